@@ -1,0 +1,69 @@
+# Two commands do everything: `make site` and `make test`. Each sets itself up in .venv first.
+PYTHON      ?= python3
+TIER        ?= ci
+CHAPTERS    ?=
+JOBS        ?=
+TORCH_INDEX ?=
+
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+TORCH  := $(shell sed -n 's/^\(torch==.*\)/\1/p' requirements.lock)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup site test lint record claims teach serve bench check-site lock clean
+
+help:  ## show this list
+	@echo "Transformers, Derived"; echo
+	@sed -n 's/^\([a-z-]*\):.*##\(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
+	@echo; echo "Knobs: PYTHON=python3.12  TIER=ci|cpu|gpu  CHAPTERS=\"slug …\"  JOBS=2  TORCH_INDEX=URL"
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || \
+	  { echo "make: $(PYTHON) is missing or is not Python 3.11 to 3.13 (it is $$($(PYTHON) --version 2>&1)); give another: make site PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
+	  { echo "make: this Python has no venv; on Debian and Ubuntu: sudo apt install python3-venv" >&2; exit 1; }
+	@rm -f $@
+	@echo "setting up $(VENV) (once; it downloads what requirements.lock names)"
+	@$(PYTHON) -m venv $(VENV)
+	@if [ -n "$(TORCH_INDEX)" ]; then $(PIP) install --quiet --no-deps --index-url "$(TORCH_INDEX)" "$(TORCH)"; fi
+	@$(PIP) install --quiet -r requirements.lock
+	@$(PIP) install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+setup: $(STAMP)  ## create .venv and install what requirements.lock names
+
+site: $(STAMP)  ## run every chapter that changed and build the site into _build/html
+	@$(BIN)/derived site $(CHAPTERS) --tier $(TIER) $(if $(JOBS),--jobs $(JOBS))
+
+test: $(STAMP)  ## run the tests
+	@$(BIN)/python -m pytest tests --ignore tests/site
+
+check-site: $(STAMP)  ## check the built site: links, pages, and Chromium with the network off
+	@$(BIN)/python -m pytest tests/site
+
+lint: $(STAMP)  ## check style, the floors of the package, and that notebooks hold no outputs
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports
+	@$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb
+
+record: $(STAMP)  ## record experiments: make record CHAPTERS=ols_attention TIER=cpu
+	@test -n "$(CHAPTERS)" || { echo "make: say which paper: make record CHAPTERS=ols_attention TIER=cpu" >&2; exit 1; }
+	@for paper in $(CHAPTERS); do $(BIN)/derived record $$paper --tier $(if $(filter ci,$(TIER)),cpu,$(TIER)) $(if $(JOBS),--jobs $(JOBS)) || exit 1; done
+
+claims: $(STAMP)  ## print the ledger of the last build
+	@$(BIN)/derived claims
+
+serve: $(STAMP)  ## serve the built site on this machine
+	@$(BIN)/derived serve
+
+bench: $(STAMP)  ## race the package against its peers: make bench CHAPTERS=ols_attention
+	@for script in $(or $(CHAPTERS:%=bench/%.py),$(filter-out bench/harness.py,$(wildcard bench/*.py))); do $(BIN)/python $$script || exit 1; done
+
+lock: $(STAMP)  ## remake requirements.lock from pyproject.toml (needs the network)
+	@$(BIN)/python tools/lock.py
+
+clean:  ## delete what was built (not .venv)
+	rm -rf _build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache

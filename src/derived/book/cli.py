@@ -1,0 +1,253 @@
+"""The command line: ``derived run | site | record | claims | compare | serve | new``.
+
+Whatever a user can cause ends in one clear line and a non-zero exit code; the Makefile only calls these commands.
+"""
+
+import functools
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from derived.book import ledger
+from derived.book.house import House, UserError, check, this_house
+from derived.book.run import Outcome, alone, run_chapters
+
+app = typer.Typer(
+    help="The press of Transformers, Derived: runs the chapters, builds the site, keeps records and the ledger.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+Slugs = Annotated[list[str] | None, typer.Argument(help="Chapters to run; all of them if none is named.")]
+Tier = Annotated[str, typer.Option(help="Size of the experiments: ci, cpu or gpu.")]
+Seed = Annotated[int, typer.Option(help="Seed of every random stream; expected verdicts are judged at 0 only.")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Jobs = Annotated[int, typer.Option(min=1, help="Processes at a time, one thread each.")]
+Limit = Annotated[float | None, typer.Option(min=1, help="Seconds that one chapter may take.")]
+
+
+def clear_errors(command: Callable) -> Callable:
+    """Turn an error that the user can cause into one line on stderr and exit code 1."""
+
+    @functools.wraps(command)
+    def wrapped(*args, **kwargs):
+        try:
+            return command(*args, **kwargs)
+        except UserError as error:
+            typer.echo(f"derived: {error}", err=True)
+        except KeyboardInterrupt:
+            typer.echo("derived: interrupted; the last good site is untouched, the next run continues", err=True)
+        except OSError as error:
+            typer.echo(f"derived: {error.strerror or error}: {error.filename or ''}".rstrip(": "), err=True)
+        raise typer.Exit(1)
+
+    return wrapped
+
+
+def _run(house: House, slugs: list[str] | None, tier: str, seed: int, device: str, jobs: int, limit: float | None):
+    check(tier, device)
+    chosen = house.choose(slugs or [])
+    outcomes = run_chapters(house, chosen, {"tier": tier, "seed": seed, "device": device}, jobs, limit)
+    return outcomes
+
+
+def _judge(outcomes: list[Outcome]) -> None:
+    """Print the table, then fail if a chapter failed or a verdict is not the expected one."""
+    table = Table(
+        "chapter", "seconds", "hold", "fail", "undecided", "reported", "not run", box=None, header_style="bold"
+    )
+    errors = []
+    for outcome in outcomes:
+        if outcome.findings is None:
+            errors.append(f"{outcome.slug}: {outcome.error}")
+            table.add_row(outcome.slug, "failed")
+            continue
+        rows = outcome.findings["rows"]
+        seconds = f"{outcome.findings['seconds']:.1f}{' (cached)' if outcome.cached else ''}"
+        table.add_row(outcome.slug, seconds, *map(str, ledger.totals(rows).values()))
+        errors += ledger.unexpected(rows)
+        for record in outcome.findings["records"]:
+            if record["state"] == "stale":
+                reasons = "; ".join(record["reasons"])
+                typer.echo(
+                    f"warning: {outcome.slug}: the record {record['experiment']}/{record['tier']} is stale: {reasons}"
+                )
+    Console().print(table)
+    if errors:
+        raise UserError("\nderived: ".join(errors))
+
+
+@app.command()
+@clear_errors
+def run(
+    slugs: Slugs = None,
+    tier: Tier = "ci",
+    seed: Seed = 0,
+    device: Device = "auto",
+    jobs: Jobs = os.cpu_count() or 1,
+    limit: Limit = None,
+) -> None:
+    """Execute chapters whose cells, code, records or parameters changed, and print their verdicts.
+
+    Example: derived run ols_attention --tier ci --seed 1
+    """
+    house = this_house()
+    with alone(house):
+        _judge(_run(house, slugs, tier, seed, device, jobs, limit))
+
+
+@app.command()
+@clear_errors
+def site(
+    slugs: Slugs = None,
+    tier: Tier = "ci",
+    seed: Seed = 0,
+    device: Device = "auto",
+    jobs: Jobs = os.cpu_count() or 1,
+    limit: Limit = None,
+) -> None:
+    """Run what changed, then build the site; the last good site stays until the new one is whole.
+
+    Chapters that are not named keep their last run. Example: derived site ols_attention --tier cpu
+    """
+    from derived.book import render
+
+    started = time.monotonic()
+    house = this_house()
+    with alone(house):
+        outcomes = _run(house, slugs, tier, seed, device, jobs, limit)
+        _judge(outcomes)
+        ready = [slug for slug in house.chapters() if ledger.read_findings(house, slug)]
+        try:
+            fresh = render.render(house.root, ready)
+        except render.RenderError as error:
+            raise UserError(str(error)) from None
+    unchanged = all(outcome.cached for outcome in outcomes) and not fresh
+    typer.echo(f"{'nothing has changed' if unchanged else 'site built'} in {time.monotonic() - started:.1f} s")
+    typer.echo(f"open {(house.site / 'index.html').as_uri()}  or run: make serve")
+
+
+@app.command()
+@clear_errors
+def record(
+    paper: Annotated[str, typer.Argument(help="Slug of the paper.")],
+    experiments: Annotated[
+        list[str] | None, typer.Argument(help="Experiments; all that have the tier if none.")
+    ] = None,
+    tier: Tier = "cpu",
+    seed: Seed = 0,
+    device: Device = "auto",
+    jobs: Jobs = os.cpu_count() or 1,
+    scheduler: Annotated[str, typer.Option(help="Address of a Dask scheduler instead of local processes.")] = "",
+) -> None:
+    """Run experiments at a recorded tier and commit their rows to results/; an interrupted run continues.
+
+    Example: derived record ols_attention LearnedInContext --tier cpu
+    """
+    from derived.book import recording
+
+    house = this_house()
+    check(tier, device)
+    house.choose([paper])
+    with alone(house):
+        recording.record(house, paper, experiments or [], tier, seed, device, jobs, scheduler)
+
+
+@app.command()
+@clear_errors
+def claims(
+    as_json: Annotated[bool, typer.Option("--json", help="Every row as a JSON list.")] = False,
+    accept: Annotated[bool, typer.Option("--accept", help="Make these verdicts the committed ones.")] = False,
+) -> None:
+    """Print the ledger of the last build; exit code 1 if a verdict is not the expected or the committed one.
+
+    Example: derived claims --json > mine.json
+    """
+    house = this_house()
+    rows = ledger.rows_of_last_build(house)
+    if accept:
+        ledger.accept(house, rows)
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+    else:
+        table = Table("claim", "tier", "value", "interval", "n", "verdict", "expected", box=None, header_style="bold")
+        for row in rows:
+            interval = "" if row["low"] is None else f"[{row['low']:.4g}, {row['high']:.4g}]"
+            value = "" if row["value"] is None else f"{row['value']:.4g}"
+            table.add_row(
+                row["id"], row["tier"], value, interval, str(row["n"] or ""), row["verdict"], row["expected"] or ""
+            )
+        Console().print(table)
+    wrong = ledger.unexpected(rows)
+    judged = [row for row in rows if row["expected"] is not None]
+    if judged and house.ledger.exists():
+        wrong += ledger.differences(ledger.read_rows(house.ledger), rows)
+    elif judged:
+        wrong.append("results/ledger.json is not there: derived claims --accept")
+    if wrong:
+        raise UserError("\nderived: ".join(wrong))
+
+
+@app.command()
+@clear_errors
+def compare(
+    file: Annotated[Path, typer.Argument(help="What `derived claims --json` printed on your machine.")],
+) -> None:
+    """Print which verdicts of a ledger differ from the committed ones, ready for a bug report.
+
+    Example: derived compare mine.json
+    """
+    house = this_house()
+    mine, committed = ledger.read_rows(file), ledger.read_rows(house.ledger)
+    lines = ledger.differences(committed, mine)
+    for line in lines:
+        typer.echo(f"- {line}")
+    typer.echo(f"{len(lines)} of {len(mine)} verdicts differ from results/ledger.json")
+    raise typer.Exit(1 if lines else 0)
+
+
+@app.command()
+@clear_errors
+def serve(port: Annotated[int, typer.Option(min=1, max=65535, help="Port on this machine.")] = 8000) -> None:
+    """Serve the built site on loopback only. Example: derived serve --port 8001"""
+    from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+    house = this_house()
+    if not (house.site / "index.html").is_file():
+        raise UserError("there is no site yet: run `make site` first")
+    handler = functools.partial(SimpleHTTPRequestHandler, directory=str(house.site))
+    try:
+        server = ThreadingHTTPServer(("127.0.0.1", port), handler)
+    except OSError as error:
+        raise UserError(
+            f"port {port} cannot be used ({error.strerror}); try another: derived serve --port {port + 1}"
+        ) from None
+    typer.echo(f"serving on http://127.0.0.1:{port}/  (Ctrl-C stops it)")
+    with server:
+        server.serve_forever()
+
+
+@app.command()
+@clear_errors
+def new(slug: Annotated[str, typer.Argument(help="Name of the chapter, like ols_attention.")]) -> None:
+    """Start a chapter in the right shape: notebook, package, tests. Example: derived new my_paper"""
+    from derived.book import scaffold
+
+    for path in scaffold.new(this_house(), slug):
+        typer.echo(f"made {path}")
+
+
+def main() -> None:
+    """Entry point: a terminated build stops its chapters as an interrupted one does."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    app()

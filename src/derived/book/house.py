@@ -1,0 +1,104 @@
+"""Where things lie in a checkout, which chapters there are, and the errors that a user can cause."""
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from derived.lab.sources import PACKAGE_ROOT
+
+TIERS = ("ci", "cpu", "gpu")  # as in lab.experiment, which imports torch and would cost the press seconds
+DEVICES = ("auto", "cpu", "cuda")
+
+
+class UserError(Exception):
+    """Something to be shown as one clear line, without a traceback."""
+
+
+@dataclass(frozen=True)
+class House:
+    """The folders of one checkout. Everything under ``build`` can be deleted at any time."""
+
+    root: Path
+
+    @property
+    def build(self) -> Path:
+        return self.root / "_build"
+
+    @property
+    def site(self) -> Path:
+        return self.build / "html"
+
+    @property
+    def ledger(self) -> Path:
+        return self.root / "results" / "ledger.json"
+
+    @property
+    def lock(self) -> Path:
+        return self.root / "requirements.lock"
+
+    def notebook(self, slug: str) -> Path:
+        return self.root / "notebooks" / f"{slug}.ipynb"
+
+    def executed(self, slug: str) -> Path:
+        return self.build / "executed" / "notebooks" / f"{slug}.ipynb"
+
+    def findings(self, slug: str) -> Path:
+        return self.build / "findings" / f"{slug}.json"
+
+    def chapters(self) -> list[str]:
+        """The slugs in the order of the table of contents."""
+        toc = yaml.safe_load((self.root / "book" / "_toc.yml").read_text("utf-8"))
+        entries = [entry for part in toc["parts"] for entry in part["chapters"]]
+        return [Path(entry["file"]).name for entry in entries if entry["file"].startswith("notebooks/")]
+
+    def choose(self, slugs: Sequence[str]) -> list[str]:
+        """The named chapters, or all of them if none is named."""
+        chapters = self.chapters()
+        unknown = [slug for slug in slugs if slug not in chapters]
+        if unknown:
+            raise UserError(f"no chapter is called {', '.join(unknown)}; there is {', '.join(chapters)}")
+        return [slug for slug in chapters if slug in slugs or not slugs]
+
+
+def this_house() -> House:
+    """The checkout that this package is installed from."""
+    root = PACKAGE_ROOT.parents[1]
+    if not (root / "book" / "_toc.yml").is_file():
+        raise UserError("the book is built from a clone of its repository; this is only the installed package")
+    return House(root)
+
+
+def check(tier: str, device: str) -> None:
+    """Refuse a tier or device that does not exist, before anything starts."""
+    if tier not in TIERS:
+        raise UserError(f"tier {tier!r} is unknown: use {', '.join(TIERS)}")
+    if device not in DEVICES:
+        raise UserError(f"device {device!r} is unknown: use {', '.join(DEVICES)}")
+    if device == "cuda" and not has_cuda():
+        raise UserError("device 'cuda' was asked for, but this machine shows no NVIDIA device: use auto or cpu")
+
+
+def has_cuda() -> bool:
+    """Whether there is an NVIDIA device that may be used, without importing torch."""
+    return Path("/dev/nvidiactl").exists() and os.environ.get("CUDA_VISIBLE_DEVICES", "0") not in ("", "-1")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file under a temporary name and rename it, so that nobody ever sees half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(
+        "w", dir=path.parent, prefix=f".{path.name}.", encoding="utf-8", delete=False
+    ) as file:
+        try:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+            os.chmod(file.name, 0o644)
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise

@@ -1,0 +1,87 @@
+"""The whole book's ledger: the findings of the last build, the committed verdicts, and what differs between them."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from derived.book.house import House, UserError, write_whole
+from derived.book.run import read_findings
+
+Row = dict[str, Any]
+# What the committed ledger keeps of a row: nothing that differs between machines but the numbers themselves.
+COMMITTED = ("id", "paper", "tier", "verdict", "value", "low", "high", "n", "device")
+
+
+def rows_of_last_build(house: House) -> list[Row]:
+    """Every row of every chapter that was run, in the order of the book."""
+    found = [read_findings(house, slug) for slug in house.chapters()]
+    missing = [slug for slug, findings in zip(house.chapters(), found, strict=True) if findings is None]
+    if missing:
+        raise UserError(f"no findings of {', '.join(missing)} yet: run `make site` first")
+    return [row for findings in found for row in findings["rows"]]
+
+
+def key(row: Row) -> tuple[str, str, str]:
+    """What identifies a row of the ledger."""
+    return row["paper"], row["id"], row["tier"]
+
+
+def unexpected(rows: Sequence[Row]) -> list[str]:
+    """One line per row whose verdict is not the expected one. Rows without an expectation are not judged."""
+    return [
+        f"{row['paper']}: claim {row['id']} at tier {row['tier']}: the verdict is «{row['verdict']}», "
+        f"expected «{row['expected']}»" + (f" ({row['reason']})" if row["reason"] else "")
+        for row in rows
+        if row["expected"] is not None and row["verdict"] != row["expected"]
+    ]
+
+
+def read_rows(path: Path) -> list[Row]:
+    """A ledger from a file, as ``derived claims --json`` or ``--accept`` wrote it."""
+    try:
+        rows = json.loads(path.read_text("utf-8"))
+        if not isinstance(rows, list) or any(not {"id", "paper", "tier", "verdict"} <= set(row) for row in rows):
+            raise ValueError("not a list of ledger rows")
+    except FileNotFoundError:
+        raise UserError(f"{path} is not there") from None
+    except (ValueError, TypeError) as error:
+        raise UserError(f"{path} is no ledger ({error}); it should come from `derived claims --json`") from None
+    return rows
+
+
+def accept(house: House, rows: Sequence[Row]) -> None:
+    """Make the verdicts of the last build the committed ones."""
+    kept = [{name: row[name] for name in COMMITTED} for row in rows]
+    write_whole(house.ledger, json.dumps(kept, indent=1) + "\n")
+
+
+def _number(row: Row) -> str:
+    if row.get("value") is None:
+        return "no value"
+    interval = "" if row.get("low") is None else f" [{row['low']:.4g}, {row['high']:.4g}]"
+    return f"{row['value']:.6g}{interval}"
+
+
+def differences(committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
+    """One line per verdict that differs, or stands on one side only."""
+    ours, yours = {key(row): row for row in committed}, {key(row): row for row in rows}
+    lines = []
+    for name in dict.fromkeys([*ours, *yours]):
+        a, b = ours.get(name), yours.get(name)
+        label = f"{name[0]} {name[1]} ({name[2]})"
+        if a is None or b is None:
+            lines.append(f"{label}: only in {'this ledger' if a is None else 'the committed ledger'}")
+        elif a["verdict"] != b["verdict"]:
+            change = f"ours «{a['verdict']}» {_number(a)}, yours «{b['verdict']}» {_number(b)}"
+            if None not in (a.get("value"), b.get("value")):
+                change += f", difference {b['value'] - a['value']:+.3g}"
+            lines.append(f"{label}: {change}")
+    return lines
+
+
+def totals(rows: Sequence[Row]) -> dict[str, int]:
+    """How many claims (headline rows) have each verdict."""
+    verdicts = ("holds", "fails", "undecided", "reported", "not run")
+    headlines = [row["verdict"] for row in rows if row["headline"]]
+    return {verdict: headlines.count(verdict) for verdict in verdicts}

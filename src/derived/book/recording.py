@@ -1,0 +1,179 @@
+"""Makes records: the conditions of an experiment through an executor, each kept as it finishes, then one whole record.
+
+A run that is interrupted continues where it stopped as long as configuration, seed, device and code are the same.
+"""
+
+import datetime
+import hashlib
+import importlib
+import json
+import os
+import platform
+import resource
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from tqdm import tqdm
+
+from derived.book.house import House, UserError
+from derived.book.run import ONE_THREAD
+from derived.lab.experiment import Experiment, resolve_device, run_condition, run_experiment
+from derived.lab.record import Record, save, versions
+from derived.lab.sources import source_hash
+
+Measured = tuple[pd.DataFrame, float, float]  # rows, seconds, peak memory in MB
+
+
+def measured(function: Callable[..., pd.DataFrame], *args: Any, **kwargs: Any) -> Measured:
+    """Call a function that gives rows; also its seconds and the peak memory (of the GPU if one was used)."""
+    torch.set_num_threads(1)
+    started = time.monotonic()
+    rows = function(*args, **kwargs)
+    if torch.cuda.is_available() and torch.cuda.max_memory_allocated():
+        peak = torch.cuda.max_memory_allocated() / 2**20
+    else:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "linux" else 2**20)
+    return rows, time.monotonic() - started, peak
+
+
+def _all_experiments(paper: str) -> dict[str, type[Experiment]]:
+    module = importlib.import_module(f"derived.papers.{paper}.experiments")
+    return {experiment.__name__: experiment for experiment in module.EXPERIMENTS}
+
+
+def choose(paper: str, names: Sequence[str], tier: str) -> list[type[Experiment]]:
+    """The named experiments, or all of the paper's that have the tier."""
+    known = _all_experiments(paper)
+    for name in names:
+        if name not in known:
+            raise UserError(f"{paper} has no experiment {name!r}; it has {', '.join(known)}")
+        if tier not in known[name].tiers:
+            raise UserError(f"{name} is not offered at tier {tier}; it has {', '.join(known[name].tiers)}")
+    chosen = [known[name] for name in names] or [one for one in known.values() if tier in one.tiers]
+    if tier == "ci":
+        raise UserError("tier ci runs live in every build and has no records: use cpu or gpu")
+    if not chosen:
+        raise UserError(f"{paper} has nothing at tier {tier}: its claims of that cost do not exist")
+    return chosen
+
+
+@contextmanager
+def _executor(jobs: int, scheduler: str):
+    if scheduler:
+        try:
+            from distributed import Client
+        except ModuleNotFoundError:
+            raise UserError("a cluster needs the extra: pip install 'transformers-derived[cluster]'") from None
+        with Client(scheduler) as client:
+            yield client.get_executor()
+        return
+    os.environ.update(ONE_THREAD)  # inherited by the workers, which have not imported torch yet
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _device_name(device: torch.device) -> str:
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{platform.system()} {platform.machine()}, one core per condition"
+
+
+def record(
+    house: House, paper: str, names: Sequence[str], tier: str, seed: int, device: str, jobs: int, scheduler: str = ""
+) -> None:
+    """Run and save the records of a paper's experiments at a tier."""
+    try:
+        place = resolve_device(device)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    with _executor(1 if place.type == "cuda" else jobs, scheduler) as executor:
+        for experiment in choose(paper, names, tier):
+            fresh = _record_one(house, experiment, tier, seed, place, executor)
+            failed = fresh.rows["error"].notna().sum() if "error" in fresh.rows else 0
+            note = f", {failed} conditions FAILED" if failed else ""
+            print(
+                f"{experiment.__name__}: {len(fresh.rows)} rows in {fresh.seconds:.0f} s{note} -> {save(fresh)}",
+                flush=True,
+            )
+
+
+def _drafts(house: House, experiment: type[Experiment], tier: str, seed: int, device: str, code: str) -> Path:
+    """The folder of finished conditions of just this configuration, seed, device and code."""
+    same = json.dumps([experiment.at(tier).configuration(), seed, device, code], sort_keys=True)
+    name = hashlib.sha256(same.encode()).hexdigest()[:16]
+    return house.build / "record" / experiment.paper() / experiment.__name__ / f"{tier}-{name}"
+
+
+def _keep(drafts: Path, index: int, result: Measured) -> None:
+    """Keep one finished condition, whole or not at all."""
+    rows, seconds, peak = result
+    drafts.mkdir(parents=True, exist_ok=True)
+    rows.attrs = {"seconds": seconds, "peak": peak}
+    rows.to_parquet(drafts / f".{index}.part", index=False)
+    os.replace(drafts / f".{index}.part", drafts / f"{index}.parquet")
+
+
+def _kept(drafts: Path, index: int) -> Measured | None:
+    if not (drafts / f"{index}.parquet").exists():
+        return None
+    rows = pd.read_parquet(drafts / f"{index}.parquet")
+    return rows, rows.attrs["seconds"], rows.attrs["peak"]
+
+
+def _record_one(
+    house: House, experiment: type[Experiment], tier: str, seed: int, device: torch.device, executor: Executor
+) -> Record:
+    code = source_hash(experiment.__module__)
+    sized = experiment.at(tier)
+    drafts = _drafts(house, experiment, tier, seed, device.type, code)
+    results: dict[int, Measured] = {}
+    futures: dict[Any, int] = {}
+    for index, condition in enumerate(sized.conditions()):
+        kept = _kept(drafts, index)
+        if kept is None:
+            future = executor.submit(measured, run_condition, sized, condition, seed, device.type)
+            futures[future] = index
+        else:
+            results[index] = kept
+    ci = None
+    if "ci" in experiment.tiers:
+        ci = executor.submit(measured, run_experiment, experiment.at("ci"), seed=seed, device="cpu")
+    progress = tqdm(
+        as_completed(futures), total=len(futures), desc=experiment.__name__, disable=not sys.stderr.isatty()
+    )
+    for future in progress:
+        index = futures[future]
+        results[index] = future.result()
+        if "error" not in results[index][0]:
+            _keep(drafts, index, results[index])
+    rows = pd.concat([results[index][0] for index in sorted(results)], ignore_index=True)
+    fresh = Record(
+        paper=experiment.paper(),
+        experiment=experiment.__name__,
+        tier=tier,
+        seed=seed,
+        configuration=sized.configuration(),
+        versions=versions(),
+        device=device.type,
+        device_name=_device_name(device),
+        seconds=sum(seconds for _, seconds, _ in results.values()),
+        peak_memory_mb=max(peak for _, _, peak in results.values()),
+        date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        source_hash=code,
+        rows=rows,
+        ci_rows=ci.result()[0] if ci else pd.DataFrame(),
+    )
+    shutil.rmtree(drafts, ignore_errors=True)
+    return fresh

@@ -1,0 +1,1 @@
+"""The instruments that papers share."""

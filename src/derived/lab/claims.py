@@ -1,0 +1,224 @@
+"""The ledger: each statement of a paper as one typed row, what we measured, and a verdict.
+
+    claim       a statement, where it stands, the experiment whose rows are its evidence, and a criterion
+    study       one experiment as a chapter sees it: the rows made just now, and the records
+    verdict     holds · fails · undecided (the interval straddles) · reported (no pass or fail) · not run
+
+A criterion and the expected verdicts are written before the first run. Nothing here runs an experiment twice.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pandas as pd
+
+from derived.lab.experiment import TIERS, Experiment, resolve_device, run_experiment
+from derived.lab.record import Record, code_changed, disagreements, load, remake
+from derived.lab.stats import Estimate
+
+Kind = Literal["identity", "bound", "counterexample", "statistic", "measured"]
+Source = Literal["paper", "digest", "repo", "prior", "ours"]
+Verdict = Literal["holds", "fails", "undecided", "reported", "not run"]
+
+COLUMNS = (
+    *("id", "paper", "kind", "statement", "source", "where", "paper_value", "tier", "device", "value", "low", "high"),
+    *("n", "criterion", "verdict", "expected", "reason", "amends", "headline"),
+)
+AS_RETOLD = "as retold; the paper's own text was not seen"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """One row of the ledger, before anything ran.
+
+    ``accept`` is the range in which the statement holds. For an identity and a bound the value is the worst ratio of a
+    gap to its derived bound; for a counterexample it is the size of the violation by an exact witness, and anything
+    above ``accept`` refutes the statement; for a statistic the whole interval must lie inside.
+    """
+
+    id: str
+    statement: str  # one sentence of maths, $…$
+    source: Source
+    where: str
+    paper_value: str
+    kind: Kind
+    criterion: str
+    experiment: type[Experiment] | None = None  # None: nothing that could be run; `reason` says why and what was
+    measure: Callable[[pd.DataFrame], Estimate] | None = None
+    accept: tuple[float, float] = (float("-inf"), 1.0)
+    proof: str = ""  # label of the page's proof; a bound without one can at best be undecided
+    expected: Mapping[str, Verdict] = field(default_factory=dict)  # by tier
+    reason: str = ""
+    amends: str | None = None
+
+    def judge(self, estimate: Estimate) -> tuple[Verdict, str]:
+        """The verdict on an estimate, and the reason where it needs one."""
+        low, high = self.accept
+        value = estimate.value
+        if self.kind == "measured":
+            return "reported", ""
+        if self.kind == "statistic":
+            below, above = (value if bound is None else bound for bound in (estimate.low, estimate.high))
+            if low <= below and above <= high:
+                return "holds", ""
+            if above < low or below > high:
+                return "fails", ""
+            return "undecided", "the interval straddles the criterion"
+        inside = low <= value <= high  # False for NaN
+        if self.kind == "counterexample":
+            return ("undecided", f"no witness among {estimate.n}") if inside else ("fails", "refuted by a witness")
+        if self.kind == "bound" and inside and not self.proof:
+            return "undecided", f"no counterexample in {estimate.n}; no proof on the page"
+        return ("holds", "") if inside else ("fails", "")
+
+
+@dataclass(frozen=True)
+class Study:
+    """One experiment as a chapter sees it: live rows of this run, and the records of the larger tiers."""
+
+    experiment: type[Experiment]
+    tier: str  # of the live rows
+    seed: int
+    device: str  # cpu or cuda
+    live: pd.DataFrame = field(repr=False)
+    records: Mapping[str, Record] = field(repr=False)
+
+    @property
+    def rows(self) -> pd.DataFrame:
+        """All rows with the columns ``tier`` and ``recorded``: records first, then the live ones."""
+        tables = [record.rows.assign(tier=tier, recorded=True) for tier, record in self.records.items()]
+        return pd.concat([*tables, self.live.assign(tier=self.tier, recorded=False)], ignore_index=True)
+
+    @property
+    def best(self) -> pd.DataFrame:
+        """The rows of the largest tier that ran."""
+        larger = [tier for tier in self.records if TIERS.index(tier) >= TIERS.index(self.tier)]
+        return self.records[max(larger, key=TIERS.index)].rows if larger else self.live
+
+    def provenance(self) -> str:
+        """Where the numbers come from, for a caption."""
+        records = [
+            f"recorded at tier {tier} on {record.device_name}, {record.date[:10]}, seed {record.seed}"
+            for tier, record in self.records.items()
+        ]
+        return "; ".join([*records, f"live at tier {self.tier}, seed {self.seed}"])
+
+
+def study(experiment: type[Experiment], tier: str, seed: int, device: str) -> Study:
+    """Run an experiment at a tier (or the largest one below it that the experiment has) and load its records."""
+    if tier not in TIERS:
+        raise ValueError(f"tier {tier!r} is unknown: use {', '.join(TIERS)}")
+    offered = [name for name in TIERS[: TIERS.index(tier) + 1] if name in experiment.tiers]
+    if not offered:
+        raise ValueError(f"{experiment.__name__} has no tier up to {tier}; it has {', '.join(experiment.tiers)}")
+    live = run_experiment(experiment.at(offered[-1]), seed=seed, device=device)
+    found = {name: load(experiment, name) for name in TIERS if name in experiment.tiers and name != "ci"}
+    records = {name: record for name, record in found.items() if record is not None}
+    return Study(experiment, offered[-1], seed, resolve_device(device).type, live, records)
+
+
+def _measure(claim: Claim, rows: pd.DataFrame) -> tuple[Estimate | None, Verdict, str]:
+    if "error" in rows.columns and rows["error"].notna().any():
+        failed = rows.loc[rows["error"].notna(), "error"]
+        return None, "undecided", f"{len(failed)} conditions failed, the first with {failed.iloc[0]}"
+    estimate = claim.measure(rows)
+    return estimate, *claim.judge(estimate)
+
+
+def _row(claim: Claim, paper: str, tier: str, **found: Any) -> dict[str, Any]:
+    estimate: Estimate | None = found.pop("estimate", None)
+    numbers = {
+        name: None if estimate is None or getattr(estimate, name) is None else float(getattr(estimate, name))
+        for name in ("value", "low", "high")
+    }
+    row = {
+        **{name: getattr(claim, name) for name in ("id", "kind", "statement", "source", "where", "paper_value")},
+        **{"criterion": claim.criterion, "amends": claim.amends, "paper": paper, "tier": tier, "device": None},
+        **{**numbers, "n": estimate.n if estimate else None, "expected": claim.expected.get(tier), "headline": False},
+        **found,
+    }
+    if row["verdict"] == "fails" and claim.source == "digest":
+        row["reason"] = "; ".join(part for part in (AS_RETOLD, row["reason"]) if part)
+    return {name: row[name] for name in COLUMNS}
+
+
+def _rows_of(claim: Claim, paper: str, found: Study | None) -> list[dict[str, Any]]:
+    """One row per tier that the claim's experiment has, the headline marked."""
+    if claim.experiment is None:
+        return [_row(claim, paper, "gpu", verdict="not run", reason=claim.reason) | {"headline": True}]
+    rows = []
+    for tier in (name for name in TIERS if name in claim.experiment.tiers):
+        record = found.records.get(tier)
+        if record is not None:
+            estimate, verdict, reason = _measure(claim, record.rows)
+            device, seed = record.device_name, record.seed
+        elif tier == found.tier:
+            estimate, verdict, reason = _measure(claim, found.live)
+            device, seed = found.device, found.seed
+        else:
+            command = "make site" if tier == "ci" else remake(paper, claim.experiment.__name__, tier)
+            reason = f"no {tier} run here yet: {command}" if tier == "ci" else f"not recorded at {tier} yet: {command}"
+            rows.append(_row(claim, paper, tier, verdict="not run", reason=reason, expected=None))
+            continue
+        rows.append(_row(claim, paper, tier, estimate=estimate, verdict=verdict, reason=reason, device=device))
+        if seed != 0:
+            rows[-1]["expected"] = None  # a rerunner's seed is shown, and judged by no expected verdict
+    ran = [row for row in rows if row["verdict"] != "not run"]
+    (ran or rows)[-1]["headline"] = True
+    return rows
+
+
+def ledger(paper: str, claims: Sequence[Claim], studies: Sequence[Study]) -> list[dict[str, Any]]:
+    """The rows of a chapter: one per claim and tier, in the order of the claims."""
+    by_class = {found.experiment: found for found in studies}
+    missing = {claim.experiment.__name__ for claim in claims if claim.experiment and claim.experiment not in by_class}
+    if missing:
+        raise ValueError(f"claims rest on experiments that the chapter did not run: {', '.join(sorted(missing))}")
+    ids = [claim.id for claim in claims]
+    unknown = {claim.amends for claim in claims if claim.amends} - set(ids)
+    if len(set(ids)) < len(ids) or unknown:
+        raise ValueError(f"the claims of {paper} repeat an id or amend one that is not there: {sorted(unknown) or ids}")
+    return [row for claim in claims for row in _rows_of(claim, paper, by_class.get(claim.experiment))]
+
+
+def record_states(claims: Sequence[Claim], studies: Sequence[Study]) -> list[dict[str, Any]]:
+    """For each record slot of the studies: where it comes from and whether it is still what the code gives."""
+    states = []
+    for found in studies:
+        name, paper = found.experiment.__name__, found.experiment.paper()
+        for tier in (tier for tier in found.experiment.tiers if tier != "ci"):
+            record = found.records.get(tier)
+            facts = {key: getattr(record, key, None) for key in ("date", "seconds", "peak_memory_mb", "device_name")}
+            facts["device"] = facts.pop("device_name")
+            state = {
+                "experiment": name,
+                "tier": tier,
+                **facts,
+                "state": "missing",
+                "reasons": [remake(paper, name, tier)],
+            }
+            if record is not None:
+                state["reasons"] = _staleness(claims, found, record)
+                changed = "code has changed since" if code_changed(record) else "unchanged"
+                state["state"] = "stale" if state["reasons"] else changed
+            states.append(state)
+    return states
+
+
+def _staleness(claims: Sequence[Claim], found: Study, record: Record) -> list[str]:
+    """Why a record is stale: its ci rows against the live ones. Compared only where both were made alike."""
+    if found.tier != "ci" or found.device != "cpu" or found.seed != record.seed:
+        return []
+    reasons = disagreements(record.ci_rows, found.live, found.experiment.deterministic)
+    if reasons:
+        return reasons
+    for claim in claims:
+        if claim.experiment is not found.experiment or claim.kind != "statistic":
+            continue
+        then, now = (_measure(claim, rows)[0] for rows in (record.ci_rows, found.live))
+        if then is None or now is None or None in (then.error, now.error):
+            continue
+        if abs(then.value - now.value) > 4 * (then.error**2 + now.error**2) ** 0.5:
+            reasons.append(f"{claim.id}: {then.value:.6g} then, {now.value:.6g} now")
+    return reasons

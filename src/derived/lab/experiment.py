@@ -1,0 +1,79 @@
+"""Experiments: what a paper ran, as plain data and one function.
+
+tier       "ci" live in every build · "cpu" recorded · "gpu" recorded: the published size
+condition  one plain dict; the unit of work, of resuming and of time limits
+rows       a tidy table: one line per replicate and measured point, nothing averaged, clipped or dropped
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import pandas as pd
+import torch
+
+TIERS = ("ci", "cpu", "gpu")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """One table or figure of a paper; a subclass's fields are its sizes and their defaults the published run.
+
+    A subclass gives ``conditions`` and ``run`` and says, per tier, which fields change. The seed is no part of it.
+    """
+
+    #: The tiers it is offered at, each with the fields that differ from the published run.
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gpu": {}}
+    #: Float columns that every machine must reproduce, each with its bound on the relative rounding error. Other float
+    #: columns (trained, chaotic, timed) are compared only through the statistic of the claims that rest on them.
+    deterministic: ClassVar[Mapping[str, float]] = {}
+    dtype: ClassVar[torch.dtype] = torch.float64
+
+    @classmethod
+    def at(cls, tier: str) -> Self:
+        """The experiment at the size of a tier."""
+        if tier not in cls.tiers:
+            raise ValueError(f"{cls.__name__} is not offered at tier {tier!r}; it has {', '.join(cls.tiers)}")
+        return cls(**cls.tiers[tier])
+
+    @classmethod
+    def paper(cls) -> str:
+        """The slug of the paper, from the module that the class stands in."""
+        return cls.__module__.split(".")[-2]
+
+    def configuration(self) -> dict[str, Any]:
+        """The fields as JSON has them (tuples become lists)."""
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(self).items()}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        """The plain dicts to run, in order."""
+        return [{}]
+
+    def run(self, condition: Mapping[str, Any], *, seed: int, device: torch.device, dtype: torch.dtype) -> pd.DataFrame:
+        """All replicates of one condition in one batch, as tidy rows."""
+        raise TypeError(f"{type(self).__name__} does not say how to run a condition: define run()")
+
+
+def resolve_device(name: str) -> torch.device:
+    """``auto`` is CUDA where there is one; a device that this machine lacks is an error, never a silent fallback."""
+    if name not in ("auto", "cpu", "cuda"):
+        raise ValueError(f"device {name!r} is unknown: use auto, cpu or cuda")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ValueError("device 'cuda' was asked for, but torch finds no CUDA device here: use auto or cpu")
+    return torch.device("cuda" if torch.cuda.is_available() and name != "cpu" else "cpu")
+
+
+def run_condition(experiment: Experiment, condition: Mapping[str, Any], seed: int, device: str) -> pd.DataFrame:
+    """The rows of one condition; if it raises, one row with the error, so that nothing goes missing silently."""
+    try:
+        rows = experiment.run(condition, seed=seed, device=resolve_device(device), dtype=experiment.dtype)
+    except Exception as error:
+        rows = pd.DataFrame([{"error": f"{type(error).__name__}: {error}"}])
+    keys = {name: value for name, value in condition.items() if name not in rows.columns}
+    return pd.concat([pd.DataFrame(keys, index=rows.index), rows], axis="columns")
+
+
+def run_experiment(experiment: Experiment, *, seed: int, device: str) -> pd.DataFrame:
+    """The rows of every condition, one after the other, in the order of ``conditions()``."""
+    tables = [run_condition(experiment, condition, seed, device) for condition in experiment.conditions()]
+    return pd.concat(tables, ignore_index=True)

@@ -1,0 +1,179 @@
+"""Records: what a longer run measured, kept as two small files that are written whole or not at all.
+
+    results/<paper>/<Experiment>/<tier>/record.json   configuration, seed, versions, device, cost, date, source hash,
+                                                      the rows of the same code at tier ci, checksums
+    results/<paper>/<Experiment>/<tier>/rows.parquet  the rows
+
+A record of another configuration, or one whose bytes were changed, is refused. A record whose code has changed since is
+shown as such; it is *stale* only when the ci rows that it was made with disagree with the ones made now.
+"""
+
+import hashlib
+import importlib.metadata
+import io
+import json
+import os
+import platform
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from derived.lab.experiment import Experiment
+from derived.lab.sources import PACKAGE_ROOT, source_hash
+
+VERSIONS_OF = ("torch", "numpy", "scipy", "pandas", "matplotlib")
+
+
+class RecordError(Exception):
+    """A record that must not be used, with the command that makes it again."""
+
+
+def results_root() -> Path:
+    """``results/`` of the checkout, or the copy that an installed wheel carries."""
+    checkout = PACKAGE_ROOT.parents[1] / "results"
+    return checkout if (PACKAGE_ROOT.parents[1] / "pyproject.toml").is_file() else PACKAGE_ROOT / "results"
+
+
+def versions() -> dict[str, str]:
+    """Python and the libraries that numbers depend on."""
+    return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in VERSIONS_OF}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One run of one experiment at one tier, with all that is needed to judge and to repeat it."""
+
+    paper: str
+    experiment: str
+    tier: str
+    seed: int
+    configuration: Mapping[str, Any]
+    versions: Mapping[str, str]
+    device: str  # cpu or cuda
+    device_name: str
+    seconds: float  # summed over the conditions
+    peak_memory_mb: float
+    date: str  # ISO 8601, UTC
+    source_hash: str
+    rows: pd.DataFrame = field(repr=False)
+    ci_rows: pd.DataFrame = field(repr=False)
+
+
+def slot(paper: str, experiment: str, tier: str) -> Path:
+    """The folder of a record, present or not."""
+    return results_root() / paper / experiment / tier
+
+
+def remake(paper: str, experiment: str, tier: str) -> str:
+    """The command that makes a record."""
+    return f"derived record {paper} {experiment} --tier {tier}"
+
+
+def _bytes(record: Record) -> dict[str, bytes]:
+    buffer = io.BytesIO()
+    record.rows.to_parquet(buffer, index=False)
+    head = {key: value for key, value in record.__dict__.items() if key not in ("rows", "ci_rows")}
+    head["ci_rows"] = json.loads(record.ci_rows.to_json(orient="split", double_precision=15, index=False))
+    head["ci_dtypes"] = {name: str(kind) for name, kind in record.ci_rows.dtypes.items()}
+    head["checksums"] = {"rows.parquet": hashlib.sha256(buffer.getvalue()).hexdigest()}
+    head["checksums"]["record.json"] = _seal(head)
+    return {"rows.parquet": buffer.getvalue(), "record.json": (json.dumps(head, indent=1) + "\n").encode()}
+
+
+def _seal(head: Mapping[str, Any]) -> str:
+    """The checksum of record.json over everything in it but itself."""
+    sums = {key: value for key, value in head["checksums"].items() if key != "record.json"}
+    return hashlib.sha256(json.dumps({**head, "checksums": sums}, sort_keys=True).encode()).hexdigest()
+
+
+def save(record: Record) -> Path:
+    """Write a record beside its place and rename it in: a run that is killed, or a full disk, leaves the old one."""
+    place = slot(record.paper, record.experiment, record.tier)
+    fresh, old = (place.with_name(f".{place.name}.{kind}-{os.getpid()}") for kind in ("new", "old"))
+    try:
+        fresh.mkdir(parents=True)
+        for name, content in _bytes(record).items():
+            with open(fresh / name, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        if place.exists():
+            place.rename(old)
+        fresh.rename(place)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+        if old.exists() and not place.exists():
+            old.rename(place)
+        shutil.rmtree(old, ignore_errors=True)
+    return place
+
+
+def load(experiment: type[Experiment], tier: str) -> Record | None:
+    """The record of an experiment at a tier; None if there is none; RecordError if it must not be used."""
+    paper, name = experiment.paper(), experiment.__name__
+    record = read(slot(paper, name, tier), remake(paper, name, tier))
+    wanted = experiment.at(tier).configuration()
+    if record is not None and record.configuration != wanted:
+        changed = {k for k in {*wanted, *record.configuration} if wanted.get(k) != record.configuration.get(k)}
+        differences = ", ".join(
+            f"{k}: recorded {record.configuration.get(k)!r}, now {wanted.get(k)!r}" for k in sorted(changed)
+        )
+        raise RecordError(
+            f"the record {paper}/{name}/{tier} was made with another configuration ({differences}); "
+            f"make it again: {remake(paper, name, tier)}"
+        )
+    return record
+
+
+def read(place: Path, command: str) -> Record | None:
+    """The record in a folder after its checksums, whatever its configuration; ``command`` remakes it."""
+    if not place.exists():
+        return None
+    try:
+        head = json.loads((place / "record.json").read_text("utf-8"))
+        content = (place / "rows.parquet").read_bytes()
+        intact = (
+            _seal(head) == head["checksums"]["record.json"]
+            and hashlib.sha256(content).hexdigest() == head["checksums"]["rows.parquet"]
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        intact = False
+    if not intact:
+        raise RecordError(
+            f"the record {'/'.join(place.parts[-3:])} is truncated or was edited (its checksums do not fit); "
+            f"make it again: {command}"
+        )
+    ci = head.pop("ci_rows")
+    frame = pd.DataFrame(ci["data"], columns=ci["columns"]).astype(head.pop("ci_dtypes"))
+    del head["checksums"]
+    return Record(**head, rows=pd.read_parquet(io.BytesIO(content)), ci_rows=frame)
+
+
+def code_changed(record: Record) -> bool:
+    """Whether any file that the experiment imports differs from when the record was made."""
+    return record.source_hash != source_hash(f"derived.papers.{record.paper}.experiments")
+
+
+def disagreements(then: pd.DataFrame, now: pd.DataFrame, deterministic: Mapping[str, float]) -> list[str]:
+    """Where two tables of the same conditions differ: shape, keys, counts and strings exactly, and the columns of
+    ``deterministic`` by more than their bound on the relative rounding error. Empty if they agree."""
+    if list(then.columns) != list(now.columns) or len(then) != len(now):
+        return [f"{len(then)} rows of {list(then.columns)} then, {len(now)} rows of {list(now.columns)} now"]
+    found = []
+    for name in then.columns:
+        a, b = then[name].to_numpy(), now[name].to_numpy()
+        if pd.api.types.is_float_dtype(then[name].dtype) and pd.api.types.is_float_dtype(now[name].dtype):
+            if name not in deterministic:
+                continue
+            scale = np.maximum(np.abs(a), np.abs(b))
+            same = (np.abs(a - b) <= deterministic[name] * scale) | (np.isnan(a) & np.isnan(b)) | (a == b)
+        else:
+            same = (a == b) | (pd.isna(a) & pd.isna(b))
+        if not np.all(same):
+            found.append(f"{name}: {int((~same).sum())} of {len(a)} rows differ")
+    return found

@@ -1,0 +1,1 @@
+"""One folder per paper; papers never import each other."""
