@@ -28,6 +28,8 @@ app = typer.Typer(
     add_completion=False,
 )
 
+CORES = os.cpu_count() or 1
+
 Slugs = Annotated[list[str] | None, typer.Argument(help="Chapters to run; all of them if none is named.")]
 Tier = Annotated[str, typer.Option(help="Size of the experiments: ci, cpu or gpu.")]
 Seed = Annotated[int, typer.Option(help="Seed of every random stream; expected verdicts are judged at 0 only.")]
@@ -94,7 +96,7 @@ def run(
     tier: Tier = "ci",
     seed: Seed = 0,
     device: Device = "auto",
-    jobs: Jobs = os.cpu_count() or 1,
+    jobs: Jobs = CORES,
     limit: Limit = None,
 ) -> None:
     """Execute chapters whose cells, code, records or parameters changed, and print their verdicts.
@@ -113,7 +115,7 @@ def site(
     tier: Tier = "ci",
     seed: Seed = 0,
     device: Device = "auto",
-    jobs: Jobs = os.cpu_count() or 1,
+    jobs: Jobs = CORES,
     limit: Limit = None,
 ) -> None:
     """Run what changed, then build the site; the last good site stays until the new one is whole.
@@ -147,7 +149,7 @@ def record(
     tier: Tier = "cpu",
     seed: Seed = 0,
     device: Device = "auto",
-    jobs: Jobs = os.cpu_count() or 1,
+    jobs: Jobs = CORES,
     scheduler: Annotated[str, typer.Option(help="Address of a Dask scheduler instead of local processes.")] = "",
 ) -> None:
     """Run experiments at a recorded tier and commit their rows to results/; an interrupted run continues.
