@@ -31,7 +31,7 @@ def test_the_mean_agrees_with_scipy():
     assert ours.error == pytest.approx(scipy_stats.sem(x), rel=1e-12)
 
 
-@pytest.mark.parametrize("k, n", [(0, 1), (1, 1), (0, 50), (7, 50), (50, 50)])
+@pytest.mark.parametrize(("k", "n"), [(0, 1), (1, 1), (0, 50), (7, 50), (50, 50)])
 def test_a_proportion_agrees_with_scipy(k, n):
     ours = stats.proportion(k, n)
     theirs = scipy_stats.binomtest(k, n).proportion_ci(stats.LEVEL, method="exact")

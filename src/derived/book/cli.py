@@ -253,3 +253,7 @@ def main() -> None:
     """Entry point: a terminated build stops its chapters as an interrupted one does."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     app()
+
+
+if __name__ == "__main__":
+    main()

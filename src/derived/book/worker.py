@@ -33,9 +33,12 @@ class ChapterError(Exception):
     """Why a chapter did not run: one line that names the cell and the cause."""
 
 
-def _cell_name(index: int, source: str) -> str:
+def _cell_name(notebook: nbformat.NotebookNode, source: str) -> str:
+    """A cell by its number in the source (from 1) and its first line."""
+    cells = [cell for cell in notebook.cells if "injected-parameters" not in cell.metadata.get("tags", [])]
+    number = next((i for i, cell in enumerate(cells, 1) if cell.source == source), 0)
     first = next((line for line in source.splitlines() if line.strip()), "")
-    return f"cell {index} ({first.strip()[:60]})"
+    return f"cell {number} ({first.strip()[:60]})"
 
 
 def _check_parameters(notebook: nbformat.NotebookNode) -> None:
@@ -58,9 +61,7 @@ def _execute(source: Path, partial: Path, parameters: dict[str, Any]) -> nbforma
             config=Config({"KernelManager": {"transport": "ipc"}}),
         )
     except PapermillExecutionError as error:
-        notebook = nbformat.read(source, as_version=4)
-        cells = [i for i, cell in enumerate(notebook.cells) if cell.source == error.source]
-        where = _cell_name(cells[0] if cells else error.cell_index, error.source)
+        where = _cell_name(nbformat.read(source, as_version=4), error.source)
         raise ChapterError(
             f"{where} raised {error.ename}: {error.evalue.splitlines()[0] if error.evalue else ''}"
         ) from None
@@ -72,7 +73,7 @@ def _execute(source: Path, partial: Path, parameters: dict[str, Any]) -> nbforma
 def tidy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """The executed notebook without papermill's traces, so that two runs are equal byte for byte."""
     notebook.metadata.pop("papermill", None)
-    for index, cell in enumerate(notebook.cells):
+    for cell in notebook.cells:
         for name in ("papermill", "execution"):
             cell.metadata.pop(name, None)
         if "injected-parameters" in cell.metadata.get("tags", []):
@@ -82,7 +83,7 @@ def tidy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
             del cell.metadata["tags"]
         for output in cell.get("outputs", []):
             if output.output_type == "error":
-                raise ChapterError(f"{_cell_name(index, cell.source)} raised {output.ename}: {output.evalue}")
+                raise ChapterError(f"{_cell_name(notebook, cell.source)} raised {output.ename}: {output.evalue}")
     return notebook
 
 

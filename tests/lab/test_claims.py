@@ -1,0 +1,131 @@
+"""Verdicts follow from the kind, the estimate and the criterion, and from nothing else."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from derived.lab import record
+from derived.lab.claims import AS_RETOLD, COLUMNS, Claim, ledger, record_states, study
+from derived.lab.record import save
+from derived.lab.stats import Estimate, mean
+
+
+def claim(toy=None, **changes) -> Claim:
+    facts = {
+        "id": "T-1",
+        "statement": "$1=1$",
+        "source": "paper",
+        "where": "here",
+        "paper_value": "1",
+        "kind": "statistic",
+        "criterion": "in $[-1, 2]$",
+        "experiment": toy,
+        "measure": lambda rows: mean(rows.loc[rows["shift"] == 0, "value"]),
+        "accept": (-1.0, 2.0),
+        "expected": {"ci": "holds", "cpu": "holds"},
+    }
+    return Claim(**facts | changes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "estimate", "proof", "verdict"),
+    [
+        ("identity", Estimate(0.9, 3), "", "holds"),
+        ("identity", Estimate(1.1, 3), "", "fails"),
+        ("identity", Estimate(np.nan, 3), "", "fails"),
+        ("bound", Estimate(0.9, 3), "", "undecided"),
+        ("bound", Estimate(0.9, 3), "prf-x", "holds"),
+        ("bound", Estimate(1.1, 3), "prf-x", "fails"),
+        ("counterexample", Estimate(1.1, 3), "", "fails"),
+        ("counterexample", Estimate(0.0, 3), "", "undecided"),
+        ("statistic", Estimate(0.5, 3, 0.1, 0.9), "", "holds"),
+        ("statistic", Estimate(0.5, 3, -0.1, 0.9), "", "undecided"),
+        ("statistic", Estimate(2.0, 3, 1.5, 2.5), "", "fails"),
+        ("statistic", Estimate(-2.0, 3, -2.5, -1.5), "", "fails"),
+        ("statistic", Estimate(np.nan, 3, np.nan, np.nan), "", "undecided"),
+        ("measured", Estimate(7.0, 3), "", "reported"),
+    ],
+)
+def test_the_verdict(kind, estimate, proof, verdict):
+    accept = (0.0, 1.0) if kind == "statistic" else (float("-inf"), 1.0)
+    assert claim(kind=kind, proof=proof, accept=accept).judge(estimate)[0] == verdict
+
+
+def test_the_largest_tier_that_ran_is_the_headline(toy, recorded):
+    def headlines() -> dict:
+        rows = ledger("toy", [claim(toy)], [study(toy, "ci", 0, "cpu")])
+        assert all(tuple(row) == COLUMNS for row in rows)
+        return {row["tier"]: (row["verdict"], row["headline"]) for row in rows}
+
+    assert headlines() == {"ci": ("holds", True), "cpu": ("not run", False), "gpu": ("not run", False)}
+    save(recorded(toy))
+    assert headlines() == {"ci": ("holds", False), "cpu": ("holds", True), "gpu": ("not run", False)}
+
+
+def test_a_tier_that_was_not_run_says_how_to_run_it_and_is_judged_by_nothing(toy):
+    row = ledger("toy", [claim(toy)], [study(toy, "ci", 0, "cpu")])[1]
+    assert (row["verdict"], row["expected"]) == ("not run", None)
+    assert "derived record toy Toy --tier cpu" in row["reason"]
+
+
+def test_another_seed_is_shown_and_judged_by_no_expected_verdict(toy):
+    row = ledger("toy", [claim(toy)], [study(toy, "ci", 3, "cpu")])[0]
+    assert (row["verdict"], row["expected"]) == ("holds", None)
+
+
+def test_a_failing_digest_is_never_called_the_papers_error(toy):
+    fails = claim(toy, source="digest", accept=(5.0, 6.0))
+    assert ledger("toy", [fails], [study(toy, "ci", 0, "cpu")])[0]["reason"].startswith(AS_RETOLD)
+
+
+def test_a_failed_condition_leaves_the_claim_undecided(toy, monkeypatch):
+    broken = study(toy, "ci", 0, "cpu")
+    broken.live.loc[0, "error"] = "ArithmeticError: no"
+    row = ledger("toy", [claim(toy)], [broken])[0]
+    assert row["verdict"] == "undecided"
+    assert "ArithmeticError" in row["reason"]
+
+
+def test_a_claim_that_nothing_can_run_is_listed_with_its_reason():
+    row = ledger("toy", [claim(experiment=None, measure=None, reason="needs the authors' data")], [])[0]
+    assert (row["verdict"], row["headline"], row["reason"]) == ("not run", True, "needs the authors' data")
+
+
+@pytest.mark.parametrize(
+    ("claims", "studied"),
+    [([claim(), claim()], True), ([claim(amends="T-9")], True), ([claim(id="T-2")], False)],
+)
+def test_a_ledger_that_cannot_be_right_is_refused(toy, claims, studied):
+    claims = [dataclasses.replace(one, experiment=toy) for one in claims]
+    with pytest.raises(ValueError, match=r"toy|Toy"):
+        ledger("toy", claims, [study(toy, "ci", 0, "cpu")] if studied else [])
+
+
+def states(toy) -> dict[str, str]:
+    found = record_states([claim(toy)], [study(toy, "ci", 0, "cpu")])
+    return {state["tier"]: state["state"] for state in found}
+
+
+def test_a_record_is_stale_only_if_its_ci_rows_disagree(toy, recorded, monkeypatch):
+    save(recorded(toy))
+    assert states(toy) == {"cpu": "unchanged", "gpu": "missing"}
+    monkeypatch.setattr(record, "source_hash", lambda module: "code as it is")
+    assert states(toy)["cpu"] == "code has changed since"
+    other = recorded(toy)
+    save(recorded(toy, ci_rows=other.ci_rows.assign(square=other.ci_rows["square"] + 1e-9)))
+    assert states(toy)["cpu"] == "stale"
+
+
+def test_a_trained_column_is_compared_through_the_statistic(toy, recorded):
+    ci = recorded(toy).ci_rows
+    save(recorded(toy, ci_rows=ci.assign(value=ci["value"] + 0.01)))
+    assert states(toy)["cpu"] == "unchanged"
+    save(recorded(toy, ci_rows=ci.assign(value=ci["value"] + 10.0)))
+    assert states(toy)["cpu"] == "stale"
+
+
+def test_unknown_tiers_and_devices_are_refused(toy):
+    for wrong in (("xl", "cpu"), ("ci", "tpu")):
+        with pytest.raises(ValueError, match="unknown"):
+            study(toy, wrong[0], 0, wrong[1])

@@ -1,0 +1,106 @@
+"""Records are whole or absent, refuse what they must, and tell fresh from stale."""
+
+import errno
+import json
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from derived.lab import record
+from derived.lab.experiment import run_condition
+from derived.lab.record import RecordError, code_changed, disagreements, load, save
+
+
+def test_what_is_saved_is_loaded_bit_for_bit(toy, recorded):
+    before = recorded(toy)
+    save(before)
+    after = load(toy, "cpu")
+    pd.testing.assert_frame_equal(after.rows, before.rows, check_exact=True)
+    pd.testing.assert_frame_equal(after.ci_rows, before.ci_rows, rtol=1e-14)
+    assert (after.configuration, after.versions) == (before.configuration, before.versions)
+
+
+def test_no_record_is_none(toy):
+    assert load(toy, "gpu") is None
+
+
+@pytest.mark.parametrize("name", ["record.json", "rows.parquet"])
+@pytest.mark.parametrize("damage", ["truncate", "edit", "delete"])
+def test_a_damaged_record_is_refused_with_the_command_that_remakes_it(toy, recorded, name, damage):
+    path = save(recorded(toy)) / name
+    content = path.read_bytes()
+    if damage == "delete":
+        path.unlink()
+    else:
+        path.write_bytes(content[:-20] if damage == "truncate" else content.replace(b"toy", b"yot", 1))
+    with pytest.raises(RecordError, match="derived record toy Toy --tier cpu"):
+        load(toy, "cpu")
+
+
+def test_an_edited_number_is_refused(toy, recorded):
+    path = save(recorded(toy)) / "record.json"
+    head = json.loads(path.read_text())
+    head["seconds"] = 0.1
+    path.write_text(json.dumps(head))
+    with pytest.raises(RecordError, match="edited"):
+        load(toy, "cpu")
+
+
+def test_a_record_of_another_configuration_is_refused_and_says_what_differs(toy, recorded):
+    save(recorded(toy, configuration=toy(draws=7).configuration()))
+    with pytest.raises(RecordError, match="draws: recorded 7, now 100"):
+        load(toy, "cpu")
+
+
+def test_a_full_disk_leaves_the_old_record(toy, recorded, monkeypatch):
+    place = save(recorded(toy))
+    before = {path.name: path.read_bytes() for path in place.iterdir()}
+
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(record.os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        save(recorded(toy, seconds=9.0))
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == before
+    assert [path.name for path in place.parent.iterdir()] == ["cpu"]
+
+
+def test_saving_again_replaces_the_record_and_leaves_nothing_beside_it(toy, recorded):
+    save(recorded(toy))
+    place = save(recorded(toy, seconds=9.0))
+    assert load(toy, "cpu").seconds == 9.0
+    assert [path.name for path in place.parent.iterdir()] == ["cpu"]
+
+
+def test_changed_code_is_noticed(toy, recorded, monkeypatch):
+    save(recorded(toy))
+    assert not code_changed(load(toy, "cpu"))
+    monkeypatch.setattr(record, "source_hash", lambda module: "code as it is")
+    assert code_changed(load(toy, "cpu"))
+
+
+def test_equal_rows_agree_and_undeclared_floats_are_not_compared():
+    a = pd.DataFrame({"n": [1, 2], "name": ["x", None], "exact": [1.0, np.nan], "timed": [1.0, 2.0]})
+    assert disagreements(a, a.assign(timed=[5.0, 6.0]), {"exact": 1e-12}) == []
+
+
+@pytest.mark.parametrize(
+    "change", [{"n": [1, 3]}, {"name": ["y", None]}, {"exact": [1.0 + 3e-12, np.nan]}, {"exact": [1.0, 0.0]}]
+)
+def test_a_changed_count_string_or_exact_float_is_a_disagreement(change):
+    a = pd.DataFrame({"n": [1, 2], "name": ["x", None], "exact": [1.0, np.nan]})
+    assert len(disagreements(a, a.assign(**change), {"exact": 1e-12})) == 1
+
+
+def test_other_keys_or_sizes_are_a_disagreement():
+    a = pd.DataFrame({"n": [1, 2]})
+    assert disagreements(a, a.iloc[:1], {})
+    assert disagreements(a, a.rename(columns={"n": "m"}), {})
+
+
+def test_a_condition_that_raises_becomes_a_row(toy):
+    rows = run_condition(toy(shifts=(-1.0,)), {"shift": -1.0}, seed=0, device="cpu")
+    assert rows.to_dict("records") == [{"shift": -1.0, "error": "ArithmeticError: negative shift"}]
