@@ -1,0 +1,234 @@
+"""Fragments of the site that are made from data: a chapter's card, the ledger, its totals, and the status page.
+
+    finding      one chapter's findings file: who ran, where, how long, its ledger rows and the state of its records
+    row          one claim at one tier; the headline row is the one of the largest tier that ran
+    verdict key  how a row is shown: its verdict, with "fails" of a retelling apart from "fails" of a paper
+
+Every fragment is a `{raw} html` block of MyST, because statements, cards and tables need more structure than
+Markdown has; maths in it is marked up as Sphinx does it, so that MathJax typesets it like the rest of the page.
+"""
+
+import json
+import math
+import re
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup, escape
+
+VERDICTS = {
+    "holds": ("✓", "holds"),
+    "fails": ("✗", "fails"),
+    "retold": ("≁", "fails as retold"),
+    "undecided": ("?", "undecided"),
+    "reported": ("•", "reported"),
+    "not-run": ("–", "not run"),
+}
+TIERS = ("ci", "cpu", "gpu")
+SOURCES = {
+    "paper": "the paper",
+    "digest": "a digest of the paper",
+    "repo": "the authors' code",
+    "prior": "earlier work",
+    "ours": "this book",
+}
+
+Finding = dict[str, Any]
+Row = dict[str, Any]
+
+
+def load_findings(folder: Path, slugs: list[str]) -> list[Finding]:
+    """The findings of these chapters, in their order; a chapter without a file is left out."""
+    paths = [folder / f"{slug}.json" for slug in slugs]
+    return [json.loads(path.read_text("utf-8")) for path in paths if path.is_file()]
+
+
+def verdict_key(row: Row) -> str:
+    """How a row is shown and counted; a failing retelling says nothing about the paper, so it is a class of its own."""
+    if row["verdict"] == "fails" and row["source"] == "digest":
+        return "retold"
+    return row["verdict"].replace(" ", "-")
+
+
+def headlines(rows: list[Row]) -> list[Row]:
+    """One row per claim, each amendment right after the row that it amends."""
+    chosen = [row for row in rows if row["headline"]]
+    amendments = [row for row in chosen if row["amends"]]
+    ordered = []
+    for row in (row for row in chosen if not row["amends"]):
+        ordered += [row, *_amending(row["id"], amendments)]
+    return ordered + [row for row in amendments if row not in ordered]
+
+
+def _amending(claim_id: str, amendments: list[Row]) -> list[Row]:
+    """The rows that amend a claim, and the rows that amend those."""
+    direct = [row for row in amendments if row["amends"] == claim_id]
+    return [found for row in direct for found in (row, *_amending(row["id"], amendments))]
+
+
+def counts(rows: list[Row]) -> dict[str, int]:
+    """How many claims have each verdict key, in the order of VERDICTS."""
+    found = Counter(verdict_key(row) for row in rows if row["headline"])
+    return {key: found[key] for key in VERDICTS}
+
+
+# Text ---------------------------------------------------------------------------------------------------------------
+
+
+def typeset(text: Any) -> Markup:
+    """HTML of a sentence with $…$ and `code`, escaped."""
+    parts = re.split(r"(?<!\\)\$([^$]+)\$|`([^`]+)`", str(text))
+    pieces = []
+    for plain, maths, code in zip(parts[::3], [*parts[1::3], None], [*parts[2::3], None], strict=True):
+        pieces.append(escape(plain.replace(r"\$", "$")))
+        if maths is not None:
+            pieces.append(Markup('<span class="math notranslate nohighlight">\\({}\\)</span>').format(maths.strip()))
+        if code is not None:
+            pieces.append(Markup("<code>{}</code>").format(code))
+    return Markup("").join(pieces)
+
+
+def number(value: Any) -> Markup:
+    """A number as a reader writes it: four significant digits, a power of ten where it is needed, – for none."""
+    if value is None:
+        return Markup("–")
+    if isinstance(value, str):
+        return typeset(value)
+    if isinstance(value, bool) or not math.isfinite(value):
+        return escape({math.inf: "∞", -math.inf: "−∞"}.get(value, value))
+    if value == int(value) and abs(value) < 1e6:
+        return Markup(f"{int(value)}".replace("-", "−"))
+    mantissa, _, exponent = f"{value:.4g}".partition("e")
+    shown = mantissa.replace("-", "−")
+    if exponent:
+        return Markup(f"{shown}\u2009×\u200910<sup>{int(exponent)}</sup>".replace("<sup>-", "<sup>−"))
+    return Markup(shown)
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds as 0.4 s, 38 s, 12 min or 1 h 20 min."""
+    if seconds is None:
+        return "–"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def memory(megabytes: float | None) -> str:
+    """Megabytes as 210 MB or 3.4 GB."""
+    if megabytes is None:
+        return "–"
+    return f"{megabytes:.0f} MB" if megabytes < 1000 else f"{megabytes / 1000:.1f} GB"
+
+
+def date(stamp: str | None) -> Markup:
+    """The day of an ISO 8601 time, in an element whose age the page's script adds."""
+    if not stamp:
+        return Markup("–")
+    moment = datetime.fromisoformat(stamp)
+    return Markup('<time class="age" datetime="{}">{}</time>').format(moment.isoformat(), moment.date())
+
+
+def pill(key: str, count: int | None = None) -> Markup:
+    """A verdict as a coloured label with a sign and words."""
+    sign, words = VERDICTS[key]
+    before = "" if count is None else f"{count} "
+    return Markup('<span class="verdict verdict-{}"><span aria-hidden="true">{}</span> {}{}</span>').format(
+        key, sign, before, words
+    )
+
+
+_templates = jinja2.Environment(
+    loader=jinja2.PackageLoader("derived.book"),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=jinja2.StrictUndefined,
+)
+_templates.filters |= {
+    "typeset": typeset,
+    "number": number,
+    "duration": duration,
+    "memory": memory,
+    "date": date,
+    "pill": pill,
+    "verdict_key": verdict_key,
+}
+_templates.globals |= {"VERDICTS": VERDICTS, "SOURCES": SOURCES, "TIERS": TIERS}
+
+
+def html(template: str, **values: Any) -> str:
+    """A template filled in, without empty lines."""
+    filled = _templates.get_template(template).render(values)
+    return "\n".join(line for line in filled.splitlines() if line.strip())
+
+
+def raw(content: str) -> str:
+    """HTML as a block of MyST."""
+    return f"```````{{raw}} html\n{content}\n```````"
+
+
+# Fragments ----------------------------------------------------------------------------------------------------------
+
+
+def card(slug: str, facts: dict[str, Any], finding: Finding | None, links: dict[str, str]) -> str:
+    """What a chapter shows at its head: paper, claim, prerequisites, cost, verdicts, links, command. MyST."""
+    rows = finding["rows"] if finding else []
+    records = [record for record in (finding["records"] if finding else []) if record["state"] != "missing"]
+    values = {
+        "slug": slug,
+        "facts": facts,
+        "finding": finding,
+        "links": links,
+        "counts": counts(rows),
+        "records": records,
+        "gpu_waits": any(row["tier"] == "gpu" and row["verdict"] == "not run" for row in rows),
+    }
+    top, bottom = html("card.html", **values).split("<!-- citation -->")
+    cite = f"{{cite:t}}`{facts['paper']['bibkey']}`"
+    return f"{raw(top)}\n\n{cite}\n\n{raw(bottom)}"
+
+
+def totals(findings: list[Finding], titles: dict[str, str]) -> str:
+    """The sums over the whole ledger, and one line per chapter."""
+    chapters = [(f["chapter"], titles[f["chapter"]], counts(f["rows"])) for f in findings]
+    everything = {key: sum(c[key] for _, _, c in chapters) for key in VERDICTS}
+    return raw(html("totals.html", chapters=chapters, everything=everything))
+
+
+def ledger(findings: list[Finding], titles: dict[str, str]) -> str:
+    """The table of all claims with its filters."""
+    rows = [(f["chapter"], row, other_tiers(row, f["rows"])) for f in findings for row in headlines(f["rows"])]
+    seen = {key: sum(verdict_key(row) == key for _, row, _ in rows) for key in VERDICTS}
+    return raw(html("ledger.html", rows=rows, titles=titles, seen=seen, page="ledger"))
+
+
+def chapter_ledger(slug: str, rows: list[Row]) -> str:
+    """The rows of one chapter as plain HTML, for the output of its last cell."""
+    shown = [(slug, row, other_tiers(row, rows)) for row in headlines(rows)]
+    return html("claims.html", rows=shown, titles={}, page="chapter")
+
+
+def other_tiers(row: Row, rows: list[Row]) -> list[Row]:
+    """The rows of the same claim at the other tiers."""
+    return [other for other in rows if other["id"] == row["id"] and other["tier"] != row["tier"]]
+
+
+def status(findings: list[Finding], titles: dict[str, str]) -> str:
+    """How each chapter ran and where each record comes from."""
+    versions: dict[str, set[str]] = {}
+    for finding in findings:
+        for name, version in finding["versions"].items():
+            versions.setdefault(name, set()).add(version)
+    return raw(html("status.html", findings=findings, titles=titles, versions=versions))
+
+
+def course(chapters: list[dict[str, Any]]) -> str:
+    """The chapters as course sections: objectives, minutes, exercises, downloads."""
+    return raw(html("course.html", chapters=chapters))

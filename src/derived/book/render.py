@@ -1,0 +1,291 @@
+"""From executed notebooks to the site: stage copies, let Sphinx build them beside the old site, then swap.
+
+    _build/book/{book,notebooks,_static}    the stage: what Sphinx reads, at the same paths as in the repository
+    _build/sites/<n>                        finished sites; usually one
+    _build/html -> sites/<n>                what people open, replaced in one step
+
+The build starts from nothing every time, because an incremental one forgets the warnings of unchanged pages. Whatever
+goes wrong, or whenever the process is killed, `_build/html` still shows the last good site.
+"""
+
+import contextlib
+import hashlib
+import itertools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import yaml
+
+from derived.book import downloads, explorer, pages
+
+KEY_FILE = "site-key.txt"
+FINDINGS = "application/vnd.derived.findings+json"
+CARD = "<!-- at a glance -->"
+# Inputs of the site besides executed notebooks and findings; the wheel holds all of src/derived.
+SOURCES = ("book", "_config.yml", "results", "src/derived", "notebooks", "pyproject.toml", "requirements.lock")
+
+
+class RenderError(Exception):
+    """The site could not be built; one line per cause."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A finished site: where it is, whether this call built it, and how long that took."""
+
+    path: Path
+    built: bool
+    seconds: float
+
+
+def chapter_slugs(root: Path) -> list[str]:
+    """The chapters in the order of the book, from `book/_toc.yml` alone."""
+    toc = yaml.safe_load((root / "book/_toc.yml").read_text("utf-8"))
+    files = [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
+    return [file.removeprefix("notebooks/") for file in files if file.startswith("notebooks/")]
+
+
+def site_key(root: Path, build: Path, slugs: list[str]) -> str:
+    """A hash of everything that the site is made from."""
+    made = [build / part for slug in slugs for part in (f"executed/notebooks/{slug}.ipynb", f"findings/{slug}.json")]
+    files = [path for name in SOURCES for path in _files(root / name)] + [path for path in made if path.is_file()]
+    digest = hashlib.sha256(" ".join([sys.version, *slugs]).encode())
+    for path in files:
+        digest.update(f"\n{path.relative_to(root if path.is_relative_to(root) else build)} ".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    hidden = ("__pycache__", ".ipynb_checkpoints")
+    return sorted(p for p in path.rglob("*") if p.is_file() and not any(part in hidden for part in p.parts))
+
+
+# Stage --------------------------------------------------------------------------------------------------------------
+
+
+def stage(root: Path, build: Path, slugs: list[str]) -> Path:
+    """Copy pages and executed chapters to where Sphinx reads them, filling in what is made from data."""
+    target = build / "book"
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(root / "book", target / "book", ignore=shutil.ignore_patterns("_static"))
+    shutil.copytree(root / "book/_static", target / "_static")
+    (target / "notebooks").mkdir()
+    _stage_toc(target / "book/_toc.yml", slugs)
+    extra = _stage_extra(root, build, slugs)
+    chapters = [_stage_chapter(root, build, slug, extra) for slug in slugs]
+    _fill_pages(target / "book", build, chapters, extra)
+    return target
+
+
+def _stage_toc(path: Path, slugs: list[str]) -> None:
+    """Keep only the chapters of this build."""
+    toc = yaml.safe_load(path.read_text("utf-8"))
+    wanted = {f"notebooks/{slug}" for slug in slugs}
+    for part in toc["parts"]:
+        keep = [e for e in part["chapters"] if not e["file"].startswith("notebooks/") or e["file"] in wanted]
+        part["chapters"] = keep
+    toc["parts"] = [part for part in toc["parts"] if part["chapters"]]
+    path.write_text(yaml.safe_dump(toc, sort_keys=False), "utf-8")
+
+
+def _stage_extra(root: Path, build: Path, slugs: list[str]) -> dict[str, str]:
+    """Make what is copied into the site as it is; returns the wheel's name and the repository's address."""
+    extra = build / "extra"
+    shutil.rmtree(extra, ignore_errors=True)
+    explorer.vendor(extra / "vendor")
+    wheel = downloads.build_wheel(root, extra / "downloads")
+    repository = yaml.safe_load((root / "_config.yml").read_text("utf-8")).get("repository") or {}
+    url = (repository.get("url") or "").rstrip("/")
+    for slug in slugs:
+        command = downloads.install_command(url, wheel.name)
+        downloads.write_notebooks(root / f"notebooks/{slug}.ipynb", extra / "downloads", command)
+    rows = [row for finding in pages.load_findings(build / "findings", slugs) for row in finding["rows"]]
+    (extra / "downloads/ledger.json").write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    return {"wheel": wheel.name, "url": url, "branch": repository.get("branch") or "main"}
+
+
+def _links(slug: str, extra: dict[str, str]) -> dict[str, str]:
+    links = {
+        "notebook": f"../downloads/{slug}.ipynb",
+        "student": f"../downloads/{slug}-student.ipynb",
+        "wheel": f"../downloads/{extra['wheel']}",
+        "launch": "",
+    }
+    if extra["url"].startswith("https://github.com/"):
+        place = extra["url"].removeprefix("https://github.com/")
+        links["launch"] = (
+            f"https://colab.research.google.com/github/{place}/blob/{extra['branch']}/notebooks/{slug}.ipynb"
+        )
+    return links
+
+
+def _stage_chapter(root: Path, build: Path, slug: str, extra: dict[str, str]) -> dict[str, Any]:
+    """Stage one executed notebook; returns what the other pages say about it."""
+    executed = build / f"executed/notebooks/{slug}.ipynb"
+    if not executed.is_file():
+        raise RenderError(f"{slug}: the chapter has not been executed; run: make site CHAPTERS={slug}")
+    notebook = nbformat.read(executed, as_version=4)
+    facts = notebook.metadata.get("derived")
+    if not facts:
+        raise RenderError(f'{slug}: the notebook\'s metadata has no "derived" (paper, claim, prerequisites, …)')
+    finding = next(iter(pages.load_findings(build / "findings", [slug])), None)
+    filled = _fill_card(notebook, pages.card(slug, facts, finding, _links(slug, extra)))
+    if filled != 1:
+        raise RenderError(f"{slug}: the line {CARD} must stand in exactly one markdown cell, found {filled}")
+    for position, cell in enumerate(notebook.cells):
+        if cell.cell_type == "code":
+            try:
+                cell.outputs = [_output(output, cell, slug) for output in cell.outputs]
+            except ValueError as error:
+                raise RenderError(f"{slug}: cell {position}: {error}") from error
+    nbformat.write(notebook, build / f"book/notebooks/{slug}.ipynb")
+    exercises = sum(len(re.findall(r"^[`:]{3,}\{exercise(?:-start)?\}", c.source, re.M)) for c in notebook.cells)
+    seconds = finding["seconds"] if finding else None
+    return {"slug": slug, "facts": facts, "seconds": seconds, "exercises": exercises, "links": _links(slug, extra)}
+
+
+def _fill_card(notebook: nbformat.NotebookNode, card: str) -> int:
+    filled = 0
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown" and CARD in cell.source.splitlines():
+            filled += cell.source.splitlines().count(CARD)
+            cell.source = "\n".join(card if line == CARD else line for line in cell.source.splitlines())
+    return filled
+
+
+def _output(output: nbformat.NotebookNode, cell: nbformat.NotebookNode, slug: str) -> nbformat.NotebookNode:
+    """An output as the site shows it; a figure's alt text and provenance go to its cell, where MyST-NB looks."""
+    data = output.get("data", {})
+    if explorer.PLOTLY in data:
+        return nbformat.from_dict(explorer.replace(output, "../vendor/plotly.min.js"))
+    if FINDINGS in data:
+        output["data"] = {"text/html": pages.chapter_ledger(slug, data[FINDINGS]["rows"])}
+    for kind in ("image/svg+xml", "image/png"):
+        about = output.get("metadata", {}).get(kind, {})
+        if kind in data and about.get("alt"):
+            settings = cell.metadata.setdefault("mystnb", {})
+            settings.setdefault("image", {})["alt"] = " ".join(about["alt"].split())
+            if about.get("provenance") and settings.get("figure", {}).get("caption"):
+                settings["figure"]["caption"] += f" [{about['provenance']}]{{.provenance}}"
+    return output
+
+
+def _fill_pages(folder: Path, build: Path, chapters: list[dict[str, Any]], extra: dict[str, str]) -> None:
+    """Put generated fragments in place of their placeholder lines."""
+    slugs = [chapter["slug"] for chapter in chapters]
+    titles = {chapter["slug"]: chapter["facts"]["paper"]["title"] for chapter in chapters}
+    findings = pages.load_findings(build / "findings", slugs)
+    fragments = {
+        "<!-- totals -->": pages.totals(findings, titles),
+        "<!-- ledger -->": pages.ledger(findings, titles),
+        "<!-- status -->": pages.status(findings, titles),
+        "<!-- course -->": pages.course(chapters),
+    }
+    for path in folder.glob("*.md"):
+        lines = path.read_text("utf-8").splitlines()
+        path.write_text("\n".join(fragments.get(line, line) for line in lines) + "\n", "utf-8")
+
+
+# Build --------------------------------------------------------------------------------------------------------------
+
+
+def build_html(root: Path, staged: Path, output: Path) -> Path:
+    """Run Jupyter Book on the stage; returns the folder of the pages, or raises with every warning as one line."""
+    command = [sys.executable, "-P", "-c", "from jupyter_book.cli.main import main; main()", "build", str(staged)]
+    command += ["--config", str(root / "_config.yml"), "--toc", str(staged / "book/_toc.yml")]
+    command += ["--path-output", str(output), "-W", "--keep-going", "-q"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"})
+    problems = read_warnings(done.stderr, staged)
+    if done.returncode or problems:
+        raise RenderError("\n".join(problems or [_last_words(done.stdout + done.stderr)]))
+    return output / "_build/html"
+
+
+_PROBLEM = re.compile(r"^(?:(?P<path>[^\n:]+?):(?:(?P<line>\d+):)? )?(?:WARNING|ERROR|CRITICAL|SEVERE): (?P<text>.*)$")
+
+
+def read_warnings(stderr: str, staged: Path) -> list[str]:
+    """Sphinx's warnings, one line each: page, place and cause."""
+    found = []
+    for line in re.sub(r"\x1b\[[0-9;]*m", "", stderr).splitlines():
+        match = _PROBLEM.match(line)
+        if match and not match["text"].startswith("build finished"):
+            path = Path((match["path"] or "site").split(":docstring")[0])
+            page = path.relative_to(staged) if path.is_relative_to(staged) else path
+            found.append(f"{page}{_place(page, match['line'])}: {match['text']}")
+    return list(dict.fromkeys(found))
+
+
+def _place(page: Path, line: str | None) -> str:
+    """A line number in words; in a notebook MyST-NB counts 10000 per cell."""
+    if line is None:
+        return ""
+    cell, within = divmod(int(line), 10000)
+    return f", cell {cell}, line {within}" if page.suffix == ".ipynb" and cell else f", line {line}"
+
+
+def _last_words(text: str) -> str:
+    """The one telling line of a builder that stopped: what follows "… error:", else the last exception."""
+    lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines() if line.strip()]
+    named = [after for line, after in itertools.pairwise(lines) if line.lower().endswith(" error:")]
+    raised = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b.", line)]
+    return f"the site builder stopped: {(named or raised or lines or ['no message'])[-1]}"
+
+
+# Swap ---------------------------------------------------------------------------------------------------------------
+
+
+def swap(build: Path, site: Path) -> Path:
+    """Make `html` point at a finished site in one step, then remove the old ones."""
+    link, fresh = build / "html", build / f".html-{os.getpid()}"
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(site.relative_to(build))
+    if link.is_dir() and not link.is_symlink():  # a folder from elsewhere cannot be replaced in one step
+        link.rename(site.with_name(f"{site.name}.old"))
+    os.replace(fresh, link)
+    for other in site.parent.iterdir():
+        if other != site:
+            shutil.rmtree(other, ignore_errors=True)
+    return link
+
+
+def _next_place(sites: Path) -> Path:
+    """A number that no finished site has, after removing what a killed build left."""
+    sites.mkdir(parents=True, exist_ok=True)
+    for leftover in sites.glob("*.tmp"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    return sites / str(1 + max((int(path.name) for path in sites.iterdir() if path.name.isdigit()), default=0))
+
+
+def render(root: Path, build: Path | None = None, slugs: list[str] | None = None, *, force: bool = False) -> Site:
+    """Build the site of these chapters (all of the book's) if anything changed; RenderError with one line per cause."""
+    root = root.resolve()
+    build = (build or root / "_build").resolve()
+    slugs = chapter_slugs(root) if slugs is None else slugs
+    started = time.perf_counter()
+    key = site_key(root, build, slugs)
+    with contextlib.suppress(OSError):
+        if not force and (build / "html" / KEY_FILE).read_text("utf-8") == key:
+            return Site(build / "html", False, time.perf_counter() - started)
+    site = _next_place(build / "sites")
+    draft = site.with_name(f"{site.name}.tmp")
+    try:
+        html = build_html(root, stage(root, build, slugs), draft)
+    except downloads.BuildError as error:
+        raise RenderError(str(error)) from error
+    shutil.copytree(build / "extra", html, dirs_exist_ok=True)
+    (html / KEY_FILE).write_text(key, "utf-8")
+    html.rename(site)
+    return Site(swap(build, site), True, time.perf_counter() - started)

@@ -1,0 +1,59 @@
+"""The book's own Sphinx extension: maths from the site itself, and links to a repository only where there is one.
+
+mathjax     a subset of MathJax (the TeX input, CommonHTML output, its fonts) is copied from the installed package
+maths       generated HTML counts as a page with equations, so that MathJax is loaded there too
+repository  `repository.url` of _config.yml alone switches launch, edit and issue buttons on
+"""
+
+import importlib.metadata
+import shutil
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.config import Config
+
+MATHJAX_PARTS = ("tex-chtml.js", "input/tex/extensions", "output/chtml/fonts/woff-v2")
+LAUNCHERS = {
+    "notebook_interface": "jupyterlab",
+    "binderhub_url": "https://mybinder.org",
+    "colab_url": "https://colab.research.google.com",
+}
+
+
+def use_repository(app: Sphinx, config: Config) -> None:
+    """Switch every button that needs the repository's address."""
+    options = config.html_theme_options
+    if options.get("repository_url"):
+        buttons = ("use_repository_button", "use_edit_page_button", "use_issues_button")
+        options |= dict.fromkeys(buttons, True) | {"launch_buttons": LAUNCHERS}
+
+
+def mark_maths(app: Sphinx, doctree: nodes.document) -> None:
+    """Load MathJax on pages whose only maths is in generated HTML."""
+    if any('class="math' in node.astext() for node in doctree.findall(nodes.raw)):
+        app.env.get_domain("math").data["has_equations"][app.env.docname] = True
+
+
+def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
+    """Copy the parts of MathJax that the book uses into the site."""
+    if error is not None or app.builder.format != "html":
+        return
+    package = importlib.metadata.distribution("sphinx-mathjax-offline")
+    source = Path(str(package.locate_file("sphinx-mathjax-offline/static/mathjax")))
+    for part in MATHJAX_PARTS:
+        target = Path(app.outdir) / "_static/mathjax" / part
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (source / part).is_dir():
+            shutil.copytree(source / part, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("all-packages.js"))
+        else:
+            shutil.copyfile(source / part, target)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Connect the three parts."""
+    app.add_config_value("comments_config", {}, "html")  # Jupyter Book sets it even without sphinx-comments
+    app.connect("config-inited", use_repository)
+    app.connect("doctree-read", mark_maths)
+    app.connect("build-finished", copy_mathjax)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
