@@ -12,7 +12,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 TORCH  := $(shell sed -n 's/^\(torch==.*\)/\1/p' requirements.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup site test lint record claims teach serve bench check-site lock clean
+.PHONY: help setup site test lint record claims serve bench check-site lock clean
 
 help:  ## show this list
 	@echo "Transformers, Derived"; echo
@@ -62,8 +62,15 @@ serve: $(STAMP)  ## serve the built site on this machine
 bench: $(STAMP)  ## race the package against its peers: make bench CHAPTERS=ols_attention
 	@for script in $(or $(CHAPTERS:%=bench/%.py),$(filter-out bench/harness.py,$(wildcard bench/*.py))); do $(BIN)/python $$script || exit 1; done
 
+# torch stays as it is pinned; what it brings for CUDA is pinned by torch itself, so that its CPU wheel serves too.
 lock: $(STAMP)  ## remake requirements.lock from pyproject.toml (needs the network)
-	@$(BIN)/python tools/lock.py
+	@$(PIP) install --quiet uv
+	@mkdir -p _build && echo "$(TORCH)" > _build/constraints.txt
+	@$(BIN)/uv pip compile pyproject.toml --extra book --extra dev --universal --python-version 3.11 --upgrade --quiet \
+	  --no-annotate --no-header --constraint _build/constraints.txt --output-file _build/resolved.txt
+	@sed -n '1,/^torch==/p' requirements.lock > _build/requirements.lock
+	@grep -vE '^(torch|triton|nvidia-[a-z0-9-]+|cuda-[a-z]+)==' _build/resolved.txt >> _build/requirements.lock
+	@mv _build/requirements.lock requirements.lock
 
 clean:  ## delete what was built (not .venv)
 	rm -rf _build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
