@@ -1,0 +1,77 @@
+"""Argument checks: each error says what was given, why it is wrong and what would be right.
+
+name    meaning                           axes
+X       design matrix, tokens as rows     (..., n, p)
+Y       responses                         (..., n, m)
+"""
+
+import math
+from numbers import Integral
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def check_matrix(name: str, matrix: Tensor) -> None:
+    """Raise ValueError unless ``matrix`` is a finite floating-point tensor (..., rows >= 1, columns >= 1)."""
+    if not isinstance(matrix, Tensor) or not matrix.is_floating_point():
+        given = f"dtype {matrix.dtype}" if isinstance(matrix, Tensor) else type(matrix).__name__
+        raise ValueError(f"{name} is a {given}; give a floating-point torch tensor, float64 where a theorem is checked")
+    if matrix.ndim < 2:
+        raise ValueError(f"{name} has shape {tuple(matrix.shape)}; give at least two axes (..., rows, columns)")
+    if 0 in matrix.shape:
+        raise ValueError(f"{name} has shape {tuple(matrix.shape)}, so it is empty; give at least one row and column")
+    if not bool(torch.isfinite(matrix).all()):
+        raise ValueError(f"{name} contains NaN or infinity; drop or impute those rows first")
+
+
+def check_rows(name: str, matrix: Tensor, other_name: str, other: Tensor) -> None:
+    """Raise ValueError unless both matrices have the same number of rows (one row per token)."""
+    if matrix.shape[-2] != other.shape[-2]:
+        raise ValueError(
+            f"{name} has {matrix.shape[-2]} rows and {other_name} has {other.shape[-2]}; "
+            "both must have one row per token"
+        )
+
+
+def check_columns(name: str, matrix: Tensor, other_name: str, other: Tensor) -> None:
+    """Raise ValueError unless both matrices have the same number of columns (one column per feature)."""
+    if matrix.shape[-1] != other.shape[-1]:
+        raise ValueError(
+            f"{name} has {matrix.shape[-1]} columns and {other_name} has {other.shape[-1]}; "
+            "both must have one column per feature"
+        )
+
+
+def check_composable(left_name: str, left: Tensor, right_name: str, right: Tensor) -> None:
+    """Raise ValueError unless the product ``left @ right`` is defined."""
+    if left.shape[-1] != right.shape[-2]:
+        raise ValueError(
+            f"{left_name} {tuple(left.shape)} cannot multiply {right_name} {tuple(right.shape)}: "
+            f"{right_name} needs {left.shape[-1]} rows"
+        )
+
+
+def check_at_least(name: str, value: float | np.ndarray, bound: float) -> None:
+    """Raise ValueError unless every entry of ``value`` is finite and at least ``bound``."""
+    if not np.all(np.isfinite(value)) or np.any(np.less(value, bound)):
+        raise ValueError(f"{name} = {value}; give a finite number >= {bound:g}")
+
+
+def check_positive(name: str, value: float | np.ndarray) -> None:
+    """Raise ValueError unless every entry of ``value`` is finite and positive."""
+    if not np.all(np.isfinite(value)) or np.any(np.less_equal(value, 0)):
+        raise ValueError(f"{name} = {value}; give a finite number > 0")
+
+
+def check_count(name: str, value: int, least: int = 1) -> None:
+    """Raise ValueError unless ``value`` is an integer of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} = {value!r}; give an integer >= {least}")
+
+
+def check_fraction(name: str, value: float, below: float = 1.0) -> None:
+    """Raise ValueError unless ``0 < value < below``."""
+    if not (math.isfinite(value) and 0 < value < below):
+        raise ValueError(f"{name} = {value}; give a number strictly between 0 and {below:g}")
