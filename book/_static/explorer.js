@@ -1,7 +1,11 @@
 // Explorers: Plotly figures, loaded from this site when they come into view, with the browser's own sliders.
-(() => {
+addEventListener("DOMContentLoaded", () => {
   const boxes = document.querySelectorAll(".explorer");
   if (!boxes.length) return;
+  const COLOURS = {
+    light: ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"],
+    dark: ["#56B4E9", "#F08A4B", "#2FC39B", "#E3A3C8", "#E69F00", "#8FB8FF"],
+  };
   let script;
   const load = (url) =>
     (script ??= new Promise((resolve, reject) => {
@@ -21,7 +25,7 @@
         paper_bgcolor: "rgba(0,0,0,0)",
         plot_bgcolor: "rgba(0,0,0,0)",
         font: { color: colour("text-base"), family: style.getPropertyValue("--book-ui"), size: 14 },
-        colorway: ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"],
+        colorway: COLOURS[document.documentElement.dataset.theme] ?? COLOURS.light,
         xaxis: axis,
         yaxis: axis,
         margin: { t: 24, r: 16, b: 48, l: 56 },
@@ -90,4 +94,4 @@
     { rootMargin: "400px" },
   );
   boxes.forEach((box) => seen.observe(box));
-})();
+});

@@ -1,9 +1,8 @@
 // The ledger's filters. State lives in the address (#paper=…&verdict=a,b&q=…); #ID opens the row of one claim.
-(() => {
+addEventListener("DOMContentLoaded", () => {
   const form = document.querySelector(".ledger-filters");
   if (!form) return;
   const rows = [...document.querySelectorAll("tr.claim")];
-  const texts = new Map(rows.map((row) => [row, row.textContent.toLowerCase()])); // before MathJax changes it
   const verdicts = [...form.querySelectorAll("input[name=verdict]")];
   const count = form.querySelector("output");
 
@@ -17,7 +16,7 @@
       const fits =
         (!form.paper.value || row.dataset.paper === form.paper.value) &&
         (!wanted.length || wanted.includes(row.dataset.verdict)) &&
-        words.every((word) => texts.get(row).includes(word));
+        words.every((word) => row.dataset.text.includes(word));
       row.hidden = !fits;
       shown += fits;
     }
@@ -35,7 +34,7 @@
 
   function read() {
     const hash = decodeURIComponent(location.hash.slice(1));
-    const target = hash && !hash.includes("=") && document.getElementById(hash);
+    const target = hash.includes("=") ? null : document.getElementById(hash);
     const state = new URLSearchParams(hash.includes("=") ? location.hash.slice(1) : "");
     form.paper.value = state.get("paper") ?? "";
     if (form.paper.selectedIndex < 0) form.paper.value = "";
@@ -55,4 +54,4 @@
   addEventListener("hashchange", read);
   form.hidden = false;
   read();
-})();
+});

@@ -1,5 +1,5 @@
 // Ages beside dates ("3 months ago"), counted when the page is read and not when it was built.
-(() => {
+addEventListener("DOMContentLoaded", () => {
   const units = [["year", 31557600], ["month", 2629800], ["day", 86400], ["hour", 3600], ["minute", 60]];
   const words = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
   for (const time of document.querySelectorAll("time.age")) {
@@ -7,4 +7,4 @@
     const [unit, size] = units.find(([, length]) => Math.abs(seconds) >= length) ?? ["minute", 60];
     time.after(` (${words.format(Math.round(seconds / size), unit)})`);
   }
-})();
+});

@@ -19,13 +19,14 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
+# Verdict key: sign, words for one claim, words for several.
 VERDICTS = {
-    "holds": ("✓", "holds"),
-    "fails": ("✗", "fails"),
-    "retold": ("≁", "fails as retold"),
-    "undecided": ("?", "undecided"),
-    "reported": ("•", "reported"),
-    "not-run": ("–", "not run"),
+    "holds": ("✓", "holds", "hold"),
+    "fails": ("✗", "fails", "fail"),
+    "retold": ("(✗)", "fails as retold", "fail as retold"),
+    "undecided": ("?", "undecided", "undecided"),
+    "reported": ("•", "reported", "reported"),
+    "not-run": ("–", "not run", "not run"),
 }
 TIERS = ("ci", "cpu", "gpu")
 SOURCES = {
@@ -135,13 +136,16 @@ def date(stamp: str | None) -> Markup:
     return Markup('<time class="age" datetime="{}">{}</time>').format(moment.isoformat(), moment.date())
 
 
+def words(key: str, count: int) -> str:
+    """A count of claims: 1 holds, 2 hold."""
+    return f"{count} {VERDICTS[key][1 if count == 1 else 2]}"
+
+
 def pill(key: str, count: int | None = None) -> Markup:
-    """A verdict as a coloured label with a sign and words."""
-    sign, words = VERDICTS[key]
-    before = "" if count is None else f"{count} "
-    return Markup('<span class="verdict verdict-{}"><span aria-hidden="true">{}</span> {}{}</span>').format(
-        key, sign, before, words
-    )
+    """A verdict, or a count of them, as a coloured label with a sign and words."""
+    said = VERDICTS[key][1] if count is None else words(key, count)
+    label = '<span class="verdict verdict-{}"><span aria-hidden="true">{}</span> {}</span>'
+    return Markup(label).format(key, VERDICTS[key][0], said)
 
 
 _templates = jinja2.Environment(
@@ -158,6 +162,7 @@ _templates.filters |= {
     "memory": memory,
     "date": date,
     "pill": pill,
+    "words": words,
     "verdict_key": verdict_key,
 }
 _templates.globals |= {"VERDICTS": VERDICTS, "SOURCES": SOURCES, "TIERS": TIERS}
@@ -191,8 +196,9 @@ def card(slug: str, facts: dict[str, Any], finding: Finding | None, links: dict[
         "gpu_waits": any(row["tier"] == "gpu" and row["verdict"] == "not run" for row in rows),
     }
     top, bottom = html("card.html", **values).split("<!-- citation -->")
-    cite = f"{{cite:t}}`{facts['paper']['bibkey']}`"
-    return f"{raw(top)}\n\n{cite}\n\n{raw(bottom)}"
+    paper = facts["paper"]
+    arxiv = f" · [arXiv:{paper['arxiv']}](https://arxiv.org/abs/{paper['arxiv']})" if paper.get("arxiv") else ""
+    return f"{raw(top)}\n\n{{cite:p}}`{paper['bibkey']}`{arxiv}\n\n{raw(bottom)}"
 
 
 def totals(findings: list[Finding], titles: dict[str, str]) -> str:

@@ -17,7 +17,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ import nbformat
 import yaml
 
 from derived.book import downloads, explorer, pages
+from derived.book.house import House
 
 KEY_FILE = "site-key.txt"
 FINDINGS = "application/vnd.derived.findings+json"
@@ -40,18 +40,10 @@ class RenderError(Exception):
 
 @dataclass(frozen=True)
 class Site:
-    """A finished site: where it is, whether this call built it, and how long that took."""
+    """A finished site, and whether this call had to build it."""
 
     path: Path
     built: bool
-    seconds: float
-
-
-def chapter_slugs(root: Path) -> list[str]:
-    """The chapters in the order of the book, from `book/_toc.yml` alone."""
-    toc = yaml.safe_load((root / "book/_toc.yml").read_text("utf-8"))
-    files = [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
-    return [file.removeprefix("notebooks/") for file in files if file.startswith("notebooks/")]
 
 
 def site_key(root: Path, build: Path, slugs: list[str]) -> str:
@@ -269,16 +261,18 @@ def _next_place(sites: Path) -> Path:
     return sites / str(1 + max((int(path.name) for path in sites.iterdir() if path.name.isdigit()), default=0))
 
 
-def render(root: Path, build: Path | None = None, slugs: list[str] | None = None, *, force: bool = False) -> Site:
-    """Build the site of these chapters (all of the book's) if anything changed; RenderError with one line per cause."""
+def render(root: Path, slugs: list[str] | None = None, *, force: bool = False) -> Site:
+    """Build the site of these chapters (all of the book's), unless nothing has changed since the last time.
+
+    RenderError has one line per cause.
+    """
     root = root.resolve()
-    build = (build or root / "_build").resolve()
-    slugs = chapter_slugs(root) if slugs is None else slugs
-    started = time.perf_counter()
+    build = root / "_build"
+    slugs = House(root).chapters() if slugs is None else slugs
     key = site_key(root, build, slugs)
     with contextlib.suppress(OSError):
         if not force and (build / "html" / KEY_FILE).read_text("utf-8") == key:
-            return Site(build / "html", False, time.perf_counter() - started)
+            return Site(build / "html", False)
     site = _next_place(build / "sites")
     draft = site.with_name(f"{site.name}.tmp")
     try:
@@ -288,4 +282,4 @@ def render(root: Path, build: Path | None = None, slugs: list[str] | None = None
     shutil.copytree(build / "extra", html, dirs_exist_ok=True)
     (html / KEY_FILE).write_text(key, "utf-8")
     html.rename(site)
-    return Site(swap(build, site), True, time.perf_counter() - started)
+    return Site(swap(build, site), True)

@@ -12,7 +12,9 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
+from sphinx_proof.nodes import proof_node
 
+REPEATED_IDS = ("proof-content", "exercise-content", "solution-content")
 MATHJAX_PARTS = ("tex-chtml.js", "input/tex/extensions", "output/chtml/fonts/woff-v2")
 LAUNCHERS = {
     "notebook_interface": "jupyterlab",
@@ -35,6 +37,17 @@ def mark_maths(app: Sphinx, doctree: nodes.document) -> None:
         app.env.get_domain("math").data["has_equations"][app.env.docname] = True
 
 
+def tidy_proofs(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Keep ids unique on a page, and set off the word with which a proof begins."""
+    for section in doctree.findall(nodes.section):
+        section["ids"] = [name for name in section["ids"] if name not in REPEATED_IDS]
+    for proof in doctree.findall(proof_node):
+        text = next(iter(proof.findall(nodes.Text)), "")
+        if text.startswith("Proof. "):
+            rest = nodes.Text(text.removeprefix("Proof."))
+            text.parent.replace(text, [nodes.emphasis("", "Proof."), rest])
+
+
 def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
     """Copy the parts of MathJax that the book uses into the site."""
     if error is not None or app.builder.format != "html":
@@ -51,9 +64,10 @@ def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Connect the three parts."""
+    """Connect the parts."""
     app.add_config_value("comments_config", {}, "html")  # Jupyter Book sets it even without sphinx-comments
     app.connect("config-inited", use_repository)
     app.connect("doctree-read", mark_maths)
+    app.connect("doctree-resolved", tidy_proofs)
     app.connect("build-finished", copy_mathjax)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
