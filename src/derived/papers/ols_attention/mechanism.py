@@ -12,7 +12,7 @@ lambda          ridge             penalty n lambda ||B||^2                    sc
 beta            beta              inverse temperature of softmax              scalar
 """
 
-from typing import Literal, NamedTuple, Self
+from typing import Literal, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -58,8 +58,8 @@ def linear_attention(
     Raises ValueError if the axes do not fit or the order is unknown. [paper: 1/n from its empirical covariance]
     """
     for name, tensor in (("q", q), ("k", k), ("v", v)):
-        if tensor.ndim < 2 or 0 in tensor.shape:
-            raise ValueError(f"{name} has shape {tuple(tensor.shape)}; give (..., tokens >= 1, features >= 1)")
+        if tensor.ndim < 2 or tensor.shape[-2] == 0:
+            raise ValueError(f"{name} has shape {tuple(tensor.shape)}; give (..., tokens >= 1, features)")
     check_columns("q", q, "k", k)
     check_rows("k", k, "v", v)
     (nq, d), (n, e) = q.shape[-2:], v.shape[-2:]
@@ -149,7 +149,7 @@ class OLSTransformer(nn.Module):
         Y: Float[Tensor, "*batch n m"],
         ridge: float = 0.0,
         rcond: float | None = None,
-    ) -> Self:
+    ) -> "OLSTransformer":
         """The layer whose forward pass on X is the least-squares (or, with ridge > 0, the ridge) fit of Y.
 
         Shapes: X (..., n, p), Y (..., n, m); a batch of data sets gives a batch of weights. Raises ValueError for an
@@ -208,8 +208,6 @@ def in_context_ols(
     check_matrix("Y", Y)
     check_columns("Xq", Xq, "X", X)
     L = whitening(X, ridge, rcond)
-    if L.shape[-1] == 0:  # X = 0: every prediction is 0
-        return Xq.new_zeros(*Xq.shape[:-1], Y.shape[-1])
     return linear_attention(Xq @ L, X @ L, Y)
 
 

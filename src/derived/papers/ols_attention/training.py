@@ -105,7 +105,7 @@ def train_matrix(
     check_composable("X", X, "L0", L0)
     if read_out not in ("frozen", "recomputed", "trained"):
         raise ValueError(f"read_out = {read_out!r}; give 'frozen', 'recomputed' or 'trained'")
-    if (P0 is None) == (read_out == "trained") or (P0 is not None and read_out == "recomputed"):
+    if (read_out == "trained" and P0 is None) or (read_out == "recomputed" and P0 is not None):
         raise ValueError(
             f"read_out = {read_out!r} with P0 {'missing' if P0 is None else 'given'}; "
             "'trained' needs P0, 'recomputed' computes P itself"
@@ -229,7 +229,7 @@ def train_linear_attention(
     noise: float = 0.0,
     num_tasks: int = 64,
     steps: int = 50_000,
-    lr: float = 3e-3,
+    lr: float = 1e-2,
     batch: tuple[int, ...] = (),
     points: int = 100,
     generator: torch.Generator,
