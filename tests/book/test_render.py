@@ -1,7 +1,11 @@
 """The press on a toy book: the real pages around one small chapter that has everything a chapter may have."""
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
@@ -12,6 +16,7 @@ from derived.book import render
 
 ROOT = Path(__file__).parents[2]
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 20"><path d="M1 19L39 1" stroke="#222222"/></svg>'
+ALT = "A rising line,\nfrom 0 to 1."
 FACTS = {
     "paper": {
         "title": "Ordinary Least Squares is a Special Case of Transformer",
@@ -162,14 +167,20 @@ def cells() -> list:
     glued = new_output("display_data", {f"{prefix}text/plain": "0.3125"})
     glued.metadata["scrapbook"] = {"name": "toy-gap", "mime_prefix": prefix}
     figure = new_output("display_data", {"image/svg+xml": SVG, "text/plain": "a line"})
-    figure.metadata["image/svg+xml"] = {"alt": "A rising line,\nfrom 0 to 1.", "provenance": "live at tier ci, seed 0"}
+    figure.metadata["image/svg+xml"] = {
+        "alt": "A rising line,\nfrom 0 to 1.",
+        "provenance": "live at tier ci, run_1 [seed 0]",
+    }
     caption = {"figure": {"caption": "The attention matrix, $A$.", "name": "toy-figure"}}
-    findings = {"rows": ROWS, "records": RECORDS}
     install = 'try:\n    import derived\nexcept ModuleNotFoundError:\n    print("pip install -e .")'
     return [
         new_markdown_cell("# Least squares in one layer\n\n<!-- at a glance -->"),
         new_code_cell(install),
         new_code_cell('tier = "ci"\nseed = 0\ndevice = "auto"', metadata={"tags": ["parameters"]}),
+        new_code_cell(
+            '# Parameters\ntier = "ci"\nseed = 7\ndevice = "cpu"\n',
+            metadata={"tags": ["injected-parameters", "remove-cell"]},
+        ),
         new_markdown_cell(THEOREM),
         new_code_cell("glue('toy-gap', gap)", outputs=[glued], metadata={"tags": ["remove-output"]}),
         new_code_cell("show(figure)", outputs=[figure], metadata={"mystnb": caption}),
@@ -183,21 +194,22 @@ def cells() -> list:
         new_markdown_cell("## Claims"),
         new_code_cell(
             "report(claims)",
-            outputs=[new_output("display_data", {render.FINDINGS: findings, "text/html": "<p>old</p>"})],
+            outputs=[new_output("display_data", {"text/html": '<table class="chapter-ledger"></table>'})],
         ),
     ]
 
 
 def write_chapter(root: Path, more: str = "") -> None:
-    """The toy chapter: source, executed copy, findings. ``more`` is a last markdown cell."""
+    """The toy chapter: source, executed copy, findings. ``more`` is a last markdown cell, the 14th of the source."""
     notebook = new_notebook(cells=[*cells(), *([new_markdown_cell(more)] if more else [])])
     notebook.metadata |= {
         "derived": FACTS,
         "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
     }
-    for path in (root / "notebooks/toy.ipynb", root / "_build/executed/notebooks/toy.ipynb"):
+    for path in (root / "_build/executed/notebooks/toy.ipynb", root / "notebooks/toy.ipynb"):
         path.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(notebook, path)
+        notebook.cells = [c for c in notebook.cells if "injected-parameters" not in c.metadata.get("tags", [])]
     (root / "_build/findings").mkdir(exist_ok=True)
     (root / "_build/findings/toy.json").write_text(json.dumps(FINDING), "utf-8")
 
@@ -239,3 +251,240 @@ def fresh(tmp_path: Path) -> Path:
 
 def page(root: Path, name: str) -> str:
     return (root / "_build/html" / name).read_text("utf-8")
+
+
+def test_the_card_is_filled_from_data(book: Path):
+    text = page(book, "notebooks/toy.html")
+    assert "at a glance -->" not in text
+    for expected in ("45 min to read", "41 s to run", "690 MB", "2 hold", "a desktop CPU", "make site CHAPTERS=toy"):
+        assert expected in text, expected
+    assert 'href="../downloads/toy-student.ipynb"' in text
+    assert "Tan and Zhao, 2026" in text
+
+
+def test_computed_alt_text_and_provenance_reach_the_figure(book: Path):
+    text = page(book, "notebooks/toy.html")
+    assert 'alt="A rising line, from 0 to 1."' in text
+    assert '<span class="provenance">live at tier ci, run_1 [seed 0]</span>' in text
+
+
+def test_numbers_theorems_and_equations_resolve(book: Path):
+    text = page(book, "notebooks/toy.html")
+    for expected in ("0.31</span> bounds", "Theorem 1.1", "Fig. 1.1", "(1.1)", "Exercise 1.1"):
+        assert expected in text, expected
+
+
+def test_a_chapters_own_ledger_is_the_sites(book: Path):
+    text = page(book, "notebooks/toy.html")
+    assert 'id="claim-TOY-2.a"' in text
+    assert "chapter-ledger" not in text
+
+
+def test_the_parameters_are_those_of_the_run(book: Path):
+    text = page(book, "notebooks/toy.html")
+    assert '<span class="mi">7</span>' in text
+    assert "# Parameters" not in text
+    assert "seed = 0" in (book / "_build/html/downloads/toy.ipynb").read_text("utf-8")
+
+
+def test_an_explorer_needs_nothing_from_outside(book: Path):
+    text = page(book, "notebooks/toy.html")
+    assert 'data-plotly="../vendor/plotly.min.js"' in text
+    assert "A parabola that widens as beta grows." in text
+    assert '"template"' not in text
+    assert (book / "_build/html/vendor/plotly.min.js").stat().st_size > 1e6
+    assert not (book / "_build/html/_static/plotly.min.js").exists()
+
+
+def test_downloads_are_clean_and_say_how_to_install(book: Path):
+    folder = book / "_build/html/downloads"
+    (wheel,) = folder.glob("*.whl")
+    full, student = (nbformat.read(folder / name, as_version=4) for name in ("toy.ipynb", "toy-student.ipynb"))
+    nbformat.validate(full)
+    assert f"pip install ./{wheel.name}" in full.cells[1].source
+    assert "at a glance" not in full.cells[0].source
+    assert all(not cell.get("outputs") and cell.get("execution_count") is None for cell in full.cells)
+    assert len(full.cells) - len(student.cells) == 1
+    assert "trace of a projector" in str(full)
+    assert "trace of a projector" not in str(student)
+    assert len(json.loads((folder / "ledger.json").read_text("utf-8"))) == len(ROWS)
+
+
+def test_without_an_address_nothing_points_to_a_repository(book: Path):
+    for name in ("notebooks/toy.html", "book/intro.html"):
+        text = page(book, name)
+        assert "colab" not in text
+        assert "mybinder" not in text
+        assert "github.com" not in text
+
+
+def test_the_address_alone_brings_launch_edit_and_issue_links(fresh: Path):
+    config = (fresh / "_config.yml").read_text("utf-8")
+    assert '  url: ""' in config
+    (fresh / "_config.yml").write_text(config.replace('  url: ""', "  url: https://github.com/some/where"), "utf-8")
+    render.render(fresh)
+    text = page(fresh, "notebooks/toy.html")
+    notebook = "some/where/blob/main/notebooks/toy.ipynb"
+    for expected in (
+        f"https://colab.research.google.com/github/{notebook}",
+        "https://mybinder.org/v2/gh/some/where/main?urlpath=lab/tree/notebooks/toy.ipynb",
+        "https://github.com/some/where/edit/main/notebooks/toy.ipynb",
+        "https://github.com/some/where/issues/new",
+    ):
+        assert expected in text, expected
+    clean = (fresh / "_build/html/downloads/toy.ipynb").read_text("utf-8")
+    assert "pip install git+https://github.com/some/where" in clean
+
+
+def test_nothing_changed_means_nothing_done(book: Path):
+    before = os.readlink(book / "_build/html")
+    assert not render.render(book).built
+    assert os.readlink(book / "_build/html") == before
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "book/intro.md",
+        "book/_static/book.css",
+        "_config.yml",
+        "results/toy/Reach/cpu/record.json",
+        "src/derived/__init__.py",
+        "notebooks/toy.ipynb",
+        "_build/executed/notebooks/toy.ipynb",
+        "_build/findings/toy.json",
+    ],
+)
+def test_the_key_follows_every_input(fresh: Path, changed: str):
+    before = render.site_key(fresh, fresh / "_build", ["toy"])
+    path = fresh / changed
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        file.write("\n")
+    assert render.site_key(fresh, fresh / "_build", ["toy"]) != before
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("See {eq}`no-such-equation`.", "no-such-equation"),
+        ("See {prf:ref}`no-such-theorem`.", "no-such-theorem"),
+        ("See {numref}`no-such-figure`.", "no-such-figure"),
+        ("The gap is {glue:text}`no-such-number`.", "no-such-number"),
+        ("As shown {cite}`nobody1900`.", "nobody1900"),
+        ("First line.\n\n```{no-such-directive}\n```", "no-such-directive"),
+        ("See [there](no_such_page.md).", "no_such_page"),
+    ],
+)
+def test_a_broken_reference_names_page_cell_and_cause(fresh: Path, text: str, cause: str):
+    write_chapter(fresh, more=text)
+    with pytest.raises(render.RenderError) as caught:
+        render.render(fresh)
+    lines = [line for line in str(caught.value).splitlines() if cause in line]
+    assert lines, caught.value
+    assert lines[0].startswith("notebooks/toy.ipynb"), lines
+    assert "Traceback" not in str(caught.value)
+    assert not (fresh / "_build/html").exists()
+
+
+def test_a_warning_says_the_cell(fresh: Path):
+    write_chapter(fresh, more="First line.\n\nSee [there](#no-such-place).")
+    with pytest.raises(render.RenderError, match=r"^notebooks/toy\.ipynb, cell 14, line 3: .*no-such-place"):
+        render.render(fresh)
+
+
+def test_a_failing_build_leaves_the_good_site(fresh: Path):
+    render.render(fresh)
+    good = page(fresh, "notebooks/toy.html")
+    write_chapter(fresh, more="See {eq}`no-such-equation`.")
+    with pytest.raises(render.RenderError):
+        render.render(fresh)
+    assert page(fresh, "notebooks/toy.html") == good
+
+
+@pytest.mark.parametrize("moment", ["swap", "build_html", "stage"])
+def test_a_killed_build_leaves_the_good_site(fresh: Path, moment: str):
+    render.render(fresh)
+    good = page(fresh, "notebooks/toy.html")
+    write_chapter(fresh, more="A new last line.")
+    code = (
+        "import os, signal, sys; from pathlib import Path; from derived.book import render\n"
+        f"render.{moment} = lambda *a: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "render.render(Path(sys.argv[1]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(fresh)], cwd=ROOT)
+    assert done.returncode == -signal.SIGKILL
+    assert page(fresh, "notebooks/toy.html") == good
+    render.render(fresh)
+    assert "A new last line." in page(fresh, "notebooks/toy.html")
+    assert len(list((fresh / "_build/sites").iterdir())) == 1
+
+
+def test_the_swap_never_leaves_a_gap(tmp_path: Path):
+    """The link is replaced, not removed and made again."""
+    inodes = []
+    for name in ("1", "2"):
+        (tmp_path / "sites" / name).mkdir(parents=True)
+        (tmp_path / "sites" / name / "index.html").write_text(name, "utf-8")
+        render.swap(tmp_path, tmp_path / "sites" / name)
+        inodes.append((tmp_path / "html").lstat().st_ino)
+    assert (tmp_path / "html/index.html").read_text("utf-8") == "2"
+    assert inodes[0] != inodes[1]
+    assert [path.name for path in (tmp_path / "sites").iterdir()] == ["2"]
+    assert os.readlink(tmp_path / "html") == "sites/2"  # relative: the folder can be moved
+
+
+def test_a_chapter_that_did_not_run_is_named_with_the_command(fresh: Path):
+    (fresh / "_build/executed/notebooks/toy.ipynb").unlink()
+    with pytest.raises(render.RenderError, match="make site CHAPTERS=toy"):
+        render.render(fresh)
+
+
+def test_missing_facts_and_card_are_named(fresh: Path):
+    path = fresh / "_build/executed/notebooks/toy.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    del notebook.metadata["derived"]["claim"]
+    nbformat.write(notebook, path)
+    with pytest.raises(render.RenderError, match=r'toy: the notebook\'s metadata "derived" lacks claim'):
+        render.render(fresh)
+    notebook.metadata["derived"]["claim"] = "It is."
+    notebook.cells[0].source = "# Title"
+    nbformat.write(notebook, path)
+    with pytest.raises(render.RenderError, match="exactly one markdown cell, found 0"):
+        render.render(fresh)
+
+
+def test_an_explorer_without_words_is_refused(fresh: Path):
+    path = fresh / "_build/executed/notebooks/toy.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    del notebook.cells[8].outputs[0].data["application/vnd.plotly.v1+json"]["layout"]["meta"]
+    nbformat.write(notebook, path)
+    with pytest.raises(render.RenderError, match="toy: cell 8: an explorer has no description"):
+        render.render(fresh)
+
+
+def test_warnings_are_read_line_by_line(tmp_path: Path):
+    stderr = (
+        f"{tmp_path}/notebooks/x.ipynb:30003: WARNING: undefined label: 'a' [ref.ref]\n"
+        f"\x1b[91m{tmp_path}/book/intro.md:7: ERROR: Unknown directive\x1b[39;49;00m\n"
+        "WARNING: the whole site\nDeprecationWarning: never mind\nbuild finished with problems, 3 warnings.\n"
+    )
+    assert render.read_warnings(stderr, tmp_path) == [
+        "notebooks/x.ipynb, cell 3, line 2: undefined label: 'a' [ref.ref]",
+        "book/intro.md, line 7: Unknown directive",
+        "site: the whole site",
+    ]
+
+
+def test_a_builder_that_stops_says_why_in_one_line(fresh: Path):
+    config = (fresh / "_config.yml").read_text("utf-8")
+    (fresh / "_config.yml").write_text(config.replace("sphinx_design", "no_such_extension"), "utf-8")
+    with pytest.raises(render.RenderError, match=r"^[^\n]*no_such_extension[^\n]*$"):
+        render.render(fresh)
+
+
+def test_settings_that_are_no_yaml_are_named(fresh: Path):
+    with (fresh / "_config.yml").open("a") as file:
+        file.write("      no_such_folder: {\n")
+    with pytest.raises(render.RenderError, match=r"^_config.yml, line \d+: mapping values are not allowed here$"):
+        render.render(fresh)

@@ -8,12 +8,10 @@ Every fragment is a `{raw} html` block of MyST, because statements, cards and ta
 Markdown has; maths in it is marked up as Sphinx does it, so that MathJax typesets it like the rest of the page.
 """
 
-import json
 import math
 import re
 from collections import Counter
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -39,12 +37,6 @@ SOURCES = {
 
 Finding = dict[str, Any]
 Row = dict[str, Any]
-
-
-def load_findings(folder: Path, slugs: list[str]) -> list[Finding]:
-    """The findings of these chapters, in their order; a chapter without a file is left out."""
-    paths = [folder / f"{slug}.json" for slug in slugs]
-    return [json.loads(path.read_text("utf-8")) for path in paths if path.is_file()]
 
 
 def verdict_key(row: Row) -> str:
@@ -182,17 +174,16 @@ def raw(content: str) -> str:
 # Fragments ----------------------------------------------------------------------------------------------------------
 
 
-def card(slug: str, facts: dict[str, Any], finding: Finding | None, links: dict[str, str]) -> str:
+def card(slug: str, facts: dict[str, Any], finding: Finding, links: dict[str, str]) -> str:
     """What a chapter shows at its head: paper, claim, prerequisites, cost, verdicts, links, command. MyST."""
-    rows = finding["rows"] if finding else []
-    records = [record for record in (finding["records"] if finding else []) if record["state"] != "missing"]
+    rows = finding["rows"]
     values = {
         "slug": slug,
         "facts": facts,
         "finding": finding,
         "links": links,
         "counts": counts(rows),
-        "records": records,
+        "records": [record for record in finding["records"] if record["state"] != "missing"],
         "gpu_waits": any(row["tier"] == "gpu" and row["verdict"] == "not run" for row in rows),
     }
     top, bottom = html("card.html", **values).split("<!-- citation -->")

@@ -23,13 +23,16 @@ from typing import Any
 
 import nbformat
 import yaml
+from nbformat import NotebookNode
 
 from derived.book import downloads, explorer, pages
 from derived.book.house import House
 
 KEY_FILE = "site-key.txt"
-FINDINGS = "application/vnd.derived.findings+json"
+REPORT = 'class="chapter-ledger"'  # the table that a chapter's report() shows in Jupyter
 CARD = "<!-- at a glance -->"
+FACTS = ("paper", "claim", "prerequisites", "minutes_to_read", "objectives")
+PAPER_FACTS = ("title", "authors", "bibkey")
 # Inputs of the site besides executed notebooks and findings; the wheel holds all of src/derived.
 SOURCES = ("book", "_config.yml", "results", "src/derived", "notebooks", "pyproject.toml", "requirements.lock")
 
@@ -77,13 +80,24 @@ def stage(root: Path, build: Path, slugs: list[str]) -> Path:
     _stage_toc(target / "book/_toc.yml", slugs)
     extra = _stage_extra(root, build, slugs)
     chapters = [_stage_chapter(root, build, slug, extra) for slug in slugs]
-    _fill_pages(target / "book", build, chapters, extra)
+    _fill_pages(target / "book", chapters)
+    rows = [row for chapter in chapters for row in chapter["finding"]["rows"]]
+    ledger = json.dumps(rows, indent=1, ensure_ascii=False)
+    (build / "extra/downloads/ledger.json").write_text(ledger + "\n", "utf-8")
     return target
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        return yaml.safe_load(path.read_text("utf-8"))
+    except yaml.MarkedYAMLError as error:
+        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise RenderError(f"{path.name}{line}: {error.problem}") from error
 
 
 def _stage_toc(path: Path, slugs: list[str]) -> None:
     """Keep only the chapters of this build."""
-    toc = yaml.safe_load(path.read_text("utf-8"))
+    toc = _read_yaml(path)
     wanted = {f"notebooks/{slug}" for slug in slugs}
     for part in toc["parts"]:
         keep = [e for e in part["chapters"] if not e["file"].startswith("notebooks/") or e["file"] in wanted]
@@ -98,13 +112,11 @@ def _stage_extra(root: Path, build: Path, slugs: list[str]) -> dict[str, str]:
     shutil.rmtree(extra, ignore_errors=True)
     explorer.vendor(extra / "vendor")
     wheel = downloads.build_wheel(root, extra / "downloads")
-    repository = yaml.safe_load((root / "_config.yml").read_text("utf-8")).get("repository") or {}
+    repository = _read_yaml(root / "_config.yml").get("repository") or {}
     url = (repository.get("url") or "").rstrip("/")
     for slug in slugs:
         command = downloads.install_command(url, wheel.name)
         downloads.write_notebooks(root / f"notebooks/{slug}.ipynb", extra / "downloads", command)
-    rows = [row for finding in pages.load_findings(build / "findings", slugs) for row in finding["rows"]]
-    (extra / "downloads/ledger.json").write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
     return {"wheel": wheel.name, "url": url, "branch": repository.get("branch") or "main"}
 
 
@@ -126,59 +138,80 @@ def _links(slug: str, extra: dict[str, str]) -> dict[str, str]:
 def _stage_chapter(root: Path, build: Path, slug: str, extra: dict[str, str]) -> dict[str, Any]:
     """Stage one executed notebook; returns what the other pages say about it."""
     executed = build / f"executed/notebooks/{slug}.ipynb"
-    if not executed.is_file():
+    if not (executed.is_file() and (build / f"findings/{slug}.json").is_file()):
         raise RenderError(f"{slug}: the chapter has not been executed; run: make site CHAPTERS={slug}")
     notebook = nbformat.read(executed, as_version=4)
-    facts = notebook.metadata.get("derived")
-    if not facts:
-        raise RenderError(f'{slug}: the notebook\'s metadata has no "derived" (paper, claim, prerequisites, …)')
-    finding = next(iter(pages.load_findings(build / "findings", [slug])), None)
+    _show_parameters(notebook)
+    facts = _facts(notebook, slug)
+    finding = json.loads((build / f"findings/{slug}.json").read_text("utf-8"))
     filled = _fill_card(notebook, pages.card(slug, facts, finding, _links(slug, extra)))
     if filled != 1:
         raise RenderError(f"{slug}: the line {CARD} must stand in exactly one markdown cell, found {filled}")
-    for position, cell in enumerate(notebook.cells):
+    for position, cell in enumerate(notebook.cells, start=1):
         if cell.cell_type == "code":
             try:
-                cell.outputs = [_output(output, cell, slug) for output in cell.outputs]
+                cell.outputs = [_output(output, cell, finding) for output in cell.outputs]
             except ValueError as error:
                 raise RenderError(f"{slug}: cell {position}: {error}") from error
     nbformat.write(notebook, build / f"book/notebooks/{slug}.ipynb")
     exercises = sum(len(re.findall(r"^[`:]{3,}\{exercise(?:-start)?\}", c.source, re.M)) for c in notebook.cells)
-    seconds = finding["seconds"] if finding else None
-    return {"slug": slug, "facts": facts, "seconds": seconds, "exercises": exercises, "links": _links(slug, extra)}
+    links = _links(slug, extra)
+    return {"slug": slug, "facts": facts, "finding": finding, "exercises": exercises, "links": links}
 
 
-def _fill_card(notebook: nbformat.NotebookNode, card: str) -> int:
+def _show_parameters(notebook: NotebookNode) -> None:
+    """Let the parameters cell show the values of this run, and drop the cell with which papermill set them."""
+    tagged = {tag: cell for cell in notebook.cells for tag in cell.metadata.get("tags", [])}
+    injected, parameters = tagged.get("injected-parameters"), tagged.get("parameters")
+    if injected is not None:
+        notebook.cells.remove(injected)
+        if parameters is not None:
+            parameters.source = injected.source.removeprefix("# Parameters\n").rstrip()
+
+
+def _facts(notebook: NotebookNode, slug: str) -> dict[str, Any]:
+    """The static facts of a chapter's card, from the notebook's own metadata."""
+    facts = notebook.metadata.get("derived") or {}
+    missing = [name for name in FACTS if name not in facts]
+    missing += [f"paper.{name}" for name in PAPER_FACTS if name not in facts.get("paper", {})]
+    if missing:
+        raise RenderError(f'{slug}: the notebook\'s metadata "derived" lacks {", ".join(missing)}')
+    return facts
+
+
+def _fill_card(notebook: NotebookNode, card: str) -> int:
+    """Put the card in place of its line; returns how many such lines there were."""
     filled = 0
     for cell in notebook.cells:
-        if cell.cell_type == "markdown" and CARD in cell.source.splitlines():
-            filled += cell.source.splitlines().count(CARD)
-            cell.source = "\n".join(card if line == CARD else line for line in cell.source.splitlines())
+        lines = [line.rstrip() for line in cell.source.splitlines()]
+        if cell.cell_type == "markdown" and CARD in lines:
+            filled += lines.count(CARD)
+            cell.source = "\n".join(card if line == CARD else line for line in lines)
     return filled
 
 
-def _output(output: nbformat.NotebookNode, cell: nbformat.NotebookNode, slug: str) -> nbformat.NotebookNode:
+def _output(output: NotebookNode, cell: NotebookNode, finding: pages.Finding) -> NotebookNode:
     """An output as the site shows it; a figure's alt text and provenance go to its cell, where MyST-NB looks."""
     data = output.get("data", {})
     if explorer.PLOTLY in data:
         return nbformat.from_dict(explorer.replace(output, "../vendor/plotly.min.js"))
-    if FINDINGS in data:
-        output["data"] = {"text/html": pages.chapter_ledger(slug, data[FINDINGS]["rows"])}
+    if REPORT in data.get("text/html", ""):
+        output["data"] = {"text/html": pages.chapter_ledger(finding["chapter"], finding["rows"])}
     for kind in ("image/svg+xml", "image/png"):
         about = output.get("metadata", {}).get(kind, {})
         if kind in data and about.get("alt"):
             settings = cell.metadata.setdefault("mystnb", {})
             settings.setdefault("image", {})["alt"] = " ".join(about["alt"].split())
             if about.get("provenance") and settings.get("figure", {}).get("caption"):
-                settings["figure"]["caption"] += f" [{about['provenance']}]{{.provenance}}"
+                provenance = re.sub(r"([\[\]*_`$\\])", r"\\\1", about["provenance"])
+                settings["figure"]["caption"] += f" [{provenance}]{{.provenance}}"
     return output
 
 
-def _fill_pages(folder: Path, build: Path, chapters: list[dict[str, Any]], extra: dict[str, str]) -> None:
+def _fill_pages(folder: Path, chapters: list[dict[str, Any]]) -> None:
     """Put generated fragments in place of their placeholder lines."""
-    slugs = [chapter["slug"] for chapter in chapters]
     titles = {chapter["slug"]: chapter["facts"]["paper"]["title"] for chapter in chapters}
-    findings = pages.load_findings(build / "findings", slugs)
+    findings = [chapter["finding"] for chapter in chapters]
     fragments = {
         "<!-- totals -->": pages.totals(findings, titles),
         "<!-- ledger -->": pages.ledger(findings, titles),
@@ -214,18 +247,25 @@ def read_warnings(stderr: str, staged: Path) -> list[str]:
     for line in re.sub(r"\x1b\[[0-9;]*m", "", stderr).splitlines():
         match = _PROBLEM.match(line)
         if match and not match["text"].startswith("build finished"):
-            path = Path((match["path"] or "site").split(":docstring")[0])
-            page = path.relative_to(staged) if path.is_relative_to(staged) else path
+            page = _page(Path(match["path"] or "site"), staged)
             found.append(f"{page}{_place(page, match['line'])}: {match['text']}")
     return list(dict.fromkeys(found))
 
 
+def _page(path: Path, staged: Path) -> Path:
+    """A page as the repository calls it; sphinx-proof writes notebooks/x.ip.rst for notebooks/x.ipynb."""
+    stem = path.name.removesuffix(".rst").removesuffix(".ip")
+    known = [path, path.with_name(f"{stem}.ipynb"), path.with_name(f"{stem}.md")]
+    found = next((candidate for candidate in known if candidate.is_file()), path)
+    return found.relative_to(staged) if found.is_relative_to(staged) else found
+
+
 def _place(page: Path, line: str | None) -> str:
-    """A line number in words; in a notebook MyST-NB counts 10000 per cell."""
+    """A line number in words; in a notebook MyST-NB counts 10000 per cell, and one too many in it."""
     if line is None:
         return ""
     cell, within = divmod(int(line), 10000)
-    return f", cell {cell}, line {within}" if page.suffix == ".ipynb" and cell else f", line {line}"
+    return f", cell {cell}, line {max(within - 1, 1)}" if page.suffix == ".ipynb" and cell else f", line {line}"
 
 
 def _last_words(text: str) -> str:

@@ -1,0 +1,178 @@
+"""Fragments of the site that are made from data."""
+
+import json
+import math
+from html.parser import HTMLParser
+
+import pytest
+
+from derived.book import explorer, pages
+
+
+def row(claim: str, verdict: str = "holds", **changes) -> dict:
+    """A row of the ledger."""
+    base = dict.fromkeys(("device", "value", "low", "high", "n", "expected", "amends"))
+    base |= {"id": claim, "paper": "toy", "kind": "statistic", "statement": "$a<b$", "source": "paper", "where": "§1"}
+    base |= {"paper_value": "1", "tier": "ci", "criterion": "$a$", "verdict": verdict, "reason": "", "headline": True}
+    return base | changes
+
+
+def finding(*rows: dict, slug: str = "toy", records: tuple = ()) -> dict:
+    """What one chapter found."""
+    run = {"tier": "ci", "seed": 0, "device": "cpu", "device_name": "a CPU", "seconds": 3.0, "peak_memory_mb": 9.0}
+    run |= {"chapter": slug, "key": "0", "date": "2026-11-20T09:30:00+00:00", "versions": {"python": "3.11"}}
+    return run | {"rows": list(rows), "records": list(records)}
+
+
+class Balance(HTMLParser):
+    """Fails where a tag is closed that is not the last one open."""
+
+    void = ("br", "input", "hr", "img")
+
+    def __init__(self):
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in self.void:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open, tag
+        assert self.open.pop() == tag
+
+
+def assert_balanced(fragment: str) -> None:
+    parser = Balance()
+    parser.feed(fragment.replace("```````{raw} html", "").replace("```````", ""))
+    assert parser.open == []
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "–"),
+        (0, "0"),
+        (3.0, "3"),
+        (-2, "−2"),
+        (0.31, "0.31"),
+        (1.006593, "1.007"),
+        (-0.0034, "−0.0034"),
+        (1.28e-05, "1.28\u2009×\u200910<sup>−5</sup>"),
+        (-1.5e12, "−1.5\u2009×\u200910<sup>12</sup>"),
+        (123456, "123456"),
+        (math.inf, "∞"),
+        (-math.inf, "−∞"),
+        (math.nan, "nan"),
+        ("$\\le 1$", '<span class="math notranslate nohighlight">\\(\\le 1\\)</span>'),
+    ],
+)
+def test_numbers_as_a_reader_writes_them(value, shown):
+    assert pages.number(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (None, "–"),
+        (0.42, "0.4 s"),
+        (9.96, "10.0 s"),
+        (41.3, "41 s"),
+        (99.4, "99 s"),
+        (100, "2 min"),
+        (3590, "1 h 00 min"),
+        (8100, "2 h 15 min"),
+    ],
+)
+def test_durations(seconds, shown):
+    assert pages.duration(seconds) == shown
+
+
+def test_memory():
+    assert [pages.memory(m) for m in (None, 690.4, 1210.0)] == ["–", "690 MB", "1.2 GB"]
+
+
+def test_sentences_keep_maths_and_escape_the_rest():
+    text = pages.typeset("If $a<b$ & `x<y`, it costs \\$5.")
+    maths = '<span class="math notranslate nohighlight">\\(a&lt;b\\)</span>'
+    assert text == f"If {maths} &amp; <code>x&lt;y</code>, it costs $5."
+
+
+def test_a_retelling_that_fails_is_not_an_error_of_the_paper():
+    rows = [row("A", "fails"), row("B", "fails", source="digest"), row("C", source="digest"), row("D", "not run")]
+    assert [pages.verdict_key(r) for r in rows] == ["fails", "retold", "holds", "not-run"]
+    assert pages.counts(rows) == {"holds": 1, "fails": 1, "retold": 1, "undecided": 0, "reported": 0, "not-run": 1}
+
+
+def test_only_headlines_count():
+    assert pages.counts([row("A"), row("A", "fails", tier="cpu", headline=False)])["fails"] == 0
+
+
+def test_an_amendment_stands_beneath_what_it_amends():
+    rows = [row("A.b", amends="A"), row("B"), row("A", "fails"), row("A.c", amends="A.b"), row("Z", amends="elsewhere")]
+    assert [r["id"] for r in pages.headlines(rows)] == ["B", "A", "A.b", "A.c", "Z"]
+
+
+def test_the_ledger_shows_every_headline_once_with_its_other_tiers():
+    rows = [row("A", tier="cpu", value=2.0, n=9), row("A", "not run", tier="gpu", reason="soon", headline=False)]
+    text = pages.ledger([finding(*rows, row("B"))], {"toy": "A toy"})
+    assert text.count('class="claim"') == 2
+    assert "soon" in text
+    assert 'href="../notebooks/toy.html#claim-A"' in text
+    assert_balanced(text)
+
+
+def test_the_ledger_of_nothing_is_a_page_too():
+    for text in (pages.ledger([], {}), pages.totals([], {}), pages.status([], {}), pages.course([])):
+        assert_balanced(text)
+
+
+def test_search_text_is_what_a_reader_types():
+    text = pages.ledger([finding(row("OLS-1", statement="Forward pass is $\\hat Y$"))], {"toy": "A toy"})
+    assert 'data-text="ols-1 forward pass is $\\hat y$ §1 $a$ "' in text
+
+
+def test_fragments_have_no_empty_line():
+    """An empty line would end the block of HTML in some positions."""
+    text = pages.ledger([finding(row("A", reason="because"))], {"toy": "A toy"})
+    assert all(line.strip() for line in text.splitlines())
+
+
+def test_totals_add_up_over_chapters():
+    chapters = [finding(row("A"), row("B", "fails")), finding(row("C"), slug="other")]
+    text = pages.totals(chapters, {"toy": "A toy", "other": "Another"})
+    assert "<strong>2</strong><span>hold</span>" in text
+    assert "<strong>1</strong><span>fails</span>" in text
+    assert 'aria-label="A toy: 1 holds, 1 fails"' in text
+    assert_balanced(text)
+
+
+def test_status_names_records_and_their_state():
+    record = {"experiment": "Reach", "tier": "gpu", "date": None, "device": None, "seconds": None}
+    record |= {"peak_memory_mb": None, "state": "missing", "reasons": ["derived record toy Reach --tier gpu"]}
+    text = pages.status([finding(row("A"), records=(record,))], {"toy": "A toy"})
+    assert "derived record toy Reach --tier gpu" in text
+    assert "state-missing" in text
+    assert_balanced(text)
+
+
+def test_the_card_has_no_launch_without_an_address():
+    facts = {"paper": {"title": "T", "authors": "A", "arxiv": "1", "bibkey": "a1"}, "claim": "$x$ <is> y."}
+    facts |= {"prerequisites": ["p"], "minutes_to_read": 5, "objectives": ["o"]}
+    links = {"notebook": "n", "student": "s", "wheel": "w", "launch": ""}
+    without = pages.card("toy", facts, finding(row("A")), links)
+    assert "Launch" not in without
+    assert "Launch" in pages.card("toy", facts, finding(row("A")), links | {"launch": "https://somewhere"})
+    assert "{cite:p}`a1`" in without
+    assert "&lt;is&gt;" in without
+    assert_balanced(without)
+
+
+def test_an_explorer_survives_a_script_tag_in_its_text():
+    figure = {"data": [{"name": "</script><b>"}], "layout": {"meta": {"alt": 'say "x" < y'}, "height": 300}}
+    text = str(explorer.placeholder(figure, "../p.js"))
+    assert text.count("</script>") == 1
+    assert 'aria-label="say &#34;x&#34; &lt; y"' in text
+    inside = text.split('<script type="application/json">')[1].split("</script>")[0]
+    assert json.loads(inside)["data"] == figure["data"]
+    assert "--explorer-height: 300px" in text
