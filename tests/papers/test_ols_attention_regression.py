@@ -291,6 +291,24 @@ def test_r7_many_weights_give_the_same_fit(problem):
     assert (OLSTransformer(untied)(X) - problem.fit).norm() <= amplified
 
 
+@pytest.mark.parametrize(("nq", "n", "p", "d", "e", "m"), [(1, 1, 1, 1, 1, 1), (2, 5, 3, 4, 2, 3), (6, 3, 2, 1, 5, 1)])
+def test_r7_untied_layer_is_the_token_loop(nq, n, p, d, e, m):
+    """R7: with five unrelated weights queries, keys and values keep their places, in the output and in the scores."""
+    g = stream(38, nq, n, p, d, e, m)
+    shapes = ((p, d), (p, d), (p, e), (e, e), (e, m), (nq, p), (n, p))
+    *matrices, x, context = (torch.randn(*shape, generator=g, dtype=torch.float64) for shape in shapes)
+    weights = Weights(*matrices)
+    layer = OLSTransformer(weights)
+    norms = float(torch.stack([matrix.norm() for matrix in matrices]).prod())
+    tolerance = 2 * (n + 2 * p + d + 2 * e) * torch.finfo(torch.float64).eps * norms * x.norm() * context.norm() ** 2
+    assert (layer(x, context) - token_loop(x, context, weights)).norm() <= tolerance
+    scores = torch.stack([torch.stack([(weights.W_Q.T @ q) @ (weights.W_K.T @ c) for c in context]) for q in x])
+    assert (layer.attention_matrix(x, context) - scores / n).norm() <= tolerance
+    assert (layer(x) - token_loop(x, x, weights)).norm() <= tolerance * max(
+        1, float(x.norm() / context.norm()) ** 2
+    ) * n
+
+
 @examples
 @given(problems(max_kappa=100.0), st.integers(1, 9))
 def test_r8_held_out_queries(problem, num_queries):

@@ -21,7 +21,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from .capacity import Interaction, check_interaction, evaluate
-from .checks import check_columns, check_count, check_fraction, check_matrix, check_positive
+from .checks import check_columns, check_count, check_fraction, check_matrix, check_positive, check_spins
 
 TILE = 2**22  # overlaps held at once, 32 MiB in float64: large enough for GEMM, small enough for a laptop
 
@@ -32,9 +32,9 @@ def _as_states(state: Tensor, patterns: Tensor, *, spins: bool) -> Tensor:
     states = state.unsqueeze(-2) if state.ndim == 1 else state
     check_matrix("state", states)
     check_columns("state", states, "patterns", patterns)
-    for name, tensor in (("state", states), ("patterns", patterns)) if spins else ():
-        if not bool((tensor.abs() == 1).all()):
-            raise ValueError(f"{name} has entries other than +1 and -1; give spins, as state.sign() of nonzero entries")
+    if spins:
+        check_spins("state", states)
+        check_spins("patterns", patterns)
     return states
 
 

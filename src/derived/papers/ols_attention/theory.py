@@ -159,8 +159,8 @@ def ols_coefficients(
 ) -> Float[Tensor, "*batch p m"]:
     """The minimum-norm minimiser of ||Y - XB||_F^2 + n lambda ||B||_F^2: B = V diag(s / (s^2 + n lambda)) U^T Y.
 
-    "svd" serves every X. "qr" serves X of full column rank without ridge: the triangular factor of [X Y] is
-    ((R, Q^T Y), (0, .)), so B = R^{-1} Q^T Y without Q ever being formed [prior: Bjorck]; it is much faster.
+    For n >= p the triangular factor ((R, Q^T Y), (0, .)) of [X Y] replaces X by R and Y by Q^T Y, Q never being formed
+    [prior: Bjorck]. "svd" then serves every X; "qr" returns R^{-1} Q^T Y, for X of full column rank without ridge.
 
     Raises ValueError for ridge < 0, rows that do not match, and for "qr" with n < p, a ridge or a singular R.
     """
@@ -169,18 +169,21 @@ def ols_coefficients(
     check_rows("X", X, "Y", Y)
     check_at_least("ridge", ridge, 0.0)
     n, p = X.shape[-2:]
-    if method == "svd":
-        svd = thin_svd(X)
-        return (svd.V * (svd.s / (svd.s**2 + n * ridge)).unsqueeze(-2)) @ (svd.U.mT @ Y)
-    if method != "qr":
+    if method not in ("svd", "qr"):
         raise ValueError(f"method = {method!r}; give 'svd' or 'qr'")
-    if ridge > 0 or n < p:
+    if method == "qr" and (ridge > 0 or n < p):
         raise ValueError(f"method 'qr' was given ridge = {ridge} and X of shape {n} x {p}; use method='svd'")
-    R = torch.linalg.qr(torch.cat([X, Y], dim=-1), mode="r").R
-    diagonal = R[..., :p, :p].diagonal(dim1=-2, dim2=-1).abs()
-    if bool((diagonal.amin(dim=-1) <= n * torch.finfo(X.dtype).eps * diagonal.amax(dim=-1)).any()):
+    rcond = max(n, p) * torch.finfo(X.dtype).eps
+    if n >= p:
+        triangular = torch.linalg.qr(torch.cat([X, Y], dim=-1), mode="r").R[..., :p, :]
+        X, Y = triangular[..., :p], triangular[..., p:]
+    if method == "svd":
+        svd = thin_svd(X, rcond)
+        return (svd.V * (svd.s / (svd.s**2 + n * ridge)).unsqueeze(-2)) @ (svd.U.mT @ Y)
+    diagonal = X.diagonal(dim1=-2, dim2=-1).abs()
+    if bool((diagonal.amin(dim=-1) <= rcond * diagonal.amax(dim=-1)).any()):
         raise ValueError("X does not have full column rank to working precision, which 'qr' needs; use method='svd'")
-    return torch.linalg.solve_triangular(R[..., :p, :p], R[..., :p, p:], upper=True)
+    return torch.linalg.solve_triangular(X, Y, upper=True)
 
 
 def held_out_self_attention(
