@@ -81,7 +81,7 @@ def test_a_failing_digest_is_never_called_the_papers_error(toy):
 
 def test_a_failed_condition_leaves_the_claim_undecided(toy, monkeypatch):
     broken = study(toy, "ci", 0, "cpu")
-    broken.live.loc[0, "error"] = "ArithmeticError: no"
+    broken.live.loc[0, "failure"] = "ArithmeticError: no"
     row = ledger("toy", [claim(toy)], [broken])[0]
     assert row["verdict"] == "undecided"
     assert "ArithmeticError" in row["reason"]

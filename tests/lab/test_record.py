@@ -103,4 +103,4 @@ def test_other_keys_or_sizes_are_a_disagreement():
 
 def test_a_condition_that_raises_becomes_a_row(toy):
     rows = run_condition(toy(shifts=(-1.0,)), {"shift": -1.0}, seed=0, device="cpu")
-    assert rows.to_dict("records") == [{"shift": -1.0, "error": "ArithmeticError: negative shift"}]
+    assert rows.to_dict("records") == [{"shift": -1.0, "failure": "ArithmeticError: negative shift"}]

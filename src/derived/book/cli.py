@@ -131,7 +131,7 @@ def site(
         _judge(outcomes)
         ready = [slug for slug in house.chapters() if ledger.read_findings(house, slug)]
         try:
-            fresh = render.render(house.root, ready)
+            fresh = render.render(house.root, slugs=ready).built
         except render.RenderError as error:
             raise UserError(str(error)) from None
     unchanged = all(outcome.cached for outcome in outcomes) and not fresh

@@ -101,7 +101,7 @@ def record(
     with _executor(1 if place.type == "cuda" else jobs, scheduler) as executor:
         for experiment in choose(paper, names, tier):
             fresh = _record_one(house, experiment, tier, seed, place, executor)
-            failed = fresh.rows["error"].notna().sum() if "error" in fresh.rows else 0
+            failed = fresh.rows["failure"].notna().sum() if "failure" in fresh.rows else 0
             note = f", {failed} conditions FAILED" if failed else ""
             print(
                 f"{experiment.__name__}: {len(fresh.rows)} rows in {fresh.seconds:.0f} s{note} -> {save(fresh)}",
@@ -156,7 +156,7 @@ def _record_one(
     for future in progress:
         index = futures[future]
         results[index] = future.result()
-        if "error" not in results[index][0]:
+        if "failure" not in results[index][0]:
             _keep(drafts, index, results[index])
     rows = pd.concat([results[index][0] for index in sorted(results)], ignore_index=True)
     fresh = Record(

@@ -49,6 +49,7 @@ class Claim:
     accept: tuple[float, float] = (float("-inf"), 1.0)
     proof: str = ""  # label of the page's proof; a bound without one can at best be undecided
     expected: Mapping[str, Verdict] = field(default_factory=dict)  # by tier
+    judged_at: tuple[str, ...] = TIERS  # a training cut short at a small tier compares code, and judges nothing
     reason: str = ""
     amends: str | None = None
 
@@ -119,8 +120,8 @@ def study(experiment: type[Experiment], tier: str, seed: int, device: str) -> St
 
 
 def _measure(claim: Claim, rows: pd.DataFrame) -> tuple[Estimate | None, Verdict, str]:
-    if "error" in rows.columns and rows["error"].notna().any():
-        failed = rows.loc[rows["error"].notna(), "error"]
+    if "failure" in rows.columns:
+        failed = rows["failure"].dropna()
         return None, "undecided", f"{len(failed)} conditions failed, the first with {failed.iloc[0]}"
     estimate = claim.measure(rows)
     return estimate, *claim.judge(estimate)
@@ -148,7 +149,7 @@ def _rows_of(claim: Claim, paper: str, found: Study | None) -> list[dict[str, An
     if claim.experiment is None:
         return [_row(claim, paper, "gpu", verdict="not run", reason=claim.reason) | {"headline": True}]
     rows = []
-    for tier in (name for name in TIERS if name in claim.experiment.tiers):
+    for tier in (name for name in claim.judged_at if name in claim.experiment.tiers):
         record = found.records.get(tier)
         if record is not None:
             estimate, verdict, reason = _measure(claim, record.rows)

@@ -64,11 +64,11 @@ def resolve_device(name: str) -> torch.device:
 
 
 def run_condition(experiment: Experiment, condition: Mapping[str, Any], seed: int, device: str) -> pd.DataFrame:
-    """The rows of one condition; if it raises, one row with the error, so that nothing goes missing silently."""
+    """The rows of one condition; if it raises, one row with the ``failure``, so that nothing goes missing silently."""
     try:
         rows = experiment.run(condition, seed=seed, device=resolve_device(device), dtype=experiment.dtype)
     except Exception as error:
-        rows = pd.DataFrame([{"error": f"{type(error).__name__}: {error}"}])
+        rows = pd.DataFrame([{"failure": f"{type(error).__name__}: {error}"}])
     keys = {name: value for name, value in condition.items() if name not in rows.columns}
     return pd.concat([pd.DataFrame(keys, index=rows.index), rows], axis="columns")
 
