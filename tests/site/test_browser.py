@@ -1,0 +1,204 @@
+"""The built site in a browser without a network: errors, maths, dark, narrow, the ledger's filters, the explorers."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+TEXT = (
+    "article p, article li, article td, article th, article dt, article pre span, .verdict, .tile strong, .bar span, "
+    "figcaption, .admonition-title, .eqno, nav a"
+)
+LOCAL = re.compile(r"http://127\.0\.0\.1[:/]|file:|data:|blob:")
+SETTINGS = [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)]
+# What sticks out of the window although no box around it scrolls.
+STICKS_OUT = """() => {
+  const fits = (element) => element.getBoundingClientRect().right <= innerWidth + 1;
+  const unseen = "[aria-hidden=true], .visually-hidden, mjx-assistive-mml, thead";
+  const scrolls = (element) => ["auto", "scroll"].includes(getComputedStyle(element).overflowX) && fits(element);
+  const boxed = (element) => element && (scrolls(element) || boxed(element.parentElement));
+  return [...document.querySelectorAll("article.bd-article *")]
+    .filter((e) => e.getBoundingClientRect().width && !fits(e) && !e.closest(unseen) && !boxed(e))
+    .map((e) => e.outerHTML.slice(0, 120));
+}"""
+CONTRAST = """(css) => {
+  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  const rgb = (colours) => {
+    canvas.clearRect(0, 0, 1, 1);
+    for (const colour of colours) { canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1); }
+    return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  };
+  const light = (c) => c.map((v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  return [...document.querySelectorAll(css)].filter((e) => e.checkVisibility()).map((element) => {
+    const layers = [];
+    for (let p = element; p; p = p.parentElement) layers.unshift(getComputedStyle(p).backgroundColor);
+    const back = rgb(layers), front = rgb([...layers, getComputedStyle(element).color]);
+    const [low, high] = [light(back), light(front)].sort((a, b) => a - b);
+    return [(high + 0.05) / (low + 0.05), element.outerHTML.slice(0, 100)];
+  });
+}"""
+
+
+@contextmanager
+def opened(browser, url: str, theme: str = "light", width: int = 1280) -> Iterator:
+    """A page after all its maths is typeset; leaving it fails on any error or request to another host."""
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme, reduced_motion="reduce")
+    page = context.new_page()
+    trouble: list[str] = []
+    page.on("console", lambda m: trouble.append(f"{m.type}: {m.text}") if m.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: trouble.append(f"error: {error}"))
+    page.on("requestfailed", lambda request: trouble.append(f"failed: {request.url}"))
+    page.on("response", lambda r: trouble.append(f"{r.status}: {r.url}") if r.status >= 400 else None)
+    page.on("request", lambda r: None if LOCAL.match(r.url) else trouble.append(f"foreign: {r.url}"))
+    page.goto(url, wait_until="load")
+    page.evaluate("() => Promise.all([window.MathJax?.startup?.promise, document.fonts.ready])")
+    yield page
+    context.close()
+    assert not trouble, url
+
+
+@pytest.fixture(scope="session")
+def names(pages) -> list[str]:
+    return [page.name for page in pages]
+
+
+@pytest.mark.parametrize(("theme", "width"), SETTINGS)
+def test_every_page_opens_well(browser, address, names, theme, width):
+    """No error, no request elsewhere, all maths typeset, nothing wider than the window, contrast of 4.5."""
+    found = []
+    for name in [*names, "search.html"]:
+        with opened(browser, address + name, theme, width) as page:
+            if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+                found.append(f"{name}: the page scrolls sideways")
+            found += [f"{name}: sticks out: {html}" for html in page.evaluate(STICKS_OUT)]
+            raw = "[...document.querySelectorAll('.math')].filter((e) => !e.querySelector('mjx-container')).length"
+            if count := page.evaluate(raw):
+                found.append(f"{name}: {count} formulas are not typeset")
+            wrong = page.locator("mjx-merror, [data-mjx-error]")
+            found += [f"{name}: MathJax: {wrong.nth(i).inner_text()}" for i in range(wrong.count())]
+            found += [
+                f"{name}: contrast {ratio:.1f}: {html}" for ratio, html in page.evaluate(CONTRAST, TEXT) if ratio < 4.5
+            ]
+            if page.evaluate("document.documentElement.dataset.theme") != theme:
+                found.append(f"{name}: is not {theme}")
+    assert not found
+
+
+def test_the_front_door_leads_in(browser, address):
+    with opened(browser, f"{address}book/intro.html") as page:
+        page.goto(f"{address}index.html")
+        page.wait_for_url(f"{address}book/intro.html")
+
+
+def visible_claims(page) -> list[str]:
+    return page.evaluate(
+        "[...document.querySelectorAll('tr.claim')].filter((r) => r.checkVisibility()).map((r) => r.id)"
+    )
+
+
+@pytest.mark.parametrize("from_disk", [False, True])
+def test_the_ledger_filters(browser, address, site, from_disk):
+    url = f"{site.as_uri()}/book/ledger.html" if from_disk else f"{address}book/ledger.html"
+    with opened(browser, url) as page:
+        everything = visible_claims(page)
+        chip = page.locator(".chip:has(input[value=holds])")
+        holding = page.locator("tr.claim[data-verdict=holds]").count()
+        assert holding > 0
+        chip.click()
+        assert len(visible_claims(page)) == holding
+        assert page.url.endswith("#verdict=holds")
+        assert page.locator(".ledger-count output").inner_text() == f"{holding} of {len(everything)} claims"
+        first = everything[-1]
+        page.fill(".ledger-filters input[name=q]", first.lower())
+        assert all(first in name for name in visible_claims(page))
+        page.reload()
+        assert page.input_value(".ledger-filters input[name=q]") == first.lower()
+        assert page.locator("input[value=holds]").is_checked()
+        page.click("button[type=reset]")
+        page.wait_for_function("!location.hash")
+        assert visible_claims(page) == everything
+
+
+def test_a_filter_and_a_claim_can_be_linked_to(browser, address):
+    with opened(browser, f"{address}book/ledger.html#q=no-such-words-anywhere") as page:
+        assert visible_claims(page) == []
+    with opened(browser, f"{address}book/ledger.html") as page:
+        claim = visible_claims(page)[-1]
+        paper = page.get_attribute("tr.claim:last-child", "data-paper")
+    with opened(browser, f"{address}book/ledger.html#{claim}") as page:
+        row = page.locator(f"[id='{claim}']")
+        assert row.locator("details").get_attribute("open") is not None
+        page.wait_for_function(
+            "(id) => document.getElementById(id).getBoundingClientRect().top < innerHeight", arg=claim
+        )
+    with opened(browser, f"{address}book/ledger.html#paper={paper}") as page:
+        assert page.input_value("select[name=paper]") == paper
+        assert visible_claims(page) == page.evaluate(
+            "(paper) => [...document.querySelectorAll(`tr.claim[data-paper='${paper}']`)].map((r) => r.id)", paper
+        )
+
+
+def test_the_ledger_is_read_as_cards_on_a_phone(browser, address):
+    with opened(browser, f"{address}book/ledger.html", width=390) as page:
+        row = page.locator("tr.claim").first
+        assert row.evaluate("(e) => getComputedStyle(e).display") == "block"
+        page.locator("tr.claim summary").first.click()
+        assert page.locator("tr.claim dl").first.is_visible()
+
+
+@pytest.mark.parametrize("from_disk", [False, True])
+def test_explorers_move(browser, address, site, chapters, from_disk):
+    """Each explorer loads when it comes into view, and each of its sliders changes the picture, by key as well."""
+    drawing = """(box) => [...box.querySelectorAll(".plot-container :is(path, image, text)")]
+      .map((e) => e.outerHTML).join()"""
+    for chapter in chapters:
+        url = f"{site.as_uri()}/{chapter.name}" if from_disk else address + chapter.name
+        with opened(browser, url) as page:
+            boxes = page.locator(".explorer")
+            assert boxes.count(), f"{chapter.name} has no explorer"
+            for index in range(boxes.count()):
+                box = boxes.nth(index)
+                box.scroll_into_view_if_needed()
+                page.wait_for_function("(box) => box.dataset.ready", arg=box.element_handle())
+                assert box.get_attribute("aria-label")
+                sliders = box.locator("input[type=range]")
+                assert sliders.count(), f"{chapter.name}: an explorer has no slider"
+                for slider in (sliders.nth(i) for i in range(sliders.count())):
+                    before = box.evaluate(drawing)
+                    words = slider.get_attribute("aria-valuetext")
+                    slider.focus()
+                    slider.press("ArrowLeft" if slider.input_value() == slider.get_attribute("max") else "ArrowRight")
+                    page.wait_for_timeout(300)
+                    assert slider.get_attribute("aria-valuetext") != words
+                    assert box.evaluate(drawing) != before, f"{chapter.name}: a slider changes nothing"
+
+
+def test_an_explorer_follows_the_theme(browser, address, chapters):
+    with opened(browser, address + chapters[0].name) as page:
+        box = page.locator(".explorer").first
+        box.scroll_into_view_if_needed()
+        page.wait_for_function("(box) => box.dataset.ready", arg=box.element_handle())
+        colour = "(box) => getComputedStyle(box.querySelector('.xtick text')).fill"
+        before = box.evaluate(colour)
+        page.evaluate("document.documentElement.dataset.theme = 'dark'")
+        page.wait_for_function(f"([box, before]) => ({colour})(box) !== before", arg=[box.element_handle(), before])
+
+
+def test_the_search_finds_words(browser, address):
+    with opened(browser, f"{address}search.html?q=attention") as page:
+        page.wait_for_selector("#search-results li a")
+        assert page.locator("#search-results li a").count() > 0
+
+
+def test_a_solution_unfolds(browser, address, chapters):
+    for chapter in chapters:
+        with opened(browser, address + chapter.name) as page:
+            solution = page.locator("div.solution").first
+            before = solution.bounding_box()["height"]
+            solution.locator(".admonition-title").click()
+            page.wait_for_timeout(200)
+            assert solution.bounding_box()["height"] > before + 10, chapter.name
