@@ -1,0 +1,86 @@
+"""What is taken away from the site works elsewhere."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+RUN = """
+import json, sys, nbformat, nbclient, derived
+notebook = nbformat.read(sys.argv[1], as_version=4)
+client = nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3")
+client.execute()
+bundles = [output.data for cell in notebook.cells for output in cell.get("outputs", []) if "data" in output]
+rows = [bundle["application/vnd.derived.findings+json"]["rows"] for bundle in bundles
+        if "application/vnd.derived.findings+json" in bundle]
+print(json.dumps({"derived": derived.__file__, "verdicts": [row["verdict"] for row in rows[0]]}))
+"""
+
+
+@pytest.fixture
+def wheel(site: Path) -> Path:
+    (wheel,) = (site / "downloads").glob("*.whl")
+    return wheel
+
+
+def test_a_downloaded_notebook_runs_in_an_empty_folder_with_only_the_wheel(site, wheel, tmp_path):
+    target, folder = tmp_path / "installed", tmp_path / "empty"
+    folder.mkdir()
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        str(target),
+        str(wheel),
+    ]
+    subprocess.run(install, check=True)
+    environment = os.environ | {
+        "PYTHONPATH": str(target),
+        "OMP_NUM_THREADS": "1",
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    }
+    notebook = site / "downloads" / "ols_attention.ipynb"
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, str(notebook)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    result = json.loads(done.stdout.strip().splitlines()[-1])
+    assert Path(result["derived"]).is_relative_to(target), "the checkout was used instead of the wheel"
+    live = json.loads((Path(__file__).parents[2] / "results/ledger.json").read_text())
+    assert result["verdicts"] == [row["verdict"] for row in live if row["paper"] == "ols_attention"]
+    assert list(folder.iterdir()) == [], "a notebook writes no files"
+
+
+def test_a_downloaded_notebook_without_the_package_says_how_to_get_it(site, wheel):
+    for path in (site / "downloads").glob("*.ipynb"):
+        first = next(cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code")
+        assert f"pip install ./{wheel.name}" in "".join(first["source"])
+
+
+def test_downloaded_notebooks_hold_no_outputs_and_students_get_no_solutions(site):
+    for path in (site / "downloads").glob("*.ipynb"):
+        cells = json.loads(path.read_text())["cells"]
+        assert not any(cell.get("outputs") for cell in cells)
+        tagged = [cell for cell in cells if "solution" in cell["metadata"].get("tags", [])]
+        assert bool(tagged) != path.stem.endswith("-student")
+
+
+def test_the_wheel_carries_the_records_and_the_ledger(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "derived/results/ledger.json" in names
+    recorded = sorted(str(path.relative_to("results")) for path in Path("results").rglob("rows.parquet"))
+    assert [f"derived/results/{name}" for name in recorded] == sorted(n for n in names if n.endswith("rows.parquet"))
