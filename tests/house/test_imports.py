@@ -12,7 +12,13 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "derived"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 # Import names that differ from the name of the distribution; IPython comes with ipykernel.
-DISTRIBUTION = {"yaml": "pyyaml", "IPython": "ipykernel", "sklearn": "scikit-learn", "jupyter_book": "jupyter-book"}
+DISTRIBUTION = {
+    "yaml": "pyyaml",
+    "IPython": "ipykernel",
+    "sklearn": "scikit-learn",
+    "jupyter_book": "jupyter-book",
+    "sphinx_proof": "sphinx-proof",
+}
 
 
 def imported(path: Path) -> set[str]:
@@ -38,7 +44,7 @@ def test_the_laboratory_and_the_papers_need_only_what_the_wheel_asks_for(floor):
 
 
 # What comes with jupyter-book and papermill and is named in neither extra.
-ALONG = {"docutils", "jinja2", "markupsafe", "rich", "sphinx", "sphinx_mathjax_offline", "traitlets"}
+ALONG = {"docutils", "jinja2", "markupsafe", "rich", "sphinx", "traitlets"}
 
 
 def test_the_press_needs_only_what_its_extras_name():
