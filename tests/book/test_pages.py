@@ -24,6 +24,16 @@ def finding(*rows: dict, slug: str = "toy", records: tuple = ()) -> dict:
     return run | {"rows": list(rows), "records": list(records)}
 
 
+def chapter(
+    *rows: dict, slug: str = "toy", title: str = "A toy", records: tuple = (), launch: str = ""
+) -> pages.Chapter:
+    """A chapter of the book."""
+    facts = {"paper": {"title": f"A {slug}", "authors": "A", "arxiv": "1", "bibkey": "a1"}, "claim": "$x$ <is> y."}
+    facts |= {"prerequisites": ["p"], "minutes_to_read": 5, "objectives": ["o"]}
+    links = {"notebook": "n", "student": "s", "wheel": "w", "launch": launch}
+    return pages.Chapter(slug, facts, finding(*rows, slug=slug, records=records), 2, links)
+
+
 class Balance(HTMLParser):
     """Fails where a tag is closed that is not the last one open."""
 
@@ -115,7 +125,7 @@ def test_an_amendment_stands_beneath_what_it_amends():
 
 def test_the_ledger_shows_every_headline_once_with_its_other_tiers():
     rows = [row("A", tier="cpu", value=2.0, n=9), row("A", "not run", tier="gpu", reason="soon", headline=False)]
-    text = pages.ledger([finding(*rows, row("B"))], {"toy": "A toy"})
+    text = pages.ledger([chapter(*rows, row("B"))])
     assert text.count('class="claim"') == 2
     assert "soon" in text
     assert 'href="../notebooks/toy.html#claim-A"' in text
@@ -123,24 +133,23 @@ def test_the_ledger_shows_every_headline_once_with_its_other_tiers():
 
 
 def test_the_ledger_of_nothing_is_a_page_too():
-    for text in (pages.ledger([], {}), pages.totals([], {}), pages.status([], {}), pages.course([])):
+    for text in (pages.ledger([]), pages.totals([]), pages.status([]), pages.course([])):
         assert_balanced(text)
 
 
 def test_search_text_is_what_a_reader_types():
-    text = pages.ledger([finding(row("OLS-1", statement="Forward pass is $\\hat Y$"))], {"toy": "A toy"})
+    text = pages.ledger([chapter(row("OLS-1", statement="Forward pass is $\\hat Y$"))])
     assert 'data-text="ols-1 forward pass is $\\hat y$ §1 $a$ "' in text
 
 
 def test_fragments_have_no_empty_line():
     """An empty line would end the block of HTML in some positions."""
-    text = pages.ledger([finding(row("A", reason="because"))], {"toy": "A toy"})
+    text = pages.ledger([chapter(row("A", reason="because"))])
     assert all(line.strip() for line in text.splitlines())
 
 
 def test_totals_add_up_over_chapters():
-    chapters = [finding(row("A"), row("B", "fails")), finding(row("C"), slug="other")]
-    text = pages.totals(chapters, {"toy": "A toy", "other": "Another"})
+    text = pages.totals([chapter(row("A"), row("B", "fails")), chapter(row("C"), slug="other")])
     assert "<strong>2</strong><span>hold</span>" in text
     assert "<strong>1</strong><span>fails</span>" in text
     assert 'aria-label="A toy: 1 holds, 1 fails"' in text
@@ -150,22 +159,25 @@ def test_totals_add_up_over_chapters():
 def test_status_names_records_and_their_state():
     record = {"experiment": "Reach", "tier": "gpu", "date": None, "device": None, "seconds": None}
     record |= {"peak_memory_mb": None, "state": "missing", "reasons": ["derived record toy Reach --tier gpu"]}
-    text = pages.status([finding(row("A"), records=(record,))], {"toy": "A toy"})
+    text = pages.status([chapter(row("A"), records=(record,))])
     assert "derived record toy Reach --tier gpu" in text
     assert "state-missing" in text
     assert_balanced(text)
 
 
 def test_the_card_has_no_launch_without_an_address():
-    facts = {"paper": {"title": "T", "authors": "A", "arxiv": "1", "bibkey": "a1"}, "claim": "$x$ <is> y."}
-    facts |= {"prerequisites": ["p"], "minutes_to_read": 5, "objectives": ["o"]}
-    links = {"notebook": "n", "student": "s", "wheel": "w", "launch": ""}
-    without = pages.card("toy", facts, finding(row("A")), links)
+    without = pages.card(chapter(row("A")))
     assert "Launch" not in without
-    assert "Launch" in pages.card("toy", facts, finding(row("A")), links | {"launch": "https://somewhere"})
+    assert "Launch" in pages.card(chapter(row("A"), launch="https://somewhere"))
     assert "{cite:p}`a1`" in without
     assert "&lt;is&gt;" in without
     assert_balanced(without)
+
+
+def test_a_course_section_counts_its_exercises():
+    text = pages.course([chapter(row("A"))])
+    assert "5 min to read · 3.0 s to run · 2 exercises" in text
+    assert_balanced(text)
 
 
 def test_an_explorer_survives_a_script_tag_in_its_text():

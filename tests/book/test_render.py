@@ -256,7 +256,7 @@ def page(root: Path, name: str) -> str:
 def test_the_card_is_filled_from_data(book: Path):
     text = page(book, "notebooks/toy.html")
     assert "at a glance -->" not in text
-    for expected in ("45 min to read", "41 s to run", "690 MB", "2 hold", "a desktop CPU", "make site CHAPTERS=toy"):
+    for expected in ("45 min to read · 41 s to run", "690 MB", "2 hold", "a desktop CPU", "make site CHAPTERS=toy"):
         assert expected in text, expected
     assert 'href="../downloads/toy-student.ipynb"' in text
     assert "Tan and Zhao, 2026" in text

@@ -11,6 +11,7 @@ Markdown has; maths in it is marked up as Sphinx does it, so that MathJax typese
 import math
 import re
 from collections import Counter
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -37,6 +38,25 @@ SOURCES = {
 
 Finding = dict[str, Any]
 Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """What the pages say about one chapter."""
+
+    slug: str
+    facts: dict[str, Any]  # from the notebook's metadata: paper, claim, prerequisites, minutes_to_read, objectives
+    finding: Finding
+    exercises: int
+    links: dict[str, str]
+
+    @property
+    def title(self) -> str:
+        return self.facts["paper"]["title"]
+
+    @property
+    def rows(self) -> list[Row]:
+        return self.finding["rows"]
 
 
 def verdict_key(row: Row) -> str:
@@ -174,42 +194,39 @@ def raw(content: str) -> str:
 # Fragments ----------------------------------------------------------------------------------------------------------
 
 
-def card(slug: str, facts: dict[str, Any], finding: Finding, links: dict[str, str]) -> str:
+def card(chapter: Chapter) -> str:
     """What a chapter shows at its head: paper, claim, prerequisites, cost, verdicts, links, command. MyST."""
-    rows = finding["rows"]
     values = {
-        "slug": slug,
-        "facts": facts,
-        "finding": finding,
-        "links": links,
-        "counts": counts(rows),
-        "records": [record for record in finding["records"] if record["state"] != "missing"],
-        "gpu_waits": any(row["tier"] == "gpu" and row["verdict"] == "not run" for row in rows),
+        "chapter": chapter,
+        "counts": counts(chapter.rows),
+        "records": [record for record in chapter.finding["records"] if record["state"] != "missing"],
+        "gpu_waits": any(row["tier"] == "gpu" and row["verdict"] == "not run" for row in chapter.rows),
     }
     top, bottom = html("card.html", **values).split("<!-- citation -->")
-    paper = facts["paper"]
+    paper = chapter.facts["paper"]
     arxiv = f" · [arXiv:{paper['arxiv']}](https://arxiv.org/abs/{paper['arxiv']})" if paper.get("arxiv") else ""
     return f"{raw(top)}\n\n{{cite:p}}`{paper['bibkey']}`{arxiv}\n\n{raw(bottom)}"
 
 
-def totals(findings: list[Finding], titles: dict[str, str]) -> str:
-    """The sums over the whole ledger, and one line per chapter."""
-    chapters = [(f["chapter"], titles[f["chapter"]], counts(f["rows"])) for f in findings]
-    everything = {key: sum(c[key] for _, _, c in chapters) for key in VERDICTS}
-    return raw(html("totals.html", chapters=chapters, everything=everything))
+def totals(chapters: list[Chapter]) -> str:
+    """The sums over the whole ledger, and one bar per chapter."""
+    bars = [(chapter, counts(chapter.rows)) for chapter in chapters]
+    everything = {key: sum(found[key] for _, found in bars) for key in VERDICTS}
+    return raw(html("totals.html", bars=bars, everything=everything))
 
 
-def ledger(findings: list[Finding], titles: dict[str, str]) -> str:
+def ledger(chapters: list[Chapter]) -> str:
     """The table of all claims with its filters."""
-    rows = [(f["chapter"], row, other_tiers(row, f["rows"])) for f in findings for row in headlines(f["rows"])]
+    rows = [(c.slug, row, other_tiers(row, c.rows)) for c in chapters for row in headlines(c.rows)]
     seen = {key: sum(verdict_key(row) == key for _, row, _ in rows) for key in VERDICTS}
+    titles = {chapter.slug: chapter.title for chapter in chapters}
     return raw(html("ledger.html", rows=rows, titles=titles, seen=seen, page="ledger"))
 
 
-def chapter_ledger(slug: str, rows: list[Row]) -> str:
+def chapter_ledger(finding: Finding) -> str:
     """The rows of one chapter as plain HTML, for the output of its last cell."""
-    shown = [(slug, row, other_tiers(row, rows)) for row in headlines(rows)]
-    return html("claims.html", rows=shown, titles={}, page="chapter")
+    rows = [(finding["chapter"], row, other_tiers(row, finding["rows"])) for row in headlines(finding["rows"])]
+    return html("claims.html", rows=rows, titles={}, page="chapter")
 
 
 def other_tiers(row: Row, rows: list[Row]) -> list[Row]:
@@ -217,15 +234,15 @@ def other_tiers(row: Row, rows: list[Row]) -> list[Row]:
     return [other for other in rows if other["id"] == row["id"] and other["tier"] != row["tier"]]
 
 
-def status(findings: list[Finding], titles: dict[str, str]) -> str:
+def status(chapters: list[Chapter]) -> str:
     """How each chapter ran and where each record comes from."""
     versions: dict[str, set[str]] = {}
-    for finding in findings:
-        for name, version in finding["versions"].items():
+    for chapter in chapters:
+        for name, version in chapter.finding["versions"].items():
             versions.setdefault(name, set()).add(version)
-    return raw(html("status.html", findings=findings, titles=titles, versions=versions))
+    return raw(html("status.html", chapters=chapters, versions=versions))
 
 
-def course(chapters: list[dict[str, Any]]) -> str:
+def course(chapters: list[Chapter]) -> str:
     """The chapters as course sections: objectives, minutes, exercises, downloads."""
     return raw(html("course.html", chapters=chapters))

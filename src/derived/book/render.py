@@ -81,7 +81,7 @@ def stage(root: Path, build: Path, slugs: list[str]) -> Path:
     extra = _stage_extra(root, build, slugs)
     chapters = [_stage_chapter(root, build, slug, extra) for slug in slugs]
     _fill_pages(target / "book", chapters)
-    rows = [row for chapter in chapters for row in chapter["finding"]["rows"]]
+    rows = [row for chapter in chapters for row in chapter.rows]
     ledger = json.dumps(rows, indent=1, ensure_ascii=False)
     (build / "extra/downloads/ledger.json").write_text(ledger + "\n", "utf-8")
     return target
@@ -135,7 +135,7 @@ def _links(slug: str, extra: dict[str, str]) -> dict[str, str]:
     return links
 
 
-def _stage_chapter(root: Path, build: Path, slug: str, extra: dict[str, str]) -> dict[str, Any]:
+def _stage_chapter(root: Path, build: Path, slug: str, extra: dict[str, str]) -> pages.Chapter:
     """Stage one executed notebook; returns what the other pages say about it."""
     executed = build / f"executed/notebooks/{slug}.ipynb"
     if not (executed.is_file() and (build / f"findings/{slug}.json").is_file()):
@@ -144,7 +144,9 @@ def _stage_chapter(root: Path, build: Path, slug: str, extra: dict[str, str]) ->
     _show_parameters(notebook)
     facts = _facts(notebook, slug)
     finding = json.loads((build / f"findings/{slug}.json").read_text("utf-8"))
-    filled = _fill_card(notebook, pages.card(slug, facts, finding, _links(slug, extra)))
+    exercises = sum(len(re.findall(r"^[`:]{3,}\{exercise(?:-start)?\}", c.source, re.M)) for c in notebook.cells)
+    chapter = pages.Chapter(slug, facts, finding, exercises, _links(slug, extra))
+    filled = _fill_card(notebook, pages.card(chapter))
     if filled != 1:
         raise RenderError(f"{slug}: the line {CARD} must stand in exactly one markdown cell, found {filled}")
     for position, cell in enumerate(notebook.cells, start=1):
@@ -154,9 +156,7 @@ def _stage_chapter(root: Path, build: Path, slug: str, extra: dict[str, str]) ->
             except ValueError as error:
                 raise RenderError(f"{slug}: cell {position}: {error}") from error
     nbformat.write(notebook, build / f"book/notebooks/{slug}.ipynb")
-    exercises = sum(len(re.findall(r"^[`:]{3,}\{exercise(?:-start)?\}", c.source, re.M)) for c in notebook.cells)
-    links = _links(slug, extra)
-    return {"slug": slug, "facts": facts, "finding": finding, "exercises": exercises, "links": links}
+    return chapter
 
 
 def _show_parameters(notebook: NotebookNode) -> None:
@@ -196,7 +196,7 @@ def _output(output: NotebookNode, cell: NotebookNode, finding: pages.Finding) ->
     if explorer.PLOTLY in data:
         return nbformat.from_dict(explorer.replace(output, "../vendor/plotly.min.js"))
     if REPORT in data.get("text/html", ""):
-        output["data"] = {"text/html": pages.chapter_ledger(finding["chapter"], finding["rows"])}
+        output["data"] = {"text/html": pages.chapter_ledger(finding)}
     for kind in ("image/svg+xml", "image/png"):
         about = output.get("metadata", {}).get(kind, {})
         if kind in data and about.get("alt"):
@@ -208,14 +208,12 @@ def _output(output: NotebookNode, cell: NotebookNode, finding: pages.Finding) ->
     return output
 
 
-def _fill_pages(folder: Path, chapters: list[dict[str, Any]]) -> None:
+def _fill_pages(folder: Path, chapters: list[pages.Chapter]) -> None:
     """Put generated fragments in place of their placeholder lines."""
-    titles = {chapter["slug"]: chapter["facts"]["paper"]["title"] for chapter in chapters}
-    findings = [chapter["finding"] for chapter in chapters]
     fragments = {
-        "<!-- totals -->": pages.totals(findings, titles),
-        "<!-- ledger -->": pages.ledger(findings, titles),
-        "<!-- status -->": pages.status(findings, titles),
+        "<!-- totals -->": pages.totals(chapters),
+        "<!-- ledger -->": pages.ledger(chapters),
+        "<!-- status -->": pages.status(chapters),
         "<!-- course -->": pages.course(chapters),
     }
     for path in folder.glob("*.md"):
