@@ -8,10 +8,8 @@ from pathlib import Path
 
 import yaml
 
+from derived.lab.names import DEVICES, TIERS
 from derived.lab.sources import PACKAGE_ROOT
-
-TIERS = ("ci", "cpu", "gpu")  # as in lab.experiment, which imports torch and would cost the press seconds
-DEVICES = ("auto", "cpu", "cuda")
 
 
 class UserError(Exception):

@@ -7,6 +7,7 @@ from typing import Any
 
 from derived.book.house import House, UserError, write_whole
 from derived.book.run import read_findings
+from derived.lab.names import COLUMNS
 
 Row = dict[str, Any]
 # What the committed ledger keeps of a row: nothing that differs between machines but the numbers themselves.
@@ -19,7 +20,7 @@ def rows_of_last_build(house: House) -> list[Row]:
     missing = [slug for slug, findings in zip(house.chapters(), found, strict=True) if findings is None]
     if missing:
         raise UserError(f"no findings of {', '.join(missing)} yet: run `make site` first")
-    return [row for findings in found for row in findings["rows"]]
+    return [{name: row[name] for name in COLUMNS} for findings in found for row in findings["rows"]]
 
 
 def key(row: Row) -> tuple[str, str, str]:

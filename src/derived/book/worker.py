@@ -24,8 +24,8 @@ from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
 
 from derived.book.house import write_whole
+from derived.lab.names import FINDINGS
 
-FINDINGS = "application/vnd.derived.findings+json"
 PARAMETERS = ["tier", "seed", "device"]
 
 

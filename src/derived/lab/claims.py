@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from derived.lab.experiment import TIERS, Experiment, resolve_device, run_experiment
+from derived.lab.experiment import Experiment, resolve_device, run_experiment
+from derived.lab.names import COLUMNS, TIERS
 from derived.lab.record import Record, code_changed, disagreements, load, remake
 from derived.lab.stats import Estimate
 
@@ -21,10 +22,6 @@ Kind = Literal["identity", "bound", "counterexample", "statistic", "measured"]
 Source = Literal["paper", "digest", "repo", "prior", "ours"]
 Verdict = Literal["holds", "fails", "undecided", "reported", "not run"]
 
-COLUMNS = (
-    *("id", "paper", "kind", "statement", "source", "where", "paper_value", "tier", "device", "value", "low", "high"),
-    *("n", "criterion", "verdict", "expected", "reason", "amends", "headline"),
-)
 AS_RETOLD = "as retold; the paper's own text was not seen"
 
 

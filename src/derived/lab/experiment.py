@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import pandas as pd
 import torch
 
-TIERS = ("ci", "cpu", "gpu")
+from derived.lab.names import DEVICES
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class Experiment:
 
 def resolve_device(name: str) -> torch.device:
     """``auto`` is CUDA where there is one; a device that this machine lacks is an error, never a silent fallback."""
-    if name not in ("auto", "cpu", "cuda"):
+    if name not in DEVICES:
         raise ValueError(f"device {name!r} is unknown: use auto, cpu or cuda")
     if name == "cuda" and not torch.cuda.is_available():
         raise ValueError("device 'cuda' was asked for, but torch finds no CUDA device here: use auto or cpu")

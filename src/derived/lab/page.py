@@ -14,8 +14,7 @@ import matplotlib.pyplot as plt
 from IPython.display import Markdown, display
 
 from derived.lab.claims import Claim, Study, ledger, record_states
-
-FINDINGS = "application/vnd.derived.findings+json"
+from derived.lab.names import FINDINGS
 
 
 def show(figure: Any, *studies: Study) -> None:

@@ -1,0 +1,112 @@
+"""The book's ledger on the command line: print, accept, compare."""
+
+import json
+import socket
+
+import press
+import pytest
+
+from derived.book import ledger
+
+# As promised to those who read the ledger by program; not imported, so that a change is noticed.
+KEYS = [
+    *("id", "paper", "kind", "statement", "source", "where", "paper_value", "tier", "device", "value", "low", "high"),
+    *("n", "criterion", "verdict", "expected", "reason", "amends", "headline"),
+]
+
+
+@pytest.fixture
+def built(house):
+    press.write_chapter(house, "toy", press.report_cell())
+    press.write_toc(house, "toy")
+    assert press.derived(house, "run").returncode == 0
+    return house
+
+
+def test_without_findings_it_says_what_to_run(house):
+    press.write_toc(house, "toy")
+    process = press.derived(house, "claims")
+    assert process.returncode == 1
+    assert "run `make site` first" in process.stderr
+
+
+def test_json_holds_every_row_with_the_promised_keys(built):
+    press.derived(built, "claims", "--accept")
+    process = press.derived(built, "claims", "--json")
+    assert process.returncode == 0
+    assert [list(row) for row in json.loads(process.stdout)] == [KEYS]
+
+
+def test_a_committed_ledger_is_wanted_and_accept_writes_it(built):
+    process = press.derived(built, "claims")
+    assert process.returncode == 1
+    assert "derived claims --accept" in process.stderr
+    assert press.derived(built, "claims", "--accept").returncode == 0
+    assert press.derived(built, "claims").returncode == 0
+
+
+def test_a_verdict_other_than_the_committed_one_fails(built):
+    press.derived(built, "claims", "--accept")
+    path = built / "results/ledger.json"
+    path.write_text(path.read_text().replace('"holds"', '"undecided"'))
+    process = press.derived(built, "claims")
+    assert process.returncode == 1
+    assert "toy T-1 (ci): ours «undecided» 0.5, yours «holds» 0.5" in process.stderr
+
+
+def test_a_readers_ledger_is_compared_row_by_row(built):
+    press.derived(built, "claims", "--accept")
+    mine = [press.ROW | {"verdict": "fails", "value": 1.25}, press.ROW | {"id": "T-2"}]
+    (built / "mine.json").write_text(json.dumps(mine))
+    process = press.derived(built, "compare", "mine.json")
+    assert process.returncode == 1
+    assert process.stdout.splitlines() == [
+        "- toy T-1 (ci): ours «holds» 0.5, yours «fails» 1.25, difference +0.75",
+        "- toy T-2 (ci): only in this ledger",
+        "2 of 2 verdicts differ from results/ledger.json",
+    ]
+
+
+def test_the_same_ledger_has_no_differences(built):
+    press.derived(built, "claims", "--accept")
+    (built / "mine.json").write_text(press.derived(built, "claims", "--json").stdout)
+    assert press.derived(built, "compare", "mine.json").returncode == 0
+
+
+@pytest.mark.parametrize("content", [None, "{", "{}", '[{"id": 1}]'])
+def test_a_file_that_is_no_ledger_is_refused(built, content):
+    press.derived(built, "claims", "--accept")
+    if content is not None:
+        (built / "mine.json").write_text(content)
+    process = press.derived(built, "compare", "mine.json")
+    assert process.returncode == 1
+    assert len(process.stderr.splitlines()) == 1
+    assert "mine.json" in process.stderr
+
+
+def test_rows_without_an_expectation_are_not_judged():
+    assert ledger.unexpected([press.ROW | {"verdict": "fails", "expected": None}]) == []
+    assert len(ledger.unexpected([press.ROW | {"verdict": "fails"}])) == 1
+
+
+def test_totals_count_headlines_only():
+    rows = [press.ROW, press.ROW | {"tier": "cpu", "headline": False}, press.ROW | {"verdict": "not run"}]
+    assert ledger.totals(rows) == {"holds": 1, "fails": 0, "undecided": 0, "reported": 0, "not run": 1}
+
+
+def test_a_port_that_is_taken_is_one_clear_line(built):
+    (built / "_build/html").mkdir(parents=True)
+    (built / "_build/html/index.html").write_text("<p>site</p>")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        process = press.derived(built, "serve", "--port", str(port))
+    assert process.returncode == 1
+    assert f"port {port} cannot be used" in process.stderr
+    assert f"derived serve --port {port + 1}" in process.stderr
+
+
+def test_serving_without_a_site_says_what_to_run(house):
+    press.write_toc(house, "toy")
+    assert "run `make site` first" in press.derived(house, "serve").stderr

@@ -1,0 +1,101 @@
+"""Records from the command line: complete, resumable, refused when they must be; and starting a chapter."""
+
+import json
+import textwrap
+
+import press
+import pytest
+
+EXPERIMENT = textwrap.dedent('''
+    """Toy experiments."""
+
+    from dataclasses import dataclass
+    from pathlib import Path
+    from typing import ClassVar
+
+    import pandas as pd
+    import torch
+
+    from derived.lab.experiment import Experiment
+    from derived.lab.rng import stream
+
+    MARK = Path(__file__).with_name("ran")
+
+
+    @dataclass(frozen=True, kw_only=True)
+    class Draws(Experiment):
+        """Uniform draws."""
+
+        num: int = 5
+        tiers: ClassVar = {"ci": {"num": 2}, "cpu": {}}
+
+        def conditions(self):
+            return [{"shift": shift} for shift in (0, 1, 2)]
+
+        def run(self, condition, *, seed, device, dtype):
+            if self.num == 5:
+                with open(MARK, "a") as file:
+                    file.write(str(condition["shift"]))
+                if condition["shift"] == 2 and Path(__file__).with_name("stop").exists():
+                    raise KeyboardInterrupt
+            draw = torch.rand(self.num, generator=stream(seed, "draws"), dtype=dtype, device=device)
+            return pd.DataFrame({"replicate": range(self.num), "value": draw.numpy() + condition["shift"]})
+
+
+    EXPERIMENTS = (Draws,)
+''')
+
+
+@pytest.fixture
+def paper(house):
+    press.write_chapter(house, "toy", press.report_cell())
+    press.write_toc(house, "toy")
+    folder = house / "src/derived/papers/toy"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text('"""Toy."""\n')
+    (folder / "experiments.py").write_text(EXPERIMENT)
+    return folder
+
+
+def test_an_interrupted_recording_continues_where_it_stopped(house, paper):
+    (paper / "stop").touch()
+    assert press.derived(house, "record", "toy", "--jobs", "1").returncode != 0
+    assert not (house / "results/toy").exists()
+    (paper / "stop").unlink()
+    process = press.derived(house, "record", "toy", "--jobs", "1")
+    assert process.returncode == 0, process.stderr
+    assert (paper / "ran").read_text() == "0122", "only the condition that had not finished ran again"
+    head = json.loads((house / "results/toy/Draws/cpu/record.json").read_text())
+    assert (head["tier"], head["seed"], head["configuration"]) == ("cpu", 0, {"num": 5})
+    assert len(head["ci_rows"]["data"]) == 6
+    assert {"torch", "numpy", "python"} <= set(head["versions"])
+    assert not list((house / "_build/record").rglob("*.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("toy", "Nope"), "toy has no experiment 'Nope'; it has Draws"),
+        (("toy", "Draws", "--tier", "gpu"), "Draws is not offered at tier gpu; it has ci, cpu"),
+        (("toy", "--tier", "ci"), "runs live in every build"),
+        (("nope",), "no chapter is called nope"),
+    ],
+)
+def test_what_cannot_be_recorded_is_one_clear_line(house, paper, arguments, message):
+    process = press.derived(house, "record", *arguments)
+    assert process.returncode == 1
+    assert len(process.stderr.splitlines()) == 1
+    assert message in process.stderr
+
+
+def test_a_new_chapter_runs_as_it_stands_and_a_name_in_use_is_refused(house):
+    press.write_chapter(house, "toy", press.report_cell())
+    press.write_toc(house, "toy")
+    assert press.derived(house, "new", "my_paper").returncode == 0
+    process = press.derived(house, "run", "my_paper")
+    assert process.returncode == 0, process.stderr
+    assert press.findings(house, "my_paper")["rows"][0]["verdict"] == "holds"
+    again = press.derived(house, "new", "my_paper")
+    assert again.returncode == 1
+    assert "there is a chapter my_paper already" in again.stderr
+    assert "is no slug" in press.derived(house, "new", "My-Paper").stderr
