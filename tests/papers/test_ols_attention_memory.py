@@ -143,13 +143,13 @@ def test_r12_exponentials_neither_overflow_nor_vanish(N):
 
 def test_r12_ties_keep_their_spin():
     """Two patterns one bit apart and nothing else: the field at that bit is zero, and rounding must not flip it."""
-    one = torch.ones(9, dtype=torch.float64)
-    two = one.clone()
-    two[3] = -1
-    for interaction in (2, 3, "exp"):
-        assert torch.equal(
-            kh_step(torch.stack([one, two]), torch.stack([one, two]), interaction), torch.stack([one, two])
-        )
+    for N, copies in product((2, 3, 9, 16, 33), (1, 3, 7)):
+        one = torch.ones(N, dtype=torch.float64)
+        two = one.clone()
+        two[N // 2] = -1
+        pair = torch.stack([one, two])
+        for interaction in (2, 3, "exp", bridge(7), bridge(10)):
+            assert torch.equal(kh_step(pair, pair.repeat(copies, 1), interaction), pair)
 
 
 @pytest.mark.parametrize(("K", "d", "beta"), [(1, 1, 1.0), (5, 3, 0.2), (7, 12, 4.0)])
@@ -289,6 +289,17 @@ def test_r12_polynomial_capacity_exponent(n):
     theory = math.log(capacity_theory(sizes[1], n) / capacity_theory(sizes[0], n)) / math.log(sizes[1] / sizes[0])
     assert abs(slope - (n - 1)) < 0.25
     assert abs(slope - theory) < 0.1
+
+
+def test_capacity_brackets_hold_for_every_replicate():
+    """Replicates that cross at different doublings each keep a bracket: error below the level at one end only."""
+    estimate = capacity(9, "exp", replicates=40, trials=1, num_tests=16, generator=stream(39, "brackets"))
+    low, high = estimate.bracket
+    assert len((high.double().log2()).round().unique()) > 1  # they do differ
+    assert (estimate.error[0] < 0.01).all()
+    assert (estimate.error[1] >= 0.01).all()
+    assert (high - low == 1).all() | ((high - low) <= 0.01 * low).all()
+    assert (low < high).all()
 
 
 def test_r12_exponential_capacity():

@@ -322,6 +322,14 @@ def test_r4_regression_on_random_tasks_finds_gamma_star():
     assert (predicted - tasks.y_query).square().mean() < 1e-20  # the risk of least squares, N >= p, no noise
 
 
+def test_r4_regression_recovers_an_asymmetric_gamma():
+    """If the query labels are x~^T G (1/N) sum_i x_i y_i with G not symmetric, the regression returns G itself."""
+    G = torch.tensor([[1.0, 2.0], [-0.5, 3.0]], dtype=torch.float64)
+    tasks = random_tasks(covariance(2), 3, batch=(40,), generator=stream(40, "G"))
+    labels = (tasks.x_query * (context_moment(tasks) @ G.T)).sum(dim=-1)
+    assert (regress_linear_attention(tasks._replace(y_query=labels)) - G).norm() < 1e-10
+
+
 def test_r4_reaches_least_squares_only_as_the_context_grows():
     """R4: N * risk tends to tr(Lambda) p + tr(Lambda) > 0, so the risk is positive at every N and falls like 1/N."""
     Lambda = covariance(3)
