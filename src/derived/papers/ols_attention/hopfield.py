@@ -281,15 +281,15 @@ def capacity(
 
     def moved(K: Tensor) -> Tensor:
         used = pool[..., : int(K.max()), :]
-        index = torch.arange(used.shape[-2])
+        index = torch.arange(used.shape[-2], device=used.device)
         weights = (index < K[:, None, None]).to(dtype)
         tests = used[..., :num_tests, :]
         flipped = _flips(tests, used, interaction, weights).to(dtype).mean(dim=-1)
         tested = weights[..., :num_tests]
         return (flipped * tested).sum(dim=(-2, -1)) / (trials * tested.sum(dim=(-2, -1)))
 
-    low = torch.ones(replicates, dtype=torch.int64)
-    error_low = torch.zeros(replicates, dtype=dtype)
+    low = torch.ones(replicates, dtype=torch.int64, device=pool.device)
+    error_low = torch.zeros(replicates, dtype=dtype, device=pool.device)
     high, error_high = 2 * low, moved(2 * low)
     while bool((error_high < error).any()):
         rising = error_high < error
