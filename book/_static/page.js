@@ -1,4 +1,4 @@
-// Ages beside dates ("3 months ago"), counted when the page is read and not when it was built.
+// Ages beside dates ("3 months ago"), counted when the page is read and not when it was built; light colours on paper.
 addEventListener("DOMContentLoaded", () => {
   const units = [["year", 31557600], ["month", 2629800], ["day", 86400], ["hour", 3600], ["minute", 60]];
   const words = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
@@ -7,4 +7,12 @@ addEventListener("DOMContentLoaded", () => {
     const [unit, size] = units.find(([, length]) => Math.abs(seconds) >= length) ?? ["minute", 60];
     time.after(` (${words.format(Math.round(seconds / size), unit)})`);
   }
+
+  const root = document.documentElement;
+  let theme;
+  addEventListener("beforeprint", () => {
+    theme = root.dataset.theme;
+    root.dataset.theme = "light";
+  });
+  addEventListener("afterprint", () => (root.dataset.theme = theme));
 });

@@ -189,6 +189,20 @@ def test_an_explorer_follows_the_theme(browser, address, chapters):
         page.wait_for_function(f"([box, before]) => ({colour})(box) !== before", arg=[box.element_handle(), before])
 
 
+def test_the_book_reads_without_scripts(browser, address, chapters):
+    """Every claim is shown, and an explorer says in words what there would be to see."""
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{address}book/ledger.html")
+    claims = page.locator("tr.claim")
+    assert claims.count() > 0
+    assert all(claims.nth(i).is_visible() for i in range(claims.count()))
+    assert not page.locator(".ledger-filters").is_visible()
+    page.goto(address + chapters[0].name)
+    assert page.locator(".explorer-fallback").first.is_visible()
+    context.close()
+
+
 def test_the_search_finds_words(browser, address):
     with opened(browser, f"{address}search.html?q=attention") as page:
         page.wait_for_selector("#search-results li a")
