@@ -70,13 +70,17 @@ def dial_slope(rows: pd.DataFrame) -> Estimate:
     return slope(np.log(wide.columns.to_numpy()), np.log(wide.to_numpy()))
 
 
-def risk_ratio(column: str, spectrum: str | None = None) -> Measure:
-    def measure(rows: pd.DataFrame) -> Estimate:
-        names = [spectrum] if spectrum else rows["spectrum"].unique()
-        chosen = [rows[rows["spectrum"] == name] for name in names]
-        return farthest([mean(group[column] / group["optimal_risk"]) for group in chosen], 1.0)
+def risk_ratio(rows: pd.DataFrame) -> Estimate:
+    """Measured over optimal risk, at the spectrum where the interval reaches farthest from 1."""
+    return farthest([mean(group["risk"] / group["optimal_risk"]) for _, group in rows.groupby("spectrum")], 1.0)
 
-    return measure
+
+def learned(spectrum: str, start: str) -> Measure:
+    """The share of trained layers whose risk is within 3 % of the optimal one."""
+    return share(
+        lambda rows: rows[(rows["spectrum"] == spectrum) & (rows["start"] == start)],
+        lambda rows: (rows["risk"] / rows["optimal_risk"] - 1).abs() < 0.03,
+    )
 
 
 def alignment(rows: pd.DataFrame) -> Estimate:

@@ -230,6 +230,7 @@ def train_linear_attention(
     num_tasks: int = 64,
     steps: int = 50_000,
     lr: float = 1e-2,
+    start: Literal["random", "aligned"] = "random",
     batch: tuple[int, ...] = (),
     points: int = 100,
     generator: torch.Generator,
@@ -239,9 +240,12 @@ def train_linear_attention(
     Tokens are z_i = (x_i, y_i) and the query is (x~, 0); linear attention over the context returns
     (W_V-row v)^T (1/N sum_i z_i z_i^T) W x~ in the label's slot, with v in R^{p+1}, W in R^{(p+1) x p}. Of its
     coefficients only Gamma^T = v_y W_x + v_x W_y can help: the others multiply quadratic statistics of x or of y.
-    ``batch`` holds independent runs, each with its own tasks and initial values.
-    [prior: Ahn et al. 2023; von Oswald et al. 2023]
+    ``batch`` holds independent runs, each with its own tasks and initial values. An "aligned" start has v_x = 0 and
+    W_y = 0, where Gamma has full rank; from a "random" one Gamma can stay near the rank-one matrix v_x W_y.
+    [prior: Ahn et al. 2023; von Oswald et al. 2023; the aligned start: Zhang, Frei and Bartlett 2024]
     """
+    if start not in ("random", "aligned"):
+        raise ValueError(f"start = {start!r}; give 'random' or 'aligned'")
     check_covariance(Lambda)
     for name, value in (("N", N), ("num_tasks", num_tasks), ("steps", steps), ("points", points)):
         check_count(name, value)
@@ -249,6 +253,8 @@ def train_linear_attention(
     scale = (p + 1) ** -0.5
     v0 = torch.randn(*batch, p + 1, generator=generator, dtype=Lambda.dtype) * scale
     W0 = torch.randn(*batch, p + 1, p, generator=generator, dtype=Lambda.dtype) * scale
+    if start == "aligned":
+        v0[..., :p], W0[..., p, :] = 0.0, 0.0
     every = max(1, steps // points)
     window, seen = torch.zeros(batch, dtype=Lambda.dtype), []
 
