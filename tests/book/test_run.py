@@ -120,7 +120,7 @@ def test_a_changed_verdict_fails_the_run_and_names_the_claim(house):
 def test_two_builds_at_once_are_refused(house):
     good(house)
     (house / "_build").mkdir()
-    with open(house / "_build/.lock", "w") as file:
+    with open(house / "_build/.build.lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         process = press.derived(house, "run")
     assert process.returncode == 1

@@ -161,7 +161,7 @@ def record(
     house = this_house()
     check(tier, device)
     house.choose([paper])
-    with alone(house):
+    with alone(house, "recording"):
         recording.record(house, paper, experiments or [], tier, seed, device, jobs, scheduler)
 
 

@@ -41,14 +41,14 @@ class Outcome:
 
 
 @contextlib.contextmanager
-def alone(house: House) -> Iterator[None]:
-    """Only one build at a time; the lock goes with the process that holds it, however it ends."""
+def alone(house: House, work: str = "build") -> Iterator[None]:
+    """Only one build (or one recording) at a time; the lock goes with the process that holds it, however it ends."""
     house.build.mkdir(exist_ok=True)
-    with open(house.build / ".lock", "w") as file:
+    with open(house.build / f".{work}.lock", "w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UserError("another build of this checkout is running; wait for it or stop it") from None
+            raise UserError(f"another {work} of this checkout is running; wait for it or stop it") from None
         yield
 
 
