@@ -142,12 +142,6 @@ def test_search_text_is_what_a_reader_types():
     assert 'data-text="ols-1 forward pass is $\\hat y$ §1 $a$ "' in text
 
 
-def test_fragments_have_no_empty_line():
-    """An empty line would end the block of HTML in some positions."""
-    text = pages.ledger([chapter(row("A", reason="because"))])
-    assert all(line.strip() for line in text.splitlines())
-
-
 def test_totals_add_up_over_chapters():
     text = pages.totals([chapter(row("A"), row("B", "fails")), chapter(row("C"), slug="other")])
     assert "<strong>2</strong><span>hold</span>" in text

@@ -181,9 +181,8 @@ _templates.globals |= {"VERDICTS": VERDICTS, "SOURCES": SOURCES, "TIERS": TIERS}
 
 
 def html(template: str, **values: Any) -> str:
-    """A template filled in, without empty lines."""
-    filled = _templates.get_template(template).render(values)
-    return "\n".join(line for line in filled.splitlines() if line.strip())
+    """A template filled in."""
+    return _templates.get_template(template).render(values)
 
 
 def raw(content: str) -> str:
