@@ -16,7 +16,7 @@ TORCH  := $(shell sed -n 's/^\(torch==.*\)/\1/p' requirements.lock)
 
 help:  ## show this list
 	@echo "Transformers, Derived"; echo
-	@sed -n 's/^\([a-z-]*\):.*##\(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
+	@awk -F ':.*## *' '/^[a-z-]+:.*##/ { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 	@echo; echo "Knobs: PYTHON=python3.12  TIER=ci|cpu|gpu  CHAPTERS=\"slug …\"  JOBS=2  TORCH_INDEX=URL"
 
 $(STAMP): requirements.lock pyproject.toml
