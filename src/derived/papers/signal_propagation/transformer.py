@@ -1,0 +1,223 @@
+"""A plain random transformer, R independent networks in one batch, and the tokens that the theory is exact for.
+
+symbol         name         meaning                                                      axes
+R              num_networks independent weight draws                                     leading axis of everything
+h              x, states    residual stream                                              (R, *batch, n, d)
+Norm           Norm         LayerNorm without affine part, or x -> tanh(alpha x), erf(alpha x)
+W_Q .. W_2     BlockWeights i.i.d. N(0, sigma^2 / d_in), fresh in each block, no biases  (R, out, in)
+H              num_heads    heads of width d / H, no mask
+
+h <- h + W_O concat_heads(A Norm(h) W_V^T), A = softmax((Norm(h) W_Q^T)(Norm(h) W_K^T)^T / sqrt(d / H)),
+h <- h + W_2 relu(W_1 Norm(h)).
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .checks import check_choice, check_count, check_moments
+
+NormKind = Literal["layernorm", "tanh", "erf"]
+NORMS = ("layernorm", "tanh", "erf")
+
+
+class BlockWeights(NamedTuple):
+    """The weights of one block; the maximal width of the MLP is mlp_ratio d."""
+
+    W_Q: Tensor  # (R, d, d)
+    W_K: Tensor  # (R, d, d)
+    W_V: Tensor  # (R, d, d)
+    W_O: Tensor  # (R, d, d)
+    W_1: Tensor  # (R, mlp_ratio d, d)
+    W_2: Tensor  # (R, d, mlp_ratio d)
+
+
+class Sigmas(NamedTuple):
+    """Standard deviations times sqrt(d_in) of the six weights; the default is timm's 0.02 at d = 768. [repo]"""
+
+    q: float = 0.02 * math.sqrt(768)
+    k: float = 0.02 * math.sqrt(768)
+    v: float = 0.02 * math.sqrt(768)
+    o: float = 0.02 * math.sqrt(768)
+    one: float = 0.02 * math.sqrt(768)
+    two: float = 0.02 * math.sqrt(4 * 768)
+
+    @property
+    def a(self) -> float:
+        """(sigma_O sigma_V)^2."""
+        return (self.o * self.v) ** 2
+
+    @property
+    def s(self) -> float:
+        """(sigma_2 sigma_1)^2."""
+        return (self.two * self.one) ** 2
+
+    @property
+    def qk(self) -> float:
+        """sigma_Q sigma_K."""
+        return self.q * self.k
+
+    def scaled(self, attn_mult: float = 1.0, mlp_mult: float = 1.0) -> "Sigmas":
+        """W_V, W_O multiplied by attn_mult (a by its fourth power) and W_1, W_2 by mlp_mult. [repo]"""
+        return self._replace(
+            v=self.v * attn_mult, o=self.o * attn_mult, one=self.one * mlp_mult, two=self.two * mlp_mult
+        )
+
+
+def normalise(x: Tensor, norm: NormKind, alpha: Tensor | float = 1.0) -> Tensor:
+    """LayerNorm over the last axis without affine part, or tanh(alpha x), erf(alpha x)."""
+    if norm == "layernorm":
+        centred = x - x.mean(dim=-1, keepdim=True)
+        return centred * torch.rsqrt(centred.square().mean(dim=-1, keepdim=True))
+    return torch.tanh(alpha * x) if norm == "tanh" else torch.erf(alpha * x)
+
+
+def _linear(x: Float[Tensor, "R *batch n i"], W: Float[Tensor, "R o i"]) -> Tensor:
+    """x W^T per network: one batched product whatever axes stand between."""
+    return torch.bmm(x.flatten(1, -2), W.mT).unflatten(1, x.shape[1:-1])
+
+
+def attention_weights(x: Tensor, weights: BlockWeights, num_heads: int) -> Float[Tensor, "R *batch heads n n"]:
+    """A = softmax(Q K^T / sqrt(d / H)) of normalised tokens x (R, *batch, n, d)."""
+    q, k = (_split(_linear(x, W), num_heads) for W in (weights.W_Q, weights.W_K))
+    return torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
+
+
+def _split(x: Tensor, num_heads: int) -> Tensor:
+    return x.unflatten(-1, (num_heads, -1)).transpose(-2, -3)
+
+
+class RandomTransformer:
+    """R random transformers of the paper's architecture, evaluated in one batch; weights carry no gradient. [repo]
+
+    ``alpha`` is a number or one per network, (R,). ``weights[b]`` are the ``BlockWeights`` of block b. The standard
+    deviations are drawn on the generator's device, then moved. Raises ValueError for sizes < 1, an unknown norm or
+    heads that do not divide the width.
+    """
+
+    def __init__(
+        self,
+        *,
+        width: int,
+        depth: int,
+        norm: NormKind,
+        alpha: float | Sequence[float] | Tensor = 1.0,
+        sigmas: Sigmas | None = None,
+        num_heads: int = 1,
+        mlp_ratio: int = 4,
+        num_networks: int = 1,
+        generator: torch.Generator,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str = "cpu",
+    ):
+        check_choice("norm", norm, NORMS)
+        for name, count in (("width", width), ("depth", depth), ("num_heads", num_heads), ("mlp_ratio", mlp_ratio)):
+            check_count(name, count)
+        check_count("num_networks", num_networks)
+        if width % num_heads:
+            raise ValueError(f"num_heads = {num_heads} does not divide width = {width}; give a divisor")
+        alpha = torch.as_tensor(alpha, dtype=dtype, device=device)
+        if alpha.ndim > 1 or (alpha.ndim == 1 and len(alpha) != num_networks) or not bool((alpha > 0).all()):
+            raise ValueError(f"alpha = {alpha}; give one number > 0, or one per network ({num_networks})")
+        self.sigmas = Sigmas() if sigmas is None else sigmas
+        if min(self.sigmas) < 0:
+            raise ValueError(f"{self.sigmas}; standard deviations must not be negative")
+        self.width, self.depth, self.num_heads, self.num_networks = width, depth, num_heads, num_networks
+        self.norm, self.alpha, self.dtype, self.device = norm, alpha, dtype, torch.device(device)
+        d, wide = width, mlp_ratio * width
+        shapes = [(d, d)] * 4 + [(wide, d), (d, wide)]
+        self.weights = [
+            BlockWeights(
+                *(self._draw(shape, sigma, generator) for shape, sigma in zip(shapes, self.sigmas, strict=True))
+            )
+            for _ in range(depth)
+        ]
+
+    def _draw(self, shape: tuple[int, int], sigma: float, generator: torch.Generator) -> Tensor:
+        W = torch.randn(self.num_networks, *shape, generator=generator, dtype=self.dtype, device=generator.device)
+        return (W * (sigma / math.sqrt(shape[1]))).to(self.device)
+
+    def normalise(self, x: Float[Tensor, "R *batch n d"]) -> Float[Tensor, "R *batch n d"]:
+        """The normaliser in front of each sublayer."""
+        alpha = self.alpha.view(-1, *[1] * (x.ndim - 1)) if self.alpha.ndim else self.alpha
+        return normalise(x, self.norm, alpha)
+
+    def attend(self, x: Float[Tensor, "R *batch n d"], b: int) -> Float[Tensor, "R *batch n d"]:
+        """The attention sublayer of block b with its residual."""
+        weights, normed = self.weights[b], self.normalise(x)
+        values = _split(_linear(normed, weights.W_V), self.num_heads)
+        mixed = attention_weights(normed, weights, self.num_heads) @ values
+        return x + _linear(mixed.transpose(-2, -3).flatten(-2), weights.W_O)
+
+    def block(self, x: Float[Tensor, "R *batch n d"], b: int) -> Float[Tensor, "R *batch n d"]:
+        """Block b: attention, then the MLP."""
+        x = self.attend(x, b)
+        weights = self.weights[b]
+        return x + _linear(torch.relu(_linear(self.normalise(x), weights.W_1)), weights.W_2)
+
+    def states(self, x: Float[Tensor, "R *batch n d"], start: int = 0) -> list[Tensor]:
+        """[h^start, ..., h^depth] from h^start = x; the list that the estimators of ``jacobian`` take.
+
+        Raises ValueError unless x is (R, *batch, n, d) with this model's R and d.
+        """
+        if x.ndim < 3 or x.shape[0] != self.num_networks or x.shape[-1] != self.width:
+            raise ValueError(
+                f"x has shape {tuple(x.shape)}; give (R, *batch, n, d) with R = {self.num_networks}, d = {self.width}"
+            )
+        if not 0 <= start <= self.depth:
+            raise ValueError(f"start = {start}; give a block between 0 and depth = {self.depth}")
+        states = [x]
+        for b in range(start, self.depth):
+            states.append(self.block(states[-1], b))
+        return states
+
+    def __call__(self, x: Float[Tensor, "R *batch n d"]) -> Float[Tensor, "R *batch n d"]:
+        """h^depth."""
+        return self.states(x)[-1]
+
+
+def equiangular_tokens(
+    n: int,
+    d: int,
+    q: float,
+    p: float,
+    *,
+    batch: tuple[int, ...] = (),
+    generator: torch.Generator,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str = "cpu",
+) -> Float[Tensor, "*batch n d"]:
+    """n tokens with |h_a|^2 / d = q and h_a . h_c / d = p exactly, in a Haar-random frame: (*batch, n, d).
+
+    h = sqrt(d) G^{1/2} Q, G = (q - p) I + p 11^T, the rows of Q orthonormal and uniform, so that every coordinate looks
+    like N(0, G); without the rotation an elementwise map would see a few huge coordinates. p from -q/(n-1) to q.
+    Raises ValueError for n < 2, d < n or a G that is no covariance. [repo]
+    """
+    check_count("n", n, 2)
+    check_count("d", d)
+    if d < n:
+        raise ValueError(f"d = {d} < n = {n}: n tokens with a given Gram matrix need d >= n")
+    check_moments(q, p, n)
+    normal = torch.randn(*batch, d, n, generator=generator, dtype=torch.float64, device=generator.device)
+    frame, upper = torch.linalg.qr(normal)
+    frame = (frame * upper.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)).mT  # the signs make it Haar
+    apart, together = math.sqrt(max(d * (q - p), 0.0)), math.sqrt(max(d * (q + (n - 1) * p), 0.0))
+    centre = frame.mean(dim=-2, keepdim=True)
+    return (apart * (frame - centre) + together * centre).to(device, dtype)
+
+
+def token_moments(h: Float[Tensor, "*batch n d"]) -> tuple[Tensor, Tensor, Tensor]:
+    """q = mean_a |h_a|^2 / d, p = mean_{a != c} h_a . h_c / d, and the standard deviation of p over pairs: (*batch).
+
+    Summed in float64. [repo: statistics on data; the spread ours]
+    """
+    n, d = h.shape[-2:]
+    check_count("n", n, 2)
+    gram = h.double() @ h.double().mT / d
+    off = ~torch.eye(n, dtype=torch.bool, device=h.device)
+    pairs = gram[..., off]
+    return gram.diagonal(dim1=-2, dim2=-1).mean(dim=-1), pairs.mean(dim=-1), pairs.std(dim=-1, correction=0)
