@@ -1,8 +1,9 @@
-// The ledger's filters. State lives in the address (#paper=…&verdict=a,b&q=…); #ID opens the row of one claim.
+// The ledger's filters. State lives in the address (#paper=…&source=…&verdict=a,b&q=…); #ID opens the row of one claim.
 addEventListener("DOMContentLoaded", () => {
   const form = document.querySelector(".ledger-filters");
   if (!form) return;
   const rows = [...document.querySelectorAll("tr.claim")];
+  const selects = [form.paper, form.source];
   const verdicts = [...form.querySelectorAll("input[name=verdict]")];
   const count = form.querySelector("output");
 
@@ -14,7 +15,7 @@ addEventListener("DOMContentLoaded", () => {
     let shown = 0;
     for (const row of rows) {
       const fits =
-        (!form.paper.value || row.dataset.paper === form.paper.value) &&
+        selects.every((select) => !select.value || row.dataset[select.name] === select.value) &&
         (!wanted.length || wanted.includes(row.dataset.verdict)) &&
         words.every((word) => row.dataset.text.includes(word));
       row.hidden = !fits;
@@ -25,7 +26,7 @@ addEventListener("DOMContentLoaded", () => {
 
   function write() {
     const state = new URLSearchParams();
-    if (form.paper.value) state.set("paper", form.paper.value);
+    for (const { name, value } of selects) if (value) state.set(name, value);
     if (chosen().length) state.set("verdict", chosen().join(","));
     if (form.q.value) state.set("q", form.q.value);
     const hash = state.toString().replaceAll("%2C", ",");
@@ -36,8 +37,10 @@ addEventListener("DOMContentLoaded", () => {
     const hash = decodeURIComponent(location.hash.slice(1));
     const target = hash.includes("=") ? null : document.getElementById(hash);
     const state = new URLSearchParams(hash.includes("=") ? location.hash.slice(1) : "");
-    form.paper.value = state.get("paper") ?? "";
-    if (form.paper.selectedIndex < 0) form.paper.value = "";
+    for (const select of selects) {
+      select.value = state.get(select.name) ?? "";
+      if (select.selectedIndex < 0) select.value = "";
+    }
     form.q.value = state.get("q") ?? "";
     const wanted = (state.get("verdict") ?? "").split(",");
     for (const box of verdicts) box.checked = wanted.includes(box.value);

@@ -108,6 +108,12 @@ def test_sentences_keep_maths_and_escape_the_rest():
     assert text == f"If {maths} &amp; <code>x&lt;y</code>, it costs $5."
 
 
+def test_punctuation_stays_with_its_formula():
+    text = pages.typeset("So $a$, and $b$ is.")
+    assert "\\(a\\)</span>,</span> and" in text
+    assert "\\(b\\)</span> is." in text
+
+
 def test_a_retelling_that_fails_is_not_an_error_of_the_paper():
     rows = [row("A", "fails"), row("B", "fails", source="digest"), row("C", source="digest"), row("D", "not run")]
     assert [pages.verdict_key(r) for r in rows] == ["fails", "retold", "holds", "not-run"]
@@ -143,10 +149,11 @@ def test_search_text_is_what_a_reader_types():
 
 
 def test_totals_add_up_over_chapters():
-    text = pages.totals([chapter(row("A"), row("B", "fails")), chapter(row("C"), slug="other")])
+    text = pages.totals([chapter(row("A"), row("B", "fails")), chapter(row("C", source="ours"), slug="other")])
     assert "<strong>2</strong><span>hold</span>" in text
     assert "<strong>1</strong><span>fails</span>" in text
     assert 'aria-label="A toy: 1 holds, 1 fails"' in text
+    assert "2 of 10 chapters, 3 claims: 2 stated by the paper, 1 stated by this book." in text
     assert_balanced(text)
 
 

@@ -113,6 +113,12 @@ def test_the_ledger_filters(browser, address, site, from_disk):
         assert len(visible_claims(page)) == holding
         assert page.url.endswith("#verdict=holds")
         assert page.locator(".ledger-count output").inner_text() == f"{holding} of {len(everything)} claims"
+        source = page.get_attribute("tr.claim[data-verdict=holds]", "data-source")
+        page.select_option("select[name=source]", source)
+        both = page.locator(f"tr.claim[data-verdict=holds][data-source={source}]").count()
+        assert len(visible_claims(page)) == both
+        assert page.url.endswith(f"#source={source}&verdict=holds")
+        page.select_option("select[name=source]", "")
         first = everything[-1]
         page.fill(".ledger-filters input[name=q]", first.lower())
         assert all(first in name for name in visible_claims(page))

@@ -28,13 +28,17 @@ VERDICTS = {
     "not-run": ("–", "not run", "not run"),
 }
 TIERS = ("ci", "cpu", "gpu")
+# Source of a statement: one word, and who states it.
 SOURCES = {
-    "paper": "the paper",
-    "digest": "a digest of the paper",
-    "repo": "the authors' code",
-    "prior": "earlier work",
-    "ours": "this book",
+    "paper": ("paper", "the paper"),
+    "digest": ("as retold", "a digest of the paper"),
+    "repo": ("code", "the authors' code"),
+    "prior": ("earlier", "earlier work"),
+    "ours": ("ours", "this book"),
 }
+
+PLANNED = 10  # papers that the book is about
+PUNCTUATION = tuple(".,;:)")  # must not begin a line after a formula
 
 Finding = dict[str, Any]
 Row = dict[str, Any]
@@ -93,15 +97,17 @@ def counts(rows: list[Row]) -> dict[str, int]:
 
 def typeset(text: Any) -> Markup:
     """HTML of a sentence with $…$ and `code`, escaped."""
-    parts = re.split(r"(?<!\\)\$([^$]+)\$|`([^`]+)`", str(text))
-    pieces = []
-    for plain, maths, code in zip(parts[::3], [*parts[1::3], None], [*parts[2::3], None], strict=True):
-        pieces.append(escape(plain.replace(r"\$", "$")))
-        if maths is not None:
-            pieces.append(Markup('<span class="math notranslate nohighlight">\\({}\\)</span>').format(maths.strip()))
-        if code is not None:
-            pieces.append(Markup("<code>{}</code>").format(code))
-    return Markup("").join(pieces)
+    return Markup("").join(_piece(*found.groups()) for found in _PIECE.finditer(str(text)))
+
+
+_PIECE = re.compile(r"(?<!\\)\$([^$]+)\$([.,;:)]?)|`([^`]+)`|((?:\\\$|[^$`])+|[$`])")
+
+
+def _piece(maths: str | None, mark: str | None, code: str | None, plain: str | None) -> Markup:
+    if maths is not None:
+        formula = Markup('<span class="math notranslate nohighlight">\\({}\\)</span>').format(maths.strip())
+        return Markup('<span class="nobreak">{}{}</span>').format(formula, mark) if mark else formula
+    return Markup("<code>{}</code>").format(code) if code is not None else escape(plain.replace(r"\$", "$"))
 
 
 def number(value: Any) -> Markup:
@@ -211,7 +217,9 @@ def totals(chapters: list[Chapter]) -> str:
     """The sums over the whole ledger, and one bar per chapter."""
     bars = [(chapter, counts(chapter.rows)) for chapter in chapters]
     everything = {key: sum(found[key] for _, found in bars) for key in VERDICTS}
-    return raw(html("totals.html", bars=bars, everything=everything))
+    headline = Counter(row["source"] for chapter in chapters for row in chapter.rows if row["headline"])
+    by = {source: headline[source] for source in SOURCES}
+    return raw(html("totals.html", bars=bars, everything=everything, by=by, planned=max(PLANNED, len(bars))))
 
 
 def ledger(chapters: list[Chapter]) -> str:
@@ -219,7 +227,8 @@ def ledger(chapters: list[Chapter]) -> str:
     rows = [(c.slug, row, other_tiers(row, c.rows)) for c in chapters for row in headlines(c.rows)]
     seen = {key: sum(verdict_key(row) == key for _, row, _ in rows) for key in VERDICTS}
     titles = {chapter.slug: chapter.title for chapter in chapters}
-    return raw(html("ledger.html", rows=rows, titles=titles, seen=seen, page="ledger"))
+    sources = [source for source in SOURCES if any(row["source"] == source for _, row, _ in rows)]
+    return raw(html("ledger.html", rows=rows, titles=titles, seen=seen, sources=sources, page="ledger"))
 
 
 def chapter_ledger(finding: Finding) -> str:

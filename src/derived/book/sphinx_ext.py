@@ -14,6 +14,8 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx_proof.nodes import proof_node
 
+from derived.book.pages import PUNCTUATION
+
 REPEATED_IDS = ("proof-content", "exercise-content", "solution-content")
 MATHJAX_PARTS = ("tex-chtml.js", "input/tex/extensions", "output/chtml/fonts/woff-v2")
 LAUNCHERS = {
@@ -35,6 +37,17 @@ def mark_maths(app: Sphinx, doctree: nodes.document) -> None:
     """Load MathJax on pages whose only maths is in generated HTML."""
     if any('class="math' in node.astext() for node in doctree.findall(nodes.raw)):
         app.env.get_domain("math").data["has_equations"][app.env.docname] = True
+
+
+def join_punctuation(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Keep a comma or full stop on the line of the formula before it."""
+    for formula in list(doctree.findall(nodes.math)):
+        after = formula.next_node(descend=False, siblings=True)
+        if isinstance(after, nodes.Text) and after.startswith(PUNCTUATION):
+            together = nodes.inline("", "", classes=["nobreak"])
+            formula.replace_self(together)
+            together += [formula, nodes.Text(after[0])]
+            after.parent.replace(after, nodes.Text(after[1:]))
 
 
 def tidy_proofs(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -69,5 +82,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("config-inited", use_repository)
     app.connect("doctree-read", mark_maths)
     app.connect("doctree-resolved", tidy_proofs)
+    app.connect("doctree-resolved", join_punctuation)
     app.connect("build-finished", copy_mathjax)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
