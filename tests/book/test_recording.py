@@ -1,9 +1,13 @@
 """Records from the command line: complete, resumable, refused when they must be; and starting a chapter."""
 
 import json
+import subprocess
+import sys
 import textwrap
+import time
 
 import press
+import psutil
 import pytest
 
 EXPERIMENT = textwrap.dedent('''
@@ -70,6 +74,22 @@ def test_an_interrupted_recording_continues_where_it_stopped(house, paper):
     assert len(head["ci_rows"]["data"]) == 6
     assert {"torch", "numpy", "python"} <= set(head["versions"])
     assert not list((house / "_build/record").rglob("*.parquet"))
+
+
+def test_a_terminated_recording_stops_at_once_and_leaves_no_record(house, paper):
+    path = paper / "experiments.py"
+    path.write_text(
+        path.read_text().replace("if self.num == 5:", "if self.num == 5:\n            __import__('time').sleep(600)")
+    )
+    command = [sys.executable, "-m", "derived.book.cli", "record", "toy", "--jobs", "1"]
+    process = subprocess.Popen(command, cwd=house, env=press.environment(house), stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and len(psutil.Process(process.pid).children(recursive=True)) < 2:
+        time.sleep(0.2)
+    time.sleep(2)
+    process.terminate()
+    assert process.wait(20) != 0
+    assert not (house / "results/toy").exists()
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import psutil
 import torch
 from tqdm import tqdm
 
@@ -80,8 +81,12 @@ def _executor(jobs: int, scheduler: str):
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
     try:
         yield pool
-    finally:
+    except BaseException:  # an interrupt must not wait for conditions that take minutes; finished ones are kept
         pool.shutdown(wait=False, cancel_futures=True)
+        for worker in psutil.Process().children(recursive=True):
+            worker.kill()
+        raise
+    pool.shutdown()
 
 
 def _device_name(device: torch.device) -> str:
