@@ -1,4 +1,5 @@
-// Ages beside dates ("3 months ago"), counted when the page is read and not when it was built; light colours on paper.
+// Ages beside dates ("3 months ago"), counted when the page is read and not when it was built; formulas in the text that
+// are wider than it scroll in a box of their own; light colours on paper.
 addEventListener("DOMContentLoaded", () => {
   const units = [["year", 31557600], ["month", 2629800], ["day", 86400], ["hour", 3600], ["minute", 60]];
   const words = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
@@ -7,6 +8,15 @@ addEventListener("DOMContentLoaded", () => {
     const [unit, size] = units.find(([, length]) => Math.abs(seconds) >= length) ?? ["minute", 60];
     time.after(` (${words.format(Math.round(seconds / size), unit)})`);
   }
+
+  const box = () => {
+    const formulas = [...document.querySelectorAll("article mjx-container:not([display])")];
+    for (const formula of formulas) formula.classList.remove("wide-formula");
+    const room = (formula) => formula.closest("p, li, dd, td, th, figcaption, summary, div")?.clientWidth ?? Infinity;
+    for (const formula of formulas.filter((f) => f.offsetWidth > room(f))) formula.classList.add("wide-formula");
+  };
+  addEventListener("load", () => window.MathJax?.startup?.promise?.then(box));
+  addEventListener("resize", box);
 
   const root = document.documentElement;
   let theme;

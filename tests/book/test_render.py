@@ -145,8 +145,13 @@ $$
 A = \\frac1n (XL)(XL)^\\top = \\frac1n \\sum_{i=1}^{r} \\lambda_i^{-1} X v_i v_i^\\top X^\\top
 $$ (toy-eq)
 
+```{prf:proof}
+Again, by {prf:ref}`toy-theorem`.
+```
+
 {prf:ref}`toy-theorem` is checked below, and {numref}`toy-figure` shows both.
 """
+TABLE = "| mutation | error |\n|---|---|\n| half the $1/n$ | 0.5 |"
 EXERCISE = """## Exercises
 
 ```{exercise} Trace
@@ -191,6 +196,7 @@ def cells() -> list:
         new_markdown_cell(EXERCISE),
         new_markdown_cell(SOLUTION, metadata={"tags": ["solution"]}),
         new_code_cell("assert True  # the check", execution_count=7),
+        new_code_cell("table()", outputs=[new_output("display_data", {"text/markdown": TABLE})]),
         new_markdown_cell("## Claims"),
         new_code_cell(
             "report(claims)",
@@ -200,7 +206,7 @@ def cells() -> list:
 
 
 def write_chapter(root: Path, more: str = "") -> None:
-    """The toy chapter: source, executed copy, findings. ``more`` is a last markdown cell, the 14th of the source."""
+    """The toy chapter: source, executed copy, findings. ``more`` is a last markdown cell, the 15th of the source."""
     notebook = new_notebook(cells=[*cells(), *([new_markdown_cell(more)] if more else [])])
     notebook.metadata |= {
         "derived": FACTS,
@@ -272,6 +278,19 @@ def test_numbers_theorems_and_equations_resolve(book: Path):
     text = page(book, "notebooks/toy.html")
     for expected in ("0.31</span> bounds", "Theorem 1.1", "Fig. 1.1", "(1.1)", "Exercise 1.1"):
         assert expected in text, expected
+
+
+def test_proofs_have_no_id_in_common(book: Path):
+    text = page(book, "notebooks/toy.html")
+    assert text.count("<em>Proof.</em>") == 2
+    assert 'id="proof"' not in text
+    assert 'id="proof-content"' not in text
+
+
+def test_a_table_that_a_cell_displays_is_a_table(book: Path):
+    text = page(book, "notebooks/toy.html")
+    assert "<td><p>half the <span" in text
+    assert "|---|" not in text
 
 
 def test_a_chapters_own_ledger_is_the_sites(book: Path):
@@ -389,7 +408,7 @@ def test_a_broken_reference_names_page_cell_and_cause(fresh: Path, text: str, ca
 
 def test_a_warning_says_the_cell(fresh: Path):
     write_chapter(fresh, more="First line.\n\nSee [there](#no-such-place).")
-    with pytest.raises(render.RenderError, match=r"^notebooks/toy\.ipynb, cell 14, line 3: .*no-such-place"):
+    with pytest.raises(render.RenderError, match=r"^notebooks/toy\.ipynb, cell 15, line 3: .*no-such-place"):
         render.render(fresh)
 
 

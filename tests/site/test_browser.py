@@ -12,6 +12,7 @@ TEXT = (
     "article p, article li, article td, article th, article dt, article pre span, .verdict, .tile strong, .bar span, "
     "figcaption, .admonition-title, .eqno, nav a"
 )
+LEFT = ("net::ERR_ABORTED",)  # a request that a test's own reload cut short
 LOCAL = re.compile(r"http://127\.0\.0\.1[:/]|file:|data:|blob:")
 SETTINGS = [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)]
 # What sticks out of the window although no box around it scrolls.
@@ -51,7 +52,7 @@ def opened(browser, url: str, theme: str = "light", width: int = 1280) -> Iterat
     trouble: list[str] = []
     page.on("console", lambda m: trouble.append(f"{m.type}: {m.text}") if m.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: trouble.append(f"error: {error}"))
-    page.on("requestfailed", lambda request: trouble.append(f"failed: {request.url}"))
+    page.on("requestfailed", lambda r: None if r.failure in LEFT else trouble.append(f"{r.failure}: {r.url}"))
     page.on("response", lambda r: trouble.append(f"{r.status}: {r.url}") if r.status >= 400 else None)
     page.on("request", lambda r: None if LOCAL.match(r.url) else trouble.append(f"foreign: {r.url}"))
     page.goto(url, wait_until="load")

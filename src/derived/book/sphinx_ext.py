@@ -16,7 +16,7 @@ from sphinx_proof.nodes import proof_node
 
 from derived.book.pages import PUNCTUATION
 
-REPEATED_IDS = ("proof-content", "exercise-content", "solution-content")
+REPEATED_IDS = ("proof", "proof-content", "exercise-content", "solution-content")
 MATHJAX_PARTS = ("tex-chtml.js", "input/tex/extensions", "output/chtml/fonts/woff-v2")
 LAUNCHERS = {
     "notebook_interface": "jupyterlab",
@@ -52,8 +52,8 @@ def join_punctuation(app: Sphinx, doctree: nodes.document, docname: str) -> None
 
 def tidy_proofs(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Keep ids unique on a page, and set off the word with which a proof begins."""
-    for section in doctree.findall(nodes.section):
-        section["ids"] = [name for name in section["ids"] if name not in REPEATED_IDS]
+    for box in doctree.findall(lambda node: isinstance(node, nodes.section | nodes.admonition)):
+        box["ids"] = [name for name in box["ids"] if name not in REPEATED_IDS]
     for proof in doctree.findall(proof_node):
         text = next(iter(proof.findall(nodes.Text)), "")
         if text.startswith("Proof. "):
