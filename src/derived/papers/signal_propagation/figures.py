@@ -1,0 +1,369 @@
+"""The figures of the chapter: each takes the rows of an experiment and returns a figure with its alt text as label.
+
+mark                   meaning
+line in INK            theory; dashed: an asymptote
+filled, open marker    recorded, live; bars are 99.9 % intervals over initialisations
+sequential colours     a swept parameter
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Ellipse
+
+from derived.lab import stats
+from derived.lab.plot import COLOURS, INK, MUTED, SEQUENTIAL
+
+from . import asymptotics
+
+THEORY = {"color": INK, "linewidth": 1.0, "zorder": 2}
+DASHED = {"color": MUTED, "linewidth": 1.0, "linestyle": "--", "zorder": 1}
+BLUE, RED, GREEN, PINK = COLOURS[:4]
+NAMES = {"layernorm": "pre-LayerNorm", "erf": "Derf", "tanh": "DyT"}
+NORM_COLOURS = {"layernorm": INK, "erf": BLUE, "tanh": RED}
+
+
+def _label(ax: Axes, text: str) -> None:
+    """What a panel shows, above its upper left corner."""
+    ax.annotate(text, (0, 1), (0, 6), xycoords="axes fraction", textcoords="offset points", color=INK)
+
+
+def _beside(ax: Axes, x: float, y: float, text: str, color: str = INK, shift: tuple[float, float] = (6, 0)) -> None:
+    """A direct label beside a point of the data."""
+    ax.annotate(text, (x, y), shift, textcoords="offset points", color=color, va="center", fontsize=9)
+
+
+def _shades(count: int) -> list:
+    """Colours of a swept parameter, without the palest end."""
+    return [colormaps[SEQUENTIAL](each) for each in np.linspace(0.0, 0.8, max(count, 2))][:count]
+
+
+def _interval(values: pd.Series) -> tuple[float, float]:
+    """Mean and half width of its 99.9 % interval (zero for one replicate or none at all)."""
+    if len(values) < 2 or values.std() == 0:
+        return float(values.mean()), 0.0
+    one = stats.mean(values)
+    return one.value, (one.high - one.low) / 2
+
+
+def _points(ax: Axes, rows: pd.DataFrame, column: str, color, every: int = 1, marker: str = "o") -> None:
+    """Means over initialisations by block with their intervals: recorded filled, live open."""
+    for recorded, part in rows.groupby("recorded"):
+        groups = [(b, *_interval(group[column])) for b, group in part.groupby("b") if b % every == 0]
+        b, value, reach = (np.array(each) for each in zip(*groups, strict=True))
+        face = color if recorded else "none"
+        ax.errorbar(b, value, reach, fmt=marker, color=color, markerfacecolor=face, markersize=4, elinewidth=0.9)
+
+
+def _largest(rows: pd.DataFrame) -> pd.DataFrame:
+    """The recorded rows of the largest tier if there are any, else the live ones."""
+    recorded = rows[rows["recorded"]]
+    return rows if recorded.empty else recorded[recorded["tier"] == recorded["tier"].iloc[-1]]
+
+
+def token_clouds(rows: pd.DataFrame) -> Figure:
+    """One channel of two tokens; rows: norm, b, u, v (channels of one network) and q, p of the recurrence."""
+    norms, depths = list(rows["norm"].unique()), sorted(rows["b"].unique())
+    figure, axes = plt.subplots(len(norms), len(depths), figsize=(7.0, 2.2 * len(norms)), squeeze=False)
+    overlaps = {}
+    for line, norm in zip(axes, norms, strict=True):
+        for ax, b in zip(line, depths, strict=True):
+            part = rows[(rows["norm"] == norm) & (rows["b"] == b)]
+            q, p = float(part["q"].iloc[0]), float(part["p"].iloc[0])
+            scale = q**0.5
+            ax.scatter(part["u"] / scale, part["v"] / scale, s=3, color=NORM_COLOURS[norm], alpha=0.35, linewidths=0)
+            for reach in (1, 2):
+                size = [2 * reach * (max(1 + sign * p / q, 0.0)) ** 0.5 for sign in (1, -1)]
+                ax.add_patch(Ellipse((0, 0), *size, angle=45, fill=False, edgecolor=RED, linewidth=1.1))
+            ax.set(xlim=(-3.3, 3.3), ylim=(-3.3, 3.3), aspect="equal", xticks=[], yticks=[])
+            _label(ax, rf"$b={b}$, $\rho={p / q:.2f}$")
+            overlaps[norm, b] = p / q
+        line[0].set_ylabel(f"{NAMES[norm]}\ntoken 2 / $\\sqrt{{q}}$")
+    for ax in axes[-1]:
+        ax.set_xlabel(r"token 1 / $\sqrt{q}$")
+    words = "; ".join(f"{NAMES[norm]} " + ", ".join(f"{overlaps[norm, b]:.2f}" for b in depths) for norm in norms)
+    blocks = ", ".join(str(b) for b in depths)
+    figure.set_label(
+        f"Clouds of the channels of two tokens with ellipses of the theory at blocks {blocks}. Overlaps: {words}. The "
+        "cloud behind LayerNorm shrinks towards a line, that of Derf does not."
+    )
+    return figure
+
+
+def stream_moments(rows: pd.DataFrame) -> Figure:
+    """q and rho by block, networks against the recurrences; rows of ``VisionTransformer``."""
+    rows = _largest(rows)
+    figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.2))
+    rows = rows.assign(rho=rows["p"] / rows["q"], rho_theory=rows["p_theory"] / rows["q_theory"])
+    ends = []
+    for name, color, part in _cases(rows):
+        first = part.groupby("b").first()
+        for ax, column in zip(axes, ("q", "rho"), strict=True):
+            ax.plot(first.index, first[f"{column}_theory"], **THEORY | {"color": color})
+            _points(ax, part, column, color, every=max(1, len(first) // 8))
+        last = part[part["b"] == part["b"].max()]
+        ends.append(f"{name}: {last['rho'].mean():.3f} measured, {last['rho_theory'].iloc[0]:.3f} predicted")
+        _beside(axes[1], first.index[-1], first["rho_theory"].iloc[-1], name, color)
+    axes[0].set(xlabel="block $b$", ylabel="second moment $q$")
+    axes[1].set(xlabel="block $b$", ylabel=r"overlap $\rho=p/q$")
+    axes[1].set_xlim(right=1.3 * rows["b"].max())
+    figure.set_label(
+        f"Second moment and overlap against block, markers on the theory's lines. At the end {'; '.join(ends)}."
+    )
+    return figure
+
+
+def _cases(rows: pd.DataFrame):
+    """(name, colour, rows) of pre-LayerNorm and of each alpha."""
+    alphas = sorted(rows.loc[rows["norm"] == "erf", "alpha"].unique())
+    yield "LN", INK, rows[rows["norm"] == "layernorm"]
+    for alpha, color in zip(alphas, _shades(len(alphas)), strict=True):
+        yield f"α = {alpha:g}", color, rows[(rows["norm"] == "erf") & (rows["alpha"] == alpha)]
+
+
+def vision_gradients(rows: pd.DataFrame) -> Figure:
+    """J^{B,b} of networks of ViT-Base shape; rows of ``VisionTransformer``."""
+    rows = _largest(rows)
+    figure, ax = plt.subplots(figsize=(6.4, 3.6))
+    ends = []
+    for name, color, part in _cases(rows):
+        first = part.groupby("b").first()
+        ax.plot(first.index, first["J_theory"], **THEORY | {"color": color})
+        _points(ax, part, "J", color, every=max(1, len(first) // 8))
+        start = part[part["b"] == 0]
+        ends.append(f"{name} {start['J'].mean():.3g} ({start['J_theory'].iloc[0]:.3g})")
+        _beside(ax, 0, first["J_theory"].iloc[0], name, color, (-34, 0))
+    ax.set(yscale="log", xlabel="block $b$", ylabel=r"APJN $J^{B,b}$")
+    ax.set_xlim(left=-0.12 * rows["b"].max())
+    figure.set_label(
+        "Gradient norm against block on a logarithmic axis; it grows from the output, on the right, to the input. At the "
+        f"input, measured and in brackets predicted: {', '.join(ends)}."
+    )
+    return figure
+
+
+def companion(rows: pd.DataFrame) -> Figure:
+    """J^{B,b} of narrow networks with few tokens, with and without K; rows of ``Networks``."""
+    rows = _largest(rows)
+    norms = [norm for norm in NAMES if norm in set(rows["norm"])]
+    figure, axes = plt.subplots(1, len(norms), figsize=(7.4, 3.0), sharey=True)
+    found = []
+    for ax, norm in zip(axes, norms, strict=True):
+        part = rows[(rows["norm"] == norm) & (rows["heads"] == rows["heads"].max())]
+        first = part.groupby("b").first()
+        ax.plot(first.index, first["J_theory"], **THEORY)
+        ax.plot(first.index, first["J_without_K"], color=RED, linewidth=1.0, linestyle="--")
+        ax.plot(first.index, first["J_without_attention"], color=MUTED, linewidth=1.0, linestyle=":")
+        _points(ax, part, "J", BLUE)
+        _label(ax, NAMES[norm])
+        ax.set(yscale="log", xlabel="block $b$")
+        start = part[part["b"] == 0]
+        values = [start[name].mean() for name in ("J", "J_theory", "J_without_K", "J_without_attention")]
+        found.append(f"{NAMES[norm]} " + ", ".join(f"{value:.2f}" for value in values))
+    axes[0].set_ylabel(r"$J^{B,b}$")
+    axes[0].plot([], [], **THEORY, label="with $K$")
+    axes[0].plot([], [], color=RED, linestyle="--", label="without $K$")
+    axes[0].plot([], [], color=MUTED, linestyle=":", label="no attention")
+    axes[0].legend(fontsize=8, loc="lower left")
+    figure.set_label(
+        "Gradient norm against block in three panels. At the input, measured, with K, without K, without attention: "
+        f"{'; '.join(found)}."
+    )
+    return figure
+
+
+def two_heads(rows: pd.DataFrame) -> Figure:
+    """Amplification of independent and of pooled output gradients; rows of ``Networks``."""
+    rows = _largest(rows)
+    figure, ax = plt.subplots(figsize=(6.0, 3.3))
+    found = []
+    for norm in ("layernorm", "erf"):
+        part = rows[(rows["norm"] == norm) & (rows["heads"] == rows["heads"].max())]
+        first = part.groupby("b").first()
+        for column, marker in (("pooled", "s"), ("J", "o")):
+            ax.plot(first.index, first[f"{column}_theory"], **THEORY | {"color": NORM_COLOURS[norm]})
+            _points(ax, part, column, NORM_COLOURS[norm], marker=marker)
+        start = part[part["b"] == 0]
+        found.append(f"{NAMES[norm]} {start['J'].mean():.2f} and {start['pooled'].mean():.1f}")
+        _beside(ax, 0, first["pooled_theory"].iloc[0], "", NORM_COLOURS[norm])
+    for marker, text in (("s", "one gradient for all tokens"), ("o", "independent gradients")):
+        ax.plot([], [], marker, color=MUTED, label=text)
+    for norm in ("layernorm", "erf"):
+        ax.plot([], [], color=NORM_COLOURS[norm], label=NAMES[norm])
+    ax.legend(fontsize=8)
+    ax.set(yscale="log", xlabel="block $b$", ylabel="amplification")
+    figure.set_label(
+        f"Amplification against block for two kinds of output gradient. At the input, independent and pooled: {'; '.join(found)}. "
+        "The lines of the recurrence from (1, 0) and from (1, 1) pass through the markers."
+    )
+    return figure
+
+
+def two_laws(rows: pd.DataFrame) -> Figure:
+    """log-log for LayerNorm, (log J)^2 against b for Derf and DyT, with asymptotes; rows of ``Regimes``."""
+    rows = _largest(rows)
+    chosen = rows[(rows["tokens"] == 0) & (rows["alpha"] == 1.0) & (rows["attn_mult"].isin([0.0, 1.0]))]
+    figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.3))
+    left = chosen[chosen["norm"] == "layernorm"]
+    ends = []
+    for mult, color in ((1.0, INK), (0.0, GREEN)):
+        curve = left[left["attn_mult"] == mult].sort_values("b")
+        b, log_J = curve["b"].to_numpy(), curve["log_J"].to_numpy()
+        exponent = float(asymptotics.zeta(*asymptotics.vit_variances(mult)))
+        axes[0].plot(b, np.exp(log_J), color=color)
+        axes[0].plot(b, np.exp(log_J[-1]) * (b / b[-1]) ** exponent, **DASHED)
+        local = asymptotics.local_exponent(log_J, b)[-1]
+        ends.append(f"{local:.3f} against {exponent:.3f}")
+        _beside(axes[0], b[len(b) // 2], np.exp(log_J[len(b) // 2]), "attention" if mult else "none", color, (-8, 12))
+    axes[0].set(xscale="log", yscale="log", xlabel="block $b$", ylabel="$J^{b,0}$")
+    _label(axes[0], "pre-LayerNorm")
+    slopes = []
+    for norm, mult, color in (("erf", 1.0, BLUE), ("erf", 0.0, GREEN), ("tanh", 1.0, RED)):
+        curve = chosen[(chosen["norm"] == norm) & (chosen["attn_mult"] == mult) & (chosen["b"] <= 3000)].sort_values(
+            "b"
+        )
+        lam = asymptotics.lambda_stretched(*asymptotics.vit_variances(mult), asymptotics.stretch_constant(norm, 1.0))
+        b, log_J = curve["b"].to_numpy(), curve["log_J"].to_numpy()
+        axes[1].plot(b, log_J**2, color=color)
+        axes[1].plot(b, (log_J[-1] + (np.sqrt(b) - np.sqrt(b[-1])) / np.sqrt(lam)) ** 2, **DASHED)
+        slopes.append(f"{asymptotics.stretched_slope(log_J, b)[-1] * np.sqrt(lam):.3f}")
+        _beside(axes[1], b[-1], log_J[-1] ** 2, NAMES[norm] + ("" if mult else ", no attention"), color)
+    axes[1].set(xlabel="block $b$", ylabel=r"$(\ln J^{b,0})^2$", xlim=(0, 4600))
+    _label(axes[1], r"saturating, $\alpha=1$")
+    figure.set_label(
+        "Left, both axes logarithmic: nearly straight lines, last local exponents with and without attention "
+        f"{' and '.join(ends)}. Right, squared logarithm against block: nearly straight lines, last slopes over those of the "
+        f"asymptotes {', '.join(slopes)}."
+    )
+    return figure
+
+
+def order_of_limits(rows: pd.DataFrame) -> Figure:
+    """Local exponent of J against depth for several numbers of tokens; rows of ``Regimes``."""
+    rows = _largest(rows)
+    figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.2), sharey=True)
+    found = []
+    for ax, mult in zip(axes, (1.0, 2.0), strict=True):
+        part = rows[(rows["norm"] == "layernorm") & (rows["attn_mult"] == mult)]
+        tokens = sorted(part["tokens"].unique(), key=lambda n: n or np.inf)
+        for n, color in zip(tokens, _shades(len(tokens)), strict=True):
+            curve = part[part["tokens"] == n].sort_values("b")
+            b = curve["b"].to_numpy()
+            local = asymptotics.local_exponent(curve["log_J"].to_numpy(), b)
+            ax.plot(np.sqrt(b[1:] * b[:-1]), local, color=color)
+            _beside(ax, b[-1], local[-1], rf"$n={n}$" if n else r"$n=\infty$", color, (4, 0))
+            found.append(f"{local[-1]:.2f}")
+        exponent = float(asymptotics.zeta(*asymptotics.vit_variances(mult)))
+        ax.axhline(exponent, **DASHED)
+        ax.set(xscale="log", xlabel="block $b$", xlim=(4, 12 * part["b"].max()))
+        _label(ax, rf"$W_V,W_O\times{mult:g}$, $\zeta={exponent:.2f}$")
+    axes[0].set_ylabel(r"$d\ln J^{b,0}/d\ln b$")
+    figure.set_label(
+        "Local exponent against depth for 4, 16, 64, 256 and infinitely many tokens. At the last depth, standard weights then "
+        f"doubled attention: {', '.join(found)}. With finitely many tokens the curves turn up towards 1."
+    )
+    return figure
+
+
+def constants(rows: pd.DataFrame) -> Figure:
+    """Heat maps of zeta and of 1/lambda; rows: sigma_OV, sigma_21, zeta, rate."""
+    figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.2))
+    for ax, column, text in zip(axes, ("zeta", "rate"), (r"$\zeta$", r"$1/\lambda$"), strict=True):
+        grid = rows.pivot(index="sigma_21", columns="sigma_OV", values=column).sort_index(ascending=False)
+        sns.heatmap(grid, ax=ax, cmap=SEQUENTIAL, xticklabels=8, yticklabels=8, cbar_kws={"label": text})
+        ax.set(xlabel=r"$\sigma_{OV}$", ylabel=r"$\sigma_{21}$")
+        ax.tick_params(axis="both", labelrotation=0)
+    low, high = rows["rate"].min(), rows["rate"].max()
+    figure.set_label(
+        f"Two heat maps over the attention and the MLP standard deviation. Zeta runs from {rows['zeta'].min():.3f} to "
+        f"{rows['zeta'].max():.3f} and falls with attention. The rate 1/lambda runs from {low:.3g} to {high:.3g}; it grows with "
+        "the MLP and falls with attention."
+    )
+    return figure
+
+
+def small_alpha(rows: pd.DataFrame) -> Figure:
+    """ln J over its exponential law against b / b_*; rows of ``Window``."""
+    rows = _largest(rows)
+    figure, ax = plt.subplots(figsize=(6.0, 3.2))
+    alphas, words = sorted(rows["alpha"].unique()), []
+    for alpha, color in zip(alphas, _shades(len(alphas)), strict=True):
+        part = rows[rows["alpha"] == alpha].sort_values("b")
+        x = part["b"] / part["predicted"]
+        ax.plot(x, part["log_J"] / part["high"], color=color, label=f"α = {alpha:g}")
+        ratio = float((part["crossover"] / part["predicted"]).iloc[0])
+        ax.axvline(ratio, color=color, linewidth=0.8, linestyle=":")
+        words.append(f"{ratio:.2f} for {alpha:g}")
+    ax.axhline(1, **DASHED)
+    ax.legend(fontsize=8)
+    ax.set(xlabel=r"$b/b_*$", ylabel=r"$\ln J^{b,0}$ over $b\,\ln(1+\frac{s}{2}\ell)$", xlim=(0, 1.6), ylim=(0, 1.05))
+    figure.set_label(
+        f"Logarithm of J over its exponential law against depth over b*: near 1 in the window, falling behind it. The window "
+        f"ends at b/b* = {', '.join(words)}."
+    )
+    return figure
+
+
+def explorer(rows: pd.DataFrame):
+    """Plotly figure with sliders alpha, attention, MLP and tokens; rows: the four names, norm, b, q, rho, log_J."""
+    import plotly.graph_objects as go
+    from plotly.subplots import make_subplots
+
+    names = ["alpha", "attn", "mlp", "tokens"]
+    panels = (("q", "second moment q"), ("rho", "overlap p/q"), ("log_J", "ln J of b blocks"))
+    figure = make_subplots(rows=1, cols=3, subplot_titles=[text for _, text in panels], horizontal_spacing=0.08)
+    groups = {key: part for key, part in rows.groupby(names)}
+    values = [sorted(rows[name].unique()) for name in names]
+    start = tuple(each[len(each) // 2] for each in values)
+
+    def traces(part: pd.DataFrame) -> list:
+        return [
+            go.Scatter(
+                x=curve["b"].tolist(),
+                y=curve[column].round(4).tolist(),
+                name=NAMES[norm],
+                line={"color": "#777777" if norm == "layernorm" else BLUE},
+                showlegend=column == "q",
+            )
+            for column, _ in panels
+            for norm, curve in part.groupby("norm", sort=False)
+        ]
+
+    for index, trace in enumerate(traces(groups[start])):
+        figure.add_trace(trace, row=1, col=1 + index // 2)
+    axes = [{"xaxis": axis, "yaxis": axis.replace("x", "y")} for axis in ("x", "x", "x2", "x2", "x3", "x3")]
+    figure.frames = [
+        go.Frame(
+            name="|".join(f"{value:g}" for value in key),
+            data=[{"x": t.x, "y": t.y, **axis} for t, axis in zip(traces(part), axes, strict=True)],
+            layout={
+                f"yaxis{number or ''}": {"range": [0, 1.05 * float(part[column].max())]}
+                for number, (column, _) in zip((0, 2, 3), panels, strict=True)
+            },
+        )
+        for key, part in groups.items()
+    ]
+    words = {"alpha": "α", "attn": "σ_OV", "mlp": "σ_21", "tokens": "tokens n"}
+    figure.update_layout(
+        height=430,
+        margin={"l": 50, "r": 20, "t": 50, "b": 40},
+        sliders=[
+            {
+                "active": len(each) // 2,
+                "currentvalue": {"prefix": f"{words[name]} = "},
+                "steps": [{"label": f"{value:g}", "method": "skip", "args": []} for value in each],
+            }
+            for name, each in zip(names, values, strict=True)
+        ],
+        meta={
+            "alt": f"Second moment, overlap and ln J against depth for LayerNorm and Derf, at "
+            f"{' × '.join(str(len(each)) for each in values)} values of α, σ_OV, σ_21 and the number of tokens. More attention "
+            "lowers both curves of ln J; a larger α raises that of Derf."
+        },
+    )
+    figure.update_xaxes(title_text="block b")
+    return figure
