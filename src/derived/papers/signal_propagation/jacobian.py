@@ -3,7 +3,7 @@
 symbol      name        meaning                                                          axes
 h^b         states      residual stream before block b                                    (R, *batch, n, d)
 xi          probe       N(0, I) at the output; one token's noise for all if "pooled"      as h^B
-J, K        J, K        APJN and cross-token companion, a value per network and probe     (R, probes, layers)
+J, K        J, K        APJN and cross-token companion, per network, prompt and probe      (R, *batch, probes, layers)
 
 J^{B,b} = E |g^b|^2 / (n d) and K^{B,b} = E (|sum_a g_a|^2 - |g|^2) / (n (n-1) d), g^b = d(xi . h^B) / dh^b.
 """
@@ -42,28 +42,28 @@ def gradient_moments(gradients: Sequence[Float[Tensor, "*batch n d"]]) -> Apjn:
 
 
 def _probes(x: Tensor, num_probes: int, generator: torch.Generator, pooled: bool) -> Tensor:
-    """(R, probes, n, d) from N(0, I), drawn on the generator's device; the same for all tokens if ``pooled``."""
-    R, n, d = x.shape
-    shape = (R, num_probes, 1 if pooled else n, d)
+    """(R, *batch, probes, n, d) from N(0, I), drawn on the generator's device; one for all tokens if ``pooled``."""
+    *batch, n, d = x.shape
+    shape = (*batch, num_probes, 1 if pooled else n, d)
     probe = torch.randn(shape, generator=generator, dtype=x.dtype, device=generator.device)
-    return probe.to(x.device).expand(R, num_probes, n, d)
+    return probe.to(x.device).expand(*batch, num_probes, n, d)
 
 
 def _check_input(model: RandomTransformer, x: Tensor) -> None:
-    if x.ndim != 3 or x.shape[-2] < 2:
-        raise ValueError(f"x has shape {tuple(x.shape)}; give (R, n, d), one prompt of n >= 2 tokens per network")
+    if x.ndim < 3 or x.shape[-2] < 2:
+        raise ValueError(f"x has shape {tuple(x.shape)}; give (R, *batch, n, d), prompts of n >= 2 tokens per network")
 
 
 def apjn_hutchinson(
     model: RandomTransformer,
-    x: Float[Tensor, "R n d"],
+    x: Float[Tensor, "R *batch n d"],
     *,
     num_probes: int = 10,
     generator: torch.Generator,
     output_gradient: str = "independent",
     start: int = 0,
 ) -> Apjn:
-    """J^{B,b} and K^{B,b} for all b = start .. B by one backward pass, O(B): (R, num_probes, B - start + 1).
+    """J^{B,b} and K^{B,b} for all b = start .. B by one backward pass, O(B): (R, *batch, num_probes, B - start + 1).
 
     All probes ride in the batch: the prompt is repeated, and one gradient of sum xi . h^B with respect to every stored
     h^b is taken. ``output_gradient="pooled"`` gives every token the same xi, (J, K)^B = (1, 1). x is h^start.
@@ -73,14 +73,14 @@ def apjn_hutchinson(
     check_count("num_probes", num_probes)
     _check_input(model, x)
     probe = _probes(x, num_probes, generator, output_gradient == "pooled")
-    prompt = x.detach().unsqueeze(1).expand_as(probe).clone().requires_grad_()
+    prompt = x.detach().unsqueeze(-3).expand_as(probe).clone().requires_grad_()
     states = model.states(prompt, start)
     return gradient_moments(torch.autograd.grad(states[-1], states, grad_outputs=probe))
 
 
 def apjn_per_layer(
     model: RandomTransformer,
-    x: Float[Tensor, "R n d"],
+    x: Float[Tensor, "R *batch n d"],
     *,
     num_probes: int = 10,
     generator: torch.Generator,
@@ -88,16 +88,16 @@ def apjn_per_layer(
     """The same numbers as ``apjn_hutchinson`` from one backward pass per layer, O(B^2): the slow twin. [repo]"""
     _check_input(model, x)
     probe = _probes(x, num_probes, generator, False)
-    prompt = x.detach().unsqueeze(1).expand_as(probe).clone().requires_grad_()
+    prompt = x.detach().unsqueeze(-3).expand_as(probe).clone().requires_grad_()
     states = model.states(prompt)
     layers = [torch.autograd.grad(states[-1], h, grad_outputs=probe, retain_graph=True)[0] for h in states]
     return gradient_moments(layers)
 
 
 def apjn_jvp(
-    model: RandomTransformer, x: Float[Tensor, "R n d"], *, num_probes: int = 10, generator: torch.Generator
+    model: RandomTransformer, x: Float[Tensor, "R *batch n d"], *, num_probes: int = 10, generator: torch.Generator
 ) -> Apjn:
-    """J^{b,0} for all targets b = 0 .. B by one forward-mode pass: (R, num_probes, B + 1).
+    """J^{b,0} for all targets b = 0 .. B by one forward-mode pass: (R, *batch, num_probes, B + 1).
 
     With u^b = (dh^b/dh^0) v, v ~ N(0, I): J = |u|^2 / (n d), and K = (|sum_a u_a|^2 - |u|^2) / (n d), which is what a
     gradient common to all tokens of h^b adds to J (``K_forward`` of the theory). Needs no autograd graph. [ours]
@@ -105,29 +105,31 @@ def apjn_jvp(
     check_count("num_probes", num_probes)
     _check_input(model, x)
     v = _probes(x, num_probes, generator, False)
-    prompt = x.detach().unsqueeze(1).expand_as(v).clone()
+    prompt = x.detach().unsqueeze(-3).expand_as(v).clone()
     _, tangents = torch.func.jvp(lambda h: tuple(model.states(h)), (prompt,), (v,))
     moments = gradient_moments(tangents)
     return Apjn(moments.J, moments.K * (x.shape[-2] - 1))
 
 
-def apjn_exact(model: RandomTransformer, x: Float[Tensor, "R n d"], *, output_gradient: str = "independent") -> Apjn:
-    """J^{B,b} and K^{B,b} of the given networks without noise, all b: (R, B + 1).
+def apjn_exact(
+    model: RandomTransformer, x: Float[Tensor, "R *batch n d"], *, output_gradient: str = "independent"
+) -> Apjn:
+    """J^{B,b} and K^{B,b} of the given networks without noise, all b: (R, *batch, B + 1).
 
     n d basis vectors take the place of the probes (d, common to all tokens, if "pooled"); for n d up to about 500.
     """
     check_choice("output_gradient", output_gradient, ("independent", "pooled"))
     _check_input(model, x)
-    R, n, d = x.shape
+    *batch, n, d = x.shape
     if output_gradient == "pooled":
-        basis = torch.eye(d, dtype=x.dtype, device=x.device).unsqueeze(1).expand(d, n, d)
+        basis = torch.eye(d, dtype=x.dtype, device=x.device).unsqueeze(-2).expand(d, n, d)
     else:
         basis = torch.eye(n * d, dtype=x.dtype, device=x.device).view(n * d, n, d)
-    basis = basis.expand(R, *basis.shape)
-    prompt = x.detach().unsqueeze(1).expand_as(basis).clone().requires_grad_()
+    basis = basis.expand(*batch, *basis.shape)
+    prompt = x.detach().unsqueeze(-3).expand_as(basis).clone().requires_grad_()
     states = model.states(prompt)
     J, K = gradient_moments(torch.autograd.grad(states[-1], states, grad_outputs=basis))
-    return Apjn(J.sum(dim=1), K.sum(dim=1))
+    return Apjn(J.sum(dim=-2), K.sum(dim=-2))
 
 
 def gmfe(measured: ArrayLike, theory: ArrayLike, axis: int | tuple[int, ...] | None = None) -> np.ndarray:

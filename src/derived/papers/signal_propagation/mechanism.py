@@ -3,8 +3,11 @@
 module        holds
 transformer   RandomTransformer, equiangular tokens, their statistics
 jacobian      the APJN: exact, one backward for all layers, one forward-mode pass
+images        generated images
+vit           the embedding of ViT-Base, and a small vision transformer that trains
 """
 
+from .images import LabelledImages, patches, power_law_fields, power_law_images, template_images
 from .jacobian import Apjn, apjn_exact, apjn_hutchinson, apjn_jvp, apjn_per_layer, gmfe, gradient_moments
 from .transformer import (
     BlockWeights,
@@ -15,20 +18,29 @@ from .transformer import (
     normalise,
     token_moments,
 )
+from .vit import VIT_BASE, VisionTransformer, embed
 
 __all__ = [
+    "VIT_BASE",
     "Apjn",
     "BlockWeights",
+    "LabelledImages",
     "RandomTransformer",
     "Sigmas",
+    "VisionTransformer",
     "apjn_exact",
     "apjn_hutchinson",
     "apjn_jvp",
     "apjn_per_layer",
     "attention_weights",
+    "embed",
     "equiangular_tokens",
     "gmfe",
     "gradient_moments",
     "normalise",
+    "patches",
+    "power_law_fields",
+    "power_law_images",
+    "template_images",
     "token_moments",
 ]

@@ -26,7 +26,7 @@ NORMS = ("layernorm", "tanh", "erf")
 
 
 class BlockWeights(NamedTuple):
-    """The weights of one block; the maximal width of the MLP is mlp_ratio d."""
+    """The weights of one block for R networks."""
 
     W_Q: Tensor  # (R, d, d)
     W_K: Tensor  # (R, d, d)
@@ -76,14 +76,14 @@ def normalise(x: Tensor, norm: NormKind, alpha: Tensor | float = 1.0) -> Tensor:
     return torch.tanh(alpha * x) if norm == "tanh" else torch.erf(alpha * x)
 
 
-def _linear(x: Float[Tensor, "R *batch n i"], W: Float[Tensor, "R o i"]) -> Tensor:
+def linear(x: Float[Tensor, "R *batch n i"], W: Float[Tensor, "R o i"]) -> Tensor:
     """x W^T per network: one batched product whatever axes stand between."""
     return torch.bmm(x.flatten(1, -2), W.mT).unflatten(1, x.shape[1:-1])
 
 
 def attention_weights(x: Tensor, weights: BlockWeights, num_heads: int) -> Float[Tensor, "R *batch heads n n"]:
     """A = softmax(Q K^T / sqrt(d / H)) of normalised tokens x (R, *batch, n, d)."""
-    q, k = (_split(_linear(x, W), num_heads) for W in (weights.W_Q, weights.W_K))
+    q, k = (_split(linear(x, W), num_heads) for W in (weights.W_Q, weights.W_K))
     return torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
 
 
@@ -91,12 +91,43 @@ def _split(x: Tensor, num_heads: int) -> Tensor:
     return x.unflatten(-1, (num_heads, -1)).transpose(-2, -3)
 
 
+def attend(normed: Float[Tensor, "R *batch n d"], weights: BlockWeights, num_heads: int) -> Tensor:
+    """W_O concat_heads(A Norm(h) W_V^T), what attention adds to the stream."""
+    values = _split(linear(normed, weights.W_V), num_heads)
+    mixed = attention_weights(normed, weights, num_heads) @ values
+    return linear(mixed.transpose(-2, -3).flatten(-2), weights.W_O)
+
+
+def feed_forward(normed: Float[Tensor, "R *batch n d"], weights: BlockWeights) -> Tensor:
+    """W_2 relu(W_1 Norm(h)), what the MLP adds to the stream."""
+    return linear(torch.relu(linear(normed, weights.W_1)), weights.W_2)
+
+
+def draw_block(
+    width: int,
+    mlp_ratio: int,
+    sigmas: Sigmas,
+    num_networks: int,
+    generator: torch.Generator,
+    dtype: torch.dtype,
+    device: torch.device | str,
+) -> BlockWeights:
+    """Fresh weights of one block, N(0, sigma^2 / d_in), drawn on the generator's device, then moved."""
+    wide = mlp_ratio * width
+    shapes = [(width, width)] * 4 + [(wide, width), (width, wide)]
+    drawn = []
+    for shape, sigma in zip(shapes, sigmas, strict=True):
+        W = torch.randn(num_networks, *shape, generator=generator, dtype=dtype, device=generator.device)
+        drawn.append((W * (sigma / math.sqrt(shape[1]))).to(device))
+    return BlockWeights(*drawn)
+
+
 class RandomTransformer:
     """R random transformers of the paper's architecture, evaluated in one batch; weights carry no gradient. [repo]
 
-    ``alpha`` is a number or one per network, (R,). ``weights[b]`` are the ``BlockWeights`` of block b. The standard
-    deviations are drawn on the generator's device, then moved. Raises ValueError for sizes < 1, an unknown norm or
-    heads that do not divide the width.
+    ``alpha`` is a number or one per network, (R,). ``weights[b]`` are the ``BlockWeights`` of block b, drawn on the
+    generator's device, then moved. Raises ValueError for sizes < 1, an unknown norm or heads that do not divide the
+    width.
     """
 
     def __init__(
@@ -128,18 +159,9 @@ class RandomTransformer:
             raise ValueError(f"{self.sigmas}; standard deviations must not be negative")
         self.width, self.depth, self.num_heads, self.num_networks = width, depth, num_heads, num_networks
         self.norm, self.alpha, self.dtype, self.device = norm, alpha, dtype, torch.device(device)
-        d, wide = width, mlp_ratio * width
-        shapes = [(d, d)] * 4 + [(wide, d), (d, wide)]
         self.weights = [
-            BlockWeights(
-                *(self._draw(shape, sigma, generator) for shape, sigma in zip(shapes, self.sigmas, strict=True))
-            )
-            for _ in range(depth)
+            draw_block(width, mlp_ratio, self.sigmas, num_networks, generator, dtype, device) for _ in range(depth)
         ]
-
-    def _draw(self, shape: tuple[int, int], sigma: float, generator: torch.Generator) -> Tensor:
-        W = torch.randn(self.num_networks, *shape, generator=generator, dtype=self.dtype, device=generator.device)
-        return (W * (sigma / math.sqrt(shape[1]))).to(self.device)
 
     def normalise(self, x: Float[Tensor, "R *batch n d"]) -> Float[Tensor, "R *batch n d"]:
         """The normaliser in front of each sublayer."""
@@ -148,16 +170,12 @@ class RandomTransformer:
 
     def attend(self, x: Float[Tensor, "R *batch n d"], b: int) -> Float[Tensor, "R *batch n d"]:
         """The attention sublayer of block b with its residual."""
-        weights, normed = self.weights[b], self.normalise(x)
-        values = _split(_linear(normed, weights.W_V), self.num_heads)
-        mixed = attention_weights(normed, weights, self.num_heads) @ values
-        return x + _linear(mixed.transpose(-2, -3).flatten(-2), weights.W_O)
+        return x + attend(self.normalise(x), self.weights[b], self.num_heads)
 
     def block(self, x: Float[Tensor, "R *batch n d"], b: int) -> Float[Tensor, "R *batch n d"]:
         """Block b: attention, then the MLP."""
         x = self.attend(x, b)
-        weights = self.weights[b]
-        return x + _linear(torch.relu(_linear(self.normalise(x), weights.W_1)), weights.W_2)
+        return x + feed_forward(self.normalise(x), self.weights[b])
 
     def states(self, x: Float[Tensor, "R *batch n d"], start: int = 0) -> list[Tensor]:
         """[h^start, ..., h^depth] from h^start = x; the list that the estimators of ``jacobian`` take.
