@@ -356,7 +356,7 @@ REGRESSION_CLAIMS = (
             id=f"OLS-12.{letter}",
             statement=rf"Trained on random tasks ({words}), one linear-attention layer comes to the risk of "
             r"$\Gamma^\star$, not to that of least squares.",
-            source="prior" if verdict == "holds" else "ours",
+            source="prior" if letter == "a" else "ours",
             where=where,
             paper_value="–",
             kind="statistic",
@@ -385,7 +385,7 @@ REGRESSION_CLAIMS = (
                 "the same without its condition",
                 "fails",
             ),
-            ("c", "geometric", "aligned", r"$\Lambda$ geometric, aligned start", "Zhang et al. 2024", "holds"),
+            ("c", "geometric", "aligned", r"$\Lambda$ geometric, aligned start", "Zhang et al. 2024", "undecided"),
         )
     ),
     Claim(
