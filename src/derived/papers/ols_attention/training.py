@@ -241,8 +241,8 @@ def train_linear_attention(
     (W_V-row v)^T (1/N sum_i z_i z_i^T) W x~ in the label's slot, with v in R^{p+1}, W in R^{(p+1) x p}. Of its
     coefficients only Gamma^T = v_y W_x + v_x W_y can help: the others multiply quadratic statistics of x or of y.
     ``batch`` holds independent runs, each with its own tasks and initial values. An "aligned" start has v_x = 0 and
-    W_y = 0, which the exact gradient keeps and sampling noise does not. Away from it v can turn towards the leading axis
-    of x: a local minimum, in which v_x W_y serves this axis and v_y W_x the others.
+    W_y = 0, which the exact gradient keeps and sampling noise does not. Away from it v can turn towards the leading
+    axis of x: a local minimum, in which v_x W_y serves this axis and v_y W_x the others.
     [prior: Ahn et al. 2023; von Oswald et al. 2023; the aligned start: Zhang, Frei and Bartlett 2024]
     """
     if start not in ("random", "aligned"):
