@@ -65,33 +65,22 @@ def apjn_hutchinson(
 ) -> Apjn:
     """J^{B,b} and K^{B,b} for all b = start .. B by one backward pass, O(B): (R, *batch, num_probes, B - start + 1).
 
-    All probes ride in the batch: the prompt is repeated, and one gradient of sum xi . h^B with respect to every stored
-    h^b is taken. ``output_gradient="pooled"`` gives every token the same xi, (J, K)^B = (1, 1). x is h^start.
+    One forward pass, then one gradient of xi . h^B with respect to every stored h^b, all probes in one batch over the
+    same graph. ``output_gradient="pooled"`` gives every token the same xi, (J, K)^B = (1, 1). ``start``: x is h^start.
     Unbiased; one row per probe, nothing averaged. [repo; all layers in one pass ours]
     """
     check_choice("output_gradient", output_gradient, ("independent", "pooled"))
     check_count("num_probes", num_probes)
     _check_input(model, x)
-    probe = _probes(x, num_probes, generator, output_gradient == "pooled")
-    prompt = x.detach().unsqueeze(-3).expand_as(probe).clone().requires_grad_()
-    states = model.states(prompt, start)
-    return gradient_moments(torch.autograd.grad(states[-1], states, grad_outputs=probe))
+    return _backward(model, x, _probes(x, num_probes, generator, output_gradient == "pooled"), start)
 
 
-def apjn_per_layer(
-    model: RandomTransformer,
-    x: Float[Tensor, "R *batch n d"],
-    *,
-    num_probes: int = 10,
-    generator: torch.Generator,
-) -> Apjn:
-    """The same numbers as ``apjn_hutchinson`` from one backward pass per layer, O(B^2): the slow twin. [repo]"""
-    _check_input(model, x)
-    probe = _probes(x, num_probes, generator, False)
-    prompt = x.detach().unsqueeze(-3).expand_as(probe).clone().requires_grad_()
-    states = model.states(prompt)
-    layers = [torch.autograd.grad(states[-1], h, grad_outputs=probe, retain_graph=True)[0] for h in states]
-    return gradient_moments(layers)
+def _backward(model: RandomTransformer, x: Tensor, probe: Tensor, start: int = 0) -> Apjn:
+    """Moments of the gradients of xi . h^B for every row xi of ``probe`` (R, *batch, probes, n, d)."""
+    states = model.states(x.detach().clone().requires_grad_(), start)
+    probe = probe.movedim(-3, 0)
+    gradients = torch.autograd.grad(states[-1], states, grad_outputs=probe, is_grads_batched=True)
+    return gradient_moments([g.movedim(0, -3) for g in gradients])
 
 
 def apjn_jvp(
@@ -126,9 +115,7 @@ def apjn_exact(
     else:
         basis = torch.eye(n * d, dtype=x.dtype, device=x.device).view(n * d, n, d)
     basis = basis.expand(*batch, *basis.shape)
-    prompt = x.detach().unsqueeze(-3).expand_as(basis).clone().requires_grad_()
-    states = model.states(prompt)
-    J, K = gradient_moments(torch.autograd.grad(states[-1], states, grad_outputs=basis))
+    J, K = _backward(model, x, basis)
     return Apjn(J.sum(dim=-2), K.sum(dim=-2))
 
 

@@ -15,6 +15,8 @@ f, g          attention_overlaps   E sum_c A_ac^2 and E sum_c A_ac A_a'c        
 J grows beyond any float for deep stacks, so log J and K / J are what is computed; J and K are properties.
 """
 
+import copy
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,6 +28,7 @@ from .kernels import NormKernel
 
 Attention = Literal["uniform", "annealed", "infinite"]
 OutputGradient = Literal["independent", "pooled"]
+CHUNK = 2048  # curves at a time: their intermediate arrays stay in the cache
 
 
 @dataclass(frozen=True)
@@ -121,20 +124,41 @@ def propagate(
     check_moments(q, p, n)
     if attention == "infinite":
         n = np.full_like(n, np.inf)
-    q, p = (np.array(x) for x in np.broadcast_arrays(q, p, a, s, n, sigma_qk, kernel.moments(q, p).q_hat)[:2])
-    path = np.empty((6, depth + 1, *q.shape))
-    path[:, 0] = np.stack([q, p, *4 * [np.zeros_like(q)]])
-    steps = np.empty((depth, 4, *q.shape))
+    shape = np.broadcast_shapes(*(x.shape for x in (q, p, a, s, n, sigma_qk, getattr(kernel, "alpha", n))))
+    curves = [np.broadcast_to(x, shape).reshape(-1) if x.ndim else x for x in (a, s, n, sigma_qk)]
+    path = np.empty((6, depth + 1, math.prod(shape)))
+    path[0, 0], path[1, 0] = (np.broadcast_to(x, shape).reshape(-1) for x in (q, p))
+    path[2:, 0], path[2, depth], path[3, depth] = 0.0, 0.0, output_gradient == "pooled"
+    steps = np.empty((depth, 4, min(CHUNK, path.shape[-1])))
+    for first in range(0, path.shape[-1], CHUNK):
+        piece = slice(first, first + CHUNK)
+        part = [x[piece] if x.ndim else x for x in curves]
+        _run(path[..., piece], steps, _part(kernel, shape, piece), part, cross_token)
+    return MeanFieldTrajectory(*np.moveaxis(path, 1, -1).reshape(6, *shape, depth + 1))
+
+
+def _part(kernel: NormKernel, shape: tuple[int, ...], piece: slice) -> NormKernel:
+    """The kernel of some of the flattened curves; what differs between curves is its attribute ``alpha``."""
+    alpha = getattr(kernel, "alpha", None)
+    if np.ndim(alpha) == 0:
+        return kernel
+    part = copy.copy(kernel)
+    part.alpha = np.broadcast_to(alpha, shape).reshape(-1)[piece]
+    return part
+
+
+def _run(path: np.ndarray, steps: np.ndarray, kernel: NormKernel, facts: list[np.ndarray], cross_token: bool) -> None:
+    """Fill ``path`` (6, depth + 1, curves) from its starting values: forward through the blocks, then back."""
+    depth, curves = path.shape[1] - 1, path.shape[2]
+    steps = steps[..., :curves]
+    q, p = path[0, 0], path[1, 0]
     for b in range(depth):
-        q, p = _block(q, p, kernel, a, s, n, sigma_qk, cross_token, steps[b])
+        q, p = _block(q, p, kernel, *facts, cross_token, steps[b])
         path[0, b + 1], path[1, b + 1] = q, p
         m11, m12, m21, m22 = steps[b]
         _advance(path[4:, b], path[4:, b + 1], m11, m21, m12, m22)
-    path[3, depth] = 1.0 if output_gradient == "pooled" else 0.0
-    path[2, depth] = 0.0
     for b in reversed(range(depth)):
         _advance(path[2:4, b + 1], path[2:4, b], *steps[b])
-    return MeanFieldTrajectory(*np.moveaxis(path, 1, -1))
 
 
 def _checked(a, s, n, depth, attention, output_gradient, cross_token, sigma_qk) -> tuple[np.ndarray, ...]:

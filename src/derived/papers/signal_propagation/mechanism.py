@@ -8,7 +8,7 @@ vit           the embedding of ViT-Base, and a small vision transformer that tra
 """
 
 from .images import LabelledImages, patches, power_law_fields, power_law_images, template_images
-from .jacobian import Apjn, apjn_exact, apjn_hutchinson, apjn_jvp, apjn_per_layer, gmfe, gradient_moments
+from .jacobian import Apjn, apjn_exact, apjn_hutchinson, apjn_jvp, gmfe, gradient_moments
 from .transformer import (
     BlockWeights,
     RandomTransformer,
@@ -31,7 +31,6 @@ __all__ = [
     "apjn_exact",
     "apjn_hutchinson",
     "apjn_jvp",
-    "apjn_per_layer",
     "attention_weights",
     "embed",
     "equiangular_tokens",
