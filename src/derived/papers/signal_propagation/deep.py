@@ -174,7 +174,7 @@ class VisionTransformer(Experiment):
 
 
 def one_network(norm, alpha, sigmas, size, start, probes, seed, init, device, dtype) -> pd.DataFrame:
-    """Measured rows of one initialisation with equiangular tokens; weights and tokens do not depend on the normaliser."""
+    """Measured rows of one initialisation with equiangular tokens; the same for every normaliser."""
     shape = {name: size[name] for name in ("width", "num_heads", "depth")}
     facts = {"norm": norm, "alpha": alpha, "sigmas": sigmas, "dtype": dtype, "device": device}
     model = RandomTransformer(**shape, **facts, generator=stream(seed, "vision weights", init))

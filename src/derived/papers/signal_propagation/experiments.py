@@ -1,7 +1,7 @@
 """The experiments of the chapter: closed forms, recurrences carried deep, and narrow networks against them.
 
-Networks of the size of a vision transformer, and training, stand in ``deep``. Each experiment is a frozen table of sizes
-whose defaults are the largest run, and one batched function per condition.
+Networks of the shape of a vision transformer stand in ``deep``, images and training in ``trained``. Each is a frozen
+table of sizes whose defaults are the largest run, and one batched function per condition.
 """
 
 from collections.abc import Mapping
@@ -19,6 +19,7 @@ from derived.lab.rng import stream
 from . import asymptotics, kernels
 from .deep import DeepOverlap, ManyTokens, VisionTransformer, kernel_of, measure
 from .meanfield import propagate
+from .trained import GeneratedImages, Trainability
 from .transformer import RandomTransformer, Sigmas, equiangular_tokens
 
 INFINITE = 0  # the row's name of n = infinity: JSON and parquet keep an integer column
@@ -151,7 +152,7 @@ class Regimes(Experiment):
 class Window(Experiment):
     """SP-14: Derf with small alpha, many tokens, ViT-Base variances; ``log_J`` between its two bounds.
 
-    Rows: alpha, b, q, p, log_J, low, high; ``crossover`` the block where alpha^2 p reaches 1, ``predicted`` its formula.
+    Rows: alpha, b, q, p, log_J, low, high; ``crossover``, where alpha^2 p reaches 1, and ``predicted``.
     """
 
     alphas: tuple[float, ...] = (0.02, 0.05, 0.1, 0.2)
@@ -275,4 +276,7 @@ def propagate_half(course, kernel: kernels.NormKernel, sigmas: Sigmas) -> tuple[
     return half, p + (half - q)
 
 
-EXPERIMENTS = (ClosedForms, Ends, Regimes, Window, Networks, DeepOverlap, ManyTokens, VisionTransformer)
+EXPERIMENTS = (
+    *(ClosedForms, Ends, Regimes, Window, Networks, DeepOverlap, ManyTokens, VisionTransformer),
+    *(GeneratedImages, Trainability),
+)

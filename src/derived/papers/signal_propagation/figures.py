@@ -140,8 +140,8 @@ def vision_gradients(rows: pd.DataFrame) -> Figure:
     ax.set(yscale="log", xlabel="block $b$", ylabel=r"APJN $J^{B,b}$")
     ax.set_xlim(left=-0.12 * rows["b"].max())
     figure.set_label(
-        "Gradient norm against block on a logarithmic axis; it grows from the output, on the right, to the input. At the "
-        f"input, measured and in brackets predicted: {', '.join(ends)}."
+        "Gradient norm against block on a logarithmic axis; it grows from right, the output, to left, the input. "
+        f"At the input, measured and in brackets predicted: {', '.join(ends)}."
     )
     return figure
 
@@ -197,7 +197,8 @@ def two_heads(rows: pd.DataFrame) -> Figure:
     ax.legend(fontsize=8)
     ax.set(yscale="log", xlabel="block $b$", ylabel="amplification")
     figure.set_label(
-        f"Amplification against block for two kinds of output gradient. At the input, independent and pooled: {'; '.join(found)}. "
+        f"Amplification against block for two kinds of output gradient. At the input, independent and "
+        f"pooled: {'; '.join(found)}. "
         "The lines of the recurrence from (1, 0) and from (1, 1) pass through the markers."
     )
     return figure
@@ -236,8 +237,8 @@ def two_laws(rows: pd.DataFrame) -> Figure:
     _label(axes[1], r"saturating, $\alpha=1$")
     figure.set_label(
         "Left, both axes logarithmic: nearly straight lines, last local exponents with and without attention "
-        f"{' and '.join(ends)}. Right, squared logarithm against block: nearly straight lines, last slopes over those of the "
-        f"asymptotes {', '.join(slopes)}."
+        f"{' and '.join(ends)}. Right, squared logarithm against block: nearly straight lines, last slopes over "
+        f"those of the asymptotes {', '.join(slopes)}."
     )
     return figure
 
@@ -263,8 +264,8 @@ def order_of_limits(rows: pd.DataFrame) -> Figure:
         _label(ax, rf"$W_V,W_O\times{mult:g}$, $\zeta={exponent:.2f}$")
     axes[0].set_ylabel(r"$d\ln J^{b,0}/d\ln b$")
     figure.set_label(
-        "Local exponent against depth for 4, 16, 64, 256 and infinitely many tokens. At the last depth, standard weights then "
-        f"doubled attention: {', '.join(found)}. With finitely many tokens the curves turn up towards 1."
+        "Local exponent against depth for 4, 16, 64, 256 and infinitely many tokens. At the last depth, standard "
+        f"weights, then doubled attention: {', '.join(found)}. With finitely many tokens the curves turn up towards 1."
     )
     return figure
 
@@ -280,8 +281,8 @@ def constants(rows: pd.DataFrame) -> Figure:
     low, high = rows["rate"].min(), rows["rate"].max()
     figure.set_label(
         f"Two heat maps over the attention and the MLP standard deviation. Zeta runs from {rows['zeta'].min():.3f} to "
-        f"{rows['zeta'].max():.3f} and falls with attention. The rate 1/lambda runs from {low:.3g} to {high:.3g}; it grows with "
-        "the MLP and falls with attention."
+        f"{rows['zeta'].max():.3f} and falls with attention. The rate 1/lambda runs from {low:.3g} to {high:.3g}; "
+        "it grows with the MLP and falls with attention."
     )
     return figure
 
@@ -302,8 +303,8 @@ def small_alpha(rows: pd.DataFrame) -> Figure:
     ax.legend(fontsize=8)
     ax.set(xlabel=r"$b/b_*$", ylabel=r"$\ln J^{b,0}$ over $b\,\ln(1+\frac{s}{2}\ell)$", xlim=(0, 1.6), ylim=(0, 1.05))
     figure.set_label(
-        f"Logarithm of J over its exponential law against depth over b*: near 1 in the window, falling behind it. The window "
-        f"ends at b/b* = {', '.join(words)}."
+        f"Logarithm of J over its exponential law against depth over b*: near 1 in the window, falling behind it. "
+        f"The window ends at b/b* = {', '.join(words)}."
     )
     return figure
 
@@ -361,9 +362,31 @@ def explorer(rows: pd.DataFrame):
         ],
         meta={
             "alt": f"Second moment, overlap and ln J against depth for LayerNorm and Derf, at "
-            f"{' × '.join(str(len(each)) for each in values)} values of α, σ_OV, σ_21 and the number of tokens. More attention "
-            "lowers both curves of ln J; a larger α raises that of Derf."
+            f"{' × '.join(str(len(each)) for each in values)} values of α, σ_OV, σ_21 and the number of tokens. "
+            "More attention lowers both curves of ln J; a larger α raises that of Derf."
         },
     )
     figure.update_xaxes(title_text="block b")
+    return figure
+
+
+def training_tiles(rows: pd.DataFrame) -> Figure:
+    """Test accuracy over depth and alpha without and with warm-up, predictions in the tiles; ``Trainability``."""
+    rows = _largest(rows)
+    rows = rows[rows["norm"] == "erf"]
+    warmups = sorted(rows["warmup"].unique())
+    figure, axes = plt.subplots(1, len(warmups), figsize=(7.2, 3.2))
+    words = []
+    for ax, warmup in zip(axes, warmups, strict=True):
+        part = rows[rows["warmup"] == warmup]
+        tiles = part.pivot_table(index="alpha", columns="depth", values="test_accuracy").sort_index(ascending=False)
+        amplification = part.pivot_table(index="alpha", columns="depth", values="log_pooled").loc[tiles.index]
+        notes = np.exp(amplification).map(lambda value: f"×{value:.1f}")
+        sns.heatmap(tiles, ax=ax, cmap=SEQUENTIAL, annot=notes, fmt="", cbar_kws={"label": "test accuracy"})
+        ax.set(xlabel="depth $B$", ylabel=r"$\alpha$")
+        _label(ax, f"warm-up {warmup} steps")
+        words.append(f"{tiles.to_numpy().min():.2f} to {tiles.to_numpy().max():.2f} with {warmup} steps")
+    figure.set_label(
+        f"Test accuracy over depth and alpha, with predicted amplifications: {', '.join(words)} of warm-up."
+    )
     return figure

@@ -102,7 +102,7 @@ def last_exponent(attn_mult: float = 1.0, tokens: int = 0) -> Measure:
 
 
 def rises(rows: pd.DataFrame) -> Estimate:
-    """The largest rise of the local exponent from one pair of depths to the next beyond b = 128, past its peak near 90."""
+    """The largest rise of the local exponent between neighbouring depths beyond b = 128, past its peak near 90."""
     curve = course(rows, "layernorm")
     steps = np.diff(exponents(curve[curve["b"] >= 128]))
     return Estimate(float(steps.max()), len(steps))
@@ -188,11 +188,27 @@ def against_author(rows: pd.DataFrame) -> Estimate:
     return max(found, key=lambda one: abs(np.log(one.value)))
 
 
-def rank_correlation(x: str, y: str, by: Sequence[str] = ("replicate",)) -> Measure:
-    """Spearman's correlation of two columns in each seed, mean over the seeds."""
+def images_fold_error(rows: pd.DataFrame) -> Estimate:
+    """Fold error over images and the last two thirds of the blocks, per initialisation, in the worst case."""
+    late = rows[rows["b"] > rows["b"].min() + (rows["b"].max() - rows["b"].min()) / 3]
+    late = late[late["b"] < rows["b"].max()]
+    late = late.assign(error=np.log(late["J"] / late["J_theory"]).abs())
+    cases = [case.groupby("init")["error"].mean() for _, case in late.groupby(["norm", "alpha"])]
+    found = [mean(np.exp(case), 1 - (1 - LEVEL) / len(cases)) for case in cases]
+    return max(found, key=lambda one: one.high)
 
-    def measure(rows: pd.DataFrame) -> Estimate:
-        found = [float(laws.spearmanr(part[x], part[y]).statistic) for _, part in rows.groupby(list(by))]
-        return mean(found)
 
-    return measure
+def trainability(rows: pd.DataFrame) -> Estimate:
+    """Spearman's correlation of predicted amplification and final loss without warm-up; a diverged run ranks last."""
+    chosen = rows[(rows["norm"] == "erf") & (rows["warmup"] == 0)]
+    final = chosen["test_loss"].replace(np.inf, np.nan).fillna(np.finfo(float).max)
+    groups = chosen.assign(final=final).groupby("replicate")
+    return mean([float(laws.spearmanr(part["log_pooled"], part["final"]).statistic) for _, part in groups])
+
+
+def warmup_gain(rows: pd.DataFrame) -> Estimate:
+    """Accuracy with warm-up less accuracy without, at the largest predicted amplification."""
+    chosen = rows[(rows["norm"] == "erf") & (rows["depth"] == rows["depth"].max())]
+    chosen = chosen[chosen["alpha"] == chosen["alpha"].max()]
+    wide = chosen.pivot(index="replicate", columns="warmup", values="test_accuracy")
+    return mean(wide[wide.columns.max()] - wide[wide.columns.min()])
