@@ -62,7 +62,7 @@ def test_a_readers_ledger_is_compared_row_by_row(built):
     assert process.returncode == 1
     assert process.stdout.splitlines() == [
         "- toy T-1 (ci): ours «holds» 0.5, yours «fails» 1.25, difference +0.75",
-        "- toy T-2 (ci): only in this ledger",
+        "- toy T-2 (ci): not in the committed ledger",
         "2 of 2 verdicts differ from results/ledger.json",
     ]
 

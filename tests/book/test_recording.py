@@ -92,6 +92,19 @@ def test_a_terminated_recording_stops_at_once_and_leaves_no_record(house, paper)
     assert not (house / "results/toy").exists()
 
 
+def test_a_failing_condition_is_told_and_an_old_record_stays(house, paper):
+    assert press.derived(house, "record", "toy").returncode == 0
+    before = (house / "results/toy/Draws/cpu/record.json").read_text()
+    path = paper / "experiments.py"
+    path.write_text(
+        path.read_text().replace("if self.num == 5:", "if self.num == 5:\n            raise ArithmeticError('no')")
+    )
+    process = press.derived(house, "record", "toy")
+    assert process.returncode == 1
+    assert process.stderr.splitlines()[-1].endswith("conditions failed (ArithmeticError: no); the old record stays")
+    assert (house / "results/toy/Draws/cpu/record.json").read_text() == before
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

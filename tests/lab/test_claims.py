@@ -70,6 +70,27 @@ def test_a_tier_that_was_not_run_says_how_to_run_it_and_is_judged_by_nothing(toy
     assert "derived record toy Toy --tier cpu" in row["reason"]
 
 
+def test_a_rerunners_own_run_of_a_recorded_tier_stands_beside_ours(toy, recorded):
+    save(recorded(toy))
+    rows = {row["tier"]: row for row in ledger("toy", [claim(toy)], [study(toy, "cpu", 3, "cpu")])}
+    assert (rows["cpu"]["expected"], rows["cpu"]["device"]) == (None, "cpu")
+    assert rows["cpu"]["reason"].startswith("ours, recorded: ")
+    assert rows["cpu"]["value"] != ledger("toy", [claim(toy)], [study(toy, "ci", 0, "cpu")])[1]["value"]
+
+
+def test_a_value_that_is_no_number_fails_and_leaves_json_whole(toy):
+    broken = claim(toy, kind="identity", measure=lambda rows: Estimate(float("nan"), 3))
+    row = ledger("toy", [broken], [study(toy, "ci", 0, "cpu")])[0]
+    assert (row["verdict"], row["value"]) == ("fails", None)
+    assert "not a finite number" in row["reason"]
+
+
+def test_rows_that_allow_no_interval_leave_the_claim_undecided(toy):
+    row = ledger("toy", [claim(toy, measure=lambda rows: mean([1.0]))], [study(toy, "ci", 0, "cpu")])[0]
+    assert row["verdict"] == "undecided"
+    assert "at least 2" in row["reason"]
+
+
 def test_another_seed_is_shown_and_judged_by_no_expected_verdict(toy):
     row = ledger("toy", [claim(toy)], [study(toy, "ci", 3, "cpu")])[0]
     assert (row["verdict"], row["expected"]) == ("holds", None)

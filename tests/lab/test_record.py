@@ -77,9 +77,23 @@ def test_saving_again_replaces_the_record_and_leaves_nothing_beside_it(toy, reco
 
 def test_changed_code_is_noticed(toy, recorded, monkeypatch):
     save(recorded(toy))
-    assert not code_changed(load(toy, "cpu"))
+    assert not code_changed(load(toy, "cpu"), toy)
     monkeypatch.setattr(record, "source_hash", lambda module: "code as it is")
-    assert code_changed(load(toy, "cpu"))
+    assert code_changed(load(toy, "cpu"), toy)
+
+
+def test_the_hash_is_that_of_the_module_the_experiment_stands_in(toy, recorded, monkeypatch):
+    monkeypatch.setattr(toy, "__module__", "derived.papers.toy.memory")
+    monkeypatch.setattr(record, "source_hash", lambda module: f"hash of {module}")
+    assert not code_changed(recorded(toy, source_hash="hash of derived.papers.toy.memory"), toy)
+    assert code_changed(recorded(toy, source_hash="hash of derived.papers.toy.experiments"), toy)
+
+
+def test_nested_sizes_survive_a_record(toy, recorded):
+    save(recorded(toy, configuration=toy(shifts=((0.0, 1.0), (2.0, 3.0))).configuration()))
+    with pytest.raises(RecordError, match="another configuration"):
+        load(toy, "cpu")
+    assert toy(shifts=((0.0,),)).configuration()["shifts"] == [[0.0]]
 
 
 def test_equal_rows_agree_and_undeclared_floats_are_not_compared():

@@ -130,6 +130,10 @@ def site(
         outcomes = _run(house, slugs, tier, seed, device, jobs, limit)
         _judge(outcomes)
         ready = [slug for slug in house.chapters() if ledger.read_findings(house, slug)]
+        ran = [outcome.slug for outcome in outcomes]
+        for slug in house.chapters():
+            if slug not in ran:
+                typer.echo(f"{slug}: {'as it last ran' if slug in ready else 'left out, it never ran'}")
         try:
             fresh = render.render(house.root, slugs=ready).built
         except render.RenderError as error:
@@ -193,7 +197,7 @@ def claims(
     wrong = ledger.unexpected(rows)
     judged = [row for row in rows if row["expected"] is not None]
     if judged and house.ledger.exists():
-        wrong += ledger.differences(ledger.read_rows(house.ledger), rows)
+        wrong += ledger.differences(ledger.read_rows(house.ledger), judged)
     elif judged:
         wrong.append("results/ledger.json is not there: derived claims --accept")
     if wrong:

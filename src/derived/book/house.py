@@ -2,6 +2,8 @@
 
 import os
 import tempfile
+import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,9 +51,12 @@ class House:
 
     def chapters(self) -> list[str]:
         """The slugs in the order of the table of contents."""
-        toc = yaml.safe_load((self.root / "book" / "_toc.yml").read_text("utf-8"))
-        entries = [entry for part in toc["parts"] for entry in part["chapters"]]
-        return [Path(entry["file"]).name for entry in entries if entry["file"].startswith("notebooks/")]
+        try:
+            toc = yaml.safe_load((self.root / "book" / "_toc.yml").read_text("utf-8"))
+            files = [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
+        except (yaml.YAMLError, KeyError, TypeError) as error:
+            raise UserError(f"book/_toc.yml cannot be read: {' '.join(str(error).split())}") from None
+        return [Path(file).name for file in files if file.startswith("notebooks/")]
 
     def choose(self, slugs: Sequence[str]) -> list[str]:
         """The named chapters, or all of them if none is named."""
@@ -83,6 +88,17 @@ def check(tier: str, device: str) -> None:
 def has_cuda() -> bool:
     """Whether there is an NVIDIA device that may be used, without importing torch."""
     return Path("/dev/nvidiactl").exists() and os.environ.get("CUDA_VISIBLE_DEVICES", "0") not in ("", "-1")
+
+
+def watch(parent: int) -> None:
+    """End this process when its parent is gone: a driver that was killed takes its workers with it."""
+
+    def wait() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -65,15 +65,18 @@ def _number(row: Row) -> str:
 
 
 def differences(committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
-    """One line per verdict that differs, or stands on one side only."""
-    ours, yours = {key(row): row for row in committed}, {key(row): row for row in rows}
+    """One line per row whose verdict differs from the committed one, or that the committed ledger lacks.
+
+    What was not run here is no difference.
+    """
+    ours = {key(row): row for row in committed}
     lines = []
-    for name in dict.fromkeys([*ours, *yours]):
-        a, b = ours.get(name), yours.get(name)
-        label = f"{name[0]} {name[1]} ({name[2]})"
-        if a is None or b is None:
-            lines.append(f"{label}: only in {'this ledger' if a is None else 'the committed ledger'}")
-        elif a["verdict"] != b["verdict"]:
+    for b in rows:
+        name = key(b)
+        a, label = ours.get(name), f"{name[0]} {name[1]} ({name[2]})"
+        if a is None:
+            lines.append(f"{label}: not in the committed ledger")
+        elif a["verdict"] != b["verdict"] and b["verdict"] != "not run":
             change = f"ours «{a['verdict']}» {_number(a)}, yours «{b['verdict']}» {_number(b)}"
             if None not in (a.get("value"), b.get("value")):
                 change += f", difference {b['value'] - a['value']:+.3g}"

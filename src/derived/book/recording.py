@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
@@ -25,10 +26,10 @@ import psutil
 import torch
 from tqdm import tqdm
 
-from derived.book.house import House, UserError
+from derived.book.house import House, UserError, watch
 from derived.book.run import ONE_THREAD
 from derived.lab.experiment import Experiment, resolve_device, run_condition, run_experiment
-from derived.lab.record import Record, save, versions
+from derived.lab.record import Record, save, slot, versions
 from derived.lab.sources import source_hash
 
 Measured = tuple[pd.DataFrame, float, float]  # rows, seconds, peak memory in MB
@@ -78,13 +79,14 @@ def _executor(jobs: int, scheduler: str):
             yield client.get_executor()
         return
     os.environ.update(ONE_THREAD)  # inherited by the workers, which have not imported torch yet
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=watch, initargs=(os.getpid(),))
     try:
         yield pool
     except BaseException:  # an interrupt must not wait for conditions that take minutes; finished ones are kept
         pool.shutdown(wait=False, cancel_futures=True)
-        for worker in psutil.Process().children(recursive=True):
-            worker.kill()
+        for child in psutil.Process().children():
+            if "spawn_main" in " ".join(child.cmdline()):  # a worker, not multiprocessing's own tracker
+                child.kill()
         raise
     pool.shutdown()
 
@@ -105,13 +107,21 @@ def record(
         raise UserError(str(error)) from None
     with _executor(1 if place.type == "cuda" else jobs, scheduler) as executor:
         for experiment in choose(paper, names, tier):
-            fresh = _record_one(house, experiment, tier, seed, place, executor)
-            failed = fresh.rows["failure"].notna().sum() if "failure" in fresh.rows else 0
-            note = f", {failed} conditions FAILED" if failed else ""
-            print(
-                f"{experiment.__name__}: {len(fresh.rows)} rows in {fresh.seconds:.0f} s{note} -> {save(fresh)}",
-                flush=True,
-            )
+            drafts = _drafts(house, experiment, tier, seed, place.type, source_hash(experiment.__module__))
+            try:
+                fresh = _record_one(experiment, tier, seed, place, executor, drafts)
+            except BrokenProcessPool:
+                name = experiment.__name__
+                raise UserError(f"{name}: a worker was killed (out of memory?); finished conditions are kept") from None
+            failures = fresh.rows["failure"].dropna() if "failure" in fresh.rows else []
+            name = f"{paper}/{experiment.__name__}/{tier}"
+            if len(failures) and slot(paper, experiment.__name__, tier).exists():
+                raise UserError(f"{name}: {len(failures)} conditions failed ({failures.iloc[0]}); the old record stays")
+            place_of_record = save(fresh)
+            if len(failures):
+                raise UserError(f"{name}: recorded with {len(failures)} failed conditions ({failures.iloc[0]})")
+            shutil.rmtree(drafts, ignore_errors=True)
+            print(f"{name}: {len(fresh.rows)} rows in {fresh.seconds:.0f} s -> {place_of_record}", flush=True)
 
 
 def _drafts(house: House, experiment: type[Experiment], tier: str, seed: int, device: str, code: str) -> Path:
@@ -138,11 +148,10 @@ def _kept(drafts: Path, index: int) -> Measured | None:
 
 
 def _record_one(
-    house: House, experiment: type[Experiment], tier: str, seed: int, device: torch.device, executor: Executor
+    experiment: type[Experiment], tier: str, seed: int, device: torch.device, executor: Executor, drafts: Path
 ) -> Record:
     code = source_hash(experiment.__module__)
     sized = experiment.at(tier)
-    drafts = _drafts(house, experiment, tier, seed, device.type, code)
     results: dict[int, Measured] = {}
     futures: dict[Any, int] = {}
     for index, condition in enumerate(sized.conditions()):
@@ -164,7 +173,7 @@ def _record_one(
         if "failure" not in results[index][0]:
             _keep(drafts, index, results[index])
     rows = pd.concat([results[index][0] for index in sorted(results)], ignore_index=True)
-    fresh = Record(
+    return Record(
         paper=experiment.paper(),
         experiment=experiment.__name__,
         tier=tier,
@@ -180,5 +189,3 @@ def _record_one(
         rows=rows,
         ci_rows=ci.result()[0] if ci else pd.DataFrame(),
     )
-    shutil.rmtree(drafts, ignore_errors=True)
-    return fresh

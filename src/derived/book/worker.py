@@ -12,7 +12,6 @@ import os
 import platform
 import resource
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
 
-from derived.book.house import write_whole
+from derived.book.house import watch, write_whole
 from derived.lab.names import FINDINGS
 
 PARAMETERS = ["tier", "seed", "device"]
@@ -107,13 +106,6 @@ def _versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: version(name) for name in names}
 
 
-def _die_with_parent(parent: int) -> None:
-    """A driver that was killed takes its workers with it."""
-    while os.getppid() == parent:
-        time.sleep(1)
-    os._exit(1)
-
-
 def run(job: dict[str, Any]) -> None:
     """Execute the chapter of a job and put its two files in place."""
     executed, findings_file = Path(job["executed"]), Path(job["findings"])
@@ -147,7 +139,7 @@ def run(job: dict[str, Any]) -> None:
 
 def main() -> None:
     """Run the job given as JSON and say how it went in the last line."""
-    threading.Thread(target=_die_with_parent, args=(os.getppid(),), daemon=True).start()
+    watch(os.getppid())
     try:
         run(json.loads(sys.argv[1]))
         print(json.dumps({}))

@@ -7,6 +7,7 @@
 A criterion and the expected verdicts are written before the first run. Nothing here runs an experiment twice.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -91,7 +92,7 @@ class Study:
     @property
     def best(self) -> pd.DataFrame:
         """The rows of the largest tier that ran."""
-        larger = [tier for tier in self.records if TIERS.index(tier) >= TIERS.index(self.tier)]
+        larger = [tier for tier in self.records if TIERS.index(tier) > TIERS.index(self.tier)]
         return self.records[max(larger, key=TIERS.index)].rows if larger else self.live
 
     def provenance(self) -> str:
@@ -120,22 +121,29 @@ def _measure(claim: Claim, rows: pd.DataFrame) -> tuple[Estimate | None, Verdict
     if "failure" in rows.columns:
         failed = rows["failure"].dropna()
         return None, "undecided", f"{len(failed)} conditions failed, the first with {failed.iloc[0]}"
-    estimate = claim.measure(rows)
+    try:
+        estimate = claim.measure(rows)
+    except ValueError as error:  # an interval that the rows do not allow
+        return None, "undecided", str(error)
     return estimate, *claim.judge(estimate)
+
+
+def _finite(number: float | None) -> float | None:
+    """A number as JSON has it; None for NaN and infinities."""
+    return float(number) if number is not None and math.isfinite(number) else None
 
 
 def _row(claim: Claim, paper: str, tier: str, **found: Any) -> dict[str, Any]:
     estimate: Estimate | None = found.pop("estimate", None)
-    numbers = {
-        name: None if estimate is None or getattr(estimate, name) is None else float(getattr(estimate, name))
-        for name in ("value", "low", "high")
-    }
+    numbers = {name: _finite(getattr(estimate, name, None)) for name in ("value", "low", "high")}
     row = {
         **{name: getattr(claim, name) for name in ("id", "kind", "statement", "source", "where", "paper_value")},
         **{"criterion": claim.criterion, "amends": claim.amends, "paper": paper, "tier": tier, "device": None},
         **{**numbers, "n": estimate.n if estimate else None, "expected": claim.expected.get(tier), "headline": False},
         **found,
     }
+    if estimate is not None and numbers["value"] is None:
+        row["reason"] = "; ".join(part for part in ("the value is not a finite number", row["reason"]) if part)
     if row["verdict"] == "fails" and claim.source == "digest":
         row["reason"] = "; ".join(part for part in (AS_RETOLD, row["reason"]) if part)
     return {name: row[name] for name in COLUMNS}
@@ -148,12 +156,16 @@ def _rows_of(claim: Claim, paper: str, found: Study | None) -> list[dict[str, An
     rows = []
     for tier in (name for name in claim.judged_at if name in claim.experiment.tiers):
         record = found.records.get(tier)
-        if record is not None:
-            estimate, verdict, reason = _measure(claim, record.rows)
-            device, seed = record.device_name, record.seed
-        elif tier == found.tier:
+        if tier == found.tier:  # a rerunner's own run of a recorded tier stands here, with ours named in the reason
             estimate, verdict, reason = _measure(claim, found.live)
             device, seed = found.device, found.seed
+            if record is not None:
+                ours, ours_verdict, _ = _measure(claim, record.rows)
+                value = "no value" if ours is None else f"{ours.value:.4g}"
+                reason = "; ".join(part for part in (reason, f"ours, recorded: {value}, {ours_verdict}") if part)
+        elif record is not None:
+            estimate, verdict, reason = _measure(claim, record.rows)
+            device, seed = record.device_name, record.seed
         else:
             command = "make site" if tier == "ci" else remake(paper, claim.experiment.__name__, tier)
             reason = f"no {tier} run here yet: {command}" if tier == "ci" else f"not recorded at {tier} yet: {command}"
@@ -198,7 +210,7 @@ def record_states(claims: Sequence[Claim], studies: Sequence[Study]) -> list[dic
             }
             if record is not None:
                 state["reasons"] = _staleness(claims, found, record)
-                changed = "code has changed since" if code_changed(record) else "unchanged"
+                changed = "code has changed since" if code_changed(record, found.experiment) else "unchanged"
                 state["state"] = "stale" if state["reasons"] else changed
             states.append(state)
     return states

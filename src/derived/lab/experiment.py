@@ -6,6 +6,7 @@ rows       a tidy table: one line per replicate and measured point, nothing aver
 """
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -42,8 +43,8 @@ class Experiment:
         return cls.__module__.split(".")[-2]
 
     def configuration(self) -> dict[str, Any]:
-        """The fields as JSON has them (tuples become lists)."""
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(self).items()}
+        """The fields as JSON has them (tuples, nested ones too, become lists)."""
+        return json.loads(json.dumps(dataclasses.asdict(self)))
 
     def conditions(self) -> list[dict[str, Any]]:
         """The plain dicts to run, in order."""

@@ -92,7 +92,7 @@ def _seal(head: Mapping[str, Any]) -> str:
 
 
 def save(record: Record) -> Path:
-    """Write a record beside its place and rename it in: a run that is killed, or a full disk, leaves the old one."""
+    """Write a record beside its place and rename it in: a full disk leaves the old one, a kill a whole one or none."""
     place = slot(record.paper, record.experiment, record.tier)
     fresh, old = (place.with_name(f".{place.name}.{kind}-{os.getpid()}") for kind in ("new", "old"))
     try:
@@ -154,9 +154,9 @@ def read(place: Path, command: str) -> Record | None:
     return Record(**head, rows=pd.read_parquet(io.BytesIO(content)), ci_rows=frame)
 
 
-def code_changed(record: Record) -> bool:
-    """Whether any file that the experiment imports differs from when the record was made."""
-    return record.source_hash != source_hash(f"derived.papers.{record.paper}.experiments")
+def code_changed(record: Record, experiment: type[Experiment]) -> bool:
+    """Whether any file that the experiment's module imports differs from when the record was made."""
+    return record.source_hash != source_hash(experiment.__module__)
 
 
 def disagreements(then: pd.DataFrame, now: pd.DataFrame, deterministic: Mapping[str, float]) -> list[str]:

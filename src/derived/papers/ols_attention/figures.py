@@ -86,7 +86,7 @@ def attention_is_projection(rows: pd.DataFrame) -> Figure:
     worst, reach = float((A - H).abs().to_numpy().max()), float(H.abs().to_numpy().max())
     power = int(np.floor(np.log10(worst))) if worst > 0 else -16
     gap = ((A - H) / 10.0**power, max(worst / 10.0**power, 1.0), rf"$(A-H)\,/\,10^{{{power}}}$")
-    figure, axes = plt.subplots(1, 3, figsize=(7.2, 2.9))
+    figure, axes = plt.subplots(1, 3, figsize=(6.6, 2.8))
     panels = ((A, reach, "attention $A$"), (H, reach, "hat matrix $H$"), gap)
     for ax, (matrix, top, text) in zip(axes, panels, strict=True):
         bar = {"orientation": "horizontal", "shrink": 0.8, "pad": 0.03}
@@ -105,7 +105,7 @@ def attention_is_projection(rows: pd.DataFrame) -> Figure:
 
 def spectral_filters(rows: pd.DataFrame) -> Figure:
     """Factor on the fitted value along each eigenvector; rows: eigenvalue, weights, factor (measured), ridge."""
-    figure, ax = plt.subplots(figsize=(6.2, 3.5))
+    figure, ax = plt.subplots(figsize=(5.6, 3.4))
     ridge, worst = float(rows["ridge"].iloc[0]), {}
     x = np.geomspace(rows["eigenvalue"].min() / 2, rows["eigenvalue"].max() * 2, 200)
     for weights, text, color, marker in (
@@ -133,7 +133,7 @@ def spectral_filters(rows: pd.DataFrame) -> Figure:
 
 def courses(rows: pd.DataFrame) -> Figure:
     """The scalar weight over the epochs, read-out frozen and recomputed, Adam; rows of ``Courses``."""
-    figure, axes = plt.subplots(1, 2, figsize=(7.0, 3.0), sharey=True)
+    figure, axes = plt.subplots(1, 2, figsize=(6.4, 2.9), sharey=True)
     rows = rows[(rows["optimizer"] == "adam") & ~rows["recorded"]]
     root, last, ends = float(rows["inverse_root"].iloc[0]), int(rows["epoch"].max()), {}
     for ax, read_out, text in zip(axes, ("frozen", "recomputed"), (r"at $s\hat\beta$", "from $L$"), strict=True):
@@ -161,7 +161,7 @@ def end_points(rows: pd.DataFrame) -> Figure:
     """Courses in the plane of both trained numbers: hyperbolas that meet the curve of zero loss; ``Courses``."""
     rows = rows[(rows["read_out"] == "trained") & (rows["optimizer"] == "gd") & ~rows["recorded"]]
     s, beta = float(rows["s"].iloc[0]), float(rows["beta"].iloc[0])
-    figure, ax = plt.subplots(figsize=(5.6, 4.0))
+    figure, ax = plt.subplots(figsize=(5.4, 3.8))
     reach = 1.15 * max(1.6, float(rows["l"].abs().max()))
     curve, l = np.linspace(0.35, reach, 200), np.linspace(-reach, reach, 801)
     ax.plot(curve, beta / (s**2 * curve**3), **THEORY | {"linewidth": 1.6})
@@ -190,7 +190,7 @@ def end_points(rows: pd.DataFrame) -> Figure:
 
 def structure(rows: pd.DataFrame) -> Figure:
     """Relative loss against distance from the whitening map, by rank; rows of ``Structure``."""
-    figure, ax = plt.subplots(figsize=(6.2, 3.5))
+    figure, ax = plt.subplots(figsize=(5.6, 3.4))
     said = []
     for full, color, marker, words in ((True, BLUE, "o", "rank B = p"), (False, RED, "^", "rank B < p")):
         part = rows[(rows["rank"] == rows["p"]) == full]
@@ -211,7 +211,7 @@ def structure(rows: pd.DataFrame) -> Figure:
 
 def shift(rows: pd.DataFrame) -> Figure:
     """Distance from the least-squares prediction when the inputs are scaled or turned; rows of ``Shift``."""
-    figure, axes = plt.subplots(1, 2, figsize=(7.0, 3.2), sharey=True)
+    figure, axes = plt.subplots(1, 2, figsize=(6.4, 3.1), sharey=True)
     kinds, found = (("scale", "scale $c$ of the inputs"), ("rotation", "rotation, quarter turns")), {}
     for ax, (kind, words) in zip(axes, kinds, strict=True):
         part = rows[rows["shift"] == kind].assign(error=lambda some: some["error"].clip(lower=SMALLEST))
@@ -240,7 +240,7 @@ def shift(rows: pd.DataFrame) -> Figure:
 
 def batch_error(rows: pd.DataFrame) -> Figure:
     """Squared error on fresh batches against the batch size, with the exact mean; rows of ``BatchError``."""
-    figure, ax = plt.subplots(figsize=(6.2, 3.5))
+    figure, ax = plt.subplots(figsize=(5.6, 3.4))
     sizes, dimensions, worst = sorted(rows["num_tokens"].unique()), sorted(rows["p"].unique()), 0.0
     n = np.unique(np.geomspace(sizes[0] / 1.5, sizes[-1] * 1.5, 60).astype(int).clip(min=1))
     colors = matplotlib.colormaps[SEQUENTIAL](np.linspace(0, 0.85, len(dimensions)))
@@ -269,7 +269,7 @@ def dial(rows: pd.DataFrame) -> Figure:
     data, line = rows[rows["curve"] == "data"], rows[rows["curve"] == "least squares"]
     betas = np.sort(rows["beta"].dropna().unique())
     norm = LogNorm(betas[0], betas[-1])
-    figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.2), sharey=True)
+    figure, axes = plt.subplots(1, 2, figsize=(6.6, 3.1), sharey=True)
     panels = (("read-out", r"read-out $\bar y+(\mathrm{out}-\bar y)/\beta$"), ("softmax", "softmax output"))
     for ax, (curve, words), chosen in zip(
         axes, panels, (betas[betas <= 4][::2], betas[betas > 0.05][::2]), strict=True
@@ -296,7 +296,7 @@ def dial(rows: pd.DataFrame) -> Figure:
 
 def dial_error(rows: pd.DataFrame) -> Figure:
     """Distance of the softmax read-out from affine least squares against beta; rows of ``Dial``."""
-    figure, ax = plt.subplots(figsize=(5.6, 3.2))
+    figure, ax = plt.subplots(figsize=(5.4, 3.2))
     points = _largest(_measured(ax, rows, "beta", "error", BLUE))
     low, high = points.iloc[0], points.iloc[-1]
     ax.plot(points["beta"], low["value"] * points["beta"] / low["beta"], **THEORY)
@@ -352,7 +352,7 @@ def dial_explorer(rows: pd.DataFrame) -> Any:
 
 def polynomial_capacity(rows: pd.DataFrame) -> Figure:
     """Patterns at 1 % bit error against spins, one line per degree; rows of ``PolynomialCapacity``."""
-    figure, ax = plt.subplots(figsize=(6.2, 3.8))
+    figure, ax = plt.subplots(figsize=(5.6, 3.6))
     slopes = {}
     for degree, color in zip(sorted(rows["degree"].unique()), COLOURS, strict=False):
         part = rows[rows["degree"] == degree]
@@ -376,7 +376,7 @@ def polynomial_capacity(rows: pd.DataFrame) -> Figure:
 
 def exponential_capacity(rows: pd.DataFrame) -> Figure:
     """log2 of the capacity for F = e^u in both notions against spins; rows of ``ExponentialCapacity``."""
-    figure, ax = plt.subplots(figsize=(6.2, 3.8))
+    figure, ax = plt.subplots(figsize=(5.6, 3.6))
     rates = {}
     for notion, words, color in (("typical", "a typical pattern stays", BLUE), ("all", "all patterns stay", RED)):
         part = rows[rows["notion"] == notion].assign(bits=lambda some: np.log2(some["K"]))
@@ -399,7 +399,7 @@ def exponential_capacity(rows: pd.DataFrame) -> Figure:
 
 def read_out_noise(rows: pd.DataFrame) -> Figure:
     """Noise energy of each read-out against the patterns; rows: memory, num_patterns, noise, theory, naive."""
-    figure, ax = plt.subplots(figsize=(6.4, 3.9))
+    figure, ax = plt.subplots(figsize=(5.8, 3.7))
     said = []
     for memory, words, color, marker, height in (
         ("hebb", "Hebb (linear)", RED, "^", 7),

@@ -20,12 +20,16 @@ def gap(column: str, bound: str = "bound", precision: str = "float64") -> Measur
     return measure
 
 
-def share(where: Callable[[pd.DataFrame], pd.DataFrame], success: Callable[[pd.DataFrame], Sequence[bool]]) -> Measure:
-    """The share of runs that succeed, among those that ``where`` selects."""
+def share(where: Callable[[pd.DataFrame], pd.DataFrame], success: Callable[[pd.DataFrame], pd.Series]) -> Measure:
+    """The share of replicates all of whose rows succeed, among the rows that ``where`` selects.
+
+    Rows of one replicate share their data, so that only replicates are independent.
+    """
 
     def measure(rows: pd.DataFrame) -> Estimate:
         chosen = where(rows)
-        return proportion(int(np.sum(success(chosen))), len(chosen))
+        good = success(chosen).groupby(chosen["replicate"]).all()
+        return proportion(int(good.sum()), len(good))
 
     return measure
 

@@ -18,7 +18,7 @@ from . import hopfield
 
 @dataclass(frozen=True, kw_only=True)
 class SoftmaxStep(Experiment):
-    """OLS-14: softmax attention against xi - grad E by automatic differentiation, and the change of the energy.
+    """OLS-14: softmax attention against xi - grad E by autodiff, and the excess E(xi+) - E(xi) + |step|^2 / 2.
 
     ``bound`` on the gap of one evaluation: an error of d eps M^2 in a score moves the weights by 2 beta d eps M^2 in
     total variation, the average of K patterns adds (K + 8) eps, and no pattern is longer than M; two evaluations are
@@ -32,13 +32,17 @@ class SoftmaxStep(Experiment):
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
 
     def conditions(self) -> list[dict[str, Any]]:
-        return [{"K": K, "d": d, "beta": beta} for K, d in self.sizes for beta in self.betas]
+        starts = ("random", "near a fixed point")
+        return [{"K": K, "d": d, "beta": b, "start": s} for K, d in self.sizes for b in self.betas for s in starts]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         K, d, beta = (condition[name] for name in ("K", "d", "beta"))
         draw = stream(seed, "softmax step", K, d)
         patterns = torch.randn(self.instances, K, d, generator=draw, dtype=dtype).to(device)
-        state = torch.randn(self.instances, 1, d, generator=draw, dtype=dtype).to(device).requires_grad_()
+        state = torch.randn(self.instances, 1, d, generator=draw, dtype=dtype).to(device)
+        if condition["start"] != "random":
+            state = hopfield.retrieve(state, patterns, "lse", beta=beta, steps=30).state
+        state.requires_grad_()
         before = hopfield.energy(state, patterns, "lse", beta=beta)
         (gradient,) = torch.autograd.grad(before.sum(), state)
         attention = torch.nn.functional.scaled_dot_product_attention(state, patterns, patterns, scale=beta)
@@ -50,7 +54,7 @@ class SoftmaxStep(Experiment):
                 "instance": range(self.instances),
                 "gap": (attention - (state - gradient)).detach().norm(dim=(-2, -1)).cpu(),
                 "bound": (2 * eps * M * (K + 8 + 2 * beta * d * M**2)).cpu(),
-                "rise": (after - before).detach().squeeze(-1).cpu(),
+                "excess": (after - before + (attention - state).square().sum(dim=-1) / 2).detach().squeeze(-1).cpu(),
                 "energy_bound": (2 * eps * (K + d + 8) * (2 * M**2 + (math.log(K) + 1) / beta)).cpu(),
             }
         )
@@ -88,10 +92,7 @@ class PolynomialCapacity(Experiment):
 
 @dataclass(frozen=True, kw_only=True)
 class ExponentialCapacity(Experiment):
-    """OLS-15: F = e^u. ``typical``: K at a bit error of 1 %; ``all``: K at which all patterns stay with chance 1/2.
-
-    For ``all``, a share f of fixed sets at K patterns gives the capacity K sqrt(ln 2 / -ln f), since -ln f ~ K^2.
-    """
+    """OLS-15: F = e^u. ``typical``: K at a bit error of 1 %; ``all``: K at which all patterns stay with chance 1/2."""
 
     typical_sizes: tuple[int, ...] = (10, 12, 14, 16, 18, 20, 22, 24)
     all_sizes: tuple[int, ...] = (12, 16, 20, 24)
@@ -116,17 +117,27 @@ class ExponentialCapacity(Experiment):
             sizes = {"replicates": self.replicates, "trials": trials, "num_tests": 512}
             K = hopfield.capacity(N, "exp", 0.01, generator=draw, **sizes).K
             return pd.DataFrame({"replicate": range(self.replicates), "K": K.cpu(), "theory": 0.02 * 2.0**N})
-        theory = closed.all_fixed_capacity(N)
-        K = round(theory)
-        fixed = hopfield.all_fixed(N, K, "exp", trials=self.replicates * self.trials, generator=draw)
-        share = (
-            fixed.reshape(self.replicates, self.trials)
-            .double()
-            .mean(dim=-1)
-            .clamp(0.5 / self.trials, 1 - 0.5 / self.trials)
-        )
-        implied = K * (math.log(2) / -share.log()).sqrt()
-        return pd.DataFrame({"replicate": range(self.replicates), "K": implied.cpu(), "theory": theory})
+        K = self._half_odds(N, draw)
+        return pd.DataFrame({"replicate": range(self.replicates), "K": K, "theory": closed.all_fixed_capacity(N)})
+
+    def _half_odds(self, N: int, draw: torch.Generator) -> np.ndarray:
+        """Per replicate the K at which half of its draws keep all patterns, interpolated in ln K on a grid of ratio
+        sqrt(2); NaN where the share does not cross 1/2 between K = 2 and 2^N."""
+        sizes, shares = [], []
+        while not shares or (shares[-1].max() >= 0.5 and sizes[-1] < 2**N):
+            sizes.append(round(2 ** (1 + len(sizes) / 2)))
+            fixed = hopfield.all_fixed(N, sizes[-1], "exp", trials=self.replicates * self.trials, generator=draw)
+            shares.append(fixed.reshape(self.replicates, self.trials).double().mean(dim=-1).cpu().numpy())
+        found = np.full(self.replicates, np.nan)
+        for replicate, course in enumerate(np.array(shares).T):
+            after = int(
+                np.argmax(course < 0.5)
+            )  # the first size below even odds; 0: it never crosses
+            if after:
+                low, high = course[after - 1], course[after]
+                step = (low - 0.5) / (low - high)
+                found[replicate] = sizes[after - 1] * (sizes[after] / sizes[after - 1]) ** step
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)

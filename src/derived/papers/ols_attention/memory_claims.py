@@ -28,14 +28,15 @@ MEMORY_CLAIMS = (
     ),
     Claim(
         id="OLS-14.b",
-        statement=r"The step never raises the energy.",
+        statement=r"The step lowers the energy by at least half its square: "
+        r"$E(\xi^+)\le E(\xi)-\frac12\|\xi^+-\xi\|^2$.",
         source="prior",
         where="Ramsauer et al. 2021",
         paper_value="–",
         kind="bound",
-        criterion="rise at most the rounding bound of the energy",
+        criterion=r"$E(\xi^+)-E(\xi)+\frac12\|\xi^+-\xi\|^2$ at most the rounding bound of the energy",
         experiment=memory.SoftmaxStep,
-        measure=lambda rows: worst(rows["rise"], rows["energy_bound"]),
+        measure=lambda rows: worst(rows["excess"], rows["energy_bound"]),
         proof="ols-energy",
         expected=HOLDS,
     ),
@@ -43,7 +44,7 @@ MEMORY_CLAIMS = (
         Claim(
             id=f"OLS-15.{letter}",
             statement=rf"With $F(u)=u^{degree}$ the number of patterns at a fixed bit error grows like $N^{degree - 1}$"
-            + (": linear capacity of the linear prototype." if degree == 2 else "."),
+            + (": linear capacity of the quadratic memory." if degree == 2 else "."),
             source="paper" if degree == 2 else "prior",
             where="abstract: “linear”" if degree == 2 else "Krotov and Hopfield 2016",
             paper_value=f"exponent {degree - 1}",
