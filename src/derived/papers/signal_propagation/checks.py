@@ -5,7 +5,6 @@ q, p    second moment and overlap of the tokens     broadcastable
 n       number of tokens, an integer or infinity    broadcastable
 """
 
-import math
 from numbers import Integral
 
 import numpy as np
@@ -51,9 +50,3 @@ def check_moments(q: np.ndarray | float, p: np.ndarray | float, n: np.ndarray | 
     low = -np.asarray(q, dtype=float) / (np.asarray(n, dtype=float) - 1)
     if np.any(np.less(p, low - slack * np.abs(q))) or np.any(np.greater(p, np.multiply(q, 1 + slack))):
         raise ValueError(f"p = {p} with q = {q}, n = {n} is no covariance; need -q / (n - 1) <= p <= q")
-
-
-def check_finite_number(name: str, value: float) -> None:
-    """Raise ValueError unless ``value`` is one finite number."""
-    if not math.isfinite(value):
-        raise ValueError(f"{name} = {value}; give a finite number")

@@ -36,7 +36,10 @@ class Moments(NamedTuple):
 
 
 class NormKernel(Protocol):
-    """What ``propagate`` asks of a normaliser: its four Gaussian moments at the covariance (q, p)."""
+    """What ``propagate`` asks of a normaliser: its four Gaussian moments at the covariance (q, p).
+
+    A kernel with an array ``alpha``, one per curve, also has ``at(alpha)``, the same map at other values.
+    """
 
     def moments(self, q: np.ndarray, p: np.ndarray) -> Moments:
         """q~, p~, q^, p^ at (q, p), broadcast."""
@@ -87,18 +90,22 @@ class ErfKernel:
     def __init__(self, alpha: ArrayLike):
         check_positive("alpha", np.asarray(alpha, dtype=float))
         self.alpha = np.asarray(alpha, dtype=float)
+        self._square = 2 * np.square(self.alpha)
+        self._scale = (2 / np.pi) * self._square
+
+    def at(self, alpha: np.ndarray) -> "ErfKernel":
+        """The same map at other values of alpha."""
+        return ErfKernel(alpha)
 
     def moments(self, q: np.ndarray, p: np.ndarray) -> Moments:
         """The four moments at (q, p)."""
-        c = 2 * self.alpha * self.alpha
-        x, y = c * q, c * p
+        x, y = self._square * q, self._square * p
         total = 1 + x
-        scale = (2 / np.pi) * c
         return Moments(
             (2 / np.pi) * np.arcsin(x / total),
             (2 / np.pi) * np.arcsin(y / total),
-            scale / np.sqrt(total + x),
-            scale / np.sqrt((total - y) * (total + y)),
+            self._scale / np.sqrt(total + x),
+            self._scale / np.sqrt((total - y) * (total + y)),
         )
 
 
@@ -136,6 +143,11 @@ class TanhKernel:
         i, j = np.triu_indices(num_nodes)
         self._pair = np.where(i == j, 1.0, 2.0) * weight[i] * weight[j]
         self._first, self._second = beta[i] ** 2, beta[j] ** 2
+        self._num_nodes = num_nodes
+
+    def at(self, alpha: np.ndarray) -> "TanhKernel":
+        """The same map at other values of alpha."""
+        return TanhKernel(alpha, self._num_nodes)
 
     def moments(self, q: np.ndarray, p: np.ndarray) -> Moments:
         """The four moments at (q, p)."""
@@ -192,6 +204,10 @@ class ElementwiseKernel:
         check_count("num_nodes", num_nodes, 16)
         self.fn, self.dfn, self.num_nodes = fn, dfn, num_nodes
         self.alpha = np.asarray(alpha, dtype=float)
+
+    def at(self, alpha: np.ndarray) -> "ElementwiseKernel":
+        """The same map at other values of alpha."""
+        return ElementwiseKernel(self.fn, self.dfn, alpha, self.num_nodes)
 
     def error_bound(self, q: ArrayLike) -> float:
         """exp(-pi^2 / (alpha sqrt(q) h)), the order of the quadrature's error at the largest alpha sqrt(q)."""

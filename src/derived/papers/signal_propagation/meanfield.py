@@ -15,7 +15,6 @@ f, g          attention_overlaps   E sum_c A_ac^2 and E sum_c A_ac A_a'c        
 J grows beyond any float for deep stacks, so log J and K / J are what is computed; J and K are properties.
 """
 
-import copy
 import math
 from dataclasses import dataclass
 from typing import Literal
@@ -124,27 +123,24 @@ def propagate(
     check_moments(q, p, n)
     if attention == "infinite":
         n = np.full_like(n, np.inf)
-    shape = np.broadcast_shapes(*(x.shape for x in (q, p, a, s, n, sigma_qk, getattr(kernel, "alpha", n))))
-    curves = [np.broadcast_to(x, shape).reshape(-1) if x.ndim else x for x in (a, s, n, sigma_qk)]
+    facts = (a, s, n) if sigma_qk is None else (a, s, n, sigma_qk)
+    shape = np.broadcast_shapes(*(np.shape(x) for x in (q, p, *facts, getattr(kernel, "alpha", 0.0))))
+    facts = [np.broadcast_to(x, shape).reshape(-1) if x.ndim else x for x in facts]
     path = np.empty((6, depth + 1, math.prod(shape)))
     path[0, 0], path[1, 0] = (np.broadcast_to(x, shape).reshape(-1) for x in (q, p))
     path[2:, 0], path[2, depth], path[3, depth] = 0.0, 0.0, output_gradient == "pooled"
     steps = np.empty((depth, 4, min(CHUNK, path.shape[-1])))
     for first in range(0, path.shape[-1], CHUNK):
         piece = slice(first, first + CHUNK)
-        part = [x[piece] if x.ndim else x for x in curves]
+        part = [x[piece] if x.ndim else x for x in facts]
         _run(path[..., piece], steps, _part(kernel, shape, piece), part, cross_token)
     return MeanFieldTrajectory(*np.moveaxis(path, 1, -1).reshape(6, *shape, depth + 1))
 
 
 def _part(kernel: NormKernel, shape: tuple[int, ...], piece: slice) -> NormKernel:
-    """The kernel of some of the flattened curves; what differs between curves is its attribute ``alpha``."""
+    """The kernel of some of the flattened curves: what differs between curves is its attribute ``alpha``."""
     alpha = getattr(kernel, "alpha", None)
-    if np.ndim(alpha) == 0:
-        return kernel
-    part = copy.copy(kernel)
-    part.alpha = np.broadcast_to(alpha, shape).reshape(-1)[piece]
-    return part
+    return kernel if np.ndim(alpha) == 0 else kernel.at(np.broadcast_to(alpha, shape).reshape(-1)[piece])
 
 
 def _run(path: np.ndarray, steps: np.ndarray, kernel: NormKernel, facts: list[np.ndarray], cross_token: bool) -> None:
@@ -153,7 +149,7 @@ def _run(path: np.ndarray, steps: np.ndarray, kernel: NormKernel, facts: list[np
     steps = steps[..., :curves]
     q, p = path[0, 0], path[1, 0]
     for b in range(depth):
-        q, p = _block(q, p, kernel, *facts, cross_token, steps[b])
+        q, p = _block(q, p, kernel, facts, cross_token, steps[b])
         path[0, b + 1], path[1, b + 1] = q, p
         m11, m12, m21, m22 = steps[b]
         _advance(path[4:, b], path[4:, b + 1], m11, m21, m12, m22)
@@ -176,32 +172,33 @@ def _checked(a, s, n, depth, attention, output_gradient, cross_token, sigma_qk) 
         check_at_least("sigma_qk", sigma_qk, 0.0)
         if not np.isfinite(n).all():
             raise ValueError("annealed attention needs finite n; give attention='infinite' for the limit")
-    else:
-        sigma_qk = 0.0
-    return tuple(np.asarray(x, dtype=float) for x in (a, s, n, sigma_qk))
+    a, s, n = (np.asarray(x, dtype=float) for x in (a, s, n))
+    return a, s, n, np.asarray(sigma_qk, dtype=float) if attention == "annealed" else None
 
 
-def _block(q, p, kernel: NormKernel, a, s, n, sigma_qk, cross_token: bool, step: np.ndarray):
+def _block(q, p, kernel: NormKernel, facts: list[np.ndarray], cross_token: bool, step: np.ndarray):
     """One block: returns the new (q, p) and writes M_attention diag(M_mlp) - I into ``step`` (4, ...)."""
+    a, s, n, *sigma_qk = facts
     q_tilde, p_tilde, q_hat, p_hat = kernel.moments(q, p)
-    if np.any(sigma_qk):
-        f, g = attention_overlaps(q_tilde, p_tilde, n, sigma_qk)
-        others, back = (n - 1) * g, (1 - f) / (n - 1)
-    else:
+    spread, query, pair = q_tilde - p_tilde, a * q_hat, a * p_hat
+    if not sigma_qk:
         f = g = back = 1 / n
         others = 1 - f
-    spread = q_tilde - p_tilde
-    q, p = q + a * (p_tilde + spread * f), p + a * (p_tilde + spread * g)
-    query, pair = a * q_hat, a * p_hat
+        mixed = a * (p_tilde + spread * f)
+        q, p = q + mixed, p + mixed
+    else:
+        f, g = attention_overlaps(q_tilde, p_tilde, n, *sigma_qk)
+        others, back = (n - 1) * g, (1 - f) / (n - 1)
+        q, p = q + a * (p_tilde + spread * f), p + a * (p_tilde + spread * g)
     q_tilde, p_tilde, q_hat, p_hat = kernel.moments(q, p)
     rho = np.clip(p_tilde / q_tilde, -1.0, 1.0)
     both = (np.pi - np.arccos(rho)) * (1 / (2 * np.pi))
-    gain_J = (0.5 * s) * q_hat
-    gain_K = s * both * p_hat
-    step[0] = query * f * (1 + gain_J) + gain_J
-    step[1] = query * others * (1 + gain_K) if cross_token else 0.0
-    step[2] = pair * back * (1 + gain_J) if cross_token else 0.0
-    step[3] = pair * (1 - g) * (1 + gain_K) + gain_K
+    gain_J, gain_K = (0.5 * s) * q_hat, s * both * p_hat
+    up_J, up_K = 1 + gain_J, 1 + gain_K
+    step[0] = query * f * up_J + gain_J
+    step[1] = query * others * up_K if cross_token else 0.0
+    step[2] = pair * back * up_J if cross_token else 0.0
+    step[3] = pair * (1 - g) * up_K + gain_K
     scale = s * q_tilde
     return q + 0.5 * scale, p + scale * (rho * both + np.sqrt(1 - rho * rho) * (1 / (2 * np.pi)))
 
@@ -210,5 +207,5 @@ def _advance(old: np.ndarray, new: np.ndarray, m11, m12, m21, m22) -> None:
     """(J, K) <- (I + m)(J, K) for J = e^{old[0]}, K = old[1] J: no overflow at any depth."""
     ratio = old[1]
     growth = m11 + m12 * ratio
-    new[0] = old[0] + np.log1p(growth)
+    np.add(old[0], np.log1p(growth), out=new[0])
     new[1] = (m21 + (1 + m22) * ratio) / (1 + growth)
