@@ -9,14 +9,25 @@ addEventListener("DOMContentLoaded", () => {
     time.after(` (${words.format(Math.round(seconds / size), unit)})`);
   }
 
-  const box = () => {
-    const formulas = [...document.querySelectorAll("article mjx-container:not([display])")];
-    for (const formula of formulas) formula.classList.remove("wide-formula");
+  // Formulas are typeset when they come near the window, so each is measured after that.
+  let due = false;
+  const fit = () => {
+    due = false;
+    const fresh = [...document.querySelectorAll("article mjx-container:not([display], [data-fitted]):has(mjx-math)")];
     const room = (formula) => formula.closest("p, li, dd, td, th, figcaption, summary, div")?.clientWidth ?? Infinity;
-    for (const formula of formulas.filter((f) => f.offsetWidth > room(f))) formula.classList.add("wide-formula");
+    const wide = fresh.filter((formula) => formula.offsetWidth > room(formula));
+    for (const formula of fresh) formula.dataset.fitted = "";
+    for (const formula of wide) formula.classList.add("wide-formula");
   };
-  addEventListener("load", () => window.MathJax?.startup?.promise?.then(box));
-  addEventListener("resize", box);
+  const soon = () => (due ||= !!requestAnimationFrame(fit));
+  new MutationObserver(soon).observe(document.querySelector("article") ?? document.body, { childList: true, subtree: true });
+  addEventListener("resize", () => {
+    for (const formula of document.querySelectorAll("[data-fitted]")) {
+      formula.classList.remove("wide-formula");
+      delete formula.dataset.fitted;
+    }
+    soon();
+  });
 
   const root = document.documentElement;
   let theme;

@@ -459,6 +459,12 @@ def test_a_chapter_that_did_not_run_is_named_with_the_command(fresh: Path):
         render.render(fresh)
 
 
+def test_a_chapter_without_a_notebook_is_named(fresh: Path):
+    (fresh / "notebooks/toy.ipynb").unlink()
+    with pytest.raises(render.RenderError, match=r"toy: book/_toc.yml lists the chapter, but notebooks/toy.ipynb"):
+        render.render(fresh)
+
+
 def test_missing_facts_and_card_are_named(fresh: Path):
     path = fresh / "_build/executed/notebooks/toy.ipynb"
     notebook = nbformat.read(path, as_version=4)

@@ -8,6 +8,12 @@ import pytest
 
 pytestmark = pytest.mark.browser
 
+TYPESET = """async () => {
+  await window.MathJax?.startup?.promise;
+  await window.MathJax?.startup?.document?.lazyTypesetAll?.();
+  await document.fonts.ready;
+  await new Promise(requestAnimationFrame);
+}"""
 TEXT = (
     "article p, article li, article td, article th, article dt, article pre span, .verdict, .tile strong, .bar span, "
     "figcaption, .admonition-title, .eqno, nav a"
@@ -56,7 +62,7 @@ def opened(browser, url: str, theme: str = "light", width: int = 1280) -> Iterat
     page.on("response", lambda r: trouble.append(f"{r.status}: {r.url}") if r.status >= 400 else None)
     page.on("request", lambda r: None if LOCAL.match(r.url) else trouble.append(f"foreign: {r.url}"))
     page.goto(url, wait_until="load")
-    page.evaluate("() => Promise.all([window.MathJax?.startup?.promise, document.fonts.ready])")
+    page.evaluate(TYPESET)
     yield page
     context.close()
     assert not trouble, url
@@ -76,7 +82,7 @@ def test_every_page_opens_well(browser, address, names, theme, width):
             if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
                 found.append(f"{name}: the page scrolls sideways")
             found += [f"{name}: sticks out: {html}" for html in page.evaluate(STICKS_OUT)]
-            raw = "[...document.querySelectorAll('.math')].filter((e) => !e.querySelector('mjx-container')).length"
+            raw = "[...document.querySelectorAll('.math')].filter((e) => !e.querySelector('mjx-math')).length"
             if count := page.evaluate(raw):
                 found.append(f"{name}: {count} formulas are not typeset")
             wrong = page.locator("mjx-merror, [data-mjx-error]")
@@ -87,6 +93,16 @@ def test_every_page_opens_well(browser, address, names, theme, width):
             if page.evaluate("document.documentElement.dataset.theme") != theme:
                 found.append(f"{name}: is not {theme}")
     assert not found
+
+
+def test_a_formula_is_typeset_when_it_comes_near(browser, address, chapters):
+    context = browser.new_context(viewport={"width": 390, "height": 900})
+    page = context.new_page()
+    page.goto(address + chapters[0].name)
+    last = page.locator("article .math").last
+    last.scroll_into_view_if_needed()
+    page.wait_for_function("(formula) => formula.querySelector('mjx-math')", arg=last.element_handle())
+    context.close()
 
 
 def test_the_front_door_leads_in(browser, address):

@@ -72,6 +72,8 @@ def _files(path: Path) -> list[Path]:
 
 def stage(root: Path, build: Path, slugs: list[str]) -> Path:
     """Copy pages and executed chapters to where Sphinx reads them, filling in what is made from data."""
+    for slug in slugs:
+        _check_inputs(root, build, slug)
     target = build / "book"
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(root / "book", target / "book", ignore=shutil.ignore_patterns("_static"))
@@ -85,6 +87,13 @@ def stage(root: Path, build: Path, slugs: list[str]) -> Path:
     ledger = json.dumps(rows, indent=1, ensure_ascii=False)
     (build / "extra/downloads/ledger.json").write_text(ledger + "\n", "utf-8")
     return target
+
+
+def _check_inputs(root: Path, build: Path, slug: str) -> None:
+    if not (root / f"notebooks/{slug}.ipynb").is_file():
+        raise RenderError(f"{slug}: book/_toc.yml lists the chapter, but notebooks/{slug}.ipynb is not there")
+    if not all((build / part).is_file() for part in (f"executed/notebooks/{slug}.ipynb", f"findings/{slug}.json")):
+        raise RenderError(f"{slug}: the chapter has not been executed; run: make site CHAPTERS={slug}")
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
@@ -137,10 +146,7 @@ def _links(slug: str, extra: dict[str, str]) -> dict[str, str]:
 
 def _stage_chapter(root: Path, build: Path, slug: str, extra: dict[str, str]) -> pages.Chapter:
     """Stage one executed notebook; returns what the other pages say about it."""
-    executed = build / f"executed/notebooks/{slug}.ipynb"
-    if not (executed.is_file() and (build / f"findings/{slug}.json").is_file()):
-        raise RenderError(f"{slug}: the chapter has not been executed; run: make site CHAPTERS={slug}")
-    notebook = nbformat.read(executed, as_version=4)
+    notebook = nbformat.read(build / f"executed/notebooks/{slug}.ipynb", as_version=4)
     _show_parameters(notebook)
     facts = _facts(notebook, slug)
     finding = json.loads((build / f"findings/{slug}.json").read_text("utf-8"))

@@ -17,7 +17,7 @@ from sphinx_proof.nodes import proof_node
 from derived.book.pages import PUNCTUATION
 
 REPEATED_IDS = ("proof", "proof-content", "exercise-content", "solution-content")
-MATHJAX_PARTS = ("tex-chtml.js", "input/tex/extensions", "output/chtml/fonts/woff-v2")
+MATHJAX_PARTS = ("tex-chtml.js", "ui/lazy.js", "input/tex/extensions", "output/chtml/fonts/woff-v2")
 LAUNCHERS = {
     "notebook_interface": "jupyterlab",
     "binderhub_url": "https://mybinder.org",
