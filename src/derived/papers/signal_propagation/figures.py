@@ -43,8 +43,8 @@ def _shades(count: int) -> list:
 
 
 def _interval(values: pd.Series) -> tuple[float, float]:
-    """Mean and half width of its 99.9 % interval (zero for one replicate or none at all)."""
-    if len(values) < 2 or values.std() == 0:
+    """Mean and half width of its 99.9 % interval; no interval from fewer than four replicates."""
+    if len(values) < 4 or values.std() == 0:
         return float(values.mean()), 0.0
     one = stats.mean(values)
     return one.value, (one.high - one.low) / 2
@@ -250,13 +250,15 @@ def order_of_limits(rows: pd.DataFrame) -> Figure:
     found = []
     for ax, mult in zip(axes, (1.0, 2.0), strict=True):
         part = rows[(rows["norm"] == "layernorm") & (rows["attn_mult"] == mult)]
-        tokens = sorted(part["tokens"].unique(), key=lambda n: n or np.inf)
+        tokens, labelled = sorted(part["tokens"].unique(), key=lambda n: n or np.inf), []
         for n, color in zip(tokens, _shades(len(tokens)), strict=True):
             curve = part[part["tokens"] == n].sort_values("b")
             b = curve["b"].to_numpy()
             local = asymptotics.local_exponent(curve["log_J"].to_numpy(), b)
             ax.plot(np.sqrt(b[1:] * b[:-1]), local, color=color)
-            _beside(ax, b[-1], local[-1], rf"$n={n}$" if n else r"$n=\infty$", color, (4, 0))
+            if all(abs(local[-1] - other) > 0.012 for other in labelled):
+                _beside(ax, b[-1], local[-1], rf"$n={n}$" if n else r"$n=\infty$", color, (4, 0))
+            labelled.append(local[-1])
             found.append(f"{local[-1]:.2f}")
         exponent = float(asymptotics.zeta(*asymptotics.vit_variances(mult)))
         ax.axhline(exponent, **DASHED)
