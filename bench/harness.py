@@ -22,6 +22,8 @@ from typing import Any
 
 import torch
 
+from derived.book.house import processor
+
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
@@ -130,16 +132,6 @@ def race(
         largest_gap=largest,
         rounds=rounds,
     )
-
-
-def processor() -> str:
-    """The processor's name where the system tells it."""
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
 
 
 def write(path: Path, rows: list[Row], *, threads: int, dtype: str) -> None:

@@ -1,6 +1,7 @@
 """Where things lie in a checkout, which chapters there are, and the errors that a user can cause."""
 
 import os
+import platform
 import tempfile
 import threading
 import time
@@ -88,6 +89,16 @@ def check(tier: str, device: str) -> None:
 def has_cuda() -> bool:
     """Whether there is an NVIDIA device that may be used, without importing torch."""
     return Path("/dev/nvidiactl").exists() and os.environ.get("CUDA_VISIBLE_DEVICES", "0") not in ("", "-1")
+
+
+def processor() -> str:
+    """The processor's name where the system tells it."""
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text("utf-8", "replace").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
 
 
 def watch(parent: int) -> None:

@@ -8,7 +8,6 @@ import hashlib
 import importlib
 import json
 import os
-import platform
 import resource
 import shutil
 import sys
@@ -26,7 +25,7 @@ import psutil
 import torch
 from tqdm import tqdm
 
-from derived.book.house import House, UserError, watch
+from derived.book.house import House, UserError, processor, watch
 from derived.book.run import ONE_THREAD
 from derived.lab.experiment import Experiment, resolve_device, run_condition, run_experiment
 from derived.lab.record import Record, save, slot, versions
@@ -94,7 +93,7 @@ def _executor(jobs: int, scheduler: str):
 def _device_name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"{platform.system()} {platform.machine()}, one core per condition"
+    return f"{processor()}, one core per condition"
 
 
 def record(

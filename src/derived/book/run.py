@@ -21,7 +21,7 @@ from typing import Any
 
 import psutil
 
-from derived.book.house import House, UserError, has_cuda
+from derived.book.house import House, UserError, has_cuda, processor
 from derived.lab.sources import PACKAGE_ROOT, file_hash, imported_files
 
 LIMITS = {"ci": 600, "cpu": 3 * 3600, "gpu": 3 * 3600}  # seconds a chapter may take
@@ -104,7 +104,7 @@ def read_findings(house: House, slug: str) -> dict[str, Any] | None:
 
 
 def _device_name(kind: str) -> str:
-    return "CUDA device" if kind == "cuda" else platform.processor() or platform.machine()
+    return "CUDA device" if kind == "cuda" else processor()
 
 
 def _job(house: House, slug: str, key: str, parameters: dict[str, Any]) -> dict[str, Any]:
