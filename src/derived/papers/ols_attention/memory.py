@@ -130,9 +130,7 @@ class ExponentialCapacity(Experiment):
             shares.append(fixed.reshape(self.replicates, self.trials).double().mean(dim=-1).cpu().numpy())
         found = np.full(self.replicates, np.nan)
         for replicate, course in enumerate(np.array(shares).T):
-            after = int(
-                np.argmax(course < 0.5)
-            )  # the first size below even odds; 0: it never crosses
+            after = int(np.argmax(course < 0.5))  # the first size below even odds; 0: it never crosses
             if after:
                 low, high = course[after - 1], course[after]
                 step = (low - 0.5) / (low - high)
