@@ -154,7 +154,10 @@ def test_r12_ties_keep_their_spin():
 
 @pytest.mark.parametrize(("K", "d", "beta"), [(1, 1, 1.0), (5, 3, 0.2), (7, 12, 4.0)])
 def test_r12_softmax_attention_is_one_step_on_the_energy(K, d, beta):
-    """R12, 5.11: xi - grad E by autograd = the retrieval step = torch's attention with scale = beta; E decreases."""
+    """R12, 5.11: xi - grad E by autograd = the retrieval step = torch's attention with scale = beta; E decreases.
+
+    Bears `ols-energy`.
+    """
     g = stream(25, K, d)
     patterns = torch.randn(K, d, generator=g, dtype=torch.float64)
     state = torch.randn(3, d, generator=g, dtype=torch.float64)
@@ -165,6 +168,9 @@ def test_r12_softmax_attention_is_one_step_on_the_energy(K, d, beta):
     assert (state - gradient - step).norm() <= size + 4 * EPS * state.norm()
     peer = torch.nn.functional.scaled_dot_product_attention(state, patterns, patterns, scale=beta)
     assert (peer - step).norm() <= size
+    before, after = (energy(h, patterns, "lse", beta=beta) for h in (state, step))
+    descent = before - after - (step - state).square().sum(dim=-1) / 2
+    assert (descent >= -8 * EPS * (1 + before.abs() + after.abs())).all()
     path = [
         energy(retrieve(state, patterns, "lse", beta=beta, steps=k).state, patterns, "lse", beta=beta)
         for k in (1, 2, 5)
@@ -218,7 +224,7 @@ def test_binomial_signs_by_enumeration(n):
 
 @pytest.mark.parametrize("interaction", [2, 3, 4, "exp"])
 def test_r12_noise_variance_by_enumeration(interaction):
-    """5.12: v over all 2^(N-1) sign vectors for N = 6; the signal is F(N) - F(N-2)."""
+    """`ols-signal-noise`, 5.12: v over all 2^(N-1) sign vectors for N = 6; the signal is F(N) - F(N-2)."""
     N = 6
     signal, variance = signal_and_noise(N, interaction)
     scale = math.exp(N) if interaction == "exp" else float(N) ** interaction
@@ -231,7 +237,7 @@ def test_r12_noise_variance_by_enumeration(interaction):
 
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_r12_large_N_limits_of_signal_and_noise(n):
-    """5.12: signal -> 2n N^{n-1}, v -> 4 n^2 (2n-3)!! N^{n-1}, with relative error O(1/N)."""
+    """`ols-signal-noise`, 5.12: signal -> 2n N^{n-1}, v -> 4 n^2 (2n-3)!! N^{n-1}, with relative error O(1/N)."""
     double = special.factorial2(2 * n - 3)
     errors = []
     for N in (1000, 10_000):
@@ -317,7 +323,10 @@ def test_r12_exponential_capacity():
 
 @pytest.mark.parametrize(("N", "K"), [(10, 14), (12, 25)])
 def test_r12_all_patterns_survive_up_to_the_square_root(N, K):
-    """R12: Pr[all fixed] = exp(-K(K-1)N / 2^{N+1}) within 4 standard errors; twice the exponent is rejected."""
+    """R12: Pr[all fixed] = exp(-K(K-1)N / 2^{N+1}) within 4 standard errors; twice the exponent is rejected.
+
+    Bears `ols-two-notions`.
+    """
     fixed = all_fixed(N, K, "exp", trials=4000, generator=stream(31, N, K)).double()
     theory, standard_error = float(all_fixed_probability(N, K)), float(fixed.std()) / 4000**0.5
     correction = K * N * 2.0**-N  # triples: patterns that have two neighbours
@@ -327,7 +336,10 @@ def test_r12_all_patterns_survive_up_to_the_square_root(N, K):
 
 
 def test_r12_one_step_retrieval_from_flipped_bits():
-    """R12, OLS-17: at K = e^{0.9 alpha N} with 10 % flips one step of e^u leaves below 2 %, of u^2 over 10 %."""
+    """R12, OLS-17: at K = e^{0.9 alpha N} with 10 % flips one step of e^u leaves below 2 %, of u^2 over 10 %.
+
+    Bears `ols-demircigil`.
+    """
     N, rho = 30, 0.1
     K = int(np.exp(0.9 * float(demircigil_exponent(rho)) * N))
     exponential, quadratic = (
@@ -339,7 +351,7 @@ def test_r12_one_step_retrieval_from_flipped_bits():
 
 
 def test_r12_rate_function():
-    """I(x): the Legendre transform of ln cosh by brute force; I(1) = ln 2 gives 2^{N/2} at rho = 0."""
+    """`ols-chernoff`, I(x): the Legendre transform of ln cosh by brute force; I(1) = ln 2 gives 2^{N/2} at rho = 0."""
     t = np.linspace(-20, 20, 400_001)
     for x in (-0.9, 0.0, 0.5, 0.99):
         brute = np.max(t * x - np.logaddexp(t, -t) + np.log(2))
@@ -365,7 +377,10 @@ def test_r12_ramsauer_constants():
 
 @pytest.mark.parametrize(("K", "d", "beta"), [(1, 2, 1.0), (5, 20, 0.5), (30, 40, 1.0)])
 def test_r12_one_step_retrieval_bound(K, d, beta):
-    """R12, Theorem 5 of Ramsauer et al. and its sharper radius: the error of one step never exceeds the bound."""
+    """R12, Theorem 5 of Ramsauer et al. and its sharper radius: the error of one step never exceeds the bound.
+
+    Bears `ols-retrieval`.
+    """
     g = stream(33, K, d)
     patterns = torch.randn(100, K, d, generator=g, dtype=torch.float64)
     patterns *= d**0.5 / torch.linalg.vector_norm(patterns, dim=-1, keepdim=True)
@@ -393,7 +408,10 @@ def test_r12_sphere_exponent():
 
 @pytest.mark.parametrize(("num_patterns", "d"), [(1, 5), (2, 5), (6, 4), (40, 25)])
 def test_r12_hebb_noise_with_its_coherent_part(num_patterns, d):
-    """5.13: (N-1)/d (1 + (N-2)/d) by simulation; without the coherent part it is rejected as soon as there is one."""
+    """5.13: (N-1)/d (1 + (N-2)/d) by simulation; without the coherent part it is rejected as soon as there is one.
+
+    Bears `ols-linear-noise`.
+    """
     draws = 20_000
     patterns = random_signs(draws, num_patterns, d, generator=stream(34, num_patterns, d)) / d**0.5
     read = linear_read_out(patterns[:, :1], patterns, "hebb").squeeze(-2)
@@ -406,7 +424,7 @@ def test_r12_hebb_noise_with_its_coherent_part(num_patterns, d):
 
 
 def test_r12_kernel_noise_of_cubic_and_exponential_read_outs():
-    """5.13 for any kernel: (N-1)(E k^2 + (N-2)(E u k)^2) by simulation within 4 standard errors."""
+    """`ols-linear-noise`, 5.13 for any kernel: (N-1)(E k^2 + (N-2)(E u k)^2) by simulation within 4 standard errors."""
     num_patterns, d, draws = 12, 10, 40_000
     patterns = random_signs(draws, num_patterns, d, generator=stream(35, "kernel")) / d**0.5
     overlaps = (patterns[:, 1:] @ patterns[:, 0, :, None]).squeeze(-1)
@@ -419,7 +437,10 @@ def test_r12_kernel_noise_of_cubic_and_exponential_read_outs():
 
 
 def test_r12_projection_noise():
-    """5.13: the projection on K patterns keeps the fraction rank / d of isotropic noise, all of it at K = d."""
+    """5.13: the projection on K patterns keeps the fraction rank / d of isotropic noise, all of it at K = d.
+
+    Bears `ols-linear-noise`.
+    """
     d, draws = 12, 4000
     for K in (1, 5, 12):
         patterns = torch.randn(K, d, generator=stream(36, K), dtype=torch.float64)
@@ -451,3 +472,49 @@ def test_generators_make_runs_reproducible():
     first, again, other = (capacity(16, 3, trials=4, generator=stream(seed, "run")).K for seed in (0, 0, 1))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
+
+
+def test_r12_patterns_one_bit_apart():
+    """`ols-duplicate`: the fields cancel at that bit, and with a third pattern exactly one of the two moves there."""
+    N, i = 8, 3
+    for seed in range(40):
+        one, third = random_signs(2, N, generator=stream(42, seed))
+        two = one.clone()
+        two[i] = -two[i]
+        pair, three = torch.stack([one, two]), torch.stack([one, two, third])
+        assert flip_field(one, pair[:1], "exp")[i] > 0.5
+        assert flip_field(pair, pair, "exp")[:, i].abs().max() < 8 * EPS
+        fields = flip_field(pair, three, "exp")[:, i]
+        assert abs(fields.sum()) < 64 * EPS
+        assert abs(fields[0]) > 1e-8
+        assert int((kh_step(pair, three, "exp") != pair)[:, i].sum()) == 1
+
+
+def test_r12_typical_bit_and_number_of_pairs():
+    """`ols-two-notions`: Chebyshev's bound, within ten times the rate; the mean number of pairs."""
+    N, K, draws = 10, 10, 20_000
+    patterns = random_signs(draws, K, N, generator=stream(43, "notions"))
+    moved = (kh_step(patterns, patterns, "exp") != patterns).double()
+    rates = moved[:, 0].mean(dim=-1)
+    bound, error = K / 2**N * (1 + math.exp(-4)) ** (N - 1), float(rates.std()) / draws**0.5
+    assert float(rates.mean()) - 4 * error <= bound <= 10 * float(rates.mean())
+    near = (patterns @ patterns.mT == N - 2).sum(dim=(-2, -1)).double() / 2
+    error = float(near.std()) / draws**0.5
+    assert abs(float(near.mean()) - K * (K - 1) / 2 * N / 2**N) < 4 * error
+    pairs = near > 0
+    moves = moved.sum(dim=(-2, -1)) > 0
+    # the rest of the noise is at least e^{-2(N-1)} = 1.5e-8 unless it is exactly zero, where neither moves
+    zero = (flip_field(patterns, patterns, "exp").abs() < 1e-12).any(dim=-1).any(dim=-1)
+    assert (moves | zero)[pairs].all()
+    assert zero[pairs].double().mean() < 0.01
+
+
+@pytest.mark.parametrize("N", [1, 7, 40])
+def test_r12_chernoff_bound(N):
+    """`ols-chernoff`: Pr[s >= N x] <= e^{-N I(x)} by the exact law, and no rate 1.5 I(x) would hold at N = 40."""
+    values, probability = binomial_signs(N)
+    x = np.linspace(0, 0.99, 34)
+    tail = np.array([float(probability[values >= N * each - 1e-9].sum()) for each in x])
+    assert (tail <= np.exp(-N * cramer_rate(x)) * (1 + 1e-12)).all()
+    if N == 40:
+        assert (tail > np.exp(-1.5 * N * cramer_rate(x)))[x > 0.6].all()

@@ -109,7 +109,7 @@ def token_loop(x: Tensor, context: Tensor, weights: Weights) -> Tensor:
 @examples
 @given(problems())
 def test_r1_one_forward_pass_is_the_least_squares_fit(problem):
-    """R1 (with R5 for the rank-deficient draws): LA(X) W_FFN W_p = X X^+ Y."""
+    """`ols-forward-pass`, R1 (with R5 for the rank-deficient draws): LA(X) W_FFN W_p = X X^+ Y."""
     X, Y = problem.X, problem.Y
     layer = OLSTransformer.from_data(X, Y)
     weights = Weights(layer.W_Q, layer.W_K, layer.W_V, layer.W_FFN, layer.W_p)
@@ -132,7 +132,10 @@ def test_r1_in_single_precision():
 @examples
 @given(problems(), st.integers(1, 6))
 def test_r2_master_identity_holds_for_every_L(problem, d):
-    """R2: LA(X) P = H_L^2 Y for any L, here with singular values of order one so that no whitening hides in it."""
+    """R2: LA(X) P = H_L^2 Y for any L, here with singular values of order one so that no whitening hides in it.
+
+    Bears `ols-master`.
+    """
     X, Y = problem.X, problem.Y
     L = problem.normal(X.shape[1], d) / X.norm() * len(X) ** 0.5
     H = smoother(X, L)
@@ -145,7 +148,7 @@ def test_r2_master_identity_holds_for_every_L(problem, d):
 @examples
 @given(problems())
 def test_r2_the_attention_matrix_is_the_hat_matrix(problem):
-    """R2, 5.4: A = H = U U^T, symmetric and idempotent with trace r; leverages lie in [0, 1]."""
+    """`ols-hat`, R2, 5.4: A = H = U U^T, symmetric and idempotent with trace r; leverages lie in [0, 1]."""
     X = problem.X
     A = OLSTransformer.from_data(X, problem.Y).attention_matrix(X)
     tolerance = float(2 * rounding_bound(X)) * len(problem.s) ** 0.5
@@ -164,7 +167,7 @@ def test_r2_the_attention_matrix_is_the_hat_matrix(problem):
 @examples
 @given(problems())
 def test_r3_attention_is_inert_in_sample(problem):
-    """R3: LA(X) = XL on the training tokens, so that X -> XLP alone is the least-squares fit."""
+    """`ols-inert`, R3: LA(X) = XL on the training tokens, so that X -> XLP alone is the least-squares fit."""
     X = problem.X
     L = whitening(X)
     values = X @ L
@@ -176,7 +179,7 @@ def test_r3_attention_is_inert_in_sample(problem):
 @examples
 @given(problems(), st.floats(0.25, 4.0))
 def test_r4_fixed_weights_are_homogeneous_of_degree_three(problem, c):
-    """R4: f_W(cX) = c^3 f_W(X), while the least-squares fit of (cX, Y) does not move."""
+    """`ols-quantifiers`, R4: f_W(cX) = c^3 f_W(X), while the least-squares fit of (cX, Y) does not move."""
     layer = OLSTransformer.from_data(problem.X, problem.Y)
     tolerance = problem.tolerance(c * problem.X, self_attention=True)
     assert (layer(c * problem.X) - c**3 * problem.fit).norm() <= tolerance
@@ -189,7 +192,7 @@ def test_r4_fixed_weights_are_homogeneous_of_degree_three(problem, c):
 @examples
 @given(problems())
 def test_r5_minimum_norm_coefficients(problem):
-    """R5: L P = X^+ Y and L L^T = Sigma^+, whatever the rank."""
+    """`ols-whitening`, `ols-factored`, `ols-rank`, R5: L P = X^+ Y and L L^T = Sigma^+, whatever the rank."""
     X, Y = problem.X, problem.Y
     L = whitening(X)
     assert L.shape == (X.shape[1], len(problem.s))
@@ -205,7 +208,7 @@ def test_r5_minimum_norm_coefficients(problem):
 
 @pytest.mark.parametrize(("n", "p"), [(1, 1), (1, 3), (4, 4), (4, 9)])
 def test_r5_interpolates_when_the_rank_is_n(n, p):
-    """R5, limit n -> p and beyond: rank X = n gives output Y."""
+    """`ols-rank`, R5, limit n -> p and beyond: rank X = n gives output Y."""
     problem = make_problem(n, p, 2, n, 10.0 if n > 1 else 1.0, seed=n + 10 * p)
     assert (OLSTransformer.from_data(problem.X, problem.Y)(problem.X) - problem.Y).norm() <= problem.tolerance()
 
@@ -220,7 +223,10 @@ def test_r5_inputs_that_are_zero_predict_zero():
 @examples
 @given(problems(), st.floats(1e-3, 10.0))
 def test_r6_ridge_once_and_twice(problem, ridge):
-    """R6: L_lambda in all three places outputs H_lambda^2 Y; in query and key alone, H_lambda Y: penalty n lambda."""
+    """R6: L_lambda in all three places outputs H_lambda^2 Y; in query and key alone, H_lambda Y: penalty n lambda.
+
+    Bears `ols-ridge`.
+    """
     X, Y = problem.X, problem.Y
     twice = OLSTransformer(tied_weights(X, Y, whitening(X, ridge)))(X)
     once = OLSTransformer.from_data(X, Y, ridge)(X)
@@ -312,7 +318,10 @@ def test_r7_untied_layer_is_the_token_loop(nq, n, p, d, e, m):
 @examples
 @given(problems(max_kappa=100.0), st.integers(1, 9))
 def test_r8_held_out_queries(problem, num_queries):
-    """R8: (a) X~ Sigma^+ Sigma~ B, (b) and (c) X~ B for any query; against LAPACK's prediction and the token loop."""
+    """R8: (a) X~ Sigma^+ Sigma~ B, (b) and (c) X~ B for any query; against LAPACK's prediction and the token loop.
+
+    Bears `ols-held-out`.
+    """
     X, Y = problem.X, problem.Y
     Xq = problem.normal(num_queries, X.shape[1])
     layer = OLSTransformer.from_data(X, Y)
@@ -335,7 +344,10 @@ def test_r8_held_out_queries(problem, num_queries):
 
 
 def test_r8_self_attention_is_right_only_where_the_moments_agree():
-    """R8 (a): the OLS prediction iff Sigma~ B = Sigma B; a scale c multiplies it by c^2 in every direction."""
+    """R8 (a): the OLS prediction iff Sigma~ B = Sigma B; a scale c multiplies it by c^2 in every direction.
+
+    Bears `ols-held-out`.
+    """
     problem = make_problem(30, 3, 1, 3, 3.0, seed=6)
     layer = OLSTransformer.from_data(problem.X, problem.Y)
     for c in (0.25, 1.0, 4.0):
@@ -366,7 +378,10 @@ def batch_errors(p: int, n: int, draws: int, seed: int) -> Tensor:
 
 @pytest.mark.parametrize(("p", "n"), [(1, 1), (1, 20), (4, 7), (6, 50)])
 def test_r9_in_distribution_batch_error(p, n):
-    """R9: (p+1)/n + (p^2+3p+4)/n^2 within 4 standard errors; the test rejects the formula without its second term."""
+    """R9: (p+1)/n + (p^2+3p+4)/n^2 within 4 standard errors; the test rejects the formula without its second term.
+
+    Bears `ols-batch-error`.
+    """
     errors = batch_errors(p, n, 40_000, seed=7)
     standard_error = errors.std() / len(errors) ** 0.5
     assert abs(errors.mean() - batch_error(p, n)) < 4 * standard_error
@@ -374,7 +389,7 @@ def test_r9_in_distribution_batch_error(p, n):
 
 
 def test_r9_scalar_moments_are_those_of_chi_square():
-    """R9, p = 1: E (chi^2_n / n)^k is n (n+2) ... (n+2k-2) / n^k."""
+    """`ols-wishart`, R9, p = 1: E (chi^2_n / n)^k is n (n+2) ... (n+2k-2) / n^k."""
     for n in (1, 2, 9):
         np.testing.assert_allclose(
             wishart_moments(1, n), (1, (n + 2) / n, (n + 2) * (n + 4) / n**2), rtol=4 * np.finfo(float).eps
@@ -388,7 +403,10 @@ def affine_problem(seed: int = 8, n: int = 40, p: int = 3):
 
 
 def test_r11_softmax_at_small_beta_is_least_squares_with_intercept():
-    """R11: error O(beta) with the predicted coefficient and slope 1; sklearn fits the intercept independently."""
+    """R11: error O(beta) with the predicted coefficient and slope 1; sklearn fits the intercept independently.
+
+    Bears `ols-dial`.
+    """
     X, Y, Xq = affine_problem()
     limit = ols_with_intercept(Xq, X, Y)
     sklearn = LinearRegression().fit(X.numpy(), Y.numpy()).predict(Xq.numpy())
@@ -432,7 +450,10 @@ def test_r11_limits_of_the_dial():
 
 
 def test_r11_gaussian_keys_read_out_linearly_at_every_beta():
-    """R11: E[x e^{beta q x}] / E[e^{beta q x}] = beta Sigma q, by Gauss-Hermite quadrature in one dimension."""
+    """R11: E[x e^{beta q x}] / E[e^{beta q x}] = beta Sigma q, by Gauss-Hermite quadrature in one dimension.
+
+    Bears `ols-gaussian-keys`.
+    """
     nodes, weights = np.polynomial.hermite_e.hermegauss(80)
     sigma, q = 1.7, 0.6
     for beta in (0.01, 1.0, 3.0):
@@ -525,3 +546,45 @@ def test_bfloat16_accumulates_in_single_precision():
     out = linear_attention(v.T, k.T, q.T, normalize=False, order="scores")  # the scores 1^T k are (257, 256)
     assert float(out) == 1.0
     assert out.dtype == torch.bfloat16
+
+
+@examples
+@given(problems(max_kappa=100.0))
+def test_the_one_tolerance_in_single_precision(problem):
+    """`ols-tolerance`: the float32 layer is within 12 max(n, p) r kappa eps of the float64 one on the same numbers."""
+    X, Y = problem.X.float(), problem.Y.float()
+    L = whitening(problem.X.float().double(), rcond=1e-5)
+    exact = OLSTransformer(tied_weights(X.double(), Y.double(), L))(X.double())
+    low = whitening(X, rcond=1e-5)
+    gap = (OLSTransformer(tied_weights(X, Y, low))(X) - exact).norm()
+    rank = len(problem.s)
+    bound = 12 * max(X.shape) * rank * float(problem.s[0] / problem.s[-1]) * torch.finfo(torch.float32).eps
+    assert L.shape[1] == low.shape[1] == rank
+    assert gap <= bound * Y.norm()
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_norms_of_a_gaussian_vector(p):
+    """`ols-norms` by a product rule of Gauss and Hermite, exact for these polynomials."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(10)
+    g = np.stack(np.meshgrid(*[nodes] * p, indexing="ij")).reshape(p, -1)
+    w = np.prod(np.stack(np.meshgrid(*[weights / weights.sum()] * p, indexing="ij")).reshape(p, -1), axis=0)
+    square = (g**2).sum(axis=0)
+    for k in (1, 2, 3, 4):
+        factors = p + 2 * np.arange(k)
+        np.testing.assert_allclose(w @ square**k, np.prod(factors), rtol=1e-12)
+        moment = (w * square ** (k - 1) * g) @ g.T
+        np.testing.assert_allclose(moment, np.prod(factors[1:]) * np.eye(p), atol=1e-11 * np.prod(factors))
+
+
+def test_wishart_moments_by_simulation():
+    """`ols-wishart` at p = 3, n = 5: all entries of E S^k within 5 standard errors, 5 % more is rejected."""
+    p, n = 3, 5
+    g = torch.randn(200_000, n, p, generator=stream(41, "wishart"), dtype=torch.float64)
+    S = g.mT @ g / n
+    power = S
+    for value in wishart_moments(p, n):
+        error = power.std(dim=0) / len(S) ** 0.5
+        assert ((power.mean(dim=0) - float(value) * torch.eye(p)).abs() < 5 * error).all()
+        assert (power.mean(dim=0) - 1.05 * float(value) * torch.eye(p)).diagonal().abs().max() > 5 * error.max()
+        power = power @ S

@@ -56,7 +56,7 @@ def scalar_loss(l: Tensor, P: Tensor, s: float, beta: float, read_out: str) -> T
 @examples
 @given(signed, signed, numbers, signed, st.sampled_from(READ_OUTS))
 def test_r10_the_flow_is_minus_the_gradient(l, P, s, beta, read_out):
-    """R10: the stated flows against autograd, and the prediction's slope against the layer on tokens."""
+    """`ols-flows`, R10: the stated flows against autograd, and the prediction's slope against the layer on tokens."""
     lt, Pt = (torch.tensor(value, dtype=torch.float64, requires_grad=True) for value in (l, P))
     loss = scalar_loss(lt, Pt, s, beta, read_out)
     gradient = torch.autograd.grad(loss, (lt, Pt), allow_unused=True)
@@ -69,7 +69,7 @@ def test_r10_the_flow_is_minus_the_gradient(l, P, s, beta, read_out):
 @examples
 @given(signed, signed, numbers, signed)
 def test_r10_training_both_conserves_l2_minus_3P2(l, P, s, beta):
-    """R10: d(l^2 - 3 P^2)/dt = 2 l dl/dt - 6 P dP/dt = 0 along the flow."""
+    """`ols-flows`, R10: d(l^2 - 3 P^2)/dt = 2 l dl/dt - 6 P dP/dt = 0 along the flow."""
     dl, dP = scalar_flow(l, P, s, beta, "trained")
     assert abs(2 * l * dl - 6 * P * dP) <= 20 * EPS * (abs(2 * l * dl) + abs(6 * P * dP))
     assert conserved_quantity(2.0, 1.0) == 1.0
@@ -78,7 +78,10 @@ def test_r10_training_both_conserves_l2_minus_3P2(l, P, s, beta):
 @examples
 @given(signed, signed, numbers, signed)
 def test_r10_end_point_lies_on_both_curves(l0, P0, s, beta):
-    """R10: the end point conserves l^2 - 3 P^2 and has zero loss, or stalls at l = 0 where the sign rule says so."""
+    """R10: the end point conserves l^2 - 3 P^2 and has zero loss, or stalls at l = 0 where the sign rule says so.
+
+    Bears `ols-end-point`.
+    """
     l, P = predicted_end_point(l0, P0, s, beta)
     c = conserved_quantity(l0, P0)
     if l0 * P0 * beta > 0 or c > 0:
@@ -110,7 +113,10 @@ def runge_kutta(l: np.ndarray, P: np.ndarray, s: float, beta: float, time: float
 
 
 def test_r10_the_flow_ends_at_the_predicted_point():
-    """R10: an integration of the flow from six starts, with both signs, reaches the predicted end or the stall."""
+    """R10: an integration of the flow from six starts, with both signs, reaches the predicted end or the stall.
+
+    Bears `ols-end-point`.
+    """
     l0, P0 = np.array([0.5, 1.5, -0.5, 1.5, -1.5, 0.9]), np.array([0.5, 0.2, -0.5, -0.7, 0.7, -0.6])
     coarse = runge_kutta(l0, P0, 1.0, 2.0, time=20.0, steps=10_000)
     l, P = runge_kutta(l0, P0, 1.0, 2.0, time=20.0, steps=20_000)
@@ -149,7 +155,10 @@ def test_r10_trained_end_point_is_predicted_and_is_not_the_whitening():
     [("frozen", 0.1, 1), ("frozen", 1.5, 1), ("recomputed", 0.5, 1), ("recomputed", -0.5, -1), ("frozen", -0.5, 0)],
 )
 def test_r10_which_starts_reach_the_whitening(read_out, l0, target):
-    """R10, OLS-9: within 1000 epochs of Adam L = 1/s from l0 > 0; -1/s or a stall at the saddle 0 from l0 < 0."""
+    """R10, OLS-9: within 1000 epochs of Adam L = 1/s from l0 > 0; -1/s or a stall at the saddle 0 from l0 < 0.
+
+    Bears `ols-flows`.
+    """
     x, y, s, _ = paper_batch(20)
     run = train_scalar(x, y, torch.full((20,), l0, dtype=torch.float64), read_out=read_out)
     assert (run.l[-1] - target / s).abs().max() < (1e-3 if target else 0.05)
@@ -208,7 +217,7 @@ def test_adam_is_torch_adam():
 
 @pytest.mark.parametrize("read_out", READ_OUTS)
 def test_r10_edge_of_stability(read_out):
-    """R10: from close to the end point, steps 1 % below the edge come back and steps 1 % above it leave."""
+    """`ols-edge`, R10: from close to the end point, steps 1 % below the edge come back and steps 1 % above it leave."""
     x, y, s, beta = paper_batch(1)
     s0, b0 = s.numpy(), beta.numpy()
     end = predicted_end_point(0.5, 0.5, s0, b0) if read_out == "trained" else (1 / s0, s0 * b0)
@@ -228,7 +237,10 @@ def test_r10_edge_of_stability(read_out):
 
 @pytest.mark.parametrize(("p", "m"), [(1, 1), (3, 1), (3, 2), (3, 3), (2, 5)])
 def test_r10_the_structure_is_identified_iff_the_rank_is_p(p, m):
-    """R10: zero loss in every case; L L^T = Sigma^{-1} iff rank B = p, as `identifiable` says beforehand."""
+    """R10: zero loss in every case; L L^T = Sigma^{-1} iff rank B = p, as `identifiable` says beforehand.
+
+    Bears `ols-identify`.
+    """
     data = random_regression(60, p, m, generator=stream(12, p, m))
     B = ols_coefficients(data.X, data.Y)
     start = 0.7 * torch.eye(p, dtype=torch.float64)
@@ -259,7 +271,7 @@ def test_r10_one_output_leaves_a_direction_free():
 
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_r10_matrix_loss_is_the_excess_of_the_layer(d):
-    """R10: the closed form against the mean squared error of the layer, for L of any width."""
+    """`ols-identify`, R10: the closed form against the mean squared error of the layer, for L of any width."""
     data = random_regression(30, 3, 2, generator=stream(14, d))
     L = torch.randn(3, d, generator=stream(14, "L", d), dtype=torch.float64)
     B = ols_coefficients(data.X, data.Y)
@@ -278,7 +290,10 @@ def covariance(p: int, seed: int = 15) -> Tensor:
 
 @pytest.mark.parametrize(("p", "N", "noise"), [(1, 1, 0.0), (3, 2, 0.0), (5, 20, 0.0), (3, 10, 0.7)])
 def test_r4_best_fixed_layer(p, N, noise):
-    """R4: the gradient of the risk vanishes at Gamma*, the risk is the stated one, and any other Gamma is worse."""
+    """R4: the gradient of the risk vanishes at Gamma*, the risk is the stated one, and any other Gamma is worse.
+
+    Bears `ols-gamma`.
+    """
     Lambda = covariance(p)
     Gamma, risk = optimal_linear_attention(Lambda, N, noise)
     variable = Gamma.clone().requires_grad_()
@@ -352,3 +367,24 @@ def test_r4_training_on_random_tasks_converges_to_gamma_star():
     assert run.loss.shape == (10, 3)
     assert (run.loss[-1] < run.loss[0]).all()
     assert int(run.steps[-1]) == 2500
+
+
+def test_r4_the_other_blocks_of_the_weights_never_help():
+    """`ols-block`: w -> -w keeps the parts with x x^T and y^2, so that they only add their square to the error."""
+    p, N = 3, 4
+    tasks = random_tasks(covariance(p), N, batch=(50,), generator=stream(41, "blocks"))
+    g = stream(41, "weights")
+    v, M = (torch.randn(*shape, generator=g, dtype=torch.float64) for shape in ((p + 1,), (p + 1, p)))
+
+    def answer(y: Tensor) -> Tensor:
+        tokens = torch.cat([tasks.X, y[..., None]], dim=-1)
+        return ((tokens.mT @ tokens / N @ v) * (tasks.x_query @ M.T)).sum(dim=-1)
+
+    plus, minus, target = answer(tasks.y), answer(-tasks.y), tasks.y_query
+    Gamma = (v[p] * M[:p] + v[:p, None] * M[p]).T
+    kept = (tasks.x_query * (context_moment(tasks) @ Gamma.T)).sum(dim=-1)
+    rest = plus - kept
+    np.testing.assert_allclose(minus, rest - kept, atol=1e-12)
+    assert rest.abs().min() > 0
+    errors = ((plus - target).square() + (minus + target).square()) / 2
+    np.testing.assert_allclose(errors, (kept - target).square() + rest.square(), rtol=1e-11)
