@@ -129,7 +129,8 @@ def window_rates(alpha: ArrayLike, a: ArrayLike, s: ArrayLike) -> tuple[np.ndarr
 def crossover_depth(alpha: ArrayLike, p0: ArrayLike, a: ArrayLike, s: ArrayLike) -> np.ndarray:
     """b_* = log(1/(alpha^2 p0)) / log[(1 + (s/2) 4 alpha^2/pi)(1 + a 4 alpha^2/pi)], the end of the window. [repo]
 
-    Raises ValueError unless 0 < alpha^2 p0 < 1.
+    An estimate: the rate holds once p/q is near 1, and from q0 = 1 alpha^2 p reaches 1 about 20 % later, because the
+    map saturates on the way [ours]. Raises ValueError unless 0 < alpha^2 p0 < 1.
     """
     check_positive("p0", p0)
     if np.any(np.square(alpha) * p0 >= 1):

@@ -38,7 +38,7 @@ def power_law_fields(
     device = generator.device
     rows, columns = torch.fft.fftfreq(size, device=device) * size, torch.fft.rfftfreq(size, device=device) * size
     frequency = torch.hypot(rows.unsqueeze(-1), columns)
-    gain = torch.where(frequency > 0, frequency, torch.inf) ** (-exponent / 2)
+    gain = torch.where(frequency > 0, frequency ** (-exponent / 2), 0.0)
     if cutoff is not None:
         gain = gain * (frequency <= cutoff)
     noise = torch.randn(num, 4, size, size, generator=generator, device=device)

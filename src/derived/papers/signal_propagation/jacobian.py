@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .checks import check_choice, check_count
-from .transformer import RandomTransformer
+from .transformer import RandomTransformer, attention_weights, linear, split_heads
 
 
 class Apjn(NamedTuple):
@@ -89,15 +89,53 @@ def apjn_jvp(
     """J^{b,0} for all targets b = 0 .. B by one forward-mode pass: (R, *batch, num_probes, B + 1).
 
     With u^b = (dh^b/dh^0) v, v ~ N(0, I): J = |u|^2 / (n d), and K = (|sum_a u_a|^2 - |u|^2) / (n d), which is what a
-    gradient common to all tokens of h^b adds to J (``K_forward`` of the theory). Needs no autograd graph. [ours]
+    gradient common to all tokens of h^b adds to J (``K_forward`` of the theory). The stream goes through once, all
+    tangents beside it; no autograd graph. [ours]
     """
     check_count("num_probes", num_probes)
     _check_input(model, x)
-    v = _probes(x, num_probes, generator, False)
-    prompt = x.detach().unsqueeze(-3).expand_as(v).clone()
-    _, tangents = torch.func.jvp(lambda h: tuple(model.states(h)), (prompt,), (v,))
-    moments = gradient_moments(tangents)
-    return Apjn(moments.J, moments.K * (x.shape[-2] - 1))
+    tangent = _probes(x, num_probes, generator, False)
+    moments = []
+    with torch.no_grad():
+        h = x.unsqueeze(-3)
+        for b in range(model.depth + 1):
+            moments.append(gradient_moments([tangent]))
+            if b < model.depth:
+                h, tangent = push_forward(model, h, tangent, b)
+    J, K = (torch.cat(each, dim=-1) for each in zip(*moments, strict=True))
+    return Apjn(J, K * (x.shape[-2] - 1))
+
+
+def push_forward(model: RandomTransformer, h: Tensor, u: Tensor, b: int) -> tuple[Tensor, Tensor]:
+    """Block b on the stream h (R, *, 1, n, d) and its derivative on tangents u (R, *, probes, n, d), by the chain rule.
+
+    Attention: dS = (dQ K^T + Q dK^T) / sqrt(d/H), dA = A o (dS - sum_c A dS), d(A V) = dA V + A dV. [ours]
+    """
+    weights, heads = model.weights[b], model.num_heads
+    y, dy = _normalise(model, h, u)
+    q, k, v, dq, dk, dv = (
+        split_heads(linear(z, W), heads) for z in (y, dy) for W in (weights.W_Q, weights.W_K, weights.W_V)
+    )
+    A = attention_weights(y, weights, heads)
+    dS = (dq @ k.mT + q @ dk.mT) / q.shape[-1] ** 0.5
+    dA = A * (dS - (A * dS).sum(dim=-1, keepdim=True))
+    mixed, d_mixed = (z.transpose(-2, -3).flatten(-2) for z in (A @ v, dA @ v + A @ dv))
+    h, u = h + linear(mixed, weights.W_O), u + linear(d_mixed, weights.W_O)
+    y, dy = _normalise(model, h, u)
+    z = linear(y, weights.W_1)
+    return h + linear(torch.relu(z), weights.W_2), u + linear((z > 0) * linear(dy, weights.W_1), weights.W_2)
+
+
+def _normalise(model: RandomTransformer, h: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
+    """Norm(h) and its derivative along u: r (u - mean u - y mean(y u)) for LayerNorm, phi'(h) u else."""
+    y = model.normalise(h)
+    if model.norm == "layernorm":
+        centred = h - h.mean(dim=-1, keepdim=True)
+        scale = torch.rsqrt(centred.square().mean(dim=-1, keepdim=True))
+        return y, scale * (u - u.mean(dim=-1, keepdim=True) - y * (y * u).mean(dim=-1, keepdim=True))
+    alpha = model.alpha.view(-1, *[1] * (h.ndim - 1)) if model.alpha.ndim else model.alpha
+    slope = 1 - y.square() if model.norm == "tanh" else 2 / torch.pi**0.5 * torch.exp(-(alpha * h).square())
+    return y, alpha * slope * u
 
 
 def apjn_exact(

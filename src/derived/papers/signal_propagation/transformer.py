@@ -83,17 +83,18 @@ def linear(x: Float[Tensor, "R *batch n i"], W: Float[Tensor, "R o i"]) -> Tenso
 
 def attention_weights(x: Tensor, weights: BlockWeights, num_heads: int) -> Float[Tensor, "R *batch heads n n"]:
     """A = softmax(Q K^T / sqrt(d / H)) of normalised tokens x (R, *batch, n, d)."""
-    q, k = (_split(linear(x, W), num_heads) for W in (weights.W_Q, weights.W_K))
+    q, k = (split_heads(linear(x, W), num_heads) for W in (weights.W_Q, weights.W_K))
     return torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
 
 
-def _split(x: Tensor, num_heads: int) -> Tensor:
+def split_heads(x: Float[Tensor, "R *batch n d"], num_heads: int) -> Float[Tensor, "R *batch heads n d_head"]:
+    """Features as heads, in front of the tokens."""
     return x.unflatten(-1, (num_heads, -1)).transpose(-2, -3)
 
 
 def attend(normed: Float[Tensor, "R *batch n d"], weights: BlockWeights, num_heads: int) -> Tensor:
     """W_O concat_heads(A Norm(h) W_V^T), what attention adds to the stream."""
-    values = _split(linear(normed, weights.W_V), num_heads)
+    values = split_heads(linear(normed, weights.W_V), num_heads)
     mixed = attention_weights(normed, weights, num_heads) @ values
     return linear(mixed.transpose(-2, -3).flatten(-2), weights.W_O)
 
