@@ -110,6 +110,8 @@ def test_embedding_of_vit_base_has_its_shape_and_scale():
     assert float(h[:, :, 0].std()) == pytest.approx(0.02, rel=0.1)  # class token: its position alone
     plain = embed(images, num_networks=2, class_token=False, generator=stream(0, "embed"))
     assert plain.shape == (2, 2, 196, 768)
+    narrow = embed(images, width=64, generator=stream(0, "embed"))
+    np.testing.assert_allclose(token_moments(narrow[:, :, 1:])[0][0], scale, rtol=0.4)  # 64 directions of 768
 
 
 # --- the small vision transformer ---------------------------------------------------------------------------------
