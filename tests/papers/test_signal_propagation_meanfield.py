@@ -8,10 +8,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import integrate
 
 from derived.lab.rng import stream
-from derived.papers.signal_propagation import asymptotics, meanfield, theory
+from derived.papers.signal_propagation import meanfield, theory
 from derived.papers.signal_propagation.kernels import ErfKernel, LayerNormKernel, TanhKernel, arccos_kernel
 from derived.papers.signal_propagation.meanfield import attention_overlaps, propagate
 
@@ -293,149 +292,6 @@ def test_pooled_head_table():
         np.testing.assert_allclose(found, values, rtol=0.003)
 
 
-def test_asymptotic_table_r4():
-    a, s = theory.vit_variances([1, 2, 1, 2], [1, 1, 2, 2])
-    erf, tanh = theory.stretch_constant("erf"), theory.stretch_constant("tanh")
-    rows = {
-        "zeta": (theory.zeta(a, s), (0.6667, 0.1111, 0.9697, 0.6667)),
-        "c": (theory.overlap_fixed_point(a, s), (0.6598, 0.9902, 0.5147, 0.6598)),
-        "p": (theory.sign_overlap(theory.overlap_fixed_point(a, s)), (0.4587, 0.9108, 0.3442, 0.4587)),
-        "v": (theory.growth_rate(a, s), (0.2320, 1.5641, 3.0524, 3.7126)),
-        "erf": (theory.lambda_stretched(a, s, erf), (4.018, 27.08, 0.2065, 0.2511)),
-        "alone": (theory.lambda_stretched(0.0, s, erf), (3.268, 3.268, 0.2043, 0.2043)),
-        "tanh": (theory.lambda_stretched(a, s, tanh), (5.755, 38.79, 0.2957, 0.3597)),
-        "mu": (theory.relaxation_exponent(a, s), (0.4337, 0.4811, 0.5394, 0.4337)),
-    }
-    for name, (found, values) in rows.items():
-        np.testing.assert_allclose(found, values, rtol=3e-4, err_msg=name)
-    for width in (384, 768, 1024):
-        assert float(theory.zeta(*theory.vit_variances(width=width))) == pytest.approx(2 / 3, rel=1e-15)
-
-
-# --- asymptotics --------------------------------------------------------------------------------------------------
-
-
-@examples
-@given(st.floats(0, 20), st.floats(0.01, 20), st.sampled_from([2, 5, 100, math.inf]))
-def test_overlap_fixed_point_is_the_only_root(a, s, n):
-    def excess(c):
-        p = 2 / np.pi * np.arcsin(c)
-        m = p + (1 - p) / n
-        return a * m + s * arccos_kernel(p) - c * (a * m + s / 2)
-
-    root = float(theory.overlap_fixed_point(a, s, n))
-    assert 0 < root < 1
-    assert abs(excess(root)) < 1e-13 * (a + s)
-    values = excess(np.cos(np.geomspace(1e-5, np.pi / 2, 2000)))
-    signs = np.sign(values[np.abs(values) > 1e-14 * (a + s)])  # above rounding
-    assert (np.diff(signs) != 0).sum() == 1
-
-
-@examples
-@given(st.floats(0.01, 5), st.floats(0.05, 5))
-def test_attention_lowers_zeta_and_raises_lambda_sp11(a, s):
-    assert theory.zeta(a, s) < theory.zeta(0.0, s) == 1
-    assert theory.lambda_stretched(a, s, 1.0) > theory.lambda_stretched(0.0, s, 1.0)
-    np.testing.assert_allclose(theory.lambda_stretched(0.0, s, 1.0), 1 / (2 * s), rtol=1e-13)
-    np.testing.assert_allclose(theory.lambda_stretched(a, s, 2.0), theory.lambda_stretched(a, s, 1.0) / 4, rtol=1e-13)
-
-
-@examples
-@given(st.floats(0, 5), st.floats(0.05, 5))
-def test_relaxation_exponent_is_minus_the_slope_of_the_flow(a, s):
-    """b dc/db = F(c) = [a p + s kappa(p) - c (a p + s/2)] / v; mu = -F'(c_*), by a central difference."""
-    c, v = float(theory.overlap_fixed_point(a, s)), float(theory.growth_rate(a, s))
-
-    def flow(c):
-        p = theory.sign_overlap(c)
-        return (a * p + s * arccos_kernel(p) - c * (a * p + s / 2)) / v
-
-    h = 1e-4 * (1 - c)
-    slope = (flow(c + h) - flow(c - h)) / (2 * h)
-    assert abs(float(theory.relaxation_exponent(a, s)) + slope) < 1e-6
-    assert 0 < theory.relaxation_exponent(a, s) < 1
-
-
-SLOPES = {
-    "erf": lambda x: 2 / np.sqrt(np.pi) * np.exp(-np.square(x)),
-    "tanh": lambda x: 4 * np.exp(-2 * np.abs(x)) / np.square(1 + np.exp(-2 * np.abs(x))),
-    "isru": lambda x: (1 + np.square(x)) ** -1.5,
-}
-
-
-@pytest.mark.parametrize("kind", SLOPES)
-def test_stretch_constants_against_quadrature(kind):
-    exact = integrate.quad(lambda x: SLOPES[kind](x) ** 2, -np.inf, np.inf)[0] / math.sqrt(2 * np.pi)
-    np.testing.assert_allclose(theory.stretch_constant(kind), exact, rtol=1e-9)
-    np.testing.assert_allclose(theory.stretch_constant(SLOPES[kind], 0.4), 0.4 * exact, rtol=1e-9)
-    np.testing.assert_allclose(theory.stretch_constant("hard_tanh"), 2 / math.sqrt(2 * np.pi), rtol=1e-15)
-
-
-def test_power_law_and_the_order_of_limits_sp6_sp12():
-    """n = infinity: the exponent falls towards zeta. n = 4: it is 1 in the end. The limits do not commute."""
-    b = np.array([1000, 3000, 10_000, 30_000])
-    a = [A, 16 * A]  # zeta = 2/3, and 1/9, where the mean mode shows early
-    course = propagate(1.0, 0.2, kernel=LayerNormKernel(), a=a, s=S, n=[math.inf, 4], depth=30_000)
-    infinite, four = asymptotics.local_exponent(course.log_J_forward[:, b], b)
-    assert (np.diff(infinite) < 0).all()
-    assert 0 < infinite[-1] - 2 / 3 < 0.02
-    assert abs(four[-1] - 1) < 0.03
-    gap = np.log(1 - course.rho[0, b])
-    assert abs(asymptotics.local_exponent(gap, b)[-1] - (2 / 3 - 1)) < 0.04  # SP-7
-
-
-def test_two_modes_of_layernorm_at_fixed_n():
-    """5.10: J ~ ((n-1)/n) C_1 b^zeta + (1/n) C_2 b, so n (J_n - J_inf) / b tends to a constant for large n."""
-    _, s = theory.vit_variances()
-    a = 4 * s  # zeta = 1/9: the mean mode shows early
-    b, n = np.array([300, 1000, 3000]), 10_000
-    course = propagate(1.0, 0.9, kernel=LayerNormKernel(), a=a, s=s, n=[n, math.inf], depth=3000)
-    extra = n * np.diff(course.J_forward[::-1, b], axis=0)[0] / b
-    assert np.abs(np.diff(np.log(extra))).max() < 0.06
-
-
-@pytest.mark.parametrize("kind", ["erf", "tanh"])
-def test_stretched_exponential_sp8_sp9(kind):
-    """Slope of log J in sqrt(b), with attention at n = infinity, without, and (Derf) at n = 4."""
-    depth = 20_000 if kind == "erf" else 3000
-    n = np.array([math.inf, math.inf, 4.0])
-    a = np.array([A, 0.0, A])
-    course = propagate(1.0, 0.2, kernel=KERNELS[kind](1.0), a=a, s=S, n=n, depth=depth)
-    b = np.array([depth // 2, depth])
-    predicted = theory.lambda_stretched(a, S, theory.stretch_constant(kind), n) ** -0.5
-    ratio = asymptotics.stretched_slope(course.log_J_forward[:, b], b)[:, 0] / predicted
-    np.testing.assert_allclose(ratio[:2], 1, atol=0.02 if kind == "erf" else 0.045)  # O(b^{-mu}), O(log b/sqrt(b))
-    np.testing.assert_allclose(ratio[2], 1, atol=0.06)  # K adds a power of b: O(b^{-1/2}) to the slope
-    assert abs(ratio[1] * predicted[1] / predicted[0] - 1) > 0.05  # attention shows
-    target = theory.overlap_fixed_point(a[:2], S)
-    assert (np.abs(course.rho[:2, -1] - target) < (0.02 if kind == "erf" else 0.04)).all()  # SP-10
-
-
-def test_small_alpha_window_sp14():
-    """While alpha^2 q << 1: log J = b log(1 + (s/2) 4 alpha^2/pi), and p grows at its rate once rho is near 1.
-
-    The stream starts tiny, so that the window is long: then alpha^2 p reaches 1 within 8 % of b_*. From q = 1 the map
-    saturates on the way, and b_* is early by a fifth.
-    """
-    alpha, p0 = 0.3, 2e-7
-    end = int(theory.crossover_depth(alpha, p0, A, S))
-    course = propagate(1e-6, p0, kernel=ErfKernel(alpha), a=A, s=S, n=math.inf, depth=2 * end)
-    of_J, of_p = theory.window_rates(alpha, A, S)
-    np.testing.assert_allclose(course.log_J_forward[end // 2], end // 2 * of_J, rtol=0.001)
-    assert course.rho[end // 2] > 0.95
-    grown = np.log(course.p[end // 2] / course.p[end // 2 - 20])
-    np.testing.assert_allclose(grown, 20 * of_p, rtol=0.005)
-    assert 0 < np.argmax(alpha**2 * course.p >= 1) / end - 1 < 0.08
-    end = int(theory.crossover_depth(0.1, 0.2, A, S))
-    common = propagate(1.0, 0.2, kernel=ErfKernel(0.1), a=A, s=S, n=math.inf, depth=2 * end)
-    assert 0.1 < np.argmax(0.01 * common.p >= 1) / end - 1 < 0.4
-
-
-def test_larger_alpha_amplifies_more():
-    course = propagate(1.0, 0.2, kernel=ErfKernel(np.linspace(0.05, 3, 40)), a=A, s=S, n=197, depth=64)
-    assert (np.diff(course.log_J_backward[:, 0]) > 0).all()
-
-
 # --- bad input ----------------------------------------------------------------------------------------------------
 
 GOOD = {"q0": 1.0, "p0": 0.2, "kernel": LayerNormKernel(), "a": 0.1, "s": 0.4, "n": 5, "depth": 3}
@@ -482,21 +338,3 @@ def test_extreme_overlaps_are_allowed():
             course = propagate(1.0, -1 / (n - 1), kernel=KERNELS[kind](1.0), a=1.0, s=1.0, n=n, depth=3)
             assert np.isfinite(course.J_backward).all()
             assert (course.ratio_backward >= -1 / (n - 1)).all()
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: theory.zeta(-1.0, 1.0), "a = -1.0"),
-        (lambda: theory.zeta(1.0, 0.0), "s = 0.0; give finite numbers > 0"),
-        (lambda: theory.lambda_stretched(1.0, 1.0, 0.0), "C = 0.0"),
-        (lambda: theory.overlap_fixed_point(1.0, 1.0, 1), "n = 1"),
-        (lambda: theory.stretch_constant("gelu"), "kind = 'gelu'; give one of 'erf', 'tanh', 'isru', 'hard_tanh'"),
-        (lambda: theory.stretch_constant("erf", -1.0), "alpha = -1.0"),
-        (lambda: theory.crossover_depth(2.0, 1.0, 0.1, 0.4), "the window needs alpha^2 p0 < 1"),
-        (lambda: theory.crossover_depth(0.1, 0.0, 0.1, 0.4), "p0 = 0.0"),
-    ],
-)
-def test_bad_input_of_the_asymptotics_is_named(call, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        call()
