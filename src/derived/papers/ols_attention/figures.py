@@ -337,7 +337,7 @@ def dial_explorer(rows: pd.DataFrame) -> Any:
         sliders=[{"active": start, "currentvalue": {"prefix": "β = "}, "steps": steps}],
         xaxis_title="query x",
         yaxis={"title": "prediction y", "range": [float(data["y"].min()) - 0.6, float(data["y"].max()) + 0.6]},
-        legend={"orientation": "h", "y": 1.12},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
         meta={
             "alt": f"A slider moves beta from {betas[0]:g} to {betas[-1]:g}. The rescaled read-out starts as the "
             f"least-squares line through {len(data)} points. The softmax output starts flat at their mean, bends "
