@@ -27,7 +27,7 @@ from .kernels import NormKernel
 
 Attention = Literal["uniform", "annealed", "infinite"]
 OutputGradient = Literal["independent", "pooled"]
-CHUNK = 2048  # curves at a time: their intermediate arrays stay in the cache
+CHUNK = 5000  # curves at a time: numpy's cost per call is spread, their intermediate arrays stay in the cache
 
 
 @dataclass(frozen=True)
