@@ -280,7 +280,11 @@ REGRESSION_CLAIMS = (
         kind="statistic",
         criterion=RUNS + r"with $\|L^\top\Sigma L-I\|_F/\sqrt p<10^{-2}$, at least 0.8",
         experiment=ex.Structure,
-        measure=of.share(lambda rows: rows.query("rank == p"), lambda rows: rows["structure_gap"] < 1e-2),
+        measure=of.share(
+            lambda rows: rows.query("rank == p"),
+            lambda rows: rows["structure_gap"] < 1e-2,
+            unit=("p", "m", "replicate"),  # each shape draws its own data
+        ),
         accept=(0.8, 1.0),
         expected=UNDECIDED,
     ),
@@ -296,6 +300,7 @@ REGRESSION_CLAIMS = (
         measure=of.share(
             lambda rows: rows.query("rank < p"),
             lambda rows: (rows["relative_loss"] < 1e-4) & (rows["structure_gap"] > 0.1),
+            unit=("p", "m", "replicate"),
         ),
         accept=(0.8, 1.0),
         expected=UNDECIDED,
