@@ -20,7 +20,7 @@ from derived.papers.signal_propagation.kernels import ErfKernel, LayerNormKernel
 from derived.papers.signal_propagation.meanfield import propagate
 from derived.papers.signal_propagation.training import evaluate, gradient_amplification, per_network_loss, train
 from derived.papers.signal_propagation.transformer import RandomTransformer, Sigmas, token_moments
-from derived.papers.signal_propagation.vit import VIT_BASE, VisionTransformer, embed
+from derived.papers.signal_propagation.vit import VisionTransformer, embed
 
 SMALL = {"image_size": 16, "patch": 4, "width": 24, "depth": 2, "num_heads": 2, "num_classes": 3}
 
@@ -102,7 +102,7 @@ def test_templates_are_shared_shifted_and_mixed():
 def test_embedding_of_vit_base_has_its_shape_and_scale():
     images = power_law_images(2, generator=stream(0, "vit images"))
     h = embed(images, num_networks=2, generator=stream(0, "embed"))
-    assert h.shape == (2, 2, 197, VIT_BASE["width"])
+    assert h.shape == (2, 2, 197, 768)
     scale = images.square().mean(dim=(1, 2, 3)) / 3 + 1 / (3 * 768) + 0.02**2  # variance of U(-r, r) is r^2 / 3
     q, _, spread = token_moments(h[:, :, 1:])
     np.testing.assert_allclose(q, scale.expand(2, 2), rtol=0.1)
@@ -228,6 +228,7 @@ BAD = [
     (lambda: small(patch=5), "patch = 5 must divide image_size = 16"),
     (lambda: small(num_heads=5), "num_heads = 5 width = 24"),
     (lambda: small(alpha=[1.0, 2.0, 3.0]), "one per network (2)"),
+    (lambda: small(sigmas=Sigmas(one=-0.1)), "give standard deviations that are finite and not negative"),
     (lambda: train(small(), pictures(4), pictures(4), steps=0, generator=G), "steps = 0"),
     (lambda: train(small(), pictures(4), pictures(4), steps=1, lr=0.0, generator=G), "lr = 0.0"),
     (lambda: train(small(), pictures(4), pictures(4), steps=1, warmup=-1, generator=G), "warmup = -1"),

@@ -18,10 +18,9 @@ from .transformer import (
     normalise,
     token_moments,
 )
-from .vit import VIT_BASE, VisionTransformer, embed
+from .vit import VisionTransformer, embed
 
 __all__ = [
-    "VIT_BASE",
     "Apjn",
     "BlockWeights",
     "LabelledImages",
