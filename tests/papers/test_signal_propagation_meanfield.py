@@ -69,7 +69,7 @@ def token_matrices(q0, p0, kernel, a, s, n, depth, weights=None):
 @examples
 @given(networks())
 def test_engine_against_token_matrices(net):
-    """No symmetry, no (n-1)/n: the weights 1/n and (n-1)/n come out of the matrices."""
+    """`sp-forward`, `sp-backward`: no symmetry, no (n-1)/n, the weights 1/n and (n-1)/n come out of the matrices."""
     n = net["n"]
     eye = np.eye(n, dtype=bool)
     path, alone, together = token_matrices(**net)
@@ -85,7 +85,7 @@ def test_engine_against_token_matrices(net):
 @examples
 @given(networks())
 def test_ends_agree_sp5(net):
-    """J^{B,0} is one number: backward and forward; with a common gradient it is J + K of the forward pass."""
+    """`sp-ends`: J^{B,0} is the same backward and forward; with a common gradient it is J + K of the forward pass."""
     course, pooled = propagate(**net), propagate(**net, output_gradient="pooled")
     assert abs(course.log_J_backward[0] - course.log_J_forward[-1]) < 1e-12
     np.testing.assert_allclose(pooled.J_backward[0], (course.J_forward + course.K_forward)[-1], rtol=1e-12)

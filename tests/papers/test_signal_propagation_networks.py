@@ -216,6 +216,7 @@ def test_exact_norm_against_jacrev(norm):
 
 @pytest.mark.parametrize("gradient", ["independent", "pooled"])
 def test_hutchinson_is_unbiased_and_a_wrong_value_is_rejected(gradient):
+    """`sp-probe`: the mean over probes is the exact J and K of each depth."""
     model, x = tiny("tanh"), prompt()
     exact = apjn_exact(model, x, output_gradient=gradient)
     probes = 3000
@@ -293,7 +294,10 @@ def test_fold_error():
 @pytest.mark.parametrize("norm", KERNELS)
 @pytest.mark.parametrize("num_heads", [1, 4])
 def test_recurrences_describe_networks_sp2_sp3_sp4_sp18(norm, num_heads):
-    """24 networks of width 128, 12 tokens, 6 blocks, a = s = 1; what must miss is checked to miss."""
+    """`sp-forward`, `sp-backward`, `sp-pooled`: 24 networks of width 128, 12 tokens, 6 blocks, a = s = 1.
+
+    What must miss is checked to miss.
+    """
     n, depth, R = 12, 6, 24
     sigmas = Sigmas(v=1, o=1, one=1, two=1)
     facts = {"width": 128, "depth": depth, "sigmas": sigmas, "num_heads": num_heads, "num_networks": R}
