@@ -151,7 +151,7 @@ def test_only_alpha_squared_q_counts(kind, alpha, q, rho, t):
 
 @pytest.mark.parametrize(("kind", "slope"), [("erf", 4 / np.pi), ("tanh", 1.0)])
 def test_small_and_large_alpha(kind, slope):
-    """`sp-slope`: for large q, q^ sqrt(q) is C and p~ the arcsine of signs. alpha -> 0: linear, phi' = sqrt(slope) alpha."""
+    """`sp-slope`: q^ sqrt(q) -> C as q grows, p~ the arcsine of signs. As alpha -> 0 phi'^2 is slope alpha^2."""
     small = MAPS[kind][2](1e-4).moments(2.0, 0.5)
     close(small, (slope * 2e-8, slope * 5e-9, slope * 1e-8, slope * 1e-8), 1e-6)
     large = MAPS[kind][2](0.7).moments(1e12, 0.3e12)
