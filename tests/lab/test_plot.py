@@ -5,10 +5,11 @@ import itertools
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 
-from derived.lab.plot import COLOURS
+from derived.lab.plot import COLOURS, apart, largest
 
 # Machado, Oliveira and Fernandes (2009), severity 1: linear RGB as a dichromat sees it.
 VISION = {
@@ -54,3 +55,29 @@ def test_two_drawings_of_the_same_figure_are_equal_byte_for_byte():
         return buffer.getvalue()
 
     assert draw() == draw()
+
+
+@pytest.mark.parametrize("values", [[1.0], [3.0, 1.0, 2.0], [0.0, 0.0, 0.0, 5.0], [2.0, 1.9, 0.0]])
+def test_labels_stand_apart_in_their_order_and_around_their_values(values):
+    values = np.array(values)
+    places = apart(values, 1.0)
+    order = np.argsort(values, kind="stable")
+    assert (np.diff(places[order]) > 1 - 1e-12).all()
+    assert places.mean() == pytest.approx(values.mean())
+    steps = np.array([-1e-3, 0.0, 1e-3])
+    for moves in itertools.product(steps, repeat=len(values)):  # the nearest of all places that are apart
+        other = places + np.array(moves)
+        if (np.diff(other[order]) >= 1).all():
+            assert np.square(other - values).sum() >= np.square(places - values).sum() - 1e-12
+
+
+def test_labels_that_have_room_stay():
+    np.testing.assert_array_equal(apart([3.0, 0.0, 1.5], 1.0), [3.0, 0.0, 1.5])
+
+
+def test_the_largest_record_is_shown_and_the_live_rows_without_one():
+    live = pd.DataFrame({"tier": "ci", "recorded": False, "x": [1]})
+    records = [pd.DataFrame({"tier": tier, "recorded": True, "x": [x]}) for tier, x in (("cpu", 2), ("gpu", 3))]
+    assert largest(live)["x"].tolist() == [1]
+    assert largest(pd.concat([*records[:1], live]))["x"].tolist() == [2]
+    assert largest(pd.concat([*records, live]))["x"].tolist() == [3]
