@@ -189,3 +189,13 @@ def test_an_explorer_survives_a_script_tag_in_its_text():
     inside = text.split('<script type="application/json">')[1].split("</script>")[0]
     assert json.loads(inside)["data"] == figure["data"]
     assert "--explorer-height: 300px" in text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown"), [(1.0, 2.0, "[1, 2]"), (1.0, None, "[1, ∞)"), (None, 2.0, "(−∞, 2]"), (None, None, "")]
+)
+def test_an_interval_may_be_open_at_infinity(low, high, shown):
+    text = pages.chapter_ledger(finding(row("T-1", value=1.5, low=low, high=high)))
+    assert ("∞" in shown) == ("∞" in text)
+    assert shown in text
+    assert ("<small>[" in text or "<small>(" in text) == bool(shown)

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from derived.lab import page
+from derived.lab.names import interval
 
 
 @pytest.mark.parametrize("bound", [1e-3, [1e-3, 1e-3], np.array([1e-3, 1e-1])])
@@ -37,11 +38,12 @@ def test_a_verdict_needs_an_answer_and_the_right_one():
     assert page.verdict(..., 2.0) == "no answer yet"
     assert page.verdict(2.00001, 2.0) == "right"
     assert page.verdict(torch.tensor([1.0, 0.0]), (1.0, 0.0)) == "right"
+    assert page.verdict(0.0, 1e-17) == "right"  # zero up to rounding
     assert page.verdict(2.05, 2.0, rtol=0.03) == "right"
     with pytest.raises(AssertionError, match="not right"):
         page.verdict(2.05, 2.0)
     with pytest.raises(AssertionError, match="not right"):
-        page.verdict(0.0, 1e-9)
+        page.verdict(0.0, 1e-6)
 
 
 def race(name: str, ratio: float, met: bool) -> dict:
@@ -61,6 +63,14 @@ def test_a_missed_target_is_shown_as_missed(tmp_path, monkeypatch):
     assert lost.endswith("| 300 | **missed** |")
     assert head.count("|") == won.count("|")
     assert where == "one core, 1 thread, float64, torch 2.0, 2026-01-01."
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "written"),
+    [(None, None, ""), (1.0, 2.55555, "[1, 2.556]"), (1.0, None, "[1, ∞)"), (None, 2.0, "(-∞, 2]")],
+)
+def test_an_interval_may_be_open_at_infinity(low, high, written):
+    assert interval(low, high) == written
 
 
 def test_an_explorer_keeps_what_the_figure_says_of_itself(monkeypatch):

@@ -20,6 +20,7 @@ from rich.table import Table
 from derived.book import ledger
 from derived.book.house import House, UserError, check, this_house
 from derived.book.run import Outcome, alone, run_chapters
+from derived.lab.names import interval
 
 app = typer.Typer(
     help="The press of Transformers, Derived: runs the chapters, builds the site, keeps records and the ledger.",
@@ -188,10 +189,15 @@ def claims(
     else:
         table = Table("claim", "tier", "value", "interval", "n", "verdict", "expected", box=None, header_style="bold")
         for row in rows:
-            interval = "" if row["low"] is None else f"[{row['low']:.4g}, {row['high']:.4g}]"
             value = "" if row["value"] is None else f"{row['value']:.4g}"
             table.add_row(
-                row["id"], row["tier"], value, interval, str(row["n"] or ""), row["verdict"], row["expected"] or ""
+                row["id"],
+                row["tier"],
+                value,
+                interval(row["low"], row["high"]),
+                str(row["n"] or ""),
+                row["verdict"],
+                row["expected"] or "",
             )
         Console().print(table)
     wrong = ledger.unexpected(rows)

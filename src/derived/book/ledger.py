@@ -7,7 +7,7 @@ from typing import Any
 
 from derived.book.house import House, UserError, write_whole
 from derived.book.run import read_findings
-from derived.lab.names import COLUMNS
+from derived.lab.names import COLUMNS, interval
 
 Row = dict[str, Any]
 # What the committed ledger keeps of a row: nothing that differs between machines but the numbers themselves.
@@ -60,8 +60,7 @@ def accept(house: House, rows: Sequence[Row]) -> None:
 def _number(row: Row) -> str:
     if row.get("value") is None:
         return "no value"
-    interval = "" if row.get("low") is None else f" [{row['low']:.4g}, {row['high']:.4g}]"
-    return f"{row['value']:.6g}{interval}"
+    return f"{row['value']:.6g} {interval(row.get('low'), row.get('high'))}".rstrip()
 
 
 def differences(committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:

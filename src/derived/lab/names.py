@@ -1,4 +1,4 @@
-"""Names that the laboratory and the press share; nothing heavy is imported here, so that the press starts at once."""
+"""Names and intervals of laboratory and press; nothing heavy is imported here, so that the press starts at once."""
 
 TIERS = ("ci", "cpu", "gpu")
 DEVICES = ("auto", "cpu", "cuda")
@@ -11,3 +11,11 @@ COLUMNS = (
 
 #: The MIME type under which a chapter hands its findings to the press.
 FINDINGS = "application/vnd.derived.findings+json"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """An interval of a row of the ledger, where an end at infinity is None; empty where there is no interval."""
+    if low is None and high is None:
+        return ""
+    left, right = "(-∞" if low is None else f"[{low:.4g}", "∞)" if high is None else f"{high:.4g}]"
+    return f"{left}, {right}"

@@ -16,7 +16,7 @@ from IPython.display import Markdown, display
 from numpy.typing import ArrayLike
 
 from derived.lab.claims import Claim, Study, ledger, record_states
-from derived.lab.names import FINDINGS
+from derived.lab.names import FINDINGS, interval
 from derived.lab.record import results_root
 from derived.lab.stats import worst
 
@@ -63,11 +63,11 @@ def check(gap: ArrayLike, bound: ArrayLike) -> None:
 
 
 def verdict(answer: Any, right: ArrayLike, rtol: float = 1e-4) -> str:
-    """Whether a reader's answer, a number or an array, is right to a relative ``rtol``; ``...`` stands for no answer
-    yet. AssertionError where it is not right."""
+    """Whether a reader's answer, a number or an array, is right to a relative ``rtol`` (1e-8 where it is zero);
+    ``...`` stands for no answer yet. AssertionError where it is not right."""
     if answer is ...:
         return "no answer yet"
-    if not np.allclose(answer, right, rtol=rtol, atol=0):
+    if not np.allclose(answer, right, rtol=rtol):
         raise AssertionError(f"{answer} is not right")
     return "right"
 
@@ -118,8 +118,7 @@ def _maths(text: str) -> str:
 def _number(row: dict[str, Any]) -> str:
     if row["value"] is None:
         return "–"
-    interval = "" if row["low"] is None else f" [{row['low']:.4g}, {row['high']:.4g}]"
-    return f"{row['value']:.4g}{interval}"
+    return f"{row['value']:.4g} {interval(row['low'], row['high'])}".rstrip()
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> str:
