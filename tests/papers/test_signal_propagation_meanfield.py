@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 
 from derived.lab.rng import stream
 from derived.papers.signal_propagation import meanfield, theory
+from derived.papers.signal_propagation.deep import ManyTokens
+from derived.papers.signal_propagation.experiments import Networks
 from derived.papers.signal_propagation.kernels import ErfKernel, LayerNormKernel, TanhKernel, arccos_kernel
 from derived.papers.signal_propagation.meanfield import attention_overlaps, propagate
+from derived.papers.signal_propagation.transformer import Sigmas
 
 examples = settings(derandomize=True, max_examples=25, deadline=None, database=None)
 A, S = (float(x) for x in theory.vit_variances())
@@ -286,6 +289,26 @@ def test_author_measurements_e1():
     np.testing.assert_allclose(folds, (1.0094, 1.0104, 1.0150), atol=2e-4)
     layernorm = propagate(1.0, 0.2, kernel=LayerNormKernel(), **facts)
     assert abs(layernorm.J_backward[0] / 6.003 - 1) < 0.035
+
+
+def test_doubled_attention_weights_of_sp13():
+    """196 tokens, 128 blocks from (0.27, 0.11): 11.4 at finite n, 2.1 for many tokens; the columns are these."""
+    small = ManyTokens(width=24, num_heads=2, depth=128, n=12, inits=1, probes=1)
+    rows = small.run({"init": 0}, seed=0, device=torch.device("cpu"), dtype=torch.float32)
+    sigmas = Sigmas().scaled(attn_mult=2.0)
+    facts = {"kernel": LayerNormKernel(), "a": sigmas.a, "s": sigmas.s, "depth": 128}
+    ends = [propagate(0.27, 0.11, n=n, **facts).J_backward[0] for n in (196, math.inf)]
+    np.testing.assert_allclose(ends, (11.4, 2.1), rtol=0.03)
+    np.testing.assert_allclose(rows["J_infinite"].iloc[0], ends[1], rtol=1e-12)
+    np.testing.assert_allclose(rows["J_theory"].iloc[0], propagate(0.27, 0.11, n=12, **facts).J_backward[0], rtol=1e-12)
+
+
+def test_networks_have_the_variances_of_their_fields():
+    """a = 4 and s = 0.25, where a deviation is not its square."""
+    small = Networks(width=16, n=3, depth=2, a=4.0, s=0.25, inits=2, probes=1)
+    rows = small.run({"norm": "erf", "heads": 1, "part": 0}, seed=0, device=torch.device("cpu"), dtype=torch.float32)
+    course = propagate(1.0, 0.2, kernel=ErfKernel(1.0), a=4.0, s=0.25, n=3, depth=2)
+    np.testing.assert_allclose(rows["J_theory"][:3], course.J_backward, rtol=1e-12)
 
 
 def test_pooled_head_table():
