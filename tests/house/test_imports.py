@@ -72,7 +72,8 @@ def test_forbidden_habits_stay_out_of_the_library(floor, pattern):
 
 
 def test_the_library_prints_nothing():
+    """But for lab/page.py: what stands on a page is its task."""
     for floor in ("lab", "papers"):
-        for path in (SOURCE / floor).rglob("*.py"):
+        for path in {*(SOURCE / floor).rglob("*.py")} - {SOURCE / "lab/page.py"}:
             calls = [node.func for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
             assert not [call for call in calls if isinstance(call, ast.Name) and call.id == "print"], path
