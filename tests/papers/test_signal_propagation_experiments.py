@@ -222,15 +222,3 @@ def test_figures_say_in_words_what_they_show(rows):
         assert len(figure.get_label()) > 60
         assert "nan" not in figure.get_label().split()
         assert "$" not in figure.get_label()
-
-
-def test_the_explorer_has_a_frame_for_every_setting_and_stays_small():
-    axes = {"alpha": (0.5, 1.0), "attn": (0.0, 1.0), "mlp": (0.5,), "tokens": (4, 16)}
-    grid = pd.MultiIndex.from_product(axes.values(), names=axes).to_frame(index=False)
-    rows = pd.concat([grid.assign(b=b, q=1.0 + b, rho=0.5, log_J=0.1 * b) for b in range(3)])
-    rows = pd.concat([rows.assign(norm=norm) for norm in ("layernorm", "erf")])
-    figure = figures.explorer(rows)
-    assert {frame.name for frame in figure.frames} == {
-        "|".join(f"{value:g}" for value in each) for each in grid.to_numpy()
-    }
-    assert len(figure.to_json()) < 1_500_000

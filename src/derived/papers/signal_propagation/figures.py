@@ -14,9 +14,10 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from derived.lab import stats
-from derived.lab.plot import COLOURS, INK, MUTED, SEQUENTIAL
+from derived.lab.plot import COLOURS, INK, MUTED, SEQUENTIAL, apart, beside, largest, panel_label
 
 from . import asymptotics
 
@@ -25,16 +26,6 @@ DASHED = {"color": MUTED, "linewidth": 1.0, "linestyle": "--", "zorder": 1}
 BLUE, RED, GREEN, PINK = COLOURS[:4]
 NAMES = {"layernorm": "pre-LayerNorm", "erf": "Derf", "tanh": "DyT"}
 NORM_COLOURS = {"layernorm": INK, "erf": BLUE, "tanh": RED}
-
-
-def _label(ax: Axes, text: str) -> None:
-    """What a panel shows, above its upper left corner."""
-    ax.annotate(text, (0, 1), (0, 6), xycoords="axes fraction", textcoords="offset points", color=INK)
-
-
-def _beside(ax: Axes, x: float, y: float, text: str, color: str = INK, shift: tuple[float, float] = (6, 0)) -> None:
-    """A direct label beside a point of the data."""
-    ax.annotate(text, (x, y), shift, textcoords="offset points", color=color, va="center", fontsize=9)
 
 
 def _shades(count: int) -> list:
@@ -56,13 +47,31 @@ def _points(ax: Axes, rows: pd.DataFrame, column: str, color, every: int = 1, ma
         groups = [(b, *_interval(group[column])) for b, group in part.groupby("b") if b % every == 0]
         b, value, reach = (np.array(each) for each in zip(*groups, strict=True))
         face = color if recorded else "none"
-        ax.errorbar(b, value, reach, fmt=marker, color=color, markerfacecolor=face, markersize=4, elinewidth=0.9)
+        ax.errorbar(
+            b,
+            value,
+            reach,
+            fmt=marker,
+            color=color,
+            markerfacecolor=face,
+            markersize=4 if recorded else 6.5,
+            elinewidth=0.9,
+        )
 
 
-def _largest(rows: pd.DataFrame) -> pd.DataFrame:
-    """The recorded rows of the largest tier if there are any, else the live ones."""
-    recorded = rows[rows["recorded"]]
-    return rows if recorded.empty else recorded[recorded["tier"] == recorded["tier"].iloc[-1]]
+def _plain_log(ax: Axes, top: float) -> None:
+    """Plain numbers on a logarithmic axis of amplifications, and whole blocks below it."""
+    steps = (1, 2, 5) if top < 100 else (1,)
+    ticks = [step * 10**power for power in range(6) for step in steps]
+    ax.set_yticks([tick for tick in ticks if tick <= 1.3 * top])
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_minor_formatter(NullFormatter())
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _like(shown: pd.DataFrame, part: pd.DataFrame) -> pd.DataFrame:
+    """The rows, live and recorded, of the normaliser and the number of heads of ``part``."""
+    return shown[(shown["norm"] == part["norm"].iloc[0]) & (shown["heads"] == part["heads"].iloc[0])]
 
 
 def token_clouds(rows: pd.DataFrame) -> Figure:
@@ -80,7 +89,7 @@ def token_clouds(rows: pd.DataFrame) -> Figure:
                 size = [2 * reach * (max(1 + sign * p / q, 0.0)) ** 0.5 for sign in (1, -1)]
                 ax.add_patch(Ellipse((0, 0), *size, angle=45, fill=False, edgecolor=RED, linewidth=1.1))
             ax.set(xlim=(-3.3, 3.3), ylim=(-3.3, 3.3), aspect="equal", xticks=[], yticks=[])
-            _label(ax, rf"$b={b}$, $\rho={p / q:.2f}$")
+            panel_label(ax, rf"$b={b}$, $\rho={p / q:.2f}$")
             overlaps[norm, b] = p / q
         line[0].set_ylabel(f"{NAMES[norm]}\ntoken 2 / $\\sqrt{{q}}$")
     for ax in axes[-1]:
@@ -96,10 +105,10 @@ def token_clouds(rows: pd.DataFrame) -> Figure:
 
 def stream_moments(rows: pd.DataFrame) -> Figure:
     """q and rho by block, networks against the recurrences; rows of ``VisionTransformer``."""
-    rows = _largest(rows)
+    rows = largest(rows)
     figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.2))
     rows = rows.assign(rho=rows["p"] / rows["q"], rho_theory=rows["p_theory"] / rows["q_theory"])
-    ends = []
+    ends, labels = [], []
     for name, color, part in _cases(rows):
         first = part.groupby("b").first()
         for ax, column in zip(axes, ("q", "rho"), strict=True):
@@ -107,7 +116,9 @@ def stream_moments(rows: pd.DataFrame) -> Figure:
             _points(ax, part, column, color, every=max(1, len(first) // 8))
         last = part[part["b"] == part["b"].max()]
         ends.append(f"{name}: {last['rho'].mean():.3f} measured, {last['rho_theory'].iloc[0]:.3f} predicted")
-        _beside(axes[1], first.index[-1], first["rho_theory"].iloc[-1], name, color)
+        labels.append((name, color, first["rho_theory"].iloc[-1]))
+    for (name, color, _), place in zip(labels, apart([end for *_, end in labels], 0.03), strict=True):
+        beside(axes[1], rows["b"].max(), place, name, color, fontsize=9)
     axes[0].set(xlabel="block $b$", ylabel="second moment $q$")
     axes[1].set(xlabel="block $b$", ylabel=r"overlap $\rho=p/q$")
     axes[1].set_xlim(right=1.3 * rows["b"].max())
@@ -127,7 +138,7 @@ def _cases(rows: pd.DataFrame):
 
 def vision_gradients(rows: pd.DataFrame) -> Figure:
     """J^{B,b} of networks of ViT-Base shape; rows of ``VisionTransformer``."""
-    rows = _largest(rows)
+    rows = largest(rows)
     figure, ax = plt.subplots(figsize=(6.4, 3.6))
     ends = []
     for name, color, part in _cases(rows):
@@ -136,9 +147,11 @@ def vision_gradients(rows: pd.DataFrame) -> Figure:
         _points(ax, part, "J", color, every=max(1, len(first) // 8))
         start = part[part["b"] == 0]
         ends.append(f"{name} {start['J'].mean():.3g} ({start['J_theory'].iloc[0]:.3g})")
-        _beside(ax, 0, first["J_theory"].iloc[0], name, color, (-34, 0))
+        beside(ax, 0, first["J_theory"].iloc[0], name, color, (-7, 0), ha="right", fontsize=9)
     ax.set(yscale="log", xlabel="block $b$", ylabel=r"APJN $J^{B,b}$")
-    ax.set_xlim(left=-0.12 * rows["b"].max())
+    _plain_log(ax, rows["J"].max())
+    ax.set_xlim(left=-0.16 * rows["b"].max())
+    ax.set_xticks(np.unique(np.linspace(0, rows["b"].max(), 5).round()))
     figure.set_label(
         "Gradient norm against block on a logarithmic axis; it grows from right, the output, to left, the input. "
         f"At the input, measured and in brackets predicted: {', '.join(ends)}."
@@ -148,7 +161,7 @@ def vision_gradients(rows: pd.DataFrame) -> Figure:
 
 def companion(rows: pd.DataFrame) -> Figure:
     """J^{B,b} of narrow networks with few tokens, with and without K; rows of ``Networks``."""
-    rows = _largest(rows)
+    shown, rows = rows, largest(rows)
     norms = [norm for norm in NAMES if norm in set(rows["norm"])]
     figure, axes = plt.subplots(1, len(norms), figsize=(7.4, 3.0), sharey=True)
     found = []
@@ -158,9 +171,10 @@ def companion(rows: pd.DataFrame) -> Figure:
         ax.plot(first.index, first["J_theory"], **THEORY)
         ax.plot(first.index, first["J_without_K"], color=RED, linewidth=1.0, linestyle="--")
         ax.plot(first.index, first["J_without_attention"], color=MUTED, linewidth=1.0, linestyle=":")
-        _points(ax, part, "J", BLUE)
-        _label(ax, NAMES[norm])
+        _points(ax, _like(shown, part), "J", BLUE)
+        panel_label(ax, NAMES[norm])
         ax.set(yscale="log", xlabel="block $b$")
+        _plain_log(ax, part["J"].max())
         start = part[part["b"] == 0]
         values = [start[name].mean() for name in ("J", "J_theory", "J_without_K", "J_without_attention")]
         found.append(f"{NAMES[norm]} " + ", ".join(f"{value:.2f}" for value in values))
@@ -178,7 +192,7 @@ def companion(rows: pd.DataFrame) -> Figure:
 
 def two_heads(rows: pd.DataFrame) -> Figure:
     """Amplification of independent and of pooled output gradients; rows of ``Networks``."""
-    rows = _largest(rows)
+    shown, rows = rows, largest(rows)
     figure, ax = plt.subplots(figsize=(6.0, 3.3))
     found = []
     for norm in ("layernorm", "erf"):
@@ -186,16 +200,16 @@ def two_heads(rows: pd.DataFrame) -> Figure:
         first = part.groupby("b").first()
         for column, marker in (("pooled", "s"), ("J", "o")):
             ax.plot(first.index, first[f"{column}_theory"], **THEORY | {"color": NORM_COLOURS[norm]})
-            _points(ax, part, column, NORM_COLOURS[norm], marker=marker)
+            _points(ax, _like(shown, part), column, NORM_COLOURS[norm], marker=marker)
         start = part[part["b"] == 0]
         found.append(f"{NAMES[norm]} {start['J'].mean():.2f} and {start['pooled'].mean():.1f}")
-        _beside(ax, 0, first["pooled_theory"].iloc[0], "", NORM_COLOURS[norm])
     for marker, text in (("s", "one gradient for all tokens"), ("o", "independent gradients")):
         ax.plot([], [], marker, color=MUTED, label=text)
     for norm in ("layernorm", "erf"):
         ax.plot([], [], color=NORM_COLOURS[norm], label=NAMES[norm])
     ax.legend(fontsize=8)
     ax.set(yscale="log", xlabel="block $b$", ylabel="amplification")
+    _plain_log(ax, rows["pooled"].max())
     figure.set_label(
         f"Amplification against block for two kinds of output gradient. At the input, independent and "
         f"pooled: {'; '.join(found)}. "
@@ -206,7 +220,7 @@ def two_heads(rows: pd.DataFrame) -> Figure:
 
 def two_laws(rows: pd.DataFrame) -> Figure:
     """log-log for LayerNorm, (log J)^2 against b for Derf and DyT, with asymptotes; rows of ``Regimes``."""
-    rows = _largest(rows)
+    rows = largest(rows)
     chosen = rows[(rows["tokens"] == 0) & (rows["alpha"] == 1.0) & (rows["attn_mult"].isin([0.0, 1.0]))]
     figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.3))
     left = chosen[chosen["norm"] == "layernorm"]
@@ -219,9 +233,10 @@ def two_laws(rows: pd.DataFrame) -> Figure:
         axes[0].plot(b, np.exp(log_J[-1]) * (b / b[-1]) ** exponent, **DASHED)
         local = asymptotics.local_exponent(log_J, b)[-1]
         ends.append(f"{local:.3f} against {exponent:.3f}")
-        _beside(axes[0], b[len(b) // 2], np.exp(log_J[len(b) // 2]), "attention" if mult else "none", color, (-8, 12))
+        beside(axes[0], b[-1], np.exp(log_J[-1]), "with\nattention" if mult else "without", color, fontsize=9)
     axes[0].set(xscale="log", yscale="log", xlabel="block $b$", ylabel="$J^{b,0}$")
-    _label(axes[0], "pre-LayerNorm")
+    axes[0].set(xlim=(3, 40 * b[-1]), xticks=10.0 ** np.arange(1, np.log10(b[-1]) + 0.5))
+    panel_label(axes[0], "pre-LayerNorm")
     slopes = []
     for norm, mult, color in (("erf", 1.0, BLUE), ("erf", 0.0, GREEN), ("tanh", 1.0, RED)):
         curve = chosen[(chosen["norm"] == norm) & (chosen["attn_mult"] == mult) & (chosen["b"] <= 3000)].sort_values(
@@ -232,9 +247,9 @@ def two_laws(rows: pd.DataFrame) -> Figure:
         axes[1].plot(b, log_J**2, color=color)
         axes[1].plot(b, (log_J[-1] + (np.sqrt(b) - np.sqrt(b[-1])) / np.sqrt(lam)) ** 2, **DASHED)
         slopes.append(f"{asymptotics.stretched_slope(log_J, b)[-1] * np.sqrt(lam):.3f}")
-        _beside(axes[1], b[-1], log_J[-1] ** 2, NAMES[norm] + ("" if mult else ", no attention"), color)
+        beside(axes[1], b[-1], log_J[-1] ** 2, NAMES[norm] + ("" if mult else ", no attention"), color)
     axes[1].set(xlabel="block $b$", ylabel=r"$(\ln J^{b,0})^2$", xlim=(0, 4600))
-    _label(axes[1], r"saturating, $\alpha=1$")
+    panel_label(axes[1], r"saturating, $\alpha=1$")
     figure.set_label(
         "Left, both axes logarithmic: nearly straight lines, last local exponents with and without attention "
         f"{' and '.join(ends)}. Right, squared logarithm against block: nearly straight lines, last slopes over "
@@ -245,25 +260,31 @@ def two_laws(rows: pd.DataFrame) -> Figure:
 
 def order_of_limits(rows: pd.DataFrame) -> Figure:
     """Local exponent of J against depth for several numbers of tokens; rows of ``Regimes``."""
-    rows = _largest(rows)
-    figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.2), sharey=True)
+    rows = largest(rows)
+    figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.4), sharey=True)
     found = []
     for ax, mult in zip(axes, (1.0, 2.0), strict=True):
         part = rows[(rows["norm"] == "layernorm") & (rows["attn_mult"] == mult)]
-        tokens, labelled = sorted(part["tokens"].unique(), key=lambda n: n or np.inf), []
-        for n, color in zip(tokens, _shades(len(tokens)), strict=True):
+        tokens, ends = sorted(part["tokens"].unique(), key=lambda n: n or np.inf), []
+        colours = _shades(len(tokens))
+        for n, color in zip(tokens, colours, strict=True):
             curve = part[part["tokens"] == n].sort_values("b")
             b = curve["b"].to_numpy()
             local = asymptotics.local_exponent(curve["log_J"].to_numpy(), b)
             ax.plot(np.sqrt(b[1:] * b[:-1]), local, color=color)
-            if all(abs(local[-1] - other) > 0.012 for other in labelled):
-                _beside(ax, b[-1], local[-1], rf"$n={n}$" if n else r"$n=\infty$", color, (4, 0))
-            labelled.append(local[-1])
-            found.append(f"{local[-1]:.2f}")
+            ends.append(float(local[-1]))
+        at = np.sqrt(b[-1] * b[-2])
+        for n, color, end, place in zip(tokens, colours, ends, apart(ends, 0.075), strict=True):
+            ax.plot([1.1 * at, 2.2 * at], [end, place], color=color, linewidth=0.7, clip_on=False)
+            beside(ax, 2.2 * at, place, f"$n={n}$" if n else r"$n=\infty$", color, (2, 0), fontsize=9)
+            found.append(f"{end:.2f}")
         exponent = float(asymptotics.zeta(*asymptotics.vit_variances(mult)))
-        ax.axhline(exponent, **DASHED)
-        ax.set(xscale="log", xlabel="block $b$", xlim=(4, 12 * part["b"].max()))
-        _label(ax, rf"$W_V,W_O\times{mult:g}$, $\zeta={exponent:.2f}$")
+        ax.plot([4, at], [exponent, exponent], **DASHED)
+        beside(ax, 2e3, exponent, rf"$\zeta={exponent:.2f}$", MUTED, (0, -9), fontsize=9)
+        ticks = 10.0 ** np.arange(1, np.ceil(np.log10(at)) + 1)
+        ax.set(xscale="log", xlabel="block $b$", xlim=(4, 16 * at), ylim=(0, 1.18))
+        ax.set_xticks(ticks[ticks < 1.5 * at])
+        panel_label(ax, "ViT-Base weights" if mult == 1 else rf"$W_V,W_O\times{mult:g}$")
     axes[0].set_ylabel(r"$d\ln J^{b,0}/d\ln b$")
     figure.set_label(
         "Local exponent against depth for 4, 16, 64, 256 and infinitely many tokens. At the last depth, standard "
@@ -291,7 +312,7 @@ def constants(rows: pd.DataFrame) -> Figure:
 
 def small_alpha(rows: pd.DataFrame) -> Figure:
     """ln J over its exponential law against b / b_*; rows of ``Window``."""
-    rows = _largest(rows)
+    rows = largest(rows)
     figure, ax = plt.subplots(figsize=(6.0, 3.2))
     alphas, words = sorted(rows["alpha"].unique()), []
     for alpha, color in zip(alphas, _shades(len(alphas)), strict=True):
@@ -311,70 +332,9 @@ def small_alpha(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-def explorer(rows: pd.DataFrame):
-    """Plotly figure with sliders alpha, attention, MLP and tokens; rows: the four names, norm, b, q, rho, log_J."""
-    import plotly.graph_objects as go
-    from plotly.subplots import make_subplots
-
-    names = ["alpha", "attn", "mlp", "tokens"]
-    panels = (("q", "second moment q"), ("rho", "overlap p/q"), ("log_J", "ln J of b blocks"))
-    figure = make_subplots(rows=1, cols=3, subplot_titles=[text for _, text in panels], horizontal_spacing=0.08)
-    groups = {key: part for key, part in rows.groupby(names)}
-    values = [sorted(rows[name].unique()) for name in names]
-    start = tuple(each[len(each) // 2] for each in values)
-
-    def traces(part: pd.DataFrame) -> list:
-        return [
-            go.Scatter(
-                x=curve["b"].tolist(),
-                y=curve[column].round(4).tolist(),
-                name=NAMES[norm],
-                line={"color": "#777777" if norm == "layernorm" else BLUE},
-                showlegend=column == "q",
-            )
-            for column, _ in panels
-            for norm, curve in part.groupby("norm", sort=False)
-        ]
-
-    for index, trace in enumerate(traces(groups[start])):
-        figure.add_trace(trace, row=1, col=1 + index // 2)
-    axes = [{"xaxis": axis, "yaxis": axis.replace("x", "y")} for axis in ("x", "x", "x2", "x2", "x3", "x3")]
-    figure.frames = [
-        go.Frame(
-            name="|".join(f"{value:g}" for value in key),
-            data=[{"x": t.x, "y": t.y, **axis} for t, axis in zip(traces(part), axes, strict=True)],
-            layout={
-                f"yaxis{number or ''}": {"range": [0, 1.05 * float(part[column].max())]}
-                for number, (column, _) in zip((0, 2, 3), panels, strict=True)
-            },
-        )
-        for key, part in groups.items()
-    ]
-    words = {"alpha": "α", "attn": "σ_OV", "mlp": "σ_21", "tokens": "tokens n"}
-    figure.update_layout(
-        height=430,
-        margin={"l": 50, "r": 20, "t": 50, "b": 40},
-        sliders=[
-            {
-                "active": len(each) // 2,
-                "currentvalue": {"prefix": f"{words[name]} = "},
-                "steps": [{"label": f"{value:g}", "method": "skip", "args": []} for value in each],
-            }
-            for name, each in zip(names, values, strict=True)
-        ],
-        meta={
-            "alt": f"Second moment, overlap and ln J against depth for LayerNorm and Derf, at "
-            f"{' × '.join(str(len(each)) for each in values)} values of α, σ_OV, σ_21 and the number of tokens. "
-            "More attention lowers both curves of ln J; a larger α raises that of Derf."
-        },
-    )
-    figure.update_xaxes(title_text="block b")
-    return figure
-
-
 def training_tiles(rows: pd.DataFrame) -> Figure:
     """Test accuracy over depth and alpha without and with warm-up, predictions in the tiles; ``Trainability``."""
-    rows = _largest(rows)
+    rows = largest(rows)
     rows = rows[rows["norm"] == "erf"]
     warmups = sorted(rows["warmup"].unique())
     figure, axes = plt.subplots(1, len(warmups), figsize=(7.2, 3.2))
@@ -386,7 +346,7 @@ def training_tiles(rows: pd.DataFrame) -> Figure:
         notes = np.exp(amplification).map(lambda value: f"×{value:.1f}")
         sns.heatmap(tiles, ax=ax, cmap=SEQUENTIAL, annot=notes, fmt="", cbar_kws={"label": "test accuracy"})
         ax.set(xlabel="depth $B$", ylabel=r"$\alpha$")
-        _label(ax, f"warm-up {warmup} steps")
+        panel_label(ax, f"warm-up {warmup} steps")
         words.append(f"{tiles.to_numpy().min():.2f} to {tiles.to_numpy().max():.2f} with {warmup} steps")
     figure.set_label(
         f"Test accuracy over depth and alpha, with predicted amplifications: {', '.join(words)} of warm-up."
