@@ -59,7 +59,7 @@ def test_a_missed_target_is_shown_as_missed(tmp_path, monkeypatch):
     (tmp_path / "toy").mkdir()
     (tmp_path / "toy/bench.json").write_text(json.dumps({**facts, "rows": rows}))
     head, _, won, lost, _, where = page.race_table("toy").data.splitlines()
-    assert won == "| won | the loop | 4.2 ms | 4.2 s | 442 [221, 884] | 300 | met |"
+    assert won == "| won | the loop | 4.2\u00a0ms | 4.2\u00a0s | 442 [221,\u00a0884] | 300 | met |"
     assert lost.endswith("| 300 | **missed** |")
     assert head.count("|") == won.count("|")
     assert where == "one core, 1 thread, float64, torch 2.0, 2026-01-01."

@@ -73,7 +73,8 @@ def verdict(answer: Any, right: ArrayLike, rtol: float = 1e-4) -> str:
 
 
 def _time(milliseconds: float) -> str:
-    return f"{milliseconds:.3g} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.3g} s"
+    space = "\u00a0"  # which does not break
+    return f"{milliseconds:.3g}{space}ms" if milliseconds < 1000 else f"{milliseconds / 1000:.3g}{space}s"
 
 
 def race_table(paper: str) -> Markdown:
@@ -85,7 +86,7 @@ def race_table(paper: str) -> Markdown:
     found = json.loads(path.read_text("utf-8"))
     lines = [
         f"| {row['name']} | {row['peer']} | {_time(row['ours_ms'])} | {_time(row['peer_ms'])} | "
-        f"{row['ratio']:.3g} [{row['ratio_low']:.3g}, {row['ratio_high']:.3g}] | {row['target']:g} | "
+        f"{row['ratio']:.3g} [{row['ratio_low']:.3g},\u00a0{row['ratio_high']:.3g}] | {row['target']:g} | "
         f"{'met' if row['met'] else '**missed**'} |"
         for row in found["rows"]
     ]

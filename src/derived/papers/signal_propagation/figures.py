@@ -298,7 +298,9 @@ def constants(rows: pd.DataFrame) -> Figure:
     figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.2))
     for ax, column, text in zip(axes, ("zeta", "rate"), (r"$\zeta$", r"$1/\lambda$"), strict=True):
         grid = rows.pivot(index="sigma_21", columns="sigma_OV", values=column).sort_index(ascending=False)
-        sns.heatmap(grid, ax=ax, cmap=SEQUENTIAL, xticklabels=8, yticklabels=8, cbar_kws={"label": text})
+        sns.heatmap(
+            grid, ax=ax, cmap=SEQUENTIAL, xticklabels=8, yticklabels=8, cbar_kws={"label": text}, rasterized=True
+        )
         ax.set(xlabel=r"$\sigma_{OV}$", ylabel=r"$\sigma_{21}$")
         ax.tick_params(axis="both", labelrotation=0)
     low, high = rows["rate"].min(), rows["rate"].max()
