@@ -9,7 +9,7 @@ addEventListener("DOMContentLoaded", () => {
   };
   const palette = () => COLOURS[document.documentElement.dataset.theme] ?? COLOURS.light;
   const NARROW = 560; // pixels of the box below which panels stand one above the other
-  const PANEL = 250; // height of each of them
+  const PANEL = 280; // height of each of them
   let script;
   const load = (url) =>
     (script ??= new Promise((resolve, reject) => {
@@ -46,7 +46,7 @@ addEventListener("DOMContentLoaded", () => {
     const names = Object.keys(layout).filter((name) => /^xaxis\d*$/.test(name)).sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
     const count = names.length;
     if (count < 2) return null;
-    const gap = 0.24 / count;
+    const gap = 0.38 / count; // room for the axis title of one and the title of the next
     const height = (1 - (count - 1) * gap) / count;
     const change = {};
     names.forEach((name, index) => {

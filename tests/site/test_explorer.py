@@ -110,7 +110,7 @@ def test_panels_stand_one_above_the_other_on_a_narrow_page_and_side_by_side_on_a
     assert narrow["y"][1][1] < narrow["y"][0][0]
     assert narrow["y"][0][1] == 100
     assert narrow["titles"] == [100, narrow["y"][1][1]]
-    page.wait_for_function(f"({LAYOUT})().height === 500")
+    page.wait_for_function(f"({LAYOUT})().height === 560")
     page.set_viewport_size({"width": 1200, "height": 800})
     page.wait_for_function(f"({LAYOUT})().x[0][1] === 45")
     page.wait_for_function(f"({LAYOUT})().height === {wide['height']}")

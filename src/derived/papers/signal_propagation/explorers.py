@@ -20,7 +20,7 @@ NORM_COLOURS = {"layernorm": MUTED, "erf": COLOURS[0]}
 AXES = {"alpha": (0.3, 0.6, 1.0, 1.5), "attn": (0.0, 0.31, 1.23), "mlp": (0.3, 0.61, 1.2), "tokens": (4, 16, 197)}
 DEPTHS = (12, 36, 128)
 WORDS = {"alpha": "α", "attn": "σ_OV", "mlp": "σ_21", "tokens": "n", "depth": "B"}
-PANELS = {"q": "second moment q", "rho": "overlap p/q", "log_J": "ln J, from block B back to b"}
+PANELS = {"q": "second moment q", "rho": "overlap p/q", "log_J": "ln J, from B back to b"}
 POINTS = 15
 
 
@@ -142,6 +142,8 @@ def moving_clouds(rows: pd.DataFrame) -> go.Figure:
             f"{depths[0]} to block {depths[-1]}, where the overlap is {ends}.",
         },
     )
-    figure.update_xaxes(title_text="token 1 / √q", range=[-3.4, 3.4])
-    figure.update_yaxes(title_text="token 2 / √q", range=[-3.4, 3.4])
+    figure.update_xaxes(title_text="token 1 / √q", range=[-3.4, 3.4], constrain="domain")
+    figure.update_yaxes(title_text="token 2 / √q", range=[-3.4, 3.4], constrain="domain", scaleratio=1)
+    for number in range(len(norms)):
+        figure.update_yaxes(scaleanchor=f"x{number + 1 if number else ''}", col=number + 1)
     return figure
