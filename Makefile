@@ -41,7 +41,7 @@ test: $(STAMP)  ## run the tests
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests --ignore tests/site --numprocesses logical --dist worksteal
 
 check-site: $(STAMP)  ## check the built site: links, pages, and Chromium with the network off
-	@$(BIN)/python -m pytest tests/site
+	@$(BIN)/python -m pytest tests/site --numprocesses logical --dist worksteal
 
 lint: $(STAMP)  ## check style, the floors of the package, and that notebooks hold no outputs
 	@$(BIN)/ruff check .
