@@ -21,15 +21,16 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from scipy import interpolate, special, stats
+from scipy import special
 
 from .checks import check_overlap, check_sizes, check_width
 from .gram import bartlett, psd_factor
 from .heads import simplex_gram
 
-STEP = 0.35  # in log t: the trapezoidal error is exp(-pi^2 / STEP) = 6e-13 (analytic in a strip of half width pi/2)
-REACH = 7.5  # of a standard normal: 6e-14 is left out
-COARSE = 0.6  # of a standard normal: exp(-2 pi^2 / COARSE^2) = 2e-24
+STEP = 0.4  # in log t; the trapezoidal error, exp(-pi^2 / STEP) times a power, is 5e-9
+FINE = STEP / 2  # the private part is tabulated on this grid of log t
+REACH = 6.5  # of a standard normal: 8e-11 is left out
+COARSE = 0.6  # step of a standard normal: exp(-2 pi^2 / COARSE^2) = 2e-24
 
 
 class AttentionMoments(NamedTuple):
@@ -61,56 +62,69 @@ def attention_moments(gamma: float, n: int, logit_std: float) -> AttentionMoment
     return AttentionMoments(f, g, 1e-8 * f, 1e-8 * g)
 
 
-def _normal_grid(width: float) -> tuple[np.ndarray, np.ndarray]:
+def _laplace_moments(gamma: float, n: int, sigma: float) -> tuple[float, float]:
+    reach, s = _ranges(n, sigma)
+    z, weights = _normal_grid(sigma, reach)
+    x = np.exp(s[:, None] + sigma * z)
+    survive = (n - 1) * np.log1p(-np.minimum(-np.expm1(-x) @ weights, 1 - 1e-16))
+    f = n * STEP * float(((x * np.exp(-x / 2)) ** 2 @ weights) @ np.exp(survive))
+    common, own = sigma * math.sqrt(abs(gamma)), sigma * math.sqrt(1 - abs(gamma))
+    weights, (lacking, slope), other = _row_curves(s, common, own, reach)
+    other, other_slope = other if gamma < 0 else (lacking, slope)  # opposite common parts: a negative correlation
+    # 1 - psi = E[a + b - a b] with a, b = 1 - e^{-x}: no cancellation where t and u are small.
+    rest = (lacking @ weights)[:, None] + other @ weights - (lacking * weights) @ other.T
+    density = (slope * weights) @ other_slope.T
+    return f, float(n * STEP**2 * (density * np.exp((n - 1) * np.log1p(-np.clip(rest, 0, 1 - 1e-16)))).sum())
+
+
+def _ranges(n: int, sigma: float) -> tuple[float, np.ndarray]:
+    """How far the normals matter (to 1e-10 of the result), and the grid of s = log t on multiples of STEP."""
+    levels = math.log(n)
+    reach = min(REACH + 2 * sigma, math.sqrt(46 + 2 * max(levels, 2 * levels - sigma**2)))
+    top = max(-float(special.ndtri(10 ** (-12 / (n - 1)))), -REACH) * sigma + 5  # beyond, phi^{n-1} < 1e-12
+    low = -reach * sigma - 24 - levels  # e^-24 = 4e-11
+    return reach, STEP * np.arange(math.floor(low / STEP), math.ceil(top / STEP) + 1)
+
+
+def _normal_grid(width: float, reach: float) -> tuple[np.ndarray, np.ndarray]:
     """Trapezoidal nodes and weights for E h(z), z standard normal, where h varies on the scale 1 / width."""
     step = min(COARSE, STEP / width if width else COARSE)
-    z = np.arange(-math.ceil(REACH / step), math.ceil(REACH / step) + 1) * step
+    z = np.arange(-math.ceil(REACH / step), math.ceil(reach / step) + 1) * step
     weights = np.exp(-z * z / 2)
     return z, weights / weights.sum()
 
 
-def _laplace_moments(gamma: float, n: int, sigma: float) -> tuple[float, float]:
-    common, own = sigma * math.sqrt(abs(gamma)), sigma * math.sqrt(1 - abs(gamma))
-    s = np.arange(-REACH * sigma - 27 - math.log(n), REACH * sigma + 5, STEP)  # log t; e^-27 = 2e-12
-    z, weights = _normal_grid(sigma)
-    x = np.exp(s[:, None] + sigma * z)
-    phi = np.minimum(-np.expm1(-x) @ weights, 1 - 1e-16)
-    f = n * STEP * float(((x * x * np.exp(-x)) @ weights) @ np.exp((n - 1) * np.log1p(-phi)))
-    z, weights = _normal_grid(common)
-    shifted = s[:, None] + common * z
-    lacking, slope = (curve(shifted) for curve in _private_curves(own, shifted.min(), shifted.max()))
-    other = slice(None, None, -1 if gamma < 0 else 1)  # a negative correlation: the common part with its sign changed
-    # 1 - psi = E[a + b - a b] with a, b = 1 - e^{-x}: no cancellation where t and u are small.
-    total = lacking @ weights
-    rest = total[:, None] + total[None, :] - (lacking * weights) @ lacking[:, other].T
-    density = (slope * weights) @ slope[:, other].T
-    return f, float(n * STEP**2 * (density * np.exp((n - 1) * np.log1p(-np.clip(rest, 0, 1 - 1e-16)))).sum())
+def _row_curves(s: np.ndarray, common: float, own: float, reach: float) -> tuple:
+    """Weights of z, and E_w(1 - e^{-x}), E_w(x e^{-x}) for x = e^{s +- common z + own w}, each (s, z)."""
+    if common < 2 * FINE:  # nearly constant in z
+        z, weights = np.polynomial.hermite_e.hermegauss(10 if common else 1)
+        tables = [_private_part((s[:, None] + c * z).reshape(-1), own, reach) for c in (common, -common)]
+        return weights / weights.sum(), *([y.reshape(s.size, -1) for y in table] for table in tables)
+    stride = max(int(min(COARSE * common, STEP) / FINE), 1)  # common * dz is a whole number of FINE
+    count = math.ceil(reach * common / FINE / stride)
+    steps = stride * np.arange(-count, count + 1)
+    weights = np.exp(-((steps * FINE / common) ** 2) / 2)
+    first = np.rint(s / FINE).astype(int)
+    grid = np.arange(first[0] + steps[0], first[-1] + steps[-1] + 1)
+    table = _private_part(FINE * grid, own, reach)
+    places = first[:, None] - grid[0] + steps
+    return weights / weights.sum(), *([y[where] for y in table] for where in (places, places[:, ::-1]))
 
 
-def _private_curves(own: float, low: float, high: float) -> list:
-    """s -> E(1 - e^{-x}) and E(x e^{-x}), x = e^{s + own w}, as splines of order 8 on a fine grid."""
-    w, weights = _normal_grid(own)
-    grid = np.linspace(low, high, max(16, math.ceil((high - low) / 0.125)) + 1)
-    x = np.exp(grid[:, None] + own * w)
-    # In the far left tail both are E x = e^{s + own^2 / 2} to first order; the spline runs through the logarithm.
-    values = (-np.expm1(-x) @ weights, (x * np.exp(-x)) @ weights)
-    return [_log_spline(grid, value) for value in values]
-
-
-def _log_spline(grid: np.ndarray, value: np.ndarray):
-    floor = np.finfo(float).tiny
-    spline = interpolate.make_interp_spline(grid, np.log(np.maximum(value, floor)), k=7)
-    return lambda s: np.exp(spline(s))
+def _private_part(points: np.ndarray, own: float, reach: float) -> tuple[np.ndarray, np.ndarray]:
+    """E(1 - e^{-x}) and E(x e^{-x}) for x = e^{point + own w}, w standard normal."""
+    w, weights = _normal_grid(own, reach)
+    x = np.exp(points[:, None] + own * w)
+    left = np.exp(-x)
+    return np.where(x < 0.1, -np.expm1(-np.minimum(x, 0.1)), 1 - left) @ weights, (x * left) @ weights
 
 
 def _argmax_agreement(gamma: float, n: int) -> float:
     """g = n E[Phi_2(z_1, z_2)^{n-1}] for normals of correlation gamma: one key is the largest in both rows."""
     own, common = math.sqrt(1 - abs(gamma)), math.sqrt(abs(gamma))
-    step = 0.25 * own
+    step = STEP / 2 * own
     y = np.arange(-REACH, REACH + step, step)
-    z = np.arange(-REACH, REACH + step, min(step, 0.25))
-    weights = stats.norm.pdf(z)
-    weights /= weights.sum()
+    z, weights = _normal_grid(common / own, REACH)
     standard = (y[:, None] - common * z) / own
     below, density = special.ndtr(standard), np.exp(-standard * standard / 2) / math.sqrt(2 * math.pi) / own
     other = slice(None, None, -1 if gamma < 0 else 1)
@@ -164,21 +178,22 @@ def _row_moments(Pi: torch.Tensor) -> torch.Tensor:
 def rem_participation(n: int, logit_std: ArrayLike) -> np.ndarray:
     """The leading order of f for n independent logits of standard deviation sigma: a random energy model. [ours]
 
-    With l = ln n: e^{sigma^2} / n for sigma^2 <= 2 l / 3 (all keys count), exp(-(l - sigma^2 / 2)^2 / (2 sigma^2)) for
-    2 l / 3 < sigma^2 < 2 l (one key rarely wins), 1 - a_n / sigma beyond (frozen), where a_n = sqrt(2 l) -
-    (ln l + ln 4 pi) / (2 sqrt(2 l)) is the typical largest of n normals. For n tokens of overlap gamma take
-    sigma = tau_l sqrt(1 - gamma). Errors: n < 3, negative deviations.
+    Warm, sigma < sqrt(2 ln n): n E[(e^ell / (Z + e^ell))^2] with the sum of the others at its mean Z = n e^{sigma^2/2},
+    which is e^{sigma^2} / n for sigma^2 < (2/3) ln n and exp(-(ln n - sigma^2/2)^2 / (2 sigma^2)) to exponential order
+    beyond, where one key rarely wins. Frozen: 1 - a_n / sigma with a_n = sqrt(2 ln n) - (ln ln n + ln 4 pi) /
+    (2 sqrt(2 ln n)), the typical largest of n normals. For tokens of overlap gamma take sigma = tau_l sqrt(1 - gamma).
+    Errors: n < 3, negative deviations.
     """
     sigma = np.asarray(logit_std, dtype=float)
-    if n < 3 or (sigma < 0).any():
+    if n < 3 or not (sigma >= 0).all():
         raise ValueError(f"n = {n}, logit_std = {logit_std}: need n >= 3 keys and deviations of at least 0")
-    levels, square = math.log(n), np.maximum(sigma, 1e-150) ** 2
-    edge = math.sqrt(2 * levels)
-    largest = edge - (math.log(levels) + math.log(4 * math.pi)) / (2 * edge)
-    rare = np.exp(-((levels - square / 2) ** 2) / (2 * square))
-    warm = np.where(square <= 2 * levels / 3, np.exp(np.minimum(square, 2 * levels / 3)) / n, rare)
+    edge = math.sqrt(2 * math.log(n))
+    largest = edge - (math.log(math.log(n)) + math.log(4 * math.pi)) / (2 * edge)
+    z, weights = np.polynomial.hermite_e.hermegauss(200)
+    level = np.minimum(sigma, edge)[..., None]
+    warm = n * special.expit(level * z - math.log(n) - level**2 / 2) ** 2 @ (weights / weights.sum())
     frozen = 1 - largest / np.maximum(sigma, largest)
-    return np.where(sigma < edge, np.maximum(warm, frozen) if n > 2 else warm, frozen)
+    return np.where(sigma < edge, np.maximum(np.minimum(warm, 1.0), frozen), frozen)
 
 
 def vmf_mean_ratio(d: int, kappa: ArrayLike) -> np.ndarray:
