@@ -122,9 +122,13 @@ def _private_part(points: np.ndarray, own: float, reach: float) -> tuple[np.ndar
 def _argmax_agreement(gamma: float, n: int) -> float:
     """g = n E[Phi_2(z_1, z_2)^{n-1}] for normals of correlation gamma: one key is the largest in both rows."""
     own, common = math.sqrt(1 - abs(gamma)), math.sqrt(abs(gamma))
-    step = STEP / 2 * own
-    y = np.arange(-REACH, REACH + step, step)
-    z, weights = _normal_grid(common / own, REACH)
+    levels = math.log(n)  # the largest of n normals varies on the scale 1 / sqrt(2 ln n)
+    reach, step = math.sqrt(46 + 4 * levels), STEP * min(own / 2, 1 / math.sqrt(1 + 2 * levels))
+    y = np.arange(-REACH, reach + step, step)
+    half = np.arange(0.0, reach, min(step, COARSE / 2))
+    z = np.concatenate([-half[:0:-1], half])
+    weights = np.exp(-z * z / 2)
+    weights /= weights.sum()
     standard = (y[:, None] - common * z) / own
     below, density = special.ndtr(standard), np.exp(-standard * standard / 2) / math.sqrt(2 * math.pi) / own
     other = slice(None, None, -1 if gamma < 0 else 1)
