@@ -5,7 +5,7 @@ G              G              overlaps <x_i, x_j>                               
 C              C              a factor, C C^T = G, k = min(n, d) columns                      (R, n, k)
 T              bartlett       lower factor of a Wishart matrix of d degrees of freedom        (R, ..., q, min(q, dof))
 Pi             Pi             attention probabilities                                         (R, H, n, n)
-F              F              factor of sum_h Pi_h G Pi_h^T, at most k columns                (R, n, k)
+F              F              factor of sum_h Pi_h G Pi_h^T, q = min(n, H k) columns, k if H = 1   (R, n, q)
 
 If X = C Q with orthonormal rows of Q, then X W has the law of sigma_A C Xi with normal Xi (k, rank), and
 Xi Xi'^T = T Z in law: T from the QR factors of Xi^T, Z (., k) normal. Given the attention, the sum over heads of
@@ -113,7 +113,7 @@ def value_factor(C: Tensor, Pi: Tensor, *, common: bool) -> Float[Tensor, "R n q
     if moved.shape[1] == 1:
         return moved.squeeze(1)
     wide = moved.transpose(1, 2).flatten(2)
-    return psd_factor(wide @ wide.mT, C.shape[-1]) if wide.shape[-1] > C.shape[1] else wide
+    return psd_factor(wide @ wide.mT, C.shape[1]) if wide.shape[-1] > C.shape[1] else wide  # rank up to min(n, H k)
 
 
 def gram_step(
