@@ -58,7 +58,7 @@ def modified_drift(field: Field, eta: float, corrector: Corrector = "full") -> F
         velocity = tangent(X, ambient)
         if corrector == "none":
             return velocity
-        _, change = torch.func.jvp(b, (X,), (velocity,))
+        change = torch.autograd.functional.jvp(b, X, velocity)[1]  # torch.func.jvp compiles by a deprecated path
         modified = velocity - eta / 2 * tangent(X, change)
         if corrector == "full":
             modified = modified - eta * (X * ambient).sum(dim=-1, keepdim=True) * velocity
