@@ -38,7 +38,7 @@ site: $(STAMP)  ## run every chapter that changed and build the site into _build
 	@$(BIN)/derived site $(CHAPTERS) --tier $(TIER) $(if $(JOBS),--jobs $(JOBS))
 
 test: $(STAMP)  ## run the tests
-	@$(BIN)/python -m pytest tests --ignore tests/site
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests --ignore tests/site --numprocesses logical --dist worksteal
 
 check-site: $(STAMP)  ## check the built site: links, pages, and Chromium with the network off
 	@$(BIN)/python -m pytest tests/site

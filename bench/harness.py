@@ -1,9 +1,11 @@
-"""What every race shares: interleaved timing, peak memory in a process of its own, and a JSON file written whole.
+"""What every race shares: a command line, interleaved timing, peak memory in a process of its own, and a JSON file
+written whole.
 
 A contender is a module-level function of the inputs that a module-level builder makes, so that a child process can
 import both.
 """
 
+import argparse
 import gc
 import json
 import math
@@ -14,7 +16,7 @@ import resource
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +25,8 @@ from typing import Any
 import torch
 
 from derived.book.house import processor
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,3 +158,29 @@ def write(path: Path, rows: list[Row], *, threads: int, dtype: str) -> None:
 
 def _rounded(value: Any) -> Any:
     return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def command(
+    paper: str, races: Callable[[bool, int, int], Iterable[Row]], *, rounds: int, quick_rounds: int, dtype: str
+) -> None:
+    """The command line of a script: run ``races(quick, rounds, threads)``, say each row, write the JSON.
+
+    A full run writes results/<paper>/bench.json, a quick one, whose sizes are too small to report, under _build/.
+    """
+    parser = argparse.ArgumentParser(description=f"Races of {paper}.")
+    parser.add_argument("--quick", action="store_true", help="small sizes and few rounds, to see that it runs")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--output", type=Path, help="where the JSON goes")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    rows = []
+    for row in races(arguments.quick, quick_rounds if arguments.quick else rounds, arguments.threads):
+        rows.append(row)
+        print(
+            f"{row.name:70s} ours {row.ours_ms:9.3f} ms  peer {row.peer_ms:11.3f} ms  ratio {row.ratio:7.2f} "
+            f"(target {row.target:g}, {'met' if row.met else 'missed'})  "
+            f"peak {row.ours_peak_mb:.0f} / {row.peer_peak_mb:.0f} MB  gap {row.largest_gap:.1e}",
+            flush=True,
+        )
+    default = f"_build/bench/{paper}.json" if arguments.quick else f"results/{paper}/bench.json"
+    write(arguments.output or ROOT / default, rows, threads=arguments.threads, dtype=dtype)

@@ -10,8 +10,7 @@ Results are compared before anything is timed. The full run writes results/ols_a
 sizes are too small to report, writes under _build/.
 """
 
-import argparse
-from pathlib import Path
+from collections.abc import Iterator
 
 import harness
 import torch
@@ -22,7 +21,6 @@ from derived.papers.ols_attention.hopfield import kh_step, random_signs, retriev
 from derived.papers.ols_attention.mechanism import linear_attention
 from derived.papers.ols_attention.theory import ols_coefficients, rounding_bound
 
-ROOT = Path(__file__).resolve().parent.parent
 EPS = torch.finfo(torch.float64).eps
 
 
@@ -228,29 +226,10 @@ def races(quick: bool) -> list[tuple]:
     ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes and few rounds, to see that it runs")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--output", type=Path, help="where the JSON goes")
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    rounds = 5 if arguments.quick else 21
-    default = "_build/bench/ols_attention.json" if arguments.quick else "results/ols_attention/bench.json"
-    rows = []
-    for name, build, sizes, ours, peer, gap, target in races(arguments.quick):
-        row = harness.race(
-            name, build, sizes, ours, peer, gap=gap, target=target, rounds=rounds, threads=arguments.threads
-        )
-        rows.append(row)
-        print(
-            f"{row.name:55s} ours {row.ours_ms:9.3f} ms  peer {row.peer_ms:9.3f} ms  ratio {row.ratio:7.2f} "
-            f"(target {row.target:g}, {'met' if row.met else 'missed'})  "
-            f"peak {row.ours_peak_mb:.0f} / {row.peer_peak_mb:.0f} MB",
-            flush=True,
-        )
-    harness.write(arguments.output or ROOT / default, rows, threads=arguments.threads, dtype="float64")
+def timed(quick: bool, rounds: int, threads: int) -> Iterator[harness.Row]:
+    for name, build, sizes, ours, peer, gap, target in races(quick):
+        yield harness.race(name, build, sizes, ours, peer, gap=gap, target=target, rounds=rounds, threads=threads)
 
 
 if __name__ == "__main__":
-    main()
+    harness.command("ols_attention", timed, rounds=21, quick_rounds=5, dtype="float64")

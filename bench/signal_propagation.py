@@ -11,10 +11,9 @@ Results are compared before anything is timed. The full run writes results/signa
 whose sizes are too small to report, writes under _build/.
 """
 
-import argparse
 import dataclasses
 import math
-from pathlib import Path
+from collections.abc import Iterator
 
 import harness
 import numpy as np
@@ -26,7 +25,6 @@ from derived.papers.signal_propagation.kernels import ErfKernel, LayerNormKernel
 from derived.papers.signal_propagation.meanfield import propagate
 from derived.papers.signal_propagation.transformer import RandomTransformer, equiangular_tokens
 
-ROOT = Path(__file__).resolve().parent.parent
 TOKENS, START = 197, 0.2
 AGREE = 1e-10
 
@@ -180,12 +178,11 @@ def within(gap: float, bound: float) -> float:
     return gap
 
 
-def curve_races(quick: bool, rounds: int, threads: int) -> list[harness.Row]:
+def curve_races(quick: bool, rounds: int, threads: int) -> Iterator[harness.Row]:
     num, depth, every = (200, 50, 10) if quick else (10_000, 1000, 500)
     if not quick:  # the cheaper peer on every curve, once
         inputs = build_curves(num, depth)
         print("every curve: largest gap", same_curves(inputs, engine_erf(inputs), math_erf(inputs)), flush=True)
-    rows = []
     for name, ours, peer in (
         ("Derf", engine_erf, numpy_erf),
         ("Derf", engine_erf, math_erf),
@@ -197,11 +194,10 @@ def curve_races(quick: bool, rounds: int, threads: int) -> list[harness.Row]:
         row = harness.race(f"{name}, {num} curves of {depth} blocks", build_curves, sizes, ours, peer, **facts)
         scaled = {field: every * getattr(row, field) for field in ("peer_ms", "ratio", "ratio_low", "ratio_high")}
         peer_name = f"{row.peer} (every {every}th curve, time x {every})"
-        rows.append(dataclasses.replace(row, peer=peer_name, met=scaled["ratio"] >= row.target, **scaled))
-    return rows
+        yield dataclasses.replace(row, peer=peer_name, met=scaled["ratio"] >= row.target, **scaled)
 
 
-def estimator_races(quick: bool, rounds: int, threads: int) -> list[harness.Row]:
+def estimator_races(quick: bool, rounds: int, threads: int) -> Iterator[harness.Row]:
     sizes = {"width": 32, "depth": 8, "num_tokens": 8, "num_probes": 2}
     if not quick:
         sizes = {"width": 192, "depth": 32, "num_tokens": 64, "num_probes": 4}
@@ -209,31 +205,14 @@ def estimator_races(quick: bool, rounds: int, threads: int) -> list[harness.Row]
         **sizes
     )
     facts = {"gap": same_norms, "target": 8.0, "rounds": rounds, "threads": threads}
-    return [harness.race(name, build_network, sizes, one_backward, backward_per_layer, **facts)]
+    yield harness.race(name, build_network, sizes, one_backward, backward_per_layer, **facts)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes and few rounds, to see that it runs")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--output", type=Path, help="where the JSON goes")
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    rounds = 3 if arguments.quick else 11
-    default = "_build/bench/signal_propagation.json" if arguments.quick else "results/signal_propagation/bench.json"
-    rows = []
-    for races in (estimator_races, curve_races):
-        for row in races(arguments.quick, rounds, arguments.threads):
-            rows.append(row)
-            print(
-                f"{row.name:70s} ours {row.ours_ms:9.1f} ms  peer {row.peer_ms:11.1f} ms  ratio {row.ratio:7.1f} "
-                f"(target {row.target:g}, {'met' if row.met else 'missed'})  "
-                f"peak {row.ours_peak_mb:.0f} / {row.peer_peak_mb:.0f} MB  gap {row.largest_gap:.1e}",
-                flush=True,
-            )
-    dtype = "float64 (curves), float32 (networks)"
-    harness.write(arguments.output or ROOT / default, rows, threads=arguments.threads, dtype=dtype)
+def races(quick: bool, rounds: int, threads: int) -> Iterator[harness.Row]:
+    yield from estimator_races(quick, rounds, threads)
+    yield from curve_races(quick, rounds, threads)
 
 
 if __name__ == "__main__":
-    main()
+    dtype = "float64 (curves), float32 (networks)"
+    harness.command("signal_propagation", races, rounds=11, quick_rounds=3, dtype=dtype)

@@ -2,10 +2,14 @@
 addEventListener("DOMContentLoaded", () => {
   const boxes = document.querySelectorAll(".explorer");
   if (!boxes.length) return;
+  // The colours of lab.plot, then its INK and MUTED, and what stands for each on a dark page.
   const COLOURS = {
-    light: ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"],
-    dark: ["#56B4E9", "#F08A4B", "#2FC39B", "#E3A3C8", "#E69F00", "#8FB8FF"],
+    light: ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222", "#777777"],
+    dark: ["#56B4E9", "#F08A4B", "#2FC39B", "#E3A3C8", "#E69F00", "#8FB8FF", "#E8ECEF", "#A9B3BC"],
   };
+  const palette = () => COLOURS[document.documentElement.dataset.theme] ?? COLOURS.light;
+  const NARROW = 560; // pixels of the box below which panels stand one above the other
+  const PANEL = 250; // height of each of them
   let script;
   const load = (url) =>
     (script ??= new Promise((resolve, reject) => {
@@ -25,7 +29,7 @@ addEventListener("DOMContentLoaded", () => {
         paper_bgcolor: "rgba(0,0,0,0)",
         plot_bgcolor: "rgba(0,0,0,0)",
         font: { color: colour("text-base"), family: style.getPropertyValue("--book-ui"), size: 14 },
-        colorway: COLOURS[document.documentElement.dataset.theme] ?? COLOURS.light,
+        colorway: palette().slice(0, 6),
         xaxis: axis,
         yaxis: axis,
         margin: { t: 24, r: 16, b: 48, l: 56 },
@@ -33,6 +37,35 @@ addEventListener("DOMContentLoaded", () => {
       },
     };
   }
+
+  // A colour of the light page in the colours of this one; any other colour stays.
+  const themed = (colour) => palette()[COLOURS.light.indexOf(colour)] ?? colour;
+
+  // What to change where panels that stand side by side get too little room: one column, titles and legend with it.
+  function stacked(layout) {
+    const names = Object.keys(layout).filter((name) => /^xaxis\d*$/.test(name)).sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+    const count = names.length;
+    if (count < 2) return null;
+    const gap = 0.24 / count;
+    const height = (1 - (count - 1) * gap) / count;
+    const change = {};
+    names.forEach((name, index) => {
+      const top = 1 - index * (height + gap);
+      const [left, right] = layout[name].domain;
+      change[`${name}.domain`] = [0, 1];
+      change[`${name.replace("x", "y")}.domain`] = [Math.max(0, top - height), top];
+      (layout.annotations ?? []).forEach(({ xref, x }, number) => {
+        if (xref === "paper" && left <= x && x <= right) Object.assign(change, { [`annotations[${number}].x`]: 0.5, [`annotations[${number}].y`]: top });
+      });
+    });
+    const { y } = layout.legend ?? {};
+    if (y > 1) change["legend.y"] = 1 + (y - 1) / count;
+    return { change, height: count * PANEL };
+  }
+
+  // The same keys with what the figure said at first.
+  const original = (change, layout) =>
+    Object.fromEntries(Object.keys(change).map((key) => [key, key.split(/[.[\]]+/).reduce((part, name) => part?.[name], layout) ?? [0, 1]])); // a domain unsaid is all
 
   // One control per Plotly slider. Several sliders together name one frame: the steps' values joined by "|".
   function sliders(plot, specs) {
@@ -68,6 +101,27 @@ addEventListener("DOMContentLoaded", () => {
     });
   }
 
+  // A button that moves a slider from step to step, to its end or until it is pressed again.
+  function player(range) {
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "explorer-play", textContent: "Play" });
+    let timer;
+    const go = (step) => {
+      range.value = step;
+      range.dispatchEvent(new Event("input"));
+    };
+    const stop = () => {
+      timer = clearInterval(timer);
+      button.textContent = "Play";
+    };
+    button.addEventListener("click", () => {
+      if (timer) return stop();
+      if (range.value === range.max) go(range.min);
+      button.textContent = "Pause";
+      timer = setInterval(() => (range.value === range.max ? stop() : go(Number(range.value) + 1)), 700);
+    });
+    return button;
+  }
+
   async function show(box) {
     const { data, layout, frames } = JSON.parse(box.querySelector("script").textContent);
     await load(box.dataset.plotly);
@@ -76,11 +130,30 @@ addEventListener("DOMContentLoaded", () => {
     box.querySelector(".explorer-fallback").hidden = true;
     box.append(plot);
     const config = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["sendDataToCloud", "lasso2d", "select2d"] };
+    const parts = ["line", "marker"].flatMap((part) => data.map((trace, index) => ({ part, index, colour: trace[part]?.color })).filter(({ colour }) => typeof colour === "string"));
+    for (const { part, index, colour } of parts) data[index][part].color = themed(colour);
+    const first = structuredClone(rest);
     await Plotly.newPlot(plot, data, { ...rest, template: template(), autosize: true }, config);
     if (frames.length) await Plotly.addFrames(plot, frames);
-    box.append(...sliders(plot, specs));
+    const controls = sliders(plot, specs);
+    if (rest.meta?.play && controls.length === 1) controls[0].append(player(controls[0].querySelector("input")));
+    box.append(...controls);
+
+    const column = stacked(first);
+    let narrow = false;
+    const fit = async () => {
+      if (!column || narrow === (narrow = box.clientWidth < NARROW)) return;
+      box.style.setProperty("--explorer-height", `${narrow ? column.height : height ?? 420}px`);
+      await Plotly.relayout(plot, narrow ? column.change : original(column.change, first));
+      await Plotly.Plots.resize(plot);
+    };
+    await fit();
+    new ResizeObserver(fit).observe(box);
     box.dataset.ready = "true";
-    new MutationObserver(() => Plotly.relayout(plot, { template: template() })).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+    new MutationObserver(async () => {
+      await Plotly.relayout(plot, { template: template() });
+      for (const { part, index, colour } of parts) await Plotly.restyle(plot, { [`${part}.color`]: themed(colour) }, [index]);
+    }).observe(document.documentElement, { attributeFilter: ["data-theme"] });
   }
 
   const seen = new IntersectionObserver(

@@ -59,6 +59,7 @@ def nested(fn, q: float, p: float) -> float:
 @pytest.mark.parametrize("kind", MAPS)
 @pytest.mark.parametrize(("alpha", "q", "rho"), [(0.5, 1.0, 0.2), (1.3, 2.0, -0.7), (0.9, 4.0, 0.95)])
 def test_moments_against_nested_adaptive_quadrature(kind, alpha, q, rho):
+    """`sp-erf`, and the same for DyT."""
     fn, dfn, kernel = MAPS[kind]
     exact = [nested(lambda x: fn(alpha * x), q, p) for p in (q, rho * q)]
     exact += [nested(lambda x: alpha * dfn(alpha * x), q, p) for p in (q, rho * q)]
@@ -150,7 +151,7 @@ def test_only_alpha_squared_q_counts(kind, alpha, q, rho, t):
 
 @pytest.mark.parametrize(("kind", "slope"), [("erf", 4 / np.pi), ("tanh", 1.0)])
 def test_small_and_large_alpha(kind, slope):
-    """alpha -> 0: linear, phi' = sqrt(slope) alpha. q -> infinity: arcsine of the signs, and q^ sqrt(q) -> C."""
+    """`sp-slope`: q^ sqrt(q) -> C as q grows, p~ the arcsine of signs. As alpha -> 0 phi'^2 is slope alpha^2."""
     small = MAPS[kind][2](1e-4).moments(2.0, 0.5)
     close(small, (slope * 2e-8, slope * 5e-9, slope * 1e-8, slope * 1e-8), 1e-6)
     large = MAPS[kind][2](0.7).moments(1e12, 0.3e12)

@@ -69,7 +69,7 @@ def token_matrices(q0, p0, kernel, a, s, n, depth, weights=None):
 @examples
 @given(networks())
 def test_engine_against_token_matrices(net):
-    """No symmetry, no (n-1)/n: the weights 1/n and (n-1)/n come out of the matrices."""
+    """`sp-forward`, `sp-backward`: no symmetry, no (n-1)/n, the weights 1/n and (n-1)/n come out of the matrices."""
     n = net["n"]
     eye = np.eye(n, dtype=bool)
     path, alone, together = token_matrices(**net)
@@ -85,7 +85,7 @@ def test_engine_against_token_matrices(net):
 @examples
 @given(networks())
 def test_ends_agree_sp5(net):
-    """J^{B,0} is one number: backward and forward; with a common gradient it is J + K of the forward pass."""
+    """`sp-ends`: J^{B,0} is the same backward and forward; with a common gradient it is J + K of the forward pass."""
     course, pooled = propagate(**net), propagate(**net, output_gradient="pooled")
     assert abs(course.log_J_backward[0] - course.log_J_forward[-1]) < 1e-12
     np.testing.assert_allclose(pooled.J_backward[0], (course.J_forward + course.K_forward)[-1], rtol=1e-12)
@@ -160,6 +160,9 @@ def test_dropping_k_leaves_a_product():
     deep = {"kernel": kernel, "a": 1.0, "s": 0.9, "n": 12, "depth": 8}
     assert propagate(1.0, 0.2, **deep).J_backward[0] > 1.15 * propagate(1, 0.2, cross_token=False, **deep).J_backward[0]
     assert course.J_backward[0] == pytest.approx(alone.J_backward[0])  # K needs a second block
+    dropped = propagate(1, 0.2, cross_token=False, **deep)
+    assert not dropped.ratio_backward.any()
+    assert not dropped.ratio_forward.any()
 
 
 def test_curves_broadcast_and_pieces_do_not_show(monkeypatch):
@@ -311,6 +314,7 @@ BAD = {
         ({"p0": 1.01}, "is no covariance; need -q / (n - 1) <= p <= q"),
         ({"p0": -0.2501}, "is no covariance"),
         ({"p0": -0.01, "n": math.inf}, "is no covariance"),
+        ({"p0": -0.01, "attention": "infinite"}, "is no covariance"),
         ({"q0": -1.0}, "q = -1.0; give finite numbers > 0"),
         ({"q0": 0.0, "p0": 0.0}, "q = 0.0"),
         ({"p0": math.nan}, "p = nan; give finite overlaps"),

@@ -216,6 +216,7 @@ def test_exact_norm_against_jacrev(norm):
 
 @pytest.mark.parametrize("gradient", ["independent", "pooled"])
 def test_hutchinson_is_unbiased_and_a_wrong_value_is_rejected(gradient):
+    """`sp-probe`: the mean over probes is the exact J and K of each depth."""
     model, x = tiny("tanh"), prompt()
     exact = apjn_exact(model, x, output_gradient=gradient)
     probes = 3000
@@ -293,7 +294,10 @@ def test_fold_error():
 @pytest.mark.parametrize("norm", KERNELS)
 @pytest.mark.parametrize("num_heads", [1, 4])
 def test_recurrences_describe_networks_sp2_sp3_sp4_sp18(norm, num_heads):
-    """24 networks of width 128, 12 tokens, 6 blocks, a = s = 1; what must miss is checked to miss."""
+    """`sp-forward`, `sp-backward`, `sp-pooled`: 24 networks of width 128, 12 tokens, 6 blocks, a = s = 1.
+
+    What must miss is checked to miss.
+    """
     n, depth, R = 12, 6, 24
     sigmas = Sigmas(v=1, o=1, one=1, two=1)
     facts = {"width": 128, "depth": depth, "sigmas": sigmas, "num_heads": num_heads, "num_networks": R}
@@ -326,9 +330,12 @@ BAD = [
     (lambda: RandomTransformer(**MODEL | {"depth": 0}), "depth = 0; give an integer >= 1"),
     (lambda: RandomTransformer(**MODEL | {"norm": "rms"}), "norm = 'rms'; give one of 'layernorm', 'tanh', 'erf'"),
     (lambda: RandomTransformer(**MODEL | {"num_heads": 3}), "num_heads = 3 does not divide width = 8"),
-    (lambda: RandomTransformer(**MODEL | {"alpha": [0.5, 1.0]}), "give one number > 0, or one per network (1)"),
-    (lambda: RandomTransformer(**MODEL | {"alpha": 0.0}), "give one number > 0"),
-    (lambda: RandomTransformer(**MODEL | {"sigmas": Sigmas(v=-1.0)}), "standard deviations must not be negative"),
+    (lambda: RandomTransformer(**MODEL | {"alpha": [0.5, 1.0]}), "give one finite number > 0, or one per network (1)"),
+    (lambda: RandomTransformer(**MODEL | {"alpha": 0.0}), "give one finite number > 0"),
+    (lambda: RandomTransformer(**MODEL | {"alpha": math.inf}), "alpha = inf; give one finite number > 0"),
+    (lambda: RandomTransformer(**MODEL | {"alpha": math.nan}), "alpha = nan; give one finite number > 0"),
+    (lambda: RandomTransformer(**MODEL | {"sigmas": Sigmas(q=math.nan)}), "that are finite and not negative"),
+    (lambda: RandomTransformer(**MODEL | {"sigmas": Sigmas(v=-1.0)}), "give standard deviations that are finite"),
     (lambda: tiny()(prompt(3)), "x has shape (3, 3, 6); give (R, *batch, n, d) with R = 2, d = 6"),
     (lambda: tiny().states(prompt(), start=4), "start = 4; give a block between 0 and depth = 3"),
     (lambda: equiangular_tokens(1, 4, 1.0, 0.0, generator=G), "n = 1; give an integer >= 2"),

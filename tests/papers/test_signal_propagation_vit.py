@@ -20,7 +20,7 @@ from derived.papers.signal_propagation.kernels import ErfKernel, LayerNormKernel
 from derived.papers.signal_propagation.meanfield import propagate
 from derived.papers.signal_propagation.training import evaluate, gradient_amplification, per_network_loss, train
 from derived.papers.signal_propagation.transformer import RandomTransformer, Sigmas, token_moments
-from derived.papers.signal_propagation.vit import VIT_BASE, VisionTransformer, embed
+from derived.papers.signal_propagation.vit import VisionTransformer, embed
 
 SMALL = {"image_size": 16, "patch": 4, "width": 24, "depth": 2, "num_heads": 2, "num_classes": 3}
 
@@ -102,7 +102,7 @@ def test_templates_are_shared_shifted_and_mixed():
 def test_embedding_of_vit_base_has_its_shape_and_scale():
     images = power_law_images(2, generator=stream(0, "vit images"))
     h = embed(images, num_networks=2, generator=stream(0, "embed"))
-    assert h.shape == (2, 2, 197, VIT_BASE["width"])
+    assert h.shape == (2, 2, 197, 768)
     scale = images.square().mean(dim=(1, 2, 3)) / 3 + 1 / (3 * 768) + 0.02**2  # variance of U(-r, r) is r^2 / 3
     q, _, spread = token_moments(h[:, :, 1:])
     np.testing.assert_allclose(q, scale.expand(2, 2), rtol=0.1)
@@ -187,6 +187,29 @@ def test_warm_up_scales_the_first_step():
     assert moved[10] == pytest.approx(1e-4, rel=1e-2)
 
 
+def test_weight_decay_shrinks_matrices_and_nothing_else():
+    """Behind a head of zeros no gradient reaches the network, so one step of AdamW is the factor 1 - lr decay alone."""
+    data = pictures(16)
+    before, after = small(alpha=0.7), small(alpha=0.7)
+    with torch.no_grad():
+        after.head.zero_()
+        after.head_bias.fill_(1.0)
+    train(after, data, data, steps=1, batch_size=8, lr=0.1, weight_decay=0.5, generator=stream(0, "decay"))
+    trained = dict(after.named_parameters())
+    for name, start in before.named_parameters():
+        if name not in ("head", "head_bias") and "last_norm" not in name:
+            factor = 0.95 if "weights" in name or name == "embedding" else 1.0
+            torch.testing.assert_close(trained[name], factor * start, rtol=1e-6, atol=0, msg=name)
+    torch.testing.assert_close((after.head_bias - 1).abs(), torch.full_like(after.head_bias, 0.1), rtol=1e-3, atol=0)
+
+
+def test_initial_scales_are_those_of_the_docstring():
+    model = VisionTransformer(width=96, depth=1, num_networks=2, generator=stream(0, "scales"), num_classes=50)
+    for parameter, std in ((model.embedding, (3 * 8**2) ** -0.5), (model.positions, 0.02), (model.head, 96**-0.5)):
+        assert float(parameter.detach().std()) == pytest.approx(std, rel=0.03)
+    assert not model.head_bias.any()
+
+
 def test_evaluation_is_the_mean_over_the_set():
     model, test = small(), pictures(50, "test")
     loss, accuracy = evaluate(model, test, batch_size=16)  # the last batch is smaller
@@ -228,6 +251,7 @@ BAD = [
     (lambda: small(patch=5), "patch = 5 must divide image_size = 16"),
     (lambda: small(num_heads=5), "num_heads = 5 width = 24"),
     (lambda: small(alpha=[1.0, 2.0, 3.0]), "one per network (2)"),
+    (lambda: small(sigmas=Sigmas(one=-0.1)), "give standard deviations that are finite and not negative"),
     (lambda: train(small(), pictures(4), pictures(4), steps=0, generator=G), "steps = 0"),
     (lambda: train(small(), pictures(4), pictures(4), steps=1, lr=0.0, generator=G), "lr = 0.0"),
     (lambda: train(small(), pictures(4), pictures(4), steps=1, warmup=-1, generator=G), "warmup = -1"),

@@ -1,4 +1,4 @@
-"""The script of the explorers on figures of its own: one slider, several, other methods, and Plotly out of reach."""
+"""The script of the explorers on figures of its own: sliders of all kinds, narrow and dark pages, no Plotly."""
 
 import shutil
 from pathlib import Path
@@ -9,7 +9,7 @@ from derived.book import explorer
 
 pytestmark = pytest.mark.browser
 
-SCRIPT = Path(__file__).parents[2] / "book/_static/explorer.js"
+STATIC = Path(__file__).parents[2] / "book/_static"
 HEIGHTS = "() => document.querySelector('.explorer-plot').data[0].y"
 
 
@@ -29,9 +29,11 @@ def figure(sliders: list[dict], frames: dict[str, list[int]]) -> dict:
 def page_with(tmp_path: Path, browser, shown: dict, vendor: bool = True):
     if vendor:
         explorer.vendor(tmp_path / "vendor")
-    shutil.copyfile(SCRIPT, tmp_path / "explorer.js")
+    for name in ("explorer.js", "book.css"):
+        shutil.copyfile(STATIC / name, tmp_path / name)
     html = explorer.placeholder(shown, "vendor/plotly.min.js")
-    text = f"<!DOCTYPE html><html data-theme='light'><script src='explorer.js'></script><body>{html}</body></html>"
+    head = "<link rel='stylesheet' href='book.css'><script src='explorer.js'></script>"
+    text = f"<!DOCTYPE html><html data-theme='light'>{head}<body>{html}</body></html>"
     (tmp_path / "page.html").write_text(text, "utf-8")
     page = browser.new_page()
     page.goto((tmp_path / "page.html").as_uri())
@@ -67,6 +69,78 @@ def test_a_slider_may_restyle(tmp_path, browser):
     page = page_with(tmp_path, browser, figure([slider("n", [3, 5], "restyle", lambda v: [{"y": [[v, v]]}])], {}))
     page.locator("input[type=range]").press("End")
     page.wait_for_function(f"({HEIGHTS})().join() === '5,5'")
+    page.close()
+
+
+def side_by_side() -> dict:
+    """Two panels with titles, in colours of the light page."""
+    shown = figure([], {})
+    shown["data"] = [
+        {"y": [1, 2], "line": {"color": "#0072B2"}},
+        {"y": [3, 4], "xaxis": "x2", "yaxis": "y2", "line": {"color": "#123456"}, "marker": {"color": "#777777"}},
+    ]
+    ends = ([0, 0.45], [0.55, 1])
+    axes = {f"{axis}axis{n}": {"anchor": f"{other}{n}"} for axis, other in ("xy", "yx") for n in ("", "2")}
+    for number, domain in zip(("", "2"), ends, strict=True):
+        axes[f"xaxis{number}"]["domain"] = domain
+    titles = [
+        {"text": "a title", "x": sum(e) / 2, "y": 1, "xref": "paper", "yref": "paper", "showarrow": False} for e in ends
+    ]
+    shown["layout"] |= {**axes, "annotations": titles, "height": 300}
+    return shown
+
+
+LAYOUT = """() => {
+  const plot = document.querySelector('.explorer-plot'), box = (axis) => axis.domain.map((x) => Math.round(100 * x));
+  const { xaxis, xaxis2, yaxis, yaxis2, annotations } = plot._fullLayout;
+  const titles = annotations.map((a) => Math.round(100 * a.y));
+  return { x: [box(xaxis), box(xaxis2)], y: [box(yaxis), box(yaxis2)], titles, height: plot.clientHeight };
+}"""
+
+
+def test_panels_stand_one_above_the_other_on_a_narrow_page_and_side_by_side_on_a_wide_one(tmp_path, browser):
+    page = page_with(tmp_path, browser, side_by_side())
+    wide = page.evaluate(LAYOUT)
+    assert wide["x"] == [[0, 45], [55, 100]]
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.wait_for_function(f"({LAYOUT})().x[0][1] === 100")
+    narrow = page.evaluate(LAYOUT)
+    assert narrow["x"] == [[0, 100], [0, 100]]
+    assert narrow["y"][1][0] == 0
+    assert narrow["y"][1][1] < narrow["y"][0][0]
+    assert narrow["y"][0][1] == 100
+    assert narrow["titles"] == [100, narrow["y"][1][1]]
+    page.wait_for_function(f"({LAYOUT})().height === 500")
+    page.set_viewport_size({"width": 1200, "height": 800})
+    page.wait_for_function(f"({LAYOUT})().x[0][1] === 45")
+    page.wait_for_function(f"({LAYOUT})().height === {wide['height']}")
+    assert page.evaluate(LAYOUT) == wide
+    page.close()
+
+
+def test_colours_of_the_light_page_change_on_a_dark_one_and_others_stay(tmp_path, browser):
+    page = page_with(tmp_path, browser, side_by_side())
+    colours = "() => document.querySelector('.explorer-plot').data.map((t) => [t.line.color, t.marker?.color ?? null])"
+    light = page.evaluate(colours)
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    page.wait_for_function(f"({colours})()[1][1] === '#A9B3BC'")
+    assert page.evaluate(colours) == [["#56B4E9", None], ["#123456", "#A9B3BC"]]
+    page.evaluate("document.documentElement.dataset.theme = 'light'")
+    page.wait_for_function(f"({colours})()[1][1] === '#777777'")
+    assert page.evaluate(colours) == light
+    page.close()
+
+
+def test_a_play_button_moves_the_slider_to_its_end(tmp_path, browser):
+    frames = {str(n): [n, n] for n in (1, 2, 3)}
+    shown = figure([slider("depth", [1, 2, 3], "animate", lambda v: [[str(v)]])], frames)
+    shown["layout"]["meta"]["play"] = True
+    page = page_with(tmp_path, browser, shown)
+    page.get_by_role("button", name="Play", exact=True).click()
+    assert page.locator(".explorer-play").inner_text() == "Pause"
+    page.wait_for_function(f"({HEIGHTS})().join() === '3,3'")
+    page.get_by_role("button", name="Play", exact=True).click()  # it has come to rest; from the start again
+    page.wait_for_function(f"({HEIGHTS})().join() === '1,1'")
     page.close()
 
 

@@ -1,7 +1,9 @@
 """Where things lie in a checkout, which chapters there are, and the errors that a user can cause."""
 
+import importlib.util
 import os
 import platform
+import runpy
 import tempfile
 import threading
 import time
@@ -13,6 +15,8 @@ import yaml
 
 from derived.lab.names import DEVICES, TIERS
 from derived.lab.sources import PACKAGE_ROOT
+
+NVIDIA_DEVICE = Path("/dev/nvidiactl")
 
 
 class UserError(Exception):
@@ -83,12 +87,22 @@ def check(tier: str, device: str) -> None:
     if device not in DEVICES:
         raise UserError(f"device {device!r} is unknown: use {', '.join(DEVICES)}")
     if device == "cuda" and not has_cuda():
-        raise UserError("device 'cuda' was asked for, but this machine shows no NVIDIA device: use auto or cpu")
+        raise UserError(
+            "device 'cuda' was asked for, but there is no NVIDIA device or this torch is not built for CUDA: "
+            "use auto or cpu"
+        )
 
 
 def has_cuda() -> bool:
-    """Whether there is an NVIDIA device that may be used, without importing torch."""
-    return Path("/dev/nvidiactl").exists() and os.environ.get("CUDA_VISIBLE_DEVICES", "0") not in ("", "-1")
+    """Whether there is an NVIDIA device that may be used and a torch built for CUDA, without importing torch."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0") not in ("", "-1")
+    return NVIDIA_DEVICE.exists() and visible and _torch_cuda() is not None
+
+
+def _torch_cuda() -> str | None:
+    """The CUDA version that the installed torch is built for; None for its CPU build."""
+    [folder] = importlib.util.find_spec("torch").submodule_search_locations
+    return runpy.run_path(f"{folder}/version.py")["cuda"]
 
 
 def processor() -> str:

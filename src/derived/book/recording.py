@@ -3,6 +3,7 @@
 A run that is interrupted continues where it stopped as long as configuration, seed, device and code are the same.
 """
 
+import contextlib
 import datetime
 import hashlib
 import importlib
@@ -15,7 +16,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ Measured = tuple[pd.DataFrame, float, float]  # rows, seconds, peak memory in MB
 def measured(function: Callable[..., pd.DataFrame], *args: Any, **kwargs: Any) -> Measured:
     """Call a function that gives rows; also its seconds and the peak memory (of the GPU if one was used)."""
     torch.set_num_threads(1)
+    _forget_peak_memory()
     started = time.monotonic()
     rows = function(*args, **kwargs)
     if torch.cuda.is_available() and torch.cuda.max_memory_allocated():
@@ -44,6 +45,17 @@ def measured(function: Callable[..., pd.DataFrame], *args: Any, **kwargs: Any) -
     else:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "linux" else 2**20)
     return rows, time.monotonic() - started, peak
+
+
+def _forget_peak_memory() -> None:
+    """Start the count of peak memory anew, so that a condition does not inherit that of the worker's last one.
+
+    Linux can (proc(5), clear_refs); elsewhere the peak is that of the worker so far, an upper bound.
+    """
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
 
 
 def _all_experiments(paper: str) -> dict[str, type[Experiment]]:
@@ -67,7 +79,7 @@ def choose(paper: str, names: Sequence[str], tier: str) -> list[type[Experiment]
     return chosen
 
 
-@contextmanager
+@contextlib.contextmanager
 def _executor(jobs: int, scheduler: str):
     if scheduler:
         try:

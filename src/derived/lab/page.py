@@ -11,10 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 from IPython.display import Markdown, display
+from numpy.typing import ArrayLike
 
 from derived.lab.claims import Claim, Study, ledger, record_states
 from derived.lab.names import FINDINGS
+from derived.lab.record import results_root
+from derived.lab.stats import worst
 
 
 def show(figure: Any, *studies: Study) -> None:
@@ -36,7 +40,7 @@ def show(figure: Any, *studies: Study) -> None:
 
 def explorer(figure: Any, alt: str) -> None:
     """Show a Plotly figure whose sliders work without a kernel; ``alt`` says what there is to see."""
-    figure.update_layout(meta={"alt": alt})
+    figure.update_layout(meta={**(figure.layout.meta or {}), "alt": alt})
     display({"application/vnd.plotly.v1+json": json.loads(figure.to_json()), "text/plain": alt}, raw=True)
 
 
@@ -46,6 +50,49 @@ def glue(name: str, value: float | int | str) -> None:
     display(
         {f"{prefix}text/plain": repr(value)}, metadata={"scrapbook": {"name": name, "mime_prefix": prefix}}, raw=True
     )
+
+
+def check(gap: ArrayLike, bound: ArrayLike) -> None:
+    """Say on the page how large the worst gap is and which share of its bound, over all instances; ``bound`` broadcasts
+    to the shape of ``gap``. AssertionError where a gap exceeds its bound or is NaN."""
+    gap = np.asarray(gap, dtype=float)
+    found = worst(gap, np.broadcast_to(np.asarray(bound, dtype=float), gap.shape))
+    if not found.value <= 1:
+        raise AssertionError(f"the worst gap is {found.value:.3g} times its bound")
+    print(f"worst gap {gap.max():.1e}, {found.value:.2g} of its bound, n = {found.n}")
+
+
+def verdict(answer: Any, right: ArrayLike, rtol: float = 1e-4) -> str:
+    """Whether a reader's answer, a number or an array, is right to a relative ``rtol``; ``...`` stands for no answer
+    yet. AssertionError where it is not right."""
+    if answer is ...:
+        return "no answer yet"
+    if not np.allclose(answer, right, rtol=rtol, atol=0):
+        raise AssertionError(f"{answer} is not right")
+    return "right"
+
+
+def _time(milliseconds: float) -> str:
+    return f"{milliseconds:.3g} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.3g} s"
+
+
+def race_table(paper: str) -> Markdown:
+    """The races of ``bench/<paper>.py`` as results/<paper>/bench.json holds them: times are medians, ``ratio`` is the
+    peer's time over ours with the 5 % and 95 % quantiles over rounds. A missed target is shown as missed."""
+    path = results_root() / paper / "bench.json"
+    if not path.is_file():
+        return Markdown(f"No race here yet; run: `make bench CHAPTERS={paper}`")
+    found = json.loads(path.read_text("utf-8"))
+    lines = [
+        f"| {row['name']} | {row['peer']} | {_time(row['ours_ms'])} | {_time(row['peer_ms'])} | "
+        f"{row['ratio']:.3g} [{row['ratio_low']:.3g}, {row['ratio_high']:.3g}] | {row['target']:g} | "
+        f"{'met' if row['met'] else '**missed**'} |"
+        for row in found["rows"]
+    ]
+    head = "| race | against | ours | peer | ratio | target | |\n|---|---|---|---|---|---|---|"
+    threads = f"{found['threads']} thread{'s' if found['threads'] > 1 else ''}"
+    where = f"{found['machine']}, {threads}, {found['dtype']}, torch {found['torch']}, {found['date']}."
+    return Markdown("\n".join([head, *lines, "", where]))
 
 
 def source(thing: Callable | type) -> Markdown:

@@ -6,6 +6,10 @@ swept parameter     the sequential map SEQUENTIAL
 """
 
 import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
 
 INK = "#222222"
 MUTED = "#777777"
@@ -31,3 +35,40 @@ STYLE = {
     "svg.hashsalt": "derived",
 }
 matplotlib.rcParams.update(STYLE)
+
+
+def panel_label(ax: Axes, text: str) -> None:
+    """What a panel shows, above its upper left corner."""
+    ax.annotate(text, (0, 1), (0, 6), xycoords="axes fraction", textcoords="offset points", color=INK)
+
+
+def beside(
+    ax: Axes, x: float, y: float, text: str, color: str = INK, shift: tuple[float, float] = (6, 0), **style
+) -> None:
+    """A direct label beside a point of the data, shifted by points of the page."""
+    ax.annotate(text, (x, y), shift, textcoords="offset points", color=color, **({"va": "center"} | style))
+
+
+def apart(values: ArrayLike, least: float) -> np.ndarray:
+    """Places for labels: the values in their order, moved as little as needed to lie ``least`` apart.
+
+    Least squares over y_(k+1) - y_(k) >= least, which is isotonic regression of y_(k) - k least (pooling neighbours).
+    """
+    values = np.asarray(values, dtype=float)
+    order = np.argsort(values, kind="stable")
+    pools: list[tuple[float, int]] = []  # mean and size of each pool
+    for value in values[order] - least * np.arange(values.size):
+        pools.append((float(value), 1))
+        while len(pools) > 1 and pools[-2][0] >= pools[-1][0]:
+            (one, m), (other, k) = pools[-2:]
+            pools[-2:] = [((m * one + k * other) / (m + k), m + k)]
+    places = np.empty_like(values)
+    places[order] = np.repeat([mean for mean, _ in pools], [size for _, size in pools])
+    places[order] += least * np.arange(values.size)
+    return places
+
+
+def largest(rows: pd.DataFrame) -> pd.DataFrame:
+    """The recorded rows of the largest tier if there are any, else the live ones."""
+    recorded = rows[rows["recorded"]]
+    return rows if recorded.empty else recorded[recorded["tier"] == recorded["tier"].iloc[-1]]

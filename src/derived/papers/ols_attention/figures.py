@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, ScalarFormatter
 
 from derived.lab import stats
-from derived.lab.plot import COLOURS, DIVERGING, INK, MUTED, SEQUENTIAL
+from derived.lab.plot import COLOURS, DIVERGING, INK, MUTED, SEQUENTIAL, beside, largest, panel_label
 
 from .theory import batch_error as exact_batch_error
 from .theory import spectral_filter
@@ -28,18 +28,6 @@ from .theory import spectral_filter
 THEORY = {"color": INK, "linewidth": 0.9}
 BLUE, RED, GREEN, PINK = COLOURS[:4]
 SMALLEST = 1e-17  # what a logarithmic axis shows in place of zero
-
-
-def _label(ax: Axes, text: str) -> None:
-    """What a panel shows, above its upper left corner."""
-    ax.annotate(text, (0, 1), (0, 6), xycoords="axes fraction", textcoords="offset points", color=INK)
-
-
-def _beside(
-    ax: Axes, x: float, y: float, text: str, color: str = INK, shift: tuple[float, float] = (6, 0), **at
-) -> None:
-    """A direct label beside a point of the data."""
-    ax.annotate(text, (x, y), shift, textcoords="offset points", color=color, **({"va": "center"} | at))
 
 
 def _plain_log(axis: matplotlib.axis.Axis, ticks: Sequence[float]) -> None:
@@ -63,9 +51,9 @@ def _measured(ax: Axes, rows: pd.DataFrame, x: str, y: str, color: str, marker: 
     return points
 
 
-def _largest(rows: pd.DataFrame) -> pd.DataFrame:
-    """The recorded rows, or the live ones if nothing is recorded."""
-    return rows[rows["recorded"] == rows["recorded"].max()]
+def _shown(points: pd.DataFrame) -> pd.DataFrame:
+    """The recorded points, or the live ones if nothing is recorded."""
+    return points[points["recorded"] == points["recorded"].max()]
 
 
 def _slope(x: pd.Index, y: pd.Series) -> float:
@@ -93,7 +81,7 @@ def attention_is_projection(rows: pd.DataFrame) -> Figure:
         ticks = {"xticklabels": False, "yticklabels": False}
         sns.heatmap(matrix, ax=ax, cmap=DIVERGING, vmin=-top, vmax=top, square=True, cbar_kws=bar, **ticks)
         ax.set(xlabel="token $j$", ylabel="token $i$" if ax is axes[0] else "")
-        _label(ax, text)
+        panel_label(ax, text)
     leverage = A.to_numpy().diagonal()
     figure.set_label(
         f"Three heat maps over {len(A)} tokens. Attention matrix and hat matrix look the same; their largest "
@@ -118,7 +106,7 @@ def spectral_filters(rows: pd.DataFrame) -> Figure:
         ax.plot(part["eigenvalue"], part["factor"], marker, color=color, markerfacecolor="none", label=text)
         worst[weights] = np.abs(part["factor"] - spectral_filter(part["eigenvalue"], ridge, weights)).max()
     ax.axvline(ridge, color=MUTED, linestyle=":", linewidth=0.9)
-    _beside(ax, ridge, 0.92, r"$\lambda_i=\lambda$", MUTED)
+    beside(ax, ridge, 0.92, r"$\lambda_i=\lambda$", MUTED)
     ax.legend(loc="lower right", fontsize=9)
     ax.set(
         xscale="log", xlabel=r"eigenvalue $\lambda_i$ of $\Sigma$", ylabel="factor on the fitted value", ylim=(0, 1.08)
@@ -144,9 +132,9 @@ def courses(rows: pd.DataFrame) -> Figure:
             ax.plot(0, l0, "o", color=color, clip_on=False)
             ends[read_out, l0] = float(course.sort_values("epoch")["l"].iloc[-1])
         ax.set(xlabel="epoch", xlim=(0, last))
-        _label(ax, f"$P$ {read_out} {text}")
-    _beside(axes[1], last, root, "$1/s$")
-    _beside(axes[1], last, -root, "$-1/s$")
+        panel_label(ax, f"$P$ {read_out} {text}")
+    beside(axes[1], last, root, "$1/s$")
+    beside(axes[1], last, -root, "$-1/s$")
     axes[0].set_ylabel("weight $L$")
     positive = [end for (_, l0), end in ends.items() if l0 > 0]
     negative = ", ".join(f"{end:.3f} with the read-out {kind}" for (kind, l0), end in ends.items() if l0 < 0)
@@ -178,9 +166,9 @@ def end_points(rows: pd.DataFrame) -> Figure:
         ends.append(f"from {l0:g} to {course['l'].iloc[-1]:.3f}")
     ax.axvline(1 / s, color=MUTED, linewidth=0.9, linestyle="--")
     ax.set(xlabel="weight $L$", ylabel="read-out $P$", xlim=(-reach, reach), ylim=(0, 2.6))
-    _beside(ax, 1 / s, 0.12, "$1/s$", MUTED)
+    beside(ax, 1 / s, 0.12, "$1/s$", MUTED)
     top = 2.3
-    _beside(ax, (beta / (s**2 * top)) ** (1 / 3), top, r"zero loss: $L^3P=\hat\beta/s^2$", shift=(-8, 0), ha="right")
+    beside(ax, (beta / (s**2 * top)) ** (1 / 3), top, r"zero loss: $L^3P=\hat\beta/s^2$", shift=(-8, 0), ha="right")
     figure.set_label(
         f"The plane of weight and read-out. Each course follows its own hyperbola, {', '.join(ends)}. Those "
         f"that reach the curve of zero loss do so at different weights; 1/s is {1 / s:.3f}."
@@ -227,7 +215,7 @@ def shift(rows: pd.DataFrame) -> Figure:
     axes[0].annotate(r"self-attention: $|c^2-1|$", (0.97, 0.64), color=RED, **at)
     axes[1].annotate("self-attention", (0.97, 0.64), color=RED, **at)
     axes[1].annotate("attention to the\ntraining tokens,\nlabels as values", (0.97, 0.24), color=BLUE, **at)
-    scale, turned = (_largest(found[kind, "self"]).set_index("amount")["value"] for kind in ("scale", "rotation"))
+    scale, turned = (_shown(found[kind, "self"]).set_index("amount")["value"] for kind in ("scale", "rotation"))
     safe = max(points["value"].max() for (_, method), points in found.items() if method != "self")
     figure.set_label(
         f"Relative error on a logarithmic axis. Self-attention with frozen weights errs by "
@@ -247,7 +235,7 @@ def batch_error(rows: pd.DataFrame) -> Figure:
     for p, color in zip(dimensions, colors, strict=True):
         curve = [exact_batch_error(int(p), int(size)) for size in n]
         ax.plot(n, curve, **THEORY)
-        _beside(ax, n[-1], curve[-1], f"$p={p}$")
+        beside(ax, n[-1], curve[-1], f"$p={p}$")
         points = _measured(ax, rows[rows["p"] == p], "num_tokens", "error", matplotlib.colors.to_hex(color))
         exact = np.array([exact_batch_error(int(p), int(size)) for size in points["num_tokens"]])
         worst = max(worst, float(np.abs(points["value"] / exact - 1).max()))
@@ -280,7 +268,7 @@ def dial(rows: pd.DataFrame) -> Figure:
         ax.plot(line["x"], line["y"], **THEORY)
         ax.plot(data["x"], data["y"], "o", color=MUTED, markersize=3.5, zorder=3)
         ax.set(xlabel="query $x$", ylim=(data["y"].min() - 0.5, data["y"].max() + 0.5))
-        _label(ax, words)
+        panel_label(ax, words)
     axes[0].set_ylabel("prediction $y$")
     figure.colorbar(matplotlib.cm.ScalarMappable(norm, SEQUENTIAL), ax=axes, label=r"$\beta$", pad=0.02, aspect=30)
     first = rows[(rows["curve"] == "read-out") & (rows["beta"] == betas[0])]["y"].to_numpy()
@@ -297,10 +285,10 @@ def dial(rows: pd.DataFrame) -> Figure:
 def dial_error(rows: pd.DataFrame) -> Figure:
     """Distance of the softmax read-out from affine least squares against beta; rows of ``Dial``."""
     figure, ax = plt.subplots(figsize=(5.4, 3.2))
-    points = _largest(_measured(ax, rows, "beta", "error", BLUE))
+    points = _shown(_measured(ax, rows, "beta", "error", BLUE))
     low, high = points.iloc[0], points.iloc[-1]
     ax.plot(points["beta"], low["value"] * points["beta"] / low["beta"], **THEORY)
-    _beside(ax, high["beta"], high["value"], "slope 1", INK, (-12, 8), ha="right")
+    beside(ax, high["beta"], high["value"], "slope 1", INK, (-12, 8), ha="right")
     ax.set(xscale="log", yscale="log", xlabel=r"inverse temperature $\beta$", ylabel="distance from least squares")
     slope = _slope(np.log(points["beta"]), np.log(points["value"]))
     figure.set_label(
@@ -359,9 +347,9 @@ def polynomial_capacity(rows: pd.DataFrame) -> Figure:
         theory = part.groupby("N")["theory"].first()
         ax.plot(theory.index, theory, **THEORY)
         _measured(ax, part, "N", "K", color)
-        means = _largest(part).groupby("N")["K"].mean()
+        means = largest(part).groupby("N")["K"].mean()
         slopes[degree] = _slope(np.log(means.index), np.log(means))
-        _beside(ax, theory.index[-1], theory.iloc[-1], f"$u^{degree}$: slope {slopes[degree]:.2f}", color, (9, 0))
+        beside(ax, theory.index[-1], theory.iloc[-1], f"$u^{degree}$: slope {slopes[degree]:.2f}", color, (9, 0))
     low, high = rows["N"].min(), rows["N"].max()
     ax.set(xscale="log", yscale="log", xlabel="spins $N$", ylabel="patterns $K$ at 1 % error")
     _plain_log(ax.xaxis, [2**k for k in range(3, 12) if low <= 2**k <= high])
@@ -383,9 +371,9 @@ def exponential_capacity(rows: pd.DataFrame) -> Figure:
         theory = np.log2(part.groupby("N")["theory"].first())
         ax.plot(theory.index, theory, **THEORY)
         _measured(ax, part, "N", "bits", color)
-        means = _largest(part).groupby("N")["bits"].mean()
+        means = largest(part).groupby("N")["bits"].mean()
         rates[notion] = _slope(means.index, means)
-        _beside(ax, theory.index[-1], theory.iloc[-1], f"{words}:\nslope {rates[notion]:.2f}", color, (9, 0))
+        beside(ax, theory.index[-1], theory.iloc[-1], f"{words}:\nslope {rates[notion]:.2f}", color, (9, 0))
     low, high = rows["N"].min(), rows["N"].max()
     ax.set(xlabel="spins $N$", ylabel=r"$\log_2 K$", xlim=(low - 0.6, high + 0.55 * (high - low)))
     ax.set_xticks(sorted(rows["N"].unique()))
@@ -412,13 +400,13 @@ def read_out_noise(rows: pd.DataFrame) -> Figure:
             continue
         theory = part.groupby("num_patterns")["theory"].first().dropna()
         ax.plot(theory.index, theory, **THEORY)
-        last = _largest(_measured(ax, part, "num_patterns", "noise", color, marker)).iloc[-1]
-        _beside(ax, last["num_patterns"], last["value"], words, color, (9, height))
+        last = _shown(_measured(ax, part, "num_patterns", "noise", color, marker)).iloc[-1]
+        beside(ax, last["num_patterns"], last["value"], words, color, (9, height))
         said.append(f"{words} {last['value']:.2g}")
     naive = rows[rows["memory"] == "hebb"].groupby("num_patterns")["naive"].first()
     ax.plot(naive.index, naive, color=MUTED, linewidth=0.9, linestyle="--")
     middle = naive.index[len(naive) // 2]
-    _beside(ax, middle, naive[middle], "Hebb without the\ncoherent part", MUTED, (6, -18))
+    beside(ax, middle, naive[middle], "Hebb without the\ncoherent part", MUTED, (6, -18))
     ax.set(xscale="log", yscale="log", xlabel="stored patterns $K$", ylabel="noise energy (signal: 1)")
     _plain_log(ax.xaxis, sorted(rows["num_patterns"].unique())[::2])
     ax.set_xlim(right=rows["num_patterns"].max() * 6)

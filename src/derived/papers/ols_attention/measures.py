@@ -20,15 +20,19 @@ def gap(column: str, bound: str = "bound", precision: str = "float64") -> Measur
     return measure
 
 
-def share(where: Callable[[pd.DataFrame], pd.DataFrame], success: Callable[[pd.DataFrame], pd.Series]) -> Measure:
-    """The share of replicates all of whose rows succeed, among the rows that ``where`` selects.
+def share(
+    where: Callable[[pd.DataFrame], pd.DataFrame],
+    success: Callable[[pd.DataFrame], pd.Series],
+    unit: Sequence[str] = ("replicate",),
+) -> Measure:
+    """The share of units all of whose rows succeed, among the rows that ``where`` selects.
 
-    Rows of one replicate share their data, so that only replicates are independent.
+    ``unit``: the columns that name one independent draw of the data; rows that agree in them share it.
     """
 
     def measure(rows: pd.DataFrame) -> Estimate:
         chosen = where(rows)
-        good = success(chosen).groupby(chosen["replicate"]).all()
+        good = success(chosen).groupby([chosen[name] for name in unit]).all()
         return proportion(int(good.sum()), len(good))
 
     return measure

@@ -107,7 +107,11 @@ def stretch_constant(kind: str | Callable, alpha: ArrayLike = 1.0) -> np.ndarray
 
 
 def relaxation_exponent(a: ArrayLike, s: ArrayLike) -> np.ndarray:
-    """mu = 1 - p'(c_*) (a (1 - c_*) + s kappa'(p_*)) / v, p'(c) = 2/(pi sqrt(1 - c^2)): p/q - c_* ~ b^{-mu}. [ours]"""
+    """mu = 1 - p'(c_*) (a (1 - c_*) + s kappa'(p_*)) / v, p'(c) = 2/(pi sqrt(1 - c^2)): a deviation dies like b^{-mu}.
+
+    p/q - c_* ~ b^{-mu} if mu < 1/2; else the map's own distance from the sign, of order q^{-1/2}, keeps it at b^{-1/2}.
+    Many tokens. [ours]
+    """
     c = overlap_fixed_point(a, s)
     slope = 2 / (np.pi * np.sqrt(1 - c * c))
     pull = np.multiply(a, 1 - c) + s * arccos_kernel_prime(sign_overlap(c))

@@ -120,9 +120,9 @@ def propagate(
     """
     a, s, n, sigma_qk = _checked(a, s, n, depth, attention, output_gradient, cross_token, sigma_qk)
     q, p = np.asarray(q0, dtype=float), np.asarray(p0, dtype=float)
-    check_moments(q, p, n)
     if attention == "infinite":
         n = np.full_like(n, np.inf)
+    check_moments(q, p, n)
     facts = (a, s, n) if sigma_qk is None else (a, s, n, sigma_qk)
     shape = np.broadcast_shapes(*(np.shape(x) for x in (q, p, *facts, getattr(kernel, "alpha", 0.0))))
     facts = [np.broadcast_to(x, shape).reshape(-1) if x.ndim else x for x in facts]

@@ -28,19 +28,19 @@ def table_of(rows: pd.DataFrame, column: str) -> pd.DataFrame:
     return rows.pivot(index=keys, columns="b", values=column)
 
 
-def fold(measured: np.ndarray, theory: np.ndarray) -> float:
-    """ln of the geometric-mean fold error, over blocks, of the mean over initialisations (inits, blocks)."""
-    return float(np.abs(np.log(measured.mean(axis=0) / theory)).mean())
+def fold(measured: np.ndarray, theory: np.ndarray, level: float) -> Estimate:
+    """The geometric-mean fold error, over blocks, of the mean over initialisations (inits, blocks), with its interval.
 
-
-def jackknife(measured: np.ndarray, theory: np.ndarray, level: float) -> Estimate:
-    """The fold error with Student's interval over the jackknife's pseudo-values of the initialisations."""
-    n, whole = len(measured), fold(measured, theory)
-    without = np.array([fold(np.delete(measured, i, axis=0), theory) for i in range(n)])
-    one = mean(n * whole - (n - 1) * without, level)
-    return Estimate(
-        np.exp(whole), n, np.exp(whole - (one.high - one.low) / 2), np.exp(whole + (one.high - one.low) / 2)
-    )
+    With m_b = ln(mean / theory) and its standard error e_b the triangle inequality bounds the error of mean_b |m_b| by
+    mean_b |m_b - true m_b|; Student's t times mean_b e_b covers that however the blocks of a network are correlated,
+    and where the sign of m_b is in doubt, at the kink of |.|. A fold error is at least 1.
+    """
+    inits = len(measured)
+    centre = measured.mean(axis=0)
+    errors = measured.std(axis=0, ddof=1) / np.sqrt(inits) / centre
+    value = float(np.abs(np.log(centre / theory)).mean())
+    reach = float(laws.t.ppf((1 + level) / 2, inits - 1) * errors.mean())
+    return Estimate(np.exp(value), inits, np.exp(max(value - reach, 0.0)), np.exp(value + reach))
 
 
 def gmfe_of(column: str, by: Sequence[str] = ("norm", "heads"), edge: str = "last") -> Measure:
@@ -53,30 +53,42 @@ def gmfe_of(column: str, by: Sequence[str] = ("norm", "heads"), edge: str = "las
         cases, keep = [rows for _, rows in rows.groupby(list(by))], slice(0, -1) if edge == "last" else slice(1, None)
         level = 1 - (1 - LEVEL) / len(cases)
         tables = [(table_of(case, column), table_of(case, f"{column}_theory")) for case in cases]
-        found = [jackknife(m.to_numpy()[:, keep], t.to_numpy()[0, keep], level) for m, t in tables]
+        found = [fold(m.to_numpy()[:, keep], t.to_numpy()[0, keep], level) for m, t in tables]
         return max(found, key=lambda one: one.high)
 
     return measure
 
 
-def end_ratio(numerator: str, denominator: str, by: Sequence[str] = (), lowest: bool = True) -> Measure:
-    """measured / theory at block 0, mean over initialisations, in the case whose interval reaches lowest (highest)."""
+def end_ratio(numerator: str, denominator: str, by: Sequence[str] = ()) -> Measure:
+    """measured / theory at block 0, mean over initialisations, in the case whose interval reaches lowest."""
 
     def measure(rows: pd.DataFrame) -> Estimate:
         first = rows[rows["b"] == 0]
         cases = [case for _, case in first.groupby(list(by))] if by else [first]
         level = 1 - (1 - LEVEL) / len(cases)
         found = [mean(case[numerator] / case[denominator], level) for case in cases]
-        return min(found, key=lambda one: one.low) if lowest else max(found, key=lambda one: one.high)
+        return min(found, key=lambda one: one.low)
 
     return measure
 
 
 def improvement(rows: pd.DataFrame) -> Estimate:
-    """|ln error| at block 0 without K over the same with K, errors of the mean, geometric mean over the cases."""
-    first = rows[rows["b"] == 0].groupby(["norm", "heads"])[["J", "J_theory", "J_without_K"]].mean()
-    without, with_K = (np.abs(np.log(first["J"] / first[name])) for name in ("J_without_K", "J_theory"))
-    return Estimate(float(np.exp(np.log(without / with_K).mean())), len(first))
+    """|ln error| at block 0 without K over the same with K, errors of the mean, geometric mean over the cases.
+
+    Both errors move with the measured mean, e = ln(J / J_theory): the ratio is |D + e| / |e|, D = ln(J_theory /
+    J_without_K) known. For e >= -D it falls with |e|, so an end of e's interval bounds it, joint over the cases; at
+    e = -D the theory without K is exact and the ratio 0.
+    """
+    cases = [case for _, case in rows[rows["b"] == 0].groupby(["norm", "heads"])]
+    level, ratios, lowest = 1 - (1 - LEVEL) / len(cases), [], []
+    for case in cases:
+        one = mean(case["J"] / case["J_theory"], level)
+        known = np.log(case["J_theory"].iloc[0] / case["J_without_K"].iloc[0])
+        value, *ends = (abs(known + e) / abs(e) for e in np.maximum(np.log([one.value, one.low, one.high]), -known))
+        ratios.append(value)
+        lowest.append(min(ends))
+    value, low = (float(np.prod(each) ** (1 / len(cases))) for each in (ratios, lowest))
+    return Estimate(value, len(cases[0]), low, float("inf"))
 
 
 def course(rows: pd.DataFrame, norm: str, attn_mult: float = 1.0, tokens: int = 0, alpha: float = 1.0) -> pd.DataFrame:
@@ -102,10 +114,14 @@ def last_exponent(attn_mult: float = 1.0, tokens: int = 0) -> Measure:
 
 
 def rises(rows: pd.DataFrame) -> Estimate:
-    """The largest rise of the local exponent between neighbouring depths beyond b = 128, past its peak near 90."""
+    """The largest rise of the local exponent between neighbouring depths beyond b = 128, past its peak near 90.
+
+    Or how far it has fallen below zeta, if that is larger.
+    """
     curve = course(rows, "layernorm")
-    steps = np.diff(exponents(curve[curve["b"] >= 128]))
-    return Estimate(float(steps.max()), len(steps))
+    local = exponents(curve[curve["b"] >= 128])
+    below = float(asymptotics.zeta(*asymptotics.vit_variances())) - local.min()
+    return Estimate(max(float(np.diff(local).max()), below), len(local) - 1)
 
 
 def collapse(rows: pd.DataFrame) -> Estimate:
@@ -173,9 +189,9 @@ def crossover(rows: pd.DataFrame) -> Estimate:
 
 def overlap_of_networks(rows: pd.DataFrame) -> Estimate:
     """Mean of rho at the last block of torch networks, less the recurrence's, for the norm where it is farthest off."""
-    last, found = rows[rows["b"] == rows["b"].max()], []
-    for _, case in last.groupby("norm"):
-        found.append(mean(case["p"] / case["q"] - case["p_theory"] / case["q_theory"], 1 - (1 - LEVEL) / 2))
+    cases = [case for _, case in rows[rows["b"] == rows["b"].max()].groupby("norm")]
+    level = 1 - (1 - LEVEL) / len(cases)
+    found = [mean(case["p"] / case["q"] - case["p_theory"] / case["q_theory"], level) for case in cases]
     return max(found, key=lambda one: max(abs(one.low), abs(one.high)))
 
 

@@ -5,6 +5,7 @@ transformer   RandomTransformer, equiangular tokens, their statistics
 jacobian      the APJN: exact, one backward for all layers, one forward-mode pass
 images        generated images
 vit           the embedding of ViT-Base, and a small vision transformer that trains
+timm_vit      timm's own ViT-Base, where timm is installed (imported from there)
 """
 
 from .images import LabelledImages, patches, power_law_fields, power_law_images, template_images
@@ -18,10 +19,9 @@ from .transformer import (
     normalise,
     token_moments,
 )
-from .vit import VIT_BASE, VisionTransformer, embed
+from .vit import VisionTransformer, embed
 
 __all__ = [
-    "VIT_BASE",
     "Apjn",
     "BlockWeights",
     "LabelledImages",

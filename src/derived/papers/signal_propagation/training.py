@@ -46,18 +46,19 @@ def train(
     """AdamW, betas (0.9, 0.999), linear warm-up over ``warmup`` steps, then a constant rate. [repo]
 
     The networks share batches and never interact: the loss is the sum of theirs, so one that diverges leaves the others
-    alone. Weight decay acts on matrices only. The batches are drawn from ``generator`` with replacement.
+    alone. Weight decay acts on the weight matrices, not on positions, biases or normalisers. The batches are drawn from
+    ``generator`` with replacement.
     """
     check_count("steps", steps)
     check_count("batch_size", batch_size)
     check_count("warmup", warmup, 0)
     check_positive("lr", lr)
     check_at_least("weight_decay", weight_decay, 0.0)
-    parameters = list(model.parameters())
-    groups = [
-        {"params": [p for p in parameters if p.ndim == 3], "weight_decay": weight_decay},
-        {"params": [p for p in parameters if p.ndim < 3], "weight_decay": 0.0},
-    ]
+    decayed, plain = [], []
+    for name, parameter in model.named_parameters():
+        is_matrix = parameter.ndim == 3 and name not in ("positions", "head_bias")  # one per network: (R, out, in)
+        (decayed if is_matrix else plain).append(parameter)
+    groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": plain, "weight_decay": 0.0}]
     optimiser = torch.optim.AdamW(groups, lr=lr, betas=(0.9, 0.999))
     batches = torch.randint(len(data.labels), (steps, batch_size), generator=generator, device=generator.device)
     losses = []

@@ -104,6 +104,23 @@ def feed_forward(normed: Float[Tensor, "R *batch n d"], weights: BlockWeights) -
     return linear(torch.relu(linear(normed, weights.W_1)), weights.W_2)
 
 
+def checked_alpha(alpha: float | Sequence[float] | Tensor, num_networks: int, dtype, device) -> Tensor:
+    """``alpha`` as a tensor, () or (R,); raises ValueError unless it is finite, positive and one number or R."""
+    alpha = torch.as_tensor(alpha, dtype=dtype, device=device)
+    of_shape = alpha.ndim == 0 or tuple(alpha.shape) == (num_networks,)
+    if not (of_shape and bool((alpha > 0).all()) and bool(alpha.isfinite().all())):
+        raise ValueError(f"alpha = {alpha}; give one finite number > 0, or one per network ({num_networks})")
+    return alpha
+
+
+def checked_sigmas(sigmas: Sigmas | None) -> Sigmas:
+    """``sigmas``, or timm's; raises ValueError unless all are finite and not negative."""
+    sigmas = Sigmas() if sigmas is None else sigmas
+    if not all(0 <= sigma < math.inf for sigma in sigmas):
+        raise ValueError(f"{sigmas}; give standard deviations that are finite and not negative")
+    return sigmas
+
+
 def draw_block(
     width: int,
     mlp_ratio: int,
@@ -152,12 +169,8 @@ class RandomTransformer:
         check_count("num_networks", num_networks)
         if width % num_heads:
             raise ValueError(f"num_heads = {num_heads} does not divide width = {width}; give a divisor")
-        alpha = torch.as_tensor(alpha, dtype=dtype, device=device)
-        if alpha.ndim > 1 or (alpha.ndim == 1 and len(alpha) != num_networks) or not bool((alpha > 0).all()):
-            raise ValueError(f"alpha = {alpha}; give one number > 0, or one per network ({num_networks})")
-        self.sigmas = Sigmas() if sigmas is None else sigmas
-        if min(self.sigmas) < 0:
-            raise ValueError(f"{self.sigmas}; standard deviations must not be negative")
+        alpha = checked_alpha(alpha, num_networks, dtype, device)
+        self.sigmas = checked_sigmas(sigmas)
         self.width, self.depth, self.num_heads, self.num_networks = width, depth, num_heads, num_networks
         self.norm, self.alpha, self.dtype, self.device = norm, alpha, dtype, torch.device(device)
         self.weights = [

@@ -15,10 +15,19 @@ from torch import Tensor, nn
 
 from .checks import check_choice, check_count
 from .images import patches
-from .transformer import NORMS, BlockWeights, NormKind, Sigmas, attend, draw_block, feed_forward, linear, normalise
-
-#: The shape of ViT-Base/16 for ``RandomTransformer`` and ``embed``; 224 x 224 images give n = 197 tokens.
-VIT_BASE = {"width": 768, "num_heads": 12}
+from .transformer import (
+    NORMS,
+    BlockWeights,
+    NormKind,
+    Sigmas,
+    attend,
+    checked_alpha,
+    checked_sigmas,
+    draw_block,
+    feed_forward,
+    linear,
+    normalise,
+)
 
 
 def embed(
@@ -121,10 +130,8 @@ class VisionTransformer(nn.Module):
             raise ValueError(
                 f"patch = {patch} must divide image_size = {image_size}, num_heads = {num_heads} width = {width}"
             )
-        alpha = torch.as_tensor(alpha, dtype=dtype, device=device)
-        if alpha.ndim > 1 or (alpha.ndim == 1 and len(alpha) != num_networks) or not bool((alpha > 0).all()):
-            raise ValueError(f"alpha = {alpha}; give one number > 0, or one per network ({num_networks})")
-        sigmas = Sigmas() if sigmas is None else sigmas
+        alpha = checked_alpha(alpha, num_networks, dtype, device)
+        sigmas = checked_sigmas(sigmas)
         self.patch, tokens, features = patch, (image_size // patch) ** 2, channels * patch**2
 
         def draw(*shape: int, std: float) -> nn.Parameter:

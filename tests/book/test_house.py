@@ -1,0 +1,48 @@
+"""What the machine has: a CUDA device counts only with a torch that can use it; peak memory is a condition's own."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from derived.book import house, recording
+
+
+@pytest.mark.parametrize(
+    ("device", "build", "visible", "answer"),
+    [
+        (True, "12.8", None, True),
+        (True, None, None, False),  # a CPU wheel on a GPU machine
+        (False, "12.8", None, False),
+        (True, "12.8", "-1", False),
+        (True, "12.8", "", False),
+        (True, "12.8", "1", True),
+    ],
+)
+def test_a_cuda_device_counts_only_with_a_torch_built_for_it(device, build, visible, answer, tmp_path, monkeypatch):
+    place = tmp_path / "nvidiactl"
+    if device:
+        place.touch()
+    monkeypatch.setattr(house, "NVIDIA_DEVICE", place)
+    monkeypatch.setattr(house, "_torch_cuda", lambda: build)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert house.has_cuda() is answer
+
+
+def test_the_build_of_torch_is_read_without_importing_it():
+    import torch
+
+    assert house._torch_cuda() == torch.version.cuda
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux forgets a peak")
+def test_a_condition_does_not_inherit_the_peak_memory_of_the_one_before():
+    def rows(megabytes: int) -> pd.DataFrame:
+        return pd.DataFrame({"sum": [np.ones((megabytes, 2**17)).sum()]})
+
+    *_, large = recording.measured(rows, 400)
+    *_, small = recording.measured(rows, 1)
+    assert large - small > 300

@@ -1,0 +1,70 @@
+"""What pages are made of: checks that can fail, answers that are marked, and races with a missed target in them."""
+
+import json
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+import torch
+
+from derived.lab import page
+
+
+@pytest.mark.parametrize("bound", [1e-3, [1e-3, 1e-3], np.array([1e-3, 1e-1])])
+def test_check_says_the_worst_gap_and_its_share_of_the_bound(bound, capsys):
+    page.check([5e-4, 1e-4], bound)
+    assert capsys.readouterr().out == "worst gap 5.0e-04, 0.5 of its bound, n = 2\n"
+
+
+def test_check_takes_tensors_of_any_shape(capsys):
+    page.check(torch.full((2, 3), 0.5), torch.ones(3))
+    page.check(torch.tensor(0.5), 1.0)
+    assert capsys.readouterr().out.splitlines()[0].endswith("n = 6")
+
+
+@pytest.mark.parametrize(("gap", "bound"), [([0.5, 2.0], [1.0, 1.0]), ([float("nan")], 1.0)])
+def test_check_fails_above_the_bound_and_on_nan(gap, bound):
+    with pytest.raises(AssertionError, match="times its bound"):
+        page.check(gap, bound)
+
+
+def test_check_of_nothing_proves_nothing():
+    with pytest.raises(ValueError, match="no instance"):
+        page.check([], 1.0)
+
+
+def test_a_verdict_needs_an_answer_and_the_right_one():
+    assert page.verdict(..., 2.0) == "no answer yet"
+    assert page.verdict(2.00001, 2.0) == "right"
+    assert page.verdict(torch.tensor([1.0, 0.0]), (1.0, 0.0)) == "right"
+    assert page.verdict(2.05, 2.0, rtol=0.03) == "right"
+    with pytest.raises(AssertionError, match="not right"):
+        page.verdict(2.05, 2.0)
+    with pytest.raises(AssertionError, match="not right"):
+        page.verdict(0.0, 1e-9)
+
+
+def race(name: str, ratio: float, met: bool) -> dict:
+    times = {"ours_ms": 4.2, "peer_ms": 4200.0, "ratio": ratio, "ratio_low": ratio / 2, "ratio_high": 2 * ratio}
+    return {"name": name, "peer": "the loop", "target": 300.0, "met": met, **times}
+
+
+def test_a_missed_target_is_shown_as_missed(tmp_path, monkeypatch):
+    monkeypatch.setattr(page, "results_root", lambda: tmp_path)
+    assert "make bench CHAPTERS=toy" in page.race_table("toy").data
+    facts = {"machine": "one core", "threads": 1, "dtype": "float64", "torch": "2.0", "date": "2026-01-01"}
+    rows = [race("won", 442.0, True), race("lost", 104.0, False)]
+    (tmp_path / "toy").mkdir()
+    (tmp_path / "toy/bench.json").write_text(json.dumps({**facts, "rows": rows}))
+    head, _, won, lost, _, where = page.race_table("toy").data.splitlines()
+    assert won == "| won | the loop | 4.2 ms | 4.2 s | 442 [221, 884] | 300 | met |"
+    assert lost.endswith("| 300 | **missed** |")
+    assert head.count("|") == won.count("|")
+    assert where == "one core, 1 thread, float64, torch 2.0, 2026-01-01."
+
+
+def test_an_explorer_keeps_what_the_figure_says_of_itself(monkeypatch):
+    shown = []
+    monkeypatch.setattr(page, "display", lambda data, raw: shown.append(data))
+    page.explorer(go.Figure(layout={"meta": {"play": True}}), "Two bars.")
+    assert shown[0]["application/vnd.plotly.v1+json"]["layout"]["meta"] == {"play": True, "alt": "Two bars."}
