@@ -45,13 +45,13 @@ class AttentionMoments(NamedTuple):
 def attention_moments(gamma: float, n: int, logit_std: float) -> AttentionMoments:
     """f(gamma) and g(gamma) at d = infinity by quadrature, relative error below 1e-8. [ours]
 
-    Errors: an overlap that n tokens cannot share, n < 1, a negative logit_std. ``logit_std`` = math.inf is hardmax,
-    where f = 1 and g = P(two tokens choose the same key).
+    Errors: an overlap that n tokens cannot share, n < 1, a logit_std that is negative or finite above 50 (the grid
+    grows with it). ``logit_std`` = math.inf is hardmax, where f = 1 and g = P(two tokens choose the same key).
     """
     check_sizes(n=n)
     check_overlap(gamma, n)
-    if not logit_std >= 0:
-        raise ValueError(f"logit_std = {logit_std!r}: a standard deviation is not negative (math.inf is hardmax)")
+    if not (0 <= logit_std <= 50 or logit_std == math.inf):
+        raise ValueError(f"logit_std = {logit_std!r}: need a number from 0 to 50, or math.inf for hardmax")
     if n == 1 or logit_std == 0 or gamma == 1:
         value = 1.0 if math.isinf(logit_std) else 1 / n
         return AttentionMoments(value, value, 0.0, 0.0)
