@@ -66,7 +66,7 @@ class TwoTokens(Experiment):
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "ci": {"heads": (1, 2, 6), "taus": (0.6, 1.8, 3.0), "replicates": 24, "batch": 300},
-        "cpu": {},
+        "cpu": {"heads": (1, 2, 6, 16), "batch": 200},
     }
     deterministic: ClassVar[Mapping[str, float]] = {"first_theory": 1e-7, "second_theory": 1e-7}
 
@@ -102,7 +102,7 @@ class WeakError(Experiment):
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "ci": {"cases": ((0.8, 1), (0.4, 1), (0.8, 4)), "replicates": 24, "batch": 4000},
-        "cpu": {},
+        "cpu": {"batch": 8000},
     }
 
     def conditions(self) -> list[dict[str, Any]]:
@@ -136,7 +136,7 @@ class Hot(Experiment):
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "ci": {"widths": (256,), "points": 7, "replicates": 400},
-        "cpu": {},
+        "cpu": {"replicates": 600},
     }
 
     def conditions(self) -> list[dict[str, Any]]:
@@ -172,7 +172,7 @@ class Cold(Experiment):
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "ci": {"widths": (64, 256), "h": 0.04, "H": 4, "tau": 4.0, "points": 5, "replicates": 60},
-        "cpu": {},
+        "cpu": {"widths": (64, 256, 4096), "replicates": 80},
         "gpu": {"n": 256, "widths": (1024, 4096), "replicates": 64, "tau": 16.0, "points": 17},
     }
     deterministic: ClassVar[Mapping[str, float]] = {"gamma_theory": 1e-6}
@@ -254,7 +254,7 @@ class FinalRate(Experiment):
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "ci": {"cases": ((16, 2, 0.0), (16, 8, 4.0)), "points": 5, "replicates": 250},
-        "cpu": {},
+        "cpu": {"replicates": 400},
     }
 
     def conditions(self) -> list[dict[str, Any]]:
@@ -286,7 +286,7 @@ class SlowPaths(Experiment):
     factors: tuple[int, ...] = (2, 0)
     replicates: int = 800
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"d": 64, "h": 0.1, "replicates": 500}, "cpu": {}}
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"d": 64, "h": 0.1, "replicates": 500}, "cpu": {"h": 0.05}}
 
     def conditions(self) -> list[dict[str, Any]]:
         return [{"factors": k} for k in self.factors]
@@ -330,7 +330,7 @@ class Clock(Experiment):
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "ci": {"cases": ((1, 192), (1, 384), (10, 192), (100, 192)), "parts": 1, "points": 5, "replicates": 80},
-        "cpu": {},
+        "cpu": {"parts": 1, "replicates": 60},
         "gpu": {"cases": ((1, 192), (1, 3072), (10, 768), (100, 192), (100, 3072), (1000, 384)), "parts": 8},
     }
     deterministic: ClassVar[Mapping[str, float]] = {"m_theory": 1e-6}

@@ -192,7 +192,7 @@ class SlowDrift(Experiment):
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "ci": {"cases": ((40, 2),), "samples": 30_000},
-        "cpu": {},
+        "cpu": {"samples": 50_000},
     }
 
     def conditions(self) -> list[dict[str, Any]]:

@@ -157,7 +157,7 @@ class Prompts(Experiment):
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "ci": {"tokens": (32, 128, 512), "replicates": 12, "h": 0.1},
-        "cpu": {"tokens": (32, 64, 128, 256, 512, 1024), "replicates": 12},
+        "cpu": {"tokens": (32, 64, 128, 256, 512, 1024), "replicates": 10},
         "gpu": {},
     }
 
@@ -231,7 +231,7 @@ class Stack(Experiment):
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "ci": {"d": 64, "scales": (0.25,), "heads": (4,), "points": 5, "replicates": 32},
-        "cpu": {"scales": (0.2, 1.0), "replicates": 64},
+        "cpu": {"scales": (0.2, 1.0), "replicates": 48},
         "gpu": {"d": 512, "n": 64},
     }
     dtype: ClassVar[torch.dtype] = torch.float32
