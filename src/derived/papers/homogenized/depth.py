@@ -286,7 +286,10 @@ class SlowPaths(Experiment):
     factors: tuple[int, ...] = (2, 0)
     replicates: int = 800
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"d": 64, "h": 0.1, "replicates": 500}, "cpu": {"h": 0.05}}
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "ci": {"d": 64, "h": 0.1, "replicates": 500},
+        "cpu": {"h": 0.05},
+    }
 
     def conditions(self) -> list[dict[str, Any]]:
         return [{"factors": k} for k in self.factors]
