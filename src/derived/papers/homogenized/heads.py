@@ -117,15 +117,15 @@ def matched_law(d: int, logit_std: float, beta: float = 1.0, **facts) -> HeadLaw
     return HeadLaw(d=d, sigma_a=math.sqrt(logit_std / (beta * math.sqrt(rank))) if logit_std else 0.0, **facts)
 
 
-def barycentre(X: Float[Tensor, "*batch n d"], A: Float[Tensor, "*batch d d"], beta: float) -> Tensor:
-    """m(x_i) = sum_k softmax_k(beta <A x_i, x_k>) x_k, shape (*batch, n, d). [digest]"""
+def barycentre(X: Float[Tensor, "*#batch n d"], A: Float[Tensor, "*#batch d d"], beta: float) -> Tensor:
+    """m(x_i) = sum_k softmax_k(beta <A x_i, x_k>) x_k, shape (*batch, n, d); batch axes broadcast. [digest]"""
     return torch.softmax(beta * (X @ A.mT) @ X.mT, dim=-1) @ X
 
 
 def attention_field(
-    X: Float[Tensor, "*batch n d"], V: Float[Tensor, "*batch d d"], A: Float[Tensor, "*batch d d"], beta: float
+    X: Float[Tensor, "*#batch n d"], V: Float[Tensor, "*#batch d d"], A: Float[Tensor, "*#batch d d"], beta: float
 ) -> Float[Tensor, "*batch n d"]:
-    """B(x_i) = V m(x_i), the attention of one head at its own tokens. [digest]"""
+    """B(x_i) = V m(x_i), the attention of one head at its own tokens; batch axes broadcast. [digest]"""
     return barycentre(X, A, beta) @ V.mT
 
 
@@ -134,7 +134,7 @@ def layer_step(
 ) -> Float[Tensor, "*batch n d"]:
     """One layer, x <- N(x + (eta/H) sum_h B_h(x)); ``projected`` moves along P_x B instead of B. [digest]
 
-    Shapes: heads (*batch, H, d, d). Errors: tokens off the sphere.
+    Shapes: heads.V and heads.A (*batch, H, d, d). Errors: tokens off the sphere.
     """
     check_on_sphere(X)
     move = eta * attention_field(X.unsqueeze(-3), heads.V, heads.A, heads.beta).mean(dim=-3)
@@ -146,7 +146,7 @@ def normalise(X: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n d"]:
     return X / torch.linalg.vector_norm(X, dim=-1, keepdim=True)
 
 
-def tangent(X: Float[Tensor, "*batch n d"], Z: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n d"]:
+def tangent(X: Float[Tensor, "*#batch n d"], Z: Float[Tensor, "*#batch n d"]) -> Float[Tensor, "*batch n d"]:
     """P_x z = z - <x, z> x, row by row."""
     return Z - (X * Z).sum(dim=-1, keepdim=True) * X
 
