@@ -97,7 +97,7 @@ def two_token_coefficients(
 
     def drift(y: np.ndarray) -> np.ndarray:
         R, f, g, a = parts(np.asarray(y, dtype=float))
-        return simplex_drift(R, f, g, d) / (1 - R**2) + R * a
+        return simplex_drift(R, f, g, float(d)) / (1 - R**2) + R * a
 
     return drift, lambda y: parts(np.asarray(y, dtype=float))[3]
 
