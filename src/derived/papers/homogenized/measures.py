@@ -20,6 +20,8 @@ def gap(rows: pd.DataFrame) -> Estimate:
 
 def joint(cases: Sequence[pd.Series], target: float = 0.0) -> Estimate:
     """The mean of the case whose interval reaches farthest from ``target``, at a joint level over the cases."""
+    if not cases:
+        raise ValueError("no case of the claim is among the rows: it needs a larger tier")
     level = 1 - (1 - LEVEL) / len(cases)
     found = [mean(case, level) for case in cases]
     return max(found, key=lambda one: max(abs(one.low - target), abs(one.high - target)))
