@@ -147,13 +147,11 @@ def test_annotated_shapes_hold(typed):
             ).mean_overlap.shape == (2, 2)
     heads = law.draw(G, (2, 3), beta=1.0)
     mech.layer_step(X, 0.1, heads, projected=True)
-    mech.topic_tokens(4, 3, topics=2, spread=0.1, generator=G)
     mech.equiangular_tokens(2, 4, 0.1)
     s = theo.barycenter_correlation(GRAM, 1.0, 1.0, 4, samples=8, generator=G).s
     theo.overlap_bracket(GRAM, s, 4)
     theo.gram_flow(GRAM, [0.1], 4)
     theo.sampled_moments(0.1, 3, 1.0, 5.0, samples=4, generator=G)
-    theo.vmf_barycentre(X, 2.0)
     field = theo.modified_drift(lambda Y: theo.self_attention(Y, 1.0), 0.1)
     theo.sphere_euler(field, theo.sphere_flow(field, X, 0.1, steps=2), 0.1, steps=2)
     theo.slow_overlap_sde(0.5, [0.1], paths=3, generator=G)

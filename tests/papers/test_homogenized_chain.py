@@ -29,7 +29,6 @@ from derived.papers.homogenized.heads import (
     matched_law,
     normalise,
     simplex_gram,
-    topic_tokens,
     uniform_tokens,
 )
 
@@ -141,18 +140,12 @@ def test_equiangular_tokens(n, d, gamma):
     assert torch.allclose(X @ X.mT, simplex_gram(n, gamma).expand(2, n, n), atol=1e-13)
 
 
-def test_uniform_and_topic_tokens():
-    """Uniform points have mean 0 and covariance I/d; without spread a topic is one point."""
+def test_uniform_tokens():
+    """Mean 0 and covariance I/d."""
     X = uniform_tokens(1, 3, generator=stream(4, "u"), replicas=20_000)[:, 0]
     assert (X.mean(0) * math.sqrt(3 * len(X))).abs().max() < 5
     square = X.square()
     assert ((square.mean(0) - 1 / 3) / (square.std(0) / math.sqrt(len(X)))).abs().max() < 5
-    topics = topic_tokens(6, 4, topics=2, spread=0.0, generator=stream(4, "t"), replicas=3)
-    assert torch.equal(topics[:, 0], topics[:, 4])
-    assert (topics[:, 0] - topics[:, 1]).norm(dim=-1).min() > 0.05
-    spread = topic_tokens(60, 4, topics=2, spread=0.3, generator=stream(4, "t"))
-    G = overlaps(spread)[0]
-    assert G[0, 2::2].mean() > 0.8 > G[0, 1::2].mean()
 
 
 # --- factors ----------------------------------------------------------------------------------------------------------
@@ -288,6 +281,7 @@ def test_chain_is_its_steps():
     assert torch.equal(again.gram[1], chain.gram[2])
     gram = simulate_chain(X, 6, 0.3, 2, law, 1.0, generator=stream(10, "c"), method="gram")
     assert torch.equal(gram.gram[1], simulate_gram(overlaps(X), 6, 0.3, 2, law, 1.0, generator=stream(10, "c")).gram[1])
+    assert gram.tau == again.tau == pytest.approx((0.0, 0.27), rel=1e-12)
     assert default_record(100, 5) == [0, 25, 50, 75, 100]
     assert default_record(1, 5) == [0, 1]
 

@@ -40,7 +40,6 @@ from derived.papers.homogenized.overlaps import (
     logistic_overlap,
     overlap_bracket,
     overlap_drift,
-    simplex_bracket,
     simplex_drift,
     simplex_flow,
     uniform_correlation,
@@ -310,14 +309,13 @@ def test_simplex_drift():
     f, g, f_error, g_error = sampled_moments(
         gamma, n, logit_std, d, samples=200_000, rows=3, generator=stream(50, "fg")
     )
-    exact = [float(form(gamma, f, g, d)) for form in (simplex_drift, simplex_bracket)]
+    P, S = gamma + (1 - gamma) * f, gamma + (1 - gamma) * g
+    exact = [float(simplex_drift(gamma, f, g, d)), 2 / d * (1 - gamma**2) * (P - gamma * S)]
     spread = pairs.std(0) / math.sqrt(len(pairs)) + f_error + g_error
     assert abs(pairs[:, 0].mean() - exact[0]) < 5 * spread[0]
     assert abs(pairs[:, 1].mean() - exact[1]) < 5 * spread[1]
     assert abs(pairs[:, 0].mean() - float(simplex_drift(gamma, f, g))) > 20 * spread[0]
-    P, S = gamma + (1 - gamma) * f, gamma + (1 - gamma) * g
     assert exact[0] == pytest.approx((d - 2 + gamma**2) / d * S - (d - 1) / d * gamma * P, rel=1e-13)
-    assert exact[1] == pytest.approx(2 / d * (1 - gamma**2) * (P - gamma * S), rel=1e-13)
 
 
 def test_correlation_is_lipschitz():
@@ -450,7 +448,7 @@ def test_two_tokens_are_a_diffusion():
     cold = two_token_coefficients(6, 1.5, 1.0)
     for R in (-0.7, 0.2, 0.9):
         f, g = two_token_attention_moments(R, 6, 1.5, 1.0)
-        D, bracket = simplex_drift(R, f, g, 6), simplex_bracket(R, f, g, 6)
+        D, bracket = simplex_drift(R, f, g, 6), 2 / 6 * (1 - R**2) * (1 - R) * (R + f - R * g)
         place = np.array([math.atanh(R)])
         assert cold[1](place)[0] == pytest.approx(bracket / (1 - R**2) ** 2, rel=1e-6)
         assert cold[0](place)[0] == pytest.approx(D / (1 - R**2) + R * bracket / (1 - R**2) ** 2, rel=1e-6)

@@ -85,7 +85,7 @@ def pivoted_factor(S: Float[Tensor, "*batch n n"], columns: int) -> Float[Tensor
         column = column - (C[..., :j] @ known.unsqueeze(-1)).squeeze(-1)
         column = torch.where(pivot > nothing, column / pivot.clamp_min(torch.finfo(S.dtype).tiny).sqrt(), 0.0)
         C[..., j] = column
-        left = (left - column.square()).scatter(-1, where, 0.0)
+        left = left - column.square()
     return C
 
 

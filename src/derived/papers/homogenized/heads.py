@@ -177,14 +177,3 @@ def uniform_tokens(n: int, d: int, *, generator: torch.Generator, replicas: int 
     check_sizes(n=n, d=d, replicas=replicas)
     facts = {"generator": generator, "device": generator.device, "dtype": dtype}
     return normalise(torch.randn(replicas, n, d, **facts))
-
-
-def topic_tokens(
-    n: int, d: int, *, topics: int, spread: float, generator: torch.Generator, replicas: int = 1, dtype=torch.float64
-) -> Tensor:
-    """Prompts of ``topics`` clusters: N(centre + spread * normals / sqrt(d)), centres uniform, tokens in turn."""
-    check_nonnegative(spread=spread)
-    centres = uniform_tokens(topics, d, generator=generator, replicas=replicas, dtype=dtype)
-    noise = torch.randn(replicas, n, d, generator=generator, device=generator.device, dtype=dtype)
-    which = torch.arange(n, device=generator.device) % topics
-    return normalise(centres[:, which] + spread / math.sqrt(d) * noise)

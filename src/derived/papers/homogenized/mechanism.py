@@ -19,7 +19,6 @@ from .heads import (
     normalise,
     simplex_gram,
     tangent,
-    topic_tokens,
     uniform_tokens,
 )
 
@@ -42,6 +41,5 @@ __all__ = [
     "simulate_chain",
     "simulate_gram",
     "tangent",
-    "topic_tokens",
     "uniform_tokens",
 ]

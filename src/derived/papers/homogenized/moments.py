@@ -217,12 +217,3 @@ def vmf_mean_ratio(d: int, kappa: ArrayLike) -> np.ndarray:
     for j in range(steps - 1, -1, -1):
         ratio = 1 / ((d + 2 * j) / x + ratio)
     return np.where(kappa > 0, ratio, 0.0)
-
-
-def vmf_barycentre(Z: torch.Tensor, beta: float) -> torch.Tensor:
-    """m = A_d(beta |z|) z / |z| for z = A x (..., d): the softmax barycentre of uniformly spread tokens. [ours]"""
-    size = torch.linalg.vector_norm(Z, dim=-1, keepdim=True)
-    if math.isinf(beta):
-        return Z / size
-    ratio = torch.from_numpy(vmf_mean_ratio(Z.shape[-1], (beta * size).cpu().numpy())).to(Z)
-    return ratio * Z / size

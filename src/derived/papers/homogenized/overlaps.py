@@ -101,13 +101,6 @@ def simplex_drift(gamma: ArrayLike, f: ArrayLike, g: ArrayLike, d: float = math.
     return b + (gamma * P - (2 - gamma**2) * S) / d
 
 
-def simplex_bracket(gamma: ArrayLike, f: ArrayLike, g: ArrayLike, d: float) -> np.ndarray:
-    """2 (1 - gamma^2)(P - gamma S) / d, the bracket of one overlap on the equiangular line. [ours]"""
-    check_width(d)
-    gamma, f, g = (np.asarray(x, dtype=float) for x in (gamma, f, g))
-    return 2 * (1 - gamma**2) * (1 - gamma) * (gamma + f - gamma * g) / d
-
-
 def logistic_overlap(t: ArrayLike, u0: ArrayLike) -> np.ndarray:
     """u(t) = u0 / (u0 + (1 - u0) e^{-t}), the solution of u' = u (1 - u). [digest]"""
     t, u0 = np.asarray(t, dtype=float), np.asarray(u0, dtype=float)

@@ -25,7 +25,6 @@ from .moments import (
     attention_moments,
     rem_participation,
     sampled_moments,
-    vmf_barycentre,
     vmf_mean_ratio,
 )
 from .overlaps import (
@@ -36,7 +35,6 @@ from .overlaps import (
     moment_curves,
     overlap_bracket,
     overlap_drift,
-    simplex_bracket,
     simplex_drift,
     simplex_flow,
     time_to_overlap,
@@ -72,7 +70,6 @@ __all__ = [
     "sampled_moments",
     "scaling_regime",
     "self_attention",
-    "simplex_bracket",
     "simplex_drift",
     "simplex_flow",
     "slow_bracket",
@@ -86,6 +83,5 @@ __all__ = [
     "two_token_coefficients",
     "two_token_pde",
     "uniform_correlation",
-    "vmf_barycentre",
     "vmf_mean_ratio",
 ]
