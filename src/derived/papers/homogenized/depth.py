@@ -250,11 +250,11 @@ class FinalRate(Experiment):
     h: float = 0.02
     tau: float = 8.0
     points: int = 9
-    replicates: int = 600
+    replicates: int = 4000
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "ci": {"cases": ((16, 2, 0.0), (16, 8, 4.0)), "points": 5, "replicates": 250},
-        "cpu": {"replicates": 400},
+        "cpu": {"replicates": 4000, "points": 5},
     }
 
     def conditions(self) -> list[dict[str, Any]]:
