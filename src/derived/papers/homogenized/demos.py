@@ -28,7 +28,7 @@ GRID = {
 
 
 def sphere_rows(
-    seed: int, n: int = 60, L: int = 160, h: float = 0.05, bias: float = 0.6, every: int = 5
+    seed: int, n: int = 60, L: int = 240, h: float = 0.05, bias: float = 0.6, every: int = 6
 ) -> pd.DataFrame:
     """Tokens of R^3 over L layers: one prompt under two draws of weights, another prompt under the first draw.
 

@@ -64,25 +64,39 @@ def sphere(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-def phase_diagram(rows: pd.DataFrame) -> Figure:
-    """Distance to the ODE over step and depth, with the lines of the scalings; rows of ``Interpolation``."""
+def phase_diagram(rows: pd.DataFrame, longest: float = 8.0) -> Figure:
+    """Distance to the ODE over step and depth, with the lines of the scalings; rows of ``Interpolation``.
+
+    The distance is that of ln(1 - m), which does not fade when all is collapsed; times eta L beyond ``longest``, where
+    nothing is left to measure, are left out.
+    """
     rows = largest(rows)
-    rows = rows[rows["kind"] == "phase"]
-    error = (rows["m"] - rows["m_ode"]).abs().groupby([rows["eta"], rows["L"]]).mean().reset_index(name="distance")
+    rows = rows[(rows["kind"] == "phase") & (rows["eta"] * rows["L"] <= longest)]
+    distance = (np.log1p(-rows["m"]) - np.log1p(-rows["m_ode"])).abs()
+    error = distance.groupby([rows["eta"], rows["L"]]).mean().reset_index(name="distance")
     H = int(rows["H"].iloc[0])
-    figure, ax = plt.subplots(figsize=(5.8, 3.8))
-    dots = ax.scatter(error["eta"], error["L"], c=error["distance"], cmap=SEQUENTIAL, s=70, zorder=3)
-    figure.colorbar(dots, ax=ax, label="mean $|m-m_{ODE}|$")
-    eta = np.geomspace(error["eta"].min() / 1.5, error["eta"].max() * 1.5, 50)
+    figure, ax = plt.subplots(figsize=(6.2, 3.9))
+    dots = ax.scatter(error["eta"], error["L"], c=error["distance"], cmap=SEQUENTIAL, s=80, zorder=3)
+    figure.colorbar(dots, ax=ax, label=r"mean distance of $\ln(1-m)$ to the ODE")
     low, high = error["L"].min() / 1.6, error["L"].max() * 1.6
-    for power, scale, text in ((1, 1, r"$\eta L=1$"), (2, H, r"$\eta^2L/H=1$"), (3, 1, r"$\eta^3L=1$")):
+    right = error["eta"].max() * 3.5
+    eta = np.geomspace(error["eta"].min() / 1.5, right, 200)
+    for power, scale, text, place in (
+        (1, 1, r"$\eta L=1$", 0.8),
+        (2, H, r"$\eta^2L/H=1$", 0.5),
+        (3, 1, r"$\eta^3L=1$", 0.1),
+    ):
         L = scale / eta**power
         ax.plot(eta, L, **DASHED)
-        at = np.argmin(np.abs(np.log(L) - np.log(high / 2.2)))
-        beside(ax, eta[at], L[at], text, INK, (4, 0))
-    ax.set(xscale="log", yscale="log", xlabel=r"step $\eta$", ylabel="layers $L$", ylim=(low, high))
+        at = np.argmin(np.abs(np.log(L) - (np.log(low) + place * np.log(high / low))))
+        beside(ax, eta[at], L[at], text, INK, (5, 4))
+    ax.set(
+        xscale="log", yscale="log", xlabel=r"step $\eta$", ylabel="layers $L$", ylim=(low, high), xlim=(eta[0], right)
+    )
     corner = error.sort_values("distance").iloc[[0, -1]]
-    words = "; ".join(f"{d:.3f} at step {e:g} and {L:g} layers" for e, L, d in corner.to_numpy())
+    words = "; ".join(
+        f"{d:.3f} at step {e:g} and {L:g} layers" for e, L, d in corner[["eta", "L", "distance"]].to_numpy()
+    )
     figure.set_label(f"Distance to the ODE over step and number of layers, {H} heads. Least and largest: {words}.")
     return figure
 
@@ -150,7 +164,7 @@ def simplex(rows: pd.DataFrame) -> Figure:
     d = np.array(widths, dtype=float)
     first = float(means["spread"].iloc[0])
     axes[1].plot(d, first * np.sqrt(d[0] / d), **DASHED)
-    beside(axes[1], d[-1], first * np.sqrt(d[0] / d[-1]), "$d^{-1/2}$", MUTED, (-6, -12))
+    beside(axes[1], d[-1], first * np.sqrt(d[0] / d[-1]), "$d^{-1/2}$", MUTED, (-30, -8))
     axes[0].legend(fontsize=8)
     axes[0].set(xlabel=r"clock $\tau$", ylabel=r"overlap $\gamma$", ylim=(0, 1.02))
     axes[1].set(xscale="log", yscale="log", xlabel="width $d$", ylabel=r"spread at $\tau=2$")
@@ -251,28 +265,29 @@ def final_rate(rows: pd.DataFrame) -> Figure:
 
 
 def clock(rows: pd.DataFrame) -> Figure:
-    """The same curve for one head and a thousand, against layers and against the clock; rows of ``Clock``."""
+    """The same curve for one head and a thousand, against eta * layer and against the clock; rows of ``Clock``."""
     rows = largest(rows)
+    rows = rows.assign(drift=rows["eta"] * rows["layer"])
     figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.4), sharey=True)
-    cases = list(rows.groupby(["H", "L"]))
-    off = 0.0
+    cases, off = list(rows.groupby(["H", "L"])), 0.0
     for k, ((H, L), part) in enumerate(cases):
         color, marker = _shades(len(cases))[k], "osD^vP"[k % 6]
-        eta = part["eta"].iloc[0]
-        _points(axes[0], part, "layer", "m", color, marker)
-        means = part.groupby("layer")["m"].mean()
-        axes[0].plot(means.index, means, color=color, linewidth=0.7)
+        moved = part[part["layer"] > 0]
+        means = _points(axes[0], moved, "drift", "m", color, marker)
+        axes[0].plot(means["drift"], means["m"], color=color, linewidth=0.7)
         _points(axes[1], part, "tau", "m", color, marker)
-        axes[1].plot([], [], marker, color=color, label=rf"$H={H}$, $L={L}$, $\eta={eta:.2f}$")
-        off = max(off, float((means - part.groupby("layer")["m_theory"].first()).abs().max()))
+        axes[1].plot([], [], marker, color=color, label=rf"$H={H}$, $L={L}$, $\eta={part['eta'].iloc[0]:.2f}$")
+        gap = part.groupby("layer")["m"].mean() - part.groupby("layer")["m_theory"].first()
+        off = max(off, float(gap.abs().max()))
     theory = rows.groupby("tau")["m_theory"].first().sort_index()
     axes[1].plot(theory.index, theory, **THEORY)
     axes[1].legend(fontsize=7, loc="lower right")
-    axes[0].set(xscale="log", xlabel="layer", ylabel="mean overlap $m$")
+    axes[0].set(xscale="log", xlabel=r"$\eta\ell$", ylabel="mean overlap $m$")
     axes[1].set(xlabel=r"clock $\tau=\eta^2\ell/H$")
     figure.set_label(
         f"Mean overlap for {len(cases)} combinations of heads and layers, from {rows['H'].min()} to {rows['H'].max()} "
-        f"heads. Against layers the curves differ; against the clock they coincide, at most {off:.3f} from the ODE."
+        f"heads. Against step times layer the curves lie apart; against the clock they meet, at most {off:.3f} from "
+        "the ODE."
     )
     return figure
 
@@ -306,7 +321,7 @@ def prompts(rows: pd.DataFrame) -> Figure:
     ax.plot(list(common), list(common.values()), "s", color=RED, markersize=4)
     beside(ax, means["n"].iloc[-1], list(common.values())[-1], "two draws of weights", RED, (-120, -13))
     beside(ax, means["n"].iloc[-1], means["distance"].iloc[-1], "two prompts", BLUE, (-70, -8))
-    ax.set(xscale="log", yscale="log", xlabel="tokens $n$", ylabel=r"of the mean token")
+    ax.set(xscale="log", yscale="log", xlabel="tokens $n$", ylabel="squared distance, variance")
     slope = np.polyfit(np.log(means["n"]), np.log(means["distance"]), 1)[0]
     figure.set_label(
         f"Squared distance of the mean tokens of two prompts under the same weights against n, slope {slope:.2f}; the "
