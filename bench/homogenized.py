@@ -1,0 +1,173 @@
+"""Races of the random-head chain: ``python bench/homogenized.py [--quick] [--threads 1] [--output FILE]``.
+
+The peer is the layer as it is written down: in every layer and replica fresh W, W' and V, (d, d) each, filled in place
+by torch's float32 normals (the fastest that it has), batched products, softmax, normalisation; replicas go through in
+blocks small enough for the cache, the fastest of the block sizes that were tried. Against it, in the same dtype:
+
+1. the projected chain, which keeps the tokens and draws n d normals a layer;
+2. the Gram chain, which keeps the overlaps alone.
+
+Before anything is timed, the mean and the mean square of the overlaps of contender and peer must agree within 3
+standard errors of their difference (independent streams). A third race sets the Gram chain at d = 10^6 against itself
+at the width of the others: same time and memory, whatever d. How fast normals are made, the limit of the peer, is
+printed first. The full run writes results/homogenized/bench.json;
+a quick run, whose sizes are too small to report, writes under _build/.
+"""
+
+import argparse
+import math
+import time
+from pathlib import Path
+
+import harness
+import torch
+
+from derived.lab.rng import stream
+from derived.papers.homogenized.gram import simulate_gram
+from derived.papers.homogenized.heads import equiangular_tokens, matched_law, simplex_gram
+from derived.papers.homogenized.mechanism import simulate_chain
+
+ROOT = Path(__file__).resolve().parent.parent
+LOGIT_STD, GAMMA, TARGET, AGREE = 2.0, 0.1, 8.0, 3.0
+BLOCK = 4  # replicas at a time in the peer: 4 x 3 x 256 kB at d = 256; blocks of 32 and 256 were slower
+NORMALS = 5_000_000
+
+
+def build(d: int, n: int, replicas: int, layers: int) -> tuple:
+    """Equiangular tokens, the law, the step and the depth; tau = 1 at the end."""
+    d = max(d, n, 2)  # the warm-up divides the sizes
+    tokens = equiangular_tokens(n, d, GAMMA, replicas=max(replicas, 2), dtype=torch.float32)
+    return tokens, matched_law(d, LOGIT_STD), 1 / math.sqrt(max(layers, 4)), layers
+
+
+def projected(inputs: tuple) -> torch.Tensor:
+    """simulate_chain, projected"""
+    X, law, eta, layers = inputs
+    return simulate_chain(X, layers, eta, 1, law, 1.0, generator=stream(0, "bench projected")).gram[-1]
+
+
+def gram(inputs: tuple) -> torch.Tensor:
+    """simulate_chain, gram"""
+    X, law, eta, layers = inputs
+    return simulate_chain(X, layers, eta, 1, law, 1.0, generator=stream(0, "bench gram"), method="gram").gram[-1]
+
+
+def full_matrices(inputs: tuple) -> torch.Tensor:
+    """a loop over layers with full matrices"""
+    X, law, eta, layers = inputs
+    generator, ends = stream(0, "bench full"), []
+    scale, step = law.sigma_a**2, eta * law.value_std
+    for block in X.split(BLOCK):
+        W, W_, V = (torch.empty(len(block), law.d, law.d) for _ in range(3))
+        x = block
+        for _ in range(layers):
+            for matrix in (W, W_, V):
+                matrix.normal_(generator=generator)
+            attention = torch.softmax(scale * (x @ W_) @ (x @ W).mT, dim=-1)
+            x = x + step * (attention @ x) @ V.mT
+            x = x / torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+        ends.append(x @ x.mT)
+    return torch.cat(ends)
+
+
+def moments(G: torch.Tensor) -> torch.Tensor:
+    """(R, 2): mean and mean square of the overlaps of each replica, float64."""
+    n = G.shape[-1]
+    i, j = torch.triu_indices(n, n, 1)
+    pairs = G[:, i, j].double()
+    return torch.stack([pairs.mean(dim=1), pairs.square().mean(dim=1)], dim=1)
+
+
+def same_moments(_: tuple, ours: torch.Tensor, peer: torch.Tensor) -> float:
+    """The larger of the two distances of moments, in standard errors; replicas are independent."""
+    a, b = moments(ours), moments(peer)
+    error = (a.var(dim=0) / len(a) + b.var(dim=0) / len(b)).sqrt()
+    gap = float(((a.mean(dim=0) - b.mean(dim=0)).abs() / error).max())
+    if not gap <= AGREE:
+        raise SystemExit(f"the moments differ by {gap:.3g} standard errors, more than {AGREE:g}")
+    return gap
+
+
+def build_overlaps(d: int, n: int, replicas: int, layers: int) -> tuple:
+    """The same start as overlaps alone, so that no tokens are made at any width."""
+    start = simplex_gram(n, GAMMA, dtype=torch.float32).expand(max(replicas, 2), n, n).contiguous()
+    return start, matched_law(max(d, n, 2), LOGIT_STD), 1 / math.sqrt(max(layers, 4)), layers
+
+
+def wide(inputs: tuple) -> torch.Tensor:
+    """simulate_gram at d = 10^6"""
+    G, _, eta, layers = inputs
+    law = matched_law(10**6, LOGIT_STD)
+    return simulate_gram(G, layers, eta, 1, law, 1.0, generator=stream(0, "bench wide")).gram[-1]
+
+
+def narrow(inputs: tuple) -> torch.Tensor:
+    """simulate_gram at the width of the other races"""
+    G, law, eta, layers = inputs
+    return simulate_gram(G, layers, eta, 1, law, 1.0, generator=stream(0, "bench narrow")).gram[-1]
+
+
+def same_flow(inputs: tuple, ours: torch.Tensor, peer: torch.Tensor) -> float:
+    """Two widths share their flow up to O(1/d): mean overlaps within 3 standard errors and 3/d."""
+    a, b = moments(ours)[:, 0], moments(peer)[:, 0]
+    error = float((a.var() / len(a) + b.var() / len(b)).sqrt())
+    gap = float((a.mean() - b.mean()).abs())
+    if not gap <= AGREE * error + 3 / inputs[1].d:
+        raise SystemExit(f"the mean overlaps of two widths differ by {gap:.3g} with a standard error {error:.3g}")
+    return gap
+
+
+def normals_per_second() -> dict[str, float]:
+    """How many normals a second torch makes in place, the best of five."""
+    rates = {}
+    for dtype in (torch.float32, torch.float64):
+        buffer, g, best = torch.empty(NORMALS, dtype=dtype), stream(0, "bench normals"), math.inf
+        for _ in range(5):
+            start = time.perf_counter()
+            buffer.normal_(generator=g)
+            best = min(best, time.perf_counter() - start)
+        rates[str(dtype).removeprefix("torch.")] = NORMALS / best
+    return rates
+
+
+def show(row: harness.Row) -> None:
+    print(
+        f"{row.name:58s} {row.ours:28s} {row.ours_ms:9.1f} ms  peer {row.peer_ms:11.1f} ms  ratio {row.ratio:7.1f} "
+        f"(target {row.target:g}, {'met' if row.met else 'missed'})  "
+        f"peak {row.ours_peak_mb:.1f} / {row.peer_peak_mb:.1f} MB  gap {row.largest_gap:.2g}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes and few rounds, to see that it runs")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--output", type=Path, help="where the JSON goes")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    sizes = (
+        {"d": 64, "n": 8, "replicas": 64, "layers": 4}
+        if arguments.quick
+        else {"d": 256, "n": 16, "replicas": 256, "layers": 10}
+    )
+    rounds, threads = (3 if arguments.quick else 11), arguments.threads
+    for dtype, rate in normals_per_second().items():
+        print(f"{dtype} normals, in place: {rate:.3g} a second", flush=True)
+    rows, facts = [], {"rounds": rounds, "threads": threads}
+    name = "{layers} layers, d = {d}, {n} tokens, {replicas} replicas".format(**sizes)
+    for contender in (projected, gram):
+        rows.append(
+            harness.race(name, build, sizes, contender, full_matrices, gap=same_moments, target=TARGET, **facts)
+        )
+        show(rows[-1])
+    rows.append(
+        harness.race(f"{name}: widths", build_overlaps, sizes, wide, narrow, gap=same_flow, target=0.8, **facts)
+    )
+    show(rows[-1])
+    default = "_build/bench/homogenized.json" if arguments.quick else "results/homogenized/bench.json"
+    harness.write(arguments.output or ROOT / default, rows, threads=threads, dtype="float32")
+
+
+if __name__ == "__main__":
+    main()

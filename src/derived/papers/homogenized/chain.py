@@ -1,0 +1,120 @@
+"""The chain of tokens layer by layer, literally or with the noise projected onto what the tokens can feel.
+
+method      draws                                             normals a layer and replica        tokens
+literal     V, W, W' (d, d) for each head                     3 H d^2                            yes
+projected   logits from Bartlett's factors, one value draw    H (3/2) k^2 + n d, k = min(n, d)    yes
+gram        overlaps alone (module gram)                      H (3/2) k^2 + (3/2) n^2             no
+
+All three have the same law of the overlaps, the first two the same law of the tokens; `gram` says why. [ours]
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from .checks import check_on_sphere
+from .gram import Chain, attention_probabilities, check_run, psd_factor, simulate_gram, value_factor
+from .heads import HeadLaw, normalise
+
+Method = Literal["literal", "projected", "gram"]
+
+
+def simulate_chain(
+    X0: Float[Tensor, "R n d"],
+    L: int,
+    eta: float,
+    H: int,
+    law: HeadLaw,
+    beta: float,
+    *,
+    generator: torch.Generator,
+    method: Method = "projected",
+    record: Sequence[int] | None = None,
+    keep_tokens: bool = False,
+    common: bool = True,
+) -> Chain:
+    """L layers of x <- N(x + (eta/H) sum_h V_h m_h(x)) with fresh heads in every layer and replica. [digest]
+
+    Shapes: X0 (R, n, d) on the generator's device, in the dtype of the run. Overlaps are right as long as 1 - R_ij
+    exceeds n unit roundoffs (float64: 1e-15 n); the literal method has no such floor in its tokens. ``common`` False
+    is the negative control: a value matrix for each token, the same noise strength, no common noise. The literal
+    method's weights depend on (R, H, d) and the generator alone, so two prompts run with generators of the same
+    state feel the same weights. Errors: tokens off the sphere, a step that overshoots, an unknown method.
+    """
+    if method not in ("literal", "projected", "gram"):
+        raise ValueError(f"method {method!r} is unknown: 'literal', 'projected' or 'gram'")
+    if X0.ndim != 3 or X0.shape[-1] != law.d:
+        raise ValueError(f"tokens of shape {tuple(X0.shape)}: give (replicas, n, d) with the law's d = {law.d}")
+    check_on_sphere(X0)
+    if method == "gram":
+        if keep_tokens:
+            raise ValueError("method='gram' has overlaps only: keep_tokens needs 'literal' or 'projected'")
+        facts = {"generator": generator, "record": record, "common": common}
+        return simulate_gram(overlaps(X0), L, eta, H, law, beta, **facts)
+    layers = check_run(L, eta, H, law, record)
+    step = literal_step if method == "literal" else projected_step
+    X, grams, tokens = X0, [], []
+    for layer in range(L + 1):
+        if layer:
+            X = step(X, eta, H, law, beta, generator=generator, common=common)
+        if layer in layers:
+            grams.append(overlaps(X))
+            tokens += [X] if keep_tokens else []
+    tau = tuple(eta**2 * layer / H for layer in layers)
+    return Chain(layers, tau, torch.stack(grams), torch.stack(tokens) if keep_tokens else None)
+
+
+def overlaps(X: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n n"]:
+    """R_ij = <x_i, x_j>, with exact ones on the diagonal."""
+    G = X @ X.mT
+    G.diagonal(dim1=-2, dim2=-1).fill_(1.0)
+    return G
+
+
+@torch.no_grad()
+def literal_step(X: Tensor, eta: float, H: int, law: HeadLaw, beta: float, *, generator, common: bool = True) -> Tensor:
+    """One layer with all its matrices: U = X W, U' = X W', M = softmax(beta U U'^T) X, increment M V^T."""
+    R, n, d = X.shape
+    facts = {"generator": generator, "device": generator.device, "dtype": X.dtype}
+    V = law.value_std * torch.randn(R, 1 if common else n, H, d, d, **facts)
+    W, W_ = (law.sigma_a * torch.randn(R, H, d, law.key_rank, **facts) for _ in range(2))
+    each = X.unsqueeze(1)
+    queries, keys = each @ W, each @ W_
+    if isinstance(law.A_bar, Tensor) or law.A_bar:
+        queries = torch.cat([queries, _times_mean(each, law.A_bar).expand(R, H, n, d)], dim=-1)
+        keys = torch.cat([keys, each.expand(R, H, n, d)], dim=-1)
+    M = scaled_dot_product_attention(queries, keys, each.expand(R, H, n, d), scale=beta)
+    noise = torch.einsum("rhnd,rhed->rne", M, V[:, 0]) if common else torch.einsum("rhnd,rnhed->rne", M, V)
+    move = noise / H
+    if isinstance(law.V_bar, Tensor) or law.V_bar:
+        move = move + _times_mean(M.mean(dim=1), law.V_bar)
+    return normalise(X + eta * move)
+
+
+@torch.no_grad()
+def projected_step(
+    X: Tensor, eta: float, H: int, law: HeadLaw, beta: float, *, generator, common: bool = True
+) -> Tensor:
+    """One layer without a (d, d) matrix: attention from the overlaps, one (k, d) normal matrix for the values."""
+    R, n, d = X.shape
+    C = psd_factor(overlaps(X), n) if n < d else X
+    has_mean = isinstance(law.A_bar, Tensor) or bool(law.A_bar)
+    mean = _times_mean(X, law.A_bar) @ X.mT if has_mean else None
+    Pi = attention_probabilities(C, law, beta, H, generator=generator, mean=mean)
+    moved = X
+    if law.value_std:
+        F = value_factor(C, Pi, common=common)
+        Z = torch.randn(R, F.shape[-1], d, generator=generator, device=generator.device, dtype=X.dtype)
+        moved = torch.baddbmm(moved, F, Z, alpha=eta * law.value_std / H)
+    if isinstance(law.V_bar, Tensor) or law.V_bar:
+        moved = moved + eta * _times_mean(Pi.mean(dim=1) @ X, law.V_bar)
+    return normalise(moved)
+
+
+def _times_mean(X: Tensor, mean: float | Tensor) -> Tensor:
+    """X mean^T, a number meaning a multiple of the identity."""
+    return X @ mean.to(X).mT if isinstance(mean, Tensor) else mean * X

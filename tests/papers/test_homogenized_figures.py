@@ -1,0 +1,66 @@
+"""Figures and explorers of the chapter from small tables: alt texts, frames and sizes."""
+
+import numpy as np
+import pandas as pd
+
+from derived.papers.homogenized import demos, explorers, figures
+
+
+def tokens() -> pd.DataFrame:
+    return demos.sphere_rows(0, n=6, L=10, every=5)
+
+
+def test_the_sphere_says_where_the_tokens_gather():
+    figure = figures.sphere(tokens())
+    assert "Mean overlap" in figure.get_label()
+    assert len(figure.axes) == 9
+
+
+def test_the_animated_sphere_has_a_frame_for_every_layer_and_moves_points_only():
+    figure = explorers.sphere(tokens())
+    assert [frame.name for frame in figure.frames] == ["0", "5", "10"]
+    assert all(list(frame.traces) == [3, 4, 5] for frame in figure.frames)
+    assert figure.layout.meta["play"]
+    assert len(figure.layout.meta["alt"]) > 60
+
+
+def test_the_full_sphere_stays_small():
+    assert len(explorers.sphere(demos.sphere_rows(0)).to_json()) < 600_000
+
+
+def test_the_explorer_has_a_frame_for_every_setting():
+    grid = {"n": (2, 3), "d": (8,), "logit_std": (0.0, 1.0), "eta": (0.2, 0.4), "H": (1,), "L": (4, 8)}
+    rows = demos.collapse_rows(0, paths=2, points=3, grid=grid)
+    figure = explorers.collapse(rows)
+    expected = pd.MultiIndex.from_product(grid.values()).to_frame(index=False).to_numpy()
+    assert {frame.name for frame in figure.frames} == {"|".join(f"{value:g}" for value in each) for each in expected}
+    assert all(len(frame.data) == 3 for frame in figure.frames)
+    assert len(figure.to_json()) * 324 / len(figure.frames) < 1_500_000  # at the size of the chapter
+
+
+def test_the_ode_of_the_explorer_starts_at_zero_and_grows():
+    rows = demos.collapse_rows(
+        0, paths=1, points=4, grid={"n": (4,), "d": (64,), "logit_std": (1.0,), "eta": (0.5,), "H": (1,), "L": (8,)}
+    )
+    ode = rows[rows["path"] == -1].sort_values("layer")["gamma"].to_numpy()
+    assert ode[0] == 0
+    assert (np.diff(ode) > 0).all()
+
+
+def test_levels_and_slow_overlap_say_in_words_what_they_show():
+    levels = pd.DataFrame({"n": 100, "logit_std": [0.5, 3.0, 6.0], "f": [0.02, 0.4, 0.6], "leading": [0.02, 0.3, 0.6]})
+    assert "Participation ratio" in figures.levels(levels).get_label()
+    paths = pd.DataFrame({"factors": np.repeat([2, 0], 20), "y": np.linspace(-5, 5, 40), "returned": True})
+    paths = paths.assign(recurrent=0.8, transient=0.4, recorded=False, tier="ci")
+    laws = pd.DataFrame({"kappa": [0, 0, 1, 1], "y": [-1.0, 1.0, -1.0, 1.0], "density": 0.1})
+    label = figures.slow_overlap(paths, laws).get_label()
+    assert "100 % returned" in label
+    assert "$" not in label
+
+
+def test_cold_tokens_show_their_spread_by_width():
+    table = pd.DataFrame(
+        {"d": np.repeat([64, 256], 8), "tau": np.tile([2.0, 4.0], 8), "gamma": np.linspace(0.1, 0.4, 16)}
+    )
+    table = table.assign(spread=8 / table["d"], gamma_theory=0.2, recorded=False, tier="ci")
+    assert "0.125, 0.031" in figures.simplex(table).get_label()
