@@ -206,7 +206,7 @@ def test_an_explorer_follows_the_theme(browser, address, chapters):
         box = page.locator(".explorer").first
         box.scroll_into_view_if_needed()
         page.wait_for_function("(box) => box.dataset.ready", arg=box.element_handle())
-        colour = "(box) => getComputedStyle(box.querySelector('.xtick text')).fill"
+        colour = "(box) => box.querySelector('.explorer-plot')._fullLayout.font.color"  # in three dimensions too
         before = box.evaluate(colour)
         page.evaluate("document.documentElement.dataset.theme = 'dark'")
         page.wait_for_function(f"([box, before]) => ({colour})(box) !== before", arg=[box.element_handle(), before])
