@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from derived.lab.stats import LEVEL, Estimate, mean, proportion, slope, worst
 
@@ -16,6 +17,12 @@ Measure = Callable[[pd.DataFrame], Estimate]
 
 def gap(rows: pd.DataFrame) -> Estimate:
     return worst(rows["gap"], rows["bound"])
+
+
+def apart(values: ArrayLike, target: float, slack: float = 0.0) -> tuple[list[float], float]:
+    """How far the mean of independent values lies from a target, and five standard errors plus a stated slack."""
+    one = mean(values)
+    return [abs(one.value - target)], 5 * one.error + slack
 
 
 def joint(cases: Sequence[pd.Series], target: float = 0.0) -> Estimate:
