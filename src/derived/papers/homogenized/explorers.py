@@ -72,7 +72,7 @@ def sphere(rows: pd.DataFrame):
             "places; another prompt under the first draw gathers where the first prompt does.",
         },
     )
-    axis = {"visible": False, "range": [-1.08, 1.08]}
+    axis = {"visible": False, "range": [-1.08, 1.08], "constrain": "domain"}
     figure.update_xaxes(**axis)
     figure.update_yaxes(**axis)
     for index in range(1, count + 1):
