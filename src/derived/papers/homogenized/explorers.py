@@ -57,10 +57,9 @@ def sphere(rows: pd.DataFrame):
         {"label": str(layer), "value": str(layer), "method": "animate", "args": [[str(layer)], instant]}
         for layer in layers
     ]
-    last = []
-    for panel in panels:
-        mean = groups[panel, layers[-1]][["x", "y", "z"]].mean().to_numpy()
-        last.append(f"{panel}: {mean @ mean:.2f}")
+    means = [groups[panel, layers[-1]][["x", "y", "z"]].mean().to_numpy() for panel in panels]
+    last = "; ".join(f"{panel}: {mean @ mean:.2f}" for panel, mean in zip(panels, means, strict=True))
+    angles = [np.degrees(np.arccos(means[0] @ mean / np.sqrt(means[0] @ means[0] * (mean @ mean)))) for mean in means]
     figure.update_layout(
         height=340,
         margin={"l": 10, "r": 10, "t": 40, "b": 10},
@@ -68,11 +67,11 @@ def sphere(rows: pd.DataFrame):
         meta={
             "play": True,
             "alt": f"{len(groups[panels[0], layers[0]])} tokens on a sphere over {layers[-1]} layers, in {count} "
-            f"panels. Mean overlap at the end: {'; '.join(last)}. One prompt under two draws of weights gathers at two "
-            "places; another prompt under the first draw gathers where the first prompt does.",
+            f"panels. Mean overlap at the end: {last}. The mean directions of the other panels lie "
+            f"{' and '.join(f'{angle:.0f}' for angle in angles[1:])} degrees from that of the first.",
         },
     )
-    axis = {"visible": False, "range": [-1.08, 1.08]}
+    axis = {"visible": False, "range": [-1.08, 1.08], "constrain": "domain"}
     figure.update_xaxes(**axis)
     figure.update_yaxes(**axis)
     for index in range(1, count + 1):
