@@ -22,8 +22,8 @@ REACH = 4.0  # largest score in modulus where an exponential is taken
 class Forms(Experiment):
     """HKT-4: the condition sym(M_l) psd, its necessity, the inertia of generic heads, tied projections, a psd mixture.
 
-    Rows: check, instance, gap, bound. "psd" and "exponential": minus the least eigenvalue; "inertia" and "tied": 0
-    where the prediction is right, else 1 or more; "mixture": minus z^T S z at the witness.
+    Rows: check, instance, gap, bound. "psd" and "exponential": how far the least eigenvalue is below 0;
+    "inertia" and "tied": 0 where the prediction is right, else 1 or more; "mixture": minus z^T S z at the witness.
     """
 
     instances: int = 64
@@ -63,7 +63,8 @@ class Forms(Experiment):
         E = torch.exp(scale.view(-1, 1, 1) * S)
         noise_of_E = T * torch.exp(torch.tensor(REACH)) * (scale * noise / T + (T + 4) * torch.finfo(S.dtype).eps)
         least, least_of_E = (torch.linalg.eigvalsh(each)[:, 0] for each in (S, E))
-        tables = [rows_of("psd", -least, noise), rows_of("exponential", -least_of_E, noise_of_E)]
+        found = (("psd", least, noise), ("exponential", least_of_E, noise_of_E))
+        tables = [rows_of(name, (-value).clamp_min(0), bound) for name, value, bound in found]
         return pd.concat(tables, ignore_index=True)
 
     def necessary(self, draw: torch.Generator, device: torch.device) -> pd.DataFrame:

@@ -55,28 +55,32 @@ class Rules(Experiment):
     are evaluated, lists below count as independent draws. Laws are counted on trees of their own.
     """
 
-    trees: int = 20_000
+    chunks: int = 12
+    trees: int = 5_000  # in a chunk; the symbols of one chunk are in memory
     few: int = 1_500  # for the predictors that walk the tree
     depths: tuple[int, ...] = (1, 2, 3)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"trees": 6_000, "few": 120, "depths": (1, 2)}, "cpu": {}}
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"chunks": 1, "few": 120, "depths": (1, 2)}, "cpu": {}}
 
     def conditions(self) -> list[dict[str, Any]]:
         return [{"range": name} for name in RANGES]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        name = condition["range"]
-        train, test = (law_of(name).sample(self.trees, stream(seed, "rules", name, use)) for use in ("law", "test"))
-        labels, known = test.labels.numpy(), train.labels.numpy()
-        root, known_root = ((each.tokens[:, 0] - OPEN).numpy() for each in (test, train))
+        name, law = condition["range"], law_of(condition["range"])
+        train = law.sample(self.trees, stream(seed, "rules", name, "law"))
         counts = np.zeros((4, 10), dtype=int)
-        np.add.at(counts, (known_root, known), 1)
-        guesses = {"majority": np.bincount(known).argmax(axis=0), "root": counts.argmax(axis=1)[root]}
-        hits = {rule: int((guess == labels).sum(axis=0)) for rule, guess in guesses.items()}
-        rows = [{"rule": rule, "trees": self.trees, "right": right} for rule, right in hits.items()]
-        law = operator_law([parse(codes) for codes in train.tokens[: self.few]])
+        np.add.at(counts, ((train.tokens[:, 0] - OPEN).numpy(), train.labels.numpy()), 1)
+        by_root, anyway = counts.argmax(axis=1), counts.sum(axis=0).argmax(axis=0)
+        right = {"majority": 0, "root": 0}
+        for chunk in range(self.chunks):
+            test = law.sample(self.trees, stream(seed, "rules", name, "test", chunk))
+            labels = test.labels.numpy()
+            right["majority"] += int((labels == anyway).sum(axis=0))
+            right["root"] += int((labels == by_root[(test.tokens[:, 0] - OPEN).numpy()]).sum(axis=0))
+        rows = [{"rule": rule, "trees": self.chunks * self.trees, "right": count} for rule, count in right.items()]
+        pooled = operator_law([parse(codes) for codes in train.tokens[: self.few]])
         for depth in self.depths:
-            guess = shallow_predictor(depth, law)(test.tokens[: self.few])
+            guess = shallow_predictor(depth, pooled)(test.tokens[: self.few])
             hits = (guess == labels[: self.few]).sum(axis=0)
             rows.append({"rule": f"depth {depth}", "trees": self.few, "right": int(hits)})
         return pd.DataFrame(rows)

@@ -225,7 +225,7 @@ class Reviews(_Constant, Comparison):
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "ci": {
-            **{"length": 400, "parts": 1, "replicates": 2, "width": 16, "depth": 1, "heads": 2},
+            **{"length": 448, "parts": 1, "replicates": 2, "width": 16, "depth": 1, "heads": 2},
             **{"steps": 2, "batch_size": 4, "num_train": 16, "num_test": 100},
         },
         "gpu": {},
