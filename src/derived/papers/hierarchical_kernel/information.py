@@ -205,11 +205,12 @@ def mean_negentropy(law: Literal["uniform", "exponential"], num_terms: int) -> f
         return float(math.log(2 * math.pi * math.e * n) / 2 - (n + gammaln(n) + (1 - n) * psi(n)))
     check_within("num_terms", n, 1, 64)
     nodes, weights = np.polynomial.legendre.leggauss(80)
-    u = (np.arange((n + 1) // 2)[:, None] + (nodes + 1) / 2).ravel()  # half the knots: the density is even about n / 2
+    s, weights = (nodes + 1) / 2, 2 * (nodes + 1) ** 3 / 8 * weights  # u = knot + s^4 smooths the logarithm at u = 0
+    u = (np.arange((n + 1) // 2)[:, None] + s**4).ravel()  # half the knots: the density is even about n / 2
     p = BSpline.basis_element(np.arange(n + 1), extrapolate=False)(u) if n > 1 else np.ones_like(u)
-    mirrored = np.where(u < n / 2, 1.0, 0.0) if n % 2 == 0 else np.where(u < n // 2, 1.0, 0.5)
+    mirrored = np.where(u < n // 2, 1.0, 0.5)  # an odd number has a middle piece, which is its own image
     terms = np.where(p > 0, -p * np.log(np.where(p > 0, p, 1.0)), 0.0)
-    h = float(np.sum(2 * mirrored * terms * np.tile(weights / 2, (n + 1) // 2), axis=0))
+    h = float(np.sum(2 * mirrored * terms * np.tile(weights, (n + 1) // 2), axis=0))
     return math.log(2 * math.pi * math.e * n / 12) / 2 - h
 
 

@@ -194,8 +194,8 @@ class HKTAttention(nn.Module):
     """Y = W_O concat_heads(softmax(mask(S)) X W_V) with hierarchical scores S; values and output are of level 0. [ours]
 
     ``impl``: "reference" (every table materialised), "fused" (one ordinary attention of width L d_k) or "tables"
-    (coarse tables spread over tiles); they agree up to rounding. ``levels`` = 1 is ordinary attention. Other arguments as in
-    ``HierarchicalScores``.
+    (coarse tables spread over tiles); they agree up to rounding. ``levels`` = 1 is ordinary attention. Other
+    arguments as in ``HierarchicalScores``.
     """
 
     def __init__(

@@ -12,8 +12,10 @@ tree(depth) = a uniform digit with probability 1 - branch, or always at max_dept
 1. The constants of Long Range Arena are branch 1/4, max_depth 10, max_args 10, 500 and 2000. [repo]
 """
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -179,17 +181,18 @@ class ListOps:
 
     def sample_tree(self, generator: torch.Generator) -> Tree:
         """One tree, by recursion and rejection: the definition, slow and obvious."""
+        draws = random.Random(int(torch.randint(2**62, (), generator=generator, device=generator.device)))
         while True:
-            tree = self._tree(1, generator)
+            tree = self._tree(1, draws)
             if self.min_length < length(tree) < self.max_length:
                 return tree
 
-    def _tree(self, depth: int, generator: torch.Generator) -> Tree:
-        if depth >= self.max_depth or float(torch.rand((), generator=generator)) >= self.branch:
-            return int(torch.randint(10, (), generator=generator))
-        num = int(torch.randint(2, self.max_args + 1, (), generator=generator))
-        arguments = tuple(self._tree(depth + 1, generator) for _ in range(num))
-        return OPERATORS[int(torch.randint(4, (), generator=generator))], arguments
+    def _tree(self, depth: int, draws: random.Random) -> Tree:
+        if depth >= self.max_depth or draws.random() >= self.branch:
+            return draws.randrange(10)
+        num = draws.randint(2, self.max_args)
+        arguments = tuple(self._tree(depth + 1, draws) for _ in range(num))
+        return draws.choice(OPERATORS), arguments
 
     def sample(self, num: int, generator: torch.Generator) -> Sequences:
         """``num`` labelled expressions of the same law, padded to max_length - 1; a whole batch of trees at a time.

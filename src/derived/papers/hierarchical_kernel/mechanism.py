@@ -28,6 +28,7 @@ from .checks import check_choice, check_count, check_levels
 
 Pooling = Literal["convolution", "average", "block", "delayed"]
 POOLINGS = ("convolution", "average", "block", "delayed")
+SHORT = 64  # tokens
 TILE = 128  # queries that the coarse-table implementation treats at once; their scores stay in the cache
 
 
@@ -39,8 +40,8 @@ def num_rows(T: int, level: int) -> int:
 
 
 def row_index(T: int, level: int, offset: int = 0, device: torch.device | str = "cpu") -> Tensor:
-    """floor((i + offset) / 2^l) for i < T: the row of level l that stands for token i. Shape (T,), int64."""
-    return (torch.arange(T, device=device) + offset) >> level
+    """floor((i + offset) / 2^l) for i < T, i itself at level 0: the row that stands for token i. Shape (T,), int64."""
+    return (torch.arange(T, device=device) + (offset if level else 0)) >> level
 
 
 def linear(x: Float[Tensor, "R *batch i"], W: Float[Tensor, "R o i"]) -> Float[Tensor, "R *batch o"]:
@@ -119,15 +120,17 @@ def score_tables(q: Sequence[Tensor], k: Sequence[Tensor]) -> list[Tensor]:
     return [a @ b.mT / math.sqrt(a.shape[-1]) for a, b in zip(q, k, strict=True)]
 
 
+def repeated(rows: Tensor, level: int, dim: int, num: int, skip: int = 0) -> Tensor:
+    """Each row 2^l times along ``dim``, the first ``skip`` of all left out, then ``num``: U_l without its zeros."""
+    return rows.repeat_interleave(2**level, dim=dim).narrow(dim, skip, num)
+
+
 def upsample(table: Float[Tensor, "*lead rows rows"], T: int, level: int, offset: int = 0) -> Tensor:
     """U_l S^(l) U_l^T, (*lead, T, T): entry (i, j) is table[row(i), row(j)]."""
-    if level == 0:
-        return table
-    index = row_index(T, level, offset, table.device)
-    return table.index_select(-2, index).index_select(-1, index)
+    return repeated(repeated(table, level, -1, T, offset), level, -2, T, offset) if level else table
 
 
-def mix(tables: Sequence[Tensor], alpha: Float[Tensor, "*lead L"], offset: int = 0) -> Float[Tensor, "*lead T T"]:
+def mix(tables: Sequence[Tensor], alpha: Float[Tensor, "*heads L"], offset: int = 0) -> Float[Tensor, "*lead T T"]:
     """S = sum_l alpha_l U_l S^(l) U_l^T, materialised."""
     T, weights = tables[0].shape[-1], alpha.unsqueeze(-1).unsqueeze(-1)
     terms = (weights[..., l, :, :] * upsample(table, T, l, offset) for l, table in enumerate(tables))
@@ -142,7 +145,7 @@ def causal_mask(S: Float[Tensor, "*lead T T"]) -> Float[Tensor, "*lead T T"]:
 
 
 def concatenated_features(
-    q: Sequence[Tensor], k: Sequence[Tensor], alpha: Float[Tensor, "*lead L"], *, offset: int = 0, split: bool = False
+    q: Sequence[Tensor], k: Sequence[Tensor], alpha: Float[Tensor, "*heads L"], *, offset: int = 0, split: bool = False
 ) -> tuple[Tensor, Tensor]:
     """q~, k~ of shape (*lead, T, L d_k) with q~_i . k~_j = S_ij: the theorem that makes the layer ordinary attention.
 
@@ -153,9 +156,8 @@ def concatenated_features(
     for l, (a, b) in enumerate(zip(q, k, strict=True)):
         factor = (alpha[..., l] / math.sqrt(a.shape[-1])).unsqueeze(-1).unsqueeze(-1)
         left, right = (factor.sqrt(), factor.sqrt()) if split else (factor, 1.0)
-        index = row_index(T, l, offset, a.device)
-        queries.append((left * a).index_select(-2, index))
-        keys.append((right * b).index_select(-2, index))
+        queries.append(repeated(left * a, l, -2, T, offset) if l else left * a)
+        keys.append(repeated(right * b, l, -2, T, offset) if l else right * b)
     return torch.cat(queries, dim=-1), torch.cat(keys, dim=-1)
 
 
@@ -166,7 +168,7 @@ def attend_reference(
     q: Sequence[Tensor],
     k: Sequence[Tensor],
     v: Float[Tensor, "*lead T d_v"],
-    alpha: Float[Tensor, "*lead L"],
+    alpha: Float[Tensor, "*heads L"],
     *,
     causal: bool = True,
     offset: int = 0,
@@ -177,7 +179,13 @@ def attend_reference(
 
 
 def attend_plain(q: Tensor, k: Tensor, v: Tensor, *, scale: float, causal: bool = True) -> Float[Tensor, "*lead T d_v"]:
-    """softmax(mask(scale q k^T)) v by torch's fused kernel; v is padded to the width of q, as the kernel asks."""
+    """softmax(mask(scale q k^T)) v by torch's fused kernel; v is padded to the width of q, as the kernel asks.
+
+    On a CPU and up to ``SHORT`` tokens the table itself is cheaper than the padding.
+    """
+    if q.shape[-1] != v.shape[-1] and q.shape[-2] <= SHORT and not q.is_cuda:
+        S = (scale * q) @ k.mT
+        return torch.softmax(causal_mask(S) if causal else S, dim=-1) @ v
     width, lead = v.shape[-1], torch.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
     v = pad(v, (0, max(0, q.shape[-1] - width)))
     q, k = (pad(a, (0, v.shape[-1] - a.shape[-1])) for a in (q, k))
@@ -189,7 +197,7 @@ def attend_fused(
     q: Sequence[Tensor],
     k: Sequence[Tensor],
     v: Float[Tensor, "*lead T d_v"],
-    alpha: Float[Tensor, "*lead L"],
+    alpha: Float[Tensor, "*heads L"],
     *,
     causal: bool = True,
     offset: int = 0,
@@ -203,7 +211,7 @@ def attend_tables(
     q: Sequence[Tensor],
     k: Sequence[Tensor],
     v: Float[Tensor, "*lead T d_v"],
-    alpha: Float[Tensor, "*lead L"],
+    alpha: Float[Tensor, "*heads L"],
     *,
     causal: bool = True,
     offset: int = 0,
@@ -234,10 +242,10 @@ def _attend_tile(
     last = stop if causal else v.shape[-2]
     S = q[0][..., start:stop, :] @ k[0][..., :last, :].mT
     for l in range(1, len(q)):
-        row, column = row_index(stop, l, offset, v.device)[start:], row_index(last, l, offset, v.device)
         first, past = (start + offset) >> l, ((stop - 1 + offset) >> l) + 1
         table = q[l][..., first:past, :] @ k[l][..., : ((last - 1 + offset) >> l) + 1, :].mT
-        S += table.index_select(-1, column).index_select(-2, row - first)
+        wide = repeated(table, l, -1, last, offset)
+        S += repeated(wide, l, -2, stop - start, start + offset - (first << l))
     if causal:
         future = torch.ones(stop - start, stop - start, dtype=torch.bool, device=v.device).triu(1)
         S[..., start:].masked_fill_(future, -math.inf)

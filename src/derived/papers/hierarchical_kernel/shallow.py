@@ -6,8 +6,8 @@ m         depth     levels of lists that are evaluated                          
           laws      the arguments of each list as independent random digits        (lists, slots, 10)
           present   which slots hold an argument                                   (lists, slots)
 
-Depth 0 sees the root's operator alone. Depth m evaluates the root's list and those less than m levels below it; a list m
-levels below counts as an independent draw from its operator's law. The guess is the likeliest value, computed exactly.
+Depth 0 sees the root's operator alone. Depth m evaluates the root's list and those less than m levels below it; a list
+m levels below counts as an independent draw from its operator's law. The guess is the likeliest value, which is exact.
 """
 
 from collections.abc import Sequence
@@ -102,7 +102,7 @@ def _median(laws: np.ndarray, present: np.ndarray) -> np.ndarray:
 
 
 def _counts(first: np.ndarray, second: np.ndarray, present: np.ndarray) -> np.ndarray:
-    """P(j slots end in "first" and all others in "second"), j from 0: (lists, slots, ...) to (lists, slots + 1, ...)."""
+    """P(j slots end in "first" and all others in "second"), j from 0: (lists, slots + 1, ...)."""
     lists, slots = present.shape
     tail = np.broadcast_shapes(first.shape[2:], second.shape[2:])
     ways = np.zeros((lists, slots + 1, *tail))

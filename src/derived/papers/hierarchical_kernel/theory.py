@@ -1,4 +1,4 @@
-"""Theory of the score tables: cost, positive semidefiniteness, the symmetric and antisymmetric parts, what is contained.
+"""Theory of the score tables: cost, positive semidefiniteness, the two parts of a table, what is contained.
 
 symbol      name              meaning                                                     axes
 T, L        T, levels         length, number of levels (the finest included)              integers
@@ -106,7 +106,7 @@ def symmetric_antisymmetric(S: Float[Tensor, "*batch n n"]) -> Split:
 def bilinear_form(
     W_Q: Float[Tensor, "*batch d d_k"], W_K: Float[Tensor, "*batch d d_k"]
 ) -> Float[Tensor, "*batch d d"]:
-    """M = W_Q W_K^T / sqrt(d_k), so that S = X M X^T."""
+    """M = W_Q W_K^T / sqrt(d_k), (*batch, d, d), so that S = X M X^T."""
     if W_Q.shape[-2:] != W_K.shape[-2:]:
         raise ValueError(f"W_Q {tuple(W_Q.shape)}, W_K {tuple(W_K.shape)}; give two (..., d, d_k) of equal d and d_k")
     return W_Q @ W_K.mT / math.sqrt(W_Q.shape[-1])
@@ -149,7 +149,7 @@ def tied_keys(
 
 
 class Counterexample(NamedTuple):
-    """Two levels whose mixed form is psd while the mixed scores are not; every number is dyadic, so the sums are exact."""
+    """Two levels whose mixed form is psd while the mixed scores are not; all numbers dyadic, so the sums are exact."""
 
     M: Tensor  # (2, 2, 2), indefinite each
     alpha: Tensor  # (2,)
@@ -205,8 +205,8 @@ def softmax_head_gap(taps: Float[Tensor, "*batch k"]) -> Float[Tensor, "*batch"]
 def kernel_logits(kernel: Float[Tensor, "k"], T: int) -> Float[Tensor, "T T"]:
     """Positional logits log kappa_{i-j} (and -inf outside the kernel): their softmax averages with kappa, exactly.
 
-    kappa[m] weighs lag m. In the first k - 1 rows the kernel is cut and divided by what is left of it. Raises ValueError
-    unless kappa >= 0, kappa_0 > 0 and sum kappa = 1. [ours]
+    kappa[m] weighs lag m. In the first k - 1 rows the kernel is cut and divided by what is left of it. Raises
+    ValueError unless kappa >= 0, kappa_0 > 0 and sum kappa = 1. [ours]
     """
     check_count("T", T)
     slack = 4 * len(kernel) * torch.finfo(kernel.dtype).eps
@@ -237,7 +237,7 @@ def score_bound(tables: list[Tensor], rho: float) -> Float[Tensor, "*batch"]:
 
 
 def fgn_covariance(T: int, H: float, dtype: torch.dtype = torch.float64) -> Float[Tensor, "T T"]:
-    """Fractional Gaussian noise of unit variance: (|m+1|^{2H} - 2|m|^{2H} + |m-1|^{2H})/2 at lag m, 0 < H < 1. [prior]"""
+    """Fractional Gaussian noise of unit variance: (|m+1|^{2H} - 2|m|^{2H} + |m-1|^{2H})/2 at lag m. [prior]"""
     check_count("T", T)
     if not 0 < H < 1:
         raise ValueError(f"H = {H}; give a Hurst exponent strictly between 0 and 1")

@@ -1,7 +1,7 @@
 """A small causal transformer that classifies sequences, with a choice of attention; R networks side by side.
 
 symbol    name        meaning                                                              axes
-s         tokens      symbols 0 .. vocabulary - 1, 0 is padding on the right               (R or 1, batch, T) or (batch, T)
+s         tokens      symbols 0 .. vocabulary - 1, 0 is padding on the right               (R | 1, batch, T), (batch, T)
 n         lengths     symbols before the padding                                           as tokens, without T
 h         h           residual stream                                                      (R, batch, T, width)
 E, P      E, P        embeddings of symbols and positions, N(0, 1) and N(0, 1/4)           (R, vocabulary | T, width)
