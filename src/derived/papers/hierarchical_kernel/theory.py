@@ -187,7 +187,7 @@ def reaching_tokens(targets: Float[Tensor, "L d"], T: int, i: int) -> Float[Tens
     if not 2 ** (levels - 1) <= i < T:
         raise ValueError(f"i = {i} with {levels} levels and T = {T}; give 2^(L-1) = {2 ** (levels - 1)} <= i < T")
     rows = torch.stack([pyramid_matrix(T, l, dtype=targets.dtype)[i >> l] for l in range(levels)])
-    return torch.linalg.pinv(rows) @ targets
+    return torch.linalg.pinv(rows).to(targets) @ targets
 
 
 # --- what the layer contains --------------------------------------------------------------------------------------
