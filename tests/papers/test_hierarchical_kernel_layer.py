@@ -109,9 +109,9 @@ def test_frozen_average_is_the_convolution_it_starts_as():
 @pytest.mark.parametrize("pooling", ["convolution", "average", "delayed"])
 def test_causal_pooling_never_reads_the_future(pooling, impl):
     """`hkt-causal`: row j of level l has zero derivative by tokens t > 2^l j, output i by tokens t > i, exactly."""
-    T = 13
-    layer = shaken(HKTAttention(4, 2, 3, impl, pooling=pooling, kernel=3, **F64))
-    x = normal(T, 4)
+    T = 9
+    layer = shaken(HKTAttention(2, 2, 3, impl, pooling=pooling, kernel=3, **F64))
+    x = normal(T, 2)
     jacobian = dependence(lambda z: layer(z[None])[0], x)
     assert float(jacobian.triu(1).abs().max()) == 0
     assert bool((jacobian.tril() > 0).diagonal().all())
@@ -455,7 +455,7 @@ def test_variants_share_what_they_have_in_common():
     found = {kind: model(s, n) for kind, model in models.items()}
     torch.testing.assert_close(found["conv-qk"], found["plain"], rtol=0, atol=TOLERANCE)
     torch.testing.assert_close(found["hkt"], found["hkt-average"], rtol=0, atol=TOLERANCE)
-    assert float((found["hkt"] - found["plain"]).abs().max()) > 1e-3
+    assert float((found["hkt"] - found["plain"]).detach().abs().max()) > 1e-3
     extra = {kind: models[kind].num_parameters() - models["plain"].num_parameters() for kind in ATTENTIONS}
     square, a = 2 * 8 * 8, 2 * 2 * 3  # of both blocks
     assert extra == {
