@@ -91,5 +91,5 @@ def score_explorer(rows: pd.DataFrame, symbols: Sequence[str]):
     figure.update_xaxes(tickvals=places, ticktext=labels, tickangle=-90, **small, row=3, col=1)
     figure.update_yaxes(autorange="reversed", tickvals=places[::3], ticktext=labels[::3], **small, row=1, col=1)
     figure.update_yaxes(visible=False, row=2, col=1)
-    figure.update_yaxes(title_text="attention", range=[0, 1], row=3, col=1)
+    figure.update_yaxes(title_text="attention", range=[0, float(rows["attention"].quantile(0.995))], row=3, col=1)
     return figure
