@@ -324,6 +324,11 @@ def test_dropping_levels_changes_little(rho, kept):
     assert float(((A - cut) @ v).norm(dim=-1).max()) <= bound * float(v.norm(dim=-1).max())
     worst = (mix(tables, alpha) - mix(tables, rest)).abs().max()
     assert float(change.max()) <= float(worst) <= bound * (1 + TOLERANCE)
+    signs = [rho**l * table.sign() for l, table in enumerate(tables)]  # B = 1 on every level
+    alone = torch.zeros_like(alpha)
+    alone[kept] = 0.4
+    tight = float(theory.tail_bound(1.0, rho, alone, kept))
+    assert float(mix(signs, alone).abs().max()) == pytest.approx(tight, rel=1e-12)
 
 
 @examples
