@@ -3,7 +3,6 @@
 name    meaning                                             axes
 T       length of the sequence                              integer
 levels  number L of resolutions, the finest one included    integer
-alpha   convex weights of the levels                        (..., L)
 """
 
 import math
@@ -48,12 +47,3 @@ def check_square(name: str, M: Tensor) -> None:
         raise ValueError(f"{name} has shape {tuple(M.shape)}; give square matrices (..., n, n)")
     if not bool(torch.isfinite(M).all()):
         raise ValueError(f"{name} has entries that are not finite; give finite numbers")
-
-
-def check_convex(alpha: Tensor, levels: int) -> None:
-    """Raise ValueError unless ``alpha`` (..., levels) is non-negative and sums to one up to rounding."""
-    if alpha.ndim < 1 or alpha.shape[-1] != levels:
-        raise ValueError(f"alpha has shape {tuple(alpha.shape)}; give one weight per level, (..., {levels})")
-    slack = 4 * levels * torch.finfo(alpha.dtype).eps  # each weight and each addition is rounded once
-    if not bool((alpha >= 0).all()) or bool(((alpha.sum(dim=-1) - 1).abs() > slack).any()):
-        raise ValueError(f"alpha = {alpha.tolist()}; give non-negative weights with sum 1")
