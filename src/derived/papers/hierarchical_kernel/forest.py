@@ -101,7 +101,7 @@ def evaluate_forest(
         table[np.repeat(np.arange(len(nodes)), num), slot] = values[depth + 1]
         ordered, row = np.sort(table, axis=1), np.arange(len(nodes))
         middle = (ordered[row, (num - 1) // 2] + ordered[row, num // 2]) // 2
-        total = np.add.reduceat(values[depth + 1].astype(np.int64), np.cumsum(num) - num) % 10
+        total = np.add.reduceat(values[depth + 1], np.cumsum(num) - num) % 10
         choices = [ordered[:, 0], ordered[row, num - 1], middle, total]
         values[depth][nodes] = np.choose(operators[depth][nodes], choices)
 
