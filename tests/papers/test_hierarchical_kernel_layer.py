@@ -150,6 +150,17 @@ def test_gradients_agree_and_are_right(name):
     assert bool(torch.isfinite(gradient).all())
 
 
+@pytest.mark.parametrize(("width", "lead"), [(5, (2, 3)), (7, (1,)), (3, ())])
+def test_padding_changes_nothing(width, lead):
+    """The kernel of an accelerator gets zeros where widths differ; the plain softmax says the same, as do the tiles."""
+    q, k, v = (normal(*lead, 150, size, name=name) for name, size in (("q", width), ("k", width), ("v", 5)))
+    S = (0.3 * q @ k.mT).masked_fill(torch.ones(150, 150).triu(1) > 0, -math.inf)
+    for attend in (mechanism.attend_padded, mechanism.attend_plain):
+        for causal, table in ((True, S), (False, 0.3 * q @ k.mT)):
+            found = attend(q, k, v, scale=0.3, causal=causal)
+            torch.testing.assert_close(found, torch.softmax(table, dim=-1) @ v, rtol=0, atol=TOLERANCE)
+
+
 def test_concatenated_features_and_rank():
     """`hkt-concat`, `hkt-rank`: S = q~ k~^T with the factor on either side; rank S <= sum_l min(d_k, T_l)."""
     q, k, _, alpha = features(16, 3, d_k=3)

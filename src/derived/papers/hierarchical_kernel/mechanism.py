@@ -28,7 +28,6 @@ from .checks import check_choice, check_count, check_levels
 
 Pooling = Literal["convolution", "average", "block", "delayed"]
 POOLINGS = ("convolution", "average", "block", "delayed")
-SHORT = 64  # tokens
 TILE = 128  # queries that the coarse-table implementation treats at once; their scores stay in the cache
 
 
@@ -179,13 +178,16 @@ def attend_reference(
 
 
 def attend_plain(q: Tensor, k: Tensor, v: Tensor, *, scale: float, causal: bool = True) -> Float[Tensor, "*lead T d_v"]:
-    """softmax(mask(scale q k^T)) v by torch's fused kernel; v is padded to the width of q, as the kernel asks.
+    """softmax(mask(scale q k^T)) v, by torch's fused kernel or, for unequal widths on a CPU, tile by tile. [prior]"""
+    if q.shape[-1] != v.shape[-1] and not q.is_cuda:
+        return _attend_in_tiles([scale * q], [k], v, causal, 0, TILE)  # costs less than padding
+    return attend_padded(q, k, v, scale=scale, causal=causal)
 
-    On a CPU and up to ``SHORT`` tokens the table itself is cheaper than the padding.
-    """
-    if q.shape[-1] != v.shape[-1] and q.shape[-2] <= SHORT and not q.is_cuda:
-        S = (scale * q) @ k.mT
-        return torch.softmax(causal_mask(S) if causal else S, dim=-1) @ v
+
+def attend_padded(
+    q: Tensor, k: Tensor, v: Tensor, *, scale: float, causal: bool = True
+) -> Float[Tensor, "*lead T d_v"]:
+    """softmax(mask(scale q k^T)) v by torch's fused kernel, which asks for equal widths: zeros fill the narrower ones."""
     width, lead = v.shape[-1], torch.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
     v = pad(v, (0, max(0, q.shape[-1] - width)))
     q, k = (pad(a, (0, v.shape[-1] - a.shape[-1])) for a in (q, k))
@@ -223,12 +225,19 @@ def attend_tables(
     way back. With a mask the keys behind a tile are left out. [ours]
     """
     check_count("tile", tile)
-    T, outputs = v.shape[-2], []
     scaled = [(alpha[..., l] / math.sqrt(a.shape[-1])).unsqueeze(-1).unsqueeze(-1) * a for l, a in enumerate(q)]
-    needs_gradient = torch.is_grad_enabled() and any(a.requires_grad for a in (*scaled, *k, v))
+    return _attend_in_tiles(scaled, k, v, causal, offset, tile)
+
+
+def _attend_in_tiles(
+    q: Sequence[Tensor], k: Sequence[Tensor], v: Tensor, causal: bool, offset: int, tile: int
+) -> Tensor:
+    """All rows of the output; q carries alpha_l / sqrt(d_k)."""
+    T, outputs = v.shape[-2], []
+    again = tile < T and torch.is_grad_enabled() and any(a.requires_grad for a in (*q, *k, v))
     for start in range(0, T, tile):
-        arguments = (scaled, k, v, start, min(start + tile, T), causal, offset)
-        if needs_gradient:
+        arguments = (q, k, v, start, min(start + tile, T), causal, offset)
+        if again:
             outputs.append(checkpoint(_attend_tile, *arguments, use_reentrant=False, preserve_rng_state=False))
         else:
             outputs.append(_attend_tile(*arguments))
