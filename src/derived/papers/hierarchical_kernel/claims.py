@@ -244,6 +244,21 @@ TRAINED = (
         expected=CPU,
         judged_at=("cpu",),
     ),
+    *(
+        Claim(
+            id=id,
+            statement=f"Gain in test accuracy of {NAMES[kind]} over standard attention on {SHORT}.",
+            source="ours",
+            where="chosen after the run had been seen, so without a verdict",
+            paper_value="–",
+            kind="measured",
+            criterion="–",
+            experiment=trained.ShortListOps,
+            measure=of.gain("plain", kind),
+            judged_at=("cpu",),
+        )
+        for id, kind in (("HKT-E1.k", "conv-qk"), ("HKT-E1.l", "hkt-average"))
+    ),
     *table(
         "HKT-E2",
         trained.Shapes,

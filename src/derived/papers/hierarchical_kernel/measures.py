@@ -216,9 +216,9 @@ def coarse_weight(rows: pd.DataFrame) -> Estimate:
 
 
 def kurtosis_fall(rows: pd.DataFrame) -> Estimate:
-    """|Excess kurtosis| of the coarsest level over that of level 0 in trained HKT: ratio of means over replicates."""
-    chosen = rows[rows["kind"] == "hkt"]
-    table = chosen.groupby(["part", "replicate", "level"])["kurtosis"].mean().abs().unstack()
+    """|Excess kurtosis| of the coarsest level over that of level 0 in trained HKT, moduli averaged over blocks."""
+    chosen = rows[rows["kind"] == "hkt"].assign(size=lambda table: table["kurtosis"].abs())
+    table = chosen.groupby(["part", "replicate", "level"])["size"].mean().unstack()
     return mean(table.iloc[:, -1] / table.iloc[:, 0])
 
 
