@@ -187,7 +187,7 @@ def attend_plain(q: Tensor, k: Tensor, v: Tensor, *, scale: float, causal: bool 
 def attend_padded(
     q: Tensor, k: Tensor, v: Tensor, *, scale: float, causal: bool = True
 ) -> Float[Tensor, "*lead T d_v"]:
-    """softmax(mask(scale q k^T)) v by torch's fused kernel, which asks for equal widths: zeros fill the narrower ones."""
+    """softmax(mask(scale q k^T)) v by torch's fused kernel; it asks for equal widths, so zeros are added."""
     width, lead = v.shape[-1], torch.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
     v = pad(v, (0, max(0, q.shape[-1] - width)))
     q, k = (pad(a, (0, v.shape[-1] - a.shape[-1])) for a in (q, k))
