@@ -135,8 +135,22 @@ def test_kinds_share_data_batches_and_the_weights_they_have_in_common():
 
 def test_replicates_have_data_of_their_own():
     small = dataclasses.replace(trained.ShortListOps.at("ci"), **TRAINED)
-    sets = [small.task(stream(0, "train", 0, r), 20).tokens for r in range(2)]
-    assert not torch.equal(*sets)
+    found = run_condition(small, {"kind": "plain", "part": 0}, 0, "cpu")
+    assert found.loc[found["block"] == 0, "rule"].nunique() == 2  # the rule's accuracy depends on the data alone
+
+
+def test_every_seed_and_part_has_initial_weights_of_its_own(monkeypatch):
+    small, seeds, model = dataclasses.replace(trained.ShortListOps.at("ci"), **TRAINED), [], trained.Comparison.model
+
+    def noted(self, kind, *, seed, **facts):
+        seeds.append(seed)
+        return model(self, kind, seed=seed, **facts)
+
+    monkeypatch.setattr(trained.Comparison, "model", noted)
+    for seed in (0, 1):
+        for part in (0, 1):
+            assert "failure" not in run_condition(small, {"kind": "plain", "part": part}, seed, "cpu")
+    assert len(set(seeds)) == 4
 
 
 def test_replicates_do_not_depend_on_how_many_stand_beside_them():
