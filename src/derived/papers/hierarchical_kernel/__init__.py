@@ -1,0 +1,1 @@
+"""Hierarchical Kernel Transformer (Cirrincione 2026): attention whose scores are a convex mixture of resolutions."""

@@ -1,0 +1,242 @@
+"""The experiments on the layer itself: what it costs, how its implementations agree, what a row sees, what it holds.
+
+Its scores as a kernel stand in ``forms``, information and decay in ``levels``, shallow rules of ListOps in ``rules``,
+the leak and the stopwatch in ``controls``, trained models in ``trained``. Each experiment is a frozen table of sizes
+and one batched function per condition. Rows of an identity or a bound: gap and its derived bound.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pandas as pd
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from derived.lab.experiment import Experiment
+from derived.lab.rng import stream
+
+from . import mechanism
+from .controls import Leak, Overhead
+from .forms import Forms, LuckyHeads, Splits
+from .instances import normal, random_layers, rows_of, score_rounding, worst_entry
+from .layers import HKTAttention
+from .levels import Averages, Blindness, Budgets, Memory, Pruning, Quadratures
+from .rules import Evaluators, Rules
+from .theory import attention_flops, kernel_logits, level_rows, softmax_head_gap
+from .trained import LongListOps, Reviews, Shapes, ShortListOps
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entries(Experiment):
+    """HKT-1: the entries of all score tables, counted from the tables of the layer, for every length and depth.
+
+    Rows: T, levels, entries (lengths rounded up, as the causal pyramid needs), entries_down (rounded down).
+    """
+
+    longest: int = 200
+    most_levels: int = 8
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        rows = []
+        for T in range(1, self.longest + 1):
+            for levels in range(1, min(self.most_levels, T.bit_length()) + 1):  # T >= 2^(levels - 1)
+                features = mechanism.pyramid(torch.ones(T, 1, dtype=dtype, device=device), levels)
+                entries = sum(table.numel() for table in mechanism.score_tables(features, features))
+                down = sum(rows**2 for rows in level_rows(T, levels, "down"))
+                rows.append({"T": T, "levels": levels, "entries": entries, "entries_down": down})
+        return pd.DataFrame(rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiplyAdds(Experiment):
+    """HKT-1: multiply-adds of a whole layer with one head over those of standard attention.
+
+    Rows: T, d, levels; ratios of score entries, of scores and AV together, of the layer, of the layer run fused.
+    """
+
+    sizes: tuple[tuple[int, int], ...] = ((512, 64), (512, 128), (1024, 64), (1024, 128), (2048, 128), (8192, 128))
+    most_levels: int = 5
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    deterministic: ClassVar[Mapping[str, float]] = {"entries": 1e-12, "scores_and_values": 1e-12, "layer": 1e-12}
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        rows = []
+        for T, d in self.sizes:
+            for levels in range(1, self.most_levels + 1):
+                ours, one = attention_flops(T, d, d, levels), attention_flops(T, d, d, 1)
+                facts = {"entries": ours.scores / one.scores, "layer": ours.total / one.total}
+                facts["scores_and_values"] = (ours.scores + ours.averaging) / (one.scores + one.averaging)
+                facts["layer_fused"] = attention_flops(T, d, d, levels, impl="fused").total / one.total
+                rows.append({"T": T, "d": d, "levels": levels, **facts})
+        return pd.DataFrame(rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement(Experiment):
+    """HKT-2, HKT-6: three implementations of one layer, the concatenated features, and torch's own attention.
+
+    Rows: check, instance, gap, bound. The bound is derived: a score is a dot product of L d_k terms, and softmax is
+    1-Lipschitz from scores (maximum norm) to a row of attention (l_1).
+    """
+
+    instances: int = 48
+    d: int = 12
+    heads: int = 2
+    levels: int = 3
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"T": T, "dtype": name} for T in (4, 32, 45) for name in ("float64", "float32")]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        T, dtype = condition["T"], getattr(torch, condition["dtype"])
+        draw = stream(seed, "agreement", T)
+        facts = {"dtype": dtype, "device": device}
+        layers = random_layers(self.instances, self.d, self.heads, self.levels, generator=draw, **facts)
+        with torch.no_grad():
+            q, k, alpha = layers.scores.features(normal((self.instances, T, self.d), draw).to(device, dtype))
+        v = normal((self.instances, self.heads, T, self.d // self.heads), draw).to(device, dtype)
+        rounding = score_rounding(q, k, alpha)
+        outputs = 2 * worst_entry(v) * (rounding + (2 * T + 8) * torch.finfo(dtype).eps)
+        reference = mechanism.attend_reference(q, k, v, alpha)
+        others = {name: attend for name, attend in mechanism.IMPLEMENTATIONS.items() if name != "reference"}
+        tables = [
+            rows_of(name, worst_entry(attend(q, k, v, alpha) - reference), outputs) for name, attend in others.items()
+        ]
+        S = mechanism.mix(mechanism.score_tables(q, k), alpha)
+        left, right = mechanism.concatenated_features(q, k, alpha, split=True)
+        tables.append(rows_of("concatenation", worst_entry(left @ right.mT - S), 2 * rounding))
+        tables.append(self._rank(S))
+        first = torch.zeros_like(alpha)
+        first[..., 0] = 1.0
+        standard = scaled_dot_product_attention(q[0], k[0], v, is_causal=True)
+        tables.append(rows_of("one level", worst_entry(mechanism.attend_reference(q, k, v, first) - standard), outputs))
+        return pd.concat(tables, ignore_index=True)
+
+    def _rank(self, S: Tensor) -> pd.DataFrame:
+        """The first singular value beyond the rank bound, against the rounding of the product and of the SVD."""
+        T, d_k = S.shape[-1], self.d // self.heads
+        bound = sum(min(d_k, rows) for rows in level_rows(T, self.levels))
+        values = torch.linalg.svdvals(S).flatten(0, 1)
+        beyond = values[:, bound] if bound < T else torch.zeros_like(values[:, 0])
+        noise = T * (T + self.levels * d_k) * torch.finfo(S.dtype).eps * worst_entry(S.flatten(0, 1))
+        return rows_of("rank", beyond, noise)
+
+
+def jacobian(layers: HKTAttention, x: Tensor) -> Tensor:
+    """|dY_i / dx_t|, the Frobenius norm of a d x d block, for each of the instances: (instances, T, T)."""
+    x = x.requires_grad_()
+    Y = layers(x)
+    basis = torch.eye(Y[0].numel(), dtype=x.dtype, device=x.device).view(-1, 1, *Y.shape[1:]).expand(-1, *Y.shape)
+    blocks = torch.autograd.grad(Y, x, basis, is_grads_batched=True)[0].unflatten(0, Y.shape[1:])
+    return blocks.square().sum(dim=(1, 4)).sqrt().transpose(0, 1)  # (T, d, instances, T, d) summed over both d
+
+
+@dataclass(frozen=True, kw_only=True)
+class Causality(Experiment):
+    """HKT-3: the Jacobian of the layer, token by token, for four ways to make the coarse rows.
+
+    Rows: pooling, T, instance, future (the largest |dY_i/dx_t| with t > i), past (the largest with t <= i).
+    """
+
+    instances: int = 24
+    d: int = 4
+    levels: int = 3
+    lengths: tuple[int, ...] = (8, 13)
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"pooling": pooling, "T": T} for pooling in mechanism.POOLINGS for T in self.lengths]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        size = self.jacobians(condition["pooling"], condition["T"], seed=seed, device=device, dtype=dtype)
+        later = torch.ones(size.shape[-2:], dtype=torch.bool, device=size.device).triu(1)
+        future, past = (worst_entry(size.masked_fill(each, 0.0)) for each in (~later, later))
+        return pd.DataFrame({"instance": range(len(size)), "future": future.cpu(), "past": past.cpu()})
+
+    def jacobians(self, pooling: str, T: int, *, seed: int, device="cpu", dtype=torch.float64) -> Tensor:
+        """The Jacobians of all instances, (instances, T, T)."""
+        draw = stream(seed, "causality", pooling, T)
+        facts = {"pooling": pooling, "impl": "reference", "dtype": dtype, "device": device}
+        layers = random_layers(self.instances, self.d, 1, self.levels, generator=draw, **facts)
+        return jacobian(layers, normal((self.instances, T, self.d), draw).to(device, dtype)).detach()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contents(Experiment):
+    """HKT-6: do the log-odds of two keys depend on a third token? Rows: levels, instance, sensitivity.
+
+    Keys 4 and 6 of the last query: ``sensitivity`` is the norm of the derivative of ln A_ij / A_ij' with respect to
+    token 3, which row 2 of level 1 holds beside token 4.
+    """
+
+    instances: int = 64
+    T: int = 8
+    d: int = 4
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"levels": levels} for levels in (1, 2, 3)]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        draw = stream(seed, "contents", condition["levels"])
+        facts = {"dtype": dtype, "device": device}
+        layers = random_layers(self.instances, self.d, 1, condition["levels"], generator=draw, **facts)
+        x = normal((self.instances, self.T, self.d), draw).to(device, dtype).requires_grad_()
+        S = layers.scores(x)[:, 0, -1]
+        gradient = torch.autograd.grad((S[:, 4] - S[:, 6]).sum(dim=0), x)[0]
+        return pd.DataFrame({"instance": range(self.instances), "sensitivity": gradient[:, 3].norm(dim=-1).cpu()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Convolution(Experiment):
+    """HKT-6: what one head with values from level 0 does to a convolution.
+
+    Rows: kernel, instance, distance, closed, bound. "difference": the least squared distance of w p to (1, -1) on a
+    grid of w and p, and its closed form. "positive": the softmax of ln kappa against kappa, worst entry.
+    """
+
+    grid: int = 801
+    reach: float = 4.0
+    instances: int = 32
+    taps: int = 5
+    T: int = 12
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"kernel": "difference"}, {"kernel": "positive"}]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        if condition["kernel"] == "difference":
+            taps = torch.tensor([1.0, -1.0], dtype=dtype, device=device)
+            w = torch.linspace(-self.reach, self.reach, self.grid, dtype=dtype, device=device).view(-1, 1, 1)
+            p = torch.linspace(0, 1, self.grid, dtype=dtype, device=device).unsqueeze(-1)
+            squared = (w * torch.cat([p, 1 - p], dim=-1) - taps).square().sum(dim=-1)
+            facts = {"distance": [float(squared.amin(dim=(0, 1)))], "closed": [float(softmax_head_gap(taps))]}
+            return pd.DataFrame({"instance": [0], **facts, "bound": [0.0]})
+        kappa = torch.rand(self.instances, self.taps, generator=stream(seed, "kernels"), dtype=dtype) + 0.01
+        kappa = (kappa / kappa.sum(dim=-1, keepdim=True)).to(device)
+        A = torch.softmax(torch.stack([kernel_logits(one, self.T) for one in kappa]), dim=-1)
+        lag = torch.arange(self.T, device=device).unsqueeze(-1) - torch.arange(self.T, device=device)
+        inside = (lag >= 0) & (lag < self.taps)
+        wanted = torch.where(inside, kappa[:, lag.clamp(0, self.taps - 1)], 0.0)
+        gap = worst_entry(A - wanted / wanted.sum(dim=-1, keepdim=True))
+        # |ln kappa| < 8 here: its rounding, those of exp, of two sums of the taps and of two quotients
+        facts = {"distance": gap.cpu(), "closed": 0.0, "bound": (2 * self.taps + 20) * torch.finfo(dtype).eps}
+        return pd.DataFrame({"instance": range(len(gap)), **facts})
+
+
+EXPERIMENTS = (
+    *(Entries, MultiplyAdds, Agreement, Causality, Contents, Convolution),
+    *(Forms, LuckyHeads, Splits, Budgets, Quadratures, Averages, Blindness, Memory, Pruning, Evaluators, Rules),
+    *(Leak, Overhead, ShortListOps, LongListOps, Shapes, Reviews),
+)

@@ -1,0 +1,232 @@
+"""What the claims measure: pure functions from the rows of an experiment to an estimate."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+from derived.lab.stats import LEVEL, Estimate, mean, proportion, worst
+
+Measure = Callable[[pd.DataFrame], Estimate]
+OTHERS = ("plain", "wide", "conv-qk", "hkt-average")
+PAPER_GAIN = 0.0477  # the abstract's gain on synthetic ListOps, as a share
+
+
+def gap(*checks: str) -> Measure:
+    """The worst ratio of a gap to its bound, over the rows of the named checks (all rows if none is named)."""
+
+    def measure(rows: pd.DataFrame) -> Estimate:
+        chosen = rows[rows["check"].isin(checks)] if checks else rows
+        return worst(chosen["gap"], chosen["bound"])
+
+    return measure
+
+
+def size(check: str) -> Measure:
+    """The smallest gap of a check: how large a violation is at every instance."""
+
+    def measure(rows: pd.DataFrame) -> Estimate:
+        values = rows.loc[rows["check"] == check, "gap"]
+        return Estimate(float(values.min()), len(values))
+
+    return measure
+
+
+def whole_levels(rows: pd.DataFrame) -> Estimate:
+    """|3 4^(L-1) entries - (4^L - 1) T^2| where 2^(L-1) divides T: whole numbers, so any miss is at least 1."""
+    chosen = rows[rows["T"] % 2 ** (rows["levels"] - 1) == 0]
+    miss = 3 * 4 ** (chosen["levels"] - 1) * chosen["entries"] - (4 ** chosen["levels"] - 1) * chosen["T"] ** 2
+    return worst(miss.abs(), np.full(len(miss), 0.5))
+
+
+def three_levels(rows: pd.DataFrame) -> Estimate:
+    """entries / T^2 at L = 3 where 4 divides T, the value farthest from 1.3125."""
+    chosen = rows[(rows["levels"] == 3) & (rows["T"] % 4 == 0)]
+    ratio = chosen["entries"] / chosen["T"] ** 2
+    return Estimate(float(ratio.iloc[np.abs(ratio - 1.3125).argmax()]), len(ratio))
+
+
+def below_four_thirds(column: str) -> Measure:
+    """The largest of entries / (4 T^2 / 3)."""
+    return lambda rows: worst(3 * rows[column], 4 * rows["T"] ** 2)
+
+
+def rounded_up(rows: pd.DataFrame) -> Estimate:
+    """Entries with lengths rounded up over (4/3)(T - 1)^2 + 4 (T - 1) + L."""
+    T = rows["T"]
+    return worst(rows["entries"], 4 / 3 * (T - 1) ** 2 + 4 * (T - 1) + rows["levels"])
+
+
+def layer_cost(rows: pd.DataFrame) -> Estimate:
+    """Multiply-adds of the layer at three levels over standard attention, mean over the sizes, with their range."""
+    ratio = rows.loc[rows["levels"] == 3, "layer"]
+    return Estimate(float(ratio.mean()), len(ratio), float(ratio.min()), float(ratio.max()))
+
+
+def future(pooling: str) -> Measure:
+    """The largest derivative with respect to a later token."""
+
+    def measure(rows: pd.DataFrame) -> Estimate:
+        values = rows.loc[rows["pooling"] == pooling, "future"]
+        return Estimate(float(values.max()), len(values))
+
+    return measure
+
+
+def below_chance(kind: str) -> Measure:
+    """Loss on fresh symbols less ln V: the mean over replicates."""
+
+    def measure(rows: pd.DataFrame) -> Estimate:
+        chosen = rows[rows["kind"] == kind]
+        return mean(chosen["loss"] - chosen["chance"])
+
+    return measure
+
+
+def sensitivity(rows: pd.DataFrame) -> Estimate:
+    """The least sensitivity to a third token with two levels or more, minus the largest with one."""
+    one, more = rows.loc[rows["levels"] == 1, "sensitivity"], rows.loc[rows["levels"] > 1, "sensitivity"]
+    return Estimate(float(more.min() - one.max()), len(more))
+
+
+def difference_distance(rows: pd.DataFrame) -> Estimate:
+    chosen = rows[rows["kernel"] == "difference"]
+    return Estimate(float(chosen["distance"].min()), len(chosen))
+
+
+def positive_kernels(rows: pd.DataFrame) -> Estimate:
+    chosen = rows[rows["kernel"] == "positive"]
+    return worst(chosen["distance"], chosen["bound"])
+
+
+def lucky(d: int) -> Measure:
+    """The share of random heads with d_k = d whose form is psd."""
+
+    def measure(rows: pd.DataFrame) -> Estimate:
+        row = rows[rows["d"] == d].iloc[0]
+        return proportion(int(row["successes"]), int(row["trials"]))
+
+    return measure
+
+
+def lowest_correction(rows: pd.DataFrame) -> Estimate:
+    """Minus the lowest non-Gaussian correction: positive if some correction is negative."""
+    return Estimate(float(-rows["correction"].min()), len(rows))
+
+
+def halving(rows: pd.DataFrame) -> Estimate:
+    """Excess kurtosis times 2^l over that of one term, less one: sums of up to 577 terms lose 2000 eps each at most."""
+    chosen = rows[rows["law"] == "digits"]
+    # fourth and second moments are sums of n terms; the excess is a difference of numbers near 3
+    loss = 8 * 10 * 2.0 ** chosen["level"] * np.finfo(float).eps * 3 / chosen["predicted"].abs()
+    return worst((chosen["value"] / chosen["predicted"] - 1).abs(), loss)
+
+
+def last_ratio(law: str) -> Measure:
+    """The negentropy of the coarsest level over that of the level before."""
+
+    def measure(rows: pd.DataFrame) -> Estimate:
+        values = rows[rows["law"] == law].sort_values("level")["value"].to_numpy()
+        return Estimate(float(values[-1] / values[-2]), len(values) - 1)
+
+    return measure
+
+
+def edgeworth(law: str) -> Measure:
+    """The negentropy of the coarsest level over its leading term."""
+
+    def measure(rows: pd.DataFrame) -> Estimate:
+        last = rows[rows["law"] == law].sort_values("level").iloc[-1]
+        return Estimate(float(last["value"] / last["predicted"]), int(last["level"]))
+
+    return measure
+
+
+def blind(rows: pd.DataFrame) -> Estimate:
+    """|b - p^2| at n = p + 1 over its rounding: n distances of size p, each from n products of a QR factor."""
+    chosen = rows[rows["n"] == rows["p"] + 1]
+    # eps n per distance, doubled by the square, times the condition of the centred sample, below 1e4 here
+    return worst((chosen["b"] - chosen["p"] ** 2).abs(), 1e4 * 2 * chosen["n"] * np.finfo(float).eps * chosen["p"] ** 2)
+
+
+def self_similar(rows: pd.DataFrame) -> Estimate:
+    """|variance / closed - 1| of fractional Gaussian noise, over the rounding of a mean of 4^l covariances."""
+    chosen = rows[rows["process"] == "fgn"]
+    # a covariance is a difference of numbers up to 2 T^2H; relative to the result that is T^2 at most
+    loss = 8 * np.finfo(float).eps * 4.0 ** chosen["level"] / chosen["closed"]
+    return worst((chosen["variance"] / chosen["closed"] - 1).abs(), loss)
+
+
+def slope_of_memory(process: str, H: float) -> Measure:
+    """log2 of the ratio of the last two variances."""
+
+    def measure(rows: pd.DataFrame) -> Estimate:
+        chosen = rows[(rows["process"] == process) & (rows["H"] == H)].sort_values("level")["variance"].to_numpy()
+        return Estimate(float(np.log2(chosen[-1] / chosen[-2])), len(chosen))
+
+    return measure
+
+
+def mismatches(rows: pd.DataFrame) -> Estimate:
+    return Estimate(float(rows["mismatches"].sum()), int(rows["trees"].sum()))
+
+
+def rule(name: str, kind: str) -> Measure:
+    """The accuracy of a shallow rule on a range of lengths."""
+
+    def measure(rows: pd.DataFrame) -> Estimate:
+        row = rows[(rows["range"] == name) & (rows["rule"] == kind)].iloc[0]
+        return proportion(int(row["right"]), int(row["trees"]))
+
+    return measure
+
+
+def per_replicate(rows: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Replicates by kinds of attention."""
+    first = rows[(rows["block"] == 0) & (rows["level"] == 0)]
+    return first.pivot(index=["part", "replicate"], columns="kind", values=column)
+
+
+def gain(over: str, kind: str = "hkt", column: str = "accuracy") -> Measure:
+    """Test accuracy of a kind less that of another, paired by replicate."""
+
+    def measure(rows: pd.DataFrame) -> Estimate:
+        wide = per_replicate(rows, column)
+        return mean(wide[kind] - wide[over])
+
+    return measure
+
+
+def over_rule(rows: pd.DataFrame) -> Estimate:
+    """Accuracy less that of the shallow rule on the same test data, for the kind whose interval reaches lowest."""
+    accuracy, shallow = per_replicate(rows, "accuracy"), per_replicate(rows, "rule")
+    level = 1 - (1 - LEVEL) / accuracy.shape[1]
+    found = [mean(accuracy[kind] - shallow[kind], level) for kind in accuracy.columns]
+    return min(found, key=lambda one: one.low)
+
+
+def accuracy_of(kind: str) -> Measure:
+    return lambda rows: mean(per_replicate(rows, "accuracy")[kind])
+
+
+def coarse_weight(rows: pd.DataFrame) -> Estimate:
+    """The share of alpha that trained HKT gives to levels above 0, mean over blocks and heads."""
+    chosen = rows[(rows["kind"] == "hkt") & (rows["level"] == 0)]
+    return mean(1 - chosen.groupby(["part", "replicate"])["alpha"].mean())
+
+
+def kurtosis_fall(rows: pd.DataFrame) -> Estimate:
+    """|Excess kurtosis| of the coarsest level over that of level 0 in trained HKT, moduli averaged over blocks."""
+    chosen = rows[rows["kind"] == "hkt"].assign(size=lambda table: table["kurtosis"].abs())
+    table = chosen.groupby(["part", "replicate", "level"])["size"].mean().unstack()
+    return mean(table.iloc[:, -1] / table.iloc[:, 0])
+
+
+def overhead(impl: str, peer: str, T: int | None = None) -> Measure:
+    """Seconds of an implementation over a peer in the same round, mean over rounds, at one length (the longest)."""
+
+    def measure(rows: pd.DataFrame) -> Estimate:
+        wide = rows[rows["T"] == (T or rows["T"].max())].pivot(index="round", columns="impl", values="seconds")
+        return mean(wide[impl] / wide[peer])
+
+    return measure

@@ -1,0 +1,318 @@
+"""Entropies, the three-term decomposition, Gaussianisation and Mardia's statistic (HKT-7)."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from derived.lab.rng import stream
+from derived.papers.hierarchical_kernel import information
+from derived.papers.hierarchical_kernel.information import (
+    LatentMixture,
+    entropy,
+    gaussian_mutual_information,
+    information_budget,
+    mardia_kurtosis,
+    mean_negentropy,
+    mutual_information,
+    negentropy,
+    non_gaussian_correction,
+)
+from derived.papers.hierarchical_kernel.mechanism import pyramid
+
+examples = settings(derandomize=True, max_examples=20, deadline=None, database=None)
+# The scalar integrals of 4001 terms of order one are good to 1e-13 (doubling the points changes nothing beyond), a
+# determinant of order ten likewise; a budget adds a dozen of them.
+TOLERANCE = 1e-11
+
+
+def normal(*shape: int, name: object = "x") -> torch.Tensor:
+    return torch.randn(*shape, generator=stream(0, str(name), *shape), dtype=torch.float64)
+
+
+def random_law(p: int, name: object = 0, weight: float = 0.3) -> LatentMixture:
+    A = normal(p, 2 * p, name=f"A{name}")
+    return LatentMixture(normal(p, name=f"m{name}"), A @ A.mT / (2 * p), weight)
+
+
+def density(law: LatentMixture, u: np.ndarray) -> np.ndarray:
+    """p(u) on points (..., p), by scipy."""
+    m, Sigma = law.m.numpy(), law.Sigma.numpy()
+    return law.weight * stats.multivariate_normal(m, Sigma).pdf(u) + (1 - law.weight) * stats.multivariate_normal(
+        -m, Sigma
+    ).pdf(u)
+
+
+def plane_entropy(law: LatentMixture, points: int = 701) -> float:
+    """h of a plane law by a double sum over a grid: the second witness."""
+    reach = np.sqrt(law.covariance.diagonal().numpy()) * 9 + np.abs(law.m.numpy())
+    axes = [np.linspace(-r, r, points) for r in reach]
+    p = density(law, np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1))
+    return float(-np.sum(p * np.log(np.where(p > 0, p, 1)), axis=(0, 1)) * math.prod(a[1] - a[0] for a in axes))
+
+
+@examples
+@given(st.floats(0, 6), st.floats(0, 1))
+def test_scalar_entropy_against_adaptive_quadrature(separation, weight):
+    law = LatentMixture(torch.tensor([separation], dtype=torch.float64), torch.eye(1).double(), weight)
+    found = information.scalar_entropy(separation, weight)
+    u = np.linspace(-separation - 13, separation + 13, 20_001)
+    p = density(law, u[:, None])
+    terms = -p * np.log(np.where(p > 0, p, 1))
+    assert found == pytest.approx(float(np.trapezoid(terms, u, axis=0)), abs=1e-11)
+    if weight in (0, 1) or separation == 0:
+        assert found == pytest.approx(math.log(2 * math.pi * math.e) / 2, abs=1e-12)
+
+
+def test_scalar_entropy_has_its_limits():
+    """Far apart the sign is known: h = h(normal) + h(sign); one weight gone, or no distance: h(normal)."""
+    normal_entropy = math.log(2 * math.pi * math.e) / 2
+    assert information.scalar_entropy(40.0, 0.5) == pytest.approx(normal_entropy + math.log(2), abs=1e-11)
+    sign = -0.2 * math.log(0.2) - 0.8 * math.log(0.8)
+    assert information.scalar_entropy(40.0, 0.2) == pytest.approx(normal_entropy + sign, abs=1e-11)
+    assert information.scalar_entropy(3.0, 1.0) == pytest.approx(normal_entropy, abs=1e-12)
+
+
+def test_entropy_and_information_against_a_grid():
+    """`hkt-negentropy`: each entropy against a double sum; I = I_G + J(U,Y) - J(U) - J(Y) from those sums alone."""
+    for name, weight in ((2, 0.2), (3, 0.9), (4, 0.5)):
+        law = random_law(2, name, weight)
+        joint = plane_entropy(law)
+        assert entropy(law) == pytest.approx(joint, abs=1e-9)
+        sides = [information.scalar_entropy(abs(float(law.m[i])) / math.sqrt(float(law.Sigma[i, i])), weight)
+                 + math.log(float(law.Sigma[i, i])) / 2 for i in range(2)]  # fmt: skip
+        total = sum(sides) - joint
+        gaussian = float(gaussian_mutual_information(law.covariance, 1))
+        assert mutual_information(law, 1) == pytest.approx(total, abs=1e-9)
+        assert gaussian + non_gaussian_correction(law, 1) == pytest.approx(total, abs=1e-9)
+        assert abs(total - gaussian) > 1e-4  # and the correction is not nothing
+
+
+def test_information_against_simulation():
+    """Mean log density ratio over draws, within 4.5 standard errors; a value 5 % off is rejected."""
+    law = random_law(2, 4, 0.5)
+    draws = law.sample(200_000, stream(0, "information")).numpy()
+    one = [LatentMixture(law.m[i : i + 1], law.Sigma[i : i + 1, i : i + 1], law.weight) for i in range(2)]
+    ratio = np.log(density(law, draws)) - sum(np.log(density(each, draws[:, i : i + 1])) for i, each in enumerate(one))
+    error = ratio.std() / math.sqrt(len(ratio))
+    exact = mutual_information(law, 1)
+    assert abs(ratio.mean() - exact) < 4.5 * error < 0.05 * exact
+    scale = law.covariance.diagonal().sqrt()  # a product of two coordinates has at most three times their variance
+    off = np.abs(np.cov(draws.T) - law.covariance.numpy()) / torch.outer(scale, scale).numpy()
+    assert off.max() < 4.5 * math.sqrt(3 / len(draws))
+
+
+def test_correction_has_either_sign():
+    """`hkt-negentropy`: a common sign adds to the information; a sign that U alone carries is over-rated by I_G."""
+    eye = torch.eye(2, dtype=torch.float64)
+    assert non_gaussian_correction(LatentMixture(torch.tensor([2.0, 2.0]).double(), eye), 1) > 0.05
+    found = [non_gaussian_correction(random_law(3, name, 0.5), 1) for name in range(40)]
+    assert min(found) < -1e-3 < 1e-3 < max(found)
+
+
+@examples
+@given(st.integers(1, 6), st.floats(0.05, 0.95))
+def test_negentropy_is_invariant_and_not_negative(p, weight):
+    law, A = random_law(p, p, weight), normal(p, p, name="map")
+    J = negentropy(law)
+    assert J > 0
+    assert negentropy(law.project(A)) == pytest.approx(J, rel=1e-7)
+    gaussian = float(information.log_determinant(law.covariance)) / 2 + p * math.log(2 * math.pi * math.e) / 2
+    assert gaussian - entropy(law) == pytest.approx(J, abs=TOLERANCE)
+    flat = LatentMixture(torch.zeros(p).double(), law.Sigma, weight)
+    assert abs(negentropy(flat)) < 1e-12
+
+
+def test_gaussian_information_against_correlation_and_sampling():
+    for rho in (-0.9, 0.0, 0.3, 0.99):
+        covariance = torch.tensor([[2.0, rho * math.sqrt(6)], [rho * math.sqrt(6), 3.0]], dtype=torch.float64)
+        found = float(gaussian_mutual_information(covariance, 1))
+        assert found == pytest.approx(-math.log(1 - rho**2) / 2, abs=1e-13)
+    A = normal(5, 9, name="A")
+    covariance = A @ A.mT
+    cca = torch.linalg.cholesky(covariance[:2, :2]).inverse() @ covariance[:2, 2:]
+    cca = cca @ torch.linalg.cholesky(covariance[2:, 2:]).inverse().mT
+    canonical = torch.linalg.svdvals(cca)  # I_G is a sum over canonical correlations
+    expected = -float((1 - canonical**2).log().sum(dim=0)) / 2
+    assert float(gaussian_mutual_information(covariance, 2)) == pytest.approx(expected, rel=1e-10)
+
+
+# --- the three terms --------------------------------------------------------------------------------------------------
+
+
+@examples
+@given(st.integers(1, 4), st.integers(1, 2), st.floats(0.1, 0.9))
+def test_three_terms_add_up(levels, outputs, weight):
+    """`hkt-information`: the gap is rounding, every loss of information is >= 0, the levels telescope."""
+    T = 2 ** (levels - 1) * 2
+    law = random_law(T + outputs, f"{levels}{outputs}", weight)
+    found = information_budget(law, T, levels, normal(1, 2, name="B"))
+    assert abs(found.gap) < TOLERANCE
+    assert len(found.resolution) == levels - 1
+    assert min((*found.resolution, found.head_width)) > -TOLERANCE
+    assert found.total == pytest.approx(mutual_information(law, T), abs=TOLERANCE)
+    assert abs(found.correction) > 1e-6
+
+
+def test_resolution_term_is_a_conditional_information():
+    """`hkt-information`: I(X; Y | Z) as a mean over z of the information left given Z = z, by quadrature over z.
+
+    With tokens x_0, x_1, Z their mean and W their half difference, (W, Y) given z is again a mixture of two Gaussians,
+    with other centres and another weight: its information comes from a double sum.
+    """
+    law = random_law(3, "conditional", 0.4)
+    budget = information_budget(law, 2, 2, torch.eye(1, dtype=torch.float64))
+    turn = torch.tensor([[0.5, 0.5, 0], [0.5, -0.5, 0], [0, 0, 1.0]], dtype=torch.float64)
+    turned = law.project(turn)
+    m, S = turned.m, turned.Sigma
+    gain, left = S[1:, 0] / S[0, 0], S[1:, 1:] - torch.outer(S[1:, 0], S[0, 1:]) / S[0, 0]
+    centre, spread = m[1:] - gain * m[0], math.sqrt(float(S[0, 0]))  # of s = 1, but for what is common to both
+    u, weights = np.polynomial.hermite_e.hermegauss(24)
+    total = 0.0
+    for sign, prior in ((1, law.weight), (-1, 1 - law.weight)):
+        for node, weight in zip(u, weights / math.sqrt(2 * math.pi), strict=True):
+            z = sign * float(m[0]) + spread * node
+            odds = law.weight / (1 - law.weight) * math.exp(2 * float(m[0]) * z / spread**2)
+            given_z = LatentMixture(centre, left, odds / (1 + odds))
+            total += prior * weight * mutual_information(given_z, 1)
+    assert budget.resolution[0] == pytest.approx(total, abs=1e-6)
+    assert total > 0.01
+
+
+def test_gaussian_pyramid_telescopes():
+    """`hkt-information` without a correction: information falls with the level and the terms are differences."""
+    A = normal(9, 20, name="chain")
+    covariance = A @ A.mT / 20
+    values = information.pyramid_information(covariance, 8, 4)
+    assert values == sorted(values, reverse=True)
+    for l, value in enumerate(values):
+        P = pyramid(torch.eye(8, dtype=torch.float64), 4, "block")[l]
+        U, c, v = P @ covariance[:8, :8] @ P.mT, P @ covariance[:8, 8], covariance[8, 8]
+        explained = c @ torch.linalg.solve(U, c) / v  # R^2 of the regression of Y on the rows
+        assert value == pytest.approx(-math.log(1 - float(explained)) / 2, rel=1e-10)
+    law = LatentMixture(torch.zeros(9).double(), covariance)
+    budget = information_budget(law, 8, 4, torch.eye(1, dtype=torch.float64))
+    np.testing.assert_allclose(budget.resolution, -np.diff(values), atol=1e-11)
+    assert abs(budget.correction) < 1e-11
+
+
+# --- Gaussianisation --------------------------------------------------------------------------------------------------
+
+
+def test_negentropy_of_means():
+    """`hkt-cumulants`: closed forms for one and two terms, a convolution on a grid for more, and the limits."""
+    log = math.log(2 * math.pi * math.e)
+    assert mean_negentropy("uniform", 1) == pytest.approx((log - math.log(12)) / 2, abs=1e-13)
+    assert mean_negentropy("uniform", 2) == pytest.approx((log - math.log(6)) / 2 - 0.5, abs=1e-10)  # a triangle
+    assert mean_negentropy("exponential", 1) == pytest.approx(log / 2 - 1, abs=1e-13)
+    step = 1e-3
+    uniform = np.ones(int(1 / step))
+    p = uniform.copy()
+    for n in range(2, 9):
+        p = np.convolve(p, uniform) * step
+        q = p[p > 0] / (p.sum(axis=0) * step)
+        h = -np.sum(q * np.log(q), axis=0) * step
+        assert mean_negentropy("uniform", n) == pytest.approx(math.log(2 * math.pi * math.e * n / 12) / 2 - h, abs=2e-6)
+    for n in (3, 16):
+        assert mean_negentropy("exponential", n) == pytest.approx(
+            math.log(2 * math.pi * math.e * n) / 2 - float(stats.gamma(n).entropy()), abs=1e-9
+        )
+    symmetric = [mean_negentropy("uniform", 2**l) for l in range(7)]
+    skewed = [mean_negentropy("exponential", 2**l) for l in range(12)]
+    leading = [J / ((1.2 / 2**l) ** 2 / 48) for l, J in enumerate(symmetric)]
+    assert leading == sorted(leading, reverse=True)
+    assert 1 < leading[-1] < 1.02
+    assert abs(symmetric[6] / symmetric[5] - 1 / 4) < 0.005 < abs(symmetric[2] / symmetric[1] - 1 / 4)
+    assert abs(skewed[11] / skewed[10] - 1 / 2) < 5e-4
+    assert skewed[11] * 3 * 2**11 == pytest.approx(1, abs=1e-3)  # gamma^2 / (12 n), gamma = 2
+
+
+def test_kurtosis_of_means():
+    """`hkt-cumulants`: skewness gamma / 2^{l/2} and excess kurtosis kappa / 2^l, exactly, on a law with four atoms."""
+    values, weights = np.array([-1.0, 0.0, 2.0, 3.0]), np.array([0.1, 0.5, 0.3, 0.1])
+    law, atoms = weights.copy(), values.copy()
+
+    def standard(atoms, law):
+        mean = np.sum(law * atoms, axis=0)
+        m2, m3, m4 = (np.sum(law * (atoms - mean) ** r, axis=0) for r in (2, 3, 4))
+        return m3 / m2**1.5, m4 / m2**2 - 3
+
+    gamma, kappa = standard(atoms, law)
+    for l in range(1, 4):
+        sums = atoms[:, None] + atoms
+        atoms, inverse = np.unique(sums.round(9), return_inverse=True)
+        law = np.bincount(inverse.ravel(), weights=np.outer(law, law).ravel())
+        np.testing.assert_allclose(standard(atoms, law), (gamma / 2 ** (l / 2), kappa / 2**l), rtol=1e-9)
+
+
+def test_measured_kurtosis_by_level():
+    """`hkt-cumulants` on exponential tokens (kappa = 6) and against scipy; kappa without the 2^l is rejected."""
+    x = torch.empty(400, 4096, 1, dtype=torch.float64).exponential_(generator=stream(0, "exponential"))
+    found = information.excess_kurtosis_by_level(x, 4)
+    assert found.shape == (4, 400, 1)
+    for l in range(4):
+        samples = found[l, :, 0]
+        error = float(samples.std()) / 20
+        bias = (
+            60 * 2**l / 4096
+        )  # of the statistic at 4096 / 2^l rows: of the order of the sixth cumulants over the number
+        assert abs(float(samples.mean()) - 6 / 2**l) < 4.5 * error + bias
+        assert l == 0 or abs(float(samples.mean()) - 6) > 4.5 * error + bias
+    rows = x[0].mT
+    assert float(information.excess_kurtosis(rows)[0]) == pytest.approx(float(stats.kurtosis(rows[0])), rel=1e-10)
+
+
+def test_mardia_against_its_formula():
+    X = normal(3, 50, 4)
+    found = mardia_kurtosis(X)
+    for each, b, z in zip(X.numpy(), found.b, found.z, strict=True):
+        centred = each - each.mean(axis=0)
+        distances = np.einsum("ni,ij,nj->n", centred, np.linalg.inv(np.cov(each.T, bias=True)), centred)
+        assert float(b) == pytest.approx(float((distances**2).mean()), rel=1e-10)
+        assert float(z) == pytest.approx((float(b) - 24 * 49 / 51) / math.sqrt(8 * 24 / 50), rel=1e-9)
+
+
+@examples
+@given(st.integers(1, 20))
+def test_mardia_says_nothing_at_n_equal_p_plus_one(p):
+    """`hkt-mardia`: every squared distance is p, so b = p^2 and z = 0 for any data."""
+    for X in (normal(p + 1, p), normal(p + 1, p).exp(), normal(p + 1, p).sign() + 0.01 * normal(p + 1, p, name="e")):
+        found = mardia_kurtosis(X)
+        assert float(found.b) == pytest.approx(p**2, rel=1e-9)
+        assert abs(float(found.z)) < 1e-8 * p**2
+
+
+def test_mardia_mean_and_level():
+    """Mean p (p+2)(n-1)/(n+1) for normal data; far from it for exponential data of the same size."""
+    n, p = 60, 3
+    b = mardia_kurtosis(normal(20_000, n, p)).b
+    assert abs(float(b.mean()) - p * (p + 2) * (n - 1) / (n + 1)) < 4.5 * float(b.std()) / math.sqrt(20_000)
+    assert float(mardia_kurtosis(normal(400, n, p).abs().log()).z.mean()) > 3
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: gaussian_mutual_information(torch.eye(3), 0), "first = 0"),
+        (lambda: gaussian_mutual_information(torch.eye(3), 3), "first = 3"),
+        (lambda: gaussian_mutual_information(torch.ones(2, 2), 1), "not positive definite"),
+        (lambda: gaussian_mutual_information(torch.tensor([[1.0, 0.5], [0.1, 1.0]]), 1), "not symmetric"),
+        (lambda: mutual_information(random_law(2), 2), "first = 2"),
+        (lambda: information.scalar_entropy(1.0, 1.5), "weight = 1.5"),
+        (lambda: information.scalar_entropy(60.0), "separation = 60"),
+        (lambda: mean_negentropy("normal", 2), "law = 'normal'"),
+        (lambda: mean_negentropy("uniform", 65), "num_terms = 65"),
+        (lambda: mean_negentropy("uniform", 0), "num_terms = 0"),
+        (lambda: mardia_kurtosis(torch.zeros(4, 4)), "more samples n than variables p"),
+        (lambda: information_budget(random_law(5), 4, 2, torch.eye(3).double()), r"give \(q, 2\)"),
+        (lambda: information_budget(random_law(5), 5, 2, torch.eye(3).double()), "T = 5"),
+        (lambda: information_budget(random_law(5), 4, 4, torch.eye(3).double()), "T = 4 tokens are fewer than the 8"),
+    ],
+)
+def test_bad_arguments_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
