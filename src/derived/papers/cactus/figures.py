@@ -54,7 +54,7 @@ def _largest(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def overlap(rows: pd.DataFrame) -> Figure:
-    """Bars of p and q with their overlap, and one raised target; rows: token, p, q, h (of the drafted token), drafted."""
+    """Bars of p and q with their overlap, and one raised target; rows: token, p, q, h (the target), drafted."""
     figure, axes = plt.subplots(1, 2, figsize=(7.2, 2.9), sharey=True)
     x = rows["token"].to_numpy()
     axes[0].bar(x, rows["q"], 0.8, facecolor="none", edgecolor=BLUE, linewidth=1.6, label="verifier $q$")
@@ -72,7 +72,7 @@ def overlap(rows: pd.DataFrame) -> Figure:
         _label(ax, text)
     axes[0].set_ylabel("probability")
     figure.set_label(
-        f"Left: bars of draft and verifier over {len(x)} tokens; their overlap, the acceptance rate, is {shared.sum():.2f}. "
+        f"Left: bars of draft and verifier over {len(x)} tokens; their overlap, the acceptance, is {shared.sum():.2f}. "
         f"Right: the target after drafting token {drafted}, its bar raised to {raised:.2f}, the others shrunk alike."
     )
     return figure
@@ -120,8 +120,8 @@ def budget_map(rows: pd.DataFrame) -> Figure:
     ax.set(xlabel="$q_n$", ylabel=r"budget $\delta$ (nats)")
     broken = float((grid > 1 + 1e-6).to_numpy().mean())
     figure.set_label(
-        f"Heat map of KL over its budget: up to {grid.to_numpy().max():.2f}. On {100 * broken:.0f} % of the map the budget "
-        "is broken, to the right of the line where gamma is 1 - q, and right of q0 = 0.285 for every budget."
+        f"Heat map of KL over its budget: up to {grid.to_numpy().max():.2f}. On {100 * broken:.0f} % of the map the "
+        "budget is broken, to the right of the line where gamma is 1 - q, and right of q0 = 0.285 for every budget."
     )
     return figure
 
@@ -186,8 +186,8 @@ def frontier(rows: pd.DataFrame) -> Figure:
     ax.set(xlabel="mean KL of the emitted law from $q$ (nats)", ylabel="mean acceptance rate $A$", xlim=(0, 0.3))
     words = ", ".join(f"{name} {value:.3f}" for name, value in reached.items())
     figure.set_label(
-        f"Acceptance against KL for six rules. At a mean KL of {budgets[4]:.2f}: {words}. The clip law is on top; typical "
-        "and top-k acceptance lie far below."
+        f"Acceptance against KL for six rules. At a mean KL of {budgets[4]:.2f}: {words}. The clip law is on top; "
+        "typical and top-k acceptance lie far below."
     )
     return figure
 
@@ -226,7 +226,7 @@ def speed(rows: pd.DataFrame) -> Figure:
     axes[0].set(xlabel="drafts per block $m$", ylabel=r"tokens per verifier pass", xlim=(0, 1.3 * rows["m"].max()))
     axes[1].set(xlabel="drafts per block $m$", ylabel="speed over plain decoding")
     figure.set_label(
-        "Tokens per verifier pass, and modelled speed, against the drafts per block for several acceptance rates. Largest "
+        "Tokens per verifier pass, and modelled speed, against drafts per block for several acceptance rates. Largest "
         f"speeds: {', '.join(words)}."
     )
     return figure
@@ -242,7 +242,7 @@ def trained_pair(rows: pd.DataFrame) -> Figure:
         for rule, (name, color, marker) in RULES.items():
             part = rows[(rows["rule"] == rule) & (rows["shape"] == shape)]
             points = [(knob, group["al"].mean(), *_share(group["valid"])) for knob, group in part.groupby("knob")]
-            knob, al, value, reach = (np.array(each) for each in zip(*sorted(points, key=lambda p: p[1]), strict=True))
+            _, al, value, reach = (np.array(each) for each in zip(*sorted(points, key=lambda p: p[1]), strict=True))
             facts = {"color": color, "marker": marker, "markersize": 4.5, "elinewidth": 0.8, "label": name}
             facts |= {"markerfacecolor": color if recorded else "none", "linestyle": "-" if rule == "cactus" else ""}
             ax.errorbar(al, value, reach, **facts)
@@ -252,7 +252,7 @@ def trained_pair(rows: pd.DataFrame) -> Figure:
     axes[0].set(ylabel="texts without fault", ylim=(-0.03, 1.03))
     axes[1].legend(fontsize=8, loc="lower left")
     figure.set_label(
-        "Share of texts without fault against drafts kept per block, with truncated laws and at temperature 1. Share at "
+        "Share of texts without fault against drafts kept per block, truncated laws and temperature 1. Share at "
         f"drafts kept: {'; '.join(words)}."
     )
     return figure
@@ -289,11 +289,10 @@ def heat_of_rules(rows: pd.DataFrame) -> Figure:
     """Validity of each rule at matched acceptance, as a table of colours; rows of ``TrainedPair``."""
     rows = _largest(rows)
     chosen = rows[(rows["mode"] == "batch") & (rows["draft"] == "trained")]
-    deltas = sorted(set(chosen["matched"]) - {0.0})
     tables = {}
     for shape in ("truncated", "plain"):
-        for delta in deltas:
-            part = chosen[chosen["shape"] == shape]
+        part = chosen[chosen["shape"] == shape]
+        for delta in sorted(set(part["matched"]) - {0.0}):
             own = part[(part["rule"] == "cactus") & (part["knob"] == delta)]
             cells = {"cactus": own["valid"].mean()} | part[part["matched"] == delta].groupby("rule")[
                 "valid"
@@ -359,9 +358,9 @@ def explorer(rows: pd.DataFrame):
         ],
         meta={
             "alt": f"Bars of verifier, draft and emitted law over {rows['token'].nunique()} tokens, and below them the "
-            f"acceptance rate, its exact value, TV and KL, at {' × '.join(str(len(each)) for each in values)} values of "
-            "the budget δ, the temperature and the draft's noise. A larger δ moves the emitted law from the verifier to "
-            "the draft; acceptance gained equals TV spent at every setting."
+            f"acceptance rate, its exact value, TV and KL, at {' × '.join(str(len(each)) for each in values)} values "
+            "of the budget δ, the temperature and the draft's noise. A larger δ moves the emitted law from the verifier "
+            "to the draft; acceptance gained equals TV spent at every setting."
         },
     )
     figure.update_yaxes(title_text="probability", range=[0, 1], row=1, col=1)

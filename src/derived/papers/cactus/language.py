@@ -60,13 +60,14 @@ class Grammar:
         batch = torch.arange(len(state.level), device=self.device)
         level, phase = state.level, state.phase
         law = torch.zeros(len(level), len(TOKENS), dtype=torch.float64, device=self.device)
-        chance = torch.where(level == 0, 1.0, torch.where(level == self.depth, 0.0, self.nesting)).double()
+        chance = torch.full_like(level, self.nesting, dtype=torch.float64)
+        chance = chance.masked_fill(level == 0, 1.0).masked_fill(level == self.depth, 0.0)
         operand = phase == OPERAND
         right = state.side[batch, level] == 1
         digits = torch.where(right.unsqueeze(-1), self.leaning[state.left[batch, level]], 0.1)
         law[:, DIGIT : DIGIT + 10] = torch.where(operand.unsqueeze(-1), (1 - chance).unsqueeze(-1) * digits, 0.0)
         law[:, OPEN] = torch.where(operand, chance, 0.0)
-        law[:, PLUS : PLUS + 3] = torch.where((phase == OPERATION).unsqueeze(-1), 1 / 3, 0.0)
+        law[:, PLUS : PLUS + 3] = (phase == OPERATION).double().unsqueeze(-1) / 3
         law[:, CLOSE_BRACKET] = (phase == CLOSE).double()
         law[:, STOP] = (phase == END).double()
         value = self.value(state)

@@ -80,10 +80,10 @@ def _picked(rows: pd.DataFrame, which: dict) -> pd.DataFrame:
 
 
 def bootstrap(values: np.ndarray, level: float = LEVEL, draws: int = 20_000) -> Estimate:
-    """The mean with its percentile bootstrap interval over prompts; the resampling is fixed, so rows give one answer."""
+    """The mean with its percentile bootstrap interval over prompts; the resampling is fixed: one answer."""
     n = len(values)
     if n < 2 or not np.isfinite(values).all():
-        raise ValueError(f"{n} prompts, {int(np.isfinite(values).sum())} of them finite; an interval needs two or more")
+        raise ValueError(f"{n} prompts, {int(np.isfinite(values).sum())} finite; an interval needs two or more")
     draw, table, means = stream(0, "bootstrap"), torch.tensor(values), []
     for _ in range(20):
         picked = torch.randint(n, (draws // 20, n), generator=draw)
@@ -94,7 +94,7 @@ def bootstrap(values: np.ndarray, level: float = LEVEL, draws: int = 20_000) -> 
 
 
 def speedup(rows: pd.DataFrame) -> Estimate:
-    """Tokens per second at the largest delta over plain decoding by the verifier, one text at a time, truncated laws."""
+    """Tokens per second at the largest delta over plain decoding, one text at a time, truncated laws."""
     single = rows[(rows["mode"] == "single") & (rows["shape"] == "truncated")]
     fast = _picked(single, {"rule": "cactus", "knob": -1}).set_index(["pair", "prompt"])["seconds"]
     slow = _picked(single, {"rule": "alone"}).set_index(["pair", "prompt"])["seconds"]

@@ -23,8 +23,15 @@ from .divergences import divergence
 from .exact import acceptance_rate, markov_laws, output_law, reach_probabilities, sequence_law
 from .pairs import KINDS, all_targets, best_coupling, match, random_pairs, rule_of
 from .rules import SpS
-from .theory import emitted_kl_bound, emitted_tv_bound, expected_accepted, flat_family, gamma_cactus, mentored_law
-from .theory import num_overdrafted
+from .theory import (
+    emitted_kl_bound,
+    emitted_tv_bound,
+    expected_accepted,
+    flat_family,
+    gamma_cactus,
+    mentored_law,
+    num_overdrafted,
+)
 
 CONVEX = ("kl", "chi2", "hellinger", "js")
 OTHERS = (("interp", 0.3), ("lenience", 0.5), ("mentored", 0.05), ("tas", 0.09), ("topk", 3))
@@ -58,7 +65,7 @@ def witness(name: str, knob: float, p: Tensor, q: Tensor) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class RandomPairs(Experiment):
-    """CAC-1, 2, 6, 7, 8: what each rule emits on random pairs, exactly; ``independent`` drafts are the negative control.
+    """CAC-1, 2, 6, 7, 8: what each rule emits on random pairs, exactly; ``independent`` drafts are the control.
 
     Rows: kind, V, rule, knob, pair; acceptance, exact_acceptance (SpS), tv and kl of the emitted law, draft_tv; gaps of
     the identities: law_gap, price_gap, overlap_gap; excess of the bounds: outside (of the sandwich), beyond (lossy),
@@ -118,7 +125,7 @@ def _beyond(emitted: Tensor, draft: Tensor) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class Couplings(Experiment):
-    """CAC-2: the largest P(draft = output) over all joint laws, by linear programming; rows: pair, best, promised, gap."""
+    """CAC-2: the largest P(draft = output) over all joint laws, a linear program; rows: pair, best, promised, gap."""
 
     pairs: int = 200
     V: int = 6
