@@ -129,7 +129,8 @@ class SecondOrder(Experiment):
 @dataclass(frozen=True, kw_only=True)
 class Budget(Experiment):
     """CAC-4, CAC-5: KL(h^(n) || q) over its budget delta on a grid, and at the worst q_n; rows: q_n, delta, gamma, kl,
-    ratio (kl / delta), sharp (kl / ln(1 + 2 delta))."""
+    ratio (kl / delta), over (kl - delta), excess (kl - ln(1 + 2 delta)), bound (16 roundings of numbers near one: a KL
+    is a sum of two products of such)."""
 
     points: int = 400
     budgets: int = 41
@@ -146,8 +147,9 @@ class Budget(Experiment):
         gamma = gamma_cactus(q_n, delta)
         kl = binary_divergence(gamma, q_n)
         columns = {"q_n": q_n, "delta": delta, "gamma": gamma, "kl": kl, "ratio": kl / delta}
-        columns["sharp"] = kl / torch.log1p(2 * delta)
-        return pd.DataFrame({key: value.numpy() for key, value in columns.items()})
+        columns |= {"over": kl - delta, "excess": kl - torch.log1p(2 * delta)}
+        rows = pd.DataFrame({key: value.numpy() for key, value in columns.items()})
+        return rows.assign(bound=16 * np.finfo(float).eps)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -359,8 +359,8 @@ def explorer(rows: pd.DataFrame):
         meta={
             "alt": f"Bars of verifier, draft and emitted law over {rows['token'].nunique()} tokens, and below them the "
             f"acceptance rate, its exact value, TV and KL, at {' × '.join(str(len(each)) for each in values)} values "
-            "of the budget δ, the temperature and the draft's noise. A larger δ moves the emitted law from the verifier "
-            "to the draft; acceptance gained equals TV spent at every setting."
+            "of the budget δ, the temperature and the draft's noise. A larger δ moves the emitted law from verifier "
+            "to draft; acceptance gained equals TV spent at every setting."
         },
     )
     figure.update_yaxes(title_text="probability", range=[0, 1], row=1, col=1)

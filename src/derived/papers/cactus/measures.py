@@ -41,9 +41,9 @@ def cost_slope(rows: pd.DataFrame) -> Estimate:
 
 
 def sharpness(rows: pd.DataFrame) -> Estimate:
-    """How far the worst KL of each delta stays below ln(1 + 2 delta), over the rounding of a logarithm."""
-    best = rows.groupby("delta")["sharp"].max()
-    return worst((best - 1).abs(), np.full(len(best), 64 * np.finfo(float).eps))
+    """How far the worst KL of each delta is from ln(1 + 2 delta), over its rounding."""
+    best = rows.groupby("delta")[["excess", "bound"]].max()
+    return worst(best["excess"].abs(), best["bound"])
 
 
 def gain_share(rows: pd.DataFrame) -> Estimate:
@@ -131,5 +131,15 @@ def clock_ratio(slow: str, fast: str) -> Measure:
         one = mean(np.log(last[slow] / last[fast]))
         ends = [float(np.exp(each)) for each in (one.value, one.low, one.high)]
         return Estimate(ends[0], one.n, ends[1], ends[2], one.error * ends[0])
+
+    return measure
+
+
+def average(column: str, **which: object) -> Measure:
+    """The mean of a column over the texts of one setting of ``TrainedPair``, written in batches."""
+
+    def measure(rows: pd.DataFrame) -> Estimate:
+        chosen = _picked(rows[rows["mode"] == "batch"], which)
+        return mean((chosen["kept"] / chosen["blocks"]) if column == "al" else chosen[column])
 
     return measure
