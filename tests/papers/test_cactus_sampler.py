@@ -22,7 +22,7 @@ from derived.papers.cactus.rules import (
     TopK,
     Typical,
 )
-from derived.papers.cactus.sampler import accept_reject, draw
+from derived.papers.cactus.sampler import accept_reject, accept_reject_logits, draw
 
 EVERY = (
     *(SpS(), Cactus(0.1), CactusKL(0.1), Calibrated(0.1), Lenience(0.6), Interp(0.3)),
@@ -102,7 +102,7 @@ def test_one_position_at_a_wide_vocabulary():
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-@pytest.mark.parametrize("V", [1, 2, 511, 512, 513, 5000])
+@pytest.mark.parametrize("V", [1, 2, 513, 4096, 4097, 5120])
 def test_draw_is_inversion(V, dtype):
     """The token y has F(y - 1) <= u < F(y), F from one cumulative sum in float64; tokens of weight 0 never come."""
     g = stream(14, V)
@@ -123,9 +123,10 @@ def test_draw_is_inversion(V, dtype):
     assert float((twin == token).double().mean(dim=0)) >= 0.95
 
 
-def test_draw_of_nothing():
+@pytest.mark.parametrize("V", [7, 5000])
+def test_draw_of_nothing(V):
     """A zero row has no token: -1, whatever stands in the other rows."""
-    weights = torch.zeros(2, 7)
+    weights = torch.zeros(2, V)
     weights[1, 3] = 1
     assert draw(weights, torch.tensor([0.5, 0.5], dtype=torch.float64)).tolist() == [-1, 3]
 
@@ -154,6 +155,21 @@ def test_a_batch_is_a_loop(rule, monkeypatch):
             by_hand += 1
         assert by_hand == int(alone.n_accepted)
     assert len(together.n_accepted.unique()) > 1
+
+
+@named
+def test_logits_give_the_block_of_their_laws(rule):
+    """softmax inside or outside: the same tokens for the same uniform numbers, -inf for excluded tokens included."""
+    draft = torch.randn(30, 3, 9, generator=stream(20), dtype=torch.float64)
+    target = draft.new_zeros(30, 4, 9).copy_(torch.randn(30, 4, 9, generator=stream(20, "target")))
+    target[:, :, 4] = -math.inf
+    ids = torch.randint(9, (30, 3), generator=stream(20, "ids"))
+    block = accept_reject(draft.softmax(-1), ids, target.softmax(-1), rule, stream(20, "u"))
+    again = accept_reject_logits(draft, ids, target, rule, stream(20, "u"))
+    assert torch.equal(block.ids, again.ids)
+    assert torch.equal(block.n_accepted, again.n_accepted)
+    with pytest.raises(ValueError, match="finite maximum"):
+        accept_reject_logits(draft, ids, torch.full_like(target, -math.inf), rule, stream(20))
 
 
 @named

@@ -27,6 +27,8 @@ def check_knob(name: str, value: float | Tensor, low: float, high: float = math.
     """Raise ValueError unless ``value`` (all of it) is finite and in [low, high], or in (low, high]."""
     if isinstance(value, bool) or not isinstance(value, Real | Tensor):
         raise ValueError(f"{name} = {value!r}; give a number")
+    if isinstance(value, Real) and math.isfinite(value) and low <= value <= high and not (open_low and value == low):
+        return
     numbers = value if isinstance(value, Tensor) else torch.tensor(value, dtype=torch.float64)
     inside = numbers.isfinite() & (numbers > low if open_low else numbers >= low) & (numbers <= high)
     if not bool(inside.all()):

@@ -20,6 +20,7 @@ from torch.nn.functional import pad
 from .checks import as_float64, check_laws, check_same_vocabulary
 from .rules import Rule
 
+SHORT = 4096  # rows up to this length are summed at once
 PIECE = 512  # tokens per piece of a row: the cumulative sums of a draw stay short
 
 
@@ -38,13 +39,15 @@ def uniform(shape: tuple[int, ...], generator: torch.Generator, device: torch.de
 def draw(weights: Float[Tensor, "B V"], u: Float[Tensor, "B"]) -> Int[Tensor, "B"]:
     """The token y with F(y - 1) <= u < F(y), F the cumulative sum of the weights over their total; -1 for a zero row.
 
-    Inversion in two steps: pieces of 512 tokens by their sums, then tokens within the piece in float64. It never gives
-    a token of weight 0. A piece is summed in the weights' dtype, so a token's probability is off by 256 eps at worst.
+    Inversion; of long rows in two steps, pieces of 512 tokens by their sums, then tokens within the piece in float64.
+    It never gives a token of weight 0. A piece is summed in the weights' dtype, so a probability is off by 256 eps of
+    itself at worst.
     Shapes: weights (B, V) >= 0 without NaN, u (B,) in [0, 1), returns (B,). [ours]
     """
-    if weights.shape[-1] <= PIECE:
-        token, _ = _first_above(weights, u)
-        return torch.where((weights > 0).any(dim=-1), token, -1)
+    if weights.shape[-1] <= SHORT:
+        sums = weights.cumsum(dim=-1, dtype=torch.float64)
+        token = torch.searchsorted(sums, (u * sums[:, -1]).unsqueeze(-1), right=True).squeeze(-1)
+        return torch.where(sums[:, -1] > 0, token, -1)
     if weights.shape[-1] % PIECE:
         weights = pad(weights, (0, -weights.shape[-1] % PIECE))
     pieces = weights.unflatten(-1, (-1, PIECE))
@@ -88,11 +91,80 @@ def accept_reject(
     probability 0, and rows that do not sum to one: the rows that are read, or with ``strict`` all of them (a pass over
     everything). [repo, reworded]
     """
-    _check_block(draft_probs, draft_ids, target_probs, strict)
-    m, places = draft_ids.shape[1], draft_ids.unsqueeze(-1)
-    p_n = as_float64(draft_probs.gather(-1, places).squeeze(-1))
-    q_n = as_float64(target_probs[:, :m].gather(-1, places).squeeze(-1))
-    facts = rule.facts(_readable(draft_probs), _readable(target_probs[:, :m])) if rule.reads_rows else ()
+    _check_block("probs", draft_probs, draft_ids, target_probs)
+    if strict:
+        check_laws("draft_probs", draft_probs)
+        check_laws("target_probs", target_probs)
+    return _judge(_Laws(draft_probs), draft_ids, _Laws(target_probs), rule, generator)
+
+
+def accept_reject_logits(
+    draft_logits: Float[Tensor, "B m V"],
+    draft_ids: Int[Tensor, "B m"],
+    target_logits: Float[Tensor, "B m_plus_1 V"],
+    rule: Rule,
+    generator: torch.Generator,
+) -> Block:
+    """``accept_reject`` for the laws softmax(logits).
+
+    A rule that reads no rows never has more than one sequence's laws in memory. Shapes, results and errors as there;
+    logits may be -inf, and a row of nothing else, +inf or NaN is an error where it is read. [ours]
+    """
+    _check_block("logits", draft_logits, draft_ids, target_logits)
+    return _judge(_Softmax(draft_logits), draft_ids, _Softmax(target_logits), rule, generator)
+
+
+class _Laws:
+    """Rows that are laws already."""
+
+    def __init__(self, rows: Tensor) -> None:
+        self.rows = rows
+
+    def at(self, places: Tensor) -> Tensor:
+        """The probabilities of one token per place, (B, m) float64."""
+        return as_float64(self.rows[:, : places.shape[1]].gather(-1, places.unsqueeze(-1)).squeeze(-1))
+
+    def row(self, batch: Tensor, place: Tensor, name: str) -> Tensor:
+        """One law per sequence, (B, V), checked and in at least float32."""
+        rows = self.rows[batch, place]
+        check_laws(name, rows, " (rows where the sequences are cut)")
+        return _readable(rows)
+
+    def all(self, m: int) -> Tensor:
+        """The first m laws of every sequence, for rules that read rows."""
+        return _readable(self.rows[:, :m])
+
+
+class _Softmax(_Laws):
+    """Rows of logits; the laws of one sequence at a time are made and forgotten."""
+
+    def at(self, places: Tensor) -> Tensor:
+        columns = places.unsqueeze(-1)
+        parts = [
+            _readable(rows).softmax(dim=-1).gather(-1, chosen)  # one sequence at a time: its rows stay in the cache
+            for rows, chosen in zip(self.rows[:, : places.shape[1]], columns, strict=True)
+        ]
+        return as_float64(torch.stack(parts).squeeze(-1))
+
+    def row(self, batch: Tensor, place: Tensor, name: str) -> Tensor:
+        rows = _readable(self.rows[batch, place]).softmax(dim=-1)
+        if not bool(rows.sum(dim=-1).isfinite().all()):
+            raise ValueError(f"{name} has a row of -inf alone, or with NaN or +inf; give logits with a finite maximum")
+        return rows
+
+    def all(self, m: int) -> Tensor:
+        return _readable(self.rows[:, :m]).softmax(dim=-1)
+
+
+def _judge(draft: _Laws, draft_ids: Tensor, target: _Laws, rule: Rule, generator: torch.Generator) -> Block:
+    m = draft_ids.shape[1]
+    p_n, q_n = draft.at(draft_ids), target.at(draft_ids)
+    if not bool((p_n > 0).all()):
+        raise ValueError(
+            "the draft's law gives a drafted token the probability 0 or NaN, so it was not drawn from that law; give "
+            "the law after the draft's own temperature, top-k and top-p"
+        )
+    facts = rule.facts(draft.all(m), target.all(m)) if rule.reads_rows else ()
     gamma = rule.gamma(p_n, q_n, *facts)
     u = uniform((len(draft_ids), m + 1), generator, draft_ids.device)
     n_accepted = (u[:, :m] * p_n < gamma).cumprod(dim=-1).sum(dim=-1)
@@ -101,9 +173,7 @@ def accept_reject(
     all_kept = n_accepted == m
     scale = rule.scale(q_n, gamma, *facts).gather(-1, cut).squeeze(-1)
     batch = torch.arange(len(draft_ids), device=draft_ids.device)
-    p, q = draft_probs[batch, cut.squeeze(-1)], target_probs[batch, n_accepted]
-    _check_read(p_n, p, q)
-    p, q = _readable(p), _readable(q)
+    p, q = draft.row(batch, cut.squeeze(-1), "draft"), target.row(batch, n_accepted, "target")
     weights = rule.recovery(p, q, scale)
     weights = torch.where(all_kept.unsqueeze(-1), q, weights) if bool(all_kept.any()) else weights
     token = draw(weights, u[:, m])
@@ -119,35 +189,21 @@ def _readable(rows: Tensor) -> Tensor:
     return rows.to(torch.promote_types(rows.dtype, torch.float32))
 
 
-def _check_read(p_n: Tensor, p: Tensor, q: Tensor) -> None:
-    """What a block reads: the drafts' probabilities and both rows at the place where each sequence is cut."""
-    if not bool((p_n > 0).all()):
-        raise ValueError(
-            "draft_probs gives a drafted token the probability 0 or NaN, so it was not drawn from that law; give the "
-            "law after the draft's own temperature, top-k and top-p"
-        )
-    check_laws("draft_probs", p, " (rows where the sequences are cut)")
-    check_laws("target_probs", q, " (rows where the sequences are cut)")
-
-
-def _check_block(draft_probs: Tensor, draft_ids: Tensor, target_probs: Tensor, strict: bool) -> None:
-    for name, rows in (("draft_probs", draft_probs), ("target_probs", target_probs)):
+def _check_block(what: str, draft: Tensor, draft_ids: Tensor, target: Tensor) -> None:
+    for name, rows in ((f"draft_{what}", draft), (f"target_{what}", target)):
         if not isinstance(rows, Tensor) or not rows.is_floating_point() or rows.ndim != 3:
             given = f"{rows.dtype} {tuple(rows.shape)}" if isinstance(rows, Tensor) else type(rows).__name__
-            raise ValueError(f"{name} is {given}; give floating-point probabilities (B, places, V)")
-    check_same_vocabulary("draft_probs", draft_probs.shape[-1], "target_probs", target_probs.shape[-1])
-    B, m, V = draft_probs.shape
+            raise ValueError(f"{name} is {given}; give a floating-point tensor (B, places, V)")
+    check_same_vocabulary(f"draft_{what}", draft.shape[-1], f"target_{what}", target.shape[-1])
+    B, m, V = draft.shape
     if m == 0 or B == 0:
-        raise ValueError(f"draft_probs has shape {tuple(draft_probs.shape)}: no draft to judge; give B >= 1 and m >= 1")
+        raise ValueError(f"draft_{what} has shape {tuple(draft.shape)}: no draft to judge; give B >= 1 and m >= 1")
     if tuple(draft_ids.shape) != (B, m) or draft_ids.dtype != torch.int64:
         raise ValueError(f"draft_ids is {draft_ids.dtype} {tuple(draft_ids.shape)}; give int64 ({B}, {m})")
-    if tuple(target_probs.shape) != (B, m + 1, V):
+    if tuple(target.shape) != (B, m + 1, V):
         raise ValueError(
-            f"target_probs has shape {tuple(target_probs.shape)}; give ({B}, {m + 1}, {V}): a law per draft, one more"
+            f"target_{what} has shape {tuple(target.shape)}; give ({B}, {m + 1}, {V}): a law per draft, one more"
         )
     low, high = draft_ids.aminmax()
     if int(low) < 0 or int(high) >= V:
         raise ValueError(f"draft_ids run from {int(low)} to {int(high)}; give token numbers from 0 to {V - 1}")
-    if strict:
-        check_laws("draft_probs", draft_probs)
-        check_laws("target_probs", target_probs)

@@ -34,7 +34,8 @@ def gamma_cactus(q_n: Tensor | float, delta: Tensor | float) -> Tensor:
     Shapes: broadcast. Raises ValueError for a delta that is negative, NaN or infinite. [digest, Cor. 5; chi2 ours]
     """
     check_knob("delta", delta, 0.0)
-    return gamma_constrained(q_n, 2 * delta, "chi2")
+    q_n = as_float64(q_n)
+    return (q_n + (2 * delta * q_n * (1 - q_n)).clamp(min=0.0).sqrt()).clamp(max=1.0)
 
 
 def gamma_exact_kl(q_n: Tensor | float, delta: Tensor | float) -> Tensor:
