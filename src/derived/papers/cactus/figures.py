@@ -70,7 +70,7 @@ def overlap(rows: pd.DataFrame) -> Figure:
     for ax, text in zip(axes, ("exact", rf"the target after drafting token {drafted}"), strict=True):
         ax.set(xlabel="token", xticks=x)
         _label(ax, text)
-    axes[0].set_ylabel("probability")
+    axes[0].set(ylabel="probability", ylim=(0, 1.15 * max(rows[["p", "q", "h"]].max())))
     figure.set_label(
         f"Left: bars of draft and verifier over {len(x)} tokens; their overlap, the acceptance, is {shared.sum():.2f}. "
         f"Right: the target after drafting token {drafted}, its bar raised to {raised:.2f}, the others shrunk alike."
@@ -114,7 +114,7 @@ def budget_map(rows: pd.DataFrame) -> Figure:
     ax.axvline(0.28467, **DASHED)
     ax.plot(1 / (1 + 2 * grid.index), grid.index, color=INK, linestyle=":", linewidth=1.2)
     ax.set(yscale="log", ylim=(grid.index.min(), grid.index.max()), xlim=(0, 1))
-    _beside(ax, 0.40, 0.012, r"$\gamma=1-q_n$", INK, (-62, 0))
+    _beside(ax, 0.49, 0.002, r"$\gamma=1-q_n$", INK, (5, 0))
     _beside(ax, 0.28467, 0.0016, "$q_0$", INK, (-16, 0))
     _beside(ax, 1 / (1 + 2 * 0.5), 0.5, "worst", INK, (8, 0))
     ax.set(xlabel="$q_n$", ylabel=r"budget $\delta$ (nats)")
@@ -184,10 +184,11 @@ def frontier(rows: pd.DataFrame) -> Figure:
             reached[name] = float(np.interp(budgets[4], part["kl"], part["acceptance"]))
     ax.legend(fontsize=8, loc="lower right")
     ax.set(xlabel="mean KL of the emitted law from $q$ (nats)", ylabel="mean acceptance rate $A$", xlim=(0, 0.3))
+    ax.set_ylim(rows.loc[rows["rule"] == "cactus", "acceptance"].min() - 0.02, 1.01)
     words = ", ".join(f"{name} {value:.3f}" for name, value in reached.items())
     figure.set_label(
         f"Acceptance against KL for six rules. At a mean KL of {budgets[4]:.2f}: {words}. The clip law is on top; "
-        "typical and top-k acceptance lie far below."
+        "typical and top-k acceptance lie to the right, and fall."
     )
     return figure
 
@@ -299,7 +300,7 @@ def heat_of_rules(rows: pd.DataFrame) -> Figure:
             ].mean().to_dict()
             tables[f"{shape}, δ = {delta:g}"] = {RULES[rule][0]: cells[rule] for rule in RULES}
     table = pd.DataFrame(tables).T
-    figure, ax = plt.subplots(figsize=(6.8, 0.9 + 0.5 * len(table)))
+    figure, ax = plt.subplots(figsize=(7.6, 0.9 + 0.5 * len(table)))
     sns.heatmap(
         table, ax=ax, cmap=SEQUENTIAL, annot=True, fmt=".2f", vmin=0, vmax=1, cbar_kws={"label": "without fault"}
     )
