@@ -184,3 +184,21 @@ def test_alone_and_surprise():
     laws = torch.log_softmax(one(found.ids), dim=-1)
     by_hand = -torch.stack([laws[:, t - 1].gather(-1, found.ids[:, t : t + 1]) for t in range(4, 12)]).mean(dim=0)
     assert torch.allclose(writing.surprise(one, found.ids, 4), by_hand.squeeze(dim=-1), atol=1e-12)
+
+
+def test_laws_of_every_block_are_those_of_the_whole_text_without_a_cache():
+    """A cache that missed a token of the draft would leave the text exact, and the draft worse: look at the laws."""
+    draft, verifier, ids = model(1, "draft"), model(2, "verifier"), GRAMMAR.sample(4, 18, stream(8, "texts"))
+    options = {"prompt": 5, "m": 3, "rule": rule_of("cactus", 2.0), "shape": SHAPE}
+    written, kept_all = torch.full((4,), 5), 0
+    for block in writing.blocks(draft, verifier, ids, generator=stream(11, "writing"), **options):
+        for row in block.unfinished.nonzero().squeeze(dim=-1).tolist():
+            before = ids[row, : int(written[row])]
+            whole = torch.cat([before, block.drafted[row]]).unsqueeze(0)
+            at = slice(len(before) - 1, len(before) + 3)
+            p, q = (training.next_law(one(whole)[0, at]).detach() for one in (draft, verifier))
+            assert torch.allclose(block.p[row], p[:3], rtol=0, atol=1e-12)
+            assert torch.allclose(block.q[row], q, rtol=0, atol=1e-12)
+            kept_all += int(block.kept[row] == 3)
+        written = torch.where(block.unfinished, written + block.kept + 1, written)
+    assert kept_all > 0

@@ -9,6 +9,7 @@ from .trained_claims import TRAINED
 
 CI, BOTH, CPU = {"ci": "holds"}, {"ci": "holds", "cpu": "holds"}, {"cpu": "holds"}
 BROKEN = {"ci": "fails", "cpu": "fails"}
+EPS = 2.0**-52
 
 
 def claim(id: str, statement: str, criterion: str, experiment, measure, **facts) -> Claim:
@@ -80,11 +81,11 @@ ONE_POSITION = (
     claim(
         "CAC-4.b",
         r"If $\gamma_n\le\frac12$ then $D_{\rm KL}(h^{(n)}\|q)\le\delta$.",
-        r"KL less $\delta$ at most 16 units in the last place of one",
+        r"KL over $\delta$ at most 1, up to 16 units in the last place of one over the smallest $\delta$, $10^{-3}$",
         ex.Budget,
-        of.gap("over", where="gamma <= 0.5"),
+        of.largest("ratio", "gamma <= 0.5"),
         kind="bound",
-        accept=(float("-inf"), 1.0),
+        accept=(0.0, 1 + 16 * EPS / 1e-3),
         proof="cac-kept",
         source="digest",
         where="Corollary 6",
@@ -92,11 +93,11 @@ ONE_POSITION = (
     claim(
         "CAC-4.c",
         r"The same if $\gamma_n\le1-q_n$, or if $q_n\le q_0=0.2847$.",
-        r"KL less $\delta$ at most 16 units in the last place of one",
+        r"KL over $\delta$ at most 1, up to 16 units in the last place of one over the smallest $\delta$, $10^{-3}$",
         ex.Budget,
-        of.gap("over", where="gamma <= 1 - q_n or q_n <= 0.28466"),
+        of.largest("ratio", "gamma <= 1 - q_n or q_n <= 0.28466"),
         kind="bound",
-        accept=(float("-inf"), 1.0),
+        accept=(0.0, 1 + 16 * EPS / 1e-3),
         proof="cac-kept",
     ),
     claim(
