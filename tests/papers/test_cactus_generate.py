@@ -169,6 +169,8 @@ def test_laws_against_transformers_own_warpers():
             warpers.append(TopPLogitsWarper(top_p))
         peer = warpers(None, logits).softmax(dim=-1)
         assert (next_laws(logits, temperature, top_k, top_p) - peer).abs().max() <= 1e-12
+    flat = next_laws(torch.zeros(4), top_p=0.5)  # two of four equal tokens reach one half exactly
+    assert flat.sort().values.tolist() == [0.0, 0.0, 0.5, 0.5]
     assert torch.equal(next_laws(logits, 0).argmax(dim=-1), logits.argmax(dim=-1))
     assert next_laws(logits.half(), 0.5).dtype == torch.float32
 
