@@ -1,0 +1,277 @@
+"""Races of Cactus: ``python bench/cactus.py [--quick] [--threads 1] [--output FILE]``.
+
+1. The sampler, blocks of 10 drafts, against a naive version that builds every row of the target and of the recovery
+   law, and against the same in the style of the released patch (recovered tokens for every draft by exponential races).
+2. The sampler with the exact rule, from logits, against ``_speculative_sampling`` of transformers, which takes one
+   sequence at a time.
+3. Whole texts with the exact rule against ``generate(assistant_model=...)`` of transformers, the same models and block
+   length, one text at a time as the peer requires; then the texts in one batch against the peer's one by one.
+
+Results are compared before anything is timed: the naive version with the same uniform numbers token by token, the patch
+draft by draft, the sampler of transformers (which draws from the global generator) by the law of whole blocks in
+standard errors, texts by their greedy versions. The full run writes results/cactus/bench.json; a quick run, whose sizes
+are too small to report, writes under _build/.
+"""
+
+import argparse
+import itertools
+import math
+from pathlib import Path
+
+import harness
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel
+from transformers.generation.utils import _speculative_sampling
+
+from derived.lab.rng import stream
+from derived.papers.cactus.generate import speculative_generate
+from derived.papers.cactus.rules import Cactus, SpS
+from derived.papers.cactus.sampler import accept_reject, accept_reject_logits, uniform
+
+ROOT = Path(__file__).resolve().parent.parent
+RULE = Cactus(1.0)
+NEW_TOKENS, DRAFTS = 128, 5
+
+
+def build_logits(B: int, m: int, V: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Logits of draft (B, m, V) and verifier (B, m + 1, V), and drafts; acceptance of a draft is about 0.8."""
+    g = stream(0, "bench logits")
+    target = torch.randn(B, m + 1, V, generator=g).mul_(3)
+    draft = target[:, :m] + torch.randn(B, m, V, generator=g).mul_(0.5)
+    ids = torch.multinomial(draft.flatten(0, 1).softmax(dim=-1), 1, generator=g).view(B, m)
+    return draft, ids, target
+
+
+def build_rows(B: int, m: int, V: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    draft, ids, target = build_logits(B, m, V)
+    return draft.softmax(dim=-1), ids, target.softmax(dim=-1)
+
+
+def gather_only(inputs: tuple) -> tuple:
+    """accept_reject, which gathers"""
+    p, ids, q = inputs
+    return tuple(accept_reject(p, ids, q, RULE, stream(0, "bench block")))
+
+
+def full_targets(inputs: tuple) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Every number of every target h^(n): gamma at the drafts, the rest of the verifier's law in proportion."""
+    p, ids, q = inputs
+    q = q[:, :-1]
+    q_n = q.gather(-1, ids.unsqueeze(-1))
+    gamma = (q_n + (2 * RULE.delta * q_n * (1 - q_n)).sqrt()).clamp(max=1.0)
+    target = (q * ((1 - gamma) / (1 - q_n))).scatter(-1, ids.unsqueeze(-1), gamma)
+    return target, gamma.squeeze(-1), p.gather(-1, ids.unsqueeze(-1)).squeeze(-1)
+
+
+def put_together(kept: torch.Tensor, ids: torch.Tensor, recovered: torch.Tensor, bonus: torch.Tensor) -> tuple:
+    """(ids, n_accepted) from what was found for every draft."""
+    m = ids.shape[1]
+    n_accepted = kept.cumprod(dim=-1).sum(dim=-1)
+    place = torch.arange(m + 1)
+    last = torch.cat([recovered, bonus], dim=1)
+    kept_ids = torch.cat([ids, bonus], dim=1)
+    out = torch.where(place < n_accepted[:, None], kept_ids, torch.where(place == n_accepted[:, None], last, -1))
+    return out, n_accepted
+
+
+def full_rows(inputs: tuple) -> tuple:
+    """every row of target and recovery"""
+    p, ids, q = inputs
+    B, m = ids.shape
+    u = uniform((B, m + 1), stream(0, "bench block"), p.device)
+    target, gamma, p_n = full_targets(inputs)
+    sums = (target - p).clamp(min=0.0).cumsum(dim=-1)
+    goal = u[:, -1:, None].to(p.dtype)
+    recovered = torch.searchsorted(sums, goal * sums[..., -1:], right=True).squeeze(-1)
+    sums = q[:, -1].cumsum(dim=-1)
+    bonus = torch.searchsorted(sums, goal[:, 0] * sums[:, -1:], right=True)
+    return put_together(u[:, :m] * p_n < gamma, ids, recovered, bonus)
+
+
+def patched(inputs: tuple) -> tuple:
+    """every row, exponential races, as the patch"""
+    p, ids, q = inputs
+    B, m = ids.shape
+    u = uniform((B, m + 1), stream(0, "bench block"), p.device)
+    g = stream(0, "bench races")
+    target, gamma, p_n = full_targets(inputs)
+    rows = (target - p).clamp(min=torch.finfo(p.dtype).tiny)
+    rows = rows / rows.sum(dim=-1, keepdim=True)
+    recovered = (rows / torch.empty_like(rows).exponential_(generator=g)).argmax(dim=-1)
+    bonus = torch.multinomial(q[:, -1], 1, generator=g)
+    return put_together(u[:, :m] * p_n < gamma, ids, recovered, bonus)
+
+
+def same_tokens(inputs: tuple, ours: tuple, peer: tuple) -> float:
+    """The same uniform numbers: equal acceptances; the last token may be a neighbour where float32 sums are cut."""
+    require(torch.equal(ours[1], peer[1]), "the acceptances differ")
+    p, _, q = inputs
+    place = ours[1]
+    batch = torch.arange(len(place))
+    low, high = (torch.minimum(ours[0], peer[0]), torch.maximum(ours[0], peer[0]))
+    between = [slice(int(a), int(b)) for a, b in zip(low[batch, place], high[batch, place], strict=True)]
+    weight = max(float(q[i, place[i], cut].sum(dim=-1)) for i, cut in enumerate(between))
+    bound = math.sqrt(p.shape[-1]) * torch.finfo(p.dtype).eps * 64  # of a cumulative sum of V terms
+    require(weight <= bound, f"probability {weight:.3g} lies between the last tokens, more than {bound:.3g}")
+    return weight
+
+
+def same_acceptances(inputs: tuple, ours: tuple, peer: tuple) -> float:
+    """The same uniform numbers: equal acceptances and equal kept drafts; the last tokens are drawn differently."""
+    require(torch.equal(ours[1], peer[1]), "the acceptances differ")
+    kept = torch.arange(ours[0].shape[1]) < ours[1][:, None]
+    require(torch.equal(ours[0][kept], peer[0][kept]), "the kept drafts differ")
+    return 0.0
+
+
+def exact_from_logits(inputs: tuple) -> list[torch.Tensor]:
+    """accept_reject_logits, one batch"""
+    draft, ids, target = inputs
+    return list(accept_reject_logits(draft, ids, target, SpS(), stream(0, "bench block")).ids)
+
+
+def transformers_sampler(inputs: tuple) -> list[torch.Tensor]:
+    """_speculative_sampling, one by one"""
+    draft, ids, target = inputs
+    m = ids.shape[1]
+    return [_speculative_sampling(ids[b : b + 1], draft[b : b + 1], m, target[b : b + 1])[0] for b in range(len(ids))]
+
+
+def same_law(inputs: tuple, ours: list, peer: list) -> float:
+    """Both samplers on 4,000 small blocks: the frequencies of accepted lengths and first tokens, in standard errors."""
+    num = 4000
+    draft, _, target = build_logits(1, 3, 6)
+    ids = torch.stack(
+        [torch.multinomial(draft[0, i].softmax(-1), num, True, generator=stream(0, "small", i)) for i in range(3)], 1
+    )
+    block = accept_reject_logits(
+        draft.expand(num, -1, -1), ids, target.expand(num, -1, -1), SpS(), stream(0, "small block")
+    )
+    theirs = [_speculative_sampling(row[None], draft, 3, target)[0][0] for row in ids]
+    one = torch.stack([block.n_accepted, block.ids[:, 0]])
+    two = torch.tensor([[len(text) - 1, int(text[0])] for text in theirs]).T
+    worst = 0.0
+    for a, b in zip(one, two, strict=True):
+        share, other = (torch.bincount(x, minlength=7) / num for x in (a, b))
+        error = ((share + other) / num).sqrt()  # at least the standard error of the difference
+        worst = max(worst, float(((share - other).abs() / error.clamp(min=1 / num)).max()))
+    require(worst <= 4.5, f"the laws of the blocks differ by {worst:.1f} standard errors")
+    return worst
+
+
+def build_models(width: int, layers: int, texts: int) -> tuple:
+    """A verifier, a draft a quarter as wide with one layer, and prompts of 8 tokens; random weights."""
+    width = max(width, 16)
+    models = []
+    for name, size, depth in (("draft", max(width // 4, 8), 1), ("verifier", width, layers)):
+        config = GPT2Config(
+            **{"vocab_size": 1000, "n_positions": 256, "n_embd": size, "n_layer": depth, "n_head": 4},
+            **{"bos_token_id": None, "eos_token_id": None},
+        )
+        model, g = GPT2LMHeadModel(config).eval(), stream(0, "bench", name)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                if parameter.ndim > 1:
+                    parameter.copy_(0.05 * torch.randn(parameter.shape, generator=g))
+        models.append(model)
+    return (*models, torch.randint(1000, (texts, 8), generator=stream(0, "bench prompts")))
+
+
+TURN = itertools.count()  # every call writes other texts, as the peer's global generator makes it do
+
+
+def write_ours(inputs: tuple, temperature: float = 1.0, singly: bool = True) -> torch.Tensor:
+    """speculative_generate, one by one"""
+    draft, verifier, prompts = inputs
+    texts = [
+        speculative_generate(
+            *(draft, verifier, batch),
+            **{"rule": SpS(), "m": DRAFTS, "max_new_tokens": NEW_TOKENS, "temperature": temperature},
+            generator=stream(0, "bench text", next(TURN)),
+        ).ids
+        for batch in prompts.split(1 if singly else len(prompts))
+    ]
+    return torch.cat(texts)
+
+
+def write_batch(inputs: tuple) -> torch.Tensor:
+    """speculative_generate, one batch"""
+    return write_ours(inputs, singly=False)
+
+
+def write_transformers(inputs: tuple, sample: bool = True) -> torch.Tensor:
+    """generate(assistant_model=...), one by one"""
+    draft, verifier, prompts = inputs
+    settings = draft.generation_config
+    settings.num_assistant_tokens, settings.num_assistant_tokens_schedule = DRAFTS, "constant"
+    settings.assistant_confidence_threshold = 0.0
+    choice = {"do_sample": True, "top_k": 0, "top_p": 1.0, "temperature": 1.0} if sample else {"do_sample": False}
+    texts = [
+        verifier.generate(
+            row[None],
+            attention_mask=torch.ones_like(row[None]),
+            assistant_model=draft,
+            max_new_tokens=NEW_TOKENS,
+            pad_token_id=0,
+            **choice,
+        )
+        for row in prompts
+    ]
+    return torch.cat(texts)[:, prompts.shape[1] :]
+
+
+def same_texts(inputs: tuple, ours: torch.Tensor, peer: torch.Tensor) -> float:
+    """As many tokens, and the same text when both decode greedily."""
+    require(ours.shape == peer.shape, f"{tuple(ours.shape)} and {tuple(peer.shape)} tokens")
+    differ = float((write_ours(inputs, temperature=0) != write_transformers(inputs, sample=False)).double().mean())
+    require(differ == 0, f"{differ:.1%} of the tokens of the greedy texts differ")
+    return differ
+
+
+def require(condition: bool, message: str) -> None:
+    if not condition:
+        raise SystemExit(message)
+
+
+def races(quick: bool) -> list[tuple]:
+    """(name, builder, sizes, ours, peer, gap, target, rounds)"""
+    table = []
+    for V in (1000, 4000) if quick else (32_000, 152_000):
+        for B in (1, 4) if quick else (1, 16, 64):
+            sizes, rounds = {"B": B, "m": 10, "V": V}, 3 if quick else 5 if B * V > 2_000_000 else 11
+            name = f"B = {B}, m = 10, V = {V:,}"
+            target = 5.0 if (B, V) == (16, 152_000) else 1.0
+            table.append((name, build_rows, sizes, gather_only, full_rows, same_tokens, target, rounds))
+            table.append((name, build_rows, sizes, gather_only, patched, same_acceptances, target, rounds))
+            table.append((name, build_logits, sizes, exact_from_logits, transformers_sampler, same_law, 1.0, rounds))
+    for ours in (write_ours, write_batch):
+        sizes = {"width": 64, "layers": 2, "texts": 2} if quick else {"width": 256, "layers": 4, "texts": 8}
+        name = f"{sizes['texts']} texts of {NEW_TOKENS} tokens, width {sizes['width']}, {sizes['layers']} layers"
+        table.append((name, build_models, sizes, ours, write_transformers, same_texts, 1.0, 3 if quick else 7))
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes and few rounds, to see that it runs")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--output", type=Path, help="where the JSON goes")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    default = "_build/bench/cactus.json" if arguments.quick else "results/cactus/bench.json"
+    rows = []
+    for name, build, sizes, ours, peer, gap, target, rounds in races(arguments.quick):
+        facts = {"gap": gap, "target": target, "rounds": rounds, "threads": arguments.threads}
+        row = harness.race(name, build, sizes, ours, peer, **facts)
+        rows.append(row)
+        print(
+            f"{row.name:45s} {row.ours} / {row.peer}: ours {row.ours_ms:9.2f} ms  peer {row.peer_ms:10.2f} ms  "
+            f"ratio {row.ratio:6.2f} (target {row.target:g}, {'met' if row.met else 'missed'})  "
+            f"peak {row.ours_peak_mb:.0f} / {row.peer_peak_mb:.0f} MB  gap {row.largest_gap:.1e}",
+            flush=True,
+        )
+    harness.write(arguments.output or ROOT / default, rows, threads=arguments.threads, dtype="float32")
+
+
+if __name__ == "__main__":
+    main()

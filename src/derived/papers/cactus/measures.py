@@ -1,0 +1,145 @@
+"""What the claims measure: pure functions from the rows of an experiment to an estimate."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import torch
+
+from derived.lab.rng import stream
+from derived.lab.stats import LEVEL, Estimate, mean, worst
+
+Measure = Callable[[pd.DataFrame], Estimate]
+
+
+def gap(column: str = "gap", bound: str = "bound", where: str = "") -> Measure:
+    """The worst ratio of a column to its bound, over the rows of a query."""
+
+    def measure(rows: pd.DataFrame) -> Estimate:
+        chosen = rows.query(where) if where else rows
+        return worst(chosen[column], chosen[bound])
+
+    return measure
+
+
+def largest(column: str, where: str = "") -> Measure:
+    """The largest value of a column over the rows of a query."""
+
+    def measure(rows: pd.DataFrame) -> Estimate:
+        chosen = rows.query(where) if where else rows
+        return Estimate(float(chosen[column].max()), len(chosen))
+
+    return measure
+
+
+def cost_slope(rows: pd.DataFrame) -> Estimate:
+    """Slope of ln |cost - delta| in ln delta, for the q_n at which it is farthest from 3/2."""
+    slopes = []
+    for _, part in rows.groupby("q_n"):
+        slopes.append(np.polyfit(np.log(part["delta"]), np.log(part["cost_gap"].abs()), 1)[0])
+    return Estimate(float(max(slopes, key=lambda one: abs(one - 1.5))), len(slopes))
+
+
+def sharpness(rows: pd.DataFrame) -> Estimate:
+    """How far the worst KL of each delta is from ln(1 + 2 delta), over its rounding."""
+    best = rows.groupby("delta")[["excess", "bound"]].max()
+    return worst(best["excess"].abs(), best["bound"])
+
+
+def gain_share(rows: pd.DataFrame) -> Estimate:
+    """Cactus' gain in acceptance over the best possible at the same KL, total over total, by jackknife over pairs."""
+    gain, best = rows["gain"].to_numpy(), rows["best_gain"].to_numpy()
+    whole, n = gain.sum() / best.sum(), len(rows)
+    without = (gain.sum() - gain) / (best.sum() - best)
+    one = mean(n * whole - (n - 1) * without)
+    return Estimate(float(whole), n, one.low, one.high, one.error)
+
+
+def paired(column: str, first: dict, second: dict, by: tuple[str, ...] = ("pair",), sign: int = 1) -> Measure:
+    """Mean over prompts of first - second (rows picked by columns), for the pair of models where it is least; joint
+    level over the pairs. ``sign`` -1 takes the pair where it is largest."""
+
+    def measure(rows: pd.DataFrame) -> Estimate:
+        rows = rows[rows["mode"] == "batch"]
+        rows = rows.assign(al=rows["kept"] / rows["blocks"])
+        found = []
+        cases = list(rows.groupby(list(by)))
+        for _, case in cases:
+            one, other = (_picked(case, which).set_index("prompt")[column].astype(float) for which in (first, second))
+            found.append(bootstrap((one - other).to_numpy(), 1 - (1 - LEVEL) / len(cases)))
+        return min(found, key=lambda one: one.low) if sign > 0 else max(found, key=lambda one: one.high)
+
+    return measure
+
+
+def _picked(rows: pd.DataFrame, which: dict) -> pd.DataFrame:
+    """The rows of one setting; -1 stands for the largest value that ran."""
+    for name, value in which.items():
+        rows = rows[rows[name] == (rows[name].max() if value == -1 else value)]
+    return rows
+
+
+def bootstrap(values: np.ndarray, level: float = LEVEL, draws: int = 20_000) -> Estimate:
+    """The mean with its percentile bootstrap interval over prompts; the resampling is fixed: one answer."""
+    n = len(values)
+    if n < 2 or not np.isfinite(values).all():
+        raise ValueError(f"{n} prompts, {int(np.isfinite(values).sum())} finite; an interval needs two or more")
+    draw, table, means = stream(0, "bootstrap"), torch.tensor(values), []
+    for _ in range(20):
+        picked = torch.randint(n, (draws // 20, n), generator=draw)
+        means.append(table[picked].mean(dim=-1))
+    resampled = torch.cat(means).numpy()
+    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
+    return Estimate(float(values.mean()), n, float(low), float(high), float(resampled.std()))
+
+
+def speedup(rows: pd.DataFrame) -> Estimate:
+    """Tokens per second at the largest delta over plain decoding, one text at a time, truncated laws."""
+    single = rows[(rows["mode"] == "single") & (rows["shape"] == "truncated")]
+    fast = _picked(single, {"rule": "cactus", "knob": -1}).set_index(["pair", "prompt"])["seconds"]
+    slow = _picked(single, {"rule": "alone"}).set_index(["pair", "prompt"])["seconds"]
+    return mean(slow / fast)
+
+
+def near_optimal(kind: str) -> Measure:
+    """The share of the best gain at the smallest delta that ran, for one kind of draft."""
+
+    def measure(rows: pd.DataFrame) -> Estimate:
+        chosen = rows[(rows["kind"] == kind) & (rows["rule"] == "cactus")]
+        return gain_share(chosen[chosen["knob"] == chosen["knob"].min()])
+
+    return measure
+
+
+def kept_point_mass(rows: pd.DataFrame) -> Estimate:
+    """1 - h_n of the linear program where typical acceptance keeps n, over its tolerance."""
+    kept = rows.loc[rows["kept"], "program"]
+    return worst((1 - kept).abs(), np.full(len(kept), 1e-9))
+
+
+def typical_excess(rows: pd.DataFrame) -> Estimate:
+    """KL of typical acceptance less that of Cactus at the same mean acceptance, over pairs."""
+    chosen = rows[(rows["rule"] == "tas") & (rows["kind"] == "noised")]
+    return mean(chosen["kl"] - chosen["kl_cactus"])
+
+
+def clock_ratio(slow: str, fast: str) -> Measure:
+    """Ratio of two times at the largest batch and vocabulary, geometric mean over rounds in which they took turns."""
+
+    def measure(rows: pd.DataFrame) -> Estimate:
+        last = _picked(rows, {"B": -1, "V": -1})
+        one = mean(np.log(last[slow] / last[fast]))
+        ends = [float(np.exp(each)) for each in (one.value, one.low, one.high)]
+        return Estimate(ends[0], one.n, ends[1], ends[2], one.error * ends[0])
+
+    return measure
+
+
+def average(column: str, **which: object) -> Measure:
+    """The mean of a column over the texts of one setting of ``TrainedPair``, written in batches."""
+
+    def measure(rows: pd.DataFrame) -> Estimate:
+        chosen = _picked(rows[rows["mode"] == "batch"], which)
+        return mean((chosen["kept"] / chosen["blocks"]) if column == "al" else chosen[column])
+
+    return measure

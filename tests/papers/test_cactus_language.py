@@ -1,0 +1,204 @@
+"""The generated language and the small models: grammar, evaluator, cache, and writing with a draft and a verifier."""
+
+import pytest
+import torch
+
+from derived.lab.rng import stream
+from derived.papers.cactus import language, training, writing
+from derived.papers.cactus.pairs import rule_of
+
+GRAMMAR = language.Grammar()
+
+
+def evaluated(text: str) -> bool:
+    """Whether Python's own evaluator agrees with every value of a text of whole lines."""
+    for line in text.removeprefix("^").split(";")[:-1]:
+        stack = []
+        for place, token in enumerate(line):
+            if token == "(":
+                stack.append(place)
+            elif token == ")":
+                begin = stack.pop()
+                inner, out = line[begin : place + 1], ""
+                depth = 0
+                for char in inner[1:-1]:  # keep only the values of inner brackets
+                    depth += char == "("
+                    if depth == 0:
+                        out += char
+                    if char == ")":
+                        depth -= 1
+                if int(line[place + 1]) != eval(out) % 10:
+                    return False
+        if stack:
+            return False
+    return True
+
+
+def test_samples_have_right_values_by_another_evaluator():
+    for text in GRAMMAR.sample(200, 60, stream(0, "texts")):
+        whole = language.read(text).rpartition(";")[0] + ";"
+        assert evaluated(whole)
+
+
+def test_the_other_evaluator_sees_a_wrong_value():
+    assert evaluated("^((1+2)3*4)2;")
+    assert not evaluated("^((1+2)3*4)3;")
+
+
+def test_a_text_is_possible_iff_the_evaluator_finds_no_fault():
+    """`cac-language`: positive probability and absence of a fault are the same, token by token."""
+    texts = GRAMMAR.sample(300, 40, stream(1, "texts"))
+    assert (GRAMMAR.first_fault(texts) == 40).all()
+    places = torch.randint(1, 40, (300,), generator=stream(2, "places"))
+    tokens = torch.randint(1, 17, (300,), generator=stream(2, "tokens"))
+    state, possible = GRAMMAR.start(300), torch.zeros(300, dtype=torch.bool)
+    for place in range(1, 40):
+        chance = GRAMMAR.law(state).gather(-1, tokens.unsqueeze(-1)).squeeze(dim=-1)
+        possible = torch.where(places == place, chance > 0, possible)
+        state = GRAMMAR.advance(state, texts[:, place])
+    changed = texts.scatter(-1, places.unsqueeze(-1), tokens.unsqueeze(-1))
+    fault = GRAMMAR.first_fault(changed)
+    assert ((fault == places) == ~possible).all()
+    assert possible.any()
+    assert (~possible).any()
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [("^(1+2)3;", 8), ("^(1+2)4;", 6), ("^1;", 1), ("^(1+2)3(", 7), ("(1+2)3;", 0), ("^((1-2)9*(3", 11)],
+)
+def test_first_fault_of_texts_by_hand(text, fault):
+    assert GRAMMAR.first_fault(language.written(text).unsqueeze(0)).tolist() == [fault]
+
+
+def test_padding_ends_a_text():
+    ids = torch.cat([language.written("^(1+2)3;"), torch.tensor([-1, -1])]).unsqueeze(0)
+    assert GRAMMAR.first_fault(ids).tolist() == [10]
+    assert language.read(ids[0]) == "^(1+2)3;"
+
+
+def test_laws_sum_to_one_wherever_a_text_may_be():
+    state = GRAMMAR.start(200)
+    for token in GRAMMAR.sample(200, 50, stream(3, "texts"))[:, 1:].unbind(dim=-1):
+        assert torch.allclose(GRAMMAR.law(state).sum(dim=-1), torch.ones(200).double(), rtol=0, atol=1e-14)
+        assert (state.level <= GRAMMAR.depth).all()
+        state = GRAMMAR.advance(state, token)
+
+
+def test_unknown_characters_and_bad_grammars_are_refused():
+    with pytest.raises(ValueError, match="not of this language"):
+        language.written("^(1/2)")
+    with pytest.raises(ValueError, match="depth"):
+        language.Grammar(depth=0)
+
+
+def model(depth: int = 2, name: str = "a") -> training.LanguageModel:
+    return training.LanguageModel(width=16, depth=depth, head=8, generator=stream(4, name), dtype=torch.float64)
+
+
+def test_a_cached_model_says_what_it_says_without_a_cache_at_ragged_places():
+    one, ids = model(), GRAMMAR.sample(3, 20, stream(5, "texts"))
+    whole, cache = one(ids), one.empty_cache(3, 24)
+    one(ids[:, :12], torch.zeros(3, dtype=torch.long), cache)
+    start = torch.tensor([4, 9, 11])  # rolled back by different amounts
+    again = torch.stack([ids[row, at : at + 5] for row, at in enumerate(start.tolist())])
+    found = one(again, start, cache)
+    expected = torch.stack([whole[row, at : at + 5] for row, at in enumerate(start.tolist())])
+    assert torch.allclose(found, expected, rtol=0, atol=1e-12)
+
+
+def test_a_model_never_looks_ahead():
+    one, ids = model(), GRAMMAR.sample(2, 12, stream(6, "texts"))
+    changed = ids.clone()
+    changed[:, 8:] = 3
+    assert torch.equal(one(ids)[:, :8], one(changed)[:, :8])
+
+
+def test_training_lowers_the_loss_and_follows_its_generator():
+    options = {"steps": 40, "batch_size": 8, "length": 24, "lr": 3e-3}
+    first, again = (training.train(model(), GRAMMAR, generator=stream(7, "texts"), **options) for _ in range(2))
+    assert first[-5:].mean() < first[:5].mean() - 0.5
+    assert torch.equal(first, again)
+
+
+def test_next_law_cuts_to_the_smallest_set_of_the_mass():
+    logits = torch.tensor([0.5, 0.3, 0.15, 0.05]).log()
+    assert torch.allclose(training.next_law(logits, 1.0, 0.8), torch.tensor([0.625, 0.375, 0, 0]).double(), atol=1e-6)
+    assert torch.allclose(training.next_law(logits, 1.0, 0.81)[3], torch.zeros(()).double())
+    assert torch.allclose(training.next_law(logits, 0.5), torch.tensor([0.25, 0.09, 0.0225, 0.0025]).double() / 0.365)
+
+
+SHAPE = writing.Shape(1.0, 1.0)
+
+
+@pytest.mark.parametrize("rule", [("cactus", 0.0), ("cactus", 0.3), ("interp", 0.4), ("tas", 0.1), ("mentored", 0.1)])
+def test_writing_leaves_the_prompt_and_accounts_for_every_token(rule):
+    ids = GRAMMAR.sample(5, 20, stream(8, "texts"))
+    options = {"prompt": 6, "m": 3, "rule": rule_of(*rule), "shape": SHAPE, "generator": stream(9, "writing")}
+    found = writing.write(model(1, "draft"), model(2, "verifier"), ids, **options)
+    assert torch.equal(found.ids[:, :6], ids[:, :6])
+    written = found.kept + found.blocks
+    assert (written >= 14).all()  # the last block may reach beyond the end
+    assert (written < 14 + 4).all()
+    assert (found.reached <= 14).all()
+    assert (found.tv >= 0).all()
+
+
+def test_exact_writing_has_the_verifiers_law():
+    """Texts of two tokens from blocks of two drafts, against the verifier's own probabilities."""
+    draft, verifier, num = model(1, "draft"), model(2, "verifier"), 20_000
+    ids = torch.zeros(num, 4, dtype=torch.long)
+    ids[:, :2] = language.written("^(")
+    options = {"prompt": 2, "m": 2, "rule": rule_of("cactus", 0.0), "shape": SHAPE}
+    found = writing.write(draft, verifier, ids, generator=stream(10, "writing"), **options)
+    counts = torch.bincount(found.ids[:, 2] * 17 + found.ids[:, 3], minlength=17 * 17).double()
+    prefix = torch.cat([ids[:17, :2], torch.arange(17).unsqueeze(-1)], dim=-1)
+    laws = torch.softmax(verifier(prefix).detach(), dim=-1)
+    expected = num * (laws[0, 1].unsqueeze(-1) * laws[:, 2]).flatten()
+    often = expected > 10
+    chi2 = ((counts - expected)[often] ** 2 / expected[often]).sum(dim=0)
+    degrees = int(often.sum(dim=0))
+    assert chi2 < degrees + 6 * (2 * degrees) ** 0.5
+
+
+def test_the_spend_of_exact_writing_is_nothing_and_of_a_lossy_rule_something():
+    ids = GRAMMAR.sample(4, 16, stream(8, "texts"))
+    options = {"prompt": 4, "m": 2, "shape": SHAPE}
+    for knob, lossy in ((0.0, False), (0.5, True)):
+        found = writing.write(
+            model(1, "draft"), model(2, "v"), ids, rule=rule_of("cactus", knob), generator=stream(1, "w"), **options
+        )
+        assert bool((found.tv > 1e-9).all()) == lossy
+
+
+def test_writing_refuses_a_prompt_without_a_second_token():
+    ids = GRAMMAR.sample(2, 8, stream(8, "texts"))
+    with pytest.raises(ValueError, match="prompt = 1"):
+        writing.write(model(), model(), ids, prompt=1, m=2, rule=rule_of("cactus", 0.0), shape=SHAPE, generator=None)
+
+
+def test_alone_and_surprise():
+    ids, one = GRAMMAR.sample(3, 12, stream(8, "texts")), model()
+    found = writing.write_alone(one, ids, prompt=4, shape=SHAPE, generator=stream(2, "alone"))
+    assert torch.equal(found.ids[:, :4], ids[:, :4])
+    laws = torch.log_softmax(one(found.ids), dim=-1)
+    by_hand = -torch.stack([laws[:, t - 1].gather(-1, found.ids[:, t : t + 1]) for t in range(4, 12)]).mean(dim=0)
+    assert torch.allclose(writing.surprise(one, found.ids, 4), by_hand.squeeze(dim=-1), atol=1e-12)
+
+
+def test_laws_of_every_block_are_those_of_the_whole_text_without_a_cache():
+    """A cache that missed a token of the draft would leave the text exact, and the draft worse: look at the laws."""
+    draft, verifier, ids = model(1, "draft"), model(2, "verifier"), GRAMMAR.sample(4, 18, stream(8, "texts"))
+    options = {"prompt": 5, "m": 3, "rule": rule_of("cactus", 2.0), "shape": SHAPE}
+    written, kept_all = torch.full((4,), 5), 0
+    for block in writing.blocks(draft, verifier, ids, generator=stream(11, "writing"), **options):
+        for row in block.unfinished.nonzero().squeeze(dim=-1).tolist():
+            before = ids[row, : int(written[row])]
+            whole = torch.cat([before, block.drafted[row]]).unsqueeze(0)
+            at = slice(len(before) - 1, len(before) + 3)
+            p, q = (training.next_law(one(whole)[0, at]).detach() for one in (draft, verifier))
+            assert torch.allclose(block.p[row], p[:3], rtol=0, atol=1e-12)
+            assert torch.allclose(block.q[row], q, rtol=0, atol=1e-12)
+            kept_all += int(block.kept[row] == 3)
+        written = torch.where(block.unfinished, written + block.kept + 1, written)
+    assert kept_all > 0
