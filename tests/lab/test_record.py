@@ -18,8 +18,14 @@ def test_what_is_saved_is_loaded_bit_for_bit(toy, recorded):
     save(before)
     after = load(toy, "cpu")
     pd.testing.assert_frame_equal(after.rows, before.rows, check_exact=True)
-    pd.testing.assert_frame_equal(after.ci_rows, before.ci_rows, rtol=1e-14)
+    pd.testing.assert_frame_equal(after.ci_rows, before.ci_rows, check_exact=True)
     assert (after.configuration, after.versions) == (before.configuration, before.versions)
+
+
+def test_the_digits_of_tiny_numbers_and_missing_ones_survive(toy, recorded):
+    rows = pd.DataFrame({"value": [np.pi * 1e-12, np.nan, -1e300], "count": [1, 2, 3], "name": ["a", None, "c"]})
+    save(recorded(toy, ci_rows=rows))
+    pd.testing.assert_frame_equal(load(toy, "cpu").ci_rows, rows, check_exact=True)
 
 
 def test_no_record_is_none(toy):

@@ -78,11 +78,18 @@ def _bytes(record: Record) -> dict[str, bytes]:
     buffer = io.BytesIO()
     record.rows.to_parquet(buffer, index=False)
     head = {key: value for key, value in record.__dict__.items() if key not in ("rows", "ci_rows")}
-    head["ci_rows"] = json.loads(record.ci_rows.to_json(orient="split", double_precision=15, index=False))
+    head["ci_rows"] = _exact(record.ci_rows)
     head["ci_dtypes"] = {name: str(kind) for name, kind in record.ci_rows.dtypes.items()}
     head["checksums"] = {"rows.parquet": hashlib.sha256(buffer.getvalue()).hexdigest()}
     head["checksums"]["record.json"] = _seal(head)
     return {"rows.parquet": buffer.getvalue(), "record.json": (json.dumps(head, indent=1) + "\n").encode()}
+
+
+def _exact(rows: pd.DataFrame) -> dict[str, list]:
+    """Rows for JSON with all digits of every float (pandas' own writer keeps 15 decimals, whatever the size)."""
+    table = rows.to_dict(orient="split", index=False)
+    data = [[None if isinstance(value, float) and np.isnan(value) else value for value in row] for row in table["data"]]
+    return {"columns": table["columns"], "data": data}
 
 
 def _seal(head: Mapping[str, Any]) -> str:
