@@ -36,11 +36,20 @@ def declared(*extras: str) -> set[str]:
     return {re.split(r"[<>=~!;\[ ]", line)[0].lower() for lines in lists for line in lines}
 
 
+# Used where it happens to be installed; it needs torchvision and is never a dependency. Its one module asks first.
+OPTIONAL = {"timm"}
+
+
 @pytest.mark.parametrize("floor", ["lab", "papers"])
 def test_the_laboratory_and_the_papers_need_only_what_the_wheel_asks_for(floor):
     for path in (SOURCE / floor).rglob("*.py"):
-        missing = {DISTRIBUTION.get(name, name).lower() for name in imported(path)} - declared()
+        names = imported(path)
+        missing = {DISTRIBUTION.get(name, name).lower() for name in names} - declared() - OPTIONAL
         assert not missing, f"{path.relative_to(ROOT)} imports {missing}"
+        for name in names & OPTIONAL:
+            assert f'find_spec("{name}") is None' in path.read_text("utf-8"), (
+                f"{path.name} does not ask for {name} first"
+            )
 
 
 # What comes with jupyter-book and papermill and is named in neither extra.
