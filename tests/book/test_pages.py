@@ -199,3 +199,16 @@ def test_an_interval_may_be_open_at_infinity(low, high, shown):
     assert ("∞" in shown) == ("∞" in text)
     assert shown in text
     assert ("<small>[" in text or "<small>(" in text) == bool(shown)
+
+
+def test_records_of_one_machine_tier_and_state_stand_together():
+    def record(name, state, date="2026-01-01T00:00:00+00:00"):
+        return {"experiment": name, "tier": "cpu", "device": "a core", "state": state, "date": date}
+
+    late = "2026-02-01T00:00:00+00:00"
+    records = [record("A", "unchanged"), record("B", "stale"), record("C", "unchanged", late), record("D", "missing")]
+    assert pages.hardware(records) == [
+        {"tier": "cpu", "device": "a core", "state": "unchanged", "names": ["A", "C"], "date": late},
+        {"tier": "cpu", "device": "a core", "state": "stale", "names": ["B"], "date": records[1]["date"]},
+    ]
+    assert "A, C" in pages.card(chapter(row("A"), records=tuple(records)))

@@ -204,13 +204,28 @@ def card(chapter: Chapter) -> str:
     values = {
         "chapter": chapter,
         "counts": counts(chapter.rows),
-        "records": [record for record in chapter.finding["records"] if record["state"] != "missing"],
+        "hardware": hardware(chapter.finding["records"]),
         "gpu_waits": any(row["tier"] == "gpu" and row["verdict"] == "not run" for row in chapter.rows),
     }
     top, bottom = html("card.html", **values).split("<!-- citation -->")
     paper = chapter.facts["paper"]
     arxiv = f" · [arXiv:{paper['arxiv']}](https://arxiv.org/abs/{paper['arxiv']})" if paper.get("arxiv") else ""
     return f"{raw(top)}\n\n{{cite:p}}`{paper['bibkey']}`{arxiv}\n\n{raw(bottom)}"
+
+
+def hardware(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The records that exist, those of one tier, machine and state together: their names and the newest date."""
+    groups: dict[tuple, list[dict[str, Any]]] = {}
+    for record in records:
+        if record["state"] != "missing":
+            groups.setdefault((record["tier"], record["device"], record["state"]), []).append(record)
+    return [
+        {
+            **{"tier": tier, "device": device, "state": state},
+            **{"names": [one["experiment"] for one in group], "date": max(one["date"] for one in group)},
+        }
+        for (tier, device, state), group in groups.items()
+    ]
 
 
 def totals(chapters: list[Chapter]) -> str:
