@@ -69,8 +69,8 @@ COLDEST = (
     ),
     row(
         "HT-13.a",
-        r"The overlap of cold tokens converges to $\pm1$; from $\operatorname{artanh}u=1.1$ it returns to $0$ with "
-        r"probability at most $0.409$.",
+        r"The limit equation is `eq: sde.logistic`: from $\operatorname{artanh}u=1.1$ the overlap of cold tokens returns "
+        r"to $0$ with probability at most $0.409$.",
         r"share returned by slow time 10 less $0.409$: refuted if its 99.9 % interval lies above $0.05$",
         depth.SlowPaths,
         lambda rows: of.returned(rows, "transient"),
@@ -91,7 +91,7 @@ COLDEST = (
     ),
     row(
         "HT-13.c",
-        r"With orthogonal $A$ the printed equation is right: at most $0.409$ return.",
+        r"With orthogonal $A$ the retold equation is right: at most $0.409$ return.",
         r"share less $0.409$: 99.9 % interval below $0.1$",
         depth.SlowPaths,
         lambda rows: of.returned(rows, "transient", 0),
@@ -220,7 +220,7 @@ LIMITS = (
     ),
     order(
         "HT-15.e",
-        r"Between grid points no equation does better than order one.",
+        r"Between grid points the modified equation has order one.",
         ("projected", "printed", "between"),
         ORDER_ONE,
         amends="HT-15.d",
@@ -254,12 +254,11 @@ LIMITS = (
     ),
     row(
         "HT-17.a",
-        r"Given the weights, the outputs of two prompts from one law differ by $O(1/n)$ in mean square.",
+        r"Given the weights, the mean tokens of two prompts from one law differ by $O(1/n)$ in mean square.",
         rf"slope of ln squared distance of the mean tokens in $\ln n$: {WITHIN} $-1\pm0.1$",
         limits.Prompts,
         of.prompts_slope,
         (-1.1, -0.9),
-        **retold("`prop: poc`"),
     ),
     row(
         "HT-17.b",

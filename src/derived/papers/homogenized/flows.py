@@ -67,16 +67,6 @@ def modified_drift(field: Field, eta: float, corrector: Corrector = "full") -> F
     return drift
 
 
-def _derivative(b: Field, X: Tensor, along: Tensor) -> Tensor:
-    """D b(X)[along], as the derivative of u -> (D b)^T u, which is linear: two backward passes."""
-    with torch.enable_grad():
-        X = X.detach().requires_grad_()
-        value = b(X)
-        u = torch.zeros_like(value, requires_grad=True)
-        (pulled,) = torch.autograd.grad(value, X, u, create_graph=True)
-        return torch.autograd.grad(pulled, u, along)[0]
-
-
 def sphere_flow(
     drift: Field, X0: Float[Tensor, "*batch n d"], time: float, *, steps: int
 ) -> Float[Tensor, "*batch n d"]:
