@@ -96,7 +96,7 @@ TRAINED = (
     ),
     pair(
         "CAC-12.f",
-        r"Negative control: with a draft that was never trained $\delta=1$ accepts more too, and the texts are ruined.",
+        r"Negative control: with a draft that was never trained $\delta=1$ loses over 30 points of validity at temperature 1.",
         "share of texts without fault, difference to exact sampling below $-0.3$; " + MOST,
         cost("valid", "plain", -1, "unrelated"),
         (-1.0, -0.3),
@@ -120,7 +120,7 @@ TRAINED = (
     ),
     pair(
         "CAC-13.c",
-        "More than top-k acceptance.",
+        "More than top-k acceptance at the $k$ of nearest acceptance, which accepts more.",
         "the same, with the $k$ of nearest acceptance",
         against("topk", "truncated"),
         **EQUAL,
