@@ -1,5 +1,5 @@
 // Ages beside dates ("3 months ago"), counted when the page is read and not when it was built; formulas in the text that
-// are wider than it scroll in a box of their own; light colours on paper.
+// are wider than it scroll in a box of their own; so do wide figures on a phone; light colours on paper.
 addEventListener("DOMContentLoaded", () => {
   const units = [["year", 31557600], ["month", 2629800], ["day", 86400], ["hour", 3600], ["minute", 60]];
   const words = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
@@ -28,6 +28,12 @@ addEventListener("DOMContentLoaded", () => {
     }
     soon();
   });
+
+  for (const image of document.querySelectorAll("article figure img")) {
+    const mark = () => image.classList.toggle("wide", image.naturalWidth > 2 * image.naturalHeight);
+    if (image.complete) mark();
+    else image.addEventListener("load", mark);
+  }
 
   const root = document.documentElement;
   let theme;

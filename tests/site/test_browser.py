@@ -105,6 +105,18 @@ def test_a_formula_is_typeset_when_it_comes_near(browser, address, chapters):
     context.close()
 
 
+def test_panels_side_by_side_stay_legible_on_a_phone(browser, address, chapters):
+    """A figure more than twice as wide as high scrolls in its own box at 36rem; any other fits the window."""
+    widths = (
+        "(images) => images.map((i) => [i.naturalWidth / i.naturalHeight, i.clientWidth, i.parentElement.clientWidth])"
+    )
+    for chapter in chapters:
+        with opened(browser, address + chapter.name, width=390) as page:
+            shown = page.eval_on_selector_all("article figure img", widths)
+        assert shown
+        assert all(box < 390 and (width == 576 if ratio > 2 else width <= box) for ratio, width, box in shown), shown
+
+
 def test_the_front_door_leads_in(browser, address):
     page = browser.new_page()
     page.goto(f"{address}index.html", wait_until="commit")
