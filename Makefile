@@ -12,7 +12,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 TORCH  := $(shell sed -n 's/^\(torch==.*\)/\1/p' requirements.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup site test lint record claims serve bench check-site lock clean
+.PHONY: help setup site test lint record claims teach serve bench check-site lock clean
 
 help:  ## show this list
 	@echo "Transformers, Derived"; echo
@@ -55,6 +55,9 @@ record: $(STAMP)  ## record experiments: make record CHAPTERS=ols_attention TIER
 
 claims: $(STAMP)  ## print the ledger of the last build
 	@$(BIN)/derived claims
+
+teach: site  ## zip the site with its slides, student notebooks and package for a class without network
+	@$(BIN)/derived teach
 
 serve: $(STAMP)  ## serve the built site on this machine
 	@$(BIN)/derived serve

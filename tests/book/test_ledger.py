@@ -2,6 +2,7 @@
 
 import json
 import socket
+import zipfile
 
 import press
 import pytest
@@ -107,6 +108,21 @@ def test_a_port_that_is_taken_is_one_clear_line(built):
     assert f"derived serve --port {port + 1}" in process.stderr
 
 
-def test_serving_without_a_site_says_what_to_run(house):
+@pytest.mark.parametrize("command", ["serve", "teach"])
+def test_what_needs_a_site_says_what_to_run(house, command):
     press.write_toc(house, "toy")
-    assert "run `make site` first" in press.derived(house, "serve").stderr
+    assert "run `make site` first" in press.derived(house, command).stderr
+
+
+def test_the_course_pack_is_the_whole_site_and_nothing_else_is_left(built):
+    site = built / "_build/sites/1"
+    (site / "slides").mkdir(parents=True)
+    (site / "index.html").write_text("<p>site</p>")
+    (site / "slides/toy.html").write_text("<p>slides</p>")
+    (built / "_build/html").symlink_to(site)
+    before = set((built / "_build").iterdir())
+    for _ in range(2):  # a second pack replaces the first
+        assert press.derived(built, "teach").returncode == 0
+    with zipfile.ZipFile(built / "_build/course.zip") as pack:
+        assert {"index.html", "slides/toy.html"} <= set(pack.namelist())
+    assert set((built / "_build").iterdir()) - before == {built / "_build/course.zip"}

@@ -13,6 +13,7 @@ SOURCE = ROOT / "src" / "derived"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 # Import names that differ from the name of the distribution; IPython comes with ipykernel.
 DISTRIBUTION = {
+    "bs4": "beautifulsoup4",
     "yaml": "pyyaml",
     "IPython": "ipykernel",
     "sklearn": "scikit-learn",

@@ -252,3 +252,39 @@ def test_a_solution_unfolds(browser, address, chapters):
             solution.locator(".admonition-title").click()
             page.wait_for_timeout(200)
             assert solution.bounding_box()["height"] > before + 10, chapter.name
+
+
+# Slides
+
+HIGH = "[...document.querySelectorAll('.slide')].flatMap((s, i) => s.offsetHeight > innerHeight + 30 ? [i + 1] : [])"
+AT = "scrollY / innerHeight"
+
+
+def decks(chapters) -> list[str]:
+    return [page.name.replace("notebooks/", "slides/") for page in chapters]
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_slides_are_typeset_and_fit(browser, address, chapters, width):
+    for name in decks(chapters):
+        with opened(browser, address + name, width=width) as page:
+            page.wait_for_timeout(300)  # the fit waits for MathJax too
+            assert page.locator(".slide").count() > 20, name
+            assert page.locator("mjx-merror, [data-mjx-error]").count() == 0, name
+            assert page.locator(".math:not(:has(mjx-math))").count() == 0, name
+            assert page.evaluate(STICKS_OUT) == [], name
+            if width > 720:
+                assert page.evaluate(HIGH) == [], name
+
+
+def test_keys_turn_the_slides(browser, address, chapters):
+    with opened(browser, address + decks(chapters)[0]) as page:
+        for key, at in (("ArrowRight", 1), ("PageDown", 2), ("ArrowLeft", 1), (" ", 2)):
+            page.keyboard.press(key)
+            page.wait_for_function(f"Math.abs({AT} - {at}) < 0.1")
+
+
+def test_each_chapter_leads_to_its_slides(chapters, site):
+    for page, name in zip(chapters, decks(chapters), strict=True):
+        assert page.soup.select_one(f".glance a[href='../{name}']"), page.name
+        assert (site / name).is_file()

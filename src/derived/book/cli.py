@@ -1,4 +1,4 @@
-"""The command line: ``derived run | site | record | claims | compare | serve | new``.
+"""The command line: ``derived run | site | record | claims | compare | teach | serve | new``.
 
 Whatever a user can cause ends in one clear line and a non-zero exit code; the Makefile only calls these commands.
 """
@@ -6,6 +6,7 @@ Whatever a user can cause ends in one clear line and a non-zero exit code; the M
 import functools
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -226,6 +227,18 @@ def compare(
         typer.echo(f"- {line}")
     typer.echo(f"{len(lines)} of {len(mine)} verdicts differ from results/ledger.json")
     raise typer.Exit(1 if lines else 0)
+
+
+@app.command()
+@clear_errors
+def teach() -> None:
+    """Zip the built site, slides, student notebooks and the package in it, for a class without network."""
+    house = this_house()
+    if not (house.site / "index.html").is_file():
+        raise UserError("there is no site yet: run `make site` first")
+    pack = house.build / "course.zip"
+    os.replace(shutil.make_archive(str(house.build / ".course"), "zip", house.site.resolve()), pack)
+    typer.echo(f"made {pack}: unpack it anywhere and open index.html")
 
 
 @app.command()

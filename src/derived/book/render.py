@@ -25,7 +25,7 @@ import nbformat
 import yaml
 from nbformat import NotebookNode
 
-from derived.book import downloads, explorer, pages
+from derived.book import downloads, explorer, pages, slides
 from derived.book.house import House
 
 KEY_FILE = "site-key.txt"
@@ -70,8 +70,11 @@ def _files(path: Path) -> list[Path]:
 # Stage --------------------------------------------------------------------------------------------------------------
 
 
-def stage(root: Path, build: Path, slugs: list[str]) -> Path:
-    """Copy pages and executed chapters to where Sphinx reads them, filling in what is made from data."""
+def stage(root: Path, build: Path, slugs: list[str]) -> tuple[Path, list[pages.Chapter]]:
+    """Copy pages and executed chapters to where Sphinx reads them, filling in what is made from data.
+
+    Returns the folder that Sphinx reads, and the chapters.
+    """
     for slug in slugs:
         _check_inputs(root, build, slug)
     target = build / "book"
@@ -86,7 +89,7 @@ def stage(root: Path, build: Path, slugs: list[str]) -> Path:
     rows = [row for chapter in chapters for row in chapter.rows]
     ledger = json.dumps(rows, indent=1, ensure_ascii=False)
     (build / "extra/downloads/ledger.json").write_text(ledger + "\n", "utf-8")
-    return target
+    return target, chapters
 
 
 def _check_inputs(root: Path, build: Path, slug: str) -> None:
@@ -320,10 +323,13 @@ def render(root: Path, slugs: list[str] | None = None, *, force: bool = False) -
     site = _next_place(build / "sites")
     draft = site.with_name(f"{site.name}.tmp")
     try:
-        html = build_html(root, stage(root, build, slugs), draft)
+        staged, chapters = stage(root, build, slugs)
+        html = build_html(root, staged, draft)
     except downloads.BuildError as error:
         raise RenderError(str(error)) from error
     shutil.copytree(build / "extra", html, dirs_exist_ok=True)
+    for chapter in chapters:
+        slides.write(html, chapter)
     (html / KEY_FILE).write_text(key, "utf-8")
     html.rename(site)
     return Site(swap(build, site), True)
