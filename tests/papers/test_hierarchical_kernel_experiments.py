@@ -65,7 +65,7 @@ COLUMNS = {
     levels.Budgets: {"size", "instance", "total", "gaussian", "resolution", "width", "correction", "gap", "bound"},
     levels.Quadratures: {"instance", "information", "gaussian", "correction", "closed", "gap", "bound"},
     levels.Averages: {"law", "level", "value", "predicted"},
-    levels.Blindness: {"law", "p", "n", "instance", "b", "z"},
+    levels.Blindness: {"law", "p", "n", "instance", "b", "z", "bound"},
     levels.Memory: {"process", "H", "level", "variance", "closed"},
     levels.Pruning: CHECKED | {"kept"},
     rule_experiments.Evaluators: {"range", "trees", "mismatches"},

@@ -12,10 +12,10 @@ from .layer_claims import BOTH, CPU, INFINITY, KERNEL, LAYER, ROUNDING, ours, un
 INFORMATION = (
     ours(
         "HKT-7.a",
-        "The three terms: resolution, head width and non-Gaussian correction.",
+        "$I(X;Y)-I_G(BZ;Y)$ is the sum of resolution, head width and non-Gaussian correction.",
         levels.Budgets,
         of.gap(),
-        "gap at most the rounding of twelve integrals, mixtures of two Gaussians",
+        "gap at most its derived rounding bound; conditional informations by quadrature over what is given",
     ),
     ours(
         "HKT-7.b",
@@ -36,6 +36,16 @@ INFORMATION = (
         expected={"ci": "fails"},
     ),
     ours(
+        "HKT-7.i",
+        r"It is at least $-I_G$.",
+        levels.Budgets,
+        of.overrated,
+        "worst ratio of its negative to $I_G$ at most 1",
+        kind="bound",
+        proof="hkt-negentropy",
+        amends="HKT-7.c",
+    ),
+    ours(
         "HKT-7.d",
         r"The mean of $2^l$ i.i.d. terms has excess kurtosis $\kappa/2^l$.",
         levels.Averages,
@@ -44,7 +54,7 @@ INFORMATION = (
     ),
     ours(
         "HKT-7.e",
-        r"The negentropy of symmetric terms falls by $\frac14$ per level in the limit.",
+        r"The negentropy of symmetric terms falls to $\frac14$ per level in the limit.",
         levels.Averages,
         of.last_ratio("uniform"),
         r"last ratio within $0.25\pm0.01$",
