@@ -269,8 +269,24 @@ def test_leaks_and_sensitivities_are_measured_on_the_right_rows():
     table = pd.DataFrame({"pooling": ["block", "convolution"], "future": [0.3, 0.0]})
     assert measures.future("block")(table).value == 0.3
     assert measures.future("convolution")(table).value == 0.0
-    table = pd.DataFrame({"levels": [1, 1, 2, 3], "sensitivity": [0.0, 0.1, 0.4, 0.3]})
-    assert measures.sensitivity(table).value == pytest.approx(0.2)
+    table = pd.DataFrame({"levels": [1, 1, 2, 3], "sensitivity": [0.0, 0.0, 0.4, 0.3]})
+    assert measures.sensitivity(table).value == 0.3
+    table.loc[1, "sensitivity"] = 1e-12  # one level must not depend on a third token at all
+    assert measures.sensitivity(table).value == -1e-12
+
+
+def test_rank_is_measured_only_where_its_bound_says_something(rows):
+    found = rows[experiments.Agreement].query("check == 'rank'")
+    assert set(found["T"]) == {32, 45}
+
+
+def test_uniqueness_notices_another_pair_of_parts():
+    splits = forms.Splits(T=4)
+    S = instances.normal((3, 4, 4), stream(0, "S"))
+    S_s, S_a = (S + S.mT) / 2, (S - S.mT) / 2
+    assert float(splits._solved(S, S_s, S_a).max()) < 1e-14
+    assert torch.allclose(splits._solved(S, S_s + 0.1, S_a), torch.tensor(0.1).double())
+    assert torch.allclose(splits._solved(S, S_s, S_a - 0.1), torch.tensor(0.1).double())
 
 
 def test_overhead_compares_within_rounds():

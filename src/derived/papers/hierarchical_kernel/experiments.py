@@ -78,7 +78,7 @@ class MultiplyAdds(Experiment):
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement(Experiment):
-    """HKT-2, HKT-6: three implementations of one layer, the concatenated features, and torch's own attention.
+    """HKT-2, HKT-6: all implementations of one layer, the concatenated features, and torch's own attention.
 
     Rows: check, instance, gap, bound. The bound is derived: a score is a dot product of L d_k terms, and softmax is
     1-Lipschitz from scores (maximum norm) to a row of attention (l_1).
@@ -112,6 +112,8 @@ class Agreement(Experiment):
         S = mechanism.mix(mechanism.score_tables(q, k), alpha)
         left, right = mechanism.concatenated_features(q, k, alpha, split=True)
         tables.append(rows_of("concatenation", worst_entry(left @ right.mT - S), 2 * rounding))
+        padded = mechanism.attend_padded(left, right, v, scale=1.0)
+        tables.append(rows_of("padded", worst_entry(padded - reference), outputs))
         tables.append(self._rank(S))
         first = torch.zeros_like(alpha)
         first[..., 0] = 1.0
@@ -120,13 +122,15 @@ class Agreement(Experiment):
         return pd.concat(tables, ignore_index=True)
 
     def _rank(self, S: Tensor) -> pd.DataFrame:
-        """The first singular value beyond the rank bound, against the rounding of the product and of the SVD."""
+        """The first singular value beyond the rank bound, against the rounding of the product and of the SVD.
+
+        No rows where T is so short that the bound says nothing.
+        """
         T, d_k = S.shape[-1], self.d // self.heads
         bound = sum(min(d_k, rows) for rows in level_rows(T, self.levels))
-        values = torch.linalg.svdvals(S).flatten(0, 1)
-        beyond = values[:, bound] if bound < T else torch.zeros_like(values[:, 0])
+        values = torch.linalg.svdvals(S).flatten(0, 1)[:, bound:]
         noise = T * (T + self.levels * d_k) * torch.finfo(S.dtype).eps * worst_entry(S.flatten(0, 1))
-        return rows_of("rank", beyond, noise)
+        return rows_of("rank", values[:, 0], noise) if bound < T else pd.DataFrame()
 
 
 def jacobian(layers: HKTAttention, x: Tensor) -> Tensor:

@@ -154,9 +154,9 @@ class LuckyHeads(Experiment):
 class Splits(Experiment):
     """HKT-5: S = S_s + S_a, level by level; log-ratios without a mask; what a causal mask leaves.
 
-    Rows: check, instance, gap, bound.
-
-    "split": difference of S_a between two tables with one and the same causal output, whose gap stands under "output".
+    Rows: check, instance, gap, bound. "unique": the T^2 equations P + N = S in all symmetric P and antisymmetric N have
+    one solution, S_s and S_a. "split": difference of S_a between two tables with one and the same causal output, whose
+    gap stands under "output".
     """
 
     instances: int = 64
@@ -186,6 +186,7 @@ class Splits(Experiment):
         logs = eps * (16 * largest + 4 * worst_entry(z) + 2 * T + 40)
         found = [
             rows_of("sum", worst_entry(S_s + S_a - S), 2 * eps * largest),
+            rows_of("unique", self._solved(S, S_s, S_a), 8 * eps * largest),  # in pairs of equations, few roundings
             rows_of("pythagoras", (squares - both).abs(), 2 * (T * T + 4) * eps * squares),
             rows_of("levels", worst_entry(levelwise - S_a), (L + 6) * eps * size),
             rows_of("ratio", worst_entry(ratio), logs),
@@ -202,3 +203,15 @@ class Splits(Experiment):
             rows_of("identified", worst_entry(differences - known), logs),
         ]
         return pd.concat(found, ignore_index=True)
+
+    def _solved(self, S: Tensor, S_s: Tensor, S_a: Tensor) -> Tensor:
+        """How far the solution of P + N = S is from the two parts, plus the equations' lack of rank: (instances,)."""
+        i, j = torch.triu_indices(self.T, self.T, device=S.device)
+        one = torch.zeros(len(i), self.T, self.T, dtype=S.dtype, device=S.device)
+        one[torch.arange(len(i), device=S.device), i, j] = 1.0
+        symmetric, antisymmetric = torch.maximum(one, one.mT), (one - one.mT)[i < j]  # a basis of either space
+        equations = torch.cat([symmetric, antisymmetric]).flatten(1).mT
+        P, N = torch.linalg.solve(equations, S.flatten(1).mT).mT.split([len(symmetric), len(antisymmetric)], dim=1)
+        gaps = (torch.tensordot(P, symmetric, 1) - S_s, torch.tensordot(N, antisymmetric, 1) - S_a)
+        lacking = len(equations) - torch.linalg.matrix_rank(equations)
+        return torch.maximum(*(worst_entry(gap) for gap in gaps)) + lacking

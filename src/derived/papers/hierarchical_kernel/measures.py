@@ -84,9 +84,9 @@ def below_chance(kind: str) -> Measure:
 
 
 def sensitivity(rows: pd.DataFrame) -> Estimate:
-    """The least sensitivity to a third token with two levels or more, minus the largest with one."""
+    """The least sensitivity to a third token with two levels or more; minus the largest with one, if that is not 0."""
     one, more = rows.loc[rows["levels"] == 1, "sensitivity"], rows.loc[rows["levels"] > 1, "sensitivity"]
-    return Estimate(float(more.min() - one.max()), len(more))
+    return Estimate(float(more.min() if one.max() == 0 else -one.max()), len(rows))
 
 
 def difference_distance(rows: pd.DataFrame) -> Estimate:
