@@ -312,7 +312,7 @@ def test_levels_are_measured_from_one_row_per_sequence():
 def test_reading_one_token_is_the_rule_of_the_root():
     small = dataclasses.replace(trained.ShortListOps.at("ci"), **TRAINED)
     data = training.stack([small.task(stream(0, "root", r), 200) for r in range(2)])
-    guess = small.rule(data)
+    guess = small.rule(data, data)
     assert set(guess.unique().tolist()) <= {0, 4, 9}
     share = (guess == data.labels).double().mean(dim=-1)
     assert ((share > 0.2) & (share < 0.45)).all()
