@@ -275,6 +275,23 @@ def test_leaks_and_sensitivities_are_measured_on_the_right_rows():
     assert measures.sensitivity(table).value == -1e-12
 
 
+def test_samples_that_tell_laws_apart():
+    offsets = {
+        "a": (0.0, 0.0),
+        "b": (1.0, 5.0),
+        "c": (9.0, 9.0),
+    }  # at n = 10 bars overlap, at 40 none do
+    rows = [
+        {"p": p, "n": n, "law": law, "b": offset[n == 40] + noise}
+        for p in (2, 4)
+        for n in (10, 40)
+        for law, offset in offsets.items()
+        for noise in (-1.0, 0.0, 1.0)
+    ]
+    assert measures.telling_samples(pd.DataFrame(rows)) == 40 / 4
+    assert measures.telling_samples(pd.DataFrame(rows).query("n == 10")) == float("inf")
+
+
 def test_rank_is_measured_only_where_its_bound_says_something(rows):
     found = rows[experiments.Agreement].query("check == 'rank'")
     assert set(found["T"]) == {32, 45}

@@ -153,6 +153,17 @@ def blind(rows: pd.DataFrame) -> Estimate:
     return worst((chosen["b"] - chosen["p"] ** 2).abs(), chosen["bound"])
 
 
+def telling_samples(rows: pd.DataFrame) -> float:
+    """The least n/p, at the largest width, from which on the bars b +- one deviation of any two laws are apart."""
+    chosen = rows[rows["p"] == rows["p"].max()]
+    table = chosen.groupby(["n", "law"])["b"].agg(["mean", "std"]).sort_values("mean").reset_index()
+    apart = {}
+    for n, part in table.groupby("n"):
+        apart[n] = bool(((part["mean"] - part["std"]).iloc[1:].values > (part["mean"] + part["std"]).iloc[:-1]).all())
+    told = [n for n in sorted(apart) if all(apart[m] for m in apart if m >= n)]
+    return float(told[0] / chosen["p"].iloc[0]) if told else float("inf")
+
+
 def self_similar(rows: pd.DataFrame) -> Estimate:
     """|variance / closed - 1| of fractional Gaussian noise, over the rounding of a mean of 4^l covariances."""
     chosen = rows[rows["process"] == "fgn"]
