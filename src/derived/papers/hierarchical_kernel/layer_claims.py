@@ -17,6 +17,14 @@ def ours(id: str, statement: str, experiment, measure, criterion: str, **facts) 
     return Claim(id=id, statement=statement, experiment=experiment, measure=measure, criterion=criterion, **facts)
 
 
+def tempting(
+    id: str, statement: str, experiment, measure, criterion: str, where: str = "a tempting reading", most: float = 1.0
+) -> Claim:
+    """A statement that one might take for true, and that a witness above ``most`` refutes."""
+    facts = {"kind": "counterexample", "where": where, "accept": (-INFINITY, most), "expected": {"ci": "fails"}}
+    return ours(id, statement, experiment, measure, criterion, **facts)
+
+
 def unseen(id: str, statement: str, where: str, instead: str, why: str = HIDDEN, numbers: str = "not visible") -> Claim:
     """A statement of the paper's own that we could not test: what it rests on was not visible, or could not be had."""
     return Claim(
@@ -64,15 +72,12 @@ LAYER = (
         where="abstract; the rounding was not visible",
         paper_value=r"$<\frac43$",
     ),
-    ours(
+    tempting(
         "HKT-1.d",
         r"The same with lengths rounded up, as causal rows need.",
         ex.Entries,
         of.below_four_thirds("entries"),
         r"refuted if some $T$ and $L$ exceed $\frac43T^2$",
-        kind="counterexample",
-        where="a tempting reading",
-        expected={"ci": "fails"},
     ),
     ours(
         "HKT-1.e",
@@ -120,16 +125,14 @@ LAYER = (
         "Jacobian exactly 0",
         accept=(-INFINITY, 0.0),
     ),
-    ours(
+    tempting(
         "HKT-3.b",
         "With means of blocks the layer is causal, since the mask is.",
         ex.Causality,
         of.future("block"),
         "refuted if a derivative with respect to a later token exceeds $10^{-3}$",
-        kind="counterexample",
         where="a tempting implementation",
-        accept=(-INFINITY, 1e-3),
-        expected={"ci": "fails"},
+        most=1e-3,
     ),
     ours(
         "HKT-3.c",
@@ -212,16 +215,13 @@ KERNEL = (
         of.gap("tied"),
         "all instances of three kinds: tied psd, tied indefinite, one column outside the span",
     ),
-    ours(
+    tempting(
         "HKT-4.f",
         r"It is enough that the mixture $\sum_l\alpha_l\operatorname{sym}(M_l)$ is psd.",
         forms.Forms,
         of.size("mixture"),
         r"refuted if $z^\top Sz<0$ at the witness",
-        kind="counterexample",
-        where="a tempting reading",
-        accept=(-INFINITY, 0.0),
-        expected={"ci": "fails"},
+        most=0.0,
     ),
     ours(
         "HKT-4.g",
@@ -254,16 +254,14 @@ KERNEL = (
         of.gap("ratio", "product"),
         ROUNDING,
     ),
-    ours(
+    tempting(
         "HKT-5.c",
         "One causal output determines the split of its table.",
         forms.Splits,
         of.size("split"),
         "refuted if two tables with exactly the same attention differ in $S_a$ by more than 0.1, at every instance",
-        kind="counterexample",
         where="a reading of Props 3.5, 3.6 for causal layers",
-        accept=(-INFINITY, 0.1),
-        expected={"ci": "fails"},
+        most=0.1,
     ),
     ours(
         "HKT-5.d",
@@ -310,16 +308,14 @@ KERNEL = (
         kind="statistic",
         accept=(1e-6, INFINITY),
     ),
-    ours(
+    tempting(
         "HKT-6.c",
         "One head with values from level 0 computes every causal convolution.",
         ex.Convolution,
         of.difference_distance,
         r"refuted if the coefficients stay at squared distance above 0.9 from $(1,-1)$",
-        kind="counterexample",
         where="a reading of Prop. 3.4 for our construction",
-        accept=(-INFINITY, 0.9),
-        expected={"ci": "fails"},
+        most=0.9,
     ),
     ours(
         "HKT-6.d",
