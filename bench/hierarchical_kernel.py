@@ -118,7 +118,10 @@ def layer_races(quick: bool, rounds: int, threads: int) -> list[harness.Row]:
         for ours in (fused, tables):
             for peer, gap, target in ((materialised, same_layer, RATIO), (without_levels, another_layer, 1.0)):
                 facts = {"gap": gap, "target": target, "rounds": rounds, "threads": threads}
-                row = harness.race(f"layer, T = {T}, 3 levels, width 64", build_layer, {"T": T}, ours, peer, **facts)
+                name = (
+                    f"{ours.__doc__.partition(',')[0]}, T = {T}, 3 levels, width 64"  # the table has no column for it
+                )
+                row = harness.race(name, build_layer, {"T": T}, ours, peer, **facts)
                 saved = row.peer_peak_mb >= MEMORY * row.ours_peak_mb
                 asked = ours is fused and peer is materialised and T == 2048  # where the target names memory as well
                 rows.append(dataclasses.replace(row, met=row.met and (saved or not asked)))

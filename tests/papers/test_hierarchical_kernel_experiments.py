@@ -275,6 +275,14 @@ def test_leaks_and_sensitivities_are_measured_on_the_right_rows():
     assert measures.sensitivity(table).value == -1e-12
 
 
+def test_corrections_and_distances_are_held_against_their_bounds():
+    table = pd.DataFrame({"correction": [0.3, -0.2, -0.1], "gaussian": [0.1, 0.4, 0.2], "bound": 1e-9})
+    assert measures.overrated(table).value == pytest.approx(0.5)
+    assert measures.overrated(table.assign(gaussian=0.1)).value == pytest.approx(2.0)
+    table = pd.DataFrame({"p": 2, "n": [3, 3, 9], "b": [4.0, 4.1, 7.0], "bound": 0.05})  # b is free where n > p + 1
+    assert measures.blind(table).value == pytest.approx(2.0)
+
+
 def test_samples_that_tell_laws_apart():
     offsets = {
         "a": (0.0, 0.0),
