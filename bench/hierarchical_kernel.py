@@ -118,9 +118,7 @@ def layer_races(quick: bool, rounds: int, threads: int) -> list[harness.Row]:
         for ours in (fused, tables):
             for peer, gap, target in ((materialised, same_layer, RATIO), (without_levels, another_layer, 1.0)):
                 facts = {"gap": gap, "target": target, "rounds": rounds, "threads": threads}
-                name = (
-                    f"{ours.__doc__.partition(',')[0]}, T = {T}, 3 levels, width 64"  # the table has no column for it
-                )
+                name = f"{ours.__doc__.partition(',')[0]}, T = {T}, 3 levels, width 64"  # no column says which is ours
                 row = harness.race(name, build_layer, {"T": T}, ours, peer, **facts)
                 saved = row.peer_peak_mb >= MEMORY * row.ours_peak_mb
                 asked = ours is fused and peer is materialised and T == 2048  # where the target names memory as well

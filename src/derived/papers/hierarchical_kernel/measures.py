@@ -8,7 +8,6 @@ import pandas as pd
 from derived.lab.stats import LEVEL, Estimate, mean, proportion, worst
 
 Measure = Callable[[pd.DataFrame], Estimate]
-OTHERS = ("plain", "wide", "conv-qk", "hkt-average")
 PAPER_GAIN = 0.0477  # the abstract's gain on synthetic ListOps, as a share
 
 
