@@ -30,7 +30,7 @@ SMALL = {
     experiments.Agreement: {"instances": 3},
     experiments.Causality: {"instances": 3},
     experiments.Contents: {"instances": 3},
-    experiments.Convolution: {"grid": 81, "instances": 3},
+    experiments.Convolution: {"grid": 41, "instances": 3},
     forms.Forms: {"instances": 4},
     forms.LuckyHeads: {"trials": 500},
     forms.Splits: {"instances": 4},

@@ -14,7 +14,7 @@ INFORMATION = (
         "HKT-7.a",
         "$I(X;Y)-I_G(BZ;Y)$ is the sum of resolution, head width and non-Gaussian correction.",
         levels.Budgets,
-        of.gap(),
+        of.gap(unit=("instance",)),
         "gap at most its derived rounding bound; conditional informations by quadrature over what is given",
     ),
     ours(
@@ -55,18 +55,18 @@ INFORMATION = (
         levels.Averages,
         of.last_ratio("uniform"),
         r"last ratio within $0.25\pm0.01$",
-        kind="statistic",
+        kind="bound",
+        proof="hkt-cumulants",
         accept=(0.24, 0.26),
     ),
     ours(
         "HKT-7.f",
         r"Its leading term is $\kappa^2/(48\cdot4^l)$; with skewness $\gamma^2/(12\cdot2^l)$.",
         levels.Averages,
-        lambda rows: max(
-            of.edgeworth("uniform")(rows), of.edgeworth("exponential")(rows), key=lambda e: abs(e.value - 1)
-        ),
+        of.edgeworth("uniform", "exponential"),
         r"negentropy at the last level over its leading term within $1\pm0.03$, the worse law",
-        kind="statistic",
+        kind="bound",
+        proof="hkt-cumulants",
         accept=(0.97, 1.03),
     ),
     ours(
@@ -95,14 +95,15 @@ INFORMATION = (
         levels.Memory,
         of.slope_of_memory("ar1", 0.5),
         r"$\log_2$ of the last ratio within $-1\pm0.01$, AR(1)",
-        kind="statistic",
+        kind="bound",
+        proof="hkt-variance",
         accept=(-1.01, -0.99),
     ),
     ours(
         "HKT-8.c",
-        r"Leaving out levels $\ge L$ changes a row of attention by at most $\beta\rho^L\sum_{l\ge L}\alpha_l$ in $\ell_1$.",
+        r"Leaving out levels $\ge K$ changes a row of attention by at most $\beta\rho^K\sum_{l\ge K}\alpha_l$ in $\ell_1$.",
         levels.Pruning,
-        of.gap("row", "output"),
+        of.gap("row", "output", unit=("instance",)),
         "worst ratio at most 1, rows and outputs",
         kind="bound",
         proof="hkt-decay",
@@ -122,7 +123,8 @@ INFORMATION = (
         levels.Pruning,
         of.gap("tight"),
         "one pair with a ratio above 0.9999",
-        kind="statistic",
+        kind="bound",
+        proof="hkt-lipschitz",
         accept=(0.9999, 1.0),
     ),
     unseen(
@@ -157,14 +159,15 @@ RULES = (
     ),
     ours(
         "HKT-9.c",
-        "At the lengths of the paper the root rule stays below the paper's standard attention, 50.33 %.",
+        "At the lengths of the paper the root rule is right for more than 30 %, and stays below the paper's standard"
+        " attention, 50.33 %.",
         rules.Rules,
         of.rule("T = 512", "root"),
-        "99.9 % interval below 0.5033, our generator",
+        "99.9 % interval above 0.3 (an end set after the run, so that a broken rule fails) and below 0.5033",
         kind="statistic",
-        where="abstract; the paper's generator is unknown",
+        where="abstract; the paper's generator is unknown, ours is used",
         paper_value="50.33 %",
-        accept=(0.0, 0.5033),
+        accept=(0.3, 0.5033),
         expected=BOTH,
     ),
     ours(
@@ -236,8 +239,7 @@ def reported(id: str, statement: str, experiment, measure, *tiers: str, **facts)
 def printed(id: str, task: str, numbers: str, why: str, instead: str) -> Claim:
     """A gain of the paper's own, on its data and at its settings."""
     statement = f"HKT is more accurate than standard attention on {task}."
-    facts = {"why": f"{why} and the settings were not visible", "numbers": numbers}
-    return unseen(id, statement, "abstract", f"{instead} are the small version of it", **facts)
+    return unseen(id, statement, "abstract", instead, f"{why} and the settings were not visible", numbers)
 
 
 SHORT, LONG = "ListOps of 9 to 24 symbols", "ListOps, $T=512$"
@@ -245,11 +247,14 @@ PICTURES = "generated pictures read pixel by pixel, $T=1024$"
 REVIEWS = "generated reviews read letter by letter, $T=1024$"
 UNDECIDED = {"cpu": "undecided"}
 LATER = "chosen after the run had been seen, so without a verdict"
+COARSE = "Excess kurtosis of the coarsest level's features over that of level 0, in modulus,"
+MARDIA = "Mardia's $z$ of the coarsest level's features less that of level 0's,"
+UNEQUAL = "HKT has the most parameters; it and its averages start with flatter scores than the others"
 
 TRAINED = (
     *table("HKT-E1", trained.LongListOps, LONG, "our generator; the paper's was not visible", "+4.77 points"),
     *(
-        compared(f"HKT-E1.{letter}", trained.ShortListOps, over, "cpu", SHORT, UNDECIDED)
+        compared(f"HKT-E1.{letter}", trained.ShortListOps, over, "cpu", SHORT, UNDECIDED, where=UNEQUAL)
         for letter, over in zip("efgh", NAMES, strict=True)
     ),
     ours(
@@ -290,7 +295,7 @@ TRAINED = (
         "the paper's synthetic ListOps, $T=512$",
         r"$55.10\pm0.29$ against $50.33\pm0.12$ %",
         "the generator",
-        "HKT-E1.a to h",
+        f"HKT-E1.e to l, on {SHORT}, are the nearest thing that was run",
     ),
     above("HKT-E1.n", "the root rule", trained.LongListOps, LONG),
     *table(
@@ -305,7 +310,7 @@ TRAINED = (
         "sequential CIFAR-10",
         r"$35.45\pm0.09$ against $34.01\pm0.19$ %",
         "the data could not be had",
-        "HKT-E2.a to d",
+        f"HKT-E1.e to l, on {SHORT}, are the nearest thing that was run; HKT-E2.a to d would be nearer",
     ),
     above("HKT-E2.f", "a linear rule on the grey values' counts", trained.Shapes, PICTURES),
     *table(
@@ -320,7 +325,7 @@ TRAINED = (
         "character-level IMDB",
         r"$70.19\pm0.57$ against $62.72\pm0.40$ %",
         "the data could not be had",
-        "HKT-E3.a to d",
+        f"HKT-E1.e to l, on {SHORT}, are the nearest thing that was run; HKT-E3.a to d would be nearer",
     ),
     above("HKT-E3.f", "a linear rule on the counts of five letters in a row", trained.Reviews, REVIEWS),
     *(
@@ -344,19 +349,30 @@ TRAINED = (
         trained.ShortListOps,
         of.coarse_weight,
         "cpu",
-        source="digest",
-        where="a digest: levels specialise; figure only",
-        paper_value="not visible",
+        where="the question of HKT-E5.f",
     ),
-    reported(
-        "HKT-E5.b",
-        "Excess kurtosis of the coarsest level's features over that of level 0, in modulus, after training.",
-        trained.ShortListOps,
-        of.kurtosis_fall,
-        "cpu",
+    *(
+        reported(
+            id,
+            f"{what} after training, block {block} of two.",
+            trained.ShortListOps,
+            measure(block),
+            "cpu",
+            where=f"the question of HKT-E5.f; {LATER}",
+        )
+        for id, block, measure, what in (
+            ("HKT-E5.b", 0, of.kurtosis_fall, COARSE),
+            ("HKT-E5.c", 1, of.kurtosis_fall, COARSE),
+            ("HKT-E5.d", 0, of.mardia_rise, MARDIA),
+            ("HKT-E5.e", 1, of.mardia_rise, MARDIA),
+        )
+    ),
+    unseen(
+        "HKT-E5.f",
+        "Levels specialise in frequency bands; the kurtosis of the features was analysed.",
+        "digests; Figure 1 by its caption",
+        "HKT-E5.a to e were measured on our models",
         source="digest",
-        where=f"Figure 1 by its caption: kurtosis analysis; the estimator was {LATER}",
-        paper_value="not visible",
     ),
 )
 

@@ -25,12 +25,14 @@ def tempting(
     return ours(id, statement, experiment, measure, criterion, **facts)
 
 
-def unseen(id: str, statement: str, where: str, instead: str, why: str = HIDDEN, numbers: str = "not visible") -> Claim:
+def unseen(
+    id: str, statement: str, where: str, instead: str, why: str = HIDDEN, numbers: str = "not visible", source="paper"
+) -> Claim:
     """A statement of the paper's own that we could not test: what it rests on was not visible, or could not be had."""
     return Claim(
         id=id,
         statement=statement,
-        source="paper",
+        source=source,
         where=where,
         paper_value=numbers,
         kind="measured",
@@ -40,6 +42,7 @@ def unseen(id: str, statement: str, where: str, instead: str, why: str = HIDDEN,
 
 
 ROUNDING = "gap at most its derived rounding bound"
+LAYERS = ("T", "instance")  # what a random layer of ``Agreement`` is: both dtypes and all checks share its draws
 
 LAYER = (
     ours(
@@ -49,8 +52,7 @@ LAYER = (
         of.three_levels,
         "exactly 1.3125, counted from the tables, for every $T\\le200$ divisible by 4",
         accept=(1.3125, 1.3125),
-        source="paper",
-        where="abstract",
+        where="what the abstract's 1.3125 may count",
         paper_value="1.3125",
     ),
     ours(
@@ -68,9 +70,8 @@ LAYER = (
         "worst ratio at most 1",
         kind="bound",
         proof="hkt-cost",
-        source="paper",
-        where="abstract; the rounding was not visible",
-        paper_value=r"$<\frac43$",
+        where=r"what the abstract's $\frac43$ may count",
+        paper_value=r"$\frac43$",
     ),
     tempting(
         "HKT-1.d",
@@ -100,19 +101,32 @@ LAYER = (
         paper_value="1.31",
         expected={},
     ),
+    unseen(
+        "HKT-1.g",
+        r"HKT costs at most $\frac43$ of standard attention, and $1.3125$ of it at $L=3$.",
+        "abstract; what is counted was not visible",
+        "HKT-1.a to f are three counts for our construction",
+        numbers=r"$\frac43$, $1.3125$",
+    ),
     ours(
         "HKT-2.a",
         r"$S_{ij}=\tilde q_i\cdot\tilde k_j$: the layer is ordinary attention of width $Ld_k$.",
         ex.Agreement,
-        of.gap("concatenation", "fused", "padded"),
+        of.gap("concatenation", "fused", "padded", unit=LAYERS),
         f"{ROUNDING}: scores, the CPU's tiles, torch's fused kernel",
     ),
-    ours("HKT-2.b", "Coarse tables spread over tiles give the same.", ex.Agreement, of.gap("tables"), ROUNDING),
+    ours(
+        "HKT-2.b",
+        "Coarse tables spread over tiles give the same.",
+        ex.Agreement,
+        of.gap("tables", unit=LAYERS),
+        ROUNDING,
+    ),
     ours(
         "HKT-2.c",
         r"$\operatorname{rank}S\le\sum_l\min(d_k,T_l)$.",
         ex.Agreement,
-        of.gap("rank"),
+        of.gap("rank", unit=LAYERS),
         "first singular value beyond the bound at most its rounding",
         kind="bound",
         proof="hkt-rank",
@@ -227,8 +241,8 @@ KERNEL = (
         "HKT-4.g",
         r"Every level counts: a negative direction $u$ of $\operatorname{sym}(M_m)$ becomes $S_{ii}=\alpha_mu^\top M_mu$.",
         forms.Forms,
-        of.gap("necessity"),
-        ROUNDING,
+        of.gap("necessity", "sign", unit=("instance",)),
+        f"{ROUNDING}, and every such score negative",
         amends="HKT-4.f",
     ),
     unseen(
@@ -241,7 +255,7 @@ KERNEL = (
         "HKT-5.a",
         r"$S=S_s+S_a$ with a symmetric and an antisymmetric part in exactly one way.",
         forms.Splits,
-        of.gap("sum", "unique"),
+        of.gap("sum", "unique", unit=("instance",)),
         r"the $T^2$ equations for both parts have one solution, $S_s$ and $S_a$, up to rounding",
         source="paper",
         where="abstract (Props 3.5, 3.6)",
@@ -251,24 +265,24 @@ KERNEL = (
         "HKT-5.b",
         r"Without a mask $\ln\frac{A_{ij}}{A_{ji}}=2(S_a)_{ij}-(z_i-z_j)$, $\ln A_{ij}A_{ji}=2(S_s)_{ij}-(z_i+z_j)$.",
         forms.Splits,
-        of.gap("ratio", "product"),
+        of.gap("ratio", "product", unit=("instance",)),
         ROUNDING,
     ),
     tempting(
         "HKT-5.c",
         "One causal output determines the split of its table.",
         forms.Splits,
-        of.size("split"),
+        of.size("split", same="output"),
         "refuted if two tables with exactly the same attention differ in $S_a$ by more than 0.1, at every instance",
         where="a reading of Props 3.5, 3.6 for causal layers",
         most=0.1,
     ),
     ours(
         "HKT-5.d",
-        r"What it determines is $S_{ij}-S_{ii}$ for $j\le i$.",
+        r"What it determines is $S_{ij}-S_{ii}$ for $j\le i$, if the rows of $V$ are affinely independent.",
         forms.Splits,
         of.gap("identified"),
-        ROUNDING,
+        f"{ROUNDING}; $A$ is solved for from $Y=AV$, $d_v=T-1$",
         amends="HKT-5.c",
     ),
     ours(
@@ -296,7 +310,7 @@ KERNEL = (
         "HKT-6.a",
         r"$\alpha=e_0$ is standard attention.",
         ex.Agreement,
-        of.gap("one level"),
+        of.gap("one level", unit=LAYERS),
         "gap to torch's attention at most its derived rounding bound",
     ),
     ours(
@@ -305,7 +319,8 @@ KERNEL = (
         ex.Contents,
         of.sensitivity,
         "norm of the derivative exactly 0 with one level, above $10^{-6}$ at every random layer with more",
-        kind="statistic",
+        kind="bound",
+        proof="hkt-contains",
         accept=(1e-6, INFINITY),
     ),
     tempting(
@@ -319,16 +334,41 @@ KERNEL = (
     ),
     ours(
         "HKT-6.d",
-        r"It computes normalised kernels $\kappa\ge0$, with positional logits $\ln\kappa_{i-j}$.",
+        r"With free positional logits $\ln\kappa_{i-j}$, $-\infty$ allowed, a head computes kernels $\kappa\ge0$,"
+        r" $\kappa_0>0$, normalised.",
         ex.Convolution,
-        of.positive_kernels,
+        of.convolved("positive"),
         ROUNDING,
         amends="HKT-6.c",
+    ),
+    ours(
+        "HKT-6.f",
+        r"The squared distance of one head to taps $(a,-b)$, $a,b>0$, is $\min(a^2,b^2)$.",
+        ex.Convolution,
+        of.convolved("difference"),
+        "least value on a grid that holds the nearest point equals the closed form, up to rounding",
+    ),
+    ours(
+        "HKT-6.g",
+        r"The layer itself, with positions in its tokens and $d_k\ge T$, computes kernels $\kappa>0$, normalised.",
+        ex.Convolution,
+        of.convolved("layer"),
+        ROUNDING,
+    ),
+    ours(
+        "HKT-6.h",
+        r"With zeros in $\kappa$, $\kappa_0>0$, and $-c$ for $\ln0$, it is off by at most"
+        r" $\frac{2(T-1)}{\kappa_0}e^{-c}\max_t|x_t|$.",
+        ex.Convolution,
+        of.convolved("limit"),
+        "worst ratio at most 1, at $c=20$; the bound and its rounding",
+        kind="bound",
+        proof="hkt-convolution",
     ),
     unseen(
         "HKT-6.e",
         "HKT strictly subsumes single-head standard attention and causal convolution, as the paper defines them.",
         "abstract (Prop. 3.4)",
-        "HKT-6.a to d are what holds for our construction",
+        "HKT-6.a to h are what holds for our construction",
     ),
 )
