@@ -131,10 +131,6 @@ def test_sets_travel_and_are_reproducible():
     a, b, c = (synthetic_reviews(8, generator=stream(seed, "r")) for seed in (0, 0, 1))
     assert torch.equal(a.tokens, b.tokens)
     assert not torch.equal(a.tokens, c.tokens)
-    part = a.take(torch.tensor([[3, 1], [0, 0]]))
-    assert part.tokens.shape == (2, 2, 1024)
-    assert torch.equal(part.labels, a.labels[torch.tensor([[3, 1], [0, 0]])])
-    assert a.take(slice(2)).lengths.shape == (2,)
     assert isinstance(a.to("cpu"), Sequences)
     assert torch.equal(
         shapes_sequence(3, generator=stream(0, "p")).tokens, shapes_sequence(3, generator=stream(0, "p"))[0]
@@ -284,10 +280,9 @@ def test_missing_folders_and_checksums(tmp_path):
     path.write_bytes(b"x" * 3_000_000)
     check_md5(path, hashlib.md5(b"x" * 3_000_000).hexdigest().upper())
     with pytest.raises(ValueError, match="fetch the published file again"):
-        check_md5(path, files.PUBLISHED_MD5["aclImdb_v1.tar.gz"])
+        check_md5(path, "0" * 32)
     with pytest.raises(ValueError, match="does not exist"):
         check_md5(tmp_path / "nothing", "00")
-    assert all(re.fullmatch(r"[0-9a-f]{32}", digest) for digest in files.PUBLISHED_MD5.values())
 
 
 @pytest.mark.parametrize(

@@ -155,8 +155,8 @@ class Splits(Experiment):
     """HKT-5: S = S_s + S_a, level by level; log-ratios without a mask; what a causal mask leaves.
 
     Rows: check, instance, gap, bound. "unique": the T^2 equations P + N = S in all symmetric P and antisymmetric N have
-    one solution, S_s and S_a. "split": difference of S_a between two tables with one and the same causal attention, whose
-    gap stands under "output". "identified": ln A_ij / A_ii, with A from the output Y = A V alone, against S_ij - S_ii.
+    one solution, S_s and S_a. "split": difference of S_a between two tables with one causal attention, the gap of the
+    two attentions standing under "output". "identified": ln A_ij / A_ii, with A from Y = A V alone, less S_ij - S_ii.
     """
 
     instances: int = 64

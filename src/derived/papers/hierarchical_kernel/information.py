@@ -77,13 +77,6 @@ class LatentMixture(NamedTuple):
         """The law of B U."""
         return LatentMixture(B @ self.m, B @ self.Sigma @ B.mT, self.weight)
 
-    def sample(self, num: int, generator: torch.Generator) -> Float[Tensor, "num p"]:
-        """Independent draws, on the generator's device."""
-        facts = {"generator": generator, "device": generator.device, "dtype": self.m.dtype}
-        sign = torch.where(torch.rand(num, 1, **facts) < self.weight, 1.0, -1.0)
-        noise = torch.randn(num, len(self.m), **facts) @ torch.linalg.cholesky(self.Sigma).mT.to(generator.device)
-        return sign * self.m.to(generator.device) + noise
-
 
 def line(separation: float) -> np.ndarray:
     """The points, STEP apart, on which a mixture with centres +-separation is summed: (n,)."""

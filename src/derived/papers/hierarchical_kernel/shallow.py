@@ -21,23 +21,20 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from .checks import check_count
-from .listops import OPERATORS, Tree, apply, evaluate, parse
+from .listops import OPERATORS, Tree, apply, parse
 from .training import Data
 
 DIGITS = np.arange(10)
 
 
-def operator_law(trees: Sequence[Tree], *, roots: bool = False) -> np.ndarray:
-    """P(value | operator), (4, 10), counted over all lists of the trees, or over the roots alone.
+def operator_law(trees: Sequence[Tree]) -> np.ndarray:
+    """P(value | operator), (4, 10), counted over all lists of the trees.
 
     Raises ValueError if an operator never occurs, since nothing is then known about it.
     """
     counts = np.zeros((4, 10), dtype=np.int64)
     for tree in trees:
-        if not roots:
-            _count(tree, counts)
-        elif not isinstance(tree, int):
-            counts[OPERATORS.index(tree[0]), evaluate(tree)] += 1
+        _count(tree, counts)
     if not counts.sum(axis=1).all():
         missing = ", ".join(name for name, row in zip(OPERATORS, counts, strict=True) if not row.sum(axis=0))
         raise ValueError(f"no list with {missing} among {len(trees)} trees; give more trees")
