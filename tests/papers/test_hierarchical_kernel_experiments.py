@@ -17,6 +17,7 @@ from derived.papers.hierarchical_kernel import (
     instances,
     levels,
     measures,
+    theory,
     trained,
 )
 from derived.papers.hierarchical_kernel import rules as rule_experiments
@@ -287,3 +288,10 @@ def test_whole_rules_are_counted_in_full():
 def test_inputs_of_the_stopwatch_have_convex_weights():
     inputs = AttentionInputs(8, d_k=2, levels=3)
     assert torch.allclose(inputs.alpha, torch.full((3,), 1 / 3))
+
+
+def test_whole_blocks_have_the_rounded_down_number_of_rows(rows):
+    """`hkt-cost`: the tables counted over whole blocks against floor(T / 2^l)."""
+    for _, row in rows[experiments.Entries].iterrows():
+        sizes = theory.level_rows(int(row["T"]), int(row["levels"]), "down")
+        assert row["entries_down"] == sum(size**2 for size in sizes)

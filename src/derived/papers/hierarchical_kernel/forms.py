@@ -203,7 +203,7 @@ class Splits(Experiment):
         return pd.concat(found, ignore_index=True)
 
     def _identified(self, S: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
-        """How far ln A_ij / A_ii is from S_ij - S_ii where A is solved for from Y = A V and A 1 = 1; and its bound.
+        """How far ln A_ij / A_ii is from S_ij - S_ii, and A_ij from 0 for j > i, A from Y = A V and A 1 = 1; its bound.
 
         Householder's QR solves a system changed by 2 T^2 eps |W|_F (Higham 2002, theorem 19.5), W = [V 1]; the product
         Y has T eps |W|_F. Both move a row of A, of norm at most 1, by that times |W^-1|, and its logarithm by that over
@@ -218,7 +218,7 @@ class Splits(Experiment):
         least = torch.softmax(S, dim=-1).masked_fill(~past, 1.0).flatten(1).amin(dim=1)  # at most that of A
         moved = (2 * T * T + T) * eps * W.flatten(1).norm(dim=1) / torch.linalg.svdvals(W)[:, -1]
         found = A.log() - A.diagonal(dim1=1, dim2=2).log().unsqueeze(-1)
-        gap = torch.where(past, found - S + S.diagonal(dim1=1, dim2=2).unsqueeze(-1), 0.0)
+        gap = torch.where(past, found - S + S.diagonal(dim1=1, dim2=2).unsqueeze(-1), A)  # A = 0 behind the mask
         return worst_entry(gap), 2 * moved / least + eps * (8 * REACH + 2 * T + 40)
 
     def _solved(self, S: Tensor, S_s: Tensor, S_a: Tensor) -> Tensor:
