@@ -2,27 +2,34 @@
 
     python bench/hierarchical_kernel.py [--quick] [--threads N] [--output FILE]
 
-1. One causal layer, three levels, width 64, T = 512 to 4096: fused (one attention of width L d_k) and coarse tables
-   (tile by tile) against the materialised layer (every table of T x T), and against torch's fused attention without
-   levels, the least that any layer with values of this width costs. Targets at T = 2048: fused at most 0.6 of the
-   materialised time and a quarter of its memory.
+1. One causal layer, three levels, width 64, T = 512 to 4096: fused (one attention of width L d_k on wide features,
+   which a CPU does tile by tile) and coarse tables (tile by tile) against the materialised layer (every table of
+   T x T), against torch's fused attention without levels, the least that any layer with values of this width costs,
+   and against FlexAttention with a score function that looks up the coarse tables, compiled (which on a CPU needs a C++
+   compiler; without one this peer is left out, and said so). Its peak memory includes the compilation. Targets at
+   T = 2048: fused at most 0.6 of the materialised time and a quarter of its memory.
 2. The ListOps generator, generation by generation, against the plain recursive one. Target: 10 times faster. Both draw
    one law: chi-square on operators, lengths and values.
 """
 
 import argparse
 import dataclasses
+import functools
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import harness
 import numpy as np
 import torch
 from scipy import stats
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from derived.lab.rng import stream
 from derived.papers.hierarchical_kernel import listops
 from derived.papers.hierarchical_kernel.cost import AttentionInputs
 from derived.papers.hierarchical_kernel.listops import ListOps
+from derived.papers.hierarchical_kernel.mechanism import score_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 RATIO = 1 / 0.6  # fused at most 0.6 of the materialised time
@@ -31,12 +38,12 @@ LEAST_P = 1e-4  # of a chi-square test of equal laws
 
 
 def build_layer(T: int) -> AttentionInputs:
-    return AttentionInputs(max(T, 4))
+    return AttentionInputs(max(T, 128))  # a block of FlexAttention's mask
 
 
 @torch.no_grad()
 def fused(inputs: AttentionInputs) -> torch.Tensor:
-    """fused: one attention on concatenated features"""
+    """wide features, tile by tile on a CPU"""
     return inputs.attend("fused")
 
 
@@ -56,6 +63,29 @@ def materialised(inputs: AttentionInputs) -> torch.Tensor:
 def without_levels(inputs: AttentionInputs) -> torch.Tensor:
     """SDPA without levels"""
     return inputs.attend("sdpa")
+
+
+@functools.cache
+def compiled() -> Callable:
+    return torch.compile(flex_attention, dynamic=False)  # the C++ of another length, made dynamic, does not compile
+
+
+@functools.cache
+def causal_blocks(T: int):
+    return create_block_mask(lambda b, h, i, j: i >= j, None, None, T, T, device="cpu")
+
+
+@torch.no_grad()
+def flexible(inputs: AttentionInputs) -> torch.Tensor:
+    """FlexAttention on coarse tables"""
+    weights, coarse = inputs.alpha.tolist(), [table[0, 0] for table in score_tables(inputs.q[1:], inputs.k[1:])]
+
+    def mixed(score, batch, head, i, j):
+        terms = (weights[l] * table[i >> l, j >> l] for l, table in enumerate(coarse, start=1))
+        return weights[0] * score + sum(terms)
+
+    q, k, v = inputs.q[0], inputs.k[0], inputs.v
+    return compiled()(q, k, v, score_mod=mixed, block_mask=causal_blocks(v.shape[-2]))
 
 
 def same_layer(inputs: AttentionInputs, ours: torch.Tensor, peer: torch.Tensor) -> float:
@@ -114,11 +144,17 @@ def within(gap: float, bound: float) -> float:
 
 def layer_races(quick: bool, rounds: int, threads: int) -> list[harness.Row]:
     rows = []
+    peers = [(materialised, same_layer, RATIO), (without_levels, another_layer, 1.0)]
+    if shutil.which("c++") or shutil.which("g++"):
+        peers.append((flexible, same_layer, 1.0))
+    else:
+        print("no C++ compiler: FlexAttention is left out")
     for T in (128, 256) if quick else (512, 1024, 2048, 4096):
         for ours in (fused, tables):
-            for peer, gap, target in ((materialised, same_layer, RATIO), (without_levels, another_layer, 1.0)):
+            for peer, gap, target in peers:
                 facts = {"gap": gap, "target": target, "rounds": rounds, "threads": threads}
-                row = harness.race(f"layer, T = {T}, 3 levels, width 64", build_layer, {"T": T}, ours, peer, **facts)
+                name = f"{ours.__doc__.partition(',')[0]}, T = {T}, 3 levels, width 64"  # no column says which is ours
+                row = harness.race(name, build_layer, {"T": T}, ours, peer, **facts)
                 saved = row.peer_peak_mb >= MEMORY * row.ours_peak_mb
                 asked = ours is fused and peer is materialised and T == 2048  # where the target names memory as well
                 rows.append(dataclasses.replace(row, met=row.met and (saved or not asked)))

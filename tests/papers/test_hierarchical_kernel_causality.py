@@ -129,6 +129,22 @@ def test_block_pooling_leaks_and_is_caught(impl):
     assert float(jacobian.triu(1).max()) > 1e-3
 
 
+def test_leaking_scores_move_by_the_sum_over_all_levels_that_hold_the_token():
+    """`hkt-leak`: dS_ij/dx_t by automatic differentiation, and by the sum over the levels whose block of i holds t."""
+    x, M, alpha = normal(8, 3).requires_grad_(), normal(3, 3, 3, name="M"), torch.tensor([0.5, 0.3, 0.2]).double()
+    rows = pyramid(x, 3, "block")
+    S = mechanism.mix([z @ form @ z.mT for z, form in zip(rows, M, strict=True)], alpha)
+    for i, t in ((4, 5), (4, 7), (2, 3), (5, 6), (0, 1), (3, 4)):
+        for j in range(i + 1):
+            found = torch.autograd.grad(S[i, j], x, retain_graph=True)[0][t]
+            slow = torch.zeros(3, dtype=torch.float64)
+            for l in (l for l in range(3) if i >> l == t >> l):
+                slow += alpha[l] / 2**l * (M[l] @ rows[l][j >> l] + (i >> l == j >> l) * M[l].mT @ rows[l][i >> l])
+            torch.testing.assert_close(found, slow, rtol=0, atol=TOLERANCE)
+    found = torch.autograd.grad(S[4, 0], x, retain_graph=True)[0][5]
+    assert float((found - alpha[2] / 4 * M[2] @ rows[2][0]).detach().norm()) > 1e-2  # one level is not enough
+
+
 def test_without_a_mask_everything_is_read():
     layer = shaken(HKTAttention(4, 1, 2, causal=False, **F64))
     assert bool((dependence(lambda z: layer(z[None])[0], normal(6, 4)) > 0).all())

@@ -48,6 +48,14 @@ def drawn():
         for r in range(5)
     ]
     yield figures.leak(marked(pd.DataFrame(leak)))
+    tiny = pd.DataFrame({"i": [0, 0, 1, 1], "t": [0, 1, 0, 1], "size": [1.0, 1e-16, 0.5, 1.0]})
+    drawn = (
+        figures.jacobians(pd.concat([tiny.assign(pooling=name) for name in ("block", "delayed")]))
+        .axes[0]
+        .images[0]
+        .get_array()
+    )
+    assert np.isnan(np.ma.filled(drawn, np.nan)).tolist() == [[False, True], [False, False]]  # rounding is no colour
     yield figures.eigenvalues(pd.DataFrame({"d_k": [1, 1], "head": [0, 0], "rank": [0, 1], "value": [-1.0, 2.0]}))
     energy = pd.DataFrame({"level": [0, 0, 1, 1], "symmetric": 1.0, "antisymmetric": 0.5})
     yield figures.split_energy(energy)
@@ -69,6 +77,11 @@ def test_figures_say_in_words_what_they_show():
         assert len(figure.get_label()) > 50
         assert "nan" not in figure.get_label().replace(",", " ").split()
         assert "$" not in figure.get_label()
+
+
+def test_eigenvalues_of_both_signs_are_counted():
+    rows = pd.DataFrame({"d_k": 1, "head": 0, "rank": [0, 1, 2], "value": [-1.0, 2.0, 3.0]})
+    assert "2 to 2 positive and 1 to 1 negative at width 1" in figures.eigenvalues(rows).get_label()
 
 
 def test_the_comparison_names_the_paired_gain():

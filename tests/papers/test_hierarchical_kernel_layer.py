@@ -209,16 +209,26 @@ def test_one_level_is_ordinary_attention(impl):
     torch.testing.assert_close(PlainAttention(d, heads, **F64)(x), expected, rtol=0, atol=TOLERANCE)
 
 
-def test_log_odds_see_a_third_token_in_the_layer_only():
-    """`hkt-contains`, strictly: d log(A_ij / A_ij') / d x_t vanishes for ordinary attention and not with two levels."""
-    gradients = {}
-    for levels in (1, 2):
-        scores = shaken(HierarchicalScores(4, 1, levels, pooling="average", **F64))
-        x = normal(1, 8, 4).requires_grad_()
+@pytest.mark.parametrize("kernel", [2, 3, 4])
+@pytest.mark.parametrize("before", [True, False])
+def test_log_odds_see_a_third_token_in_the_layer_only(kernel, before):
+    """`hkt-contains`, strictly: d ln(A_ij / A_ij') / d x_{j-1} is 0 with one level, a_1 C_11^T M_1^T x^(1) with two
+    and not zero with three, for j' <= j - 2 and for j' >= j + k, at the shortest i."""
+    d, j = 4, 2
+    other = j - 2 if before else j + kernel
+    i, gradients = j + kernel, {}
+    for levels in (1, 2, 3):
+        scores = shaken(HierarchicalScores(d, 1, levels, kernel=kernel, **F64))
+        x = normal(1, i + 1, d).requires_grad_()
         S = scores(x)[0, 0]
-        (gradients[levels],) = torch.autograd.grad(S[7, 4] - S[7, 2], x)  # row 2 of level 1 holds tokens 3 and 4
-    assert float(gradients[1][0, 3].abs().max()) == 0
-    assert float(gradients[2][0, 3].abs().max()) > 0.01
+        gradients[levels] = torch.autograd.grad(S[i, j] - S[i, other], x)[0][0, j - 1]
+        if levels == 2:
+            W_Q, W_K, C = scores.W_Q[1][0], scores.W_K[1][0], scores.downsample[0].weight[0, :, kernel - 2]
+            row = scores.pyramid(x)[1][0, i // 2]
+            expected = scores.alpha()[0, 0, 1] * C.mT @ W_K.mT @ W_Q @ row / math.sqrt(d)
+            torch.testing.assert_close(gradients[2], expected, rtol=0, atol=TOLERANCE)
+    assert float(gradients[1].abs().max()) == 0
+    assert min(float(gradients[levels].abs().max()) for levels in (2, 3)) > 1e-3
 
 
 # --- modules ----------------------------------------------------------------------------------------------------------

@@ -204,6 +204,8 @@ def test_psd_defect_is_a_relative_size():
     assert float(psd_defect(-2 * M)) == 1
     assert float(psd_defect(0 * M)) == 0
     assert [int(n) for n in inertia(M)] == [1, 1, 1]
+    assert [int(n) for n in inertia(torch.diag(torch.tensor([1.0, 1e-13, -1e-13])).double())] == [2, 1, 0]
+    assert [int(n) for n in inertia(torch.diag(torch.tensor([1.0, 1e-17, -1e-17])).double())] == [1, 0, 2]
 
 
 # --- the two parts ----------------------------------------------------------------------------------------------------
@@ -240,6 +242,18 @@ def test_log_ratios():
     s, a = symmetric_antisymmetric(S)
     torch.testing.assert_close((A / A.mT).log(), 2 * a - (z.unsqueeze(-1) - z), rtol=0, atol=TOLERANCE)
     torch.testing.assert_close((A * A.mT).log(), 2 * s - (z.unsqueeze(-1) + z), rtol=0, atol=TOLERANCE)
+
+
+def test_outputs_with_wide_values_give_the_differences_of_their_scores():
+    """`hkt-mask`: numpy recovers A from Y = A V and A 1 = 1, and S_ij - S_ii from it; not with d_v < T - 1."""
+    S, V = normal(6, 6), normal(6, 5, name="V")
+    Y = torch.softmax(causal_mask(S), dim=-1) @ V
+    W, right = (torch.cat([each, torch.ones(6, 1).double()], dim=-1).numpy() for each in (V, Y))
+    A = torch.from_numpy(np.linalg.lstsq(W.T, right.T, rcond=None)[0].T)
+    i, j = torch.tril_indices(6, 6)
+    found = (A[i, j] / A[i, i]).log()
+    torch.testing.assert_close(found, S[i, j] - S[i, i], rtol=0, atol=1e-9)
+    assert np.linalg.matrix_rank(W[:, 1:]) < 6  # one column fewer: another A has the same output
 
 
 def test_mask_hides_the_split():

@@ -135,13 +135,14 @@ def cost_bars(counts: pd.DataFrame, seconds: pd.DataFrame) -> Figure:
 
 
 def jacobians(rows: pd.DataFrame) -> Figure:
-    """|dY_i/dx_t| for several poolings; rows: pooling, i, t, size."""
+    """|dY_i/dx_t| for several poolings; rows: pooling, i, t, size. Sizes below 100 eps are left empty: rounding."""
     names = list(dict.fromkeys(rows["pooling"]))
     figure, axes = plt.subplots(1, len(names), figsize=(7.2, 2.6))
     words = []
     for ax, name in zip(axes, names, strict=True):
         table = _table(rows[rows["pooling"] == name], "size", "i", "t")
-        ax.imshow(np.where(table > 0, np.log10(np.maximum(table, 1e-300)), np.nan), cmap=SEQUENTIAL, vmin=-4, vmax=0.5)
+        seen = table > 100 * np.finfo(float).eps
+        ax.imshow(np.log10(np.where(seen, table, np.nan)), cmap=SEQUENTIAL, vmin=-4, vmax=0.5)
         ax.plot([-0.5, len(table) - 0.5], [-0.5, len(table) - 0.5], color=RED, linewidth=1)
         _label(ax, {"convolution": "left-padded", "block": "blocks", "delayed": "completed blocks"}.get(name, name))
         ax.set(xticks=[], yticks=[], xlabel="token $t$")
@@ -149,7 +150,7 @@ def jacobians(rows: pd.DataFrame) -> Figure:
     axes[0].set_ylabel("output $i$")
     figure.set_label(
         f"Jacobian of the layer, outputs by tokens, for {len(names)} ways to pool. Largest entry above the diagonal: "
-        f"{', '.join(words)}. Empty squares are exact zeros."
+        f"{', '.join(words)}. Empty squares are zeros up to rounding."
     )
     return figure
 
@@ -184,19 +185,18 @@ def eigenvalues(rows: pd.DataFrame) -> Figure:
         part = rows[rows["d_k"] == d_k]
         spread = place + 0.7 * (part["rank"] / max(1, part["rank"].max()) - 0.5)
         ax.plot(spread, part["value"], ".", color=color, markersize=3)
-        positive = (part["value"] > 1e-9).groupby(part["head"]).sum()
-        words.append(f"{int(positive.min())} to {int(positive.max())} positive at width {d_k}")
+        counts = [(sign * part["value"] > 1e-9).groupby(part["head"]).sum() for sign in (1, -1)]
+        positive, negative = (f"{int(count.min())} to {int(count.max())}" for count in counts)
+        words.append(f"{positive} positive and {negative} negative at width {d_k}")
     ax.axhline(0, **DASHED)
     ax.set(xticks=range(len(widths)), xticklabels=[f"$d_k={each}$" for each in widths])
     ax.set_ylabel(r"eigenvalues of $\operatorname{sym}(M)$")
-    figure.set_label(
-        f"Eigenvalues of random heads, in two clouds around zero: {'; '.join(words)}; as many are negative."
-    )
+    figure.set_label(f"Eigenvalues of random heads, in two clouds around zero: {'; '.join(words)}.")
     return figure
 
 
 def split_energy(rows: pd.DataFrame) -> Figure:
-    """Shares of the squared norm by level and part; rows: instance, level, symmetric, antisymmetric (shares of S)."""
+    """Squared norm by level and part, mean over instances; rows: level, symmetric, antisymmetric (squared norms)."""
     figure, ax = plt.subplots(figsize=(6.0, 2.6))
     means = rows.groupby("level")[["symmetric", "antisymmetric"]].mean()
     ax.barh(means.index, means["symmetric"], color=BLUE, height=0.6)
@@ -218,7 +218,6 @@ def information(rows: pd.DataFrame) -> Figure:
     parts = {"gaussian": ("$I_G(BZ;Y)$", MUTED), "width": ("head width", GREEN), "resolution": ("resolution", BLUE)}
     for ax, size in zip(axes[0], sizes, strict=True):
         part = rows[rows["size"] == size].sort_values("total").reset_index(drop=True)
-        base = np.minimum(part["correction"], 0.0)
         ax.bar(part.index, part["correction"], color=RED, label="correction")
         base = np.maximum(part["correction"], 0.0)
         for column, (name, color) in parts.items():

@@ -21,11 +21,6 @@ from .checks import check_choice, check_count
 from .listops import evaluate_tokens, from_text
 from .sequences import Sequences, encode_texts
 
-#: MD5 of the archives, as the makers print them.
-PUBLISHED_MD5 = {
-    "cifar-10-binary.tar.gz": "c32a1d4ab5d03f1284b67883e8d87530",
-    "aclImdb_v1.tar.gz": "7c2ac02c03563afcf9b574c7e56c153a",
-}
 CIFAR_FILES = {"train": tuple(f"data_batch_{i}.bin" for i in range(1, 6)), "test": ("test_batch.bin",)}
 CIFAR_PIXELS, CIFAR_CLASSES = 32 * 32, 10
 GREY = (0.2989, 0.5870, 0.1140)  # of R, G, B, as in Long Range Arena's pipeline

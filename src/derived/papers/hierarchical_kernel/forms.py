@@ -23,7 +23,8 @@ class Forms(Experiment):
     """HKT-4: the condition sym(M_l) psd, its necessity, the inertia of generic heads, tied projections, a psd mixture.
 
     Rows: check, instance, gap, bound. "psd" and "exponential": how far the least eigenvalue is below 0;
-    "inertia" and "tied": 0 where the prediction is right, else 1 or more; "mixture": minus z^T S z at the witness.
+    "inertia", "tied" and "sign" (of the score that "necessity" makes, which is negative): 0 where the prediction is
+    right, else 1 or more; "mixture": minus z^T S z at the witness.
     """
 
     instances: int = 64
@@ -86,10 +87,9 @@ class Forms(Experiment):
         size = (alpha * M.flatten(2).norm(dim=-1).mT).sum(dim=-1) * X.flatten(1).square().sum(dim=-1)
         bound = 2**L * (T + 2 * d) * torch.finfo(M.dtype).eps * size
         generic = least < 0
-        return pd.concat(
-            [rows_of("necessity", gap.abs()[generic], bound[generic]), rows_of("diagonal", S[generic, i, i], 1.0)],
-            ignore_index=True,
-        )
+        found = [rows_of("necessity", gap.abs()[generic], bound[generic])]
+        found.append(rows_of("sign", (S[generic, i, i] >= 0).long(), 0.5))
+        return pd.concat(found, ignore_index=True)
 
     def inertia(self, draw: torch.Generator, device: torch.device) -> pd.DataFrame:
         """Random heads with 2 d_k <= d: d_k positive and d_k negative eigenvalues."""
@@ -154,9 +154,9 @@ class LuckyHeads(Experiment):
 class Splits(Experiment):
     """HKT-5: S = S_s + S_a, level by level; log-ratios without a mask; what a causal mask leaves.
 
-    Rows: check, instance, gap, bound.
-
-    "split": difference of S_a between two tables with one and the same causal output, whose gap stands under "output".
+    Rows: check, instance, gap, bound. "unique": the T^2 equations P + N = S in all symmetric P and antisymmetric N have
+    one solution, S_s and S_a. "split": difference of S_a between two tables with one causal attention, the gap of the
+    two attentions standing under "output". "identified": ln A_ij / A_ii, with A from Y = A V alone, less S_ij - S_ii.
     """
 
     instances: int = 64
@@ -186,6 +186,7 @@ class Splits(Experiment):
         logs = eps * (16 * largest + 4 * worst_entry(z) + 2 * T + 40)
         found = [
             rows_of("sum", worst_entry(S_s + S_a - S), 2 * eps * largest),
+            rows_of("unique", self._solved(S, S_s, S_a), 8 * eps * largest),  # in pairs of equations, few roundings
             rows_of("pythagoras", (squares - both).abs(), 2 * (T * T + 4) * eps * squares),
             rows_of("levels", worst_entry(levelwise - S_a), (L + 6) * eps * size),
             rows_of("ratio", worst_entry(ratio), logs),
@@ -193,12 +194,41 @@ class Splits(Experiment):
         ]
         later = normal((N, T, T), draw).to(device, dtype).triu(1)
         A, A_too = (torch.softmax(causal_mask(each), dim=-1) for each in (S, S + later))
-        past = torch.ones(T, T, dtype=torch.bool, device=device).tril()
-        differences = torch.where(past, A.log() - A.diagonal(dim1=1, dim2=2).log().unsqueeze(-1), 0.0)
-        known = torch.where(past, S - S.diagonal(dim1=1, dim2=2).unsqueeze(-1), 0.0)
+        V = normal((N, T, T - 1), draw).to(device, dtype)
         found += [
-            rows_of("output", worst_entry(A - A_too), 1.0),
+            rows_of("output", worst_entry(A - A_too), torch.finfo(dtype).tiny),  # nothing but an exact zero passes
             rows_of("split", worst_entry(symmetric_antisymmetric(S + later).antisymmetric - S_a), 1.0),
-            rows_of("identified", worst_entry(differences - known), logs),
+            rows_of("identified", *self._identified(S * (REACH / largest).view(-1, 1, 1), V)),
         ]
         return pd.concat(found, ignore_index=True)
+
+    def _identified(self, S: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
+        """How far ln A_ij / A_ii is from S_ij - S_ii, and A_ij from 0 for j > i, A from Y = A V and A 1 = 1; its bound.
+
+        Householder's QR solves a system changed by 2 T^2 eps |W|_F (Higham 2002, theorem 19.5), W = [V 1]; the product
+        Y has T eps |W|_F. Both move a row of A, of norm at most 1, by that times |W^-1|, and its logarithm by that over
+        the entry. S itself, exp, the sum and the logarithms of the direct way: as for "ratio".
+        """
+        T, eps = self.T, torch.finfo(S.dtype).eps
+        past = torch.ones(T, T, dtype=torch.bool, device=S.device).tril()
+        Y, one = torch.softmax(causal_mask(S), dim=-1) @ V, torch.ones_like(S[..., :1])
+        W, right = torch.cat([V, one], dim=-1), torch.cat([Y, one], dim=-1)
+        Q, R = torch.linalg.qr(W.mT)  # A W = [Y 1]
+        A = torch.linalg.solve_triangular(R, Q.mT @ right.mT, upper=True).mT
+        least = torch.softmax(S, dim=-1).masked_fill(~past, 1.0).flatten(1).amin(dim=1)  # at most that of A
+        moved = (2 * T * T + T) * eps * W.flatten(1).norm(dim=1) / torch.linalg.svdvals(W)[:, -1]
+        found = A.log() - A.diagonal(dim1=1, dim2=2).log().unsqueeze(-1)
+        gap = torch.where(past, found - S + S.diagonal(dim1=1, dim2=2).unsqueeze(-1), A)  # A = 0 behind the mask
+        return worst_entry(gap), 2 * moved / least + eps * (8 * REACH + 2 * T + 40)
+
+    def _solved(self, S: Tensor, S_s: Tensor, S_a: Tensor) -> Tensor:
+        """How far the solution of P + N = S is from the two parts, plus the equations' lack of rank: (instances,)."""
+        i, j = torch.triu_indices(self.T, self.T, device=S.device)
+        one = torch.zeros(len(i), self.T, self.T, dtype=S.dtype, device=S.device)
+        one[torch.arange(len(i), device=S.device), i, j] = 1.0
+        symmetric, antisymmetric = torch.maximum(one, one.mT), (one - one.mT)[i < j]  # a basis of either space
+        equations = torch.cat([symmetric, antisymmetric]).flatten(1).mT
+        P, N = torch.linalg.solve(equations, S.flatten(1).mT).mT.split([len(symmetric), len(antisymmetric)], dim=1)
+        gaps = (torch.tensordot(P, symmetric, 1) - S_s, torch.tensordot(N, antisymmetric, 1) - S_a)
+        lacking = len(equations) - torch.linalg.matrix_rank(equations)
+        return torch.maximum(*(worst_entry(gap) for gap in gaps)) + lacking

@@ -40,10 +40,19 @@ Implementation = Literal["reference", "fused", "tables"]
 
 
 class Draws:
-    """Where a layer's initial weights come from: named, per network, on the CPU, then moved."""
+    """Where a layer's initial weights come from: named, per network, on the CPU, then moved.
+
+    Every layer takes these arguments as its ``facts``.
+    """
 
     def __init__(
-        self, seed: int, layer: str, num_networks: int, dtype: torch.dtype, device: torch.device | str
+        self,
+        *,
+        num_networks: int = 1,
+        seed: int = 0,
+        layer: str = "attention",
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str = "cpu",
     ) -> None:
         check_count("num_networks", num_networks)
         self.seed, self.layer, self.num_networks, self.dtype, self.device = seed, layer, num_networks, dtype, device
@@ -86,20 +95,12 @@ class CausalDownsample(nn.Module):
     Starts as the average over the kernel, (1/kernel) I per tap, so that training starts from the frozen control.
     """
 
-    def __init__(
-        self,
-        d: int,
-        kernel: int = 2,
-        *,
-        num_networks: int = 1,
-        dtype: torch.dtype = torch.float32,
-        device: torch.device | str = "cpu",
-    ) -> None:
+    def __init__(self, d: int, kernel: int = 2, **facts) -> None:
         super().__init__()
         check_count("d", d)
         check_count("kernel", kernel, 2)
         start = torch.eye(d).unsqueeze(1).repeat(1, kernel, 1) / kernel
-        self.weight = Draws(0, "", num_networks, dtype, device).full(start)
+        self.weight = Draws(**facts).full(start)
 
     def forward(self, x: Float[Tensor, "R *batch T d"]) -> Float[Tensor, "R *batch rows d"]:
         """(R, *batch, T, d) -> (R, *batch, ceil(T / 2), d)."""
@@ -112,7 +113,7 @@ class HierarchicalScores(nn.Module):
 
     ``pooling``: "convolution" (trainable, the layer of the chapter), "average" (frozen), "block" (leaks the future: the
     negative control) or "delayed". ``alpha0`` is the initial weight of level 0, the rest shared evenly; if it is not
-    given all are equal, which flattens the start of the softmax by 1/L. [ours]
+    given all are equal, which flattens the start of the softmax by 1/L. ``facts`` are those of ``Draws``. [ours]
     """
 
     def __init__(
@@ -124,23 +125,18 @@ class HierarchicalScores(nn.Module):
         pooling: Pooling = "convolution",
         kernel: int = 2,
         alpha0: float | None = None,
-        num_networks: int = 1,
-        seed: int = 0,
-        layer: str = "attention",
-        dtype: torch.dtype = torch.float32,
-        device: torch.device | str = "cpu",
+        **facts,
     ) -> None:
         super().__init__()
         check_choice("pooling", pooling, POOLINGS)
         check_count("levels", levels)
         check_heads(d, heads)
-        draws = Draws(seed, layer, num_networks, dtype, device)
+        draws = Draws(**facts)
         self.d, self.heads, self.levels, self.pooling = d, heads, levels, pooling
         self.W_Q = nn.ParameterList([draws.matrix(f"W_Q{l}", d, d) for l in range(levels)])
         self.W_K = nn.ParameterList([draws.matrix(f"W_K{l}", d, d) for l in range(levels)])
         self.a = draws.full(initial_logits(levels, alpha0).repeat(heads, 1))
         trainable = levels - 1 if pooling == "convolution" else 0
-        facts = {"num_networks": num_networks, "dtype": dtype, "device": device}
         self.downsample = nn.ModuleList([CausalDownsample(d, kernel, **facts) for _ in range(trainable)])
 
     def alpha(self) -> Float[Tensor, "R heads L"]:
@@ -209,17 +205,12 @@ class HKTAttention(nn.Module):
         pooling: Pooling = "convolution",
         kernel: int = 2,
         alpha0: float | None = None,
-        num_networks: int = 1,
-        seed: int = 0,
-        layer: str = "attention",
-        dtype: torch.dtype = torch.float32,
-        device: torch.device | str = "cpu",
+        **facts,
     ) -> None:
         super().__init__()
         check_choice("impl", impl, tuple(IMPLEMENTATIONS))
-        facts = {"num_networks": num_networks, "seed": seed, "layer": layer, "dtype": dtype, "device": device}
         self.scores = HierarchicalScores(d, heads, levels, pooling=pooling, kernel=kernel, alpha0=alpha0, **facts)
-        draws = Draws(seed, layer, num_networks, dtype, device)
+        draws = Draws(**facts)
         self.W_V, self.W_O = draws.matrix("W_V", d, d), draws.matrix("W_O", d, d)
         self.heads, self.impl, self.causal = heads, impl, causal
 
@@ -235,26 +226,14 @@ class PlainAttention(nn.Module):
     """Ordinary attention with query/key width ``widen`` d / heads; widen = L is the control of equal width.
 
     Queries and keys of part l are the weights that level l of HKTAttention starts from. With widen = 1 this is HKT with
-    one level. [ours]
+    one level. ``facts`` are those of ``Draws``. [ours]
     """
 
-    def __init__(
-        self,
-        d: int,
-        heads: int = 1,
-        widen: int = 1,
-        *,
-        causal: bool = True,
-        num_networks: int = 1,
-        seed: int = 0,
-        layer: str = "attention",
-        dtype: torch.dtype = torch.float32,
-        device: torch.device | str = "cpu",
-    ) -> None:
+    def __init__(self, d: int, heads: int = 1, widen: int = 1, *, causal: bool = True, **facts) -> None:
         super().__init__()
         check_heads(d, heads)
         check_count("widen", widen)
-        draws = Draws(seed, layer, num_networks, dtype, device)
+        draws = Draws(**facts)
         self.W_Q = nn.Parameter(torch.cat([draws.matrix(f"W_Q{l}", d, d).detach() for l in range(widen)], dim=1))
         self.W_K = nn.Parameter(torch.cat([draws.matrix(f"W_K{l}", d, d).detach() for l in range(widen)], dim=1))
         self.W_V, self.W_O = draws.matrix("W_V", d, d), draws.matrix("W_O", d, d)
@@ -276,16 +255,16 @@ class PlainAttention(nn.Module):
 class ConvQKAttention(PlainAttention):
     """Ordinary attention whose queries and keys see one causal convolution of the tokens: the control without levels.
 
-    z_i = sum_m weight[:, m] x_{i - kernel + 1 + m}; kernel = 2^(L-1) is as many tokens as
-    a row of the coarsest of L levels reads. Starts as the identity, that is as ordinary attention. [ours]
+    z_i = sum_m weight[:, m] x_{i - kernel + 1 + m}; kernel = 2^(L-1) is as many tokens as a row of the coarsest of L
+    levels reads. Starts as the identity, that is as ordinary attention. [ours]
     """
 
-    def __init__(self, d: int, heads: int = 1, kernel: int = 4, *, num_networks: int = 1, **facts) -> None:
+    def __init__(self, d: int, heads: int = 1, kernel: int = 4, *, causal: bool = True, **facts) -> None:
         check_count("kernel", kernel)
-        super().__init__(d, heads, num_networks=num_networks, **facts)
+        super().__init__(d, heads, causal=causal, **facts)
         start = torch.zeros(d, kernel, d)
         start[:, -1] = torch.eye(d)
-        self.weight = nn.Parameter(start.repeat(num_networks, 1, 1, 1).to(self.W_V))
+        self.weight = Draws(**facts).full(start)
 
     def compared(self, x: Float[Tensor, "R *batch T d"]) -> Float[Tensor, "R *batch T d"]:
         """The convolved tokens."""

@@ -12,11 +12,12 @@ from derived.lab.experiment import Experiment
 from derived.lab.rng import stream
 
 from .information import (
-    POINTS,
     LatentMixture,
     gaussian_mutual_information,
     information_budget,
+    line,
     mardia_kurtosis,
+    mardia_rounding,
     mean_negentropy,
     mutual_information,
     non_gaussian_correction,
@@ -39,7 +40,8 @@ def random_mixture(p: int, draw: torch.Generator, size: float) -> LatentMixture:
 class Budgets(Experiment):
     """HKT-7: the three terms for mixtures of two Gaussians through a pyramid of block means and a head of one row.
 
-    Rows: size, instance, total, gaussian, resolution (sum), width, correction, gap, bound. size 0 is jointly Gaussian.
+    Rows: size, instance, total, gaussian, resolution (sum), width, correction, gap, bound. Each is a calculation
+    of its own, and ``gap`` what the identity leaves over. size 0 is jointly Gaussian.
     """
 
     instances: int = 16
@@ -61,9 +63,18 @@ class Budgets(Experiment):
             budget = information_budget(law, self.T, self.levels, B)
             facts = {"total": budget.total, "gaussian": budget.gaussian, "resolution": sum(budget.resolution)}
             facts |= {"width": budget.head_width, "correction": budget.correction, "gap": abs(budget.gap)}
-            # twelve entropies of a few nats, each a sum of POINTS terms
-            rows.append({"instance": instance, **facts, "bound": 12 * POINTS * EPS * max(1.0, budget.total)})
+            rows.append({"instance": instance, **facts, "bound": self._rounding(law)})
         return pd.DataFrame(rows)
+
+    def _rounding(self, law: LatentMixture) -> float:
+        """Three entropies for each of L + 2 informations, three determinants for I_G.
+
+        An entropy is a sum of n positive terms, at most ln 2 + 1.42 nats, and averaged over n points or fewer; its
+        determinant and its separation are right to p^3 eps times the condition of the covariance (Cholesky).
+        """
+        n, p = len(line(law.separation)), len(law.m)
+        condition = float(torch.linalg.eigvalsh(law.covariance)[-1] / torch.linalg.eigvalsh(law.Sigma)[0])
+        return (3 * (self.levels + 2) + 3) * (2 * n * 2.2 + 2 * p**3 * condition) * EPS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +161,7 @@ class Averages(Experiment):
 class Blindness(Experiment):
     """HKT-7: Mardia's statistic for non-normal data as the sample comes near the width.
 
-    Rows: law, p, n, instance, b, z.
+    Rows: law, p, n, instance, b, z, bound (on the rounding of b).
     """
 
     widths: tuple[int, ...] = (5, 20)
@@ -166,8 +177,9 @@ class Blindness(Experiment):
         p, draw, tables = condition["p"], stream(seed, "blindness", condition["law"], condition["p"]), []
         for multiple in self.multiples:
             n = p + 1 if multiple == 1 else multiple * p
-            found = mardia_kurtosis(self._sample((self.instances, n, p), condition["law"], draw).to(device, dtype))
-            facts = {"b": found.b.cpu().numpy(), "z": found.z.cpu().numpy()}
+            X = self._sample((self.instances, n, p), condition["law"], draw).to(device, dtype)
+            found = {**mardia_kurtosis(X)._asdict(), "bound": mardia_rounding(X)}
+            facts = {name: values.cpu().numpy() for name, values in found.items()}
             tables.append(pd.DataFrame({"n": n, "instance": range(self.instances), **facts}))
         return pd.concat(tables, ignore_index=True)
 

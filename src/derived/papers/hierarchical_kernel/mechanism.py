@@ -204,7 +204,11 @@ def attend_fused(
     causal: bool = True,
     offset: int = 0,
 ) -> Float[Tensor, "*lead T d_v"]:
-    """The same as one ordinary attention of width L d_k on concatenated features; memory O(T L d_k). [ours]"""
+    """The same as one ordinary attention of width L d_k on concatenated features; memory O(T L d_k).
+
+    On a GPU that is torch's fused kernel. On a CPU, where its padding would cost more, the wide scores are made tile by
+    tile, so L T^2 d_k products and no (T, T) table either way. [ours]
+    """
     queries, keys = concatenated_features(q, k, alpha, offset=offset)
     return attend_plain(queries, keys, v, scale=1.0, causal=causal)
 

@@ -36,10 +36,6 @@ class Sequences(NamedTuple):
         """The same on a device."""
         return Sequences(*(each.to(device) for each in self))
 
-    def take(self, index: slice | Tensor) -> "Sequences":
-        """The sequences of a slice or of an index tensor, which may have any shape."""
-        return Sequences(*(each[index] for each in self))
-
 
 # --- pictures -----------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ Replicate r of each kind has the same data, the same order of items and the same
 so differences are paired; replicates share nothing.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -25,14 +26,17 @@ from .information import excess_kurtosis, mardia_kurtosis
 from .layers import HKTAttention
 from .listops import OPEN, VOCABULARY, ListOps
 from .sequences import BYTES, GREYS, SHAPES, TEXTURES, shapes_sequence, synthetic_reviews
+from .shallow import linear_rule
 from .training import Data, evaluate, stack, train
 from .transformer import SequenceClassifier, normalise
 
 KINDS = ("plain", "wide", "conv-qk", "hkt", "hkt-average")
+TOY = {"parts": 1, "replicates": 2, "width": 16, "depth": 1, "heads": 2}  # to see that the long runs run
+TOY |= {"steps": 2, "batch_size": 4, "num_train": 16, "num_test": 100}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison(Experiment):
+class Comparison(Experiment, ABC):
     """Trains every kind of attention on one task; a subclass says where the data come from and how long they are.
 
     Rows: kind, part, replicate, block, level: accuracy and loss on test data, first_loss and last_loss (means over a
@@ -52,22 +56,24 @@ class Comparison(Experiment):
     lr: float = 1e-3
     num_train: int = 100_000
     num_test: int = 5_000
+    runs: ClassVar[tuple[int, int]] = (1, 256)  # length and number of the runs that the shallow rule counts
     dtype: ClassVar[torch.dtype] = torch.float32
 
     def conditions(self) -> list[dict[str, Any]]:
         return [{"kind": kind, "part": part} for part in range(self.parts) for kind in self.kinds]
 
+    @abstractmethod
     def task(self, generator: torch.Generator, num: int) -> Data:
         """``num`` labelled sequences without the axis of replicates."""
-        raise NotImplementedError
 
+    @abstractmethod
     def symbols(self) -> tuple[int, int, int]:
         """Vocabulary, classes, length."""
-        raise NotImplementedError
 
-    def rule(self, data: Data) -> Tensor:
-        """What the task's shallow rule answers, (R, items)."""
-        raise NotImplementedError
+    def rule(self, train: Data, test: Data) -> Tensor:
+        """What the task's shallow rule, learned on the same training data, answers: (R, items)."""
+        length, buckets = self.runs
+        return linear_rule(train, test, length=length, buckets=buckets, classes=self.symbols()[1])
 
     def model(self, kind: str, *, seed: int, device: torch.device, dtype: torch.dtype) -> SequenceClassifier:
         """The networks of a condition, with initial weights that the kinds share."""
@@ -91,7 +97,7 @@ class Comparison(Experiment):
         tenth = max(1, self.steps // 10)
         facts = {"accuracy": accuracy, "loss": loss, "first_loss": losses[:, :tenth].mean(dim=-1)}
         facts |= {"last_loss": losses[:, -tenth:].mean(dim=-1)}
-        facts["rule"] = (self.rule(sets[1]) == sets[1].labels).double().mean(dim=-1).cpu()
+        facts["rule"] = (self.rule(*sets) == sets[1].labels).double().mean(dim=-1).cpu()
         found = levels_of(model, sets[1].first(4096))
         per = pd.DataFrame(
             {"replicate": range(self.replicates), **{name: value.numpy() for name, value in facts.items()}}
@@ -139,10 +145,10 @@ class _ListOpsTask:
     def symbols(self) -> tuple[int, int, int]:
         return VOCABULARY, 10, self.max_length - 1
 
-    def rule(self, data: Data) -> Tensor:
+    def rule(self, train: Data, test: Data) -> Tensor:
         """0 for a root MIN, 9 for MAX, 4 for MED and for SM."""
-        best = torch.tensor([0, 9, 4, 4], device=data.tokens.device)
-        return best[data.tokens[..., 0].long() - OPEN]
+        best = torch.tensor([0, 9, 4, 4], device=test.tokens.device)
+        return best[test.tokens[..., 0].long() - OPEN]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,36 +184,17 @@ class LongListOps(_ListOpsTask, Comparison):
     min_length: int = 100
     max_length: int = 513
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "ci": {
-            **{"min_length": 8, "max_length": 33, "parts": 1, "replicates": 2, "width": 16, "depth": 1, "heads": 2},
-            **{"steps": 2, "batch_size": 4, "num_train": 16, "num_test": 100},
-        },
-        "gpu": {},
-    }
-
-
-class _Constant:
-    """A task whose only shallow rule is to answer class 0 always."""
-
-    def rule(self, data: Data) -> Tensor:
-        return torch.zeros_like(data.labels)
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"min_length": 8, "max_length": 33, **TOY}, "gpu": {}}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shapes(_Constant, Comparison):
+class Shapes(Comparison):
     """HKT-E2: generated pictures of 32 x 32 pixels read one by one, T = 1024. Rows as in ``Comparison``."""
 
     size: int = 32
     num_train: int = 40_000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "ci": {
-            **{"size": 8, "parts": 1, "replicates": 2, "width": 16, "depth": 1, "heads": 2},
-            **{"steps": 2, "batch_size": 4, "num_train": 16, "num_test": 100},
-        },
-        "gpu": {},
-    }
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"size": 8, **TOY}, "gpu": {}}
 
     def task(self, generator: torch.Generator, num: int) -> Data:
         return compact(shapes_sequence(num, self.size, generator=generator), torch.uint8)
@@ -217,19 +204,14 @@ class Shapes(_Constant, Comparison):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reviews(_Constant, Comparison):
+class Reviews(Comparison):
     """HKT-E3: generated reviews read letter by letter, T = 1024. Rows as in ``Comparison``."""
 
     length: int = 1024
     num_train: int = 40_000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "ci": {
-            **{"length": 448, "parts": 1, "replicates": 2, "width": 16, "depth": 1, "heads": 2},
-            **{"steps": 2, "batch_size": 4, "num_train": 16, "num_test": 100},
-        },
-        "gpu": {},
-    }
+    runs: ClassVar[tuple[int, int]] = (5, 1021)  # five letters in a row, nearly a word
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"length": 448, **TOY}, "gpu": {}}
 
     def task(self, generator: torch.Generator, num: int) -> Data:
         return compact(synthetic_reviews(num, self.length, generator=generator), torch.uint8)

@@ -97,7 +97,7 @@ class SequenceClassifier(nn.Module):
         check_choice("read_out", read_out, ("mean", "every"))
         self.num_networks, self.max_length, self.read_out = num_networks, max_length, read_out
         facts = {"num_networks": num_networks, "dtype": dtype, "device": device}
-        ends = Draws(seed, "ends", **facts)
+        ends = Draws(seed=seed, layer="ends", **facts)
         self.E = nn.Parameter(ends.normal("E", vocabulary, width, std=1.0))
         self.P = nn.Parameter(ends.normal("P", max_length, width, std=0.5))
         self.W = ends.matrix("W", classes, width)
@@ -106,7 +106,8 @@ class SequenceClassifier(nn.Module):
             layer = make_attention(
                 attention, width, heads, levels, seed=seed, layer=f"attention {b}", impl=impl, alpha0=alpha0, **facts
             )
-            blocks.append(Block(layer, width, mlp_ratio, Draws(seed, f"feed-forward {b}", **facts)))
+            draws = Draws(seed=seed, layer=f"feed-forward {b}", **facts)
+            blocks.append(Block(layer, width, mlp_ratio, draws))
         self.blocks = nn.ModuleList(blocks)
 
     def embed(self, tokens: Int[Tensor, "*networks batch T"]) -> Float[Tensor, "R batch T width"]:
