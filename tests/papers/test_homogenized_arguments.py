@@ -76,7 +76,7 @@ BAD = {
     "overlap never reached": (lambda: t.time_to_overlap(4, 0.0, 2, start=0.05, target=0.9), "never reached"),
     "mean overlap above one": (lambda: t.logistic_overlap(1.0, 1.1), "[0, 1]"),
     "width of a drift": (lambda: t.simplex_drift(0.1, 0.5, 0.5, 1), "math.inf for the limit"),
-    "unknown corrector": (lambda: t.modified_drift(abs, 0.1, "half"), "'none', 'printed', 'projected' or 'full'"),
+    "unknown corrector": (lambda: t.modified_drift(abs, 0.1, "half"), "'none', 'retold' or 'full'"),
     "no step at all": (lambda: t.one_token_rates(0.0, 4), "eta^2 / H is positive"),
     "nothing moves": (lambda: t.layers_for(1.0, 0.0, 2), "nothing moves"),
     "finite return": (lambda: t.return_probability(1.0, 0.0, 3.0), "closed form at kappa = 1 only"),

@@ -20,6 +20,7 @@ SMALL = {
     experiments.Cosines: {"replicates": 4, "samples": 100},
     experiments.SlowDrift: {"replicates": 4, "samples": 100},
     experiments.FiniteBeta: {"replicates": 4, "samples": 100},
+    experiments.Lipschitz: {"d": 16, "tokens": (2, 8), "pairs": 3, "batches": 4, "samples": 10},
     experiments.KernelDistance: {"instances": 5},
     experiments.Angles: {"points": 5},
     experiments.TwoTokens: {"heads": (1, 2), "taus": (0.6, 1.2), "replicates": 4, "batch": 5},
@@ -41,16 +42,17 @@ CHAIN = {"layer", "tau", "replicate"}
 COLUMNS = {
     experiments.OneToken: {"d", "h", "degree", "rate", "exact", "error"},
     experiments.HeadMoments: {"tokens", "replicate", "quantity", "value", "target"},
-    experiments.OneLayer: {"tokens", "replicate", "pair", "drift", "drift_theory", "bracket", "printed"},
+    experiments.OneLayer: {"tokens", "replicate", "pair", "drift", "drift_theory", "bracket", "retold"},
     experiments.Cosines: {"d", "factors", "replicate", "kappa"},
     experiments.SlowDrift: {"d", "factors", "R", "replicate", "drift", "bracket"},
-    experiments.FiniteBeta: {"ratio", "replicate", "drift"},
+    experiments.FiniteBeta: {"ratio", "replicate", "drift", "coldest"},
+    experiments.Lipschitz: {"n", "logit_std", "pair", "quotient", "gap", "bound"},
     experiments.KernelDistance: {"gap", "bound", "quotient"},
     experiments.Angles: {"angle", "u", "gap", "bound"},
     experiments.TwoTokens: CHAIN | {"logit_std", "H", "first", "second_theory"},
     experiments.WeakError: {"eta", "H", "h", "replicate", "error"},
     experiments.Hot: CHAIN | {"d", "m", "u"},
-    experiments.Cold: CHAIN | {"d", "gamma", "spread", "gamma_theory", "gamma_printed"},
+    experiments.Cold: CHAIN | {"d", "gamma", "spread", "gamma_theory"},
     experiments.Freezing: {"n", "logit_std", "ode", "ode_d", "hot", "chain", "replicate"},
     experiments.FinalRate: CHAIN | {"d", "n", "logit_std", "log_missing"},
     experiments.SlowPaths: {"factors", "replicate", "returned", "y", "recurrent", "transient"},
@@ -184,6 +186,41 @@ def test_error_ratio_covers_the_truth_and_is_open_where_the_small_error_may_vani
     assert found.low < 3 < found.high
     assert found.low > 2
     assert measures.error_ratio((0.8, 1), (0.4, 1))(table_of_errors(-0.06, 0.0)).high == math.inf
+
+
+def test_drift_by_width_sees_a_drift_that_falls_like_one_over_d():
+    noise = 0.01 * torch.randn(2, 2, 30, generator=stream(10, "drift"), dtype=torch.float64).numpy()
+    keys = [(d, R) for d in (24, 40) for R in (0.4, 0.7)]
+    scaled = pd.concat(
+        [
+            pd.DataFrame({"d": d, "R": R, "drift": 2 + part})
+            for (d, R), part in zip(keys, noise.reshape(4, -1), strict=True)
+        ]
+    ).assign(factors=2)
+    found = measures.drift_by_width(scaled)
+    assert found.low < 0.6 < found.high < 0.65
+    assert measures.drift_by_width(scaled.assign(drift=scaled["drift"] * scaled["d"])).low > 0.95
+
+
+def test_the_quotient_of_a_kernel_grows_or_falls_with_the_number_of_tokens():
+    n = np.tile([2, 8, 32], 5)
+    table = pd.DataFrame({"n": n, "pair": np.repeat(range(5), 3), "quotient": 0.7 * n**-0.25})
+    assert measures.quotient_slope(table).value == pytest.approx(-0.25)
+
+
+def test_lipschitz_pairs_share_their_heads(monkeypatch):
+    """With heads of their own the two sides differ by noise, which the quotient and its margin show."""
+    small = dataclasses.replace(experiments.Lipschitz.at("ci"), **SMALL[experiments.Lipschitz] | {"logit_stds": (4.0,)})
+    same, calls = run_experiment(small, seed=0, device="cpu"), []
+
+    def fresh(seed, *names, **more):
+        calls.append(names)
+        return stream(seed, *names, len(calls) if names[0] == "heads" else 0, **more)
+
+    monkeypatch.setattr(experiments, "stream", fresh)
+    other = run_experiment(small, seed=0, device="cpu")
+    assert (same["gap"] - same["quotient"]).mean() < 0.7 * (other["gap"] - other["quotient"]).mean()
+    assert (same["gap"] <= same["bound"]).all()
 
 
 def test_halving_finds_first_and_rejects_second_order():

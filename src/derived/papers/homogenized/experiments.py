@@ -17,13 +17,14 @@ import torch
 from derived.lab.experiment import Experiment
 from derived.lab.rng import stream
 
+from .chain import overlaps
 from .cloud import cloud_layer, image
 from .depth import Clock, Cold, FinalRate, Freezing, Hot, SlowPaths, TwoTokens, WeakError
 from .flows import one_token_rates
 from .heads import Heads, barycentre, equiangular_tokens, layer_step, matched_law, normalise, tangent, uniform_tokens
 from .limits import Flows, Interpolation, PrivateNoise, Prompts, SelfAttention, Stack
 from .moments import vmf_mean_ratio
-from .overlaps import overlap_bracket, overlap_drift
+from .overlaps import barycenter_correlation, overlap_bracket, overlap_drift
 
 
 def tidy(index: Mapping[str, Any], columns: Mapping[str, torch.Tensor]) -> pd.DataFrame:
@@ -104,7 +105,7 @@ class OneLayer(Experiment):
     """HT-3, HT-4: drift and bracket of overlaps over one layer, V and -V in pairs, against the formulas.
 
     The formulas take s from the same query-key matrices. Rows: tokens, replicate, pair, drift, drift_theory, bracket,
-    bracket_theory, printed (the drift at d = infinity).
+    bracket_theory, retold (the drift at d = infinity).
     """
 
     n: int = 3
@@ -144,7 +145,7 @@ class OneLayer(Experiment):
                 "drift_theory": overlap_drift(R, s, d),
                 "bracket": ((up - down) / 2).square().mean(dim=0) / h,
                 "bracket_theory": overlap_bracket(R, s, d),
-                "printed": s - R * (s.diagonal()[:, None] + s.diagonal()) / 2,
+                "retold": s - R * (s.diagonal()[:, None] + s.diagonal()) / 2,
             }
             pairs = {"replicate": replicate, "pair": [f"{i}-{j}" for i, j in zip(first, second, strict=True)]}
             found.append(tidy(pairs, {key: value[first, second] for key, value in tables.items()}))
@@ -213,9 +214,10 @@ class SlowDrift(Experiment):
 
 @dataclass(frozen=True, kw_only=True)
 class FiniteBeta(Experiment):
-    """HT-18: the same drift at finite beta, from the exact barycentre of a uniform cloud.
+    """HT-18: the same drift at finite beta, from the exact barycentre of a uniform cloud, and at beta = infinity.
 
-    Rows: d, ratio (beta_eff / d^2), replicate, drift (the coefficient of -R(1-R^2) on the clock tau/d).
+    Rows: ratio (beta_eff / d^2), replicate, drift (the coefficient of -R(1-R^2) on the clock tau/d), and coldest, the
+    same at beta = infinity for the same query-key matrices.
     """
 
     d: int = 32
@@ -240,16 +242,65 @@ class FiniteBeta(Experiment):
         cosine, control = found.cosine.cpu(), found.control.cpu()
         own = ((x.square() + y.square()) / 2).mean(dim=-1)
         shared = (x * y * cosine).mean(dim=-1) - (x * y).mean(dim=-1) * control.mean(dim=-1)
-        drift = (d - 2 + R**2) * shared - (d - 1) * R * own
-        return tidy({"replicate": range(self.replicates)}, {"drift": drift / (-R * (1 - R**2))})
+        found = {"drift": (shared, own), "coldest": ((cosine - control).mean(dim=-1), 1.0)}
+        rates = {
+            name: ((d - 2 + R**2) * apart - (d - 1) * R * same) / (-R * (1 - R**2))
+            for name, (apart, same) in found.items()
+        }
+        return tidy({"replicate": range(self.replicates)}, rates)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lipschitz(Experiment):
+    """HT-8: how fast s_ij changes with the Gram matrix, |s_ij(R) - s_ij(R')| over max |R - R'|, for growing n.
+
+    Both sides take the same heads, so the difference is sharp. Rows: n, logit_std, pair (of prompts), quotient, and
+    gap: the quotient plus five standard errors of its difference; bound: 1 + 9 tau_l^2.
+    """
+
+    d: int = 128
+    tokens: tuple[int, ...] = (2, 8, 32, 128)
+    logit_stds: tuple[float, ...] = (0.5, 4.0)
+    pairs: int = 16
+    batches: int = 8
+    samples: int = 100
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "ci": {"d": 64, "tokens": (2, 8, 32), "pairs": 6, "samples": 20},
+        "cpu": {"pairs": 6},
+    }
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"n": n, "logit_std": s} for n in self.tokens for s in self.logit_stds]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        n, s = condition["n"], condition["logit_std"]
+        facts = {"beta": 1.0, "sigma_a": matched_law(self.d, s).sigma_a, "d": self.d, "samples": self.samples}
+        found = []
+        for pair in range(self.pairs):  # the heads of one pair fill the memory that one batch may take
+            draw = stream(seed, "lipschitz", pair)
+            near, move = torch.randn(2, n, self.d, generator=draw, dtype=dtype).to(device) / self.d**0.5
+            centre = torch.eye(self.d, device=device, dtype=dtype)[0] * 0.7
+            one, two = (overlaps(normalise(X)) for X in (near + centre, near + centre + 0.5 * move))
+            s_one, s_two = (
+                barycenter_correlation(
+                    R.expand(self.batches, n, n), **facts, generator=stream(seed, "heads", n, pair, device=device)
+                ).s
+                for R in (one, two)
+            )
+            change, far = s_one - s_two, (one - two).abs().amax()
+            error = change.std(dim=0) / self.batches**0.5
+            value, safe = ((change.mean(dim=0).abs() + k * error).amax() / far for k in (0, 5))
+            found.append({"pair": pair, "quotient": value.item(), "gap": safe.item(), "bound": 1 + 9 * s**2})
+        return pd.DataFrame(found)
 
 
 @dataclass(frozen=True, kw_only=True)
 class KernelDistance(Experiment):
-    """HT-20: E|G_mu(x) - G_nu(y)|^2 at beta = 0, exactly, for random clouds of equal size.
+    """HT-20: E|G_mu(x) - G_nu(y)|^2 at beta = 0, exactly, for random clouds of equal size, near and far.
 
-    Rows: instance, square (the exact left side), means (|mean mu - mean nu|), points (|x - y|), gap and bound of the
-    lemma, and quotient: the left side's root for x = y over the mean distance of the points.
+    Rows: instance, gap (the exact left side) and bound (2|x - y|^2 + (2/n) sum_k |x_k - y_k|^2) of the lemma, and
+    quotient: the left side's root for x = y over the mean distance of the points.
     """
 
     instances: int = 200
@@ -261,19 +312,18 @@ class KernelDistance(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         g, d = stream(seed, "clouds"), self.d
-        shape = (self.instances, 2, self.n, d)
-        clouds = normalise(torch.randn(shape, generator=g, dtype=dtype))
-        points = normalise(torch.randn(self.instances, 2, d, generator=g, dtype=dtype))
+        first, move = torch.randn(2, self.instances, self.n + 1, d, generator=g, dtype=dtype).unbind(dim=0)
+        size = torch.logspace(-2, 1, self.instances, dtype=dtype)[:, None, None]
+        pairs = torch.stack([normalise(first), normalise(normalise(first) + size * move)], dim=1)
+        points, clouds = pairs[:, :, 0], pairs[:, :, 1:]  # one point and a cloud, each before and after a move
         m = clouds.mean(dim=-2)
         R = (points[:, 0] * points[:, 1]).sum(dim=-1)
         cross = (m[:, 0] * m[:, 1]).sum(dim=-1)
         square = ((d - 1) * m.square().sum(dim=(-2, -1)) - 2 * (d - 2 + R.square()) * cross) / d
-        means = (m[:, 0] - m[:, 1]).norm(dim=-1)
-        moved = (clouds[:, 0] - clouds[:, 1]).norm(dim=-1).mean(dim=-1)
-        bound = 2 * means.square() + 4 / d * 2 * (1 - R)
-        columns = {"square": square, "means": means, "points": (2 * (1 - R)).sqrt(), "gap": square, "bound": bound}
-        columns["quotient"] = ((d - 1) / d) ** 0.5 * means / moved
-        return tidy({"instance": range(self.instances)}, columns)
+        apart = (clouds[:, 0] - clouds[:, 1]).norm(dim=-1)
+        bound = 2 * (points[:, 0] - points[:, 1]).square().sum(dim=-1) + 2 * apart.square().mean(dim=-1)
+        quotient = ((d - 1) / d) ** 0.5 * (m[:, 0] - m[:, 1]).norm(dim=-1) / apart.mean(dim=-1)
+        return tidy({"instance": range(self.instances)}, {"gap": square, "bound": bound, "quotient": quotient})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,7 +351,7 @@ class Angles(Experiment):
 
 
 EXPERIMENTS = (
-    *(OneToken, HeadMoments, OneLayer, Cosines, SlowDrift, FiniteBeta, KernelDistance, Angles),
+    *(OneToken, HeadMoments, OneLayer, Cosines, SlowDrift, FiniteBeta, Lipschitz, KernelDistance, Angles),
     *(TwoTokens, WeakError, Hot, Cold, Freezing, FinalRate, SlowPaths, Clock),
     *(Flows, SelfAttention, Interpolation, Prompts, PrivateNoise, Stack),
 )

@@ -40,6 +40,15 @@ def lowest(cases: Sequence[pd.Series]) -> Estimate:
     return min((mean(case, level) for case in cases), key=lambda one: one.low)
 
 
+def ratio(one: pd.Series, other: pd.Series, cases: int = 1) -> Estimate:
+    """|mean| of one series over |mean| of the other, the interval from both at a joint level over ``cases`` ratios."""
+    above, below = (mean(values, 1 - (1 - LEVEL) / (2 * cases)) for values in (one, other))
+    top, bottom = (sorted((abs(each.low), abs(each.high))) for each in (above, below))
+    least = 0.0 if above.low < 0 < above.high else top[0]
+    floor = 0.0 if below.low < 0 < below.high else bottom[0]
+    return Estimate(abs(above.value / below.value), above.n, least / bottom[1], top[1] / floor if floor else np.inf)
+
+
 def cases_of(rows: pd.DataFrame, column: str, by: Sequence[str]) -> list[pd.Series]:
     return [case[column] for _, case in rows.groupby(list(by))]
 
@@ -131,11 +140,28 @@ def slow(column: str, target: float, factors: int = 2) -> Measure:
     return measure
 
 
-def finite_beta(ratio: float) -> Measure:
+def drift_by_width(rows: pd.DataFrame) -> Estimate:
+    """The drift per unit of tau at the largest width over that at the smallest, in the overlap of the larger ratio."""
+    chosen = rows[rows["factors"] == 2]
+    widths = [chosen[chosen["d"] == d] for d in (chosen["d"].max(), chosen["d"].min())]
+    wide, narrow = (cases_of(part.assign(rate=part["drift"] / part["d"]), "rate", ("R",)) for part in widths)
+    return max((ratio(*pair, cases=len(wide)) for pair in zip(wide, narrow, strict=True)), key=lambda one: one.high)
+
+
+def colder(ratio: float) -> Measure:
+    """The coefficient of the drift at beta_eff = ratio d^2 less that at beta = infinity, with the same heads."""
+
     def measure(rows: pd.DataFrame) -> Estimate:
-        return mean(rows[rows["ratio"] == ratio]["drift"])
+        chosen = rows[rows["ratio"] == ratio]
+        return mean(chosen["drift"] - chosen["coldest"])
 
     return measure
+
+
+def quotient_slope(rows: pd.DataFrame) -> Estimate:
+    """The slope of ln quotient in ln n, for each number of a pair the mean over temperatures."""
+    logs = np.log(rows.pivot_table(index="pair", columns="n", values="quotient"))
+    return slope(np.log(logs.columns.to_numpy(dtype=float)), logs.to_numpy())
 
 
 def largest_quotient(rows: pd.DataFrame) -> Estimate:
@@ -155,19 +181,10 @@ def angle(name: str) -> Measure:
 
 
 def error_ratio(large: tuple[float, int], small: tuple[float, int]) -> Measure:
-    """|error| at (eta, H) = large over |error| at small; the interval from both at a joint level."""
+    """|error| at (eta, H) = large over |error| at small."""
 
     def measure(rows: pd.DataFrame) -> Estimate:
-        level = 1 - (1 - LEVEL) / 2
-        one, other = (
-            mean(rows[np.isclose(rows["eta"], eta) & (rows["H"] == H)]["error"], level) for eta, H in (large, small)
-        )
-        top = sorted((abs(one.low), abs(one.high)))
-        bottom = sorted((abs(other.low), abs(other.high)))
-        least = 0.0 if one.low < 0 < one.high else top[0]
-        floor = 0.0 if other.low < 0 < other.high else bottom[0]
-        most = top[1] / floor if floor else np.inf
-        return Estimate(abs(one.value / other.value), one.n, least / bottom[1], most)
+        return ratio(*(rows[np.isclose(rows["eta"], eta) & (rows["H"] == H)]["error"] for eta, H in (large, small)))
 
     return measure
 

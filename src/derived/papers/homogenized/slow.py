@@ -7,7 +7,7 @@ kappa       kappa     E cos(Ax, Ay) = r - kappa r (1 - r^2) / d + O(1/d^2): 1/2 
 u           u         overlap at time t = tau / d, du = -(1 + kappa) u (1 - u^2) dt + sqrt(2) (1 - u^2) dB
 y           y         artanh u, dy = (1 - kappa) tanh y dt + sqrt(2) dB
 
-Version 1, as retold, prints kappa = 0 in the equation of u and 1/2 in the lemma; kappa = 1 is [ours].
+Version 1, as retold, has kappa = 0 in the equation of u and 1/2 in the lemma; kappa = 1 is [ours].
 """
 
 import math
