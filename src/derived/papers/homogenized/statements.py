@@ -151,7 +151,7 @@ CHAINS = (
     row(
         "HT-6.a",
         r"The weak error decreases with the step.",
-        r"two tokens, logit deviation 2: error of $\mathbb ER$ at $\eta=0.8$ over that at $0.4$, 99.9 % interval above 2",
+        r"two tokens at logit deviation 2, error at $\eta=0.8$ over that at $0.4$: 99.9 % interval above 2",
         depth.WeakError,
         of.error_ratio((0.8, 1), (0.4, 1)),
         (2.0, INF),
