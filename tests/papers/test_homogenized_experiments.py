@@ -11,7 +11,7 @@ import torch
 from derived.lab.experiment import run_condition, run_experiment
 from derived.lab.rng import stream
 from derived.papers.homogenized import claims, cloud, demos, depth, experiments, figures, limits, measures
-from derived.papers.homogenized.slow import mean_cosine, sample_cosines
+from derived.papers.homogenized.slow import mean_cosine
 
 SMALL = {
     experiments.OneToken: {"widths": (3,)},
@@ -115,13 +115,6 @@ def test_images_have_the_exact_mean_cosine_and_controls_of_mean_zero(factors):
     for values, target in ((found.cosine, exact), (found.control, 0.0), (found.length_x.square(), 1.0)):
         error = values.std().item() / len(R) ** 0.5
         assert abs(values.mean().item() - target) <= 5 * error + 1e-12
-
-
-def test_images_and_sampled_cosines_have_one_law():
-    R = torch.full((100_000,), -0.3, dtype=torch.float64)
-    one = cloud.image(R, 6, 2, generator=stream(2, "a")).cosine.sort().values
-    two = sample_cosines(-0.3, 6, 2, samples=100_000, generator=stream(2, "b")).sort().values
-    assert (one - two).abs().mean() < 0.01  # the distance of Wasserstein; of one law about 0.003
 
 
 def literal_cloud_layer(R: float, h: float, d: int, paths: int, generator) -> torch.Tensor:
