@@ -37,7 +37,7 @@ BAD = {
     "one vector": (lambda: t.sphere_flow(lambda Y: Y, X[0, 0], 1.0, steps=2), "one token a row"),
     "noise overshoots": (lambda: chain(eta=1.5), "eta^2 sigma_v^2 d / H = 2.25 exceeds 1"),
     "noise overshoots, cure": (lambda: chain(eta=1.5), "take eta <= 1 or H >= 3"),
-    "noise overshoots, by a whole factor": (lambda: chain(eta=2.0, H=2), "or H >= 4"),
+    "noise overshoots, by a whole factor": (lambda: gram(eta=2.0, H=2, law=m.HeadLaw(d=12, sigma_a=1.0)), "or H >= 4"),
     "mean overshoots": (lambda: chain(eta=0.6, law=BIASED), "eta |V_bar| = 1.2 exceeds 1"),
     "negative step": (lambda: chain(eta=-0.1), "eta = -0.1"),
     "width one": (lambda: m.HeadLaw(d=1, sigma_a=1.0), "sphere of dimension 0"),
