@@ -82,7 +82,7 @@ class TwoTokens(Experiment):
         chain = simulate_gram(G, layers[-1], eta, H, law, 1.0, generator=g, record=layers)
         R = chain.gram[..., 0, 1].reshape(len(layers), self.replicates, self.batch)
         rows = long({"first": R.mean(dim=-1), "second": R.square().mean(dim=-1)}, layers, chain.tau, self.replicates)
-        exact = two_token_pde(self.d, 1.0, law.sigma_a, self.r0, np.array(chain.tau))
+        exact = two_token_pde(self.d, 1.0, (s / self.d**0.5) ** 0.5, self.r0, np.array(chain.tau))
         theory = {"first_theory": exact.first, "second_theory": exact.second}
         return rows.assign(**{name: np.repeat(value, self.replicates) for name, value in theory.items()})
 
@@ -115,7 +115,7 @@ class WeakError(Experiment):
         eta, H = condition["eta"], condition["H"]
         (layer,) = layer_counts([self.tau], eta, H)
         law = matched_law(self.d, self.logit_std)
-        exact = two_token_pde(self.d, 1.0, law.sigma_a, 0.0, np.array([self.tau])).first[0]
+        exact = two_token_pde(self.d, 1.0, (self.logit_std / self.d**0.5) ** 0.5, 0.0, np.array([self.tau])).first[0]
         g, errors = stream(seed, "weak error", str(eta), H, device=device), []
         for _ in range(self.replicates):  # one replicate at a time: they need not fit into memory together
             chain = simulate_gram(start(2, 0.0, self.batch, device, dtype), layer, eta, H, law, 1.0, generator=g)
@@ -254,8 +254,8 @@ class FinalRate(Experiment):
     replicates: int = 4000
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "ci": {"cases": ((16, 2, 0.0), (16, 8, 4.0)), "points": 5, "replicates": 1000},
-        "cpu": {"replicates": 4000, "points": 5},
+        "ci": {"cases": ((16, 2, 0.0), (16, 8, 4.0)), "points": 3, "replicates": 1000},
+        "cpu": {"replicates": 4000, "points": 3},
     }
 
     def conditions(self) -> list[dict[str, Any]]:

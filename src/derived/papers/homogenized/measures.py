@@ -148,20 +148,37 @@ def drift_by_width(rows: pd.DataFrame) -> Estimate:
     return max((ratio(*pair, cases=len(wide)) for pair in zip(wide, narrow, strict=True)), key=lambda one: one.high)
 
 
-def colder(ratio: float) -> Measure:
-    """The coefficient of the drift at beta_eff = ratio d^2 less that at beta = infinity, with the same heads."""
+def missing(ratio: float, times: float = 1.0, target: float = 0.0) -> Measure:
+    """The coefficient of the drift at beta_eff = ratio d less that at beta = infinity, with the same heads.
+
+    Multiplied by ``times``, at the width where it is farthest from ``target``.
+    """
 
     def measure(rows: pd.DataFrame) -> Estimate:
         chosen = rows[rows["ratio"] == ratio]
-        return mean(chosen["drift"] - chosen["coldest"])
+        chosen = chosen.assign(missing=times * (chosen["drift"] - chosen["coldest"]))
+        return joint(cases_of(chosen, "missing", ("d",)), target)
+
+    return measure
+
+
+def missing_slope(ratio: float) -> Measure:
+    """The slope in ln d of ln of the missing part of the drift at beta_eff = ratio d."""
+
+    def measure(rows: pd.DataFrame) -> Estimate:
+        chosen = rows[rows["ratio"] == ratio]
+        chosen = chosen.assign(missing=chosen["coldest"] - chosen["drift"])
+        wide = chosen.pivot(index="replicate", columns="d", values="missing")
+        return slope(np.log(wide.columns.to_numpy(dtype=float)), np.log(wide.to_numpy()))
 
     return measure
 
 
 def quotient_slope(rows: pd.DataFrame) -> Estimate:
-    """The slope of ln quotient in ln n, for each number of a pair the mean over temperatures."""
-    logs = np.log(rows.pivot_table(index="pair", columns="n", values="quotient"))
-    return slope(np.log(logs.columns.to_numpy(dtype=float)), logs.to_numpy())
+    """The slope in ln n of ln of the largest quotient, over all temperatures and pairs of prompts of n tokens."""
+    largest = np.log(rows.groupby("n")["quotient"].max())
+    power = np.polyfit(np.log(largest.index.to_numpy(dtype=float)), largest.to_numpy(), 1)[0]
+    return Estimate(float(power), len(rows))
 
 
 def largest_quotient(rows: pd.DataFrame) -> Estimate:
@@ -202,6 +219,17 @@ def spread_slope(rows: pd.DataFrame) -> Estimate:
     early = rows[np.isclose(rows["tau"], 2.0) & (rows["d"] <= 256)]
     wide = early.pivot(index="replicate", columns="d", values="spread")
     return slope(np.log(wide.columns.to_numpy(dtype=float)), np.log(wide.to_numpy()))
+
+
+def spread_slopes(rows: pd.DataFrame) -> Estimate:
+    """The slope of ln spread against ln d over all widths, at the time where it is farthest from -1/2."""
+    times = [case for _, case in rows[rows["layer"] > 0].groupby("tau")]
+    found = []
+    for case in times:
+        wide = case.pivot(index="replicate", columns="d", values="spread")
+        logs = np.log(wide.columns.to_numpy(dtype=float)), np.log(wide.to_numpy())
+        found.append(slope(*logs, 1 - (1 - LEVEL) / len(times)))
+    return max(found, key=lambda one: max(abs(one.low + 0.5), abs(one.high + 0.5)))
 
 
 def time_ratio(rows: pd.DataFrame) -> Estimate:
