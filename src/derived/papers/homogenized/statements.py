@@ -204,6 +204,7 @@ CHAINS = (
         of.spread_slopes,
         (-0.6, -0.4),
         judged_at=("ci", "cpu"),
+        expected={"ci": "undecided", "cpu": "undecided"},
         **retold("`thm:clustering_random_init`; its criterion decided after rows existed", r"$\sqrt{T/d}$"),
     ),
     row(
