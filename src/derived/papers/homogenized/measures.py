@@ -63,6 +63,12 @@ def difference(column: str, theory: str, by: Sequence[str], where: str = "") -> 
     return measure
 
 
+def power(rows: pd.DataFrame, column: str, by: str, level: float = LEVEL) -> Estimate:
+    """The slope of ln column in ln by, per replicate."""
+    wide = rows.pivot(index="replicate", columns=by, values=column)
+    return slope(np.log(wide.columns.to_numpy(dtype=float)), np.log(wide.to_numpy()), level)
+
+
 # One layer -----------------------------------------------------------------------------------------------------------
 
 
@@ -167,9 +173,7 @@ def missing_slope(ratio: float) -> Measure:
 
     def measure(rows: pd.DataFrame) -> Estimate:
         chosen = rows[rows["ratio"] == ratio]
-        chosen = chosen.assign(missing=chosen["coldest"] - chosen["drift"])
-        wide = chosen.pivot(index="replicate", columns="d", values="missing")
-        return slope(np.log(wide.columns.to_numpy(dtype=float)), np.log(wide.to_numpy()))
+        return power(chosen.assign(missing=chosen["coldest"] - chosen["drift"]), "missing", "d")
 
     return measure
 
@@ -216,19 +220,13 @@ def spread_slope(rows: pd.DataFrame) -> Estimate:
 
     Beyond, the attention that every layer draws anew adds a spread of its own, which falls with h and not with d.
     """
-    early = rows[np.isclose(rows["tau"], 2.0) & (rows["d"] <= 256)]
-    wide = early.pivot(index="replicate", columns="d", values="spread")
-    return slope(np.log(wide.columns.to_numpy(dtype=float)), np.log(wide.to_numpy()))
+    return power(rows[np.isclose(rows["tau"], 2.0) & (rows["d"] <= 256)], "spread", "d")
 
 
 def spread_slopes(rows: pd.DataFrame) -> Estimate:
     """The slope of ln spread against ln d over all widths, at the time where it is farthest from -1/2."""
     times = [case for _, case in rows[rows["layer"] > 0].groupby("tau")]
-    found = []
-    for case in times:
-        wide = case.pivot(index="replicate", columns="d", values="spread")
-        logs = np.log(wide.columns.to_numpy(dtype=float)), np.log(wide.to_numpy())
-        found.append(slope(*logs, 1 - (1 - LEVEL) / len(times)))
+    found = [power(case, "spread", "d", 1 - (1 - LEVEL) / len(times)) for case in times]
     return max(found, key=lambda one: max(abs(one.low + 0.5), abs(one.high + 0.5)))
 
 
@@ -278,9 +276,7 @@ def order(update: str, corrector: str, column: str = "grid") -> Measure:
     """The observed order: the slope of ln error in ln eta, per random start."""
 
     def measure(rows: pd.DataFrame) -> Estimate:
-        chosen = rows[(rows["update"] == update) & (rows["corrector"] == corrector)]
-        wide = chosen.pivot(index="replicate", columns="eta", values=column)
-        return slope(np.log(wide.columns.to_numpy(dtype=float)), np.log(wide.to_numpy()))
+        return power(rows[(rows["update"] == update) & (rows["corrector"] == corrector)], column, "eta")
 
     return measure
 
