@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
 from derived.papers.homogenized.chain import overlaps, simulate_chain
+from derived.papers.homogenized.experiments import FiniteBeta
 from derived.papers.homogenized.flows import observed_order
 from derived.papers.homogenized.gram import simulate_gram
 from derived.papers.homogenized.heads import (
@@ -22,7 +24,7 @@ from derived.papers.homogenized.heads import (
     tangent,
     uniform_tokens,
 )
-from derived.papers.homogenized.moments import attention_moments
+from derived.papers.homogenized.moments import attention_moments, vmf_mean_ratio
 from derived.papers.homogenized.overlaps import overlap_bracket, overlap_drift, simplex_drift
 from derived.papers.homogenized.slow import (
     mean_cosine,
@@ -170,6 +172,23 @@ def test_slow_overlap():
         ito = (1 - u**2) * (1 - kappa) * u - 2 * u * (1 - u**2)
         assert np.allclose(ito, slow_drift(u, kappa), atol=1e-15)
     assert np.abs(slow_drift(np.linspace(-1, 1, 4001))).max() == pytest.approx(4 / (3 * math.sqrt(3)), rel=1e-6)
+
+
+def test_finite_temperature():
+    """`ht-finite`: |A(t) - A(t')| <= (d-1)/2 |1/t - 1/t'|; at beta_eff = 100 d a part near -3/100 is missing."""
+    t = np.geomspace(0.05, 1e5, 80)
+    for d in (3, 8, 100):
+        ratio = vmf_mean_ratio(d, t)
+        rounding = 16 * np.finfo(float).eps
+        assert (np.diff(t * (1 - ratio)) > -rounding * t[1:]).all()
+        assert (np.diff(ratio) > 0).all()
+        assert (np.diff(ratio) <= (d - 1) / 2 * -np.diff(1 / t) + rounding).all()
+        assert (np.diff(ratio)[-40:] > (d - 1) / 2 * -np.diff(1 / t)[-40:] / 3).all()  # and not much less
+    found = FiniteBeta(widths=(24, 96), ratios=(100.0,), replicates=16, samples=4000)
+    rows = run_experiment(found, seed=63, device="cpu")
+    for _, part in rows.groupby("d"):
+        missing = 100 * (part["drift"] - part["coldest"])
+        assert abs(missing.mean() + 3) < 5 * missing.std() / 4 + 0.15  # 3/d and 100/beta_eff
 
 
 def test_one_layer_at_low_temperature():

@@ -11,7 +11,8 @@ import torch
 from derived.lab.experiment import run_condition, run_experiment
 from derived.lab.rng import stream
 from derived.papers.homogenized import claims, cloud, demos, depth, experiments, figures, limits, measures
-from derived.papers.homogenized.slow import mean_cosine, sample_cosines
+from derived.papers.homogenized.gram import simulate_gram
+from derived.papers.homogenized.slow import mean_cosine
 
 SMALL = {
     experiments.OneToken: {"widths": (3,)},
@@ -19,7 +20,8 @@ SMALL = {
     experiments.OneLayer: {"replicates": 4, "samples": 50},
     experiments.Cosines: {"replicates": 4, "samples": 100},
     experiments.SlowDrift: {"replicates": 4, "samples": 100},
-    experiments.FiniteBeta: {"replicates": 4, "samples": 100},
+    experiments.FiniteBeta: {"widths": (8, 16), "replicates": 4, "samples": 100},
+    experiments.Lipschitz: {"d": 16, "tokens": (2, 8), "pairs": 2, "gammas": (0.3,), "batches": 4, "samples": 10},
     experiments.KernelDistance: {"instances": 5},
     experiments.Angles: {"points": 5},
     experiments.TwoTokens: {"heads": (1, 2), "taus": (0.6, 1.2), "replicates": 4, "batch": 5},
@@ -41,16 +43,17 @@ CHAIN = {"layer", "tau", "replicate"}
 COLUMNS = {
     experiments.OneToken: {"d", "h", "degree", "rate", "exact", "error"},
     experiments.HeadMoments: {"tokens", "replicate", "quantity", "value", "target"},
-    experiments.OneLayer: {"tokens", "replicate", "pair", "drift", "drift_theory", "bracket", "printed"},
+    experiments.OneLayer: {"tokens", "replicate", "pair", "drift", "drift_theory", "bracket", "retold"},
     experiments.Cosines: {"d", "factors", "replicate", "kappa"},
     experiments.SlowDrift: {"d", "factors", "R", "replicate", "drift", "bracket"},
-    experiments.FiniteBeta: {"ratio", "replicate", "drift"},
-    experiments.KernelDistance: {"gap", "bound", "quotient"},
+    experiments.FiniteBeta: {"d", "ratio", "replicate", "drift", "coldest"},
+    experiments.Lipschitz: {"n", "logit_std", "prompts", "pair", "quotient", "gap", "bound"},
+    experiments.KernelDistance: {"cloud", "gap", "bound", "quotient"},
     experiments.Angles: {"angle", "u", "gap", "bound"},
     experiments.TwoTokens: CHAIN | {"logit_std", "H", "first", "second_theory"},
     experiments.WeakError: {"eta", "H", "h", "replicate", "error"},
     experiments.Hot: CHAIN | {"d", "m", "u"},
-    experiments.Cold: CHAIN | {"d", "gamma", "spread", "gamma_theory", "gamma_printed"},
+    experiments.Cold: CHAIN | {"d", "gamma", "spread", "gamma_theory"},
     experiments.Freezing: {"n", "logit_std", "ode", "ode_d", "hot", "chain", "replicate"},
     experiments.FinalRate: CHAIN | {"d", "n", "logit_std", "log_missing"},
     experiments.SlowPaths: {"factors", "replicate", "returned", "y", "recurrent", "transient"},
@@ -92,7 +95,29 @@ def test_every_claim_rests_on_an_experiment_of_the_list_or_gives_a_reason():
 def test_statements_of_version_one_are_worded_as_retold():
     for claim in claims.CLAIMS:
         assert claim.source != "digest" or claim.where.startswith("version 1")
-        assert claim.source != "paper" or claim.where == "abstract"
+        assert claim.source != "paper" or claim.where.startswith("abstract")
+
+
+@pytest.mark.parametrize(
+    "experiment",
+    [depth.TwoTokens, depth.WeakError, depth.Hot, depth.Cold, depth.Freezing, depth.FinalRate, depth.Clock],
+    ids=lambda one: one.__name__,
+)
+def test_chains_have_the_temperature_of_their_rows(experiment, monkeypatch):
+    """The law that a chain takes has the deviation of the condition: a theory made from the same law cannot tell."""
+    laws = []
+
+    def note(G, L, eta, H, law, beta, **facts):
+        laws.append(law.logit_std(beta))
+        return simulate_gram(G, L, eta, H, law, beta, **facts)
+
+    monkeypatch.setattr(depth, "simulate_gram", note)
+    small = dataclasses.replace(experiment.at("ci"), **SMALL[experiment])
+    for condition in small.conditions():
+        laws.clear()
+        run_condition(small, condition, 0, "cpu")
+        own = {**vars(small), **condition}["logit_std"]
+        assert laws == pytest.approx([own] * len(laws))
 
 
 def test_rows_follow_the_seed():
@@ -113,13 +138,6 @@ def test_images_have_the_exact_mean_cosine_and_controls_of_mean_zero(factors):
     for values, target in ((found.cosine, exact), (found.control, 0.0), (found.length_x.square(), 1.0)):
         error = values.std().item() / len(R) ** 0.5
         assert abs(values.mean().item() - target) <= 5 * error + 1e-12
-
-
-def test_images_and_sampled_cosines_have_one_law():
-    R = torch.full((100_000,), -0.3, dtype=torch.float64)
-    one = cloud.image(R, 6, 2, generator=stream(2, "a")).cosine.sort().values
-    two = sample_cosines(-0.3, 6, 2, samples=100_000, generator=stream(2, "b")).sort().values
-    assert (one - two).abs().mean() < 0.01  # the distance of Wasserstein; of one law about 0.003
 
 
 def literal_cloud_layer(R: float, h: float, d: int, paths: int, generator) -> torch.Tensor:
@@ -186,6 +204,45 @@ def test_error_ratio_covers_the_truth_and_is_open_where_the_small_error_may_vani
     assert measures.error_ratio((0.8, 1), (0.4, 1))(table_of_errors(-0.06, 0.0)).high == math.inf
 
 
+def test_drift_by_width_sees_a_drift_that_falls_like_one_over_d():
+    noise = 0.01 * torch.randn(2, 2, 30, generator=stream(10, "drift"), dtype=torch.float64).numpy()
+    keys = [(d, R) for d in (24, 40) for R in (0.4, 0.7)]
+    scaled = pd.concat(
+        [
+            pd.DataFrame({"d": d, "R": R, "drift": 2 + part})
+            for (d, R), part in zip(keys, noise.reshape(4, -1), strict=True)
+        ]
+    ).assign(factors=2)
+    found = measures.drift_by_width(scaled)
+    assert found.low < 0.6 < found.high < 0.65
+    assert measures.drift_by_width(scaled.assign(drift=scaled["drift"] * scaled["d"])).low > 0.95
+    one, other = (scaled.loc[scaled["d"] == d, "drift"] for d in (24, 40))
+    assert measures.ratio(one, other, cases=4).high > measures.ratio(one, other).high
+
+
+def test_the_quotient_of_a_kernel_grows_or_falls_with_the_number_of_tokens():
+    n = np.tile([2, 8, 32], 2)
+    table = pd.DataFrame({"n": n, "quotient": np.repeat([0.7, 0.1], 3) * n ** np.repeat([-0.25, 0.0], 3)})
+    assert measures.quotient_slope(table).value == pytest.approx(-0.25)  # of the largest, whatever the others do
+
+
+def test_spread_is_judged_at_its_worst_time_and_over_all_widths():
+    d, tau, replicate = (axis.ravel() for axis in np.meshgrid([64, 256, 4096], [0.0, 1.0, 2.0], range(5)))
+    table = pd.DataFrame({"d": d, "tau": tau, "replicate": replicate, "layer": tau})
+    table["spread"] = d ** np.where(tau == 2, -0.4, -0.5)
+    assert measures.spread_slopes(table).value == pytest.approx(-0.4)
+    assert measures.spread_slopes(table[table["tau"] < 2]).value == pytest.approx(-0.5)
+
+
+def test_missing_part_of_the_drift_tells_d_from_its_square():
+    d, replicate = (axis.ravel() for axis in np.meshgrid([32, 128], range(5)))
+    table = pd.DataFrame({"d": d, "replicate": replicate, "ratio": 10.0, "coldest": 2.0})
+    law, square = (table.assign(drift=2 - part) for part in (0.3, 0.01 * d))
+    assert measures.missing(10.0, 10.0, -3.0)(law).value == pytest.approx(-3)
+    assert measures.missing_slope(10.0)(law).value == pytest.approx(0)
+    assert measures.missing_slope(10.0)(square).value == pytest.approx(1)
+
+
 def test_halving_finds_first_and_rejects_second_order():
     h = np.array([0.04, 0.02, 0.01])
     table = pd.DataFrame({"h": h, "d": 3, "degree": 1})
@@ -244,15 +301,21 @@ def test_two_prompts_with_other_weights_do_not_come_together(monkeypatch):
     assert small.run(condition, **facts)["distance"].mean() > 3 * same
 
 
-def test_multi_head_attention_has_a_clock_without_heads():
-    """The covariance of the increment does not depend on H: fresh weights of variance 1/d, heads summed."""
-    x = torch.nn.functional.layer_norm(torch.randn(200, 4, 32, generator=stream(9, "x")), (32,))
-    sizes = [limits.multi_head(x, H, generator=stream(9, H)).square().mean().item() for H in (1, 4, 32)]
-    assert max(sizes) / min(sizes) < 1.15
-
-
 def test_the_deepest_recorded_layer_shows_the_last_tau():
     assert depth.layer_counts([0.6, 3.0], math.sqrt(0.06), 2) == [20, 100]
+
+
+def test_slow_paths_run_for_their_time_on_the_clock(monkeypatch):
+    layers = []
+
+    def count(R, h, d, factors, *, generator):
+        layers.append(h)
+        return R, R
+
+    monkeypatch.setattr(depth, "cloud_layer", count)
+    small = dataclasses.replace(depth.SlowPaths.at("ci"), **SMALL[depth.SlowPaths] | {"factors": (0,)})
+    run_experiment(small, seed=0, device="cpu")
+    assert sum(layers) / small.d == pytest.approx(small.time)
 
 
 # Figures --------------------------------------------------------------------------------------------------------------

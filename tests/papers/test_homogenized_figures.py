@@ -64,3 +64,11 @@ def test_cold_tokens_show_their_spread_by_width():
     )
     table = table.assign(spread=8 / table["d"], gamma_theory=0.2, recorded=False, tier="ci")
     assert "0.125, 0.031" in figures.simplex(table).get_label()
+
+
+def test_sampled_paths_of_the_explorer_lie_on_their_own_ode():
+    grid = {"n": (4,), "d": (10_000,), "logit_std": (0.0,), "eta": (0.1, 0.2), "H": (2,), "L": (40,)}
+    rows = demos.collapse_rows(0, paths=3, points=3, grid=grid)
+    last = rows[rows["layer"] == 40].pivot(index="eta", columns="path", values="gamma")
+    assert (last.drop(columns=-1).sub(last[-1], axis=0).abs() < 0.02).all(axis=None)
+    assert last[-1].iloc[1] - last[-1].iloc[0] > 0.05

@@ -75,7 +75,7 @@ def check_step(eta: float, H: int, displacement: float, mean_step: float) -> Non
         raise ValueError(
             f"eta = {eta:g} with H = {H} overshoots: the small parameter eta^2 sigma_v^2 d / H = {displacement:.3g} "
             f"exceeds 1, a layer's noise is longer than the token; take eta <= {eta / math.sqrt(displacement):.3g} "
-            f"or H >= {math.ceil(H * displacement)}"
+            f"or H >= {math.ceil(H * displacement * (1 - 1e-9))}"
         )
     if mean_step > 1:
         raise ValueError(

@@ -13,8 +13,8 @@ import torch
 from derived.lab.rng import stream
 
 from .chain import simulate_chain
-from .gram import default_record, simulate_gram
-from .heads import matched_law, normalise, simplex_gram
+from .gram import default_record, gram_step
+from .heads import HeadLaw, matched_law, normalise, simplex_gram
 from .overlaps import simplex_flow
 
 GRID = {
@@ -53,22 +53,35 @@ def sphere_rows(
 def collapse_rows(seed: int, paths: int = 5, points: int = 13, grid: dict = GRID) -> pd.DataFrame:
     """Mean overlap of initially orthogonal tokens over layers: the ODE (path -1) and sampled chains of overlaps.
 
-    The chains of one setting are cut at each L, so that only the longest is run. Rows: the names of ``grid``, path,
-    layer, gamma.
+    All steps are run in one batch, and the chains are cut at each L, so that only the longest is run. Rows: the names
+    of ``grid``, path, layer, gamma.
     """
-    tables = []
-    for n, d, s, eta, H in itertools.product(*(grid[name] for name in ("n", "d", "logit_std", "eta", "H"))):
-        layers = sorted({layer for L in grid["L"] for layer in default_record(L, points)})
-        start, law = simplex_gram(n, 0.0).expand(paths, n, n), matched_law(d, s)
-        g = stream(seed, "collapse", n, d, str(s), str(eta), H)
-        chain = simulate_gram(start, layers[-1], eta, H, law, 1.0, generator=g, record=layers)
-        sampled = ((chain.gram.sum(dim=(-2, -1)) / n - 1) / (n - 1)).numpy()
-        ode = simplex_flow(0.0, np.array(chain.tau), n, s, d)
-        curves = np.column_stack([ode, sampled])
-        for L in grid["L"]:
-            keep = np.isin(layers, default_record(L, points))
-            index = {"path": np.tile(np.arange(-1, paths), keep.sum())}
-            index["layer"] = np.repeat(np.array(layers)[keep], paths + 1)
-            rows = pd.DataFrame({**index, "gamma": curves[keep].ravel()})
-            tables.append(rows.assign(n=n, d=d, logit_std=s, eta=eta, H=H, L=L))
+    tables, layers = [], np.unique([layer for L in grid["L"] for layer in default_record(L, points)])
+    steps = torch.tensor(grid["eta"], dtype=torch.float64).repeat_interleave(paths).reshape(-1, 1, 1)
+    clocks = {(eta, H): eta**2 / H * layers for eta, H in itertools.product(grid["eta"], grid["H"])}
+    times = np.unique(np.concatenate(list(clocks.values())))
+    for n, d, s in itertools.product(*(grid[name] for name in ("n", "d", "logit_std"))):
+        flow = simplex_flow(0.0, times, n, s, d)
+        for H in grid["H"]:
+            sampled = sampled_overlaps(
+                n, matched_law(d, s), steps, H, layers, stream(seed, "collapse", n, d, str(s), H)
+            )
+            for eta, chains in zip(grid["eta"], sampled.unflatten(-1, (-1, paths)).unbind(dim=1), strict=True):
+                curves = np.column_stack([flow[np.searchsorted(times, clocks[eta, H])], chains.numpy()])
+                for L in grid["L"]:
+                    keep = np.isin(layers, default_record(L, points))
+                    index = {"path": np.tile(np.arange(-1, paths), keep.sum())}
+                    index["layer"] = np.repeat(layers[keep], paths + 1)
+                    rows = pd.DataFrame({**index, "gamma": curves[keep].ravel()})
+                    tables.append(rows.assign(n=n, d=d, logit_std=s, eta=eta, H=H, L=L))
     return pd.concat(tables, ignore_index=True)
+
+
+def sampled_overlaps(n: int, law: HeadLaw, steps: torch.Tensor, H: int, layers, generator) -> torch.Tensor:
+    """Mean overlaps (layers, replicas) of pairs of initially orthogonal tokens, each replica with a step of its own."""
+    G, kept = simplex_gram(n, 0.0).expand(len(steps), n, n), []
+    for layer in range(layers[-1] + 1):
+        G = gram_step(G, steps, H, law, 1.0, generator=generator) if layer else G
+        if layer in layers:
+            kept.append((G.sum(dim=(-2, -1)) / n - 1) / (n - 1))
+    return torch.stack(kept)

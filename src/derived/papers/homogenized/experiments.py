@@ -6,7 +6,7 @@ sigma_V^2 = 1/d, h = eta^2/H, tau = h * layer; a *replicate* is a batch of indep
 independent of the others.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,13 +17,24 @@ import torch
 from derived.lab.experiment import Experiment
 from derived.lab.rng import stream
 
+from .chain import overlaps
 from .cloud import cloud_layer, image
-from .depth import Clock, Cold, FinalRate, Freezing, Hot, SlowPaths, TwoTokens, WeakError
+from .depth import Clock, Cold, FinalRate, Freezing, Hot, SlowPaths, TwoTokens, WeakError, off_diagonal
 from .flows import one_token_rates
-from .heads import Heads, barycentre, equiangular_tokens, layer_step, matched_law, normalise, tangent, uniform_tokens
+from .heads import (
+    Heads,
+    barycentre,
+    equiangular_tokens,
+    layer_step,
+    matched_law,
+    normalise,
+    simplex_gram,
+    tangent,
+    uniform_tokens,
+)
 from .limits import Flows, Interpolation, PrivateNoise, Prompts, SelfAttention, Stack
 from .moments import vmf_mean_ratio
-from .overlaps import overlap_bracket, overlap_drift
+from .overlaps import barycenter_correlation, overlap_bracket, overlap_drift
 
 
 def tidy(index: Mapping[str, Any], columns: Mapping[str, torch.Tensor]) -> pd.DataFrame:
@@ -104,7 +115,7 @@ class OneLayer(Experiment):
     """HT-3, HT-4: drift and bracket of overlaps over one layer, V and -V in pairs, against the formulas.
 
     The formulas take s from the same query-key matrices. Rows: tokens, replicate, pair, drift, drift_theory, bracket,
-    bracket_theory, printed (the drift at d = infinity).
+    bracket_theory, retold (the drift at d = infinity).
     """
 
     n: int = 3
@@ -144,7 +155,7 @@ class OneLayer(Experiment):
                 "drift_theory": overlap_drift(R, s, d),
                 "bracket": ((up - down) / 2).square().mean(dim=0) / h,
                 "bracket_theory": overlap_bracket(R, s, d),
-                "printed": s - R * (s.diagonal()[:, None] + s.diagonal()) / 2,
+                "retold": s - R * (s.diagonal()[:, None] + s.diagonal()) / 2,
             }
             pairs = {"replicate": replicate, "pair": [f"{i}-{j}" for i, j in zip(first, second, strict=True)]}
             found.append(tidy(pairs, {key: value[first, second] for key, value in tables.items()}))
@@ -213,43 +224,122 @@ class SlowDrift(Experiment):
 
 @dataclass(frozen=True, kw_only=True)
 class FiniteBeta(Experiment):
-    """HT-18: the same drift at finite beta, from the exact barycentre of a uniform cloud.
+    """HT-18: the same drift at finite beta, from the exact barycentre of a uniform cloud, and at beta = infinity.
 
-    Rows: d, ratio (beta_eff / d^2), replicate, drift (the coefficient of -R(1-R^2) on the clock tau/d).
+    Rows: d, ratio (beta_eff / d), replicate, drift (the coefficient of -R(1-R^2) on the clock tau/d), and coldest, the
+    same at beta = infinity for the same query-key matrices.
     """
 
-    d: int = 32
+    widths: tuple[int, ...] = (32, 64, 128)
     R: float = 0.5
-    ratios: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0, 10.0)
+    ratios: tuple[float, ...] = (1.0, 10.0, 100.0)
     replicates: int = 32
     samples: int = 20_000
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"samples": 4000}, "cpu": {}}
 
     def conditions(self) -> list[dict[str, Any]]:
-        return [{"ratio": ratio} for ratio in self.ratios]
+        return [{"d": d, "ratio": ratio} for d in self.widths for ratio in self.ratios]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        d, R, beta_eff = self.d, self.R, condition["ratio"] * self.d**2
+        d, ratio, R = condition["d"], condition["ratio"], self.R
         start = torch.full((self.replicates, self.samples), R, device=device, dtype=dtype)
-        found = image(start, d, 2, generator=stream(seed, "finite beta", device=device))
+        found = image(start, d, 2, generator=stream(seed, "finite beta", d, device=device))
         x, y = (
-            torch.from_numpy(vmf_mean_ratio(d, (beta_eff * size).cpu().numpy()))
+            torch.from_numpy(vmf_mean_ratio(d, (ratio * d * size).cpu().numpy()))
             for size in (found.length_x, found.length_y)
         )
         cosine, control = found.cosine.cpu(), found.control.cpu()
         own = ((x.square() + y.square()) / 2).mean(dim=-1)
         shared = (x * y * cosine).mean(dim=-1) - (x * y).mean(dim=-1) * control.mean(dim=-1)
-        drift = (d - 2 + R**2) * shared - (d - 1) * R * own
-        return tidy({"replicate": range(self.replicates)}, {"drift": drift / (-R * (1 - R**2))})
+        found = {"drift": (shared, own), "coldest": ((cosine - control).mean(dim=-1), 1.0)}
+        rates = {
+            name: ((d - 2 + R**2) * apart - (d - 1) * R * same) / (-R * (1 - R**2))
+            for name, (apart, same) in found.items()
+        }
+        return tidy({"replicate": range(self.replicates)}, rates)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lipschitz(Experiment):
+    """HT-8: how fast s_ij changes with the Gram matrix, |s_ij(R) - s_ij(R')| over max |R - R'|, for growing n.
+
+    Both sides take the same heads, so the difference is sharp. Prompts are random, every token moved by itself, or
+    simplices of overlap gamma and gamma + move, whose kernel has two numbers, one on and one off the diagonal.
+    Rows: n, logit_std, prompts, pair (a number, or gamma), quotient, and gap: the quotient plus five standard errors
+    of its difference; bound: 1 + 9 tau_l^2.
+    """
+
+    d: int = 128
+    tokens: tuple[int, ...] = (2, 8, 32, 128)
+    logit_stds: tuple[float, ...] = (0.1, 0.5, 4.0)
+    pairs: int = 3
+    gammas: tuple[float, ...] = (0.0, 0.3, 0.6, 0.9)
+    move: float = 0.05
+    batches: int = 8
+    samples: int = 100  # heads a batch at the largest n; fewer tokens take more heads at the same cost
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "ci": {"d": 64, "tokens": (2, 8, 32), "samples": 20},
+        "cpu": {"samples": 40},
+    }
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"n": n, "logit_std": s} for n in self.tokens for s in self.logit_stds]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        n, s = condition["n"], condition["logit_std"]
+        samples = self.samples * max(self.tokens) // n
+        facts = {"beta": 1.0, "sigma_a": matched_law(self.d, s).sigma_a, "d": self.d, "samples": samples}
+        found = []
+        for name, pair, one, two in self.prompts(n, seed, device, dtype):  # the heads of one pair fill the memory
+            s_one, s_two = (
+                barycenter_correlation(
+                    R.expand(self.batches, n, n), **facts, generator=stream(seed, "heads", n, str(pair), device=device)
+                ).s
+                for R in (one, two)
+            )
+            change, far = s_one - s_two, (one - two).abs().amax()
+            if name == "simplex":
+                parts = change.diagonal(dim1=-2, dim2=-1), off_diagonal(change)
+                change = torch.stack([part.mean(dim=-1) for part in parts], dim=-1)
+            error = change.std(dim=0) / self.batches**0.5
+            value, safe = ((change.mean(dim=0).abs() + k * error).amax() / far for k in (0, 5))
+            row = {"prompts": name, "pair": pair, "quotient": value.item(), "gap": safe.item(), "bound": 1 + 9 * s**2}
+            found.append(row)
+        return pd.DataFrame(found)
+
+    def prompts(self, n: int, seed: int, device, dtype) -> Iterator[tuple[str, float, torch.Tensor, torch.Tensor]]:
+        """Kind, name and the two Gram matrices of every pair."""
+        for pair in range(self.pairs):
+            draw = stream(seed, "lipschitz", pair)
+            near, move = torch.randn(2, n, self.d, generator=draw, dtype=dtype).to(device) / self.d**0.5
+            centre = torch.eye(self.d, device=device, dtype=dtype)[0] * 0.7
+            yield "random", pair, *(overlaps(normalise(X)) for X in (near + centre, near + centre + 0.5 * move))
+        for gamma in self.gammas:
+            facts = {"device": device, "dtype": dtype}
+            yield "simplex", gamma, *(simplex_gram(n, value, **facts) for value in (gamma, gamma + self.move))
+
+
+def kernel_distance(points: torch.Tensor, clouds: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """E|G_mu(x) - G_nu(y)|^2 at beta = 0, exactly, and the lemma's 2|x - y|^2 + (2/n) sum_k |x_k - y_k|^2.
+
+    Shapes: points (..., 2, d) holds x and y, clouds (..., 2, n, d) their clouds.
+    """
+    d, m = points.shape[-1], clouds.mean(dim=-2)
+    R, cross = ((z[..., 0, :] * z[..., 1, :]).sum(dim=-1) for z in (points, m))
+    square = ((d - 1) * m.square().sum(dim=(-2, -1)) - 2 * (d - 2 + R.square()) * cross) / d
+    apart = (clouds[..., 0, :, :] - clouds[..., 1, :, :]).square().sum(dim=-1).mean(dim=-1)
+    return square, 2 * (points[..., 0, :] - points[..., 1, :]).square().sum(dim=-1) + 2 * apart
 
 
 @dataclass(frozen=True, kw_only=True)
 class KernelDistance(Experiment):
-    """HT-20: E|G_mu(x) - G_nu(y)|^2 at beta = 0, exactly, for random clouds of equal size.
+    """HT-20: E|G_mu(x) - G_nu(y)|^2 at beta = 0, exactly, for clouds of equal size, near and far.
 
-    Rows: instance, square (the exact left side), means (|mean mu - mean nu|), points (|x - y|), gap and bound of the
-    lemma, and quotient: the left side's root for x = y over the mean distance of the points.
+    Clouds are scattered and every point moves by itself, or all points of a cloud coincide and move together while
+    x = y. Rows: cloud, instance, gap (the exact left side) and bound of the lemma, and quotient: the left side's root
+    for x = y over the mean distance of the points.
     """
 
     instances: int = 200
@@ -259,21 +349,21 @@ class KernelDistance(Experiment):
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
     deterministic: ClassVar[Mapping[str, float]] = {"quotient": 1e-9}
 
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"cloud": "scattered"}, {"cloud": "together"}]
+
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         g, d = stream(seed, "clouds"), self.d
-        shape = (self.instances, 2, self.n, d)
-        clouds = normalise(torch.randn(shape, generator=g, dtype=dtype))
-        points = normalise(torch.randn(self.instances, 2, d, generator=g, dtype=dtype))
-        m = clouds.mean(dim=-2)
-        R = (points[:, 0] * points[:, 1]).sum(dim=-1)
-        cross = (m[:, 0] * m[:, 1]).sum(dim=-1)
-        square = ((d - 1) * m.square().sum(dim=(-2, -1)) - 2 * (d - 2 + R.square()) * cross) / d
-        means = (m[:, 0] - m[:, 1]).norm(dim=-1)
-        moved = (clouds[:, 0] - clouds[:, 1]).norm(dim=-1).mean(dim=-1)
-        bound = 2 * means.square() + 4 / d * 2 * (1 - R)
-        columns = {"square": square, "means": means, "points": (2 * (1 - R)).sqrt(), "gap": square, "bound": bound}
-        columns["quotient"] = ((d - 1) / d) ** 0.5 * means / moved
-        return tidy({"instance": range(self.instances)}, columns)
+        first, move = torch.randn(2, self.instances, self.n + 1, d, generator=g, dtype=dtype).unbind(dim=0)
+        size = torch.logspace(-2, 1, self.instances, dtype=dtype)[:, None, None]
+        pairs = torch.stack([normalise(first), normalise(normalise(first) + size * move)], dim=1)
+        points, clouds = pairs[:, :, 0], pairs[:, :, 1:]  # one point and a cloud, each before and after a move
+        if condition["cloud"] == "together":
+            points, clouds = points[:, :1].expand_as(points), clouds[:, :, :1].expand_as(clouds)
+        gap, bound = kernel_distance(points, clouds)
+        still = kernel_distance(points[:, :1].expand_as(points), clouds)[0].clamp_min(0).sqrt()
+        quotient = still / (clouds[:, 0] - clouds[:, 1]).norm(dim=-1).mean(dim=-1)
+        return tidy({"instance": range(self.instances)}, {"gap": gap, "bound": bound, "quotient": quotient})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,7 +391,7 @@ class Angles(Experiment):
 
 
 EXPERIMENTS = (
-    *(OneToken, HeadMoments, OneLayer, Cosines, SlowDrift, FiniteBeta, KernelDistance, Angles),
+    *(OneToken, HeadMoments, OneLayer, Cosines, SlowDrift, FiniteBeta, Lipschitz, KernelDistance, Angles),
     *(TwoTokens, WeakError, Hot, Cold, Freezing, FinalRate, SlowPaths, Clock),
     *(Flows, SelfAttention, Interpolation, Prompts, PrivateNoise, Stack),
 )

@@ -22,7 +22,7 @@ from .heads import attention_field, normalise, tangent
 from .two_token import gamma_nodes
 
 Field = Callable[[Tensor], Tensor]
-Corrector = Literal["none", "printed", "full", "projected"]
+Corrector = Literal["none", "retold", "full"]
 
 
 def self_attention(X: Float[Tensor, "*batch n d"], beta: float) -> Float[Tensor, "*batch n d"]:
@@ -43,12 +43,12 @@ def sa_rate(gamma: ArrayLike, beta: float, n: int = 2) -> np.ndarray:
 def modified_drift(field: Field, eta: float, corrector: Corrector = "full") -> Field:
     """The drift whose flow over a time eta is one layer x -> N(x + eta b_rho) up to O(eta^3). [ours]
 
-    "full": b - (eta/2) nabla_b b - eta <x, b_rho> b. "printed": without the last term, as version 1 is retold; right
-    for "projected" velocities N(x + eta P_x b_rho), of which it is another name. "none": b.
+    "full": b - (eta/2) nabla_b b - eta <x, b_rho> b. "retold": without the last term, as version 1 is retold; right
+    for projected velocities N(x + eta P_x b_rho). "none": b.
     Deterministic heads; random ones add -(eta/H) E[<x, xi> P_x xi], which is 0 for centred i.i.d. value matrices.
     """
-    if corrector not in ("none", "printed", "full", "projected"):
-        raise ValueError(f"corrector {corrector!r} is unknown: 'none', 'printed', 'projected' or 'full'")
+    if corrector not in ("none", "retold", "full"):
+        raise ValueError(f"corrector {corrector!r} is unknown: 'none', 'retold' or 'full'")
 
     def b(X: Tensor) -> Tensor:
         return tangent(X, field(X))

@@ -118,7 +118,7 @@ def value_factor(C: Tensor, Pi: Tensor, *, common: bool) -> Float[Tensor, "R n q
 
 def gram_step(
     G: Float[Tensor, "R n n"],
-    eta: float,
+    eta: float | Float[Tensor, "R 1 1"],
     H: int,
     law: HeadLaw,
     beta: float,
@@ -126,7 +126,7 @@ def gram_step(
     generator: torch.Generator,
     common: bool = True,
 ) -> Float[Tensor, "R n n"]:
-    """The overlaps after one layer, given the overlaps G before it: exact in law. [ours]"""
+    """The overlaps after one layer, given the overlaps G before it: exact in law; eta may differ by replica. [ours]"""
     R, n, _ = G.shape
     k = min(n, law.d)
     C = psd_factor(G, k)

@@ -41,7 +41,7 @@ class Flows(Experiment):
     deterministic: ClassVar[Mapping[str, float]] = {"grid": 1e-6, "between": 1e-8}
 
     def conditions(self) -> list[dict[str, Any]]:
-        cases = (("ambient", "none"), ("ambient", "printed"), ("ambient", "full"), ("projected", "printed"))
+        cases = (("ambient", "none"), ("ambient", "retold"), ("ambient", "full"), ("projected", "retold"))
         return [{"update": update, "corrector": corrector} for update, corrector in cases]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -156,7 +156,7 @@ class Prompts(Experiment):
     replicates: int = 8
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "ci": {"tokens": (32, 128, 512), "replicates": 12, "h": 0.1},
+        "ci": {"tokens": (32, 128, 512), "replicates": 20, "h": 0.1},
         "cpu": {"tokens": (32, 64, 128, 256, 512, 1024), "replicates": 10},
         "gpu": {},
     }
@@ -231,7 +231,7 @@ class Stack(Experiment):
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "ci": {"d": 64, "scales": (0.25,), "heads": (4,), "points": 5, "replicates": 32},
-        "cpu": {"scales": (0.2, 1.0), "replicates": 48},
+        "cpu": {"scales": (0.2, 1.0), "replicates": 192},
         "gpu": {"d": 512, "n": 64},
     }
     dtype: ClassVar[torch.dtype] = torch.float32

@@ -40,6 +40,15 @@ def lowest(cases: Sequence[pd.Series]) -> Estimate:
     return min((mean(case, level) for case in cases), key=lambda one: one.low)
 
 
+def ratio(one: pd.Series, other: pd.Series, cases: int = 1) -> Estimate:
+    """|mean| of one series over |mean| of the other, the interval from both at a joint level over ``cases`` ratios."""
+    above, below = (mean(values, 1 - (1 - LEVEL) / (2 * cases)) for values in (one, other))
+    top, bottom = (sorted((abs(each.low), abs(each.high))) for each in (above, below))
+    least = 0.0 if above.low < 0 < above.high else top[0]
+    floor = 0.0 if below.low < 0 < below.high else bottom[0]
+    return Estimate(abs(above.value / below.value), above.n, least / bottom[1], top[1] / floor if floor else np.inf)
+
+
 def cases_of(rows: pd.DataFrame, column: str, by: Sequence[str]) -> list[pd.Series]:
     return [case[column] for _, case in rows.groupby(list(by))]
 
@@ -52,6 +61,12 @@ def difference(column: str, theory: str, by: Sequence[str], where: str = "") -> 
         return joint(cases_of(chosen.assign(difference=chosen[column] - chosen[theory]), "difference", by))
 
     return measure
+
+
+def power(rows: pd.DataFrame, column: str, by: str, level: float = LEVEL) -> Estimate:
+    """The slope of ln column in ln by, per replicate."""
+    wide = rows.pivot(index="replicate", columns=by, values=column)
+    return slope(np.log(wide.columns.to_numpy(dtype=float)), np.log(wide.to_numpy()), level)
 
 
 # One layer -----------------------------------------------------------------------------------------------------------
@@ -131,11 +146,43 @@ def slow(column: str, target: float, factors: int = 2) -> Measure:
     return measure
 
 
-def finite_beta(ratio: float) -> Measure:
+def drift_by_width(rows: pd.DataFrame) -> Estimate:
+    """The drift per unit of tau at the largest width over that at the smallest, in the overlap of the larger ratio."""
+    chosen = rows[rows["factors"] == 2]
+    widths = [chosen[chosen["d"] == d] for d in (chosen["d"].max(), chosen["d"].min())]
+    wide, narrow = (cases_of(part.assign(rate=part["drift"] / part["d"]), "rate", ("R",)) for part in widths)
+    return max((ratio(*pair, cases=len(wide)) for pair in zip(wide, narrow, strict=True)), key=lambda one: one.high)
+
+
+def missing(ratio: float, times: float = 1.0, target: float = 0.0) -> Measure:
+    """The coefficient of the drift at beta_eff = ratio d less that at beta = infinity, with the same heads.
+
+    Multiplied by ``times``, at the width where it is farthest from ``target``.
+    """
+
     def measure(rows: pd.DataFrame) -> Estimate:
-        return mean(rows[rows["ratio"] == ratio]["drift"])
+        chosen = rows[rows["ratio"] == ratio]
+        chosen = chosen.assign(missing=times * (chosen["drift"] - chosen["coldest"]))
+        return joint(cases_of(chosen, "missing", ("d",)), target)
 
     return measure
+
+
+def missing_slope(ratio: float) -> Measure:
+    """The slope in ln d of ln of the missing part of the drift at beta_eff = ratio d."""
+
+    def measure(rows: pd.DataFrame) -> Estimate:
+        chosen = rows[rows["ratio"] == ratio]
+        return power(chosen.assign(missing=chosen["coldest"] - chosen["drift"]), "missing", "d")
+
+    return measure
+
+
+def quotient_slope(rows: pd.DataFrame) -> Estimate:
+    """The slope in ln n of ln of the largest quotient, over all temperatures and pairs of prompts of n tokens."""
+    largest = np.log(rows.groupby("n")["quotient"].max())
+    power = np.polyfit(np.log(largest.index.to_numpy(dtype=float)), largest.to_numpy(), 1)[0]
+    return Estimate(float(power), len(rows))
 
 
 def largest_quotient(rows: pd.DataFrame) -> Estimate:
@@ -155,19 +202,10 @@ def angle(name: str) -> Measure:
 
 
 def error_ratio(large: tuple[float, int], small: tuple[float, int]) -> Measure:
-    """|error| at (eta, H) = large over |error| at small; the interval from both at a joint level."""
+    """|error| at (eta, H) = large over |error| at small."""
 
     def measure(rows: pd.DataFrame) -> Estimate:
-        level = 1 - (1 - LEVEL) / 2
-        one, other = (
-            mean(rows[np.isclose(rows["eta"], eta) & (rows["H"] == H)]["error"], level) for eta, H in (large, small)
-        )
-        top = sorted((abs(one.low), abs(one.high)))
-        bottom = sorted((abs(other.low), abs(other.high)))
-        least = 0.0 if one.low < 0 < one.high else top[0]
-        floor = 0.0 if other.low < 0 < other.high else bottom[0]
-        most = top[1] / floor if floor else np.inf
-        return Estimate(abs(one.value / other.value), one.n, least / bottom[1], most)
+        return ratio(*(rows[np.isclose(rows["eta"], eta) & (rows["H"] == H)]["error"] for eta, H in (large, small)))
 
     return measure
 
@@ -182,9 +220,14 @@ def spread_slope(rows: pd.DataFrame) -> Estimate:
 
     Beyond, the attention that every layer draws anew adds a spread of its own, which falls with h and not with d.
     """
-    early = rows[np.isclose(rows["tau"], 2.0) & (rows["d"] <= 256)]
-    wide = early.pivot(index="replicate", columns="d", values="spread")
-    return slope(np.log(wide.columns.to_numpy(dtype=float)), np.log(wide.to_numpy()))
+    return power(rows[np.isclose(rows["tau"], 2.0) & (rows["d"] <= 256)], "spread", "d")
+
+
+def spread_slopes(rows: pd.DataFrame) -> Estimate:
+    """The slope of ln spread against ln d over all widths, at the time where it is farthest from -1/2."""
+    times = [case for _, case in rows[rows["layer"] > 0].groupby("tau")]
+    found = [power(case, "spread", "d", 1 - (1 - LEVEL) / len(times)) for case in times]
+    return max(found, key=lambda one: max(abs(one.low + 0.5), abs(one.high + 0.5)))
 
 
 def time_ratio(rows: pd.DataFrame) -> Estimate:
@@ -233,9 +276,7 @@ def order(update: str, corrector: str, column: str = "grid") -> Measure:
     """The observed order: the slope of ln error in ln eta, per random start."""
 
     def measure(rows: pd.DataFrame) -> Estimate:
-        chosen = rows[(rows["update"] == update) & (rows["corrector"] == corrector)]
-        wide = chosen.pivot(index="replicate", columns="eta", values=column)
-        return slope(np.log(wide.columns.to_numpy(dtype=float)), np.log(wide.to_numpy()))
+        return power(rows[(rows["update"] == update) & (rows["corrector"] == corrector)], column, "eta")
 
     return measure
 

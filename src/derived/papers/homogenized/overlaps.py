@@ -89,7 +89,7 @@ def overlap_bracket(
 def simplex_drift(gamma: ArrayLike, f: ArrayLike, g: ArrayLike, d: float = math.inf) -> np.ndarray:
     """D(gamma) = (d - 2 + gamma^2) S / d - (d - 1) gamma P / d, S = gamma + (1 - gamma) g, P = gamma + (1 - gamma) f.
 
-    At d = math.inf this is b(gamma) = (1 - gamma)(gamma (1 - f) + g), which version 1, as retold, prints for every d.
+    At d = math.inf this is b(gamma) = (1 - gamma)(gamma (1 - f) + g), which version 1, as retold, has for every d.
     [ours]; b [digest]
     """
     check_width(d)

@@ -7,7 +7,7 @@ kappa       kappa     E cos(Ax, Ay) = r - kappa r (1 - r^2) / d + O(1/d^2): 1/2 
 u           u         overlap at time t = tau / d, du = -(1 + kappa) u (1 - u^2) dt + sqrt(2) (1 - u^2) dB
 y           y         artanh u, dy = (1 - kappa) tanh y dt + sqrt(2) dB
 
-Version 1, as retold, prints kappa = 0 in the equation of u and 1/2 in the lemma; kappa = 1 is [ours].
+Version 1, as retold, has kappa = 0 in the equation of u and 1/2 in the lemma; kappa = 1 is [ours].
 """
 
 import math
@@ -54,29 +54,6 @@ def _half_half(c: float, x: np.ndarray) -> np.ndarray:
     k = np.arange(80)
     terms = np.cumprod(np.concatenate([[1.0], (k + 0.5) ** 2 / ((c + k) * (k + 1))]))
     return np.polynomial.polynomial.polyval(x, terms)
-
-
-def sample_cosines(
-    r: float, d: int, factors: int = 2, *, samples: int, generator: torch.Generator, dtype=torch.float64
-) -> torch.Tensor:
-    """cos(Ax, Ay) for ``samples`` products of Gaussian factors, exact in law at a cost independent of d. [ours]
-
-    One factor maps r to (r X + sqrt(1-r^2) z) / hypot(r X + sqrt(1-r^2) z, sqrt(1-r^2) Y), X ~ chi_d, Y ~ chi_{d-1}.
-    """
-    check_sizes(d=d, factors=factors, samples=samples)
-    if not abs(r) <= 1:
-        raise ValueError(f"r = {r!r}: a cosine lies in [-1, 1]")
-    facts = {"device": generator.device, "dtype": dtype}
-    cosine = torch.full((samples,), float(r), **facts)
-    for _ in range(factors):
-        long, short = (
-            (2 * torch._standard_gamma(torch.full((samples,), k / 2, **facts), generator=generator)).sqrt()
-            for k in (d, d - 1)
-        )
-        sine = (1 - cosine.square()).clamp_min(0).sqrt()
-        along = cosine * long + sine * torch.randn(samples, generator=generator, **facts)
-        cosine = along / torch.hypot(along, sine * short)
-    return cosine
 
 
 def slow_drift(u: ArrayLike, kappa: float = 1.0) -> np.ndarray:

@@ -41,7 +41,7 @@ from .overlaps import (
     uniform_correlation,
 )
 from .regimes import Regime, layers_for, scaling_regime
-from .slow import mean_cosine, return_probability, sample_cosines, slow_bracket, slow_drift, slow_overlap_sde
+from .slow import mean_cosine, return_probability, slow_bracket, slow_drift, slow_overlap_sde
 from .two_token import TwoTokenLaw, fokker_planck, two_token_attention_moments, two_token_coefficients, two_token_pde
 
 __all__ = [
@@ -66,7 +66,6 @@ __all__ = [
     "rem_participation",
     "return_probability",
     "sa_rate",
-    "sample_cosines",
     "sampled_moments",
     "scaling_regime",
     "self_attention",
