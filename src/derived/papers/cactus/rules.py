@@ -224,7 +224,6 @@ class TopK(SpS):
     name: ClassVar[str] = "topk"
     reads_rows: ClassVar[bool] = True
     sandwich: ClassVar[bool] = False
-    inert_when_greedy: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_count("k", self.k)
