@@ -191,8 +191,8 @@ def test_three_tokens_refute_the_retold_budget():
 @examples
 @given(pairs(), st.sampled_from(SANDWICH))
 def test_sandwich(pair, rule):
-    """`cac-sandwich`, `cac-lenience`, `cac-dominated`, CAC-6: the emitted law is between p and q, so its D_f from q is at
-    most that of p, also where p has mass that q excludes."""
+    """`cac-sandwich`, `cac-lenience`, `cac-dominated`, CAC-6: the emitted law is between p and q, so its D_f from q is
+    at most that of p, also where p has mass that q excludes."""
     p, q = pair
     law = output_law(p, q, rule)
     assert (law >= torch.minimum(p, q) - EXACT).all()
