@@ -9,7 +9,19 @@ import torch
 
 from derived.lab.experiment import run_condition, run_experiment
 from derived.lab.rng import stream
-from derived.papers.cactus import claims, divergences, exact, experiments, measures, pairs, positions, trained, writing
+from derived.papers.cactus import (
+    claims,
+    divergences,
+    exact,
+    experiments,
+    measures,
+    mutations,
+    pairs,
+    positions,
+    theory,
+    trained,
+    writing,
+)
 from derived.papers.cactus.rules import SpS
 
 SMALL = {
@@ -171,6 +183,19 @@ def test_drafted_law_is_the_output_law_and_sees_a_wrong_gamma():
     rule = pairs.rule_of("cactus", 0.15)
     assert torch.allclose(positions.drafted_law(p, q, gamma), exact.output_law(p, q, rule), rtol=0, atol=1e-14)
     assert not torch.allclose(positions.drafted_law(p, q, 1.1 * gamma), exact.output_law(p, q, rule), rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", mutations.MUTATIONS)
+def test_mutations_are_seen_by_the_definition_of_the_law(name):
+    """`cac-emitted`, `cac-lenience`: each changed line changes the law; two of four leave exactness and price whole."""
+    p, q = pairs.random_pairs(100, 7, "noised", stream(9, "pairs"))
+    rule, law = mutations.MUTATIONS[name], positions.drafted_law(p, q, theory.gamma_cactus(q, 0.02))
+    seen = (exact.output_law(p, q, rule(0.02)) - law).abs().max() > 1e-3
+    assert bool(seen) == (name != "none")
+    found = mutations.damage(rule, p, q)
+    harmless = name not in ("recover from $q$", "raise $p_n$ for $q_n$")
+    assert (found.inexact < 1e-12) == harmless
+    assert (max(found.outside, found.unpaid) < 1e-12) == (name != "recover from $q$")
 
 
 def test_random_pairs_are_laws_and_noised_ones_are_nearer():
