@@ -4,33 +4,29 @@
    law, and against the same in the style of the released patch (recovered tokens for every draft by exponential races).
 2. The sampler with the exact rule, from logits, against ``_speculative_sampling`` of transformers, which takes one
    sequence at a time.
-3. Whole texts with the exact rule against ``generate(assistant_model=...)`` of transformers, the same models and block
-   length, one text at a time as the peer requires; then the texts in one batch against the peer's one by one.
+3. Whole texts with the exact rule against ``generate(assistant_model=...)`` of transformers, one text at a time as the
+   peer requires: with the same block length, and with the peer's own choice of it; then ours in one batch.
 
 Results are compared before anything is timed: the naive version with the same uniform numbers token by token, the patch
 draft by draft, the sampler of transformers (which draws from the global generator) by the law of whole blocks in
-standard errors, texts by their greedy versions. The full run writes results/cactus/bench.json; a quick run, whose sizes
-are too small to report, writes under _build/.
+standard errors, texts by their greedy versions. transformers is imported where it is used, so that the processes that
+measure memory start fast.
 """
 
-import argparse
 import itertools
 import math
-from pathlib import Path
+from collections.abc import Iterator
 
 import harness
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel
-from transformers.generation.utils import _speculative_sampling
 
 from derived.lab.rng import stream
 from derived.papers.cactus.generate import speculative_generate
 from derived.papers.cactus.rules import Cactus, SpS
 from derived.papers.cactus.sampler import accept_reject, accept_reject_logits, uniform
 
-ROOT = Path(__file__).resolve().parent.parent
 RULE = Cactus(1.0)
-NEW_TOKENS, DRAFTS = 128, 5
+NEW_TOKENS, DRAFTS = 96, 5
 
 
 def build_logits(B: int, m: int, V: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -132,6 +128,8 @@ def exact_from_logits(inputs: tuple) -> list[torch.Tensor]:
 
 def transformers_sampler(inputs: tuple) -> list[torch.Tensor]:
     """_speculative_sampling, one by one"""
+    from transformers.generation.utils import _speculative_sampling
+
     draft, ids, target = inputs
     m = ids.shape[1]
     return [_speculative_sampling(ids[b : b + 1], draft[b : b + 1], m, target[b : b + 1])[0] for b in range(len(ids))]
@@ -147,7 +145,7 @@ def same_law(inputs: tuple, ours: list, peer: list) -> float:
     block = accept_reject_logits(
         draft.expand(num, -1, -1), ids, target.expand(num, -1, -1), SpS(), stream(0, "small block")
     )
-    theirs = [_speculative_sampling(row[None], draft, 3, target)[0][0] for row in ids]
+    theirs = [transformers_sampler((draft, row[None], target))[0][0] for row in ids]
     one = torch.stack([block.n_accepted, block.ids[:, 0]])
     two = torch.tensor([[len(text) - 1, int(text[0])] for text in theirs]).T
     worst = 0.0
@@ -161,6 +159,8 @@ def same_law(inputs: tuple, ours: list, peer: list) -> float:
 
 def build_models(width: int, layers: int, texts: int) -> tuple:
     """A verifier, a draft a quarter as wide with one layer, and prompts of 8 tokens; random weights."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
     width = max(width, 16)
     models = []
     for name, size, depth in (("draft", max(width // 4, 8), 1), ("verifier", width, layers)):
@@ -199,25 +199,26 @@ def write_batch(inputs: tuple) -> torch.Tensor:
     return write_ours(inputs, singly=False)
 
 
-def write_transformers(inputs: tuple, sample: bool = True) -> torch.Tensor:
-    """generate(assistant_model=...), one by one"""
+def assisted(inputs: tuple, sample: bool, **choices: int | float | str | None) -> torch.Tensor:
+    """generate(assistant_model=...) text by text; choices not given are the library's own."""
     draft, verifier, prompts = inputs
-    settings = draft.generation_config
-    settings.num_assistant_tokens, settings.num_assistant_tokens_schedule = DRAFTS, "constant"
-    settings.assistant_confidence_threshold = 0.0
-    choice = {"do_sample": True, "top_k": 0, "top_p": 1.0, "temperature": 1.0} if sample else {"do_sample": False}
-    texts = [
-        verifier.generate(
-            row[None],
-            attention_mask=torch.ones_like(row[None]),
-            assistant_model=draft,
-            max_new_tokens=NEW_TOKENS,
-            pad_token_id=0,
-            **choice,
-        )
-        for row in prompts
-    ]
+    for name in ("num_assistant_tokens", "num_assistant_tokens_schedule", "assistant_confidence_threshold"):
+        setattr(draft.generation_config, name, choices.get(name))
+    law = {"do_sample": True, "top_k": 0, "top_p": 1.0, "temperature": 1.0} if sample else {"do_sample": False}
+    facts = {"assistant_model": draft, "max_new_tokens": NEW_TOKENS, "pad_token_id": 0, **law}
+    texts = [verifier.generate(row[None], attention_mask=torch.ones_like(row[None]), **facts) for row in prompts]
     return torch.cat(texts)[:, prompts.shape[1] :]
+
+
+def write_transformers(inputs: tuple, sample: bool = True) -> torch.Tensor:
+    """generate(assistant_model=...), the same blocks"""
+    blocks = {"num_assistant_tokens": DRAFTS, "num_assistant_tokens_schedule": "constant"}
+    return assisted(inputs, sample, **blocks, assistant_confidence_threshold=0.0)
+
+
+def write_transformers_defaults(inputs: tuple) -> torch.Tensor:
+    """generate(assistant_model=...), its own blocks"""
+    return assisted(inputs, True)
 
 
 def same_texts(inputs: tuple, ours: torch.Tensor, peer: torch.Tensor) -> float:
@@ -233,45 +234,35 @@ def require(condition: bool, message: str) -> None:
         raise SystemExit(message)
 
 
-def races(quick: bool) -> list[tuple]:
-    """(name, builder, sizes, ours, peer, gap, target, rounds)"""
-    table = []
+def sampler_races(quick: bool, rounds: int, threads: int) -> Iterator[harness.Row]:
     for V in (1000, 4000) if quick else (32_000, 152_000):
         for B in (1, 4) if quick else (1, 16, 64):
-            sizes, rounds = {"B": B, "m": 10, "V": V}, 3 if quick else 5 if B * V > 2_000_000 else 11
-            name = f"B = {B}, m = 10, V = {V:,}"
-            target = 5.0 if (B, V) == (16, 152_000) else 1.0
-            table.append((name, build_rows, sizes, gather_only, full_rows, same_tokens, target, rounds))
-            table.append((name, build_rows, sizes, gather_only, patched, same_acceptances, target, rounds))
-            table.append((name, build_logits, sizes, exact_from_logits, transformers_sampler, same_law, 1.0, rounds))
-    for ours in (write_ours, write_batch):
-        sizes = {"width": 64, "layers": 2, "texts": 2} if quick else {"width": 256, "layers": 4, "texts": 8}
-        name = f"{sizes['texts']} texts of {NEW_TOKENS} tokens, width {sizes['width']}, {sizes['layers']} layers"
-        table.append((name, build_models, sizes, ours, write_transformers, same_texts, 1.0, 3 if quick else 7))
-    return table
+            sizes, name = {"B": B, "m": 10, "V": V}, f"B = {B}, m = 10, V = {V:,}"
+            some = rounds if B * V < 2_000_000 else min(rounds, 5) if B * V < 9_000_000 else min(rounds, 3)
+            facts = {"rounds": some, "threads": threads}
+            naive = facts | {"target": 5.0 if (B, V) == (16, 152_000) else 1.0}
+            yield harness.race(name, build_rows, sizes, gather_only, full_rows, gap=same_tokens, **naive)
+            yield harness.race(name, build_rows, sizes, gather_only, patched, gap=same_acceptances, **naive)
+            exact = (exact_from_logits, transformers_sampler)
+            yield harness.race(name, build_logits, sizes, *exact, gap=same_law, target=1.0, **facts)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes and few rounds, to see that it runs")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--output", type=Path, help="where the JSON goes")
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    default = "_build/bench/cactus.json" if arguments.quick else "results/cactus/bench.json"
-    rows = []
-    for name, build, sizes, ours, peer, gap, target, rounds in races(arguments.quick):
-        facts = {"gap": gap, "target": target, "rounds": rounds, "threads": arguments.threads}
-        row = harness.race(name, build, sizes, ours, peer, **facts)
-        rows.append(row)
-        print(
-            f"{row.name:45s} {row.ours} / {row.peer}: ours {row.ours_ms:9.2f} ms  peer {row.peer_ms:10.2f} ms  "
-            f"ratio {row.ratio:6.2f} (target {row.target:g}, {'met' if row.met else 'missed'})  "
-            f"peak {row.ours_peak_mb:.0f} / {row.peer_peak_mb:.0f} MB  gap {row.largest_gap:.1e}",
-            flush=True,
-        )
-    harness.write(arguments.output or ROOT / default, rows, threads=arguments.threads, dtype="float32")
+def text_races(quick: bool, rounds: int, threads: int) -> Iterator[harness.Row]:
+    sizes = {"width": 64, "layers": 2, "texts": 2} if quick else {"width": 256, "layers": 4, "texts": 4}
+    name = f"{sizes['texts']} texts of {NEW_TOKENS} tokens, width {sizes['width']}, {sizes['layers']} layers"
+    facts = {"gap": same_texts, "target": 1.0, "rounds": min(rounds, 5), "threads": threads}
+    for ours, peer in (
+        (write_ours, write_transformers),
+        (write_ours, write_transformers_defaults),
+        (write_batch, write_transformers),
+    ):
+        yield harness.race(name, build_models, sizes, ours, peer, **facts)
+
+
+def races(quick: bool, rounds: int, threads: int) -> Iterator[harness.Row]:
+    yield from sampler_races(quick, rounds, threads)
+    yield from text_races(quick, rounds, threads)
 
 
 if __name__ == "__main__":
-    main()
+    harness.command("cactus", races, rounds=11, quick_rounds=3, dtype="float32")
