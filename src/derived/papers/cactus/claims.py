@@ -32,38 +32,48 @@ def clock(id: str, statement: str, slow: str, fast: str, criterion: str = "–",
     )
 
 
+def live(id: str, statement: str, criterion: str, experiment, measure, **facts) -> Claim:
+    """What one second of exact arithmetic decides: not recorded."""
+    return claim(id, statement, criterion, experiment, measure, **{"expected": CI, **facts})
+
+
+def law(id: str, statement: str, column: str, query: str = "", criterion: str = "", **facts) -> Claim:
+    """A gap between laws or rates of random pairs, against the rounding of sums of V numbers."""
+    return live(id, statement, criterion or ROUNDING, positions.RandomPairs, of.gap(column, where=query), **facts)
+
+
+def limit(id: str, statement: str, which: str) -> Claim:
+    """A limit of Cactus, up to rounding."""
+    return live(id, statement, ROUNDING, positions.Limits, of.gap(where=f"limit == '{which}'"))
+
+
 ROUNDING = "worst gap within $8V$ units in the last place"
 KEPT = r"KL over $\delta$ at most 1, up to 16 units in the last place of one over the smallest $\delta$, $10^{-3}$"
 WITHIN = (0.0, 1 + 16 * EPS / 1e-3)
 
 ONE_POSITION = (
-    claim(
+    law(
         "CAC-1.a",
         r"Speculative sampling emits exactly the verifier's law $q$.",
-        ROUNDING,
-        positions.RandomPairs,
-        of.gap("tv", where="rule == 'cactus' and knob == 0"),
+        "tv",
+        "rule == 'cactus' and knob == 0",
         source="prior",
         where="Leviathan et al. 2023; Chen et al. 2023",
-        expected=CI,
     ),
-    claim(
+    law(
         "CAC-1.b",
         r"Its acceptance rate is $1-{\rm TV}(p,q)$.",
-        ROUNDING,
-        positions.RandomPairs,
-        of.gap("sps_gap", where="rule == 'cactus' and knob == 0"),
+        "sps_gap",
+        "rule == 'cactus' and knob == 0",
         **LEVIATHAN,
-        expected=CI,
     ),
-    claim(
+    law(
         "CAC-2.a",
         r"For a fixed target $h$, keeping $n$ with $\min(1,h_n/p_n)$ and recovering from $(h-p)_+$ emits exactly $h$.",
-        ROUNDING + "; interpolation and the clip law",
-        positions.RandomPairs,
-        of.gap("law_gap", where="rule in ['interp', 'mentored']"),
+        "law_gap",
+        "rule in ['interp', 'mentored']",
+        criterion=ROUNDING + "; interpolation and the clip law",
         **retold("Theorem 1"),
-        expected=CI,
     ),
     claim(
         "CAC-2.b",
@@ -81,7 +91,7 @@ ONE_POSITION = (
         of.gap(),
         **retold("Theorem 2"),
     ),
-    claim(
+    live(
         "CAC-4.a",
         r"The cost of the second-order rule misses its budget by $O(\delta^{3/2})$.",
         r"slope of $\ln\lvert\mathrm{kl}(\gamma_n\|q_n)-\delta\rvert$ in $\ln\delta$ within $1.5\pm0.03$ for every $q_n$",
@@ -89,9 +99,8 @@ ONE_POSITION = (
         of.cost_slope,
         kind="statistic",
         accept=(1.47, 1.53),
-        expected=CI,
     ),
-    claim(
+    live(
         "CAC-4.b",
         r"If $\gamma_n\le\frac12$ then $D_{\rm KL}(h^{(n)}\|q)\le\delta$.",
         KEPT,
@@ -101,9 +110,8 @@ ONE_POSITION = (
         accept=WITHIN,
         proof="cac-kept",
         **retold("Corollary 6"),
-        expected=CI,
     ),
-    claim(
+    live(
         "CAC-4.c",
         r"The same if $\gamma_n\le1-q_n$, or if $q_n\le q_0=0.2847$.",
         KEPT,
@@ -112,7 +120,6 @@ ONE_POSITION = (
         kind="bound",
         accept=WITHIN,
         proof="cac-kept",
-        expected=CI,
     ),
     claim(
         "CAC-5.a",
@@ -126,7 +133,7 @@ ONE_POSITION = (
         paper_value=r"KL $\le\delta$",
         expected={"ci": "fails"},
     ),
-    claim(
+    live(
         "CAC-5.b",
         r"$D_{\rm KL}(h^{(n)}\|q)\le\ln(1+2\delta)<2\delta$ for every $q_n$.",
         r"KL less $\ln(1+2\delta)$ at most 16 units in the last place of one",
@@ -136,36 +143,31 @@ ONE_POSITION = (
         accept=(float("-inf"), 1.0),
         proof="cac-budget",
         amends="CAC-5.a",
-        expected=CI,
     ),
-    claim(
+    live(
         "CAC-5.c",
         r"The bound is reached for every $\delta$, at $q_n=1/(1+2\delta)$.",
         "largest KL within 16 units in the last place of one, for every $\\delta$",
         ex.Budget,
         of.sharpness,
-        expected=CI,
     ),
-    claim(
+    law(
         "CAC-6.a",
         r"The emitted law lies between draft and verifier, token by token.",
-        ROUNDING,
-        positions.RandomPairs,
-        of.gap("outside", where="rule == 'cactus'"),
+        "outside",
+        "rule == 'cactus'",
         kind="bound",
         proof="cac-sandwich",
-        expected=CI,
     ),
-    claim(
+    law(
         "CAC-6.b",
         r"$D_f(h_{\rm alg}\|q)\le D_f(p\|q)$ for KL, $\chi^2$, Hellinger and Jensen–Shannon.",
-        "excess, relative to the larger of the divergence and one, within $8V$ units in the last place",
-        positions.RandomPairs,
-        of.gap("farther", where="rule == 'cactus'"),
+        "farther",
+        "rule == 'cactus'",
+        criterion="excess, relative to the larger of the divergence and one, within $8V$ units in the last place",
         kind="bound",
         proof="cac-dominated",
         **retold("Theorem 3"),
-        expected=CI,
     ),
     claim(
         "CAC-7.a",
@@ -179,7 +181,7 @@ ONE_POSITION = (
         accept=(0.0, 1 + 1e-6),
         expected={"ci": "fails"},
     ),
-    claim(
+    live(
         "CAC-7.b",
         r"$D_{\rm KL}(h_{\rm alg}\|q)\le\ln\big(1+2\delta V_++\sqrt{2\delta V_+}\big)$.",
         "KL over the bound at most 1",
@@ -189,9 +191,8 @@ ONE_POSITION = (
         accept=(0.0, 1.0),
         proof="cac-explicit",
         amends="CAC-7.a",
-        expected=CI,
     ),
-    claim(
+    live(
         "CAC-7.c",
         r"${\rm TV}(h_{\rm alg},q)\le\sqrt{2\delta V_+}$.",
         "TV over the bound at most 1",
@@ -200,33 +201,27 @@ ONE_POSITION = (
         kind="bound",
         accept=(0.0, 1.0),
         proof="cac-explicit",
-        expected=CI,
     ),
-    claim(
+    live(
         "CAC-7.d",
         r"On the flat family every draft is kept and KL is $2(V-1)\ln2$ budgets, so no function of $\delta$ alone bounds it.",
         "relative gap within $8V$ units in the last place, $V=2$ to $4096$",
         positions.FlatFamily,
         of.gap(),
-        expected=CI,
     ),
-    claim(
+    law(
         "CAC-8.a",
         r"Acceptance gained over exact sampling equals total variation spent, for Cactus, interpolation, lenience and mentored decoding, with drafts near the verifier and unrelated ones.",
-        ROUNDING,
-        positions.RandomPairs,
-        of.gap("price_gap", where="rule not in ['tas', 'topk']"),
-        expected=CI,
+        "price_gap",
+        "rule not in ['tas', 'topk']",
     ),
-    claim(
+    law(
         "CAC-8.b",
         r"No rule gains more acceptance than it spends total variation.",
-        ROUNDING + "; typical acceptance and top-k included",
-        positions.RandomPairs,
-        of.gap("beyond"),
+        "beyond",
+        criterion=ROUNDING + "; typical acceptance and top-k included",
         kind="bound",
         proof="cac-lossy",
-        expected=CI,
     ),
     claim(
         "CAC-9.a",
@@ -290,25 +285,23 @@ ONE_POSITION = (
         kind="statistic",
         accept=(0.0, float("inf")),
     ),
-    claim(
+    live(
         "CAC-11.a",
         r"Blocks of exact speculative sampling write texts with exactly the verifier's law.",
         "worst gap over all texts of 4 tokens, $8V^4$ units in the last place",
         positions.Blocks,
         of.gap(where="check == 'law'"),
         **LEVIATHAN,
-        expected=CI,
     ),
-    claim(
+    live(
         "CAC-11.b",
         r"With independent acceptances ${\rm AL}_m=\alpha(1-\alpha^m)/(1-\alpha)$.",
         "gap to the enumeration, $8V^4$ units in the last place",
         positions.Blocks,
         of.gap(where="check == 'accepted'"),
         **LEVIATHAN,
-        expected=CI,
     ),
-    claim(
+    live(
         "CAC-11.c",
         r"The KL of a text is at most the expected sum of the KL of what is emitted at its drafted positions.",
         "excess within $8V^4$ units in the last place",
@@ -316,32 +309,10 @@ ONE_POSITION = (
         of.gap(where="check == 'text'"),
         kind="bound",
         proof="cac-text",
-        expected=CI,
     ),
-    claim(
-        "CAC-16.a",
-        r"$\delta=0$ is exact speculative sampling.",
-        ROUNDING,
-        positions.Limits,
-        of.gap(where="limit == 'zero'"),
-        expected=CI,
-    ),
-    claim(
-        "CAC-16.b",
-        r"At temperature 0 Cactus is inert: a one-hot $q$ is emitted as it is, at $\delta=2$.",
-        ROUNDING,
-        positions.Limits,
-        of.gap(where="limit == 'greedy'"),
-        expected=CI,
-    ),
-    claim(
-        "CAC-16.c",
-        r"Truncation is respected: tokens with $q_y=0$ are never emitted.",
-        ROUNDING,
-        positions.Limits,
-        of.gap(where="limit == 'support'"),
-        expected=CI,
-    ),
+    limit("CAC-16.a", r"$\delta=0$ is exact speculative sampling.", "zero"),
+    limit("CAC-16.b", r"At temperature 0 Cactus is inert: a one-hot $q$ is emitted as it is, at $\delta=2$.", "greedy"),
+    limit("CAC-16.c", r"Truncation is respected: tokens with $q_y=0$ are never emitted.", "support"),
 )
 
 CONTROL = claim(
