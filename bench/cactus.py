@@ -265,4 +265,4 @@ def races(quick: bool, rounds: int, threads: int) -> Iterator[harness.Row]:
 
 
 if __name__ == "__main__":
-    harness.command("cactus", races, rounds=11, quick_rounds=3, dtype="float32")
+    harness.command("cactus", races, rounds=7, quick_rounds=3, dtype="float32")
