@@ -19,8 +19,9 @@ from derived.lab.rng import stream
 from .divergences import binary_divergence, gamma_constrained
 from .pairs import random_pairs, rule_of
 from .positions import Blocks, Couplings, FlatFamily, Limits, NearOptimal, RandomPairs
+from .rules import Typical
 from .sampler import accept_reject
-from .theory import budget_ratio, gamma_cactus, gamma_cross_entropy, gamma_exact_kl, sharp_budget
+from .theory import budget_ratio, entropy, gamma_cactus, gamma_cross_entropy, gamma_exact_kl, sharp_budget
 from .trained import PairTime, TrainedPair
 from .writing import clock
 
@@ -155,7 +156,8 @@ class Budget(Experiment):
 class TypicalProgram(Experiment):
     """CAC-10: max h_n with cross-entropy at most delta as a linear program (HiGHS), against its closed form.
 
-    Rows: instance, q_n, budget, closed, program, gap, kept (whether typical acceptance keeps n).
+    epsilon and alpha are log-uniform in [e^-3, 1], and the budget is max(-ln epsilon, H(q) - ln alpha). Rows: instance,
+    q_n, epsilon, alpha, budget, closed, program, gap, kept (whether typical acceptance with these knobs keeps n).
     """
 
     instances: int = 400
@@ -170,14 +172,21 @@ class TypicalProgram(Experiment):
         q = (q + 1e-3) / (1 + 1e-3 * self.V)
         n = torch.randint(self.V, (self.instances,), generator=draw)
         q_n, q_max = q.gather(-1, n.unsqueeze(-1)).squeeze(dim=-1), q.amax(dim=-1)
-        reach = torch.rand(self.instances, generator=draw, dtype=torch.float64)
-        budget = -q_max.log() + reach * (1 + q_max.log() - q.amin(dim=-1).log())  # from infeasible's edge to all free
+        knobs = torch.exp(-3 * torch.rand(2, self.instances, generator=draw, dtype=torch.float64))
+        budget = torch.maximum(-knobs[0].log(), entropy(q) - knobs[1].log())
         closed = gamma_cross_entropy(q_n, q_max, budget)
         program = [_program(q[i].numpy(), int(n[i]), budget[i].item()) for i in range(self.instances)]
-        columns = {"q_n": q_n, "budget": budget, "closed": closed, "kept": q_n > torch.exp(-budget)}
+        kept = [_typical_keeps(*case) for case in zip(knobs.T.tolist(), q, q_n, strict=True)]
+        columns = {"q_n": q_n, "epsilon": knobs[0], "alpha": knobs[1], "budget": budget, "closed": closed}
         rows = pd.DataFrame({key: value.numpy() for key, value in columns.items()})
-        rows = rows.assign(instance=range(self.instances), program=program)
+        rows = rows.assign(instance=range(self.instances), program=program, kept=kept)
         return rows.assign(gap=(rows["closed"] - rows["program"]).abs())
+
+
+def _typical_keeps(knobs: list[float], q: torch.Tensor, q_n: torch.Tensor) -> bool:
+    """What the rule itself says of one draft; it does not look at the draft's law."""
+    rule = Typical(*knobs)
+    return bool(rule.gamma(q_n, q_n, *rule.facts(q, q)))
 
 
 def _program(q: np.ndarray, n: int, budget: float) -> float:
