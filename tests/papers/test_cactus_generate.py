@@ -242,6 +242,19 @@ def test_texts_may_end_at_the_last_position():
         speculative_generate(DRAFT, VERIFIER, prompts, rule=SpS(), max_new_tokens=13, generator=stream(28))
 
 
+def test_no_more_is_drafted_than_a_text_has_left():
+    """An unpadded prompt, and a text that ends at the last position: no draft lies beyond it."""
+    for m in (5, 10):
+        generation = speculative_generate(
+            DRAFT, VERIFIER, [[1] * 20], rule=SpS(), m=m, max_new_tokens=12, generator=stream(31, m)
+        )
+        written = (generation.accepted[0] + 1).cumsum(dim=0)
+        left = 12 - torch.cat([written.new_zeros(1), written[:-1]])
+        assert generation.lengths.tolist() == [12]
+        assert torch.equal(generation.drafted, left.clamp(max=m))
+        assert generation.drafted[-1] < m
+
+
 def test_a_cache_that_forgets_is_refused():
     """A sliding window cannot be rolled back: refused with the way out, which works."""
     draft = rotary(9, 1, MistralForCausalLM, MistralConfig, sliding_window=4)

@@ -163,6 +163,18 @@ def test_exact_writing_has_the_verifiers_law():
     assert chi2 < degrees + 6 * (2 * degrees) ** 0.5
 
 
+@pytest.mark.parametrize("shape", [SHAPE, writing.Shape(0.6, 0.7)])
+def test_drafts_come_from_the_shaped_law_that_is_reported(shape):
+    """Truncated, the draft too: its laws are those of its logits at this temperature and top-p, and its drafts obey."""
+    draft, ids = model(1, "draft"), GRAMMAR.sample(6, 12, stream(8, "texts"))
+    options = {"prompt": 5, "m": 2, "rule": rule_of("cactus", 0.3), "shape": shape}
+    block = next(writing.blocks(draft, model(2, "verifier"), ids.clone(), generator=stream(12, "w"), **options))
+    law = training.next_law(draft(ids[:, :5])[:, -1], *shape).detach()
+    assert torch.allclose(block.p[:, 0], law, rtol=0, atol=1e-12)
+    assert (block.p.gather(-1, block.drafted.unsqueeze(-1)) > 0).all()
+    assert bool((block.p == 0).any()) == (shape != SHAPE)
+
+
 def test_the_spend_of_exact_writing_is_nothing_and_of_a_lossy_rule_something():
     ids = GRAMMAR.sample(4, 16, stream(8, "texts"))
     options = {"prompt": 4, "m": 2, "shape": SHAPE}

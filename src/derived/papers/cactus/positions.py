@@ -55,12 +55,26 @@ def drafted_law(p: Tensor, q: Tensor, gamma: Tensor) -> Tensor:
 
 
 def witness(name: str, knob: float, p: Tensor, q: Tensor) -> Tensor:
-    """The law that a rule should emit, by definition; NaN for the rules that promise none."""
+    """The law that a rule of ``pairs.rule_of`` should emit, by definition: its acceptance and its recovery written out.
+
+    Typical acceptance has alpha = sqrt(epsilon); top-k is that of laws without zeros. Shapes: (pairs, V), same.
+    """
     if name == "cactus":
         return drafted_law(p, q, gamma_cactus(q, knob))
     if name == "interp":
         return knob * p + (1 - knob) * q
-    return mentored_law(p, q, knob) if name == "mentored" else torch.full_like(p, torch.nan)
+    if name == "mentored":
+        return mentored_law(p, q, knob)
+    if name == "lenience":
+        kept, weights = torch.minimum(p, q / knob), (q - p).clamp(min=0)
+    elif name == "tas":
+        least = torch.exp(torch.xlogy(q, q).sum(dim=-1, keepdim=True)) * knob**0.5  # alpha e^{-H}
+        kept, weights = torch.where(q > least.clamp(max=knob), p, 0.0), (q == q.amax(dim=-1, keepdim=True)).to(q.dtype)
+    else:
+        rank = (q.unsqueeze(-2) > q.unsqueeze(-1)).sum(dim=-1)  # how many tokens are likelier
+        kept, weights = torch.where(rank < knob, p, 0.0), ((rank < knob).to(q.dtype) - p).clamp(min=0)
+    total = weights.sum(dim=-1, keepdim=True)
+    return kept + (p - kept).sum(dim=-1, keepdim=True) * weights / torch.where(total > 0, total, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)

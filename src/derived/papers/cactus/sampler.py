@@ -108,8 +108,9 @@ def accept_reject_logits(
 ) -> Block:
     """``accept_reject`` for the laws softmax(logits).
 
-    A rule that reads no rows never has more than one sequence's laws in memory. Shapes, results and errors as there;
-    logits may be -inf, and a row of nothing else, +inf or NaN is an error where it is read. [ours]
+    A rule that reads no rows makes the m laws of one sequence at a time, then one row for each sequence of a group.
+    Shapes, results and errors as there; logits may be -inf, and a row of nothing else, +inf or NaN is an error where it
+    is read. [ours]
     """
     _check_block("logits", draft_logits, draft_ids, target_logits)
     return _judge(_Softmax(draft_logits), draft_ids, _Softmax(target_logits), rule, generator)
