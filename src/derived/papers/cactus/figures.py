@@ -236,13 +236,13 @@ def speed(rows: pd.DataFrame) -> Figure:
 def trained_pair(rows: pd.DataFrame) -> Figure:
     """Share of texts without fault against drafts kept per block; rows of ``TrainedPair``."""
     rows = _largest(rows)
-    rows = rows[rows["draft"] == "trained"].assign(al=rows["kept"] / rows["blocks"])
+    rows = rows[rows["draft"] == "trained"]
     figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.7), sharey=True)
     words, recorded = [], bool(rows["recorded"].iloc[0])
     for ax, shape in zip(axes, ("truncated", "plain"), strict=True):
         for rule, (name, color, marker) in RULES.items():
             part = rows[(rows["rule"] == rule) & (rows["shape"] == shape)]
-            points = [(knob, group["al"].mean(), *_share(group["valid"])) for knob, group in part.groupby("knob")]
+            points = [(knob, _kept(group), *_share(group["valid"])) for knob, group in part.groupby("knob")]
             _, al, value, reach = (np.array(each) for each in zip(*sorted(points, key=lambda p: p[1]), strict=True))
             facts = {"color": color, "marker": marker, "markersize": 4.5, "elinewidth": 0.8, "label": name}
             facts |= {"markerfacecolor": color if recorded else "none", "linestyle": "-" if rule == "cactus" else ""}
@@ -257,6 +257,11 @@ def trained_pair(rows: pd.DataFrame) -> Figure:
         f"drafts kept: {'; '.join(words)}."
     )
     return figure
+
+
+def _kept(rows: pd.DataFrame) -> float:
+    """Drafts kept per block, total over total."""
+    return rows["kept"].sum() / rows["blocks"].sum()
 
 
 def _share(valid: pd.Series) -> tuple[float, float]:
@@ -289,13 +294,14 @@ def heat_of_rules(rows: pd.DataFrame) -> Figure:
     """Validity of each rule at nearly the acceptance of Cactus, with the drafts kept per block, as a table of colours;
     rows of ``TrainedPair``."""
     rows = _largest(rows)
-    chosen = rows[rows["draft"] == "trained"].assign(al=rows["kept"] / rows["blocks"])
+    chosen = rows[rows["draft"] == "trained"]
     valid, kept = {}, {}
     for shape in ("truncated", "plain"):
         part = chosen[chosen["shape"] == shape]
         for delta in sorted(set(part["matched"]) - {0.0}):
             own = (part["rule"] == "cactus") & (part["knob"] == delta)
-            cells = part[own | (part["matched"] == delta)].groupby("rule")[["valid", "al"]].mean().loc[list(RULES)]
+            cells = part[own | (part["matched"] == delta)].groupby("rule")[["valid", "kept", "blocks"]].mean()
+            cells = cells.assign(al=cells["kept"] / cells["blocks"]).loc[list(RULES)]
             cells, name = cells.rename(index={rule: RULES[rule][0] for rule in RULES}), f"{shape}, δ = {delta:g}"
             valid[name], kept[name] = cells["valid"], cells["al"]
     valid, kept = pd.DataFrame(valid).T, pd.DataFrame(kept).T

@@ -68,18 +68,23 @@ def _over_pairs(rows: pd.DataFrame, measure: Callable[[pd.DataFrame, float], Est
 
 
 def paired(column: str, first: dict, second: dict, sign: int = 1) -> Measure:
-    """Mean over prompts of first - second (rows picked by columns); n counts the prompts of one pair of models.
+    """A column's mean over prompts for the first setting less that for the second; "al" is drafts kept over blocks,
+    total over total. n counts the prompts of one pair of models.
 
     ``sign`` 1 takes the pair where the interval begins lowest, -1 the one where it ends highest; 0 takes the mean of
     the pairs, with an interval that covers the interval of each.
     """
 
     def difference(case: pd.DataFrame, level: float) -> Estimate:
-        one, other = (_picked(case, which).set_index("prompt")[column].astype(float) for which in (first, second))
-        return bootstrap((one - other).to_numpy(), level)
+        both = [_picked(case, which).set_index("prompt").sort_index() for which in (first, second)]
+        if column != "al":
+            one, other = (each[column].astype(float) for each in both)
+            return bootstrap((one - other).to_numpy(), level)
+        totals = np.column_stack([each[name] for each in both for name in ("kept", "blocks")])
+        return bootstrap(totals, level, lambda sums: sums[..., 0] / sums[..., 1] - sums[..., 2] / sums[..., 3])
 
     def measure(rows: pd.DataFrame) -> Estimate:
-        found = _over_pairs(rows.assign(al=rows["kept"] / rows["blocks"]), difference)
+        found = _over_pairs(rows, difference)
         lowest, highest = min(found, key=lambda one: one.low), max(found, key=lambda one: one.high)
         if sign:
             return lowest if sign > 0 else highest
@@ -96,18 +101,25 @@ def _picked(rows: pd.DataFrame, which: dict) -> pd.DataFrame:
     return rows
 
 
-def bootstrap(values: np.ndarray, level: float = LEVEL, draws: int = 20_000) -> Estimate:
-    """The mean with its percentile bootstrap interval over prompts; the resampling is fixed: one answer."""
-    n = len(values)
-    if n < 2 or not np.isfinite(values).all():
-        raise ValueError(f"{n} prompts, {int(np.isfinite(values).sum())} finite; an interval needs two or more")
-    draw, table, means = stream(0, "bootstrap"), torch.tensor(values), []
-    for _ in range(20):
-        picked = torch.randint(n, (draws // 20, n), generator=draw)
-        means.append(table[picked].mean(dim=-1))
-    resampled = torch.cat(means).numpy()
+def bootstrap(
+    values: np.ndarray,
+    level: float = LEVEL,
+    of: Callable[[torch.Tensor], torch.Tensor] = lambda means: means[..., 0],
+    draws: int = 60_000,
+) -> Estimate:
+    """The mean over prompts, or a function ``of`` the means of several columns, with its percentile bootstrap interval:
+    15 draws lie beyond each end of a joint interval of two pairs. The resampling is fixed: one answer."""
+    table = torch.tensor(values, dtype=torch.float64).reshape(len(values), -1)
+    n = len(table)
+    if n < 2 or not bool(table.isfinite().all()):
+        raise ValueError(f"{n} prompts, {int(table.isfinite().all(dim=-1).sum())} finite; give two or more, all finite")
+    draw, found = stream(0, "bootstrap"), []
+    for _ in range(60):
+        picked = torch.randint(n, (draws // 60, n), generator=draw)
+        found.append(of(torch.stack([column[picked].mean(dim=-1) for column in table.unbind(dim=-1)], dim=-1)))
+    resampled = torch.cat(found).numpy()
     low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
-    return Estimate(float(values.mean()), n, float(low), float(high), float(resampled.std()))
+    return Estimate(of(table.mean(dim=0)).item(), n, float(low), float(high), float(resampled.std()))
 
 
 def speedup(rows: pd.DataFrame) -> Estimate:
@@ -160,10 +172,10 @@ def clock_ratio(slow: str, fast: str) -> Measure:
 
 
 def average(column: str, **which: object) -> Measure:
-    """The mean of a column over the texts of one setting of ``TrainedPair``."""
+    """The mean of a column over the texts of one setting of ``TrainedPair``; "al" is total over total."""
 
     def measure(rows: pd.DataFrame) -> Estimate:
         chosen = _picked(rows, which)
-        return mean((chosen["kept"] / chosen["blocks"]) if column == "al" else chosen[column])
+        return share(chosen["kept"], chosen["blocks"]) if column == "al" else mean(chosen[column])
 
     return measure
