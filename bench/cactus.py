@@ -1,21 +1,24 @@
 """Races of Cactus: ``python bench/cactus.py [--quick] [--threads 1] [--output FILE]``.
 
 1. The sampler, blocks of 10 drafts, against a naive version that builds every row of the target and of the recovery
-   law, and against the same in the style of the released patch (recovered tokens for every draft by exponential races).
+   law, and against our rewriting in the style of the released patch (recovered tokens for every draft by exponential
+   races).
 2. The sampler with the exact rule, from logits, against ``_speculative_sampling`` of transformers, which takes one
    sequence at a time.
-3. Whole texts with the exact rule against ``generate(assistant_model=...)`` of transformers, one text at a time as the
-   peer requires: with the same block length, and with the peer's own choice of it; then ours in one batch.
+3. Whole texts with the exact rule against plain decoding by the verifier, and against ``generate(assistant_model=...)``
+   of transformers at several block lengths, one text at a time as the peer requires; then ours in one batch. The draft
+   is the first layer of the verifier with the verifier's own embeddings, an eighth of its layers.
 
-Results are compared before anything is timed: the naive version with the same uniform numbers token by token, the patch
-draft by draft, the sampler of transformers (which draws from the global generator) by the law of whole blocks in
-standard errors, texts by their greedy versions. transformers is imported where it is used, so that the processes that
-measure memory start fast.
+Results are compared before anything is timed: the naive version with the same uniform numbers token by token, the
+rewriting in the patch's style draft by draft, the sampler of transformers (which draws from the global generator) by the
+law of whole blocks in standard errors, texts by their greedy versions and by the tokens per pass of the verifier in
+standard errors. transformers is imported where it is used, so that the processes that measure memory start fast.
 """
 
 import itertools
-import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib.metadata import version
 
 import harness
 import torch
@@ -27,6 +30,7 @@ from derived.papers.cactus.sampler import accept_reject, accept_reject_logits, u
 
 RULE = Cactus(1.0)
 NEW_TOKENS, DRAFTS = 96, 5
+NEARNESS = 0.1  # how much the verifier's layers behind the first one count; at 0 every draft would be kept
 
 
 def build_logits(B: int, m: int, V: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -85,7 +89,7 @@ def full_rows(inputs: tuple) -> tuple:
 
 
 def patched(inputs: tuple) -> tuple:
-    """every row, exponential races, as the patch"""
+    """every row, exponential races: our rewriting in the patch's style"""
     p, ids, q = inputs
     B, m = ids.shape
     u = uniform((B, m + 1), stream(0, "bench block"), p.device)
@@ -99,17 +103,26 @@ def patched(inputs: tuple) -> tuple:
 
 
 def same_tokens(inputs: tuple, ours: tuple, peer: tuple) -> float:
-    """The same uniform numbers: equal acceptances; the last token may be a neighbour where float32 sums are cut."""
+    """The same uniform numbers: equal acceptances, and both last tokens y where F(y - 1) <= u < F(y) in float64.
+
+    Only a u within rounding of a border F may go either way. A weight (s q - p)_+ in float32 is off by at most 8 eps of
+    s q + p, and these sum to at most 2; the sums of a row are off by at most 256 eps of their total. Returns how far a
+    token's own interval is missed, over that rounding.
+    """
     require(torch.equal(ours[1], peer[1]), "the acceptances differ")
-    p, _, q = inputs
-    place = ours[1]
-    batch = torch.arange(len(place))
-    low, high = (torch.minimum(ours[0], peer[0]), torch.maximum(ours[0], peer[0]))
-    between = [slice(int(a), int(b)) for a, b in zip(low[batch, place], high[batch, place], strict=True)]
-    weight = max(float(q[i, place[i], cut].sum(dim=-1)) for i, cut in enumerate(between))
-    bound = math.sqrt(p.shape[-1]) * torch.finfo(p.dtype).eps * 64  # of a cumulative sum of V terms
-    require(weight <= bound, f"probability {weight:.3g} lies between the last tokens, more than {bound:.3g}")
-    return weight
+    p, ids, q = inputs
+    target, gamma, _ = full_targets((p.double(), ids, q.double()))
+    u, place, worst = uniform((len(p), p.shape[1] + 1), stream(0, "bench block"), p.device)[:, -1], ours[1], 0.0
+    for b, at in enumerate(place.tolist()):
+        weights = q[b, at].double() if at == p.shape[1] else (target[b, at] - p[b, at].double()).clamp(min=0.0)
+        sums = weights.cumsum(dim=0)
+        goal, rounding = u[b] * sums[-1], torch.finfo(p.dtype).eps * (16 + 256 * sums[-1])
+        for tokens in (ours[0], peer[0]):
+            y = int(tokens[b, at])
+            missed = torch.maximum(goal - sums[y], sums[y] - weights[y] - goal)
+            worst = max(worst, float(missed / rounding))
+    require(worst <= 1, f"a last token misses its interval by {worst:.3g} roundings")
+    return worst
 
 
 def same_acceptances(inputs: tuple, ours: tuple, peer: tuple) -> float:
@@ -158,35 +171,39 @@ def same_law(inputs: tuple, ours: list, peer: list) -> float:
 
 
 def build_models(width: int, layers: int, texts: int) -> tuple:
-    """A verifier, a draft a quarter as wide with one layer, and prompts of 8 tokens; random weights."""
+    """A verifier with random weights, a draft of its embeddings and its first layer, and prompts of 8 tokens."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    width = max(width, 16)
-    models = []
-    for name, size, depth in (("draft", max(width // 4, 8), 1), ("verifier", width, layers)):
-        config = GPT2Config(
-            **{"vocab_size": 1000, "n_positions": 256, "n_embd": size, "n_layer": depth, "n_head": 4},
-            **{"bos_token_id": None, "eos_token_id": None},
-        )
-        model, g = GPT2LMHeadModel(config).eval(), stream(0, "bench", name)
-        with torch.no_grad():
-            for parameter in model.parameters():
-                if parameter.ndim > 1:
-                    parameter.copy_(0.05 * torch.randn(parameter.shape, generator=g))
-        models.append(model)
-    return (*models, torch.randint(1000, (texts, 8), generator=stream(0, "bench prompts")))
+    width, g = max(width, 16), stream(0, "bench verifier")
+    draft, verifier = (
+        GPT2LMHeadModel(
+            GPT2Config(
+                **{"vocab_size": 1000, "n_positions": 256, "n_embd": width, "n_layer": depth, "n_head": 4},
+                **{"bos_token_id": None, "eos_token_id": None},
+            )
+        ).eval()
+        for depth in (1, max(layers, 1))
+    )
+    with torch.no_grad():
+        for name, parameter in verifier.named_parameters():
+            if parameter.ndim > 1:
+                parameter.copy_(torch.randn(parameter.shape, generator=g) / width**0.5)
+            if name.endswith("c_proj.weight") and ".h.0." not in name:
+                parameter.mul_(NEARNESS)
+    draft.load_state_dict(verifier.state_dict(), strict=False)
+    return draft, verifier, torch.randint(1000, (texts, 8), generator=stream(0, "bench prompts"))
 
 
 TURN = itertools.count()  # every call writes other texts, as the peer's global generator makes it do
 
 
-def write_ours(inputs: tuple, temperature: float = 1.0, singly: bool = True) -> torch.Tensor:
+def write_ours(inputs: tuple, m: int = DRAFTS, temperature: float = 1.0, singly: bool = True) -> torch.Tensor:
     """speculative_generate, one by one"""
     draft, verifier, prompts = inputs
     texts = [
         speculative_generate(
             *(draft, verifier, batch),
-            **{"rule": SpS(), "m": DRAFTS, "max_new_tokens": NEW_TOKENS, "temperature": temperature},
+            **{"rule": SpS(), "m": m, "max_new_tokens": NEW_TOKENS, "temperature": temperature},
             generator=stream(0, "bench text", next(TURN)),
         ).ids
         for batch in prompts.split(1 if singly else len(prompts))
@@ -199,34 +216,75 @@ def write_batch(inputs: tuple) -> torch.Tensor:
     return write_ours(inputs, singly=False)
 
 
-def assisted(inputs: tuple, sample: bool, **choices: int | float | str | None) -> torch.Tensor:
-    """generate(assistant_model=...) text by text; choices not given are the library's own."""
-    draft, verifier, prompts = inputs
-    for name in ("num_assistant_tokens", "num_assistant_tokens_schedule", "assistant_confidence_threshold"):
-        setattr(draft.generation_config, name, choices.get(name))
+def generated(inputs: tuple, sample: bool, **options: object) -> torch.Tensor:
+    """What ``generate`` of transformers writes, text by text."""
+    _, verifier, prompts = inputs
     law = {"do_sample": True, "top_k": 0, "top_p": 1.0, "temperature": 1.0} if sample else {"do_sample": False}
-    facts = {"assistant_model": draft, "max_new_tokens": NEW_TOKENS, "pad_token_id": 0, **law}
+    facts = {"max_new_tokens": NEW_TOKENS, "pad_token_id": 0, **law, **options}
     texts = [verifier.generate(row[None], attention_mask=torch.ones_like(row[None]), **facts) for row in prompts]
     return torch.cat(texts)[:, prompts.shape[1] :]
 
 
-def write_transformers(inputs: tuple, sample: bool = True) -> torch.Tensor:
+def write_alone(inputs: tuple, sample: bool = True) -> torch.Tensor:
+    """generate, no draft"""
+    return generated(inputs, sample)
+
+
+def write_transformers(inputs: tuple, m: int = DRAFTS, sample: bool = True) -> torch.Tensor:
     """generate(assistant_model=...), the same blocks"""
-    blocks = {"num_assistant_tokens": DRAFTS, "num_assistant_tokens_schedule": "constant"}
-    return assisted(inputs, sample, **blocks, assistant_confidence_threshold=0.0)
+    draft = inputs[0]
+    blocks = {"num_assistant_tokens": m, "num_assistant_tokens_schedule": "constant"}
+    for name, value in (blocks | {"assistant_confidence_threshold": 0.0}).items():
+        setattr(draft.generation_config, name, value)
+    return generated(inputs, sample, assistant_model=draft)
 
 
-def write_transformers_defaults(inputs: tuple) -> torch.Tensor:
-    """generate(assistant_model=...), its own blocks"""
-    return assisted(inputs, True)
+def ours_at(m: int) -> Callable[[tuple], torch.Tensor]:
+    """``write_ours`` with blocks of m drafts."""
+    return named(partial(write_ours, m=m), f"speculative_generate, one by one, m = {m}")
 
 
-def same_texts(inputs: tuple, ours: torch.Tensor, peer: torch.Tensor) -> float:
-    """As many tokens, and the same text when both decode greedily."""
+def transformers_at(m: int) -> Callable[[tuple], torch.Tensor]:
+    """``write_transformers`` with blocks of m drafts."""
+    return named(partial(write_transformers, m=m), f"generate(assistant_model=...), m = {m}")
+
+
+def named(call: partial, doc: str) -> partial:
+    """The call with the words for the table."""
+    call.__doc__ = doc
+    call.__name__ = doc
+    return call
+
+
+def per_pass(write: Callable[[tuple], torch.Tensor], inputs: tuple, texts: int = 12) -> torch.Tensor:
+    """Tokens per pass of the verifier, one number for each of ``texts`` texts."""
+    draft, verifier, prompts = inputs
+    found, passes = [], []
+    handle = verifier.register_forward_hook(lambda *_: passes.append(1))
+    for row in prompts.repeat(-(-texts // len(prompts)), 1)[:texts]:
+        passes.clear()
+        write((draft, verifier, row[None]))
+        found.append(NEW_TOKENS / len(passes))
+    handle.remove()
+    return torch.tensor(found)
+
+
+def same_texts(inputs: tuple, ours: torch.Tensor, peer: torch.Tensor, m: int = DRAFTS, drafts: bool = True) -> float:
+    """As many tokens; the same greedy texts; sampled, as many tokens per pass of the verifier, in standard errors."""
     require(ours.shape == peer.shape, f"{tuple(ours.shape)} and {tuple(peer.shape)} tokens")
-    differ = float((write_ours(inputs, temperature=0) != write_transformers(inputs, sample=False)).double().mean())
+    greedy = write_transformers(inputs, m, sample=False) if drafts else write_alone(inputs, sample=False)
+    differ = float((write_ours(inputs, m, temperature=0) != greedy).double().mean())
     require(differ == 0, f"{differ:.1%} of the tokens of the greedy texts differ")
-    return differ
+    mine = per_pass(partial(write_ours, m=m), inputs)
+    require(
+        1.3 < mine.mean() < 0.95 * (m + 1), f"{mine.mean():.2f} tokens per pass: too few or too many drafts are kept"
+    )
+    if not drafts:
+        return 0.0
+    theirs = per_pass(partial(write_transformers, m=m), inputs)
+    apart = float((mine.mean() - theirs.mean()).abs() / ((mine.var() + theirs.var()) / len(mine)).sqrt())
+    require(apart <= 4.5, f"{mine.mean():.2f} and {theirs.mean():.2f} tokens per pass: {apart:.1f} standard errors")
+    return apart
 
 
 def require(condition: bool, message: str) -> None:
@@ -248,15 +306,16 @@ def sampler_races(quick: bool, rounds: int, threads: int) -> Iterator[harness.Ro
 
 
 def text_races(quick: bool, rounds: int, threads: int) -> Iterator[harness.Row]:
-    sizes = {"width": 64, "layers": 2, "texts": 2} if quick else {"width": 256, "layers": 4, "texts": 4}
+    sizes = {"width": 64, "layers": 4, "texts": 2} if quick else {"width": 256, "layers": 8, "texts": 4}
     name = f"{sizes['texts']} texts of {NEW_TOKENS} tokens, width {sizes['width']}, {sizes['layers']} layers"
-    facts = {"gap": same_texts, "target": 1.0, "rounds": min(rounds, 5), "threads": threads}
-    for ours, peer in (
-        (write_ours, write_transformers),
-        (write_ours, write_transformers_defaults),
-        (write_batch, write_transformers),
-    ):
-        yield harness.race(name, build_models, sizes, ours, peer, **facts)
+    name += f", transformers {version('transformers')}"
+    facts = {"target": 1.0, "rounds": min(rounds, 5), "threads": threads}
+    plain = partial(same_texts, drafts=False)
+    yield harness.race(name, build_models, sizes, ours_at(DRAFTS), write_alone, gap=plain, **facts)
+    for m in (2, 3, 5):
+        pair = (ours_at(m), transformers_at(m))
+        yield harness.race(name, build_models, sizes, *pair, gap=partial(same_texts, m=m), **facts)
+    yield harness.race(name, build_models, sizes, write_batch, write_transformers, gap=same_texts, **facts)
 
 
 def races(quick: bool, rounds: int, threads: int) -> Iterator[harness.Row]:
