@@ -10,8 +10,8 @@
    is the first layer of the verifier with the verifier's own embeddings, an eighth of its layers.
 
 Results are compared before anything is timed: the naive version with the same uniform numbers token by token, the
-rewriting in the patch's style draft by draft, the sampler of transformers (which draws from the global generator) by the
-law of whole blocks in standard errors, texts by their greedy versions and by the tokens per pass of the verifier in
+rewriting in the patch's style draft by draft, the sampler of transformers (which draws from the global generator) by
+the law of whole blocks in standard errors, texts by their greedy versions and by the tokens per pass of the verifier in
 standard errors. transformers is imported where it is used, so that the processes that measure memory start fast.
 """
 
@@ -111,7 +111,7 @@ def same_tokens(inputs: tuple, ours: tuple, peer: tuple) -> float:
     """
     require(torch.equal(ours[1], peer[1]), "the acceptances differ")
     p, ids, q = inputs
-    target, gamma, _ = full_targets((p.double(), ids, q.double()))
+    target, *_ = full_targets((p.double(), ids, q.double()))
     u, place, worst = uniform((len(p), p.shape[1] + 1), stream(0, "bench block"), p.device)[:, -1], ours[1], 0.0
     for b, at in enumerate(place.tolist()):
         weights = q[b, at].double() if at == p.shape[1] else (target[b, at] - p[b, at].double()).clamp(min=0.0)
