@@ -334,6 +334,8 @@ def test_bootstrap_agrees_with_students_interval_and_is_reproducible():
     assert found.high - found.low == pytest.approx(2 * 3.29 * found.error, rel=0.12)
     with pytest.raises(ValueError, match="1 prompts"):
         measures.bootstrap(np.ones(1))
+    with pytest.raises(ValueError, match="0 prompts"):
+        measures.bootstrap(np.ones(0))
 
 
 def test_cost_slope_reads_off_a_power():

@@ -109,7 +109,8 @@ def bootstrap(
 ) -> Estimate:
     """The mean over prompts, or a function ``of`` the means of several columns, with its percentile bootstrap interval:
     15 draws lie beyond each end of a joint interval of two pairs. The resampling is fixed: one answer."""
-    table = torch.tensor(values, dtype=torch.float64).reshape(len(values), -1)
+    table = torch.tensor(values, dtype=torch.float64)
+    table = table.unsqueeze(-1) if table.ndim == 1 else table
     n = len(table)
     if n < 2 or not bool(table.isfinite().all()):
         raise ValueError(f"{n} prompts, {int(table.isfinite().all(dim=-1).sum())} finite; give two or more, all finite")
