@@ -1,36 +1,36 @@
 """Races of Cactus: ``python bench/cactus.py [--quick] [--threads 1] [--output FILE]``.
 
 1. The sampler, blocks of 10 drafts, against a naive version that builds every row of the target and of the recovery
-   law, and against the same in the style of the released patch (recovered tokens for every draft by exponential races).
+   law, and against our rewriting in the style of the released patch (recovered tokens for every draft by exponential
+   races).
 2. The sampler with the exact rule, from logits, against ``_speculative_sampling`` of transformers, which takes one
    sequence at a time.
-3. Whole texts with the exact rule against ``generate(assistant_model=...)`` of transformers, the same models and block
-   length, one text at a time as the peer requires; then the texts in one batch against the peer's one by one.
+3. Whole texts with the exact rule against plain decoding by the verifier, and against ``generate(assistant_model=...)``
+   of transformers at several block lengths, one text at a time as the peer requires; then ours in one batch. The draft
+   is the first layer of the verifier with the verifier's own embeddings, an eighth of its layers.
 
-Results are compared before anything is timed: the naive version with the same uniform numbers token by token, the patch
-draft by draft, the sampler of transformers (which draws from the global generator) by the law of whole blocks in
-standard errors, texts by their greedy versions. The full run writes results/cactus/bench.json; a quick run, whose sizes
-are too small to report, writes under _build/.
+Results are compared before anything is timed: the naive version with the same uniform numbers token by token, the
+rewriting in the patch's style draft by draft, the sampler of transformers (which draws from the global generator) by
+the law of whole blocks in standard errors, texts by their greedy versions and by the tokens per pass of the verifier in
+standard errors. transformers is imported where it is used, so that the processes that measure memory start fast.
 """
 
-import argparse
 import itertools
-import math
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib.metadata import version
 
 import harness
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel
-from transformers.generation.utils import _speculative_sampling
 
 from derived.lab.rng import stream
 from derived.papers.cactus.generate import speculative_generate
 from derived.papers.cactus.rules import Cactus, SpS
 from derived.papers.cactus.sampler import accept_reject, accept_reject_logits, uniform
 
-ROOT = Path(__file__).resolve().parent.parent
 RULE = Cactus(1.0)
-NEW_TOKENS, DRAFTS = 128, 5
+NEW_TOKENS, DRAFTS = 96, 5
+NEARNESS = 0.1  # how much the verifier's layers behind the first one count; at 0 every draft would be kept
 
 
 def build_logits(B: int, m: int, V: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -89,7 +89,7 @@ def full_rows(inputs: tuple) -> tuple:
 
 
 def patched(inputs: tuple) -> tuple:
-    """every row, exponential races, as the patch"""
+    """every row, exponential races: our rewriting in the patch's style"""
     p, ids, q = inputs
     B, m = ids.shape
     u = uniform((B, m + 1), stream(0, "bench block"), p.device)
@@ -103,17 +103,26 @@ def patched(inputs: tuple) -> tuple:
 
 
 def same_tokens(inputs: tuple, ours: tuple, peer: tuple) -> float:
-    """The same uniform numbers: equal acceptances; the last token may be a neighbour where float32 sums are cut."""
+    """The same uniform numbers: equal acceptances, and both last tokens y where F(y - 1) <= u < F(y) in float64.
+
+    Only a u within rounding of a border F may go either way. A weight (s q - p)_+ in float32 is off by at most 8 eps of
+    s q + p, and these sum to at most 2; the sums of a row are off by at most 256 eps of their total. Returns how far a
+    token's own interval is missed, over that rounding.
+    """
     require(torch.equal(ours[1], peer[1]), "the acceptances differ")
-    p, _, q = inputs
-    place = ours[1]
-    batch = torch.arange(len(place))
-    low, high = (torch.minimum(ours[0], peer[0]), torch.maximum(ours[0], peer[0]))
-    between = [slice(int(a), int(b)) for a, b in zip(low[batch, place], high[batch, place], strict=True)]
-    weight = max(float(q[i, place[i], cut].sum(dim=-1)) for i, cut in enumerate(between))
-    bound = math.sqrt(p.shape[-1]) * torch.finfo(p.dtype).eps * 64  # of a cumulative sum of V terms
-    require(weight <= bound, f"probability {weight:.3g} lies between the last tokens, more than {bound:.3g}")
-    return weight
+    p, ids, q = inputs
+    target, *_ = full_targets((p.double(), ids, q.double()))
+    u, place, worst = uniform((len(p), p.shape[1] + 1), stream(0, "bench block"), p.device)[:, -1], ours[1], 0.0
+    for b, at in enumerate(place.tolist()):
+        weights = q[b, at].double() if at == p.shape[1] else (target[b, at] - p[b, at].double()).clamp(min=0.0)
+        sums = weights.cumsum(dim=0)
+        goal, rounding = u[b] * sums[-1], torch.finfo(p.dtype).eps * (16 + 256 * sums[-1])
+        for tokens in (ours[0], peer[0]):
+            y = int(tokens[b, at])
+            missed = torch.maximum(goal - sums[y], sums[y] - weights[y] - goal)
+            worst = max(worst, float(missed / rounding))
+    require(worst <= 1, f"a last token misses its interval by {worst:.3g} roundings")
+    return worst
 
 
 def same_acceptances(inputs: tuple, ours: tuple, peer: tuple) -> float:
@@ -132,6 +141,8 @@ def exact_from_logits(inputs: tuple) -> list[torch.Tensor]:
 
 def transformers_sampler(inputs: tuple) -> list[torch.Tensor]:
     """_speculative_sampling, one by one"""
+    from transformers.generation.utils import _speculative_sampling
+
     draft, ids, target = inputs
     m = ids.shape[1]
     return [_speculative_sampling(ids[b : b + 1], draft[b : b + 1], m, target[b : b + 1])[0] for b in range(len(ids))]
@@ -147,7 +158,7 @@ def same_law(inputs: tuple, ours: list, peer: list) -> float:
     block = accept_reject_logits(
         draft.expand(num, -1, -1), ids, target.expand(num, -1, -1), SpS(), stream(0, "small block")
     )
-    theirs = [_speculative_sampling(row[None], draft, 3, target)[0][0] for row in ids]
+    theirs = [transformers_sampler((draft, row[None], target))[0][0] for row in ids]
     one = torch.stack([block.n_accepted, block.ids[:, 0]])
     two = torch.tensor([[len(text) - 1, int(text[0])] for text in theirs]).T
     worst = 0.0
@@ -160,33 +171,39 @@ def same_law(inputs: tuple, ours: list, peer: list) -> float:
 
 
 def build_models(width: int, layers: int, texts: int) -> tuple:
-    """A verifier, a draft a quarter as wide with one layer, and prompts of 8 tokens; random weights."""
-    width = max(width, 16)
-    models = []
-    for name, size, depth in (("draft", max(width // 4, 8), 1), ("verifier", width, layers)):
-        config = GPT2Config(
-            **{"vocab_size": 1000, "n_positions": 256, "n_embd": size, "n_layer": depth, "n_head": 4},
-            **{"bos_token_id": None, "eos_token_id": None},
-        )
-        model, g = GPT2LMHeadModel(config).eval(), stream(0, "bench", name)
-        with torch.no_grad():
-            for parameter in model.parameters():
-                if parameter.ndim > 1:
-                    parameter.copy_(0.05 * torch.randn(parameter.shape, generator=g))
-        models.append(model)
-    return (*models, torch.randint(1000, (texts, 8), generator=stream(0, "bench prompts")))
+    """A verifier with random weights, a draft of its embeddings and its first layer, and prompts of 8 tokens."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    width, g = max(width, 16), stream(0, "bench verifier")
+    draft, verifier = (
+        GPT2LMHeadModel(
+            GPT2Config(
+                **{"vocab_size": 1000, "n_positions": 256, "n_embd": width, "n_layer": depth, "n_head": 4},
+                **{"bos_token_id": None, "eos_token_id": None},
+            )
+        ).eval()
+        for depth in (1, max(layers, 1))
+    )
+    with torch.no_grad():
+        for name, parameter in verifier.named_parameters():
+            if parameter.ndim > 1:
+                parameter.copy_(torch.randn(parameter.shape, generator=g) / width**0.5)
+            if name.endswith("c_proj.weight") and ".h.0." not in name:
+                parameter.mul_(NEARNESS)
+    draft.load_state_dict(verifier.state_dict(), strict=False)
+    return draft, verifier, torch.randint(1000, (texts, 8), generator=stream(0, "bench prompts"))
 
 
 TURN = itertools.count()  # every call writes other texts, as the peer's global generator makes it do
 
 
-def write_ours(inputs: tuple, temperature: float = 1.0, singly: bool = True) -> torch.Tensor:
+def write_ours(inputs: tuple, m: int = DRAFTS, temperature: float = 1.0, singly: bool = True) -> torch.Tensor:
     """speculative_generate, one by one"""
     draft, verifier, prompts = inputs
     texts = [
         speculative_generate(
             *(draft, verifier, batch),
-            **{"rule": SpS(), "m": DRAFTS, "max_new_tokens": NEW_TOKENS, "temperature": temperature},
+            **{"rule": SpS(), "m": m, "max_new_tokens": NEW_TOKENS, "temperature": temperature},
             generator=stream(0, "bench text", next(TURN)),
         ).ids
         for batch in prompts.split(1 if singly else len(prompts))
@@ -199,33 +216,75 @@ def write_batch(inputs: tuple) -> torch.Tensor:
     return write_ours(inputs, singly=False)
 
 
-def write_transformers(inputs: tuple, sample: bool = True) -> torch.Tensor:
-    """generate(assistant_model=...), one by one"""
-    draft, verifier, prompts = inputs
-    settings = draft.generation_config
-    settings.num_assistant_tokens, settings.num_assistant_tokens_schedule = DRAFTS, "constant"
-    settings.assistant_confidence_threshold = 0.0
-    choice = {"do_sample": True, "top_k": 0, "top_p": 1.0, "temperature": 1.0} if sample else {"do_sample": False}
-    texts = [
-        verifier.generate(
-            row[None],
-            attention_mask=torch.ones_like(row[None]),
-            assistant_model=draft,
-            max_new_tokens=NEW_TOKENS,
-            pad_token_id=0,
-            **choice,
-        )
-        for row in prompts
-    ]
+def generated(inputs: tuple, sample: bool, **options: object) -> torch.Tensor:
+    """What ``generate`` of transformers writes, text by text."""
+    _, verifier, prompts = inputs
+    law = {"do_sample": True, "top_k": 0, "top_p": 1.0, "temperature": 1.0} if sample else {"do_sample": False}
+    facts = {"max_new_tokens": NEW_TOKENS, "pad_token_id": 0, **law, **options}
+    texts = [verifier.generate(row[None], attention_mask=torch.ones_like(row[None]), **facts) for row in prompts]
     return torch.cat(texts)[:, prompts.shape[1] :]
 
 
-def same_texts(inputs: tuple, ours: torch.Tensor, peer: torch.Tensor) -> float:
-    """As many tokens, and the same text when both decode greedily."""
+def write_alone(inputs: tuple, sample: bool = True) -> torch.Tensor:
+    """generate, no draft"""
+    return generated(inputs, sample)
+
+
+def write_transformers(inputs: tuple, m: int = DRAFTS, sample: bool = True) -> torch.Tensor:
+    """generate(assistant_model=...), the same blocks"""
+    draft = inputs[0]
+    blocks = {"num_assistant_tokens": m, "num_assistant_tokens_schedule": "constant"}
+    for name, value in (blocks | {"assistant_confidence_threshold": 0.0}).items():
+        setattr(draft.generation_config, name, value)
+    return generated(inputs, sample, assistant_model=draft)
+
+
+def ours_at(m: int) -> Callable[[tuple], torch.Tensor]:
+    """``write_ours`` with blocks of m drafts."""
+    return named(partial(write_ours, m=m), f"speculative_generate, one by one, m = {m}")
+
+
+def transformers_at(m: int) -> Callable[[tuple], torch.Tensor]:
+    """``write_transformers`` with blocks of m drafts."""
+    return named(partial(write_transformers, m=m), f"generate(assistant_model=...), m = {m}")
+
+
+def named(call: partial, doc: str) -> partial:
+    """The call with the words for the table."""
+    call.__doc__ = doc
+    call.__name__ = doc
+    return call
+
+
+def per_pass(write: Callable[[tuple], torch.Tensor], inputs: tuple, texts: int = 12) -> torch.Tensor:
+    """Tokens per pass of the verifier, one number for each of ``texts`` texts."""
+    draft, verifier, prompts = inputs
+    found, passes = [], []
+    handle = verifier.register_forward_hook(lambda *_: passes.append(1))
+    for row in prompts.repeat(-(-texts // len(prompts)), 1)[:texts]:
+        passes.clear()
+        write((draft, verifier, row[None]))
+        found.append(NEW_TOKENS / len(passes))
+    handle.remove()
+    return torch.tensor(found)
+
+
+def same_texts(inputs: tuple, ours: torch.Tensor, peer: torch.Tensor, m: int = DRAFTS, drafts: bool = True) -> float:
+    """As many tokens; the same greedy texts; sampled, as many tokens per pass of the verifier, in standard errors."""
     require(ours.shape == peer.shape, f"{tuple(ours.shape)} and {tuple(peer.shape)} tokens")
-    differ = float((write_ours(inputs, temperature=0) != write_transformers(inputs, sample=False)).double().mean())
+    greedy = write_transformers(inputs, m, sample=False) if drafts else write_alone(inputs, sample=False)
+    differ = float((write_ours(inputs, m, temperature=0) != greedy).double().mean())
     require(differ == 0, f"{differ:.1%} of the tokens of the greedy texts differ")
-    return differ
+    mine = per_pass(partial(write_ours, m=m), inputs)
+    require(
+        1.3 < mine.mean() < 0.95 * (m + 1), f"{mine.mean():.2f} tokens per pass: too few or too many drafts are kept"
+    )
+    if not drafts:
+        return 0.0
+    theirs = per_pass(partial(write_transformers, m=m), inputs)
+    apart = float((mine.mean() - theirs.mean()).abs() / ((mine.var() + theirs.var()) / len(mine)).sqrt())
+    require(apart <= 4.5, f"{mine.mean():.2f} and {theirs.mean():.2f} tokens per pass: {apart:.1f} standard errors")
+    return apart
 
 
 def require(condition: bool, message: str) -> None:
@@ -233,45 +292,36 @@ def require(condition: bool, message: str) -> None:
         raise SystemExit(message)
 
 
-def races(quick: bool) -> list[tuple]:
-    """(name, builder, sizes, ours, peer, gap, target, rounds)"""
-    table = []
+def sampler_races(quick: bool, rounds: int, threads: int) -> Iterator[harness.Row]:
     for V in (1000, 4000) if quick else (32_000, 152_000):
         for B in (1, 4) if quick else (1, 16, 64):
-            sizes, rounds = {"B": B, "m": 10, "V": V}, 3 if quick else 5 if B * V > 2_000_000 else 11
-            name = f"B = {B}, m = 10, V = {V:,}"
-            target = 5.0 if (B, V) == (16, 152_000) else 1.0
-            table.append((name, build_rows, sizes, gather_only, full_rows, same_tokens, target, rounds))
-            table.append((name, build_rows, sizes, gather_only, patched, same_acceptances, target, rounds))
-            table.append((name, build_logits, sizes, exact_from_logits, transformers_sampler, same_law, 1.0, rounds))
-    for ours in (write_ours, write_batch):
-        sizes = {"width": 64, "layers": 2, "texts": 2} if quick else {"width": 256, "layers": 4, "texts": 8}
-        name = f"{sizes['texts']} texts of {NEW_TOKENS} tokens, width {sizes['width']}, {sizes['layers']} layers"
-        table.append((name, build_models, sizes, ours, write_transformers, same_texts, 1.0, 3 if quick else 7))
-    return table
+            sizes, name = {"B": B, "m": 10, "V": V}, f"B = {B}, m = 10, V = {V:,}"
+            some = rounds if B * V < 2_000_000 else min(rounds, 5) if B * V < 9_000_000 else min(rounds, 3)
+            facts = {"rounds": some, "threads": threads}
+            naive = facts | {"target": 5.0 if (B, V) == (16, 152_000) else 1.0}
+            yield harness.race(name, build_rows, sizes, gather_only, full_rows, gap=same_tokens, **naive)
+            yield harness.race(name, build_rows, sizes, gather_only, patched, gap=same_acceptances, **naive)
+            exact = (exact_from_logits, transformers_sampler)
+            yield harness.race(name, build_logits, sizes, *exact, gap=same_law, target=1.0, **facts)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes and few rounds, to see that it runs")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--output", type=Path, help="where the JSON goes")
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    default = "_build/bench/cactus.json" if arguments.quick else "results/cactus/bench.json"
-    rows = []
-    for name, build, sizes, ours, peer, gap, target, rounds in races(arguments.quick):
-        facts = {"gap": gap, "target": target, "rounds": rounds, "threads": arguments.threads}
-        row = harness.race(name, build, sizes, ours, peer, **facts)
-        rows.append(row)
-        print(
-            f"{row.name:45s} {row.ours} / {row.peer}: ours {row.ours_ms:9.2f} ms  peer {row.peer_ms:10.2f} ms  "
-            f"ratio {row.ratio:6.2f} (target {row.target:g}, {'met' if row.met else 'missed'})  "
-            f"peak {row.ours_peak_mb:.0f} / {row.peer_peak_mb:.0f} MB  gap {row.largest_gap:.1e}",
-            flush=True,
-        )
-    harness.write(arguments.output or ROOT / default, rows, threads=arguments.threads, dtype="float32")
+def text_races(quick: bool, rounds: int, threads: int) -> Iterator[harness.Row]:
+    sizes = {"width": 64, "layers": 4, "texts": 2} if quick else {"width": 256, "layers": 8, "texts": 4}
+    name = f"{sizes['texts']} texts of {NEW_TOKENS} tokens, width {sizes['width']}, {sizes['layers']} layers"
+    name += f", transformers {version('transformers')}"
+    facts = {"target": 1.0, "rounds": min(rounds, 5), "threads": threads}
+    plain = partial(same_texts, drafts=False)
+    yield harness.race(name, build_models, sizes, ours_at(DRAFTS), write_alone, gap=plain, **facts)
+    for m in (2, 3, 5):
+        pair = (ours_at(m), transformers_at(m))
+        yield harness.race(name, build_models, sizes, *pair, gap=partial(same_texts, m=m), **facts)
+    yield harness.race(name, build_models, sizes, write_batch, write_transformers, gap=same_texts, **facts)
+
+
+def races(quick: bool, rounds: int, threads: int) -> Iterator[harness.Row]:
+    yield from sampler_races(quick, rounds, threads)
+    yield from text_races(quick, rounds, threads)
 
 
 if __name__ == "__main__":
-    main()
+    harness.command("cactus", races, rounds=7, quick_rounds=3, dtype="float32")

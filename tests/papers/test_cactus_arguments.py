@@ -67,6 +67,7 @@ def test_rules_by_name():
     [
         (torch.tensor([0.5, 0.25]), "sums to 0.75, not to 1; give probabilities"),
         (torch.tensor([0.0, 0.0]), "sums to 0, not to 1; a zero row has no law"),
+        (torch.tensor([0.5, 0.5001], dtype=torch.float64), "sums to 1.0001, not to 1; give probabilities"),
         (torch.tensor([1.5, -0.5]), "negative probability"),
         (torch.tensor([math.nan, 0.5]), "sums to nan"),
         (torch.tensor([1, 0]), "give a floating-point tensor"),

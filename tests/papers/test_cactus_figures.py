@@ -68,7 +68,7 @@ def texts(share: float) -> pd.DataFrame:
     cactus = grid(rule=("cactus",), knob=(0.0, 1.0), matched=(0.0,))
     rivals = grid(rule=tuple(rule for rule in figures.RULES if rule != "cactus"), knob=(0.5,), matched=(1.0,))
     rows = pd.concat([cactus, rivals]).merge(grid(shape=("truncated", "plain"), prompt=range(10)), how="cross")
-    rows = rows.assign(draft="trained", mode="batch", kept=20.0 + 10 * rows["knob"], blocks=10.0)
+    rows = rows.assign(draft="trained", kept=20.0 + 10 * rows["knob"], blocks=10.0)
     valid = (rows["prompt"] < 10 * share).astype(float)
     return live(rows.assign(valid=valid, fault=np.where(valid > 0, 8.0, 3.0)))
 
@@ -84,7 +84,7 @@ CASES = {
     "speed": (speeds, 2.0, ("2.00 at m = 2 for 0.8",), 3.0, ("3.00 at m = 2",)),
     "trained_pair": (texts, 0.5, ("truncated Cactus 0.50 at 2.0, 0.50 at 3.0",), 0.7, ("0.70 at 2.0",)),
     "where_faults_begin": (texts, 0.5, ("0.50 at 0, 0.50 at 1",), 0.7, ("0.70 at 0",)),
-    "heat_of_rules": (texts, 0.5, ("plain, δ = 1: Cactus 0.50",), 0.7, ("Cactus 0.70",)),
+    "heat_of_rules": (texts, 0.5, ("plain, δ = 1: Cactus 0.50 (3.00 kept)",), 0.7, ("Cactus 0.70 (",)),
 }
 
 

@@ -148,14 +148,13 @@ def test_greedy_is_the_verifiers_own_greedy_text(kind):
     facts = {"m": 3, "max_new_tokens": 20, "temperature": 0}
     exact = speculative_generate(draft, verifier, prompt, rule=SpS(), generator=stream(23), **facts)
     assert torch.equal(exact.ids, own)
-    for rule in (Cactus(2.0), CactusKL(1.0), Calibrated(0.5), Lenience(0.1), Mentored(1.0), Typical()):
+    for rule in (Cactus(2.0), CactusKL(1.0), Calibrated(0.5), Lenience(0.1), Mentored(1.0), Typical(), TopK(2)):
         with pytest.warns(UserWarning, match="its knob does nothing"):
             text = speculative_generate(draft, verifier, prompt, rule=rule, generator=stream(23), **facts)
         assert torch.equal(text.ids, own)
     assert not torch.equal(
         speculative_generate(draft, verifier, prompt, rule=Interp(1.0), generator=stream(23), **facts).ids, own
     )
-    assert not TopK(2).inert_when_greedy
 
 
 def test_laws_against_transformers_own_warpers():
@@ -241,6 +240,19 @@ def test_texts_may_end_at_the_last_position():
     assert generation.lengths.tolist() == [12, 12, 12]
     with pytest.raises(ValueError, match="exceed the 32 positions"):
         speculative_generate(DRAFT, VERIFIER, prompts, rule=SpS(), max_new_tokens=13, generator=stream(28))
+
+
+def test_no_more_is_drafted_than_a_text_has_left():
+    """An unpadded prompt, and a text that ends at the last position: no draft lies beyond it."""
+    for m in (5, 10):
+        generation = speculative_generate(
+            DRAFT, VERIFIER, [[1] * 20], rule=SpS(), m=m, max_new_tokens=12, generator=stream(31, m)
+        )
+        written = (generation.accepted[0] + 1).cumsum(dim=0)
+        left = 12 - torch.cat([written.new_zeros(1), written[:-1]])
+        assert generation.lengths.tolist() == [12]
+        assert torch.equal(generation.drafted, left.clamp(max=m))
+        assert generation.drafted[-1] < m
 
 
 def test_a_cache_that_forgets_is_refused():

@@ -1,5 +1,7 @@
 """The generated language and the small models: grammar, evaluator, cache, and writing with a draft and a verifier."""
 
+import itertools
+
 import pytest
 import torch
 
@@ -161,6 +163,18 @@ def test_exact_writing_has_the_verifiers_law():
     assert chi2 < degrees + 6 * (2 * degrees) ** 0.5
 
 
+@pytest.mark.parametrize("shape", [SHAPE, writing.Shape(0.6, 0.7)])
+def test_drafts_come_from_the_shaped_law_that_is_reported(shape):
+    """Truncated, the draft too: its laws are those of its logits at this temperature and top-p, and its drafts obey."""
+    draft, ids = model(1, "draft"), GRAMMAR.sample(6, 12, stream(8, "texts"))
+    options = {"prompt": 5, "m": 2, "rule": rule_of("cactus", 0.3), "shape": shape}
+    block = next(writing.blocks(draft, model(2, "verifier"), ids.clone(), generator=stream(12, "w"), **options))
+    law = training.next_law(draft(ids[:, :5])[:, -1], *shape).detach()
+    assert torch.allclose(block.p[:, 0], law, rtol=0, atol=1e-12)
+    assert (block.p.gather(-1, block.drafted.unsqueeze(-1)) > 0).all()
+    assert bool((block.p == 0).any()) == (shape != SHAPE)
+
+
 def test_the_spend_of_exact_writing_is_nothing_and_of_a_lossy_rule_something():
     ids = GRAMMAR.sample(4, 16, stream(8, "texts"))
     options = {"prompt": 4, "m": 2, "shape": SHAPE}
@@ -179,11 +193,32 @@ def test_writing_refuses_a_prompt_without_a_second_token():
 
 def test_alone_and_surprise():
     ids, one = GRAMMAR.sample(3, 12, stream(8, "texts")), model()
-    found = writing.write_alone(one, ids, prompt=4, shape=SHAPE, generator=stream(2, "alone"))
-    assert torch.equal(found.ids[:, :4], ids[:, :4])
-    laws = torch.log_softmax(one(found.ids), dim=-1)
-    by_hand = -torch.stack([laws[:, t - 1].gather(-1, found.ids[:, t : t + 1]) for t in range(4, 12)]).mean(dim=0)
-    assert torch.allclose(writing.surprise(one, found.ids, 4), by_hand.squeeze(dim=-1), atol=1e-12)
+    found, seconds = writing.write_alone(one, ids, prompt=4, shape=SHAPE, generator=stream(2, "alone"))
+    assert seconds > 0
+    assert torch.equal(found[:, :4], ids[:, :4])
+    draw, twin = stream(2, "alone"), ids.clone()
+    for t in range(4, 12):  # without a cache
+        twin[:, t] = training.pick(training.next_law(one(twin[:, :t])[:, -1]), draw)
+    assert torch.equal(found, twin)
+    laws = torch.log_softmax(one(found), dim=-1)
+    by_hand = -torch.stack([laws[:, t - 1].gather(-1, found[:, t : t + 1]) for t in range(4, 12)]).mean(dim=0)
+    assert torch.allclose(writing.surprise(one, found, 4), by_hand.squeeze(dim=-1), atol=1e-12)
+
+
+def test_the_clock_leaves_out_the_prompt_and_counts_one_pass_per_token(monkeypatch):
+    ids, one, passes = GRAMMAR.sample(1, 12, stream(8, "texts")), model(), []
+    times = itertools.count()
+    monkeypatch.setattr(writing, "clock", lambda device: (next(times), passes.append("clock"))[0])
+    one.register_forward_hook(lambda _, inputs, __: passes.append(inputs[0].shape[1]))
+    writing.write_alone(one, ids, prompt=4, shape=SHAPE, generator=stream(2, "alone"))
+    assert passes == [3, "clock", *[1] * 8, "clock"]
+    passes.clear()
+    options = {"prompt": 4, "m": 2, "rule": rule_of("cactus", 0.0), "shape": SHAPE}
+    tokens, seconds = writing.time_blocks(model(1, "d"), one, ids, generator=stream(3, "w"), **options)
+    verified = passes.count(3)
+    assert passes[:3] == [4, "clock", 3]
+    assert seconds == verified  # from one reading of the clock to the next, for each block
+    assert 8 <= tokens <= min(8 + 2, 3 * verified)
 
 
 def test_laws_of_every_block_are_those_of_the_whole_text_without_a_cache():

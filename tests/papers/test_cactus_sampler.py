@@ -158,6 +158,26 @@ def test_a_batch_is_a_loop(rule, monkeypatch):
 
 
 @named
+def test_groups_of_sequences_give_the_block_of_all_at_once(rule, monkeypatch):
+    """Rows are read in groups of bounded size; an error in a later group names its sequences."""
+    p, q = laws(7, 2, 5, name="groups p"), laws(7, 3, 5, name="groups q")
+    ids = torch.stack([torch.multinomial(p[b], 1, generator=stream(25, b)).squeeze(-1) for b in range(7)])
+    whole = accept_reject(p, ids, q, rule, stream(25, "u"))
+    logits = accept_reject_logits(p.log().requires_grad_(), ids, q.log(), rule, stream(25, "u"))
+    for table, widest in ((1, 1), (12, 2), (15, 3)):
+        widths = []
+        monkeypatch.setattr(sampler, "TABLE", table)
+        monkeypatch.setattr(sampler, "draw", lambda weights, u, w=widths: (w.append(len(weights)), draw(weights, u))[1])
+        groups = accept_reject(p, ids, q, rule, stream(25, "u"))
+        assert all(torch.equal(a, b) for a, b in zip(whole, groups, strict=True))
+        assert max(widths) == widest
+        assert sum(widths) == 7
+    assert all(torch.equal(a, b) for a, b in zip(whole, logits, strict=True))
+    with pytest.raises(ValueError, match="where sequences 6 to 6 are cut"):
+        accept_reject(p, ids, torch.cat([q[:6], q[6:] / 2]), rule, stream(25, "u"))
+
+
+@named
 def test_logits_give_the_block_of_their_laws(rule):
     """softmax inside or outside: the same tokens for the same uniform numbers, -inf for excluded tokens included."""
     draft = torch.randn(30, 3, 9, generator=stream(20), dtype=torch.float64)

@@ -4,7 +4,6 @@ The trained pair stands in ``trained``. Each is a frozen table of sizes whose de
 batched function per condition.
 """
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -20,9 +19,11 @@ from derived.lab.rng import stream
 from .divergences import binary_divergence, gamma_constrained
 from .pairs import random_pairs, rule_of
 from .positions import Blocks, Couplings, FlatFamily, Limits, NearOptimal, RandomPairs
+from .rules import Typical
 from .sampler import accept_reject
-from .theory import gamma_cactus, gamma_cross_entropy, gamma_exact_kl
-from .trained import TrainedPair
+from .theory import budget_ratio, entropy, gamma_cactus, gamma_cross_entropy, gamma_exact_kl, sharp_budget
+from .trained import PairTime, TrainedPair
+from .writing import clock
 
 #: f and f' of each divergence, in numpy: nothing of the package's own divergences is used by the optimiser.
 GENERATORS = {
@@ -135,8 +136,7 @@ class Budget(Experiment):
     points: int = 400
     budgets: int = 41
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"points": 200, "budgets": 21}, "cpu": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"gamma": 1e-12, "kl": 1e-9}
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         delta = torch.logspace(-3, np.log10(2.0), self.budgets, dtype=torch.float64)
@@ -146,8 +146,8 @@ class Budget(Experiment):
         q_n = q_n.flatten()
         gamma = gamma_cactus(q_n, delta)
         kl = binary_divergence(gamma, q_n)
-        columns = {"q_n": q_n, "delta": delta, "gamma": gamma, "kl": kl, "ratio": kl / delta}
-        columns |= {"over": kl - delta, "excess": kl - torch.log1p(2 * delta)}
+        columns = {"q_n": q_n, "delta": delta, "gamma": gamma, "kl": kl, "ratio": budget_ratio(q_n, delta)}
+        columns |= {"over": kl - delta, "excess": kl - sharp_budget(delta)}
         rows = pd.DataFrame({key: value.numpy() for key, value in columns.items()})
         return rows.assign(bound=16 * np.finfo(float).eps)
 
@@ -156,7 +156,8 @@ class Budget(Experiment):
 class TypicalProgram(Experiment):
     """CAC-10: max h_n with cross-entropy at most delta as a linear program (HiGHS), against its closed form.
 
-    Rows: instance, q_n, budget, closed, program, gap, kept (whether typical acceptance keeps n).
+    epsilon and alpha are log-uniform in [e^-3, 1], and the budget is max(-ln epsilon, H(q) - ln alpha). Rows: instance,
+    q_n, epsilon, alpha, budget, closed, program, gap, kept (whether typical acceptance with these knobs keeps n).
     """
 
     instances: int = 400
@@ -171,14 +172,21 @@ class TypicalProgram(Experiment):
         q = (q + 1e-3) / (1 + 1e-3 * self.V)
         n = torch.randint(self.V, (self.instances,), generator=draw)
         q_n, q_max = q.gather(-1, n.unsqueeze(-1)).squeeze(dim=-1), q.amax(dim=-1)
-        reach = torch.rand(self.instances, generator=draw, dtype=torch.float64)
-        budget = -q_max.log() + reach * (1 + q_max.log() - q.amin(dim=-1).log())  # from infeasible's edge to all free
+        knobs = torch.exp(-3 * torch.rand(2, self.instances, generator=draw, dtype=torch.float64))
+        budget = torch.maximum(-knobs[0].log(), entropy(q) - knobs[1].log())
         closed = gamma_cross_entropy(q_n, q_max, budget)
         program = [_program(q[i].numpy(), int(n[i]), budget[i].item()) for i in range(self.instances)]
-        columns = {"q_n": q_n, "budget": budget, "closed": closed, "kept": q_n > torch.exp(-budget)}
+        kept = [_typical_keeps(*case) for case in zip(knobs.T.tolist(), q, q_n, strict=True)]
+        columns = {"q_n": q_n, "epsilon": knobs[0], "alpha": knobs[1], "budget": budget, "closed": closed}
         rows = pd.DataFrame({key: value.numpy() for key, value in columns.items()})
-        rows = rows.assign(instance=range(self.instances), program=program)
+        rows = rows.assign(instance=range(self.instances), program=program, kept=kept)
         return rows.assign(gap=(rows["closed"] - rows["program"]).abs())
+
+
+def _typical_keeps(knobs: list[float], q: torch.Tensor, q_n: torch.Tensor) -> bool:
+    """What the rule itself says of one draft; it does not look at the draft's law."""
+    rule = Typical(*knobs)
+    return bool(rule.gamma(q_n, q_n, *rule.facts(q, q)))
 
 
 def _program(q: np.ndarray, n: int, budget: float) -> float:
@@ -230,12 +238,9 @@ class SamplerTime(Experiment):
 
 def _timed(call, device: torch.device) -> float:
     """Seconds of a call, the device's queue empty before and after."""
-    wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
-    wait()
-    begun = time.perf_counter()
+    begun = clock(device)
     call()
-    wait()
-    return time.perf_counter() - begun
+    return clock(device) - begun
 
 
 EXPERIMENTS = (
@@ -251,5 +256,5 @@ EXPERIMENTS = (
         Blocks,
         Limits,
     ),
-    *(TrainedPair, SamplerTime),
+    *(TrainedPair, PairTime, SamplerTime),
 )

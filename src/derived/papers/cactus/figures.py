@@ -236,13 +236,13 @@ def speed(rows: pd.DataFrame) -> Figure:
 def trained_pair(rows: pd.DataFrame) -> Figure:
     """Share of texts without fault against drafts kept per block; rows of ``TrainedPair``."""
     rows = _largest(rows)
-    rows = rows[(rows["mode"] == "batch") & (rows["draft"] == "trained")].assign(al=rows["kept"] / rows["blocks"])
+    rows = rows[rows["draft"] == "trained"]
     figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.7), sharey=True)
     words, recorded = [], bool(rows["recorded"].iloc[0])
     for ax, shape in zip(axes, ("truncated", "plain"), strict=True):
         for rule, (name, color, marker) in RULES.items():
             part = rows[(rows["rule"] == rule) & (rows["shape"] == shape)]
-            points = [(knob, group["al"].mean(), *_share(group["valid"])) for knob, group in part.groupby("knob")]
+            points = [(knob, _kept(group), *_share(group["valid"])) for knob, group in part.groupby("knob")]
             _, al, value, reach = (np.array(each) for each in zip(*sorted(points, key=lambda p: p[1]), strict=True))
             facts = {"color": color, "marker": marker, "markersize": 4.5, "elinewidth": 0.8, "label": name}
             facts |= {"markerfacecolor": color if recorded else "none", "linestyle": "-" if rule == "cactus" else ""}
@@ -259,6 +259,11 @@ def trained_pair(rows: pd.DataFrame) -> Figure:
     return figure
 
 
+def _kept(rows: pd.DataFrame) -> float:
+    """Drafts kept per block, total over total."""
+    return rows["kept"].sum() / rows["blocks"].sum()
+
+
 def _share(valid: pd.Series) -> tuple[float, float]:
     """A share and the half width of its 99.9 % interval."""
     one = stats.proportion(int(valid.sum()), len(valid))
@@ -268,8 +273,7 @@ def _share(valid: pd.Series) -> tuple[float, float]:
 def where_faults_begin(rows: pd.DataFrame) -> Figure:
     """Texts still without fault against tokens written, temperature 1; rows of ``TrainedPair``."""
     rows = _largest(rows)
-    chosen = (rows["mode"] == "batch") & (rows["draft"] == "trained") & (rows["shape"] == "plain")
-    rows = rows[chosen & (rows["rule"] == "cactus")]
+    rows = rows[(rows["draft"] == "trained") & (rows["shape"] == "plain") & (rows["rule"] == "cactus")]
     figure, ax = plt.subplots(figsize=(6.0, 3.3))
     deltas, words = sorted(rows["knob"].unique()), []
     at = np.arange(int(rows["fault"].max()) + 1)
@@ -287,27 +291,31 @@ def where_faults_begin(rows: pd.DataFrame) -> Figure:
 
 
 def heat_of_rules(rows: pd.DataFrame) -> Figure:
-    """Validity of each rule at matched acceptance, as a table of colours; rows of ``TrainedPair``."""
+    """Validity of each rule at nearly the acceptance of Cactus, with the drafts kept per block, as a table of colours;
+    rows of ``TrainedPair``."""
     rows = _largest(rows)
-    chosen = rows[(rows["mode"] == "batch") & (rows["draft"] == "trained")]
-    tables = {}
+    chosen = rows[rows["draft"] == "trained"]
+    valid, kept = {}, {}
     for shape in ("truncated", "plain"):
         part = chosen[chosen["shape"] == shape]
         for delta in sorted(set(part["matched"]) - {0.0}):
-            own = part[(part["rule"] == "cactus") & (part["knob"] == delta)]
-            cells = {"cactus": own["valid"].mean()} | part[part["matched"] == delta].groupby("rule")[
-                "valid"
-            ].mean().to_dict()
-            tables[f"{shape}, δ = {delta:g}"] = {RULES[rule][0]: cells[rule] for rule in RULES}
-    table = pd.DataFrame(tables).T
-    figure, ax = plt.subplots(figsize=(7.6, 0.9 + 0.5 * len(table)))
-    sns.heatmap(
-        table, ax=ax, cmap=SEQUENTIAL, annot=True, fmt=".2f", vmin=0, vmax=1, cbar_kws={"label": "without fault"}
-    )
-    ax.set(xlabel="rule, at the acceptance of Cactus", ylabel="")
+            own = (part["rule"] == "cactus") & (part["knob"] == delta)
+            cells = part[own | (part["matched"] == delta)].groupby("rule")[["valid", "kept", "blocks"]].mean()
+            cells = cells.assign(al=cells["kept"] / cells["blocks"]).loc[list(RULES)]
+            cells, name = cells.rename(index={rule: RULES[rule][0] for rule in RULES}), f"{shape}, δ = {delta:g}"
+            valid[name], kept[name] = cells["valid"], cells["al"]
+    valid, kept = pd.DataFrame(valid).T, pd.DataFrame(kept).T
+    notes = valid.map("{:.2f}".format) + "\n(" + kept.map("{:.2f}".format) + ")"
+    figure, ax = plt.subplots(figsize=(7.6, 0.9 + 0.6 * len(valid)))
+    bar = {"label": "without fault"}
+    sns.heatmap(valid, ax=ax, cmap=SEQUENTIAL, annot=notes, fmt="", vmin=0, vmax=1, cbar_kws=bar, annot_kws={"size": 9})
+    ax.set(xlabel="rule, its knob set for nearly the acceptance of Cactus", ylabel="")
     ax.tick_params(axis="both", labelrotation=0)
-    words = "; ".join(f"{name}: " + ", ".join(f"{k} {v:.2f}" for k, v in row.items()) for name, row in table.iterrows())
-    figure.set_label(f"Share of texts without fault for each rule at the acceptance of Cactus. {words}.")
+    words = "; ".join(
+        f"{name}: " + ", ".join(f"{rule} {row[rule]:.2f} ({kept.loc[name, rule]:.2f} kept)" for rule in row.index)
+        for name, row in valid.iterrows()
+    )
+    figure.set_label(f"Share of texts without fault for each rule, and drafts kept per block. {words}.")
     return figure
 
 

@@ -149,7 +149,7 @@ def speculative_generate(
     ``prompts``: (B, T), or B lists of different lengths. ``on_tokens(b, tokens)`` is called after each block with the
     new tokens of text b; their concatenation is the text. A text ends with its first stop token, which it keeps.
 
-    Greedy decoding, temperature 0, makes both laws one-hot; every rule but ``Interp`` and ``TopK`` then is exact
+    Greedy decoding, temperature 0, makes both laws one-hot; every rule but ``Interp`` then is exact
     speculative sampling and its knob does nothing (O9), which a warning says.
 
     Raises ValueError for an empty prompt or batch, m = 0, different vocabularies, token numbers outside them, a model

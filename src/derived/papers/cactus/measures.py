@@ -46,28 +46,50 @@ def sharpness(rows: pd.DataFrame) -> Estimate:
     return worst(best["excess"].abs(), best["bound"])
 
 
-def gain_share(rows: pd.DataFrame) -> Estimate:
-    """Cactus' gain in acceptance over the best possible at the same KL, total over total, by jackknife over pairs."""
-    gain, best = rows["gain"].to_numpy(), rows["best_gain"].to_numpy()
-    whole, n = gain.sum() / best.sum(), len(rows)
-    without = (gain.sum() - gain) / (best.sum() - best)
-    one = mean(n * whole - (n - 1) * without)
+def share(top: pd.Series, bottom: pd.Series, level: float = LEVEL) -> Estimate:
+    """Total over total of two columns of independent rows, with the jackknife's interval."""
+    top, bottom = top.to_numpy(), bottom.to_numpy()
+    whole, n = top.sum() / bottom.sum(), len(top)
+    without = (top.sum() - top) / (bottom.sum() - bottom)
+    one = mean(n * whole - (n - 1) * without, level)
     return Estimate(float(whole), n, one.low, one.high, one.error)
 
 
-def paired(column: str, first: dict, second: dict, by: tuple[str, ...] = ("pair",), sign: int = 1) -> Measure:
-    """Mean over prompts of first - second (rows picked by columns), for the pair of models where it is least; joint
-    level over the pairs. ``sign`` -1 takes the pair where it is largest."""
+def free_lunch(rows: pd.DataFrame) -> Estimate:
+    """Total variation spent over acceptance gained by Cactus at a budget of 0.1 with unrelated drafts."""
+    rows = rows.query("kind == 'independent' and rule == 'cactus' and knob == 0.1")
+    return share(rows["tv"], rows["acceptance"] - rows["exact_acceptance"])
+
+
+def _over_pairs(rows: pd.DataFrame, measure: Callable[[pd.DataFrame, float], Estimate]) -> list[Estimate]:
+    """One estimate for each pair of models; their intervals hold jointly."""
+    cases = [case for _, case in rows.groupby("pair")]
+    return [measure(case, 1 - (1 - LEVEL) / len(cases)) for case in cases]
+
+
+def paired(column: str, first: dict, second: dict, sign: int = 1) -> Measure:
+    """A column's mean over prompts for the first setting less that for the second; "al" is drafts kept over blocks,
+    total over total. n counts the prompts of one pair of models.
+
+    ``sign`` 1 takes the pair where the interval begins lowest, -1 the one where it ends highest; 0 takes the mean of
+    the pairs, with an interval that covers the interval of each.
+    """
+
+    def difference(case: pd.DataFrame, level: float) -> Estimate:
+        both = [_picked(case, which).set_index("prompt").sort_index() for which in (first, second)]
+        if column != "al":
+            one, other = (each[column].astype(float) for each in both)
+            return bootstrap((one - other).to_numpy(), level)
+        totals = np.column_stack([each[name] for each in both for name in ("kept", "blocks")])
+        return bootstrap(totals, level, lambda sums: sums[..., 0] / sums[..., 1] - sums[..., 2] / sums[..., 3])
 
     def measure(rows: pd.DataFrame) -> Estimate:
-        rows = rows[rows["mode"] == "batch"]
-        rows = rows.assign(al=rows["kept"] / rows["blocks"])
-        found = []
-        cases = list(rows.groupby(list(by)))
-        for _, case in cases:
-            one, other = (_picked(case, which).set_index("prompt")[column].astype(float) for which in (first, second))
-            found.append(bootstrap((one - other).to_numpy(), 1 - (1 - LEVEL) / len(cases)))
-        return min(found, key=lambda one: one.low) if sign > 0 else max(found, key=lambda one: one.high)
+        found = _over_pairs(rows, difference)
+        lowest, highest = min(found, key=lambda one: one.low), max(found, key=lambda one: one.high)
+        if sign:
+            return lowest if sign > 0 else highest
+        value = float(np.mean([one.value for one in found]))
+        return Estimate(value, lowest.n, lowest.low, highest.high, max(one.error for one in found))
 
     return measure
 
@@ -79,34 +101,49 @@ def _picked(rows: pd.DataFrame, which: dict) -> pd.DataFrame:
     return rows
 
 
-def bootstrap(values: np.ndarray, level: float = LEVEL, draws: int = 20_000) -> Estimate:
-    """The mean with its percentile bootstrap interval over prompts; the resampling is fixed: one answer."""
-    n = len(values)
-    if n < 2 or not np.isfinite(values).all():
-        raise ValueError(f"{n} prompts, {int(np.isfinite(values).sum())} finite; an interval needs two or more")
-    draw, table, means = stream(0, "bootstrap"), torch.tensor(values), []
-    for _ in range(20):
-        picked = torch.randint(n, (draws // 20, n), generator=draw)
-        means.append(table[picked].mean(dim=-1))
-    resampled = torch.cat(means).numpy()
+def bootstrap(
+    values: np.ndarray,
+    level: float = LEVEL,
+    of: Callable[[torch.Tensor], torch.Tensor] = lambda means: means[..., 0],
+    draws: int = 60_000,
+) -> Estimate:
+    """The mean over prompts, or a function ``of`` the means of several columns, with its percentile bootstrap interval:
+    15 draws lie beyond each end of a joint interval of two pairs. The resampling is fixed: one answer."""
+    table = torch.tensor(values, dtype=torch.float64)
+    table = table.unsqueeze(-1) if table.ndim == 1 else table
+    n = len(table)
+    if n < 2 or not bool(table.isfinite().all()):
+        raise ValueError(f"{n} prompts, {int(table.isfinite().all(dim=-1).sum())} finite; give two or more, all finite")
+    draw, found = stream(0, "bootstrap"), []
+    for _ in range(60):
+        picked = torch.randint(n, (draws // 60, n), generator=draw)
+        found.append(of(torch.stack([column[picked].mean(dim=-1) for column in table.unbind(dim=-1)], dim=-1)))
+    resampled = torch.cat(found).numpy()
     low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
-    return Estimate(float(values.mean()), n, float(low), float(high), float(resampled.std()))
+    return Estimate(of(table.mean(dim=0)).item(), n, float(low), float(high), float(resampled.std()))
 
 
 def speedup(rows: pd.DataFrame) -> Estimate:
-    """Tokens per second at the largest delta over plain decoding, one text at a time, truncated laws."""
-    single = rows[(rows["mode"] == "single") & (rows["shape"] == "truncated")]
-    fast = _picked(single, {"rule": "cactus", "knob": -1}).set_index(["pair", "prompt"])["seconds"]
-    slow = _picked(single, {"rule": "alone"}).set_index(["pair", "prompt"])["seconds"]
-    return mean(slow / fast)
+    """Tokens per second at the largest delta over plain decoding, truncated laws, for the pair of models where it is
+    least: ratio of the mean times per token over prompts, one text at a time."""
+
+    def ratio(case: pd.DataFrame, level: float) -> Estimate:
+        case = case.assign(cost=case["seconds"] / case["tokens"])
+        slow, fast = (
+            _picked(case, {"shape": "truncated", **which}).set_index("prompt")["cost"].sort_index()
+            for which in ({"rule": "alone"}, {"rule": "cactus", "knob": -1})
+        )
+        return share(slow, fast, level)
+
+    return min(_over_pairs(rows, ratio), key=lambda one: one.value)
 
 
-def near_optimal(kind: str) -> Measure:
-    """The share of the best gain at the smallest delta that ran, for one kind of draft."""
+def near_optimal(kind: str, delta: float) -> Measure:
+    """Cactus' gain in acceptance over the best possible at the same KL, total over total, for one kind of draft."""
 
     def measure(rows: pd.DataFrame) -> Estimate:
-        chosen = rows[(rows["kind"] == kind) & (rows["rule"] == "cactus")]
-        return gain_share(chosen[chosen["knob"] == chosen["knob"].min()])
+        chosen = rows[(rows["kind"] == kind) & (rows["rule"] == "cactus") & (rows["knob"] == delta)]
+        return share(chosen["gain"], chosen["best_gain"])
 
     return measure
 
@@ -136,10 +173,10 @@ def clock_ratio(slow: str, fast: str) -> Measure:
 
 
 def average(column: str, **which: object) -> Measure:
-    """The mean of a column over the texts of one setting of ``TrainedPair``, written in batches."""
+    """The mean of a column over the texts of one setting of ``TrainedPair``; "al" is total over total."""
 
     def measure(rows: pd.DataFrame) -> Estimate:
-        chosen = _picked(rows[rows["mode"] == "batch"], which)
-        return mean((chosen["kept"] / chosen["blocks"]) if column == "al" else chosen[column])
+        chosen = _picked(rows, which)
+        return share(chosen["kept"], chosen["blocks"]) if column == "al" else mean(chosen[column])
 
     return measure

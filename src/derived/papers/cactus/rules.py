@@ -214,16 +214,16 @@ class Typical(SpS):
 
 @dataclass(frozen=True)
 class TopK(SpS):
-    """Keep iff q_n is at least the k-th largest of q, else draw from (1[top k] - p)_+. [repo]
+    """Keep iff q_n > 0 is at least the k-th largest of q, else draw from (1[top k] - p)_+. [repo]
 
-    Ties at the k-th place are all kept. It reads the verifier's row of every position.
+    Ties at the k-th place are all kept; where truncation leaves fewer than k tokens, those that it leaves. [ours] It
+    reads the verifier's row of every position.
     """
 
     k: int
     name: ClassVar[str] = "topk"
     reads_rows: ClassVar[bool] = True
     sandwich: ClassVar[bool] = False
-    inert_when_greedy: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_count("k", self.k)
@@ -232,7 +232,9 @@ class TopK(SpS):
         return (as_float64(self._least(q)),)
 
     def _least(self, q: Tensor) -> Tensor:
-        return q.topk(min(self.k, q.shape[-1]), dim=-1).values[..., -1]
+        """The smallest probability that is kept: the k-th largest, or the smallest positive one if that is 0."""
+        positive = torch.where(q > 0, q, torch.inf).amin(dim=-1)
+        return torch.maximum(q.topk(min(self.k, q.shape[-1]), dim=-1).values[..., -1], positive)
 
     def gamma(self, p_n: Tensor, q_n: Tensor, *facts: Tensor) -> Tensor:
         return (as_float64(q_n) >= facts[0]).to(torch.float64)

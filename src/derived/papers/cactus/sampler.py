@@ -22,6 +22,7 @@ from .rules import Rule
 
 SHORT = 4096  # rows up to this length are summed at once
 PIECE = 512  # tokens per piece of a row: the cumulative sums of a draw stay short
+TABLE = 2**21  # numbers in a table of rows on a CPU: it stays in the cache, and its memory is used again
 
 
 class Block(NamedTuple):
@@ -107,8 +108,9 @@ def accept_reject_logits(
 ) -> Block:
     """``accept_reject`` for the laws softmax(logits).
 
-    A rule that reads no rows never has more than one sequence's laws in memory. Shapes, results and errors as there;
-    logits may be -inf, and a row of nothing else, +inf or NaN is an error where it is read. [ours]
+    A rule that reads no rows makes the m laws of one sequence at a time, then one row for each sequence of a group.
+    Shapes, results and errors as there; logits may be -inf, and a row of nothing else, +inf or NaN is an error where it
+    is read. [ours]
     """
     _check_block("logits", draft_logits, draft_ids, target_logits)
     return _judge(_Softmax(draft_logits), draft_ids, _Softmax(target_logits), rule, generator)
@@ -127,7 +129,7 @@ class _Laws:
     def row(self, batch: Tensor, place: Tensor, name: str) -> Tensor:
         """One law per sequence, (B, V), checked and in at least float32."""
         rows = self.rows[batch, place]
-        check_laws(name, rows, " (rows where the sequences are cut)")
+        check_laws(name, rows, f" (rows where sequences {int(batch[0])} to {int(batch[-1])} are cut)")
         return _readable(rows)
 
     def all(self, m: int) -> Tensor:
@@ -139,10 +141,11 @@ class _Softmax(_Laws):
     """Rows of logits; the laws of one sequence at a time are made and forgotten."""
 
     def at(self, places: Tensor) -> Tensor:
-        columns = places.unsqueeze(-1)
+        logits = self.rows[:, : places.shape[1]].detach()
+        law = torch.empty_like(logits[0], dtype=torch.promote_types(logits.dtype, torch.float32))
         parts = [
-            _readable(rows).softmax(dim=-1).gather(-1, chosen)  # one sequence at a time: its rows stay in the cache
-            for rows, chosen in zip(self.rows[:, : places.shape[1]], columns, strict=True)
+            torch.softmax(_readable(rows), dim=-1, out=law).gather(-1, chosen)  # one sequence at a time, in one place
+            for rows, chosen in zip(logits, places.unsqueeze(-1), strict=True)
         ]
         return as_float64(torch.stack(parts).squeeze(-1))
 
@@ -170,18 +173,25 @@ def _judge(draft: _Laws, draft_ids: Tensor, target: _Laws, rule: Rule, generator
     n_accepted = (u[:, :m] * p_n < gamma).cumprod(dim=-1).sum(dim=-1)
 
     cut = n_accepted.clamp(max=m - 1).unsqueeze(-1)  # the rejected place, or the last one
-    all_kept = n_accepted == m
     scale = rule.scale(q_n, gamma, *facts).gather(-1, cut).squeeze(-1)
-    batch = torch.arange(len(draft_ids), device=draft_ids.device)
-    p, q = draft.row(batch, cut.squeeze(-1), "draft"), target.row(batch, n_accepted, "target")
-    weights = rule.recovery(p, q, scale)
-    weights = torch.where(all_kept.unsqueeze(-1), q, weights) if bool(all_kept.any()) else weights
-    token = draw(weights, u[:, m])
+    token = []
+    for batch in _few(draft_ids, draft.rows.shape[-1]):
+        p, q = draft.row(batch, cut[batch, 0], "draft"), target.row(batch, n_accepted[batch], "target")
+        weights, all_kept = rule.recovery(p, q, scale[batch]), n_accepted[batch] == m
+        weights = torch.where(all_kept.unsqueeze(-1), q, weights) if bool(all_kept.any()) else weights
+        token.append(draw(weights, u[batch, m]))
+    token = torch.cat(token)
     token = torch.where(token < 0, draft_ids.gather(-1, cut).squeeze(-1), token)
 
     place = torch.arange(m + 1, device=draft_ids.device)
     ids = torch.where(place < n_accepted.unsqueeze(-1), pad(draft_ids, (0, 1)), -1)
     return Block(ids.scatter(-1, n_accepted.unsqueeze(-1), token.unsqueeze(-1)), n_accepted)
+
+
+def _few(draft_ids: Tensor, V: int) -> tuple[Tensor, ...]:
+    """The numbers of the sequences, all at once, or on a CPU in groups whose rows make a table of bounded size."""
+    batch = torch.arange(len(draft_ids), device=draft_ids.device)
+    return batch.split(max(1, TABLE // V)) if batch.device.type == "cpu" else (batch,)
 
 
 def _readable(rows: Tensor) -> Tensor:

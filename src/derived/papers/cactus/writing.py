@@ -38,11 +38,11 @@ class Block(NamedTuple):
     kept: Tensor  # (B,)
     reached: Tensor  # (B, m), only positions that belong to the text
     unfinished: Tensor  # (B,)
-    seconds: float
+    seconds: float  # since the block before, or since the prompts were read
 
 
 class Written(NamedTuple):
-    """Texts and their accounts, each per text but the seconds."""
+    """Texts and their accounts, each per text."""
 
     ids: Tensor  # (B, length)
     kept: Tensor  # drafts kept, all blocks
@@ -50,7 +50,13 @@ class Written(NamedTuple):
     reached: Tensor  # drafted positions at which the rule decided
     tv: Tensor
     kl: Tensor
-    seconds: float
+
+
+def clock(device: torch.device) -> float:
+    """The time in seconds, once the device's queue is empty."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()
 
 
 @torch.no_grad()
@@ -78,8 +84,8 @@ def blocks(
     for model, cache in zip((draft, verifier), caches, strict=True):
         model(ids[:, :prompt], torch.zeros_like(written), cache)
     rows, steps = torch.arange(batch, device=ids.device), torch.arange(m + 1, device=ids.device)
+    begun = clock(ids.device)
     while bool((unfinished := written < length).any()):
-        begun = time.perf_counter()
         at = written.clamp(max=length - 1)
         last = room[rows.unsqueeze(-1), (at - 2).unsqueeze(-1) + steps[:2]]  # the draft may have missed one token
         logits, p, drafted = draft(last, at - 2, caches[0])[:, -1], [], []
@@ -95,8 +101,8 @@ def blocks(
         room[rows.unsqueeze(-1), at.unsqueeze(-1) + steps] = emitted.clamp(min=0)
         inside = steps[:m] + at.unsqueeze(-1) < length
         reached = (steps[:m] <= kept.unsqueeze(-1)) & inside & unfinished.unsqueeze(-1)
-        seconds = time.perf_counter() - begun
-        yield Block(p, q, drafted, kept, reached, unfinished, seconds)
+        yield Block(p, q, drafted, kept, reached, unfinished, clock(ids.device) - begun)
+        begun = clock(ids.device)
         written = torch.where(unfinished, written + kept + 1, written)
         ids.copy_(room[:, :length])
 
@@ -108,7 +114,6 @@ def write(
     and KL from the verifier's are summed without sampling error."""
     ids = ids.clone()
     kept, passes, reached, tv, kl = torch.zeros(5, len(ids), dtype=torch.float64, device=ids.device)
-    seconds = 0.0
     for block in blocks(draft, verifier, ids, prompt=prompt, rule=rule, **options):
         p, q = block.p[block.reached], block.q[:, :-1][block.reached]
         emitted = output_law(p, q, rule)
@@ -118,23 +123,33 @@ def write(
         kept += torch.where(block.unfinished, block.kept, 0)
         passes += block.unfinished
         reached += block.reached.sum(dim=-1)
-        seconds += block.seconds
-    return Written(ids, kept, passes, reached, tv, kl, seconds)
+    return Written(ids, kept, passes, reached, tv, kl)
+
+
+def time_blocks(
+    draft: LanguageModel, verifier: LanguageModel, ids: Int[Tensor, "1 length"], **options
+) -> tuple[int, float]:
+    """The tokens that ``blocks`` writes for one text, those beyond its length included, and the seconds that they take
+    once the prompt has been read."""
+    found = [(int(block.kept) + 1, block.seconds) for block in blocks(draft, verifier, ids.clone(), **options)]
+    tokens, seconds = zip(*found, strict=True)
+    return sum(tokens), sum(seconds)
 
 
 @torch.no_grad()
 def write_alone(
     verifier: LanguageModel, ids: Int[Tensor, "B length"], *, prompt: int, shape: Shape, generator
-) -> Written:
-    """The verifier's own texts, one pass per token."""
-    ids, begun = ids.clone(), time.perf_counter()
+) -> tuple[Tensor, float]:
+    """The verifier's own texts, one pass per token, and the seconds since the prompts were read, but for the last token
+    of each: the first pass reads it, as a block's does."""
+    ids = ids.clone()
     cache, zero = verifier.empty_cache(*ids.shape), torch.zeros(len(ids), dtype=torch.long, device=ids.device)
-    logits = verifier(ids[:, :prompt], zero, cache)[:, -1]
-    for position in range(prompt, ids.shape[-1]):
-        ids[:, position] = pick(next_law(logits, *shape), generator)
-        logits = verifier(ids[:, position : position + 1], zero + position, cache)[:, -1]
-    seconds, none = time.perf_counter() - begun, zero.double()
-    return Written(ids, none, none + ids.shape[-1] - prompt, none, none, none, seconds)
+    verifier(ids[:, : prompt - 1], zero, cache)
+    begun = clock(ids.device)
+    for last in range(prompt - 1, ids.shape[-1] - 1):
+        logits = verifier(ids[:, last : last + 1], zero + last, cache)[:, -1]
+        ids[:, last + 1] = pick(next_law(logits, *shape), generator)
+    return ids, clock(ids.device) - begun
 
 
 @torch.no_grad()
