@@ -182,7 +182,7 @@ def frontier(rows: pd.DataFrame) -> Figure:
         ax.plot(part["kl"], part["acceptance"], line, color=color, marker=marker, markersize=3, label=name)
         if rule in ("cactus", "mentored", "interp", "lenience"):
             reached[name] = float(np.interp(budgets[4], part["kl"], part["acceptance"]))
-    ax.legend(fontsize=8, loc="lower right")
+    ax.legend(fontsize=8, loc="lower center")
     ax.set(xlabel="mean KL of the emitted law from $q$ (nats)", ylabel="mean acceptance rate $A$", xlim=(0, 0.3))
     ax.set_ylim(rows.loc[rows["rule"] == "cactus", "acceptance"].min() - 0.02, 1.01)
     words = ", ".join(f"{name} {value:.3f}" for name, value in reached.items())
@@ -251,7 +251,7 @@ def trained_pair(rows: pd.DataFrame) -> Figure:
         ax.set(xlabel="drafts kept per block")
         _label(ax, "temperature 0.6, top-p 0.95" if shape == "truncated" else "temperature 1")
     axes[0].set(ylabel="texts without fault", ylim=(-0.03, 1.03))
-    axes[1].legend(fontsize=8, loc="lower left")
+    axes[1].legend(fontsize=8, loc="upper right", ncols=2)
     figure.set_label(
         "Share of texts without fault against drafts kept per block, truncated laws and temperature 1. Share at "
         f"drafts kept: {'; '.join(words)}."

@@ -324,7 +324,7 @@ def comparison(rows: pd.DataFrame, rules: pd.DataFrame, length: str) -> Figure:
         if name in ("majority", "root", "depth 1"):
             axes[0].axvline(row, **DASHED)
             axes[0].annotate(
-                name, (row, len(kinds) - 0.55), fontsize=8, color=MUTED, ha="center", annotation_clip=False
+                name, (row, len(kinds) - 0.25), fontsize=8, color=MUTED, ha="center", annotation_clip=False
             )
     axes[0].set(yticks=heights, yticklabels=[NAMES[kind] for kind in kinds], xlabel="test accuracy")
     axes[0].set_ylim(-0.6, len(kinds) - 0.3)

@@ -164,7 +164,7 @@ def simplex(rows: pd.DataFrame) -> Figure:
     d = np.array(widths, dtype=float)
     first = float(means["spread"].iloc[0])
     axes[1].plot(d, first * np.sqrt(d[0] / d), **DASHED)
-    beside(axes[1], d[-1], first * np.sqrt(d[0] / d[-1]), "$d^{-1/2}$", MUTED, (-30, -8))
+    beside(axes[1], d[0], first, "$d^{-1/2}$", MUTED, (14, -2))
     axes[0].legend(fontsize=8)
     axes[0].set(xlabel=r"clock $\tau$", ylabel=r"overlap $\gamma$", ylim=(0, 1.02))
     axes[1].set(xscale="log", yscale="log", xlabel="width $d$", ylabel=r"spread at $\tau=2$")
