@@ -17,6 +17,8 @@ PAGE = """<html><head><link rel="stylesheet" href="../_static/a.css"/><script sr
 <p>LONG</p>
 <p>The route:</p>
 <ol><li>LONG</li></ol>
+<p>It is</p>
+<div class="math notranslate">2 + 2 = 4</div>
 </section>
 <section id="derivation"><h2>Derivation</h2><p>Prose.</p>
 <section id="step"><h3>A step</h3><p>More prose.</p>
@@ -47,12 +49,13 @@ def test_text_stands_in_whole_sections_only_and_boxes_share_a_slide(deck):
     assert words(deck) == [
         ("The question", "Why? word word word word "),
         ("The question", "The route: word word word"),
+        ("The question", "It is 2 + 2 = 4"),
         ("A step", "Statement, see there . Th"),
         ("Experiments", ""),
         ("Experiments", "After the figure."),
         ("Exercises", "Do it."),
     ]
-    assert "Their words." in deck[2].body
+    assert "Their words." in deck[3].body
 
 
 def test_no_proof_no_solution_no_code(deck):
@@ -61,9 +64,9 @@ def test_no_proof_no_solution_no_code(deck):
 
 
 def test_a_figure_has_a_slide_of_its_own_and_references_lead_to_the_page(deck):
-    assert deck[3].body.startswith("<figure")
-    assert deck[3].body.endswith("</figure>")
-    assert 'href="../notebooks/toy.html#s"' in deck[2].body
+    assert deck[4].body.startswith("<figure")
+    assert deck[4].body.endswith("</figure>")
+    assert 'href="../notebooks/toy.html#s"' in deck[3].body
 
 
 def test_the_written_deck_names_paper_verdicts_and_what_failed(tmp_path):

@@ -60,7 +60,8 @@ def _of_section(section: Tag, whole: bool) -> Iterator[Slide]:
     for part in _parts(section, whole):
         alone = "figure" in (part.name, *(each.name for each in held))
         if held and (alone or len("".join(each.get_text() for each in [*held, part])) > ROOM):
-            ahead = [held.pop()] if len(held) > 1 and held[-1].get_text().rstrip().endswith(":") else []
+            leads = "math" in part.get("class", []) or held[-1].get_text().rstrip().endswith(":")
+            ahead = [held.pop()] if leads and len(held) > 1 else []
             yield Slide(heading, "".join(map(str, held)))
             held = ahead
         held.append(part)
