@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 
-from derived.lab.plot import COLOURS, apart, largest
+from derived.lab import stats
+from derived.lab.plot import COLOURS, apart, largest, mean_and_reach, shades
 
 # Machado, Oliveira and Fernandes (2009), severity 1: linear RGB as a dichromat sees it.
 VISION = {
@@ -81,3 +82,22 @@ def test_the_largest_record_is_shown_and_the_live_rows_without_one():
     assert largest(live)["x"].tolist() == [1]
     assert largest(pd.concat([*records[:1], live]))["x"].tolist() == [2]
     assert largest(pd.concat([*records, live]))["x"].tolist() == [3]
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_shades_run_from_dark_to_light_and_end_before_the_palest(count):
+    colours = shades(count)
+    light = [lab(colour, "normal")[0] for colour in colours]
+    assert len(colours) == count
+    assert light == sorted(light)
+    assert light[-1] < 85
+
+
+def test_mean_and_reach_are_those_of_the_interval():
+    values = pd.Series([1.0, 2.0, 4.0, 5.0, 8.0])
+    one = stats.mean(values)
+    value, reach = mean_and_reach(values)
+    assert value == pytest.approx(4.0)
+    assert (value - reach, value + reach) == pytest.approx((one.low, one.high))
+    assert mean_and_reach(values[:3]) == (pytest.approx(7 / 3), 0.0)
+    assert mean_and_reach(pd.Series([2.0] * 6)) == (2.0, 0.0)

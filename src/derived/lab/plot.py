@@ -11,6 +11,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
+from derived.lab import stats
+
 INK = "#222222"
 MUTED = "#777777"
 # Okabe and Ito's colours, without yellow (too pale for lines).
@@ -66,6 +68,19 @@ def apart(values: ArrayLike, least: float) -> np.ndarray:
     places[order] = np.repeat([mean for mean, _ in pools], [size for _, size in pools])
     places[order] += least * np.arange(values.size)
     return places
+
+
+def shades(count: int) -> list:
+    """Colours of a swept parameter, from the map SEQUENTIAL without its palest end."""
+    return [matplotlib.colormaps[SEQUENTIAL](each) for each in np.linspace(0.0, 0.8, max(count, 2))][:count]
+
+
+def mean_and_reach(values: pd.Series) -> tuple[float, float]:
+    """Mean of replicates and half the width of its 99.9 % interval; 0 for fewer than four or for equal values."""
+    if len(values) < 4 or values.std() == 0:
+        return float(values.mean()), 0.0
+    one = stats.mean(values)
+    return one.value, (one.high - one.low) / 2
 
 
 def largest(rows: pd.DataFrame) -> pd.DataFrame:

@@ -11,13 +11,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib import colormaps
-from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 
 from derived.lab import stats
-from derived.lab.plot import COLOURS, DIVERGING, INK, MUTED, SEQUENTIAL
+from derived.lab.plot import COLOURS, DIVERGING, INK, MUTED, SEQUENTIAL, beside, largest, panel_label, shades
 
 THEORY = {"color": INK, "linewidth": 1.0, "zorder": 2}
 DASHED = {"color": MUTED, "linewidth": 1.0, "linestyle": "--", "zorder": 1}
@@ -30,27 +28,6 @@ RULES = {
     "tas": ("typical", RED, "^"),
     "topk": ("top-k", ORANGE, "P"),
 }
-
-
-def _label(ax: Axes, text: str) -> None:
-    """What a panel shows, above its upper left corner."""
-    ax.annotate(text, (0, 1), (0, 6), xycoords="axes fraction", textcoords="offset points", color=INK)
-
-
-def _beside(ax: Axes, x: float, y: float, text: str, color: str = INK, shift: tuple[float, float] = (6, 0)) -> None:
-    """A direct label beside a point of the data."""
-    ax.annotate(text, (x, y), shift, textcoords="offset points", color=color, va="center", fontsize=9)
-
-
-def _shades(count: int) -> list:
-    """Colours of a swept parameter, without the palest end."""
-    return [colormaps[SEQUENTIAL](each) for each in np.linspace(0.0, 0.8, max(count, 2))][:count]
-
-
-def _largest(rows: pd.DataFrame) -> pd.DataFrame:
-    """The recorded rows of the largest tier if there are any, else the live ones."""
-    recorded = rows[rows["recorded"]]
-    return rows if recorded.empty else recorded[recorded["tier"] == recorded["tier"].iloc[-1]]
 
 
 def overlap(rows: pd.DataFrame) -> Figure:
@@ -66,10 +43,10 @@ def overlap(rows: pd.DataFrame) -> Figure:
     axes[1].bar(x, rows["q"], 0.8, facecolor="none", edgecolor=BLUE, linewidth=1.6, label="verifier $q$")
     axes[1].bar(x, rows["h"], 0.5, color=np.where(rows["drafted"], GREEN, SKY), alpha=0.8)
     raised = float(rows.loc[rows["drafted"], "h"].iloc[0])
-    _beside(axes[1], drafted, raised, rf"$\gamma={raised:.2f}$", GREEN, (-8, 8))
+    beside(axes[1], drafted, raised, rf"$\gamma={raised:.2f}$", GREEN, (-8, 8))
     for ax, text in zip(axes, ("exact", rf"the target after drafting token {drafted}"), strict=True):
         ax.set(xlabel="token", xticks=x)
-        _label(ax, text)
+        panel_label(ax, text)
     axes[0].set(ylabel="probability", ylim=(0, 1.15 * max(rows[["p", "q", "h"]].max())))
     figure.set_label(
         f"Left: bars of draft and verifier over {len(x)} tokens; their overlap, the acceptance, is {shared.sum():.2f}. "
@@ -82,7 +59,7 @@ def raised_probability(rows: pd.DataFrame) -> Figure:
     """gamma against q_n for several budgets; rows: delta, q_n, second_order, exact."""
     figure, ax = plt.subplots(figsize=(6.0, 3.6))
     deltas, words = sorted(rows["delta"].unique()), []
-    for delta, color in zip(deltas, _shades(len(deltas)), strict=True):
+    for delta, color in zip(deltas, shades(len(deltas)), strict=True):
         part = rows[rows["delta"] == delta].sort_values("q_n")
         ax.plot(part["q_n"], part["second_order"], color=color)
         ax.plot(part["q_n"], part["exact"], color=color, linestyle=":", linewidth=1.2)
@@ -101,7 +78,7 @@ def raised_probability(rows: pd.DataFrame) -> Figure:
 
 def budget_map(rows: pd.DataFrame) -> Figure:
     """KL over its budget on a grid; rows of ``Budget``."""
-    rows = _largest(rows)
+    rows = largest(rows)
     q = np.sort(rows["q_n"].value_counts()[lambda count: count > 1].index.to_numpy())
     grid = rows[rows["q_n"].isin(q)].pivot(index="delta", columns="q_n", values="ratio")
     figure, ax = plt.subplots(figsize=(6.4, 3.8))
@@ -114,9 +91,9 @@ def budget_map(rows: pd.DataFrame) -> Figure:
     ax.axvline(0.28467, **DASHED)
     ax.plot(1 / (1 + 2 * grid.index), grid.index, color=INK, linestyle=":", linewidth=1.2)
     ax.set(yscale="log", ylim=(grid.index.min(), grid.index.max()), xlim=(0, 1))
-    _beside(ax, 0.49, 0.002, r"$\gamma=1-q_n$", INK, (5, 0))
-    _beside(ax, 0.28467, 0.0016, "$q_0$", INK, (-16, 0))
-    _beside(ax, 1 / (1 + 2 * 0.5), 0.5, "worst", INK, (8, 0))
+    beside(ax, 0.49, 0.002, r"$\gamma=1-q_n$", INK, (5, 0))
+    beside(ax, 0.28467, 0.0016, "$q_0$", INK, (-16, 0))
+    beside(ax, 1 / (1 + 2 * 0.5), 0.5, "worst", INK, (8, 0))
     ax.set(xlabel="$q_n$", ylabel=r"budget $\delta$ (nats)")
     broken = float((grid > 1 + 1e-6).to_numpy().mean())
     figure.set_label(
@@ -149,7 +126,7 @@ def which_law(rows: pd.DataFrame) -> Figure:
 
 def price(rows: pd.DataFrame) -> Figure:
     """Acceptance gained against total variation spent, pair by pair; rows of ``RandomPairs``."""
-    rows = _largest(rows)
+    rows = largest(rows)
     rows = rows[(rows["V"] == rows["V"].max()) & ~((rows["rule"] == "cactus") & (rows["knob"] != 0.01))]
     figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.5), sharey=True, sharex=True)
     words = []
@@ -161,7 +138,7 @@ def price(rows: pd.DataFrame) -> Figure:
             words.append(f"{name} {gain.mean():.2f} for {part['tv'].mean():.2f}")
         ax.plot([0, 1], [0, 1], **THEORY)
         ax.set(xlabel=r"spent: TV of the emitted law from $q$", xlim=(0, 1))
-        _label(ax, "draft near the verifier" if kind == "noised" else "unrelated draft")
+        panel_label(ax, "draft near the verifier" if kind == "noised" else "unrelated draft")
     axes[0].set(ylabel="gained: acceptance over exact", ylim=(-0.75, 1))
     axes[1].legend(fontsize=8, loc="lower left", markerscale=1.6)
     figure.set_label(
@@ -195,13 +172,13 @@ def frontier(rows: pd.DataFrame) -> Figure:
 
 def flat_family(rows: pd.DataFrame) -> Figure:
     """Emitted KL in units of the budget against V; rows of ``FlatFamily``."""
-    rows = _largest(rows).sort_values("V")
+    rows = largest(rows).sort_values("V")
     figure, ax = plt.subplots(figsize=(5.8, 3.2))
     ax.plot(rows["V"], rows["predicted"], **THEORY)
     ax.plot(rows["V"], rows["ratio"], "o", color=GREEN, markerfacecolor="none")
     ax.axhline(1, **DASHED)
     last = rows.iloc[-1]
-    _beside(ax, last["V"], last["ratio"], rf"$\delta={last['delta']:.1e}$, KL {last['kl']:.2f}", GREEN, (-130, 0))
+    beside(ax, last["V"], last["ratio"], rf"$\delta={last['delta']:.1e}$, KL {last['kl']:.2f}", GREEN, (-130, 0))
     ax.set(
         xscale="log", yscale="log", xlabel="vocabulary $V$", ylabel=r"$D_{\mathrm{KL}}(h_{\mathrm{alg}}\|q)\,/\,\delta$"
     )
@@ -216,13 +193,13 @@ def speed(rows: pd.DataFrame) -> Figure:
     """Tokens per verifier pass and speed over plain decoding against m; rows: alpha, m, tokens, speedup."""
     figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.1))
     alphas, words = sorted(rows["alpha"].unique()), []
-    for alpha, color in zip(alphas, _shades(len(alphas)), strict=True):
+    for alpha, color in zip(alphas, shades(len(alphas)), strict=True):
         part = rows[rows["alpha"] == alpha].sort_values("m")
         for ax, column in zip(axes, ("tokens", "speedup"), strict=True):
             ax.plot(part["m"], part[column], color=color)
         best = part.loc[part["speedup"].idxmax()]
         axes[1].plot(best["m"], best["speedup"], "o", color=color, markersize=4)
-        _beside(axes[0], part["m"].iloc[-1], part["tokens"].iloc[-1], rf"$\alpha={alpha:g}$", color, (3, 0))
+        beside(axes[0], part["m"].iloc[-1], part["tokens"].iloc[-1], rf"$\alpha={alpha:g}$", color, (3, 0))
         words.append(f"{best['speedup']:.2f} at m = {best['m']:.0f} for {alpha:g}")
     axes[0].set(xlabel="drafts per block $m$", ylabel=r"tokens per verifier pass", xlim=(0, 1.3 * rows["m"].max()))
     axes[1].set(xlabel="drafts per block $m$", ylabel="speed over plain decoding")
@@ -235,7 +212,7 @@ def speed(rows: pd.DataFrame) -> Figure:
 
 def trained_pair(rows: pd.DataFrame) -> Figure:
     """Share of texts without fault against drafts kept per block; rows of ``TrainedPair``."""
-    rows = _largest(rows)
+    rows = largest(rows)
     rows = rows[rows["draft"] == "trained"]
     figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.7), sharey=True)
     words, recorded = [], bool(rows["recorded"].iloc[0])
@@ -249,7 +226,7 @@ def trained_pair(rows: pd.DataFrame) -> Figure:
             ax.errorbar(al, value, reach, **facts)
             words.append(f"{shape} {name} " + ", ".join(f"{v:.2f} at {a:.1f}" for v, a in zip(value, al, strict=True)))
         ax.set(xlabel="drafts kept per block")
-        _label(ax, "temperature 0.6, top-p 0.95" if shape == "truncated" else "temperature 1")
+        panel_label(ax, "temperature 0.6, top-p 0.95" if shape == "truncated" else "temperature 1")
     axes[0].set(ylabel="texts without fault", ylim=(-0.03, 1.03))
     axes[1].legend(fontsize=8, loc="upper right", ncols=2)
     figure.set_label(
@@ -272,16 +249,16 @@ def _share(valid: pd.Series) -> tuple[float, float]:
 
 def where_faults_begin(rows: pd.DataFrame) -> Figure:
     """Texts still without fault against tokens written, temperature 1; rows of ``TrainedPair``."""
-    rows = _largest(rows)
+    rows = largest(rows)
     rows = rows[(rows["draft"] == "trained") & (rows["shape"] == "plain") & (rows["rule"] == "cactus")]
     figure, ax = plt.subplots(figsize=(6.0, 3.3))
     deltas, words = sorted(rows["knob"].unique()), []
     at = np.arange(int(rows["fault"].max()) + 1)
-    for delta, color in zip(deltas, _shades(len(deltas)), strict=True):
+    for delta, color in zip(deltas, shades(len(deltas)), strict=True):
         fault = np.sort(rows.loc[rows["knob"] == delta, "fault"].to_numpy())
         alive = 1 - np.searchsorted(fault, at, side="left") / len(fault)
         ax.plot(at, alive, color=color)
-        _beside(ax, at[-1], alive[-1], rf"$\delta={delta:g}$", color, (4, 0))
+        beside(ax, at[-1], alive[-1], rf"$\delta={delta:g}$", color, (4, 0))
         words.append(f"{alive[-1]:.2f} at {delta:g}")
     ax.set(xlabel="tokens written", ylabel="texts still without fault", ylim=(0, 1.03), xlim=(0, 1.25 * at[-1]))
     figure.set_label(
@@ -293,7 +270,7 @@ def where_faults_begin(rows: pd.DataFrame) -> Figure:
 def heat_of_rules(rows: pd.DataFrame) -> Figure:
     """Validity of each rule at nearly the acceptance of Cactus, with the drafts kept per block, as a table of colours;
     rows of ``TrainedPair``."""
-    rows = _largest(rows)
+    rows = largest(rows)
     chosen = rows[rows["draft"] == "trained"]
     valid, kept = {}, {}
     for shape in ("truncated", "plain"):

@@ -66,7 +66,8 @@ TRAINED = (
         "drafts kept per block, total over total, difference above 0; " + LEAST,
         cost("al", "truncated"),
         paper_value="+30 to +70 %",
-        **DIGEST,
+        source=DIGEST["source"],
+        where=DIGEST["where"] + "; counted as a mean over texts in the first record",
     ),
     pair(
         "CAC-12.b",

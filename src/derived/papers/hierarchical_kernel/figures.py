@@ -12,47 +12,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from derived.lab import stats
-from derived.lab.plot import COLOURS, INK, MUTED, SEQUENTIAL
+from derived.lab.plot import COLOURS, INK, MUTED, SEQUENTIAL, beside, largest, mean_and_reach, panel_label, shades
 
 BLUE, RED, GREEN, PINK, ORANGE, SKY = COLOURS
 DASHED = {"color": MUTED, "linewidth": 1.0, "linestyle": "--", "zorder": 1}
 NAMES = {"plain": "plain", "wide": "wide", "conv-qk": "conv-QK", "hkt": "HKT", "hkt-average": "HKT, averages"}
 KIND_COLOURS = {"plain": INK, "wide": MUTED, "conv-qk": ORANGE, "hkt": BLUE, "hkt-average": SKY, "hkt-block": RED}
 IMPLS = {"plain": "one level", "reference": "materialised", "tables": "coarse tables", "fused": "fused"}
-
-
-def _label(ax: Axes, text: str) -> None:
-    """What a panel shows, above its upper left corner."""
-    ax.annotate(text, (0, 1), (0, 6), xycoords="axes fraction", textcoords="offset points", color=INK)
-
-
-def _beside(ax: Axes, x: float, y: float, text: str, color: str = INK, shift: tuple[float, float] = (6, 0)) -> None:
-    """A direct label beside a point of the data."""
-    ax.annotate(text, (x, y), shift, textcoords="offset points", color=color, va="center", fontsize=9)
-
-
-def _shades(count: int) -> list:
-    """Colours of a swept parameter, without the palest end."""
-    return [colormaps[SEQUENTIAL](each) for each in np.linspace(0.0, 0.8, max(count, 2))][:count]
-
-
-def _largest(rows: pd.DataFrame) -> pd.DataFrame:
-    """The recorded rows of the largest tier if there are any, else the live ones."""
-    recorded = rows[rows["recorded"]]
-    return rows if recorded.empty else recorded[recorded["tier"] == recorded["tier"].iloc[-1]]
-
-
-def _interval(values: pd.Series) -> tuple[float, float]:
-    """Mean and half width of its 99.9 % interval; no interval from fewer than four replicates."""
-    if len(values) < 4 or values.std() == 0:
-        return float(values.mean()), 0.0
-    one = stats.mean(values)
-    return one.value, (one.high - one.low) / 2
 
 
 def _table(rows: pd.DataFrame, value: str, index: str = "i", columns: str = "j") -> np.ndarray:
@@ -83,7 +52,7 @@ def score_pyramid(rows: pd.DataFrame, symbols: Sequence[str]) -> Figure:
         if level < 0:
             table = np.where(np.tri(len(table), dtype=bool), table, np.nan)
         ax.imshow(table, cmap=SEQUENTIAL, vmin=bottom, vmax=top)
-        _label(ax, f"level {level}: {table.shape[0]}²" if level >= 0 else "mixture, masked")
+        panel_label(ax, f"level {level}: {table.shape[0]}²" if level >= 0 else "mixture, masked")
         ax.set(xticks=[], yticks=[])
         ax.spines[:].set_visible(False)
     last = axes[-1]
@@ -109,8 +78,8 @@ def cost_bars(counts: pd.DataFrame, seconds: pd.DataFrame) -> Figure:
     axes[0].axhline(4 / 3, **DASHED)
     axes[0].set(xlabel="levels $L$", ylabel="ratio to standard attention", xticks=chosen.index)
     axes[0].legend(fontsize=8, loc="upper left")
-    _label(axes[0], "counted, $T=1024$, $d=64$")
-    seconds = _largest(seconds)
+    panel_label(axes[0], "counted, $T=1024$, $d=64$")
+    seconds = largest(seconds)
     T = int(seconds["T"].max())
     wide = seconds[seconds["T"] == T].pivot(index="round", columns="impl", values="seconds")
     words = []
@@ -124,7 +93,7 @@ def cost_bars(counts: pd.DataFrame, seconds: pd.DataFrame) -> Figure:
         yticks=range(len(IMPLS)), yticklabels=IMPLS.values(), xlabel="seconds over torch's attention", xscale="log"
     )
     axes[1].set_ylim(-0.6, len(IMPLS) - 0.4)
-    _label(axes[1], f"timed, $T={T}$")
+    panel_label(axes[1], f"timed, $T={T}$")
     three = chosen.loc[3]
     figure.set_label(
         f"Left, bars of cost by number of levels: at three levels {three['entries']:.4f} of the entries, "
@@ -144,7 +113,9 @@ def jacobians(rows: pd.DataFrame) -> Figure:
         seen = table > 100 * np.finfo(float).eps
         ax.imshow(np.log10(np.where(seen, table, np.nan)), cmap=SEQUENTIAL, vmin=-4, vmax=0.5)
         ax.plot([-0.5, len(table) - 0.5], [-0.5, len(table) - 0.5], color=RED, linewidth=1)
-        _label(ax, {"convolution": "left-padded", "block": "blocks", "delayed": "completed blocks"}.get(name, name))
+        panel_label(
+            ax, {"convolution": "left-padded", "block": "blocks", "delayed": "completed blocks"}.get(name, name)
+        )
         ax.set(xticks=[], yticks=[], xlabel="token $t$")
         words.append(f"{name} {np.triu(table, 1).max():.2g}")
     axes[0].set_ylabel("output $i$")
@@ -163,10 +134,10 @@ def leak(rows: pd.DataFrame) -> Figure:
     for place, kind in enumerate(kinds):
         for recorded, part in rows[rows["kind"] == kind].groupby("recorded"):
             color, face = KIND_COLOURS[kind], KIND_COLOURS[kind] if recorded else "none"
-            value, reach = _interval(part["loss"] - part["chance"])
+            value, reach = mean_and_reach(part["loss"] - part["chance"])
             height = place + (0.12 if recorded else -0.12)
             ax.errorbar(value, height, xerr=reach, fmt="o", color=color, markerfacecolor=face)
-        best = _largest(rows[rows["kind"] == kind])
+        best = largest(rows[rows["kind"] == kind])
         words.append(
             f"{kinds[kind]} {(best['loss'] - best['chance']).mean():+.3f}, accuracy {best['accuracy'].mean():.2f}"
         )
@@ -181,7 +152,7 @@ def eigenvalues(rows: pd.DataFrame) -> Figure:
     """Eigenvalues of sym(M) of random heads; rows: head, d_k, rank, value."""
     figure, ax = plt.subplots(figsize=(6.6, 2.9))
     widths, words = sorted(rows["d_k"].unique()), []
-    for place, (d_k, color) in enumerate(zip(widths, _shades(len(widths)), strict=True)):
+    for place, (d_k, color) in enumerate(zip(widths, shades(len(widths)), strict=True)):
         part = rows[rows["d_k"] == d_k]
         spread = place + 0.7 * (part["rank"] / max(1, part["rank"].max()) - 0.5)
         ax.plot(spread, part["value"], ".", color=color, markersize=3)
@@ -202,8 +173,8 @@ def split_energy(rows: pd.DataFrame) -> Figure:
     ax.barh(means.index, means["symmetric"], color=BLUE, height=0.6)
     ax.barh(means.index, means["antisymmetric"], left=means["symmetric"], color=ORANGE, height=0.6)
     top = means.iloc[0]
-    _beside(ax, 0, -0.55, "symmetric", BLUE, (2, 0))
-    _beside(ax, top["symmetric"], -0.55, "antisymmetric", ORANGE, (2, 0))
+    beside(ax, 0, -0.55, "symmetric", BLUE, (2, 0))
+    beside(ax, top["symmetric"], -0.55, "antisymmetric", ORANGE, (2, 0))
     ax.set(yticks=means.index, yticklabels=[f"level {level}" for level in means.index], ylim=(len(means) - 0.5, -0.8))
     ax.set_xlabel(r"mean of $\Vert\alpha_lU_lS^{(l)}U_l^\top\Vert_F^2$, its two parts")
     words = "; ".join(f"level {k} {r['symmetric']:.2f} and {r['antisymmetric']:.2f}" for k, r in means.iterrows())
@@ -226,7 +197,7 @@ def information(rows: pd.DataFrame) -> Figure:
         ax.plot(part.index, part["total"], "_", color=INK, markersize=9, label="$I(X;Y)$")
         ax.axhline(0, color=INK, linewidth=0.6)
         ax.set(xticks=[], xlabel="instance")
-        _label(ax, f"distance of the centres × {size:g}")
+        panel_label(ax, f"distance of the centres × {size:g}")
     axes[0][0].set_ylabel("nats")
     axes[0][0].legend(fontsize=7)
     low, high = rows["correction"].min(), rows["correction"].max()
@@ -248,7 +219,7 @@ def averages(rows: pd.DataFrame) -> Figure:
         ax.plot(part["level"], part["predicted"].abs(), color=INK, linewidth=1.0)
         ax.plot(part["level"], part["value"].abs(), "o", color=color)
         last = part["value"].abs().to_numpy()
-        _beside(ax, part["level"].max(), last[-1], name, color)
+        beside(ax, part["level"].max(), last[-1], name, color)
         words.append(f"{name.replace('$', '')} {last[-1] / last[-2]:.3f}")
     ax.set(yscale="log", xlabel="level $l$", ylabel="per coordinate", xlim=(-0.3, 1.45 * rows["level"].max()))
     figure.set_label(f"Falling straight lines on a logarithmic axis. Last ratios: {', '.join(words)}.")
@@ -264,7 +235,7 @@ def blindness(rows: pd.DataFrame) -> Figure:
         part = chosen[chosen["law"] == law].groupby("n")["b"]
         mean, spread = part.mean() / (p * (p + 2)), part.std() / (p * (p + 2))
         ax.errorbar(mean.index / p, mean, spread, fmt="o-", color=color)
-        _beside(ax, mean.index[-1] / p, mean.iloc[-1], law, color)
+        beside(ax, mean.index[-1] / p, mean.iloc[-1], law, color)
         words.append(f"{law} {mean.iloc[0]:.3f} to {mean.iloc[-1]:.3f}")
     ax.set(xscale="log", xlabel="$n/p$", ylabel=r"$b_{2,p}\,/\,p(p+2)$")
     ax.set_xlim(right=3 * chosen["n"].max() / p)
@@ -279,15 +250,15 @@ def memory(rows: pd.DataFrame) -> Figure:
     """Variance of the mean of 2^l terms; rows of Memory."""
     figure, ax = plt.subplots(figsize=(6.2, 3.2))
     hursts, words = sorted(rows.loc[rows["process"] == "fgn", "H"].unique()), []
-    for H, color in zip(hursts, _shades(len(hursts)), strict=True):
+    for H, color in zip(hursts, shades(len(hursts)), strict=True):
         part = rows[(rows["process"] == "fgn") & (rows["H"] == H)].sort_values("level")
         ax.plot(part["level"], part["closed"], color=INK, linewidth=1.0)
         ax.plot(part["level"], part["variance"], "o", color=color)
-        _beside(ax, part["level"].max(), part["variance"].iloc[-1], f"$H={H:g}$", color)
+        beside(ax, part["level"].max(), part["variance"].iloc[-1], f"$H={H:g}$", color)
         words.append(f"{2 ** (-2 * (1 - H)):.3f} at H = {H:g}")
     ar = rows[rows["process"] == "ar1"].sort_values("level")
     ax.plot(ar["level"], ar["variance"], "s", color=RED, markerfacecolor="none")
-    _beside(ax, ar["level"].max(), ar["variance"].iloc[-1], "AR(1)", RED)
+    beside(ax, ar["level"].max(), ar["variance"].iloc[-1], "AR(1)", RED)
     ax.set(yscale="log", xlabel="level $l$", ylabel=r"variance of $x^{(l)}$", xlim=(-0.3, 1.2 * rows["level"].max()))
     figure.set_label(f"Variance by level, markers on straight lines. Factors per level: {', '.join(words)}.")
     return figure
@@ -301,7 +272,7 @@ def _accuracies(rows: pd.DataFrame) -> pd.DataFrame:
 
 def comparison(rows: pd.DataFrame, rules: pd.DataFrame, length: str) -> Figure:
     """Accuracy of each kind with shallow rules, and HKT's paired gain; rows of a Comparison and of Rules."""
-    best, rules = _largest(rows), _largest(rules)
+    best, rules = largest(rows), largest(rules)
     wide = _accuracies(best)
     kinds = [kind for kind in NAMES if kind in wide.columns]
     recorded = bool(best["recorded"].iloc[0])
@@ -310,12 +281,12 @@ def comparison(rows: pd.DataFrame, rules: pd.DataFrame, length: str) -> Figure:
     for height, kind in zip(heights, kinds, strict=True):
         color, face = KIND_COLOURS[kind], KIND_COLOURS[kind] if recorded else "none"
         axes[0].plot(wide[kind], np.full(len(wide), height - 0.22), "|", color=color, alpha=0.6, markersize=6)
-        value, reach = _interval(wide[kind])
+        value, reach = mean_and_reach(wide[kind])
         axes[0].errorbar(value, height, xerr=reach, fmt="o", color=color, markerfacecolor=face)
         words.append(f"{NAMES[kind]} {100 * value:.1f} %")
         if kind != "hkt":
             difference = 100 * (wide["hkt"] - wide[kind])
-            value, reach = _interval(difference)
+            value, reach = mean_and_reach(difference)
             axes[1].plot(difference, np.full(len(wide), height - 0.22), "|", color=color, alpha=0.6, markersize=6)
             axes[1].errorbar(value, height, xerr=reach, fmt="o", color=color, markerfacecolor=face)
             gains.append(f"{value:+.1f} ± {reach:.1f} over {NAMES[kind]}")
@@ -339,7 +310,7 @@ def comparison(rows: pd.DataFrame, rules: pd.DataFrame, length: str) -> Figure:
 
 def trained_levels(rows: pd.DataFrame) -> Figure:
     """alpha and excess kurtosis by level in trained HKT; rows of a Comparison."""
-    best = _largest(rows)
+    best = largest(rows)
     figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.0))
     blocks, words = sorted(best["block"].unique()), []
     kinds = [kind for kind in ("hkt", "hkt-average") if kind in set(best["kind"])]
@@ -348,7 +319,7 @@ def trained_levels(rows: pd.DataFrame) -> Figure:
             part = best[(best["kind"] == kind) & (best["block"] == block)].groupby("level")
             face = KIND_COLOURS[kind] if block == blocks[0] else "none"
             for ax, column in zip(axes, ("alpha", "kurtosis"), strict=True):
-                value, reach = zip(*(_interval(group[column]) for _, group in part), strict=True)
+                value, reach = zip(*(mean_and_reach(group[column]) for _, group in part), strict=True)
                 x = np.arange(len(value)) + shift + (0.06 if kind == "hkt-average" else 0)
                 name = f"{NAMES[kind]}, block {block}" if column == "alpha" else None
                 ax.errorbar(x, value, reach, fmt=marker, color=KIND_COLOURS[kind], markerfacecolor=face, label=name)

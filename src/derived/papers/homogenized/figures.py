@@ -10,21 +10,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from derived.lab import stats
-from derived.lab.plot import COLOURS, INK, MUTED, SEQUENTIAL, apart, beside, largest, panel_label
+from derived.lab.plot import COLOURS, INK, MUTED, SEQUENTIAL, apart, beside, largest, panel_label, shades
 
 THEORY = {"color": INK, "linewidth": 1.0, "zorder": 2}
 DASHED = {"color": MUTED, "linewidth": 1.0, "linestyle": "--", "zorder": 1}
 BLUE, RED, GREEN, PINK, ORANGE, SKY = COLOURS
-
-
-def _shades(count: int) -> list:
-    """Colours of a swept parameter, without the palest end."""
-    return [colormaps[SEQUENTIAL](each) for each in np.linspace(0.0, 0.8, max(count, 2))][:count]
 
 
 def _points(ax: Axes, rows: pd.DataFrame, x: str, y: str, color, marker: str = "o", size: float = 4) -> pd.DataFrame:
@@ -112,7 +106,7 @@ def two_tokens(rows: pd.DataFrame) -> Figure:
             ax.plot(theory.index, theory, **THEORY)
             beside(ax, theory.index[-1], theory.iloc[-1], text)
             heads = sorted(part["H"].unique())
-            for k, (H, color) in enumerate(zip(heads, _shades(len(heads)), strict=True)):
+            for k, (H, color) in enumerate(zip(heads, shades(len(heads)), strict=True)):
                 shifted = part[part["H"] == H]
                 shifted = shifted.assign(at=shifted["tau"] + 0.06 * (k - len(heads) / 2))
                 means = _points(ax, shifted, "at", column, color)
@@ -137,7 +131,7 @@ def logistic(rows: pd.DataFrame) -> Figure:
     curve = rows.groupby("tau")["u"].first()
     ax.plot(curve.index, curve, **THEORY)
     widths, words = sorted(rows["d"].unique()), []
-    for d, color in zip(widths, _shades(len(widths)), strict=True):
+    for d, color in zip(widths, shades(len(widths)), strict=True):
         means = _points(ax, rows[rows["d"] == d], "tau", "m", color)
         ax.plot(means["tau"], means["m"], color=color, linewidth=0.8, label=f"$d={d}$")
         words.append(f"{np.abs(means['m'].to_numpy() - curve.to_numpy()).max():.3f} at d = {d}")
@@ -152,7 +146,7 @@ def simplex(rows: pd.DataFrame) -> Figure:
     rows = largest(rows)
     figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.2))
     widths = sorted(rows["d"].unique())
-    for d, color in zip(widths, _shades(len(widths)), strict=True):
+    for d, color in zip(widths, shades(len(widths)), strict=True):
         part = rows[rows["d"] == d]
         theory = part.groupby("tau")["gamma_theory"].first()
         axes[0].plot(theory.index, theory, **THEORY | {"color": color})
@@ -180,7 +174,7 @@ def freezing(rows: pd.DataFrame) -> Figure:
     rows = largest(rows)
     figure, ax = plt.subplots(figsize=(6.0, 3.5))
     tokens, words, ends = sorted(rows["n"].unique()), [], []
-    for n, color in zip(tokens, _shades(len(tokens)), strict=True):
+    for n, color in zip(tokens, shades(len(tokens)), strict=True):
         part = rows[rows["n"] == n].groupby("logit_std")["ode"].first()
         ax.plot(part.index, part, marker="o", markersize=3, color=color)
         edge = np.sqrt(2 * np.log(n))
@@ -196,7 +190,7 @@ def freezing(rows: pd.DataFrame) -> Figure:
         ylabel=r"$\tau$ to overlap $\frac{1}{2}$",
         xlim=(-0.5, 18.5),
     )
-    for n, end, place, color in zip(tokens, ends, np.exp(apart(np.log(ends), 0.16)), _shades(len(tokens)), strict=True):
+    for n, end, place, color in zip(tokens, ends, np.exp(apart(np.log(ends), 0.16)), shades(len(tokens)), strict=True):
         ax.annotate(f"$n={n}$", (rows["logit_std"].max(), end), (16.4, place), color=color, va="center", fontsize=9)
     figure.set_label(f"Clock time to overlap one half against temperature: {'; '.join(words)}.")
     return figure
@@ -206,7 +200,7 @@ def levels(rows: pd.DataFrame) -> Figure:
     """Participation ratio of attention over temperature; rows: n, logit_std, f, leading."""
     figure, ax = plt.subplots(figsize=(6.0, 3.3))
     tokens, words = sorted(rows["n"].unique()), []
-    for n, color in zip(tokens, _shades(len(tokens)), strict=True):
+    for n, color in zip(tokens, shades(len(tokens)), strict=True):
         part = rows[rows["n"] == n]
         scale = np.sqrt(2 * np.log(n))
         ax.plot(part["logit_std"] / scale, part["f"], color=color, label=f"$n={n}$")
@@ -271,7 +265,7 @@ def clock(rows: pd.DataFrame) -> Figure:
     figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.4), sharey=True)
     cases, off = list(rows.groupby(["H", "L"])), 0.0
     for k, ((H, L), part) in enumerate(cases):
-        color, marker = _shades(len(cases))[k], "osD^vP"[k % 6]
+        color, marker = shades(len(cases))[k], "osD^vP"[k % 6]
         moved = part[part["layer"] > 0]
         means = _points(axes[0], moved, "drift", "m", color, marker)
         axes[0].plot(means["drift"], means["m"], color=color, linewidth=0.7)

@@ -10,14 +10,23 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
-from derived.lab import stats
-from derived.lab.plot import COLOURS, INK, MUTED, SEQUENTIAL, apart, beside, largest, panel_label
+from derived.lab.plot import (
+    COLOURS,
+    INK,
+    MUTED,
+    SEQUENTIAL,
+    apart,
+    beside,
+    largest,
+    mean_and_reach,
+    panel_label,
+    shades,
+)
 
 from . import asymptotics
 
@@ -28,23 +37,10 @@ NAMES = {"layernorm": "pre-LayerNorm", "erf": "Derf", "tanh": "DyT"}
 NORM_COLOURS = {"layernorm": INK, "erf": BLUE, "tanh": RED}
 
 
-def _shades(count: int) -> list:
-    """Colours of a swept parameter, without the palest end."""
-    return [colormaps[SEQUENTIAL](each) for each in np.linspace(0.0, 0.8, max(count, 2))][:count]
-
-
-def _interval(values: pd.Series) -> tuple[float, float]:
-    """Mean and half width of its 99.9 % interval; no interval from fewer than four replicates."""
-    if len(values) < 4 or values.std() == 0:
-        return float(values.mean()), 0.0
-    one = stats.mean(values)
-    return one.value, (one.high - one.low) / 2
-
-
 def _points(ax: Axes, rows: pd.DataFrame, column: str, color, every: int = 1, marker: str = "o") -> None:
     """Means over initialisations by block with their intervals: recorded filled, live open."""
     for recorded, part in rows.groupby("recorded"):
-        groups = [(b, *_interval(group[column])) for b, group in part.groupby("b") if b % every == 0]
+        groups = [(b, *mean_and_reach(group[column])) for b, group in part.groupby("b") if b % every == 0]
         b, value, reach = (np.array(each) for each in zip(*groups, strict=True))
         face = color if recorded else "none"
         ax.errorbar(
@@ -132,7 +128,7 @@ def _cases(rows: pd.DataFrame):
     """(name, colour, rows) of pre-LayerNorm and of each alpha."""
     alphas = sorted(rows.loc[rows["norm"] == "erf", "alpha"].unique())
     yield "LN", INK, rows[rows["norm"] == "layernorm"]
-    for alpha, color in zip(alphas, _shades(len(alphas)), strict=True):
+    for alpha, color in zip(alphas, shades(len(alphas)), strict=True):
         yield f"α = {alpha:g}", color, rows[(rows["norm"] == "erf") & (rows["alpha"] == alpha)]
 
 
@@ -266,7 +262,7 @@ def order_of_limits(rows: pd.DataFrame) -> Figure:
     for ax, mult in zip(axes, (1.0, 2.0), strict=True):
         part = rows[(rows["norm"] == "layernorm") & (rows["attn_mult"] == mult)]
         tokens, ends = sorted(part["tokens"].unique(), key=lambda n: n or np.inf), []
-        colours = _shades(len(tokens))
+        colours = shades(len(tokens))
         for n, color in zip(tokens, colours, strict=True):
             curve = part[part["tokens"] == n].sort_values("b")
             b = curve["b"].to_numpy()
@@ -317,7 +313,7 @@ def small_alpha(rows: pd.DataFrame) -> Figure:
     rows = largest(rows)
     figure, ax = plt.subplots(figsize=(6.0, 3.2))
     alphas, words = sorted(rows["alpha"].unique()), []
-    for alpha, color in zip(alphas, _shades(len(alphas)), strict=True):
+    for alpha, color in zip(alphas, shades(len(alphas)), strict=True):
         part = rows[rows["alpha"] == alpha].sort_values("b")
         x = part["b"] / part["predicted"]
         ax.plot(x, part["log_J"] / part["high"], color=color, label=f"α = {alpha:g}")
