@@ -353,6 +353,11 @@ def test_share_is_a_ratio_of_totals_and_near_optimal_picks_budget_and_kind():
     assert measures.share(table["gain"], 2 * table["gain"]).high == pytest.approx(0.5)
 
 
+def test_a_rival_stands_at_the_budget_that_it_matches():
+    rows = pd.DataFrame({"rule": ["cactus", "cactus", "topk"], "knob": [0.0, 0.1, 3.0], "matched": [0.0, 0.0, 1.0]})
+    assert measures.budget(rows).tolist() == [0.0, 0.1, 1.0]
+
+
 def test_the_control_would_hold_if_total_variation_came_cheaper(rows):
     table = rows[experiments.RandomPairs]
     assert claims.CONTROL.judge(claims.CONTROL.measure(table))[0] == "fails"

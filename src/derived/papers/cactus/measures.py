@@ -180,3 +180,8 @@ def average(column: str, **which: object) -> Measure:
         return share(chosen["kept"], chosen["blocks"]) if column == "al" else mean(chosen[column])
 
     return measure
+
+
+def budget(rows: pd.DataFrame) -> pd.Series:
+    """delta of each row of a trained pair: Cactus's own, or for a rival that of the Cactus whose acceptance it has."""
+    return rows["knob"].where(rows["matched"] == 0, rows["matched"])
