@@ -1,0 +1,17 @@
+"""What the tests of every paper's experiments share: rows of all of them, smaller than tier ci."""
+
+import dataclasses
+
+import pytest
+
+from derived.lab.experiment import run_experiment
+
+
+@pytest.fixture(scope="module")
+def rows(request):
+    """Rows of each experiment of the module's paper at tier ci, with the fields that the module's SMALL changes."""
+    found = {}
+    for experiment in request.module.experiments.EXPERIMENTS:
+        small = dataclasses.replace(experiment.at("ci"), **request.module.SMALL.get(experiment, {}))
+        found[experiment] = run_experiment(small, seed=0, device="cpu").assign(tier="ci", recorded=False)
+    return found
