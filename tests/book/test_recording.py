@@ -49,16 +49,22 @@ EXPERIMENT = textwrap.dedent('''
     EXPERIMENTS = (Draws,)
 ''')
 
+CLAIMS = (
+    '"""Toy claims."""\n\nfrom derived.papers.toy.experiments.draws import EXPERIMENTS as EXPERIMENTS\n\nCLAIMS = ()\n'
+)
+
 
 @pytest.fixture
 def paper(house):
     press.write_chapter(house, "toy", press.report_cell())
     press.write_toc(house, "toy")
-    folder = house / "src/derived/papers/toy"
-    folder.mkdir(parents=True)
-    (folder / "__init__.py").write_text('"""Toy."""\n')
-    (folder / "experiments.py").write_text(EXPERIMENT)
-    return folder
+    package = house / "src/derived/papers/toy"
+    (package / "experiments").mkdir(parents=True)
+    for folder in (package, package / "experiments"):
+        (folder / "__init__.py").write_text('"""Toy."""\n')
+    (package / "experiments/draws.py").write_text(EXPERIMENT)
+    (package / "claims.py").write_text(CLAIMS)
+    return package / "experiments"
 
 
 def test_an_interrupted_recording_continues_where_it_stopped(house, paper):
@@ -77,7 +83,7 @@ def test_an_interrupted_recording_continues_where_it_stopped(house, paper):
 
 
 def test_a_terminated_recording_stops_at_once_and_leaves_no_record(house, paper):
-    path = paper / "experiments.py"
+    path = paper / "draws.py"
     path.write_text(
         path.read_text().replace("if self.num == 5:", "if self.num == 5:\n            __import__('time').sleep(600)")
     )
@@ -95,7 +101,7 @@ def test_a_terminated_recording_stops_at_once_and_leaves_no_record(house, paper)
 def test_a_failing_condition_is_told_and_an_old_record_stays(house, paper):
     assert press.derived(house, "record", "toy").returncode == 0
     before = (house / "results/toy/Draws/cpu/record.json").read_text()
-    path = paper / "experiments.py"
+    path = paper / "draws.py"
     path.write_text(
         path.read_text().replace("if self.num == 5:", "if self.num == 5:\n            raise ArithmeticError('no')")
     )
@@ -119,6 +125,40 @@ def test_what_cannot_be_recorded_is_one_clear_line(house, paper, arguments, mess
     assert process.returncode == 1
     assert len(process.stderr.splitlines()) == 1
     assert message in process.stderr
+
+
+def head_of(house) -> dict:
+    return json.loads((house / "results/toy/Draws/cpu/record.json").read_text())
+
+
+def change(paper, old: str, new: str) -> None:
+    path = paper / "draws.py"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+
+
+def test_rehash_notes_code_that_still_does_the_same(house, paper):
+    assert press.derived(house, "record", "toy").returncode == 0
+    before = head_of(house)
+    change(paper, "draw = torch.rand(", "numbers = draw = torch.rand(")
+    process = press.derived(house, "record", "toy", "--rehash")
+    assert process.returncode == 0, process.stderr
+    after = head_of(house)
+    assert after["source_hash"] != before["source_hash"]
+    assert {key for key in after if after[key] != before[key]} == {"source_hash", "checksums"}
+    assert sorted((paper / "ran").read_text()) == ["0", "1", "2"], "nothing but tier ci runs again"
+    assert press.derived(house, "record", "toy", "--rehash").stdout == "", "nothing is left to note"
+
+
+def test_rehash_refuses_code_that_gives_other_rows(house, paper):
+    assert press.derived(house, "record", "toy").returncode == 0
+    before = head_of(house)
+    change(paper, '"replicate": range(self.num)', '"replicate": range(1, self.num + 1)')
+    process = press.derived(house, "record", "toy", "--rehash")
+    assert process.returncode == 1
+    assert "toy/Draws/cpu: today's code gives other rows (replicate: 6 of 6 rows differ)" in process.stderr
+    assert "derived record toy Draws --tier cpu" in process.stderr
+    assert head_of(house) == before
 
 
 def test_a_new_chapter_runs_as_it_stands_and_a_name_in_use_is_refused(house):

@@ -22,7 +22,10 @@ def results(notebook: Path) -> list[str]:
 
 @pytest.mark.parametrize("notebook", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
 def test_every_numbered_result_is_borne_by_a_test(notebook):
-    files = (ROOT / "tests/papers").glob(f"test_{notebook.stem}*.py")
+    files = [
+        *(ROOT / "tests/papers").glob(f"test_{notebook.stem}*.py"),
+        *(ROOT / "tests/papers" / notebook.stem).glob("*.py"),
+    ]
     tests = "\n".join(path.read_text("utf-8") for path in files)
     missing = [label for label in results(notebook) if f"`{label}`" not in tests]
     assert not missing, f"no test bears {', '.join(missing)}"

@@ -7,7 +7,7 @@ import pytest
 
 from derived.lab import record
 from derived.lab.claims import AS_RETOLD, Claim, ledger, record_states, study
-from derived.lab.names import COLUMNS
+from derived.lab.findings import COLUMNS
 from derived.lab.record import save
 from derived.lab.stats import Estimate, mean
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from derived.lab import page
-from derived.lab.names import interval
+from derived.lab.findings import interval
 
 
 @pytest.mark.parametrize("bound", [1e-3, [1e-3, 1e-3], np.array([1e-3, 1e-1])])

@@ -65,3 +65,68 @@ def test_the_hash_sees_a_file_that_moves(package):
     for path, text in zip(both, reversed(texts), strict=True):
         path.write_text(text)
     assert sources.file_hash(both, package) != before
+
+
+CODE = '''
+"""Words."""
+import os
+LEVEL = 1
+
+
+class Sizes:
+    """More words."""
+
+    num: int = 3
+
+
+def area(side: float) -> float:
+    """Even more."""
+    return LEVEL * side**2  # a comment
+'''
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("Words", "Other words", True),
+        ("Even more", "Less", True),
+        ("  # a comment", "", True),
+        ("side: float) -> float", "side: int)", True),
+        ("return LEVEL * side**2", "return (\n        LEVEL * side**2\n    )", True),
+        ("num: int = 3", "num: int = 4", False),
+        ("num: int = 3", "num = 3", False),  # no field of a dataclass any more
+        ("side**2", "side**3", False),
+        ("LEVEL = 1\n", "LEVEL = 1.0\n", False),
+        ("LEVEL * side", "side * LEVEL", False),
+        ("import os\n", "", False),
+    ],
+)
+def test_provenance_sees_what_runs_and_nothing_else(package, old, new, same):
+    path = package / "lab/c.py"
+    path.write_text(CODE)
+    before = sources.code_hash([path], package)
+    assert old in CODE
+    path.write_text(CODE.replace(old, new))
+    assert (sources.code_hash([path], package) == before) is same
+
+
+def test_a_name_offered_lazily_leads_to_its_own_module_alone(package):
+    table = "{'theory': ['g'], 'other.deep': ['h']}"
+    (package / "papers/x/__init__.py").write_text(
+        f"import lazy_loader\n__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={table})\n"
+    )
+    (package / "papers/x/other").mkdir()
+    (package / "papers/x/other/__init__.py").touch()
+    (package / "papers/x/other/deep.py").write_text("import derived.lab.unused\n")
+    assert "papers/x/theory.py" not in names("from derived.papers.x import h", package)
+    assert {"papers/x/other/deep.py", "lab/unused.py"} <= names("from derived.papers.x import h", package)
+    assert "papers/x/other/deep.py" not in names("from derived.papers.x import g", package)
+    assert "papers/x/theory.py" not in names("import derived.papers.x.other", package)
+
+
+def test_the_face_of_a_package_is_no_part_of_what_its_modules_run(package):
+    before = sources.source_hash("derived.papers.x.theory", package)
+    (package / "papers/x/__init__.py").write_text('"""Another face."""\n')
+    assert sources.source_hash("derived.papers.x.theory", package) == before
+    (package / "lab/c.py").write_text("def f(): return 2\n")
+    assert sources.source_hash("derived.papers.x.theory", package) != before

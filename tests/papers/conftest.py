@@ -9,9 +9,10 @@ from derived.lab.experiment import run_experiment
 
 @pytest.fixture(scope="module")
 def rows(request):
-    """Rows of each experiment of the module's paper at tier ci, with the fields that the module's SMALL changes."""
+    """Rows of each of the module's EXPERIMENTS at tier ci, with the fields that the module's SMALL changes."""
     found = {}
-    for experiment in request.module.experiments.EXPERIMENTS:
+    listed = getattr(request.module, "EXPERIMENTS", None) or request.module.experiments.EXPERIMENTS
+    for experiment in listed:
         small = dataclasses.replace(experiment.at("ci"), **request.module.SMALL.get(experiment, {}))
         found[experiment] = run_experiment(small, seed=0, device="cpu").assign(tier="ci", recorded=False)
     return found

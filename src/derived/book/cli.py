@@ -21,7 +21,7 @@ from rich.table import Table
 from derived.book import ledger
 from derived.book.house import House, UserError, check, this_house
 from derived.book.run import Outcome, alone, run_chapters
-from derived.lab.names import interval
+from derived.lab.findings import interval
 
 app = typer.Typer(
     help="The press of Transformers, Derived: runs the chapters, builds the site, keeps records and the ledger.",
@@ -157,9 +157,13 @@ def record(
     device: Device = "auto",
     jobs: Jobs = CORES,
     scheduler: Annotated[str, typer.Option(help="Address of a Dask scheduler instead of local processes.")] = "",
+    rehash: Annotated[
+        bool, typer.Option("--rehash", help="Run only tier ci; where its rows agree, note today's code in the records.")
+    ] = False,
 ) -> None:
     """Run experiments at a recorded tier and commit their rows to results/; an interrupted run continues.
 
+    After code was moved or renamed, --rehash shows that it still does what it did.
     Example: derived record ols_attention LearnedInContext --tier cpu
     """
     from derived.book import recording
@@ -168,6 +172,9 @@ def record(
     check(tier, device)
     house.choose([paper])
     with alone(house, "recording"):
+        if rehash:
+            recording.rehash(paper, experiments or [], jobs)
+            return
         recording.record(house, paper, experiments or [], tier, seed, device, jobs, scheduler)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from derived.book.house import House, UserError, write_whole
 from derived.book.run import read_findings
-from derived.lab.names import COLUMNS, interval
+from derived.lab.findings import COLUMNS, interval
 
 Row = dict[str, Any]
 # What the committed ledger keeps of a row: nothing that differs between machines but the numbers themselves.

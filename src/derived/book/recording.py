@@ -4,6 +4,7 @@ A run that is interrupted continues where it stopped as long as configuration, s
 """
 
 import contextlib
+import dataclasses
 import datetime
 import hashlib
 import importlib
@@ -27,8 +28,9 @@ from tqdm import tqdm
 
 from derived.book.house import House, UserError, processor, watch
 from derived.book.run import ONE_THREAD
+from derived.lab.claims import Study, staleness
 from derived.lab.experiment import Experiment, resolve_device, run_condition, run_experiment
-from derived.lab.record import Record, save, slot, versions
+from derived.lab.record import Record, RecordError, code_changed, load, remake, save, slot, versions
 from derived.lab.sources import source_hash
 
 Measured = tuple[pd.DataFrame, float, float]  # rows, seconds, peak memory in MB
@@ -59,7 +61,7 @@ def _forget_peak_memory() -> None:
 
 
 def _all_experiments(paper: str) -> dict[str, type[Experiment]]:
-    module = importlib.import_module(f"derived.papers.{paper}.experiments")
+    module = importlib.import_module(f"derived.papers.{paper}.claims")
     return {experiment.__name__: experiment for experiment in module.EXPERIMENTS}
 
 
@@ -200,3 +202,55 @@ def _record_one(
         rows=rows,
         ci_rows=ci.result()[0] if ci else pd.DataFrame(),
     )
+
+
+def rehash(paper: str, names: Sequence[str], jobs: int) -> None:
+    """Note today's code in the records of a paper whose experiments still give the same rows at tier ci.
+
+    The rows are compared as the page compares them: by the record's own rule. Where they disagree, or where there is
+    nothing to compare, the record stays as it is and is named.
+    """
+    claims = importlib.import_module(f"derived.papers.{paper}.claims").CLAIMS
+    refused = []
+    with _executor(jobs, "") as executor:
+        pending = _recorded_before(paper, names)
+        live = {
+            (experiment, record.seed): executor.submit(
+                run_experiment, experiment.at("ci"), seed=record.seed, device="cpu"
+            )
+            for experiment, record in pending
+            if "ci" in experiment.tiers
+        }
+        for experiment, record in pending:
+            name = f"{paper}/{experiment.__name__}/{record.tier}"
+            if "ci" not in experiment.tiers:
+                refused.append(f"{name}: it has no tier ci, so nothing can be compared; {_make_again(record)}")
+                continue
+            rows = live[experiment, record.seed].result()
+            study = Study(experiment, "ci", record.seed, "cpu", rows, {record.tier: record})
+            reasons = staleness(claims, study, record)
+            if reasons:
+                refused.append(f"{name}: today's code gives other rows ({'; '.join(reasons)}); {_make_again(record)}")
+                continue
+            save(dataclasses.replace(record, source_hash=source_hash(experiment.__module__)))
+            print(f"{name}: the same {len(rows)} rows at tier ci; noted", flush=True)
+    if refused:
+        raise UserError("\nderived: ".join(refused))
+
+
+def _recorded_before(paper: str, names: Sequence[str]) -> list[tuple[type[Experiment], Record]]:
+    """The records, of the named experiments or all, that other code made than today's."""
+    known = _all_experiments(paper)
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise UserError(f"{paper} has no experiment {unknown[0]!r}; it has {', '.join(known)}")
+    chosen = [known[name] for name in names or known]
+    try:
+        found = [(one, load(one, tier)) for one in chosen for tier in one.tiers if tier != "ci"]
+    except RecordError as error:
+        raise UserError(str(error)) from None
+    return [(one, record) for one, record in found if record is not None and code_changed(record, one)]
+
+
+def _make_again(record: Record) -> str:
+    return f"make it again: {remake(record.paper, record.experiment, record.tier)}"

@@ -23,7 +23,7 @@ from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
 
 from derived.book.house import watch, write_whole
-from derived.lab.names import FINDINGS
+from derived.lab.findings import FINDINGS
 
 PARAMETERS = ["tier", "seed", "device"]
 

@@ -15,7 +15,8 @@ from typing import Any, Literal
 import pandas as pd
 
 from derived.lab.experiment import Experiment, resolve_device, run_experiment
-from derived.lab.names import COLUMNS, TIERS
+from derived.lab.findings import COLUMNS
+from derived.lab.names import TIERS
 from derived.lab.record import Record, code_changed, disagreements, load, remake
 from derived.lab.stats import Estimate
 
@@ -209,14 +210,14 @@ def record_states(claims: Sequence[Claim], studies: Sequence[Study]) -> list[dic
                 "reasons": [remake(paper, name, tier)],
             }
             if record is not None:
-                state["reasons"] = _staleness(claims, found, record)
+                state["reasons"] = staleness(claims, found, record)
                 changed = "code has changed since" if code_changed(record, found.experiment) else "unchanged"
                 state["state"] = "stale" if state["reasons"] else changed
             states.append(state)
     return states
 
 
-def _staleness(claims: Sequence[Claim], found: Study, record: Record) -> list[str]:
+def staleness(claims: Sequence[Claim], found: Study, record: Record) -> list[str]:
     """Why a record is stale: its ci rows against the live ones. Compared only where both were made alike."""
     if found.tier != "ci" or found.device != "cpu" or found.seed != record.seed:
         return []

@@ -39,8 +39,8 @@ class Experiment:
 
     @classmethod
     def paper(cls) -> str:
-        """The slug of the paper, from the module that the class stands in."""
-        return cls.__module__.split(".")[-2]
+        """The slug of the paper, from the module that the class stands in: ``derived.papers.<slug>.…``."""
+        return cls.__module__.split(".")[2]
 
     def configuration(self) -> dict[str, Any]:
         """The fields as JSON has them (tuples, nested ones too, become lists)."""

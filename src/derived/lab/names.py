@@ -1,21 +1,4 @@
-"""Names and intervals of laboratory and press; nothing heavy is imported here, so that the press starts at once."""
+"""The names of tiers and devices; in the hash of every record, so nothing else stands here."""
 
 TIERS = ("ci", "cpu", "gpu")
 DEVICES = ("auto", "cpu", "cuda")
-
-#: The keys of a row of the ledger, in order.
-COLUMNS = (
-    *("id", "paper", "kind", "statement", "source", "where", "paper_value", "tier", "device", "value", "low", "high"),
-    *("n", "criterion", "verdict", "expected", "reason", "amends", "headline"),
-)
-
-#: The MIME type under which a chapter hands its findings to the press.
-FINDINGS = "application/vnd.derived.findings+json"
-
-
-def interval(low: float | None, high: float | None) -> str:
-    """An interval of a row of the ledger, where an end at infinity is None; empty where there is no interval."""
-    if low is None and high is None:
-        return ""
-    left, right = "(-∞" if low is None else f"[{low:.4g}", "∞)" if high is None else f"{high:.4g}]"
-    return f"{left}, {right}"

@@ -16,7 +16,7 @@ from IPython.display import Markdown, display
 from numpy.typing import ArrayLike
 
 from derived.lab.claims import Claim, Study, ledger, record_states
-from derived.lab.names import FINDINGS, interval
+from derived.lab.findings import FINDINGS, interval
 from derived.lab.record import results_root
 from derived.lab.stats import worst
 

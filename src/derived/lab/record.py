@@ -162,7 +162,7 @@ def read(place: Path, command: str) -> Record | None:
 
 
 def code_changed(record: Record, experiment: type[Experiment]) -> bool:
-    """Whether any file that the experiment's module imports differs from when the record was made."""
+    """Whether code that the experiment's module runs or imports differs from when the record was made."""
     return record.source_hash != source_hash(experiment.__module__)
 
 

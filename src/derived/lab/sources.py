@@ -1,7 +1,9 @@
-"""Which files of the package a piece of code depends on, found without running it, and a hash over them.
+"""Which files of the package a piece of code depends on, found without running it, and hashes over them.
 
-The cache of executed chapters and the provenance of records both rest on this one function: a result is as old as the
-oldest version of any file that it imports, directly or through others.
+file_hash    over bytes: the cache of executed chapters, whose pages show source and docstrings
+source_hash  over what runs: the provenance of records; a comment, a docstring or an annotation changes no row
+
+Both follow imports, direct and through others, and the names that a package's ``__init__`` offers lazily.
 """
 
 import ast
@@ -9,6 +11,7 @@ import hashlib
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[1]  # …/derived
 
@@ -41,12 +44,32 @@ def _imports_of(path: Path, package: str, _mtime: int) -> frozenset[str]:
     return frozenset(imported_modules(path.read_text("utf-8"), package))
 
 
+@cache
+def _offered(path: Path, _mtime: int) -> dict[str, str]:
+    """The names that a package's ``__init__`` resolves on first use (``lazy_loader.attach``), with their modules."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("attach"):
+            table = next((word.value for word in node.keywords if word.arg == "submod_attrs"), ast.Dict([], []))
+            return {name: module for module, names in ast.literal_eval(table).items() for name in names}
+    return {}
+
+
+def _home(name: str, root: Path) -> str:
+    """The module that a lazily offered name stands in; the name itself if it is not offered that way."""
+    package, _, last = name.rpartition(".")
+    path = module_file(package, root) if package else None
+    if path is None or path.name != "__init__.py" or module_file(name, root) is not None:
+        return name
+    module = _offered(path, path.stat().st_mtime_ns).get(last)
+    return f"{package}.{module}" if module else name
+
+
 def imported_files(code: str, root: Path = PACKAGE_ROOT) -> list[Path]:
     """Every file of the package that the code imports, transitively, sorted."""
     found: dict[str, Path] = {}
     todo = imported_modules(code)
     while todo:
-        name = todo.pop()
+        name = _home(todo.pop(), root)
         path = module_file(name, root)
         if name in found or path is None:
             continue
@@ -56,16 +79,44 @@ def imported_files(code: str, root: Path = PACKAGE_ROOT) -> list[Path]:
     return sorted(set(found.values()))
 
 
-def file_hash(paths: Iterable[Path], root: Path) -> str:
-    """SHA-256 over the names (relative to the root) and the bytes of the files, in the order of their names."""
+def _digest(contents: Iterable[tuple[str, bytes]]) -> str:
     digest = hashlib.sha256()
-    for path in sorted(paths):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(root).as_posix()}\0{len(content)}\0".encode())
+    for name, content in contents:
+        digest.update(f"{name}\0{len(content)}\0".encode())
         digest.update(content)
     return digest.hexdigest()
 
 
-def source_hash(module: str) -> str:
-    """The hash over the files of the package that the module is made of and imports."""
-    return file_hash(imported_files(f"import {module}"), PACKAGE_ROOT)
+def file_hash(paths: Iterable[Path], root: Path) -> str:
+    """SHA-256 over the names (relative to the root) and the bytes of the files, in the order of their names."""
+    return _digest((path.relative_to(root).as_posix(), path.read_bytes()) for path in sorted(paths))
+
+
+def _what_runs(node: Any, in_class: bool = False) -> str:
+    """A syntax tree as text, alike in every Python: without docstrings, and without annotations but those in the body
+    of a class, which make the fields of a dataclass."""
+    if isinstance(node, list):
+        return f"[{','.join(_what_runs(each, in_class) for each in node)}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    dropped = {"returns", "annotation", "type_comment", "kind"} - ({"annotation"} if in_class else set())
+    fields = {name: value for name, value in ast.iter_fields(node) if value not in (None, []) and name not in dropped}
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        has_words = ast.get_docstring(node, clean=False) is not None
+        fields["body"] = node.body[1:] if has_words else node.body
+    inside = isinstance(node, ast.ClassDef)
+    return f"{type(node).__name__}({','.join(f'{name}={_what_runs(value, inside)}' for name, value in fields.items())})"
+
+
+def code_hash(paths: Iterable[Path], root: Path) -> str:
+    """As ``file_hash``, over what runs in place of the bytes."""
+    trees = ((path, ast.parse(path.read_text("utf-8"))) for path in sorted(paths))
+    return _digest((path.relative_to(root).as_posix(), _what_runs(tree).encode()) for path, tree in trees)
+
+
+def source_hash(module: str, root: Path = PACKAGE_ROOT) -> str:
+    """The hash over what runs in the files that a module is made of and imports.
+
+    A package's ``__init__`` is left out: it declares names and computes nothing (a test of the house says so).
+    """
+    return code_hash([path for path in imported_files(f"import {module}", root) if path.name != "__init__.py"], root)

@@ -5,6 +5,7 @@ from derived.lab.claims import Claim
 from . import experiments as ex
 from . import measures as of
 from . import positions
+from .experiments import EXPERIMENTS as EXPERIMENTS
 from .trained_claims import TRAINED
 
 CI, BOTH, BROKEN = {"ci": "holds"}, {"ci": "holds", "cpu": "holds"}, {"ci": "fails", "cpu": "fails"}

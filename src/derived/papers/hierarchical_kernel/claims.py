@@ -7,6 +7,7 @@ from derived.lab.claims import Claim
 
 from . import controls, levels, rules, trained
 from . import measures as of
+from .experiments import EXPERIMENTS as EXPERIMENTS
 from .layer_claims import BOTH, CPU, INFINITY, KERNEL, LAYER, ROUNDING, ours, tempting, unseen
 
 INFORMATION = (

@@ -10,6 +10,7 @@ from derived.lab.claims import Claim
 from . import depth, limits
 from . import experiments as ex
 from . import measures as of
+from .experiments import EXPERIMENTS as EXPERIMENTS
 from .statements import CHAINS, CI, CPU, FAILS, INF, ONE_LAYER, RECORDED, WITHIN, retold, row
 
 COLDEST = (

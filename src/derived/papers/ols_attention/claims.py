@@ -8,6 +8,7 @@ from derived.lab.stats import worst
 
 from . import experiments as ex
 from . import measures as of
+from .experiments import EXPERIMENTS as EXPERIMENTS
 from .memory_claims import MEMORY_CLAIMS
 
 HOLDS, FAILS = {"ci": "holds"}, {"ci": "fails"}

@@ -5,6 +5,7 @@ from derived.lab.claims import Claim
 from . import deep, trained
 from . import experiments as ex
 from . import measures as of
+from .experiments import EXPERIMENTS as EXPERIMENTS
 
 CI, BOTH, CPU = {"ci": "holds"}, {"ci": "holds", "cpu": "holds"}, {"cpu": "holds"}
 RECORDED = ("cpu", "gpu")
