@@ -105,6 +105,11 @@ def test_a_formula_is_typeset_when_it_comes_near(browser, address, chapters):
     context.close()
 
 
+def test_a_formula_is_no_stop_of_the_tab_key(browser, address, chapters):
+    with opened(browser, address + chapters[0].name) as page:
+        assert page.locator("mjx-container[tabindex='0']").count() == 0
+
+
 def test_panels_side_by_side_stay_legible_on_a_phone(browser, address, chapters):
     """A figure more than twice as wide as high scrolls in its own box at 36rem; any other fits the window."""
     widths = (
@@ -201,6 +206,7 @@ def test_explorers_move(browser, address, site, chapters, from_disk):
                 box.scroll_into_view_if_needed()
                 page.wait_for_function("(box) => box.dataset.ready", arg=box.element_handle())
                 assert box.get_attribute("aria-label")
+                assert box.locator("[data-title*=Share]").count() == 0, "a button that uploads"
                 sliders = box.locator("input[type=range]")
                 assert sliders.count(), f"{chapter.name}: an explorer has no slider"
                 for slider in (sliders.nth(i) for i in range(sliders.count())):

@@ -45,9 +45,10 @@ def join_punctuation(app: Sphinx, doctree: nodes.document, docname: str) -> None
         after = formula.next_node(descend=False, siblings=True)
         if isinstance(after, nodes.Text) and after.startswith(PUNCTUATION):
             together = nodes.inline("", "", classes=["nobreak"])
-            formula.replace_self(together)
+            parent, place = formula.parent, formula.parent.index(formula)
             together += [formula, nodes.Text(after[0])]
-            after.parent.replace(after, nodes.Text(after[1:]))
+            # By place: docutils looks for a text by its words, and two texts of a sentence may be equal.
+            parent[place : place + 2] = [together, nodes.Text(after[1:])]
 
 
 def tidy_proofs(app: Sphinx, doctree: nodes.document, docname: str) -> None:
