@@ -16,6 +16,13 @@ ROW = {
     **{"paper_value": "1", "tier": "ci", "device": "cpu", "value": 0.5, "low": None, "high": None, "n": 3},
     **{
         "criterion": "at most 1",
+        "plain": "",
+        "unit": "of its bound",
+        "accept": [None, 1.0],
+        "configuration": {"draws": 10},
+        "terms": "0123456789abcdef",
+        "changed": [],
+        "proof": "",
         "verdict": "holds",
         "expected": "holds",
         "reason": "",

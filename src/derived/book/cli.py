@@ -211,7 +211,8 @@ def claims(
     wrong = ledger.unexpected(rows)
     judged = [row for row in rows if row["expected"] is not None]
     if judged and house.ledger.exists():
-        wrong += ledger.differences(ledger.read_rows(house.ledger), judged)
+        committed = ledger.read_rows(house.ledger)
+        wrong += ledger.differences(committed, judged) + ledger.unexplained(committed, rows)
     elif judged:
         wrong.append("results/ledger.json is not there: derived claims --accept")
     if wrong:
