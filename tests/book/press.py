@@ -22,6 +22,7 @@ ROW = {
         "configuration": {"draws": 10},
         "terms": "0123456789abcdef",
         "changed": [],
+        "experiment": "Toy",
         "proof": "",
         "verdict": "holds",
         "expected": "holds",

@@ -14,7 +14,7 @@ from derived.book.house import UserError
 KEYS = [
     *("id", "paper", "kind", "statement", "plain", "source", "where", "paper_value", "tier", "device", "value", "low"),
     *("high", "unit", "n", "criterion", "accept", "configuration", "terms", "changed", "verdict", "expected", "reason"),
-    *("amends", "proof", "headline"),
+    *("amends", "experiment", "proof", "headline"),
 ]
 
 

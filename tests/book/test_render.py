@@ -26,7 +26,6 @@ FACTS = {
     },
     "claim": "One layer of linear attention has weights whose forward pass is $X\\hat B$, the least-squares fit.",
     "prerequisites": ["linear algebra: the singular value decomposition", "a first course in regression"],
-    "minutes_to_read": 45,
     "objectives": ["derive the weights from the spectrum of $X^\\top X$", "say what such a layer cannot do"],
 }
 
@@ -53,6 +52,14 @@ def row(claim: str, verdict: str, **changes) -> dict:
         "reason": "",
         "amends": None,
         "headline": True,
+        "plain": "",
+        "unit": "of its bound",
+        "accept": [None, 1.0],
+        "configuration": {},
+        "terms": "0123456789abcdef",
+        "changed": [],
+        "experiment": "Reach",
+        "proof": "",
     }
     return base | changes
 
@@ -262,7 +269,7 @@ def page(root: Path, name: str) -> str:
 def test_the_card_is_filled_from_data(book: Path):
     text = page(book, "notebooks/toy.html")
     assert "at a glance -->" not in text
-    for expected in ("45 min to read · 41 s to run", "690 MB", "2 hold", "a desktop CPU", "make site CHAPTERS=toy"):
+    for expected in ("3 min to read · 41 s to run", "690 MB", "1 holds", "a desktop CPU", "make site CHAPTERS=toy"):
         assert expected in text, expected
     assert 'href="../downloads/toy-student.ipynb"' in text
     assert "Tan and Zhao, 2026" in text
@@ -476,6 +483,36 @@ def test_missing_facts_and_card_are_named(fresh: Path):
     notebook.cells[0].source = "# Title"
     nbformat.write(notebook, path)
     with pytest.raises(render.RenderError, match="exactly one markdown cell, found 0"):
+        render.render(fresh)
+
+
+ERRATUM = {"said": "$A = I$", "where": "§2", "right": "$A = H$", "who": "we", "checked": "TOY-2.a"}
+
+
+def change_metadata(root: Path, **facts) -> None:
+    path = root / "_build/executed/notebooks/toy.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    notebook["metadata"]["derived"].update(facts)
+    nbformat.write(notebook, path)
+
+
+def test_errata_have_a_place_and_are_whole(fresh: Path):
+    change_metadata(fresh, errata=[ERRATUM])
+    with pytest.raises(render.RenderError, match=r"the line <!-- errata --> must stand in one markdown cell"):
+        render.render(fresh)
+    write_chapter(fresh, "## Errata\n\n<!-- errata -->")
+    change_metadata(fresh, errata=[ERRATUM])
+    render.render(fresh)
+    assert "\\(A = H\\)" in page(fresh, "notebooks/toy.html")
+    change_metadata(fresh, errata=[ERRATUM | {"who": ""}])
+    with pytest.raises(render.RenderError, match=r"lacks errata\[0\].who"):
+        render.render(fresh)
+
+
+def test_findings_of_an_earlier_edition_are_refused(fresh: Path):
+    old = [{name: value for name, value in each.items() if name != "unit"} for each in ROWS]
+    (fresh / "_build/findings/toy.json").write_text(json.dumps(FINDING | {"rows": old}), "utf-8")
+    with pytest.raises(render.RenderError, match="toy: its findings are of an earlier edition"):
         render.render(fresh)
 
 

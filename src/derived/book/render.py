@@ -25,13 +25,16 @@ import nbformat
 import yaml
 from nbformat import NotebookNode
 
-from derived.book import downloads, explorer, pages, slides
-from derived.book.house import House
+from derived.book import downloads, explorer, pages, reading, slides
+from derived.book.house import House, UserError
+from derived.book.ledger import check_columns
 
 KEY_FILE = "site-key.txt"
 REPORT = 'class="chapter-ledger"'  # the table that a chapter's report() shows in Jupyter
 CARD = "<!-- at a glance -->"
-FACTS = ("paper", "claim", "prerequisites", "minutes_to_read", "objectives")
+ERRATA = "<!-- errata -->"
+FACTS = ("paper", "claim", "prerequisites", "objectives")
+ERRATUM = ("said", "where", "right", "who", "checked")
 PAPER_FACTS = ("title", "authors", "bibkey")
 # Inputs of the site besides executed notebooks and findings; the wheel holds all of src/derived.
 SOURCES = ("book", "_config.yml", "results", "src/derived", "notebooks", "pyproject.toml", "requirements.lock")
@@ -153,11 +156,17 @@ def _stage_chapter(root: Path, build: Path, slug: str, extra: dict[str, str]) ->
     _show_parameters(notebook)
     facts = _facts(notebook, slug)
     finding = json.loads((build / f"findings/{slug}.json").read_text("utf-8"))
+    check_columns(slug, finding["rows"])
     exercises = sum(len(re.findall(r"^[`:]{3,}\{exercise(?:-start)?\}", c.source, re.M)) for c in notebook.cells)
-    chapter = pages.Chapter(slug, facts, finding, exercises, _links(slug, extra))
-    filled = _fill_card(notebook, pages.card(chapter))
+    sections = tuple(heading for cell in notebook.cells for heading in reading.sections(cell))
+    source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
+    chapter = pages.Chapter(slug, facts, finding, exercises, _links(slug, extra), reading.minutes(source), sections)
+    filled = _fill(notebook, CARD, pages.card(chapter))
     if filled != 1:
         raise RenderError(f"{slug}: the line {CARD} must stand in exactly one markdown cell, found {filled}")
+    corrections = facts.get("errata", [])
+    if _fill(notebook, ERRATA, pages.errata(corrections)) != bool(corrections):
+        raise RenderError(f"{slug}: the line {ERRATA} must stand in one markdown cell if the metadata has errata")
     for position, cell in enumerate(notebook.cells, start=1):
         if cell.cell_type == "code":
             try:
@@ -183,19 +192,25 @@ def _facts(notebook: NotebookNode, slug: str) -> dict[str, Any]:
     facts = notebook.metadata.get("derived") or {}
     missing = [name for name in FACTS if name not in facts]
     missing += [f"paper.{name}" for name in PAPER_FACTS if name not in facts.get("paper", {})]
+    missing += [
+        f"errata[{place}].{name}"
+        for place, entry in enumerate(facts.get("errata", []))
+        for name in ERRATUM
+        if not entry.get(name)
+    ]
     if missing:
         raise RenderError(f'{slug}: the notebook\'s metadata "derived" lacks {", ".join(missing)}')
     return facts
 
 
-def _fill_card(notebook: NotebookNode, card: str) -> int:
-    """Put the card in place of its line; returns how many such lines there were."""
+def _fill(notebook: NotebookNode, placeholder: str, fragment: str) -> int:
+    """Put a fragment in place of its line; returns how many such lines there were."""
     filled = 0
     for cell in notebook.cells:
         lines = [line.rstrip() for line in cell.source.splitlines()]
-        if cell.cell_type == "markdown" and CARD in lines:
-            filled += lines.count(CARD)
-            cell.source = "\n".join(card if line == CARD else line for line in lines)
+        if cell.cell_type == "markdown" and placeholder in lines:
+            filled += lines.count(placeholder)
+            cell.source = "\n".join(fragment if line == placeholder else line for line in lines)
     return filled
 
 
@@ -223,6 +238,7 @@ def _fill_pages(folder: Path, chapters: list[pages.Chapter]) -> None:
         "<!-- totals -->": pages.totals(chapters),
         "<!-- ledger -->": pages.ledger(chapters),
         "<!-- status -->": pages.status(chapters),
+        "<!-- history -->": pages.history(chapters),
         "<!-- course -->": pages.course(chapters),
     }
     for path in folder.glob("*.md"):
@@ -325,7 +341,7 @@ def render(root: Path, slugs: list[str] | None = None, *, force: bool = False) -
     try:
         staged, chapters = stage(root, build, slugs)
         html = build_html(root, staged, draft)
-    except downloads.BuildError as error:
+    except (downloads.BuildError, UserError) as error:
         raise RenderError(str(error)) from error
     shutil.copytree(build / "extra", html, dirs_exist_ok=True)
     for chapter in chapters:

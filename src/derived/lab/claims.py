@@ -351,6 +351,7 @@ def _row(claim: Claim, paper: str, tier: str, **found: Any) -> dict[str, Any]:
     row = {
         **{name: getattr(claim, name) for name in TAKEN_OVER},
         **terms(claim, tier),
+        "experiment": claim.experiment.__name__ if claim.experiment else None,
         **{"changed": [asdict(change) for change in claim.changed], "paper": paper, "tier": tier, "device": None},
         **{**numbers, "n": estimate.n if estimate else None, "expected": claim.expected.get(tier), "headline": False},
         **found,

@@ -7,7 +7,7 @@ Nothing heavy is imported here, so that the press starts at once.
 COLUMNS = (
     *("id", "paper", "kind", "statement", "plain", "source", "where", "paper_value", "tier", "device", "value", "low"),
     *("high", "unit", "n", "criterion", "accept", "configuration", "terms", "changed", "verdict", "expected", "reason"),
-    *("amends", "proof", "headline"),
+    *("amends", "experiment", "proof", "headline"),
 )
 
 #: The MIME type under which a chapter hands its findings to the press.
