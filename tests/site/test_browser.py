@@ -295,6 +295,21 @@ def test_the_search_finds_words(browser, address):
         assert page.locator("#search-results li a").count() > 0
 
 
+def test_a_link_into_a_proof_opens_it_and_paper_shows_them_all(browser, address, chapters):
+    with opened(browser, address + chapters[0].name) as page:
+        proofs = page.locator(".proof-fold")
+        assert proofs.count()
+        assert not proofs.last.locator(".proof").is_visible()
+        inside = page.evaluate("document.querySelector('.proof-fold [id]:not(.proof-fold)')?.id ?? ''")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert all(proofs.nth(i).locator(".proof").is_visible() for i in range(proofs.count()))
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert not proofs.last.locator(".proof").is_visible()
+        if inside:
+            page.evaluate("(id) => (location.hash = id)", inside)
+            page.wait_for_function("(id) => document.getElementById(id).checkVisibility()", arg=inside)
+
+
 def test_a_solution_unfolds(browser, address, chapters):
     for chapter in chapters:
         with opened(browser, address + chapter.name) as page:

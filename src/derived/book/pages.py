@@ -352,6 +352,19 @@ def errata(corrections: list[dict[str, str]]) -> str:
     return raw(html("errata.html", corrections=corrections))
 
 
+def statement(
+    whose: str, label: str, checked: bool, tested: dict[str, list[Any]], proved: list[Row], source: str
+) -> dict[str, str]:
+    """What stands at a numbered statement: its badge for the title, and for its foot where it is checked and tested.
+
+    ``tested`` has the tests by label, ``proved`` are the claims that rest on its proof, ``source`` is the address of
+    the repository's files if it has one.
+    """
+    values = {"label": label, "checked": checked, "tests": tested.get(label, []), "proved": proved, "source": source}
+    badge = Markup('<span class="whose whose-{}">{}</span>').format(whose, BADGES[whose]) if whose else ""
+    return {"badge": str(badge), "foot": html("statement.html", **values).strip()}
+
+
 def course(chapters: list[Chapter]) -> str:
     """The chapters as course sections: objectives, minutes, exercises, downloads."""
     return raw(html("course.html", chapters=chapters))
