@@ -1,0 +1,30 @@
+"""The chapter's ledger: every claim in the order of its number in the chapter, and every experiment."""
+
+from ..experiments.clock import Clock, Stack, TwoTokens, WeakError
+from ..experiments.collapse import Cold, FinalRate, Freezing, Hot
+from ..experiments.kernel import KernelDistance, Lipschitz
+from ..experiments.layer import HeadMoments, OneLayer, OneToken
+from ..experiments.limits import Flows, Interpolation, SelfAttention
+from ..experiments.prompts import PrivateNoise, Prompts
+from ..experiments.slow import Angles, Cosines, FiniteBeta, SlowDrift, SlowPaths
+from . import clock, collapse, kernel, layer, limits, prompts, slow
+
+NUMBERS = (*range(1, 14), 18, 21, 22, *range(14, 18), 19, 20)  # of the claims, in the order of the chapter
+
+
+CLAIMS = tuple(
+    sorted(
+        (
+            *(*layer.CLAIMS, *clock.CLAIMS, *collapse.CLAIMS, *kernel.CLAIMS),
+            *(*slow.CLAIMS, *limits.CLAIMS, *prompts.CLAIMS),
+        ),
+        key=lambda claim: NUMBERS.index(int(claim.id.removeprefix("HT-").split(".")[0])),
+    )
+)
+
+
+EXPERIMENTS = (
+    *(OneToken, HeadMoments, OneLayer, Cosines, SlowDrift, FiniteBeta, Lipschitz, KernelDistance, Angles),
+    *(TwoTokens, WeakError, Hot, Cold, Freezing, FinalRate, SlowPaths, Clock),
+    *(Flows, SelfAttention, Interpolation, Prompts, PrivateNoise, Stack),
+)
