@@ -5,17 +5,15 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from derived.lab.experiment import run_condition
-from derived.lab.rng import stream
-from derived.papers.homogenized.claims import measures
-from derived.papers.homogenized.claims.collapse import spread_slopes
+from derived.papers.homogenized.claims.collapse import CLAIMS
 from derived.papers.homogenized.experiments import collapse
 from derived.papers.homogenized.experiments.collapse import Cold, FinalRate, Freezing, Hot
 from derived.papers.homogenized.figures import collapse as figures
 from derived.papers.homogenized.model.gram import simulate_gram
 
+MEASURES = {claim.id: claim.measure for claim in CLAIMS}
 EXPERIMENTS = (Hot, Cold, Freezing, FinalRate)
 
 
@@ -71,19 +69,12 @@ def test_rows_follow_the_seed():
     assert not np.allclose(first["m"], other["m"])
 
 
-def test_joint_interval_takes_the_case_farthest_off():
-    noise = torch.randn(2, 50, generator=stream(5, "noise"), dtype=torch.float64).numpy()
-    near, far = pd.Series(0.01 * noise[0]), pd.Series(0.2 + 0.01 * noise[1])
-    assert measures.joint([near, far]).value == pytest.approx(far.mean())
-    assert measures.joint([near, far], 0.2).value == pytest.approx(near.mean())
-
-
 def test_spread_is_judged_at_its_worst_time_and_over_all_widths():
     d, tau, replicate = (axis.ravel() for axis in np.meshgrid([64, 256, 4096], [0.0, 1.0, 2.0], range(5)))
     table = pd.DataFrame({"d": d, "tau": tau, "replicate": replicate, "layer": tau})
     table["spread"] = d ** np.where(tau == 2, -0.4, -0.5)
-    assert spread_slopes(table).value == pytest.approx(-0.4)
-    assert spread_slopes(table[table["tau"] < 2]).value == pytest.approx(-0.5)
+    assert MEASURES["HT-8.e"](table).value == pytest.approx(-0.4)
+    assert MEASURES["HT-8.e"](table[table["tau"] < 2]).value == pytest.approx(-0.5)
 
 
 def test_cold_tokens_show_their_spread_by_width():

@@ -11,7 +11,7 @@ import torch
 
 from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
-from derived.papers.homogenized.claims.kernel import quotient_slope
+from derived.papers.homogenized.claims.kernel import quotient_power
 from derived.papers.homogenized.experiments import kernel
 from derived.papers.homogenized.experiments.kernel import KernelDistance, Lipschitz
 from derived.papers.homogenized.model.heads import matched_law, simplex_gram, tangent, uniform_tokens
@@ -81,4 +81,4 @@ def test_kernels_of_two_clouds_have_the_distance_of_drawn_fields():
 def test_the_quotient_of_a_kernel_grows_or_falls_with_the_number_of_tokens():
     n = np.tile([2, 8, 32], 2)
     table = pd.DataFrame({"n": n, "quotient": np.repeat([0.7, 0.1], 3) * n ** np.repeat([-0.25, 0.0], 3)})
-    assert quotient_slope(table).value == pytest.approx(-0.25)  # of the largest, whatever the others do
+    assert quotient_power(table).value == pytest.approx(-0.25)  # of the largest, whatever the others do

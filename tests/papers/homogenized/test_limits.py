@@ -6,10 +6,11 @@ import pytest
 import torch
 
 from derived.lab.rng import stream
-from derived.papers.homogenized.claims.limits import noise_slope, order
+from derived.papers.homogenized.claims.limits import CLAIMS, noise_power
 from derived.papers.homogenized.experiments.limits import Flows, Interpolation, SelfAttention
 from derived.papers.homogenized.figures import limits as figures
 
+MEASURES = {claim.id: claim.measure for claim in CLAIMS}
 EXPERIMENTS = (Flows, SelfAttention, Interpolation)
 
 
@@ -39,14 +40,14 @@ def test_order_is_that_of_a_power_law():
     eta = np.tile([0.1, 0.05, 0.025], 4)
     table = pd.DataFrame({"eta": eta, "replicate": np.repeat(range(4), 3), "grid": 3 * eta**2})
     table = table.assign(update="ambient", corrector="full")
-    assert order("ambient", "full")(table).value == pytest.approx(2)
+    assert MEASURES["HT-15.b"](table).value == pytest.approx(2)
 
 
 def test_noise_slope_sees_one_over_h():
     normal = torch.randn(480, 3, generator=stream(7, "heads"), dtype=torch.float64).numpy()
     heads = np.array([1, 16, 256])
     table = pd.DataFrame({"H": np.tile(heads, 480), "replicate": np.repeat(range(480), 3), "kind": "heads"})
-    found = noise_slope(table.assign(m=(normal / heads**0.5).ravel()))
+    found = noise_power(table.assign(m=(normal / heads**0.5).ravel()))
     assert found.low < -1 < found.high
     assert found.n == 24
 

@@ -9,13 +9,14 @@ import torch
 
 from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
-from derived.papers.homogenized.claims import measures
-from derived.papers.homogenized.claims.slow import drift_by_width, missing, missing_slope, returned
+from derived.papers.homogenized.claims.measures import ratio
+from derived.papers.homogenized.claims.slow import CLAIMS, drift_by_width
 from derived.papers.homogenized.experiments import slow
 from derived.papers.homogenized.experiments.slow import Angles, Cosines, FiniteBeta, SlowDrift, SlowPaths
 from derived.papers.homogenized.figures import slow as figures
 from derived.papers.homogenized.model.cloud import vmf_mean_ratio
 
+MEASURES = {claim.id: claim.measure for claim in CLAIMS}
 EXPERIMENTS = (Cosines, SlowDrift, FiniteBeta, SlowPaths, Angles)
 
 
@@ -96,21 +97,21 @@ def test_drift_by_width_sees_a_drift_that_falls_like_one_over_d():
     assert found.low < 0.6 < found.high < 0.65
     assert drift_by_width(scaled.assign(drift=scaled["drift"] * scaled["d"])).low > 0.95
     one, other = (scaled.loc[scaled["d"] == d, "drift"] for d in (24, 40))
-    assert measures.ratio(one, other, cases=4).high > measures.ratio(one, other).high
+    assert ratio(one, other, cases=4).high > ratio(one, other).high
 
 
 def test_missing_part_of_the_drift_tells_d_from_its_square():
     d, replicate = (axis.ravel() for axis in np.meshgrid([32, 128], range(5)))
-    table = pd.DataFrame({"d": d, "replicate": replicate, "ratio": 10.0, "coldest": 2.0})
-    law, square = (table.assign(drift=2 - part) for part in (0.3, 0.01 * d))
-    assert missing(10.0, 10.0, -3.0)(law).value == pytest.approx(-3)
-    assert missing_slope(10.0)(law).value == pytest.approx(0)
-    assert missing_slope(10.0)(square).value == pytest.approx(1)
+    table = pd.DataFrame({"d": d, "replicate": replicate, "coldest": 2.0})
+    law, square = (table.assign(drift=2 - part, ratio=10) for part in (0.3, 0.01 * d))
+    assert MEASURES["HT-18.c"](law.assign(ratio=100, drift=2 - 0.03)).value == pytest.approx(-3)
+    assert MEASURES["HT-18.d"](law).value == pytest.approx(0)
+    assert MEASURES["HT-18.d"](square).value == pytest.approx(1)
 
 
 def test_returned_compares_a_share_with_a_probability():
     table = pd.DataFrame({"factors": 2, "returned": np.arange(100) < 80, "recurrent": 0.8})
-    found = returned(table, "recurrent")
+    found = MEASURES["HT-13.b"](table)
     assert found.value == pytest.approx(0.0)
     assert found.low < 0 < found.high
 

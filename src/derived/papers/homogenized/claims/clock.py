@@ -1,4 +1,4 @@
-"""Claims on the clock: the chain, its diffusion and its error, one curve for all steps and heads, and a torch stack.
+r"""Claims on the clock $\tau=\eta^2\ell/H$: the diffusion and its error, one curve for all steps and heads, a torch stack.
 
 Evidence, criterion and expected verdicts were written before the run, except where a claim says otherwise.
 """
@@ -6,11 +6,12 @@ Evidence, criterion and expected verdicts were written before the run, except wh
 import numpy as np
 import pandas as pd
 
+from derived.lab.claims import RECORDED, at_least, holds, statistic, within
+from derived.lab.measure import Measure, farthest_from, mean
 from derived.lab.stats import Estimate
 
 from ..experiments.clock import Clock, Stack, TwoTokens, WeakError
-from .forms import CPU, INF, RECORDED, WITHIN, retold, row
-from .measures import Measure, cases_of, difference, joint, ratio
+from .measures import ratio
 
 
 def error_ratio(large: tuple[float, int], small: tuple[float, int]) -> Measure:
@@ -22,67 +23,79 @@ def error_ratio(large: tuple[float, int], small: tuple[float, int]) -> Measure:
     return measure
 
 
-def stack_gap(rows: pd.DataFrame) -> Estimate:
-    """m of the stack less the ODE, for the smallest residual scale, in the case farthest from 0."""
-    chosen = rows[(rows["scale"] == rows["scale"].min()) & (rows["layer"] > 0)]
-    return joint(cases_of(chosen.assign(off=chosen["m"] - chosen["m_theory"]), "off", ("H", "tau")))
-
-
 CLAIMS = (
-    row(
+    statistic(
         "HT-5.a",
-        r"The chain tends to the diffusion: $\mathbb ER$ of two tokens over $\tau$, for $H=1,2,6$, hot and cold.",
-        rf"chain less Fokker–Planck equation, worst case: {WITHIN} $\pm0.035$",
+        r"The chain tends to the diffusion: for two tokens, $H=1,2,6$, hot and cold, $\mathbb ER$ follows the "
+        r"Fokker–Planck equation over $\tau$.",
         TwoTokens,
-        difference("first", "first_theory", ("logit_std", "H", "tau")),
-        (-0.035, 0.035),
-        **retold("`thm:weak_error_clean`, `cor:weak_error_centered`"),
+        mean("first - first_theory", by=["logit_std", "H", "tau"], decides=farthest_from(0)),
+        r"$\mathbb ER$ of the chain less that of the Fokker–Planck equation, worst case",
+        within(0, 0.035),
+        unit="overlap",
+        source="digest",
+        where="version 1, `thm:weak_error_clean`, `cor:weak_error_centered`",
+        expected=holds("ci", "cpu"),
     ),
-    row(
+    statistic(
         "HT-5.b",
-        r"The same for $\mathbb ER^2$.",
-        rf"{WITHIN} $\pm0.035$",
+        r"The chain tends to the diffusion: for two tokens, $H=1,2,6$, hot and cold, $\mathbb ER^2$ follows the "
+        r"Fokker–Planck equation over $\tau$.",
         TwoTokens,
-        difference("second", "second_theory", ("logit_std", "H", "tau")),
-        (-0.035, 0.035),
-        **retold("`thm:weak_error_clean`, `cor:weak_error_centered`"),
+        mean("second - second_theory", by=["logit_std", "H", "tau"], decides=farthest_from(0)),
+        r"$\mathbb ER^2$ of the chain less that of the Fokker–Planck equation, worst case",
+        within(0, 0.035),
+        unit="squared overlap",
+        source="digest",
+        where="version 1, `thm:weak_error_clean`, `cor:weak_error_centered`",
+        expected=holds("ci", "cpu"),
     ),
-    row(
+    statistic(
         "HT-6.a",
         r"The weak error decreases with the step.",
-        r"two tokens at logit deviation 2, error at $\eta=0.8$ over that at $0.4$: 99.9 % interval above 2",
         WeakError,
         error_ratio((0.8, 1), (0.4, 1)),
-        (2.0, INF),
-        **retold("`thm:weak_error_clean`", r"$O(\eta)$"),
+        r"two tokens at logit deviation 2, error at $\eta=0.8$ over that at $0.4$",
+        at_least(2),
+        unit="ratio of errors",
+        source="digest",
+        where="version 1, `thm:weak_error_clean`",
+        paper_value=r"$O(\eta)$",
+        expected=holds("ci", "cpu"),
     ),
-    row(
+    statistic(
         "HT-6.b",
-        r"At fixed $\tau$ and $\eta$ more heads make it smaller; as retold the bound grows with $H$.",
-        r"the same at $\eta=0.8$: error with one head over that with four, 99.9 % interval above 2",
+        r"At fixed $\tau$ and $\eta$ more heads make the weak error smaller; as retold the bound grows with $H$.",
         WeakError,
         error_ratio((0.8, 1), (0.8, 4)),
-        (2.0, INF),
+        r"two tokens at logit deviation 2 and $\eta=0.8$, error with one head over that with four",
+        at_least(2),
+        unit="ratio of errors",
+        expected=holds("ci", "cpu"),
     ),
-    row(
+    statistic(
         "HT-16.a",
         r"$\tau=\eta^2L/H$ is the only clock: one head or a thousand, few layers or many, one curve.",
-        rf"mean overlap less the ODE, worst of all $(H,L,\tau)$: {WITHIN} $\pm0.02$",
         Clock,
-        difference("m", "m_theory", ("H", "L", "tau"), "layer > 0"),
-        (-0.02, 0.02),
-        **retold("`cor:SDE`, `eq:Diffusive_gaussian_case`"),
+        mean("m - m_theory", "layer > 0", by=["H", "L", "tau"], decides=farthest_from(0)),
+        r"mean overlap less the ODE, worst of all $(H,L,\tau)$",
+        within(0, 0.02),
+        unit="mean overlap",
+        source="digest",
+        where="version 1, `cor:SDE`, `eq:Diffusive_gaussian_case`",
+        expected=holds("ci", "cpu"),
     ),
-    row(
+    statistic(
         "HT-19",
         r"A post-LayerNorm attention stack with standard initialisation collapses on the clock "
         r"$\text{scale}^2\times\text{layers}$, whatever its number of heads: a test of the clock, since at "
         r"$\tau_\ell=1$ the temperature does not show.",
-        rf"residual scale 0.2, mean overlap less the ODE, at all times: {WITHIN} $\pm0.06$",
         Stack,
-        stack_gap,
-        (-0.06, 0.06),
-        expected=CPU,
+        mean("m - m_theory", "scale == scale.min() and layer > 0", by=["H", "tau"], decides=farthest_from(0)),
+        "residual scale 0.2, mean overlap less the ODE, at the number of heads and time where it is farthest off",
+        within(0, 0.06),
+        unit="mean overlap",
+        expected=holds("cpu"),
         judged_at=RECORDED,
     ),
 )
