@@ -13,8 +13,9 @@ from derived.lab.rng import stream
 from derived.papers.homogenized.claims.clock import error_ratio
 from derived.papers.homogenized.experiments import clock
 from derived.papers.homogenized.experiments.chains import layer_counts
-from derived.papers.homogenized.experiments.clock import Clock, Stack, TwoTokens, WeakError, multi_head
+from derived.papers.homogenized.experiments.clock import Clock, Stack, TwoTokens, WeakError
 from derived.papers.homogenized.figures import clock as figures
+from derived.papers.homogenized.model.chain import multi_head
 from derived.papers.homogenized.model.gram import simulate_gram
 from derived.papers.homogenized.model.heads import matched_law
 from derived.papers.homogenized.model.two_token import two_token_attention_moments, two_token_pde

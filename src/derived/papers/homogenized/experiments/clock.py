@@ -12,14 +12,15 @@ import numpy as np
 import pandas as pd
 import torch
 
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
+from ..model.chain import stack_layer
 from ..model.gram import simulate_gram
 from ..model.heads import matched_law, normalise
 from ..model.overlaps import simplex_flow
 from ..model.two_token import two_token_pde
-from .chains import layer_counts, long, start
+from .chains import layer_counts, start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,10 +57,12 @@ class TwoTokens(Experiment):
         g = stream(seed, "two tokens", str(s), H, device=device)
         chain = simulate_gram(G, layers[-1], eta, H, law, 1.0, generator=g, record=layers)
         R = chain.gram[..., 0, 1].reshape(len(layers), self.replicates, self.batch)
-        rows = long({"first": R.mean(dim=-1), "second": R.square().mean(dim=-1)}, layers, chain.tau, self.replicates)
-        exact = two_token_pde(self.d, 1.0, (s / self.d**0.5) ** 0.5, self.r0, np.array(chain.tau))
-        theory = {"first_theory": exact.first, "second_theory": exact.second}
-        return rows.assign(**{name: np.repeat(value, self.replicates) for name, value in theory.items()})
+        exact = two_token_pde(self.d, 1.0, law.sigma_a, self.r0, chain.tau)
+        theory = {"first_theory": exact.first[:, None], "second_theory": exact.second[:, None]}
+        return rows(
+            {("layer", "tau"): (layers, chain.tau), "replicate": range(self.replicates)},
+            {"first": R.mean(dim=-1), "second": R.square().mean(dim=-1), **theory},
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,12 +93,12 @@ class WeakError(Experiment):
         eta, H = condition["eta"], condition["H"]
         (layer,) = layer_counts([self.tau], eta, H)
         law = matched_law(self.d, self.logit_std)
-        exact = two_token_pde(self.d, 1.0, (self.logit_std / self.d**0.5) ** 0.5, 0.0, np.array([self.tau])).first[0]
+        exact = two_token_pde(self.d, 1.0, law.sigma_a, 0.0, [self.tau]).first[0]
         g, errors = stream(seed, "weak error", str(eta), H, device=device), []
         for _ in range(self.replicates):  # one replicate at a time: they need not fit into memory together
             chain = simulate_gram(start(2, 0.0, self.batch, device, dtype), layer, eta, H, law, 1.0, generator=g)
             errors.append(chain.gram[-1, :, 0, 1].mean().item() - exact)
-        return pd.DataFrame({"replicate": range(self.replicates), "h": eta**2 / H, "error": errors})
+        return rows({"replicate": range(self.replicates)}, {"h": eta**2 / H, "error": errors})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,10 +135,12 @@ class Clock(Experiment):
         G = start(self.n, 0.0, self.replicates, device, dtype)
         law = matched_law(self.d, self.logit_std)
         chain = simulate_gram(G, L, eta, H, law, 1.0, generator=g, record=layers)
-        rows = long({"m": chain.mean_overlap}, layers, chain.tau, self.replicates)
-        gamma = simplex_flow(0.0, np.array(chain.tau), self.n, self.logit_std, self.d)
+        gamma = simplex_flow(0.0, chain.tau, self.n, self.logit_std, self.d)
         theory = (1 + (self.n - 1) * gamma) / self.n
-        return rows.assign(eta=eta, m_theory=np.repeat(theory, self.replicates))
+        return rows(
+            {("layer", "tau"): (layers, chain.tau), "replicate": range(self.replicates)},
+            {"m": chain.mean_overlap, "eta": eta, "m_theory": theory[:, None]},
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,27 +173,18 @@ class Stack(Experiment):
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         scale, H = condition["scale"], condition["H"]
         layers = sorted(set(layer_counts(np.linspace(0, self.tau, self.points), scale, 1)))
-        draw = stream(seed, "stack tokens")
-        x = torch.randn(self.replicates, self.n, self.d, generator=draw, dtype=dtype).to(device)
-        x = torch.nn.functional.layer_norm(x, (self.d,))
+        x = torch.randn(self.replicates, self.n, self.d, generator=stream(seed, "stack tokens"), dtype=dtype)
+        x = torch.nn.functional.layer_norm(x.to(device), (self.d,))
         g, kept = stream(seed, "stack", str(scale), H, device=device), []
         for layer in range(layers[-1] + 1):
             if layer:
-                x = torch.nn.functional.layer_norm(x + scale * multi_head(x, H, generator=g), (self.d,))
+                x = stack_layer(x, scale, H, generator=g)
             if layer in layers:
                 unit = normalise(x)
                 kept.append((unit @ unit.mT).mean(dim=(-2, -1)))
         tau = [scale**2 * layer for layer in layers]
-        rows = long({"m": torch.stack(kept)}, layers, tau, self.replicates)
-        gamma = simplex_flow(0.0, np.array(tau), self.n, 1.0, self.d)
-        return rows.assign(m_theory=np.repeat((1 + (self.n - 1) * gamma) / self.n, self.replicates))
-
-
-def multi_head(x: torch.Tensor, H: int, *, generator: torch.Generator) -> torch.Tensor:
-    """Multi-head attention (R, n, d) with fresh weights of variance 1/d in every replica, as at initialisation."""
-    R, n, d = x.shape
-    facts = {"generator": generator, "device": x.device, "dtype": x.dtype}
-    queries, keys, values = (x @ (torch.randn(R, d, d, **facts) / d**0.5) for _ in range(3))
-    split = [part.reshape(R, n, H, d // H).transpose(1, 2) for part in (queries, keys, values)]
-    mixed = torch.nn.functional.scaled_dot_product_attention(*split)
-    return mixed.transpose(1, 2).reshape(R, n, d) @ (torch.randn(R, d, d, **facts) / d**0.5)
+        gamma = simplex_flow(0.0, tau, self.n, 1.0, self.d)
+        return rows(
+            {("layer", "tau"): (layers, tau), "replicate": range(self.replicates)},
+            {"m": torch.stack(kept), "m_theory": ((1 + (self.n - 1) * gamma) / self.n)[:, None]},
+        )

@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 import torch
 
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
 from ..model.gram import simulate_gram
 from ..model.heads import matched_law
 from ..model.overlaps import logistic_overlap, simplex_flow, time_to_overlap
-from .chains import layer_counts, long, off_diagonal, start
+from .chains import layer_counts, off_diagonal, start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +49,11 @@ class Hot(Experiment):
         G, g = start(self.n, self.gamma0, self.replicates, device, dtype), stream(seed, "hot", d, device=device)
         law = matched_law(d, self.logit_std)
         chain = simulate_gram(G, layers[-1], eta, self.H, law, 1.0, generator=g, record=layers)
-        rows = long({"m": chain.mean_overlap}, layers, chain.tau, self.replicates)
         m0 = (1 + (self.n - 1) * self.gamma0) / self.n
-        return rows.assign(u=logistic_overlap(rows["tau"].to_numpy(), m0))
+        return rows(
+            {("layer", "tau"): (layers, chain.tau), "replicate": range(self.replicates)},
+            {"m": chain.mean_overlap, "u": logistic_overlap(chain.tau, m0)[:, None]},
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,11 +90,13 @@ class Cold(Experiment):
         law = matched_law(d, self.logit_std)
         chain = simulate_gram(G, layers[-1], eta, self.H, law, 1.0, generator=g, record=layers)
         R = off_diagonal(chain.gram)
-        exact = simplex_flow(0.0, np.array(chain.tau), self.n, self.logit_std, d)
+        exact = simplex_flow(0.0, chain.tau, self.n, self.logit_std, d)
         curve = torch.as_tensor(exact, device=device, dtype=dtype)
-        columns = {"gamma": R.mean(dim=-1), "spread": (R - curve[:, None, None]).square().mean(dim=-1).sqrt()}
-        rows = long(columns, layers, chain.tau, self.replicates)
-        return rows.assign(gamma_theory=np.repeat(exact, self.replicates))
+        spread = (R - curve[:, None, None]).square().mean(dim=-1).sqrt()
+        return rows(
+            {("layer", "tau"): (layers, chain.tau), "replicate": range(self.replicates)},
+            {"gamma": R.mean(dim=-1), "spread": spread, "gamma_theory": exact[:, None]},
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,8 +131,8 @@ class Freezing(Experiment):
         layers = list(range(round(1.4 * row["ode"] / self.h) + 1))
         g = stream(seed, "freezing", n, str(s), device=device)
         G = start(n, 0.0, self.replicates, device, dtype)
-        facts = {"generator": g, "record": layers}
-        chain = simulate_gram(G, layers[-1], self.h**0.5, 1, matched_law(self.d, s), 1.0, **facts)
+        law = matched_law(self.d, s)
+        chain = simulate_gram(G, layers[-1], self.h**0.5, 1, law, 1.0, generator=g, record=layers)
         gamma = off_diagonal(chain.gram).mean(dim=-1).T.cpu().numpy()
         # The first crossing of 1/2, between the two layers around it by a straight line.
         after = (gamma >= 0.5).argmax(axis=1)
@@ -167,4 +171,7 @@ class FinalRate(Experiment):
         G = start(n, self.start, self.replicates, device, dtype)
         chain = simulate_gram(G, layers[-1], eta, 1, matched_law(d, s), 1.0, generator=g, record=layers)
         missing = (1 - off_diagonal(chain.gram)).mean(dim=-1) * (n - 1) / n
-        return long({"log_missing": missing.log()}, layers, chain.tau, self.replicates)
+        return rows(
+            {("layer", "tau"): (layers, chain.tau), "replicate": range(self.replicates)},
+            {"log_missing": missing.log()},
+        )

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from derived.lab.experiment import rows
 from derived.lab.rng import stream
 
 from ..model.chain import simulate_chain
@@ -43,10 +44,12 @@ def sphere_rows(
     ):
         noise = torch.randn(1, n, 3, generator=stream(seed, "sphere", prompt), dtype=torch.float64)
         X, layers = normalise(centre + noise / math.sqrt(3)), list(range(0, L + 1, every))
-        facts = {"generator": stream(seed, "sphere weights", weights), "record": layers, "keep_tokens": True}
-        path = simulate_chain(X, L, math.sqrt(h), 1, law, 1.0, method="literal", **facts).tokens[:, 0].numpy()
-        index = {"panel": panel, "layer": np.repeat(layers, n), "token": np.tile(np.arange(n), len(layers))}
-        tables.append(pd.DataFrame({**index, **{axis: path[..., k].ravel() for k, axis in enumerate("xyz")}}))
+        g = stream(seed, "sphere weights", weights)
+        chain = simulate_chain(
+            X, L, math.sqrt(h), 1, law, 1.0, generator=g, method="literal", record=layers, keep_tokens=True
+        )
+        index = {"panel": panel, "layer": layers, "token": range(n)}
+        tables.append(rows(index, dict(zip("xyz", chain.tokens[:, 0].unbind(dim=-1), strict=True))))
     return pd.concat(tables, ignore_index=True)
 
 
@@ -70,10 +73,9 @@ def collapse_rows(seed: int, paths: int = 5, points: int = 13, grid: dict = GRID
                 curves = np.column_stack([flow[np.searchsorted(times, clocks[eta, H])], chains.numpy()])
                 for L in grid["L"]:
                     keep = np.isin(layers, default_record(L, points))
-                    index = {"path": np.tile(np.arange(-1, paths), keep.sum())}
-                    index["layer"] = np.repeat(layers[keep], paths + 1)
-                    rows = pd.DataFrame({**index, "gamma": curves[keep].ravel()})
-                    tables.append(rows.assign(n=n, d=d, logit_std=s, eta=eta, H=H, L=L))
+                    setting = {"n": n, "d": d, "logit_std": s, "eta": eta, "H": H, "L": L}
+                    index = setting | {"layer": layers[keep], "path": range(-1, paths)}
+                    tables.append(rows(index, {"gamma": curves[keep]}))
     return pd.concat(tables, ignore_index=True)
 
 

@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 import pandas as pd
 import torch
 
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
 from ..model.chain import overlaps
 from ..model.heads import matched_law, normalise, simplex_gram
 from ..model.overlaps import barycenter_correlation, kernel_distance
-from .chains import off_diagonal, tidy
+from .chains import off_diagonal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,12 +46,13 @@ class Lipschitz(Experiment):
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         n, s = condition["n"], condition["logit_std"]
         samples = self.samples * max(self.tokens) // n
-        facts = {"beta": 1.0, "sigma_a": matched_law(self.d, s).sigma_a, "d": self.d, "samples": samples}
-        found = []
+        sigma_a, table = matched_law(self.d, s).sigma_a, []
         for name, pair, one, two in self.prompts(n, seed, device, dtype):  # the heads of one pair fill the memory
             s_one, s_two = (
                 barycenter_correlation(
-                    R.expand(self.batches, n, n), **facts, generator=stream(seed, "heads", n, str(pair), device=device)
+                    *(R.expand(self.batches, n, n), 1.0, sigma_a, self.d),
+                    samples=samples,
+                    generator=stream(seed, "heads", n, str(pair), device=device),  # the same heads for both
                 ).s
                 for R in (one, two)
             )
@@ -62,19 +63,19 @@ class Lipschitz(Experiment):
             error = change.std(dim=0) / self.batches**0.5
             value, safe = ((change.mean(dim=0).abs() + k * error).amax() / far for k in (0, 5))
             row = {"prompts": name, "pair": pair, "quotient": value.item(), "gap": safe.item(), "bound": 1 + 9 * s**2}
-            found.append(row)
-        return pd.DataFrame(found)
+            table.append(row)
+        return pd.DataFrame(table)
 
     def prompts(self, n: int, seed: int, device, dtype) -> Iterator[tuple[str, float, torch.Tensor, torch.Tensor]]:
         """Kind, name and the two Gram matrices of every pair."""
         for pair in range(self.pairs):
-            draw = stream(seed, "lipschitz", pair)
-            near, move = torch.randn(2, n, self.d, generator=draw, dtype=dtype).to(device) / self.d**0.5
+            g = stream(seed, "lipschitz", pair)
+            near, move = torch.randn(2, n, self.d, generator=g, dtype=dtype).to(device) / self.d**0.5
             centre = torch.eye(self.d, device=device, dtype=dtype)[0] * 0.7
             yield "random", pair, *(overlaps(normalise(X)) for X in (near + centre, near + centre + 0.5 * move))
         for gamma in self.gammas:
-            facts = {"device": device, "dtype": dtype}
-            yield "simplex", gamma, *(simplex_gram(n, value, **facts) for value in (gamma, gamma + self.move))
+            both = (simplex_gram(n, value, device=device, dtype=dtype) for value in (gamma, gamma + self.move))
+            yield "simplex", gamma, *both
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,4 +108,4 @@ class KernelDistance(Experiment):
         gap, bound = kernel_distance(points, clouds)
         still = kernel_distance(points[:, :1].expand_as(points), clouds)[0].clamp_min(0).sqrt()
         quotient = still / (clouds[:, 0] - clouds[:, 1]).norm(dim=-1).mean(dim=-1)
-        return tidy({"instance": range(self.instances)}, {"gap": gap, "bound": bound, "quotient": quotient})
+        return rows({"instance": range(self.instances)}, {"gap": gap, "bound": bound, "quotient": quotient})

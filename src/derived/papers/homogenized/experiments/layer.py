@@ -12,13 +12,12 @@ import numpy as np
 import pandas as pd
 import torch
 
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
 from ..model.flows import one_token_rates
 from ..model.heads import Heads, barycentre, equiangular_tokens, layer_step, matched_law, tangent, uniform_tokens
 from ..model.overlaps import overlap_bracket, overlap_drift
-from .chains import tidy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,13 +38,13 @@ class OneToken(Experiment):
         return [{"d": d} for d in self.widths]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        d, found = condition["d"], []
+        d, table = condition["d"], []
         for h in self.steps:
             for degree, rate, exact in zip((1, 2), one_token_rates(h, d), ((d - 1) / (2 * d), 1.0), strict=True):
                 share = 1 if degree == 1 else 1 - 1 / d
                 moments = {"chain": share * np.exp(-rate * self.tau), "limit": share * np.exp(-exact * self.tau)}
-                found.append({"h": h, "degree": degree, "rate": rate, "exact": exact, **moments})
-        return pd.DataFrame(found).assign(error=lambda rows: rows["chain"] - rows["limit"])
+                table.append({"h": h, "degree": degree, "rate": rate, "exact": exact, **moments})
+        return pd.DataFrame(table).assign(error=lambda each: each["chain"] - each["limit"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,21 +71,20 @@ class HeadMoments(Experiment):
         X = uniform_tokens(self.n, d, generator=stream(seed, "tokens", name), dtype=dtype)[0]
         X = (X[:1].expand_as(X) if name == "coinciding" else X).to(device)
         g = stream(seed, "heads", name, device=device)
-        facts = {"beta": 1.0, "device": device, "dtype": dtype}
-        heads = matched_law(d, self.logit_std).draw(g, (self.replicates, self.heads), **facts)
+        law = matched_law(d, self.logit_std)
+        heads = law.draw(g, (self.replicates, self.heads), beta=1.0, device=device, dtype=dtype)
         m = barycentre(X, heads.A, 1.0)
         B = m @ heads.V.mT
         inner = (m[..., 0, :] * m[..., 1, :]).sum(dim=-1)
         proxy = tangent(X, B)[..., 0, :].square().sum(dim=-1)
         values = {"mean": B[..., 0, 0], "diagonal": d * B[..., 0, 0] * B[..., 1, 0] - inner}
         values |= {"off-diagonal": d * B[..., 0, 0] * B[..., 1, 1], "proxy": proxy}
-        tables = [
-            tidy({"replicate": range(self.replicates), "quantity": key}, {"value": value.mean(dim=-1)})
-            for key, value in values.items()
-        ]
-        limit = (d - 1) / d
-        rows = pd.concat(tables, ignore_index=True)
-        return rows.assign(target=np.where(rows["quantity"] == "proxy", limit, 0.0))
+        means = torch.stack([value.mean(dim=-1) for value in values.values()])
+        target = [[(d - 1) / d if quantity == "proxy" else 0.0] for quantity in values]
+        table = rows(
+            {"quantity": list(values), "replicate": range(self.replicates)}, {"value": means, "target": target}
+        )
+        return table[["replicate", "quantity", "value", "target"]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +118,7 @@ class OneLayer(Experiment):
             X = uniform_tokens(n, d, generator=stream(seed, "tokens", name), dtype=dtype)[0].to(device)
         g, h = stream(seed, "layer", name, device=device), self.eta**2 / self.H
         first, second = torch.triu_indices(n, n, 1).unbind(dim=0)
-        R, found = X @ X.mT, []
+        R, replicates = X @ X.mT, []
         law = matched_law(d, self.logit_std)
         for replicate in range(self.replicates):  # a replicate fills the memory that one batch may take
             heads = law.draw(g, (self.samples, self.H), beta=1.0, device=device, dtype=dtype)
@@ -137,5 +135,5 @@ class OneLayer(Experiment):
                 "retold": s - R * (s.diagonal()[:, None] + s.diagonal()) / 2,
             }
             pairs = {"replicate": replicate, "pair": [f"{i}-{j}" for i, j in zip(first, second, strict=True)]}
-            found.append(tidy(pairs, {key: value[first, second] for key, value in tables.items()}))
-        return pd.concat(found, ignore_index=True)
+            replicates.append(rows(pairs, {key: value[first, second] for key, value in tables.items()}))
+        return pd.concat(replicates, ignore_index=True)

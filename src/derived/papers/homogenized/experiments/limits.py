@@ -6,12 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from scipy import integrate
 
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
-from ..model.flows import modified_drift, sa_rate, self_attention, sphere_euler, sphere_flow
+from ..model.flows import modified_drift, sa_flow, self_attention, sphere_euler, sphere_flow
 from ..model.gram import simulate_gram
 from ..model.heads import HeadLaw, equiangular_tokens, uniform_tokens
 from .chains import off_diagonal, start
@@ -43,7 +42,7 @@ class Flows(Experiment):
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         update, corrector = condition["update"], condition["corrector"]
         X0 = uniform_tokens(self.n, self.d, replicas=self.replicates, generator=stream(seed, "start"), dtype=dtype)
-        X0, found = X0.to(device), []
+        X0, tables = X0.to(device), []
 
         def field(X):
             return self_attention(X, self.beta)
@@ -54,10 +53,10 @@ class Flows(Experiment):
             layered = sphere_euler(field, X0, self.time, steps=steps, projected=update == "projected")
             grid = sphere_flow(drift, X0, self.time, steps=self.fine)
             later = sphere_flow(drift, grid, eta / 2, steps=4)
-            errors = [(layered - exact).square().sum(dim=(-2, -1)).sqrt().cpu() for exact in (grid, later)]
-            columns = {"grid": errors[0], "between": errors[1]}
-            found.append(pd.DataFrame({"replicate": range(self.replicates), "eta": eta, **columns}))
-        return pd.concat(found, ignore_index=True)
+            at_grid, between = ((layered - exact).square().sum(dim=(-2, -1)).sqrt() for exact in (grid, later))
+            index = {"replicate": range(self.replicates), "eta": eta}
+            tables.append(rows(index, {"grid": at_grid, "between": between}))
+        return pd.concat(tables, ignore_index=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,9 +83,7 @@ class SelfAttention(Experiment):
         drift = modified_drift(lambda Y: self_attention(Y, beta), 0.0, "none")
         end = sphere_flow(drift, X, self.time, steps=200)
         overlap = off_diagonal(end @ end.mT)[0].cpu().numpy()
-        facts = {"rtol": 1e-11, "atol": 1e-12}
-        scalar = integrate.solve_ivp(lambda _, y: sa_rate(y, beta, n), (0, self.time), [self.gamma0], **facts)
-        gap = np.abs(overlap - scalar.y[0, -1]).max()
+        gap = np.abs(overlap - sa_flow(self.gamma0, self.time, beta, n, rtol=1e-11)).max()
         return pd.DataFrame([{"overlap": overlap[0], "gap": gap, "bound": self.tolerance}])
 
 
@@ -127,8 +124,5 @@ class Interpolation(Experiment):
         g = stream(seed, "interpolation", str(eta), L, H, device=device)
         G = start(self.n, self.gamma0, replicas, device, dtype)
         chain = simulate_gram(G, L, eta, H, law, self.beta, generator=g, record=[L])
-        facts = {"rtol": 1e-10, "atol": 1e-12}
-        path = integrate.solve_ivp(lambda _, y: sa_rate(y, self.beta, self.n), (0, eta * L), [self.gamma0], **facts)
-        m_ode = (1 + (self.n - 1) * path.y[0, -1]) / self.n
-        m = chain.mean_overlap[-1].cpu().numpy()
-        return pd.DataFrame({"replicate": range(replicas), "m": m, "m_ode": m_ode})
+        m_ode = (1 + (self.n - 1) * sa_flow(self.gamma0, eta * L, self.beta, self.n, rtol=1e-10)) / self.n
+        return rows({"replicate": range(replicas)}, {"m": chain.mean_overlap[-1], "m_ode": m_ode})

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import torch
 
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
 from ..model.chain import simulate_chain
 from ..model.gram import simulate_gram
 from ..model.heads import matched_law, normalise
-from .chains import layer_counts, long, off_diagonal, start
+from .chains import layer_counts, off_diagonal, start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,11 +56,11 @@ class Prompts(Experiment):
             )
             X = normalise(centre + noise / self.d**0.5).to(device)
             g = stream(seed, "weights", part, device=device)  # the same weights for both prompts and for every n
-            facts = {"generator": g, "method": "literal", "record": [L], "keep_tokens": True}
-            means.append(simulate_chain(X, L, self.h**0.5, 1, law, 1.0, **facts).tokens[-1].mean(dim=-2).cpu())
-        columns = {f"mean_{k}": means[0][:, k].numpy() for k in range(self.d)}
-        distance = (means[0] - means[1]).square().sum(dim=-1).numpy()
-        return pd.DataFrame({"replicate": range(self.replicates), "distance": distance, **columns})
+            chain = simulate_chain(X, L, self.h**0.5, 1, law, 1.0, generator=g, method="literal", keep_tokens=True)
+            means.append(chain.tokens[-1].mean(dim=-2).cpu())
+        columns = {f"mean_{k}": means[0][:, k] for k in range(self.d)}
+        distance = (means[0] - means[1]).square().sum(dim=-1)
+        return rows({"replicate": range(self.replicates)}, {"distance": distance, **columns})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +87,9 @@ class PrivateNoise(Experiment):
         layers = layer_counts(np.linspace(0, self.tau, self.points), eta, 1)
         g = stream(seed, "private", noise, str(gamma0), device=device)
         G, law = start(self.n, gamma0, self.replicates, device, dtype), matched_law(self.d, self.logit_std)
-        facts = {"generator": g, "record": layers, "common": noise == "common"}
-        chain = simulate_gram(G, layers[-1], eta, 1, law, 1.0, **facts)
-        return long({"gamma": off_diagonal(chain.gram).mean(dim=-1)}, layers, chain.tau, self.replicates)
+        common = noise == "common"
+        chain = simulate_gram(G, layers[-1], eta, 1, law, 1.0, generator=g, record=layers, common=common)
+        return rows(
+            {("layer", "tau"): (layers, chain.tau), "replicate": range(self.replicates)},
+            {"gamma": off_diagonal(chain.gram).mean(dim=-1)},
+        )

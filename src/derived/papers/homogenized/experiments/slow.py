@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 import pandas as pd
 import torch
 
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
 from ..model.cloud import cloud_layer, image, return_probability, vmf_mean_ratio
-from .chains import tidy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +34,10 @@ class Cosines(Experiment):
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         d, factors = condition["d"], condition["factors"]
         R = torch.full((self.replicates * self.samples,), self.r, device=device, dtype=dtype)
-        found = image(R, d, factors, generator=stream(seed, "cosines", d, factors, device=device))
-        kappa = d * (self.r - found.cosine + found.control) / (self.r * (1 - self.r**2))
+        pair = image(R, d, factors, generator=stream(seed, "cosines", d, factors, device=device))
+        kappa = d * (self.r - pair.cosine + pair.control) / (self.r * (1 - self.r**2))
         means = kappa.reshape(self.replicates, self.samples).mean(dim=-1)
-        return tidy({"replicate": range(self.replicates)}, {"kappa": means})
+        return rows({"replicate": range(self.replicates)}, {"kappa": means})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +71,7 @@ class SlowDrift(Experiment):
         columns = {"drift": drift, "bracket": bracket}
         shape = (self.replicates, self.samples)
         means = {name: value.reshape(shape).mean(dim=-1) for name, value in columns.items()}
-        return tidy({"replicate": range(self.replicates)}, means)
+        return rows({"replicate": range(self.replicates)}, means)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,20 +96,20 @@ class FiniteBeta(Experiment):
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         d, ratio, R = condition["d"], condition["ratio"], self.R
         start = torch.full((self.replicates, self.samples), R, device=device, dtype=dtype)
-        found = image(start, d, 2, generator=stream(seed, "finite beta", d, device=device))
+        pair = image(start, d, 2, generator=stream(seed, "finite beta", d, device=device))
         x, y = (
             torch.from_numpy(vmf_mean_ratio(d, (ratio * d * size).cpu().numpy()))
-            for size in (found.length_x, found.length_y)
+            for size in (pair.length_x, pair.length_y)
         )
-        cosine, control = found.cosine.cpu(), found.control.cpu()
+        cosine, control = pair.cosine.cpu(), pair.control.cpu()
         own = ((x.square() + y.square()) / 2).mean(dim=-1)
         shared = (x * y * cosine).mean(dim=-1) - (x * y).mean(dim=-1) * control.mean(dim=-1)
-        found = {"drift": (shared, own), "coldest": ((cosine - control).mean(dim=-1), 1.0)}
+        moments = {"drift": (shared, own), "coldest": ((cosine - control).mean(dim=-1), 1.0)}
         rates = {
-            name: ((d - 2 + R**2) * apart - (d - 1) * R * same) / (-R * (1 - R**2))
-            for name, (apart, same) in found.items()
+            name: ((d - 2 + R**2) * s_xy - (d - 1) * R * s_xx) / (-R * (1 - R**2))
+            for name, (s_xy, s_xx) in moments.items()
         }
-        return tidy({"replicate": range(self.replicates)}, rates)
+        return rows({"replicate": range(self.replicates)}, rates)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,4 +173,4 @@ class Angles(Experiment):
         curvature = torch.func.vmap(torch.func.grad(torch.func.grad(function)))(u)
         pull, spread = -u * (1 - u**2) * slope, curvature * (1 - u**2) ** 2
         bound = 16 * torch.finfo(dtype).eps * (pull.abs() + spread.abs() + torch.finfo(dtype).eps)
-        return tidy({"u": u.numpy()}, {"gap": (pull + spread).abs(), "bound": bound})
+        return rows({"u": u.numpy()}, {"gap": (pull + spread).abs(), "bound": bound})

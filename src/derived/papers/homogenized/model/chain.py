@@ -1,4 +1,4 @@
-"""The chain of tokens layer by layer, literally or with the noise projected onto what the tokens can feel.
+"""The chain of tokens layer by layer, literally or with the noise projected onto what they can feel, and a torch stack.
 
 method      draws                                             normals a layer and replica        tokens
 literal     V, W, W' (d, d) for each head                     3 H d^2                            yes
@@ -9,12 +9,15 @@ All three have the same law of the overlaps, the first two the same law of the t
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
+
+from derived.lab.checks import check_choice
+from derived.lab.nets import layer_norm, merge_heads, normal, split_heads
 
 from .checks import check_on_sphere
 from .gram import Chain, attention_probabilities, check_run, psd_factor, simulate_gram, value_factor
@@ -45,16 +48,14 @@ def simulate_chain(
     method's weights depend on (R, H, d) and the generator alone, so two prompts run with generators of the same
     state feel the same weights. Errors: tokens off the sphere, a step that overshoots, an unknown method.
     """
-    if method not in ("literal", "projected", "gram"):
-        raise ValueError(f"method {method!r} is unknown: 'literal', 'projected' or 'gram'")
+    check_choice("method", method, get_args(Method))
     if X0.ndim != 3 or X0.shape[-1] != law.d:
         raise ValueError(f"tokens of shape {tuple(X0.shape)}: give (replicas, n, d) with the law's d = {law.d}")
     check_on_sphere(X0)
     if method == "gram":
         if keep_tokens:
             raise ValueError("method='gram' has overlaps only: keep_tokens needs 'literal' or 'projected'")
-        facts = {"generator": generator, "record": record, "common": common}
-        return simulate_gram(overlaps(X0), L, eta, H, law, beta, **facts)
+        return simulate_gram(overlaps(X0), L, eta, H, law, beta, generator=generator, record=record, common=common)
     layers = check_run(L, eta, H, law, record)
     step = literal_step if method == "literal" else projected_step
     X, grams, tokens = X0, [], []
@@ -79,9 +80,9 @@ def overlaps(X: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n n"]:
 def literal_step(X: Tensor, eta: float, H: int, law: HeadLaw, beta: float, *, generator, common: bool = True) -> Tensor:
     """One layer with all its matrices: U = X W, U' = X W', M = softmax(beta U U'^T) X, increment M V^T."""
     R, n, d = X.shape
-    facts = {"generator": generator, "device": generator.device, "dtype": X.dtype}
-    V = law.value_std * torch.randn(R, 1 if common else n, H, d, d, **facts)
-    W, W_ = (law.sigma_a * torch.randn(R, H, d, law.key_rank, **facts) for _ in range(2))
+    factory = {"generator": generator, "device": generator.device, "dtype": X.dtype}
+    V = law.value_std * torch.randn(R, 1 if common else n, H, d, d, **factory)
+    W, W_ = (law.sigma_a * torch.randn(R, H, d, law.key_rank, **factory) for _ in range(2))
     each = X.unsqueeze(1)
     queries, keys = each @ W, each @ W_
     if isinstance(law.A_bar, Tensor) or law.A_bar:
@@ -118,3 +119,17 @@ def projected_step(
 def _times_mean(X: Tensor, mean: float | Tensor) -> Tensor:
     """X mean^T, a number meaning a multiple of the identity."""
     return X @ mean.to(X).mT if isinstance(mean, Tensor) else mean * X
+
+
+def stack_layer(x: Float[Tensor, "R n d"], scale: float, H: int, *, generator: torch.Generator) -> Tensor:
+    """x <- LayerNorm(x + scale * MultiHead(x)), with fresh weights in every replica. [ours]"""
+    return layer_norm(x + scale * multi_head(x, H, generator=generator))
+
+
+def multi_head(x: Float[Tensor, "R n d"], H: int, *, generator: torch.Generator) -> Float[Tensor, "R n d"]:
+    """Multi-head attention with fresh weights of variance 1/d in every replica, as at initialisation. [prior]"""
+    R, _, d = x.shape
+    weight = {"std": d**-0.5, "generator": generator, "dtype": x.dtype, "device": x.device}
+    queries, keys, values = (split_heads(x @ normal(R, d, d, **weight), H) for _ in range(3))
+    mixed = scaled_dot_product_attention(queries, keys, values)
+    return merge_heads(mixed) @ normal(R, d, d, **weight)

@@ -1,18 +1,18 @@
-"""Checks of arguments: what was given, why it is wrong, what would be right."""
+"""Checks of what this paper has: widths, overlaps, times, tokens on the sphere, their Gram matrices, steps."""
 
 import math
 
+import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
+from derived.lab.checks import check_at_least, check_count
 
-def check_sizes(**sizes: int) -> None:
-    """Counts are whole numbers, at least 1; the layers L at least 0, the width d at least 2."""
-    least = {"d": 2, "L": 0}
-    for name, size in sizes.items():
-        if not isinstance(size, int) or isinstance(size, bool) or size < least.get(name, 1):
-            reason = "; on the sphere of dimension 0 nothing can move" if name == "d" else ""
-            raise ValueError(f"{name} = {size!r} is no whole number of at least {least.get(name, 1)}{reason}")
+
+def check_dimension(d: int) -> None:
+    """d is a whole number of at least 2."""
+    check_count("d", d, 2, "on the sphere of dimension 0 nothing can move")
 
 
 def check_width(d: float) -> None:
@@ -21,11 +21,12 @@ def check_width(d: float) -> None:
         raise ValueError(f"d = {d!r}: the width is at least 2, or math.inf for the limit")
 
 
-def check_nonnegative(**values: float) -> None:
-    """Standard deviations, temperatures and times are finite and not negative."""
-    for name, value in values.items():
-        if not 0 <= value < math.inf:
-            raise ValueError(f"{name} = {value!r} is not a finite number of at least 0")
+def check_times(times: ArrayLike) -> np.ndarray:
+    """``times`` as an array, after a check that they start at 0 or later and do not decrease."""
+    times = np.asarray(times, dtype=float)
+    if times.ndim != 1 or not times.size or not times[0] >= 0 or not (np.diff(times) >= 0).all():
+        raise ValueError(f"times = {times}; give a list of numbers from 0 upwards")
+    return times
 
 
 def check_overlap(gamma: float, n: int) -> None:
@@ -70,7 +71,7 @@ def check_gram(G: Tensor, d: int) -> None:
 
 def check_step(eta: float, H: int, displacement: float, mean_step: float) -> None:
     """One layer must not throw a token further than its own length."""
-    check_nonnegative(eta=eta)
+    check_at_least("eta", eta, 0)
     if displacement > 1:
         raise ValueError(
             f"eta = {eta:g} with H = {H} overshoots: the small parameter eta^2 sigma_v^2 d / H = {displacement:.3g} "

@@ -27,7 +27,9 @@ from numpy.typing import ArrayLike
 from scipy import special
 from torch import Tensor
 
-from .checks import check_nonnegative, check_sizes
+from derived.lab.checks import check_at_least, check_count, check_positive, check_within
+
+from .checks import check_dimension, check_times
 from .two_token import gamma_nodes
 
 
@@ -38,10 +40,9 @@ def vmf_mean_ratio(d: int, kappa: ArrayLike) -> np.ndarray:
     steps from Amos's bound reach rounding. For uniform tokens m(x) = A_d(beta |A x|) A x / |A x|.
     Errors: d < 2, negative or infinite kappa.
     """
-    check_sizes(d=d)
+    check_dimension(d)
     kappa = np.asarray(kappa, dtype=float)
-    if not (np.isfinite(kappa) & (kappa >= 0)).all():
-        raise ValueError("kappa must be finite and at least 0: it is the concentration beta |A x|")
+    check_at_least("kappa", kappa, 0)
     steps = 30 + math.ceil(7 * math.sqrt(kappa.max(initial=0.0)))
     x, nu = np.maximum(kappa, np.finfo(float).tiny ** 0.5), d / 2 + steps
     ratio = x / (nu - 0.5 + np.sqrt(x * x + (nu + 0.5) ** 2))
@@ -59,23 +60,23 @@ class Image(NamedTuple):
     control: Tensor  # of mean zero: the first-order change of the cosine
 
 
-def _chi(shape: torch.Size, freedom: float, facts: dict) -> Tensor:
+def _chi(shape: torch.Size, freedom: float, factory: dict) -> Tensor:
     """Lengths of normal vectors of ``freedom`` dimensions."""
-    halves = torch.full(shape, freedom / 2, device=facts["device"], dtype=facts["dtype"])
-    return (2 * torch._standard_gamma(halves, generator=facts["generator"])).sqrt()
+    halves = torch.full(shape, freedom / 2, device=factory["device"], dtype=factory["dtype"])
+    return (2 * torch._standard_gamma(halves, generator=factory["generator"])).sqrt()
 
 
 def image(R: Float[Tensor, " paths"], d: int, factors: int, *, generator: torch.Generator) -> Image:
     """Apply ``factors`` independent Gaussian d x d matrices to two unit vectors of overlap R: see `ht-delta`."""
-    if d < 2 or factors < 0:
-        raise ValueError(f"d = {d}, factors = {factors}: need d >= 2 and factors >= 0")
-    facts = {"generator": generator, "device": R.device, "dtype": R.dtype}
+    check_dimension(d)
+    check_count("factors", factors, 0)
+    factory = {"generator": generator, "device": R.device, "dtype": R.dtype}
     cosine, one = R, torch.ones_like(R)
     length_x, length_y, control = one, one, torch.zeros_like(R)
     for _ in range(factors):
         c = (1 - cosine.square()).clamp_min(0).sqrt()
-        p, across = _chi(R.shape, d, facts) / d**0.5, _chi(R.shape, d - 1, facts) / d**0.5
-        q = torch.randn(R.shape, **facts) / d**0.5
+        p, across = _chi(R.shape, d, factory) / d**0.5, _chi(R.shape, d - 1, factory) / d**0.5
+        q = torch.randn(R.shape, **factory) / d**0.5
         step = c * (cosine * (p.square() - 1) / 2 + c * q) - cosine * c * (across.square() - (d - 1) / d) / 2
         along, over = cosine * p + c * q, c * across
         size = torch.hypot(along, over)
@@ -92,23 +93,22 @@ def cloud_layer(
     In the basis x, (y - R x)/sqrt(1 - R^2), rest: a = sqrt(h) V m_x has normal entries of variance h/d, and
     b = rho a + sqrt(1 - rho^2) g; of the rest only lengths and one inner product are needed. Needs d >= 4.
     """
-    if d < 4:
-        raise ValueError(f"d = {d}: the rest beside the two tokens needs at least two dimensions, so d >= 4")
-    facts = {"generator": generator, "device": R.device, "dtype": R.dtype}
+    check_count("d", d, 4, "the rest beside the two tokens needs at least two dimensions")
+    factory = {"generator": generator, "device": R.device, "dtype": R.dtype}
     rho = image(R, d, factors, generator=generator).cosine
-    a1, a2, g1, g2, along = ((h / d) ** 0.5 * torch.randn(R.shape, **facts) for _ in range(5))
-    rest, across = ((h / d) ** 0.5 * _chi(R.shape, freedom, facts) for freedom in (d - 2, d - 3))
+    a1, a2, g1, g2, along = ((h / d) ** 0.5 * torch.randn(R.shape, **factory) for _ in range(5))
+    rest, across = ((h / d) ** 0.5 * _chi(R.shape, freedom, factory) for freedom in (d - 2, d - 3))
     spread = (1 - rho.square()).clamp_min(0).sqrt()
     b1, b2, along = rho * a1 + spread * g1, rho * a2 + spread * g2, rho * rest + spread * along
     aa, ab = a1**2 + a2**2 + rest**2, a1 * b1 + a2 * b2 + rest * along
     bb = b1**2 + b2**2 + along**2 + (spread * across) ** 2
     c = (1 - R.square()).clamp_min(0).sqrt()
     ya, yb = R * a1 + c * a2, R * b1 + c * b2
-    found = []
+    overlaps = []
     for sign in (1, -1):
         inner = R + sign * (b1 + ya) + ab
-        found.append(inner / ((1 + 2 * sign * a1 + aa) * (1 + 2 * sign * yb + bb)).sqrt())
-    return torch.stack(found)
+        overlaps.append(inner / ((1 + 2 * sign * a1 + aa) * (1 + 2 * sign * yb + bb)).sqrt())
+    return torch.stack(overlaps)
 
 
 def mean_cosine(r: ArrayLike, d: int, factors: int = 2) -> np.ndarray:
@@ -118,10 +118,10 @@ def mean_cosine(r: ArrayLike, d: int, factors: int = 2) -> np.ndarray:
     [prior]; more factors by quadrature over the cosine that one factor leaves, to 1e-5 for d >= 6.
     Errors: |r| > 1, d < 2, factors < 1.
     """
-    check_sizes(d=d, factors=factors)
+    check_dimension(d)
+    check_count("factors", factors)
     r = np.asarray(r, dtype=float)
-    if not (np.abs(r) <= 1).all():
-        raise ValueError("a cosine lies in [-1, 1]")
+    check_within("r", r, -1, 1)
     if factors == 1:
         scale = 2 / d * math.exp(2 * (math.lgamma((d + 1) / 2) - math.lgamma(d / 2)))
         return scale * r * _half_half(d / 2 + 1, r**2)
@@ -171,11 +171,9 @@ def slow_overlap_sde(
     Heun's step, weak order 2 for additive noise; exact at kappa = 1, where y = y0 + sqrt(2) B. u = torch.tanh(y).
     Errors: bad times, step <= 0.
     """
-    check_sizes(paths=paths)
-    check_nonnegative(step=step)
-    times = np.asarray(times, dtype=float)
-    if step == 0 or times.ndim != 1 or not times.size or times[0] < 0 or (np.diff(times) < 0).any():
-        raise ValueError(f"step = {step}, times = {times}: need step > 0 and times from 0 upwards")
+    check_count("paths", paths)
+    check_positive("step", step)
+    times = check_times(times)
     y = torch.full((paths,), float(y0), device=generator.device, dtype=dtype)
     now, kept = 0.0, []
     for time in times:

@@ -15,15 +15,18 @@ eta^3 L        remainder    size of what even the modified equation leaves out
 
 import math
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from numpy.typing import ArrayLike
+from scipy import integrate
 from torch import Tensor
 
-from .checks import check_nonnegative, check_on_sphere, check_sizes
+from derived.lab.checks import check_at_least, check_choice, check_count, check_positive
+
+from .checks import check_dimension, check_on_sphere
 from .heads import attention_field, normalise, tangent
 from .two_token import gamma_nodes
 
@@ -40,10 +43,16 @@ def self_attention(X: Float[Tensor, "*batch n d"], beta: float) -> Float[Tensor,
 def sa_rate(gamma: ArrayLike, beta: float, n: int = 2) -> np.ndarray:
     """gamma' = 2 e^{beta gamma} (1 - gamma)((n-1) gamma + 1) / (e^beta + (n-1) e^{beta gamma}), n equiangular tokens
     under the flow of V = A = I. [prior]"""
-    check_sizes(n=n)
+    check_count("n", n)
     gamma = np.asarray(gamma, dtype=float)
     others = np.exp(beta * (gamma - 1))
     return 2 * others * (1 - gamma) * ((n - 1) * gamma + 1) / (1 + (n - 1) * others)
+
+
+def sa_flow(gamma0: float, time: float, beta: float, n: int = 2, *, rtol: float = 1e-11) -> float:
+    """gamma(time) from gamma0, the solution of gamma' = ``sa_rate``(gamma). [prior]"""
+    path = integrate.solve_ivp(lambda _, y: sa_rate(y, beta, n), (0, time), [gamma0], rtol=rtol, atol=1e-12)
+    return float(path.y[0, -1])
 
 
 def modified_drift(field: Field, eta: float, corrector: Corrector = "full") -> Field:
@@ -53,8 +62,7 @@ def modified_drift(field: Field, eta: float, corrector: Corrector = "full") -> F
     for projected velocities N(x + eta P_x b_rho). "none": b.
     Deterministic heads; random ones add -(eta/H) E[<x, xi> P_x xi], which is 0 for centred i.i.d. value matrices.
     """
-    if corrector not in ("none", "retold", "full"):
-        raise ValueError(f"corrector {corrector!r} is unknown: 'none', 'retold' or 'full'")
+    check_choice("corrector", corrector, get_args(Corrector))
 
     def b(X: Tensor) -> Tensor:
         return tangent(X, field(X))
@@ -81,8 +89,8 @@ def sphere_flow(
     Errors: tokens off the sphere, a negative time, steps < 1.
     """
     check_on_sphere(X0)
-    check_nonnegative(time=time)
-    check_sizes(steps=steps)
+    check_at_least("time", time, 0)
+    check_count("steps", steps)
     X, h = X0, time / steps
     for _ in range(steps):
         a = drift(X)
@@ -97,8 +105,8 @@ def sphere_euler(
 ) -> Float[Tensor, "*batch n d"]:
     """``steps`` deterministic layers of eta = time / steps: x <- N(x + eta b_rho), or N(x + eta P_x b_rho). [digest]"""
     check_on_sphere(X0)
-    check_nonnegative(time=time)
-    check_sizes(steps=steps)
+    check_at_least("time", time, 0)
+    check_count("steps", steps)
     X, eta = X0, time / steps
     for _ in range(steps):
         move = field(X)
@@ -108,9 +116,7 @@ def sphere_euler(
 
 def observed_order(steps: ArrayLike, errors: ArrayLike) -> float:
     """The slope of log error against log step size, least squares."""
-    x, y = np.log(np.asarray(steps, dtype=float)), np.log(np.asarray(errors, dtype=float))
-    centred = x - x.mean()
-    return float(y @ centred / (centred @ centred))
+    return float(np.polyfit(np.log(steps), np.log(errors), 1)[0])
 
 
 class TokenRates(NamedTuple):
@@ -122,7 +128,7 @@ class TokenRates(NamedTuple):
 
 def sphere_rates(d: int) -> TokenRates:
     """(d-1)/(2d) and 1: harmonics of degree k decay at k (k + d - 2) / (2d) under Laplace-Beltrami / (2d). [ours]"""
-    check_sizes(d=d)
+    check_dimension(d)
     return TokenRates((d - 1) / (2 * d), 1.0)
 
 
@@ -132,9 +138,8 @@ def one_token_rates(h: float, d: int) -> TokenRates:
     One layer: x' = N(x + sqrt(h/d) z), z normal, whatever the heads. With c = <x', x>: factors E c and
     (d E c^2 - 1)/(d - 1). Errors: h <= 0, d < 2.
     """
-    check_sizes(d=d)
-    if not 0 < h < math.inf:
-        raise ValueError(f"h = {h!r}: eta^2 / H is positive")
+    check_dimension(d)
+    check_positive("h", h)
     z, w = np.polynomial.hermite_e.hermegauss(80)
     halves, mix = gamma_nodes((d - 1) / 2, 60)
     along = 1 + math.sqrt(h / d) * z[:, None]
@@ -166,8 +171,11 @@ def scaling_regime(eta: float, L: int, H: int, sigma_v: float | None, d: int, *,
     and eta^3 L small. ``centred`` heads (zero mean values) have no drift, so the remainder that counts is
     noise_time * eta^2 / H. ``sigma_v`` None is 1/sqrt(d). Small means below 0.1, of order 1 below 10.
     """
-    check_sizes(L=L, H=H, d=d)
-    check_nonnegative(eta=eta, sigma_v=0.0 if sigma_v is None else sigma_v)
+    check_count("L", L, 0)
+    check_count("H", H)
+    check_dimension(d)
+    check_at_least("eta", eta, 0)
+    check_at_least("sigma_v", 0.0 if sigma_v is None else sigma_v, 0)
     proxy = (1 / d if sigma_v is None else sigma_v**2) * (d - 1)
     alpha = eta * proxy / H
     noise, corrector = alpha * eta * L, eta**2 * L
@@ -187,8 +195,7 @@ def scaling_regime(eta: float, L: int, H: int, sigma_v: float | None, d: int, *,
 
 def layers_for(tau: float, eta: float, H: int) -> int:
     """The number of layers after which the clock eta^2 L / H shows tau, rounded to whole layers. [ours]"""
-    check_nonnegative(tau=tau, eta=eta)
-    check_sizes(H=H)
-    if eta == 0:
-        raise ValueError("eta = 0: nothing moves, no number of layers reaches tau")
+    check_at_least("tau", tau, 0)
+    check_positive("eta", eta)
+    check_count("H", H)
     return math.floor(tau * H / eta**2 + 0.5)

@@ -22,7 +22,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .checks import check_gram, check_sizes, check_step
+from derived.lab.checks import check_count
+
+from .checks import check_gram, check_step
 from .heads import HeadLaw
 
 
@@ -48,12 +50,12 @@ def bartlett(
 
     For dof >= q: T_ii^2 ~ chi^2 of dof - i degrees (i = 0 ..), normals below the diagonal; else the vectors themselves.
     """
-    facts = {"generator": generator, "device": generator.device, "dtype": dtype}
+    factory = {"generator": generator, "device": generator.device, "dtype": dtype}
     if dof < q:
-        return torch.randn(*shape, q, dof, **facts)
+        return torch.randn(*shape, q, dof, **factory)
     freedom = torch.arange(dof, dof - q, -1, device=generator.device, dtype=dtype)
     halves = (freedom / 2).expand(*shape, q).contiguous()
-    T = torch.randn(*shape, q, q, **facts).tril_(-1)
+    T = torch.randn(*shape, q, q, **factory).tril_(-1)
     T.diagonal(dim1=-2, dim2=-1).copy_((2 * torch._standard_gamma(halves, generator=generator)).sqrt())
     return T
 
@@ -179,7 +181,8 @@ def simulate_gram(
 
 def check_run(L: int, eta: float, H: int, law: HeadLaw, record: Sequence[int] | None) -> tuple[int, ...]:
     """The layers to record, in order; errors for bad counts and for a step that overshoots."""
-    check_sizes(L=L, H=H)
+    check_count("L", L, 0)
+    check_count("H", H)
     displacement = eta**2 * law.value_std**2 * law.d / H
     check_step(eta, H, displacement, eta * law.value_norm)
     layers = tuple(sorted({0, L} if record is None else {int(layer) for layer in record}))

@@ -21,7 +21,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .checks import check_nonnegative, check_on_sphere, check_overlap, check_sizes
+from derived.lab.checks import check_at_least, check_count
+
+from .checks import check_dimension, check_on_sphere, check_overlap
 
 
 class Heads(NamedTuple):
@@ -49,8 +51,10 @@ class HeadLaw:
     rank: int | None = None
 
     def __post_init__(self):
-        check_sizes(d=self.d, rank=self.key_rank)
-        check_nonnegative(sigma_v=self.value_std, sigma_a=self.sigma_a)
+        check_dimension(self.d)
+        check_count("rank", self.key_rank)
+        check_at_least("sigma_v", self.value_std, 0)
+        check_at_least("sigma_a", self.sigma_a, 0)
         for name in ("V_bar", "A_bar"):
             shape = getattr(getattr(self, name), "shape", None)
             if shape not in (None, (self.d, self.d)):
@@ -92,8 +96,8 @@ class HeadLaw:
         dtype: torch.dtype = torch.float64,
     ) -> Heads:
         """Independent heads, ``shape`` of them: usually (R, H)."""
-        facts = {"generator": generator, "device": device, "dtype": dtype}
-        V, W, W_ = (torch.randn(*shape, self.d, size, **facts) for size in (self.d, self.key_rank, self.key_rank))
+        factory = {"generator": generator, "device": device, "dtype": dtype}
+        V, W, W_ = (torch.randn(*shape, self.d, size, **factory) for size in (self.d, self.key_rank, self.key_rank))
         A = self.sigma_a**2 * (W @ W_.mT)
         return Heads(mean_plus(self.V_bar, self.value_std * V), mean_plus(self.A_bar, A), beta)
 
@@ -105,16 +109,18 @@ def mean_plus(mean: float | Tensor, M: Float[Tensor, "*batch d d"]) -> Float[Ten
     return M + mean * torch.eye(M.shape[-1], dtype=M.dtype, device=M.device) if mean else M
 
 
-def matched_law(d: int, logit_std: float, beta: float = 1.0, **facts) -> HeadLaw:
+def matched_law(d: int, logit_std: float, beta: float = 1.0, **fields) -> HeadLaw:
     """The Gaussian law whose logits have standard deviation ``logit_std`` at the inverse temperature ``beta``. [ours]
 
-    sigma_A^2 = tau_l / (beta sqrt(rank)). Errors: beta = 0 with logit_std > 0, negative numbers.
+    sigma_A^2 = tau_l / (beta sqrt(rank)). ``fields`` are the other fields of ``HeadLaw``.
+    Errors: beta = 0 with logit_std > 0, negative numbers.
     """
-    check_nonnegative(logit_std=logit_std, beta=beta)
+    check_at_least("logit_std", logit_std, 0)
+    check_at_least("beta", beta, 0)
     if beta == 0 < logit_std:
         raise ValueError(f"beta = 0 makes every logit 0, but logit_std = {logit_std:g} was asked for")
-    rank = facts.get("rank") or d
-    return HeadLaw(d=d, sigma_a=math.sqrt(logit_std / (beta * math.sqrt(rank))) if logit_std else 0.0, **facts)
+    rank = fields.get("rank") or d
+    return HeadLaw(d=d, sigma_a=math.sqrt(logit_std / (beta * math.sqrt(rank))) if logit_std else 0.0, **fields)
 
 
 def barycentre(X: Float[Tensor, "*#batch n d"], A: Float[Tensor, "*#batch d d"], beta: float) -> Tensor:
@@ -153,7 +159,7 @@ def tangent(X: Float[Tensor, "*#batch n d"], Z: Float[Tensor, "*#batch n d"]) ->
 
 def simplex_gram(n: int, gamma: float, *, device: torch.device | str = "cpu", dtype=torch.float64) -> Tensor:
     """(1 - gamma) I + gamma 1 1^T, the Gram matrix (n, n) of n equiangular tokens. Errors: gamma outside its range."""
-    check_sizes(n=n)
+    check_count("n", n)
     check_overlap(gamma, n)
     G = torch.full((n, n), float(gamma), device=device, dtype=dtype)
     return G.fill_diagonal_(1.0)
@@ -162,7 +168,9 @@ def simplex_gram(n: int, gamma: float, *, device: torch.device | str = "cpu", dt
 def equiangular_tokens(n: int, d: int, gamma: float, *, replicas: int = 1, device="cpu", dtype=torch.float64) -> Tensor:
     """n unit vectors of R^d with all overlaps gamma, the same in each replica: (R, n, d). Needs n <= d, or
     n = d + 1 at gamma = -1/(n-1), or gamma = 1."""
-    check_sizes(n=n, d=d, replicas=replicas)
+    check_count("n", n)
+    check_dimension(d)
+    check_count("replicas", replicas)
     spectrum, basis = torch.linalg.eigh(simplex_gram(n, gamma))
     keep = spectrum > 8 * n * torch.finfo(spectrum.dtype).eps
     if (rank := int(keep.sum().item())) > d:
@@ -174,6 +182,8 @@ def equiangular_tokens(n: int, d: int, gamma: float, *, replicas: int = 1, devic
 
 def uniform_tokens(n: int, d: int, *, generator: torch.Generator, replicas: int = 1, dtype=torch.float64) -> Tensor:
     """Independent uniform points of the sphere: (R, n, d) on the generator's device."""
-    check_sizes(n=n, d=d, replicas=replicas)
-    facts = {"generator": generator, "device": generator.device, "dtype": dtype}
-    return normalise(torch.randn(replicas, n, d, **facts))
+    check_count("n", n)
+    check_dimension(d)
+    check_count("replicas", replicas)
+    factory = {"generator": generator, "device": generator.device, "dtype": dtype}
+    return normalise(torch.randn(replicas, n, d, **factory))

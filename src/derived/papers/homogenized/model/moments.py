@@ -23,7 +23,9 @@ import torch
 from numpy.typing import ArrayLike
 from scipy import special
 
-from .checks import check_overlap, check_sizes, check_width
+from derived.lab.checks import check_at_least, check_count
+
+from .checks import check_overlap, check_width
 from .gram import bartlett, psd_factor
 from .heads import simplex_gram
 
@@ -48,7 +50,7 @@ def attention_moments(gamma: float, n: int, logit_std: float) -> AttentionMoment
     Errors: an overlap that n tokens cannot share, n < 1, a logit_std that is negative or finite above 50 (the grid
     grows with it). ``logit_std`` = math.inf is hardmax, where f = 1 and g = P(two tokens choose the same key).
     """
-    check_sizes(n=n)
+    check_count("n", n)
     check_overlap(gamma, n)
     if not (0 <= logit_std <= 50 or logit_std == math.inf):
         raise ValueError(f"logit_std = {logit_std!r}: need a number from 0 to 50, or math.inf for hardmax")
@@ -152,16 +154,18 @@ def sampled_moments(
     T / sqrt(d) is the identity. Each draw is used with both signs; the errors are over draws. Errors: as
     ``attention_moments``; n tokens of overlap gamma need d >= n - 1; samples < 2.
     """
-    check_sizes(n=n, samples=samples, rows=rows)
+    check_count("n", n)
+    check_count("samples", samples)
+    check_count("rows", rows)
     check_overlap(gamma, n)
     check_width(d)
-    rows, facts = min(rows, n), {"device": generator.device, "dtype": torch.float64}
+    rows, factory = min(rows, n), {"device": generator.device, "dtype": torch.float64}
     k = min(n, d)
-    C = psd_factor(simplex_gram(n, gamma, **facts).unsqueeze(0), n)[0]
+    C = psd_factor(simplex_gram(n, gamma, **factory).unsqueeze(0), n)[0]
     if d < n and gamma < 1 and not (k == n - 1 and abs(gamma * (n - 1) + 1) < 1e-12):
         raise ValueError(f"{n} tokens of overlap {gamma:g} span {n} dimensions: need d >= {n}, but d = {d}")
     left = psd_factor(C[:rows] @ C[:rows].mT, rows)  # tokens 1 .. rows in a basis of their own span
-    Z = torch.randn(samples, rows, C.shape[-1], generator=generator, **facts)
+    Z = torch.randn(samples, rows, C.shape[-1], generator=generator, **factory)
     if math.isfinite(d):
         T = bartlett((samples,), rows, int(d), generator=generator) / math.sqrt(d)
         Z = T @ Z[:, : T.shape[-1]]
@@ -189,8 +193,8 @@ def rem_participation(n: int, logit_std: ArrayLike) -> np.ndarray:
     Errors: n < 3, negative deviations.
     """
     sigma = np.asarray(logit_std, dtype=float)
-    if n < 3 or not (sigma >= 0).all():
-        raise ValueError(f"n = {n}, logit_std = {logit_std}: need n >= 3 keys and deviations of at least 0")
+    check_count("n", n, 3)
+    check_at_least("logit_std", sigma, 0)
     edge = math.sqrt(2 * math.log(n))
     largest = edge - (math.log(math.log(n)) + math.log(4 * math.pi)) / (2 * edge)
     z, weights = np.polynomial.hermite_e.hermegauss(200)

@@ -23,7 +23,9 @@ from numpy.typing import ArrayLike
 from scipy import integrate, interpolate, special
 from torch import Tensor
 
-from .checks import check_nonnegative, check_overlap, check_sizes, check_width
+from derived.lab.checks import check_count, check_positive, check_within
+
+from .checks import check_dimension, check_overlap, check_times, check_width
 from .gram import attention_probabilities, psd_factor
 from .heads import HeadLaw
 from .moments import attention_moments
@@ -51,9 +53,8 @@ def barycenter_correlation(
 
     Shapes: gram (R, n, n) gives (R, n, n) twice. Errors: d < 2, samples < 2.
     """
-    check_sizes(d=d, samples=samples)
-    if samples < 2:
-        raise ValueError("samples = 1: a standard error needs at least two heads")
+    check_dimension(d)
+    check_count("samples", samples, 2, "a standard error needs two heads")
     law = HeadLaw(d=d, sigma_a=sigma_a)
     C = psd_factor(gram, min(gram.shape[-1], d))
     Pi = attention_probabilities(C, law, beta, samples, generator=generator, mean=None)
@@ -104,8 +105,7 @@ def simplex_drift(gamma: ArrayLike, f: ArrayLike, g: ArrayLike, d: float = math.
 def logistic_overlap(t: ArrayLike, u0: ArrayLike) -> np.ndarray:
     """u(t) = u0 / (u0 + (1 - u0) e^{-t}), the solution of u' = u (1 - u). [digest]"""
     t, u0 = np.asarray(t, dtype=float), np.asarray(u0, dtype=float)
-    if not ((u0 >= 0) & (u0 <= 1)).all():
-        raise ValueError(f"u0 = {u0}: the mean overlap |mean of the tokens|^2 lies in [0, 1]")
+    check_within("u0", u0, 0, 1)
     return u0 / (u0 + (1 - u0) * np.exp(-t))
 
 
@@ -131,9 +131,7 @@ def simplex_flow(gamma0: float, times: ArrayLike, n: int, logit_std: float, d: f
     """
     check_overlap(gamma0, n)
     check_width(d)
-    times = np.asarray(times, dtype=float)
-    if times.ndim != 1 or not times.size or times[0] < 0 or (np.diff(times) < 0).any():
-        raise ValueError("times must be a list of numbers from 0 upwards")
+    times = check_times(times)
     curves = moment_curves(n, float(logit_std))
     end = max(times[-1], 1e-12)
     path = integrate.solve_ivp(
@@ -148,7 +146,7 @@ def time_to_overlap(n: int, logit_std: float, d: float = math.inf, *, start: flo
     At logit_std = 0, d = infinity, start = 0: ln(n + 1) for target = 1/2. In layers multiply by H / eta^2.
     Errors: the drift vanishes or points away from the target on the way.
     """
-    check_sizes(n=n)
+    check_count("n", n)
     check_width(d)
     if not start <= target < 1:
         raise ValueError(f"start = {start:g}, target = {target:g}: overlaps grow, need start <= target < 1")
@@ -183,10 +181,8 @@ def gram_flow(
 
     ``correlation`` maps overlaps (..., n, n) to s; the default is uniform attention. Errors: step <= 0, bad times.
     """
-    check_nonnegative(step=step)
-    times = np.asarray(times, dtype=float)
-    if step == 0 or times.ndim != 1 or not times.size or times[0] < 0 or (np.diff(times) < 0).any():
-        raise ValueError(f"step = {step}, times = {times}: need step > 0 and times from 0 upwards")
+    check_positive("step", step)
+    times = check_times(times)
     G, now, kept = gram0, 0.0, []
     for time in times:
         count = math.ceil((time - now) / step - 1e-9)
@@ -212,5 +208,5 @@ def kernel_distance(points: torch.Tensor, clouds: torch.Tensor) -> tuple[torch.T
     d, m = points.shape[-1], clouds.mean(dim=-2)
     R, cross = ((z[..., 0, :] * z[..., 1, :]).sum(dim=-1) for z in (points, m))
     square = ((d - 1) * m.square().sum(dim=(-2, -1)) - 2 * (d - 2 + R.square()) * cross) / d
-    apart = (clouds[..., 0, :, :] - clouds[..., 1, :, :]).square().sum(dim=-1).mean(dim=-1)
-    return square, 2 * (points[..., 0, :] - points[..., 1, :]).square().sum(dim=-1) + 2 * apart
+    moved = (clouds[..., 0, :, :] - clouds[..., 1, :, :]).square().sum(dim=-1).mean(dim=-1)
+    return square, 2 * (points[..., 0, :] - points[..., 1, :]).square().sum(dim=-1) + 2 * moved

@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import interpolate, linalg, special
 
-from .checks import check_nonnegative, check_sizes
+from derived.lab.checks import check_at_least, check_count, check_within
+
+from .checks import check_dimension, check_times
 from .overlaps import simplex_drift
 
 CHEBYSHEV = 48  # nodes in R of the moment curves
@@ -35,11 +37,12 @@ def two_token_attention_moments(
     f = 1/2 + E tanh^2(Delta_1 / 2) / 2 and g = E cosh(s a) / (cosh(s a) + cosh(s b)).
     Shapes: any of R. Errors: |R| > 1, negative beta or sigma_a, d < 2.
     """
-    check_sizes(d=d, rank=rank or d)
-    check_nonnegative(beta=beta, sigma_a=sigma_a)
+    check_dimension(d)
+    check_count("rank", rank or d)
+    check_at_least("beta", beta, 0)
+    check_at_least("sigma_a", sigma_a, 0)
     R = np.asarray(R, dtype=float)
-    if not (np.abs(R) <= 1).all():
-        raise ValueError("an overlap of unit vectors lies in [-1, 1]")
+    check_within("R", R, -1, 1)
     chi2, mix = gamma_nodes((rank or d) / 2, LAGUERRE)
     chi2, mix = chi2[mix > 1e-14], mix[mix > 1e-14]
     length = np.sqrt(2 * (1 - R[..., None]) * 2 * chi2)  # |x_1 - x_2| chi
@@ -119,7 +122,7 @@ def two_token_pde(
     Crank and Nicolson's steps, finite volumes on [-reach, reach], no flux through the ends. Errors: |r0| too close
     to 1 for the range, probability that reaches an end, bad times.
     """
-    check_sizes(d=d)
+    check_dimension(d)
     if not abs(r0) < math.tanh(reach - 1):
         raise ValueError(f"r0 = {r0!r}: need |r0| < tanh({reach - 1:g}), at +-1 the tokens coincide or stay opposite")
     drift, variance = two_token_coefficients(d, beta, sigma_a, rank=rank)
@@ -149,9 +152,7 @@ def fokker_planck(
     p' = -d/dy J, J = drift p - d/dy (variance p) / 2, J = 0 at the ends. The start is shared by the two cells around
     y0 so that its mean is y0; four implicit half steps damp it, then Crank and Nicolson: second order in both steps.
     """
-    times = np.asarray(times, dtype=float)
-    if times.ndim != 1 or not times.size or times[0] < 0 or (np.diff(times) <= 0).any():
-        raise ValueError(f"times = {times}: need increasing times from 0 upwards")
+    times = check_times(times)
     width = 2 * reach / cells
     y = -reach + width * (np.arange(cells) + 0.5)
     matrix = flux_matrix(drift, variance, y, width)
