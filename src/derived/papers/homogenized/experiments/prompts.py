@@ -56,7 +56,9 @@ class Prompts(Experiment):
             )
             X = normalise(centre + noise / self.d**0.5).to(device)
             g = stream(seed, "weights", part, device=device)  # the same weights for both prompts and for every n
-            chain = simulate_chain(X, L, self.h**0.5, 1, law, 1.0, generator=g, method="literal", keep_tokens=True)
+            chain = simulate_chain(
+                X, L, self.h**0.5, 1, law, 1.0, generator=g, method="literal", record=[L], keep_tokens=True
+            )
             means.append(chain.tokens[-1].mean(dim=-2).cpu())
         columns = {f"mean_{k}": means[0][:, k] for k in range(self.d)}
         distance = (means[0] - means[1]).square().sum(dim=-1)

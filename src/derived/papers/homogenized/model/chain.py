@@ -42,11 +42,20 @@ def simulate_chain(
 ) -> Chain:
     """L layers of x <- N(x + (eta/H) sum_h V_h m_h(x)) with fresh heads in every layer and replica. [digest]
 
-    Shapes: X0 (R, n, d) on the generator's device, in the dtype of the run. Overlaps are right as long as 1 - R_ij
-    exceeds n unit roundoffs (float64: 1e-15 n); the literal method has no such floor in its tokens. ``common`` False
-    is the negative control: a value matrix for each token, the same noise strength, no common noise. The literal
-    method's weights depend on (R, H, d) and the generator alone, so two prompts run with generators of the same
-    state feel the same weights. Errors: tokens off the sphere, a step that overshoots, an unknown method.
+    Shapes: X0 (R, n, d) on the generator's device, in the dtype of the run; the clock of layer l is eta^2 l / H.
+    ``record`` lists the layers to keep, None the first and the last. Overlaps are right as long as 1 - R_ij exceeds
+    n unit roundoffs (float64: 1e-15 n); the literal method has no such floor in its tokens. ``common`` False is the
+    negative control: a value matrix for each token, the same noise strength, no common noise. The literal method's
+    weights depend on (R, H, d) and the generator alone, so two prompts run with generators of the same state feel the
+    same weights. ValueError for tokens off the sphere, a step that overshoots, an unknown method.
+
+    >>> from derived.lab.rng import stream
+    >>> from derived.papers.homogenized import equiangular_tokens, matched_law
+    >>> X = equiangular_tokens(8, 16, 0.0, replicas=100)
+    >>> chain = simulate_chain(X, 80, 0.2, 1, matched_law(16, 1.0), 1.0, generator=stream(0, "weights"))
+    >>> m = chain.mean_overlap  # (2, 100): at the clocks 0 and 3.2, where 1 is collapse
+    >>> bool(m[0].mean() < 0.13), bool(m[1].mean() > 0.5)
+    (True, True)
     """
     check_choice("method", method, get_args(Method))
     if X0.ndim != 3 or X0.shape[-1] != law.d:

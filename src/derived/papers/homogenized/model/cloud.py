@@ -34,11 +34,14 @@ from .two_token import gamma_nodes
 
 
 def vmf_mean_ratio(d: int, kappa: ArrayLike) -> np.ndarray:
-    """A_d(kappa) = I_{d/2}(kappa) / I_{d/2-1}(kappa), the length of the mean of a von Mises-Fisher law. [prior]
+    """A_d(kappa), the length of the mean of a von Mises-Fisher law on the sphere of R^d. [prior]
 
-    Equation: 1 / A_d = d / kappa + A_{d+2}, a continued fraction; it contracts by A^2 a step, so 7 sqrt(kappa) + 30
-    steps from Amos's bound reach rounding. For uniform tokens m(x) = A_d(beta |A x|) A x / |A x|.
-    Errors: d < 2, negative or infinite kappa.
+    Equation: A_d(kappa) = I_{d/2}(kappa) / I_{d/2-1}(kappa); 1 / A_d = d / kappa + A_{d+2}, a continued fraction. It
+    contracts by A^2 a step, so 7 sqrt(kappa) + 30 steps from Amos's bound reach rounding. For uniform tokens
+    m(x) = A_d(beta |A x|) A x / |A x|. Shapes: any of kappa. ValueError for d < 2, negative or infinite kappa.
+
+    >>> vmf_mean_ratio(3, [0.0, 1.0]).round(6)  # coth(1) - 1
+    array([0.      , 0.313035])
     """
     check_dimension(d)
     kappa = np.asarray(kappa, dtype=float)
@@ -166,10 +169,15 @@ def slow_overlap_sde(
     step: float = 0.02,
     dtype=torch.float64,
 ) -> torch.Tensor:
-    """Paths (T, paths) of y = artanh u, dy = (1 - kappa) tanh y dt + sqrt(2) dB, at ``times``. [ours]
+    """Paths (T, paths) of y = artanh u on the clock t = tau / d, at ``times``; u = torch.tanh(y). [ours]
 
-    Heun's step, weak order 2 for additive noise; exact at kappa = 1, where y = y0 + sqrt(2) B. u = torch.tanh(y).
-    Errors: bad times, step <= 0.
+    Equation: dy = (1 - kappa) tanh y dt + sqrt(2) dB, by Heun's step, weak order 2 for additive noise; exact at
+    kappa = 1, where y = y0 + sqrt(2) B. ValueError for times that decrease, step <= 0, paths < 1.
+
+    >>> from derived.lab.rng import stream
+    >>> y = slow_overlap_sde(0.0, [0.0, 20.0], y0=0.5, paths=1000, generator=stream(0, "paths"))
+    >>> y.shape, float(y[0].std()), bool((torch.tanh(y[1]).abs() > 0.99).double().mean() > 0.9)
+    (torch.Size([2, 1000]), 0.0, True)
     """
     check_count("paths", paths)
     check_positive("step", step)

@@ -169,7 +169,11 @@ def scaling_regime(eta: float, L: int, H: int, sigma_v: float | None, d: int, *,
 
     ballistic: noise_time and eta^2 L small; modified: noise_time and eta^3 L small; diffusive: noise_time of order 1
     and eta^3 L small. ``centred`` heads (zero mean values) have no drift, so the remainder that counts is
-    noise_time * eta^2 / H. ``sigma_v`` None is 1/sqrt(d). Small means below 0.1, of order 1 below 10.
+    noise_time * eta^2 / H. ``sigma_v`` None is 1/sqrt(d). Small means below 0.1, of order 1 below 10. ValueError for
+    negative or fractional sizes.
+
+    >>> [scaling_regime(0.01, L, H, None, 64).name for L, H in ((100, 16), (10_000, 1))]
+    ['ballistic', 'diffusive']
     """
     check_count("L", L, 0)
     check_count("H", H)
@@ -194,7 +198,13 @@ def scaling_regime(eta: float, L: int, H: int, sigma_v: float | None, d: int, *,
 
 
 def layers_for(tau: float, eta: float, H: int) -> int:
-    """The number of layers after which the clock eta^2 L / H shows tau, rounded to whole layers. [ours]"""
+    """The number of layers after which the clock eta^2 L / H shows tau, to the nearest whole layer. [ours]
+
+    ValueError for tau < 0, eta <= 0, H < 1.
+
+    >>> layers_for(1.0, eta=0.1, H=4)
+    400
+    """
     check_at_least("tau", tau, 0)
     check_positive("eta", eta)
     check_count("H", H)

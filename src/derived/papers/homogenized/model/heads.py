@@ -36,11 +36,15 @@ class Heads(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadLaw:
-    """The law of a head: V = V_bar + sigma_V normals, A = A_bar + W W'^T, all independent. [digest]
+    """The law of a random head: V = V_bar + sigma_V normals and A = A_bar + W W'^T, all independent. [digest]
 
-    Equation: V_ij - V_bar_ij ~ N(0, sigma_V^2), W_ik, W'_ik ~ N(0, sigma_A^2), k = 1 .. rank.
+    Equation: V_ij - V_bar_ij ~ N(0, sigma_V^2), W_ik, W'_ik ~ N(0, sigma_A^2), i, j = 1 .. d, k = 1 .. rank.
     ``sigma_v`` None is 1/sqrt(d), the standard initialisation; ``V_bar`` and ``A_bar`` are numbers (multiples of the
-    identity) or (d, d) tensors; ``rank`` None is d. Errors: d < 2, rank < 1, negative deviations, wrong shapes.
+    identity) or (d, d) tensors; ``rank`` None is d. ValueError for d < 2, rank < 1, negative deviations, wrong shapes.
+
+    >>> law = HeadLaw(d=16, sigma_a=0.5)
+    >>> law.value_std, law.logit_std(beta=2.0)
+    (0.25, 2.0)
     """
 
     d: int
@@ -112,8 +116,11 @@ def mean_plus(mean: float | Tensor, M: Float[Tensor, "*batch d d"]) -> Float[Ten
 def matched_law(d: int, logit_std: float, beta: float = 1.0, **fields) -> HeadLaw:
     """The Gaussian law whose logits have standard deviation ``logit_std`` at the inverse temperature ``beta``. [ours]
 
-    sigma_A^2 = tau_l / (beta sqrt(rank)). ``fields`` are the other fields of ``HeadLaw``.
-    Errors: beta = 0 with logit_std > 0, negative numbers.
+    Equation: sigma_A^2 = tau_l / (beta sqrt(rank)). ``fields`` are the other fields of ``HeadLaw``. ValueError for
+    beta = 0 with logit_std > 0, and for negative numbers.
+
+    >>> round(matched_law(64, 3.0).logit_std(1.0), 12)
+    3.0
     """
     check_at_least("logit_std", logit_std, 0)
     check_at_least("beta", beta, 0)
@@ -131,16 +138,32 @@ def barycentre(X: Float[Tensor, "*#batch n d"], A: Float[Tensor, "*#batch d d"],
 def attention_field(
     X: Float[Tensor, "*#batch n d"], V: Float[Tensor, "*#batch d d"], A: Float[Tensor, "*#batch d d"], beta: float
 ) -> Float[Tensor, "*batch n d"]:
-    """B(x_i) = V m(x_i), the attention of one head at its own tokens; batch axes broadcast. [digest]"""
+    """B(x_i) = V m(x_i), the attention of one head at its own tokens. [digest]
+
+    Equation: m(x_i) = sum_k softmax_k(beta <A x_i, x_k>) x_k. Shapes: X (*batch, n, d), V and A (*batch, d, d) give
+    (*batch, n, d); batch axes broadcast. Nothing is checked: it runs in the hot loop.
+
+    >>> X, I = torch.eye(2), torch.eye(2)
+    >>> attention_field(X, 2 * I, I, 0.0)
+    tensor([[1., 1.],
+            [1., 1.]])
+    """
     return barycentre(X, A, beta) @ V.mT
 
 
 def layer_step(
     X: Float[Tensor, "*batch n d"], eta: float, heads: Heads, *, projected: bool = False
 ) -> Float[Tensor, "*batch n d"]:
-    """One layer, x <- N(x + (eta/H) sum_h B_h(x)); ``projected`` moves along P_x B instead of B. [digest]
+    """One layer of H heads: x <- N(x + (eta/H) sum_h B_h(x)), N(v) = v / |v|. [digest]
 
-    Shapes: heads.V and heads.A (*batch, H, d, d). Errors: tokens off the sphere.
+    Shapes: X (*batch, n, d), heads.V and heads.A (*batch, H, d, d) give (*batch, n, d). ``projected`` moves along
+    P_x B = B - <x, B> x instead of B. ValueError for tokens off the sphere.
+
+    >>> X = equiangular_tokens(2, 3, 0.0)
+    >>> heads = Heads(V=torch.eye(3).double()[None, None], A=torch.eye(3).double()[None, None], beta=0.0)
+    >>> Y = layer_step(X, 1.0, heads)  # both tokens move to their mean: x <- N(x + (x + y)/2)
+    >>> round(float((Y[0, 0] * Y[0, 1]).sum()), 12)
+    0.6
     """
     check_on_sphere(X)
     move = eta * attention_field(X.unsqueeze(-3), heads.V, heads.A, heads.beta).mean(dim=-3)
@@ -166,8 +189,15 @@ def simplex_gram(n: int, gamma: float, *, device: torch.device | str = "cpu", dt
 
 
 def equiangular_tokens(n: int, d: int, gamma: float, *, replicas: int = 1, device="cpu", dtype=torch.float64) -> Tensor:
-    """n unit vectors of R^d with all overlaps gamma, the same in each replica: (R, n, d). Needs n <= d, or
-    n = d + 1 at gamma = -1/(n-1), or gamma = 1."""
+    """n unit vectors of R^d with all overlaps gamma, the same in each replica: (R, n, d). [digest]
+
+    Equation: <x_i, x_j> = gamma for i != j. ValueError unless n <= d, or n = d + 1 at gamma = -1/(n-1), or gamma = 1,
+    and for an overlap that n unit vectors cannot share.
+
+    >>> X = equiangular_tokens(3, 5, 0.2, replicas=4)
+    >>> X.shape, round(float(X[0, 0] @ X[0, 1]), 12)
+    (torch.Size([4, 3, 5]), 0.2)
+    """
     check_count("n", n)
     check_dimension(d)
     check_count("replicas", replicas)

@@ -51,7 +51,13 @@ def barycenter_correlation(
 ) -> Correlation:
     """s_ij = E_A <m(x_i), m(x_j)>, from heads drawn exactly in law at the width d, each with both signs of A. [digest]
 
-    Shapes: gram (R, n, n) gives (R, n, n) twice. Errors: d < 2, samples < 2.
+    Shapes: gram (R, n, n) gives s and its standard errors, (R, n, n) each. ValueError for d < 2, samples < 2.
+
+    >>> from derived.lab.rng import stream
+    >>> G = torch.eye(4).double()[None]
+    >>> s, error = barycenter_correlation(G, 0.0, 1.0, 8, samples=2, generator=stream(0, "heads"))
+    >>> s[0, 0]  # even attention: all s are the mean overlap
+    tensor([0.2500, 0.2500, 0.2500, 0.2500], dtype=torch.float64)
     """
     check_dimension(d)
     check_count("samples", samples, 2, "a standard error needs two heads")
@@ -72,7 +78,16 @@ def _mirror(Pi: Tensor) -> Tensor:
 def overlap_drift(
     gram: Float[Tensor, "*batch n n"], s: Float[Tensor, "*batch n n"], d: int
 ) -> Float[Tensor, "*batch n n"]:
-    """D_ij = (d - 2 + R_ij^2) s_ij / d - (d - 1) R_ij (s_ii + s_jj) / (2 d); zero on the diagonal. [digest]"""
+    """The drift of an overlap per unit of tau, with sigma_V^2 = 1/d; zero on the diagonal. [digest]
+
+    Equation: D_ij = (d - 2 + R_ij^2) s_ij / d - (d - 1) R_ij (s_ii + s_jj) / (2 d). Shapes: gram and s (*batch, n, n).
+    Nothing is checked.
+
+    >>> R = torch.eye(2)
+    >>> overlap_drift(R, torch.full((2, 2), 0.5), d=10)
+    tensor([[0.0000, 0.4000],
+            [0.4000, 0.0000]])
+    """
     own = torch.diagonal(s, dim1=-2, dim2=-1)
     pair = own.unsqueeze(-1) + own.unsqueeze(-2)
     return (d - 2 + gram.square()) / d * s - (d - 1) / (2 * d) * gram * pair
@@ -81,17 +96,29 @@ def overlap_drift(
 def overlap_bracket(
     gram: Float[Tensor, "*batch n n"], s: Float[Tensor, "*batch n n"], d: int
 ) -> Float[Tensor, "*batch n n"]:
-    """d<M_ij> / dtau = (1 - R_ij^2)(s_ii + s_jj - 2 R_ij s_ij) / d, at most 64 / (27 d). [ours]"""
+    """The variance rate of an overlap per unit of tau, with sigma_V^2 = 1/d; at most 64 / (27 d). [ours]
+
+    Equation: d<M_ij> / dtau = (1 - R_ij^2)(s_ii + s_jj - 2 R_ij s_ij) / d. Shapes: gram and s (*batch, n, n). Nothing
+    is checked.
+
+    >>> overlap_bracket(torch.eye(2), torch.full((2, 2), 0.5), d=10)
+    tensor([[0.0000, 0.1000],
+            [0.1000, 0.0000]])
+    """
     own = torch.diagonal(s, dim1=-2, dim2=-1)
     pair = own.unsqueeze(-1) + own.unsqueeze(-2)
     return (1 - gram.square()) * (pair - 2 * gram * s) / d
 
 
 def simplex_drift(gamma: ArrayLike, f: ArrayLike, g: ArrayLike, d: float = math.inf) -> np.ndarray:
-    """D(gamma) = (d - 2 + gamma^2) S / d - (d - 1) gamma P / d, S = gamma + (1 - gamma) g, P = gamma + (1 - gamma) f.
+    """The drift of the common overlap gamma of equiangular tokens, per unit of tau. [ours]
 
-    At d = math.inf this is b(gamma) = (1 - gamma)(gamma (1 - f) + g), which version 1, as retold, has for every d.
-    [ours]; b [digest]
+    Equation: D(gamma) = (d - 2 + gamma^2) S / d - (d - 1) gamma P / d, S = gamma + (1 - gamma) g, P = gamma +
+    (1 - gamma) f. At d = math.inf this is b(gamma) = (1 - gamma)(gamma (1 - f) + g) [digest], which version 1, as
+    retold, has for every d. Shapes: gamma, f and g broadcast. ValueError for d < 2.
+
+    >>> [float(simplex_drift(0.5, f=0.25, g=0.25, d=d)) for d in (math.inf, 4)]
+    [0.3125, 0.1171875]
     """
     check_width(d)
     gamma, f, g = (np.asarray(x, dtype=float) for x in (gamma, f, g))
@@ -103,7 +130,13 @@ def simplex_drift(gamma: ArrayLike, f: ArrayLike, g: ArrayLike, d: float = math.
 
 
 def logistic_overlap(t: ArrayLike, u0: ArrayLike) -> np.ndarray:
-    """u(t) = u0 / (u0 + (1 - u0) e^{-t}), the solution of u' = u (1 - u). [digest]"""
+    """The solution of u' = u (1 - u), the mean overlap of hot tokens on the clock t = tau. [digest]
+
+    Equation: u(t) = u0 / (u0 + (1 - u0) e^{-t}). Shapes: t and u0 broadcast. ValueError unless 0 <= u0 <= 1.
+
+    >>> logistic_overlap([0.0, np.log(4.0)], 0.2).round(12)
+    array([0.2, 0.5])
+    """
     t, u0 = np.asarray(t, dtype=float), np.asarray(u0, dtype=float)
     check_within("u0", u0, 0, 1)
     return u0 / (u0 + (1 - u0) * np.exp(-t))
@@ -125,9 +158,13 @@ def _range(n: int, logit_std: float) -> tuple[float, float]:
 
 
 def simplex_flow(gamma0: float, times: ArrayLike, n: int, logit_std: float, d: float = math.inf) -> np.ndarray:
-    """gamma(tau) at ``times``, gamma' = D(gamma) with the attention moments of d = infinity. [ours]
+    """gamma(tau) at ``times``: gamma' = D(gamma) with the attention moments of d = infinity. [ours]
 
-    Errors: an overlap that n tokens cannot share, times that decrease or are negative.
+    Shapes: times (T,) gives (T,). ValueError for an overlap that n tokens cannot share, times that decrease or are
+    negative, d < 2.
+
+    >>> simplex_flow(0.0, [0.0, np.log(9.0)], 8, logit_std=0.0).round(6)  # hot: 1/2 at ln(n + 1)
+    array([0. , 0.5])
     """
     check_overlap(gamma0, n)
     check_width(d)
@@ -141,10 +178,13 @@ def simplex_flow(gamma0: float, times: ArrayLike, n: int, logit_std: float, d: f
 
 
 def time_to_overlap(n: int, logit_std: float, d: float = math.inf, *, start: float = 0.0, target: float = 0.5) -> float:
-    """The tau at which the equiangular flow from ``start`` reaches ``target``: int dgamma / D(gamma). [ours]
+    """The tau at which the equiangular flow from ``start`` reaches ``target``. [ours]
 
-    At logit_std = 0, d = infinity, start = 0: ln(n + 1) for target = 1/2. In layers multiply by H / eta^2.
-    Errors: the drift vanishes or points away from the target on the way.
+    Equation: int dgamma / D(gamma) from start to target; at logit_std = 0, d = infinity, start = 0 it is ln(n + 1) for
+    target = 1/2. In layers multiply by H / eta^2. ValueError where the drift vanishes or points away on the way.
+
+    >>> round(time_to_overlap(8, 0.0), 6), round(time_to_overlap(8, math.inf), 2)  # cold attention takes longer
+    (2.197225, 3.29)
     """
     check_count("n", n)
     check_width(d)
