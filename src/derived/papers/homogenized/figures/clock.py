@@ -5,9 +5,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import COLOURS, beside, largest, panel_label, shades
-
-from .marks import THEORY, points
+from derived.lab.plot import COLOURS, THEORY, beside, largest, panel_label, points, shades
 
 
 def two_tokens(rows: pd.DataFrame) -> Figure:
@@ -25,10 +23,9 @@ def two_tokens(rows: pd.DataFrame) -> Figure:
                 shifted = part[part["H"] == H]
                 shifted = shifted.assign(at=shifted["tau"] + 0.06 * (k - len(heads) / 2))
                 means = points(ax, shifted, "at", column, color)
-                off.append(np.abs(means[column].to_numpy() - theory.to_numpy()).max())
-                ax.plot(
-                    [], [], "o", color=color, label=f"$H={H}$"
-                ) if column == "first" and not ax.get_ylabel() else None
+                off.append(np.abs(means["value"].to_numpy() - theory.to_numpy()).max())
+                if column == "first":
+                    ax.plot([], [], "o", color=color, label=f"$H={H}$")
         panel_label(ax, rf"$\tau_\ell={logit:g}$")
         ax.set(xlabel=r"clock $\tau$", xlim=(0, part["tau"].max() * 1.2))
     axes[0].legend(fontsize=8)
@@ -49,7 +46,7 @@ def clock(rows: pd.DataFrame) -> Figure:
         color, marker = shades(len(cases))[k], "osD^vP"[k % 6]
         moved = part[part["layer"] > 0]
         means = points(axes[0], moved, "drift", "m", color, marker)
-        axes[0].plot(means["drift"], means["m"], color=color, linewidth=0.7)
+        axes[0].plot(means["drift"], means["value"], color=color, linewidth=0.7)
         points(axes[1], part, "tau", "m", color, marker)
         axes[1].plot([], [], marker, color=color, label=rf"$H={H}$, $L={L}$, $\eta={part['eta'].iloc[0]:.2f}$")
         gap = part.groupby("layer")["m"].mean() - part.groupby("layer")["m_theory"].first()
@@ -78,7 +75,7 @@ def stack(rows: pd.DataFrame) -> Figure:
     for k, ((scale, H), part) in enumerate(cases):
         means = points(ax, part, "tau", "m", COLOURS[k % 6], "osD^vP"[k % 6])
         ax.plot([], [], "osD^vP"[k % 6], color=COLOURS[k % 6], label=f"scale {scale:g}, $H={H}$")
-        words.append(f"scale {scale:g}, {H} heads: {means['m'].iloc[-1]:.2f}")
+        words.append(f"scale {scale:g}, {H} heads: {means['value'].iloc[-1]:.2f}")
     ax.legend(fontsize=8)
     ax.set(xlabel=r"clock $\tau$ = scale$^2\times$ layer", ylabel="mean overlap $m$", ylim=(0, 1.02))
     figure.set_label(f"Mean overlap of a post-LayerNorm stack against the clock; at the end {'; '.join(words)}.")

@@ -5,9 +5,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import COLOURS, INK, MUTED, apart, beside, largest, shades
-
-from .marks import DASHED, RED, THEORY, points
+from derived.lab.plot import COLOURS, DASHED, INK, MUTED, RED, THEORY, apart, beside, largest, points, shades
 
 
 def logistic(rows: pd.DataFrame) -> Figure:
@@ -19,8 +17,8 @@ def logistic(rows: pd.DataFrame) -> Figure:
     widths, words = sorted(rows["d"].unique()), []
     for d, color in zip(widths, shades(len(widths)), strict=True):
         means = points(ax, rows[rows["d"] == d], "tau", "m", color)
-        ax.plot(means["tau"], means["m"], color=color, linewidth=0.8, label=f"$d={d}$")
-        words.append(f"{np.abs(means['m'].to_numpy() - curve.to_numpy()).max():.3f} at d = {d}")
+        ax.plot(means["tau"], means["value"], color=color, linewidth=0.8, label=f"$d={d}$")
+        words.append(f"{np.abs(means['value'].to_numpy() - curve.to_numpy()).max():.3f} at d = {d}")
     ax.legend(fontsize=8)
     ax.set(xlabel=r"clock $\tau$", ylabel="mean overlap $m$", ylim=(0, 1.02))
     figure.set_label(f"Mean overlap against the clock and the logistic curve. Largest distance {', '.join(words)}.")
@@ -38,11 +36,9 @@ def simplex(rows: pd.DataFrame) -> Figure:
         axes[0].plot(theory.index, theory, **THEORY | {"color": color})
         points(axes[0], part, "tau", "gamma", color)
         axes[0].plot([], [], color=color, label=f"$d={d}$")
-    at = sorted(rows["tau"].unique())[-1] / 4
-    early = rows[np.isclose(rows["tau"], max(2.0, at) if 2.0 not in rows["tau"].round(6).to_numpy() else 2.0)]
-    means = points(axes[1], early, "d", "spread", INK)
+    means = points(axes[1], rows[np.isclose(rows["tau"], 2.0)], "d", "spread", INK)
     d = np.array(widths, dtype=float)
-    first = float(means["spread"].iloc[0])
+    first = float(means["value"].iloc[0])
     axes[1].plot(d, first * np.sqrt(d[0] / d), **DASHED)
     beside(axes[1], d[0], first, "$d^{-1/2}$", MUTED, (14, -2))
     axes[0].legend(fontsize=8)
@@ -50,7 +46,7 @@ def simplex(rows: pd.DataFrame) -> Figure:
     axes[1].set(xscale="log", yscale="log", xlabel="width $d$", ylabel=r"spread at $\tau=2$")
     figure.set_label(
         f"Left: overlap of cold equiangular tokens and the ODE for widths {', '.join(map(str, widths))}. Right: spread "
-        f"of the overlaps at clock 2: {', '.join(f'{s:.3f}' for s in means['spread'])}."
+        f"of the overlaps at clock 2: {', '.join(f'{s:.3f}' for s in means['value'])}."
     )
     return figure
 
@@ -69,7 +65,7 @@ def freezing(rows: pd.DataFrame) -> Figure:
         words.append(f"n = {n}: {part.iloc[0]:.2f} hot, {part.iloc[-1]:.1f} at logit deviation {part.index[-1]:g}")
         run = rows[(rows["n"] == n)].dropna(subset=["chain"])
         for logit, cell in run.groupby("logit_std"):
-            points(ax, cell.assign(at=logit), "at", "chain", RED, "s", 5)
+            points(ax, cell.assign(at=logit), "at", "chain", RED, "s")
     ax.set(
         yscale="log",
         xlabel=r"logit deviation $\tau_\ell$",
@@ -110,7 +106,7 @@ def final_rate(rows: pd.DataFrame) -> Figure:
         start = part.loc[part["layer"] == 0, "log_missing"].mean()
         means = points(ax, part.assign(shifted=part["log_missing"] - start), "tau", "shifted", COLOURS[k % 6])
         ax.plot([], [], "o", color=COLOURS[k % 6], label=rf"$d={d}$, $n={n}$, $\tau_\ell={logit:g}$")
-        words.append(f"{np.polyfit(means['tau'], means['shifted'], 1)[0]:.3f} for d = {d}, n = {n}, {logit:g}")
+        words.append(f"{np.polyfit(means['tau'], means['value'], 1)[0]:.3f} for d = {d}, n = {n}, {logit:g}")
     tau = np.array([0, rows["tau"].max()])
     for d in sorted(rows["d"].unique()):
         ax.plot(tau, -(1 - 1 / d) * tau, **THEORY)

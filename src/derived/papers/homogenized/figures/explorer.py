@@ -6,12 +6,13 @@ Rows in, figures out. Positions and overlaps are rounded, so that the page stays
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import seaborn as sns
 from matplotlib.figure import Figure
+from plotly.subplots import make_subplots
 
-from derived.lab.plot import MUTED, panel_label
-
-from .marks import BLUE
+from derived.lab.explorer import sliders
+from derived.lab.plot import BLUE, MUTED, panel_label
 
 
 def sphere_panels(rows: pd.DataFrame) -> Figure:
@@ -37,11 +38,8 @@ def sphere_panels(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-def sphere_explorer(rows: pd.DataFrame):
+def sphere_explorer(rows: pd.DataFrame) -> go.Figure:
     """Tokens over depth, one slider; rows: panel, layer, token, x, y, z. Three panels seen from the front."""
-    import plotly.graph_objects as go
-    from plotly.subplots import make_subplots
-
     panels, layers = list(dict.fromkeys(rows["panel"])), sorted(rows["layer"].unique())
     figure = make_subplots(rows=1, cols=len(panels), subplot_titles=panels, horizontal_spacing=0.03)
     angle = np.linspace(0, 2 * np.pi, 60).round(3)
@@ -56,7 +54,7 @@ def sphere_explorer(rows: pd.DataFrame):
         }
 
     for column in range(1, len(panels) + 1):
-        ring = {"mode": "lines", "line": {"color": "#777777", "width": 1}, "hoverinfo": "skip", "showlegend": False}
+        ring = {"mode": "lines", "line": {"color": MUTED, "width": 1}, "hoverinfo": "skip", "showlegend": False}
         figure.add_trace(
             go.Scatter(x=np.cos(angle).round(3).tolist(), y=np.sin(angle).round(3).tolist(), **ring), 1, column
         )
@@ -67,29 +65,18 @@ def sphere_explorer(rows: pd.DataFrame):
             go.Scatter(x=place["x"], y=place["y"], mode="markers", marker=marker, showlegend=False), 1, column
         )
     count = len(panels)
-    figure.frames = [
-        go.Frame(
-            name=str(layer),
-            traces=list(range(count, 2 * count)),
-            data=[
-                {"x": place["x"], "y": place["y"], "marker": {"opacity": place["opacity"]}}
-                for place in (tokens(panel, layer) for panel in panels)
-            ],
-        )
-        for layer in layers
-    ]
-    instant = {"mode": "immediate", "frame": {"duration": 0, "redraw": True}, "transition": {"duration": 0}}
-    steps = [
-        {"label": str(layer), "value": str(layer), "method": "animate", "args": [[str(layer)], instant]}
-        for layer in layers
-    ]
+    frames = {}
+    for layer in layers:
+        places = (tokens(panel, layer) for panel in panels)
+        data = [{"x": each["x"], "y": each["y"], "marker": {"opacity": each["opacity"]}} for each in places]
+        frames[layer,] = {"traces": list(range(count, 2 * count)), "data": data}
+    sliders(figure, frames, {"layer ": layers}, start=(layers[0],))
     means = [groups[panel, layers[-1]][["x", "y", "z"]].mean().to_numpy() for panel in panels]
     last = "; ".join(f"{panel}: {mean @ mean:.2f}" for panel, mean in zip(panels, means, strict=True))
     angles = [np.degrees(np.arccos(means[0] @ mean / np.sqrt(means[0] @ means[0] * (mean @ mean)))) for mean in means]
     figure.update_layout(
         height=340,
         margin={"l": 10, "r": 10, "t": 40, "b": 10},
-        sliders=[{"active": 0, "currentvalue": {"prefix": "layer "}, "steps": steps}],
         meta={
             "play": True,
             "alt": f"{len(groups[panels[0], layers[0]])} tokens on a sphere over {layers[-1]} layers, in {count} "
@@ -116,10 +103,8 @@ NAMES = {
 }
 
 
-def collapse_explorer(rows: pd.DataFrame):
+def collapse_explorer(rows: pd.DataFrame) -> go.Figure:
     """Overlap over layers, six sliders; rows: n, d, logit_std, eta, H, L, path (-1: the ODE), layer, gamma."""
-    import plotly.graph_objects as go
-
     names = list(NAMES)
     groups = {key: part for key, part in rows.groupby(names)}
     values = [sorted(rows[name].unique()) for name in names]
@@ -130,29 +115,18 @@ def collapse_explorer(rows: pd.DataFrame):
 
     figure = go.Figure()
     for index, line in enumerate(lines(groups[start])):
-        style = {"color": "#777777" if index == 0 else BLUE, "width": 3 if index == 0 else 1.2}
+        style = {"color": MUTED if index == 0 else BLUE, "width": 3 if index == 0 else 1.2}
         name = "ODE" if index == 0 else "sampled paths"
         figure.add_trace(go.Scatter(**line, mode="lines", line=style, name=name, showlegend=index < 2))
-    figure.frames = [
-        go.Frame(
-            name="|".join(f"{value:g}" for value in key),
-            data=lines(part),
-            layout={"xaxis": {"range": [0, int(part["layer"].max())]}},
-        )
+    frames = {
+        key: {"data": lines(part), "layout": {"xaxis": {"range": [0, int(part["layer"].max())]}}}
         for key, part in groups.items()
-    ]
+    }
+    sliders(figure, frames, {f"{words} = ": each for words, each in zip(NAMES.values(), values, strict=True)}, start)
     figure.update_layout(
         height=400,
         margin={"l": 50, "r": 20, "t": 30, "b": 40},
         legend={"orientation": "h", "y": 1.12},
-        sliders=[
-            {
-                "active": len(each) // 2,
-                "currentvalue": {"prefix": f"{NAMES[name]} = "},
-                "steps": [{"label": f"{value:g}", "method": "skip", "args": []} for value in each],
-            }
-            for name, each in zip(names, values, strict=True)
-        ],
         meta={
             "alt": "Mean overlap of initially orthogonal tokens against layers, the ODE and sampled paths, over "
             f"{' × '.join(str(len(each)) for each in values)} values of {', '.join(NAMES.values())}. Larger steps and "

@@ -6,9 +6,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from derived.lab.plot import INK, SEQUENTIAL, beside, largest
-
-from .marks import BLUE, DASHED, SKY, THEORY
+from derived.lab.plot import BLUE, DASHED, INK, SEQUENTIAL, SKY, THEORY, beside, largest
 
 
 def heads_to_ode(rows: pd.DataFrame) -> Figure:

@@ -5,9 +5,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from derived.lab.plot import largest, panel_label
-
-from .marks import DASHED, RED, SKY, THEORY
+from derived.lab.plot import DASHED, RED, SKY, THEORY, largest, panel_label
 
 
 def slow_overlap(rows: pd.DataFrame, curves: pd.DataFrame) -> Figure:
