@@ -127,6 +127,7 @@ class OneLayer(Experiment):
             each = X.expand(self.samples, n, d)
             up, down = (layer_step(each, self.eta, Heads(sign * heads.V, heads.A, heads.beta)) for sign in (1.0, -1.0))
             up, down = (Y @ Y.mT for Y in (up, down))
+            # V and -V as antithetic pair: the half sum of the two changes is the drift, the half difference the noise.
             tables = {
                 "drift": ((up + down) / 2 - R).mean(dim=0) / h,
                 "drift_theory": overlap_drift(R, s, d),

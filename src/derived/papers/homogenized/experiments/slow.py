@@ -102,6 +102,7 @@ class FiniteBeta(Experiment):
             for size in (pair.length_x, pair.length_y)
         )
         cosine, control = pair.cosine.cpu(), pair.control.cpu()
+        # s(x, x) and s(x, y) of m = A_d(beta |A x|) A x / |A x|; the control of mean zero is taken out of the cosine.
         own = ((x.square() + y.square()) / 2).mean(dim=-1)
         shared = (x * y * cosine).mean(dim=-1) - (x * y).mean(dim=-1) * control.mean(dim=-1)
         moments = {"drift": (shared, own), "coldest": ((cosine - control).mean(dim=-1), 1.0)}

@@ -5,6 +5,8 @@ literal     V, W, W' (d, d) for each head                     3 H d^2           
 projected   logits from Bartlett's factors, one value draw    H (3/2) k^2 + n d, k = min(n, d)    yes
 gram        overlaps alone (module gram)                      H (3/2) k^2 + (3/2) n^2             no
 
+``multi_head`` is attention as a torch stack has it at initialisation, with which the clock is compared.
+
 All three have the same law of the overlaps, the first two the same law of the tokens; `gram` says why. [ours]
 """
 
@@ -94,13 +96,14 @@ def literal_step(X: Tensor, eta: float, H: int, law: HeadLaw, beta: float, *, ge
     W, W_ = (law.sigma_a * torch.randn(R, H, d, law.key_rank, **factory) for _ in range(2))
     each = X.unsqueeze(1)
     queries, keys = each @ W, each @ W_
-    if isinstance(law.A_bar, Tensor) or law.A_bar:
+    if _moves(law.A_bar):
         queries = torch.cat([queries, _times_mean(each, law.A_bar).expand(R, H, n, d)], dim=-1)
         keys = torch.cat([keys, each.expand(R, H, n, d)], dim=-1)
+    # In law <A x_i, x_k> = <(x_i W, x_i A_bar^T), (x_k W', x_k)>: the mean of A is a few more columns of queries and keys
     M = scaled_dot_product_attention(queries, keys, each.expand(R, H, n, d), scale=beta)
     noise = torch.einsum("rhnd,rhed->rne", M, V[:, 0]) if common else torch.einsum("rhnd,rnhed->rne", M, V)
     move = noise / H
-    if isinstance(law.V_bar, Tensor) or law.V_bar:
+    if _moves(law.V_bar):
         move = move + _times_mean(M.mean(dim=1), law.V_bar)
     return normalise(X + eta * move)
 
@@ -112,17 +115,21 @@ def projected_step(
     """One layer without a (d, d) matrix: attention from the overlaps, one (k, d) normal matrix for the values."""
     R, n, d = X.shape
     C = psd_factor(overlaps(X), n) if n < d else X
-    has_mean = isinstance(law.A_bar, Tensor) or bool(law.A_bar)
-    mean = _times_mean(X, law.A_bar) @ X.mT if has_mean else None
+    mean = _times_mean(X, law.A_bar) @ X.mT if _moves(law.A_bar) else None
     Pi = attention_probabilities(C, law, beta, H, generator=generator, mean=mean)
     moved = X
-    if law.value_std:
+    if law.value_std:  # sigma_V sum_h Pi_h X V_h^T is one Gaussian matrix with row covariance sigma_V^2 F F^T
         F = value_factor(C, Pi, common=common)
         Z = torch.randn(R, F.shape[-1], d, generator=generator, device=generator.device, dtype=X.dtype)
         moved = torch.baddbmm(moved, F, Z, alpha=eta * law.value_std / H)
-    if isinstance(law.V_bar, Tensor) or law.V_bar:
+    if _moves(law.V_bar):
         moved = moved + eta * _times_mean(Pi.mean(dim=1) @ X, law.V_bar)
     return normalise(moved)
+
+
+def _moves(mean: float | Tensor) -> bool:
+    """Whether a mean does anything: a matrix, or a number other than 0."""
+    return isinstance(mean, Tensor) or mean != 0
 
 
 def _times_mean(X: Tensor, mean: float | Tensor) -> Tensor:

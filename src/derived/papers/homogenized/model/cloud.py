@@ -77,6 +77,7 @@ def image(R: Float[Tensor, " paths"], d: int, factors: int, *, generator: torch.
     cosine, one = R, torch.ones_like(R)
     length_x, length_y, control = one, one, torch.zeros_like(R)
     for _ in range(factors):
+        # sqrt(d) A sends x = e_1 to chi_d e_1 and y = cosine e_1 + c e_2 to cosine chi_d e_1 + c (q e_1 + chi_{d-1} e_2).
         c = (1 - cosine.square()).clamp_min(0).sqrt()
         p, across = _chi(R.shape, d, factory) / d**0.5, _chi(R.shape, d - 1, factory) / d**0.5
         q = torch.randn(R.shape, **factory) / d**0.5
@@ -103,6 +104,7 @@ def cloud_layer(
     rest, across = ((h / d) ** 0.5 * _chi(R.shape, freedom, factory) for freedom in (d - 2, d - 3))
     spread = (1 - rho.square()).clamp_min(0).sqrt()
     b1, b2, along = rho * a1 + spread * g1, rho * a2 + spread * g2, rho * rest + spread * along
+    # <a, a>, <a, b>, <b, b> over all d coordinates; then |x + a|^2, |y + b|^2 and <x + a, y + b>, with V and with -V.
     aa, ab = a1**2 + a2**2 + rest**2, a1 * b1 + a2 * b2 + rest * along
     bb = b1**2 + b2**2 + along**2 + (spread * across) ** 2
     c = (1 - R.square()).clamp_min(0).sqrt()

@@ -80,6 +80,7 @@ def pivoted_factor(S: Float[Tensor, "*batch n n"], columns: int) -> Float[Tensor
     nothing = n * torch.finfo(S.dtype).eps * left.amax(dim=-1, keepdim=True)
     C = S.new_zeros(*S.shape[:-1], columns)
     for j in range(columns):
+        # Step j: the row with the largest remaining diagonal is the pivot; its column, less what is known, over sqrt.
         pivot, where = left.max(dim=-1, keepdim=True)
         rows = where.unsqueeze(-1)
         column = torch.take_along_dim(S, rows, dim=-2).squeeze(-2)
@@ -98,6 +99,7 @@ def attention_probabilities(
     R, n, k = C.shape
     logits = C.new_zeros(R, H, n, n)
     if beta and law.sigma_a:
+        # Xi Xi'^T = T Z in law: with Xi^T = Q T^T (QR) the factor T is Bartlett's and Q^T Xi'^T is normal.
         T = bartlett((R, H), k, law.key_rank, generator=generator, dtype=C.dtype)
         Z = torch.randn(R, H, T.shape[-1], k, generator=generator, device=generator.device, dtype=C.dtype)
         factor = C.unsqueeze(1)
@@ -131,13 +133,14 @@ def gram_step(
     """The overlaps after one layer, given the overlaps G before it: exact in law; eta may differ by replica. [ours]"""
     R, n, _ = G.shape
     k = min(n, law.d)
-    C = psd_factor(G, k)
+    C = psd_factor(G, k)  # the tokens in a basis of their own span
     Pi = attention_probabilities(C, law, beta, H, generator=generator, mean=law.A_bar * G if law.A_bar else None)
     inside = C + eta * law.V_bar * (Pi.mean(dim=1) @ C) if law.V_bar else C
     moved = inside
     if law.value_std:
         F = eta * law.value_std / H * value_factor(C, Pi, common=common)
         q = F.shape[-1]
+        # Of F Z, Z (q, d) normal: k columns lie in the span, the other d - k enter by their Gram matrix alone.
         inner = torch.randn(R, q, k, generator=generator, device=generator.device, dtype=G.dtype)
         moved = inside + F @ inner
         if law.d > k:

@@ -62,7 +62,7 @@ def barycenter_correlation(
     check_dimension(d)
     check_count("samples", samples, 2, "a standard error needs two heads")
     law = HeadLaw(d=d, sigma_a=sigma_a)
-    C = psd_factor(gram, min(gram.shape[-1], d))
+    C = psd_factor(gram, min(gram.shape[-1], d))  # m = Pi C in a basis of the tokens' span
     Pi = attention_probabilities(C, law, beta, samples, generator=generator, mean=None)
     weights = torch.stack([Pi, _mirror(Pi)], dim=2)  # A -> -A: logits change sign
     m = weights @ C[:, None, None]

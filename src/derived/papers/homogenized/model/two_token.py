@@ -171,7 +171,7 @@ def fokker_planck(
         if count:
             h = (time - now) / count
             half = _banded(matrix, h / 2)
-            for _ in range(4 if now == 0 else 0):  # two whole steps, damped
+            for _ in range(4 if now == 0 else 0):  # Rannacher's start: two whole steps, damped
                 p = linalg.solve_banded((1, 1), half, p)
             for _ in range(count - 2 if now == 0 else count):
                 p = linalg.solve_banded((1, 1), half, p + h / 2 * _apply(matrix, p))
