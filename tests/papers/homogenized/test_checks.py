@@ -43,12 +43,12 @@ GRAM = X @ X.mT
 HEADS, BIASED = LAW.draw(G, (2, 1), beta=1.0), HeadLaw(d=4, sigma_a=1.0, V_bar=-2.0)
 
 
-def chain(X=X, L=2, eta=0.1, H=1, law=LAW, beta=1.0, **facts):
-    return simulate_chain(X, L, eta, H, law, beta, generator=G, **facts)
+def chain(X=X, L=2, eta=0.1, H=1, law=LAW, beta=1.0, **options):
+    return simulate_chain(X, L, eta, H, law, beta, generator=G, **options)
 
 
-def gram(G0=GRAM, L=2, eta=0.1, H=1, law=LAW, **facts):
-    return simulate_gram(G0, L, eta, H, law, 1.0, generator=G, **facts)
+def gram(G0=GRAM, L=2, eta=0.1, H=1, law=LAW, **options):
+    return simulate_gram(G0, L, eta, H, law, 1.0, generator=G, **options)
 
 
 BAD = {

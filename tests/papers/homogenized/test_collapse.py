@@ -49,9 +49,9 @@ def test_chains_have_the_temperature_of_their_rows(experiment, monkeypatch):
     """The law that a chain takes has the deviation of the condition: a theory made from the same law cannot tell."""
     laws = []
 
-    def note(G, L, eta, H, law, beta, **facts):
+    def note(G, L, eta, H, law, beta, **options):
         laws.append(law.logit_std(beta))
-        return simulate_gram(G, L, eta, H, law, beta, **facts)
+        return simulate_gram(G, L, eta, H, law, beta, **options)
 
     monkeypatch.setattr(collapse, "simulate_gram", note)
     small = dataclasses.replace(experiment.at("ci"), **SMALL[experiment])

@@ -42,8 +42,8 @@ def test_two_prompts_with_other_weights_do_not_come_together(monkeypatch):
     """The weights are the same for both prompts because their generator is; with fresh ones the distance stays."""
     small = dataclasses.replace(Prompts.at("ci"), tokens=(64,), parts=1, replicates=6, d=6, tau=2.0)
     condition = small.conditions()[0]
-    facts = {"seed": 0, "device": torch.device("cpu"), "dtype": torch.float64}
-    same = small.run(condition, **facts)["distance"].mean()
+    options = {"seed": 0, "device": torch.device("cpu"), "dtype": torch.float64}
+    same = small.run(condition, **options)["distance"].mean()
     calls = []
 
     def fresh(seed, *names, **more):
@@ -51,7 +51,7 @@ def test_two_prompts_with_other_weights_do_not_come_together(monkeypatch):
         return stream(seed, *names, len(calls), **more)
 
     monkeypatch.setattr(prompts, "stream", fresh)
-    assert small.run(condition, **facts)["distance"].mean() > 3 * same
+    assert small.run(condition, **options)["distance"].mean() > 3 * same
 
 
 def test_common_noise_is_the_variance_over_weights():

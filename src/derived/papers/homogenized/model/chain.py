@@ -99,7 +99,7 @@ def literal_step(X: Tensor, eta: float, H: int, law: HeadLaw, beta: float, *, ge
     if _moves(law.A_bar):
         queries = torch.cat([queries, _times_mean(each, law.A_bar).expand(R, H, n, d)], dim=-1)
         keys = torch.cat([keys, each.expand(R, H, n, d)], dim=-1)
-    # In law <A x_i, x_k> = <(x_i W, x_i A_bar^T), (x_k W', x_k)>: the mean of A is a few more columns of queries and keys
+    # In law <A x_i, x_k> = <(x_i W, x_i A_bar^T), (x_k W', x_k)>: the mean of A is d more columns of both factors.
     M = scaled_dot_product_attention(queries, keys, each.expand(R, H, n, d), scale=beta)
     noise = torch.einsum("rhnd,rhed->rne", M, V[:, 0]) if common else torch.einsum("rhnd,rnhed->rne", M, V)
     move = noise / H

@@ -77,7 +77,7 @@ def image(R: Float[Tensor, " paths"], d: int, factors: int, *, generator: torch.
     cosine, one = R, torch.ones_like(R)
     length_x, length_y, control = one, one, torch.zeros_like(R)
     for _ in range(factors):
-        # sqrt(d) A sends x = e_1 to chi_d e_1 and y = cosine e_1 + c e_2 to cosine chi_d e_1 + c (q e_1 + chi_{d-1} e_2).
+        # sqrt(d) A sends x = e_1 to chi_d e_1, y = cosine e_1 + c e_2 to cosine chi_d e_1 + c (q e_1 + chi_{d-1} e_2).
         c = (1 - cosine.square()).clamp_min(0).sqrt()
         p, across = _chi(R.shape, d, factory) / d**0.5, _chi(R.shape, d - 1, factory) / d**0.5
         q = torch.randn(R.shape, **factory) / d**0.5
