@@ -28,6 +28,7 @@ from derived.lab.checks import check_at_least, check_choice, check_count, check_
 
 from .checks import check_dimension, check_on_sphere
 from .heads import attention_field, normalise, tangent
+from .overlaps import runge_kutta
 from .two_token import gamma_nodes
 
 Field = Callable[[Tensor], Tensor]
@@ -93,10 +94,7 @@ def sphere_flow(
     check_count("steps", steps)
     X, h = X0, time / steps
     for _ in range(steps):
-        a = drift(X)
-        b = drift(X + h / 2 * a)
-        c = drift(X + h / 2 * b)
-        X = normalise(X + h / 6 * (a + 2 * b + 2 * c + drift(X + h * c)))
+        X = normalise(runge_kutta(X, h, drift))
     return X
 
 

@@ -227,17 +227,10 @@ def gram_flow(
     for time in times:
         count = math.ceil((time - now) / step - 1e-9)
         for _ in range(count):
-            G = _runge_kutta(G, (time - now) / count, lambda R: overlap_drift(R, correlation(R), d))
+            G = runge_kutta(G, (time - now) / count, lambda R: overlap_drift(R, correlation(R), d))
         now = float(time)
         kept.append(G)
     return torch.stack(kept)
-
-
-def _runge_kutta(y: Tensor, h: float, rate: Callable[[Tensor], Tensor]) -> Tensor:
-    a = rate(y)
-    b = rate(y + h / 2 * a)
-    c = rate(y + h / 2 * b)
-    return y + h / 6 * (a + 2 * b + 2 * c + rate(y + h * c))
 
 
 def kernel_distance(points: torch.Tensor, clouds: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -250,3 +243,11 @@ def kernel_distance(points: torch.Tensor, clouds: torch.Tensor) -> tuple[torch.T
     square = ((d - 1) * m.square().sum(dim=(-2, -1)) - 2 * (d - 2 + R.square()) * cross) / d
     moved = (clouds[..., 0, :, :] - clouds[..., 1, :, :]).square().sum(dim=-1).mean(dim=-1)
     return square, 2 * (points[..., 0, :] - points[..., 1, :]).square().sum(dim=-1) + 2 * moved
+
+
+def runge_kutta(y: Tensor, h: float, rate: Callable[[Tensor], Tensor]) -> Tensor:
+    """One of Runge and Kutta's fourth-order steps of y' = rate(y)."""
+    a = rate(y)
+    b = rate(y + h / 2 * a)
+    c = rate(y + h / 2 * b)
+    return y + h / 6 * (a + 2 * b + 2 * c + rate(y + h * c))
