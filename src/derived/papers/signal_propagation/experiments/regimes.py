@@ -1,0 +1,68 @@
+"""The recurrences carried far: power law, stretched exponential, and the order of the limits.
+
+column            meaning
+attn_mult         factor on W_V and W_O; 0 switches attention off
+tokens            n; 0 stands for infinitely many
+log_J             ln J^{b,0}
+log_difference    ln(q - p)
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from derived.lab.experiment import Experiment
+
+from ..model import asymptotics
+from ..model.kernels import kernel_of
+from ..model.meanfield import propagate
+
+INFINITE = 0  # the row's name of n = infinity: JSON and parquet keep an integer column
+
+
+def tokens_of(n: int) -> float:
+    """The number of tokens as the recurrences take it."""
+    return np.inf if n == INFINITE else n
+
+
+@dataclass(frozen=True, kw_only=True)
+class Regimes(Experiment):
+    """SP-6 to SP-12: the recurrences carried far, ViT-Base variances with W_V and W_O multiplied by attn_mult.
+
+    Rows: norm, alpha, attn_mult (0: no attention), tokens (0: infinitely many), b, q, rho, log_J, log_difference.
+    """
+
+    depth: int = 100_000
+    depth_tanh: int = 100_000
+    points: int = 81
+    q0: float = 1.0
+    p0: float = 0.2
+    attn_mults: tuple[float, ...] = (0.0, 1.0, 2.0)
+    tokens: tuple[int, ...] = (4, 16, 64, 256, INFINITE)
+    alphas: tuple[float, ...] = (0.5, 1.0)
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"depth": 30_000, "depth_tanh": 3000}, "cpu": {}}
+    deterministic: ClassVar[Mapping[str, float]] = {"q": 1e-8, "rho": 1e-6, "log_J": 1e-6}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"norm": norm} for norm in ("layernorm", "erf", "tanh")]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        norm = condition["norm"]
+        depth = self.depth_tanh if norm == "tanh" else self.depth
+        tokens = self.tokens if norm == "layernorm" else (INFINITE,)
+        alphas = (1.0,) if norm in ("layernorm", "tanh") else self.alphas
+        mults = self.attn_mults if norm != "tanh" else self.attn_mults[:2]
+        grid = pd.MultiIndex.from_product([alphas, mults, tokens], names=["alpha", "attn_mult", "tokens"]).to_frame()
+        a, s = asymptotics.vit_variances(grid["attn_mult"].to_numpy())
+        n = np.array([tokens_of(each) for each in grid["tokens"]])
+        kernel = kernel_of(norm, grid["alpha"].to_numpy())
+        course = propagate(self.q0, self.p0, kernel=kernel, a=a, s=s, n=n, depth=depth)
+        at = np.unique(np.geomspace(4, depth, self.points).round().astype(int))
+        columns = {"q": course.q, "rho": course.rho, "log_J": course.log_J_forward}
+        columns["log_difference"] = np.log(course.q - course.p)
+        rows = grid.loc[grid.index.repeat(len(at))].reset_index(drop=True)
+        return rows.assign(b=np.tile(at, len(grid)), **{k: v[:, at].ravel() for k, v in columns.items()})
