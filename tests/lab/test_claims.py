@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from derived.lab import record
+from derived.lab import claims, record
 from derived.lab.claims import AS_RETOLD, Claim, ledger, record_states, study
 from derived.lab.findings import COLUMNS
 from derived.lab.record import save
@@ -34,7 +34,11 @@ def claim(toy=None, **changes) -> Claim:
     [
         ("identity", Estimate(0.9, 3), "", "holds"),
         ("identity", Estimate(1.1, 3), "", "fails"),
-        ("identity", Estimate(np.nan, 3), "", "fails"),
+        ("identity", Estimate(np.nan, 3), "", "undecided"),
+        ("identity", Estimate(np.inf, 3), "", "fails"),
+        ("bound", Estimate(np.nan, 3), "prf-x", "undecided"),
+        ("counterexample", Estimate(np.nan, 3), "", "undecided"),
+        ("counterexample", Estimate(5.0, 0), "", "undecided"),
         ("bound", Estimate(0.9, 3), "", "undecided"),
         ("bound", Estimate(0.9, 3), "prf-x", "holds"),
         ("bound", Estimate(1.1, 3), "prf-x", "fails"),
@@ -51,6 +55,57 @@ def claim(toy=None, **changes) -> Claim:
 def test_the_verdict(kind, estimate, proof, verdict):
     accept = (0.0, 1.0) if kind == "statistic" else (float("-inf"), 1.0)
     assert claim(kind=kind, proof=proof, accept=accept).judge(estimate)[0] == verdict
+
+
+RANGES = [
+    (claims.within(2, 0.25), "within $2$ ± $0.25$", (1.75, 2.25)),
+    (claims.within(2 / 3, 0.012, r"\frac23"), r"within $\frac23$ ± $0.012$", (2 / 3 - 0.012, 2 / 3 + 0.012)),
+    (claims.between(-0.1, 0.3), "within $[-0.1, 0.3]$", (-0.1, 0.3)),
+    (claims.at_most(1e-9), "at most $10^{-9}$", (-np.inf, 1e-9)),
+    (claims.at_most(1 + 1e-6), "at most $1.000001$", (-np.inf, 1 + 1e-6)),
+    (claims.at_least(2e-5), r"at least $2\cdot10^{-5}$", (2e-5, np.inf)),
+    (claims.exactly(1.3125), "exactly $1.3125$", (1.3125, 1.3125)),
+]
+
+
+@pytest.mark.parametrize(("accept", "words", "ends"), RANGES, ids=[words for _, words, _ in RANGES])
+def test_words_and_ends_of_a_range_are_one(accept, words, ends):
+    assert (accept.words, (accept.low, accept.high)) == (words, ends)
+
+
+def test_every_kind_says_what_it_judges_by(toy):
+    def measure(rows):
+        return mean(rows["value"])
+
+    made = {
+        "identity": claims.identity("T-1", "$1=1$.", toy, measure),
+        "bound": claims.bound("T-1", r"$1\le1$.", toy, measure, "prf-x", "KL over its bound"),
+        "counterexample": claims.refuted("T-1", "$1=2$.", toy, measure, "a gap", claims.at_most(0.01)),
+        "statistic": claims.statistic("T-1", "$1=1$.", toy, measure, "mean", claims.within(1, 0.1), unit="share"),
+        "measured": claims.reported("T-1", "$1=1$.", toy, measure, "nats"),
+    }
+    assert {kind: one.criterion for kind, one in made.items()} == {
+        "identity": "largest gap over its derived rounding bound: at most $1$",
+        "bound": "KL over its bound: at most $1$, and the proof",
+        "counterexample": "refuted by a gap above $0.01$",
+        "statistic": "mean: 99.9 % interval within $1$ ± $0.1$",
+        "measured": "–",
+    }
+    assert {kind: one.kind for kind, one in made.items()} == {kind: kind for kind in made}
+    assert {kind: dict(one.expected) for kind, one in made.items()} == {
+        **{kind: {"ci": "holds"} for kind in ("identity", "bound", "statistic")},
+        "counterexample": {"ci": "fails"},
+        "measured": {"ci": "reported", "cpu": "reported", "gpu": "reported"},
+    }
+    chance_free = claims.computed("T-1", "$1=1$.", toy, measure, "value", claims.at_least(1), unit="ratio")
+    assert (chance_free.kind, chance_free.criterion) == ("statistic", "value: at least $1$")
+    assert claims.unseen("T-1", "$1=1$.", "the data could not be had").experiment is None
+
+
+@pytest.mark.parametrize("expected", [{"ci": "hold"}, {"xl": "holds"}])
+def test_an_expectation_that_names_nothing_is_refused_before_anything_runs(toy, expected):
+    with pytest.raises(ValueError, match="T-1"):
+        claim(toy, expected=expected)
 
 
 def test_the_largest_tier_that_ran_is_the_headline(toy, recorded):
@@ -78,10 +133,10 @@ def test_a_rerunners_own_run_of_a_recorded_tier_stands_beside_ours(toy, recorded
     assert rows["cpu"]["value"] != ledger("toy", [claim(toy)], [study(toy, "ci", 0, "cpu")])[1]["value"]
 
 
-def test_a_value_that_is_no_number_fails_and_leaves_json_whole(toy):
+def test_a_value_that_is_no_number_decides_nothing_and_leaves_json_whole(toy):
     broken = claim(toy, kind="identity", measure=lambda rows: Estimate(float("nan"), 3))
     row = ledger("toy", [broken], [study(toy, "ci", 0, "cpu")])[0]
-    assert (row["verdict"], row["value"]) == ("fails", None)
+    assert (row["verdict"], row["value"]) == ("undecided", None)
     assert "not a finite number" in row["reason"]
 
 
@@ -115,13 +170,13 @@ def test_a_claim_that_nothing_can_run_is_listed_with_its_reason():
 
 
 @pytest.mark.parametrize(
-    ("claims", "studied"),
+    ("listed", "studied"),
     [([claim(), claim()], True), ([claim(amends="T-9")], True), ([claim(id="T-2")], False)],
 )
-def test_a_ledger_that_cannot_be_right_is_refused(toy, claims, studied):
-    claims = [dataclasses.replace(one, experiment=toy) for one in claims]
+def test_a_ledger_that_cannot_be_right_is_refused(toy, listed, studied):
+    listed = [dataclasses.replace(one, experiment=toy) for one in listed]
     with pytest.raises(ValueError, match=r"toy|Toy"):
-        ledger("toy", claims, [study(toy, "ci", 0, "cpu")] if studied else [])
+        ledger("toy", listed, [study(toy, "ci", 0, "cpu")] if studied else [])
 
 
 def states(toy) -> dict[str, str]:
@@ -145,6 +200,25 @@ def test_a_trained_column_is_compared_through_the_statistic(toy, recorded):
     assert states(toy)["cpu"] == "unchanged"
     save(recorded(toy, ci_rows=ci.assign(value=ci["value"] + 10.0)))
     assert states(toy)["cpu"] == "stale"
+
+
+@pytest.mark.parametrize(("apart", "state"), [(3.9, "unchanged"), (4.1, "stale")])
+def test_a_statistic_may_move_by_four_joint_standard_errors(toy, recorded, apart, state):
+    now = study(toy, "ci", 0, "cpu").live
+    error = mean(now.loc[now["shift"] == 0, "value"]).error
+    moved = recorded(toy).ci_rows
+    save(recorded(toy, ci_rows=moved.assign(value=moved["value"] + apart * 2**0.5 * error)))
+    assert states(toy)["cpu"] == state
+
+
+def test_the_best_rows_are_those_of_the_largest_tier_that_ran(toy, recorded):
+    assert study(toy, "ci", 0, "cpu").best["count"].unique() == [10]
+    save(recorded(toy))
+    assert study(toy, "ci", 0, "cpu").best["count"].unique() == [100]
+    own = study(toy, "cpu", 3, "cpu")
+    assert own.best.equals(own.live), "a rerunner's own run of a recorded tier"
+    save(recorded(toy, tier="gpu"))
+    assert study(toy, "cpu", 3, "cpu").best["count"].unique() == [1000]
 
 
 def test_unknown_tiers_and_devices_are_refused(toy):

@@ -66,3 +66,8 @@ def test_the_worst_ratio_is_the_largest_and_nan_never_passes():
 def test_bad_input_is_refused(call):
     with pytest.raises(ValueError, match=r".{20}"):
         call()
+
+
+def test_a_negative_bound_bounds_nothing():
+    with pytest.raises(ValueError, match="1 of 2 bounds are negative"):
+        stats.worst([1.0, 5.0], [1.0, -1e-9])

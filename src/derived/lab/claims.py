@@ -8,14 +8,15 @@ A criterion and the expected verdicts are written before the first run. Nothing 
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import pandas as pd
 
 from derived.lab.experiment import Experiment, resolve_device, run_experiment
 from derived.lab.findings import COLUMNS
+from derived.lab.measure import Measure
 from derived.lab.names import TIERS
 from derived.lab.record import Record, code_changed, disagreements, load, remake
 from derived.lab.stats import Estimate
@@ -27,9 +28,57 @@ Verdict = Literal["holds", "fails", "undecided", "reported", "not run"]
 AS_RETOLD = "as retold; the paper's own text was not seen"
 
 
+@dataclass(frozen=True)
+class Range:
+    """Where a value or an interval must lie, and the words for it, made from the same numbers."""
+
+    low: float
+    high: float
+    words: str
+    outside: str  # what refutes
+
+
+def _written(number: float, name: str = "") -> str:
+    digits, _, exponent = f"{number:.10g}".partition("e")
+    if exponent and not name:
+        name = rf"{digits}\cdot10^{{{int(exponent)}}}".removeprefix(r"1\cdot")
+    return f"${name or digits}$"
+
+
+def within(centre: float, reach: float, name: str = "") -> Range:
+    """From ``centre - reach`` to ``centre + reach``; ``name`` is how the centre is written, such as ``\\frac23``.
+
+    >>> within(2, 0.25).words
+    'within $2$ ± $0.25$'
+    """
+    words = f"{_written(centre, name)} ± {_written(reach)}"
+    return Range(centre - reach, centre + reach, f"within {words}", f"outside {words}")
+
+
+def between(low: float, high: float, name: str = "") -> Range:
+    """From ``low`` to ``high``; ``name`` is how the two ends are written."""
+    words = f"${name or f'[{low:.10g}, {high:.10g}]'}$"
+    return Range(low, high, f"within {words}", f"outside {words}")
+
+
+def at_most(high: float, name: str = "") -> Range:
+    """Up to a number, that number included."""
+    return Range(-math.inf, high, f"at most {_written(high, name)}", f"above {_written(high, name)}")
+
+
+def at_least(low: float, name: str = "") -> Range:
+    """From a number on, that number included."""
+    return Range(low, math.inf, f"at least {_written(low, name)}", f"below {_written(low, name)}")
+
+
+def exactly(value: float, name: str = "") -> Range:
+    """One number."""
+    return Range(value, value, f"exactly {_written(value, name)}", f"other than {_written(value, name)}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """One row of the ledger, before anything ran.
+    """One row of the ledger, before anything ran; made by the words below it: ``identity``, ``bound``, ``refuted``, …
 
     ``accept`` is the range in which the statement holds. For an identity and a bound the value is the worst ratio of a
     gap to its derived bound; for a counterexample it is the size of the violation by an exact witness, and anything
@@ -37,14 +86,15 @@ class Claim:
     """
 
     id: str
-    statement: str  # one sentence of maths, $…$
-    source: Source
-    where: str
-    paper_value: str
+    statement: str  # one whole sentence of maths, $…$, that can be read alone
+    source: Source = "ours"
+    where: str = "–"
+    paper_value: str = "–"
     kind: Kind
-    criterion: str
+    criterion: str = "–"
+    unit: str = ""  # of the value: share, nats, percentage points, of its bound, …
     experiment: type[Experiment] | None = None  # None: nothing that could be run; `reason` says why and what was
-    measure: Callable[[pd.DataFrame], Estimate] | None = None
+    measure: Measure | None = None
     accept: tuple[float, float] = (float("-inf"), 1.0)
     proof: str = ""  # label of the page's proof; a bound without one can at best be undecided
     expected: Mapping[str, Verdict] = field(default_factory=dict)  # by tier
@@ -52,12 +102,19 @@ class Claim:
     reason: str = ""
     amends: str | None = None
 
+    def __post_init__(self) -> None:
+        unknown = {*self.expected, *self.judged_at} - {*TIERS}
+        if unknown or not {*self.expected.values()} <= {*get_args(Verdict)}:
+            raise ValueError(f"{self.id}: expected {dict(self.expected)} names no tier or verdict that there is")
+
     def judge(self, estimate: Estimate) -> tuple[Verdict, str]:
-        """The verdict on an estimate, and the reason where it needs one."""
+        """The verdict on an estimate, and the reason where it needs one. NaN decides nothing."""
         low, high = self.accept
         value = estimate.value
         if self.kind == "measured":
             return "reported", ""
+        if math.isnan(value) or not estimate.n > 0:
+            return "undecided", f"no number from {estimate.n} instances"
         if self.kind == "statistic":
             below, above = (value if bound is None else bound for bound in (estimate.low, estimate.high))
             if low <= below and above <= high:
@@ -65,12 +122,130 @@ class Claim:
             if above < low or below > high:
                 return "fails", ""
             return "undecided", "the interval straddles the criterion"
-        inside = low <= value <= high  # False for NaN
+        inside = low <= value <= high
         if self.kind == "counterexample":
             return ("undecided", f"no witness among {estimate.n}") if inside else ("fails", "refuted by a witness")
         if self.kind == "bound" and inside and not self.proof:
             return "undecided", f"no counterexample in {estimate.n}; no proof on the page"
         return ("holds", "") if inside else ("fails", "")
+
+
+# The words in which every paper states its claims. ``facts`` are the fields of Claim: source, where, paper_value, …
+
+
+def holds(*tiers: str) -> dict[str, Verdict]:
+    """What is expected: that the statement holds at these tiers."""
+    return dict.fromkeys(tiers, "holds")
+
+
+def fails(*tiers: str) -> dict[str, Verdict]:
+    """What is expected: that the statement fails at these tiers."""
+    return dict.fromkeys(tiers, "fails")
+
+
+def undecided(*tiers: str) -> dict[str, Verdict]:
+    """What is expected: that the rows of these tiers do not decide."""
+    return dict.fromkeys(tiers, "undecided")
+
+
+OF_BOUND = "of its bound"
+RECORDED = ("cpu", "gpu")
+
+
+def _claim(kind: Kind, id: str, statement: str, accept: Range, criterion: str, **facts: Any) -> Claim:
+    facts = {"expected": holds("ci")} | facts
+    return Claim(id=id, statement=statement, kind=kind, accept=(accept.low, accept.high), criterion=criterion, **facts)
+
+
+def identity(
+    id: str,
+    statement: str,
+    experiment: type[Experiment],
+    measure: Measure,
+    quantity: str = "largest gap over its derived rounding bound",
+    accept: Range = at_most(1.0),  # noqa: B008
+    **facts: Any,
+) -> Claim:
+    """Two things are equal: the worst gap against a bound that is derived, over all instances."""
+    facts = {"unit": OF_BOUND, "experiment": experiment, "measure": measure} | facts
+    return _claim("identity", id, statement, accept, f"{quantity}: {accept.words}", **facts)
+
+
+def bound(
+    id: str,
+    statement: str,
+    experiment: type[Experiment],
+    measure: Measure,
+    proof: str,
+    quantity: str = "largest ratio to the bound",
+    accept: Range = at_most(1.0),  # noqa: B008
+    **facts: Any,
+) -> Claim:
+    """One thing is at most another: ``proof`` is the label of the page's proof, the worst ratio looks for its slips."""
+    facts = {"unit": OF_BOUND, "experiment": experiment, "measure": measure, "proof": proof} | facts
+    return _claim("bound", id, statement, accept, f"{quantity}: {accept.words}, and the proof", **facts)
+
+
+def refuted(
+    id: str,
+    statement: str,
+    experiment: type[Experiment],
+    measure: Measure,
+    quantity: str,
+    accept: Range,
+    **facts: Any,
+) -> Claim:
+    """A statement that one exact witness outside ``accept`` refutes."""
+    facts = {"experiment": experiment, "measure": measure, "expected": fails("ci")} | facts
+    return _claim("counterexample", id, statement, accept, f"refuted by {quantity} {accept.outside}", **facts)
+
+
+def statistic(
+    id: str,
+    statement: str,
+    experiment: type[Experiment],
+    measure: Measure,
+    quantity: str,
+    accept: Range,
+    **facts: Any,
+) -> Claim:
+    """A number with an interval over independent draws, the whole of which must lie in ``accept``."""
+    facts = {"experiment": experiment, "measure": measure} | facts
+    return _claim("statistic", id, statement, accept, f"{quantity}: 99.9 % interval {accept.words}", **facts)
+
+
+def computed(
+    id: str,
+    statement: str,
+    experiment: type[Experiment],
+    measure: Measure,
+    quantity: str,
+    accept: Range,
+    **facts: Any,
+) -> Claim:
+    """A number in which there is no chance, such as a recurrence carried far: it must lie in ``accept``."""
+    facts = {"experiment": experiment, "measure": measure} | facts
+    return _claim("statistic", id, statement, accept, f"{quantity}: {accept.words}", **facts)
+
+
+def reported(id: str, statement: str, experiment: type[Experiment], measure: Measure, unit: str, **facts: Any) -> Claim:
+    """A number that is only told, with its interval: nothing passes or fails."""
+    facts = {"judged_at": TIERS} | facts
+    return Claim(
+        id=id,
+        statement=statement,
+        kind="measured",
+        experiment=experiment,
+        measure=measure,
+        unit=unit,
+        expected=dict.fromkeys(facts["judged_at"], "reported"),
+        **facts,
+    )
+
+
+def unseen(id: str, statement: str, reason: str, **facts: Any) -> Claim:
+    """A statement that could not be tested: ``reason`` says why, and what the nearest thing is that was run."""
+    return Claim(id=id, statement=statement, kind="measured", reason=reason, **facts)
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,12 @@ def slope(x: ArrayLike, y: ArrayLike, level: float = LEVEL) -> Estimate:
 
 def worst(gap: ArrayLike, bound: ArrayLike) -> Estimate:
     """The largest ratio of a gap to its bound over n instances; NaN if any gap is NaN, so that it can never pass."""
-    ratio = np.asarray(gap, dtype=float).reshape(-1) / np.asarray(bound, dtype=float).reshape(-1)
-    if not ratio.size:
+    gap, bound = (np.asarray(each, dtype=float).reshape(-1) for each in (gap, bound))
+    if not gap.size:
         raise ValueError("no instance was given: a worst case over nothing proves nothing")
+    if (bound < 0).any():
+        raise ValueError(
+            f"{int((bound < 0).sum())} of {bound.size} bounds are negative: a bound on a gap is at least 0"
+        )
+    ratio = gap / bound
     return Estimate(float(ratio.max()), ratio.size)

@@ -1,0 +1,208 @@
+"""Measures: pure functions from the rows of an experiment to an estimate, and the few ways to combine them.
+
+value   what is measured on each row: a column, an expression of columns ("m - m_theory"), or a function of the rows
+where   which rows: a condition as ``pandas.DataFrame.query`` reads it ("layer > 0 and norm == 'erf'")
+unit    the columns that name one independent draw; rows that agree in them count once
+by      the columns that tell cases apart; cases are judged jointly, each at the level 1 - (1 - LEVEL) / cases,
+        so that all their intervals cover together at LEVEL (Bonferroni)
+decides which case speaks for all: ``lowest``, ``highest`` or ``farthest_from(target)``
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from derived.lab import stats
+from derived.lab.stats import LEVEL, Estimate
+
+Measure = Callable[[pd.DataFrame], Estimate]
+Value = str | Callable[[pd.DataFrame], pd.Series]
+Decides = Callable[[Sequence[Estimate]], Estimate]
+
+
+def chosen(rows: pd.DataFrame, where: str = "") -> pd.DataFrame:
+    """The rows that meet a condition; ValueError where none does, since nothing follows from no rows."""
+    found = rows.query(where, engine="python") if where else rows
+    if found.empty:
+        raise ValueError(
+            f"no row meets the condition {where!r}: it needs a larger tier" if where else "there is no row"
+        )
+    return found
+
+
+def values(rows: pd.DataFrame, value: Value) -> pd.Series:
+    """What is measured on each row.
+
+    >>> values(pd.DataFrame({"m": [3.0, 5.0], "theory": [2.0, 5.0]}), "m - theory").tolist()
+    [1.0, 0.0]
+    """
+    if callable(value):
+        return value(rows)
+    return rows[value] if value in rows else rows.eval(value, engine="python")
+
+
+# One number without chance --------------------------------------------------------------------------------------------
+
+
+def worst(gap: Value = "gap", bound: Value = "bound", where: str = "", unit: Sequence[str] = ()) -> Measure:
+    """The largest ratio of a gap to its bound; n counts rows, or the draws that ``unit`` names."""
+
+    def measure(rows: pd.DataFrame) -> Estimate:
+        some = chosen(rows, where)
+        found = stats.worst(values(some, gap), values(some, bound))
+        return replace(found, n=len(some[list(unit)].drop_duplicates())) if unit else found
+
+    return measure
+
+
+def _extreme(value: Value, where: str, key: Callable[[np.ndarray], np.ndarray]) -> Measure:
+    def measure(rows: pd.DataFrame) -> Estimate:
+        found = values(chosen(rows, where), value).to_numpy(dtype=float)
+        index = int(np.argmax(np.where(np.isnan(found), np.inf, key(found))))  # a NaN is shown, never passed over
+        return Estimate(float(found[index]), len(found))
+
+    return measure
+
+
+def largest(value: Value, where: str = "") -> Measure:
+    """The largest value over the rows; NaN if one is NaN."""
+    return _extreme(value, where, lambda found: found)
+
+
+def smallest(value: Value, where: str = "") -> Measure:
+    """The smallest value over the rows; NaN if one is NaN."""
+    return _extreme(value, where, np.negative)
+
+
+def farthest(value: Value, target: float, where: str = "") -> Measure:
+    """The value farthest from a target over the rows; NaN if one is NaN.
+
+    >>> farthest("x", 1.0)(pd.DataFrame({"x": [0.9, 1.3, 0.8]})).value
+    1.3
+    """
+    return _extreme(value, where, lambda found: np.abs(found - target))
+
+
+def most_of(*measures: Measure) -> Measure:
+    """The largest of several measures of the same rows: an identity with several sides."""
+    return lambda rows: max((one(rows) for one in measures), key=lambda found: np.nan_to_num(found.value, nan=np.inf))
+
+
+# Replicates -----------------------------------------------------------------------------------------------------------
+
+
+def lowest(found: Sequence[Estimate]) -> Estimate:
+    """The estimate whose interval reaches lowest."""
+    return min(found, key=lambda one: one.low)
+
+
+def highest(found: Sequence[Estimate]) -> Estimate:
+    """The estimate whose interval reaches highest."""
+    return max(found, key=lambda one: one.high)
+
+
+def farthest_from(target: float) -> Decides:
+    """The estimate whose interval reaches farthest from a target."""
+    return lambda found: max(found, key=lambda one: max(abs(one.low - target), abs(one.high - target)))
+
+
+def jointly(
+    one: Callable[[pd.DataFrame, float], Estimate], by: Sequence[str], decides: Decides, where: str = ""
+) -> Measure:
+    """An estimate per case, all judged together, and the case that decides.
+
+    ``one`` takes the rows of a case and the level of its interval.
+    """
+
+    def measure(rows: pd.DataFrame) -> Estimate:
+        cases = [case for _, case in chosen(rows, where).groupby(list(by))]
+        level = 1 - (1 - LEVEL) / len(cases)
+        return decides([one(case, level) for case in cases])
+
+    return measure
+
+
+def _per_case(
+    one: Callable[[pd.DataFrame, float], Estimate], by: Sequence[str], decides: Decides | None, where: str
+) -> Measure:
+    if bool(by) != (decides is not None):
+        raise ValueError("say both `by` and which case `decides`, or neither")
+    return jointly(one, by, decides, where) if by else lambda rows: one(chosen(rows, where), LEVEL)
+
+
+def mean(
+    value: Value, where: str = "", *, unit: Sequence[str] = (), by: Sequence[str] = (), decides: Decides | None = None
+) -> Measure:
+    """The mean over rows with Student's interval; over draws, each the mean of its rows, where ``unit`` names them.
+
+    >>> rows = pd.DataFrame({"d": [8, 8, 32, 32], "x": [1.0, 1.2, 2.0, 2.4]})
+    >>> mean("x", by=["d"], decides=highest)(rows).value
+    2.2
+    """
+
+    def one(rows: pd.DataFrame, level: float) -> Estimate:
+        found = values(rows, value)
+        return stats.mean(found.groupby([rows[name] for name in unit]).mean() if unit else found, level)
+
+    return _per_case(one, by, decides, where)
+
+
+def share(
+    success: Value,
+    where: str = "",
+    *,
+    unit: Sequence[str] = ("replicate",),
+    by: Sequence[str] = (),
+    decides: Decides | None = None,
+) -> Measure:
+    """The share of draws all of whose rows succeed, with Clopper and Pearson's interval.
+
+    ``unit=()`` takes each row as a draw of its own.
+
+    >>> rows = pd.DataFrame({"replicate": [0, 0, 1, 1], "error": [0.1, 0.2, 0.1, 0.9]})
+    >>> share("error < 0.5")(rows).value
+    0.5
+    """
+
+    def one(rows: pd.DataFrame, level: float) -> Estimate:
+        good = values(rows, success).astype(bool)
+        good = good.groupby([rows[name] for name in unit]).all() if unit else good
+        return stats.proportion(int(good.sum()), len(good), level)
+
+    return _per_case(one, by, decides, where)
+
+
+def slope(
+    value: Value,
+    against: str,
+    where: str = "",
+    *,
+    x: Callable[[np.ndarray], np.ndarray] = np.asarray,
+    y: Callable[[np.ndarray], np.ndarray] = np.asarray,
+    unit: Sequence[str] = ("replicate",),
+    by: Sequence[str] = (),
+    decides: Decides | None = None,
+) -> Measure:
+    """The slope of y(value) in x(against): least squares in each draw, then the mean over draws.
+
+    A draw that lacks a point has no fit; ValueError, like all that an interval does not allow.
+    """
+
+    def one(rows: pd.DataFrame, level: float) -> Estimate:
+        table = rows[[*unit, against]].assign(value=values(rows, value))
+        wide = table.pivot(index=list(unit), columns=against, values="value")
+        return stats.slope(x(wide.columns.to_numpy(dtype=float)), y(wide.to_numpy(dtype=float)), level)
+
+    return _per_case(one, by, decides, where)
+
+
+def power(value: Value, against: str, where: str = "", **facts) -> Measure:
+    """The exponent of a power law: the slope of ln value in ln against, as ``slope`` takes it.
+
+    >>> rows = pd.DataFrame([(r, d, c * d**2) for r, c in enumerate((1.0, 3.0)) for d in (2, 4)])
+    >>> round(power("x", "d")(rows.set_axis(["replicate", "d", "x"], axis="columns")).value, 12)
+    2.0
+    """
+    return slope(value, against, where, x=np.log, y=np.log, **facts)
