@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from derived.papers.signal_propagation.experiments.regimes import recurrence_grid
 from derived.papers.signal_propagation.figures import explorer
 from derived.papers.signal_propagation.model.kernels import ErfKernel, LayerNormKernel
 from derived.papers.signal_propagation.model.meanfield import propagate
@@ -13,7 +14,7 @@ from derived.papers.signal_propagation.model.meanfield import propagate
 
 @pytest.fixture(scope="module")
 def grid():
-    return explorer.recurrence_grid()
+    return recurrence_grid()
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from derived.papers.signal_propagation.experiments.identities import ClosedForms
 from derived.papers.signal_propagation.experiments.images import GeneratedImages
 from derived.papers.signal_propagation.experiments.networks import Networks
 from derived.papers.signal_propagation.experiments.overlap import DeepOverlap
-from derived.papers.signal_propagation.experiments.regimes import Regimes
+from derived.papers.signal_propagation.experiments.regimes import Regimes, with_laws
 from derived.papers.signal_propagation.experiments.training import Trainability
 from derived.papers.signal_propagation.experiments.vision import ManyTokens, VisionTransformer
 from derived.papers.signal_propagation.experiments.window import Window
@@ -80,7 +80,7 @@ def drawn(rows):
     yield token_clouds(cloud)
     yield from (draw(vision) for draw in (stream_moments, vision_gradients))
     yield from (draw(networks) for draw in (companion, two_heads))
-    yield from (draw(regimes) for draw in (two_laws, order_of_limits))
+    yield from (draw(with_laws(regimes)) for draw in (two_laws, order_of_limits))
     yield small_alpha(rows[Window])
     yield constants(maps)
     yield training_tiles(rows[Trainability])

@@ -17,7 +17,7 @@ import pandas as pd
 from derived.lab.experiment import Experiment
 
 from ..model import asymptotics
-from ..model.kernels import kernel_of
+from ..model.kernels import ErfKernel, LayerNormKernel, kernel_of
 from ..model.meanfield import propagate
 
 INFINITE = 0  # the row's name of n = infinity: JSON and parquet keep an integer column
@@ -66,3 +66,37 @@ class Regimes(Experiment):
         columns["log_difference"] = np.log(course.q - course.p)
         rows = grid.loc[grid.index.repeat(len(at))].reset_index(drop=True)
         return rows.assign(b=np.tile(at, len(grid)), **{k: v[:, at].ravel() for k, v in columns.items()})
+
+
+def with_laws(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``Regimes`` with the constants of their laws for many tokens: ``zeta``, ``c_star`` and ``lam``.
+
+    ``lam`` is NaN after LayerNorm, where no stretched exponential is.
+    """
+    a, s = asymptotics.vit_variances(rows["attn_mult"].to_numpy())
+    lam = np.full(len(rows), np.nan)
+    for norm in ("erf", "tanh"):
+        of_norm = (rows["norm"] == norm).to_numpy()
+        C = asymptotics.stretch_constant(norm, rows.loc[of_norm, "alpha"].to_numpy())
+        lam[of_norm] = asymptotics.lambda_stretched(a[of_norm], s, C)
+    return rows.assign(zeta=asymptotics.zeta(a, s), c_star=asymptotics.overlap_fixed_point(a, s), lam=lam)
+
+
+# The explorer's sliders: alpha, sigma_O sigma_V, sigma_2 sigma_1, n; and the depths.
+AXES = {"alpha": (0.3, 0.6, 1.0, 1.5), "attn": (0.0, 0.31, 1.23), "mlp": (0.3, 0.61, 1.2), "tokens": (4, 16, 197)}
+DEPTHS = (12, 36, 128)
+
+
+def recurrence_grid(q0: float = 1.0, p0: float = 0.2) -> pd.DataFrame:
+    """The recurrences over all slider positions; rows: the names of ``AXES``, depth, norm, b, q, rho, log_J."""
+    grid = pd.MultiIndex.from_product(AXES.values(), names=AXES).to_frame(index=False)
+    facts = {"a": grid["attn"].to_numpy() ** 2, "s": grid["mlp"].to_numpy() ** 2, "n": grid["tokens"].to_numpy()}
+    tables = []
+    for depth in DEPTHS:
+        blocks = np.unique(np.linspace(0, depth, 15).round().astype(int))
+        for norm, kernel in (("layernorm", LayerNormKernel()), ("erf", ErfKernel(grid["alpha"].to_numpy()))):
+            path = propagate(q0, p0, kernel=kernel, depth=depth, **facts)
+            columns = {"q": path.q, "rho": path.rho, "log_J": path.log_J_backward}
+            rows = grid.loc[grid.index.repeat(len(blocks))].assign(depth=depth, norm=norm, b=np.tile(blocks, len(grid)))
+            tables.append(rows.assign(**{name: value[:, blocks].ravel() for name, value in columns.items()}))
+    return pd.concat(tables, ignore_index=True)

@@ -12,31 +12,10 @@ from plotly.subplots import make_subplots
 
 from derived.lab.plot import COLOURS, MUTED
 
-from ..model.kernels import ErfKernel, LayerNormKernel
-from ..model.meanfield import propagate
-
 NAMES = {"layernorm": "pre-LayerNorm", "erf": "Derf"}
 NORM_COLOURS = {"layernorm": MUTED, "erf": COLOURS[0]}
-AXES = {"alpha": (0.3, 0.6, 1.0, 1.5), "attn": (0.0, 0.31, 1.23), "mlp": (0.3, 0.61, 1.2), "tokens": (4, 16, 197)}
-DEPTHS = (12, 36, 128)
 WORDS = {"alpha": "α", "attn": "σ_OV", "mlp": "σ_21", "tokens": "n", "depth": "B"}
 PANELS = {"q": "second moment q", "rho": "overlap p/q", "log_J": "ln J, from B back to b"}
-POINTS = 15
-
-
-def recurrence_grid(q0: float = 1.0, p0: float = 0.2) -> pd.DataFrame:
-    """The recurrences over all slider positions; rows: the names of ``WORDS``, norm, b, q, rho, log_J."""
-    grid = pd.MultiIndex.from_product(AXES.values(), names=AXES).to_frame(index=False)
-    facts = {"a": grid["attn"].to_numpy() ** 2, "s": grid["mlp"].to_numpy() ** 2, "n": grid["tokens"].to_numpy()}
-    tables = []
-    for depth in DEPTHS:
-        blocks = np.unique(np.linspace(0, depth, POINTS).round().astype(int))
-        for norm, kernel in (("layernorm", LayerNormKernel()), ("erf", ErfKernel(grid["alpha"].to_numpy()))):
-            path = propagate(q0, p0, kernel=kernel, depth=depth, **facts)
-            columns = {"q": path.q, "rho": path.rho, "log_J": path.log_J_backward}
-            rows = grid.loc[grid.index.repeat(len(blocks))].assign(depth=depth, norm=norm, b=np.tile(blocks, len(grid)))
-            tables.append(rows.assign(**{name: value[:, blocks].ravel() for name, value in columns.items()}))
-    return pd.concat(tables, ignore_index=True)
 
 
 def _curves(part: pd.DataFrame) -> list[dict]:

@@ -8,12 +8,11 @@ from matplotlib.figure import Figure
 
 from derived.lab.plot import INK, MUTED, SEQUENTIAL, apart, beside, largest, panel_label, shades
 
-from ..model import asymptotics
 from .marks import BLUE, DASHED, GREEN, NAMES, RED
 
 
 def two_laws(rows: pd.DataFrame) -> Figure:
-    """log-log for LayerNorm, (log J)^2 against b for Derf and DyT, with asymptotes; rows of ``Regimes``."""
+    """log-log for LayerNorm, (log J)^2 against b for Derf and DyT, with asymptotes; rows of ``with_laws``."""
     rows = largest(rows)
     chosen = rows[(rows["tokens"] == 0) & (rows["alpha"] == 1.0) & (rows["attn_mult"].isin([0.0, 1.0]))]
     figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.3))
@@ -22,10 +21,10 @@ def two_laws(rows: pd.DataFrame) -> Figure:
     for mult, color in ((1.0, INK), (0.0, GREEN)):
         curve = left[left["attn_mult"] == mult].sort_values("b")
         b, log_J = curve["b"].to_numpy(), curve["log_J"].to_numpy()
-        exponent = float(asymptotics.zeta(*asymptotics.vit_variances(mult)))
+        exponent = curve["zeta"].iloc[0]
         axes[0].plot(b, np.exp(log_J), color=color)
         axes[0].plot(b, np.exp(log_J[-1]) * (b / b[-1]) ** exponent, **DASHED)
-        local = asymptotics.local_exponent(log_J, b)[-1]
+        local = (np.diff(log_J) / np.diff(np.log(b)))[-1]
         ends.append(f"{local:.3f} against {exponent:.3f}")
         beside(axes[0], b[-1], np.exp(log_J[-1]), "with\nattention" if mult else "without", color, fontsize=9)
     axes[0].set(xscale="log", yscale="log", xlabel="block $b$", ylabel="$J^{b,0}$")
@@ -36,11 +35,11 @@ def two_laws(rows: pd.DataFrame) -> Figure:
         curve = chosen[(chosen["norm"] == norm) & (chosen["attn_mult"] == mult) & (chosen["b"] <= 3000)].sort_values(
             "b"
         )
-        lam = asymptotics.lambda_stretched(*asymptotics.vit_variances(mult), asymptotics.stretch_constant(norm, 1.0))
+        lam = curve["lam"].iloc[0]
         b, log_J = curve["b"].to_numpy(), curve["log_J"].to_numpy()
         axes[1].plot(b, log_J**2, color=color)
         axes[1].plot(b, (log_J[-1] + (np.sqrt(b) - np.sqrt(b[-1])) / np.sqrt(lam)) ** 2, **DASHED)
-        slopes.append(f"{asymptotics.stretched_slope(log_J, b)[-1] * np.sqrt(lam):.3f}")
+        slopes.append(f"{(np.diff(log_J) / np.diff(np.sqrt(b)))[-1] * np.sqrt(lam):.3f}")
         beside(axes[1], b[-1], log_J[-1] ** 2, NAMES[norm] + ("" if mult else ", no attention"), color)
     axes[1].set(xlabel="block $b$", ylabel=r"$(\ln J^{b,0})^2$", xlim=(0, 4600))
     panel_label(axes[1], r"saturating, $\alpha=1$")
@@ -53,7 +52,7 @@ def two_laws(rows: pd.DataFrame) -> Figure:
 
 
 def order_of_limits(rows: pd.DataFrame) -> Figure:
-    """Local exponent of J against depth for several numbers of tokens; rows of ``Regimes``."""
+    """Local exponent of J against depth for several numbers of tokens; rows of ``with_laws``."""
     rows = largest(rows)
     figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.4), sharey=True)
     found = []
@@ -64,7 +63,7 @@ def order_of_limits(rows: pd.DataFrame) -> Figure:
         for n, color in zip(tokens, colours, strict=True):
             curve = part[part["tokens"] == n].sort_values("b")
             b = curve["b"].to_numpy()
-            local = asymptotics.local_exponent(curve["log_J"].to_numpy(), b)
+            local = np.diff(curve["log_J"]) / np.diff(np.log(b))
             ax.plot(np.sqrt(b[1:] * b[:-1]), local, color=color)
             ends.append(float(local[-1]))
         at = np.sqrt(b[-1] * b[-2])
@@ -72,7 +71,7 @@ def order_of_limits(rows: pd.DataFrame) -> Figure:
             ax.plot([1.1 * at, 2.2 * at], [end, place], color=color, linewidth=0.7, clip_on=False)
             beside(ax, 2.2 * at, place, f"$n={n}$" if n else r"$n=\infty$", color, (2, 0), fontsize=9)
             found.append(f"{end:.2f}")
-        exponent = float(asymptotics.zeta(*asymptotics.vit_variances(mult)))
+        exponent = float(part["zeta"].iloc[0])
         ax.plot([4, at], [exponent, exponent], **DASHED)
         beside(ax, 2e3, exponent, rf"$\zeta={exponent:.2f}$", MUTED, (0, -9), fontsize=9)
         ticks = 10.0 ** np.arange(1, np.ceil(np.log10(at)) + 1)
