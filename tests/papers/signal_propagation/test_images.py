@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from derived.papers.signal_propagation.claims.images import images_fold_error
+from derived.papers.signal_propagation.claims.images import CLAIMS
 from derived.papers.signal_propagation.experiments.images import GeneratedImages
 from derived.papers.signal_propagation.model.asymptotics import vit_variances
 from derived.papers.signal_propagation.model.kernels import (
@@ -38,6 +38,6 @@ def test_images_fold_error_counts_the_last_two_thirds_below_the_output():
         pd.DataFrame({"b": blocks, "J": factor ** (1 - 2 * (init % 2)), "J_theory": 1.0}).assign(init=init)
         for init in range(4)
     ]
-    found = images_fold_error(pd.concat(tables).assign(norm="erf", alpha=0.5))
+    found = CLAIMS[0].measure(pd.concat(tables).assign(norm="erf", alpha=0.5))
     assert found.value == pytest.approx(1.1)  # too large and too small do not cancel
     assert found.n == 4

@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from derived.lab.experiment import run_condition
+from derived.lab.measure import highest, jointly
 from derived.lab.rng import stream
 from derived.papers.signal_propagation.claims import measures
-from derived.papers.signal_propagation.claims.networks import improvement
+from derived.papers.signal_propagation.claims.networks import CASES, CLAIMS
 from derived.papers.signal_propagation.experiments import networks as topic
 from derived.papers.signal_propagation.experiments.measured import measure
 from derived.papers.signal_propagation.experiments.networks import Networks
@@ -35,6 +36,8 @@ from derived.papers.signal_propagation.model.transformer import (
 )
 
 EXPERIMENTS = (Networks,)
+BY_ID = {claim.id: claim for claim in CLAIMS}
+FOLD = jointly(measures.fold_error("J"), CASES, highest)
 SMALL = {Networks: {"width": 32, "n": 4, "depth": 3, "inits": 4, "probes": 2}}
 KERNELS = {"layernorm": LayerNormKernel(), "erf": ErfKernel(1.0), "tanh": TanhKernel(1.0)}
 
@@ -149,15 +152,17 @@ def noise(*shape: int) -> np.ndarray:
 
 def test_fold_error_is_of_the_mean_over_initialisations_and_leaves_out_the_trivial_block():
     ratio = np.array([[1.1, 1.2, 1.0], [1.3, 1.2, 1.0], [1.2, 1.2, 1.0]])
-    found = measures.gmfe_of("J")(networks(ratio))
+    found = FOLD(networks(ratio))
     assert found.value == pytest.approx(1.2, rel=1e-12)
     assert found.n == 3
     assert found.low < 1.2 < found.high
-    assert measures.gmfe_of("J", edge="first")(networks(ratio)).value == pytest.approx(1.2**0.5, rel=1e-12)
+    assert jointly(measures.fold_error("J", trivial="first"), CASES, highest)(networks(ratio)).value == pytest.approx(
+        1.2**0.5, rel=1e-12
+    )
 
 
 def test_fold_error_holds_a_right_theory_and_rejects_a_wrong_one():
-    right, wrong = (measures.gmfe_of("J")(networks(c * (1 + 0.02 * noise(40, 4)))) for c in (1.0, 1.2))
+    right, wrong = (FOLD(networks(c * (1 + 0.02 * noise(40, 4)))) for c in (1.0, 1.2))
     assert right.high < 1.03
     assert wrong.low > 1.1
     assert right.low == 1  # a fold error cannot be less
@@ -166,7 +171,7 @@ def test_fold_error_holds_a_right_theory_and_rejects_a_wrong_one():
 def test_fold_error_is_of_the_worst_case_at_the_joint_level():
     """Two cases share the error probability: each interval is wider than alone, and the higher one is reported."""
     near, far = networks(1 + 0.05 * noise(20, 3), "erf"), networks(1.1 * (1 + 0.05 * noise(20, 3)), "tanh")
-    both, alone = (measures.gmfe_of("J")(table) for table in (pd.concat([near, far]), far))
+    both, alone = (FOLD(table) for table in (pd.concat([near, far]), far))
     assert both.value == alone.value
     assert both.high > alone.high
 
@@ -191,19 +196,20 @@ def test_improvement_has_an_interval_that_a_noisy_table_widens_past_four():
     for scatter, holds in ((0.01, True), (0.6, False)):
         ratio = np.exp(0.02) * (1 + scatter * noise(100, 2)) / (1 + scatter * noise(100, 2).mean(axis=0))
         table = networks(ratio)
-        found = improvement(table.assign(J_without_K=table["J_theory"] * np.exp(-0.3)))
+        found = BY_ID["SP-4.b"].measure(table.assign(J_without_K=table["J_theory"] * np.exp(-0.3)))
         assert found.value == pytest.approx(16, rel=1e-6)
         assert found.n == 100
         assert (found.low > 4) == holds
         assert found.low < found.value < found.high
     equal = table.assign(J_without_K=table["J_theory"] * np.exp(-0.3))
     equal["J"] *= np.exp(-0.32)  # the theory without K is exact
-    assert improvement(equal).low == 0
+    assert BY_ID["SP-4.b"].measure(equal).low == 0
 
 
-def test_end_ratio_takes_the_worst_case_and_only_the_input_block():
+def test_the_ratio_without_k_is_of_the_worst_case_and_only_of_the_input_block():
     low, high = (networks(np.array([[c, 9.0], [c + 0.2, 9.0], [c + 0.1, 9.0]]), n) for c, n in ((1.1, "a"), (2.0, "b")))
-    found = measures.end_ratio("J", "J_theory", ("norm",))(pd.concat([low, high]))
+    low, high = (table.assign(J_without_K=table["J_theory"]) for table in (low, high))
+    found = BY_ID["SP-4.a"].measure(pd.concat([low, high]))
     assert found.value == pytest.approx(1.2)
     assert found.n == 3
-    assert found.low < measures.end_ratio("J", "J_theory")(low).low  # the joint level of two cases
+    assert found.low < BY_ID["SP-4.a"].measure(low).low  # the joint level of two cases

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from derived.lab.rng import stream
-from derived.papers.signal_propagation.claims.overlap import overlap_of_networks
+from derived.papers.signal_propagation.claims.overlap import CLAIMS
 from derived.papers.signal_propagation.experiments.overlap import DeepOverlap
 
 EXPERIMENTS = (DeepOverlap,)
@@ -24,10 +24,11 @@ def noise(*shape: int) -> np.ndarray:
 
 
 def test_overlap_of_networks_is_of_the_norm_farthest_off_at_the_last_block():
+    (claim,) = CLAIMS
     off = {"layernorm": 0.001, "erf": -0.05}
     tables = []
     for norm, gap in off.items():
         overlap = 0.5 + gap + 0.001 * noise(10, 1)
         table = pd.DataFrame({"b": np.tile([0, 4], 10), "q": 2.0, "q_theory": 4.0, "p_theory": 2.0, "norm": norm})
         tables.append(table.assign(p=np.where(table["b"] == 4, 2 * np.repeat(overlap, 2), 99.0)))
-    assert overlap_of_networks(pd.concat(tables)).value == pytest.approx(-0.05, abs=0.002)
+    assert claim.measure(pd.concat(tables)).value == pytest.approx(-0.05, abs=0.002)

@@ -13,6 +13,7 @@ from derived.papers.signal_propagation.model.meanfield import propagate
 
 EXPERIMENTS = (Regimes,)
 SMALL = {Regimes: {"depth": 400, "depth_tanh": 400, "points": 40}}
+CLAIMS = {claim.id: claim for claim in measures.EXPONENTS}
 DEPTHS = np.unique(np.geomspace(4, 20_000, 60).round().astype(int))
 
 
@@ -28,8 +29,8 @@ def test_rows_of_infinitely_many_tokens_are_those_of_the_limit(rows):
 
 def curve(log_J, *, norm: str = "layernorm", attn_mult: float = 1.0, tokens: int = 0, alpha: float = 1.0, **columns):
     """Rows of one curve of ``Regimes``."""
-    facts = {"norm": norm, "attn_mult": attn_mult, "tokens": tokens, "alpha": alpha}
-    return pd.DataFrame({"b": DEPTHS, "log_J": log_J, **columns}).assign(**facts)
+    rows = pd.DataFrame({"b": DEPTHS, "log_J": log_J, **columns})
+    return rows.assign(norm=norm, attn_mult=attn_mult, tokens=tokens, alpha=alpha)
 
 
 def test_exponents_are_read_at_the_deepest_block_of_the_right_curve():
@@ -43,17 +44,17 @@ def test_exponents_are_read_at_the_deepest_block_of_the_right_curve():
 def test_an_exponent_that_rises_or_undershoots_is_caught():
     middle = np.log(DEPTHS)
     falling = curve(2 / 3 * middle - 3 * DEPTHS ** (-1 / 3))  # exponent 2/3 + b^{-1/3}
-    assert measures.rises(falling).value < 0
-    assert measures.rises(curve(2 / 3 * middle + 3 * DEPTHS ** (-1 / 3))).value > 0.01  # rises from below
+    assert measures.rise_or_shortfall(falling).value < 0
+    assert measures.rise_or_shortfall(curve(2 / 3 * middle + 3 * DEPTHS ** (-1 / 3))).value > 0.01  # rises from below
     bump = falling.assign(log_J=falling["log_J"] + 0.1 * (DEPTHS > 2000))
-    assert measures.rises(bump).value > 0.1
+    assert measures.rise_or_shortfall(bump).value > 0.1
     below = curve(0.6 * middle - 3 * DEPTHS ** (-1 / 3))
-    assert measures.rises(below).value > 0  # falls, to less than zeta
+    assert measures.rise_or_shortfall(below).value > 0  # falls, to less than zeta
 
 
 def test_collapse_is_the_exponent_of_one_minus_rho():
     rows = curve(0 * DEPTHS, q=5.0 * DEPTHS, log_difference=2 / 3 * np.log(DEPTHS))
-    assert measures.collapse(rows).value == pytest.approx(-1 / 3)
+    assert measures.exponent_of_collapse(rows).value == pytest.approx(-1 / 3)
 
 
 def test_stretched_is_the_slope_over_the_law_for_the_alpha_farthest_from_it():
@@ -62,7 +63,7 @@ def test_stretched_is_the_slope_over_the_law_for_the_alpha_farthest_from_it():
     for alpha, factor in ((0.5, 1.01), (1.0, 0.97)):
         law = np.sqrt(DEPTHS / asymptotics.lambda_stretched(a, s, asymptotics.stretch_constant("erf", alpha)))
         tables.append(curve(factor * law, norm="erf", alpha=alpha))
-    assert measures.stretched("erf")(pd.concat(tables)).value == pytest.approx(0.97)
+    assert measures.slope_over_law("erf")(pd.concat(tables)).value == pytest.approx(0.97)
 
 
 def test_lambda_gained_is_a_ratio_of_lambdas():
@@ -74,5 +75,5 @@ def test_overlaps_are_read_at_the_deepest_block():
     target = float(asymptotics.overlap_fixed_point(*asymptotics.vit_variances()))
     rho = np.linspace(0.1, 0.9, len(DEPTHS))
     rows = pd.concat([curve(0.0, norm=norm, rho=rho) for norm in ("erf", "layernorm")])
-    assert measures.overlap_gap(rows).value == pytest.approx(0.9 - target)
-    assert measures.last_overlap(rows).value == pytest.approx(0.9)
+    assert CLAIMS["SP-10.a"].measure(rows).value == pytest.approx(0.9 - target)
+    assert CLAIMS["SP-10.b"].measure(rows).value == pytest.approx(0.9)

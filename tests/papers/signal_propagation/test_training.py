@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from derived.lab.rng import stream
-from derived.papers.signal_propagation.claims.training import trainability, warmup_gain
+from derived.papers.signal_propagation.claims.training import rank_correlation, warmup_gain
 from derived.papers.signal_propagation.data.generated import LabelledImages, template_images
 from derived.papers.signal_propagation.experiments.training import Trainability, evaluate, train
 from derived.papers.signal_propagation.model.vit import VisionTransformer, per_network_loss
@@ -103,11 +103,11 @@ def training(**changes) -> pd.DataFrame:
 
 
 def test_trainability_is_one_when_losses_grow_with_the_prediction_and_nan_counts_as_worst():
-    assert trainability(training()).value == pytest.approx(1.0)
+    assert rank_correlation(training()).value == pytest.approx(1.0)
     turned = training().assign(test_loss=[np.inf, 3.0, 2.0, 1.0] * 2)
-    assert trainability(turned).value == pytest.approx(-1.0)
+    assert rank_correlation(turned).value == pytest.approx(-1.0)
     with_others = pd.concat([training(), turned.assign(warmup=100), turned.assign(norm="layernorm")])
-    assert trainability(with_others).value == pytest.approx(1.0)
+    assert rank_correlation(with_others).value == pytest.approx(1.0)
 
 
 def test_warm_up_gain_is_with_less_without_where_amplification_is_largest():

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from derived.lab.experiment import run_experiment
-from derived.papers.signal_propagation.claims.vision import against_author
+from derived.papers.signal_propagation.claims.vision import ratio_to_author
 from derived.papers.signal_propagation.experiments.vision import ManyTokens, TimmNetwork
 from derived.papers.signal_propagation.model.jacobian import (
     gmfe,
@@ -62,4 +62,4 @@ def test_the_recurrences_describe_it_sp15():
 def test_against_author_is_the_largest_disagreement():
     rows = [("erf", 0.5, 3.078), ("erf", 1.9, 0.9 * 51.30), ("layernorm", 1.0, 6.003), ("erf", 0.123, 1e9)]
     table = pd.DataFrame(rows * 3, columns=["norm", "alpha", "J"]).assign(b=0)
-    assert against_author(table).value == pytest.approx(0.9)
+    assert ratio_to_author(table).value == pytest.approx(0.9)

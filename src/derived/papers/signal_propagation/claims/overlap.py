@@ -1,36 +1,20 @@
 """The overlap through many blocks of torch networks: SP-10.c."""
 
-import pandas as pd
-
-from derived.lab.claims import Claim
-from derived.lab.stats import LEVEL, Estimate, mean
+from derived.lab.claims import holds, statistic, within
+from derived.lab.measure import farthest_from, mean
 
 from ..experiments.overlap import DeepOverlap
 
-CPU = {"cpu": "holds"}
-
-
-def overlap_of_networks(rows: pd.DataFrame) -> Estimate:
-    """Mean of rho at the last block of torch networks, less the recurrence's, for the norm where it is farthest off."""
-    cases = [case for _, case in rows[rows["b"] == rows["b"].max()].groupby("norm")]
-    level = 1 - (1 - LEVEL) / len(cases)
-    found = [mean(case["p"] / case["q"] - case["p_theory"] / case["q_theory"], level) for case in cases]
-    return max(found, key=lambda one: max(abs(one.low), abs(one.high)))
-
-
 CLAIMS = (
-    Claim(
-        id="SP-10.c",
-        statement=r"Torch networks of 64 blocks have the overlap $\rho$ of the recurrence, far from 1 with Derf.",
-        source="ours",
-        where="–",
-        paper_value="–",
-        kind="statistic",
-        criterion=r"mean $\rho$ at block 64 less that of the recurrence, joint 99.9 % intervals within $\pm0.02$",
-        experiment=DeepOverlap,
-        measure=overlap_of_networks,
-        accept=(-0.02, 0.02),
-        expected=CPU,
+    statistic(
+        "SP-10.c",
+        r"Torch networks of 64 blocks have the overlap $\rho$ of the recurrence, far from 1 with Derf.",
+        DeepOverlap,
+        mean("p / q - p_theory / q_theory", "b == b.max()", by=["norm"], decides=farthest_from(0.0)),
+        r"mean $\rho$ at block 64 less that of the recurrence, the norm farthest off, jointly over norms",
+        within(0, 0.02),
+        unit="overlap",
+        expected=holds("cpu"),
         judged_at=("cpu",),
     ),
 )
