@@ -146,14 +146,14 @@ def test_larger_alpha_amplifies_more():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: asymptotics.zeta(-1.0, 1.0), "a = -1.0"),
-        (lambda: asymptotics.zeta(1.0, 0.0), "s = 0.0; give finite numbers > 0"),
-        (lambda: asymptotics.lambda_stretched(1.0, 1.0, 0.0), "C = 0.0"),
+        (lambda: asymptotics.zeta(-1.0, 1.0), "a = -1"),
+        (lambda: asymptotics.zeta(1.0, 0.0), "s = 0; give a finite number > 0"),
+        (lambda: asymptotics.lambda_stretched(1.0, 1.0, 0.0), "C = 0"),
         (lambda: asymptotics.overlap_fixed_point(1.0, 1.0, 1), "n = 1"),
         (lambda: asymptotics.stretch_constant("gelu"), "kind = 'gelu'; give one of 'erf', 'tanh', 'isru', 'hard_tanh'"),
-        (lambda: asymptotics.stretch_constant("erf", -1.0), "alpha = -1.0"),
+        (lambda: asymptotics.stretch_constant("erf", -1.0), "alpha = -1"),
         (lambda: asymptotics.crossover_depth(2.0, 1.0, 0.1, 0.4), "the window needs alpha^2 p0 < 1"),
-        (lambda: asymptotics.crossover_depth(0.1, 0.0, 0.1, 0.4), "p0 = 0.0"),
+        (lambda: asymptotics.crossover_depth(0.1, 0.0, 0.1, 0.4), "p0 = 0"),
     ],
 )
 def test_bad_input_of_the_asymptotics_is_named(call, message):

@@ -69,7 +69,7 @@ def test_the_moving_cloud_keeps_its_ellipse_of_two_deviations():
     figure = explorer.moving_clouds(cloud(0.8))
     assert [frame.name for frame in figure.frames] == ["0", "8"]
     assert figure.layout.meta["play"]
-    assert "0.80 behind pre-LayerNorm and 0.00 behind Derf" in figure.layout.meta["alt"]
+    assert "0.80 with pre-LayerNorm and 0.00 with Derf" in figure.layout.meta["alt"]
     for points, ellipse in zip(figure.frames[1].data[::2], figure.frames[1].data[1::2], strict=True):
         x, y = np.array(ellipse.x), np.array(ellipse.y)
         rho = {"ρ = 0.80": 0.8, "ρ = 0.00": 0.0}[ellipse.text]

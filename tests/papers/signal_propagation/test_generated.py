@@ -75,10 +75,10 @@ G = torch.Generator()
 BAD = [
     (lambda: power_law_fields(0, 8, generator=G), "num = 0"),
     (lambda: power_law_fields(1, 1, generator=G), "size = 1; give an integer >= 2"),
-    (lambda: power_law_fields(1, 8, exponent=-1.0, generator=G), "exponent = -1.0"),
-    (lambda: power_law_images(1, 8, contrast=-1.0, generator=G), "contrast = -1.0"),
+    (lambda: power_law_fields(1, 8, exponent=-1.0, generator=G), "exponent = -1"),
+    (lambda: power_law_images(1, 8, contrast=-1.0, generator=G), "contrast = -1"),
     (lambda: pictures(4, num_classes=1), "num_classes = 1; give an integer >= 2"),
-    (lambda: pictures(4, noise=-1.0), "noise = -1.0"),
+    (lambda: pictures(4, noise=-1.0), "noise = -1"),
 ]
 
 

@@ -7,15 +7,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy import optimize
 
 from derived.lab.experiment import run_condition
 from derived.lab.measure import highest, jointly
 from derived.lab.rng import stream
 from derived.papers.signal_propagation.claims import measures
 from derived.papers.signal_propagation.claims.networks import CASES, CLAIMS
-from derived.papers.signal_propagation.experiments import networks as topic
 from derived.papers.signal_propagation.experiments.measured import measure
-from derived.papers.signal_propagation.experiments.networks import Networks
+from derived.papers.signal_propagation.experiments.networks import Networks, mlp_only
 from derived.papers.signal_propagation.model.jacobian import (
     apjn_exact,
     apjn_hutchinson,
@@ -86,20 +86,21 @@ def test_rows_follow_the_seed():
     assert not np.allclose(first["J"], other["J"])
 
 
-def test_half_blocks_are_recovered_from_whole_blocks():
+def test_the_mlp_factors_are_taken_at_the_half_blocks():
+    """One block at a time: what attention adds to (q, p) is a change of q that the MLP does not explain."""
     sigmas, kernel = Sigmas(v=1.0, o=1.0, one=1.0, two=1.0), kernel_of("erf", 0.8)
-    course = propagate(1.0, 0.2, kernel=kernel, a=1.0, s=1.0, n=6, depth=5)
-    q, p = topic.propagate_half(course, kernel, sigmas)
-    q_tilde, p_tilde, *_ = kernel.moments(course.q[:-1], course.p[:-1])
-    added = p_tilde + (q_tilde - p_tilde) / 6
-    assert np.allclose(q, course.q[:-1] + added, rtol=1e-12)
-    assert np.allclose(p, course.p[:-1] + added, rtol=1e-12)
+    path = propagate(1.0, 0.2, kernel=kernel, a=1.0, s=1.0, n=6, depth=5)
+    J = 1.0
+    for q, p, after in zip(path.q[-2::-1], path.p[-2::-1], path.q[:0:-1], strict=True):
+        half = optimize.brentq(lambda x, p, y: x + kernel.moments(x, p).q_tilde / 2 - y, q, after, args=(p, after))
+        J *= 1 + kernel.moments(half, p + half - q).q_hat / 2
+    assert mlp_only(path, kernel, sigmas, 6)[0] == pytest.approx(J, rel=1e-10)
 
 
 def test_without_attention_the_mlp_factors_are_the_whole_apjn():
     sigmas, kernel = Sigmas(v=0.0, o=0.0, one=1.0, two=1.0), kernel_of("layernorm")
-    course = propagate(1.0, 0.2, kernel=kernel, a=0.0, s=1.0, n=6, depth=5)
-    assert np.allclose(topic.mlp_only(course, kernel, sigmas), course.J_backward, rtol=1e-10)
+    path = propagate(1.0, 0.2, kernel=kernel, a=0.0, s=1.0, n=6, depth=5)
+    assert np.allclose(mlp_only(path, kernel, sigmas, 6), path.J_backward, rtol=1e-10)
 
 
 def test_each_theory_column_is_the_recurrence_it_is_named_after(rows):

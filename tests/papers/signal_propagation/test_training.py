@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from derived.lab.rng import stream
+from derived.lab.training import mean_cross_entropy
 from derived.papers.signal_propagation.claims.training import rank_correlation, warmup_gain
 from derived.papers.signal_propagation.data.generated import LabelledImages, template_images
-from derived.papers.signal_propagation.experiments.training import Trainability, evaluate, train
-from derived.papers.signal_propagation.model.vit import VisionTransformer, per_network_loss
+from derived.papers.signal_propagation.experiments.training import Trainability, train
+from derived.papers.signal_propagation.model.vit import VisionTransformer
 
 EXPERIMENTS = (Trainability,)
 SMALL = {Trainability: {"width": 12}}
@@ -82,11 +83,12 @@ def test_weight_decay_shrinks_matrices_and_nothing_else():
 
 
 def test_evaluation_is_the_mean_over_the_set():
-    model, test = small(), pictures(50, "test")
-    loss, accuracy = evaluate(model, test, batch_size=16)  # the last batch is smaller
+    """The last batch of a set of 50 is smaller; the network is judged after its one step."""
+    model, data, test = small(), pictures(16), pictures(50, "test")
+    run = train(model, data, test, steps=1, batch_size=16, generator=stream(0, "one"))
     logits = model(test.images)
-    torch.testing.assert_close(loss, per_network_loss(logits, test.labels).double(), rtol=1e-5, atol=0)
-    torch.testing.assert_close(accuracy, (logits.argmax(dim=-1) == test.labels).double().mean(dim=-1))
+    torch.testing.assert_close(run.test_loss, mean_cross_entropy(logits, test.labels).double(), rtol=1e-5, atol=0)
+    torch.testing.assert_close(run.test_accuracy, (logits.argmax(dim=-1) == test.labels).double().mean(dim=-1))
 
 
 def test_predicted_amplification_of_training_grows_with_alpha_and_is_of_the_input(rows):
@@ -128,7 +130,7 @@ def test_warm_up_gain_is_with_less_without_where_amplification_is_largest():
 G = torch.Generator()
 BAD = [
     (lambda: train(small(), pictures(4), pictures(4), steps=0, generator=G), "steps = 0"),
-    (lambda: train(small(), pictures(4), pictures(4), steps=1, lr=0.0, generator=G), "lr = 0.0"),
+    (lambda: train(small(), pictures(4), pictures(4), steps=1, lr=0.0, generator=G), "lr = 0"),
     (lambda: train(small(), pictures(4), pictures(4), steps=1, warmup=-1, generator=G), "warmup = -1"),
 ]
 

@@ -221,7 +221,7 @@ BAD = [
     (lambda: equiangular_tokens(5, 4, 1.0, 0.0, generator=G), "d = 4 < n = 5"),
     (lambda: equiangular_tokens(3, 4, 1.0, 1.1, generator=G), "is no covariance"),
     (lambda: equiangular_tokens(3, 4, 1.0, -0.51, generator=G), "is no covariance"),
-    (lambda: equiangular_tokens(3, 4, -1.0, 0.0, generator=G), "q = -1.0"),
+    (lambda: equiangular_tokens(3, 4, -1.0, 0.0, generator=G), "q = -1"),
     (lambda: token_moments(torch.ones(1, 4)), "n = 1; give an integer >= 2"),
 ]
 

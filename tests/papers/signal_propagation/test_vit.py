@@ -8,7 +8,9 @@ import torch
 from torch.nn.functional import conv2d, cross_entropy
 
 from derived.lab.rng import stream
+from derived.lab.training import mean_cross_entropy
 from derived.papers.signal_propagation.data.generated import LabelledImages, power_law_images, template_images
+from derived.papers.signal_propagation.model.jacobian import gradient_amplification
 from derived.papers.signal_propagation.model.kernels import (
     ErfKernel,
     LayerNormKernel,
@@ -18,9 +20,7 @@ from derived.papers.signal_propagation.model.transformer import RandomTransforme
 from derived.papers.signal_propagation.model.vit import (
     VisionTransformer,
     embed,
-    gradient_amplification,
     patches,
-    per_network_loss,
 )
 
 SMALL = {"image_size": 16, "patch": 4, "width": 24, "depth": 2, "num_heads": 2, "num_classes": 3}
@@ -82,7 +82,7 @@ def test_at_initialisation_it_is_the_random_transformer(norm):
 def test_networks_do_not_see_each_other():
     data = pictures(6)
     model = small(alpha=[0.4, 1.1])
-    loss = per_network_loss(model(data.images), data.labels)
+    loss = mean_cross_entropy(model(data.images), data.labels)
     by_hand = [cross_entropy(logits, data.labels) for logits in model(data.images)]
     torch.testing.assert_close(loss, torch.stack(by_hand))
     loss[0].backward()
@@ -105,8 +105,13 @@ def test_gradient_amplification_is_the_pooled_recurrence_sp18(norm, kernel):
     facts = {"image_size": 32, "patch": 8, "width": 96, "depth": depth, "num_heads": 3, "num_networks": 6}
     model = VisionTransformer(norm=norm, alpha=1.0, sigmas=sigmas, generator=stream(0, "pooled"), **facts)
     data = template_images(16, num_classes=100, size=32, classes=stream(0, "c"), generator=stream(0, "g"))
-    amplification = gradient_amplification(model, *data).mean(dim=0).numpy()
-    q, p, _ = (float(m.mean()) for m in token_moments(model.states(data.images)[0].detach()))
+    states = model.states(data.images)
+    amplification = (
+        gradient_amplification(mean_cross_entropy(model.read_out(states[-1]), data.labels).sum(), states)
+        .mean(dim=0)
+        .numpy()
+    )
+    q, p, _ = (float(m.mean()) for m in token_moments(states[0].detach()))
     common = {"kernel": kernel, "a": 1.0, "s": 1.0, "n": 16, "depth": depth}
     pooled = propagate(q, p, output_gradient="pooled", **common).J_backward
     alone = propagate(q, p, **common).J_backward

@@ -18,7 +18,7 @@ CASES = ("norm", "heads")
 RECORDED = {"expected": holds("cpu"), "judged_at": ("cpu",)}
 
 
-def described(id: str, statement: str, column: str, limit: float, **facts) -> Claim:
+def described(id: str, statement: str, column: str, limit: float, **fields) -> Claim:
     """The fold error of a measured column against the recurrence, worst of normaliser and number of heads."""
     return statistic(
         id,
@@ -30,7 +30,7 @@ def described(id: str, statement: str, column: str, limit: float, **facts) -> Cl
         at_most(limit),
         unit="fold error",
         **RECORDED,
-        **facts,
+        **fields,
     )
 
 

@@ -45,10 +45,10 @@ class ClosedForms(Experiment):
         return [{"map": name} for name in ("erf", "relu")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        draw = stream(seed, "closed forms", condition["map"])
-        q, rho = 10 ** uniform((self.instances,), -2, 1, draw), uniform((self.instances,), -0.98, 0.98, draw)
+        generator = stream(seed, "closed forms", condition["map"])
+        q, rho = 10 ** uniform((self.instances,), -2, 1, generator), uniform((self.instances,), -0.98, 0.98, generator)
         if condition["map"] == "erf":
-            alpha = uniform((self.instances,), 0.1, 1.5, draw)
+            alpha = uniform((self.instances,), 0.1, 1.5, generator)
             slope = lambda x: 2 / np.pi**0.5 * np.exp(-x * x)  # noqa: E731
             closed = kernels.ErfKernel(alpha).moments(q, rho * q)._asdict()
             numbers = kernels.ElementwiseKernel(special.erf, slope, alpha, self.nodes).moments(q, rho * q)._asdict()
@@ -91,10 +91,11 @@ class Ends(Experiment):
         return [{"norm": norm} for norm in ("layernorm", "erf", "tanh")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        draw = stream(seed, "ends", condition["norm"])
-        alpha, a, s, rho = (uniform((self.instances,), *ends, draw) for ends in ((0.2, 2), (0, 2), (0.1, 4), (0, 0.9)))
-        n = torch.randint(2, 200, (self.instances,), generator=draw).numpy()
+        generator = stream(seed, "ends", condition["norm"])
+        ranges = ((0.2, 2), (0, 2), (0.1, 4), (0, 0.9))
+        alpha, a, s, rho = (uniform((self.instances,), *ends, generator) for ends in ranges)
+        n = torch.randint(2, 200, (self.instances,), generator=generator).numpy()
         kernel = kernel_of(condition["norm"], alpha)
-        course = propagate(1.0, rho, kernel=kernel, a=a, s=s, n=n, depth=self.depth)
-        gap = np.abs(np.expm1(course.log_J_backward[:, 0] - course.log_J_forward[:, -1]))
+        trajectory = propagate(1.0, rho, kernel=kernel, a=a, s=s, n=n, depth=self.depth)
+        gap = np.abs(np.expm1(trajectory.log_J_backward[:, 0] - trajectory.log_J_forward[:, -1]))
         return pd.DataFrame({"instance": range(self.instances), "gap": gap, "bound": self.tolerance})

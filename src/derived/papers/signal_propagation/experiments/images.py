@@ -57,18 +57,18 @@ class GeneratedImages(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         norm, alpha, init = (condition[name] for name in ("norm", "alpha", "init"))
-        facts = {"norm": norm, "alpha": alpha, "num_heads": self.num_heads, "dtype": dtype, "device": device}
-        draw = stream(seed, "image weights", init)
-        model = RandomTransformer(width=self.width, depth=self.depth, generator=draw, **facts)
-        draw = stream(seed, "images", init)
-        images = power_law_images(self.images, self.size, generator=draw, dtype=dtype, device=device)
+        shape = {"width": self.width, "depth": self.depth, "num_heads": self.num_heads, "norm": norm, "alpha": alpha}
+        weights, of_images, of_probe = (
+            stream(seed, name, init) for name in ("image weights", "images", "image probes")
+        )
+        model = RandomTransformer(**shape, generator=weights, dtype=dtype, device=device)
+        images = power_law_images(self.images, self.size, generator=of_images, dtype=dtype, device=device)
         with torch.no_grad():
-            x = embed(images, width=self.width, patch=self.patch, class_token=False, generator=draw)
+            x = embed(images, width=self.width, patch=self.patch, class_token=False, generator=of_images)
             for b in range(self.start):
                 x = model.block(x, b)
         states = model.states(x.requires_grad_(), self.start)
-        draw = stream(seed, "image probes", init)
-        probe = torch.randn(states[-1].shape, generator=draw, dtype=dtype).to(device)
+        probe = torch.randn(states[-1].shape, generator=of_probe, dtype=dtype).to(device)
         J = gradient_moments(torch.autograd.grad(states[-1], states, grad_outputs=probe)).J[0]
         q, p, spread = (each[0].cpu().numpy() for each in token_moments(states[0].detach()))
         remaining = {"n": states[0].shape[-2], "depth": self.depth - self.start}
@@ -77,5 +77,5 @@ class GeneratedImages(Experiment):
         layers = J.shape[-1]
         index = {"replicate": np.repeat(np.arange(self.images), layers)}
         index["b"] = np.tile(np.arange(self.start, self.depth + 1), self.images)
-        facts = {name: np.repeat(each, layers) for name, each in (("q", q), ("p", p), ("spread", spread))}
-        return pd.DataFrame({**index, **facts, "J": J.numpy().ravel(), "J_theory": theory.ravel()})
+        start = {name: np.repeat(each, layers) for name, each in (("q", q), ("p", p), ("spread", spread))}
+        return pd.DataFrame({**index, **start, "J": J.numpy().ravel(), "J_theory": theory.ravel()})

@@ -32,16 +32,17 @@ def measure(model: RandomTransformer, x: torch.Tensor, *, probes: int, generator
     return pd.DataFrame(index | {name: values.numpy().ravel() for name, values in columns.items()})
 
 
-def compare(
+def with_theory(
     rows: pd.DataFrame, norm: str, alpha: float, sigmas: Sigmas, start: tuple[float, float], n: int, depth: int
 ):
     """Measured rows with the recurrences beside them: at n tokens, and ``J_infinite`` for n to infinity first."""
     common = {"kernel": kernel_of(norm, alpha), "a": sigmas.a, "s": sigmas.s, "depth": depth}
-    course = propagate(*start, n=n, **common)
+    trajectory = propagate(*start, n=n, **common)
     pooled = propagate(*start, n=n, output_gradient="pooled", **common)
     infinite = propagate(*start, n=np.inf, **common)
     without = propagate(*start, n=n, cross_token=False, **common)
-    theory = {"q_theory": course.q, "p_theory": course.p, "J_theory": course.J_backward, "K_theory": course.K_backward}
+    theory = {"q_theory": trajectory.q, "p_theory": trajectory.p}
+    theory |= {"J_theory": trajectory.J_backward, "K_theory": trajectory.K_backward}
     theory |= {"pooled_theory": pooled.J_backward, "J_infinite": infinite.J_backward}
     theory |= {"J_without_K": without.J_backward}
     return rows.assign(**{name: np.tile(v, len(rows) // (depth + 1)) for name, v in theory.items()})
@@ -49,9 +50,11 @@ def compare(
 
 def one_network(norm, alpha, sigmas, size, start, probes, seed, init, device, dtype) -> pd.DataFrame:
     """Measured rows of one initialisation with equiangular tokens; the same for every normaliser."""
+    of_weights, of_tokens, of_probes = (
+        stream(seed, f"vision {name}", init) for name in ("weights", "tokens", "probes")
+    )
+    where = {"dtype": dtype, "device": device}
     shape = {name: size[name] for name in ("width", "num_heads", "depth")}
-    facts = {"norm": norm, "alpha": alpha, "sigmas": sigmas, "dtype": dtype, "device": device}
-    model = RandomTransformer(**shape, **facts, generator=stream(seed, "vision weights", init))
-    draw = stream(seed, "vision tokens", init)
-    x = equiangular_tokens(size["n"], size["width"], *start, batch=(1,), generator=draw, dtype=dtype, device=device)
-    return measure(model, x, probes=probes, generator=stream(seed, "vision probes", init))
+    model = RandomTransformer(norm=norm, alpha=alpha, sigmas=sigmas, **shape, generator=of_weights, **where)
+    x = equiangular_tokens(size["n"], size["width"], *start, batch=(1,), generator=of_tokens, **where)
+    return measure(model, x, probes=probes, generator=of_probes)

@@ -17,9 +17,8 @@ import torch
 from derived.lab.experiment import Experiment
 from derived.lab.rng import stream
 
-from ..model import kernels
-from ..model.kernels import kernel_of
-from ..model.meanfield import propagate
+from ..model.kernels import NormKernel, kernel_of
+from ..model.meanfield import MeanFieldTrajectory, propagate
 from ..model.transformer import RandomTransformer, Sigmas, equiangular_tokens
 from .measured import measure
 
@@ -82,30 +81,20 @@ class Networks(Experiment):
 
     def _theory(self, kernel, sigmas: Sigmas) -> dict[str, np.ndarray]:
         common = {"kernel": kernel, "s": sigmas.s, "n": self.n, "depth": self.depth}
-        course = propagate(self.q0, self.p0, a=sigmas.a, **common)
+        trajectory = propagate(self.q0, self.p0, a=sigmas.a, **common)
         pooled = propagate(self.q0, self.p0, a=sigmas.a, output_gradient="pooled", **common)
         without = propagate(self.q0, self.p0, a=sigmas.a, cross_token=False, **common)
-        columns = {"q_theory": course.q, "p_theory": course.p, "J_theory": course.J_backward}
-        columns |= {"K_theory": course.K_backward, "pooled_theory": pooled.J_backward}
-        columns |= {"J_without_K": without.J_backward, "pooled_as_independent": course.J_backward}
-        columns["J_without_attention"] = mlp_only(course, kernel, sigmas)
+        columns = {"q_theory": trajectory.q, "p_theory": trajectory.p, "J_theory": trajectory.J_backward}
+        columns |= {"K_theory": trajectory.K_backward, "pooled_theory": pooled.J_backward}
+        columns |= {"J_without_K": without.J_backward, "pooled_as_independent": trajectory.J_backward}
+        columns["J_without_attention"] = mlp_only(trajectory, kernel, sigmas, self.n)
         return {name: np.tile(values, self.inits) for name, values in columns.items()}
 
 
-def mlp_only(course, kernel: kernels.NormKernel, sigmas: Sigmas) -> np.ndarray:
-    """J from the MLP factors alone, at the right (q, p): the backward recurrence without its attention terms."""
-    mixed = propagate_half(course, kernel, sigmas)
-    gain = np.log1p(sigmas.s / 2 * kernel.moments(*mixed).q_hat)
+def mlp_only(trajectory: MeanFieldTrajectory, kernel: NormKernel, sigmas: Sigmas, n: int) -> np.ndarray:
+    """J from the MLP's factors alone, at the right (q, p): the backward recurrence without its attention terms."""
+    q, p = trajectory.q[:-1], trajectory.p[:-1]
+    q_tilde, p_tilde, *_ = kernel.moments(q, p)
+    mixed = sigmas.a * (p_tilde + (q_tilde - p_tilde) / n)  # what uniform attention adds to q and to p
+    gain = np.log1p(sigmas.s / 2 * kernel.moments(q + mixed, p + mixed).q_hat)
     return np.exp(np.concatenate([np.cumsum(gain[::-1])[::-1], [0.0]]))
-
-
-def propagate_half(course, kernel: kernels.NormKernel, sigmas: Sigmas) -> tuple[np.ndarray, np.ndarray]:
-    """(q, p) at the half blocks b + 1/2, from the change of q that the MLP does not explain (uniform attention)."""
-    q, p = course.q[:-1], course.p[:-1]
-    low, high = q, course.q[1:]
-    for _ in range(60):  # q^{b+1} = q^{b+1/2} + (s/2) q~(q^{b+1/2}) is increasing in q^{b+1/2}: bisection
-        middle = (low + high) / 2
-        above = middle + sigmas.s / 2 * kernel.moments(middle, p).q_tilde > course.q[1:]
-        low, high = np.where(above, low, middle), np.where(above, middle, high)
-    half = (low + high) / 2
-    return half, p + (half - q)

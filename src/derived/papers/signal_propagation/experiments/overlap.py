@@ -59,8 +59,8 @@ class DeepOverlap(Experiment):
             moments = [token_moments(h) for h in model.states(x)]
         q, p, _ = (torch.stack(values, dim=-1).cpu().numpy() for values in zip(*moments, strict=True))
         common = {"a": model.sigmas.a, "s": model.sigmas.s, "n": self.n, "depth": self.depth}
-        course = propagate(self.q0, self.p0, kernel=kernel_of(norm, self.alpha), **common)
+        trajectory = propagate(self.q0, self.p0, kernel=kernel_of(norm, self.alpha), **common)
         index = {"replicate": np.repeat(np.arange(self.inits), self.depth + 1)}
         index["b"] = np.tile(np.arange(self.depth + 1), self.inits)
-        theory = {"q_theory": np.tile(course.q, self.inits), "p_theory": np.tile(course.p, self.inits)}
+        theory = {"q_theory": np.tile(trajectory.q, self.inits), "p_theory": np.tile(trajectory.p, self.inits)}
         return pd.DataFrame({**index, "q": q.ravel(), "p": p.ravel(), **theory})

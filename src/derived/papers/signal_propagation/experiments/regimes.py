@@ -60,10 +60,10 @@ class Regimes(Experiment):
         a, s = asymptotics.vit_variances(grid["attn_mult"].to_numpy())
         n = np.array([tokens_of(each) for each in grid["tokens"]])
         kernel = kernel_of(norm, grid["alpha"].to_numpy())
-        course = propagate(self.q0, self.p0, kernel=kernel, a=a, s=s, n=n, depth=depth)
+        trajectory = propagate(self.q0, self.p0, kernel=kernel, a=a, s=s, n=n, depth=depth)
         at = np.unique(np.geomspace(4, depth, self.points).round().astype(int))
-        columns = {"q": course.q, "rho": course.rho, "log_J": course.log_J_forward}
-        columns["log_difference"] = np.log(course.q - course.p)
+        columns = {"q": trajectory.q, "rho": trajectory.rho, "log_J": trajectory.log_J_forward}
+        columns["log_difference"] = np.log(trajectory.q - trajectory.p)
         rows = grid.loc[grid.index.repeat(len(at))].reset_index(drop=True)
         return rows.assign(b=np.tile(at, len(grid)), **{k: v[:, at].ravel() for k, v in columns.items()})
 
@@ -90,13 +90,13 @@ DEPTHS = (12, 36, 128)
 def recurrence_grid(q0: float = 1.0, p0: float = 0.2) -> pd.DataFrame:
     """The recurrences over all slider positions; rows: the names of ``AXES``, depth, norm, b, q, rho, log_J."""
     grid = pd.MultiIndex.from_product(AXES.values(), names=AXES).to_frame(index=False)
-    facts = {"a": grid["attn"].to_numpy() ** 2, "s": grid["mlp"].to_numpy() ** 2, "n": grid["tokens"].to_numpy()}
+    sizes = {"a": grid["attn"].to_numpy() ** 2, "s": grid["mlp"].to_numpy() ** 2, "n": grid["tokens"].to_numpy()}
     tables = []
     for depth in DEPTHS:
         blocks = np.unique(np.linspace(0, depth, 15).round().astype(int))
         for norm, kernel in (("layernorm", LayerNormKernel()), ("erf", ErfKernel(grid["alpha"].to_numpy()))):
-            path = propagate(q0, p0, kernel=kernel, depth=depth, **facts)
-            columns = {"q": path.q, "rho": path.rho, "log_J": path.log_J_backward}
+            trajectory = propagate(q0, p0, kernel=kernel, depth=depth, **sizes)
+            columns = {"q": trajectory.q, "rho": trajectory.rho, "log_J": trajectory.log_J_backward}
             rows = grid.loc[grid.index.repeat(len(blocks))].assign(depth=depth, norm=norm, b=np.tile(blocks, len(grid)))
             tables.append(rows.assign(**{name: value[:, blocks].ravel() for name, value in columns.items()}))
     return pd.concat(tables, ignore_index=True)

@@ -14,15 +14,17 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from derived.lab import training
+from derived.lab.checks import check_count, check_positive
 from derived.lab.experiment import Experiment
 from derived.lab.rng import stream
 
 from ..data.generated import LabelledImages, template_images
-from ..model.checks import check_at_least, check_count, check_positive
-from ..model.kernels import kernel_of
+from ..model.jacobian import gradient_amplification
+from ..model.kernels import NormKernel, kernel_of
 from ..model.meanfield import propagate
 from ..model.transformer import Sigmas, token_moments
-from ..model.vit import VisionTransformer, gradient_amplification, per_network_loss
+from ..model.vit import VisionTransformer
 
 
 class Trained(NamedTuple):
@@ -47,44 +49,26 @@ def train(
 ) -> Trained:
     """AdamW, betas (0.9, 0.999), linear warm-up over ``warmup`` steps, then a constant rate. [repo]
 
-    The networks share batches and never interact: the loss is the sum of theirs, so one that diverges leaves the others
-    alone. Weight decay acts on the weight matrices, not on positions, biases or normalisers. The batches are drawn from
-    ``generator`` with replacement.
+    Weight decay acts on the weight matrices, not on positions, biases or normalisers. The batches are drawn from
+    ``generator`` with replacement; all networks see the same.
     """
     check_count("steps", steps)
     check_count("batch_size", batch_size)
     check_count("warmup", warmup, 0)
     check_positive("lr", lr)
-    check_at_least("weight_decay", weight_decay, 0.0)
-    decayed, plain = [], []
-    for name, parameter in model.named_parameters():
-        is_matrix = parameter.ndim == 3 and name not in ("positions", "head_bias")  # one per network: (R, out, in)
-        (decayed if is_matrix else plain).append(parameter)
-    groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": plain, "weight_decay": 0.0}]
-    optimiser = torch.optim.AdamW(groups, lr=lr, betas=(0.9, 0.999))
     batches = torch.randint(len(data.labels), (steps, batch_size), generator=generator, device=generator.device)
-    losses = []
-    for step, batch in enumerate(batches.to(data.images.device)):
-        for group in optimiser.param_groups:
-            group["lr"] = lr * min(1.0, (step + 1) / max(warmup, 1))
-        loss = per_network_loss(model(data.images[batch]), data.labels[batch])
-        optimiser.zero_grad()
-        loss.sum().backward()
-        optimiser.step()
-        losses.append(loss.detach())
-    loss, accuracy = evaluate(model, test, batch_size=batch_size)
-    return Trained(torch.stack(losses, dim=-1).double().cpu(), loss, accuracy)
+    batches = batches.to(data.images.device)
 
+    def loss(step: int) -> Tensor:
+        return training.mean_cross_entropy(model(data.images[batches[step]]), data.labels[batches[step]])
 
-@torch.no_grad()
-def evaluate(model: VisionTransformer, test: LabelledImages, *, batch_size: int = 128) -> tuple[Tensor, Tensor]:
-    """Mean cross-entropy and accuracy of each network over a set, (R,) each, in float64 on the CPU."""
-    loss, right = 0.0, 0.0
-    for images, labels in zip(test.images.split(batch_size), test.labels.split(batch_size), strict=True):
-        logits = model(images)
-        loss = loss + len(labels) * per_network_loss(logits, labels).double()
-        right = right + (logits.argmax(dim=-1) == labels).double().sum(dim=-1)
-    return (loss / len(test.labels)).cpu(), (right / len(test.labels)).cpu()
+    def is_matrix(name: str, weight: Tensor) -> bool:
+        return weight.ndim == 3 and name not in ("positions", "head_bias")  # one per network: (R, out, in)
+
+    optimiser = training.adamw(model, betas=(0.9, 0.999), weight_decay=weight_decay, decays=is_matrix)
+    losses = training.train(loss, optimiser, steps=steps, rate=lambda step: lr * min(1.0, (step + 1) / max(warmup, 1)))
+    pairs = zip(test.images.split(batch_size), test.labels.split(batch_size), strict=True)
+    return Trained(losses, *training.evaluate((model(images), labels) for images, labels in pairs))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,21 +139,21 @@ class Trainability(Experiment):
             device=device,
         )
         few = sets[1]._replace(images=sets[1].images[:16], labels=sets[1].labels[:16])
-        log_measured = gradient_amplification(model, *few)[:, 0].log().numpy()
-        predicted = self._predicted(model, few.images, kernel_of(norm, alphas), depth)
+        states = model.states(few.images)
+        loss = training.mean_cross_entropy(model.read_out(states[-1]), few.labels).sum()
+        log_measured = gradient_amplification(loss, states)[:, 0].log().numpy()
+        predicted = self._predicted(states[0].detach(), kernel_of(norm, alphas), depth)
         options = {"steps": self.steps, "batch_size": self.batch_size, "lr": self.lr, "warmup": warmup}
-        found = train(model, *sets, **options, generator=stream(seed, "batches"))
+        run = train(model, *sets, **options, generator=stream(seed, "batches"))
         tail = max(1, self.steps // 10)
         index = {"replicate": np.tile(np.arange(self.replicates), len(alphas) // self.replicates), "alpha": alphas}
-        columns = {"loss": found.losses[:, -tail:].mean(dim=-1), "test_loss": found.test_loss}
-        columns["test_accuracy"] = found.test_accuracy
+        columns = {"loss": run.losses[:, -tail:].mean(dim=-1), "test_loss": run.test_loss}
+        columns["test_accuracy"] = run.test_accuracy
         columns = {name: values.numpy() for name, values in columns.items()}
         return pd.DataFrame({**index, **columns, "log_pooled": predicted, "log_measured": log_measured})
 
-    def _predicted(self, model: VisionTransformer, images: torch.Tensor, kernel, depth: int) -> np.ndarray:
-        """ln of the pooled amplification, from the (q, p) of the embedded images."""
-        with torch.no_grad():
-            h = model.states(images)[0]
+    def _predicted(self, h: Tensor, kernel: NormKernel, depth: int) -> np.ndarray:
+        """ln of the pooled amplification, from the (q, p) of the embedded images h (R, images, n, d)."""
         q, p, _ = (each.mean(dim=-1).cpu().numpy() for each in token_moments(h))
         sigmas = Sigmas()
         common = {"a": sigmas.a, "s": sigmas.s, "n": h.shape[-2], "depth": depth, "output_gradient": "pooled"}

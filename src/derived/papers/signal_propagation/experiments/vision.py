@@ -15,12 +15,12 @@ from derived.lab.rng import stream
 
 from ..model.timm_vit import TimmTransformer
 from ..model.transformer import Sigmas, equiangular_tokens
-from .measured import compare, measure, one_network
+from .measured import measure, one_network, with_theory
 
 
 @dataclass(frozen=True, kw_only=True)
 class ManyTokens(Experiment):
-    """SP-13: attn_mult 2, 196 tokens, 128 blocks behind LayerNorm, from the start (0.27, 0.11) of the author's run.
+    """SP-13: attn_mult 2, 196 tokens, 128 blocks with LayerNorm, from the start (0.27, 0.11) of the author's run.
 
     The recurrence for infinitely many tokens first, ``J_infinite``, must miss.
     """
@@ -51,7 +51,7 @@ class ManyTokens(Experiment):
         size = {"width": self.width, "num_heads": self.num_heads, "depth": self.depth, "n": self.n}
         start = (self.q0, self.p0)
         rows = one_network("layernorm", 1.0, sigmas, size, start, self.probes, seed, condition["init"], device, dtype)
-        return compare(rows, "layernorm", 1.0, sigmas, start, self.n, self.depth)
+        return with_theory(rows, "layernorm", 1.0, sigmas, start, self.n, self.depth)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,12 +87,12 @@ class VisionTransformer(Experiment):
         norm, alpha, start = condition["norm"], condition["alpha"], (self.q0, self.p0)
         size = {"width": self.width, "num_heads": self.num_heads, "depth": self.depth, "n": self.n}
         rows = one_network(norm, alpha, Sigmas(), size, start, self.probes, seed, condition["init"], device, dtype)
-        return compare(rows, norm, alpha, Sigmas(), start, self.n, self.depth)
+        return with_theory(rows, norm, alpha, Sigmas(), start, self.n, self.depth)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TimmNetwork(Experiment):
-    """SP-15 on timm's ViT-Base: the author's setting in the author's network; rows as of ``deep.VisionTransformer``.
+    """SP-15 on timm's ViT-Base: the author's setting in the author's network; rows as ``VisionTransformer`` has them.
 
     Not among ``EXPERIMENTS``, whose rows every machine must be able to make.
     """
@@ -120,9 +120,8 @@ class TimmNetwork(Experiment):
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         norm, alpha, init = (condition[name] for name in ("norm", "alpha", "init"))
         where, start = {"dtype": dtype, "device": device}, (self.q0, self.p0)
-        draw = stream(seed, "timm weights", init)
-        model = TimmTransformer(depth=self.depth, norm=norm, alpha=alpha, generator=draw, **where)
-        draw = stream(seed, "timm tokens", init)
-        x = equiangular_tokens(self.n, self.width, *start, batch=(1,), generator=draw, **where)
-        rows = measure(model, x, probes=self.probes, generator=stream(seed, "timm probes", init))
-        return compare(rows, norm, alpha, model.sigmas, start, self.n, self.depth)
+        weights, tokens, probes = (stream(seed, f"timm {name}", init) for name in ("weights", "tokens", "probes"))
+        model = TimmTransformer(depth=self.depth, norm=norm, alpha=alpha, generator=weights, **where)
+        x = equiangular_tokens(self.n, self.width, *start, batch=(1,), generator=tokens, **where)
+        rows = measure(model, x, probes=self.probes, generator=probes)
+        return with_theory(rows, norm, alpha, model.sigmas, start, self.n, self.depth)

@@ -43,18 +43,18 @@ class Window(Experiment):
         predicted = float(asymptotics.crossover_depth(alpha, self.p0, a, s))
         depth = int(1.6 * predicted)
         kernel = kernels.ErfKernel(alpha)
-        course = propagate(self.q0, self.p0, kernel=kernel, a=a, s=s, n=np.inf, depth=depth)
+        trajectory = propagate(self.q0, self.p0, kernel=kernel, a=a, s=s, n=np.inf, depth=depth)
         at = np.unique(np.geomspace(1, depth, self.points).round().astype(int))
         slope = s / 2 * 4 * alpha**2 / np.pi
         return pd.DataFrame(
             {
                 "b": at,
-                "q": course.q[at],
-                "p": course.p[at],
-                "log_J": course.log_J_forward[at],
-                "low": at * np.log1p(slope / np.sqrt(1 + 4 * alpha**2 * course.q[at])),
+                "q": trajectory.q[at],
+                "p": trajectory.p[at],
+                "log_J": trajectory.log_J_forward[at],
+                "low": at * np.log1p(slope / np.sqrt(1 + 4 * alpha**2 * trajectory.q[at])),
                 "high": at * np.log1p(slope),
-                "crossover": int(np.argmax(alpha**2 * course.p >= 1)),
+                "crossover": int(np.argmax(alpha**2 * trajectory.p >= 1)),
                 "predicted": predicted,
             }
         )

@@ -89,18 +89,18 @@ def moving_clouds(rows: pd.DataFrame) -> go.Figure:
     turn = np.linspace(0, 2 * np.pi, 49)
 
     def traces(b: int) -> list[go.Scatter]:
-        found = []
+        clouds = []
         for number, norm in enumerate(norms):
             part = rows[(rows["norm"] == norm) & (rows["b"] == b)]
             axes = {"xaxis": f"x{number + 1 if number else ''}", "yaxis": f"y{number + 1 if number else ''}"}
             q, rho = float(part["q"].iloc[0]), float(part["p"].iloc[0] / part["q"].iloc[0])
             u, v = ((part[name] / q**0.5).round(2).tolist() for name in "uv")
-            found.append(go.Scatter(x=u, y=v, mode="markers", marker={"size": 4}, **axes))
-            long, short = 2 * np.sqrt(1 + rho) * np.cos(turn), 2 * np.sqrt(max(1 - rho, 0.0)) * np.sin(turn)
-            ellipse = ((long + sign * short) / 2**0.5 for sign in (-1, 1))
+            clouds.append(go.Scatter(x=u, y=v, mode="markers", marker={"size": 4}, **axes))
+            major, minor = 2 * np.sqrt(1 + rho) * np.cos(turn), 2 * np.sqrt(max(1 - rho, 0.0)) * np.sin(turn)
+            ellipse = ((major + sign * minor) / 2**0.5 for sign in (-1, 1))
             x, y = (each.round(2).tolist() for each in ellipse)
-            found.append(go.Scatter(x=x, y=y, mode="lines", line={"width": 2}, text=f"ρ = {rho:.2f}", **axes))
-        return found
+            clouds.append(go.Scatter(x=x, y=y, mode="lines", line={"width": 2}, text=f"ρ = {rho:.2f}", **axes))
+        return clouds
 
     for index, trace in enumerate(traces(depths[0])):
         colour = COLOURS[1] if index % 2 else NORM_COLOURS[norms[index // 2]]
@@ -110,7 +110,7 @@ def moving_clouds(rows: pd.DataFrame) -> go.Figure:
     still = {"mode": "immediate", "frame": {"duration": 0, "redraw": True}, "transition": {"duration": 0}}
     steps = [{"label": str(b), "method": "animate", "args": [[str(b)], still]} for b in depths]
     last = rows[rows["b"] == depths[-1]].groupby("norm", sort=False)[["p", "q"]].first()
-    ends = " and ".join(f"{p / q:.2f} behind {NAMES[norm]}" for norm, (p, q) in last.iterrows())
+    ends = " and ".join(f"{p / q:.2f} with {NAMES[norm]}" for norm, (p, q) in last.iterrows())
     figure.update_layout(
         height=400,
         margin={"l": 50, "r": 20, "t": 40, "b": 45},

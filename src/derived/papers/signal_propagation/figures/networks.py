@@ -19,7 +19,7 @@ def companion(rows: pd.DataFrame) -> Figure:
     shown, rows = rows, largest(rows)
     norms = [norm for norm in NAMES if norm in set(rows["norm"])]
     figure, axes = plt.subplots(1, len(norms), figsize=(7.4, 3.0), sharey=True)
-    found = []
+    words = []
     for ax, norm in zip(axes, norms, strict=True):
         part = rows[(rows["norm"] == norm) & (rows["heads"] == rows["heads"].max())]
         first = part.groupby("b").first()
@@ -32,7 +32,7 @@ def companion(rows: pd.DataFrame) -> Figure:
         plain_log(ax, part["J"].max())
         start = part[part["b"] == 0]
         values = [start[name].mean() for name in ("J", "J_theory", "J_without_K", "J_without_attention")]
-        found.append(f"{NAMES[norm]} " + ", ".join(f"{value:.2f}" for value in values))
+        words.append(f"{NAMES[norm]} " + ", ".join(f"{value:.2f}" for value in values))
     axes[0].set_ylabel(r"$J^{B,b}$")
     axes[0].plot([], [], **THEORY, label="with $K$")
     axes[0].plot([], [], color=RED, linestyle="--", label="without $K$")
@@ -40,7 +40,7 @@ def companion(rows: pd.DataFrame) -> Figure:
     axes[0].legend(fontsize=8, loc="lower left")
     figure.set_label(
         "Gradient norm against block in three panels. At the input, measured, with K, without K, without attention: "
-        f"{'; '.join(found)}."
+        f"{'; '.join(words)}."
     )
     return figure
 
@@ -49,7 +49,7 @@ def two_heads(rows: pd.DataFrame) -> Figure:
     """Amplification of independent and of pooled output gradients; rows of ``Networks``."""
     shown, rows = rows, largest(rows)
     figure, ax = plt.subplots(figsize=(6.0, 3.3))
-    found = []
+    words = []
     for norm in ("layernorm", "erf"):
         part = rows[(rows["norm"] == norm) & (rows["heads"] == rows["heads"].max())]
         first = part.groupby("b").first()
@@ -57,7 +57,7 @@ def two_heads(rows: pd.DataFrame) -> Figure:
             ax.plot(first.index, first[f"{column}_theory"], **THEORY | {"color": NORM_COLOURS[norm]})
             points(ax, _like(shown, part), column, NORM_COLOURS[norm], marker=marker)
         start = part[part["b"] == 0]
-        found.append(f"{NAMES[norm]} {start['J'].mean():.2f} and {start['pooled'].mean():.1f}")
+        words.append(f"{NAMES[norm]} {start['J'].mean():.2f} and {start['pooled'].mean():.1f}")
     for marker, text in (("s", "one gradient for all tokens"), ("o", "independent gradients")):
         ax.plot([], [], marker, color=MUTED, label=text)
     for norm in ("layernorm", "erf"):
@@ -67,7 +67,7 @@ def two_heads(rows: pd.DataFrame) -> Figure:
     plain_log(ax, rows["pooled"].max())
     figure.set_label(
         f"Amplification against block for two kinds of output gradient. At the input, independent and "
-        f"pooled: {'; '.join(found)}. "
+        f"pooled: {'; '.join(words)}. "
         "The lines of the recurrence from (1, 0) and from (1, 1) pass through the markers."
     )
     return figure

@@ -34,6 +34,6 @@ def token_clouds(rows: pd.DataFrame) -> Figure:
     blocks = ", ".join(str(b) for b in depths)
     figure.set_label(
         f"Clouds of the channels of two tokens with ellipses of the theory at blocks {blocks}. Overlaps: {words}. The "
-        "cloud behind LayerNorm shrinks towards a line, that of Derf does not."
+        "cloud of LayerNorm shrinks towards a line, that of Derf does not."
     )
     return figure

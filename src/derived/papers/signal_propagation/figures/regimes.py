@@ -55,7 +55,7 @@ def order_of_limits(rows: pd.DataFrame) -> Figure:
     """Local exponent of J against depth for several numbers of tokens; rows of ``with_laws``."""
     rows = largest(rows)
     figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.4), sharey=True)
-    found = []
+    words = []
     for ax, mult in zip(axes, (1.0, 2.0), strict=True):
         part = rows[(rows["norm"] == "layernorm") & (rows["attn_mult"] == mult)]
         tokens, ends = sorted(part["tokens"].unique(), key=lambda n: n or np.inf), []
@@ -70,7 +70,7 @@ def order_of_limits(rows: pd.DataFrame) -> Figure:
         for n, color, end, place in zip(tokens, colours, ends, apart(ends, 0.075), strict=True):
             ax.plot([1.1 * at, 2.2 * at], [end, place], color=color, linewidth=0.7, clip_on=False)
             beside(ax, 2.2 * at, place, f"$n={n}$" if n else r"$n=\infty$", color, (2, 0), fontsize=9)
-            found.append(f"{end:.2f}")
+            words.append(f"{end:.2f}")
         exponent = float(part["zeta"].iloc[0])
         ax.plot([4, at], [exponent, exponent], **DASHED)
         beside(ax, 2e3, exponent, rf"$\zeta={exponent:.2f}$", MUTED, (0, -9), fontsize=9)
@@ -81,7 +81,7 @@ def order_of_limits(rows: pd.DataFrame) -> Figure:
     axes[0].set_ylabel(r"$d\ln J^{b,0}/d\ln b$")
     figure.set_label(
         "Local exponent against depth for 4, 16, 64, 256 and infinitely many tokens. At the last depth, standard "
-        f"weights, then doubled attention: {', '.join(found)}. With finitely many tokens the curves turn up towards 1."
+        f"weights, then doubled attention: {', '.join(words)}. With finitely many tokens the curves turn up towards 1."
     )
     return figure
 

@@ -25,7 +25,7 @@ def small_alpha(rows: pd.DataFrame) -> Figure:
     ax.legend(fontsize=8)
     ax.set(xlabel=r"$b/b_*$", ylabel=r"$\ln J^{b,0}$ over $b\,\ln(1+\frac{s}{2}\ell)$", xlim=(0, 1.6), ylim=(0, 1.05))
     figure.set_label(
-        f"Logarithm of J over its exponential law against depth over b*: near 1 in the window, falling behind it. "
+        f"Logarithm of J over its exponential law against depth over b*: near 1 in the window, falling below it after. "
         f"The window ends at b/b* = {', '.join(words)}."
     )
     return figure

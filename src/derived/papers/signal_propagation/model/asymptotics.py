@@ -3,9 +3,9 @@
 symbol      name          meaning                                                     axes
 a, s        a, s          (sigma_O sigma_V)^2, (sigma_2 sigma_1)^2                    broadcastable
 n           n             number of tokens; math.inf (the default) takes it first     broadcastable
-zeta        zeta          J^{B,b} ~ (B/b)^zeta behind LayerNorm                       as a, s
-c_*, p_*    overlap_fixed_point, sign_overlap   limit of p/q behind Derf and DyT, and (2/pi) arcsin c_*
-v           growth_rate   q ~ v b behind Derf and DyT
+zeta        zeta          J^{B,b} ~ (B/b)^zeta with LayerNorm                         as a, s
+c_*, p_*    overlap_fixed_point, sign_overlap   limit of p/q with Derf and DyT, and (2/pi) arcsin c_*
+v           growth_rate   q ~ v b with Derf and DyT
 C           stretch_constant    q^ ~ C / sqrt(q)
 lambda      lambda_stretched    log J^{b,0} ~ sqrt(b / lambda)
 mu          relaxation_exponent p/q - c_* ~ b^{-mu}
@@ -17,8 +17,11 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import elementwise
 
-from .checks import check_at_least, check_positive, check_tokens
+from derived.lab.checks import check_at_least, check_positive
+
+from .checks import check_tokens
 from .kernels import arccos_kernel, arccos_kernel_prime
 
 
@@ -32,14 +35,15 @@ def vit_variances(attn_mult: ArrayLike = 1.0, mlp_mult: ArrayLike = 1.0, width: 
 
 
 def _variances(a: ArrayLike, s: ArrayLike, n: ArrayLike = math.inf) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    a, s, n = (np.asarray(x, dtype=float) for x in (a, s, n))
     check_at_least("a", a, 0.0)
     check_positive("s", s)
     check_tokens(n)
-    return np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in (a, s, n)))
+    return np.broadcast_arrays(a, s, n)
 
 
 def zeta(a: ArrayLike, s: ArrayLike) -> np.ndarray:
-    """zeta = (s/2) / (s/2 + a): behind LayerNorm J^{B,b} ~ (B/b)^zeta and 1 - p/q ~ b^{zeta - 1}, n -> infinity first.
+    """zeta = (s/2) / (s/2 + a): with LayerNorm J^{B,b} ~ (B/b)^zeta and 1 - p/q ~ b^{zeta - 1}, n -> infinity first.
 
     At fixed n the exponent is 1 in the end, J ~ ((n-1)/n) b^zeta + b/n. [repo; the second law and the order of limits
     ours]
@@ -56,33 +60,32 @@ def sign_overlap(c: ArrayLike) -> np.ndarray:
 def overlap_fixed_point(a: ArrayLike, s: ArrayLike, n: ArrayLike = math.inf) -> np.ndarray:
     """c_* in (0, 1), the root of c (a m + s/2) = a m + s kappa(p(c)), m = p(c) + (1 - p(c))/n.
 
-    Behind a saturating map p/q -> c_* < 1: no rank collapse. Bisection in theta = arccos c: (0, pi/2] brackets the
-    root, because the left side is smaller at c = 0, and larger close to c = 1, where p(c) has infinite slope.
+    With a saturating map p/q -> c_* < 1: no rank collapse. The root is sought in theta = arccos c between 1e-12 and
+    pi/2, because the left side is smaller at c = 0, and larger close to c = 1, where p(c) has infinite slope.
     [repo; finite n ours]
     """
-    a, s, n = _variances(a, s, n)
-    low, high = np.zeros(a.shape), np.full(a.shape, np.pi / 2)
-    for _ in range(80):
-        theta = (low + high) / 2
+
+    def excess(theta, a, s, n):  # right minus left side
         p = 1 - 2 * theta / np.pi
         missing = 2 * np.sin(theta / 2) ** 2  # 1 - c
-        excess = (a * (p + (1 - p) / n) + s / 2) * missing - s * (0.5 - arccos_kernel(p))  # right minus left side
-        low, high = np.where(excess < 0, theta, low), np.where(excess < 0, high, theta)
-    return np.cos((low + high) / 2)
+        return (a * (p + (1 - p) / n) + s / 2) * missing - s * (0.5 - arccos_kernel(p))
+
+    return np.cos(elementwise.find_root(excess, (1e-12, np.pi / 2), args=_variances(a, s, n)).x)
 
 
 def growth_rate(a: ArrayLike, s: ArrayLike, n: ArrayLike = math.inf) -> np.ndarray:
-    """v = a (p_* + (1 - p_*)/n) + s/2: behind Derf and DyT q ~ v b. [repo; finite n ours]"""
+    """v = a (p_* + (1 - p_*)/n) + s/2: with Derf and DyT q ~ v b. [repo; finite n ours]"""
     a, s, n = _variances(a, s, n)
     p = sign_overlap(overlap_fixed_point(a, s, n))
     return a * (p + (1 - p) / n) + s / 2
 
 
 def lambda_stretched(a: ArrayLike, s: ArrayLike, C: ArrayLike, n: ArrayLike = math.inf) -> np.ndarray:
-    """lambda = v / (C^2 (s + 2 a/n)^2): behind Derf and DyT log J^{b,0} ~ sqrt(b / lambda).
+    """lambda = v / (C^2 (s + 2 a/n)^2): with Derf and DyT log J^{b,0} ~ sqrt(b / lambda).
 
     C from ``stretch_constant``; a = 0 switches attention off. [repo; finite n ours]
     """
+    C = np.asarray(C, dtype=float)
     check_positive("C", C)
     a, s, n = _variances(a, s, n)
     return growth_rate(a, s, n) / np.square(C * (s + 2 * a / n))
@@ -95,15 +98,16 @@ def stretch_constant(kind: str | Callable, alpha: ArrayLike = 1.0) -> np.ndarray
     "hard_tanh" 2 alpha/sqrt(2 pi); or a function, the derivative of fn in phi(x) = fn(alpha x), integrated over the
     line by the trapezoidal rule after x = sinh t. [ours]
     """
+    alpha = np.asarray(alpha, dtype=float)
     check_positive("alpha", alpha)
     root = math.sqrt(2 * math.pi)
     known = {"erf": 2 / math.pi, "tanh": 4 / (3 * root), "isru": 3 * math.pi / (8 * root), "hard_tanh": 2 / root}
     if callable(kind):
         t = np.linspace(-12.0, 12.0, 2401)
-        return np.asarray(alpha) * (np.square(kind(np.sinh(t))) @ np.cosh(t)) * (t[1] - t[0]) / root
+        return alpha * (np.square(kind(np.sinh(t))) @ np.cosh(t)) * (t[1] - t[0]) / root
     if kind not in known:
         raise ValueError(f"kind = {kind!r}; give one of {', '.join(map(repr, known))} or the derivative as a function")
-    return np.asarray(alpha) * known[kind]
+    return alpha * known[kind]
 
 
 def relaxation_exponent(a: ArrayLike, s: ArrayLike) -> np.ndarray:
@@ -119,10 +123,11 @@ def relaxation_exponent(a: ArrayLike, s: ArrayLike) -> np.ndarray:
 
 
 def window_rates(alpha: ArrayLike, a: ArrayLike, s: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Logarithmic growth per block while alpha^2 q << 1, of J and of the overlap p behind Derf.
+    """Logarithmic growth per block while alpha^2 q << 1, of J and of the overlap p with Derf.
 
     log J^{b,0} ~ b log(1 + (s/2) 4 alpha^2/pi); p grows by (1 + (s/2) 4 alpha^2/pi)(1 + a 4 alpha^2/pi). [repo]
     """
+    alpha = np.asarray(alpha, dtype=float)
     check_positive("alpha", alpha)
     a, s, _ = _variances(a, s)
     linear = 4 * np.square(alpha) / np.pi
@@ -136,6 +141,7 @@ def crossover_depth(alpha: ArrayLike, p0: ArrayLike, a: ArrayLike, s: ArrayLike)
     An estimate: the rate holds once p/q is near 1, and from q0 = 1 alpha^2 p reaches 1 about 20 % later, because the
     map saturates on the way [ours]. Raises ValueError unless 0 < alpha^2 p0 < 1.
     """
+    p0 = np.asarray(p0, dtype=float)
     check_positive("p0", p0)
     if np.any(np.square(alpha) * p0 >= 1):
         raise ValueError(f"alpha^2 p0 = {np.square(alpha) * p0}; the window needs alpha^2 p0 < 1")

@@ -1,37 +1,13 @@
-"""Argument checks: each error says what was given, why it is wrong and what would be right.
+"""What must hold of tokens: their number, and a second moment and overlap that are a covariance.
 
 name    meaning                                     axes
 q, p    second moment and overlap of the tokens     broadcastable
 n       number of tokens, an integer or infinity    broadcastable
 """
 
-from numbers import Integral
-
 import numpy as np
 
-
-def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raise ValueError unless ``value`` is one of ``choices``."""
-    if value not in choices:
-        raise ValueError(f"{name} = {value!r}; give one of {', '.join(map(repr, choices))}")
-
-
-def check_count(name: str, value: int, least: int = 1) -> None:
-    """Raise ValueError unless ``value`` is an integer of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name} = {value!r}; give an integer >= {least}")
-
-
-def check_at_least(name: str, value: np.ndarray | float, bound: float) -> None:
-    """Raise ValueError unless every entry of ``value`` is finite and at least ``bound``."""
-    if not np.all(np.isfinite(value)) or np.any(np.less(value, bound)):
-        raise ValueError(f"{name} = {value}; give finite numbers >= {bound:g}")
-
-
-def check_positive(name: str, value: np.ndarray | float) -> None:
-    """Raise ValueError unless every entry of ``value`` is finite and positive."""
-    if not np.all(np.isfinite(value)) or np.any(np.less_equal(value, 0)):
-        raise ValueError(f"{name} = {value}; give finite numbers > 0")
+from derived.lab.checks import check_positive
 
 
 def check_tokens(n: np.ndarray | float) -> None:

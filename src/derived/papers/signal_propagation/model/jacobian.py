@@ -17,8 +17,10 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .checks import check_choice, check_count
-from .transformer import RandomTransformer, attention_weights, linear, split_heads
+from derived.lab.checks import check_choice, check_count
+from derived.lab.nets import linear, merge_heads, split_heads
+
+from .transformer import RandomTransformer, attention_weights
 
 
 class Apjn(NamedTuple):
@@ -52,6 +54,16 @@ def _probes(x: Tensor, num_probes: int, generator: torch.Generator, pooled: bool
 def _check_input(model: RandomTransformer, x: Tensor) -> None:
     if x.ndim < 3 or x.shape[-2] < 2:
         raise ValueError(f"x has shape {tuple(x.shape)}; give (R, *batch, n, d), prompts of n >= 2 tokens per network")
+
+
+def gradient_amplification(loss: Tensor, states: Sequence[Float[Tensor, "R images n d"]]) -> Float[Tensor, "R layers"]:
+    """|dL/dh^b|^2 / |dL/dh^B|^2 of each network, summed over images and tokens, b = 0 .. B: (R, B + 1), float64.
+
+    ``loss`` is a number: the sum over networks of their losses, computed from ``states`` = [h^0, ..., h^B]. After
+    global average pooling the recurrence from (J, K)^B = (1, 1) predicts it. [repo; the prediction ours]
+    """
+    squares = [g.double().square().sum(dim=(1, 2, 3)) for g in torch.autograd.grad(loss, states)]
+    return (torch.stack(squares, dim=-1) / squares[-1].unsqueeze(-1)).cpu()
 
 
 def apjn_hutchinson(
@@ -119,7 +131,7 @@ def push_forward(model: RandomTransformer, h: Tensor, u: Tensor, b: int) -> tupl
     A = attention_weights(y, weights, heads)
     dS = (dq @ k.mT + q @ dk.mT) / q.shape[-1] ** 0.5
     dA = A * (dS - (A * dS).sum(dim=-1, keepdim=True))
-    mixed, d_mixed = (z.transpose(-2, -3).flatten(-2) for z in (A @ v, dA @ v + A @ dv))
+    mixed, d_mixed = (merge_heads(z) for z in (A @ v, dA @ v + A @ dv))
     h, u = h + linear(mixed, weights.W_O), u + linear(d_mixed, weights.W_O)
     y, dy = _normalise(model, h, u)
     z = linear(y, weights.W_1)

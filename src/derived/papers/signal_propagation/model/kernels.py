@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .checks import check_count, check_positive
+from derived.lab.checks import check_count, check_positive
 
 REACH = 9.0  # the trapezoidal rule covers |z| <= 9: the Gaussian beyond has mass 2e-19
 TOLERABLE = 1e-6  # quadrature whose error bound is larger warns

@@ -22,7 +22,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .checks import check_at_least, check_choice, check_count, check_moments, check_tokens
+from derived.lab.checks import check_at_least, check_choice, check_count
+
+from .checks import check_moments, check_tokens
 from .kernels import NormKernel
 
 Attention = Literal["uniform", "annealed", "infinite"]
@@ -123,16 +125,16 @@ def propagate(
     if attention == "infinite":
         n = np.full_like(n, np.inf)
     check_moments(q, p, n)
-    facts = (a, s, n) if sigma_qk is None else (a, s, n, sigma_qk)
-    shape = np.broadcast_shapes(*(np.shape(x) for x in (q, p, *facts, getattr(kernel, "alpha", 0.0))))
-    facts = [np.broadcast_to(x, shape).reshape(-1) if x.ndim else x for x in facts]
+    given = (a, s, n) if sigma_qk is None else (a, s, n, sigma_qk)
+    shape = np.broadcast_shapes(*(np.shape(x) for x in (q, p, *given, getattr(kernel, "alpha", 0.0))))
+    given = [np.broadcast_to(x, shape).reshape(-1) if x.ndim else x for x in given]
     path = np.empty((6, depth + 1, math.prod(shape)))
     path[0, 0], path[1, 0] = (np.broadcast_to(x, shape).reshape(-1) for x in (q, p))
     path[2:, 0], path[2, depth], path[3, depth] = 0.0, 0.0, output_gradient == "pooled"
     steps = np.empty((depth, 4, min(CHUNK, path.shape[-1])))
     for first in range(0, path.shape[-1], CHUNK):
         piece = slice(first, first + CHUNK)
-        part = [x[piece] if x.ndim else x for x in facts]
+        part = [x[piece] if x.ndim else x for x in given]
         _run(path[..., piece], steps, _part(kernel, shape, piece), part, cross_token)
     return MeanFieldTrajectory(*np.moveaxis(path, 1, -1).reshape(6, *shape, depth + 1))
 
@@ -143,13 +145,13 @@ def _part(kernel: NormKernel, shape: tuple[int, ...], piece: slice) -> NormKerne
     return kernel if np.ndim(alpha) == 0 else kernel.at(np.broadcast_to(alpha, shape).reshape(-1)[piece])
 
 
-def _run(path: np.ndarray, steps: np.ndarray, kernel: NormKernel, facts: list[np.ndarray], cross_token: bool) -> None:
+def _run(path: np.ndarray, steps: np.ndarray, kernel: NormKernel, given: list[np.ndarray], cross_token: bool) -> None:
     """Fill ``path`` (6, depth + 1, curves) from its starting values: forward through the blocks, then back."""
     depth, curves = path.shape[1] - 1, path.shape[2]
     steps = steps[..., :curves]
     q, p = path[0, 0], path[1, 0]
     for b in range(depth):
-        q, p = _block(q, p, kernel, facts, cross_token, steps[b])
+        q, p = _block(q, p, kernel, given, cross_token, steps[b])
         path[0, b + 1], path[1, b + 1] = q, p
         m11, m12, m21, m22 = steps[b]
         _advance(path[4:, b], path[4:, b + 1], m11, m21, m12, m22)
@@ -161,6 +163,7 @@ def _checked(a, s, n, depth, attention, output_gradient, cross_token, sigma_qk) 
     check_choice("attention", attention, ("uniform", "annealed", "infinite"))
     check_choice("output_gradient", output_gradient, ("independent", "pooled"))
     check_count("depth", depth)
+    a, s, n = (np.asarray(x, dtype=float) for x in (a, s, n))
     check_at_least("a", a, 0.0)
     check_at_least("s", s, 0.0)
     check_tokens(n)
@@ -169,16 +172,16 @@ def _checked(a, s, n, depth, attention, output_gradient, cross_token, sigma_qk) 
     if attention == "annealed":
         if sigma_qk is None:
             raise ValueError("annealed attention needs sigma_qk = sigma_Q sigma_K; give it, or attention='uniform'")
+        sigma_qk = np.asarray(sigma_qk, dtype=float)
         check_at_least("sigma_qk", sigma_qk, 0.0)
         if not np.isfinite(n).all():
             raise ValueError("annealed attention needs finite n; give attention='infinite' for the limit")
-    a, s, n = (np.asarray(x, dtype=float) for x in (a, s, n))
-    return a, s, n, np.asarray(sigma_qk, dtype=float) if attention == "annealed" else None
+    return a, s, n, sigma_qk if attention == "annealed" else None
 
 
-def _block(q, p, kernel: NormKernel, facts: list[np.ndarray], cross_token: bool, step: np.ndarray):
+def _block(q, p, kernel: NormKernel, given: list[np.ndarray], cross_token: bool, step: np.ndarray):
     """One block: returns the new (q, p) and writes M_attention diag(M_mlp) - I into ``step`` (4, ...)."""
-    a, s, n, *sigma_qk = facts
+    a, s, n, *sigma_qk = given
     q_tilde, p_tilde, q_hat, p_hat = kernel.moments(q, p)
     spread, query, pair = q_tilde - p_tilde, a * q_hat, a * p_hat
     if not sigma_qk:

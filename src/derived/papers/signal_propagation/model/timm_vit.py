@@ -12,7 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from .checks import check_choice, check_count
+from derived.lab.checks import check_choice, check_count
+
 from .transformer import NORMS, NormKind, Sigmas, checked_alpha, normalise
 
 

@@ -19,7 +19,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .checks import check_choice, check_count, check_moments
+from derived.lab.checks import check_choice, check_count
+from derived.lab.nets import linear, merge_heads, normal, split_heads
+
+from .checks import check_moments
 
 NormKind = Literal["layernorm", "tanh", "erf"]
 NORMS = ("layernorm", "tanh", "erf")
@@ -76,27 +79,17 @@ def normalise(x: Tensor, norm: NormKind, alpha: Tensor | float = 1.0) -> Tensor:
     return torch.tanh(alpha * x) if norm == "tanh" else torch.erf(alpha * x)
 
 
-def linear(x: Float[Tensor, "R *batch n i"], W: Float[Tensor, "R o i"]) -> Tensor:
-    """x W^T per network: one batched product whatever axes stand between."""
-    return torch.bmm(x.flatten(1, -2), W.mT).unflatten(1, x.shape[1:-1])
-
-
 def attention_weights(x: Tensor, weights: BlockWeights, num_heads: int) -> Float[Tensor, "R *batch heads n n"]:
     """A = softmax(Q K^T / sqrt(d / H)) of normalised tokens x (R, *batch, n, d)."""
     q, k = (split_heads(linear(x, W), num_heads) for W in (weights.W_Q, weights.W_K))
     return torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
 
 
-def split_heads(x: Float[Tensor, "R *batch n d"], num_heads: int) -> Float[Tensor, "R *batch heads n d_head"]:
-    """Features as heads, in front of the tokens."""
-    return x.unflatten(-1, (num_heads, -1)).transpose(-2, -3)
-
-
 def attend(normed: Float[Tensor, "R *batch n d"], weights: BlockWeights, num_heads: int) -> Tensor:
     """W_O concat_heads(A Norm(h) W_V^T), what attention adds to the stream."""
     values = split_heads(linear(normed, weights.W_V), num_heads)
     mixed = attention_weights(normed, weights, num_heads) @ values
-    return linear(mixed.transpose(-2, -3).flatten(-2), weights.W_O)
+    return linear(merge_heads(mixed), weights.W_O)
 
 
 def feed_forward(normed: Float[Tensor, "R *batch n d"], weights: BlockWeights) -> Tensor:
@@ -133,11 +126,13 @@ def draw_block(
     """Fresh weights of one block, N(0, sigma^2 / d_in), drawn on the generator's device, then moved."""
     wide = mlp_ratio * width
     shapes = [(width, width)] * 4 + [(wide, width), (width, wide)]
-    drawn = []
-    for shape, sigma in zip(shapes, sigmas, strict=True):
-        W = torch.randn(num_networks, *shape, generator=generator, dtype=dtype, device=generator.device)
-        drawn.append((W * (sigma / math.sqrt(shape[1]))).to(device))
-    return BlockWeights(*drawn)
+    where = {"generator": generator, "dtype": dtype, "device": device}
+    return BlockWeights(
+        *(
+            normal(num_networks, *shape, std=sigma / math.sqrt(shape[1]), **where)
+            for shape, sigma in zip(shapes, sigmas, strict=True)
+        )
+    )
 
 
 class RandomTransformer:
@@ -237,9 +232,10 @@ def equiangular_tokens(
     normal = torch.randn(*batch, d, n, generator=generator, dtype=torch.float64, device=generator.device)
     frame, upper = torch.linalg.qr(normal)
     frame = (frame * upper.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)).mT  # the signs make it Haar
-    apart, together = math.sqrt(max(d * (q - p), 0.0)), math.sqrt(max(d * (q + (n - 1) * p), 0.0))
+    # G^{1/2} has the eigenvalue sqrt(q - p) across the common direction 1/sqrt(n), and sqrt(q + (n-1) p) along it.
+    across, along = math.sqrt(max(d * (q - p), 0.0)), math.sqrt(max(d * (q + (n - 1) * p), 0.0))
     centre = frame.mean(dim=-2, keepdim=True)
-    return (apart * (frame - centre) + together * centre).to(device, dtype)
+    return (across * (frame - centre) + along * centre).to(device, dtype)
 
 
 def token_moments(h: Float[Tensor, "*batch n d"]) -> tuple[Tensor, Tensor, Tensor]:

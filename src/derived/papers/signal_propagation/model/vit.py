@@ -12,9 +12,10 @@ from collections.abc import Sequence
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
-from .checks import check_choice, check_count
+from derived.lab.checks import check_choice, check_count
+from derived.lab.nets import linear, normal
+
 from .transformer import (
     NORMS,
     BlockWeights,
@@ -25,7 +26,6 @@ from .transformer import (
     checked_sigmas,
     draw_block,
     feed_forward,
-    linear,
     normalise,
 )
 
@@ -93,7 +93,7 @@ class Norm(nn.Module):
 
 
 class Block(nn.Module):
-    """One trainable block: attention, then the MLP, each behind its own normaliser."""
+    """One trainable block: attention, then the MLP, each after its own normaliser."""
 
     def __init__(self, weights: BlockWeights, norms: tuple[Norm, Norm], num_heads: int):
         super().__init__()
@@ -148,13 +148,10 @@ class VisionTransformer(nn.Module):
         sigmas = checked_sigmas(sigmas)
         self.patch, tokens, features = patch, (image_size // patch) ** 2, channels * patch**2
 
-        def draw(*shape: int, std: float) -> nn.Parameter:
-            W = torch.randn(num_networks, *shape, generator=generator, dtype=dtype, device=generator.device)
-            return nn.Parameter((std * W).to(device))
-
-        self.embedding = draw(width, features, std=features**-0.5)
-        self.positions = draw(tokens, width, std=0.02)
-        self.head = draw(num_classes, width, std=width**-0.5)
+        where = {"generator": generator, "dtype": dtype, "device": device}
+        self.embedding = nn.Parameter(normal(num_networks, width, features, std=features**-0.5, **where))
+        self.positions = nn.Parameter(normal(num_networks, tokens, width, std=0.02, **where))
+        self.head = nn.Parameter(normal(num_networks, num_classes, width, std=width**-0.5, **where))
         self.head_bias = nn.Parameter(torch.zeros(num_networks, 1, num_classes, dtype=dtype, device=device))
         self.blocks = nn.ModuleList()
         for _ in range(depth):
@@ -179,22 +176,3 @@ class VisionTransformer(nn.Module):
     def forward(self, images: Float[Tensor, "num channel size size"]) -> Float[Tensor, "R num classes"]:
         """Logits of every network."""
         return self.read_out(self.states(images)[-1])
-
-
-def per_network_loss(logits: Float[Tensor, "R num classes"], labels: Tensor) -> Float[Tensor, "R"]:
-    """The mean cross-entropy of each network."""
-    each = cross_entropy(logits.flatten(0, 1), labels.repeat(len(logits)), reduction="none")
-    return each.view(len(logits), -1).mean(dim=-1)
-
-
-def gradient_amplification(
-    model: VisionTransformer, images: Float[Tensor, "num channel size size"], labels: Tensor
-) -> Float[Tensor, "R layers"]:
-    """sum |dL/dh^b|^2 / sum |dL/dh^B|^2 for b = 0 .. B, L the mean cross-entropy: (R, B + 1), float64 on the CPU.
-
-    Behind global average pooling the recurrence from (J, K)^B = (1, 1) predicts it. [repo; the prediction ours]
-    """
-    states = model.states(images)
-    loss = per_network_loss(model.read_out(states[-1]), labels).sum()
-    squares = [g.double().square().sum(dim=(1, 2, 3)) for g in torch.autograd.grad(loss, states)]
-    return (torch.stack(squares, dim=-1) / squares[-1].unsqueeze(-1)).cpu()
