@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 from scipy import special
 
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
 from ..model import kernels
@@ -31,7 +31,7 @@ def uniform(shape: tuple[int, ...], low: float, high: float, generator: torch.Ge
 class ClosedForms(Experiment):
     """SP-1: the moments of erf and ReLU against quadratures that know no closed form.
 
-    Rows: instance, moment, closed, quadrature, gap, bound.
+    Rows: moment, instance, closed, quadrature, gap, bound.
     """
 
     instances: int = 32
@@ -55,14 +55,9 @@ class ClosedForms(Experiment):
         else:
             closed = {"kappa": kernels.arccos_kernel(rho), "kappa_prime": kernels.arccos_kernel_prime(rho)}
             numbers = _relu_by_quadrature(rho)
-        tables = [
-            pd.DataFrame(
-                {"instance": range(self.instances), "moment": k, "closed": closed[k], "quadrature": numbers[k]}
-            )
-            for k in closed
-        ]
-        rows = pd.concat(tables, ignore_index=True)
-        return rows.assign(gap=(rows["closed"] - rows["quadrature"]).abs(), bound=self.tolerance)
+        left, right = (np.stack(list(each.values())) for each in (closed, numbers))
+        columns = {"closed": left, "quadrature": right, "gap": np.abs(left - right), "bound": self.tolerance}
+        return rows({"moment": list(closed), "instance": range(self.instances)}, columns)
 
 
 def _relu_by_quadrature(rho: np.ndarray) -> dict[str, np.ndarray]:
@@ -98,4 +93,4 @@ class Ends(Experiment):
         kernel = kernel_of(condition["norm"], alpha)
         trajectory = propagate(1.0, rho, kernel=kernel, a=a, s=s, n=n, depth=self.depth)
         gap = np.abs(np.expm1(trajectory.log_J_backward[:, 0] - trajectory.log_J_forward[:, -1]))
-        return pd.DataFrame({"instance": range(self.instances), "gap": gap, "bound": self.tolerance})
+        return rows({"instance": range(self.instances)}, {"gap": gap, "bound": self.tolerance})

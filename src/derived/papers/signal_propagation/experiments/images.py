@@ -12,11 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 import pandas as pd
 import torch
 
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
 from ..data.generated import power_law_images
@@ -74,8 +73,6 @@ class GeneratedImages(Experiment):
         remaining = {"n": states[0].shape[-2], "depth": self.depth - self.start}
         common = {"kernel": kernel_of(norm, alpha), "a": model.sigmas.a, "s": model.sigmas.s, **remaining}
         theory = propagate(q, p, **common).J_backward
-        layers = J.shape[-1]
-        index = {"replicate": np.repeat(np.arange(self.images), layers)}
-        index["b"] = np.tile(np.arange(self.start, self.depth + 1), self.images)
-        start = {name: np.repeat(each, layers) for name, each in (("q", q), ("p", p), ("spread", spread))}
-        return pd.DataFrame({**index, **start, "J": J.numpy().ravel(), "J_theory": theory.ravel()})
+        start = {name: each[:, None] for name, each in (("q", q), ("p", p), ("spread", spread))}
+        index = {"replicate": range(self.images), "b": range(self.start, self.depth + 1)}
+        return rows(index, {**start, "J": J, "J_theory": theory})

@@ -76,19 +76,26 @@ class Networks(Experiment):
         )
         size = (self.n, self.width, self.q0, self.p0)
         x = equiangular_tokens(*size, batch=(self.inits,), generator=stream(seed, "tokens", heads, part), **where)
-        measured = measure(model, x, probes=self.probes, generator=stream(seed, "probes", norm, heads, part))
-        return measured.assign(**self._theory(kernel_of(norm, self.alpha), model.sigmas))
+        theory = self._theory(kernel_of(norm, self.alpha), sigmas)
+        generator = stream(seed, "probes", norm, heads, part)
+        return measure(model, x, probes=self.probes, generator=generator, theory=theory)
 
-    def _theory(self, kernel, sigmas: Sigmas) -> dict[str, np.ndarray]:
+    def _theory(self, kernel: NormKernel, sigmas: Sigmas) -> dict[str, np.ndarray]:
+        """The recurrences by block (depth + 1,): right ones, and those that must miss."""
         common = {"kernel": kernel, "s": sigmas.s, "n": self.n, "depth": self.depth}
         trajectory = propagate(self.q0, self.p0, a=sigmas.a, **common)
         pooled = propagate(self.q0, self.p0, a=sigmas.a, output_gradient="pooled", **common)
         without = propagate(self.q0, self.p0, a=sigmas.a, cross_token=False, **common)
-        columns = {"q_theory": trajectory.q, "p_theory": trajectory.p, "J_theory": trajectory.J_backward}
-        columns |= {"K_theory": trajectory.K_backward, "pooled_theory": pooled.J_backward}
-        columns |= {"J_without_K": without.J_backward, "pooled_as_independent": trajectory.J_backward}
-        columns["J_without_attention"] = mlp_only(trajectory, kernel, sigmas, self.n)
-        return {name: np.tile(values, self.inits) for name, values in columns.items()}
+        return {
+            "q_theory": trajectory.q,
+            "p_theory": trajectory.p,
+            "J_theory": trajectory.J_backward,
+            "K_theory": trajectory.K_backward,
+            "pooled_theory": pooled.J_backward,
+            "J_without_K": without.J_backward,
+            "pooled_as_independent": trajectory.J_backward,
+            "J_without_attention": mlp_only(trajectory, kernel, sigmas, self.n),
+        }
 
 
 def mlp_only(trajectory: MeanFieldTrajectory, kernel: NormKernel, sigmas: Sigmas, n: int) -> np.ndarray:

@@ -9,16 +9,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 import pandas as pd
 import torch
 
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
 from ..model.kernels import kernel_of
 from ..model.meanfield import propagate
-from ..model.transformer import RandomTransformer, equiangular_tokens, token_moments
+from ..model.transformer import RandomTransformer, equiangular_tokens
+from .measured import moments_by_block
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,12 +55,8 @@ class DeepOverlap(Experiment):
         )
         size = (self.n, self.width, self.q0, self.p0)
         x = equiangular_tokens(*size, batch=(self.inits,), generator=stream(seed, "deep tokens", part), **where)
-        with torch.no_grad():
-            moments = [token_moments(h) for h in model.states(x)]
-        q, p, _ = (torch.stack(values, dim=-1).cpu().numpy() for values in zip(*moments, strict=True))
-        common = {"a": model.sigmas.a, "s": model.sigmas.s, "n": self.n, "depth": self.depth}
-        trajectory = propagate(self.q0, self.p0, kernel=kernel_of(norm, self.alpha), **common)
-        index = {"replicate": np.repeat(np.arange(self.inits), self.depth + 1)}
-        index["b"] = np.tile(np.arange(self.depth + 1), self.inits)
-        theory = {"q_theory": np.tile(trajectory.q, self.inits), "p_theory": np.tile(trajectory.p, self.inits)}
-        return pd.DataFrame({**index, "q": q.ravel(), "p": p.ravel(), **theory})
+        q, p, _ = moments_by_block(model, x)
+        sizes = {"a": model.sigmas.a, "s": model.sigmas.s, "n": self.n, "depth": self.depth}
+        trajectory = propagate(self.q0, self.p0, kernel=kernel_of(norm, self.alpha), **sizes)
+        theory = {"q_theory": trajectory.q, "p_theory": trajectory.p}
+        return rows({"replicate": range(self.inits), "b": range(self.depth + 1)}, {"q": q, "p": p, **theory})

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from derived.lab import training
 from derived.lab.checks import check_count, check_positive
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
 from ..data.generated import LabelledImages, template_images
@@ -146,11 +146,10 @@ class Trainability(Experiment):
         options = {"steps": self.steps, "batch_size": self.batch_size, "lr": self.lr, "warmup": warmup}
         run = train(model, *sets, **options, generator=stream(seed, "batches"))
         tail = max(1, self.steps // 10)
-        index = {"replicate": np.tile(np.arange(self.replicates), len(alphas) // self.replicates), "alpha": alphas}
+        replicate = np.tile(np.arange(self.replicates), len(alphas) // self.replicates)
         columns = {"loss": run.losses[:, -tail:].mean(dim=-1), "test_loss": run.test_loss}
-        columns["test_accuracy"] = run.test_accuracy
-        columns = {name: values.numpy() for name, values in columns.items()}
-        return pd.DataFrame({**index, **columns, "log_pooled": predicted, "log_measured": log_measured})
+        columns |= {"test_accuracy": run.test_accuracy, "log_pooled": predicted, "log_measured": log_measured}
+        return rows({("replicate", "alpha"): (replicate, alphas)}, columns)
 
     def _predicted(self, h: Tensor, kernel: NormKernel, depth: int) -> np.ndarray:
         """ln of the pooled amplification, from the (q, p) of the embedded images h (R, images, n, d)."""

@@ -14,8 +14,8 @@ from derived.lab.experiment import Experiment
 from derived.lab.rng import stream
 
 from ..model.timm_vit import TimmTransformer
-from ..model.transformer import Sigmas, equiangular_tokens
-from .measured import measure, one_network, with_theory
+from ..model.transformer import RandomTransformer, Sigmas, equiangular_tokens
+from .measured import measure, recurrences
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +48,7 @@ class ManyTokens(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         sigmas = Sigmas().scaled(attn_mult=self.attn_mult)
-        size = {"width": self.width, "num_heads": self.num_heads, "depth": self.depth, "n": self.n}
-        start = (self.q0, self.p0)
-        rows = one_network("layernorm", 1.0, sigmas, size, start, self.probes, seed, condition["init"], device, dtype)
-        return with_theory(rows, "layernorm", 1.0, sigmas, start, self.n, self.depth)
+        return one_network(self, "layernorm", 1.0, sigmas, condition["init"], seed, device, dtype)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,10 +81,29 @@ class VisionTransformer(Experiment):
         return [{"norm": norm, "alpha": alpha, "init": init} for norm, alpha in cases for init in range(self.inits)]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        norm, alpha, start = condition["norm"], condition["alpha"], (self.q0, self.p0)
-        size = {"width": self.width, "num_heads": self.num_heads, "depth": self.depth, "n": self.n}
-        rows = one_network(norm, alpha, Sigmas(), size, start, self.probes, seed, condition["init"], device, dtype)
-        return with_theory(rows, norm, alpha, Sigmas(), start, self.n, self.depth)
+        norm, alpha, init = (condition[name] for name in ("norm", "alpha", "init"))
+        return one_network(self, norm, alpha, Sigmas(), init, seed, device, dtype)
+
+
+def one_network(sizes: ManyTokens | VisionTransformer, norm, alpha, sigmas, init, seed, device, dtype) -> pd.DataFrame:
+    """One initialisation with equiangular tokens, the same for every normaliser, beside its recurrences."""
+    of_weights, of_tokens, of_probes = (
+        stream(seed, f"vision {name}", init) for name in ("weights", "tokens", "probes")
+    )
+    where = {"dtype": dtype, "device": device}
+    model = RandomTransformer(
+        width=sizes.width,
+        num_heads=sizes.num_heads,
+        depth=sizes.depth,
+        norm=norm,
+        alpha=alpha,
+        sigmas=sigmas,
+        generator=of_weights,
+        **where,
+    )
+    x = equiangular_tokens(sizes.n, sizes.width, sizes.q0, sizes.p0, batch=(1,), generator=of_tokens, **where)
+    theory = recurrences(norm, alpha, sigmas, sizes.q0, sizes.p0, sizes.n, sizes.depth)
+    return measure(model, x, probes=sizes.probes, generator=of_probes, theory=theory)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,9 +135,11 @@ class TimmNetwork(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         norm, alpha, init = (condition[name] for name in ("norm", "alpha", "init"))
-        where, start = {"dtype": dtype, "device": device}, (self.q0, self.p0)
-        weights, tokens, probes = (stream(seed, f"timm {name}", init) for name in ("weights", "tokens", "probes"))
-        model = TimmTransformer(depth=self.depth, norm=norm, alpha=alpha, generator=weights, **where)
-        x = equiangular_tokens(self.n, self.width, *start, batch=(1,), generator=tokens, **where)
-        rows = measure(model, x, probes=self.probes, generator=probes)
-        return with_theory(rows, norm, alpha, model.sigmas, start, self.n, self.depth)
+        where = {"dtype": dtype, "device": device}
+        of_weights, of_tokens, of_probes = (
+            stream(seed, f"timm {name}", init) for name in ("weights", "tokens", "probes")
+        )
+        model = TimmTransformer(depth=self.depth, norm=norm, alpha=alpha, generator=of_weights, **where)
+        x = equiangular_tokens(self.n, self.width, self.q0, self.p0, batch=(1,), generator=of_tokens, **where)
+        theory = recurrences(norm, alpha, model.sigmas, self.q0, self.p0, self.n, self.depth)
+        return measure(model, x, probes=self.probes, generator=of_probes, theory=theory)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
 
 from ..model import asymptotics, kernels
 from ..model.meanfield import propagate
@@ -46,9 +46,9 @@ class Window(Experiment):
         trajectory = propagate(self.q0, self.p0, kernel=kernel, a=a, s=s, n=np.inf, depth=depth)
         at = np.unique(np.geomspace(1, depth, self.points).round().astype(int))
         slope = s / 2 * 4 * alpha**2 / np.pi
-        return pd.DataFrame(
+        return rows(
+            {"b": at},
             {
-                "b": at,
                 "q": trajectory.q[at],
                 "p": trajectory.p[at],
                 "log_J": trajectory.log_J_forward[at],
@@ -56,5 +56,5 @@ class Window(Experiment):
                 "high": at * np.log1p(slope),
                 "crossover": int(np.argmax(alpha**2 * trajectory.p >= 1)),
                 "predicted": predicted,
-            }
+            },
         )
