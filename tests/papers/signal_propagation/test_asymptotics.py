@@ -31,8 +31,8 @@ def test_asymptotic_table_r4():
         "tanh": (asymptotics.lambda_stretched(a, s, tanh), (5.755, 38.79, 0.2957, 0.3597)),
         "mu": (asymptotics.relaxation_exponent(a, s), (0.4337, 0.4811, 0.5394, 0.4337)),
     }
-    for name, (found, values) in rows.items():
-        np.testing.assert_allclose(found, values, rtol=3e-4, err_msg=name)
+    for name, (computed, values) in rows.items():
+        np.testing.assert_allclose(computed, values, rtol=3e-4, err_msg=name)
     for width in (384, 768, 1024):
         assert float(asymptotics.zeta(*asymptotics.vit_variances(width=width))) == pytest.approx(2 / 3, rel=1e-15)
 
@@ -161,9 +161,9 @@ def test_bad_input_of_the_asymptotics_is_named(call, message):
         call()
 
 
-def deep(kernel, n: float = math.inf, depth: int = 20_000, **facts):
+def deep(kernel, n: float = math.inf, depth: int = 20_000, **arguments):
     attention = "uniform" if np.all(np.isfinite(n)) else "infinite"
-    given = {"a": 0.5, "s": 1.0} | facts
+    given = {"a": 0.5, "s": 1.0} | arguments
     return propagate(1.0, 0.2, kernel=kernel, n=n, depth=depth, attention=attention, **given)
 
 
@@ -174,10 +174,10 @@ def test_layernorm_power_law(a, s):
     assert (np.diff(course.rho) > 0).all()
     assert course.q[-1] / 20_000 == pytest.approx(a + s / 2, rel=0.02)
     J = course.J_forward[1000:]
-    for found, power in ((course.q - course.p, zeta), (1 - course.rho, zeta - 1), (course.J_forward, zeta)):
-        ratio = found[1000:] / b**power
+    for curve, power in ((course.q - course.p, zeta), (1 - course.rho, zeta - 1), (course.J_forward, zeta)):
+        ratio = curve[1000:] / b**power
         assert ratio.max() < 1.3 * ratio.min()
-        assert np.ptp(np.log(found[1000:] / b ** (power + 0.2))) > math.log(1.3)
+        assert np.ptp(np.log(curve[1000:] / b ** (power + 0.2))) > math.log(1.3)
     np.testing.assert_allclose(course.J_backward[1000:], J[-1] / J, rtol=1e-2)
 
 

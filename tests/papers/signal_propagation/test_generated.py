@@ -16,8 +16,8 @@ from derived.papers.signal_propagation.data.generated import (
 
 
 def pictures(num: int, name: str = "train", **changes) -> LabelledImages:
-    facts = {"num_classes": 3, "size": 16, "shift": 1, "noise": 0.5} | changes
-    return template_images(num, classes=stream(0, "classes"), generator=stream(0, name), **facts)
+    arguments = {"num_classes": 3, "size": 16, "shift": 1, "noise": 0.5} | changes
+    return template_images(num, classes=stream(0, "classes"), generator=stream(0, name), **arguments)
 
 
 @pytest.mark.parametrize("exponent", [0.0, 1.0, 2.0])

@@ -24,9 +24,9 @@ def test_images_start_their_recurrence_from_the_measured_block(rows):
     table = rows[GeneratedImages].query("norm == 'erf' and init == 0 and replicate == 1")
     table = table[table["alpha"] == table["alpha"].min()].sort_values("b")
     a, s = vit_variances()
-    facts = {"kernel": kernel_of("erf", table["alpha"].iloc[0]), "a": a, "s": s}
-    facts |= {"n": (experiment.size // experiment.patch) ** 2, "depth": experiment.depth - experiment.start}
-    course = propagate(table["q"].iloc[0], table["p"].iloc[0], **facts)
+    arguments = {"kernel": kernel_of("erf", table["alpha"].iloc[0]), "a": a, "s": s}
+    arguments |= {"n": (experiment.size // experiment.patch) ** 2, "depth": experiment.depth - experiment.start}
+    course = propagate(table["q"].iloc[0], table["p"].iloc[0], **arguments)
     np.testing.assert_allclose(table["J_theory"], course.J_backward, rtol=1e-12)
     assert table["b"].tolist() == list(range(experiment.start, experiment.depth + 1))
 
@@ -38,6 +38,6 @@ def test_images_fold_error_counts_the_last_two_thirds_below_the_output():
         pd.DataFrame({"b": blocks, "J": factor ** (1 - 2 * (init % 2)), "J_theory": 1.0}).assign(init=init)
         for init in range(4)
     ]
-    found = CLAIMS[0].measure(pd.concat(tables).assign(norm="erf", alpha=0.5))
-    assert found.value == pytest.approx(1.1)  # too large and too small do not cancel
-    assert found.n == 4
+    estimate = CLAIMS[0].measure(pd.concat(tables).assign(norm="erf", alpha=0.5))
+    assert estimate.value == pytest.approx(1.1)  # too large and too small do not cancel
+    assert estimate.n == 4

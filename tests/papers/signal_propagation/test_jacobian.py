@@ -27,8 +27,8 @@ STRONG = Sigmas(q=1.5, k=1.5, v=1.0, o=1.2, one=1.1, two=1.3)
 
 
 def tiny(norm: str = "erf", num_networks: int = 2, **changes) -> RandomTransformer:
-    facts = TINY | {"sigmas": STRONG, "num_networks": num_networks, "generator": stream(1, "tiny")} | changes
-    return RandomTransformer(norm=norm, **facts)
+    arguments = TINY | {"sigmas": STRONG, "num_networks": num_networks, "generator": stream(1, "tiny")} | changes
+    return RandomTransformer(norm=norm, **arguments)
 
 
 def prompt(num_networks: int = 2, n: int = 3, d: int = 6, dtype: torch.dtype = torch.float64) -> torch.Tensor:
@@ -120,15 +120,15 @@ def test_tangents_against_jacrev(norm):
 
 def test_one_backward_pass_equals_one_per_layer_and_probe():
     model, x, probes = tiny(), prompt(), 3
-    found = apjn_hutchinson(model, x, num_probes=probes, generator=stream(0, "one"))
+    apjn = apjn_hutchinson(model, x, num_probes=probes, generator=stream(0, "one"))
     xi = torch.randn(2, probes, 3, 6, generator=stream(0, "one"), dtype=torch.float64)
     for i in range(probes):
         states = model.states(x.clone().requires_grad_())
         for b, h in enumerate(states):
             (g,) = torch.autograd.grad((states[-1] * xi[:, i]).sum(), h, retain_graph=True)
-            torch.testing.assert_close(found.J[:, i, b], g.square().sum(dim=(1, 2)) / 18, rtol=1e-12, atol=0)
+            torch.testing.assert_close(apjn.J[:, i, b], g.square().sum(dim=(1, 2)) / 18, rtol=1e-12, atol=0)
             pairs = sum((g[:, a] * g[:, c]).sum(dim=-1) for a in range(3) for c in range(3) if a != c)
-            torch.testing.assert_close(found.K[:, i, b], pairs / (3 * 2 * 6), rtol=1e-10, atol=1e-12)
+            torch.testing.assert_close(apjn.K[:, i, b], pairs / (3 * 2 * 6), rtol=1e-10, atol=1e-12)
 
 
 def test_prompts_ride_along_and_a_later_start_is_a_shorter_network():

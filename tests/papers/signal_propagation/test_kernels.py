@@ -226,8 +226,8 @@ def test_quadrature_warns_with_a_bound_that_its_error_keeps():
             warnings.simplefilter("always")
             moments = kernel.moments(1.0, 0.3)
         assert bool(caught) == (bound > kernels.TOLERABLE)
-        for found, true, power in zip(moments, exact(alpha).moments(1.0, 0.3), (0, 0, 2, 2), strict=True):
-            assert abs(found - true) < (1.5 * bound + 1e-12) * alpha**power
+        for quadrature, true, power in zip(moments, exact(alpha).moments(1.0, 0.3), (0, 0, 2, 2), strict=True):
+            assert abs(quadrature - true) < (1.5 * bound + 1e-12) * alpha**power
     with pytest.warns(RuntimeWarning, match=r"alpha sqrt\(q\) = 60 is large for 129 nodes: .* bound is"):
         ElementwiseKernel(fn, dfn, 60.0).moments(1.0, 0.3)
 

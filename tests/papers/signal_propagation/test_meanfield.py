@@ -26,8 +26,8 @@ def networks(draw) -> dict:
     n, kind = draw(st.integers(2, 7)), draw(st.sampled_from(sorted(KERNELS)))
     q0, mix = draw(st.floats(0.1, 5)), draw(st.floats(0, 0.99))  # arccos is ill-conditioned at 1
     low = -q0 / (n - 1) * (1 - 1e-9)
-    facts = {"a": draw(st.floats(0, 3)), "s": draw(st.floats(0, 5)), "n": n, "depth": draw(st.integers(1, 5))}
-    return {"q0": q0, "p0": low + mix * (q0 - low), "kernel": KERNELS[kind](draw(st.floats(0.1, 2))), **facts}
+    arguments = {"a": draw(st.floats(0, 3)), "s": draw(st.floats(0, 5)), "n": n, "depth": draw(st.integers(1, 5))}
+    return {"q0": q0, "p0": low + mix * (q0 - low), "kernel": KERNELS[kind](draw(st.floats(0.1, 2))), **arguments}
 
 
 def token_matrices(q0, p0, kernel, a, s, n, depth, weights=None):
@@ -78,9 +78,9 @@ def test_engine_against_token_matrices(net):
     kind = {"rtol": 1e-11, "atol": 1e-11}
     np.testing.assert_allclose(course.q, [m[eye].mean() for m in path], **kind)
     np.testing.assert_allclose(course.p, [m[~eye].mean() for m in path], **kind)
-    for found, G in ((course, alone), (pooled, together)):
-        np.testing.assert_allclose(found.J_backward, [m[eye].mean() for m in G], **kind)
-        np.testing.assert_allclose(found.K_backward, [m[~eye].mean() for m in G], **kind)
+    for trajectory, G in ((course, alone), (pooled, together)):
+        np.testing.assert_allclose(trajectory.J_backward, [m[eye].mean() for m in G], **kind)
+        np.testing.assert_allclose(trajectory.K_backward, [m[~eye].mean() for m in G], **kind)
 
 
 @examples
@@ -127,14 +127,14 @@ def test_equal_tokens_stay_equal(kind):
 
 @pytest.mark.parametrize("kind", KERNELS)
 def test_many_tokens_tend_to_the_infinite_limit(kind):
-    facts = {"kernel": KERNELS[kind](0.8), "a": 0.7, "s": 1.1, "depth": 20}
-    limit = propagate(1.0, 0.2, n=5, attention="infinite", **facts)
+    arguments = {"kernel": KERNELS[kind](0.8), "a": 0.7, "s": 1.1, "depth": 20}
+    limit = propagate(1.0, 0.2, n=5, attention="infinite", **arguments)
     gaps = []
     for n in (10**4, 10**6):
-        course = propagate(1.0, 0.2, n=n, **facts)
+        course = propagate(1.0, 0.2, n=n, **arguments)
         gaps.append(np.abs(course.log_J_backward - limit.log_J_backward).max())
     assert 80 < gaps[0] / gaps[1] < 120  # first order in 1/n
-    infinite = propagate(1.0, 0.2, n=math.inf, **facts)
+    infinite = propagate(1.0, 0.2, n=math.inf, **arguments)
     np.testing.assert_allclose(infinite.log_J_backward, limit.log_J_backward, rtol=1e-14)
     assert (limit.ratio_backward == 0).all()
 
@@ -168,18 +168,18 @@ def test_dropping_k_leaves_a_product():
 
 def test_curves_broadcast_and_pieces_do_not_show(monkeypatch):
     alpha, n, s = np.array([0.3, 1.0, 1.7])[:, None, None], np.array([2, 9, 50, 300])[:, None], np.linspace(0.1, 2, 5)
-    facts = {"a": 0.4, "depth": 7}
-    course = propagate(1.0, 0.3, kernel=ErfKernel(alpha), s=s, n=n, **facts)
+    arguments = {"a": 0.4, "depth": 7}
+    course = propagate(1.0, 0.3, kernel=ErfKernel(alpha), s=s, n=n, **arguments)
     assert course.q.shape == course.K_forward.shape == (3, 4, 5, 8)
-    single = propagate(1.0, 0.3, kernel=ErfKernel(1.7), s=s[2], n=9, **facts)
+    single = propagate(1.0, 0.3, kernel=ErfKernel(1.7), s=s[2], n=9, **arguments)
     assert single.q.shape == (8,)
     for name in ("q", "p", "rho", "J_backward", "K_backward", "J_forward", "K_forward"):
         np.testing.assert_allclose(getattr(course, name)[2, 1, 2], getattr(single, name), rtol=1e-13)
     for kernel in (ErfKernel(alpha), TanhKernel(alpha), LayerNormKernel()):
         monkeypatch.setattr(meanfield, "CHUNK", 4096)
-        whole = propagate(1.0, 0.3, kernel=kernel, s=s, n=n, **facts)
+        whole = propagate(1.0, 0.3, kernel=kernel, s=s, n=n, **arguments)
         monkeypatch.setattr(meanfield, "CHUNK", 7)
-        pieces = propagate(1.0, 0.3, kernel=kernel, s=s, n=n, **facts)
+        pieces = propagate(1.0, 0.3, kernel=kernel, s=s, n=n, **arguments)
         np.testing.assert_allclose(pieces.log_J_backward, whole.log_J_backward, rtol=1e-13, atol=1e-15)
 
 
@@ -213,7 +213,7 @@ def test_annealed_block_uses_those_weights():
     f, g = attention_overlaps(1.0, p, n, sigma)
     np.testing.assert_allclose(f, 1 / (1 + 4 * math.exp(-2.25 * 0.8)), rtol=1e-14)
     np.testing.assert_allclose(g, 1 / (1 + 4 * math.exp(-2.25 * 0.2 * 0.8)), rtol=1e-14)
-    facts = {
+    arguments = {
         "kernel": LayerNormKernel(),
         "a": a,
         "s": s,
@@ -222,7 +222,7 @@ def test_annealed_block_uses_those_weights():
         "attention": "annealed",
         "sigma_qk": sigma,
     }
-    course, pooled = propagate(q, p, **facts), propagate(q, p, **facts, output_gradient="pooled")
+    course, pooled = propagate(q, p, **arguments), propagate(q, p, **arguments, output_gradient="pooled")
     q_half, p_half = q + a * (p + (1 - p) * f), p + a * (p + (1 - p) * g)
     np.testing.assert_allclose(course.q[1], q_half + s / 2, rtol=1e-14)
     np.testing.assert_allclose(course.p[1], p_half + s * arccos_kernel(p_half / q_half), rtol=1e-14)
@@ -234,9 +234,9 @@ def test_annealed_block_uses_those_weights():
 
 
 def test_annealed_is_uniform_at_infinite_temperature():
-    facts = {"kernel": ErfKernel([0.5, 2.0]), "a": 1.0, "s": 1.0, "n": 7, "depth": 9}
-    annealed = propagate(1.0, -0.1, attention="annealed", sigma_qk=0.0, **facts)
-    uniform = propagate(1.0, -0.1, **facts)
+    arguments = {"kernel": ErfKernel([0.5, 2.0]), "a": 1.0, "s": 1.0, "n": 7, "depth": 9}
+    annealed = propagate(1.0, -0.1, attention="annealed", sigma_qk=0.0, **arguments)
+    uniform = propagate(1.0, -0.1, **arguments)
     np.testing.assert_allclose(annealed.q, uniform.q, rtol=1e-13)
     np.testing.assert_allclose(annealed.J_forward, uniform.J_forward, rtol=1e-13)
     np.testing.assert_allclose(annealed.K_backward, uniform.K_backward, rtol=1e-13, atol=1e-15)
@@ -267,9 +267,9 @@ def test_vit_base_table_r6():
         128: (15.9, 6.45, 20.0, 83.6, 211, 2.1e3, 1.3e4),
     }
     for depth, values in table.items():
-        facts = {"a": A, "s": S, "n": 197, "depth": depth}
-        layernorm = propagate(1.0, 0.2, kernel=LayerNormKernel(), **facts).J_backward[0]
-        derf = propagate(1.0, 0.2, kernel=ErfKernel(alpha), **facts).J_backward[:, 0]
+        arguments = {"a": A, "s": S, "n": 197, "depth": depth}
+        layernorm = propagate(1.0, 0.2, kernel=LayerNormKernel(), **arguments).J_backward[0]
+        derf = propagate(1.0, 0.2, kernel=ErfKernel(alpha), **arguments).J_backward[:, 0]
         np.testing.assert_allclose([layernorm, *derf], values, rtol=0.04 if depth == 128 else 0.005)
 
 
@@ -279,21 +279,21 @@ def test_author_measurements_e1():
     Most of the difference is the self-term a q^/n; dropping K alone costs 0.1 % here, since K needs 1/n twice.
     """
     measured = [1.079, 1.755, 3.078, 4.902, 7.506, 11.21, 16.55, 24.10, 35.42, 51.30]
-    facts = {"a": A, "s": S, "n": 197, "depth": 32}
+    arguments = {"a": A, "s": S, "n": 197, "depth": 32}
     folds = []
     for change in ({}, {"cross_token": False}, {"attention": "infinite"}):
-        course = propagate(1.0, 0.2, kernel=ErfKernel(np.arange(0.1, 2, 0.2)), **facts, **change)
+        course = propagate(1.0, 0.2, kernel=ErfKernel(np.arange(0.1, 2, 0.2)), **arguments, **change)
         folds.append(np.exp(np.abs(np.log(course.J_backward[:, 0] / measured)).mean()))
     np.testing.assert_allclose(folds, (1.0094, 1.0104, 1.0150), atol=2e-4)
-    layernorm = propagate(1.0, 0.2, kernel=LayerNormKernel(), **facts)
+    layernorm = propagate(1.0, 0.2, kernel=LayerNormKernel(), **arguments)
     assert abs(layernorm.J_backward[0] / 6.003 - 1) < 0.035
 
 
 def test_pooled_head_table():
-    facts = {"a": A, "s": S, "n": 197, "output_gradient": "pooled"}
+    arguments = {"a": A, "s": S, "n": 197, "output_gradient": "pooled"}
     for kernel, values in ((LayerNormKernel(), (4.89, 11.96, 46.5)), (ErfKernel(1.0), (4.06, 15.8, 376))):
-        found = [propagate(1.0, 0.2, kernel=kernel, depth=B, **facts).J_backward[0] for B in (12, 32, 128)]
-        np.testing.assert_allclose(found, values, rtol=0.003)
+        amplification = [propagate(1.0, 0.2, kernel=kernel, depth=B, **arguments).J_backward[0] for B in (12, 32, 128)]
+        np.testing.assert_allclose(amplification, values, rtol=0.003)
 
 
 # --- bad input ----------------------------------------------------------------------------------------------------

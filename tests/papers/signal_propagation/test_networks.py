@@ -51,8 +51,8 @@ def test_recurrences_describe_networks_sp2_sp3_sp4_sp18(norm, num_heads):
     """
     n, depth, R = 12, 6, 24
     sigmas = Sigmas(v=1, o=1, one=1, two=1)
-    facts = {"width": 128, "depth": depth, "sigmas": sigmas, "num_heads": num_heads, "num_networks": R}
-    model = RandomTransformer(norm=norm, generator=stream(0, "nets", num_heads), **facts)
+    arguments = {"width": 128, "depth": depth, "sigmas": sigmas, "num_heads": num_heads, "num_networks": R}
+    model = RandomTransformer(norm=norm, generator=stream(0, "nets", num_heads), **arguments)
     x = equiangular_tokens(n, 128, 1.0, 0.2, batch=(R,), generator=stream(0, "x", num_heads))
     states = model.states(x)
     q, p, _ = (torch.stack(m, dim=-1).mean(dim=0) for m in zip(*map(token_moments, states), strict=True))
@@ -104,7 +104,7 @@ def test_without_attention_the_mlp_factors_are_the_whole_apjn():
 
 
 def test_each_theory_column_is_the_recurrence_it_is_named_after(rows):
-    """Behind LayerNorm, at the input: what is dropped makes J smaller, a common gradient makes it larger."""
+    """With LayerNorm, at the input: what is dropped makes J smaller, a common gradient makes it larger."""
     table = rows[Networks]
     first = table[(table["b"] == 0) & (table["norm"] == "layernorm")].iloc[0]
     assert first["J_without_K"] < first["J_theory"] < first["pooled_theory"]
@@ -117,8 +117,8 @@ def test_each_theory_column_is_the_recurrence_it_is_named_after(rows):
 
 def test_measured_columns_are_the_moments_they_are_named_after():
     """Means over 4000 probes against exact Jacobians, 5 % apart at most; J, K and pooled differ by more."""
-    facts = {"width": 8, "depth": 2, "norm": "erf", "sigmas": Sigmas(v=1.0, o=1.0, one=1.0, two=1.0)}
-    model = RandomTransformer(**facts, generator=stream(0, "measured"), dtype=torch.float64)
+    arguments = {"width": 8, "depth": 2, "norm": "erf", "sigmas": Sigmas(v=1.0, o=1.0, one=1.0, two=1.0)}
+    model = RandomTransformer(**arguments, generator=stream(0, "measured"), dtype=torch.float64)
     x = equiangular_tokens(4, 8, 1.0, 0.3, batch=(1,), generator=stream(0, "x"), dtype=torch.float64)
     table = measure(model, x, probes=4000, generator=stream(0, "many"))
     alone, pooled = apjn_exact(model, x), apjn_exact(model, x, output_gradient="pooled")
@@ -153,10 +153,10 @@ def noise(*shape: int) -> np.ndarray:
 
 def test_fold_error_is_of_the_mean_over_initialisations_and_leaves_out_the_trivial_block():
     ratio = np.array([[1.1, 1.2, 1.0], [1.3, 1.2, 1.0], [1.2, 1.2, 1.0]])
-    found = FOLD(networks(ratio))
-    assert found.value == pytest.approx(1.2, rel=1e-12)
-    assert found.n == 3
-    assert found.low < 1.2 < found.high
+    estimate = FOLD(networks(ratio))
+    assert estimate.value == pytest.approx(1.2, rel=1e-12)
+    assert estimate.n == 3
+    assert estimate.low < 1.2 < estimate.high
     assert jointly(measures.fold_error("J", trivial="first"), CASES, highest)(networks(ratio)).value == pytest.approx(
         1.2**0.5, rel=1e-12
     )
@@ -187,8 +187,8 @@ def test_fold_error_interval_covers_however_blocks_are_correlated(shared, truth)
     draws, inits, blocks = 1000, 48, 8
     common, own = noise(draws, inits, 1), noise(draws, inits, blocks)
     table = np.exp(truth) * (1 + 0.05 * (shared**0.5 * common + (1 - shared) ** 0.5 * own))
-    found = [measures.fold(one, np.ones(blocks), 0.95) for one in table]
-    missed = np.mean([not one.low <= np.exp(truth) * (1 + 1e-12) <= one.high * (1 + 1e-12) for one in found])
+    estimate = [measures.fold(one, np.ones(blocks), 0.95) for one in table]
+    missed = np.mean([not one.low <= np.exp(truth) * (1 + 1e-12) <= one.high * (1 + 1e-12) for one in estimate])
     assert missed < 0.05 + 3 * (0.05 * 0.95 / draws) ** 0.5
 
 
@@ -197,11 +197,11 @@ def test_improvement_has_an_interval_that_a_noisy_table_widens_past_four():
     for scatter, holds in ((0.01, True), (0.6, False)):
         ratio = np.exp(0.02) * (1 + scatter * noise(100, 2)) / (1 + scatter * noise(100, 2).mean(axis=0))
         table = networks(ratio)
-        found = BY_ID["SP-4.b"].measure(table.assign(J_without_K=table["J_theory"] * np.exp(-0.3)))
-        assert found.value == pytest.approx(16, rel=1e-6)
-        assert found.n == 100
-        assert (found.low > 4) == holds
-        assert found.low < found.value < found.high
+        estimate = BY_ID["SP-4.b"].measure(table.assign(J_without_K=table["J_theory"] * np.exp(-0.3)))
+        assert estimate.value == pytest.approx(16, rel=1e-6)
+        assert estimate.n == 100
+        assert (estimate.low > 4) == holds
+        assert estimate.low < estimate.value < estimate.high
     equal = table.assign(J_without_K=table["J_theory"] * np.exp(-0.3))
     equal["J"] *= np.exp(-0.32)  # the theory without K is exact
     assert BY_ID["SP-4.b"].measure(equal).low == 0
@@ -210,7 +210,7 @@ def test_improvement_has_an_interval_that_a_noisy_table_widens_past_four():
 def test_the_ratio_without_k_is_of_the_worst_case_and_only_of_the_input_block():
     low, high = (networks(np.array([[c, 9.0], [c + 0.2, 9.0], [c + 0.1, 9.0]]), n) for c, n in ((1.1, "a"), (2.0, "b")))
     low, high = (table.assign(J_without_K=table["J_theory"]) for table in (low, high))
-    found = BY_ID["SP-4.a"].measure(pd.concat([low, high]))
-    assert found.value == pytest.approx(1.2)
-    assert found.n == 3
-    assert found.low < BY_ID["SP-4.a"].measure(low).low  # the joint level of two cases
+    estimate = BY_ID["SP-4.a"].measure(pd.concat([low, high]))
+    assert estimate.value == pytest.approx(1.2)
+    assert estimate.n == 3
+    assert estimate.low < BY_ID["SP-4.a"].measure(low).low  # the joint level of two cases

@@ -31,8 +31,8 @@ def test_bad_input_is_named():
 @pytest.mark.parametrize("norm", ["layernorm", "erf", "tanh"])
 def test_its_blocks_are_those_of_our_network(norm):
     """The same weights give the same states; timm's LayerNorm has an epsilon of 1e-6, ours has none."""
-    facts = {"depth": 2, "norm": norm, "alpha": 0.7, "generator": stream(0, "timm"), "dtype": torch.float64}
-    theirs, ours = TimmTransformer(**facts), RandomTransformer(width=768, num_heads=12, **facts)
+    arguments = {"depth": 2, "norm": norm, "alpha": 0.7, "generator": stream(0, "timm"), "dtype": torch.float64}
+    theirs, ours = TimmTransformer(**arguments), RandomTransformer(width=768, num_heads=12, **arguments)
     ours.weights = []
     for block in theirs.blocks:
         matrices = (*block.attn.qkv.weight.chunk(3), block.attn.proj.weight, block.mlp.fc1.weight, block.mlp.fc2.weight)

@@ -25,26 +25,27 @@ def small(norm: str = "erf", **changes) -> VisionTransformer:
 
 
 def pictures(num: int, name: str = "train", **changes) -> LabelledImages:
-    facts = {"num_classes": 3, "size": 16, "shift": 1, "noise": 0.5} | changes
-    return template_images(num, classes=stream(0, "classes"), generator=stream(0, name), **facts)
+    arguments = {"num_classes": 3, "size": 16, "shift": 1, "noise": 0.5} | changes
+    return template_images(num, classes=stream(0, "classes"), generator=stream(0, name), **arguments)
 
 
 def test_a_diverged_network_leaves_the_other_alone():
     data, test = pictures(64), pictures(16, "test")
-    facts = {"steps": 4, "batch_size": 16, "lr": 1e-3}
+    arguments = {"steps": 4, "batch_size": 16, "lr": 1e-3}
     models = [small(), small()]
     with torch.no_grad():
         models[1].head[0] = math.nan
-    runs = [train(model, data, test, generator=stream(0, "batches"), **facts) for model in models]
+    runs = [train(model, data, test, generator=stream(0, "batches"), **arguments) for model in models]
     assert bool(torch.isnan(runs[1].losses[0]).all())
     torch.testing.assert_close(runs[1].losses[1], runs[0].losses[1], rtol=0, atol=0)
 
 
 def test_training_learns_and_repeats():
     data, test = pictures(256), pictures(96, "test")
-    facts = {"steps": 60, "batch_size": 32, "lr": 3e-3, "warmup": 10}
+    arguments = {"steps": 60, "batch_size": 32, "lr": 3e-3, "warmup": 10}
     runs = [
-        train(small(norm), data, test, generator=stream(0, "batches"), **facts) for norm in ("erf", "erf", "layernorm")
+        train(small(norm), data, test, generator=stream(0, "batches"), **arguments)
+        for norm in ("erf", "erf", "layernorm")
     ]
     for run in runs:
         assert run.losses.shape == (2, 60)
@@ -67,7 +68,7 @@ def test_warm_up_scales_the_first_step():
 
 
 def test_weight_decay_shrinks_matrices_and_nothing_else():
-    """Behind a head of zeros no gradient reaches the network, so one step of AdamW is the factor 1 - lr decay alone."""
+    """Past a head of zeros no gradient reaches the network, so one step of AdamW is the factor 1 - lr decay alone."""
     data = pictures(16)
     before, after = small(alpha=0.7), small(alpha=0.7)
     with torch.no_grad():
@@ -122,9 +123,9 @@ def test_warm_up_gain_is_with_less_without_where_amplification_is_largest():
         for replicate in range(3)
     ]
     table = pd.DataFrame(rows, columns=["depth", "alpha", "warmup", "replicate", "test_accuracy"]).assign(norm="erf")
-    found = warmup_gain(pd.concat([table, table.assign(norm="layernorm", test_accuracy=0.0)]))
-    assert found.value == pytest.approx(0.3)
-    assert found.n == 3
+    estimate = warmup_gain(pd.concat([table, table.assign(norm="layernorm", test_accuracy=0.0)]))
+    assert estimate.value == pytest.approx(0.3)
+    assert estimate.n == 3
 
 
 G = torch.Generator()

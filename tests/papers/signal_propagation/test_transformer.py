@@ -36,8 +36,8 @@ EPS = torch.finfo(torch.float64).eps
 
 
 def tiny(norm: str = "erf", num_networks: int = 2, **changes) -> RandomTransformer:
-    facts = TINY | {"sigmas": STRONG, "num_networks": num_networks, "generator": stream(1, "tiny")} | changes
-    return RandomTransformer(norm=norm, **facts)
+    arguments = TINY | {"sigmas": STRONG, "num_networks": num_networks, "generator": stream(1, "tiny")} | changes
+    return RandomTransformer(norm=norm, **arguments)
 
 
 def prompt(num_networks: int = 2, n: int = 3, d: int = 6, dtype: torch.dtype = torch.float64) -> torch.Tensor:
@@ -244,5 +244,5 @@ def test_shapes_are_as_annotated():
     assert draws.dtype == torch.float32
     assert gradient_moments([x, x]).K.shape == (2, 2)
     single = RandomTransformer(norm="tanh", generator=stream(0, "f32"), **TINY | {"dtype": torch.float32})
-    found = apjn_hutchinson(single, prompt(1, dtype=torch.float32), num_probes=1, generator=stream(0, "p"))
-    assert found.J.dtype == torch.float64
+    apjn = apjn_hutchinson(single, prompt(1, dtype=torch.float32), num_probes=1, generator=stream(0, "p"))
+    assert apjn.J.dtype == torch.float64

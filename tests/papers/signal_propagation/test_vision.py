@@ -23,7 +23,7 @@ SMALL = {ManyTokens: {"width": 24, "n": 8, "depth": 4}}
 
 
 def test_each_theory_column_is_the_recurrence_it_is_named_after(rows):
-    """Behind LayerNorm, at the input: what is dropped makes J smaller, a common gradient makes it larger."""
+    """With LayerNorm, at the input: what is dropped makes J smaller, a common gradient makes it larger."""
     table = rows[ManyTokens]
     first = table[table["b"] == 0].iloc[0]
     assert first["J_without_K"] < first["J_theory"] < first["pooled_theory"]
@@ -39,11 +39,13 @@ def test_doubled_attention_weights_of_sp13():
     small = ManyTokens(width=24, num_heads=2, depth=128, n=12, inits=1, probes=1)
     rows = small.run({"init": 0}, seed=0, device=torch.device("cpu"), dtype=torch.float32)
     sigmas = Sigmas().scaled(attn_mult=2.0)
-    facts = {"kernel": LayerNormKernel(), "a": sigmas.a, "s": sigmas.s, "depth": 128}
-    ends = [propagate(0.27, 0.11, n=n, **facts).J_backward[0] for n in (196, math.inf)]
+    arguments = {"kernel": LayerNormKernel(), "a": sigmas.a, "s": sigmas.s, "depth": 128}
+    ends = [propagate(0.27, 0.11, n=n, **arguments).J_backward[0] for n in (196, math.inf)]
     np.testing.assert_allclose(ends, (11.4, 2.1), rtol=0.03)
     np.testing.assert_allclose(rows["J_infinite"].iloc[0], ends[1], rtol=1e-12)
-    np.testing.assert_allclose(rows["J_theory"].iloc[0], propagate(0.27, 0.11, n=12, **facts).J_backward[0], rtol=1e-12)
+    np.testing.assert_allclose(
+        rows["J_theory"].iloc[0], propagate(0.27, 0.11, n=12, **arguments).J_backward[0], rtol=1e-12
+    )
 
 
 INSTALLED = find_spec("timm") is not None

@@ -31,8 +31,8 @@ def small(norm: str = "erf", **changes) -> VisionTransformer:
 
 
 def pictures(num: int, name: str = "train", **changes) -> LabelledImages:
-    facts = {"num_classes": 3, "size": 16, "shift": 1, "noise": 0.5} | changes
-    return template_images(num, classes=stream(0, "classes"), generator=stream(0, name), **facts)
+    arguments = {"num_classes": 3, "size": 16, "shift": 1, "noise": 0.5} | changes
+    return template_images(num, classes=stream(0, "classes"), generator=stream(0, name), **arguments)
 
 
 def test_patches_are_those_of_a_convolution():
@@ -100,10 +100,10 @@ def test_initial_scales_are_those_of_the_docstring():
 
 @pytest.mark.parametrize(("norm", "kernel"), [("erf", ErfKernel(1.0)), ("layernorm", LayerNormKernel())])
 def test_gradient_amplification_is_the_pooled_recurrence_sp18(norm, kernel):
-    """The loss behind global average pooling: (J, K)^B = (1, 1) predicts it, (1, 0) does not."""
+    """The loss after global average pooling: (J, K)^B = (1, 1) predicts it, (1, 0) does not."""
     depth, sigmas = 6, Sigmas(v=1, o=1, one=1, two=1)
-    facts = {"image_size": 32, "patch": 8, "width": 96, "depth": depth, "num_heads": 3, "num_networks": 6}
-    model = VisionTransformer(norm=norm, alpha=1.0, sigmas=sigmas, generator=stream(0, "pooled"), **facts)
+    arguments = {"image_size": 32, "patch": 8, "width": 96, "depth": depth, "num_heads": 3, "num_networks": 6}
+    model = VisionTransformer(norm=norm, alpha=1.0, sigmas=sigmas, generator=stream(0, "pooled"), **arguments)
     data = template_images(16, num_classes=100, size=32, classes=stream(0, "c"), generator=stream(0, "g"))
     states = model.states(data.images)
     amplification = (
