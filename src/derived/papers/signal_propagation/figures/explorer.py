@@ -10,10 +10,12 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from derived.lab.plot import COLOURS, MUTED
+from derived.lab.explorer import sliders
+from derived.lab.plot import BLUE, MUTED, RED
 
-NAMES = {"layernorm": "pre-LayerNorm", "erf": "Derf"}
-NORM_COLOURS = {"layernorm": MUTED, "erf": COLOURS[0]}
+from .marks import NAMES
+
+NORM_COLOURS = {"layernorm": MUTED, "erf": BLUE}
 WORDS = {"alpha": "α", "attn": "σ_OV", "mlp": "σ_21", "tokens": "n", "depth": "B"}
 PANELS = {"q": "second moment q", "rho": "overlap p/q", "log_J": "ln J, from B back to b"}
 
@@ -44,35 +46,28 @@ def recurrences(rows: pd.DataFrame) -> go.Figure:
     """q, overlap and J against depth with sliders alpha, sigma_OV, sigma_21, n and B; rows of ``recurrence_grid``."""
     figure = make_subplots(rows=1, cols=3, subplot_titles=list(PANELS.values()), horizontal_spacing=0.09)
     groups = {key: part for key, part in rows.groupby(list(WORDS))}
-    values = [sorted(rows[name].unique()) for name in WORDS]
-    start = tuple(each[len(each) // 2] for each in values)
+    values = {f"{words} = ": sorted(rows[name].unique()) for name, words in WORDS.items()}
+    start = tuple(each[len(each) // 2] for each in values.values())
     norms = list(groups[start]["norm"].unique())
     for index, curve in enumerate(_curves(groups[start])):
         norm = norms[index % len(norms)]
         line = {"color": NORM_COLOURS[norm], "width": 2.5}
         figure.add_trace(go.Scatter(**curve, name=NAMES[norm], line=line, mode="lines", showlegend=index < len(norms)))
-    figure.frames = [
-        go.Frame(name="|".join(f"{value:g}" for value in key), data=_curves(part), layout=_ranges(part))
-        for key, part in groups.items()
-    ]
-    sliders = [
-        {
-            "active": len(each) // 2,
-            "currentvalue": {"prefix": f"{WORDS[name]} = "},
-            "steps": [{"label": f"{value:g}", "method": "skip", "args": []} for value in each],
-        }
-        for name, each in zip(WORDS, values, strict=True)
-    ]
+    sliders(
+        figure,
+        {key: {"data": _curves(part), "layout": _ranges(part)} for key, part in groups.items()},
+        values,
+        start,
+    )
     ends = groups[start].query("b == 0").set_index("norm")["log_J"]
     figure.update_layout(
         height=430,
         margin={"l": 50, "r": 20, "t": 80, "b": 45},
         legend={"orientation": "h", "y": 1.12, "yanchor": "bottom"},
-        sliders=sliders,
         meta={
             "alt": f"Second moment, overlap and ln J against the block for LayerNorm and Derf, at "
-            f"{' × '.join(str(len(each)) for each in values)} values of α, σ_OV, σ_21, the number of tokens n and the "
-            f"depth B. At the first position ln J at the input is "
+            f"{' × '.join(str(len(each)) for each in values.values())} values of α, σ_OV, σ_21, the number of "
+            f"tokens n and the depth B. At the first position ln J at the input is "
             + " and ".join(f"{ends[norm]:.2f} for {NAMES[norm]}" for norm in norms)
             + "; a larger α or a deeper network raises that of Derf."
         },
@@ -103,18 +98,15 @@ def moving_clouds(rows: pd.DataFrame) -> go.Figure:
         return clouds
 
     for index, trace in enumerate(traces(depths[0])):
-        colour = COLOURS[1] if index % 2 else NORM_COLOURS[norms[index // 2]]
+        colour = RED if index % 2 else NORM_COLOURS[norms[index // 2]]
         trace.update(**{"line" if index % 2 else "marker": {"color": colour}}, showlegend=False)
         figure.add_trace(trace)
-    figure.frames = [go.Frame(name=str(b), data=traces(b)) for b in depths]
-    still = {"mode": "immediate", "frame": {"duration": 0, "redraw": True}, "transition": {"duration": 0}}
-    steps = [{"label": str(b), "method": "animate", "args": [[str(b)], still]} for b in depths]
+    sliders(figure, {(b,): {"data": traces(b)} for b in depths}, {"block b = ": depths}, start=depths[:1])
     last = rows[rows["b"] == depths[-1]].groupby("norm", sort=False)[["p", "q"]].first()
     ends = " and ".join(f"{p / q:.2f} with {NAMES[norm]}" for norm, (p, q) in last.iterrows())
     figure.update_layout(
         height=400,
         margin={"l": 50, "r": 20, "t": 40, "b": 45},
-        sliders=[{"active": 0, "currentvalue": {"prefix": "block b = "}, "steps": steps}],
         meta={
             "play": True,
             "alt": f"Clouds of the channels of two tokens with the ellipse of two standard deviations, from block "

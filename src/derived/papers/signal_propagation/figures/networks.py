@@ -4,9 +4,9 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import MUTED, largest, panel_label
+from derived.lab.plot import BLUE, MUTED, RED, THEORY, largest, panel_label, points
 
-from .marks import BLUE, NAMES, NORM_COLOURS, RED, THEORY, plain_log, points
+from .marks import NAMES, NORM_COLOURS, amplification_axis
 
 
 def _like(shown: pd.DataFrame, part: pd.DataFrame) -> pd.DataFrame:
@@ -26,10 +26,10 @@ def companion(rows: pd.DataFrame) -> Figure:
         ax.plot(first.index, first["J_theory"], **THEORY)
         ax.plot(first.index, first["J_without_K"], color=RED, linewidth=1.0, linestyle="--")
         ax.plot(first.index, first["J_without_attention"], color=MUTED, linewidth=1.0, linestyle=":")
-        points(ax, _like(shown, part), "J", BLUE)
+        points(ax, _like(shown, part), "b", "J", BLUE)
         panel_label(ax, NAMES[norm])
-        ax.set(yscale="log", xlabel="block $b$")
-        plain_log(ax, part["J"].max())
+        ax.set_xlabel("block $b$")
+        amplification_axis(ax, part["J"].max())
         start = part[part["b"] == 0]
         values = [start[name].mean() for name in ("J", "J_theory", "J_without_K", "J_without_attention")]
         words.append(f"{NAMES[norm]} " + ", ".join(f"{value:.2f}" for value in values))
@@ -55,7 +55,7 @@ def two_heads(rows: pd.DataFrame) -> Figure:
         first = part.groupby("b").first()
         for column, marker in (("pooled", "s"), ("J", "o")):
             ax.plot(first.index, first[f"{column}_theory"], **THEORY | {"color": NORM_COLOURS[norm]})
-            points(ax, _like(shown, part), column, NORM_COLOURS[norm], marker=marker)
+            points(ax, _like(shown, part), "b", column, NORM_COLOURS[norm], marker)
         start = part[part["b"] == 0]
         words.append(f"{NAMES[norm]} {start['J'].mean():.2f} and {start['pooled'].mean():.1f}")
     for marker, text in (("s", "one gradient for all tokens"), ("o", "independent gradients")):
@@ -63,8 +63,8 @@ def two_heads(rows: pd.DataFrame) -> Figure:
     for norm in ("layernorm", "erf"):
         ax.plot([], [], color=NORM_COLOURS[norm], label=NAMES[norm])
     ax.legend(fontsize=8)
-    ax.set(yscale="log", xlabel="block $b$", ylabel="amplification")
-    plain_log(ax, rows["pooled"].max())
+    ax.set(xlabel="block $b$", ylabel="amplification")
+    amplification_axis(ax, rows["pooled"].max())
     figure.set_label(
         f"Amplification against block for two kinds of output gradient. At the input, independent and "
         f"pooled: {'; '.join(words)}. "

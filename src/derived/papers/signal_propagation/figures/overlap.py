@@ -5,9 +5,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
-from derived.lab.plot import panel_label
+from derived.lab.plot import RED, panel_label
 
-from .marks import NAMES, NORM_COLOURS, RED
+from .marks import NAMES, NORM_COLOURS
 
 
 def token_clouds(rows: pd.DataFrame) -> Figure:

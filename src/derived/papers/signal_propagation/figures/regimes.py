@@ -6,9 +6,22 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from derived.lab.plot import INK, MUTED, SEQUENTIAL, apart, beside, largest, panel_label, shades
+from derived.lab.plot import (
+    BLUE,
+    DASHED,
+    GREEN,
+    INK,
+    MUTED,
+    RED,
+    SEQUENTIAL,
+    apart,
+    beside,
+    largest,
+    panel_label,
+    shades,
+)
 
-from .marks import BLUE, DASHED, GREEN, NAMES, RED
+from .marks import NAMES
 
 
 def two_laws(rows: pd.DataFrame) -> Figure:
@@ -32,9 +45,8 @@ def two_laws(rows: pd.DataFrame) -> Figure:
     panel_label(axes[0], "pre-LayerNorm")
     slopes = []
     for norm, mult, color in (("erf", 1.0, BLUE), ("erf", 0.0, GREEN), ("tanh", 1.0, RED)):
-        curve = chosen[(chosen["norm"] == norm) & (chosen["attn_mult"] == mult) & (chosen["b"] <= 3000)].sort_values(
-            "b"
-        )
+        of_norm = (chosen["norm"] == norm) & (chosen["attn_mult"] == mult)
+        curve = chosen[of_norm & (chosen["b"] <= 3000)].sort_values("b")
         lam = curve["lam"].iloc[0]
         b, log_J = curve["b"].to_numpy(), curve["log_J"].to_numpy()
         axes[1].plot(b, log_J**2, color=color)

@@ -5,9 +5,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import INK, apart, beside, largest, shades
+from derived.lab.plot import INK, THEORY, apart, beside, largest, points, shades
 
-from .marks import THEORY, plain_log, points
+from .marks import amplification_axis
 
 
 def stream_moments(rows: pd.DataFrame) -> Figure:
@@ -20,7 +20,7 @@ def stream_moments(rows: pd.DataFrame) -> Figure:
         first = part.groupby("b").first()
         for ax, column in zip(axes, ("q", "rho"), strict=True):
             ax.plot(first.index, first[f"{column}_theory"], **THEORY | {"color": color})
-            points(ax, part, column, color, every=max(1, len(first) // 8))
+            points(ax, _some(part), "b", column, color)
         last = part[part["b"] == part["b"].max()]
         ends.append(f"{name}: {last['rho'].mean():.3f} measured, {last['rho_theory'].iloc[0]:.3f} predicted")
         labels.append((name, color, first["rho_theory"].iloc[-1]))
@@ -43,6 +43,11 @@ def _cases(rows: pd.DataFrame):
         yield f"α = {alpha:g}", color, rows[(rows["norm"] == "erf") & (rows["alpha"] == alpha)]
 
 
+def _some(part: pd.DataFrame) -> pd.DataFrame:
+    """About nine of the blocks, the input among them."""
+    return part[part["b"] % max(1, part["b"].nunique() // 8) == 0]
+
+
 def vision_gradients(rows: pd.DataFrame) -> Figure:
     """J^{B,b} of networks of ViT-Base shape; rows of ``VisionTransformer``."""
     rows = largest(rows)
@@ -51,12 +56,12 @@ def vision_gradients(rows: pd.DataFrame) -> Figure:
     for name, color, part in _cases(rows):
         first = part.groupby("b").first()
         ax.plot(first.index, first["J_theory"], **THEORY | {"color": color})
-        points(ax, part, "J", color, every=max(1, len(first) // 8))
+        points(ax, _some(part), "b", "J", color)
         start = part[part["b"] == 0]
         ends.append(f"{name} {start['J'].mean():.3g} ({start['J_theory'].iloc[0]:.3g})")
         beside(ax, 0, first["J_theory"].iloc[0], name, color, (-7, 0), ha="right", fontsize=9)
-    ax.set(yscale="log", xlabel="block $b$", ylabel=r"APJN $J^{B,b}$")
-    plain_log(ax, rows["J"].max())
+    ax.set(xlabel="block $b$", ylabel=r"APJN $J^{B,b}$")
+    amplification_axis(ax, rows["J"].max())
     ax.set_xlim(left=-0.16 * rows["b"].max())
     ax.set_xticks(np.unique(np.linspace(0, rows["b"].max(), 5).round()))
     figure.set_label(

@@ -4,9 +4,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import largest, shades
-
-from .marks import DASHED
+from derived.lab.plot import DASHED, largest, shades
 
 
 def small_alpha(rows: pd.DataFrame) -> Figure:
