@@ -28,7 +28,12 @@ from .kernels import arccos_kernel, arccos_kernel_prime
 def vit_variances(attn_mult: ArrayLike = 1.0, mlp_mult: ArrayLike = 1.0, width: int = 768) -> tuple:
     """(a, s) of a timm-initialised ViT, every weight of variance 0.02^2, with W_V, W_O and W_1, W_2 multiplied.
 
-    a = attn_mult^4 (0.02^2 d)^2, s = 4 mlp_mult^4 (0.02^2 d)^2, so zeta = 2/3 whatever the width. [repo]
+    a = attn_mult^4 (0.02^2 d)^2, s = 4 mlp_mult^4 (0.02^2 d)^2, so zeta = 2/3 whatever the width. Returns (a, s) of the
+    shapes of attn_mult and mlp_mult. [repo]
+
+    >>> a, s = vit_variances()
+    >>> round(float(a), 4), round(float(s), 4)
+    (0.0944, 0.3775)
     """
     square = (0.02**2 * width) ** 2
     return square * np.power(attn_mult, 4.0), 4 * square * np.power(mlp_mult, 4.0)
@@ -45,8 +50,11 @@ def _variances(a: ArrayLike, s: ArrayLike, n: ArrayLike = math.inf) -> tuple[np.
 def zeta(a: ArrayLike, s: ArrayLike) -> np.ndarray:
     """zeta = (s/2) / (s/2 + a): with LayerNorm J^{B,b} ~ (B/b)^zeta and 1 - p/q ~ b^{zeta - 1}, n -> infinity first.
 
-    At fixed n the exponent is 1 in the end, J ~ ((n-1)/n) b^zeta + b/n. [repo; the second law and the order of limits
-    ours]
+    At fixed n the exponent is 1 in the end, J ~ ((n-1)/n) b^zeta + b/n. a and s broadcast. Raises ValueError unless
+    a >= 0 and s > 0. [repo; the second law and the order of limits ours]
+
+    >>> zeta([0.0, 0.5, 1.0], 1.0)
+    array([1.        , 0.5       , 0.33333333])
     """
     a, s, _ = _variances(a, s)
     return (s / 2) / (s / 2 + a)
@@ -61,8 +69,11 @@ def overlap_fixed_point(a: ArrayLike, s: ArrayLike, n: ArrayLike = math.inf) -> 
     """c_* in (0, 1), the root of c (a m + s/2) = a m + s kappa(p(c)), m = p(c) + (1 - p(c))/n.
 
     With a saturating map p/q -> c_* < 1: no rank collapse. The root is sought in theta = arccos c between 1e-12 and
-    pi/2, because the left side is smaller at c = 0, and larger close to c = 1, where p(c) has infinite slope.
-    [repo; finite n ours]
+    pi/2, because the left side is smaller at c = 0, and larger close to c = 1, where p(c) has infinite slope. a, s and
+    n broadcast. Raises ValueError unless a >= 0, s > 0, n >= 2. [repo; finite n ours]
+
+    >>> float(overlap_fixed_point(*vit_variances()).round(4))
+    0.6598
     """
 
     def excess(theta, a, s, n):  # right minus left side
@@ -83,7 +94,11 @@ def growth_rate(a: ArrayLike, s: ArrayLike, n: ArrayLike = math.inf) -> np.ndarr
 def lambda_stretched(a: ArrayLike, s: ArrayLike, C: ArrayLike, n: ArrayLike = math.inf) -> np.ndarray:
     """lambda = v / (C^2 (s + 2 a/n)^2): with Derf and DyT log J^{b,0} ~ sqrt(b / lambda).
 
-    C from ``stretch_constant``; a = 0 switches attention off. [repo; finite n ours]
+    C from ``stretch_constant``; a = 0 switches attention off; all arguments broadcast. Raises ValueError unless a >= 0,
+    s > 0, C > 0, n >= 2. [repo; finite n ours]
+
+    >>> float(lambda_stretched(*vit_variances(), stretch_constant("erf")).round(3))
+    4.018
     """
     C = np.asarray(C, dtype=float)
     check_positive("C", C)
@@ -96,7 +111,11 @@ def stretch_constant(kind: str | Callable, alpha: ArrayLike = 1.0) -> np.ndarray
 
     "erf" 2 alpha/pi [repo]; "tanh" 4 alpha/(3 sqrt(2 pi)); "isru", x/sqrt(1 + x^2), 3 pi alpha/(8 sqrt(2 pi));
     "hard_tanh" 2 alpha/sqrt(2 pi); or a function, the derivative of fn in phi(x) = fn(alpha x), integrated over the
-    line by the trapezoidal rule after x = sinh t. [ours]
+    line by the trapezoidal rule after x = sinh t. Has the shape of alpha. Raises ValueError unless alpha > 0, or for
+    another name. [ours]
+
+    >>> [round(float(stretch_constant(kind)), 6) for kind in ("tanh", lambda x: 1 - np.tanh(x) ** 2)]
+    [0.531923, 0.531923]
     """
     alpha = np.asarray(alpha, dtype=float)
     check_positive("alpha", alpha)
@@ -114,7 +133,10 @@ def relaxation_exponent(a: ArrayLike, s: ArrayLike) -> np.ndarray:
     """mu = 1 - p'(c_*) (a (1 - c_*) + s kappa'(p_*)) / v, p'(c) = 2/(pi sqrt(1 - c^2)): a deviation dies like b^{-mu}.
 
     p/q - c_* ~ b^{-mu} if mu < 1/2; else the map's own distance from the sign, of order q^{-1/2}, keeps it at b^{-1/2}.
-    Many tokens. [ours]
+    Many tokens; a and s broadcast. Raises ValueError unless a >= 0, s > 0. [ours]
+
+    >>> float(relaxation_exponent(*vit_variances()).round(4))
+    0.4337
     """
     c = overlap_fixed_point(a, s)
     slope = 2 / (np.pi * np.sqrt(1 - c * c))

@@ -79,7 +79,12 @@ def apjn_hutchinson(
 
     One forward pass, then one gradient of xi . h^B with respect to every stored h^b, all probes in one batch over the
     same graph. ``output_gradient="pooled"`` gives every token the same xi, (J, K)^B = (1, 1). ``start``: x is h^start.
-    Unbiased; one row per probe, nothing averaged. [repo; all layers in one pass ours]
+    Unbiased; one row per probe, nothing averaged. Raises ValueError for num_probes < 1, prompts of one token or an
+    unknown output_gradient. [repo; all layers in one pass ours]
+
+    >>> model = RandomTransformer(width=8, depth=2, norm="erf", generator=torch.Generator())
+    >>> apjn_hutchinson(model, torch.ones(1, 3, 8), num_probes=5, generator=torch.Generator()).J.shape
+    torch.Size([1, 5, 3])
     """
     check_choice("output_gradient", output_gradient, ("independent", "pooled"))
     check_count("num_probes", num_probes)
@@ -102,7 +107,11 @@ def apjn_jvp(
 
     With u^b = (dh^b/dh^0) v, v ~ N(0, I): J = |u|^2 / (n d), and K = (|sum_a u_a|^2 - |u|^2) / (n d), which is what a
     gradient common to all tokens of h^b adds to J (``K_forward`` of the theory). The stream goes through once, all
-    tangents beside it; no autograd graph. [ours]
+    tangents beside it; no autograd graph. Raises ValueError for num_probes < 1 or prompts of one token. [ours]
+
+    >>> model = RandomTransformer(width=8, depth=2, norm="erf", generator=torch.Generator())
+    >>> apjn_jvp(model, torch.ones(1, 3, 8), num_probes=5, generator=torch.Generator()).J.shape
+    torch.Size([1, 5, 3])
     """
     check_count("num_probes", num_probes)
     _check_input(model, x)
@@ -156,6 +165,12 @@ def apjn_exact(
     """J^{B,b} and K^{B,b} of the given networks without noise, all b: (R, *batch, B + 1).
 
     n d basis vectors take the place of the probes (d, common to all tokens, if "pooled"); for n d up to about 500.
+    Raises ValueError for prompts of one token or an unknown output_gradient. [repo; K ours]
+
+    >>> model = RandomTransformer(width=8, depth=2, norm="erf", generator=torch.Generator())
+    >>> exact = apjn_exact(model, torch.ones(1, 3, 8))
+    >>> exact.J[0, -1].round(decimals=6).item(), exact.K[0, -1].item()  # at the output: the identity
+    (1.0, 0.0)
     """
     check_choice("output_gradient", output_gradient, ("independent", "pooled"))
     _check_input(model, x)
@@ -172,7 +187,10 @@ def apjn_exact(
 def gmfe(measured: ArrayLike, theory: ArrayLike, axis: int | tuple[int, ...] | None = None) -> np.ndarray:
     """exp mean |log(measured / theory)| over ``axis`` (all axes by default), the geometric-mean fold error. [repo]
 
-    Raises ValueError unless both are positive.
+    measured and theory broadcast. Raises ValueError unless both are positive.
+
+    >>> float(gmfe([2.0, 0.5], [1.0, 1.0]))  # too large and too small do not cancel
+    2.0
     """
     measured, theory = np.asarray(measured, dtype=float), np.asarray(theory, dtype=float)
     if not (np.all(measured > 0) and np.all(theory > 0)):

@@ -34,7 +34,16 @@ CHUNK = 5000  # curves at a time: numpy's cost per call is spread, their interme
 
 @dataclass(frozen=True)
 class MeanFieldTrajectory:
-    """What ``propagate`` returns; every array is (..., depth + 1), the last axis the number of blocks before b."""
+    """(q, p), the averaged partial Jacobian norm J and its companion K at every block: what ``propagate`` returns.
+
+    J^{B,b} = E |dh^B/dh^b|_F^2 / (n d) backward, J^{b,0} forward; every array is (..., depth + 1), the last axis the
+    number b of blocks before the stream. J and K may overflow; their logarithm and ratio do not. [repo]
+
+    >>> from derived.papers.signal_propagation import LayerNormKernel
+    >>> path = propagate(1.0, 0.2, kernel=LayerNormKernel(), a=1.0, s=1.0, n=12, depth=2)
+    >>> path.rho.round(3), path.J_backward.round(3)
+    (array([0.2  , 0.413, 0.552]), array([2.003, 1.282, 1.   ]))
+    """
 
     q: np.ndarray
     p: np.ndarray
@@ -119,6 +128,11 @@ def propagate(
     Shapes: q0, p0, a, s, n, sigma_qk and the kernel's alpha broadcast to (...); returns arrays (..., depth + 1).
     Raises ValueError for depth < 1, n < 2, a, s < 0, q <= 0, p outside [-q/(n-1), q]. [repo; exact weights,
     annealed backward weights and finite-n forward terms ours]
+
+    >>> from derived.papers.signal_propagation import ErfKernel
+    >>> path = propagate(1.0, 0.2, kernel=ErfKernel([0.5, 1.0]), a=0.1, s=0.4, n=math.inf, depth=12)
+    >>> path.J_backward[:, 0].round(2)
+    array([1.64, 2.94])
     """
     a, s, n, sigma_qk = _checked(a, s, n, depth, attention, output_gradient, cross_token, sigma_qk)
     q, p = np.asarray(q0, dtype=float), np.asarray(p0, dtype=float)

@@ -40,7 +40,13 @@ class BlockWeights(NamedTuple):
 
 
 class Sigmas(NamedTuple):
-    """Standard deviations times sqrt(d_in) of the six weights; the default is timm's 0.02 at d = 768. [repo]"""
+    """Standard deviations times sqrt(d_in) of the six weights; the default is timm's 0.02 at d = 768. [repo]
+
+    Only a = (sigma_O sigma_V)^2, s = (sigma_2 sigma_1)^2 and sigma_Q sigma_K enter the theory.
+
+    >>> Sigmas(v=1.0, o=2.0, one=1.0, two=0.5).a, Sigmas(v=1.0, o=2.0, one=1.0, two=0.5).s
+    (4.0, 0.25)
+    """
 
     q: float = 0.02 * math.sqrt(768)
     k: float = 0.02 * math.sqrt(768)
@@ -138,9 +144,14 @@ def draw_block(
 class RandomTransformer:
     """R random transformers of the paper's architecture, evaluated in one batch; weights carry no gradient. [repo]
 
-    ``alpha`` is a number or one per network, (R,). ``weights[b]`` are the ``BlockWeights`` of block b, drawn on the
-    generator's device, then moved. Raises ValueError for sizes < 1, an unknown norm or heads that do not divide the
-    width.
+    In each block h <- h + W_O concat_heads(A Norm(h) W_V^T), then h <- h + W_2 relu(W_1 Norm(h)). ``alpha`` is a
+    number or one per network, (R,). ``weights[b]`` are the ``BlockWeights`` of block b, drawn on the generator's
+    device, then moved. Takes and returns the stream (R, *batch, n, d). Raises ValueError for sizes < 1, an unknown
+    norm, heads that do not divide the width, or an alpha or deviations out of range.
+
+    >>> model = RandomTransformer(width=8, depth=2, norm="erf", num_networks=3, generator=torch.Generator())
+    >>> model(torch.zeros(3, 5, 8)).shape
+    torch.Size([3, 5, 8])
     """
 
     def __init__(
@@ -223,6 +234,10 @@ def equiangular_tokens(
     h = sqrt(d) G^{1/2} Q, G = (q - p) I + p 11^T, the rows of Q orthonormal and uniform, so that every coordinate looks
     like N(0, G); without the rotation an elementwise map would see a few huge coordinates. p from -q/(n-1) to q.
     Raises ValueError for n < 2, d < n or a G that is no covariance. [repo]
+
+    >>> h = equiangular_tokens(3, 8, 1.0, 0.2, generator=torch.Generator(), dtype=torch.float64)
+    >>> (h @ h.mT / 8).round(decimals=6)[0]
+    tensor([1.0000, 0.2000, 0.2000], dtype=torch.float64)
     """
     check_count("n", n, 2)
     check_count("d", d)
@@ -241,7 +256,10 @@ def equiangular_tokens(
 def token_moments(h: Float[Tensor, "*batch n d"]) -> tuple[Tensor, Tensor, Tensor]:
     """q = mean_a |h_a|^2 / d, p = mean_{a != c} h_a . h_c / d, and the standard deviation of p over pairs: (*batch).
 
-    Summed in float64. [repo: statistics on data; the spread ours]
+    Summed in float64. Raises ValueError for n < 2. [repo: statistics on data; the spread ours]
+
+    >>> [moment.item() for moment in token_moments(torch.tensor([[2.0, 0.0], [1.0, 1.0]]))]
+    [1.5, 1.0, 0.0]
     """
     n, d = h.shape[-2:]
     check_count("n", n, 2)
