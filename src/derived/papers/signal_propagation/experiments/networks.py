@@ -82,6 +82,7 @@ class Networks(Experiment):
 
     def _theory(self, kernel: NormKernel, sigmas: Sigmas) -> dict[str, np.ndarray]:
         """The recurrences by block (depth + 1,): right ones, and those that must miss."""
+        # SP-2, 3, 18: what must describe the networks; SP-4 and the controls: what must miss.
         common = {"kernel": kernel, "s": sigmas.s, "n": self.n, "depth": self.depth}
         trajectory = propagate(self.q0, self.p0, a=sigmas.a, **common)
         pooled = propagate(self.q0, self.p0, a=sigmas.a, output_gradient="pooled", **common)
@@ -103,5 +104,6 @@ def mlp_only(trajectory: MeanFieldTrajectory, kernel: NormKernel, sigmas: Sigmas
     q, p = trajectory.q[:-1], trajectory.p[:-1]
     q_tilde, p_tilde, *_ = kernel.moments(q, p)
     mixed = sigmas.a * (p_tilde + (q_tilde - p_tilde) / n)  # what uniform attention adds to q and to p
+    # J^{B,b} = prod_{b' >= b} (1 + (s/2) q^_{b'+1/2}), in logarithms.
     gain = np.log1p(sigmas.s / 2 * kernel.moments(q + mixed, p + mixed).q_hat)
     return np.exp(np.concatenate([np.cumsum(gain[::-1])[::-1], [0.0]]))

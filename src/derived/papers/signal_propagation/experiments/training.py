@@ -62,6 +62,7 @@ def train(
     def loss(step: int) -> Tensor:
         return training.mean_cross_entropy(model(data.images[batches[step]]), data.labels[batches[step]])
 
+    # What decays: W_Q .. W_2, the patch embedding and the head; positions and biases have three axes, too.
     def is_matrix(name: str, weight: Tensor) -> bool:
         return weight.ndim == 3 and name not in ("positions", "head_bias")  # one per network: (R, out, in)
 

@@ -138,10 +138,12 @@ def push_forward(model: RandomTransformer, h: Tensor, u: Tensor, b: int) -> tupl
         split_heads(linear(z, W), heads) for z in (y, dy) for W in (weights.W_Q, weights.W_K, weights.W_V)
     )
     A = attention_weights(y, weights, heads)
+    # Attention: product rule in S = Q K^T, softmax rule dA = A o (dS - sum_c A dS), product rule in A V.
     dS = (dq @ k.mT + q @ dk.mT) / q.shape[-1] ** 0.5
     dA = A * (dS - (A * dS).sum(dim=-1, keepdim=True))
     mixed, d_mixed = (merge_heads(z) for z in (A @ v, dA @ v + A @ dv))
     h, u = h + linear(mixed, weights.W_O), u + linear(d_mixed, weights.W_O)
+    # MLP: relu' is 1 where its argument is positive.
     y, dy = _normalise(model, h, u)
     z = linear(y, weights.W_1)
     return h + linear(torch.relu(z), weights.W_2), u + linear((z > 0) * linear(dy, weights.W_1), weights.W_2)

@@ -93,9 +93,9 @@ class LayerNormKernel:
 class ErfKernel:
     """Derf, phi(x) = erf(alpha x): the Gaussian moments in closed form, by the arcsine law. [repo]
 
-    p~ = (2/pi) arcsin(2 alpha^2 p / (1 + 2 alpha^2 q)), p^ = (4 alpha^2/pi) ((1 + 2 alpha^2 q)^2 - 4 alpha^4 p^2)^{-1/2},
-    and p = q gives q~, q^. ``alpha``, a number or one per curve, broadcasts against q and p. Raises ValueError unless
-    alpha is finite and > 0.
+    p~ = (2/pi) arcsin(2 alpha^2 p / (1 + 2 alpha^2 q)), p^ = (4 alpha^2/pi) ((1 + 2 alpha^2 q)^2 - 4 alpha^4
+    p^2)^{-1/2}, and p = q gives q~, q^. ``alpha``, a number or one per curve, broadcasts against q and p. Raises
+    ValueError unless alpha is finite and > 0.
 
     >>> ErfKernel([0.5, 1.0]).moments(1.0, 0.5).q_tilde.round(4)
     array([0.2163, 0.4646])
@@ -136,6 +136,7 @@ def tanh_mixture(num_nodes: int = 24) -> tuple[np.ndarray, np.ndarray]:
     v = np.exp(t)[:, None]
     odd, k = 2 * np.arange(1, 9) - 1, np.arange(1, 9)
     rate = np.square(odd * np.pi / v) / 8
+    # Two series of Kolmogorov's density, the one for small v, the alternating one for large v.
     low = math.sqrt(2 * np.pi) * ((2 * rate - 1) * np.exp(-rate)).sum(axis=-1) / v[:, 0] ** 2
     high = 8 * v[:, 0] * (-((-1.0) ** k) * k**2 * np.exp(-2 * np.square(k * v))).sum(axis=-1)
     weight = np.where(v[:, 0] < 1, low, high) * v[:, 0] * (t[1] - t[0])

@@ -168,6 +168,7 @@ def _run(path: np.ndarray, steps: np.ndarray, kernel: NormKernel, given: list[np
         q, p = _block(q, p, kernel, given, cross_token, steps[b])
         path[0, b + 1], path[1, b + 1] = q, p
         m11, m12, m21, m22 = steps[b]
+        # Forward the product grows on the other side: J^{b+1,0} = J^{b,0} M, so the transposed step advances (J, K).
         _advance(path[4:, b], path[4:, b + 1], m11, m21, m12, m22)
     for b in reversed(range(depth)):
         _advance(path[2:4, b + 1], path[2:4, b], *steps[b])
@@ -197,8 +198,9 @@ def _block(q, p, kernel: NormKernel, given: list[np.ndarray], cross_token: bool,
     """One block: returns the new (q, p) and writes M_attention diag(M_mlp) - I into ``step`` (4, ...)."""
     a, s, n, *sigma_qk = given
     q_tilde, p_tilde, q_hat, p_hat = kernel.moments(q, p)
+    # Attention: m = p~ + (q~ - p~) f to q, m' = p~ + (q~ - p~) g to p; M - I = [[query f, query (n-1) g], [pair ..]].
     spread, query, pair = q_tilde - p_tilde, a * q_hat, a * p_hat
-    if not sigma_qk:
+    if not sigma_qk:  # uniform attention: every weight is 1/n
         f = g = back = 1 / n
         others = 1 - f
         mixed = a * (p_tilde + spread * f)
@@ -207,11 +209,13 @@ def _block(q, p, kernel: NormKernel, given: list[np.ndarray], cross_token: bool,
         f, g = attention_overlaps(q_tilde, p_tilde, n, *sigma_qk)
         others, back = (n - 1) * g, (1 - f) / (n - 1)
         q, p = q + a * (p_tilde + spread * f), p + a * (p_tilde + spread * g)
+    # MLP, at the new (q, p): kappa and kappa' of rho~ = p~/q~, with arccos rho~ computed once for both.
     q_tilde, p_tilde, q_hat, p_hat = kernel.moments(q, p)
     rho = np.clip(p_tilde / q_tilde, -1.0, 1.0)
     both = (np.pi - np.arccos(rho)) * (1 / (2 * np.pi))
     gain_J, gain_K = (0.5 * s) * q_hat, s * both * p_hat
     up_J, up_K = 1 + gain_J, 1 + gain_K
+    # M_attention diag(M_mlp) - I: small entries are kept as they are, so that log1p loses none of their digits.
     step[0] = query * f * up_J + gain_J
     step[1] = query * others * up_K if cross_token else 0.0
     step[2] = pair * back * up_J if cross_token else 0.0
