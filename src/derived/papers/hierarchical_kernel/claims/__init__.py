@@ -1,0 +1,18 @@
+"""The chapter's ledger: all claims in the order of the page, and the experiments that they rest on."""
+
+from ..experiments.clock import Overhead
+from ..experiments.information import Averages, Blindness, Budgets, Memory, Pruning, Quadratures
+from ..experiments.kernel import Forms, LuckyHeads, Splits
+from ..experiments.layer import Agreement, Contents, Convolution, Entries, MultiplyAdds
+from ..experiments.leak import Causality, Leak
+from ..experiments.listops import Evaluators, Rules
+from ..experiments.trained import LongListOps, Reviews, Shapes, ShortListOps
+from .layer import KERNEL, LAYER
+from .trained import INFORMATION, RULES, TRAINED
+
+CLAIMS = (*LAYER, *KERNEL, *INFORMATION, *RULES, *TRAINED)
+EXPERIMENTS = (
+    *(Entries, MultiplyAdds, Agreement, Causality, Contents, Convolution),
+    *(Forms, LuckyHeads, Splits, Budgets, Quadratures, Averages, Blindness, Memory, Pruning, Evaluators, Rules),
+    *(Leak, Overhead, ShortListOps, LongListOps, Shapes, Reviews),
+)

@@ -1,0 +1,33 @@
+"""The stopwatch: one layer timed in all its implementations, compared within rounds."""
+
+import pandas as pd
+import pytest
+import torch
+
+from derived.papers.hierarchical_kernel.claims import measures
+from derived.papers.hierarchical_kernel.experiments.clock import AttentionInputs, attention_seconds
+
+# Every compared number is a sum of at most 10^3 products of standard normal numbers, each rounded a few times.
+TOLERANCE = 1e-12
+
+
+def test_timed_contenders_compute_one_layer():
+    inputs = AttentionInputs(33, d_k=4, levels=3, heads=2, dtype=torch.float64)
+    for impl in ("fused", "tables"):
+        torch.testing.assert_close(inputs.attend(impl), inputs.attend("reference"), rtol=0, atol=TOLERANCE)
+    torch.testing.assert_close(inputs.attend("plain"), inputs.attend("sdpa"), rtol=0, atol=TOLERANCE)
+    assert float((inputs.attend("plain") - inputs.attend("fused")).abs().max()) > 1e-3
+    seconds = attention_seconds(inputs, ("fused", "sdpa"), rounds=3)
+    assert set(seconds) == {"fused", "sdpa"}
+    assert all(len(each) == 3 and min(each) > 0 for each in seconds.values())
+
+
+def test_overhead_compares_within_rounds():
+    table = pd.DataFrame({"T": 8, "impl": ["fused", "sdpa"] * 3, "round": [0, 0, 1, 1, 2, 2]})
+    table = table.assign(seconds=[2.0, 1.0, 4.0, 2.0, 20.0, 10.0])
+    assert measures.overhead("fused", "sdpa")(table).value == pytest.approx(2.0)
+
+
+def test_inputs_of_the_stopwatch_have_convex_weights():
+    inputs = AttentionInputs(8, d_k=2, levels=3)
+    assert torch.allclose(inputs.alpha, torch.full((3,), 1 / 3))
