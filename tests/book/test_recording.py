@@ -1,6 +1,7 @@
 """Records from the command line: complete, resumable, refused when they must be; and starting a chapter."""
 
 import json
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -171,4 +172,23 @@ def test_a_new_chapter_runs_as_it_stands_and_a_name_in_use_is_refused(house):
     again = press.derived(house, "new", "my_paper")
     assert again.returncode == 1
     assert "there is a chapter my_paper already" in again.stderr
-    assert "is no slug" in press.derived(house, "new", "My-Paper").stderr
+    for wrong in ("My-Paper", "class"):
+        assert "is no slug" in press.derived(house, "new", wrong).stderr
+
+
+def test_a_new_chapter_passes_the_lint_and_its_own_tests(house):
+    press.write_chapter(house, "toy", press.report_cell())
+    press.write_toc(house, "toy")
+    assert press.derived(house, "new", "my_paper").returncode == 0
+    shutil.copy(press.ROOT / "tests/papers/conftest.py", house / "tests/papers/conftest.py")
+    made = ["src/derived/papers/my_paper", "tests/papers/my_paper", "notebooks/my_paper.ipynb"]
+    for command in (
+        ["ruff", "check", *made],
+        ["ruff", "format", "--check", *made],
+        ["pytest", "-p", "no:cacheprovider", "tests/papers/my_paper"],
+        ["pytest", "-p", "no:cacheprovider", "--doctest-modules", "src/derived/papers/my_paper/model"],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", *command], cwd=house, env=press.environment(house), capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr

@@ -1,5 +1,6 @@
-"""Starts a chapter in the right shape: a notebook with the sections of every chapter, a package, a test."""
+"""Starts a chapter in the right shape: a notebook with the sections of every chapter, five rooms, a test."""
 
+import keyword
 import re
 from pathlib import Path
 
@@ -29,14 +30,42 @@ PARAMETERS = 'tier = "ci"\nseed = 0\ndevice = "auto"'
 IMPORTS = """from derived.lab.claims import study
 from derived.lab.page import report
 from derived.papers.{slug}.claims import CLAIMS
-from derived.papers.{slug}.experiments import First"""
+from derived.papers.{slug}.experiments.first import First"""
 
-MODULES = {
-    "__init__": '"""{title}."""\n',
-    "theory": '"""Closed forms.\n\nsymbol  name  meaning  axes\n"""\n',
-    "mechanism": '"""The paper\'s mechanism.\n\nsymbol  name  meaning  axes\n"""\n',
-    "figures": '"""The figures of the chapter: rows in, a matplotlib figure with its alt text out; no torch."""\n',
-    "experiments": '''"""The experiments of the chapter, each a frozen table of sizes and one batched function."""
+FACE = '''"""{title}.
+
+>>> from derived.papers.{slug} import square
+>>> square(3.0)
+9.0
+"""
+
+import lazy_loader
+
+# What a stranger imports: 8 to 20 names, each loaded on first use.
+__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={{"model.theory": ["square"]}})
+'''
+
+THEORY = '''"""Closed forms.
+
+symbol  name  meaning  axes
+x       x     a number
+"""
+
+
+def square(x: float) -> float:
+    """The square x^2 of a number. Source: ours.
+
+    >>> square(2.0)
+    4.0
+    """
+    return x * x
+'''
+
+EXPERIMENTS = '''"""What the topic measures: frozen sizes and one batched function an experiment.
+
+gap    what was measured less what the theory says
+bound  what rounding allows
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -46,53 +75,87 @@ import pandas as pd
 
 from derived.lab.experiment import Experiment
 
+from ..model.theory import square
+
 
 @dataclass(frozen=True, kw_only=True)
 class First(Experiment):
     """Which table or figure of the paper; what a row holds."""
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {{"ci": {{}}}}
+    deterministic: ClassVar[Mapping[str, float]] = {{"gap": 1e-12}}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        return pd.DataFrame({{"gap": [0.0], "bound": [1.0]}})
+        return pd.DataFrame({{"gap": [square(1.0) - 1.0], "bound": [1.0]}})
+'''
 
+CLAIMS = '''"""The ledger of the topic: evidence, criterion and expected verdicts, written before the run."""
+
+from derived.lab import measure
+from derived.lab.claims import identity
+
+from ..experiments.first import First
+
+CLAIMS = (identity("NEW-1", "The square of $1$ is $1$.", First, measure.worst()),)
+'''
+
+LEDGER = '''"""The chapter's claims and the experiments that they rest on, topic by topic."""
+
+from ..experiments.first import First
+from . import first
+
+CLAIMS = first.CLAIMS
+EXPERIMENTS = (First,)
+'''
+
+FIGURES = '''"""The figures of the topic: rows in, a matplotlib figure out, its alt text computed from the data."""
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+
+from derived.lab.plot import COLOURS
+
+
+def gaps(rows: pd.DataFrame) -> Figure:
+    """Gaps against their bounds."""
+    figure, ax = plt.subplots(figsize=(4, 3))
+    ax.plot(rows["bound"], rows["gap"], "o", color=COLOURS[0])
+    ax.set(xlabel="bound", ylabel="gap")
+    figure.set_label(f"{{len(rows)}} gaps, the largest {{rows['gap'].max():.1e}}")
+    return figure
+'''
+
+TEST = '''"""The theorems of the topic as tests, and its experiments at their smallest size."""
+
+from derived.papers.{slug} import square
+from derived.papers.{slug}.experiments.first import First
 
 EXPERIMENTS = (First,)
-''',
-    "claims": '''"""The chapter's ledger: evidence, criterion and expected verdicts, written before the run."""
-
-from derived.lab.claims import Claim
-from derived.lab.stats import worst
-
-from .experiments import First
-
-CLAIMS = (
-    Claim(
-        id="NEW-1",
-        statement="$1=1$.",
-        source="ours",
-        where="–",
-        paper_value="–",
-        kind="identity",
-        criterion="gap at most its rounding bound",
-        experiment=First,
-        measure=lambda rows: worst(rows["gap"], rows["bound"]),
-        expected={{"ci": "holds"}},
-    ),
-)
-''',
-}
-
-TEST = '''"""The theorems of the chapter as tests."""
-
-from derived.papers.{slug}.experiments import EXPERIMENTS
+SMALL = {{}}
 
 
-def test_every_experiment_gives_rows_at_its_smallest_tier():
-    for experiment in EXPERIMENTS:
-        sized = experiment.at(next(iter(experiment.tiers)))
-        assert len(sized.run(sized.conditions()[0], seed=0, device="cpu", dtype=sized.dtype))
+def test_the_square_of_a_sum():
+    assert square(3.0) == square(1.0) + 2 * 1.0 * 2.0 + square(2.0)
+
+
+def test_every_gap_is_within_its_bound(rows):
+    assert (rows[First]["gap"].abs() <= rows[First]["bound"]).all()
 '''
+
+#: The five rooms of a paper's package (data only where a paper has any) and its tests; a topic has one name in all.
+FILES = {
+    "src/derived/papers/{slug}/__init__.py": FACE,
+    "src/derived/papers/{slug}/model/__init__.py": '"""Theory and mechanism: what the paper is about."""\n',
+    "src/derived/papers/{slug}/model/theory.py": THEORY,
+    "src/derived/papers/{slug}/experiments/__init__.py": '"""What is measured: frozen sizes, run() -> rows."""\n',
+    "src/derived/papers/{slug}/experiments/first.py": EXPERIMENTS,
+    "src/derived/papers/{slug}/claims/__init__.py": LEDGER,
+    "src/derived/papers/{slug}/claims/first.py": CLAIMS,
+    "src/derived/papers/{slug}/figures/__init__.py": '"""Rows in, a figure out; no torch."""\n',
+    "src/derived/papers/{slug}/figures/first.py": FIGURES,
+    "tests/papers/{slug}/test_first.py": TEST,
+}
 
 
 def _notebook(slug: str, title: str) -> str:
@@ -122,15 +185,17 @@ def _notebook(slug: str, title: str) -> str:
 
 def new(house: House, slug: str) -> list[Path]:
     """Write the files of a new chapter and enter it last in the table of contents; refuse a name in use."""
-    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", slug):
-        raise UserError(f"{slug!r} is no slug: use small letters, digits and single underscores, like ols_attention")
+    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", slug) or keyword.iskeyword(slug):
+        raise UserError(
+            f"{slug!r} is no slug: use small letters, digits and single underscores, like ols_attention, "
+            "and no word of Python"
+        )
     package = house.root / "src" / "derived" / "papers" / slug
     if house.notebook(slug).exists() or package.exists():
         raise UserError(f"there is a chapter {slug} already")
     title = slug.replace("_", " ").capitalize()
     files = {house.notebook(slug): _notebook(slug, title)}
-    files |= {package / f"{name}.py": text.format(slug=slug, title=title) for name, text in MODULES.items()}
-    files[house.root / "tests" / "papers" / f"test_{slug}.py"] = TEST.format(slug=slug)
+    files |= {house.root / name.format(slug=slug): text.format(slug=slug, title=title) for name, text in FILES.items()}
     toc = house.root / "book" / "_toc.yml"
     lines = toc.read_text("utf-8").splitlines()
     last = max(number for number, line in enumerate(lines) if "notebooks/" in line)
