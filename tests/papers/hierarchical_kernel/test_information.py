@@ -1,6 +1,5 @@
 """Entropies, the three-term decomposition, and what the claims on them measure (HKT-7)."""
 
-import dataclasses
 import math
 
 import numpy as np
@@ -11,23 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
-from derived.papers.hierarchical_kernel.claims import EXPERIMENTS, measures
-from derived.papers.hierarchical_kernel.experiments import trained
-from derived.papers.hierarchical_kernel.experiments.clock import Overhead
-from derived.papers.hierarchical_kernel.experiments.information import (
-    Averages,
-    Blindness,
-    Budgets,
-    Memory,
-    Pruning,
-    Quadratures,
-)
-from derived.papers.hierarchical_kernel.experiments.kernel import Forms, LuckyHeads, Splits
-from derived.papers.hierarchical_kernel.experiments.layer import Agreement, Contents, Convolution, Entries, MultiplyAdds
-from derived.papers.hierarchical_kernel.experiments.leak import Causality, Leak
-from derived.papers.hierarchical_kernel.experiments.listops import Evaluators, Rules
+from derived.papers.hierarchical_kernel.claims import CLAIMS
+from derived.papers.hierarchical_kernel.claims.information import telling_samples
 from derived.papers.hierarchical_kernel.model import information
 from derived.papers.hierarchical_kernel.model.information import (
     LatentMixture,
@@ -43,36 +28,12 @@ from derived.papers.hierarchical_kernel.model.information import (
 )
 from derived.papers.hierarchical_kernel.model.pyramid import pyramid
 
+CLAIM = {one.id: one for one in CLAIMS}
+
 examples = settings(derandomize=True, max_examples=20, deadline=None, database=None)
 # The scalar integrals of some 400 terms of order one are good to 1e-13 (a finer step changes nothing beyond), a
 # determinant of order ten likewise; a budget adds a dozen of them.
 TOLERANCE = 1e-11
-TRAINED = {"parts": 1, "replicates": 2, "width": 8, "steps": 2, "batch_size": 2, "num_train": 8, "num_test": 70}
-SMALL = {
-    Entries: {"longest": 20},
-    MultiplyAdds: {},
-    Agreement: {"instances": 3},
-    Causality: {"instances": 3},
-    Contents: {"instances": 3},
-    Convolution: {"grid": 41, "instances": 3},
-    Forms: {"instances": 4},
-    LuckyHeads: {"trials": 500},
-    Splits: {"instances": 4},
-    Budgets: {"instances": 2},
-    Quadratures: {"instances": 2},
-    Averages: {},
-    Blindness: {"instances": 3},
-    Memory: {},
-    Pruning: {"instances": 3, "T": 32},
-    Evaluators: {"trees": 5},
-    Rules: {"trees": 300, "few": 40},
-    Leak: {"replicates": 2, "steps": 2, "num_test": 20},
-    Overhead: {"rounds": 2},
-    trained.ShortListOps: TRAINED,
-    trained.LongListOps: TRAINED,
-    trained.Shapes: TRAINED,
-    trained.Reviews: TRAINED,
-}
 
 
 def normal(*shape: int, name: object = "x") -> torch.Tensor:
@@ -296,26 +257,17 @@ def test_bad_arguments_are_named(call, message):
         call()
 
 
-@pytest.fixture(scope="module")
-def rows():
-    """Every experiment at tier ci, smaller still."""
-    return {
-        experiment: run_experiment(dataclasses.replace(experiment.at("ci"), **SMALL[experiment]), seed=3, device="cpu")
-        for experiment in EXPERIMENTS
-    }
-
-
 def test_corrections_and_distances_are_held_against_their_bounds():
     table = pd.DataFrame({"correction": [0.3, -0.2, -0.1], "gaussian": [0.1, 0.4, 0.2], "bound": 1e-9})
     table["instance"] = [0, 1, 1]
-    assert measures.overrated(table).n == measures.lowest_correction(table).n == 2
-    assert measures.overrated(table).value == pytest.approx(0.5)
-    assert measures.overrated(table.assign(gaussian=0.1)).value == pytest.approx(2.0)
+    assert CLAIM["HKT-7.i"].measure(table).n == CLAIM["HKT-7.c"].measure(table).n == 2
+    assert CLAIM["HKT-7.i"].measure(table).value == pytest.approx(0.5)
+    assert CLAIM["HKT-7.i"].measure(table.assign(gaussian=0.1)).value == pytest.approx(2.0)
     table = pd.DataFrame({"process": ["fgn", "fgn", "ar1"], "level": 1, "variance": [0.5, 0.6, 9.0], "closed": 0.5})
-    assert measures.self_similar(table).value > 1e6  # 20 % off
-    assert measures.self_similar(table.query("variance == 0.5")).value == 0
+    assert CLAIM["HKT-8.a"].measure(table).value > 1e6  # 20 % off
+    assert CLAIM["HKT-8.a"].measure(table.query("variance == 0.5")).value == 0
     table = pd.DataFrame({"p": 2, "n": [3, 3, 9], "b": [4.0, 4.1, 7.0], "bound": 0.05})  # b is free where n > p + 1
-    assert measures.blind(table).value == pytest.approx(2.0)
+    assert CLAIM["HKT-7.g"].measure(table).value == pytest.approx(2.0)
 
 
 def test_samples_that_tell_laws_apart():
@@ -331,11 +283,18 @@ def test_samples_that_tell_laws_apart():
         for law, offset in offsets.items()
         for noise in (-1.0, 0.0, 1.0)
     ]
-    assert measures.telling_samples(pd.DataFrame(rows)) == 40 / 4
-    assert measures.telling_samples(pd.DataFrame(rows).query("n == 10")) == float("inf")
+    assert telling_samples(pd.DataFrame(rows)) == 40 / 4
+    assert telling_samples(pd.DataFrame(rows).query("n == 10")) == float("inf")
 
 
 def test_edgeworth_takes_the_worse_law():
-    table = pd.DataFrame({"law": ["a", "a", "b", "b"], "level": [0, 1, 0, 1], "value": [9.0, 1.01, 9.0, 0.98]})
-    found = measures.edgeworth("a", "b")(table.assign(predicted=1.0))
+    laws = {"law": ["uniform", "uniform", "exponential", "exponential"], "level": [0, 1, 0, 1]}
+    found = CLAIM["HKT-7.f"].measure(pd.DataFrame({**laws, "value": [9.0, 1.01, 9.0, 0.98], "predicted": 1.0}))
     assert (found.value, found.n) == (0.98, 2)
+
+
+def test_the_last_step_is_that_of_the_coarsest_levels():
+    rows = pd.DataFrame({"law": "uniform", "level": [2, 0, 1], "value": [1.0, 9.0, 4.0]})
+    assert CLAIM["HKT-7.e"].measure(rows).value == 0.25
+    rows = pd.DataFrame({"process": "ar1", "H": [0.5, 0.5, 0.9], "level": [1, 0, 1], "variance": [1.0, 2.0, 7.0]})
+    assert CLAIM["HKT-8.b"].measure(rows).value == -1

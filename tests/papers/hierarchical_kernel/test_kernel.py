@@ -7,11 +7,13 @@ import torch
 
 from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
-from derived.papers.hierarchical_kernel.claims import CLAIMS, measures
+from derived.papers.hierarchical_kernel.claims import CLAIMS
 from derived.papers.hierarchical_kernel.experiments import kernel
 from derived.papers.hierarchical_kernel.experiments.instances import normal
 from derived.papers.hierarchical_kernel.experiments.kernel import Splits
 from derived.papers.hierarchical_kernel.figures.kernel import eigenvalues
+
+CLAIM = {one.id: one for one in CLAIMS}
 
 
 def test_uniqueness_notices_another_pair_of_parts():
@@ -25,14 +27,14 @@ def test_uniqueness_notices_another_pair_of_parts():
 
 def test_two_tables_are_witnesses_only_if_their_attention_is_one():
     table = pd.DataFrame({"check": ["split", "split", "output", "output"], "gap": [0.8, 0.5, 0.0, 0.0]})
-    assert measures.size("split", same="output")(table).value == 0.5
+    assert CLAIM["HKT-5.c"].measure(table).value == 0.5
     table.loc[3, "gap"] = 1e-17
-    assert measures.size("split", same="output")(table).value == -1e-17
+    assert CLAIM["HKT-5.c"].measure(table).value == -1e-17
 
 
 def test_without_its_mask_the_layer_hides_nothing(monkeypatch):
     """HKT-5.c is refuted by tables that a mask makes equal; where nothing is masked the witness is worth nothing."""
-    claim = next(one for one in CLAIMS if one.id == "HKT-5.c")
+    claim = CLAIM["HKT-5.c"]
     small = dataclasses.replace(Splits.at("ci"), instances=4)
     assert claim.judge(claim.measure(run_experiment(small, seed=3, device="cpu")))[0] == "fails"
     monkeypatch.setattr(kernel, "causal_mask", lambda S: S)

@@ -1,67 +1,18 @@
 """The layer: random instances and their rounding, entries counted, kernels that it computes (HKT-1, 2, 6)."""
 
-import dataclasses
-
 import pandas as pd
-import pytest
 import torch
 
-from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
-from derived.papers.hierarchical_kernel.claims import EXPERIMENTS, measures
-from derived.papers.hierarchical_kernel.experiments import trained
-from derived.papers.hierarchical_kernel.experiments.clock import Overhead
-from derived.papers.hierarchical_kernel.experiments.information import (
-    Averages,
-    Blindness,
-    Budgets,
-    Memory,
-    Pruning,
-    Quadratures,
-)
+from derived.papers.hierarchical_kernel.claims import CLAIMS
 from derived.papers.hierarchical_kernel.experiments.instances import normal, random_layers, score_rounding
-from derived.papers.hierarchical_kernel.experiments.kernel import Forms, LuckyHeads, Splits
-from derived.papers.hierarchical_kernel.experiments.layer import Agreement, Contents, Convolution, Entries, MultiplyAdds
-from derived.papers.hierarchical_kernel.experiments.leak import Causality, Leak
-from derived.papers.hierarchical_kernel.experiments.listops import Evaluators, Rules
+from derived.papers.hierarchical_kernel.experiments.layer import Agreement, Convolution, Entries
 from derived.papers.hierarchical_kernel.model import theory
 from derived.papers.hierarchical_kernel.model.layers import HKTAttention
 
-TRAINED = {"parts": 1, "replicates": 2, "width": 8, "steps": 2, "batch_size": 2, "num_train": 8, "num_test": 70}
-SMALL = {
-    Entries: {"longest": 20},
-    MultiplyAdds: {},
-    Agreement: {"instances": 3},
-    Causality: {"instances": 3},
-    Contents: {"instances": 3},
-    Convolution: {"grid": 41, "instances": 3},
-    Forms: {"instances": 4},
-    LuckyHeads: {"trials": 500},
-    Splits: {"instances": 4},
-    Budgets: {"instances": 2},
-    Quadratures: {"instances": 2},
-    Averages: {},
-    Blindness: {"instances": 3},
-    Memory: {},
-    Pruning: {"instances": 3, "T": 32},
-    Evaluators: {"trees": 5},
-    Rules: {"trees": 300, "few": 40},
-    Leak: {"replicates": 2, "steps": 2, "num_test": 20},
-    Overhead: {"rounds": 2},
-    trained.ShortListOps: TRAINED,
-    trained.LongListOps: TRAINED,
-    trained.Shapes: TRAINED,
-    trained.Reviews: TRAINED,
-}
-
-
-@pytest.fixture(scope="module")
-def rows():
-    """Every experiment at tier ci, smaller still."""
-    return {
-        experiment: run_experiment(dataclasses.replace(experiment.at("ci"), **SMALL[experiment]), seed=3, device="cpu")
-        for experiment in EXPERIMENTS
-    }
+CLAIM = {one.id: one for one in CLAIMS}
+EXPERIMENTS = (Entries, Agreement, Convolution)
+SMALL = {Entries: {"longest": 20}, Agreement: {"instances": 3}, Convolution: {"grid": 41, "instances": 3}}
 
 
 def test_random_layers_draw_every_weight():
@@ -85,19 +36,16 @@ def test_score_rounding_covers_a_float32_layer_and_is_not_absurd():
 
 def test_whole_numbers_catch_one_entry_too_many():
     good = pd.DataFrame({"T": [4, 8, 12], "levels": [3, 3, 3], "entries": [21, 84, 189]})
-    assert measures.whole_levels(good).value == 0
-    assert measures.whole_levels(good.assign(entries=good["entries"] + 1)).value > 1
-    assert measures.three_levels(good).value == 1.3125
+    assert CLAIM["HKT-1.b"].measure(good).value == 0
+    assert CLAIM["HKT-1.b"].measure(good.assign(entries=good["entries"] + 1)).value == 48
+    assert CLAIM["HKT-1.a"].measure(good).value == 1.3125
 
 
-def test_leaks_and_sensitivities_are_measured_on_the_right_rows():
-    table = pd.DataFrame({"pooling": ["block", "convolution"], "future": [0.3, 0.0]})
-    assert measures.future("block")(table).value == 0.3
-    assert measures.future("convolution")(table).value == 0.0
+def test_one_level_must_not_see_a_third_token_at_all():
     table = pd.DataFrame({"levels": [1, 1, 2, 3], "sensitivity": [0.0, 0.0, 0.4, 0.3]})
-    assert measures.sensitivity(table).value == 0.3
-    table.loc[1, "sensitivity"] = 1e-12  # one level must not depend on a third token at all
-    assert measures.sensitivity(table).value == -1e-12
+    assert CLAIM["HKT-6.b"].measure(table).value == 0.3
+    table.loc[1, "sensitivity"] = 1e-12
+    assert CLAIM["HKT-6.b"].measure(table).value == -1e-12
 
 
 def test_rank_is_measured_only_where_its_bound_says_something(rows):
@@ -106,20 +54,21 @@ def test_rank_is_measured_only_where_its_bound_says_something(rows):
 
 
 def test_one_layer_is_one_instance_however_often_it_is_checked():
-    table = pd.DataFrame({"check": ["a", "b", "a", "c"], "T": 4, "instance": [0, 0, 1, 2], "gap": [1.0, 3, 2, 9]})
-    found = measures.gap("a", "b", unit=("T", "instance"))(table.assign(bound=2.0))
+    checks = ["fused", "padded", "fused", "rank"]
+    table = pd.DataFrame({"check": checks, "T": 4, "instance": [0, 0, 1, 2], "gap": [1.0, 3, 2, 9], "bound": 2.0})
+    found = CLAIM["HKT-2.a"].measure(table)
     assert (found.value, found.n) == (1.5, 2)
-    assert measures.gap("a", "b")(table.assign(bound=2.0)).n == 3
 
 
 def test_the_claims_on_convolutions_notice_another_kernel(rows):
     """`hkt-convolution`: each row is held against its closed form from both sides."""
     table = rows[Convolution]
     assert (table.groupby("kernel")["bound"].max() < 1e-4).all()
-    for kernel in ("difference", "positive", "layer", "limit"):
-        assert measures.convolved(kernel)(table).value <= 1
+    for id in ("HKT-6.d", "HKT-6.f", "HKT-6.g", "HKT-6.h"):
+        measure = CLAIM[id].measure
+        assert measure(table).value <= 1
         for sign in (1, -1):
-            assert measures.convolved(kernel)(table.assign(distance=table["closed"] + sign * 1e-3)).value > 1
+            assert measure(table.assign(distance=table["closed"] + sign * 1e-3)).value > 1
 
 
 def test_whole_blocks_have_the_rounded_down_number_of_rows(rows):

@@ -2,16 +2,20 @@
 
 import dataclasses
 
+import pandas as pd
 import pytest
 import torch
 
 from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
+from derived.papers.hierarchical_kernel.claims import CLAIMS
 from derived.papers.hierarchical_kernel.experiments.instances import random_layers
 from derived.papers.hierarchical_kernel.experiments.leak import Leak, jacobian
 from derived.papers.hierarchical_kernel.model.attention import IMPLEMENTATIONS, mix
 from derived.papers.hierarchical_kernel.model.layers import HKTAttention
 from derived.papers.hierarchical_kernel.model.pyramid import pyramid, row_index
+
+CLAIM = {one.id: one for one in CLAIMS}
 
 EPS = torch.finfo(torch.float64).eps
 # Every compared number is a sum of at most 10^3 products of standard normal numbers, each rounded a few times.
@@ -124,3 +128,9 @@ def test_the_leak_looks_too_good_and_only_where_it_leaks():
     means = table.groupby("kind")["gain"].mean()
     assert means["hkt-block"] < -0.1
     assert means[["plain", "hkt"]].abs().max() < 0.02
+
+
+def test_the_future_is_measured_where_it_is_read():
+    table = pd.DataFrame({"pooling": ["block", "convolution"], "future": [0.3, 0.0]})
+    assert CLAIM["HKT-3.b"].measure(table).value == 0.3
+    assert CLAIM["HKT-3.a"].measure(table).value == 0.0

@@ -10,9 +10,12 @@ from scipy import stats
 
 from derived.lab.experiment import run_condition
 from derived.lab.rng import stream
-from derived.papers.hierarchical_kernel.claims import CLAIMS, measures
+from derived.papers.hierarchical_kernel.claims import CLAIMS
+from derived.papers.hierarchical_kernel.claims.trained import gain
 from derived.papers.hierarchical_kernel.data.sequences import Data, stack
 from derived.papers.hierarchical_kernel.experiments import trained, training
+
+CLAIM = {one.id: one for one in CLAIMS}
 
 TRAINED = {"parts": 1, "replicates": 2, "width": 8, "steps": 2, "batch_size": 2, "num_train": 8, "num_test": 70}
 
@@ -158,7 +161,7 @@ def compared(gains: np.ndarray) -> pd.DataFrame:
 
 
 def test_gain_is_the_paired_difference_and_ignores_other_levels():
-    found = measures.gain("plain")(compared(np.array([0.01, 0.02, 0.03, 0.02])))
+    found = gain("plain")(compared(np.array([0.01, 0.02, 0.03, 0.02])))
     assert found.value == pytest.approx(0.02)
     assert found.n == 4
     assert found.low < 0.02 < found.high
@@ -166,14 +169,14 @@ def test_gain_is_the_paired_difference_and_ignores_other_levels():
 
 def test_gain_rejects_what_is_not_there():
     noise = torch.randn(16, generator=stream(7, "noise"), dtype=torch.float64).numpy()
-    claim = next(one for one in CLAIMS if one.id == "HKT-E1.e")
-    assert claim.judge(measures.gain("plain")(compared(0.005 * noise - 0.03)))[0] == "fails"
-    assert claim.judge(measures.gain("plain")(compared(0.005 * noise + 0.03)))[0] == "holds"
-    assert claim.judge(measures.gain("plain")(compared(0.02 * noise)))[0] == "undecided"
+    claim = CLAIM["HKT-E1.e"]
+    assert claim.judge(gain("plain")(compared(0.005 * noise - 0.03)))[0] == "fails"
+    assert claim.judge(gain("plain")(compared(0.005 * noise + 0.03)))[0] == "holds"
+    assert claim.judge(gain("plain")(compared(0.02 * noise)))[0] == "undecided"
 
 
 def test_over_rule_takes_the_worst_kind():
-    found = measures.over_rule(compared(np.array([0.1, 0.12, 0.11, 0.13])))
+    found = CLAIM["HKT-E1.j"].measure(compared(np.array([0.1, 0.12, 0.11, 0.13])))
     assert found.value == pytest.approx(0.2)
 
 
@@ -189,9 +192,9 @@ def levelled() -> pd.DataFrame:
 
 
 def test_levels_are_compared_block_by_block():
-    assert measures.coarse_weight(levelled()).value == pytest.approx(0.5)
-    assert measures.coarse_weight(levelled().assign(alpha=0.2)).value == pytest.approx(0.8)
-    assert measures.kurtosis_fall(0)(levelled()).value == pytest.approx(0.5)
-    assert measures.kurtosis_fall(1)(levelled()).value == pytest.approx(5.0)
-    assert measures.mardia_rise(0)(levelled()).value == pytest.approx(-80.0)
-    assert measures.mardia_rise(1)(levelled()).value == pytest.approx(-70.0)
+    assert CLAIM["HKT-E5.a"].measure(levelled()).value == pytest.approx(0.5)
+    assert CLAIM["HKT-E5.a"].measure(levelled().assign(alpha=0.2)).value == pytest.approx(0.8)
+    assert CLAIM["HKT-E5.b"].measure(levelled()).value == pytest.approx(0.5)
+    assert CLAIM["HKT-E5.c"].measure(levelled()).value == pytest.approx(5.0)
+    assert CLAIM["HKT-E5.d"].measure(levelled()).value == pytest.approx(-80.0)
+    assert CLAIM["HKT-E5.e"].measure(levelled()).value == pytest.approx(-70.0)

@@ -7,10 +7,13 @@ from ..experiments.layer import Agreement, Contents, Convolution, Entries, Multi
 from ..experiments.leak import Causality, Leak
 from ..experiments.listops import Evaluators, Rules
 from ..experiments.trained import LongListOps, Reviews, Shapes, ShortListOps
-from .layer import KERNEL, LAYER
-from .trained import INFORMATION, RULES, TRAINED
+from . import clock, information, kernel, layer, leak, listops, trained
 
-CLAIMS = (*LAYER, *KERNEL, *INFORMATION, *RULES, *TRAINED)
+CLAIMS = (
+    *(*layer.COST, *layer.AGREEMENT, *leak.CLAIMS, *kernel.PSD, *kernel.PARTS, *layer.CONTENTS),
+    *(*information.CORRECTION, *information.AVERAGES, *information.DECAY, *listops.CLAIMS),
+    *(*trained.TASKS, *clock.CLAIMS, *trained.LEVELS),
+)
 EXPERIMENTS = (
     *(Entries, MultiplyAdds, Agreement, Causality, Contents, Convolution),
     *(Forms, LuckyHeads, Splits, Budgets, Quadratures, Averages, Blindness, Memory, Pruning, Evaluators, Rules),
