@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from derived.papers.hierarchical_kernel.experiments.information import Averages, Blindness, Budgets, Memory
+from derived.papers.hierarchical_kernel.experiments.information import Averages, Budgets, Memory, SmallSamples
 from derived.papers.hierarchical_kernel.experiments.layer import MultiplyAdds
 from derived.papers.hierarchical_kernel.figures import clock, information, kernel, layer, leak, marks, trained
 from derived.papers.hierarchical_kernel.model.readable import readable_columns
@@ -60,7 +60,7 @@ def drawn():
     for draw, experiment in (
         (information.information, Budgets),
         (information.averages, Averages),
-        (information.blindness, Blindness),
+        (information.blindness, SmallSamples),
         (information.memory, Memory),
     ):
         yield draw(live(experiment))

@@ -16,13 +16,11 @@ from derived.papers.hierarchical_kernel.model.layers import (
     HierarchicalScores,
     HKTAttention,
     PlainAttention,
-    split_heads,
 )
 from derived.papers.hierarchical_kernel.model.pyramid import (
     block_average,
     causal_average,
     causal_convolution,
-    linear,
     num_rows,
     pyramid,
 )
@@ -185,7 +183,7 @@ def test_initial_weights():
         (lambda: HKTAttention(4, levels=0), "levels = 0"),
         (lambda: HKTAttention(4, impl="flash"), "impl = 'flash'"),
         (lambda: HKTAttention(4, pooling="max"), "pooling = 'max'"),
-        (lambda: HKTAttention(4, alpha0=1.0), "alpha0 = 1.0"),
+        (lambda: HKTAttention(4, alpha0=1.0), "alpha0 = 1;"),
         (lambda: CausalDownsample(4, 1), "kernel = 1"),
         (lambda: PlainAttention(4, widen=0), "widen = 0"),
         (lambda: ConvQKAttention(4, 1, 0), "kernel = 0"),
@@ -214,11 +212,9 @@ def test_annotations_are_true():
     for halve in (causal_average, block_average):
         checked(halve)(x)
     checked(causal_convolution)(x, normal(2, 5, 3, 4))
-    checked(linear)(x, normal(2, 5, 4))
     q, k, v, alpha = features(9, 3)
     for attend in IMPLEMENTATIONS.values():
         checked(attend)(q, k, v, alpha)
     checked(mix)(score_tables(q, k), alpha)
-    checked(split_heads)(x, 2)
     layer = HKTAttention(4, 2, num_networks=2, **F64)
     assert checked(type(layer).forward)(layer, x).shape == x.shape

@@ -12,13 +12,13 @@ from derived.papers.hierarchical_kernel.experiments import trained
 from derived.papers.hierarchical_kernel.experiments.clock import Overhead
 from derived.papers.hierarchical_kernel.experiments.information import (
     Averages,
-    Blindness,
     Budgets,
     Memory,
     Pruning,
     Quadratures,
+    SmallSamples,
 )
-from derived.papers.hierarchical_kernel.experiments.kernel import Forms, LuckyHeads, Splits
+from derived.papers.hierarchical_kernel.experiments.kernel import Forms, RandomHeads, Splits
 from derived.papers.hierarchical_kernel.experiments.layer import Agreement, Contents, Convolution, Entries, MultiplyAdds
 from derived.papers.hierarchical_kernel.experiments.leak import Causality, Leak
 from derived.papers.hierarchical_kernel.experiments.listops import Evaluators, Rules
@@ -32,12 +32,12 @@ SMALL = {
     Contents: {"instances": 3},
     Convolution: {"grid": 41, "instances": 3},
     Forms: {"instances": 4},
-    LuckyHeads: {"trials": 500},
+    RandomHeads: {"trials": 500},
     Splits: {"instances": 4},
     Budgets: {"instances": 2},
     Quadratures: {"instances": 2},
     Averages: {},
-    Blindness: {"instances": 3},
+    SmallSamples: {"instances": 3},
     Memory: {},
     Pruning: {"instances": 3, "T": 32},
     Evaluators: {"trees": 5},
@@ -59,12 +59,12 @@ COLUMNS = {
     Contents: {"levels", "instance", "sensitivity"},
     Convolution: {"kernel", "instance", "distance", "closed", "bound"},
     Forms: CHECKED,
-    LuckyHeads: {"d", "trials", "successes"},
+    RandomHeads: {"d", "trials", "successes"},
     Splits: CHECKED,
     Budgets: {"size", "instance", "total", "gaussian", "resolution", "width", "correction", "gap", "bound"},
     Quadratures: {"instance", "information", "gaussian", "correction", "closed", "gap", "bound"},
     Averages: {"law", "level", "value", "predicted"},
-    Blindness: {"law", "p", "n", "instance", "b", "z", "bound"},
+    SmallSamples: {"law", "p", "n", "instance", "b", "z", "bound"},
     Memory: {"process", "H", "level", "variance", "closed"},
     Pruning: CHECKED | {"kept"},
     Evaluators: {"range", "trees", "mismatches"},
@@ -98,7 +98,7 @@ def test_rows_have_the_promised_columns_and_no_failure(rows, experiment):
 
 
 def test_exact_claims_hold_as_expected_on_other_instances(rows):
-    small = {LuckyHeads, Rules, *LEARNED}
+    small = {RandomHeads, Rules, *LEARNED}
     for claim in CLAIMS:
         if claim.experiment is None or claim.experiment in small or "ci" not in claim.expected:
             continue

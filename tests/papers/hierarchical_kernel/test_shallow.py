@@ -17,7 +17,7 @@ from derived.papers.hierarchical_kernel.data.listops import (
     parse,
 )
 from derived.papers.hierarchical_kernel.data.sequences import Data, stack
-from derived.papers.hierarchical_kernel.data.shallow import combine, operator_law, shallow_predictor
+from derived.papers.hierarchical_kernel.data.shallow import ShallowPredictor, combine, operator_law
 from derived.papers.hierarchical_kernel.experiments import trained
 
 trees = st.recursive(
@@ -77,11 +77,11 @@ def test_predictors_sharpen_with_depth_and_end_exact():
     p, codes, labels = operator_law(known), test.tokens.numpy(), test.labels.numpy()
     np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
     assert p.argmax(axis=1)[:3].tolist()[:2] == [0, 9]
-    shares = [float(np.mean(shallow_predictor(depth, p)(codes) == labels)) for depth in (0, 1, 2, 9)]
+    shares = [float(np.mean(ShallowPredictor(depth, p)(codes) == labels)) for depth in (0, 1, 2, 9)]
     assert shares[0] + 0.2 < shares[1] < shares[2] < shares[3] == 1
     table = p.argmax(axis=1)[codes[:, 0] - 11]
-    np.testing.assert_array_equal(shallow_predictor(0, p)(codes), table)
-    found = shallow_predictor(1, p).probabilities([parse(row) for row in codes])
+    np.testing.assert_array_equal(ShallowPredictor(0, p)(codes), table)
+    found = ShallowPredictor(1, p).probabilities([parse(row) for row in codes])
     np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
     # calibrated: the mean of the largest probability is the share of right guesses, but for dependence of subtrees
     assert abs(found.max(axis=1).mean() - shares[1]) < 0.05
@@ -95,10 +95,10 @@ def test_depth_one_by_simulation():
     num = 100_000
     guesses = np.stack([np.full(num, 3), draws.choice(10, num, p=p[0]), np.full(num, 8), draws.choice(10, num, p=p[3])])
     measured = counted(np.floor(np.median(guesses, axis=0)), 10) / num
-    exact = shallow_predictor(1, p).probabilities([tree, 7])
+    exact = ShallowPredictor(1, p).probabilities([tree, 7])
     assert np.all(np.abs(measured - exact[0]) < 4.5 / (2 * math.sqrt(num)))
     np.testing.assert_array_equal(exact[1], np.eye(10)[7])
-    whole = shallow_predictor(3, p).probabilities([tree])
+    whole = ShallowPredictor(3, p).probabilities([tree])
     assert whole[0, evaluate(tree)] == 1
 
 
@@ -117,8 +117,8 @@ def test_operator_law_counts_lists():
     [
         (lambda: combine("AVG", np.full((1, 2, 10), 0.1)), "operator 'AVG'"),
         (lambda: combine("MIN", np.full((1, 2, 10), 0.1), np.zeros((1, 2), dtype=bool)), "no argument"),
-        (lambda: shallow_predictor(-1, np.full((4, 10), 0.1)), "depth = -1"),
-        (lambda: shallow_predictor(1, np.full((4, 10), 0.2)), "sum 1"),
+        (lambda: ShallowPredictor(-1, np.full((4, 10), 0.1)), "depth = -1"),
+        (lambda: ShallowPredictor(1, np.full((4, 10), 0.2)), "sum 1"),
         (lambda: listops.apply("AVG", [1]), "operator 'AVG'"),
         (lambda: listops.apply("MIN", []), "no argument"),
         (lambda: operator_law([1, 2]), "no list with MIN, MAX, MED, SM"),

@@ -9,7 +9,9 @@ import torch
 from scipy import stats
 
 from derived.lab.experiment import run_condition
+from derived.lab.nets import layer_norm
 from derived.lab.rng import stream
+from derived.lab.training import mean_cross_entropy
 from derived.papers.hierarchical_kernel.claims import CLAIMS
 from derived.papers.hierarchical_kernel.claims.trained import gain
 from derived.papers.hierarchical_kernel.data.sequences import Data, stack
@@ -81,7 +83,7 @@ def test_replicates_do_not_depend_on_how_many_stand_beside_them():
         order = torch.arange(8).expand(count, -1)
         for _ in range(2):
             batch = data.take(order)
-            training.per_network_loss(model(batch.tokens, batch.lengths), batch.labels).sum().backward()
+            mean_cross_entropy(model(batch.tokens, batch.lengths), batch.labels).sum().backward()
         tables[count] = model.blocks[0].attention.scores.W_Q[1].grad[0]
     assert torch.allclose(tables[1], tables[2], rtol=1e-9, atol=1e-12)
 
@@ -128,7 +130,7 @@ def test_levels_are_measured_from_one_row_per_sequence():
     assert len(found) == 2 * 2 * 3
     sums = found.groupby(["replicate", "block"])["alpha"].sum()
     assert np.allclose(sums, 1)
-    z = trained.normalise(model.embed(data.tokens.long())).detach()
+    z = layer_norm(model.embed(data.tokens.long())).detach()
     for level, features in enumerate(model.blocks[0].attention.scores.pyramid(z)):
         for r in range(2):
             places = [int(n) // 2 >> level for n in data.lengths[r]]

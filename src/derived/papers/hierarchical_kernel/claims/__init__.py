@@ -1,8 +1,8 @@
 """The chapter's ledger: all claims in the order of the page, and the experiments that they rest on."""
 
 from ..experiments.clock import Overhead
-from ..experiments.information import Averages, Blindness, Budgets, Memory, Pruning, Quadratures
-from ..experiments.kernel import Forms, LuckyHeads, Splits
+from ..experiments.information import Averages, Budgets, Memory, Pruning, Quadratures, SmallSamples
+from ..experiments.kernel import Forms, RandomHeads, Splits
 from ..experiments.layer import Agreement, Contents, Convolution, Entries, MultiplyAdds
 from ..experiments.leak import Causality, Leak
 from ..experiments.listops import Evaluators, Rules
@@ -16,6 +16,6 @@ CLAIMS = (
 )
 EXPERIMENTS = (
     *(Entries, MultiplyAdds, Agreement, Causality, Contents, Convolution),
-    *(Forms, LuckyHeads, Splits, Budgets, Quadratures, Averages, Blindness, Memory, Pruning, Evaluators, Rules),
+    *(Forms, RandomHeads, Splits, Budgets, Quadratures, Averages, SmallSamples, Memory, Pruning, Evaluators, Rules),
     *(Leak, Overhead, ShortListOps, LongListOps, Shapes, Reviews),
 )

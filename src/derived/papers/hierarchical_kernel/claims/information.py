@@ -9,7 +9,7 @@ from derived.lab.claims import at_most, between, bound, identity, refuted, unsee
 from derived.lab.measure import Measure, farthest, worst
 from derived.lab.stats import Estimate
 
-from ..experiments.information import Averages, Blindness, Budgets, Memory, Pruning, Quadratures
+from ..experiments.information import Averages, Budgets, Memory, Pruning, Quadratures, SmallSamples
 
 EPS = np.finfo(float).eps
 
@@ -115,7 +115,7 @@ AVERAGES = (
     identity(
         "HKT-7.g",
         "Mardia's statistic is $b_{2,p}=p^2$ at $n=p+1$ for any data.",
-        Blindness,
+        SmallSamples,
         worst("abs(b - p**2)", where="n == p + 1"),
     ),
     unseen(

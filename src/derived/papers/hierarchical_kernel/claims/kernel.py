@@ -6,7 +6,7 @@ from derived.lab.claims import at_most, bound, exactly, identity, refuted, stati
 from derived.lab.measure import Measure, largest, smallest, worst
 from derived.lab.stats import Estimate, proportion
 
-from ..experiments.kernel import Forms, LuckyHeads, Splits
+from ..experiments.kernel import Forms, RandomHeads, Splits
 
 
 def psd_share(d: int) -> Measure:
@@ -54,7 +54,7 @@ PSD = (
     statistic(
         "HKT-4.d",
         r"With $d_k=d=4$ a random head has $\operatorname{sym}(M)\succeq0$ with probability below $10^{-3}$.",
-        LuckyHeads,
+        RandomHeads,
         psd_share(4),
         "share of random heads",
         at_most(1e-3),

@@ -75,11 +75,11 @@ def mardia_difference(block: int) -> Measure:
     return difference
 
 
-def _more_accurate(id: str, experiment: type[Experiment], over: str, task: str, **facts) -> Claim:
+def _more_accurate(id: str, experiment: type[Experiment], over: str, task: str, **fields) -> Claim:
     """HKT more accurate than a competitor on a task: the paired difference."""
     statement = f"HKT is more accurate than {NAMES[over]} on {task}."
     quantity = "paired difference of test accuracy"
-    return statistic(id, statement, experiment, gain(over), quantity, at_least(0), unit="share", **facts)
+    return statistic(id, statement, experiment, gain(over), quantity, at_least(0), unit="share", **fields)
 
 
 def _table(prefix: str, experiment: type[Experiment], task: str, where: str, paper_gain: str) -> tuple[Claim, ...]:
@@ -92,10 +92,10 @@ def _table(prefix: str, experiment: type[Experiment], task: str, where: str, pap
     return beside, *(_more_accurate(f"{prefix}.{x}", experiment, over, task, **only_at) for x, over in others)
 
 
-def _above_rule(id: str, statement: str, experiment: type[Experiment], margin: float = 0.0, **facts) -> Claim:
+def _above_rule(id: str, statement: str, experiment: type[Experiment], margin: float = 0.0, **fields) -> Claim:
     """Every kind of attention more accurate than the task's shallow rule, all kinds judged jointly."""
     quantity = "accuracy less the rule's on the same test data, every kind jointly"
-    return statistic(id, statement, experiment, over_rule, quantity, at_least(margin), unit="share", **facts)
+    return statistic(id, statement, experiment, over_rule, quantity, at_least(margin), unit="share", **fields)
 
 
 def _printed(id: str, task: str, numbers: str, why: str, instead: str) -> Claim:

@@ -34,9 +34,9 @@ def sample_forest(
     law: Law, num: int, distinct: bool, draws: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Codes (num, max_length - 1), lengths and values (num,) of accepted trees in the order of drawing."""
-    parts, seen, found, stalled, rate = [], set(), 0, 0, 0.05
-    while found < num:
-        tried = int(min(max(1.2 * (num - found) / rate, 256), MOST))
+    parts, seen, kept, stalled, rate = [], set(), 0, 0, 0.05
+    while kept < num:
+        tried = int(min(max(1.2 * (num - kept) / rate, 256), MOST))
         codes, lengths, values = draw_batch(law, tried, draws)
         rate = max(len(lengths) / tried, rate / 2)  # the accepted share, as far as it is known
         if distinct:
@@ -44,9 +44,9 @@ def sample_forest(
             codes, lengths, values = codes[fresh], lengths[fresh], values[fresh]
         stalled = 0 if len(lengths) else stalled + 1
         if stalled == STALL:
-            raise ValueError(f"only {found} of {num} expressions found under {law}; widen the range of lengths")
+            raise ValueError(f"only {kept} of {num} expressions found under {law}; widen the range of lengths")
         parts.append((codes, lengths, values))
-        found += len(lengths)
+        kept += len(lengths)
     return tuple(np.concatenate(each)[:num] for each in zip(*parts, strict=True))
 
 
@@ -96,7 +96,7 @@ def evaluate_forest(
         if not len(nodes):
             continue
         num = arities[depth][nodes]
-        table = np.full((len(nodes), max_args), 10, dtype=np.int8)  # 10 sorts behind every digit
+        table = np.full((len(nodes), max_args), 10, dtype=np.int8)  # 10 sorts after every digit
         slot = np.arange(len(values[depth + 1])) - np.repeat(np.cumsum(num) - num, num)
         table[np.repeat(np.arange(len(nodes)), num), slot] = values[depth + 1]
         ordered, row = np.sort(table, axis=1), np.arange(len(nodes))
@@ -113,7 +113,7 @@ def write_symbols(
     values: list[np.ndarray],
     shape: tuple[int, int],
 ) -> np.ndarray:
-    """Codes (trees, symbols): a node stands behind its parent's opener and its elder siblings' subtrees."""
+    """Codes (trees, symbols): a node stands after its parent's opener and its elder siblings' subtrees."""
     sizes = subtree_sizes(arities)
     codes = np.zeros(shape, dtype=np.int8)
     place = np.zeros(len(arities[0]), dtype=np.int64)

@@ -13,7 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..model.checks import check_count
+from derived.lab.checks import check_count
+
 from .sequences import Sequences
 
 SHAPES = ("disc", "square", "triangle", "cross", "ring")

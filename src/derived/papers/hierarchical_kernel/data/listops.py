@@ -20,7 +20,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..model.checks import check_count, check_within
+from derived.lab.checks import check_count, check_within
+
 from .forest import CLOSE, DIGIT, OPEN, Law, sample_forest
 from .sequences import Sequences
 
@@ -70,7 +71,7 @@ def tokens(tree: Tree) -> list[int]:
 def parse(codes: Sequence[int]) -> Tree:
     """The tree of a sequence of codes, padding on the right allowed.
 
-    Raises ValueError, with the place, for an unknown code, a symbol behind the end, an operator without arguments, and
+    Raises ValueError, with the place, for an unknown code, a symbol after the end, an operator without arguments, and
     lists that are never closed or never opened.
     """
     codes = _without_padding(codes)
@@ -89,7 +90,7 @@ def parse(codes: Sequence[int]) -> Tree:
         elif DIGIT <= code < OPEN:
             tree = int(code) - DIGIT
         else:
-            raise ValueError(f"symbol {place} has code {code}; give codes 1 to {CLOSE}, and 0 only behind the end")
+            raise ValueError(f"symbol {place} has code {code}; give codes 1 to {CLOSE}, and 0 only after the end")
         if open_lists:
             open_lists[-1][1].append(tree)
         elif place + 1 < len(codes):
@@ -122,7 +123,7 @@ def evaluate_tokens(codes: Sequence[int]) -> int:
         elif DIGIT <= code < OPEN:
             values.append(code - DIGIT)
         else:
-            raise ValueError(f"symbol {place} has code {code}; give codes 1 to {CLOSE}, and 0 only behind the end")
+            raise ValueError(f"symbol {place} has code {code}; give codes 1 to {CLOSE}, and 0 only after the end")
     if marks or len(values) != 1:
         raise ValueError(f"{len(marks)} open list(s) and {len(values)} value(s) at the end; give one whole expression")
     return values[0]

@@ -17,7 +17,8 @@ from typing import Literal
 import numpy as np
 import torch
 
-from ..model.checks import check_choice, check_count
+from derived.lab.checks import check_choice, check_count
+
 from .listops import evaluate_tokens, from_text
 from .sequences import Sequences, encode_texts
 

@@ -1,7 +1,7 @@
 """Generated reviews read letter by letter, a stand-in for IMDB by characters.
 
 symbol    name       meaning                                                     axes
-s         tokens     bytes of the text, so that real reviews have the same vocabulary; 0 behind the end   (num, T)
+s         tokens     bytes of the text, so that real reviews have the same vocabulary; 0 after the end   (num, T)
 n         lengths    letters                                                     (num,)
 y         labels     1 for a positive review                                     (num,)
 """
@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from ..model.checks import check_count, check_within
+from derived.lab.checks import check_count, check_within
+
 from .sequences import Sequences, encode_texts
 
 CONSONANTS, VOWELS = "bcdfgklmnprstv", "aeiou"
@@ -46,20 +47,20 @@ class Drafts(NamedTuple):
 
     num_sentences: np.ndarray  # (num,)
     filler: np.ndarray  # (num, MOST) index of a filler, -1 for an opinion
-    two: np.ndarray  # (num, MOST) bool, a second clause behind "but"
+    two: np.ndarray  # (num, MOST) bool, a second clause after "but"
     subject: np.ndarray  # (num, MOST, 2)
     adjective: np.ndarray  # (num, MOST, 2), below NUM_WORDS: positive
     negated: np.ndarray  # (num, MOST, 2) bool
     intense: np.ndarray  # (num, MOST, 2) bool
 
     def scores(self) -> np.ndarray:
-        """(num, MOST): each sentence's sum of clauses, +-1, twice behind "very", twice behind "but"."""
+        """(num, MOST): each sentence's sum of clauses, +-1, twice after "very", twice after "but"."""
         sign = np.where((self.adjective < NUM_WORDS) ^ self.negated, 1, -1) * np.where(self.intense, 2, 1)
         both = sign[..., 0] + 2 * sign[..., 1] * self.two
         return np.where((self.filler < 0) & self._said(), both, 0)
 
     def widths(self) -> np.ndarray:
-        """(num, MOST): letters of each sentence, 0 behind the last."""
+        """(num, MOST): letters of each sentence, 0 after the last."""
         words, fillers, subjects = (np.array([len(each) for each in group]) for group in (_words(), FILLERS, SUBJECTS))
         clause = subjects[self.subject] + len(" is ") + words[self.adjective]
         clause = clause + len(NEGATOR) * self.negated + len(INTENSIFIER) * self.intense
@@ -90,7 +91,7 @@ def _words() -> list[str]:
 
 
 def draw_drafts(num: int, length: int, draws: np.random.Generator) -> Drafts:
-    """4 to 12 sentences each, cut behind the last one that ends within ``length`` letters."""
+    """4 to 12 sentences each, cut after the last one that ends within ``length`` letters."""
     shape, clauses = (num, MOST), (num, MOST, 2)
     filler = np.where(draws.random(shape) < 0.5, draws.integers(0, len(FILLERS), shape), -1)
     two, negated, intense = draws.random(shape) < 0.25, draws.random(clauses) < 0.25, draws.random(clauses) < 0.25
@@ -116,7 +117,7 @@ def synthetic_reviews(
 ) -> Sequences:
     """Reviews of 4 to 12 template sentences, label 1 iff the sum of their clauses is positive (ties drawn again).
 
-    A clause counts +-1 by its adjective, turned by "not", doubled by "very" and behind "but"; fillers count nothing.
+    A clause counts +-1 by its adjective, turned by "not", doubled by "very" and after "but"; fillers count nothing.
     The first half alone has the wrong sign in a share ``misleading`` of the reviews, so that far letters matter. Bytes,
     padded to ``length``; a review ends with a whole sentence. Stands in for IMDB by characters. [ours]
     """

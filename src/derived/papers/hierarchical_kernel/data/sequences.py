@@ -1,7 +1,7 @@
 """Labelled sequences: one set of them, and one set for each of several networks.
 
 symbol    name       meaning                                                     axes
-s         tokens     codes; 0 behind the end of a sequence                       (num, T) or (R, items, T)
+s         tokens     codes; 0 after the end of a sequence                       (num, T) or (R, items, T)
 n         lengths    real symbols                                                (num,) or (R, items)
 y         labels     classes 0, 1, ...; or a symbol per token                    (num,) or (R, items), (R, items, T)
 """
@@ -15,7 +15,7 @@ from torch import Tensor
 
 
 class Sequences(NamedTuple):
-    """Labelled sequences of codes, 0 behind their ends."""
+    """Labelled sequences of codes, 0 after their ends."""
 
     tokens: Tensor  # (num, T) int64
     lengths: Tensor  # (num,) int64

@@ -20,7 +20,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from ..model.checks import check_count
+from derived.lab.checks import check_count
+
 from .listops import OPERATORS, Tree, apply, parse
 from .sequences import Data
 
@@ -100,9 +101,9 @@ def _median(laws: np.ndarray, present: np.ndarray) -> np.ndarray:
     G[:, 1:, :10] = halves[np.arange(len(laws)), num // 2] * (DIGITS[:, None] < DIGITS)
     joint = G[:, 1:, :10] - G[:, :10, :10] - G[:, 1:, 1:] + G[:, :10, 1:]
     joint = joint * (DIGITS[:, None] < DIGITS) * (num % 2 == 0)[:, None, None]
-    found = lower - joint.sum(axis=-1)
-    np.add.at(found, (slice(None), (DIGITS[:, None] + DIGITS) // 2), joint)
-    return found
+    law = lower - joint.sum(axis=-1)
+    np.add.at(law, (slice(None), (DIGITS[:, None] + DIGITS) // 2), joint)
+    return law
 
 
 def _counts(first: np.ndarray, second: np.ndarray, present: np.ndarray) -> np.ndarray:
@@ -144,31 +145,26 @@ class ShallowPredictor:
 
     def _generation(self, nodes: list[Tree], below: np.ndarray | None) -> np.ndarray:
         """The laws of a generation from those of the next one, or from the operators alone if there is none."""
-        found = np.zeros((len(nodes), 10))
+        of_nodes = np.zeros((len(nodes), 10))
         kinds = np.array([-1 if isinstance(node, int) else OPERATORS.index(node[0]) for node in nodes], dtype=int)
         digits = np.flatnonzero(kinds < 0)
-        found[digits, [nodes[i] for i in digits]] = 1.0
+        of_nodes[digits, [nodes[i] for i in digits]] = 1.0
         lists = np.flatnonzero(kinds >= 0)
         if below is None or not len(lists):
-            found[lists] = self.law[kinds[lists]]
-            return found
+            of_nodes[lists] = self.law[kinds[lists]]
+            return of_nodes
         num = np.array([len(nodes[i][1]) for i in lists])
         present = np.arange(num.max()) < num[:, None]
         laws = np.zeros((*present.shape, 10))
         laws[present] = below
         for o, operator in enumerate(OPERATORS):
             here = kinds[lists] == o
-            found[lists[here]] = combine(operator, laws[here], present[here])
-        return found
+            of_nodes[lists[here]] = combine(operator, laws[here], present[here])
+        return of_nodes
 
     def __call__(self, expressions: Sequence[Sequence[int]]) -> np.ndarray:
         """The guesses for expressions given as rows of codes, (num,)."""
         return np.argmax(self.probabilities([parse(codes) for codes in expressions]), axis=1)
-
-
-def shallow_predictor(depth: int, law: np.ndarray) -> ShallowPredictor:
-    """The predictor of a depth: 0 reads the root's operator, 1 the root's list, and so on. [ours]"""
-    return ShallowPredictor(depth, law)
 
 
 # --- any sequences --------------------------------------------------------------------------------------------------
@@ -201,5 +197,5 @@ def linear_rule(train: Data, test: Data, *, length: int, buckets: int, classes: 
     penalty = 0.01 * squares.diagonal(dim1=1, dim2=2).mean(dim=-1).clamp_min(1.0)
     penalised = squares + torch.diag_embed(penalty.unsqueeze(-1).expand(-1, buckets))
     slopes = torch.linalg.solve(penalised, (counts - centre).mT @ (wanted - wanted.mean(dim=1, keepdim=True)))
-    found = (gram_counts(test, length, buckets) - centre) @ slopes + wanted.mean(dim=1, keepdim=True)
-    return found.argmax(dim=-1)
+    scores = (gram_counts(test, length, buckets) - centre) @ slopes + wanted.mean(dim=1, keepdim=True)
+    return scores.argmax(dim=-1)

@@ -10,13 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
 from ..model.attention import IMPLEMENTATIONS, attend_reference
@@ -59,15 +58,15 @@ def attention_seconds(inputs: AttentionInputs, impls: tuple[str, ...], rounds: i
     """Seconds of each implementation in each round, after one pass to warm up; a round runs all of them in turn."""
     for impl in impls:
         inputs.attend(impl)
-    found: dict[str, list[float]] = {impl: [] for impl in impls}
+    seconds: dict[str, list[float]] = {impl: [] for impl in impls}
     for _ in range(rounds):
         for impl in impls:
             _wait(inputs.v)
             start = time.perf_counter()
             inputs.attend(impl)
             _wait(inputs.v)
-            found[impl].append(time.perf_counter() - start)
-    return found
+            seconds[impl].append(time.perf_counter() - start)
+    return seconds
 
 
 def _wait(tensor: Tensor) -> None:
@@ -101,8 +100,9 @@ class Overhead(Experiment):
         return [{"T": T} for T in self.lengths]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        facts = {"d_k": self.d_k, "levels": self.levels, "heads": self.heads, "seed": seed, "device": device}
-        inputs = AttentionInputs(condition["T"], **facts, dtype=torch.bfloat16 if self.half else dtype)
-        found = attention_seconds(inputs, ("sdpa", "plain", *IMPLEMENTATIONS), self.rounds)
-        index = {"impl": np.repeat(list(found), self.rounds), "round": np.tile(np.arange(self.rounds), len(found))}
-        return pd.DataFrame({**index, "seconds": np.concatenate(list(found.values()))})
+        sizes = {"d_k": self.d_k, "levels": self.levels, "heads": self.heads}
+        dtype = torch.bfloat16 if self.half else dtype
+        inputs = AttentionInputs(condition["T"], **sizes, seed=seed, dtype=dtype, device=device)
+        seconds = attention_seconds(inputs, ("sdpa", "plain", *IMPLEMENTATIONS), self.rounds)
+        index = {"impl": list(seconds), "round": range(self.rounds)}
+        return rows(index, {"seconds": list(seconds.values())})

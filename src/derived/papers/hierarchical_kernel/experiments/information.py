@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
 from ..model.attention import causal_mask, mix, score_tables
@@ -56,15 +56,15 @@ class Budgets(Experiment):
         return [{"size": size} for size in self.sizes]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        draw, rows = stream(seed, "budgets"), []
+        draw, budgets = stream(seed, "budgets"), []
         for instance in range(self.instances):  # entropies are integrals of one law each
             law = random_mixture(self.T + 1, draw, condition["size"])
             B = normal((1, self.T // 2 ** (self.levels - 1)), draw)
             budget = information_budget(law, self.T, self.levels, B)
-            facts = {"total": budget.total, "gaussian": budget.gaussian, "resolution": sum(budget.resolution)}
-            facts |= {"width": budget.head_width, "correction": budget.correction, "gap": abs(budget.gap)}
-            rows.append({"instance": instance, **facts, "bound": self._rounding(law)})
-        return pd.DataFrame(rows)
+            parts = {"total": budget.total, "gaussian": budget.gaussian, "resolution": sum(budget.resolution)}
+            parts |= {"width": budget.head_width, "correction": budget.correction, "gap": abs(budget.gap)}
+            budgets.append({"instance": instance, **parts, "bound": self._rounding(law)})
+        return pd.DataFrame(budgets)
 
     def _rounding(self, law: LatentMixture) -> float:
         """Three entropies for each of L + 2 informations, three determinants for I_G.
@@ -93,15 +93,15 @@ class Quadratures(Experiment):
     deterministic: ClassVar[Mapping[str, float]] = {"information": 1e-7}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        draw, rows = stream(seed, "quadratures"), []
+        draw, values = stream(seed, "quadratures"), []
         for instance in range(self.instances):
             law = random_mixture(2, draw, 1.2)
-            gaussian = float(gaussian_mutual_information(law.covariance, 1))
-            facts = {"information": self._integral(law), "gaussian": gaussian}
-            facts |= {"correction": non_gaussian_correction(law, 1), "closed": mutual_information(law, 1)}
-            gap = abs(facts["information"] - gaussian - facts["correction"])
-            rows.append({"instance": instance, **facts, "gap": gap, "bound": self.tolerance})
-        return pd.DataFrame(rows)
+            information, gaussian = self._integral(law), float(gaussian_mutual_information(law.covariance, 1))
+            correction, closed = non_gaussian_correction(law, 1), mutual_information(law, 1)
+            row = {"information": information, "gaussian": gaussian, "correction": correction, "closed": closed}
+            gap = abs(information - gaussian - correction)
+            values.append({"instance": instance, **row, "gap": gap, "bound": self.tolerance})
+        return pd.DataFrame(values)
 
     def _integral(self, law: LatentMixture) -> float:
         """int p(u, y) ln p(u, y) / (p(u) p(y)) by the trapezoid rule, marginals summed from the joint density."""
@@ -149,16 +149,16 @@ class Averages(Experiment):
 
     def _kurtosis(self) -> list[float]:
         """Excess kurtosis of sums of 2^l uniform digits; a mean has the same."""
-        found, law = [], np.full(10, 0.1)
+        kurtoses, law = [], np.full(10, 0.1)
         for _ in range(self.levels):
             x = np.arange(len(law)) - (len(law) - 1) / 2
-            found.append(float(law @ x**4 / (law @ x**2) ** 2 - 3))
+            kurtoses.append(float(law @ x**4 / (law @ x**2) ** 2 - 3))
             law = np.convolve(law, law)
-        return found
+        return kurtoses
 
 
 @dataclass(frozen=True, kw_only=True)
-class Blindness(Experiment):
+class SmallSamples(Experiment):
     """HKT-7: Mardia's statistic for non-normal data as the sample comes near the width.
 
     Rows: law, p, n, instance, b, z, bound (on the rounding of b).
@@ -178,9 +178,8 @@ class Blindness(Experiment):
         for multiple in self.multiples:
             n = p + 1 if multiple == 1 else multiple * p
             X = self._sample((self.instances, n, p), condition["law"], draw).to(device, dtype)
-            found = {**mardia_kurtosis(X)._asdict(), "bound": mardia_rounding(X)}
-            facts = {name: values.cpu().numpy() for name, values in found.items()}
-            tables.append(pd.DataFrame({"n": n, "instance": range(self.instances), **facts}))
+            columns = {**mardia_kurtosis(X)._asdict(), "bound": mardia_rounding(X)}
+            tables.append(rows({"n": n, "instance": range(self.instances)}, columns))
         return pd.concat(tables, ignore_index=True)
 
     def _sample(self, shape: tuple[int, ...], law: str, draw: torch.Generator) -> torch.Tensor:
@@ -244,8 +243,8 @@ class Pruning(Experiment):
         kept, draw = condition["kept"], stream(seed, "pruning")
         if kept == 0:
             return self._lipschitz(draw)
-        facts = {"pooling": "average", "dtype": dtype, "device": device}
-        layers = random_layers(self.instances, self.d, 1, self.levels, generator=draw, **facts)
+        options = {"pooling": "average", "dtype": dtype, "device": device}
+        layers = random_layers(self.instances, self.d, 1, self.levels, generator=draw, **options)
         x = normal((self.instances, self.T, self.d), draw).to(device, dtype)
         with torch.no_grad():
             q, k, alpha = layers.scores.features(x)
@@ -265,7 +264,7 @@ class Pruning(Experiment):
         delta = torch.rand(4096, 1, generator=draw, dtype=s.dtype) * normal((4096, 5), draw).sign()
         moved = (torch.softmax(s + delta, dim=-1) - torch.softmax(s, dim=-1)).abs().sum(dim=-1)
         # five terms, each right to a few eps relative to itself
-        found = rows_of("lipschitz", moved, delta.abs().amax(dim=-1) + 32 * EPS)
+        table = rows_of("lipschitz", moved, delta.abs().amax(dim=-1) + 32 * EPS)
         step = torch.tensor([[1e-4, -1e-4]], dtype=s.dtype)
         tight = (torch.softmax(step, dim=-1) - torch.softmax(-step, dim=-1)).abs().sum(dim=-1)
-        return pd.concat([found, rows_of("tight", tight, 2e-4)], ignore_index=True)
+        return pd.concat([table, rows_of("tight", tight, 2e-4)], ignore_index=True)

@@ -9,6 +9,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from derived.lab.experiment import rows
+
 from ..model.attention import mix, score_tables
 from ..model.layers import HKTAttention
 
@@ -20,14 +22,13 @@ def normal(shape: Sequence[int], generator: torch.Generator) -> Tensor:
 
 def rows_of(check: str, gap: Tensor, bound: Tensor | float) -> pd.DataFrame:
     """One row per instance: the gap of a check against its bound."""
-    bound = torch.as_tensor(bound, dtype=torch.float64).cpu().expand(gap.shape)
-    facts = {"instance": range(len(gap)), "gap": gap.detach().double().cpu().numpy(), "bound": bound.numpy()}
-    return pd.DataFrame({"check": check, **facts})
+    bound = torch.as_tensor(bound, dtype=torch.float64)
+    return rows({"check": check, "instance": range(len(gap))}, {"gap": gap.double(), "bound": bound})
 
 
-def random_layers(num: int, d: int, heads: int, levels: int, *, generator: torch.Generator, **facts) -> HKTAttention:
+def random_layers(num: int, d: int, heads: int, levels: int, *, generator: torch.Generator, **options) -> HKTAttention:
     """``num`` layers with every weight drawn: matrices N(0, 1/columns), logits of the levels N(0, 1)."""
-    layers = HKTAttention(d, heads, levels, num_networks=num, **facts)
+    layers = HKTAttention(d, heads, levels, num_networks=num, **options)
     with torch.no_grad():
         for weight in layers.parameters():
             columns = weight[0, 0].numel() if weight.shape[-1] == d else 1

@@ -72,8 +72,8 @@ class Forms(Experiment):
         E = torch.exp(scale.view(-1, 1, 1) * S)
         noise_of_E = T * torch.exp(torch.tensor(REACH)) * (scale * noise / T + (T + 4) * torch.finfo(S.dtype).eps)
         least, least_of_E = (torch.linalg.eigvalsh(each)[:, 0] for each in (S, E))
-        found = (("psd", least, noise), ("exponential", least_of_E, noise_of_E))
-        tables = [rows_of(name, (-value).clamp_min(0), bound) for name, value, bound in found]
+        checks = (("psd", least, noise), ("exponential", least_of_E, noise_of_E))
+        tables = [rows_of(name, (-value).clamp_min(0), bound) for name, value, bound in checks]
         return pd.concat(tables, ignore_index=True)
 
     def necessary(self, draw: torch.Generator, device: torch.device) -> pd.DataFrame:
@@ -95,17 +95,17 @@ class Forms(Experiment):
         size = (alpha * M.flatten(2).norm(dim=-1).mT).sum(dim=-1) * X.flatten(1).square().sum(dim=-1)
         bound = 2**L * (T + 2 * d) * torch.finfo(M.dtype).eps * size
         generic = least < 0
-        found = [rows_of("necessity", gap.abs()[generic], bound[generic])]
-        found.append(rows_of("sign", (S[generic, i, i] >= 0).long(), 0.5))
-        return pd.concat(found, ignore_index=True)
+        necessity = rows_of("necessity", gap.abs()[generic], bound[generic])
+        sign = rows_of("sign", (S[generic, i, i] >= 0).long(), 0.5)
+        return pd.concat([necessity, sign], ignore_index=True)
 
     def inertia(self, draw: torch.Generator, device: torch.device) -> pd.DataFrame:
         """Random heads with 2 d_k <= d: d_k positive and d_k negative eigenvalues."""
         tables = []
         for d, d_k in self.widths:
             W_Q, W_K = (normal((self.instances, d, d_k), draw).to(device) for _ in range(2))
-            found = inertia(bilinear_form(W_Q, W_K))
-            wrong = (found.positive - d_k).abs() + (found.negative - d_k).abs()
+            positive, negative, _ = inertia(bilinear_form(W_Q, W_K))
+            wrong = (positive - d_k).abs() + (negative - d_k).abs()
             tables.append(rows_of("inertia", wrong, 0.5))
         return pd.concat(tables, ignore_index=True)
 
@@ -135,7 +135,7 @@ class Forms(Experiment):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LuckyHeads(Experiment):
+class RandomHeads(Experiment):
     """HKT-4: how often a random head with d_k = d has a psd form; rows: d, trials, successes."""
 
     trials: int = 200_000
@@ -179,20 +179,20 @@ class Splits(Experiment):
         draw = stream(seed, "splits")
         layers = random_layers(N, self.d, 1, L, generator=draw, dtype=dtype, device=device)
         x = normal((N, T, self.d), draw).to(device, dtype)
-        tables = [each.detach().squeeze(1) for each in layers.scores.tables(x)]
+        by_level = [each.detach().squeeze(1) for each in layers.scores.tables(x)]
         alpha = layers.scores.alpha().detach().squeeze(1)
-        S = mix(tables, alpha)
+        S = mix(by_level, alpha)
         S_s, S_a = symmetric_antisymmetric(S)
         largest, squares = worst_entry(S), S.square().sum(dim=(1, 2))
         both = S_s.square().sum(dim=(1, 2)) + S_a.square().sum(dim=(1, 2))
-        levelwise = mix([symmetric_antisymmetric(each).antisymmetric for each in tables], alpha)
-        size = worst_entry(mix([each.abs() for each in tables], alpha))
+        levelwise = mix([symmetric_antisymmetric(each).antisymmetric for each in by_level], alpha)
+        size = worst_entry(mix([each.abs() for each in by_level], alpha))
         log_A, z = torch.log(torch.softmax(S, dim=-1)), torch.logsumexp(S, dim=-1)
         ratio = log_A - log_A.mT - 2 * S_a + z.unsqueeze(-1) - z.unsqueeze(-2)
         product = log_A + log_A.mT - 2 * S_s + z.unsqueeze(-1) + z.unsqueeze(-2)
         # log A: roundings of S - max S, of exp, of a sum of T terms, of the logarithm; twice, and of 2 S and z
         logs = eps * (16 * largest + 4 * worst_entry(z) + 2 * T + 40)
-        found = [
+        tables = [
             rows_of("sum", worst_entry(S_s + S_a - S), 2 * eps * largest),
             rows_of("unique", self._solved(S, S_s, S_a), 8 * eps * largest),  # in pairs of equations, few roundings
             rows_of("pythagoras", (squares - both).abs(), 2 * (T * T + 4) * eps * squares),
@@ -203,12 +203,12 @@ class Splits(Experiment):
         later = normal((N, T, T), draw).to(device, dtype).triu(1)
         A, A_too = (torch.softmax(causal_mask(each), dim=-1) for each in (S, S + later))
         V = normal((N, T, T - 1), draw).to(device, dtype)
-        found += [
+        tables += [
             rows_of("output", worst_entry(A - A_too), torch.finfo(dtype).tiny),  # nothing but an exact zero passes
             rows_of("split", worst_entry(symmetric_antisymmetric(S + later).antisymmetric - S_a), 1.0),
             rows_of("identified", *self._identified(S * (REACH / largest).view(-1, 1, 1), V)),
         ]
-        return pd.concat(found, ignore_index=True)
+        return pd.concat(tables, ignore_index=True)
 
     def _identified(self, S: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
         """How far ln A_ij / A_ii is from S_ij - S_ii, and A_ij from 0 for j > i, A from Y = A V and A 1 = 1; its bound.
@@ -225,8 +225,10 @@ class Splits(Experiment):
         A = torch.linalg.solve_triangular(R, Q.mT @ right.mT, upper=True).mT
         least = torch.softmax(S, dim=-1).masked_fill(~past, 1.0).flatten(1).amin(dim=1)  # at most that of A
         moved = (2 * T * T + T) * eps * W.flatten(1).norm(dim=1) / torch.linalg.svdvals(W)[:, -1]
-        found = A.log() - A.diagonal(dim1=1, dim2=2).log().unsqueeze(-1)
-        gap = torch.where(past, found - S + S.diagonal(dim1=1, dim2=2).unsqueeze(-1), A)  # A = 0 behind the mask
+        log_ratio = A.log() - A.diagonal(dim1=1, dim2=2).log().unsqueeze(-1)
+        gap = torch.where(
+            past, log_ratio - S + S.diagonal(dim1=1, dim2=2).unsqueeze(-1), A
+        )  # A = 0 where the mask holds
         return worst_entry(gap), 2 * moved / least + eps * (8 * REACH + 2 * T + 40)
 
     def _solved(self, S: Tensor, S_s: Tensor, S_a: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
 from ..model.attention import (
@@ -45,16 +45,16 @@ class Entries(Experiment):
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        rows = []
+        counts = []
         for T in range(1, self.longest + 1):
             for levels in range(1, min(self.most_levels, T.bit_length()) + 1):  # T >= 2^(levels - 1)
                 x = torch.ones(T, 1, dtype=dtype, device=device)
-                facts = {"entries": self._count(pyramid(x, levels))}
-                whole = [x]
+                whole = [x]  # rows of whole blocks only: T_l rounded down
                 while len(whole) < levels:
                     whole.append(block_average(whole[-1][: len(whole[-1]) // 2 * 2]))
-                rows.append({"T": T, "levels": levels, **facts, "entries_down": self._count(whole)})
-        return pd.DataFrame(rows)
+                entries, entries_down = self._count(pyramid(x, levels)), self._count(whole)
+                counts.append({"T": T, "levels": levels, "entries": entries, "entries_down": entries_down})
+        return pd.DataFrame(counts)
 
     def _count(self, features: list[Tensor]) -> int:
         return sum(table.numel() for table in score_tables(features, features))
@@ -74,15 +74,20 @@ class MultiplyAdds(Experiment):
     deterministic: ClassVar[Mapping[str, float]] = {"entries": 1e-12, "scores_and_values": 1e-12, "layer": 1e-12}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        rows = []
-        for T, d in self.sizes:
-            for levels in range(1, self.most_levels + 1):
-                ours, one = attention_flops(T, d, d, levels), attention_flops(T, d, d, 1)
-                facts = {"entries": ours.scores / one.scores, "layer": ours.total / one.total}
-                facts["scores_and_values"] = (ours.scores + ours.averaging) / (one.scores + one.averaging)
-                facts["layer_fused"] = attention_flops(T, d, d, levels, impl="fused").total / one.total
-                rows.append({"T": T, "d": d, "levels": levels, **facts})
-        return pd.DataFrame(rows)
+        sizes = [(T, d, levels) for T, d in self.sizes for levels in range(1, self.most_levels + 1)]
+        return pd.DataFrame(
+            [{"T": T, "d": d, "levels": levels, **self._ratios(T, d, levels)} for T, d, levels in sizes]
+        )
+
+    def _ratios(self, T: int, d: int, levels: int) -> dict[str, float]:
+        """Counts of a layer with these levels over those of the layer with one."""
+        ours, one = attention_flops(T, d, d, levels), attention_flops(T, d, d, 1)
+        return {
+            "entries": ours.scores / one.scores,
+            "layer": ours.total / one.total,
+            "scores_and_values": (ours.scores + ours.averaging) / (one.scores + one.averaging),
+            "layer_fused": attention_flops(T, d, d, levels, impl="fused").total / one.total,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,13 +110,13 @@ class Agreement(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         T, dtype = condition["T"], getattr(torch, condition["dtype"])
-        draw = stream(seed, "agreement", T)
-        facts = {"dtype": dtype, "device": device}
-        layers = random_layers(self.instances, self.d, self.heads, self.levels, generator=draw, **facts)
+        draw, sizes = stream(seed, "agreement", T), (self.instances, self.d, self.heads, self.levels)
+        layers = random_layers(*sizes, generator=draw, dtype=dtype, device=device)
         with torch.no_grad():
             q, k, alpha = layers.scores.features(normal((self.instances, T, self.d), draw).to(device, dtype))
         v = normal((self.instances, self.heads, T, self.d // self.heads), draw).to(device, dtype)
         rounding = score_rounding(q, k, alpha)
+        # |A V - A' V|_max <= |A - A'|_1 max |v|, softmax is 1-Lipschitz from scores to A; then T terms of A V
         outputs = 2 * worst_entry(v) * (rounding + (2 * T + 8) * torch.finfo(dtype).eps)
         reference = attend_reference(q, k, v, alpha)
         others = {name: attend for name, attend in IMPLEMENTATIONS.items() if name != "reference"}
@@ -124,10 +129,10 @@ class Agreement(Experiment):
         padded = attend_padded(left, right, v, scale=1.0)
         tables.append(rows_of("padded", worst_entry(padded - reference), outputs))
         tables.append(self._rank(S))
-        first = torch.zeros_like(alpha)
-        first[..., 0] = 1.0
+        e_0 = torch.zeros_like(alpha)
+        e_0[..., 0] = 1.0
         standard = scaled_dot_product_attention(q[0], k[0], v, is_causal=True)
-        tables.append(rows_of("one level", worst_entry(attend_reference(q, k, v, first) - standard), outputs))
+        tables.append(rows_of("one level", worst_entry(attend_reference(q, k, v, e_0) - standard), outputs))
         return pd.concat(tables, ignore_index=True)
 
     def _rank(self, S: Tensor) -> pd.DataFrame:
@@ -160,13 +165,12 @@ class Contents(Experiment):
         return [{"levels": levels} for levels in (1, 2, 3)]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        draw = stream(seed, "contents", condition["levels"])
-        facts = {"dtype": dtype, "device": device}
-        layers = random_layers(self.instances, self.d, 1, condition["levels"], generator=draw, **facts)
+        draw, sizes = stream(seed, "contents", condition["levels"]), (self.instances, self.d, 1, condition["levels"])
+        layers = random_layers(*sizes, generator=draw, dtype=dtype, device=device)
         x = normal((self.instances, self.T, self.d), draw).to(device, dtype).requires_grad_()
         S = layers.scores(x)[:, 0, -1]
         gradient = torch.autograd.grad((S[:, 4] - S[:, 6]).sum(dim=0), x)[0]
-        return pd.DataFrame({"instance": range(self.instances), "sensitivity": gradient[:, 3].norm(dim=-1).cpu()})
+        return rows({"instance": range(self.instances)}, {"sensitivity": gradient[:, 3].norm(dim=-1)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,8 +218,7 @@ class Convolution(Experiment):
             bound = 2 * worst_entry(s) * (6 * self.floor + 4 * self.T + 20) * torch.finfo(dtype).eps
             if kernel == "limit":
                 bound += worst_entry(s) * 2 * (self.T - 1) * math.exp(-self.floor) / kappa[:, 0]
-        facts = {"distance": gap.cpu(), "closed": 0.0, "bound": bound.cpu()}
-        return pd.DataFrame({"instance": range(len(gap)), **facts})
+        return rows({"instance": range(len(gap))}, {"distance": gap, "closed": 0.0, "bound": bound})
 
     def _difference(self, draw: torch.Generator, device: torch.device, dtype: torch.dtype) -> pd.DataFrame:
         size = torch.randint(1, self.grid // 2, (8, 2), generator=draw).to(device, dtype) * 2 * self.reach
@@ -224,9 +227,9 @@ class Convolution(Experiment):
         w = torch.linspace(-self.reach, self.reach, self.grid, dtype=dtype, device=device).view(-1, 1, 1)
         p = torch.linspace(0, 1, self.grid, dtype=dtype, device=device).unsqueeze(-1)
         squared = (w * torch.cat([p, 1 - p], dim=-1) - taps.view(-1, 1, 1, 2)).square().sum(dim=-1)
-        facts = {"distance": squared.amin(dim=(1, 2)).cpu(), "closed": softmax_head_gap(taps).cpu()}
-        bound = 16 * torch.finfo(dtype).eps * taps.abs().amax(dim=-1).square().cpu()  # of w, the difference, its square
-        return pd.DataFrame({"instance": range(len(taps)), **facts, "bound": bound})
+        bound = 16 * torch.finfo(dtype).eps * taps.abs().amax(dim=-1).square()  # of w, the difference, its square
+        columns = {"distance": squared.amin(dim=(1, 2)), "closed": softmax_head_gap(taps), "bound": bound}
+        return rows({"instance": range(len(taps))}, columns)
 
     def _layer(self, logits: Tensor, s: Tensor) -> Tensor:
         """The layer with two levels on tokens (e_t, s_t): alpha_0 M_0 holds the logits, M_1 = 0, values read s_t.

@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
 from ..data.sequences import Data, stack
@@ -50,13 +50,13 @@ class Causality(Experiment):
         size = self.jacobians(condition["pooling"], condition["T"], seed=seed, device=device, dtype=dtype)
         later = torch.ones(size.shape[-2:], dtype=torch.bool, device=size.device).triu(1)
         future, past = (worst_entry(size.masked_fill(each, 0.0)) for each in (~later, later))
-        return pd.DataFrame({"instance": range(len(size)), "future": future.cpu(), "past": past.cpu()})
+        return rows({"instance": range(len(size))}, {"future": future, "past": past})
 
     def jacobians(self, pooling: str, T: int, *, seed: int, device="cpu", dtype=torch.float64) -> Tensor:
         """The Jacobians of all instances, (instances, T, T)."""
         draw = stream(seed, "causality", pooling, T)
-        facts = {"pooling": pooling, "impl": "reference", "dtype": dtype, "device": device}
-        layers = random_layers(self.instances, self.d, 1, self.levels, generator=draw, **facts)
+        options = {"pooling": pooling, "impl": "reference", "dtype": dtype, "device": device}
+        layers = random_layers(self.instances, self.d, 1, self.levels, generator=draw, **options)
         return jacobian(layers, normal((self.instances, T, self.d), draw).to(device, dtype)).detach()
 
 
@@ -97,15 +97,15 @@ class Leak(Experiment):
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         sizes = {"width": self.width, "depth": 1, "heads": self.heads, "levels": self.levels}
         sizes |= {"vocabulary": 1 + self.vocabulary, "classes": self.vocabulary, "max_length": self.T}
-        facts = {"attention": condition["kind"], "num_networks": self.replicates, "read_out": "every"}
-        model = SequenceClassifier(**sizes, **facts, impl="reference", seed=seed, dtype=dtype, device=device)
+        options = {"attention": condition["kind"], "num_networks": self.replicates, "read_out": "every"}
+        model = SequenceClassifier(**sizes, **options, impl="reference", seed=seed, dtype=dtype, device=device)
         num = self.steps * self.batch_size  # as many as are taken: a repeated sequence could be learned by heart
         sets = [
             stack([self.task(stream(seed, name, r), items) for r in range(self.replicates)]).to(device)
             for name, items in (("leak", num), ("leak test", self.num_test))
         ]
-        options = {"steps": self.steps, "batch_size": self.batch_size, "lr": self.lr}
-        train(model, sets[0], **options, generator=stream(seed, "leak batches"))
+        schedule = {"steps": self.steps, "batch_size": self.batch_size, "lr": self.lr}
+        train(model, sets[0], **schedule, generator=stream(seed, "leak batches"))
         loss, accuracy = evaluate(model, sets[1])
-        facts = {"loss": loss.numpy(), "accuracy": accuracy.numpy(), "chance": math.log(self.vocabulary)}
-        return pd.DataFrame({"replicate": range(self.replicates), **facts})
+        columns = {"loss": loss, "accuracy": accuracy, "chance": math.log(self.vocabulary)}
+        return rows({"replicate": range(self.replicates)}, columns)

@@ -12,7 +12,7 @@ from derived.lab.rng import stream
 
 from ..data.forest import OPEN
 from ..data.listops import ListOps, evaluate, evaluate_tokens, from_text, parse, to_text
-from ..data.shallow import operator_law, shallow_predictor
+from ..data.shallow import ShallowPredictor, operator_law
 
 #: Ranges of length by name: (min_length, max_length), both excluded.
 RANGES = {"LRA": (500, 2000), "T = 512": (100, 513), "short": (8, 25)}
@@ -39,9 +39,9 @@ class Evaluators(Experiment):
         return [{"range": name} for name in RANGES]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        found = law_of(condition["range"]).sample(self.trees, stream(seed, "evaluators", condition["range"]))
+        sample = law_of(condition["range"]).sample(self.trees, stream(seed, "evaluators", condition["range"]))
         wrong = 0
-        for codes, length, label in zip(*(each.tolist() for each in found), strict=True):
+        for codes, length, label in zip(*(each.tolist() for each in sample), strict=True):
             values = {label, evaluate(parse(codes)), evaluate_tokens(codes)}
             wrong += len(values) > 1 or from_text(to_text(codes)) != codes[:length]
         return pd.DataFrame({"trees": [self.trees], "mismatches": [wrong]})
@@ -77,10 +77,10 @@ class Rules(Experiment):
             labels = test.labels.numpy()
             right["majority"] += int((labels == anyway).sum(axis=0))
             right["root"] += int((labels == by_root[(test.tokens[:, 0] - OPEN).numpy()]).sum(axis=0))
-        rows = [{"rule": rule, "trees": self.chunks * self.trees, "right": count} for rule, count in right.items()]
+        counted = [{"rule": rule, "trees": self.chunks * self.trees, "right": count} for rule, count in right.items()]
         pooled = operator_law([parse(codes) for codes in train.tokens[: self.few]])
         for depth in self.depths:
-            guess = shallow_predictor(depth, pooled)(test.tokens[: self.few])
+            guess = ShallowPredictor(depth, pooled)(test.tokens[: self.few])
             hits = (guess == labels[: self.few]).sum(axis=0)
-            rows.append({"rule": f"depth {depth}", "trees": self.few, "right": int(hits)})
-        return pd.DataFrame(rows)
+            counted.append({"rule": f"depth {depth}", "trees": self.few, "right": int(hits)})
+        return pd.DataFrame(counted)

@@ -2,7 +2,7 @@
 
 plain        ordinary attention, query/key width d_k
 wide         ordinary attention, query/key width L d_k
-conv-qk      ordinary attention behind one causal convolution of length 2^(L-1) on the input of queries and keys
+conv-qk      ordinary attention after one causal convolution of length 2^(L-1) on the input of queries and keys
 hkt          L levels with trainable downsampling
 hkt-average  L levels, downsampling frozen at averages
 
@@ -19,15 +19,16 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
+from derived.lab.nets import layer_norm
 from derived.lab.rng import stream
 
 from ..data.images import GREYS, SHAPES, TEXTURES, shapes_sequence
 from ..data.listops import OPEN, VOCABULARY, ListOps
 from ..data.reviews import BYTES, synthetic_reviews
-from ..data.sequences import Data, stack
+from ..data.sequences import Data, Sequences, stack
 from ..data.shallow import linear_rule
-from ..model.classifier import SequenceClassifier, normalise
+from ..model.classifier import SequenceClassifier
 from ..model.information import excess_kurtosis, mardia_kurtosis
 from ..model.layers import HKTAttention
 from .training import evaluate, train
@@ -80,10 +81,10 @@ class Comparison(Experiment, ABC):
     def model(self, kind: str, *, seed: int, device: torch.device, dtype: torch.dtype) -> SequenceClassifier:
         """The networks of a condition, with initial weights that the kinds share."""
         vocabulary, classes, length = self.symbols()
-        facts = {"vocabulary": vocabulary, "classes": classes, "max_length": length, "width": self.width}
-        facts |= {"depth": self.depth, "heads": self.heads, "levels": self.levels, "num_networks": self.replicates}
+        sizes = {"vocabulary": vocabulary, "classes": classes, "max_length": length, "width": self.width}
+        sizes |= {"depth": self.depth, "heads": self.heads, "levels": self.levels, "num_networks": self.replicates}
         impl = "reference" if length <= 64 else "fused"  # short tables are cheaper than wide features
-        return SequenceClassifier(**facts, attention=kind, impl=impl, seed=seed, dtype=dtype, device=device)
+        return SequenceClassifier(**sizes, attention=kind, impl=impl, seed=seed, dtype=dtype, device=device)
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         kind, part = condition["kind"], condition["part"]
@@ -93,23 +94,23 @@ class Comparison(Experiment, ABC):
             for name, num in (("train", self.num_train), ("test", self.num_test))
         ]
         model = self.model(kind, seed=own, device=device, dtype=dtype)
-        options = {"steps": self.steps, "batch_size": self.batch_size, "lr": self.lr}
-        losses = train(model, sets[0], **options, generator=stream(seed, "batches", part))
+        schedule = {"steps": self.steps, "batch_size": self.batch_size, "lr": self.lr}
+        losses = train(model, sets[0], **schedule, generator=stream(seed, "batches", part))
         loss, accuracy = evaluate(model, sets[1])
         tenth = max(1, self.steps // 10)
-        facts = {"accuracy": accuracy, "loss": loss, "first_loss": losses[:, :tenth].mean(dim=-1)}
-        facts |= {"last_loss": losses[:, -tenth:].mean(dim=-1)}
-        facts["rule"] = (self.rule(*sets) == sets[1].labels).double().mean(dim=-1).cpu()
-        found = levels_of(model, sets[1].first(4096))
-        per = pd.DataFrame(
-            {"replicate": range(self.replicates), **{name: value.numpy() for name, value in facts.items()}}
-        )
-        return found.merge(per, on="replicate").assign(parameters=model.num_parameters())
+        columns = {"accuracy": accuracy, "loss": loss, "first_loss": losses[:, :tenth].mean(dim=-1)}
+        columns |= {"last_loss": losses[:, -tenth:].mean(dim=-1)}
+        columns["rule"] = (self.rule(*sets) == sets[1].labels).double().mean(dim=-1)
+        by_replicate = rows({"replicate": range(self.replicates)}, columns)
+        by_level = levels_of(model, sets[1].first(4096))
+        return by_level.merge(by_replicate, on="replicate").assign(parameters=model.num_parameters())
 
 
-def compact(found: tuple[Tensor, Tensor, Tensor], dtype: torch.dtype) -> Data:
+def compact(sequences: Sequences) -> Data:
     """Tokens, lengths and labels in few bytes, since a data set stays in memory."""
-    return Data(found[0].to(dtype), found[1].to(torch.int16), found[2].to(torch.int16))
+    return Data(
+        *(each.to(dtype) for each, dtype in zip(sequences, (torch.uint8, torch.int16, torch.int16), strict=True))
+    )
 
 
 @torch.no_grad()
@@ -122,14 +123,13 @@ def levels_of(model: SequenceClassifier, data: Data) -> pd.DataFrame:
     network = torch.arange(len(h), device=h.device).unsqueeze(-1)
     items = torch.arange(h.shape[1], device=h.device)
     for b, (block, alphas) in enumerate(zip(model.blocks, model.alphas().mean(dim=2).unbind(1), strict=True)):
-        z = normalise(h)
-        rows = block.attention.scores.pyramid(z) if isinstance(block.attention, HKTAttention) else [z]
-        for level, features in enumerate(rows):
+        z = layer_norm(h)
+        levels = block.attention.scores.pyramid(z) if isinstance(block.attention, HKTAttention) else [z]
+        for level, features in enumerate(levels):
             at = features[network, items, middle >> level].double()
-            found = {"kurtosis": excess_kurtosis(at.mT).mean(dim=-1), "variance": at.var(dim=1).mean(dim=-1)}
-            found |= {"mardia": mardia_kurtosis(at).z, "alpha": alphas[:, level].double()}
-            index = {"replicate": range(len(h)), "block": b, "level": level}
-            tables.append(pd.DataFrame({**index, **{name: value.cpu().numpy() for name, value in found.items()}}))
+            columns = {"kurtosis": excess_kurtosis(at.mT).mean(dim=-1), "variance": at.var(dim=1).mean(dim=-1)}
+            columns |= {"mardia": mardia_kurtosis(at).z, "alpha": alphas[:, level].double()}
+            tables.append(rows({"replicate": range(len(h)), "block": b, "level": level}, columns))
         h = block(h)
     return pd.concat(tables, ignore_index=True)
 
@@ -142,7 +142,7 @@ class _ListOpsTask:
         return ListOps(min_length=self.min_length, max_length=self.max_length)
 
     def task(self, generator: torch.Generator, num: int) -> Data:
-        return compact(self.law().sample(num, generator), torch.uint8)
+        return compact(self.law().sample(num, generator))
 
     def symbols(self) -> tuple[int, int, int]:
         return VOCABULARY, 10, self.max_length - 1
@@ -199,7 +199,7 @@ class Shapes(Comparison):
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"size": 8, **TOY}, "gpu": {}}
 
     def task(self, generator: torch.Generator, num: int) -> Data:
-        return compact(shapes_sequence(num, self.size, generator=generator), torch.uint8)
+        return compact(shapes_sequence(num, self.size, generator=generator))
 
     def symbols(self) -> tuple[int, int, int]:
         return GREYS, len(SHAPES) * len(TEXTURES), self.size**2
@@ -216,7 +216,7 @@ class Reviews(Comparison):
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"length": 448, **TOY}, "gpu": {}}
 
     def task(self, generator: torch.Generator, num: int) -> Data:
-        return compact(synthetic_reviews(num, self.length, generator=generator), torch.uint8)
+        return compact(synthetic_reviews(num, self.length, generator=generator))
 
     def symbols(self) -> tuple[int, int, int]:
         return BYTES, 2, self.length

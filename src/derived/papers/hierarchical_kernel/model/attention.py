@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
-from .checks import check_count
+from derived.lab.checks import check_count
 
 TILE = 128  # queries that the coarse-table implementation treats at once; their scores stay in the cache
 
@@ -140,7 +140,7 @@ def attend_tables(
     """The same with the true count of products, sum_l T_l^2 d_k: coarse scores once, then spread over a tile.
 
     No (T, T) table exists: a tile holds tile x T scores, and where gradients are asked for it is computed again on the
-    way back. With a mask the keys behind a tile are left out. [ours]
+    way back. With a mask the keys after a tile are left out. [ours]
     """
     check_count("tile", tile)
     scaled = [(alpha[..., l] / math.sqrt(a.shape[-1])).unsqueeze(-1).unsqueeze(-1) * a for l, a in enumerate(q)]

@@ -16,18 +16,19 @@ from typing import Literal
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.nn.functional import gelu, layer_norm
+from torch.nn.functional import gelu
 
-from .checks import check_choice, check_count
-from .layers import ConvQKAttention, Draws, HKTAttention, Implementation, PlainAttention
-from .pyramid import linear
+from derived.lab.checks import check_choice, check_count
+from derived.lab.nets import Draws, layer_norm, linear
+
+from .layers import ConvQKAttention, HKTAttention, Implementation, PlainAttention
 
 AttentionKind = Literal["plain", "wide", "conv-qk", "hkt", "hkt-average", "hkt-block"]
 ATTENTIONS = ("plain", "wide", "conv-qk", "hkt", "hkt-average", "hkt-block")
 POOLING = {"hkt": "convolution", "hkt-average": "average", "hkt-block": "block"}
 
 
-def make_attention(kind: AttentionKind, width: int, heads: int, levels: int, **facts) -> nn.Module:
+def make_attention(kind: AttentionKind, width: int, heads: int, levels: int, **options) -> nn.Module:
     """The layer of a variant: all share the weights they have in common and read the same widths.
 
     "plain"; "wide": query/key width times L; "conv-qk": one causal convolution of length 2^(L-1) before queries and
@@ -35,11 +36,11 @@ def make_attention(kind: AttentionKind, width: int, heads: int, levels: int, **f
     """
     check_choice("attention", kind, ATTENTIONS)
     if kind in POOLING:
-        return HKTAttention(width, heads, levels, pooling=POOLING[kind], **facts)
-    facts = {name: value for name, value in facts.items() if name not in ("impl", "alpha0")}
+        return HKTAttention(width, heads, levels, pooling=POOLING[kind], **options)
+    options = {name: value for name, value in options.items() if name not in ("impl", "alpha0")}
     if kind == "conv-qk":
-        return ConvQKAttention(width, heads, 2 ** (levels - 1), **facts)
-    return PlainAttention(width, heads, levels if kind == "wide" else 1, **facts)
+        return ConvQKAttention(width, heads, 2 ** (levels - 1), **options)
+    return PlainAttention(width, heads, levels if kind == "wide" else 1, **options)
 
 
 class Block(nn.Module):
@@ -52,14 +53,9 @@ class Block(nn.Module):
         self.W_2 = draws.matrix("W_2", width, mlp_ratio * width)
 
     def forward(self, h: Float[Tensor, "R batch T width"]) -> Float[Tensor, "R batch T width"]:
-        """The residual stream behind this block."""
-        h = h + self.attention(normalise(h))
-        return h + linear(gelu(linear(normalise(h), self.W_1)), self.W_2)
-
-
-def normalise(h: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch width"]:
-    """LayerNorm over the last axis, without an affine part."""
-    return layer_norm(h, h.shape[-1:])
+        """The residual stream after this block."""
+        h = h + self.attention(layer_norm(h))
+        return h + linear(gelu(linear(layer_norm(h), self.W_1)), self.W_2)
 
 
 class SequenceClassifier(nn.Module):
@@ -96,22 +92,22 @@ class SequenceClassifier(nn.Module):
             check_count(name, count)
         check_choice("read_out", read_out, ("mean", "every"))
         self.num_networks, self.max_length, self.read_out = num_networks, max_length, read_out
-        facts = {"num_networks": num_networks, "dtype": dtype, "device": device}
-        ends = Draws(seed=seed, layer="ends", **facts)
+        networks = {"num_networks": num_networks, "dtype": dtype, "device": device}
+        ends = Draws(seed=seed, layer="ends", **networks)
         self.E = nn.Parameter(ends.normal("E", vocabulary, width, std=1.0))
         self.P = nn.Parameter(ends.normal("P", max_length, width, std=0.5))
         self.W = ends.matrix("W", classes, width)
         blocks = []
         for b in range(depth):
             layer = make_attention(
-                attention, width, heads, levels, seed=seed, layer=f"attention {b}", impl=impl, alpha0=alpha0, **facts
+                attention, width, heads, levels, seed=seed, layer=f"attention {b}", impl=impl, alpha0=alpha0, **networks
             )
-            draws = Draws(seed=seed, layer=f"feed-forward {b}", **facts)
+            draws = Draws(seed=seed, layer=f"feed-forward {b}", **networks)
             blocks.append(Block(layer, width, mlp_ratio, draws))
         self.blocks = nn.ModuleList(blocks)
 
     def embed(self, tokens: Int[Tensor, "*networks batch T"]) -> Float[Tensor, "R batch T width"]:
-        """E[s] + P, the stream in front of the first block."""
+        """E[s] + P, the stream before the first block."""
         if tokens.ndim not in (2, 3) or (tokens.ndim == 3 and tokens.shape[0] not in (1, self.num_networks)):
             raise ValueError(f"tokens {tuple(tokens.shape)}; give (batch, T) or (R, batch, T), R = {self.num_networks}")
         if tokens.shape[-1] > self.max_length:
@@ -121,10 +117,10 @@ class SequenceClassifier(nn.Module):
         return self.E[network, tokens] + self.P[:, None, : tokens.shape[-1]]
 
     def stream(self, h: Float[Tensor, "R batch T width"]) -> Float[Tensor, "R batch T width"]:
-        """The normalised stream behind the last block."""
+        """The normalised stream after the last block."""
         for block in self.blocks:
             h = block(h)
-        return normalise(h)
+        return layer_norm(h)
 
     def forward(self, tokens: Int[Tensor, "*networks batch T"], lengths: Int[Tensor, "*networks batch"]) -> Tensor:
         """Logits: (R, batch, classes), or (R, batch, T, classes) with read_out = "every"."""

@@ -23,8 +23,10 @@ from scipy.interpolate import BSpline
 from scipy.special import expit, gammaln, logit, psi
 from torch import Tensor
 
-from .checks import check_choice, check_count, check_square, check_within
+from derived.lab.checks import check_choice, check_count, check_within
+
 from .pyramid import Pooling, pyramid
+from .theory import check_square
 
 # Trapezoid rule. A normal tail beyond 12 is 1e-33. Two centres at +-delta have the integrand's singularities at height
 # pi / (2 delta) over a point of density e^{-delta^2/2}: the error e^{-delta^2/2 - pi^2/(delta STEP)} is 1e-16 at most.
@@ -94,8 +96,7 @@ def log_density(u: np.ndarray, separation: float, weight: float | np.ndarray) ->
 
 def scalar_entropy(separation: float, weight: float | np.ndarray = 0.5) -> np.ndarray:
     """h of w N(delta, 1) + (1 - w) N(-delta, 1), by the trapezoid rule; of the shape of ``weight``."""
-    check_within("weight", float(np.min(weight)), 0.0, 1.0)
-    check_within("weight", float(np.max(weight)), 0.0, 1.0)
+    check_within("weight", weight, 0.0, 1.0)
     check_within("separation", separation, 0.0, 50.0)
     log_p = log_density(line(separation), separation, weight)
     return -np.sum(np.exp(log_p) * log_p, axis=-1) * STEP

@@ -20,56 +20,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from derived.lab.rng import stream
+from derived.lab.checks import check_choice, check_count, check_within
+from derived.lab.nets import Draws, linear, merge_heads, split_heads
 
 from .attention import IMPLEMENTATIONS, attend_plain, mix, score_tables
-from .checks import check_choice, check_count, check_within
-from .pyramid import POOLINGS, Pooling, causal_convolution, linear, offset_of, pyramid
+from .pyramid import POOLINGS, Pooling, causal_convolution, offset_of, pyramid
 
 Implementation = Literal["reference", "fused", "tables"]
-
-
-class Draws:
-    """Where a layer's initial weights come from: named, per network, on the CPU, then moved.
-
-    Every layer takes these arguments as its ``facts``.
-    """
-
-    def __init__(
-        self,
-        *,
-        num_networks: int = 1,
-        seed: int = 0,
-        layer: str = "attention",
-        dtype: torch.dtype = torch.float32,
-        device: torch.device | str = "cpu",
-    ) -> None:
-        check_count("num_networks", num_networks)
-        self.seed, self.layer, self.num_networks, self.dtype, self.device = seed, layer, num_networks, dtype, device
-
-    def normal(self, name: str, *shape: int, std: float) -> Tensor:
-        """i.i.d. N(0, std^2), (R, *shape)."""
-        generators = (stream(self.seed, "weights", self.layer, name, r) for r in range(self.num_networks))
-        drawn = torch.stack([torch.randn(*shape, generator=generator, dtype=torch.float64) for generator in generators])
-        return (std * drawn).to(self.device, self.dtype)
-
-    def matrix(self, name: str, rows: int, columns: int) -> nn.Parameter:
-        """A weight (R, rows, columns) of variance 1 / columns."""
-        return nn.Parameter(self.normal(name, rows, columns, std=columns**-0.5))
-
-    def full(self, value: Tensor) -> nn.Parameter:
-        """The same start for every network: (R, *value.shape)."""
-        return nn.Parameter(value.to(self.device, self.dtype).repeat(self.num_networks, *[1] * value.ndim))
-
-
-def split_heads(x: Float[Tensor, "R *batch T features"], heads: int) -> Float[Tensor, "R *batch heads T d_k"]:
-    """Features as heads, in front of the tokens."""
-    return x.unflatten(-1, (heads, -1)).transpose(-2, -3)
-
-
-def merge_heads(x: Float[Tensor, "R *batch heads T d_v"]) -> Float[Tensor, "R *batch T features"]:
-    """The inverse of ``split_heads``."""
-    return x.transpose(-2, -3).flatten(-2)
 
 
 def _check_tokens(x: Tensor, num_networks: int, width: int) -> None:
@@ -85,12 +42,12 @@ class CausalDownsample(nn.Module):
     Starts as the average over the kernel, (1/kernel) I per tap, so that training starts from the frozen control.
     """
 
-    def __init__(self, d: int, kernel: int = 2, **facts) -> None:
+    def __init__(self, d: int, kernel: int = 2, **networks) -> None:
         super().__init__()
         check_count("d", d)
         check_count("kernel", kernel, 2)
         start = torch.eye(d).unsqueeze(1).repeat(1, kernel, 1) / kernel
-        self.weight = Draws(**facts).full(start)
+        self.weight = Draws(**networks).full(start)
 
     def forward(self, x: Float[Tensor, "R *batch T d"]) -> Float[Tensor, "R *batch rows d"]:
         """(R, *batch, T, d) -> (R, *batch, ceil(T / 2), d)."""
@@ -103,7 +60,8 @@ class HierarchicalScores(nn.Module):
 
     ``pooling``: "convolution" (trainable, the layer of the chapter), "average" (frozen), "block" (leaks the future: the
     negative control) or "delayed". ``alpha0`` is the initial weight of level 0, the rest shared evenly; if it is not
-    given all are equal, which flattens the start of the softmax by 1/L. ``facts`` are those of ``Draws``. [ours]
+    given all are equal, which flattens the start of the softmax by 1/L. ``networks`` are the arguments of ``Draws``.
+    [ours]
     """
 
     def __init__(
@@ -115,19 +73,19 @@ class HierarchicalScores(nn.Module):
         pooling: Pooling = "convolution",
         kernel: int = 2,
         alpha0: float | None = None,
-        **facts,
+        **networks,
     ) -> None:
         super().__init__()
         check_choice("pooling", pooling, POOLINGS)
         check_count("levels", levels)
         check_heads(d, heads)
-        draws = Draws(**facts)
+        draws = Draws(**networks)
         self.d, self.heads, self.levels, self.pooling = d, heads, levels, pooling
         self.W_Q = nn.ParameterList([draws.matrix(f"W_Q{l}", d, d) for l in range(levels)])
         self.W_K = nn.ParameterList([draws.matrix(f"W_K{l}", d, d) for l in range(levels)])
         self.a = draws.full(initial_logits(levels, alpha0).repeat(heads, 1))
         trainable = levels - 1 if pooling == "convolution" else 0
-        self.downsample = nn.ModuleList([CausalDownsample(d, kernel, **facts) for _ in range(trainable)])
+        self.downsample = nn.ModuleList([CausalDownsample(d, kernel, **networks) for _ in range(trainable)])
 
     def alpha(self) -> Float[Tensor, "R heads L"]:
         """The convex weights of the levels."""
@@ -195,12 +153,12 @@ class HKTAttention(nn.Module):
         pooling: Pooling = "convolution",
         kernel: int = 2,
         alpha0: float | None = None,
-        **facts,
+        **networks,
     ) -> None:
         super().__init__()
         check_choice("impl", impl, tuple(IMPLEMENTATIONS))
-        self.scores = HierarchicalScores(d, heads, levels, pooling=pooling, kernel=kernel, alpha0=alpha0, **facts)
-        draws = Draws(**facts)
+        self.scores = HierarchicalScores(d, heads, levels, pooling=pooling, kernel=kernel, alpha0=alpha0, **networks)
+        draws = Draws(**networks)
         self.W_V, self.W_O = draws.matrix("W_V", d, d), draws.matrix("W_O", d, d)
         self.heads, self.impl, self.causal = heads, impl, causal
 
@@ -216,14 +174,14 @@ class PlainAttention(nn.Module):
     """Ordinary attention with query/key width ``widen`` d / heads; widen = L is the control of equal width.
 
     Queries and keys of part l are the weights that level l of HKTAttention starts from. With widen = 1 this is HKT with
-    one level. ``facts`` are those of ``Draws``. [ours]
+    one level. ``networks`` are the arguments of ``Draws``. [ours]
     """
 
-    def __init__(self, d: int, heads: int = 1, widen: int = 1, *, causal: bool = True, **facts) -> None:
+    def __init__(self, d: int, heads: int = 1, widen: int = 1, *, causal: bool = True, **networks) -> None:
         super().__init__()
         check_heads(d, heads)
         check_count("widen", widen)
-        draws = Draws(**facts)
+        draws = Draws(**networks)
         self.W_Q = nn.Parameter(torch.cat([draws.matrix(f"W_Q{l}", d, d).detach() for l in range(widen)], dim=1))
         self.W_K = nn.Parameter(torch.cat([draws.matrix(f"W_K{l}", d, d).detach() for l in range(widen)], dim=1))
         self.W_V, self.W_O = draws.matrix("W_V", d, d), draws.matrix("W_O", d, d)
@@ -249,12 +207,12 @@ class ConvQKAttention(PlainAttention):
     levels reads. Starts as the identity, that is as ordinary attention. [ours]
     """
 
-    def __init__(self, d: int, heads: int = 1, kernel: int = 4, *, causal: bool = True, **facts) -> None:
+    def __init__(self, d: int, heads: int = 1, kernel: int = 4, *, causal: bool = True, **networks) -> None:
         check_count("kernel", kernel)
-        super().__init__(d, heads, causal=causal, **facts)
+        super().__init__(d, heads, causal=causal, **networks)
         start = torch.zeros(d, kernel, d)
         start[:, -1] = torch.eye(d)
-        self.weight = Draws(**facts).full(start)
+        self.weight = Draws(**networks).full(start)
 
     def compared(self, x: Float[Tensor, "R *batch T d"]) -> Float[Tensor, "R *batch T d"]:
         """The convolved tokens."""

@@ -9,6 +9,7 @@ U_l       row_index     (U_l)_ij = 1 iff j = floor((i + offset) / 2^l)          
 R is an axis of independent networks. No definition of the paper was visible: the construction fits its abstract. [ours]
 """
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -17,10 +18,22 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import pad
 
-from .checks import check_choice, check_count, check_levels
+from derived.lab.checks import check_choice, check_count
+from derived.lab.nets import linear
 
 Pooling = Literal["convolution", "average", "block", "delayed"]
 POOLINGS = ("convolution", "average", "block", "delayed")
+
+
+def check_levels(T: int, levels: int) -> None:
+    """ValueError unless T >= 2^(levels - 1): the coarsest row must have a whole block of tokens to stand for."""
+    check_count("levels", levels)
+    check_count("T", T)
+    if 2 ** (levels - 1) > T:
+        raise ValueError(
+            f"T = {T} tokens are fewer than the {2 ** (levels - 1)} that a row of level {levels - 1} stands for; "
+            f"give a longer sequence or at most {int(math.log2(T)) + 1} levels"
+        )
 
 
 def num_rows(T: int, level: int) -> int:
@@ -33,11 +46,6 @@ def num_rows(T: int, level: int) -> int:
 def row_index(T: int, level: int, offset: int = 0, device: torch.device | str = "cpu") -> Tensor:
     """floor((i + offset) / 2^l) for i < T, i itself at level 0: the row that stands for token i. Shape (T,), int64."""
     return (torch.arange(T, device=device) + (offset if level else 0)) >> level
-
-
-def linear(x: Float[Tensor, "R *batch i"], W: Float[Tensor, "R o i"]) -> Float[Tensor, "R *batch o"]:
-    """x W^T per network: one batched product whatever axes stand between."""
-    return torch.bmm(x.flatten(1, -2), W.mT).unflatten(1, x.shape[1:-1])
 
 
 def causal_windows(x: Float[Tensor, "*lead T d"], kernel: int, stride: int) -> Float[Tensor, "*lead rows kernel d"]:
@@ -74,7 +82,7 @@ def pyramid(
     """[X^(0), ..., X^(L-1)]: each level halves the one before it.
 
     "convolution": causal with ``weights``, L - 1 of (R, d, kernel, d); "average": causal, frozen at (1/2, 1/2);
-    "block": means of [2^l j, 2^l (j+1)), which leak; "delayed": complete blocks only, behind a row of zeros, to be read
+    "block": means of [2^l j, 2^l (j+1)), which leak; "delayed": complete blocks only, after a row of zeros, to be read
     with offset = 1 (row floor((i+1)/2^l) is the last block that ended by token i). Raises ValueError for a sequence
     shorter than 2^(L-1), an unknown pooling, or weights that do not fit it. [ours]
     """

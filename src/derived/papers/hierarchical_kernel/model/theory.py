@@ -20,8 +20,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .checks import check_choice, check_count, check_levels, check_square
-from .pyramid import Pooling, pyramid
+from derived.lab.checks import check_at_least, check_choice, check_count, check_fraction, check_within
+
+from .pyramid import Pooling, check_levels, pyramid
 
 Rounding = Literal["up", "down", "exact"]
 
@@ -95,6 +96,14 @@ class Split(NamedTuple):
 
     symmetric: Tensor  # (..., n, n), mutual attention
     antisymmetric: Tensor  # (..., n, n), direction
+
+
+def check_square(name: str, M: Tensor) -> None:
+    """ValueError unless ``M`` is a batch of finite square matrices."""
+    if M.ndim < 2 or M.shape[-1] != M.shape[-2]:
+        raise ValueError(f"{name} has shape {tuple(M.shape)}; give square matrices (..., n, n)")
+    if not bool(torch.isfinite(M).all()):
+        raise ValueError(f"{name} has entries that are not finite; give finite numbers")
 
 
 def symmetric_antisymmetric(S: Float[Tensor, "*batch n n"]) -> Split:
@@ -226,8 +235,8 @@ def tail_bound(B: float, rho: float, alpha: Float[Tensor, "*batch L"], kept: int
     Holds if |S^(l)| <= B rho^l entrywise, rho <= 1; the output changes by it times max_j |v_j|. [ours]
     """
     check_count("kept", kept)
-    if not B >= 0 or not 0 <= rho <= 1:
-        raise ValueError(f"B = {B}, rho = {rho}; give B >= 0 and 0 <= rho <= 1")
+    check_at_least("B", B, 0)
+    check_within("rho", rho, 0, 1)
     return B * rho**kept * alpha[..., kept:].sum(dim=-1)
 
 
@@ -239,8 +248,7 @@ def score_bound(tables: list[Tensor], rho: float) -> Float[Tensor, "*batch"]:
 def fgn_covariance(T: int, H: float, dtype: torch.dtype = torch.float64) -> Float[Tensor, "T T"]:
     """Fractional Gaussian noise of unit variance: (|m+1|^{2H} - 2|m|^{2H} + |m-1|^{2H})/2 at lag m. [prior]"""
     check_count("T", T)
-    if not 0 < H < 1:
-        raise ValueError(f"H = {H}; give a Hurst exponent strictly between 0 and 1")
+    check_fraction("H", H)
     lag = torch.arange(T, dtype=dtype)
     row = ((lag + 1) ** (2 * H) - 2 * lag ** (2 * H) + (lag - 1).abs() ** (2 * H)) / 2
     index = torch.arange(T)
