@@ -1,11 +1,15 @@
 """The stopwatch: one layer timed in all its implementations, compared within rounds."""
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
 
+from derived.lab.experiment import run_experiment
 from derived.papers.hierarchical_kernel.claims import CLAIMS
 from derived.papers.hierarchical_kernel.experiments.clock import AttentionInputs, attention_seconds
+from derived.papers.hierarchical_kernel.experiments.layer import MultiplyAdds
+from derived.papers.hierarchical_kernel.figures.clock import IMPLS, cost_bars
 
 CLAIM = {one.id: one for one in CLAIMS}
 
@@ -33,3 +37,11 @@ def test_overhead_compares_within_rounds():
 def test_inputs_of_the_stopwatch_have_convex_weights():
     inputs = AttentionInputs(8, d_k=2, levels=3)
     assert torch.allclose(inputs.alpha, torch.full((3,), 1 / 3))
+
+
+def test_the_figure_of_costs_says_counts_and_seconds(words_of):
+    counts = run_experiment(MultiplyAdds.at("ci"), seed=0, device="cpu")
+    seconds = pd.DataFrame({"T": 8, "impl": [*IMPLS, "sdpa"] * 2, "round": np.repeat([0, 1], 5), "seconds": 1.0})
+    words = words_of(cost_bars(counts, seconds.assign(tier="ci", recorded=False)))
+    assert "1.3125 of the entries" in words
+    assert "fused 1.00" in words

@@ -13,6 +13,8 @@ from scipy import stats
 from derived.lab.rng import stream
 from derived.papers.hierarchical_kernel.claims import CLAIMS
 from derived.papers.hierarchical_kernel.claims.information import telling_samples
+from derived.papers.hierarchical_kernel.experiments.information import Averages, Budgets, Memory, SmallSamples
+from derived.papers.hierarchical_kernel.figures import information as figures
 from derived.papers.hierarchical_kernel.model import information
 from derived.papers.hierarchical_kernel.model.information import (
     LatentMixture,
@@ -27,6 +29,9 @@ from derived.papers.hierarchical_kernel.model.information import (
     non_gaussian_correction,
 )
 from derived.papers.hierarchical_kernel.model.pyramid import pyramid
+
+EXPERIMENTS = (Budgets, Averages, SmallSamples, Memory)
+SMALL = {Budgets: {"instances": 2}, SmallSamples: {"instances": 3}}
 
 CLAIM = {one.id: one for one in CLAIMS}
 
@@ -298,3 +303,16 @@ def test_the_last_step_is_that_of_the_coarsest_levels():
     assert CLAIM["HKT-7.e"].measure(rows).value == 0.25
     rows = pd.DataFrame({"process": "ar1", "H": [0.5, 0.5, 0.9], "level": [1, 0, 1], "variance": [1.0, 2.0, 7.0]})
     assert CLAIM["HKT-8.b"].measure(rows).value == -1
+
+
+FIGURES = {
+    Budgets: figures.information,
+    Averages: figures.averages,
+    SmallSamples: figures.blindness,
+    Memory: figures.memory,
+}
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.__name__)
+def test_figures_say_in_words_what_they_show(experiment, rows, words_of):
+    words_of(FIGURES[experiment](rows[experiment]))

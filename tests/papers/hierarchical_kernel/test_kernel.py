@@ -11,7 +11,7 @@ from derived.papers.hierarchical_kernel.claims import CLAIMS
 from derived.papers.hierarchical_kernel.experiments import kernel
 from derived.papers.hierarchical_kernel.experiments.instances import normal
 from derived.papers.hierarchical_kernel.experiments.kernel import Splits
-from derived.papers.hierarchical_kernel.figures.kernel import eigenvalues
+from derived.papers.hierarchical_kernel.figures.kernel import eigenvalues, split_energy
 
 CLAIM = {one.id: one for one in CLAIMS}
 
@@ -41,6 +41,11 @@ def test_without_its_mask_the_layer_hides_nothing(monkeypatch):
     assert claim.judge(claim.measure(run_experiment(small, seed=3, device="cpu")))[0] == "undecided"
 
 
-def test_eigenvalues_of_both_signs_are_counted():
+def test_eigenvalues_of_both_signs_are_counted(words_of):
     rows = pd.DataFrame({"d_k": 1, "head": 0, "rank": [0, 1, 2], "value": [-1.0, 2.0, 3.0]})
-    assert "2 to 2 positive and 1 to 1 negative at width 1" in eigenvalues(rows).get_label()
+    assert "2 to 2 positive and 1 to 1 negative at width 1" in words_of(eigenvalues(rows))
+
+
+def test_the_figure_of_both_parts_says_their_mean_by_level(words_of):
+    rows = pd.DataFrame({"level": [0, 0, 1, 1], "symmetric": [1.0, 3.0, 1.0, 1.0], "antisymmetric": 0.5})
+    assert "level 0 2.00 and 0.50; level 1 1.00 and 0.50" in words_of(split_energy(rows))

@@ -7,6 +7,7 @@ from derived.lab.rng import stream
 from derived.papers.hierarchical_kernel.claims import CLAIMS
 from derived.papers.hierarchical_kernel.experiments.instances import normal, random_layers, score_rounding
 from derived.papers.hierarchical_kernel.experiments.layer import Agreement, Convolution, Entries
+from derived.papers.hierarchical_kernel.figures.layer import mutations
 from derived.papers.hierarchical_kernel.model import theory
 from derived.papers.hierarchical_kernel.model.layers import HKTAttention
 
@@ -76,3 +77,8 @@ def test_whole_blocks_have_the_rounded_down_number_of_rows(rows):
     for _, row in rows[Entries].iterrows():
         sizes = theory.level_rows(int(row["T"]), int(row["levels"]), "down")
         assert row["entries_down"] == sum(size**2 for size in sizes)
+
+
+def test_the_figure_of_mutations_says_how_far_each_goes(words_of):
+    rows = pd.DataFrame({"change": ["none", "no mask"], "effect": [0.0, 0.5]})
+    assert "no mask 0.5" in words_of(mutations(rows))

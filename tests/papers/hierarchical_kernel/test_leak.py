@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -11,6 +12,7 @@ from derived.lab.rng import stream
 from derived.papers.hierarchical_kernel.claims import CLAIMS
 from derived.papers.hierarchical_kernel.experiments.instances import random_layers
 from derived.papers.hierarchical_kernel.experiments.leak import Leak, jacobian
+from derived.papers.hierarchical_kernel.figures import leak as figures
 from derived.papers.hierarchical_kernel.model.attention import IMPLEMENTATIONS, mix
 from derived.papers.hierarchical_kernel.model.layers import HKTAttention
 from derived.papers.hierarchical_kernel.model.pyramid import pyramid, row_index
@@ -134,3 +136,18 @@ def test_the_future_is_measured_where_it_is_read():
     table = pd.DataFrame({"pooling": ["block", "convolution"], "future": [0.3, 0.0]})
     assert CLAIM["HKT-3.b"].measure(table).value == 0.3
     assert CLAIM["HKT-3.a"].measure(table).value == 0.0
+
+
+def test_the_figure_of_jacobians_leaves_rounding_empty(words_of):
+    tiny = pd.DataFrame({"i": [0, 0, 1, 1], "t": [0, 1, 0, 1], "size": [1.0, 1e-16, 0.5, 1.0]})
+    figure = figures.jacobians(pd.concat([tiny.assign(pooling=name) for name in ("block", "delayed")]))
+    assert "block 1e-16, delayed 1e-16" in words_of(figure)
+    shown = np.ma.filled(figure.axes[0].images[0].get_array(), np.nan)
+    assert np.isnan(shown).tolist() == [[False, True], [False, False]]
+
+
+def test_the_figure_of_leaks_says_losses_less_chance(words_of):
+    kinds = ("plain", "hkt", "hkt-block")
+    losses = [{"kind": kind, "loss": 1.3 + 0.01 * r, "accuracy": 0.3} for kind in kinds for r in range(5)]
+    rows = pd.DataFrame(losses).assign(chance=1.4, tier="ci", recorded=False)
+    assert "plain -0.080, accuracy 0.30" in words_of(figures.leak(rows))

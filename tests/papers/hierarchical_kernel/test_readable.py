@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from derived.papers.hierarchical_kernel.figures import explorer
+from derived.papers.hierarchical_kernel.figures.layer import score_pyramid
 from derived.papers.hierarchical_kernel.model import readable
 from derived.papers.hierarchical_kernel.model.pyramid import num_rows
 from derived.papers.hierarchical_kernel.model.readable import readable_columns
@@ -54,3 +55,8 @@ def test_the_explorer_has_a_frame_for_every_setting_and_stays_small(symbols):
     assert {frame.name for frame in figure.frames} == names
     assert len(figure.to_json()) < 1_500_000
     assert len(figure.layout.sliders) == 3
+
+
+def test_the_figure_of_score_tables_says_their_sizes(words_of):
+    rows = pd.DataFrame(readable_columns(SYMBOLS, 3, 0.5))
+    assert "with 9, 5, 3 rows" in words_of(score_pyramid(rows, SYMBOLS))

@@ -16,6 +16,9 @@ from derived.papers.hierarchical_kernel.claims import CLAIMS
 from derived.papers.hierarchical_kernel.claims.trained import gain
 from derived.papers.hierarchical_kernel.data.sequences import Data, stack
 from derived.papers.hierarchical_kernel.experiments import trained, training
+from derived.papers.hierarchical_kernel.experiments.leak import Leak
+from derived.papers.hierarchical_kernel.figures import marks
+from derived.papers.hierarchical_kernel.figures.trained import comparison, trained_levels
 
 CLAIM = {one.id: one for one in CLAIMS}
 
@@ -200,3 +203,42 @@ def test_levels_are_compared_block_by_block():
     assert CLAIM["HKT-E5.c"].measure(levelled()).value == pytest.approx(5.0)
     assert CLAIM["HKT-E5.d"].measure(levelled()).value == pytest.approx(-80.0)
     assert CLAIM["HKT-E5.e"].measure(levelled()).value == pytest.approx(-70.0)
+
+
+def five_kinds() -> pd.DataFrame:
+    """Rows of a comparison with five replicates, two blocks and, where there are any, three levels."""
+    tables = []
+    for kind in marks.NAMES:
+        count = 3 if kind.startswith("hkt") else 1
+        grid = pd.MultiIndex.from_product([range(5), range(2), range(count)], names=["replicate", "block", "level"])
+        table = grid.to_frame(index=False).assign(kind=kind, part=0, alpha=1 / count)
+        noise = 0.01 * np.sin(table["replicate"] * 3.0 + len(kind))
+        tables.append(table.assign(accuracy=0.5 + noise, kurtosis=0.1 * table["level"] - 0.3 + noise))
+    return pd.concat(tables, ignore_index=True).assign(tier="ci", recorded=False)
+
+
+def test_the_figure_of_the_comparison_names_the_paired_gain(words_of):
+    rows = five_kinds()
+    rows.loc[rows["kind"] == "hkt", "accuracy"] = 0.07 + rows.loc[rows["kind"] == "plain", "accuracy"].iloc[0]
+    rules = {"range": "short", "rule": ["majority", "root", "depth 1"], "trees": 100, "right": [15, 32, 70]}
+    rules = pd.DataFrame(rules).assign(tier="ci", recorded=False)
+    assert "over plain" in words_of(comparison(rows, rules, "short"))
+
+
+def test_the_figure_of_levels_says_their_weights(words_of):
+    assert "HKT block 0: 0.33, 0.33, 0.33" in words_of(trained_levels(five_kinds()))
+
+
+@pytest.mark.parametrize(
+    ("experiment", "smaller"),
+    [
+        *((one, TRAINED) for one in (trained.ShortListOps, trained.LongListOps, trained.Shapes, trained.Reviews)),
+        (Leak, {"replicates": 2, "steps": 2, "num_test": 20}),
+    ],
+)
+def test_rows_follow_the_seed(experiment, smaller):
+    small = dataclasses.replace(experiment.at("ci"), **smaller)
+    condition = small.conditions()[0]
+    first, again, other = (run_condition(small, condition, seed, "cpu") for seed in (0, 0, 1))
+    pd.testing.assert_frame_equal(first, again)
+    assert not np.allclose(first["loss"], other["loss"])

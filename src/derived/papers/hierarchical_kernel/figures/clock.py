@@ -5,9 +5,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import INK, largest, panel_label
-
-from .marks import BLUE, DASHED, GREEN, ORANGE
+from derived.lab.plot import BLUE, DASHED, GREEN, INK, ORANGE, largest, panel_label
 
 IMPLS = {"plain": "one level", "reference": "materialised", "tables": "coarse tables", "fused": "fused"}
 

@@ -5,9 +5,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import INK, MUTED, beside, panel_label, shades
-
-from .marks import BLUE, GREEN, ORANGE, RED
+from derived.lab.plot import BLUE, GREEN, INK, MUTED, ORANGE, RED, THEORY, beside, panel_label, shades
 
 
 def information(rows: pd.DataFrame) -> Figure:
@@ -44,7 +42,7 @@ def averages(rows: pd.DataFrame) -> Figure:
     words = []
     for law, (name, color) in cases.items():
         part = rows[rows["law"] == law].sort_values("level")
-        ax.plot(part["level"], part["predicted"].abs(), color=INK, linewidth=1.0)
+        ax.plot(part["level"], part["predicted"].abs(), **THEORY)
         ax.plot(part["level"], part["value"].abs(), "o", color=color)
         last = part["value"].abs().to_numpy()
         beside(ax, part["level"].max(), last[-1], name, color)
@@ -80,7 +78,7 @@ def memory(rows: pd.DataFrame) -> Figure:
     hursts, words = sorted(rows.loc[rows["process"] == "fgn", "H"].unique()), []
     for H, color in zip(hursts, shades(len(hursts)), strict=True):
         part = rows[(rows["process"] == "fgn") & (rows["H"] == H)].sort_values("level")
-        ax.plot(part["level"], part["closed"], color=INK, linewidth=1.0)
+        ax.plot(part["level"], part["closed"], **THEORY)
         ax.plot(part["level"], part["variance"], "o", color=color)
         beside(ax, part["level"].max(), part["variance"].iloc[-1], f"$H={H:g}$", color)
         words.append(f"{2 ** (-2 * (1 - H)):.3f} at H = {H:g}")

@@ -4,9 +4,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import beside, shades
-
-from .marks import BLUE, DASHED, ORANGE
+from derived.lab.plot import BLUE, DASHED, ORANGE, beside, shades
 
 
 def eigenvalues(rows: pd.DataFrame) -> Figure:

@@ -9,9 +9,9 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from derived.lab.plot import SEQUENTIAL, panel_label
+from derived.lab.plot import BLUE, RED, SEQUENTIAL, panel_label
 
-from .marks import BLUE, RED, as_matrix
+from .marks import as_matrix
 
 
 def _brackets(ax: Axes, symbols: Sequence[str], below: float) -> None:

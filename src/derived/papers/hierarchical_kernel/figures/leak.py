@@ -5,9 +5,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import SEQUENTIAL, largest, mean_and_reach, panel_label
+from derived.lab.plot import DASHED, RED, SEQUENTIAL, largest, mean_and_reach, panel_label
 
-from .marks import DASHED, KIND_COLOURS, RED, as_matrix
+from .marks import KIND_COLOURS, as_matrix
 
 
 def jacobians(rows: pd.DataFrame) -> Figure:

@@ -5,9 +5,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import MUTED, largest, mean_and_reach
+from derived.lab.plot import DASHED, MUTED, largest, mean_and_reach
 
-from .marks import DASHED, KIND_COLOURS, NAMES
+from .marks import KIND_COLOURS, NAMES
 
 
 def _accuracies(rows: pd.DataFrame) -> pd.DataFrame:
