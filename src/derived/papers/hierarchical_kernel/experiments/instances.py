@@ -31,7 +31,7 @@ def random_layers(num: int, d: int, heads: int, levels: int, *, generator: torch
     layers = HKTAttention(d, heads, levels, num_networks=num, **options)
     with torch.no_grad():
         for weight in layers.parameters():
-            columns = weight[0, 0].numel() if weight.shape[-1] == d else 1
+            columns = weight[0, 0].numel() if weight.shape[-1] == d else 1  # logits a have L entries, and variance 1
             weight.copy_(normal(weight.shape, generator) / columns**0.5)
     return layers
 

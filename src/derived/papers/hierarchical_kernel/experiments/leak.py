@@ -24,6 +24,7 @@ def jacobian(layers: HKTAttention, x: Tensor) -> Tensor:
     """|dY_i / dx_t|, the Frobenius norm of a d x d block, for each of the instances: (instances, T, T)."""
     x = x.requires_grad_()
     Y = layers(x)
+    # one backward pass for each of the T d outputs of an instance; instances share it, since they never interact
     basis = torch.eye(Y[0].numel(), dtype=x.dtype, device=x.device).view(-1, 1, *Y.shape[1:]).expand(-1, *Y.shape)
     blocks = torch.autograd.grad(Y, x, basis, is_grads_batched=True)[0].unflatten(0, Y.shape[1:])
     return blocks.square().sum(dim=(1, 4)).sqrt().transpose(0, 1)  # (T, d, instances, T, d) summed over both d

@@ -68,7 +68,7 @@ class Rules(Experiment):
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         name, law = condition["range"], law_of(condition["range"])
         train = law.sample(self.trees, stream(seed, "rules", name, "law"))
-        counts = np.zeros((4, 10), dtype=int)
+        counts = np.zeros((4, 10), dtype=int)  # root operator by label
         np.add.at(counts, ((train.tokens[:, 0] - OPEN).numpy(), train.labels.numpy()), 1)
         by_root, anyway = counts.argmax(axis=1), counts.sum(axis=0).argmax(axis=0)
         right = {"majority": 0, "root": 0}

@@ -88,7 +88,7 @@ class Comparison(Experiment, ABC):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         kind, part = condition["kind"], condition["part"]
-        own = seed * 1000 + part  # the seed of this part's weights
+        own = seed * 1000 + part  # the seed of this part's weights, the same for every kind: differences are paired
         sets = [
             stack([self.task(stream(seed, name, part, r), num) for r in range(self.replicates)]).to(device)
             for name, num in (("train", self.num_train), ("test", self.num_test))

@@ -45,7 +45,7 @@ def upsample(table: Float[Tensor, "*lead rows rows"], T: int, level: int, offset
 
 def mix(tables: Sequence[Tensor], alpha: Float[Tensor, "*heads L"], offset: int = 0) -> Float[Tensor, "*lead T T"]:
     """S = sum_l alpha_l U_l S^(l) U_l^T, materialised."""
-    T, weights = tables[0].shape[-1], alpha.unsqueeze(-1).unsqueeze(-1)
+    T, weights = tables[0].shape[-1], alpha.unsqueeze(-1).unsqueeze(-1)  # (*heads, L, 1, 1)
     terms = (weights[..., l, :, :] * upsample(table, T, l, offset) for l, table in enumerate(tables))
     return sum(terms)
 
@@ -67,6 +67,7 @@ def concatenated_features(
     """
     T, queries, keys = q[0].shape[-2], [], []
     for l, (a, b) in enumerate(zip(q, k, strict=True)):
+        # block l: sqrt(alpha_l / sqrt(d_k)) (U_l q^(l))_i beside sqrt(alpha_l / sqrt(d_k)) (U_l k^(l))_j
         factor = (alpha[..., l] / math.sqrt(a.shape[-1])).unsqueeze(-1).unsqueeze(-1)
         left, right = (factor.sqrt(), factor.sqrt()) if split else (factor, 1.0)
         queries.append(repeated(left * a, l, -2, T, offset) if l else left * a)
@@ -167,8 +168,8 @@ def _attend_tile(
 ) -> Tensor:
     """Rows start .. stop - 1 of the output; q carries alpha_l / sqrt(d_k)."""
     last = stop if causal else v.shape[-2]
-    S = q[0][..., start:stop, :] @ k[0][..., :last, :].mT
-    for l in range(1, len(q)):
+    S = q[0][..., start:stop, :] @ k[0][..., :last, :].mT  # level 0 of the tile, (stop - start, last)
+    for l in range(1, len(q)):  # += alpha_l U_l S^(l) U_l^T, from the few coarse rows that the tile meets
         first, past = (start + offset) >> l, ((stop - 1 + offset) >> l) + 1
         table = q[l][..., first:past, :] @ k[l][..., : ((last - 1 + offset) >> l) + 1, :].mT
         wide = repeated(table, l, -1, last, offset)

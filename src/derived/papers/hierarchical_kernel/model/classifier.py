@@ -54,7 +54,7 @@ class Block(nn.Module):
 
     def forward(self, h: Float[Tensor, "R batch T width"]) -> Float[Tensor, "R batch T width"]:
         """The residual stream after this block."""
-        h = h + self.attention(layer_norm(h))
+        h = h + self.attention(layer_norm(h))  # h <- h + Attention(LN h)
         return h + linear(gelu(linear(layer_norm(h), self.W_1)), self.W_2)
 
 
@@ -114,6 +114,7 @@ class SequenceClassifier(nn.Module):
             raise ValueError(f"T = {tokens.shape[-1]} exceeds max_length = {self.max_length}; give a longer one")
         tokens = tokens.expand(self.num_networks, *tokens.shape[-2:])
         network = torch.arange(self.num_networks, device=tokens.device).view(-1, 1, 1)
+        # E[s] + P, each network from tables of its own
         return self.E[network, tokens] + self.P[:, None, : tokens.shape[-1]]
 
     def stream(self, h: Float[Tensor, "R batch T width"]) -> Float[Tensor, "R batch T width"]:
@@ -128,7 +129,7 @@ class SequenceClassifier(nn.Module):
         if self.read_out == "mean":
             lengths = lengths.expand(self.num_networks, lengths.shape[-1]).unsqueeze(-1)
             real = (torch.arange(h.shape[-2], device=h.device) < lengths).to(h.dtype).unsqueeze(-1)
-            h = (h * real).sum(dim=-2) / lengths
+            h = (h * real).sum(dim=-2) / lengths  # mean over the n real tokens
         return linear(h, self.W)
 
     def alphas(self) -> Float[Tensor, "R depth heads L"]:

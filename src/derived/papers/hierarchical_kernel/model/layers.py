@@ -84,7 +84,7 @@ class HierarchicalScores(nn.Module):
         self.W_Q = nn.ParameterList([draws.matrix(f"W_Q{l}", d, d) for l in range(levels)])
         self.W_K = nn.ParameterList([draws.matrix(f"W_K{l}", d, d) for l in range(levels)])
         self.a = draws.full(initial_logits(levels, alpha0).repeat(heads, 1))
-        trainable = levels - 1 if pooling == "convolution" else 0
+        trainable = levels - 1 if pooling == "convolution" else 0  # only these have D_1, ..., D_{L-1}
         self.downsample = nn.ModuleList([CausalDownsample(d, kernel, **networks) for _ in range(trainable)])
 
     def alpha(self) -> Float[Tensor, "R heads L"]:
@@ -128,6 +128,7 @@ def check_heads(d: int, heads: int) -> None:
 def initial_logits(levels: int, alpha0: float | None) -> Float[Tensor, "L"]:
     """a with softmax(a) = (alpha0, the rest shared evenly); zeros if alpha0 is None or there is one level."""
     a = torch.zeros(levels, dtype=torch.float64)
+    # softmax(a_0, 0, ..., 0) has first entry alpha0 iff e^a_0 / (L - 1) = alpha0 / (1 - alpha0)
     if alpha0 is not None and levels > 1:
         check_within("alpha0", alpha0, torch.finfo(torch.float32).eps, 1 - torch.finfo(torch.float32).eps)
         a[0] = math.log(alpha0 * (levels - 1) / (1 - alpha0))
@@ -167,6 +168,7 @@ class HKTAttention(nn.Module):
         q, k, alpha = self.scores.features(x)
         v = split_heads(linear(x, self.W_V), self.heads)
         attend, offset = IMPLEMENTATIONS[self.impl], offset_of(self.scores.pooling)
+        # Y = W_O concat_heads(softmax(mask(S)) V)
         return linear(merge_heads(attend(q, k, v, alpha, causal=self.causal, offset=offset)), self.W_O)
 
 
@@ -196,7 +198,7 @@ class PlainAttention(nn.Module):
         _check_tokens(x, len(self.W_V), self.d)
         z = self.compared(x)
         q, k, v = (split_heads(linear(*pair), self.heads) for pair in ((z, self.W_Q), (z, self.W_K), (x, self.W_V)))
-        mixed = attend_plain(q, k, v, scale=q.shape[-1] ** -0.5, causal=self.causal)
+        mixed = attend_plain(q, k, v, scale=q.shape[-1] ** -0.5, causal=self.causal)  # by its own width: 1/sqrt(L d_k)
         return linear(merge_heads(mixed), self.W_O)
 
 

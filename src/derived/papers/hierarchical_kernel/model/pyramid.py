@@ -60,6 +60,7 @@ def causal_convolution(
 
     Zeros stand before the first row; ceil(T / stride) rows come out. [ours]
     """
+    # the kernel rows of a window side by side, so that all taps are one product: (..., kernel d) with (out, kernel d)
     return linear(causal_windows(x, weight.shape[-2], stride).flatten(-2), weight.flatten(-2))
 
 
@@ -92,13 +93,13 @@ def pyramid(
         given = "none" if weights is None else f"{len(weights)}"
         raise ValueError(f"pooling = {pooling!r} with weights: {given}; only 'convolution' has any, {levels - 1}")
     rows = [x]
-    for l in range(1, levels):
+    for l in range(1, levels):  # X^(l) = D_l X^(l-1)
         if pooling == "convolution":
             rows.append(causal_convolution(rows[-1], weights[l - 1], 2))
         else:
             rows.append(causal_average(rows[-1]) if pooling == "average" else block_average(rows[-1]))
     if pooling == "delayed":
-        T = x.shape[-2]
+        T = x.shape[-2]  # row j of "block" is complete only if T >= 2^l (j + 1)
         rows[1:] = [pad(level[..., : T // 2 ** (l + 1), :], (0, 0, 1, 0)) for l, level in enumerate(rows[1:])]
     return rows
 

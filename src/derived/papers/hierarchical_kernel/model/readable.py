@@ -47,7 +47,7 @@ def readable_columns(symbols: list[str], levels: int, coarse: float) -> dict[str
     """
     tables = readable_tables(symbols, levels)
     alpha = torch.full((levels,), coarse / max(1, levels - 1), dtype=torch.float64)
-    alpha[0] = 1.0 if levels == 1 else 1 - coarse
+    alpha[0] = 1.0 if levels == 1 else 1 - coarse  # one level takes all the weight
     S = mix(tables, alpha)
     parts = []
     for level, table in [*enumerate(tables), (-1, S)]:
