@@ -26,10 +26,15 @@ NOISE = 0.15  # standard deviation of a pixel, contrast being .3 to 1
 def shapes_sequence(
     num: int, size: int = 32, *, generator: torch.Generator, device: torch.device | str = "cpu"
 ) -> Sequences:
-    """Grey pictures of one shape, class = shape + 5 texture; T = size^2 pixels in raster order, codes 0 .. 255.
+    """Grey pictures of one shape each, class = shape + 5 texture, as T = size^2 pixels in raster order, codes 0 .. 255.
 
     Random centre, rotation, half-width 4/32 to 7/32 of the side, contrast .3 to 1 of either sign, a linear gradient
-    behind, noise of deviation .15. Drawn on the generator's device. Stands in for sequential CIFAR-10. [ours]
+    behind, noise of deviation .15. Drawn on the generator's device. Stands in for sequential CIFAR-10. ValueError for
+    num < 1 and size < 8. [ours]
+
+    >>> drawn = shapes_sequence(3, size=8, generator=torch.Generator())
+    >>> drawn.tokens.shape, int(drawn.tokens.min()) >= 0, int(drawn.tokens.max()) < GREYS
+    (torch.Size([3, 64]), True, True)
     """
     check_count("num", num)
     check_count("size", size, 8)

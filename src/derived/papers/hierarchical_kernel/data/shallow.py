@@ -124,7 +124,17 @@ def _counts(first: np.ndarray, second: np.ndarray, present: np.ndarray) -> np.nd
 
 
 class ShallowPredictor:
-    """The likeliest value of a tree for one who evaluates ``depth`` levels of lists and knows the operators' laws."""
+    """The likeliest value of a tree for one who evaluates ``depth`` levels of lists and knows the operators' laws.
+
+    argmax_v P(value = v | what is seen), where a list below counts as an independent draw from ``law``, P(value |
+    operator), (4, 10). Takes expressions as rows of codes, returns (num,). ValueError for depth < 0 and a law whose
+    rows are no probabilities. [ours]
+
+    >>> from derived.papers.hierarchical_kernel.data.listops import from_text
+    >>> seen = [from_text("[SM 2 9 3 ]"), from_text("[MAX 2 [MIN 4 7 ] ]")]
+    >>> ShallowPredictor(1, np.full((4, 10), 0.1))(seen).tolist()
+    [4, 2]
+    """
 
     def __init__(self, depth: int, law: np.ndarray) -> None:
         check_count("depth", depth, 0)

@@ -49,7 +49,7 @@ def train(
         batch = data.take(index.to(data.tokens.device))
         return training.mean_cross_entropy(model(batch.tokens, batch.lengths), batch.labels)
 
-    # the logits of the levels would decay towards equal weights, which is no neutral place
+    # a, the logits of the levels, are spared: decay would pull them towards equal weights
     optimiser = training.adamw(
         model, betas=(0.9, 0.99), weight_decay=weight_decay, decays=lambda name, _: not name.endswith(".a")
     )

@@ -60,14 +60,22 @@ def causal_mask(S: Float[Tensor, "*lead T T"]) -> Float[Tensor, "*lead T T"]:
 def concatenated_features(
     q: Sequence[Tensor], k: Sequence[Tensor], alpha: Float[Tensor, "*heads L"], *, offset: int = 0, split: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """q~, k~ of shape (*lead, T, L d_k) with q~_i . k~_j = S_ij: the theorem that makes the layer ordinary attention.
+    """Queries and keys of one ordinary attention that has the mixed scores: q~_i . k~_j = S_ij.
 
-    Level l contributes row floor(i / 2^l). ``split`` puts sqrt(alpha_l / sqrt(d_k)) on both sides, as in the theorem;
-    otherwise alpha_l / sqrt(d_k) stands on the queries alone, which has a derivative at alpha_l = 0 as well. [ours]
+    q~_i is (alpha_l / sqrt(d_k)) q^(l)_{floor(i / 2^l)}, side by side over the levels, and k~_j likewise without the
+    factor; with ``split`` the factor's root stands on both sides, as in the theorem, but has no derivative at alpha_l =
+    0. q and k have a level each, (*lead, T_l, d_k), with T_l rows enough for floor((T - 1 + offset) / 2^l). Returns two
+    tensors (*lead, T, L d_k). ValueError where q and k have different numbers of levels. [ours]
+
+    >>> q = [torch.linspace(-1, 1, 24).view(8, 3), torch.linspace(-1, 2, 12).view(4, 3)]
+    >>> alpha = torch.tensor([0.25, 0.75])
+    >>> left, right = concatenated_features(q, q, alpha)
+    >>> left.shape, torch.allclose(left @ right.mT, mix(score_tables(q, q), alpha))
+    (torch.Size([8, 6]), True)
     """
     T, queries, keys = q[0].shape[-2], [], []
     for l, (a, b) in enumerate(zip(q, k, strict=True)):
-        # block l: sqrt(alpha_l / sqrt(d_k)) (U_l q^(l))_i beside sqrt(alpha_l / sqrt(d_k)) (U_l k^(l))_j
+        # block l: c (U_l q^(l))_i and c' (U_l k^(l))_j with c c' = alpha_l / sqrt(d_k)
         factor = (alpha[..., l] / math.sqrt(a.shape[-1])).unsqueeze(-1).unsqueeze(-1)
         left, right = (factor.sqrt(), factor.sqrt()) if split else (factor, 1.0)
         queries.append(repeated(left * a, l, -2, T, offset) if l else left * a)

@@ -63,7 +63,12 @@ class SequenceClassifier(nn.Module):
 
     ``read_out``: "mean" gives (R, batch, classes) from the mean over the real tokens, "every" (R, batch, T, classes).
     Weights of network r come from stream(seed, "weights", ..., r): two kinds of attention with one seed differ only in
-    what one of them lacks. Raises ValueError for sizes < 1, unknown choices and heads that do not divide the width.
+    what one of them lacks. Tokens are (batch, T), the same for all networks, or (R, batch, T). ValueError for sizes <
+    1, unknown choices, heads that do not divide the width, and sequences longer than max_length.
+
+    >>> model = SequenceClassifier(vocabulary=16, classes=10, max_length=8, width=8, attention="hkt", num_networks=2)
+    >>> model(torch.tensor([[11, 3, 4, 15, 0, 0, 0, 0]]), torch.tensor([4])).shape
+    torch.Size([2, 1, 10])
     """
 
     def __init__(

@@ -34,9 +34,13 @@ REACH, STEP = 12.0, 0.08
 
 
 def gaussian_mutual_information(covariance: Float[Tensor, "*batch n n"], first: int) -> Float[Tensor, "*batch"]:
-    """I_G = (log det S_UU + log det S_YY - log det S) / 2, U the first ``first`` variables, Y the others; nats.
+    """Mutual information of jointly Gaussian variables: I_G = (log det S_UU + log det S_YY - log det S) / 2, in nats.
 
-    Raises ValueError unless 0 < first < n and the covariance is symmetric and positive definite. [prior]
+    S is the covariance, (*batch, n, n), U the first ``first`` variables, Y the others. ValueError unless 0 < first < n
+    and the covariance is symmetric and positive definite. [prior]
+
+    >>> gaussian_mutual_information(torch.tensor([[1.0, 0.6], [0.6, 1.0]]), 1)  # -ln(1 - 0.6^2) / 2
+    tensor(0.2231)
     """
     check_square("covariance", covariance)
     if not 0 < first < covariance.shape[-1]:
@@ -59,7 +63,14 @@ def log_determinant(covariance: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*
 
 
 class LatentMixture(NamedTuple):
-    """The law of s m + N(0, Sigma), s = 1 with probability ``weight`` and -1 otherwise."""
+    """The law of s m + N(0, Sigma), s = 1 with probability ``weight`` and -1 otherwise: not Gaussian, and still exact.
+
+    m has p entries, Sigma is (p, p) and positive definite. [ours]
+
+    >>> law = LatentMixture(torch.tensor([1.0, 0.0]), torch.eye(2))
+    >>> law.covariance.tolist(), law.separation
+    ([[2.0, 0.0], [0.0, 1.0]], 1.0)
+    """
 
     m: Tensor  # (p,)
     Sigma: Tensor  # (p, p), positive definite
@@ -110,9 +121,13 @@ def entropy(law: LatentMixture) -> np.ndarray:
 
 
 def negentropy(law: LatentMixture) -> float:
-    """J(U) = h(Gaussian of U's covariance) - h(U) = log(1 + 4 w (1-w) delta^2)/2 + log(2 pi e)/2 - h(scalar) >= 0.
+    """How much entropy a law lacks to the Gaussian of its covariance: J(U) = h(Gaussian) - h(U) >= 0, in nats.
 
-    Invariant under invertible linear maps, 0 iff U is Gaussian.
+    Here log(1 + 4 w (1-w) delta^2)/2 + log(2 pi e)/2 - h(scalar mixture). Invariant under invertible linear maps, 0 iff
+    U is Gaussian. ValueError for a weight outside [0, 1] and a separation above 50. [prior; the closed form ours]
+
+    >>> round(negentropy(LatentMixture(torch.tensor([2.0, 0.0]), torch.eye(2))), 4)
+    0.172
     """
     variance = 1 + 4 * law.weight * (1 - law.weight) * law.separation**2
     return math.log(2 * math.pi * math.e * variance) / 2 - float(scalar_entropy(law.separation, law.weight))
@@ -181,7 +196,13 @@ def information_budget(
     I(X;Y) - I_G(BZ;Y) = sum_l I(X^(l-1);Y|X^(l)) + I(Z;Y|BZ) + J(BZ,Y) - J(BZ) - J(Y). The total comes from entropies,
     the Gaussian value from determinants, conditional informations from quadratures over what is given, the correction
     from negentropies: no piece is a difference of others, so ``gap`` tests the identity. The pyramid must lose rows
-    without repeating any: "block" with 2^(L-1) | T. [ours]
+    without repeating any: "block" with 2^(L-1) | T. All in nats; B is (q, T / 2^(L-1)). ValueError for T that leaves no
+    target or is shorter than 2^(L-1), and for B of another shape. [ours]
+
+    >>> law = LatentMixture(torch.tensor([1.0, 0.5, 1.0]).double(), torch.eye(3).double())
+    >>> budget = information_budget(law, T=2, levels=2, B=torch.ones(1, 1).double())
+    >>> round(budget.total, 4), round(budget.gaussian, 4), abs(budget.gap) < 1e-12
+    (0.1985, 0.1537, True)
     """
     check_count("levels", levels)
     p = len(law.m)
@@ -241,7 +262,14 @@ def excess_kurtosis(x: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch"]:
 def excess_kurtosis_by_level(
     x: Float[Tensor, "*batch T d"], levels: int, pooling: Pooling = "block"
 ) -> Float[Tensor, "L *batch d"]:
-    """Excess kurtosis of the rows of each level, per feature: kappa / 2^l for i.i.d. tokens. (L, *batch, d). [ours]"""
+    """Excess kurtosis of the rows of each level, per feature: kappa / 2^l in the mean for i.i.d. tokens.
+
+    (*batch, T, d) to (L, *batch, d), over the rows of a level, moments with divisor T_l. ValueError as in ``pyramid``.
+    [ours]
+
+    >>> excess_kurtosis_by_level(torch.tensor([0.0, 0.0, 0.0, 4.0]).view(4, 1), 2).flatten()
+    tensor([-0.6667, -2.0000])
+    """
     return torch.stack([excess_kurtosis(rows.mT) for rows in pyramid(x, levels, pooling)])
 
 
@@ -255,8 +283,12 @@ class Mardia(NamedTuple):
 def mardia_kurtosis(X: Float[Tensor, "*batch n p"]) -> Mardia:
     """b = (1/n) sum_i d_i^4, d_i^2 = (x_i - xbar)^T Sigma^-1 (x_i - xbar), Sigma with 1/n; z from mean and variance.
 
-    Under normality E b = p (p + 2)(n - 1)/(n + 1) and Var b ~ 8 p (p + 2)/n. At n = p + 1 every d_i^2 is p, so b = p^2
-    whatever the data. Raises ValueError for n <= p, where Sigma is singular. [prior: Mardia 1970]
+    Mardia's statistic of multivariate normality, (*batch, n, p) to (*batch,). Under normality E b is p (p + 2)(n - 1) /
+    (n + 1) and Var b ~ 8 p (p + 2)/n. At n = p + 1 every d_i^2 is p, so b = p^2 whatever the data. ValueError for n <=
+    p, where Sigma is singular. [prior: Mardia 1970]
+
+    >>> mardia_kurtosis(torch.eye(4)[:, :3]).b  # n = p + 1: the data say nothing
+    tensor(9.0000)
     """
     if X.ndim < 2 or X.shape[-2] <= X.shape[-1]:
         raise ValueError(f"X has shape {tuple(X.shape)}; give (..., n, p) with more samples n than variables p")

@@ -37,9 +37,15 @@ def _check_tokens(x: Tensor, num_networks: int, width: int) -> None:
 
 
 class CausalDownsample(nn.Module):
-    """D_l: row j is a trainable combination of rows 2j - kernel + 1 .. 2j, so it never reads a later one. [ours]
+    """D_l, a causal convolution of stride 2: y_j = sum_m W_m x_{2j - kernel + 1 + m}, with zeros before the first row.
 
-    Starts as the average over the kernel, (1/kernel) I per tap, so that training starts from the frozen control.
+    (R, *batch, T, d) to (R, *batch, ceil(T / 2), d); row j reads rows up to 2j, so nothing leaks. ``weight`` (R, d,
+    kernel, d) starts as the average, W_m = I / kernel, so that training starts from the frozen control. ``networks``
+    are the arguments of ``derived.lab.nets.Draws``. ValueError for d < 1, kernel < 2 and tokens of another shape.
+    [ours]
+
+    >>> CausalDownsample(1)(torch.tensor([2.0, 4.0, 6.0, 8.0]).view(1, 4, 1)).flatten().tolist()
+    [1.0, 5.0]
     """
 
     def __init__(self, d: int, kernel: int = 2, **networks) -> None:
@@ -58,10 +64,17 @@ class CausalDownsample(nn.Module):
 class HierarchicalScores(nn.Module):
     """S = sum_l alpha_l U_l S^(l) U_l^T with S^(l) = X^(l) M_l X^(l)T, M_l = W_Q^(l) W_K^(l)T / sqrt(d_k), per head.
 
+    A convex mixture of score tables, each repeated to the finest level: (R, *batch, T, d) to (R, *batch, heads, T, T).
     ``pooling``: "convolution" (trainable, the layer of the chapter), "average" (frozen), "block" (leaks the future: the
     negative control) or "delayed". ``alpha0`` is the initial weight of level 0, the rest shared evenly; if it is not
-    given all are equal, which flattens the start of the softmax by 1/L. ``networks`` are the arguments of ``Draws``.
-    [ours]
+    given all are equal, which flattens the start of the softmax by 1/L. ``networks`` are the arguments of
+    ``derived.lab.nets.Draws``. ValueError for sizes < 1, an unknown pooling, heads that do not divide d, alpha0 outside
+    (0, 1), and T < 2^(levels - 1). [ours]
+
+    >>> scores = HierarchicalScores(d=6, heads=2, levels=3)
+    >>> x = torch.linspace(-1, 1, 54).view(1, 9, 6)
+    >>> [tuple(table.shape) for table in scores.tables(x)], tuple(scores(x).shape)
+    ([(1, 2, 9, 9), (1, 2, 5, 5), (1, 2, 3, 3)], (1, 2, 9, 9))
     """
 
     def __init__(
@@ -138,9 +151,14 @@ def initial_logits(levels: int, alpha0: float | None) -> Float[Tensor, "L"]:
 class HKTAttention(nn.Module):
     """Y = W_O concat_heads(softmax(mask(S)) X W_V) with hierarchical scores S; values and output are of level 0. [ours]
 
-    ``impl``: "reference" (every table materialised), "fused" (one ordinary attention of width L d_k) or "tables"
-    (coarse tables spread over tiles); they agree up to rounding. ``levels`` = 1 is ordinary attention. Other
-    arguments as in ``HierarchicalScores``.
+    (R, *batch, T, d) to the same. ``impl``: "reference" (every table materialised), "fused" (one ordinary attention of
+    width L d_k) or "tables" (coarse tables spread over tiles); they agree up to rounding. ``levels`` = 1 is ordinary
+    attention. Other arguments and errors as in ``HierarchicalScores``; ValueError for an unknown ``impl``.
+
+    >>> x = torch.linspace(-1, 1, 80).view(1, 10, 8)
+    >>> fused, tables = (HKTAttention(8, heads=2, levels=3, impl=impl)(x) for impl in ("fused", "tables"))
+    >>> fused.shape, torch.allclose(fused, tables, atol=1e-5)
+    (torch.Size([1, 10, 8]), True)
     """
 
     def __init__(
@@ -206,7 +224,12 @@ class ConvQKAttention(PlainAttention):
     """Ordinary attention whose queries and keys see one causal convolution of the tokens: the control without levels.
 
     z_i = sum_m weight[:, m] x_{i - kernel + 1 + m}; kernel = 2^(L-1) is as many tokens as a row of the coarsest of L
-    levels reads. Starts as the identity, that is as ordinary attention. [ours]
+    levels reads. Starts as the identity, that is as ordinary attention. (R, *batch, T, d) to the same. ValueError for
+    sizes < 1, heads that do not divide d and tokens of another shape. [ours]
+
+    >>> x = torch.linspace(-1, 1, 20).view(1, 5, 4)
+    >>> torch.allclose(ConvQKAttention(4)(x), PlainAttention(4)(x), atol=1e-6)
+    True
     """
 
     def __init__(self, d: int, heads: int = 1, kernel: int = 4, *, causal: bool = True, **networks) -> None:

@@ -80,12 +80,16 @@ def pyramid(
     pooling: Pooling = "average",
     weights: Sequence[Tensor] | None = None,
 ) -> list[Tensor]:
-    """[X^(0), ..., X^(L-1)]: each level halves the one before it.
+    """The levels [X^(0), ..., X^(L-1)] of a sequence, X^(l) = D_l X^(l-1): each has half the rows of the one before it.
 
-    "convolution": causal with ``weights``, L - 1 of (R, d, kernel, d); "average": causal, frozen at (1/2, 1/2);
-    "block": means of [2^l j, 2^l (j+1)), which leak; "delayed": complete blocks only, after a row of zeros, to be read
-    with offset = 1 (row floor((i+1)/2^l) is the last block that ended by token i). Raises ValueError for a sequence
-    shorter than 2^(L-1), an unknown pooling, or weights that do not fit it. [ours]
+    x is (*lead, T, d), level l (*lead, T_l, d). "convolution": causal with ``weights``, L - 1 of (R, d, kernel, d), so
+    that row j reads tokens t <= 2^l j only; "average": the same frozen at (1/2, 1/2); "block": means of [2^l j, 2^l
+    (j+1)), which leak; "delayed": complete blocks only, after a row of zeros, to be read with offset = 1 (row
+    floor((i+1)/2^l) is the last block that ended by token i). ValueError for T < 2^(L-1), an unknown pooling, and
+    weights that do not fit it. [ours]
+
+    >>> [rows.flatten().tolist() for rows in pyramid(torch.tensor([[2.0], [4.0], [6.0], [8.0]]), 2)]
+    [[2.0, 4.0, 6.0, 8.0], [1.0, 5.0]]
     """
     check_choice("pooling", pooling, POOLINGS)
     check_levels(x.shape[-2], levels)
