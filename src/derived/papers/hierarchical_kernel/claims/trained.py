@@ -6,7 +6,6 @@ import pandas as pd
 
 from derived.lab import measure
 from derived.lab.claims import Claim, at_least, holds, reported, statistic, undecided, unseen, within
-from derived.lab.experiment import Experiment
 from derived.lab.measure import Measure, lowest
 from derived.lab.stats import Estimate, mean
 
@@ -75,14 +74,14 @@ def mardia_difference(block: int) -> Measure:
     return difference
 
 
-def _more_accurate(id: str, experiment: type[Experiment], over: str, task: str, **fields) -> Claim:
+def _more_accurate(id: str, experiment: type, over: str, task: str, **fields) -> Claim:
     """HKT more accurate than a competitor on a task: the paired difference."""
     statement = f"HKT is more accurate than {NAMES[over]} on {task}."
     quantity = "paired difference of test accuracy"
     return statistic(id, statement, experiment, gain(over), quantity, at_least(0), unit="share", **fields)
 
 
-def _table(prefix: str, experiment: type[Experiment], task: str, where: str, paper_gain: str) -> tuple[Claim, ...]:
+def _table(prefix: str, experiment: type, task: str, where: str, paper_gain: str) -> tuple[Claim, ...]:
     """The four comparisons of one task at the paper's length, at tier gpu; the first beside the paper's gain."""
     only_at = {"expected": {}, "judged_at": ("gpu",)}
     first, *others = zip("abcd", NAMES, strict=True)
@@ -92,7 +91,7 @@ def _table(prefix: str, experiment: type[Experiment], task: str, where: str, pap
     return beside, *(_more_accurate(f"{prefix}.{x}", experiment, over, task, **only_at) for x, over in others)
 
 
-def _above_rule(id: str, statement: str, experiment: type[Experiment], margin: float = 0.0, **fields) -> Claim:
+def _above_rule(id: str, statement: str, experiment: type, margin: float = 0.0, **fields) -> Claim:
     """Every kind of attention more accurate than the task's shallow rule, all kinds judged jointly."""
     quantity = "accuracy less the rule's on the same test data, every kind jointly"
     return statistic(id, statement, experiment, over_rule, quantity, at_least(margin), unit="share", **fields)
