@@ -1,15 +1,14 @@
-"""The chapter's ledger: evidence, criterion and expected verdicts of every claim, written before the first run.
-
-Regression first (OLS-1 to OLS-13, OLS-18); associative memory (OLS-14 to OLS-17) stands in ``memory_claims``.
-"""
+"""The part of the ledger on regression: OLS-1 to OLS-13, and OLS-18."""
 
 from derived.lab.claims import Claim
 from derived.lab.stats import worst
 
-from . import experiments as ex
+from ..experiments.held_out import BatchError, Shift
+from ..experiments.in_context import LearnedInContext, RandomTasks
+from ..experiments.layer import Degenerate, Identities
+from ..experiments.softmax import Dial
+from ..experiments.training import Reachability, Structure, TrainedEndPoint
 from . import measures as of
-from .experiments import EXPERIMENTS as EXPERIMENTS
-from .memory_claims import MEMORY_CLAIMS
 
 HOLDS, FAILS = {"ci": "holds"}, {"ci": "fails"}
 
@@ -23,7 +22,7 @@ def identity(id: str, statement: str, column: str, criterion: str, bound: str = 
         statement=statement,
         kind="identity",
         criterion=criterion,
-        experiment=ex.Identities,
+        experiment=Identities,
         measure=measure,
         **facts,
     )
@@ -80,7 +79,7 @@ REGRESSION_CLAIMS = (
         paper_value="full rank assumed",
         kind="identity",
         criterion=r"both gaps to LAPACK's minimum-norm solution at most their rounding bounds",
-        experiment=ex.Degenerate,
+        experiment=Degenerate,
         measure=lambda rows: max(
             worst(rows["gap_fit"], rows["bound"]),
             worst(rows["gap_coefficients"], rows["bound_coefficients"]),
@@ -96,7 +95,7 @@ REGRESSION_CLAIMS = (
         paper_value="–",
         kind="identity",
         criterion=rf"$\|\text{{layer}}-Y\|_F/\|Y\|_F$ {SMALL}",
-        experiment=ex.Degenerate,
+        experiment=Degenerate,
         measure=lambda rows: worst(
             *rows.dropna(subset="gap_interpolation")[["gap_interpolation", "bound"]].T.to_numpy()
         ),
@@ -110,7 +109,7 @@ REGRESSION_CLAIMS = (
         paper_value="–",
         kind="counterexample",
         criterion=r"refuted if the layer is over 1 % from the ridge fit $H_\lambda Y$",
-        experiment=ex.Identities,
+        experiment=Identities,
         measure=lambda rows: of.witness(rows, "ridge_missed"),
         accept=(float("-inf"), 0.01),
         expected=FAILS,
@@ -156,7 +155,7 @@ REGRESSION_CLAIMS = (
         paper_value="–",
         kind="statistic",
         criterion="measured over exact within $1\\pm0.05$ at every size, joint 99.9 % intervals",
-        experiment=ex.BatchError,
+        experiment=BatchError,
         measure=of.batch_ratio,
         accept=(0.95, 1.05),
         expected=HOLDS,
@@ -170,7 +169,7 @@ REGRESSION_CLAIMS = (
         paper_value="“highly sensitive”",
         kind="statistic",
         criterion=r"relative distance from the least-squares prediction at $c=2$ above 1",
-        experiment=ex.Shift,
+        experiment=Shift,
         measure=of.doubled,
         accept=(1.0, float("inf")),
         expected=HOLDS,
@@ -183,7 +182,7 @@ REGRESSION_CLAIMS = (
         paper_value="–",
         kind="identity",
         criterion="gap at most its rounding bound",
-        experiment=ex.Shift,
+        experiment=Shift,
         measure=of.parabola,
         expected=HOLDS,
     ),
@@ -195,7 +194,7 @@ REGRESSION_CLAIMS = (
         paper_value="–",
         kind="identity",
         criterion="relative error at most its rounding bound, for scales, rotations and condition numbers",
-        experiment=ex.Shift,
+        experiment=Shift,
         measure=of.shift_free,
         expected=HOLDS,
     ),
@@ -208,7 +207,7 @@ REGRESSION_CLAIMS = (
         paper_value="yes",
         kind="statistic",
         criterion=RUNS + rf"with {NEAR}, at least 0.9; Adam $10^{{-2}}$, $L_0>0$, $P$ frozen or recomputed",
-        experiment=ex.Reachability,
+        experiment=Reachability,
         measure=of.share(
             lambda rows: rows.query("optimizer == 'adam' and l0 > 0 and read_out != 'trained'"), of.reached
         ),
@@ -223,7 +222,7 @@ REGRESSION_CLAIMS = (
         paper_value="–",
         kind="statistic",
         criterion=RUNS + r"with $|L|<0.1/s$, at least 0.9",
-        experiment=ex.Reachability,
+        experiment=Reachability,
         measure=of.share(
             lambda rows: rows.query("l0 < 0 and read_out == 'frozen'"), lambda rows: rows["l"].abs() * rows["s"] < 0.1
         ),
@@ -238,7 +237,7 @@ REGRESSION_CLAIMS = (
         paper_value="–",
         kind="statistic",
         criterion=RUNS + r"with $|L+1/s|<10^{-3}$, at least 0.9",
-        experiment=ex.Reachability,
+        experiment=Reachability,
         measure=of.share(
             lambda rows: rows.query("l0 < 0 and read_out == 'recomputed'"),
             lambda rows: (rows["l"] + rows["inverse_root"]).abs() < 1e-3,
@@ -254,7 +253,7 @@ REGRESSION_CLAIMS = (
         paper_value="–",
         kind="statistic",
         criterion=RUNS + r"within $2\cdot10^{-3}$ of the predicted $L$, at least 0.9",
-        experiment=ex.TrainedEndPoint,
+        experiment=TrainedEndPoint,
         measure=of.share(lambda rows: rows, lambda rows: (rows["l"] - rows["predicted"]).abs() < 2e-3),
         accept=(0.9, 1.0),
         expected=HOLDS,
@@ -267,7 +266,7 @@ REGRESSION_CLAIMS = (
         paper_value="–",
         kind="statistic",
         criterion=RUNS + r"with $|L-1/s|>10^{-3}$, at least 0.9",
-        experiment=ex.TrainedEndPoint,
+        experiment=TrainedEndPoint,
         measure=of.share(lambda rows: rows, lambda rows: ~of.reached(rows)),
         accept=(0.9, 1.0),
         expected=HOLDS,
@@ -280,7 +279,7 @@ REGRESSION_CLAIMS = (
         paper_value="–",
         kind="statistic",
         criterion=RUNS + r"with $\|L^\top\Sigma L-I\|_F/\sqrt p<10^{-2}$, at least 0.8",
-        experiment=ex.Structure,
+        experiment=Structure,
         measure=of.share(
             lambda rows: rows.query("rank == p"),
             lambda rows: rows["structure_gap"] < 1e-2,
@@ -297,7 +296,7 @@ REGRESSION_CLAIMS = (
         paper_value="–",
         kind="statistic",
         criterion=RUNS + r"with relative loss $<10^{-4}$ and $\|L^\top\Sigma L-I\|_F/\sqrt p>0.1$, at least 0.8",
-        experiment=ex.Structure,
+        experiment=Structure,
         measure=of.share(
             lambda rows: rows.query("rank < p"),
             lambda rows: (rows["relative_loss"] < 1e-4) & (rows["structure_gap"] > 0.1),
@@ -314,7 +313,7 @@ REGRESSION_CLAIMS = (
         paper_value="–",
         kind="counterexample",
         criterion=r"refuted if the layer of $(X,Y)$, fed with $2X$, misses the fit of $(2X,Y)$ by over 1 %",
-        experiment=ex.Identities,
+        experiment=Identities,
         measure=lambda rows: of.witness(rows, "doubled_missed"),
         accept=(float("-inf"), 0.01),
         expected=FAILS,
@@ -336,7 +335,7 @@ REGRESSION_CLAIMS = (
         paper_value="–",
         kind="statistic",
         criterion=r"$\langle\hat\Gamma,\Gamma^\star\rangle/\|\Gamma^\star\|^2$ within $1\pm0.03$ for both spectra",
-        experiment=ex.RandomTasks,
+        experiment=RandomTasks,
         measure=of.alignment,
         accept=(0.97, 1.03),
         expected=HOLDS,
@@ -350,7 +349,7 @@ REGRESSION_CLAIMS = (
         paper_value="–",
         kind="statistic",
         criterion=r"measured over exact within $1\pm0.05$ for both spectra",
-        experiment=ex.RandomTasks,
+        experiment=RandomTasks,
         measure=of.risk_ratio,
         accept=(0.95, 1.05),
         expected=HOLDS,
@@ -365,7 +364,7 @@ REGRESSION_CLAIMS = (
             paper_value="–",
             kind="statistic",
             criterion=RUNS + r"with a risk within 3 % of that of $\Gamma^\star$ (least squares: 0), at least 0.9",
-            experiment=ex.LearnedInContext,
+            experiment=LearnedInContext,
             measure=of.learned(spectrum, start),
             accept=(0.9, 1.0),
             expected={"cpu": verdict},
@@ -401,7 +400,7 @@ REGRESSION_CLAIMS = (
         paper_value="–",
         kind="statistic",
         criterion=r"slope of $\ln$ error against $\ln\beta$ within $1\pm0.05$",
-        experiment=ex.Dial,
+        experiment=Dial,
         measure=of.dial_slope,
         accept=(0.95, 1.05),
         expected=HOLDS,
@@ -418,5 +417,3 @@ UNSEEN = Claim(
     criterion="–",
     reason="neither curves nor tables of the paper could be seen; OLS-9 reruns its experiment as retold",
 )
-
-CLAIMS = (*REGRESSION_CLAIMS, *MEMORY_CLAIMS, UNSEEN)

@@ -3,6 +3,8 @@
 rows with ``recorded`` come once from the live run alone and once with a record beside it.
 """
 
+from functools import partial
+
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,10 +13,25 @@ import pytest
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
-from derived.papers.ols_attention import figures
-from derived.papers.ols_attention.theory import batch_error
+from derived.papers.ols_attention.figures import capacity, explorer, held_out, layer, retrieval, softmax, training
+from derived.papers.ols_attention.model.theory import batch_error, spectral_filter
 
 matplotlib.use("agg")
+
+FIGURES = {
+    "attention_is_projection": layer.attention_is_projection,
+    "spectral_filters": partial(layer.spectral_filters, exact=spectral_filter),
+    "courses": training.courses,
+    "end_points": training.end_points,
+    "structure": training.structure,
+    "shift": held_out.shift,
+    "batch_error": partial(held_out.batch_error, exact=batch_error),
+    "dial": softmax.dial,
+    "dial_error": softmax.dial_error,
+    "polynomial_capacity": capacity.polynomial_capacity,
+    "exponential_capacity": capacity.exponential_capacity,
+    "read_out_noise": retrieval.read_out_noise,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -132,7 +149,7 @@ RECORDED = [name for name in CASES if name not in ("attention_is_projection", "s
 @pytest.mark.parametrize(("name", "record"), [(n, live) for n in CASES] + [(n, with_record) for n in RECORDED])
 def test_alt_text_tells_the_data_and_axes_are_named(name, record):
     make, number, words, other, other_words = CASES[name]
-    figure = getattr(figures, name)(record(make(number)))
+    figure = FIGURES[name](record(make(number)))
     assert isinstance(figure, Figure)
     for word in words:
         assert word in figure.get_label()
@@ -140,7 +157,7 @@ def test_alt_text_tells_the_data_and_axes_are_named(name, record):
     assert all(ax.get_xlabel() for ax in drawn)
     assert drawn[0].get_ylabel()
     assert not any(ax.get_title() for ax in figure.axes)
-    changed = getattr(figures, name)(record(make(other))).get_label()
+    changed = FIGURES[name](record(make(other))).get_label()
     assert changed != figure.get_label()
     for word in other_words:
         assert word in changed
@@ -151,7 +168,7 @@ def test_recorded_markers_are_filled_and_live_ones_open(name):
     make, number = CASES[name][:2]
 
     def faces(rows: pd.DataFrame) -> set[bool]:
-        lines = [line for ax in getattr(figures, name)(rows).axes for line in ax.get_lines()]
+        lines = [line for ax in FIGURES[name](rows).axes for line in ax.get_lines()]
         marked = [line for line in lines if line.get_marker() in ("o", "^", "s") and len(line.get_xdata())]
         return {line.get_markerfacecolor() != "none" and to_rgba(line.get_markerfacecolor())[3] > 0 for line in marked}
 
@@ -161,12 +178,12 @@ def test_recorded_markers_are_filled_and_live_ones_open(name):
 
 def test_capacities_are_read_from_the_record_where_there_is_one():
     rows = pd.concat([powers(0.5).assign(tier="cpu", recorded=True), live(powers(0.0))], ignore_index=True)
-    assert "1.50 for degree 2" in figures.polynomial_capacity(rows).get_label()
-    assert "live and recorded" in figures.polynomial_capacity(rows).get_label()
+    assert "1.50 for degree 2" in capacity.polynomial_capacity(rows).get_label()
+    assert "live and recorded" in capacity.polynomial_capacity(rows).get_label()
 
 
 def test_intervals_cover_the_spread_of_the_replicates():
-    (bars,) = (c for c in figures.dial_error(live(dial_errors(1.0))).axes[0].containers if len(c) == 3)
+    (bars,) = (c for c in softmax.dial_error(live(dial_errors(1.0))).axes[0].containers if len(c) == 3)
     (segments,) = bars[2]
     low, high = np.array(segments.get_segments())[:, :, 1].T
     assert (low < [1e-3, 1e-2, 1e-1]).all()
@@ -174,10 +191,10 @@ def test_intervals_cover_the_spread_of_the_replicates():
 
 
 def test_the_explorer_has_one_frame_per_beta_and_says_what_it_shows():
-    explorer = figures.dial_explorer(live(curves(1.0)))
-    (slider,) = explorer.layout.sliders
-    assert [step.label for step in slider.steps] == ["0.001", "1", "1e+03"] == [frame.name for frame in explorer.frames]
+    figure = explorer.dial_explorer(live(curves(1.0)))
+    (slider,) = figure.layout.sliders
+    assert [step.label for step in slider.steps] == ["0.001", "1", "1e+03"] == [frame.name for frame in figure.frames]
     assert slider.active == 1
-    assert "from 0.001 to 1000" in explorer.layout.meta["alt"]
-    assert all(len(frame.data) == 2 and list(frame.traces) == [0, 1] for frame in explorer.frames)
-    assert [trace.name for trace in explorer.data[:2]] == [trace.name for trace in explorer.frames[0].data]
+    assert "from 0.001 to 1000" in figure.layout.meta["alt"]
+    assert all(len(frame.data) == 2 and list(frame.traces) == [0, 1] for frame in figure.frames)
+    assert [trace.name for trace in figure.data[:2]] == [trace.name for trace in figure.frames[0].data]

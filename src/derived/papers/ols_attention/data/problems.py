@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .checks import check_at_least, check_count
-from .theory import check_covariance
+from ..model.checks import check_at_least, check_count
+from ..model.theory import check_covariance
 
 
 class Regression(NamedTuple):
@@ -104,3 +104,12 @@ def random_tasks(
     labels = (points @ w).squeeze(-1)
     y = labels[..., :N] + noise * torch.randn(*batch, N, generator=generator, dtype=Lambda.dtype)
     return Tasks(points[..., :N, :], y, points[..., N, :], labels[..., N])
+
+
+def spectrum(name: str, p: int, dtype: torch.dtype) -> Tensor:
+    """The covariance of the random tasks: the identity, or eigenvalues from 0.25 to 4 in a geometric row."""
+    return (
+        torch.diag(torch.logspace(-2, 2, p, base=2.0, dtype=dtype))
+        if name == "geometric"
+        else torch.eye(p, dtype=dtype)
+    )

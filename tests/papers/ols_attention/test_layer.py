@@ -1,109 +1,34 @@
-"""R1-R9 and R11: every problem comes with its exact answer, and each quantity meets three independent witnesses."""
-
-from dataclasses import dataclass
+"""R1-R7: every problem comes with its exact answer, and each quantity meets three independent witnesses."""
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from least_squares_problems import examples, make_problem, problems, token_loop
 from sklearn.linear_model import LinearRegression, Ridge
 from torch import Tensor
 
 from derived.lab.rng import stream
-from derived.papers.ols_attention.data import random_regression, random_rotation
-from derived.papers.ols_attention.mechanism import (
+from derived.papers.ols_attention.data.problems import random_rotation
+from derived.papers.ols_attention.model.mechanism import (
     OLSTransformer,
     Weights,
     in_context_ols,
     linear_attention,
     ridge_weights,
-    softmax_read_out,
-    softmax_regression,
     tied_weights,
     whitening,
 )
-from derived.papers.ols_attention.theory import (
-    batch_error,
+from derived.papers.ols_attention.model.theory import (
     hat_matrix,
-    held_out_self_attention,
     ols_coefficients,
-    ols_with_intercept,
     ridge_smoother,
     rounding_bound,
     second_moment,
     smoother,
-    softmax_dial_error,
     spectral_filter,
-    wishart_moments,
 )
-
-examples = settings(derandomize=True, max_examples=30, deadline=None, database=None)
-
-
-@dataclass(frozen=True)
-class Problem:
-    """X = U diag(s) V^T of rank r and Y = U C + residual, so that fit, coefficients and hat matrix are known."""
-
-    X: Tensor  # (n, p)
-    Y: Tensor  # (n, m)
-    U: Tensor  # (n, r)
-    s: Tensor  # (r,)
-    V: Tensor  # (p, r)
-    C: Tensor  # (r, m)
-    seed: int
-
-    @property
-    def fit(self) -> Tensor:
-        return self.U @ self.C
-
-    @property
-    def coefficients(self) -> Tensor:
-        return self.V @ (self.C / self.s[:, None])
-
-    def ridge_fit(self, ridge: float, times: int = 1) -> Tensor:
-        f = self.s**2 / (self.s**2 + len(self.X) * ridge)
-        return self.U @ (f[:, None] ** times * self.C)
-
-    def tolerance(self, Xq: Tensor | None = None, *, self_attention: bool = False) -> float:
-        """Two computations, or one of them and the rounding of X itself: twice the bound."""
-        return float(2 * rounding_bound(self.X, Xq, self_attention=self_attention) * self.Y.norm())
-
-    def normal(self, *shape: int, name: str = "extra") -> Tensor:
-        return torch.randn(*shape, generator=stream(self.seed, name), dtype=torch.float64)
-
-
-def make_problem(n: int, p: int, m: int, rank: int, kappa: float, seed: int) -> Problem:
-    g = stream(seed, "problem", n, p, m, rank)
-    frame = random_rotation(n, generator=g)
-    U, V = frame[:, :rank], random_rotation(p, generator=g)[:, :rank]
-    s = torch.from_numpy(np.geomspace(kappa, 1.0, rank)) * n**0.5
-    C = torch.randn(rank, m, generator=g, dtype=torch.float64)
-    residual = frame[:, rank:] @ torch.randn(n - rank, m, generator=g, dtype=torch.float64)
-    return Problem((U * s) @ V.T, U @ C + residual, U, s, V, C, seed)
-
-
-@st.composite
-def problems(draw, *, full_rank: bool = False, max_kappa: float = 1e4) -> Problem:
-    n, p, m = draw(st.integers(1, 12)), draw(st.integers(1, 8)), draw(st.integers(1, 3))
-    if full_rank:
-        n, p = max(n, p), min(n, p)
-    rank = p if full_rank else draw(st.integers(1, min(n, p)))
-    kappa = 10 ** draw(st.floats(0, np.log10(max_kappa)))
-    return make_problem(n, p, m, rank, kappa if rank > 1 else 1.0, draw(st.integers(0, 2**31)))
-
-
-def token_loop(x: Tensor, context: Tensor, weights: Weights) -> Tensor:
-    """The layer spelt out token by token: slow and obvious."""
-    W_Q, W_K, W_V, W_FFN, W_p = weights
-    rows = []
-    for query in x:
-        attended = torch.zeros(W_V.shape[1], dtype=x.dtype)
-        for token in context:
-            score = (W_Q.T @ query) @ (W_K.T @ token)
-            attended = attended + score * (W_V.T @ token) / len(context)
-        rows.append(W_p.T @ (W_FFN.T @ attended))
-    return torch.stack(rows)
 
 
 @examples
@@ -316,152 +241,6 @@ def test_r7_untied_layer_is_the_token_loop(nq, n, p, d, e, m):
 
 
 @examples
-@given(problems(max_kappa=100.0), st.integers(1, 9))
-def test_r8_held_out_queries(problem, num_queries):
-    """R8: (a) X~ Sigma^+ Sigma~ B, (b) and (c) X~ B for any query; against LAPACK's prediction and the token loop.
-
-    Bears `ols-held-out`.
-    """
-    X, Y = problem.X, problem.Y
-    Xq = problem.normal(num_queries, X.shape[1])
-    layer = OLSTransformer.from_data(X, Y)
-    weights = Weights(layer.W_Q, layer.W_K, layer.W_V, layer.W_FFN, layer.W_p)
-    prediction = Xq @ problem.coefficients
-    lapack = Xq @ torch.from_numpy(np.linalg.lstsq(X.numpy(), Y.numpy(), rcond=1e-10)[0])
-    tolerance = problem.tolerance(Xq)
-    for answer in (layer(Xq, context=X), in_context_ols(Xq, X, Y), token_loop(Xq, X, weights), lapack):
-        assert (answer - prediction).norm() <= tolerance
-    tolerance = problem.tolerance(Xq, self_attention=True)
-    inverse = len(X) * (problem.V / problem.s**2) @ problem.V.T
-    expected = Xq @ inverse @ second_moment(Xq) @ problem.coefficients
-    for answer in (layer(Xq), held_out_self_attention(Xq, X, Y), token_loop(Xq, Xq, weights)):
-        assert (answer - expected).norm() <= tolerance
-    single = Xq[:1]
-    leverage = (single @ inverse @ single.T).squeeze()
-    assert (layer(single) - leverage * (single @ problem.coefficients)).norm() <= problem.tolerance(
-        single, self_attention=True
-    )
-
-
-def test_r8_self_attention_is_right_only_where_the_moments_agree():
-    """R8 (a): the OLS prediction iff Sigma~ B = Sigma B; a scale c multiplies it by c^2 in every direction.
-
-    Bears `ols-held-out`.
-    """
-    problem = make_problem(30, 3, 1, 3, 3.0, seed=6)
-    layer = OLSTransformer.from_data(problem.X, problem.Y)
-    for c in (0.25, 1.0, 4.0):
-        Xq = c * problem.X
-        expected = c**2 * (Xq @ problem.coefficients)
-        assert (layer(Xq) - expected).norm() <= problem.tolerance(Xq, self_attention=True)
-    R = random_rotation(30, generator=stream(6, "rotate"))
-    same_moment = R @ problem.X  # other tokens, the same second moment
-    assert (layer(same_moment) - same_moment @ problem.coefficients).norm() <= problem.tolerance(
-        same_moment, self_attention=True
-    )
-    # a moment that agrees with Sigma on B alone is enough: stretch the whitened tokens across b = Sigma^{1/2} B
-    b = problem.C / problem.C.norm()
-    stretched = problem.U @ (torch.eye(3, dtype=torch.float64) + 4 * (torch.eye(3, dtype=torch.float64) - b @ b.T))
-    partial = (stretched * problem.s) @ problem.V.T
-    assert (second_moment(partial) - second_moment(problem.X)).norm() > 1
-    assert (layer(partial) - partial @ problem.coefficients).norm() <= problem.tolerance(partial, self_attention=True)
-
-
-def batch_errors(p: int, n: int, draws: int, seed: int) -> Tensor:
-    """Relative squared errors of self-attention on fresh whitened batches, straight from the layer."""
-    b = torch.ones(p, 1, dtype=torch.float64)
-    identity = torch.eye(p, dtype=torch.float64)
-    layer = OLSTransformer(Weights(identity, identity, identity, identity, b))
-    Xq = torch.randn(draws, n, p, generator=stream(seed, "batches", p, n), dtype=torch.float64)
-    return (layer(Xq) - Xq @ b).square().mean(dim=(-2, -1)) / b.square().sum()
-
-
-@pytest.mark.parametrize(("p", "n"), [(1, 1), (1, 20), (4, 7), (6, 50)])
-def test_r9_in_distribution_batch_error(p, n):
-    """R9: (p+1)/n + (p^2+3p+4)/n^2 within 4 standard errors; the test rejects the formula without its second term.
-
-    Bears `ols-batch-error`.
-    """
-    errors = batch_errors(p, n, 40_000, seed=7)
-    standard_error = errors.std() / len(errors) ** 0.5
-    assert abs(errors.mean() - batch_error(p, n)) < 4 * standard_error
-    assert abs(errors.mean() - (p + 1) / n) > 4 * standard_error
-
-
-def test_r9_scalar_moments_are_those_of_chi_square():
-    """`ols-wishart`, R9, p = 1: E (chi^2_n / n)^k is n (n+2) ... (n+2k-2) / n^k."""
-    for n in (1, 2, 9):
-        np.testing.assert_allclose(
-            wishart_moments(1, n), (1, (n + 2) / n, (n + 2) * (n + 4) / n**2), rtol=4 * np.finfo(float).eps
-        )
-
-
-def affine_problem(seed: int = 8, n: int = 40, p: int = 3):
-    g = stream(seed, "affine", n, p)
-    problem = random_regression(n, p, 2, kappa=4.0, generator=g)
-    return problem.X + 2.0, problem.Y + problem.X.square()[:, :1], torch.randn(5, p, generator=g, dtype=torch.float64)
-
-
-def test_r11_softmax_at_small_beta_is_least_squares_with_intercept():
-    """R11: error O(beta) with the predicted coefficient and slope 1; sklearn fits the intercept independently.
-
-    Bears `ols-dial`.
-    """
-    X, Y, Xq = affine_problem()
-    limit = ols_with_intercept(Xq, X, Y)
-    sklearn = LinearRegression().fit(X.numpy(), Y.numpy()).predict(Xq.numpy())
-    assert (limit - torch.from_numpy(sklearn)).norm() <= 4 * rounding_bound(X - X.mean(0), Xq) * Y.norm()
-    betas = np.array([1e-4, 1e-3, 1e-2])
-    errors = np.array([float((softmax_read_out(Xq, X, Y, beta) - limit).norm()) for beta in betas])
-    slope = np.polyfit(np.log(betas), np.log(errors), 1)[0]
-    assert abs(slope - 1) < 0.05
-    first_order = softmax_dial_error(Xq, X, Y)
-    residuals = np.array(
-        [float((softmax_read_out(Xq, X, Y, beta) - limit - beta * first_order).norm()) for beta in betas]
-    )
-    assert abs(np.polyfit(np.log(betas), np.log(residuals), 1)[0] - 2) < 0.05
-
-
-@pytest.mark.parametrize("n", [1, 2, 40])
-def test_r11_softmax_regression_is_scaled_dot_product_attention(n):
-    """R11: against torch's own attention with scale = beta, keys not centred: softmax centres them by itself."""
-    X, Y, Xq = affine_problem(n=n)
-    L = whitening(X - X.mean(0))
-    if L.shape[1] == 0:
-        assert torch.equal(softmax_regression(Xq, X, Y, 1.0), Y.expand(5, 2))
-        return
-    for beta in (0.0, 0.3, 5.0):
-        peer = torch.nn.functional.scaled_dot_product_attention((Xq - X.mean(0)) @ L, X @ L, Y, scale=beta)
-        scores = ((Xq - X.mean(0)) @ L) @ (X @ L).T
-        tolerance = 4 * float(rounding_bound(X - X.mean(0), Xq)) * (1 + beta * float(scores.abs().max())) * Y.norm()
-        assert (softmax_regression(Xq, X, Y, beta) - peer).norm() <= tolerance
-        if beta > 0:
-            direct = Y.mean(0) + (peer - Y.mean(0)) / beta
-            assert (softmax_read_out(Xq, X, Y, beta) - direct).norm() <= tolerance / beta
-
-
-def test_r11_limits_of_the_dial():
-    """R11: beta = 0 returns the mean, beta -> infinity the response of the key with the largest inner product."""
-    X, Y, Xq = affine_problem()
-    assert (softmax_regression(Xq, X, Y, 0.0) - Y.mean(0)).norm() <= 40 * torch.finfo(torch.float64).eps * Y.norm()
-    L = whitening(X - X.mean(0))
-    nearest = (((Xq - X.mean(0)) @ L) @ (X @ L).T).argmax(dim=1)
-    assert torch.equal(softmax_regression(Xq, X, Y, 1e9), Y[nearest])
-
-
-def test_r11_gaussian_keys_read_out_linearly_at_every_beta():
-    """R11: E[x e^{beta q x}] / E[e^{beta q x}] = beta Sigma q, by Gauss-Hermite quadrature in one dimension.
-
-    Bears `ols-gaussian-keys`.
-    """
-    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
-    sigma, q = 1.7, 0.6
-    for beta in (0.01, 1.0, 3.0):
-        tilted = weights * np.exp(beta * q * sigma * nodes)
-        np.testing.assert_allclose(tilted @ (sigma * nodes) / tilted.sum(), beta * sigma**2 * q, rtol=1e-12)
-
-
-@examples
 @given(problems())
 def test_permuting_tokens_permutes_the_output(problem):
     """Equivariance: no positional code, so the layer of (pi X, pi Y) on pi X is pi times the output."""
@@ -561,30 +340,3 @@ def test_the_one_tolerance_in_single_precision(problem):
     bound = 12 * max(X.shape) * rank * float(problem.s[0] / problem.s[-1]) * torch.finfo(torch.float32).eps
     assert L.shape[1] == low.shape[1] == rank
     assert gap <= bound * Y.norm()
-
-
-@pytest.mark.parametrize("p", [1, 2, 3])
-def test_norms_of_a_gaussian_vector(p):
-    """`ols-norms` by a product rule of Gauss and Hermite, exact for these polynomials."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(10)
-    g = np.stack(np.meshgrid(*[nodes] * p, indexing="ij")).reshape(p, -1)
-    w = np.prod(np.stack(np.meshgrid(*[weights / weights.sum()] * p, indexing="ij")).reshape(p, -1), axis=0)
-    square = (g**2).sum(axis=0)
-    for k in (1, 2, 3, 4):
-        factors = p + 2 * np.arange(k)
-        np.testing.assert_allclose(w @ square**k, np.prod(factors), rtol=1e-12)
-        moment = (w * square ** (k - 1) * g) @ g.T
-        np.testing.assert_allclose(moment, np.prod(factors[1:]) * np.eye(p), atol=1e-11 * np.prod(factors))
-
-
-def test_wishart_moments_by_simulation():
-    """`ols-wishart` at p = 3, n = 5: all entries of E S^k within 5 standard errors, 5 % more is rejected."""
-    p, n = 3, 5
-    g = torch.randn(200_000, n, p, generator=stream(41, "wishart"), dtype=torch.float64)
-    S = g.mT @ g / n
-    power = S
-    for value in wishart_moments(p, n):
-        error = power.std(dim=0) / len(S) ** 0.5
-        assert ((power.mean(dim=0) - float(value) * torch.eye(p)).abs() < 5 * error).all()
-        assert (power.mean(dim=0) - 1.05 * float(value) * torch.eye(p)).diagonal().abs().max() > 5 * error.max()
-        power = power @ S

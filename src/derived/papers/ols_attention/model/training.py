@@ -1,4 +1,4 @@
-"""Training: does gradient descent find the least-squares weights, and what does it find on random tasks?
+"""Training: does gradient descent find the least-squares weights?
 
 symbol    name          meaning                                              axes
 X, Y      X, Y          tokens and responses                                 (*batch, n, p), (*batch, n, m)
@@ -6,7 +6,6 @@ L         L             whitening map, W_Q = W_K = W_V = L                   (*b
 P         P             read-out                                             (*batch, d, m)
 read_out  read_out      "frozen": P keeps its value; "recomputed": P = L^T X^T Y / n from the current L; "trained"
 eta       lr            step size, a number or one per batch entry           scalar or (*batch,)
-Gamma     Gamma         in-context predictor x~^T Gamma (1/N) sum_i x_i y_i  (*batch, p, p)
 
 A batch axis holds seeds, initial values or step sizes: the losses are summed over it, so that every entry descends its
 own loss, as if it were alone.
@@ -20,11 +19,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .checks import check_composable, check_count, check_matrix, check_rows
-from .data import Tasks, random_tasks
 from .mechanism import linear_attention, whitening
 from .mechanism import read_out as read_out_matrix
 from .reachability import ReadOut
-from .theory import check_covariance
 
 Optimizer = Literal["gd", "adam"]
 ADAM_BETAS, ADAM_EPS = (0.9, 0.999), 1e-8  # the defaults of torch.optim.Adam
@@ -193,93 +190,3 @@ def train_scalar(
     end = descend(start, loss, steps=epochs, lr=lr, optimizer=optimizer, observe=observe)
     observe(epochs, end, loss(epochs, *end))
     return ScalarTraining(*(torch.stack(column) for column in zip(*course, strict=True)))
-
-
-def context_moment(tasks: Tasks) -> Float[Tensor, "*batch p"]:
-    """(1/N) sum_i x_i y_i, all that the best fixed layer reads of its context."""
-    return (tasks.X.mT @ tasks.y.unsqueeze(-1)).squeeze(-1) / tasks.X.shape[-2]
-
-
-def regress_linear_attention(tasks: Tasks) -> Float[Tensor, "*batch p p"]:
-    """The Gamma that fits y~ = x~^T Gamma (1/N) sum_i x_i y_i best over a set of tasks: least squares in p^2 unknowns.
-
-    Shapes: the last batch axis of ``tasks`` is the set, earlier ones are independent sets. Raises ValueError for fewer
-    than p^2 tasks. [ours]
-    """
-    p = tasks.X.shape[-1]
-    if tasks.X.ndim < 3 or tasks.X.shape[-3] < p * p:
-        raise ValueError(f"tasks of shape {tuple(tasks.X.shape)} leave Gamma undetermined; give at least {p * p} tasks")
-    features = (tasks.x_query.unsqueeze(-1) * context_moment(tasks).unsqueeze(-2)).flatten(-2)
-    return torch.linalg.lstsq(features, tasks.y_query.unsqueeze(-1)).solution.unflatten(-2, (p, p)).squeeze(-1)
-
-
-class LinearAttentionTraining(NamedTuple):
-    """A linear-attention layer trained on random tasks."""
-
-    Gamma: Tensor  # (*batch, p, p), the part of the layer that multiplies (1/N) sum_i x_i y_i
-    rest: Tensor  # (*batch,), norm of its other coefficients over that of Gamma; 0 at the optimum
-    steps: Tensor  # (points,)
-    loss: Tensor  # (points, *batch), mean over the tasks since the previous point
-
-
-def train_linear_attention(
-    Lambda: Float[Tensor, "p p"],
-    N: int,
-    *,
-    noise: float = 0.0,
-    num_tasks: int = 64,
-    steps: int = 50_000,
-    lr: float = 1e-2,
-    start: Literal["random", "aligned"] = "random",
-    batch: tuple[int, ...] = (),
-    points: int = 100,
-    generator: torch.Generator,
-) -> LinearAttentionTraining:
-    """Train v^T G W x~ on fresh random tasks with Adam, step size falling linearly to zero (R4, OLS-12).
-
-    Tokens are z_i = (x_i, y_i) and the query is (x~, 0); linear attention over the context returns
-    (W_V-row v)^T (1/N sum_i z_i z_i^T) W x~ in the label's slot, with v in R^{p+1}, W in R^{(p+1) x p}. Of its
-    coefficients only Gamma^T = v_y W_x + v_x W_y can help: the others multiply quadratic statistics of x or of y.
-    ``batch`` holds independent runs, each with its own tasks and initial values. An "aligned" start has v_x = 0 and
-    W_y = 0, which the exact gradient keeps and sampling noise does not. Away from it v can turn towards the leading
-    axis of x: a local minimum, in which v_x W_y serves this axis and v_y W_x the others.
-    [prior: Ahn et al. 2023; von Oswald et al. 2023; the aligned start: Zhang, Frei and Bartlett 2024]
-    """
-    if start not in ("random", "aligned"):
-        raise ValueError(f"start = {start!r}; give 'random' or 'aligned'")
-    check_covariance(Lambda)
-    for name, value in (("N", N), ("num_tasks", num_tasks), ("steps", steps), ("points", points)):
-        check_count(name, value)
-    p = len(Lambda)
-    scale = (p + 1) ** -0.5
-    v0 = torch.randn(*batch, p + 1, generator=generator, dtype=Lambda.dtype) * scale
-    W0 = torch.randn(*batch, p + 1, p, generator=generator, dtype=Lambda.dtype) * scale
-    if start == "aligned":
-        v0[..., :p], W0[..., p, :] = 0.0, 0.0
-    every = max(1, steps // points)
-    window, seen = torch.zeros(batch, dtype=Lambda.dtype), []
-
-    def loss(step: int, v: Tensor, W: Tensor) -> Tensor:
-        tasks = random_tasks(Lambda, N, batch=(*batch, num_tasks), noise=noise, generator=generator)
-        z = torch.cat([tasks.X, tasks.y.unsqueeze(-1)], dim=-1)
-        q = torch.einsum("...jp,...tp->...tj", W, tasks.x_query).unsqueeze(-2)
-        values = torch.einsum("...j,...tnj->...tn", v, z).unsqueeze(-1)
-        predicted = linear_attention(q, z, values).squeeze(-1).squeeze(-1)
-        return (predicted - tasks.y_query).square().mean(dim=-1)
-
-    def observe(step: int, parameters: tuple[Tensor, ...], losses: Tensor) -> None:
-        nonlocal window
-        window = window + losses / every
-        if (step + 1) % every == 0:
-            seen.append((step + 1, window))
-            window = torch.zeros_like(window)
-
-    v, W = descend((v0, W0), loss, steps=steps, lr=lr, optimizer="adam", observe=observe, decay=True)
-    products = v[..., :, None, None] * W.unsqueeze(-3)  # (..., p+1, p+1, p): coefficient of (1/N) z_a z_b x~_j
-    symmetric = (products + products.transpose(-3, -2)) / 2  # z_a z_b is symmetric in a and b
-    Gamma = 2 * symmetric[..., p, :p, :].mT
-    rest = torch.cat([symmetric[..., :p, :p, :].flatten(-3), symmetric[..., p, p, :]], dim=-1)
-    size = torch.linalg.vector_norm(rest, dim=-1) / torch.linalg.matrix_norm(Gamma)
-    return LinearAttentionTraining(
-        Gamma, size, torch.tensor([step for step, _ in seen]), torch.stack([loss for _, loss in seen])
-    )

@@ -5,8 +5,9 @@ import numpy as np
 from derived.lab.claims import Claim
 from derived.lab.stats import mean, worst
 
+from ..experiments.capacity import ExponentialCapacity, PolynomialCapacity
+from ..experiments.retrieval import OneStepRetrieval, PublishedConstants, ReadOutNoise, RetrievalBound, SoftmaxStep
 from . import measures as of
-from . import memory
 
 HOLDS = {"ci": "holds"}
 ALL_TIERS = {"ci": "holds", "cpu": "holds", "gpu": "holds"}
@@ -22,7 +23,7 @@ MEMORY_CLAIMS = (
         paper_value="equality",
         kind="identity",
         criterion="fused attention against automatic differentiation, gap at most its rounding bound",
-        experiment=memory.SoftmaxStep,
+        experiment=SoftmaxStep,
         measure=lambda rows: worst(rows["gap"], rows["bound"]),
         expected=HOLDS,
     ),
@@ -35,7 +36,7 @@ MEMORY_CLAIMS = (
         paper_value="–",
         kind="bound",
         criterion=r"$E(\xi^+)-E(\xi)+\frac12\|\xi^+-\xi\|^2$ at most the rounding bound of the energy",
-        experiment=memory.SoftmaxStep,
+        experiment=SoftmaxStep,
         measure=lambda rows: worst(rows["excess"], rows["energy_bound"]),
         proof="ols-energy",
         expected=HOLDS,
@@ -50,7 +51,7 @@ MEMORY_CLAIMS = (
             paper_value=f"exponent {degree - 1}",
             kind="statistic",
             criterion=rf"slope of $\ln K$ against $\ln N$ at 1 % error within ${degree - 1}\pm0.25$",
-            experiment=memory.PolynomialCapacity,
+            experiment=PolynomialCapacity,
             measure=of.exponent(degree),
             accept=(degree - 1.25, degree - 0.75),
             expected=ALL_TIERS,
@@ -65,7 +66,7 @@ MEMORY_CLAIMS = (
         paper_value="exponential",
         kind="statistic",
         criterion=r"slope of $\log_2K$ against $N$ at 1 % error within $1\pm0.1$",
-        experiment=memory.ExponentialCapacity,
+        experiment=ExponentialCapacity,
         measure=of.rate("typical"),
         accept=(0.9, 1.1),
         expected=ALL_TIERS,
@@ -79,7 +80,7 @@ MEMORY_CLAIMS = (
         kind="statistic",
         criterion=r"slope of $\log_2K$ against $N$ at even odds within $0.45\pm0.1$ (the formula's own slope at these $N$ "
         r"is $\frac12$ less $\frac{\log_2e}{2N}$)",
-        experiment=memory.ExponentialCapacity,
+        experiment=ExponentialCapacity,
         measure=of.rate("all"),
         accept=(0.35, 0.55),
         expected=ALL_TIERS,
@@ -92,7 +93,7 @@ MEMORY_CLAIMS = (
         paper_value="–",
         kind="statistic",
         criterion=r"measured over exact within $1\pm0.1$ at the largest $K$",
-        experiment=memory.ReadOutNoise,
+        experiment=ReadOutNoise,
         measure=of.noise_ratio("theory"),
         accept=(0.9, 1.1),
         expected=HOLDS,
@@ -106,7 +107,7 @@ MEMORY_CLAIMS = (
         paper_value="3.1546, 1.3718",
         kind="identity",
         criterion=r"one unit of the last printed digit, $10^{-4}$",
-        experiment=memory.PublishedConstants,
+        experiment=PublishedConstants,
         measure=lambda rows: worst((rows["c"] - rows["published"]).abs(), np.full(len(rows), 1e-4)),
         expected=HOLDS,
     ),
@@ -118,7 +119,7 @@ MEMORY_CLAIMS = (
         paper_value="–",
         kind="bound",
         criterion="error over bound at most 1",
-        experiment=memory.RetrievalBound,
+        experiment=RetrievalBound,
         measure=lambda rows: worst(rows["error"], rows["bound"]),
         proof="ols-retrieval",
         expected=HOLDS,
@@ -131,7 +132,7 @@ MEMORY_CLAIMS = (
         paper_value=r"error $\to0$",
         kind="statistic",
         criterion="bit error below 2 %",
-        experiment=memory.OneStepRetrieval,
+        experiment=OneStepRetrieval,
         measure=lambda rows: mean(rows.query("interaction == 'exp'")["bit_error"]),
         accept=(float("-inf"), 0.02),
         expected=HOLDS,
@@ -144,7 +145,7 @@ MEMORY_CLAIMS = (
         paper_value="–",
         kind="statistic",
         criterion="bit error above 10 %",
-        experiment=memory.OneStepRetrieval,
+        experiment=OneStepRetrieval,
         measure=lambda rows: mean(rows.query("interaction == 'quadratic'")["bit_error"]),
         accept=(0.10, 1.0),
         expected=HOLDS,

@@ -9,7 +9,9 @@ import torch
 from jaxtyping import install_import_hook
 
 from derived.lab.rng import stream
-from derived.papers.ols_attention import capacity, data, hopfield, mechanism, reachability, theory, training
+from derived.papers.ols_attention.data import problems as data
+from derived.papers.ols_attention.experiments import in_context
+from derived.papers.ols_attention.model import capacity, hopfield, mechanism, reachability, theory, training
 
 X = torch.randn(6, 3, generator=stream(0, "X"), dtype=torch.float64)
 Y = torch.randn(6, 2, generator=stream(0, "Y"), dtype=torch.float64)
@@ -70,7 +72,7 @@ BAD_CALLS = {
     "scalar zero": (lambda: training.train_scalar(0 * X[:, 0], Y[:, 0], EYE[0, 0]), "x is zero"),
     "scalar P0": (lambda: training.train_scalar(X[:, 0], Y[:, 0], EYE[0, 0], EYE[0, 0]), "without P0"),
     "too few tasks": (
-        lambda: training.regress_linear_attention(data.random_tasks(EYE, 4, batch=(8,), generator=G)),
+        lambda: in_context.regress_linear_attention(data.random_tasks(EYE, 4, batch=(8,), generator=G)),
         "at least 9 tasks",
     ),
     "rank above p": (lambda: data.random_regression(5, 2, rank=3, generator=G), "rank = 3 exceeds p = 2"),
@@ -120,16 +122,17 @@ def test_bad_arguments_are_named(case):
 
 def test_annotated_shapes_hold():
     """The jaxtyping annotations of every module, checked by beartype on a run through the public functions."""
-    package = "derived.papers.ols_attention"
-    names = ("checks", "theory", "reachability", "capacity", "data", "mechanism", "hopfield", "training")
-    saved = {name: sys.modules.pop(f"{package}.{name}") for name in names}
+    rooms = {"data": "problems", "experiments": "in_context"}
+    rooms |= {"model": "checks theory reachability capacity mechanism hopfield training"}
+    names = {name: f"derived.papers.ols_attention.{room}.{name}" for room in rooms for name in rooms[room].split()}
+    saved = {module: sys.modules.pop(module) for module in names.values()}
     try:
-        with install_import_hook([f"{package}.{name}" for name in names], "beartype.beartype"):
-            fresh = {name: importlib.import_module(f"{package}.{name}") for name in names}
+        with install_import_hook([*saved], "beartype.beartype"):
+            fresh = {name: importlib.import_module(module) for name, module in names.items()}
         with pytest.raises(TypeError, match=r"(?s)."):
             fresh["mechanism"].whitening("not a tensor")
         for batch in ((), (2,), (2, 1)):
-            problem = fresh["data"].random_regression(7, 3, 2, batch=batch, generator=stream(1, "typed"))
+            problem = fresh["problems"].random_regression(7, 3, 2, batch=batch, generator=stream(1, "typed"))
             layer = fresh["mechanism"].OLSTransformer.from_data(problem.X, problem.Y, 0.1)
             layer(problem.X, problem.X[..., :2, :])
             layer.attention_matrix(problem.X[..., :4, :], problem.X)
@@ -145,10 +148,10 @@ def test_annotated_shapes_hold():
             L = fresh["mechanism"].whitening(problem.X)
             th.smoother(problem.X, L), fresh["reachability"].matrix_loss(L, th.second_moment(problem.X), B)
             fresh["training"].train_matrix(problem.X, problem.Y, L, epochs=2)
-            tasks = fresh["data"].random_tasks(EYE, 4, batch=(*batch, 10), generator=stream(1, "tasks"))
-            Gamma = fresh["training"].regress_linear_attention(tasks)
+            tasks = fresh["problems"].random_tasks(EYE, 4, batch=(*batch, 10), generator=stream(1, "tasks"))
+            Gamma = fresh["in_context"].regress_linear_attention(tasks)
             th.linear_attention_risk(Gamma, EYE, 4), th.optimal_linear_attention(EYE, 4)
-            fresh["training"].train_linear_attention(
+            fresh["in_context"].train_linear_attention(
                 EYE, 4, steps=2, points=1, num_tasks=2, batch=batch, generator=stream(1, "runs")
             )
             memory = fresh["hopfield"]
@@ -166,6 +169,7 @@ def test_annotated_shapes_hold():
         )
         memory.capacity(8, 3, trials=2, num_tests=2, generator=stream(1, "capacity"))
     finally:
-        for name in names:
-            sys.modules[f"{package}.{name}"] = saved[name]
-            setattr(sys.modules[package], name, saved[name])
+        for module, before in saved.items():
+            sys.modules[module] = before
+            package, _, name = module.rpartition(".")
+            setattr(sys.modules[package], name, before)
