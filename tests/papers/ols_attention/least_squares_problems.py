@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from hypothesis import settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -16,8 +15,6 @@ from derived.papers.ols_attention.model.mechanism import (
 from derived.papers.ols_attention.model.theory import (
     rounding_bound,
 )
-
-examples = settings(derandomize=True, max_examples=30, deadline=None, database=None)
 
 
 @dataclass(frozen=True)

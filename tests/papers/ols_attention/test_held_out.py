@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from least_squares_problems import examples, make_problem, problems, token_loop
+from least_squares_problems import make_problem, problems, token_loop
 from torch import Tensor
 
 from derived.lab.rng import stream
@@ -32,7 +32,6 @@ def batch_errors(p: int, n: int, draws: int, seed: int) -> Tensor:
     return (layer(Xq) - Xq @ b).square().mean(dim=(-2, -1)) / b.square().sum()
 
 
-@examples
 @given(problems(max_kappa=100.0), st.integers(1, 9))
 def test_r8_held_out_queries(problem, num_queries):
     """R8: (a) X~ Sigma^+ Sigma~ B, (b) and (c) X~ B for any query; against LAPACK's prediction and the token loop.

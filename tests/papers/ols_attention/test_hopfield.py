@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -26,7 +26,6 @@ from derived.papers.ols_attention.model.hopfield import (
 
 EPS = torch.finfo(torch.float64).eps
 INTERACTIONS = (2, 3, 4, "exp", bridge(4))
-examples = settings(derandomize=True, max_examples=30, deadline=None, database=None)
 
 
 def naive_field(state: Tensor, patterns: Tensor, interaction) -> Tensor:
@@ -49,7 +48,6 @@ def memories(draw, max_patterns: int = 6):
     return random_signs(N, generator=g), random_signs(K, N, generator=g)
 
 
-@examples
 @given(memories(), st.sampled_from(INTERACTIONS))
 def test_r12_flip_field_in_one_product(memory, interaction):
     """R12, 5.12: A + x B with one product equals the 2KN evaluations, and both equal the energy difference."""
@@ -67,7 +65,6 @@ def test_r12_flip_field_in_one_product(memory, interaction):
         assert abs(gain - top * field[i]) <= 16 * (K + N) * EPS * max(top, 1.0) * size
 
 
-@examples
 @given(memories(), st.sampled_from((2, 3, "exp")))
 def test_r12_steps_batch_over_states_and_memories(memory, interaction):
     """A batch of memories with several states each equals one state and one memory at a time."""

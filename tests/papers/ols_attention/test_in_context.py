@@ -100,14 +100,13 @@ def test_r4_training_on_random_tasks_converges_to_gamma_star():
     Lambda = torch.eye(3, dtype=torch.float64)
     risk = optimal_linear_attention(Lambda, 10).risk
     run = train_linear_attention(
-        Lambda, 10, steps=2500, lr=2e-2, num_tasks=32, batch=(3,), points=10, generator=stream(19, "runs")
+        Lambda, 10, steps=2500, lr=2e-2, num_tasks=32, batch=(3,), generator=stream(19, "runs")
     )
     ratio = linear_attention_risk(run.Gamma, Lambda, 10) / risk
     assert ((ratio >= 1) & (ratio < 1.03)).all()
     assert (run.rest < 0.15).all()
-    assert run.loss.shape == (10, 3)
-    assert (run.loss[-1] < run.loss[0]).all()
-    assert int(run.steps[-1]) == 2500
+    assert run.loss.shape == (3, 2500)
+    assert (run.loss[:, -250:].mean(dim=-1) < run.loss[:, :250].mean(dim=-1)).all()
 
 
 def test_r4_the_other_blocks_of_the_weights_never_help():

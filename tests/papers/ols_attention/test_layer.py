@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from least_squares_problems import examples, make_problem, problems, token_loop
+from least_squares_problems import make_problem, problems, token_loop
 from sklearn.linear_model import LinearRegression, Ridge
 from torch import Tensor
 
@@ -31,7 +31,6 @@ from derived.papers.ols_attention.model.theory import (
 )
 
 
-@examples
 @given(problems())
 def test_r1_one_forward_pass_is_the_least_squares_fit(problem):
     """`ols-forward-pass`, R1 (with R5 for the rank-deficient draws): LA(X) W_FFN W_p = X X^+ Y."""
@@ -54,7 +53,6 @@ def test_r1_in_single_precision():
     assert gap < 1e-5
 
 
-@examples
 @given(problems(), st.integers(1, 6))
 def test_r2_master_identity_holds_for_every_L(problem, d):
     """R2: LA(X) P = H_L^2 Y for any L, here with singular values of order one so that no whitening hides in it.
@@ -70,7 +68,6 @@ def test_r2_master_identity_holds_for_every_L(problem, d):
     assert (token_loop(X, X, weights) - H @ H @ Y).norm() <= tolerance
 
 
-@examples
 @given(problems())
 def test_r2_the_attention_matrix_is_the_hat_matrix(problem):
     """`ols-hat`, R2, 5.4: A = H = U U^T, symmetric and idempotent with trace r; leverages lie in [0, 1]."""
@@ -89,7 +86,6 @@ def test_r2_the_attention_matrix_is_the_hat_matrix(problem):
         assert (A - Q @ Q.T).norm() <= tolerance
 
 
-@examples
 @given(problems())
 def test_r3_attention_is_inert_in_sample(problem):
     """`ols-inert`, R3: LA(X) = XL on the training tokens, so that X -> XLP alone is the least-squares fit."""
@@ -101,7 +97,6 @@ def test_r3_attention_is_inert_in_sample(problem):
     assert (values @ tied_weights(X, problem.Y, L).W_p - problem.fit).norm() <= problem.tolerance()
 
 
-@examples
 @given(problems(), st.floats(0.25, 4.0))
 def test_r4_fixed_weights_are_homogeneous_of_degree_three(problem, c):
     """`ols-quantifiers`, R4: f_W(cX) = c^3 f_W(X), while the least-squares fit of (cX, Y) does not move."""
@@ -114,7 +109,6 @@ def test_r4_fixed_weights_are_homogeneous_of_degree_three(problem, c):
         assert (layer(c * problem.X) - problem.fit).norm() > 0.9 * abs(c**3 - 1) * problem.fit.norm()
 
 
-@examples
 @given(problems())
 def test_r5_minimum_norm_coefficients(problem):
     """`ols-whitening`, `ols-factored`, `ols-rank`, R5: L P = X^+ Y and L L^T = Sigma^+, whatever the rank."""
@@ -145,7 +139,6 @@ def test_r5_inputs_that_are_zero_predict_zero():
     assert torch.equal(in_context_ols(X, X, Y), torch.zeros_like(Y))
 
 
-@examples
 @given(problems(), st.floats(1e-3, 10.0))
 def test_r6_ridge_once_and_twice(problem, ridge):
     """R6: L_lambda in all three places outputs H_lambda^2 Y; in query and key alone, H_lambda Y: penalty n lambda.
@@ -207,7 +200,6 @@ def test_r6_spectral_filters():
     assert (problem.U.T @ fit - factors[:, None] * problem.C).norm() <= problem.tolerance()
 
 
-@examples
 @given(problems(full_rank=True, max_kappa=100.0))
 def test_r7_many_weights_give_the_same_fit(problem):
     """R7: L -> LR with R orthogonal, and untied weights with W_Q W_K^T Sigma W_V W_p = B."""
@@ -240,7 +232,6 @@ def test_r7_untied_layer_is_the_token_loop(nq, n, p, d, e, m):
     ) * n
 
 
-@examples
 @given(problems())
 def test_permuting_tokens_permutes_the_output(problem):
     """Equivariance: no positional code, so the layer of (pi X, pi Y) on pi X is pi times the output."""
@@ -251,7 +242,6 @@ def test_permuting_tokens_permutes_the_output(problem):
     assert (shuffled - problem.fit[order]).norm() <= problem.tolerance()
 
 
-@examples
 @given(problems(full_rank=True, max_kappa=100.0))
 def test_an_invertible_change_of_features_keeps_the_fit(problem):
     """Invariance: X -> XG leaves the column space, hence the fit and the attention matrix, where they are."""
@@ -282,7 +272,6 @@ def test_a_batch_is_its_members():
         assert (ols_coefficients(X, Y)[i] - problem.coefficients).norm() <= problem.tolerance() / problem.s[-1]
 
 
-@examples
 @given(problems(full_rank=True))
 def test_triangular_least_squares_agrees_with_the_singular_value_route(problem):
     """The QR route returns R^{-1} Q^T Y, the same coefficients."""
@@ -327,7 +316,6 @@ def test_bfloat16_accumulates_in_single_precision():
     assert out.dtype == torch.bfloat16
 
 
-@examples
 @given(problems(max_kappa=100.0))
 def test_the_one_tolerance_in_single_precision(problem):
     """`ols-tolerance`: the float32 layer is within 12 max(n, p) r kappa eps of the float64 one on the same numbers."""

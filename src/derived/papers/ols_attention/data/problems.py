@@ -13,7 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..model.checks import check_at_least, check_count
+from derived.lab.checks import check_at_least, check_count
+
 from ..model.theory import check_covariance
 
 

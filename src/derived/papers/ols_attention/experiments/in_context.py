@@ -13,17 +13,17 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import pandas as pd
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
+from derived.lab.checks import check_choice, check_count
 from derived.lab.experiment import Experiment
 from derived.lab.rng import stream
+from derived.lab.training import train
 
 from ..data.problems import Tasks, random_tasks, spectrum
 from ..model import theory
-from ..model.checks import check_count
 from ..model.mechanism import linear_attention
 from ..model.theory import check_covariance
-from ..model.training import descend
 from .tables import table
 
 
@@ -50,21 +50,18 @@ class LinearAttentionTraining(NamedTuple):
 
     Gamma: Tensor  # (*batch, p, p), the part of the layer that multiplies (1/N) sum_i x_i y_i
     rest: Tensor  # (*batch,), norm of its other coefficients over that of Gamma; 0 at the optimum
-    steps: Tensor  # (points,)
-    loss: Tensor  # (points, *batch), mean over the tasks since the previous point
+    loss: Tensor  # (*batch, steps), each on the fresh tasks of its step
 
 
 def train_linear_attention(
     Lambda: Float[Tensor, "p p"],
     N: int,
     *,
-    noise: float = 0.0,
     num_tasks: int = 64,
     steps: int = 50_000,
     lr: float = 1e-2,
     start: Literal["random", "aligned"] = "random",
     batch: tuple[int, ...] = (),
-    points: int = 100,
     generator: torch.Generator,
 ) -> LinearAttentionTraining:
     """Train v^T G W x~ on fresh random tasks with Adam, step size falling linearly to zero (R4, OLS-12).
@@ -77,44 +74,34 @@ def train_linear_attention(
     axis of x: a local minimum, in which v_x W_y serves this axis and v_y W_x the others.
     [prior: Ahn et al. 2023; von Oswald et al. 2023; the aligned start: Zhang, Frei and Bartlett 2024]
     """
-    if start not in ("random", "aligned"):
-        raise ValueError(f"start = {start!r}; give 'random' or 'aligned'")
+    check_choice("start", start, ("random", "aligned"))
     check_covariance(Lambda)
-    for name, value in (("N", N), ("num_tasks", num_tasks), ("steps", steps), ("points", points)):
+    for name, value in (("N", N), ("num_tasks", num_tasks)):
         check_count(name, value)
     p = len(Lambda)
     scale = (p + 1) ** -0.5
-    v0 = torch.randn(*batch, p + 1, generator=generator, dtype=Lambda.dtype) * scale
-    W0 = torch.randn(*batch, p + 1, p, generator=generator, dtype=Lambda.dtype) * scale
+    v = nn.Parameter(torch.randn(*batch, p + 1, generator=generator, dtype=Lambda.dtype) * scale)
+    W = nn.Parameter(torch.randn(*batch, p + 1, p, generator=generator, dtype=Lambda.dtype) * scale)
     if start == "aligned":
-        v0[..., :p], W0[..., p, :] = 0.0, 0.0
-    every = max(1, steps // points)
-    window, seen = torch.zeros(batch, dtype=Lambda.dtype), []
+        with torch.no_grad():
+            v[..., :p], W[..., p, :] = 0.0, 0.0
 
-    def loss(step: int, v: Tensor, W: Tensor) -> Tensor:
-        tasks = random_tasks(Lambda, N, batch=(*batch, num_tasks), noise=noise, generator=generator)
+    def loss(step: int) -> Tensor:
+        tasks = random_tasks(Lambda, N, batch=(*batch, num_tasks), generator=generator)
         z = torch.cat([tasks.X, tasks.y.unsqueeze(-1)], dim=-1)
         q = torch.einsum("...jp,...tp->...tj", W, tasks.x_query).unsqueeze(-2)
         values = torch.einsum("...j,...tnj->...tn", v, z).unsqueeze(-1)
         predicted = linear_attention(q, z, values).squeeze(-1).squeeze(-1)
         return (predicted - tasks.y_query).square().mean(dim=-1)
 
-    def observe(step: int, parameters: tuple[Tensor, ...], losses: Tensor) -> None:
-        nonlocal window
-        window = window + losses / every
-        if (step + 1) % every == 0:
-            seen.append((step + 1, window))
-            window = torch.zeros_like(window)
-
-    v, W = descend((v0, W0), loss, steps=steps, lr=lr, optimizer="adam", observe=observe, decay=True)
+    losses = train(loss, torch.optim.Adam([v, W]), steps=steps, rate=lambda step: lr * (1 - step / steps))
+    v, W = v.detach(), W.detach()
     products = v[..., :, None, None] * W.unsqueeze(-3)  # (..., p+1, p+1, p): coefficient of (1/N) z_a z_b x~_j
     symmetric = (products + products.transpose(-3, -2)) / 2  # z_a z_b is symmetric in a and b
     Gamma = 2 * symmetric[..., p, :p, :].mT
     rest = torch.cat([symmetric[..., :p, :p, :].flatten(-3), symmetric[..., p, p, :]], dim=-1)
     size = torch.linalg.vector_norm(rest, dim=-1) / torch.linalg.matrix_norm(Gamma)
-    return LinearAttentionTraining(
-        Gamma, size, torch.tensor([step for step, _ in seen]), torch.stack([loss for _, loss in seen])
-    )
+    return LinearAttentionTraining(Gamma, size, losses)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,7 +159,7 @@ class LearnedInContext(Experiment):
         risk = theory.linear_attention_risk(trained.Gamma, Lambda, self.N)
         return table(
             replicate=range(self.replicates),
-            loss=trained.loss[-1],  # of the whole layer, over the fresh tasks of the last hundredth of the steps
+            loss=trained.loss[..., -(self.steps // 100) :].mean(dim=-1),  # of the whole layer, on its last hundredth
             risk=risk,  # exact, of its Gamma alone
             rest=trained.rest,
             optimal_risk=float(best.risk),

@@ -1,24 +1,162 @@
 """Training: does gradient descent find the least-squares weights? (OLS-9, OLS-10)
 
-l, P           the scalar weight and the read-out at the end
-inverse_root   1/s, the weight that whitens
-structure_gap  ||L^T Sigma L - I||_F / sqrt(p): the inverse is found iff it is 0
+symbol    name          meaning                                              axes
+X, Y      X, Y          tokens and responses                                 (*batch, n, p), (*batch, n, m)
+L, l      L, l          whitening map W_Q = W_K = W_V, a number where p = 1  (*batch, p, d), (*batch,)
+P         P             read-out                                             (*batch, d, m), (*batch,)
+read_out  read_out      "frozen": P keeps its value; "recomputed": P = L^T X^T Y / n from the current L; "trained"
+1/s       inverse_root  the weight that whitens                              (*batch,)
+
+A batch axis holds data sets or initial values; every entry descends its own loss, as if it were alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import pandas as pd
 import torch
+from jaxtyping import Float
+from torch import Tensor, nn
 
+from derived.lab.checks import check_choice
 from derived.lab.experiment import Experiment
 from derived.lab.rng import stream
+from derived.lab.training import train
 
 from ..data.problems import paper_problem, random_regression, random_rotation
-from ..model import reachability
-from ..model.training import train_matrix, train_scalar
-from .tables import table
+from ..model import mechanism, reachability
+from ..model.checks import check_composable, check_matrix, check_rows
+from ..model.mechanism import linear_attention, whitening
+from ..model.reachability import READ_OUTS, ReadOut
+from .tables import norm, table
+
+Optimizer = Literal["gd", "adam"]
+OPTIMIZERS = {"gd": torch.optim.SGD, "adam": torch.optim.Adam}
+
+
+def _descend(
+    loss: Callable[[int], Tensor], parameters: list[nn.Parameter], optimizer: Optimizer, lr: float, epochs: int
+) -> Float[Tensor, "epochs_and_end *batch"]:
+    """Full-batch descent at a constant rate; the loss before every epoch and, last, at the end."""
+    check_choice("optimizer", optimizer, OPTIMIZERS)
+    before = train(loss, OPTIMIZERS[optimizer](parameters), steps=epochs, rate=lambda epoch: lr)
+    return torch.cat([before.movedim(-1, 0), loss(epochs).detach().unsqueeze(0)])
+
+
+class MatrixTraining(NamedTuple):
+    """The weights after training, and the loss on the way: index t stands before epoch t, the last one at the end."""
+
+    L: Tensor  # (*batch, p, d)
+    P: Tensor  # (*batch, d, m)
+    loss: Tensor  # (epochs + 1, *batch), mean squared error ||LA(X) P - Y||_F^2 / n
+
+
+def train_matrix(
+    X: Float[Tensor, "*batch n p"],
+    Y: Float[Tensor, "*batch n m"],
+    L0: Float[Tensor, "*batch p d"],
+    P0: Float[Tensor, "*batch d m"] | None = None,
+    *,
+    read_out: ReadOut = "recomputed",
+    optimizer: Optimizer = "adam",
+    lr: float = 1e-2,
+    epochs: int = 1000,
+) -> MatrixTraining:
+    """Full-batch training of the tied layer LA(X) P on ||LA(X) P - Y||_F^2 / n, for all batch entries at once.
+
+    ``read_out`` says what P is: "frozen" at P0, or if P0 is not given at its theoretical value for L = whitening(X);
+    "recomputed" from the current L; "trained" from P0. Raises ValueError for unfitting shapes, NaN, "trained"
+    without P0 and "recomputed" with one. [digest: one scalar L, P computed from the data; the other cases ours]
+    """
+    check_matrix("X", X)
+    check_matrix("Y", Y)
+    check_matrix("L0", L0)
+    check_rows("X", X, "Y", Y)
+    check_composable("X", X, "L0", L0)
+    check_choice("read_out", read_out, READ_OUTS)
+    if (read_out == "trained" and P0 is None) or (read_out == "recomputed" and P0 is not None):
+        raise ValueError(
+            f"read_out = {read_out!r} with P0 {'missing' if P0 is None else 'given'}; "
+            "'trained' needs P0, 'recomputed' computes P itself"
+        )
+    if read_out == "frozen" and P0 is None:
+        P0 = mechanism.read_out(X, Y, whitening(X))
+    if P0 is not None:
+        check_matrix("P0", P0)
+        if P0.shape[-2:] != (L0.shape[-1], Y.shape[-1]):
+            raise ValueError(f"P0 has shape {tuple(P0.shape)}; L0 and Y need ({L0.shape[-1]}, {Y.shape[-1]})")
+    batch = torch.broadcast_shapes(X.shape[:-2], L0.shape[:-2])
+    L = nn.Parameter(L0.expand(*batch, *L0.shape[-2:]).clone())
+    P = None if P0 is None else nn.Parameter(P0.expand(*batch, *P0.shape[-2:]).clone())
+
+    def loss(epoch: int) -> Tensor:
+        tokens = X @ L
+        read = tokens.mT @ Y / X.shape[-2] if P is None else P
+        error = linear_attention(tokens, tokens, tokens) @ read - Y
+        return error.square().sum(dim=(-2, -1)) / X.shape[-2]
+
+    course = _descend(loss, [L, P] if read_out == "trained" else [L], optimizer, lr, epochs)
+    end = L.detach()
+    return MatrixTraining(end, mechanism.read_out(X, Y, end) if P is None else P.detach(), course)
+
+
+def structure_gap(X: Float[Tensor, "*batch n p"], L: Float[Tensor, "*batch p d"]) -> Float[Tensor, "*batch"]:
+    """||L^T Sigma L - I||_F / sqrt(d): L L^T is the inverse of Sigma iff it is 0 (for d = p). [ours]"""
+    tokens = X @ L
+    gram = tokens.mT @ tokens / X.shape[-2]
+    return norm(gram - torch.eye(L.shape[-1], dtype=L.dtype)) / L.shape[-1] ** 0.5
+
+
+class ScalarTraining(NamedTuple):
+    """The course of a scalar layer; index t is the state before epoch t, the last one the end."""
+
+    l: Tensor  # (epochs + 1, *batch)
+    P: Tensor  # (epochs + 1, *batch)
+    loss: Tensor  # (epochs + 1, *batch), mean squared error
+
+
+def train_scalar(
+    x: Float[Tensor, "*batch n"],
+    y: Float[Tensor, "*batch n"],
+    l0: Float[Tensor, "*batch"],
+    P0: Float[Tensor, "*batch"] | None = None,
+    *,
+    read_out: ReadOut = "recomputed",
+    optimizer: Optimizer = "adam",
+    lr: float = 1e-2,
+    epochs: int = 1000,
+) -> ScalarTraining:
+    """The paper's experiment: one scalar L, prediction x l^3 s^2 P, trained on the mean squared error.
+
+    The tokens enter only through s^2 = mean x^2 and the slope beta, loss = s^2 (l^3 s^2 P - beta)^2 + residual, so an
+    epoch costs O(batch); the equality with the layer itself is a test. ``read_out`` as in ``train_matrix``; a frozen P
+    is s beta. Shapes: x, y (*batch, n), l0 and P0 broadcast against (*batch,). [digest; s and beta ours]
+    """
+    check_matrix("x", x.unsqueeze(-1) if x.ndim else x)
+    check_matrix("y", y.unsqueeze(-1) if y.ndim else y)
+    if x.shape[-1] != y.shape[-1]:
+        raise ValueError(f"x has {x.shape[-1]} tokens and y has {y.shape[-1]}; give one response per token")
+    check_choice("read_out", read_out, READ_OUTS)
+    if (P0 is None) != (read_out != "trained"):
+        raise ValueError(f"read_out = {read_out!r}; give 'frozen' or 'recomputed' without P0, or 'trained' with P0")
+    square = x.square().mean(dim=-1)
+    if not bool((square > 0).all()):
+        raise ValueError("x is zero, so it has no slope; give inputs with at least one nonzero entry")
+    slope = (x * y).mean(dim=-1) / square
+    residual = (y - slope.unsqueeze(-1) * x).square().mean(dim=-1)
+    batch = torch.broadcast_shapes(square.shape, l0.shape, () if P0 is None else P0.shape)
+    l = nn.Parameter(l0.expand(batch).clone())
+    P = nn.Parameter((square.sqrt() * slope if P0 is None else P0).expand(batch).clone())
+    course: list[tuple[Tensor, Tensor]] = []
+
+    def loss(epoch: int) -> Tensor:
+        read = l * square * slope if read_out == "recomputed" else P
+        course.append((l.detach().clone(), read.detach().clone()))
+        return square * (l**3 * square * read - slope) ** 2 + residual
+
+    losses = _descend(loss, [l, P] if read_out == "trained" else [l], optimizer, lr, epochs)
+    return ScalarTraining(*(torch.stack(column) for column in zip(*course, strict=True)), losses)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,5 +278,5 @@ class Structure(Experiment):
         Y = X @ B  # no noise: the least-squares loss is zero
         trained = train_matrix(X, Y, L0, lr=self.lr, epochs=self.epochs)
         relative = trained.loss[-1] / (Y.square().sum(dim=(-2, -1)) / self.n)
-        gap = trained.structure_gap[-1]
+        gap = structure_gap(X, trained.L)
         return table(replicate=range(self.replicates), rank=min(p, m), relative_loss=relative, structure_gap=gap)

@@ -21,7 +21,9 @@ from numpy.typing import ArrayLike
 from scipy import special
 from torch import Tensor
 
-from .checks import check_at_least, check_count, check_fraction, check_matrix, check_positive
+from derived.lab.checks import check_at_least, check_count, check_fraction, check_positive, check_within
+
+from .checks import check_matrix
 
 Interaction = int | Literal["exp"] | Callable[[Tensor], Tensor]
 
@@ -134,8 +136,7 @@ def all_fixed_capacity(N: int, probability: float = 0.5) -> float:
 def cramer_rate(x: ArrayLike) -> np.ndarray:
     """I(x) = ((1 + x) ln(1 + x) + (1 - x) ln(1 - x)) / 2, the rate function of fair signs; I(1) = ln 2. [prior]"""
     x = np.asarray(x, dtype=np.float64)
-    if np.any(np.abs(x) > 1) or not np.all(np.isfinite(x)):
-        raise ValueError(f"x = {x}; the rate is finite for -1 <= x <= 1 only")
+    check_within("x", x, -1, 1)
     return 0.5 * (special.xlogy(1 + x, 1 + x) + special.xlogy(1 - x, 1 - x))
 
 

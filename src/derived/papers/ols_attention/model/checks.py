@@ -1,14 +1,10 @@
-"""Argument checks: each error says what was given, why it is wrong and what would be right.
+"""Checks of matrices and spins: each error says what was given, why it is wrong and what would be right.
 
 name    meaning                           axes
 X       design matrix, tokens as rows     (..., n, p)
 Y       responses                         (..., n, m)
 """
 
-import math
-from numbers import Integral
-
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -61,27 +57,3 @@ def check_composable(left_name: str, left: Tensor, right_name: str, right: Tenso
             f"{left_name} {tuple(left.shape)} cannot multiply {right_name} {tuple(right.shape)}: "
             f"{right_name} needs {left.shape[-1]} rows"
         )
-
-
-def check_at_least(name: str, value: float | np.ndarray, bound: float) -> None:
-    """Raise ValueError unless every entry of ``value`` is finite and at least ``bound``."""
-    if not np.all(np.isfinite(value)) or np.any(np.less(value, bound)):
-        raise ValueError(f"{name} = {value}; give a finite number >= {bound:g}")
-
-
-def check_positive(name: str, value: float | np.ndarray) -> None:
-    """Raise ValueError unless every entry of ``value`` is finite and positive."""
-    if not np.all(np.isfinite(value)) or np.any(np.less_equal(value, 0)):
-        raise ValueError(f"{name} = {value}; give a finite number > 0")
-
-
-def check_count(name: str, value: int, least: int = 1) -> None:
-    """Raise ValueError unless ``value`` is an integer of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name} = {value!r}; give an integer >= {least}")
-
-
-def check_fraction(name: str, value: float, below: float = 1.0) -> None:
-    """Raise ValueError unless ``0 < value < below``."""
-    if not (math.isfinite(value) and 0 < value < below):
-        raise ValueError(f"{name} = {value}; give a number strictly between 0 and {below:g}")

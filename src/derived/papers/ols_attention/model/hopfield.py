@@ -20,8 +20,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from derived.lab.checks import check_choice, check_count, check_fraction, check_positive, check_within
+
 from .capacity import Interaction, check_interaction, evaluate
-from .checks import check_columns, check_count, check_fraction, check_matrix, check_positive, check_spins
+from .checks import check_columns, check_matrix, check_spins
 
 TILE = 2**22  # overlaps held at once, 32 MiB in float64: large enough for GEMM, small enough for a laptop
 
@@ -188,12 +190,10 @@ def linear_read_out(
     state: Float[Tensor, "*batch T d"], patterns: Float[Tensor, "*batch K d"], kind: Literal["hebb", "projection"]
 ) -> Float[Tensor, "*batch T d"]:
     """Hebb X^T X xi, which is linear attention, or the projection X^+ X xi on the span: the whitened layer. [ours]"""
+    check_choice("kind", kind, ("hebb", "projection"))
     states = _as_states(state, patterns, spins=False)
-    if kind == "hebb":
-        return (states @ patterns.mT) @ patterns
-    if kind == "projection":
-        return (states @ torch.linalg.pinv(patterns)) @ patterns
-    raise ValueError(f"kind = {kind!r}; give 'hebb' or 'projection'")
+    scores = states @ (patterns.mT if kind == "hebb" else torch.linalg.pinv(patterns))
+    return scores @ patterns
 
 
 def random_signs(*shape: int, generator: torch.Generator, dtype: torch.dtype = torch.float64) -> Float[Tensor, "..."]:
@@ -204,8 +204,7 @@ def random_signs(*shape: int, generator: torch.Generator, dtype: torch.dtype = t
 
 def corrupt(state: Float[Tensor, "*batch N"], rho: float, *, generator: torch.Generator) -> Float[Tensor, "*batch N"]:
     """Flip round(rho N) spins of each state, a uniformly random set of them. Raises ValueError unless 0 <= rho <= 1."""
-    if not 0 <= rho <= 1:
-        raise ValueError(f"rho = {rho}; give a fraction of flipped bits between 0 and 1")
+    check_within("rho", rho, 0, 1)
     order = torch.rand(state.shape, generator=generator, device=generator.device).argsort(dim=-1)
     return torch.where(order < round(rho * state.shape[-1]), -state, state)
 

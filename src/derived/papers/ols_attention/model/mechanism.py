@@ -12,13 +12,15 @@ lambda          ridge             penalty n lambda ||B||^2                    sc
 beta            beta              inverse temperature of softmax              scalar
 """
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from .checks import check_at_least, check_columns, check_composable, check_matrix, check_positive, check_rows
+from derived.lab.checks import check_at_least, check_choice, check_positive
+
+from .checks import check_columns, check_composable, check_matrix, check_rows
 from .theory import thin_svd
 
 Order = Literal["auto", "scores", "state"]
@@ -63,17 +65,13 @@ def linear_attention(
     check_columns("q", q, "k", k)
     check_rows("k", k, "v", v)
     (nq, d), (n, e) = q.shape[-2:], v.shape[-2:]
+    check_choice("order", order, get_args(Order))
     if order == "auto":
         order = "scores" if nq * n * (d + e) < (nq + n) * d * e else "state"
     dtype = v.dtype
     if dtype in (torch.bfloat16, torch.float16):
         q, k, v = q.float(), k.float(), v.float()
-    if order == "scores":
-        out = (q @ k.mT) @ v
-    elif order == "state":
-        out = q @ (k.mT @ v)
-    else:
-        raise ValueError(f"order = {order!r}; give 'auto', 'scores' or 'state'")
+    out = (q @ k.mT) @ v if order == "scores" else q @ (k.mT @ v)
     return (out / n if normalize else out).to(dtype)
 
 

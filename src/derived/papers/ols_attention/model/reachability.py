@@ -9,7 +9,7 @@ read_out  read_out      "frozen": P = s beta, its theoretical value; "recomputed
                         current L; "trained": P is a parameter of its own
 """
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -17,9 +17,12 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .checks import check_composable, check_matrix, check_positive
+from derived.lab.checks import check_choice, check_positive
+
+from .checks import check_composable, check_matrix
 
 ReadOut = Literal["frozen", "recomputed", "trained"]
+READ_OUTS = get_args(ReadOut)
 
 
 def identifiable(B: Float[Tensor, "*batch p m"], rcond: float | None = None) -> bool:
@@ -48,8 +51,7 @@ def prediction_slope(l: ArrayLike, P: ArrayLike, s: ArrayLike, beta: ArrayLike, 
     l, P, s, beta = (np.asarray(value, dtype=np.float64) for value in (l, P, s, beta))
     check_positive("s", s)
     read_outs = {"frozen": s * beta, "recomputed": l * s**2 * beta, "trained": P}
-    if read_out not in read_outs:
-        raise ValueError(f"read_out = {read_out!r}; give one of {', '.join(map(repr, read_outs))}")
+    check_choice("read_out", read_out, read_outs)
     return l**3 * s**2 * read_outs[read_out]
 
 
@@ -111,11 +113,10 @@ def edge_of_stability(
     """
     s, beta = np.asarray(s, dtype=np.float64), np.asarray(beta, dtype=np.float64)
     check_positive("s", s)
+    check_choice("read_out", read_out, READ_OUTS)
     if read_out == "trained":
         if end_point is None:
             raise ValueError("read_out = 'trained' has a curve of end points; give end_point=(l, P)")
         l, P = (np.asarray(value, dtype=np.float64) for value in end_point)
         return 1 / (s**6 * (9 * l**4 * P**2 + l**6))
-    if read_out not in ("frozen", "recomputed"):
-        raise ValueError(f"read_out = {read_out!r}; give 'frozen', 'recomputed' or 'trained'")
     return 1 / ((9 if read_out == "frozen" else 16) * s**4 * beta**2)

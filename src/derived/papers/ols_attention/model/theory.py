@@ -22,14 +22,9 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .checks import (
-    check_at_least,
-    check_columns,
-    check_composable,
-    check_count,
-    check_matrix,
-    check_rows,
-)
+from derived.lab.checks import check_at_least, check_choice, check_count
+
+from .checks import check_columns, check_composable, check_matrix, check_rows
 
 
 class ThinSVD(NamedTuple):
@@ -145,8 +140,7 @@ def spectral_filter(
     total = eigenvalues + ridge
     once = np.divide(eigenvalues, total, out=np.zeros_like(total), where=total > 0)
     factors = {"ols": (eigenvalues > 0).astype(float), "ridge": once, "regularised": once**2, "repaired": once}
-    if weights not in factors:
-        raise ValueError(f"weights = {weights!r}; give one of {', '.join(map(repr, factors))}")
+    check_choice("weights", weights, factors)
     return factors[weights]
 
 
@@ -169,8 +163,7 @@ def ols_coefficients(
     check_rows("X", X, "Y", Y)
     check_at_least("ridge", ridge, 0.0)
     n, p = X.shape[-2:]
-    if method not in ("svd", "qr"):
-        raise ValueError(f"method = {method!r}; give 'svd' or 'qr'")
+    check_choice("method", method, ("svd", "qr"))
     if method == "qr" and (ridge > 0 or n < p):
         raise ValueError(f"method 'qr' was given ridge = {ridge} and X of shape {n} x {p}; use method='svd'")
     rcond = max(n, p) * torch.finfo(X.dtype).eps
