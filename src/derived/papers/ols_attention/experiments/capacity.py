@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
 from ..model import capacity as closed
@@ -43,11 +43,11 @@ class PolynomialCapacity(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         degree, N = condition["degree"], condition["N"]
-        draw = stream(seed, "polynomial capacity", degree, N, device=device)
+        generator = stream(seed, "polynomial capacity", degree, N, device=device)
         sizes = {"replicates": self.replicates, "trials": self.trials}
-        found = hopfield.capacity(N, degree, self.error, generator=draw, dtype=dtype, **sizes)
+        edge = hopfield.capacity(N, degree, self.error, generator=generator, dtype=dtype, **sizes)
         theory = closed.capacity_theory(N, degree, self.error)
-        return pd.DataFrame({"replicate": range(self.replicates), "K": found.K.cpu(), "theory": theory})
+        return rows({"replicate": range(self.replicates)}, {"K": edge.K, "theory": theory})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,28 +71,28 @@ class ExponentialCapacity(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         N, notion = condition["N"], condition["notion"]
-        draw = stream(seed, "exponential capacity", notion, N, device=device)
+        generator = stream(seed, "exponential capacity", notion, N, device=device)
         if notion == "typical":
             trials = max(1, min(64, round(2**18 / 2**N)))  # about as many tests at every N
             sizes = {"replicates": self.replicates, "trials": trials, "num_tests": 512}
-            K = hopfield.capacity(N, "exp", 0.01, generator=draw, **sizes).K
-            return pd.DataFrame({"replicate": range(self.replicates), "K": K.cpu(), "theory": 0.02 * 2.0**N})
-        K = self._half_odds(N, draw)
-        return pd.DataFrame({"replicate": range(self.replicates), "K": K, "theory": closed.all_fixed_capacity(N)})
+            K = hopfield.capacity(N, "exp", 0.01, generator=generator, **sizes).K
+            return rows({"replicate": range(self.replicates)}, {"K": K, "theory": 0.02 * 2.0**N})
+        K = self._half_odds(N, generator)
+        return rows({"replicate": range(self.replicates)}, {"K": K, "theory": closed.all_fixed_capacity(N)})
 
-    def _half_odds(self, N: int, draw: torch.Generator) -> np.ndarray:
+    def _half_odds(self, N: int, generator: torch.Generator) -> np.ndarray:
         """Per replicate the K at which half of its draws keep all patterns, interpolated in ln K on a grid of ratio
         sqrt(2); NaN where the share does not cross 1/2 between K = 2 and 2^N."""
         sizes, shares = [], []
         while not shares or (shares[-1].max() >= 0.5 and sizes[-1] < 2**N):
             sizes.append(round(2 ** (1 + len(sizes) / 2)))
-            fixed = hopfield.all_fixed(N, sizes[-1], "exp", trials=self.replicates * self.trials, generator=draw)
+            fixed = hopfield.all_fixed(N, sizes[-1], "exp", trials=self.replicates * self.trials, generator=generator)
             shares.append(fixed.reshape(self.replicates, self.trials).double().mean(dim=-1).cpu().numpy())
-        found = np.full(self.replicates, np.nan)
+        crossings = np.full(self.replicates, np.nan)
         for replicate, course in enumerate(np.array(shares).T):
             after = int(np.argmax(course < 0.5))  # the first size below even odds; 0: it never crosses
             if after:
                 low, high = course[after - 1], course[after]
                 step = (low - 0.5) / (low - high)
-                found[replicate] = sizes[after - 1] * (sizes[after] / sizes[after - 1]) ** step
-        return found
+                crossings[replicate] = sizes[after - 1] * (sizes[after] / sizes[after - 1]) ** step
+        return crossings

@@ -12,14 +12,14 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
+from torch.linalg import matrix_norm as norm
 
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
 from ..data.problems import random_rotation
 from ..model import theory
 from ..model.mechanism import OLSTransformer, in_context_ols
-from .tables import norm, table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,12 +36,12 @@ class BatchError(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         p, n = condition["p"], condition["num_tokens"]
-        draw = stream(seed, "batch error", p, n)
-        X = torch.randn(self.draws, n, p, generator=draw, dtype=dtype).to(device)
-        b = torch.randn(self.draws, p, 1, generator=draw, dtype=dtype).to(device)
+        generator = stream(seed, "batch error", p, n)
+        X = torch.randn(self.draws, n, p, generator=generator, dtype=dtype).to(device)
+        b = torch.randn(self.draws, p, 1, generator=generator, dtype=dtype).to(device)
         error = X @ (theory.second_moment(X) @ b) - X @ b  # population weights: Sigma = I, B = b
         relative = error.square().sum(dim=(-2, -1)) / n / b.square().sum(dim=(-2, -1))
-        return table(draw=range(self.draws), error=relative, predicted=theory.batch_error(p, n))
+        return rows({"draw": range(self.draws)}, {"error": relative, "predicted": theory.batch_error(p, n)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,13 +66,13 @@ class Shift(Experiment):
         return [{"shift": kind, "amount": amount} for kind, amounts in kinds.items() for amount in amounts]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        draw = stream(seed, "shift")  # the same draws for every condition: the curves are paired
+        generator = stream(seed, "shift")  # the same draws for every condition: the curves are paired
         shape, kind, amount = (self.replicates, self.n, self.p), condition["shift"], condition["amount"]
-        frame = random_rotation(self.p, batch=(self.replicates,), generator=draw, dtype=dtype)
+        frame = random_rotation(self.p, batch=(self.replicates,), generator=generator, dtype=dtype)
         exponent = torch.linspace(0, 0.5, self.p, dtype=dtype)
-        base, fresh = torch.randn(2, *shape, generator=draw, dtype=dtype)
-        B = torch.randn(self.replicates, self.p, 1, generator=draw, dtype=dtype)
-        noise = 0.3 * torch.randn(self.replicates, self.n, 1, generator=draw, dtype=dtype)
+        base, fresh = torch.randn(2, *shape, generator=generator, dtype=dtype)
+        B = torch.randn(self.replicates, self.p, 1, generator=generator, dtype=dtype)
+        noise = 0.3 * torch.randn(self.replicates, self.n, 1, generator=generator, dtype=dtype)
         X = base * self.kappa**exponent @ frame.mT
         kappa = self.kappa * amount if kind == "condition" else self.kappa
         turned = frame @ _turn(self.p, amount if kind == "rotation" else 0.0, dtype)
@@ -82,16 +82,12 @@ class Shift(Experiment):
         target = Xq @ theory.ols_coefficients(X, Y, method="qr")
         layer = OLSTransformer.from_data(X, Y)
         predictions = {"self": layer(Xq), "cross": layer(Xq, context=X), "labels": in_context_ols(Xq, X, Y)}
-        tables = [
-            table(
-                method=method,
-                replicate=range(self.replicates),
-                error=norm(predicted - target) / norm(target),
-                bound=2 * theory.rounding_bound(X, Xq, self_attention=method == "self") * norm(Y) / norm(target),
-            )
-            for method, predicted in predictions.items()
-        ]
-        return pd.concat(tables, ignore_index=True)
+        size = norm(target)
+        error = [norm(predicted - target) / size for predicted in predictions.values()]
+        gains = [theory.rounding_bound(X, Xq, self_attention=method == "self") for method in predictions]
+        bound = [2 * gain * norm(Y) / size for gain in gains]
+        index = {"method": [*predictions], "replicate": range(self.replicates)}
+        return rows(index, {"error": torch.stack(error), "bound": torch.stack(bound)})
 
 
 def _turn(p: int, amount: float, dtype: torch.dtype) -> Tensor:

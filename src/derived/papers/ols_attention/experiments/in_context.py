@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from derived.lab.checks import check_choice, check_count
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 from derived.lab.training import train
 
@@ -24,7 +24,7 @@ from ..data.problems import Tasks, random_tasks, spectrum
 from ..model import theory
 from ..model.mechanism import linear_attention
 from ..model.theory import check_covariance
-from .tables import table
+from .adam import Adam
 
 
 def context_moment(tasks: Tasks) -> Float[Tensor, "*batch p"]:
@@ -94,7 +94,7 @@ def train_linear_attention(
         predicted = linear_attention(q, z, values).squeeze(-1).squeeze(-1)
         return (predicted - tasks.y_query).square().mean(dim=-1)
 
-    losses = train(loss, torch.optim.Adam([v, W]), steps=steps, rate=lambda step: lr * (1 - step / steps))
+    losses = train(loss, Adam([v, W]), steps=steps, rate=lambda step: lr * (1 - step / steps))
     v, W = v.detach(), W.detach()
     products = v[..., :, None, None] * W.unsqueeze(-3)  # (..., p+1, p+1, p): coefficient of (1/N) z_a z_b x~_j
     symmetric = (products + products.transpose(-3, -2)) / 2  # z_a z_b is symmetric in a and b
@@ -120,16 +120,18 @@ class RandomTasks(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         Lambda = spectrum(condition["spectrum"], self.p, dtype)
-        draw = stream(seed, "random tasks", condition["spectrum"])
-        tasks = random_tasks(Lambda, self.N, batch=(self.replicates, self.num_tasks), generator=draw)
+        generator = stream(seed, "random tasks", condition["spectrum"])
+        tasks = random_tasks(Lambda, self.N, batch=(self.replicates, self.num_tasks), generator=generator)
         best = theory.optimal_linear_attention(Lambda, self.N)
         fitted = regress_linear_attention(tasks)
         predicted = torch.einsum("...i,ij,...j->...", tasks.x_query, best.Gamma, context_moment(tasks))
-        return table(
-            replicate=range(self.replicates),
-            alignment=(fitted * best.Gamma).sum(dim=(-2, -1)) / best.Gamma.square().sum(),
-            risk=(predicted - tasks.y_query).square().mean(dim=-1),
-            optimal_risk=float(best.risk),
+        return rows(
+            {"replicate": range(self.replicates)},
+            {
+                "alignment": (fitted * best.Gamma).sum(dim=(-2, -1)) / best.Gamma.square().sum(),
+                "risk": (predicted - tasks.y_query).square().mean(dim=-1),
+                "optimal_risk": float(best.risk),
+            },
         )
 
 
@@ -152,15 +154,18 @@ class LearnedInContext(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         Lambda = spectrum(condition["spectrum"], self.p, dtype)
-        draw = stream(seed, "learned in context", condition["spectrum"])
+        generator = stream(seed, "learned in context", condition["spectrum"])
         sizes = {"num_tasks": self.num_tasks, "steps": self.steps, "batch": (self.replicates,)}
-        trained = train_linear_attention(Lambda, self.N, start=condition["start"], generator=draw, **sizes)
+        trained = train_linear_attention(Lambda, self.N, start=condition["start"], generator=generator, **sizes)
         best = theory.optimal_linear_attention(Lambda, self.N)
         risk = theory.linear_attention_risk(trained.Gamma, Lambda, self.N)
-        return table(
-            replicate=range(self.replicates),
-            loss=trained.loss[..., -(self.steps // 100) :].mean(dim=-1),  # of the whole layer, on its last hundredth
-            risk=risk,  # exact, of its Gamma alone
-            rest=trained.rest,
-            optimal_risk=float(best.risk),
+        last = trained.loss[..., -(self.steps // 100) :]  # the last hundredth of the steps
+        return rows(
+            {"replicate": range(self.replicates)},
+            {
+                "loss": last.mean(dim=-1),  # of the whole layer
+                "risk": risk,  # exact, of its Gamma alone
+                "rest": trained.rest,
+                "optimal_risk": float(best.risk),
+            },
         )

@@ -14,15 +14,15 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
+from torch.linalg import matrix_norm as norm
 
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
 from ..data.problems import random_regression
 from ..model import theory
 from ..model.mechanism import OLSTransformer, in_context_ols, ridge_weights, whitening
 from ..model.mechanism import tied_weights as tied
-from .tables import norm, table
 
 
 def _ridge_fit(X: Tensor, Y: Tensor, ridge: float) -> Tensor:
@@ -64,8 +64,8 @@ class Identities(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         n, p, m = (condition[name] for name in "npm")
-        draw = stream(seed, "identities", n, p, m)
-        problem = {"kappa": self.kappa, "batch": (self.instances,), "generator": draw}
+        generator = stream(seed, "identities", n, p, m)
+        problem = {"kappa": self.kappa, "batch": (self.instances,), "generator": generator}
         X, Y, _ = random_regression(n, p, m, **problem)
         Xq, _, _ = random_regression(max(p, 3), p, m, **problem)
         X, Y, Xq = (t.to(device, getattr(torch, condition["precision"])) for t in (X, Y, Xq))
@@ -74,33 +74,35 @@ class Identities(Experiment):
         A, Z, size = layer.attention_matrix(X), X @ whitening(X), norm(Y)
         once_fit = _ridge_fit(X, Y, self.ridge)
         twice_fit = _ridge_fit(X, once_fit, self.ridge)
-        L_any = torch.randn(self.instances, p, 3, generator=draw, dtype=torch.float64).to(X)
+        L_any = torch.randn(self.instances, p, 3, generator=generator, dtype=torch.float64).to(X)
         H_any = X @ (L_any @ L_any.mT) @ X.mT / n
         any_layer = OLSTransformer(tied(X, Y, L_any))
         twice = OLSTransformer(tied(X, Y, whitening(X, self.ridge)))
         repaired = OLSTransformer(ridge_weights(X, Y, self.ridge))
         bound, cross = 2 * theory.rounding_bound(X), 2 * theory.rounding_bound(X, Xq)
-        return table(
-            instance=range(self.instances),
-            gap_fit=norm(layer(X) - X @ B) / size,
-            gap_hat=norm(A - H) / p**0.5,
-            gap_projector=norm(A @ A - A) / p**0.5,
-            gap_trace=(A.diagonal(dim1=-2, dim2=-1).sum(dim=-1) - p).abs() / p,
-            gap_inert=norm(A @ Z - Z) / norm(Z),
-            gap_master=norm(any_layer(X) - H_any @ (H_any @ Y)),
-            gap_twice=norm(twice(X) - twice_fit) / size,
-            gap_repaired=norm(repaired(X) - once_fit) / size,
-            ridge_missed=norm(twice(X) - once_fit) / norm(once_fit),
-            gap_self=norm(layer(Xq) - theory.held_out_self_attention(Xq, X, Y)) / size,
-            gap_cross=norm(layer(Xq, context=X) - Xq @ B) / size,
-            gap_labels=norm(in_context_ols(Xq, X, Y) - Xq @ B) / size,
-            gap_cube=norm(layer(3 * X) - 27 * layer(X)) / (27 * size),
-            doubled_missed=norm(layer(2 * X) - X @ B) / norm(X @ B),
-            gap_control=norm(layer(X).roll(1, dims=0) - X @ B) / size,
-            bound=bound,
-            bound_master=_master_bound(X, L_any, Y),
-            bound_self=2 * theory.rounding_bound(X, Xq, self_attention=True),
-            bound_cross=cross,
+        return rows(
+            {"instance": range(self.instances)},
+            {
+                "gap_fit": norm(layer(X) - X @ B) / size,
+                "gap_hat": norm(A - H) / p**0.5,
+                "gap_projector": norm(A @ A - A) / p**0.5,
+                "gap_trace": (A.diagonal(dim1=-2, dim2=-1).sum(dim=-1) - p).abs() / p,
+                "gap_inert": norm(A @ Z - Z) / norm(Z),
+                "gap_master": norm(any_layer(X) - H_any @ (H_any @ Y)),
+                "gap_twice": norm(twice(X) - twice_fit) / size,
+                "gap_repaired": norm(repaired(X) - once_fit) / size,
+                "ridge_missed": norm(twice(X) - once_fit) / norm(once_fit),
+                "gap_self": norm(layer(Xq) - theory.held_out_self_attention(Xq, X, Y)) / size,
+                "gap_cross": norm(layer(Xq, context=X) - Xq @ B) / size,
+                "gap_labels": norm(in_context_ols(Xq, X, Y) - Xq @ B) / size,
+                "gap_cube": norm(layer(3 * X) - 27 * layer(X)) / (27 * size),
+                "doubled_missed": norm(layer(2 * X) - X @ B) / norm(X @ B),
+                "gap_control": norm(layer(X).roll(1, dims=0) - X @ B) / size,
+                "bound": bound,
+                "bound_master": _master_bound(X, L_any, Y),
+                "bound_self": 2 * theory.rounding_bound(X, Xq, self_attention=True),
+                "bound_cross": cross,
+            },
         )
 
 
@@ -118,19 +120,21 @@ class Degenerate(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         n, p, rank = (condition[name] for name in ("n", "p", "rank"))
-        draw = stream(seed, "degenerate", n, p, rank)
+        generator = stream(seed, "degenerate", n, p, rank)
         X, Y, _ = random_regression(
-            n, p, 2, rank=rank, kappa=10.0, batch=(self.instances,), generator=draw, dtype=dtype
+            n, p, 2, rank=rank, kappa=10.0, batch=(self.instances,), generator=generator, dtype=dtype
         )
         B = torch.linalg.lstsq(X, Y, rcond=max(n, p) * torch.finfo(dtype).eps, driver="gelsd").solution
         X, Y, B = (t.to(device) for t in (X, Y, B))
         layer = OLSTransformer.from_data(X, Y)
         every_axis = torch.eye(p, dtype=dtype, device=device).expand(self.instances, p, p)
-        return table(
-            instance=range(self.instances),
-            gap_fit=norm(layer(X) - X @ B) / norm(Y),
-            gap_coefficients=norm(layer.W_V @ layer.W_p - B) / norm(Y),
-            gap_interpolation=norm(layer(X) - Y) / norm(Y) if rank == n else np.nan,
-            bound=2 * theory.rounding_bound(X),
-            bound_coefficients=2 * theory.rounding_bound(X, every_axis),
+        return rows(
+            {"instance": range(self.instances)},
+            {
+                "gap_fit": norm(layer(X) - X @ B) / norm(Y),
+                "gap_coefficients": norm(layer.W_V @ layer.W_p - B) / norm(Y),
+                "gap_interpolation": norm(layer(X) - Y) / norm(Y) if rank == n else np.nan,
+                "bound": 2 * theory.rounding_bound(X),
+                "bound_coefficients": 2 * theory.rounding_bound(X, every_axis),
+            },
         )

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 import pandas as pd
 import torch
+from torch.linalg import matrix_norm as norm
 
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
 from ..model import capacity as closed
@@ -42,9 +42,9 @@ class SoftmaxStep(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         K, d, beta = (condition[name] for name in ("K", "d", "beta"))
-        draw = stream(seed, "softmax step", K, d)
-        patterns = torch.randn(self.instances, K, d, generator=draw, dtype=dtype).to(device)
-        state = torch.randn(self.instances, 1, d, generator=draw, dtype=dtype).to(device)
+        generator = stream(seed, "softmax step", K, d)
+        patterns = torch.randn(self.instances, K, d, generator=generator, dtype=dtype).to(device)
+        state = torch.randn(self.instances, 1, d, generator=generator, dtype=dtype).to(device)
         if condition["start"] != "random":
             state = hopfield.retrieve(state, patterns, "lse", beta=beta, steps=30).state
         state.requires_grad_()
@@ -54,15 +54,14 @@ class SoftmaxStep(Experiment):
         after = hopfield.energy(attention.detach(), patterns, "lse", beta=beta)
         M = torch.maximum(patterns.norm(dim=-1).amax(dim=-1), state.detach().norm(dim=-1).squeeze(-1))
         eps = torch.finfo(dtype).eps
-        return pd.DataFrame(
-            {
-                "instance": range(self.instances),
-                "gap": (attention - (state - gradient)).detach().norm(dim=(-2, -1)).cpu(),
-                "bound": (2 * eps * M * (K + 8 + 2 * beta * d * M**2)).cpu(),
-                "excess": (after - before + (attention - state).square().sum(dim=-1) / 2).detach().squeeze(-1).cpu(),
-                "energy_bound": (2 * eps * (K + d + 8) * (2 * M**2 + (math.log(K) + 1) / beta)).cpu(),
-            }
-        )
+        step = attention - state
+        columns = {
+            "gap": norm(attention - (state - gradient)),
+            "bound": 2 * eps * M * (K + 8 + 2 * beta * d * M**2),
+            "excess": (after - before + step.square().sum(dim=-1) / 2).squeeze(-1),
+            "energy_bound": 2 * eps * (K + d + 8) * (2 * M**2 + (math.log(K) + 1) / beta),
+        }
+        return rows({"instance": range(self.instances)}, columns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,11 +81,11 @@ class OneStepRetrieval(Experiment):
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         interaction = 2 if condition["interaction"] == "quadratic" else "exp"
         K = round(math.exp(self.fraction * float(closed.demircigil_exponent(self.rho)) * self.N))
-        draw = stream(seed, "one-step retrieval", device=device)  # both interactions see the same patterns
+        generator = stream(seed, "one-step retrieval", device=device)  # both interactions see the same patterns
         errors = hopfield.bit_error_rate(
-            self.N, K, interaction, rho=self.rho, trials=self.replicates, generator=draw, dtype=dtype
+            self.N, K, interaction, rho=self.rho, trials=self.replicates, generator=generator, dtype=dtype
         )
-        return pd.DataFrame({"replicate": range(self.replicates), "K": K, "bit_error": errors.cpu()})
+        return rows({"replicate": range(self.replicates)}, {"K": K, "bit_error": errors})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,16 +104,16 @@ class RetrievalBound(Experiment):
         return [{"beta": beta} for beta in self.betas]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        draw = stream(seed, "retrieval bound")
+        generator = stream(seed, "retrieval bound")
         shape = (self.instances, self.num_patterns, self.d)
-        direction, step = torch.randn(2, *shape, generator=draw, dtype=dtype).to(device)
+        direction, step = torch.randn(2, *shape, generator=generator, dtype=dtype).to(device)
         patterns = direction / direction.norm(dim=-1, keepdim=True) * math.sqrt(self.d)
         probes = patterns + self.radius * math.sqrt(self.d) * step / step.norm(dim=-1, keepdim=True)
         moved = hopfield.retrieve(probes, patterns, "lse", beta=condition["beta"]).state
         error = (moved - patterns).norm(dim=-1)
         bound = closed.retrieval_bound(probes, patterns, condition["beta"])
-        instance = np.arange(self.instances).repeat(self.num_patterns)
-        return pd.DataFrame({"instance": instance, "error": error.cpu().ravel(), "bound": bound.cpu().ravel()})
+        index = {"instance": range(self.instances), "pattern": range(self.num_patterns)}
+        return rows(index, {"error": error, "bound": bound})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,16 +149,17 @@ class ReadOutNoise(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         num, kind = condition["num_patterns"], condition["memory"]
-        draw = stream(seed, "read-out noise", num)
-        patterns = hopfield.random_signs(self.replicates, num, self.d, generator=draw, dtype=dtype) / math.sqrt(self.d)
+        generator = stream(seed, "read-out noise", num)
+        signs = hopfield.random_signs(self.replicates, num, self.d, generator=generator, dtype=dtype)
+        patterns = signs / math.sqrt(self.d)
         if kind == "hebb":
             first = patterns[:, :1]
             noise = hopfield.linear_read_out(first, patterns, kind) - first
             theory = closed.hebb_noise(num, self.d)
             naive = (num - 1) / self.d  # without the coherent part: the negative control
         else:
-            white = torch.randn(self.replicates, 1, self.d, generator=draw, dtype=dtype) / math.sqrt(self.d)
+            white = torch.randn(self.replicates, 1, self.d, generator=generator, dtype=dtype) / math.sqrt(self.d)
             noise = hopfield.linear_read_out(white, patterns, kind)
             theory = naive = closed.projection_noise(num, self.d)
         energy = noise.square().sum(dim=(-2, -1))
-        return pd.DataFrame({"replicate": range(self.replicates), "noise": energy, "theory": theory, "naive": naive})
+        return rows({"replicate": range(self.replicates)}, {"noise": energy, "theory": theory, "naive": naive})

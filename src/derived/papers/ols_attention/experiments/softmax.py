@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import torch
+from torch.linalg import matrix_norm as norm
 
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
 from ..data.problems import random_regression
 from ..model import theory
 from ..model.mechanism import softmax_read_out, softmax_regression
-from .tables import norm, table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,16 +32,12 @@ class Dial(Experiment):
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        draw = stream(seed, "dial")
-        X, Y, _ = random_regression(self.n, self.p, batch=(self.replicates,), generator=draw, dtype=dtype)
+        generator = stream(seed, "dial")
+        X, Y, _ = random_regression(self.n, self.p, batch=(self.replicates,), generator=generator, dtype=dtype)
         X, Y = (X + 1.0).to(device), (Y + 0.5 * (X**2).sum(dim=-1, keepdim=True)).to(device)  # skewed: E_1 is not 0
         target = theory.ols_with_intercept(X, X, Y)
         errors = [norm(softmax_read_out(X, X, Y, beta) - target) / norm(target) for beta in self.betas]
-        tables = [
-            table(replicate=range(self.replicates), beta=beta, error=error)
-            for beta, error in zip(self.betas, errors, strict=True)
-        ]
-        return pd.concat(tables, ignore_index=True)
+        return rows({"beta": self.betas, "replicate": range(self.replicates)}, {"error": torch.stack(errors)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,13 +51,14 @@ class DialCurves(Experiment):
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        draw = stream(seed, "dial curves")
-        X = torch.randn(self.n, 1, generator=draw, dtype=dtype).sort(dim=0).values
-        Y = torch.sin(2 * X) + 0.6 * X + 0.15 * torch.randn(self.n, 1, generator=draw, dtype=dtype)
+        generator = stream(seed, "dial curves")
+        X = torch.randn(self.n, 1, generator=generator, dtype=dtype).sort(dim=0).values
+        Y = torch.sin(2 * X) + 0.6 * X + 0.15 * torch.randn(self.n, 1, generator=generator, dtype=dtype)
         grid = torch.linspace(-2.6, 2.6, self.points, dtype=dtype).unsqueeze(-1)
-        tables = [table(curve="data", beta=np.nan, x=X, y=Y)]
-        tables.append(table(curve="least squares", beta=np.nan, x=grid, y=theory.ols_with_intercept(grid, X, Y)))
-        for beta in np.geomspace(1e-3, 1e3, self.num_betas):
-            tables.append(table(curve="softmax", beta=beta, x=grid, y=softmax_regression(grid, X, Y, beta)))
-            tables.append(table(curve="read-out", beta=beta, x=grid, y=softmax_read_out(grid, X, Y, beta)))
+        fit, betas = theory.ols_with_intercept(grid, X, Y), np.geomspace(1e-3, 1e3, self.num_betas)
+        tables = [rows({"curve": "data", "x": X[:, 0]}, {"beta": np.nan, "y": Y[:, 0]})]
+        tables.append(rows({"curve": "least squares", "x": grid[:, 0]}, {"beta": np.nan, "y": fit[:, 0]}))
+        for curve, predict in (("softmax", softmax_regression), ("read-out", softmax_read_out)):
+            y = torch.stack([predict(grid, X, Y, beta)[:, 0] for beta in betas])
+            tables.append(rows({"curve": curve, "beta": betas, "x": grid[:, 0]}, {"y": y}))
         return pd.concat(tables, ignore_index=True)

@@ -18,9 +18,10 @@ import pandas as pd
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.linalg import matrix_norm as norm
 
 from derived.lab.checks import check_choice
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 from derived.lab.training import train
 
@@ -29,10 +30,10 @@ from ..model import mechanism, reachability
 from ..model.checks import check_composable, check_matrix, check_rows
 from ..model.mechanism import linear_attention, whitening
 from ..model.reachability import READ_OUTS, ReadOut
-from .tables import norm, table
+from .adam import Adam
 
 Optimizer = Literal["gd", "adam"]
-OPTIMIZERS = {"gd": torch.optim.SGD, "adam": torch.optim.Adam}
+OPTIMIZERS = {"gd": torch.optim.SGD, "adam": Adam}
 
 
 def _descend(
@@ -199,18 +200,9 @@ class Reachability(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         course, s, beta = self.train(condition, seed, dtype)
-        shape = (self.replicates, len(self.starts))
-        replicate = torch.arange(self.replicates).unsqueeze(-1).expand(shape)
-        return table(
-            replicate=replicate,
-            l0=torch.tensor(self.starts, dtype=dtype).expand(shape),
-            l=course.l[-1],
-            P=course.P[-1],
-            loss=course.loss[-1],
-            inverse_root=(1 / s).expand(shape),
-            s=s.expand(shape),
-            beta=beta.expand(shape),
-        )
+        end = {"l": course.l[-1], "P": course.P[-1], "loss": course.loss[-1]}
+        theory = {"inverse_root": 1 / s, "s": s, "beta": beta}
+        return rows({"replicate": range(self.replicates), "l0": self.starts}, end | theory)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,11 +214,9 @@ class Courses(Reachability):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         course, s, beta = self.train(condition, seed, dtype)
-        epoch = torch.arange(0, self.epochs + 1, self.every)
-        l, P = course.l[epoch, 0], course.P[epoch, 0]
-        l0 = torch.tensor(self.starts, dtype=dtype).expand(l.shape)
-        epochs = epoch.unsqueeze(-1).expand(l.shape)
-        return table(epoch=epochs, l0=l0, l=l, P=P, inverse_root=float(1 / s), s=float(s), beta=float(beta))
+        index = {"epoch": range(0, self.epochs + 1, self.every), "l0": self.starts}
+        shown = {"l": course.l[:: self.every, 0], "P": course.P[:: self.every, 0]}
+        return rows(index, shown | {"inverse_root": float(1 / s), "s": float(s), "beta": float(beta)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,10 +239,8 @@ class TrainedEndPoint(Experiment):
         square = x.square().mean(dim=-1)
         s, beta = square.sqrt(), (x * y).mean(dim=-1) / square
         predicted, _ = reachability.predicted_end_point(l0, P0, s, beta)
-        shape = (self.replicates, len(self.starts))
-        replicate = torch.arange(self.replicates).unsqueeze(-1).expand(shape)
-        start = {"replicate": replicate, "l0": l0.expand(shape), "P0": P0.expand(shape)}
-        return table(**start, l=course.l[-1], predicted=predicted.ravel(), inverse_root=(1 / s).expand(shape))
+        index = {"replicate": range(self.replicates), ("l0", "P0"): (l0, P0)}
+        return rows(index, {"l": course.l[-1], "predicted": predicted, "inverse_root": 1 / s})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,11 +260,12 @@ class Structure(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         p, m = condition["p"], condition["m"]
-        draw = stream(seed, "structure", p, m)
-        X, _, B = random_regression(self.n, p, m, kappa=2.0, batch=(self.replicates,), generator=draw, dtype=dtype)
-        L0 = 0.5 * random_rotation(p, batch=(self.replicates,), generator=draw, dtype=dtype)
+        generator = stream(seed, "structure", p, m)
+        X, _, B = random_regression(self.n, p, m, kappa=2.0, batch=(self.replicates,), generator=generator, dtype=dtype)
+        L0 = 0.5 * random_rotation(p, batch=(self.replicates,), generator=generator, dtype=dtype)
         Y = X @ B  # no noise: the least-squares loss is zero
         trained = train_matrix(X, Y, L0, lr=self.lr, epochs=self.epochs)
         relative = trained.loss[-1] / (Y.square().sum(dim=(-2, -1)) / self.n)
         gap = structure_gap(X, trained.L)
-        return table(replicate=range(self.replicates), rank=min(p, m), relative_loss=relative, structure_gap=gap)
+        columns = {"rank": min(p, m), "relative_loss": relative, "structure_gap": gap}
+        return rows({"replicate": range(self.replicates)}, columns)
