@@ -102,7 +102,7 @@ def curves(level: float) -> pd.DataFrame:
 
 
 def dial_errors(order: float) -> pd.DataFrame:
-    rows = grid(replicate=(0, 1), beta=(1e-3, 1e-2, 1e-1))
+    rows = grid(replicate=(0, 1, 2, 3), beta=(1e-3, 1e-2, 1e-1))
     return rows.assign(error=rows["beta"] ** order * (1 + 0.01 * rows["replicate"]))
 
 
@@ -187,13 +187,13 @@ def test_intervals_cover_the_spread_of_the_replicates():
     (segments,) = bars[2]
     low, high = np.array(segments.get_segments())[:, :, 1].T
     assert (low < [1e-3, 1e-2, 1e-1]).all()
-    assert (high > [1.01e-3, 1.01e-2, 1.01e-1]).all()
+    assert (high > [1.03e-3, 1.03e-2, 1.03e-1]).all()
 
 
 def test_the_explorer_has_one_frame_per_beta_and_says_what_it_shows():
     figure = explorer.dial_explorer(live(curves(1.0)))
     (slider,) = figure.layout.sliders
-    assert [step.label for step in slider.steps] == ["0.001", "1", "1e+03"] == [frame.name for frame in figure.frames]
+    assert [step.label for step in slider.steps] == ["0.001", "1", "1000"] == [frame.name for frame in figure.frames]
     assert slider.active == 1
     assert "from 0.001 to 1000" in figure.layout.meta["alt"]
     assert all(len(frame.data) == 2 and list(frame.traces) == [0, 1] for frame in figure.frames)

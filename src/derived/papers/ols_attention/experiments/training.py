@@ -93,8 +93,8 @@ def train_matrix(
 
     def loss(epoch: int) -> Tensor:
         tokens = X @ L
-        read = tokens.mT @ Y / X.shape[-2] if P is None else P
-        error = linear_attention(tokens, tokens, tokens) @ read - Y
+        attended = linear_attention(tokens, tokens, tokens)
+        error = attended @ (tokens.mT @ Y / X.shape[-2] if P is None else P) - Y
         return error.square().sum(dim=(-2, -1)) / X.shape[-2]
 
     course = _descend(loss, [L, P] if read_out == "trained" else [L], optimizer, lr, epochs)
@@ -152,9 +152,10 @@ def train_scalar(
     course: list[tuple[Tensor, Tensor]] = []
 
     def loss(epoch: int) -> Tensor:
+        gain = l**3 * square
         read = l * square * slope if read_out == "recomputed" else P
         course.append((l.detach().clone(), read.detach().clone()))
-        return square * (l**3 * square * read - slope) ** 2 + residual
+        return square * (gain * read - slope) ** 2 + residual
 
     losses = _descend(loss, [l, P] if read_out == "trained" else [l], optimizer, lr, epochs)
     return ScalarTraining(*(torch.stack(column) for column in zip(*course, strict=True)), losses)

@@ -5,9 +5,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import COLOURS, beside, largest
+from derived.lab.plot import BLUE, COLOURS, RED, THEORY, beside, largest, plain_log, points
 
-from .marks import BLUE, RED, THEORY, fitted_slope, measured, plain_log, runs_shown
+from .words import fitted_slope, runs_shown
 
 
 def polynomial_capacity(rows: pd.DataFrame) -> Figure:
@@ -18,7 +18,7 @@ def polynomial_capacity(rows: pd.DataFrame) -> Figure:
         part = rows[rows["degree"] == degree]
         theory = part.groupby("N")["theory"].first()
         ax.plot(theory.index, theory, **THEORY)
-        measured(ax, part, "N", "K", color)
+        points(ax, part, "N", "K", color)
         means = largest(part).groupby("N")["K"].mean()
         slopes[degree] = fitted_slope(np.log(means.index), np.log(means))
         beside(ax, theory.index[-1], theory.iloc[-1], f"$u^{degree}$: slope {slopes[degree]:.2f}", color, (9, 0))
@@ -42,7 +42,7 @@ def exponential_capacity(rows: pd.DataFrame) -> Figure:
         part = rows[rows["notion"] == notion].assign(bits=lambda some: np.log2(some["K"]))
         theory = np.log2(part.groupby("N")["theory"].first())
         ax.plot(theory.index, theory, **THEORY)
-        measured(ax, part, "N", "bits", color)
+        points(ax, part, "N", "bits", color)
         means = largest(part).groupby("N")["bits"].mean()
         rates[notion] = fitted_slope(means.index, means)
         beside(ax, theory.index[-1], theory.iloc[-1], f"{words}:\nslope {rates[notion]:.2f}", color, (9, 0))

@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from derived.lab.explorer import sliders
+
 
 def dial_explorer(rows: pd.DataFrame) -> go.Figure:
     """The beta dial as a Plotly figure with one slider; its ``layout.meta`` holds the alt text; ``DialCurves``."""
@@ -20,14 +22,11 @@ def dial_explorer(rows: pd.DataFrame) -> go.Figure:
         go.Scatter(x=line["x"], y=line["y"], name="least squares", line={"dash": "dot"}),
         go.Scatter(x=data["x"], y=data["y"], name="data", mode="markers", marker={"size": 7}),
     ]
-    start = int(np.argmin(np.abs(np.log(betas) - np.log(0.3))))
-    figure = go.Figure([*traces(betas[start])[::-1], *fixed])
-    figure.frames = [go.Frame(name=f"{beta:.3g}", data=traces(beta)[::-1], traces=[0, 1]) for beta in betas]
-    still = {"mode": "immediate", "frame": {"duration": 0, "redraw": True}, "transition": {"duration": 0}}
-    steps = [{"label": frame.name, "method": "animate", "args": [[frame.name], still]} for frame in figure.frames]
+    start = betas[np.argmin(np.abs(np.log(betas) - np.log(0.3)))]
+    frames = {(beta,): {"data": traces(beta)[::-1], "traces": [0, 1]} for beta in betas}
+    figure = sliders(go.Figure([*traces(start)[::-1], *fixed]), frames, {"β = ": betas}, start=(start,))
     figure.update_layout(
         height=440,
-        sliders=[{"active": start, "currentvalue": {"prefix": "β = "}, "steps": steps}],
         xaxis_title="query x",
         yaxis={"title": "prediction y", "range": [float(data["y"].min()) - 0.6, float(data["y"].max()) + 0.6]},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},

@@ -12,9 +12,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from derived.lab.plot import DIVERGING, MUTED, beside, panel_label
-
-from .marks import BLUE, GREEN, RED, THEORY
+from derived.lab.plot import BLUE, DIVERGING, GREEN, MUTED, RED, THEORY, beside, panel_label
 
 
 def attention_is_projection(rows: pd.DataFrame) -> Figure:

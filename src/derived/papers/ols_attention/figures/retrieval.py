@@ -4,9 +4,9 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import MUTED, beside
+from derived.lab.plot import BLUE, GREEN, MUTED, PINK, RED, THEORY, beside, plain_log, points
 
-from .marks import BLUE, GREEN, PINK, RED, THEORY, measured, plain_log, shown
+from .words import shown
 
 
 def read_out_noise(rows: pd.DataFrame) -> Figure:
@@ -24,7 +24,7 @@ def read_out_noise(rows: pd.DataFrame) -> Figure:
             continue
         theory = part.groupby("num_patterns")["theory"].first().dropna()
         ax.plot(theory.index, theory, **THEORY)
-        last = shown(measured(ax, part, "num_patterns", "noise", color, marker)).iloc[-1]
+        last = shown(points(ax, part, "num_patterns", "noise", color, marker)).iloc[-1]
         beside(ax, last["num_patterns"], last["value"], words, color, (9, height))
         said.append(f"{words} {last['value']:.2g}")
     naive = rows[rows["memory"] == "hebb"].groupby("num_patterns")["naive"].first()

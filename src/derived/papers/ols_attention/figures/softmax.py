@@ -7,9 +7,9 @@ import pandas as pd
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from derived.lab.plot import INK, MUTED, SEQUENTIAL, beside, panel_label
+from derived.lab.plot import BLUE, INK, MUTED, SEQUENTIAL, THEORY, beside, panel_label, points
 
-from .marks import BLUE, THEORY, fitted_slope, measured, runs_shown, shown
+from .words import fitted_slope, runs_shown, shown
 
 
 def dial(rows: pd.DataFrame) -> Figure:
@@ -46,12 +46,12 @@ def dial(rows: pd.DataFrame) -> Figure:
 def dial_error(rows: pd.DataFrame) -> Figure:
     """Distance of the softmax read-out from affine least squares against beta; rows of ``Dial``."""
     figure, ax = plt.subplots(figsize=(5.4, 3.2))
-    points = shown(measured(ax, rows, "beta", "error", BLUE))
-    low, high = points.iloc[0], points.iloc[-1]
-    ax.plot(points["beta"], low["value"] * points["beta"] / low["beta"], **THEORY)
+    drawn = shown(points(ax, rows, "beta", "error", BLUE))
+    low, high = drawn.iloc[0], drawn.iloc[-1]
+    ax.plot(drawn["beta"], low["value"] * drawn["beta"] / low["beta"], **THEORY)
     beside(ax, high["beta"], high["value"], "slope 1", INK, (-12, 8), ha="right")
     ax.set(xscale="log", yscale="log", xlabel=r"inverse temperature $\beta$", ylabel="distance from least squares")
-    slope = fitted_slope(np.log(points["beta"]), np.log(points["value"]))
+    slope = fitted_slope(np.log(drawn["beta"]), np.log(drawn["value"]))
     figure.set_label(
         f"Relative distance from least squares with intercept against beta on logarithmic axes, "
         f"{runs_shown(rows)}: a line of slope {slope:.3f} from {low['value']:.1e} to {high['value']:.1e}."

@@ -5,9 +5,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import COLOURS, MUTED, beside, panel_label
+from derived.lab.plot import BLUE, COLOURS, MUTED, RED, THEORY, beside, panel_label
 
-from .marks import BLUE, RED, SMALLEST, THEORY
+SMALLEST = 1e-17  # what a logarithmic axis shows in place of zero
 
 
 def courses(rows: pd.DataFrame) -> Figure:
