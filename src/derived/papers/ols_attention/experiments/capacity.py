@@ -1,4 +1,4 @@
-"""Capacities of associative memories, from linear to exponential in the number of spins (OLS-15, R12).
+"""Capacities of associative memories, from linear to exponential in the number of spins (OLS-15).
 
 N   number of spins
 K   number of patterns at the edge: one bit in a hundred moves, or the chance that all patterns stay is one half

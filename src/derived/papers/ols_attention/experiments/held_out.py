@@ -24,7 +24,7 @@ from ..model.mechanism import OLSTransformer, in_context_ols
 
 @dataclass(frozen=True, kw_only=True)
 class BatchError(Experiment):
-    """OLS-7: squared error of the frozen layer on a fresh batch from the training law, over its exact mean (R9)."""
+    """OLS-7: squared error of the frozen layer on a fresh batch from the training law, over its exact mean."""
 
     sizes: tuple[tuple[int, int], ...] = ((1, 32), (2, 32), (4, 16), (4, 64), (8, 32))
     draws: int = 65536

@@ -64,7 +64,7 @@ def train_linear_attention(
     batch: tuple[int, ...] = (),
     generator: torch.Generator,
 ) -> LinearAttentionTraining:
-    """Train v^T G W x~ on fresh random tasks with Adam, step size falling linearly to zero (R4, OLS-12).
+    """Train v^T G W x~ on fresh random tasks with Adam, step size falling linearly to zero (OLS-12).
 
     Tokens are z_i = (x_i, y_i) and the query is (x~, 0); linear attention over the context returns
     (W_V-row v)^T (1/N sum_i z_i z_i^T) W x~ in the label's slot, with v in R^{p+1}, W in R^{(p+1) x p}. Of its

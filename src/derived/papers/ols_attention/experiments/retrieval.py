@@ -1,4 +1,4 @@
-"""Retrieval from associative memories: the softmax step, flipped bits, published bounds, noise (OLS-14, 16, 17, R12).
+"""Retrieval from associative memories: the softmax step, flipped bits, published bounds, noise (OLS-14 to 17).
 
 K, d   number and dimension of the patterns
 beta   inverse temperature of softmax

@@ -69,6 +69,11 @@ def train_matrix(
     ``read_out`` says what P is: "frozen" at P0, or if P0 is not given at its theoretical value for L = whitening(X);
     "recomputed" from the current L; "trained" from P0. Raises ValueError for unfitting shapes, NaN, "trained"
     without P0 and "recomputed" with one. [digest: one scalar L, P computed from the data; the other cases ours]
+
+    >>> X, Y = torch.tensor([[1.0], [-1.0], [2.0]]), torch.tensor([[2.0], [-1.0], [3.0]])
+    >>> trained = train_matrix(X, Y, torch.ones(1, 1), lr=0.05, epochs=200)
+    >>> trained.L, whitening(X)
+    (tensor([[0.7071]]), tensor([[0.7071]]))
     """
     check_matrix("X", X)
     check_matrix("Y", Y)
@@ -132,7 +137,13 @@ def train_scalar(
 
     The tokens enter only through s^2 = mean x^2 and the slope beta, loss = s^2 (l^3 s^2 P - beta)^2 + residual, so an
     epoch costs O(batch); the equality with the layer itself is a test. ``read_out`` as in ``train_matrix``; a frozen P
-    is s beta. Shapes: x, y (*batch, n), l0 and P0 broadcast against (*batch,). [digest; s and beta ours]
+    is s beta. Shapes: x, y (*batch, n), l0 and P0 broadcast against (*batch,). Raises
+    ValueError for unfitting shapes, NaN, x = 0, and "trained" without P0 or another with one. [digest; s and beta ours]
+
+    >>> x, y = torch.tensor([1.0, -1.0, 2.0]), torch.tensor([2.0, -1.0, 3.0])  # s^2 = 2
+    >>> course = train_scalar(x, y, torch.tensor([1.0, -1.0]), lr=0.05, epochs=200)
+    >>> course.l[-1]  # 1/s and, from a negative start, -1/s
+    tensor([ 0.7071, -0.7071])
     """
     check_matrix("x", x.unsqueeze(-1) if x.ndim else x)
     check_matrix("y", y.unsqueeze(-1) if y.ndim else y)

@@ -54,6 +54,11 @@ def energy(
 
     Shapes: state (N,) or (..., T, N), patterns (..., K, N). Raises ValueError for unfitting shapes, NaN, beta <= 0,
     degree < 2, and where e^u overflows. [prior: Krotov and Hopfield; Demircigil et al.; Ramsauer et al.]
+
+    >>> patterns = torch.tensor([[1.0, 1.0, 1.0, 1.0, 1.0], [1.0, -1.0, 1.0, -1.0, 1.0]])
+
+    >>> energy(patterns, patterns, 2)  # -(5^2 + 1^2) at both
+    tensor([-26., -26.])
     """
     states = _as_states(state, patterns, spins=False)
     overlap = states @ patterns.mT
@@ -118,6 +123,11 @@ def flip_field(
     Shapes: state (N,) or (..., T, N), patterns (..., K, N), weights (..., K); returns the shape of state. Raises
     ValueError for entries other than +-1, unfitting shapes and degree < 2. [prior: Krotov and Hopfield 2016; one
     product ours]
+
+    >>> patterns = torch.tensor([[1.0, 1.0, 1.0, 1.0, 1.0], [1.0, -1.0, 1.0, -1.0, 1.0]])
+
+    >>> flip_field(patterns[0], patterns, 2)  # 25 - 9 + 1 - 1 where they agree, 25 - 9 + 1 - 9 where not
+    tensor([16.,  8., 16.,  8., 16.])
     """
     check_interaction(interaction)
     states = _as_states(state, patterns, spins=True)
@@ -139,6 +149,11 @@ def kh_step(
     """One synchronous step: every spin takes the sign of its local field, a tie keeps it.
 
     Shapes and errors as in ``flip_field``. [prior: Krotov and Hopfield 2016]
+
+    >>> patterns = torch.tensor([[1.0, 1.0, 1.0, 1.0, 1.0], [1.0, -1.0, 1.0, -1.0, 1.0]])
+
+    >>> kh_step(torch.tensor([1.0, 1.0, 1.0, 1.0, -1.0]), patterns, 3)  # the last bit is repaired
+    tensor([1., 1., 1., 1., 1.])
     """
     check_interaction(interaction)
     states = _as_states(state, patterns, spins=True)
@@ -166,6 +181,9 @@ def retrieve(
 
     The "lse" step is softmax attention with keys = values = patterns and scale beta. Raises ValueError for steps < 1,
     beta <= 0, and as ``flip_field``. [prior: Ramsauer et al. 2021; Krotov and Hopfield 2016]
+
+    >>> retrieve(torch.tensor([0.9, 0.2]), torch.eye(2), "lse", beta=20.0).state
+    tensor([1.0000e+00, 8.3153e-07])
     """
     check_count("steps", steps)
     softmax = interaction == "lse"
@@ -269,7 +287,13 @@ def capacity(
 
     K doubles and is then bisected, for all replicates at once. A replicate averages ``trials`` draws, and within one
     draw the patterns are nested (K uses the first K of a pool), so that its error is compared at different K on
-    common patterns. Bisection stops at brackets of relative width ``resolution`` or of width 1. [ours]
+    common patterns. Bisection stops at brackets of relative width ``resolution`` or of width 1.
+
+    Raises ValueError for counts < 1, degree < 2, an error outside (0, 1/2) and one that no K reaches. [ours]
+
+    >>> estimate = capacity(16, 2, trials=8, generator=torch.Generator())
+    >>> estimate.bracket.flatten().tolist(), 3 < float(estimate.K) < 4
+    ([3, 4], True)
     """
     for name, value in (("N", N), ("replicates", replicates), ("trials", trials), ("num_tests", num_tests)):
         check_count(name, value)

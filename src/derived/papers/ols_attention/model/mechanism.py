@@ -37,6 +37,11 @@ def whitening(
 
     Shapes: X (..., n, p), returns (..., p, r) with r = rank X (over a batch the largest rank; columns that a member
     lacks are zero). Raises ValueError for an empty X, NaN, ridge < 0 or rcond < 0. [paper; thin form ours]
+
+    >>> L = whitening(torch.tensor([[1.0, 0.0], [0.0, 2.0]]))
+    >>> L @ L.T  # the inverse of X^T X / 2 = diag(1/2, 2)
+    tensor([[2.0000, 0.0000],
+            [0.0000, 0.5000]])
     """
     check_at_least("ridge", ridge, 0.0)
     svd = thin_svd(X, rcond)
@@ -58,6 +63,10 @@ def linear_attention(
     d x e memory; "auto" takes the one with fewer multiplications. bfloat16 and float16 are multiplied in float32.
 
     Raises ValueError if the axes do not fit or the order is unknown. [paper: 1/n from its empirical covariance]
+
+    >>> q, k, v = torch.tensor([[2.0]]), torch.tensor([[1.0], [3.0]]), torch.tensor([[10.0], [20.0]])
+    >>> linear_attention(q, k, v)  # (2 * 1 * 10 + 2 * 3 * 20) / 2
+    tensor([[70.]])
     """
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         if tensor.ndim < 2 or tensor.shape[-2] == 0:
@@ -99,10 +108,18 @@ def read_out(
 def tied_weights(
     X: Float[Tensor, "*batch n p"], Y: Float[Tensor, "*batch n m"], L: Float[Tensor, "*batch p d"]
 ) -> Weights:
-    """W_Q = W_K = W_V = L, W_FFN = I, W_p = P: by the master identity (R2) the layer outputs H_L^2 Y on X.
+    """W_Q = W_K = W_V = L, W_FFN = I, W_p = P: by `ols-master` the layer outputs H_L^2 Y on X.
 
-    L = whitening(X) gives least squares (R1). L = whitening(X, ridge) gives ridge applied twice (R6); for ridge once
-    use ``ridge_weights``. [paper; R2 and R6 ours]
+    L = whitening(X) gives least squares (`ols-forward-pass`). L = whitening(X, ridge) gives ridge applied twice
+    (`ols-ridge`); for ridge once use ``ridge_weights``. Raises ValueError for NaN and rows that do not match.
+    [paper; any L and ridge ours]
+
+    >>> X, Y = torch.tensor([[1.0], [1.0], [5.0]]), torch.tensor([[1.0], [2.0], [3.0]])
+    >>> layer = OLSTransformer(tied_weights(X, Y, torch.ones(1, 1)))
+    >>> layer(X) / X  # H_L = X X^T / 3 squared, where least squares has 2 / 3
+    tensor([[54.],
+            [54.],
+            [54.]])
     """
     P = read_out(X, Y, L)
     return Weights(L, L, L, torch.eye(L.shape[-1], dtype=L.dtype, device=L.device).expand(*L.shape[:-2], -1, -1), P)
@@ -113,7 +130,13 @@ def ridge_weights(
 ) -> Weights:
     """W_Q = W_K = L_lambda, W_V = L_0, W_p = L_0^T X^T Y / n: the layer outputs H_lambda H Y = H_lambda Y, ridge once.
 
-    [ours, repairing the trap of R6]
+    Raises ValueError for NaN, ridge < 0, rcond < 0 and rows that do not match. [ours]
+
+    >>> X, Y = torch.tensor([[1.0], [1.0], [5.0]]), torch.tensor([[1.0], [2.0], [3.0]])
+    >>> OLSTransformer(ridge_weights(X, Y, ridge=9.0))(X) / X  # X^T Y / (X^T X + 3 * 9) = 18 / 54
+    tensor([[0.3333],
+            [0.3333],
+            [0.3333]])
     """
     shrunk, plain = whitening(X, ridge, rcond), whitening(X, 0.0, rcond)
     identity, P = tied_weights(X, Y, plain)[-2:]
@@ -123,8 +146,16 @@ def ridge_weights(
 class OLSTransformer(nn.Module):
     """One linear-attention layer, a feed-forward map and a read-out: x -> LA(x W_Q, c W_K, c W_V) W_FFN W_p.
 
-    Without ``context`` the tokens attend to themselves, c = x; with it they attend to stored tokens (R8b). There is no
-    softmax, residual, normalisation or positional code, as in the paper's prototype. [paper]
+    Without ``context`` the tokens attend to themselves, c = x; with it they attend to stored tokens. There is no
+    softmax, residual, normalisation or positional code, as in the paper's prototype. ``from_data`` makes the weights of
+    least squares or ridge; raises ValueError for weights that do not fit together, and for NaN. [paper]
+
+    >>> X, Y = torch.tensor([[1.0], [1.0], [5.0]]), torch.tensor([[1.0], [2.0], [3.0]])
+    >>> layer = OLSTransformer.from_data(X, Y)
+    >>> layer(X).flatten()  # the fit: slope 18 / 27
+    tensor([0.6667, 0.6667, 3.3333])
+    >>> layer(2 * X, context=X).flatten()  # and its prediction at other inputs
+    tensor([1.3333, 1.3333, 6.6667])
     """
 
     def __init__(self, weights: Weights):
@@ -160,7 +191,7 @@ class OLSTransformer(nn.Module):
     def attention_matrix(
         self, x: Float[Tensor, "*batch nq p"], context: Float[Tensor, "*batch n p"] | None = None
     ) -> Float[Tensor, "*batch nq n"]:
-        """A = (1/n) (x W_Q)(c W_K)^T, the hat matrix of the training tokens at the least-squares weights (R2, R3)."""
+        """A = (1/n) (x W_Q)(c W_K)^T, the hat matrix of the training tokens at the least-squares weights."""
         context = x if context is None else context
         self._check_tokens(x, context)
         return (x @ self.W_Q) @ (context @ self.W_K).mT / context.shape[-2]
@@ -198,9 +229,14 @@ def in_context_ols(
     ridge: float = 0.0,
     rcond: float | None = None,
 ) -> Float[Tensor, "*batch nq m"]:
-    """Labels as values (R8c): (1/n) (X~ L_lambda)(X L_lambda)^T Y = X~ B, the least-squares or ridge prediction.
+    """Labels as values: (1/n) (X~ L_lambda)(X L_lambda)^T Y = X~ B, the least-squares or ridge prediction.
 
-    The weights depend on X alone and Y enters as context; here L_lambda is right as it is. [ours]
+    The weights depend on X alone and Y enters as context; here L_lambda is right as it is. Shapes: Xq (..., nq, p), X
+    (..., n, p), Y (..., n, m). Raises ValueError for unfitting shapes, NaN and ridge < 0. [ours]
+
+    >>> X, Y = torch.tensor([[1.0], [1.0], [5.0]]), torch.tensor([[1.0], [2.0], [3.0]])
+    >>> in_context_ols(torch.tensor([[3.0]]), X, Y)
+    tensor([[2.]])
     """
     check_matrix("Xq", Xq)
     check_matrix("Y", Y)
@@ -225,9 +261,13 @@ def _softmax_scores(Xq: Tensor, X: Tensor, Y: Tensor, beta: float) -> Tensor:
 def softmax_regression(
     Xq: Float[Tensor, "*batch nq p"], X: Float[Tensor, "*batch n p"], Y: Float[Tensor, "*batch n m"], beta: float
 ) -> Float[Tensor, "*batch nq m"]:
-    """sum_j softmax_j(beta q^T k_j) y_j with whitened q and k (R11): ybar at beta = 0, look-up as beta -> infinity.
+    """sum_j softmax_j(beta q^T k_j) y_j with whitened q and k: ybar at beta = 0, look-up as beta -> infinity.
 
     Raises ValueError for beta < 0. [ours]
+
+    >>> X, Y = torch.tensor([[1.0], [1.0], [5.0]]), torch.tensor([[1.0], [2.0], [3.0]])
+    >>> [round(float(softmax_regression(X[2:], X, Y, beta)), 3) for beta in (0.0, 1.0, 100.0)]
+    [2.0, 2.864, 3.0]
     """
     check_at_least("beta", beta, 0.0)
     return torch.softmax(_softmax_scores(Xq, X, Y, beta), dim=-1) @ Y
@@ -236,7 +276,7 @@ def softmax_regression(
 def softmax_read_out(
     Xq: Float[Tensor, "*batch nq p"], X: Float[Tensor, "*batch n p"], Y: Float[Tensor, "*batch n m"], beta: float
 ) -> Float[Tensor, "*batch nq m"]:
-    """ybar + (softmax_regression - ybar) / beta, which is least squares with intercept + O(beta) (R11).
+    """ybar + (softmax_regression - ybar) / beta, which is least squares with intercept + O(beta), see `ols-dial`.
 
     Written as ybar + sum_j (e^{a_j} - 1)(y_j - ybar) / (beta sum_j e^{a_j}), since sum_j (y_j - ybar) = 0: nothing
     cancels as beta -> 0. Raises ValueError for beta <= 0. [ours]

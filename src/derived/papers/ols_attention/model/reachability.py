@@ -1,4 +1,4 @@
-"""Closed forms of R10: which end points gradient training can reach, and whether the loss identifies L.
+"""Closed forms of training: which end points gradient training can reach, and whether the loss identifies L.
 
 symbol    name          meaning                                            axes
 l, P      l, P          scalar whitening weight and scalar read-out        numbers or arrays
@@ -26,7 +26,9 @@ READ_OUTS = get_args(ReadOut)
 
 
 def identifiable(B: Float[Tensor, "*batch p m"], rcond: float | None = None) -> bool:
-    """Whether zero loss forces L L^T = Sigma^{-1}: iff rank B = p (R10; Sigma invertible, d >= p). [ours]
+    """Whether zero loss forces L L^T = Sigma^{-1}: iff rank B = p, see `ols-identify`. [ours]
+
+    Sigma is invertible and L has d >= p columns.
 
     Zero loss says S b = b for every column b of Sigma^{1/2} B, where S = Sigma^{1/2} L L^T Sigma^{1/2}; these columns
     span R^p iff rank B = p. Over a batch: whether it holds for every member.
@@ -38,7 +40,7 @@ def identifiable(B: Float[Tensor, "*batch p m"], rcond: float | None = None) -> 
 def matrix_loss(
     L: Float[Tensor, "*batch p d"], Sigma: Float[Tensor, "*batch p p"], B: Float[Tensor, "*batch p m"]
 ) -> Float[Tensor, "*batch"]:
-    """||Sigma^{1/2} ((L L^T Sigma)^2 - I) B||_F^2, the loss above the least-squares one, P recomputed (R10). [ours]"""
+    """||Sigma^{1/2} ((L L^T Sigma)^2 - I) B||_F^2, the loss above the least-squares one, P recomputed. [ours]"""
     check_composable("Sigma", Sigma, "L", L)
     check_composable("Sigma", Sigma, "B", B)
     step = L @ (L.mT @ Sigma)
@@ -47,7 +49,7 @@ def matrix_loss(
 
 
 def prediction_slope(l: ArrayLike, P: ArrayLike, s: ArrayLike, beta: ArrayLike, read_out: ReadOut) -> np.ndarray:
-    """The slope of the scalar layer's prediction: l^3 s^2 P, with P = s beta, l s^2 beta or P itself (R10). [ours]"""
+    """The slope of the scalar layer's prediction: l^3 s^2 P, with P = s beta, l s^2 beta or P itself. [ours]"""
     l, P, s, beta = (np.asarray(value, dtype=np.float64) for value in (l, P, s, beta))
     check_positive("s", s)
     read_outs = {"frozen": s * beta, "recomputed": l * s**2 * beta, "trained": P}
@@ -58,9 +60,9 @@ def prediction_slope(l: ArrayLike, P: ArrayLike, s: ArrayLike, beta: ArrayLike, 
 def scalar_flow(
     l: ArrayLike, P: ArrayLike, s: ArrayLike, beta: ArrayLike, read_out: ReadOut
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(dl/dt, dP/dt) of gradient flow on the mean squared error of the scalar layer, whose excess is s^2 e^2 (R10).
+    """(dl/dt, dP/dt) of gradient flow on the mean squared error of the scalar layer, whose excess is s^2 e^2.
 
-    With e = slope - beta and u = ls:
+    With e = slope - beta (`ols-flows`):
     frozen      dl/dt = -6 s^2 e l^2 s^3 beta           zeros at 1/s and at the saddle 0, where the sign of dl/dt stays
     recomputed  dl/dt = -8 s^2 e l^3 s^4 beta           minima at 1/s and -1/s, a maximum at 0
     trained     dl/dt = -6 s^4 e l^2 P, dP/dt = -2 s^4 e l^3, which conserves l^2 - 3 P^2
@@ -76,12 +78,12 @@ def scalar_flow(
 
 
 def conserved_quantity(l: ArrayLike, P: ArrayLike) -> np.ndarray:
-    """l^2 - 3 P^2, which gradient flow conserves when l and P are both trained (R10). [ours]"""
+    """l^2 - 3 P^2, which gradient flow conserves when l and P are both trained. [ours]"""
     return np.asarray(l, dtype=np.float64) ** 2 - 3 * np.asarray(P, dtype=np.float64) ** 2
 
 
 def predicted_end_point(l0: ArrayLike, P0: ArrayLike, s: ArrayLike, beta: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """The limit (l, P) of the gradient flow that trains both l and P, from (l0, P0) (R10). [ours]
+    """The limit (l, P) of the gradient flow that trains both l and P, from (l0, P0), see `ols-end-point`. [ours]
 
     With c = l0^2 - 3 P0^2 and q = 3 beta^2 / s^4, v = l^2 is the one positive root of v^4 - c v^3 - q: the curve of
     zero loss l^3 P = beta / s^2 meets the hyperbola l^2 - 3 P^2 = c once on each side of l = 0, and l keeps its sign.
@@ -89,7 +91,11 @@ def predicted_end_point(l0: ArrayLike, P0: ArrayLike, s: ArrayLike, beta: ArrayL
     sign and the flow stalls at l = 0, P = sign(P0) sqrt(-c / 3).
 
     The root is found by Newton's method from max(c, 0) + q^{1/4}, above the root, where the quartic increases and is
-    convex, so that the iterates fall monotonically to it.
+    convex, so that the iterates fall monotonically to it. Arguments broadcast; raises ValueError for s <= 0.
+
+    >>> l, P = predicted_end_point(0.5, 0.5, s=1.0, beta=2.0)
+    >>> round(float(l**3 * P), 12), round(float(l**2 - 3 * P**2), 12)  # zero loss, on the hyperbola of the start
+    (2.0, -0.5)
     """
     l0, P0, s, beta = np.broadcast_arrays(*(np.asarray(value, dtype=np.float64) for value in (l0, P0, s, beta)))
     check_positive("s", s)
@@ -106,7 +112,7 @@ def predicted_end_point(l0: ArrayLike, P0: ArrayLike, s: ArrayLike, beta: ArrayL
 def edge_of_stability(
     s: ArrayLike, beta: ArrayLike, read_out: ReadOut, end_point: tuple[ArrayLike, ArrayLike] | None = None
 ) -> np.ndarray:
-    """eta* = 2 / (largest curvature at the end point): gradient descent with a step above it cannot settle there (R10).
+    """eta* = 2 / (largest curvature at the end point): gradient descent with a step above it cannot settle there.
 
     frozen 1 / (9 s^4 beta^2), recomputed 1 / (16 s^4 beta^2); trained, at (l, P) = ``end_point`` on the curve of zero
     loss, 1 / (s^6 (9 l^4 P^2 + l^6)). [ours]

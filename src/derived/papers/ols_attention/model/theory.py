@@ -111,7 +111,7 @@ def hat_matrix(X: Float[Tensor, "*batch n p"], rcond: float | None = None) -> Fl
 
 
 def smoother(X: Float[Tensor, "*batch n p"], L: Float[Tensor, "*batch p d"]) -> Float[Tensor, "*batch n n"]:
-    """H_L = X L L^T X^T / n, so that the tied layer outputs H_L^2 Y for every L (R2). [ours]"""
+    """H_L = X L L^T X^T / n, so that the tied layer outputs H_L^2 Y for every L (`ols-master`). [ours]"""
     check_matrix("X", X)
     check_composable("X", X, "L", L)
     Z = X @ L
@@ -128,7 +128,7 @@ def ridge_smoother(X: Float[Tensor, "*batch n p"], ridge: float) -> Float[Tensor
 def spectral_filter(
     eigenvalues: ArrayLike, ridge: float, weights: Literal["ols", "ridge", "regularised", "repaired"]
 ) -> np.ndarray:
-    """The factor by which a layer multiplies the fitted value along an eigenvector of Sigma (R6).
+    """The factor by which a layer multiplies the fitted value along an eigenvector of Sigma (`ols-ridge`).
 
     With lambda_i > 0 and f = lambda_i / (lambda_i + lambda): "ols" 1, "ridge" f, "regularised" (L_lambda in all three
     places) f^2: ridge applied twice, "repaired" (L_lambda in query and key only) f. At lambda_i = 0 every factor is 0.
@@ -157,6 +157,10 @@ def ols_coefficients(
     [prior: Bjorck]. "svd" then serves every X; "qr" returns R^{-1} Q^T Y, for X of full column rank without ridge.
 
     Raises ValueError for ridge < 0, rows that do not match, and for "qr" with n < p, a ridge or a singular R.
+
+    >>> X, Y = torch.tensor([[1.0], [1.0], [5.0]]), torch.tensor([[1.0], [2.0], [3.0]])
+    >>> ols_coefficients(X, Y), ols_coefficients(X, Y, ridge=9.0)
+    (tensor([[0.6667]]), tensor([[0.3333]]))
     """
     check_matrix("X", X)
     check_matrix("Y", Y)
@@ -182,7 +186,7 @@ def ols_coefficients(
 def held_out_self_attention(
     Xq: Float[Tensor, "*batch nq p"], X: Float[Tensor, "*batch n p"], Y: Float[Tensor, "*batch n m"]
 ) -> Float[Tensor, "*batch nq m"]:
-    """X~ Sigma^+ Sigma~ B: what the frozen layer returns on a new batch X~ of its own (R8a). [ours]
+    """X~ Sigma^+ Sigma~ B: what the frozen layer returns on a new batch X~ of its own (`ols-held-out`). [ours]
 
     Sigma~ is the second moment of X~. It is the least-squares prediction X~ B iff Sigma~ B = Sigma B (for X~ of full
     column rank), and X~ = c X gives c^2 times it.
@@ -197,7 +201,7 @@ def held_out_self_attention(
 def ols_with_intercept(
     Xq: Float[Tensor, "*batch nq p"], X: Float[Tensor, "*batch n p"], Y: Float[Tensor, "*batch n m"]
 ) -> Float[Tensor, "*batch nq m"]:
-    """ybar + (X~ - xbar) Sigma_c^+ Sigma_xy: affine least squares, the beta -> 0 limit of R11. [prior]"""
+    """ybar + (X~ - xbar) Sigma_c^+ Sigma_xy: affine least squares, the softmax limit beta -> 0. [prior]"""
     check_columns("Xq", Xq, "X", X)
     x_mean, y_mean = X.mean(dim=-2, keepdim=True), Y.mean(dim=-2, keepdim=True)
     return y_mean + (Xq - x_mean) @ ols_coefficients(X - x_mean, Y - y_mean)
@@ -206,7 +210,7 @@ def ols_with_intercept(
 def softmax_dial_error(
     Xq: Float[Tensor, "*batch nq p"], X: Float[Tensor, "*batch n p"], Y: Float[Tensor, "*batch n m"]
 ) -> Float[Tensor, "*batch nq m"]:
-    """E_1 with softmax read-out = affine least squares + beta E_1 + O(beta^2): the next term of R11. [ours]
+    """E_1 with softmax read-out = affine least squares + beta E_1 + O(beta^2): the next term of `ols-dial`. [ours]
 
     E_1 = (1/2) Cov((t - tbar)^2, y) over the tokens, with t_j = (x~ - xbar)^T Sigma_c^+ x_j: half of a third cumulant,
     so the error of the dial has slope 1 in beta unless the scores and responses are jointly symmetric.
@@ -229,9 +233,9 @@ def wishart_moments(p: int, n: int) -> tuple[float, float, float]:
 
 
 def batch_error(p: int, n: int) -> float:
-    """E (1/n) ||Y~ - X~ B||^2 / ||Sigma^{1/2} B||^2 for n Gaussian tokens from the training law (R9). [ours]
+    """E (1/n) ||Y~ - X~ B||^2 / ||Sigma^{1/2} B||^2 for n Gaussian tokens from the training law. [ours]
 
-    E b^T (S - I) S (S - I) b / ||b||^2 = c_3 - 2 c_2 + c_1 = (p + 1) / n + (p^2 + 3p + 4) / n^2.
+    By `ols-batch-error` E b^T (S - I) S (S - I) b / ||b||^2 = c_3 - 2 c_2 + c_1 = (p + 1) / n + (p^2 + 3p + 4) / n^2.
     """
     c1, c2, c3 = wishart_moments(p, n)
     return c3 - 2 * c2 + c1
@@ -245,15 +249,20 @@ class OptimalLinearAttention(NamedTuple):
 
 
 def optimal_linear_attention(Lambda: Float[Tensor, "p p"], N: int, noise: float = 0.0) -> OptimalLinearAttention:
-    """Gamma* = ((1 + 1/N) Lambda + ((tr Lambda + noise^2) / N) I)^{-1} and tr Lambda - tr(Lambda Gamma* Lambda) (R4).
+    """Gamma* = ((1 + 1/N) Lambda + ((tr Lambda + noise^2) / N) I)^{-1} and tr Lambda - tr(Lambda Gamma* Lambda).
 
     The predictor is x~^T Gamma (1/N) sum_i x_i y_i with x ~ N(0, Lambda), y = w^T x + noise, w ~ N(0, I), N context
-    points. Its risk is convex and quadratic in Gamma, and Gamma* is its stationary point, because
+    points. Its risk is convex and quadratic in Gamma, and Gamma* is its stationary point (`ols-gamma`), because
     E[(1/N sum x_i y_i)(...)^T] = Lambda Gamma*^{-1}. Without noise least squares has risk 0 as soon as N >= p; this
-    layer reaches it only as N -> infinity.
+    layer reaches it only as N -> infinity. Shapes: Lambda and Gamma* (p, p), the risk a scalar.
 
     Raises ValueError unless Lambda is symmetric positive definite, N >= 1 and noise >= 0.
     [prior: Ahn et al. 2023; Zhang, Frei and Bartlett 2024]
+
+    >>> best = optimal_linear_attention(torch.eye(2), N=3)  # ((1 + 1/3) + 2/3)^{-1} I, and 2 - 2 / 2
+    >>> best.Gamma, best.risk
+    (tensor([[0.5000, 0.0000],
+            [0.0000, 0.5000]]), tensor(1.))
     """
     check_covariance(Lambda)
     check_count("N", N)
