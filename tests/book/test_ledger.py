@@ -147,7 +147,7 @@ def test_rows_without_an_expectation_are_not_judged():
 
 def test_totals_count_headlines_only():
     rows = [press.ROW, press.ROW | {"tier": "cpu", "headline": False}, press.ROW | {"verdict": "not run"}]
-    assert ledger.totals(rows) == {"holds": 1, "fails": 0, "undecided": 0, "reported": 0, "not run": 1}
+    assert ledger.totals(rows) == {"holds": 1, "fails": 0, "refuted": 0, "undecided": 0, "reported": 0, "not run": 1}
 
 
 def test_a_port_that_is_taken_is_one_clear_line(built):

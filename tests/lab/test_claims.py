@@ -94,12 +94,23 @@ def test_every_kind_says_what_it_judges_by(toy):
     assert {kind: one.kind for kind, one in made.items()} == {kind: kind for kind in made}
     assert {kind: dict(one.expected) for kind, one in made.items()} == {
         **{kind: {"ci": "holds"} for kind in ("identity", "bound", "statistic")},
-        "counterexample": {"ci": "fails"},
+        "counterexample": {"ci": "refuted"},
         "measured": {"ci": "reported", "cpu": "reported", "gpu": "reported"},
     }
     chance_free = claims.computed("T-1", "$1=1$.", toy, measure, "value", claims.at_least(1), unit="ratio")
     assert (chance_free.kind, chance_free.criterion) == ("statistic", "value: at least $1$")
     assert claims.unseen("T-1", "$1=1$.", "the data could not be had").experiment is None
+
+
+@pytest.mark.parametrize(("source", "verdict"), [("ours", "refuted"), ("paper", "fails"), ("digest", "fails")])
+def test_only_a_reading_of_our_own_is_refuted_and_nobodys_failure(toy, source, verdict):
+    made = claims.refuted(
+        *("T-1", "$1=2$.", toy, lambda rows: Estimate(5.0, 1), "a gap", claims.at_most(1)),
+        source=source,
+        expected=claims.fails("ci", "cpu") | claims.undecided("gpu"),
+    )
+    assert made.judge(Estimate(5.0, 1))[0] == verdict
+    assert made.expected == {"ci": verdict, "cpu": verdict, "gpu": "undecided"}
 
 
 @pytest.mark.parametrize("expected", [{"ci": "hold"}, {"xl": "holds"}])

@@ -68,7 +68,16 @@ def _run(house: House, slugs: list[str] | None, tier: str, seed: int, device: st
 def _judge(outcomes: list[Outcome]) -> None:
     """Print the table, then fail if a chapter failed or a verdict is not the expected one."""
     table = Table(
-        "chapter", "seconds", "hold", "fail", "undecided", "reported", "not run", box=None, header_style="bold"
+        "chapter",
+        "seconds",
+        "hold",
+        "fail",
+        "refuted",
+        "undecided",
+        "reported",
+        "not run",
+        box=None,
+        header_style="bold",
     )
     errors = []
     for outcome in outcomes:

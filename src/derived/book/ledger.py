@@ -131,6 +131,6 @@ def differences(committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
 
 def totals(rows: Sequence[Row]) -> dict[str, int]:
     """How many claims (headline rows) have each verdict."""
-    verdicts = ("holds", "fails", "undecided", "reported", "not run")
+    verdicts = ("holds", "fails", "refuted", "undecided", "reported", "not run")
     headlines = [row["verdict"] for row in rows if row["headline"]]
     return {verdict: headlines.count(verdict) for verdict in verdicts}

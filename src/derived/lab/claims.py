@@ -2,7 +2,8 @@
 
     claim       a statement, where it stands, the experiment whose rows are its evidence, and a criterion
     study       one experiment as a chapter sees it: the rows made just now, and the records
-    verdict     holds · fails · undecided (the interval straddles) · reported (no pass or fail) · not run
+    verdict     holds · fails · refuted (a tempting reading of our own making: no failure of anybody) · undecided (the
+                interval straddles) · reported (no pass or fail) · not run
 
     terms       what a verdict rests on: statement, criterion, accepted range, and the experiment's configuration
 
@@ -29,7 +30,7 @@ from derived.lab.stats import Estimate
 
 Kind = Literal["identity", "bound", "counterexample", "statistic", "measured"]
 Source = Literal["paper", "digest", "repo", "prior", "ours"]
-Verdict = Literal["holds", "fails", "undecided", "reported", "not run"]
+Verdict = Literal["holds", "fails", "refuted", "undecided", "reported", "not run"]
 
 AS_RETOLD = "as retold; the paper's own text was not seen"
 
@@ -146,7 +147,9 @@ class Claim:
             return "undecided", "the interval straddles the criterion"
         inside = low <= value <= high
         if self.kind == "counterexample":
-            return ("undecided", f"no witness among {estimate.n}") if inside else ("fails", "refuted by a witness")
+            if inside:
+                return "undecided", f"no witness among {estimate.n}"
+            return ("refuted", "") if self.source == "ours" else ("fails", "refuted by a witness")
         if self.kind == "bound" and inside and not self.proof:
             return "undecided", f"no counterexample in {estimate.n}; no proof on the page"
         return ("holds", "") if inside else ("fails", "")
@@ -217,8 +220,12 @@ def refuted(
     accept: Range,
     **facts: Any,
 ) -> Claim:
-    """A statement that one exact witness outside ``accept`` refutes."""
-    facts = {"experiment": experiment, "measure": measure, "expected": fails("ci")} | facts
+    """A statement that one exact witness outside ``accept`` refutes; one of our own making is put up for that, and what
+    would be "fails" of a paper is "refuted" here."""
+    facts = {"experiment": experiment, "measure": measure, "expected": fails("ci"), "source": "ours"} | facts
+    if facts["source"] == "ours":
+        said = {tier: "refuted" if verdict == "fails" else verdict for tier, verdict in facts["expected"].items()}
+        facts["expected"] = said
     return _claim("counterexample", id, statement, accept, f"refuted by {quantity} {accept.outside}", **facts)
 
 
