@@ -11,6 +11,8 @@ import press
 import psutil
 import pytest
 
+from derived.book import edition
+
 EXPERIMENT = textwrap.dedent('''
     """Toy experiments."""
 
@@ -183,6 +185,9 @@ def test_a_new_chapter_runs_as_it_stands_and_a_name_in_use_is_refused(house):
     process = press.derived(house, "run", "my_paper")
     assert process.returncode == 0, process.stderr
     assert press.findings(house, "my_paper")["rows"][0]["verdict"] == "holds"
+    notebook = json.loads((house / "notebooks/my_paper.ipynb").read_text())
+    assert edition.is_strict(notebook)
+    assert edition.faults(house, "my_paper", notebook, press.findings(house, "my_paper")["rows"]) == []
     again = press.derived(house, "new", "my_paper")
     assert again.returncode == 1
     assert "there is a chapter my_paper already" in again.stderr
