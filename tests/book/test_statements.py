@@ -27,6 +27,12 @@ def test_a_cell_may_name_what_it_checks():
     assert found(new_markdown_cell(theorem("a")), new_code_cell("x = 1"), named) == [("a", 2)]
 
 
+def test_a_cell_that_nobody_sees_checks_nothing():
+    hidden = new_code_cell("glue()", metadata={"tags": ["remove-cell"], "derived": {"checks": ["a"]}})
+    assert found(new_markdown_cell(theorem("a")), hidden, new_code_cell("check()")) == [("a", 2)]
+    assert found(new_markdown_cell(theorem("a")), hidden) == [("a", None)]
+
+
 def test_a_badge_is_one_of_the_words_of_the_ledger():
     cells = [new_markdown_cell(theorem(label, whose=whose)) for label, whose in (("a", "retold"), ("b", "ought"))]
     assert [each.whose for each in statements.statements({"cells": cells})] == ["retold", ""]

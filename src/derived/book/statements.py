@@ -3,7 +3,7 @@
 statement  a directive ``{prf:theorem}``, ``{prf:lemma}``, … with its ``:label:`` and its ``:class: paper`` (or another
            badge of pages.BADGES), which says whose statement it is
 check      the code cell whose metadata ``derived: {"checks": ["label", …]}`` names the label; without one, the first
-           code cell after the statement and before the next
+           code cell after the statement and before the next; a cell that the page does not show checks nothing
 test       a function ``test_…`` of tests/papers/<slug> that names the label in backticks
 """
 
@@ -62,7 +62,11 @@ def statements(notebook: dict[str, Any]) -> list[Statement]:
 
 def checks(cell: dict[str, Any]) -> list[str]:
     """The labels of the statements that a code cell says it checks."""
-    return cell["metadata"].get("derived", {}).get("checks", []) if cell["cell_type"] == "code" else []
+    return cell["metadata"].get("derived", {}).get("checks", []) if _shown_code(cell) else []
+
+
+def _shown_code(cell: dict[str, Any]) -> bool:
+    return cell["cell_type"] == "code" and "remove-cell" not in cell["metadata"].get("tags", [])
 
 
 def _directives(cell: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -77,7 +81,7 @@ def _option(options: str, name: str) -> str:
 
 def _next_code(cells: Sequence[dict[str, Any]], place: int) -> int | None:
     for later in range(place + 1, len(cells)):
-        if cells[later]["cell_type"] == "code":
+        if _shown_code(cells[later]):
             return later
         if any(_directives(cells[later])):
             return None
