@@ -1,0 +1,246 @@
+"""Topic trained: the rows of the trained pairs, measures on tables with known answers, figures."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from derived.lab.experiment import run_experiment
+from derived.lab.rng import stream
+from derived.papers.cactus.claims import measures
+from derived.papers.cactus.claims.trained import TRAINED
+from derived.papers.cactus.experiments import trained, writing
+from derived.papers.cactus.experiments.trained import PairTime, TrainedPair
+from derived.papers.cactus.figures import trained as figures
+from derived.papers.cactus.figures.marks import RULES
+
+EXPERIMENTS = (TrainedPair, PairTime)
+SMALL = {
+    TrainedPair: {"prompts": 5, "steps": 3, "draft_steps": 2},
+    PairTime: {"steps": 3, "draft_steps": 2},
+}
+COLUMNS = {
+    TrainedPair: {"shape", "draft", "rule", "knob", "matched", "prompt", "kept", "valid", "surprise"},
+    PairTime: {"shape", "rule", "knob", "matched", "prompt", "tokens", "seconds"},
+}
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.__name__)
+def test_rows_have_the_promised_columns_and_no_failure(rows, experiment):
+    table = rows[experiment]
+    assert "failure" not in table.columns
+    assert COLUMNS[experiment] <= set(table.columns)
+    assert set(experiment.deterministic) <= set(table.columns)
+    assert not table.select_dtypes("number").isna().any(axis=None)
+
+
+SHARES = {  # (shape, draft, rule, knob or matched): how many of 40 texts are without fault
+    **{("truncated", "trained", "cactus", 0.0): 30, ("truncated", "trained", "cactus", 1.0): 29},
+    **{("plain", "trained", "cactus", 0.0): 28, ("plain", "trained", "cactus", 0.01): 27},
+    **{("plain", "trained", "cactus", 1.0): 10, ("plain", "unrelated", "cactus", 0.0): 25},
+    **{("plain", "unrelated", "cactus", 1.0): 5, ("truncated", "trained", "interp", 1.0): 20},
+    **{("truncated", "trained", "tas", 1.0): 26, ("truncated", "trained", "topk", 1.0): 24},
+    **{("plain", "trained", "interp", 0.01): 19, ("plain", "trained", "mentored", 0.01): 31},
+    **{("plain", "trained", "lenience", 0.01): 33},
+}
+#: What each claim is of these: a difference of shares in fortieths, or (12.a, d, g) of what goes with the share.
+DIFFERENCES = {
+    **{
+        "CAC-12.a": -1,
+        "CAC-12.b": -1,
+        "CAC-12.c": -18,
+        "CAC-12.d": -2,
+        "CAC-12.f": -20,
+        "CAC-12.g": -20,
+        "CAC-12.h": -1,
+    },
+    **{"CAC-13.a": 9, "CAC-13.b": 3, "CAC-13.c": 5, "CAC-13.d": 8, "CAC-13.e": -4, "CAC-13.f": -6},
+}
+
+
+@pytest.mark.parametrize("claim", [one for one in TRAINED if one.experiment is TrainedPair], ids=lambda one: one.id)
+def test_every_trained_claim_picks_its_own_rows(claim):
+    tables = []
+    for (shape, draft, rule, knob), good in SHARES.items():
+        facts = {"shape": shape, "draft": draft, "rule": rule, "knob": knob, "prompt": range(40)}
+        facts |= {"matched": 0.0 if rule == "cactus" else knob, "kept": good / 4, "blocks": 10.0}
+        facts |= {"valid": (np.arange(40) < good).astype(float), "surprise": good / 20}
+        tables += [pd.DataFrame({"pair": pair, **facts}) for pair in (0, 1)]
+    found = claim.measure(pd.concat(tables, ignore_index=True))
+    assert found.value == pytest.approx(DIFFERENCES[claim.id] / 40)
+    assert found.n == 40
+
+
+def test_knobs_are_set_on_other_prompts_than_those_that_judge(monkeypatch):
+    begun = {"write": [], "blocks": []}
+    for name, calls in begun.items():
+        real = getattr(trained, name)
+
+        def note(draft, verifier, ids, *, real=real, calls=calls, **options):
+            calls.append(ids[:, :16].clone())
+            return real(draft, verifier, ids, **options)
+
+        monkeypatch.setattr(trained, name, note)
+    small = dataclasses.replace(TrainedPair.at("ci"), **SMALL[TrainedPair], calibration=7)
+    assert "failure" not in run_experiment(small, seed=0, device="cpu")
+    judged, tuned = ({tuple(row) for ids in begun[name] for row in ids.tolist()} for name in ("write", "blocks"))
+    assert (len(judged), len(tuned)) == (5, 7)
+    assert not judged & tuned
+
+
+def test_rules_of_one_setting_start_from_the_same_prompts_and_noise(monkeypatch):
+    begun = []
+
+    def note(*models, generator, **options):
+        begun.append((models[-1].clone(), generator.get_state()))
+        return writing.write(*models, generator=generator, **options)
+
+    monkeypatch.setattr(trained, "write", note)
+    small = dataclasses.replace(TrainedPair.at("ci"), **SMALL[TrainedPair])
+    assert "failure" not in run_experiment(small, seed=0, device="cpu")
+    assert len(begun) == 2 * (2 + 5 + 2)  # laws; budgets, rivals, the unrelated draft
+    for ids, state in begun:
+        assert torch.equal(ids, begun[0][0])
+        assert torch.equal(state, begun[0][1])
+    assert len(ids) == 5
+    assert (ids[:, 1 : small.prompt] > 0).all()
+    assert (ids[:, small.prompt :] == 0).all()
+
+
+def test_the_clock_runs_every_setting_on_every_prompt_in_turning_order(rows):
+    table = rows[PairTime]
+    for _, part in table.groupby("shape"):
+        orders = [list(zip(one["rule"], one["knob"], strict=True)) for _, one in part.groupby("prompt")]
+        assert orders[0][1:] + orders[0][:1] == orders[1]
+        assert orders[0][0] == ("alone", 0.0)
+        assert len(set(orders[0])) == 1 + 2 + 5
+    assert (table["seconds"] > 0).all()
+    assert (table.query("rule == 'alone'")["tokens"] == 10).all()
+    assert table.query("rule != 'alone'")["tokens"].between(10, 10 + 3).all()  # the last block may reach beyond the end
+
+
+def test_speedup_is_that_of_the_slower_pair():
+    def timed(pair: int, rule: str, knob: float, cost: float) -> pd.DataFrame:
+        facts = {"pair": pair, "shape": "truncated", "rule": rule, "knob": knob, "prompt": range(6), "tokens": 10}
+        return pd.DataFrame(facts | {"seconds": 10 * cost * np.linspace(0.9, 1.1, 6)})
+
+    cases = ((0, "alone", 0.0, 3.0), (0, "cactus", 0.0, 9.0), (0, "cactus", 1.0, 2.0), (0, "tas", 5.0, 0.1))
+    cases += ((1, "alone", 0.0, 3.0), (1, "cactus", 1.0, 2.5))
+    found = measures.speedup(pd.concat([timed(*case) for case in cases]))
+    assert found.value == pytest.approx(1.2)
+    assert found.n == 6
+    assert found.low == pytest.approx(1.2)  # both times rise and fall together
+
+
+def test_paired_over_all_pairs_covers_each():
+    settings = [{"rule": "cactus", "shape": "plain", "matched": 0.0, "draft": "trained", "knob": k} for k in (-1, 0.0)]
+    low, high, both = (measures.paired("valid", *settings, sign)(trained_rows(0.2)) for sign in (1, -1, 0))
+    assert (both.low, both.high, both.n) == (low.low, high.high, 400)
+    assert min(low.value, high.value) <= both.value <= max(low.value, high.value)
+
+
+def trained_rows(shift: float) -> pd.DataFrame:
+    """Two pairs of models, 400 prompts; the budget 1 keeps one draft more per block and is valid less often."""
+    draw = torch.rand(2, 400, generator=stream(7, "valid"), dtype=torch.float64).numpy()
+    tables = []
+    for pair in (0, 1):
+        for knob, share in ((0.0, 0.8), (1.0, 0.8 - shift)):
+            facts = {"pair": pair, "shape": "plain", "draft": "trained", "rule": "cactus", "knob": knob}
+            facts |= {"matched": 0.0, "blocks": 10.0, "kept": 30.0 + 10 * knob}
+            valid = (draw[pair] < share).astype(float)
+            tables.append(pd.DataFrame({**facts, "prompt": range(400), "valid": valid}))
+    return pd.concat(tables, ignore_index=True)
+
+
+def test_paired_takes_the_pair_at_the_edge_and_covers_the_difference():
+    settings = [{"rule": "cactus", "shape": "plain", "matched": 0.0, "draft": "trained", "knob": k} for k in (-1, 0.0)]
+    found = measures.paired("valid", *settings)(trained_rows(0.2))
+    assert found.low < -0.2 < found.high < -0.1
+    assert found.n == 400
+    gained = measures.paired("al", *settings)(trained_rows(0.2))
+    assert (gained.value, gained.low, gained.high) == pytest.approx((1.0, 1.0, 1.0))
+
+
+def test_intervals_of_several_pairs_hold_jointly():
+    table = trained_rows(0.2)
+    levels = [measures.LEVEL, 1 - (1 - measures.LEVEL) / 2]
+    taken = []
+
+    def note(case, level):
+        taken.append(level)
+        return measures.mean(case["valid"], level)
+
+    found = measures._over_pairs(table, note)
+    assert taken == [levels[1]] * 2
+    assert found[0].high - found[0].low > measures.mean(table.query("pair == 0")["valid"], levels[0]).high - (
+        measures.mean(table.query("pair == 0")["valid"], levels[0]).low
+    )
+
+
+def test_drafts_kept_per_block_are_a_ratio_of_totals():
+    """Not a mean over texts of ratios, which gives a short text's few blocks too much weight; nor is its interval."""
+    which = {"rule": "cactus", "shape": "plain", "draft": "trained"}
+    table = trained_rows(0.2).query("pair == 0")
+    few = table["prompt"] % 4 == 0
+    table = table.assign(blocks=np.where(few, 2.0, 10.0), kept=np.where(few, 20.0, 30.0))
+    table.loc[table["knob"] == 1, ["blocks", "kept"]] = (5.0, 25.0)
+    assert measures.average("al", **which, knob=0.0)(table).value == pytest.approx(110 / 32)
+    found = measures.paired("al", which | {"knob": -1}, which | {"knob": 0.0})(table)
+    assert found.value == pytest.approx(5 - 110 / 32)
+    spread = (
+        table.query("knob == 0")["kept"] - 110 / 32 * table.query("knob == 0")["blocks"]
+    ).std() / 8  # delta method
+    assert found.error == pytest.approx(spread / 400**0.5, rel=0.05)
+
+
+def test_bootstrap_agrees_with_students_interval_and_is_reproducible():
+    values = torch.randn(500, generator=stream(8, "values"), dtype=torch.float64).numpy() + 0.3
+    found, again = measures.bootstrap(values), measures.bootstrap(values)
+    assert found == again
+    assert found.error == pytest.approx(values.std() / 500**0.5, rel=0.05)
+    assert found.high - found.low == pytest.approx(2 * 3.29 * found.error, rel=0.12)
+    with pytest.raises(ValueError, match="1 prompts"):
+        measures.bootstrap(np.ones(1))
+    with pytest.raises(ValueError, match="0 prompts"):
+        measures.bootstrap(np.ones(0))
+
+
+def test_a_rival_stands_at_the_budget_that_it_matches():
+    rows = pd.DataFrame({"rule": ["cactus", "cactus", "topk"], "knob": [0.0, 0.1, 3.0], "matched": [0.0, 0.0, 1.0]})
+    assert measures.budget(rows).tolist() == [0.0, 0.1, 1.0]
+
+
+def test_shapes_are_those_of_the_published_script():
+    assert trained.SHAPES["truncated"] == (0.6, 0.95)
+    assert trained.SHAPES["plain"] == (1.0, 1.0)
+
+
+def texts(grid, share: float) -> pd.DataFrame:
+    cactus = grid(rule=("cactus",), knob=(0.0, 1.0), matched=(0.0,))
+    rivals = grid(rule=tuple(rule for rule in RULES if rule != "cactus"), knob=(0.5,), matched=(1.0,))
+    rows = pd.concat([cactus, rivals]).merge(
+        grid(shape=("truncated", "plain"), prompt=range(10))[["shape", "prompt"]], how="cross"
+    )
+    rows = rows.assign(draft="trained", kept=20.0 + 10 * rows["knob"], blocks=10.0)
+    valid = (rows["prompt"] < 10 * share).astype(float)
+    return rows.assign(valid=valid, fault=np.where(valid > 0, 8.0, 3.0), tier="ci", recorded=False)
+
+
+def test_recorded_markers_are_filled_and_live_ones_open(grid):
+    def faces(rows: pd.DataFrame) -> set[str]:
+        lines = [line for ax in figures.trained_pair(rows).axes for line in ax.get_lines()]
+        return {str(line.get_markerfacecolor()) for line in lines if line.get_marker() == "o"}
+
+    recorded = texts(grid, 0.5).assign(tier="cpu", recorded=True)
+    assert faces(texts(grid, 0.5)) == {"none"}
+    assert "none" not in faces(pd.concat([recorded, texts(grid, 0.9)]))
+
+
+@pytest.mark.parametrize("share", [0.5, 0.7])
+def test_figures_of_texts(tells, grid, share):
+    rows = texts(grid, share)
+    tells(figures.trained_pair(rows), f"truncated Cactus {share:.2f} at 2.0, {share:.2f} at 3.0")
+    tells(figures.where_faults_begin(rows), f"{share:.2f} at 0, {share:.2f} at 1")
+    tells(figures.heat_of_rules(rows), f"plain, δ = 1: Cactus {share:.2f} (3.00 kept)")
