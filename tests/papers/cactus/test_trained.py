@@ -8,14 +8,15 @@ import pytest
 import torch
 
 from derived.lab.experiment import run_experiment
+from derived.lab.measure import highest, lowest
 from derived.lab.rng import stream
-from derived.papers.cactus.claims import measures
-from derived.papers.cactus.claims.trained import TRAINED
+from derived.papers.cactus.claims import trained as claims
 from derived.papers.cactus.experiments import trained, writing
 from derived.papers.cactus.experiments.trained import PairTime, TrainedPair
 from derived.papers.cactus.figures import trained as figures
 from derived.papers.cactus.figures.marks import RULES
 
+CLAIMS = (*claims.TRADE_OFF, *claims.RIVALS)
 EXPERIMENTS = (TrainedPair, PairTime)
 SMALL = {
     TrainedPair: {"prompts": 5, "steps": 3, "draft_steps": 2},
@@ -60,7 +61,7 @@ DIFFERENCES = {
 }
 
 
-@pytest.mark.parametrize("claim", [one for one in TRAINED if one.experiment is TrainedPair], ids=lambda one: one.id)
+@pytest.mark.parametrize("claim", [one for one in CLAIMS if one.experiment is TrainedPair], ids=lambda one: one.id)
 def test_every_trained_claim_picks_its_own_rows(claim):
     tables = []
     for (shape, draft, rule, knob), good in SHARES.items():
@@ -128,15 +129,19 @@ def test_speedup_is_that_of_the_slower_pair():
 
     cases = ((0, "alone", 0.0, 3.0), (0, "cactus", 0.0, 9.0), (0, "cactus", 1.0, 2.0), (0, "tas", 5.0, 0.1))
     cases += ((1, "alone", 0.0, 3.0), (1, "cactus", 1.0, 2.5))
-    found = measures.speedup(pd.concat([timed(*case) for case in cases]))
+    claim = next(one for one in CLAIMS if one.experiment is PairTime)
+    found = claim.measure(pd.concat([timed(*case) for case in cases]))
     assert found.value == pytest.approx(1.2)
     assert found.n == 6
     assert found.low == pytest.approx(1.2)  # both times rise and fall together
 
 
-def test_paired_over_all_pairs_covers_each():
-    settings = [{"rule": "cactus", "shape": "plain", "matched": 0.0, "draft": "trained", "knob": k} for k in (-1, 0.0)]
-    low, high, both = (measures.paired("valid", *settings, sign)(trained_rows(0.2)) for sign in (1, -1, 0))
+LOSSY, EXACT = claims.cactus("plain", 1.0), claims.cactus("plain", 0.0)
+
+
+def test_the_mean_of_all_pairs_covers_each():
+    decide = (lowest, highest, claims.covering)
+    low, high, both = (claims.less("valid", LOSSY, EXACT, one)(trained_rows(0.2)) for one in decide)
     assert (both.low, both.high, both.n) == (low.low, high.high, 400)
     assert min(low.value, high.value) <= both.value <= max(low.value, high.value)
 
@@ -154,40 +159,21 @@ def trained_rows(shift: float) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def test_paired_takes_the_pair_at_the_edge_and_covers_the_difference():
-    settings = [{"rule": "cactus", "shape": "plain", "matched": 0.0, "draft": "trained", "knob": k} for k in (-1, 0.0)]
-    found = measures.paired("valid", *settings)(trained_rows(0.2))
+def test_the_difference_is_that_of_the_pair_at_the_edge_and_is_covered():
+    found = claims.less("valid", LOSSY, EXACT, lowest)(trained_rows(0.2))
     assert found.low < -0.2 < found.high < -0.1
     assert found.n == 400
-    gained = measures.paired("al", *settings)(trained_rows(0.2))
+    gained = claims.longer(LOSSY, EXACT, lowest)(trained_rows(0.2))
     assert (gained.value, gained.low, gained.high) == pytest.approx((1.0, 1.0, 1.0))
-
-
-def test_intervals_of_several_pairs_hold_jointly():
-    table = trained_rows(0.2)
-    levels = [measures.LEVEL, 1 - (1 - measures.LEVEL) / 2]
-    taken = []
-
-    def note(case, level):
-        taken.append(level)
-        return measures.mean(case["valid"], level)
-
-    found = measures._over_pairs(table, note)
-    assert taken == [levels[1]] * 2
-    assert found[0].high - found[0].low > measures.mean(table.query("pair == 0")["valid"], levels[0]).high - (
-        measures.mean(table.query("pair == 0")["valid"], levels[0]).low
-    )
 
 
 def test_drafts_kept_per_block_are_a_ratio_of_totals():
     """Not a mean over texts of ratios, which gives a short text's few blocks too much weight; nor is its interval."""
-    which = {"rule": "cactus", "shape": "plain", "draft": "trained"}
     table = trained_rows(0.2).query("pair == 0")
     few = table["prompt"] % 4 == 0
     table = table.assign(blocks=np.where(few, 2.0, 10.0), kept=np.where(few, 20.0, 30.0))
     table.loc[table["knob"] == 1, ["blocks", "kept"]] = (5.0, 25.0)
-    assert measures.average("al", **which, knob=0.0)(table).value == pytest.approx(110 / 32)
-    found = measures.paired("al", which | {"knob": -1}, which | {"knob": 0.0})(table)
+    found = claims.longer(LOSSY, EXACT, lowest)(table)
     assert found.value == pytest.approx(5 - 110 / 32)
     spread = (
         table.query("knob == 0")["kept"] - 110 / 32 * table.query("knob == 0")["blocks"]
@@ -197,19 +183,19 @@ def test_drafts_kept_per_block_are_a_ratio_of_totals():
 
 def test_bootstrap_agrees_with_students_interval_and_is_reproducible():
     values = torch.randn(500, generator=stream(8, "values"), dtype=torch.float64).numpy() + 0.3
-    found, again = measures.bootstrap(values), measures.bootstrap(values)
+    found, again = claims.bootstrap(values), claims.bootstrap(values)
     assert found == again
     assert found.error == pytest.approx(values.std() / 500**0.5, rel=0.05)
     assert found.high - found.low == pytest.approx(2 * 3.29 * found.error, rel=0.12)
     with pytest.raises(ValueError, match="1 prompts"):
-        measures.bootstrap(np.ones(1))
+        claims.bootstrap(np.ones(1))
     with pytest.raises(ValueError, match="0 prompts"):
-        measures.bootstrap(np.ones(0))
+        claims.bootstrap(np.ones(0))
 
 
 def test_a_rival_stands_at_the_budget_that_it_matches():
     rows = pd.DataFrame({"rule": ["cactus", "cactus", "topk"], "knob": [0.0, 0.1, 3.0], "matched": [0.0, 0.0, 1.0]})
-    assert measures.budget(rows).tolist() == [0.0, 0.1, 1.0]
+    assert figures.delta_of(rows).tolist() == [0.0, 0.1, 1.0]
 
 
 def test_shapes_are_those_of_the_published_script():

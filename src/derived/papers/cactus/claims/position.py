@@ -1,362 +1,206 @@
-"""The chapter's ledger: evidence, criterion and expected verdicts of every claim, written before the run."""
+"""CAC-1, 2, 6 to 9, 10.d and 16: what is emitted at one position, what it gains, and what it pays.
 
-from derived.lab.claims import Claim
+Criteria and expected verdicts were written before the run.
+"""
 
-from ..experiments import budget, clock, position, texts
-from . import measures as of
+from derived.lab import measure
+from derived.lab.claims import at_least, at_most, bound, fails, holds, identity, refuted, reported, statistic
 
-CI, BOTH, BROKEN = {"ci": "holds"}, {"ci": "holds", "cpu": "holds"}, {"ci": "fails", "cpu": "fails"}
-REPORTED = {"kind": "measured", "expected": {"ci": "reported", "cpu": "reported"}}
-LEVIATHAN = {"source": "prior", "where": "Leviathan et al. 2023"}
-EPS = 2.0**-52
+from ..experiments.position import Couplings, FlatFamily, Limits, NearOptimal, RandomPairs
+from .measures import ratio_of_totals
 
-
-def claim(id: str, statement: str, criterion: str, experiment, measure, **facts) -> Claim:
-    """A statement that one function of one experiment's rows decides; an identity of ours unless said otherwise."""
-    facts = {"source": "ours", "where": "–", "paper_value": "–", "kind": "identity", "expected": BOTH} | facts
-    return Claim(id=id, statement=statement, criterion=criterion, experiment=experiment, measure=measure, **facts)
-
-
-def retold(where: str) -> dict[str, str]:
-    """A statement of the paper that we know from notes by others."""
-    return {"source": "digest", "where": where}
+ROUNDING = "largest gap over $8V$ units in the last place"
+EXACT = "rule == 'cactus' and knob == 0"
+CACTUS = "rule == 'cactus'"
+LOSSY = "rule == 'cactus' and knob > 0"
+OVERDRAFTED = "where $V_+$ counts the tokens with $p>q>0$"
+OF_BEST = "of the best possible gain"
 
 
-def timed(id: str, statement: str, slow: str, fast: str, criterion: str = "–", **facts) -> Claim:
-    """The ratio of two times of the sampler, reported at the recorded tiers unless a criterion is given."""
-    facts = {"kind": "measured", "expected": {"cpu": "reported", "gpu": "reported"}} | facts
-    return claim(
-        id, statement, criterion, clock.SamplerTime, of.clock_ratio(slow, fast), judged_at=("cpu", "gpu"), **facts
-    )
+def share_of_best(kind: str, delta: float) -> measure.Measure:
+    """Cactus' gain in acceptance over the best possible at the same KL, total over total, for one kind of draft."""
+    return ratio_of_totals("gain", "best_gain", f"kind == '{kind}' and rule == 'cactus' and knob == {delta}")
 
 
-def live(id: str, statement: str, criterion: str, experiment, measure, **facts) -> Claim:
-    """What one second of exact arithmetic decides: not recorded."""
-    return claim(id, statement, criterion, experiment, measure, **{"expected": CI, **facts})
-
-
-def law(id: str, statement: str, column: str, query: str = "", criterion: str = "", **facts) -> Claim:
-    """A gap between laws or rates of random pairs, against the rounding of sums of V numbers."""
-    return live(id, statement, criterion or ROUNDING, position.RandomPairs, of.gap(column, where=query), **facts)
-
-
-def limit(id: str, statement: str, which: str) -> Claim:
-    """A limit of Cactus, up to rounding."""
-    return live(id, statement, ROUNDING, position.Limits, of.gap(where=f"limit == '{which}'"))
-
-
-ROUNDING = "worst gap within $8V$ units in the last place"
-KEPT = r"KL over $\delta$ at most 1, up to 16 units in the last place of one over the smallest $\delta$, $10^{-3}$"
-WITHIN = (0.0, 1 + 16 * EPS / 1e-3)
-
-ONE_POSITION = (
-    law(
+EXACTNESS = (
+    identity(
         "CAC-1.a",
         r"Speculative sampling emits exactly the verifier's law $q$.",
-        "tv",
-        "rule == 'cactus' and knob == 0",
+        RandomPairs,
+        measure.worst("tv", where=EXACT),
+        ROUNDING,
         source="prior",
         where="Leviathan et al. 2023; Chen et al. 2023",
     ),
-    law(
+    identity(
         "CAC-1.b",
-        r"Its acceptance rate is $1-{\rm TV}(p,q)$.",
-        "sps_gap",
-        "rule == 'cactus' and knob == 0",
-        **LEVIATHAN,
+        r"The acceptance rate of speculative sampling is $1-{\rm TV}(p,q)$.",
+        RandomPairs,
+        measure.worst("sps_gap", where=EXACT),
+        ROUNDING,
+        source="prior",
+        where="Leviathan et al. 2023",
     ),
-    law(
+    identity(
         "CAC-2.a",
-        r"For a fixed target $h$, keeping $n$ with $\min(1,h_n/p_n)$ and recovering from $(h-p)_+$ emits exactly $h$.",
-        "law_gap",
-        "rule in ['interp', 'mentored']",
-        criterion=ROUNDING + "; interpolation and the clip law",
-        **retold("Theorem 1"),
+        r"For a fixed target $h$, keeping the draft $n$ with probability $\min(1,h_n/p_n)$ and recovering from $(h-p)_+$ emits exactly $h$.",
+        RandomPairs,
+        measure.worst("law_gap", where="rule in ['interp', 'mentored']"),
+        ROUNDING + ", of interpolation and the clip law",
+        source="digest",
+        where="Theorem 1",
     ),
-    claim(
+    identity(
         "CAC-2.b",
-        r"No joint law of draft and output makes them equal more often than $\sum\min(p,h)$.",
-        r"gap to a linear program over couplings at most $10^{-9}$",
-        position.Couplings,
-        of.gap(),
-        **retold("Theorem 1"),
+        r"No joint law of draft and output makes them equal with a larger probability than $\sum\min(p,h)$.",
+        Couplings,
+        measure.worst(),
+        r"largest gap to a linear program over couplings, over $10^{-9}$",
+        expected=holds("ci", "cpu"),
+        source="digest",
+        where="Theorem 1",
     ),
-    claim(
-        "CAC-3",
-        r"Raising $h_n$ to the root $\gamma^*$ and shrinking the rest in proportion solves the constrained problem, for KL, $\chi^2$, Hellinger and Jensen–Shannon.",
-        r"gap of $h_n$ to an optimiser over the simplex at most $2\cdot10^{-5}$",
-        budget.ClosedForms,
-        of.gap(),
-        **retold("Theorem 2"),
-    ),
-    live(
-        "CAC-4.a",
-        r"The cost of the second-order rule misses its budget by $O(\delta^{3/2})$.",
-        r"slope of $\ln\lvert\mathrm{kl}(\gamma_n\|q_n)-\delta\rvert$ in $\ln\delta$ within $1.5\pm0.03$ for every $q_n$",
-        budget.SecondOrder,
-        of.cost_slope,
-        kind="statistic",
-        accept=(1.47, 1.53),
-    ),
-    live(
-        "CAC-4.b",
-        r"If $\gamma_n\le\frac12$ then $D_{\rm KL}(h^{(n)}\|q)\le\delta$.",
-        KEPT,
-        budget.Budget,
-        of.largest("ratio", "gamma <= 0.5"),
-        kind="bound",
-        accept=WITHIN,
-        proof="cac-kept",
-        **retold("Corollary 6"),
-    ),
-    live(
-        "CAC-4.c",
-        r"The same if $\gamma_n\le1-q_n$, or if $q_n\le q_0=0.2847$.",
-        KEPT,
-        budget.Budget,
-        of.largest("ratio", "gamma <= 1 - q_n or q_n <= 0.28466"),
-        kind="bound",
-        accept=WITHIN,
-        proof="cac-kept",
-    ),
-    claim(
-        "CAC-5.a",
-        r"Each proposal stays within its budget: $D_{\rm KL}(h^{(n)}\|q)\le\delta$ for every $q_n$.",
-        r"refuted by one $(q_n,\delta)$ with KL over $\delta$ above 1",
-        budget.Budget,
-        of.largest("ratio"),
-        kind="counterexample",
-        accept=(0.0, 1 + 1e-6),
-        **retold("several notes and re-implementations"),
-        paper_value=r"KL $\le\delta$",
-        expected={"ci": "fails"},
-    ),
-    live(
-        "CAC-5.b",
-        r"$D_{\rm KL}(h^{(n)}\|q)\le\ln(1+2\delta)<2\delta$ for every $q_n$.",
-        r"KL less $\ln(1+2\delta)$ at most 16 units in the last place of one",
-        budget.Budget,
-        of.gap("excess"),
-        kind="bound",
-        accept=(float("-inf"), 1.0),
-        proof="cac-budget",
-        amends="CAC-5.a",
-    ),
-    live(
-        "CAC-5.c",
-        r"The bound is reached for every $\delta$, at $q_n=1/(1+2\delta)$.",
-        "largest KL within 16 units in the last place of one, for every $\\delta$",
-        budget.Budget,
-        of.sharpness,
-    ),
-    law(
+)
+
+EMITTED = (
+    bound(
         "CAC-6.a",
-        r"The emitted law lies between draft and verifier, token by token.",
-        "outside",
-        "rule == 'cactus'",
-        kind="bound",
-        proof="cac-sandwich",
+        r"The law that Cactus emits lies between draft and verifier, token by token.",
+        RandomPairs,
+        measure.worst("outside", where=CACTUS),
+        "cac-sandwich",
+        "how far a probability lies outside, over $8V$ units in the last place",
     ),
-    law(
+    bound(
         "CAC-6.b",
-        r"$D_f(h_{\rm alg}\|q)\le D_f(p\|q)$ for KL, $\chi^2$, Hellinger and Jensen–Shannon.",
-        "farther",
-        "rule == 'cactus'",
-        criterion="excess, relative to the larger of the divergence and one, within $8V$ units in the last place",
-        kind="bound",
-        proof="cac-dominated",
-        **retold("Theorem 3"),
+        r"The law that Cactus emits is no farther from the verifier than the draft: $D_f(h_{\rm alg}\|q)\le D_f(p\|q)$ for KL, $\chi^2$, Hellinger and Jensen–Shannon.",
+        RandomPairs,
+        measure.worst("farther", where=CACTUS),
+        "cac-dominated",
+        "largest excess, relative to the larger of the divergence and one, over $8V$ units in the last place",
+        source="digest",
+        where="Theorem 3",
     ),
-    claim(
+    refuted(
         "CAC-7.a",
-        r"The emitted law stays within the budget: $D_{\rm KL}(h_{\rm alg}\|q)\le\delta$.",
-        r"refuted by one pair with KL over $\delta$ above 1",
-        position.RandomPairs,
-        of.largest("ratio", "rule == 'cactus' and knob > 0"),
-        kind="counterexample",
-        **retold("what a reader of several notes will think"),
+        r"The law that Cactus emits stays within the budget: $D_{\rm KL}(h_{\rm alg}\|q)\le\delta$.",
+        RandomPairs,
+        measure.largest("ratio", LOSSY),
+        r"one pair $(p,q)$ with $D_{\rm KL}(h_{\rm alg}\|q)$ over $\delta$",
+        at_most(1 + 1e-6, r"1+10^{-6}"),
+        unit="of the budget",
+        source="digest",
+        where="what a reader of several notes will think",
         paper_value="not claimed",
-        accept=(0.0, 1 + 1e-6),
-        expected={"ci": "fails"},
     ),
-    live(
+    bound(
         "CAC-7.b",
-        r"$D_{\rm KL}(h_{\rm alg}\|q)\le\ln\big(1+2\delta V_++\sqrt{2\delta V_+}\big)$.",
-        "KL over the bound at most 1",
-        position.RandomPairs,
-        of.largest("kl_share", "rule == 'cactus' and knob > 0"),
-        kind="bound",
-        accept=(0.0, 1.0),
-        proof="cac-explicit",
+        rf"The law that Cactus emits has $D_{{\rm KL}}(h_{{\rm alg}}\|q)\le\ln\big(1+2\delta V_++\sqrt{{2\delta V_+}}\big)$, {OVERDRAFTED}.",
+        RandomPairs,
+        measure.largest("kl_share", LOSSY),
+        "cac-explicit",
         amends="CAC-7.a",
     ),
-    live(
+    bound(
         "CAC-7.c",
-        r"${\rm TV}(h_{\rm alg},q)\le\sqrt{2\delta V_+}$.",
-        "TV over the bound at most 1",
-        position.RandomPairs,
-        of.largest("tv_share", "rule == 'cactus' and knob > 0"),
-        kind="bound",
-        accept=(0.0, 1.0),
-        proof="cac-explicit",
+        rf"The law that Cactus emits has ${{\rm TV}}(h_{{\rm alg}},q)\le\sqrt{{2\delta V_+}}$, {OVERDRAFTED}.",
+        RandomPairs,
+        measure.largest("tv_share", LOSSY),
+        "cac-explicit",
     ),
-    live(
+    identity(
         "CAC-7.d",
-        r"On the flat family every draft is kept and KL is $2(V-1)\ln2$ budgets, so no function of $\delta$ alone bounds it.",
-        "relative gap within $8V$ units in the last place, $V=2$ to $4096$",
-        position.FlatFamily,
-        of.gap(),
+        r"On the flat family Cactus keeps every draft and the KL of what it emits is $2(V-1)\ln2$ budgets, so no function of $\delta$ alone bounds it.",
+        FlatFamily,
+        measure.worst(),
+        "largest relative gap over $8V$ units in the last place, $V=2$ to $4096$",
     ),
-    law(
+    identity(
         "CAC-8.a",
         r"Acceptance gained over exact sampling equals total variation spent, for Cactus, interpolation, lenience and mentored decoding, with drafts near the verifier and unrelated ones.",
-        "price_gap",
-        "rule not in ['tas', 'topk']",
+        RandomPairs,
+        measure.worst("price_gap", where="rule not in ['tas', 'topk']"),
+        ROUNDING,
     ),
-    law(
+    bound(
         "CAC-8.b",
-        r"No rule gains more acceptance than it spends total variation.",
-        "beyond",
-        criterion=ROUNDING + "; typical acceptance and top-k included",
-        kind="bound",
-        proof="cac-lossy",
+        r"No rule gains more acceptance over exact sampling than it spends total variation.",
+        RandomPairs,
+        measure.worst("beyond"),
+        "cac-lossy",
+        "largest excess over $8V$ units in the last place, typical acceptance and top-k included",
     ),
-    claim(
+    reported(
         "CAC-9.a",
-        r"At equal KL of the emitted law Cactus gains what share of the best possible? Drafts near the verifier, $V=50$, $\delta=0.01$.",
-        "–",
-        position.NearOptimal,
-        of.near_optimal("noised", 0.01),
-        **REPORTED,
+        r"At equal KL of the emitted law the gain of Cactus in acceptance is this share of the best possible, with drafts near the verifier, $V=50$ and $\delta=0.01$.",
+        NearOptimal,
+        share_of_best("noised", 0.01),
+        OF_BEST,
+        judged_at=("ci", "cpu"),
     ),
-    claim(
+    reported(
         "CAC-9.b",
-        r"The same for drafts unrelated to the verifier.",
-        "–",
-        position.NearOptimal,
-        of.near_optimal("independent", 0.01),
-        **REPORTED,
+        r"At equal KL of the emitted law the gain of Cactus in acceptance is this share of the best possible, with drafts unrelated to the verifier, $V=50$ and $\delta=0.01$.",
+        NearOptimal,
+        share_of_best("independent", 0.01),
+        OF_BEST,
+        judged_at=("ci", "cpu"),
     ),
-    claim(
+    reported(
         "CAC-9.c",
-        r"The same as CAC-9.a at $\delta=0.25$.",
-        "–",
-        position.NearOptimal,
-        of.near_optimal("noised", 0.25),
+        r"At equal KL of the emitted law the gain of Cactus in acceptance is this share of the best possible, with drafts near the verifier, $V=50$ and $\delta=0.25$.",
+        NearOptimal,
+        share_of_best("noised", 0.25),
+        OF_BEST,
+        judged_at=("ci", "cpu"),
         paper_value="about 0.99 (ours, before)",
-        **REPORTED,
     ),
-    claim(
-        "CAC-10.a",
-        r"Cross-entropy in place of KL makes the problem a linear program: a point mass iff $q_n\ge e^{-\delta}$, else a mixture of two tokens.",
-        r"gap to a linear programming solver at most $10^{-9}$",
-        budget.TypicalProgram,
-        of.largest("gap"),
-        accept=(0.0, 1e-9),
-    ),
-    claim(
-        "CAC-10.b",
-        r"Typical acceptance is the cross-entropy variant of the problem, for kept and rejected drafts alike.",
-        r"refuted by one rejected draft to which the optimum gives a positive probability",
-        budget.TypicalProgram,
-        of.largest("program", "not kept"),
-        kind="counterexample",
-        accept=(0.0, 1e-9),
-        **retold("Proposition 4"),
-        expected=BROKEN,
-    ),
-    claim(
-        "CAC-10.c",
-        r"For kept drafts it is: the optimum is then the point mass on the draft.",
-        r"$1-h_n$ of the linear program at most $10^{-9}$",
-        budget.TypicalProgram,
-        of.kept_point_mass,
-        amends="CAC-10.b",
-        **retold("Proposition 4"),
-    ),
-    claim(
-        "CAC-10.d",
-        r"At equal mean acceptance typical acceptance spends more KL than Cactus, drafts near the verifier.",
-        "mean difference over pairs, 99.9 % interval above 0",
-        position.NearOptimal,
-        of.typical_excess,
-        kind="statistic",
-        accept=(0.0, float("inf")),
-    ),
-    live(
-        "CAC-11.a",
-        r"Blocks of exact speculative sampling write texts with exactly the verifier's law.",
-        "worst gap over all texts of 4 tokens, $8V^4$ units in the last place",
-        texts.Blocks,
-        of.gap(where="check == 'law'"),
-        **LEVIATHAN,
-    ),
-    live(
-        "CAC-11.b",
-        r"With independent acceptances ${\rm AL}_m=\alpha(1-\alpha^m)/(1-\alpha)$.",
-        "gap to the enumeration, $8V^4$ units in the last place",
-        texts.Blocks,
-        of.gap(where="check == 'accepted'"),
-        **LEVIATHAN,
-    ),
-    live(
-        "CAC-11.c",
-        r"The KL of a text is at most the expected sum of the KL of what is emitted at its drafted positions.",
-        "excess within $8V^4$ units in the last place",
-        texts.Blocks,
-        of.gap(where="check == 'text'"),
-        kind="bound",
-        proof="cac-text",
-    ),
-    limit("CAC-16.a", r"$\delta=0$ is exact speculative sampling.", "zero"),
-    limit("CAC-16.b", r"At temperature 0 Cactus is inert: a one-hot $q$ is emitted as it is, at $\delta=2$.", "greedy"),
-    limit("CAC-16.c", r"Truncation is respected: tokens with $q_y=0$ are never emitted.", "support"),
 )
 
-CONTROL = claim(
+TYPICAL = statistic(
+    "CAC-10.d",
+    r"At equal mean acceptance typical acceptance spends more KL than Cactus, with drafts near the verifier.",
+    NearOptimal,
+    measure.mean("kl - kl_cactus", "rule == 'tas' and kind == 'noised'"),
+    "mean difference over pairs",
+    at_least(0),
+    unit="nats",
+    expected=holds("ci", "cpu"),
+)
+
+LIMITS = (
+    identity(
+        "CAC-16.a",
+        r"At $\delta=0$ Cactus is exact speculative sampling.",
+        Limits,
+        measure.worst(where="limit == 'zero'"),
+        ROUNDING,
+    ),
+    identity(
+        "CAC-16.b",
+        r"At temperature 0 Cactus is inert: a one-hot $q$ is emitted as it is, at $\delta=2$.",
+        Limits,
+        measure.worst(where="limit == 'greedy'"),
+        ROUNDING,
+    ),
+    identity(
+        "CAC-16.c",
+        r"Cactus respects truncation: tokens with $q_y=0$ are never emitted.",
+        Limits,
+        measure.worst(where="limit == 'support'"),
+        ROUNDING,
+    ),
+)
+
+CONTROL = statistic(
     "control",
-    r"An unrelated draft gains acceptance below its price: TV spent at most nine tenths of the acceptance gained.",
-    "total over total of the pairs at $\\delta=0.1$, 99.9 % interval by the jackknife below 0.9: it must fail",
-    position.RandomPairs,
-    of.free_lunch,
-    kind="statistic",
-    accept=(float("-inf"), 0.9),
-    expected={"ci": "fails"},
-)
-
-CLOCK = (
-    timed(
-        "CAC-14.a",
-        r"The sampler of Cactus is faster than that of typical acceptance, which reads every row.",
-        "tas",
-        "cactus",
-        "time of typical acceptance over Cactus at the largest $B$ and $V$, 99.9 % interval over repeats above 1",
-        kind="statistic",
-        accept=(1.0, float("inf")),
-        expected={"cpu": "holds", "gpu": "holds"},
-        **retold("discussion of memory traffic"),
+    r"An unrelated draft gains acceptance below its price: TV spent is at most nine tenths of the acceptance gained.",
+    RandomPairs,
+    ratio_of_totals(
+        "tv", "acceptance - exact_acceptance", "kind == 'independent' and rule == 'cactus' and knob == 0.1"
     ),
-    timed(
-        "CAC-14.b",
-        r"Time of Cactus over that of exact sampling, the same code at $\delta=0$.",
-        "cactus",
-        "exact",
-        **retold("Section on implementation"),
-    ),
-    timed(
-        "CAC-14.c",
-        r"Time of Cactus over reading once the two rows that a rejection needs. (Time, not bytes: no bound was set.)",
-        "cactus",
-        "rows",
-    ),
-    Claim(
-        id="CAC-15",
-        statement="The scores of the paper on GSM8K, IFEval and GPQA with Qwen3 and other pairs.",
-        source="digest",
-        where="Table 1",
-        paper_value="GPQA, 14B + 0.6B, $m=20$: AL 3.84 exact, 6.74 at $\\delta=1$",
-        kind="measured",
-        criterion="–",
-        reason="needs weights and data that could not be had; CAC-12 and CAC-13 support the trade-off, not the scores",
-    ),
+    r"TV over acceptance, totals of the pairs at $\delta=0.1$, by the jackknife (it must fail)",
+    at_most(0.9),
+    unit="TV per acceptance",
+    expected=fails("ci"),
 )

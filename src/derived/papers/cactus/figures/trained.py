@@ -43,6 +43,11 @@ def trained_pair(rows: pd.DataFrame) -> Figure:
     return figure
 
 
+def delta_of(rows: pd.DataFrame) -> pd.Series:
+    """delta of each row: Cactus's own, or for a rival that of the Cactus whose acceptance it has."""
+    return rows["knob"].where(rows["matched"] == 0, rows["matched"])
+
+
 def _kept(rows: pd.DataFrame) -> float:
     """Drafts kept per block, total over total."""
     return rows["kept"].sum() / rows["blocks"].sum()
