@@ -91,7 +91,7 @@ def acceptance_by_hand(p: Tensor, q: Tensor, n: int, rule) -> float:
         return float(law[n] > min(rule.epsilon, rule.alpha * math.exp(positive @ np.log(positive))))
     if rule.name == "topk":
         return float(law[n] > 0 and (law > law[n]).sum(axis=0) < rule.k)
-    return float(rule.gamma(p[n], q[n], *rule.facts(p, q)))
+    return float(rule.gamma(p[n], q[n], *rule.summaries(p, q)))
 
 
 def slow_emission(p: Tensor, q: Tensor, rule) -> Tensor:
@@ -217,7 +217,7 @@ def test_sandwich_for_any_raised_target(pair, seed):
     raised = q + (1 - q) * torch.rand(q.shape, generator=stream(seed, "gamma"), dtype=torch.float64) ** 3
 
     class Any(Cactus):
-        def gamma(self, p_n, q_n, *facts):
+        def gamma(self, p_n, q_n, *summaries):
             return raised
 
     law = output_law(p, q, Any(0.0))

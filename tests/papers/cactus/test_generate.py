@@ -201,13 +201,18 @@ def test_stop_tokens_end_a_text():
 def test_the_callback_gets_every_token_once_and_in_order():
     """The pieces of each text add up to it; a callback that raises ends the run with its own error."""
     heard: dict[int, list[list[int]]] = {}
+
+    def hear(block):
+        for b, row, count in zip(block.texts.tolist(), block.ids.tolist(), block.counts.tolist(), strict=True):
+            heard.setdefault(b, []).append(row[:count])
+
     prompts = [[1], [2, 0], [0, 1, 2], [2]]
     facts = {"rule": Cactus(0.3), "m": 3, "max_new_tokens": 9, "stop_ids": [0]}
     generation = speculative_generate(
         *(DRAFT, VERIFIER, prompts),
         **facts,
         generator=stream(26),
-        on_tokens=lambda b, tokens: heard.setdefault(b, []).append(tokens),
+        on_block=hear,
     )
     assert [tuple(itertools.chain(*heard[b])) for b in range(4)] == texts_of(generation)
     assert all(tokens for pieces in heard.values() for tokens in pieces)
@@ -219,11 +224,11 @@ def test_the_callback_gets_every_token_once_and_in_order():
     assert generation.accepted.shape == (4, len(generation.drafted))
     assert (generation.accepted <= generation.drafted).all()
 
-    def full(b, tokens):
+    def full(block):
         raise RuntimeError("the reader left")
 
     with pytest.raises(RuntimeError, match="the reader left"):
-        speculative_generate(DRAFT, VERIFIER, prompts, **facts, generator=stream(26), on_tokens=full)
+        speculative_generate(DRAFT, VERIFIER, prompts, **facts, generator=stream(26), on_block=full)
 
 
 def test_longer_texts_begin_alike():

@@ -128,7 +128,7 @@ def test_counts_and_sizes():
             theory.expected_accepted(0.5, m)
         with pytest.raises(ValueError, match="m = "):
             exact.sequence_law(None, None, SpS(), m=m, num_tokens=2, num_vocab=2)
-    with pytest.raises(ValueError, match="give a finite number"):
+    with pytest.raises(ValueError, match="give a number from 0 to 1"):
         theory.expected_accepted(1.2, 3)
     assert theory.expected_accepted(1.0, 4) == 4
     assert theory.expected_accepted(0.0, 4) == 0

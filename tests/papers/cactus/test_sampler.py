@@ -147,10 +147,10 @@ def test_a_batch_is_a_loop(rule, monkeypatch):
         assert torch.equal(alone.ids, together.ids[one])
         assert torch.equal(alone.n_accepted, together.n_accepted[one])
         by_hand = 0
-        facts = rule.facts(p[b], q[b, :m])
+        summaries = rule.summaries(p[b], q[b, :m])
         for i in range(m):  # one draft at a time
             n = ids[b, i]
-            if not u[b, i] * p[b, i, n] < rule.gamma(p[b, i, n], q[b, i, n], *(fact[i] for fact in facts)):
+            if not u[b, i] * p[b, i, n] < rule.gamma(p[b, i, n], q[b, i, n], *(summary[i] for summary in summaries)):
                 break
             by_hand += 1
         assert by_hand == int(alone.n_accepted)

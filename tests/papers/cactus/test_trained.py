@@ -11,11 +11,18 @@ from derived.lab.experiment import run_experiment
 from derived.lab.measure import highest, lowest
 from derived.lab.rng import stream
 from derived.papers.cactus.claims import trained as claims
-from derived.papers.cactus.experiments import trained, writing
+from derived.papers.cactus.data.language import Grammar
+from derived.papers.cactus.data.small_lm import LanguageModel
+from derived.papers.cactus.experiments import trained
+from derived.papers.cactus.experiments.matching import rule_of
 from derived.papers.cactus.experiments.trained import PairTime, TrainedPair
 from derived.papers.cactus.figures import trained as figures
 from derived.papers.cactus.figures.marks import RULES
+from derived.papers.cactus.model.divergences import divergence
+from derived.papers.cactus.model.exact import output_law
+from derived.papers.cactus.model.generate import speculative_generate
 
+GRAMMAR = Grammar()
 CLAIMS = (*claims.TRADE_OFF, *claims.RIVALS)
 EXPERIMENTS = (TrainedPair, PairTime)
 SMALL = {
@@ -74,40 +81,112 @@ def test_every_trained_claim_picks_its_own_rows(claim):
     assert found.n == 40
 
 
-def test_knobs_are_set_on_other_prompts_than_those_that_judge(monkeypatch):
-    begun = {"write": [], "blocks": []}
-    for name, calls in begun.items():
-        real = getattr(trained, name)
+@pytest.fixture
+def calls(monkeypatch):
+    """What ``speculative_generate`` was called with: prompts, rule, state of the generator."""
+    found = []
 
-        def note(draft, verifier, ids, *, real=real, calls=calls, **options):
-            calls.append(ids[:, :16].clone())
-            return real(draft, verifier, ids, **options)
+    def note(draft, verifier, prompts, *, rule, generator, **options):
+        found.append((prompts.clone(), rule, generator.get_state()))
+        return speculative_generate(draft, verifier, prompts, rule=rule, generator=generator, **options)
 
-        monkeypatch.setattr(trained, name, note)
+    monkeypatch.setattr(trained, "speculative_generate", note)
+    return found
+
+
+def test_knobs_are_set_on_other_prompts_than_those_that_judge(calls):
     small = dataclasses.replace(TrainedPair.at("ci"), **SMALL[TrainedPair], calibration=7)
     assert "failure" not in run_experiment(small, seed=0, device="cpu")
-    judged, tuned = ({tuple(row) for ids in begun[name] for row in ids.tolist()} for name in ("write", "blocks"))
+    tuned, judged = ([prompts for prompts, *_ in calls if len(prompts) == num] for num in (7, 5))
+    assert (len(tuned), len(judged)) == (2, 2 * (2 + 5 + 2))  # laws; budgets, rivals, the unrelated draft
+    judged, tuned = ({tuple(row) for ids in each for row in ids.tolist()} for each in (judged, tuned))
     assert (len(judged), len(tuned)) == (5, 7)
     assert not judged & tuned
 
 
-def test_rules_of_one_setting_start_from_the_same_prompts_and_noise(monkeypatch):
-    begun = []
-
-    def note(*models, generator, **options):
-        begun.append((models[-1].clone(), generator.get_state()))
-        return writing.write(*models, generator=generator, **options)
-
-    monkeypatch.setattr(trained, "write", note)
+def test_rules_of_one_setting_start_from_the_same_prompts_and_noise(calls):
     small = dataclasses.replace(TrainedPair.at("ci"), **SMALL[TrainedPair])
     assert "failure" not in run_experiment(small, seed=0, device="cpu")
-    assert len(begun) == 2 * (2 + 5 + 2)  # laws; budgets, rivals, the unrelated draft
-    for ids, state in begun:
-        assert torch.equal(ids, begun[0][0])
-        assert torch.equal(state, begun[0][1])
-    assert len(ids) == 5
-    assert (ids[:, 1 : small.prompt] > 0).all()
-    assert (ids[:, small.prompt :] == 0).all()
+    judged = [(prompts, state) for prompts, _, state in calls if len(prompts) == 5]
+    for prompts, state in judged:
+        assert torch.equal(prompts, judged[0][0])
+        assert torch.equal(state, judged[0][1])
+    assert prompts.shape == (5, small.prompt)
+    assert (prompts[:, 1:] > 0).all()
+
+
+def model(depth: int, name: str) -> LanguageModel:
+    generator = stream(4, name)
+    return LanguageModel(width=16, depth=depth, head=8, generator=generator, dtype=torch.float64).eval()
+
+
+SIZES = TrainedPair(length=20, prompt=6, prompts=5, m=3)
+
+
+@pytest.mark.parametrize(
+    "setting", [("cactus", 0.0), ("cactus", 0.3), ("interp", 0.4), ("tas", 0.1), ("mentored", 0.1)]
+)
+def test_every_token_is_accounted_for(setting):
+    prompts, models = GRAMMAR.sample(5, 6, stream(8)), (model(1, "draft"), model(2, "verifier"))
+    rows = SIZES._rows(*models, prompts, "plain", rule_of(*setting), stream(9))
+    written = rows["kept"] + rows["blocks"]
+    assert written.between(14, 14 + 3).all()  # the last block may reach beyond the end
+    assert (rows["reached"] <= 14).all()
+    assert (rows["kept"] <= rows["drafted"]).all()
+    assert (rows["drafted"] <= 3 * rows["blocks"]).all()
+    assert bool((rows["tv"] > 1e-9).all()) == (setting != ("cactus", 0.0))
+    assert (rows["valid"] == (rows["fault"] == 14)).all()
+
+
+def test_the_account_is_that_of_every_drafted_position():
+    """TV and KL of each text again, position by position, from the laws of its blocks."""
+    prompts, models, blocks = GRAMMAR.sample(5, 6, stream(8)), (model(1, "draft"), model(2, "verifier")), []
+    rule = rule_of("cactus", 0.3)
+    rows = SIZES._rows(*models, prompts, "plain", rule, stream(9))
+    SIZES.write(*models, prompts, rule, "plain", stream(9), blocks.append)
+    spent = {text: [] for text in range(5)}
+    for block in blocks:
+        for row, text in enumerate(block.texts.tolist()):
+            for place in range(min(int(block.counts[row]), block.draft_laws.shape[1])):
+                p, q = block.draft_laws[row, place], block.verifier_laws[row, place]
+                spent[text].append([divergence(output_law(p, q, rule), q, name).item() for name in ("tv", "kl")])
+    assert [len(spent[text]) for text in range(5)] == rows["reached"].tolist()
+    for text in range(5):
+        assert np.allclose(np.mean(spent[text], axis=0), rows.loc[text, ["tv", "kl"]].astype(float), rtol=1e-12)
+
+
+@torch.no_grad()
+def test_surprise_by_hand():
+    ids, one = GRAMMAR.sample(3, 12, stream(8)), model(2, "verifier")
+    laws = torch.log_softmax(one(ids).logits, dim=-1)
+    by_hand = -torch.stack([laws[:, t - 1].gather(-1, ids[:, t : t + 1]) for t in range(4, 12)]).mean(dim=0)
+    assert torch.allclose(trained.surprise(one, ids, 4), by_hand.squeeze(dim=-1), atol=1e-12)
+
+
+def test_training_lowers_the_loss_and_follows_its_generator():
+    options = {"steps": 40, "batch_size": 8, "length": 24, "lr": 3e-3}
+    first, again = (trained.train(model(2, "a"), GRAMMAR, generator=stream(7), **options) for _ in range(2))
+    assert first[-5:].mean() < first[:5].mean() - 0.5
+    assert torch.equal(first, again)
+
+
+def test_the_clock_begins_after_the_prompt_and_every_pass_gives_tokens(monkeypatch):
+    sizes, verifier, events = PairTime(length=12, prompt=4, m=2), model(2, "verifier"), []
+    monkeypatch.setattr(trained, "now", lambda device: events.append("now") or float(events.count("now")))
+    verifier.register_forward_hook(
+        lambda _, inputs, options, __: events.append(options["input_ids"].shape[1]), with_kwargs=True
+    )
+    prompt = GRAMMAR.sample(1, 4, stream(8))
+    for setting, first in ((trained.Setting("alone", 0.0), 4), (trained.Setting("cactus", 0.0), 6)):
+        events.clear()
+        clock = sizes._clock(model(1, "draft"), verifier, prompt, "plain", setting, stream(2))
+        assert events[:3] == [first, "now", 1 if first == 4 else 3]  # the prompt, with m drafts; then what is new
+        assert clock["seconds"] == clock["passes"] == events.count("now") - 1
+        assert clock["passes"] <= clock["tokens"] <= 8
+    assert (
+        sizes._clock(model(1, "draft"), verifier, prompt, "plain", trained.Setting("alone", 0.0), stream(2))["tokens"]
+        == 7
+    )
 
 
 def test_the_clock_runs_every_setting_on_every_prompt_in_turning_order(rows):
@@ -118,8 +197,9 @@ def test_the_clock_runs_every_setting_on_every_prompt_in_turning_order(rows):
         assert orders[0][0] == ("alone", 0.0)
         assert len(set(orders[0])) == 1 + 2 + 5
     assert (table["seconds"] > 0).all()
-    assert (table.query("rule == 'alone'")["tokens"] == 10).all()
-    assert table.query("rule != 'alone'")["tokens"].between(10, 10 + 3).all()  # the last block may reach beyond the end
+    assert (table.query("rule == 'alone'")["tokens"] == 9).all()
+    assert (table["passes"] <= table["tokens"]).all()
+    assert table.query("rule != 'alone'")["tokens"].between(10 - 4, 10).all()  # but those of the first block
 
 
 def test_speedup_is_that_of_the_slower_pair():
@@ -199,8 +279,7 @@ def test_a_rival_stands_at_the_budget_that_it_matches():
 
 
 def test_shapes_are_those_of_the_published_script():
-    assert trained.SHAPES["truncated"] == (0.6, 0.95)
-    assert trained.SHAPES["plain"] == (1.0, 1.0)
+    assert trained.SHAPES == {"truncated": {"temperature": 0.6, "top_p": 0.95}, "plain": {}}
 
 
 def texts(grid, share: float) -> pd.DataFrame:

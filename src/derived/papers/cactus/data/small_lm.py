@@ -1,22 +1,59 @@
-"""Small language models with a cache that can be rolled back row by row, their training, and writing with two of them.
+"""A small language model with the call signature of one of ``transformers``, so that the same loop writes with both.
 
-symbol   name       meaning                                                                axes
--        ids        tokens of a batch of texts, padded behind their lengths with -1        (B, T)
--        logits     of the next token at each position                                     (B, t, V)
--        cache      keys and values by position; a row's stale end is masked, then         (layers, 2, B, H, T, d / H)
-                    overwritten, so rolling back means nothing but a smaller length
-m        m          drafted tokens per block
--        lengths    tokens written so far, different from row to row                       (B,)
+symbol   name              meaning                                                axes
+-        input_ids         tokens to be read, after those that the cache holds    (B, t)
+-        logits            of the next token after each of them                   (B, t, V)
+W        columns           tokens read so far, padding included                   scalar
+-        keys, values      of one layer                                           (B, heads, W, size)
 """
 
-import math
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, gelu, layer_norm, scaled_dot_product_attention
+from torch.nn.functional import gelu, layer_norm, scaled_dot_product_attention
 
-from .language import TOKENS, Grammar
+from .language import TOKENS
+
+
+class DynamicLayer:
+    """Keys and values of all columns read, under the name that transformers gives to a layer that forgets nothing."""
+
+    def __init__(self) -> None:
+        self.keys: Tensor | None = None
+        self.values: Tensor | None = None
+
+    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """All keys and values, the new ones last."""
+        if self.keys is not None:
+            keys, values = torch.cat([self.keys, keys], dim=-2), torch.cat([self.values, values], dim=-2)
+        self.keys, self.values = keys, values
+        return keys, values
+
+
+class Cache(NamedTuple):
+    """What a model has read."""
+
+    layers: list[DynamicLayer]
+
+    @property
+    def columns(self) -> int:
+        """How many columns of the texts it holds."""
+        return 0 if self.layers[0].keys is None else self.layers[0].keys.shape[-2]
+
+
+class Config(NamedTuple):
+    """What a caller asks about a model."""
+
+    vocab_size: int
+
+
+class Output(NamedTuple):
+    """What a call returns."""
+
+    logits: Float[Tensor, "B t V"]
+    past_key_values: Cache | None
 
 
 class LanguageModel(nn.Module):
@@ -36,106 +73,76 @@ class LanguageModel(nn.Module):
         super().__init__()
         if width % head or head % 2:
             raise ValueError(f"width = {width} must be a multiple of head = {head}, and head even")
-        self.width, self.head, self.depth = width, head, depth
+        self.width, self.head, self.depth, self.config = width, head, depth, Config(vocabulary)
 
-        def draw(*shape: int, std: float) -> nn.Parameter:
+        def normal(*shape: int, std: float) -> nn.Parameter:
             return nn.Parameter((std * torch.randn(*shape, generator=generator, dtype=dtype)).to(device))
 
-        self.embedding = draw(vocabulary, width, std=width**-0.5)
+        self.embedding = normal(vocabulary, width, std=width**-0.5)
         shapes = {
             "qkv": (3 * width, width),
             "out": (width, width),
             "up": (4 * width, width),
             "down": (width, 4 * width),
         }
-        scale = {"out": (2 * depth) ** -0.5, "down": (2 * depth) ** -0.5}
+        scale = {"out": (2 * depth) ** -0.5, "down": (2 * depth) ** -0.5}  # the variance of a sum of 2 depth terms
         self.blocks = nn.ModuleList(
-            nn.ParameterDict({k: draw(*s, std=scale.get(k, 1.0) * s[1] ** -0.5) for k, s in shapes.items()})
+            nn.ParameterDict({k: normal(*s, std=scale.get(k, 1.0) * s[1] ** -0.5) for k, s in shapes.items()})
             for _ in range(depth)
         )
 
-    def empty_cache(self, batch: int, length: int) -> Tensor:
-        """Room for ``length`` positions of ``batch`` texts."""
-        where = {"dtype": self.embedding.dtype, "device": self.embedding.device}
-        return torch.zeros(self.depth, 2, batch, self.width // self.head, length, self.head, **where)
-
     def forward(
-        self, ids: Int[Tensor, "B t"], start: Int[Tensor, "B"] | None = None, cache: Tensor | None = None
-    ) -> Float[Tensor, "B t V"]:
-        """Logits behind each token of ``ids``, which stand at the positions start, start + 1, ... of their rows.
+        self,
+        input_ids: Int[Tensor, "B t"],
+        attention_mask: Int[Tensor, "B W"] | None = None,
+        position_ids: Int[Tensor, "B t"] | None = None,
+        past_key_values: Cache | None = None,
+        use_cache: bool = False,
+        logits_to_keep: int = 0,
+    ) -> Output:
+        """Logits after each token of ``input_ids``, or after the last ``logits_to_keep`` of them.
 
-        Without a cache the texts begin here. With one, keys and values are written into it, and what it held before
-        ``start`` is attended to.
+        The tokens follow the columns of ``past_key_values``, which grows in place; with ``use_cache`` a new one is
+        begun where none is given. ``attention_mask`` is 0 at the padding of all columns, and ``position_ids`` count
+        from the start of each text; without them nothing is padding.
         """
-        batch, t = ids.shape
-        x = self.embedding[ids.clamp(min=0)] * self.width**0.5
-        first = torch.zeros(batch, 1, dtype=torch.long, device=ids.device) if start is None else start.unsqueeze(-1)
-        position = first + torch.arange(t, device=ids.device)  # (B, t)
-        turn = _rotation(position, self.head, x.dtype)
-        mask, rows = None, torch.arange(batch, device=ids.device).unsqueeze(-1)
-        if cache is not None:
-            seen = torch.arange(cache.shape[-2], device=ids.device)
-            mask = (seen <= position.unsqueeze(-1)).unsqueeze(1)  # (B, 1, t, T)
+        if use_cache and past_key_values is None:
+            past_key_values = Cache([DynamicLayer() for _ in self.blocks])
+        before, t = past_key_values.columns if past_key_values else 0, input_ids.shape[1]
+        columns = torch.arange(before + t, device=input_ids.device)
+        turn = _rotation(columns[None, before:] if position_ids is None else position_ids, self.head, self.embedding)
+        mask = _mask(columns, before, attention_mask)
+        x = self.embedding[input_ids] * self.width**0.5
         for layer, block in enumerate(self.blocks):
-            q, k, v = (layer_norm(x, x.shape[-1:]) @ block["qkv"].mT).unflatten(-1, (3, -1, self.head)).unbind(dim=-3)
+            qkv = layer_norm(x, x.shape[-1:]) @ block["qkv"].mT
+            q, k, v = qkv.unflatten(-1, (3, -1, self.head)).permute(2, 0, 3, 1, 4)  # (B, heads, t, head) each
             q, k = _turned(q, turn), _turned(k, turn)
-            q, k, v = (each.transpose(1, 2) for each in (q, k, v))  # (B, H, t, head)
-            if cache is not None:
-                kept = cache[layer]
-                kept[0][rows, :, position], kept[1][rows, :, position] = k.transpose(1, 2), v.transpose(1, 2)
-                k, v = kept.unbind(dim=0)
-            mixed = scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=cache is None)
+            if past_key_values is not None:
+                k, v = past_key_values.layers[layer].append(k, v)
+            mixed = scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None and t > 1)
             x = x + mixed.transpose(1, 2).flatten(-2) @ block["out"].mT
             x = x + gelu(layer_norm(x, x.shape[-1:]) @ block["up"].mT) @ block["down"].mT
-        return layer_norm(x, x.shape[-1:]) @ self.embedding.mT
+        x = layer_norm(x[:, -logits_to_keep:], x.shape[-1:])
+        return Output(x @ self.embedding.mT, past_key_values)
 
 
-def _rotation(position: Tensor, head: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of rotary positions, (B, t, 1, head / 2)."""
+def _mask(columns: Tensor, before: int, attention_mask: Tensor | None) -> Tensor | None:
+    """Which columns each new token attends to, (t, W) or (B, 1, t, W); None for all, or where the texts begin here."""
+    new = columns[before:, None]
+    if attention_mask is None:
+        return columns <= new if before and len(new) > 1 else None
+    seen = (columns <= new) & attention_mask.bool()[:, None, None, :]
+    return seen | (columns == new)  # padding sees itself, or its softmax would be over nothing
+
+
+def _rotation(position: Int[Tensor, "B t"], head: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of rotary positions, (B, 1, t, head / 2)."""
     rate = 1000.0 ** (-torch.arange(0, head, 2, device=position.device, dtype=torch.float64) / head)
-    angle = (position.unsqueeze(-1).double() * rate).unsqueeze(-2)
-    return angle.cos().to(dtype), angle.sin().to(dtype)
+    angle = (position.unsqueeze(-1).double() * rate).unsqueeze(1)
+    return angle.cos().to(like.dtype), angle.sin().to(like.dtype)
 
 
-def _turned(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
+def _turned(x: Float[Tensor, "B heads t head"], turn: tuple[Tensor, Tensor]) -> Float[Tensor, "B heads t head"]:
     cos, sin = turn
     even, odd = x.chunk(2, dim=-1)
     return torch.cat([even * cos - odd * sin, even * sin + odd * cos], dim=-1)
-
-
-def train(
-    model: LanguageModel, grammar: Grammar, *, steps: int, batch_size: int, length: int, lr: float, generator
-) -> Tensor:
-    """AdamW on fresh texts of the grammar, warm-up for a tenth of the steps, then a cosine to zero: losses (steps,)."""
-    optimiser = torch.optim.AdamW(model.parameters(), lr=lr, betas=(0.9, 0.98), weight_decay=0.01)
-    device, losses = model.embedding.device, []
-    for step in range(steps):
-        warm = min(1.0, 10 * (step + 1) / steps)
-        for group in optimiser.param_groups:
-            group["lr"] = lr * warm * 0.5 * (1 + math.cos(math.pi * step / steps))
-        ids = grammar.sample(batch_size, length, generator).to(device)
-        loss = cross_entropy(model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())
-        optimiser.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
-        losses.append(loss.detach())
-    return torch.stack(losses).double().cpu()
-
-
-def next_law(logits: Float[Tensor, "*batch V"], temperature: float = 1.0, top_p: float = 1.0) -> Tensor:
-    """The law to sample from, float64: softmax at a temperature, cut to the smallest set of likely tokens of mass
-    top_p."""
-    law = torch.softmax(logits.double() / temperature, dim=-1)
-    if top_p >= 1:
-        return law
-    ordered, order = law.sort(dim=-1, descending=True, stable=True)
-    ordered = ordered * (ordered.cumsum(dim=-1) - ordered < top_p)
-    law = torch.zeros_like(law).scatter(-1, order, ordered)
-    return law / law.sum(dim=-1, keepdim=True)
-
-
-def pick(law: Float[Tensor, "B V"], generator: torch.Generator) -> Int[Tensor, "B"]:
-    """One draw from each row."""
-    drawn = torch.multinomial(law.to(generator.device), 1, generator=generator).squeeze(dim=-1)
-    return drawn.to(law.device)

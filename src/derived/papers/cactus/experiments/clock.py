@@ -16,7 +16,7 @@ from derived.lab.rng import stream
 
 from ..model.sampler import accept_reject
 from .matching import rule_of
-from .writing import clock
+from .stopwatch import now
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +61,6 @@ class SamplerTime(Experiment):
 
 def _timed(call, device: torch.device) -> float:
     """Seconds of a call, the device's queue empty before and after."""
-    begun = clock(device)
+    begun = now(device)
     call()
-    return clock(device) - begun
+    return now(device) - begun

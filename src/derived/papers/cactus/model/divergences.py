@@ -21,7 +21,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .laws import as_float64, check_knob, check_same_vocabulary
+from derived.lab.checks import check_at_least
+
+from .laws import as_float64, check_same_vocabulary
 
 Name = Literal["kl", "reverse_kl", "chi2", "neyman", "hellinger", "js", "tv"]
 HALVINGS = 64  # of an interval inside [0, 1]: below the spacing of float64 there
@@ -113,7 +115,7 @@ def gamma_constrained(q_n: Tensor | float, budget: Tensor | float, name: Name = 
 
     Shapes: broadcast. Raises ValueError for a budget that is negative or not finite. [digest, Thm 2; q_n = 0 ours]
     """
-    check_knob("budget", budget, 0.0)
+    check_at_least("budget", budget, 0)
     q_n = as_float64(q_n)
     q_n, budget = torch.broadcast_tensors(q_n, as_float64(budget).to(q_n.device))
     if name == "chi2":

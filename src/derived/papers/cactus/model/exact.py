@@ -17,7 +17,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .laws import as_float64, check_count, check_laws, check_pair
+from derived.lab.checks import check_count
+
+from .laws import as_float64, check_laws, check_pair
 from .rules import Raised, Rule
 
 Laws = Callable[[Tensor], Tensor]  # prefixes (N, t) of token numbers -> next-token laws (N, V)
@@ -38,10 +40,10 @@ def emission(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], rule: R
     """
     check_pair(p, q)
     p, q = as_float64(p), as_float64(q)
-    facts = [fact.unsqueeze(-1) for fact in rule.facts(p, q)]
-    gamma = rule.gamma(p, q, *facts)
+    summaries = [summary.unsqueeze(-1) for summary in rule.summaries(p, q)]
+    gamma = rule.gamma(p, q, *summaries)
     accepted, lost = torch.minimum(p, gamma), (p - gamma).clamp(min=0.0)
-    scale = rule.scale(q, gamma, *facts)
+    scale = rule.scale(q, gamma, *summaries)
     if not rule.per_draft:
         scale = scale[..., :1]
     weights = rule.recovery(p.unsqueeze(-2), q.unsqueeze(-2), scale)  # (..., V or 1 drafted, V emitted)
@@ -61,8 +63,8 @@ def acceptance_rate(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], 
     """A = sum_n min(p_n, gamma_n), the probability that a draft is kept. Shapes: (..., V), returns (...). [prior]"""
     check_pair(p, q)
     p, q = as_float64(p), as_float64(q)
-    facts = [fact.unsqueeze(-1) for fact in rule.facts(p, q)]
-    return torch.minimum(p, rule.gamma(p, q, *facts)).sum(dim=-1)
+    summaries = [summary.unsqueeze(-1) for summary in rule.summaries(p, q)]
+    return torch.minimum(p, rule.gamma(p, q, *summaries)).sum(dim=-1)
 
 
 def mixture_of_targets(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], rule: Raised) -> Tensor:
@@ -72,9 +74,9 @@ def mixture_of_targets(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"
     """
     check_pair(p, q)
     p, q = as_float64(p), as_float64(q)
-    facts = [fact.unsqueeze(-1) for fact in rule.facts(p, q)]
-    gamma = rule.gamma(p, q, *facts)
-    share = p * rule.scale(q, gamma, *facts)
+    summaries = [summary.unsqueeze(-1) for summary in rule.summaries(p, q)]
+    gamma = rule.gamma(p, q, *summaries)
+    share = p * rule.scale(q, gamma, *summaries)
     alone = torch.where(q < 1, p * gamma, p * q)  # q_n = 1: h^(n) = q
     return (share.sum(dim=-1, keepdim=True) - share) * q + alone
 

@@ -20,12 +20,23 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from derived.lab.checks import check_at_least, check_count
+
 from .cache import check_cache, realign, roll_back
-from .laws import check_count, check_knob, check_same_vocabulary
+from .laws import check_same_vocabulary, check_share
 from .rules import Rule
 from .sampler import accept_reject, draw, uniform
 
-OnTokens = Callable[[int, list[int]], None]
+
+class JudgedBlock(NamedTuple):
+    """One block as it was judged, of the B' texts that were still being written."""
+
+    texts: Tensor  # (B',) which of the batch they are
+    draft_laws: Tensor  # (B', m, V)
+    verifier_laws: Tensor  # (B', m + 1, V)
+    ids: Tensor  # (B', m + 1) the kept drafts, then one token, then -1
+    n_accepted: Tensor  # (B',)
+    counts: Tensor  # (B',) how many of these tokens belong to the text: no more than it lacked, up to a stop token
 
 
 class Generation(NamedTuple):
@@ -52,7 +63,7 @@ def next_laws(
     Temperature 0 is greedy decoding: all mass on the first largest logit. At least one token is kept; ties at the k-th
     place are all kept. In float32 or wider. Shapes: (..., V) to (..., V). Raises ValueError for settings out of range.
     """
-    check_knob("temperature", temperature, 0.0)
+    check_at_least("temperature", temperature, 0)
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     if temperature == 0:
         return torch.zeros_like(logits).scatter_(-1, logits.argmax(dim=-1, keepdim=True), 1.0)
@@ -64,7 +75,7 @@ def next_laws(
         logits = logits.masked_fill(logits < least, -torch.inf)
     laws = logits.softmax(dim=-1)
     if top_p is not None:
-        check_knob("top_p", top_p, 0.0, 1.0, open_low=True)
+        check_share("top_p", top_p)
         ordered, order = laws.sort(dim=-1, descending=True, stable=True)
         cut = ordered.cumsum(dim=-1) - ordered >= top_p
         laws = laws.masked_fill(torch.zeros_like(cut).scatter(-1, order, cut), 0.0)
@@ -137,7 +148,7 @@ def speculative_generate(
     top_k: int | None = None,
     top_p: float | None = None,
     stop_ids: Collection[int] = (),
-    on_tokens: OnTokens | None = None,
+    on_block: Callable[[JudgedBlock], None] | None = None,
     use_cache: bool = True,
 ) -> Generation:
     """Texts of up to ``max_new_tokens`` new tokens, drafted by one model and judged by the other with ``rule``.
@@ -146,8 +157,9 @@ def speculative_generate(
     another rule they have the law that ``exact.sequence_law`` enumerates: each drafted position has the law h_alg, each
     position after m kept drafts the verifier's. The first tokens have the same law for every ``max_new_tokens``.
 
-    ``prompts``: (B, T), or B lists of different lengths. ``on_tokens(b, tokens)`` is called after each block with the
-    new tokens of text b; their concatenation is the text. A text ends with its first stop token, which it keeps.
+    ``prompts``: (B, T), or B lists of different lengths. ``on_block`` is called after each block with all that was
+    decided in it, its new tokens among them. A text ends with its first stop token, which it keeps. No more is drafted
+    than the longest rest of a text, so the last blocks of a batch may be shorter than m.
 
     Greedy decoding, temperature 0, makes both laws one-hot; every rule but ``Interp`` then is exact
     speculative sampling and its knob does nothing (O9), which a warning says.
@@ -177,10 +189,12 @@ def speculative_generate(
         q = judge.laws(tokens, length + size, size + 1)
         block = accept_reject(p, tokens[:, -size:], q, rule, generator)
         keep, counts = _new_tokens(block.ids, block.n_accepted, ends[active] - length, stops)
-        _hand_out(active.tolist(), block.ids.tolist(), counts.tolist(), texts, on_tokens)
+        if on_block is not None:
+            on_block(JudgedBlock(active, p, q, *block, counts))
         course.append([-1] * len(texts))
         drafted.append(size)
-        for b, a in zip(active.tolist(), block.n_accepted.tolist(), strict=True):
+        for b, row, count, a in zip(*map(Tensor.tolist, (active, block.ids, counts, block.n_accepted)), strict=True):
+            texts[b] += row[:count]
             course[-1][b] = a
         tokens = torch.cat([tokens, tokens[:, -1:]], dim=1)
         tokens[:, -size - 1 :] = block.ids  # what lies after the last token of a text is forgotten below
@@ -196,6 +210,34 @@ def speculative_generate(
     return _collect(texts, course, drafted, tokens.device)
 
 
+@torch.no_grad()
+def generate_alone(
+    verifier: Any,
+    prompts: Int[Tensor, "B T"],
+    *,
+    max_new_tokens: int,
+    generator: torch.Generator,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    on_token: Callable[[Tensor], None] | None = None,
+) -> Int[Tensor, "B new"]:
+    """Plain decoding: one pass of the verifier and one draw of its own law per token, prompts of one length.
+
+    ``on_token`` is called with each new token (B,). Raises ValueError for settings out of range. [prior]
+    """
+    check_count("max_new_tokens", max_new_tokens)
+    reader = Reader(verifier, "verifier", True, {"temperature": temperature, "top_k": top_k, "top_p": top_p})
+    tokens = prompts
+    for _ in range(max_new_tokens):
+        law = reader.laws(tokens, torch.full_like(tokens[:, 0], tokens.shape[1]), 1)[:, 0]
+        token = draw(law, uniform((len(tokens),), generator, tokens.device))
+        tokens = torch.cat([tokens, token[:, None]], dim=1)
+        if on_token is not None:
+            on_token(token)
+    return tokens[:, prompts.shape[1] :]
+
+
 def _new_tokens(ids: Tensor, n_accepted: Tensor, left: Tensor, stops: Tensor) -> tuple[Tensor, Tensor]:
     """Which texts go on, and how many tokens of the block each takes: up to a stop token, no more than are left."""
     place = torch.arange(ids.shape[1], device=ids.device)
@@ -203,15 +245,6 @@ def _new_tokens(ids: Tensor, n_accepted: Tensor, left: Tensor, stops: Tensor) ->
     first_stop = torch.where(stopping, place, ids.shape[1]).amin(dim=-1)
     counts = torch.minimum(torch.minimum(n_accepted + 1, left), first_stop + 1)
     return (counts < left) & (first_stop >= counts), counts
-
-
-def _hand_out(
-    active: list[int], ids: list[list[int]], counts: list[int], texts: list[list[int]], on_tokens: OnTokens | None
-) -> None:
-    for b, row, count in zip(active, ids, counts, strict=True):
-        texts[b] += row[:count]
-        if on_tokens is not None:
-            on_tokens(b, row[:count])
 
 
 def _collect(texts: list[list[int]], course: list[list[int]], drafted: list[int], device: torch.device) -> Generation:

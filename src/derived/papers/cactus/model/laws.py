@@ -1,15 +1,15 @@
-"""Argument checks: each error says what was given, why it is wrong and what would be right.
+"""Rows that are laws: each error says what was given, why it is wrong and what would be right.
 
 name    meaning                                   axes
 rows    probability laws along the last axis      (..., V)
-ids     token numbers                             any
 """
 
 import math
-from numbers import Integral, Real
 
 import torch
 from torch import Tensor
+
+from derived.lab.checks import check_positive, check_within
 
 
 def as_float64(values: Tensor | float) -> Tensor:
@@ -17,24 +17,10 @@ def as_float64(values: Tensor | float) -> Tensor:
     return torch.as_tensor(values, dtype=torch.float64)
 
 
-def check_count(name: str, value: int, least: int = 1, why: str = "") -> None:
-    """Raise ValueError unless ``value`` is an integer of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name} = {value!r}; give an integer >= {least}{why and '; ' + why}")
-
-
-def check_knob(name: str, value: float | Tensor, low: float, high: float = math.inf, *, open_low: bool = False) -> None:
-    """Raise ValueError unless ``value`` (all of it) is finite and in [low, high], or in (low, high]."""
-    if isinstance(value, bool) or not isinstance(value, Real | Tensor):
-        raise ValueError(f"{name} = {value!r}; give a number")
-    if isinstance(value, Real) and math.isfinite(value) and low <= value <= high and not (open_low and value == low):
-        return
-    numbers = value if isinstance(value, Tensor) else torch.tensor(value, dtype=torch.float64)
-    inside = numbers.isfinite() & (numbers > low if open_low else numbers >= low) & (numbers <= high)
-    if not bool(inside.all()):
-        shown = value if numbers.ndim == 0 else numbers[~inside].flatten()[0].item()
-        bounds = f"> {low:g}" if open_low else f">= {low:g}"
-        raise ValueError(f"{name} = {shown}; give a finite number {bounds}{f' and <= {high:g}' * math.isfinite(high)}")
+def check_share(name: str, value: float) -> None:
+    """Raise ValueError unless 0 < ``value`` <= 1."""
+    check_positive(name, value)
+    check_within(name, value, 0, 1)
 
 
 def sum_tolerance(dtype: torch.dtype, num_tokens: int) -> float:

@@ -23,14 +23,14 @@ from .theory import gamma_cactus
 class WholeGamma(Cactus):
     """Recovers from (q - p)_+, as exact sampling does, in place of (h - p)_+."""
 
-    def scale(self, q_n: Tensor, gamma: Tensor, *facts: Tensor) -> Tensor:
+    def scale(self, q_n: Tensor, gamma: Tensor, *summaries: Tensor) -> Tensor:
         return torch.ones_like(gamma)
 
 
 class NoSquareRoot(Cactus):
     """gamma = q_n + 2 delta q_n (1 - q_n)."""
 
-    def gamma(self, p_n: Tensor, q_n: Tensor, *facts: Tensor) -> Tensor:
+    def gamma(self, p_n: Tensor, q_n: Tensor, *summaries: Tensor) -> Tensor:
         return (q_n + 2 * self.delta * q_n * (1 - q_n)).clamp(max=1)
 
 
@@ -44,7 +44,7 @@ class FromVerifier(Cactus):
 class RaiseDraft(Cactus):
     """Raises the draft's probability in place of the verifier's."""
 
-    def gamma(self, p_n: Tensor, q_n: Tensor, *facts: Tensor) -> Tensor:
+    def gamma(self, p_n: Tensor, q_n: Tensor, *summaries: Tensor) -> Tensor:
         return gamma_cactus(p_n, self.delta)
 
 

@@ -1,11 +1,11 @@
 """The rules of acceptance: one frozen object each, with everything that the sampler and the exact tools need.
 
-symbol     name      meaning                                                                  axes
-p, q       p, q      draft's and verifier's law                                               (..., V)
-p_n, q_n   p_n, q_n  their values at the drafted token                                        (...)
-gamma      gamma     a draft is kept with probability min(1, gamma / p_n)                     (...)
-facts      facts     what a rule must read from whole rows, one number per position each      (...)
-s          scale     after a rejection the token is drawn from (s q - p)_+, normalised        (...)
+symbol     name       meaning                                                                axes
+p, q       p, q       draft's and verifier's law                                             (..., V)
+p_n, q_n   p_n, q_n   their values at the drafted token                                      (...)
+gamma      gamma      a draft is kept with probability min(1, gamma / p_n)                   (...)
+-          summaries  what a rule reads from whole rows, one number per position each        (...)
+s          scale      after a rejection the token is drawn from (s q - p)_+, normalised      (...)
 
 A rule that reads no rows judges a draft by two numbers. For Cactus, h^(n)_i = s q_i off n and h^(n)_n = gamma < p_n
 when n is rejected, so (h^(n) - p)_+ is (s q - p)_+ everywhere; for a fixed law clip(p, b q, a q) it is (b q - p)_+.
@@ -19,7 +19,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from .laws import as_float64, check_count, check_knob
+from derived.lab.checks import check_at_least, check_count, check_within
+
+from .laws import as_float64, check_share
 from .theory import (
     delta_calibrated,
     gamma_cactus,
@@ -30,32 +32,32 @@ from .theory import (
     typical_threshold,
 )
 
-Facts = tuple[Tensor, ...]
+Summaries = tuple[Tensor, ...]
 
 
-@dataclass(frozen=True)
-class SpS:
-    """Exact speculative sampling: keep with min(1, q_n / p_n), else draw from (q - p)_+. [prior: Leviathan, Chen]"""
+class Rule:
+    """What every rule answers: how a draft is judged, and what replaces it if it is rejected.
 
-    name: ClassVar[str] = "sps"
-    #: The emitted law lies between p and q, token by token, so that acceptance gained = total variation spent.
-    sandwich: ClassVar[bool] = True
+    A rule gives ``gamma``. It recovers from (s q - p)_+ with s = 1 unless it says otherwise.
+    """
+
+    name: ClassVar[str]
     #: The rule is exact speculative sampling whenever q is one-hot, whatever the draft.
     inert_when_greedy: ClassVar[bool] = True
-    #: ``facts`` looks at whole rows; otherwise a draft is judged by two numbers.
+    #: ``summaries`` looks at whole rows; otherwise a draft is judged by two numbers.
     reads_rows: ClassVar[bool] = False
     #: The recovery law depends on the drafted token.
     per_draft: ClassVar[bool] = False
 
-    def facts(self, p: Tensor, q: Tensor) -> Facts:
+    def summaries(self, p: Tensor, q: Tensor) -> Summaries:
         """What the rule reads from whole rows (..., V): tensors (...), none for most rules."""
         return ()
 
-    def gamma(self, p_n: Tensor, q_n: Tensor, *facts: Tensor) -> Tensor:
-        """The target's probability of the drafted token; broadcasts."""
-        return as_float64(q_n)
+    def gamma(self, p_n: Tensor, q_n: Tensor, *summaries: Tensor) -> Tensor:
+        """The target's probability of the drafted token, float64; broadcasts."""
+        raise NotImplementedError(f"{type(self).__name__} does not say when it keeps a draft: define gamma()")
 
-    def scale(self, q_n: Tensor, gamma: Tensor, *facts: Tensor) -> Tensor:
+    def scale(self, q_n: Tensor, gamma: Tensor, *summaries: Tensor) -> Tensor:
         """The factor s of the recovery law (s q - p)_+; broadcasts."""
         return torch.ones_like(gamma)
 
@@ -64,12 +66,22 @@ class SpS:
         return torch.addcmul(-p, q, scale.to(q.dtype).unsqueeze(-1)).clamp_(min=0.0)
 
 
-class Raised(SpS):
+@dataclass(frozen=True)
+class SpS(Rule):
+    """Exact speculative sampling: keep with min(1, q_n / p_n), else draw from (q - p)_+. [prior: Leviathan, Chen]"""
+
+    name: ClassVar[str] = "sps"
+
+    def gamma(self, p_n: Tensor, q_n: Tensor, *summaries: Tensor) -> Tensor:
+        return as_float64(q_n)
+
+
+class Raised(Rule):
     """Targets h^(n) that raise the draft to gamma >= q_n and shrink the others in proportion."""
 
     per_draft: ClassVar[bool] = True
 
-    def scale(self, q_n: Tensor, gamma: Tensor, *facts: Tensor) -> Tensor:
+    def scale(self, q_n: Tensor, gamma: Tensor, *summaries: Tensor) -> Tensor:
         rest = 1 - as_float64(q_n)
         return torch.where(rest > 0, (1 - gamma) / torch.where(rest > 0, rest, 1.0), 1.0)
 
@@ -85,9 +97,9 @@ class Cactus(Raised):
     name: ClassVar[str] = "cactus"
 
     def __post_init__(self) -> None:
-        check_knob("delta", self.delta, 0.0)
+        check_at_least("delta", self.delta, 0)
 
-    def gamma(self, p_n: Tensor, q_n: Tensor, *facts: Tensor) -> Tensor:
+    def gamma(self, p_n: Tensor, q_n: Tensor, *summaries: Tensor) -> Tensor:
         return gamma_cactus(q_n, self.delta)
 
 
@@ -99,9 +111,9 @@ class CactusKL(Raised):
     name: ClassVar[str] = "cactus_kl"
 
     def __post_init__(self) -> None:
-        check_knob("delta", self.delta, 0.0)
+        check_at_least("delta", self.delta, 0)
 
-    def gamma(self, p_n: Tensor, q_n: Tensor, *facts: Tensor) -> Tensor:
+    def gamma(self, p_n: Tensor, q_n: Tensor, *summaries: Tensor) -> Tensor:
         return gamma_exact_kl(q_n, self.delta)
 
 
@@ -117,31 +129,31 @@ class Calibrated(Raised):
     reads_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_knob("epsilon", self.epsilon, 0.0, 1.0)
+        check_within("epsilon", self.epsilon, 0, 1)
 
-    def facts(self, p: Tensor, q: Tensor) -> Facts:
+    def summaries(self, p: Tensor, q: Tensor) -> Summaries:
         return (delta_calibrated(p, q, self.epsilon),)
 
-    def gamma(self, p_n: Tensor, q_n: Tensor, *facts: Tensor) -> Tensor:
-        return gamma_cactus(q_n, facts[0])
+    def gamma(self, p_n: Tensor, q_n: Tensor, *summaries: Tensor) -> Tensor:
+        return gamma_cactus(q_n, summaries[0])
 
 
 @dataclass(frozen=True)
-class Lenience(SpS):
+class Lenience(Rule):
     """Keep with min(1, q_n / (ell p_n)), 0 < ell <= 1, else draw from (q - p)_+. [prior: Leviathan et al. 2023]"""
 
     ell: float
     name: ClassVar[str] = "lenience"
 
     def __post_init__(self) -> None:
-        check_knob("ell", self.ell, 0.0, 1.0, open_low=True)
+        check_share("ell", self.ell)
 
-    def gamma(self, p_n: Tensor, q_n: Tensor, *facts: Tensor) -> Tensor:
+    def gamma(self, p_n: Tensor, q_n: Tensor, *summaries: Tensor) -> Tensor:
         return gamma_lenience(q_n, self.ell)
 
 
 @dataclass(frozen=True)
-class Interp(SpS):
+class Interp(Rule):
     """Exact speculative sampling from h = alpha p + (1 - alpha) q; (h - p)_+ is proportional to (q - p)_+. [repo]"""
 
     alpha: float
@@ -149,14 +161,14 @@ class Interp(SpS):
     inert_when_greedy: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_knob("alpha", self.alpha, 0.0, 1.0)
+        check_within("alpha", self.alpha, 0, 1)
 
-    def gamma(self, p_n: Tensor, q_n: Tensor, *facts: Tensor) -> Tensor:
+    def gamma(self, p_n: Tensor, q_n: Tensor, *summaries: Tensor) -> Tensor:
         return gamma_interp(p_n, q_n, self.alpha)
 
 
 @dataclass(frozen=True)
-class Mentored(SpS):
+class Mentored(Rule):
     """Exact speculative sampling from the KL-optimal law clip(p, b q, a q) at KL = budget. [prior: Tran-Thien 2023]
 
     It reads both rows of every position, sorts them and searches for the band.
@@ -167,23 +179,23 @@ class Mentored(SpS):
     reads_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_knob("budget", self.budget, 0.0)
+        check_at_least("budget", self.budget, 0)
 
-    def facts(self, p: Tensor, q: Tensor) -> Facts:
+    def summaries(self, p: Tensor, q: Tensor) -> Summaries:
         band = mentored_band(p, q, self.budget)
         return band.a, band.b
 
-    def gamma(self, p_n: Tensor, q_n: Tensor, *facts: Tensor) -> Tensor:
-        a, b = facts
+    def gamma(self, p_n: Tensor, q_n: Tensor, *summaries: Tensor) -> Tensor:
+        a, b = summaries
         q_n = as_float64(q_n)
         return torch.maximum(torch.minimum(as_float64(p_n), a * q_n), b * q_n)
 
-    def scale(self, q_n: Tensor, gamma: Tensor, *facts: Tensor) -> Tensor:
-        return facts[1].expand(gamma.shape)
+    def scale(self, q_n: Tensor, gamma: Tensor, *summaries: Tensor) -> Tensor:
+        return summaries[1].expand(gamma.shape)
 
 
 @dataclass(frozen=True)
-class Typical(SpS):
+class Typical(Rule):
     """Typical acceptance: keep iff q_n > min(epsilon, alpha e^{-H(q)}), else emit argmax q. [prior: Medusa, vLLM]
 
     It reads the verifier's row of every position. The emitted law need not lie between p and q.
@@ -193,19 +205,18 @@ class Typical(SpS):
     alpha: float = 0.3
     name: ClassVar[str] = "tas"
     reads_rows: ClassVar[bool] = True
-    sandwich: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_knob("epsilon", self.epsilon, 0.0, 1.0, open_low=True)
-        check_knob("alpha", self.alpha, 0.0, 1.0, open_low=True)
+        check_share("epsilon", self.epsilon)
+        check_share("alpha", self.alpha)
         if self.epsilon == self.alpha == 1.0:
             raise ValueError("epsilon = alpha = 1 rejects every draft; give one of them below 1")
 
-    def facts(self, p: Tensor, q: Tensor) -> Facts:
+    def summaries(self, p: Tensor, q: Tensor) -> Summaries:
         return (as_float64(typical_threshold(q, self.epsilon, self.alpha)),)
 
-    def gamma(self, p_n: Tensor, q_n: Tensor, *facts: Tensor) -> Tensor:
-        return (as_float64(q_n) > facts[0]).to(torch.float64)
+    def gamma(self, p_n: Tensor, q_n: Tensor, *summaries: Tensor) -> Tensor:
+        return (as_float64(q_n) > summaries[0]).to(torch.float64)
 
     def recovery(self, p: Tensor, q: Tensor, scale: Tensor) -> Tensor:
         best = q.argmax(dim=-1, keepdim=True)
@@ -213,7 +224,7 @@ class Typical(SpS):
 
 
 @dataclass(frozen=True)
-class TopK(SpS):
+class TopK(Rule):
     """Keep iff q_n > 0 is at least the k-th largest of q, else draw from (1[top k] - p)_+. [repo]
 
     Ties at the k-th place are all kept; where truncation leaves fewer than k tokens, those that it leaves. [ours] It
@@ -223,12 +234,11 @@ class TopK(SpS):
     k: int
     name: ClassVar[str] = "topk"
     reads_rows: ClassVar[bool] = True
-    sandwich: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_count("k", self.k)
 
-    def facts(self, p: Tensor, q: Tensor) -> Facts:
+    def summaries(self, p: Tensor, q: Tensor) -> Summaries:
         return (as_float64(self._least(q)),)
 
     def _least(self, q: Tensor) -> Tensor:
@@ -236,15 +246,14 @@ class TopK(SpS):
         positive = torch.where(q > 0, q, torch.inf).amin(dim=-1)
         return torch.maximum(q.topk(min(self.k, q.shape[-1]), dim=-1).values[..., -1], positive)
 
-    def gamma(self, p_n: Tensor, q_n: Tensor, *facts: Tensor) -> Tensor:
-        return (as_float64(q_n) >= facts[0]).to(torch.float64)
+    def gamma(self, p_n: Tensor, q_n: Tensor, *summaries: Tensor) -> Tensor:
+        return (as_float64(q_n) >= summaries[0]).to(torch.float64)
 
     def recovery(self, p: Tensor, q: Tensor, scale: Tensor) -> Tensor:
         kept = q >= self._least(q).unsqueeze(-1)
         return (kept.to(q.dtype) - p).clamp_(min=0.0)
 
 
-Rule = SpS
 RULES: MappingProxyType[str, Callable[..., Rule]] = MappingProxyType(
     {rule.name: rule for rule in (SpS, Cactus, CactusKL, Calibrated, Lenience, Interp, Mentored, Typical, TopK)}
 )

@@ -167,13 +167,13 @@ def _judge(draft: _Laws, draft_ids: Tensor, target: _Laws, rule: Rule, generator
             "the draft's law gives a drafted token the probability 0 or NaN, so it was not drawn from that law; give "
             "the law after the draft's own temperature, top-k and top-p"
         )
-    facts = rule.facts(draft.all(m), target.all(m)) if rule.reads_rows else ()
-    gamma = rule.gamma(p_n, q_n, *facts)
+    summaries = rule.summaries(draft.all(m), target.all(m)) if rule.reads_rows else ()
+    gamma = rule.gamma(p_n, q_n, *summaries)
     u = uniform((len(draft_ids), m + 1), generator, draft_ids.device)
     n_accepted = (u[:, :m] * p_n < gamma).cumprod(dim=-1).sum(dim=-1)
 
     cut = n_accepted.clamp(max=m - 1).unsqueeze(-1)  # the rejected place, or the last one
-    scale = rule.scale(q_n, gamma, *facts).gather(-1, cut).squeeze(-1)
+    scale = rule.scale(q_n, gamma, *summaries).gather(-1, cut).squeeze(-1)
     token = []
     for batch in _few(draft_ids, draft.rows.shape[-1]):
         p, q = draft.row(batch, cut[batch, 0], "draft"), target.row(batch, n_accepted[batch], "target")

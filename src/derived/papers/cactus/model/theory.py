@@ -23,8 +23,10 @@ from jaxtyping import Float
 from scipy import optimize
 from torch import Tensor
 
+from derived.lab.checks import check_at_least, check_count, check_positive, check_within
+
 from .divergences import binary_divergence, divergence, gamma_constrained
-from .laws import as_float64, check_count, check_knob, check_pair
+from .laws import as_float64, check_pair, check_share
 
 
 def gamma_cactus(q_n: Tensor | float, delta: Tensor | float) -> Tensor:
@@ -33,26 +35,26 @@ def gamma_cactus(q_n: Tensor | float, delta: Tensor | float) -> Tensor:
     The second-order solution for KL(h || q) <= delta, and the exact one for chi2(h || q) <= 2 delta (O1).
     Shapes: broadcast. Raises ValueError for a delta that is negative, NaN or infinite. [digest, Cor. 5; chi2 ours]
     """
-    check_knob("delta", delta, 0.0)
+    check_at_least("delta", delta, 0)
     q_n = as_float64(q_n)
     return (q_n + (2 * delta * q_n * (1 - q_n)).clamp(min=0.0).sqrt()).clamp(max=1.0)
 
 
 def gamma_exact_kl(q_n: Tensor | float, delta: Tensor | float) -> Tensor:
     """The largest gamma with kl(gamma || q_n) <= delta: Cactus without the Taylor step. Shapes: broadcast. [ours]"""
-    check_knob("delta", delta, 0.0)
+    check_at_least("delta", delta, 0)
     return gamma_constrained(q_n, delta, "kl")
 
 
 def gamma_lenience(q_n: Tensor | float, ell: float) -> Tensor:
     """q_n / ell, so that a draft is kept with probability min(1, q_n / (ell p_n)). [prior: Leviathan et al. 2023]"""
-    check_knob("ell", ell, 0.0, 1.0, open_low=True)
+    check_share("ell", ell)
     return as_float64(q_n) / ell
 
 
 def gamma_interp(p_n: Tensor | float, q_n: Tensor | float, alpha: float) -> Tensor:
     """alpha p_n + (1 - alpha) q_n. [repo]"""
-    check_knob("alpha", alpha, 0.0, 1.0)
+    check_within("alpha", alpha, 0, 1)
     return alpha * as_float64(p_n) + (1 - alpha) * as_float64(q_n)
 
 
@@ -76,8 +78,8 @@ def entropy(q: Float[Tensor, "*batch V"]) -> Float[Tensor, "*batch"]:
 def typical_threshold(q: Float[Tensor, "*batch V"], epsilon: float, alpha: float) -> Float[Tensor, "*batch"]:
     """min(epsilon, alpha e^{-H(q)}), above which typical acceptance keeps a draft: e^{-budget} of the linear program
     with budget max(-ln epsilon, H(q) - ln alpha). [prior: Medusa]"""
-    check_knob("epsilon", epsilon, 0.0, 1.0, open_low=True)
-    check_knob("alpha", alpha, 0.0, 1.0, open_low=True)
+    check_share("epsilon", epsilon)
+    check_share("alpha", alpha)
     return (alpha * torch.exp(-entropy(q))).clamp(max=epsilon)
 
 
@@ -121,7 +123,7 @@ def mentored_band(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], bu
     The laws clip(p, b q, a q) form one family, indexed by t = TV(h, q): a and b fill t above and below the verifier.
     KL grows with t, at rate ln(a / b), so halving t finds the budget. Shapes: p, q (..., V), returns (...). [ours]
     """
-    check_knob("budget", budget, 0.0)
+    check_at_least("budget", budget, 0)
     p, q = as_float64(p), as_float64(q)
     over, under = Filling((p - q).clamp(min=0.0), q), Filling((q - p).clamp(min=0.0), q)
 
@@ -157,7 +159,7 @@ def delta_calibrated(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"],
     TV = sum_{p > q} min(p - q, x sqrt(q (1 - q))) with x = sqrt(2 delta): one sort, no search.
     Shapes: p, q (..., V), returns (...). [ours]
     """
-    check_knob("epsilon", epsilon, 0.0, 1.0)
+    check_within("epsilon", epsilon, 0, 1)
     p, q = as_float64(p), as_float64(q)
     filling = Filling((p - q).clamp(min=0.0), (q * (1 - q)).clamp(min=0.0).sqrt())
     epsilon = torch.as_tensor(epsilon, dtype=torch.float64, device=p.device)
@@ -166,13 +168,13 @@ def delta_calibrated(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"],
 
 def sharp_budget(delta: Tensor | float) -> Tensor:
     """ln(1 + 2 delta), the least upper bound of KL(h^(n) || q) over q_n: reached at q_n = 1 / (1 + 2 delta) (O2)."""
-    check_knob("delta", delta, 0.0)
+    check_at_least("delta", delta, 0)
     return torch.log1p(2 * as_float64(delta))
 
 
 def budget_ratio(q_n: Tensor | float, delta: Tensor | float) -> Tensor:
     """KL(h^(n) || q) / delta of the second-order rule: above 1 where the stated budget is broken (O3)."""
-    check_knob("delta", delta, 0.0, open_low=True)
+    check_positive("delta", delta)
     return binary_divergence(gamma_cactus(q_n, delta), q_n) / as_float64(delta)
 
 
@@ -195,7 +197,7 @@ def num_overdrafted(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"]) 
 
 def emitted_tv_bound(delta: Tensor | float, V_plus: Tensor | float) -> Tensor:
     """TV(h_alg, q) <= sqrt(2 delta V_+) (O7). Shapes: broadcast. [ours]"""
-    check_knob("delta", delta, 0.0)
+    check_at_least("delta", delta, 0)
     return (2 * as_float64(delta) * as_float64(V_plus)).sqrt()
 
 
@@ -229,7 +231,7 @@ def flat_family(V: int) -> tuple[Tensor, Tensor, float]:
 
 def expected_accepted(alpha: Tensor | float, m: int) -> Tensor:
     """AL_m = sum_{i=1}^m alpha^i, the accepted drafts per block of m if each is accepted independently. [prior]"""
-    check_knob("alpha", alpha, 0.0, 1.0)
+    check_within("alpha", alpha, 0, 1)
     check_count("m", m)
     alpha = as_float64(alpha)
     return (alpha.unsqueeze(-1) ** torch.arange(1, m + 1, dtype=torch.float64, device=alpha.device)).sum(dim=-1)
@@ -240,6 +242,6 @@ def speedup_model(alpha: Tensor | float, m: int, cost: float, verify_cost: float
 
     ``cost`` c is a draft step's time and ``verify_cost`` c_v a block's verification, both in verifier steps. [prior]
     """
-    check_knob("cost", cost, 0.0)
-    check_knob("verify_cost", verify_cost, 0.0, open_low=True)
+    check_at_least("cost", cost, 0)
+    check_positive("verify_cost", verify_cost)
     return (expected_accepted(alpha, m) + 1) / (m * cost + verify_cost)
