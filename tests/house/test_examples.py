@@ -1,4 +1,4 @@
-"""The examples in docstrings run and give what they say."""
+"""The examples in docstrings of the laboratory and the papers run and give what they say."""
 
 import doctest
 import importlib
@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2] / "src"
-WITH_EXAMPLES = [path for path in sorted((ROOT / "derived").rglob("*.py")) if ">>> " in path.read_text("utf-8")]
+FILES = [path for floor in ("lab", "papers") for path in sorted((ROOT / "derived" / floor).rglob("*.py"))]
+WITH_EXAMPLES = [path for path in FILES if ">>> " in path.read_text("utf-8")]
 
 
 def name_of(path: Path) -> str:

@@ -15,11 +15,11 @@ def frames_of(*values) -> dict:
 
 def test_several_sliders_name_one_frame():
     """As the script does it: the labels of the sliders' steps, joined by a bar."""
-    axes = {"n = ": (1, 65536), "β = ": (0.01, 0.31623, 2.0)}
+    axes = {"n = ": (1, 1048576), "β = ": (0.01, 0.31623, 2.0)}
     frames = frames_of(*axes.values())
-    figure = sliders(go.Figure(go.Bar(y=[4])), frames, axes, start=(65536, 0.31623))
+    figure = sliders(go.Figure(go.Bar(y=[4])), frames, axes, start=(1048576, 0.31623))
     first, second = figure.layout.sliders
-    assert [step.label for step in first.steps] == ["1", "65536"]
+    assert [step.label for step in first.steps] == ["1", "1048576"]
     assert [step.label for step in second.steps] == ["0.01", "0.316", "2"]
     assert {step.method for step in (*first.steps, *second.steps)} == {"skip"}
     assert [slider.currentvalue.prefix for slider in figure.layout.sliders] == ["n = ", "β = "]
