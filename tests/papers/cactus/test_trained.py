@@ -29,19 +29,6 @@ SMALL = {
     TrainedPair: {"prompts": 5, "steps": 3, "draft_steps": 2},
     PairTime: {"steps": 3, "draft_steps": 2},
 }
-COLUMNS = {
-    TrainedPair: {"shape", "draft", "rule", "knob", "matched", "prompt", "kept", "valid", "surprise"},
-    PairTime: {"shape", "rule", "knob", "matched", "prompt", "tokens", "seconds"},
-}
-
-
-@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.__name__)
-def test_rows_have_the_promised_columns_and_no_failure(rows, experiment):
-    table = rows[experiment]
-    assert "failure" not in table.columns
-    assert COLUMNS[experiment] <= set(table.columns)
-    assert set(experiment.deterministic) <= set(table.columns)
-    assert not table.select_dtypes("number").isna().any(axis=None)
 
 
 SHARES = {  # (shape, draft, rule, knob or matched): how many of 40 texts are without fault
@@ -263,14 +250,14 @@ def test_drafts_kept_per_block_are_a_ratio_of_totals():
 
 def test_bootstrap_agrees_with_students_interval_and_is_reproducible():
     values = torch.randn(500, generator=stream(8, "values"), dtype=torch.float64).numpy() + 0.3
-    found, again = claims.bootstrap(values), claims.bootstrap(values)
+    found, again = (claims.bootstrap([values], lambda mean: mean) for _ in range(2))
     assert found == again
     assert found.error == pytest.approx(values.std() / 500**0.5, rel=0.05)
     assert found.high - found.low == pytest.approx(2 * 3.29 * found.error, rel=0.12)
     with pytest.raises(ValueError, match="1 prompts"):
-        claims.bootstrap(np.ones(1))
+        claims.bootstrap([np.ones(1)], lambda mean: mean)
     with pytest.raises(ValueError, match="0 prompts"):
-        claims.bootstrap(np.ones(0))
+        claims.bootstrap([np.ones(0)], lambda mean: mean)
 
 
 def test_a_rival_stands_at_the_budget_that_it_matches():

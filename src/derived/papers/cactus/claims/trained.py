@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
-import torch
+from scipy import stats
 
 from derived.lab.claims import RECORDED, at_least, at_most, holds, reported, statistic, undecided, unseen
 from derived.lab.measure import Decides, Measure, chosen, highest, jointly, lowest
-from derived.lab.rng import stream
 from derived.lab.stats import LEVEL, Estimate
 
 from ..experiments.trained import PairTime, TrainedPair
@@ -28,32 +27,30 @@ def rival(rule: str, shape: str, delta: float) -> str:
     return f"rule == '{rule}' and matched == {delta} and shape == '{shape}' and draft == 'trained'"
 
 
-def bootstrap(
-    values: np.ndarray,
-    level: float = LEVEL,
-    of: Callable[[torch.Tensor], torch.Tensor] = lambda means: means[..., 0],
-    draws: int = 60_000,
-) -> Estimate:
-    """The mean over prompts, or a function ``of`` the means of several columns, with its percentile bootstrap interval:
-    15 draws lie beyond each end of a joint interval of two pairs. The resampling is fixed: one answer."""
-    table = torch.tensor(values, dtype=torch.float64)
-    table = table.unsqueeze(-1) if table.ndim == 1 else table
-    n = len(table)
-    if n < 2 or not bool(table.isfinite().all()):
-        raise ValueError(f"{n} prompts, {int(table.isfinite().all(dim=-1).sum())} finite; give two or more, all finite")
-    draw, found = stream(0, "bootstrap"), []
-    for _ in range(60):
-        picked = torch.randint(n, (draws // 60, n), generator=draw)
-        found.append(of(torch.stack([column[picked].mean(dim=-1) for column in table.unbind(dim=-1)], dim=-1)))
-    resampled = torch.cat(found).numpy()
-    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
-    return Estimate(of(table.mean(dim=0)).item(), n, float(low), float(high), float(resampled.std()))
+def bootstrap(columns: Sequence[pd.Series], of: Callable[..., np.ndarray], level: float = LEVEL) -> Estimate:
+    """A function ``of`` the means of columns over prompts, with its percentile bootstrap interval.
+
+    The columns are resampled together. Of 60,000 draws 15 lie beyond each end of a joint interval of two pairs. The
+    resampling is fixed: one answer. ValueError for fewer than two prompts, or numbers that are not finite.
+    """
+    table = np.column_stack(columns).astype(float)
+    if len(table) < 2 or not np.isfinite(table).all():
+        finite = int(np.isfinite(table).all(axis=1).sum())
+        raise ValueError(f"{len(table)} prompts, {finite} finite; give two or more, all finite")
+    drawn = stats.bootstrap(
+        table.T,
+        lambda *samples, axis: of(*(sample.mean(axis=axis) for sample in samples)),
+        **{"paired": True, "confidence_level": level, "method": "percentile"},
+        **{"n_resamples": 60_000, "batch": 1000, "rng": np.random.default_rng(0)},
+    )
+    low, high = drawn.confidence_interval
+    return Estimate(float(of(*table.mean(axis=0))), len(table), float(low), float(high), float(drawn.standard_error))
 
 
-def covering(found: Sequence[Estimate]) -> Estimate:
+def covering(pairs: Sequence[Estimate]) -> Estimate:
     """The mean of the cases, with an interval that covers the interval of each."""
-    value, error = float(np.mean([one.value for one in found])), max(one.error for one in found)
-    return Estimate(value, found[0].n, lowest(found).low, highest(found).high, error)
+    value, error = float(np.mean([one.value for one in pairs])), max(one.error for one in pairs)
+    return Estimate(value, pairs[0].n, lowest(pairs).low, highest(pairs).high, error)
 
 
 def _both(case: pd.DataFrame, *settings: str) -> list[pd.DataFrame]:
@@ -64,8 +61,8 @@ def less(column: str, first: str, second: str, decides: Decides) -> Measure:
     """A column's mean over prompts for the first setting less that for the second, by pair of models."""
 
     def difference(case: pd.DataFrame, level: float) -> Estimate:
-        one, other = (each[column].astype(float) for each in _both(case, first, second))
-        return bootstrap((one - other).to_numpy(), level)
+        one, other = (each[column] for each in _both(case, first, second))
+        return bootstrap([one - other], lambda mean: mean, level)
 
     return jointly(difference, ["pair"], decides)
 
@@ -74,8 +71,8 @@ def longer(first: str, second: str, decides: Decides) -> Measure:
     """Drafts kept per block, total over total, for the first setting less those for the second, by pair of models."""
 
     def difference(case: pd.DataFrame, level: float) -> Estimate:
-        totals = np.column_stack([each[name] for each in _both(case, first, second) for name in ("kept", "blocks")])
-        return bootstrap(totals, level, lambda sums: sums[..., 0] / sums[..., 1] - sums[..., 2] / sums[..., 3])
+        columns = [each[name] for each in _both(case, first, second) for name in ("kept", "blocks")]
+        return bootstrap(columns, lambda a, b, c, d: a / b - c / d, level)
 
     return jointly(difference, ["pair"], decides)
 
@@ -83,13 +80,13 @@ def longer(first: str, second: str, decides: Decides) -> Measure:
 def _speedup(case: pd.DataFrame, level: float) -> Estimate:
     """Tokens per second of Cactus over those of plain decoding: ratio of the mean times per token over prompts."""
     case = case.assign(cost=case["seconds"] / case["tokens"])
-    alone, cactus_1 = _both(case, "rule == 'alone'", "rule == 'cactus' and knob == 1")
-    return ratio(alone["cost"], cactus_1["cost"], level)
+    alone, lossy = _both(case, "rule == 'alone'", "rule == 'cactus' and knob == 1")
+    return ratio(alone["cost"], lossy["cost"], level)
 
 
-def slowest(found: Sequence[Estimate]) -> Estimate:
+def slowest(pairs: Sequence[Estimate]) -> Estimate:
     """The estimate of the least value."""
-    return min(found, key=lambda one: one.value)
+    return min(pairs, key=lambda one: one.value)
 
 
 VALID = "share of texts without fault, {}"

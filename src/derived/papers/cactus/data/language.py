@@ -51,7 +51,7 @@ class Grammar:
         self.leaning = (weights / weights.sum(dim=-1, keepdim=True)).to(device)  # (left operand, digit)
 
     def start(self, batch: int) -> State:
-        """The state before the first token of ``batch`` texts (behind ``^``)."""
+        """The state before the first token of ``batch`` texts (after ``^``)."""
         zero = torch.zeros(batch, self.depth + 1, dtype=torch.long, device=self.device)
         return State(zero[:, 0], zero[:, 0] + OPERAND, zero, zero, zero, zero)
 

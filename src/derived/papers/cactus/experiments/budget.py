@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 from scipy import optimize
 
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
 from ..data.pairs import random_pairs
@@ -51,11 +51,12 @@ class ClosedForms(Experiment):
         return [{"divergence": name} for name in GENERATORS]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        name, draw = condition["divergence"], stream(seed, "closed forms")  # the same problems for every divergence
-        _, q = random_pairs(self.instances, self.V, "noised", draw)
+        name = condition["divergence"]
+        generator = stream(seed, "closed forms")  # the same problems for every divergence
+        _, q = random_pairs(self.instances, self.V, "noised", generator)
         q = (q + 0.01) / (1 + 0.01 * self.V)  # away from the boundary, where the optimiser's slopes are infinite
-        budget = 0.02 + 0.4 * torch.rand(self.instances, generator=draw, dtype=torch.float64)
-        n = torch.randint(self.V, (self.instances,), generator=draw)
+        budget = 0.02 + 0.4 * torch.rand(self.instances, generator=generator, dtype=torch.float64)
+        n = torch.randint(self.V, (self.instances,), generator=generator)
         q_n = q.gather(-1, n.unsqueeze(-1)).squeeze(dim=-1)
         gamma = gamma_constrained(q_n, budget, name)
         searched = [
@@ -63,9 +64,8 @@ class ClosedForms(Experiment):
         ]  # SLSQP solves one problem at a time
         spent = binary_divergence(gamma, q_n, name)
         columns = {"q_n": q_n, "budget": budget, "gamma": gamma, "spent_gap": (spent - budget).abs() * (gamma < 1)}
-        columns = {key: value.numpy() for key, value in columns.items()}
-        rows = pd.DataFrame({"instance": range(self.instances), **columns, "searched": searched})
-        return rows.assign(gap=(rows["searched"] - rows["gamma"]).abs(), bound=self.tolerance)
+        table = rows({"instance": range(self.instances)}, {**columns, "searched": searched})
+        return table.assign(gap=(table["searched"] - table["gamma"]).abs(), bound=self.tolerance)
 
 
 def _searched(q: np.ndarray, n: int, budget: float, name: str) -> float:
@@ -74,7 +74,7 @@ def _searched(q: np.ndarray, n: int, budget: float, name: str) -> float:
     The search runs over h = x^2 / sum x^2, where no slope is infinite at the boundary.
     """
     f, slope = GENERATORS[name]
-    point, found = np.eye(len(q))[n], []
+    point, best = np.eye(len(q))[n], []
 
     def law(x: np.ndarray) -> np.ndarray:
         return np.maximum(x * x / (x @ x), 1e-300)
@@ -85,11 +85,11 @@ def _searched(q: np.ndarray, n: int, budget: float, name: str) -> float:
     within = {"type": "ineq", "fun": lambda x: budget - q @ f(law(x) / q)}
     within["jac"] = lambda x: -pulled(x, slope(law(x) / q))
     for step in (0.0, 0.2, 0.5):
-        facts = {"constraints": [within], "options": {"ftol": 1e-14, "maxiter": 1000}}
+        options = {"constraints": [within], "options": {"ftol": 1e-14, "maxiter": 1000}}
         start = np.sqrt((1 - step) * q + step * point)
-        x = optimize.minimize(lambda x: -law(x)[n], start, jac=lambda x: -pulled(x, point), method="SLSQP", **facts).x
-        found.append(law(x))
-    return max(h[n] for h in found if q @ f(h / q) < budget + 1e-7)
+        x = optimize.minimize(lambda x: -law(x)[n], start, jac=lambda x: -pulled(x, point), method="SLSQP", **options).x
+        best.append(law(x))
+    return max(h[n] for h in best if q @ f(h / q) < budget + 1e-7)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,19 +107,16 @@ class SecondOrder(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         delta = torch.logspace(-7, -4, self.points, dtype=torch.float64)
-        q_n, delta = torch.meshgrid(torch.tensor(self.q_n, dtype=torch.float64), delta, indexing="ij")
-        q_n, delta = q_n.flatten(), delta.flatten()
+        q_n = torch.tensor(self.q_n, dtype=torch.float64).unsqueeze(-1)
         gamma, lean = gamma_cactus(q_n, delta), 1 - 2 * q_n
         columns = {
-            "q_n": q_n,
-            "delta": delta,
             "gamma": gamma,
             "cost_gap": binary_divergence(gamma, q_n) - delta,
             "predicted_gap": -lean * (2 * delta) ** 1.5 / (6 * (q_n * (1 - q_n)).sqrt()),
             "root_gap": gamma - gamma_exact_kl(q_n, delta),
             "predicted_root": -lean * delta / 3,
         }
-        return pd.DataFrame({key: value.numpy() for key, value in columns.items()})
+        return rows({"q_n": self.q_n, "delta": delta}, columns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,10 +138,9 @@ class Budget(Experiment):
         q_n = q_n.flatten()
         gamma = gamma_cactus(q_n, delta)
         kl = binary_divergence(gamma, q_n)
-        columns = {"q_n": q_n, "delta": delta, "gamma": gamma, "kl": kl, "ratio": budget_ratio(q_n, delta)}
-        columns |= {"over": kl - delta, "excess": kl - sharp_budget(delta)}
-        rows = pd.DataFrame({key: value.numpy() for key, value in columns.items()})
-        return rows.assign(bound=16 * np.finfo(float).eps)
+        columns = {"gamma": gamma, "kl": kl, "ratio": budget_ratio(q_n, delta), "over": kl - delta}
+        columns |= {"excess": kl - sharp_budget(delta), "bound": 16 * np.finfo(float).eps}
+        return rows({("q_n", "delta"): (q_n, delta)}, columns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,30 +158,30 @@ class TypicalProgram(Experiment):
     deterministic: ClassVar[Mapping[str, float]] = {"q_n": 1e-12, "budget": 1e-12, "closed": 1e-10}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        draw = stream(seed, "typical")
-        _, q = random_pairs(self.instances, self.V, "noised", draw)
+        generator = stream(seed, "typical")
+        _, q = random_pairs(self.instances, self.V, "noised", generator)
         q = (q + 1e-3) / (1 + 1e-3 * self.V)
-        n = torch.randint(self.V, (self.instances,), generator=draw)
+        n = torch.randint(self.V, (self.instances,), generator=generator)
         q_n, q_max = q.gather(-1, n.unsqueeze(-1)).squeeze(dim=-1), q.amax(dim=-1)
-        knobs = torch.exp(-3 * torch.rand(2, self.instances, generator=draw, dtype=torch.float64))
+        knobs = torch.exp(-3 * torch.rand(2, self.instances, generator=generator, dtype=torch.float64))
         budget = torch.maximum(-knobs[0].log(), entropy(q) - knobs[1].log())
         closed = gamma_cross_entropy(q_n, q_max, budget)
         program = [_program(q[i].numpy(), int(n[i]), budget[i].item()) for i in range(self.instances)]
         kept = [_typical_keeps(*case) for case in zip(knobs.T.tolist(), q, q_n, strict=True)]
         columns = {"q_n": q_n, "epsilon": knobs[0], "alpha": knobs[1], "budget": budget, "closed": closed}
-        rows = pd.DataFrame({key: value.numpy() for key, value in columns.items()})
-        rows = rows.assign(instance=range(self.instances), program=program, kept=kept)
-        return rows.assign(gap=(rows["closed"] - rows["program"]).abs())
+        columns = {name: column.numpy() for name, column in columns.items()}
+        table = pd.DataFrame(columns).assign(instance=range(self.instances), program=program, kept=kept)
+        return table.assign(gap=(table["closed"] - table["program"]).abs())
 
 
 def _typical_keeps(knobs: list[float], q: torch.Tensor, q_n: torch.Tensor) -> bool:
     """What the rule itself says of one draft; it does not look at the draft's law."""
     rule = Typical(*knobs)
-    return bool(rule.gamma(q_n, q_n, *rule.facts(q, q)))
+    return bool(rule.gamma(q_n, q_n, *rule.summaries(q, q)))
 
 
 def _program(q: np.ndarray, n: int, budget: float) -> float:
-    found = optimize.linprog(
+    solution = optimize.linprog(
         -np.eye(len(q))[n], A_ub=[-np.log(q)], b_ub=[budget], A_eq=[np.ones_like(q)], b_eq=[1.0], bounds=(0, 1)
     )
-    return -found.fun
+    return -solution.fun

@@ -51,10 +51,10 @@ class SamplerTime(Experiment):
             torch.multinomial(p.flatten(0, 1).cpu(), 1, generator=stream(seed, "drafts", B, V)).view(B, -1).to(device)
         )
         rules = {"exact": rule_of("cactus", 0.0), "cactus": rule_of("cactus", 1.0), "tas": rule_of("tas", 0.09)}
-        draw, times = stream(seed, "uniforms"), {name: [] for name in (*rules, "rows")}
+        generator, times = stream(seed, "uniforms"), {name: [] for name in (*rules, "rows")}
         for _ in range(self.repeats + 2):  # two rounds to warm up
             for name, rule in rules.items():
-                times[name].append(_timed(lambda rule=rule: accept_reject(p, drafted, q, rule, draw), device))
+                times[name].append(_timed(lambda rule=rule: accept_reject(p, drafted, q, rule, generator), device))
             times["rows"].append(_timed(lambda: (p[:, 0].sum(dim=-1), q[:, 0].sum(dim=-1)), device))
         return pd.DataFrame({"repeat": range(self.repeats), **{name: each[2:] for name, each in times.items()}})
 

@@ -5,10 +5,13 @@ p, q     p, q    laws of draft and verifier at a position            (pairs, V)
 A        target  mean acceptance rate that a knob is set to          scalar
 """
 
-import numpy as np
+import math
+
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..model.divergences import bisected
 from ..model.exact import acceptance_rate
 from ..model.rules import Rule, make_rule
 
@@ -46,12 +49,10 @@ def match(name: str, p: Float[Tensor, "pairs V"], q: Float[Tensor, "pairs V"], t
         return min(range(1, p.shape[-1] + 1), key=lambda k: abs(accepts(k) - target))
     first, last = KNOBS[name]
     geometric = first > last
-    low, high = (np.log(first), np.log(last)) if geometric else (first, last)
-    for _ in range(25):
-        middle = (low + high) / 2
-        if accepts(float(np.exp(middle) if geometric else middle)) < target:
-            low = middle
-        else:
-            high = middle
-    ends = [float(np.exp(each) if geometric else each) for each in (low, high)]
-    return min(ends, key=lambda knob: abs(accepts(knob) - target))
+
+    def knob(place: Tensor) -> float:
+        return math.exp(place) if geometric else float(place)
+
+    ends = torch.tensor([math.log(first), math.log(last)] if geometric else [first, last], dtype=torch.float64)
+    places = bisected(lambda place: torch.tensor(accepts(knob(place)) < target), *ends, halvings=25)
+    return min(map(knob, places), key=lambda each: abs(accepts(each) - target))

@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
 from ..data.pairs import KINDS, random_pairs
@@ -24,7 +24,7 @@ from ..model.exact import acceptance_rate, output_law
 from ..model.rules import SpS
 from ..model.theory import emitted_kl_bound, emitted_tv_bound, flat_family, mentored_law, num_overdrafted
 from .matching import match, rule_of
-from .witness import best_coupling, rounding, witness
+from .witness import best_coupling, law_by_definition, rounding
 
 CONVEX = ("kl", "chi2", "hellinger", "js")
 OTHERS = (("interp", 0.3), ("lenience", 0.5), ("mentored", 0.05), ("tas", 0.09), ("topk", 3))
@@ -65,7 +65,7 @@ class RandomPairs(Experiment):
                 "exact_acceptance": exact,
                 "tv": tv,
                 "kl": kl,
-                "law_gap": (emitted - witness(name, knob, p, q)).abs().amax(dim=-1),
+                "law_gap": (emitted - law_by_definition(name, knob, p, q)).abs().amax(dim=-1),
                 "price_gap": (acceptance - exact - tv).abs(),
                 "sps_gap": (exact - (1 - draft_tv)).abs(),
                 "outside": outside.clamp(min=0),
@@ -76,11 +76,8 @@ class RandomPairs(Experiment):
                 columns["ratio"] = kl / knob
                 for one, bound in (("kl", emitted_kl_bound(knob, over)), ("tv", emitted_tv_bound(knob, over))):
                     columns[f"{one}_share"] = torch.where(over > 0, columns[one] / bound, 0.0)
-            columns = {key: value.numpy() for key, value in columns.items()}
-            index = {"rule": name, "knob": float(knob), "pair": np.arange(self.pairs)}
-            tables.append(pd.DataFrame({**index, **columns}))
-        rows = pd.concat(tables, ignore_index=True)
-        return rows.assign(bound=rounding(V))
+            tables.append(rows({"rule": name, "knob": float(knob), "pair": range(self.pairs)}, columns))
+        return pd.concat(tables, ignore_index=True).assign(bound=rounding(V))
 
 
 def _beyond(emitted: Tensor, draft: Tensor) -> Tensor:
@@ -106,8 +103,8 @@ class Couplings(Experiment):
         p, q = random_pairs(self.pairs, self.V, condition["kind"], stream(seed, "couplings", condition["kind"]))
         promised = acceptance_rate(p, q, SpS()).numpy()
         best = [best_coupling(one.numpy(), other.numpy()) for one, other in zip(p, q, strict=True)]
-        rows = pd.DataFrame({"pair": range(self.pairs), "best": best, "promised": promised})
-        return rows.assign(gap=(rows["best"] - rows["promised"]).abs(), bound=1e-9)
+        table = rows({"pair": range(self.pairs)}, {"best": best, "promised": promised})
+        return table.assign(gap=(table["best"] - table["promised"]).abs(), bound=1e-9)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +134,7 @@ class NearOptimal(Experiment):
             acceptance, kl = acceptance_rate(p, q, rule), divergence(output_law(p, q, rule), q)
             best = torch.minimum(p, mentored_law(p, q, kl)).sum(dim=-1)
             columns = {"acceptance": acceptance, "kl": kl, "gain": acceptance - exact, "best_gain": best - exact}
-            tables.append(({"rule": "cactus", "knob": delta}, columns))
+            tables.append(rows({"rule": "cactus", "knob": delta, "replicate": range(self.pairs)}, columns))
         typical = rule_of("tas", 0.09)
         accepted = acceptance_rate(p, q, typical)
         knob = match("cactus", p, q, accepted.mean().item())
@@ -145,9 +142,7 @@ class NearOptimal(Experiment):
         columns = {"acceptance": accepted, "kl": divergence(output_law(p, q, typical), q)}
         columns |= {"kl_cactus": divergence(output_law(p, q, tuned), q)}
         columns |= {"acceptance_cactus": acceptance_rate(p, q, tuned)}
-        tables.append(({"rule": "tas", "knob": knob}, columns))
-        index = {"replicate": np.arange(self.pairs)}
-        tables = [pd.DataFrame({**keys, **index, **{k: v.numpy() for k, v in facts.items()}}) for keys, facts in tables]
+        tables.append(rows({"rule": "tas", "knob": knob, "replicate": range(self.pairs)}, columns))
         return pd.concat(tables, ignore_index=True)
 
 
@@ -162,16 +157,16 @@ class FlatFamily(Experiment):
     deterministic: ClassVar[Mapping[str, float]] = {"kl": 1e-9, "ratio": 1e-9}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        rows = []
+        family = []
         for V in 2 ** np.arange(1, self.largest + 1):
             p, q, delta = flat_family(int(V))
             rule = rule_of("cactus", delta)
             predicted = 2 * (int(V) - 1) * np.log(2)
             kl, kept = divergence(output_law(p, q, rule), q).item(), acceptance_rate(p, q, rule).item()
-            facts = {"V": int(V), "delta": delta, "acceptance": kept, "kl": kl, "ratio": kl / delta}
+            measured = {"V": int(V), "delta": delta, "acceptance": kept, "kl": kl, "ratio": kl / delta}
             share = kl / emitted_kl_bound(delta, int(V) // 2).item()
-            rows.append({**facts, "predicted": predicted, "share": share})
-        table = pd.DataFrame(rows)
+            family.append({**measured, "predicted": predicted, "share": share})
+        table = pd.DataFrame(family)
         gap = (table["ratio"] / table["predicted"] - 1).abs() + (table["acceptance"] - 1).abs()
         return table.assign(gap=gap, bound=8 * table["V"] * np.finfo(float).eps)
 
@@ -199,6 +194,5 @@ class Limits(Experiment):
             "greedy": (output_law(p, hot, rule_of("cactus", 2.0)) - hot).abs().amax(dim=-1),
             "support": torch.where(cut == 0, output_law(p, cut, rule_of("cactus", 2.0)), 0.0).sum(dim=-1),
         }
-        tables = [pd.DataFrame({"limit": k, "pair": range(self.pairs), "gap": v.numpy()}) for k, v in gaps.items()]
-        rows = pd.concat(tables, ignore_index=True)
-        return rows.assign(bound=rounding(V))
+        index = {"limit": [*gaps], "pair": range(self.pairs)}
+        return rows(index, {"gap": torch.stack([*gaps.values()]), "bound": rounding(V)})

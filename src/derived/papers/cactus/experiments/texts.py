@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from derived.lab.experiment import Experiment
+from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
 from ..data.pairs import random_pairs
@@ -51,15 +51,13 @@ class Blocks(Experiment):
         own = {x: self._probability(q, x) for x in law}
         bound = rounding(V**self.tokens)
         divergence_of_text = sum(law[x] * (law[x] / own[x]).log() for x in law)
-        found = {"text": (divergence_of_text - spend).clamp(min=0)}
+        gaps = {"text": (divergence_of_text - spend).clamp(min=0)}
         if condition["knob"] == 0:
-            found["law"] = torch.stack([(law[x] - own[x]).abs() for x in law]).amax(dim=0)
-        facts = [(p[r], q[r]) for r in range(R)]
-        found["twin"] = torch.tensor([self._twin(*pair, rule, law, r) for r, pair in enumerate(facts)])
-        found["accepted"] = torch.tensor([self._accepted(*pair, rule) for pair in facts])
-        tables = [
-            pd.DataFrame({"check": name, "replicate": range(R), "gap": gap.numpy()}) for name, gap in found.items()
-        ]
+            gaps["law"] = torch.stack([(law[x] - own[x]).abs() for x in law]).amax(dim=0)
+        chains = list(zip(p, q, strict=True))
+        gaps["twin"] = torch.tensor([self._twin(*pair, rule, law, r) for r, pair in enumerate(chains)])
+        gaps["accepted"] = torch.tensor([self._accepted(*pair, rule) for pair in chains])
+        tables = [rows({"check": name, "replicate": range(R)}, {"gap": gap}) for name, gap in gaps.items()]
         return pd.concat(tables, ignore_index=True).assign(bound=bound)
 
     def _paths(self, p: Tensor, q: Tensor, delta: float) -> tuple[dict, Tensor]:
@@ -92,8 +90,8 @@ class Blocks(Experiment):
 
     def _twin(self, p: Tensor, q: Tensor, rule, law: dict, r: int) -> float:
         laws = [markov_laws(each[-1], each[:-1]) for each in (p, q)]
-        found = sequence_law(*laws, rule, m=self.m, num_tokens=self.tokens, num_vocab=self.V)
-        return max(abs(found[x] - law[x][r].item()) for x in law)
+        enumerated = sequence_law(*laws, rule, m=self.m, num_tokens=self.tokens, num_vocab=self.V)
+        return max(abs(enumerated[x] - law[x][r].item()) for x in law)
 
     def _accepted(self, p: Tensor, q: Tensor, rule) -> float:
         laws = [markov_laws(each[-1], each[-1].expand(self.V, -1)) for each in (p, q)]

@@ -31,7 +31,7 @@ def drafted_law(p: Tensor, q: Tensor, gamma: Tensor) -> Tensor:
     return kept + ((p - kept).unsqueeze(-1) * recovery).sum(dim=-2)
 
 
-def witness(name: str, knob: float, p: Tensor, q: Tensor) -> Tensor:
+def law_by_definition(name: str, knob: float, p: Tensor, q: Tensor) -> Tensor:
     """The law that a rule of ``pairs.rule_of`` should emit, by definition: its acceptance and its recovery written out.
 
     Typical acceptance has alpha = sqrt(epsilon); top-k is that of laws without zeros. Shapes: (pairs, V), same.
@@ -61,7 +61,7 @@ def best_coupling(p: np.ndarray, h: np.ndarray) -> float:
         [sparse.kron(sparse.eye_array(V), np.ones((1, V))), sparse.kron(np.ones((1, V)), sparse.eye_array(V))]
     )
     exactly = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    found = optimize.linprog(
+    solution = optimize.linprog(
         -np.eye(V).ravel(), A_eq=margins, b_eq=np.concatenate([p, h]), bounds=(0, 1), options=exactly
     )
-    return -found.fun
+    return -solution.fun

@@ -12,9 +12,21 @@ import pandas as pd
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 
-from derived.lab.plot import DIVERGING, INK, MUTED, beside, largest, panel_label, shades
-
-from .marks import BLUE, DASHED, GREEN, RED, SKY, THEORY
+from derived.lab.plot import (
+    BLUE,
+    DASHED,
+    DIVERGING,
+    GREEN,
+    INK,
+    MUTED,
+    RED,
+    SKY,
+    THEORY,
+    beside,
+    largest,
+    panel_label,
+    shades,
+)
 
 
 def overlap(rows: pd.DataFrame) -> Figure:

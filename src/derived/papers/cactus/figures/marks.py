@@ -1,15 +1,7 @@
-"""How the figures of the chapter mark laws and rules.
+"""How the figures of the chapter mark the rules: name, colour, marker."""
 
-mark                   meaning
-blue, orange, green    verifier q, draft p, emitted law
-line in INK            theory; dashed: a bound or a limit
-"""
+from derived.lab.plot import GREEN, INK, ORANGE, PINK, RED, SKY
 
-from derived.lab.plot import COLOURS, INK, MUTED
-
-BLUE, RED, GREEN, PINK, ORANGE, SKY = COLOURS
-THEORY = {"color": INK, "linewidth": 1.0, "zorder": 2}
-DASHED = {"color": MUTED, "linewidth": 1.0, "linestyle": "--", "zorder": 1}
 RULES = {
     "cactus": ("Cactus", GREEN, "o"),
     "mentored": ("clip law", INK, "D"),

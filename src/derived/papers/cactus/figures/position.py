@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import INK, MUTED, beside, largest, panel_label
+from derived.lab.plot import BLUE, DASHED, GREEN, INK, MUTED, RED, THEORY, beside, largest, panel_label
 
-from .marks import BLUE, DASHED, GREEN, RED, RULES, THEORY
+from .marks import RULES
 
 
 def which_law(rows: pd.DataFrame) -> Figure:

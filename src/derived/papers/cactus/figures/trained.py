@@ -28,9 +28,9 @@ def trained_pair(rows: pd.DataFrame) -> Figure:
             part = rows[(rows["rule"] == rule) & (rows["shape"] == shape)]
             points = [(knob, _kept(group), *_share(group["valid"])) for knob, group in part.groupby("knob")]
             _, al, value, reach = (np.array(each) for each in zip(*sorted(points, key=lambda p: p[1]), strict=True))
-            facts = {"color": color, "marker": marker, "markersize": 4.5, "elinewidth": 0.8, "label": name}
-            facts |= {"markerfacecolor": color if recorded else "none", "linestyle": "-" if rule == "cactus" else ""}
-            ax.errorbar(al, value, reach, **facts)
+            style = {"color": color, "marker": marker, "markersize": 4.5, "elinewidth": 0.8, "label": name}
+            style |= {"markerfacecolor": color if recorded else "none", "linestyle": "-" if rule == "cactus" else ""}
+            ax.errorbar(al, value, reach, **style)
             words.append(f"{shape} {name} " + ", ".join(f"{v:.2f} at {a:.1f}" for v, a in zip(value, al, strict=True)))
         ax.set(xlabel="drafts kept per block")
         panel_label(ax, "temperature 0.6, top-p 0.95" if shape == "truncated" else "temperature 1")

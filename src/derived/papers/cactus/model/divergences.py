@@ -27,6 +27,7 @@ from .laws import as_float64, check_same_vocabulary
 
 Name = Literal["kl", "reverse_kl", "chi2", "neyman", "hellinger", "js", "tv"]
 HALVINGS = 64  # of an interval inside [0, 1]: below the spacing of float64 there
+Inside = Callable[[Tensor], Tensor]
 
 
 def _kl_terms(h: Tensor, q: Tensor) -> Tensor:
@@ -72,6 +73,9 @@ def divergence(h: Float[Tensor, "*batch V"], q: Float[Tensor, "*#batch V"], name
     js [t ln(2t / (1 + t)) + ln(2 / (1 + t))] / 2, tv |t - 1| / 2.
 
     Shapes: h, q (..., V), returns (...). Raises ValueError for an unknown name or different vocabularies. [prior]
+
+    >>> divergence(torch.tensor([0.5, 0.5, 0.0]), torch.full((3,), 1 / 3))  # ln(3/2)
+    tensor(0.4055, dtype=torch.float64)
     """
     check_same_vocabulary("h", h.shape[-1], "q", q.shape[-1])
     return _terms(name)(as_float64(h), as_float64(q)).sum(dim=-1)
@@ -92,15 +96,27 @@ def binary_divergence(gamma: Tensor | float, q_n: Tensor | float, name: Name = "
     return terms(gamma, q_n) + terms(1 - gamma, 1 - q_n)
 
 
+def bisected(inside: Inside, low: Tensor, high: Tensor, halvings: int = HALVINGS) -> tuple[Tensor, Tensor]:
+    """A short interval around the last x in [low, high] for which ``inside(x)`` holds, by halving.
+
+    ``inside`` holds up to some point of each interval and not beyond; where it holds at ``high``, both ends are that.
+    Shapes: all alike, any. [prior]
+
+    >>> low, high = bisected(lambda x: x * x <= 2, torch.zeros(1), torch.full((1,), 2.0), halvings=20)
+    >>> low
+    tensor([1.4142])
+    """
+    low = torch.where(inside(high), high, low)
+    for _ in range(halvings):
+        middle = (low + high) / 2
+        kept = inside(middle)
+        low, high = torch.where(kept, middle, low), torch.where(kept, high, middle)
+    return low, high
+
+
 def _by_halving(q_n: Tensor, budget: Tensor, name: Name) -> Tensor:
     """The largest gamma in [q_n, 1] with phi(gamma) <= budget; phi increases there, so halving finds it."""
-    low, high = q_n.clone(), torch.ones_like(q_n)
-    low = torch.where(binary_divergence(high, q_n, name) <= budget, high, low)
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        kept = binary_divergence(middle, q_n, name) <= budget
-        low, high = torch.where(kept, middle, low), torch.where(kept, high, middle)
-    return low
+    return bisected(lambda gamma: binary_divergence(gamma, q_n, name) <= budget, q_n, torch.ones_like(q_n))[0]
 
 
 def gamma_constrained(q_n: Tensor | float, budget: Tensor | float, name: Name = "kl") -> Tensor:
@@ -114,6 +130,9 @@ def gamma_constrained(q_n: Tensor | float, budget: Tensor | float, name: Name = 
     budget buys tokens that the verifier excludes.
 
     Shapes: broadcast. Raises ValueError for a budget that is negative or not finite. [digest, Thm 2; q_n = 0 ours]
+
+    >>> gamma_constrained(0.3, 0.1, "tv")
+    tensor(0.4000, dtype=torch.float64)
     """
     check_at_least("budget", budget, 0)
     q_n = as_float64(q_n)

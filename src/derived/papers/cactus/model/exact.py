@@ -55,12 +55,27 @@ def emission(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], rule: R
 
 
 def output_law(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], rule: Rule) -> Float[Tensor, "*batch V"]:
-    """h_alg, the law of the token emitted at a drafted position. Shapes: p, q (..., V), returns (..., V). [ours]"""
+    """h_alg, the law of the token emitted at a drafted position: kept drafts and replaced ones together.
+
+    Shapes: p, q (..., V), returns (..., V), float64. Raises ValueError for rows that are no laws. [ours]
+
+    >>> from derived.papers.cactus import Cactus
+    >>> output_law(torch.tensor([0.5, 0.5, 0.0]), torch.full((3,), 1 / 3), Cactus(1 / 16))
+    tensor([0.5000, 0.5000, 0.0000], dtype=torch.float64)
+    """
     return torch.stack(emission(p, q, rule)).sum(dim=0)
 
 
 def acceptance_rate(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], rule: Rule) -> Float[Tensor, "*batch"]:
-    """A = sum_n min(p_n, gamma_n), the probability that a draft is kept. Shapes: (..., V), returns (...). [prior]"""
+    """A = sum_n min(p_n, gamma_n), the probability that a draft is kept.
+
+    Shapes: p, q (..., V), returns (...), float64. Raises ValueError for rows that are no laws. [prior]
+
+    >>> from derived.papers.cactus import Cactus, SpS
+    >>> p, q = torch.tensor([0.5, 0.5, 0.0]), torch.full((3,), 1 / 3)
+    >>> [round(acceptance_rate(p, q, rule).item(), 6) for rule in (SpS(), Cactus(1 / 16))]
+    [0.666667, 1.0]
+    """
     check_pair(p, q)
     p, q = as_float64(p), as_float64(q)
     summaries = [summary.unsqueeze(-1) for summary in rule.summaries(p, q)]
@@ -95,7 +110,13 @@ def sequence_law(
 
     At place i < m the token is drafted: kept, it leads to place i + 1, replaced, to place 0; at place m it is drawn
     from the verifier's own law and leads to place 0. A text ends after a stop token. For ``SpS`` this is the
-    verifier's own law whatever m is. Returns {tokens: probability}. [ours]
+    verifier's own law whatever m is. Returns {tokens: probability}. Raises ValueError for m or num_tokens < 1. [ours]
+
+    >>> from derived.papers.cactus import Cactus
+    >>> alike = [markov_laws(law, law.expand(2, 2)) for law in torch.tensor([[0.9, 0.1], [0.5, 0.5]]).double()]
+    >>> law = sequence_law(*alike, Cactus(0.02), m=1, num_tokens=2, num_vocab=2)
+    >>> {tokens: round(probability, 3) for tokens, probability in law.items()}
+    {(0, 0): 0.3, (0, 1): 0.3, (1, 0): 0.23, (1, 1): 0.17}
     """
     check_count("m", m)
     check_count("num_tokens", num_tokens)

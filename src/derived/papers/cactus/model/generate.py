@@ -166,6 +166,14 @@ def speculative_generate(
 
     Raises ValueError for an empty prompt or batch, m = 0, different vocabularies, token numbers outside them, a model
     in training mode, texts beyond a model's last position, and a cache that cannot be rolled back. [repo; batch ours]
+
+    >>> from derived.lab.rng import stream
+    >>> from derived.papers.cactus import Cactus
+    >>> from derived.papers.cactus.data.small_lm import LanguageModel
+    >>> draft, verifier = (LanguageModel(depth=depth, generator=stream(0, depth)).eval() for depth in (1, 2))
+    >>> options = {"rule": Cactus(0.1), "m": 3, "max_new_tokens": 8, "generator": stream(0, "text")}
+    >>> speculative_generate(draft, verifier, [[0, 11], [0]], **options).lengths
+    tensor([8, 8])
     """
     tokens, length = _as_batch(prompts, verifier)
     _check_request(draft, verifier, tokens, length, m, max_new_tokens, stop_ids)

@@ -30,8 +30,8 @@ def sum_tolerance(dtype: torch.dtype, num_tokens: int) -> float:
     a sum of V terms, whose rounding errors are taken as a random walk, sqrt(V) eps, with 64 eps for the exponentials.
     float64 rows may have been made in float32 and widened, so they get float32's tolerance.
     """
-    facts = torch.finfo(torch.float32 if dtype == torch.float64 else dtype)
-    return (64 + math.sqrt(num_tokens)) * facts.eps + num_tokens * facts.smallest_normal * facts.eps
+    info = torch.finfo(torch.float32 if dtype == torch.float64 else dtype)
+    return (64 + math.sqrt(num_tokens)) * info.eps + num_tokens * info.smallest_normal * info.eps
 
 
 def check_laws(name: str, rows: Tensor, where: str = "") -> None:

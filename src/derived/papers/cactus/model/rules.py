@@ -68,7 +68,13 @@ class Rule:
 
 @dataclass(frozen=True)
 class SpS(Rule):
-    """Exact speculative sampling: keep with min(1, q_n / p_n), else draw from (q - p)_+. [prior: Leviathan, Chen]"""
+    """Exact speculative sampling: keep with min(1, q_n / p_n), else draw from (q - p)_+. The emitted law is q.
+
+    [prior: Leviathan et al. 2023; Chen et al. 2023]
+
+    >>> SpS().gamma(0.5, 0.25)
+    tensor(0.2500, dtype=torch.float64)
+    """
 
     name: ClassVar[str] = "sps"
 
@@ -90,7 +96,11 @@ class Raised(Rule):
 class Cactus(Raised):
     """Cactus with the second-order step: gamma = min(q_n + sqrt(2 delta q_n (1 - q_n)), 1). [repo]
 
-    At temperature 0 (q one-hot) gamma = q_n: inert for every delta.
+    delta >= 0 in nats. At temperature 0 (q one-hot) gamma = q_n: inert for every delta. Raises ValueError for a delta
+    that is negative or not finite.
+
+    >>> Cactus(1 / 16).gamma(0.5, 1 / 3)
+    tensor(0.5000, dtype=torch.float64)
     """
 
     delta: float
@@ -105,7 +115,13 @@ class Cactus(Raised):
 
 @dataclass(frozen=True)
 class CactusKL(Raised):
-    """Cactus with the exact root of kl(gamma || q_n) = delta: the budget per proposal holds for every q_n. [ours]"""
+    """Cactus with the exact root of kl(gamma || q_n) = delta: the budget per proposal holds for every q_n. [ours]
+
+    delta >= 0 in nats. Raises ValueError for a delta that is negative or not finite.
+
+    >>> CactusKL(1 / 16).gamma(0.5, 1 / 3)
+    tensor(0.5051, dtype=torch.float64)
+    """
 
     delta: float
     name: ClassVar[str] = "cactus_kl"
@@ -121,7 +137,12 @@ class CactusKL(Raised):
 class Calibrated(Raised):
     """Cactus whose delta is chosen at each position so that TV(h_alg, q) = epsilon, or all that Cactus can spend.
 
-    epsilon is a promise about the law that is emitted. It reads both rows of every position. [ours]
+    epsilon is a promise about the law that is emitted. It reads both rows of every position. Raises ValueError for an
+    epsilon outside [0, 1]. [ours]
+
+    >>> p, q = torch.tensor([0.5, 0.5, 0.0]), torch.full((3,), 1 / 3)
+    >>> Calibrated(0.1).summaries(p, q)  # the delta of the position
+    (tensor(0.0056, dtype=torch.float64),)
     """
 
     epsilon: float
@@ -140,7 +161,13 @@ class Calibrated(Raised):
 
 @dataclass(frozen=True)
 class Lenience(Rule):
-    """Keep with min(1, q_n / (ell p_n)), 0 < ell <= 1, else draw from (q - p)_+. [prior: Leviathan et al. 2023]"""
+    """Keep with min(1, q_n / (ell p_n)), 0 < ell <= 1, else draw from (q - p)_+. [prior: Leviathan et al. 2023]
+
+    Raises ValueError for an ell outside (0, 1].
+
+    >>> Lenience(0.5).gamma(0.5, 0.2)
+    tensor(0.4000, dtype=torch.float64)
+    """
 
     ell: float
     name: ClassVar[str] = "lenience"
@@ -154,7 +181,13 @@ class Lenience(Rule):
 
 @dataclass(frozen=True)
 class Interp(Rule):
-    """Exact speculative sampling from h = alpha p + (1 - alpha) q; (h - p)_+ is proportional to (q - p)_+. [repo]"""
+    """Exact speculative sampling from h = alpha p + (1 - alpha) q; (h - p)_+ is proportional to (q - p)_+. [repo]
+
+    Raises ValueError for an alpha outside [0, 1].
+
+    >>> Interp(0.5).gamma(0.5, 0.25)
+    tensor(0.3750, dtype=torch.float64)
+    """
 
     alpha: float
     name: ClassVar[str] = "interp"
@@ -171,7 +204,13 @@ class Interp(Rule):
 class Mentored(Rule):
     """Exact speculative sampling from the KL-optimal law clip(p, b q, a q) at KL = budget. [prior: Tran-Thien 2023]
 
-    It reads both rows of every position, sorts them and searches for the band.
+    The budget is in nats. It reads both rows of every position, sorts them and searches for the band. Raises ValueError
+    for a budget that is negative or not finite.
+
+    >>> p, q = torch.tensor([0.5, 0.5, 0.0]), torch.full((3,), 1 / 3)
+    >>> a, b = Mentored(0.02).summaries(p, q)
+    >>> a, b
+    (tensor(1.1376, dtype=torch.float64), tensor(0.7249, dtype=torch.float64))
     """
 
     budget: float
@@ -198,7 +237,11 @@ class Mentored(Rule):
 class Typical(Rule):
     """Typical acceptance: keep iff q_n > min(epsilon, alpha e^{-H(q)}), else emit argmax q. [prior: Medusa, vLLM]
 
-    It reads the verifier's row of every position. The emitted law need not lie between p and q.
+    It reads the verifier's row of every position. The emitted law need not lie between p and q. Raises ValueError for
+    knobs outside (0, 1], and for both at 1, where nothing would be kept.
+
+    >>> Typical(0.3, 0.9).summaries(torch.tensor([0.5, 0.5, 0.0]), torch.tensor([0.8, 0.1, 0.1]))  # its threshold
+    (tensor(0.3000, dtype=torch.float64),)
     """
 
     epsilon: float = 0.09
@@ -228,7 +271,10 @@ class TopK(Rule):
     """Keep iff q_n > 0 is at least the k-th largest of q, else draw from (1[top k] - p)_+. [repo]
 
     Ties at the k-th place are all kept; where truncation leaves fewer than k tokens, those that it leaves. [ours] It
-    reads the verifier's row of every position.
+    reads the verifier's row of every position. Raises ValueError for a k that is no positive integer.
+
+    >>> TopK(2).summaries(torch.tensor([0.5, 0.5, 0.0]), torch.tensor([0.7, 0.2, 0.1]))  # the least that is kept
+    (tensor(0.2000, dtype=torch.float64),)
     """
 
     k: int

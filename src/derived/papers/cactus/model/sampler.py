@@ -91,6 +91,12 @@ def accept_reject(
     Raises ValueError for shapes that do not fit, different vocabularies, m = 0, ids outside the vocabulary, a draft of
     probability 0, and rows that do not sum to one: the rows that are read, or with ``strict`` all of them (a pass over
     everything). [repo, reworded]
+
+    >>> from derived.papers.cactus import Cactus
+    >>> q = torch.full((1, 3, 3), 1 / 3)
+    >>> p = torch.tensor([0.5, 0.5, 0.0]).expand(1, 2, 3)
+    >>> accept_reject(p, torch.tensor([[0, 1]]), q, Cactus(1 / 16), torch.Generator()).n_accepted
+    tensor([2])
     """
     _check_block("probs", draft_probs, draft_ids, target_probs)
     if strict:

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from derived.lab.checks import check_at_least, check_count, check_positive, check_within
 
-from .divergences import binary_divergence, divergence, gamma_constrained
+from .divergences import binary_divergence, bisected, divergence, gamma_constrained
 from .laws import as_float64, check_pair, check_share
 
 
@@ -33,7 +33,11 @@ def gamma_cactus(q_n: Tensor | float, delta: Tensor | float) -> Tensor:
     """gamma = min(q_n + sqrt(2 delta q_n (1 - q_n)), 1).
 
     The second-order solution for KL(h || q) <= delta, and the exact one for chi2(h || q) <= 2 delta (O1).
-    Shapes: broadcast. Raises ValueError for a delta that is negative, NaN or infinite. [digest, Cor. 5; chi2 ours]
+    Shapes: broadcast; delta in nats. Raises ValueError for a delta that is negative, NaN or infinite.
+    [digest, Cor. 5; chi2 ours]
+
+    >>> gamma_cactus(1 / 3, 1 / 16)
+    tensor(0.5000, dtype=torch.float64)
     """
     check_at_least("delta", delta, 0)
     q_n = as_float64(q_n)
@@ -132,13 +136,9 @@ def mentored_band(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], bu
         h = torch.maximum(torch.minimum(p, a.unsqueeze(-1) * q), b.unsqueeze(-1) * q)
         return a, b, divergence(h, q)
 
-    low, high = torch.zeros_like(over.most), torch.minimum(over.most, under.most)
-    low = torch.where(at(high)[2] <= budget, high, low)
-    for _ in range(60):
-        middle = (low + high) / 2
-        kept = at(middle)[2] <= budget
-        low, high = torch.where(kept, middle, low), torch.where(kept, high, middle)
-    return Band(*at(low))
+    most = torch.minimum(over.most, under.most)
+    t, _ = bisected(lambda t: at(t)[2] <= budget, torch.zeros_like(most), most, halvings=60)
+    return Band(*at(t))
 
 
 def mentored_law(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], budget: Tensor | float) -> Tensor:
@@ -146,6 +146,9 @@ def mentored_law(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], bud
 
     No rule whose output law is within the budget accepts more. Shapes: p, q (..., V), returns (..., V).
     Raises ValueError for rows that are no laws and for a bad budget. [prior: Tran-Thien 2023; proof ours]
+
+    >>> mentored_law(torch.tensor([0.5, 0.5, 0.0]), torch.full((3,), 1 / 3), 0.02)
+    tensor([0.3792, 0.3792, 0.2416], dtype=torch.float64)
     """
     check_pair(p, q)
     band = mentored_band(p, q, budget)
@@ -230,7 +233,13 @@ def flat_family(V: int) -> tuple[Tensor, Tensor, float]:
 
 
 def expected_accepted(alpha: Tensor | float, m: int) -> Tensor:
-    """AL_m = sum_{i=1}^m alpha^i, the accepted drafts per block of m if each is accepted independently. [prior]"""
+    """AL_m = sum_{i=1}^m alpha^i, the accepted drafts per block of m if each is accepted independently. [prior]
+
+    Shapes: alpha (...), returns (...). Raises ValueError for an alpha outside [0, 1] and m < 1.
+
+    >>> expected_accepted(0.5, 3)
+    tensor(0.8750, dtype=torch.float64)
+    """
     check_within("alpha", alpha, 0, 1)
     check_count("m", m)
     alpha = as_float64(alpha)
@@ -240,7 +249,11 @@ def expected_accepted(alpha: Tensor | float, m: int) -> Tensor:
 def speedup_model(alpha: Tensor | float, m: int, cost: float, verify_cost: float = 1.0) -> Tensor:
     """(AL_m + 1) / (m c + c_v): tokens per unit of time over plain decoding's 1.
 
-    ``cost`` c is a draft step's time and ``verify_cost`` c_v a block's verification, both in verifier steps. [prior]
+    ``cost`` c is a draft step's time and ``verify_cost`` c_v a block's verification, both in verifier steps. Shapes:
+    alpha (...), returns (...). Raises ValueError for a negative cost and a verify_cost that is not positive. [prior]
+
+    >>> speedup_model(0.8, 4, cost=0.1)
+    tensor(2.4011, dtype=torch.float64)
     """
     check_at_least("cost", cost, 0)
     check_positive("verify_cost", verify_cost)
