@@ -137,11 +137,11 @@ def gamma_constrained(q_n: Tensor | float, budget: Tensor | float, name: Name = 
     check_at_least("budget", budget, 0)
     q_n = as_float64(q_n)
     q_n, budget = torch.broadcast_tensors(q_n, as_float64(budget).to(q_n.device))
-    if name == "chi2":
+    if name == "chi2":  # (gamma - q_n)^2 / (q_n (1 - q_n)) = budget
         return (q_n + (budget * q_n * (1 - q_n)).clamp(min=0.0).sqrt()).clamp(max=1.0)
     if name == "tv":
         return (q_n + budget).clamp(max=1.0)
-    if name == "hellinger":
+    if name == "hellinger":  # phi = 1 - cos(asin sqrt gamma - asin sqrt q_n)
         angle = q_n.sqrt().asin() + (1 - budget).clamp(min=-1.0).acos()
         return torch.where(angle < torch.pi / 2, angle.clamp(max=torch.pi / 2).sin().square(), 1.0).clamp(min=q_n)
     return _by_halving(q_n, budget, name)

@@ -42,12 +42,13 @@ def emission(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], rule: R
     p, q = as_float64(p), as_float64(q)
     summaries = [summary.unsqueeze(-1) for summary in rule.summaries(p, q)]
     gamma = rule.gamma(p, q, *summaries)
+    # A draft n is kept with min(p_n, gamma_n) in all, and rejected with (p_n - gamma_n)_+.
     accepted, lost = torch.minimum(p, gamma), (p - gamma).clamp(min=0.0)
     scale = rule.scale(q, gamma, *summaries)
     if not rule.per_draft:
         scale = scale[..., :1]
     weights = rule.recovery(p.unsqueeze(-2), q.unsqueeze(-2), scale)  # (..., V or 1 drafted, V emitted)
-    totals = weights.sum(dim=-1)
+    totals = weights.sum(dim=-1)  # Z_n
     lawful = totals > 0
     share = torch.where(lawful, lost / torch.where(lawful, totals, 1.0), 0.0)
     rejected = (share.unsqueeze(-1) * weights).sum(dim=-2) + torch.where(lawful, 0.0, lost)

@@ -193,6 +193,7 @@ def speculative_generate(
     drafted: list[int] = []
     while len(active):
         size = min(m, int((ends[active] - length).max()))
+        # Draft one token at a time, read them all in one pass, judge them.
         tokens, p = _draft_block(drafter, tokens, length, size, generator)
         q = judge.laws(tokens, length + size, size + 1)
         block = accept_reject(p, tokens[:, -size:], q, rule, generator)
@@ -206,6 +207,7 @@ def speculative_generate(
             course[-1][b] = a
         tokens = torch.cat([tokens, tokens[:, -1:]], dim=1)
         tokens[:, -size - 1 :] = block.ids  # what lies after the last token of a text is forgotten below
+        # Finished texts leave; the others forget what was rejected, and end in the same column again.
         rows = keep.nonzero().squeeze(-1)
         if not len(rows):
             break

@@ -175,10 +175,12 @@ def _judge(draft: _Laws, draft_ids: Tensor, target: _Laws, rule: Rule, generator
         )
     summaries = rule.summaries(draft.all(m), target.all(m)) if rule.reads_rows else ()
     gamma = rule.gamma(p_n, q_n, *summaries)
+    # Draft i is kept with probability min(1, gamma_i / p_i), and all that follow the first rejection are lost.
     u = uniform((len(draft_ids), m + 1), generator, draft_ids.device)
     n_accepted = (u[:, :m] * p_n < gamma).cumprod(dim=-1).sum(dim=-1)
 
     cut = n_accepted.clamp(max=m - 1).unsqueeze(-1)  # the rejected place, or the last one
+    # One more token: from the rule's recovery law at the rejected place, or from the verifier's own law after m drafts.
     scale = rule.scale(q_n, gamma, *summaries).gather(-1, cut).squeeze(-1)
     token = []
     for batch in _few(draft_ids, draft.rows.shape[-1]):
@@ -187,6 +189,7 @@ def _judge(draft: _Laws, draft_ids: Tensor, target: _Laws, rule: Rule, generator
         weights = torch.where(all_kept.unsqueeze(-1), q, weights) if bool(all_kept.any()) else weights
         token.append(draw(weights, u[batch, m]))
     token = torch.cat(token)
+    # Where rounding leaves no recovery weight the draft itself is emitted.
     token = torch.where(token < 0, draft_ids.gather(-1, cut).squeeze(-1), token)
 
     place = torch.arange(m + 1, device=draft_ids.device)

@@ -129,6 +129,7 @@ def mentored_band(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], bu
     """
     check_at_least("budget", budget, 0)
     p, q = as_float64(p), as_float64(q)
+    # t = sum_{p > q} min(p - q, (a - 1) q) = sum_{p < q} min(q - p, (1 - b) q)
     over, under = Filling((p - q).clamp(min=0.0), q), Filling((q - p).clamp(min=0.0), q)
 
     def at(t: Tensor) -> tuple[Tensor, Tensor, Tensor]:
