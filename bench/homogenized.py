@@ -23,9 +23,9 @@ import harness
 import torch
 
 from derived.lab.rng import stream
-from derived.papers.homogenized.gram import simulate_gram
-from derived.papers.homogenized.heads import equiangular_tokens, matched_law, simplex_gram
-from derived.papers.homogenized.mechanism import simulate_chain
+from derived.papers.homogenized.model.chain import simulate_chain
+from derived.papers.homogenized.model.gram import simulate_gram
+from derived.papers.homogenized.model.heads import equiangular_tokens, matched_law, simplex_gram
 
 ROOT = Path(__file__).resolve().parent.parent
 LOGIT_STD, GAMMA, TARGET, AGREE = 2.0, 0.1, 8.0, 3.0

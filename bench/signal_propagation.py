@@ -20,10 +20,10 @@ import numpy as np
 import torch
 
 from derived.lab.rng import stream
-from derived.papers.signal_propagation.jacobian import apjn_hutchinson, gradient_moments
-from derived.papers.signal_propagation.kernels import ErfKernel, LayerNormKernel
-from derived.papers.signal_propagation.meanfield import propagate
-from derived.papers.signal_propagation.transformer import RandomTransformer, equiangular_tokens
+from derived.papers.signal_propagation.model.jacobian import apjn_hutchinson, gradient_moments
+from derived.papers.signal_propagation.model.kernels import ErfKernel, LayerNormKernel
+from derived.papers.signal_propagation.model.meanfield import propagate
+from derived.papers.signal_propagation.model.transformer import RandomTransformer, equiangular_tokens
 
 TOKENS, START = 197, 0.2
 AGREE = 1e-10

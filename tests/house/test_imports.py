@@ -19,6 +19,7 @@ DISTRIBUTION = {
     "sklearn": "scikit-learn",
     "jupyter_book": "jupyter-book",
     "sphinx_proof": "sphinx-proof",
+    "lazy_loader": "lazy-loader",
 }
 
 

@@ -1,0 +1,22 @@
+"""What claims of several topics, or the page, measure beyond the combinators of ``lab.measure``."""
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from derived.lab.stats import LEVEL, Estimate, mean
+
+
+def ratio(one: pd.Series, other: pd.Series, cases: int = 1) -> Estimate:
+    """|mean| of one series over |mean| of the other, the interval from both at a joint level over ``cases`` ratios."""
+    above, below = (mean(values, 1 - (1 - LEVEL) / (2 * cases)) for values in (one, other))
+    top, bottom = (sorted((abs(each.low), abs(each.high))) for each in (above, below))
+    least = 0.0 if above.low < 0 < above.high else top[0]
+    floor = 0.0 if below.low < 0 < below.high else bottom[0]
+    return Estimate(abs(above.value / below.value), above.n, least / bottom[1], top[1] / floor if floor else np.inf)
+
+
+def mean_gap(values: ArrayLike, target: float, slack: float = 0.0) -> tuple[list[float], float]:
+    """How far the mean of independent values lies from a target, and five standard errors plus a stated slack."""
+    one = mean(values)
+    return [abs(one.value - target)], 5 * one.error + slack

@@ -1,0 +1,70 @@
+"""Claims on the common noise: two prompts under the same weights, and private noise as control.
+
+Evidence, criterion and expected verdicts were written before the run, except where a claim says otherwise.
+"""
+
+import pandas as pd
+
+from derived.lab import stats
+from derived.lab.claims import at_least, at_most, holds, statistic, within
+from derived.lab.measure import farthest_from, jointly, lowest, mean, power
+from derived.lab.stats import Estimate
+
+from ..experiments.prompts import PrivateNoise, Prompts
+
+
+def variance_over_weights(rows: pd.DataFrame, level: float) -> Estimate:
+    """The variance of the mean token over the weights, from disjoint pairs of draws."""
+    columns = [name for name in rows.columns if name.startswith("mean_")]
+    values = rows.sort_values(["part", "replicate"])[columns].to_numpy()
+    half = len(values) // 2
+    return stats.mean(((values[:half] - values[half : 2 * half]) ** 2).sum(axis=1) / 2, level)
+
+
+common_noise = jointly(variance_over_weights, ["n"], lowest)
+kept_overlap = mean("gamma / gamma0", "noise == 'private' and gamma0 > 0 and layer == layer.max()")
+
+CLAIMS = (
+    statistic(
+        "HT-17.a",
+        r"Given the weights, the mean tokens of two prompts from one law differ by $O(1/n)$ in mean square.",
+        Prompts,
+        power("distance", "n", unit=["part", "replicate"]),
+        r"slope of ln squared distance of the mean tokens in $\ln n$",
+        within(-1, 0.1),
+        unit="power of $n$",
+        expected=holds("ci", "cpu"),
+    ),
+    statistic(
+        "HT-17.b",
+        r"The noise of the weights does not average out as $n$ grows.",
+        Prompts,
+        common_noise,
+        r"variance of the mean token over the weights, at the $n$ where it is smallest",
+        at_least(0.05),
+        unit="squared length",
+        source="digest",
+        where="version 1, `eq: the.spde`",
+        expected=holds("ci", "cpu"),
+    ),
+    statistic(
+        "HT-17.c",
+        r"Negative control: with private noise orthogonal tokens stay orthogonal on average.",
+        PrivateNoise,
+        mean("gamma", "noise == 'private' and gamma0 == 0 and layer > 0", by=["tau"], decides=farthest_from(0)),
+        r"mean overlap over all times up to $\tau=6$, where it is farthest off",
+        within(0, 0.03),
+        unit="overlap",
+        expected=holds("ci", "cpu"),
+    ),
+    statistic(
+        "HT-17.d",
+        r"Negative control: with private noise an overlap of $\frac12$ is forgotten.",
+        PrivateNoise,
+        kept_overlap,
+        "final over initial overlap",
+        at_most(0.3),
+        unit="share of the overlap",
+        expected=holds("ci", "cpu"),
+    ),
+)

@@ -1,0 +1,1 @@
+"""What the chapter runs, by topic: frozen sizes, and one batched function per condition."""

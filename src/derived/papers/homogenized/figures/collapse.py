@@ -1,0 +1,117 @@
+"""Figures of the collapse: hot, cold, its times, its levels and its end."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from derived.lab.plot import COLOURS, DASHED, INK, MUTED, RED, THEORY, apart, beside, largest, points, shades
+
+
+def logistic(rows: pd.DataFrame) -> Figure:
+    """Mean overlap of hot tokens against the logistic curve; rows of ``Hot``."""
+    rows = largest(rows)
+    figure, ax = plt.subplots(figsize=(6.0, 3.3))
+    curve = rows.groupby("tau")["u"].first()
+    ax.plot(curve.index, curve, **THEORY)
+    widths, words = sorted(rows["d"].unique()), []
+    for d, color in zip(widths, shades(len(widths)), strict=True):
+        means = points(ax, rows[rows["d"] == d], "tau", "m", color)
+        ax.plot(means["tau"], means["value"], color=color, linewidth=0.8, label=f"$d={d}$")
+        words.append(f"{np.abs(means['value'].to_numpy() - curve.to_numpy()).max():.3f} at d = {d}")
+    ax.legend(fontsize=8)
+    ax.set(xlabel=r"clock $\tau$", ylabel="mean overlap $m$", ylim=(0, 1.02))
+    figure.set_label(f"Mean overlap against the clock and the logistic curve. Largest distance {', '.join(words)}.")
+    return figure
+
+
+def simplex(rows: pd.DataFrame) -> Figure:
+    """Cold equiangular tokens against the ODE, and the spread over pairs; rows of ``Cold``."""
+    rows = largest(rows)
+    figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.2))
+    widths = sorted(rows["d"].unique())
+    for d, color in zip(widths, shades(len(widths)), strict=True):
+        part = rows[rows["d"] == d]
+        theory = part.groupby("tau")["gamma_theory"].first()
+        axes[0].plot(theory.index, theory, **THEORY | {"color": color})
+        points(axes[0], part, "tau", "gamma", color)
+        axes[0].plot([], [], color=color, label=f"$d={d}$")
+    means = points(axes[1], rows[np.isclose(rows["tau"], 2.0)], "d", "spread", INK)
+    d = np.array(widths, dtype=float)
+    first = float(means["value"].iloc[0])
+    axes[1].plot(d, first * np.sqrt(d[0] / d), **DASHED)
+    beside(axes[1], d[0], first, "$d^{-1/2}$", MUTED, (14, -2))
+    axes[0].legend(fontsize=8)
+    axes[0].set(xlabel=r"clock $\tau$", ylabel=r"overlap $\gamma$", ylim=(0, 1.02))
+    axes[1].set(xscale="log", yscale="log", xlabel="width $d$", ylabel=r"spread at $\tau=2$")
+    figure.set_label(
+        f"Left: overlap of cold equiangular tokens and the ODE for widths {', '.join(map(str, widths))}. Right: spread "
+        f"of the overlaps at clock 2: {', '.join(f'{s:.3f}' for s in means['value'])}."
+    )
+    return figure
+
+
+def freezing(rows: pd.DataFrame) -> Figure:
+    """Time to overlap 1/2 over temperature and number of tokens; rows of ``Freezing``."""
+    rows = largest(rows)
+    figure, ax = plt.subplots(figsize=(6.0, 3.5))
+    tokens, words, ends = sorted(rows["n"].unique()), [], []
+    for n, color in zip(tokens, shades(len(tokens)), strict=True):
+        part = rows[rows["n"] == n].groupby("logit_std")["ode"].first()
+        ax.plot(part.index, part, marker="o", markersize=3, color=color)
+        edge = np.sqrt(2 * np.log(n))
+        ax.plot(edge, np.interp(edge, part.index, part), marker="|", markersize=16, color=color)
+        ends.append(part.iloc[-1])
+        words.append(f"n = {n}: {part.iloc[0]:.2f} hot, {part.iloc[-1]:.1f} at logit deviation {part.index[-1]:g}")
+        run = rows[(rows["n"] == n)].dropna(subset=["chain"])
+        for logit, cell in run.groupby("logit_std"):
+            points(ax, cell.assign(at=logit), "at", "chain", RED, "s")
+    ax.set(
+        yscale="log",
+        xlabel=r"logit deviation $\tau_\ell$",
+        ylabel=r"$\tau$ to overlap $\frac{1}{2}$",
+        xlim=(-0.5, 18.5),
+    )
+    for n, end, place, color in zip(tokens, ends, np.exp(apart(np.log(ends), 0.16)), shades(len(tokens)), strict=True):
+        ax.annotate(f"$n={n}$", (rows["logit_std"].max(), end), (16.4, place), color=color, va="center", fontsize=9)
+    figure.set_label(f"Clock time to overlap one half against temperature: {'; '.join(words)}.")
+    return figure
+
+
+def levels(rows: pd.DataFrame) -> Figure:
+    """Participation ratio of attention over temperature; rows: n, logit_std, f, leading."""
+    figure, ax = plt.subplots(figsize=(6.0, 3.3))
+    tokens, words = sorted(rows["n"].unique()), []
+    for n, color in zip(tokens, shades(len(tokens)), strict=True):
+        part = rows[rows["n"] == n]
+        scale = np.sqrt(2 * np.log(n))
+        ax.plot(part["logit_std"] / scale, part["f"], color=color, label=f"$n={n}$")
+        ax.plot(part["logit_std"] / scale, part["leading"], color=color, linewidth=0.9, linestyle="--")
+        words.append(f"{np.interp(scale, part['logit_std'], part['f']):.2f} for n = {n}")
+    x = np.linspace(1, 3, 50)
+    ax.plot(x, 1 - 1 / x, **THEORY)
+    beside(ax, 3, 1 - 1 / 3, r"$1-\vartheta$", INK, (3, 0))
+    ax.legend(fontsize=8)
+    ax.set(xlabel=r"$\sqrt{v}/\sqrt{2\ln n}$", ylabel=r"$f=\mathbb{E}\sum_k\pi_k^2$", ylim=(0, 1), xlim=(0, 3.4))
+    figure.set_label(f"Participation ratio against temperature in units of the critical one. At 1: {', '.join(words)}.")
+    return figure
+
+
+def final_rate(rows: pd.DataFrame) -> Figure:
+    """ln(1 - m) near collapse; rows of ``FinalRate``."""
+    rows = largest(rows)
+    figure, ax = plt.subplots(figsize=(6.0, 3.3))
+    cases, words = list(rows.groupby(["d", "n", "logit_std"])), []
+    for k, ((d, n, logit), part) in enumerate(cases):
+        start = part.loc[part["layer"] == 0, "log_missing"].mean()
+        means = points(ax, part.assign(shifted=part["log_missing"] - start), "tau", "shifted", COLOURS[k % 6])
+        ax.plot([], [], "o", color=COLOURS[k % 6], label=rf"$d={d}$, $n={n}$, $\tau_\ell={logit:g}$")
+        words.append(f"{np.polyfit(means['tau'], means['value'], 1)[0]:.3f} for d = {d}, n = {n}, {logit:g}")
+    tau = np.array([0, rows["tau"].max()])
+    for d in sorted(rows["d"].unique()):
+        ax.plot(tau, -(1 - 1 / d) * tau, **THEORY)
+        beside(ax, tau[1], -(1 - 1 / d) * tau[1], f"$-(1-1/{d})$")
+    ax.legend(fontsize=8)
+    ax.set(xlabel=r"clock $\tau$", ylabel=r"$\ln(1-m)$, less its start", xlim=(-0.3, tau[1] * 1.22))
+    figure.set_label(f"Logarithm of one minus the mean overlap against the clock. Slopes {'; '.join(words)}.")
+    return figure

@@ -1,0 +1,215 @@
+"""A pair of tokens in a uniform cloud: the coldest attention, one layer of it, and the slow overlap.
+
+symbol      name      meaning                                                                   axes
+R           R         overlap of the two tokens                                                 (paths,)
+k           factors   Gaussian d x d factors of A: 2 for W W'^T, 1 for W, 0 orthogonal
+rho         cosine    cosine of A x and A y                                                     (paths,)
+h           h         eta^2 / H
+r           r         cosine of the angle of two vectors
+kappa       kappa     E cos(Ax, Ay) = r - kappa r (1 - r^2) / d + O(1/d^2): 1/2 for each Gaussian factor of A, 0 for a
+                      Haar-orthogonal A, so 1 for A = W W'^T
+u           u         overlap at time t = tau / d, du = -(1 + kappa) u (1 - u^2) dt + sqrt(2) (1 - u^2) dB
+y           y         artanh u, dy = (1 - kappa) tanh y dt + sqrt(2) dB
+
+At beta = infinity a head sends x to A_d(beta |A x|) V A x / |A x|. The pair enters a layer by R alone, so a layer costs
+a few numbers for each path, whatever the width d. [ours] Version 1, as retold, has kappa = 0 in the equation of u and
+1/2 in the lemma; kappa = 1 is [ours].
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.polynomial import chebyshev
+from numpy.typing import ArrayLike
+from scipy import special
+from torch import Tensor
+
+from derived.lab.checks import check_at_least, check_count, check_positive, check_within
+
+from .checks import check_dimension, check_times
+from .two_token import gamma_nodes
+
+
+def vmf_mean_ratio(d: int, kappa: ArrayLike) -> np.ndarray:
+    """A_d(kappa), the length of the mean of a von Mises-Fisher law on the sphere of R^d. [prior]
+
+    Equation: A_d(kappa) = I_{d/2}(kappa) / I_{d/2-1}(kappa); 1 / A_d = d / kappa + A_{d+2}, a continued fraction. It
+    contracts by A^2 a step, so 7 sqrt(kappa) + 30 steps from Amos's bound reach rounding. For uniform tokens
+    m(x) = A_d(beta |A x|) A x / |A x|. Shapes: any of kappa. ValueError for d < 2, negative or infinite kappa.
+
+    >>> vmf_mean_ratio(3, [0.0, 1.0]).round(6)  # coth(1) - 1
+    array([0.      , 0.313035])
+    """
+    check_dimension(d)
+    kappa = np.asarray(kappa, dtype=float)
+    check_at_least("kappa", kappa, 0)
+    steps = 30 + math.ceil(7 * math.sqrt(kappa.max(initial=0.0)))
+    x, nu = np.maximum(kappa, np.finfo(float).tiny ** 0.5), d / 2 + steps
+    ratio = x / (nu - 0.5 + np.sqrt(x * x + (nu + 0.5) ** 2))
+    for j in range(steps - 1, -1, -1):
+        ratio = 1 / ((d + 2 * j) / x + ratio)
+    return np.where(kappa > 0, ratio, 0.0)
+
+
+class Image(NamedTuple):
+    """A x and A y for unit vectors of overlap R."""
+
+    cosine: Tensor  # (paths,)
+    length_x: Tensor  # |A x| over sigma_A^k d^(k/2)
+    length_y: Tensor
+    control: Tensor  # of mean zero: the first-order change of the cosine
+
+
+def _chi(shape: torch.Size, freedom: float, factory: dict) -> Tensor:
+    """Lengths of normal vectors of ``freedom`` dimensions."""
+    halves = torch.full(shape, freedom / 2, device=factory["device"], dtype=factory["dtype"])
+    return (2 * torch._standard_gamma(halves, generator=factory["generator"])).sqrt()
+
+
+def image(R: Float[Tensor, " paths"], d: int, factors: int, *, generator: torch.Generator) -> Image:
+    """Apply ``factors`` independent Gaussian d x d matrices to two unit vectors of overlap R: see `ht-delta`."""
+    check_dimension(d)
+    check_count("factors", factors, 0)
+    factory = {"generator": generator, "device": R.device, "dtype": R.dtype}
+    cosine, one = R, torch.ones_like(R)
+    length_x, length_y, control = one, one, torch.zeros_like(R)
+    for _ in range(factors):
+        # sqrt(d) A sends x = e_1 to chi_d e_1, y = cosine e_1 + c e_2 to cosine chi_d e_1 + c (q e_1 + chi_{d-1} e_2).
+        c = (1 - cosine.square()).clamp_min(0).sqrt()
+        p, across = _chi(R.shape, d, factory) / d**0.5, _chi(R.shape, d - 1, factory) / d**0.5
+        q = torch.randn(R.shape, **factory) / d**0.5
+        step = c * (cosine * (p.square() - 1) / 2 + c * q) - cosine * c * (across.square() - (d - 1) / d) / 2
+        along, over = cosine * p + c * q, c * across
+        size = torch.hypot(along, over)
+        control = control + c * step
+        length_x, length_y, cosine = length_x * p, length_y * size, along / size
+    return Image(cosine, length_x, length_y, control)
+
+
+def cloud_layer(
+    R: Float[Tensor, " paths"], h: float, d: int, factors: int, *, generator: torch.Generator
+) -> Float[Tensor, "two paths"]:
+    """The overlap after one layer at beta = infinity, with V and with -V: x <- N(x + sqrt(h) V A x / |A x|).
+
+    In the basis x, (y - R x)/sqrt(1 - R^2), rest: a = sqrt(h) V m_x has normal entries of variance h/d, and
+    b = rho a + sqrt(1 - rho^2) g; of the rest only lengths and one inner product are needed. Needs d >= 4.
+    """
+    check_count("d", d, 4, "the rest beside the two tokens needs at least two dimensions")
+    factory = {"generator": generator, "device": R.device, "dtype": R.dtype}
+    rho = image(R, d, factors, generator=generator).cosine
+    a1, a2, g1, g2, along = ((h / d) ** 0.5 * torch.randn(R.shape, **factory) for _ in range(5))
+    rest, across = ((h / d) ** 0.5 * _chi(R.shape, freedom, factory) for freedom in (d - 2, d - 3))
+    spread = (1 - rho.square()).clamp_min(0).sqrt()
+    b1, b2, along = rho * a1 + spread * g1, rho * a2 + spread * g2, rho * rest + spread * along
+    # <a, a>, <a, b>, <b, b> over all d coordinates; then |x + a|^2, |y + b|^2 and <x + a, y + b>, with V and with -V.
+    aa, ab = a1**2 + a2**2 + rest**2, a1 * b1 + a2 * b2 + rest * along
+    bb = b1**2 + b2**2 + along**2 + (spread * across) ** 2
+    c = (1 - R.square()).clamp_min(0).sqrt()
+    ya, yb = R * a1 + c * a2, R * b1 + c * b2
+    overlaps = []
+    for sign in (1, -1):
+        inner = R + sign * (b1 + ya) + ab
+        overlaps.append(inner / ((1 + 2 * sign * a1 + aa) * (1 + 2 * sign * yb + bb)).sqrt())
+    return torch.stack(overlaps)
+
+
+def mean_cosine(r: ArrayLike, d: int, factors: int = 2) -> np.ndarray:
+    """E cos(Ax, Ay) for A a product of ``factors`` independent (d, d) Gaussian matrices and <x, y> = r. [ours]
+
+    One factor: (2/d) (Gamma((d+1)/2) / Gamma(d/2))^2 r F(1/2, 1/2; d/2 + 1; r^2), the mean of a sample correlation
+    [prior]; more factors by quadrature over the cosine that one factor leaves, to 1e-5 for d >= 6.
+    Errors: |r| > 1, d < 2, factors < 1.
+    """
+    check_dimension(d)
+    check_count("factors", factors)
+    r = np.asarray(r, dtype=float)
+    check_within("r", r, -1, 1)
+    if factors == 1:
+        scale = 2 / d * math.exp(2 * (math.lgamma((d + 1) / 2) - math.lgamma(d / 2)))
+        return scale * r * _half_half(d / 2 + 1, r**2)
+    inner = chebyshev.chebinterpolate(lambda x: mean_cosine(x, d, factors - 1), 31)
+    first, w_first = gamma_nodes(d / 2, 20)
+    second, w_second = gamma_nodes((d - 1) / 2, 20)
+    z, w = np.polynomial.hermite_e.hermegauss(32)
+    along = r[..., None, None] * np.sqrt(2 * first)[:, None] + np.sqrt(1 - r**2)[..., None, None] * z
+    across = np.sqrt(1 - r**2)[..., None, None, None] * np.sqrt(2 * second)
+    size = np.hypot(along[..., None], across)
+    image = np.where(size > 0, along[..., None] / np.where(size > 0, size, 1), 0.0)
+    return np.einsum("...abc,a,b,c->...", chebyshev.chebval(image, inner), w_first, w / w.sum(), w_second)
+
+
+def _half_half(c: float, x: np.ndarray) -> np.ndarray:
+    """F(1/2, 1/2; c; x) on [0, 1]; its series for c >= 20, where 80 terms reach rounding and scipy overflows near 1."""
+    if c < 20:
+        return special.hyp2f1(0.5, 0.5, c, x)
+    k = np.arange(80)
+    terms = np.cumprod(np.concatenate([[1.0], (k + 0.5) ** 2 / ((c + k) * (k + 1))]))
+    return np.polynomial.polynomial.polyval(x, terms)
+
+
+def slow_drift(u: ArrayLike, kappa: float = 1.0) -> np.ndarray:
+    """-(1 + kappa) u (1 - u^2), the drift of the slow overlap on the clock tau / d. [ours]"""
+    u = np.asarray(u, dtype=float)
+    return -(1 + kappa) * u * (1 - u**2)
+
+
+def slow_bracket(u: ArrayLike) -> np.ndarray:
+    """2 (1 - u^2)^2, the variance rate of the slow overlap on the clock tau / d. [digest]"""
+    return 2 * (1 - np.asarray(u, dtype=float) ** 2) ** 2
+
+
+def slow_overlap_sde(
+    kappa: float,
+    times: ArrayLike,
+    *,
+    y0: float = 0.0,
+    paths: int,
+    generator: torch.Generator,
+    step: float = 0.02,
+    dtype=torch.float64,
+) -> torch.Tensor:
+    """Paths (T, paths) of y = artanh u on the clock t = tau / d, at ``times``; u = torch.tanh(y). [ours]
+
+    Equation: dy = (1 - kappa) tanh y dt + sqrt(2) dB, by Heun's step, weak order 2 for additive noise; exact at
+    kappa = 1, where y = y0 + sqrt(2) B. ValueError for times that decrease, step <= 0, paths < 1.
+
+    >>> from derived.lab.rng import stream
+    >>> y = slow_overlap_sde(0.0, [0.0, 20.0], y0=0.5, paths=1000, generator=stream(0, "paths"))
+    >>> y.shape, float(y[0].std()), bool((torch.tanh(y[1]).abs() > 0.99).double().mean() > 0.9)
+    (torch.Size([2, 1000]), 0.0, True)
+    """
+    check_count("paths", paths)
+    check_positive("step", step)
+    times = check_times(times)
+    y = torch.full((paths,), float(y0), device=generator.device, dtype=dtype)
+    now, kept = 0.0, []
+    for time in times:
+        count = math.ceil((time - now) / step - 1e-9) if kappa != 1 else int(time > now)
+        h = (time - now) / max(count, 1)
+        for _ in range(count):
+            noise = math.sqrt(2 * h) * torch.randn(paths, generator=generator, device=generator.device, dtype=dtype)
+            push = (1 - kappa) * torch.tanh(y)
+            guess = y + h * push + noise
+            y = y + h / 2 * (push + (1 - kappa) * torch.tanh(guess)) + noise
+        now = float(time)
+        kept.append(y)
+    return torch.stack(kept)
+
+
+def return_probability(y0: float, kappa: float = 1.0, time: float = math.inf) -> float:
+    """The probability that y comes back to 0 from y0 by ``time``. [ours]
+
+    kappa = 1: erfc(|y0| / (2 sqrt(time))), so 1 in the end. For ever, kappa < 1: 1 - s(|y0|) / s(inf) with the scale
+    function s(y) = int_0^y cosh^{kappa - 1}; kappa > 1: 1. Errors: a finite time with kappa != 1 (use the paths).
+    """
+    if math.isfinite(time):
+        if kappa != 1:
+            raise ValueError(f"kappa = {kappa:g}, time = {time:g}: a finite time has a closed form at kappa = 1 only")
+        return math.erfc(abs(y0) / (2 * math.sqrt(time))) if time > 0 else float(y0 == 0)
+    if kappa >= 1:
+        return 1.0
+    # With x = tanh^2 y: s(y) / s(inf) is the incomplete beta function I_x(1/2, (1 - kappa)/2).
+    return float(special.betaincc(0.5, (1 - kappa) / 2, math.tanh(abs(y0)) ** 2))

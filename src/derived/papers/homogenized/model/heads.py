@@ -1,0 +1,219 @@
+"""Random heads, the attention field, one layer, and the tokens to start from.
+
+symbol         name            meaning                                                      axes
+X              X               tokens, rows on the unit sphere of R^d                       (..., n, d)
+R              leading axis    independent replicas: weights and tokens of their own
+V, A           V, A            value matrix, collapsed query-key matrix                     (..., H, d, d)
+sigma_V        sigma_v         standard deviation of the entries of V - V_bar
+sigma_A        sigma_a         standard deviation of the entries of W, W'; A - A_bar = W W'^T, W, W' (d, rank)
+beta           beta            inverse temperature; <A x, y> beta are the logits
+tau_l          logit_std       beta sigma_A^2 sqrt(rank), the standard deviation of a logit of two unit vectors
+eta, H         eta, H          residual step, heads; h = eta^2 / H
+
+B(x) = V m(x),  m(x) = sum_k softmax_k(beta <A x, x_k>) x_k,  x <- N(x + (eta / H) sum_h B_h(x)),  N(v) = v / |v|.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from derived.lab.checks import check_at_least, check_count
+
+from .checks import check_dimension, check_on_sphere, check_overlap
+
+
+class Heads(NamedTuple):
+    """The H heads of one layer, with the temperature at which they attend."""
+
+    V: Tensor  # (..., H, d, d)
+    A: Tensor  # (..., H, d, d)
+    beta: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadLaw:
+    """The law of a random head: V = V_bar + sigma_V normals and A = A_bar + W W'^T, all independent. [digest]
+
+    Equation: V_ij - V_bar_ij ~ N(0, sigma_V^2), W_ik, W'_ik ~ N(0, sigma_A^2), i, j = 1 .. d, k = 1 .. rank.
+    ``sigma_v`` None is 1/sqrt(d), the standard initialisation; ``V_bar`` and ``A_bar`` are numbers (multiples of the
+    identity) or (d, d) tensors; ``rank`` None is d. ValueError for d < 2, rank < 1, negative deviations, wrong shapes.
+
+    >>> law = HeadLaw(d=16, sigma_a=0.5)
+    >>> law.value_std, law.logit_std(beta=2.0)
+    (0.25, 2.0)
+    """
+
+    d: int
+    sigma_a: float
+    sigma_v: float | None = None
+    V_bar: float | Tensor = 0.0
+    A_bar: float | Tensor = 0.0
+    rank: int | None = None
+
+    def __post_init__(self):
+        check_dimension(self.d)
+        check_count("rank", self.key_rank)
+        check_at_least("sigma_v", self.value_std, 0)
+        check_at_least("sigma_a", self.sigma_a, 0)
+        for name in ("V_bar", "A_bar"):
+            shape = getattr(getattr(self, name), "shape", None)
+            if shape not in (None, (self.d, self.d)):
+                raise ValueError(f"{name} of shape {tuple(shape)}: give a number c for c I, or a ({self.d}, {self.d})")
+
+    @property
+    def value_std(self) -> float:
+        """sigma_V."""
+        return 1 / math.sqrt(self.d) if self.sigma_v is None else self.sigma_v
+
+    @property
+    def key_rank(self) -> int:
+        """The columns of W and W'."""
+        return self.d if self.rank is None else self.rank
+
+    @property
+    def scalar_means(self) -> bool:
+        """Whether both means are multiples of the identity, so that the Gram matrix is a chain of its own."""
+        return not (isinstance(self.V_bar, Tensor) or isinstance(self.A_bar, Tensor))
+
+    @property
+    def value_norm(self) -> float:
+        """The operator norm of V_bar."""
+        if isinstance(self.V_bar, Tensor):
+            return torch.linalg.matrix_norm(self.V_bar, ord=2).item()
+        return abs(self.V_bar)
+
+    def logit_std(self, beta: float) -> float:
+        """tau_l = beta sigma_A^2 sqrt(rank), the standard deviation of beta <W W'^T x, y> for unit x, y. [ours]"""
+        return beta * self.sigma_a**2 * math.sqrt(self.key_rank)
+
+    def draw(
+        self,
+        generator: torch.Generator,
+        shape: tuple[int, ...],
+        *,
+        beta: float,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float64,
+    ) -> Heads:
+        """Independent heads, ``shape`` of them: usually (R, H)."""
+        factory = {"generator": generator, "device": device, "dtype": dtype}
+        V, W, W_ = (torch.randn(*shape, self.d, size, **factory) for size in (self.d, self.key_rank, self.key_rank))
+        A = self.sigma_a**2 * (W @ W_.mT)
+        return Heads(mean_plus(self.V_bar, self.value_std * V), mean_plus(self.A_bar, A), beta)
+
+
+def mean_plus(mean: float | Tensor, M: Float[Tensor, "*batch d d"]) -> Float[Tensor, "*batch d d"]:
+    """M + mean, a number meaning a multiple of the identity."""
+    if isinstance(mean, Tensor):
+        return M + mean.to(M)
+    return M + mean * torch.eye(M.shape[-1], dtype=M.dtype, device=M.device) if mean else M
+
+
+def matched_law(d: int, logit_std: float, beta: float = 1.0, **fields) -> HeadLaw:
+    """The Gaussian law whose logits have standard deviation ``logit_std`` at the inverse temperature ``beta``. [ours]
+
+    Equation: sigma_A^2 = tau_l / (beta sqrt(rank)). ``fields`` are the other fields of ``HeadLaw``. ValueError for
+    beta = 0 with logit_std > 0, and for negative numbers.
+
+    >>> round(matched_law(64, 3.0).logit_std(1.0), 12)
+    3.0
+    """
+    check_at_least("logit_std", logit_std, 0)
+    check_at_least("beta", beta, 0)
+    if beta == 0 < logit_std:
+        raise ValueError(f"beta = 0 makes every logit 0, but logit_std = {logit_std:g} was asked for")
+    rank = fields.get("rank") or d
+    return HeadLaw(d=d, sigma_a=math.sqrt(logit_std / (beta * math.sqrt(rank))) if logit_std else 0.0, **fields)
+
+
+def barycentre(X: Float[Tensor, "*#batch n d"], A: Float[Tensor, "*#batch d d"], beta: float) -> Tensor:
+    """m(x_i) = sum_k softmax_k(beta <A x_i, x_k>) x_k, shape (*batch, n, d); batch axes broadcast. [digest]"""
+    return torch.softmax(beta * (X @ A.mT) @ X.mT, dim=-1) @ X
+
+
+def attention_field(
+    X: Float[Tensor, "*#batch n d"], V: Float[Tensor, "*#batch d d"], A: Float[Tensor, "*#batch d d"], beta: float
+) -> Float[Tensor, "*batch n d"]:
+    """B(x_i) = V m(x_i), the attention of one head at its own tokens. [digest]
+
+    Equation: m(x_i) = sum_k softmax_k(beta <A x_i, x_k>) x_k. Shapes: X (*batch, n, d), V and A (*batch, d, d) give
+    (*batch, n, d); batch axes broadcast. Nothing is checked: it runs in the hot loop.
+
+    >>> X, I = torch.eye(2), torch.eye(2)
+    >>> attention_field(X, 2 * I, I, 0.0)
+    tensor([[1., 1.],
+            [1., 1.]])
+    """
+    return barycentre(X, A, beta) @ V.mT
+
+
+def layer_step(
+    X: Float[Tensor, "*batch n d"], eta: float, heads: Heads, *, projected: bool = False
+) -> Float[Tensor, "*batch n d"]:
+    """One layer of H heads: x <- N(x + (eta/H) sum_h B_h(x)), N(v) = v / |v|. [digest]
+
+    Shapes: X (*batch, n, d), heads.V and heads.A (*batch, H, d, d) give (*batch, n, d). ``projected`` moves along
+    P_x B = B - <x, B> x instead of B. ValueError for tokens off the sphere.
+
+    >>> X = equiangular_tokens(2, 3, 0.0)
+    >>> heads = Heads(V=torch.eye(3).double()[None, None], A=torch.eye(3).double()[None, None], beta=0.0)
+    >>> Y = layer_step(X, 1.0, heads)  # both tokens move to their mean: x <- N(x + (x + y)/2)
+    >>> round(float((Y[0, 0] * Y[0, 1]).sum()), 12)
+    0.6
+    """
+    check_on_sphere(X)
+    move = eta * attention_field(X.unsqueeze(-3), heads.V, heads.A, heads.beta).mean(dim=-3)
+    return normalise(X + (tangent(X, move) if projected else move))
+
+
+def normalise(X: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n d"]:
+    """N(v) = v / |v|, row by row."""
+    return X / torch.linalg.vector_norm(X, dim=-1, keepdim=True)
+
+
+def tangent(X: Float[Tensor, "*#batch n d"], Z: Float[Tensor, "*#batch n d"]) -> Float[Tensor, "*batch n d"]:
+    """P_x z = z - <x, z> x, row by row."""
+    return Z - (X * Z).sum(dim=-1, keepdim=True) * X
+
+
+def simplex_gram(n: int, gamma: float, *, device: torch.device | str = "cpu", dtype=torch.float64) -> Tensor:
+    """(1 - gamma) I + gamma 1 1^T, the Gram matrix (n, n) of n equiangular tokens. Errors: gamma outside its range."""
+    check_count("n", n)
+    check_overlap(gamma, n)
+    G = torch.full((n, n), float(gamma), device=device, dtype=dtype)
+    return G.fill_diagonal_(1.0)
+
+
+def equiangular_tokens(n: int, d: int, gamma: float, *, replicas: int = 1, device="cpu", dtype=torch.float64) -> Tensor:
+    """n unit vectors of R^d with all overlaps gamma, the same in each replica: (R, n, d). [digest]
+
+    Equation: <x_i, x_j> = gamma for i != j. ValueError unless n <= d, or n = d + 1 at gamma = -1/(n-1), or gamma = 1,
+    and for an overlap that n unit vectors cannot share.
+
+    >>> X = equiangular_tokens(3, 5, 0.2, replicas=4)
+    >>> X.shape, round(float(X[0, 0] @ X[0, 1]), 12)
+    (torch.Size([4, 3, 5]), 0.2)
+    """
+    check_count("n", n)
+    check_dimension(d)
+    check_count("replicas", replicas)
+    spectrum, basis = torch.linalg.eigh(simplex_gram(n, gamma))
+    keep = spectrum > 8 * n * torch.finfo(spectrum.dtype).eps
+    if (rank := int(keep.sum().item())) > d:
+        raise ValueError(f"{n} tokens of overlap {gamma:g} span {rank} dimensions: need d >= {rank}, but d = {d}")
+    X = torch.zeros(n, d, dtype=spectrum.dtype)
+    X[:, :rank] = basis[:, keep] * spectrum[keep].sqrt()
+    return normalise(X).to(device=device, dtype=dtype).expand(replicas, n, d).clone()
+
+
+def uniform_tokens(n: int, d: int, *, generator: torch.Generator, replicas: int = 1, dtype=torch.float64) -> Tensor:
+    """Independent uniform points of the sphere: (R, n, d) on the generator's device."""
+    check_count("n", n)
+    check_dimension(d)
+    check_count("replicas", replicas)
+    factory = {"generator": generator, "device": generator.device, "dtype": dtype}
+    return normalise(torch.randn(replicas, n, d, **factory))

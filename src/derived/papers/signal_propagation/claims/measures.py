@@ -1,0 +1,41 @@
+"""The fold error of a measured curve, which several topics judge."""
+
+import numpy as np
+import pandas as pd
+
+from derived.lab import stats
+from derived.lab.stats import Estimate
+
+REPLICATE = ("part", "init", "replicate")  # whichever of them the rows have name one initialisation
+
+
+def fold(measured: np.ndarray, theory: np.ndarray, level: float) -> Estimate:
+    """The geometric-mean fold error, over blocks, of the mean over initialisations (inits, blocks), with its interval.
+
+    With m_b = ln(mean / theory) and its standard error e_b the triangle inequality bounds the error of mean_b |m_b| by
+    mean_b |m_b - true m_b|; Student's t times mean_b e_b covers that however the blocks of a network are correlated,
+    and where the sign of m_b is in doubt, at the kink of |.|. A fold error is at least 1.
+    """
+    blocks = [stats.mean(column, level) for column in measured.T]
+    centre = np.array([one.value for one in blocks])
+    value = float(np.abs(np.log(centre / theory)).mean())
+    reach = float(np.mean([(one.high - one.value) / one.value for one in blocks]))
+    return Estimate(np.exp(value), len(measured), np.exp(max(value - reach, 0.0)), np.exp(value + reach))
+
+
+def fold_error(column: str, trivial: str = "last"):
+    """``fold`` of a measured column against the one with ``_theory``, for a case and a level.
+
+    ``trivial`` is the block at which theory and measurement agree by definition, left out: "last" or "first".
+    """
+    keep = slice(0, -1) if trivial == "last" else slice(1, None)
+
+    def one(case: pd.DataFrame, level: float) -> Estimate:
+        inits = [name for name in REPLICATE if name in case.columns]
+        measured, theory = (
+            case.pivot(index=inits, columns="b", values=name).to_numpy()[:, keep]
+            for name in (column, f"{column}_theory")
+        )
+        return fold(measured, theory[0], level)
+
+    return one

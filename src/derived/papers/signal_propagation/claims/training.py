@@ -1,0 +1,63 @@
+"""What training shows: the larger the predicted amplification, the worse, and where warm-up helps (SP-17)."""
+
+import numpy as np
+import pandas as pd
+
+from derived.lab import stats
+from derived.lab.claims import between, holds, statistic, unseen
+from derived.lab.measure import chosen
+from derived.lab.stats import Estimate
+
+from ..experiments.training import Trainability
+
+
+def rank_correlation(rows: pd.DataFrame) -> Estimate:
+    """Spearman's correlation of predicted amplification and final loss without warm-up; a diverged run ranks last."""
+    some = chosen(rows, "norm == 'erf' and warmup == 0")
+    final = some["test_loss"].replace(np.inf, np.nan).fillna(np.finfo(float).max)
+    replicates = some.assign(final=final).groupby("replicate")
+    return stats.mean([part["log_pooled"].corr(part["final"], method="spearman") for _, part in replicates])
+
+
+def warmup_gain(rows: pd.DataFrame) -> Estimate:
+    """Accuracy with warm-up less accuracy without, at the largest predicted amplification."""
+    some = chosen(chosen(rows, "norm == 'erf' and depth == depth.max()"), "alpha == alpha.max()")
+    wide = some.pivot(index="replicate", columns="warmup", values="test_accuracy")
+    return stats.mean(wide[wide.columns.max()] - wide[wide.columns.min()])
+
+
+PAPER = {"source": "paper", "paper_value": "not visible"}
+RECORDED = {"where": "abstract; settings in the repository", "expected": holds("gpu"), "judged_at": ("gpu",)}
+
+CLAIMS = (
+    statistic(
+        "SP-17.a",
+        r"The larger the predicted amplification is, over depth and $\alpha$, the worse is the trained network.",
+        Trainability,
+        rank_correlation,
+        "rank correlation with the final test loss without warm-up",
+        between(0.0, 1.0 + 1e-9, "[0, 1+10^{-9}]"),
+        unit="rank correlation",
+        **PAPER,
+        **RECORDED,
+    ),
+    statistic(
+        "SP-17.b",
+        "Warm-up helps where the predicted amplification is largest.",
+        Trainability,
+        warmup_gain,
+        r"gain in test accuracy at the largest depth and $\alpha$",
+        between(0.0, 1.0),
+        unit="share",
+        **PAPER,
+        **RECORDED,
+    ),
+    unseen(
+        "SP-17.c",
+        "With ViT-Base on CIFAR-100, depths 12 to 36 and 20 epochs, a larger predicted amplification goes with a worse "
+        "network, and warm-up helps where it is largest.",
+        "neither the data nor the published numbers could be had; SP-17.a and b are the small version of it",
+        where="settings in the repository",
+        **PAPER,
+    ),
+)

@@ -1,0 +1,75 @@
+"""The window of small alpha: plain exponential growth between two bounds, and the block at which it ends (SP-14)."""
+
+import numpy as np
+import pandas as pd
+
+from derived.lab.claims import between, bound, computed, fails, holds, within
+from derived.lab.measure import smallest
+from derived.lab.stats import Estimate
+
+from ..experiments.window import Window
+
+
+def ratio_to_bounds(rows: pd.DataFrame) -> Estimate:
+    """The worst of log_J / high and low / log_J, with room for the rounding of b logarithms."""
+    room = 1 + 4 * np.finfo(float).eps * rows["b"]
+    ratio = np.concatenate([rows["log_J"] / (rows["high"] * room), rows["low"] / (rows["log_J"] * room)])
+    return Estimate(float(ratio.max()), len(ratio))
+
+
+def crossover(rows: pd.DataFrame) -> Estimate:
+    """Block where alpha^2 p reaches 1 over the formula for b_*, at the smallest alpha; n counts the values of alpha."""
+    first = rows[rows["alpha"] == rows["alpha"].min()].iloc[0]
+    return Estimate(float(first["crossover"] / first["predicted"]), rows["alpha"].nunique())
+
+
+BOTH = {"experiment": Window, "expected": holds("ci", "cpu")}
+END = r"$b_*=\ln\frac1{\alpha^2p^0}/\ln[(1+\frac s2\ell)(1+a\ell)]$, $\ell=4\alpha^2/\pi$"
+REACHED = r"block where $\alpha^2p=1$ over $b_*$ at the smallest $\alpha$"
+
+CLAIMS = (
+    bound(
+        "SP-14.a",
+        r"In a Derf network $J^{b,0}$ lies between $(1+\frac s2\ell(1+4\alpha^2q^b)^{-1/2})^b$ and "
+        r"$(1+\frac s2\ell)^b$, $\ell=4\alpha^2/\pi$.",
+        measure=ratio_to_bounds,
+        proof="sp-window",
+        quantity=r"largest ratio of $\ln J^{b,0}$ to its bounds, up to rounding",
+        **BOTH,
+    ),
+    computed(
+        "SP-14.b",
+        r"While $\alpha^2q\ll1$ the growth in a Derf network is exponential: "
+        r"$J^{b,0}\approx(1+\frac s2\frac{4\alpha^2}\pi)^b$.",
+        measure=smallest("log_J / high", "alpha ** 2 * q <= 0.005"),
+        quantity=r"smallest ratio of $\ln J^{b,0}$ to its law wherever $\alpha^2q\le0.005$",
+        accept=between(0.98, 1.0 + 1e-9, "[0.98, 1+10^{-9}]"),
+        unit="ratio to the law",
+        source="repo",
+        where="blog",
+        **BOTH,
+    ),
+    computed(
+        "SP-14.c",
+        f"The window of exponential growth in a Derf network ends at block {END}.",
+        Window,
+        crossover,
+        REACHED,
+        within(1, 0.02),
+        unit="ratio to the formula",
+        source="repo",
+        where="blog",
+        expected=fails("ci", "cpu"),
+    ),
+    computed(
+        "SP-14.d",
+        r"At the smallest $\alpha$ the window of exponential growth in a Derf network ends after block "
+        f"{END}, less than a quarter late.",
+        measure=crossover,
+        quantity=REACHED,
+        accept=between(1.0, 1.25),
+        unit="ratio to the formula",
+        amends="SP-14.c",
+        **BOTH,
+    ),
+)

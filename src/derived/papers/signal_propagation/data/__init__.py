@@ -1,0 +1,1 @@
+"""Generated images in place of photographs."""

@@ -1,0 +1,1 @@
+"""What the chapter runs, a file for each topic."""

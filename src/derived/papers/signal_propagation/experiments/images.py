@@ -1,0 +1,78 @@
+"""Gradients at initialisation of networks fed with generated images.
+
+No photographs are downloaded. Fields with the power spectrum of natural images stand in for them, so this supports the
+mechanism and does not repeat the paper's numbers.
+
+column   meaning                                                    per
+q, p     at block ``start``, where the recurrence takes over         init, replicate (an image)
+J        J^{B,b}, and ``J_theory`` from that start                   init, replicate, b
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pandas as pd
+import torch
+
+from derived.lab.experiment import Experiment, rows
+from derived.lab.rng import stream
+
+from ..data.generated import power_law_images
+from ..model.jacobian import gradient_moments
+from ..model.kernels import kernel_of
+from ..model.meanfield import propagate
+from ..model.transformer import RandomTransformer, token_moments
+from ..model.vit import embed
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneratedImages(Experiment):
+    """SP-16: J^{B,b} for 1/f images through a patch embedding, from the (q, p) measured at block ``start`` on.
+
+    Stands in for CIFAR-100 at 224 pixels. Rows: init, replicate (an image), b, q, p, spread (of the overlaps of pairs),
+    J, J_theory. The class token is left out, since the theory has one kind of token.
+    """
+
+    size: int = 224
+    patch: int = 16
+    width: int = 768
+    num_heads: int = 12
+    depth: int = 64
+    start: int = 8
+    alphas: tuple[float, ...] = (0.3, 0.5, 0.9)
+    images: int = 24
+    inits: int = 6
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "ci": {"size": 32, "patch": 8, "width": 48, "num_heads": 2, "depth": 6, "start": 2, "images": 3, "inits": 2},
+        "gpu": {},
+    }
+    dtype: ClassVar[torch.dtype] = torch.float32
+
+    def conditions(self) -> list[dict[str, Any]]:
+        cases = [("layernorm", 1.0), *(("erf", alpha) for alpha in self.alphas)]
+        return [{"norm": norm, "alpha": alpha, "init": init} for norm, alpha in cases for init in range(self.inits)]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        norm, alpha, init = (condition[name] for name in ("norm", "alpha", "init"))
+        shape = {"width": self.width, "depth": self.depth, "num_heads": self.num_heads, "norm": norm, "alpha": alpha}
+        weights, of_images, of_probe = (
+            stream(seed, name, init) for name in ("image weights", "images", "image probes")
+        )
+        model = RandomTransformer(**shape, generator=weights, dtype=dtype, device=device)
+        images = power_law_images(self.images, self.size, generator=of_images, dtype=dtype, device=device)
+        with torch.no_grad():
+            x = embed(images, width=self.width, patch=self.patch, class_token=False, generator=of_images)
+            for b in range(self.start):
+                x = model.block(x, b)
+        states = model.states(x.requires_grad_(), self.start)
+        probe = torch.randn(states[-1].shape, generator=of_probe, dtype=dtype).to(device)
+        J = gradient_moments(torch.autograd.grad(states[-1], states, grad_outputs=probe)).J[0]
+        q, p, spread = (each[0].cpu().numpy() for each in token_moments(states[0].detach()))
+        remaining = {"n": states[0].shape[-2], "depth": self.depth - self.start}
+        common = {"kernel": kernel_of(norm, alpha), "a": model.sigmas.a, "s": model.sigmas.s, **remaining}
+        theory = propagate(q, p, **common).J_backward
+        start = {name: each[:, None] for name, each in (("q", q), ("p", p), ("spread", spread))}
+        index = {"replicate": range(self.images), "b": range(self.start, self.depth + 1)}
+        return rows(index, {**start, "J": J, "J_theory": theory})

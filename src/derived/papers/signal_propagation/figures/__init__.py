@@ -1,0 +1,1 @@
+"""Rows as figures, a file for each topic, and the explorers."""

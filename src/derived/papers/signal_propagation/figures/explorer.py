@@ -1,0 +1,120 @@
+"""The figures of the chapter that move: Plotly figures with sliders, and the rows of the explorer.
+
+panel                  meaning
+q, overlap             second moment and p / q of the stream entering block b
+ln J                   logarithm of J^{B,b}, the gradient from the output of B blocks back to block b
+"""
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from derived.lab.explorer import sliders
+from derived.lab.plot import BLUE, MUTED, RED
+
+from .marks import NAMES
+
+NORM_COLOURS = {"layernorm": MUTED, "erf": BLUE}
+WORDS = {"alpha": "α", "attn": "σ_OV", "mlp": "σ_21", "tokens": "n", "depth": "B"}
+PANELS = {"q": "second moment q", "rho": "overlap p/q", "log_J": "ln J, from B back to b"}
+
+
+def _curves(part: pd.DataFrame) -> list[dict]:
+    """The traces of one slider position: each panel for each normaliser, with the axes they belong to."""
+    return [
+        {
+            "x": curve["b"].tolist(),
+            "y": [float(f"{value:.4g}") for value in curve[column]],
+            "xaxis": f"x{number or ''}",
+            "yaxis": f"y{number or ''}",
+        }
+        for number, column in zip((0, 2, 3), PANELS, strict=True)
+        for _, curve in part.groupby("norm", sort=False)
+    ]
+
+
+def _ranges(part: pd.DataFrame) -> dict:
+    """Axes that begin at zero and hold this position's curves."""
+    depth = int(part["depth"].iloc[0])
+    tops = (1.05 * float(part["q"].max()), 1.03, 1.05 * float(part["log_J"].max()))
+    axes = {f"yaxis{number}": {"range": [0, float(f"{top:.3g}")]} for number, top in zip(("", 2, 3), tops, strict=True)}
+    return axes | {f"xaxis{number}": {"range": [0, depth]} for number in ("", 2, 3)}
+
+
+def recurrences(rows: pd.DataFrame) -> go.Figure:
+    """q, overlap and J against depth with sliders alpha, sigma_OV, sigma_21, n and B; rows of ``recurrence_grid``."""
+    figure = make_subplots(rows=1, cols=3, subplot_titles=list(PANELS.values()), horizontal_spacing=0.09)
+    groups = {key: part for key, part in rows.groupby(list(WORDS))}
+    values = {f"{words} = ": sorted(rows[name].unique()) for name, words in WORDS.items()}
+    start = tuple(each[len(each) // 2] for each in values.values())
+    norms = list(groups[start]["norm"].unique())
+    for index, curve in enumerate(_curves(groups[start])):
+        norm = norms[index % len(norms)]
+        line = {"color": NORM_COLOURS[norm], "width": 2.5}
+        figure.add_trace(go.Scatter(**curve, name=NAMES[norm], line=line, mode="lines", showlegend=index < len(norms)))
+    sliders(
+        figure,
+        {key: {"data": _curves(part), "layout": _ranges(part)} for key, part in groups.items()},
+        values,
+        start,
+    )
+    ends = groups[start].query("b == 0").set_index("norm")["log_J"]
+    figure.update_layout(
+        height=430,
+        margin={"l": 50, "r": 20, "t": 80, "b": 45},
+        legend={"orientation": "h", "y": 1.12, "yanchor": "bottom"},
+        meta={
+            "alt": f"Second moment, overlap and ln J against the block for LayerNorm and Derf, at "
+            f"{' × '.join(str(len(each)) for each in values.values())} values of α, σ_OV, σ_21, the number of "
+            f"tokens n and the depth B. At the first position ln J at the input is "
+            + " and ".join(f"{ends[norm]:.2f} for {NAMES[norm]}" for norm in norms)
+            + "; a larger α or a deeper network raises that of Derf."
+        },
+        **_ranges(groups[start]),
+    )
+    figure.update_xaxes(title_text="block b")
+    return figure
+
+
+def moving_clouds(rows: pd.DataFrame) -> go.Figure:
+    """One channel of two tokens over depth, with the recurrence's ellipse and one slider; rows of ``token_clouds``."""
+    norms, depths = list(rows["norm"].unique()), sorted(rows["b"].unique())
+    figure = make_subplots(rows=1, cols=len(norms), subplot_titles=[NAMES[norm] for norm in norms])
+    turn = np.linspace(0, 2 * np.pi, 49)
+
+    def traces(b: int) -> list[go.Scatter]:
+        clouds = []
+        for number, norm in enumerate(norms):
+            part = rows[(rows["norm"] == norm) & (rows["b"] == b)]
+            axes = {"xaxis": f"x{number + 1 if number else ''}", "yaxis": f"y{number + 1 if number else ''}"}
+            q, rho = float(part["q"].iloc[0]), float(part["p"].iloc[0] / part["q"].iloc[0])
+            u, v = ((part[name] / q**0.5).round(2).tolist() for name in "uv")
+            clouds.append(go.Scatter(x=u, y=v, mode="markers", marker={"size": 4}, **axes))
+            major, minor = 2 * np.sqrt(1 + rho) * np.cos(turn), 2 * np.sqrt(max(1 - rho, 0.0)) * np.sin(turn)
+            ellipse = ((major + sign * minor) / 2**0.5 for sign in (-1, 1))
+            x, y = (each.round(2).tolist() for each in ellipse)
+            clouds.append(go.Scatter(x=x, y=y, mode="lines", line={"width": 2}, text=f"ρ = {rho:.2f}", **axes))
+        return clouds
+
+    for index, trace in enumerate(traces(depths[0])):
+        colour = RED if index % 2 else NORM_COLOURS[norms[index // 2]]
+        trace.update(**{"line" if index % 2 else "marker": {"color": colour}}, showlegend=False)
+        figure.add_trace(trace)
+    sliders(figure, {(b,): {"data": traces(b)} for b in depths}, {"block b = ": depths}, start=depths[:1])
+    last = rows[rows["b"] == depths[-1]].groupby("norm", sort=False)[["p", "q"]].first()
+    ends = " and ".join(f"{p / q:.2f} with {NAMES[norm]}" for norm, (p, q) in last.iterrows())
+    figure.update_layout(
+        height=400,
+        margin={"l": 50, "r": 20, "t": 40, "b": 45},
+        meta={
+            "play": True,
+            "alt": f"Clouds of the channels of two tokens with the ellipse of two standard deviations, from block "
+            f"{depths[0]} to block {depths[-1]}, where the overlap is {ends}.",
+        },
+    )
+    figure.update_xaxes(title_text="token 1 / √q", range=[-3.4, 3.4], constrain="domain")
+    figure.update_yaxes(title_text="token 2 / √q", range=[-3.4, 3.4], constrain="domain", scaleratio=1)
+    for number in range(len(norms)):
+        figure.update_yaxes(scaleanchor=f"x{number + 1 if number else ''}", col=number + 1)
+    return figure

@@ -1,0 +1,117 @@
+"""The recurrences carried far: two laws, the order of limits, and the constants of the laws."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+
+from derived.lab.plot import (
+    BLUE,
+    DASHED,
+    GREEN,
+    INK,
+    MUTED,
+    RED,
+    SEQUENTIAL,
+    apart,
+    beside,
+    largest,
+    panel_label,
+    shades,
+)
+
+from .marks import NAMES
+
+
+def two_laws(rows: pd.DataFrame) -> Figure:
+    """log-log for LayerNorm, (log J)^2 against b for Derf and DyT, with asymptotes; rows of ``with_laws``."""
+    rows = largest(rows)
+    chosen = rows[(rows["tokens"] == 0) & (rows["alpha"] == 1.0) & (rows["attn_mult"].isin([0.0, 1.0]))]
+    figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.3))
+    left = chosen[chosen["norm"] == "layernorm"]
+    ends = []
+    for mult, color in ((1.0, INK), (0.0, GREEN)):
+        curve = left[left["attn_mult"] == mult].sort_values("b")
+        b, log_J = curve["b"].to_numpy(), curve["log_J"].to_numpy()
+        exponent = curve["zeta"].iloc[0]
+        axes[0].plot(b, np.exp(log_J), color=color)
+        axes[0].plot(b, np.exp(log_J[-1]) * (b / b[-1]) ** exponent, **DASHED)
+        local = (np.diff(log_J) / np.diff(np.log(b)))[-1]
+        ends.append(f"{local:.3f} against {exponent:.3f}")
+        beside(axes[0], b[-1], np.exp(log_J[-1]), "with\nattention" if mult else "without", color, fontsize=9)
+    axes[0].set(xscale="log", yscale="log", xlabel="block $b$", ylabel="$J^{b,0}$")
+    axes[0].set(xlim=(3, 40 * b[-1]), xticks=10.0 ** np.arange(1, np.log10(b[-1]) + 0.5))
+    panel_label(axes[0], "pre-LayerNorm")
+    slopes = []
+    for norm, mult, color in (("erf", 1.0, BLUE), ("erf", 0.0, GREEN), ("tanh", 1.0, RED)):
+        of_norm = (chosen["norm"] == norm) & (chosen["attn_mult"] == mult)
+        curve = chosen[of_norm & (chosen["b"] <= 3000)].sort_values("b")
+        lam = curve["lam"].iloc[0]
+        b, log_J = curve["b"].to_numpy(), curve["log_J"].to_numpy()
+        axes[1].plot(b, log_J**2, color=color)
+        axes[1].plot(b, (log_J[-1] + (np.sqrt(b) - np.sqrt(b[-1])) / np.sqrt(lam)) ** 2, **DASHED)
+        slopes.append(f"{(np.diff(log_J) / np.diff(np.sqrt(b)))[-1] * np.sqrt(lam):.3f}")
+        beside(axes[1], b[-1], log_J[-1] ** 2, NAMES[norm] + ("" if mult else ", no attention"), color)
+    axes[1].set(xlabel="block $b$", ylabel=r"$(\ln J^{b,0})^2$", xlim=(0, 4600))
+    panel_label(axes[1], r"saturating, $\alpha=1$")
+    figure.set_label(
+        "Left, both axes logarithmic: nearly straight lines, last local exponents with and without attention "
+        f"{' and '.join(ends)}. Right, squared logarithm against block: nearly straight lines, last slopes over "
+        f"those of the asymptotes {', '.join(slopes)}."
+    )
+    return figure
+
+
+def order_of_limits(rows: pd.DataFrame) -> Figure:
+    """Local exponent of J against depth for several numbers of tokens; rows of ``with_laws``."""
+    rows = largest(rows)
+    figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.4), sharey=True)
+    words = []
+    for ax, mult in zip(axes, (1.0, 2.0), strict=True):
+        part = rows[(rows["norm"] == "layernorm") & (rows["attn_mult"] == mult)]
+        tokens, ends = sorted(part["tokens"].unique(), key=lambda n: n or np.inf), []
+        colours = shades(len(tokens))
+        for n, color in zip(tokens, colours, strict=True):
+            curve = part[part["tokens"] == n].sort_values("b")
+            b = curve["b"].to_numpy()
+            local = np.diff(curve["log_J"]) / np.diff(np.log(b))
+            ax.plot(np.sqrt(b[1:] * b[:-1]), local, color=color)
+            ends.append(float(local[-1]))
+        at = np.sqrt(b[-1] * b[-2])
+        for n, color, end, place in zip(tokens, colours, ends, apart(ends, 0.075), strict=True):
+            ax.plot([1.1 * at, 2.2 * at], [end, place], color=color, linewidth=0.7, clip_on=False)
+            beside(ax, 2.2 * at, place, f"$n={n}$" if n else r"$n=\infty$", color, (2, 0), fontsize=9)
+            words.append(f"{end:.2f}")
+        exponent = float(part["zeta"].iloc[0])
+        ax.plot([4, at], [exponent, exponent], **DASHED)
+        beside(ax, 2e3, exponent, rf"$\zeta={exponent:.2f}$", MUTED, (0, -9), fontsize=9)
+        ticks = 10.0 ** np.arange(1, np.ceil(np.log10(at)) + 1)
+        ax.set(xscale="log", xlabel="block $b$", xlim=(4, 16 * at), ylim=(0, 1.18))
+        ax.set_xticks(ticks[ticks < 1.5 * at])
+        panel_label(ax, "ViT-Base weights" if mult == 1 else rf"$W_V,W_O\times{mult:g}$")
+    axes[0].set_ylabel(r"$d\ln J^{b,0}/d\ln b$")
+    figure.set_label(
+        "Local exponent against depth for 4, 16, 64, 256 and infinitely many tokens. At the last depth, standard "
+        f"weights, then doubled attention: {', '.join(words)}. With finitely many tokens the curves turn up towards 1."
+    )
+    return figure
+
+
+def constants(rows: pd.DataFrame) -> Figure:
+    """Heat maps of zeta and of 1/lambda; rows: sigma_OV, sigma_21, zeta, rate."""
+    figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.2))
+    for ax, column, text in zip(axes, ("zeta", "rate"), (r"$\zeta$", r"$1/\lambda$"), strict=True):
+        grid = rows.pivot(index="sigma_21", columns="sigma_OV", values=column).sort_index(ascending=False)
+        sns.heatmap(
+            grid, ax=ax, cmap=SEQUENTIAL, xticklabels=8, yticklabels=8, cbar_kws={"label": text}, rasterized=True
+        )
+        ax.set(xlabel=r"$\sigma_{OV}$", ylabel=r"$\sigma_{21}$")
+        ax.tick_params(axis="both", labelrotation=0)
+    low, high = rows["rate"].min(), rows["rate"].max()
+    figure.set_label(
+        f"Two heat maps over the attention and the MLP standard deviation. Zeta runs from {rows['zeta'].min():.3f} to "
+        f"{rows['zeta'].max():.3f} and falls with attention. The rate 1/lambda runs from {low:.3g} to {high:.3g}; "
+        "it grows with the MLP and falls with attention."
+    )
+    return figure

@@ -1,0 +1,31 @@
+"""Test accuracy over depth and alpha."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+
+from derived.lab.plot import SEQUENTIAL, largest, panel_label
+
+
+def training_tiles(rows: pd.DataFrame) -> Figure:
+    """Test accuracy over depth and alpha without and with warm-up, predictions in the tiles; ``Trainability``."""
+    rows = largest(rows)
+    rows = rows[rows["norm"] == "erf"]
+    warmups = sorted(rows["warmup"].unique())
+    figure, axes = plt.subplots(1, len(warmups), figsize=(7.2, 3.2))
+    words = []
+    for ax, warmup in zip(axes, warmups, strict=True):
+        part = rows[rows["warmup"] == warmup]
+        tiles = part.pivot_table(index="alpha", columns="depth", values="test_accuracy").sort_index(ascending=False)
+        amplification = part.pivot_table(index="alpha", columns="depth", values="log_pooled").loc[tiles.index]
+        notes = np.exp(amplification).map(lambda value: f"×{value:.1f}")
+        sns.heatmap(tiles, ax=ax, cmap=SEQUENTIAL, annot=notes, fmt="", cbar_kws={"label": "test accuracy"})
+        ax.set(xlabel="depth $B$", ylabel=r"$\alpha$")
+        panel_label(ax, f"warm-up {warmup} steps")
+        words.append(f"{tiles.to_numpy().min():.2f} to {tiles.to_numpy().max():.2f} with {warmup} steps")
+    figure.set_label(
+        f"Test accuracy over depth and alpha, with predicted amplifications: {', '.join(words)} of warm-up."
+    )
+    return figure

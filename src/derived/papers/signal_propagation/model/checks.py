@@ -1,0 +1,28 @@
+"""What must hold of tokens: their number, and a second moment and overlap that are a covariance.
+
+name    meaning                                     axes
+q, p    second moment and overlap of the tokens     broadcastable
+n       number of tokens, an integer or infinity    broadcastable
+"""
+
+import numpy as np
+
+from derived.lab.checks import check_positive
+
+
+def check_tokens(n: np.ndarray | float) -> None:
+    """Raise ValueError unless every entry is an integer >= 2 or infinity: the overlap needs a pair of tokens."""
+    n = np.asarray(n, dtype=float)
+    if np.isnan(n).any() or np.any(n < 2) or np.any(n[np.isfinite(n)] % 1):
+        raise ValueError(f"n = {n}; give a number of tokens >= 2 (one token has no overlap), or math.inf")
+
+
+def check_moments(q: np.ndarray | float, p: np.ndarray | float, n: np.ndarray | float) -> None:
+    """Raise ValueError unless q > 0 and -q / (n - 1) <= p <= q, so that q I + p (11^T - I) is a covariance."""
+    check_positive("q", q)
+    if not np.all(np.isfinite(p)):
+        raise ValueError(f"p = {p}; give finite overlaps")
+    slack = 8 * np.finfo(float).eps  # of q: the rounding of a quotient, so that p = -q / (n - 1) itself passes
+    low = -np.asarray(q, dtype=float) / (np.asarray(n, dtype=float) - 1)
+    if np.any(np.less(p, low - slack * np.abs(q))) or np.any(np.greater(p, np.multiply(q, 1 + slack))):
+        raise ValueError(f"p = {p} with q = {q}, n = {n} is no covariance; need -q / (n - 1) <= p <= q")

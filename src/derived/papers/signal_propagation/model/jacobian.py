@@ -1,0 +1,200 @@
+"""The averaged partial Jacobian norm of a network: exact, one backward for all layers, one forward-mode pass.
+
+symbol      name        meaning                                                          axes
+h^b         states      residual stream before block b                                    (R, *batch, n, d)
+xi          probe       N(0, I) at the output; one token's noise for all if "pooled"      as h^B
+J, K        J, K        APJN and cross-token companion, per network, prompt and probe      (R, *batch, probes, layers)
+
+J^{B,b} = E |g^b|^2 / (n d) and K^{B,b} = E (|sum_a g_a|^2 - |g|^2) / (n (n-1) d), g^b = d(xi . h^B) / dh^b.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from derived.lab.checks import check_choice, check_count
+from derived.lab.nets import linear, merge_heads, split_heads
+
+from .transformer import RandomTransformer, attention_weights
+
+
+class Apjn(NamedTuple):
+    """J and K in float64 on the CPU; the last axis runs over the depths 0 .. depth."""
+
+    J: Tensor
+    K: Tensor
+
+
+def gradient_moments(gradients: Sequence[Float[Tensor, "*batch n d"]]) -> Apjn:
+    """|g|^2 / (n d) and (|sum_a g_a|^2 - |g|^2) / (n (n-1) d) of each gradient: (*batch, layers), in float64."""
+    J, K = [], []
+    for g in gradients:
+        n, d = g.shape[-2:]
+        g = g.double()
+        square = g.square().sum(dim=(-2, -1))
+        total = g.sum(dim=-2).square().sum(dim=-1)
+        J.append(square / (n * d))
+        K.append((total - square) / (n * max(n - 1, 1) * d))
+    return Apjn(torch.stack(J, dim=-1).cpu(), torch.stack(K, dim=-1).cpu())
+
+
+def _probes(x: Tensor, num_probes: int, generator: torch.Generator, pooled: bool) -> Tensor:
+    """(R, *batch, probes, n, d) from N(0, I), drawn on the generator's device; one for all tokens if ``pooled``."""
+    *batch, n, d = x.shape
+    shape = (*batch, num_probes, 1 if pooled else n, d)
+    probe = torch.randn(shape, generator=generator, dtype=x.dtype, device=generator.device)
+    return probe.to(x.device).expand(*batch, num_probes, n, d)
+
+
+def _check_input(model: RandomTransformer, x: Tensor) -> None:
+    if x.ndim < 3 or x.shape[-2] < 2:
+        raise ValueError(f"x has shape {tuple(x.shape)}; give (R, *batch, n, d), prompts of n >= 2 tokens per network")
+
+
+def gradient_amplification(loss: Tensor, states: Sequence[Float[Tensor, "R images n d"]]) -> Float[Tensor, "R layers"]:
+    """|dL/dh^b|^2 / |dL/dh^B|^2 of each network, summed over images and tokens, b = 0 .. B: (R, B + 1), float64.
+
+    ``loss`` is a number: the sum over networks of their losses, computed from ``states`` = [h^0, ..., h^B]. After
+    global average pooling the recurrence from (J, K)^B = (1, 1) predicts it. [repo; the prediction ours]
+    """
+    squares = [g.double().square().sum(dim=(1, 2, 3)) for g in torch.autograd.grad(loss, states)]
+    return (torch.stack(squares, dim=-1) / squares[-1].unsqueeze(-1)).cpu()
+
+
+def apjn_hutchinson(
+    model: RandomTransformer,
+    x: Float[Tensor, "R *batch n d"],
+    *,
+    num_probes: int = 10,
+    generator: torch.Generator,
+    output_gradient: str = "independent",
+    start: int = 0,
+) -> Apjn:
+    """J^{B,b} and K^{B,b} for all b = start .. B by one backward pass, O(B): (R, *batch, num_probes, B - start + 1).
+
+    One forward pass, then one gradient of xi . h^B with respect to every stored h^b, all probes in one batch over the
+    same graph. ``output_gradient="pooled"`` gives every token the same xi, (J, K)^B = (1, 1). ``start``: x is h^start.
+    Unbiased; one row per probe, nothing averaged. Raises ValueError for num_probes < 1, prompts of one token or an
+    unknown output_gradient. [repo; all layers in one pass ours]
+
+    >>> model = RandomTransformer(width=8, depth=2, norm="erf", generator=torch.Generator())
+    >>> apjn_hutchinson(model, torch.ones(1, 3, 8), num_probes=5, generator=torch.Generator()).J.shape
+    torch.Size([1, 5, 3])
+    """
+    check_choice("output_gradient", output_gradient, ("independent", "pooled"))
+    check_count("num_probes", num_probes)
+    _check_input(model, x)
+    return _backward(model, x, _probes(x, num_probes, generator, output_gradient == "pooled"), start)
+
+
+def _backward(model: RandomTransformer, x: Tensor, probe: Tensor, start: int = 0) -> Apjn:
+    """Moments of the gradients of xi . h^B for every row xi of ``probe`` (R, *batch, probes, n, d)."""
+    states = model.states(x.detach().clone().requires_grad_(), start)
+    probe = probe.movedim(-3, 0)
+    gradients = torch.autograd.grad(states[-1], states, grad_outputs=probe, is_grads_batched=True)
+    return gradient_moments([g.movedim(0, -3) for g in gradients])
+
+
+def apjn_jvp(
+    model: RandomTransformer, x: Float[Tensor, "R *batch n d"], *, num_probes: int = 10, generator: torch.Generator
+) -> Apjn:
+    """J^{b,0} for all targets b = 0 .. B by one forward-mode pass: (R, *batch, num_probes, B + 1).
+
+    With u^b = (dh^b/dh^0) v, v ~ N(0, I): J = |u|^2 / (n d), and K = (|sum_a u_a|^2 - |u|^2) / (n d), which is what a
+    gradient common to all tokens of h^b adds to J (``K_forward`` of the theory). The stream goes through once, all
+    tangents beside it; no autograd graph. Raises ValueError for num_probes < 1 or prompts of one token. [ours]
+
+    >>> model = RandomTransformer(width=8, depth=2, norm="erf", generator=torch.Generator())
+    >>> apjn_jvp(model, torch.ones(1, 3, 8), num_probes=5, generator=torch.Generator()).J.shape
+    torch.Size([1, 5, 3])
+    """
+    check_count("num_probes", num_probes)
+    _check_input(model, x)
+    tangent = _probes(x, num_probes, generator, False)
+    moments = []
+    with torch.no_grad():
+        h = x.unsqueeze(-3)
+        for b in range(model.depth + 1):
+            moments.append(gradient_moments([tangent]))
+            if b < model.depth:
+                h, tangent = push_forward(model, h, tangent, b)
+    J, K = (torch.cat(each, dim=-1) for each in zip(*moments, strict=True))
+    return Apjn(J, K * (x.shape[-2] - 1))
+
+
+def push_forward(model: RandomTransformer, h: Tensor, u: Tensor, b: int) -> tuple[Tensor, Tensor]:
+    """Block b on the stream h (R, *, 1, n, d) and its derivative on tangents u (R, *, probes, n, d), by the chain rule.
+
+    Attention: dS = (dQ K^T + Q dK^T) / sqrt(d/H), dA = A o (dS - sum_c A dS), d(A V) = dA V + A dV. [ours]
+    """
+    weights, heads = model.weights[b], model.num_heads
+    y, dy = _normalise(model, h, u)
+    q, k, v, dq, dk, dv = (
+        split_heads(linear(z, W), heads) for z in (y, dy) for W in (weights.W_Q, weights.W_K, weights.W_V)
+    )
+    A = attention_weights(y, weights, heads)
+    # Attention: product rule in S = Q K^T, softmax rule dA = A o (dS - sum_c A dS), product rule in A V.
+    dS = (dq @ k.mT + q @ dk.mT) / q.shape[-1] ** 0.5
+    dA = A * (dS - (A * dS).sum(dim=-1, keepdim=True))
+    mixed, d_mixed = (merge_heads(z) for z in (A @ v, dA @ v + A @ dv))
+    h, u = h + linear(mixed, weights.W_O), u + linear(d_mixed, weights.W_O)
+    # MLP: relu' is 1 where its argument is positive.
+    y, dy = _normalise(model, h, u)
+    z = linear(y, weights.W_1)
+    return h + linear(torch.relu(z), weights.W_2), u + linear((z > 0) * linear(dy, weights.W_1), weights.W_2)
+
+
+def _normalise(model: RandomTransformer, h: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
+    """Norm(h) and its derivative along u: r (u - mean u - y mean(y u)) for LayerNorm, phi'(h) u else."""
+    y = model.normalise(h)
+    if model.norm == "layernorm":
+        centred = h - h.mean(dim=-1, keepdim=True)
+        scale = torch.rsqrt(centred.square().mean(dim=-1, keepdim=True))
+        return y, scale * (u - u.mean(dim=-1, keepdim=True) - y * (y * u).mean(dim=-1, keepdim=True))
+    alpha = model.alpha.view(-1, *[1] * (h.ndim - 1)) if model.alpha.ndim else model.alpha
+    slope = 1 - y.square() if model.norm == "tanh" else 2 / torch.pi**0.5 * torch.exp(-(alpha * h).square())
+    return y, alpha * slope * u
+
+
+def apjn_exact(
+    model: RandomTransformer, x: Float[Tensor, "R *batch n d"], *, output_gradient: str = "independent"
+) -> Apjn:
+    """J^{B,b} and K^{B,b} of the given networks without noise, all b: (R, *batch, B + 1).
+
+    n d basis vectors take the place of the probes (d, common to all tokens, if "pooled"); for n d up to about 500.
+    Raises ValueError for prompts of one token or an unknown output_gradient. [repo; K ours]
+
+    >>> model = RandomTransformer(width=8, depth=2, norm="erf", generator=torch.Generator())
+    >>> exact = apjn_exact(model, torch.ones(1, 3, 8))
+    >>> exact.J[0, -1].round(decimals=6).item(), exact.K[0, -1].item()  # at the output: the identity
+    (1.0, 0.0)
+    """
+    check_choice("output_gradient", output_gradient, ("independent", "pooled"))
+    _check_input(model, x)
+    *batch, n, d = x.shape
+    if output_gradient == "pooled":
+        basis = torch.eye(d, dtype=x.dtype, device=x.device).unsqueeze(-2).expand(d, n, d)
+    else:
+        basis = torch.eye(n * d, dtype=x.dtype, device=x.device).view(n * d, n, d)
+    basis = basis.expand(*batch, *basis.shape)
+    J, K = _backward(model, x, basis)
+    return Apjn(J.sum(dim=-2), K.sum(dim=-2))
+
+
+def gmfe(measured: ArrayLike, theory: ArrayLike, axis: int | tuple[int, ...] | None = None) -> np.ndarray:
+    """exp mean |log(measured / theory)| over ``axis`` (all axes by default), the geometric-mean fold error. [repo]
+
+    measured and theory broadcast. Raises ValueError unless both are positive.
+
+    >>> float(gmfe([2.0, 0.5], [1.0, 1.0]))  # too large and too small do not cancel
+    2.0
+    """
+    measured, theory = np.asarray(measured, dtype=float), np.asarray(theory, dtype=float)
+    if not (np.all(measured > 0) and np.all(theory > 0)):
+        raise ValueError("a fold error needs positive numbers on both sides")
+    return np.exp(np.abs(np.log(measured / theory)).mean(axis=axis))

@@ -1,0 +1,165 @@
+"""What the chapter's functions refuse, in words that name the cure, and the shapes that their annotations promise."""
+
+import importlib
+import math
+import re
+import sys
+import types
+
+import numpy as np
+import pytest
+import torch
+from jaxtyping import install_import_hook
+
+from derived.lab.rng import stream
+from derived.papers.homogenized.model.chain import simulate_chain
+from derived.papers.homogenized.model.cloud import mean_cosine, return_probability, slow_overlap_sde, vmf_mean_ratio
+from derived.papers.homogenized.model.flows import layers_for, modified_drift, one_token_rates, sphere_flow
+from derived.papers.homogenized.model.gram import simulate_gram
+from derived.papers.homogenized.model.heads import (
+    HeadLaw,
+    equiangular_tokens,
+    layer_step,
+    matched_law,
+    simplex_gram,
+    uniform_tokens,
+)
+from derived.papers.homogenized.model.moments import attention_moments, rem_participation, sampled_moments
+from derived.papers.homogenized.model.overlaps import (
+    barycenter_correlation,
+    gram_flow,
+    logistic_overlap,
+    simplex_drift,
+    simplex_flow,
+    time_to_overlap,
+)
+from derived.papers.homogenized.model.two_token import two_token_attention_moments, two_token_pde
+
+F64 = {"dtype": torch.float64}
+G = stream(70, "arguments")
+LAW = HeadLaw(d=4, sigma_a=1.0)
+X = uniform_tokens(3, 4, generator=G, replicas=2)
+GRAM = X @ X.mT
+HEADS, BIASED = LAW.draw(G, (2, 1), beta=1.0), HeadLaw(d=4, sigma_a=1.0, V_bar=-2.0)
+
+
+def chain(X=X, L=2, eta=0.1, H=1, law=LAW, beta=1.0, **options):
+    return simulate_chain(X, L, eta, H, law, beta, generator=G, **options)
+
+
+def gram(G0=GRAM, L=2, eta=0.1, H=1, law=LAW, **options):
+    return simulate_gram(G0, L, eta, H, law, 1.0, generator=G, **options)
+
+
+BAD = {
+    "tokens off the sphere": (lambda: chain(1.001 * X), "tokens live on the unit sphere"),
+    "tokens off the sphere, one layer": (lambda: layer_step(2 * X, 0.1, HEADS), "unit sphere"),
+    "a token that is not a number": (lambda: chain(X * math.nan), "unit sphere"),
+    "one vector": (lambda: sphere_flow(lambda Y: Y, X[0, 0], 1.0, steps=2), "one token a row"),
+    "noise overshoots": (lambda: chain(eta=1.5), "eta^2 sigma_v^2 d / H = 2.25 exceeds 1"),
+    "noise overshoots, cure": (lambda: chain(eta=1.5), "take eta <= 1 or H >= 3"),
+    "noise overshoots, by a whole factor": (lambda: gram(eta=2.0, H=2, law=HeadLaw(d=12, sigma_a=1.0)), "or H >= 4"),
+    "mean overshoots": (lambda: chain(eta=0.6, law=BIASED), "eta |V_bar| = 1.2 exceeds 1"),
+    "negative step": (lambda: chain(eta=-0.1), "eta = -0.1"),
+    "width one": (lambda: HeadLaw(d=1, sigma_a=1.0), "sphere of dimension 0"),
+    "no head": (lambda: chain(H=0), "H = 0"),
+    "half a layer": (lambda: chain(L=1.5), "L = 1.5"),
+    "negative deviation": (lambda: HeadLaw(d=4, sigma_a=-1.0), "sigma_a = -1; give"),
+    "mean of another shape": (lambda: HeadLaw(d=4, sigma_a=1.0, V_bar=torch.eye(3)), "V_bar of shape (3, 3)"),
+    "another width": (lambda: chain(law=HeadLaw(d=5, sigma_a=1.0)), "the law's d = 5"),
+    "one prompt without replicas": (lambda: chain(X[0]), "give (replicas, n, d)"),
+    "unknown method": (lambda: chain(method="exact"), "give one of 'literal', 'projected', 'gram'"),
+    "tokens of overlaps": (lambda: chain(method="gram", keep_tokens=True), "overlaps only"),
+    "layers beyond the end": (lambda: chain(record=[3]), "layers between 0 and L = 2"),
+    "matrix means of overlaps": (lambda: gram(law=HeadLaw(d=4, sigma_a=1.0, V_bar=torch.eye(4))), "no Markov chain"),
+    "overlaps above one": (lambda: gram(2 * GRAM - torch.eye(3, **F64)), "no vectors have these overlaps"),
+    "no unit diagonal": (lambda: gram(2 * GRAM), "symmetric with unit diagonal"),
+    "too many directions": (lambda: gram(torch.eye(5, **F64)[None]), "need width d >= 5, but d = 4"),
+    "one Gram matrix": (lambda: gram(GRAM[0]), "give (R, n, n)"),
+    "logits without temperature": (lambda: matched_law(4, 1.0, 0.0), "beta = 0 makes every logit 0"),
+    "overlap below the simplex": (lambda: simplex_gram(4, -0.4), "only in [-0.333333, 1]"),
+    "too many equiangular tokens": (lambda: equiangular_tokens(5, 3, 0.2), "need d >= 5, but d = 3"),
+    "sampled beyond the width": (lambda: sampled_moments(0.2, 5, 1.0, 3, generator=G), "need d >= 5"),
+    "logits too cold": (lambda: attention_moments(0.2, 5, 1e6), "math.inf for hardmax"),
+    "logits not a number": (lambda: attention_moments(0.2, 5, math.nan), "math.inf for hardmax"),
+    "moments below the simplex": (lambda: attention_moments(-0.5, 5, 1.0), "unit vectors can share it"),
+    "one sample": (lambda: barycenter_correlation(GRAM, 1.0, 1.0, 4, samples=1, generator=G), "samples = 1; give"),
+    "two keys": (lambda: rem_participation(2, 1.0), "n = 2; give an integer >= 3"),
+    "negative concentration": (lambda: vmf_mean_ratio(3, -1.0), "kappa = -1; give"),
+    "overlap of two beyond one": (lambda: two_token_attention_moments(1.2, 3, 1.0, 1.0), "R = 1.2; give"),
+    "coinciding start": (lambda: two_token_pde(3, 1.0, 1.0, 1.0, [1.0]), "the tokens coincide"),
+    "late times": (lambda: two_token_pde(3, 0.0, 1.0, 0.0, [40.0], cells=200, steps=50), "raise reach"),
+    "times that fall": (lambda: two_token_pde(3, 0.0, 1.0, 0.0, [2.0, 1.0]), "from 0 upwards"),
+    "times that fall, flow": (lambda: simplex_flow(0.0, [1.0, 0.5], 4, 1.0), "from 0 upwards"),
+    "times that fall, Gram": (lambda: gram_flow(GRAM, [1.0, 0.5], 4), "from 0 upwards"),
+    "times that fall, paths": (lambda: slow_overlap_sde(0.0, [1.0, 0.5], paths=2, generator=G), "from 0 upwards"),
+    "no step": (lambda: slow_overlap_sde(0.0, [1.0], paths=2, generator=G, step=0.0), "step = 0; give"),
+    "overlap that falls": (lambda: time_to_overlap(4, 1.0, start=0.6), "need start <= target"),
+    "overlap never reached": (lambda: time_to_overlap(4, 0.0, 2, start=0.05, target=0.9), "never reached"),
+    "mean overlap above one": (lambda: logistic_overlap(1.0, 1.1), "u0 = 1.1; give"),
+    "width of a drift": (lambda: simplex_drift(0.1, 0.5, 0.5, 1), "math.inf for the limit"),
+    "unknown corrector": (lambda: modified_drift(abs, 0.1, "half"), "give one of 'none', 'retold', 'full'"),
+    "no step at all": (lambda: one_token_rates(0.0, 4), "h = 0; give"),
+    "eta = 0; give": (lambda: layers_for(1.0, 0.0, 2), "eta = 0; give"),
+    "finite return": (lambda: return_probability(1.0, 0.0, 3.0), "closed form at kappa = 1 only"),
+    "cosine above one": (lambda: mean_cosine(1.5, 4), "r = 1.5; give"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_arguments_are_named(case):
+    """Each error says what was given and what would be right."""
+    call, message = BAD[case]
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()
+
+
+@pytest.mark.parametrize("method", ["literal", "projected", "gram"])
+@pytest.mark.parametrize(("n", "d", "H"), [(1, 2, 1), (2, 2, 1), (6, 2, 3), (3, 4, 2)])
+def test_smallest_sizes(method, n, d, H):
+    """One token, two dimensions, more tokens than dimensions, one replica, no layer: shapes and unit norms hold."""
+    start = uniform_tokens(n, d, generator=stream(71, n, d))
+    run = simulate_chain(start, 3, 0.5, H, HeadLaw(d=d, sigma_a=1.0), 1.0, generator=stream(71, "g"), method=method)
+    assert run.gram.shape == (2, 1, n, n)
+    assert run.gram.isfinite().all()
+    assert (run.gram.abs() <= 1 + 1e-12).all()
+    assert torch.linalg.matrix_rank(run.gram[1, 0], tol=1e-6) <= d
+    still = simulate_chain(start, 0, 0.5, H, HeadLaw(d=d, sigma_a=1.0), 1.0, generator=stream(71, "g"), method=method)
+    assert still.layers == (0,)
+
+
+@pytest.fixture
+def typed():
+    """The names of the chapter's model, imported with their annotations checked by beartype."""
+    package = "derived.papers.homogenized.model"
+    names = ("checks", "heads", "gram", "chain", "moments", "overlaps", "two_token", "cloud", "flows")
+    saved = {name: sys.modules.pop(f"{package}.{name}") for name in names}
+    try:
+        with install_import_hook([f"{package}.{name}" for name in names], "beartype.beartype"):
+            modules = [importlib.import_module(f"{package}.{name}") for name in names]
+            yield types.SimpleNamespace(**{key: value for module in modules for key, value in vars(module).items()})
+    finally:
+        sys.modules.update({f"{package}.{name}": module for name, module in saved.items()})
+
+
+def test_annotated_shapes_hold(typed):
+    """Every annotated function once, and a wrong shape refused."""
+    law = typed.HeadLaw(d=4, sigma_a=1.0, A_bar=0.5)
+    with pytest.raises(TypeError, match=r"(?s)."):
+        typed.gram_step(GRAM[0], 0.1, 1, law, 1.0, generator=G)
+    for method in ("literal", "projected", "gram"):
+        for common in (True, False):
+            assert typed.simulate_chain(
+                X, 2, 0.1, 2, law, 1.0, generator=G, method=method, common=common
+            ).mean_overlap.shape == (2, 2)
+    heads = law.draw(G, (2, 3), beta=1.0)
+    typed.layer_step(X, 0.1, heads, projected=True)
+    typed.equiangular_tokens(2, 4, 0.1)
+    s = typed.barycenter_correlation(GRAM, 1.0, 1.0, 4, samples=8, generator=G).s
+    typed.overlap_bracket(GRAM, s, 4)
+    typed.gram_flow(GRAM, [0.1], 4)
+    typed.sampled_moments(0.1, 3, 1.0, 5.0, samples=4, generator=G)
+    field = typed.modified_drift(lambda Y: typed.self_attention(Y, 1.0), 0.1)
+    typed.sphere_euler(field, typed.sphere_flow(field, X, 0.1, steps=2), 0.1, steps=2)
+    typed.slow_overlap_sde(0.5, [0.1], paths=3, generator=G)
+    assert np.isfinite(typed.two_token_pde(3, 0.5, 1.0, 0.1, [0.1], cells=200, steps=10).first).all()

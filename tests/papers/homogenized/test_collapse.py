@@ -1,0 +1,102 @@
+"""The collapse: rows, measures and figures."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from derived.lab.experiment import run_condition
+from derived.papers.homogenized.claims.collapse import CLAIMS
+from derived.papers.homogenized.experiments import collapse
+from derived.papers.homogenized.experiments.collapse import Cold, FinalRate, Freezing, Hot
+from derived.papers.homogenized.figures import collapse as figures
+from derived.papers.homogenized.model.gram import simulate_gram
+
+MEASURES = {claim.id: claim.measure for claim in CLAIMS}
+EXPERIMENTS = (Hot, Cold, Freezing, FinalRate)
+
+
+SMALL = {
+    Hot: {"replicates": 4, "points": 3, "tau": 1.0},
+    Cold: {"widths": (32, 64), "n": 4, "replicates": 4},
+    Freezing: {"tokens": (8,), "logit_stds": (0.0, 1.0, 8.0), "replicates": 4, "h": 0.1},
+    FinalRate: {"replicates": 4, "tau": 1.0, "points": 3},
+}
+
+
+CHAIN = {"layer", "tau", "replicate"}
+
+
+COLUMNS = {
+    Hot: CHAIN | {"d", "m", "u"},
+    Cold: CHAIN | {"d", "gamma", "spread", "gamma_theory"},
+    Freezing: {"n", "logit_std", "ode", "ode_d", "hot", "chain", "replicate"},
+    FinalRate: CHAIN | {"d", "n", "logit_std", "log_missing"},
+}
+
+
+def test_rows_have_the_promised_columns_and_no_failure(rows):
+    for experiment, table in rows.items():
+        assert "failure" not in table.columns
+        assert COLUMNS[experiment] <= set(table.columns)
+        assert set(experiment.deterministic) <= set(table.columns)
+        assert np.isfinite(table.drop(columns="chain", errors="ignore").select_dtypes("number").to_numpy()).all()
+
+
+@pytest.mark.parametrize("experiment", [Hot, Cold, Freezing, FinalRate], ids=lambda one: one.__name__)
+def test_chains_have_the_temperature_of_their_rows(experiment, monkeypatch):
+    """The law that a chain takes has the deviation of the condition: a theory made from the same law cannot tell."""
+    laws = []
+
+    def note(G, L, eta, H, law, beta, **options):
+        laws.append(law.logit_std(beta))
+        return simulate_gram(G, L, eta, H, law, beta, **options)
+
+    monkeypatch.setattr(collapse, "simulate_gram", note)
+    small = dataclasses.replace(experiment.at("ci"), **SMALL[experiment])
+    for condition in small.conditions():
+        laws.clear()
+        run_condition(small, condition, 0, "cpu")
+        own = {**vars(small), **condition}["logit_std"]
+        assert laws == pytest.approx([own] * len(laws))
+
+
+def test_rows_follow_the_seed():
+    small = dataclasses.replace(Hot.at("ci"), **SMALL[Hot])
+    first, again, other = (run_condition(small, small.conditions()[0], seed, "cpu") for seed in (0, 0, 1))
+    pd.testing.assert_frame_equal(first, again)
+    assert not np.allclose(first["m"], other["m"])
+
+
+def test_spread_is_judged_at_its_worst_time_and_over_all_widths():
+    d, tau, replicate = (axis.ravel() for axis in np.meshgrid([64, 256, 4096], [0.0, 1.0, 2.0], range(5)))
+    table = pd.DataFrame({"d": d, "tau": tau, "replicate": replicate, "layer": tau})
+    table["spread"] = d ** np.where(tau == 2, -0.4, -0.5)
+    assert MEASURES["HT-8.e"](table).value == pytest.approx(-0.4)
+    assert MEASURES["HT-8.e"](table[table["tau"] < 2]).value == pytest.approx(-0.5)
+
+
+def test_cold_tokens_show_their_spread_by_width():
+    table = pd.DataFrame(
+        {"d": np.repeat([64, 256], 8), "tau": np.tile([2.0, 4.0], 8), "gamma": np.linspace(0.1, 0.4, 16)}
+    )
+    table = table.assign(spread=8 / table["d"], gamma_theory=0.2, recorded=False, tier="ci")
+    assert "0.125, 0.031" in figures.simplex(table).get_label()
+
+
+def test_levels_say_in_words_what_they_show():
+    levels = pd.DataFrame({"n": 100, "logit_std": [0.5, 3.0, 6.0], "f": [0.02, 0.4, 0.6], "leading": [0.02, 0.3, 0.6]})
+    assert "Participation ratio" in figures.levels(levels).get_label()
+
+
+def test_figures_say_in_words_what_they_show(rows):
+    drawn = [
+        figures.logistic(rows[Hot]),
+        figures.freezing(rows[Freezing]),
+        figures.final_rate(rows[FinalRate]),
+    ]
+    for figure in drawn:
+        assert len(figure.get_label()) > 60
+        assert "nan" not in figure.get_label().split()
+        assert "$" not in figure.get_label()

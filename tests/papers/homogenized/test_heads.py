@@ -1,0 +1,189 @@
+"""One head and one layer: against loops with full matrices, symmetries, laws, and the tokens to start from."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from derived.lab.rng import stream
+from derived.papers.homogenized.model.heads import (
+    HeadLaw,
+    Heads,
+    attention_field,
+    barycentre,
+    equiangular_tokens,
+    layer_step,
+    matched_law,
+    normalise,
+    simplex_gram,
+    tangent,
+    uniform_tokens,
+)
+
+examples = settings(derandomize=True, max_examples=20, deadline=None, database=None)
+SIZES = st.tuples(st.integers(1, 6), st.integers(2, 5), st.integers(0, 10_000))
+EPS = torch.finfo(torch.float64).eps
+F64 = {"dtype": torch.float64}
+
+
+def standard_z(values: torch.Tensor, expected: torch.Tensor | float) -> torch.Tensor:
+    """Distance of the mean over the first axis from ``expected``, in standard errors."""
+    return ((values.mean(0) - expected) / (values.std(0) / math.sqrt(len(values)))).abs()
+
+
+def rotation(d: int, *names) -> torch.Tensor:
+    return torch.linalg.qr(torch.randn(d, d, generator=stream(1, "rotation", *names), dtype=torch.float64))[0]
+
+
+@examples
+@given(SIZES)
+def test_attention_field_against_a_loop(sizes):
+    """Token by token: B(x_i) = sum_k exp(beta <A x_i, x_k>) V x_k / sum_k exp(beta <A x_i, x_k>)."""
+    n, d, seed = sizes
+    X = uniform_tokens(n, d, generator=stream(seed, "X"))[0]
+    V, A = torch.randn(2, d, d, generator=stream(seed, "VA"), dtype=torch.float64)
+    field = attention_field(X, V, A, 0.7)
+    for i in range(n):
+        weights = [math.exp(0.7 * float(X[k] @ (A @ X[i]))) for k in range(n)]
+        expected = sum(w * (V @ X[k]) for k, w in enumerate(weights)) / sum(weights)
+        assert torch.allclose(field[i], expected, rtol=1e-12, atol=1e-13)
+
+
+@examples
+@given(SIZES)
+def test_layer_keeps_the_sphere_and_commutes_with_rotations_and_permutations(sizes):
+    """|x| = 1; rotating tokens and heads together, or permuting tokens, does the same to the layer's result."""
+    n, d, seed = sizes
+    X = uniform_tokens(n, d, generator=stream(seed, "X"))
+    heads = HeadLaw(d=d, sigma_a=1.0).draw(stream(seed, "heads"), (1, 3), beta=1.5)
+    Q, order = rotation(d, seed), torch.randperm(n, generator=stream(seed, "order"))
+    for projected in (False, True):
+        Y = layer_step(X, 0.5, heads, projected=projected)
+        assert (Y.norm(dim=-1) - 1).abs().max() < 4 * d * EPS
+        turned = Heads(Q @ heads.V @ Q.T, Q @ heads.A @ Q.T, heads.beta)
+        assert torch.allclose(layer_step(normalise(X @ Q.T), 0.5, turned, projected=projected), Y @ Q.T, atol=1e-12)
+        assert torch.allclose(layer_step(X[:, order], 0.5, heads, projected=projected), Y[:, order], atol=1e-13)
+
+
+def test_layer_averages_its_heads():
+    """Two equal heads are one; a head and its negative value matrix leave the tokens where they are."""
+    X, heads = (
+        uniform_tokens(4, 3, generator=stream(2, "X")),
+        HeadLaw(d=3, sigma_a=1.0).draw(stream(2, "h"), (1, 1), beta=2.0),
+    )
+    double = Heads(heads.V.repeat(1, 2, 1, 1), heads.A.repeat(1, 2, 1, 1), 2.0)
+    assert torch.allclose(layer_step(X, 0.4, double), layer_step(X, 0.4, heads), atol=1e-14)
+    opposite = Heads(torch.cat([heads.V, -heads.V], 1), double.A, 2.0)
+    assert torch.allclose(layer_step(X, 0.4, opposite), X, atol=1e-14)
+
+
+@pytest.mark.parametrize("size", [1e-4, 1e-2, 0.3, 0.8])
+def test_layer_to_second_order(size):
+    """`ht-layer`: N(x + v) = x + t - |t|^2 x / 2 - c t + r, |r| <= |v|^3 / (2 (1 - |v|)^3)."""
+    x = uniform_tokens(400, 3, generator=stream(41, "x"))[0]
+    v = size * uniform_tokens(400, 3, generator=stream(41, "v"))[0]
+    t, c = tangent(x, v), (x * v).sum(-1, keepdim=True)
+    rest = normalise(x + v) - (x + t - t.square().sum(-1, keepdim=True) * x / 2 - c * t)
+    bound = size**3 / (2 * (1 - size) ** 3) + 4e-16
+    assert (rest.norm(dim=-1) <= bound).all()
+    assert rest.norm(dim=-1).max() > size**3 / 8  # and the order is sharp
+
+
+def test_generator_of_one_layer():
+    """`ht-generator`: E phi(X^1) - phi(X) over all choices of heads from a list, exactly; the rest is O(eta^3)."""
+    X = uniform_tokens(2, 3, generator=stream(42, "X"))[0]
+    V, A = torch.randn(2, 3, 3, 3, generator=stream(42, "heads"), **F64)
+    V = V + torch.eye(3, **F64)
+    a = torch.randn(2, 3, generator=stream(42, "a"), **F64)
+
+    def phi(Y):
+        return (a * Y).sum() * (Y[0] @ Y[1]) + (a[1] @ Y[1]) ** 3
+
+    B = attention_field(X.expand(3, 2, 3), V, A, 1.2)
+    mean = B.mean(0)
+    b, xi = tangent(X, mean), B - mean
+    G = tangent(X, xi)
+    slope = torch.func.grad(phi)(X)
+    second = torch.autograd.functional.hessian(phi, X)
+
+    def hess(v):
+        return torch.einsum("ia,iajb,jb", v, second, v) - ((X * slope).sum(-1) * v.square().sum(-1)).sum()
+
+    noise = sum(hess(g) for g in G) / 3
+    coupling = ((X * xi).sum(-1, keepdim=True) * G).mean(0)
+    ratios = {}
+    for H, wrong in itertools.product((1, 2), (False, True)):
+        rest = []
+        for eta in (0.01, 0.005):
+            after = [
+                phi(layer_step(X, eta, Heads(V[list(h)], A[list(h)], 1.2)))
+                for h in itertools.product(range(3), repeat=H)
+            ]
+            drift = eta * (slope * b).sum() + eta**2 / (2 * H) * noise + eta**2 * hess(b) / 2
+            drift -= eta**2 * (slope * ((X * mean).sum(-1, keepdim=True) * b)).sum()
+            drift -= 0 if wrong else eta**2 / H * (slope * coupling).sum()
+            rest.append((sum(after) / len(after) - phi(X) - drift).item())
+        ratios[H, wrong] = rest[0] / rest[1]
+    assert all(7 < ratios[H, False] < 9 for H in (1, 2))
+    assert all(3.5 < ratios[H, True] < 5 for H in (1, 2))  # without the coupling the rest is O(eta^2)
+
+
+def test_law_of_a_head():
+    """Means, variances, rank and logits: 5 standard errors, and the wrong variances are rejected."""
+    A_bar = torch.diag(torch.tensor([1.0, -2.0, 0.5, 0.0], dtype=torch.float64))
+    law = HeadLaw(d=4, sigma_a=0.8, V_bar=0.3, A_bar=A_bar, rank=2)
+    heads = law.draw(stream(3, "heads"), (40_000,), beta=1.7)
+    V, A = heads.V - 0.3 * torch.eye(4), heads.A - A_bar
+    assert torch.linalg.matrix_rank(A[:50]).eq(2).all()
+    for M, variance in ((V, 1 / 4), (A, 2 * 0.8**4)):
+        z = (M.square().mean(0) - variance) / (M.square().std(0) / 200)
+        assert z.abs().max() < 5
+        assert (M.mean(0) / (M.std(0) / 200)).abs().max() < 5
+        assert ((M.square().mean(0) - 1.1 * variance) / (M.square().std(0) / 200)).abs().max() > 5
+    x, y = uniform_tokens(2, 4, generator=stream(3, "xy"))[0]
+    logits = 1.7 * torch.einsum("i,rij,j->r", y, A, x)
+    assert abs(logits.square().mean() - law.logit_std(1.7) ** 2) < 5 * logits.square().std() / 200
+    assert matched_law(9, 2.5, 0.5, rank=4).logit_std(0.5) == pytest.approx(2.5, rel=1e-14)
+
+
+def test_gaussian_heads():
+    """`ht-gauss`: E B = 0, E B(x) B(y)^T = s(x, y) I / d; E |P_x B|^2 <= (d - 1)/d, equal at coincidence."""
+    d, n = 4, 3
+    X = uniform_tokens(n, d, generator=stream(46, "X"))[0]
+    heads = HeadLaw(d=d, sigma_a=1.0).draw(stream(46, "h"), (60_000,), beta=1.2)
+    B = attention_field(X.expand(60_000, n, d), heads.V, heads.A, 1.2)
+    assert standard_z(B, 0.0).max() < 5
+    m = barycentre(X.expand(60_000, n, d), heads.A, 1.2)
+    products = torch.einsum("ria,rjb->rijab", B, B)
+    expected = torch.einsum("rij,ab->rijab", m @ m.mT, torch.eye(d, **F64)) / d
+    assert standard_z(products - expected, 0.0).max() < 5
+    assert standard_z(products - 1.2 * expected, 0.0).max() > 5
+    assert (tangent(X, B).square().sum(-1).mean(0) < (d - 1) / d).all()
+    Y = equiangular_tokens(n, d, 1.0)[0]
+    size = tangent(Y, attention_field(Y.expand(60_000, n, d), heads.V, heads.A, 1.2)).square().sum(-1)
+    assert standard_z(size, (d - 1) / d).max() < 5
+
+
+def test_barycentre_of_uniform_attention_is_the_mean():
+    X = uniform_tokens(5, 3, generator=stream(14, "X"))[0]
+    assert torch.allclose(barycentre(X, torch.eye(3, dtype=torch.float64), 0.0), X.mean(0).expand(5, 3), atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "gamma"), [(1, 2, 0.0), (2, 2, -1.0), (3, 2, -0.5), (4, 4, 0.3), (7, 2, 1.0), (5, 9, -0.25)]
+)
+def test_equiangular_tokens(n, d, gamma):
+    X = equiangular_tokens(n, d, gamma, replicas=2)
+    assert X.shape == (2, n, d)
+    assert torch.allclose(X @ X.mT, simplex_gram(n, gamma).expand(2, n, n), atol=1e-13)
+
+
+def test_uniform_tokens():
+    """Mean 0 and covariance I/d."""
+    X = uniform_tokens(1, 3, generator=stream(4, "u"), replicas=20_000)[:, 0]
+    assert (X.mean(0) * math.sqrt(3 * len(X))).abs().max() < 5
+    square = X.square()
+    assert ((square.mean(0) - 1 / 3) / (square.std(0) / math.sqrt(len(X)))).abs().max() < 5

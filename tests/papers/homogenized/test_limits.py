@@ -1,0 +1,63 @@
+"""Limits with a drift: measures and figures."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from derived.lab.rng import stream
+from derived.papers.homogenized.claims.limits import CLAIMS, noise_power
+from derived.papers.homogenized.experiments.limits import Flows, Interpolation, SelfAttention
+from derived.papers.homogenized.figures import limits as figures
+
+MEASURES = {claim.id: claim.measure for claim in CLAIMS}
+EXPERIMENTS = (Flows, SelfAttention, Interpolation)
+
+
+SMALL = {
+    Flows: {"steps": (4, 8), "fine": 8, "replicates": 4},
+    SelfAttention: {"cases": ((2, 0.5),)},
+    Interpolation: {"heads": (1, 4), "etas": (0.1,), "depths": (4, 8), "replicates": 48},
+}
+
+
+COLUMNS = {
+    Flows: {"update", "corrector", "replicate", "eta", "grid", "between"},
+    SelfAttention: {"gap", "bound"},
+    Interpolation: {"kind", "eta", "L", "H", "replicate", "m", "m_ode"},
+}
+
+
+def test_rows_have_the_promised_columns_and_no_failure(rows):
+    for experiment, table in rows.items():
+        assert "failure" not in table.columns
+        assert COLUMNS[experiment] <= set(table.columns)
+        assert set(experiment.deterministic) <= set(table.columns)
+        assert np.isfinite(table.drop(columns="chain", errors="ignore").select_dtypes("number").to_numpy()).all()
+
+
+def test_order_is_that_of_a_power_law():
+    eta = np.tile([0.1, 0.05, 0.025], 4)
+    table = pd.DataFrame({"eta": eta, "replicate": np.repeat(range(4), 3), "grid": 3 * eta**2})
+    table = table.assign(update="ambient", corrector="full")
+    assert MEASURES["HT-15.b"](table).value == pytest.approx(2)
+
+
+def test_noise_slope_sees_one_over_h():
+    normal = torch.randn(480, 3, generator=stream(7, "heads"), dtype=torch.float64).numpy()
+    heads = np.array([1, 16, 256])
+    table = pd.DataFrame({"H": np.tile(heads, 480), "replicate": np.repeat(range(480), 3), "kind": "heads"})
+    found = noise_power(table.assign(m=(normal / heads**0.5).ravel()))
+    assert found.low < -1 < found.high
+    assert found.n == 24
+
+
+def test_figures_say_in_words_what_they_show(rows):
+    drawn = [
+        figures.phase_diagram(rows[Interpolation]),
+        figures.heads_to_ode(rows[Interpolation]),
+    ]
+    for figure in drawn:
+        assert len(figure.get_label()) > 60
+        assert "nan" not in figure.get_label().split()
+        assert "$" not in figure.get_label()

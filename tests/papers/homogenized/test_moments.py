@@ -1,0 +1,136 @@
+"""Moments of attention: quadrature against samples, exact cases and limits."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from derived.lab.rng import stream
+from derived.papers.homogenized.model import moments
+from derived.papers.homogenized.model.heads import equiangular_tokens
+from derived.papers.homogenized.model.moments import attention_moments, rem_participation, sampled_moments
+
+examples = settings(derandomize=True, max_examples=25, deadline=None, database=None)
+CASES = [(0.0, 8, 1.0), (0.3, 32, 4.0), (-0.05, 16, 4.0), (0.9, 40, 8.0), (0.5, 2, 3.0), (-1.0, 2, 2.0), (1e-4, 5, 6.0)]
+
+
+@pytest.mark.parametrize(("gamma", "n", "logit_std"), CASES)
+def test_quadrature_against_samples(gamma, n, logit_std):
+    """f and g within 5 standard errors of antithetic samples, which reject values that are 5 % off."""
+    exact = attention_moments(gamma, n, logit_std)
+    drawn = sampled_moments(gamma, n, logit_std, samples=20_000, generator=stream(20, n))
+    for which in ("f", "g"):
+        value, estimate, error = (getattr(m, w) for m, w in ((exact, which), (drawn, which), (drawn, which + "_error")))
+        assert abs(value - estimate) < 5 * error
+        assert abs(1.05 * value - estimate) > 5 * error
+
+
+def test_two_keys_by_another_quadrature():
+    """n = 2 at d = infinity: f = 1/2 + E tanh^2 / 2 and g from two logistics, by Gauss and Hermite's nodes."""
+    gamma, tau = 0.4, 1.2
+    x, w = np.polynomial.hermite_e.hermegauss(160)
+    w = w / w.sum()
+    scale = tau * math.sqrt(2 * (1 - gamma)) / 2  # half the difference of two logits
+    first = np.tanh(scale * x)
+    second = np.tanh(scale * (gamma * x[:, None] + math.sqrt(1 - gamma**2) * x))
+    exact = attention_moments(gamma, 2, tau)
+    assert exact.f == pytest.approx(0.5 + 0.5 * float(w @ first**2), rel=1e-8)
+    assert exact.g == pytest.approx(0.5 + 0.5 * float((w * first) @ second @ w), rel=1e-8)
+
+
+@pytest.mark.parametrize("n", [2, 9, 512, 10**6])
+def test_quadrature_is_converged(n, monkeypatch):
+    """Half the steps and a longer range change f and g by less than the declared 1e-8."""
+    cases = [(gamma, n, tau) for gamma in (-0.5 / (n - 1), 0.0, 1e-5, 0.5, 0.999) for tau in (0.1, 1.0, 8.0)]
+    coarse = [attention_moments(*case) for case in cases]
+    monkeypatch.setattr(moments, "STEP", 0.25)
+    monkeypatch.setattr(moments, "FINE", 0.125)
+    monkeypatch.setattr(moments, "REACH", 7.5)
+    for case, value in zip(cases, coarse, strict=True):
+        fine = attention_moments(*case)
+        assert abs(value.f - fine.f) < value.f_error
+        assert abs(value.g - fine.g) < value.g_error
+
+
+@examples
+@given(st.integers(2, 60), st.floats(0, 1), st.floats(0.01, 12))
+def test_inequalities(n, share, logit_std):
+    """1/n <= f <= 1 and g <= f; g >= 1/n for gamma >= 0; both are 1/n where the logits cannot tell the keys apart."""
+    gamma = -1 / (n - 1) + share * (1 + 1 / (n - 1))
+    f, g, *_ = attention_moments(gamma, n, logit_std)
+    slack = 1e-8
+    assert (1 - slack) / n <= f <= 1 + slack
+    assert g <= f * (1 + slack)
+    if gamma >= 0:
+        assert g >= (1 - slack) / n
+    assert attention_moments(gamma, n, 0.0)[:2] == (1 / n, 1 / n)
+    assert attention_moments(1.0, n, logit_std)[:2] == (1 / n, 1 / n)
+
+
+def test_agreement_of_independent_rows():
+    """g(0) = 1/n exactly at d = infinity; at finite width the shared lengths of the keys raise it by O(1/d)."""
+    for tau in (0.5, 4.0, math.inf):
+        assert attention_moments(0.0, 7, tau).g == pytest.approx(1 / 7, rel=1e-8)
+    excess = [sampled_moments(0.0, 4, 3.0, d, samples=60_000, rows=4, generator=stream(21, d)) for d in (4, 16)]
+    assert excess[0].g - 0.25 > 10 * excess[0].g_error
+    assert 2 < (excess[0].g - 0.25) / (excess[1].g - 0.25) < 8  # 4, the ratio of the widths; sqrt would be 2
+
+
+def test_hardmax():
+    """f = 1, g by sampling the largest logits; the limit of cold attention; g(-1) of two tokens is 0."""
+    for gamma, n in ((0.5, 6), (-0.2, 6)):
+        z = torch.randn(2, 200_000, n, generator=stream(22, n), dtype=torch.float64)
+        other = gamma * z[0] + math.sqrt(1 - gamma**2) * z[1]
+        same = (z[0].argmax(-1) == other.argmax(-1)).double()
+        g = attention_moments(gamma, n, math.inf).g
+        assert abs(g - same.mean()) < 5 * same.std() / math.sqrt(len(same))
+        assert abs(g - attention_moments(gamma, n, 16.0).g) < 0.05
+    assert attention_moments(0.5, 6, math.inf).f == 1
+    assert attention_moments(0.999, 512, math.inf).g < 1
+    # Bivariate orthants, n = 2: P(both differences have one sign) = 1/2 + arcsin(gamma) / pi.
+    for gamma in (-0.9, 0.0, 0.7):
+        assert attention_moments(gamma, 2, math.inf).g == pytest.approx(0.5 + math.asin(gamma) / math.pi, abs=1e-9)
+
+
+def test_random_energy_model():
+    """All phases within 30 % of f by quadrature at n = 10^6 away from freezing, 2 % in the hot and the frozen ends."""
+    sigma = np.array([0.5, 1.0, 2.0, 2.4, 3.0, 4.0, 8.0, 12.0])
+    exact = np.array([attention_moments(0.0, 10**6, s).f for s in sigma])
+    gap = np.abs(rem_participation(10**6, sigma) / exact - 1)
+    assert (gap < 0.3).all()
+    assert (gap[[0, 1, 2, 3, 4, 6, 7]] < 0.02).all()
+    assert rem_participation(10**6, 1.0) == pytest.approx(math.e / 10**6, rel=1e-4)
+    edge = math.sqrt(2 * math.log(10**6))
+    # e^{sigma^2} / n holds up to sigma^2 = (2/3) ln n; a typical draw leaves it at (1/2) ln n.
+    assert exact[4] < 0.5 * math.exp(9) / 10**6
+    assert exact[2] == pytest.approx(math.exp(4) / 10**6, rel=0.01)
+    assert rem_participation(4096, 6.0) == pytest.approx(attention_moments(0.0, 4096, 6.0).f, rel=0.02)
+    assert (np.diff(rem_participation(4096, np.linspace(edge, 40, 50))) > 0).all()
+
+
+def test_samples_at_finite_width_against_full_matrices():
+    """d = 3: f and g from drawn (d, d) matrices and from Bartlett's factors; the f of d = infinity is rejected."""
+    X = equiangular_tokens(3, 3, 0.3)[0]
+    g = stream(23, "W")
+    W, W_ = torch.randn(2, 40_000, 3, 3, generator=g, dtype=torch.float64)
+    Pi = torch.softmax(4.0 / math.sqrt(3) * (X @ W) @ (X @ W_).mT, -1)
+    f, agreement = Pi.square().sum((-2, -1)) / 3, (Pi[:, 0] * Pi[:, 1]).sum(-1)
+    drawn = sampled_moments(0.3, 3, 4.0, 3, samples=20_000, generator=stream(23, "B"))
+    for values, estimate, error in ((f, drawn.f, drawn.f_error), (agreement, drawn.g, drawn.g_error)):
+        assert abs(values.mean() - estimate) < 5 * math.hypot(error, float(values.std()) / 200)
+    assert abs(attention_moments(0.3, 3, 4.0).f - f.mean()) > 5 * f.std() / 200
+
+
+def test_levels():
+    """`ht-levels`: n f -> exp(tau^2 (1 - gamma)), n g -> exp(tau^2 gamma (1 - gamma)) as n grows; frozen rows."""
+    tau, gamma = 1.2, 0.4
+    limits = np.array([math.exp(tau**2 * (1 - gamma)), math.exp(tau**2 * gamma * (1 - gamma))])
+    gaps = [np.abs(n * np.array(attention_moments(gamma, n, tau)[:2]) / limits - 1) for n in (100, 10_000, 1_000_000)]
+    assert (gaps[2] < 1e-4).all()
+    assert (gaps[0] > 10 * gaps[1]).all()
+    for tau in (20.0, 40.0):  # frozen: the correction is of order ln ln n / sqrt(2 ln n), so a wide band
+        f = attention_moments(0.0, 1000, tau).f
+        assert 0.5 < (1 - f) / (math.sqrt(2 * math.log(1000)) / tau) < 1.0

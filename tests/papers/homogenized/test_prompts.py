@@ -1,0 +1,74 @@
+"""The common noise: shared weights, measures and figures."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import torch
+
+from derived.lab.rng import stream
+from derived.papers.homogenized.claims.prompts import common_noise
+from derived.papers.homogenized.experiments import prompts
+from derived.papers.homogenized.experiments.prompts import PrivateNoise, Prompts
+from derived.papers.homogenized.figures import prompts as figures
+
+EXPERIMENTS = (Prompts, PrivateNoise)
+
+
+SMALL = {
+    Prompts: {"tokens": (8, 16), "parts": 2, "replicates": 4, "d": 4},
+    PrivateNoise: {"replicates": 4, "points": 3, "tau": 1.0},
+}
+
+
+CHAIN = {"layer", "tau", "replicate"}
+
+
+COLUMNS = {
+    Prompts: {"n", "part", "replicate", "distance", "mean_0", "mean_3"},
+    PrivateNoise: CHAIN | {"noise", "gamma0", "gamma"},
+}
+
+
+def test_rows_have_the_promised_columns_and_no_failure(rows):
+    for experiment, table in rows.items():
+        assert "failure" not in table.columns
+        assert COLUMNS[experiment] <= set(table.columns)
+        assert set(experiment.deterministic) <= set(table.columns)
+        assert np.isfinite(table.drop(columns="chain", errors="ignore").select_dtypes("number").to_numpy()).all()
+
+
+def test_two_prompts_with_other_weights_do_not_come_together(monkeypatch):
+    """The weights are the same for both prompts because their generator is; with fresh ones the distance stays."""
+    small = dataclasses.replace(Prompts.at("ci"), tokens=(64,), parts=1, replicates=6, d=6, tau=2.0)
+    condition = small.conditions()[0]
+    options = {"seed": 0, "device": torch.device("cpu"), "dtype": torch.float64}
+    same = small.run(condition, **options)["distance"].mean()
+    calls = []
+
+    def fresh(seed, *names, **more):
+        calls.append(names)
+        return stream(seed, *names, len(calls), **more)
+
+    monkeypatch.setattr(prompts, "stream", fresh)
+    assert small.run(condition, **options)["distance"].mean() > 3 * same
+
+
+def test_common_noise_is_the_variance_over_weights():
+    g = stream(8, "weights")
+    values = 0.5 * torch.randn(400, 2, generator=g, dtype=torch.float64).numpy()
+    table = pd.DataFrame({"n": 8, "part": 0, "replicate": range(400), "mean_0": values[:, 0], "mean_1": values[:, 1]})
+    found = common_noise(table)
+    assert found.low < 0.5 < found.high
+    assert found.n == 200
+
+
+def test_figures_say_in_words_what_they_show(rows):
+    drawn = [
+        figures.prompts(rows[Prompts]),
+        figures.control(rows[PrivateNoise]),
+    ]
+    for figure in drawn:
+        assert len(figure.get_label()) > 60
+        assert "nan" not in figure.get_label().split()
+        assert "$" not in figure.get_label()

@@ -1,0 +1,249 @@
+"""R3 to R5: zeta, c_*, lambda, mu and the small-alpha window, against roots, flows, quadrature and the recurrences."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate
+
+from derived.papers.signal_propagation.model import asymptotics
+from derived.papers.signal_propagation.model.kernels import ErfKernel, LayerNormKernel, TanhKernel, arccos_kernel
+from derived.papers.signal_propagation.model.meanfield import propagate
+
+examples = settings(derandomize=True, max_examples=25, deadline=None, database=None)
+A, S = (float(x) for x in asymptotics.vit_variances())
+KERNELS = {"layernorm": lambda alpha: LayerNormKernel(), "erf": ErfKernel, "tanh": TanhKernel}
+
+
+def test_asymptotic_table_r4():
+    a, s = asymptotics.vit_variances([1, 2, 1, 2], [1, 1, 2, 2])
+    erf, tanh = asymptotics.stretch_constant("erf"), asymptotics.stretch_constant("tanh")
+    rows = {
+        "zeta": (asymptotics.zeta(a, s), (0.6667, 0.1111, 0.9697, 0.6667)),
+        "c": (asymptotics.overlap_fixed_point(a, s), (0.6598, 0.9902, 0.5147, 0.6598)),
+        "p": (asymptotics.sign_overlap(asymptotics.overlap_fixed_point(a, s)), (0.4587, 0.9108, 0.3442, 0.4587)),
+        "v": (asymptotics.growth_rate(a, s), (0.2320, 1.5641, 3.0524, 3.7126)),
+        "erf": (asymptotics.lambda_stretched(a, s, erf), (4.018, 27.08, 0.2065, 0.2511)),
+        "alone": (asymptotics.lambda_stretched(0.0, s, erf), (3.268, 3.268, 0.2043, 0.2043)),
+        "tanh": (asymptotics.lambda_stretched(a, s, tanh), (5.755, 38.79, 0.2957, 0.3597)),
+        "mu": (asymptotics.relaxation_exponent(a, s), (0.4337, 0.4811, 0.5394, 0.4337)),
+    }
+    for name, (computed, values) in rows.items():
+        np.testing.assert_allclose(computed, values, rtol=3e-4, err_msg=name)
+    for width in (384, 768, 1024):
+        assert float(asymptotics.zeta(*asymptotics.vit_variances(width=width))) == pytest.approx(2 / 3, rel=1e-15)
+
+
+@examples
+@given(st.floats(0, 20), st.floats(0.01, 20), st.sampled_from([2, 5, 100, math.inf]))
+def test_overlap_fixed_point_is_the_only_root(a, s, n):
+    def excess(c):
+        p = 2 / np.pi * np.arcsin(c)
+        m = p + (1 - p) / n
+        return a * m + s * arccos_kernel(p) - c * (a * m + s / 2)
+
+    root = float(asymptotics.overlap_fixed_point(a, s, n))
+    assert 0 < root < 1
+    assert abs(excess(root)) < 1e-13 * (a + s)
+    values = excess(np.cos(np.geomspace(1e-5, np.pi / 2, 2000)))
+    signs = np.sign(values[np.abs(values) > 1e-14 * (a + s)])  # above rounding
+    assert (np.diff(signs) != 0).sum() == 1
+
+
+@examples
+@given(st.floats(0.01, 5), st.floats(0.05, 5))
+def test_attention_lowers_zeta_and_raises_lambda_sp11(a, s):
+    assert asymptotics.zeta(a, s) < asymptotics.zeta(0.0, s) == 1
+    assert asymptotics.lambda_stretched(a, s, 1.0) > asymptotics.lambda_stretched(0.0, s, 1.0)
+    np.testing.assert_allclose(asymptotics.lambda_stretched(0.0, s, 1.0), 1 / (2 * s), rtol=1e-13)
+    np.testing.assert_allclose(
+        asymptotics.lambda_stretched(a, s, 2.0), asymptotics.lambda_stretched(a, s, 1.0) / 4, rtol=1e-13
+    )
+
+
+@examples
+@given(st.floats(0, 5), st.floats(0.05, 5))
+def test_relaxation_exponent_is_minus_the_slope_of_the_flow(a, s):
+    """b dc/db = F(c) = [a p + s kappa(p) - c (a p + s/2)] / v; mu = -F'(c_*), by a central difference."""
+    c, v = float(asymptotics.overlap_fixed_point(a, s)), float(asymptotics.growth_rate(a, s))
+
+    def flow(c):
+        p = asymptotics.sign_overlap(c)
+        return (a * p + s * arccos_kernel(p) - c * (a * p + s / 2)) / v
+
+    h = 1e-4 * (1 - c)
+    slope = (flow(c + h) - flow(c - h)) / (2 * h)
+    assert abs(float(asymptotics.relaxation_exponent(a, s)) + slope) < 1e-6
+    assert 0 < asymptotics.relaxation_exponent(a, s) < 1
+
+
+SLOPES = {
+    "erf": lambda x: 2 / np.sqrt(np.pi) * np.exp(-np.square(x)),
+    "tanh": lambda x: 4 * np.exp(-2 * np.abs(x)) / np.square(1 + np.exp(-2 * np.abs(x))),
+    "isru": lambda x: (1 + np.square(x)) ** -1.5,
+}
+
+
+@pytest.mark.parametrize("kind", SLOPES)
+def test_stretch_constants_against_quadrature(kind):
+    exact = integrate.quad(lambda x: SLOPES[kind](x) ** 2, -np.inf, np.inf)[0] / math.sqrt(2 * np.pi)
+    np.testing.assert_allclose(asymptotics.stretch_constant(kind), exact, rtol=1e-9)
+    np.testing.assert_allclose(asymptotics.stretch_constant(SLOPES[kind], 0.4), 0.4 * exact, rtol=1e-9)
+    np.testing.assert_allclose(asymptotics.stretch_constant("hard_tanh"), 2 / math.sqrt(2 * np.pi), rtol=1e-15)
+
+
+def test_power_law_and_the_order_of_limits_sp6_sp12():
+    """n = infinity: the exponent falls towards zeta. n = 4: it is 1 in the end. The limits do not commute."""
+    b = np.array([1000, 3000, 10_000, 30_000])
+    a = [A, 16 * A]  # zeta = 2/3, and 1/9, where the mean mode shows early
+    course = propagate(1.0, 0.2, kernel=LayerNormKernel(), a=a, s=S, n=[math.inf, 4], depth=30_000)
+    infinite, four = asymptotics.local_exponent(course.log_J_forward[:, b], b)
+    assert (np.diff(infinite) < 0).all()
+    assert 0 < infinite[-1] - 2 / 3 < 0.02
+    assert abs(four[-1] - 1) < 0.03
+    gap = np.log(1 - course.rho[0, b])
+    assert abs(asymptotics.local_exponent(gap, b)[-1] - (2 / 3 - 1)) < 0.04  # SP-7
+
+
+def test_two_modes_of_layernorm_at_fixed_n():
+    """5.10: J ~ ((n-1)/n) C_1 b^zeta + (1/n) C_2 b, so n (J_n - J_inf) / b tends to a constant for large n."""
+    _, s = asymptotics.vit_variances()
+    a = 4 * s  # zeta = 1/9: the mean mode shows early
+    b, n = np.array([300, 1000, 3000]), 10_000
+    course = propagate(1.0, 0.9, kernel=LayerNormKernel(), a=a, s=s, n=[n, math.inf], depth=3000)
+    extra = n * np.diff(course.J_forward[::-1, b], axis=0)[0] / b
+    assert np.abs(np.diff(np.log(extra))).max() < 0.06
+
+
+def test_small_alpha_window_sp14():
+    """While alpha^2 q << 1: log J = b log(1 + (s/2) 4 alpha^2/pi), and p grows at its rate once rho is near 1.
+
+    The stream starts tiny, so that the window is long: then alpha^2 p reaches 1 within 8 % of b_*. From q = 1 the map
+    saturates on the way, and b_* is early by a fifth.
+    """
+    alpha, p0 = 0.3, 2e-7
+    end = int(asymptotics.crossover_depth(alpha, p0, A, S))
+    course = propagate(1e-6, p0, kernel=ErfKernel(alpha), a=A, s=S, n=math.inf, depth=2 * end)
+    of_J, of_p = asymptotics.window_rates(alpha, A, S)
+    np.testing.assert_allclose(course.log_J_forward[end // 2], end // 2 * of_J, rtol=0.001)
+    assert course.rho[end // 2] > 0.95
+    grown = np.log(course.p[end // 2] / course.p[end // 2 - 20])
+    np.testing.assert_allclose(grown, 20 * of_p, rtol=0.005)
+    assert 0 < np.argmax(alpha**2 * course.p >= 1) / end - 1 < 0.08
+    end = int(asymptotics.crossover_depth(0.1, 0.2, A, S))
+    common = propagate(1.0, 0.2, kernel=ErfKernel(0.1), a=A, s=S, n=math.inf, depth=2 * end)
+    assert 0.1 < np.argmax(0.01 * common.p >= 1) / end - 1 < 0.4
+
+
+def test_larger_alpha_amplifies_more():
+    course = propagate(1.0, 0.2, kernel=ErfKernel(np.linspace(0.05, 3, 40)), a=A, s=S, n=197, depth=64)
+    assert (np.diff(course.log_J_backward[:, 0]) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: asymptotics.zeta(-1.0, 1.0), "a = -1"),
+        (lambda: asymptotics.zeta(1.0, 0.0), "s = 0; give a finite number > 0"),
+        (lambda: asymptotics.lambda_stretched(1.0, 1.0, 0.0), "C = 0"),
+        (lambda: asymptotics.overlap_fixed_point(1.0, 1.0, 1), "n = 1"),
+        (lambda: asymptotics.stretch_constant("gelu"), "kind = 'gelu'; give one of 'erf', 'tanh', 'isru', 'hard_tanh'"),
+        (lambda: asymptotics.stretch_constant("erf", -1.0), "alpha = -1"),
+        (lambda: asymptotics.crossover_depth(2.0, 1.0, 0.1, 0.4), "the window needs alpha^2 p0 < 1"),
+        (lambda: asymptotics.crossover_depth(0.1, 0.0, 0.1, 0.4), "p0 = 0"),
+    ],
+)
+def test_bad_input_of_the_asymptotics_is_named(call, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()
+
+
+def deep(kernel, n: float = math.inf, depth: int = 20_000, **arguments):
+    attention = "uniform" if np.all(np.isfinite(n)) else "infinite"
+    given = {"a": 0.5, "s": 1.0} | arguments
+    return propagate(1.0, 0.2, kernel=kernel, n=n, depth=depth, attention=attention, **given)
+
+
+@pytest.mark.parametrize(("a", "s"), [(0.5, 1.0), (0.2, 1.5), (1.0, 0.6)])
+def test_layernorm_power_law(a, s):
+    """`sp-ln`: q/b -> v, and q - p, 1 - rho and J over their powers of b stay within a factor."""
+    course, b, zeta = deep(LayerNormKernel(), a=a, s=s), np.arange(1000, 20_001), (s / 2) / (s / 2 + a)
+    assert (np.diff(course.rho) > 0).all()
+    assert course.q[-1] / 20_000 == pytest.approx(a + s / 2, rel=0.02)
+    J = course.J_forward[1000:]
+    for curve, power in ((course.q - course.p, zeta), (1 - course.rho, zeta - 1), (course.J_forward, zeta)):
+        ratio = curve[1000:] / b**power
+        assert ratio.max() < 1.3 * ratio.min()
+        assert np.ptp(np.log(curve[1000:] / b ** (power + 0.2))) > math.log(1.3)
+    np.testing.assert_allclose(course.J_backward[1000:], J[-1] / J, rtol=1e-2)
+
+
+def test_tokens_stay_apart():
+    """`sp-overlap`: F has one sign change, below 1 and above c_0; H increases on a grid."""
+    c = 1 - np.geomspace(1 - 1e-6, 1e-7, 4000)
+    p = 2 / np.pi * np.arcsin(c)
+    N = c / 2 - arccos_kernel(p)
+    c0 = c[np.flatnonzero(np.diff(np.sign(N)))]
+    assert c0 == pytest.approx([0.505], abs=2e-3)
+    assert (np.diff((N / ((1 - c) * p))[c > c0 + 1e-3]) > 0).all()
+    for a, s in ((0.0, 1.0), (0.5, 1.0), (3.0, 0.5)):
+        F = a * p * (1 - c) - s * N
+        (change,) = np.flatnonzero(np.diff(np.sign(F)))
+        assert F[0] > 0 > F[-1]  # positive below the zero, negative up to 1: c = 1 repels
+        assert asymptotics.overlap_fixed_point(a, s) == pytest.approx(c[change], abs=3e-3)
+        assert c[change + 1] >= c0
+
+
+@pytest.mark.parametrize("n", [math.inf, 4, 16])
+@pytest.mark.parametrize(
+    ("kernel", "C"), [(ErfKernel(1.0), 2 / math.pi), (TanhKernel(1.0), 4 / (3 * math.sqrt(2 * math.pi)))]
+)
+def test_stretched_exponential(kernel, C, n):
+    """`sp-stretched` and, at fixed n, `sp-finite-derf`: the slope of ln J in sqrt(b), and q/b, tend to the law's."""
+    a, s = 0.5, 1.0
+    course = deep(kernel, n)
+    c = float(asymptotics.overlap_fixed_point(a, s, n))
+    p = 2 / math.pi * math.asin(c)
+    v = a * (p + (1 - p) / n) + s / 2
+    assert course.rho[-1] == pytest.approx(c, abs=0.02)
+    assert course.q[-1] / 20_000 == pytest.approx(v, rel=0.03)
+    slope = C * (s + 2 * a / n) / math.sqrt(v)
+    assert asymptotics.growth_rate(a, s, n) == pytest.approx(v, rel=1e-12)
+    assert asymptotics.lambda_stretched(a, s, C, n) ** -0.5 == pytest.approx(slope, rel=1e-12)
+    points = np.array([100, 1000, 10_000, 20_000])
+    errors = np.abs(asymptotics.stretched_slope(course.log_J_forward[points], points) / slope - 1)
+    assert errors[-1] < min(0.03, errors[0])
+    between = course.log_J_backward[5000] / (math.sqrt(20_000) - math.sqrt(5000))
+    assert between == pytest.approx(slope, rel=0.04)
+
+
+def test_linear_window():
+    """`sp-window`: J between its bounds at every depth; alpha^2 p = 1 is reached at about b_*."""
+    for alpha in (0.03, 0.05):
+        a, s, b = 0.5, 1.0, np.arange(8001)
+        course = propagate(1.0, 0.99, kernel=ErfKernel(alpha), a=a, s=s, n=math.inf, depth=8000, attention="infinite")
+        linear = 4 * alpha**2 / math.pi
+        low = b * np.log1p(s / 2 * linear / np.sqrt(1 + 4 * alpha**2 * course.q))
+        assert (low <= course.log_J_forward + 1e-9).all()
+        assert (course.log_J_forward <= b * np.log1p(s / 2 * linear) + 1e-9).all()
+        predicted = -math.log(alpha**2 * 0.99) / (np.log1p(s / 2 * linear) + np.log1p(a * linear))
+        early = int(0.3 * predicted)
+        growth = math.log(course.p[early] / course.p[0]) / early
+        assert growth == pytest.approx(np.log1p(s / 2 * linear) + np.log1p(a * linear), rel=0.1)
+        assert 0.7 < np.flatnonzero(alpha**2 * course.p >= 1)[0] / predicted < 2
+
+
+def test_layernorm_at_fixed_n():
+    """`sp-finite`: J over b^zeta + b/n within one factor for all n and b; at fixed n the exponent tends to 1."""
+    n, b = np.array([2.0, 8.0, 64.0, 1024.0]), np.arange(1, 20_001)
+    J = deep(LayerNormKernel(), n).J_forward[:, 1:]
+    ratio = J / (b**0.5 + b / n[:, None])
+    assert ratio.max() < 3 * ratio.min()
+    ends = np.array([10_000, 20_000])
+    exponents = asymptotics.local_exponent(np.log(J[:, ends - 1]), ends)[:, 0]
+    assert exponents[0] > 0.97
+    assert (np.diff(exponents) < 0).all()
+    assert exponents[-1] < 0.65

@@ -1,0 +1,43 @@
+"""Networks fed with generated images: rows and measure of SP-16."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from derived.papers.signal_propagation.claims.images import CLAIMS
+from derived.papers.signal_propagation.experiments.images import GeneratedImages
+from derived.papers.signal_propagation.model.asymptotics import vit_variances
+from derived.papers.signal_propagation.model.kernels import (
+    kernel_of,
+)
+from derived.papers.signal_propagation.model.meanfield import propagate
+
+EXPERIMENTS = (GeneratedImages,)
+SMALL = {GeneratedImages: {"width": 24, "depth": 4, "start": 1}}
+
+
+def test_images_start_their_recurrence_from_the_measured_block(rows):
+    """J_theory of an image: from its own (q, p), over the patches as tokens, 1 at the output."""
+    experiment = dataclasses.replace(GeneratedImages.at("ci"), **SMALL[GeneratedImages])
+    table = rows[GeneratedImages].query("norm == 'erf' and init == 0 and replicate == 1")
+    table = table[table["alpha"] == table["alpha"].min()].sort_values("b")
+    a, s = vit_variances()
+    arguments = {"kernel": kernel_of("erf", table["alpha"].iloc[0]), "a": a, "s": s}
+    arguments |= {"n": (experiment.size // experiment.patch) ** 2, "depth": experiment.depth - experiment.start}
+    course = propagate(table["q"].iloc[0], table["p"].iloc[0], **arguments)
+    np.testing.assert_allclose(table["J_theory"], course.J_backward, rtol=1e-12)
+    assert table["b"].tolist() == list(range(experiment.start, experiment.depth + 1))
+
+
+def test_images_fold_error_counts_the_last_two_thirds_below_the_output():
+    blocks = np.arange(8, 21)
+    factor = np.where(blocks <= 12, 5.0, np.where(blocks < 20, 1.1, 7.0))  # early, late, output
+    tables = [
+        pd.DataFrame({"b": blocks, "J": factor ** (1 - 2 * (init % 2)), "J_theory": 1.0}).assign(init=init)
+        for init in range(4)
+    ]
+    estimate = CLAIMS[0].measure(pd.concat(tables).assign(norm="erf", alpha=0.5))
+    assert estimate.value == pytest.approx(1.1)  # too large and too small do not cancel
+    assert estimate.n == 4

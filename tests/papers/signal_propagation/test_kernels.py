@@ -1,0 +1,287 @@
+"""SP-1: Gaussian moments of LayerNorm, Derf, DyT and ReLU, each from a closed form, a quadrature and a simulation."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, special
+
+from derived.lab.rng import stream
+from derived.papers.signal_propagation.model import kernels
+from derived.papers.signal_propagation.model.asymptotics import stretch_constant
+from derived.papers.signal_propagation.model.kernels import (
+    ElementwiseKernel,
+    ErfKernel,
+    LayerNormKernel,
+    TanhKernel,
+    arccos_kernel,
+    arccos_kernel_prime,
+    arcsine_kernel,
+    erf_prime_kernel,
+    gaussian_cross_moment,
+    gaussian_moment,
+    tanh_mixture,
+)
+from derived.papers.signal_propagation.model.transformer import equiangular_tokens, normalise, token_moments
+
+examples = settings(derandomize=True, max_examples=25, deadline=None, database=None)
+scales = st.floats(0.05, 3.0)
+correlations = st.floats(-1.0, 1.0)
+MAPS = {
+    "erf": (special.erf, lambda x: 2 / math.sqrt(math.pi) * np.exp(-x * x), ErfKernel),
+    "tanh": (np.tanh, lambda x: 1 - np.tanh(x) ** 2, TanhKernel),
+}
+
+
+def close(left, right, tolerance):
+    np.testing.assert_allclose(
+        np.stack(np.broadcast_arrays(*left)), np.stack(np.broadcast_arrays(*right)), tolerance, 0
+    )
+
+
+def nested(fn, q: float, p: float) -> float:
+    """E fn(u) fn(v) by scipy's adaptive quadrature of E[fn(u) E(fn(v) | u)], both on |z| <= 9."""
+    rho, root = p / q, math.sqrt(q)
+
+    def density(z):
+        return math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+
+    def inner(z):
+        spread = math.sqrt(max(1 - rho * rho, 0))
+        return integrate.quad(lambda y: fn(root * (rho * z + spread * y)) * density(y), -9, 9, limit=200)[0]
+
+    return integrate.quad(lambda z: fn(root * z) * inner(z) * density(z), -9, 9, limit=200)[0]
+
+
+@pytest.mark.parametrize("kind", MAPS)
+@pytest.mark.parametrize(("alpha", "q", "rho"), [(0.5, 1.0, 0.2), (1.3, 2.0, -0.7), (0.9, 4.0, 0.95)])
+def test_moments_against_nested_adaptive_quadrature(kind, alpha, q, rho):
+    """`sp-erf`, and the same for DyT."""
+    fn, dfn, kernel = MAPS[kind]
+    exact = [nested(lambda x: fn(alpha * x), q, p) for p in (q, rho * q)]
+    exact += [nested(lambda x: alpha * dfn(alpha * x), q, p) for p in (q, rho * q)]
+    close(kernel(alpha).moments(q, rho * q), exact, 1e-7)  # quad's own request is 1.5e-8 at each level
+
+
+@examples
+@given(st.sampled_from(sorted(MAPS)), scales, st.floats(0.05, 2.0), st.floats(-0.99, 0.99))
+def test_moments_against_the_trapezoidal_rule(kind, reach, alpha, rho):
+    fn, dfn, kernel = MAPS[kind]
+    q = (reach / alpha) ** 2  # alpha sqrt(q) = reach <= 3, where 193 nodes are exact to rounding
+    p = rho * q
+    if abs(rho) > 0.05:  # relative error of p~ is meant
+        close(kernel(alpha).moments(q, p), ElementwiseKernel(fn, dfn, alpha, 193).moments(q, p), 2e-11)
+
+
+@pytest.mark.parametrize("kind", MAPS)
+def test_moments_against_simulation_and_a_wrong_value_is_rejected(kind):
+    fn, dfn, kernel = MAPS[kind]
+    alpha, q, rho, num = 1.2, 1.5, 0.4, 1_000_000
+    z = torch.randn(2, num, generator=stream(0, "moments", kind), dtype=torch.float64).numpy() * math.sqrt(q)
+    u, v = z[0], rho * z[0] + math.sqrt(1 - rho**2) * z[1]
+    draws = [fn(alpha * u) ** 2, fn(alpha * u) * fn(alpha * v)]
+    draws += [(alpha * dfn(alpha * u)) ** 2, alpha**2 * dfn(alpha * u) * dfn(alpha * v)]
+    for draw, value in zip(draws, kernel(alpha).moments(q, rho * q), strict=True):
+        error = draw.std() / math.sqrt(num)
+        assert abs(draw.mean() - value) < 4 * error
+        assert abs(draw.mean() - 1.03 * value) > 4 * error
+
+
+@examples
+@given(st.floats(-0.999, 0.999))
+def test_relu_kernel_and_its_derivative_against_quadrature(rho):
+    """Inner mean over z' given z in closed form, outer by quad: E relu relu' and P(z > 0, z' > 0)."""
+    spread = math.sqrt(1 - rho * rho)
+
+    def inner(z):
+        t = rho * z / spread
+        return rho * z * special.ndtr(t) + spread * math.exp(-t * t / 2) / math.sqrt(2 * math.pi)
+
+    def density(z):
+        return math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+
+    kappa = integrate.quad(lambda z: z * inner(z) * density(z), 0, 12)[0]
+    both = integrate.quad(lambda z: special.ndtr(rho * z / spread) * density(z), 0, 12, points=[spread])[0]
+    assert abs(arccos_kernel(rho) - kappa) < 1e-7
+    assert abs(arccos_kernel_prime(rho) - both) < 1e-7
+
+
+def test_relu_kernel_known_values_and_derivative():
+    np.testing.assert_allclose(arccos_kernel([-1, 0, 1]), [0, 1 / (2 * np.pi), 0.5], atol=1e-16)
+    np.testing.assert_allclose(arccos_kernel_prime([-1, 0, 1]), [0, 0.25, 0.5], atol=1e-16)
+    np.testing.assert_allclose(arccos_kernel(0.5), (math.sqrt(0.75) + 0.5 * 2 * np.pi / 3) / (2 * np.pi), rtol=1e-15)
+    rho, h = np.linspace(-0.9, 0.9, 19), 1e-5
+    slope = (arccos_kernel(rho + h) - arccos_kernel(rho - h)) / (2 * h)
+    np.testing.assert_allclose(slope, arccos_kernel_prime(rho), atol=1e-9)  # h^2 kappa''' / 6 + eps / h
+
+
+def test_layernorm_moments_are_those_of_a_division_by_the_root():
+    q, p = np.array([0.5, 2.0]), np.array([-0.1, 1.5])
+    close(LayerNormKernel().moments(q, p), (np.ones(2), p / q, 1 / q, 1 / q), 1e-15)
+
+
+@examples
+@given(st.sampled_from(sorted(MAPS)), scales, scales, correlations)
+def test_equal_tokens_parity_and_order(kind, alpha, q, rho):
+    """p = q gives (q~, q^); p -> -p flips p~ and keeps p^; |p~| <= q~; 0 < p^ <= q^."""
+    kernel = MAPS[kind][2](alpha)
+    q_tilde, p_tilde, q_hat, p_hat = kernel.moments(q, rho * q)
+    equal = kernel.moments(q, q)
+    slack = 1 + 1e-13
+    np.testing.assert_allclose([equal.p_tilde, equal.p_hat], [q_tilde, q_hat], rtol=1e-13)
+    mirror = kernel.moments(q, -rho * q)
+    np.testing.assert_allclose([mirror.p_tilde, mirror.p_hat], [-p_tilde, p_hat], rtol=1e-13)
+    assert abs(p_tilde) <= q_tilde * slack
+    assert 0 < p_hat <= q_hat * slack
+    if rho >= 0:  # saturation separates tokens
+        assert p_tilde * q <= q_tilde * rho * q * slack
+
+
+@examples
+@given(st.sampled_from(sorted(MAPS)), scales, scales, correlations, st.floats(0.1, 10))
+def test_only_alpha_squared_q_counts(kind, alpha, q, rho, t):
+    kernel = MAPS[kind][2]
+    plain, scaled = kernel(alpha).moments(q, rho * q), kernel(alpha * t).moments(q / t**2, rho * q / t**2)
+    np.testing.assert_allclose(scaled[:2], plain[:2], rtol=1e-12)
+    np.testing.assert_allclose(np.array(scaled[2:]) / t**2, plain[2:], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("kind", "slope"), [("erf", 4 / np.pi), ("tanh", 1.0)])
+def test_small_and_large_alpha(kind, slope):
+    """`sp-slope`: q^ sqrt(q) -> C as q grows, p~ the arcsine of signs. As alpha -> 0 phi'^2 is slope alpha^2."""
+    small = MAPS[kind][2](1e-4).moments(2.0, 0.5)
+    close(small, (slope * 2e-8, slope * 5e-9, slope * 1e-8, slope * 1e-8), 1e-6)
+    large = MAPS[kind][2](0.7).moments(1e12, 0.3e12)
+    signs = 2 / np.pi * math.asin(0.3)
+    np.testing.assert_allclose(large[:2], (1.0, signs), rtol=1e-5)
+    np.testing.assert_allclose(large.q_hat * 1e6, stretch_constant(kind, 0.7), rtol=1e-5)
+
+
+def test_dyt_stays_accurate_where_quadrature_fails():
+    """alpha sqrt(q) = 300: q~ and q^ from scipy's quadrature in x = alpha u, whose density is then flat."""
+    alpha, q = 3.0, 1e4
+    s = alpha * math.sqrt(q)
+
+    def mean(fn):
+        density = lambda x: math.exp(-((x / s) ** 2) / 2) / (s * math.sqrt(2 * math.pi))  # noqa: E731
+        return 2 * integrate.quad(lambda x: fn(x) * density(x), 0, 40, epsabs=1e-14, limit=500)[0]
+
+    complement = mean(lambda x: 1 - math.tanh(x) ** 2)
+    moments = TanhKernel(alpha).moments(q, 0.5 * q)
+    np.testing.assert_allclose(1 - moments.q_tilde, complement, rtol=1e-9)
+    np.testing.assert_allclose(moments.q_hat, alpha**2 * mean(lambda x: (1 / math.cosh(x)) ** 4), rtol=1e-9)
+
+
+def test_tanh_is_an_average_of_error_functions():
+    beta, weight = tanh_mixture()
+    x = np.linspace(-30, 30, 4001)
+    assert (weight > 0).all()
+    assert abs(weight.sum() - 1) < 3e-13
+    assert np.abs(special.erf(beta * x[:, None]) @ weight - np.tanh(x)).max() < 3e-13
+    coarse = [
+        np.abs(special.erf(tanh_mixture(m)[0] * x[:, None]) @ tanh_mixture(m)[1] - np.tanh(x)).max() for m in (12, 16)
+    ]
+    assert coarse[1] < coarse[0] / 30  # geometric in the number of nodes
+
+
+def test_functions_of_the_plan_agree_with_the_kernels():
+    q, p, alpha = np.array([0.3, 2.0]), np.array([-0.1, 1.9]), 0.8
+    moments = ErfKernel(alpha).moments(q, p)
+    close((arcsine_kernel(q, q, alpha), arcsine_kernel(q, p, alpha)), moments[:2], 1e-14)
+    close((erf_prime_kernel(q, q, alpha), erf_prime_kernel(q, p, alpha)), moments[2:], 1e-14)
+
+
+@examples
+@given(scales, correlations)
+def test_quadrature_is_exact_for_polynomials(q, rho):
+    """E u^4 = 3 q^2, E u^3 v^3 = 9 q^2 p + 6 p^3 (Isserlis)."""
+    p = rho * q
+    np.testing.assert_allclose(gaussian_moment(lambda u: u**4, q), 3 * q**2, rtol=1e-12)
+    sixth = 9 * q**2 * p + 6 * p**3
+    np.testing.assert_allclose(gaussian_cross_moment(lambda u: u**3, q, p), sixth, atol=1e-12 * 15 * q**3)
+
+
+def test_kernels_broadcast_and_a_linear_map_is_exact():
+    kernel = ElementwiseKernel(lambda x: x, np.ones_like, np.array([[0.5], [2.0]]))
+    q, p = np.array([1.0, 2.0, 3.0]), np.array([0.5, -0.2, 3.0])
+    square = np.array([[0.25], [4.0]])
+    close(kernel.moments(q, p), (square * q, square * p, square + 0 * q, square + 0 * q), 1e-12)
+    for each in (ErfKernel(kernel.alpha), TanhKernel(kernel.alpha)):
+        table = each.moments(q, p)
+        assert [m.shape for m in table] == [(2, 3)] * 4
+        single = type(each)(2.0).moments(2.0, -0.2)
+        np.testing.assert_allclose([m[1, 1] for m in table], single, rtol=1e-13)
+
+
+def test_quadrature_warns_with_a_bound_that_its_error_keeps():
+    fn, dfn, exact = MAPS["tanh"]
+    for alpha in (1.0, 2.0, 4.0, 6.0, 12.0):
+        kernel = ElementwiseKernel(fn, dfn, alpha, 65)
+        bound = kernel.error_bound(1.0)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            moments = kernel.moments(1.0, 0.3)
+        assert bool(caught) == (bound > kernels.TOLERABLE)
+        for quadrature, true, power in zip(moments, exact(alpha).moments(1.0, 0.3), (0, 0, 2, 2), strict=True):
+            assert abs(quadrature - true) < (1.5 * bound + 1e-12) * alpha**power
+    with pytest.warns(RuntimeWarning, match=r"alpha sqrt\(q\) = 60 is large for 129 nodes: .* bound is"):
+        ElementwiseKernel(fn, dfn, 60.0).moments(1.0, 0.3)
+
+
+@pytest.mark.parametrize("kernel", [ErfKernel, TanhKernel, lambda alpha: ElementwiseKernel(np.tanh, np.cosh, alpha)])
+@pytest.mark.parametrize("alpha", [0.0, -1.0, math.nan, math.inf, [0.5, -0.5]])
+def test_alpha_must_be_positive(kernel, alpha):
+    with pytest.raises(ValueError, match=r"alpha.* = .*; give a finite number > 0"):
+        kernel(alpha)
+
+
+def test_numbers_of_nodes_are_checked():
+    for call in (lambda: tanh_mixture(1), lambda: gaussian_moment(np.tanh, 1.0, 1), lambda: TanhKernel(1.0, 1)):
+        with pytest.raises(ValueError, match="num_nodes = 1; give an integer >= 2"):
+            call()
+
+
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(80)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+
+
+def gaussian(f, g, q: float, p: float) -> float:
+    """E f(u) g(v) for variances q and covariance p, by a product rule."""
+    u = math.sqrt(q) * NODES[:, None]
+    v = p / q * u + math.sqrt(max(q - p * p / q, 0.0)) * NODES
+    return float(WEIGHTS @ (f(u) * g(v)) @ WEIGHTS)
+
+
+def test_price():
+    """`sp-price` for two different functions, by a central difference."""
+    q, p, h = 1.2, 0.4, 1e-4
+    f, df = (lambda x: x**3 + np.sin(x)), (lambda x: 3 * x**2 + np.cos(x))
+    g, dg = (lambda x: np.exp(x / 2)), (lambda x: np.exp(x / 2) / 2)
+    slope = (gaussian(f, g, q, p + h) - gaussian(f, g, q, p - h)) / (2 * h)
+    assert slope == pytest.approx(gaussian(df, dg, q, p), rel=1e-6)
+
+
+def test_relu_kernel():
+    """`sp-relu`: in polar coordinates the radius gives 2 and the angle a mean over the circle."""
+    angle = (np.arange(200_000) + 0.5) * 2 * np.pi / 200_000
+    for rho in (-0.8, 0.0, 0.5, 1.0):
+        one, two = np.cos(angle), np.cos(angle - math.acos(rho))
+        kappa = 2 * np.mean(np.maximum(one, 0) * np.maximum(two, 0))
+        assert arccos_kernel(rho) == pytest.approx(kappa, abs=1e-8)
+        assert arccos_kernel_prime(rho) == pytest.approx(np.mean((one > 0) & (two > 0)), abs=1e-5)
+    values = arccos_kernel(np.linspace(0, 1, 101))
+    assert (np.diff(values) > 0).all()
+    assert (np.diff(values, 2) > 0).all()
+
+
+@pytest.mark.parametrize("norm", ["layernorm", "erf", "tanh"])
+def test_the_kernel_of_a_normaliser_is_that_of_its_map(norm):
+    """q~ and p~ of wide tokens, pushed through the network's own normaliser."""
+    x = equiangular_tokens(2, 4096, 1.0, 0.4, batch=(40,), generator=stream(0, "map"), dtype=torch.float64)
+    q_tilde, p_tilde, _ = (each.mean().item() for each in token_moments(normalise(x, norm, 1.3)))
+    expected = kernels.kernel_of(norm, 1.3).moments(np.array(1.0), np.array(0.4))
+    np.testing.assert_allclose((q_tilde, p_tilde), expected[:2], rtol=0.01)

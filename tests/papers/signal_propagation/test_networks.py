@@ -1,0 +1,216 @@
+"""Random transformers with few tokens against the recurrences: SP-2, 3, 4 and 18, their rows and their measures."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import optimize
+
+from derived.lab.experiment import run_condition
+from derived.lab.measure import highest, jointly
+from derived.lab.rng import stream
+from derived.papers.signal_propagation.claims import measures
+from derived.papers.signal_propagation.claims.networks import CASES, CLAIMS
+from derived.papers.signal_propagation.experiments.measured import measure
+from derived.papers.signal_propagation.experiments.networks import Networks, mlp_only
+from derived.papers.signal_propagation.model.jacobian import (
+    apjn_exact,
+    apjn_hutchinson,
+    gmfe,
+)
+from derived.papers.signal_propagation.model.kernels import (
+    ErfKernel,
+    LayerNormKernel,
+    TanhKernel,
+    kernel_of,
+)
+from derived.papers.signal_propagation.model.meanfield import propagate
+from derived.papers.signal_propagation.model.transformer import (
+    RandomTransformer,
+    Sigmas,
+    equiangular_tokens,
+    token_moments,
+)
+
+EXPERIMENTS = (Networks,)
+BY_ID = {claim.id: claim for claim in CLAIMS}
+FOLD = jointly(measures.fold_error("J"), CASES, highest)
+SMALL = {Networks: {"width": 32, "n": 4, "depth": 3, "inits": 4, "probes": 2}}
+KERNELS = {"layernorm": LayerNormKernel(), "erf": ErfKernel(1.0), "tanh": TanhKernel(1.0)}
+
+
+@pytest.mark.parametrize("norm", KERNELS)
+@pytest.mark.parametrize("num_heads", [1, 4])
+def test_recurrences_describe_networks_sp2_sp3_sp4_sp18(norm, num_heads):
+    """`sp-forward`, `sp-backward`, `sp-pooled`: 24 networks of width 128, 12 tokens, 6 blocks, a = s = 1.
+
+    What must miss is checked to miss.
+    """
+    n, depth, R = 12, 6, 24
+    sigmas = Sigmas(v=1, o=1, one=1, two=1)
+    arguments = {"width": 128, "depth": depth, "sigmas": sigmas, "num_heads": num_heads, "num_networks": R}
+    model = RandomTransformer(norm=norm, generator=stream(0, "nets", num_heads), **arguments)
+    x = equiangular_tokens(n, 128, 1.0, 0.2, batch=(R,), generator=stream(0, "x", num_heads))
+    states = model.states(x)
+    q, p, _ = (torch.stack(m, dim=-1).mean(dim=0) for m in zip(*map(token_moments, states), strict=True))
+    alone = apjn_hutchinson(model, x, num_probes=2, generator=stream(0, "alone"))
+    pooled = apjn_hutchinson(model, x, num_probes=4, generator=stream(0, "pooled"), output_gradient="pooled")
+    J, K, P = (m.mean(dim=(0, 1)).numpy() for m in (alone.J, alone.K, pooled.J))
+    common = {"kernel": KERNELS[norm], "s": 1.0, "n": n, "depth": depth}
+    course = propagate(1.0, 0.2, a=1.0, **common)
+    assert gmfe(q, course.q) < 1.03
+    assert gmfe(p, course.p) < 1.06
+    assert gmfe(J, course.J_backward) < 1.03
+    assert gmfe(K[:-1], course.K_backward[:-1]) < 1.12
+    assert gmfe(P, propagate(1.0, 0.2, a=1.0, output_gradient="pooled", **common).J_backward) < 1.06
+    assert P[0] > 1.5 * course.J_backward[0]  # the head matters
+    without = propagate(1.0, 0.2, a=1.0, cross_token=False, **common)
+    assert gmfe(J, without.J_backward) > 1.035  # dropping K
+    assert J[0] / without.J_backward[0] > 1.08
+    assert gmfe(p, propagate(1.0, 0.2, a=1.0, **(common | {"n": math.inf})).p) > 1.04  # 1/n against 0
+
+
+def test_networks_share_weights_and_tokens_across_normalisers(rows):
+    wide = rows[Networks].query("b == 0").pivot(index=["heads", "replicate"], columns="norm", values="q")
+    assert np.allclose(wide["layernorm"], wide["erf"], rtol=0, atol=0)
+
+
+def test_rows_follow_the_seed():
+    small = dataclasses.replace(Networks.at("ci"), **SMALL[Networks])
+    condition = small.conditions()[0]
+    first, again, other = (run_condition(small, condition, seed, "cpu") for seed in (0, 0, 1))
+    pd.testing.assert_frame_equal(first, again)
+    assert not np.allclose(first["J"], other["J"])
+
+
+def test_the_mlp_factors_are_taken_at_the_half_blocks():
+    """One block at a time: what attention adds to (q, p) is a change of q that the MLP does not explain."""
+    sigmas, kernel = Sigmas(v=1.0, o=1.0, one=1.0, two=1.0), kernel_of("erf", 0.8)
+    path = propagate(1.0, 0.2, kernel=kernel, a=1.0, s=1.0, n=6, depth=5)
+    J = 1.0
+    for q, p, after in zip(path.q[-2::-1], path.p[-2::-1], path.q[:0:-1], strict=True):
+        half = optimize.brentq(lambda x, p, y: x + kernel.moments(x, p).q_tilde / 2 - y, q, after, args=(p, after))
+        J *= 1 + kernel.moments(half, p + half - q).q_hat / 2
+    assert mlp_only(path, kernel, sigmas, 6)[0] == pytest.approx(J, rel=1e-10)
+
+
+def test_without_attention_the_mlp_factors_are_the_whole_apjn():
+    sigmas, kernel = Sigmas(v=0.0, o=0.0, one=1.0, two=1.0), kernel_of("layernorm")
+    path = propagate(1.0, 0.2, kernel=kernel, a=0.0, s=1.0, n=6, depth=5)
+    assert np.allclose(mlp_only(path, kernel, sigmas, 6), path.J_backward, rtol=1e-10)
+
+
+def test_each_theory_column_is_the_recurrence_it_is_named_after(rows):
+    """With LayerNorm, at the input: what is dropped makes J smaller, a common gradient makes it larger."""
+    table = rows[Networks]
+    first = table[(table["b"] == 0) & (table["norm"] == "layernorm")].iloc[0]
+    assert first["J_without_K"] < first["J_theory"] < first["pooled_theory"]
+    assert 0 < first["K_theory"] < first["J_theory"]
+    assert first["J_without_attention"] < first["J_without_K"]
+    last = table[table["b"] == table["b"].max()]
+    assert (last[["J_theory", "pooled_theory"]] == 1).all(axis=None)
+    assert (last["K_theory"] == 0).all()
+
+
+def test_measured_columns_are_the_moments_they_are_named_after():
+    """Means over 4000 probes against exact Jacobians, 5 % apart at most; J, K and pooled differ by more."""
+    arguments = {"width": 8, "depth": 2, "norm": "erf", "sigmas": Sigmas(v=1.0, o=1.0, one=1.0, two=1.0)}
+    model = RandomTransformer(**arguments, generator=stream(0, "measured"), dtype=torch.float64)
+    x = equiangular_tokens(4, 8, 1.0, 0.3, batch=(1,), generator=stream(0, "x"), dtype=torch.float64)
+    table = measure(model, x, probes=4000, generator=stream(0, "many"))
+    alone, pooled = apjn_exact(model, x), apjn_exact(model, x, output_gradient="pooled")
+    for name, exact in (("J", alone.J), ("K", alone.K), ("pooled", pooled.J)):
+        np.testing.assert_allclose(table[name], exact[0], rtol=0.05, atol=0.05)
+    assert (table["pooled"] > 1.2 * table["J"]).iloc[0]
+    assert abs(pooled.J[0, 0] - pooled.K[0, 0]) > 0.2
+    q, p, _ = token_moments(model(x))
+    assert tuple(table[["q", "p"]].iloc[-1]) == pytest.approx((q.item(), p.item()), rel=1e-12)
+
+
+def test_networks_have_the_variances_of_their_fields():
+    """a = 4 and s = 0.25, where a deviation is not its square."""
+    small = Networks(width=16, n=3, depth=2, a=4.0, s=0.25, inits=2, probes=1)
+    rows = small.run({"norm": "erf", "heads": 1, "part": 0}, seed=0, device=torch.device("cpu"), dtype=torch.float32)
+    course = propagate(1.0, 0.2, kernel=ErfKernel(1.0), a=4.0, s=0.25, n=3, depth=2)
+    np.testing.assert_allclose(rows["J_theory"][:3], course.J_backward, rtol=1e-12)
+
+
+def networks(ratio: np.ndarray, norm: str = "erf", **columns) -> pd.DataFrame:
+    """Rows whose J is a given multiple (inits, blocks) of a theory that doubles towards the input."""
+    inits, blocks = ratio.shape
+    theory = np.tile(2.0 ** np.arange(blocks - 1, -1, -1), (inits, 1))
+    index = {"replicate": np.repeat(np.arange(inits), blocks), "b": np.tile(np.arange(blocks), inits)}
+    table = pd.DataFrame({**index, "norm": norm, "heads": 1, "J": (ratio * theory).ravel(), "J_theory": theory.ravel()})
+    return table.assign(**columns)
+
+
+def noise(*shape: int) -> np.ndarray:
+    return torch.randn(*shape, generator=stream(5, "noise", *shape), dtype=torch.float64).numpy()
+
+
+def test_fold_error_is_of_the_mean_over_initialisations_and_leaves_out_the_trivial_block():
+    ratio = np.array([[1.1, 1.2, 1.0], [1.3, 1.2, 1.0], [1.2, 1.2, 1.0]])
+    estimate = FOLD(networks(ratio))
+    assert estimate.value == pytest.approx(1.2, rel=1e-12)
+    assert estimate.n == 3
+    assert estimate.low < 1.2 < estimate.high
+    assert jointly(measures.fold_error("J", trivial="first"), CASES, highest)(networks(ratio)).value == pytest.approx(
+        1.2**0.5, rel=1e-12
+    )
+
+
+def test_fold_error_holds_a_right_theory_and_rejects_a_wrong_one():
+    right, wrong = (FOLD(networks(c * (1 + 0.02 * noise(40, 4)))) for c in (1.0, 1.2))
+    assert right.high < 1.03
+    assert wrong.low > 1.1
+    assert right.low == 1  # a fold error cannot be less
+
+
+def test_fold_error_is_of_the_worst_case_at_the_joint_level():
+    """Two cases share the error probability: each interval is wider than alone, and the higher one is reported."""
+    near, far = networks(1 + 0.05 * noise(20, 3), "erf"), networks(1.1 * (1 + 0.05 * noise(20, 3)), "tanh")
+    both, alone = (FOLD(table) for table in (pd.concat([near, far]), far))
+    assert both.value == alone.value
+    assert both.high > alone.high
+
+
+@pytest.mark.parametrize("shared", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("truth", [0.0, 0.003, 0.01])
+def test_fold_error_interval_covers_however_blocks_are_correlated(shared, truth):
+    """1000 tables of 48 initialisations: the true fold error is missed at most as often as the level says.
+
+    A delta method or a jackknife misses far more: where signs are in doubt the errors of blocks seem to cancel.
+    """
+    draws, inits, blocks = 1000, 48, 8
+    common, own = noise(draws, inits, 1), noise(draws, inits, blocks)
+    table = np.exp(truth) * (1 + 0.05 * (shared**0.5 * common + (1 - shared) ** 0.5 * own))
+    estimate = [measures.fold(one, np.ones(blocks), 0.95) for one in table]
+    missed = np.mean([not one.low <= np.exp(truth) * (1 + 1e-12) <= one.high * (1 + 1e-12) for one in estimate])
+    assert missed < 0.05 + 3 * (0.05 * 0.95 / draws) ** 0.5
+
+
+def test_improvement_has_an_interval_that_a_noisy_table_widens_past_four():
+    """e = ln(J / J_theory) about 0.02, D = 0.3: ratio 16. With ten times the noise it could be anything down to 2."""
+    for scatter, holds in ((0.01, True), (0.6, False)):
+        ratio = np.exp(0.02) * (1 + scatter * noise(100, 2)) / (1 + scatter * noise(100, 2).mean(axis=0))
+        table = networks(ratio)
+        estimate = BY_ID["SP-4.b"].measure(table.assign(J_without_K=table["J_theory"] * np.exp(-0.3)))
+        assert estimate.value == pytest.approx(16, rel=1e-6)
+        assert estimate.n == 100
+        assert (estimate.low > 4) == holds
+        assert estimate.low < estimate.value < estimate.high
+    equal = table.assign(J_without_K=table["J_theory"] * np.exp(-0.3))
+    equal["J"] *= np.exp(-0.32)  # the theory without K is exact
+    assert BY_ID["SP-4.b"].measure(equal).low == 0
+
+
+def test_the_ratio_without_k_is_of_the_worst_case_and_only_of_the_input_block():
+    low, high = (networks(np.array([[c, 9.0], [c + 0.2, 9.0], [c + 0.1, 9.0]]), n) for c, n in ((1.1, "a"), (2.0, "b")))
+    low, high = (table.assign(J_without_K=table["J_theory"]) for table in (low, high))
+    estimate = BY_ID["SP-4.a"].measure(pd.concat([low, high]))
+    assert estimate.value == pytest.approx(1.2)
+    assert estimate.n == 3
+    assert estimate.low < BY_ID["SP-4.a"].measure(low).low  # the joint level of two cases

@@ -1,0 +1,79 @@
+"""The recurrences carried far: rows, and the measures of SP-6 to SP-12 on curves whose laws are known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from derived.papers.signal_propagation.claims import regimes as measures
+from derived.papers.signal_propagation.experiments.regimes import Regimes
+from derived.papers.signal_propagation.model import asymptotics
+from derived.papers.signal_propagation.model.asymptotics import vit_variances
+from derived.papers.signal_propagation.model.kernels import kernel_of
+from derived.papers.signal_propagation.model.meanfield import propagate
+
+EXPERIMENTS = (Regimes,)
+SMALL = {Regimes: {"depth": 400, "depth_tanh": 400, "points": 40}}
+CLAIMS = {claim.id: claim for claim in measures.EXPONENTS}
+DEPTHS = np.unique(np.geomspace(4, 20_000, 60).round().astype(int))
+
+
+def test_rows_of_infinitely_many_tokens_are_those_of_the_limit(rows):
+    table = rows[Regimes].query("norm == 'layernorm' and attn_mult == 1")
+    a, s = vit_variances()
+    for tokens, n in ((0, np.inf), (16, 16)):
+        course = propagate(1.0, 0.2, kernel=kernel_of("layernorm"), a=a, s=s, n=n, depth=400)
+        curve = table[table["tokens"] == tokens]
+        np.testing.assert_allclose(curve["log_J"], course.log_J_forward[curve["b"]], rtol=1e-12)
+        np.testing.assert_allclose(np.exp(curve["log_difference"]), (course.q - course.p)[curve["b"]], rtol=1e-12)
+
+
+def curve(log_J, *, norm: str = "layernorm", attn_mult: float = 1.0, tokens: int = 0, alpha: float = 1.0, **columns):
+    """Rows of one curve of ``Regimes``."""
+    rows = pd.DataFrame({"b": DEPTHS, "log_J": log_J, **columns})
+    return rows.assign(norm=norm, attn_mult=attn_mult, tokens=tokens, alpha=alpha)
+
+
+def test_exponents_are_read_at_the_deepest_block_of_the_right_curve():
+    rows = pd.concat([curve(0.7 * np.log(DEPTHS)), curve(np.log(DEPTHS), tokens=4, attn_mult=2.0)])
+    rows = pd.concat([rows, curve(0.95 * np.log(DEPTHS), attn_mult=0.0)])
+    assert measures.last_exponent()(rows).value == pytest.approx(0.7)
+    assert measures.last_exponent(2.0, 4)(rows).value == pytest.approx(1.0)
+    assert measures.exponent_lost(rows).value == pytest.approx(-0.25)
+
+
+def test_an_exponent_that_rises_or_undershoots_is_caught():
+    middle = np.log(DEPTHS)
+    falling = curve(2 / 3 * middle - 3 * DEPTHS ** (-1 / 3))  # exponent 2/3 + b^{-1/3}
+    assert measures.rise_or_shortfall(falling).value < 0
+    assert measures.rise_or_shortfall(curve(2 / 3 * middle + 3 * DEPTHS ** (-1 / 3))).value > 0.01  # rises from below
+    bump = falling.assign(log_J=falling["log_J"] + 0.1 * (DEPTHS > 2000))
+    assert measures.rise_or_shortfall(bump).value > 0.1
+    below = curve(0.6 * middle - 3 * DEPTHS ** (-1 / 3))
+    assert measures.rise_or_shortfall(below).value > 0  # falls, to less than zeta
+
+
+def test_collapse_is_the_exponent_of_one_minus_rho():
+    rows = curve(0 * DEPTHS, q=5.0 * DEPTHS, log_difference=2 / 3 * np.log(DEPTHS))
+    assert measures.exponent_of_collapse(rows).value == pytest.approx(-1 / 3)
+
+
+def test_stretched_is_the_slope_over_the_law_for_the_alpha_farthest_from_it():
+    a, s = asymptotics.vit_variances()
+    tables = []
+    for alpha, factor in ((0.5, 1.01), (1.0, 0.97)):
+        law = np.sqrt(DEPTHS / asymptotics.lambda_stretched(a, s, asymptotics.stretch_constant("erf", alpha)))
+        tables.append(curve(factor * law, norm="erf", alpha=alpha))
+    assert measures.slope_over_law("erf")(pd.concat(tables)).value == pytest.approx(0.97)
+
+
+def test_lambda_gained_is_a_ratio_of_lambdas():
+    rows = pd.concat([curve(np.sqrt(DEPTHS / lam), norm="erf", attn_mult=m) for m, lam in ((1.0, 4.0), (0.0, 3.0))])
+    assert measures.lambda_gained(rows).value == pytest.approx(4 / 3)
+
+
+def test_overlaps_are_read_at_the_deepest_block():
+    target = float(asymptotics.overlap_fixed_point(*asymptotics.vit_variances()))
+    rho = np.linspace(0.1, 0.9, len(DEPTHS))
+    rows = pd.concat([curve(0.0, norm=norm, rho=rho) for norm in ("erf", "layernorm")])
+    assert CLAIMS["SP-10.a"].measure(rows).value == pytest.approx(0.9 - target)
+    assert CLAIMS["SP-10.b"].measure(rows).value == pytest.approx(0.9)

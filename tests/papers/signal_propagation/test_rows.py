@@ -1,0 +1,93 @@
+"""What all experiments, measures and figures of the chapter share: columns, finite values, alt texts."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from derived.papers.signal_propagation import claims
+from derived.papers.signal_propagation.claims import EXPERIMENTS
+from derived.papers.signal_propagation.experiments.identities import ClosedForms, Ends
+from derived.papers.signal_propagation.experiments.images import GeneratedImages
+from derived.papers.signal_propagation.experiments.networks import Networks
+from derived.papers.signal_propagation.experiments.overlap import DeepOverlap
+from derived.papers.signal_propagation.experiments.regimes import Regimes, with_laws
+from derived.papers.signal_propagation.experiments.training import Trainability
+from derived.papers.signal_propagation.experiments.vision import ManyTokens, VisionTransformer
+from derived.papers.signal_propagation.experiments.window import Window
+from derived.papers.signal_propagation.figures.networks import companion, two_heads
+from derived.papers.signal_propagation.figures.overlap import token_clouds
+from derived.papers.signal_propagation.figures.regimes import constants, order_of_limits, two_laws
+from derived.papers.signal_propagation.figures.training import training_tiles
+from derived.papers.signal_propagation.figures.vision import stream_moments, vision_gradients
+from derived.papers.signal_propagation.figures.window import small_alpha
+
+SMALL = {
+    ClosedForms: {"instances": 4},
+    Ends: {"instances": 4, "depth": 8},
+    Regimes: {"depth": 400, "depth_tanh": 400, "points": 40},
+    Window: {"alphas": (0.05,)},
+    Networks: {"width": 32, "n": 4, "depth": 3, "inits": 4, "probes": 2},
+    DeepOverlap: {"width": 32, "depth": 4, "inits": 3},
+    ManyTokens: {"width": 24, "n": 8, "depth": 4},
+    VisionTransformer: {"width": 24, "n": 8, "depth": 3},
+    GeneratedImages: {"width": 24, "depth": 4, "start": 1},
+    Trainability: {"width": 12},
+}
+MEASURED = {"b", "replicate", "q", "p", "J", "K", "pooled", "q_theory", "p_theory", "J_theory", "K_theory"}
+COLUMNS = {
+    ClosedForms: {"instance", "moment", "closed", "quadrature", "gap", "bound"},
+    Ends: {"instance", "gap", "bound"},
+    Regimes: {"norm", "alpha", "attn_mult", "tokens", "b", "q", "rho", "log_J", "log_difference"},
+    Window: {"alpha", "b", "q", "p", "log_J", "low", "high", "crossover", "predicted"},
+    Networks: MEASURED | {"norm", "heads", "J_without_K", "J_without_attention", "pooled_theory"},
+    DeepOverlap: {"norm", "replicate", "b", "q", "p", "q_theory", "p_theory"},
+    ManyTokens: MEASURED | {"init", "J_infinite", "J_without_K"},
+    VisionTransformer: MEASURED | {"norm", "alpha", "init"},
+    GeneratedImages: {"norm", "alpha", "init", "replicate", "b", "q", "p", "spread", "J", "J_theory"},
+    Trainability: {
+        "norm",
+        "depth",
+        "warmup",
+        "replicate",
+        "alpha",
+        "test_loss",
+        "log_pooled",
+        "log_measured",
+    },
+}
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.__name__)
+def test_rows_have_the_promised_columns_and_no_failure(rows, experiment):
+    table = rows[experiment]
+    assert "failure" not in table.columns
+    assert COLUMNS[experiment] <= set(table.columns)
+    assert set(experiment.deterministic) <= set(table.columns)
+    assert np.isfinite(table.select_dtypes("number").to_numpy()).all()
+
+
+def test_claims_on_recurrences_can_be_measured_from_small_rows(rows):
+    for claim in claims.CLAIMS:
+        if claim.experiment in (ClosedForms, Ends, Regimes, Window):
+            assert np.isfinite(claim.measure(rows[claim.experiment]).value)
+
+
+def drawn(rows):
+    vision, networks, regimes = (rows[each] for each in (VisionTransformer, Networks, Regimes))
+    cloud = pd.DataFrame({"norm": "erf", "b": [0, 0, 0, 2, 2, 2], "u": 0.3, "v": -0.2, "q": 1.0, "p": 0.5})
+    side = np.array([0.5, 1.0])
+    maps = pd.DataFrame({"sigma_OV": np.repeat(side, 2), "sigma_21": np.tile(side, 2), "zeta": 0.5, "rate": 1.0})
+    yield token_clouds(cloud)
+    yield from (draw(vision) for draw in (stream_moments, vision_gradients))
+    yield from (draw(networks) for draw in (companion, two_heads))
+    yield from (draw(with_laws(regimes)) for draw in (two_laws, order_of_limits))
+    yield small_alpha(rows[Window])
+    yield constants(maps)
+    yield training_tiles(rows[Trainability])
+
+
+def test_figures_say_in_words_what_they_show(rows):
+    for figure in drawn(rows):
+        assert len(figure.get_label()) > 60
+        assert "nan" not in figure.get_label().split()
+        assert "$" not in figure.get_label()

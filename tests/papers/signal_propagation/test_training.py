@@ -1,0 +1,142 @@
+"""Training side by side: the loop, the rows and the measures of SP-17."""
+
+import math
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from derived.lab.rng import stream
+from derived.lab.training import mean_cross_entropy
+from derived.papers.signal_propagation.claims.training import rank_correlation, warmup_gain
+from derived.papers.signal_propagation.data.generated import LabelledImages, template_images
+from derived.papers.signal_propagation.experiments.training import Trainability, train
+from derived.papers.signal_propagation.model.vit import VisionTransformer
+
+EXPERIMENTS = (Trainability,)
+SMALL = {Trainability: {"width": 12}}
+NETWORK = {"image_size": 16, "patch": 4, "width": 24, "depth": 2, "num_heads": 2, "num_classes": 3}
+
+
+def small(norm: str = "erf", **changes) -> VisionTransformer:
+    return VisionTransformer(norm=norm, **NETWORK | {"num_networks": 2, "generator": stream(0, "vit")} | changes)
+
+
+def pictures(num: int, name: str = "train", **changes) -> LabelledImages:
+    arguments = {"num_classes": 3, "size": 16, "shift": 1, "noise": 0.5} | changes
+    return template_images(num, classes=stream(0, "classes"), generator=stream(0, name), **arguments)
+
+
+def test_a_diverged_network_leaves_the_other_alone():
+    data, test = pictures(64), pictures(16, "test")
+    arguments = {"steps": 4, "batch_size": 16, "lr": 1e-3}
+    models = [small(), small()]
+    with torch.no_grad():
+        models[1].head[0] = math.nan
+    runs = [train(model, data, test, generator=stream(0, "batches"), **arguments) for model in models]
+    assert bool(torch.isnan(runs[1].losses[0]).all())
+    torch.testing.assert_close(runs[1].losses[1], runs[0].losses[1], rtol=0, atol=0)
+
+
+def test_training_learns_and_repeats():
+    data, test = pictures(256), pictures(96, "test")
+    arguments = {"steps": 60, "batch_size": 32, "lr": 3e-3, "warmup": 10}
+    runs = [
+        train(small(norm), data, test, generator=stream(0, "batches"), **arguments)
+        for norm in ("erf", "erf", "layernorm")
+    ]
+    for run in runs:
+        assert run.losses.shape == (2, 60)
+        assert bool((run.losses[:, -10:].mean(dim=-1) < 0.6 * run.losses[:, 0]).all())
+        assert bool((run.test_accuracy > 0.6).all())
+    torch.testing.assert_close(runs[0].losses, runs[1].losses, rtol=0, atol=0)
+
+
+def test_warm_up_scales_the_first_step():
+    """AdamW's first step moves every coordinate by lr whatever the gradient, so its size reads the rate off."""
+    data = pictures(32)
+    moved = {}
+    for warmup in (0, 10):
+        model = small()
+        before = model.blocks[0].norms[0].gain.detach().clone()
+        train(model, data, data, steps=1, batch_size=8, lr=1e-3, warmup=warmup, generator=stream(0, "step"))
+        moved[warmup] = float((model.blocks[0].norms[0].gain.detach() - before).abs().median())
+    assert moved[0] == pytest.approx(1e-3, rel=1e-2)
+    assert moved[10] == pytest.approx(1e-4, rel=1e-2)
+
+
+def test_weight_decay_shrinks_matrices_and_nothing_else():
+    """Past a head of zeros no gradient reaches the network, so one step of AdamW is the factor 1 - lr decay alone."""
+    data = pictures(16)
+    before, after = small(alpha=0.7), small(alpha=0.7)
+    with torch.no_grad():
+        after.head.zero_()
+        after.head_bias.fill_(1.0)
+    train(after, data, data, steps=1, batch_size=8, lr=0.1, weight_decay=0.5, generator=stream(0, "decay"))
+    trained = dict(after.named_parameters())
+    for name, start in before.named_parameters():
+        if name not in ("head", "head_bias") and "last_norm" not in name:
+            factor = 0.95 if "weights" in name or name == "embedding" else 1.0
+            torch.testing.assert_close(trained[name], factor * start, rtol=1e-6, atol=0, msg=name)
+    torch.testing.assert_close((after.head_bias - 1).abs(), torch.full_like(after.head_bias, 0.1), rtol=1e-3, atol=0)
+
+
+def test_evaluation_is_the_mean_over_the_set():
+    """The last batch of a set of 50 is smaller; the network is judged after its one step."""
+    model, data, test = small(), pictures(16), pictures(50, "test")
+    run = train(model, data, test, steps=1, batch_size=16, generator=stream(0, "one"))
+    logits = model(test.images)
+    torch.testing.assert_close(run.test_loss, mean_cross_entropy(logits, test.labels).double(), rtol=1e-5, atol=0)
+    torch.testing.assert_close(run.test_accuracy, (logits.argmax(dim=-1) == test.labels).double().mean(dim=-1))
+
+
+def test_predicted_amplification_of_training_grows_with_alpha_and_is_of_the_input(rows):
+    table = rows[Trainability].query("norm == 'erf'")
+    by_alpha = table.groupby("alpha")["log_pooled"].mean()
+    assert (by_alpha > 0).all()
+    assert by_alpha.is_monotonic_increasing
+    assert np.corrcoef(table["log_pooled"], table["log_measured"])[0, 1] > 0.5
+
+
+def training(**changes) -> pd.DataFrame:
+    grid = pd.DataFrame({"replicate": np.repeat([0, 1], 4), "log_pooled": np.tile(np.arange(4.0), 2)})
+    return grid.assign(norm="erf", warmup=0, test_loss=np.tile([1.0, 2.0, 3.0, np.nan], 2), **changes)
+
+
+def test_trainability_is_one_when_losses_grow_with_the_prediction_and_nan_counts_as_worst():
+    assert rank_correlation(training()).value == pytest.approx(1.0)
+    turned = training().assign(test_loss=[np.inf, 3.0, 2.0, 1.0] * 2)
+    assert rank_correlation(turned).value == pytest.approx(-1.0)
+    with_others = pd.concat([training(), turned.assign(warmup=100), turned.assign(norm="layernorm")])
+    assert rank_correlation(with_others).value == pytest.approx(1.0)
+
+
+def test_warm_up_gain_is_with_less_without_where_amplification_is_largest():
+    rows = [
+        (depth, alpha, warmup, replicate, accuracy + 0.01 * replicate)
+        for depth, alpha, warmup, accuracy in (
+            *((6, 1.6, 0, 0.9), (6, 1.6, 100, 0.1), (36, 0.3, 0, 0.9), (36, 0.3, 100, 0.1)),
+            *((36, 1.6, 0, 0.2), (36, 1.6, 100, 0.5)),
+        )
+        for replicate in range(3)
+    ]
+    table = pd.DataFrame(rows, columns=["depth", "alpha", "warmup", "replicate", "test_accuracy"]).assign(norm="erf")
+    estimate = warmup_gain(pd.concat([table, table.assign(norm="layernorm", test_accuracy=0.0)]))
+    assert estimate.value == pytest.approx(0.3)
+    assert estimate.n == 3
+
+
+G = torch.Generator()
+BAD = [
+    (lambda: train(small(), pictures(4), pictures(4), steps=0, generator=G), "steps = 0"),
+    (lambda: train(small(), pictures(4), pictures(4), steps=1, lr=0.0, generator=G), "lr = 0"),
+    (lambda: train(small(), pictures(4), pictures(4), steps=1, warmup=-1, generator=G), "warmup = -1"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), BAD)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()

@@ -1,0 +1,67 @@
+"""Networks of the shape of a vision transformer: SP-13 and SP-15, their rows and their measures."""
+
+import math
+from importlib.util import find_spec
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from derived.lab.experiment import run_experiment
+from derived.papers.signal_propagation.claims.vision import ratio_to_author
+from derived.papers.signal_propagation.experiments.vision import ManyTokens, TimmNetwork
+from derived.papers.signal_propagation.model.jacobian import (
+    gmfe,
+)
+from derived.papers.signal_propagation.model.kernels import LayerNormKernel
+from derived.papers.signal_propagation.model.meanfield import propagate
+from derived.papers.signal_propagation.model.transformer import Sigmas
+
+EXPERIMENTS = (ManyTokens,)
+SMALL = {ManyTokens: {"width": 24, "n": 8, "depth": 4}}
+
+
+def test_each_theory_column_is_the_recurrence_it_is_named_after(rows):
+    """With LayerNorm, at the input: what is dropped makes J smaller, a common gradient makes it larger."""
+    table = rows[ManyTokens]
+    first = table[table["b"] == 0].iloc[0]
+    assert first["J_without_K"] < first["J_theory"] < first["pooled_theory"]
+    assert 0 < first["K_theory"] < first["J_theory"]
+    assert first["J_infinite"] < first["J_without_K"]
+    last = table[table["b"] == table["b"].max()]
+    assert (last[["J_theory", "pooled_theory"]] == 1).all(axis=None)
+    assert (last["K_theory"] == 0).all()
+
+
+def test_doubled_attention_weights_of_sp13():
+    """196 tokens, 128 blocks from (0.27, 0.11): 11.4 at finite n, 2.1 for many tokens; the columns are these."""
+    small = ManyTokens(width=24, num_heads=2, depth=128, n=12, inits=1, probes=1)
+    rows = small.run({"init": 0}, seed=0, device=torch.device("cpu"), dtype=torch.float32)
+    sigmas = Sigmas().scaled(attn_mult=2.0)
+    arguments = {"kernel": LayerNormKernel(), "a": sigmas.a, "s": sigmas.s, "depth": 128}
+    ends = [propagate(0.27, 0.11, n=n, **arguments).J_backward[0] for n in (196, math.inf)]
+    np.testing.assert_allclose(ends, (11.4, 2.1), rtol=0.03)
+    np.testing.assert_allclose(rows["J_infinite"].iloc[0], ends[1], rtol=1e-12)
+    np.testing.assert_allclose(
+        rows["J_theory"].iloc[0], propagate(0.27, 0.11, n=12, **arguments).J_backward[0], rtol=1e-12
+    )
+
+
+INSTALLED = find_spec("timm") is not None
+needs_timm = pytest.mark.skipif(not INSTALLED, reason="timm is not installed")
+
+
+@needs_timm
+def test_the_recurrences_describe_it_sp15():
+    rows = run_experiment(TimmNetwork.at("ci"), seed=0, device="cpu")
+    assert "failure" not in rows.columns
+    for _, case in rows.groupby(["norm", "alpha"]):
+        mean = case.groupby("b")[["J", "J_theory"]].mean()
+        assert gmfe(mean["J"], mean["J_theory"]) < 1.03
+
+
+def test_against_author_is_the_largest_disagreement():
+    rows = [("erf", 0.5, 3.078), ("erf", 1.9, 0.9 * 51.30), ("layernorm", 1.0, 6.003), ("erf", 0.123, 1e9)]
+    table = pd.DataFrame(rows * 3, columns=["norm", "alpha", "J"]).assign(b=0)
+    assert ratio_to_author(table).value == pytest.approx(0.9)
