@@ -202,6 +202,25 @@ def test_a_trained_column_is_compared_through_the_statistic(toy, recorded):
     assert states(toy)["cpu"] == "stale"
 
 
+@pytest.mark.parametrize(("apart", "state"), [(3.9, "unchanged"), (4.1, "stale")])
+def test_a_statistic_may_move_by_four_joint_standard_errors(toy, recorded, apart, state):
+    now = study(toy, "ci", 0, "cpu").live
+    error = mean(now.loc[now["shift"] == 0, "value"]).error
+    moved = recorded(toy).ci_rows
+    save(recorded(toy, ci_rows=moved.assign(value=moved["value"] + apart * 2**0.5 * error)))
+    assert states(toy)["cpu"] == state
+
+
+def test_the_best_rows_are_those_of_the_largest_tier_that_ran(toy, recorded):
+    assert study(toy, "ci", 0, "cpu").best["count"].unique() == [10]
+    save(recorded(toy))
+    assert study(toy, "ci", 0, "cpu").best["count"].unique() == [100]
+    own = study(toy, "cpu", 3, "cpu")
+    assert own.best.equals(own.live), "a rerunner's own run of a recorded tier"
+    save(recorded(toy, tier="gpu"))
+    assert study(toy, "cpu", 3, "cpu").best["count"].unique() == [1000]
+
+
 def test_unknown_tiers_and_devices_are_refused(toy):
     for wrong in (("xl", "cpu"), ("ci", "tpu")):
         with pytest.raises(ValueError, match="unknown"):

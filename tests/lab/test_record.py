@@ -107,6 +107,13 @@ def test_equal_rows_agree_and_undeclared_floats_are_not_compared():
     assert disagreements(a, a.assign(timed=[5.0, 6.0]), {"exact": 1e-12}) == []
 
 
+@pytest.mark.parametrize("scale", [1e-20, 1.0, 1e20])
+def test_the_rounding_that_is_allowed_is_relative(scale):
+    a = pd.DataFrame({"exact": [scale]})
+    assert not disagreements(a, a * (1 + 0.5e-12), {"exact": 1e-12})
+    assert disagreements(a, a * (1 + 3e-12), {"exact": 1e-12})
+
+
 @pytest.mark.parametrize(
     "change", [{"n": [1, 3]}, {"name": ["y", None]}, {"exact": [1.0 + 3e-12, np.nan]}, {"exact": [1.0, 0.0]}]
 )

@@ -1,5 +1,6 @@
 """Streams are reproducible, distinct by seed and name, and untouched by global state."""
 
+import pytest
 import torch
 
 from derived.lab.rng import stream
@@ -17,8 +18,15 @@ def test_the_same_name_gives_the_same_numbers_whatever_ran_before():
 
 def test_another_seed_or_name_gives_other_numbers():
     names = [(0, "init", 3), (1, "init", 3), (0, "init", 4), (0, "data", 3), (0, "init3"), (0, "init", "3")]
+    names += [(0, "init", 3, "head", 0), (0, "init", 3, "head", 1), (0, "init", 3, "value", 0)]
     draws = [draw(*name) for name in names]
     assert all(not torch.equal(a, b) for i, a in enumerate(draws) for b in draws[:i])
+
+
+@pytest.mark.parametrize("wrong", [1.9, "1", None, True])
+def test_a_seed_that_is_no_whole_number_is_refused(wrong):
+    with pytest.raises(ValueError, match="whole number"):
+        stream(wrong)
 
 
 def test_the_numbers_never_change():
