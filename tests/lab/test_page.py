@@ -3,12 +3,14 @@
 import json
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 import pytest
 import torch
 
-from derived.lab import page
-from derived.lab.findings import interval
+from derived.lab import page, stats
+from derived.lab.claims import Claim, study
+from derived.lab.findings import FINDINGS, interval
 
 
 @pytest.mark.parametrize("bound", [1e-3, [1e-3, 1e-3], np.array([1e-3, 1e-1])])
@@ -78,3 +80,58 @@ def test_an_explorer_keeps_what_the_figure_says_of_itself(monkeypatch):
     monkeypatch.setattr(page, "display", lambda data, raw: shown.append(data))
     page.explorer(go.Figure(layout={"meta": {"play": True}}), "Two bars.")
     assert shown[0]["application/vnd.plotly.v1+json"]["layout"]["meta"] == {"play": True, "alt": "Two bars."}
+
+
+def test_an_explorer_brings_its_alt_text_or_is_refused(monkeypatch):
+    shown = []
+    monkeypatch.setattr(page, "display", lambda data, raw: shown.append(data))
+    page.explorer(go.Figure(layout={"meta": {"play": True, "alt": "Three bars."}}))
+    assert shown[0]["text/plain"] == "Three bars."
+    assert shown[0]["application/vnd.plotly.v1+json"]["layout"]["meta"] == {"play": True, "alt": "Three bars."}
+    for figure in (go.Figure(), go.Figure(layout={"meta": {"play": True}})):
+        with pytest.raises(ValueError, match="no alt text"):
+            page.explorer(figure)
+    assert len(shown) == 1
+
+
+def mean_of(toy) -> Claim:
+    """A claim on the rows of the toy experiment."""
+    return Claim(
+        id="T-1",
+        statement="The mean is below 2.",
+        source="ours",
+        where="–",
+        paper_value="–",
+        kind="statistic",
+        criterion="below 2",
+        experiment=toy,
+        measure=lambda rows: stats.mean(rows["value"]),
+        accept=(0.0, 2.0),
+    )
+
+
+def test_a_page_runs_each_experiment_once_and_reports_what_it_ran(toy, monkeypatch):
+    class Other(toy):
+        shifts = (5.0,)
+
+    run = page.studies("ci", 3, "cpu")
+    first, other = run(toy), run(Other)
+    assert run(toy) is first
+    assert list(run) == [first, other]
+    assert (first.tier, first.seed, first.device) == ("ci", 3, "cpu")
+    pd.testing.assert_frame_equal(first.live, study(toy, "ci", 3, "cpu").live)
+    assert list(page.studies("ci", 3, "cpu")) == []  # pages share nothing
+
+    shown = []
+    monkeypatch.setattr(page, "display", lambda data, raw: shown.append(data))
+    page.report("toy", [mean_of(toy)], run)
+    page.report("toy", [mean_of(toy)], [first, other])  # a list of studies says the same
+    assert shown[0] == shown[1]
+    findings = shown[0][FINDINGS]
+    assert (findings["rows"][0]["id"], findings["rows"][0]["verdict"]) == ("T-1", "holds")
+    assert {state["experiment"] for state in findings["records"]} == {"Toy", "Other"}
+
+
+def test_a_claim_on_what_was_not_run_is_refused(toy):
+    with pytest.raises(ValueError, match="did not run: Toy"):
+        page.report("toy", [mean_of(toy)], page.studies("ci", 0, "cpu"))

@@ -7,10 +7,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.colors import to_rgb
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.colors import same_color, to_rgb
 
 from derived.lab import stats
-from derived.lab.plot import COLOURS, apart, largest, mean_and_reach, shades
+from derived.lab.plot import COLOURS, RED, apart, largest, mean_and_reach, plain_log, points, shades
 
 # Machado, Oliveira and Fernandes (2009), severity 1: linear RGB as a dichromat sees it.
 VISION = {
@@ -72,6 +74,29 @@ def test_labels_stand_apart_in_their_order_and_around_their_values(values):
             assert np.square(other - values).sum() >= np.square(places - values).sum() - 1e-12
 
 
+def pooled(values: np.ndarray, least: float) -> np.ndarray:
+    """The same by pooling adjacent violators, as the algorithm is told in words."""
+    order = np.argsort(values, kind="stable")
+    pools: list[tuple[float, int]] = []  # mean and size of each pool
+    for value in values[order] - least * np.arange(values.size):
+        pools.append((float(value), 1))
+        while len(pools) > 1 and pools[-2][0] >= pools[-1][0]:
+            (one, m), (other, k) = pools[-2:]
+            pools[-2:] = [((m * one + k * other) / (m + k), m + k)]
+    places = np.empty_like(values)
+    places[order] = np.repeat([mean for mean, _ in pools], [size for _, size in pools])
+    places[order] += least * np.arange(values.size)
+    return places
+
+
+@given(values=st.lists(st.floats(-1, 1), min_size=1, max_size=8), least=st.floats(0.01, 1))
+def test_labels_stand_where_pooling_neighbours_puts_them(values, least):
+    """Up to 16 roundings of numbers below 1 + 8 least."""
+    values = np.array(values)
+    bound = 16 * 2**-53 * (1 + 8 * least)
+    np.testing.assert_allclose(apart(values, least), pooled(values, least), rtol=0, atol=bound)
+
+
 def test_labels_that_have_room_stay():
     np.testing.assert_array_equal(apart([3.0, 0.0, 1.5], 1.0), [3.0, 0.0, 1.5])
 
@@ -101,3 +126,32 @@ def test_mean_and_reach_are_those_of_the_interval():
     assert (value - reach, value + reach) == pytest.approx((one.low, one.high))
     assert mean_and_reach(values[:3]) == (pytest.approx(7 / 3), 0.0)
     assert mean_and_reach(pd.Series([2.0] * 6)) == (2.0, 0.0)
+
+
+def test_points_are_means_with_intervals_recorded_filled_and_live_open():
+    y = {(True, 1): [1.0, 2.0, 4.0, 5.0, 8.0], (True, 2): [3.0] * 4, (False, 1): [0.0, 1.0]}
+    tables = [pd.DataFrame({"recorded": recorded, "n": n, "y": values}) for (recorded, n), values in y.items()]
+    figure, ax = plt.subplots()
+    drawn = points(ax, pd.concat(tables), "n", "y", RED, "s")
+    one = stats.mean(y[True, 1])
+    expected = [(1, 0.5, 0.0, False), (1, 4.0, (one.high - one.low) / 2, True), (2, 3.0, 0.0, True)]
+    assert list(drawn.columns) == ["n", "value", "reach", "recorded"]
+    assert [tuple(row) for row in drawn.to_numpy()] == [pytest.approx(row) for row in expected]
+    live, recorded = (container[0] for container in ax.containers)
+    assert live.get_markerfacecolor() == "none"
+    assert same_color(recorded.get_markerfacecolor(), RED)
+    assert recorded.get_markersize() < live.get_markersize()  # both are seen where they coincide
+    assert recorded.get_xydata().tolist() == [[1.0, 4.0], [2.0, 3.0]]
+    ends = [path.vertices[:, 1].tolist() for path in ax.containers[1][2][0].get_paths()]
+    assert ends[0] == pytest.approx([one.low, one.high])
+    plt.close(figure)
+
+
+def test_plain_numbers_stand_at_the_ticks_of_a_logarithmic_axis():
+    figure, ax = plt.subplots()
+    ax.set(yscale="log", ylim=(1, 3000))
+    plain_log(ax.yaxis, (2, 30, 1000))
+    figure.canvas.draw()
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["2", "30", "1000"]
+    assert not any(text.get_text() for text in ax.get_yticklabels(minor=True))
+    plt.close(figure)

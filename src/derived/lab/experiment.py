@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import pandas as pd
 import torch
 
@@ -78,3 +79,46 @@ def run_experiment(experiment: Experiment, *, seed: int, device: str) -> pd.Data
     """The rows of every condition, one after the other, in the order of ``conditions()``."""
     tables = [run_condition(experiment, condition, seed, device) for condition in experiment.conditions()]
     return pd.concat(tables, ignore_index=True)
+
+
+def rows(index: Mapping[str | tuple[str, ...], Any], columns: Mapping[str, Any]) -> pd.DataFrame:
+    """A tidy table: one row per cell of a grid, the last axis fastest; first the index, then the columns.
+
+    ``index`` names the axes of the grid in order, each with its labels (length,). A tuple of names shares one axis:
+    ("i", "j"): (i, j), both of its length. A single number or word is the same in every row and makes no axis.
+    ``columns`` are tensors or arrays that broadcast to the shape of the grid, as NumPy does from the last axis back: in
+    a grid (replicate, layer) a curve (layers,) is repeated for every replicate, a number per replicate is (R, 1).
+    ValueError for a column that does not fit, unequal lengths on one axis, or a name given twice.
+
+    >>> rows({"replicate": range(2), ("layer", "tau"): ([0, 5], [0.0, 0.5])}, {"m": torch.eye(2), "bound": 1e-9})
+       replicate  layer  tau    m         bound
+    0          0      0  0.0  1.0  1.000000e-09
+    1          0      5  0.5  0.0  1.000000e-09
+    2          1      0  0.0  0.0  1.000000e-09
+    3          1      5  0.5  1.0  1.000000e-09
+    """
+    shape, cells = (), {}
+    for names, values in index.items():
+        pairs = zip(names, values, strict=True) if isinstance(names, tuple) else [(names, values)]
+        labels = {name: _array(each) for name, each in pairs}
+        lengths = {each.shape for each in labels.values()}
+        if len(lengths) != 1 or len(length := lengths.pop()) > 1:
+            given = ", ".join(f"{name} {each.shape}" for name, each in labels.items())
+            raise ValueError(f"labels of shape {given}; give (length,), the same for all names that share an axis")
+        cells = {name: each[..., None] if length else each for name, each in cells.items()} | labels
+        shape += length
+    if twice := set(cells) & set(columns):
+        raise ValueError(f"index and columns both have {', '.join(sorted(twice))}; give each name once")
+    cells |= {name: _array(values) for name, values in columns.items()}
+    return pd.DataFrame({name: _column(name, each, shape) for name, each in cells.items()})
+
+
+def _array(values: Any) -> np.ndarray:
+    return values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
+
+
+def _column(name: str, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    try:
+        return np.broadcast_to(values, shape).ravel()
+    except ValueError:
+        raise ValueError(f"column {name} has shape {values.shape}; give one that broadcasts to {shape}") from None

@@ -7,7 +7,8 @@ import io
 import json
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -15,10 +16,44 @@ import numpy as np
 from IPython.display import Markdown, display
 from numpy.typing import ArrayLike
 
-from derived.lab.claims import Claim, Study, ledger, record_states
+from derived.lab.claims import Claim, Study, ledger, record_states, study
+from derived.lab.experiment import Experiment
 from derived.lab.findings import FINDINGS, interval
 from derived.lab.record import results_root
 from derived.lab.stats import worst
+
+
+@dataclass(frozen=True)
+class Studies:
+    """What a page runs: called with an experiment it returns its study, and it holds the studies in the order of their
+    first call. An experiment asked for again is not run again."""
+
+    tier: str
+    seed: int
+    device: str
+    held: dict[type[Experiment], Study] = field(default_factory=dict, repr=False)
+
+    def __call__(self, experiment: type[Experiment]) -> Study:
+        """The study of an experiment, live at the page's tier; ValueError for a tier that it lacks or does not know."""
+        if experiment not in self.held:
+            self.held[experiment] = study(experiment, self.tier, self.seed, self.device)
+        return self.held[experiment]
+
+    def __iter__(self) -> Iterator[Study]:
+        return iter(self.held.values())
+
+
+def studies(tier: str, seed: int, device: str) -> Studies:
+    """The page's parameters bound once: ``run = studies(tier, seed, device)``, ``run(Experiment)``, and at the end
+    ``report(paper, CLAIMS, run)``.
+
+    >>> run = studies("ci", 0, "cpu")
+    >>> run
+    Studies(tier='ci', seed=0, device='cpu')
+    >>> list(run)
+    []
+    """
+    return Studies(tier, seed, device)
 
 
 def show(figure: Any, *studies: Study) -> None:
@@ -38,9 +73,14 @@ def show(figure: Any, *studies: Study) -> None:
     )
 
 
-def explorer(figure: Any, alt: str) -> None:
-    """Show a Plotly figure whose sliders work without a kernel; ``alt`` says what there is to see."""
-    figure.update_layout(meta={**(figure.layout.meta or {}), "alt": alt})
+def explorer(figure: Any, alt: str = "") -> None:
+    """Show a Plotly figure whose sliders work without a kernel; its ``layout.meta["alt"]`` says what there is to see.
+    ValueError where it does not."""
+    meta = figure.layout.meta or {}
+    alt = alt or meta.get("alt", "")
+    if not alt:
+        raise ValueError('the explorer has no alt text: give it one, figure.update_layout(meta={"alt": ...})')
+    figure.update_layout(meta={**meta, "alt": alt})
     display({"application/vnd.plotly.v1+json": json.loads(figure.to_json()), "text/plain": alt}, raw=True)
 
 
@@ -135,10 +175,12 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
     return f'<table class="chapter-ledger"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
-def report(paper: str, claims: Sequence[Claim], studies: Sequence[Study]) -> None:
-    """Show this chapter's ledger (headlines), and hand all of it to the press as data in the cell's output."""
-    rows = ledger(paper, claims, studies)
-    findings = {"rows": rows, "records": record_states(claims, studies)}
+def report(paper: str, claims: Sequence[Claim], run: Iterable[Study]) -> None:
+    """Show this chapter's ledger (headlines), and hand all of it to the press as data in the cell's output; ``run`` is
+    what ``studies`` returned. ValueError where a claim rests on an experiment that was not run."""
+    found = list(run)
+    rows = ledger(paper, claims, found)
+    findings = {"rows": rows, "records": record_states(claims, found)}
     headlines = [row for row in rows if row["headline"]]
     text = "\n".join(f"{row['id']}: {row['verdict']}" for row in headlines)
     display({"text/html": _table(headlines), FINDINGS: findings, "text/plain": text}, raw=True)

@@ -1,15 +1,20 @@
 """How figures look: one style for all chapters, colour-blind safe, readable on a light and a dark page.
 
-theory              a thin line in INK
-recorded, live      filled and open markers, with seed intervals
+theory              a thin line in INK: THEORY; a limit, a bound or a rival DASHED
+recorded, live      filled and open markers, with seed intervals: ``points``
 swept parameter     the sequential map SEQUENTIAL
 """
+
+from collections.abc import Sequence
 
 import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import ArrayLike
+from scipy.optimize import isotonic_regression
 
 from derived.lab import stats
 
@@ -17,8 +22,11 @@ INK = "#222222"
 MUTED = "#777777"
 # Okabe and Ito's colours, without yellow (too pale for lines).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+BLUE, RED, GREEN, PINK, ORANGE, SKY = COLOURS
 SEQUENTIAL = "viridis"
 DIVERGING = "RdBu_r"
+THEORY = {"color": INK, "linewidth": 1.0, "zorder": 2}
+DASHED = {"color": MUTED, "linewidth": 1.0, "linestyle": "--", "zorder": 1}  # a limit, a bound, a rival
 
 STYLE = {
     "axes.edgecolor": INK,
@@ -54,20 +62,24 @@ def beside(
 def apart(values: ArrayLike, least: float) -> np.ndarray:
     """Places for labels: the values in their order, moved as little as needed to lie ``least`` apart.
 
-    Least squares over y_(k+1) - y_(k) >= least, which is isotonic regression of y_(k) - k least (pooling neighbours).
+    Least squares over y_(k+1) - y_(k) >= least, which is isotonic regression of y_(k) - k least.
+
+    >>> apart([2.0, 1.0, 1.5], 1.0)
+    array([2.5, 0.5, 1.5])
     """
     values = np.asarray(values, dtype=float)
     order = np.argsort(values, kind="stable")
-    pools: list[tuple[float, int]] = []  # mean and size of each pool
-    for value in values[order] - least * np.arange(values.size):
-        pools.append((float(value), 1))
-        while len(pools) > 1 and pools[-2][0] >= pools[-1][0]:
-            (one, m), (other, k) = pools[-2:]
-            pools[-2:] = [((m * one + k * other) / (m + k), m + k)]
+    steps = least * np.arange(values.size)
     places = np.empty_like(values)
-    places[order] = np.repeat([mean for mean, _ in pools], [size for _, size in pools])
-    places[order] += least * np.arange(values.size)
+    places[order] = isotonic_regression(values[order] - steps).x + steps
     return places
+
+
+def plain_log(axis: Axis, ticks: Sequence[float]) -> None:
+    """Plain numbers at these ticks of a logarithmic axis, and none between them."""
+    axis.set_ticks(ticks)
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def shades(count: int) -> list:
@@ -81,6 +93,21 @@ def mean_and_reach(values: pd.Series) -> tuple[float, float]:
         return float(values.mean()), 0.0
     one = stats.mean(values)
     return one.value, (one.high - one.low) / 2
+
+
+def points(ax: Axes, rows: pd.DataFrame, x: str, y: str, color, marker: str = "o") -> pd.DataFrame:
+    """Draw the mean of ``y`` over replicates at each ``x`` with its 99.9 % interval: recorded filled, live open.
+
+    Returns what was drawn: x, value, reach (half the interval, see ``mean_and_reach``), recorded; live first.
+    """
+    groups = rows.groupby(["recorded", x])[y]
+    drawn = pd.DataFrame([(at, *mean_and_reach(part), recorded) for (recorded, at), part in groups])
+    drawn.columns = [x, "value", "reach", "recorded"]
+    for recorded, part in drawn.groupby("recorded"):
+        face, size = (color, 4) if recorded else ("none", 6.5)
+        style = {"color": color, "markerfacecolor": face, "markersize": size, "elinewidth": 0.9, "zorder": 3}
+        ax.errorbar(part[x], part["value"], part["reach"], fmt=marker, **style)
+    return drawn
 
 
 def largest(rows: pd.DataFrame) -> pd.DataFrame:

@@ -1,0 +1,91 @@
+"""Argument checks: each error says what was given, why it is wrong and what would be right.
+
+name    meaning
+name    the argument as the caller knows it
+value   what was given; numbers may be a number, an array or a tensor of any shape, of which every entry must be right
+"""
+
+import math
+from collections.abc import Callable, Collection
+from numbers import Integral, Real
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Numbers = float | np.ndarray | Tensor
+
+
+def check_count(name: str, value: int, least: int = 1, why: str = "") -> None:
+    """ValueError unless ``value`` is an integer of at least ``least``; ``why`` is added to the message.
+
+    >>> check_count("depth", 0)
+    Traceback (most recent call last):
+    ValueError: depth = 0; give an integer >= 1
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} = {value!r}; give an integer >= {least}{why and '; ' + why}")
+
+
+def check_choice(name: str, value: str, choices: Collection[str]) -> None:
+    """ValueError unless ``value`` is one of ``choices``.
+
+    >>> check_choice("norm", "rms", ("layernorm", "tanh"))
+    Traceback (most recent call last):
+    ValueError: norm = 'rms'; give one of 'layernorm', 'tanh'
+    """
+    if value not in choices:
+        raise ValueError(f"{name} = {value!r}; give one of {', '.join(map(repr, choices))}")
+
+
+def check_positive(name: str, value: Numbers) -> None:
+    """ValueError unless every entry of ``value`` is finite and > 0.
+
+    >>> check_positive("alpha", np.array([1.0, -2.0]))
+    Traceback (most recent call last):
+    ValueError: alpha[1] = -2; give a finite number > 0
+    """
+    _check(name, value, lambda x: (x > 0) & (x < math.inf), "a finite number > 0")
+
+
+def check_at_least(name: str, value: Numbers, low: float) -> None:
+    """ValueError unless every entry of ``value`` is finite and >= ``low``.
+
+    >>> check_at_least("noise", math.nan, 0)
+    Traceback (most recent call last):
+    ValueError: noise = nan; give a finite number >= 0
+    """
+    _check(name, value, lambda x: (x >= low) & (x < math.inf), f"a finite number >= {low:.15g}")
+
+
+def check_within(name: str, value: Numbers, low: float, high: float) -> None:
+    """ValueError unless low <= ``value`` <= high in every entry.
+
+    >>> check_within("epsilon", torch.tensor([[0.5, 1.5]]), 0, 1)
+    Traceback (most recent call last):
+    ValueError: epsilon[0, 1] = 1.5; give a number from 0 to 1
+    """
+    _check(name, value, lambda x: (x >= low) & (x <= high), f"a number from {low:.15g} to {high:.15g}")
+
+
+def check_fraction(name: str, value: Numbers, below: float = 1.0) -> None:
+    """ValueError unless 0 < ``value`` < below in every entry.
+
+    >>> check_fraction("error", 0.5, below=0.5)
+    Traceback (most recent call last):
+    ValueError: error = 0.5; give a number strictly between 0 and 0.5
+    """
+    _check(name, value, lambda x: (x > 0) & (x < below), f"a number strictly between 0 and {below:.15g}")
+
+
+def _check(name: str, value: Numbers, inside: Callable, wanted: str) -> None:
+    """ValueError with the first entry that is not inside; NaN never is."""
+    if isinstance(value, bool) or not isinstance(value, Real | np.ndarray | Tensor):
+        raise ValueError(f"{name} = {value!r}; give {wanted}")
+    right = inside(value)
+    if isinstance(value, Real):
+        if not right:
+            raise ValueError(f"{name} = {value:.15g}; give {wanted}")
+    elif not bool(right.all()):
+        place = torch.as_tensor(~right).nonzero()[0].tolist()
+        raise ValueError(f"{name}{place or ''} = {value[tuple(place)].item():.15g}; give {wanted}")

@@ -1,0 +1,83 @@
+"""Checks of arguments: what is right passes, and each error names the argument, the value and the cure."""
+
+import math
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+
+from derived.lab.checks import (
+    check_at_least,
+    check_choice,
+    check_count,
+    check_fraction,
+    check_positive,
+    check_within,
+)
+
+KINDS = {
+    "number": float,
+    "array": lambda x: np.array([[1e-3, x]]),
+    "tensor": lambda x: torch.tensor([1e-3, x], dtype=torch.float64),
+    "scalar tensor": lambda x: torch.tensor(x, requires_grad=True),
+    "scalar array": np.array,
+}
+CHECKS = {
+    "> 0": (check_positive, (), (1e-300, 7.0), (0.0, -1.0, math.inf)),
+    ">= 0.001": (check_at_least, (1e-3,), (1e-3, 7.0), (0.0, -1.0, math.inf)),
+    "from 0.001 to 2": (check_within, (1e-3, 2), (1e-3, 2.0), (0.0, 2.5, -math.inf)),
+    "strictly between 0 and 0.5": (check_fraction, (0.5,), (1e-3, 0.49), (0.0, 0.5)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("wanted", CHECKS)
+def test_numbers_are_checked_entry_by_entry(kind, wanted):
+    check, limits, right, wrong = CHECKS[wanted]
+    make = KINDS[kind]
+    for value in right:
+        if kind == "scalar tensor" and value < 1e-30:
+            continue  # zero in float32
+        check("x", make(value), *limits)
+    for value in (*wrong, math.nan):
+        with pytest.raises(ValueError, match=rf"^x(\[.*1\])? = {value:g}; give .*{re.escape(wanted)}$"):
+            check("x", make(value), *limits)
+
+
+def test_the_first_wrong_entry_is_named_with_its_place():
+    with pytest.raises(ValueError, match=r"^p\[1, 0\] = -2; give"):
+        check_positive("p", np.array([[1, 1], [-2, -3]]))
+    check_positive("p", np.array([]))
+
+
+@pytest.mark.parametrize("value", [True, "1", None, [1.0]])
+def test_what_is_no_number_is_shown_as_it_was_given(value):
+    with pytest.raises(ValueError, match=re.escape(f"x = {value!r}; give a finite number > 0")):
+        check_positive("x", value)
+
+
+def test_a_large_limit_is_written_in_full():
+    with pytest.raises(ValueError, match="T = 1000004; give a number from 1 to 1000003"):
+        check_within("T", 1000004, 1, 1000003)
+    check_within("T", Fraction(1, 2), 0, 1)
+
+
+@pytest.mark.parametrize("value", [0, 1.0, True, "2", None, np.float64(3)])
+def test_a_count_is_an_integer_of_at_least_its_least(value):
+    with pytest.raises(ValueError, match=re.escape(f"n = {value!r}; give an integer >= 1")):
+        check_count("n", value)
+
+
+def test_counts_of_every_integer_type_and_with_a_reason():
+    check_count("n", np.int64(1))
+    check_count("n", 0, 0)
+    with pytest.raises(ValueError, match="d = 1; give an integer >= 2; nothing moves on a sphere of dimension 0"):
+        check_count("d", 1, 2, "nothing moves on a sphere of dimension 0")
+
+
+def test_a_choice_is_one_of_the_names():
+    check_choice("norm", "erf", {"erf": 1})
+    with pytest.raises(ValueError, match=re.escape("norm = 'rms'; give one of 'erf', 'tanh'")):
+        check_choice("norm", "rms", ("erf", "tanh"))
