@@ -1,6 +1,5 @@
 """What a stranger imports from a paper: few names, loaded on first use, each with an example that runs."""
 
-import ast
 import doctest
 import importlib
 import subprocess
@@ -11,7 +10,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SLUGS = sorted(path.parent.name for path in (ROOT / "src/derived/papers").glob("*/__init__.py"))
-LAB = sorted(path.stem for path in (ROOT / "src/derived/lab").glob("*.py") if path.stem != "__init__")
 
 
 def face(slug: str):
@@ -44,14 +42,6 @@ def test_a_public_name_has_words_and_an_example_that_runs(slug, name):
     words = thing.__doc__ or ""
     assert len(words.split(">>>")[0].split()) >= 8, "too few words"
     assert run_examples(thing, name), "no example"
-
-
-@pytest.mark.parametrize("stem", LAB)
-def test_the_examples_of_the_laboratory_run(stem):
-    module = importlib.import_module(f"derived.lab.{stem}")
-    for node in ast.parse(Path(module.__file__).read_text("utf-8")).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            run_examples(getattr(module, node.name), node.name)
 
 
 def test_a_face_loads_nothing_until_it_is_asked():
