@@ -19,12 +19,29 @@ def files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
 
 
-def topics(slug: str, room: str) -> set[str]:
-    return {path.stem for path in files(PAPERS / slug / room)}
-
-
 def module(slug: str, *parts: str):
     return importlib.import_module(".".join(("derived.papers", slug, *parts)))
+
+
+def claims_of(slug: str, stem: str) -> list[Claim]:
+    """The claims that a file of the room states, in tuples or alone."""
+    held = [each for each in vars(module(slug, "claims", stem)).values() if isinstance(each, tuple | Claim)]
+    flat = [one for each in held for one in (each if isinstance(each, tuple) else (each,))]
+    return [one for one in flat if isinstance(one, Claim)]
+
+
+def topics(slug: str, room: str) -> set[str]:
+    """The files of a room that are about a topic; the others are helpers with a name of their own."""
+    stems = {path.stem for path in files(PAPERS / slug / room)}
+    if room == "experiments":
+        return {one.__module__.rpartition(".")[2] for one in module(slug, "claims").EXPERIMENTS}
+    if room == "claims":
+        return {stem for stem in stems if claims_of(slug, stem)}
+    return stems - {"explorer", "marks", "words"}
+
+
+# Offered where the library timm happens to be installed; no claim rests on it.
+UNLISTED = {"TimmNetwork"}
 
 
 @pytest.mark.parametrize("slug", SLUGS)
@@ -57,11 +74,7 @@ def test_an_init_declares_names_and_computes_nothing(path):
         assert [ast.unparse(each) for each in statements[:1]] == ["import lazy_loader"]
         assert ast.unparse(statements[1]).startswith("__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, ")
         assert len(statements) == 2
-    elif path.parent.name == "claims":
-        names = [ast.unparse(each.targets[0]) for each in statements if isinstance(each, ast.Assign)]
-        assert set(names) <= {"CLAIMS", "EXPERIMENTS"}
-        assert {type(each) for each in statements} <= {ast.Assign, ast.ImportFrom, ast.Import}
-    elif path.parent != ROOT / "src/derived":
+    elif path.parent.name != "claims" and path.parent != ROOT / "src/derived":  # no experiment imports claims
         assert not statements
 
 
@@ -69,21 +82,21 @@ def test_an_init_declares_names_and_computes_nothing(path):
 def test_a_topic_has_one_name_in_all_rooms_and_a_test(slug):
     measured = topics(slug, "experiments")
     assert topics(slug, "claims") <= measured
-    assert topics(slug, "figures") - {"explorer"} <= measured
+    assert topics(slug, "figures") <= measured
     tests = {path.stem.removeprefix("test_") for path in (ROOT / "tests/papers" / slug).glob("test_*.py")}
-    assert topics(slug, "claims") <= tests
+    assert measured - {"explorer"} <= tests
 
 
 @pytest.mark.parametrize("slug", SLUGS)
 def test_claims_rest_on_the_experiments_of_their_own_topic(slug):
     listed = []
     for topic in topics(slug, "claims"):
-        for claim in module(slug, "claims", topic).CLAIMS:
-            assert isinstance(claim, Claim)
+        for claim in claims_of(slug, topic):
             listed.append(claim)
             home = claim.experiment and claim.experiment.__module__
             assert home in (None, f"derived.papers.{slug}.experiments.{topic}"), claim.id
-    assert {one.id for one in listed} == {one.id for one in module(slug, "claims").CLAIMS}
+    own = [one.id for one in module(slug, "claims").CLAIMS if one.experiment]
+    assert {*own} <= {one.id for one in listed}
 
 
 @pytest.mark.parametrize("slug", SLUGS)
@@ -92,11 +105,13 @@ def test_every_experiment_is_listed_once(slug):
     assert len(listed) == len(set(listed))
     defined = {
         thing
-        for topic in topics(slug, "experiments")
-        for thing in vars(module(slug, "experiments", topic)).values()
-        if isinstance(thing, type) and issubclass(thing, Experiment) and not thing.__name__.startswith("_")
+        for path in files(PAPERS / slug / "experiments")
+        for thing in vars(module(slug, "experiments", path.stem)).values()
+        if isinstance(thing, type) and issubclass(thing, Experiment)
     }
-    assert {*listed} == defined - {Experiment}
+    shared = {base for one in listed for base in one.__mro__[1:]}
+    assert {one.__name__ for one in defined - {*listed} - shared} <= UNLISTED
+    assert {*listed} <= defined
 
 
 @pytest.mark.parametrize("slug", SLUGS)
