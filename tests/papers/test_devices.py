@@ -54,12 +54,12 @@ UNUSED = {
         "Angles": "derivatives of one function at 41 points",
     },
     "ols_attention": {
-        "Reachability": "two numbers trained per run",
-        "Courses": "two numbers trained per run",
-        "TrainedEndPoint": "two numbers trained per run",
-        "Structure": "matrices of at most 3 x 3 trained on the CPU",
+        "Reachability": "two numbers per run, trained by functions for the CPU alone",
+        "Courses": "two numbers per run, trained by functions for the CPU alone",
+        "TrainedEndPoint": "two numbers per run, trained by functions for the CPU alone",
+        "Structure": "matrices of at most 3 x 3, trained by functions for the CPU alone",
         "RandomTasks": "one regression for matrices of 5 x 5, on the CPU",
-        "LearnedInContext": "matrices of 5 x 5 trained on the CPU",
+        "LearnedInContext": "matrices of at most 6 x 6, trained by functions for the CPU alone",
         "DialCurves": "a figure of one data set",
         "PublishedConstants": "two closed forms in Python",
         "ReadOutNoise": "one product of small matrices, on the CPU",
@@ -88,10 +88,15 @@ TIMED = {
 }
 #: The first condition that uses the device, where the very first does not.
 CONDITION = {("hierarchical_kernel", "Pruning"): 1, ("homogenized", "Freezing"): 2}
+SHORT = {"steps": 2, "draft_steps": 2, "prompts": 3, "calibration": 3, "length": 20, "m": 2, "deltas": (1.0,)}
 #: Fields that are smaller here than at tier ci.
 SIZES = {
-    ("cactus", "TrainedPair"): {"steps": 2, "draft_steps": 2, "prompts": 3, "calibration": 3},
-    ("cactus", "PairTime"): {"steps": 2, "draft_steps": 2, "prompts": 3, "calibration": 3},
+    ("cactus", "RandomPairs"): {"pairs": 20},
+    ("cactus", "FlatFamily"): {"largest": 4},
+    ("cactus", "TrainedPair"): SHORT,
+    ("cactus", "PairTime"): SHORT,
+    ("hierarchical_kernel", "Budgets"): {"instances": 2},
+    ("hierarchical_kernel", "Quadratures"): {"instances": 2},
     ("hierarchical_kernel", "Entries"): {"longest": 40},
     ("hierarchical_kernel", "Rules"): {"trees": 300, "few": 40},
     ("hierarchical_kernel", "Evaluators"): {"trees": 40},
@@ -104,18 +109,23 @@ SIZES = {
     ("homogenized", "WeakError"): {"batch": 100},
     ("homogenized", "Hot"): {"replicates": 20, "tau": 1.0, "points": 3},
     ("homogenized", "Cold"): {"replicates": 10, "tau": 1.0, "points": 3},
-    ("homogenized", "Freezing"): {"h": 0.1},
+    ("homogenized", "Freezing"): {"tokens": (8,), "h": 0.2},
     ("homogenized", "FinalRate"): {"tau": 1.0},
-    ("homogenized", "SlowPaths"): {"time": 0.2},
+    ("homogenized", "SlowPaths"): {"time": 0.1},
     ("homogenized", "Clock"): {"cases": ((1, 16),), "tau": 1.6, "points": 3},
     ("homogenized", "Flows"): {"steps": (4, 8), "fine": 8},
     ("homogenized", "PrivateNoise"): {"tau": 1.0, "points": 3},
+    ("homogenized", "Stack"): {"replicates": 4, "tau": 1.0, "points": 3},
+    ("ols_attention", "Reachability"): {"epochs": 50},
+    ("ols_attention", "Courses"): {"epochs": 50},
     ("ols_attention", "Structure"): {"epochs": 100},
     ("ols_attention", "TrainedEndPoint"): {"epochs": 100},
     ("ols_attention", "RandomTasks"): {"num_tasks": 256},
     ("ols_attention", "LearnedInContext"): {"steps": 100},
+    ("signal_propagation", "DeepOverlap"): {"width": 32, "inits": 3},
     ("signal_propagation", "Networks"): {"width": 32, "inits": 4},
     ("signal_propagation", "Regimes"): {"depth": 400},
+    ("signal_propagation", "Window"): {"alphas": (0.2,)},
 }
 
 
@@ -144,7 +154,9 @@ def compare(slug: str, name: str) -> None:
         there = run(slug, name, device)
     reason = UNUSED.get(slug, {}).get(name)
     if reason is None:
-        assert made.count, f"{name} ignores the device that it is given (no tensor was made there) and UNUSED has no reason"
+        assert made.count, (
+            f"{name} ignores the device that it is given (no tensor was made there) and UNUSED has no reason"
+        )
         timed = TIMED.get((slug, name), ())
         found = apart(there, run(slug, name, torch.device("cpu")), EXPERIMENTS[slug, name].deterministic, timed)
         assert not found, "; ".join(found)
