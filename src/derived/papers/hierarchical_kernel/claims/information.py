@@ -122,6 +122,8 @@ AVERAGES = (
         "HKT-7.h",
         "The approximation error has three components, one of them a non-Gaussian correction, as printed.",
         "only the abstract was visible; HKT-7.a is an exact identity of this form for our construction",
+        plain="The error of the approximation has three parts, each with a meaning, and one of them corrects for data"
+        " that are not Gaussian.",
         source="paper",
         where="abstract (Theorem 4.3)",
         paper_value="not visible",
