@@ -170,3 +170,21 @@ def test_upsampling_repeats_entries():
     wide = upsample(table, 11, 2)
     assert all(wide[i, j] == table[i // 4, j // 4] for i in range(11) for j in range(11))
     torch.testing.assert_close(torch.kron(table, torch.ones(4, 4, dtype=torch.float64))[:11, :11], wide, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", IMPLEMENTATIONS)
+def test_unequal_numbers_of_levels_are_named(name):
+    q, k = [normal(1, 1, 8 >> l, 2, name=l) for l in range(2)], [normal(1, 1, 8 >> l, 2, name=l) for l in range(3)]
+    v, attend = normal(1, 1, 8, 2), IMPLEMENTATIONS[name]
+    with pytest.raises(ValueError, match=r"give (as many of each|one weight per level)"):
+        attend(q, q, v, torch.full((3,), 1 / 3, dtype=torch.float64))
+    with pytest.raises(ValueError, match="2 levels of queries, 3 of keys"):
+        attend(q, k, v, torch.full((2,), 0.5, dtype=torch.float64))
+
+
+def test_a_score_that_is_no_number_is_refused_and_not_answered_with_zeros():
+    q, k, v = (normal(1, 4, 2, name=name) for name in "qkv")
+    for bad in (math.nan, math.inf):
+        q[0, 2, 1] = bad
+        with pytest.raises(ValueError, match="not finite"):
+            attend_plain(q, k, v, scale=1.0)

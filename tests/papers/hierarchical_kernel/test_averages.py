@@ -165,6 +165,20 @@ def test_dropping_levels_changes_little(rho, kept):
     assert float(mix(signs, alone).abs().max()) == pytest.approx(tight, rel=1e-12)
 
 
+@pytest.mark.parametrize("rho", [0.3, 1.0])
+def test_the_bound_on_dropped_levels_is_reached(rho):
+    """`hkt-decay`: two blocks scored h and -h, tokens that level 0 cannot tell apart: a row moves by tanh(alpha h)."""
+    h, alpha = 1e-4, torch.tensor([0.7, 0.3], dtype=torch.float64)
+    tables = [torch.zeros(4, 4).double(), h * torch.tensor([[1.0, -1.0], [1.0, -1.0]]).double()]
+    A = torch.softmax(causal_mask(mix(tables, alpha)), dim=-1)[-1]
+    bound = float(theory.tail_bound(float(theory.score_bound(tables, rho)), rho, alpha, 1))
+    assert bound == pytest.approx(0.3 * h, rel=1e-12)
+    moved = float((A - 0.25).abs().sum(dim=-1))
+    assert moved == pytest.approx(math.tanh(0.3 * h), rel=1e-9)
+    assert 0.9999 < moved / bound < 1
+    assert abs(float(A[:2].sum(dim=0) - A[2:].sum(dim=0))) == pytest.approx(moved, rel=1e-9)
+
+
 @examples
 @given(st.floats(0.05, 0.95), st.integers(0, 7))
 def test_means_of_fractional_noise(H, level):
@@ -193,7 +207,7 @@ def test_score_variance_falls_with_the_fourth_power():
 
 
 def test_short_memory_halves_the_variance():
-    """AR(1): the ratio of successive levels tends to 1/2."""
+    """`hkt-variance`: for AR(1) the ratio of successive levels tends to 1/2."""
     lag = torch.arange(1024, dtype=torch.float64)
     covariance = 0.5 ** (lag.unsqueeze(-1) - lag).abs()
     variances = [float(theory.block_variance(covariance, level)) for level in range(11)]

@@ -7,9 +7,9 @@ from derived.lab.rng import stream
 from derived.papers.hierarchical_kernel.claims import CLAIMS
 from derived.papers.hierarchical_kernel.experiments.instances import normal, random_layers, score_rounding
 from derived.papers.hierarchical_kernel.experiments.layer import Agreement, Convolution, Entries
-from derived.papers.hierarchical_kernel.figures.layer import mutations
 from derived.papers.hierarchical_kernel.model import theory
 from derived.papers.hierarchical_kernel.model.layers import HKTAttention
+from derived.papers.hierarchical_kernel.model.mutations import HARMLESS, damage, mutated
 
 CLAIM = {one.id: one for one in CLAIMS}
 EXPERIMENTS = (Entries, Agreement, Convolution)
@@ -79,6 +79,19 @@ def test_whole_blocks_have_the_rounded_down_number_of_rows(rows):
         assert row["entries_down"] == sum(size**2 for size in sizes)
 
 
-def test_the_figure_of_mutations_says_how_far_each_goes(words_of):
-    rows = pd.DataFrame({"change": ["none", "no mask"], "effect": [0.0, 0.5]})
-    assert "no mask 0.5" in words_of(mutations(rows))
+def test_every_change_of_the_layer_loses_a_property_and_the_harmless_one_none():
+    layers = random_layers(6, 4, 2, 3, generator=stream(1, "broken"), dtype=torch.float64)
+    found = damage(layers.scores, normal((6, 8, 4), stream(1, "tokens")))
+    future = {"no mask", "the coarse row after the right one"}
+    eps = torch.finfo(torch.float64).eps
+    for name, lost in found.items():
+        assert (lost.future > 1e-3) == (name in future), name
+        assert lost.future > 1e-3 or lost.future < 100 * eps, name
+        assert (lost.odds > 1e-3) == (name not in {HARMLESS, "no mask"}), name
+    assert found[HARMLESS].odds < 1e4 * eps
+
+
+def test_attention_of_every_change_has_rows_of_sum_one():
+    layers = random_layers(2, 4, 1, 2, generator=stream(2, "broken"), dtype=torch.float64)
+    for name, A in mutated(layers.scores, normal((2, 6, 4), stream(2, "tokens"))).items():
+        assert torch.allclose(A.sum(dim=-1), torch.ones(2, 1, 6).double(), rtol=0, atol=1e-13), name

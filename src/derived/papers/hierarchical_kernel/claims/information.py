@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from derived.lab.claims import at_most, between, bound, identity, refuted, unseen, within
-from derived.lab.measure import Measure, farthest, worst
+from derived.lab.measure import Measure, farthest, smallest, worst
 from derived.lab.stats import Estimate
 
 from ..experiments.information import Averages, Budgets, Memory, Pruning, Quadratures, SmallSamples
@@ -122,6 +122,8 @@ AVERAGES = (
         "HKT-7.h",
         "The approximation error has three components, one of them a non-Gaussian correction, as printed.",
         "only the abstract was visible; HKT-7.a is an exact identity of this form for our construction",
+        plain="The error of the approximation has three parts, each with a meaning, and one of them corrects for data"
+        " that are not Gaussian.",
         source="paper",
         where="abstract (Theorem 4.3)",
         paper_value="not visible",
@@ -170,6 +172,19 @@ DECAY = (
         "hkt-lipschitz",
         "ratio at one pair",
         between(0.9999, 1.0),
+        unit="ratio to the bound",
+    ),
+    bound(
+        "HKT-8.g",
+        r"The bound $\beta\rho^K\sum_{l\ge K}\alpha_l$ on what leaving out levels $\ge K$ changes is reached in the limit of"
+        " small scores, by a row of attention and by an output.",
+        Pruning,
+        smallest("gap / bound", "check in ('sharp row', 'sharp output')"),
+        "hkt-decay",
+        "smaller ratio to the bound, row and output, at one layer",
+        between(0.9999, 1.0),
+        unit="ratio to the bound",
+        where="added on 22 November 2026, when random layers had been seen to stay at a tenth of the bound",
     ),
     unseen(
         "HKT-8.f",

@@ -93,6 +93,8 @@ PSD = (
         "HKT-4.h",
         "The hierarchical scores are a psd kernel under the paper's condition on the symmetrised bilinear forms.",
         "only the abstract was visible; HKT-4.a is a condition of this form for our construction",
+        plain="The mixed scores are a positive semidefinite kernel, if the symmetrised forms of the levels meet a"
+        " condition.",
         source="paper",
         where="abstract (Prop. 3.1)",
         paper_value="not visible",
@@ -106,8 +108,9 @@ PARTS = (
         Splits,
         worst(where="check in ('sum', 'unique')", unit=("instance",)),
         r"the $T^2$ equations for both parts have one solution, largest gap to $S_s$ and $S_a$ over its rounding",
+        plain="A table of scores is in exactly one way the sum of a symmetric part and an antisymmetric part.",
         source="paper",
-        where="abstract (Props 3.5, 3.6)",
+        where="abstract (Props 3.5, 3.6); true of every square matrix, so it says nothing about this layer",
         paper_value="equality",
     ),
     identity(

@@ -86,6 +86,8 @@ COST = (
         "HKT-1.g",
         r"HKT costs at most $\frac43$ of standard attention, and $1.3125$ of it at $L=3$.",
         "only the abstract was visible; HKT-1.a to f are three counts for our construction",
+        plain="The layer with three levels costs 1.3125 times standard attention, and with any number of levels at most"
+        " four thirds of it.",
         source="paper",
         where="abstract; what is counted was not visible",
         paper_value=r"$\frac43$, $1.3125$",
@@ -180,6 +182,7 @@ CONTENTS = (
         "HKT-6.e",
         "HKT strictly subsumes single-head standard attention and causal convolution, as the paper defines them.",
         "only the abstract was visible; HKT-6.a to h are what holds for our construction",
+        plain="The layer contains standard attention with one head, and it contains causal convolution.",
         source="paper",
         where="abstract (Prop. 3.4)",
         paper_value="not visible",

@@ -18,7 +18,10 @@ SHORT, LONG = "ListOps of 9 to 24 symbols", "ListOps, $T=512$"
 PICTURES = "generated pictures read pixel by pixel, $T=1024$"
 REVIEWS = "generated reviews read letter by letter, $T=1024$"
 LATER = "chosen after the run had been seen, so without a verdict"
-UNEQUAL = "HKT has the most parameters; it and its averages start with flatter scores than the others"
+UNEQUAL = (
+    "a pilot: one learning rate that was tuned for none, and training stopped far below the depth-1 rule; HKT has the most"
+    " parameters, and it and its averages start with flatter scores than the others"
+)
 ONCE = "block == 0 and level == 0"  # accuracy and loss stand in the rows of every block and level
 
 
@@ -97,11 +100,11 @@ def _above_rule(id: str, statement: str, experiment: type, margin: float = 0.0, 
     return statistic(id, statement, experiment, over_rule, quantity, at_least(margin), unit="share", **fields)
 
 
-def _printed(id: str, task: str, numbers: str, why: str, instead: str) -> Claim:
+def _printed(id: str, task: str, plain: str, numbers: str, why: str, instead: str) -> Claim:
     """A gain of the paper's own, on its data and at its settings."""
     reason = f"{why} and the settings were not visible; {instead}"
     statement = f"HKT is more accurate than standard attention on {task}."
-    return unseen(id, statement, reason, source="paper", where="abstract", paper_value=numbers)
+    return unseen(id, statement, reason, plain=plain, source="paper", where="abstract", paper_value=numbers)
 
 
 def _by_block(ids: tuple[str, str], statement: Callable[[int], str], of: Callable[[int], Measure], unit: str) -> tuple:
@@ -133,6 +136,8 @@ TASKS = (
         "paired difference of test accuracy",
         within(0, PAPER_GAIN),
         unit="share",
+        where="the paper's gain was measured at $T=512$; it serves here as a margin on other, much shorter strings, and is"
+        " no test of the paper. " + UNEQUAL[0].upper() + UNEQUAL[1:],
         **CPU,
     ),
     _above_rule(
@@ -153,6 +158,7 @@ TASKS = (
     _printed(
         "HKT-E1.m",
         "the paper's synthetic ListOps, $T=512$",
+        "On nested lists of 512 symbols the layer is right more often than standard attention, by 4.77 points.",
         r"$55.10\pm0.29$ against $50.33\pm0.12$ %",
         "the generator",
         NEAREST,
@@ -168,6 +174,7 @@ TASKS = (
     _printed(
         "HKT-E2.e",
         "sequential CIFAR-10",
+        "On pictures read pixel by pixel the layer is right more often than standard attention, by 1.44 points.",
         r"$35.45\pm0.09$ against $34.01\pm0.19$ %",
         "the data could not be had",
         f"{NEAREST}; HKT-E2.a to d would be nearer",
@@ -188,6 +195,7 @@ TASKS = (
     _printed(
         "HKT-E3.e",
         "character-level IMDB",
+        "On film reviews read letter by letter the layer is right more often than standard attention, by 7.47 points.",
         r"$70.19\pm0.57$ against $62.72\pm0.40$ %",
         "the data could not be had",
         f"{NEAREST}; HKT-E3.a to d would be nearer",

@@ -225,7 +225,8 @@ class Pruning(Experiment):
     """HKT-8: what leaving out the levels from ``kept`` on does to rows of attention and to outputs.
 
     Rows: check, kept, instance, gap, bound. "row" and "output" in random layers of six levels over averages;
-    "lipschitz": softmax of random pairs of scores, l_1 against the maximum norm; "tight": the pair that reaches it.
+    "lipschitz": softmax of random pairs of scores, l_1 against the maximum norm; "tight": the pair that reaches it;
+    "sharp row" and "sharp output": the layer that reaches the bound of a dropped level.
     """
 
     instances: int = 48
@@ -267,4 +268,19 @@ class Pruning(Experiment):
         table = rows_of("lipschitz", moved, delta.abs().amax(dim=-1) + 32 * EPS)
         step = torch.tensor([[1e-4, -1e-4]], dtype=s.dtype)
         tight = (torch.softmax(step, dim=-1) - torch.softmax(-step, dim=-1)).abs().sum(dim=-1)
-        return pd.concat([table, rows_of("tight", tight, 2e-4)], ignore_index=True)
+        return pd.concat([table, rows_of("tight", tight, 2e-4), self._sharp(1e-4)], ignore_index=True)
+
+    def _sharp(self, size: float) -> pd.DataFrame:
+        """Four tokens that level 0 cannot tell apart, in two blocks that level 1 scores ``size`` and ``-size``.
+
+        Without level 1 the last row is uniform. With it half of its weight moves by tanh(size / 2) = size alpha_1 in
+        the limit, and so does the output if the values are 1 in one block and -1 in the other.
+        """
+        tables = [torch.zeros(4, 4).double(), size * torch.tensor([[1.0, -1.0], [1.0, -1.0]]).double()]
+        alpha, v = torch.tensor([0.5, 0.5]).double(), torch.tensor([1.0, 1.0, -1.0, -1.0]).double()
+        bound = tail_bound(float(score_bound(tables, self.rho)), self.rho, alpha, 1)
+        A, A_few = (
+            torch.softmax(causal_mask(mix(tables, each)), dim=-1)[-1] for each in (alpha, alpha * (1 - torch.arange(2)))
+        )
+        gaps = {"sharp row": (A - A_few).abs().sum(dim=-1), "sharp output": ((A - A_few) @ v).abs()}
+        return pd.concat([rows_of(name, gap.view(1), bound) for name, gap in gaps.items()], ignore_index=True)

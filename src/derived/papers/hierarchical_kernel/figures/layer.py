@@ -1,15 +1,14 @@
-"""The score tables of a layer, and what its mutations change."""
+"""The score tables of a layer."""
 
 from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, RED, SEQUENTIAL, panel_label
+from derived.lab.plot import RED, SEQUENTIAL, panel_label
 
 from .marks import as_matrix
 
@@ -51,14 +50,4 @@ def score_pyramid(rows: pd.DataFrame, symbols: Sequence[str]) -> Figure:
         f"triangle masked. Scores lie between {rows['score'].min():.1f} and {rows['score'].max():.1f}; in the mixture "
         "blocks of equal colour come from the coarse tables."
     )
-    return figure
-
-
-def mutations(rows: pd.DataFrame) -> Figure:
-    """Relative change of the output by mutation; rows: change, effect."""
-    figure, ax = plt.subplots(figsize=(6.4, 0.36 * len(rows) + 0.9))
-    sns.barplot(rows, x="effect", y="change", color=BLUE, ax=ax)
-    ax.set(xlabel="change of the output, relative", ylabel="")
-    words = "; ".join(f"{row['change']} {row['effect']:.2g}" for _, row in rows.iterrows())
-    figure.set_label(f"Bars of the effect of each mutation: {words}.")
     return figure

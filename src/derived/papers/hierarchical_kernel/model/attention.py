@@ -28,8 +28,16 @@ TILE = 128  # queries that the coarse-table implementation treats at once; their
 # --- scores -------------------------------------------------------------------------------------------------------
 
 
+def _check_levels(queries: int, keys: int, alpha: Tensor | None = None) -> None:
+    """ValueError unless queries, keys and weights are of equally many levels."""
+    if queries != keys or (alpha is not None and alpha.shape[-1] != queries):
+        weights = "" if alpha is None else f" and {alpha.shape[-1]} weights alpha"
+        raise ValueError(f"{queries} levels of queries, {keys} of keys{weights}; give as many of each")
+
+
 def score_tables(q: Sequence[Tensor], k: Sequence[Tensor]) -> list[Tensor]:
-    """S^(l) = q^(l) k^(l)T / sqrt(d_k), L of (*lead, T_l, T_l)."""
+    """S^(l) = q^(l) k^(l)T / sqrt(d_k), L of (*lead, T_l, T_l). ValueError for unequal numbers of levels."""
+    _check_levels(len(q), len(k))
     return [a @ b.mT / math.sqrt(a.shape[-1]) for a, b in zip(q, k, strict=True)]
 
 
@@ -44,7 +52,9 @@ def upsample(table: Float[Tensor, "*lead rows rows"], T: int, level: int, offset
 
 
 def mix(tables: Sequence[Tensor], alpha: Float[Tensor, "*heads L"], offset: int = 0) -> Float[Tensor, "*lead T T"]:
-    """S = sum_l alpha_l U_l S^(l) U_l^T, materialised."""
+    """S = sum_l alpha_l U_l S^(l) U_l^T, materialised. ValueError unless there is one weight per table."""
+    if alpha.shape[-1] != len(tables):
+        raise ValueError(f"{alpha.shape[-1]} weights alpha for {len(tables)} score tables; give one weight per level")
     T, weights = tables[0].shape[-1], alpha.unsqueeze(-1).unsqueeze(-1)  # (*heads, L, 1, 1)
     terms = (weights[..., l, :, :] * upsample(table, T, l, offset) for l, table in enumerate(tables))
     return sum(terms)
@@ -65,7 +75,7 @@ def concatenated_features(
     q~_i is (alpha_l / sqrt(d_k)) q^(l)_{floor(i / 2^l)}, side by side over the levels, and k~_j likewise without the
     factor; with ``split`` the factor's root stands on both sides, as in the theorem, but has no derivative at alpha_l =
     0. q and k have a level each, (*lead, T_l, d_k), with T_l rows enough for floor((T - 1 + offset) / 2^l). Returns two
-    tensors (*lead, T, L d_k). ValueError where q and k have different numbers of levels. [ours]
+    tensors (*lead, T, L d_k). ValueError where q, k and alpha have different numbers of levels. [ours]
 
     >>> q = [torch.linspace(-1, 1, 24).view(8, 3), torch.linspace(-1, 2, 12).view(4, 3)]
     >>> alpha = torch.tensor([0.25, 0.75])
@@ -73,6 +83,7 @@ def concatenated_features(
     >>> left.shape, torch.allclose(left @ right.mT, mix(score_tables(q, q), alpha))
     (torch.Size([8, 6]), True)
     """
+    _check_levels(len(q), len(k), alpha)
     T, queries, keys = q[0].shape[-2], [], []
     for l, (a, b) in enumerate(zip(q, k, strict=True)):
         # block l: c (U_l q^(l))_i and c' (U_l k^(l))_j with c c' = alpha_l / sqrt(d_k)
@@ -110,7 +121,12 @@ def attend_plain(q: Tensor, k: Tensor, v: Tensor, *, scale: float, causal: bool 
 def attend_padded(
     q: Tensor, k: Tensor, v: Tensor, *, scale: float, causal: bool = True
 ) -> Float[Tensor, "*lead T d_v"]:
-    """softmax(mask(scale q k^T)) v by torch's fused kernel; it asks for equal widths, so zeros are added."""
+    """softmax(mask(scale q k^T)) v by torch's fused kernel; it asks for equal widths, so zeros are added.
+
+    On a CPU that kernel answers zeros where a score is NaN: there ValueError for queries or keys that are not finite.
+    """
+    if not q.is_cuda and not all(bool(torch.isfinite(a).all()) for a in (q, k)):
+        raise ValueError("queries or keys are not finite; torch's kernel would answer zeros, give finite ones")
     width, lead = v.shape[-1], torch.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
     v = pad(v, (0, max(0, q.shape[-1] - width)))
     q, k = (pad(a, (0, v.shape[-1] - a.shape[-1])) for a in (q, k))
@@ -152,6 +168,7 @@ def attend_tables(
     way back. With a mask the keys after a tile are left out. [ours]
     """
     check_count("tile", tile)
+    _check_levels(len(q), len(k), alpha)
     scaled = [(alpha[..., l] / math.sqrt(a.shape[-1])).unsqueeze(-1).unsqueeze(-1) * a for l, a in enumerate(q)]
     return _attend_in_tiles(scaled, k, v, causal, offset, tile)
 

@@ -20,7 +20,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from derived.lab.checks import check_at_least, check_choice, check_count, check_fraction, check_within
+from derived.lab.checks import (
+    check_at_least,
+    check_choice,
+    check_count,
+    check_fraction,
+    check_positive,
+    check_within,
+)
 
 from .pyramid import Pooling, check_levels, pyramid
 
@@ -252,16 +259,19 @@ def kernel_logits(kernel: Float[Tensor, "k"], T: int) -> Float[Tensor, "T T"]:
 def tail_bound(B: float, rho: float, alpha: Float[Tensor, "*batch L"], kept: int) -> Float[Tensor, "*batch"]:
     """B rho^kept sum_{l >= kept} alpha_l: the l_1 change of an attention row when levels >= kept are dropped.
 
-    Holds if |S^(l)| <= B rho^l entrywise, rho <= 1; the output changes by it times max_j |v_j|. [ours]
+    Holds if |S^(l)| <= B rho^l entrywise, rho <= 1; the output changes by it times max_j |v_j|. ValueError for kept <
+    1, a negative B or weight, and rho outside [0, 1]. [ours]
     """
     check_count("kept", kept)
     check_at_least("B", B, 0)
     check_within("rho", rho, 0, 1)
+    check_at_least("alpha", alpha, 0)
     return B * rho**kept * alpha[..., kept:].sum(dim=-1)
 
 
 def score_bound(tables: list[Tensor], rho: float) -> Float[Tensor, "*batch"]:
-    """The least B with |S^(l)_ij| <= B rho^l for every level."""
+    """The least B with |S^(l)_ij| <= B rho^l for every level. ValueError for rho <= 0."""
+    check_positive("rho", rho)
     return torch.stack([table.abs().amax(dim=(-2, -1)) / rho**l for l, table in enumerate(tables)]).amax(dim=0)
 
 
@@ -276,7 +286,15 @@ def fgn_covariance(T: int, H: float, dtype: torch.dtype = torch.float64) -> Floa
 
 
 def fgn_variance(level: int, H: float) -> float:
-    """2^{-2 l (1-H)}: the variance of a mean of 2^l consecutive terms, exactly, by self-similarity. [prior]"""
+    """2^{-2 l (1-H)}: the variance of a mean of 2^l consecutive terms, exactly, by self-similarity. [prior]
+
+    ValueError for a negative level and for H outside (0, 1).
+
+    >>> fgn_variance(3, 0.5)  # white noise: a mean of 8 terms
+    0.125
+    """
+    check_count("level", level, 0)
+    check_fraction("H", H)
     return 2.0 ** (-2 * level * (1 - H))
 
 
