@@ -5,15 +5,13 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import Tensor
 
 from derived.lab.rng import stream
-from derived.lab.training import train
 from derived.papers.ols_attention.data.problems import (
     paper_problem,
     random_regression,
 )
-from derived.papers.ols_attention.experiments.adam import Adam
 from derived.papers.ols_attention.experiments.training import (
     structure_gap,
     train_matrix,
@@ -187,20 +185,6 @@ def test_r10_a_frozen_read_out_belongs_to_the_whitening():
     run = train_matrix(data.X, data.Y, L, read_out="frozen", optimizer="gd", lr=1e-3, epochs=5)
     assert (run.L - L).norm() <= 5 * rounding_bound(data.X) * L.norm()
     assert structure_gap(data.X, run.L) <= rounding_bound(data.X)
-
-
-def test_adam_is_torch_adam():
-    """The written-out Adam against torch.optim.Adam on a coupled loss, in the loop of the laboratory."""
-    ends = []
-    for optimizer in (Adam, torch.optim.Adam):
-        w = nn.Parameter(torch.tensor([0.3, -1.2, 2.0], dtype=torch.float64))
-
-        def loss(step: int, w: Tensor = w) -> Tensor:
-            return (w[0] * w[1] - w[2]) ** 2 + w.square().sum()
-
-        train(loss, optimizer([w]), steps=50, rate=lambda step: 0.03)
-        ends.append(w.detach())
-    np.testing.assert_allclose(*ends, rtol=1e-12)
 
 
 @pytest.mark.parametrize("read_out", READ_OUTS)

@@ -42,13 +42,15 @@ CLAIMS = (
     power_law("OLS-15.c", 4, source="prior", where="Krotov and Hopfield 2016"),
     statistic(
         "OLS-15.d",
-        r"With $F=e^u$ a typical pattern stays put up to $K\sim2^N$ patterns: exponential capacity.",
+        r"With $F=e^u$ the number of patterns at 1 % of wrong bits grows exponentially with $N$: at $N\le24$ by about one bit "
+        "per spin.",
         ExponentialCapacity,
         bits_per_spin("typical"),
         r"slope of $\log_2K$ against $N$ at 1 % error",
         within(1, 0.1),
         source="paper",
-        where="abstract: “exponential”; which notion is meant was not visible",
+        where="abstract: “exponential”; notion and rate are ours: a typical pattern, $K\\sim2^N$ at such sizes, "
+        "$2^{0.974N}$ for large $N$ by the page; changed after rows existed (2026-11-22): the sentence said $2^N$ for all $N$",
         paper_value="exponential",
         unit="bits per spin",
         expected=EVERYWHERE,

@@ -60,6 +60,7 @@ CLAIMS = (
         Identities,
         gap("gap_master", bound="bound_master"),
         "largest gap at a random $L$ over its rounding bound",
+        where="changed after rows existed (2026-11-21): $L$ was $L_\\lambda$, for which OLS-5.b has the gap",
     ),
     identity(
         "OLS-4.a",
