@@ -7,7 +7,7 @@ N  number of spins
 import numpy as np
 
 from derived.lab import measure
-from derived.lab.claims import RECORDED, Claim, holds, statistic, within
+from derived.lab.claims import RECORDED, Change, Claim, holds, statistic, within
 
 from ..experiments.capacity import ExponentialCapacity, PolynomialCapacity
 
@@ -37,7 +37,12 @@ def bits_per_spin(notion: str) -> measure.Measure:
 
 
 CLAIMS = (
-    power_law("OLS-15.a", 2, source="paper", where="abstract: “linear”"),
+    power_law(
+        *("OLS-15.a", 2),
+        source="paper",
+        where="abstract: “linear”",
+        plain="The memory that belongs to linear attention has a capacity that grows linearly with its size.",
+    ),
     power_law("OLS-15.b", 3, source="prior", where="Krotov and Hopfield 2016"),
     power_law("OLS-15.c", 4, source="prior", where="Krotov and Hopfield 2016"),
     statistic(
@@ -50,7 +55,13 @@ CLAIMS = (
         within(1, 0.1),
         source="paper",
         where="abstract: “exponential”; notion and rate are ours: a typical pattern, $K\\sim2^N$ at such sizes, "
-        "$2^{0.974N}$ for large $N$ by the page; changed after rows existed (2026-11-22): the sentence said $2^N$ for all $N$",
+        "$2^{0.974N}$ for large $N$ by the page",
+        changed=(
+            Change(
+                "2026-11-22", "The sentence names the sizes; before, it said $2^N$.", "The page derives another rate."
+            ),
+        ),
+        plain="Softmax-like attention gives a memory whose capacity grows exponentially with its size.",
         paper_value="exponential",
         unit="bits per spin",
         expected=EVERYWHERE,

@@ -33,6 +33,7 @@ CLAIMS = (
         source="digest",
         where="limitations, as retold; by OLS-6.a the error is near $|2^2-1|=3$, so that this row only puts a number to it",
         paper_value="“highly sensitive”",
+        plain="The trained layer is very sensitive to inputs that differ from those of its training.",
         unit="of the prediction",
     ),
     identity(

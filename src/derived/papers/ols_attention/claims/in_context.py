@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from derived.lab import measure
-from derived.lab.claims import Claim, Verdict, at_least, at_most, fails, holds, statistic, undecided, within
+from derived.lab.claims import Change, Claim, Verdict, at_least, at_most, fails, holds, statistic, undecided, within
 from derived.lab.measure import Measure, farthest_from
 from derived.lab.stats import Estimate
 
@@ -56,11 +56,14 @@ CLAIMS = (
         r"$\|\hat\Gamma-\Gamma^\star\|_F/\|\Gamma^\star\|_F$ of the layer fitted to 16,384 tasks, at both spectra jointly",
         at_most(0.1),
         unit="of Γ*",
-        **THEORY
-        | {
-            "where": f"{THEORY['where']}; changed after rows existed (2026-11-22): the whole distance is judged; before, "
-            "only the component along Γ*, within 3 %"
-        },
+        **THEORY,
+        changed=(
+            Change(
+                "2026-11-22",
+                "The whole distance is judged; before, the component along Γ*, within 3 %.",
+                "A matrix far from Γ* can have the right component along it.",
+            ),
+        ),
     ),
     statistic(
         "OLS-11.d",
