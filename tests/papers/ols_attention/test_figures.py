@@ -30,6 +30,7 @@ FIGURES = {
     "dial_error": softmax.dial_error,
     "polynomial_capacity": capacity.polynomial_capacity,
     "exponential_capacity": capacity.exponential_capacity,
+    "bridge_capacity": capacity.bridge_capacity,
     "read_out_noise": retrieval.read_out_noise,
 }
 
@@ -118,6 +119,12 @@ def exponentials(rate: float) -> pd.DataFrame:
     return rows.assign(theory=2.0**bits, K=2.0**bits * (1 + 0.01 * rows["replicate"]))
 
 
+def bridges(rate: float) -> pd.DataFrame:
+    rows = grid(degree=(2.0, 4.0, np.inf), N=(8, 10, 12))
+    share = rows["degree"].map({2.0: 0.25, 4.0: 0.5, np.inf: 1.0})
+    return rows.assign(K=2.0 ** (rate * share * rows["N"]))
+
+
 def noises(level: float) -> pd.DataFrame:
     rows = grid(memory=("hebb", "projection", "cubic", "softmax"), num_patterns=(2, 8, 32), replicate=(0, 1))
     theory = level * rows["num_patterns"] / 32
@@ -139,11 +146,12 @@ CASES = {
     "dial_error": (dial_errors, 1.0, ("slope 1.000",), 2.0, ("slope 2.000",)),
     "polynomial_capacity": (powers, 0.0, ("1.00 for degree 2", "2.00 for degree 3"), 0.5, ("1.50 for degree 2",)),
     "exponential_capacity": (exponentials, 1.0, ("slope 1.00", "one of 0.50"), 0.8, ("slope 0.80", "one of 0.40")),
+    "bridge_capacity": (bridges, 1.0, ("1.00 for e^u", "0.50 for n=4"), 0.8, ("0.80 for e^u",)),
     "read_out_noise": (noises, 1.0, ("Hebb (linear) 1", "softmax 1"), 0.5, ("Hebb (linear) 0.5",)),
 }
 
 
-RECORDED = [name for name in CASES if name not in ("attention_is_projection", "spectral_filters")]
+RECORDED = [name for name in CASES if name not in ("attention_is_projection", "spectral_filters", "bridge_capacity")]
 
 
 @pytest.mark.parametrize(("name", "record"), [(n, live) for n in CASES] + [(n, with_record) for n in RECORDED])

@@ -5,15 +5,13 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import Tensor
 
 from derived.lab.rng import stream
-from derived.lab.training import train
 from derived.papers.ols_attention.data.problems import (
     paper_problem,
     random_regression,
 )
-from derived.papers.ols_attention.experiments.adam import Adam
 from derived.papers.ols_attention.experiments.training import (
     structure_gap,
     train_matrix,
@@ -26,6 +24,7 @@ from derived.papers.ols_attention.model.reachability import (
     edge_of_stability,
     identifiable,
     matrix_loss,
+    overshoot,
     predicted_end_point,
     prediction_slope,
     scalar_flow,
@@ -189,18 +188,20 @@ def test_r10_a_frozen_read_out_belongs_to_the_whitening():
     assert structure_gap(data.X, run.L) <= rounding_bound(data.X)
 
 
-def test_adam_is_torch_adam():
-    """The written-out Adam against torch.optim.Adam on a coupled loss, in the loop of the laboratory."""
-    ends = []
-    for optimizer in (Adam, torch.optim.Adam):
-        w = nn.Parameter(torch.tensor([0.3, -1.2, 2.0], dtype=torch.float64))
-
-        def loss(step: int, w: Tensor = w) -> Tensor:
-            return (w[0] * w[1] - w[2]) ** 2 + w.square().sum()
-
-        train(loss, optimizer([w]), steps=50, rate=lambda step: 0.03)
-        ends.append(w.detach())
-    np.testing.assert_allclose(*ends, rtol=1e-12)
+def test_r10_descent_overshoots_where_the_first_step_says_so():
+    """`ols-overshoot`: with kappa <= 1/4, q < 1 keeps the sign, q > 1 changes it, q > 2 diverges, u0 <= 1 increases."""
+    x, y, s, beta = (each.numpy() for each in paper_batch(1))
+    u0 = np.linspace(0.1, 2.0, 77)
+    for lr in (1e-3, 3e-3, 6e-3):
+        q = overshoot(u0 / s, s, beta, lr)
+        l0 = torch.from_numpy(u0 / s)
+        course = train_scalar(
+            torch.from_numpy(x), torch.from_numpy(y), l0, read_out="recomputed", optimizer="gd", lr=lr, epochs=400
+        ).l.numpy()
+        np.testing.assert_array_equal(course[1] > 0, q < 1)
+        np.testing.assert_array_equal(~np.isfinite(course[-1]), q > 2)
+        assert (course[1:, u0 <= 1] >= course[:-1, u0 <= 1] - 4 * EPS).all()
+        assert np.abs(course[-1, (u0 > 0.5) & (q < 0.5)] - 1 / s).max() < 1e-3
 
 
 @pytest.mark.parametrize("read_out", READ_OUTS)

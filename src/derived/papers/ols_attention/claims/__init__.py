@@ -18,6 +18,7 @@ UNSEEN = unseen(
     "neither curves nor tables of the paper could be seen; OLS-9 reruns its experiment as retold",
     source="paper",
     where="not visible",
+    plain="The curves of the paper's own experiment come out again.",
     paper_value="not visible",
 )
 

@@ -14,8 +14,8 @@ DOUBLED = 2
 CLAIMS = (
     statistic(
         "OLS-7",
-        r"On $\tilde n$ fresh tokens of the training law the relative squared error of self-attention with frozen "
-        r"weights is $\frac{p+1}{\tilde n}+\frac{p^2+3p+4}{\tilde n^2}$ on average.",
+        r"On $\tilde n$ fresh tokens of a Gaussian training law $N(0,\Sigma)$ the relative squared error of self-attention "
+        r"with the weights of that law is $\frac{p+1}{\tilde n}+\frac{p^2+3p+4}{\tilde n^2}$ on average.",
         BatchError,
         measure.mean("error / predicted", by=["p", "num_tokens"], decides=farthest_from(1.0)),
         "measured over exact at every size, jointly",
@@ -31,8 +31,9 @@ CLAIMS = (
         f"relative distance from the least-squares prediction at $c={DOUBLED}$",
         at_least(1.0),
         source="digest",
-        where="limitations, as retold",
+        where="limitations, as retold; by OLS-6.a the error is near $|2^2-1|=3$, so that this row only puts a number to it",
         paper_value="“highly sensitive”",
+        plain="The trained layer is very sensitive to inputs that differ from those of its training.",
         unit="of the prediction",
     ),
     identity(

@@ -5,7 +5,7 @@ missed  relative distance from the fit that a tempting reading promises
 """
 
 from derived.lab import measure
-from derived.lab.claims import at_most, identity, refuted
+from derived.lab.claims import Change, at_most, identity, refuted
 
 from ..experiments.layer import Degenerate, Identities
 
@@ -30,6 +30,7 @@ CLAIMS = (
         source="paper",
         where="abstract; the weights as retold",
         paper_value="equality",
+        plain="One layer of linear attention, with the right weights, gives exactly the least-squares fit.",
     ),
     identity(
         "OLS-1.b",
@@ -60,6 +61,9 @@ CLAIMS = (
         Identities,
         gap("gap_master", bound="bound_master"),
         "largest gap at a random $L$ over its rounding bound",
+        changed=(
+            Change("2026-11-21", "L is random; before, it was L_λ.", "The row says every L, and OLS-5.b has L_λ."),
+        ),
     ),
     identity(
         "OLS-4.a",

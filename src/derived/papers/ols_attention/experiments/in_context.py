@@ -14,6 +14,7 @@ import pandas as pd
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.linalg import matrix_norm as norm
 
 from derived.lab.checks import check_choice, check_count
 from derived.lab.experiment import Experiment, rows
@@ -24,7 +25,6 @@ from ..data.problems import Tasks, random_tasks, spectrum
 from ..model import theory
 from ..model.mechanism import linear_attention
 from ..model.theory import check_covariance
-from .adam import Adam
 
 
 def context_moment(tasks: Tasks) -> Float[Tensor, "*batch p"]:
@@ -94,7 +94,7 @@ def train_linear_attention(
         predicted = linear_attention(q, z, values).squeeze(-1).squeeze(-1)
         return (predicted - tasks.y_query).square().mean(dim=-1)
 
-    losses = train(loss, Adam([v, W]), steps=steps, rate=lambda step: lr * (1 - step / steps))
+    losses = train(loss, torch.optim.Adam([v, W]), steps=steps, rate=lambda step: lr * (1 - step / steps))
     v, W = v.detach(), W.detach()
     products = v[..., :, None, None] * W.unsqueeze(-3)  # (..., p+1, p+1, p): coefficient of (1/N) z_a z_b x~_j
     symmetric = (products + products.transpose(-3, -2)) / 2  # z_a z_b is symmetric in a and b
@@ -128,7 +128,7 @@ class RandomTasks(Experiment):
         return rows(
             {"replicate": range(self.replicates)},
             {
-                "alignment": (fitted * best.Gamma).sum(dim=(-2, -1)) / best.Gamma.square().sum(),
+                "distance": norm(fitted - best.Gamma) / norm(best.Gamma),
                 "risk": (predicted - tasks.y_query).square().mean(dim=-1),
                 "optimal_risk": float(best.risk),
             },

@@ -66,7 +66,10 @@ class SoftmaxStep(Experiment):
 
 @dataclass(frozen=True, kw_only=True)
 class OneStepRetrieval(Experiment):
-    """OLS-17: bit error after one step from 10 % flipped bits at K = e^{0.9 alpha N}, exponential and quadratic F."""
+    """OLS-17: wrong bits after one step from 10 % flipped bits at K = e^{0.9 alpha N}, exponential and quadratic F.
+
+    All K patterns of a memory are tried; ``all_repaired`` says whether no bit of any of them is wrong.
+    """
 
     N: int = 30
     rho: float = 0.1
@@ -83,9 +86,9 @@ class OneStepRetrieval(Experiment):
         K = round(math.exp(self.fraction * float(closed.demircigil_exponent(self.rho)) * self.N))
         generator = stream(seed, "one-step retrieval", device=device)  # both interactions see the same patterns
         errors = hopfield.bit_error_rate(
-            self.N, K, interaction, rho=self.rho, trials=self.replicates, generator=generator, dtype=dtype
+            self.N, K, interaction, rho=self.rho, num_tests=K, trials=self.replicates, generator=generator, dtype=dtype
         )
-        return rows({"replicate": range(self.replicates)}, {"K": K, "bit_error": errors})
+        return rows({"replicate": range(self.replicates)}, {"K": K, "bit_error": errors, "all_repaired": errors == 0})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, COLOURS, RED, THEORY, beside, largest, plain_log, points
+from derived.lab.plot import BLUE, COLOURS, RED, THEORY, beside, largest, plain_log, points, shades
 
 from .words import fitted_slope, runs_shown
 
@@ -30,6 +30,28 @@ def polynomial_capacity(rows: pd.DataFrame) -> Figure:
     figure.set_label(
         f"Number of patterns against number of spins on logarithmic axes, {runs_shown(rows)}: lines of slope {said}. "
         f"The measured points lie on the curves of signal to noise."
+    )
+    return figure
+
+
+def bridge_capacity(rows: pd.DataFrame) -> Figure:
+    """Capacity by signal to noise along (1 + u/n)^n, from the quadratic memory to e^u; columns degree, N and K."""
+    figure, ax = plt.subplots(figsize=(5.6, 3.6))
+    degrees = sorted(rows["degree"].unique())
+    gains = {}
+    for degree, color in zip(degrees, shades(len(degrees)), strict=True):
+        course = rows[rows["degree"] == degree].sort_values("N")
+        bits = np.log2(course["K"])
+        last = np.isinf(degree)
+        ax.plot(course["N"], bits, **(THEORY if last else {"color": color}))
+        words = "$e^u$" if last else f"$n={degree:.0f}$"
+        beside(ax, course["N"].iloc[-1], bits.iloc[-1], words, THEORY["color"] if last else color)
+        gains[words.strip("$")] = (bits.iloc[-1] - bits.iloc[-2]) / np.diff(course["N"].iloc[-2:]).item()
+    ax.set(xlabel="spins $N$", ylabel=r"$\log_2 K$ at 1 % error")
+    said = ", ".join(f"{gain:.2f} for {words}" for words, gain in gains.items())
+    figure.set_label(
+        f"Logarithm to base 2 of the capacity against spins for F = (1 + u/n)^n. The curves bend less the larger n is; "
+        f"the last step gains in bits per spin: {said}."
     )
     return figure
 

@@ -52,15 +52,16 @@ def energy(
     "lse": E = -(1/beta) ln sum_mu e^{beta x_mu . xi} + ||xi||^2 / 2 + (1/beta) ln K + M^2 / 2, M = max ||x_mu||, the
     constants making E >= 0 (Cauchy-Schwarz). For "exp" e^u is summed as it stands.
 
-    Shapes: state (N,) or (..., T, N), patterns (..., K, N). Raises ValueError for unfitting shapes, NaN, beta <= 0,
-    degree < 2, and where e^u overflows. [prior: Krotov and Hopfield; Demircigil et al.; Ramsauer et al.]
+    Shapes: state (N,) or (..., T, N), patterns (..., K, N); entries are +1 and -1, but for "lse" and for a function F
+    of real overlaps. Raises ValueError for unfitting shapes, NaN, other entries, beta <= 0, degree < 2, and where e^u
+    overflows. [prior: Krotov and Hopfield; Demircigil et al.; Ramsauer et al.]
 
     >>> patterns = torch.tensor([[1.0, 1.0, 1.0, 1.0, 1.0], [1.0, -1.0, 1.0, -1.0, 1.0]])
 
     >>> energy(patterns, patterns, 2)  # -(5^2 + 1^2) at both
     tensor([-26., -26.])
     """
-    states = _as_states(state, patterns, spins=False)
+    states = _as_states(state, patterns, spins=interaction != "lse" and not callable(interaction))
     overlap = states @ patterns.mT
     if interaction == "lse":
         check_positive("beta", beta)

@@ -66,11 +66,12 @@ def rounding_bound(
 
     Derivation. A product of inner dimension k errs by at most k eps ||A||_F ||B||_F. Write Z = XL, so that
     ||Z||_2 = sqrt(n), ||Z||_F = sqrt(nr) and ||P||_F <= ||Y||_F / sqrt(n). The singular value decomposition is exact
-    for X + E with ||E||_F <= max(n, p) eps ||X||_F (the constant of the LAPACK Users' Guide, the one step that is
-    quoted and not proved), and X times L adds p eps ||X||_F ||L||_F. Since ||X||_F ||L||_F <= r kappa sqrt(n), the
-    error of Z is at most 2 max(n, p) r kappa eps sqrt(n). Z enters Z Z^T Z P three times and P once more: 8 max(n, p)
-    r kappa eps ||Y||_F. The products themselves add at most (2 n + 2 r) r eps ||Y||_F, which is below 4 max(n, p) r
-    kappa eps ||Y||_F.
+    for X + E with ||E||_F <= p(n, p) eps ||X||_F, where the LAPACK Users' Guide calls p "a modestly growing function";
+    we take max(n, p) for it, the one step that is assumed and not proved. X times L adds p eps ||X||_F ||L||_F. Since
+    ||X||_F ||L||_F <= r kappa sqrt(n), Z is within 2 max(n, p) r kappa eps sqrt(n) of Z R with some orthogonal R
+    (singular vectors may turn within a cluster), and Z Z^T Z P does not see R. There Z enters three times and P once
+    more: 8 max(n, p) r kappa eps ||Y||_F. The products themselves add at most (2 n + 2 r) r eps ||Y||_F, which is below
+    4 max(n, p) r kappa eps ||Y||_F.
 
     With queries Xq the same steps carry the factor h = ||Xq||_2 / s_r for one whitened query factor (cross-attention,
     coefficients) and (n / nq) h^3 for three (``self_attention=True``), and max(n, p) becomes max(n, nq, p). Two
