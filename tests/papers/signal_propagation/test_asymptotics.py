@@ -154,6 +154,7 @@ def test_larger_alpha_amplifies_more():
         (lambda: asymptotics.stretch_constant("erf", -1.0), "alpha = -1"),
         (lambda: asymptotics.crossover_depth(2.0, 1.0, 0.1, 0.4), "the window needs alpha^2 p0 < 1"),
         (lambda: asymptotics.crossover_depth(0.1, 0.0, 0.1, 0.4), "p0 = 0"),
+        (lambda: asymptotics.sign_overlap(1.2), "c = 1.2; give a number from -1 to 1"),
     ],
 )
 def test_bad_input_of_the_asymptotics_is_named(call, message):
