@@ -37,7 +37,7 @@ def last_exponent(attn_mult: float = 1.0, tokens: int = INFINITE) -> Measure:
 
     def measure(rows: pd.DataFrame) -> Estimate:
         one = curve(rows, "layernorm", attn_mult, tokens)
-        return Estimate(float(exponents(one)[-1]), len(one))
+        return Estimate(float(exponents(one)[-1]), 1)
 
     return measure
 
@@ -97,6 +97,8 @@ EXPONENTS = (
         quantity="local exponent at the deepest block",
         accept=within(2 / 3, 0.012, r"\frac23"),
         unit="exponent",
+        plain="With LayerNorm and many tokens, gradients at initialisation grow like a power of the depth; "
+        r"with the usual initialisation of vision transformers the power is $\frac23$.",
         source="repo",
         where="code; a power law in the abstract",
         paper_value=r"$\zeta=\frac23$",
@@ -111,6 +113,7 @@ EXPONENTS = (
         r"$b=90$, and largest shortfall below $\zeta$",
         accept=at_most(0.0),
         unit="exponent",
+        where=r"that the exponent stays above $\zeta$ was added to the criterion after the first record",
         **BOTH,
     ),
     computed(
@@ -130,6 +133,8 @@ EXPONENTS = (
         quantity=r"last slope in $\sqrt b$ times $\sqrt\lambda$, the worse of $\alpha=0.5$ and $1$",
         accept=within(1, 0.01),
         unit="ratio to the law",
+        plain="With erf in place of LayerNorm, gradients at initialisation grow like the exponential of the square root "
+        "of the depth: faster than any power, slower than an exponential.",
         source="repo",
         where="code; a stretched exponential in the abstract",
         paper_value=r"$\lambda=4.018$ at $\alpha=1$",
@@ -154,20 +159,22 @@ EXPONENTS = (
         quantity=r"$\rho-c_*$ at the deepest block",
         accept=within(0, 0.02),
         unit="overlap",
+        proof="sp-converges",
         source="repo",
-        where="code",
+        where="code; the page proves the limit, the row reads one depth",
         paper_value="$c_*=0.6598$ from its equation",
         **BOTH,
     ),
     computed(
         "SP-10.b",
         r"In a pre-LayerNorm network with many tokens $\rho\to1$.",
+        proof="sp-ln",
         measure=measure.largest("rho", f"norm == 'layernorm' and {AT_THE_END}"),
         quantity=r"$\rho$ at the deepest block",
         accept=between(0.95, 1.0),
         unit="overlap",
         source="repo",
-        where="code",
+        where="code; the page proves the limit, the row reads one depth",
         **BOTH,
     ),
 )
@@ -180,6 +187,7 @@ ATTENTION = (
         quantity="difference of the local exponents at the deepest block",
         accept=within(-1 / 3, 0.02, r"-\frac13"),
         unit="exponent",
+        plain=r"Attention lowers the power with which gradients grow in a network with LayerNorm, from $1$ to $\frac23$.",
         source="repo",
         where="code",
         paper_value=r"$1\to\frac23$",

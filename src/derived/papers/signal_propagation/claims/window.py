@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from derived.lab.claims import between, bound, computed, fails, holds, within
+from derived.lab.claims import between, bound, computed, fails, holds, refuted, within
 from derived.lab.measure import smallest
 from derived.lab.stats import Estimate
 
@@ -49,16 +49,16 @@ CLAIMS = (
         where="blog",
         **BOTH,
     ),
-    computed(
+    refuted(
         "SP-14.c",
-        f"The window of exponential growth in a Derf network ends at block {END}.",
+        f"In a Derf network the window of exponential growth ends, to two per cent, at block {END}.",
         Window,
         crossover,
-        REACHED,
+        f"a {REACHED}",
         within(1, 0.02),
         unit="ratio to the formula",
-        source="repo",
-        where="blog",
+        where="a tempting reading: the blog's formula gives a scale, and the two per cent are ours; counted as the "
+        "author's statement until after the first record",
         expected=fails("ci", "cpu"),
     ),
     computed(
@@ -69,6 +69,7 @@ CLAIMS = (
         quantity=REACHED,
         accept=between(1.0, 1.25),
         unit="ratio to the formula",
+        where="stated as a rate until after the first record; it now says what its criterion measures",
         amends="SP-14.c",
         **BOTH,
     ),
