@@ -24,9 +24,9 @@ import harness
 import torch
 
 from derived.lab.rng import stream
-from derived.papers.cactus.generate import speculative_generate
-from derived.papers.cactus.rules import Cactus, SpS
-from derived.papers.cactus.sampler import accept_reject, accept_reject_logits, uniform
+from derived.papers.cactus.model.generate import speculative_generate
+from derived.papers.cactus.model.rules import Cactus, SpS
+from derived.papers.cactus.model.sampler import accept_reject, accept_reject_logits, uniform
 
 RULE = Cactus(1.0)
 NEW_TOKENS, DRAFTS = 96, 5

@@ -26,10 +26,10 @@ from scipy import stats
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from derived.lab.rng import stream
-from derived.papers.hierarchical_kernel import listops
-from derived.papers.hierarchical_kernel.cost import AttentionInputs
-from derived.papers.hierarchical_kernel.listops import ListOps
-from derived.papers.hierarchical_kernel.mechanism import score_tables
+from derived.papers.hierarchical_kernel.data import listops
+from derived.papers.hierarchical_kernel.data.listops import ListOps
+from derived.papers.hierarchical_kernel.experiments.clock import AttentionInputs
+from derived.papers.hierarchical_kernel.model.attention import score_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 RATIO = 1 / 0.6  # fused at most 0.6 of the materialised time

@@ -16,10 +16,10 @@ import harness
 import torch
 
 from derived.lab.rng import stream
-from derived.papers.ols_attention.data import random_regression
-from derived.papers.ols_attention.hopfield import kh_step, random_signs, retrieve
-from derived.papers.ols_attention.mechanism import linear_attention
-from derived.papers.ols_attention.theory import ols_coefficients, rounding_bound
+from derived.papers.ols_attention.data.problems import random_regression
+from derived.papers.ols_attention.model.hopfield import kh_step, random_signs, retrieve
+from derived.papers.ols_attention.model.mechanism import linear_attention
+from derived.papers.ols_attention.model.theory import ols_coefficients, rounding_bound
 
 EPS = torch.finfo(torch.float64).eps
 

@@ -176,8 +176,8 @@ def keys(house, monkeypatch):
 @pytest.mark.parametrize(
     ("path", "reruns"),
     [
-        ("src/derived/papers/ols_attention/theory.py", True),
-        ("src/derived/papers/ols_attention/claims.py", True),
+        ("src/derived/papers/ols_attention/model/theory.py", True),
+        ("src/derived/papers/ols_attention/claims/layer.py", True),
         ("src/derived/lab/stats.py", True),
         ("results/ols_attention/New/cpu/record.json", True),
         ("requirements.lock", True),

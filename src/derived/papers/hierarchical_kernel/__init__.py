@@ -1,1 +1,37 @@
-"""Hierarchical Kernel Transformer (Cirrincione 2026): attention whose scores are a convex mixture of resolutions."""
+"""Hierarchical Kernel Transformer (Cirrincione 2026): attention whose scores are a convex mixture of resolutions.
+
+>>> import torch
+>>> from derived.papers import hierarchical_kernel as hkt
+>>> x = torch.linspace(-1, 1, 80).view(1, 10, 8)  # one network, ten tokens of width 8
+>>> layer = hkt.HKTAttention(8, heads=2, levels=3)
+>>> [tuple(table.shape[-2:]) for table in layer.scores.tables(x)]
+[(10, 10), (5, 5), (3, 3)]
+>>> layer(x).shape
+torch.Size([1, 10, 8])
+>>> hkt.evaluate_tokens(hkt.from_text("[MAX 2 9 [MIN 4 7 ] ]"))
+9
+"""
+
+import lazy_loader
+
+# What a stranger imports, each name loaded on first use.
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "data.images": ["shapes_sequence"],
+        "data.listops": ["ListOps", "evaluate_tokens", "from_text"],
+        "data.reviews": ["synthetic_reviews"],
+        "data.shallow": ["ShallowPredictor"],
+        "model.classifier": ["SequenceClassifier"],
+        "model.information": [
+            "LatentMixture",
+            "excess_kurtosis_by_level",
+            "gaussian_mutual_information",
+            "information_budget",
+            "mardia_kurtosis",
+            "negentropy",
+        ],
+        "model.layers": ["CausalDownsample", "ConvQKAttention", "HKTAttention", "HierarchicalScores"],
+        "model.theory": ["attention_flops", "psd_defect", "symmetric_antisymmetric"],
+    },
+)

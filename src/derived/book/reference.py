@@ -1,0 +1,19 @@
+"""The page "The package": what each paper's package offers, from its docstrings, by Sphinx's own autodoc."""
+
+from collections.abc import Sequence
+
+ENTRY = """## {title}
+
+[The chapter](../notebooks/{slug}.ipynb). `from derived.papers.{slug} import …`
+
+```{{eval-rst}}
+.. automodule:: derived.papers.{slug}
+   :members:
+   :member-order: alphabetical
+```
+"""
+
+
+def page(chapters: Sequence[tuple[str, str]]) -> str:
+    """The public names of each chapter's package, given its slug and title, as MyST."""
+    return "\n".join(ENTRY.format(slug=slug, title=title) for slug, title in chapters)

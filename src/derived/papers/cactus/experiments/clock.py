@@ -1,0 +1,66 @@
+"""The clock of the sampler alone.
+
+symbol     name     meaning                              axes
+B, m, V    -        sequences, drafts per block, tokens  scalar
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pandas as pd
+import torch
+
+from derived.lab.experiment import Experiment
+from derived.lab.rng import stream
+
+from ..model.sampler import accept_reject
+from .matching import rule_of
+from .stopwatch import now
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplerTime(Experiment):
+    """CAC-14: the clock of the sampler alone, rules taking turns; float32 laws from a softmax of noise.
+
+    Rows: B, V, repeat; seconds of exact (SpS), cactus, tas (which reads all rows), and of rows (two (B, V) tables read
+    once: the least that a rejection costs); accepted, so that nothing is skipped.
+    """
+
+    batches: tuple[int, ...] = (1, 16, 64, 256)
+    sizes: tuple[int, ...] = (32_000, 152_000)
+    m: int = 10
+    repeats: int = 60
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "ci": {"batches": (2,), "sizes": (1000,), "m": 3, "repeats": 5},
+        "cpu": {"batches": (1, 16), "repeats": 40},
+        "gpu": {},
+    }
+    dtype: ClassVar[torch.dtype] = torch.float32
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"B": B, "V": V} for B in self.batches for V in self.sizes]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        B, V = condition["B"], condition["V"]
+        noise = torch.randn(B, self.m + 1, V, generator=stream(seed, "rows", B, V), dtype=dtype).to(device)
+        q = torch.softmax(2 * noise, dim=-1)
+        p = torch.softmax(2 * noise[:, : self.m] + noise.roll(1, dims=-1)[:, : self.m], dim=-1)
+        drafted = (
+            torch.multinomial(p.flatten(0, 1).cpu(), 1, generator=stream(seed, "drafts", B, V)).view(B, -1).to(device)
+        )
+        rules = {"exact": rule_of("cactus", 0.0), "cactus": rule_of("cactus", 1.0), "tas": rule_of("tas", 0.09)}
+        generator, times = stream(seed, "uniforms"), {name: [] for name in (*rules, "rows")}
+        for _ in range(self.repeats + 2):  # two rounds to warm up
+            for name, rule in rules.items():
+                times[name].append(_timed(lambda rule=rule: accept_reject(p, drafted, q, rule, generator), device))
+            times["rows"].append(_timed(lambda: (p[:, 0].sum(dim=-1), q[:, 0].sum(dim=-1)), device))
+        return pd.DataFrame({"repeat": range(self.repeats), **{name: each[2:] for name, each in times.items()}})
+
+
+def _timed(call, device: torch.device) -> float:
+    """Seconds of a call, the device's queue empty before and after."""
+    begun = now(device)
+    call()
+    return now(device) - begun

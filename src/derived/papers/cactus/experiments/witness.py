@@ -1,0 +1,67 @@
+"""Slow and obvious twins: laws as their definitions have them, and the best coupling by linear programming.
+
+symbol    name        meaning                                                               axes
+p, q      p, q        laws of draft and verifier                                            (pairs, V)
+-         rounding    8 V units in the last place: sums of V probabilities                  scalar
+"""
+
+import numpy as np
+import torch
+from scipy import optimize, sparse
+from torch import Tensor
+
+from ..model.divergences import all_targets
+from ..model.theory import gamma_cactus, mentored_law
+
+
+def rounding(V: int) -> float:
+    """The bound on the rounding of sums of V probabilities."""
+    return 8 * V * float(np.finfo(float).eps)
+
+
+def drafted_law(p: Tensor, q: Tensor, gamma: Tensor) -> Tensor:
+    """The emitted law token by token as the definition has it: every draft n, its target h^(n), its recovery law.
+
+    A slow twin of ``output_law``, which never builds a target. Shapes: (pairs, V), returns (pairs, V).
+    """
+    recovery = (all_targets(q, gamma) - p.unsqueeze(-2)).clamp(min=0)
+    total = recovery.sum(dim=-1, keepdim=True)
+    recovery = recovery / torch.where(total > 0, total, 1.0)
+    kept = p * torch.where(p > 0, gamma / torch.where(p > 0, p, 1.0), 0.0).clamp(max=1)
+    return kept + ((p - kept).unsqueeze(-1) * recovery).sum(dim=-2)
+
+
+def law_by_definition(name: str, knob: float, p: Tensor, q: Tensor) -> Tensor:
+    """The law that a rule of ``pairs.rule_of`` should emit, by definition: its acceptance and its recovery written out.
+
+    Typical acceptance has alpha = sqrt(epsilon); top-k is that of laws without zeros. Shapes: (pairs, V), same.
+    """
+    if name == "cactus":
+        return drafted_law(p, q, gamma_cactus(q, knob))
+    if name == "interp":
+        return knob * p + (1 - knob) * q
+    if name == "mentored":
+        return mentored_law(p, q, knob)
+    if name == "lenience":
+        kept, weights = torch.minimum(p, q / knob), (q - p).clamp(min=0)
+    elif name == "tas":
+        least = torch.exp(torch.xlogy(q, q).sum(dim=-1, keepdim=True)) * knob**0.5  # alpha e^{-H}
+        kept, weights = torch.where(q > least.clamp(max=knob), p, 0.0), (q == q.amax(dim=-1, keepdim=True)).to(q.dtype)
+    else:
+        rank = (q.unsqueeze(-2) > q.unsqueeze(-1)).sum(dim=-1)  # how many tokens are likelier
+        kept, weights = torch.where(rank < knob, p, 0.0), ((rank < knob).to(q.dtype) - p).clamp(min=0)
+    total = weights.sum(dim=-1, keepdim=True)
+    return kept + (p - kept).sum(dim=-1, keepdim=True) * weights / torch.where(total > 0, total, 1.0)
+
+
+def best_coupling(p: np.ndarray, h: np.ndarray) -> float:
+    """The largest P(N = Y) over joint laws of N ~ p and Y ~ h: a linear program over V x V matrices."""
+    V = len(p)
+    margins = sparse.vstack(
+        [sparse.kron(sparse.eye_array(V), np.ones((1, V))), sparse.kron(np.ones((1, V)), sparse.eye_array(V))]
+    )
+    exactly = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    solution = optimize.linprog(
+        -np.eye(V).ravel(), A_eq=margins, b_eq=np.concatenate([p, h]), bounds=(0, 1), options=exactly
+    )
+    return -solution.fun

@@ -1,0 +1,171 @@
+"""Exact laws by enumeration: what a rule emits at one position, and what a text of blocks is distributed as.
+
+symbol     name            meaning                                                       axes
+p, q       p, q            draft's and verifier's law                                    (..., V)
+h_alg      output_law      law of the token emitted at a drafted position                (..., V)
+A          acceptance_rate sum_n min(p_n, gamma_n)                                       (...)
+m, T       m, num_tokens   drafted tokens per block, tokens of the text                  scalar
+x          prefix          the tokens so far                                             (N, t)
+
+Costs: output_law V^2 numbers per pair (V for a rule whose recovery ignores the drafted token), sequence_law V^T rows.
+"""
+
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from derived.lab.checks import check_count
+
+from .laws import as_float64, check_laws, check_pair
+from .rules import Raised, Rule
+
+Laws = Callable[[Tensor], Tensor]  # prefixes (N, t) of token numbers -> next-token laws (N, V)
+
+
+class Emission(NamedTuple):
+    """Probabilities of emitting each token at a drafted position, (..., V) each; their sum is h_alg."""
+
+    accepted: Tensor  # it was drafted and kept
+    rejected: Tensor  # it replaced a rejected draft
+
+
+def emission(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], rule: Rule) -> Emission:
+    """min(p_y, gamma_y) and sum_n (p_n - gamma_n)_+ r^(n)_y / Z_n, with r^(n) the rule's recovery weights.
+
+    Where rounding leaves no recovery weight at all the draft is emitted, as the sampler does.
+    Shapes: p, q (..., V). Raises ValueError for rows that are no laws. [ours]
+    """
+    check_pair(p, q)
+    p, q = as_float64(p), as_float64(q)
+    summaries = [summary.unsqueeze(-1) for summary in rule.summaries(p, q)]
+    gamma = rule.gamma(p, q, *summaries)
+    # A draft n is kept with min(p_n, gamma_n) in all, and rejected with (p_n - gamma_n)_+.
+    accepted, lost = torch.minimum(p, gamma), (p - gamma).clamp(min=0.0)
+    scale = rule.scale(q, gamma, *summaries)
+    if not rule.per_draft:
+        scale = scale[..., :1]
+    weights = rule.recovery(p.unsqueeze(-2), q.unsqueeze(-2), scale)  # (..., V or 1 drafted, V emitted)
+    totals = weights.sum(dim=-1)  # Z_n
+    lawful = totals > 0
+    share = torch.where(lawful, lost / torch.where(lawful, totals, 1.0), 0.0)
+    rejected = (share.unsqueeze(-1) * weights).sum(dim=-2) + torch.where(lawful, 0.0, lost)
+    return Emission(accepted, rejected)
+
+
+def output_law(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], rule: Rule) -> Float[Tensor, "*batch V"]:
+    """h_alg, the law of the token emitted at a drafted position: kept drafts and replaced ones together.
+
+    Shapes: p, q (..., V), returns (..., V), float64. Raises ValueError for rows that are no laws. [ours]
+
+    >>> from derived.papers.cactus import Cactus
+    >>> output_law(torch.tensor([0.5, 0.5, 0.0]), torch.full((3,), 1 / 3), Cactus(1 / 16))
+    tensor([0.5000, 0.5000, 0.0000], dtype=torch.float64)
+    """
+    return torch.stack(emission(p, q, rule)).sum(dim=0)
+
+
+def acceptance_rate(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], rule: Rule) -> Float[Tensor, "*batch"]:
+    """A = sum_n min(p_n, gamma_n), the probability that a draft is kept.
+
+    Shapes: p, q (..., V), returns (...), float64. Raises ValueError for rows that are no laws. [prior]
+
+    >>> from derived.papers.cactus import Cactus, SpS
+    >>> p, q = torch.tensor([0.5, 0.5, 0.0]), torch.full((3,), 1 / 3)
+    >>> [round(acceptance_rate(p, q, rule).item(), 6) for rule in (SpS(), Cactus(1 / 16))]
+    [0.666667, 1.0]
+    """
+    check_pair(p, q)
+    p, q = as_float64(p), as_float64(q)
+    summaries = [summary.unsqueeze(-1) for summary in rule.summaries(p, q)]
+    return torch.minimum(p, rule.gamma(p, q, *summaries)).sum(dim=-1)
+
+
+def mixture_of_targets(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], rule: Raised) -> Tensor:
+    """sum_n p_n h^(n): the law that would be emitted if a draft n were replaced by a draw from h^(n). It is not h_alg.
+
+    By convexity it keeps the budget, KL <= ln(1 + 2 delta). Shapes: p, q (..., V), returns (..., V). [ours]
+    """
+    check_pair(p, q)
+    p, q = as_float64(p), as_float64(q)
+    summaries = [summary.unsqueeze(-1) for summary in rule.summaries(p, q)]
+    gamma = rule.gamma(p, q, *summaries)
+    share = p * rule.scale(q, gamma, *summaries)
+    alone = torch.where(q < 1, p * gamma, p * q)  # q_n = 1: h^(n) = q
+    return (share.sum(dim=-1, keepdim=True) - share) * q + alone
+
+
+def sequence_law(
+    draft: Laws,
+    verifier: Laws,
+    rule: Rule,
+    *,
+    m: int,
+    num_tokens: int,
+    num_vocab: int,
+    stop_ids: Collection[int] = (),
+) -> dict[tuple[int, ...], float]:
+    """The law of the first T tokens that blocks of m drafts emit, by enumerating (prefix, place within the block).
+
+    At place i < m the token is drafted: kept, it leads to place i + 1, replaced, to place 0; at place m it is drawn
+    from the verifier's own law and leads to place 0. A text ends after a stop token. For ``SpS`` this is the
+    verifier's own law whatever m is. Returns {tokens: probability}. Raises ValueError for m or num_tokens < 1. [ours]
+
+    >>> from derived.papers.cactus import Cactus
+    >>> alike = [markov_laws(law, law.expand(2, 2)) for law in torch.tensor([[0.9, 0.1], [0.5, 0.5]]).double()]
+    >>> law = sequence_law(*alike, Cactus(0.02), m=1, num_tokens=2, num_vocab=2)
+    >>> {tokens: round(probability, 3) for tokens, probability in law.items()}
+    {(0, 0): 0.3, (0, 1): 0.3, (1, 0): 0.23, (1, 1): 0.17}
+    """
+    check_count("m", m)
+    check_count("num_tokens", num_tokens)
+    prefixes = torch.zeros(1, 0, dtype=torch.int64)
+    weight = torch.zeros(1, m + 1, dtype=torch.float64)
+    weight[:, 0] = 1.0
+    ended: dict[tuple[int, ...], float] = {}
+    for _ in range(num_tokens):
+        p, q = as_float64(draft(prefixes)), as_float64(verifier(prefixes))
+        kept, replaced = emission(p, q, rule)  # (N, V)
+        step = torch.zeros(len(prefixes), num_vocab, m + 1, dtype=torch.float64)
+        step[..., 1:] = weight[:, None, :m] * kept[..., None]
+        step[..., 0] = weight[:, :m].sum(dim=-1, keepdim=True) * replaced + weight[:, m, None] * q
+        tokens = torch.arange(num_vocab).repeat(len(prefixes))
+        prefixes = torch.cat([prefixes.repeat_interleave(num_vocab, dim=0), tokens[:, None]], dim=1)
+        weight = step.reshape(-1, m + 1)
+        stopped = torch.isin(tokens, torch.tensor(list(stop_ids), dtype=torch.int64))
+        ended |= _as_dict(prefixes[stopped], weight[stopped])
+        prefixes, weight = prefixes[~stopped], weight[~stopped]
+    return ended | _as_dict(prefixes, weight)
+
+
+def _as_dict(prefixes: Tensor, weight: Tensor) -> dict[tuple[int, ...], float]:
+    return dict(zip(map(tuple, prefixes.tolist()), weight.sum(dim=-1).tolist(), strict=True))
+
+
+def reach_probabilities(draft: Laws, verifier: Laws, rule: Rule, *, m: int, num_vocab: int) -> Float[Tensor, "m"]:
+    """Pr(the first i drafts of a block are kept), i = 1..m; their sum is AL_m, exactly. [prior]"""
+    check_count("m", m)
+    prefixes, weight = torch.zeros(1, 0, dtype=torch.int64), torch.ones(1, dtype=torch.float64)
+    reached = []
+    for _ in range(m):
+        kept = emission(draft(prefixes), verifier(prefixes), rule).accepted
+        weight = (weight[:, None] * kept).reshape(-1)
+        tokens = torch.arange(num_vocab).repeat(len(prefixes))
+        prefixes = torch.cat([prefixes.repeat_interleave(num_vocab, dim=0), tokens[:, None]], dim=1)
+        reached.append(weight.sum(dim=0))
+    return torch.stack(reached)
+
+
+def markov_laws(start: Float[Tensor, "V"], matrix: Float[Tensor, "V V"]) -> Laws:
+    """The next-token laws of a Markov chain: ``start`` for the empty prefix, then the row of the last token. [prior]"""
+    check_laws("start", start)
+    check_laws("matrix", matrix)
+
+    def laws(prefixes: Tensor) -> Tensor:
+        if prefixes.shape[1] == 0:
+            return start.expand(len(prefixes), -1)
+        return matrix[prefixes[:, -1]]
+
+    return laws

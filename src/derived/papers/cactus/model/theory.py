@@ -1,0 +1,261 @@
+"""Closed forms: what each rule targets, what its budget is worth, and how fast blocks are.
+
+symbol       name            meaning                                                      axes
+p, q         p, q            draft's and verifier's law at a position                     (..., V)
+n            n               drafted token                                                (...)
+delta        delta           budget of Cactus, 0 = exact                                  scalar or (...)
+gamma_n      gamma_*         the target's probability of the drafted token                (...)
+a, b         a, b            band of the KL-optimal law, b q <= h <= a q                  (...)
+V_+          num_overdrafted number of tokens with p > q                                  (...)
+epsilon      epsilon         total variation that the emitted law may spend               scalar
+alpha        alpha           acceptance probability, or a rule's own knob                 scalar
+m            m               drafted tokens per block                                     scalar
+
+Everything is torch, float64; scalars may be given as numbers.
+"""
+
+import math
+from functools import cache
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from scipy import optimize
+from torch import Tensor
+
+from derived.lab.checks import check_at_least, check_count, check_positive, check_within
+
+from .divergences import binary_divergence, bisected, divergence, gamma_constrained
+from .laws import as_float64, check_pair, check_share
+
+
+def gamma_cactus(q_n: Tensor | float, delta: Tensor | float) -> Tensor:
+    """gamma = min(q_n + sqrt(2 delta q_n (1 - q_n)), 1).
+
+    The second-order solution for KL(h || q) <= delta, and the exact one for chi2(h || q) <= 2 delta (O1).
+    Shapes: broadcast; delta in nats. Raises ValueError for a delta that is negative, NaN or infinite.
+    [digest, Cor. 5; chi2 ours]
+
+    >>> gamma_cactus(1 / 3, 1 / 16)
+    tensor(0.5000, dtype=torch.float64)
+    """
+    check_at_least("delta", delta, 0)
+    q_n = as_float64(q_n)
+    return (q_n + (2 * delta * q_n * (1 - q_n)).clamp(min=0.0).sqrt()).clamp(max=1.0)
+
+
+def gamma_exact_kl(q_n: Tensor | float, delta: Tensor | float) -> Tensor:
+    """The largest gamma with kl(gamma || q_n) <= delta: Cactus without the Taylor step. Shapes: broadcast. [ours]"""
+    check_at_least("delta", delta, 0)
+    return gamma_constrained(q_n, delta, "kl")
+
+
+def gamma_lenience(q_n: Tensor | float, ell: float) -> Tensor:
+    """q_n / ell, so that a draft is kept with probability min(1, q_n / (ell p_n)). [prior: Leviathan et al. 2023]"""
+    check_share("ell", ell)
+    return as_float64(q_n) / ell
+
+
+def gamma_interp(p_n: Tensor | float, q_n: Tensor | float, alpha: float) -> Tensor:
+    """alpha p_n + (1 - alpha) q_n. [repo]"""
+    check_within("alpha", alpha, 0, 1)
+    return alpha * as_float64(p_n) + (1 - alpha) * as_float64(q_n)
+
+
+def gamma_cross_entropy(q_n: Tensor | float, q_max: Tensor | float, budget: Tensor | float) -> Tensor:
+    """max {h_n : -sum_i h_i ln q_i <= budget}, a linear program: Cactus' problem with cross-entropy in place of KL.
+
+    1 if -ln q_n <= budget; (budget + ln q_max) / (ln q_max - ln q_n) if only -ln q_max is within the budget (a mixture
+    of n and argmax q); NaN if no law is. Shapes: broadcast. [digest, Prop. 4; the mixture ours]
+    """
+    q_n, q_max, budget = (as_float64(x) for x in (q_n, q_max, budget))
+    cost, cheapest = -q_n.log(), -q_max.log()
+    mixture = (budget - cheapest) / torch.where(cost > cheapest, cost - cheapest, 1.0)
+    return torch.where(cost <= budget, 1.0, torch.where(cheapest <= budget, mixture, torch.nan))
+
+
+def entropy(q: Float[Tensor, "*batch V"]) -> Float[Tensor, "*batch"]:
+    """H(q) = -sum_i q_i ln q_i in nats, with 0 ln 0 = 0. [prior]"""
+    return torch.special.entr(q).sum(dim=-1)
+
+
+def typical_threshold(q: Float[Tensor, "*batch V"], epsilon: float, alpha: float) -> Float[Tensor, "*batch"]:
+    """min(epsilon, alpha e^{-H(q)}), above which typical acceptance keeps a draft: e^{-budget} of the linear program
+    with budget max(-ln epsilon, H(q) - ln alpha). [prior: Medusa]"""
+    check_share("epsilon", epsilon)
+    check_share("alpha", alpha)
+    return (alpha * torch.exp(-entropy(q))).clamp(max=epsilon)
+
+
+class Filling:
+    """Solves sum_i min(cap_i, x slope_i) = total for x >= 0, exactly, after one sort; cap, slope (..., V) >= 0.
+
+    The left side is concave and piecewise linear with kinks at cap_i / slope_i. Entries with cap or slope 0 add
+    nothing and are left out. A total beyond the largest value gives the last kink. [ours]
+    """
+
+    def __init__(self, cap: Float[Tensor, "*batch V"], slope: Float[Tensor, "*batch V"]) -> None:
+        used = (cap > 0) & (slope > 0)
+        cap, slope = torch.where(used, cap, 0.0), torch.where(used, slope, 0.0)
+        self.kinks, order = torch.where(used, cap / torch.where(used, slope, 1.0), 0.0).sort(dim=-1)
+        cap, slope = cap.gather(-1, order), slope.gather(-1, order)
+        self.filled = cap.cumsum(dim=-1) - cap  # by entries whose kink lies before
+        self.open = slope.flip(-1).cumsum(dim=-1).flip(-1)  # slope of this entry and those after
+        self.values = self.filled + self.kinks * self.open  # at each kink
+        self.most = self.values[..., -1]
+
+    def level(self, total: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
+        """The smallest x that reaches min(total, the largest value)."""
+        total = torch.minimum(total, self.most).unsqueeze(-1)
+        k = (self.values < total).sum(dim=-1, keepdim=True).clamp(max=self.values.shape[-1] - 1)
+        kink, filled, slope = (x.gather(-1, k) for x in (self.kinks, self.filled, self.open))
+        x = (total - filled) / torch.where(slope > 0, slope, 1.0)
+        return torch.minimum(x.clamp(min=0.0), kink).squeeze(-1)
+
+
+class Band(NamedTuple):
+    """The KL-optimal law clip(p, b q, a q): its band, and the KL that it spends."""
+
+    a: Tensor  # (...)
+    b: Tensor  # (...)
+    spent: Tensor  # (...)
+
+
+def mentored_band(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], budget: Tensor | float) -> Band:
+    """b <= 1 <= a such that h = clip(p, b q, a q) is a law with KL(h || q) = budget, or less if even the p-most is.
+
+    The laws clip(p, b q, a q) form one family, indexed by t = TV(h, q): a and b fill t above and below the verifier.
+    KL grows with t, at rate ln(a / b), so halving t finds the budget. Shapes: p, q (..., V), returns (...). [ours]
+    """
+    check_at_least("budget", budget, 0)
+    p, q = as_float64(p), as_float64(q)
+    # t = sum_{p > q} min(p - q, (a - 1) q) = sum_{p < q} min(q - p, (1 - b) q)
+    over, under = Filling((p - q).clamp(min=0.0), q), Filling((q - p).clamp(min=0.0), q)
+
+    def at(t: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        a, b = 1 + over.level(t), 1 - under.level(t)
+        h = torch.maximum(torch.minimum(p, a.unsqueeze(-1) * q), b.unsqueeze(-1) * q)
+        return a, b, divergence(h, q)
+
+    most = torch.minimum(over.most, under.most)
+    t, _ = bisected(lambda t: at(t)[2] <= budget, torch.zeros_like(most), most, halvings=60)
+    return Band(*at(t))
+
+
+def mentored_law(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], budget: Tensor | float) -> Tensor:
+    """h = clip(p, b q, a q): the law with the largest sum_i min(p_i, h_i) subject to KL(h || q) <= budget (O8).
+
+    No rule whose output law is within the budget accepts more. Shapes: p, q (..., V), returns (..., V).
+    Raises ValueError for rows that are no laws and for a bad budget. [prior: Tran-Thien 2023; proof ours]
+
+    >>> mentored_law(torch.tensor([0.5, 0.5, 0.0]), torch.full((3,), 1 / 3), 0.02)
+    tensor([0.3792, 0.3792, 0.2416], dtype=torch.float64)
+    """
+    check_pair(p, q)
+    band = mentored_band(p, q, budget)
+    p, q = as_float64(p), as_float64(q)
+    return torch.maximum(torch.minimum(p, band.a.unsqueeze(-1) * q), band.b.unsqueeze(-1) * q)
+
+
+def delta_calibrated(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], epsilon: Tensor | float) -> Tensor:
+    """The delta with which Cactus' emitted law is at TV(h_alg, q) = epsilon, or as near to it as Cactus comes.
+
+    TV = sum_{p > q} min(p - q, x sqrt(q (1 - q))) with x = sqrt(2 delta): one sort, no search.
+    Shapes: p, q (..., V), returns (...). [ours]
+    """
+    check_within("epsilon", epsilon, 0, 1)
+    p, q = as_float64(p), as_float64(q)
+    filling = Filling((p - q).clamp(min=0.0), (q * (1 - q)).clamp(min=0.0).sqrt())
+    epsilon = torch.as_tensor(epsilon, dtype=torch.float64, device=p.device)
+    return filling.level(epsilon.expand(filling.most.shape)).square() / 2
+
+
+def sharp_budget(delta: Tensor | float) -> Tensor:
+    """ln(1 + 2 delta), the least upper bound of KL(h^(n) || q) over q_n: reached at q_n = 1 / (1 + 2 delta) (O2)."""
+    check_at_least("delta", delta, 0)
+    return torch.log1p(2 * as_float64(delta))
+
+
+def budget_ratio(q_n: Tensor | float, delta: Tensor | float) -> Tensor:
+    """KL(h^(n) || q) / delta of the second-order rule: above 1 where the stated budget is broken (O3)."""
+    check_positive("delta", delta)
+    return binary_divergence(gamma_cactus(q_n, delta), q_n) / as_float64(delta)
+
+
+@cache
+def always_kept_from() -> float:
+    """The root of ln(1 + 2 delta) = delta, about 1.2564: from there on KL(h^(n) || q) <= delta for every q_n (O2)."""
+    return float(optimize.brentq(lambda delta: math.log1p(2 * delta) - delta, 1.0, 2.0, xtol=1e-15))
+
+
+@cache
+def always_kept_below() -> float:
+    """q_0, the root of 2 q ln(1 / q) = 1 - q below 1, about 0.2847: KL(h^(n) || q) <= delta for q_n <= q_0 (O3)."""
+    return float(optimize.brentq(lambda q: -2 * q * math.log(q) - (1 - q), 0.1, 0.5, xtol=1e-15))
+
+
+def num_overdrafted(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"]) -> Tensor:
+    """V_+, the number of tokens with p > q > 0; tokens with q = 0 are never accepted and cost nothing. [ours]"""
+    return ((p > q) & (q > 0)).sum(dim=-1)
+
+
+def emitted_tv_bound(delta: Tensor | float, V_plus: Tensor | float) -> Tensor:
+    """TV(h_alg, q) <= sqrt(2 delta V_+) (O7). Shapes: broadcast. [ours]"""
+    check_at_least("delta", delta, 0)
+    return (2 * as_float64(delta) * as_float64(V_plus)).sqrt()
+
+
+def emitted_kl_bound(delta: Tensor | float, V_plus: Tensor | float) -> Tensor:
+    """KL(h_alg || q) <= ln(1 + 2 delta V_+ + sqrt(2 delta V_+)) (O7). Shapes: broadcast. [ours]"""
+    tv = emitted_tv_bound(delta, V_plus)
+    return torch.log1p(tv.square() + tv)
+
+
+def text_kl_bound(delta: Tensor | float, V_plus: Tensor | float, num_tokens: int) -> Tensor:
+    """KL of a text of T tokens from the verifier's <= T times the bound for one drafted position (O7, chain rule).
+
+    Bonus tokens are exact, so T may be replaced by the expected number of drafted positions. [ours]
+    """
+    check_count("num_tokens", num_tokens, 0)
+    return num_tokens * emitted_kl_bound(delta, V_plus)
+
+
+def flat_family(V: int) -> tuple[Tensor, Tensor, float]:
+    """(p, q, delta): q uniform, p uniform on half of V tokens, delta = 1 / (2 (V - 1)).
+
+    Cactus then emits p itself: KL(h_alg || q) = ln 2 = 2 (V - 1) ln 2 times delta (O7). V must be even. [ours]
+    """
+    check_count("V", V, 2)
+    if V % 2:
+        raise ValueError(f"V = {V} is odd; give an even number of tokens, so that half of them can be drafted")
+    q = torch.full((V,), 1 / V, dtype=torch.float64)
+    p = torch.where(torch.arange(V) < V // 2, 2 * q, 0.0)
+    return p, q, 1 / (2 * (V - 1))
+
+
+def expected_accepted(alpha: Tensor | float, m: int) -> Tensor:
+    """AL_m = sum_{i=1}^m alpha^i, the accepted drafts per block of m if each is accepted independently. [prior]
+
+    Shapes: alpha (...), returns (...). Raises ValueError for an alpha outside [0, 1] and m < 1.
+
+    >>> expected_accepted(0.5, 3)
+    tensor(0.8750, dtype=torch.float64)
+    """
+    check_within("alpha", alpha, 0, 1)
+    check_count("m", m)
+    alpha = as_float64(alpha)
+    return (alpha.unsqueeze(-1) ** torch.arange(1, m + 1, dtype=torch.float64, device=alpha.device)).sum(dim=-1)
+
+
+def speedup_model(alpha: Tensor | float, m: int, cost: float, verify_cost: float = 1.0) -> Tensor:
+    """(AL_m + 1) / (m c + c_v): tokens per unit of time over plain decoding's 1.
+
+    ``cost`` c is a draft step's time and ``verify_cost`` c_v a block's verification, both in verifier steps. Shapes:
+    alpha (...), returns (...). Raises ValueError for a negative cost and a verify_cost that is not positive. [prior]
+
+    >>> speedup_model(0.8, 4, cost=0.1)
+    tensor(2.4011, dtype=torch.float64)
+    """
+    check_at_least("cost", cost, 0)
+    check_positive("verify_cost", verify_cost)
+    return (expected_accepted(alpha, m) + 1) / (m * cost + verify_cost)

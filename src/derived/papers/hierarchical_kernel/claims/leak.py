@@ -1,0 +1,71 @@
+"""The ledger of causality: what a row reads, and a leak that looks like a result."""
+
+from derived.lab.claims import at_least, at_most, exactly, holds, identity, refuted, statistic, unseen
+from derived.lab.measure import largest, mean
+
+from ..experiments.leak import Causality, Leak
+
+DERIVATIVE = "largest derivative of an output with respect to a later token"
+
+CLAIMS = (
+    identity(
+        "HKT-3.a",
+        "With left-padded downsampling $Y_i$ does not depend on $x_t$, $t>i$.",
+        Causality,
+        largest("future", "pooling == 'convolution'"),
+        DERIVATIVE,
+        exactly(0),
+        unit="norm of a derivative",
+    ),
+    refuted(
+        "HKT-3.b",
+        "With means of blocks the layer is causal, since the mask is.",
+        Causality,
+        largest("future", "pooling == 'block'"),
+        "a derivative with respect to a later token",
+        at_most(1e-3),
+        unit="norm of a derivative",
+        where="a tempting implementation",
+    ),
+    identity(
+        "HKT-3.c",
+        "With means of completed blocks the layer is causal.",
+        Causality,
+        largest("future", "pooling == 'delayed'"),
+        DERIVATIVE,
+        exactly(0),
+        unit="norm of a derivative",
+        amends="HKT-3.b",
+    ),
+    statistic(
+        "HKT-3.d",
+        r"A causal layer predicts i.i.d. symbols no better than chance, $\ln V$.",
+        Leak,
+        mean("loss - chance", "kind == 'hkt'"),
+        r"test loss less $\ln V$",
+        at_least(-0.01),
+        unit="nats",
+        where="its control is HKT-3.e: the same measure where the layer leaks",
+        expected=holds("ci", "cpu"),
+    ),
+    statistic(
+        "HKT-3.e",
+        "With means of blocks a layer predicts i.i.d. symbols better than chance by at least $0.1$ nats: the leak looks"
+        " like a result.",
+        Leak,
+        mean("loss - chance", "kind == 'hkt-block'"),
+        r"test loss less $\ln V$",
+        at_most(-0.1),
+        unit="nats",
+        where="the control of HKT-3.d",
+        expected=holds("ci", "cpu"),
+    ),
+    unseen(
+        "HKT-3.f",
+        "The paper's own trainable downsampling is causal.",
+        "only the abstract was visible; HKT-3.a and c are two ways to make it so",
+        source="paper",
+        where="abstract",
+        paper_value="not visible",
+    ),
+)

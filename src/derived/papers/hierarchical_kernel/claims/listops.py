@@ -1,0 +1,75 @@
+"""The ledger of ListOps without a network: evaluators agree, and shallow rules reach what models reach."""
+
+import pandas as pd
+
+from derived.lab.claims import at_least, at_most, between, exactly, holds, identity, statistic
+from derived.lab.measure import Measure
+from derived.lab.stats import Estimate, proportion
+
+from ..experiments.listops import Evaluators, Rules
+
+
+def mismatches(rows: pd.DataFrame) -> Estimate:
+    """Expressions on whose value, or text, not all ways agree."""
+    return Estimate(float(rows["mismatches"].sum()), int(rows["trees"].sum()))
+
+
+def accuracy(lengths: str, rule: str) -> Measure:
+    """The accuracy of a shallow rule on a range of lengths."""
+
+    def measure(rows: pd.DataFrame) -> Estimate:
+        row = rows[(rows["range"] == lengths) & (rows["rule"] == rule)].iloc[0]
+        return proportion(int(row["right"]), int(row["trees"]))
+
+    return measure
+
+
+CLAIMS = (
+    identity(
+        "HKT-9.a",
+        "Generator, recursion, stack and text agree on the value of every expression.",
+        Evaluators,
+        mismatches,
+        "number of mismatches",
+        exactly(0),
+        unit="mismatches",
+    ),
+    statistic(
+        "HKT-9.b",
+        "One token, the root's operator, gives the accuracy of the best six models of the LRA table, to two points.",
+        Rules,
+        accuracy("LRA", "root"),
+        r"accuracy, within 2 points of each of 35.63 to 37.27 %",
+        between(0.3527, 0.3763),
+        unit="share",
+        where="LRA's table: Transformer, Reformer, Synthesizer, BigBird, Linformer, Longformer",
+        paper_value="35.63 to 37.27 %",
+        expected=holds("cpu"),
+        judged_at=("cpu",),
+    ),
+    statistic(
+        "HKT-9.c",
+        "On ListOps at the lengths of the paper the root rule stays below the paper's standard attention, 50.33 %.",
+        Rules,
+        accuracy("T = 512", "root"),
+        "accuracy with our generator",
+        at_most(0.5033),
+        unit="share",
+        where="abstract; the paper's generator is unknown, ours is used",
+        paper_value="50.33 %",
+        expected=holds("ci", "cpu"),
+    ),
+    statistic(
+        "HKT-9.d",
+        "On ListOps at the lengths of the paper evaluating the root's list alone beats the paper's HKT, 55.10 %.",
+        Rules,
+        accuracy("T = 512", "depth 1"),
+        "accuracy with our generator",
+        at_least(0.5510),
+        unit="share",
+        where="abstract; the paper's generator is unknown",
+        paper_value="55.10 %",
+        expected=holds("cpu"),
+        judged_at=("cpu",),
+    ),
+)

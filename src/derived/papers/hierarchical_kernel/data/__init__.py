@@ -1,0 +1,1 @@
+"""Generated sequences, grammars, readers of real files, and predictors that see only a part."""

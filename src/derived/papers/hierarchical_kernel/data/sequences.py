@@ -1,0 +1,64 @@
+"""Labelled sequences: one set of them, and one set for each of several networks.
+
+symbol    name       meaning                                                     axes
+s         tokens     codes; 0 after the end of a sequence                       (num, T) or (R, items, T)
+n         lengths    real symbols                                                (num,) or (R, items)
+y         labels     classes 0, 1, ...; or a symbol per token                    (num,) or (R, items), (R, items, T)
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+class Sequences(NamedTuple):
+    """Labelled sequences of codes, 0 after their ends."""
+
+    tokens: Tensor  # (num, T) int64
+    lengths: Tensor  # (num,) int64
+    labels: Tensor  # (num,) int64
+
+    def to(self, device: torch.device | str) -> "Sequences":
+        """The same on a device."""
+        return Sequences(*(each.to(device) for each in self))
+
+
+def encode_texts(texts: list[str], length: int, labels: Tensor) -> Sequences:
+    """The first ``length`` bytes of each text in UTF-8, padded with 0. Raises ValueError for an empty text or a NUL."""
+    rows = np.zeros((len(texts), length), dtype=np.uint8)
+    lengths = np.zeros(len(texts), dtype=np.int64)
+    for i, text in enumerate(texts):
+        data = np.frombuffer(text.encode()[:length], dtype=np.uint8)
+        if not len(data) or not data.all():
+            raise ValueError(f"text {i} is empty or holds a NUL, which is the padding; leave it out or replace it")
+        rows[i, : len(data)], lengths[i] = data, len(data)
+    return Sequences(torch.from_numpy(rows.astype(np.int64)), torch.from_numpy(lengths), labels)
+
+
+class Data(NamedTuple):
+    """Labelled sequences, one set per network."""
+
+    tokens: Tensor  # (R, items, T)
+    lengths: Tensor  # (R, items)
+    labels: Tensor  # (R, items), or (R, items, T) for a target at every token
+
+    def to(self, device: torch.device | str) -> "Data":
+        """The same on a device."""
+        return Data(*(each.to(device) for each in self))
+
+    def first(self, num: int) -> "Data":
+        """The first ``num`` items of each network."""
+        return Data(*(each[:, :num] for each in self))
+
+    def take(self, index: Tensor) -> "Data":
+        """The items ``index`` (R, batch) of each network."""
+        network = torch.arange(len(index), device=index.device).unsqueeze(-1)
+        return Data(*(each[network, index].long() for each in self))
+
+
+def stack(sets: Sequence[Data]) -> Data:
+    """One set per network, of equal sizes, with the axis of networks in front."""
+    return Data(*(torch.stack(each) for each in zip(*sets, strict=True)))

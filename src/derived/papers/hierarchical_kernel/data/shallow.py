@@ -1,0 +1,211 @@
+"""Shallow predictors: the first levels of a ListOps tree without what is below; short runs of symbols without order.
+
+symbol    name      meaning                                                        axes
+p_o       law       P(value = v | operator o), pooled over the lists of a sample   (4, 10)
+m         depth     levels of lists that are evaluated                             integer
+          laws      the arguments of each list as independent random digits        (lists, slots, 10)
+          present   which slots hold an argument                                   (lists, slots)
+
+Depth 0 sees the root's operator alone. Depth m evaluates the root's list and those less than m levels below it; a list
+m levels below counts as an independent draw from its operator's law. The guess is the likeliest value, which is exact.
+
+s, n, y   tokens, lengths, labels of labelled sequences, with an axis R of separate data sets in front: see ``training``
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from derived.lab.checks import check_count
+
+from .listops import OPERATORS, Tree, apply, parse
+from .sequences import Data
+
+DIGITS = np.arange(10)
+
+
+def operator_law(trees: Sequence[Tree]) -> np.ndarray:
+    """P(value | operator), (4, 10), counted over all lists of the trees.
+
+    Raises ValueError if an operator never occurs, since nothing is then known about it.
+    """
+    counts = np.zeros((4, 10), dtype=np.int64)
+    for tree in trees:
+        _count(tree, counts)
+    if not counts.sum(axis=1).all():
+        missing = ", ".join(name for name, row in zip(OPERATORS, counts, strict=True) if not row.sum(axis=0))
+        raise ValueError(f"no list with {missing} among {len(trees)} trees; give more trees")
+    return counts / counts.sum(axis=1, keepdims=True)
+
+
+def _count(tree: Tree, counts: np.ndarray) -> int:
+    """The value of a tree; its lists are counted on the way."""
+    if isinstance(tree, int):
+        return tree
+    value = apply(tree[0], [_count(argument, counts) for argument in tree[1]])
+    counts[OPERATORS.index(tree[0]), value] += 1
+    return value
+
+
+# --- laws of the operators on independent digits --------------------------------------------------------------------
+
+
+def combine(operator: str, laws: np.ndarray, present: np.ndarray | None = None) -> np.ndarray:
+    """The exact law of an operator's value on independent digits: (lists, slots, 10) to (lists, 10).
+
+    ``present`` (lists, slots) marks the slots that hold an argument; all of them if it is not given. Raises ValueError
+    for an unknown operator and a list without arguments.
+    """
+    present = np.ones(laws.shape[:2], dtype=bool) if present is None else present
+    if not present.any(axis=1).all():
+        raise ValueError(f"a list of {operator} has no argument; give at least one")
+    if operator == "MAX":
+        below = np.prod(np.where(present[..., None], np.cumsum(laws, axis=-1), 1.0), axis=1)
+        return np.diff(below, prepend=0.0, axis=-1)
+    if operator == "MIN":
+        return combine("MAX", laws[..., ::-1], present)[..., ::-1]
+    if operator == "SM":
+        return _sum_modulo_ten(laws, present)
+    if operator == "MED":
+        return _median(laws, present)
+    raise ValueError(f"operator {operator!r}; give one of {', '.join(OPERATORS)}")
+
+
+def _sum_modulo_ten(laws: np.ndarray, present: np.ndarray) -> np.ndarray:
+    total = np.zeros((len(laws), 10))
+    total[:, 0] = 1.0
+    shift = (DIGITS[:, None] - DIGITS) % 10
+    for slot in range(laws.shape[1]):
+        added = np.einsum("lij,lj->li", laws[:, slot, shift], total)
+        total = np.where(present[:, slot, None], added, total)
+    return total
+
+
+def _median(laws: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """The law of floor((a + b) / 2) for the two middle values a <= b, which are one and the same for an odd number.
+
+    P(a, b) for a < b comes from G(a, b) = P(half the values <= a, the others >= b) by differences in a and in b; what
+    is left of P(lower middle = a) is a = b.
+    """
+    num = present.sum(axis=1)
+    at_most, at_least = np.cumsum(laws, axis=-1), np.cumsum(laws[..., ::-1], axis=-1)[..., ::-1]
+    counts = _counts(at_most, 1 - at_most, present)  # P(j values <= v), (lists, slots + 1, 10)
+    enough = np.arange(counts.shape[1]) >= ((num + 1) // 2)[:, None]
+    lower = np.diff(np.sum(counts * enough[..., None], axis=1), prepend=0.0, axis=-1)  # P(lower middle = a)
+    halves = _counts(at_most[..., :, None], at_least[..., None, :], present)  # (lists, slots + 1, a, b)
+    G = np.zeros((len(laws), 11, 11))  # a from -1, b to 10
+    G[:, 1:, :10] = halves[np.arange(len(laws)), num // 2] * (DIGITS[:, None] < DIGITS)
+    joint = G[:, 1:, :10] - G[:, :10, :10] - G[:, 1:, 1:] + G[:, :10, 1:]
+    joint = joint * (DIGITS[:, None] < DIGITS) * (num % 2 == 0)[:, None, None]
+    law = lower - joint.sum(axis=-1)
+    np.add.at(law, (slice(None), (DIGITS[:, None] + DIGITS) // 2), joint)
+    return law
+
+
+def _counts(first: np.ndarray, second: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """P(j slots end in "first" and all others in "second"), j from 0: (lists, slots + 1, ...)."""
+    lists, slots = present.shape
+    tail = np.broadcast_shapes(first.shape[2:], second.shape[2:])
+    ways = np.zeros((lists, slots + 1, *tail))
+    ways[:, 0] = 1.0
+    for slot in range(slots):
+        p, q = first[:, slot, None], second[:, slot, None]
+        stepped = q * ways
+        stepped[:, 1:] += p * ways[:, :-1]
+        ways = np.where(present[:, slot].reshape(-1, *[1] * (ways.ndim - 1)), stepped, ways)
+    return ways
+
+
+# --- the predictors -------------------------------------------------------------------------------------------------
+
+
+class ShallowPredictor:
+    """The likeliest value of a tree for one who evaluates ``depth`` levels of lists and knows the operators' laws.
+
+    argmax_v P(value = v | what is seen), where a list below counts as an independent draw from ``law``, P(value |
+    operator), (4, 10). Takes expressions as rows of codes, returns (num,). ValueError for depth < 0 and a law whose
+    rows are no probabilities. [ours]
+
+    >>> from derived.papers.hierarchical_kernel.data.listops import from_text
+    >>> seen = [from_text("[SM 2 9 3 ]"), from_text("[MAX 2 [MIN 4 7 ] ]")]
+    >>> ShallowPredictor(1, np.full((4, 10), 0.1))(seen).tolist()
+    [4, 2]
+    """
+
+    def __init__(self, depth: int, law: np.ndarray) -> None:
+        check_count("depth", depth, 0)
+        if law.shape != (4, 10) or not np.allclose(law.sum(axis=1), 1) or (law < 0).any():
+            raise ValueError(f"law has shape {law.shape}; give P(value | operator), four rows of ten with sum 1")
+        self.depth, self.law = depth, law
+
+    def probabilities(self, trees: Sequence[Tree]) -> np.ndarray:
+        """The law of each tree's value given what is seen of it, (num, 10); one generation of lists at a time."""
+        generations = [list(trees)]
+        for _ in range(self.depth):
+            lists = (node for node in generations[-1] if not isinstance(node, int))
+            generations.append([argument for node in lists for argument in node[1]])
+        below = None
+        for nodes in reversed(generations):
+            below = self._generation(nodes, below)
+        return below
+
+    def _generation(self, nodes: list[Tree], below: np.ndarray | None) -> np.ndarray:
+        """The laws of a generation from those of the next one, or from the operators alone if there is none."""
+        of_nodes = np.zeros((len(nodes), 10))
+        kinds = np.array([-1 if isinstance(node, int) else OPERATORS.index(node[0]) for node in nodes], dtype=int)
+        digits = np.flatnonzero(kinds < 0)
+        of_nodes[digits, [nodes[i] for i in digits]] = 1.0
+        lists = np.flatnonzero(kinds >= 0)
+        if below is None or not len(lists):
+            of_nodes[lists] = self.law[kinds[lists]]
+            return of_nodes
+        num = np.array([len(nodes[i][1]) for i in lists])
+        present = np.arange(num.max()) < num[:, None]
+        laws = np.zeros((*present.shape, 10))
+        laws[present] = below
+        for o, operator in enumerate(OPERATORS):
+            here = kinds[lists] == o
+            of_nodes[lists[here]] = combine(operator, laws[here], present[here])
+        return of_nodes
+
+    def __call__(self, expressions: Sequence[Sequence[int]]) -> np.ndarray:
+        """The guesses for expressions given as rows of codes, (num,)."""
+        return np.argmax(self.probabilities([parse(codes) for codes in expressions]), axis=1)
+
+
+# --- any sequences --------------------------------------------------------------------------------------------------
+
+
+def gram_counts(data: Data, length: int, buckets: int) -> Float[Tensor, "R items buckets"]:
+    """How often each run of ``length`` symbols occurs in each sequence: a picture's histogram, the words of a text.
+
+    A run is its symbols as digits to the base 257, modulo ``buckets``; runs that reach into the padding do not count.
+    """
+    tokens, T = data.tokens.long(), data.tokens.shape[-1]
+    code = torch.zeros_like(tokens[..., length - 1 :])
+    for m in range(length):
+        code = (257 * code + tokens[..., m : T - length + 1 + m]) % buckets
+    place = torch.arange(length - 1, T, device=tokens.device)
+    real = (place < data.lengths.unsqueeze(-1)).double()
+    return torch.zeros(*tokens.shape[:2], buckets, dtype=real.dtype, device=real.device).scatter_add_(-1, code, real)
+
+
+def linear_rule(train: Data, test: Data, *, length: int, buckets: int, classes: int) -> Int[Tensor, "R items"]:
+    """The class whose indicator, regressed on the counts of runs in ``train``, is largest in ``test``; (R, items).
+
+    Ridge regression with a penalty of 1 % of the mean square of the centred counts. It sees which runs occur, not
+    where: what a sequence model adds is all that lies farther apart than ``length``. [prior]
+    """
+    counts = gram_counts(train, length, buckets)
+    centre = counts.mean(dim=1, keepdim=True)
+    wanted = one_hot(train.labels.long(), classes).to(counts)
+    squares = (counts - centre).mT @ (counts - centre)
+    penalty = 0.01 * squares.diagonal(dim1=1, dim2=2).mean(dim=-1).clamp_min(1.0)
+    penalised = squares + torch.diag_embed(penalty.unsqueeze(-1).expand(-1, buckets))
+    slopes = torch.linalg.solve(penalised, (counts - centre).mT @ (wanted - wanted.mean(dim=1, keepdim=True)))
+    scores = (gram_counts(test, length, buckets) - centre) @ slopes + wanted.mean(dim=1, keepdim=True)
+    return scores.argmax(dim=-1)

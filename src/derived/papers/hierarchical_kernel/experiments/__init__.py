@@ -1,0 +1,1 @@
+"""The experiments: frozen sizes, and one function from a condition to rows."""

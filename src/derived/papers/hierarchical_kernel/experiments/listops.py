@@ -1,0 +1,86 @@
+"""ListOps without a network: three evaluators against each other, and what shallow rules already achieve."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from derived.lab.experiment import Experiment
+from derived.lab.rng import stream
+
+from ..data.forest import OPEN
+from ..data.listops import ListOps, evaluate, evaluate_tokens, from_text, parse, to_text
+from ..data.shallow import ShallowPredictor, operator_law
+
+#: Ranges of length by name: (min_length, max_length), both excluded.
+RANGES = {"LRA": (500, 2000), "T = 512": (100, 513), "short": (8, 25)}
+
+
+def law_of(name: str) -> ListOps:
+    """The generator of a range of lengths."""
+    low, high = RANGES[name]
+    return ListOps(min_length=low, max_length=high)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluators(Experiment):
+    """HKT-9: generator's label, recursion over the parsed tree, one stack over the symbols, and a round trip by text.
+
+    Rows: range, trees, mismatches.
+    """
+
+    trees: int = 400
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"range": name} for name in RANGES]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        sample = law_of(condition["range"]).sample(self.trees, stream(seed, "evaluators", condition["range"]))
+        wrong = 0
+        for codes, length, label in zip(*(each.tolist() for each in sample), strict=True):
+            values = {label, evaluate(parse(codes)), evaluate_tokens(codes)}
+            wrong += len(values) > 1 or from_text(to_text(codes)) != codes[:length]
+        return pd.DataFrame({"trees": [self.trees], "mismatches": [wrong]})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules(Experiment):
+    """HKT-9: accuracy of shallow predictors. Rows: range, rule, trees, right.
+
+    "majority": the likeliest label; "root": the likeliest value of the root's operator; "depth m": m levels of lists
+    are evaluated, lists below count as independent draws. Laws are counted on trees of their own.
+    """
+
+    chunks: int = 12
+    trees: int = 5_000  # in a chunk; the symbols of one chunk are in memory
+    few: int = 1_500  # for the predictors that walk the tree
+    depths: tuple[int, ...] = (1, 2, 3)
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"chunks": 1, "few": 120, "depths": (1, 2)}, "cpu": {}}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"range": name} for name in RANGES]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        name, law = condition["range"], law_of(condition["range"])
+        train = law.sample(self.trees, stream(seed, "rules", name, "law"))
+        counts = np.zeros((4, 10), dtype=int)  # root operator by label
+        np.add.at(counts, ((train.tokens[:, 0] - OPEN).numpy(), train.labels.numpy()), 1)
+        by_root, anyway = counts.argmax(axis=1), counts.sum(axis=0).argmax(axis=0)
+        right = {"majority": 0, "root": 0}
+        for chunk in range(self.chunks):
+            test = law.sample(self.trees, stream(seed, "rules", name, "test", chunk))
+            labels = test.labels.numpy()
+            right["majority"] += int((labels == anyway).sum(axis=0))
+            right["root"] += int((labels == by_root[(test.tokens[:, 0] - OPEN).numpy()]).sum(axis=0))
+        counted = [{"rule": rule, "trees": self.chunks * self.trees, "right": count} for rule, count in right.items()]
+        pooled = operator_law([parse(codes) for codes in train.tokens[: self.few]])
+        for depth in self.depths:
+            guess = ShallowPredictor(depth, pooled)(test.tokens[: self.few])
+            hits = (guess == labels[: self.few]).sum(axis=0)
+            counted.append({"rule": f"depth {depth}", "trees": self.few, "right": int(hits)})
+        return pd.DataFrame(counted)

@@ -1,0 +1,1 @@
+"""The figures: rows in, a figure with its alt text out."""

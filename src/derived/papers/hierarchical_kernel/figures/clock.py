@@ -1,0 +1,45 @@
+"""What a layer costs, counted and timed."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from derived.lab.plot import BLUE, DASHED, GREEN, INK, ORANGE, largest, panel_label
+
+IMPLS = {"plain": "one level", "reference": "materialised", "tables": "coarse tables", "fused": "fused"}
+
+
+def cost_bars(counts: pd.DataFrame, seconds: pd.DataFrame) -> Figure:
+    """Entries and multiply-adds by number of levels; seconds by implementation. Rows of MultiplyAdds and Overhead."""
+    figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.2), width_ratios=[1.15, 1])
+    chosen = counts[(counts["T"] == 1024) & (counts["d"] == 64)].set_index("levels")
+    columns = {"entries": "score entries", "layer": "whole layer", "layer_fused": "whole layer, fused"}
+    for shift, (column, name), color in zip((-0.26, 0, 0.26), columns.items(), (BLUE, GREEN, ORANGE), strict=True):
+        axes[0].bar(chosen.index + shift, chosen[column], 0.24, color=color, label=name)
+    axes[0].axhline(4 / 3, **DASHED)
+    axes[0].set(xlabel="levels $L$", ylabel="ratio to standard attention", xticks=chosen.index)
+    axes[0].legend(fontsize=8, loc="upper left")
+    panel_label(axes[0], "counted, $T=1024$, $d=64$")
+    seconds = largest(seconds)
+    T = int(seconds["T"].max())
+    wide = seconds[seconds["T"] == T].pivot(index="round", columns="impl", values="seconds")
+    words = []
+    for place, (impl, name) in enumerate(IMPLS.items()):
+        ratio = wide[impl] / wide["sdpa"]
+        axes[1].plot(ratio, np.full(len(ratio), place), "o", color=BLUE, alpha=0.4, markersize=4)
+        axes[1].plot(ratio.median(), place, "|", color=INK, markersize=16)
+        words.append(f"{name} {ratio.median():.2f}")
+    axes[1].axvline(1, **DASHED)
+    axes[1].set(
+        yticks=range(len(IMPLS)), yticklabels=IMPLS.values(), xlabel="seconds over torch's attention", xscale="log"
+    )
+    axes[1].set_ylim(-0.6, len(IMPLS) - 0.4)
+    panel_label(axes[1], f"timed, $T={T}$")
+    three = chosen.loc[3]
+    figure.set_label(
+        f"Left, bars of cost by number of levels: at three levels {three['entries']:.4f} of the entries, "
+        f"{three['layer']:.3f} of a layer's multiply-adds, {three['layer_fused']:.2f} if run fused. Right, seconds at "
+        f"length {T} over torch's attention, medians: {', '.join(words)}."
+    )
+    return figure

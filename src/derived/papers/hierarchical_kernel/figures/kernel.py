@@ -1,0 +1,41 @@
+"""Eigenvalues of random heads, and the two parts of the score tables."""
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+
+from derived.lab.plot import BLUE, DASHED, ORANGE, beside, shades
+
+
+def eigenvalues(rows: pd.DataFrame) -> Figure:
+    """Eigenvalues of sym(M) of random heads; rows: head, d_k, rank, value."""
+    figure, ax = plt.subplots(figsize=(6.6, 2.9))
+    widths, words = sorted(rows["d_k"].unique()), []
+    for place, (d_k, color) in enumerate(zip(widths, shades(len(widths)), strict=True)):
+        part = rows[rows["d_k"] == d_k]
+        spread = place + 0.7 * (part["rank"] / max(1, part["rank"].max()) - 0.5)
+        ax.plot(spread, part["value"], ".", color=color, markersize=3)
+        counts = [(sign * part["value"] > 1e-9).groupby(part["head"]).sum() for sign in (1, -1)]
+        positive, negative = (f"{int(count.min())} to {int(count.max())}" for count in counts)
+        words.append(f"{positive} positive and {negative} negative at width {d_k}")
+    ax.axhline(0, **DASHED)
+    ax.set(xticks=range(len(widths)), xticklabels=[f"$d_k={each}$" for each in widths])
+    ax.set_ylabel(r"eigenvalues of $\operatorname{sym}(M)$")
+    figure.set_label(f"Eigenvalues of random heads, in two clouds around zero: {'; '.join(words)}.")
+    return figure
+
+
+def split_energy(rows: pd.DataFrame) -> Figure:
+    """Squared norm by level and part, mean over instances; rows: level, symmetric, antisymmetric (squared norms)."""
+    figure, ax = plt.subplots(figsize=(6.0, 2.6))
+    means = rows.groupby("level")[["symmetric", "antisymmetric"]].mean()
+    ax.barh(means.index, means["symmetric"], color=BLUE, height=0.6)
+    ax.barh(means.index, means["antisymmetric"], left=means["symmetric"], color=ORANGE, height=0.6)
+    top = means.iloc[0]
+    beside(ax, 0, -0.55, "symmetric", BLUE, (2, 0))
+    beside(ax, top["symmetric"], -0.55, "antisymmetric", ORANGE, (2, 0))
+    ax.set(yticks=means.index, yticklabels=[f"level {level}" for level in means.index], ylim=(len(means) - 0.5, -0.8))
+    ax.set_xlabel(r"mean of $\Vert\alpha_lU_lS^{(l)}U_l^\top\Vert_F^2$, its two parts")
+    words = "; ".join(f"level {k} {r['symmetric']:.2f} and {r['antisymmetric']:.2f}" for k, r in means.iterrows())
+    figure.set_label(f"Stacked bars of squared norm by level, symmetric and antisymmetric part: {words}.")
+    return figure

@@ -1,0 +1,20 @@
+"""What the figures share: kinds of attention by name and colour, and rows as a matrix.
+
+mark                   meaning
+line in INK            theory; dashed: a reference
+filled, open marker    recorded, live; bars are 99.9 % intervals over replicates
+sequential colours     a swept parameter, or a level
+"""
+
+import numpy as np
+import pandas as pd
+
+from derived.lab.plot import BLUE, INK, MUTED, ORANGE, RED, SKY
+
+NAMES = {"plain": "plain", "wide": "wide", "conv-qk": "conv-QK", "hkt": "HKT", "hkt-average": "HKT, averages"}
+KIND_COLOURS = {"plain": INK, "wide": MUTED, "conv-qk": ORANGE, "hkt": BLUE, "hkt-average": SKY, "hkt-block": RED}
+
+
+def as_matrix(rows: pd.DataFrame, value: str, index: str = "i", columns: str = "j") -> np.ndarray:
+    """A column of the rows as a matrix over two others."""
+    return rows.pivot(index=index, columns=columns, values=value).to_numpy()

@@ -1,0 +1,83 @@
+"""Trained models: accuracy, paired gains, and what stands at each level."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from derived.lab.plot import DASHED, MUTED, largest, mean_and_reach
+
+from .marks import KIND_COLOURS, NAMES
+
+
+def _accuracies(rows: pd.DataFrame) -> pd.DataFrame:
+    """Replicates by kinds."""
+    first = rows[(rows["block"] == 0) & (rows["level"] == 0)]
+    return first.pivot(index=["part", "replicate"], columns="kind", values="accuracy")
+
+
+def comparison(rows: pd.DataFrame, rules: pd.DataFrame, length: str) -> Figure:
+    """Accuracy of each kind with shallow rules, and HKT's paired gain; rows of a Comparison and of Rules."""
+    best, rules = largest(rows), largest(rules)
+    wide = _accuracies(best)
+    kinds = [kind for kind in NAMES if kind in wide.columns]
+    recorded = bool(best["recorded"].iloc[0])
+    figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.1), sharey=True, width_ratios=[1.25, 1])
+    heights, words, gains = np.arange(len(kinds))[::-1], [], []
+    for height, kind in zip(heights, kinds, strict=True):
+        color, face = KIND_COLOURS[kind], KIND_COLOURS[kind] if recorded else "none"
+        axes[0].plot(wide[kind], np.full(len(wide), height - 0.22), "|", color=color, alpha=0.6, markersize=6)
+        value, reach = mean_and_reach(wide[kind])
+        axes[0].errorbar(value, height, xerr=reach, fmt="o", color=color, markerfacecolor=face)
+        words.append(f"{NAMES[kind]} {100 * value:.1f} %")
+        if kind != "hkt":
+            difference = 100 * (wide["hkt"] - wide[kind])
+            value, reach = mean_and_reach(difference)
+            axes[1].plot(difference, np.full(len(wide), height - 0.22), "|", color=color, alpha=0.6, markersize=6)
+            axes[1].errorbar(value, height, xerr=reach, fmt="o", color=color, markerfacecolor=face)
+            gains.append(f"{value:+.1f} ± {reach:.1f} over {NAMES[kind]}")
+    lines = rules[rules["range"] == length].set_index("rule")
+    for name, row in (lines["right"] / lines["trees"]).items():
+        if name in ("majority", "root", "depth 1"):
+            axes[0].axvline(row, **DASHED)
+            axes[0].annotate(
+                name, (row, len(kinds) - 0.25), fontsize=8, color=MUTED, ha="center", annotation_clip=False
+            )
+    axes[0].set(yticks=heights, yticklabels=[NAMES[kind] for kind in kinds], xlabel="test accuracy")
+    axes[0].set_ylim(-0.6, len(kinds) - 0.3)
+    axes[1].axvline(0, **DASHED)
+    axes[1].set_xlabel("HKT less the other, points")
+    figure.set_label(
+        f"Test accuracy over {len(wide)} replicates: {', '.join(words)}. Paired gains of HKT in points with 99.9 % "
+        f"intervals: {', '.join(gains)}."
+    )
+    return figure
+
+
+def trained_levels(rows: pd.DataFrame) -> Figure:
+    """alpha and excess kurtosis by level in trained HKT; rows of a Comparison."""
+    best = largest(rows)
+    figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.0))
+    blocks, words = sorted(best["block"].unique()), []
+    kinds = [kind for kind in ("hkt", "hkt-average") if kind in set(best["kind"])]
+    for kind, marker in zip(kinds, ("o", "s"), strict=False):
+        for block, shift in zip(blocks, np.linspace(-0.12, 0.12, len(blocks)), strict=True):
+            part = best[(best["kind"] == kind) & (best["block"] == block)].groupby("level")
+            face = KIND_COLOURS[kind] if block == blocks[0] else "none"
+            for ax, column in zip(axes, ("alpha", "kurtosis"), strict=True):
+                value, reach = zip(*(mean_and_reach(group[column]) for _, group in part), strict=True)
+                x = np.arange(len(value)) + shift + (0.06 if kind == "hkt-average" else 0)
+                name = f"{NAMES[kind]}, block {block}" if column == "alpha" else None
+                ax.errorbar(x, value, reach, fmt=marker, color=KIND_COLOURS[kind], markerfacecolor=face, label=name)
+            values = ", ".join(f"{group['alpha'].mean():.2f}" for _, group in part)
+            words.append(f"{NAMES[kind]} block {block}: {values}")
+    levels = sorted(best["level"].unique())
+    axes[0].axhline(1 / len(levels), **DASHED)
+    axes[1].axhline(0, **DASHED)
+    axes[0].set(xlabel="level", ylabel=r"weight $\alpha_l$", xticks=levels)
+    axes[1].set(xlabel="level", ylabel="excess kurtosis of features", xticks=levels)
+    axes[0].legend(fontsize=7)
+    figure.set_label(
+        f"Weights of the levels after training and kurtosis of their features. Weights: {'; '.join(words)}."
+    )
+    return figure

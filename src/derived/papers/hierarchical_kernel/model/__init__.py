@@ -1,0 +1,1 @@
+"""What the paper is about: the pyramid, attention over it, its theory, and a small transformer."""

@@ -1,0 +1,191 @@
+"""Attention over a pyramid: score tables mixed over the levels, and three ways to attend with them.
+
+symbol    name          meaning                                                   axes
+q, k      queries, keys per level, X^(l) W_Q^(l), X^(l) W_K^(l)                   L of (*lead, T_l, d_k)
+S^(l)     tables[l]     level-l scores q^(l) k^(l)T / sqrt(d_k)                   (*lead, T_l, T_l)
+U_l       row_index     (U_l)_ij = 1 iff j = floor((i + offset) / 2^l)            (T,), in ``pyramid``
+alpha     alpha         convex weights of the levels                              (*lead, L), broadcast
+S         scores        sum_l alpha_l U_l S^(l) U_l^T                             (*lead, T, T)
+A, Y      A, output     softmax(mask(S)), A V                                     (*lead, T, T), (*lead, T, d_v)
+
+No definition of the paper was visible: the construction fits its abstract. [ours]
+"""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import pad, scaled_dot_product_attention
+from torch.utils.checkpoint import checkpoint
+
+from derived.lab.checks import check_count
+
+TILE = 128  # queries that the coarse-table implementation treats at once; their scores stay in the cache
+
+
+# --- scores -------------------------------------------------------------------------------------------------------
+
+
+def score_tables(q: Sequence[Tensor], k: Sequence[Tensor]) -> list[Tensor]:
+    """S^(l) = q^(l) k^(l)T / sqrt(d_k), L of (*lead, T_l, T_l)."""
+    return [a @ b.mT / math.sqrt(a.shape[-1]) for a, b in zip(q, k, strict=True)]
+
+
+def repeated(rows: Tensor, level: int, dim: int, num: int, skip: int = 0) -> Tensor:
+    """Each row 2^l times along ``dim``, the first ``skip`` of all left out, then ``num``: U_l without its zeros."""
+    return rows.repeat_interleave(2**level, dim=dim).narrow(dim, skip, num)
+
+
+def upsample(table: Float[Tensor, "*lead rows rows"], T: int, level: int, offset: int = 0) -> Tensor:
+    """U_l S^(l) U_l^T, (*lead, T, T): entry (i, j) is table[row(i), row(j)]."""
+    return repeated(repeated(table, level, -1, T, offset), level, -2, T, offset) if level else table
+
+
+def mix(tables: Sequence[Tensor], alpha: Float[Tensor, "*heads L"], offset: int = 0) -> Float[Tensor, "*lead T T"]:
+    """S = sum_l alpha_l U_l S^(l) U_l^T, materialised."""
+    T, weights = tables[0].shape[-1], alpha.unsqueeze(-1).unsqueeze(-1)  # (*heads, L, 1, 1)
+    terms = (weights[..., l, :, :] * upsample(table, T, l, offset) for l, table in enumerate(tables))
+    return sum(terms)
+
+
+def causal_mask(S: Float[Tensor, "*lead T T"]) -> Float[Tensor, "*lead T T"]:
+    """S with -inf where the key comes after the query."""
+    T = S.shape[-1]
+    future = torch.ones(T, T, dtype=torch.bool, device=S.device).triu(1)
+    return S.masked_fill(future, -math.inf)
+
+
+def concatenated_features(
+    q: Sequence[Tensor], k: Sequence[Tensor], alpha: Float[Tensor, "*heads L"], *, offset: int = 0, split: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Queries and keys of one ordinary attention that has the mixed scores: q~_i . k~_j = S_ij.
+
+    q~_i is (alpha_l / sqrt(d_k)) q^(l)_{floor(i / 2^l)}, side by side over the levels, and k~_j likewise without the
+    factor; with ``split`` the factor's root stands on both sides, as in the theorem, but has no derivative at alpha_l =
+    0. q and k have a level each, (*lead, T_l, d_k), with T_l rows enough for floor((T - 1 + offset) / 2^l). Returns two
+    tensors (*lead, T, L d_k). ValueError where q and k have different numbers of levels. [ours]
+
+    >>> q = [torch.linspace(-1, 1, 24).view(8, 3), torch.linspace(-1, 2, 12).view(4, 3)]
+    >>> alpha = torch.tensor([0.25, 0.75])
+    >>> left, right = concatenated_features(q, q, alpha)
+    >>> left.shape, torch.allclose(left @ right.mT, mix(score_tables(q, q), alpha))
+    (torch.Size([8, 6]), True)
+    """
+    T, queries, keys = q[0].shape[-2], [], []
+    for l, (a, b) in enumerate(zip(q, k, strict=True)):
+        # block l: c (U_l q^(l))_i and c' (U_l k^(l))_j with c c' = alpha_l / sqrt(d_k)
+        factor = (alpha[..., l] / math.sqrt(a.shape[-1])).unsqueeze(-1).unsqueeze(-1)
+        left, right = (factor.sqrt(), factor.sqrt()) if split else (factor, 1.0)
+        queries.append(repeated(left * a, l, -2, T, offset) if l else left * a)
+        keys.append(repeated(right * b, l, -2, T, offset) if l else right * b)
+    return torch.cat(queries, dim=-1), torch.cat(keys, dim=-1)
+
+
+# --- three implementations of one layer ------------------------------------------------------------------------------
+
+
+def attend_reference(
+    q: Sequence[Tensor],
+    k: Sequence[Tensor],
+    v: Float[Tensor, "*lead T d_v"],
+    alpha: Float[Tensor, "*heads L"],
+    *,
+    causal: bool = True,
+    offset: int = 0,
+) -> Float[Tensor, "*lead T d_v"]:
+    """softmax(mask(S)) V with every table materialised: the definition. Memory O(T^2 L). [ours]"""
+    S = mix(score_tables(q, k), alpha, offset)
+    return torch.softmax(causal_mask(S) if causal else S, dim=-1) @ v
+
+
+def attend_plain(q: Tensor, k: Tensor, v: Tensor, *, scale: float, causal: bool = True) -> Float[Tensor, "*lead T d_v"]:
+    """softmax(mask(scale q k^T)) v, by torch's fused kernel or, for unequal widths on a CPU, tile by tile. [prior]"""
+    if q.shape[-1] != v.shape[-1] and not q.is_cuda:
+        return _attend_in_tiles([scale * q], [k], v, causal, 0, TILE)  # costs less than padding
+    return attend_padded(q, k, v, scale=scale, causal=causal)
+
+
+def attend_padded(
+    q: Tensor, k: Tensor, v: Tensor, *, scale: float, causal: bool = True
+) -> Float[Tensor, "*lead T d_v"]:
+    """softmax(mask(scale q k^T)) v by torch's fused kernel; it asks for equal widths, so zeros are added."""
+    width, lead = v.shape[-1], torch.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+    v = pad(v, (0, max(0, q.shape[-1] - width)))
+    q, k = (pad(a, (0, v.shape[-1] - a.shape[-1])) for a in (q, k))
+    four = (a.expand(*lead, *a.shape[-2:]).reshape(-1, lead[-1] if lead else 1, *a.shape[-2:]) for a in (q, k, v))
+    return scaled_dot_product_attention(*four, is_causal=causal, scale=scale).reshape(*lead, *v.shape[-2:])[..., :width]
+
+
+def attend_fused(
+    q: Sequence[Tensor],
+    k: Sequence[Tensor],
+    v: Float[Tensor, "*lead T d_v"],
+    alpha: Float[Tensor, "*heads L"],
+    *,
+    causal: bool = True,
+    offset: int = 0,
+) -> Float[Tensor, "*lead T d_v"]:
+    """The same as one ordinary attention of width L d_k on concatenated features; memory O(T L d_k).
+
+    On a GPU that is torch's fused kernel. On a CPU, where its padding would cost more, the wide scores are made tile by
+    tile, so L T^2 d_k products and no (T, T) table either way. [ours]
+    """
+    queries, keys = concatenated_features(q, k, alpha, offset=offset)
+    return attend_plain(queries, keys, v, scale=1.0, causal=causal)
+
+
+def attend_tables(
+    q: Sequence[Tensor],
+    k: Sequence[Tensor],
+    v: Float[Tensor, "*lead T d_v"],
+    alpha: Float[Tensor, "*heads L"],
+    *,
+    causal: bool = True,
+    offset: int = 0,
+    tile: int = TILE,
+) -> Float[Tensor, "*lead T d_v"]:
+    """The same with the true count of products, sum_l T_l^2 d_k: coarse scores once, then spread over a tile.
+
+    No (T, T) table exists: a tile holds tile x T scores, and where gradients are asked for it is computed again on the
+    way back. With a mask the keys after a tile are left out. [ours]
+    """
+    check_count("tile", tile)
+    scaled = [(alpha[..., l] / math.sqrt(a.shape[-1])).unsqueeze(-1).unsqueeze(-1) * a for l, a in enumerate(q)]
+    return _attend_in_tiles(scaled, k, v, causal, offset, tile)
+
+
+def _attend_in_tiles(
+    q: Sequence[Tensor], k: Sequence[Tensor], v: Tensor, causal: bool, offset: int, tile: int
+) -> Tensor:
+    """All rows of the output; q carries alpha_l / sqrt(d_k)."""
+    T, outputs = v.shape[-2], []
+    again = tile < T and torch.is_grad_enabled() and any(a.requires_grad for a in (*q, *k, v))
+    for start in range(0, T, tile):
+        arguments = (q, k, v, start, min(start + tile, T), causal, offset)
+        if again:
+            outputs.append(checkpoint(_attend_tile, *arguments, use_reentrant=False, preserve_rng_state=False))
+        else:
+            outputs.append(_attend_tile(*arguments))
+    return torch.cat(outputs, dim=-2)
+
+
+def _attend_tile(
+    q: Sequence[Tensor], k: Sequence[Tensor], v: Tensor, start: int, stop: int, causal: bool, offset: int
+) -> Tensor:
+    """Rows start .. stop - 1 of the output; q carries alpha_l / sqrt(d_k)."""
+    last = stop if causal else v.shape[-2]
+    S = q[0][..., start:stop, :] @ k[0][..., :last, :].mT  # level 0 of the tile, (stop - start, last)
+    for l in range(1, len(q)):  # += alpha_l U_l S^(l) U_l^T, from the few coarse rows that the tile meets
+        first, past = (start + offset) >> l, ((stop - 1 + offset) >> l) + 1
+        table = q[l][..., first:past, :] @ k[l][..., : ((last - 1 + offset) >> l) + 1, :].mT
+        wide = repeated(table, l, -1, last, offset)
+        S += repeated(wide, l, -2, stop - start, start + offset - (first << l))
+    if causal:
+        future = torch.ones(stop - start, stop - start, dtype=torch.bool, device=v.device).triu(1)
+        S[..., start:].masked_fill_(future, -math.inf)
+    return torch.softmax(S, dim=-1) @ v[..., :last, :]
+
+
+IMPLEMENTATIONS = {"reference": attend_reference, "fused": attend_fused, "tables": attend_tables}

@@ -1,0 +1,287 @@
+"""Theory of the score tables: cost, positive semidefiniteness, the two parts of a table, what is contained.
+
+symbol      name              meaning                                                     axes
+T, L        T, levels         length, number of levels (the finest included)              integers
+T_l         level_rows        T / 2^l, rounded up (causal padding) or down                integers
+M_l         M                 bilinear form W_Q^(l) W_K^(l)T / sqrt(d_k)                  (..., d, d)
+sym(M)      symmetric         (M + M^T) / 2                                               (..., d, d)
+S_s, S_a    symmetric, anti-  (S + S^T) / 2, (S - S^T) / 2                                (..., T, T)
+P_l         pyramid_matrix    causal averaging as a matrix: X^(l) = P_l X                 (T_l, T)
+w, p        value, weights    a head's scalar value weight, a row of its attention
+
+Every statement here is of the construction of ``mechanism``, since the paper's proofs were not visible. [ours]
+"""
+
+import math
+from fractions import Fraction
+from typing import Literal, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from derived.lab.checks import check_at_least, check_choice, check_count, check_fraction, check_within
+
+from .pyramid import Pooling, check_levels, pyramid
+
+Rounding = Literal["up", "down", "exact"]
+
+
+# --- cost ---------------------------------------------------------------------------------------------------------
+
+
+def level_rows(T: int, levels: int, rounding: Rounding = "up") -> list[int]:
+    """T_0, ..., T_{L-1}: T / 2^l rounded "up" (what causal padding needs) or "down"; "exact" asks for 2^(L-1) | T."""
+    check_choice("rounding", rounding, ("up", "down", "exact"))
+    check_count("T", T)
+    check_count("levels", levels)
+    if rounding == "exact" and T % 2 ** (levels - 1):
+        near = max(1, round(T / 2 ** (levels - 1))) * 2 ** (levels - 1)
+        raise ValueError(f"T = {T} is no multiple of 2^(levels - 1) = {2 ** (levels - 1)}; give T = {near}, or round")
+    return [-(-T // 2**l) if rounding == "up" else T >> l for l in range(levels)]
+
+
+def entry_ratio(T: int, levels: int, rounding: Rounding = "up") -> Fraction:
+    """sum_l T_l^2 / T^2, exactly: entries of all score tables over those of one. [paper: 1.3125 at L = 3, below 4/3]"""
+    return Fraction(sum(rows**2 for rows in level_rows(T, levels, rounding)), T**2)
+
+
+def geometric_ratio(levels: int) -> Fraction:
+    """(4/3)(1 - 4^-L), what ``entry_ratio`` is where 2^(L-1) divides T; below 4/3 for every L. [ours]"""
+    check_count("levels", levels)
+    return Fraction(4, 3) * (1 - Fraction(1, 4**levels))
+
+
+class Products(NamedTuple):
+    """Multiply-adds of one single-head layer, by part."""
+
+    projections: int  # queries and keys of every level
+    downsampling: int  # convolutions of kernel ``kernel``
+    scores: int  # query-key products
+    values: int  # value and output projections, of level 0 only
+    averaging: int  # attention times values
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return sum(self)
+
+
+def attention_flops(
+    T: int, d: int, d_k: int, levels: int, *, kernel: int = 2, impl: Literal["tables", "fused"] = "tables"
+) -> Products:
+    """Multiply-adds of a layer without a mask: T_l (2 d d_k + T_l d_k + kernel d^2) per level, T (2 d^2 + T d) once.
+
+    Level 0 has no kernel. "tables" counts each level's products once (the materialised layer does the same), "fused"
+    the L T^2 d_k of one attention of width L d_k. Values have width d. Additions of the mixture and the softmax are not
+    counted. ValueError for sizes < 1 and an unknown ``impl``. [ours]
+
+    >>> three, one = (attention_flops(1024, 64, 64, levels) for levels in (3, 1))
+    >>> three.scores / one.scores, round(three.total / one.total, 3)
+    (1.3125, 1.222)
+    """
+    check_choice("impl", impl, ("tables", "fused"))
+    for name, count in (("d", d), ("d_k", d_k), ("kernel", kernel)):
+        check_count(name, count)
+    rows = level_rows(T, levels)
+    return Products(
+        projections=sum(2 * each * d * d_k for each in rows),
+        downsampling=sum(kernel * each * d * d for each in rows[1:]),
+        scores=sum(each**2 * d_k for each in rows) if impl == "tables" else levels * T**2 * d_k,
+        values=2 * T * d * d,
+        averaging=T**2 * d,
+    )
+
+
+# --- positive semidefiniteness ------------------------------------------------------------------------------------
+
+
+class Split(NamedTuple):
+    """A matrix as the sum of a symmetric and an antisymmetric one."""
+
+    symmetric: Tensor  # (..., n, n), mutual attention
+    antisymmetric: Tensor  # (..., n, n), direction
+
+
+def check_square(name: str, M: Tensor) -> None:
+    """ValueError unless ``M`` is a batch of finite square matrices."""
+    if M.ndim < 2 or M.shape[-1] != M.shape[-2]:
+        raise ValueError(f"{name} has shape {tuple(M.shape)}; give square matrices (..., n, n)")
+    if not bool(torch.isfinite(M).all()):
+        raise ValueError(f"{name} has entries that are not finite; give finite numbers")
+
+
+def symmetric_antisymmetric(S: Float[Tensor, "*batch n n"]) -> Split:
+    """The only symmetric and antisymmetric matrices with S = S_s + S_a: S_s = (S + S^T)/2 and S_a = (S - S^T)/2.
+
+    They are orthogonal in Frobenius' inner product. Shapes (*batch, n, n). ValueError for what is not square or not
+    finite. [paper: the decomposition]
+
+    >>> symmetric_antisymmetric(torch.tensor([[1.0, 4.0], [0.0, 1.0]])).antisymmetric
+    tensor([[ 0.,  2.],
+            [-2.,  0.]])
+    """
+    check_square("S", S)
+    return Split((S + S.mT) / 2, (S - S.mT) / 2)
+
+
+def bilinear_form(
+    W_Q: Float[Tensor, "*batch d d_k"], W_K: Float[Tensor, "*batch d d_k"]
+) -> Float[Tensor, "*batch d d"]:
+    """M = W_Q W_K^T / sqrt(d_k), (*batch, d, d), so that S = X M X^T."""
+    if W_Q.shape[-2:] != W_K.shape[-2:]:
+        raise ValueError(f"W_Q {tuple(W_Q.shape)}, W_K {tuple(W_K.shape)}; give two (..., d, d_k) of equal d and d_k")
+    return W_Q @ W_K.mT / math.sqrt(W_Q.shape[-1])
+
+
+def psd_defect(M: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch"]:
+    """How far a form is from positive semidefinite: max(0, -lambda_min(sym M)) / max |lambda(sym M)|, from 0 to 1.
+
+    0 iff z^T M z >= 0 for all z, as for M = 0. (*batch, n, n) to (*batch,). ValueError for what is not square or not
+    finite. [ours]
+
+    >>> psd_defect(torch.diag(torch.tensor([2.0, -1.0])))
+    tensor(0.5000)
+    """
+    eigenvalues = torch.linalg.eigvalsh(symmetric_antisymmetric(M).symmetric)
+    largest = eigenvalues.abs().amax(dim=-1)
+    return torch.where(largest > 0, (-eigenvalues[..., 0]).clamp_min(0) / largest.clamp_min(1e-300), 0.0)
+
+
+class Inertia(NamedTuple):
+    """Numbers of positive, negative and zero eigenvalues of a symmetric part."""
+
+    positive: Tensor  # (...,) int64
+    negative: Tensor
+    zero: Tensor
+
+
+def inertia(M: Float[Tensor, "*batch n n"]) -> Inertia:
+    """The inertia of sym(M). An eigenvalue within n eps of the largest in modulus counts as zero: the backward error of
+    a symmetric eigensolver. A head with 2 d_k <= d has (d_k, d_k, d - 2 d_k) unless its weights are degenerate. [ours]
+    """
+    eigenvalues = torch.linalg.eigvalsh(symmetric_antisymmetric(M).symmetric)
+    n = eigenvalues.shape[-1]
+    threshold = n * torch.finfo(M.dtype).eps * eigenvalues.abs().amax(dim=-1, keepdim=True)
+    positive, negative = (eigenvalues > threshold).sum(dim=-1), (eigenvalues < -threshold).sum(dim=-1)
+    return Inertia(positive, negative, n - positive - negative)
+
+
+def tied_keys(
+    W_Q: Float[Tensor, "*batch d d_k"], skew: Float[Tensor, "*batch d_k d_k"], root: Float[Tensor, "*batch d_k d_k"]
+) -> Float[Tensor, "*batch d d_k"]:
+    """W_K = W_Q R with R = root root^T + (skew - skew^T): every R with R + R^T psd is of this form.
+
+    These keys, and for W_Q of full column rank no others, make sym(W_Q W_K^T) positive semidefinite. [ours]
+    """
+    return W_Q @ (root @ root.mT + skew - skew.mT)
+
+
+class Counterexample(NamedTuple):
+    """Two levels whose mixed form is psd while the mixed scores are not; all numbers dyadic, so the sums are exact."""
+
+    M: Tensor  # (2, 2, 2), indefinite each
+    alpha: Tensor  # (2,)
+    X: Tensor  # (2, 2), two tokens
+    z: Tensor  # (2,)
+    value: float  # z^T S z
+
+
+def mixture_counterexample() -> Counterexample:
+    """M_0 = diag(2, -1), M_1 = diag(-1, 2), alpha = (1/2, 1/2): the mixture is I/2, and z^T S z = -1/2 at z = (1, -1).
+
+    z sums to zero over the one block of level 1, so only M_0 is seen, along x_0 - x_1 = (0, 1). [ours]
+    """
+    M = torch.tensor([[[2.0, 0.0], [0.0, -1.0]], [[-1.0, 0.0], [0.0, 2.0]]], dtype=torch.float64)
+    X = torch.tensor([[1.0, 1.0], [1.0, 0.0]], dtype=torch.float64)
+    return Counterexample(M, torch.tensor([0.5, 0.5]).double(), X, torch.tensor([1.0, -1.0]).double(), -0.5)
+
+
+def pyramid_matrix(
+    T: int, level: int, pooling: Pooling = "average", dtype: torch.dtype = torch.float64
+) -> Float[Tensor, "rows T"]:
+    """P_l with X^(l) = P_l X for a pooling without weights ("average", "block" or "delayed"): (T_l, T). [ours]"""
+    check_levels(T, level + 1)
+    return pyramid(torch.eye(T, dtype=dtype), level + 1, pooling)[level]
+
+
+def reaching_tokens(targets: Float[Tensor, "L d"], T: int, i: int) -> Float[Tensor, "T d"]:
+    """The smallest X whose causal averages have x^(l)_{floor(i/2^l)} = targets[l] for every level at once.
+
+    It exists for i >= 2^(L-1): the windows that end in rows floor(i/2^l) have 2^l tokens, more than all shorter ones
+    together, so they are independent. With it a negative direction of one M_l becomes one of S. Raises ValueError for
+    another i. [ours]
+    """
+    levels = len(targets)
+    if not 2 ** (levels - 1) <= i < T:
+        raise ValueError(f"i = {i} with {levels} levels and T = {T}; give 2^(L-1) = {2 ** (levels - 1)} <= i < T")
+    rows = torch.stack([pyramid_matrix(T, l, dtype=targets.dtype)[i >> l] for l in range(levels)])
+    return torch.linalg.pinv(rows).to(targets) @ targets
+
+
+# --- what the layer contains --------------------------------------------------------------------------------------
+
+
+def softmax_head_gap(taps: Float[Tensor, "*batch k"]) -> Float[Tensor, "*batch"]:
+    """min over w real and p in the simplex of sum_m (w p_m - c_m)^2: how far one softmax head stays from a convolution.
+
+    w p is any vector of one sign, so the minimum is min(|c_+|^2, |c_-|^2): 1 for the difference (1, -1), 0 iff the taps
+    have one sign. Scalar tokens, values of level 0. [ours]
+    """
+    return torch.minimum(taps.clamp_min(0).square().sum(dim=-1), taps.clamp_max(0).square().sum(dim=-1))
+
+
+def kernel_logits(kernel: Float[Tensor, "k"], T: int) -> Float[Tensor, "T T"]:
+    """Positional logits log kappa_{i-j} (and -inf outside the kernel): their softmax averages with kappa, exactly.
+
+    kappa[m] weighs lag m. In the first k - 1 rows the kernel is cut and divided by what is left of it. Raises
+    ValueError unless kappa >= 0, kappa_0 > 0 and sum kappa = 1. [ours]
+    """
+    check_count("T", T)
+    slack = 4 * len(kernel) * torch.finfo(kernel.dtype).eps
+    if not bool((kernel >= 0).all()) or not kernel[0] > 0 or abs(float(kernel.sum(dim=0)) - 1) > slack:
+        raise ValueError(f"kernel = {kernel.tolist()}; give weights >= 0 with sum 1, the one of lag 0 positive")
+    lag = torch.arange(T, device=kernel.device).unsqueeze(-1) - torch.arange(T, device=kernel.device)
+    inside = (lag >= 0) & (lag < len(kernel))
+    return torch.where(inside, kernel[lag.clamp(0, len(kernel) - 1)].log(), -math.inf)
+
+
+# --- decay over the levels ----------------------------------------------------------------------------------------
+
+
+def tail_bound(B: float, rho: float, alpha: Float[Tensor, "*batch L"], kept: int) -> Float[Tensor, "*batch"]:
+    """B rho^kept sum_{l >= kept} alpha_l: the l_1 change of an attention row when levels >= kept are dropped.
+
+    Holds if |S^(l)| <= B rho^l entrywise, rho <= 1; the output changes by it times max_j |v_j|. [ours]
+    """
+    check_count("kept", kept)
+    check_at_least("B", B, 0)
+    check_within("rho", rho, 0, 1)
+    return B * rho**kept * alpha[..., kept:].sum(dim=-1)
+
+
+def score_bound(tables: list[Tensor], rho: float) -> Float[Tensor, "*batch"]:
+    """The least B with |S^(l)_ij| <= B rho^l for every level."""
+    return torch.stack([table.abs().amax(dim=(-2, -1)) / rho**l for l, table in enumerate(tables)]).amax(dim=0)
+
+
+def fgn_covariance(T: int, H: float, dtype: torch.dtype = torch.float64) -> Float[Tensor, "T T"]:
+    """Fractional Gaussian noise of unit variance: (|m+1|^{2H} - 2|m|^{2H} + |m-1|^{2H})/2 at lag m. [prior]"""
+    check_count("T", T)
+    check_fraction("H", H)
+    lag = torch.arange(T, dtype=dtype)
+    row = ((lag + 1) ** (2 * H) - 2 * lag ** (2 * H) + (lag - 1).abs() ** (2 * H)) / 2
+    index = torch.arange(T)
+    return row[(index.unsqueeze(-1) - index).abs()]
+
+
+def fgn_variance(level: int, H: float) -> float:
+    """2^{-2 l (1-H)}: the variance of a mean of 2^l consecutive terms, exactly, by self-similarity. [prior]"""
+    return 2.0 ** (-2 * level * (1 - H))
+
+
+def block_variance(covariance: Float[Tensor, "T T"], level: int) -> Float[Tensor, ""]:
+    """The variance of the mean of the first 2^l terms, from their covariance."""
+    size = 2**level
+    check_levels(len(covariance), level + 1)
+    return covariance[:size, :size].mean(dim=(-2, -1))

@@ -1,0 +1,69 @@
+"""The ledger of capacities: powers of N, and two notions of exponential capacity (OLS-15).
+
+K  number of patterns at the edge
+N  number of spins
+"""
+
+import numpy as np
+
+from derived.lab import measure
+from derived.lab.claims import RECORDED, Claim, holds, statistic, within
+
+from ..experiments.capacity import ExponentialCapacity, PolynomialCapacity
+
+EVERYWHERE = holds("ci", *RECORDED)
+
+
+def power_law(id: str, degree: int, **facts: str) -> Claim:
+    """The capacity of the memory with F(u) = u^degree is of order N^(degree - 1)."""
+    return statistic(
+        id,
+        rf"With $F(u)=u^{degree}$ the number of patterns at a fixed bit error grows like $N^{degree - 1}$"
+        + (": linear capacity of the quadratic memory." if degree == 2 else "."),
+        PolynomialCapacity,
+        measure.power("K", "N", f"degree == {degree}"),
+        r"slope of $\ln K$ against $\ln N$ at 1 % error",
+        within(degree - 1, 0.25),
+        paper_value=f"exponent {degree - 1}",
+        unit="power of N",
+        expected=EVERYWHERE,
+        **facts,
+    )
+
+
+def bits_per_spin(notion: str) -> measure.Measure:
+    """The slope of log2 K against N."""
+    return measure.slope("K", "N", f"notion == '{notion}'", y=np.log2)
+
+
+CLAIMS = (
+    power_law("OLS-15.a", 2, source="paper", where="abstract: “linear”"),
+    power_law("OLS-15.b", 3, source="prior", where="Krotov and Hopfield 2016"),
+    power_law("OLS-15.c", 4, source="prior", where="Krotov and Hopfield 2016"),
+    statistic(
+        "OLS-15.d",
+        r"With $F=e^u$ a typical pattern stays put up to $K\sim2^N$ patterns: exponential capacity.",
+        ExponentialCapacity,
+        bits_per_spin("typical"),
+        r"slope of $\log_2K$ against $N$ at 1 % error",
+        within(1, 0.1),
+        source="paper",
+        where="abstract: “exponential”; which notion is meant was not visible",
+        paper_value="exponential",
+        unit="bits per spin",
+        expected=EVERYWHERE,
+    ),
+    statistic(
+        "OLS-15.e",
+        r"With $F=e^u$ all patterns stay put at once only up to $K\sim2^{N/2}$ patterns.",
+        ExponentialCapacity,
+        bits_per_spin("all"),
+        r"slope of $\log_2K$ against $N$ at even odds (the formula's own slope at these $N$ is $\frac12$ less "
+        r"$\frac{\log_2e}{2N}$)",
+        within(0.45, 0.1),
+        where="the other notion of exponential capacity",
+        paper_value="exponential",
+        unit="bits per spin",
+        expected=EVERYWHERE,
+    ),
+)

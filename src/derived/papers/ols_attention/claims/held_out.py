@@ -1,0 +1,53 @@
+"""The ledger of queries on which the layer was not made: fresh batches and shifted inputs (OLS-7, OLS-8).
+
+error  distance from the least-squares prediction, relative (in OLS-7 squared)
+"""
+
+from derived.lab import measure
+from derived.lab.claims import at_least, identity, statistic, within
+from derived.lab.measure import farthest_from
+
+from ..experiments.held_out import BatchError, Shift
+
+DOUBLED = 2
+
+CLAIMS = (
+    statistic(
+        "OLS-7",
+        r"On $\tilde n$ fresh tokens of the training law the relative squared error of self-attention with frozen "
+        r"weights is $\frac{p+1}{\tilde n}+\frac{p^2+3p+4}{\tilde n^2}$ on average.",
+        BatchError,
+        measure.mean("error / predicted", by=["p", "num_tokens"], decides=farthest_from(1.0)),
+        "measured over exact at every size, jointly",
+        within(1, 0.05),
+        unit="of the exact mean",
+    ),
+    statistic(
+        "OLS-8.a",
+        "The prediction of the trained layer is very sensitive to a shift of the inference inputs: doubling them makes "
+        "its relative error exceed 1.",
+        Shift,
+        measure.mean("error", f"shift == 'scale' and method == 'self' and amount == {DOUBLED}"),
+        f"relative distance from the least-squares prediction at $c={DOUBLED}$",
+        at_least(1.0),
+        source="digest",
+        where="limitations, as retold",
+        paper_value="“highly sensitive”",
+        unit="of the prediction",
+    ),
+    identity(
+        "OLS-8.b",
+        r"On the training tokens times a number, $\tilde X=cX$, the relative error of self-attention with frozen weights "
+        r"is exactly $|c^2-1|$.",
+        Shift,
+        measure.worst("abs(error - abs(amount ** 2 - 1))", where="shift == 'same tokens' and method == 'self'"),
+    ),
+    identity(
+        "OLS-8.c",
+        "Attention to the stored training tokens, and attention with labels as values, give the least-squares prediction "
+        "at every shift of the inference inputs.",
+        Shift,
+        measure.worst("error", where="method != 'self'"),
+        "largest relative error over its rounding bound, for scales, rotations and condition numbers",
+    ),
+)

@@ -1,0 +1,86 @@
+"""The ledger of random tasks with labels in the tokens: the best fixed layer, fitted and trained (OLS-11, OLS-12).
+
+risk          expected squared error at the query
+optimal_risk  that of the best fixed layer Gamma*, exactly
+"""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from derived.lab import measure
+from derived.lab.claims import Claim, Verdict, at_least, fails, holds, statistic, undecided, within
+from derived.lab.measure import Measure, farthest_from
+from derived.lab.stats import Estimate
+
+from ..experiments.in_context import LearnedInContext, RandomTasks
+
+ARRIVED = 0.03  # of a risk to the optimal one, relative
+THEORY = {"source": "prior", "where": "Ahn et al. 2023; Zhang, Frei and Bartlett 2024"}
+
+
+def of_both_spectra(value: str) -> Measure:
+    """The mean at the spectrum where it lies farther from 1; the interval of each is taken by itself."""
+    spectra = [measure.mean(value, f"spectrum == '{name}'") for name in ("identity", "geometric")]
+
+    def one(rows: pd.DataFrame) -> Estimate:
+        return farthest_from(1.0)([spectrum(rows) for spectrum in spectra])
+
+    return one
+
+
+def trained(id: str, spectrum: str, start: str, law: str, expected: Mapping[str, Verdict], **facts: str) -> Claim:
+    """What training on random tasks of one spectrum, from one kind of start, comes to."""
+    return statistic(
+        id,
+        rf"Trained on random tasks ({law}, {start} start), one linear-attention layer comes to the risk of the best fixed "
+        r"layer $\Gamma^\star$, not to that of least squares.",
+        LearnedInContext,
+        measure.share(f"abs(risk / optimal_risk - 1) < {ARRIVED}", f"spectrum == '{spectrum}' and start == '{start}'"),
+        rf"share of replicates with a risk within ${100 * ARRIVED:g}$ % of that of $\Gamma^\star$ (least squares: 0)",
+        at_least(0.9),
+        unit="share of replicates",
+        expected=expected,
+        judged_at=("cpu",),
+        **facts,
+    )
+
+
+CLAIMS = (
+    statistic(
+        "OLS-11.c",
+        r"With labels in the tokens the best fixed layer on random tasks is "
+        r"$\Gamma^\star=[(1+\frac1N)\Lambda+\frac{\operatorname{tr}\Lambda}NI]^{-1}$.",
+        RandomTasks,
+        of_both_spectra("alignment"),
+        r"$\langle\hat\Gamma,\Gamma^\star\rangle/\|\Gamma^\star\|^2$ at both spectra",
+        within(1, 0.03),
+        unit="of Γ*",
+        **THEORY,
+    ),
+    statistic(
+        "OLS-11.d",
+        r"The risk of the best fixed layer $\Gamma^\star$ on random tasks is "
+        r"$\operatorname{tr}\Lambda-\operatorname{tr}(\Lambda\Gamma^\star\Lambda)>0$, while least squares has risk 0.",
+        RandomTasks,
+        of_both_spectra("risk / optimal_risk"),
+        "measured over exact at both spectra",
+        within(1, 0.05),
+        unit="of the exact risk",
+        **THEORY,
+    ),
+    trained(
+        *("OLS-12.a", "identity", "random", r"$\Lambda=I$", holds("cpu")),
+        source="prior",
+        where="von Oswald et al. 2023; Ahn et al. 2023",
+    ),
+    trained(
+        *("OLS-12.b", "geometric", "random", r"$\Lambda$ geometric", fails("cpu")),
+        where="the same without its condition",
+    ),
+    trained(
+        *("OLS-12.c", "geometric", "aligned", r"$\Lambda$ geometric", undecided("cpu")),
+        where="Zhang et al. 2024",
+        amends="OLS-12.b",
+    ),
+)

@@ -1,0 +1,1 @@
+"""Synthetic regression problems and random tasks."""

@@ -1,0 +1,171 @@
+"""Random tasks with labels in the tokens: the best fixed layer, computed, fitted and trained (OLS-11, OLS-12).
+
+symbol    name          meaning                                              axes
+Gamma     Gamma         in-context predictor x~^T Gamma (1/N) sum_i x_i y_i  (*batch, p, p)
+Lambda    Lambda        covariance of the features of the tasks              (p, p)
+N         N             context points of a task                             scalar
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import pandas as pd
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from derived.lab.checks import check_choice, check_count
+from derived.lab.experiment import Experiment, rows
+from derived.lab.rng import stream
+from derived.lab.training import train
+
+from ..data.problems import Tasks, random_tasks, spectrum
+from ..model import theory
+from ..model.mechanism import linear_attention
+from ..model.theory import check_covariance
+from .adam import Adam
+
+
+def context_moment(tasks: Tasks) -> Float[Tensor, "*batch p"]:
+    """(1/N) sum_i x_i y_i, all that the best fixed layer reads of its context."""
+    return (tasks.X.mT @ tasks.y.unsqueeze(-1)).squeeze(-1) / tasks.X.shape[-2]
+
+
+def regress_linear_attention(tasks: Tasks) -> Float[Tensor, "*batch p p"]:
+    """The Gamma that fits y~ = x~^T Gamma (1/N) sum_i x_i y_i best over a set of tasks: least squares in p^2 unknowns.
+
+    Shapes: the last batch axis of ``tasks`` is the set, earlier ones are independent sets. Raises ValueError for fewer
+    than p^2 tasks. [ours]
+    """
+    p = tasks.X.shape[-1]
+    if tasks.X.ndim < 3 or tasks.X.shape[-3] < p * p:
+        raise ValueError(f"tasks of shape {tuple(tasks.X.shape)} leave Gamma undetermined; give at least {p * p} tasks")
+    features = (tasks.x_query.unsqueeze(-1) * context_moment(tasks).unsqueeze(-2)).flatten(-2)
+    return torch.linalg.lstsq(features, tasks.y_query.unsqueeze(-1)).solution.unflatten(-2, (p, p)).squeeze(-1)
+
+
+class LinearAttentionTraining(NamedTuple):
+    """A linear-attention layer trained on random tasks."""
+
+    Gamma: Tensor  # (*batch, p, p), the part of the layer that multiplies (1/N) sum_i x_i y_i
+    rest: Tensor  # (*batch,), norm of its other coefficients over that of Gamma; 0 at the optimum
+    loss: Tensor  # (*batch, steps), each on the fresh tasks of its step
+
+
+def train_linear_attention(
+    Lambda: Float[Tensor, "p p"],
+    N: int,
+    *,
+    num_tasks: int = 64,
+    steps: int = 50_000,
+    lr: float = 1e-2,
+    start: Literal["random", "aligned"] = "random",
+    batch: tuple[int, ...] = (),
+    generator: torch.Generator,
+) -> LinearAttentionTraining:
+    """Train v^T G W x~ on fresh random tasks with Adam, step size falling linearly to zero (OLS-12).
+
+    Tokens are z_i = (x_i, y_i) and the query is (x~, 0); linear attention over the context returns
+    (W_V-row v)^T (1/N sum_i z_i z_i^T) W x~ in the label's slot, with v in R^{p+1}, W in R^{(p+1) x p}. Of its
+    coefficients only Gamma^T = v_y W_x + v_x W_y can help: the others multiply quadratic statistics of x or of y.
+    ``batch`` holds independent runs, each with its own tasks and initial values. An "aligned" start has v_x = 0 and
+    W_y = 0, which the exact gradient keeps and sampling noise does not. Away from it v can turn towards the leading
+    axis of x: a local minimum, in which v_x W_y serves this axis and v_y W_x the others.
+    [prior: Ahn et al. 2023; von Oswald et al. 2023; the aligned start: Zhang, Frei and Bartlett 2024]
+    """
+    check_choice("start", start, ("random", "aligned"))
+    check_covariance(Lambda)
+    for name, value in (("N", N), ("num_tasks", num_tasks)):
+        check_count(name, value)
+    p = len(Lambda)
+    scale = (p + 1) ** -0.5
+    v = nn.Parameter(torch.randn(*batch, p + 1, generator=generator, dtype=Lambda.dtype) * scale)
+    W = nn.Parameter(torch.randn(*batch, p + 1, p, generator=generator, dtype=Lambda.dtype) * scale)
+    if start == "aligned":
+        with torch.no_grad():
+            v[..., :p], W[..., p, :] = 0.0, 0.0
+
+    def loss(step: int) -> Tensor:
+        tasks = random_tasks(Lambda, N, batch=(*batch, num_tasks), generator=generator)
+        z = torch.cat([tasks.X, tasks.y.unsqueeze(-1)], dim=-1)
+        q = torch.einsum("...jp,...tp->...tj", W, tasks.x_query).unsqueeze(-2)
+        values = torch.einsum("...j,...tnj->...tn", v, z).unsqueeze(-1)
+        predicted = linear_attention(q, z, values).squeeze(-1).squeeze(-1)
+        return (predicted - tasks.y_query).square().mean(dim=-1)
+
+    losses = train(loss, Adam([v, W]), steps=steps, rate=lambda step: lr * (1 - step / steps))
+    v, W = v.detach(), W.detach()
+    products = v[..., :, None, None] * W.unsqueeze(-3)  # (..., p+1, p+1, p): coefficient of (1/N) z_a z_b x~_j
+    symmetric = (products + products.transpose(-3, -2)) / 2  # z_a z_b is symmetric in a and b
+    Gamma = 2 * symmetric[..., p, :p, :].mT
+    rest = torch.cat([symmetric[..., :p, :p, :].flatten(-3), symmetric[..., p, p, :]], dim=-1)
+    size = torch.linalg.vector_norm(rest, dim=-1) / torch.linalg.matrix_norm(Gamma)
+    return LinearAttentionTraining(Gamma, size, losses)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomTasks(Experiment):
+    """OLS-11: the best fixed layer on random tasks by regression, against Gamma*, and its measured risk."""
+
+    p: int = 5
+    N: int = 20
+    num_tasks: int = 16384
+    replicates: int = 24
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"spectrum": name} for name in ("identity", "geometric")]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        Lambda = spectrum(condition["spectrum"], self.p, dtype)
+        generator = stream(seed, "random tasks", condition["spectrum"])
+        tasks = random_tasks(Lambda, self.N, batch=(self.replicates, self.num_tasks), generator=generator)
+        best = theory.optimal_linear_attention(Lambda, self.N)
+        fitted = regress_linear_attention(tasks)
+        predicted = torch.einsum("...i,ij,...j->...", tasks.x_query, best.Gamma, context_moment(tasks))
+        return rows(
+            {"replicate": range(self.replicates)},
+            {
+                "alignment": (fitted * best.Gamma).sum(dim=(-2, -1)) / best.Gamma.square().sum(),
+                "risk": (predicted - tasks.y_query).square().mean(dim=-1),
+                "optimal_risk": float(best.risk),
+            },
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedInContext(Experiment):
+    """OLS-12: one linear-attention layer trained on fresh random tasks, its exact risk beside that of Gamma*."""
+
+    p: int = 5
+    N: int = 20
+    steps: int = 20_000
+    num_tasks: int = 64
+    replicates: int = 80
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"steps": 300, "replicates": 8}, "cpu": {}}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [
+            {"spectrum": name, "start": start} for name in ("identity", "geometric") for start in ("random", "aligned")
+        ]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        Lambda = spectrum(condition["spectrum"], self.p, dtype)
+        generator = stream(seed, "learned in context", condition["spectrum"])
+        sizes = {"num_tasks": self.num_tasks, "steps": self.steps, "batch": (self.replicates,)}
+        trained = train_linear_attention(Lambda, self.N, start=condition["start"], generator=generator, **sizes)
+        best = theory.optimal_linear_attention(Lambda, self.N)
+        risk = theory.linear_attention_risk(trained.Gamma, Lambda, self.N)
+        last = trained.loss[..., -(self.steps // 100) :]  # the last hundredth of the steps
+        return rows(
+            {"replicate": range(self.replicates)},
+            {
+                "loss": last.mean(dim=-1),  # of the whole layer
+                "risk": risk,  # exact, of its Gamma alone
+                "rest": trained.rest,
+                "optimal_risk": float(best.risk),
+            },
+        )

@@ -1,0 +1,283 @@
+"""Training: does gradient descent find the least-squares weights? (OLS-9, OLS-10)
+
+symbol    name          meaning                                              axes
+X, Y      X, Y          tokens and responses                                 (*batch, n, p), (*batch, n, m)
+L, l      L, l          whitening map W_Q = W_K = W_V, a number where p = 1  (*batch, p, d), (*batch,)
+P         P             read-out                                             (*batch, d, m), (*batch,)
+read_out  read_out      "frozen": P keeps its value; "recomputed": P = L^T X^T Y / n from the current L; "trained"
+1/s       inverse_root  the weight that whitens                              (*batch,)
+
+A batch axis holds data sets or initial values; every entry descends its own loss, as if it were alone.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import pandas as pd
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.linalg import matrix_norm as norm
+
+from derived.lab.checks import check_choice
+from derived.lab.experiment import Experiment, rows
+from derived.lab.rng import stream
+from derived.lab.training import train
+
+from ..data.problems import paper_problem, random_regression, random_rotation
+from ..model import mechanism, reachability
+from ..model.checks import check_composable, check_matrix, check_rows
+from ..model.mechanism import linear_attention, whitening
+from ..model.reachability import READ_OUTS, ReadOut
+from .adam import Adam
+
+Optimizer = Literal["gd", "adam"]
+OPTIMIZERS = {"gd": torch.optim.SGD, "adam": Adam}
+
+
+def _descend(
+    loss: Callable[[int], Tensor], parameters: list[nn.Parameter], optimizer: Optimizer, lr: float, epochs: int
+) -> Float[Tensor, "epochs_and_end *batch"]:
+    """Full-batch descent at a constant rate; the loss before every epoch and, last, at the end."""
+    check_choice("optimizer", optimizer, OPTIMIZERS)
+    before = train(loss, OPTIMIZERS[optimizer](parameters), steps=epochs, rate=lambda epoch: lr)
+    return torch.cat([before.movedim(-1, 0), loss(epochs).detach().unsqueeze(0)])
+
+
+class MatrixTraining(NamedTuple):
+    """The weights after training, and the loss on the way: index t stands before epoch t, the last one at the end."""
+
+    L: Tensor  # (*batch, p, d)
+    P: Tensor  # (*batch, d, m)
+    loss: Tensor  # (epochs + 1, *batch), mean squared error ||LA(X) P - Y||_F^2 / n
+
+
+def train_matrix(
+    X: Float[Tensor, "*batch n p"],
+    Y: Float[Tensor, "*batch n m"],
+    L0: Float[Tensor, "*batch p d"],
+    P0: Float[Tensor, "*batch d m"] | None = None,
+    *,
+    read_out: ReadOut = "recomputed",
+    optimizer: Optimizer = "adam",
+    lr: float = 1e-2,
+    epochs: int = 1000,
+) -> MatrixTraining:
+    """Full-batch training of the tied layer LA(X) P on ||LA(X) P - Y||_F^2 / n, for all batch entries at once.
+
+    ``read_out`` says what P is: "frozen" at P0, or if P0 is not given at its theoretical value for L = whitening(X);
+    "recomputed" from the current L; "trained" from P0. Raises ValueError for unfitting shapes, NaN, "trained"
+    without P0 and "recomputed" with one. [digest: one scalar L, P computed from the data; the other cases ours]
+
+    >>> X, Y = torch.tensor([[1.0], [-1.0], [2.0]]), torch.tensor([[2.0], [-1.0], [3.0]])
+    >>> trained = train_matrix(X, Y, torch.ones(1, 1), lr=0.05, epochs=200)
+    >>> trained.L, whitening(X)
+    (tensor([[0.7071]]), tensor([[0.7071]]))
+    """
+    check_matrix("X", X)
+    check_matrix("Y", Y)
+    check_matrix("L0", L0)
+    check_rows("X", X, "Y", Y)
+    check_composable("X", X, "L0", L0)
+    check_choice("read_out", read_out, READ_OUTS)
+    if (read_out == "trained" and P0 is None) or (read_out == "recomputed" and P0 is not None):
+        raise ValueError(
+            f"read_out = {read_out!r} with P0 {'missing' if P0 is None else 'given'}; "
+            "'trained' needs P0, 'recomputed' computes P itself"
+        )
+    if read_out == "frozen" and P0 is None:
+        P0 = mechanism.read_out(X, Y, whitening(X))
+    if P0 is not None:
+        check_matrix("P0", P0)
+        if P0.shape[-2:] != (L0.shape[-1], Y.shape[-1]):
+            raise ValueError(f"P0 has shape {tuple(P0.shape)}; L0 and Y need ({L0.shape[-1]}, {Y.shape[-1]})")
+    batch = torch.broadcast_shapes(X.shape[:-2], L0.shape[:-2])
+    L = nn.Parameter(L0.expand(*batch, *L0.shape[-2:]).clone())
+    P = None if P0 is None else nn.Parameter(P0.expand(*batch, *P0.shape[-2:]).clone())
+
+    def loss(epoch: int) -> Tensor:
+        tokens = X @ L
+        attended = linear_attention(tokens, tokens, tokens)
+        error = attended @ (tokens.mT @ Y / X.shape[-2] if P is None else P) - Y
+        return error.square().sum(dim=(-2, -1)) / X.shape[-2]
+
+    course = _descend(loss, [L, P] if read_out == "trained" else [L], optimizer, lr, epochs)
+    end = L.detach()
+    return MatrixTraining(end, mechanism.read_out(X, Y, end) if P is None else P.detach(), course)
+
+
+def structure_gap(X: Float[Tensor, "*batch n p"], L: Float[Tensor, "*batch p d"]) -> Float[Tensor, "*batch"]:
+    """||L^T Sigma L - I||_F / sqrt(d): L L^T is the inverse of Sigma iff it is 0 (for d = p). [ours]"""
+    tokens = X @ L
+    gram = tokens.mT @ tokens / X.shape[-2]
+    return norm(gram - torch.eye(L.shape[-1], dtype=L.dtype)) / L.shape[-1] ** 0.5
+
+
+class ScalarTraining(NamedTuple):
+    """The course of a scalar layer; index t is the state before epoch t, the last one the end."""
+
+    l: Tensor  # (epochs + 1, *batch)
+    P: Tensor  # (epochs + 1, *batch)
+    loss: Tensor  # (epochs + 1, *batch), mean squared error
+
+
+def train_scalar(
+    x: Float[Tensor, "*batch n"],
+    y: Float[Tensor, "*batch n"],
+    l0: Float[Tensor, "*batch"],
+    P0: Float[Tensor, "*batch"] | None = None,
+    *,
+    read_out: ReadOut = "recomputed",
+    optimizer: Optimizer = "adam",
+    lr: float = 1e-2,
+    epochs: int = 1000,
+) -> ScalarTraining:
+    """The paper's experiment: one scalar L, prediction x l^3 s^2 P, trained on the mean squared error.
+
+    The tokens enter only through s^2 = mean x^2 and the slope beta, loss = s^2 (l^3 s^2 P - beta)^2 + residual, so an
+    epoch costs O(batch); the equality with the layer itself is a test. ``read_out`` as in ``train_matrix``; a frozen P
+    is s beta. Shapes: x, y (*batch, n), l0 and P0 broadcast against (*batch,). Raises
+    ValueError for unfitting shapes, NaN, x = 0, and "trained" without P0 or another with one. [digest; s and beta ours]
+
+    >>> x, y = torch.tensor([1.0, -1.0, 2.0]), torch.tensor([2.0, -1.0, 3.0])  # s^2 = 2
+    >>> course = train_scalar(x, y, torch.tensor([1.0, -1.0]), lr=0.05, epochs=200)
+    >>> course.l[-1]  # 1/s and, from a negative start, -1/s
+    tensor([ 0.7071, -0.7071])
+    """
+    check_matrix("x", x.unsqueeze(-1) if x.ndim else x)
+    check_matrix("y", y.unsqueeze(-1) if y.ndim else y)
+    if x.shape[-1] != y.shape[-1]:
+        raise ValueError(f"x has {x.shape[-1]} tokens and y has {y.shape[-1]}; give one response per token")
+    check_choice("read_out", read_out, READ_OUTS)
+    if (P0 is None) != (read_out != "trained"):
+        raise ValueError(f"read_out = {read_out!r}; give 'frozen' or 'recomputed' without P0, or 'trained' with P0")
+    square = x.square().mean(dim=-1)
+    if not bool((square > 0).all()):
+        raise ValueError("x is zero, so it has no slope; give inputs with at least one nonzero entry")
+    slope = (x * y).mean(dim=-1) / square
+    residual = (y - slope.unsqueeze(-1) * x).square().mean(dim=-1)
+    batch = torch.broadcast_shapes(square.shape, l0.shape, () if P0 is None else P0.shape)
+    l = nn.Parameter(l0.expand(batch).clone())
+    P = nn.Parameter((square.sqrt() * slope if P0 is None else P0).expand(batch).clone())
+    course: list[tuple[Tensor, Tensor]] = []
+
+    def loss(epoch: int) -> Tensor:
+        gain = l**3 * square
+        read = l * square * slope if read_out == "recomputed" else P
+        course.append((l.detach().clone(), read.detach().clone()))
+        return square * (gain * read - slope) ** 2 + residual
+
+    losses = _descend(loss, [l, P] if read_out == "trained" else [l], optimizer, lr, epochs)
+    return ScalarTraining(*(torch.stack(column) for column in zip(*course, strict=True)), losses)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reachability(Experiment):
+    """OLS-9, OLS-10: the paper's toy, y = 2x + noise with n = 500, trained for 1000 epochs from several L_0.
+
+    Rows: replicate, l0, the end point and the values 1/s, s, beta that theory gives. A seed of a row is its replicate.
+    """
+
+    starts: tuple[float, ...] = (0.1, 0.5, 1.5, -0.5)
+    n: int = 500
+    epochs: int = 1000
+    adam_lr: float = 1e-2
+    gd_lr: float = 5e-3
+    replicates: int = 100
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        read_outs = ("frozen", "recomputed", "trained")
+        return [{"read_out": read, "optimizer": name} for name in ("adam", "gd") for read in read_outs]
+
+    def train(self, condition, seed: int, dtype: torch.dtype):
+        """The course of every replicate from every start; axes (epochs + 1, replicates, starts)."""
+        problem = paper_problem(self.n, batch=(self.replicates, 1), generator=stream(seed, "toy"), dtype=dtype)
+        x, y = problem.X.squeeze(-1), problem.Y.squeeze(-1)
+        l0 = torch.tensor(self.starts, dtype=dtype)
+        course = train_scalar(
+            x,
+            y,
+            l0,
+            torch.ones_like(l0) if condition["read_out"] == "trained" else None,
+            read_out=condition["read_out"],
+            optimizer=condition["optimizer"],
+            lr=self.adam_lr if condition["optimizer"] == "adam" else self.gd_lr,
+            epochs=self.epochs,
+        )
+        square = x.square().mean(dim=-1)
+        return course, square.sqrt(), (x * y).mean(dim=-1) / square
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        course, s, beta = self.train(condition, seed, dtype)
+        end = {"l": course.l[-1], "P": course.P[-1], "loss": course.loss[-1]}
+        theory = {"inverse_root": 1 / s, "s": s, "beta": beta}
+        return rows({"replicate": range(self.replicates), "l0": self.starts}, end | theory)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Courses(Reachability):
+    """The figure of reachability: l and P over the epochs of the first replicate."""
+
+    replicates: int = 1
+    every: int = 5
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        course, s, beta = self.train(condition, seed, dtype)
+        index = {"epoch": range(0, self.epochs + 1, self.every), "l0": self.starts}
+        shown = {"l": course.l[:: self.every, 0], "P": course.P[:: self.every, 0]}
+        return rows(index, shown | {"inverse_root": float(1 / s), "s": float(s), "beta": float(beta)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedEndPoint(Experiment):
+    """OLS-10: l and P both trained by small gradient steps, against the end point that l^2 - 3 P^2 predicts."""
+
+    starts: tuple[tuple[float, float], ...] = ((0.5, 0.5), (0.5, 1.0), (1.5, 1.0), (-0.5, -1.0), (1.2, -0.3))
+    n: int = 500
+    lr: float = 5e-4
+    epochs: int = 8000
+    replicates: int = 100
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        problem = paper_problem(self.n, batch=(self.replicates, 1), generator=stream(seed, "toy"), dtype=dtype)
+        x, y = problem.X.squeeze(-1), problem.Y.squeeze(-1)
+        l0, P0 = torch.tensor(self.starts, dtype=dtype).unbind(dim=-1)
+        course = train_scalar(x, y, l0, P0, read_out="trained", optimizer="gd", lr=self.lr, epochs=self.epochs)
+        square = x.square().mean(dim=-1)
+        s, beta = square.sqrt(), (x * y).mean(dim=-1) / square
+        predicted, _ = reachability.predicted_end_point(l0, P0, s, beta)
+        index = {"replicate": range(self.replicates), ("l0", "P0"): (l0, P0)}
+        return rows(index, {"l": course.l[-1], "predicted": predicted, "inverse_root": 1 / s})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Structure(Experiment):
+    """OLS-10: does training the whole matrix L find the whitening map? Only if rank B = p."""
+
+    sizes: tuple[tuple[int, int], ...] = ((1, 1), (2, 1), (3, 1), (3, 2), (2, 2), (3, 3))
+    n: int = 100
+    epochs: int = 6000
+    lr: float = 1e-2
+    replicates: int = 64
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"p": p, "m": m} for p, m in self.sizes]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        p, m = condition["p"], condition["m"]
+        generator = stream(seed, "structure", p, m)
+        X, _, B = random_regression(self.n, p, m, kappa=2.0, batch=(self.replicates,), generator=generator, dtype=dtype)
+        L0 = 0.5 * random_rotation(p, batch=(self.replicates,), generator=generator, dtype=dtype)
+        Y = X @ B  # no noise: the least-squares loss is zero
+        trained = train_matrix(X, Y, L0, lr=self.lr, epochs=self.epochs)
+        relative = trained.loss[-1] / (Y.square().sum(dim=(-2, -1)) / self.n)
+        gap = structure_gap(X, trained.L)
+        columns = {"rank": min(p, m), "relative_loss": relative, "structure_gap": gap}
+        return rows({"replicate": range(self.replicates)}, columns)

@@ -1,0 +1,64 @@
+"""Queries on which the layer was not made: shifted inputs, and fresh batches."""
+
+from collections.abc import Callable
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from derived.lab.plot import BLUE, GREEN, RED, THEORY, beside, plain_log, points, shades
+
+from .words import shown
+
+SMALLEST = 1e-17  # what a logarithmic axis shows in place of zero
+
+
+def shift(rows: pd.DataFrame) -> Figure:
+    """Distance from the least-squares prediction when the inputs are scaled or turned; rows of ``Shift``."""
+    figure, axes = plt.subplots(1, 2, figsize=(6.4, 3.1), sharey=True)
+    kinds, drawn = (("scale", "scale $c$ of the inputs"), ("rotation", "rotation, quarter turns")), {}
+    for ax, (kind, words) in zip(axes, kinds, strict=True):
+        part = rows[rows["shift"] == kind].assign(error=lambda some: some["error"].clip(lower=SMALLEST))
+        for method, color, marker in (("self", RED, "^"), ("cross", BLUE, "o"), ("labels", GREEN, "s")):
+            drawn[kind, method] = points(ax, part[part["method"] == method], "amount", "error", color, marker)
+        ax.set(xlabel=words, yscale="log", ylim=(SMALLEST, 300))
+    c = np.geomspace(rows["amount"].replace(0, np.nan).min(), rows["amount"].max(), 400)
+    axes[0].plot(c, np.abs(c**2 - 1), **THEORY)
+    axes[0].set_xscale("log")
+    plain_log(axes[0].xaxis, (0.25, 0.5, 1, 2, 4))
+    axes[0].set_ylabel("relative error")
+    at = {"xycoords": "axes fraction", "ha": "right"}
+    axes[0].annotate(r"self-attention: $|c^2-1|$", (0.97, 0.64), color=RED, **at)
+    axes[1].annotate("self-attention", (0.97, 0.64), color=RED, **at)
+    axes[1].annotate("attention to the\ntraining tokens,\nlabels as values", (0.97, 0.24), color=BLUE, **at)
+    scale, turned = (shown(drawn[kind, "self"]).set_index("amount")["value"] for kind in ("scale", "rotation"))
+    safe = max(each["value"].max() for (_, method), each in drawn.items() if method != "self")
+    figure.set_label(
+        f"Relative error on a logarithmic axis. Self-attention with frozen weights errs by "
+        f"{scale.iloc[-1]:.1f} at scale {scale.index[-1]:g} and by {turned.iloc[-1]:.2f} after "
+        f"{turned.index[-1]:g} quarter turns; attention to the training tokens and labels as values stay "
+        f"below {safe:.0e}."
+    )
+    return figure
+
+
+def batch_error(rows: pd.DataFrame, exact: Callable[[int, int], float]) -> Figure:
+    """Squared error on fresh batches against the batch size; rows of ``BatchError``; ``exact(p, n)`` is its mean."""
+    figure, ax = plt.subplots(figsize=(5.6, 3.4))
+    sizes, dimensions, worst = sorted(rows["num_tokens"].unique()), sorted(rows["p"].unique()), 0.0
+    n = np.unique(np.geomspace(sizes[0] / 1.5, sizes[-1] * 1.5, 60).astype(int).clip(min=1))
+    for p, color in zip(dimensions, shades(len(dimensions)), strict=True):
+        curve = [exact(int(p), int(size)) for size in n]
+        ax.plot(n, curve, **THEORY)
+        beside(ax, n[-1], curve[-1], f"$p={p}$")
+        drawn = points(ax, rows[rows["p"] == p], "num_tokens", "error", color)
+        means = np.array([exact(int(p), int(size)) for size in drawn["num_tokens"]])
+        worst = max(worst, float(np.abs(drawn["value"] / means - 1).max()))
+    ax.set(xscale="log", yscale="log", xlabel=r"tokens $\tilde n$ in the new batch", ylabel="relative squared error")
+    plain_log(ax.xaxis, sizes)
+    figure.set_label(
+        f"Relative squared error against the number of tokens on logarithmic axes, a falling line for each of p = "
+        f"{', '.join(map(str, dimensions))}. The measured means lie on the exact curves, the farthest {worst:.1%} off."
+    )
+    return figure

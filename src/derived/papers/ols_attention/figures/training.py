@@ -1,0 +1,88 @@
+"""Training: courses of the weights, where they end, and what the loss does not see."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from derived.lab.plot import BLUE, COLOURS, MUTED, RED, THEORY, beside, panel_label
+
+SMALLEST = 1e-17  # what a logarithmic axis shows in place of zero
+
+
+def courses(rows: pd.DataFrame) -> Figure:
+    """The scalar weight over the epochs, read-out frozen and recomputed, Adam; rows of ``Courses``."""
+    figure, axes = plt.subplots(1, 2, figsize=(6.4, 2.9), sharey=True)
+    rows = rows[(rows["optimizer"] == "adam") & ~rows["recorded"]]
+    root, last, ends = float(rows["inverse_root"].iloc[0]), int(rows["epoch"].max()), {}
+    for ax, read_out, text in zip(axes, ("frozen", "recomputed"), (r"at $s\hat\beta$", "from $L$"), strict=True):
+        for level in (root, -root):
+            ax.axhline(level, **THEORY)
+        for (l0, course), color in zip(rows[rows["read_out"] == read_out].groupby("l0"), COLOURS, strict=False):
+            ax.plot(course["epoch"], course["l"], color=color)
+            ax.plot(0, l0, "o", color=color, clip_on=False)
+            ends[read_out, l0] = float(course.sort_values("epoch")["l"].iloc[-1])
+        ax.set(xlabel="epoch", xlim=(0, last))
+        panel_label(ax, f"$P$ {read_out} {text}")
+    beside(axes[1], last, root, "$1/s$")
+    beside(axes[1], last, -root, "$-1/s$")
+    axes[0].set_ylabel("weight $L$")
+    positive = [end for (_, l0), end in ends.items() if l0 > 0]
+    negative = ", ".join(f"{end:.3f} with the read-out {kind}" for (kind, l0), end in ends.items() if l0 < 0)
+    figure.set_label(
+        f"Weight against epoch in two panels. From positive starts it ends between {min(positive):.3f} and "
+        f"{max(positive):.3f}, where 1/s is {root:.3f}; from negative ones at {negative}."
+    )
+    return figure
+
+
+def end_points(rows: pd.DataFrame) -> Figure:
+    """Courses in the plane of both trained numbers: hyperbolas that meet the curve of zero loss; ``Courses``."""
+    rows = rows[(rows["read_out"] == "trained") & (rows["optimizer"] == "gd") & ~rows["recorded"]]
+    s, beta = float(rows["s"].iloc[0]), float(rows["beta"].iloc[0])
+    figure, ax = plt.subplots(figsize=(5.4, 3.8))
+    reach = 1.15 * max(1.6, float(rows["l"].abs().max()))
+    curve, l = np.linspace(0.35, reach, 200), np.linspace(-reach, reach, 801)
+    ax.plot(curve, beta / (s**2 * curve**3), **THEORY | {"linewidth": 1.6})
+    ends = []
+    for (l0, course), color in zip(rows.groupby("l0"), COLOURS, strict=False):
+        course = course.sort_values("epoch")
+        P0 = float(course["P"].iloc[0])
+        square = (l**2 - l0**2) / 3 + P0**2
+        branch = np.where(square >= 0, np.sqrt(np.maximum(square, 0)), np.nan)
+        ax.plot(l, branch, color=color, linewidth=0.8, linestyle=":")
+        ax.plot(course["l"], course["P"], color=color, linewidth=2.2)
+        ax.plot(l0, P0, "o", color=color, markerfacecolor="none")
+        ax.plot(course["l"].iloc[-1], course["P"].iloc[-1], "o", color=color)
+        ends.append(f"from {l0:g} to {course['l'].iloc[-1]:.3f}")
+    ax.axvline(1 / s, color=MUTED, linewidth=0.9, linestyle="--")
+    ax.set(xlabel="weight $L$", ylabel="read-out $P$", xlim=(-reach, reach), ylim=(0, 2.6))
+    beside(ax, 1 / s, 0.12, "$1/s$", MUTED)
+    top = 2.3
+    beside(ax, (beta / (s**2 * top)) ** (1 / 3), top, r"zero loss: $L^3P=\hat\beta/s^2$", shift=(-8, 0), ha="right")
+    figure.set_label(
+        f"The plane of weight and read-out. Each course follows its own hyperbola, {', '.join(ends)}. Those "
+        f"that reach the curve of zero loss do so at different weights; 1/s is {1 / s:.3f}."
+    )
+    return figure
+
+
+def structure(rows: pd.DataFrame) -> Figure:
+    """Relative loss against distance from the whitening map, by rank; rows of ``Structure``."""
+    figure, ax = plt.subplots(figsize=(5.6, 3.4))
+    said = []
+    for full, color, marker, words in ((True, BLUE, "o", "rank B = p"), (False, RED, "^", "rank B < p")):
+        part = rows[(rows["rank"] == rows["p"]) == full]
+        for recorded, some in part.groupby("recorded"):
+            x, y = some["relative_loss"].clip(lower=SMALLEST), some["structure_gap"].clip(lower=SMALLEST)
+            ax.plot(x, y, marker, color=color, markerfacecolor=color if recorded else "none", linestyle="none")
+        gap, loss = part["structure_gap"].median(), part["relative_loss"].median()
+        said.append(f"with {words} the median gap is {gap:.1e} at a median relative loss of {loss:.0e}")
+    ax.set(xscale="log", yscale="log", xlabel=r"loss, relative to $\|Y\|^2/n$")
+    ax.set_ylabel(r"gap $\|L^{\top}\Sigma L-I\|_F/\sqrt{p}$")
+    ax.set_ylim(SMALLEST / 5, 300)
+    at = {"xycoords": "axes fraction", "ha": "right"}
+    ax.annotate(r"rank $\hat B<p$: fitted, not found", (0.97, 0.93), color=RED, **at)
+    ax.annotate(r"rank $\hat B=p$: fitted and found", (0.97, 0.1), color=BLUE, **at)
+    figure.set_label(f"Structure gap against relative loss, {len(rows)} runs: {'; '.join(said)}.")
+    return figure

@@ -1,0 +1,1 @@
+"""Theory and mechanism: least squares as a layer, and associative memories."""

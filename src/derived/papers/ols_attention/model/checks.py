@@ -1,0 +1,59 @@
+"""Checks of matrices and spins: each error says what was given, why it is wrong and what would be right.
+
+name    meaning                           axes
+X       design matrix, tokens as rows     (..., n, p)
+Y       responses                         (..., n, m)
+"""
+
+import torch
+from torch import Tensor
+
+
+def check_matrix(name: str, matrix: Tensor) -> None:
+    """Raise ValueError unless ``matrix`` is a finite floating-point tensor (..., rows >= 1, columns >= 1)."""
+    if not isinstance(matrix, Tensor) or not matrix.is_floating_point():
+        given = f"dtype {matrix.dtype}" if isinstance(matrix, Tensor) else type(matrix).__name__
+        raise ValueError(f"{name} is a {given}; give a floating-point torch tensor, float64 where a theorem is checked")
+    if matrix.ndim < 2:
+        raise ValueError(f"{name} has shape {tuple(matrix.shape)}; give at least two axes (..., rows, columns)")
+    if 0 in matrix.shape:
+        raise ValueError(f"{name} has shape {tuple(matrix.shape)}, so it is empty; give at least one row and column")
+    if not bool(torch.isfinite(matrix.sum())) and not bool(torch.isfinite(matrix).all()):  # the sum alone is faster
+        raise ValueError(f"{name} contains NaN or infinity; drop or impute those rows first")
+
+
+def check_spins(name: str, spins: Tensor) -> None:
+    """Raise ValueError unless every entry is +1 or -1."""
+    low, high = spins.aminmax()
+    flat = spins.reshape(-1)
+    if bool((low >= -1) & (high <= 1)) and float(torch.dot(flat, flat)) == len(flat):
+        return  # entries in [-1, 1] whose squares add up to their number: read twice, nothing allocated
+    if not bool((spins.abs() == 1).all()):
+        raise ValueError(f"{name} has entries other than +1 and -1; give spins, as state.sign() of nonzero entries")
+
+
+def check_rows(name: str, matrix: Tensor, other_name: str, other: Tensor) -> None:
+    """Raise ValueError unless both matrices have the same number of rows (one row per token)."""
+    if matrix.shape[-2] != other.shape[-2]:
+        raise ValueError(
+            f"{name} has {matrix.shape[-2]} rows and {other_name} has {other.shape[-2]}; "
+            "both must have one row per token"
+        )
+
+
+def check_columns(name: str, matrix: Tensor, other_name: str, other: Tensor) -> None:
+    """Raise ValueError unless both matrices have the same number of columns (one column per feature)."""
+    if matrix.shape[-1] != other.shape[-1]:
+        raise ValueError(
+            f"{name} has {matrix.shape[-1]} columns and {other_name} has {other.shape[-1]}; "
+            "both must have one column per feature"
+        )
+
+
+def check_composable(left_name: str, left: Tensor, right_name: str, right: Tensor) -> None:
+    """Raise ValueError unless the product ``left @ right`` is defined."""
+    if left.shape[-1] != right.shape[-2]:
+        raise ValueError(
+            f"{left_name} {tuple(left.shape)} cannot multiply {right_name} {tuple(right.shape)}: "
+            f"{right_name} needs {left.shape[-1]} rows"
+        )

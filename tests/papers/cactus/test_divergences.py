@@ -1,0 +1,109 @@
+"""The constrained problem: its closed form for every divergence, against optimisers that know no theory."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize
+from torch import Tensor
+
+from derived.lab.rng import stream
+from derived.papers.cactus.data.pairs import random_pairs
+from derived.papers.cactus.model.divergences import (
+    TERMS,
+    binary_divergence,
+    divergence,
+    divergences,
+    gamma_constrained,
+    target_given,
+)
+from derived.papers.cactus.model.theory import entropy
+
+EXACT = 1e-12  # sums of at most 50 float64 terms of size at most 1, through at most 50 operations each
+examples = settings(derandomize=True, max_examples=40, deadline=None, database=None)
+
+
+def numbers(*values: float) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+@examples
+@given(st.integers(1, 7), st.integers(0, 2**31), st.sampled_from(sorted(TERMS)))
+def test_two_cells_are_the_cheapest(V, seed, name):
+    """`cac-two-cells`: D_f(h || q) is at least the binary divergence, and equal to it for the proportional law."""
+    h, q = (0.9 * x + 0.1 / V for x in random_pairs(20, V, "independent", stream(seed, "cells")))  # 1 - q_n has digits
+    n = torch.arange(20) % V
+    h_n, q_n = (x.gather(-1, n[:, None]).squeeze(-1) for x in (h, q))
+    cost = binary_divergence(h_n, q_n, name)
+    assert (cost <= divergence(h, q, name) + EXACT).all()
+    if V > 1:
+        assert (divergence(target_given(q, n, h_n), q, name) - cost).abs().max() <= EXACT
+
+
+def slsqp_largest(q: np.ndarray, n: int, budget: float, name: str) -> float:
+    """max h_n over laws within the budget, by a general optimiser in the interior of the simplex."""
+
+    def room(h):
+        return budget - float(divergence(torch.from_numpy(np.abs(h)), torch.from_numpy(q), name))
+
+    best = optimize.minimize(
+        lambda h: -h[n],
+        q,
+        jac=lambda h: -np.eye(len(q))[n],
+        method="SLSQP",
+        bounds=[(1e-12, 1.0)] * len(q),
+        constraints=[{"type": "eq", "fun": lambda h: h.sum() - 1}, {"type": "ineq", "fun": room}],
+        options={"ftol": 1e-12, "maxiter": 300},
+    )
+    return float(best.x[n])
+
+
+@pytest.mark.parametrize("name", ["kl", "chi2", "hellinger", "js"])
+def test_closed_form_against_a_general_optimiser(name):
+    """`cac-closed`, CAC-3: SLSQP finds the same largest h_n."""
+    g = stream(3, "slsqp", name)
+    for V in (2, 3, 5):
+        for budget in (0.01, 0.1):
+            q = 0.9 * torch.rand(V, generator=g, dtype=torch.float64).softmax(dim=-1) + 0.1 / V
+            gamma = float(gamma_constrained(q[0], budget, name))
+            assert abs(slsqp_largest(q.numpy(), 0, budget, name) - gamma) <= 2e-5
+
+
+@pytest.mark.parametrize("name", sorted(TERMS))
+def test_closed_form_is_the_end_of_the_feasible_interval(name):
+    """`cac-closed`: gamma* is within the budget, and the next gamma is not, for every f; without a budget it is q_n."""
+    q_n = torch.linspace(0, 1, 41, dtype=torch.float64)
+    for budget in (1e-6, 0.03, 0.4, 2.0):
+        gamma = gamma_constrained(q_n, budget, name)
+        assert ((gamma >= q_n) & (gamma <= 1)).all()
+        assert (binary_divergence(gamma, q_n, name) <= budget * (1 + 1e-9)).all()
+        more = gamma + 1e-7
+        inside = more < 1
+        assert (binary_divergence(more, q_n, name)[inside] > budget).all()
+    assert (gamma_constrained(q_n, 0.0, name) - q_n).abs().max() <= 1e-7  # phi is flat at q_n: quadratic
+    excluded = float(gamma_constrained(0.0, 0.1, name))
+    assert (excluded == 0) == (name in ("kl", "chi2"))  # f'(infinity) is infinite for these two alone
+
+
+def test_divergences_know_their_limits():
+    """f-divergences at laws with zeros, and the standard inequalities between them."""
+    p, q = numbers(0.5, 0.5, 0.0), numbers(0.5, 0.0, 0.5)
+    values = {name: float(value) for name, value in divergences(p, q).items()}
+    assert {name for name, value in values.items() if value == math.inf} == {"kl", "reverse_kl", "chi2", "neyman"}
+    assert abs(values["tv"] - 0.5) + abs(values["hellinger"] - 0.5) + abs(values["js"] - math.log(2) / 2) <= EXACT
+    h = numbers(0.2, 0.8)
+    r = numbers(0.6, 0.4)
+    expected = {
+        "kl": 0.2 * math.log(0.2 / 0.6) + 0.8 * math.log(2),
+        "reverse_kl": 0.6 * math.log(3) + 0.4 * math.log(0.5),
+        "chi2": 0.16 / 0.6 + 0.16 / 0.4,
+        "neyman": 0.16 / 0.2 + 0.16 / 0.8,
+        "hellinger": 1 - math.sqrt(0.12) - math.sqrt(0.32),
+        "tv": 0.4,
+        "js": float(torch.special.entr(numbers(0.4, 0.6)).sum(dim=0) - (entropy(h) + entropy(r)) / 2),
+    }
+    for name, value in expected.items():
+        assert abs(float(divergence(h, r, name)) - value) <= EXACT, name

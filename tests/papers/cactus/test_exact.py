@@ -1,0 +1,359 @@
+"""The law that is emitted: each result against enumeration, a slow twin, and an optimiser that knows no theory."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize
+from torch import Tensor
+
+from derived.lab.rng import stream
+from derived.papers.cactus.model.divergences import (
+    TERMS,
+    divergence,
+    target_given,
+)
+from derived.papers.cactus.model.exact import (
+    acceptance_rate,
+    emission,
+    mixture_of_targets,
+    output_law,
+)
+from derived.papers.cactus.model.rules import (
+    Cactus,
+    CactusKL,
+    Calibrated,
+    Interp,
+    Lenience,
+    Mentored,
+    SpS,
+    TopK,
+    Typical,
+)
+from derived.papers.cactus.model.theory import (
+    delta_calibrated,
+    emitted_kl_bound,
+    emitted_tv_bound,
+    flat_family,
+    gamma_cactus,
+    mentored_band,
+    mentored_law,
+    num_overdrafted,
+    sharp_budget,
+)
+
+EXACT = 1e-12  # sums of at most 50 float64 terms of size at most 1, through at most 50 operations each
+SANDWICH = (SpS(), Cactus(0.3), CactusKL(0.3), Calibrated(0.07), Lenience(0.6), Interp(0.3), Mentored(0.05))
+EVERY = (*SANDWICH, Typical(), TopK(2))
+examples = settings(derandomize=True, max_examples=40, deadline=None, database=None)
+few = settings(examples, max_examples=12)
+named = pytest.mark.parametrize("rule", EVERY, ids=lambda rule: rule.name)
+
+
+def numbers(*values: float) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def tv(h: Tensor, q: Tensor) -> Tensor:
+    return divergence(h, q, "tv")
+
+
+def random_laws(*shape: int, generator: torch.Generator) -> Tensor:
+    """Laws from nearly flat to nearly one-hot, a tenth of the entries zero."""
+    power = 8 * torch.rand(*shape[:-1], 1, generator=generator, dtype=torch.float64)
+    weights = torch.rand(*shape, generator=generator, dtype=torch.float64) ** power
+    kept = torch.rand(*shape, generator=generator, dtype=torch.float64) > 0.1
+    kept[..., 0] |= ~kept.any(dim=-1)
+    return weights * kept / (weights * kept).sum(dim=-1, keepdim=True)
+
+
+@st.composite
+def pairs(draw, most: int = 7):
+    """(p, q) of shape (20, V): independent, equal, one-hot and disjoint laws among them."""
+    V = draw(st.integers(1, most))
+    g = stream(draw(st.integers(0, 2**31)), "pairs")
+    p, q = random_laws(20, V, generator=g), random_laws(20, V, generator=g)
+    p[0] = q[0]
+    q[1], p[2] = (torch.eye(V, dtype=torch.float64)[i % V] for i in (V - 1, 1))
+    return p, q
+
+
+def acceptance_by_hand(p: Tensor, q: Tensor, n: int, rule) -> float:
+    """gamma of one draft; of lenience, typical and top-k acceptance as their definitions say, in numpy."""
+    law = q.numpy()
+    if rule.name == "lenience":
+        return law[n] / rule.ell
+    if rule.name == "tas":
+        positive = law[law > 0]
+        return float(law[n] > min(rule.epsilon, rule.alpha * math.exp(positive @ np.log(positive))))
+    if rule.name == "topk":
+        return float(law[n] > 0 and (law > law[n]).sum(axis=0) < rule.k)
+    return float(rule.gamma(p[n], q[n], *rule.summaries(p, q)))
+
+
+def slow_emission(p: Tensor, q: Tensor, rule) -> Tensor:
+    """Draft, keep or replace, token by token, with the targets written out in full."""
+    V = len(p)
+    fixed = mentored_law(p, q, rule.budget) if rule.name == "mentored" else q
+    law = torch.zeros(V, dtype=torch.float64)
+    for n in range(V):
+        if p[n] == 0:
+            continue
+        gamma = torch.tensor(acceptance_by_hand(p, q, n, rule), dtype=torch.float64)
+        phi = min(1.0, float(gamma / p[n]))
+        law[n] += p[n] * phi
+        if phi < 1:
+            if rule.per_draft:
+                recovery = (target_given(q, torch.tensor(n), gamma) - p).clamp(min=0)
+            elif rule.name == "tas":
+                recovery = torch.eye(V, dtype=torch.float64)[int(q.argmax())]
+            elif rule.name == "topk":
+                kept = (q >= q.sort(descending=True).values[min(rule.k, V) - 1]) & (q > 0)
+                recovery = (kept.double() - p).clamp(min=0)
+            else:
+                recovery = (fixed - p).clamp(min=0)
+            if recovery.sum() == 0:
+                recovery = torch.eye(V, dtype=torch.float64)[n]
+            law += p[n] * (1 - phi) * recovery / recovery.sum()
+    return law
+
+
+@examples
+@given(pairs())
+def test_overlap_is_one_minus_total_variation(pair):
+    """`cac-overlap`: sum min(p, h) = 1 - TV, and both positive parts of h - p sum to TV."""
+    p, h = pair
+    assert (torch.minimum(p, h).sum(dim=-1) - 1 + tv(p, h)).abs().max() <= EXACT
+    for part in ((h - p).clamp(min=0), (p - h).clamp(min=0)):
+        assert (part.sum(dim=-1) - tv(p, h)).abs().max() <= EXACT
+
+
+@examples
+@given(pairs())
+def test_speculative_sampling_is_exact(pair):
+    """`cac-sps`, CAC-1, CAC-2: with any fixed target h the emitted law is h and the acceptance rate 1 - TV(p, h)."""
+    p, h = pair
+    assert (output_law(p, h, SpS()) - h).abs().max() <= EXACT
+    assert (acceptance_rate(p, h, SpS()) - 1 + tv(p, h)).abs().max() <= EXACT
+
+
+@named
+def test_emitted_law_against_the_slow_twin(rule):
+    """`cac-emitted`: the enumerated law is the formula, draft by draft; it is a law, whatever the labels of tokens."""
+    g = stream(1, "emission")
+    for V in (1, 2, 5):
+        p, q = random_laws(8, V, generator=g), random_laws(8, V, generator=g)
+        law = output_law(p, q, rule)
+        assert (law.sum(dim=-1) - 1).abs().max() <= EXACT
+        for b in range(8):
+            assert (law[b] - slow_emission(p[b], q[b], rule)).abs().max() <= EXACT
+        order = torch.randperm(V, generator=g)
+        assert (output_law(p[:, order], q[:, order], rule) - law[:, order]).abs().max() <= EXACT
+        kept = emission(p, q, rule).accepted.sum(dim=-1)
+        assert (kept - acceptance_rate(p, q, rule)).abs().max() <= EXACT
+
+
+def test_no_coupling_keeps_more():
+    """`cac-coupling`, CAC-2: the diagonal of a coupling of p and h holds at most 1 - TV(p, h): linear programs."""
+    g = stream(2, "couplings")
+    for V in (2, 3, 5):
+        p, h = random_laws(V, generator=g), random_laws(V, generator=g)
+        rows = np.kron(np.eye(V), np.ones(V))
+        columns = np.kron(np.ones(V), np.eye(V))
+        best = optimize.linprog(
+            -np.eye(V).ravel(), A_eq=np.vstack([rows, columns]), b_eq=torch.cat([p, h]).numpy(), method="highs"
+        )
+        assert abs(-best.fun - float(acceptance_rate(p, h, SpS()))) <= 1e-9
+
+
+def test_the_mixture_keeps_the_budget_but_is_not_emitted():
+    """`cac-mixture`: sum_n p_n h^(n) has KL <= ln(1 + 2 delta); the emitted law exceeds it on three tokens."""
+    g = stream(4, "mixture")
+    p, q = random_laws(200, 6, generator=g), random_laws(200, 6, generator=g)
+    for delta in (0.0, 0.05, 0.5):
+        rule = Cactus(delta)
+        mixture = mixture_of_targets(p, q, rule)
+        n = torch.arange(6).expand(200, 6)
+        twin = sum(p[:, i, None] * target_given(q, n[:, i], rule.gamma(p[:, i], q[:, i])) for i in range(6))
+        assert (mixture - twin).abs().max() <= EXACT
+        assert (divergence(mixture, q) <= sharp_budget(delta) + EXACT).all()
+    p, q, rule = numbers(0.5, 0.5, 0.0), numbers(1 / 3, 1 / 3, 1 / 3), Cactus(1 / 16)
+    assert divergence(mixture_of_targets(p, q, rule), q) < 1 / 16
+    assert abs(float(divergence(output_law(p, q, rule), q)) - math.log(1.5)) <= EXACT
+
+
+def test_three_tokens_refute_the_retold_budget():
+    """CAC-7: q uniform on three tokens, p = (1/2, 1/2, 0), delta = 1/16: all is kept, KL = ln(3/2) = 6.5 delta."""
+    p, q = numbers(0.5, 0.5, 0.0), numbers(1 / 3, 1 / 3, 1 / 3)
+    assert abs(float(acceptance_rate(p, q, Cactus(1 / 16))) - 1) <= EXACT
+    assert (output_law(p, q, Cactus(1 / 16)) - p).abs().max() <= EXACT
+    assert float(acceptance_rate(p, q, Cactus(0.99 / 16))) < 1 - 1e-4
+    assert math.log(1.5) > 6.4 / 16
+
+
+@examples
+@given(pairs(), st.sampled_from(SANDWICH))
+def test_sandwich(pair, rule):
+    """`cac-sandwich`, `cac-lenience`, `cac-dominated`, CAC-6: the emitted law is between p and q, so its D_f from q is
+    at most that of p, also where p has mass that q excludes."""
+    p, q = pair
+    law = output_law(p, q, rule)
+    assert (law >= torch.minimum(p, q) - EXACT).all()
+    assert (law <= torch.maximum(p, q) + EXACT).all()
+    law = torch.maximum(torch.minimum(law, torch.maximum(p, q)), torch.minimum(p, q))  # moves it by rounding alone
+    for name in TERMS:
+        most = divergence(p, q, name)
+        assert (divergence(law, q, name) <= most * (1 + 1e-10) + EXACT).all()
+
+
+@examples
+@given(pairs(), st.integers(0, 2**31))
+def test_sandwich_for_any_raised_target(pair, seed):
+    """`cac-sandwich`: it needs gamma_n in [q_n, 1] alone, not the second-order formula."""
+    p, q = pair
+    raised = q + (1 - q) * torch.rand(q.shape, generator=stream(seed, "gamma"), dtype=torch.float64) ** 3
+
+    class Any(Cactus):
+        def gamma(self, p_n, q_n, *summaries):
+            return raised
+
+    law = output_law(p, q, Any(0.0))
+    assert (law >= torch.minimum(p, q) - EXACT).all()
+    assert (law <= torch.maximum(p, q) + EXACT).all()
+
+
+@examples
+@given(pairs(), st.sampled_from(SANDWICH))
+def test_price_of_an_extra_acceptance(pair, rule):
+    """`cac-price`, `cac-lossy`, CAC-8: A = 1 - TV(p, h), and A - A_sps = TV(h, q) for every rule with a sandwich."""
+    p, q = pair
+    law, rate = output_law(p, q, rule), acceptance_rate(p, q, rule)
+    assert (rate - 1 + tv(p, law)).abs().max() <= EXACT
+    assert (rate - acceptance_rate(p, q, SpS()) - tv(law, q)).abs().max() <= EXACT
+
+
+@examples
+@given(pairs(), st.sampled_from((Typical(), Typical(0.5, 0.9), TopK(1), TopK(2))))
+def test_no_rule_buys_acceptance_cheaper(pair, rule):
+    """`cac-lossy`: A <= 1 - TV(p, q) + TV(o, q) also for rules without a sandwich."""
+    p, q = pair
+    law = output_law(p, q, rule)
+    assert (acceptance_rate(p, q, rule) <= 1 - tv(p, law) + EXACT).all()
+    assert (acceptance_rate(p, q, rule) <= 1 - tv(p, q) + tv(law, q) + EXACT).all()
+
+
+def test_rules_without_a_sandwich_waste_total_variation():
+    """`cac-lossy`: typical and top-k acceptance miss equality on most random pairs, so the equality test can fail."""
+    g = stream(5, "waste")
+    p, q = random_laws(100, 6, generator=g), random_laws(100, 6, generator=g)
+    for rule in (Typical(), TopK(2)):
+        law = output_law(p, q, rule)
+        waste = tv(law, q) - (acceptance_rate(p, q, rule) - acceptance_rate(p, q, SpS()))
+        assert int((waste > 1e-3).sum(dim=0)) > 30
+
+
+def test_top_k_keeps_nothing_that_the_verifier_excludes():
+    """Truncation leaves two of four tokens: top-3 acceptance keeps these two, and recovers from them alone."""
+    p, q = numbers(0.1, 0.2, 0.3, 0.4), numbers(0.75, 0.25, 0.0, 0.0)
+    kept, replaced = emission(p, q, TopK(3))
+    assert (kept - numbers(0.1, 0.2, 0.0, 0.0)).abs().max() <= EXACT
+    assert (replaced - 0.7 * numbers(0.9, 0.8, 0.0, 0.0) / 1.7).abs().max() <= EXACT
+    assert (output_law(p, q, TopK(3)) - output_law(p, q, TopK(2))).abs().max() == 0
+
+
+@examples
+@given(pairs(), st.floats(1e-6, 3))
+def test_explicit_bound(pair, delta):
+    """`cac-explicit`, CAC-7: TV <= sqrt(2 delta V_+) and KL <= ln(1 + 2 delta V_+ + sqrt(2 delta V_+))."""
+    p, q = pair
+    law, count = output_law(p, q, Cactus(delta)), num_overdrafted(p, q)
+    law = torch.where(q > 0, law, 0.0)  # exactly zero there; adding two roundings is not
+    assert (tv(law, q) <= emitted_tv_bound(delta, count) + EXACT).all()
+    assert (divergence(law, q) <= emitted_kl_bound(delta, count) + EXACT).all()
+
+
+@pytest.mark.parametrize("V", [2, 4, 1024])
+def test_flat_family(V):
+    """`cac-flat`, CAC-7: the emitted law is p, at KL ln 2 for a budget of 1 / (2 (V - 1))."""
+    p, q, delta = flat_family(V)
+    assert (output_law(p, q, Cactus(delta)) - p).abs().max() <= EXACT
+    assert abs(float(divergence(p, q)) - math.log(2)) <= EXACT
+    assert float(divergence(output_law(p, q, Cactus(delta)), q)) <= float(emitted_kl_bound(delta, V // 2))
+
+
+@few
+@given(pairs(), st.floats(0, 1))
+def test_calibrated_spends_what_it_promises(pair, epsilon):
+    """`cac-calibrated`: TV(h_alg, q) = min(epsilon, all that Cactus can spend); halving finds the same delta."""
+    p, q = pair
+    spent = tv(output_law(p, q, Calibrated(epsilon)), q)
+    most = tv(output_law(p, q, Cactus(1e300)), q)
+    assert (spent - most.clamp(max=epsilon)).abs().max() <= 1e-10
+    low, high = torch.zeros(20, 1, dtype=torch.float64), torch.full((20, 1), 1e9, dtype=torch.float64)
+    for _ in range(100):
+        middle = (low + high) / 2
+        over = torch.where(p > q, torch.minimum(p, gamma_cactus(q, middle)) - q, 0.0).sum(dim=-1, keepdim=True)
+        low, high = torch.where(over <= epsilon, middle, low), torch.where(over <= epsilon, high, middle)
+    delta = delta_calibrated(p, q, epsilon)
+    inside = (spent < most - 1e-6) & (low.squeeze(-1) < 1e3)
+    assert ((delta - low.squeeze(-1)).abs() <= 1e-8 * (1 + delta))[inside].all()
+
+
+def test_mentored_law_against_a_general_optimiser():
+    """`cac-mentored`: SLSQP on max sum min(p, h), KL(h || q) <= D, finds the rate of clip(p, b q, a q), at KL = D."""
+    g = stream(6, "mentored")
+    for V, budget in ((2, 0.01), (3, 0.03), (4, 0.1)):
+        p, q = (0.1 / V + 0.9 * torch.rand(V, generator=g, dtype=torch.float64).mul(3).softmax(-1) for _ in range(2))
+        band, law = mentored_band(p, q, budget), mentored_law(p, q, budget)
+        assert abs(float(law.sum(dim=0)) - 1) <= EXACT
+        rate = float(torch.minimum(p, law).sum(dim=0))
+        if rate < 1 - 1e-9:
+            assert abs(float(divergence(law, q)) - budget) <= 1e-9
+            assert abs(float(band.spent) - budget) <= 1e-9
+        start = np.concatenate([q.numpy(), np.minimum(p.numpy(), q.numpy())])
+        best = optimize.minimize(
+            lambda x, V=V: -x[V:].sum(),
+            start,
+            method="SLSQP",
+            bounds=[(1e-12, 1.0)] * V + [(0.0, float(x)) for x in p],
+            constraints=[
+                {"type": "eq", "fun": lambda x, V=V: x[:V].sum() - 1},
+                {"type": "ineq", "fun": lambda x, V=V: x[:V] - x[V:]},
+                {
+                    "type": "ineq",
+                    "fun": lambda x, V=V, q=q, D=budget: (
+                        D - float(divergence(torch.from_numpy(np.abs(x[:V]) / np.abs(x[:V]).sum()), q))
+                    ),
+                },
+            ],
+            options={"ftol": 1e-12, "maxiter": 500},
+        )
+        assert abs(-best.fun - rate) <= 2e-5
+
+
+def test_no_rule_beats_the_mentored_one():
+    """`cac-mentored`: at the KL that any other rule spends, the band accepts at least as much."""
+    g = stream(7, "frontier")
+    p, q = random_laws(200, 6, generator=g), random_laws(200, 6, generator=g)
+    q = 0.9 * q + 0.1 / 6  # interpolation and top-k emit tokens of q = 0, at infinite KL
+    for rule in (Cactus(0.1), CactusKL(0.1), Calibrated(0.1), Lenience(0.5), Interp(0.5), Typical(), TopK(2)):
+        spent = divergence(output_law(p, q, rule), q)
+        best = acceptance_rate(p, mentored_law(p, q, spent), SpS())
+        assert (best >= acceptance_rate(p, q, rule) - 1e-9).all(), rule
+        assert float((best - acceptance_rate(p, q, rule)).max()) > 1e-3, rule
+
+
+@few
+@given(pairs(), st.floats(0, 1e6))
+def test_limits(pair, delta):
+    """`cac-limits`, CAC-16: delta = 0 is SpS; a one-hot q makes Cactus inert; no token of q = 0 is emitted."""
+    p, q = pair
+    assert (output_law(p, q, Cactus(0.0)) - q).abs().max() <= EXACT
+    hot = torch.eye(p.shape[-1], dtype=torch.float64)[torch.arange(20) % p.shape[-1]]
+    for rule in (Cactus(delta), CactusKL(delta), Calibrated(0.3), Lenience(0.2), Mentored(delta)):
+        assert (output_law(p, hot, rule) - hot).abs().max() <= EXACT
+        assert (acceptance_rate(p, hot, rule) - acceptance_rate(p, hot, SpS())).abs().max() <= EXACT
+        assert output_law(p, q, rule)[q == 0].abs().sum(dim=0) == 0

@@ -1,0 +1,305 @@
+"""Whole texts from tiny random models: their law against enumeration, roll-back against no cache, stops and streams."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from scipy import stats
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    LogitsProcessorList,
+    MistralConfig,
+    MistralForCausalLM,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
+
+from derived.lab.rng import stream
+from derived.papers.cactus.model.exact import sequence_law
+from derived.papers.cactus.model.generate import next_laws, speculative_generate
+from derived.papers.cactus.model.rules import (
+    Cactus,
+    CactusKL,
+    Calibrated,
+    Interp,
+    Lenience,
+    Mentored,
+    SpS,
+    TopK,
+    Typical,
+)
+
+PROMPT = [1, 2]
+LEVEL = 1e-4
+
+
+def randomised(model, seed: int, size: float = 0.7):
+    """The model in float64 with every parameter drawn anew, so that its laws are far from uniform."""
+    g = stream(seed, "model")
+    with torch.no_grad():
+        for parameter in model.to(torch.float64).parameters():
+            parameter.copy_(size * torch.randn(parameter.shape, generator=g, dtype=torch.float64))
+    return model.eval()
+
+
+def gpt2(seed: int, layers: int = 1, V: int = 3, places: int = 32):
+    config = GPT2Config(
+        **{"vocab_size": V, "n_positions": places, "n_embd": 8, "n_layer": layers, "n_head": 2},
+        **{"bos_token_id": None, "eos_token_id": None},
+    )
+    return randomised(GPT2LMHeadModel(config), seed)
+
+
+def rotary(seed: int, layers: int, kind=LlamaForCausalLM, config=LlamaConfig, **more):
+    sizes = {"hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": layers, "num_attention_heads": 2}
+    sizes |= {"num_key_value_heads": 1, "max_position_embeddings": 64, "vocab_size": 7}
+    return randomised(kind(config(**sizes, bos_token_id=None, eos_token_id=None, pad_token_id=None, **more)), seed)
+
+
+def laws_of(model, temperature: float = 1.0):
+    """The model's next-token laws after the prompt and a prefix, read anew each time."""
+
+    @torch.no_grad()
+    def laws(prefixes):
+        prompt = torch.tensor(PROMPT).expand(len(prefixes), -1)
+        logits = model(input_ids=torch.cat([prompt, prefixes], dim=1)).logits[:, -1]
+        return (logits / temperature).softmax(dim=-1)
+
+    return laws
+
+
+def chi_square(texts: list[tuple[int, ...]], law: dict[tuple[int, ...], float]) -> float:
+    """Pearson's p-value of the texts under the law; rare cells are pooled."""
+    assert set(texts) <= set(law)
+    counts = {text: 0 for text in law}
+    for text in texts:
+        counts[text] += 1
+    cells = [(counts[text], len(texts) * probability) for text, probability in law.items()]
+    rare = [cell for cell in cells if cell[1] < 10]
+    cells = [cell for cell in cells if cell[1] >= 10] + ([tuple(map(sum, zip(*rare, strict=True)))] if rare else [])
+    return float(stats.chi2.sf(sum((count - mean) ** 2 / mean for count, mean in cells), len(cells) - 1))
+
+
+def texts_of(generation) -> list[tuple[int, ...]]:
+    return [tuple(row[:n]) for row, n in zip(generation.ids.tolist(), generation.lengths.tolist(), strict=True)]
+
+
+DRAFT, VERIFIER = gpt2(1), gpt2(2, layers=2)
+
+
+@pytest.mark.parametrize("rule", [SpS(), Cactus(0.2), Typical(), Calibrated(0.1)], ids=lambda rule: rule.name)
+def test_law_of_texts_in_a_batch(rule):
+    """`cac-blocks`, CAC-11: 8,000 texts at once have the enumerated law, not another rule's or that of m = 1."""
+    facts = {"num_tokens": 4, "num_vocab": 3}
+    law = sequence_law(laws_of(DRAFT), laws_of(VERIFIER), rule, m=2, **facts)
+    assert abs(sum(law.values()) - 1) <= 1e-12
+    prompts = torch.tensor(PROMPT).expand(8_000, -1)
+    texts = texts_of(
+        speculative_generate(
+            DRAFT, VERIFIER, prompts, rule=rule, m=2, max_new_tokens=4, generator=stream(20, rule.name)
+        )
+    )
+    assert LEVEL < chi_square(texts, law) < 1 - LEVEL
+    other = Cactus(0.03) if rule == SpS() else SpS()
+    assert chi_square(texts, sequence_law(laws_of(DRAFT), laws_of(VERIFIER), other, m=2, **facts)) < 1e-6
+    if rule != SpS():  # the bonus token comes earlier
+        assert chi_square(texts, sequence_law(laws_of(DRAFT), laws_of(VERIFIER), rule, m=1, **facts)) < 1e-6
+
+
+def test_law_of_texts_one_by_one():
+    """CAC-11: 400 texts, each a batch of one, at temperature 0.7."""
+    g, rule = stream(21, "single"), Cactus(0.3)
+    settings = {"rule": rule, "m": 2, "max_new_tokens": 2, "generator": g, "temperature": 0.7}
+    texts = [texts_of(speculative_generate(DRAFT, VERIFIER, [PROMPT], **settings))[0] for _ in range(400)]
+    facts = {"m": 2, "num_tokens": 2, "num_vocab": 3}
+    models = (laws_of(DRAFT, 0.7), laws_of(VERIFIER, 0.7))
+    assert LEVEL < chi_square(texts, sequence_law(*models, rule, **facts)) < 1 - LEVEL
+    assert chi_square(texts, sequence_law(*models, SpS(), **facts)) < 1e-4
+
+
+PAIRS = {
+    "gpt2": lambda: (gpt2(3, 1, V=7, places=64), gpt2(4, 2, V=7, places=64)),
+    "llama": lambda: (rotary(5, 1), rotary(6, 2)),
+    "mixed": lambda: (gpt2(7, 1, V=7, places=64), rotary(8, 2)),
+}
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+@pytest.mark.parametrize("rule", [SpS(), Cactus(0.5), Mentored(0.3)], ids=lambda rule: rule.name)
+def test_roll_back_equals_no_cache(kind, rule):
+    """With the same uniform numbers the cache changes no token, at batch 1 and for prompts of different lengths."""
+    draft, verifier = PAIRS[kind]()
+    for prompts in ([[3]], [[1, 2, 3, 4, 5]], [[1, 2], [0], [2, 6, 0, 1, 4], [5]], [[4], [1, 1, 2]]):
+        cached, plain = (
+            speculative_generate(
+                *(draft, verifier, prompts),
+                **{"rule": rule, "m": 4, "max_new_tokens": 15, "stop_ids": [0], "use_cache": use_cache},
+                generator=stream(22, kind, len(prompts)),
+            )
+            for use_cache in (True, False)
+        )
+        assert all(torch.equal(x, y) for x, y in zip(cached, plain, strict=True))
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+def test_greedy_is_the_verifiers_own_greedy_text(kind):
+    """`cac-limits`, CAC-16: at temperature 0 every inert rule writes what transformers' generate writes alone, and a
+    warning says so."""
+    draft, verifier = PAIRS[kind]()
+    prompt = torch.tensor([[1, 4, 2]])
+    own = verifier.generate(
+        prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=20, pad_token_id=0
+    )[:, 3:]
+    facts = {"m": 3, "max_new_tokens": 20, "temperature": 0}
+    exact = speculative_generate(draft, verifier, prompt, rule=SpS(), generator=stream(23), **facts)
+    assert torch.equal(exact.ids, own)
+    for rule in (Cactus(2.0), CactusKL(1.0), Calibrated(0.5), Lenience(0.1), Mentored(1.0), Typical(), TopK(2)):
+        with pytest.warns(UserWarning, match="its knob does nothing"):
+            text = speculative_generate(draft, verifier, prompt, rule=rule, generator=stream(23), **facts)
+        assert torch.equal(text.ids, own)
+    assert not torch.equal(
+        speculative_generate(draft, verifier, prompt, rule=Interp(1.0), generator=stream(23), **facts).ids, own
+    )
+
+
+def test_laws_against_transformers_own_warpers():
+    """Temperature, then top-k, then top-p give the laws of the library's logits warpers."""
+    logits = 2 * torch.randn(30, 20, generator=stream(24), dtype=torch.float64)
+    for temperature, top_k, top_p in ((0.6, 5, 0.95), (2.0, None, 0.5), (0.3, 50, None), (1.0, 1, 1.0), (1, 3, 0.01)):
+        warpers = LogitsProcessorList([TemperatureLogitsWarper(float(temperature))])
+        if top_k is not None:
+            warpers.append(TopKLogitsWarper(top_k))
+        if top_p is not None:
+            warpers.append(TopPLogitsWarper(top_p))
+        peer = warpers(None, logits).softmax(dim=-1)
+        assert (next_laws(logits, temperature, top_k, top_p) - peer).abs().max() <= 1e-12
+    flat = next_laws(torch.zeros(4), top_p=0.5)  # two of four equal tokens reach one half exactly
+    assert flat.sort().values.tolist() == [0.0, 0.0, 0.5, 0.5]
+    assert torch.equal(next_laws(logits, 0).argmax(dim=-1), logits.argmax(dim=-1))
+    assert next_laws(logits.half(), 0.5).dtype == torch.float32
+
+
+def test_stop_tokens_end_a_text():
+    """CAC-11: a text ends with its first stop token, with the enumerated law of stopped texts."""
+    law = sequence_law(laws_of(DRAFT), laws_of(VERIFIER), Cactus(0.2), m=3, num_tokens=3, num_vocab=3, stop_ids=[1])
+    prompts = torch.tensor(PROMPT).expand(5_000, -1)
+    generation = speculative_generate(
+        DRAFT, VERIFIER, prompts, rule=Cactus(0.2), m=3, max_new_tokens=3, generator=stream(25), stop_ids=[1]
+    )
+    texts = texts_of(generation)
+    assert {len(text) for text in texts} == {1, 2, 3}
+    assert all(1 not in text[:-1] for text in texts)
+    assert LEVEL < chi_square(texts, law) < 1 - LEVEL
+    assert (generation.ids[torch.arange(generation.ids.shape[1]) >= generation.lengths[:, None]] == -1).all()
+
+
+def test_the_callback_gets_every_token_once_and_in_order():
+    """The pieces of each text add up to it; a callback that raises ends the run with its own error."""
+    heard: dict[int, list[list[int]]] = {}
+
+    def hear(block):
+        for b, row, count in zip(block.texts.tolist(), block.ids.tolist(), block.counts.tolist(), strict=True):
+            heard.setdefault(b, []).append(row[:count])
+
+    prompts = [[1], [2, 0], [0, 1, 2], [2]]
+    facts = {"rule": Cactus(0.3), "m": 3, "max_new_tokens": 9, "stop_ids": [0]}
+    generation = speculative_generate(
+        *(DRAFT, VERIFIER, prompts),
+        **facts,
+        generator=stream(26),
+        on_block=hear,
+    )
+    assert [tuple(itertools.chain(*heard[b])) for b in range(4)] == texts_of(generation)
+    assert all(tokens for pieces in heard.values() for tokens in pieces)
+    for b in range(4):
+        kept = [a for a in generation.accepted[b].tolist() if a >= 0]
+        assert len(kept) == len(heard[b])
+        assert [len(piece) for piece in heard[b][:-1]] == [a + 1 for a in kept[:-1]]
+        assert len(heard[b][-1]) <= kept[-1] + 1
+    assert generation.accepted.shape == (4, len(generation.drafted))
+    assert (generation.accepted <= generation.drafted).all()
+
+    def full(block):
+        raise RuntimeError("the reader left")
+
+    with pytest.raises(RuntimeError, match="the reader left"):
+        speculative_generate(DRAFT, VERIFIER, prompts, **facts, generator=stream(26), on_block=full)
+
+
+def test_longer_texts_begin_alike():
+    """The first tokens have the same law for every length: one text of 1 token is the verifier's draw or a draft's."""
+    for T in (1, 2, 3):
+        long = sequence_law(laws_of(DRAFT), laws_of(VERIFIER), Cactus(0.2), m=2, num_tokens=T + 1, num_vocab=3)
+        short = sequence_law(laws_of(DRAFT), laws_of(VERIFIER), Cactus(0.2), m=2, num_tokens=T, num_vocab=3)
+        for text, probability in short.items():
+            assert abs(sum(long[(*text, y)] for y in range(3)) - probability) <= 1e-12
+    prompts = torch.tensor(PROMPT).expand(5_000, -1)
+    texts = texts_of(
+        speculative_generate(DRAFT, VERIFIER, prompts, rule=Cactus(0.2), m=5, max_new_tokens=1, generator=stream(27))
+    )
+    law = sequence_law(laws_of(DRAFT), laws_of(VERIFIER), Cactus(0.2), m=5, num_tokens=1, num_vocab=3)
+    assert LEVEL < chi_square(texts, law) < 1 - LEVEL
+
+
+def test_texts_may_end_at_the_last_position():
+    """Prompt and text fill all 32 positions; drafts beyond them are read at the last one and thrown away."""
+    prompts = [[1] * 20, [2], [0, 1]]
+    generation = speculative_generate(
+        DRAFT, VERIFIER, prompts, rule=SpS(), m=10, max_new_tokens=12, generator=stream(28)
+    )
+    assert generation.lengths.tolist() == [12, 12, 12]
+    with pytest.raises(ValueError, match="exceed the 32 positions"):
+        speculative_generate(DRAFT, VERIFIER, prompts, rule=SpS(), max_new_tokens=13, generator=stream(28))
+
+
+def test_no_more_is_drafted_than_a_text_has_left():
+    """An unpadded prompt, and a text that ends at the last position: no draft lies beyond it."""
+    for m in (5, 10):
+        generation = speculative_generate(
+            DRAFT, VERIFIER, [[1] * 20], rule=SpS(), m=m, max_new_tokens=12, generator=stream(31, m)
+        )
+        written = (generation.accepted[0] + 1).cumsum(dim=0)
+        left = 12 - torch.cat([written.new_zeros(1), written[:-1]])
+        assert generation.lengths.tolist() == [12]
+        assert torch.equal(generation.drafted, left.clamp(max=m))
+        assert generation.drafted[-1] < m
+
+
+def test_a_cache_that_forgets_is_refused():
+    """A sliding window cannot be rolled back: refused with the way out, which works."""
+    draft = rotary(9, 1, MistralForCausalLM, MistralConfig, sliding_window=4)
+    verifier = rotary(6, 2)
+    facts = {"rule": SpS(), "m": 2, "max_new_tokens": 4}
+    with pytest.raises(ValueError, match="use_cache=False"):
+        speculative_generate(draft, verifier, [[1, 2]], **facts, generator=stream(29))
+    generation = speculative_generate(draft, verifier, [[1, 2]], **facts, generator=stream(29), use_cache=False)
+    assert generation.lengths.tolist() == [4]
+
+
+def test_bad_requests():
+    """Empty prompts, m = 0, other vocabularies, training mode: each error says what would be right."""
+    facts = {"rule": SpS(), "max_new_tokens": 3, "generator": stream(30)}
+    cases = [
+        ("a text needs a first token", DRAFT, VERIFIER, [[1], []], {}),
+        ("give a batch of prompts", DRAFT, VERIFIER, [], {}),
+        ("give a batch of prompts", DRAFT, VERIFIER, torch.tensor([1, 2]), {}),
+        ("give integers", DRAFT, VERIFIER, [[1.5, 2.0]], {}),
+        ("prompts run from 0 to 3", DRAFT, VERIFIER, [[0, 3]], {}),
+        ("stop_ids run from -1", DRAFT, VERIFIER, [PROMPT], {"stop_ids": [-1]}),
+        ("plain decoding", DRAFT, VERIFIER, [PROMPT], {"m": 0}),
+        ("max_new_tokens = 0", DRAFT, VERIFIER, [PROMPT], {"max_new_tokens": 0}),
+        ("share one vocabulary", gpt2(1, V=4), VERIFIER, [PROMPT], {}),
+        ("dropout", gpt2(1).train(), VERIFIER, [PROMPT], {}),
+        ("temperature = -1", DRAFT, VERIFIER, [PROMPT], {"temperature": -1}),
+        ("temperature = nan", DRAFT, VERIFIER, [PROMPT], {"temperature": math.nan}),
+        ("top_k = 0", DRAFT, VERIFIER, [PROMPT], {"top_k": 0}),
+        ("top_p = 0", DRAFT, VERIFIER, [PROMPT], {"top_p": 0.0}),
+    ]
+    for message, draft, verifier, prompts, more in cases:
+        with pytest.raises(ValueError, match=message):
+            speculative_generate(draft, verifier, prompts, **(facts | more))

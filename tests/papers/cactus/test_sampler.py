@@ -1,0 +1,273 @@
+"""The sampler: its law against enumeration for every rule, its draws against inversion, and blocks at the edges."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from scipy import stats
+from torch import Tensor
+
+from derived.lab.rng import stream
+from derived.papers.cactus.model import sampler
+from derived.papers.cactus.model.exact import acceptance_rate, emission, output_law
+from derived.papers.cactus.model.rules import (
+    Cactus,
+    CactusKL,
+    Calibrated,
+    Interp,
+    Lenience,
+    Mentored,
+    SpS,
+    TopK,
+    Typical,
+)
+from derived.papers.cactus.model.sampler import accept_reject, accept_reject_logits, draw
+
+EVERY = (
+    *(SpS(), Cactus(0.1), CactusKL(0.1), Calibrated(0.1), Lenience(0.6), Interp(0.3)),
+    *(Mentored(0.05), Typical(), TopK(2)),
+)
+named = pytest.mark.parametrize("rule", EVERY, ids=lambda rule: rule.name)
+LEVEL = 1e-4  # both tails of each chi-square test: streams are fixed, so a test passes always or never
+
+
+def laws(*shape: int, name: str, sharp: float = 1.5) -> Tensor:
+    return torch.randn(*shape, generator=stream(11, name), dtype=torch.float64).mul(sharp).softmax(dim=-1)
+
+
+def p_value(counts: Tensor, expected: Tensor) -> float:
+    """Pearson's chi-square; cells of probability zero must be empty and are left out."""
+    assert counts[expected == 0].sum(dim=0) == 0
+    counts, expected = counts[expected > 0].double(), expected[expected > 0]
+    expected = expected * counts.sum(dim=0)
+    small = expected < 10
+    if small.any():  # rare cells together
+        counts = torch.cat([counts[~small], counts[small].sum(dim=0, keepdim=True)])
+        expected = torch.cat([expected[~small], expected[small].sum(dim=0, keepdim=True)])
+    return float(stats.chi2.sf(float(((counts - expected).square() / expected).sum(dim=0)), len(counts) - 1))
+
+
+def block_law(p: Tensor, q: Tensor, rule) -> dict[tuple[int, ...], float]:
+    """Every block that can be emitted, with its probability; p (m, V), q (m + 1, V)."""
+    m, V = p.shape
+    kept, replaced = emission(p, q[:m], rule)
+    table = {}
+    for length in range(m + 1):
+        for head in itertools.product(range(V), repeat=length):
+            weight = math.prod(float(kept[i, y]) for i, y in enumerate(head))
+            last = q[m] if length == m else replaced[length]
+            for y in range(V):
+                table[(*head, y) + (-1,) * (m - length)] = weight * float(last[y])
+    return table
+
+
+def sampled_blocks(p: Tensor, q: Tensor, rule, num: int, seed: int) -> Tensor:
+    """``num`` blocks; torch's own multinomial draws the drafts."""
+    m, V = p.shape
+    drafts = torch.stack(
+        [torch.multinomial(p[i], num, replacement=True, generator=stream(seed, "drafts", i)) for i in range(m)], dim=1
+    )
+    return accept_reject(p.expand(num, m, V), drafts, q.expand(num, m + 1, V), rule, stream(seed, "block")).ids
+
+
+@named
+def test_blocks_have_the_enumerated_law(rule):
+    """CAC-1, CAC-11: chi-square of whole blocks (m = 2, V = 4), and a slightly different rule is rejected."""
+    p, q = laws(2, 4, name="p"), laws(3, 4, name="q")
+    table = block_law(p, q, rule)
+    assert abs(sum(table.values()) - 1) <= 1e-12
+    num = 20_000
+    ids = sampled_blocks(p, q, rule, num, seed=12)
+    cells = {block: i for i, block in enumerate(table)}
+    counts = torch.bincount(torch.tensor([cells[tuple(row)] for row in ids.tolist()]), minlength=len(cells))
+    assert LEVEL < p_value(counts, torch.tensor(list(table.values()), dtype=torch.float64)) < 1 - LEVEL
+    other = SpS() if rule != SpS() else Cactus(0.02)
+    wrong = block_law(p, q, other)
+    expected = torch.tensor([wrong[block] for block in table], dtype=torch.float64)
+    reachable = expected > 0
+    assert int(counts[~reachable].sum(dim=0)) > 0 or p_value(counts[reachable], expected[reachable]) < 1e-6
+
+
+def test_one_position_at_a_wide_vocabulary():
+    """CAC-1: V = 600, one draft: the first token's law is h_alg; q itself is rejected."""
+    p, q, rule, num = laws(1, 600, name="wide p"), laws(2, 600, name="wide q"), Cactus(0.01), 20_000
+    ids = sampled_blocks(p, q, rule, num, seed=13)
+    counts = torch.bincount(ids[:, 0], minlength=600)
+    assert LEVEL < p_value(counts, output_law(p[0], q[0], rule)) < 1 - LEVEL
+    assert p_value(counts, q[0]) < 1e-6
+    kept = float((ids[:, 1] >= 0).double().mean(dim=0))
+    rate = float(acceptance_rate(p[0], q[0], rule))
+    assert abs(kept - rate) <= 4 * math.sqrt(rate * (1 - rate) / num)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("V", [1, 2, 513, 4096, 4097, 5120])
+def test_draw_is_inversion(V, dtype):
+    """The token y has F(y - 1) <= u < F(y), F from one cumulative sum in float64; tokens of weight 0 never come."""
+    g = stream(14, V)
+    weights = torch.rand(64, V, generator=g, dtype=torch.float64).pow(6).to(dtype)
+    weights = weights * (torch.rand(64, V, generator=g) < 0.5)
+    weights[:, V // 2] += 1e-3
+    u = torch.rand(64, generator=g, dtype=torch.float64)
+    u[0], u[1] = 0.0, 1 - 2.0**-53
+    token = draw(weights, u)
+    assert (weights.gather(-1, token[:, None]) > 0).all()
+    sums = weights.double().cumsum(dim=-1)
+    slack = 256 * torch.finfo(dtype).eps
+    total = sums[:, -1]
+    upper = sums.gather(-1, token[:, None]).squeeze(-1) / total
+    lower = upper - weights.double().gather(-1, token[:, None]).squeeze(-1) / total
+    assert ((lower <= u + slack) & (u <= upper + slack)).all()
+    twin = torch.searchsorted(sums, (u * total)[:, None], right=True).squeeze(-1).clamp(max=V - 1)
+    assert float((twin == token).double().mean(dim=0)) >= 0.95
+
+
+@pytest.mark.parametrize("V", [7, 5000])
+def test_draw_of_nothing(V):
+    """A zero row has no token: -1, whatever stands in the other rows."""
+    weights = torch.zeros(2, V)
+    weights[1, 3] = 1
+    assert draw(weights, torch.tensor([0.5, 0.5], dtype=torch.float64)).tolist() == [-1, 3]
+
+
+@named
+def test_a_batch_is_a_loop(rule, monkeypatch):
+    """The batch gives what each sequence alone gives with the same uniform numbers; a batch of one among the sizes."""
+    B, m, V = 7, 3, 5
+    p, q = laws(B, m, V, name="loop p"), laws(B, m + 1, V, name="loop q")
+    ids = torch.stack([torch.multinomial(p[b], 1, generator=stream(15, b)).squeeze(-1) for b in range(B)])
+    u = torch.rand(B, m + 1, generator=stream(15, "u"), dtype=torch.float64)
+    monkeypatch.setattr(sampler, "uniform", lambda shape, generator, device: u)
+    together = accept_reject(p, ids, q, rule, stream(0))
+    for b in range(B):
+        one = slice(b, b + 1)
+        monkeypatch.setattr(sampler, "uniform", lambda shape, generator, device, one=one: u[one])
+        alone = accept_reject(p[one], ids[one], q[one], rule, stream(0))
+        assert torch.equal(alone.ids, together.ids[one])
+        assert torch.equal(alone.n_accepted, together.n_accepted[one])
+        by_hand = 0
+        summaries = rule.summaries(p[b], q[b, :m])
+        for i in range(m):  # one draft at a time
+            n = ids[b, i]
+            if not u[b, i] * p[b, i, n] < rule.gamma(p[b, i, n], q[b, i, n], *(summary[i] for summary in summaries)):
+                break
+            by_hand += 1
+        assert by_hand == int(alone.n_accepted)
+    assert len(together.n_accepted.unique()) > 1
+
+
+@named
+def test_groups_of_sequences_give_the_block_of_all_at_once(rule, monkeypatch):
+    """Rows are read in groups of bounded size; an error in a later group names its sequences."""
+    p, q = laws(7, 2, 5, name="groups p"), laws(7, 3, 5, name="groups q")
+    ids = torch.stack([torch.multinomial(p[b], 1, generator=stream(25, b)).squeeze(-1) for b in range(7)])
+    whole = accept_reject(p, ids, q, rule, stream(25, "u"))
+    logits = accept_reject_logits(p.log().requires_grad_(), ids, q.log(), rule, stream(25, "u"))
+    for table, widest in ((1, 1), (12, 2), (15, 3)):
+        widths = []
+        monkeypatch.setattr(sampler, "TABLE", table)
+        monkeypatch.setattr(sampler, "draw", lambda weights, u, w=widths: (w.append(len(weights)), draw(weights, u))[1])
+        groups = accept_reject(p, ids, q, rule, stream(25, "u"))
+        assert all(torch.equal(a, b) for a, b in zip(whole, groups, strict=True))
+        assert max(widths) == widest
+        assert sum(widths) == 7
+    assert all(torch.equal(a, b) for a, b in zip(whole, logits, strict=True))
+    with pytest.raises(ValueError, match="where sequences 6 to 6 are cut"):
+        accept_reject(p, ids, torch.cat([q[:6], q[6:] / 2]), rule, stream(25, "u"))
+
+
+@named
+def test_logits_give_the_block_of_their_laws(rule):
+    """softmax inside or outside: the same tokens for the same uniform numbers, -inf for excluded tokens included."""
+    draft = torch.randn(30, 3, 9, generator=stream(20), dtype=torch.float64)
+    target = draft.new_zeros(30, 4, 9).copy_(torch.randn(30, 4, 9, generator=stream(20, "target")))
+    target[:, :, 4] = -math.inf
+    ids = torch.randint(9, (30, 3), generator=stream(20, "ids"))
+    block = accept_reject(draft.softmax(-1), ids, target.softmax(-1), rule, stream(20, "u"))
+    again = accept_reject_logits(draft, ids, target, rule, stream(20, "u"))
+    assert torch.equal(block.ids, again.ids)
+    assert torch.equal(block.n_accepted, again.n_accepted)
+    with pytest.raises(ValueError, match="finite maximum"):
+        accept_reject_logits(draft, ids, torch.full_like(target, -math.inf), rule, stream(20))
+
+
+@named
+def test_relabelled_tokens(rule):
+    """Renaming the tokens renames the acceptance alone: the same drafts are kept."""
+    p, q = laws(50, 2, 6, name="names p"), laws(50, 3, 6, name="names q")
+    ids = torch.randint(6, (50, 2), generator=stream(16))
+    order = torch.randperm(6, generator=stream(16, "order"))
+    new = order.argsort()
+    one = accept_reject(p, ids, q, rule, stream(16, "u"))
+    two = accept_reject(p[..., order], new[ids], q[..., order], rule, stream(16, "u"))
+    assert torch.equal(one.n_accepted, two.n_accepted)
+
+
+@named
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_short_floats_are_read_as_what_they_are(rule, dtype):
+    """float16 and bfloat16 rows give the block that their values in float32 give."""
+    p, q = laws(40, 2, 6, name="half p").to(dtype), laws(40, 3, 6, name="half q").to(dtype)
+    ids = torch.randint(6, (40, 2), generator=stream(17))
+    short = accept_reject(p, ids, q, rule, stream(17, "u"), strict=True)
+    wide = [rows.to(torch.float32) for rows in (p, q)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sampler, "check_laws", lambda *_: None)  # rounded to 8 bits they do not sum to one in float32
+        long = accept_reject(wide[0], ids, wide[1], rule, stream(17, "u"))
+    assert torch.equal(short.ids, long.ids)
+
+
+@named
+def test_all_kept_and_all_rejected(rule):
+    """p = q: every draft is kept and the last token is the last law's. Disjoint supports: the first is replaced."""
+    q = torch.zeros(300, 4, 6)
+    q[..., :2] = 0.5
+    q[:, 3] = torch.eye(6)[5]
+    ids = torch.randint(2, (300, 3), generator=stream(18))
+    block = accept_reject(q[:, :3], ids, q, rule, stream(18, "u"))
+    assert torch.equal(block.ids, torch.cat([ids, torch.full((300, 1), 5)], dim=1))
+    assert (block.n_accepted == 3).all()
+    away = torch.zeros(300, 3, 6)
+    away[..., 3] = 1.0
+    block = accept_reject(away, torch.full((300, 3), 3), q, rule, stream(18, "v"))
+    if rule != Interp(0.3):  # it accepts what the verifier excludes
+        assert (block.n_accepted == 0).all()
+        assert set(block.ids[:, 0].tolist()) == ({0} if rule.name == "tas" else {0, 1})
+        assert (block.ids[:, 1:] == -1).all()
+
+
+def test_a_rejection_without_recovery_weight_emits_the_draft(monkeypatch):
+    """p = q up to rounding, and u so near 1 that the draft is refused: (q - p)_+ is a zero row."""
+    q = torch.full((1, 2, 4), 0.25)
+    p = q[:, :1].clone()
+    p[0, 0, 2] = torch.nextafter(p[0, 0, 2], torch.tensor(1.0))
+    last = torch.tensor([[1 - 2.0**-53, 0.5]], dtype=torch.float64)
+    monkeypatch.setattr(sampler, "uniform", lambda *_: last)
+    block = accept_reject(p, torch.tensor([[2]]), q, SpS(), stream(0))
+    assert block.ids.tolist() == [[2, -1]]
+    assert block.n_accepted.tolist() == [0]
+
+
+def test_greedy_rows_make_cactus_inert():
+    """`cac-limits`, CAC-16: with one-hot rows every inert rule keeps the drafts that SpS keeps."""
+    hot = torch.eye(5, dtype=torch.float64)
+    q = hot[torch.randint(5, (60, 4), generator=stream(19))]
+    p = laws(60, 3, 5, name="greedy")
+    ids = torch.randint(5, (60, 3), generator=stream(19, "ids"))
+    exact = accept_reject(p, ids, q, SpS(), stream(19, "u"))
+    for rule in EVERY:
+        block = accept_reject(p, ids, q, rule, stream(19, "u"))
+        assert torch.equal(block.ids, exact.ids) == rule.inert_when_greedy
+
+
+def test_the_sampler_reads_two_numbers_per_draft_and_one_row():
+    """Rows beyond the place where a sequence is cut may hold anything: they are not read, unless strict asks for it."""
+    p, q = torch.zeros(1, 3, 4), torch.zeros(1, 4, 4)
+    p[0, 0, 3], q[0, 0, 1] = 1.0, 1.0
+    p[0, 1:], q[0, 1:] = math.nan, math.nan
+    p[0, 1:, 0] = q[0, 1:, 0] = 0.5  # the drafts' own numbers are read
+    ids = torch.tensor([[3, 0, 0]])
+    assert accept_reject(p, ids, q, Cactus(1.0), stream(0)).ids.tolist() == [[1, -1, -1, -1]]
+    with pytest.raises(ValueError, match="not to 1"):
+        accept_reject(p, ids, q, Cactus(1.0), stream(0), strict=True)

@@ -1,0 +1,298 @@
+"""Topic trained: the rows of the trained pairs, measures on tables with known answers, figures."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from derived.lab.experiment import run_experiment
+from derived.lab.measure import highest, lowest
+from derived.lab.rng import stream
+from derived.papers.cactus.claims import trained as claims
+from derived.papers.cactus.data.language import Grammar
+from derived.papers.cactus.data.small_lm import LanguageModel
+from derived.papers.cactus.experiments import trained
+from derived.papers.cactus.experiments.matching import rule_of
+from derived.papers.cactus.experiments.trained import PairTime, TrainedPair
+from derived.papers.cactus.figures import trained as figures
+from derived.papers.cactus.figures.marks import RULES
+from derived.papers.cactus.model.divergences import divergence
+from derived.papers.cactus.model.exact import output_law
+from derived.papers.cactus.model.generate import speculative_generate
+
+GRAMMAR = Grammar()
+CLAIMS = (*claims.TRADE_OFF, *claims.RIVALS)
+EXPERIMENTS = (TrainedPair, PairTime)
+SMALL = {
+    TrainedPair: {"prompts": 5, "steps": 3, "draft_steps": 2},
+    PairTime: {"steps": 3, "draft_steps": 2},
+}
+
+
+SHARES = {  # (shape, draft, rule, knob or matched): how many of 40 texts are without fault
+    **{("truncated", "trained", "cactus", 0.0): 30, ("truncated", "trained", "cactus", 1.0): 29},
+    **{("plain", "trained", "cactus", 0.0): 28, ("plain", "trained", "cactus", 0.01): 27},
+    **{("plain", "trained", "cactus", 1.0): 10, ("plain", "unrelated", "cactus", 0.0): 25},
+    **{("plain", "unrelated", "cactus", 1.0): 5, ("truncated", "trained", "interp", 1.0): 20},
+    **{("truncated", "trained", "tas", 1.0): 26, ("truncated", "trained", "topk", 1.0): 24},
+    **{("plain", "trained", "interp", 0.01): 19, ("plain", "trained", "mentored", 0.01): 31},
+    **{("plain", "trained", "lenience", 0.01): 33},
+}
+#: What each claim is of these: a difference of shares in fortieths, or (12.a, d, g) of what goes with the share.
+DIFFERENCES = {
+    **{
+        "CAC-12.a": -1,
+        "CAC-12.b": -1,
+        "CAC-12.c": -18,
+        "CAC-12.d": -2,
+        "CAC-12.f": -20,
+        "CAC-12.g": -20,
+        "CAC-12.h": -1,
+    },
+    **{"CAC-13.a": 9, "CAC-13.b": 3, "CAC-13.c": 5, "CAC-13.d": 8, "CAC-13.e": -4, "CAC-13.f": -6},
+}
+
+
+@pytest.mark.parametrize("claim", [one for one in CLAIMS if one.experiment is TrainedPair], ids=lambda one: one.id)
+def test_every_trained_claim_picks_its_own_rows(claim):
+    tables = []
+    for (shape, draft, rule, knob), good in SHARES.items():
+        facts = {"shape": shape, "draft": draft, "rule": rule, "knob": knob, "prompt": range(40)}
+        facts |= {"matched": 0.0 if rule == "cactus" else knob, "kept": good / 4, "blocks": 10.0}
+        facts |= {"valid": (np.arange(40) < good).astype(float), "surprise": good / 20}
+        tables += [pd.DataFrame({"pair": pair, **facts}) for pair in (0, 1)]
+    found = claim.measure(pd.concat(tables, ignore_index=True))
+    assert found.value == pytest.approx(DIFFERENCES[claim.id] / 40)
+    assert found.n == 40
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """What ``speculative_generate`` was called with: prompts, rule, state of the generator."""
+    found = []
+
+    def note(draft, verifier, prompts, *, rule, generator, **options):
+        found.append((prompts.clone(), rule, generator.get_state()))
+        return speculative_generate(draft, verifier, prompts, rule=rule, generator=generator, **options)
+
+    monkeypatch.setattr(trained, "speculative_generate", note)
+    return found
+
+
+def test_knobs_are_set_on_other_prompts_than_those_that_judge(calls):
+    small = dataclasses.replace(TrainedPair.at("ci"), **SMALL[TrainedPair], calibration=7)
+    assert "failure" not in run_experiment(small, seed=0, device="cpu")
+    tuned, judged = ([prompts for prompts, *_ in calls if len(prompts) == num] for num in (7, 5))
+    assert (len(tuned), len(judged)) == (2, 2 * (2 + 5 + 2))  # laws; budgets, rivals, the unrelated draft
+    judged, tuned = ({tuple(row) for ids in each for row in ids.tolist()} for each in (judged, tuned))
+    assert (len(judged), len(tuned)) == (5, 7)
+    assert not judged & tuned
+
+
+def test_rules_of_one_setting_start_from_the_same_prompts_and_noise(calls):
+    small = dataclasses.replace(TrainedPair.at("ci"), **SMALL[TrainedPair])
+    assert "failure" not in run_experiment(small, seed=0, device="cpu")
+    judged = [(prompts, state) for prompts, _, state in calls if len(prompts) == 5]
+    for prompts, state in judged:
+        assert torch.equal(prompts, judged[0][0])
+        assert torch.equal(state, judged[0][1])
+    assert prompts.shape == (5, small.prompt)
+    assert (prompts[:, 1:] > 0).all()
+
+
+def model(depth: int, name: str) -> LanguageModel:
+    generator = stream(4, name)
+    return LanguageModel(width=16, depth=depth, head=8, generator=generator, dtype=torch.float64).eval()
+
+
+SIZES = TrainedPair(length=20, prompt=6, prompts=5, m=3)
+
+
+@pytest.mark.parametrize(
+    "setting", [("cactus", 0.0), ("cactus", 0.3), ("interp", 0.4), ("tas", 0.1), ("mentored", 0.1)]
+)
+def test_every_token_is_accounted_for(setting):
+    prompts, models = GRAMMAR.sample(5, 6, stream(8)), (model(1, "draft"), model(2, "verifier"))
+    rows = SIZES._rows(*models, prompts, "plain", rule_of(*setting), stream(9))
+    written = rows["kept"] + rows["blocks"]
+    assert written.between(14, 14 + 3).all()  # the last block may reach beyond the end
+    assert (rows["reached"] <= 14).all()
+    assert (rows["kept"] <= rows["drafted"]).all()
+    assert (rows["drafted"] <= 3 * rows["blocks"]).all()
+    assert bool((rows["tv"] > 1e-9).all()) == (setting != ("cactus", 0.0))
+    assert (rows["valid"] == (rows["fault"] == 14)).all()
+
+
+def test_the_account_is_that_of_every_drafted_position():
+    """TV and KL of each text again, position by position, from the laws of its blocks."""
+    prompts, models, blocks = GRAMMAR.sample(5, 6, stream(8)), (model(1, "draft"), model(2, "verifier")), []
+    rule = rule_of("cactus", 0.3)
+    rows = SIZES._rows(*models, prompts, "plain", rule, stream(9))
+    SIZES.write(*models, prompts, rule, "plain", stream(9), blocks.append)
+    spent = {text: [] for text in range(5)}
+    for block in blocks:
+        for row, text in enumerate(block.texts.tolist()):
+            for place in range(min(int(block.counts[row]), block.draft_laws.shape[1])):
+                p, q = block.draft_laws[row, place], block.verifier_laws[row, place]
+                spent[text].append([divergence(output_law(p, q, rule), q, name).item() for name in ("tv", "kl")])
+    assert [len(spent[text]) for text in range(5)] == rows["reached"].tolist()
+    for text in range(5):
+        assert np.allclose(np.mean(spent[text], axis=0), rows.loc[text, ["tv", "kl"]].astype(float), rtol=1e-12)
+
+
+@torch.no_grad()
+def test_surprise_by_hand():
+    ids, one = GRAMMAR.sample(3, 12, stream(8)), model(2, "verifier")
+    laws = torch.log_softmax(one(ids).logits, dim=-1)
+    by_hand = -torch.stack([laws[:, t - 1].gather(-1, ids[:, t : t + 1]) for t in range(4, 12)]).mean(dim=0)
+    assert torch.allclose(trained.surprise(one, ids, 4), by_hand.squeeze(dim=-1), atol=1e-12)
+
+
+def test_training_lowers_the_loss_and_follows_its_generator():
+    options = {"steps": 40, "batch_size": 8, "length": 24, "lr": 3e-3}
+    first, again = (trained.train(model(2, "a"), GRAMMAR, generator=stream(7), **options) for _ in range(2))
+    assert first[-5:].mean() < first[:5].mean() - 0.5
+    assert torch.equal(first, again)
+
+
+def test_the_clock_begins_after_the_prompt_and_every_pass_gives_tokens(monkeypatch):
+    sizes, verifier, events = PairTime(length=12, prompt=4, m=2), model(2, "verifier"), []
+    monkeypatch.setattr(trained, "now", lambda device: events.append("now") or float(events.count("now")))
+    verifier.register_forward_hook(
+        lambda _, inputs, options, __: events.append(options["input_ids"].shape[1]), with_kwargs=True
+    )
+    prompt = GRAMMAR.sample(1, 4, stream(8))
+    for setting, first in ((trained.Setting("alone", 0.0), 4), (trained.Setting("cactus", 0.0), 6)):
+        events.clear()
+        clock = sizes._clock(model(1, "draft"), verifier, prompt, "plain", setting, stream(2))
+        assert events[:3] == [first, "now", 1 if first == 4 else 3]  # the prompt, with m drafts; then what is new
+        assert clock["seconds"] == clock["passes"] == events.count("now") - 1
+        assert clock["passes"] <= clock["tokens"] <= 8
+    assert (
+        sizes._clock(model(1, "draft"), verifier, prompt, "plain", trained.Setting("alone", 0.0), stream(2))["tokens"]
+        == 7
+    )
+
+
+def test_the_clock_runs_every_setting_on_every_prompt_in_turning_order(rows):
+    table = rows[PairTime]
+    for _, part in table.groupby("shape"):
+        orders = [list(zip(one["rule"], one["knob"], strict=True)) for _, one in part.groupby("prompt")]
+        assert orders[0][1:] + orders[0][:1] == orders[1]
+        assert orders[0][0] == ("alone", 0.0)
+        assert len(set(orders[0])) == 1 + 2 + 5
+    assert (table["seconds"] > 0).all()
+    assert (table.query("rule == 'alone'")["tokens"] == 9).all()
+    assert (table["passes"] <= table["tokens"]).all()
+    assert table.query("rule != 'alone'")["tokens"].between(10 - 4, 10).all()  # but those of the first block
+
+
+def test_speedup_is_that_of_the_slower_pair():
+    def timed(pair: int, rule: str, knob: float, cost: float) -> pd.DataFrame:
+        facts = {"pair": pair, "shape": "truncated", "rule": rule, "knob": knob, "prompt": range(6), "tokens": 10}
+        return pd.DataFrame(facts | {"seconds": 10 * cost * np.linspace(0.9, 1.1, 6)})
+
+    cases = ((0, "alone", 0.0, 3.0), (0, "cactus", 0.0, 9.0), (0, "cactus", 1.0, 2.0), (0, "tas", 5.0, 0.1))
+    cases += ((1, "alone", 0.0, 3.0), (1, "cactus", 1.0, 2.5))
+    claim = next(one for one in CLAIMS if one.experiment is PairTime)
+    found = claim.measure(pd.concat([timed(*case) for case in cases]))
+    assert found.value == pytest.approx(1.2)
+    assert found.n == 6
+    assert found.low == pytest.approx(1.2)  # both times rise and fall together
+
+
+LOSSY, EXACT = claims.cactus("plain", 1.0), claims.cactus("plain", 0.0)
+
+
+def test_the_mean_of_all_pairs_covers_each():
+    decide = (lowest, highest, claims.covering)
+    low, high, both = (claims.less("valid", LOSSY, EXACT, one)(trained_rows(0.2)) for one in decide)
+    assert (both.low, both.high, both.n) == (low.low, high.high, 400)
+    assert min(low.value, high.value) <= both.value <= max(low.value, high.value)
+
+
+def trained_rows(shift: float) -> pd.DataFrame:
+    """Two pairs of models, 400 prompts; the budget 1 keeps one draft more per block and is valid less often."""
+    draw = torch.rand(2, 400, generator=stream(7, "valid"), dtype=torch.float64).numpy()
+    tables = []
+    for pair in (0, 1):
+        for knob, share in ((0.0, 0.8), (1.0, 0.8 - shift)):
+            facts = {"pair": pair, "shape": "plain", "draft": "trained", "rule": "cactus", "knob": knob}
+            facts |= {"matched": 0.0, "blocks": 10.0, "kept": 30.0 + 10 * knob}
+            valid = (draw[pair] < share).astype(float)
+            tables.append(pd.DataFrame({**facts, "prompt": range(400), "valid": valid}))
+    return pd.concat(tables, ignore_index=True)
+
+
+def test_the_difference_is_that_of_the_pair_at_the_edge_and_is_covered():
+    found = claims.less("valid", LOSSY, EXACT, lowest)(trained_rows(0.2))
+    assert found.low < -0.2 < found.high < -0.1
+    assert found.n == 400
+    gained = claims.longer(LOSSY, EXACT, lowest)(trained_rows(0.2))
+    assert (gained.value, gained.low, gained.high) == pytest.approx((1.0, 1.0, 1.0))
+
+
+def test_drafts_kept_per_block_are_a_ratio_of_totals():
+    """Not a mean over texts of ratios, which gives a short text's few blocks too much weight; nor is its interval."""
+    table = trained_rows(0.2).query("pair == 0")
+    few = table["prompt"] % 4 == 0
+    table = table.assign(blocks=np.where(few, 2.0, 10.0), kept=np.where(few, 20.0, 30.0))
+    table.loc[table["knob"] == 1, ["blocks", "kept"]] = (5.0, 25.0)
+    found = claims.longer(LOSSY, EXACT, lowest)(table)
+    assert found.value == pytest.approx(5 - 110 / 32)
+    spread = (
+        table.query("knob == 0")["kept"] - 110 / 32 * table.query("knob == 0")["blocks"]
+    ).std() / 8  # delta method
+    assert found.error == pytest.approx(spread / 400**0.5, rel=0.05)
+
+
+def test_bootstrap_agrees_with_students_interval_and_is_reproducible():
+    values = torch.randn(500, generator=stream(8, "values"), dtype=torch.float64).numpy() + 0.3
+    found, again = (claims.bootstrap([values], lambda mean: mean) for _ in range(2))
+    assert found == again
+    assert found.error == pytest.approx(values.std() / 500**0.5, rel=0.05)
+    assert found.high - found.low == pytest.approx(2 * 3.29 * found.error, rel=0.12)
+    with pytest.raises(ValueError, match="1 prompts"):
+        claims.bootstrap([np.ones(1)], lambda mean: mean)
+    with pytest.raises(ValueError, match="0 prompts"):
+        claims.bootstrap([np.ones(0)], lambda mean: mean)
+
+
+def test_a_rival_stands_at_the_budget_that_it_matches():
+    rows = pd.DataFrame({"rule": ["cactus", "cactus", "topk"], "knob": [0.0, 0.1, 3.0], "matched": [0.0, 0.0, 1.0]})
+    assert figures.delta_of(rows).tolist() == [0.0, 0.1, 1.0]
+
+
+def test_shapes_are_those_of_the_published_script():
+    assert trained.SHAPES == {"truncated": {"temperature": 0.6, "top_p": 0.95}, "plain": {}}
+
+
+def texts(grid, share: float) -> pd.DataFrame:
+    cactus = grid(rule=("cactus",), knob=(0.0, 1.0), matched=(0.0,))
+    rivals = grid(rule=tuple(rule for rule in RULES if rule != "cactus"), knob=(0.5,), matched=(1.0,))
+    rows = pd.concat([cactus, rivals]).merge(
+        grid(shape=("truncated", "plain"), prompt=range(10))[["shape", "prompt"]], how="cross"
+    )
+    rows = rows.assign(draft="trained", kept=20.0 + 10 * rows["knob"], blocks=10.0)
+    valid = (rows["prompt"] < 10 * share).astype(float)
+    return rows.assign(valid=valid, fault=np.where(valid > 0, 8.0, 3.0), tier="ci", recorded=False)
+
+
+def test_recorded_markers_are_filled_and_live_ones_open(grid):
+    def faces(rows: pd.DataFrame) -> set[str]:
+        lines = [line for ax in figures.trained_pair(rows).axes for line in ax.get_lines()]
+        return {str(line.get_markerfacecolor()) for line in lines if line.get_marker() == "o"}
+
+    recorded = texts(grid, 0.5).assign(tier="cpu", recorded=True)
+    assert faces(texts(grid, 0.5)) == {"none"}
+    assert "none" not in faces(pd.concat([recorded, texts(grid, 0.9)]))
+
+
+@pytest.mark.parametrize("share", [0.5, 0.7])
+def test_figures_of_texts(tells, grid, share):
+    rows = texts(grid, share)
+    tells(figures.trained_pair(rows), f"truncated Cactus {share:.2f} at 2.0, {share:.2f} at 3.0")
+    tells(figures.where_faults_begin(rows), f"{share:.2f} at 0, {share:.2f} at 1")
+    tells(figures.heat_of_rules(rows), f"plain, δ = 1: Cactus {share:.2f} (3.00 kept)")

@@ -1,0 +1,47 @@
+"""The stopwatch: one layer timed in all its implementations, compared within rounds."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from derived.lab.experiment import run_experiment
+from derived.papers.hierarchical_kernel.claims import CLAIMS
+from derived.papers.hierarchical_kernel.experiments.clock import AttentionInputs, attention_seconds
+from derived.papers.hierarchical_kernel.experiments.layer import MultiplyAdds
+from derived.papers.hierarchical_kernel.figures.clock import IMPLS, cost_bars
+
+CLAIM = {one.id: one for one in CLAIMS}
+
+# Every compared number is a sum of at most 10^3 products of standard normal numbers, each rounded a few times.
+TOLERANCE = 1e-12
+
+
+def test_timed_contenders_compute_one_layer():
+    inputs = AttentionInputs(33, d_k=4, levels=3, heads=2, dtype=torch.float64)
+    for impl in ("fused", "tables"):
+        torch.testing.assert_close(inputs.attend(impl), inputs.attend("reference"), rtol=0, atol=TOLERANCE)
+    torch.testing.assert_close(inputs.attend("plain"), inputs.attend("sdpa"), rtol=0, atol=TOLERANCE)
+    assert float((inputs.attend("plain") - inputs.attend("fused")).abs().max()) > 1e-3
+    seconds = attention_seconds(inputs, ("fused", "sdpa"), rounds=3)
+    assert set(seconds) == {"fused", "sdpa"}
+    assert all(len(each) == 3 and min(each) > 0 for each in seconds.values())
+
+
+def test_overhead_compares_within_rounds():
+    table = pd.DataFrame({"T": 8, "impl": ["fused", "sdpa"] * 3, "round": [0, 0, 1, 1, 2, 2]})
+    table = table.assign(seconds=[2.0, 1.0, 4.0, 2.0, 20.0, 10.0])
+    assert CLAIM["HKT-E4.a"].measure(table).value == pytest.approx(2.0)
+
+
+def test_inputs_of_the_stopwatch_have_convex_weights():
+    inputs = AttentionInputs(8, d_k=2, levels=3)
+    assert torch.allclose(inputs.alpha, torch.full((3,), 1 / 3))
+
+
+def test_the_figure_of_costs_says_counts_and_seconds(words_of):
+    counts = run_experiment(MultiplyAdds.at("ci"), seed=0, device="cpu")
+    seconds = pd.DataFrame({"T": 8, "impl": [*IMPLS, "sdpa"] * 2, "round": np.repeat([0, 1], 5), "seconds": 1.0})
+    words = words_of(cost_bars(counts, seconds.assign(tier="ci", recorded=False)))
+    assert "1.3125 of the entries" in words
+    assert "fused 1.00" in words

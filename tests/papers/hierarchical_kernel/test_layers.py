@@ -1,0 +1,220 @@
+"""What the layer contains, its controls, and the weights that they share (HKT-6)."""
+
+import math
+
+import pytest
+import torch
+from beartype import beartype
+from jaxtyping import jaxtyped
+from torch.nn.functional import conv1d, pad, scaled_dot_product_attention
+
+from derived.lab.rng import stream
+from derived.papers.hierarchical_kernel.model.attention import IMPLEMENTATIONS, attend_tables, mix, score_tables
+from derived.papers.hierarchical_kernel.model.layers import (
+    CausalDownsample,
+    ConvQKAttention,
+    HierarchicalScores,
+    HKTAttention,
+    PlainAttention,
+)
+from derived.papers.hierarchical_kernel.model.pyramid import (
+    block_average,
+    causal_average,
+    causal_convolution,
+    num_rows,
+    pyramid,
+)
+
+# Every compared number is a sum of at most 10^3 products of standard normal numbers, each rounded a few times.
+TOLERANCE = 1e-12
+F64 = {"dtype": torch.float64}
+
+
+def normal(*shape: int, name: str = "x", dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    return torch.randn(*shape, generator=stream(0, name, *shape), dtype=torch.float64).to(dtype)
+
+
+def shaken(layer: torch.nn.Module) -> torch.nn.Module:
+    """The layer with every parameter moved away from its start, so that averages and equal alphas hide nothing."""
+    with torch.no_grad():
+        for i, (name, parameter) in enumerate(layer.named_parameters()):
+            noise = torch.randn(parameter.shape, generator=stream(7, name, i), dtype=torch.float64)
+            parameter += 0.5 * noise.to(parameter)
+    return layer
+
+
+def features(T: int, levels: int, d_k: int = 4, lead: tuple[int, ...] = (2, 3), dtype: torch.dtype = torch.float64):
+    q, k = (
+        [normal(*lead, num_rows(T, l), d_k, name=f"{side}{l}", dtype=dtype) for l in range(levels)] for side in "qk"
+    )
+    alpha = torch.softmax(normal(lead[-1], levels, name="alpha"), dim=-1).to(dtype)
+    return q, k, normal(*lead, T, 5, name="v", dtype=dtype), alpha
+
+
+def dependence(outputs, x: torch.Tensor) -> torch.Tensor:
+    """(rows, T): the largest |d output_i / d x_t| over features; outputs maps (T, d) to (rows, anything)."""
+    return torch.autograd.functional.jacobian(outputs, x).abs().amax(dim=(1, 3))
+
+
+@pytest.mark.parametrize("impl", IMPLEMENTATIONS)
+def test_one_level_is_ordinary_attention(impl):
+    """`hkt-contains`: L = 1, and alpha = e_0 at any L, are ordinary attention, as torch computes it."""
+    d, heads, x = 6, 2, normal(1, 9, 6)
+    one = HKTAttention(d, heads, 1, impl, **F64)
+    peer = torch.nn.MultiheadAttention(d, heads, bias=False, batch_first=True, dtype=torch.float64)
+    with torch.no_grad():
+        peer.in_proj_weight.copy_(torch.cat([one.scores.W_Q[0][0], one.scores.W_K[0][0], one.W_V[0]]))
+        peer.out_proj.weight.copy_(one.W_O[0])
+    mask = torch.ones(9, 9, dtype=torch.bool).triu(1)
+    expected = peer(x, x, x, attn_mask=mask, need_weights=False)[0]
+    torch.testing.assert_close(one(x), expected, rtol=0, atol=TOLERANCE)
+    three = HKTAttention(d, heads, 3, impl, **F64)  # the same streams: level 0 has the same weights
+    with torch.no_grad():
+        three.scores.a.copy_(torch.tensor([0.0, -math.inf, -math.inf]).expand(1, heads, 3))
+    torch.testing.assert_close(three(x), expected, rtol=0, atol=TOLERANCE)
+    torch.testing.assert_close(PlainAttention(d, heads, **F64)(x), expected, rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("kernel", [2, 3, 4])
+@pytest.mark.parametrize("before", [True, False])
+def test_log_odds_see_a_third_token_in_the_layer_only(kernel, before):
+    """`hkt-contains`, strictly: d ln(A_ij / A_ij') / d x_{j-1} is 0 with one level, a_1 C_11^T M_1^T x^(1) with two
+    and not zero with three, for j' <= j - 2 and for j' >= j + k, at the shortest i."""
+    d, j = 4, 2
+    other = j - 2 if before else j + kernel
+    i, gradients = j + kernel, {}
+    for levels in (1, 2, 3):
+        scores = shaken(HierarchicalScores(d, 1, levels, kernel=kernel, **F64))
+        x = normal(1, i + 1, d).requires_grad_()
+        S = scores(x)[0, 0]
+        gradients[levels] = torch.autograd.grad(S[i, j] - S[i, other], x)[0][0, j - 1]
+        if levels == 2:
+            W_Q, W_K, C = scores.W_Q[1][0], scores.W_K[1][0], scores.downsample[0].weight[0, :, kernel - 2]
+            row = scores.pyramid(x)[1][0, i // 2]
+            expected = scores.alpha()[0, 0, 1] * C.mT @ W_K.mT @ W_Q @ row / math.sqrt(d)
+            torch.testing.assert_close(gradients[2], expected, rtol=0, atol=TOLERANCE)
+    assert float(gradients[1].abs().max()) == 0
+    assert min(float(gradients[levels].abs().max()) for levels in (2, 3)) > 1e-3
+
+
+def test_scores_against_loops():
+    scores = shaken(HierarchicalScores(4, 2, 3, num_networks=2, **F64))
+    x = normal(2, 1, 8, 4)
+    S = scores(x)
+    alpha = torch.softmax(scores.a, dim=-1)
+    rows = scores.pyramid(x)
+    for r, h, i, j in [(0, 0, 7, 2), (1, 1, 5, 6), (1, 0, 0, 0)]:
+        part, total = slice(2 * h, 2 * h + 2), 0.0
+        for l in range(3):
+            q = scores.W_Q[l][r, part] @ rows[l][r, 0, i >> l]
+            total += alpha[r, h, l] * (q @ (scores.W_K[l][r, part] @ rows[l][r, 0, j >> l])) / math.sqrt(2)
+        torch.testing.assert_close(S[r, 0, h, i, j], total, rtol=0, atol=TOLERANCE)
+    tables = scores.tables(x)
+    assert [table.shape[-1] for table in tables] == [8, 4, 2]
+    mixed = mix(tables, scores.alpha().view(2, 1, 2, 3))
+    torch.testing.assert_close(mixed, S, rtol=0, atol=TOLERANCE)
+
+
+def test_order_of_the_coarse_levels_is_that_of_their_parameters():
+    """Level l's weights act on level l: exchanging those of levels 1 and 2 changes the scores."""
+    scores = shaken(HierarchicalScores(4, 1, 3, pooling="average", **F64))
+    x = normal(1, 8, 4)
+    before = scores(x)
+    order = [0, 2, 1]
+    with torch.no_grad():
+        for side in (scores.W_Q, scores.W_K):
+            copies = [side[l].clone() for l in order]
+            for parameter, copy in zip(side, copies, strict=True):
+                parameter.copy_(copy)
+    assert float((scores(x) - before).detach().abs().max()) > 0.1
+
+
+def test_weights_of_a_network_do_not_depend_on_its_neighbours_or_kind():
+    three, one = HKTAttention(4, 2, 2, num_networks=3, seed=5), HKTAttention(4, 2, 2, num_networks=1, seed=5)
+    for a, b in zip(three.parameters(), one.parameters(), strict=True):
+        torch.testing.assert_close(a[:1], b, rtol=0, atol=0)
+    wide = PlainAttention(4, 2, 2, num_networks=3, seed=5)
+    torch.testing.assert_close(wide.W_Q, torch.cat(list(three.scores.W_Q), dim=1), rtol=0, atol=0)
+    assert not torch.equal(three.W_V[0], three.W_V[1])
+    assert not torch.equal(HKTAttention(4, seed=6).W_V, HKTAttention(4, seed=5).W_V)
+    x = normal(3, 2, 8, 4, dtype=torch.float32)
+    moved = x.clone()
+    moved[1] += 1
+    torch.testing.assert_close(three(moved)[0], three(x)[0], rtol=0, atol=0)
+
+
+def test_controls_against_direct_formulas():
+    """conv-QK: a causal convolution before W_Q and W_K alone; wide: width L d_k, scaled by its own width."""
+    x = normal(1, 10, 4)
+    conv = shaken(ConvQKAttention(4, 2, 4, **F64))
+    z = conv1d(pad(x.mT, (3, 0)), conv.weight[0].transpose(1, 2)).mT
+    heads = []
+    for h in range(2):
+        part = slice(2 * h, 2 * h + 2)
+        q, k = (z @ W[0, part].T for W in (conv.W_Q, conv.W_K))
+        heads.append(scaled_dot_product_attention(q, k, x @ conv.W_V[0, part].T, is_causal=True))
+    torch.testing.assert_close(conv(x), torch.cat(heads, dim=-1) @ conv.W_O[0].T, rtol=0, atol=TOLERANCE)
+    plain = PlainAttention(4, 2, **F64)
+    torch.testing.assert_close(ConvQKAttention(4, 2, 4, **F64)(x), plain(x), rtol=0, atol=TOLERANCE)
+    wide = PlainAttention(4, 1, 3, **F64)
+    S = (x @ wide.W_Q[0].T) @ (x @ wide.W_K[0].T).mT / math.sqrt(12)
+    A = torch.softmax(S.masked_fill(torch.ones(10, 10).triu(1) > 0, -math.inf), dim=-1)
+    torch.testing.assert_close(wide(x), A @ x @ wide.W_V[0].T @ wide.W_O[0].T, rtol=0, atol=TOLERANCE)
+    for control in (conv, wide):
+        assert float(dependence(lambda t, control=control: control(t[None])[0], x[0]).triu(1).max()) == 0
+
+
+def test_initial_weights():
+    layer = HKTAttention(64, 2, 3, num_networks=4, alpha0=0.8)
+    for W in (*layer.scores.W_Q, *layer.scores.W_K, layer.W_V, layer.W_O):
+        assert abs(float(W.detach().square().mean()) * 64 - 1) < 4 * math.sqrt(2 / W.numel())
+    torch.testing.assert_close(layer.scores.alpha()[0, 0].detach(), torch.tensor([0.8, 0.1, 0.1]), rtol=1e-6, atol=0)
+    torch.testing.assert_close(HKTAttention(4).scores.alpha(), torch.full((1, 1, 3), 1 / 3), rtol=1e-6, atol=0)
+    assert HKTAttention(4, levels=1, alpha0=0.5).scores.alpha().item() == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: HKTAttention(4, 1, 4)(torch.zeros(1, 7, 4)), r"T = 7 tokens are fewer than the 8.*at most 3 levels"),
+        (lambda: HKTAttention(4)(torch.zeros(8, 4)), r"give \(R, \*batch, T, width\) with R = 1, width = 4"),
+        (lambda: HKTAttention(4)(torch.zeros(2, 8, 4)), "R = 1"),
+        (lambda: HKTAttention(4, heads=3), "heads = 3 does not divide"),
+        (lambda: HKTAttention(4, levels=0), "levels = 0"),
+        (lambda: HKTAttention(4, impl="flash"), "impl = 'flash'"),
+        (lambda: HKTAttention(4, pooling="max"), "pooling = 'max'"),
+        (lambda: HKTAttention(4, alpha0=1.0), "alpha0 = 1;"),
+        (lambda: CausalDownsample(4, 1), "kernel = 1"),
+        (lambda: PlainAttention(4, widen=0), "widen = 0"),
+        (lambda: ConvQKAttention(4, 1, 0), "kernel = 0"),
+        (lambda: pyramid(torch.zeros(8, 2), 3, "convolution"), "with weights: none"),
+        (lambda: pyramid(torch.zeros(8, 2), 3, "average", [torch.zeros(1, 2, 2, 2)]), "with weights: 1"),
+        (lambda: num_rows(0, 1), "T = 0"),
+        (lambda: attend_tables([], [], torch.zeros(2, 2), torch.ones(1), tile=0), "tile = 0"),
+    ],
+)
+def test_bad_arguments_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("T", [5, 6, 7, 9, 100])
+def test_length_need_not_be_a_power_of_two(T):
+    layer = shaken(HKTAttention(4, 2, 3, **F64))
+    x = normal(1, T, 4)
+    whole = layer(pad(x, (0, 0, 0, 128 - T)))[:, :T]  # longer by padding, which no earlier row reads
+    torch.testing.assert_close(layer(x), whole, rtol=0, atol=TOLERANCE)
+
+
+def test_annotations_are_true():
+    checked = jaxtyped(typechecker=beartype)
+    x = normal(2, 3, 9, 4)
+    for halve in (causal_average, block_average):
+        checked(halve)(x)
+    checked(causal_convolution)(x, normal(2, 5, 3, 4))
+    q, k, v, alpha = features(9, 3)
+    for attend in IMPLEMENTATIONS.values():
+        checked(attend)(q, k, v, alpha)
+    checked(mix)(score_tables(q, k), alpha)
+    layer = HKTAttention(4, 2, num_networks=2, **F64)
+    assert checked(type(layer).forward)(layer, x).shape == x.shape

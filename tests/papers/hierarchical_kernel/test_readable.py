@@ -1,0 +1,62 @@
+"""A layer whose tables can be read, and the explorer that shows it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from derived.papers.hierarchical_kernel.figures import explorer
+from derived.papers.hierarchical_kernel.figures.layer import score_pyramid
+from derived.papers.hierarchical_kernel.model import readable
+from derived.papers.hierarchical_kernel.model.pyramid import num_rows
+from derived.papers.hierarchical_kernel.model.readable import readable_columns
+
+SYMBOLS = ["[MAX", "2", "9", "[MIN", "4", "7", "]", "0", "]"]
+
+
+def test_the_readable_layer_is_the_mixture_of_its_tables():
+    rows = pd.DataFrame(readable_columns(SYMBOLS, 2, 0.25))
+    tables = [
+        rows[rows["level"] == level].pivot(index="i", columns="j", values="score").to_numpy() for level in (0, 1, -1)
+    ]
+    spread = tables[1].repeat(2, axis=0).repeat(2, axis=1)[: len(SYMBOLS), : len(SYMBOLS)]
+    assert np.allclose(tables[2], 0.75 * tables[0] + 0.25 * spread)
+    attention = rows[rows["level"] == -1].pivot(index="i", columns="j", values="attention").to_numpy()
+    assert np.allclose(attention.sum(axis=1), 1)
+    assert (np.triu(attention, 1) == 0).all()
+
+
+def test_readable_features_know_kind_and_depth():
+    x = readable.readable_features(SYMBOLS)
+    assert (x.sum(dim=1) == 2).all()
+    assert x[0].argmax() == 1  # [MAX
+    depths = x[:, len(readable.KINDS) :].argmax(dim=1) + 1
+    assert depths.tolist() == [1, 1, 1, 2, 2, 2, 2, 1, 1]
+    assert num_rows(len(SYMBOLS), 1) == 5
+
+
+def test_brackets_pair_openers_with_closers():
+    x, y = explorer.bracket_lines(SYMBOLS)
+    lists = [[v for v in x[i : i + 4]] for i in range(0, len(x), 5)]
+    assert [3, 3, 6, 6] in lists
+    assert [0, 0, 8, 8] in lists
+    assert y[4] is None
+
+
+@pytest.mark.parametrize("symbols", [SYMBOLS])
+def test_the_explorer_has_a_frame_for_every_setting_and_stays_small(symbols):
+    settings = [(count, weight) for count in (1, 2) for weight in (0.0, 0.5)]
+    tables = [pd.DataFrame(readable_columns(symbols, count, weight)) for count, weight in settings]
+    rows = [
+        table[table["level"] == -1].assign(levels=count, weight=weight)
+        for table, (count, weight) in zip(tables, settings, strict=True)
+    ]
+    figure = explorer.score_explorer(pd.concat(rows, ignore_index=True), symbols)
+    names = {f"{count}|{weight:g}|{query}" for count, weight in settings for query in (2, 5, 8)}
+    assert {frame.name for frame in figure.frames} == names
+    assert len(figure.to_json()) < 1_500_000
+    assert len(figure.layout.sliders) == 3
+
+
+def test_the_figure_of_score_tables_says_their_sizes(words_of):
+    rows = pd.DataFrame(readable_columns(SYMBOLS, 3, 0.5))
+    assert "with 9, 5, 3 rows" in words_of(score_pyramid(rows, SYMBOLS))

@@ -1,0 +1,191 @@
+"""Shallow predictors: exact laws of operators, the first levels of a tree, runs of symbols without order."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import strategies as st
+
+from derived.lab.rng import stream
+from derived.papers.hierarchical_kernel.data import listops, shallow
+from derived.papers.hierarchical_kernel.data.listops import (
+    OPERATORS,
+    ListOps,
+    evaluate,
+    parse,
+)
+from derived.papers.hierarchical_kernel.data.sequences import Data, stack
+from derived.papers.hierarchical_kernel.data.shallow import ShallowPredictor, combine, operator_law
+from derived.papers.hierarchical_kernel.experiments import trained
+
+trees = st.recursive(
+    st.integers(0, 9),
+    lambda inner: st.tuples(st.sampled_from(OPERATORS), st.lists(inner, min_size=1, max_size=5).map(tuple)),
+    max_leaves=25,
+)
+
+
+def counted(values, num: int) -> np.ndarray:
+    return np.bincount(np.asarray(values, dtype=int), minlength=num)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("num", [1, 2, 3, 4])
+def test_laws_of_operators_by_enumeration(operator, num):
+    """All 10^num outcomes of independent digits against the closed forms; absent slots are skipped."""
+    draws = np.random.default_rng(int(torch.randint(2**31, (), generator=stream(0, operator, num))))
+    laws = draws.dirichlet(np.full(10, 0.3), (2, num))
+    expected = np.zeros((2, 10))
+    for digits in itertools.product(range(10), repeat=num):
+        chance = np.prod(laws[:, np.arange(num), digits], axis=1)
+        expected[:, listops.apply(operator, list(digits))] += chance
+    np.testing.assert_allclose(combine(operator, laws), expected, atol=1e-14)
+    padded = np.insert(laws, [0, num], 0.3, axis=1)
+    present = np.ones((2, num + 2), dtype=bool)
+    present[:, [0, -1]] = False
+    np.testing.assert_allclose(combine(operator, padded, present), expected, atol=1e-14)
+
+
+def test_law_of_a_long_median_by_simulation():
+    draws = np.random.default_rng(int(torch.randint(2**31, (), generator=stream(0, "median"))))
+    for num in (9, 10):
+        laws = draws.dirichlet(np.full(10, 0.5), (1, num))
+        digits = np.stack([draws.choice(10, 200_000, p=law) for law in laws[0]])
+        measured = counted(np.floor(np.median(digits, axis=0)), 10) / 200_000
+        exact = combine("MED", laws)[0]
+        assert exact.sum(axis=0) == pytest.approx(1, abs=1e-13)
+        assert np.all(np.abs(measured - exact) < 4.5 * np.sqrt(exact * (1 - exact) / 200_000) + 1e-5)
+
+
+def test_root_rule_by_hand():
+    """`hkt-root`: MIN of n uniform digits is 0 with probability 1 - 0.9^n, MAX is 9 likewise, SM is uniform."""
+    for n in (2, 5, 10):
+        laws = np.full((1, n, 10), 0.1)
+        assert combine("MIN", laws)[0, 0] == pytest.approx(1 - 0.9**n, rel=1e-13)
+        assert combine("MAX", laws)[0, 9] == pytest.approx(1 - 0.9**n, rel=1e-13)
+        np.testing.assert_allclose(combine("SM", laws)[0], 0.1, rtol=1e-13)
+    assert combine("MIN", np.full((1, 2, 10), 0.1))[0, 0] == pytest.approx(0.19)
+
+
+def test_predictors_sharpen_with_depth_and_end_exact():
+    """Depth 0 is a table of four guesses; more depth is better; the whole depth is evaluation."""
+    law = ListOps(min_length=20, max_length=200)
+    known = [parse(row) for row in law.sample(2000, stream(0, "train")).tokens.numpy()]
+    test = law.sample(1500, stream(0, "test"))
+    p, codes, labels = operator_law(known), test.tokens.numpy(), test.labels.numpy()
+    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
+    assert p.argmax(axis=1)[:3].tolist()[:2] == [0, 9]
+    shares = [float(np.mean(ShallowPredictor(depth, p)(codes) == labels)) for depth in (0, 1, 2, 9)]
+    assert shares[0] + 0.2 < shares[1] < shares[2] < shares[3] == 1
+    table = p.argmax(axis=1)[codes[:, 0] - 11]
+    np.testing.assert_array_equal(ShallowPredictor(0, p)(codes), table)
+    found = ShallowPredictor(1, p).probabilities([parse(row) for row in codes])
+    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
+    # calibrated: the mean of the largest probability is the share of right guesses, but for dependence of subtrees
+    assert abs(found.max(axis=1).mean() - shares[1]) < 0.05
+
+
+def test_depth_one_by_simulation():
+    """One tree: deeper lists replaced by draws from their operators' laws, many times over."""
+    tree = ("MED", (3, ("MIN", (1, 2)), 8, ("SM", (4, ("MAX", (1, 1))))))
+    draws = np.random.default_rng(int(torch.randint(2**31, (), generator=stream(0, "one tree"))))
+    p = draws.dirichlet(np.ones(10), 4)
+    num = 100_000
+    guesses = np.stack([np.full(num, 3), draws.choice(10, num, p=p[0]), np.full(num, 8), draws.choice(10, num, p=p[3])])
+    measured = counted(np.floor(np.median(guesses, axis=0)), 10) / num
+    exact = ShallowPredictor(1, p).probabilities([tree, 7])
+    assert np.all(np.abs(measured - exact[0]) < 4.5 / (2 * math.sqrt(num)))
+    np.testing.assert_array_equal(exact[1], np.eye(10)[7])
+    whole = ShallowPredictor(3, p).probabilities([tree])
+    assert whole[0, evaluate(tree)] == 1
+
+
+def test_operator_law_counts_lists():
+    trees = [("MIN", (3, ("MAX", (1, 2)))), ("SM", (5, ("MED", (4, 4)), 1)), ("MAX", (9,)), 5]
+    p = operator_law(trees)
+    assert p[0, 2] == 1
+    assert p[1, 2] == p[1, 9] == 0.5
+    assert p[2, 4] == p[3, 0] == 1
+    with pytest.raises(ValueError, match="no list with MED"):
+        operator_law([tree for tree in trees if tree != trees[1]])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: combine("AVG", np.full((1, 2, 10), 0.1)), "operator 'AVG'"),
+        (lambda: combine("MIN", np.full((1, 2, 10), 0.1), np.zeros((1, 2), dtype=bool)), "no argument"),
+        (lambda: ShallowPredictor(-1, np.full((4, 10), 0.1)), "depth = -1"),
+        (lambda: ShallowPredictor(1, np.full((4, 10), 0.2)), "sum 1"),
+        (lambda: listops.apply("AVG", [1]), "operator 'AVG'"),
+        (lambda: listops.apply("MIN", []), "no argument"),
+        (lambda: operator_law([1, 2]), "no list with MIN, MAX, MED, SM"),
+    ],
+)
+def test_bad_arguments_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def bags(num: int, name: str) -> Data:
+    """Two data sets of three classes over five symbols; class y says y + 1 twice as often as the others. 0 pads."""
+    draw = stream(0, "bags", name)
+    labels = torch.randint(3, (2, num), generator=draw)
+    chances = torch.ones(2, num, 5)
+    chances[..., 0] = 0
+    chances.scatter_(-1, 1 + labels.unsqueeze(-1), 2.0)
+    tokens = torch.multinomial(chances.flatten(0, 1), 40, replacement=True, generator=draw).view(2, num, 40)
+    lengths = torch.randint(20, 41, (2, num), generator=draw)
+    return Data(tokens * (torch.arange(40) < lengths.unsqueeze(-1)), lengths, labels)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_runs_are_counted_as_by_hand(length):
+    data = bags(6, "runs")
+    found = shallow.gram_counts(data, length, 101)
+    for r in range(2):
+        for i in range(6):
+            said = data.tokens[r, i, : data.lengths[r, i]].tolist()
+            runs = [said[j : j + length] for j in range(len(said) - length + 1)]
+            codes = [sum(s * 257 ** (length - 1 - m) for m, s in enumerate(run)) % 101 for run in runs]
+            assert found[r, i].tolist() == [codes.count(code) for code in range(101)]
+
+
+def test_the_linear_rule_is_a_ridge_regression_of_each_network():
+    train, test = bags(60, "train"), bags(40, "test")
+    guess = shallow.linear_rule(train, test, length=1, buckets=5, classes=3)
+    for r in range(2):
+        seen, asked = (shallow.gram_counts(data, 1, 5)[r].numpy() for data in (train, test))
+        wanted = np.eye(3)[train.labels[r].numpy()]
+        X = seen - seen.mean(axis=0)
+        ridge = np.sqrt(0.01 * (X**2).sum() / 5) * np.eye(5)  # as five more rows of an ordinary least-squares problem
+        rows, right = np.vstack([X, ridge]), np.vstack([wanted - wanted.mean(axis=0), np.zeros((5, 3))])
+        slopes = np.linalg.lstsq(rows, right, rcond=None)[0]
+        scores = (asked - seen.mean(axis=0)) @ slopes + wanted.mean(axis=0)
+        assert guess[r].tolist() == scores.argmax(axis=1).tolist()
+
+
+def test_the_linear_rule_learns_what_symbols_say_and_reads_neither_order_nor_padding():
+    train, test = bags(400, "train"), bags(300, "test")
+    facts = {"length": 1, "buckets": 5, "classes": 3}
+    guess = shallow.linear_rule(train, test, **facts)
+    assert float((guess == test.labels).double().mean()) > 0.6
+    whole = test._replace(lengths=torch.full_like(test.lengths, 20))
+    behind = torch.full_like(whole.tokens[..., 20:], 4)
+    turned = whole._replace(tokens=torch.cat([whole.tokens[..., :20].flip(-1), behind], dim=-1))
+    assert torch.equal(*(shallow.linear_rule(train, each, **facts) for each in (whole, turned)))
+
+
+def test_a_class_that_never_occurs_is_never_guessed():
+    train = bags(50, "train")
+    kept = train._replace(labels=train.labels.clamp_max(1))
+    assert int(shallow.linear_rule(kept, bags(60, "test"), length=1, buckets=5, classes=4).max()) <= 1
+
+
+def test_shallow_rules_beat_chance_on_the_generated_tasks_and_do_not_solve_them():
+    for task, low, high in ((trained.Shapes(), 0.12, 0.3), (trained.Reviews(), 0.6, 0.9)):
+        train, test = (stack([task.task(stream(0, name, "bag"), num)]) for name, num in (("a", 4000), ("b", 1000)))
+        share = float((task.rule(train, test) == test.labels).double().mean())
+        assert low < share < high, (type(task).__name__, share)

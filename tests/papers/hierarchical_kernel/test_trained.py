@@ -1,0 +1,244 @@
+"""Trained models: shared weights, data and batches, the training loop, and what is measured of it."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import stats
+
+from derived.lab.experiment import run_condition
+from derived.lab.nets import layer_norm
+from derived.lab.rng import stream
+from derived.lab.training import mean_cross_entropy
+from derived.papers.hierarchical_kernel.claims import CLAIMS
+from derived.papers.hierarchical_kernel.claims.trained import gain
+from derived.papers.hierarchical_kernel.data.sequences import Data, stack
+from derived.papers.hierarchical_kernel.experiments import trained, training
+from derived.papers.hierarchical_kernel.experiments.leak import Leak
+from derived.papers.hierarchical_kernel.figures import marks
+from derived.papers.hierarchical_kernel.figures.trained import comparison, trained_levels
+
+CLAIM = {one.id: one for one in CLAIMS}
+
+TRAINED = {"parts": 1, "replicates": 2, "width": 8, "steps": 2, "batch_size": 2, "num_train": 8, "num_test": 70}
+
+
+def test_kinds_share_the_weights_they_have_in_common():
+    small = dataclasses.replace(trained.ShortListOps.at("ci"), **TRAINED)
+    models = {kind: small.model(kind, seed=4, device=torch.device("cpu"), dtype=torch.float32) for kind in small.kinds}
+    plain, hkt = (models[kind].blocks[0].attention for kind in ("plain", "hkt"))
+    assert torch.equal(plain.W_Q, hkt.scores.W_Q[0])
+    assert torch.equal(plain.W_V, models["wide"].blocks[0].attention.W_V)
+    assert torch.equal(models["plain"].E, models["hkt-average"].E)
+
+
+def test_kinds_share_data_and_batches_and_rules_answer_on_test_data(monkeypatch):
+    """Every kind is handed the same training set and the same order of items; the rule is judged on the test set."""
+    small = dataclasses.replace(trained.ShortListOps.at("ci"), **TRAINED)
+    seen, train = [], trained.train
+
+    def noted(model, data, *, generator, **facts):
+        seen.append((data.tokens.clone(), generator.get_state()))
+        return train(model, data, generator=generator, **facts)
+
+    monkeypatch.setattr(trained, "train", noted)
+    tables = [run_condition(small, {"kind": kind, "part": 0}, 0, "cpu") for kind in small.kinds]
+    assert len(seen) == len(small.kinds) == 5
+    for tokens, state in seen:
+        assert torch.equal(tokens, seen[0][0])
+        assert torch.equal(state, seen[0][1])
+    test = stack([small.task(stream(0, "test", 0, r), 70) for r in range(2)])
+    share = (small.rule(test, test) == test.labels).double().mean(dim=-1)
+    for table in tables:
+        assert table.groupby("replicate")["rule"].first().tolist() == share.tolist()
+
+
+def test_replicates_have_data_of_their_own():
+    small = dataclasses.replace(trained.ShortListOps.at("ci"), **TRAINED)
+    found = run_condition(small, {"kind": "plain", "part": 0}, 0, "cpu")
+    assert found.loc[found["block"] == 0, "rule"].nunique() == 2  # the rule's accuracy depends on the data alone
+
+
+def test_every_seed_and_part_has_initial_weights_of_its_own(monkeypatch):
+    small, seeds, model = dataclasses.replace(trained.ShortListOps.at("ci"), **TRAINED), [], trained.Comparison.model
+
+    def noted(self, kind, *, seed, **facts):
+        seeds.append(seed)
+        return model(self, kind, seed=seed, **facts)
+
+    monkeypatch.setattr(trained.Comparison, "model", noted)
+    for seed in (0, 1):
+        for part in (0, 1):
+            assert "failure" not in run_condition(small, {"kind": "plain", "part": part}, seed, "cpu")
+    assert len(set(seeds)) == 4
+
+
+def test_replicates_do_not_depend_on_how_many_stand_beside_them():
+    """Losses of separate networks are summed, so their gradients never mix."""
+    small = dataclasses.replace(trained.ShortListOps.at("ci"), **TRAINED | {"batch_size": 4})
+    tables = {}
+    for count in (1, 2):
+        one = dataclasses.replace(small, replicates=count)
+        data = stack([one.task(stream(0, "train", 0, r), 8) for r in range(count)])
+        model = one.model("hkt", seed=0, device=torch.device("cpu"), dtype=torch.float64)
+        order = torch.arange(8).expand(count, -1)
+        for _ in range(2):
+            batch = data.take(order)
+            mean_cross_entropy(model(batch.tokens, batch.lengths), batch.labels).sum().backward()
+        tables[count] = model.blocks[0].attention.scores.W_Q[1].grad[0]
+    assert torch.allclose(tables[1], tables[2], rtol=1e-9, atol=1e-12)
+
+
+def test_training_learns_a_task_that_one_symbol_decides():
+    tokens = torch.randint(1, 4, (2, 64, 5), generator=stream(1, "easy"))
+    data = Data(tokens, torch.full((2, 64), 5), tokens[:, :, 0] - 1)
+    facts = {"vocabulary": 4, "classes": 3, "max_length": 5, "width": 16, "depth": 1, "num_networks": 2}
+    model = trained.SequenceClassifier(**facts, attention="hkt", levels=2)
+    losses = training.train(model, data, steps=120, batch_size=16, lr=5e-3, generator=stream(1, "batches"))
+    loss, accuracy = training.evaluate(model, data)
+    assert losses.shape == (2, 120)
+    assert (accuracy > 0.95).all()
+    assert (loss < losses[:, 0] / 4).all()
+
+
+def test_the_rate_rises_then_falls_to_zero():
+    rates = np.array([training.rate(step, 100) for step in range(100)])
+    assert rates.argmax() in (9, 10)
+    assert rates.max() == 1
+    assert rates[-1] < 1e-3
+    assert training.rate(0, 1) == 1
+
+
+def test_weight_decay_spares_the_logits_of_the_levels():
+    """One step with and without decay from one start: only what decays differs, and the logits do not."""
+    tokens = torch.randint(1, 4, (1, 16, 5), generator=stream(1, "decay"))
+    data, found = Data(tokens, torch.full((1, 16), 5), tokens[:, :, 0] - 1), []
+    for decay in (0.0, 0.5):
+        facts = {"vocabulary": 4, "classes": 3, "max_length": 5, "width": 8, "depth": 1, "alpha0": 0.7}
+        model = trained.SequenceClassifier(**facts, attention="hkt", levels=2)
+        order = {"steps": 1, "batch_size": 4, "lr": 0.1, "generator": stream(1, "one step")}
+        training.train(model, data, **order, weight_decay=decay)
+        found.append(dict(model.named_parameters()))
+    for name in found[0]:
+        assert torch.equal(found[0][name], found[1][name]) == name.endswith(".a"), name
+
+
+def test_levels_are_measured_from_one_row_per_sequence():
+    small = dataclasses.replace(trained.ShortListOps.at("ci"), **TRAINED)
+    data = stack([small.task(stream(0, "test", 0, r), 70) for r in range(2)])
+    model = small.model("hkt", seed=0, device=torch.device("cpu"), dtype=torch.float32)
+    found = trained.levels_of(model, data)
+    assert len(found) == 2 * 2 * 3
+    sums = found.groupby(["replicate", "block"])["alpha"].sum()
+    assert np.allclose(sums, 1)
+    z = layer_norm(model.embed(data.tokens.long())).detach()
+    for level, features in enumerate(model.blocks[0].attention.scores.pyramid(z)):
+        for r in range(2):
+            places = [int(n) // 2 >> level for n in data.lengths[r]]
+            at = np.stack([features[r, item, place].detach().double().numpy() for item, place in enumerate(places)])
+            row = found.query("replicate == @r and block == 0 and level == @level").iloc[0]
+            assert row["kurtosis"] == pytest.approx(stats.kurtosis(at, axis=0).mean(axis=0), rel=1e-6)
+            assert row["variance"] == pytest.approx(at.var(axis=0, ddof=1).mean(axis=0), rel=1e-6)
+            centred = at - at.mean(axis=0)
+            # normalised features sum to zero but for rounding: too near to singular for an inverse
+            distances = 70 * np.square(np.linalg.svd(centred, full_matrices=False)[0]).sum(axis=1)
+            z_score = ((distances**2).mean(axis=0) - 80 * 69 / 71) / np.sqrt(8 * 80 / 70)  # p (p + 2) = 80
+            assert row["mardia"] == pytest.approx(z_score, rel=1e-4)
+            assert row["alpha"] == pytest.approx(1 / 3, rel=1e-6)
+
+
+def test_reading_one_token_is_the_rule_of_the_root():
+    small = dataclasses.replace(trained.ShortListOps.at("ci"), **TRAINED)
+    data = stack([small.task(stream(0, "root", r), 200) for r in range(2)])
+    guess = small.rule(data, data)
+    assert set(guess.unique().tolist()) <= {0, 4, 9}
+    share = (guess == data.labels).double().mean(dim=-1)
+    assert ((share > 0.2) & (share < 0.45)).all()
+
+
+def compared(gains: np.ndarray) -> pd.DataFrame:
+    """Rows of a comparison in which HKT gains ``gains`` over plain attention."""
+    table = pd.DataFrame({"part": 0, "replicate": np.arange(len(gains)), "block": 0, "level": 0, "rule": 0.3})
+    both = [table.assign(kind="plain", accuracy=0.5), table.assign(kind="hkt", accuracy=0.5 + gains)]
+    return pd.concat([*both, table.assign(kind="plain", accuracy=9.0, level=1)], ignore_index=True)
+
+
+def test_gain_is_the_paired_difference_and_ignores_other_levels():
+    found = gain("plain")(compared(np.array([0.01, 0.02, 0.03, 0.02])))
+    assert found.value == pytest.approx(0.02)
+    assert found.n == 4
+    assert found.low < 0.02 < found.high
+
+
+def test_gain_rejects_what_is_not_there():
+    noise = torch.randn(16, generator=stream(7, "noise"), dtype=torch.float64).numpy()
+    claim = CLAIM["HKT-E1.e"]
+    assert claim.judge(gain("plain")(compared(0.005 * noise - 0.03)))[0] == "fails"
+    assert claim.judge(gain("plain")(compared(0.005 * noise + 0.03)))[0] == "holds"
+    assert claim.judge(gain("plain")(compared(0.02 * noise)))[0] == "undecided"
+
+
+def test_over_rule_takes_the_worst_kind():
+    found = CLAIM["HKT-E1.j"].measure(compared(np.array([0.1, 0.12, 0.11, 0.13])))
+    assert found.value == pytest.approx(0.2)
+
+
+def levelled() -> pd.DataFrame:
+    """Two replicates of trained HKT with two blocks and three levels, beside another kind that must not count."""
+    index = pd.MultiIndex.from_product([[0], [0, 1], [0, 1], [2, 0, 1]], names=["part", "replicate", "block", "level"])
+    table = index.to_frame(index=False)
+    table["alpha"] = table["level"].map({0: 0.5, 1: 0.3, 2: 0.2}) + 0.0
+    table["kurtosis"] = table["level"].map({0: -2.0, 1: 7.0, 2: 1.0}) * (1 + 9 * table["block"] * (table["level"] == 2))
+    table["mardia"] = table["level"].map({0: 90.0, 1: 50.0, 2: 10.0}) + table["block"] * 5 * table["level"]
+    other = table.assign(kind="hkt-average", alpha=0.0, kurtosis=100.0, mardia=-9.0)
+    return pd.concat([table.assign(kind="hkt"), other], ignore_index=True)
+
+
+def test_levels_are_compared_block_by_block():
+    assert CLAIM["HKT-E5.a"].measure(levelled()).value == pytest.approx(0.5)
+    assert CLAIM["HKT-E5.a"].measure(levelled().assign(alpha=0.2)).value == pytest.approx(0.8)
+    assert CLAIM["HKT-E5.b"].measure(levelled()).value == pytest.approx(0.5)
+    assert CLAIM["HKT-E5.c"].measure(levelled()).value == pytest.approx(5.0)
+    assert CLAIM["HKT-E5.d"].measure(levelled()).value == pytest.approx(-80.0)
+    assert CLAIM["HKT-E5.e"].measure(levelled()).value == pytest.approx(-70.0)
+
+
+def five_kinds() -> pd.DataFrame:
+    """Rows of a comparison with five replicates, two blocks and, where there are any, three levels."""
+    tables = []
+    for kind in marks.NAMES:
+        count = 3 if kind.startswith("hkt") else 1
+        grid = pd.MultiIndex.from_product([range(5), range(2), range(count)], names=["replicate", "block", "level"])
+        table = grid.to_frame(index=False).assign(kind=kind, part=0, alpha=1 / count)
+        noise = 0.01 * np.sin(table["replicate"] * 3.0 + len(kind))
+        tables.append(table.assign(accuracy=0.5 + noise, kurtosis=0.1 * table["level"] - 0.3 + noise))
+    return pd.concat(tables, ignore_index=True).assign(tier="ci", recorded=False)
+
+
+def test_the_figure_of_the_comparison_names_the_paired_gain(words_of):
+    rows = five_kinds()
+    rows.loc[rows["kind"] == "hkt", "accuracy"] = 0.07 + rows.loc[rows["kind"] == "plain", "accuracy"].iloc[0]
+    rules = {"range": "short", "rule": ["majority", "root", "depth 1"], "trees": 100, "right": [15, 32, 70]}
+    rules = pd.DataFrame(rules).assign(tier="ci", recorded=False)
+    assert "over plain" in words_of(comparison(rows, rules, "short"))
+
+
+def test_the_figure_of_levels_says_their_weights(words_of):
+    assert "HKT block 0: 0.33, 0.33, 0.33" in words_of(trained_levels(five_kinds()))
+
+
+@pytest.mark.parametrize(
+    ("experiment", "smaller"),
+    [
+        *((one, TRAINED) for one in (trained.ShortListOps, trained.LongListOps, trained.Shapes, trained.Reviews)),
+        (Leak, {"replicates": 2, "steps": 2, "num_test": 20}),
+    ],
+)
+def test_rows_follow_the_seed(experiment, smaller):
+    small = dataclasses.replace(experiment.at("ci"), **smaller)
+    condition = small.conditions()[0]
+    first, again, other = (run_condition(small, condition, seed, "cpu") for seed in (0, 0, 1))
+    pd.testing.assert_frame_equal(first, again)
+    assert not np.allclose(first["loss"], other["loss"])

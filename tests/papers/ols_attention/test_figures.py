@@ -1,0 +1,200 @@
+"""Each figure on small hand-made rows: axes named, and alt text that says what these data say, not what others would.
+
+rows with ``recorded`` come once from the live run alone and once with a record beside it.
+"""
+
+from functools import partial
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+
+from derived.papers.ols_attention.figures import capacity, explorer, held_out, layer, retrieval, softmax, training
+from derived.papers.ols_attention.model.theory import batch_error, spectral_filter
+
+matplotlib.use("agg")
+
+FIGURES = {
+    "attention_is_projection": layer.attention_is_projection,
+    "spectral_filters": partial(layer.spectral_filters, exact=spectral_filter),
+    "courses": training.courses,
+    "end_points": training.end_points,
+    "structure": training.structure,
+    "shift": held_out.shift,
+    "batch_error": partial(held_out.batch_error, exact=batch_error),
+    "dial": softmax.dial,
+    "dial_error": softmax.dial_error,
+    "polynomial_capacity": capacity.polynomial_capacity,
+    "exponential_capacity": capacity.exponential_capacity,
+    "read_out_noise": retrieval.read_out_noise,
+}
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+def grid(**axes) -> pd.DataFrame:
+    """All combinations of the given values."""
+    return pd.MultiIndex.from_product(axes.values(), names=axes).to_frame(index=False)
+
+
+def live(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.assign(tier="ci", recorded=False)
+
+
+def with_record(rows: pd.DataFrame) -> pd.DataFrame:
+    """A record of the same rows beside the live ones."""
+    return pd.concat([rows.assign(tier="cpu", recorded=True), live(rows)], ignore_index=True)
+
+
+def entries(shift: float) -> pd.DataFrame:
+    hat = np.array([[0.9, -0.3], [-0.3, 0.1]])
+    rows = grid(i=(0, 1), j=(0, 1))
+    return rows.assign(hat=hat.ravel(), attention=hat.ravel() + shift)
+
+
+def filters(power: float) -> pd.DataFrame:
+    rows = grid(weights=("ols", "repaired", "regularised"), eigenvalue=(0.1, 1.0, 10.0)).assign(ridge=1.0)
+    once = rows["eigenvalue"] / (1 + rows["eigenvalue"])
+    exponent = rows["weights"].map({"ols": 0.0, "repaired": power, "regularised": 2 * power})
+    return rows.assign(factor=once**exponent)
+
+
+def course(end: float = 1.0) -> pd.DataFrame:
+    rows = grid(
+        read_out=("frozen", "recomputed", "trained"), optimizer=("adam", "gd"), l0=(-0.5, 0.5), epoch=(0, 5, 10)
+    )
+    target = np.where(rows["l0"] > 0, end, np.where(rows["read_out"] == "recomputed", -end, 0.0))
+    l = rows["l0"] + (target - rows["l0"]) * rows["epoch"] / 10
+    return rows.assign(l=l, P=np.sqrt(1 + (l**2 - rows["l0"] ** 2) / 3), inverse_root=end, s=1 / end, beta=2.0)
+
+
+def structures(missed: float) -> pd.DataFrame:
+    rows = grid(p=(2,), m=(1, 2), replicate=(0, 1)).assign(relative_loss=[1e-9, 0.0, 1e-12, 1e-10])
+    return rows.assign(rank=rows["m"], structure_gap=np.where(rows["m"] == 2, 1e-8, missed))
+
+
+def shifts(error: float) -> pd.DataFrame:
+    rows = pd.concat([grid(shift=("scale",), amount=(0.25, 1.0, 4.0)), grid(shift=("rotation",), amount=(0.0, 1.0))])
+    rows = rows.merge(grid(method=("self", "cross", "labels"), replicate=(0, 1, 2)), how="cross")
+    exact = np.where(rows["method"] == "self", error, 1e-15)
+    return rows.assign(error=exact * (1 + 0.01 * rows["replicate"]))
+
+
+def batches(factor: float) -> pd.DataFrame:
+    rows = grid(p=(1, 3), num_tokens=(4, 16), draw=(0, 1))
+    exact = [batch_error(p, n) for p, n in zip(rows["p"], rows["num_tokens"], strict=True)]
+    return rows.assign(error=factor * np.array(exact) * (0.9 + 0.2 * rows["draw"]))
+
+
+def curves(level: float) -> pd.DataFrame:
+    rows = grid(curve=("softmax", "read-out"), beta=(1e-3, 1.0, 1e3), x=(-1.0, 0.0, 1.0))
+    rows = rows.assign(y=np.where(rows["curve"] == "softmax", level * np.sign(rows["x"]), 0.5 * rows["x"]))
+    fixed = grid(curve=("data", "least squares"), x=(-1.0, 0.0, 1.0)).assign(y=lambda some: 0.5 * some["x"])
+    return pd.concat([fixed.assign(beta=np.nan), rows], ignore_index=True)
+
+
+def dial_errors(order: float) -> pd.DataFrame:
+    rows = grid(replicate=(0, 1, 2, 3), beta=(1e-3, 1e-2, 1e-1))
+    return rows.assign(error=rows["beta"] ** order * (1 + 0.01 * rows["replicate"]))
+
+
+def powers(extra: float) -> pd.DataFrame:
+    rows = grid(degree=(2, 3), N=(16, 32, 64), replicate=(0, 1))
+    theory = rows["N"] ** (rows["degree"] - 1.0)
+    return rows.assign(theory=theory, K=rows["N"] ** (rows["degree"] - 1 + extra) * (1 + 0.01 * rows["replicate"]))
+
+
+def exponentials(rate: float) -> pd.DataFrame:
+    rows = grid(notion=("typical", "all"), N=(8, 10, 12), replicate=(0, 1))
+    bits = np.where(rows["notion"] == "all", rate / 2, rate) * rows["N"]
+    return rows.assign(theory=2.0**bits, K=2.0**bits * (1 + 0.01 * rows["replicate"]))
+
+
+def noises(level: float) -> pd.DataFrame:
+    rows = grid(memory=("hebb", "projection", "cubic", "softmax"), num_patterns=(2, 8, 32), replicate=(0, 1))
+    theory = level * rows["num_patterns"] / 32
+    theory = theory.where(rows["memory"] != "softmax")
+    measured = level * rows["num_patterns"] / 32 * (0.99 + 0.02 * rows["replicate"])
+    return rows.assign(theory=theory, naive=0.9 * theory, noise=measured)
+
+
+# figure, rows that a number makes, that number and what the alt text then says, another number and what it says then
+CASES = {
+    "attention_is_projection": (entries, 1e-16, ("1.1e-16", "sum 1.000"), 0.01, ("1.0e-02",)),
+    "spectral_filters": (filters, 1.0, ("within 0e+00", "penalty 1"), 1.5, ("within 1e-01",)),
+    "courses": (course, 1.0, ("between 1.000 and 1.000", "0.000 with the read-out frozen"), 0.8, ("0.800",)),
+    "end_points": (course, 1.0, ("from -0.5 to 0.000", "from 0.5 to 1.000"), 0.8, ("1/s is 0.800",)),
+    "structure": (structures, 0.5, (" runs: ", "rank B < p the median gap is 5.0e-01"), 0.25, ("2.5e-01",)),
+    "shift": (shifts, 2.0, ("errs by 2.0 at scale 4", "2.02 after 1 quarter"), 3.0, ("errs by 3.0", "below 1e-15")),
+    "batch_error": (batches, 1.0, ("p = 1, 3", "0.0% off"), 1.1, ("10.0% off",)),
+    "dial": (curves, 1.0, ("from -1.00 to 1.00", "within 0.0e+00"), 0.7, ("from -0.70 to 0.70",)),
+    "dial_error": (dial_errors, 1.0, ("slope 1.000",), 2.0, ("slope 2.000",)),
+    "polynomial_capacity": (powers, 0.0, ("1.00 for degree 2", "2.00 for degree 3"), 0.5, ("1.50 for degree 2",)),
+    "exponential_capacity": (exponentials, 1.0, ("slope 1.00", "one of 0.50"), 0.8, ("slope 0.80", "one of 0.40")),
+    "read_out_noise": (noises, 1.0, ("Hebb (linear) 1", "softmax 1"), 0.5, ("Hebb (linear) 0.5",)),
+}
+
+
+RECORDED = [name for name in CASES if name not in ("attention_is_projection", "spectral_filters")]
+
+
+@pytest.mark.parametrize(("name", "record"), [(n, live) for n in CASES] + [(n, with_record) for n in RECORDED])
+def test_alt_text_tells_the_data_and_axes_are_named(name, record):
+    make, number, words, other, other_words = CASES[name]
+    figure = FIGURES[name](record(make(number)))
+    assert isinstance(figure, Figure)
+    for word in words:
+        assert word in figure.get_label()
+    drawn = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
+    assert all(ax.get_xlabel() for ax in drawn)
+    assert drawn[0].get_ylabel()
+    assert not any(ax.get_title() for ax in figure.axes)
+    changed = FIGURES[name](record(make(other))).get_label()
+    assert changed != figure.get_label()
+    for word in other_words:
+        assert word in changed
+
+
+@pytest.mark.parametrize("name", ["shift", "batch_error", "dial_error", "polynomial_capacity", "exponential_capacity"])
+def test_recorded_markers_are_filled_and_live_ones_open(name):
+    make, number = CASES[name][:2]
+
+    def faces(rows: pd.DataFrame) -> set[bool]:
+        lines = [line for ax in FIGURES[name](rows).axes for line in ax.get_lines()]
+        marked = [line for line in lines if line.get_marker() in ("o", "^", "s") and len(line.get_xdata())]
+        return {line.get_markerfacecolor() != "none" and to_rgba(line.get_markerfacecolor())[3] > 0 for line in marked}
+
+    assert faces(live(make(number))) == {False}
+    assert faces(with_record(make(number))) == {False, True}
+
+
+def test_capacities_are_read_from_the_record_where_there_is_one():
+    rows = pd.concat([powers(0.5).assign(tier="cpu", recorded=True), live(powers(0.0))], ignore_index=True)
+    assert "1.50 for degree 2" in capacity.polynomial_capacity(rows).get_label()
+    assert "live and recorded" in capacity.polynomial_capacity(rows).get_label()
+
+
+def test_intervals_cover_the_spread_of_the_replicates():
+    (bars,) = (c for c in softmax.dial_error(live(dial_errors(1.0))).axes[0].containers if len(c) == 3)
+    (segments,) = bars[2]
+    low, high = np.array(segments.get_segments())[:, :, 1].T
+    assert (low < [1e-3, 1e-2, 1e-1]).all()
+    assert (high > [1.03e-3, 1.03e-2, 1.03e-1]).all()
+
+
+def test_the_explorer_has_one_frame_per_beta_and_says_what_it_shows():
+    figure = explorer.dial_explorer(live(curves(1.0)))
+    (slider,) = figure.layout.sliders
+    assert [step.label for step in slider.steps] == ["0.001", "1", "1000"] == [frame.name for frame in figure.frames]
+    assert slider.active == 1
+    assert "from 0.001 to 1000" in figure.layout.meta["alt"]
+    assert all(len(frame.data) == 2 and list(frame.traces) == [0, 1] for frame in figure.frames)
+    assert [trace.name for trace in figure.data[:2]] == [trace.name for trace in figure.frames[0].data]

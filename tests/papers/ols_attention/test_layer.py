@@ -1,0 +1,330 @@
+"""R1-R7: every problem comes with its exact answer, and each quantity meets three independent witnesses."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from least_squares_problems import make_problem, problems, token_loop
+from sklearn.linear_model import LinearRegression, Ridge
+from torch import Tensor
+
+from derived.lab.rng import stream
+from derived.papers.ols_attention.data.problems import random_rotation
+from derived.papers.ols_attention.model.mechanism import (
+    OLSTransformer,
+    Weights,
+    in_context_ols,
+    linear_attention,
+    ridge_weights,
+    tied_weights,
+    whitening,
+)
+from derived.papers.ols_attention.model.theory import (
+    hat_matrix,
+    ols_coefficients,
+    ridge_smoother,
+    rounding_bound,
+    second_moment,
+    smoother,
+    spectral_filter,
+)
+
+
+@given(problems())
+def test_r1_one_forward_pass_is_the_least_squares_fit(problem):
+    """`ols-forward-pass`, R1 (with R5 for the rank-deficient draws): LA(X) W_FFN W_p = X X^+ Y."""
+    X, Y = problem.X, problem.Y
+    layer = OLSTransformer.from_data(X, Y)
+    weights = Weights(layer.W_Q, layer.W_K, layer.W_V, layer.W_FFN, layer.W_p)
+    lapack = X.numpy() @ np.linalg.lstsq(X.numpy(), Y.numpy(), rcond=1e-10)[0]
+    sklearn = LinearRegression(fit_intercept=False, tol=1e-10).fit(X.numpy(), Y.numpy()).predict(X.numpy())
+    witnesses = (problem.fit, token_loop(X, X, weights), torch.from_numpy(lapack), torch.from_numpy(sklearn))
+    for witness in witnesses:
+        assert (layer(X) - witness.reshape(Y.shape)).norm() <= problem.tolerance()
+
+
+def test_r1_in_single_precision():
+    """R1 in float32: the same bound with the eps of float32, and it is small enough to mean something."""
+    problem = make_problem(50, 4, 2, 4, 3.0, seed=1)
+    X, Y = problem.X.float(), problem.Y.float()
+    gap = (OLSTransformer.from_data(X, Y)(X) - problem.fit).norm() / Y.norm()
+    assert gap <= 2 * rounding_bound(X) < 0.01
+    assert gap < 1e-5
+
+
+@given(problems(), st.integers(1, 6))
+def test_r2_master_identity_holds_for_every_L(problem, d):
+    """R2: LA(X) P = H_L^2 Y for any L, here with singular values of order one so that no whitening hides in it.
+
+    Bears `ols-master`.
+    """
+    X, Y = problem.X, problem.Y
+    L = problem.normal(X.shape[1], d) / X.norm() * len(X) ** 0.5
+    H = smoother(X, L)
+    weights = tied_weights(X, Y, L)
+    tolerance = problem.tolerance() * max(1.0, float(torch.linalg.matrix_norm(X @ L, 2)) ** 4 / len(X) ** 2)
+    assert (OLSTransformer(weights)(X) - H @ H @ Y).norm() <= tolerance
+    assert (token_loop(X, X, weights) - H @ H @ Y).norm() <= tolerance
+
+
+@given(problems())
+def test_r2_the_attention_matrix_is_the_hat_matrix(problem):
+    """`ols-hat`, R2, 5.4: A = H = U U^T, symmetric and idempotent with trace r; leverages lie in [0, 1]."""
+    X = problem.X
+    A = OLSTransformer.from_data(X, problem.Y).attention_matrix(X)
+    tolerance = float(2 * rounding_bound(X)) * len(problem.s) ** 0.5
+    assert (A - problem.U @ problem.U.T).norm() <= tolerance
+    assert (A - hat_matrix(X)).norm() <= tolerance
+    assert (A @ A - A).norm() <= 2 * tolerance
+    assert torch.equal(A, A.T) or (A - A.T).norm() <= tolerance
+    assert abs(A.trace() - len(problem.s)) <= tolerance * len(X) ** 0.5
+    assert A.diagonal().min() >= -tolerance
+    assert A.diagonal().max() <= 1 + tolerance
+    if X.shape[1] == len(problem.s):
+        Q = torch.linalg.qr(X).Q
+        assert (A - Q @ Q.T).norm() <= tolerance
+
+
+@given(problems())
+def test_r3_attention_is_inert_in_sample(problem):
+    """`ols-inert`, R3: LA(X) = XL on the training tokens, so that X -> XLP alone is the least-squares fit."""
+    X = problem.X
+    L = whitening(X)
+    values = X @ L
+    tolerance = float(2 * rounding_bound(X)) * values.norm()
+    assert (linear_attention(values, values, values) - values).norm() <= tolerance
+    assert (values @ tied_weights(X, problem.Y, L).W_p - problem.fit).norm() <= problem.tolerance()
+
+
+@given(problems(), st.floats(0.25, 4.0))
+def test_r4_fixed_weights_are_homogeneous_of_degree_three(problem, c):
+    """`ols-quantifiers`, R4: f_W(cX) = c^3 f_W(X), while the least-squares fit of (cX, Y) does not move."""
+    layer = OLSTransformer.from_data(problem.X, problem.Y)
+    tolerance = problem.tolerance(c * problem.X, self_attention=True)
+    assert (layer(c * problem.X) - c**3 * problem.fit).norm() <= tolerance
+    refit = OLSTransformer.from_data(c * problem.X, problem.Y)(c * problem.X)
+    assert (refit - problem.fit).norm() <= problem.tolerance()
+    if abs(c - 1) > 0.01 and problem.fit.norm() > 0.1:
+        assert (layer(c * problem.X) - problem.fit).norm() > 0.9 * abs(c**3 - 1) * problem.fit.norm()
+
+
+@given(problems())
+def test_r5_minimum_norm_coefficients(problem):
+    """`ols-whitening`, `ols-factored`, `ols-rank`, R5: L P = X^+ Y and L L^T = Sigma^+, whatever the rank."""
+    X, Y = problem.X, problem.Y
+    L = whitening(X)
+    assert L.shape == (X.shape[1], len(problem.s))
+    scale = float(problem.s[-1])
+    tolerance = problem.tolerance() / scale
+    coefficients = L @ tied_weights(X, Y, L).W_p
+    for witness in (problem.coefficients, torch.linalg.pinv(X, rtol=1e-10) @ Y, ols_coefficients(X, Y)):
+        assert (coefficients - witness).norm() <= tolerance
+    inverse = len(X) * (problem.V / problem.s**2) @ problem.V.T
+    assert (L @ L.T - inverse).norm() <= 2 * rounding_bound(X) * len(X) / scale**2
+    assert (L.T @ second_moment(X) @ L - torch.eye(len(problem.s))).norm() <= 4 * rounding_bound(X) * X.shape[1]
+
+
+@pytest.mark.parametrize(("n", "p"), [(1, 1), (1, 3), (4, 4), (4, 9)])
+def test_r5_interpolates_when_the_rank_is_n(n, p):
+    """`ols-rank`, R5, limit n -> p and beyond: rank X = n gives output Y."""
+    problem = make_problem(n, p, 2, n, 10.0 if n > 1 else 1.0, seed=n + 10 * p)
+    assert (OLSTransformer.from_data(problem.X, problem.Y)(problem.X) - problem.Y).norm() <= problem.tolerance()
+
+
+def test_r5_inputs_that_are_zero_predict_zero():
+    """R5 at rank 0: X = 0 has X^+ = 0."""
+    X, Y = torch.zeros(3, 2, dtype=torch.float64), torch.ones(3, 1, dtype=torch.float64)
+    assert torch.equal(OLSTransformer.from_data(X, Y)(X), torch.zeros_like(Y))
+    assert torch.equal(in_context_ols(X, X, Y), torch.zeros_like(Y))
+
+
+@given(problems(), st.floats(1e-3, 10.0))
+def test_r6_ridge_once_and_twice(problem, ridge):
+    """R6: L_lambda in all three places outputs H_lambda^2 Y; in query and key alone, H_lambda Y: penalty n lambda.
+
+    Bears `ols-ridge`.
+    """
+    X, Y = problem.X, problem.Y
+    twice = OLSTransformer(tied_weights(X, Y, whitening(X, ridge)))(X)
+    once = OLSTransformer.from_data(X, Y, ridge)(X)
+    assert (twice - problem.ridge_fit(ridge, times=2)).norm() <= problem.tolerance()
+    n, p = X.shape
+    augmented = np.linalg.lstsq(
+        np.vstack([X, (n * ridge) ** 0.5 * np.eye(p)]), np.vstack([Y, np.zeros((p, Y.shape[1]))]), rcond=None
+    )[0]
+    sklearn = Ridge(alpha=n * ridge, fit_intercept=False, solver="svd").fit(X.numpy(), Y.numpy()).predict(X.numpy())
+    witnesses = (
+        problem.ridge_fit(ridge),
+        ridge_smoother(X, ridge) @ Y,
+        X @ ols_coefficients(X, Y, ridge),
+        in_context_ols(X, X, Y, ridge),
+        X @ torch.from_numpy(augmented),
+        torch.from_numpy(sklearn).reshape(Y.shape),
+        token_loop(X, X, ridge_weights(X, Y, ridge)),
+    )
+    for witness in witnesses:
+        assert (once - witness).norm() <= problem.tolerance()
+
+
+def test_r6_the_trap_is_visible():
+    """R6: at a penalty of the order of the smallest eigenvalue the two fits differ by more than 1 %."""
+    problem = make_problem(40, 5, 1, 5, 10.0, seed=3)
+    twice = OLSTransformer(tied_weights(problem.X, problem.Y, whitening(problem.X, 1.0)))(problem.X)
+    once = OLSTransformer.from_data(problem.X, problem.Y, 1.0)(problem.X)
+    assert (once - twice).norm() > 0.01 * once.norm()
+
+
+def test_r6_limits_of_the_penalty():
+    """R6: lambda -> 0 gives least squares with an error proportional to lambda, lambda -> infinity gives zero."""
+    problem = make_problem(20, 4, 2, 4, 5.0, seed=4)
+    gaps = [
+        float((OLSTransformer.from_data(problem.X, problem.Y, ridge)(problem.X) - problem.fit).norm())
+        for ridge in (1e-4, 1e-5)
+    ]
+    assert abs(gaps[0] / gaps[1] - 10) < 0.01  # (1 - f) = lambda / (lambda_i + lambda), and lambda_i >= 1
+    assert OLSTransformer.from_data(problem.X, problem.Y, 1e12)(problem.X).norm() < 1e-9 * problem.Y.norm()
+
+
+def test_r6_spectral_filters():
+    """R6: the factors along each eigenvector, and zero where the eigenvalue is zero."""
+    eigenvalues = np.array([0.0, 0.5, 2.0])
+    f = np.array([0.0, 0.5, 0.8])
+    np.testing.assert_allclose(spectral_filter(eigenvalues, 0.5, "ridge"), f, rtol=4e-16)
+    np.testing.assert_allclose(spectral_filter(eigenvalues, 0.5, "regularised"), f**2, rtol=4e-16)
+    np.testing.assert_allclose(spectral_filter(eigenvalues, 0.5, "repaired"), f, rtol=4e-16)
+    np.testing.assert_array_equal(spectral_filter(eigenvalues, 0.0, "ols"), [0, 1, 1])
+    problem = make_problem(9, 3, 1, 3, 4.0, seed=5)
+    factors = torch.from_numpy(spectral_filter((problem.s**2 / 9).numpy(), 0.7, "repaired"))
+    fit = OLSTransformer.from_data(problem.X, problem.Y, 0.7)(problem.X)
+    assert (problem.U.T @ fit - factors[:, None] * problem.C).norm() <= problem.tolerance()
+
+
+@given(problems(full_rank=True, max_kappa=100.0))
+def test_r7_many_weights_give_the_same_fit(problem):
+    """R7: L -> LR with R orthogonal, and untied weights with W_Q W_K^T Sigma W_V W_p = B."""
+    X, Y = problem.X, problem.Y
+    p = X.shape[1]
+    L, R = whitening(X), random_rotation(p, generator=stream(problem.seed, "R"))
+    assert (OLSTransformer(tied_weights(X, Y, L @ R))(X) - problem.fit).norm() <= problem.tolerance()
+    G = random_rotation(p, generator=stream(problem.seed, "G")) * (1 + torch.arange(p, dtype=X.dtype))
+    identity = torch.eye(p, dtype=X.dtype)
+    untied = Weights(L @ L.T @ G, torch.linalg.inv(G).T, identity, identity, ols_coefficients(X, Y))
+    amplified = problem.tolerance() * float(problem.s[0] / problem.s[-1]) * p**2  # kappa(X) once more, kappa(G) = p
+    assert (OLSTransformer(untied)(X) - problem.fit).norm() <= amplified
+
+
+@pytest.mark.parametrize(("nq", "n", "p", "d", "e", "m"), [(1, 1, 1, 1, 1, 1), (2, 5, 3, 4, 2, 3), (6, 3, 2, 1, 5, 1)])
+def test_r7_untied_layer_is_the_token_loop(nq, n, p, d, e, m):
+    """R7: with five unrelated weights queries, keys and values keep their places, in the output and in the scores."""
+    g = stream(38, nq, n, p, d, e, m)
+    shapes = ((p, d), (p, d), (p, e), (e, e), (e, m), (nq, p), (n, p))
+    *matrices, x, context = (torch.randn(*shape, generator=g, dtype=torch.float64) for shape in shapes)
+    weights = Weights(*matrices)
+    layer = OLSTransformer(weights)
+    norms = float(torch.stack([matrix.norm() for matrix in matrices]).prod())
+    tolerance = 2 * (n + 2 * p + d + 2 * e) * torch.finfo(torch.float64).eps * norms * x.norm() * context.norm() ** 2
+    assert (layer(x, context) - token_loop(x, context, weights)).norm() <= tolerance
+    scores = torch.stack([torch.stack([(weights.W_Q.T @ q) @ (weights.W_K.T @ c) for c in context]) for q in x])
+    assert (layer.attention_matrix(x, context) - scores / n).norm() <= tolerance
+    assert (layer(x) - token_loop(x, x, weights)).norm() <= tolerance * max(
+        1, float(x.norm() / context.norm()) ** 2
+    ) * n
+
+
+@given(problems())
+def test_permuting_tokens_permutes_the_output(problem):
+    """Equivariance: no positional code, so the layer of (pi X, pi Y) on pi X is pi times the output."""
+    order = torch.randperm(len(problem.X), generator=stream(problem.seed, "order"))
+    layer = OLSTransformer.from_data(problem.X, problem.Y)
+    assert (layer(problem.X[order]) - layer(problem.X)[order]).norm() <= problem.tolerance()
+    shuffled = OLSTransformer.from_data(problem.X[order], problem.Y[order])(problem.X[order])
+    assert (shuffled - problem.fit[order]).norm() <= problem.tolerance()
+
+
+@given(problems(full_rank=True, max_kappa=100.0))
+def test_an_invertible_change_of_features_keeps_the_fit(problem):
+    """Invariance: X -> XG leaves the column space, hence the fit and the attention matrix, where they are."""
+    p = problem.X.shape[1]
+    XG = problem.X @ (random_rotation(p, generator=stream(problem.seed, "G")) * (1 + torch.arange(p)))
+    layer = OLSTransformer.from_data(XG, problem.Y)
+    tolerance = float(2 * (rounding_bound(XG) + rounding_bound(problem.X)))
+    assert (layer(XG) - problem.fit).norm() <= tolerance * problem.Y.norm()
+    assert (layer.attention_matrix(XG) - problem.U @ problem.U.T).norm() <= tolerance * p**0.5
+
+
+def test_whitened_inputs_need_no_whitening():
+    """Special case X^T X = n I: L L^T = I."""
+    problem = make_problem(12, 4, 1, 4, 1.0, seed=9)
+    L = whitening(problem.X)
+    assert (L @ L.T - torch.eye(4)).norm() <= 2 * rounding_bound(problem.X)
+
+
+def test_a_batch_is_its_members():
+    """Batch axes: two data sets of different rank at once agree with one at a time."""
+    pair = [make_problem(6, 4, 2, rank, 3.0, seed=rank) for rank in (2, 4)]
+    X, Y = torch.stack([q.X for q in pair]), torch.stack([q.Y for q in pair])
+    layer = OLSTransformer.from_data(X, Y)
+    predicted = in_context_ols(X, X, Y)
+    for i, problem in enumerate(pair):
+        assert (layer(X)[i] - problem.fit).norm() <= problem.tolerance()
+        assert (predicted[i] - problem.fit).norm() <= problem.tolerance()
+        assert (ols_coefficients(X, Y)[i] - problem.coefficients).norm() <= problem.tolerance() / problem.s[-1]
+
+
+@given(problems(full_rank=True))
+def test_triangular_least_squares_agrees_with_the_singular_value_route(problem):
+    """The QR route returns R^{-1} Q^T Y, the same coefficients."""
+    gap = ols_coefficients(problem.X, problem.Y, method="qr") - problem.coefficients
+    assert gap.norm() <= problem.tolerance() / problem.s[-1]
+
+
+def test_whitening_never_squares_the_condition_number():
+    """5.1 at kappa = 1e6 with pure noise as response: the error stays near eps kappa, eigh(X^T X) loses eps kappa^2."""
+    problem = make_problem(60, 3, 1, 3, 1e6, seed=10)
+    Y = problem.U.sum(dim=1, keepdim=True)
+
+    def gap(L: Tensor) -> float:
+        return float((OLSTransformer(tied_weights(problem.X, Y, L))(problem.X) - Y).norm() / Y.norm())
+
+    eigenvalues, V = torch.linalg.eigh(second_moment(problem.X))
+    assert gap(whitening(problem.X)) <= 2 * rounding_bound(problem.X)
+    assert gap(whitening(problem.X)) < 1e-3 * gap(V / eigenvalues.sqrt())
+
+
+@pytest.mark.parametrize(("nq", "n", "d", "e"), [(1, 1, 1, 1), (5, 7, 3, 2), (2, 3, 9, 8)])
+def test_linear_attention_in_both_orders_is_the_double_sum(nq, n, d, e):
+    """(q k^T) v / n = q (k^T v) / n = the sum over tokens, and "auto" is one of the two."""
+    g = stream(11, "qkv", nq, n, d, e)
+    q, k, v = (torch.randn(*shape, generator=g, dtype=torch.float64) for shape in ((nq, d), (n, d), (n, e)))
+    loop = torch.stack([sum((row @ k[j]) * v[j] for j in range(n)) for row in q])
+    tolerance = 2 * (n + d) * torch.finfo(torch.float64).eps * q.norm() * k.norm() * v.norm()
+    for order in ("scores", "state", "auto"):
+        assert (linear_attention(q, k, v, order=order) - loop / n).norm() <= tolerance
+        assert (linear_attention(q, k, v, order=order, normalize=False) - loop).norm() <= tolerance
+
+
+def test_bfloat16_accumulates_in_single_precision():
+    """With half-precision inputs only inputs and output are rounded: 257 - 256 is 1, though bfloat16 has no 257."""
+    ones = torch.ones(257, 2, dtype=torch.bfloat16)
+    k = ones.clone()
+    k[0, 1] = 0  # the state k^T 1 is (257, 256)
+    q, v = torch.tensor([[1.0, -1.0]], dtype=torch.bfloat16), ones[:, :1]
+    assert float(linear_attention(q, k, v, normalize=False, order="state")) == 1.0
+    out = linear_attention(v.T, k.T, q.T, normalize=False, order="scores")  # the scores 1^T k are (257, 256)
+    assert float(out) == 1.0
+    assert out.dtype == torch.bfloat16
+
+
+@given(problems(max_kappa=100.0))
+def test_the_one_tolerance_in_single_precision(problem):
+    """`ols-tolerance`: the float32 layer is within 12 max(n, p) r kappa eps of the float64 one on the same numbers."""
+    X, Y = problem.X.float(), problem.Y.float()
+    L = whitening(problem.X.float().double(), rcond=1e-5)
+    exact = OLSTransformer(tied_weights(X.double(), Y.double(), L))(X.double())
+    low = whitening(X, rcond=1e-5)
+    gap = (OLSTransformer(tied_weights(X, Y, low))(X) - exact).norm()
+    rank = len(problem.s)
+    bound = 12 * max(X.shape) * rank * float(problem.s[0] / problem.s[-1]) * torch.finfo(torch.float32).eps
+    assert L.shape[1] == low.shape[1] == rank
+    assert gap <= bound * Y.norm()

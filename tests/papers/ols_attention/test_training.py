@@ -1,0 +1,270 @@
+"""R10: flows, end points and identifiability against training."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from derived.lab.rng import stream
+from derived.lab.training import train
+from derived.papers.ols_attention.data.problems import (
+    paper_problem,
+    random_regression,
+)
+from derived.papers.ols_attention.experiments.adam import Adam
+from derived.papers.ols_attention.experiments.training import (
+    structure_gap,
+    train_matrix,
+    train_scalar,
+)
+from derived.papers.ols_attention.model.mechanism import OLSTransformer, tied_weights, whitening
+from derived.papers.ols_attention.model.reachability import (
+    READ_OUTS,
+    conserved_quantity,
+    edge_of_stability,
+    identifiable,
+    matrix_loss,
+    predicted_end_point,
+    prediction_slope,
+    scalar_flow,
+)
+from derived.papers.ols_attention.model.theory import (
+    ols_coefficients,
+    rounding_bound,
+    second_moment,
+)
+
+EPS = torch.finfo(torch.float64).eps
+numbers = st.floats(0.3, 2.0)
+signed = st.one_of(st.floats(-2.0, -0.1), st.floats(0.1, 2.0))
+
+
+def scalar_loss(l: Tensor, P: Tensor, s: float, beta: float, read_out: str) -> Tensor:
+    """Excess mean squared error written from the layer x l^3 s^2 P, independently of the package."""
+    read = {"frozen": s * beta, "recomputed": l * s**2 * beta, "trained": P}[read_out]
+    return s**2 * (l**3 * s**2 * read - beta) ** 2
+
+
+@given(signed, signed, numbers, signed, st.sampled_from(READ_OUTS))
+def test_r10_the_flow_is_minus_the_gradient(l, P, s, beta, read_out):
+    """`ols-flows`, R10: the stated flows against autograd, and the prediction's slope against the layer on tokens."""
+    lt, Pt = (torch.tensor(value, dtype=torch.float64, requires_grad=True) for value in (l, P))
+    loss = scalar_loss(lt, Pt, s, beta, read_out)
+    gradient = torch.autograd.grad(loss, (lt, Pt), allow_unused=True)
+    expected = [0.0 if g is None else -float(g) for g in gradient]
+    slope = prediction_slope(l, P, s, beta, read_out)
+    scale = 100 * EPS * (1 + abs(slope) + abs(beta)) * 10 * (1 + s**6) * (1 + abs(l) ** 3) * (1 + abs(beta) + abs(P))
+    np.testing.assert_allclose(scalar_flow(l, P, s, beta, read_out), expected, rtol=0, atol=scale)
+
+
+@given(signed, signed, numbers, signed)
+def test_r10_training_both_conserves_l2_minus_3P2(l, P, s, beta):
+    """`ols-flows`, R10: d(l^2 - 3 P^2)/dt = 2 l dl/dt - 6 P dP/dt = 0 along the flow."""
+    dl, dP = scalar_flow(l, P, s, beta, "trained")
+    assert abs(2 * l * dl - 6 * P * dP) <= 20 * EPS * (abs(2 * l * dl) + abs(6 * P * dP))
+    assert conserved_quantity(2.0, 1.0) == 1.0
+
+
+@given(signed, signed, numbers, signed)
+def test_r10_end_point_lies_on_both_curves(l0, P0, s, beta):
+    """R10: the end point conserves l^2 - 3 P^2 and has zero loss, or stalls at l = 0 where the sign rule says so.
+
+    Bears `ols-end-point`.
+    """
+    l, P = predicted_end_point(l0, P0, s, beta)
+    c = conserved_quantity(l0, P0)
+    if l0 * P0 * beta > 0 or c > 0:
+        assert np.sign(l) == np.sign(l0)
+        np.testing.assert_allclose(l**3 * s**2 * P, beta, rtol=20 * EPS)
+        # v solves a quartic whose relative derivative is at least 1, so v is good to a few eps of its largest term
+        assert abs(conserved_quantity(l, P) - c) <= 400 * EPS * (l**2 + 3 * P**2 + abs(c))
+        quartic = np.roots([1, -c, 0, 0, -3 * beta**2 / s**4])
+        real = quartic[(abs(quartic.imag) < 1e-9) & (quartic.real > 0)].real
+        assert len(real) == 1
+        np.testing.assert_allclose(l**2, real[0], rtol=1e-9)  # numpy.roots is a companion-matrix eigenvalue
+    else:
+        assert l == 0
+        assert np.sign(P) == np.sign(P0)
+        np.testing.assert_allclose(3 * P**2, -c, rtol=4 * EPS, atol=0)
+
+
+def runge_kutta(l: np.ndarray, P: np.ndarray, s: float, beta: float, time: float, steps: int):
+    """Classical fourth-order integration of the flow that trains both."""
+    h = time / steps
+    for _ in range(steps):
+        k1 = scalar_flow(l, P, s, beta, "trained")
+        k2 = scalar_flow(l + h / 2 * k1[0], P + h / 2 * k1[1], s, beta, "trained")
+        k3 = scalar_flow(l + h / 2 * k2[0], P + h / 2 * k2[1], s, beta, "trained")
+        k4 = scalar_flow(l + h * k3[0], P + h * k3[1], s, beta, "trained")
+        l = l + h / 6 * (k1[0] + 2 * k2[0] + 2 * k3[0] + k4[0])
+        P = P + h / 6 * (k1[1] + 2 * k2[1] + 2 * k3[1] + k4[1])
+    return l, P
+
+
+def test_r10_the_flow_ends_at_the_predicted_point():
+    """R10: an integration of the flow from six starts, with both signs, reaches the predicted end or the stall.
+
+    Bears `ols-end-point`.
+    """
+    l0, P0 = np.array([0.5, 1.5, -0.5, 1.5, -1.5, 0.9]), np.array([0.5, 0.2, -0.5, -0.7, 0.7, -0.6])
+    coarse = runge_kutta(l0, P0, 1.0, 2.0, time=20.0, steps=10_000)
+    l, P = runge_kutta(l0, P0, 1.0, 2.0, time=20.0, steps=20_000)
+    l_end, P_end = predicted_end_point(l0, P0, 1.0, 2.0)
+    reached = l_end != 0
+    assert list(reached) == [True, True, True, True, True, False]
+    # of order 4, so the finer run's error is a fifteenth of the difference of the two, plus rounding over its steps
+    assert (abs(l - l_end) <= abs(l - coarse[0]) + 20_000 * EPS)[reached].all()
+    assert (abs(P - P_end) <= abs(P - coarse[1]) + 20_000 * EPS)[reached].all()
+    assert abs(l - coarse[0]).max() < 1e-4
+    # the stall is approached like 1/t: dl/dt is proportional to l^2
+    assert 0 < l[~reached].item() < 0.05
+    np.testing.assert_allclose(P[~reached], P_end[~reached], atol=1e-3)
+
+
+def paper_batch(seeds: int, seed: int = 0):
+    data = paper_problem(500, batch=(seeds,), generator=stream(seed, "paper"))
+    x, y = data.X.squeeze(-1), data.Y.squeeze(-1)
+    return x, y, x.square().mean(dim=-1).sqrt(), (x * y).sum(dim=-1) / x.square().sum(dim=-1)
+
+
+def test_r10_trained_end_point_is_predicted_and_is_not_the_whitening():
+    """R10: small-step gradient descent on the layer ends within 2e-3 of the prediction, far from 1/s."""
+    x, y, s, beta = paper_batch(20)
+    start = torch.full((20,), 0.5, dtype=torch.float64)
+    run = train_scalar(x, y, start, start, read_out="trained", optimizer="gd", lr=1e-3, epochs=3000)
+    l, P = predicted_end_point(0.5, 0.5, s.numpy(), beta.numpy())
+    np.testing.assert_allclose(run.l[-1], l, atol=2e-3)
+    np.testing.assert_allclose(run.P[-1], P, atol=2e-3)
+    assert (run.l[-1] - 1 / s).abs().min() > 0.2
+    assert (run.loss[-1] - (y - beta[:, None] * x).square().mean(dim=-1)).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("read_out", "l0", "target"),
+    [("frozen", 0.1, 1), ("frozen", 1.5, 1), ("recomputed", 0.5, 1), ("recomputed", -0.5, -1), ("frozen", -0.5, 0)],
+)
+def test_r10_which_starts_reach_the_whitening(read_out, l0, target):
+    """R10, OLS-9: within 1000 epochs of Adam L = 1/s from l0 > 0; -1/s or a stall at the saddle 0 from l0 < 0.
+
+    Bears `ols-flows`.
+    """
+    x, y, s, _ = paper_batch(20)
+    run = train_scalar(x, y, torch.full((20,), l0, dtype=torch.float64), read_out=read_out)
+    assert (run.l[-1] - target / s).abs().max() < (1e-3 if target else 0.05)
+
+
+@pytest.mark.parametrize("read_out", READ_OUTS)
+def test_r10_scalar_training_is_matrix_training_of_the_layer(read_out):
+    """R10: the scalar recursion in s and beta is the training of the layer on its tokens, for both optimisers."""
+    x, y, s, beta = paper_batch(2)
+    l0 = torch.tensor([0.5, -0.7], dtype=torch.float64)
+    P0 = torch.tensor([0.4, 0.3], dtype=torch.float64) if read_out == "trained" else None
+    matrix_P0 = s * beta if read_out == "frozen" else P0
+    for optimizer, lr in (("adam", 1e-2), ("gd", 1e-3)):
+        scalar = train_scalar(x, y, l0, P0, read_out=read_out, optimizer=optimizer, lr=lr, epochs=30)
+        matrix = train_matrix(
+            x[..., None],
+            y[..., None],
+            l0[:, None, None],
+            None if matrix_P0 is None else matrix_P0[:, None, None],
+            read_out=read_out,
+            optimizer=optimizer,
+            lr=lr,
+            epochs=30,
+        )
+        # each of the 30 steps rounds sums over 500 tokens and stretches earlier errors by less than a factor 2
+        np.testing.assert_allclose(scalar.l[-1], matrix.L[:, 0, 0], rtol=2**10 * 500 * EPS)
+        np.testing.assert_allclose(scalar.P[-1], matrix.P[:, 0, 0], rtol=2**10 * 500 * EPS)
+        np.testing.assert_allclose(scalar.loss, matrix.loss, rtol=2**10 * 500 * EPS)
+
+
+def test_r10_a_frozen_read_out_belongs_to_the_whitening():
+    """R10: without P0 the frozen P is that of L = whitening(X), so L = whitening(X) is a fixed point."""
+    data = random_regression(30, 3, 2, generator=stream(20, "frozen"))
+    L = whitening(data.X)
+    run = train_matrix(data.X, data.Y, L, read_out="frozen", optimizer="gd", lr=1e-3, epochs=5)
+    assert (run.L - L).norm() <= 5 * rounding_bound(data.X) * L.norm()
+    assert structure_gap(data.X, run.L) <= rounding_bound(data.X)
+
+
+def test_adam_is_torch_adam():
+    """The written-out Adam against torch.optim.Adam on a coupled loss, in the loop of the laboratory."""
+    ends = []
+    for optimizer in (Adam, torch.optim.Adam):
+        w = nn.Parameter(torch.tensor([0.3, -1.2, 2.0], dtype=torch.float64))
+
+        def loss(step: int, w: Tensor = w) -> Tensor:
+            return (w[0] * w[1] - w[2]) ** 2 + w.square().sum()
+
+        train(loss, optimizer([w]), steps=50, rate=lambda step: 0.03)
+        ends.append(w.detach())
+    np.testing.assert_allclose(*ends, rtol=1e-12)
+
+
+@pytest.mark.parametrize("read_out", READ_OUTS)
+def test_r10_edge_of_stability(read_out):
+    """`ols-edge`, R10: from close to the end point, steps 1 % below the edge come back and steps 1 % above it leave."""
+    x, y, s, beta = paper_batch(1)
+    s0, b0 = s.numpy(), beta.numpy()
+    end = predicted_end_point(0.5, 0.5, s0, b0) if read_out == "trained" else (1 / s0, s0 * b0)
+    edge = float(edge_of_stability(s0, b0, read_out, end).item())
+    start = torch.from_numpy(end[0]) + 1e-6
+    P0 = torch.from_numpy(end[1]) if read_out == "trained" else None
+    for factor, least, most in ((0.99, 0, 0.01), (1.01, 10, np.inf)):
+        run = train_scalar(x, y, start, P0, read_out=read_out, optimizer="gd", lr=factor * edge, epochs=400)
+        excess = run.loss - (y - beta[:, None] * x).square().mean(dim=-1)
+        assert least <= excess[-1] / excess[0] <= most
+    if read_out != "trained":
+        np.testing.assert_allclose(
+            edge_of_stability(1.0, 2.0, read_out), {"frozen": 1 / 36, "recomputed": 1 / 64}[read_out]
+        )
+
+
+@pytest.mark.parametrize(("p", "m"), [(1, 1), (3, 1), (3, 2), (3, 3), (2, 5)])
+def test_r10_the_structure_is_identified_iff_the_rank_is_p(p, m):
+    """R10: zero loss in every case; L L^T = Sigma^{-1} iff rank B = p, as `identifiable` says beforehand.
+
+    Bears `ols-identify`.
+    """
+    data = random_regression(60, p, m, generator=stream(12, p, m))
+    B = ols_coefficients(data.X, data.Y)
+    start = 0.7 * torch.eye(p, dtype=torch.float64)
+    run = train_matrix(data.X, data.Y, start, epochs=2500)
+    least = (data.Y - data.X @ B).square().sum() / 60
+    assert abs(run.loss[-1] - least) < 1e-9 * run.loss[0]
+    assert identifiable(B) == (min(p, m) == p)
+    gap = structure_gap(data.X, run.L)
+    assert (gap < 1e-4) == identifiable(B)
+    if not identifiable(B):
+        assert gap > 0.05
+
+
+def test_r10_one_output_leaves_a_direction_free():
+    """R10: S = I + (anything) on the complement of b keeps zero loss, the counterexample to structural convergence."""
+    data = random_regression(40, 3, 1, generator=stream(13, "free"))
+    B, Sigma = ols_coefficients(data.X, data.Y), second_moment(data.X)
+    eigenvalues, V = torch.linalg.eigh(Sigma)
+    root = (V * eigenvalues.sqrt()) @ V.T
+    b = root @ B
+    across = torch.eye(3, dtype=torch.float64) - b @ b.T / b.square().sum()
+    L = torch.linalg.inv(root) @ (torch.eye(3, dtype=torch.float64) + across)  # S = (I + across)^2
+    assert (L @ L.T - torch.linalg.inv(Sigma)).norm() > 1
+    fit = OLSTransformer(tied_weights(data.X, data.Y, L))(data.X)
+    tolerance = 2**4 * float(rounding_bound(data.X)) * data.Y.norm()  # ||XL|| is twice that of a whitening, power 4
+    assert (fit - data.X @ B).norm() <= tolerance
+    assert matrix_loss(L, Sigma, B) <= tolerance**2
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_r10_matrix_loss_is_the_excess_of_the_layer(d):
+    """`ols-identify`, R10: the closed form against the mean squared error of the layer, for L of any width."""
+    data = random_regression(30, 3, 2, generator=stream(14, d))
+    L = torch.randn(3, d, generator=stream(14, "L", d), dtype=torch.float64)
+    B = ols_coefficients(data.X, data.Y)
+    layer = OLSTransformer(tied_weights(data.X, data.Y, L))
+    excess = ((layer(data.X) - data.Y).square().sum() - (data.Y - data.X @ B).square().sum()) / 30
+    gain = max(1.0, float(torch.linalg.matrix_norm(data.X @ L, 2)) ** 8 / 30**4)  # the loss is of degree 8 in L
+    bound = 2 * float(rounding_bound(data.X)) * gain * float(data.Y.square().sum()) / 30
+    assert abs(matrix_loss(L, second_moment(data.X), B) - excess) <= bound
