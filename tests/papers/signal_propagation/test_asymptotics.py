@@ -154,6 +154,7 @@ def test_larger_alpha_amplifies_more():
         (lambda: asymptotics.stretch_constant("erf", -1.0), "alpha = -1"),
         (lambda: asymptotics.crossover_depth(2.0, 1.0, 0.1, 0.4), "the window needs alpha^2 p0 < 1"),
         (lambda: asymptotics.crossover_depth(0.1, 0.0, 0.1, 0.4), "p0 = 0"),
+        (lambda: asymptotics.sign_overlap(1.2), "c = 1.2; give a number from -1 to 1"),
     ],
 )
 def test_bad_input_of_the_asymptotics_is_named(call, message):
@@ -218,6 +219,22 @@ def test_stretched_exponential(kernel, C, n):
     assert errors[-1] < min(0.03, errors[0])
     between = course.log_J_backward[5000] / (math.sqrt(20_000) - math.sqrt(5000))
     assert between == pytest.approx(slope, rel=0.04)
+
+
+@pytest.mark.parametrize(("a", "s", "alpha"), [(0.5, 1.0, 1.0), (0.0, 1.0, 2.0), (2.0, 0.4, 1.0)])
+def test_overlap_converges(a, s, alpha):
+    """`sp-converges`: from below, from above and near 1, the overlap nears c_*; LayerNorm's only grows."""
+    starts = np.array([0.0, 0.9, 0.999])
+    arguments = {"a": a, "s": s, "n": math.inf, "depth": 4000}
+    rho = propagate(1.0, starts, kernel=ErfKernel(alpha), **arguments).rho
+    c = asymptotics.overlap_fixed_point(a, s)
+    assert (np.abs(rho[:, -1] - c) < np.maximum(np.abs(rho[:, 300] - c), 0.02)).all()
+    assert (rho[:, -1] < 1).all()
+    normed = propagate(1.0, starts, kernel=LayerNormKernel(), **arguments | {"depth": 1000}).rho
+    assert (np.diff(normed, axis=1) >= 0).all()
+    near = 1e6 * (c + 0.5 * (1 - c) * np.array([-1, 1]))  # in a large stream the overlap moves towards c_*
+    drift = propagate(1e6, near, kernel=ErfKernel(alpha), **arguments | {"depth": 1}).rho
+    assert (np.sign(drift[:, 1] - drift[:, 0]) == [1, -1]).all()
 
 
 def test_linear_window():

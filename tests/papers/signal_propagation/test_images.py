@@ -9,25 +9,20 @@ import pytest
 from derived.papers.signal_propagation.claims.images import CLAIMS
 from derived.papers.signal_propagation.experiments.images import GeneratedImages
 from derived.papers.signal_propagation.model.asymptotics import vit_variances
-from derived.papers.signal_propagation.model.kernels import (
-    kernel_of,
-)
-from derived.papers.signal_propagation.model.meanfield import propagate
 
 EXPERIMENTS = (GeneratedImages,)
 SMALL = {GeneratedImages: {"width": 24, "depth": 4, "start": 1}}
 
 
-def test_images_start_their_recurrence_from_the_measured_block(rows):
+def test_images_start_their_recurrence_from_the_measured_block(rows, by_hand):
     """J_theory of an image: from its own (q, p), over the patches as tokens, 1 at the output."""
     experiment = dataclasses.replace(GeneratedImages.at("ci"), **SMALL[GeneratedImages])
     table = rows[GeneratedImages].query("norm == 'erf' and init == 0 and replicate == 1")
     table = table[table["alpha"] == table["alpha"].min()].sort_values("b")
     a, s = vit_variances()
-    arguments = {"kernel": kernel_of("erf", table["alpha"].iloc[0]), "a": a, "s": s}
-    arguments |= {"n": (experiment.size // experiment.patch) ** 2, "depth": experiment.depth - experiment.start}
-    course = propagate(table["q"].iloc[0], table["p"].iloc[0], **arguments)
-    np.testing.assert_allclose(table["J_theory"], course.J_backward, rtol=1e-12)
+    sizes = {"n": (experiment.size // experiment.patch) ** 2, "depth": experiment.depth - experiment.start}
+    q, p, alpha = (table[name].iloc[0] for name in ("q", "p", "alpha"))
+    np.testing.assert_allclose(table["J_theory"], by_hand("erf", alpha, q, p, a=a, s=s, **sizes)["J"], rtol=1e-12)
     assert table["b"].tolist() == list(range(experiment.start, experiment.depth + 1))
 
 

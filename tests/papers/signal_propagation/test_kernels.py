@@ -1,6 +1,7 @@
 """SP-1: Gaussian moments of LayerNorm, Derf, DyT and ReLU, each from a closed form, a quadrature and a simulation."""
 
 import math
+import re
 import warnings
 
 import numpy as np
@@ -237,6 +238,29 @@ def test_quadrature_warns_with_a_bound_that_its_error_keeps():
 def test_alpha_must_be_positive(kernel, alpha):
     with pytest.raises(ValueError, match=r"alpha.* = .*; give a finite number > 0"):
         kernel(alpha)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: arccos_kernel(1.5), "rho = 1.5; give a number from -1 to 1"),
+        (lambda: arccos_kernel_prime([0.3, -1.1]), "rho[1] = -1.1; give a number from -1 to 1"),
+        (lambda: arccos_kernel(math.nan), "rho = nan"),
+        (lambda: arcsine_kernel(-1.0, 0.5, 1.0), "q = -1; give a finite number > 0"),
+        (lambda: arcsine_kernel(1.0, 2.0, 1.0), "p = 2.0 with q = 1.0"),
+        (lambda: arcsine_kernel(1.0, 0.5, -1.0), "alpha = -1; give a finite number > 0"),
+        (lambda: erf_prime_kernel(1.0, -1.5, 1.0), "p = -1.5 with q = 1.0"),
+    ],
+)
+def test_impossible_correlations_are_refused(call, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()
+
+
+def test_a_correlation_of_one_may_be_off_by_its_rounding():
+    assert arccos_kernel(1 + np.finfo(float).eps) == 0.5
+    above = arcsine_kernel(1.0, 1 + np.finfo(float).eps, 1.0)
+    assert above == pytest.approx(arcsine_kernel(1.0, 1.0, 1.0), rel=1e-14)
 
 
 def test_numbers_of_nodes_are_checked():

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from derived.lab.rng import stream
 from derived.papers.signal_propagation.model import meanfield
 from derived.papers.signal_propagation.model.asymptotics import vit_variances
-from derived.papers.signal_propagation.model.kernels import ErfKernel, LayerNormKernel, TanhKernel, arccos_kernel
+from derived.papers.signal_propagation.model.kernels import (
+    ErfKernel,
+    LayerNormKernel,
+    TanhKernel,
+    arccos_kernel,
+    arccos_kernel_prime,
+)
 from derived.papers.signal_propagation.model.meanfield import attention_overlaps, propagate
 
 examples = settings(derandomize=True, max_examples=25, deadline=None, database=None)
@@ -231,6 +237,26 @@ def test_annealed_block_uses_those_weights():
     np.testing.assert_allclose(course.J_backward[0], (1 + a * f) * J, rtol=1e-13)
     np.testing.assert_allclose(course.K_backward[0], a * (1 - f) / (n - 1) * J, rtol=1e-13)
     np.testing.assert_allclose(pooled.J_backward[0], (1 + a * f) * J + a * (n - 1) * g * K, rtol=1e-13)
+
+
+@pytest.mark.parametrize("gradient", ["independent", "pooled"])
+def test_annealed_blocks_pass_k_on_with_the_share_one_minus_g(gradient):
+    """Three blocks, J and K at each of them by hand: in K's own weight 1 - f for 1 - g would be off by far more."""
+    n, sigma, a, s, kernel = 5, 1.5, 0.8, 0.6, ErfKernel(1.2)
+    arguments = {"kernel": kernel, "a": a, "s": s, "n": n, "depth": 3, "attention": "annealed", "sigma_qk": sigma}
+    course = propagate(1.0, 0.2, **arguments, output_gradient=gradient)
+    J, K = 1.0, float(gradient == "pooled")
+    for b in (2, 1, 0):
+        tilde_q, tilde_p, hat_q, hat_p = kernel.moments(course.q[b], course.p[b])
+        f, g = attention_overlaps(tilde_q, tilde_p, n, sigma)
+        q = course.q[b] + a * (tilde_p + (tilde_q - tilde_p) * f)
+        p = course.p[b] + a * (tilde_p + (tilde_q - tilde_p) * g)
+        middle_q, middle_p, half_q, half_p = kernel.moments(q, p)
+        J, K = J * (1 + s / 2 * half_q), K * (1 + s * arccos_kernel_prime(middle_p / middle_q) * half_p)
+        own, other = J * f + K * (n - 1) * g, J * (1 - f) / (n - 1) + K * (1 - g)
+        J, K = J + a * hat_q * own, K + a * hat_p * other
+        np.testing.assert_allclose([course.J_backward[b], course.K_backward[b]], [J, K], rtol=1e-13)
+    assert abs(f - g) > 0.02
 
 
 def test_annealed_is_uniform_at_infinite_temperature():

@@ -8,12 +8,21 @@ import torch
 from derived.lab.rng import stream
 from derived.papers.signal_propagation.claims.overlap import CLAIMS
 from derived.papers.signal_propagation.experiments.overlap import DeepOverlap
+from derived.papers.signal_propagation.model.asymptotics import vit_variances
 
 EXPERIMENTS = (DeepOverlap,)
 SMALL = {DeepOverlap: {"width": 32, "depth": 4, "inits": 3}}
 
 
-def test_deep_networks_start_on_their_recurrence(rows):
+def test_deep_networks_start_on_their_recurrence_which_is_that_by_hand(rows, by_hand):
+    a, s = vit_variances()
+    for norm, table in rows[DeepOverlap].groupby("norm"):
+        course = by_hand(norm, 1.0, 1.0, 0.2, a=a, s=s, n=DeepOverlap.at("ci").n, depth=4)
+        curve = table.query("replicate == 0")
+        for column in ("q", "p"):
+            np.testing.assert_allclose(curve[f"{column}_theory"], course[column], rtol=1e-12)
+        end = table.query("b == 4")
+        np.testing.assert_allclose(end["q"].mean(), course["q"][-1], rtol=0.2)  # three networks of width 32
     first = rows[DeepOverlap].query("b == 0")
     np.testing.assert_allclose(first[["q", "q_theory"]], 1.0, rtol=1e-5)
     np.testing.assert_allclose(first[["p", "p_theory"]], 0.2, rtol=1e-5)

@@ -20,6 +20,7 @@ from derived.papers.signal_propagation.figures.regimes import constants, order_o
 from derived.papers.signal_propagation.figures.training import training_tiles
 from derived.papers.signal_propagation.figures.vision import stream_moments, vision_gradients
 from derived.papers.signal_propagation.figures.window import small_alpha
+from derived.papers.signal_propagation.model.asymptotics import vit_variances
 
 SMALL = {
     ClosedForms: {"instances": 4},
@@ -66,10 +67,26 @@ def test_rows_have_the_promised_columns_and_no_failure(rows, experiment):
     assert np.isfinite(table.select_dtypes("number").to_numpy()).all()
 
 
-def test_claims_on_recurrences_can_be_measured_from_small_rows(rows):
-    for claim in claims.CLAIMS:
-        if claim.experiment in (ClosedForms, Ends, Regimes, Window):
-            assert np.isfinite(claim.measure(rows[claim.experiment]).value)
+def test_claims_on_recurrences_give_what_the_recurrences_by_hand_give(rows, by_hand):
+    """At 400 blocks no law is reached, but the last local exponents and overlaps are those of plain loops."""
+    found = {
+        claim.id: claim.measure(rows[claim.experiment]).value
+        for claim in claims.CLAIMS
+        if claim.experiment in (ClosedForms, Ends, Regimes, Window)
+    }
+    assert max(found[name] for name in ("SP-1", "SP-5", "SP-14.a")) <= 1
+    before, last = np.unique(rows[Regimes]["b"])[-2:]
+
+    def exponent(mult: float, n: float) -> float:
+        sizes = dict(zip("as", vit_variances(mult), strict=True)) | {"n": n}
+        ends = [by_hand("layernorm", 1.0, 1.0, 0.2, depth=int(b), **sizes)["J"][0] for b in (before, last)]
+        return float(np.diff(np.log(ends)).item() / np.log(last / before))
+
+    assert found["SP-6.a"] == pytest.approx(exponent(1.0, np.inf), rel=1e-9)
+    assert found["SP-11.a"] == pytest.approx(exponent(1.0, np.inf) - exponent(0.0, np.inf), rel=1e-9)
+    assert found["SP-12.a"] == found["SP-12.b"] == pytest.approx(exponent(2.0, 4), rel=1e-9)
+    derf = by_hand("erf", 1.0, 1.0, 0.2, **dict(zip("as", vit_variances(), strict=True)), n=np.inf, depth=400)
+    assert found["SP-10.a"] == pytest.approx(derf["p"][-1] / derf["q"][-1] - 0.6598, abs=1e-4)
 
 
 def drawn(rows):
@@ -89,5 +106,6 @@ def drawn(rows):
 def test_figures_say_in_words_what_they_show(rows):
     for figure in drawn(rows):
         assert len(figure.get_label()) > 60
+        assert any(character.isdigit() for character in figure.get_label()), "an alt text gives numbers of its rows"
         assert "nan" not in figure.get_label().split()
         assert "$" not in figure.get_label()

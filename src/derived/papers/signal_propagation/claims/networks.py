@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 
 from derived.lab import stats
-from derived.lab.claims import Claim, at_least, at_most, holds, statistic
+from derived.lab.claims import Change, Claim, at_least, at_most, holds, statistic
 from derived.lab.measure import highest, jointly, lowest, mean
 from derived.lab.stats import Estimate
 
 from ..experiments.networks import Networks
-from .measures import fold_error
+from .measures import INTERVAL, fold_error
 
 CASES = ("norm", "heads")
 RECORDED = {"expected": holds("cpu"), "judged_at": ("cpu",)}
@@ -29,8 +29,7 @@ def described(id: str, statement: str, column: str, limit: float, **fields) -> C
         "jointly over these",
         at_most(limit),
         unit="fold error",
-        **RECORDED,
-        **fields,
+        **RECORDED | {"changed": (INTERVAL,)} | fields,
     )
 
 
@@ -55,10 +54,20 @@ def geometric_mean(cases: Sequence[Estimate]) -> Estimate:
 
 CLAIMS = (
     described(
-        "SP-2.a", "The recurrence of $q$ describes softmax transformers of finite width.", "q", 1.04, source="repo"
+        "SP-2.a",
+        "The recurrence of $q$ describes softmax transformers of finite width.",
+        "q",
+        1.04,
+        source="repo",
+        where="code",
     ),
     described(
-        "SP-2.b", "The recurrence of $p$ describes softmax transformers of finite width.", "p", 1.06, source="repo"
+        "SP-2.b",
+        "The recurrence of $p$ describes softmax transformers of finite width.",
+        "p",
+        1.06,
+        source="repo",
+        where="code",
     ),
     described(
         "SP-3.a",
@@ -66,10 +75,16 @@ CLAIMS = (
         "J",
         1.06,
         source="repo",
+        where="code",
         paper_value="1 to 2 %",
     ),
     described(
-        "SP-3.b", "The recurrence of $K$ describes softmax transformers of finite width.", "K", 1.15, source="repo"
+        "SP-3.b",
+        "The recurrence of $K$ describes softmax transformers of finite width.",
+        "K",
+        1.15,
+        source="repo",
+        where="code",
     ),
     statistic(
         "SP-4.a",
@@ -79,6 +94,11 @@ CLAIMS = (
         r"$J^{B,0}$ measured over the value without $K$, the lowest norm and number of heads, jointly over these",
         at_least(1 / 0.9, "1/0.9"),
         unit="ratio to the recurrence without K",
+        changed=(
+            Change(
+                "2026-11-21", "The limit was 1.1; it is now 1/0.9.", "At least 10 % too small means a ratio of 1/0.9."
+            ),
+        ),
         paper_value="1.5 % → 0.8 % at $n=197$",
         **RECORDED,
     ),
@@ -90,6 +110,13 @@ CLAIMS = (
         "geometric mean over norms and numbers of heads of the ratio of the errors of the mean, jointly over these",
         at_least(4.0),
         unit="ratio of errors",
+        changed=(
+            Change(
+                "2026-11-21",
+                "The value alone was judged; the interval is judged now.",
+                "A statistic needs its interval.",
+            ),
+        ),
         paper_value="1.5 % → 0.8 % at $n=197$",
         **RECORDED,
     ),

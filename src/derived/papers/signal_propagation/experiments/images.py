@@ -46,6 +46,7 @@ class GeneratedImages(Experiment):
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "ci": {"size": 32, "patch": 8, "width": 48, "num_heads": 2, "depth": 6, "start": 2, "images": 3, "inits": 2},
+        "cpu": {"width": 384, "num_heads": 6, "images": 4, "inits": 8},
         "gpu": {},
     }
     dtype: ClassVar[torch.dtype] = torch.float32

@@ -100,6 +100,11 @@ class Trainability(Experiment):
             **{"depths": (2,), "warmups": (0, 2), "alphas": (0.5, 1.5), "replicates": 2, "width": 24, "num_heads": 2},
             **{"size": 16, "num_classes": 4, "num_train": 64, "num_test": 32, "steps": 2, "batch_size": 8},
         },
+        "cpu": {
+            **{"depths": (4, 8, 16), "warmups": (0, 50), "alphas": (0.4, 0.8, 1.6), "replicates": 8, "width": 32},
+            **{"num_heads": 2, "size": 32, "num_classes": 10, "num_train": 4000, "num_test": 500, "steps": 300},
+            **{"batch_size": 32},
+        },
         "gpu": {},
     }
     dtype: ClassVar[torch.dtype] = torch.float32

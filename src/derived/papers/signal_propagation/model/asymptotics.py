@@ -21,7 +21,7 @@ from scipy.optimize import elementwise
 
 from derived.lab.checks import check_at_least, check_positive
 
-from .checks import check_tokens
+from .checks import check_tokens, checked_correlation
 from .kernels import arccos_kernel, arccos_kernel_prime
 
 
@@ -61,8 +61,11 @@ def zeta(a: ArrayLike, s: ArrayLike) -> np.ndarray:
 
 
 def sign_overlap(c: ArrayLike) -> np.ndarray:
-    """p(c) = (2/pi) arcsin c, the overlap of sign(u) and sign(v) at correlation c. [prior]"""
-    return (2 / np.pi) * np.arcsin(np.clip(c, -1.0, 1.0))
+    """p(c) = (2/pi) arcsin c, the overlap of sign(u) and sign(v) at correlation c. [prior]
+
+    Raises ValueError unless -1 <= c <= 1.
+    """
+    return (2 / np.pi) * np.arcsin(checked_correlation("c", c))
 
 
 def overlap_fixed_point(a: ArrayLike, s: ArrayLike, n: ArrayLike = math.inf) -> np.ndarray:

@@ -1,13 +1,24 @@
 """What must hold of tokens: their number, and a second moment and overlap that are a covariance.
 
 name    meaning                                     axes
+rho     correlation of two tokens, p / q            broadcastable
 q, p    second moment and overlap of the tokens     broadcastable
 n       number of tokens, an integer or infinity    broadcastable
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from derived.lab.checks import check_positive
+from derived.lab.checks import check_positive, check_within
+
+ROUNDING = 8 * np.finfo(float).eps  # of a quotient, so that p / q of equal tokens passes
+
+
+def checked_correlation(name: str, rho: ArrayLike) -> np.ndarray:
+    """``rho`` as floats in [-1, 1]; raises ValueError for a NaN, or an entry outside by more than rounding."""
+    rho = np.asarray(rho, dtype=float)
+    check_within(name, rho, -1 - ROUNDING, 1 + ROUNDING)
+    return np.clip(rho, -1.0, 1.0)
 
 
 def check_tokens(n: np.ndarray | float) -> None:
@@ -22,7 +33,6 @@ def check_moments(q: np.ndarray | float, p: np.ndarray | float, n: np.ndarray | 
     check_positive("q", q)
     if not np.all(np.isfinite(p)):
         raise ValueError(f"p = {p}; give finite overlaps")
-    slack = 8 * np.finfo(float).eps  # of q: the rounding of a quotient, so that p = -q / (n - 1) itself passes
     low = -np.asarray(q, dtype=float) / (np.asarray(n, dtype=float) - 1)
-    if np.any(np.less(p, low - slack * np.abs(q))) or np.any(np.greater(p, np.multiply(q, 1 + slack))):
+    if np.any(np.less(p, low - ROUNDING * np.abs(q))) or np.any(np.greater(p, np.multiply(q, 1 + ROUNDING))):
         raise ValueError(f"p = {p} with q = {q}, n = {n} is no covariance; need -q / (n - 1) <= p <= q")

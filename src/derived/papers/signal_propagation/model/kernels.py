@@ -22,6 +22,8 @@ from numpy.typing import ArrayLike
 
 from derived.lab.checks import check_count, check_positive
 
+from .checks import check_moments, checked_correlation
+
 REACH = 9.0  # the trapezoidal rule covers |z| <= 9: the Gaussian beyond has mass 2e-19
 TOLERABLE = 1e-6  # quadrature whose error bound is larger warns
 
@@ -47,31 +49,45 @@ class NormKernel(Protocol):
 
 
 def arccos_kernel(rho: ArrayLike) -> np.ndarray:
-    """kappa(rho) = (sqrt(1 - rho^2) + rho (pi - arccos rho)) / (2 pi) = E relu(z) relu(z'), kappa(1) = 1/2. [prior]"""
-    rho = np.clip(rho, -1.0, 1.0)
+    """kappa(rho) = (sqrt(1 - rho^2) + rho (pi - arccos rho)) / (2 pi) = E relu(z) relu(z'), kappa(1) = 1/2. [prior]
+
+    Raises ValueError unless -1 <= rho <= 1.
+    """
+    rho = checked_correlation("rho", rho)
     return (np.sqrt(1 - rho * rho) + rho * (np.pi - np.arccos(rho))) / (2 * np.pi)
 
 
 def arccos_kernel_prime(rho: ArrayLike) -> np.ndarray:
-    """kappa'(rho) = (pi - arccos rho) / (2 pi) = P(z > 0, z' > 0), kappa'(1) = 1/2. [prior: Sheppard]"""
-    return (np.pi - np.arccos(np.clip(rho, -1.0, 1.0))) / (2 * np.pi)
+    """kappa'(rho) = (pi - arccos rho) / (2 pi) = P(z > 0, z' > 0), kappa'(1) = 1/2. [prior: Sheppard]
+
+    Raises ValueError unless -1 <= rho <= 1.
+    """
+    return (np.pi - np.arccos(checked_correlation("rho", rho))) / (2 * np.pi)
 
 
 def arcsine_kernel(q: ArrayLike, p: ArrayLike, alpha: ArrayLike) -> np.ndarray:
     """E erf(alpha u) erf(alpha v) = (2/pi) arcsin(2 alpha^2 p / (1 + 2 alpha^2 q)), the arcsine law; p = q gives q~.
 
-    [prior: Williams]
+    Raises ValueError unless q > 0, |p| <= q and alpha > 0. [prior: Williams]
     """
-    c = 2 * np.square(alpha)
+    c = _twice_square(q, p, alpha)
     return (2 / np.pi) * np.arcsin(np.clip(c * p / (1 + c * q), -1.0, 1.0))
+
+
+def _twice_square(q: ArrayLike, p: ArrayLike, alpha: ArrayLike) -> np.ndarray:
+    """2 alpha^2, for a pair (u, v) whose variances and covariance are possible."""
+    check_positive("alpha", np.asarray(alpha, dtype=float))
+    check_moments(np.asarray(q, dtype=float), np.asarray(p, dtype=float), 2)
+    return 2 * np.square(alpha)
 
 
 def erf_prime_kernel(q: ArrayLike, p: ArrayLike, alpha: ArrayLike) -> np.ndarray:
     """E phi'(u) phi'(v) for phi = erf(alpha .): (4 alpha^2/pi) ((1 + 2 alpha^2 q)^2 - 4 alpha^4 p^2)^{-1/2}.
 
-    p = q gives q^ = (4 alpha^2/pi) (1 + 4 alpha^2 q)^{-1/2}. [repo; determinant formula]
+    p = q gives q^ = (4 alpha^2/pi) (1 + 4 alpha^2 q)^{-1/2}. Raises ValueError unless q > 0, |p| <= q and alpha > 0.
+    [repo; determinant formula]
     """
-    c = 2 * np.square(alpha)
+    c = _twice_square(q, p, alpha)
     return (2 / np.pi) * c / np.sqrt((1 + c * (q - p)) * (1 + c * (q + p)))
 
 

@@ -50,7 +50,7 @@ class TimmTransformer:
         check_choice("norm", norm, NORMS)
         check_count("depth", depth)
         if find_spec("timm") is None:
-            raise ValueError("timm is not installed; pip install timm, or use RandomTransformer, our own network")
+            raise ValueError("timm is not installed; use RandomTransformer, our own network")
         import timm
 
         slope = checked_alpha(alpha, 1, dtype, device)
