@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import matplotlib.pyplot as plt
 import pytest
 
 from derived.lab.experiment import run_experiment
@@ -11,8 +12,14 @@ from derived.lab.experiment import run_experiment
 def rows(request):
     """Rows of each of the module's EXPERIMENTS at tier ci, with the fields that the module's SMALL changes."""
     found = {}
-    listed = getattr(request.module, "EXPERIMENTS", None) or request.module.experiments.EXPERIMENTS
-    for experiment in listed:
+    for experiment in request.module.EXPERIMENTS:
         small = dataclasses.replace(experiment.at("ci"), **request.module.SMALL.get(experiment, {}))
         found[experiment] = run_experiment(small, seed=0, device="cpu").assign(tier="ci", recorded=False)
     return found
+
+
+@pytest.fixture(autouse=True)
+def no_figure_stays_open():
+    """matplotlib warns of more than twenty open figures, and a warning is an error here."""
+    yield
+    plt.close("all")

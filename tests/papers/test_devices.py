@@ -152,6 +152,7 @@ def compare(slug: str, name: str) -> None:
     """RuntimeError or AssertionError where the experiment does not work on another device as it does on the CPU."""
     with pretend.device() as (device, made):
         there = run(slug, name, device)
+    assert {*EXPERIMENTS[slug, name].deterministic} <= {*there.columns}, "a deterministic column that no row has"
     reason = UNUSED.get(slug, {}).get(name)
     if reason is None:
         assert made.count, (

@@ -36,7 +36,7 @@ def test_without_its_mask_the_layer_hides_nothing(monkeypatch):
     """HKT-5.c is refuted by tables that a mask makes equal; where nothing is masked the witness is worth nothing."""
     claim = CLAIM["HKT-5.c"]
     small = dataclasses.replace(Splits.at("ci"), instances=4)
-    assert claim.judge(claim.measure(run_experiment(small, seed=3, device="cpu")))[0] == "fails"
+    assert claim.judge(claim.measure(run_experiment(small, seed=3, device="cpu")))[0] == "refuted"
     monkeypatch.setattr(kernel, "causal_mask", lambda S: S)
     assert claim.judge(claim.measure(run_experiment(small, seed=3, device="cpu")))[0] == "undecided"
 
