@@ -72,6 +72,15 @@ def test_barycentre_correlation():
     assert ((s - drawn.mean(1)).abs() < 5 * (error**2 + drawn.var(1) / 20_000).sqrt()).all()
 
 
+def test_standard_errors_of_the_correlation_are_the_spread_of_its_repeats():
+    """400 replicas of one Gram matrix: the spread of s is the mean of its errors, and not sqrt(2) times it."""
+    G = overlaps(uniform_tokens(3, 4, generator=stream(27, "X"))).expand(400, 3, 3)
+    s, error = barycenter_correlation(G, 2.0, 1.0, 4, samples=50, generator=stream(27, "s"))
+    ratio = (s.std(0) / error.mean(0)).mean().item()
+    assert abs(ratio - 1) < 5 * (2 * 400) ** -0.5  # an entry alone: one over sqrt(2 R)
+    assert abs(ratio - 2**0.5) > 5 * (2 * 400) ** -0.5
+
+
 def test_moment_curves_and_flow():
     """The interpolated curves between their nodes; the flow against the quadrature of its time; logistic when hot."""
     curves = moment_curves(16, 8.0)

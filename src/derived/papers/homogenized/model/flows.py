@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from scipy import integrate
 from torch import Tensor
 
-from derived.lab.checks import check_at_least, check_choice, check_count, check_positive
+from derived.lab.checks import check_at_least, check_choice, check_count, check_positive, check_within
 
 from .checks import check_dimension, check_on_sphere
 from .heads import attention_field, normalise, tangent
@@ -43,9 +43,11 @@ def self_attention(X: Float[Tensor, "*batch n d"], beta: float) -> Float[Tensor,
 
 def sa_rate(gamma: ArrayLike, beta: float, n: int = 2) -> np.ndarray:
     """gamma' = 2 e^{beta gamma} (1 - gamma)((n-1) gamma + 1) / (e^beta + (n-1) e^{beta gamma}), n equiangular tokens
-    under the flow of V = A = I. [prior]"""
+    under the flow of V = A = I; ValueError for |gamma| > 1, beta < 0. [prior]"""
     check_count("n", n)
     gamma = np.asarray(gamma, dtype=float)
+    check_within("gamma", gamma, -1, 1)
+    check_at_least("beta", beta, 0)
     others = np.exp(beta * (gamma - 1))
     return 2 * others * (1 - gamma) * ((n - 1) * gamma + 1) / (1 + (n - 1) * others)
 

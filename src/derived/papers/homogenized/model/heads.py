@@ -157,7 +157,7 @@ def layer_step(
     """One layer of H heads: x <- N(x + (eta/H) sum_h B_h(x)), N(v) = v / |v|. [digest]
 
     Shapes: X (*batch, n, d), heads.V and heads.A (*batch, H, d, d) give (*batch, n, d). ``projected`` moves along
-    P_x B = B - <x, B> x instead of B. ValueError for tokens off the sphere.
+    P_x B = B - <x, B> x instead of B. ValueError for tokens off the sphere and a negative step.
 
     >>> X = equiangular_tokens(2, 3, 0.0)
     >>> heads = Heads(V=torch.eye(3).double()[None, None], A=torch.eye(3).double()[None, None], beta=0.0)
@@ -166,6 +166,7 @@ def layer_step(
     0.6
     """
     check_on_sphere(X)
+    check_at_least("eta", eta, 0)
     move = eta * attention_field(X.unsqueeze(-3), heads.V, heads.A, heads.beta).mean(dim=-3)
     return normalise(X + (tangent(X, move) if projected else move))
 

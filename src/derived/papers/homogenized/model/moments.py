@@ -33,6 +33,7 @@ STEP = 0.4  # in log t; the trapezoidal error, exp(-pi^2 / STEP) times a power, 
 FINE = STEP / 2  # the private part is tabulated on this grid of log t
 REACH = 6.5  # of a standard normal: 8e-11 is left out
 COARSE = 0.6  # step of a standard normal: exp(-2 pi^2 / COARSE^2) = 2e-24
+TOP = 300.0  # e^TOP and its square are numbers, and exp(-e^TOP) is 0: beyond, a logit adds nothing
 
 
 class AttentionMoments(NamedTuple):
@@ -72,7 +73,7 @@ def attention_moments(gamma: float, n: int, logit_std: float) -> AttentionMoment
 def _laplace_moments(gamma: float, n: int, sigma: float) -> tuple[float, float]:
     reach, s = _ranges(n, sigma)
     z, weights = _normal_grid(sigma, reach)
-    x = np.exp(s[:, None] + sigma * z)
+    x = np.exp(np.minimum(s[:, None] + sigma * z, TOP))
     survive = (n - 1) * np.log1p(-np.minimum(-np.expm1(-x) @ weights, 1 - 1e-16))
     f = n * STEP * float(((x * np.exp(-x / 2)) ** 2 @ weights) @ np.exp(survive))
     common, own = sigma * math.sqrt(abs(gamma)), sigma * math.sqrt(1 - abs(gamma))
@@ -121,13 +122,15 @@ def _row_curves(s: np.ndarray, common: float, own: float, reach: float) -> tuple
 def _private_part(points: np.ndarray, own: float, reach: float) -> tuple[np.ndarray, np.ndarray]:
     """E(1 - e^{-x}) and E(x e^{-x}) for x = e^{point + own w}, w standard normal."""
     w, weights = _normal_grid(own, reach)
-    x = np.exp(points[:, None] + own * w)
+    x = np.exp(np.minimum(points[:, None] + own * w, TOP))
     left = np.exp(-x)
     return np.where(x < 0.1, -np.expm1(-np.minimum(x, 0.1)), 1 - left) @ weights, (x * left) @ weights
 
 
 def _argmax_agreement(gamma: float, n: int) -> float:
     """g = n E[Phi_2(z_1, z_2)^{n-1}] for normals of correlation gamma: one key is the largest in both rows."""
+    if gamma == -1:
+        return 0.0  # two opposite tokens: the largest logit of one is the smallest of the other
     own, common = math.sqrt(1 - abs(gamma)), math.sqrt(abs(gamma))
     levels = math.log(n)  # the largest of n normals varies on the scale 1 / sqrt(2 ln n)
     reach, step = math.sqrt(46 + 4 * levels), STEP * min(own / 2, 1 / math.sqrt(1 + 2 * levels))
