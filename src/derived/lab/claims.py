@@ -87,6 +87,7 @@ class Claim:
 
     id: str
     statement: str  # one whole sentence of maths, $…$, that can be read alone
+    plain: str = ""  # the same in plain words; the few claims that have it stand first in the chapter's table
     source: Source = "ours"
     where: str = "–"
     paper_value: str = "–"

@@ -145,7 +145,7 @@ def test_simplex_drift():
 
 
 def test_correlation_is_lipschitz():
-    """`ht-lipschitz`: |s_ij(R) - s_ij(R')| <= (1 + 9 tau_l^2) max |R - R'|, by quadrature and sampled."""
+    """`ht-lipschitz`: |s_ij(R) - s_ij(R')| <= (1 + 9 lambda^2) max |R - R'|, by quadrature and sampled."""
     R = np.linspace(-1, 1, 81)
     for d, tau in ((3, 0.2), (3, 1.0), (50, 4.0)):
         f, g = two_token_attention_moments(R, d, 1.0, math.sqrt(tau / math.sqrt(d)))
@@ -194,7 +194,7 @@ def test_gram_flow_has_order_four():
 
 
 def test_warm_attention_is_nearly_even():
-    """`ht-even`: |s - m| <= 6 (1 + ln n) tau_l^2, and <= 3 d tau_l^2 at finite width (two tokens)."""
+    """`ht-even`: |s - m| <= 6 (1 + ln n) lambda^2, and <= 3 d lambda^2 at finite width (two tokens)."""
     for n in (2, 8, 100):
         for tau in (0.05, 0.2, 0.5):
             for gamma in (0.0, 0.3, 0.8):

@@ -48,13 +48,18 @@ def sa_rate(gamma: ArrayLike, beta: float, n: int = 2) -> np.ndarray:
     gamma = np.asarray(gamma, dtype=float)
     check_within("gamma", gamma, -1, 1)
     check_at_least("beta", beta, 0)
+    return _sa_rate(gamma, beta, n)
+
+
+def _sa_rate(gamma: np.ndarray, beta: float, n: int) -> np.ndarray:
+    """``sa_rate`` without its checks: a solver tries points beyond 1."""
     others = np.exp(beta * (gamma - 1))
     return 2 * others * (1 - gamma) * ((n - 1) * gamma + 1) / (1 + (n - 1) * others)
 
 
 def sa_flow(gamma0: float, time: float, beta: float, n: int = 2, *, rtol: float = 1e-11) -> float:
     """gamma(time) from gamma0, the solution of gamma' = ``sa_rate``(gamma). [prior]"""
-    path = integrate.solve_ivp(lambda _, y: sa_rate(y, beta, n), (0, time), [gamma0], rtol=rtol, atol=1e-12)
+    path = integrate.solve_ivp(lambda _, y: _sa_rate(y, beta, n), (0, time), [gamma0], rtol=rtol, atol=1e-12)
     return float(path.y[0, -1])
 
 

@@ -2,13 +2,13 @@
 
 symbol         name           meaning
 gamma          gamma          common overlap of the n tokens, in [-1/(n-1), 1]
-tau_l          logit_std      standard deviation of a logit; math.inf is hardmax
+lambda         logit_std      standard deviation of a logit; math.inf is hardmax
 pi_ik          (inside)       probability that token i attends to token k
 f              f              E sum_k pi_ik^2, the participation ratio
 g              g              E sum_k pi_ik pi_jk for i != j, the agreement of two tokens
-sigma          spread         tau_l sqrt(1 - gamma), what a row's softmax feels of its logits
+sigma          spread         lambda sqrt(1 - gamma), what a row's softmax feels of its logits
 
-At d = infinity the logits are a Gaussian field of covariance tau_l^2 R_ij R_kl; up to what is common to a row,
+At d = infinity the logits are a Gaussian field of covariance lambda^2 R_ij R_kl; up to what is common to a row,
 ell_ik = sigma z_ik with cor(z_ik, z_jk) = gamma. With 1 / Z^2 = int_0^inf t e^{-t Z} dt and psi(t, u) =
 E exp(-t e^{ell_1} - u e^{ell_2}), phi(t) = psi(t, 0):
 
@@ -158,7 +158,7 @@ def sampled_moments(
 ) -> AttentionMoments:
     """f and g from independent draws of the logits of ``rows`` tokens, exact in law at any width d, antithetic. [ours]
 
-    At finite d the logits of A = W W'^T are tau_l C_rows (T Z / sqrt(d)) C^T with Bartlett's factor T; at d = infinity
+    At finite d the logits of A = W W'^T are lambda C_rows (T Z / sqrt(d)) C^T with Bartlett's factor T; at d = infinity
     T / sqrt(d) is the identity. Each draw is used with both signs; the errors are over draws. Errors: as
     ``attention_moments``; n tokens of overlap gamma need d >= n - 1; samples < 2.
     """
@@ -197,7 +197,7 @@ def rem_participation(n: int, logit_std: ArrayLike) -> np.ndarray:
     Warm, sigma < sqrt(2 ln n): n E[(e^ell / (Z + e^ell))^2] with the sum of the others at its mean Z = n e^{sigma^2/2},
     which is e^{sigma^2} / n for sigma^2 < (2/3) ln n and exp(-(ln n - sigma^2/2)^2 / (2 sigma^2)) to exponential order
     beyond, where one key rarely wins. Frozen: 1 - a_n / sigma with a_n = sqrt(2 ln n) - (ln ln n + ln 4 pi) /
-    (2 sqrt(2 ln n)), the typical largest of n normals. For tokens of overlap gamma take sigma = tau_l sqrt(1 - gamma).
+    (2 sqrt(2 ln n)), the typical largest of n normals. For tokens of overlap gamma take sigma = lambda sqrt(1 - gamma).
     Shapes: any of logit_std. ValueError for n < 3, negative or infinite deviations.
 
     >>> (1000 * rem_participation(1000, [0.0, 1.0])).round(2)  # near 1 and e
