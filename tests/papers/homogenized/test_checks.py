@@ -13,9 +13,15 @@ from jaxtyping import install_import_hook
 
 from derived.lab.rng import stream
 from derived.papers.homogenized.model.chain import simulate_chain
-from derived.papers.homogenized.model.cloud import mean_cosine, return_probability, slow_overlap_sde, vmf_mean_ratio
-from derived.papers.homogenized.model.flows import layers_for, modified_drift, one_token_rates, sphere_flow
-from derived.papers.homogenized.model.gram import simulate_gram
+from derived.papers.homogenized.model.cloud import (
+    mean_cosine,
+    return_probability,
+    slow_drift,
+    slow_overlap_sde,
+    vmf_mean_ratio,
+)
+from derived.papers.homogenized.model.flows import layers_for, modified_drift, one_token_rates, sa_rate, sphere_flow
+from derived.papers.homogenized.model.gram import psd_factor, simulate_gram
 from derived.papers.homogenized.model.heads import (
     HeadLaw,
     equiangular_tokens,
@@ -49,6 +55,14 @@ def chain(X=X, L=2, eta=0.1, H=1, law=LAW, beta=1.0, **options):
 
 def gram(G0=GRAM, L=2, eta=0.1, H=1, law=LAW, **options):
     return simulate_gram(G0, L, eta, H, law, 1.0, generator=G, **options)
+
+
+def gram_beta(beta):
+    return simulate_gram(GRAM, 2, 0.1, 1, LAW, beta, generator=G)
+
+
+def correlation(gram, beta=1.0):
+    return barycenter_correlation(gram, beta, 1.0, 4, samples=4, generator=G)
 
 
 BAD = {
@@ -102,6 +116,22 @@ BAD = {
     "no step at all": (lambda: one_token_rates(0.0, 4), "h = 0; give"),
     "eta = 0; give": (lambda: layers_for(1.0, 0.0, 2), "eta = 0; give"),
     "finite return": (lambda: return_probability(1.0, 0.0, 3.0), "closed form at kappa = 1 only"),
+    "a temperature that is no number": (lambda: chain(beta=math.nan), "beta = nan; give"),
+    "negative temperature": (lambda: gram_beta(-1.0), "beta = -1; give"),
+    "step of one layer": (lambda: layer_step(X, math.nan, HEADS), "eta = nan; give"),
+    "overlap of a rate": (lambda: sa_rate(3.0, 1.0), "gamma = 3; give"),
+    "overlap of a drift": (lambda: simplex_drift(3.0, 0.5, 0.5), "gamma = 3; give"),
+    "moments of a drift": (lambda: simplex_drift(0.1, 1.5, 0.5), "f = 1.5; give"),
+    "factor of nothing": (lambda: psd_factor(GRAM * math.nan, 3), "not positive semidefinite"),
+    "factor of a negative matrix": (lambda: psd_factor(-torch.eye(3, **F64), 3), "not positive semidefinite"),
+    "factor of too few columns": (lambda: psd_factor(torch.eye(3, **F64), 2), "of rank <= 2"),
+    "correlation of no Gram matrix": (lambda: correlation(2 * GRAM), "unit diagonal"),
+    "correlation at no temperature": (lambda: correlation(GRAM, math.nan), "beta = nan; give"),
+    "a return from nowhere": (lambda: return_probability(math.nan), "|y0| = nan; give"),
+    "a return before the start": (lambda: return_probability(1.0, 1.0, -1.0), "time = -1.0; give"),
+    "a slow overlap above one": (lambda: slow_drift(3.0), "u = 3; give"),
+    "slow paths of no kappa": (lambda: slow_overlap_sde(math.nan, [1.0], paths=2, generator=G), "kappa = nan; give"),
+    "a time without end": (lambda: simplex_flow(0.0, [math.inf], 4, 0.0), "finite numbers from 0 upwards"),
     "cosine above one": (lambda: mean_cosine(1.5, 4), "r = 1.5; give"),
 }  # fmt: skip
 

@@ -55,6 +55,15 @@ def test_quadrature_is_converged(n, monkeypatch):
         assert abs(value.g - fine.g) < value.g_error
 
 
+@pytest.mark.parametrize(("gamma", "n"), [(-0.5, 2), (-1.0, 2), (-0.4, 3), (0.3, 2)])
+def test_the_coldest_attention_is_a_number_near_hardmax(gamma, n):
+    """Negative overlaps at the coldest finite temperatures, where e^logit exceeds all numbers."""
+    limit = attention_moments(gamma, n, math.inf)
+    gaps = [np.abs(np.subtract(attention_moments(gamma, n, tau)[:2], limit[:2])) for tau in (25.0, 50.0)]
+    assert (gaps[1] < 0.03).all()
+    assert (gaps[1] <= 0.6 * gaps[0] + 1e-8).all()
+
+
 @examples
 @given(st.integers(2, 60), st.floats(0, 1), st.floats(0.01, 12))
 def test_inequalities(n, share, logit_std):

@@ -72,6 +72,15 @@ def test_barycentre_correlation():
     assert ((s - drawn.mean(1)).abs() < 5 * (error**2 + drawn.var(1) / 20_000).sqrt()).all()
 
 
+def test_standard_errors_of_the_correlation_are_the_spread_of_its_repeats():
+    """400 replicas of one Gram matrix: the spread of s is the mean of its errors, and not sqrt(2) times it."""
+    G = overlaps(uniform_tokens(3, 4, generator=stream(27, "X"))).expand(400, 3, 3)
+    s, error = barycenter_correlation(G, 2.0, 1.0, 4, samples=50, generator=stream(27, "s"))
+    ratio = (s.std(0) / error.mean(0)).mean().item()
+    assert abs(ratio - 1) < 5 * (2 * 400) ** -0.5  # an entry alone: one over sqrt(2 R)
+    assert abs(ratio - 2**0.5) > 5 * (2 * 400) ** -0.5
+
+
 def test_moment_curves_and_flow():
     """The interpolated curves between their nodes; the flow against the quadrature of its time; logistic when hot."""
     curves = moment_curves(16, 8.0)
@@ -136,7 +145,7 @@ def test_simplex_drift():
 
 
 def test_correlation_is_lipschitz():
-    """`ht-lipschitz`: |s_ij(R) - s_ij(R')| <= (1 + 9 tau_l^2) max |R - R'|, by quadrature and sampled."""
+    """`ht-lipschitz`: |s_ij(R) - s_ij(R')| <= (1 + 9 lambda^2) max |R - R'|, by quadrature and sampled."""
     R = np.linspace(-1, 1, 81)
     for d, tau in ((3, 0.2), (3, 1.0), (50, 4.0)):
         f, g = two_token_attention_moments(R, d, 1.0, math.sqrt(tau / math.sqrt(d)))
@@ -185,7 +194,7 @@ def test_gram_flow_has_order_four():
 
 
 def test_warm_attention_is_nearly_even():
-    """`ht-even`: |s - m| <= 6 (1 + ln n) tau_l^2, and <= 3 d tau_l^2 at finite width (two tokens)."""
+    """`ht-even`: |s - m| <= 6 (1 + ln n) lambda^2, and <= 3 d lambda^2 at finite width (two tokens)."""
     for n in (2, 8, 100):
         for tau in (0.05, 0.2, 0.5):
             for gamma in (0.0, 0.3, 0.8):

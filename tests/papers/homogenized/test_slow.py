@@ -12,19 +12,18 @@ from derived.lab.rng import stream
 from derived.papers.homogenized.claims.measures import ratio
 from derived.papers.homogenized.claims.slow import CLAIMS, drift_by_width
 from derived.papers.homogenized.experiments import slow
-from derived.papers.homogenized.experiments.slow import Angles, Cosines, FiniteBeta, SlowDrift, SlowPaths
+from derived.papers.homogenized.experiments.slow import Cosines, FiniteBeta, SlowDrift, SlowPaths
 from derived.papers.homogenized.figures import slow as figures
 from derived.papers.homogenized.model.cloud import vmf_mean_ratio
 
 MEASURES = {claim.id: claim.measure for claim in CLAIMS}
-EXPERIMENTS = (Cosines, SlowDrift, FiniteBeta, SlowPaths, Angles)
+EXPERIMENTS = (Cosines, SlowDrift, FiniteBeta, SlowPaths)
 
 
 SMALL = {
     Cosines: {"replicates": 4, "samples": 100},
     SlowDrift: {"replicates": 4, "samples": 100},
     FiniteBeta: {"widths": (8, 16), "replicates": 4, "samples": 100},
-    Angles: {"points": 5},
     SlowPaths: {"d": 8, "time": 0.5, "replicates": 6},
 }
 
@@ -33,7 +32,6 @@ COLUMNS = {
     Cosines: {"d", "factors", "replicate", "kappa"},
     SlowDrift: {"d", "factors", "R", "replicate", "drift", "bracket"},
     FiniteBeta: {"d", "ratio", "replicate", "drift", "coldest"},
-    Angles: {"angle", "u", "gap", "bound"},
     SlowPaths: {"factors", "replicate", "returned", "y", "recurrent", "transient"},
 }
 

@@ -110,3 +110,37 @@ def test_fokker_planck_against_exact_laws():
     columns[1:] += bands[0, 1:]
     columns[:-1] += bands[2, :-1]
     assert np.abs(columns).max() < 1e-12 * np.abs(bands).max()
+
+
+def test_the_mean_is_slower_than_the_typical_prompt():
+    """`ht-mean`: for d >= 11 the mean of 1 - R lies between its bounds, of rate 1 - 3/d; at d = 6 it is far slower."""
+    rates, times = {}, np.array([0.0, 6.0, 12.0])
+    for d, r in ((6, 0.0), (11, -0.5), (16, 0.3)):
+        law = two_token_pde(d, 0.0, 0.0, r, times, reach=16.0, cells=2400)
+        missing = law.mass - law.first
+        rates[d] = math.log(missing[1] / missing[2]) / 6
+        scaled = missing / (1 - r) * np.exp((1 - 3 / d) * times)
+        if d >= 11:
+            assert (scaled >= 1 - 1e-3).all()
+            assert (scaled <= (2 / (1 + r)) ** ((d - 3) / 4) * (1 + 1e-3)).all()
+    assert rates[16] == pytest.approx(1 - 3 / 16, abs=0.01)
+    assert abs(rates[16] - (1 - 1 / 16)) > 0.1  # the rate of a typical prompt
+    assert rates[6] < 0.8 * (1 - 3 / 6)
+
+
+def test_the_supersolution_of_the_mean():
+    """`ht-mean`: L w <= -(1 - 3/d) w for w = (1-R)(1+R)^(-(d-3)/4) from d = 11 on, and not at d = 10."""
+    T, above = np.linspace(-1, 1, 2001), {}
+    for d in (10, 11, 40):
+        p, q = (d + 1) / 4, (7 - d) / 4
+        rate = q**2 * T**2 + (2 * p * q - p - q * (d - 2)) * T + p**2 - p * (d - 2) - q
+        above[d] = (rate + 2 * (d - 3)).max()
+        y, h = np.linspace(-2, 2, 9), 1e-4
+        w = lambda y, p=p, q=q: np.exp(-p * y) * np.cosh(y) ** -q  # noqa: E731
+        R = np.tanh(y)
+        assert np.allclose(w(y), (1 - R) * (1 + R) ** (-(d - 3) / 4))
+        first, second = (w(y + h) - w(y - h)) / (2 * h), (w(y + h) - 2 * w(y) + w(y - h)) / h**2
+        assert np.allclose(((d - 2 + R) * first + second) / w(y), np.interp(R, T, rate), atol=1e-3 * d)
+    assert above[11] <= 1e-12
+    assert above[40] <= 1e-12
+    assert above[10] > 0.1

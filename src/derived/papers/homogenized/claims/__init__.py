@@ -6,10 +6,10 @@ from ..experiments.kernel import KernelDistance, Lipschitz
 from ..experiments.layer import HeadMoments, OneLayer, OneToken
 from ..experiments.limits import Flows, Interpolation, SelfAttention
 from ..experiments.prompts import PrivateNoise, Prompts
-from ..experiments.slow import Angles, Cosines, FiniteBeta, SlowDrift, SlowPaths
+from ..experiments.slow import Cosines, FiniteBeta, SlowDrift, SlowPaths
 from . import clock, collapse, kernel, layer, limits, prompts, slow
 
-NUMBERS = (*range(1, 14), 18, 21, 22, *range(14, 18), 19, 20)  # HT-1, HT-2, … in the order of the chapter
+NUMBERS = (*range(1, 14), 18, 22, *range(14, 18), 19, 20)  # HT-1, HT-2, … in the order of the chapter
 TOPICS = (layer, clock, collapse, kernel, slow, limits, prompts)
 
 CLAIMS = tuple(
@@ -19,7 +19,7 @@ CLAIMS = tuple(
     )
 )
 EXPERIMENTS = (
-    *(OneToken, HeadMoments, OneLayer, Cosines, SlowDrift, FiniteBeta, Lipschitz, KernelDistance, Angles),
+    *(OneToken, HeadMoments, OneLayer, Cosines, SlowDrift, FiniteBeta, Lipschitz, KernelDistance),
     *(TwoTokens, WeakError, Hot, Cold, Freezing, FinalRate, SlowPaths, Clock),
     *(Flows, SelfAttention, Interpolation, Prompts, PrivateNoise, Stack),
 )

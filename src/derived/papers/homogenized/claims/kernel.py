@@ -24,7 +24,7 @@ CLAIMS = (
     bound(
         "HT-8.c",
         r"For every number $n\le d$ of tokens, "
-        r"$\lvert s_{ij}(R)-s_{ij}(R')\rvert\le(1+9\tau_\ell^2)\max_{kl}\lvert R_{kl}-R'_{kl}\rvert$.",
+        r"$\lvert s_{ij}(R)-s_{ij}(R')\rvert\le(1+9\lambda^2)\max_{kl}\lvert R_{kl}-R'_{kl}\rvert$.",
         Lipschitz,
         worst(),
         "ht-lipschitz",
@@ -35,7 +35,7 @@ CLAIMS = (
     ),
     reported(
         "HT-8.d",
-        r"The Lipschitz constant of $s$ in the Gram matrix is $O(1+\tau_\ell^2n)$.",
+        r"The Lipschitz constant of $s$ in the Gram matrix is $O(1+\lambda^2n)$.",
         Lipschitz,
         quotient_power,
         "power of $n$",
@@ -43,7 +43,7 @@ CLAIMS = (
         criterion=r"power of $n$ with which the largest quotient of sampled pairs of prompts grows",
         source="digest",
         where="version 1, `lem:Gram_stability`",
-        paper_value=r"$O(1+\tau_\ell^2n)$",
+        paper_value=r"$O(1+\lambda^2n)$",
     ),
     refuted(
         "HT-20.a",
@@ -55,7 +55,7 @@ CLAIMS = (
         at_most(0),
         unit="quotient of distances",
         source="digest",
-        where="version 1, `prop:satisfying_MF`",
+        where="version 1, `prop:satisfying_MF`; refuted before us by the formalisation",
     ),
     bound(
         "HT-20.b",
@@ -66,6 +66,7 @@ CLAIMS = (
         "ht-fields",
         "worst ratio over clouds, scattered or moved as a whole, near and far",
         amends="HT-20.a",
-        where=r"amended at $\beta=0$ alone; for $\beta>0$ there is the proof and no row",
+        where=r"amended at $\beta=0$ alone, for $\beta>0$ there is the proof and no row; clouds that move as a whole were "
+        "added after rows of scattered ones existed",
     ),
 )

@@ -52,7 +52,8 @@ ALL_PAIRS = {"unit": ["replicate"]}  # the pairs of a simplex have one drift, an
 CLAIMS = (
     computed(
         "HT-1.a",
-        r"One token forgets its start at the rates $\frac{d-1}{2d}$ (its overlap with the start) and $1$ (the square of it).",
+        r"A single token forgets its start $x_0$: $\mathbb E\langle x,x_0\rangle$ decays at the rate $\frac{d-1}{2d}$, and "
+        r"$\mathbb E\langle x,x_0\rangle^2$ tends to $\frac1d$ at the rate $1$.",
         OneToken,
         farthest(extrapolated, 1.0),
         "rates of one layer, extrapolated to $h=0$, over the formula, farthest off",
@@ -75,6 +76,7 @@ CLAIMS = (
         off_by_quantity("quantity == 'mean'"),
         "mean of an entry of the field, worst tokens",
         within(0, 0.02),
+        plain="At Gaussian initialisation the average pull of a head is zero: all motion of the tokens is noise.",
         unit="entry of the field",
         source="digest",
         where="version 1, Gaussian case",
@@ -147,7 +149,7 @@ CLAIMS = (
         within(0, 0.03),
         unit="of the drift",
         source="digest",
-        where="version 1, `lem:drift_on_simplex_selfcontained`",
+        where="version 1, `lem:drift_on_simplex_selfcontained`; refuted before us by the formalisation",
         paper_value="exactly $b$",
         expected=fails("ci", "cpu"),
     ),

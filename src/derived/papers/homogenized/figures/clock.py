@@ -26,7 +26,7 @@ def two_tokens(rows: pd.DataFrame) -> Figure:
                 off.append(np.abs(means["value"].to_numpy() - theory.to_numpy()).max())
                 if column == "first":
                     ax.plot([], [], "o", color=color, label=f"$H={H}$")
-        panel_label(ax, rf"$\tau_\ell={logit:g}$")
+        panel_label(ax, rf"$\lambda={logit:g}$")
         ax.set(xlabel=r"clock $\tau$", xlim=(0, part["tau"].max() * 1.2))
     axes[0].legend(fontsize=8)
     figure.set_label(

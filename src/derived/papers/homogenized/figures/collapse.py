@@ -68,7 +68,7 @@ def freezing(rows: pd.DataFrame) -> Figure:
             points(ax, cell.assign(at=logit), "at", "chain", RED, "s")
     ax.set(
         yscale="log",
-        xlabel=r"logit deviation $\tau_\ell$",
+        xlabel=r"logit deviation $\lambda$",
         ylabel=r"$\tau$ to overlap $\frac{1}{2}$",
         xlim=(-0.5, 18.5),
     )
@@ -105,7 +105,7 @@ def final_rate(rows: pd.DataFrame) -> Figure:
     for k, ((d, n, logit), part) in enumerate(cases):
         start = part.loc[part["layer"] == 0, "log_missing"].mean()
         means = points(ax, part.assign(shifted=part["log_missing"] - start), "tau", "shifted", COLOURS[k % 6])
-        ax.plot([], [], "o", color=COLOURS[k % 6], label=rf"$d={d}$, $n={n}$, $\tau_\ell={logit:g}$")
+        ax.plot([], [], "o", color=COLOURS[k % 6], label=rf"$d={d}$, $n={n}$, $\lambda={logit:g}$")
         words.append(f"{np.polyfit(means['tau'], means['value'], 1)[0]:.3f} for d = {d}, n = {n}, {logit:g}")
     tau = np.array([0, rows["tau"].max()])
     for d in sorted(rows["d"].unique()):

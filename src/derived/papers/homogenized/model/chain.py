@@ -67,7 +67,7 @@ def simulate_chain(
         if keep_tokens:
             raise ValueError("method='gram' has overlaps only: keep_tokens needs 'literal' or 'projected'")
         return simulate_gram(overlaps(X0), L, eta, H, law, beta, generator=generator, record=record, common=common)
-    layers = check_run(L, eta, H, law, record)
+    layers = check_run(L, eta, H, law, beta, record)
     step = literal_step if method == "literal" else projected_step
     X, grams, tokens = X0, [], []
     for layer in range(L + 1):

@@ -24,8 +24,8 @@ def check_width(d: float) -> None:
 def check_times(times: ArrayLike) -> np.ndarray:
     """``times`` as an array, after a check that they start at 0 or later and do not decrease."""
     times = np.asarray(times, dtype=float)
-    if times.ndim != 1 or not times.size or not times[0] >= 0 or not (np.diff(times) >= 0).all():
-        raise ValueError(f"times = {times}; give a list of numbers from 0 upwards")
+    if times.ndim != 1 or not times.size or not times[0] >= 0 or not (np.diff(times) >= 0).all() or times[-1] == np.inf:
+        raise ValueError(f"times = {times}; give a list of finite numbers from 0 upwards")
     return times
 
 

@@ -153,6 +153,7 @@ def _half_half(c: float, x: np.ndarray) -> np.ndarray:
 def slow_drift(u: ArrayLike, kappa: float = 1.0) -> np.ndarray:
     """-(1 + kappa) u (1 - u^2), the drift of the slow overlap on the clock tau / d. [ours]"""
     u = np.asarray(u, dtype=float)
+    check_within("u", u, -1, 1)
     return -(1 + kappa) * u * (1 - u**2)
 
 
@@ -174,13 +175,16 @@ def slow_overlap_sde(
     """Paths (T, paths) of y = artanh u on the clock t = tau / d, at ``times``; u = torch.tanh(y). [ours]
 
     Equation: dy = (1 - kappa) tanh y dt + sqrt(2) dB, by Heun's step, weak order 2 for additive noise; exact at
-    kappa = 1, where y = y0 + sqrt(2) B. ValueError for times that decrease, step <= 0, paths < 1.
+    kappa = 1, where y = y0 + sqrt(2) B. ValueError for times that decrease, step <= 0, paths < 1,
+    kappa < 0, and for what is no number.
 
     >>> from derived.lab.rng import stream
     >>> y = slow_overlap_sde(0.0, [0.0, 20.0], y0=0.5, paths=1000, generator=stream(0, "paths"))
     >>> y.shape, float(y[0].std()), bool((torch.tanh(y[1]).abs() > 0.99).double().mean() > 0.9)
     (torch.Size([2, 1000]), 0.0, True)
     """
+    check_at_least("kappa", kappa, 0)
+    check_at_least("|y0|", abs(y0), 0)
     check_count("paths", paths)
     check_positive("step", step)
     times = check_times(times)
@@ -203,8 +207,13 @@ def return_probability(y0: float, kappa: float = 1.0, time: float = math.inf) ->
     """The probability that y comes back to 0 from y0 by ``time``. [ours]
 
     kappa = 1: erfc(|y0| / (2 sqrt(time))), so 1 in the end. For ever, kappa < 1: 1 - s(|y0|) / s(inf) with the scale
-    function s(y) = int_0^y cosh^{kappa - 1}; kappa > 1: 1. Errors: a finite time with kappa != 1 (use the paths).
+    function s(y) = int_0^y cosh^{kappa - 1}; kappa > 1: 1. Errors: NaN, kappa < 0, a finite time with kappa != 1 (use
+    the paths).
     """
+    check_at_least("|y0|", abs(y0), 0)
+    check_at_least("kappa", kappa, 0)
+    if not time >= 0:
+        raise ValueError(f"time = {time!r}; give a number >= 0, or math.inf")
     if math.isfinite(time):
         if kappa != 1:
             raise ValueError(f"kappa = {kappa:g}, time = {time:g}: a finite time has a closed form at kappa = 1 only")

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from scipy import integrate
 from torch import Tensor
 
-from derived.lab.checks import check_at_least, check_choice, check_count, check_positive
+from derived.lab.checks import check_at_least, check_choice, check_count, check_positive, check_within
 
 from .checks import check_dimension, check_on_sphere
 from .heads import attention_field, normalise, tangent
@@ -43,16 +43,23 @@ def self_attention(X: Float[Tensor, "*batch n d"], beta: float) -> Float[Tensor,
 
 def sa_rate(gamma: ArrayLike, beta: float, n: int = 2) -> np.ndarray:
     """gamma' = 2 e^{beta gamma} (1 - gamma)((n-1) gamma + 1) / (e^beta + (n-1) e^{beta gamma}), n equiangular tokens
-    under the flow of V = A = I. [prior]"""
+    under the flow of V = A = I; ValueError for |gamma| > 1, beta < 0. [prior]"""
     check_count("n", n)
     gamma = np.asarray(gamma, dtype=float)
+    check_within("gamma", gamma, -1, 1)
+    check_at_least("beta", beta, 0)
+    return _sa_rate(gamma, beta, n)
+
+
+def _sa_rate(gamma: np.ndarray, beta: float, n: int) -> np.ndarray:
+    """``sa_rate`` without its checks: a solver tries points beyond 1."""
     others = np.exp(beta * (gamma - 1))
     return 2 * others * (1 - gamma) * ((n - 1) * gamma + 1) / (1 + (n - 1) * others)
 
 
 def sa_flow(gamma0: float, time: float, beta: float, n: int = 2, *, rtol: float = 1e-11) -> float:
     """gamma(time) from gamma0, the solution of gamma' = ``sa_rate``(gamma). [prior]"""
-    path = integrate.solve_ivp(lambda _, y: sa_rate(y, beta, n), (0, time), [gamma0], rtol=rtol, atol=1e-12)
+    path = integrate.solve_ivp(lambda _, y: _sa_rate(y, beta, n), (0, time), [gamma0], rtol=rtol, atol=1e-12)
     return float(path.y[0, -1])
 
 

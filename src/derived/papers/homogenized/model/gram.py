@@ -22,7 +22,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from derived.lab.checks import check_count
+from derived.lab.checks import check_at_least, check_count
 
 from .checks import check_gram, check_step
 from .heads import HeadLaw
@@ -61,7 +61,7 @@ def bartlett(
 
 
 def psd_factor(S: Float[Tensor, "*batch n n"], columns: int) -> Float[Tensor, "*batch n k"]:
-    """C (*batch, n, columns) with C C^T = S, for positive semidefinite S of rank at most ``columns``.
+    """C (*batch, n, columns) with C C^T = S, for positive semidefinite S of rank at most ``columns``; else ValueError.
 
     Cholesky where every matrix of the batch is regular, else by steps that take the largest remaining diagonal
     entry as pivot, so that singular matrices (coinciding tokens, uniform attention, n > d) keep full accuracy.
@@ -74,7 +74,10 @@ def psd_factor(S: Float[Tensor, "*batch n n"], columns: int) -> Float[Tensor, "*
 
 
 def pivoted_factor(S: Float[Tensor, "*batch n n"], columns: int) -> Float[Tensor, "*batch n k"]:
-    """Cholesky with diagonal pivoting, without carrying the permutation out; pivots at rounding level count as 0."""
+    """Cholesky with diagonal pivoting, without carrying the permutation out; pivots at rounding level count as 0.
+
+    ValueError where C C^T misses the diagonal of S by more than n^2 roundings of its largest entry, times 64.
+    """
     n = S.shape[-1]
     left = S.diagonal(dim1=-2, dim2=-1).clone()
     nothing = n * torch.finfo(S.dtype).eps * left.amax(dim=-1, keepdim=True)
@@ -89,6 +92,10 @@ def pivoted_factor(S: Float[Tensor, "*batch n n"], columns: int) -> Float[Tensor
         column = torch.where(pivot > nothing, column / pivot.clamp_min(torch.finfo(S.dtype).tiny).sqrt(), 0.0)
         C[..., j] = column
         left = left - column.square()
+    if not (left.abs() <= 64 * n * nothing).all():
+        raise ValueError(
+            f"no factor of {columns} columns: the matrix is not positive semidefinite of rank <= {columns}"
+        )
     return C
 
 
@@ -171,7 +178,7 @@ def simulate_gram(
     """
     if not law.scalar_means:
         raise ValueError("V_bar or A_bar is a matrix: the overlaps alone are no Markov chain; use method='projected'")
-    layers = check_run(L, eta, H, law, record)
+    layers = check_run(L, eta, H, law, beta, record)
     check_gram(G0, law.d)
     G, kept = G0, []
     for layer in range(L + 1):
@@ -182,10 +189,11 @@ def simulate_gram(
     return Chain(layers, tuple(eta**2 * layer / H for layer in layers), torch.stack(kept))
 
 
-def check_run(L: int, eta: float, H: int, law: HeadLaw, record: Sequence[int] | None) -> tuple[int, ...]:
-    """The layers to record, in order; errors for bad counts and for a step that overshoots."""
+def check_run(L: int, eta: float, H: int, law: HeadLaw, beta: float, record: Sequence[int] | None) -> tuple[int, ...]:
+    """The layers to record, in order; errors for bad counts, a bad temperature and a step that overshoots."""
     check_count("L", L, 0)
     check_count("H", H)
+    check_at_least("beta", beta, 0)
     displacement = eta**2 * law.value_std**2 * law.d / H
     check_step(eta, H, displacement, eta * law.value_norm)
     layers = tuple(sorted({0, L} if record is None else {int(layer) for layer in record}))

@@ -7,7 +7,7 @@ V, A           V, A            value matrix, collapsed query-key matrix         
 sigma_V        sigma_v         standard deviation of the entries of V - V_bar
 sigma_A        sigma_a         standard deviation of the entries of W, W'; A - A_bar = W W'^T, W, W' (d, rank)
 beta           beta            inverse temperature; <A x, y> beta are the logits
-tau_l          logit_std       beta sigma_A^2 sqrt(rank), the standard deviation of a logit of two unit vectors
+lambda         logit_std       beta sigma_A^2 sqrt(rank), the standard deviation of a logit of two unit vectors
 eta, H         eta, H          residual step, heads; h = eta^2 / H
 
 B(x) = V m(x),  m(x) = sum_k softmax_k(beta <A x, x_k>) x_k,  x <- N(x + (eta / H) sum_h B_h(x)),  N(v) = v / |v|.
@@ -87,7 +87,7 @@ class HeadLaw:
         return abs(self.V_bar)
 
     def logit_std(self, beta: float) -> float:
-        """tau_l = beta sigma_A^2 sqrt(rank), the standard deviation of beta <W W'^T x, y> for unit x, y. [ours]"""
+        """lambda = beta sigma_A^2 sqrt(rank), the standard deviation of beta <W W'^T x, y> for unit x, y. [ours]"""
         return beta * self.sigma_a**2 * math.sqrt(self.key_rank)
 
     def draw(
@@ -116,7 +116,7 @@ def mean_plus(mean: float | Tensor, M: Float[Tensor, "*batch d d"]) -> Float[Ten
 def matched_law(d: int, logit_std: float, beta: float = 1.0, **fields) -> HeadLaw:
     """The Gaussian law whose logits have standard deviation ``logit_std`` at the inverse temperature ``beta``. [ours]
 
-    Equation: sigma_A^2 = tau_l / (beta sqrt(rank)). ``fields`` are the other fields of ``HeadLaw``. ValueError for
+    Equation: sigma_A^2 = lambda / (beta sqrt(rank)). ``fields`` are the other fields of ``HeadLaw``. ValueError for
     beta = 0 with logit_std > 0, and for negative numbers.
 
     >>> round(matched_law(64, 3.0).logit_std(1.0), 12)
@@ -157,7 +157,7 @@ def layer_step(
     """One layer of H heads: x <- N(x + (eta/H) sum_h B_h(x)), N(v) = v / |v|. [digest]
 
     Shapes: X (*batch, n, d), heads.V and heads.A (*batch, H, d, d) give (*batch, n, d). ``projected`` moves along
-    P_x B = B - <x, B> x instead of B. ValueError for tokens off the sphere.
+    P_x B = B - <x, B> x instead of B. ValueError for tokens off the sphere and a negative step.
 
     >>> X = equiangular_tokens(2, 3, 0.0)
     >>> heads = Heads(V=torch.eye(3).double()[None, None], A=torch.eye(3).double()[None, None], beta=0.0)
@@ -166,6 +166,7 @@ def layer_step(
     0.6
     """
     check_on_sphere(X)
+    check_at_least("eta", eta, 0)
     move = eta * attention_field(X.unsqueeze(-3), heads.V, heads.A, heads.beta).mean(dim=-3)
     return normalise(X + (tangent(X, move) if projected else move))
 

@@ -2,13 +2,13 @@
 
 symbol         name           meaning
 gamma          gamma          common overlap of the n tokens, in [-1/(n-1), 1]
-tau_l          logit_std      standard deviation of a logit; math.inf is hardmax
+lambda         logit_std      standard deviation of a logit; math.inf is hardmax
 pi_ik          (inside)       probability that token i attends to token k
 f              f              E sum_k pi_ik^2, the participation ratio
 g              g              E sum_k pi_ik pi_jk for i != j, the agreement of two tokens
-sigma          spread         tau_l sqrt(1 - gamma), what a row's softmax feels of its logits
+sigma          spread         lambda sqrt(1 - gamma), what a row's softmax feels of its logits
 
-At d = infinity the logits are a Gaussian field of covariance tau_l^2 R_ij R_kl; up to what is common to a row,
+At d = infinity the logits are a Gaussian field of covariance lambda^2 R_ij R_kl; up to what is common to a row,
 ell_ik = sigma z_ik with cor(z_ik, z_jk) = gamma. With 1 / Z^2 = int_0^inf t e^{-t Z} dt and psi(t, u) =
 E exp(-t e^{ell_1} - u e^{ell_2}), phi(t) = psi(t, 0):
 
@@ -33,6 +33,7 @@ STEP = 0.4  # in log t; the trapezoidal error, exp(-pi^2 / STEP) times a power, 
 FINE = STEP / 2  # the private part is tabulated on this grid of log t
 REACH = 6.5  # of a standard normal: 8e-11 is left out
 COARSE = 0.6  # step of a standard normal: exp(-2 pi^2 / COARSE^2) = 2e-24
+TOP = 300.0  # e^TOP and its square are numbers, and exp(-e^TOP) is 0: beyond, a logit adds nothing
 
 
 class AttentionMoments(NamedTuple):
@@ -72,7 +73,7 @@ def attention_moments(gamma: float, n: int, logit_std: float) -> AttentionMoment
 def _laplace_moments(gamma: float, n: int, sigma: float) -> tuple[float, float]:
     reach, s = _ranges(n, sigma)
     z, weights = _normal_grid(sigma, reach)
-    x = np.exp(s[:, None] + sigma * z)
+    x = np.exp(np.minimum(s[:, None] + sigma * z, TOP))
     survive = (n - 1) * np.log1p(-np.minimum(-np.expm1(-x) @ weights, 1 - 1e-16))
     f = n * STEP * float(((x * np.exp(-x / 2)) ** 2 @ weights) @ np.exp(survive))
     common, own = sigma * math.sqrt(abs(gamma)), sigma * math.sqrt(1 - abs(gamma))
@@ -121,13 +122,15 @@ def _row_curves(s: np.ndarray, common: float, own: float, reach: float) -> tuple
 def _private_part(points: np.ndarray, own: float, reach: float) -> tuple[np.ndarray, np.ndarray]:
     """E(1 - e^{-x}) and E(x e^{-x}) for x = e^{point + own w}, w standard normal."""
     w, weights = _normal_grid(own, reach)
-    x = np.exp(points[:, None] + own * w)
+    x = np.exp(np.minimum(points[:, None] + own * w, TOP))
     left = np.exp(-x)
     return np.where(x < 0.1, -np.expm1(-np.minimum(x, 0.1)), 1 - left) @ weights, (x * left) @ weights
 
 
 def _argmax_agreement(gamma: float, n: int) -> float:
     """g = n E[Phi_2(z_1, z_2)^{n-1}] for normals of correlation gamma: one key is the largest in both rows."""
+    if gamma == -1:
+        return 0.0  # two opposite tokens: the largest logit of one is the smallest of the other
     own, common = math.sqrt(1 - abs(gamma)), math.sqrt(abs(gamma))
     levels = math.log(n)  # the largest of n normals varies on the scale 1 / sqrt(2 ln n)
     reach, step = math.sqrt(46 + 4 * levels), STEP * min(own / 2, 1 / math.sqrt(1 + 2 * levels))
@@ -155,7 +158,7 @@ def sampled_moments(
 ) -> AttentionMoments:
     """f and g from independent draws of the logits of ``rows`` tokens, exact in law at any width d, antithetic. [ours]
 
-    At finite d the logits of A = W W'^T are tau_l C_rows (T Z / sqrt(d)) C^T with Bartlett's factor T; at d = infinity
+    At finite d the logits of A = W W'^T are lambda C_rows (T Z / sqrt(d)) C^T with Bartlett's factor T; at d = infinity
     T / sqrt(d) is the identity. Each draw is used with both signs; the errors are over draws. Errors: as
     ``attention_moments``; n tokens of overlap gamma need d >= n - 1; samples < 2.
     """
@@ -194,7 +197,7 @@ def rem_participation(n: int, logit_std: ArrayLike) -> np.ndarray:
     Warm, sigma < sqrt(2 ln n): n E[(e^ell / (Z + e^ell))^2] with the sum of the others at its mean Z = n e^{sigma^2/2},
     which is e^{sigma^2} / n for sigma^2 < (2/3) ln n and exp(-(ln n - sigma^2/2)^2 / (2 sigma^2)) to exponential order
     beyond, where one key rarely wins. Frozen: 1 - a_n / sigma with a_n = sqrt(2 ln n) - (ln ln n + ln 4 pi) /
-    (2 sqrt(2 ln n)), the typical largest of n normals. For tokens of overlap gamma take sigma = tau_l sqrt(1 - gamma).
+    (2 sqrt(2 ln n)), the typical largest of n normals. For tokens of overlap gamma take sigma = lambda sqrt(1 - gamma).
     Shapes: any of logit_std. ValueError for n < 3, negative or infinite deviations.
 
     >>> (1000 * rem_participation(1000, [0.0, 1.0])).round(2)  # near 1 and e

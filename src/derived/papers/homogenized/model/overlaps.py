@@ -23,9 +23,9 @@ from numpy.typing import ArrayLike
 from scipy import integrate, interpolate, special
 from torch import Tensor
 
-from derived.lab.checks import check_count, check_positive, check_within
+from derived.lab.checks import check_at_least, check_count, check_positive, check_within
 
-from .checks import check_dimension, check_overlap, check_times, check_width
+from .checks import check_gram, check_overlap, check_times, check_width
 from .gram import attention_probabilities, psd_factor
 from .heads import HeadLaw
 from .moments import attention_moments
@@ -51,7 +51,8 @@ def barycenter_correlation(
 ) -> Correlation:
     """s_ij = E_A <m(x_i), m(x_j)>, from heads drawn exactly in law at the width d, each with both signs of A. [digest]
 
-    Shapes: gram (R, n, n) gives s and its standard errors, (R, n, n) each. ValueError for d < 2, samples < 2.
+    Shapes: gram (R, n, n) gives s and its standard errors, (R, n, n) each. ValueError for d < 2, samples < 2,
+    beta < 0, and what is no Gram matrix of unit vectors of R^d.
 
     >>> from derived.lab.rng import stream
     >>> G = torch.eye(4).double()[None]
@@ -59,8 +60,9 @@ def barycenter_correlation(
     >>> s[0, 0]  # even attention: all s are the mean overlap
     tensor([0.2500, 0.2500, 0.2500, 0.2500], dtype=torch.float64)
     """
-    check_dimension(d)
+    check_gram(gram, d)
     check_count("samples", samples, 2, "a standard error needs two heads")
+    check_at_least("beta", beta, 0)
     law = HeadLaw(d=d, sigma_a=sigma_a)
     C = psd_factor(gram, min(gram.shape[-1], d))  # m = Pi C in a basis of the tokens' span
     Pi = attention_probabilities(C, law, beta, samples, generator=generator, mean=None)
@@ -115,13 +117,21 @@ def simplex_drift(gamma: ArrayLike, f: ArrayLike, g: ArrayLike, d: float = math.
 
     Equation: D(gamma) = (d - 2 + gamma^2) S / d - (d - 1) gamma P / d, S = gamma + (1 - gamma) g, P = gamma +
     (1 - gamma) f. At d = math.inf this is b(gamma) = (1 - gamma)(gamma (1 - f) + g) [digest], which version 1, as
-    retold, has for every d. Shapes: gamma, f and g broadcast. ValueError for d < 2.
+    retold, has for every d. Shapes: gamma, f and g broadcast. ValueError for d < 2, |gamma| > 1, f or g outside [0, 1].
 
     >>> [float(simplex_drift(0.5, f=0.25, g=0.25, d=d)) for d in (math.inf, 4)]
     [0.3125, 0.1171875]
     """
     check_width(d)
     gamma, f, g = (np.asarray(x, dtype=float) for x in (gamma, f, g))
+    check_within("gamma", gamma, -1, 1)
+    for name, value in (("f", f), ("g", g)):
+        check_within(name, value, 0, 1)
+    return equiangular_drift(gamma, f, g, d)
+
+
+def equiangular_drift(gamma: np.ndarray, f: np.ndarray, g: np.ndarray, d: float) -> np.ndarray:
+    """``simplex_drift`` without its checks, for solvers that try points beyond the ends."""
     b = (1 - gamma) * (gamma * (1 - f) + g)
     if math.isinf(d):
         return b
@@ -172,7 +182,7 @@ def simplex_flow(gamma0: float, times: ArrayLike, n: int, logit_std: float, d: f
     curves = moment_curves(n, float(logit_std))
     end = max(times[-1], 1e-12)
     path = integrate.solve_ivp(
-        lambda _, y: simplex_drift(y, *curves(y), d), (0, end), [gamma0], t_eval=times, rtol=1e-9, atol=1e-12
+        lambda _, y: equiangular_drift(y, *curves(y), d), (0, end), [gamma0], t_eval=times, rtol=1e-9, atol=1e-12
     )
     return path.y[0]
 

@@ -21,7 +21,7 @@ from scipy import interpolate, linalg, special
 from derived.lab.checks import check_at_least, check_count, check_within
 
 from .checks import check_dimension, check_times
-from .overlaps import simplex_drift
+from .overlaps import equiangular_drift
 
 CHEBYSHEV = 48  # nodes in R of the moment curves
 LAGUERRE = 32  # nodes for the chi-squared length of a key; those of weight under 1e-14 are left out
@@ -104,7 +104,7 @@ def two_token_coefficients(
 
     def drift(y: np.ndarray) -> np.ndarray:
         R, f, g, a = parts(np.asarray(y, dtype=float))
-        return simplex_drift(R, f, g, float(d)) / (1 - R**2) + R * a
+        return equiangular_drift(R, f, g, float(d)) / (1 - R**2) + R * a
 
     return drift, lambda y: parts(np.asarray(y, dtype=float))[3]
 
