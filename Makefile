@@ -11,15 +11,26 @@ STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 TORCH  := $(shell sed -n 's/^\(torch==.*\)/\1/p' requirements.lock)
 
+ifeq ($(filter record,$(MAKECMDGOALS))$(strip $(CHAPTERS)),record)
+$(error say which paper: make record CHAPTERS=ols_attention TIER=cpu)
+endif
+
 .DEFAULT_GOAL := help
-.PHONY: help setup site test lint record claims teach serve bench check-site lock clean
+.PHONY: help same-python setup site test lint record claims teach serve bench check-site lock clean
 
 help:  ## show this list
 	@echo "Transformers, Derived"; echo
 	@awk -F ':.*## *' '/^[a-z-]+:.*##/ { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 	@echo; echo "Knobs: PYTHON=python3.12  TIER=ci|cpu|gpu  CHAPTERS=\"slug …\"  JOBS=2  TORCH_INDEX=URL"
 
-$(STAMP): requirements.lock pyproject.toml
+# A Python that was asked for (PYTHON=…) must be the one that the environment was made with.
+same-python:
+	@test "$(origin PYTHON)" = file || test ! -f $(STAMP) || \
+	  { version='import sys; print(*sys.version_info[:2], sep=".")'; \
+	    asked=$$($(PYTHON) -c "$$version") || exit 1; held=$$($(BIN)/python -c "$$version"); test "$$asked" = "$$held" || \
+	    { echo "make: $(VENV) was made with Python $$held; to have $$asked in its place: rm -r $(VENV), then the same again" >&2; exit 1; }; }
+
+$(STAMP): requirements.lock pyproject.toml | same-python
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || \
 	  { echo "make: $(PYTHON) is missing or is not Python 3.11 to 3.13 (it is $$($(PYTHON) --version 2>&1)); give another: make site PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
@@ -50,7 +61,6 @@ lint: $(STAMP)  ## check style, the floors of the package, and that notebooks ho
 	@$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb
 
 record: $(STAMP)  ## record experiments: make record CHAPTERS=ols_attention TIER=cpu
-	@test -n "$(CHAPTERS)" || { echo "make: say which paper: make record CHAPTERS=ols_attention TIER=cpu" >&2; exit 1; }
 	@for paper in $(CHAPTERS); do $(BIN)/derived record $$paper --tier $(if $(filter ci,$(TIER)),cpu,$(TIER)) $(if $(JOBS),--jobs $(JOBS)) || exit 1; done
 
 claims: $(STAMP)  ## print the ledger of the last build

@@ -1,7 +1,11 @@
 """The book's ledger on the command line: print, accept, compare."""
 
+import fcntl
 import json
+import signal
 import socket
+import subprocess
+import sys
 import zipfile
 
 import press
@@ -181,3 +185,82 @@ def test_the_course_pack_is_the_whole_site_and_nothing_else_is_left(built):
     with zipfile.ZipFile(built / "_build/course.zip") as pack:
         assert {"index.html", "slides/toy.html"} <= set(pack.namelist())
     assert set((built / "_build").iterdir()) - before == {built / "_build/course.zip"}
+
+
+@pytest.fixture
+def clone(house):
+    """A fresh clone of two chapters in which only the first was run."""
+    for slug in ("toy", "other"):
+        press.write_chapter(house, slug, press.report_cell(paper=slug))
+    press.write_toc(house, "toy", "other")
+    (house / "results/ledger.json").write_text(json.dumps([press.ROW, press.ROW | {"paper": "other"}]))
+    assert press.derived(house, "run", "toy").returncode == 0
+    return house
+
+
+def test_one_chapter_of_a_fresh_clone_can_be_compared(clone):
+    process = press.derived(clone, "claims", "--json")
+    assert process.returncode == 0, process.stderr
+    assert [row["paper"] for row in json.loads(process.stdout)] == ["toy"]
+    assert process.stderr == "derived: without other, which was not run here\n"
+    (clone / "mine.json").write_text(process.stdout)
+    assert press.derived(clone, "compare", "mine.json").stdout == "0 of 1 verdicts differ from results/ledger.json\n"
+
+
+def test_an_unfinished_book_is_not_accepted(clone):
+    before = (clone / "results/ledger.json").read_text()
+    process = press.derived(clone, "claims", "--accept")
+    assert process.returncode == 1
+    assert process.stderr.splitlines()[-1] == "derived: not accepted: other was not run here; run: make site"
+    assert (clone / "results/ledger.json").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "changes", "message"),
+    [
+        (("--seed", "1"), {}, "not accepted: toy last ran with seed 1 and tier ci"),
+        (("--tier", "cpu"), {}, "not accepted: toy last ran with seed 0 and tier cpu"),
+        ((), {"verdict": "fails"}, "the verdict is «fails», expected «holds»"),
+    ],
+)
+def test_what_is_not_the_books_own_run_is_not_accepted(house, arguments, changes, message):
+    press.write_chapter(house, "toy", press.report_cell(**changes))
+    press.write_toc(house, "toy")
+    press.derived(house, "run", *arguments)
+    process = press.derived(house, "claims", "--accept")
+    assert process.returncode == 1
+    assert message in process.stderr.splitlines()[-1]
+    assert not (house / "results/ledger.json").exists()
+
+
+def test_a_chapter_at_another_seed_is_not_published_in_passing(clone):
+    assert press.derived(clone, "run", "toy", "--seed", "3").returncode == 0
+    process = press.derived(clone, "site", "other")
+    assert process.returncode == 1
+    assert process.stderr.splitlines() == [
+        "derived: toy last ran with seed 3 and would be published so; name it as well: derived site other toy"
+    ]
+
+
+def test_the_course_pack_waits_for_no_half_built_site(built):
+    (built / "_build/html").mkdir()
+    (built / "_build/html/index.html").touch()
+    with open(built / "_build/.build.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        process = press.derived(built, "teach")
+    assert process.stderr == "derived: another build of this checkout is running; wait for it or stop it\n"
+
+
+def test_an_interrupted_server_says_only_that_it_stopped(built):
+    (built / "_build/html").mkdir()
+    (built / "_build/html/index.html").touch()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    command = [sys.executable, "-m", "derived.book.cli", "serve", "--port", port]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=press.environment(built), stdout=pipe, stderr=pipe, text=True) as server:
+        assert "serving on" in server.stdout.readline()
+        server.send_signal(signal.SIGINT)
+        said, complained = server.communicate(timeout=20)
+    assert (server.returncode, said.strip(), complained) == (0, "stopped", "")

@@ -211,3 +211,104 @@ def test_a_new_chapter_passes_the_lint_and_its_own_tests(house):
             [sys.executable, "-m", *command], cwd=house, env=press.environment(house), capture_output=True, text=True
         )
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_record_of_another_seed_is_not_overwritten(house, paper):
+    assert press.derived(house, "record", "toy").returncode == 0
+    before = head_of(house)
+    process = press.derived(house, "record", "toy", "--seed", "5")
+    assert process.returncode == 1
+    assert process.stderr.splitlines() == [
+        "derived: toy/Draws/cpu: there is a record of seed 0, which the book shows; to have one of seed 5 in its "
+        "place, delete results/toy/Draws/cpu first"
+    ]
+    assert head_of(house) == before
+
+
+def git(house, *arguments: str) -> str:
+    command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
+    return subprocess.run(command, cwd=house, capture_output=True, text=True, check=True).stdout
+
+
+def test_only_committed_sources_are_recorded_unless_the_record_may_say_so(house, paper):
+    git(house, "init", "-q")
+    (house / ".gitignore").write_text("/_build/\nran\n")
+    git(house, "add", ".")
+    git(house, "commit", "-qm", "all")
+    commit = git(house, "rev-parse", "HEAD").strip()
+    (house / "src/derived/papers/toy/claims.py").write_text(CLAIMS + "# no part of the experiment\n")
+    assert press.derived(house, "record", "toy").returncode == 0
+    assert head_of(house)["commit"] == commit
+    change(paper, "draw = torch.rand(", "numbers = draw = torch.rand(")
+    process = press.derived(house, "record", "toy")
+    assert process.stderr.splitlines()[-1] == (
+        "derived: toy/Draws: not committed: src/derived/papers/toy/experiments/draws.py; commit it, "
+        "or let the record say so: --uncommitted"
+    )
+    assert press.derived(house, "record", "toy", "--uncommitted").returncode == 0
+    assert head_of(house)["commit"] == f"{commit}, but for src/derived/papers/toy/experiments/draws.py"
+
+
+def test_a_machine_without_history_records(house, paper):
+    assert press.derived(house, "record", "toy").returncode == 0
+    assert head_of(house)["commit"] == ""
+
+
+CLUSTER = """
+class KilledWorker(Exception):
+    pass
+
+class Client:
+    def __init__(self, address):
+        if ":" not in address:
+            raise ValueError("not enough values")
+    def __enter__(self):
+        return self
+    def __exit__(self, *_):
+        pass
+    def get_executor(self):
+        raise KilledWorker("a task", "a worker")
+"""
+
+
+def test_what_a_cluster_does_wrong_is_one_clear_line(house, paper):
+    (house / "src/distributed.py").write_text(CLUSTER)
+    process = press.derived(house, "record", "toy", "--scheduler", "here")
+    assert process.stderr == (
+        "derived: no scheduler at 'here' (ValueError: not enough values); give one like tcp://127.0.0.1:8786\n"
+    )
+    process = press.derived(house, "record", "toy", "--scheduler", "here:8786")
+    assert process.stderr == "derived: a task killed its workers again and again; finished conditions are kept\n"
+
+
+def test_experiments_that_cannot_be_imported_are_one_clear_line(house, paper):
+    change(paper, "import pandas as pd", "import pandas as pd, nowhere")
+    process = press.derived(house, "record", "toy")
+    assert process.stderr == (
+        "derived: derived.papers.toy.claims cannot be imported: ModuleNotFoundError: No module named 'nowhere'\n"
+    )
+
+
+def test_a_failure_at_tier_ci_is_one_clear_line(house, paper):
+    change(
+        paper,
+        "draw = torch.rand(",
+        "if self.num == 2:\n            raise ArithmeticError('no')\n        draw = torch.rand(",
+    )
+    process = press.derived(house, "record", "toy")
+    assert process.returncode == 1
+    assert process.stderr.splitlines()[-1] == "derived: toy/Draws at tier ci: 3 conditions failed (ArithmeticError: no)"
+    assert not (house / "results/toy").exists()
+
+
+def test_the_live_run_says_why_a_condition_failed(house, paper):
+    change(paper, "draw = torch.rand(", "assert condition['shift'] != 1, 'no'\n        draw = torch.rand(")
+    cell = (
+        "from derived.lab.claims import study\nfrom derived.papers.toy.experiments.draws import Draws\n"
+        "study(Draws, tier, seed, device)"
+    )
+    press.write_chapter(house, "toy", cell, press.report_cell())
+    process = press.derived(house, "run")
+    assert process.stderr.strip().endswith(
+        "raised RuntimeError: Draws at tier ci: the condition {'shift': 1} failed: AssertionError: no"
+    )

@@ -12,6 +12,9 @@ import press
 import psutil
 import pytest
 
+from derived.book import run
+from derived.book.house import House
+
 PARAMETERS = {"tier": "ci", "seed": 0, "device": "cpu"}
 
 
@@ -46,7 +49,10 @@ def test_a_chapter_runs_once_and_again_only_after_a_change(house):
 FAULTS = {
     "raises": ("1 / 0", "toy: cell 3 (1 / 0) raised ZeroDivisionError: division by zero"),
     "exits": ("import sys; sys.exit(0)", "cell 3 (import sys; sys.exit(0)) raised SystemExit"),
-    "dies": ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "the kernel died"),
+    "dies": (
+        "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+        "toy: cell 3 (import os, signal; os.kill(os.getpid(), signal.SIGKILL)): the kernel died",
+    ),
     "no report": ("x = 1", "called report(...) 0 times"),
 }
 
@@ -72,7 +78,7 @@ def test_a_chapter_that_never_ends_is_stopped_and_its_cell_named(house):
     process = press.derived(house, "run", "--limit", "6")
     assert time.monotonic() - started < 30
     assert process.returncode == 1
-    assert "toy: stopped at its limit of 6 s, in the cell «while True:»" in lines(process)[-1]
+    assert "toy: stopped at its limit of 6 s, in cell 4 (while True:)" in lines(process)[-1]
     assert not [p for p in psutil.process_iter(["cmdline"]) if str(house) in " ".join(p.info["cmdline"] or [])]
 
 
@@ -209,3 +215,120 @@ def test_the_key_sees_the_cells_and_the_parameters(house, keys):
 def test_the_press_starts_without_torch():
     code = "import sys; import derived.book.cli, derived.book.render; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_a_cell_writes_past_python_stops_nothing(house):
+    press.write_chapter(house, "toy", "import os\nfor _ in range(40):\n    os.write(1, b'x' * 10_000)", "1 / 0")
+    press.write_toc(house, "toy")
+    process = press.derived(house, "run", "--limit", "40")
+    assert lines(process)[-1].endswith("raised ZeroDivisionError: division by zero")
+
+
+def test_a_chapter_sees_neither_the_readers_own_settings_nor_files_of_an_earlier_run(
+    house, tmp_path_factory, monkeypatch
+):
+    mine = tmp_path_factory.mktemp("mine")
+    (mine / "profile_default/startup").mkdir(parents=True)
+    (mine / "profile_default/startup/00.py").write_text("leaked = True")
+    (mine / "startup.py").write_text("leaked = True")
+    (mine / "matplotlibrc").write_text("font.size: 30\n")
+    for name, value in {"IPYTHONDIR": mine, "PYTHONSTARTUP": mine / "startup.py", "MATPLOTLIBRC": mine}.items():
+        monkeypatch.setenv(name, str(value))
+    (house / "_build/running/toy").mkdir(parents=True)
+    (house / "_build/running/toy/leftover").touch()
+    cell = (
+        "import os, matplotlib\n"
+        "assert 'leaked' not in globals()\n"
+        "assert matplotlib.rcParams['font.size'] == 10\n"
+        "assert not os.path.exists('leftover')"
+    )
+    press.write_chapter(house, "toy", cell, press.report_cell())
+    press.write_toc(house, "toy")
+    process = press.derived(house, "run")
+    assert process.returncode == 0, process.stderr
+
+
+def test_a_build_started_in_the_background_can_be_interrupted(house):
+    press.write_chapter(house, "toy", "import time", "time.sleep(600)")
+    press.write_toc(house, "toy")
+    command = [sys.executable, "-m", "derived.book.cli", "run"]
+    with subprocess.Popen(
+        command,
+        env=press.environment(house),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    ) as driver:
+        assert "to run" in driver.stdout.readline()
+        driver.send_signal(signal.SIGINT)
+        try:
+            assert "interrupted" in driver.communicate(timeout=20)[1]
+        finally:
+            driver.kill()
+
+
+NO_NOTEBOOK = "toy: notebooks/toy.ipynb is no notebook: it has no list of cells"
+
+
+@pytest.mark.parametrize("content", ["{}", "[]"])
+def test_a_file_that_is_no_notebook_is_one_clear_line(house, content):
+    good(house)
+    (house / "notebooks/toy.ipynb").write_text(content)
+    assert lines(press.derived(house, "run")) == [f"derived: {NO_NOTEBOOK}"]
+
+
+def test_a_syntax_error_names_its_cell_or_its_file(house):
+    press.write_chapter(house, "toy", "x = 1", "# words\ny = (")
+    press.write_toc(house, "toy")
+    [line] = lines(press.derived(house, "run"))
+    assert line.startswith("derived: toy: cell 4 (# words), line 2: no Python: ")
+    press.write_chapter(house, "toy", "import derived.papers.mine.model")
+    (house / "src/derived/papers/mine").mkdir()
+    (house / "src/derived/papers/mine/__init__.py").write_text("\ny = (\n")
+    [line] = lines(press.derived(house, "run"))
+    assert line.startswith("derived: toy: src/derived/papers/mine/__init__.py, line 2: no Python: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "it names no parts with chapters"),
+        ("root: book/intro\n", "it names no parts with chapters"),
+        (
+            "parts:\n  - chapters:\n      - file: notebooks/toy\n      - file: notebooks/toy\n",
+            "it names notebooks/toy twice",
+        ),
+        ("parts:\n  - chapters:\n      - file: notebooks/absent\n", "it names notebooks/absent, which is not there"),
+    ],
+)
+def test_a_table_of_contents_that_cannot_be_is_one_clear_line(house, text, message):
+    good(house)
+    (house / "book/_toc.yml").write_text(text)
+    [line] = lines(press.derived(house, "run"))
+    assert line == f"derived: book/_toc.yml: {message}"
+
+
+def test_findings_that_are_none_are_made_again(house):
+    good(house)
+    assert press.derived(house, "run").returncode == 0
+    (house / "_build/findings/toy.json").write_text("[]")
+    assert "done in" in press.derived(house, "run").stdout
+
+
+def test_a_long_run_says_what_to_expect_and_where_it_is(house, monkeypatch, capsys):
+    press.write_chapter(house, "toy", "import time", "time.sleep(8)", press.report_cell())
+    press.write_toc(house, "toy")
+    (house / "results/toy/Draws/cpu").mkdir(parents=True)
+    (house / "results/toy/Draws/cpu/record.json").write_text('{"seconds": 2160.4}')
+    monkeypatch.setattr(run, "TELL_EVERY", 2)
+    for name, value in press.environment(house).items():
+        monkeypatch.setenv(name, value)
+    for _ in range(2):
+        [outcome] = run.run_chapters(House(house), ["toy"], PARAMETERS | {"tier": "cpu"}, 1)
+        assert outcome.error is None
+        (house / "requirements.lock").write_text("another")
+    said = capsys.readouterr().out
+    assert "toy: to run at tier cpu, its records took 2160 s" in said
+    assert " s so far, in cell 4 (time.sleep(8))" in said
+    assert f"toy: to run at tier cpu, {outcome.findings['seconds']:.0f} s last time" in said

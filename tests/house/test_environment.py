@@ -61,6 +61,8 @@ def test_conda_users_get_the_lock_and_nothing_else():
     assert [re.split("[=<>]", name)[0] for name in dependencies if isinstance(name, str)] == ["python", "pip"]
 
 
-def test_the_version_is_written_once():
+def test_who_cites_the_book_cites_its_version():
     init = (ROOT / "src/derived/__init__.py").read_text("utf-8")
-    assert f'__version__ = "{PROJECT["version"]}"' in init
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))["version"]
+    assert f'__version__ = "{cited}"' in init
+    assert PROJECT["dynamic"] == ["version"]

@@ -268,3 +268,21 @@ def test_unknown_tiers_and_devices_are_refused(toy):
     for wrong in (("xl", "cpu"), ("ci", "tpu")):
         with pytest.raises(ValueError, match="unknown"):
             study(toy, wrong[0], 0, wrong[1])
+
+
+@pytest.mark.parametrize(
+    ("unit", "state"), [("seconds", "unchanged"), ("times as long", "unchanged"), ("nats", "stale")]
+)
+def test_what_a_clock_says_makes_no_record_stale(toy, recorded, unit, state):
+    ci = recorded(toy).ci_rows
+    save(recorded(toy, ci_rows=ci.assign(value=ci["value"] + 10.0)))
+    found = record_states([claim(toy, unit=unit)], [study(toy, "ci", 0, "cpu")])
+    assert {one["tier"]: one["state"] for one in found}["cpu"] == state
+
+
+def test_a_live_run_whose_condition_failed_says_which_and_why(toy, monkeypatch):
+    monkeypatch.setitem(toy.tiers, "ci", {"draws": 10, "shifts": (0.0, -1.0)})
+    with pytest.raises(
+        RuntimeError, match=r"Toy at tier ci: the condition {'shift': -1.0} failed: ArithmeticError: neg"
+    ):
+        study(toy, "ci", 0, "cpu")

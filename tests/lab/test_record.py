@@ -131,3 +131,28 @@ def test_other_keys_or_sizes_are_a_disagreement():
 def test_a_condition_that_raises_becomes_a_row(toy):
     rows = run_condition(toy(shifts=(-1.0,)), {"shift": -1.0}, seed=0, device="cpu")
     assert rows.to_dict("records") == [{"shift": -1.0, "failure": "ArithmeticError: negative shift"}]
+
+
+@pytest.mark.parametrize("change", [{"extra": 1}, {"paper": "another"}, {"tier": "gpu"}, {"seconds": None}])
+def test_a_record_that_is_none_of_its_place_is_refused_however_well_it_is_sealed(toy, recorded, change):
+    path = save(recorded(toy)) / "record.json"
+    head = json.loads(path.read_text()) | change
+    [name] = change
+    if change[name] is None:
+        del head[name]
+    head["checksums"]["record.json"] = record._seal(head)
+    path.write_text(json.dumps(head))
+    with pytest.raises(RecordError, match=r"record toy/Toy/cpu (is that|has not).* derived record toy Toy --tier cpu"):
+        load(toy, "cpu")
+
+
+def test_what_a_killed_save_left_is_put_right(toy, recorded):
+    place = save(recorded(toy))
+    (place.parent / ".cpu.new-1").mkdir()
+    place.rename(place.parent / ".cpu.old-1")
+    record.sweep("toy")
+    assert [path.name for path in place.parent.iterdir()] == ["cpu"]
+    assert load(toy, "cpu") is not None
+    (place.parent / ".cpu.old-1").mkdir()
+    record.sweep("toy")
+    assert [path.name for path in place.parent.iterdir()] == ["cpu"]

@@ -3,6 +3,7 @@
 Whatever a user can cause ends in one clear line and a non-zero exit code; the Makefile only calls these commands.
 """
 
+import contextlib
 import functools
 import json
 import os
@@ -20,7 +21,7 @@ from rich.table import Table
 
 from derived.book import ledger
 from derived.book.house import House, UserError, check, this_house
-from derived.book.run import Outcome, alone, run_chapters
+from derived.book.run import Outcome, alone, read_findings, run_chapters
 from derived.lab.findings import interval
 
 app = typer.Typer(
@@ -100,6 +101,17 @@ def _judge(outcomes: list[Outcome]) -> None:
         raise UserError("\nderived: ".join(errors))
 
 
+def _check_unnamed(house: House, slugs: list[str], seed: int) -> None:
+    """Refuse to publish in passing a chapter that somebody last ran with a seed of their own."""
+    for slug in house.chapters():
+        found = read_findings(house, slug)
+        if slug not in slugs and found and found["seed"] not in (0, seed):
+            raise UserError(
+                f"{slug} last ran with seed {found['seed']} and would be published so; "
+                f"name it as well: derived site {' '.join([*slugs, slug])}"
+            )
+
+
 @app.command()
 @clear_errors
 def run(
@@ -138,13 +150,15 @@ def site(
     started = time.monotonic()
     house = this_house()
     with alone(house):
+        _check_unnamed(house, slugs or house.chapters(), seed)
         outcomes = _run(house, slugs, tier, seed, device, jobs, limit)
         _judge(outcomes)
-        ready = [slug for slug in house.chapters() if ledger.read_findings(house, slug)]
+        found = {slug: read_findings(house, slug) for slug in house.chapters()}
+        ready = [slug for slug in found if found[slug]]
         ran = [outcome.slug for outcome in outcomes]
-        for slug in house.chapters():
-            if slug not in ran:
-                typer.echo(f"{slug}: {'as it last ran' if slug in ready else 'left out, it never ran'}")
+        for slug in [slug for slug in found if slug not in ran]:
+            last = f"as it last ran, tier {found[slug]['tier']}" if slug in ready else "left out, it never ran"
+            typer.echo(f"{slug}: {last}")
         try:
             fresh = render.render(house.root, slugs=ready).built
         except render.RenderError as error:
@@ -166,6 +180,9 @@ def record(
     device: Device = "auto",
     jobs: Jobs = CORES,
     scheduler: Annotated[str, typer.Option(help="Address of a Dask scheduler instead of local processes.")] = "",
+    uncommitted: Annotated[
+        bool, typer.Option("--uncommitted", help="Record sources that no commit holds; the record names them.")
+    ] = False,
     rehash: Annotated[
         bool, typer.Option("--rehash", help="Run only tier ci; where its rows agree, note today's code in the records.")
     ] = False,
@@ -184,7 +201,7 @@ def record(
         if rehash:
             recording.rehash(paper, experiments or [], jobs)
             return
-        recording.record(house, paper, experiments or [], tier, seed, device, jobs, scheduler)
+        recording.record(house, paper, experiments or [], tier, seed, device, jobs, scheduler, uncommitted)
 
 
 @app.command()
@@ -193,13 +210,16 @@ def claims(
     as_json: Annotated[bool, typer.Option("--json", help="Every row as a JSON list.")] = False,
     accept: Annotated[bool, typer.Option("--accept", help="Make these verdicts the committed ones.")] = False,
 ) -> None:
-    """Print the ledger of the last build; exit code 1 if a verdict is not the expected or the committed one.
+    """Print the ledger of what was run here; exit code 1 if a verdict is not the expected or the committed one.
 
     Example: derived claims --json > mine.json
     """
     house = this_house()
     rows = ledger.rows_of_last_build(house)
+    if absent := ledger.not_run(house):
+        typer.echo(f"derived: without {', '.join(absent)}, which was not run here", err=True)
     if accept:
+        ledger.check_acceptable(house, rows)
         ledger.accept(house, rows)
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
@@ -254,7 +274,8 @@ def teach() -> None:
     if not (house.site / "index.html").is_file():
         raise UserError("there is no site yet: run `make site` first")
     pack = house.build / "course.zip"
-    os.replace(shutil.make_archive(str(house.build / ".course"), "zip", house.site.resolve()), pack)
+    with alone(house):
+        os.replace(shutil.make_archive(str(house.build / ".course"), "zip", house.site.resolve()), pack)
     typer.echo(f"made {pack}: unpack it anywhere and open index.html")
 
 
@@ -275,8 +296,9 @@ def serve(port: Annotated[int, typer.Option(min=1, max=65535, help="Port on this
             f"port {port} cannot be used ({error.strerror}); try another: derived serve --port {port + 1}"
         ) from None
     typer.echo(f"serving on http://127.0.0.1:{port}/  (Ctrl-C stops it)")
-    with server:
+    with server, contextlib.suppress(KeyboardInterrupt):
         server.serve_forever()
+    typer.echo("stopped")
 
 
 @app.command()
@@ -290,7 +312,11 @@ def new(slug: Annotated[str, typer.Argument(help="Name of the chapter, like ols_
 
 
 def main() -> None:
-    """Entry point: a terminated build stops its chapters as an interrupted one does."""
+    """Entry point: a terminated build stops its chapters as an interrupted one does.
+
+    A shell starts what goes to the background with SIGINT ignored; here it interrupts all the same.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     app()
 

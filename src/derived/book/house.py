@@ -1,5 +1,6 @@
 """Where things lie in a checkout, which chapters there are, and the errors that a user can cause."""
 
+import contextlib
 import importlib.util
 import os
 import platform
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import yaml
 
 from derived.lab.names import DEVICES, TIERS
@@ -58,14 +60,23 @@ class House:
         """The slugs in the order of the table of contents."""
         try:
             toc = yaml.safe_load((self.root / "book" / "_toc.yml").read_text("utf-8"))
-            files = [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
-        except (yaml.YAMLError, KeyError, TypeError) as error:
+        except yaml.YAMLError as error:
             raise UserError(f"book/_toc.yml cannot be read: {' '.join(str(error).split())}") from None
+        try:
+            files = [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
+        except (KeyError, TypeError):
+            raise UserError("book/_toc.yml: it names no parts with chapters") from None
+        twice = [file for file in files if files.count(file) > 1]
+        if twice:
+            raise UserError(f"book/_toc.yml: it names {twice[0]} twice")
         return [Path(file).name for file in files if file.startswith("notebooks/")]
 
     def choose(self, slugs: Sequence[str]) -> list[str]:
         """The named chapters, or all of them if none is named."""
         chapters = self.chapters()
+        absent = [slug for slug in chapters if not self.notebook(slug).is_file()]
+        if absent:
+            raise UserError(f"book/_toc.yml: it names notebooks/{absent[0]}, which is not there")
         unknown = [slug for slug in slugs if slug not in chapters]
         if unknown:
             raise UserError(f"no chapter is called {', '.join(unknown)}; there is {', '.join(chapters)}")
@@ -115,12 +126,24 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
+def cell_name(number: int, source: str | list[str]) -> str:
+    """A cell by its number in the source, from 1, and its first line."""
+    first = next((line for line in "".join(source).splitlines() if line.strip()), "")
+    return f"cell {number} ({first.strip()[:60]})"
+
+
 def watch(parent: int) -> None:
-    """End this process when its parent is gone: a driver that was killed takes its workers with it."""
+    """End this process, and what it started, when its parent is gone: a driver that was killed takes its workers along.
+
+    A kernel has a watch of its own, which compiled code can keep from its turn.
+    """
 
     def wait() -> None:
         while os.getppid() == parent:
             time.sleep(1)
+        for child in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                child.kill()
         os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()

@@ -16,14 +16,37 @@ COMMITTED = ("id", "paper", "tier", "verdict", "value", "low", "high", "n", "dev
 
 
 def rows_of_last_build(house: House) -> list[Row]:
-    """Every row of every chapter that was run, in the order of the book."""
-    found = [read_findings(house, slug) for slug in house.chapters()]
-    missing = [slug for slug, findings in zip(house.chapters(), found, strict=True) if findings is None]
-    if missing:
-        raise UserError(f"no findings of {', '.join(missing)} yet: run `make site` first")
-    for slug, findings in zip(house.chapters(), found, strict=True):
-        check_columns(slug, findings["rows"])
-    return [{name: row[name] for name in COLUMNS} for findings in found for row in findings["rows"]]
+    """Every row of every chapter that was run here, in the order of the book."""
+    found = {slug: read_findings(house, slug) for slug in house.chapters()}
+    ran = {slug: findings["rows"] for slug, findings in found.items() if findings is not None}
+    if not ran:
+        raise UserError(f"no findings of {', '.join(found)} yet: run `make site` first")
+    for slug, rows in ran.items():
+        check_columns(slug, rows)
+    return [{name: row[name] for name in COLUMNS} for rows in ran.values() for row in rows]
+
+
+def not_run(house: House) -> list[str]:
+    """The chapters that were not run here."""
+    return [slug for slug in house.chapters() if read_findings(house, slug) is None]
+
+
+def check_acceptable(house: House, rows: Sequence[Row]) -> None:
+    """Refuse to make a run the book's own that leaves a chapter out, or has another seed or tier, or other verdicts
+    than are expected."""
+    absent = not_run(house)
+    if absent:
+        raise UserError(f"not accepted: {', '.join(absent)} was not run here; run: make site")
+    for slug in house.chapters():
+        found = read_findings(house, slug)
+        if (found["seed"], found["tier"]) != (0, "ci"):
+            raise UserError(
+                f"not accepted: {slug} last ran with seed {found['seed']} and tier {found['tier']}; "
+                f"the book's is seed 0 and tier ci: run: make site CHAPTERS={slug}"
+            )
+    wrong = unexpected(rows)
+    if wrong:
+        raise UserError("\nderived: ".join(["not accepted; where a new verdict is right, change `expected`", *wrong]))
 
 
 def check_columns(slug: str, rows: Sequence[Row]) -> None:

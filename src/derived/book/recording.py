@@ -12,6 +12,7 @@ import json
 import os
 import resource
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pandas as pd
@@ -30,8 +32,8 @@ from derived.book.house import House, UserError, processor, watch, write_whole
 from derived.book.run import ONE_THREAD
 from derived.lab.claims import Study, staleness, terms
 from derived.lab.experiment import Experiment, resolve_device, run_condition, run_experiment
-from derived.lab.record import Record, RecordError, code_changed, load, remake, save, slot, versions
-from derived.lab.sources import source_hash
+from derived.lab.record import Record, RecordError, code_changed, load, read, remake, save, slot, sweep, versions
+from derived.lab.sources import source_files, source_hash
 
 Measured = tuple[pd.DataFrame, float, float]  # rows, seconds, peak memory in MB
 
@@ -60,9 +62,17 @@ def _forget_peak_memory() -> None:
         Path("/proc/self/clear_refs").write_text("5")
 
 
+def _claims(paper: str) -> ModuleType:
+    """The module with a paper's CLAIMS and EXPERIMENTS."""
+    name = f"derived.papers.{paper}.claims"
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        raise UserError(f"{name} cannot be imported: {type(error).__name__}: {error}") from None
+
+
 def _all_experiments(paper: str) -> dict[str, type[Experiment]]:
-    module = importlib.import_module(f"derived.papers.{paper}.claims")
-    return {experiment.__name__: experiment for experiment in module.EXPERIMENTS}
+    return {experiment.__name__: experiment for experiment in _claims(paper).EXPERIMENTS}
 
 
 def choose(paper: str, names: Sequence[str], tier: str) -> list[type[Experiment]]:
@@ -85,11 +95,19 @@ def choose(paper: str, names: Sequence[str], tier: str) -> list[type[Experiment]
 def _executor(jobs: int, scheduler: str):
     if scheduler:
         try:
-            from distributed import Client
+            from distributed import Client, KilledWorker
         except ModuleNotFoundError:
             raise UserError("a cluster needs the extra: pip install 'transformers-derived[cluster]'") from None
-        with Client(scheduler) as client:
-            yield client.get_executor()
+        try:
+            client = Client(scheduler)
+        except (OSError, ValueError) as error:
+            cause = f"{type(error).__name__}: {error}"
+            raise UserError(f"no scheduler at {scheduler!r} ({cause}); give one like tcp://127.0.0.1:8786") from None
+        with client:
+            try:
+                yield client.get_executor()
+            except KilledWorker:
+                raise UserError("a task killed its workers again and again; finished conditions are kept") from None
         return
     os.environ.update(ONE_THREAD)  # inherited by the workers, which have not imported torch yet
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=watch, initargs=(os.getpid(),))
@@ -110,19 +128,72 @@ def _device_name(device: torch.device) -> str:
     return f"{processor()}, one core per condition"
 
 
+def _history(house: House, experiment: type[Experiment], uncommitted: bool) -> str:
+    """The commit that holds an experiment's sources; empty where the checkout has no history of its own.
+
+    UserError for sources that it does not hold, unless the record may name them.
+    """
+
+    def git(*arguments: str) -> str:
+        try:
+            done = subprocess.run(["git", "-C", str(house.root), *arguments], capture_output=True, text=True)
+        except FileNotFoundError:
+            return ""
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    commit, top = git("rev-parse", "HEAD"), git("rev-parse", "--show-toplevel")
+    if not commit or Path(top).resolve() != house.root.resolve():
+        return ""
+    files = [str(path) for path in source_files(experiment.__module__)]
+    changed = f"{git('diff', '--name-only', 'HEAD', '--', *files)}\n{git('ls-files', '--others', '--', *files)}".split()
+    if not changed:
+        return commit
+    if uncommitted:
+        return f"{commit}, but for {', '.join(changed)}"
+    raise UserError(
+        f"{experiment.paper()}/{experiment.__name__}: not committed: {', '.join(changed)}; commit it, "
+        "or let the record say so: --uncommitted"
+    )
+
+
+def _check_seed(experiment: type[Experiment], tier: str, seed: int) -> None:
+    """Refuse to put a record in the place of one of another seed."""
+    paper, name = experiment.paper(), experiment.__name__
+    with contextlib.suppress(RecordError):  # a damaged one may be made again
+        old = read(slot(paper, name, tier), remake(paper, name, tier))
+        if old is not None and old.seed != seed:
+            raise UserError(
+                f"{paper}/{name}/{tier}: there is a record of seed {old.seed}, which the book shows; to have one of "
+                f"seed {seed} in its place, delete results/{paper}/{name}/{tier} first"
+            )
+
+
 def record(
-    house: House, paper: str, names: Sequence[str], tier: str, seed: int, device: str, jobs: int, scheduler: str = ""
+    house: House,
+    paper: str,
+    names: Sequence[str],
+    tier: str,
+    seed: int,
+    device: str,
+    jobs: int,
+    scheduler: str = "",
+    uncommitted: bool = False,
 ) -> None:
     """Run and save the records of a paper's experiments at a tier."""
     try:
         place = resolve_device(device)
     except ValueError as error:
         raise UserError(str(error)) from None
+    sweep(paper)
+    chosen = choose(paper, names, tier)
+    for experiment in chosen:
+        _check_seed(experiment, tier, seed)
+    commits = [_history(house, experiment, uncommitted) for experiment in chosen]
     with _executor(1 if place.type == "cuda" else jobs, scheduler) as executor:
-        for experiment in choose(paper, names, tier):
+        for experiment, commit in zip(chosen, commits, strict=True):
             drafts = _drafts(house, experiment, tier, seed, place.type, source_hash(experiment.__module__))
             try:
-                fresh = _record_one(experiment, tier, seed, place, executor, drafts)
+                fresh = _record_one(experiment, tier, seed, place, executor, drafts, commit)
             except BrokenProcessPool:
                 name = experiment.__name__
                 raise UserError(f"{name}: a worker was killed (out of memory?); finished conditions are kept") from None
@@ -164,7 +235,7 @@ def _began(drafts: Path, experiment: type[Experiment], tier: str) -> dict[str, A
     """When a record was begun, and the terms of its claims as they stood then; a run that continues keeps both."""
     note = drafts / "began.json"
     if not note.exists():
-        claims = importlib.import_module(f"derived.papers.{experiment.paper()}.claims").CLAIMS
+        claims = _claims(experiment.paper()).CLAIMS
         stood = {claim.id: terms(claim, tier)["terms"] for claim in claims if claim.experiment is experiment}
         write_whole(note, json.dumps({"started": _now(), "terms": stood}))
     return json.loads(note.read_text("utf-8"))
@@ -175,11 +246,24 @@ def _now() -> str:
 
 
 def _record_one(
-    experiment: type[Experiment], tier: str, seed: int, device: torch.device, executor: Executor, drafts: Path
+    experiment: type[Experiment],
+    tier: str,
+    seed: int,
+    device: torch.device,
+    executor: Executor,
+    drafts: Path,
+    commit: str,
 ) -> Record:
     code = source_hash(experiment.__module__)
     began = _began(drafts, experiment, tier)
     sized = experiment.at(tier)
+    ci_rows = pd.DataFrame()
+    if "ci" in experiment.tiers:
+        ci_rows, *_ = executor.submit(measured, run_experiment, experiment.at("ci"), seed=seed, device="cpu").result()
+        if "failure" in ci_rows:
+            failures = ci_rows["failure"].dropna()
+            name = f"{experiment.paper()}/{experiment.__name__}"
+            raise UserError(f"{name} at tier ci: {len(failures)} conditions failed ({failures.iloc[0]})")
     results: dict[int, Measured] = {}
     futures: dict[Any, int] = {}
     for index, condition in enumerate(sized.conditions()):
@@ -189,12 +273,8 @@ def _record_one(
             futures[future] = index
         else:
             results[index] = kept
-    ci = None
-    if "ci" in experiment.tiers:
-        ci = executor.submit(measured, run_experiment, experiment.at("ci"), seed=seed, device="cpu")
-    progress = tqdm(
-        as_completed(futures), total=len(futures), desc=experiment.__name__, disable=not sys.stderr.isatty()
-    )
+    seconds = 0.1 if sys.stderr.isatty() else 60  # between two states of the bar
+    progress = tqdm(as_completed(futures), total=len(futures), desc=experiment.__name__, mininterval=seconds)
     for future in progress:
         index = futures[future]
         results[index] = future.result()
@@ -213,10 +293,11 @@ def _record_one(
         seconds=sum(seconds for _, seconds, _ in results.values()),
         peak_memory_mb=max(peak for _, _, peak in results.values()),
         date=_now(),
+        commit=commit,
         source_hash=code,
         **began,
         rows=rows,
-        ci_rows=ci.result()[0] if ci else pd.DataFrame(),
+        ci_rows=ci_rows,
     )
 
 
@@ -226,7 +307,7 @@ def rehash(paper: str, names: Sequence[str], jobs: int) -> None:
     The rows are compared as the page compares them: by the record's own rule. Where they disagree, or where there is
     nothing to compare, the record stays as it is and is named.
     """
-    claims = importlib.import_module(f"derived.papers.{paper}.claims").CLAIMS
+    claims = _claims(paper).CLAIMS
     refused = []
     with _executor(jobs, "") as executor:
         pending = _recorded_before(paper, names)

@@ -5,12 +5,14 @@ key       what an executed chapter depends on: its cells, the package's files th
 outcome   per chapter: its findings, or one line saying why it has none
 """
 
+import ast
 import contextlib
 import fcntl
 import hashlib
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import time
@@ -21,13 +23,17 @@ from typing import Any
 
 import psutil
 
-from derived.book.house import House, UserError, has_cuda, processor
+from derived.book.guard import source_faults
+from derived.book.house import House, UserError, cell_name, has_cuda, processor
 from derived.lab.sources import PACKAGE_ROOT, file_hash, imported_files
 
 LIMITS = {"ci": 600, "cpu": 3 * 3600, "gpu": 3 * 3600}  # seconds a chapter may take
 ONE_THREAD = {
     name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 }
+# What a user has set up for notebooks and figures of their own stays out of the book's.
+PERSONAL = ("IPYTHONDIR", "PYTHONSTARTUP", "MATPLOTLIBRC", "MPLBACKEND")
+TELL_EVERY = 60  # seconds between two lines about a chapter that is running
 
 
 @dataclass(frozen=True)
@@ -57,24 +63,48 @@ def device_kind(device: str) -> str:
     return "cuda" if device != "cpu" and has_cuda() else "cpu"
 
 
-def cells_code(notebook: dict[str, Any]) -> str:
-    """The code of a notebook as one module, cell magics left out."""
-    cells = ("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
-    return "\n".join(line for cell in cells for line in cell.splitlines() if not line.startswith(("%", "!")))
+def running_cell(partial: Path) -> str:
+    """The cell that a chapter has come to, from its notebook half executed."""
+    try:
+        cells = json.loads(partial.read_text("utf-8"))["cells"]
+    except (OSError, ValueError):
+        return "an unknown cell"
+    cells = [cell for cell in cells if "injected-parameters" not in cell["metadata"].get("tags", [])]
+    begun = [n for n, cell in enumerate(cells, 1) if cell["metadata"]["papermill"]["status"] != "pending"]
+    return cell_name(begun[-1], cells[begun[-1] - 1]["source"]) if begun else "its first cell"
+
+
+def cells_code(slug: str, notebook: dict[str, Any]) -> str:
+    """The code of a notebook as one module without its magics; UserError for a cell that is no Python."""
+    code = []
+    for number, cell in enumerate(notebook["cells"], 1):
+        if cell["cell_type"] == "code":
+            lines = "".join(cell["source"]).splitlines()
+            code.append("\n".join("pass" if line.startswith(("%", "!")) else line for line in lines))
+            try:
+                ast.parse(code[-1])
+            except SyntaxError as error:
+                where = f"{cell_name(number, cell['source'])}, line {error.lineno}"
+                raise UserError(f"{slug}: {where}: no Python: {error.msg}") from None
+    return "\n".join(code)
 
 
 def chapter_key(house: House, slug: str, parameters: dict[str, Any]) -> str:
     """The hash of everything that the executed chapter depends on."""
     notebook = read_notebook(house, slug)
+    faults = source_faults(notebook)
+    if faults:
+        raise UserError("\nderived: ".join(f"{slug}: {fault}" for fault in faults))
     results = [path for path in (house.root / "results" / slug).rglob("*") if path.is_file() and path.name[0] != "."]
     try:
-        imports = imported_files(cells_code(notebook))
+        imports = imported_files(cells_code(slug, notebook))
     except SyntaxError as error:
-        raise UserError(f"{slug}: a code cell is no Python: {error.msg}: {(error.text or '').strip()}") from None
-    worker = PACKAGE_ROOT / "book" / "worker.py"
+        file = Path(error.filename).relative_to(PACKAGE_ROOT.parents[1])
+        raise UserError(f"{slug}: {file}, line {error.lineno}: no Python: {error.msg}") from None
+    press = [PACKAGE_ROOT / "book" / name for name in ("worker.py", "guard.py")]
     parts = [
         json.dumps([notebook["cells"], notebook["metadata"]], sort_keys=True),
-        file_hash([*imports, worker], PACKAGE_ROOT),
+        file_hash([*imports, *press], PACKAGE_ROOT),
         file_hash(results, house.root),
         json.dumps(parameters | {"device": device_kind(parameters["device"])}, sort_keys=True),
         platform.python_version(),
@@ -86,11 +116,14 @@ def chapter_key(house: House, slug: str, parameters: dict[str, Any]) -> str:
 def read_notebook(house: House, slug: str) -> dict[str, Any]:
     """A chapter's source."""
     try:
-        return json.loads(house.notebook(slug).read_text("utf-8"))
+        notebook = json.loads(house.notebook(slug).read_text("utf-8"))
     except FileNotFoundError:
         raise UserError(f"{slug}: notebooks/{slug}.ipynb is not there") from None
     except ValueError as error:
         raise UserError(f"{slug}: notebooks/{slug}.ipynb is not valid JSON ({error})") from None
+    if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
+        raise UserError(f"{slug}: notebooks/{slug}.ipynb is no notebook: it has no list of cells")
+    return notebook
 
 
 def read_findings(house: House, slug: str) -> dict[str, Any] | None:
@@ -98,9 +131,10 @@ def read_findings(house: House, slug: str) -> dict[str, Any] | None:
     try:
         findings = json.loads(house.findings(slug).read_text("utf-8"))
         content = house.executed(slug).read_bytes()
-    except (FileNotFoundError, ValueError):
+        made_from = findings["executed_sha256"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
-    return findings if hashlib.sha256(content).hexdigest() == findings.get("executed_sha256") else None
+    return findings if hashlib.sha256(content).hexdigest() == made_from else None
 
 
 def _device_name(kind: str) -> str:
@@ -127,6 +161,7 @@ class _Running:
     partial: Path
     started: float
     limit: float
+    told: float = 0.0  # seconds after the start of the last line about it
 
     def finished(self) -> bool:
         if self.process.poll() is not None:
@@ -150,39 +185,50 @@ class _Running:
         if self.process.returncode == 0:
             return None
         if time.monotonic() - self.started >= self.limit:
-            return f"stopped at its limit of {self.limit:.0f} s, in {self._cell()}"
-        lines = (self.process.stdout.read() or "").strip().splitlines()
-        with contextlib.suppress(ValueError, IndexError, KeyError, TypeError):
-            return json.loads(lines[-1])["error"]
-        log = self.partial.parent / "log"
-        last = log.read_text("utf-8", "replace").strip().splitlines()[-1:] if log.exists() else []
-        return (
-            f"its process ended with code {self.process.returncode}: {' '.join([*last, *lines[-1:]]) or 'no message'}"
-        )
+            return f"stopped at its limit of {self.limit:.0f} s, in {running_cell(self.partial)}"
+        told, log = (self.partial.with_name(name) for name in ("error", "log"))
+        if told.exists():
+            return told.read_text("utf-8")
+        last = log.read_text("utf-8", "replace").strip().splitlines()[-1:] or ["no message"]
+        return f"its process ended with code {self.process.returncode}: {last[0][:200]}"
 
-    def _cell(self) -> str:
-        try:
-            cells = json.loads(self.partial.read_text("utf-8"))["cells"]
-        except (OSError, ValueError):
-            return "an unknown cell"
-        running = [c for c in cells if c["metadata"].get("papermill", {}).get("status") == "running"]
-        return f"the cell «{''.join(running[0]['source']).strip().splitlines()[0]}»" if running else "an unknown cell"
+    def tell(self) -> None:
+        """A line about a chapter that takes long."""
+        elapsed = time.monotonic() - self.started
+        if elapsed >= self.told + TELL_EVERY:
+            self.told = elapsed
+            print(f"{self.slug}: {elapsed:.0f} s so far, in {running_cell(self.partial)}", flush=True)
 
 
 def _start(job: dict[str, Any], limit: float) -> _Running:
+    """Start a chapter in an empty folder; whatever its processes write goes to a file there, which never fills up."""
     partial = Path(job["partial"])
-    partial.parent.mkdir(parents=True, exist_ok=True)
-    environment = os.environ | ONE_THREAD | {"PYTHONHASHSEED": "0", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
-    with open(partial.parent / "log", "w") as log:
+    folder = partial.parent
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    environment = {name: value for name, value in os.environ.items() if name not in PERSONAL}
+    environment |= ONE_THREAD | {"PYTHONHASHSEED": "0", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+    environment |= {"IPYTHONDIR": str(folder / ".ipython"), "MATPLOTLIBRC": os.devnull}
+    with open(folder / "log", "w") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "derived.book.worker", json.dumps(job)],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
+            stdout=log,
+            stderr=subprocess.STDOUT,
             env=environment,
         )
     return _Running(job["slug"], process, partial, time.monotonic(), limit)
+
+
+def _expected(house: House, slug: str, tier: str, findings: dict[str, Any] | None) -> str:
+    """How long a chapter took last time at this tier, or else how long its records of the tier took."""
+    if findings and findings["tier"] == tier:
+        return f", {findings['seconds']:.0f} s last time"
+    seconds = 0.0
+    for path in (house.root / "results" / slug).glob(f"*/{tier}/record.json"):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # a damaged record is named by the chapter
+            seconds += json.loads(path.read_text("utf-8"))["seconds"]
+    return f", its records took {seconds:.0f} s" if seconds else ""
 
 
 def run_chapters(
@@ -198,14 +244,16 @@ def run_chapters(
             outcomes[slug] = Outcome(slug, findings, cached=True)
             continue
         waiting.append(_job(house, slug, key, parameters))
-        about = f", {findings['seconds']:.0f} s last time" if findings else ""
-        print(f"{slug}: to run at tier {parameters['tier']}{about}", flush=True)
+        tier = parameters["tier"]
+        print(f"{slug}: to run at tier {tier}{_expected(house, slug, tier, findings)}", flush=True)
     running: list[_Running] = []
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
                 running.append(_start(waiting.pop(0), limit))
             time.sleep(0.05)
+            for chapter in running:
+                chapter.tell()
             for chapter in [chapter for chapter in running if chapter.finished()]:
                 running.remove(chapter)
                 error = chapter.error()

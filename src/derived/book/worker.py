@@ -1,7 +1,7 @@
 """Executes one chapter with papermill, in a process of its own: ``python -m derived.book.worker JOB``.
 
 JOB is the JSON of a job (see ``run.py``). The executed notebook and the findings are written whole, the findings last;
-the last line of the output is JSON: {} or {"error": one line}.
+a chapter that does not run leaves one line in the file ``error`` beside its half executed notebook, and exit code 1.
 """
 
 import contextlib
@@ -22,7 +22,9 @@ from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
 
-from derived.book.house import watch, write_whole
+from derived.book.guard import output_faults, private, proof_faults
+from derived.book.house import cell_name, watch, write_whole
+from derived.book.run import running_cell
 from derived.lab.findings import FINDINGS
 
 PARAMETERS = ["tier", "seed", "device"]
@@ -33,11 +35,8 @@ class ChapterError(Exception):
 
 
 def _cell_name(notebook: nbformat.NotebookNode, source: str) -> str:
-    """A cell by its number in the source (from 1) and its first line."""
     cells = [cell for cell in notebook.cells if "injected-parameters" not in cell.metadata.get("tags", [])]
-    number = next((i for i, cell in enumerate(cells, 1) if cell.source == source), 0)
-    first = next((line for line in source.splitlines() if line.strip()), "")
-    return f"cell {number} ({first.strip()[:60]})"
+    return cell_name(next((i for i, cell in enumerate(cells, 1) if cell.source == source), 0), source)
 
 
 def _check_parameters(notebook: nbformat.NotebookNode) -> None:
@@ -65,7 +64,8 @@ def _execute(source: Path, partial: Path, parameters: dict[str, Any]) -> nbforma
             f"{where} raised {error.ename}: {error.evalue.splitlines()[0] if error.evalue else ''}"
         ) from None
     except DeadKernelError:
-        raise ChapterError("the kernel died (out of memory, or a crash in compiled code)") from None
+        where = running_cell(partial)
+        raise ChapterError(f"{where}: the kernel died (out of memory, or a crash in compiled code)") from None
     return nbformat.read(partial, as_version=4)
 
 
@@ -117,6 +117,10 @@ def run(job: dict[str, Any]) -> None:
         _check_parameters(nbformat.read(source, as_version=4))
         notebook = tidy(_execute(source, partial, job["parameters"]))
         findings = take_findings(notebook)
+        machine = private(partial.parent, source.parents[1])
+        faults = output_faults(notebook, machine) + proof_faults(notebook, findings["rows"])
+        if faults:
+            raise ChapterError("; ".join(faults))
     finally:
         with contextlib.suppress(FileNotFoundError):
             partial.unlink()
@@ -140,11 +144,11 @@ def run(job: dict[str, Any]) -> None:
 def main() -> None:
     """Run the job given as JSON and say how it went in the last line."""
     watch(os.getppid())
+    job = json.loads(sys.argv[1])
     try:
-        run(json.loads(sys.argv[1]))
-        print(json.dumps({}))
+        run(job)
     except ChapterError as error:
-        print(json.dumps({"error": str(error)}))
+        write_whole(Path(job["partial"]).with_name("error"), str(error))
         sys.exit(1)
 
 

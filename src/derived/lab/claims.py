@@ -32,6 +32,7 @@ Kind = Literal["identity", "bound", "counterexample", "statistic", "measured"]
 Source = Literal["paper", "digest", "repo", "prior", "ours"]
 Verdict = Literal["holds", "fails", "refuted", "undecided", "reported", "not run"]
 
+CLOCK = ("seconds", "times as long")  # units of what a clock says, which depends on what else the machine does
 AS_RETOLD = "as retold; the paper's own text was not seen"
 
 
@@ -310,16 +311,24 @@ class Study:
 
 
 def study(experiment: type[Experiment], tier: str, seed: int, device: str) -> Study:
-    """Run an experiment at a tier (or the largest one below it that the experiment has) and load its records."""
+    """Run an experiment at a tier (or the largest one below it that the experiment has) and load its records.
+
+    ValueError for a tier that there is not; RuntimeError, with its cause, for a condition that failed.
+    """
     if tier not in TIERS:
         raise ValueError(f"tier {tier!r} is unknown: use {', '.join(TIERS)}")
     offered = [name for name in TIERS[: TIERS.index(tier) + 1] if name in experiment.tiers]
     if not offered:
         raise ValueError(f"{experiment.__name__} has no tier up to {tier}; it has {', '.join(experiment.tiers)}")
+    kind = resolve_device(device).type
     live = run_experiment(experiment.at(offered[-1]), seed=seed, device=device)
+    if "failure" in live:
+        row = live[live["failure"].notna()].iloc[0].dropna()
+        condition, cause = row.drop("failure").to_dict(), row["failure"]
+        raise RuntimeError(f"{experiment.__name__} at tier {offered[-1]}: the condition {condition} failed: {cause}")
     found = {name: load(experiment, name) for name in TIERS if name in experiment.tiers and name != "ci"}
     records = {name: record for name, record in found.items() if record is not None}
-    return Study(experiment, offered[-1], seed, resolve_device(device).type, live, records)
+    return Study(experiment, offered[-1], seed, kind, live, records)
 
 
 def _measure(claim: Claim, rows: pd.DataFrame) -> tuple[Estimate | None, Verdict, str]:
@@ -445,7 +454,7 @@ def staleness(claims: Sequence[Claim], found: Study, record: Record) -> list[str
     if reasons:
         return reasons
     for claim in claims:
-        if claim.experiment is not found.experiment or claim.kind != "statistic":
+        if claim.experiment is not found.experiment or claim.kind != "statistic" or claim.unit in CLOCK:
             continue
         then, now = (_measure(claim, rows)[0] for rows in (record.ci_rows, found.live))
         if then is None or now is None or None in (then.error, now.error):

@@ -59,6 +59,7 @@ class Record:
     seconds: float  # summed over the conditions
     peak_memory_mb: float
     date: str  # ISO 8601, UTC
+    commit: str = ""  # that holds the sources, and which of them it does not hold; empty where there is no history
     source_hash: str
     started: str = ""  # ISO 8601, UTC; empty in a record of the first edition, which did not note it
     terms: Mapping[str, str] = field(default_factory=dict)  # of each claim on these rows, as they stood at that time
@@ -122,6 +123,16 @@ def save(record: Record) -> Path:
     return place
 
 
+def sweep(paper: str) -> None:
+    """Put right what a killed ``save`` left behind; nobody else may be saving."""
+    for left in (results_root() / paper).glob("*/.*.*-*"):
+        place = left.with_name(left.name[1:].split(".")[0])
+        if ".old-" in left.name and not place.exists():
+            left.rename(place)
+        else:
+            shutil.rmtree(left)
+
+
 def load(experiment: type[Experiment], tier: str) -> Record | None:
     """The record of an experiment at a tier; None if there is none; RecordError if it must not be used."""
     paper, name = experiment.paper(), experiment.__name__
@@ -157,10 +168,21 @@ def read(place: Path, command: str) -> Record | None:
             f"the record {'/'.join(place.parts[-3:])} is truncated or was edited (its checksums do not fit); "
             f"make it again: {command}"
         )
-    ci = head.pop("ci_rows")
-    frame = pd.DataFrame(ci["data"], columns=ci["columns"]).astype(head.pop("ci_dtypes"))
     del head["checksums"]
-    return Record(**head, rows=pd.read_parquet(io.BytesIO(content)), ci_rows=frame)
+    try:
+        ci = head.pop("ci_rows")
+        frame = pd.DataFrame(ci["data"], columns=ci["columns"]).astype(head.pop("ci_dtypes"))
+        record = Record(**head, rows=pd.read_parquet(io.BytesIO(content)), ci_rows=frame)
+    except (KeyError, TypeError) as error:
+        raise RecordError(
+            f"the record {'/'.join(place.parts[-3:])} has not the fields of one ({error}); make it again: {command}"
+        ) from None
+    if (record.paper, record.experiment, record.tier) != place.parts[-3:]:
+        raise RecordError(
+            f"the record {'/'.join(place.parts[-3:])} is that of {record.paper}/{record.experiment}/{record.tier}; "
+            f"make it again: {command}"
+        )
+    return record
 
 
 def code_changed(record: Record, experiment: type[Experiment]) -> bool:

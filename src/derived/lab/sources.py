@@ -25,10 +25,11 @@ def module_file(name: str, root: Path = PACKAGE_ROOT) -> Path | None:
     return None
 
 
-def imported_modules(code: str, package: str = "") -> set[str]:
-    """Names under ``derived`` that the code imports, each with its parent packages; functions count as names too."""
+def imported_modules(code: str, package: str = "", file: str = "<code>") -> set[str]:
+    """Names under ``derived`` that the code imports, each with its parent packages; functions count as names too.
+    SyntaxError, which names the ``file``, for what is no Python."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(code)):
+    for node in ast.walk(ast.parse(code, file)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -41,13 +42,13 @@ def imported_modules(code: str, package: str = "") -> set[str]:
 
 @cache
 def _imports_of(path: Path, package: str, _mtime: int) -> frozenset[str]:
-    return frozenset(imported_modules(path.read_text("utf-8"), package))
+    return frozenset(imported_modules(path.read_text("utf-8"), package, str(path)))
 
 
 @cache
 def _offered(path: Path, _mtime: int) -> dict[str, str]:
     """The names that a package's ``__init__`` resolves on first use (``lazy_loader.attach``), with their modules."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(ast.parse(path.read_text("utf-8"), str(path))):
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("attach"):
             table = next((word.value for word in node.keywords if word.arg == "submod_attrs"), ast.Dict([], []))
             return {name: module for module, names in ast.literal_eval(table).items() for name in names}
@@ -114,9 +115,14 @@ def code_hash(paths: Iterable[Path], root: Path) -> str:
     return _digest((path.relative_to(root).as_posix(), _what_runs(tree).encode()) for path, tree in trees)
 
 
-def source_hash(module: str, root: Path = PACKAGE_ROOT) -> str:
-    """The hash over what runs in the files that a module is made of and imports.
+def source_files(module: str, root: Path = PACKAGE_ROOT) -> list[Path]:
+    """The files that a module is made of and imports.
 
     A package's ``__init__`` is left out: it declares names and computes nothing (a test of the house says so).
     """
-    return code_hash([path for path in imported_files(f"import {module}", root) if path.name != "__init__.py"], root)
+    return [path for path in imported_files(f"import {module}", root) if path.name != "__init__.py"]
+
+
+def source_hash(module: str, root: Path = PACKAGE_ROOT) -> str:
+    """The hash over what runs in the files that a module is made of and imports."""
+    return code_hash(source_files(module, root), root)
