@@ -129,7 +129,7 @@ addEventListener("DOMContentLoaded", () => {
     const plot = Object.assign(document.createElement("div"), { className: "explorer-plot" });
     box.querySelector(".explorer-fallback").hidden = true;
     box.append(plot);
-    const config = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["sendDataToCloud", "lasso2d", "select2d"] };
+    const config = { responsive: true, displaylogo: false, showSendToCloud: false, modeBarButtonsToRemove: ["lasso2d", "select2d"] };
     const parts = ["line", "marker"].flatMap((part) => data.map((trace, index) => ({ part, index, colour: trace[part]?.color })).filter(({ colour }) => typeof colour === "string"));
     for (const { part, index, colour } of parts) data[index][part].color = themed(colour);
     const first = structuredClone(rest);

@@ -1,30 +1,57 @@
-// The ledger's filters. State lives in the address (#paper=…&source=…&verdict=a,b&q=…); #ID opens the row of one claim.
+// The filters of a table of claims. On the ledger's own page their state lives in the address
+// (#paper=…&source=…&verdict=a,b&q=…). #ID opens the row of one claim, whatever it is folded in. A row that a filter
+// shows brings the rows that amend it.
 addEventListener("DOMContentLoaded", () => {
-  const form = document.querySelector(".ledger-filters");
-  if (!form) return;
-  const rows = [...document.querySelectorAll("tr.claim")];
-  const selects = [form.paper, form.source];
+  const ledger = document.querySelector(".ledger");
+  if (!ledger) return;
+  const form = ledger.querySelector(".ledger-filters");
+  const own = ledger.matches(".ledger-page"); // all rows are filtered; in a chapter only those that stand with the form
+  const rows = [...(own ? ledger : form?.parentElement ?? ledger).querySelectorAll("tr.claim")];
+  const folds = [...ledger.querySelectorAll("details.storey")];
+
+  function open(target) {
+    if (!target?.matches("tr.claim")) return;
+    for (let fold = target.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    target.querySelector("details").open = true;
+    target.scrollIntoView({ block: "center" });
+  }
+  const named = () => document.getElementById(decodeURIComponent(location.hash.slice(1)));
+
+  if (!form) {
+    addEventListener("hashchange", () => open(named()));
+    return open(named());
+  }
+  const selects = [...form.querySelectorAll("select")];
   const verdicts = [...form.querySelectorAll("input[name=verdict]")];
   const count = form.querySelector("output");
-
   const chosen = () => verdicts.filter((box) => box.checked).map((box) => box.value);
 
   function apply() {
     const wanted = chosen();
     const words = form.q.value.toLowerCase().split(/\s+/).filter(Boolean);
-    let shown = 0;
-    for (const row of rows) {
-      const fits =
+    const others = rows.filter(
+      (row) =>
         selects.every((select) => !select.value || row.dataset[select.name] === select.value) &&
-        (!wanted.length || wanted.includes(row.dataset.verdict)) &&
-        words.every((word) => row.dataset.text.includes(word));
-      row.hidden = !fits;
-      shown += fits;
+        words.every((word) => row.dataset.text.includes(word)),
+    );
+    const matched = others.filter((row) => !wanted.length || wanted.includes(row.dataset.verdict));
+    const shown = new Set(matched.map((row) => row.dataset.claim));
+    for (const row of rows) if (shown.has(row.dataset.amends)) shown.add(row.dataset.claim); // they follow in order
+    for (const row of rows) row.hidden = !shown.has(row.dataset.claim);
+    for (const body of ledger.querySelectorAll("tbody:has(.claims-chapter)")) body.hidden = !body.querySelector("tr.claim:not([hidden])");
+    for (const box of verdicts) {
+      const number = others.filter((row) => row.dataset.verdict === box.value).length;
+      box.closest(".chip").classList.toggle("chip-none", !number);
+      box.closest(".chip").querySelector(".chip-count").textContent = number;
     }
-    count.textContent = `${shown} of ${rows.length} claims`;
+    const more = shown.size - matched.length;
+    count.textContent = `${matched.length} of ${rows.length} claims${more ? `, and ${more} that ${more > 1 ? "amend" : "amends"} them` : ""}`;
+    const filtered = matched.length < rows.length;
+    if (own && filtered) for (const fold of folds) fold.open = rows.some((row) => !row.hidden && fold.contains(row));
   }
 
   function write() {
+    if (!own) return;
     const state = new URLSearchParams();
     for (const { name, value } of selects) if (value) state.set(name, value);
     if (chosen().length) state.set("verdict", chosen().join(","));
@@ -34,9 +61,7 @@ addEventListener("DOMContentLoaded", () => {
   }
 
   function read() {
-    const hash = decodeURIComponent(location.hash.slice(1));
-    const target = hash.includes("=") ? null : document.getElementById(hash);
-    const state = new URLSearchParams(hash.includes("=") ? location.hash.slice(1) : "");
+    const state = new URLSearchParams(own && location.hash.includes("=") ? location.hash.slice(1) : "");
     for (const select of selects) {
       select.value = state.get(select.name) ?? "";
       if (select.selectedIndex < 0) select.value = "";
@@ -45,10 +70,7 @@ addEventListener("DOMContentLoaded", () => {
     const wanted = (state.get("verdict") ?? "").split(",");
     for (const box of verdicts) box.checked = wanted.includes(box.value);
     apply();
-    if (target?.matches("tr.claim")) {
-      target.querySelector("details").open = true;
-      target.scrollIntoView({ block: "center" });
-    }
+    open(named());
   }
 
   form.addEventListener("input", () => (apply(), write()));

@@ -1,5 +1,5 @@
 // Ages beside dates ("3 months ago"), counted when the page is read and not when it was built; formulas in the text that
-// are wider than it scroll in a box of their own; so do wide figures on a phone; light colours on paper.
+// are wider than it scroll in a box of their own; so do wide figures on a phone; folds open for links and on paper.
 addEventListener("DOMContentLoaded", () => {
   const units = [["year", 31557600], ["month", 2629800], ["day", 86400], ["hour", 3600], ["minute", 60]];
   const words = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
@@ -35,11 +35,30 @@ addEventListener("DOMContentLoaded", () => {
     else image.addEventListener("load", mark);
   }
 
+  // A link into a fold opens it.
+  const unfold = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const folds = [];
+    for (let fold = target?.closest("details"); fold; fold = fold.parentElement.closest("details")) folds.push(fold);
+    if (!folds.some((fold) => !fold.open)) return;
+    for (const fold of folds) fold.open = true;
+    target.scrollIntoView();
+  };
+  addEventListener("hashchange", unfold);
+  unfold();
+
+  // On paper proofs are open and colours are those of the day.
   const root = document.documentElement;
   let theme;
+  let opened = [];
   addEventListener("beforeprint", () => {
+    opened = [...document.querySelectorAll(".proof-fold:not([open])")];
+    for (const proof of opened) proof.open = true;
     theme = root.dataset.theme;
     root.dataset.theme = "light";
   });
-  addEventListener("afterprint", () => (root.dataset.theme = theme));
+  addEventListener("afterprint", () => {
+    for (const proof of opened) proof.open = false;
+    root.dataset.theme = theme;
+  });
 });

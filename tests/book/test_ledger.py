@@ -8,11 +8,13 @@ import press
 import pytest
 
 from derived.book import ledger
+from derived.book.house import UserError
 
 # As promised to those who read the ledger by program; not imported, so that a change is noticed.
 KEYS = [
-    *("id", "paper", "kind", "statement", "source", "where", "paper_value", "tier", "device", "value", "low", "high"),
-    *("n", "criterion", "verdict", "expected", "reason", "amends", "headline"),
+    *("id", "paper", "kind", "statement", "plain", "source", "where", "paper_value", "tier", "device", "value", "low"),
+    *("high", "unit", "n", "criterion", "accept", "configuration", "terms", "changed", "verdict", "expected", "reason"),
+    *("amends", "experiment", "proof", "headline"),
 ]
 
 
@@ -55,6 +57,59 @@ def test_a_verdict_other_than_the_committed_one_fails(built):
     assert "toy T-1 (ci): ours «undecided» 0.5, yours «holds» 0.5" in process.stderr
 
 
+RECORDED = press.ROW | {"tier": "cpu", "verdict": "holds"}
+CHANGE = {"date": "2026-11-22", "what": "The margin was 1.", "why": "The bound allows less."}
+
+
+@pytest.mark.parametrize("part", ["statement", "criterion", "accept", "configuration"])
+def test_terms_that_change_after_a_record_need_a_word(part):
+    new = RECORDED | {part: "another", "terms": "f"}
+    (line,) = ledger.unexplained([RECORDED], [new])
+    assert line.startswith(f"toy T-1 (cpu): {part} changed after a record existed")
+    assert ledger.unexplained([RECORDED], [new | {"changed": [CHANGE]}]) == []
+
+
+def test_an_old_word_does_not_explain_a_new_change():
+    once = RECORDED | {"changed": [CHANGE]}
+    twice = once | {"criterion": "another", "terms": "f"}
+    assert len(ledger.unexplained([once], [twice])) == 1
+    assert ledger.unexplained([once], [twice | {"changed": [CHANGE, CHANGE]}]) == []
+
+
+@pytest.mark.parametrize("left", [[], [CHANGE | {"why": "No reason."}]])
+def test_what_was_said_of_a_change_stays(left):
+    (line,) = ledger.unexplained([RECORDED | {"changed": [CHANGE]}], [RECORDED | {"changed": left}])
+    assert "only ever added" in line
+
+
+@pytest.mark.parametrize("old", [{"tier": "ci"}, {"verdict": "not run"}, {"terms": None}])
+def test_without_a_record_terms_are_free(old):
+    before = RECORDED | old
+    assert ledger.unexplained([before], [before | {"criterion": "another", "terms": "f"}]) == []
+
+
+def test_accept_refuses_terms_that_changed_without_a_word(house):
+    press.write_toc(house, "toy")
+    press.write_chapter(house, "toy", press.report_cell(tier="cpu"))
+    assert press.derived(house, "run").returncode == 0
+    assert press.derived(house, "claims", "--accept").returncode == 0
+    kept = (house / "results/ledger.json").read_text()
+    assert json.loads(kept)[0]["configuration"] == {"draws": 10}
+    press.write_chapter(house, "toy", press.report_cell(tier="cpu", criterion="at most 2", terms="f"))
+    assert press.derived(house, "run").returncode == 0
+    for options in ([], ["--accept"]):
+        process = press.derived(house, "claims", *options)
+        assert process.returncode == 1
+        assert "toy T-1 (cpu): criterion changed after a record existed" in process.stderr
+    assert (house / "results/ledger.json").read_text() == kept
+
+
+def test_findings_of_an_earlier_edition_are_refused_in_one_line():
+    old = {name: value for name, value in press.ROW.items() if name not in ("unit", "terms")}
+    with pytest.raises(UserError, match=r"^toy: .* lack unit, terms\); run: make site CHAPTERS=toy$"):
+        ledger.check_columns("toy", [press.ROW, old])
+
+
 def test_a_readers_ledger_is_compared_row_by_row(built):
     press.derived(built, "claims", "--accept")
     mine = [press.ROW | {"verdict": "fails", "value": 1.25}, press.ROW | {"id": "T-2"}]
@@ -92,7 +147,7 @@ def test_rows_without_an_expectation_are_not_judged():
 
 def test_totals_count_headlines_only():
     rows = [press.ROW, press.ROW | {"tier": "cpu", "headline": False}, press.ROW | {"verdict": "not run"}]
-    assert ledger.totals(rows) == {"holds": 1, "fails": 0, "undecided": 0, "reported": 0, "not run": 1}
+    assert ledger.totals(rows) == {"holds": 1, "fails": 0, "refuted": 0, "undecided": 0, "reported": 0, "not run": 1}
 
 
 def test_a_port_that_is_taken_is_one_clear_line(built):

@@ -5,8 +5,10 @@ import math
 from html.parser import HTMLParser
 
 import pytest
+from bs4 import BeautifulSoup
 
 from derived.book import explorer, pages
+from derived.book.reading import Minutes
 
 
 def row(claim: str, verdict: str = "holds", **changes) -> dict:
@@ -14,6 +16,7 @@ def row(claim: str, verdict: str = "holds", **changes) -> dict:
     base = dict.fromkeys(("device", "value", "low", "high", "n", "expected", "amends"))
     base |= {"id": claim, "paper": "toy", "kind": "statistic", "statement": "$a<b$", "source": "paper", "where": "§1"}
     base |= {"paper_value": "1", "tier": "ci", "criterion": "$a$", "verdict": verdict, "reason": "", "headline": True}
+    base |= {"plain": "", "unit": "", "proof": "", "experiment": "Toy", "changed": []}
     return base | changes
 
 
@@ -25,13 +28,19 @@ def finding(*rows: dict, slug: str = "toy", records: tuple = ()) -> dict:
 
 
 def chapter(
-    *rows: dict, slug: str = "toy", title: str = "A toy", records: tuple = (), launch: str = ""
+    *rows: dict,
+    slug: str = "toy",
+    records: tuple = (),
+    launch: str = "",
+    sections: tuple = (),
+    short: int | None = None,
 ) -> pages.Chapter:
     """A chapter of the book."""
     facts = {"paper": {"title": f"A {slug}", "authors": "A", "arxiv": "1", "bibkey": "a1"}, "claim": "$x$ <is> y."}
-    facts |= {"prerequisites": ["p"], "minutes_to_read": 5, "objectives": ["o"]}
+    facts |= {"prerequisites": ["p"], "objectives": ["o"]}
     links = {"notebook": "n", "student": "s", "wheel": "w", "launch": launch}
-    return pages.Chapter(slug, facts, finding(*rows, slug=slug, records=records), 2, links)
+    found = finding(*rows, slug=slug, records=records)
+    return pages.Chapter(slug, facts, found, 2, links, Minutes(short, 45), sections)
 
 
 class Balance(HTMLParser):
@@ -117,7 +126,7 @@ def test_punctuation_stays_with_its_formula():
 def test_a_retelling_that_fails_is_not_an_error_of_the_paper():
     rows = [row("A", "fails"), row("B", "fails", source="digest"), row("C", source="digest"), row("D", "not run")]
     assert [pages.verdict_key(r) for r in rows] == ["fails", "retold", "holds", "not-run"]
-    assert pages.counts(rows) == {"holds": 1, "fails": 1, "retold": 1, "undecided": 0, "reported": 0, "not-run": 1}
+    assert {key: n for key, n in pages.counts(rows).items() if n} == {"holds": 1, "fails": 1, "retold": 1, "not-run": 1}
 
 
 def test_only_headlines_count():
@@ -131,7 +140,7 @@ def test_an_amendment_stands_beneath_what_it_amends():
 
 def test_the_ledger_shows_every_headline_once_with_its_other_tiers():
     rows = [row("A", tier="cpu", value=2.0, n=9), row("A", "not run", tier="gpu", reason="soon", headline=False)]
-    text = pages.ledger([chapter(*rows, row("B"))])
+    text = pages.ledger([chapter(*rows, row("B", plain="In words."))])
     assert text.count('class="claim"') == 2
     assert "soon" in text
     assert 'href="../notebooks/toy.html#claim-A"' in text
@@ -139,21 +148,102 @@ def test_the_ledger_shows_every_headline_once_with_its_other_tiers():
 
 
 def test_the_ledger_of_nothing_is_a_page_too():
-    for text in (pages.ledger([]), pages.totals([]), pages.status([]), pages.course([])):
+    for text in (pages.ledger([]), pages.totals([]), pages.status([]), pages.course([]), pages.history([])):
         assert_balanced(text)
 
 
 def test_search_text_is_what_a_reader_types():
     text = pages.ledger([chapter(row("OLS-1", statement="Forward pass is $\\hat Y$"))])
-    assert 'data-text="ols-1 forward pass is $\\hat y$ §1 $a$ "' in text
+    assert 'data-text="ols-1  forward pass is $\\hat y$ §1 $a$ "' in text
 
 
-def test_totals_add_up_over_chapters():
-    text = pages.totals([chapter(row("A"), row("B", "fails")), chapter(row("C", source="ours"), slug="other")])
-    assert "<strong>2</strong><span>hold</span>" in text
-    assert "<strong>1</strong><span>fails</span>" in text
-    assert 'aria-label="A toy: 1 holds, 1 fails"' in text
-    assert "2 of 10 chapters, 3 claims: 2 stated by the paper, 1 stated by this book." in text
+def test_the_papers_claims_are_counted_apart_from_ours():
+    mine = [row(f"O-{n}", source="ours") for n in range(7)]
+    first = chapter(row("A"), row("B", "fails", source="repo"), row("C", "fails", source="digest"), *mine)
+    text = pages.totals([first, chapter(row("D", source="prior"), row("E", "not run"), slug="other")])
+    soup = BeautifulSoup(text, "html.parser")
+    tiles = [[tile.get_text(" ") for tile in box.select(".tile")] for box in soup.select(".totals")]
+    assert tiles == [["1 holds", "1 fails", "1 not run"], ["1 fails as retold"]]
+    assert soup.select_one(".totals-title").get_text().endswith("3 claims, in 2 of 10 chapters")
+    rest = [" ".join(p.get_text().split()) for p in soup.select(".totals-rest")]
+    assert rest[0] == "1 come from earlier work (1 holds)."
+    assert rest[1].startswith("7 statements are ours")
+    assert [" ".join(p.get_text().split()) for p in soup.select(".bar-verdicts")] == [
+        "The paper's claims: ✓ 1 holds ✗ 1 fails",
+        "As retold: (✗) 1 fails as retold",
+        "The paper's claims: – 1 not run",
+    ]
+    assert_balanced(text)
+
+
+def test_the_card_counts_the_papers_claims_apart():
+    soup = BeautifulSoup(pages.card(chapter(row("A"), row("O", source="ours"), row("P", source="ours"))), "html.parser")
+    assert [pill.get_text() for pill in soup.select(".verdict")] == ["✓ 1 holds"]
+    assert soup.select_one(".glance-others").get_text() == "this book: 2 hold"
+
+
+def test_a_tempting_reading_of_ours_is_no_failure():
+    assert pages.grouped([row("A", "refuted", source="ours", kind="counterexample")]) == {"ours": {"refuted": 1}}
+
+
+def test_few_claims_in_plain_words_stand_first_and_all_others_fold():
+    rows = [row("A", plain="A is so."), row("B"), row("C", "fails", plain="C is so."), row("C.b", amends="C")]
+    soup = BeautifulSoup(pages.chapter_ledger(finding(*rows)), "html.parser")
+    first, rest = soup.select("table.claims")
+    assert [line["data-claim"] for line in first.select("tr.claim")] == ["A", "C"]
+    assert [line["data-claim"] for line in rest.select("tr.claim")] == ["B", "C.b"]
+    heads = [head.get_text() for head in first.select("thead th")]
+    assert heads == ["Verdict", "The paper says", "We found", "How sure"]
+    assert first.select_one("summary").get_text() == "A is so."
+    assert first.select("tr.claim")[1].select_one(".stated a")["href"] == "#claim-C.b"
+    assert rest.find_parent("details", class_="storey").get("open") is None
+    whole = BeautifulSoup(pages.chapter_ledger(finding(row("B"))), "html.parser")
+    assert whole.select_one("details.storey").get("open") is not None
+    for text in (pages.chapter_ledger(finding(*rows)), pages.ledger([chapter(*rows)])):
+        assert_balanced(text)
+
+
+@pytest.mark.parametrize(("unit", "shown"), [("", "0.5"), ("nats", "0.5 nats"), ("of its bound", "0.5 of its bound")])
+def test_a_value_stands_with_its_own_unit(unit, shown):
+    soup = BeautifulSoup(pages.chapter_ledger(finding(row("A", kind="bound", value=0.5, unit=unit))), "html.parser")
+    assert soup.select_one("td[data-label=Measured]").get_text().replace("\xa0", " ") == shown
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"kind": "identity", "n": 3}, "equal up to rounding in 3 instances"),
+        ({"kind": "identity", "n": 1, "verdict": "fails"}, "apart by more than rounding, one instance"),
+        ({"kind": "bound", "n": 3, "proof": "p"}, "proved on the page; no counterexample in 3 instances"),
+        ({"kind": "bound", "n": 3, "verdict": "undecided"}, "no proof yet; no counterexample in 3 instances"),
+        ({"kind": "bound", "n": 3, "verdict": "fails"}, "a counterexample in 3 instances"),
+        ({"kind": "counterexample", "n": 3, "verdict": "fails"}, "one exact witness"),
+        ({"kind": "counterexample", "n": 3, "verdict": "undecided"}, "no witness in 3 instances"),
+        ({"n": 3, "low": 0.0}, "an interval of 99.9 % over 3 instances"),
+        ({"n": 3}, "computed, without chance, in 3 instances"),
+        ({"kind": "measured", "n": 3}, "told, not judged; 3 instances"),
+        ({"verdict": "not run", "reason": "no data"}, "no data"),
+    ],
+)
+def test_how_sure_a_verdict_is(changes, words):
+    assert pages.sure(row("A", **changes)) == words
+
+
+def test_the_history_tells_each_change_once_the_newest_first():
+    change = {"date": "2026-11-20", "what": "The margin was $1$.", "why": "So."}
+    late = row("B", changed=[{**change, "date": "2026-11-21"}])
+    other_tier = row("A", tier="cpu", headline=False, changed=[change])
+    text = pages.history([chapter(row("A", changed=[change]), other_tier, late)])
+    soup = BeautifulSoup(text, "html.parser")
+    assert [line.get_text(" ").split()[0] for line in soup.select("tbody tr")] == ["2026-11-21", "2026-11-20"]
+    assert "2 changes in 2 claims" in text
+    assert_balanced(text)
+
+
+def test_the_errata_are_typeset():
+    entry = {"said": "$x<1$", "where": "§2", "right": "$x\\le 1$", "who": "we", "checked": "CAC-5.b"}
+    text = pages.errata([entry])
+    assert "\\(x&lt;1\\)" in text
     assert_balanced(text)
 
 
@@ -177,7 +267,7 @@ def test_the_card_has_no_launch_without_an_address():
 
 def test_a_course_section_counts_its_exercises():
     text = pages.course([chapter(row("A"))])
-    assert "5 min to read · 3.0 s to run · 2 exercises" in text
+    assert "45 min to read · 3.0 s to run · 2 exercises" in text
     assert_balanced(text)
 
 
@@ -199,6 +289,14 @@ def test_an_interval_may_be_open_at_infinity(low, high, shown):
     assert ("∞" in shown) == ("∞" in text)
     assert shown in text
     assert ("<small>[" in text or "<small>(" in text) == bool(shown)
+
+
+def test_the_card_leads_to_the_short_path_and_says_how_long_it_is():
+    text = pages.card(chapter(row("A"), sections=("In ten minutes", "The question", "Take-away"), short=11))
+    assert '11 min for <a href="#in-ten-minutes">the short path</a>, 45 min to read it all' in text
+    assert '<a href="#take-away">Take-away</a>' in text
+    assert_balanced(text)
+    assert "short path" not in pages.card(chapter(row("A")))
 
 
 def test_records_of_one_machine_tier_and_state_stand_together():

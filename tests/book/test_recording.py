@@ -11,6 +11,8 @@ import press
 import psutil
 import pytest
 
+from derived.book import edition
+
 EXPERIMENT = textwrap.dedent('''
     """Toy experiments."""
 
@@ -50,9 +52,16 @@ EXPERIMENT = textwrap.dedent('''
     EXPERIMENTS = (Draws,)
 ''')
 
-CLAIMS = (
-    '"""Toy claims."""\n\nfrom derived.papers.toy.experiments.draws import EXPERIMENTS as EXPERIMENTS\n\nCLAIMS = ()\n'
-)
+CLAIMS = textwrap.dedent('''
+    """Toy claims."""
+
+    from derived.lab import measure
+    from derived.lab.claims import reported
+    from derived.papers.toy.experiments.draws import EXPERIMENTS as EXPERIMENTS
+    from derived.papers.toy.experiments.draws import Draws
+
+    CLAIMS = (reported("T-1", "The mean is told.", Draws, measure.mean("value"), "nats", judged_at=("ci", "cpu")),)
+''')
 
 
 @pytest.fixture
@@ -72,7 +81,11 @@ def test_an_interrupted_recording_continues_where_it_stopped(house, paper):
     (paper / "stop").touch()
     assert press.derived(house, "record", "toy", "--jobs", "1").returncode != 0
     assert not (house / "results/toy").exists()
+    (note,) = (house / "_build/record").rglob("began.json")
+    began = json.loads(note.read_text())
     (paper / "stop").unlink()
+    claims = paper.parent / "claims.py"
+    claims.write_text(claims.read_text().replace("The mean is told.", "The mean is zero."))
     process = press.derived(house, "record", "toy", "--jobs", "1")
     assert process.returncode == 0, process.stderr
     assert (paper / "ran").read_text() == "0122", "only the condition that had not finished ran again"
@@ -80,6 +93,9 @@ def test_an_interrupted_recording_continues_where_it_stopped(house, paper):
     assert (head["tier"], head["seed"], head["configuration"]) == ("cpu", 0, {"num": 5})
     assert len(head["ci_rows"]["data"]) == 6
     assert {"torch", "numpy", "python"} <= set(head["versions"])
+    assert {name: head[name] for name in began} == began, "when it began, and the terms that stood then"
+    assert list(head["terms"]) == ["T-1"]
+    assert head["started"] <= head["date"]
     assert not list((house / "_build/record").rglob("*.parquet"))
 
 
@@ -169,6 +185,9 @@ def test_a_new_chapter_runs_as_it_stands_and_a_name_in_use_is_refused(house):
     process = press.derived(house, "run", "my_paper")
     assert process.returncode == 0, process.stderr
     assert press.findings(house, "my_paper")["rows"][0]["verdict"] == "holds"
+    notebook = json.loads((house / "notebooks/my_paper.ipynb").read_text())
+    assert edition.is_strict(notebook)
+    assert edition.faults(house, "my_paper", notebook, press.findings(house, "my_paper")["rows"]) == []
     again = press.derived(house, "new", "my_paper")
     assert again.returncode == 1
     assert "there is a chapter my_paper already" in again.stderr

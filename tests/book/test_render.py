@@ -10,6 +10,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from derived.book import render
@@ -26,7 +27,6 @@ FACTS = {
     },
     "claim": "One layer of linear attention has weights whose forward pass is $X\\hat B$, the least-squares fit.",
     "prerequisites": ["linear algebra: the singular value decomposition", "a first course in regression"],
-    "minutes_to_read": 45,
     "objectives": ["derive the weights from the spectrum of $X^\\top X$", "say what such a layer cannot do"],
 }
 
@@ -53,12 +53,20 @@ def row(claim: str, verdict: str, **changes) -> dict:
         "reason": "",
         "amends": None,
         "headline": True,
+        "plain": "",
+        "unit": "of its bound",
+        "accept": [None, 1.0],
+        "configuration": {},
+        "terms": "0123456789abcdef",
+        "changed": [],
+        "experiment": "Reach",
+        "proof": "",
     }
     return base | changes
 
 
 ROWS = [
-    row("TOY-1", "holds"),
+    row("TOY-1", "holds", proof="toy-theorem"),
     row("TOY-2", "fails", kind="counterexample", reason="refuted by a witness"),
     row("TOY-3", "reported", kind="measured", value=1.28e-05, low=1.1e-05, high=1.4e-05, criterion="reported"),
     row("TOY-2.a", "holds", amends="TOY-2", source="ours", paper_value="–"),
@@ -134,6 +142,7 @@ Full column rank is not needed: a pseudo-inverse does.
 
 ```{prf:theorem} Attention is a projection
 :label: toy-theorem
+:class: retold
 With $L = V\\Lambda^{-1/2}$ the attention matrix is the hat matrix, $A = H$.
 ```
 
@@ -149,7 +158,8 @@ $$ (toy-eq)
 Again, by {prf:ref}`toy-theorem`.
 ```
 
-{prf:ref}`toy-theorem` is checked below, and {numref}`toy-figure` shows both.
+{prf:ref}`toy-theorem` is checked below
+(TOY-2, `TOY-2.a`, not TOY-2.b nor `x = TOY-1`), and {numref}`toy-figure` shows both.
 """
 TABLE = "| mutation | error |\n|---|---|\n| half the $1/n$ | 0.5 |"
 EXERCISE = """## Exercises
@@ -238,6 +248,8 @@ def write_book(root: Path) -> Path:
         "utf-8",
     )
     write_chapter(root)
+    (root / "tests/papers/toy").mkdir(parents=True)
+    (root / "tests/papers/toy/test_one.py").write_text("# `toy-theorem`\ndef test_it():\n    pass\n")
     return root
 
 
@@ -262,7 +274,7 @@ def page(root: Path, name: str) -> str:
 def test_the_card_is_filled_from_data(book: Path):
     text = page(book, "notebooks/toy.html")
     assert "at a glance -->" not in text
-    for expected in ("45 min to read · 41 s to run", "690 MB", "2 hold", "a desktop CPU", "make site CHAPTERS=toy"):
+    for expected in ("3 min to read · 41 s to run", "690 MB", "1 holds", "a desktop CPU", "make site CHAPTERS=toy"):
         assert expected in text, expected
     assert 'href="../downloads/toy-student.ipynb"' in text
     assert "Tan and Zhao, 2026" in text
@@ -282,9 +294,46 @@ def test_numbers_theorems_and_equations_resolve(book: Path):
 
 def test_proofs_have_no_id_in_common(book: Path):
     text = page(book, "notebooks/toy.html")
-    assert text.count("<em>Proof.</em>") == 2
+    assert text.count('<details class="proof-fold"><summary>Proof</summary>') == 2
+    assert "Proof. " not in text
     assert 'id="proof"' not in text
     assert 'id="proof-content"' not in text
+
+
+def test_a_statement_says_whose_it_is_and_where_it_is_checked(book: Path):
+    soup = BeautifulSoup(page(book, "notebooks/toy.html"), "html.parser")
+    box = soup.find(id="toy-theorem")
+    assert box.select_one(".admonition-title .whose").get_text() == "as retold"
+    assert box.select_one(".admonition-title .headerlink")["href"] == "#toy-theorem"
+    foot = box.select_one(".statement-links")
+    assert "tests/papers/toy/test_one.py::test_it" in foot.get_text()
+    assert [link["href"] for link in foot.select("a")] == ["#check-toy-theorem", "#claim-TOY-1"]
+    assert "glue" in soup.find(id="check-toy-theorem").get_text()
+    assert soup.find(id="check-toy-theorem")["class"][0] == "cell"
+
+
+def test_the_id_of_a_claim_leads_to_its_row(book: Path):
+    soup = BeautifulSoup(page(book, "notebooks/toy.html"), "html.parser")
+    words = next(p for p in soup.select("article p") if "is checked below" in p.get_text())
+    assert [link["href"] for link in words.select("a[href^='#claim']")] == ["#claim-TOY-2", "#claim-TOY-2.a"]
+
+
+def test_the_call_that_only_draws_is_not_shown(book: Path):
+    text = BeautifulSoup(page(book, "notebooks/toy.html"), "html.parser").select_one("article").get_text()
+    assert "show(figure)" not in text
+    assert "report(claims)" in text
+
+
+def test_a_strict_chapter_with_faults_is_not_built(fresh: Path):
+    path = fresh / "notebooks/toy.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    notebook.metadata["derived"]["edition"] = 2
+    nbformat.write(notebook, path)
+    with pytest.raises(render.RenderError) as error:
+        render.render(fresh)
+    lines = str(error.value).splitlines()
+    assert lines[0].startswith("toy: it lacks the sections In ten minutes, ")
+    assert lines[-1] == "toy: 0 claims are told in plain words; one to 8 are wanted"
 
 
 def test_a_table_that_a_cell_displays_is_a_table(book: Path):
@@ -349,6 +398,7 @@ def test_the_address_alone_brings_launch_edit_and_issue_links(fresh: Path):
         "https://mybinder.org/v2/gh/some/where/main?urlpath=lab/tree/notebooks/toy.ipynb",
         "https://github.com/some/where/edit/main/notebooks/toy.ipynb",
         "https://github.com/some/where/issues/new",
+        "https://github.com/some/where/blob/main/tests/papers/toy/test_one.py#L2",
     ):
         assert expected in text, expected
     clean = (fresh / "_build/html/downloads/toy.ipynb").read_text("utf-8")
@@ -370,6 +420,7 @@ def test_nothing_changed_means_nothing_done(book: Path):
         "results/toy/Reach/cpu/record.json",
         "src/derived/__init__.py",
         "notebooks/toy.ipynb",
+        "tests/papers/toy/test_one.py",
         "_build/executed/notebooks/toy.ipynb",
         "_build/findings/toy.json",
     ],
@@ -476,6 +527,36 @@ def test_missing_facts_and_card_are_named(fresh: Path):
     notebook.cells[0].source = "# Title"
     nbformat.write(notebook, path)
     with pytest.raises(render.RenderError, match="exactly one markdown cell, found 0"):
+        render.render(fresh)
+
+
+ERRATUM = {"said": "$A = I$", "where": "§2", "right": "$A = H$", "who": "we", "checked": "TOY-2.a"}
+
+
+def change_metadata(root: Path, **facts) -> None:
+    path = root / "_build/executed/notebooks/toy.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    notebook["metadata"]["derived"].update(facts)
+    nbformat.write(notebook, path)
+
+
+def test_errata_have_a_place_and_are_whole(fresh: Path):
+    change_metadata(fresh, errata=[ERRATUM])
+    with pytest.raises(render.RenderError, match=r"the line <!-- errata --> must stand in one markdown cell"):
+        render.render(fresh)
+    write_chapter(fresh, "## Errata\n\n<!-- errata -->")
+    change_metadata(fresh, errata=[ERRATUM])
+    render.render(fresh)
+    assert "\\(A = H\\)" in page(fresh, "notebooks/toy.html")
+    change_metadata(fresh, errata=[ERRATUM | {"who": ""}])
+    with pytest.raises(render.RenderError, match=r"lacks errata\[0\].who"):
+        render.render(fresh)
+
+
+def test_findings_of_an_earlier_edition_are_refused(fresh: Path):
+    old = [{name: value for name, value in each.items() if name != "unit"} for each in ROWS]
+    (fresh / "_build/findings/toy.json").write_text(json.dumps(FINDING | {"rows": old}), "utf-8")
+    with pytest.raises(render.RenderError, match="toy: its findings are of an earlier edition"):
         render.render(fresh)
 
 

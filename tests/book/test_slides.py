@@ -22,7 +22,8 @@ PAGE = """<html><head><link rel="stylesheet" href="../_static/a.css"/><script sr
 </section>
 <section id="derivation"><h2>Derivation</h2><p>Prose.</p>
 <section id="step"><h3>A step</h3><p>More prose.</p>
-<div class="proof theorem admonition" id="t"><p>Statement, see <a href="#s">there</a>.</p></div>
+<div class="proof theorem admonition" id="t"><p class="admonition-title">Theorem <a class="headerlink">#</a></p>
+<p>Statement, see <a href="#s">there</a>.</p><p class="statement-links">tested</p></div>
 <div class="proof admonition"><p>Proof.</p></div>
 <div class="paper admonition"><p>Their words.</p></div>
 </section></section>
@@ -50,7 +51,7 @@ def test_text_stands_in_whole_sections_only_and_boxes_share_a_slide(deck):
         ("The question", "Why? word word word word "),
         ("The question", "The route: word word word"),
         ("The question", "It is 2 + 2 = 4"),
-        ("A step", "Statement, see there . Th"),
+        ("A step", "Theorem Statement, see th"),
         ("Experiments", ""),
         ("Experiments", "After the figure."),
         ("Exercises", "Do it."),
@@ -61,6 +62,10 @@ def test_text_stands_in_whole_sections_only_and_boxes_share_a_slide(deck):
 def test_no_proof_no_solution_no_code(deck):
     shown = " ".join(slide.body for slide in deck)
     assert not any(word in shown for word in ("Proof.", "Done.", "1 + 1", "Code.", "prose", "card"))
+
+
+def test_no_link_of_a_statement_is_on_a_slide(deck):
+    assert not any("statement-links" in slide.body or "headerlink" in slide.body for slide in deck)
 
 
 def test_a_figure_has_a_slide_of_its_own_and_references_lead_to_the_page(deck):

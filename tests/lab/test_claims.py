@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from derived.lab import claims, record
-from derived.lab.claims import AS_RETOLD, Claim, ledger, record_states, study
+from derived.lab.claims import AS_RETOLD, Change, Claim, ledger, record_states, study, terms
 from derived.lab.findings import COLUMNS
 from derived.lab.record import save
 from derived.lab.stats import Estimate, mean
@@ -94,7 +94,7 @@ def test_every_kind_says_what_it_judges_by(toy):
     assert {kind: one.kind for kind, one in made.items()} == {kind: kind for kind in made}
     assert {kind: dict(one.expected) for kind, one in made.items()} == {
         **{kind: {"ci": "holds"} for kind in ("identity", "bound", "statistic")},
-        "counterexample": {"ci": "fails"},
+        "counterexample": {"ci": "refuted"},
         "measured": {"ci": "reported", "cpu": "reported", "gpu": "reported"},
     }
     chance_free = claims.computed("T-1", "$1=1$.", toy, measure, "value", claims.at_least(1), unit="ratio")
@@ -102,10 +102,53 @@ def test_every_kind_says_what_it_judges_by(toy):
     assert claims.unseen("T-1", "$1=1$.", "the data could not be had").experiment is None
 
 
+@pytest.mark.parametrize(("source", "verdict"), [("ours", "refuted"), ("paper", "fails"), ("digest", "fails")])
+def test_only_a_reading_of_our_own_is_refuted_and_nobodys_failure(toy, source, verdict):
+    made = claims.refuted(
+        *("T-1", "$1=2$.", toy, lambda rows: Estimate(5.0, 1), "a gap", claims.at_most(1)),
+        source=source,
+        expected=claims.fails("ci", "cpu") | claims.undecided("gpu"),
+    )
+    assert made.judge(Estimate(5.0, 1))[0] == verdict
+    assert made.expected == {"ci": verdict, "cpu": verdict, "gpu": "undecided"}
+
+
 @pytest.mark.parametrize("expected", [{"ci": "hold"}, {"xl": "holds"}])
 def test_an_expectation_that_names_nothing_is_refused_before_anything_runs(toy, expected):
     with pytest.raises(ValueError, match="T-1"):
         claim(toy, expected=expected)
+
+
+def test_terms_are_all_that_a_verdict_rests_on_and_nothing_else(toy):
+    first = terms(claim(toy), "ci")
+    assert {name: first[name] for name in ("accept", "configuration")} == {
+        "accept": [-1.0, 2.0],
+        "configuration": {"draws": 10, "shifts": [0.0, 1.0]},
+    }
+    for same in (claim(toy, where="§2"), claim(toy, expected={}), claim(toy, plain="One is one.")):
+        assert terms(same, "ci") == first
+    for other in (
+        claim(toy, statement="$1=2$"),
+        claim(toy, criterion="in $[0, 2]$"),
+        claim(toy, accept=(-np.inf, 2.0)),
+        claim(None, reason="no data"),
+    ):
+        assert terms(other, "ci")["terms"] != first["terms"]
+    assert terms(claim(toy), "cpu")["terms"] != first["terms"]
+
+
+def test_a_row_says_what_changed_in_its_claim(toy):
+    change = Change("2026-11-22", "The margin was 1.", "The bound allows less.")
+    row = ledger("toy", [claim(toy, changed=(change,))], [study(toy, "ci", 0, "cpu")])[0]
+    assert row["changed"] == [{"date": "2026-11-22", "what": "The margin was 1.", "why": "The bound allows less."}]
+
+
+def test_changes_have_a_day_and_stand_in_order():
+    with pytest.raises(ValueError, match="yesterday"):
+        Change("yesterday", "", "")
+    late, early = (Change(f"2026-11-{day}", "", "") for day in (22, 21))
+    with pytest.raises(ValueError, match="T-1"):
+        claim(changed=(late, early))
 
 
 def test_the_largest_tier_that_ran_is_the_headline(toy, recorded):

@@ -15,7 +15,7 @@ TYPESET = """async () => {
   await new Promise(requestAnimationFrame);
 }"""
 TEXT = (
-    "article p, article li, article td, article th, article dt, article pre span, .verdict, .tile strong, .bar span, "
+    "article p, article li, article td, article th, article dt, article pre span, .verdict, .tile strong, .whose, "
     "figcaption, .admonition-title, .eqno, nav a"
 )
 LEFT = ("net::ERR_ABORTED",)  # a request that a test's own reload cut short
@@ -105,6 +105,11 @@ def test_a_formula_is_typeset_when_it_comes_near(browser, address, chapters):
     context.close()
 
 
+def test_a_formula_is_no_stop_of_the_tab_key(browser, address, chapters):
+    with opened(browser, address + chapters[0].name) as page:
+        assert page.locator("mjx-container[tabindex='0']").count() == 0
+
+
 def test_panels_side_by_side_stay_legible_on_a_phone(browser, address, chapters):
     """A figure more than twice as wide as high scrolls in its own box at 36rem; any other fits the window."""
     widths = (
@@ -125,9 +130,48 @@ def test_the_front_door_leads_in(browser, address):
 
 
 def visible_claims(page) -> list[str]:
+    """What the filters let through, folded or not."""
+    return page.evaluate("[...document.querySelectorAll('tr.claim')].filter((r) => !r.hidden).map((r) => r.id)")
+
+
+def with_amendments(page, css: str) -> int:
+    """How many rows of the ledger match, those that amend them included."""
     return page.evaluate(
-        "[...document.querySelectorAll('tr.claim')].filter((r) => r.checkVisibility()).map((r) => r.id)"
+        """(css) => {
+          const rows = [...document.querySelectorAll("tr.claim")];
+          const shown = new Set(rows.filter((r) => r.matches(css)).map((r) => r.id));
+          for (const row of rows) if (shown.has(row.dataset.amends)) shown.add(row.id);
+          return shown.size;
+        }""",
+        css,
     )
+
+
+def test_what_fails_is_shown_with_what_amends_it(browser, address):
+    with opened(browser, f"{address}book/ledger.html") as page:
+        amended = page.evaluate(
+            """() => [...document.querySelectorAll("tr.claim.amends")].map((row) => row.dataset.amends)
+              .map((id) => document.getElementById(id)).find((row) => row.dataset.verdict !== "holds")?.id ?? ""
+            """
+        )
+        if not amended:
+            pytest.skip("nothing that does not hold is amended in this site")
+        verdict = page.get_attribute(f"[id='{amended}']", "data-verdict")
+    with opened(browser, f"{address}book/ledger.html#verdict={verdict}") as page:
+        amendment = page.locator(f"tr.claim[data-amends='{amended}']").first
+        assert amendment.is_visible()
+        assert "amend" in page.locator(".ledger-count output").inner_text()
+
+
+def test_the_verdict_is_never_scrolled_out_of_view(browser, address, names):
+    """Tables of claims fit their box at 1280 px and on a phone, with every fold open."""
+    for width in (1280, 390):
+        for name in names:
+            with opened(browser, address + name, width=width) as page:
+                page.evaluate("document.querySelectorAll('.ledger details').forEach((fold) => (fold.open = true))")
+                page.wait_for_timeout(100)
+                widths = "(boxes) => boxes.map((box) => box.scrollWidth - box.clientWidth)"
+                assert max(page.eval_on_selector_all(".claims-box", widths), default=0) <= 1, f"{name} at {width} px"
 
 
 @pytest.mark.parametrize("from_disk", [False, True])
@@ -139,18 +183,21 @@ def test_the_ledger_filters(browser, address, site, from_disk):
         holding = page.locator("tr.claim[data-verdict=holds]").count()
         assert holding > 0
         chip.click()
-        assert len(visible_claims(page)) == holding
+        assert len(visible_claims(page)) == with_amendments(page, "[data-verdict=holds]")
+        assert page.locator("tr.claim[data-verdict=holds]").last.is_visible(), "a fold opens for what it holds"
         assert page.url.endswith("#verdict=holds")
-        assert page.locator(".ledger-count output").inner_text() == f"{holding} of {len(everything)} claims"
+        assert page.locator(".ledger-count output").inner_text().startswith(f"{holding} of {len(everything)} claims")
         source = page.get_attribute("tr.claim[data-verdict=holds]", "data-source")
         page.select_option("select[name=source]", source)
         both = page.locator(f"tr.claim[data-verdict=holds][data-source={source}]").count()
-        assert len(visible_claims(page)) == both
+        assert page.locator(".chip:has(input[value=holds]) .chip-count").inner_text() == str(both)
         assert page.url.endswith(f"#source={source}&verdict=holds")
         page.select_option("select[name=source]", "")
-        first = everything[-1]
+        first = page.locator("tr.claim[data-verdict=holds]").last.get_attribute("id")
         page.fill(".ledger-filters input[name=q]", first.lower())
-        assert all(first in name for name in visible_claims(page))
+        matched = [name for name in visible_claims(page) if first in name]
+        assert matched
+        assert page.locator(".ledger-count output").inner_text().startswith(f"{len(matched)} of ")
         page.reload()
         assert page.input_value(".ledger-filters input[name=q]") == first.lower()
         assert page.locator("input[value=holds]").is_checked()
@@ -164,10 +211,11 @@ def test_a_filter_and_a_claim_can_be_linked_to(browser, address):
         assert visible_claims(page) == []
     with opened(browser, f"{address}book/ledger.html") as page:
         claim = visible_claims(page)[-1]
-        paper = page.get_attribute("tr.claim:last-child", "data-paper")
+        paper = page.locator("tr.claim").last.get_attribute("data-paper")
     with opened(browser, f"{address}book/ledger.html#{claim}") as page:
         row = page.locator(f"[id='{claim}']")
         assert row.locator("details").get_attribute("open") is not None
+        assert row.is_visible()
         page.wait_for_function(
             "(id) => document.getElementById(id).getBoundingClientRect().top < innerHeight", arg=claim
         )
@@ -201,6 +249,7 @@ def test_explorers_move(browser, address, site, chapters, from_disk):
                 box.scroll_into_view_if_needed()
                 page.wait_for_function("(box) => box.dataset.ready", arg=box.element_handle())
                 assert box.get_attribute("aria-label")
+                assert box.locator("[data-title*=Share]").count() == 0, "a button that uploads"
                 sliders = box.locator("input[type=range]")
                 assert sliders.count(), f"{chapter.name}: an explorer has no slider"
                 for slider in (sliders.nth(i) for i in range(sliders.count())):
@@ -231,6 +280,8 @@ def test_the_book_reads_without_scripts(browser, address, chapters):
     page.goto(f"{address}book/ledger.html")
     claims = page.locator("tr.claim")
     assert claims.count() > 0
+    for fold in page.locator("details.storey:not([open]) > summary").all():
+        fold.click()
     assert all(claims.nth(i).is_visible() for i in range(claims.count()))
     assert not page.locator(".ledger-filters").is_visible()
     page.goto(address + chapters[0].name)
@@ -242,6 +293,21 @@ def test_the_search_finds_words(browser, address):
     with opened(browser, f"{address}search.html?q=attention") as page:
         page.wait_for_selector("#search-results li a")
         assert page.locator("#search-results li a").count() > 0
+
+
+def test_a_link_into_a_proof_opens_it_and_paper_shows_them_all(browser, address, chapters):
+    with opened(browser, address + chapters[0].name) as page:
+        proofs = page.locator(".proof-fold")
+        assert proofs.count()
+        assert not proofs.last.locator(".proof").is_visible()
+        inside = page.evaluate("document.querySelector('.proof-fold [id]:not(.proof-fold)')?.id ?? ''")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert all(proofs.nth(i).locator(".proof").is_visible() for i in range(proofs.count()))
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert not proofs.last.locator(".proof").is_visible()
+        if inside:
+            page.evaluate("(id) => (location.hash = id)", inside)
+            page.wait_for_function("(id) => document.getElementById(id).checkVisibility()", arg=inside)
 
 
 def test_a_solution_unfolds(browser, address, chapters):

@@ -85,11 +85,13 @@ def test_links_into_the_ledger_use_its_words(pages):
     (ledger,) = (page for page in pages if page.name == "book/ledger.html")
     papers = {tag["value"] for tag in ledger.soup.select("select[name=paper] option")}
     verdicts = {tag["value"] for tag in ledger.soup.select("input[name=verdict]")}
+    sources = {tag["value"] for tag in ledger.soup.select("select[name=source] option")}
     for page in pages:
         for tag in page.soup.select("a[href*='ledger.html#']"):
-            state = dict(re.findall(r"(paper|verdict)=([\w-]+)", tag["href"]))
+            state = dict(re.findall(r"(paper|verdict|source)=([\w-]+)", tag["href"]))
             assert state.get("paper", "") in papers, f"{page.name}: {tag['href']}"
             assert state.get("verdict", "holds") in verdicts, f"{page.name}: {tag['href']}"
+            assert state.get("source", "") in sources, f"{page.name}: {tag['href']}"
 
 
 def test_every_picture_has_words(pages):

@@ -68,7 +68,16 @@ def _run(house: House, slugs: list[str] | None, tier: str, seed: int, device: st
 def _judge(outcomes: list[Outcome]) -> None:
     """Print the table, then fail if a chapter failed or a verdict is not the expected one."""
     table = Table(
-        "chapter", "seconds", "hold", "fail", "undecided", "reported", "not run", box=None, header_style="bold"
+        "chapter",
+        "seconds",
+        "hold",
+        "fail",
+        "refuted",
+        "undecided",
+        "reported",
+        "not run",
+        box=None,
+        header_style="bold",
     )
     errors = []
     for outcome in outcomes:
@@ -211,7 +220,8 @@ def claims(
     wrong = ledger.unexpected(rows)
     judged = [row for row in rows if row["expected"] is not None]
     if judged and house.ledger.exists():
-        wrong += ledger.differences(ledger.read_rows(house.ledger), judged)
+        committed = ledger.read_rows(house.ledger)
+        wrong += ledger.differences(committed, judged) + ledger.unexplained(committed, rows)
     elif judged:
         wrong.append("results/ledger.json is not there: derived claims --accept")
     if wrong:

@@ -10,8 +10,9 @@ from derived.book.run import read_findings
 from derived.lab.findings import COLUMNS, interval
 
 Row = dict[str, Any]
+TERMS = ("statement", "criterion", "accept", "configuration")  # of which ``terms`` is the hash
 # What the committed ledger keeps of a row: nothing that differs between machines but the numbers themselves.
-COMMITTED = ("id", "paper", "tier", "verdict", "value", "low", "high", "n", "device")
+COMMITTED = ("id", "paper", "tier", "verdict", "value", "low", "high", "n", "device", *TERMS, "terms", "changed")
 
 
 def rows_of_last_build(house: House) -> list[Row]:
@@ -20,7 +21,19 @@ def rows_of_last_build(house: House) -> list[Row]:
     missing = [slug for slug, findings in zip(house.chapters(), found, strict=True) if findings is None]
     if missing:
         raise UserError(f"no findings of {', '.join(missing)} yet: run `make site` first")
+    for slug, findings in zip(house.chapters(), found, strict=True):
+        check_columns(slug, findings["rows"])
     return [{name: row[name] for name in COLUMNS} for findings in found for row in findings["rows"]]
+
+
+def check_columns(slug: str, rows: Sequence[Row]) -> None:
+    """Refuse findings that an earlier edition of the laboratory made."""
+    missing = [name for name in COLUMNS if any(name not in row for row in rows)]
+    if missing:
+        raise UserError(
+            f"{slug}: its findings are of an earlier edition (their rows lack {', '.join(missing)}); "
+            f"run: make site CHAPTERS={slug}"
+        )
 
 
 def key(row: Row) -> tuple[str, str, str]:
@@ -51,8 +64,41 @@ def read_rows(path: Path) -> list[Row]:
     return rows
 
 
+def unexplained(committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
+    """One line per row whose terms are not those of its record although no new entry of ``changed`` says so.
+
+    Entries are only ever added. Rows at tier ci are made anew in each build and have no record; the committed rows of
+    the first edition note no terms.
+    """
+    before = {key(row): row for row in committed if row.get("terms")}
+    lines = []
+    for row in rows:
+        old = before.get(key(row))
+        if old is None:
+            continue
+        name, entries = f"{row['paper']} {row['id']} ({row['tier']})", old["changed"]
+        if row["changed"][: len(entries)] != entries:
+            lines.append(f"{name}: an entry of `changed` is gone or reads differently; entries are only ever added")
+        elif row["terms"] != old["terms"] and recorded(old) and len(row["changed"]) == len(entries):
+            parts = " and ".join(part for part in TERMS if row[part] != old[part])
+            lines.append(
+                f"{name}: {parts} changed after a record existed; the claim must say so: "
+                "changed=(Change(date, what, why),)"
+            )
+    return lines
+
+
+def recorded(row: Row) -> bool:
+    """Whether a row of the committed ledger rests on a record."""
+    return row["tier"] != "ci" and row["verdict"] != "not run"
+
+
 def accept(house: House, rows: Sequence[Row]) -> None:
-    """Make the verdicts of the last build the committed ones."""
+    """Make the verdicts of the last build the committed ones; refuse terms that changed without a word."""
+    if house.ledger.exists():
+        silent = unexplained(read_rows(house.ledger), rows)
+        if silent:
+            raise UserError("\nderived: ".join(silent))
     kept = [{name: row[name] for name in COMMITTED} for row in rows]
     write_whole(house.ledger, json.dumps(kept, indent=1) + "\n")
 
@@ -85,6 +131,6 @@ def differences(committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
 
 def totals(rows: Sequence[Row]) -> dict[str, int]:
     """How many claims (headline rows) have each verdict."""
-    verdicts = ("holds", "fails", "undecided", "reported", "not run")
+    verdicts = ("holds", "fails", "refuted", "undecided", "reported", "not run")
     headlines = [row["verdict"] for row in rows if row["headline"]]
     return {verdict: headlines.count(verdict) for verdict in verdicts}

@@ -3,6 +3,8 @@
     finding      one chapter's findings file: who ran, where, how long, its ledger rows and the state of its records
     row          one claim at one tier; the headline row is the one of the largest tier that ran
     verdict key  how a row is shown: its verdict, with "fails" of a retelling apart from "fails" of a paper
+    group        whose statement it is, as claims are counted: the papers', the papers' as retold, earlier work's, ours
+    storey       of a table of claims: first the few that are told in plain words, then all others, folded
 
 Every fragment is a `{raw} html` block of MyST, because statements, cards and tables need more structure than
 Markdown has; maths in it is marked up as Sphinx does it, so that MathJax typesets it like the rest of the page.
@@ -13,28 +15,38 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 from markupsafe import Markup, escape
+
+from derived.book.reading import SHORT, Minutes
 
 # Verdict key: sign, words for one claim, words for several.
 VERDICTS = {
     "holds": ("✓", "holds", "hold"),
     "fails": ("✗", "fails", "fail"),
     "retold": ("(✗)", "fails as retold", "fail as retold"),
+    "refuted": ("≠", "refuted", "refuted"),
     "undecided": ("?", "undecided", "undecided"),
     "reported": ("•", "reported", "reported"),
     "not-run": ("–", "not run", "not run"),
 }
 TIERS = ("ci", "cpu", "gpu")
-# Source of a statement: one word, and who states it.
+# Source of a statement: the class and the words of its badge, who states it, and the group in which it counts.
 SOURCES = {
-    "paper": ("paper", "the paper"),
-    "digest": ("as retold", "a digest of the paper"),
-    "repo": ("code", "the authors' code"),
-    "prior": ("earlier", "earlier work"),
-    "ours": ("ours", "this book"),
+    "paper": ("paper", "paper", "the paper", "paper"),
+    "repo": ("code", "code", "the authors' code", "paper"),
+    "digest": ("retold", "as retold", "a digest of the paper", "retold"),
+    "prior": ("earlier", "earlier", "earlier work", "earlier"),
+    "ours": ("ours", "ours", "this book", "ours"),
+}
+BADGES = {badge: words for badge, words, *_ in SOURCES.values()}
+GROUPS = {
+    "paper": "the papers",
+    "retold": "the papers, as retold",
+    "earlier": "earlier work",
+    "ours": "this book",
 }
 
 PLANNED = 10  # papers that the book is about
@@ -49,10 +61,12 @@ class Chapter:
     """What the pages say about one chapter."""
 
     slug: str
-    facts: dict[str, Any]  # from the notebook's metadata: paper, claim, prerequisites, minutes_to_read, objectives
+    facts: dict[str, Any]  # from the notebook's metadata: paper, claim, prerequisites, objectives
     finding: Finding
     exercises: int
     links: dict[str, str]
+    minutes: Minutes
+    sections: tuple[str, ...]  # their headings
 
     @property
     def title(self) -> str:
@@ -62,12 +76,23 @@ class Chapter:
     def rows(self) -> list[Row]:
         return self.finding["rows"]
 
+    @property
+    def landmarks(self) -> dict[str, str]:
+        """The sections to which other pages lead, if the chapter has them: anchor and heading."""
+        known = {"in-ten-minutes": SHORT, "take-away": "Take-away"}
+        return {anchor: words for anchor, words in known.items() if words in self.sections}
+
 
 def verdict_key(row: Row) -> str:
     """How a row is shown and counted; a failing retelling says nothing about the paper, so it is a class of its own."""
     if row["verdict"] == "fails" and row["source"] == "digest":
         return "retold"
     return row["verdict"].replace(" ", "-")
+
+
+def group(row: Row) -> str:
+    """Whose statement a row is, as claims are counted."""
+    return SOURCES[row["source"]][3]
 
 
 def headlines(rows: list[Row]) -> list[Row]:
@@ -90,6 +115,29 @@ def counts(rows: list[Row]) -> dict[str, int]:
     """How many claims have each verdict key, in the order of VERDICTS."""
     found = Counter(verdict_key(row) for row in rows if row["headline"])
     return {key: found[key] for key in VERDICTS}
+
+
+def grouped(rows: list[Row]) -> dict[str, dict[str, int]]:
+    """The counts of each group that has claims, verdicts without a claim left out."""
+    found = {name: counts([row for row in rows if group(row) == name]) for name in GROUPS}
+    return {name: {key: n for key, n in each.items() if n} for name, each in found.items() if any(each.values())}
+
+
+def sure(row: Row) -> str:
+    """How sure a verdict is, in a few words."""
+    n = {None: "no instance", 1: "one instance"}.get(row["n"], f"{row['n']} instances")
+    if row["verdict"] == "not run":
+        return row["reason"]
+    if row["kind"] == "identity":
+        return f"equal up to rounding in {n}" if row["verdict"] == "holds" else f"apart by more than rounding, {n}"
+    if row["kind"] == "bound":
+        proved = "proved on the page; " if row["proof"] else "no proof yet; "
+        return f"{proved}no counterexample in {n}" if row["verdict"] != "fails" else f"a counterexample in {n}"
+    if row["kind"] == "counterexample":
+        return f"no witness in {n}" if row["verdict"] == "undecided" else "one exact witness"
+    if row["low"] is None and row["high"] is None:
+        return f"computed, without chance, in {n}" if row["kind"] == "statistic" else f"told, not judged; {n}"
+    return f"an interval of 99.9 % over {n}"
 
 
 # Text ---------------------------------------------------------------------------------------------------------------
@@ -174,6 +222,8 @@ _templates = jinja2.Environment(
     undefined=jinja2.StrictUndefined,
 )
 _templates.filters |= {
+    "group": group,
+    "sure": sure,
     "typeset": typeset,
     "number": number,
     "duration": duration,
@@ -183,7 +233,7 @@ _templates.filters |= {
     "words": words,
     "verdict_key": verdict_key,
 }
-_templates.globals |= {"VERDICTS": VERDICTS, "SOURCES": SOURCES, "TIERS": TIERS}
+_templates.globals |= {"VERDICTS": VERDICTS, "SOURCES": SOURCES, "GROUPS": GROUPS, "TIERS": TIERS}
 
 
 def html(template: str, **values: Any) -> str:
@@ -203,7 +253,7 @@ def card(chapter: Chapter) -> str:
     """What a chapter shows at its head: paper, claim, prerequisites, cost, verdicts, links, command. MyST."""
     values = {
         "chapter": chapter,
-        "counts": counts(chapter.rows),
+        "groups": grouped(chapter.rows),
         "hardware": hardware(chapter.finding["records"]),
         "gpu_waits": any(row["tier"] == "gpu" and row["verdict"] == "not run" for row in chapter.rows),
     }
@@ -229,27 +279,45 @@ def hardware(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def totals(chapters: list[Chapter]) -> str:
-    """The sums over the whole ledger, and one bar per chapter."""
-    bars = [(chapter, counts(chapter.rows)) for chapter in chapters]
-    everything = {key: sum(found[key] for _, found in bars) for key in VERDICTS}
-    headline = Counter(row["source"] for chapter in chapters for row in chapter.rows if row["headline"])
-    by = {source: headline[source] for source in SOURCES}
-    return raw(html("totals.html", bars=bars, everything=everything, by=by, planned=max(PLANNED, len(bars))))
+    """The sums over the whole ledger: the papers' claims, those as retold, then all others; and one bar per chapter."""
+    groups = grouped([row for chapter in chapters for row in chapter.rows])
+    bars = [(chapter, grouped(chapter.rows)) for chapter in chapters]
+    return raw(html("totals.html", groups=groups, bars=bars, planned=max(PLANNED, len(bars))))
 
 
 def ledger(chapters: list[Chapter]) -> str:
     """The table of all claims with its filters."""
-    rows = [(c.slug, row, other_tiers(row, c.rows)) for c in chapters for row in headlines(c.rows)]
-    seen = {key: sum(verdict_key(row) == key for _, row, _ in rows) for key in VERDICTS}
-    titles = {chapter.slug: chapter.title for chapter in chapters}
-    sources = [source for source in SOURCES if any(row["source"] == source for _, row, _ in rows)]
-    return raw(html("ledger.html", rows=rows, titles=titles, seen=seen, sources=sources, page="ledger"))
+    parts = [(chapter, *storeys(chapter.rows)) for chapter in chapters]
+    values = {
+        "titles": {chapter.slug: chapter.title for chapter in chapters},
+        "rows": [row for chapter in chapters for row in chapter.rows if row["headline"]],
+        "first": [(chapter.slug, chapter.title, first) for chapter, first, _ in parts if first],
+        "rest": [(chapter.slug, chapter.title, rest) for chapter, _, rest in parts if rest],
+    }
+    return raw(html("ledger.html", page="ledger", **values))
 
 
 def chapter_ledger(finding: Finding) -> str:
     """The rows of one chapter as plain HTML, for the output of its last cell."""
-    rows = [(finding["chapter"], row, other_tiers(row, finding["rows"])) for row in headlines(finding["rows"])]
-    return html("claims.html", rows=rows, titles={}, page="chapter")
+    first, rest = storeys(finding["rows"])
+    return html("chapter_ledger.html", slug=finding["chapter"], first=first, rest=rest, page="chapter")
+
+
+class Entry(NamedTuple):
+    """One claim in a table: its headline, its rows at the other tiers, and the headlines that amend it."""
+
+    row: Row
+    others: list[Row]
+    amendments: list[Row]
+
+
+def storeys(rows: list[Row]) -> tuple[list[Entry], list[Entry]]:
+    """The claims that are told in plain words, and the rest."""
+    shown = headlines(rows)
+    entries = [
+        Entry(row, other_tiers(row, rows), [other for other in shown if other["amends"] == row["id"]]) for row in shown
+    ]
+    return [entry for entry in entries if entry.row["plain"]], [entry for entry in entries if not entry.row["plain"]]
 
 
 def other_tiers(row: Row, rows: list[Row]) -> list[Row]:
@@ -264,6 +332,37 @@ def status(chapters: list[Chapter]) -> str:
         for name, version in chapter.finding["versions"].items():
             versions.setdefault(name, set()).add(version)
     return raw(html("status.html", chapters=chapters, versions=versions))
+
+
+def history(chapters: list[Chapter]) -> str:
+    """What changed in the terms of claims after rows of them existed, newest first."""
+    changes = [
+        (change, chapter, row)
+        for chapter in chapters
+        for row in chapter.rows
+        if row["headline"]
+        for change in row["changed"]
+    ]
+    changes.sort(key=lambda entry: entry[0]["date"], reverse=True)
+    return raw(html("history.html", changes=changes, claims=len({row["id"] for _, _, row in changes})))
+
+
+def errata(corrections: list[dict[str, str]]) -> str:
+    """A chapter's corrections: what was said and where, what is right, who found it, and how it was checked."""
+    return raw(html("errata.html", corrections=corrections))
+
+
+def statement(
+    whose: str, label: str, checked: bool, tested: dict[str, list[Any]], proved: list[Row], source: str
+) -> dict[str, str]:
+    """What stands at a numbered statement: its badge for the title, and for its foot where it is checked and tested.
+
+    ``tested`` has the tests by label, ``proved`` are the claims that rest on its proof, ``source`` is the address of
+    the repository's files if it has one.
+    """
+    values = {"label": label, "checked": checked, "tests": tested.get(label, []), "proved": proved, "source": source}
+    badge = Markup('<span class="whose whose-{}">{}</span>').format(whose, BADGES[whose]) if whose else ""
+    return {"badge": str(badge), "foot": html("statement.html", **values).strip()}
 
 
 def course(chapters: list[Chapter]) -> str:

@@ -26,9 +26,9 @@ import psutil
 import torch
 from tqdm import tqdm
 
-from derived.book.house import House, UserError, processor, watch
+from derived.book.house import House, UserError, processor, watch, write_whole
 from derived.book.run import ONE_THREAD
-from derived.lab.claims import Study, staleness
+from derived.lab.claims import Study, staleness, terms
 from derived.lab.experiment import Experiment, resolve_device, run_condition, run_experiment
 from derived.lab.record import Record, RecordError, code_changed, load, remake, save, slot, versions
 from derived.lab.sources import source_hash
@@ -160,10 +160,25 @@ def _kept(drafts: Path, index: int) -> Measured | None:
     return rows, rows.attrs["seconds"], rows.attrs["peak"]
 
 
+def _began(drafts: Path, experiment: type[Experiment], tier: str) -> dict[str, Any]:
+    """When a record was begun, and the terms of its claims as they stood then; a run that continues keeps both."""
+    note = drafts / "began.json"
+    if not note.exists():
+        claims = importlib.import_module(f"derived.papers.{experiment.paper()}.claims").CLAIMS
+        stood = {claim.id: terms(claim, tier)["terms"] for claim in claims if claim.experiment is experiment}
+        write_whole(note, json.dumps({"started": _now(), "terms": stood}))
+    return json.loads(note.read_text("utf-8"))
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
 def _record_one(
     experiment: type[Experiment], tier: str, seed: int, device: torch.device, executor: Executor, drafts: Path
 ) -> Record:
     code = source_hash(experiment.__module__)
+    began = _began(drafts, experiment, tier)
     sized = experiment.at(tier)
     results: dict[int, Measured] = {}
     futures: dict[Any, int] = {}
@@ -197,8 +212,9 @@ def _record_one(
         device_name=_device_name(device),
         seconds=sum(seconds for _, seconds, _ in results.values()),
         peak_memory_mb=max(peak for _, _, peak in results.values()),
-        date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        date=_now(),
         source_hash=code,
+        **began,
         rows=rows,
         ci_rows=ci.result()[0] if ci else pd.DataFrame(),
     )

@@ -25,16 +25,30 @@ import nbformat
 import yaml
 from nbformat import NotebookNode
 
-from derived.book import downloads, explorer, pages, slides
-from derived.book.house import House
+from derived.book import downloads, edition, explorer, pages, reading, slides, statements
+from derived.book.house import House, UserError
+from derived.book.ledger import check_columns
 
 KEY_FILE = "site-key.txt"
+STATEMENTS = "statements.json"  # in the stage: what the book's Sphinx extension says of each statement
 REPORT = 'class="chapter-ledger"'  # the table that a chapter's report() shows in Jupyter
+DRAWS = re.compile(r"(show|explorer)\([^\n]*\)")  # the whole of a cell that only shows a figure: its call says nothing
 CARD = "<!-- at a glance -->"
-FACTS = ("paper", "claim", "prerequisites", "minutes_to_read", "objectives")
+ERRATA = "<!-- errata -->"
+FACTS = ("paper", "claim", "prerequisites", "objectives")
+ERRATUM = ("said", "where", "right", "who", "checked")
 PAPER_FACTS = ("title", "authors", "bibkey")
 # Inputs of the site besides executed notebooks and findings; the wheel holds all of src/derived.
-SOURCES = ("book", "_config.yml", "results", "src/derived", "notebooks", "pyproject.toml", "requirements.lock")
+SOURCES = (
+    "book",
+    "_config.yml",
+    "results",
+    "src/derived",
+    "notebooks",
+    "tests/papers",
+    "pyproject.toml",
+    "requirements.lock",
+)
 
 
 class RenderError(Exception):
@@ -84,7 +98,13 @@ def stage(root: Path, build: Path, slugs: list[str]) -> tuple[Path, list[pages.C
     (target / "notebooks").mkdir()
     _stage_toc(target / "book/_toc.yml", slugs)
     extra = _stage_extra(root, build, slugs)
+    wrong = [fault for slug in slugs for fault in _faults(root, build, slug)]
+    if wrong:
+        raise RenderError("\n".join(wrong))
     chapters = [_stage_chapter(root, build, slug, extra) for slug in slugs]
+    (target / STATEMENTS).write_text(
+        json.dumps({c.slug: _statements(root, target, c, extra) for c in chapters}), "utf-8"
+    )
     _fill_pages(target / "book", chapters)
     rows = [row for chapter in chapters for row in chapter.rows]
     ledger = json.dumps(rows, indent=1, ensure_ascii=False)
@@ -154,18 +174,52 @@ def _stage_chapter(root: Path, build: Path, slug: str, extra: dict[str, str]) ->
     facts = _facts(notebook, slug)
     finding = json.loads((build / f"findings/{slug}.json").read_text("utf-8"))
     exercises = sum(len(re.findall(r"^[`:]{3,}\{exercise(?:-start)?\}", c.source, re.M)) for c in notebook.cells)
-    chapter = pages.Chapter(slug, facts, finding, exercises, _links(slug, extra))
-    filled = _fill_card(notebook, pages.card(chapter))
+    sections = tuple(heading for cell in notebook.cells for heading in reading.sections(cell))
+    source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
+    chapter = pages.Chapter(slug, facts, finding, exercises, _links(slug, extra), reading.minutes(source), sections)
+    filled = _fill(notebook, CARD, pages.card(chapter))
     if filled != 1:
         raise RenderError(f"{slug}: the line {CARD} must stand in exactly one markdown cell, found {filled}")
+    corrections = facts.get("errata", [])
+    if _fill(notebook, ERRATA, pages.errata(corrections)) != bool(corrections):
+        raise RenderError(f"{slug}: the line {ERRATA} must stand in one markdown cell if the metadata has errata")
     for position, cell in enumerate(notebook.cells, start=1):
         if cell.cell_type == "code":
+            if DRAWS.fullmatch(cell.source):
+                cell.metadata["tags"] = [*cell.metadata.get("tags", []), "remove-input"]
             try:
                 cell.outputs = [_output(output, cell, finding) for output in cell.outputs]
             except ValueError as error:
                 raise RenderError(f"{slug}: cell {position}: {error}") from error
     nbformat.write(notebook, build / f"book/notebooks/{slug}.ipynb")
     return chapter
+
+
+def _faults(root: Path, build: Path, slug: str) -> list[str]:
+    """What a chapter of the second edition lacks, one line each."""
+    source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
+    rows = json.loads((build / f"findings/{slug}.json").read_text("utf-8"))["rows"]
+    check_columns(slug, rows)
+    return edition.faults(root, slug, source, rows)
+
+
+def _statements(root: Path, target: Path, chapter: pages.Chapter, extra: dict[str, str]) -> dict[str, Any]:
+    """What the page says at each statement of a chapter, and the chapter's claims, to which its words link.
+
+    The check cells are named in the metadata of the staged notebook.
+    """
+    path = target / f"notebooks/{chapter.slug}.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    headlines, tested = pages.headlines(chapter.rows), statements.tests(root, chapter.slug)
+    source = f"{extra['url']}/blob/{extra['branch']}/" if extra["url"] else ""
+    said = {}
+    for each in statements.statements(notebook):
+        proved = [row for row in headlines if row["proof"] and row["proof"] == each.label]
+        said[each.label] = pages.statement(each.whose, each.label, each.check is not None, tested, proved, source)
+        if each.check is not None:
+            notebook.cells[each.check].metadata.setdefault("derived_anchors", []).append(f"check-{each.label}")
+    nbformat.write(notebook, path)
+    return {"statements": said, "claims": [row["id"] for row in headlines]}
 
 
 def _show_parameters(notebook: NotebookNode) -> None:
@@ -183,19 +237,25 @@ def _facts(notebook: NotebookNode, slug: str) -> dict[str, Any]:
     facts = notebook.metadata.get("derived") or {}
     missing = [name for name in FACTS if name not in facts]
     missing += [f"paper.{name}" for name in PAPER_FACTS if name not in facts.get("paper", {})]
+    missing += [
+        f"errata[{place}].{name}"
+        for place, entry in enumerate(facts.get("errata", []))
+        for name in ERRATUM
+        if not entry.get(name)
+    ]
     if missing:
         raise RenderError(f'{slug}: the notebook\'s metadata "derived" lacks {", ".join(missing)}')
     return facts
 
 
-def _fill_card(notebook: NotebookNode, card: str) -> int:
-    """Put the card in place of its line; returns how many such lines there were."""
+def _fill(notebook: NotebookNode, placeholder: str, fragment: str) -> int:
+    """Put a fragment in place of its line; returns how many such lines there were."""
     filled = 0
     for cell in notebook.cells:
         lines = [line.rstrip() for line in cell.source.splitlines()]
-        if cell.cell_type == "markdown" and CARD in lines:
-            filled += lines.count(CARD)
-            cell.source = "\n".join(card if line == CARD else line for line in lines)
+        if cell.cell_type == "markdown" and placeholder in lines:
+            filled += lines.count(placeholder)
+            cell.source = "\n".join(fragment if line == placeholder else line for line in lines)
     return filled
 
 
@@ -223,6 +283,7 @@ def _fill_pages(folder: Path, chapters: list[pages.Chapter]) -> None:
         "<!-- totals -->": pages.totals(chapters),
         "<!-- ledger -->": pages.ledger(chapters),
         "<!-- status -->": pages.status(chapters),
+        "<!-- history -->": pages.history(chapters),
         "<!-- course -->": pages.course(chapters),
     }
     for path in folder.glob("*.md"):
@@ -325,7 +386,7 @@ def render(root: Path, slugs: list[str] | None = None, *, force: bool = False) -
     try:
         staged, chapters = stage(root, build, slugs)
         html = build_html(root, staged, draft)
-    except downloads.BuildError as error:
+    except (downloads.BuildError, UserError) as error:
         raise RenderError(str(error)) from error
     shutil.copytree(build / "extra", html, dirs_exist_ok=True)
     for chapter in chapters:

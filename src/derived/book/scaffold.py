@@ -8,16 +8,33 @@ import nbformat
 
 from derived.book.house import House, UserError, write_whole
 
+# The text of each section; the checks of derived.book.edition pass as it stands.
 SECTIONS = {
+    "In ten minutes": """The question, one picture that shows the answer, up to three boxed results, what is not known.
+
+:::{{admonition}} A square is never negative
+:class: ours
+Whatever the number, its square is zero or more ({{prf:ref}}`{slug}-square`).
+:::""",
     "The question": "With the smallest example worked by hand.",
     "Setup": "Symbols and shapes.",
-    "Derivation": "Definitions, lemmas, theorems and proofs, each step followed by a cell that checks it.",
+    "Derivation": """Definitions, lemmas, theorems and proofs, each step followed by a cell that checks it.
+
+```{{prf:theorem}} The square of one
+:label: {slug}-square
+:class: ours
+$1^2 = 1$.
+```
+
+```{{prf:proof}}
+One is neutral.
+```""",
     "Mechanism": "The few lines of package code that matter, shown with `source(...)`.",
     "Experiments": "The live and the recorded run in one figure; a negative control that must fail.",
     "What breaks it": "One-line mutations, and what they do to the result.",
     "Claims": "",
     "Exercises": "Each with a folded solution in a cell of its own (tag `solution`) and a visible check.",
-    "Going further": "And one explorer.",
+    "Take-away": "What a reader should keep; going further; one explorer.",
 }
 
 BOOTSTRAP = """from importlib.util import find_spec
@@ -27,10 +44,12 @@ if find_spec("derived") is None:
 
 PARAMETERS = 'tier = "ci"\nseed = 0\ndevice = "auto"'
 
-IMPORTS = """from derived.lab.claims import study
-from derived.lab.page import report
+IMPORTS = """from derived.lab.page import check, report, studies
+from derived.papers.{slug} import square
 from derived.papers.{slug}.claims import CLAIMS
-from derived.papers.{slug}.experiments.first import First"""
+from derived.papers.{slug}.experiments.first import First
+
+run = studies(tier, seed, device)"""
 
 FACE = '''"""{title}.
 
@@ -96,7 +115,9 @@ from derived.lab.claims import identity
 
 from ..experiments.first import First
 
-CLAIMS = (identity("NEW-1", "The square of $1$ is $1$.", First, measure.worst()),)
+CLAIMS = (
+    identity("NEW-1", "The square of $1$ is $1$.", First, measure.worst(), plain="One squared is one.", source="paper"),
+)
 '''
 
 LEDGER = '''"""The chapter's claims and the experiments that they rest on, topic by topic."""
@@ -135,6 +156,11 @@ EXPERIMENTS = (First,)
 SMALL = {{}}
 
 
+def test_the_square_of_one():
+    """`{slug}-square`."""
+    assert square(1.0) == 1.0
+
+
 def test_the_square_of_a_sum():
     assert square(3.0) == square(1.0) + 2 * 1.0 * 2.0 + square(2.0)
 
@@ -166,16 +192,19 @@ def _notebook(slug: str, title: str) -> str:
         nbformat.v4.new_code_cell(IMPORTS.format(slug=slug)),
     ]
     for heading, hint in SECTIONS.items():
-        cells.append(nbformat.v4.new_markdown_cell(f"## {heading}\n\n{hint}".strip()))
-        if heading == "Experiments":
-            cells.append(nbformat.v4.new_code_cell("first = study(First, tier, seed, device)"))
-        if heading == "Claims":
-            cells.append(nbformat.v4.new_code_cell(f'report("{slug}", CLAIMS, [first])'))
+        cells.append(nbformat.v4.new_markdown_cell(f"## {heading}\n\n{hint.format(slug=slug)}".strip()))
+        code = {
+            "Derivation": "check(square(1.0) - 1.0, 1e-15)",
+            "Experiments": "first = run(First)",
+            "Claims": f'report("{slug}", CLAIMS, run)',
+        }
+        if heading in code:
+            cells.append(nbformat.v4.new_code_cell(code[heading]))
     facts = {
+        "edition": 2,
         "paper": {"title": title, "authors": "", "arxiv": "", "bibkey": ""},
         "claim": "",
         "prerequisites": [],
-        "minutes_to_read": 30,
         "objectives": [],
     }
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}

@@ -1,7 +1,7 @@
 """The slides of a chapter, from its built page: what is on the wall while proofs go on the board.
 
 title         the chapter, its paper, and what a student can do afterwards
-question      its whole text, as that of the setup: some paragraphs a slide
+question      its whole text, as that of the short path, the setup and the take-away: some paragraphs a slide
 derivation    definitions, statements, and the boxes that say whose words they are; no proofs
 experiments   figures with their captions
 claims        how many have which verdict, and each one that fails
@@ -17,7 +17,7 @@ from bs4 import BeautifulSoup, Tag
 
 from derived.book import pages
 
-WHOLE = ("the-question", "setup")  # sections whose text is shown too
+WHOLE = ("in-ten-minutes", "the-question", "setup", "take-away")  # sections whose text is shown too
 LEFT_OUT = ("mechanism", "claims")
 TEXT = ("p", "ul", "ol", "dl", "div", "blockquote")
 ROOM = 500  # characters on a slide
@@ -48,6 +48,8 @@ def write(html: Path, chapter: pages.Chapter) -> None:
 
 def slides(page: BeautifulSoup, address: str) -> Iterator[Slide]:
     """The slides of a built page, in its order; references lead back to the page at ``address``."""
+    for extra in page.select("article .statement-links, article .admonition-title .headerlink"):
+        extra.extract()
     for link in page.select('article a[href^="#"]'):
         link["href"] = address + link["href"]
     for section in page.select("article > section > section"):

@@ -3,16 +3,20 @@
 mathjax     a subset of MathJax (the TeX input, CommonHTML output, its fonts) is copied from the installed package
 maths       generated HTML counts as a page with equations, so that MathJax is loaded there too
 repository  `repository.url` of _config.yml alone switches launch, edit and issue buttons on
+statements  each numbered statement bears its badge, a link to itself, and where it is checked; proofs fold
+claims      the id of a claim leads to its row
 """
 
 import importlib.metadata
+import json
+import re
 import shutil
 from pathlib import Path
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
-from sphinx_proof.nodes import proof_node
+from sphinx_proof.nodes import NODE_TYPES, proof_node
 
 from derived.book.pages import PUNCTUATION
 
@@ -45,9 +49,10 @@ def join_punctuation(app: Sphinx, doctree: nodes.document, docname: str) -> None
         after = formula.next_node(descend=False, siblings=True)
         if isinstance(after, nodes.Text) and after.startswith(PUNCTUATION):
             together = nodes.inline("", "", classes=["nobreak"])
-            formula.replace_self(together)
+            parent, place = formula.parent, formula.parent.index(formula)
             together += [formula, nodes.Text(after[0])]
-            after.parent.replace(after, nodes.Text(after[1:]))
+            # By place: docutils looks for a text by its words, and two texts of a sentence may be equal.
+            parent[place : place + 2] = [together, nodes.Text(after[1:])]
 
 
 def tidy_proofs(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -57,8 +62,62 @@ def tidy_proofs(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     for proof in doctree.findall(proof_node):
         text = next(iter(proof.findall(nodes.Text)), "")
         if text.startswith("Proof. "):
-            rest = nodes.Text(text.removeprefix("Proof."))
-            text.parent.replace(text, [nodes.emphasis("", "Proof."), rest])
+            text.parent.replace(text, nodes.Text(text.removeprefix("Proof. ")))
+        proof.insert(0, _raw('<details class="proof-fold"><summary>Proof</summary>'))
+        proof.append(_raw("</details>"))
+
+
+def _raw(html: str) -> nodes.raw:
+    return nodes.raw("", html, format="html")
+
+
+def mark_statements(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Say at each numbered statement whose it is and where it is checked; give the check cells their anchors."""
+    said = _said(app, docname).get("statements", {})
+    for cell in doctree.findall(nodes.container):
+        cell["ids"] += cell.get("cell_metadata", {}).get("derived_anchors", [])
+    for box in doctree.findall(lambda node: isinstance(node, tuple(NODE_TYPES.values()))):
+        words = said.get(box["label"], {"badge": "", "foot": ""})
+        link = f'<a class="headerlink" href="#{box["ids"][0]}" title="Link to this statement">#</a>'
+        box[0].append(_raw(f" {words['badge']}{link}"))
+        if words["foot"]:
+            box[-1].append(_raw(words["foot"]))
+
+
+def _said(app: Sphinx, docname: str) -> dict[str, dict]:
+    """What the press knows of a page's statements and claims; it is written with the stage."""
+    path = Path(app.srcdir) / "statements.json"
+    return json.loads(path.read_text("utf-8")).get(docname.removeprefix("notebooks/"), {}) if path.is_file() else {}
+
+
+def link_claims(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Let the id of a claim lead to its row of the page's table, in text and where it stands as code."""
+    claims = _said(app, docname).get("claims", [])
+    if not claims:
+        return
+    one = "|".join(sorted(map(re.escape, claims), key=len, reverse=True))
+    name = re.compile(rf"(?<![\w.-])({one})(?![\w-]|\.\w)")
+    for text in list(doctree.findall(nodes.Text)):
+        looked_for = name.fullmatch if isinstance(text.parent, nodes.literal) else name.search
+        if not isinstance(text.parent, _TEXT) or _inside(text, nodes.reference) or not looked_for(text):
+            continue
+        parts = name.split(text)
+        new = [_link(part) if odd % 2 else nodes.Text(part) for odd, part in enumerate(parts)]
+        place = next(index for index, child in enumerate(text.parent) if child is text)
+        text.parent[place : place + 1] = new
+
+
+_TEXT = (nodes.paragraph, nodes.inline, nodes.emphasis, nodes.strong, nodes.literal, nodes.caption, nodes.term)
+
+
+def _inside(node: nodes.Node, kind: type) -> bool:
+    while node is not None and not isinstance(node, kind):
+        node = node.parent
+    return node is not None
+
+
+def _link(claim: str) -> nodes.reference:
+    return nodes.reference("", claim, internal=True, refid=f"claim-{claim}")
 
 
 def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
@@ -82,6 +141,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("config-inited", use_repository)
     app.connect("doctree-read", mark_maths)
     app.connect("doctree-resolved", tidy_proofs)
+    app.connect("doctree-resolved", mark_statements)
+    app.connect("doctree-resolved", link_claims)
     app.connect("doctree-resolved", join_punctuation)
     app.connect("build-finished", copy_mathjax)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,14 +2,21 @@
 
     claim       a statement, where it stands, the experiment whose rows are its evidence, and a criterion
     study       one experiment as a chapter sees it: the rows made just now, and the records
-    verdict     holds · fails · undecided (the interval straddles) · reported (no pass or fail) · not run
+    verdict     holds · fails · refuted (a tempting reading of our own making: no failure of anybody) · undecided (the
+                interval straddles) · reported (no pass or fail) · not run
 
-A criterion and the expected verdicts are written before the first run. Nothing here runs an experiment twice.
+    terms       what a verdict rests on: statement, criterion, accepted range, and the experiment's configuration
+
+Terms are written before the first run. What of them changes after rows exist stands in the claim as a dated ``Change``.
+Nothing here runs an experiment twice.
 """
 
+import datetime
+import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 import pandas as pd
@@ -23,7 +30,7 @@ from derived.lab.stats import Estimate
 
 Kind = Literal["identity", "bound", "counterexample", "statistic", "measured"]
 Source = Literal["paper", "digest", "repo", "prior", "ours"]
-Verdict = Literal["holds", "fails", "undecided", "reported", "not run"]
+Verdict = Literal["holds", "fails", "refuted", "undecided", "reported", "not run"]
 
 AS_RETOLD = "as retold; the paper's own text was not seen"
 
@@ -76,6 +83,18 @@ def exactly(value: float, name: str = "") -> Range:
     return Range(value, value, f"exactly {_written(value, name)}", f"other than {_written(value, name)}")
 
 
+@dataclass(frozen=True)
+class Change:
+    """What of a claim's terms changed after rows existed; ``what`` and ``why`` are whole sentences."""
+
+    date: str  # ISO 8601, the day
+    what: str
+    why: str
+
+    def __post_init__(self) -> None:
+        datetime.date.fromisoformat(self.date)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Claim:
     """One row of the ledger, before anything ran; made by the words below it: ``identity``, ``bound``, ``refuted``, …
@@ -87,6 +106,7 @@ class Claim:
 
     id: str
     statement: str  # one whole sentence of maths, $…$, that can be read alone
+    plain: str = ""  # the same in plain words; the few claims that have it stand first in the chapter's table
     source: Source = "ours"
     where: str = "–"
     paper_value: str = "–"
@@ -101,8 +121,11 @@ class Claim:
     judged_at: tuple[str, ...] = TIERS  # a training cut short at a small tier compares code, and judges nothing
     reason: str = ""
     amends: str | None = None
+    changed: tuple[Change, ...] = ()  # oldest first
 
     def __post_init__(self) -> None:
+        if [change.date for change in self.changed] != sorted(change.date for change in self.changed):
+            raise ValueError(f"{self.id}: its changes stand in another order than that of their dates")
         unknown = {*self.expected, *self.judged_at} - {*TIERS}
         if unknown or not {*self.expected.values()} <= {*get_args(Verdict)}:
             raise ValueError(f"{self.id}: expected {dict(self.expected)} names no tier or verdict that there is")
@@ -124,7 +147,9 @@ class Claim:
             return "undecided", "the interval straddles the criterion"
         inside = low <= value <= high
         if self.kind == "counterexample":
-            return ("undecided", f"no witness among {estimate.n}") if inside else ("fails", "refuted by a witness")
+            if inside:
+                return "undecided", f"no witness among {estimate.n}"
+            return ("refuted", "") if self.source == "ours" else ("fails", "refuted by a witness")
         if self.kind == "bound" and inside and not self.proof:
             return "undecided", f"no counterexample in {estimate.n}; no proof on the page"
         return ("holds", "") if inside else ("fails", "")
@@ -195,8 +220,12 @@ def refuted(
     accept: Range,
     **facts: Any,
 ) -> Claim:
-    """A statement that one exact witness outside ``accept`` refutes."""
-    facts = {"experiment": experiment, "measure": measure, "expected": fails("ci")} | facts
+    """A statement that one exact witness outside ``accept`` refutes; one of our own making is put up for that, and what
+    would be "fails" of a paper is "refuted" here."""
+    facts = {"experiment": experiment, "measure": measure, "expected": fails("ci"), "source": "ours"} | facts
+    if facts["source"] == "ours":
+        said = {tier: "refuted" if verdict == "fails" else verdict for tier, verdict in facts["expected"].items()}
+        facts["expected"] = said
     return _claim("counterexample", id, statement, accept, f"refuted by {quantity} {accept.outside}", **facts)
 
 
@@ -309,12 +338,28 @@ def _finite(number: float | None) -> float | None:
     return float(number) if number is not None and math.isfinite(number) else None
 
 
+def terms(claim: Claim, tier: str) -> dict[str, Any]:
+    """What the verdict at a tier rests on, as JSON has it; ``terms`` is its hash."""
+    fixed = {
+        "statement": claim.statement,
+        "criterion": claim.criterion,
+        "accept": [_finite(end) for end in claim.accept],
+        "configuration": claim.experiment.at(tier).configuration() if claim.experiment else None,
+    }
+    return fixed | {"terms": hashlib.sha256(json.dumps(fixed, sort_keys=True).encode()).hexdigest()[:16]}
+
+
+TAKEN_OVER = ("id", "kind", "plain", "source", "where", "paper_value", "unit", "amends", "proof")
+
+
 def _row(claim: Claim, paper: str, tier: str, **found: Any) -> dict[str, Any]:
     estimate: Estimate | None = found.pop("estimate", None)
     numbers = {name: _finite(getattr(estimate, name, None)) for name in ("value", "low", "high")}
     row = {
-        **{name: getattr(claim, name) for name in ("id", "kind", "statement", "source", "where", "paper_value")},
-        **{"criterion": claim.criterion, "amends": claim.amends, "paper": paper, "tier": tier, "device": None},
+        **{name: getattr(claim, name) for name in TAKEN_OVER},
+        **terms(claim, tier),
+        "experiment": claim.experiment.__name__ if claim.experiment else None,
+        **{"changed": [asdict(change) for change in claim.changed], "paper": paper, "tier": tier, "device": None},
         **{**numbers, "n": estimate.n if estimate else None, "expected": claim.expected.get(tier), "headline": False},
         **found,
     }

@@ -60,6 +60,8 @@ class Record:
     peak_memory_mb: float
     date: str  # ISO 8601, UTC
     source_hash: str
+    started: str = ""  # ISO 8601, UTC; empty in a record of the first edition, which did not note it
+    terms: Mapping[str, str] = field(default_factory=dict)  # of each claim on these rows, as they stood at that time
     rows: pd.DataFrame = field(repr=False)
     ci_rows: pd.DataFrame = field(repr=False)
 

@@ -1,0 +1,100 @@
+"""The numbered statements of a chapter: whose each one is, the cell that checks it, and the tests that bear its label.
+
+statement  a directive ``{prf:theorem}``, ``{prf:lemma}``, … with its ``:label:`` and its ``:class: paper`` (or another
+           badge of pages.BADGES), which says whose statement it is
+check      the code cell whose metadata ``derived: {"checks": ["label", …]}`` names the label; without one, the first
+           code cell after the statement and before the next
+test       a function ``test_…`` of tests/papers/<slug> that names the label in backticks
+"""
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from derived.book.pages import BADGES
+
+RESULTS = ("theorem", "lemma", "proposition", "corollary")  # what is proved, and so checked and tested
+STATED = (*RESULTS, "definition", "assumption", "axiom", "conjecture", "algorithm", "criterion", "property")
+_DIRECTIVE = re.compile(rf"^[`:]{{3,}}\{{prf:({'|'.join(STATED)})\}}[ \t]*([^\n]*)\n((?:[ \t]*:[^\n]*\n)*)", re.M)
+
+
+class Test(NamedTuple):
+    """A test in a file of the repository."""
+
+    file: str
+    name: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One numbered statement of a chapter."""
+
+    kind: str
+    title: str
+    label: str
+    whose: str  # a badge, or empty
+    check: int | None  # place of its check cell in the notebook
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind} {self.label or self.title or 'without a label'}"
+
+
+def statements(notebook: dict[str, Any]) -> list[Statement]:
+    """The statements of a notebook, in its order."""
+    cells = notebook["cells"]
+    named = {label: place for place, cell in enumerate(cells) for label in checks(cell)}
+    found = []
+    for place, cell in enumerate(cells):
+        directives = list(_directives(cell))
+        for index, (kind, title, options) in enumerate(directives):
+            label = _option(options, "label")
+            badges = [word for word in _option(options, "class").split() if word in BADGES]
+            last = index == len(directives) - 1
+            check = named.get(label, _next_code(cells, place) if last else None)
+            found.append(Statement(kind, title, label, badges[0] if badges else "", check))
+    return found
+
+
+def checks(cell: dict[str, Any]) -> list[str]:
+    """The labels of the statements that a code cell says it checks."""
+    return cell["metadata"].get("derived", {}).get("checks", []) if cell["cell_type"] == "code" else []
+
+
+def _directives(cell: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    if cell["cell_type"] == "markdown":
+        yield from (match.groups() for match in _DIRECTIVE.finditer("".join(cell["source"]) + "\n"))
+
+
+def _option(options: str, name: str) -> str:
+    match = re.search(rf"^[ \t]*:{name}:[ \t]*(.*?)[ \t]*$", options, re.M)
+    return match[1] if match else ""
+
+
+def _next_code(cells: Sequence[dict[str, Any]], place: int) -> int | None:
+    for later in range(place + 1, len(cells)):
+        if cells[later]["cell_type"] == "code":
+            return later
+        if any(_directives(cells[later])):
+            return None
+    return None
+
+
+def tests(root: Path, slug: str) -> dict[str, list[Test]]:
+    """The tests of a paper by the labels that stand in backticks in them, in comments right above them or below."""
+    files = sorted({*root.glob(f"tests/papers/test_{slug}*.py"), *root.glob(f"tests/papers/{slug}/test_*.py")})
+    found: dict[str, list[Test]] = {}
+    for path in files:
+        text = path.read_text("utf-8")
+        lines, end = text.splitlines(), 0
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
+                test = Test(str(path.relative_to(root)), node.name, node.lineno)
+                for label in dict.fromkeys(re.findall(r"`([\w:.-]+)`", "\n".join(lines[end : node.end_lineno]))):
+                    found.setdefault(label, []).append(test)
+            end = node.end_lineno
+    return found
