@@ -149,7 +149,8 @@ TRADE_OFF = (
                 "but promised by the theorem on the price of an acceptance.",
             ),
         ),
-        **JUDGED,
+        judged_at=RECORDED,
+        expected=fails("cpu") | holds("gpu"),
     ),
     statistic(
         "CAC-12.i",
