@@ -48,6 +48,7 @@ CLAIMS = (
         expected=holds(*RECORDED),
         judged_at=RECORDED,
         changed=(MEDIANS,),
+        plain="The sampler of Cactus is faster than that of typical acceptance.",
         source="digest",
         where="discussion of memory traffic",
     ),

@@ -15,6 +15,7 @@ from derived.lab.claims import (
     at_least,
     at_most,
     between,
+    fails,
     holds,
     reported,
     statistic,
@@ -136,6 +137,7 @@ TRADE_OFF = (
         between(30, 70),
         unit="% more drafts per block",
         paper_value="+30 to +70 %",
+        plain="With a budget near 1, drafts are 30 to 70 % longer than under exact sampling.",
         source="digest",
         where=DIGEST["where"]
         + "; judged since the second edition in the paper's unit and by its own range, after rows "
@@ -173,6 +175,7 @@ TRADE_OFF = (
         at_least(-0.05),
         unit=TEXTS,
         paper_value="no visible loss",
+        plain="With a budget near 1, the quality of the texts does not suffer.",
         **JUDGED,
         **DIGEST,
     ),
