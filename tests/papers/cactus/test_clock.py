@@ -1,7 +1,10 @@
 """Topic clock: the rows of the sampler's own time, and the ratios of times."""
 
+import math
+
 import pandas as pd
 import pytest
+from scipy import stats
 
 from derived.papers.cactus.claims.clock import CLAIMS, times
 from derived.papers.cactus.experiments.clock import SamplerTime
@@ -18,6 +21,15 @@ def test_every_round_times_every_rule(rows):
         assert claim.measure(table).n == 3
 
 
-def test_the_ratio_is_a_geometric_mean_at_the_largest_size():
-    table = pd.DataFrame({"B": [1, 16, 16], "V": [10, 10, 10], "slow": [9.0, 2.0, 8.0], "fast": 1.0})
-    assert times("slow", "fast")(table).value == pytest.approx(4.0)
+def test_the_ratio_is_a_median_at_the_largest_size():
+    """Two modes of one clock, as recorded: the median stays with the larger, and the interval with order statistics."""
+    table = pd.DataFrame({"B": 16, "V": 10, "slow": 2.0, "fast": [1.0] * 25 + [8.0] * 15})
+    table = pd.concat([table, pd.DataFrame({"B": [1], "V": [10], "slow": [9.0], "fast": [1.0]})])
+    found = times("slow", "fast")(table)
+    assert (found.value, found.n, found.low, found.high) == pytest.approx((2.0, 40, 0.25, 2.0))
+    ranked = pd.DataFrame({"B": 1, "V": 1, "slow": range(1, 41), "fast": 1})
+    found = times("slow", "fast")(ranked)
+    assert 2 * stats.binom.cdf(found.low - 1, 40, 0.5) <= 0.001 < 2 * stats.binom.cdf(found.low, 40, 0.5)
+    assert found.low + found.high == 41
+    few = times("slow", "fast")(ranked.tail(3))
+    assert (few.low, few.high) == (0, math.inf)

@@ -1,5 +1,6 @@
 """The constrained problem: its closed form for every divergence, against optimisers that know no theory."""
 
+import itertools
 import math
 
 import numpy as np
@@ -107,3 +108,39 @@ def test_divergences_know_their_limits():
     }
     for name, value in expected.items():
         assert abs(float(divergence(h, r, name)) - value) <= EXACT, name
+
+
+def by_definition(h: Tensor, q: Tensor) -> dict[str, float]:
+    """KL, reverse KL and Jensen-Shannon from the logarithms of the laws themselves, summed without rounding."""
+    h, q = h.tolist(), q.tolist()
+    middle = [(x + y) / 2 for x, y in zip(h, q, strict=True)]
+
+    def kl(a, b):
+        return math.fsum(x * (math.log(x) - math.log(y)) for x, y in zip(a, b, strict=True) if x > 0)
+
+    return {"kl": kl(h, q), "reverse_kl": kl(q, h), "js": (kl(h, middle) + kl(q, middle)) / 2}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_divergences_of_peaked_laws(seed):
+    """Laws of a peaked softmax, with tails down to e^-200 and below: digits where h is far below q, and near it."""
+    logits = torch.randn(4, 9, generator=stream(seed, "peaked"), dtype=torch.float64)
+    laws = [*(scale * logits[0] for scale in (1, 30, 100)), 30 * logits[1], logits[2], 80 * logits[3]]
+    laws = [law.softmax(dim=-1) for law in laws]
+    for h, q in itertools.permutations(laws, 2):
+        for name, value in by_definition(h, q).items():
+            assert abs(float(divergence(h, q, name)) - value) <= EXACT * max(1.0, value), (seed, name)
+
+
+def test_divergences_where_the_draft_gives_almost_nothing():
+    """The two pairs that were wrong: below 1e-16 q the term of a token is q, and not 0."""
+    assert abs(float(divergence(numbers(2.4e-20, 1.0), numbers(0.4385, 0.5615))) + math.log(0.5615)) <= EXACT
+    peaked, q = torch.softmax(numbers(0.0, -50.0, -60.0), dim=-1), numbers(0.2, 0.3, 0.5)
+    assert abs(float(divergence(peaked, q)) - math.log(5)) <= EXACT
+
+
+@pytest.mark.parametrize("name", sorted(TERMS))
+def test_divergences_do_not_swallow_nan(name):
+    for right in (numbers(0.5, 0.5), numbers(0.0, 1.0)):
+        for law, other in itertools.permutations((numbers(math.nan, 1.0), right), 2):
+            assert math.isnan(divergence(law, other, name))

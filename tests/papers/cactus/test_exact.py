@@ -37,6 +37,7 @@ from derived.papers.cactus.model.theory import (
     delta_calibrated,
     emitted_kl_bound,
     emitted_tv_bound,
+    fixed_budget_family,
     flat_family,
     gamma_cactus,
     mentored_band,
@@ -282,6 +283,24 @@ def test_flat_family(V):
     assert (output_law(p, q, Cactus(delta)) - p).abs().max() <= EXACT
     assert abs(float(divergence(p, q)) - math.log(2)) <= EXACT
     assert float(divergence(output_law(p, q, Cactus(delta)), q)) <= float(emitted_kl_bound(delta, V // 2))
+
+
+@pytest.mark.parametrize("V", [1, 2, 33, 1024])
+@pytest.mark.parametrize("delta", [1e-3, 1 / 16, 0.5, 2.0])
+def test_fixed_budget_family(V, delta):
+    """`cac-fixed`, CAC-7: every draft is kept at the given budget, one token fewer would not be, and KL = ln(V / k)."""
+    p, q = fixed_budget_family(V, delta)
+    k = int((p > 0).sum(dim=0))
+    assert (output_law(p, q, Cactus(delta)) - p).abs().max() <= EXACT
+    assert abs(float(divergence(p, q)) - math.log(V / k)) <= EXACT
+    assert k == 1 or 1 / (k - 1) > float(gamma_cactus(1 / V, delta))
+    s = math.sqrt(2 * delta * (V - 1))
+    assert s == 0 or math.log(V / k) >= math.log(s / (1 + s / V)) - EXACT
+
+
+def test_half_a_nat_of_budget_is_nearly_four_nats_of_output():
+    """The number of the text: at a budget of one half and 2,048 tokens the emitted law is 3.8 nats away."""
+    assert abs(float(divergence(*fixed_budget_family(2048, 0.5))) - math.log(2048 / 45)) <= EXACT
 
 
 @few

@@ -10,16 +10,24 @@ from derived.lab.experiment import run_condition
 from derived.papers.cactus.claims import position as claims
 from derived.papers.cactus.claims.measures import ratio
 from derived.papers.cactus.experiments.matching import RIVALS
-from derived.papers.cactus.experiments.position import Couplings, FlatFamily, Limits, NearOptimal, RandomPairs
+from derived.papers.cactus.experiments.position import (
+    Couplings,
+    FixedBudget,
+    FlatFamily,
+    Limits,
+    NearOptimal,
+    RandomPairs,
+)
 from derived.papers.cactus.figures import position as figures
 from derived.papers.cactus.figures.marks import RULES
 
-EXPERIMENTS = (RandomPairs, Couplings, FlatFamily, NearOptimal, Limits)
+EXPERIMENTS = (RandomPairs, Couplings, FixedBudget, FlatFamily, NearOptimal, Limits)
 SMALL = {
     RandomPairs: {"pairs": 6, "sizes": (2, 5)},
     Couplings: {"pairs": 3, "V": 3},
     NearOptimal: {"pairs": 12, "V": 6},
     FlatFamily: {"largest": 4},
+    FixedBudget: {"largest": 4},
     Limits: {"pairs": 4},
 }
 
@@ -28,6 +36,23 @@ def test_claims_get_the_expected_verdict_from_small_rows(rows):
     for claim in (*claims.EXACTNESS, *claims.EMITTED, *claims.LIMITS, claims.CONTROL):
         verdict, _ = claim.judge(claim.measure(rows[claim.experiment]))
         assert verdict == claim.expected["ci"], claim.id
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_proven_bounds_hold_at_other_seeds(seed):
+    """`cac-dominated`, CAC-6.b: peaked laws, some below 1e-16 of the verifier's, at the page's own size."""
+    experiment = dataclasses.replace(RandomPairs.at("ci"), sizes=(2, 12))
+    table = pd.concat([run_condition(experiment, one, seed, "cpu") for one in experiment.conditions()])
+    (claim,) = (one for one in claims.EMITTED if one.id == "CAC-6.b")
+    assert claim.judge(claim.measure(table))[0] == "holds"
+
+
+def test_at_a_fixed_budget_the_emitted_kl_grows_with_the_vocabulary(rows):
+    table = rows[FixedBudget]
+    assert (table["share"] <= 1).all()
+    for _, part in table.groupby("delta"):
+        kl = part.sort_values("V")["kl"]
+        assert kl.iloc[-1] > kl.iloc[0] + 0.3
 
 
 def test_rows_follow_the_seed():

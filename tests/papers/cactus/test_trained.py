@@ -43,7 +43,8 @@ SHARES = {  # (shape, draft, rule, knob or matched): how many of 40 texts are wi
 #: What each claim is of these: a difference of shares in fortieths, or (12.a, d, g) of what goes with the share.
 DIFFERENCES = {
     **{
-        "CAC-12.a": -1,
+        "CAC-12.a": -100 / 30 * 40,  # per cent of the 30 fortieths that exact sampling keeps
+        "CAC-12.i": -1,
         "CAC-12.b": -1,
         "CAC-12.c": -18,
         "CAC-12.d": -2,

@@ -9,8 +9,20 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from derived.lab.claims import RECORDED, at_least, at_most, holds, reported, statistic, undecided, unseen
-from derived.lab.measure import Decides, Measure, chosen, highest, jointly, lowest
+from derived.lab.claims import (
+    RECORDED,
+    Change,
+    at_least,
+    at_most,
+    between,
+    fails,
+    holds,
+    reported,
+    statistic,
+    undecided,
+    unseen,
+)
+from derived.lab.measure import Decides, Measure, chosen, farthest_from, highest, jointly, lowest
 from derived.lab.stats import LEVEL, Estimate
 
 from ..experiments.trained import PairTime, TrainedPair
@@ -77,6 +89,16 @@ def longer(first: str, second: str, decides: Decides) -> Measure:
     return jointly(difference, ["pair"], decides)
 
 
+def gained(first: str, second: str, decides: Decides) -> Measure:
+    """By how many per cent more drafts the first setting keeps per block than the second, by pair of models."""
+
+    def gain(case: pd.DataFrame, level: float) -> Estimate:
+        columns = [each[name] for each in _both(case, first, second) for name in ("kept", "blocks")]
+        return bootstrap(columns, lambda a, b, c, d: 100 * ((a / b) / (c / d) - 1), level)
+
+    return jointly(gain, ["pair"], decides)
+
+
 def _speedup(case: pd.DataFrame, level: float) -> Estimate:
     """Tokens per second of Cactus over those of plain decoding: ratio of the mean times per token over prompts."""
     case = case.assign(cost=case["seconds"] / case["tokens"])
@@ -108,15 +130,40 @@ PLAIN_SMALL = cactus("plain", 0.01)
 TRADE_OFF = (
     statistic(
         "CAC-12.a",
-        r"With truncated laws (temperature 0.6, top-p 0.95) $\delta=1$ accepts longer drafts than exact sampling.",
+        r"With truncated laws (temperature 0.6, top-p 0.95) $\delta=1$ keeps 30 to 70 % more drafts per block than exact sampling.",
+        TrainedPair,
+        gained(CACTUS, EXACT, farthest_from(50)),
+        "drafts kept per block, total over total, gain over exact sampling in per cent" + PROMPTS.format("farther"),
+        between(30, 70),
+        unit="% more drafts per block",
+        paper_value="+30 to +70 %",
+        plain="With a budget near 1, drafts are 30 to 70 % longer than under exact sampling.",
+        source="digest",
+        where=DIGEST["where"]
+        + "; judged since the second edition in the paper's unit and by its own range, after rows "
+        "existed; counted as a mean over texts in the first record",
+        changed=(
+            Change(
+                "2026-11-22",
+                "The unit of judging changed after rows existed: the gain in per cent must lie in the paper's range; "
+                "before, the difference in drafts per block had to be at least 0, which is now CAC-12.i.",
+                "A value that the paper gives in per cent is judged in per cent. A difference of at least 0 was all "
+                "but promised by the theorem on the price of an acceptance.",
+            ),
+        ),
+        judged_at=RECORDED,
+        expected=fails("cpu") | holds("gpu"),
+    ),
+    statistic(
+        "CAC-12.i",
+        r"With truncated laws $\delta=1$ keeps more drafts per block than exact sampling.",
         TrainedPair,
         longer(CACTUS, EXACT, lowest),
         "drafts kept per block, total over total, difference to exact sampling" + LEAST,
         at_least(0),
         unit="drafts per block",
-        paper_value="+30 to +70 %",
-        source="digest",
-        where=DIGEST["where"] + "; counted as a mean over texts in the first record",
+        amends="CAC-12.a",
+        where="CAC-12.a before its unit of judging changed",
         **JUDGED,
     ),
     statistic(
@@ -128,6 +175,7 @@ TRADE_OFF = (
         at_least(-0.05),
         unit=TEXTS,
         paper_value="no visible loss",
+        plain="With a budget near 1, the quality of the texts does not suffer.",
         **JUDGED,
         **DIGEST,
     ),

@@ -22,7 +22,14 @@ from ..data.pairs import KINDS, random_pairs
 from ..model.divergences import divergence
 from ..model.exact import acceptance_rate, output_law
 from ..model.rules import SpS
-from ..model.theory import emitted_kl_bound, emitted_tv_bound, flat_family, mentored_law, num_overdrafted
+from ..model.theory import (
+    emitted_kl_bound,
+    emitted_tv_bound,
+    fixed_budget_family,
+    flat_family,
+    mentored_law,
+    num_overdrafted,
+)
 from .matching import match, rule_of
 from .witness import best_coupling, law_by_definition, rounding
 
@@ -168,6 +175,33 @@ class FlatFamily(Experiment):
             family.append({**measured, "predicted": predicted, "share": share})
         table = pd.DataFrame(family)
         gap = (table["ratio"] / table["predicted"] - 1).abs() + (table["acceptance"] - 1).abs()
+        return table.assign(gap=gap, bound=8 * table["V"] * np.finfo(float).eps)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedBudget(Experiment):
+    """CAC-7: q uniform, p uniform on k = ceil(1 / gamma) tokens, at budgets that do not move with V; rows: delta, V, k,
+    acceptance, kl of the emitted law, predicted (ln(V / k)), gap, bound, share (of the explicit bound)."""
+
+    deltas: tuple[float, ...] = (0.01, 0.1, 0.5, 1.0)
+    largest: int = 11  # V = 2^1 .. 2^largest
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    deterministic: ClassVar[Mapping[str, float]] = {"kl": 1e-9}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"delta": delta} for delta in self.deltas]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        delta, family = condition["delta"], []
+        for V in map(int, 2 ** np.arange(1, self.largest + 1)):
+            p, q = fixed_budget_family(V, delta)
+            rule, k = rule_of("cactus", delta), int((p > 0).sum(dim=0))
+            kl, kept = divergence(output_law(p, q, rule), q).item(), acceptance_rate(p, q, rule).item()
+            share = kl / emitted_kl_bound(delta, k).item()
+            family.append({"V": V, "k": k, "acceptance": kept, "kl": kl, "predicted": np.log(V / k), "share": share})
+        table = pd.DataFrame(family)
+        gap = (table["kl"] - table["predicted"]).abs() + (table["acceptance"] - 1).abs()
         return table.assign(gap=gap, bound=8 * table["V"] * np.finfo(float).eps)
 
 

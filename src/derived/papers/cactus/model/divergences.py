@@ -31,15 +31,20 @@ Inside = Callable[[Tensor], Tensor]
 
 
 def _kl_terms(h: Tensor, q: Tensor) -> Tensor:
-    """h ln(h / q) - h + q, with 0 ln 0 = 0; infinite where q = 0 < h."""
-    shift = (h - q) / torch.where(q > 0, q, 1.0)
-    terms = torch.where(h > 0, h * torch.log1p(shift.clamp(min=-1.0)) - (h - q), q)
-    return torch.where((q == 0) & (h > 0), torch.inf, terms).clamp(min=0.0)
+    """h ln(h / q) - h + q, with 0 ln 0 = 0; infinite where q = 0 < h, NaN where an entry is NaN or negative.
+
+    Near q, h ln(1 + (h - q) / q) loses no digits. Below q / 2 the shift nears -1 and has few left: there it is
+    h ln h - h ln q.
+    """
+    shift = (h - q) / q
+    near = h * torch.log1p(shift)
+    apart = torch.xlogy(h, h) - torch.xlogy(h, q)
+    return (torch.where((shift >= -0.5) & (shift < torch.inf), near, apart) - (h - q)).clamp(min=0.0)
 
 
 def _chi2_terms(h: Tensor, q: Tensor) -> Tensor:
-    """(h - q)^2 / q, infinite where q = 0 < h."""
-    return torch.where(q > 0, (h - q).square() / torch.where(q > 0, q, 1.0), torch.where(h > 0, torch.inf, 0.0))
+    """(h - q)^2 / q, 0 where both are 0, infinite where q = 0 < h."""
+    return torch.where((h == 0) & (q == 0), 0.0, (h - q).square() / q)
 
 
 def _js_terms(h: Tensor, q: Tensor) -> Tensor:

@@ -233,6 +233,19 @@ def flat_family(V: int) -> tuple[Tensor, Tensor, float]:
     return p, q, 1 / (2 * (V - 1))
 
 
+def fixed_budget_family(V: int, delta: float) -> tuple[Tensor, Tensor]:
+    """(p, q): q uniform on V tokens, p uniform on ceil(1 / gamma) of them, gamma the raised probability of each.
+
+    Then p_n <= gamma, and Cactus emits p itself: KL(h_alg || q) = ln(V / ceil(1 / gamma)), which grows without bound in
+    V at one delta > 0. Shapes: (V,), float64. Raises ValueError for V < 1 and a delta that is not positive. [ours]
+    """
+    check_count("V", V)
+    check_positive("delta", delta)
+    q = torch.full((V,), 1 / V, dtype=torch.float64)
+    num_drafted = math.ceil(1 / gamma_cactus(q[0], delta).item())
+    return (torch.arange(V) < num_drafted).to(torch.float64) / num_drafted, q
+
+
 def expected_accepted(alpha: Tensor | float, m: int) -> Tensor:
     """AL_m = sum_{i=1}^m alpha^i, the accepted drafts per block of m if each is accepted independently. [prior]
 
