@@ -376,3 +376,14 @@ def test_limits(pair, delta):
         assert (output_law(p, hot, rule) - hot).abs().max() <= EXACT
         assert (acceptance_rate(p, hot, rule) - acceptance_rate(p, hot, SpS())).abs().max() <= EXACT
         assert output_law(p, q, rule)[q == 0].abs().sum(dim=0) == 0
+
+
+def test_an_excluded_token_is_not_counted_as_over_drafted():
+    assert int(num_overdrafted(numbers(0.5, 0.4, 0.1), numbers(0.0, 0.3, 0.7))) == 1
+
+
+def test_typical_acceptance_rejects_at_its_threshold():
+    """At q_n equal to the threshold the rule, which asks for more, rejects; just above it keeps."""
+    threshold = numbers(0.3)
+    assert Typical().gamma(threshold, threshold, threshold).tolist() == [0]
+    assert Typical().gamma(threshold, threshold + 1e-12, threshold).tolist() == [1]

@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy import stats
 from transformers import (
+    BatchEncoding,
     GPT2Config,
     GPT2LMHeadModel,
     LlamaConfig,
@@ -285,6 +286,11 @@ def test_bad_requests():
     """Empty prompts, m = 0, other vocabularies, training mode: each error says what would be right."""
     facts = {"rule": SpS(), "max_new_tokens": 3, "generator": stream(30)}
     cases = [
+        ("what the tokenizer returns", DRAFT, VERIFIER, "two words", {}),
+        ("what the tokenizer returns", DRAFT, VERIFIER, ["two", "words"], {}),
+        ("give a batch of prompts", DRAFT, VERIFIER, [1, 2], {}),
+        ("different shapes", DRAFT, VERIFIER, [PROMPT], {"attention_mask": [[1]]}),
+        ("inside a prompt", DRAFT, VERIFIER, [[1, 2, 1]], {"attention_mask": [[1, 0, 1]]}),
         ("a text needs a first token", DRAFT, VERIFIER, [[1], []], {}),
         ("give a batch of prompts", DRAFT, VERIFIER, [], {}),
         ("give a batch of prompts", DRAFT, VERIFIER, torch.tensor([1, 2]), {}),
@@ -303,3 +309,50 @@ def test_bad_requests():
     for message, draft, verifier, prompts, more in cases:
         with pytest.raises(ValueError, match=message):
             speculative_generate(draft, verifier, prompts, **(facts | more))
+
+
+def test_top_p_of_one_cuts_nothing():
+    """The rounded sums of 32,000 tokens reach 1 before the end; the tail must not be lost."""
+    logits = 3 * torch.randn(4, 32_000, generator=stream(31), dtype=torch.float32)
+    assert torch.equal(next_laws(logits, top_p=1.0), next_laws(logits))
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_logits_without_a_law_are_refused(bad):
+    for row in ([0.0, bad], [-math.inf, -math.inf]):
+        with pytest.raises(ValueError, match="finite maximum"):
+            next_laws(torch.tensor(row))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_tokenizers_padding_is_left_out(side):
+    """A BatchEncoding padded on either side gives what lists of different lengths give; so does the mask by itself."""
+    facts = {"rule": SpS(), "m": 2, "max_new_tokens": 4}
+    ragged = [[1, 2, 0], [2]]
+    width = [0, 0]
+    padded = [ragged[0], width + ragged[1] if side == "left" else ragged[1] + width]
+    mask = [[1, 1, 1], [0, 0, 1] if side == "left" else [1, 0, 0]]
+    expected = speculative_generate(DRAFT, VERIFIER, ragged, **facts, generator=stream(32)).ids
+    encoding = BatchEncoding({"input_ids": torch.tensor(padded), "attention_mask": torch.tensor(mask)})
+    for prompts, more in ((encoding, {}), (torch.tensor(padded), {"attention_mask": torch.tensor(mask)})):
+        found = speculative_generate(DRAFT, VERIFIER, prompts, **facts, **more, generator=stream(32)).ids
+        assert torch.equal(found, expected)
+
+
+def test_padding_that_no_mask_hides_is_refused(monkeypatch):
+    monkeypatch.setattr(VERIFIER.config, "pad_token_id", 0, raising=False)
+    facts = {"rule": SpS(), "max_new_tokens": 3}
+    for padded in ([[1, 2, 1], [0, 0, 2]], [[1, 2, 1], [2, 0, 0]]):
+        with pytest.raises(ValueError, match="attention_mask"):
+            speculative_generate(DRAFT, VERIFIER, torch.tensor(padded), **facts, generator=stream(33))
+
+
+def test_a_text_stops_where_the_verifiers_generation_config_says(monkeypatch):
+    facts = {"rule": SpS(), "m": 2, "max_new_tokens": 12}
+    given = speculative_generate(DRAFT, VERIFIER, [PROMPT] * 8, **facts, stop_ids=[0], generator=stream(34))
+    monkeypatch.setattr(VERIFIER.generation_config, "eos_token_id", 0)
+    found = speculative_generate(DRAFT, VERIFIER, [PROMPT] * 8, **facts, generator=stream(34))
+    assert torch.equal(found.ids, given.ids)
+    on = speculative_generate(DRAFT, VERIFIER, [PROMPT] * 8, **facts, stop_ids=(), generator=stream(34))
+    assert (on.lengths == 12).all()
+    assert (found.lengths < 12).any()

@@ -13,7 +13,7 @@ columns. Texts that are finished leave the batch. transformers is not imported h
 
 import inspect
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -64,6 +64,8 @@ def next_laws(
     place are all kept. In float32 or wider. Shapes: (..., V) to (..., V). Raises ValueError for settings out of range.
     """
     check_at_least("temperature", temperature, 0)
+    if not bool(logits.amax(dim=-1).isfinite().all()):
+        raise ValueError("logits have a row with NaN or +inf, or of -inf alone; give rows with a finite maximum")
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     if temperature == 0:
         return torch.zeros_like(logits).scatter_(-1, logits.argmax(dim=-1, keepdim=True), 1.0)
@@ -76,6 +78,7 @@ def next_laws(
     laws = logits.softmax(dim=-1)
     if top_p is not None:
         check_share("top_p", top_p)
+    if top_p is not None and top_p < 1:  # at 1 nothing is cut, though the rounded sums may reach 1 before the end
         ordered, order = laws.sort(dim=-1, descending=True, stable=True)
         cut = ordered.cumsum(dim=-1) - ordered >= top_p
         laws = laws.masked_fill(torch.zeros_like(cut).scatter(-1, order, cut), 0.0)
@@ -138,8 +141,9 @@ def _draft_block(
 def speculative_generate(
     draft: Any,
     verifier: Any,
-    prompts: Int[Tensor, "B T"] | Sequence[Sequence[int]],
+    prompts: Int[Tensor, "B T"] | Sequence[Sequence[int]] | Mapping[str, Any],
     *,
+    attention_mask: Int[Tensor, "B T"] | None = None,
     rule: Rule,
     m: int = 10,
     max_new_tokens: int,
@@ -147,7 +151,7 @@ def speculative_generate(
     temperature: float = 1.0,
     top_k: int | None = None,
     top_p: float | None = None,
-    stop_ids: Collection[int] = (),
+    stop_ids: Collection[int] | None = None,
     on_block: Callable[[JudgedBlock], None] | None = None,
     use_cache: bool = True,
 ) -> Generation:
@@ -157,15 +161,18 @@ def speculative_generate(
     another rule they have the law that ``exact.sequence_law`` enumerates: each drafted position has the law h_alg, each
     position after m kept drafts the verifier's. The first tokens have the same law for every ``max_new_tokens``.
 
-    ``prompts``: (B, T), or B lists of different lengths. ``on_block`` is called after each block with all that was
-    decided in it, its new tokens among them. A text ends with its first stop token, which it keeps. No more is drafted
-    than the longest rest of a text, so the last blocks of a batch may be shorter than m.
+    ``prompts``: (B, T), B lists of different lengths, or what a tokenizer returns, with its ``attention_mask``: tokens
+    where that is 0 are padding, on either side, and are left out. ``stop_ids``: by default the verifier's
+    ``generation_config.eos_token_id``; give () to write on after it. ``on_block`` is called after each block with all
+    that was decided in it, its new tokens among them. A text ends with its first stop token, which it keeps. No more is
+    drafted than the longest rest of a text, so the last blocks of a batch may be shorter than m.
 
     Greedy decoding, temperature 0, makes both laws one-hot; every rule but ``Interp`` then is exact
     speculative sampling and its knob does nothing (O9), which a warning says.
 
-    Raises ValueError for an empty prompt or batch, m = 0, different vocabularies, token numbers outside them, a model
-    in training mode, texts beyond a model's last position, and a cache that cannot be rolled back. [repo; batch ours]
+    Raises ValueError for an empty prompt or batch, strings, padding that no mask hides, m = 0, different vocabularies,
+    token numbers outside them, a model in training mode, texts beyond a model's last position, and a cache that cannot
+    be rolled back. [repo; batch ours]
 
     >>> from derived.lab.rng import stream
     >>> from derived.papers.cactus import Cactus
@@ -175,7 +182,8 @@ def speculative_generate(
     >>> speculative_generate(draft, verifier, [[0, 11], [0]], **options).lengths
     tensor([8, 8])
     """
-    tokens, length = _as_batch(prompts, verifier)
+    tokens, length = _as_batch(prompts, attention_mask, verifier)
+    stop_ids = _end_of_text(verifier) if stop_ids is None else stop_ids
     _check_request(draft, verifier, tokens, length, m, max_new_tokens, stop_ids)
     if temperature == 0 and rule.inert_when_greedy and rule.name != "sps":
         warnings.warn(
@@ -264,11 +272,20 @@ def _collect(texts: list[list[int]], course: list[list[int]], drafted: list[int]
     return Generation(ids, lengths, torch.tensor(course, device=device).T, torch.tensor(drafted, device=device))
 
 
-def _as_batch(prompts: Tensor | Sequence[Sequence[int]], verifier: Any) -> tuple[Tensor, Tensor]:
+def _as_batch(prompts: Any, attention_mask: Tensor | None, verifier: Any) -> tuple[Tensor, Tensor]:
     """Right-aligned tokens (B, T) on the verifier's device and the lengths (B,)."""
-    rows = prompts.tolist() if isinstance(prompts, Tensor) else [list(row) for row in prompts]
+    if isinstance(prompts, Mapping):  # a tokenizer's BatchEncoding
+        attention_mask = prompts.get("attention_mask") if attention_mask is None else attention_mask
+        prompts = prompts.get("input_ids")
+    if prompts is None or isinstance(prompts, str) or any(isinstance(row, str) for row in prompts):
+        raise ValueError(
+            f"prompts = {prompts!r}; give token numbers, or what the tokenizer returns: tokenizer(text, "
+            'return_tensors="pt")'
+        )
+    rows = prompts.tolist() if isinstance(prompts, Tensor) else [_listed(row) for row in prompts]
     if not rows or not all(isinstance(row, list) for row in rows):
         raise ValueError(f"prompts = {prompts!r}; give a batch of prompts: a tensor (B, T) or B lists of token numbers")
+    rows = _without_padding(rows, attention_mask, verifier)
     if not all(rows):
         empty = [b for b, row in enumerate(rows) if not row]
         raise ValueError(f"prompts {empty} are empty; a text needs a first token, such as the tokenizer's bos_token_id")
@@ -278,6 +295,39 @@ def _as_batch(prompts: Tensor | Sequence[Sequence[int]], verifier: Any) -> tuple
         raise ValueError(f"prompts hold {tokens.dtype} entries; give integers, the tokenizer's input_ids")
     device = next(verifier.parameters()).device
     return tokens.to(device), torch.tensor([len(row) for row in rows], device=device)
+
+
+def _listed(row: Any) -> Any:
+    """A prompt as a list; anything that is no sequence stays what it is."""
+    return row.tolist() if isinstance(row, Tensor) else list(row) if isinstance(row, Sequence) else row
+
+
+def _without_padding(rows: list[list[int]], attention_mask: Any, verifier: Any) -> list[list[int]]:
+    """The tokens that the mask shows; without a mask, an error for rows that a tokenizer has padded."""
+    if attention_mask is not None:
+        mask = [_listed(row) for row in attention_mask]
+        if [len(row) if isinstance(row, list) else None for row in mask] != [len(row) for row in rows]:
+            raise ValueError("attention_mask and prompts have different shapes; give one number per token")
+        if any("0" in "".join(str(int(shown)) for shown in row).strip("0") for row in mask):
+            raise ValueError("attention_mask hides tokens inside a prompt; only padding before or after may be hidden")
+        return [[token for token, shown in zip(*pair, strict=True) if shown] for pair in zip(rows, mask, strict=True)]
+    pad, begin = (getattr(verifier.config, f"{name}_token_id", None) for name in ("pad", "bos"))
+    first = [pad] * (2 if pad == begin else 1)  # one token that begins texts is no padding
+    starts = [b for b, row in enumerate(rows) if len(rows) > 1 and row[: len(first)] == first]
+    ends = [b for b, row in enumerate(rows) if len(rows) > 1 and len(row) > 1 and row[-1] == pad]
+    if pad is not None and (starts or ends):
+        raise ValueError(
+            f"prompts {sorted({*starts, *ends})} are padded with pad_token_id = {pad} and would be read as text; give "
+            "their attention_mask, as tokenizer(texts, padding=True) returns it, or lists of different lengths"
+        )
+    return rows
+
+
+def _end_of_text(verifier: Any) -> tuple[int, ...]:
+    """The tokens at which ``verifier.generate`` would stop."""
+    settings = getattr(verifier, "generation_config", None)
+    ids = getattr(settings, "eos_token_id", None)
+    return () if ids is None else (ids,) if isinstance(ids, int) else tuple(ids)
 
 
 def _check_request(
