@@ -594,3 +594,11 @@ def test_settings_that_are_no_yaml_are_named(fresh: Path):
         file.write("      no_such_folder: {\n")
     with pytest.raises(render.RenderError, match=r"^_config.yml, line \d+: mapping values are not allowed here$"):
         render.render(fresh)
+
+
+def test_formulas_of_docstrings_are_no_marks_of_sphinx():
+    from derived.book.sphinx_ext import escape_formulas
+
+    lines = ["a * b and |x| with ``s * t`` and q_", "", ">>> 2 * 3", "6", "", "x_1 * y"]
+    escape_formulas(None, "function", "f", None, None, lines)
+    assert lines == [r"a \* b and \|x\| with ``s * t`` and q\_", "", ">>> 2 * 3", "6", "", r"x_1 \* y"]

@@ -25,7 +25,7 @@ import nbformat
 import yaml
 from nbformat import NotebookNode
 
-from derived.book import downloads, edition, explorer, pages, reading, slides, statements
+from derived.book import downloads, edition, explorer, pages, reading, reference, slides, statements
 from derived.book.house import House, UserError
 from derived.book.ledger import check_columns
 
@@ -105,7 +105,7 @@ def stage(root: Path, build: Path, slugs: list[str]) -> tuple[Path, list[pages.C
     (target / STATEMENTS).write_text(
         json.dumps({c.slug: _statements(root, target, c, extra) for c in chapters}), "utf-8"
     )
-    _fill_pages(target / "book", chapters)
+    _fill_pages(root, target / "book", chapters)
     rows = [row for chapter in chapters for row in chapter.rows]
     ledger = json.dumps(rows, indent=1, ensure_ascii=False)
     (build / "extra/downloads/ledger.json").write_text(ledger + "\n", "utf-8")
@@ -277,7 +277,7 @@ def _output(output: NotebookNode, cell: NotebookNode, finding: pages.Finding) ->
     return output
 
 
-def _fill_pages(folder: Path, chapters: list[pages.Chapter]) -> None:
+def _fill_pages(root: Path, folder: Path, chapters: list[pages.Chapter]) -> None:
     """Put generated fragments in place of their placeholder lines."""
     fragments = {
         "<!-- totals -->": pages.totals(chapters),
@@ -285,6 +285,7 @@ def _fill_pages(folder: Path, chapters: list[pages.Chapter]) -> None:
         "<!-- status -->": pages.status(chapters),
         "<!-- history -->": pages.history(chapters),
         "<!-- course -->": pages.course(chapters),
+        "<!-- package -->": reference.page(root, [(chapter.slug, chapter.title) for chapter in chapters]),
     }
     for path in folder.glob("*.md"):
         lines = path.read_text("utf-8").splitlines()

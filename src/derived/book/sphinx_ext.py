@@ -120,6 +120,22 @@ def _link(claim: str) -> nodes.reference:
     return nodes.reference("", claim, internal=True, refid=f"claim-{claim}")
 
 
+_SIGNS = re.compile(r"([*|`]|(?<=\w)_(?!\w))")
+
+
+def escape_formulas(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """Docstrings are plain text: signs of their formulas that Sphinx would read as marks are escaped.
+
+    What stands in ``double backquotes`` and in examples stays as it is.
+    """
+    example = False
+    for at, line in enumerate(lines):
+        example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
+        if not example:
+            parts = re.split(r"(``.+?``)", line)
+            lines[at] = "".join(part if odd % 2 else _SIGNS.sub(r"\\\1", part) for odd, part in enumerate(parts))
+
+
 def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
     """Copy the parts of MathJax that the book uses into the site."""
     if error is not None or app.builder.format != "html":
@@ -137,8 +153,10 @@ def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the parts."""
+    app.setup_extension("sphinx.ext.autodoc")
     app.add_config_value("comments_config", {}, "html")  # Jupyter Book sets it even without sphinx-comments
     app.connect("config-inited", use_repository)
+    app.connect("autodoc-process-docstring", escape_formulas)
     app.connect("doctree-read", mark_maths)
     app.connect("doctree-resolved", tidy_proofs)
     app.connect("doctree-resolved", mark_statements)
