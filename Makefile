@@ -72,7 +72,7 @@ teach: site  ## zip the site with its slides, student notebooks and package for 
 serve: $(STAMP)  ## serve the built site on this machine
 	@$(BIN)/derived serve
 
-bench: $(STAMP)  ## race the package against its peers: make bench CHAPTERS=ols_attention
+bench: $(STAMP)  ## race the package against its peers (the book keeps its own times): make bench CHAPTERS=ols_attention
 	@for script in $(or $(CHAPTERS:%=bench/%.py),$(filter-out bench/harness.py,$(wildcard bench/*.py))); do $(BIN)/python $$script || exit 1; done
 
 # torch stays as it is pinned; what it brings for CUDA is pinned by torch itself, so that its CPU wheel serves too.

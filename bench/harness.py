@@ -165,7 +165,8 @@ def command(
 ) -> None:
     """The command line of a script: run ``races(quick, rounds, threads)``, say each row, write the JSON.
 
-    A full run writes results/<paper>/bench.json, a quick one, whose sizes are too small to report, under _build/.
+    A full run writes results/<paper>/bench.json, which the book shows. It goes under _build/ where there is one
+    already, and so does a quick run, whose sizes are too small to report.
     """
     parser = argparse.ArgumentParser(description=f"Races of {paper}.")
     parser.add_argument("--quick", action="store_true", help="small sizes and few rounds, to see that it runs")
@@ -182,5 +183,8 @@ def command(
             f"peak {row.ours_peak_mb:.0f} / {row.peer_peak_mb:.0f} MB  gap {row.largest_gap:.1e}",
             flush=True,
         )
-    default = f"_build/bench/{paper}.json" if arguments.quick else f"results/{paper}/bench.json"
-    write(arguments.output or ROOT / default, rows, threads=arguments.threads, dtype=dtype)
+    kept, aside = ROOT / f"results/{paper}/bench.json", ROOT / f"_build/bench/{paper}.json"
+    path = arguments.output or (aside if arguments.quick or kept.exists() else kept)
+    write(path, rows, threads=arguments.threads, dtype=dtype)
+    book = "" if arguments.quick or path != aside else f"; to make it the book's: cp {path} {kept}"
+    print(f"{paper}: written to {path}{book}")

@@ -46,3 +46,12 @@ def test_a_record_half_saved_is_in_no_wheel(tree):
     assert after.name == before.name
     assert zipfile.ZipFile(after).namelist() == names
     assert "derived/results/toy/Draws/cpu/record.json" in names
+
+
+def test_a_downloaded_notebook_warns_of_what_the_installation_brings():
+    for repository in ("", "https://example.org/book"):
+        command = downloads.install_command(repository, "x.whl")
+        assert command.startswith(f"pip install git+{repository}" if repository else "pip install ./x.whl")
+        assert command.endswith(
+            "without a GPU, first:  pip install torch --index-url https://download.pytorch.org/whl/cpu"
+        )

@@ -602,3 +602,22 @@ def test_formulas_of_docstrings_are_no_marks_of_sphinx():
     lines = ["a * b and |x| with ``s * t`` and q_", "", ">>> 2 * 3", "6", "", "x_1 * y"]
     escape_formulas(None, "function", "f", None, None, lines)
     assert lines == [r"a \* b and \|x\| with ``s * t`` and q\_", "", ">>> 2 * 3", "6", "", r"x_1 \* y"]
+
+
+def test_a_broken_bibliography_is_named_and_nothing_unfinished_stays(fresh: Path):
+    (fresh / "book/references.bib").write_text("@article{one,\n  title = {A title\n", "utf-8")
+    with pytest.raises(render.RenderError) as error:
+        render.render(fresh)
+    assert str(error.value).startswith("the site builder stopped: book/references.bib: pybtex.")
+    assert "syntax error in line 2" in str(error.value)
+    assert not list((fresh / "_build/sites").glob("*.tmp"))
+
+
+@pytest.mark.parametrize("name", ["title", "authors", "bibkey"])
+def test_a_paper_without_its_facts_is_not_built(fresh: Path, name: str):
+    path = fresh / "_build/executed/notebooks/toy.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    notebook.metadata["derived"]["paper"][name] = ""
+    nbformat.write(notebook, path)
+    with pytest.raises(render.RenderError, match=f'metadata "derived" lacks paper.{name}'):
+        render.render(fresh)

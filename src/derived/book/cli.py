@@ -38,7 +38,7 @@ Tier = Annotated[str, typer.Option(help="Size of the experiments: ci, cpu or gpu
 Seed = Annotated[int, typer.Option(help="Seed of every random stream; expected verdicts are judged at 0 only.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Jobs = Annotated[int, typer.Option(min=1, help="Processes at a time, one thread each.")]
-Limit = Annotated[float | None, typer.Option(min=1, help="Seconds that one chapter may take.")]
+Limit = Annotated[float | None, typer.Option(min=1, help="Seconds that one chapter may take, the site builder apart.")]
 
 
 def clear_errors(command: Callable) -> Callable:
@@ -295,8 +295,8 @@ def serve(port: Annotated[int, typer.Option(min=1, max=65535, help="Port on this
         raise UserError(
             f"port {port} cannot be used ({error.strerror}); try another: derived serve --port {port + 1}"
         ) from None
-    typer.echo(f"serving on http://127.0.0.1:{port}/  (Ctrl-C stops it)")
     with server, contextlib.suppress(KeyboardInterrupt):
+        typer.echo(f"serving on http://127.0.0.1:{port}/  (Ctrl-C stops it)")
         server.serve_forever()
     typer.echo("stopped")
 

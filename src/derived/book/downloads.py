@@ -28,9 +28,15 @@ def build_wheel(root: Path, into: Path) -> Path:
     return wheels[0]
 
 
+CPU = (
+    "   On Linux torch brings several GB of CUDA libraries; without a GPU, first:  "
+    "pip install torch --index-url https://download.pytorch.org/whl/cpu"
+)
+
+
 def install_command(repository: str, wheel: str) -> str:
-    """The command that installs the package beside a downloaded notebook."""
-    return f"pip install git+{repository}" if repository else f"pip install ./{wheel}"
+    """The command that installs the package beside a downloaded notebook, and what it costs."""
+    return (f"pip install git+{repository}" if repository else f"pip install ./{wheel}") + CPU
 
 
 def clean(notebook: nbformat.NotebookNode, command: str) -> nbformat.NotebookNode:

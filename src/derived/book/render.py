@@ -236,7 +236,7 @@ def _facts(notebook: NotebookNode, slug: str) -> dict[str, Any]:
     """The static facts of a chapter's card, from the notebook's own metadata."""
     facts = notebook.metadata.get("derived") or {}
     missing = [name for name in FACTS if name not in facts]
-    missing += [f"paper.{name}" for name in PAPER_FACTS if name not in facts.get("paper", {})]
+    missing += [f"paper.{name}" for name in PAPER_FACTS if not facts.get("paper", {}).get(name)]
     missing += [
         f"errata[{place}].{name}"
         for place, entry in enumerate(facts.get("errata", []))
@@ -338,11 +338,16 @@ def _place(page: Path, line: str | None) -> str:
 
 
 def _last_words(text: str) -> str:
-    """The one telling line of a builder that stopped: what follows "… error:", else the last exception."""
+    """The one telling line of a builder that stopped: the exception that began it, or what follows "… error:"."""
     lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines() if line.strip()]
+    began = [
+        line for line, after in itertools.pairwise(lines) if after.startswith("The above exception was the direct")
+    ]
     named = [after for line, after in itertools.pairwise(lines) if line.lower().endswith(" error:")]
     raised = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b.", line)]
-    return f"the site builder stopped: {(named or raised or lines or ['no message'])[-1]}"
+    cause = (began[:1] or named[-1:] or raised[-1:] or lines[-1:] or ["no message"])[0]
+    place = "book/references.bib: " if cause.startswith("pybtex.") else ""
+    return f"the site builder stopped: {place}{cause}"
 
 
 # Swap ---------------------------------------------------------------------------------------------------------------
@@ -387,11 +392,13 @@ def render(root: Path, slugs: list[str] | None = None, *, force: bool = False) -
     try:
         staged, chapters = stage(root, build, slugs)
         html = build_html(root, staged, draft)
+        shutil.copytree(build / "extra", html, dirs_exist_ok=True)
+        for chapter in chapters:
+            slides.write(html, chapter)
+        (html / KEY_FILE).write_text(key, "utf-8")
+        html.rename(site)
     except (downloads.BuildError, UserError) as error:
         raise RenderError(str(error)) from error
-    shutil.copytree(build / "extra", html, dirs_exist_ok=True)
-    for chapter in chapters:
-        slides.write(html, chapter)
-    (html / KEY_FILE).write_text(key, "utf-8")
-    html.rename(site)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)  # an unfinished one would fill the disk further
     return Site(swap(build, site), True)
