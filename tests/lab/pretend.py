@@ -141,11 +141,17 @@ class PretendGenerator(torch.Generator):
         return self._place
 
 
-class _Generators(TorchFunctionMode):
-    """Refuses a generator of one device for numbers on another."""
+#: What torch refuses to a subclass, called as ``torch.Tensor.tolist(x)``.
+METHODS = {torch.Tensor.numpy: PretendTensor.numpy, torch.Tensor.tolist: PretendTensor.tolist}
+
+
+class _Calls(TorchFunctionMode):
+    """Refuses a generator of one device for numbers on another; finds the methods of a pretended tensor."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if func in METHODS and isinstance(args[0], PretendTensor):
+            func = METHODS[func]
         found, generator = func(*args, **kwargs), kwargs.get("generator")
         if generator is not None and generator.device.type != found.device.type:
             raise RuntimeError(
@@ -159,7 +165,7 @@ def device() -> Iterator[tuple[torch.device, Made]]:
     """The device, and the count of the tensors made on it, which begins anew."""
     _made.count = 0
     one_thread = torch.autograd.set_multithreading_enabled(False)  # else backward passes go to the device's own thread
-    with mock.patch.object(torch, "Generator", PretendGenerator), _Generators(), one_thread:
+    with mock.patch.object(torch, "Generator", PretendGenerator), _Calls(), one_thread:
         yield torch.device(NAME), _made
 
 

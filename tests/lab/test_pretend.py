@@ -90,7 +90,7 @@ def test_rows_of_the_cpu_are_copied_into_a_slice(here, there):
     assert there.tolist() == [-2.0, 3.0, 3.0]
 
 
-@pytest.mark.parametrize("convert", [lambda x: x.numpy(), np.asarray, np.log])
+@pytest.mark.parametrize("convert", [lambda x: x.numpy(), torch.Tensor.numpy, np.asarray, np.log])
 def test_it_is_no_numpy_array(convert, there):
     with pytest.raises(TypeError, match=r"Use Tensor\.cpu"):
         convert(there)
@@ -98,6 +98,7 @@ def test_it_is_no_numpy_array(convert, there):
 
 def test_single_numbers_are_read_from_it(here, there):
     assert (there[0].item(), float(there[1]), bool(there[0] > 0), int(there.argmax())) == (1.0, -2.0, True, 2)
+    assert list(map(torch.Tensor.tolist, (here, there))) == [here.tolist()] * 2
     assert (there.tolist(), f"{there[0]:.2f}", len(there)) == (here.tolist(), "1.00", 3)
     assert repr(there) == f"{here!r} on pretend:0"
 

@@ -51,7 +51,6 @@ UNUSED = {
     "homogenized": {
         "OneToken": "scipy quadrature in numpy",
         "KernelDistance": "closed forms on a few hundred small clouds in float64",
-        "Angles": "derivatives of one function at 41 points",
     },
     "ols_attention": {
         "Reachability": "two numbers per run, trained by functions for the CPU alone",
