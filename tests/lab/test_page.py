@@ -135,3 +135,11 @@ def test_a_page_runs_each_experiment_once_and_reports_what_it_ran(toy, monkeypat
 def test_a_claim_on_what_was_not_run_is_refused(toy):
     with pytest.raises(ValueError, match="did not run: Toy"):
         page.report("toy", [mean_of(toy)], page.studies("ci", 0, "cpu"))
+
+
+@pytest.mark.parametrize("value", [0.25, np.float64(0.25), np.float32(0.25)])
+def test_a_number_for_the_prose_is_one_of_pythons_own(value, monkeypatch):
+    shown = []
+    monkeypatch.setattr(page, "display", lambda data, **_: shown.append(data))
+    page.glue("x", value)
+    assert shown == [{"application/papermill.record/text/plain": "0.25"}]

@@ -86,6 +86,7 @@ def explorer(figure: Any, alt: str = "") -> None:
 
 def glue(name: str, value: float | int | str) -> None:
     """Store a number for the prose, where ``{glue:text}`name:.3f` `` shows it; nothing is displayed here."""
+    value = value.item() if isinstance(value, np.generic) else value  # the page formats Python's numbers alone
     prefix = "application/papermill.record/"
     display(
         {f"{prefix}text/plain": repr(value)}, metadata={"scrapbook": {"name": name, "mime_prefix": prefix}}, raw=True
