@@ -24,7 +24,9 @@ def make(tmp_path):
     (tmp_path / ".venv/.installed").touch()
 
     def run(*arguments: str) -> subprocess.CompletedProcess:
-        return subprocess.run(["make", *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            ["make", "--no-print-directory", *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
 
     run.folder = tmp_path
     return run

@@ -34,6 +34,7 @@ UNUSED = {
         "SecondOrder": "closed forms on a grid of 78 points",
         "Budget": "closed forms on a grid",
         "FlatFamily": "closed forms, one pair after the other",
+        "FixedBudget": "closed forms, one pair after the other",
         "NearOptimal": "closed forms and bisections on small tables in float64",
         "TypicalProgram": "a linear program in scipy",
         "Blocks": "enumeration of short texts in Python",
