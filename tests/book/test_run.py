@@ -133,9 +133,14 @@ def test_two_builds_at_once_are_refused(house):
     assert lines(process) == ["derived: another build of this checkout is running; wait for it or stop it"]
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_a_killed_build_takes_its_kernels_along_and_the_next_one_works(house, how):
-    press.write_chapter(house, "toy", "import time", "time.sleep(600)")
+STUCK = "import ctypes; ctypes.PyDLL(None).sleep(600)"  # compiled code that lets no other thread have its turn
+
+
+@pytest.mark.parametrize(
+    ("how", "cell"), [(signal.SIGKILL, "time.sleep(600)"), (signal.SIGINT, "time.sleep(600)"), (signal.SIGKILL, STUCK)]
+)
+def test_a_killed_build_takes_its_kernels_along_and_the_next_one_works(house, how, cell):
+    press.write_chapter(house, "toy", "import time", cell)
     press.write_toc(house, "toy")
     command = [sys.executable, "-m", "derived.book.cli", "run"]
     driver = subprocess.Popen(command, cwd=house, env=press.environment(house), stdout=subprocess.DEVNULL)
