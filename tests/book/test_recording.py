@@ -304,7 +304,7 @@ def test_a_failure_at_tier_ci_is_one_clear_line(house, paper):
 def test_the_live_run_says_why_a_condition_failed(house, paper):
     change(paper, "draw = torch.rand(", "assert condition['shift'] != 1, 'no'\n        draw = torch.rand(")
     cell = (
-        "from derived.lab.claims import study\nfrom derived.papers.toy.experiments.draws import Draws\n"
+        "from derived.lab.study import study\nfrom derived.papers.toy.experiments.draws import Draws\n"
         "study(Draws, tier, seed, device)"
     )
     press.write_chapter(house, "toy", cell, press.report_cell())

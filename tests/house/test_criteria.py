@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from derived.book.ledger import unexplained
-from derived.lab.claims import terms
 from derived.lab.record import read, slot
+from derived.lab.study import terms
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = json.loads((ROOT / "results/ledger.json").read_text("utf-8"))

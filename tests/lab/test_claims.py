@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from derived.lab import claims, record
-from derived.lab.claims import AS_RETOLD, Change, Claim, ledger, record_states, study, terms
+from derived.lab.claims import Change, Claim
 from derived.lab.findings import COLUMNS
 from derived.lab.record import save
 from derived.lab.stats import Estimate, mean
+from derived.lab.study import AS_RETOLD, ledger, record_states, study, terms
 
 
 def claim(toy=None, **changes) -> Claim:

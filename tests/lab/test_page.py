@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from derived.lab import page, stats
-from derived.lab.claims import Claim, study
+from derived.lab.claims import Claim
 from derived.lab.findings import FINDINGS, interval
+from derived.lab.study import study
 
 
 @pytest.mark.parametrize("bound", [1e-3, [1e-3, 1e-3], np.array([1e-3, 1e-1])])

@@ -30,10 +30,10 @@ from tqdm import tqdm
 
 from derived.book.house import House, UserError, processor, watch, write_whole
 from derived.book.run import ONE_THREAD
-from derived.lab.claims import Study, staleness, terms
 from derived.lab.experiment import Experiment, resolve_device, run_condition, run_experiment
 from derived.lab.record import Record, RecordError, code_changed, load, read, remake, save, slot, sweep, versions
 from derived.lab.sources import source_files, source_hash
+from derived.lab.study import Study, staleness, terms
 
 Measured = tuple[pd.DataFrame, float, float]  # rows, seconds, peak memory in MB
 

@@ -1,39 +1,27 @@
-"""The ledger: each statement of a paper as one typed row, what we measured, and a verdict.
+"""Claims: each statement of a paper, what would decide it, and how an estimate is judged.
 
     claim       a statement, where it stands, the experiment whose rows are its evidence, and a criterion
-    study       one experiment as a chapter sees it: the rows made just now, and the records
     verdict     holds · fails · refuted (a tempting reading of our own making: no failure of anybody) · undecided (the
                 interval straddles) · reported (no pass or fail) · not run
 
-    terms       what a verdict rests on: statement, criterion, accepted range, and the experiment's configuration
-
-Terms are written before the first run. What of them changes after rows exist stands in the claim as a dated ``Change``.
-Nothing here runs an experiment twice.
+Criteria are written before the first run. What of them changes after rows exist stands in the claim as a ``Change``.
+Nothing is run here: ``lab.study`` runs experiments and makes the rows of the ledger.
 """
 
 import datetime
-import hashlib
-import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-import pandas as pd
-
-from derived.lab.experiment import Experiment, resolve_device, run_experiment
-from derived.lab.findings import COLUMNS
+from derived.lab.experiment import Experiment
 from derived.lab.measure import Measure
 from derived.lab.names import TIERS
-from derived.lab.record import Record, code_changed, disagreements, load, remake
 from derived.lab.stats import Estimate
 
 Kind = Literal["identity", "bound", "counterexample", "statistic", "measured"]
 Source = Literal["paper", "digest", "repo", "prior", "ours"]
 Verdict = Literal["holds", "fails", "refuted", "undecided", "reported", "not run"]
-
-CLOCK = ("seconds", "times as long")  # units of what a clock says, which depends on what else the machine does
-AS_RETOLD = "as retold; the paper's own text was not seen"
 
 
 @dataclass(frozen=True)
@@ -276,189 +264,3 @@ def reported(id: str, statement: str, experiment: type[Experiment], measure: Mea
 def unseen(id: str, statement: str, reason: str, **facts: Any) -> Claim:
     """A statement that could not be tested: ``reason`` says why, and what the nearest thing is that was run."""
     return Claim(id=id, statement=statement, kind="measured", reason=reason, **facts)
-
-
-@dataclass(frozen=True)
-class Study:
-    """One experiment as a chapter sees it: live rows of this run, and the records of the larger tiers."""
-
-    experiment: type[Experiment]
-    tier: str  # of the live rows
-    seed: int
-    device: str  # cpu or cuda
-    live: pd.DataFrame = field(repr=False)
-    records: Mapping[str, Record] = field(repr=False)
-
-    @property
-    def rows(self) -> pd.DataFrame:
-        """All rows with the columns ``tier`` and ``recorded``: records first, then the live ones."""
-        tables = [record.rows.assign(tier=tier, recorded=True) for tier, record in self.records.items()]
-        return pd.concat([*tables, self.live.assign(tier=self.tier, recorded=False)], ignore_index=True)
-
-    @property
-    def best(self) -> pd.DataFrame:
-        """The rows of the largest tier that ran."""
-        larger = [tier for tier in self.records if TIERS.index(tier) > TIERS.index(self.tier)]
-        return self.records[max(larger, key=TIERS.index)].rows if larger else self.live
-
-    def provenance(self) -> str:
-        """Where the numbers come from, for a caption."""
-        records = [
-            f"recorded at tier {tier} on {record.device_name}, {record.date[:10]}, seed {record.seed}"
-            for tier, record in self.records.items()
-        ]
-        return "; ".join([*records, f"live at tier {self.tier}, seed {self.seed}"])
-
-
-def study(experiment: type[Experiment], tier: str, seed: int, device: str) -> Study:
-    """Run an experiment at a tier (or the largest one below it that the experiment has) and load its records.
-
-    ValueError for a tier that there is not; RuntimeError, with its cause, for a condition that failed.
-    """
-    if tier not in TIERS:
-        raise ValueError(f"tier {tier!r} is unknown: use {', '.join(TIERS)}")
-    offered = [name for name in TIERS[: TIERS.index(tier) + 1] if name in experiment.tiers]
-    if not offered:
-        raise ValueError(f"{experiment.__name__} has no tier up to {tier}; it has {', '.join(experiment.tiers)}")
-    kind = resolve_device(device).type
-    live = run_experiment(experiment.at(offered[-1]), seed=seed, device=device)
-    if "failure" in live:
-        row = live[live["failure"].notna()].iloc[0].dropna()
-        condition, cause = row.drop("failure").to_dict(), row["failure"]
-        raise RuntimeError(f"{experiment.__name__} at tier {offered[-1]}: the condition {condition} failed: {cause}")
-    found = {name: load(experiment, name) for name in TIERS if name in experiment.tiers and name != "ci"}
-    records = {name: record for name, record in found.items() if record is not None}
-    return Study(experiment, offered[-1], seed, kind, live, records)
-
-
-def _measure(claim: Claim, rows: pd.DataFrame) -> tuple[Estimate | None, Verdict, str]:
-    if "failure" in rows.columns:
-        failed = rows["failure"].dropna()
-        return None, "undecided", f"{len(failed)} conditions failed, the first with {failed.iloc[0]}"
-    try:
-        estimate = claim.measure(rows)
-    except ValueError as error:  # an interval that the rows do not allow
-        return None, "undecided", str(error)
-    return estimate, *claim.judge(estimate)
-
-
-def _finite(number: float | None) -> float | None:
-    """A number as JSON has it; None for NaN and infinities."""
-    return float(number) if number is not None and math.isfinite(number) else None
-
-
-def terms(claim: Claim, tier: str) -> dict[str, Any]:
-    """What the verdict at a tier rests on, as JSON has it; ``terms`` is its hash."""
-    fixed = {
-        "statement": claim.statement,
-        "criterion": claim.criterion,
-        "accept": [_finite(end) for end in claim.accept],
-        "configuration": claim.experiment.at(tier).configuration() if claim.experiment else None,
-    }
-    return fixed | {"terms": hashlib.sha256(json.dumps(fixed, sort_keys=True).encode()).hexdigest()[:16]}
-
-
-TAKEN_OVER = ("id", "kind", "plain", "source", "where", "paper_value", "unit", "amends", "proof")
-
-
-def _row(claim: Claim, paper: str, tier: str, **found: Any) -> dict[str, Any]:
-    estimate: Estimate | None = found.pop("estimate", None)
-    numbers = {name: _finite(getattr(estimate, name, None)) for name in ("value", "low", "high")}
-    row = {
-        **{name: getattr(claim, name) for name in TAKEN_OVER},
-        **terms(claim, tier),
-        "experiment": claim.experiment.__name__ if claim.experiment else None,
-        **{"changed": [asdict(change) for change in claim.changed], "paper": paper, "tier": tier, "device": None},
-        **{**numbers, "n": estimate.n if estimate else None, "expected": claim.expected.get(tier), "headline": False},
-        **found,
-    }
-    if estimate is not None and numbers["value"] is None:
-        row["reason"] = "; ".join(part for part in ("the value is not a finite number", row["reason"]) if part)
-    if row["verdict"] == "fails" and claim.source == "digest":
-        row["reason"] = "; ".join(part for part in (AS_RETOLD, row["reason"]) if part)
-    return {name: row[name] for name in COLUMNS}
-
-
-def _rows_of(claim: Claim, paper: str, found: Study | None) -> list[dict[str, Any]]:
-    """One row per tier that the claim's experiment has, the headline marked."""
-    if claim.experiment is None:
-        return [_row(claim, paper, "gpu", verdict="not run", reason=claim.reason) | {"headline": True}]
-    rows = []
-    for tier in (name for name in claim.judged_at if name in claim.experiment.tiers):
-        record = found.records.get(tier)
-        if tier == found.tier:  # a rerunner's own run of a recorded tier stands here, with ours named in the reason
-            estimate, verdict, reason = _measure(claim, found.live)
-            device, seed = found.device, found.seed
-            if record is not None:
-                ours, ours_verdict, _ = _measure(claim, record.rows)
-                value = "no value" if ours is None else f"{ours.value:.4g}"
-                reason = "; ".join(part for part in (reason, f"ours, recorded: {value}, {ours_verdict}") if part)
-        elif record is not None:
-            estimate, verdict, reason = _measure(claim, record.rows)
-            device, seed = record.device_name, record.seed
-        else:
-            command = "make site" if tier == "ci" else remake(paper, claim.experiment.__name__, tier)
-            reason = f"no {tier} run here yet: {command}" if tier == "ci" else f"not recorded at {tier} yet: {command}"
-            rows.append(_row(claim, paper, tier, verdict="not run", reason=reason, expected=None))
-            continue
-        rows.append(_row(claim, paper, tier, estimate=estimate, verdict=verdict, reason=reason, device=device))
-        if seed != 0:
-            rows[-1]["expected"] = None  # a rerunner's seed is shown, and judged by no expected verdict
-    ran = [row for row in rows if row["verdict"] != "not run"]
-    (ran or rows)[-1]["headline"] = True
-    return rows
-
-
-def ledger(paper: str, claims: Sequence[Claim], studies: Sequence[Study]) -> list[dict[str, Any]]:
-    """The rows of a chapter: one per claim and tier, in the order of the claims."""
-    by_class = {found.experiment: found for found in studies}
-    missing = {claim.experiment.__name__ for claim in claims if claim.experiment and claim.experiment not in by_class}
-    if missing:
-        raise ValueError(f"claims rest on experiments that the chapter did not run: {', '.join(sorted(missing))}")
-    ids = [claim.id for claim in claims]
-    unknown = {claim.amends for claim in claims if claim.amends} - set(ids)
-    if len(set(ids)) < len(ids) or unknown:
-        raise ValueError(f"the claims of {paper} repeat an id or amend one that is not there: {sorted(unknown) or ids}")
-    return [row for claim in claims for row in _rows_of(claim, paper, by_class.get(claim.experiment))]
-
-
-def record_states(claims: Sequence[Claim], studies: Sequence[Study]) -> list[dict[str, Any]]:
-    """For each record slot of the studies: where it comes from and whether it is still what the code gives."""
-    states = []
-    for found in studies:
-        name, paper = found.experiment.__name__, found.experiment.paper()
-        for tier in (tier for tier in found.experiment.tiers if tier != "ci"):
-            record = found.records.get(tier)
-            facts = {key: getattr(record, key, None) for key in ("date", "seconds", "peak_memory_mb", "device_name")}
-            facts["device"] = facts.pop("device_name")
-            state = {
-                "experiment": name,
-                "tier": tier,
-                **facts,
-                "state": "missing",
-                "reasons": [remake(paper, name, tier)],
-            }
-            if record is not None:
-                state["reasons"] = staleness(claims, found, record)
-                changed = "code has changed since" if code_changed(record, found.experiment) else "unchanged"
-                state["state"] = "stale" if state["reasons"] else changed
-            states.append(state)
-    return states
-
-
-def staleness(claims: Sequence[Claim], found: Study, record: Record) -> list[str]:
-    """Why a record is stale: its ci rows against the live ones. Compared only where both were made alike."""
-    if found.tier != "ci" or found.device != "cpu" or found.seed != record.seed:
-        return []
-    reasons = disagreements(record.ci_rows, found.live, found.experiment.deterministic)
-    if reasons:
-        return reasons
-    for claim in claims:
-        if claim.experiment is not found.experiment or claim.kind != "statistic" or claim.unit in CLOCK:
-            continue
-        then, now = (_measure(claim, rows)[0] for rows in (record.ci_rows, found.live))
-        if then is None or now is None or None in (then.error, now.error):
-            continue
-        if abs(then.value - now.value) > 4 * (then.error**2 + now.error**2) ** 0.5:
-            reasons.append(f"{claim.id}: {then.value:.6g} then, {now.value:.6g} now")
-    return reasons

@@ -16,11 +16,12 @@ import numpy as np
 from IPython.display import Markdown, display
 from numpy.typing import ArrayLike
 
-from derived.lab.claims import Claim, Study, ledger, record_states, study
+from derived.lab.claims import Claim
 from derived.lab.experiment import Experiment
 from derived.lab.findings import FINDINGS, interval
 from derived.lab.record import results_root
 from derived.lab.stats import worst
+from derived.lab.study import Study, ledger, record_states, study
 
 
 @dataclass(frozen=True)
