@@ -129,7 +129,7 @@ def sure(row: Row) -> str:
     if row["verdict"] == "not run":
         return row["reason"]
     if row["kind"] == "identity":
-        return f"equal up to rounding in {n}" if row["verdict"] == "holds" else f"apart by more than rounding, {n}"
+        return f"within its bound in {n}" if row["verdict"] == "holds" else f"beyond its bound, {n}"
     if row["kind"] == "bound":
         proved = "proved on the page; " if row["proof"] else "no proof yet; "
         return f"{proved}no counterexample in {n}" if row["verdict"] != "fails" else f"a counterexample in {n}"
@@ -137,7 +137,7 @@ def sure(row: Row) -> str:
         return f"no witness in {n}" if row["verdict"] == "undecided" else "one exact witness"
     if row["low"] is None and row["high"] is None:
         return f"computed, without chance, in {n}" if row["kind"] == "statistic" else f"told, not judged; {n}"
-    return f"an interval of 99.9 % over {n}"
+    return f"an interval of 99.9\u00a0% over {n}"
 
 
 # Text ---------------------------------------------------------------------------------------------------------------
