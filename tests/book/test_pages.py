@@ -212,14 +212,14 @@ def test_a_value_stands_with_its_own_unit(unit, shown):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"kind": "identity", "n": 3}, "equal up to rounding in 3 instances"),
-        ({"kind": "identity", "n": 1, "verdict": "fails"}, "apart by more than rounding, one instance"),
+        ({"kind": "identity", "n": 3}, "within its bound in 3 instances"),
+        ({"kind": "identity", "n": 1, "verdict": "fails"}, "beyond its bound, one instance"),
         ({"kind": "bound", "n": 3, "proof": "p"}, "proved on the page; no counterexample in 3 instances"),
         ({"kind": "bound", "n": 3, "verdict": "undecided"}, "no proof yet; no counterexample in 3 instances"),
         ({"kind": "bound", "n": 3, "verdict": "fails"}, "a counterexample in 3 instances"),
         ({"kind": "counterexample", "n": 3, "verdict": "fails"}, "one exact witness"),
         ({"kind": "counterexample", "n": 3, "verdict": "undecided"}, "no witness in 3 instances"),
-        ({"n": 3, "low": 0.0}, "an interval of 99.9 % over 3 instances"),
+        ({"n": 3, "low": 0.0}, "an interval of 99.9\u00a0% over 3 instances"),
         ({"n": 3}, "computed, without chance, in 3 instances"),
         ({"kind": "measured", "n": 3}, "told, not judged; 3 instances"),
         ({"verdict": "not run", "reason": "no data"}, "no data"),
