@@ -13,7 +13,7 @@ import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from derived.book import render
+from derived.book import builder, render
 
 ROOT = Path(__file__).parents[2]
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 20"><path d="M1 19L39 1" stroke="#222222"/></svg>'
@@ -575,7 +575,7 @@ def test_warnings_are_read_line_by_line(tmp_path: Path):
         f"\x1b[91m{tmp_path}/book/intro.md:7: ERROR: Unknown directive\x1b[39;49;00m\n"
         "WARNING: the whole site\nDeprecationWarning: never mind\nbuild finished with problems, 3 warnings.\n"
     )
-    assert render.read_warnings(stderr, tmp_path) == [
+    assert builder.read_warnings(stderr, tmp_path) == [
         "notebooks/x.ipynb, cell 3, line 2: undefined label: 'a' [ref.ref]",
         "book/intro.md, line 7: Unknown directive",
         "site: the whole site",

@@ -10,12 +10,10 @@ goes wrong, or whenever the process is killed, `_build/html` still shows the las
 
 import contextlib
 import hashlib
-import itertools
 import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,10 +47,6 @@ SOURCES = (
     "pyproject.toml",
     "requirements.lock",
 )
-
-
-class RenderError(Exception):
-    """The site could not be built; one line per cause."""
 
 
 @dataclass(frozen=True)
@@ -290,64 +284,6 @@ def _fill_pages(root: Path, folder: Path, chapters: list[pages.Chapter]) -> None
     for path in folder.glob("*.md"):
         lines = path.read_text("utf-8").splitlines()
         path.write_text("\n".join(fragments.get(line, line) for line in lines) + "\n", "utf-8")
-
-
-# Build --------------------------------------------------------------------------------------------------------------
-
-
-def build_html(root: Path, staged: Path, output: Path) -> Path:
-    """Run Jupyter Book on the stage; returns the folder of the pages, or raises with every warning as one line."""
-    command = [sys.executable, "-P", "-c", "from jupyter_book.cli.main import main; main()", "build", str(staged)]
-    command += ["--config", str(root / "_config.yml"), "--toc", str(staged / "book/_toc.yml")]
-    command += ["--path-output", str(output), "-W", "--keep-going", "-q"]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"})
-    problems = read_warnings(done.stderr, staged)
-    if done.returncode or problems:
-        raise RenderError("\n".join(problems or [_last_words(done.stdout + done.stderr)]))
-    return output / "_build/html"
-
-
-_PROBLEM = re.compile(r"^(?:(?P<path>[^\n:]+?):(?:(?P<line>\d+):)? )?(?:WARNING|ERROR|CRITICAL|SEVERE): (?P<text>.*)$")
-
-
-def read_warnings(stderr: str, staged: Path) -> list[str]:
-    """Sphinx's warnings, one line each: page, place and cause."""
-    found = []
-    for line in re.sub(r"\x1b\[[0-9;]*m", "", stderr).splitlines():
-        match = _PROBLEM.match(line)
-        if match and not match["text"].startswith("build finished"):
-            page = _page(Path(match["path"] or "site"), staged)
-            found.append(f"{page}{_place(page, match['line'])}: {match['text']}")
-    return list(dict.fromkeys(found))
-
-
-def _page(path: Path, staged: Path) -> Path:
-    """A page as the repository calls it; sphinx-proof writes notebooks/x.ip.rst for notebooks/x.ipynb."""
-    stem = path.name.removesuffix(".rst").removesuffix(".ip")
-    known = [path, path.with_name(f"{stem}.ipynb"), path.with_name(f"{stem}.md")]
-    found = next((candidate for candidate in known if candidate.is_file()), path)
-    return found.relative_to(staged) if found.is_relative_to(staged) else found
-
-
-def _place(page: Path, line: str | None) -> str:
-    """A line number in words; in a notebook MyST-NB counts 10000 per cell, and one too many in it."""
-    if line is None:
-        return ""
-    cell, within = divmod(int(line), 10000)
-    return f", cell {cell}, line {max(within - 1, 1)}" if page.suffix == ".ipynb" and cell else f", line {line}"
-
-
-def _last_words(text: str) -> str:
-    """The one telling line of a builder that stopped: the exception that began it, or what follows "… error:"."""
-    lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines() if line.strip()]
-    began = [
-        line for line, after in itertools.pairwise(lines) if after.startswith("The above exception was the direct")
-    ]
-    named = [after for line, after in itertools.pairwise(lines) if line.lower().endswith(" error:")]
-    raised = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b.", line)]
-    cause = (began[:1] or named[-1:] or raised[-1:] or lines[-1:] or ["no message"])[0]
-    place = "book/references.bib: " if cause.startswith("pybtex.") else ""
-    return f"the site builder stopped: {place}{cause}"
 
 
 # Swap ---------------------------------------------------------------------------------------------------------------

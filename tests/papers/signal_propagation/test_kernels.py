@@ -27,6 +27,7 @@ from derived.papers.signal_propagation.model.kernels import (
     gaussian_moment,
     tanh_mixture,
 )
+from derived.papers.signal_propagation.model.mutations import NoDivision
 from derived.papers.signal_propagation.model.transformer import equiangular_tokens, normalise, token_moments
 
 examples = settings(derandomize=True, max_examples=25, deadline=None, database=None)
@@ -309,3 +310,10 @@ def test_the_kernel_of_a_normaliser_is_that_of_its_map(norm):
     q_tilde, p_tilde, _ = (each.mean().item() for each in token_moments(normalise(x, norm, 1.3)))
     expected = kernels.kernel_of(norm, 1.3).moments(np.array(1.0), np.array(0.4))
     np.testing.assert_allclose((q_tilde, p_tilde), expected[:2], rtol=0.01)
+
+
+def test_the_page_forgets_the_division_and_nothing_else():
+    """Its network would lose the critical point: the slope's moments are those of q = 1."""
+    right, wrong = (kernel.moments(4.0, 1.0) for kernel in (kernels.LayerNormKernel(), NoDivision()))
+    assert (right.q_hat, wrong.q_hat, wrong.p_hat) == (0.25, 1.0, 1.0)
+    assert (right.q_tilde, right.p_tilde) == (wrong.q_tilde, wrong.p_tilde)
