@@ -24,6 +24,7 @@ import yaml
 from nbformat import NotebookNode
 
 from derived.book import downloads, edition, explorer, pages, reading, reference, slides, statements
+from derived.book.builder import RenderError, build_html
 from derived.book.house import House, UserError
 from derived.book.ledger import check_columns
 
