@@ -208,6 +208,7 @@ def _start(job: dict[str, Any], limit: float) -> _Running:
     folder.mkdir(parents=True)
     environment = {name: value for name, value in os.environ.items() if name not in PERSONAL}
     environment |= ONE_THREAD | {"PYTHONHASHSEED": "0", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+    environment["PYTHONWARNINGS"] = "ignore:IProgress not found"  # transformers asks for bars; a page has none
     environment |= {"IPYTHONDIR": str(folder / ".ipython"), "MATPLOTLIBRC": os.devnull}
     with open(folder / "log", "w") as log:
         process = subprocess.Popen(
