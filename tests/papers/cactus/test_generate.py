@@ -15,6 +15,7 @@ from transformers import (
     LogitsProcessorList,
     MistralConfig,
     MistralForCausalLM,
+    NoRepeatNGramLogitsProcessor,
     TemperatureLogitsWarper,
     TopKLogitsWarper,
     TopPLogitsWarper,
@@ -356,3 +357,72 @@ def test_a_text_stops_where_the_verifiers_generation_config_says(monkeypatch):
     on = speculative_generate(DRAFT, VERIFIER, [PROMPT] * 8, **facts, stop_ids=(), generator=stream(34))
     assert (on.lengths == 12).all()
     assert (found.lengths < 12).any()
+
+
+def test_a_logits_processor_is_part_of_the_law():
+    """Texts of different lengths in a batch obey a processor that reads what was written: no token comes twice."""
+    draft, verifier = gpt2(3, 1, V=16, places=64), gpt2(4, 2, V=16, places=64)
+    facts = {"rule": Cactus(0.5), "m": 3, "max_new_tokens": 4}
+    prompts = [[1, 2], [0], [3, 4, 5]]
+    settings = facts | {"logits_processor": LogitsProcessorList([NoRepeatNGramLogitsProcessor(1)])}
+    text = speculative_generate(draft, verifier, prompts, **settings, generator=stream(33))
+    whole = [prompt + list(row) for prompt, row in zip(prompts, texts_of(text), strict=True)]
+    assert [len(set(row)) for row in whole] == [6, 5, 7]
+    plain = speculative_generate(draft, verifier, prompts, **facts, generator=stream(33))
+    assert any(
+        len(set(row)) < len(row) for row in [p + list(r) for p, r in zip(prompts, texts_of(plain), strict=True)]
+    )  # without it, some token does come twice
+    bias = torch.tensor([[0.5, -1.0, 2.0]], dtype=torch.float64)
+    shifted = speculative_generate(  # a constant shift of the logits of both models, whatever was written
+        *(DRAFT, VERIFIER, torch.tensor(PROMPT).expand(5_000, -1)),
+        **{"rule": SpS(), "m": 2, "max_new_tokens": 1, "generator": stream(34)},
+        logits_processor=lambda ids, scores: scores + bias,
+    )
+    with torch.no_grad():
+        law = (VERIFIER(torch.tensor([PROMPT])).logits[0, -1] + bias[0]).softmax(dim=-1)
+    assert LEVEL < chi_square(texts_of(shifted), {(y,): law[y].item() for y in range(3)}) < 1 - LEVEL
+
+
+class Heard:
+    """What a streamer of transformers is given."""
+
+    def __init__(self):
+        self.pieces, self.ended = [], False
+
+    def put(self, value):
+        self.pieces.append(value.flatten().tolist())
+
+    def end(self):
+        self.ended = True
+
+
+def test_a_streamer_hears_the_text_as_it_is_written():
+    """The prompt first, then each block's tokens, then the end; several texts at once are refused."""
+    heard = Heard()
+    facts = {"rule": Cactus(0.3), "m": 3, "max_new_tokens": 9, "stop_ids": [0]}
+    generation = speculative_generate(DRAFT, VERIFIER, [PROMPT], **facts, generator=stream(35), streamer=heard)
+    assert heard.pieces[0] == PROMPT
+    assert heard.ended
+    assert tuple(itertools.chain(*heard.pieces[1:])) == texts_of(generation)[0]
+    assert len(heard.pieces) == 1 + len(generation.drafted)
+    with pytest.raises(ValueError, match="give one prompt"):
+        speculative_generate(DRAFT, VERIFIER, [[1], [2]], **facts, generator=stream(35), streamer=heard)
+
+
+def test_the_verifiers_generation_config_speaks_where_nothing_is_said():
+    """do_sample with temperature, top_k and top_p are the defaults; what is given wins; without do_sample: no cut."""
+    draft, verifier = gpt2(3, 1, V=7, places=64), gpt2(4, 2, V=7, places=64)
+    said = {"temperature": 0.4, "top_k": 4, "top_p": 0.9}
+    facts = {"rule": SpS(), "m": 3, "max_new_tokens": 12}
+
+    def written(**more):
+        return speculative_generate(draft, verifier, [[1]] * 8, **facts, **more, generator=stream(36)).ids
+
+    free, cut = written(), written(**said)
+    for name, value in said.items():
+        setattr(verifier.generation_config, name, value)
+    assert torch.equal(written(), free)  # greedy by its own account: its settings of sampling mean nothing
+    verifier.generation_config.do_sample = True
+    assert torch.equal(written(), cut)
+    assert not torch.equal(free[:, : cut.shape[1]], cut[:, : free.shape[1]])
+    assert torch.equal(written(temperature=1.0, top_k=7, top_p=1.0), free)

@@ -137,3 +137,22 @@ def test_counts_and_sizes():
         divergences.divergence(HALF, torch.full((4,), 0.25))
     assert torch.equal(theory.mentored_law(HALF, HALF, 0.3), HALF)
     assert abs(float(theory.text_kl_bound(0.1, 3, 5)) - 5 * math.log(1 + 0.6 + math.sqrt(0.6))) <= 1e-12
+
+
+@pytest.mark.parametrize("wrong", [-0.5, 1.5, math.nan])
+def test_what_is_no_probability_is_refused(wrong):
+    """Each gamma and the entropy ask for probabilities; the rounding of a softmax in float32 passes."""
+    calls = [
+        lambda x: theory.gamma_cactus(x, 0.1),
+        lambda x: theory.gamma_exact_kl(x, 0.1),
+        lambda x: theory.gamma_lenience(x, 0.5),
+        lambda x: theory.gamma_interp(0.5, x, 0.5),
+        lambda x: theory.gamma_cross_entropy(x, 0.5, 1.0),
+        lambda x: divergences.gamma_constrained(x, 0.1, "tv"),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match="give probabilities"):
+            call(wrong)
+    with pytest.raises(ValueError, match="sums to"):
+        theory.entropy(torch.tensor([wrong, 0.25]))
+    assert theory.gamma_cactus(1 + 1e-7, 0.1) == 1

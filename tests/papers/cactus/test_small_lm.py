@@ -6,7 +6,7 @@ import torch
 from derived.lab.rng import stream
 from derived.papers.cactus.data import language
 from derived.papers.cactus.data.small_lm import LanguageModel
-from derived.papers.cactus.model.cache import roll_back
+from derived.papers.cactus.model.batch import roll_back
 from derived.papers.cactus.model.generate import generate_alone, next_laws, speculative_generate
 from derived.papers.cactus.model.rules import Cactus, Mentored, SpS
 from derived.papers.cactus.model.sampler import draw, uniform

@@ -184,4 +184,6 @@ def _program(q: np.ndarray, n: int, budget: float) -> float:
     solution = optimize.linprog(
         -np.eye(len(q))[n], A_ub=[-np.log(q)], b_ub=[budget], A_eq=[np.ones_like(q)], b_eq=[1.0], bounds=(0, 1)
     )
+    if not solution.success:
+        raise RuntimeError(f"the linear program was not solved: {solution.message}")
     return -solution.fun

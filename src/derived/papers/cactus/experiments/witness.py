@@ -64,4 +64,6 @@ def best_coupling(p: np.ndarray, h: np.ndarray) -> float:
     solution = optimize.linprog(
         -np.eye(V).ravel(), A_eq=margins, b_eq=np.concatenate([p, h]), bounds=(0, 1), options=exactly
     )
+    if not solution.success:
+        raise RuntimeError(f"the linear program was not solved: {solution.message}")
     return -solution.fun

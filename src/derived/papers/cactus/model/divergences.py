@@ -23,7 +23,7 @@ from torch import Tensor
 
 from derived.lab.checks import check_at_least
 
-from .laws import as_float64, check_same_vocabulary
+from .laws import as_float64, as_probability, check_same_vocabulary
 
 Name = Literal["kl", "reverse_kl", "chi2", "neyman", "hellinger", "js", "tv"]
 HALVINGS = 64  # of an interval inside [0, 1]: below the spacing of float64 there
@@ -134,13 +134,14 @@ def gamma_constrained(q_n: Tensor | float, budget: Tensor | float, name: Name = 
     At q_n = 0 it is 0 exactly if f'(infinity) is infinite (kl, chi2). For hellinger, js, tv, reverse_kl and neyman a
     budget buys tokens that the verifier excludes.
 
-    Shapes: broadcast. Raises ValueError for a budget that is negative or not finite. [digest, Thm 2; q_n = 0 ours]
+    Shapes: broadcast. Raises ValueError for a budget that is negative or not finite and for a q_n outside [0, 1].
+    [digest, Thm 2; q_n = 0 ours]
 
     >>> gamma_constrained(0.3, 0.1, "tv")
     tensor(0.4000, dtype=torch.float64)
     """
     check_at_least("budget", budget, 0)
-    q_n = as_float64(q_n)
+    q_n = as_probability("q_n", q_n)
     q_n, budget = torch.broadcast_tensors(q_n, as_float64(budget).to(q_n.device))
     if name == "chi2":  # (gamma - q_n)^2 / (q_n (1 - q_n)) = budget
         return (q_n + (budget * q_n * (1 - q_n)).clamp(min=0.0).sqrt()).clamp(max=1.0)

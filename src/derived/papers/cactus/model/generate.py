@@ -22,7 +22,7 @@ from torch import Tensor
 
 from derived.lab.checks import check_at_least, check_count
 
-from .cache import check_cache, realign, roll_back
+from .batch import as_batch, check_cache, realign, roll_back
 from .laws import check_same_vocabulary, check_share
 from .rules import Rule
 from .sampler import accept_reject, draw, uniform
@@ -89,8 +89,15 @@ def next_laws(
 class Reader:
     """One model that reads right-aligned texts and gives next-token laws; with its cache, or without."""
 
-    def __init__(self, model: Any, who: str, use_cache: bool, settings: dict[str, Any]) -> None:
-        self.model, self.who, self.use_cache, self.settings = model, who, use_cache, settings
+    def __init__(
+        self,
+        model: Any,
+        who: str,
+        use_cache: bool,
+        settings: dict[str, Any],
+        process: Callable[[Tensor, Tensor], Tensor] | None = None,
+    ) -> None:
+        self.model, self.who, self.use_cache, self.settings, self.process = model, who, use_cache, settings, process
         self.cache: Any = None
         self.num_read = 0  # columns of the texts that the cache holds
         self.known = inspect.signature(model.forward).parameters.keys()
@@ -115,7 +122,20 @@ class Reader:
             if self.cache is None:
                 check_cache(output.past_key_values, self.who)
             self.cache, self.num_read = output.past_key_values, width
-        return next_laws(output.logits[:, -num_laws:], **self.settings)
+        logits = output.logits[:, -num_laws:]
+        if self.process is not None:
+            logits = self.processed(tokens, length, logits)
+        return next_laws(logits, **self.settings)
+
+    def processed(self, tokens: Tensor, length: Tensor, logits: Float[Tensor, "B n V"]) -> Float[Tensor, "B n V"]:
+        """The logits as ``process(input_ids, scores)`` changes them; each text is shown alone, without padding."""
+        num_laws, width = logits.shape[1], tokens.shape[1]
+        changed = torch.empty_like(logits)
+        for b, start in enumerate((width - length).tolist()):
+            for i in range(num_laws):
+                text = tokens[b : b + 1, start : width - num_laws + 1 + i]
+                changed[b, i] = self.process(text, logits[b : b + 1, i].clone())[0]
+        return changed
 
     def forget(self, rows: Int[Tensor, "new"], removed: Int[Tensor, "new"], width: int) -> None:
         """Roll the cache back to the first ``width`` columns of the realigned texts."""
@@ -148,10 +168,12 @@ def speculative_generate(
     m: int = 10,
     max_new_tokens: int,
     generator: torch.Generator,
-    temperature: float = 1.0,
+    temperature: float | None = None,
     top_k: int | None = None,
     top_p: float | None = None,
+    logits_processor: Callable[[Tensor, Tensor], Tensor] | None = None,
     stop_ids: Collection[int] | None = None,
+    streamer: Any = None,
     on_block: Callable[[JudgedBlock], None] | None = None,
     use_cache: bool = True,
 ) -> Generation:
@@ -162,17 +184,21 @@ def speculative_generate(
     position after m kept drafts the verifier's. The first tokens have the same law for every ``max_new_tokens``.
 
     ``prompts``: (B, T), B lists of different lengths, or what a tokenizer returns, with its ``attention_mask``: tokens
-    where that is 0 are padding, on either side, and are left out. ``stop_ids``: by default the verifier's
-    ``generation_config.eos_token_id``; give () to write on after it. ``on_block`` is called after each block with all
-    that was decided in it, its new tokens among them. A text ends with its first stop token, which it keeps. No more is
-    drafted than the longest rest of a text, so the last blocks of a batch may be shorter than m.
+    where that is 0 are padding, on either side, and are left out. ``temperature``, ``top_k``, ``top_p``: by default
+    those of the verifier's ``generation_config`` if that says ``do_sample``, else 1 and no cut; both models are cut
+    alike. ``logits_processor``: a ``LogitsProcessorList``, or any function of (input_ids (1, T), scores (1, V)), called
+    before the temperature, for both models. ``stop_ids``: by default the verifier's ``generation_config.eos_token_id``;
+    give () to write on after it. A text ends with its first stop token, which it keeps. ``streamer``: a streamer of
+    transformers, given the prompt and then the tokens of each block, for one text. ``on_block`` is called after each
+    block with all that was decided in it, its new tokens among them. No more is drafted than the longest rest of a
+    text, so the last blocks of a batch may be shorter than m.
 
     Greedy decoding, temperature 0, makes both laws one-hot; every rule but ``Interp`` then is exact
     speculative sampling and its knob does nothing (O9), which a warning says.
 
     Raises ValueError for an empty prompt or batch, strings, padding that no mask hides, m = 0, different vocabularies,
-    token numbers outside them, a model in training mode, texts beyond a model's last position, and a cache that cannot
-    be rolled back. [repo; batch ours]
+    token numbers outside them, a model in training mode, texts beyond a model's last position, a streamer for several
+    texts, and a cache that cannot be rolled back, such as one of a sliding window. [repo; batch ours]
 
     >>> from derived.lab.rng import stream
     >>> from derived.papers.cactus import Cactus
@@ -182,17 +208,21 @@ def speculative_generate(
     >>> speculative_generate(draft, verifier, [[0, 11], [0]], **options).lengths
     tensor([8, 8])
     """
-    tokens, length = _as_batch(prompts, attention_mask, verifier)
+    tokens, length = as_batch(prompts, attention_mask, verifier)
     stop_ids = _end_of_text(verifier) if stop_ids is None else stop_ids
     _check_request(draft, verifier, tokens, length, m, max_new_tokens, stop_ids)
-    if temperature == 0 and rule.inert_when_greedy and rule.name != "sps":
+    settings = _sampling(verifier, temperature, top_k, top_p)
+    if settings["temperature"] == 0 and rule.inert_when_greedy and rule.name != "sps":
         warnings.warn(
             f"temperature = 0 makes the verifier's law one-hot, and {rule} is then exact speculative sampling: its "
             "knob does nothing; give a temperature > 0 to accept more",
             stacklevel=2,
         )
-    settings = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-    drafter, judge = (Reader(*pair, use_cache, settings) for pair in ((draft, "draft"), (verifier, "verifier")))
+    pairs = ((draft, "draft"), (verifier, "verifier"))
+    drafter, judge = (Reader(*pair, use_cache, settings, logits_processor) for pair in pairs)
+    if streamer is not None:
+        _check_one_text(len(tokens))
+        streamer.put(tokens.cpu())
     stops = torch.tensor(sorted(stop_ids), dtype=torch.int64, device=tokens.device)
     ends = length + max_new_tokens
     active = torch.arange(len(tokens), device=tokens.device)
@@ -213,6 +243,8 @@ def speculative_generate(
         for b, row, count, a in zip(*map(Tensor.tolist, (active, block.ids, counts, block.n_accepted)), strict=True):
             texts[b] += row[:count]
             course[-1][b] = a
+        if streamer is not None:
+            streamer.put(block.ids[0, : int(counts[0])].cpu())
         tokens = torch.cat([tokens, tokens[:, -1:]], dim=1)
         tokens[:, -size - 1 :] = block.ids  # what lies after the last token of a text is forgotten below
         # Finished texts leave; the others forget what was rejected, and end in the same column again.
@@ -225,6 +257,8 @@ def speculative_generate(
         tokens = realign(tokens, rows, removed, width)
         judge.forget(rows, removed, width - 1)
         drafter.forget(rows, removed, width - 2)
+    if streamer is not None:
+        streamer.end()
     return _collect(texts, course, drafted, tokens.device)
 
 
@@ -272,62 +306,25 @@ def _collect(texts: list[list[int]], course: list[list[int]], drafted: list[int]
     return Generation(ids, lengths, torch.tensor(course, device=device).T, torch.tensor(drafted, device=device))
 
 
-def _as_batch(prompts: Any, attention_mask: Tensor | None, verifier: Any) -> tuple[Tensor, Tensor]:
-    """Right-aligned tokens (B, T) on the verifier's device and the lengths (B,)."""
-    if isinstance(prompts, Mapping):  # a tokenizer's BatchEncoding
-        attention_mask = prompts.get("attention_mask") if attention_mask is None else attention_mask
-        prompts = prompts.get("input_ids")
-    if prompts is None or isinstance(prompts, str) or any(isinstance(row, str) for row in prompts):
-        raise ValueError(
-            f"prompts = {prompts!r}; give token numbers, or what the tokenizer returns: tokenizer(text, "
-            'return_tensors="pt")'
-        )
-    rows = prompts.tolist() if isinstance(prompts, Tensor) else [_listed(row) for row in prompts]
-    if not rows or not all(isinstance(row, list) for row in rows):
-        raise ValueError(f"prompts = {prompts!r}; give a batch of prompts: a tensor (B, T) or B lists of token numbers")
-    rows = _without_padding(rows, attention_mask, verifier)
-    if not all(rows):
-        empty = [b for b, row in enumerate(rows) if not row]
-        raise ValueError(f"prompts {empty} are empty; a text needs a first token, such as the tokenizer's bos_token_id")
-    longest = max(map(len, rows))
-    tokens = torch.tensor([[0] * (longest - len(row)) + row for row in rows])
-    if tokens.dtype != torch.int64:
-        raise ValueError(f"prompts hold {tokens.dtype} entries; give integers, the tokenizer's input_ids")
-    device = next(verifier.parameters()).device
-    return tokens.to(device), torch.tensor([len(row) for row in rows], device=device)
-
-
-def _listed(row: Any) -> Any:
-    """A prompt as a list; anything that is no sequence stays what it is."""
-    return row.tolist() if isinstance(row, Tensor) else list(row) if isinstance(row, Sequence) else row
-
-
-def _without_padding(rows: list[list[int]], attention_mask: Any, verifier: Any) -> list[list[int]]:
-    """The tokens that the mask shows; without a mask, an error for rows that a tokenizer has padded."""
-    if attention_mask is not None:
-        mask = [_listed(row) for row in attention_mask]
-        if [len(row) if isinstance(row, list) else None for row in mask] != [len(row) for row in rows]:
-            raise ValueError("attention_mask and prompts have different shapes; give one number per token")
-        if any("0" in "".join(str(int(shown)) for shown in row).strip("0") for row in mask):
-            raise ValueError("attention_mask hides tokens inside a prompt; only padding before or after may be hidden")
-        return [[token for token, shown in zip(*pair, strict=True) if shown] for pair in zip(rows, mask, strict=True)]
-    pad, begin = (getattr(verifier.config, f"{name}_token_id", None) for name in ("pad", "bos"))
-    first = [pad] * (2 if pad == begin else 1)  # one token that begins texts is no padding
-    starts = [b for b, row in enumerate(rows) if len(rows) > 1 and row[: len(first)] == first]
-    ends = [b for b, row in enumerate(rows) if len(rows) > 1 and len(row) > 1 and row[-1] == pad]
-    if pad is not None and (starts or ends):
-        raise ValueError(
-            f"prompts {sorted({*starts, *ends})} are padded with pad_token_id = {pad} and would be read as text; give "
-            "their attention_mask, as tokenizer(texts, padding=True) returns it, or lists of different lengths"
-        )
-    return rows
-
-
 def _end_of_text(verifier: Any) -> tuple[int, ...]:
     """The tokens at which ``verifier.generate`` would stop."""
     settings = getattr(verifier, "generation_config", None)
     ids = getattr(settings, "eos_token_id", None)
     return () if ids is None else (ids,) if isinstance(ids, int) else tuple(ids)
+
+
+def _sampling(verifier: Any, temperature: float | None, top_k: int | None, top_p: float | None) -> dict[str, Any]:
+    """What was asked for; what was not, as ``verifier.generate`` would sample."""
+    given = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+    config = getattr(verifier, "generation_config", None)
+    if getattr(config, "do_sample", None):
+        given = {name: getattr(config, name, None) if value is None else value for name, value in given.items()}
+    return given | {"temperature": 1.0 if given["temperature"] is None else given["temperature"]}
+
+
+def _check_one_text(num_texts: int) -> None:
+    if num_texts != 1:
+        raise ValueError(f"a streamer shows one text as it is written, and these are {num_texts}; give one prompt")
 
 
 def _check_request(

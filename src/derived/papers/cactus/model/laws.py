@@ -23,6 +23,15 @@ def check_share(name: str, value: float) -> None:
     check_within(name, value, 0, 1)
 
 
+def as_probability(name: str, values: Tensor | float) -> Tensor:
+    """The values as a float64 tensor. Raises ValueError for NaN, and outside [0, 1] by more than rounding."""
+    values = as_float64(values)
+    slack = sum_tolerance(values.dtype, 1)
+    if values.numel() and not bool(((values >= -slack) & (values <= 1 + slack)).all()):
+        raise ValueError(f"{name} runs from {values.min().item():.3g} to {values.max().item():.3g}; give probabilities")
+    return values
+
+
 def sum_tolerance(dtype: torch.dtype, num_tokens: int) -> float:
     """How far a softmax row of this dtype may sum from one.
 

@@ -26,21 +26,21 @@ from torch import Tensor
 from derived.lab.checks import check_at_least, check_count, check_positive, check_within
 
 from .divergences import binary_divergence, bisected, divergence, gamma_constrained
-from .laws import as_float64, check_pair, check_share
+from .laws import as_float64, as_probability, check_laws, check_pair, check_share
 
 
 def gamma_cactus(q_n: Tensor | float, delta: Tensor | float) -> Tensor:
     """gamma = min(q_n + sqrt(2 delta q_n (1 - q_n)), 1).
 
     The second-order solution for KL(h || q) <= delta, and the exact one for chi2(h || q) <= 2 delta (O1).
-    Shapes: broadcast; delta in nats. Raises ValueError for a delta that is negative, NaN or infinite.
-    [digest, Cor. 5; chi2 ours]
+    Shapes: broadcast; delta in nats. Raises ValueError for a delta that is negative, NaN or infinite and for
+    a q_n outside [0, 1]. [digest, Cor. 5; chi2 ours]
 
     >>> gamma_cactus(1 / 3, 1 / 16)
     tensor(0.5000, dtype=torch.float64)
     """
     check_at_least("delta", delta, 0)
-    q_n = as_float64(q_n)
+    q_n = as_probability("q_n", q_n)
     return (q_n + (2 * delta * q_n * (1 - q_n)).clamp(min=0.0).sqrt()).clamp(max=1.0)
 
 
@@ -53,13 +53,13 @@ def gamma_exact_kl(q_n: Tensor | float, delta: Tensor | float) -> Tensor:
 def gamma_lenience(q_n: Tensor | float, ell: float) -> Tensor:
     """q_n / ell, so that a draft is kept with probability min(1, q_n / (ell p_n)). [prior: Leviathan et al. 2023]"""
     check_share("ell", ell)
-    return as_float64(q_n) / ell
+    return as_probability("q_n", q_n) / ell
 
 
 def gamma_interp(p_n: Tensor | float, q_n: Tensor | float, alpha: float) -> Tensor:
     """alpha p_n + (1 - alpha) q_n. [repo]"""
     check_within("alpha", alpha, 0, 1)
-    return alpha * as_float64(p_n) + (1 - alpha) * as_float64(q_n)
+    return alpha * as_probability("p_n", p_n) + (1 - alpha) * as_probability("q_n", q_n)
 
 
 def gamma_cross_entropy(q_n: Tensor | float, q_max: Tensor | float, budget: Tensor | float) -> Tensor:
@@ -68,14 +68,15 @@ def gamma_cross_entropy(q_n: Tensor | float, q_max: Tensor | float, budget: Tens
     1 if -ln q_n <= budget; (budget + ln q_max) / (ln q_max - ln q_n) if only -ln q_max is within the budget (a mixture
     of n and argmax q); NaN if no law is. Shapes: broadcast. [digest, Prop. 4; the mixture ours]
     """
-    q_n, q_max, budget = (as_float64(x) for x in (q_n, q_max, budget))
+    q_n, q_max, budget = as_probability("q_n", q_n), as_probability("q_max", q_max), as_float64(budget)
     cost, cheapest = -q_n.log(), -q_max.log()
     mixture = (budget - cheapest) / torch.where(cost > cheapest, cost - cheapest, 1.0)
     return torch.where(cost <= budget, 1.0, torch.where(cheapest <= budget, mixture, torch.nan))
 
 
 def entropy(q: Float[Tensor, "*batch V"]) -> Float[Tensor, "*batch"]:
-    """H(q) = -sum_i q_i ln q_i in nats, with 0 ln 0 = 0. [prior]"""
+    """H(q) = -sum_i q_i ln q_i in nats, with 0 ln 0 = 0. Raises ValueError for rows that are no laws. [prior]"""
+    check_laws("q", q)
     return torch.special.entr(q).sum(dim=-1)
 
 
@@ -84,7 +85,8 @@ def typical_threshold(q: Float[Tensor, "*batch V"], epsilon: float, alpha: float
     with budget max(-ln epsilon, H(q) - ln alpha). [prior: Medusa]"""
     check_share("epsilon", epsilon)
     check_share("alpha", alpha)
-    return (alpha * torch.exp(-entropy(q))).clamp(max=epsilon)
+    nats = torch.special.entr(q).sum(dim=-1)  # the rows that a rule reads have been checked
+    return (alpha * torch.exp(-nats)).clamp(max=epsilon)
 
 
 class Filling:

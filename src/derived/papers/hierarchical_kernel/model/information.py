@@ -150,7 +150,7 @@ def conditional_information(law: LatentMixture, P: Float[Tensor, "r first"]) -> 
     if r == first:
         return 0.0
     hidden = torch.linalg.qr(P.mT, mode="complete").Q[:, r:].mT  # a complement of the rows of P
-    rest = torch.eye(len(law.m) - first, dtype=law.m.dtype)
+    rest = torch.eye(len(law.m) - first, dtype=law.m.dtype, device=law.m.device)
     m, Sigma, weight = law.project(torch.block_diag(torch.cat([P, hidden]), rest))
     delta = LatentMixture(m[:r], Sigma[:r, :r]).separation
     u, gain = line(delta), torch.linalg.solve(Sigma[:r, :r], Sigma[:r, r:]).mT
@@ -169,7 +169,7 @@ def _sides(law: LatentMixture, first: int) -> tuple[LatentMixture, LatentMixture
     p = len(law.m)
     if not 0 < first < p:
         raise ValueError(f"first = {first} of {p} coordinates; leave at least one on each side")
-    identity = torch.eye(p, dtype=law.m.dtype)
+    identity = torch.eye(p, dtype=law.m.dtype, device=law.m.device)
     return law.project(identity[:first]), law.project(identity[first:])
 
 
@@ -207,12 +207,12 @@ def information_budget(
     check_count("levels", levels)
     p = len(law.m)
     check_within("T", T, 1, p - 1)
-    maps = pyramid(torch.eye(T, dtype=law.m.dtype), levels, pooling)
+    maps = pyramid(torch.eye(T, dtype=law.m.dtype, device=law.m.device), levels, pooling)
     if B.ndim != 2 or B.shape[-1] != len(maps[-1]):
         raise ValueError(f"B has shape {tuple(B.shape)}; give (q, {len(maps[-1])}), a map of the coarsest rows")
     finer, coarsest = [_beside(law, P, T) for P in maps[:-1]], _beside(law, maps[-1], T)
     last = _beside(law, B @ maps[-1], T)
-    steps = (pyramid(torch.eye(len(P), dtype=law.m.dtype), 2, pooling)[1] for P in maps[:-1])
+    steps = (pyramid(torch.eye(len(P), dtype=law.m.dtype, device=law.m.device), 2, pooling)[1] for P in maps[:-1])
     return InformationBudget(
         total=float(mutual_information(law, T)),
         gaussian=float(gaussian_mutual_information(last.covariance, len(B))),
@@ -224,7 +224,7 @@ def information_budget(
 
 def _beside(law: LatentMixture, P: Tensor, T: int) -> LatentMixture:
     """The law of (P X, Y)."""
-    return law.project(torch.block_diag(P, torch.eye(len(law.m) - T, dtype=law.m.dtype)))
+    return law.project(torch.block_diag(P, torch.eye(len(law.m) - T, dtype=law.m.dtype, device=law.m.device)))
 
 
 # --- Gaussianisation ----------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ Evidence, criterion and expected verdicts were written before the run, except wh
 import numpy as np
 import pandas as pd
 
-from derived.lab.claims import RECORDED, at_least, computed, holds, statistic, undecided, within
+from derived.lab.claims import RECORDED, Change, at_least, computed, holds, statistic, undecided, within
 from derived.lab.measure import farthest, farthest_from, mean, power, slope, smallest
 
 from ..experiments.collapse import Cold, FinalRate, Freezing, Hot
@@ -62,8 +62,13 @@ CLAIMS = (
         within(-0.5, 0.1),
         unit="power of $d$",
         judged_at=("ci", "cpu"),
-        where="narrowed to one early time and small widths, and its live replicates raised from 60 to 160, after rows "
-        "existed",
+        changed=(
+            Change(
+                "2026-11-21",
+                "Narrowed to one early time and to widths up to 256, and the live replicates raised from 60 to 160.",
+                "Beyond that width the attention that every layer draws anew adds a spread that falls with h and not with d.",
+            ),
+        ),
         expected=holds("ci", "cpu"),
         amends="HT-8.e",
     ),
@@ -77,8 +82,14 @@ CLAIMS = (
         within(-0.5, 0.1),
         unit="power of $d$",
         judged_at=("ci", "cpu"),
-        where="version 1, `thm:clustering_random_init`, has an upper bound and no law; first tagged as retold; its "
-        "criterion decided after rows existed",
+        where="version 1, `thm:clustering_random_init`, has an upper bound and no law; first tagged as retold",
+        changed=(
+            Change(
+                "2026-11-21",
+                "The criterion was written after rows existed.",
+                "The law was put up as a reading to be judged beside HT-8.b.",
+            ),
+        ),
         expected=undecided("ci", "cpu"),
     ),
     statistic(
@@ -123,7 +134,13 @@ CLAIMS = (
         r"slope of $\ln(1-m)$ plus $1-\frac1d$, worst case",
         within(0, 0.05),
         unit=r"per unit of $\tau$",
-        where="undecided in a first record of 400 replicates; then made with 4,000 at the same seed, criterion unchanged",
+        changed=(
+            Change(
+                "2026-11-21",
+                "Undecided in a first record of 400 replicates; then made with 4,000 at the same seed.",
+                "At d = 4 the bracket 4/d makes the interval of 400 replicates wider than the criterion, which stayed.",
+            ),
+        ),
         expected=holds("ci", "cpu"),
     ),
 )

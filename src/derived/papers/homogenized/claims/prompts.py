@@ -6,7 +6,7 @@ Evidence, criterion and expected verdicts were written before the run, except wh
 import pandas as pd
 
 from derived.lab import stats
-from derived.lab.claims import at_least, at_most, holds, statistic, within
+from derived.lab.claims import Change, at_least, at_most, holds, statistic, within
 from derived.lab.measure import farthest_from, jointly, lowest, mean, power
 from derived.lab.stats import Estimate
 
@@ -33,7 +33,13 @@ CLAIMS = (
         r"slope of ln squared distance of the mean tokens in $\ln n$",
         within(-1, 0.1),
         unit="power of $n$",
-        where="after first rows the live replicates of each part went from 12 to 20",
+        changed=(
+            Change(
+                "2026-11-21",
+                "After first rows the live replicates of each part went from 12 to 20.",
+                "The first edition noted the change in words alone; its reason was not written down.",
+            ),
+        ),
         expected=holds("ci", "cpu"),
     ),
     statistic(

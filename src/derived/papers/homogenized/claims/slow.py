@@ -5,14 +5,18 @@ Evidence, criterion and expected verdicts were written before the run, except wh
 
 import pandas as pd
 
-from derived.lab.claims import RECORDED, at_most, fails, holds, statistic, unseen, within
+from derived.lab.claims import RECORDED, Change, at_most, fails, holds, statistic, unseen, within
 from derived.lab.measure import Measure, chosen, farthest_from, highest, mean, power, share
 from derived.lab.stats import Estimate
 
 from ..experiments.slow import Cosines, FiniteBeta, SlowDrift, SlowPaths
 from .measures import ratio
 
-LONGER = "after first rows the recorded paths went from 800 to 1600, and their number of layers was corrected"
+LONGER = Change(
+    "2026-11-21",
+    "After first rows the recorded paths went from 800 to 1600, and their number of layers was corrected.",
+    "The first edition noted the change in words alone; its reason was not written down.",
+)
 WIDEST = "d == d.max() and factors == "
 
 
@@ -49,7 +53,14 @@ CLAIMS = (
         r"drift of the overlap of a pair in a uniform cloud at $\beta=\infty$, $d=40$ over $d=24$, larger of two overlaps",
         at_most(0.75),
         unit="ratio of drifts",
-        where="after the abstract, which has collapse: this drift pulls towards 0; decided after its rows existed",
+        where="after the abstract, which has collapse: this drift pulls towards 0",
+        changed=(
+            Change(
+                "2026-11-21",
+                "The criterion was written after rows existed.",
+                "The first edition noted the change in words alone; its reason was not written down.",
+            ),
+        ),
         expected=holds("cpu"),
         judged_at=RECORDED,
     ),
@@ -136,7 +147,8 @@ CLAIMS = (
         plain="The overlap of two cold tokens in a spread-out prompt settles in the end: the two meet, or become opposite.",
         unit="probability",
         source="digest",
-        where=f"version 1, `thm:large_beta_meta` (b); {LONGER}",
+        where="version 1, `thm:large_beta_meta` (b)",
+        changed=(LONGER,),
         paper_value="0.409",
         expected=fails("ci", "cpu"),
     ),
@@ -149,7 +161,7 @@ CLAIMS = (
         r"share returned by slow time 10 less $0.806$",
         within(0, 0.1),
         unit="probability",
-        where=LONGER,
+        changed=(LONGER,),
         expected=holds("cpu"),
         judged_at=RECORDED,
         amends="HT-13.a",
@@ -163,8 +175,14 @@ CLAIMS = (
         r"share returned by slow time 10 less $0.409$",
         within(0, 0.1),
         unit="probability",
-        where=f"judged from both sides after a first run, and at the recorded tiers alone since other seeds left the 500 "
-        f"live paths undecided; {LONGER}",
+        changed=(
+            LONGER,
+            Change(
+                "2026-11-22",
+                "Judged from both sides after a first run, and at the recorded tiers alone.",
+                "At other seeds the 500 live paths leave it undecided; the 1600 of the record decide it.",
+            ),
+        ),
         expected=holds("cpu"),
         judged_at=RECORDED,
     ),

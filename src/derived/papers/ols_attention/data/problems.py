@@ -100,10 +100,11 @@ def random_tasks(
     check_count("N", N)
     check_at_least("noise", noise, 0.0)
     root = torch.linalg.cholesky(Lambda)
-    points = torch.randn(*batch, N + 1, len(Lambda), generator=generator, dtype=Lambda.dtype) @ root.mT
-    w = torch.randn(*batch, len(Lambda), 1, generator=generator, dtype=Lambda.dtype)
+    shapes = (*batch, N + 1, len(Lambda)), (*batch, len(Lambda), 1)
+    points, w = (torch.randn(shape, generator=generator, dtype=Lambda.dtype).to(Lambda.device) for shape in shapes)
+    points = points @ root.mT
     labels = (points @ w).squeeze(-1)
-    y = labels[..., :N] + noise * torch.randn(*batch, N, generator=generator, dtype=Lambda.dtype)
+    y = labels[..., :N] + noise * torch.randn(*batch, N, generator=generator, dtype=Lambda.dtype).to(Lambda.device)
     return Tasks(points[..., :N, :], y, points[..., N, :], labels[..., N])
 
 

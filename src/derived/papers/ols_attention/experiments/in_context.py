@@ -80,8 +80,11 @@ def train_linear_attention(
         check_count(name, value)
     p = len(Lambda)
     scale = (p + 1) ** -0.5
-    v = nn.Parameter(torch.randn(*batch, p + 1, generator=generator, dtype=Lambda.dtype) * scale)
-    W = nn.Parameter(torch.randn(*batch, p + 1, p, generator=generator, dtype=Lambda.dtype) * scale)
+    shapes = (*batch, p + 1), (*batch, p + 1, p)
+    v, W = (
+        nn.Parameter((torch.randn(shape, generator=generator, dtype=Lambda.dtype) * scale).to(Lambda.device))
+        for shape in shapes
+    )
     if start == "aligned":
         with torch.no_grad():
             v[..., :p], W[..., p, :] = 0.0, 0.0

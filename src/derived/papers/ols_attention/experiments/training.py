@@ -110,7 +110,7 @@ def structure_gap(X: Float[Tensor, "*batch n p"], L: Float[Tensor, "*batch p d"]
     """||L^T Sigma L - I||_F / sqrt(d): L L^T is the inverse of Sigma iff it is 0 (for d = p). [ours]"""
     tokens = X @ L
     gram = tokens.mT @ tokens / X.shape[-2]
-    return norm(gram - torch.eye(L.shape[-1], dtype=L.dtype)) / L.shape[-1] ** 0.5
+    return norm(gram - torch.eye(L.shape[-1], dtype=L.dtype, device=L.device)) / L.shape[-1] ** 0.5
 
 
 class ScalarTraining(NamedTuple):

@@ -1,0 +1,108 @@
+"""Texts of different lengths side by side: prompts as one batch, and the roll-back of their key-value caches.
+
+symbol      name      meaning                                                   axes
+            keys      keys (or values) of one layer                             (B, heads, columns, size)
+            rows      the sequences that go on                                  (B',)
+            removed   columns to forget at the end of each of them              (B',)
+            width     columns that are left                                     scalar
+
+Sequences are right-aligned: column W - 1 holds the last token of each, and the columns before a sequence starts are
+padding that the attention mask hides. When the texts keep different numbers of drafts, sequence b forgets its last
+``removed[b]`` columns and moves right by as many, so that all end together again.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Int, Shaped
+from torch import Tensor
+
+
+def realign(
+    columns: Shaped[Tensor, "B W *rest"], rows: Int[Tensor, "new"], removed: Int[Tensor, "new"], width: int
+) -> Shaped[Tensor, "new width *rest"]:
+    """The chosen rows without their last ``removed`` columns, right-aligned in ``width`` columns.
+
+    Column j of the result is column W - removed - width + j; what lies before the first column is padding, filled with
+    the first column.
+    """
+    source = columns.shape[1] - removed[:, None] - width + torch.arange(width, device=columns.device)
+    return columns[rows[:, None], source.clamp(min=0)]
+
+
+def check_cache(cache: Any, who: str) -> None:
+    """Raise ValueError unless every layer keeps all keys and values, so that any number of columns can be forgotten."""
+    layers = getattr(cache, "layers", None)
+    if not layers or any(type(layer).__name__ != "DynamicLayer" for layer in layers):
+        kinds = sorted({type(layer).__name__ for layer in layers or [cache]})
+        raise ValueError(
+            f"{who} keeps a cache of {', '.join(kinds)}, which cannot be rolled back token by token; give a model with "
+            "full attention in every layer, or use_cache=False"
+        )
+
+
+def roll_back(cache: Any, rows: Int[Tensor, "new"], removed: Int[Tensor, "new"], width: int) -> None:
+    """Forget the last ``removed`` columns of each chosen row and right-align the rest in ``width`` columns, in place.
+
+    Nothing is copied if all rows go on and forget equally many columns.
+    """
+    for layer in cache.layers:
+        num_rows, _, num_columns, _ = layer.keys.shape
+        if len(rows) == num_rows and num_columns - width == int(removed.min()) == int(removed.max()):
+            layer.keys, layer.values = layer.keys[:, :, :width], layer.values[:, :, :width]
+        else:
+            layer.keys, layer.values = (
+                realign(x.transpose(1, 2), rows, removed, width).transpose(1, 2) for x in (layer.keys, layer.values)
+            )
+
+
+def as_batch(prompts: Any, attention_mask: Tensor | None, verifier: Any) -> tuple[Tensor, Tensor]:
+    """Right-aligned tokens (B, T) on the verifier's device and the lengths (B,)."""
+    if isinstance(prompts, Mapping):  # a tokenizer's BatchEncoding
+        attention_mask = prompts.get("attention_mask") if attention_mask is None else attention_mask
+        prompts = prompts.get("input_ids")
+    if prompts is None or isinstance(prompts, str) or any(isinstance(row, str) for row in prompts):
+        raise ValueError(
+            f"prompts = {prompts!r}; give token numbers, or what the tokenizer returns: tokenizer(text, "
+            'return_tensors="pt")'
+        )
+    rows = prompts.tolist() if isinstance(prompts, Tensor) else [_listed(row) for row in prompts]
+    if not rows or not all(isinstance(row, list) for row in rows):
+        raise ValueError(f"prompts = {prompts!r}; give a batch of prompts: a tensor (B, T) or B lists of token numbers")
+    rows = _without_padding(rows, attention_mask, verifier)
+    if not all(rows):
+        empty = [b for b, row in enumerate(rows) if not row]
+        raise ValueError(f"prompts {empty} are empty; a text needs a first token, such as the tokenizer's bos_token_id")
+    longest = max(map(len, rows))
+    tokens = torch.tensor([[0] * (longest - len(row)) + row for row in rows])
+    if tokens.dtype != torch.int64:
+        raise ValueError(f"prompts hold {tokens.dtype} entries; give integers, the tokenizer's input_ids")
+    device = next(verifier.parameters()).device
+    return tokens.to(device), torch.tensor([len(row) for row in rows], device=device)
+
+
+def _listed(row: Any) -> Any:
+    """A prompt as a list; anything that is no sequence stays what it is."""
+    return row.tolist() if isinstance(row, Tensor) else list(row) if isinstance(row, Sequence) else row
+
+
+def _without_padding(rows: list[list[int]], attention_mask: Any, verifier: Any) -> list[list[int]]:
+    """The tokens that the mask shows; without a mask, an error for rows that a tokenizer has padded."""
+    if attention_mask is not None:
+        mask = [_listed(row) for row in attention_mask]
+        if [len(row) if isinstance(row, list) else None for row in mask] != [len(row) for row in rows]:
+            raise ValueError("attention_mask and prompts have different shapes; give one number per token")
+        if any("0" in "".join(str(int(shown)) for shown in row).strip("0") for row in mask):
+            raise ValueError("attention_mask hides tokens inside a prompt; only padding before or after may be hidden")
+        return [[token for token, shown in zip(*pair, strict=True) if shown] for pair in zip(rows, mask, strict=True)]
+    pad, begin = (getattr(verifier.config, f"{name}_token_id", None) for name in ("pad", "bos"))
+    first = [pad] * (2 if pad == begin else 1)  # one token that begins texts is no padding
+    starts = [b for b, row in enumerate(rows) if len(rows) > 1 and row[: len(first)] == first]
+    ends = [b for b, row in enumerate(rows) if len(rows) > 1 and len(row) > 1 and row[-1] == pad]
+    if pad is not None and (starts or ends):
+        raise ValueError(
+            f"prompts {sorted({*starts, *ends})} are padded with pad_token_id = {pad} and would be read as text; give "
+            "their attention_mask, as tokenizer(texts, padding=True) returns it, or lists of different lengths"
+        )
+    return rows
