@@ -23,7 +23,7 @@ import nbformat
 import yaml
 from nbformat import NotebookNode
 
-from derived.book import downloads, edition, explorer, pages, reading, reference, slides, statements
+from derived.book import cells, downloads, edition, explorer, pages, reading, reference, slides, statements
 from derived.book.builder import RenderError, build_html
 from derived.book.house import House, UserError
 from derived.book.ledger import check_columns
@@ -178,6 +178,7 @@ def _stage_chapter(root: Path, build: Path, slug: str, extra: dict[str, str]) ->
     corrections = facts.get("errata", [])
     if _fill(notebook, ERRATA, pages.errata(corrections)) != bool(corrections):
         raise RenderError(f"{slug}: the line {ERRATA} must stand in one markdown cell if the metadata has errata")
+    cells.tidy(notebook)
     for position, cell in enumerate(notebook.cells, start=1):
         if cell.cell_type == "code":
             if DRAWS.fullmatch(cell.source):
