@@ -44,7 +44,7 @@ def random_weights(shape: tuple[int, ...], generator: torch.Generator, least: fl
 def coupling_problems(relation: str, num: int, n: int, generator: torch.Generator) -> Problem:
     """``num`` pairs of texts of n tokens with flat Dirichlet weights, and one of four relations, float64.
 
-    comonotone and crossed are exact; hidden is the entropic plan of the cost (1 - x - y)^2 at temperature 1/20, which a
+    comonotone and crossed are exact; hidden is the entropic plan of the cost (1 - x - y)^2 at temperature 1/10, which a
     learner is not told; shuffled is comonotone with the tokens of the second text in an order of their own, so that
     nothing can be learned but the weights. ValueError for another name.
 
@@ -57,7 +57,7 @@ def coupling_problems(relation: str, num: int, n: int, generator: torch.Generato
     a, b = random_weights((2, num, n), generator)
     if relation == "hidden":
         cost = (1 - x.unsqueeze(-1) - y.unsqueeze(-2)) ** 2
-        return Problem(x, y, a, b, sinkhorn(-20 * cost, a, b, tol=1e-10).plan)
+        return Problem(x, y, a, b, sinkhorn(-10 * cost, a, b, tol=1e-7, omega=1.3).plan)
     if relation == "shuffled":
         places = torch.rand(num, n, generator=generator, dtype=torch.float64)
         return Problem(x, y, a, b, comonotone(x, places, a, b))

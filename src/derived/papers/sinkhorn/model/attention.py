@@ -1,7 +1,7 @@
 """Attention whose weights are normalised by rows, or by rows and columns, and small transformers made of it.
 
 symbol   name            meaning                                                         axes
-q, k, v  q, k, v         queries, keys, values                                           (..., n, d), (..., m, d), (..., m, e)
+q, k, v  q, k, v         queries, keys, values                          (..., n, d), (..., m, d), (..., m, e)
 A        -               attention weights, rows of sum 1: A_ij = P_ij / a_i             (..., n, m)
 a, b     *_weights       weights of the tokens; None is uniform                          (..., n), (..., m)
 -        num_half_steps  1 is softmax, 3 and 5 are the published Sinkformers; None is the limit
@@ -29,7 +29,7 @@ def attention_weights(
     mask: Tensor | None = None,
     **options,
 ) -> Float[Tensor, "*batch n m"]:
-    """A = P / a, whose rows sum to 1: after an odd number of half-steps, or of the limit (None), by implicit derivative.
+    """A = P / a, whose rows sum to 1: after an odd number of half-steps, or (None) of the limit, derived implicitly.
 
     ``options`` go to ``sinkhorn`` in the limit. Rows of query weight 0 are 0. ValueError for an even number, which
     would end on columns, and as ``sinkhorn``.
@@ -107,7 +107,12 @@ class SinkhornTransformer(nn.Module):
         self.heads, self.depth, self.num_half_steps = heads, depth, num_half_steps
         attention_weights(torch.zeros(1, 1), num_half_steps)  # an even number is refused here
         self.enter = draws.matrix("enter", width, features)
-        shapes = {"qkv": (3 * width, width), "out": (width, width), "up": (2 * width, width), "down": (width, 2 * width)}
+        shapes = {
+            "qkv": (3 * width, width),
+            "out": (width, width),
+            "up": (2 * width, width),
+            "down": (width, 2 * width),
+        }
         self.layers = nn.ModuleList(
             nn.ParameterDict({name: draws.matrix(f"{name} {layer}", *shape) for name, shape in shapes.items()})
             for layer in range(depth)

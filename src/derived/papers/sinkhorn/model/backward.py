@@ -109,4 +109,3 @@ def sinkhorn_plan(
     options = dict(options)
     scores, a, b = problem(scores, a, b, options.pop("mask", None))
     return _Plan.apply(scores, a, b, options)[0]
-

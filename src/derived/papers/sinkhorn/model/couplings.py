@@ -15,14 +15,18 @@ from torch import Tensor
 
 
 def comonotone(
-    x: Float[Tensor, "*batch n"], y: Float[Tensor, "*batch m"], a: Float[Tensor, "*batch n"], b: Float[Tensor, "*batch m"]
+    x: Float[Tensor, "*batch n"],
+    y: Float[Tensor, "*batch m"],
+    a: Float[Tensor, "*batch n"],
+    b: Float[Tensor, "*batch m"],
 ) -> Float[Tensor, "*batch n m"]:
     """The coupling on the line that keeps the order: quantile to quantile, the optimal plan of every convex cost.
 
     Tokens i and j share the overlap of their intervals [A_i - a_i, A_i] and [B_j - b_j, B_j] of cumulative weight.
     Equal positions keep the order in which they stand.
 
-    >>> comonotone(torch.tensor([0.9, 0.1]), torch.tensor([0.2, 0.3]), torch.tensor([0.5, 0.5]), torch.tensor([0.25, 0.75]))
+    >>> x, y, half = torch.tensor([0.9, 0.1]), torch.tensor([0.2, 0.3]), torch.tensor([0.5, 0.5])
+    >>> comonotone(x, y, half, torch.tensor([0.25, 0.75]))
     tensor([[0.0000, 0.5000],
             [0.2500, 0.2500]])
     """
@@ -106,7 +110,9 @@ def coupling_w1(P: Float[Tensor, "n m"], Q: Float[Tensor, "n m"], x: Tensor, y: 
         raise ValueError(f"masses {source.sum():.6g} and {target.sum():.6g}; give two laws of the same mass")
     target = target * (source.sum() / target.sum())
     cost = torch.cdist(*points, compute_mode="donot_use_mm_for_euclid_dist").numpy()
-    found = optimize.linprog(cost.ravel(), A_eq=_marginals(*cost.shape), b_eq=np.r_[source, target[:-1]], bounds=(0, None))
+    found = optimize.linprog(
+        cost.ravel(), A_eq=_marginals(*cost.shape), b_eq=np.r_[source, target[:-1]], bounds=(0, None)
+    )
     if found.status:
         raise ValueError(f"the linear program of W_1 was not solved: {found.message}")
     return float(found.fun)
@@ -155,9 +161,9 @@ def largest_mass(allowed: Float[Tensor, "n m"], weight: Float[Tensor, "n m"], a:
 
 
 def _marginals(n: int, m: int) -> sparse.csr_array:
-    """The map from a plan, row by row, to its row sums and all column sums but the last, which follows, (n + m - 1, n m).
+    """The map from a plan, row by row, to its row sums and all column sums but the last, (n + m - 1, n m).
 
-    With the last one, rounding alone could make the program infeasible.
+    The last one follows; with it, rounding alone could make a program infeasible.
     """
     rows = sparse.kron(sparse.eye_array(n), np.ones((1, m)))
     columns = sparse.kron(np.ones((1, n)), sparse.eye_array(m))

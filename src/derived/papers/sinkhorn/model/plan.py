@@ -8,9 +8,9 @@ P        plan          the coupling of a and b nearest to e^S in KL             
 omega    omega         over-relaxation; 1 is Sinkhorn's own step                       scalar
 T        iterations    full iterations: a column step, then a row step                 int
 
-Rows come first, from g = ln b: half-step 1 is softmax attention over the tokens of b, a_i b_j e^S_ij / sum_j b_j e^S_ij,
-and T iterations are 2 T + 1 half-steps. Every result ends on a row step, so that rows sum to a; ``residual`` says by how
-much the columns miss b.
+Rows come first, from g = ln b: half-step 1 is softmax attention over the weighted tokens of b, with the weights
+a_i b_j e^S_ij / sum_k b_k e^S_ik, and T iterations are 2 T + 1 half-steps. Every result ends on a row step, so rows
+sum to a; ``residual`` says by how much the columns miss b.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,6 @@ from torch import Tensor
 from derived.lab.checks import check_count, check_fraction, check_positive
 
 INF = float("inf")
-ABSORB = 30.0  # |ln u| beyond which scalings move into the potentials: e^30 is far from the ends of float32 too
 
 
 class SinkhornResult(NamedTuple):
@@ -228,17 +227,19 @@ def _weights(name: str, weights: Tensor | None, length: int, scores: Tensor) -> 
         return scores.new_full(shape, 1 / length)
     if weights.shape[-1:] != (length,):
         raise ValueError(f"{name} has shape {tuple(weights.shape)}; give (..., {length}), one weight for each token")
+    rounding = torch.finfo(weights.dtype).eps if weights.is_floating_point() else 0.0
     weights = weights.to(scores)
     if not bool((weights >= 0).all()):
         raise ValueError(f"{name} has a weight that is negative or NaN; give weights >= 0")
-    total = weights.detach().sum(dim=-1)
-    if float((total - 1).abs().max()) > length * 8 * torch.finfo(weights.dtype).eps:
-        raise ValueError(f"{name} sums to {float(total.flatten()[0]):.6g}; divide it by its sum, so that it sums to 1")
+    total = weights.detach().sum(dim=-1).flatten()
+    worst = total[(total - 1).abs().argmax()]
+    if float((worst - 1).abs()) > length * 8 * max(rounding, torch.finfo(weights.dtype).eps):
+        raise ValueError(f"{name} sums to {float(worst):.6g}; divide it by its sum, so that it sums to 1")
     return weights.expand(shape)
 
 
 def _check_support(scores: Tensor, a: Tensor, b: Tensor) -> None:
-    """Where scores are -inf: ValueError if no coupling lives on the rest, as far as rows, columns and triangles tell."""
+    """Where scores are -inf: ValueError if rows, columns or a triangle tell that no coupling lives on the rest."""
     there = (scores > -INF) & (a > 0).unsqueeze(-1) & (b > 0).unsqueeze(-2)
     for side, found, weights in (("row", there.any(dim=-1), a), ("column", there.any(dim=-2), b)):
         bad = (~found & (weights > 0)).nonzero()
