@@ -73,7 +73,7 @@ MUTATIONS: dict[str, Steps] = {
 
 
 class Damage(NamedTuple):
-    """What a mutation does to four properties; all are of rounding, or of the rate of the iteration, where none is lost."""
+    """What a mutation does to four properties; all are of rounding where none is lost."""
 
     softmax: float  # TV between the first half-step and softmax over the tokens of b
     rows: float  # sum |P 1 - a| after many half-steps, an odd number

@@ -48,7 +48,7 @@ def cross_difference(scores: Float[Tensor, "*batch n m"]) -> Float[Tensor, "*bat
 
 
 def birkhoff_coefficient(scores: Float[Tensor, "*batch n m"]) -> Float[Tensor, "*batch"]:
-    """kappa = tanh(Delta / 4): e^S contracts Hilbert's metric by this factor, and no smaller one does. [prior: Birkhoff 1957]
+    """kappa = tanh(Delta / 4): e^S contracts Hilbert's metric by this factor. [prior: Birkhoff 1957]
 
     >>> birkhoff_coefficient(torch.zeros(2, 3))
     tensor(0.)
@@ -79,7 +79,7 @@ def local_rate(plan: Float[Tensor, "*batch n m"]) -> Float[Tensor, "*batch"]:
 
 
 def optimal_relaxation(rate: Tensor | float) -> Tensor:
-    """omega* = 2 / (1 + sqrt(1 - sigma_2^2)), which makes the local rate omega* - 1. [prior: Young 1954, Thibault et al. 2021]
+    """omega* = 2 / (1 + sqrt(1 - sigma_2^2)), of local rate omega* - 1. [prior: Young 1954, Thibault et al. 2021]
 
     ValueError for a rate outside [0, 1].
 
@@ -91,7 +91,7 @@ def optimal_relaxation(rate: Tensor | float) -> Tensor:
 
 
 def random_rate(s: float, n: int) -> float:
-    """4 (e^(s^2) - 1) / n, near sigma_2^2 of n x n independent normal scores of standard deviation s, for large n. [ours]
+    """4 (e^(s^2) - 1) / n, near sigma_2^2 of n x n independent normal scores of deviation s, for large n. [ours]
 
     >>> round(random_rate(0.5, 64), 4)
     0.0178
@@ -132,8 +132,8 @@ def dual_value(
 def kl(P: Float[Tensor, "*batch n"], Q: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch"]:
     """KL(P | Q) = sum P ln(P / Q) - P + Q over the last axis, with 0 ln 0 = 0; infinite where Q = 0 < P.
 
-    The masses of P and Q may differ. Each term is computed as Q h(P / Q) with h(r) = r ln r - r + 1, so that nearby laws
-    lose no digits to cancellation.
+    The masses of P and Q may differ. Each term is computed as Q h(P / Q) with h(r) = r ln r - r + 1, so that nearby
+    laws lose no digits to cancellation.
 
     >>> kl(torch.tensor([0.5, 0.5]), torch.tensor([0.25, 0.75]))
     tensor(0.1438)
