@@ -19,7 +19,7 @@ from torch import Tensor
 from derived.lab.checks import check_choice, check_count, check_positive
 
 from .backward import sinkhorn_plan
-from .plan import entropic_plan
+from .plan import sinkhorn_symmetric
 from .theory import kl
 
 NORMALISERS = ("softmax", "sinkhorn")
@@ -44,8 +44,7 @@ def sinkhorn_drift(x: Float[Tensor, "n d"], epsilon: float = 1.0) -> Float[Tenso
             [-0.3775]])
     """
     check_positive("epsilon", epsilon)
-    tol = 64 * torch.finfo(x.dtype).eps
-    plan = sinkhorn_plan(x @ x.mT / epsilon, tol=tol, max_iterations=10_000)
+    plan = sinkhorn_plan(x @ x.mT / epsilon, tol=_tolerance(x), max_iterations=10_000)
     return len(x) * plan @ x - x
 
 
@@ -60,10 +59,14 @@ def self_transport(x: Float[Tensor, "n d"], epsilon: float = 1.0) -> Float[Tenso
     """
     check_positive("epsilon", epsilon)
     cost = (x.unsqueeze(1) - x.unsqueeze(0)).square().sum(dim=-1) / 2
-    tol = 64 * torch.finfo(x.dtype).eps
-    plan = entropic_plan(cost.detach(), epsilon, tol=tol, max_iterations=10_000).plan
+    plan = sinkhorn_symmetric(-cost.detach() / epsilon, tol=_tolerance(x)).plan
     product = torch.full_like(plan, len(x) ** -2)
     return (plan * cost).sum(dim=(0, 1)) + epsilon * kl(plan.flatten(), product.flatten())
+
+
+def _tolerance(x: Tensor) -> float:
+    """Of the sum of n errors of rounding, with room: what an iteration reaches and does not wait for in vain."""
+    return (32 + 16 * len(x)) * torch.finfo(x.dtype).eps
 
 
 def gaussian_drift(epsilon: float, variance: float, normaliser: str) -> float:
