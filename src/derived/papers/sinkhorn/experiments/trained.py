@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 import torch
+from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from derived.lab import training
@@ -152,7 +153,8 @@ class Arms(Experiment):
 
     matching: 16 keys with a class and 16 noisy copies without: say the class of each copy's partner. clouds: which of
     six surfaces. Rows: model, rate, chosen (of the best mean accuracy on validation data), validation, accuracy,
-    loss, deviation_before and deviation_after: mean over layers, heads and texts of sum_j |mean_i A_ij - 1/n|.
+    loss, deviation_before and deviation_after: mean over layers, heads and texts of sum_j |mean_i A_ij - 1/n|; nearest
+    and assigned: what the nearest key, and the best assignment of copies to keys, would answer (NaN for clouds).
     """
 
     tasks: tuple[str, ...] = ("matching", "clouds")
@@ -193,7 +195,18 @@ class Arms(Experiment):
             tables.append(rows({"model": range(self.models)}, columns).assign(rate=rate))
         table = pd.concat(tables, ignore_index=True)
         best = table.groupby("rate")["validation"].mean().idxmax()
-        return table.assign(chosen=table["rate"] == best)
+        return table.assign(chosen=table["rate"] == best, **self._references(task, seed))
+
+    def _references(self, task: str, seed: int) -> dict[str, float]:
+        if task != "matching":
+            return {"nearest": math.nan, "assigned": math.nan}
+        features, labels = self._drawn(task, self.texts, stream(seed, "test", task))
+        keys, copies = features[..., :2].chunk(2, dim=1)
+        known = features[:, : self.pairs, 2 : 2 + CLASSES].argmax(dim=-1)
+        distance = torch.cdist(copies, keys)
+        found = torch.stack([torch.from_numpy(linear_sum_assignment(each.square())[1]) for each in distance])
+        partners = {"nearest": distance.argmin(dim=-1), "assigned": found}
+        return {name: float((known.gather(1, each) == labels).double().mean()) for name, each in partners.items()}
 
     def _drawn(self, task: str, num: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         if task == "matching":

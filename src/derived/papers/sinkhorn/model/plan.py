@@ -172,7 +172,8 @@ def sinkhorn_symmetric(
             if bool((residual <= tol).all()):
                 break
             f = torch.where(a > 0, (f + log_a - row) / 2, -INF)
-        return SinkhornResult(_put(scores, f, f), f, f, iterations, residual, tol)
+        outer = f.unsqueeze(-1) + f.unsqueeze(-2)  # added up first, so that the plan is symmetric to the last bit
+        return SinkhornResult(scores + outer, f, f, iterations, residual, tol)
 
 
 def entropic_plan(
