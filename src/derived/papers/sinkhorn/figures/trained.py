@@ -50,7 +50,7 @@ def learned(rows: pd.DataFrame) -> Figure:
     ):
         beside(ax, rows["n"].max(), place, name, color)
         words.append(f"{name} {value:.2f}")
-    lengths = sorted(rows["n"].unique())
+    lengths = sorted(rows["n"].astype(int).unique())
     for level in (1.0, 0.25):
         ax.axhline(level, **DASHED)
     ax.set(xscale="log", xlabel="tokens $n$ of each text", ylabel="distance over that of $ab^\\top$", ylim=(0, None))
