@@ -1,4 +1,4 @@
-"""The theorems on what can be approximated, what cannot be expressed, derivatives and flows. Each test names its label."""
+"""The theorems on what can be approximated, what cannot be expressed, derivatives and flows. Each names its label."""
 
 import math
 

@@ -29,7 +29,7 @@ def total_variation(p, q):
 
 
 def test_softmax_and_sinkhorn_maximise_the_same_objective():
-    """`sk-gibbs`: no law with the rows, and no coupling, has more than <P, S> - KL(P | a b^T), and the identity of KL."""
+    """`sk-gibbs`: no law with the rows, and no coupling, has more than <P, S> - KL(P | a b^T)."""
     S, a, b = 2 * random(50, 4, 5), weights(50, 4), weights(50, 5, name="b")
     product = a.unsqueeze(-1) * b.unsqueeze(-2)
 

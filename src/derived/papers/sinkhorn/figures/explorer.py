@@ -54,8 +54,8 @@ def explorer(rows: pd.DataFrame) -> go.Figure:
         showlegend=False,
         meta={
             "alt": f"Heat map of the plan between two texts of {sizes[1]} sorted points at {sizes[0]} temperatures, "
-            "with its cost, entropy and number of iterations. Cold, the plan is an assignment of least cost and takes many "
-            "iterations; hot, it is independence and takes few."
+            "with its cost, entropy and number of iterations. Cold, the plan is an assignment of least cost and "
+            "takes many iterations; hot, it is independence and takes few."
         },
     )
     figure.update_xaxes(title_text="token j", row=1, col=1)
