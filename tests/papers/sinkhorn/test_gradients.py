@@ -79,6 +79,21 @@ def test_weights_of_zero_pass_no_derivative_and_no_nan():
     assert not leaf.grad[1].any()
 
 
+def test_plans_of_several_blocks_and_cold_ones_have_derivatives():
+    """A plan that falls into parts has a gauge for each, which conjugate gradients must not follow."""
+    generator = stream(0, "blocks")
+    mask = torch.block_diag(torch.ones(2, 2), torch.ones(2, 2)).bool()
+    scores, W = torch.randn(2, 100, 4, 4, generator=generator, dtype=torch.float64)
+    facts = {"mask": mask, "tol": 1e-13, "max_iterations": 5000}
+    found = gradient(lambda S: sinkhorn_plan(S, **facts), scores, W)
+    alone = gradient(lambda S: sinkhorn_plan(S, tol=1e-13, max_iterations=5000) / 2, scores[:, :2, :2], W[:, :2, :2])
+    assert (found[:, :2, :2] - alone).abs().max() < 1e-12
+    assert not found[:, ~mask].any()
+    cold = torch.eye(6, dtype=torch.float64).mul(80)
+    bar = torch.randn(6, 6, generator=generator, dtype=torch.float64)
+    assert gradient(lambda S: sinkhorn_plan(S), cold, bar).abs().max() < 1e-12
+
+
 def test_the_memory_of_unrolling_grows_with_the_iterations(rows):
     table = rows[Backward]
     assert (table["unrolled_100"] > 8 * table["unrolled_10"]).all()

@@ -12,6 +12,7 @@ from derived.lab.rng import stream
 from derived.papers.sinkhorn.claims import plans as claims
 from derived.papers.sinkhorn.data.points import random_weights
 from derived.papers.sinkhorn.experiments.plans import Increments, PlanGrid, Plans, RowPrograms, Temperature, newton_plan
+from derived.papers.sinkhorn.model.attention import sinkhorn_attention
 from derived.papers.sinkhorn.model.kernel import sinkhorn_kernel
 from derived.papers.sinkhorn.model.plan import (
     entropic_plan,
@@ -131,6 +132,8 @@ def test_one_potential_for_symmetric_scores():
     found = sinkhorn_symmetric(scores, a, **EXACT)
     assert near(found.plan, sinkhorn(scores, a, a, **EXACT).plan)
     assert torch.equal(found.plan, found.plan.mT)
+    points = torch.randn(7, 3, generator=stream(0, "points"))
+    assert sinkhorn_symmetric(points @ points.mT, tol=1e-5).converged  # symmetric to rounding
     with pytest.raises(ValueError, match="not symmetric"):
         sinkhorn_symmetric(torch.triu(torch.ones(3, 3)))
 
@@ -163,6 +166,7 @@ def test_low_precision_is_computed_in_float32(dtype):
     found = sinkhorn(scores.to(dtype), tol=1e-5)
     assert found.log_plan.dtype == torch.float32
     assert found.converged
+    assert sinkhorn_attention(scores.to(dtype), scores.to(dtype), scores.to(dtype)).dtype == dtype
     exact = sinkhorn(scores.to(dtype).double(), tol=1e-12).plan
     assert near(found.plan.double(), exact, 1e-5)  # the tolerance, as mass
 
@@ -187,7 +191,7 @@ BAD = {
     "row 1 has weight": lambda: sinkhorn(torch.tensor([[0.0, 0.0], [-math.inf, -math.inf]])),
     "column 0 has weight": lambda: sinkhorn(torch.tensor([[-math.inf, 0.0], [-math.inf, 0.0]])),
     "sk-causal": lambda: sinkhorn(torch.zeros(3, 3), mask=torch.ones(3, 3).tril().bool()),
-    "only coupling is diagonal": lambda: half_steps(torch.zeros(3, 3), 3, mask=torch.ones(3, 3).triu().bool()),
+    "only coupling is diagonal": lambda: half_steps(torch.zeros(3, 3), 2, mask=torch.ones(3, 3).triu().bool()),
     "max_iterations": lambda: sinkhorn(torch.zeros(2, 2), max_iterations=-1),
     "tol": lambda: sinkhorn_kernel(torch.zeros(2, 2), tol=0),
     "omega": lambda: sinkhorn(torch.zeros(2, 2), omega=2.0),
@@ -201,6 +205,33 @@ BAD = {
 def test_bad_input_is_refused_with_the_cure(words):
     with pytest.raises(ValueError, match=words):
         BAD[words]()
+
+
+def test_a_batch_hides_no_causal_mask():
+    causal, full = torch.ones(3, 3).tril().bool(), torch.ones(3, 3).bool()
+    for masks in ((causal, causal.mT), (causal, full), (full, causal.mT)):
+        with pytest.raises(ValueError, match="sk-causal"):
+            sinkhorn(torch.zeros(2, 3, 3), mask=torch.stack(masks))
+
+
+def test_a_triangle_is_refused_only_where_no_coupling_or_the_diagonal_alone_lives_on_it():
+    early, late = torch.tensor([0.2, 0.8]), torch.tensor([0.8, 0.2])
+    causal = torch.ones(2, 2).tril().bool()
+    plan = sinkhorn(torch.zeros(2, 2), early, late, mask=causal, tol=1e-6).plan  # late tokens look back at early ones
+    assert near(plan, torch.tensor([[0.2, 0.0], [0.6, 0.2]]), 1e-5)
+    for a, b, mask in ((late, early, causal), (early, late, causal.mT)):
+        with pytest.raises(ValueError, match="no coupling lives"):
+            sinkhorn(torch.zeros(2, 2), a, b, mask=mask)
+    assert near(sinkhorn(torch.zeros(2, 2), early, early, mask=torch.eye(2).bool()).plan, torch.diag(early), 1e-6)
+    with pytest.raises(ValueError, match="no coupling lives"):  # the diagonal itself is masked
+        sinkhorn(torch.zeros(3, 3), mask=torch.tensor([[1, 0, 0], [1, 0, 0], [1, 1, 1]]).bool())
+
+
+def test_causal_softmax_is_welcome():
+    q, k, v = torch.randn(3, 1, 4, 5, generator=stream(0, "causal softmax"), dtype=torch.float64)
+    causal = torch.ones(4, 4).tril().bool()
+    found = sinkhorn_attention(q, k, v, num_half_steps=1, mask=causal)
+    assert near(found, torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True), 1e-14)
 
 
 def test_a_padded_row_needs_weight_zero():

@@ -104,6 +104,7 @@ def test_a_larger_constant_would_not_be_sharp_and_a_smaller_one_is_broken(rows):
     table = rows[Stability]
     assert table.query("kind == 'sharp'")["ratio"].max() > 0.999
     assert (table["ratio"] <= 1 + 1e-9).all()
+    assert (table["tight"] >= table["ratio"] - 1e-9).all()
 
 
 def test_softmax_misses_columns_where_sinkhorn_does_not(rows):

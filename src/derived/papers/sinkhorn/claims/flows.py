@@ -44,10 +44,10 @@ GRADIENT = (
 HEAT = (
     computed(
         "SK-16.a",
-        r"In the limit of narrow kernels the softmax drift is $s^2\nabla\ln\rho$.",
+        r"With the scores $-\lVert x-y\rVert^2/2\varepsilon$ and $\varepsilon\to0$, the softmax drift is $\varepsilon\nabla\ln\rho$.",
         HeatLimit,
         measure.farthest("slope", 1.0, f"normaliser == 'softmax' and {NARROW}"),
-        r"drift$/s^2$ on $\nabla\ln\rho$, slope at $s=0.05$",
+        r"drift$/\varepsilon$ on $\nabla\ln\rho$, slope at $\sqrt\varepsilon=0.05$",
         within(1, 0.02),
         unit="slope",
         source="prior",
@@ -55,10 +55,10 @@ HEAT = (
     ),
     computed(
         "SK-16.b",
-        r"In the limit of narrow kernels the Sinkhorn drift is half of that, $\frac{s^2}2\nabla\ln\rho$, so that its flow with the sign reversed is the heat equation.",
+        r"With the same scores the Sinkhorn drift is half of that, $\frac\varepsilon2\nabla\ln\rho$, so that its flow with the sign reversed is the heat equation.",
         HeatLimit,
         measure.farthest("slope", 0.5, f"normaliser == 'sinkhorn' and {NARROW}"),
-        r"drift$/s^2$ on $\nabla\ln\rho$, slope at $s=0.05$",
+        r"drift$/\varepsilon$ on $\nabla\ln\rho$, slope at $\sqrt\varepsilon=0.05$",
         within(0.5, 0.01),
         unit="slope",
         source="prior",

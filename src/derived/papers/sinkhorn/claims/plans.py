@@ -31,7 +31,7 @@ PROBLEMS = (
         **BOTH,
         plain="Normalising rows alone is softmax: the same problem with half of its constraints.",
         source="paper",
-        where="abstract",
+        where="abstract (a natural connection); the exact statement is earlier",
     ),
     identity(
         "SK-2.b",
@@ -58,7 +58,7 @@ PROBLEMS = (
 DUAL = (
     identity(
         "SK-4.a",
-        r"Every half-step raises the dual by the Kullback–Leibler divergence of the marginal that it mends, and all of them together by ${\rm KL}(P^\star\|P^0)$.",
+        r"Every half-step raises the dual by the Kullback–Leibler divergence of the marginal that it mends, and all of them together by ${\rm KL}(P\|P^{(0)})$, with $P$ the limit.",
         Increments,
         measure.most_of(measure.worst(), measure.worst("sum_gap", "sum_bound")),
         r"largest gap of an increment over $10^{-12}$, and of the sum over $10^{-9}$",
@@ -68,7 +68,7 @@ DUAL = (
     ),
     bound(
         "SK-4.b",
-        r"After $T$ half-steps some marginal error so far is at most $\sqrt{2\,{\rm KL}(P^\star\|P^0)/T}$, whatever the scores.",
+        r"After $K$ half-steps some marginal error so far is at most $\sqrt{2\,{\rm KL}(P\|P^{(0)})/K}$, whatever the scores.",
         Increments,
         measure.worst("least", "error_bound"),
         "sk-rate-free",

@@ -11,7 +11,7 @@ MOVED = "omega == 'plain' and ratio == ratio"  # where both distances stand abov
 CONVERGENCE = (
     bound(
         "SK-3.a",
-        r"Each iteration brings $e^f$ nearer to its limit in Hilbert's metric by the factor $\kappa^2=\tanh^2(\Delta/4)$ at least.",
+        r"Each iteration brings $e^f$ to at most $\kappa^2=\tanh^2(\Delta/4)$ times its distance from the limit in Hilbert's metric.",
         Contraction,
         measure.worst("ratio", "kappa2", MOVED),
         "sk-hilbert",
@@ -33,10 +33,10 @@ CONVERGENCE = (
     ),
     computed(
         "SK-3.c",
-        r"With the relaxation $\omega^\star=2/(1+\sqrt{1-\sigma_2^2})$ the error shrinks by $\omega^\star-1$ an iteration.",
+        r"With the relaxation $\omega^\star=2/(1+\sqrt{1-\sigma_2^2})$ the $T$-th root of the error after $T$ iterations tends to $\omega^\star-1$.",
         Contraction,
         measure.farthest("rate - predicted", 0.0, "omega == 'best' and iteration == 0"),
-        r"geometric mean over ten iterations less $\omega^\star-1$, the farthest from zero",
+        r"geometric mean of the last iterations above rounding less $\omega^\star-1$, the farthest from zero (at $\omega^\star$ the error carries a factor $T$)",
         within(0, 0.12),
         unit="difference of rates",
         **BOTH,

@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import pandas as pd
 import torch
+from scipy import optimize
 from torch import Tensor
 
 from derived.lab.experiment import Experiment, rows
@@ -104,9 +106,10 @@ class BlockPlans(Experiment):
 class ConditionalBlocks(Experiment):
     """SK-9: the conditional version, by softmax over the tokens of the second text, row by row.
 
-    The target is the crossed relation given x. Rows: m, instance, row; w1, bound, lost (lambda); outside: W_1 from the
-    law at 1/2 of softmax attention over a text that has no token in (0.3, 0.7), outside_bound: the distance of 1/2 from
-    that text.
+    The target is the crossed relation given x. Rows: m, instance, row; w1, bound, lost (ell). Then a law on ``atoms``
+    points of (0.3, 0.7), where the text has no token: outside: W_1 from it of softmax attention whose scores fall with
+    the distance from the middle; least: the least W_1 of all laws on the tokens, by a linear program, and
+    predicted: the mean distance of the atoms from the text; outside_bound for the gap of the last two.
     """
 
     instances: int = 20
@@ -114,6 +117,7 @@ class ConditionalBlocks(Experiment):
     m: tuple[int, ...] = (2, 4, 8, 16)
     tau: float = 1e-6
     floor: float = 1e-3
+    atoms: int = 3
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"instances": 3}, "cpu": {}}
 
@@ -130,14 +134,37 @@ class ConditionalBlocks(Experiment):
         weights = random_weights((num, self.n), generator)
         drawn = torch.randn(num, self.n, self.n, generator=generator, dtype=torch.float64)
         outside = drawn - 20 * m * (apart - 0.5).abs().unsqueeze(-2)  # ever sharper towards the nearest token
-        far = (self._attention(outside, weights) * (apart - 0.5).abs().unsqueeze(-2)).sum(dim=-1)
+        places = 0.3 + 0.4 * torch.rand(num, self.atoms, generator=generator, dtype=torch.float64)
+        law = random_weights((num, self.atoms), generator)
+        distance = (places.unsqueeze(-1) - apart.unsqueeze(-2)).abs()
+        least = [_least_w1(*each) for each in zip(law, distance, strict=True)]
         columns = {"w1": _each_row(found, laws, y), "bound": conditional_bound(m, self.floor, lost), "lost": lost}
-        columns |= {"outside": far, "outside_bound": (apart - 0.5).abs().amin(dim=-1, keepdim=True)}
+        columns |= {"outside": self._from_law(self._attention(outside, weights), apart, law, places)}
+        columns |= {
+            "least": torch.tensor(least).unsqueeze(-1),
+            "outside_bound": 1e-7,
+        }  # what HiGHS lets a constraint miss
+        columns["predicted"] = (law * distance.amin(dim=-1)).sum(dim=-1, keepdim=True)
         return rows({"instance": range(num), "row": range(self.n)}, columns)
 
     def _attention(self, scores: Tensor, b: Tensor) -> Tensor:
         """Softmax attention over tokens of weight b: rows of sum 1."""
         return half_steps(scores, 1, None, b).exp() * scores.shape[-2]
+
+    @staticmethod
+    def _from_law(found: Tensor, y: Tensor, law: Tensor, places: Tensor) -> Tensor:
+        """W_1 of each row of laws on the tokens y from one law on other places, (num, n)."""
+        both = torch.cat([y, places], dim=-1)
+        there = torch.cat([found, torch.zeros(*found.shape[:2], law.shape[-1]).to(found)], dim=-1)
+        target = torch.cat([torch.zeros_like(y), law], dim=-1).unsqueeze(-2).expand_as(there)
+        return _each_row(there, target, both)
+
+
+def _least_w1(law: Tensor, distance: Tensor) -> float:
+    """min <T, distance> over T >= 0 with the row sums ``law`` and free columns, by a linear program."""
+    atoms, n = distance.shape
+    sums = np.kron(np.eye(atoms), np.ones((1, n)))
+    return float(optimize.linprog(distance.numpy().ravel(), A_eq=sums, b_eq=law.numpy(), bounds=(0, None)).fun)
 
 
 def _each_row(P: Tensor, Q: Tensor, y: Tensor) -> Tensor:

@@ -244,7 +244,7 @@ class Temperature(Experiment):
 
 @dataclass(frozen=True, kw_only=True)
 class PlanGrid(Experiment):
-    """The explorer: one problem of n points against n, its plan over a sweep of temperatures.
+    """The explorer: n points against n, each in its own cell of [0, 1]: the plan over a sweep of temperatures.
 
     Rows: epsilon, i, j, x, y, P; of the plan, the same in all its rows: cost, assignment, entropy, residual and
     iterations (the first with a column error of at most ``tol``, or all that were run).
@@ -258,7 +258,8 @@ class PlanGrid(Experiment):
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        x, y = torch.rand(2, self.n, generator=stream(seed, "grid"), dtype=torch.float64).sort(dim=-1).values
+        noise = torch.rand(2, self.n, generator=stream(seed, "grid"), dtype=torch.float64)
+        x, y = (torch.arange(self.n) + 0.2 + 0.6 * noise) / self.n
         cost, epsilon = (x.unsqueeze(-1) - y).square(), torch.logspace(-3, 0, self.points, dtype=torch.float64)
         best = cost.numpy()[optimize.linear_sum_assignment(cost.numpy())].mean()
         scores, iterations = -cost / epsilon.view(-1, 1, 1), torch.full((self.points,), self.iterations)

@@ -25,7 +25,7 @@ from ..data.points import random_weights
 from ..model.attention import attention_weights
 from ..model.couplings import coupling_w1, distance_to_couplings, largest_mass, total_variation
 from ..model.plan import entropic_plan, half_steps, iterates, sinkhorn
-from ..model.theory import double_centre
+from ..model.theory import double_centre, oscillation
 
 EPS = float(np.finfo(float).eps)
 
@@ -41,7 +41,8 @@ class Stability(Experiment):
     """SK-6: how far a plan moves when its scores do.
 
     random: Gaussian changes; signs: +-1/2 changes in blocks, which are the worst that ascent finds; sharp: the two by
-    two table +-J y/2, J = [[1, -1], [-1, 1]]. Rows: instance, kind, tv, change (max |dS|), ratio = tv / (change / 2).
+    two table +-J y/2, J = [[1, -1], [-1, 1]]. Rows: instance, kind, tv, change (max |dS|), ratio = tv / (change / 2);
+    oscillation (max dS - min dS), tight = tv / tanh(oscillation / 4).
     """
 
     instances: int = 200
@@ -69,8 +70,9 @@ class Stability(Experiment):
         tables = []
         for kind, before, after, a, b in cases:
             tv = total_variation(*(_normalised(normaliser, each, a, b) for each in (before, after)))
-            change = (after - before).abs().amax(dim=(-2, -1))
+            change, span = (after - before).abs().amax(dim=(-2, -1)), oscillation((after - before).flatten(-2))
             columns = {"tv": tv, "change": change, "ratio": tv / (change / 2)}
+            columns |= {"oscillation": span, "tight": tv / torch.tanh(span / 4)}
             tables.append(rows({"instance": range(len(tv))}, columns).assign(kind=kind))
         return pd.concat(tables, ignore_index=True)
 
@@ -186,9 +188,9 @@ class Jumps(Experiment):
     """SK-12: two tokens at (-1, 0), (1, 0) and two at -+(cos theta, sin theta): at 90 degrees the best plan jumps.
 
     Rows: epsilon (0: without temperature), shift (degrees on either side of 90), jump (TV between the plans of both
-    sides), moved (W_1 between the second texts of both sides), bound (1/2 max |dS|, for epsilon > 0); at 90 degrees,
-    W_1 of the entropic plan from the limits of the unregularised ones on either side: distance_left, distance_right,
-    and half (half the W_1 between those limits).
+    sides), moved (W_1 between the second texts of both sides), bound (1/2 max |dS|, for epsilon > 0); error (TV of the
+    plan from the best one, on the worse of both sides), half (half the jump of the best one); at 90 degrees, W_1 of the
+    plan from the limits of the best ones on either side: distance_left, distance_right.
     """
 
     epsilons: tuple[float, ...] = (0.0, 0.05, 0.2, 1.0)
@@ -203,18 +205,21 @@ class Jumps(Experiment):
         epsilon = condition["epsilon"]
         x = torch.tensor([[-1.0, 0.0], [1.0, 0.0]], dtype=torch.float64)
         same, swapped = torch.eye(2, dtype=torch.float64) / 2, torch.eye(2, dtype=torch.float64).flip(0) / 2
-        jump, moved, bound = [], [], []
+        jump, moved, bound, error = [], [], [], []
         for shift in self.shifts:
             sides = [_second_text(90 + sign * shift) for sign in (-1, 1)]
             costs = [torch.cdist(x, y).square() for y in sides]
             plans = [_plan(cost, epsilon, same, swapped) for cost in costs]
             jump.append(float(total_variation(*plans)))
+            best = [_plan(cost, 0.0, same, swapped) for cost in costs]
+            error.append(max(float(total_variation(*pair)) for pair in zip(plans, best, strict=True)))
             moved.append(float((sides[0] - sides[1]).norm(dim=-1).mean()))
             bound.append(float((costs[0] - costs[1]).abs().max()) / (2 * epsilon) if epsilon else math.nan)
         y = _second_text(90.0)
         at = entropic_plan(torch.cdist(x, y).square(), epsilon or 1.0).plan
-        left, right, apart = (coupling_w1(*pair, x, y) for pair in ((at, same), (at, swapped), (same, swapped)))
-        columns = {"jump": jump, "moved": moved, "bound": bound, "half": apart / 2}
+        left, right = (coupling_w1(at, limit, x, y) for limit in (same, swapped))
+        half = float(total_variation(same, swapped)) / 2
+        columns = {"jump": jump, "moved": moved, "bound": bound, "error": error, "half": half}
         return rows({"shift": self.shifts}, columns | {"distance_left": left, "distance_right": right})
 
 

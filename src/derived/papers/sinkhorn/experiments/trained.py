@@ -154,13 +154,14 @@ class Arms(Experiment):
     matching: 16 keys with a class and 16 noisy copies without: say the class of each copy's partner. clouds: which of
     six surfaces. Rows: model, rate, chosen (of the best mean accuracy on validation data), validation, accuracy,
     loss, deviation_before and deviation_after: mean over layers, heads and texts of sum_j |mean_i A_ij - 1/n|; nearest
-    and assigned: what the nearest key, and the best assignment of copies to keys, would answer (NaN for clouds).
+    and assigned: what the nearest key, and the best assignment of copies to keys, would answer (NaN for clouds);
+    middle and last: mean loss in training over the tenth of the steps after the half, and over the last tenth.
     """
 
     tasks: tuple[str, ...] = ("matching", "clouds")
     arms: tuple[int, ...] = (1, 3, 5)
     models: int = 16
-    rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2, 3e-2)
+    rates: tuple[float, ...] = (3e-3, 1e-2, 3e-2, 1e-1)
     steps: int = 6000
     batch: int = 64
     pairs: int = 16
@@ -188,8 +189,15 @@ class Arms(Experiment):
             sizes = {"width": self.width, "depth": self.depth, "num_half_steps": condition["num_half_steps"]}
             model = SinkhornTransformer(features, outputs, draws=draws, **sizes)
             before = self._deviation(model, task, seed)
-            self._train(model, task, rate, seed)
-            columns = {"deviation_before": before, "deviation_after": self._deviation(model, task, seed)}
+            losses = self._train(model, task, rate, seed)
+            tenth = -(-self.steps // 10)
+            middle = losses[:, self.steps // 2 :][:, :tenth].mean(dim=-1)
+            columns = {
+                "middle": middle,
+                "last": losses[:, -tenth:].mean(dim=-1),
+                "deviation_before": before,
+                "deviation_after": self._deviation(model, task, seed),
+            }
             _, columns["validation"] = self._judged(model, task, seed, "validation")
             columns["loss"], columns["accuracy"] = self._judged(model, task, seed, "test")
             tables.append(rows({"model": range(self.models)}, columns).assign(rate=rate))
@@ -221,7 +229,8 @@ class Arms(Experiment):
             return outputs[..., outputs.shape[-2] // 2 :, :]
         return outputs.mean(dim=-2, keepdim=True)
 
-    def _train(self, model: SinkhornTransformer, task: str, rate: float, seed: int) -> None:
+    def _train(self, model: SinkhornTransformer, task: str, rate: float, seed: int) -> Tensor:
+        """The losses of every step, (R, steps)."""
         generator = stream(seed, "train", task)
 
         def loss(step: int) -> Tensor:
@@ -230,7 +239,7 @@ class Arms(Experiment):
             return training.mean_cross_entropy(self._logits(model, task, features), labels.to(model.enter.device))
 
         optimiser = training.adamw(model, betas=(0.9, 0.98), weight_decay=0.01)
-        training.train(loss, optimiser, steps=self.steps, rate=schedule(rate, self.steps))
+        return training.train(loss, optimiser, steps=self.steps, rate=schedule(rate, self.steps))
 
     def _judged(self, model: SinkhornTransformer, task: str, seed: int, name: str) -> tuple[Tensor, Tensor]:
         features, labels = self._drawn(task, self.texts, stream(seed, name, task))

@@ -77,7 +77,8 @@ def sinkhorn_attention(
     """
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     facts = {"query_weights": query_weights, "key_weights": key_weights, "mask": mask}
-    return attention_weights(scale * q @ k.mT, num_half_steps, **facts, **options) @ v
+    A = attention_weights(scale * q @ k.mT, num_half_steps, **facts, **options)  # float32 at least
+    return A.to(v.dtype) @ v
 
 
 class SinkhornTransformer(nn.Module):

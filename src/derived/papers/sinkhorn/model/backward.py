@@ -60,16 +60,21 @@ def _conjugate_gradients(M: Tensor, right: Tensor, gauge: Tensor) -> Tensor:
 
     rest = project(right)
     z, direction, size = torch.zeros_like(rest), rest, dot(rest, rest)
-    enough = (4 * torch.finfo(rest.dtype).eps) ** 2 * size
+    eps = torch.finfo(rest.dtype).eps
+    enough = (4 * eps) ** 2 * size
+    active = size > enough
     for _ in range(4 * rest.shape[-1] + 20):
-        if bool((size <= enough).all()):
-            break
         image = project(direction - _times(M, _times(M.mT, direction)))
-        step = torch.where(size > enough, size / dot(direction, image).clamp(min=torch.finfo(size.dtype).tiny), 0.0)
+        curvature = dot(direction, image)
+        # a plan of several blocks has a gauge for each: what is left then is rounding along them, without curvature
+        active = active & (size > enough) & (curvature > 64 * eps * dot(direction, direction))
+        if not bool(active.any()):
+            break
+        step = torch.where(active, size / torch.where(active, curvature, 1.0), 0.0)
         z, rest = z + step * direction, rest - step * image
         new = dot(rest, rest)
-        direction = rest + torch.where(size > enough, new / size, 0.0) * direction
-        size = torch.where(size > enough, new, size)
+        direction = torch.where(active, rest + new / torch.where(active, size, 1.0) * direction, direction)
+        size = torch.where(active, new, size)
     return z
 
 

@@ -125,14 +125,15 @@ def half_steps(
 ) -> Float[Tensor, "*batch n m"]:
     """ln P after ``num`` half-steps, rows first: 1 is softmax attention, an odd number ends on rows.
 
-    Autograd goes through all of them. ``detach_columns`` cuts it at every column potential, as the text classifier of
-    the public Sinkformer code does; what comes out is not the gradient. ValueError for num < 1 and as ``sinkhorn``.
+    A single one is softmax, which needs no coupling: a causal mask is welcome there. Autograd goes through all of them.
+    ``detach_columns`` cuts it at every column potential, as the text classifier of the public Sinkformer code does;
+    what comes out is not the gradient. ValueError for num < 1 and as ``sinkhorn``.
 
     >>> half_steps(torch.tensor([[1.0, 2.0, 3.0]]), 1).exp()
     tensor([[0.0900, 0.2447, 0.6652]])
     """
     check_count("num", num)
-    scores, a, b = problem(scores, a, b, mask)
+    scores, a, b = problem(scores, a, b, mask, coupling=num > 1)
     g = b.log()
     f = _row_step(scores, a, g)
     for step in range(1, num):
@@ -161,8 +162,10 @@ def sinkhorn_symmetric(
     True
     """
     scores, a, _ = problem(scores, a, a)
-    if not torch.equal(scores, scores.mT):
+    rounding = 16 * torch.finfo(scores.dtype).eps * float(scores[scores.isfinite()].abs().amax())
+    if not torch.isclose(scores, scores.mT, rtol=0, atol=rounding).all():
         raise ValueError("the scores are not symmetric; take (S + S^T) / 2, or use sinkhorn, which needs no symmetry")
+    scores = (scores + scores.mT) / 2
     with torch.no_grad():
         log_a = a.log()
         f = (log_a + _row_step(scores, a, log_a)) / 2
@@ -201,9 +204,11 @@ def entropic_plan(
 
 
 def problem(
-    scores: Tensor, a: Tensor | None, b: Tensor | None, mask: Tensor | None = None
+    scores: Tensor, a: Tensor | None, b: Tensor | None, mask: Tensor | None = None, coupling: bool = True
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Scores, a and b checked, in one dtype and broadcast to one batch; ValueError as ``sinkhorn`` says.
+
+    Without ``coupling`` each row needs a finite score, and no more.
 
     >>> [each.shape for each in problem(torch.zeros(5, 2, 3), None, None)]
     [torch.Size([5, 2, 3]), torch.Size([5, 2]), torch.Size([5, 3])]
@@ -218,7 +223,7 @@ def problem(
     n, m = scores.shape[-2:]
     a, b = (_weights(*each, scores) for each in (("a", a, n), ("b", b, m)))
     if bool((scores == -INF).any()):
-        _check_support(scores.detach(), a.detach(), b.detach())
+        _check_support(scores.detach(), a.detach(), b.detach(), coupling)
     return scores, a, b
 
 
@@ -239,22 +244,33 @@ def _weights(name: str, weights: Tensor | None, length: int, scores: Tensor) -> 
     return weights.expand(shape)
 
 
-def _check_support(scores: Tensor, a: Tensor, b: Tensor) -> None:
+def _check_support(scores: Tensor, a: Tensor, b: Tensor, coupling: bool) -> None:
     """Where scores are -inf: ValueError if rows, columns or a triangle tell that no coupling lives on the rest."""
     there = (scores > -INF) & (a > 0).unsqueeze(-1) & (b > 0).unsqueeze(-2)
-    for side, found, weights in (("row", there.any(dim=-1), a), ("column", there.any(dim=-2), b)):
+    sides = (("row", there.any(dim=-1), a), ("column", there.any(dim=-2), b))
+    for side, found, weights in sides if coupling else sides[:1]:
         bad = (~found & (weights > 0)).nonzero()
         if len(bad):
             raise ValueError(
                 f"{side} {bad[0, -1].item()} has weight, but all its scores are -inf, so no coupling exists; "
                 f"give it a finite score, or padding a weight of 0"
             )
-    if scores.shape[-1] > 1 and a.shape == b.shape and torch.allclose(a, b):
-        upper, lower = there.triu(1).any(), there.tril(-1).any()
-        if bool(upper ^ lower):
+    if coupling and scores.shape[-2] == scores.shape[-1]:
+        upper, lower = (each.flatten(-2).any(dim=-1) for each in (there.triu(1), there.tril(-1)))
+        ahead, slack = (a - b).cumsum(dim=-1), 64 * a.shape[-1] * torch.finfo(a.dtype).eps
+        equal = (ahead.abs() <= slack).all(dim=-1)
+        there = there | ((a == 0) & (b == 0)).unsqueeze(-1)  # tokens of weight zero need no diagonal
+        whole = there.diagonal(dim1=-2, dim2=-1).all(dim=-1)
+        if bool(((upper ^ lower) & equal & whole).any()):
             raise ValueError(
                 "a causal mask between equal weights: the last column may take mass from the last row alone, and so "
                 "on upwards, so the only coupling is diagonal (theorem sk-causal); use softmax, or no mask"
+            )
+        short = ~upper & (ahead > slack).any(dim=-1) | ~lower & (ahead < -slack).any(dim=-1)
+        if bool((short | (upper ^ lower) & equal & ~whole).any()):
+            raise ValueError(
+                "no coupling lives on this triangle of pairs: some first tokens of one text weigh more than all that "
+                "they may be coupled with (theorem sk-causal); use softmax, or no mask"
             )
 
 
