@@ -48,9 +48,11 @@ def tells():
 
 
 def test_matrices_show_their_column_means(tells):
-    cells = [("softmax", 0, 0, 1.5), ("softmax", 0, 1, 0.5), ("softmax", 1, 0, 0.5), ("softmax", 1, 1, 0.5)]
+    cells = [("Sinkhorn", 0, 0, 1.5), ("Sinkhorn", 0, 1, 0.5), ("Sinkhorn", 1, 0, 0.5), ("Sinkhorn", 1, 1, 1.5)]
     rows = pd.DataFrame(cells, columns=["matrix", "i", "j", "value"])
-    tells(plan_figures.three_matrices(pd.concat([rows, rows.assign(matrix="other")])), "softmax: 0.50 to 1.00")
+    tilted = rows.assign(matrix="softmax", value=[1.8, 0.2, 1.0, 1.0])
+    figure = plan_figures.three_matrices(pd.concat([rows, tilted]))
+    tells(figure, "Sinkhorn: 1.00 to 1.00", "softmax: 0.60 to 1.40")
 
 
 def test_rates(tells):
