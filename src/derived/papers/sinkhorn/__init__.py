@@ -7,7 +7,7 @@ much as it gives:
 >>> from derived.papers.sinkhorn import attention_weights
 >>> scores = torch.tensor([[3.0, 1.0, 0.0], [3.0, 0.0, 1.0], [3.0, 0.0, 0.0]])
 >>> attention_weights(scores, 1).sum(dim=0)
-tensor([2.5911, 0.2045, 0.2045])
+tensor([2.5970, 0.2015, 0.2015])
 >>> attention_weights(scores, None).sum(dim=0)
 tensor([1.0000, 1.0000, 1.0000])
 """
