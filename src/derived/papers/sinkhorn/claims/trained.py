@@ -21,11 +21,11 @@ def ratio(target: str) -> measure.Measure:
     return measure.mean("ratio", f"stage == 'final' and n == 64 and target == '{target}'", unit=["model"])
 
 
-def learned(id: str, target: str, words: str):
+def learned(id: str, target: str, words: str, expected=holds):
     """A relation learned on texts of 8 to 16 tokens is near its target on texts of 64."""
     statement = f"A transformer with Sinkhorn's normaliser learns {words} from texts of 8 to 16 tokens, and on texts of 64 it is four times nearer to it, by rows, than the product coupling."
     return statistic(
-        id, statement, LearnedCouplings, ratio(target), LONG, at_most(0.25), expected=holds("cpu"), **FACTS
+        id, statement, LearnedCouplings, ratio(target), LONG, at_most(0.25), expected=expected("cpu"), **FACTS
     )
 
 
@@ -54,7 +54,7 @@ CARRIED = "the finding of Sander et al. 2022 (abstract) carried over to a task o
 
 LEARNED = (
     learned("SK-8.a", "comonotone", "the relation that keeps the order"),
-    learned("SK-8.b", "crossed", "the even mixture of the orders kept and reversed"),
+    learned("SK-8.b", "crossed", "the even mixture of the orders kept and reversed", fails),
     learned("SK-8.c", "hidden", "the entropic plan of a cost that it is not told"),
     statistic(
         "SK-8.d", SHUFFLED, LearnedCouplings, ratio("shuffled"), LONG, at_least(0.25), expected=holds("cpu"), **FACTS
