@@ -71,7 +71,7 @@ DUAL = (
         r"After $K$ half-steps some marginal error so far is at most $\sqrt{2\,{\rm KL}(P\|P^{(0)})/K}$, whatever the scores.",
         Increments,
         measure.worst("least", "error_bound"),
-        "sk-rate-free",
+        "sk-increments",
         **BOTH,
         source="prior",
         where="Altschuler, Weed and Rigollet 2017",

@@ -47,7 +47,7 @@ KINDS = (
     ),
     identity(
         "SK-10.b",
-        r"The relation in which all tokens look at the first has distance ${\rm TV}=1-\frac1n$ at least from every coupling of uniform texts; softmax with the score $\beta$ on that token is at $(n-1)/(n-1+e^\beta)$, which tends to $0$.",
+        r"The relation in which all tokens look at the first has distance ${\rm TV}=1-\frac1n$ at least from every coupling of uniform texts; softmax with the score $z$ on that token is at $(n-1)/(n-1+e^z)$, which tends to $0$.",
         Sinks,
         measure.most_of(measure.worst(), measure.worst("softmax_gap", "1e-12")),
         r"largest gap of the least distance, by a linear program, over $10^{-9}$, and of softmax over $10^{-12}$",

@@ -251,7 +251,7 @@ class PlanGrid(Experiment):
     """
 
     n: int = 12
-    points: int = 25
+    points: int = 33
     tol: float = 1e-3
     iterations: int = 4000
 
@@ -259,8 +259,8 @@ class PlanGrid(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         noise = torch.rand(2, self.n, generator=stream(seed, "grid"), dtype=torch.float64)
-        x, y = (torch.arange(self.n) + 0.2 + 0.6 * noise) / self.n
-        cost, epsilon = (x.unsqueeze(-1) - y).square(), torch.logspace(-3, 0, self.points, dtype=torch.float64)
+        x, y = (torch.arange(self.n) + 0.5 + 0.25 * noise) / self.n
+        cost, epsilon = (x.unsqueeze(-1) - y).square(), torch.logspace(-4, 0, self.points, dtype=torch.float64)
         best = cost.numpy()[optimize.linear_sum_assignment(cost.numpy())].mean()
         scores, iterations = -cost / epsilon.view(-1, 1, 1), torch.full((self.points,), self.iterations)
         for step, found in enumerate(islice(iterates(*problem(scores, None, None)), self.iterations + 1)):
