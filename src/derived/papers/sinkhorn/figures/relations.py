@@ -30,7 +30,7 @@ def _sink(ax: Axes, rows: pd.DataFrame) -> str:
     floor = rows["distance"].iloc[0]
     ax.axhline(floor, **DASHED)
     beside(ax, rows["beta"].max(), floor, r"every coupling, $1-\frac{1}{n}$", shift=(0, 7), ha="right")
-    beside(ax, rows["beta"].iloc[2], rows["softmax_tv"].iloc[2], "softmax", BLUE)
+    beside(ax, rows["beta"].iloc[1], rows["softmax_tv"].iloc[1], "softmax", BLUE)
     ax.set(xlabel=r"score $z$ of token 1", ylabel="TV from the sink", ylim=(-0.03, 1.05))
     return f"Left: softmax comes within {rows['softmax_tv'].min():.1e} of the sink; every coupling is {floor:.3f} away."
 

@@ -52,8 +52,8 @@ def learned(rows: pd.DataFrame) -> Figure:
         words.append(f"{name} {value:.2f}")
     lengths = sorted(rows["n"].astype(int).unique())
     for level in (1.0, 0.25):
-        ax.axhline(level, **DASHED)
-    ax.set(xscale="log", xlabel="tokens $n$ of each text", ylim=(0, None))
+        ax.plot(lengths, [level] * len(lengths), **DASHED)
+    ax.set(xscale="log", xlabel="tokens $n$ of each text", ylim=(-0.06, None))
     ax.set_ylabel("distance by rows, over that of $ab^\\top$")
     ax.set_xlim(lengths[0] / 1.15, lengths[-1] * 2.2)
     plain_log(ax.xaxis, lengths)
