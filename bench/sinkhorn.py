@@ -8,7 +8,9 @@
 What is equal is the error of the marginals that is really reached: at most 1e-6 in sum for every contender, whose own
 threshold is set for it (POT's is an L2 norm, looked at every ten iterations; OTT's an L1 norm, likewise). It is read
 off the plans, which are compared in total variation, before anything is timed; the check refuses the plan of softmax. A
-peer that is not installed is named and left out.
+peer that is not installed is named and left out. geomloss stops by the number of its annealed steps, whose error falls
+like one over that number (1.6e-4 after 2,000 steps at n = 64), so it is raced at an error of 4e-3 and 400 steps, plain
+Sinkhorn against it at the same.
 """
 
 import importlib.util
@@ -30,7 +32,7 @@ from derived.papers.sinkhorn.model.backward import sinkhorn_plan
 from derived.papers.sinkhorn.model.kernel import sinkhorn_kernel
 from derived.papers.sinkhorn.model.plan import half_steps
 
-EPSILON, ERROR, MOST = 0.1, 1e-6, 5000
+EPSILON, ERROR, COARSE, MOST = 0.1, 1e-6, 4e-3, 5000
 
 
 class Inputs(NamedTuple):
@@ -53,6 +55,11 @@ def ours(inputs: Inputs) -> Tensor:
     return sinkhorn_kernel(-inputs.cost / EPSILON, tol=ERROR, max_iterations=MOST).plan
 
 
+def ours_coarse(inputs: Inputs) -> Tensor:
+    """sinkhorn_kernel, one batch, to 4e-3"""
+    return sinkhorn_kernel(-inputs.cost / EPSILON, tol=COARSE, max_iterations=MOST).plan
+
+
 def pot(inputs: Inputs, method: str) -> np.ndarray:
     import ot
 
@@ -63,7 +70,7 @@ def pot(inputs: Inputs, method: str) -> np.ndarray:
 
 
 def geomloss(inputs: Inputs) -> Tensor:
-    """geomloss.ot.solve"""
+    """geomloss.ot.solve, 400 steps"""
     from geomloss import ot
 
     plans = []
@@ -73,7 +80,7 @@ def geomloss(inputs: Inputs) -> Tensor:
     return torch.stack(plans)
 
 
-GEOMLOSS_STEPS = 40  # it stops by number alone
+GEOMLOSS_STEPS = 400
 
 
 class Ott:
@@ -127,21 +134,21 @@ def ott_derivative(inputs: Inputs) -> np.ndarray:
     return np.asarray(Ott.plans(True)[1](inputs.numpy, inputs.W.numpy()))
 
 
-def same_plans(inputs: Inputs, mine: Tensor, peer: Tensor | np.ndarray) -> float:
+def same_plans(inputs: Inputs, mine: Tensor, peer: Tensor | np.ndarray, most: float = ERROR) -> float:
     """Both reach the error that was asked for, and the plans are as near as two such errors allow; returns TV."""
-    plans = [torch.as_tensor(np.asarray(each)) for each in (mine, peer)]
+    plans = [torch.as_tensor(np.array(each)) for each in (mine, peer)]
     n = plans[0].shape[-1]
     for plan in plans:
         error = sum((plan.sum(dim=axis) - 1 / n).abs().sum(dim=-1) for axis in (-1, -2)).max()
-        require(float(error) <= 1.05 * ERROR, f"the marginals are off by {float(error):.2g}, over {ERROR:.2g}")
+        require(float(error) <= 1.05 * most, f"the marginals are off by {float(error):.2g}, over {most:.2g}")
     apart = float((plans[0] - plans[1]).abs().sum(dim=(-2, -1)).max() / 2)
-    require(apart <= 1e3 * ERROR, f"the plans are {apart:.2g} apart in total variation")
+    require(apart <= min(1e3 * most, 0.02), f"the plans are {apart:.2g} apart in total variation")
     return apart
 
 
 def same_slopes(inputs: Inputs, mine: Tensor, peer: Tensor | np.ndarray, most: float = 1e-8) -> float:
     """The largest gap of the derivatives, relative to their length."""
-    peer = torch.as_tensor(np.asarray(peer))
+    peer = torch.as_tensor(np.array(peer))
     apart = float(((mine - peer).norm(dim=(-2, -1)) / mine.norm(dim=(-2, -1))).max())
     require(apart <= most, f"the derivatives are {apart:.2g} apart, relative to their length")
     return apart
@@ -163,7 +170,6 @@ PEERS = {
     "ot": [
         named(partial(pot, method=name), f"POT {name}") for name in ("sinkhorn", "sinkhorn_stabilized", "sinkhorn_log")
     ],
-    "geomloss": [geomloss],
     "ott": [
         named(partial(ott, lse=lse), f"OTT-JAX, {'log' if lse else 'kernel'} domain, jitted") for lse in (True, False)
     ],
@@ -182,17 +188,22 @@ def refuses_softmax() -> None:
 
 def races(quick: bool, rounds: int, threads: int) -> Iterator[harness.Row]:
     refuses_softmax()
-    there = {name: importlib.util.find_spec(name) is not None for name in PEERS}
+    there = {name: importlib.util.find_spec(name) is not None for name in (*PEERS, "geomloss")}
     for name in (name for name, found in there.items() if not found):
         print(f"sinkhorn: {name} is not installed here and is left out")
-    for n, batches in ((16, (1, 4)),) if quick else ((64, (1, 64)), (256, (1, 64)), (1024, (1, 4))):
-        for B in batches:
-            some = rounds if B * n * n < 10**6 else min(rounds, 3)
-            facts = {"gap": same_plans, "target": 2.0, "rounds": some, "threads": threads}
+    facts = {"target": 2.0, "rounds": rounds, "threads": threads}
+    for n in (16,) if quick else (64, 256):
+        for B in (1, 4) if quick else (1, 64):
             for peer in (peer for name in PEERS if there[name] for peer in PEERS[name]):
-                slow = "log" in peer.__doc__ and B * n * n > 5 * 10**5
-                if not slow:
-                    yield harness.race(f"B = {B}, n = {n}, plans to 1e-6", build, {"B": B, "n": n}, ours, peer, **facts)
+                if (
+                    "log" not in peer.__doc__ or B * n * n <= 64**3
+                ):  # ten times slower than the same in its kernel domain
+                    sizes = {"B": B, "n": n}
+                    yield harness.race(f"B = {B}, n = {n}, to 1e-6", build, sizes, ours, peer, gap=same_plans, **facts)
+        if there["geomloss"]:
+            coarse = partial(same_plans, most=COARSE)
+            sizes = {"B": 1, "n": n}
+            yield harness.race(f"B = 1, n = {n}, to 4e-3", build, sizes, ours_coarse, geomloss, gap=coarse, **facts)
     sizes = {"B": 1, "n": 16 if quick else 128}
     facts = {"target": 1.0, "rounds": min(rounds, 5), "threads": threads}
     name = f"B = 1, n = {sizes['n']}, derivative of a plan"
@@ -202,4 +213,4 @@ def races(quick: bool, rounds: int, threads: int) -> Iterator[harness.Row]:
 
 
 if __name__ == "__main__":
-    harness.command("sinkhorn", races, rounds=7, quick_rounds=3, dtype="float64")
+    harness.command("sinkhorn", races, rounds=5, quick_rounds=3, dtype="float64")
