@@ -7,12 +7,17 @@ the deviation of SK-17 rising.
 import pandas as pd
 
 from derived.lab import measure, stats
-from derived.lab.claims import RECORDED, at_least, at_most, fails, holds, statistic, unseen
+from derived.lab.claims import RECORDED, Change, at_least, at_most, fails, holds, statistic, unseen
 from derived.lab.stats import Estimate
 
 from ..experiments.trained import Arms, LearnedCouplings
 
-FACTS = {"unit": "of the product coupling's distance", "judged_at": RECORDED}
+BY_ROWS = Change(
+    "2026-11-22",
+    "The statements of SK-8 said four times nearer, without the words by rows.",
+    "The distance that is judged was not named; measure, criterion and size are as they were.",
+)
+FACTS = {"unit": "of the product coupling's distance", "judged_at": RECORDED, "changed": (BY_ROWS,)}
 LONG = "mean over networks of the distance by rows from the target at $n=64$, over that of the product coupling"
 
 
