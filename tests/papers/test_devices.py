@@ -64,6 +64,27 @@ UNUSED = {
         "PublishedConstants": "two closed forms in Python",
         "ReadOutNoise": "one product of small matrices, on the CPU",
     },
+    "sinkhorn": {
+        "Plans": "small tables in float64 against Newton in numpy",
+        "RowPrograms": "an optimiser of scipy over rows of nine numbers",
+        "Contraction": "small tables in float64, one way after the other",
+        "Increments": "small tables in float64",
+        "Stability": "tables of 6 x 6 in float64",
+        "Blocks": "linear programs in scipy",
+        "BlockPlans": "linear programs in scipy",
+        "ConditionalBlocks": "tables of 16 x 16 in float64",
+        "Sinks": "linear programs in scipy",
+        "Ranks": "tables of 10 x 10 in float64",
+        "Causal": "tables of at most 8 x 8, tens of thousands of iterations",
+        "Jumps": "two tokens against two",
+        "Backward": "tables of 6 x 6 in float64",
+        "Truncated": "tables of 8 x 8 in float64",
+        "Drift": "central differences of a few points in float64",
+        "Particles": "a cloud of 24 points in float64",
+        "HeatLimit": "quadrature on a grid, in float64",
+        "Temperature": "small tables in float64, and assignments in scipy",
+        "PlanGrid": "one problem of 12 points",
+    },
     "signal_propagation": {
         "ClosedForms": "quadrature in numpy",
         "Ends": "recurrences in numpy",
@@ -85,6 +106,7 @@ TIMED = {
     ("cactus", "PairTime"): {"seconds"},
     ("cactus", "SamplerTime"): {"exact", "cactus", "tas", "rows"},
     ("hierarchical_kernel", "Overhead"): {"seconds"},
+    ("sinkhorn", "AttentionTime"): {"softmax", "sinkhorn_3", "sinkhorn_21"},
 }
 #: The first condition that uses the device, where the very first does not.
 CONDITION = {("hierarchical_kernel", "Pruning"): 1, ("homogenized", "Freezing"): 2}
@@ -126,6 +148,13 @@ SIZES = {
     ("signal_propagation", "Networks"): {"width": 32, "inits": 4},
     ("signal_propagation", "Regimes"): {"depth": 400},
     ("signal_propagation", "Window"): {"alphas": (0.2,)},
+    ("sinkhorn", "RandomScores"): {"replicates": 4, "sizes": (32,)},
+    ("sinkhorn", "LearnedCouplings"): {"steps": 2, "search": 1, "texts": 2, "lengths": (8,), "exact": 1},
+    ("sinkhorn", "Arms"): {"steps": 2, "texts": 10},
+    ("sinkhorn", "Causal"): {"iterations": 100},
+    ("sinkhorn", "Particles"): {"n": 4, "steps": 2},
+    ("sinkhorn", "Temperature"): {"iterations": 100},
+    ("sinkhorn", "AttentionTime"): {"sizes": (16,), "repeats": 2},
 }
 
 

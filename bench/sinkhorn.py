@@ -1,0 +1,216 @@
+"""Races of Sinkhorn: ``python bench/sinkhorn.py [--quick] [--threads 1] [--output FILE]``.
+
+1. ``sinkhorn_kernel`` against POT (``sinkhorn``, ``sinkhorn_stabilized``, ``sinkhorn_log``), geomloss (``ot.solve``)
+   and OTT-JAX (jitted, in both its modes, vmapped over a batch) on entropic problems of points in space, float64, one
+   thread each.
+2. The implicit derivative against OTT-JAX's own, and against autograd through as many half-steps.
+
+What is equal is the error of the marginals that is really reached: at most 1e-6 in sum for every contender, whose own
+threshold is set for it (POT's is an L2 norm, looked at every ten iterations; OTT's an L1 norm, likewise). It is read
+off the plans, which are compared in total variation, before anything is timed; the check refuses the plan of softmax. A
+peer that is not installed is named and left out. geomloss stops by the number of its annealed steps, whose error falls
+like one over that number (1.6e-4 after 2,000 steps at n = 64), so it is raced at an error of 4e-3 and 400 steps, plain
+Sinkhorn against it at the same.
+"""
+
+import importlib.util
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import ClassVar, NamedTuple
+
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import harness
+import numpy as np
+import torch
+from torch import Tensor
+
+from derived.lab.rng import stream
+from derived.papers.sinkhorn.model.backward import sinkhorn_plan
+from derived.papers.sinkhorn.model.kernel import sinkhorn_kernel
+from derived.papers.sinkhorn.model.plan import half_steps
+
+EPSILON, ERROR, COARSE, MOST = 0.1, 1e-6, 4e-3, 5000
+
+
+class Inputs(NamedTuple):
+    """Costs (B, n, n), the same as numpy has it, and a loss <W, P>."""
+
+    cost: Tensor
+    numpy: np.ndarray
+    W: Tensor
+
+
+def build(B: int, n: int) -> Inputs:
+    x, y = torch.rand(2, B, n, 3, generator=stream(0, "bench points"), dtype=torch.float64)
+    cost = torch.cdist(x, y).square()
+    W = torch.randn(B, n, n, generator=stream(0, "bench loss"), dtype=torch.float64)
+    return Inputs(cost, cost.numpy(), W)
+
+
+def ours(inputs: Inputs) -> Tensor:
+    """sinkhorn_kernel, one batch"""
+    return sinkhorn_kernel(-inputs.cost / EPSILON, tol=ERROR, max_iterations=MOST).plan
+
+
+def ours_coarse(inputs: Inputs) -> Tensor:
+    """sinkhorn_kernel, one batch, to 4e-3"""
+    return sinkhorn_kernel(-inputs.cost / EPSILON, tol=COARSE, max_iterations=MOST).plan
+
+
+def pot(inputs: Inputs, method: str) -> np.ndarray:
+    import ot
+
+    n = inputs.numpy.shape[-1]
+    a = np.full(n, 1 / n)
+    facts = {"method": method, "numItermax": MOST, "stopThr": ERROR / n**0.5, "warn": False}
+    return np.stack([ot.sinkhorn(a, a, each, EPSILON, **facts) for each in inputs.numpy])
+
+
+def geomloss(inputs: Inputs) -> Tensor:
+    """geomloss.ot.solve, 400 steps"""
+    from geomloss import ot
+
+    plans = []
+    for cost in inputs.cost:
+        a = cost.new_full((len(cost),), 1 / len(cost))
+        plans.append(ot.solve(cost, reg=EPSILON, a=a, b=a, max_iter=GEOMLOSS_STEPS).plan)
+    return torch.stack(plans)
+
+
+GEOMLOSS_STEPS = 400
+
+
+class Ott:
+    """OTT-JAX's solver, jitted once for every size."""
+
+    solvers: ClassVar[dict] = {}
+
+    @classmethod
+    def plans(cls, lse: bool) -> Callable:
+        if lse not in cls.solvers:
+            import jax
+            from ott.geometry import geometry
+            from ott.problems.linear import linear_problem
+            from ott.solvers.linear import sinkhorn
+
+            jax.config.update("jax_enable_x64", True)
+            solver = sinkhorn.Sinkhorn(lse_mode=lse, threshold=ERROR, norm_error=1, max_iterations=MOST)
+
+            def plan(cost):
+                return solver(linear_problem.LinearProblem(geometry.Geometry(cost, epsilon=EPSILON))).matrix
+
+            def slope(cost, W):
+                return jax.grad(lambda C: (W * plan(C)).sum())(cost)
+
+            cls.solvers[lse] = jax.jit(jax.vmap(plan)), jax.jit(jax.vmap(slope))
+        return cls.solvers[lse]
+
+
+def ott(inputs: Inputs, lse: bool) -> np.ndarray:
+    return np.asarray(Ott.plans(lse)[0](inputs.numpy))
+
+
+def implicit(inputs: Inputs) -> Tensor:
+    """sinkhorn_plan, implicit"""
+    return derivative(inputs, lambda S: sinkhorn_plan(S, tol=1e-10, max_iterations=MOST))
+
+
+def unrolled(inputs: Inputs) -> Tensor:
+    """autograd through 401 half-steps"""
+    return derivative(inputs, lambda S: half_steps(S, 401).exp())
+
+
+def derivative(inputs: Inputs, plan_of: Callable[[Tensor], Tensor]) -> Tensor:
+    """d <W, P> / dC."""
+    cost = inputs.cost.clone().requires_grad_()
+    return torch.autograd.grad((inputs.W * plan_of(-cost / EPSILON)).sum(), cost)[0]
+
+
+def ott_derivative(inputs: Inputs) -> np.ndarray:
+    """OTT-JAX, implicit"""
+    return np.asarray(Ott.plans(True)[1](inputs.numpy, inputs.W.numpy()))
+
+
+def same_plans(inputs: Inputs, mine: Tensor, peer: Tensor | np.ndarray, most: float = ERROR) -> float:
+    """Both reach the error that was asked for, and the plans are as near as two such errors allow; returns TV."""
+    plans = [torch.as_tensor(np.array(each)) for each in (mine, peer)]
+    n = plans[0].shape[-1]
+    for plan in plans:
+        error = sum((plan.sum(dim=axis) - 1 / n).abs().sum(dim=-1) for axis in (-1, -2)).max()
+        require(float(error) <= 1.05 * most, f"the marginals are off by {float(error):.2g}, over {most:.2g}")
+    apart = float((plans[0] - plans[1]).abs().sum(dim=(-2, -1)).max() / 2)
+    require(apart <= min(1e3 * most, 0.02), f"the plans are {apart:.2g} apart in total variation")
+    return apart
+
+
+def same_slopes(inputs: Inputs, mine: Tensor, peer: Tensor | np.ndarray, most: float = 1e-8) -> float:
+    """The largest gap of the derivatives, relative to their length."""
+    peer = torch.as_tensor(np.array(peer))
+    apart = float(((mine - peer).norm(dim=(-2, -1)) / mine.norm(dim=(-2, -1))).max())
+    require(apart <= most, f"the derivatives are {apart:.2g} apart, relative to their length")
+    return apart
+
+
+def require(condition: bool, message: str) -> None:
+    if not condition:
+        raise SystemExit(message)
+
+
+def named(call: Callable, doc: str) -> partial:
+    """The call with the words for the table."""
+    call = partial(call) if not isinstance(call, partial) else call
+    call.__doc__ = call.__name__ = doc
+    return call
+
+
+PEERS = {
+    "ot": [
+        named(partial(pot, method=name), f"POT {name}") for name in ("sinkhorn", "sinkhorn_stabilized", "sinkhorn_log")
+    ],
+    "ott": [
+        named(partial(ott, lse=lse), f"OTT-JAX, {'log' if lse else 'kernel'} domain, jitted") for lse in (True, False)
+    ],
+}
+
+
+def refuses_softmax() -> None:
+    """The check of results sees a mutant: the plan of softmax in place of ours."""
+    inputs = build(2, 8)
+    try:
+        same_plans(inputs, ours(inputs), (-inputs.cost / EPSILON).softmax(dim=-1) / 8)
+    except SystemExit:
+        return
+    raise SystemExit("the check of results lets softmax pass")
+
+
+def races(quick: bool, rounds: int, threads: int) -> Iterator[harness.Row]:
+    refuses_softmax()
+    there = {name: importlib.util.find_spec(name) is not None for name in (*PEERS, "geomloss")}
+    for name in (name for name, found in there.items() if not found):
+        print(f"sinkhorn: {name} is not installed here and is left out")
+    facts = {"target": 2.0, "rounds": rounds, "threads": threads}
+    for n in (16,) if quick else (64, 256):
+        for B in (1, 4) if quick else (1, 64):
+            for peer in (peer for name in PEERS if there[name] for peer in PEERS[name]):
+                if (
+                    "log" not in peer.__doc__ or B * n * n <= 64**3
+                ):  # ten times slower than the same in its kernel domain
+                    sizes = {"B": B, "n": n}
+                    yield harness.race(f"B = {B}, n = {n}, to 1e-6", build, sizes, ours, peer, gap=same_plans, **facts)
+        if there["geomloss"]:
+            coarse = partial(same_plans, most=COARSE)
+            sizes = {"B": 1, "n": n}
+            yield harness.race(f"B = 1, n = {n}, to 4e-3", build, sizes, ours_coarse, geomloss, gap=coarse, **facts)
+    sizes = {"B": 1, "n": 16 if quick else 128}
+    facts = {"target": 1.0, "rounds": min(rounds, 5), "threads": threads}
+    name = f"B = 1, n = {sizes['n']}, derivative of a plan"
+    yield harness.race(name, build, sizes, implicit, unrolled, gap=same_slopes, **facts)
+    if there["ott"]:
+        yield harness.race(name, build, sizes, implicit, ott_derivative, gap=partial(same_slopes, most=1e-4), **facts)
+
+
+if __name__ == "__main__":
+    harness.command("sinkhorn", races, rounds=5, quick_rounds=3, dtype="float64")

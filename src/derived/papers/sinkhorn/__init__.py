@@ -1,0 +1,28 @@
+"""Sinkhorn attention and contextual relations (Fraiman, arXiv 2603.25860; Sander et al. 2022).
+
+Three tokens whose scores all prefer the first. Softmax lets it receive nearly everything; Sinkhorn gives every token as
+much as it gives:
+
+>>> import torch
+>>> from derived.papers.sinkhorn import attention_weights
+>>> scores = torch.tensor([[3.0, 1.0, 0.0], [3.0, 0.0, 1.0], [3.0, 0.0, 0.0]])
+>>> attention_weights(scores, 1).sum(dim=0)
+tensor([2.5970, 0.2015, 0.2015])
+>>> attention_weights(scores, None).sum(dim=0)
+tensor([1.0000, 1.0000, 1.0000])
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "model.attention": ["CouplingTransformer", "SinkhornTransformer", "attention_weights", "sinkhorn_attention"],
+        "model.backward": ["implicit_vjp", "sinkhorn_plan"],
+        "model.blocks": ["block_bound", "block_kernel", "conditional_kernel"],
+        "model.couplings": ["comonotone", "coupling_w1", "crossed"],
+        "model.kernel": ["sinkhorn_kernel"],
+        "model.plan": ["entropic_plan", "half_steps", "sinkhorn", "sinkhorn_symmetric"],
+        "model.theory": ["birkhoff_coefficient", "hilbert_distance", "local_rate"],
+    },
+)

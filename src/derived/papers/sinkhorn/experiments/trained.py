@@ -1,0 +1,257 @@
+"""Trained relations and trained classifiers: does Sinkhorn's normaliser learn, generalise to longer texts, and help?
+
+symbol   name            meaning                                                             axes
+R        models          networks of one arm, side by side, each with data of its own        leading axis
+-        rate            learning rate; ``chosen`` is the best of an arm on validation data  scalar
+-        num_half_steps  the arm: 1 softmax, 3 and 5 the published Sinkformers               scalar
+
+All arms of a task share their initial weights and their data, so that differences between arms are paired by model.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pandas as pd
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+
+from derived.lab import training
+from derived.lab.experiment import Experiment, rows
+from derived.lab.nets import Draws
+from derived.lab.rng import stream
+
+from ..data.points import SURFACES, TARGETS, Problem, clouds, coupling_problems, matching
+from ..model.attention import CouplingTransformer, SinkhornTransformer
+from ..model.couplings import coupling_w1, rows_w1
+from ..model.plan import sinkhorn
+
+CLASSES = 4  # of the matching task
+
+
+def schedule(peak: float, steps: int):
+    """A warm-up over a tenth of the steps, then a cosine to zero."""
+    return lambda step: peak * min(1.0, 10 * (step + 1) / steps) * 0.5 * (1 + math.cos(math.pi * step / steps))
+
+
+def coupling_loss(scores: Tensor, problem: Problem, iterations: int) -> Tensor:
+    """KL(target | P) of each network, mean over its problems, whose gradient in the scores is P - target.
+
+    target and P have the same marginals, so that -<target, ln P> = D*(S) - <target, S> with the optimal dual value D*,
+    whose derivative is P (envelope theorem). No step of Sinkhorn is differentiated.
+    """
+    a, b, target = (each.to(scores) for each in problem[2:])
+    result = sinkhorn(scores.detach(), a, b, tol=1e-4, max_iterations=iterations)
+    surrogate = ((result.plan - target) * scores).sum(dim=(-2, -1))
+    value = (torch.xlogy(target, target) - target * result.log_plan).sum(dim=(-2, -1))
+    return (value + surrogate - surrogate.detach()).mean(dim=-1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedCouplings(Experiment):
+    """SK-8: a transformer learns a contextual relation on short texts and is tested on longer ones.
+
+    Every token carries a weight; the loss is KL(target | P). Rows of the stage "search": model, rate, validation (its
+    loss after ``search`` steps). Rows of the stage "final", at the rate of the smallest mean: model, rate, validation,
+    n; learned and product: mean over texts of the distance by rows from the target, of the trained plan and of the
+    product coupling; ratio; w1, w1_product: the same by linear programs (n <= exact).
+    """
+
+    models: int = 8
+    rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2, 3e-2)
+    search: int = 2000
+    steps: int = 10_000
+    batch: int = 32
+    shortest: int = 8
+    longest: int = 16
+    lengths: tuple[int, ...] = (8, 16, 32, 64)
+    texts: int = 64
+    width: int = 64
+    depth: int = 3
+    rank: int = 16
+    iterations: int = 20
+    exact: int = 16
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "ci": {"models": 2, "rates": (1e-2, 3e-2), "search": 2, "steps": 10, "batch": 4, "texts": 3, "width": 16}
+        | {"depth": 1, "lengths": (8, 64), "exact": 8},
+        "cpu": {"search": 300, "steps": 1500, "batch": 8, "texts": 16, "width": 32, "depth": 2},
+        "gpu": {},
+    }
+    dtype: ClassVar[torch.dtype] = torch.float32
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"target": target} for target in TARGETS]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        relation, tables = condition["target"], []
+        for rate in self.rates:
+            loss = self._validated(self._trained(relation, rate, self.search, seed, device, dtype), relation, seed)
+            table = rows({"model": range(self.models)}, {"validation": loss})
+            tables.append(table.assign(rate=rate, stage="search"))
+        rate = min(tables, key=lambda table: table["validation"].mean())["rate"].iloc[0]
+        model = self._trained(relation, rate, self.steps, seed, device, dtype)
+        for n in self.lengths:
+            tested = self._tested(model, relation, n, seed).assign(rate=rate, stage="final")
+            tables.append(tested.assign(validation=self._validated(model, relation, seed).numpy()))
+        return pd.concat(tables, ignore_index=True)
+
+    @torch.no_grad()
+    def _validated(self, model: CouplingTransformer, relation: str, seed: int) -> Tensor:
+        problem = self._problems(relation, self.texts, self.longest, seed, "validation")
+        return coupling_loss(self._scores(model, problem), problem, 200).double().cpu()
+
+    def _problems(self, relation: str, num: int, n: int, seed: int, *names) -> Problem:
+        """The same problems for all networks, (1, num, ...)."""
+        problem = coupling_problems(relation, num, n, stream(seed, relation, *names, n))
+        return Problem(*(each.unsqueeze(0) for each in problem))
+
+    @staticmethod
+    def _scores(model: CouplingTransformer, problem: Problem) -> Tensor:
+        return model(*(each.to(model.encoder.enter) for each in problem[:4]))
+
+    def _trained(self, relation: str, rate: float, steps: int, seed: int, device, dtype) -> CouplingTransformer:
+        draws = Draws(num_networks=self.models, seed=seed, layer="couplings", dtype=dtype, device=device)
+        model = CouplingTransformer(rank=self.rank, width=self.width, depth=self.depth, draws=draws)
+        generator = stream(seed, "train", relation)
+
+        def loss(step: int) -> Tensor:
+            n = int(torch.randint(self.shortest, self.longest + 1, (), generator=generator))
+            drawn = coupling_problems(relation, self.models * self.batch, n, generator)
+            own = Problem(*(each.unflatten(0, (self.models, self.batch)) for each in drawn))
+            return coupling_loss(self._scores(model, own), own, self.iterations)
+
+        optimiser = training.adamw(model, betas=(0.9, 0.98), weight_decay=0.0)
+        training.train(loss, optimiser, steps=steps, rate=schedule(rate, steps))
+        return model
+
+    @torch.no_grad()
+    def _tested(self, model: CouplingTransformer, relation: str, n: int, seed: int) -> pd.DataFrame:
+        problem = self._problems(relation, self.texts, n, seed, "test")
+        x, y, a, b, target = (each.squeeze(0) for each in problem)
+        scores = self._scores(model, problem).double().cpu()
+        plan = sinkhorn(scores, a, b, tol=1e-7, max_iterations=500).plan
+        product = a.unsqueeze(-1) * b.unsqueeze(-2)
+        learned = rows_w1(plan, target.expand_as(plan), y.expand(*plan.shape[:2], n)).mean(dim=-1)
+        alone = rows_w1(product, target, y).mean()
+        columns = {"learned": learned, "product": alone, "ratio": learned / alone}
+        if n <= self.exact:  # two texts are enough to see how far W_1 lies below the distance by rows
+            some = range(min(2, len(x)))
+            w1 = [sum(coupling_w1(each[i], target[i], x[i], y[i]) for i in some) / len(some) for each in plan]
+            columns["w1"] = torch.tensor(w1)
+            columns["w1_product"] = sum(coupling_w1(product[i], target[i], x[i], y[i]) for i in some) / len(some)
+        else:
+            columns |= {"w1": math.nan, "w1_product": math.nan}
+        return rows({"model": range(len(plan))}, columns).assign(n=n)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arms(Experiment):
+    """SK-17, SK-18: transformers of equal parameters and starts, trained with 1, 3 and 5 half-steps.
+
+    matching: 16 keys with a class and 16 noisy copies without: say the class of each copy's partner. clouds: which of
+    six surfaces. Rows: model, rate, chosen (of the best mean accuracy on validation data), validation, accuracy,
+    loss, deviation_before and deviation_after: mean over layers, heads and texts of sum_j |mean_i A_ij - 1/n|; nearest
+    and assigned: what the nearest key, and the best assignment of copies to keys, would answer (NaN for clouds);
+    middle and last: mean loss in training over the tenth of the steps after the half, and over the last tenth.
+    """
+
+    tasks: tuple[str, ...] = ("matching", "clouds")
+    arms: tuple[int, ...] = (1, 3, 5)
+    models: int = 16
+    rates: tuple[float, ...] = (3e-3, 1e-2, 3e-2, 1e-1)
+    steps: int = 6000
+    batch: int = 64
+    pairs: int = 16
+    points: int = 256
+    width: int = 64
+    depth: int = 2
+    texts: int = 1000
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "ci": {"tasks": ("matching",), "arms": (1, 3, 5), "models": 2, "rates": (3e-3,), "steps": 8, "batch": 4}
+        | {"texts": 20, "width": 16, "depth": 1},
+        "cpu": {"tasks": ("matching",), "models": 8, "steps": 600, "batch": 16, "texts": 200, "width": 32},
+        "gpu": {},
+    }
+    dtype: ClassVar[torch.dtype] = torch.float32
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"task": task, "num_half_steps": arm} for task in self.tasks for arm in self.arms]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        task, tables = condition["task"], []
+        for rate in self.rates:
+            draws = Draws(num_networks=self.models, seed=seed, layer=task, dtype=dtype, device=device)
+            features, outputs = (CLASSES + 3, CLASSES) if task == "matching" else (3, len(SURFACES))
+            sizes = {"width": self.width, "depth": self.depth, "num_half_steps": condition["num_half_steps"]}
+            model = SinkhornTransformer(features, outputs, draws=draws, **sizes)
+            before = self._deviation(model, task, seed)
+            losses = self._train(model, task, rate, seed)
+            tenth = -(-self.steps // 10)
+            middle = losses[:, self.steps // 2 :][:, :tenth].mean(dim=-1)
+            columns = {
+                "middle": middle,
+                "last": losses[:, -tenth:].mean(dim=-1),
+                "deviation_before": before,
+                "deviation_after": self._deviation(model, task, seed),
+            }
+            _, columns["validation"] = self._judged(model, task, seed, "validation")
+            columns["loss"], columns["accuracy"] = self._judged(model, task, seed, "test")
+            tables.append(rows({"model": range(self.models)}, columns).assign(rate=rate))
+        table = pd.concat(tables, ignore_index=True)
+        best = table.groupby("rate")["validation"].mean().idxmax()
+        return table.assign(chosen=table["rate"] == best, **self._references(task, seed))
+
+    def _references(self, task: str, seed: int) -> dict[str, float]:
+        if task != "matching":
+            return {"nearest": math.nan, "assigned": math.nan}
+        features, labels = self._drawn(task, self.texts, stream(seed, "test", task))
+        keys, copies = features[..., :2].chunk(2, dim=1)
+        known = features[:, : self.pairs, 2 : 2 + CLASSES].argmax(dim=-1)
+        distance = torch.cdist(copies, keys)
+        found = torch.stack([torch.from_numpy(linear_sum_assignment(each.square())[1]) for each in distance])
+        partners = {"nearest": distance.argmin(dim=-1), "assigned": found}
+        return {name: float((known.gather(1, each) == labels).double().mean()) for name, each in partners.items()}
+
+    def _drawn(self, task: str, num: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        if task == "matching":
+            return matching(num, self.pairs, generator, CLASSES)
+        return clouds(num, self.points, generator)
+
+    @staticmethod
+    def _logits(model: SinkhornTransformer, task: str, features: Tensor, attended=None) -> Tensor:
+        """At the queries of a matching, (R, texts, pairs, classes); of a whole cloud, (R, texts, 1, classes)."""
+        outputs = model(features.to(model.enter), attended=attended)
+        if task == "matching":
+            return outputs[..., outputs.shape[-2] // 2 :, :]
+        return outputs.mean(dim=-2, keepdim=True)
+
+    def _train(self, model: SinkhornTransformer, task: str, rate: float, seed: int) -> Tensor:
+        """The losses of every step, (R, steps)."""
+        generator = stream(seed, "train", task)
+
+        def loss(step: int) -> Tensor:
+            features, labels = self._drawn(task, self.models * self.batch, generator)
+            features, labels = (each.unflatten(0, (self.models, self.batch)) for each in (features, labels))
+            return training.mean_cross_entropy(self._logits(model, task, features), labels.to(model.enter.device))
+
+        optimiser = training.adamw(model, betas=(0.9, 0.98), weight_decay=0.01)
+        return training.train(loss, optimiser, steps=self.steps, rate=schedule(rate, self.steps))
+
+    def _judged(self, model: SinkhornTransformer, task: str, seed: int, name: str) -> tuple[Tensor, Tensor]:
+        features, labels = self._drawn(task, self.texts, stream(seed, name, task))
+        parts = zip(features.split(50), labels.split(50), strict=True)
+        device = model.enter.device
+        return training.evaluate((self._logits(model, task, x.unsqueeze(0)), y.to(device)) for x, y in parts)
+
+    @torch.no_grad()
+    def _deviation(self, model: SinkhornTransformer, task: str, seed: int) -> Tensor:
+        attended: list[Tensor] = []
+        features, _ = self._drawn(task, min(20, self.texts), stream(seed, "validation", task))
+        self._logits(model, task, features.unsqueeze(0), attended)
+        A = torch.stack(attended, dim=1)  # (R, layers, texts, heads, n, n)
+        missed = (A.mean(dim=-2) - 1 / A.shape[-1]).abs().sum(dim=-1)
+        return missed.flatten(1).mean(dim=-1).double().cpu()

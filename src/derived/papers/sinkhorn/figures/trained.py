@@ -1,0 +1,97 @@
+"""Trained models: rows in, a figure with its alt text as label out.
+
+mark                   meaning
+colours, markers       target, or number of half-steps
+filled, open marker    recorded, live; bars are 99.9 % intervals over networks
+dashed                 the product coupling, or the criterion
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from derived.lab.plot import (
+    BLUE,
+    DASHED,
+    GREEN,
+    MUTED,
+    ORANGE,
+    RED,
+    apart,
+    beside,
+    largest,
+    mean_and_reach,
+    panel_label,
+    plain_log,
+)
+from derived.lab.plot import points as draw_points
+
+TARGETS = {
+    "comonotone": ("order kept", BLUE, "o"),
+    "crossed": ("crossed", RED, "s"),
+    "hidden": ("hidden cost", GREEN, "^"),
+    "shuffled": ("shuffled: the control", ORANGE, "x"),
+}
+
+
+def learned(rows: pd.DataFrame) -> Figure:
+    """Distance of learned plans over that of the product coupling, against the length; rows of ``LearnedCouplings``."""
+    rows = largest(rows)
+    rows = rows[rows["stage"] == "final"]
+    figure, ax = plt.subplots(figsize=(6.4, 3.6))
+    words, ends = [], {}
+    for target, (name, color, marker) in TARGETS.items():
+        drawn = draw_points(ax, rows[rows["target"] == target], "n", "ratio", color, marker).sort_values("n")
+        ax.plot(drawn["n"], drawn["value"], color=color, linewidth=0.8)
+        ends[name] = (float(drawn["value"].iloc[-1]), color)
+    for (name, (value, color)), place in zip(
+        ends.items(), apart([each for each, _ in ends.values()], 0.07), strict=True
+    ):
+        beside(ax, rows["n"].max(), place, name, color)
+        words.append(f"{name} {value:.2f}")
+    lengths = sorted(rows["n"].astype(int).unique())
+    for level in (1.0, 0.25):
+        ax.plot(lengths, [level] * len(lengths), **DASHED)
+    ax.set(xscale="log", xlabel="tokens $n$ of each text", ylim=(-0.06, None))
+    ax.set_ylabel("distance by rows, over that of $ab^\\top$")
+    ax.set_xlim(lengths[0] / 1.15, lengths[-1] * 2.2)
+    plain_log(ax.xaxis, lengths)
+    figure.set_label(
+        f"Distance from the target over that of the product coupling, against the number of tokens. At {lengths[-1]}: "
+        f"{', '.join(words)}. Dashed: the product coupling at 1, the criterion at 0.25."
+    )
+    return figure
+
+
+def arms(rows: pd.DataFrame) -> Figure:
+    """Accuracy of each network by arm, and column errors before and after training; rows of ``Arms``."""
+    rows = largest(rows)
+    rows = rows[rows["chosen"] & (rows["task"] == rows["task"].iloc[0])]
+    halves = sorted(rows["num_half_steps"].unique())
+    figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.2))
+    face = BLUE if rows["recorded"].iloc[0] else "none"
+    table = rows.pivot(index="model", columns="num_half_steps", values="accuracy")
+    places = np.arange(len(halves))
+    for _, line in table.iterrows():
+        axes[0].plot(places, line, color=MUTED, linewidth=0.6, marker="o", markersize=3, alpha=0.7)
+    words = []
+    for place, half in enumerate(halves):
+        value, reach = mean_and_reach(table[half])
+        axes[0].errorbar(place, value, reach, fmt="D", color=BLUE, markerfacecolor=face, zorder=4)
+        part = rows[rows["num_half_steps"] == half]
+        for shift, column, color in ((-0.08, "deviation_before", MUTED), (0.08, "deviation_after", BLUE)):
+            mean, width = mean_and_reach(part[column])
+            axes[1].errorbar(place + shift, mean, width, fmt="o", color=color, label=column.removeprefix("deviation_"))
+        before, after = (part[f"deviation_{each}"].mean() for each in ("before", "after"))
+        words.append(f"{half} half-steps: accuracy {value:.3f}, column error {before:.3f} before and {after:.3f} after")
+    for ax in axes:
+        ax.set(xlabel="half-steps", xticks=places, xticklabels=[str(half) for half in halves])
+    axes[0].set(ylabel="test accuracy")
+    axes[1].set(ylabel="column error of attention", ylim=(0, None))
+    handles, labels = axes[1].get_legend_handles_labels()
+    axes[1].legend(handles[:2], [f"{each} training" for each in labels[:2]], fontsize=8)
+    panel_label(axes[0], "accuracy")
+    panel_label(axes[1], "how far from doubly stochastic")
+    figure.set_label(f"Networks by number of half-steps. {'; '.join(words)}.")
+    return figure

@@ -1,0 +1,299 @@
+"""Sinkhorn's plan of a table of scores: in the log domain, in the kernel domain, and half-step by half-step.
+
+symbol   name          meaning                                                         axes
+S        scores        logits, or -C / epsilon; -inf where no mass may go              (..., n, m)
+a, b     a, b          weights of the two texts, each of sum 1; None is uniform        (..., n), (..., m)
+f, g     f, g          potentials: P = exp(S + f_i + g_j), up to (f + c, g - c)        (..., n), (..., m)
+P        plan          the coupling of a and b nearest to e^S in KL                    (..., n, m)
+omega    omega         over-relaxation; 1 is Sinkhorn's own step                       scalar
+T        iterations    full iterations: a column step, then a row step                 int
+
+Rows come first, from g = ln b: half-step 1 is softmax attention over the weighted tokens of b, with the weights
+a_i b_j e^S_ij / sum_k b_k e^S_ik, and T iterations are 2 T + 1 half-steps. Every result ends on a row step, so rows
+sum to a; ``residual`` says by how much the columns miss b.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from derived.lab.checks import check_count, check_fraction, check_positive
+
+INF = float("inf")
+
+
+class SinkhornResult(NamedTuple):
+    """A plan, how it was reached, and how far its columns still are from b."""
+
+    log_plan: Float[Tensor, "*batch n m"]
+    f: Float[Tensor, "*batch n"]
+    g: Float[Tensor, "*batch m"]
+    iterations: int
+    residual: Float[Tensor, "*batch"]  # sum_j |(P^T 1)_j - b_j|
+    tol: float
+
+    @property
+    def plan(self) -> Float[Tensor, "*batch n m"]:
+        """P = exp(log P)."""
+        return self.log_plan.exp()
+
+    @property
+    def converged(self) -> bool:
+        """Whether every residual is within ``tol``."""
+        return bool((self.residual <= self.tol).all())
+
+
+class Iterate(NamedTuple):
+    """Potentials after a row step and the marginal error of their plan."""
+
+    f: Float[Tensor, "*batch n"]
+    g: Float[Tensor, "*batch m"]
+    residual: Float[Tensor, "*batch"]
+
+
+def sinkhorn(
+    scores: Float[Tensor, "*batch n m"],
+    a: Float[Tensor, "*#batch n"] | None = None,
+    b: Float[Tensor, "*#batch m"] | None = None,
+    *,
+    mask: Bool[Tensor, "*#batch n m"] | None = None,
+    tol: float = 1e-9,
+    max_iterations: int = 1000,
+    omega: float = 1.0,
+) -> SinkhornResult:
+    r"""The coupling argmin_{P in Pi(a, b)} KL(P | e^S), by Sinkhorn's iteration in the log domain.
+
+    Stops where sum_j |column sum - b_j| <= ``tol`` in the whole batch, or after ``max_iterations``: then ``converged``
+    is False and ``residual`` says what was reached. ``mask`` is True where mass may go; scores of -inf mean the same.
+    Half precision is computed in float32. Not differentiable: see ``sinkhorn_plan``. Source: Sinkhorn and Knopp 1967;
+    over-relaxation Thibault et al. 2021.
+
+    ValueError for weights that are negative or do not sum to 1, for a row or a column with weight but without a finite
+    score, and for a causal mask between equal weights, whose one coupling is diagonal.
+
+    >>> result = sinkhorn(torch.tensor([[1.0, 0.0], [0.0, 0.0]], dtype=torch.float64))
+    >>> result.plan  # e^(1/2) / (1 + e^(1/2)) on the diagonal: columns as well as rows sum to one half
+    tensor([[0.3112, 0.1888],
+            [0.1888, 0.3112]], dtype=torch.float64)
+    """
+    check_count("max_iterations", max_iterations, least=0)
+    check_positive("tol", tol)
+    check_fraction("omega", omega, below=2.0)
+    with torch.no_grad():
+        scores, a, b = problem(scores, a, b, mask)
+        for iterations, (f, g, residual) in enumerate(iterates(scores, a, b, omega)):  # noqa: B007
+            if iterations >= max_iterations or bool((residual <= tol).all()):
+                break
+        if omega != 1:  # end on rows
+            f = _row_step(scores, a, g)
+            residual = _missed(_lse(scores + f.unsqueeze(-1), -2), g, b)
+        return SinkhornResult(_put(scores, f, g), f, g, iterations, residual, tol)
+
+
+def iterates(scores: Tensor, a: Tensor, b: Tensor, omega: float = 1.0) -> Iterator[Iterate]:
+    """What Sinkhorn's iteration passes through, without end: first the softmax of rows, then one item an iteration.
+
+    The arguments are as ``problem`` returns them. The error of the columns costs nothing: it is read off the sums that
+    the next column step needs. With omega != 1 that of the rows is added.
+
+    >>> next(iterates(*problem(torch.zeros(2, 2), None, None))).residual
+    tensor(0.)
+    """
+    log_a, log_b = a.log(), b.log()
+    g = log_b
+    f, missed = _row_step(scores, a, g), 0.0
+    while True:
+        column = _lse(scores + f.unsqueeze(-1), -2)
+        yield Iterate(f, g, _missed(column, g, b) + missed)
+        g = _relaxed(g, log_b - column, b, omega)
+        row = _lse(scores + g.unsqueeze(-2), -1)
+        f = _relaxed(f, log_a - row, a, omega)
+        missed = _missed(row, f, a) if omega != 1 else 0.0
+
+
+def half_steps(
+    scores: Float[Tensor, "*batch n m"],
+    num: int,
+    a: Float[Tensor, "*#batch n"] | None = None,
+    b: Float[Tensor, "*#batch m"] | None = None,
+    *,
+    mask: Bool[Tensor, "*#batch n m"] | None = None,
+    detach_columns: bool = False,
+) -> Float[Tensor, "*batch n m"]:
+    """ln P after ``num`` half-steps, rows first: 1 is softmax attention, an odd number ends on rows.
+
+    A single one is softmax, which needs no coupling: a causal mask is welcome there. Autograd goes through all of them.
+    ``detach_columns`` cuts it at every column potential, as the text classifier of the public Sinkformer code does;
+    what comes out is not the gradient. ValueError for num < 1 and as ``sinkhorn``.
+
+    >>> half_steps(torch.tensor([[1.0, 2.0, 3.0]]), 1).exp()
+    tensor([[0.0900, 0.2447, 0.6652]])
+    """
+    check_count("num", num)
+    scores, a, b = problem(scores, a, b, mask, coupling=num > 1)
+    g = b.log()
+    f = _row_step(scores, a, g)
+    for step in range(1, num):
+        if step % 2:
+            g = _row_step(scores.mT, b, f)
+            g = g.detach() if detach_columns else g
+        else:
+            f = _row_step(scores, a, g)
+    return _put(scores, f, g)
+
+
+def sinkhorn_symmetric(
+    scores: Float[Tensor, "*batch n n"],
+    a: Float[Tensor, "*#batch n"] | None = None,
+    *,
+    tol: float = 1e-9,
+    max_iterations: int = 1000,
+) -> SinkhornResult:
+    """The plan of symmetric scores between a text and itself, with one potential: f <- (f + ln a - lse(S + f)) / 2.
+
+    P stays symmetric all the way; ``residual`` is the error of its rows, which is that of its columns.
+    Source: Feydy et al. 2019. ValueError for scores that are not symmetric, and as ``sinkhorn``.
+
+    >>> plan = sinkhorn_symmetric(torch.tensor([[0.0, 2.0], [2.0, 1.0]])).plan
+    >>> torch.equal(plan, plan.mT)
+    True
+    """
+    scores, a, _ = problem(scores, a, a)
+    rounding = 16 * torch.finfo(scores.dtype).eps * float(scores[scores.isfinite()].abs().amax())
+    if not torch.isclose(scores, scores.mT, rtol=0, atol=rounding).all():
+        raise ValueError("the scores are not symmetric; take (S + S^T) / 2, or use sinkhorn, which needs no symmetry")
+    scores = (scores + scores.mT) / 2
+    with torch.no_grad():
+        log_a = a.log()
+        f = (log_a + _row_step(scores, a, log_a)) / 2
+        for iterations in range(max_iterations + 1):  # noqa: B007
+            row = _lse(scores + f.unsqueeze(-2), -1)
+            residual = _missed(row, f, a)
+            if bool((residual <= tol).all()):
+                break
+            f = torch.where(a > 0, (f + log_a - row) / 2, -INF)
+        outer = f.unsqueeze(-1) + f.unsqueeze(-2)  # added up first, so that the plan is symmetric to the last bit
+        return SinkhornResult(scores + outer, f, f, iterations, residual, tol)
+
+
+def entropic_plan(
+    cost: Float[Tensor, "*batch n m"],
+    epsilon: float,
+    a: Float[Tensor, "*#batch n"] | None = None,
+    b: Float[Tensor, "*#batch m"] | None = None,
+    **options,
+) -> SinkhornResult:
+    """argmin_{P in Pi(a, b)} <C, P> + epsilon KL(P | a b^T): entropic transport at temperature ``epsilon``.
+
+    ValueError for epsilon <= 0, and where it is so small that the rounding of C / epsilon alone could move ln P by more
+    than 0.1: the message names the smallest epsilon for the dtype.
+
+    >>> entropic_plan(torch.eye(2), 0.1).plan  # the assignment that costs nothing
+    tensor([[2.2699e-05, 4.9998e-01],
+            [4.9998e-01, 2.2699e-05]])
+    """
+    check_positive("epsilon", epsilon)
+    exact = cost.dtype if cost.dtype in (torch.float32, torch.float64) else torch.float32
+    least = 10 * torch.finfo(exact).eps * float(cost[torch.isfinite(cost)].abs().amax()) if cost.numel() else 0.0
+    if epsilon < least:
+        raise ValueError(f"epsilon = {epsilon:.3g} is lost in the rounding of {exact}; give at least {least:.1g}")
+    return sinkhorn(-cost / epsilon, a, b, **options)
+
+
+def problem(
+    scores: Tensor, a: Tensor | None, b: Tensor | None, mask: Tensor | None = None, coupling: bool = True
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores, a and b checked, in one dtype and broadcast to one batch; ValueError as ``sinkhorn`` says.
+
+    Without ``coupling`` each row needs a finite score, and no more.
+
+    >>> [each.shape for each in problem(torch.zeros(5, 2, 3), None, None)]
+    [torch.Size([5, 2, 3]), torch.Size([5, 2]), torch.Size([5, 3])]
+    """
+    if scores.ndim < 2 or not scores.shape[-2] or not scores.shape[-1]:
+        raise ValueError(f"scores of shape {tuple(scores.shape)}; give (..., n, m) with n, m >= 1")
+    scores = scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
+    if bool((scores.isnan() | (scores == INF)).any()):
+        raise ValueError("the scores have NaN or +inf; give finite numbers, and -inf where no mass may go")
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -INF)
+    n, m = scores.shape[-2:]
+    a, b = (_weights(*each, scores) for each in (("a", a, n), ("b", b, m)))
+    if bool((scores == -INF).any()):
+        _check_support(scores.detach(), a.detach(), b.detach(), coupling)
+    return scores, a, b
+
+
+def _weights(name: str, weights: Tensor | None, length: int, scores: Tensor) -> Tensor:
+    shape = (*scores.shape[:-2], length)
+    if weights is None:
+        return scores.new_full(shape, 1 / length)
+    if weights.shape[-1:] != (length,):
+        raise ValueError(f"{name} has shape {tuple(weights.shape)}; give (..., {length}), one weight for each token")
+    rounding = torch.finfo(weights.dtype).eps if weights.is_floating_point() else 0.0
+    weights = weights.to(scores)
+    if not bool((weights >= 0).all()):
+        raise ValueError(f"{name} has a weight that is negative or NaN; give weights >= 0")
+    total = weights.detach().sum(dim=-1).flatten()
+    worst = total[(total - 1).abs().argmax()]
+    if float((worst - 1).abs()) > length * 8 * max(rounding, torch.finfo(weights.dtype).eps):
+        raise ValueError(f"{name} sums to {float(worst):.6g}; divide it by its sum, so that it sums to 1")
+    return weights.expand(shape)
+
+
+def _check_support(scores: Tensor, a: Tensor, b: Tensor, coupling: bool) -> None:
+    """Where scores are -inf: ValueError if rows, columns or a triangle tell that no coupling lives on the rest."""
+    there = (scores > -INF) & (a > 0).unsqueeze(-1) & (b > 0).unsqueeze(-2)
+    sides = (("row", there.any(dim=-1), a), ("column", there.any(dim=-2), b))
+    for side, found, weights in sides if coupling else sides[:1]:
+        bad = (~found & (weights > 0)).nonzero()
+        if len(bad):
+            raise ValueError(
+                f"{side} {bad[0, -1].item()} has weight, but all its scores are -inf, so no coupling exists; "
+                f"give it a finite score, or padding a weight of 0"
+            )
+    if coupling and scores.shape[-2] == scores.shape[-1]:
+        upper, lower = (each.flatten(-2).any(dim=-1) for each in (there.triu(1), there.tril(-1)))
+        ahead, slack = (a - b).cumsum(dim=-1), 64 * a.shape[-1] * torch.finfo(a.dtype).eps
+        equal = (ahead.abs() <= slack).all(dim=-1)
+        there = there | ((a == 0) & (b == 0)).unsqueeze(-1)  # tokens of weight zero need no diagonal
+        whole = there.diagonal(dim1=-2, dim2=-1).all(dim=-1)
+        if bool(((upper ^ lower) & equal & whole).any()):
+            raise ValueError(
+                "a causal mask between equal weights: the last column may take mass from the last row alone, and so "
+                "on upwards, so the only coupling is diagonal (theorem sk-causal); use softmax, or no mask"
+            )
+        short = ~upper & (ahead > slack).any(dim=-1) | ~lower & (ahead < -slack).any(dim=-1)
+        if bool((short | (upper ^ lower) & equal & ~whole).any()):
+            raise ValueError(
+                "no coupling lives on this triangle of pairs: some first tokens of one text weigh more than all that "
+                "they may be coupled with (theorem sk-causal); use softmax, or no mask"
+            )
+
+
+def _lse(x: Tensor, dim: int) -> Tensor:
+    return torch.logsumexp(x, dim=dim)
+
+
+def _row_step(scores: Tensor, a: Tensor, g: Tensor) -> Tensor:
+    """f = ln a - lse_j(S + g), -inf where a = 0."""
+    row = _lse(scores + g.unsqueeze(-2), -1)
+    return torch.where(a > 0, a.clamp(min=torch.finfo(a.dtype).tiny).log() - row, -INF)
+
+
+def _relaxed(old: Tensor, new: Tensor, weights: Tensor, omega: float) -> Tensor:
+    """(1 - omega) old + omega new; -inf where the weight is 0, whose sums are empty."""
+    return torch.where(weights > 0, new if omega == 1 else torch.lerp(old, new, omega), -INF)
+
+
+def _missed(sums: Tensor, potential: Tensor, weights: Tensor) -> Tensor:
+    """sum |marginal - weights| of the plan whose log sums before the potential are ``sums``."""
+    marginal = torch.where(weights > 0, (sums + potential).exp(), 0.0)
+    return (marginal - weights).abs().sum(dim=-1)
+
+
+def _put(scores: Tensor, f: Tensor, g: Tensor) -> Tensor:
+    return scores + f.unsqueeze(-1) + g.unsqueeze(-2)

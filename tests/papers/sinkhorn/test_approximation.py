@@ -1,0 +1,121 @@
+"""Topic approximation: blocks, kernels and bounds against slow twins, and what the rows say."""
+
+import math
+
+import pytest
+import torch
+
+from derived.lab.rng import stream
+from derived.papers.sinkhorn.claims import approximation as claims
+from derived.papers.sinkhorn.data.points import random_weights
+from derived.papers.sinkhorn.experiments.approximation import BlockPlans, Blocks, ConditionalBlocks, problems
+from derived.papers.sinkhorn.model.blocks import block_bound, block_kernel, block_plan, conditional_kernel, hats
+from derived.papers.sinkhorn.model.couplings import crossed
+
+EXPERIMENTS = (Blocks, BlockPlans, ConditionalBlocks)
+SMALL = {
+    Blocks: {"instances": 2, "n": 7, "iterations": 1500},
+    BlockPlans: {"n": 6, "m": (0, 2, 4)},
+    ConditionalBlocks: {"instances": 2, "n": 7},
+}
+
+
+@pytest.fixture
+def problem():
+    generator = stream(0, "approximation")
+    x, y = torch.rand(2, 5, generator=generator, dtype=torch.float64)
+    a, b = random_weights((2, 5), generator)
+    return x, y, a, b, crossed(x, y, a, b)
+
+
+@pytest.mark.parametrize("claim", [*claims.COUPLINGS, *claims.CONDITIONAL], ids=lambda claim: claim.id)
+def test_claims_are_judged_as_expected(rows, claim):
+    assert claim.judge(claim.measure(rows[claim.experiment]))[0] == claim.expected["ci"]
+
+
+def test_a_target_of_another_order_breaks_the_bound(rows):
+    table = rows[Blocks].query("m == 16 and tau < 1e-5")
+    assert table["w1"].max() < 0.25 * table["bound"].min()  # so a plan 0.2 away would be seen
+    wrong = rows[Blocks].assign(w1=rows[Blocks]["w1"] + 0.5)
+    assert claims.COUPLINGS[0].judge(claims.COUPLINGS[0].measure(wrong))[0] == "fails"
+
+
+@pytest.mark.parametrize("m", [1, 2, 7])
+def test_hats_are_a_partition_of_unity_with_small_supports(m):
+    x = torch.linspace(0, 1, 101, dtype=torch.float64)
+    phi = hats(x, m)
+    assert (phi.sum(dim=-1) - 1).abs().max() < 1e-14
+    for k in range(m + 1):
+        inside = x[phi[:, k] > 0]
+        assert inside.max() - inside.min() <= 2 / m
+
+
+def test_the_block_plan_is_a_coupling(problem):
+    x, y, a, b, target = problem
+    for m, floor in ((1, 0.0), (4, 0.3)):
+        plan = block_plan(x, y, a, b, target, m, floor)
+        assert (plan.sum(dim=-1) - a).abs().max() < 1e-14
+        assert (plan.sum(dim=-2) - b).abs().max() < 1e-14
+
+
+def hat(x: float, k: int, m: int) -> float:
+    return max(0.0, 1 - abs(m * x - k))
+
+
+def test_the_kernel_is_its_sum_over_blocks(problem):
+    x, y, a, b, target = (each.tolist() for each in problem)
+    m, tau, floor, n = 3, 1e-2, 0.05, range(5)
+    found = block_kernel(*problem, m, tau, floor).exp()
+    mu = [sum(a[i] * hat(x[i], k, m) for i in n) for k in range(m + 1)]
+    nu = [sum(b[j] * hat(y[j], k, m) for j in n) for k in range(m + 1)]
+    for i in n:
+        for j in n:
+            total = floor
+            for k in range(m + 1):
+                for h in range(m + 1):
+                    w = sum(target[p][q] * hat(x[p], k, m) * hat(y[q], h, m) for p in n for q in n)
+                    scale = (mu[k] + tau) * (nu[h] + tau)
+                    total += (1 - floor) * w * hat(x[i], k, m) * hat(y[j], h, m) / scale
+            assert abs(total - float(found[i, j])) < 1e-12
+
+
+def test_the_conditional_kernel_is_its_sum_over_blocks(problem):
+    _, y, _, b, target = problem
+    laws, m, tau, floor, n = target / target.sum(dim=-1, keepdim=True), 3, 1e-2, 0.05, range(5)
+    scores, lost = conditional_kernel(y, b, laws, m, tau, floor)
+    for i in n:
+        missing = 0.0
+        for j in n:
+            total = floor
+            for h in range(m + 1):
+                kappa = sum(float(laws[i, q]) * hat(float(y[q]), h, m) for q in n)
+                nu = sum(float(b[q]) * hat(float(y[q]), h, m) for q in n)
+                total += (1 - floor) * kappa * hat(float(y[j]), h, m) / (nu + tau)
+                missing += kappa * tau / (nu + tau) if j == 0 else 0.0
+            assert abs(math.log(total) - float(scores[i, j])) < 1e-12
+        assert abs(missing - float(lost[i])) < 1e-14
+
+
+def test_tiny_weights_stand_among_the_problems():
+    drawn = problems("crossed", 2, 6, 0)
+    assert float(drawn.a.min()) < 1e-7
+    assert (drawn.target.sum(dim=-1) - drawn.a).abs().max() < 1e-14
+
+
+def test_the_bound_falls_with_m_and_rises_with_the_rest():
+    assert block_bound(4, 1e-6, 1e-3) > block_bound(8, 1e-6, 1e-3)
+    assert block_bound(8, 1e-6, 1e-3, logit_error=0.1) - block_bound(8, 1e-6, 1e-3) == pytest.approx(0.1 / math.sqrt(2))
+
+
+BAD = {
+    "m = 0": lambda: hats(torch.zeros(1), 0),
+    "from 0 to 1": lambda: hats(torch.tensor([1.5]), 2),
+    "tau": lambda: block_kernel(*[torch.tensor([0.5])] * 2, *[torch.ones(1)] * 2, torch.ones(1, 1), 2, tau=0.0),
+    "floor": lambda: conditional_kernel(torch.tensor([0.5]), torch.ones(1), torch.ones(1, 1), 2, floor=1.0),
+}
+
+
+@pytest.mark.parametrize("words", BAD)
+def test_bad_input_is_refused(words):
+    with pytest.raises(ValueError, match=words):
+        BAD[words]()

@@ -1,0 +1,96 @@
+"""Every figure draws what its experiment gives, names its axes, and says in words what there is to see."""
+
+import dataclasses
+
+import matplotlib
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+
+from derived.lab.experiment import run_condition
+from derived.papers.sinkhorn.experiments import approximation, flows, gradients, plans, rates, relations, trained
+from derived.papers.sinkhorn.figures import approximation as approximation_figures
+from derived.papers.sinkhorn.figures import explorer as explorers
+from derived.papers.sinkhorn.figures import flows as flow_figures
+from derived.papers.sinkhorn.figures import gradients as gradient_figures
+from derived.papers.sinkhorn.figures import plans as plan_figures
+from derived.papers.sinkhorn.figures import rates as rate_figures
+from derived.papers.sinkhorn.figures import relations as relation_figures
+from derived.papers.sinkhorn.figures import trained as trained_figures
+
+matplotlib.use("agg")
+
+
+def small(experiment, **sizes) -> pd.DataFrame:
+    """Live rows of an experiment at a size of its own."""
+    held = dataclasses.replace(experiment.at("ci"), **sizes)
+    table = pd.concat([run_condition(held, one, 0, "cpu") for one in held.conditions()], ignore_index=True)
+    return table.assign(tier="ci", recorded=False)
+
+
+@pytest.fixture
+def tells():
+    """Axes are named, there is no title, and the alt text has these words and no formula."""
+
+    def check(figure, *words: str) -> None:
+        figure.canvas.draw()
+        alt = figure.get_label()
+        for word in words:
+            assert word in alt
+        assert "$" not in alt
+        assert "nan" not in alt.split()
+        drawn = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
+        assert all(ax.get_xlabel() or ax.get_shared_x_axes().get_siblings(ax) for ax in drawn)
+        assert not any(ax.get_title() for ax in figure.axes)
+
+    yield check
+    plt.close("all")
+
+
+def test_matrices_show_their_column_means(tells):
+    cells = [("Sinkhorn", 0, 0, 1.5), ("Sinkhorn", 0, 1, 0.5), ("Sinkhorn", 1, 0, 0.5), ("Sinkhorn", 1, 1, 1.5)]
+    rows = pd.DataFrame(cells, columns=["matrix", "i", "j", "value"])
+    tilted = rows.assign(matrix="softmax", value=[1.8, 0.2, 1.0, 1.0])
+    figure = plan_figures.three_matrices(pd.concat([rows, tilted]))
+    tells(figure, "Sinkhorn: 1.00 to 1.00", "softmax: 0.60 to 1.40")
+
+
+def test_rates(tells):
+    tells(rate_figures.contraction(small(rates.Contraction, instances=1, iterations=25)), "local rate", "over-relaxed")
+    rows = small(rates.RandomScores, replicates=2, sizes=(8, 16), spreads=(0.3, 0.7))
+    tells(rate_figures.random_scores(rows), "for s = 0.7 at n = 16")
+
+
+def test_what_couplings_cannot(tells):
+    causal = small(relations.Causal, instances=1, iterations=50)
+    figure = relation_figures.cannot(small(relations.Sinks), causal, small(relations.Jumps))
+    tells(figure, "every coupling is 0.875 away", "differ by 1.000 at temperature 0,")
+
+
+def test_constructions(tells):
+    tells(approximation_figures.block_plans(small(approximation.BlockPlans, n=6)), "4 approximations")
+    tells(approximation_figures.errors(small(approximation.Blocks, instances=1, n=4)), "below the bound", "order kept")
+
+
+def test_gradients_and_flows(tells):
+    rows = small(gradients.Truncated, instances=2, halves=(1, 5, 21))
+    tells(gradient_figures.truncated(rows), "unrolled at spread 1", "detached at spread 2")
+    tells(flow_figures.particles(small(flows.Particles, n=4, steps=3)), "softmax from", "Sinkhorn from")
+    tells(flow_figures.heat_limit(small(flows.HeatLimit, widths=(0.2, 0.4), num=128)), "softmax 0.97", "Sinkhorn 0.49")
+
+
+def test_trained(tells):
+    tells(trained_figures.learned(small(trained.LearnedCouplings, steps=2, texts=2)), "At 64: order kept")
+    tells(trained_figures.arms(small(trained.Arms, steps=1)), "1 half-steps: accuracy", "5 half-steps")
+
+
+def test_the_explorer_has_a_frame_for_every_temperature():
+    rows = small(plans.PlanGrid, points=5, iterations=3000)
+    figure = explorers.explorer(rows)
+    assert len(figure.frames) == len(figure.layout.sliders[0].steps) == 5
+    assert "12 sorted points at 5 temperatures" in figure.layout.meta["alt"]
+    cold, hot = (frame.data[1].x for frame in (figure.frames[0], figure.frames[-1]))
+    assert cold[0] < hot[0] <= 1.0001  # cost over that of independence
+    assert cold[1] == hot[1] <= cold[0] + 1e-3  # the least cost is the same for all
+    assert cold[2] < hot[2] <= 1.0001  # entropy
+    assert cold[3] > hot[3]  # iterations

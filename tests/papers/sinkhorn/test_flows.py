@@ -1,0 +1,38 @@
+"""Topic flows: drifts, the energy that one of them descends, and the narrow limit, as the rows have them."""
+
+import pytest
+
+from derived.papers.sinkhorn.claims import flows as claims
+from derived.papers.sinkhorn.experiments.flows import Drift, HeatLimit, Particles
+
+EXPERIMENTS = (Drift, Particles, HeatLimit)
+SMALL = {Drift: {"sizes": (3,)}, Particles: {"n": 5, "steps": 8}, HeatLimit: {"widths": (0.2, 0.05)}}
+
+
+@pytest.mark.parametrize("claim", [*claims.GRADIENT, *claims.HEAT], ids=lambda claim: claim.id)
+def test_claims_are_judged_as_expected(rows, claim):
+    assert claim.judge(claim.measure(rows[claim.experiment]))[0] == claim.expected["ci"]
+
+
+def test_both_normalisers_start_from_the_same_cloud(rows):
+    start = rows[Particles].query("step == 0").pivot(index="particle", columns="normaliser", values=["x", "y"])
+    for axis in ("x", "y"):
+        assert (start[axis, "softmax"] == start[axis, "sinkhorn"]).all()
+
+
+def test_the_mean_of_the_particles_stands_still_under_sinkhorn_alone(rows):
+    mean = rows[Particles].groupby(["normaliser", "step"])[["x", "y"]].mean()
+    moved = (mean.xs(8, level="step") - mean.xs(0, level="step")).abs().max(axis="columns")
+    assert moved["sinkhorn"] < 1e-10 < 1e-3 < moved["softmax"]
+
+
+def test_energy_rises_where_the_sign_is_turned(rows):
+    table = rows[Particles]
+    claim = claims.GRADIENT[2]
+    assert claim.judge(claim.measure(table.assign(rise=-table["rise"])))[0] == "fails"
+
+
+def test_the_slope_settles_as_kernels_narrow(rows):
+    slopes = rows[HeatLimit].groupby(["normaliser", "width"])["slope"].first()
+    for name, limit in (("softmax", 1.0), ("sinkhorn", 0.5)):
+        assert abs(slopes[name, 0.05] - limit) < abs(slopes[name, 0.2] - limit) / 8  # second order: a sixteenth

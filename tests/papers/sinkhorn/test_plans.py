@@ -1,0 +1,240 @@
+"""Topic plans: what Sinkhorn's iteration returns, in three ways of computing it, and what it refuses."""
+
+import math
+from itertools import islice
+
+import pytest
+import torch
+from scipy import optimize
+from torch import Tensor
+
+from derived.lab.rng import stream
+from derived.papers.sinkhorn.claims import plans as claims
+from derived.papers.sinkhorn.data.points import random_weights
+from derived.papers.sinkhorn.experiments.plans import Increments, PlanGrid, Plans, RowPrograms, Temperature, newton_plan
+from derived.papers.sinkhorn.model.attention import sinkhorn_attention
+from derived.papers.sinkhorn.model.kernel import sinkhorn_kernel
+from derived.papers.sinkhorn.model.plan import (
+    entropic_plan,
+    half_steps,
+    iterates,
+    problem,
+    sinkhorn,
+    sinkhorn_symmetric,
+)
+
+EXPERIMENTS = (Plans, RowPrograms, Increments, Temperature, PlanGrid)
+SMALL = {
+    Plans: {"instances": 3, "sizes": ((1, 1), (3, 5))},
+    RowPrograms: {"instances": 2, "sizes": (4,)},
+    Increments: {"instances": 2, "iterations": 10},
+    Temperature: {"instances": 2, "sizes": (4,), "iterations": 300},
+    PlanGrid: {"n": 5, "points": 4, "iterations": 200},
+}
+EXACT = {"tol": 1e-13, "max_iterations": 5000}
+GAP = 1e-11  # potentials of size 10 through some 100 iterations of 20 terms each, in float64
+
+
+def problems(*shape: int, name: str = "plans") -> tuple[Tensor, Tensor, Tensor]:
+    """Scores of deviation 1.5 and random weights, (*batch, n, m)."""
+    generator = stream(0, name, *shape)
+    scores = 1.5 * torch.randn(*shape, generator=generator, dtype=torch.float64)
+    return scores, *(random_weights((*shape[:-2], size), generator) for size in shape[-2:])
+
+
+def near(P: Tensor, Q: Tensor, gap: float = GAP) -> bool:
+    return bool((P - Q).abs().max() <= gap)
+
+
+@pytest.mark.parametrize("claim", [*claims.PROBLEMS, *claims.DUAL, *claims.COLD], ids=lambda claim: claim.id)
+def test_claims_are_judged_as_expected(rows, claim):
+    assert claim.judge(claim.measure(rows[claim.experiment]))[0] == claim.expected["ci"]
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 4), (3, 1), (1, 1, 1), (1, 2, 3), (2, 3, 5, 4)])
+@pytest.mark.parametrize("solve", [sinkhorn, sinkhorn_kernel])
+def test_marginals_of_every_shape(shape, solve):
+    scores, a, b = problems(*shape)
+    result = solve(scores, a, b, tol=1e-12, max_iterations=5000)
+    assert result.converged
+    assert result.residual.shape == shape[:-2]
+    assert near(result.plan.sum(dim=-1), a, 1e-11)
+    assert near(result.plan.sum(dim=-2), b, 1e-11)
+
+
+def test_three_ways_to_one_plan():
+    scores, a, b = problems(4, 7, 5)
+    plan = sinkhorn(scores, a, b, **EXACT).plan
+    assert near(plan, sinkhorn(scores, a, b, omega=1.3, **EXACT).plan)
+    assert near(plan, sinkhorn_kernel(scores, a, b, **EXACT).plan)
+    assert near(plan, half_steps(scores, 801, a, b).exp())
+    assert near(plan, torch.stack([newton_plan(*each) for each in zip(scores, a, b, strict=True)]))
+
+
+def test_the_transposed_problem_has_the_transposed_plan():
+    scores, a, b = problems(3, 6, 4)
+    assert near(sinkhorn(scores, a, b, **EXACT).plan.mT, sinkhorn(scores.mT, b, a, **EXACT).plan)
+
+
+def test_permuted_tokens_and_single_problems():
+    scores, a, b = problems(3, 6, 4)
+    plan, order = sinkhorn(scores, a, b, **EXACT).plan, torch.tensor([3, 1, 5, 0, 2, 4])
+    assert near(plan[:, order], sinkhorn(scores[:, order], a[:, order], b, **EXACT).plan)
+    assert near(plan[1], sinkhorn(scores[1], a[1], b[1], **EXACT).plan)
+
+
+def test_a_token_of_weight_zero_is_as_good_as_absent():
+    scores, a, b = problems(5, 4)
+    a, b = a.clone(), b.clone()
+    a[2], b[0] = 0, 0
+    a, b = a / a.sum(), b / b.sum()
+    kept = torch.tensor([0, 1, 3, 4])
+    alone = sinkhorn(scores[kept][:, 1:], a[kept], b[1:], **EXACT).plan
+    for found in (sinkhorn(scores, a, b, **EXACT), sinkhorn_kernel(scores, a, b, **EXACT)):
+        assert near(found.plan[kept][:, 1:], alone)
+        assert not found.plan[2].any()
+        assert not found.plan[:, 0].any()
+    softmax = half_steps(scores, 1, a, b).exp()
+    assert not softmax[:, 0].any()
+    assert near(softmax.sum(dim=-1), a)
+
+
+def test_a_token_split_in_two_shares_its_mass():
+    scores, a, b = problems(4, 3)
+    twice = torch.cat([scores, scores[:, -1:]], dim=-1)
+    halves = torch.cat([b[:-1], b[-1:] / 3, 2 * b[-1:] / 3])
+    for num in (1, 3, 801):
+        whole, parts = half_steps(scores, num, a, b).exp(), half_steps(twice, num, a, halves).exp()
+        assert near(parts[:, 2] + parts[:, 3], whole[:, 2])
+
+
+def test_an_iteration_is_two_half_steps():
+    scores, a, b = problems(2, 5, 4)
+    for turn, (f, g, residual) in enumerate(islice(iterates(*problem(scores, a, b)), 4)):
+        plan = half_steps(scores, 2 * turn + 1, a, b).exp()
+        assert near((scores + f.unsqueeze(-1) + g.unsqueeze(-2)).exp(), plan)
+        assert near(residual, (plan.sum(dim=-2) - b).abs().sum(dim=-1))
+
+
+def test_a_result_never_pretends():
+    scores, a, b = problems(2, 6, 6)
+    for solve in (sinkhorn, sinkhorn_kernel):
+        result = solve(4 * scores, a, b, tol=1e-10, max_iterations=2)
+        assert not result.converged
+        assert result.iterations == 2
+        assert near(result.residual, (result.plan.sum(dim=-2) - b).abs().sum(dim=-1))
+        assert float(result.residual.max()) > 1e-3
+
+
+def test_one_potential_for_symmetric_scores():
+    scores, a, _ = problems(3, 6, 6)
+    scores = scores + scores.mT
+    found = sinkhorn_symmetric(scores, a, **EXACT)
+    assert near(found.plan, sinkhorn(scores, a, a, **EXACT).plan)
+    assert torch.equal(found.plan, found.plan.mT)
+    points = torch.randn(7, 3, generator=stream(0, "points"))
+    assert sinkhorn_symmetric(points @ points.mT, tol=1e-5).converged  # symmetric to rounding
+    with pytest.raises(ValueError, match="not symmetric"):
+        sinkhorn_symmetric(torch.triu(torch.ones(3, 3)))
+
+
+def test_cold_plans_are_assignments_and_hot_ones_independent():
+    x, y = torch.rand(2, 6, 2, generator=stream(0, "cold"), dtype=torch.float64)
+    cost = torch.cdist(x, y).square()
+    rows, columns = optimize.linear_sum_assignment(cost.numpy())
+    cold = entropic_plan(cost, 3e-3, tol=1e-4, max_iterations=3000).plan
+    assert float(cold[rows, columns].sum()) > 0.9  # a second assignment costs little more
+    _, a, b = problems(6, 6)
+    assert near(entropic_plan(cost, 1e9, a, b).plan, a.unsqueeze(-1) * b, 1e-8)
+
+
+def test_the_kernel_is_absorbed_where_it_would_underflow():
+    x, y = torch.rand(2, 6, generator=stream(0, "absorb"), dtype=torch.float64)
+    offsets = torch.linspace(20, 60, 6, dtype=torch.float64)
+    cost = (x.unsqueeze(-1) - y).square() + offsets + offsets.unsqueeze(-1)
+    assert not torch.exp(-cost / 0.02).any()
+    facts = {"tol": 1e-10, "max_iterations": 3000}
+    slow, fast = entropic_plan(cost, 0.02, **facts), sinkhorn_kernel(-cost / 0.02, **facts)
+    assert slow.converged
+    assert fast.converged
+    assert near(slow.plan, fast.plan, 1e-8)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_low_precision_is_computed_in_float32(dtype):
+    scores, _, _ = problems(8, 8)
+    found = sinkhorn(scores.to(dtype), tol=1e-5)
+    assert found.log_plan.dtype == torch.float32
+    assert found.converged
+    assert sinkhorn_attention(scores.to(dtype), scores.to(dtype), scores.to(dtype)).dtype == dtype
+    exact = sinkhorn(scores.to(dtype).double(), tol=1e-12).plan
+    assert near(found.plan.double(), exact, 1e-5)  # the tolerance, as mass
+
+
+def test_a_mask_where_a_coupling_exists():
+    scores, a, _ = problems(4, 4)
+    blocks = torch.block_diag(torch.ones(2, 2), torch.ones(2, 2)).bool()
+    plan = sinkhorn(scores, a, a, mask=blocks, **EXACT).plan
+    assert not plan[~blocks].any()
+    part = a[:2] / a[:2].sum()
+    assert near(plan[:2, :2] / a[:2].sum(), sinkhorn(scores[:2, :2], part, part, **EXACT).plan)
+
+
+HALF = torch.tensor([0.5, 0.5])
+BAD = {
+    "sums to 0.9": lambda: sinkhorn(torch.zeros(2, 2), torch.tensor([0.5, 0.4])),
+    "negative": lambda: sinkhorn(torch.zeros(2, 2), torch.tensor([1.5, -0.5])),
+    r"give \(..., 2\)": lambda: sinkhorn(torch.zeros(2, 2), torch.ones(3) / 3),
+    r"shape \(3,\)": lambda: sinkhorn(torch.zeros(3)),
+    "NaN": lambda: sinkhorn(torch.tensor([[math.nan, 0.0]])),
+    r"\+inf": lambda: sinkhorn(torch.tensor([[math.inf, 0.0]])),
+    "row 1 has weight": lambda: sinkhorn(torch.tensor([[0.0, 0.0], [-math.inf, -math.inf]])),
+    "column 0 has weight": lambda: sinkhorn(torch.tensor([[-math.inf, 0.0], [-math.inf, 0.0]])),
+    "sk-causal": lambda: sinkhorn(torch.zeros(3, 3), mask=torch.ones(3, 3).tril().bool()),
+    "only coupling is diagonal": lambda: half_steps(torch.zeros(3, 3), 2, mask=torch.ones(3, 3).triu().bool()),
+    "max_iterations": lambda: sinkhorn(torch.zeros(2, 2), max_iterations=-1),
+    "tol": lambda: sinkhorn_kernel(torch.zeros(2, 2), tol=0),
+    "omega": lambda: sinkhorn(torch.zeros(2, 2), omega=2.0),
+    "num = 0": lambda: half_steps(torch.zeros(2, 2), 0),
+    "epsilon": lambda: entropic_plan(torch.zeros(2, 2), 0.0),
+    "rounding of torch.float32": lambda: entropic_plan(torch.ones(2, 2), 1e-9),
+}
+
+
+@pytest.mark.parametrize("words", BAD)
+def test_bad_input_is_refused_with_the_cure(words):
+    with pytest.raises(ValueError, match=words):
+        BAD[words]()
+
+
+def test_a_batch_hides_no_causal_mask():
+    causal, full = torch.ones(3, 3).tril().bool(), torch.ones(3, 3).bool()
+    for masks in ((causal, causal.mT), (causal, full), (full, causal.mT)):
+        with pytest.raises(ValueError, match="sk-causal"):
+            sinkhorn(torch.zeros(2, 3, 3), mask=torch.stack(masks))
+
+
+def test_a_triangle_is_refused_only_where_no_coupling_or_the_diagonal_alone_lives_on_it():
+    early, late = torch.tensor([0.2, 0.8]), torch.tensor([0.8, 0.2])
+    causal = torch.ones(2, 2).tril().bool()
+    plan = sinkhorn(torch.zeros(2, 2), early, late, mask=causal, tol=1e-6).plan  # late tokens look back at early ones
+    assert near(plan, torch.tensor([[0.2, 0.0], [0.6, 0.2]]), 1e-5)
+    for a, b, mask in ((late, early, causal), (early, late, causal.mT)):
+        with pytest.raises(ValueError, match="no coupling lives"):
+            sinkhorn(torch.zeros(2, 2), a, b, mask=mask)
+    assert near(sinkhorn(torch.zeros(2, 2), early, early, mask=torch.eye(2).bool()).plan, torch.diag(early), 1e-6)
+    with pytest.raises(ValueError, match="no coupling lives"):  # the diagonal itself is masked
+        sinkhorn(torch.zeros(3, 3), mask=torch.tensor([[1, 0, 0], [1, 0, 0], [1, 1, 1]]).bool())
+
+
+def test_causal_softmax_is_welcome():
+    q, k, v = torch.randn(3, 1, 4, 5, generator=stream(0, "causal softmax"), dtype=torch.float64)
+    causal = torch.ones(4, 4).tril().bool()
+    found = sinkhorn_attention(q, k, v, num_half_steps=1, mask=causal)
+    assert near(found, torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True), 1e-14)
+
+
+def test_a_padded_row_needs_weight_zero():
+    scores = torch.tensor([[0.0, 1.0], [-math.inf, -math.inf]])
+    plan = sinkhorn(scores, torch.tensor([1.0, 0.0])).plan
+    assert near(plan.sum(dim=-2), HALF, 1e-6)

@@ -1,0 +1,67 @@
+"""Topic rates: Birkhoff's bound, the local rate, over-relaxation, random scores, and the clock."""
+
+import pytest
+import torch
+
+from derived.lab.rng import stream
+from derived.papers.sinkhorn.claims import rates as claims
+from derived.papers.sinkhorn.experiments.rates import AttentionTime, Contraction, RandomScores
+from derived.papers.sinkhorn.model.plan import sinkhorn
+from derived.papers.sinkhorn.model.theory import local_rate
+
+EXPERIMENTS = (Contraction, RandomScores, AttentionTime)
+SMALL = {
+    Contraction: {"instances": 2, "spreads": (0.3, 2.0), "iterations": 30},
+    RandomScores: {"replicates": 4, "sizes": (32, 64), "spreads": (0.5, 2.0)},
+    AttentionTime: {"sizes": (8,), "repeats": 2},
+}
+
+
+@pytest.mark.parametrize("claim", [each for each in claims.CONVERGENCE if each.id != "SK-5"], ids=lambda each: each.id)
+def test_claims_are_judged_as_expected(rows, claim):
+    assert claim.judge(claim.measure(rows[claim.experiment]))[0] == claim.expected["ci"]
+
+
+def test_a_wrong_rate_is_refused(rows):
+    table = rows[Contraction]
+    for claim, factor in zip(claims.CONVERGENCE, (0.01, 1.05, 2.0), strict=False):
+        wrong = table.assign(kappa2=table["kappa2"] * factor, predicted=table["predicted"] * factor)
+        if claim.id == "SK-3.c":
+            wrong["predicted"] = table["predicted"] + 0.2
+        assert claim.judge(claim.measure(wrong))[0] == "fails", claim.id
+
+
+def test_distances_fall_to_rounding(rows):
+    table = rows[Contraction].query("omega == 'plain' and spread < 1")
+    last = table[table["iteration"] == table["iteration"].max()]
+    assert (last["distance"] < 1e-12).all()
+    assert (last["column_error"] < 1e-13).all()
+
+
+def test_over_relaxation_is_faster_where_the_plain_way_is_slow(rows):
+    table = rows[Contraction].query("spread == 2.0 and iteration == 0").pivot(index="instance", columns="omega")
+    assert (table["rate", "best"] < table["rate", "plain"]).all()
+
+
+def test_the_rate_of_random_scores_falls_with_length(rows):
+    means = rows[RandomScores].query("s == 0.5").groupby("n")["sigma2"].mean()
+    assert 1.4 < means[32] / means[64] < 2.8
+
+
+def test_iterations_are_counted_from_softmax(rows):
+    table = rows[RandomScores]
+    easy = table[table["softmax_error"] <= 1e-2]
+    assert (easy["it_1e2"] == 0).all()
+    assert (table["it_1e6"] >= table["it_1e3"]).all()
+    assert (table["it_1e3"] >= table["it_1e2"]).all()
+
+
+def test_the_local_rate_is_that_of_the_iteration_at_its_end():
+    scores = 2 * torch.randn(6, 5, generator=stream(0, "end"), dtype=torch.float64)
+    limit = sinkhorn(scores, tol=1e-14, max_iterations=5000)
+    errors = [float((sinkhorn(scores, tol=1e-300, max_iterations=k).f - limit.f).diff().norm()) for k in (30, 31)]
+    assert abs(errors[1] / errors[0] - float(local_rate(limit.plan))) < 1e-3
+
+
+def test_the_clock_has_a_time_for_each(rows):
+    assert (rows[AttentionTime][["softmax", "sinkhorn_3", "sinkhorn_21"]] > 0).all(axis=None)

@@ -1,0 +1,161 @@
+"""Topic trained: generated data, the loss of couplings, arms that differ in the normaliser alone, and the measures."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from derived.lab.nets import Draws
+from derived.lab.rng import stream
+from derived.papers.sinkhorn.claims import trained as claims
+from derived.papers.sinkhorn.data.points import SURFACES, clouds, coupling_problems, matching, surface
+from derived.papers.sinkhorn.experiments.trained import Arms, LearnedCouplings, coupling_loss
+from derived.papers.sinkhorn.model.attention import CouplingTransformer, SinkhornTransformer, sinkhorn_attention
+from derived.papers.sinkhorn.model.backward import sinkhorn_plan
+
+EXPERIMENTS = (LearnedCouplings, Arms)
+SMALL = {
+    LearnedCouplings: {"steps": 2, "search": 1, "texts": 2, "lengths": (8, 16)},
+    Arms: {"steps": 2, "texts": 10, "pairs": 4},
+}
+
+
+@pytest.mark.parametrize("relation", ["comonotone", "crossed", "hidden", "shuffled"])
+def test_problems_have_couplings_for_answers(relation):
+    drawn = coupling_problems(relation, 3, 7, stream(0, "problems"))
+    assert (drawn.target.sum(dim=-1) - drawn.a).abs().max() < 1e-6
+    assert (drawn.target.sum(dim=-2) - drawn.b).abs().max() < 1e-6
+    with pytest.raises(ValueError, match="relation"):
+        coupling_problems("other", 1, 2, stream(0, "problems"))
+
+
+def test_partners_stand_near_each_other_and_queries_carry_no_class():
+    features, labels = matching(200, 8, stream(0, "matching"), noise=0.1)
+    keys, queries = features[:, :8], features[:, 8:]
+    assert (keys[..., :2] - queries[..., :2]).std() == pytest.approx(0.1, rel=0.05)
+    assert torch.equal(keys[..., 2:6].argmax(dim=-1), labels)
+    assert not queries[..., 2:6].any()
+    assert (keys[..., 6] == 0).all()
+    assert (queries[..., 6] == 1).all()
+
+
+def test_surfaces_are_what_they_are_called():
+    u, w = torch.rand(2, 500, generator=stream(0, "surfaces"))
+    side = torch.randint(6, (500,), generator=stream(0, "sides"))
+    at = {name: surface(name, u, w, side) for name in SURFACES}
+    around = {name: each[:, :2].norm(dim=-1) for name, each in at.items()}
+    assert torch.allclose(at["sphere"].norm(dim=-1), torch.ones(500), atol=1e-5)
+    assert torch.allclose((around["torus"] - 0.7) ** 2 + at["torus"][:, 2] ** 2, torch.full((500,), 0.09), atol=1e-5)
+    assert torch.allclose(at["cube"].abs().amax(dim=-1), torch.full((500,), 0.7), atol=1e-5)
+    assert torch.allclose(around["cylinder"], torch.full((500,), 0.7), atol=1e-5)
+    assert torch.allclose(around["cone"], (1 - at["cone"][:, 2]) / 2, atol=1e-5)
+    assert torch.allclose(around["helix"], torch.full((500,), 0.7), atol=1e-5)
+    positions, labels = clouds(50, 20, stream(0, "clouds"))
+    assert positions.shape == (50, 20, 3)
+    assert set(labels.flatten().tolist()) <= set(range(6))
+
+
+def test_the_loss_of_couplings_is_kl_with_the_derivative_of_the_whole_iteration():
+    problem = coupling_problems("comonotone", 3, 5, stream(0, "loss"))
+    scores = torch.randn(1, 3, 5, 5, generator=stream(0, "scores"), dtype=torch.float64, requires_grad=True)
+    loss = coupling_loss(scores, problem, 2000)
+    plan = sinkhorn_plan(scores, problem.a, problem.b, tol=1e-13, max_iterations=5000)
+    target = problem.target
+    kl = (torch.xlogy(target, target) - torch.xlogy(target, plan)).sum(dim=(-2, -1)).mean(dim=-1)
+    found, whole = (torch.autograd.grad(each.sum(), scores, retain_graph=True)[0] for each in (loss, kl))
+    assert abs(float((loss - kl).detach())) < 1e-3
+    assert (found - whole).abs().max() < 2e-4  # the loss stops Sinkhorn at a residual of 1e-4
+
+
+def test_arms_have_equal_parameters_and_starts():
+    nets = [SinkhornTransformer(5, 3, num_half_steps=num, draws=Draws(num_networks=2)) for num in (1, 3, 5, None)]
+    first = dict(nets[0].named_parameters())
+    for net in nets[1:]:
+        weights = dict(net.named_parameters())
+        assert weights.keys() == first.keys()
+        assert all(torch.equal(weights[name], first[name]) for name in first)
+    x = torch.randn(1, 2, 6, 5, generator=stream(0, "x"))
+    outputs = [net(x) for net in nets]
+    assert not torch.allclose(outputs[0], outputs[1])
+    with pytest.raises(ValueError, match="odd number"):
+        SinkhornTransformer(5, 3, num_half_steps=2)
+
+
+@pytest.mark.parametrize("num", [1, 3, None])
+def test_a_transformer_is_a_function_of_weighted_sets(num):
+    net = SinkhornTransformer(3, 2, num_half_steps=num, width=8, draws=Draws(dtype=torch.float64))
+    x = torch.randn(1, 1, 5, 3, generator=stream(0, "sets"), dtype=torch.float64)
+    order = torch.tensor([4, 2, 0, 1, 3])
+    weights = torch.tensor([[[0.1, 0.2, 0.3, 0.4, 0.0]]], dtype=torch.float64)
+    out = net(x, weights)
+    assert (net(x[:, :, order], weights[:, :, order]) - out[:, :, order]).abs().max() < 1e-7
+    assert (net(x[:, :, :4], weights[:, :, :4]) - out[:, :, :4]).abs().max() < 1e-7
+    twice, halves = torch.cat([x, x], dim=2), torch.cat([weights, weights], dim=2) / 2
+    assert (net(twice, halves)[:, :, :4] - out[:, :, :4]).abs().max() < 1e-7
+
+
+def test_a_learned_relation_keeps_the_texts_apart():
+    net = CouplingTransformer(rank=4, width=8, depth=1, draws=Draws(num_networks=2))
+    drawn = coupling_problems("crossed", 3, 5, stream(0, "texts"))
+    x, y, a, b = (each.float().unsqueeze(0) for each in drawn[:4])
+    scores = net(x, y, a, b)
+    assert scores.shape == (2, 3, 5, 5)
+    assert not torch.allclose(scores, net(y, x, b, a).mT)
+    order = torch.tensor([3, 0, 4, 1, 2])
+    moved = net(x[..., order], y, a[..., order], b)
+    assert torch.allclose(moved, scores[..., order, :], atol=1e-5)
+
+
+def test_attention_with_values_is_the_weights_times_them():
+    q, k, v = torch.randn(3, 2, 4, 3, generator=stream(0, "qkv"), dtype=torch.float64)
+    fused = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+    assert (sinkhorn_attention(q, k, v, num_half_steps=1) - fused).abs().max() < 1e-14
+    limit = sinkhorn_attention(q, k, v, num_half_steps=None, tol=1e-12)
+    assert (limit.mean(dim=-2) - v.mean(dim=-2)).abs().max() < 1e-11
+
+
+def test_every_row_is_there_once(rows):
+    table = rows[LearnedCouplings]
+    assert (table.query("stage == 'final'").groupby(["target", "n"]).size() == 2).all()
+    assert (table.query("stage == 'search'").groupby(["target", "rate"]).size() == 2).all()
+    assert (rows[Arms].groupby(["num_half_steps", "rate"]).size() == 2).all()
+    assert rows[Arms]["chosen"].all()  # one rate at this tier
+
+
+def test_the_same_starts_deviate_less_with_more_half_steps(rows):
+    before = rows[Arms].groupby("num_half_steps")["deviation_before"].mean()
+    assert before[1] > before[3] > before[5]
+
+
+def table(gain: dict[int, float], models: int = 8) -> pd.DataFrame:
+    """Rows of Arms whose accuracies differ by known gains and little noise."""
+    noise = np.random.default_rng(0).normal(scale=0.001, size=(len(gain), models))
+    cells = [
+        {"task": "matching", "num_half_steps": arm, "model": m, "chosen": chosen, "accuracy": accuracy}
+        for row, arm in enumerate(gain)
+        for m in range(models)
+        for chosen, accuracy in ((True, 0.8 + 0.01 * m + gain[arm] + noise[row, m]), (False, 0.1))
+    ]
+    return pd.DataFrame(cells)
+
+
+def test_the_gain_is_paired_and_the_lower_arm_decides():
+    found = claims.least_gain("matching")(table({1: 0.0, 3: 0.05, 5: 0.02}))
+    assert found.value == pytest.approx(0.02, abs=2e-3)
+    assert found.high - found.low < 0.02  # pairing takes the spread between models away
+    claim = next(each for each in claims.CLASSIFIERS if each.id == "SK-18.a")
+    assert claim.judge(found)[0] == "holds"
+    assert claim.judge(claims.least_gain("matching")(table({1: 0.0, 3: 0.05, 5: -0.02})))[0] == "fails"
+
+
+def test_a_learned_relation_is_judged_at_the_longest_texts():
+    rows = pd.DataFrame(
+        [
+            {"target": "crossed", "stage": stage, "n": n, "model": m, "ratio": value + 0.001 * m}
+            for stage, n, value in (("final", 64, 0.1), ("final", 8, 0.9), ("search", np.nan, np.nan))
+            for m in range(8)
+        ]
+    )
+    claim = next(each for each in claims.LEARNED if each.id == "SK-8.b")
+    assert claim.judge(claim.measure(rows))[0] == "holds"
+    assert claim.judge(claim.measure(rows.assign(ratio=rows["ratio"] + 0.3)))[0] == "fails"
