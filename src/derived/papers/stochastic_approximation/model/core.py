@@ -1,0 +1,177 @@
+"""Stochastic approximation: step sizes and the one loop, vectorised over replicas.
+
+symbol   name   meaning                                                              axes
+x_n      x      iterate after n samples                                              (*state,), e.g. (R,) or (R, d)
+Y_n      y      the data, time first                                                 (N, ...), y[n - 1] fits the state
+a_n      step   step size, n = 1, 2, ...                                             (N,), or (N, ...) that fits
+h        h      the field: where a sample asks the iterate to go                     h(x, y_n) -> (*state,)
+
+    x_n = x_{n-1} + a_n h(x_{n-1}, Y_n)
+
+Martingale noise M_n is a part of y_n and h. Only time is a loop: all replicas move in one step.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from derived.lab.checks import check_at_least, check_choice, check_count, check_positive
+
+Field = Callable[[Tensor, Tensor], Tensor]
+LOOK = 256  # steps between two looks for a state that is not finite; such a state stays so, since x + anything is
+
+
+@dataclass(frozen=True)
+class StepSize:
+    """Step sizes a_n = a (n + n0)^-alpha, n = 1, 2, ...; ``require`` says which theorem's condition they miss.
+
+    ValueError for a <= 0, alpha < 0 or n0 < 0. [prior: Robbins and Monro 1951]
+
+    >>> StepSize.power(alpha=0.5, n0=3).values(1)
+    tensor([0.5000], dtype=torch.float64)
+    >>> StepSize.power(alpha=0.7).require("window")
+    Traceback (most recent call last):
+    ValueError: a_n = 1 n^-0.7: sup n a_n = infinity, and an ODE limit under ergodicity alone needs it finite; give alpha = 1
+    """
+
+    a: float = 1.0
+    alpha: float = 1.0
+    n0: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_positive("a", self.a)
+        check_at_least("alpha", self.alpha, 0)
+        check_at_least("n0", self.n0, 0)
+
+    @classmethod
+    def power(cls, a: float = 1.0, alpha: float = 1.0, n0: float = 0.0) -> Self:
+        """a_n = a (n + n0)^-alpha."""
+        return cls(a, alpha, n0)
+
+    @classmethod
+    def constant(cls, a: float) -> Self:
+        """a_n = a for ever: tracks, and never settles."""
+        return cls(a, 0.0)
+
+    def values(self, steps: int) -> Float[Tensor, "N"]:
+        """a_1, ..., a_N in float64."""
+        check_count("steps", steps)
+        return self.a * (torch.arange(1, steps + 1, dtype=torch.float64) + self.n0) ** -self.alpha
+
+    def require(self, condition: str) -> None:
+        """ValueError unless a_n meets "robbins-monro" (sum a_n = inf, sum a_n^2 < inf) or "window" (also sup n a_n < inf)."""
+        check_choice("condition", condition, ("robbins-monro", "window"))
+        given = f"a_n = {self.a:g} n^-{self.alpha:g}"
+        if self.alpha > 1:
+            raise ValueError(f"{given}: sum a_n is finite, and the iterate stops short of every limit; give alpha <= 1")
+        if self.alpha <= 0.5:
+            raise ValueError(f"{given}: sum a_n^2 = infinity, and the noise is not averaged away; give alpha > 1/2")
+        if condition == "window" and self.alpha < 1:
+            raise ValueError(
+                f"{given}: sup n a_n = infinity, and an ODE limit under ergodicity alone needs it finite; give alpha = 1"
+            )
+
+
+class Path(NamedTuple):
+    """The iterates at the recorded times."""
+
+    times: tuple[int, ...]
+    x: Tensor  # (times, *state)
+
+
+def record_times(steps: int, points: int, first: int = 1) -> tuple[int, ...]:
+    """At most ``points`` whole times from ``first`` to ``steps``, evenly spread in ln n, both ends included.
+
+    >>> record_times(100, 3)
+    (1, 10, 100)
+    """
+    check_count("steps", steps, first)
+    check_count("points", points, 2)
+    spread = torch.logspace(math.log10(first), math.log10(steps), points, dtype=torch.float64).round().long()
+    return tuple(sorted({first, steps, *spread.tolist()}))
+
+
+def robbins_monro(
+    h: Field, y: Float[Tensor, "N ..."], step: StepSize | Tensor, x0: Tensor, *, record: Sequence[int] | None = None
+) -> Path:
+    """x_n = x_{n-1} + a_n h(x_{n-1}, y_n) for n = 1, ..., N; the states at the times of ``record`` (default: the last).
+
+    ``h`` sees the whole state, all replicas at once, and changes nothing in place. ``step`` is a StepSize or a tensor
+    (N,), or (N, ...) where replicas have steps of their own. ValueError for empty data, steps of another length, times
+    outside 1..N, and a state that is not finite: the message names the first step and the replica where it is so.
+
+    >>> y = torch.tensor([[1.0], [0.0], [2.0]], dtype=torch.float64)
+    >>> robbins_monro(lambda x, y: y - x, y, StepSize.power(), torch.zeros(1, dtype=torch.float64), record=(2, 3)).x
+    tensor([[0.5000],
+            [1.0000]], dtype=torch.float64)
+    """
+    return _run(h, y, step, x0, record, average=False)
+
+
+def polyak_ruppert(
+    h: Field, y: Float[Tensor, "N ..."], step: StepSize | Tensor, x0: Tensor, *, record: Sequence[int] | None = None
+) -> Path:
+    """The running means (x_1 + ... + x_n) / n of the iterates of ``robbins_monro``; arguments and errors as there.
+
+    [prior: Polyak and Juditsky 1992; Ruppert 1988]
+
+    >>> y = torch.tensor([[1.0], [0.0]], dtype=torch.float64)
+    >>> polyak_ruppert(lambda x, y: y - x, y, StepSize.power(), torch.zeros(1, dtype=torch.float64)).x
+    tensor([[0.7500]], dtype=torch.float64)
+    """
+    return _run(h, y, step, x0, record, average=True)
+
+
+def _run(h: Field, y: Tensor, step: StepSize | Tensor, x0: Tensor, record, *, average: bool) -> Path:
+    steps = len(y)
+    check_count("the length of y", steps)
+    sizes = step.values(steps) if isinstance(step, StepSize) else step
+    if len(sizes) != steps:
+        raise ValueError(f"{len(sizes)} steps for {steps} samples; give one step size a sample")
+    times = (steps,) if record is None else tuple(sorted(set(record)))
+    if not times or times[0] < 1 or times[-1] > steps:
+        raise ValueError(f"record = {record}; give times from 1 to {steps}, the number of samples")
+    # A number per step is a Python float (no tensor is made of it); sizes by replica stay tensors.
+    sizes = sizes.tolist() if sizes.ndim == 1 else sizes.to(y.device)
+    x, mean, wanted, kept = x0.clone(), torch.zeros_like(x0), set(times), []
+    checked, seen = x.clone(), 0
+    for n, (y_n, a_n) in enumerate(zip(y.unbind(0), sizes, strict=True), start=1):
+        _move(x, h(x, y_n), a_n)
+        if average:
+            mean.lerp_(x, 1 / n)
+        if n in wanted:
+            kept.append((mean if average else x).clone())
+        if n % LOOK == 0 or n == steps:
+            if not bool(torch.isfinite(x).all()):
+                _name_the_step(h, y, sizes, checked, seen)
+            checked, seen = x.clone(), n
+    return Path(times, torch.stack(kept))
+
+
+def _move(x: Tensor, push: Tensor, a: float | Tensor) -> None:
+    """x += a push, in place."""
+    if isinstance(a, Tensor):
+        x.addcmul_(push, a.expand_as(push))
+    else:
+        x.add_(push, alpha=a)
+
+
+def _name_the_step(h: Field, y: Tensor, sizes, x: Tensor, seen: int) -> None:
+    """Walk again from the last finite state; ValueError at the first step that leaves one that is not."""
+    if not bool(torch.isfinite(x).all()):
+        raise ValueError("x0 is not finite; give a finite start")
+    for n in range(seen, len(y)):
+        _move(x, h(x, y[n]), sizes[n])
+        bad = ~torch.isfinite(x)
+        if bool(bad.any()):
+            place = bad.nonzero()[0].tolist()
+            given = "the data are not finite there" if not bool(torch.isfinite(y[n]).all()) else "the data are finite"
+            raise ValueError(
+                f"the state is not finite at step {n + 1}, entry {place} ({given}); "
+                "give finite data, a field of linear growth, or smaller steps"
+            )
