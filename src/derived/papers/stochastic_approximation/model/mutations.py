@@ -100,9 +100,7 @@ LOOPS = MappingProxyType(
 )
 
 
-def ends(
-    name: str, data: Float[Tensor, "N R 2"], generator: torch.Generator, x0: float = 0.0
-) -> Float[Tensor, "R"]:
+def ends(name: str, data: Float[Tensor, "N R 2"], generator: torch.Generator, x0: float = 0.0) -> Float[Tensor, "R"]:
     """Where the learners of a loop end.
 
     >>> data = torch.tensor([2.0, 1.0], dtype=torch.float64).expand(4000, 1, 2)
