@@ -85,6 +85,9 @@ class Mixture:
 def _walk(P: np.ndarray, start: Tensor, steps: int, generator: torch.Generator) -> Tensor:
     """States (steps, R) of chains P (R, S, S), or (S, S) for all, after ``start`` (R,)."""
     edges = torch.as_tensor(np.cumsum(P, axis=-1)[..., :-1]).contiguous()
+    if not np.ptp(P, axis=-2).any():  # equal rows: the next state forgets the present one, and time is no loop
+        drawn = _uniform(steps, len(start), 1, generator=generator)
+        return (drawn >= (edges[0] if edges.ndim == 2 else edges[:, 0])).sum(dim=-1)
     replicas, state = torch.arange(len(start)), start
     states, uniform = torch.empty(steps, len(start), dtype=torch.long), _uniform(steps, len(start), generator=generator)
     for n in range(steps):
@@ -254,7 +257,7 @@ class HeavyTailedRenewal:
         return (1 - u).pow(-1 / self.beta).clamp(max=2.0**52).ceil().long().clamp(min=2)
 
     def _residual(self, u: Tensor) -> Tensor:
-        """The least r with P(R > r) <= 1 - u, P(R > r) = sum_{t >= r} P(tau > t) / mu, by bisection on Hurwitz's zeta."""
+        """The least r with P(R > r) <= 1 - u; P(R > r) = sum_{t >= r} P(tau > t) / mu is Hurwitz's zeta, bisected."""
         tail, mean = (1 - u).numpy(), renewal_mean(self.beta)
         low, high = np.zeros(len(tail)), np.full(len(tail), 2.0**52)  # P(R > low) > tail >= P(R > high)
         while (high - low > 1).any():

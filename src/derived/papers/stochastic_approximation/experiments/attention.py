@@ -82,41 +82,9 @@ class Readout(Experiment):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Running(Experiment):
-    """SA-8: the running head against softmax over stored tokens. Rows: size (of the scores), instance, gap, bound.
-
-    A score that is off by a few roundings of its own size moves a weight by as much; the sums have T terms.
-    """
-
-    instances: int = 20
-    tokens: int = 300
-    width: int = 4
-
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-
-    def conditions(self) -> list[dict[str, Any]]:
-        return [{"size": size} for size in (0.0, 1.0, 1000.0)]
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        g, d = stream(seed, "running"), self.width
-        query, key, value = (torch.randn(*s, generator=g, dtype=dtype).to(device) for s in ((d,), (d, d), (d, d)))
-        query = query * condition["size"]
-        y = torch.randn(self.tokens, self.instances, d, generator=g, dtype=dtype).to(device)
-        head = RunningSoftmaxAttention(query, key, value)
-        for token in y:
-            head.update(token)
-        scores = (y @ key.mT) @ query  # (T, instances), another order of products than the head's
-        stored = torch.softmax(scores, dim=0).unsqueeze(-1).mul(y @ value.mT).sum(dim=0)
-        size = (y.abs() @ key.mT.abs()) @ query.abs()
-        bound = 8 * EPSILON * (self.tokens + size.amax(dim=0)) * (y @ value.mT).abs().amax(dim=(0, 2))
-        gap = (head.read() - stored).abs().amax(dim=-1)
-        return rows({"instance": range(self.instances)}, {"gap": gap, "bound": bound})
-
-
-@dataclass(frozen=True, kw_only=True)
 class Tilted(Experiment):
     """SA-8: m + Sigma theta against E[y e^{theta.y}] / E e^{theta.y} by Gauss-Hermite quadrature in the plane. Rows:
-    instance, gap, bound (rounding of sums of nodes^2 terms; |theta| <= 1 here, where 60 nodes are exact to rounding)."""
+    instance, gap, bound (rounding of sums of nodes^2 terms; at |theta| <= 1 sixty nodes are exact to rounding)."""
 
     instances: int = 20
     nodes: int = 60

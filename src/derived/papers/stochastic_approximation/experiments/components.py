@@ -80,7 +80,7 @@ class FiniteChains(Experiment):
 class Absorbed(Experiment):
     """SA-1: running means on one chain with three closed classes. Rows: replicate, component, predicted, x, root."""
 
-    replicas: int = 2000
+    replicas: int = 6000
     steps: int = 2000
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}

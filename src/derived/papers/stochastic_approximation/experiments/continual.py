@@ -155,8 +155,8 @@ class BestStep(Experiment):
 @dataclass(frozen=True, kw_only=True)
 class Learners(Experiment):
     """SA-11: a world that changes sign each ``block`` steps, seen with noise. Learners: "constant" (a = 0.05), "1/n",
-    "averaged" (running mean of the constant step's iterates), "attention" (softmax over the whole past, scores
-    4 q y_i with q the mean of the last eight observations). Rows: learner, time, block, truth, replicate, reading,
+    "averaged" (running mean of the constant step's iterates), "attention" (softmax over the whole past, values y_i,
+    scores 8 q k_i with q the mean of the last eight observations and k_i that of the eight before y_i). Rows: learner, time, block, truth, replicate, reading,
     current and other (square errors on the present state of the world and on the one before)."""
 
     block: int = 150
@@ -188,6 +188,12 @@ class Learners(Experiment):
         return rows(index | {"replicate": range(self.replicas)}, columns)
 
     def recalled(self, past: Tensor) -> Tensor:
-        """Attention over everything seen, asked with the latest observations."""
-        scores = 4 * past[-8:].mean(dim=0) * past
-        return (torch.softmax(scores, dim=0) * past).sum(dim=0)
+        """Attention over everything seen, asked with the latest observations; fewer than nine are averaged.
+
+        The key of a value is what stood before it: a key that held the value's own noise would tilt the reading.
+        """
+        if len(past) <= 8:
+            return past.mean(dim=0)
+        recent = past.unfold(0, 8, 1).mean(dim=-1)  # entry i: the mean of y_i, ..., y_{i+7}
+        weights = torch.softmax(8 * recent[-1] * recent[:-1], dim=0)
+        return (weights * past[8:]).sum(dim=0)

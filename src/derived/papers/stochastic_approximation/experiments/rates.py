@@ -47,13 +47,14 @@ def second_moments(lam: float, step: StepSize, steps: int, start: float) -> tupl
 
 @dataclass(frozen=True, kw_only=True)
 class Exponents(Experiment):
-    """SA-4: root mean square errors of groups of replicas. Learners: "last" at 1 / (n + 4), "average" of the iterates at
-    n^-0.7. Rows: learner, component, lam, group, n, rmse, exact, target (minus the exponent), scaled (rmse n^-target).
+    """SA-4: root mean square errors of groups of replicas. Learners: "last" at 1 / (n + 4), "average" of the iterates
+    at n^-0.7. Rows: learner, component, lam, group, n, rmse, exact, target (minus the exponent), scaled (rmse times
+    n^-target).
     """
 
     lam: tuple[float, ...] = (2.0, 1.0, 0.3)
     groups: int = 20
-    size: int = 100
+    size: int = 150
     steps: int = 10_000
     first: int = 500
     points: int = 6
@@ -81,6 +82,24 @@ class Exponents(Experiment):
         columns = {"rmse": rmse, "exact": exact[..., None], "target": target[:, None]}
         table = rows(index, columns)
         return table.assign(scaled=table["rmse"] * table["n"] ** -table["target"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Averaged(Experiment):
+    """SA-4: the mean of the iterates at n^-0.7 by its recurrence, far out. Rows: lam, n, efficiency (n lambda^2 times
+    the mean square error: 1 is the least that any gain matrix reaches)."""
+
+    lam: tuple[float, ...] = (2.0, 1.0, 0.3)
+    steps: int = 400_000
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    deterministic: ClassVar[Mapping[str, float]] = {"efficiency": 1e-8}
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        n = np.asarray(record_times(self.steps, 5, 1000))
+        square = [second_moments(one, StepSize.power(1.0, 0.7), self.steps, 1.0)[1][n - 1] for one in self.lam]
+        efficiency = n * np.square(self.lam)[:, None] * np.stack(square)
+        return rows({"lam": self.lam, "n": n}, {"efficiency": efficiency})
 
 
 @dataclass(frozen=True, kw_only=True)

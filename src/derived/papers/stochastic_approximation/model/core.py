@@ -36,7 +36,7 @@ class StepSize:
     tensor([0.5000], dtype=torch.float64)
     >>> StepSize.power(alpha=0.7).require("window")
     Traceback (most recent call last):
-    ValueError: a_n = 1 n^-0.7: sup n a_n = infinity, and an ODE limit under ergodicity alone needs it finite; give alpha = 1
+    ValueError: a_n = 1 n^-0.7: sup n a_n = infinity, which ergodic data alone do not forgive; give alpha = 1
     """
 
     a: float = 1.0
@@ -64,7 +64,7 @@ class StepSize:
         return self.a * (torch.arange(1, steps + 1, dtype=torch.float64) + self.n0) ** -self.alpha
 
     def require(self, condition: str) -> None:
-        """ValueError unless a_n meets "robbins-monro" (sum a_n = inf, sum a_n^2 < inf) or "window" (also sup n a_n < inf)."""
+        """ValueError unless sum a_n = inf and sum a_n^2 < inf ("robbins-monro"), and sup n a_n < inf too ("window")."""
         check_choice("condition", condition, ("robbins-monro", "window"))
         given = f"a_n = {self.a:g} n^-{self.alpha:g}"
         if self.alpha > 1:
@@ -72,9 +72,7 @@ class StepSize:
         if self.alpha <= 0.5:
             raise ValueError(f"{given}: sum a_n^2 = infinity, and the noise is not averaged away; give alpha > 1/2")
         if condition == "window" and self.alpha < 1:
-            raise ValueError(
-                f"{given}: sup n a_n = infinity, and an ODE limit under ergodicity alone needs it finite; give alpha = 1"
-            )
+            raise ValueError(f"{given}: sup n a_n = infinity, which ergodic data alone do not forgive; give alpha = 1")
 
 
 class Path(NamedTuple):

@@ -57,7 +57,7 @@ def mean_field_root(A: ArrayLike, b: ArrayLike, weights: ArrayLike | None = None
 
 
 def rate_exponent(a: float, lam: ArrayLike) -> np.ndarray:
-    """min(1/2, a lambda): the root mean square error at a_n = a/n falls as n to minus this (up to ln n at a lambda = 1/2).
+    """min(1/2, a lambda): the root mean square error at a_n = a/n falls as n to minus this (times ln n if they tie).
 
     >>> rate_exponent(1.0, [2.0, 0.5, 0.25])
     array([0.5 , 0.5 , 0.25])
@@ -175,7 +175,7 @@ def check_chain_of_infinite_order(c: float, theta: np.ndarray) -> None:
 
 
 def renewal_threshold(beta: float) -> float:
-    """1/beta: at a_n = n^-alpha, 0-1 data with sojourns of tail t^-beta freeze the iterate for ever iff alpha <= 1/beta.
+    """1/beta: at a_n = n^-alpha, 0-1 data with sojourns of tail t^-beta keep freezing the iterate iff alpha <= 1/beta.
 
     >>> round(renewal_threshold(1.5), 4)
     0.6667
