@@ -156,8 +156,9 @@ class BestStep(Experiment):
 class Learners(Experiment):
     """SA-11: a world that changes sign each ``block`` steps, seen with noise. Learners: "constant" (a = 0.05), "1/n",
     "averaged" (running mean of the constant step's iterates), "attention" (softmax over the whole past, values y_i,
-    scores 8 q k_i with q the mean of the last eight observations and k_i that of the eight before y_i). Rows: learner, time, block, truth, replicate, reading,
-    current and other (square errors on the present state of the world and on the one before)."""
+    scores 8 q k_i with q the mean of the last eight observations and k_i that of the eight before y_i). Rows: learner,
+    time, block, truth, replicate, reading, current and other (square errors on the present state of the world and on
+    the one before)."""
 
     block: int = 150
     blocks: int = 8
