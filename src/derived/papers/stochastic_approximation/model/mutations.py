@@ -110,3 +110,18 @@ def ends(name: str, data: Float[Tensor, "N R 2"], generator: torch.Generator, x0
     field, steps, change = LOOPS[name]
     data = change(data, generator) if change else data
     return robbins_monro(field, data, steps, torch.full(data.shape[1:2], x0, dtype=data.dtype)).x[-1]
+
+
+def distance_from_softmax(head: type[RunningSoftmaxAttention], tokens: Float[Tensor, "N R 2"], size: float) -> float:
+    """The largest gap of a head's read-out to softmax over the stored tokens, for scores size (y_1 + y_2 / 2); NaN
+    where the head has overflown.
+
+    >>> distance_from_softmax(RunningSoftmaxAttention, torch.ones(3, 1, 2), 1.0)
+    0.0
+    """
+    theta, eye = size * tokens.new_tensor([1.0, 0.5]), torch.eye(2, dtype=tokens.dtype)
+    running = head(theta, eye, eye)
+    for token in tokens:
+        running.update(token)
+    stored = (torch.softmax(tokens @ theta, dim=0).unsqueeze(-1) * tokens).sum(dim=0)
+    return (running.read() - stored).abs().max().item()
