@@ -71,7 +71,6 @@ CLAIMS = (
         "largest distance to the distribution function of Beta(2, 3) (interval: DKW)",
         at_most(0.05),
         unit="probability",
-        plain="A head that averages its own samples settles at a random point: each run at another one.",
     ),
     statistic(
         "SA-9.c",

@@ -16,7 +16,6 @@ CLAIMS = (
         r"slope of the logarithm less $-\min(\frac12,\lambda)$, the farthest of $\lambda=2,1,.3$",
         within(0, 0.05),
         unit="exponent",
-        plain="Given the component, errors fall as n to the power min(1/2, gain times pull): the rate itself is random.",
     ),
     statistic(
         "SA-4.b",
