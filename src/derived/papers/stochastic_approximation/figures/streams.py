@@ -10,7 +10,19 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, COLOURS, DASHED, INK, RED, THEORY, beside, largest, mean_and_reach, panel_label
+from derived.lab.plot import (
+    BLUE,
+    COLOURS,
+    DASHED,
+    INK,
+    RED,
+    THEORY,
+    beside,
+    largest,
+    mean_and_reach,
+    panel_label,
+    plain_log,
+)
 
 TESTS = {"excess": "fresh streams", "own": "own component", "other": "the other"}
 
@@ -37,10 +49,12 @@ def coins(rows: pd.DataFrame) -> Figure:
     )
     left.set_yscale("symlog", linthresh=0.01)
     left.set_yticks([0, 0.01, 0.1, 1], ["0", "0.01", "0.1", "1"])
+    left.set_ylim(min(-0.004, rows[[*TESTS]].min().min()), 3)
     left.axhline(0, **THEORY)
     left.set(xlabel="tested on", xlim=(-0.5, 2.5))
-    left.legend(title="streams", fontsize=8, title_fontsize=8)
+    left.legend(title="streams", fontsize=8, title_fontsize=8, loc="upper left")
     right.set(xscale="log", xlabel="learning rate", ylabel="validation loss over its least (nats)")
+    plain_log(right.xaxis, sorted(rows["rate"].unique()))
     panel_label(left, "excess, one point a model")
     panel_label(right, "the choice of the rate")
     figure.set_label(
