@@ -41,6 +41,7 @@ from derived.papers.stochastic_approximation.model.chains import (
     kl_rate,
 )
 from derived.papers.stochastic_approximation.model.core import record_times
+from derived.papers.stochastic_approximation.model.linear import linear_iterates
 from derived.papers.stochastic_approximation.model.theory import mean_field_root
 
 EXPERIMENTS = (FiniteChains, Absorbed, Mixtures, RemotePast, LogOdds, Blocks)
@@ -114,6 +115,28 @@ def test_steps_of_their_own_for_each_replica():
     both = robbins_monro(to_data, y, torch.stack([s.values(30) for s in sizes], dim=1).unsqueeze(-1), x0).x[-1]
     for found, step in zip(both, sizes, strict=True):
         assert torch.equal(found, robbins_monro(to_data, y, step, x0[0]).x[-1])
+
+
+@examples
+@given(st.floats(0.1, 3), st.floats(0.3, 2), st.floats(0, 1), st.sampled_from([(1,), (3,), (3, 2)]))
+def test_a_linear_field_needs_no_loop(lam, a, alpha, shape):
+    """Weighted sums against the loop; the first factor 1 - a_1 lambda may be zero or negative."""
+    y, x0, step = normals(30, *shape), normals(*shape, name="x0"), StepSize(a, alpha)
+    record = (1, 2, 17, 30)
+    found = linear_iterates(lam, y, step, x0, record=record)
+    slow = robbins_monro(lambda x, y: y - lam * x, y, step, x0, record=record)
+    assert found.times == slow.times
+    assert (found.x - slow.x).abs().max() <= 1e-12 * max(1.0, slow.x.abs().max())
+
+
+def test_a_linear_field_refuses_what_the_loop_refuses():
+    y, x0 = normals(5, 2), torch.zeros(2, dtype=torch.float64)
+    for bad in ((0,), (6,), ()):
+        with pytest.raises(ValueError, match="give times from 1 to 5"):
+            linear_iterates(1.0, y, StepSize.power(), x0, record=bad)
+    y[3, 1] = math.nan
+    with pytest.raises(ValueError, match=r"step 4, entry \[1\]"):
+        linear_iterates(1.0, y, StepSize.power(), x0)
 
 
 def test_the_start_and_the_data_are_left_alone():
