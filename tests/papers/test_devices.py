@@ -146,6 +146,8 @@ SIZES = {
     ("stochastic_approximation", "InfiniteOrder"): {"replicas": 40, "steps": 200},
     ("stochastic_approximation", "Renewal"): {"groups": 2, "size": 10, "steps": 600},
     ("stochastic_approximation", "Freezes"): {"windows": (32, 64), "replicas": 20, "block": 10},
+    ("stochastic_approximation", "EarlyData"): {"replicas": 20},
+    ("stochastic_approximation", "Shuffled"): {"window": 64, "replicas": 10},
     ("stochastic_approximation", "PhaseDiagram"): {"windows": (16, 32), "replicas": 10},
     ("stochastic_approximation", "SamplePaths"): {"steps": 128},
     ("stochastic_approximation", "LongRange"): {"groups": 2, "size": 10, "steps": 300},

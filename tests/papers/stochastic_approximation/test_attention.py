@@ -68,8 +68,11 @@ def test_a_head_refuses():
         head.read()
     with pytest.raises(ValueError, match=r"give \(R, 2\)"):
         head.update(torch.ones(1, 3))
+    head.update(torch.ones(3, 2))
+    with pytest.raises(ValueError, match="1 replicas after 3"):
+        head.update(torch.ones(1, 2))
     with pytest.raises(ValueError, match="not finite"):
-        head.update(torch.tensor([[math.nan, 0.0]]))
+        head.update(torch.full((3, 2), math.nan))
 
 
 def test_the_gaussian_limit_is_the_slope_of_the_cumulant_function():

@@ -27,6 +27,7 @@ from derived.papers.stochastic_approximation.experiments.components import (
     CHAIN,
     Absorbed,
     Blocks,
+    EarlyData,
     FiniteChains,
     LogOdds,
     Mixtures,
@@ -44,11 +45,12 @@ from derived.papers.stochastic_approximation.model.core import record_times
 from derived.papers.stochastic_approximation.model.linear import linear_iterates
 from derived.papers.stochastic_approximation.model.theory import mean_field_root
 
-EXPERIMENTS = (FiniteChains, Absorbed, Mixtures, RemotePast, LogOdds, Blocks)
+EXPERIMENTS = (FiniteChains, Absorbed, Mixtures, RemotePast, EarlyData, LogOdds, Blocks)
 SMALL = {
     FiniteChains: {"instances": 2},
     Absorbed: {"replicas": 200, "steps": 200},
     Mixtures: {"replicas": 60, "steps": 400, "paths": 5},
+    EarlyData: {"replicas": 400},
     LogOdds: {"replicas": 100, "steps": 300},
     Blocks: {"blocks": 8},
 }
@@ -124,6 +126,7 @@ def test_a_linear_field_needs_no_loop(lam, a, alpha, shape):
     y, x0, step = normals(30, *shape), normals(*shape, name="x0"), StepSize(a, alpha)
     record = (1, 2, 17, 30)
     found = linear_iterates(lam, y, step, x0, record=record)
+    assert torch.equal(linear_iterates(lam, y, step.values(30), x0, record=record).x, found.x)
     slow = robbins_monro(lambda x, y: y - lam * x, y, step, x0, record=record)
     assert found.times == slow.times
     assert (found.x - slow.x).abs().max() <= 1e-12 * max(1.0, slow.x.abs().max())
@@ -155,6 +158,24 @@ def test_a_state_that_is_not_finite_names_its_step_and_replica(at):
         robbins_monro(to_data, y, StepSize.power(), torch.zeros(3, dtype=torch.float64))
 
 
+@pytest.mark.parametrize("steps", [200, 600])
+def test_a_field_with_noise_of_its_own_is_told_so(steps):
+    """A second walk is clean; nothing that is not finite is returned."""
+    calls = iter(range(10_000))
+
+    def field(x, y):
+        return y - x if next(calls) != 100 else torch.full_like(x, math.nan)
+
+    with pytest.raises(ValueError, match="no function of"):
+        robbins_monro(field, torch.zeros(steps, 2, dtype=torch.float64), StepSize.power(), torch.zeros(2).double())
+
+
+def test_a_field_of_another_shape_is_refused():
+    y = torch.zeros(5, 2, dtype=torch.float64)
+    with pytest.raises(ValueError, match=r"h gives shape \(\) at a state \(2,\)"):
+        robbins_monro(lambda x, y: (y - x).sum(), y, StepSize.power(), torch.zeros(2, dtype=torch.float64))
+
+
 def test_a_field_that_explodes_names_its_step():
     y = torch.zeros(400, 1, dtype=torch.float64)
     with pytest.raises(ValueError, match=r"step \d+, entry \[0\] \(the data are finite\)"):
@@ -171,12 +192,16 @@ def test_a_field_that_explodes_names_its_step():
         ({"record": (0, 2)}, "give times from 1 to 5"),
         ({"record": (6,)}, "give times from 1 to 5"),
         ({"record": ()}, "give times from 1 to 5"),
+        ({"record": (1.5,)}, "give times from 1 to 5"),
+        ({"step": -torch.ones(5)}, "negative or not finite"),
+        ({"step": torch.full((5,), math.nan)}, "negative or not finite"),
+        ({"x0": torch.zeros(1, dtype=torch.long)}, "x0 is not finite, or of dtype"),
     ],
 )
 def test_the_loop_refuses(changed, words):
-    given = {"y": torch.zeros(5, 1), "step": StepSize.power(), "record": None} | changed
+    given = {"y": torch.zeros(5, 1), "step": StepSize.power(), "record": None, "x0": torch.zeros(1)} | changed
     with pytest.raises(ValueError, match=words):
-        robbins_monro(to_data, given["y"], given["step"], torch.zeros(1), record=given["record"])
+        robbins_monro(to_data, given["y"], given["step"], given["x0"], record=given["record"])
 
 
 @pytest.mark.parametrize(
@@ -266,11 +291,15 @@ def test_a_chain_without_classes_to_end_in_is_refused(P, words):
 
 
 def test_the_rate_of_kullback_and_leibler():
-    A, B = np.array([[0.8, 0.2], [0.2, 0.8]]), np.full((2, 2), 0.5)
+    A, B, leaves = np.array([[0.8, 0.2], [0.2, 0.8]]), np.full((2, 2), 0.5), np.array([[0.5, 0.5], [0.0, 1.0]])
     assert kl_rate(A, A) == 0.0
     assert abs(kl_rate(A, B) - (0.8 * math.log(1.6) + 0.2 * math.log(0.4))) <= 4 * EPSILON
     assert kl_rate(A, np.eye(2)) == math.inf
-    for bad, words in (((A, np.eye(3)), "same states"), ((np.eye(2), A), "2 closed classes")):
+    for bad, words in (
+        ((A, np.eye(3)), "same states"),
+        ((np.eye(2), A), "2 closed classes"),
+        ((leaves, A), "not irreducible"),
+    ):
         with pytest.raises(ValueError, match=words):
             kl_rate(*bad)
 
@@ -304,6 +333,8 @@ def test_an_environment_has_its_shapes_and_its_seed(name, steps, replicas):
         ("markov_mixture", {"chains": (((1.0, 0.0), (0.5, 0.5)),)}, r"chains\[0\] is not irreducible"),
         ("absorbing_chain", {"start": 3}, "start 3"),
         ("infinite_order", {"c": 0.7}, "c \\+ sum < 1"),
+        ("infinite_order", {"burn_in": -3}, "burn_in = -3"),
+        ("mixture", {"means": (math.nan, 0.0)}, "means"),
         ("infinite_order", {"theta": (-0.1,)}, r"theta\[0\]"),
         ("polya_urn", {"ones": 0.0}, "ones = 0"),
         ("renewal", {"beta": 1.0}, "finite number > 1"),
@@ -360,7 +391,16 @@ def test_roots_in_two_dimensions_and_bad_fields():
         assert np.abs(one @ root - side).max() <= 1e-13
     mixed = mean_field_root(A, b, weights)
     assert np.abs(np.einsum("k,kij,j->i", weights, A, mixed) - weights @ b).max() <= 1e-13
-    for bad in (([1.0, 2.0], [1.0], None), ([1.0, 2.0], [1.0, 1.0], [0.5, 0.6]), ([1.0], [1.0], [0.5, 0.5])):
+    singular = (np.ones((2, 2, 2)), np.ones((2, 2)), None)
+    for bad in (
+        singular,
+        (np.ones((2, 2, 2)), np.ones(2), None),
+        ([0.0, 1.0], [1.0, 1.0], None),
+        ([1.0, 2.0], [1.0], None),
+    ):
+        with pytest.raises(ValueError, match="give"):
+            mean_field_root(*bad)
+    for bad in (([1.0, 2.0], [1.0, 1.0], [0.5, 0.6]), ([1.0], [1.0], [0.5, 0.5])):
         with pytest.raises(ValueError, match="give"):
             mean_field_root(*bad)
 
@@ -388,6 +428,12 @@ def test_limits_lie_at_the_roots(rows):
         table = last[last["feed"] == feed]
         assert (table["x"] - table[root]).abs().mean() < 0.15
         assert (table["x"] - table[{"root": "annealed", "annealed": "root"}[root]]).abs().mean() > 0.8
+
+
+def test_early_data_tell_the_late_limit_and_nothing_of_an_ergodic_one(rows):
+    share = rows[EarlyData].groupby("feed")["agrees"].mean()
+    assert share["one"] == 1.0
+    assert abs(share["many"] - 0.5) <= 4 * 0.5 / 400**0.5
 
 
 def test_every_row_of_the_identities_is_within_its_bound(rows):

@@ -77,7 +77,7 @@ def test_the_limit_of_small_steps():
 @examples
 @given(st.floats(1e-6, 0.05), st.floats(0.3, 4))
 def test_the_best_step_is_a_minimum_or_refused(epsilon, sigma):
-    a = best_step(epsilon, sigma) if sigma < (2 / epsilon) ** 0.5 * 0.999 else 0.0
+    a = best_step(epsilon, sigma) if (2 * epsilon) ** 0.5 < sigma < (2 / epsilon) ** 0.5 * 0.999 else 0.0
     if a:
         around = tracking_error([a * 0.99, a, a * 1.01], epsilon, sigma)
         assert around[1] < min(around[0], around[2])
@@ -86,6 +86,8 @@ def test_the_best_step_is_a_minimum_or_refused(epsilon, sigma):
 def test_noise_too_large_leaves_no_step():
     with pytest.raises(ValueError, match="give sigma < 2"):
         best_step(0.5, 2.5)
+    with pytest.raises(ValueError, match="no step of at most 1"):
+        best_step(1e-3, 1e-4)
     for bad in ((0.0, 0.1), (1.1, 0.1), (0.1, 0.0), (0.1, 1.1)):
         with pytest.raises(ValueError, match="give"):
             telegraph_variance(*bad)

@@ -14,6 +14,7 @@ from derived.papers.stochastic_approximation.experiments.memory import (
     PhaseDiagram,
     Renewal,
     SamplePaths,
+    Shuffled,
     excursions,
 )
 from derived.papers.stochastic_approximation.model.theory import (
@@ -25,10 +26,11 @@ from derived.papers.stochastic_approximation.model.theory import (
     renewal_threshold,
 )
 
-EXPERIMENTS = (Renewal, Freezes, PhaseDiagram, SamplePaths, LongRange)
+EXPERIMENTS = (Renewal, Freezes, Shuffled, PhaseDiagram, SamplePaths, LongRange)
 SMALL = {
     Renewal: {"groups": 2, "size": 20, "first": 64, "steps": 256, "points": 3},
     Freezes: {"windows": (64, 128), "replicas": 40, "block": 20},
+    Shuffled: {"window": 512, "replicas": 60},
     PhaseDiagram: {"betas": (1.2, 2.5), "windows": (16, 64), "replicas": 20},
     SamplePaths: {"betas": (1.5,), "steps": 64, "points": 8},
     LongRange: {"groups": 3, "size": 20, "first": 64, "steps": 256, "points": 3},
@@ -127,6 +129,9 @@ def test_freezes_are_counted_one_by_one():
 def test_expected_freezes_are_the_sum_of_tails():
     exact = sum(max(1, int(n**0.6)) ** -1.5 for n in range(50, 100)) / renewal_mean(1.5)
     assert abs(expected_freezes(1.5, 0.6, 1.0, 50) - exact) <= 1e-12
+    for bad in ({"c": -1.0}, {"alpha": float("nan")}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            expected_freezes(**{"beta": 1.5, "alpha": 0.6, "c": 1.0, "N": 50} | bad)
     few, many = (expected_freezes(1.5, 0.9, 1.0, N) for N in (2**12, 2**8))
     assert few < many  # above the threshold they die out
     few, many = (expected_freezes(1.5, 0.55, 1.0, N) for N in (2**8, 2**12))
@@ -150,6 +155,12 @@ def test_rows_are_whole(rows):
     assert heavy > light
     assert rows[SamplePaths]["x"].between(0, 1).all()
     assert (abs(rows[LongRange]["ratio"] - 1) < 1).mean() > 0.9
+
+
+def test_a_shuffle_takes_the_excursions_away(rows):
+    share = rows[Shuffled].groupby("data")["excursion"].mean()
+    assert share["as drawn"] > 0.3
+    assert share["shuffled"] < 0.1
 
 
 def test_slopes_on_tables_with_known_answers():

@@ -75,6 +75,8 @@ def test_the_gain_that_an_error_names_is_the_border():
     with pytest.raises(ValueError, match=r"give a gain a above 1\.25"):
         lyapunov_covariance(0.4, 1.0)
     assert lyapunov_covariance(0.4, 1.0, 1.3) > 0
+    with pytest.raises(ValueError, match="not finite"):
+        lyapunov_covariance(np.nan, 1.0)
 
 
 @examples

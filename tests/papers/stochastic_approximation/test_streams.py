@@ -57,6 +57,14 @@ def test_a_long_text_leaves_the_law_of_its_own_component():
     assert (found[:, 0] - 1 / 3).abs().max() <= 1e-12
 
 
+def test_a_token_that_a_component_cannot_make_rules_it_out():
+    """0, 0: not by the chain that always changes; what comes after is the other chain's."""
+    chains = np.array([[[0.0, 1.0], [1.0, 0.0]], [[0.5, 0.5], [0.5, 0.5]]])
+    found = bayes_predictive(torch.tensor([0, 0, 1, 1]), chains, (0.5, 0.5))
+    assert (found[2:] - 0.5).abs().max() <= 1e-15
+    assert abs(found[1, 1] - 0.75) <= 1e-15
+
+
 def test_streams_are_of_their_components():
     texts = multi_stream(COINS, 3000, 40, stream(0, "many"))
     share = texts.tokens.double().mean(dim=1)
@@ -143,8 +151,9 @@ def test_copies_start_alike_and_networks_do_not_depend_on_their_company():
 def test_a_network_refuses():
     with pytest.raises(ValueError, match="8 tokens, but the context is 7"):
         small()(torch.zeros(2, 1, 8, dtype=torch.long))
-    with pytest.raises(ValueError, match="layers = 0"):
-        small(layers=0)
+    for bad, words in (({"layers": 0}, "layers = 0"), ({"width": 0}, "width = 0"), ({"heads": 3}, "3 heads")):
+        with pytest.raises(ValueError, match=words):
+            small(**bad)
 
 
 def test_each_network_has_its_own_rate():

@@ -1,9 +1,9 @@
 """The chapter's claims and the experiments that they rest on, topic by topic."""
 
 from ..experiments.attention import EqualMarginals, Readout, SelfFed, Tilted
-from ..experiments.components import Absorbed, Blocks, FiniteChains, LogOdds, Mixtures, RemotePast
+from ..experiments.components import Absorbed, Blocks, EarlyData, FiniteChains, LogOdds, Mixtures, RemotePast
 from ..experiments.continual import Approximation, Average, BestStep, Forgetting, Learners, Tracking
-from ..experiments.memory import Freezes, LongRange, PhaseDiagram, Renewal, SamplePaths
+from ..experiments.memory import Freezes, LongRange, PhaseDiagram, Renewal, SamplePaths, Shuffled
 from ..experiments.rates import Averaged, Central, Covariance, Exponents, InfiniteOrder
 from ..experiments.streams import Bernoulli, Markov
 from . import attention, components, continual, memory, rates, streams
@@ -20,9 +20,9 @@ CLAIMS = (
     continual.PROGRAMME,  # 13
 )
 EXPERIMENTS = (
-    *(FiniteChains, Absorbed, Mixtures, RemotePast, LogOdds, Blocks),
+    *(FiniteChains, Absorbed, Mixtures, RemotePast, EarlyData, LogOdds, Blocks),
     *(Exponents, Averaged, Central, Covariance, InfiniteOrder),
-    *(Renewal, Freezes, PhaseDiagram, SamplePaths, LongRange),
+    *(Renewal, Freezes, Shuffled, PhaseDiagram, SamplePaths, LongRange),
     *(Readout, Tilted, EqualMarginals, SelfFed, Bernoulli, Markov),
     *(Tracking, Average, Approximation, Forgetting, BestStep, Learners),
 )

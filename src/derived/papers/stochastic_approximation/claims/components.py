@@ -4,10 +4,10 @@ import pandas as pd
 
 from derived.lab import measure, stats
 from derived.lab.claims import at_least, at_most, identity, refuted, statistic, within
-from derived.lab.measure import farthest_from, highest, lowest
+from derived.lab.measure import farthest_from, highest
 from derived.lab.stats import LEVEL, Estimate
 
-from ..experiments.components import Absorbed, Blocks, FiniteChains, LogOdds, Mixtures, RemotePast
+from ..experiments.components import Absorbed, Blocks, EarlyData, FiniteChains, LogOdds, Mixtures, RemotePast
 
 DIGEST = {"source": "digest"}
 END = "n == n.max() and feed == '{}'"
@@ -34,15 +34,15 @@ def limits_apart(rows: pd.DataFrame) -> Estimate:
 COMPONENTS = (
     identity(
         "SA-1.a",
-        r"The ergodic components of stationary data are the classes that the chain of its pasts cannot leave; on a finite chain, $\dim\ker(I-P)$ is the number of closed classes.",
+        r"What cannot move along a finite chain is as large as the number of its closed classes: $\dim\ker(I-P)$ counts them.",
         FiniteChains,
         measure.largest("abs(null - classes)"),
         r"largest $\lvert\dim\ker(I-P)-\text{classes}\rvert$ over random chains",
         at_most(0),
         unit="classes",
         **DIGEST,
-        where="digest: Doeblin decomposition; proved on the page, checked on finite chains",
-        plain="The components of the data are the sets that the chain of its pasts can never leave.",
+        where="digest: Doeblin decomposition of the chain of pasts; that theorem is proved on the page, this row is its finite mirror image",
+        plain="The components of the data are the sets of pasts that can never be left (checked where there are finitely many).",
     ),
     identity(
         "SA-1.b",
@@ -62,14 +62,14 @@ COMPONENTS = (
     ),
     statistic(
         "SA-2.a",
-        r"On one stream, iterates converge to the root of the mean field of the component that was drawn.",
+        r"On one stream, with steps of order $1/n$ and one stable root in each component, iterates converge to the root of the component that was drawn.",
         Mixtures,
         measure.mean("abs(x - root)", END.format("one"), by=["component"], decides=highest),
         r"mean $\lvert x_n-x^*_k\rvert$ at the last step, the farther component",
         at_most(0.05),
         unit="distance; the roots are 3.5 apart",
         **DIGEST,
-        where="digest: the ODE of the component that was drawn",
+        where="digest: non-ergodicity shows in the limit ODE; that it is the average over the component drawn is our reading",
         plain="A single stream takes the iterate to the equilibrium of its own component: the limit is random.",
     ),
     statistic(
@@ -92,7 +92,7 @@ COMPONENTS = (
     ),
     refuted(
         "SA-2.d",
-        r"A stream shuffled in time has lost its memory, and its iterates go to the limit of many streams.",
+        r"A stream shuffled in time goes to the limit of many streams: its own order was what made its limit its own.",
         Mixtures,
         measure.smallest("abs(x - annealed)", END.format("shuffled")),
         "one shuffled stream whose distance to that limit is",
@@ -113,15 +113,15 @@ COMPONENTS = (
 REMOTE = (
     statistic(
         "SA-3.a",
-        r"The component, and with it the limit, is a function of the remote past: a long past tells which component it is of.",
-        LogOdds,
-        measure.share("rate > 0", by=["component"], decides=lowest),
-        "share of pasts of 1000 tokens whose likelihood is larger under the true chain, the worse of two chains",
+        r"The limit can be told from the remote past: data before a gap name the root to which the data after it lead.",
+        EarlyData,
+        measure.share("agrees", "feed == 'one'"),
+        "share of streams whose late iterate is nearer to the root that early data name (ergodic control: one half)",
         at_least(0.99),
         unit="share",
         **DIGEST,
         where="digest: randomness from the tail at minus infinity",
-        plain="Which limit is found was settled in the infinitely remote past.",
+        plain="Which limit is found was settled in the remote past.",
     ),
     identity(
         "SA-3.b",

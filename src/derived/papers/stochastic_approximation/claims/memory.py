@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 
 from derived.lab import measure
-from derived.lab.claims import at_least, at_most, computed, holds, statistic, undecided, within
+from derived.lab.claims import Change, at_least, at_most, computed, holds, statistic, undecided, within
 from derived.lab.measure import farthest_from
 from derived.lab.stats import Estimate
 
-from ..experiments.memory import Freezes, LongRange, Renewal
+from ..experiments.memory import Freezes, LongRange, Renewal, Shuffled
 
 BOTH = {"expected": holds("ci", "cpu")}
 LAST = "N == N.max() and alpha == {}"
@@ -40,34 +40,57 @@ CLAIMS = (
     ),
     computed(
         "SA-6.b",
-        r"The root mean square of the same error falls more slowly, as $n^{-(\beta-1)/2}$: $n^{-1/4}$ at $\beta=\frac32$.",
+        r"With sojourns of tail $t^{-\beta}$, $1<\beta<2$, the root mean square error of running means falls as $n^{-(\beta-1)/2}$, more slowly than the typical error: $n^{-1/4}$ at $\beta=\frac32$.",
         Renewal,
         exact_slope,
         "slope of the root mean square error by the exact autocovariance",
         within(-0.25, 0.03, r"-\frac14"),
         unit="exponent",
         **BOTH,
+        changed=(
+            Change(
+                "2026-11-22",
+                "The words of the statement changed after rows existed.",
+                "It named the error of another row and could not be read alone.",
+            ),
+        ),
     ),
     statistic(
         "SA-6.c",
-        r"At $a_n=n^{-0.55}$, below the threshold $\alpha=1/\beta=\frac23$, stationary ergodic data of bounded size throw the iterate off for ever, though $\sum a_n^2<\infty$.",
+        r"At $a_n=n^{-0.55}$, below the threshold $\alpha=1/\beta=\frac23$, stationary ergodic data of 0s and 1s still throw the iterate far off after $N$ steps, though $\sum a_n^2<\infty$.",
         Freezes,
         measure.share("excursion", LAST.format(0.55)),
         r"share of replicas with $\lvert x_n-\frac12\rvert>0.3$ for some $n$ in $[N,2N]$, the largest $N$",
         at_least(0.5),
         unit="share",
         **BOTH,
-        plain="With larger steps than 1/n, ergodic data can keep the iterate from converging: below a threshold it never does.",
+        where="for ever, by the theorem sa-heavy; a row sees one $N$",
+        plain="With steps much larger than 1/n, even ergodic data can throw the iterate off late in its life.",
+        changed=(
+            Change(
+                "2026-11-22",
+                "The statement said that the iterate is thrown off for ever.",
+                "Rows judge excursions at one $N$; that they never end is the theorem's.",
+            ),
+        ),
     ),
     statistic(
         "SA-6.d",
-        r"At $a_n=n^{-0.9}$, above the threshold, excursions die out.",
+        r"At $a_n=n^{-0.9}$, above the threshold $\alpha=1/\beta=\frac23$, stationary ergodic data of 0s and 1s rarely throw the iterate far off after $N$ steps.",
         Freezes,
         measure.share("excursion", LAST.format(0.9)),
         r"share of replicas with $\lvert x_n-\frac12\rvert>0.3$ for some $n$ in $[N,2N]$, the largest $N$",
         at_most(0.1),
         unit="share",
         **BOTH,
+        where="that excursions end is the theorem sa-heavy; a row sees one $N$",
+        changed=(
+            Change(
+                "2026-11-22",
+                "The statement said that excursions die out.",
+                "Rows judge their share at one $N$; that they end is the theorem's.",
+            ),
+        ),
     ),
     statistic(
         "SA-6.e",
@@ -78,6 +101,15 @@ CLAIMS = (
         within(1, 0.25),
         unit="ratio",
         **BOTH,
+    ),
+    statistic(
+        "SA-6.f",
+        r"Streams with heavy-tailed sojourns, shuffled in time, their values kept and their sojourns gone, have no excursions at $a_n=n^{-0.55}$.",
+        Shuffled,
+        measure.share("excursion", "data == 'shuffled'"),
+        r"share of streams with an iterate more than $0.3$ from the stream's own mean for some $n$ in $[2048,4096]$",
+        at_most(0.02),
+        unit="share",
     ),
     computed(
         "SA-7.a",

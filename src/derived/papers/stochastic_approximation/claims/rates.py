@@ -10,7 +10,7 @@ from .measures import law_distance
 CLAIMS = (
     statistic(
         "SA-4.a",
-        r"At $a_n=1/n$ the root mean square error in a component of pull $\lambda$ falls as $n^{-\min(1/2,\lambda)}$.",
+        r"At $a_n=1/n$ the root mean square error in a component of pull $\lambda\ne\frac12$ falls as $n^{-\min(1/2,\lambda)}$.",
         Exponents,
         measure.power("scaled", "n", "learner == 'last'", unit=["group"], by=["component"], decides=farthest_from(0)),
         r"slope of the logarithm less $-\min(\frac12,\lambda)$, the farthest of $\lambda=2,1,.3$",
@@ -19,7 +19,7 @@ CLAIMS = (
     ),
     statistic(
         "SA-4.b",
-        r"Given the component, $n\,{\rm Var}(x_n)$ tends to $a^2\Gamma/(2a\lambda-1)$, $\Gamma$ summed over all lags.",
+        r"Given the component, at $a_n=a/n$ with $2a\lambda>1$, $n\,{\rm Var}(x_n)$ tends to $a^2\Gamma/(2a\lambda-1)$, $\Gamma$ summed over all lags.",
         Central,
         measure.mean("z**2", by=["component"], decides=farthest_from(1)),
         r"$n(x_n-x^*)^2$ over its limit, the farther of two components",
@@ -28,7 +28,7 @@ CLAIMS = (
     ),
     statistic(
         "SA-4.c",
-        r"Given the component, $\sqrt n(x_n-x^*)$ is normal in the limit, though the data are 0 and 1 and of infinite order.",
+        r"Given the component, at $a_n=a/n$ with $2a\lambda>1$, $\sqrt n(x_n-x^*)$ is normal in the limit, though the data are 0 and 1 and of infinite order.",
         Central,
         law_distance("level", by=["component"]),
         "largest distance to the normal distribution function, the farther of two components (interval: DKW)",
@@ -37,7 +37,7 @@ CLAIMS = (
     ),
     computed(
         "SA-4.d",
-        r"In several dimensions $n\,{\rm Cov}(x_n)$ tends to the solution of $(aA-\frac12I)\Sigma+\Sigma(aA-\frac12I)^\top=a^2\Gamma$.",
+        r"In several dimensions, at $a_n=a/n$ with $a\,{\rm Re}\,\lambda>\frac12$ for all eigenvalues of $A$, $n\,{\rm Cov}(x_n)$ tends to the solution of $(aA-\frac12I)\Sigma+\Sigma(aA-\frac12I)^\top=a^2\Gamma$.",
         Covariance,
         measure.largest("gap", "n == n.max()"),
         "largest relative gap in the spectral norm after 4000 steps of the recurrence",

@@ -71,6 +71,8 @@ class Mixture:
     def __post_init__(self) -> None:
         _check_weights(self.weights, len(self.means))
         check_at_least("noise", np.asarray(self.noise, dtype=float), 0)
+        if not np.isfinite(self.means).all():
+            raise ValueError(f"means = {self.means}; give finite numbers")
         if len(self.noise) != len(self.means):
             raise ValueError(f"{len(self.noise)} noise levels for {len(self.means)} means; give one each")
 
@@ -174,7 +176,7 @@ class AbsorbingChain:
 class InfiniteOrderLinear:
     """P(Y_{n+1} = 1 | past) = c + sum_j theta_j Y_{n-j}: unlimited memory as theta grows long, and yet ergodic.
 
-    Started by ``burn_in`` steps from zeros (the coupling time has mean below 1 / (1 - sum theta)^2 lags).
+    Started by ``burn_in`` steps from zeros: the mean misses its limit by e_n = sum_j theta_j e_{n-1-j}, e = m before.
     [prior: chains with complete connections]
 
     >>> InfiniteOrderLinear(0.25, (0.5,)).draw(3, 2, torch.Generator().manual_seed(0)).y.shape
@@ -187,6 +189,7 @@ class InfiniteOrderLinear:
 
     def __post_init__(self) -> None:
         check_chain_of_infinite_order(self.c, np.asarray(self.theta, dtype=float))
+        check_count("burn_in", self.burn_in, 0)
 
     def draw(self, steps: int, replicas: int, generator: torch.Generator) -> Draw:
         _sizes(steps, replicas)
@@ -213,6 +216,10 @@ class PolyaUrn:
     ones: float
     zeros: float
 
+    def __post_init__(self) -> None:
+        check_positive("ones", self.ones)
+        check_positive("zeros", self.zeros)
+
     def draw(self, steps: int, replicas: int, generator: torch.Generator) -> Draw:
         written, _ = self_fed_attention(self.ones, self.zeros, steps, replicas, generator=generator)
         return Draw(written, torch.full((replicas,), -1))
@@ -222,8 +229,8 @@ class PolyaUrn:
 class HeavyTailedRenewal:
     """0 and 1 in turn, with independent sojourns P(tau > t) = t^-beta, t = 1, 2, ...: ergodic, for beta > 1 only.
 
-    Stationary: the first value is a fair coin and the first sojourn has the residual law P(R >= r) = sum_{t >= r - 1}
-    P(tau > t) / mu, drawn as a uniform place in a sojourn drawn by its length.
+    Stationary: the first value is a fair coin and the first sojourn has the residual law P(R > r) = sum_{t >= r}
+    P(tau > t) / mu, a tail of the zeta function, inverted by bisection.
 
     >>> y = HeavyTailedRenewal(1.5).draw(50, 4, torch.Generator().manual_seed(0)).y
     >>> sorted(set(y.flatten().tolist()))

@@ -174,6 +174,37 @@ class RemotePast(Experiment):
 
 
 @dataclass(frozen=True, kw_only=True)
+class EarlyData(Experiment):
+    """SA-3: what data before a gap say of the limit that data after it lead to. Components N(+-1, 1), roots +-1.
+
+    feed "one": a replicate keeps its component; "many": a fresh one each step (ergodic, the same law at one time; the
+    control, no better than chance). Rows: feed, replicate, named (the root nearer to the early mean), x (running mean
+    of the late data), agrees (x is nearer to the named root).
+    """
+
+    replicas: int = 2000
+    early: int = 100
+    gap: int = 200
+    late: int = 700
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"feed": feed} for feed in ("one", "many")]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        steps, generator = self.early + self.gap + self.late, stream(seed, "early")
+        y, component = Mixture((-1.0, 1.0), (1.0, 1.0), (0.5, 0.5)).draw(steps, self.replicas, generator)
+        if condition["feed"] == "many":
+            fresh = torch.randint(2, y.shape, generator=generator)
+            y = y + 2.0 * (fresh - component)
+        early, late = y[: self.early].to(device), y[-self.late :].to(device)
+        x = robbins_monro(to_data, late, StepSize.power(), torch.zeros_like(late[0])).x[-1]
+        named = early.mean(dim=0).sign()
+        return rows({"replicate": range(self.replicas)}, {"named": named, "x": x, "agrees": x.sign() == named})
+
+
+@dataclass(frozen=True, kw_only=True)
 class LogOdds(Experiment):
     """SA-3: two chains with the same marginal; log-odds of the true one. Rows: replicate, component, rate (per step),
     kl (the rate of Kullback and Leibler), ratio."""

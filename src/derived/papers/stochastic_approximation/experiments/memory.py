@@ -114,6 +114,32 @@ class Freezes(Experiment):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Shuffled(Experiment):
+    """Control of SA-6: each stream as it is, and shuffled in time (its values are kept, its sojourns are gone), at
+    n^-0.55. Rows: data, replicate, excursion (more than 0.3 from the stream's own mean for some n in [N, 2N])."""
+
+    beta: float = 1.5
+    alpha: float = 0.55
+    window: int = 2048
+    replicas: int = 400
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"data": data} for data in ("as drawn", "shuffled")]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        last = 2 * self.window
+        y = HeavyTailedRenewal(self.beta).draw(last, self.replicas, stream(seed, "control")).y
+        if condition["data"] == "shuffled":
+            y = y.gather(0, torch.rand(last, self.replicas, generator=stream(seed, "order")).argsort(dim=0))
+        centred = (y - y.mean(dim=0) + 0.5).to(device)
+        times, start = range(self.window, last + 1), torch.full_like(centred[0], 0.5)
+        x = robbins_monro(to_data, centred, StepSize.power(1.0, self.alpha), start, record=times).x
+        return rows({"replicate": range(self.replicas)}, {"excursion": excursions(x, (self.window,), self.window)[0]})
+
+
+@dataclass(frozen=True, kw_only=True)
 class PhaseDiagram(Experiment):
     """Figure and explorer of SA-6: share of replicas with an excursion in [N, 2N]. Rows: beta, alpha, N, share,
     replicas. All alpha share data."""

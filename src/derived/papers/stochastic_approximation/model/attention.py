@@ -50,6 +50,8 @@ class RunningSoftmaxAttention:
         """One more token in each replica."""
         if y.ndim != 2 or y.shape[1] != len(self.theta):
             raise ValueError(f"y {tuple(y.shape)}; give (R, {len(self.theta)})")
+        if self.top is not None and len(y) != len(self.top):
+            raise ValueError(f"{len(y)} replicas after {len(self.top)}; give as many tokens each time")
         score = y @ self.theta
         if not bool(torch.isfinite(score).all()):
             raise ValueError("a token is not finite; give finite tokens")

@@ -108,8 +108,8 @@ def kl_rate(A: Float[np.ndarray, "S S"], B: Float[np.ndarray, "S S"]) -> float:
         raise ValueError(f"A {A.shape} and B {B.shape}; give chains on the same states")
     check_chain("B", B)
     laws = invariant_laws(A)
-    if len(laws) > 1:
-        raise ValueError(f"A has {len(laws)} closed classes, and a rate in each; give one of them")
+    if len(laws) > 1 or not laws[0].all():
+        raise ValueError(f"A has {len(laws)} closed classes and is not irreducible; give a chain on one of them")
     with np.errstate(divide="ignore"):
         ratio = np.log(np.where(A > 0, A, 1.0)) - np.log(np.where(A > 0, B, 1.0))
-    return float(laws[0] @ (A * ratio).sum(axis=1))
+    return float(laws[0] @ np.where(A > 0, A * ratio, 0.0).sum(axis=1))

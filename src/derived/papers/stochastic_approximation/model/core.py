@@ -8,7 +8,7 @@ h        h      the field: where a sample asks the iterate to go                
 
     x_n = x_{n-1} + a_n h(x_{n-1}, Y_n)
 
-Martingale noise M_n is a part of y_n and h. Only time is a loop: all replicas move in one step.
+Martingale noise M_n is a part of y_n. Only time is a loop: all replicas move in one step.
 """
 
 import math
@@ -131,24 +131,37 @@ def _run(h: Field, y: Tensor, step: StepSize | Tensor, x0: Tensor, record, *, av
     sizes = step.values(steps) if isinstance(step, StepSize) else step
     if len(sizes) != steps:
         raise ValueError(f"{len(sizes)} steps for {steps} samples; give one step size a sample")
-    times = (steps,) if record is None else tuple(sorted(set(record)))
-    if not times or times[0] < 1 or times[-1] > steps:
-        raise ValueError(f"record = {record}; give times from 1 to {steps}, the number of samples")
+    times = check_record(record, steps)
+    if not x0.is_floating_point() or not bool(torch.isfinite(x0).all()):
+        raise ValueError(f"x0 is not finite, or of dtype {x0.dtype}; give a finite start of floating-point numbers")
+    if not bool(torch.isfinite(sizes).all()) or bool((sizes < 0).any()):
+        raise ValueError("a step size is negative or not finite; give finite numbers >= 0")
     # A number per step is a Python float (no tensor is made of it); sizes by replica stay tensors.
     sizes = sizes.tolist() if sizes.ndim == 1 else sizes.to(y.device)
     x, mean, wanted, kept = x0.clone(), torch.zeros_like(x0), set(times), []
     checked, seen = x.clone(), 0
     for n, (y_n, a_n) in enumerate(zip(y.unbind(0), sizes, strict=True), start=1):
-        _move(x, h(x, y_n), a_n)
+        push = h(x, y_n)
+        if n == 1 and push.shape != x.shape:
+            raise ValueError(f"h gives shape {tuple(push.shape)} at a state {tuple(x.shape)}; give one number an entry")
+        _move(x, push, a_n)
         if average:
             mean.lerp_(x, 1 / n)
         if n in wanted:
             kept.append((mean if average else x).clone())
         if n % LOOK == 0 or n == steps:
             if not bool(torch.isfinite(x).all()):
-                _name_the_step(h, y, sizes, checked, seen)
+                _name_the_step(h, y, sizes, checked, range(seen, n))
             checked, seen = x.clone(), n
     return Path(times, torch.stack(kept))
+
+
+def check_record(record: Sequence[int] | None, steps: int) -> tuple[int, ...]:
+    """The recorded times in order; ValueError unless they are whole numbers from 1 to ``steps``."""
+    times = (steps,) if record is None else tuple(sorted(set(record)))
+    if not times or times[0] < 1 or times[-1] > steps or any(time != int(time) for time in times):
+        raise ValueError(f"record = {record}; give times from 1 to {steps}, the number of samples")
+    return times
 
 
 def _move(x: Tensor, push: Tensor, a: float | Tensor) -> None:
@@ -159,11 +172,12 @@ def _move(x: Tensor, push: Tensor, a: float | Tensor) -> None:
         x.add_(push, alpha=a)
 
 
-def _name_the_step(h: Field, y: Tensor, sizes, x: Tensor, seen: int) -> None:
-    """Walk again from the last finite state; ValueError at the first step that leaves one that is not."""
-    if not bool(torch.isfinite(x).all()):
-        raise ValueError("x0 is not finite; give a finite start")
-    for n in range(seen, len(y)):
+def _name_the_step(h: Field, y: Tensor, sizes, x: Tensor, steps: range) -> None:
+    """Walk again from the last finite state; ValueError at the first step that leaves one that is not.
+
+    A field that draws noise of its own may be finite the second time: then the error names the steps between two looks.
+    """
+    for n in steps:
         _move(x, h(x, y[n]), sizes[n])
         bad = ~torch.isfinite(x)
         if bool(bad.any()):
@@ -173,3 +187,7 @@ def _name_the_step(h: Field, y: Tensor, sizes, x: Tensor, seen: int) -> None:
                 f"the state is not finite at step {n + 1}, entry {place} ({given}); "
                 "give finite data, a field of linear growth, or smaller steps"
             )
+    raise ValueError(
+        f"some step from {steps.start + 1} to {steps.stop} left a state that is not finite, and not when walked again: "
+        "the field is no function of (x, y); give it its noise with the data"
+    )

@@ -11,11 +11,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .core import Path, StepSize, robbins_monro
+from .core import Path, StepSize, check_record, robbins_monro
 
 
 def linear_iterates(
-    lam: float, y: Float[Tensor, "N ..."], step: StepSize, x0: Tensor, *, record: Sequence[int] | None = None
+    lam: float, y: Float[Tensor, "N ..."], step: StepSize | Tensor, x0: Tensor, *, record: Sequence[int] | None = None
 ) -> Path:
     """``robbins_monro`` for h = y - lambda x, as weighted sums of the samples.
 
@@ -28,11 +28,12 @@ def linear_iterates(
     tensor([[1.]], dtype=torch.float64)
     """
     steps = len(y)
-    times = (steps,) if record is None else tuple(sorted(set(record)))
-    wrong = not steps or not times or times[0] < 1 or times[-1] > steps or y.shape[1:] != x0.shape
-    if wrong or not bool(torch.isfinite(x0).all()):
-        return robbins_monro(lambda x, y: y - lam * x, y, step, x0, record=record)  # which says what is wrong
-    a = step.values(steps)
+    a = step.values(max(1, steps)) if isinstance(step, StepSize) else step
+    if a.shape != (steps,) or y.shape[1:] != x0.shape or not bool(torch.isfinite(x0).all()):
+        return robbins_monro(
+            lambda x, y: y - lam * x, y, step, x0, record=record
+        )  # which takes it, or says what is wrong
+    times = check_record(record, steps)
     x, kept, s = x0, [], 0
     for t in times:
         share = 1 - lam * a[s:t]

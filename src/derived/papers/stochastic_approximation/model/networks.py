@@ -42,8 +42,11 @@ class TinyAttention(nn.Module):
         device: torch.device | str = "cpu",
     ) -> None:
         super().__init__()
-        for name, value in (("symbols", symbols), ("context", context), ("layers", layers), ("copies", copies)):
+        counts = {"symbols": symbols, "context": context, "layers": layers, "width": width, "hidden": hidden}
+        for name, value in (counts | {"heads": heads, "copies": copies}).items():
             check_count(name, value)
+        if width % heads:
+            raise ValueError(f"{heads} heads do not share {width} features; give a width that heads divide")
         self.symbols, self.context, self.heads = symbols, context, heads
 
         def matrix(layer: int, name: str, rows: int, columns: int) -> nn.Parameter:

@@ -36,7 +36,8 @@ def bayes_predictive(
     """
     each = component_predictives(tokens, chains)
     seen = each.gather(-1, tokens.expand(len(chains), *tokens.shape).unsqueeze(-1)).squeeze(dim=-1).log()
-    before = seen.cumsum(dim=-1) - seen
+    zero = torch.zeros_like(seen[..., :1])
+    before = torch.cat([zero, seen[..., :-1].cumsum(dim=-1)], dim=-1)  # no difference: a likelihood may be 0
     prior = torch.tensor(weights, dtype=each.dtype, device=tokens.device).log()
     posterior = torch.softmax(before + prior.view(-1, *[1] * tokens.ndim), dim=0)
     return (posterior.unsqueeze(-1) * each).sum(dim=0)

@@ -42,7 +42,7 @@ def mean_field_root(A: ArrayLike, b: ArrayLike, weights: ArrayLike | None = None
     1.789
     """
     A, b = np.asarray(A, dtype=float), np.asarray(b, dtype=float)
-    if A.ndim not in (1, 3) or A.shape[: b.ndim] != b.shape or (A.ndim == 3 and A.shape[1] != A.shape[2]):
+    if A.ndim not in (1, 3) or (A.shape if A.ndim == 1 else A.shape[:-1]) != b.shape or A.shape[-1] != b.shape[-1]:
         raise ValueError(f"A {A.shape} and b {b.shape}; give (K,) and (K,), or (K, d, d) and (K, d)")
     if weights is not None:
         weights = np.asarray(weights, dtype=float)
@@ -50,6 +50,9 @@ def mean_field_root(A: ArrayLike, b: ArrayLike, weights: ArrayLike | None = None
         if weights.shape != (len(A),) or abs(weights.sum() - 1) > 1e-12:
             raise ValueError(f"weights {weights.tolist()}; give {len(A)} probabilities that sum to one")
         A, b = np.tensordot(weights, A, axes=1), np.tensordot(weights, b, axes=1)
+    slopes = np.abs(A if A.ndim < 2 else np.linalg.det(A))
+    if not (np.isfinite(A).all() and np.isfinite(b).all() and np.all(slopes > 0)):
+        raise ValueError("a field is not finite, or its slope is singular: it has no root of its own; give others")
     return b / A if A.ndim < 2 else np.linalg.solve(A, b[..., None])[..., 0]
 
 
@@ -77,6 +80,8 @@ def lyapunov_covariance(A: ArrayLike, Gamma: ArrayLike, a: float = 1.0) -> np.nd
     """
     check_positive("a", a)
     A, Gamma = np.asarray(A, dtype=float), np.asarray(Gamma, dtype=float)
+    if not (np.isfinite(A).all() and np.isfinite(Gamma).all()):
+        raise ValueError("A or Gamma is not finite; give finite matrices")
     pull = a * np.atleast_2d(A) - np.eye(len(np.atleast_2d(A))) / 2
     slowest = float(np.linalg.eigvals(pull).real.min()) + 0.5
     if slowest <= 0.5:
@@ -229,6 +234,8 @@ def expected_freezes(beta: float, alpha: float, c: float, N: int) -> float:
     0.002
     """
     check_count("N", N)
+    check_positive("c", c)
+    check_at_least("alpha", alpha, 0)
     length = np.floor(c * np.arange(N, 2 * N, dtype=float) ** alpha)
     return float((np.maximum(length, 1.0) ** -beta).sum() / renewal_mean(beta))
 
@@ -305,7 +312,7 @@ def tracking_error_exact(a: ArrayLike, epsilon: float, sigma: float) -> np.ndarr
 def best_step(epsilon: float, sigma: float) -> float:
     """sqrt(2 epsilon) / sigma - epsilon, the step of least ``tracking_error``.
 
-    ValueError where it is not positive: the noise is then so large that standing still is best.
+    ValueError where it is not in (0, 1]: the noise is so large that standing still is best, or hardly there.
 
     >>> round(best_step(0.02, 2.0), 12)
     0.08
@@ -313,6 +320,10 @@ def best_step(epsilon: float, sigma: float) -> float:
     check_positive("epsilon", epsilon)
     check_positive("sigma", sigma)
     best = math.sqrt(2 * epsilon) / sigma - epsilon
+    if best > 1:
+        raise ValueError(
+            f"the best step is {best:.3g}, no step of at most 1; give sigma > {math.sqrt(2 * epsilon):.3g}"
+        )
     if best <= 0:
         raise ValueError(
             f"epsilon = {epsilon:g} and sigma = {sigma:g}: the error falls all the way to step 0; "
