@@ -123,9 +123,8 @@ def long_range(rows: pd.DataFrame) -> Figure:
             end["exact"],
             rf"$H={H:g}$, $\alpha={alpha:g}$",
             COLOURS[place],
-            (-6, 8),
-            ha="right",
-            fontsize=8,
+            (9, 0),
+            fontsize=9,
         )
         slope = np.polyfit(np.log(exact["n"]), np.log(exact["exact"]), 1)[0]
         words.append(f"H {H:g}, alpha {alpha:g}: slope {slope:.3f}, predicted {part['target'].iloc[0]:.3f}")

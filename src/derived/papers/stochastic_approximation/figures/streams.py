@@ -52,7 +52,7 @@ def coins(rows: pd.DataFrame) -> Figure:
     left.set_ylim(min(-0.004, rows[[*TESTS]].min().min()), 3)
     left.axhline(0, **THEORY)
     left.set(xlabel="tested on", xlim=(-0.5, 2.5))
-    left.legend(title="streams", fontsize=8, title_fontsize=8, loc="upper left")
+    left.legend(title="streams", fontsize=8, title_fontsize=8, loc="upper center")
     right.set(xscale="log", xlabel="learning rate", ylabel="validation loss over its least (nats)")
     plain_log(right.xaxis, sorted(rows["rate"].unique()))
     panel_label(left, "excess, one point a model")
