@@ -436,6 +436,17 @@ def test_early_data_tell_the_late_limit_and_nothing_of_an_ergodic_one(rows):
     assert abs(share["many"] - 0.5) <= 4 * 0.5 / 400**0.5
 
 
+def test_log_odds_grow_at_the_rate_of_the_chain_that_speaks():
+    """The two rates differ by a seventh: exchanged, they are refused."""
+    facts = {"seed": 0, "device": torch.device("cpu"), "dtype": torch.float64}
+    table = LogOdds(replicas=800, steps=400).run({}, **facts)
+    for _, case in table.groupby("component"):
+        error = case["ratio"].std() / len(case) ** 0.5
+        assert abs(case["ratio"].mean() - 1) <= 4 * error
+        other = (set(table["kl"]) - set(case["kl"])).pop()
+        assert abs((case["rate"] / other).mean() - 1) > 4 * error
+
+
 def test_every_row_of_the_identities_is_within_its_bound(rows):
     assert (rows[FiniteChains]["null"] == rows[FiniteChains]["classes"]).all()
     for experiment in (FiniteChains, RemotePast, Blocks):

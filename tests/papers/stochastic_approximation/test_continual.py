@@ -111,6 +111,15 @@ def test_rows_are_within_their_bounds(rows):
     assert abs(rows[Average].groupby("n")["ratio"].mean() - 1).max() < 0.6
 
 
+def test_the_variance_is_that_of_its_own_rate_of_change():
+    facts = {"seed": 0, "device": torch.device("cpu"), "dtype": torch.float64}
+    table = Tracking(replicas=400, steps=600, burn_in=300).run({"epsilon": 0.1, "a": 0.1}, **facts)
+    error = table["ratio"].std() / 20
+    assert abs(table["ratio"].mean() - 1) <= 4 * error
+    wrong = table["square"] / float(telegraph_variance(0.1, 0.15))
+    assert abs(wrong.mean() - 1) > 4 * error
+
+
 def test_learners_differ_after_a_switch(rows):
     table = rows[Learners].query("block == 3")
     late = table[table["time"] == table["time"].max()].groupby("learner")["current"].mean()

@@ -143,6 +143,8 @@ def test_an_excursion_is_seen_in_its_window_alone():
     x[9, 1] = 0.81  # time 11
     assert excursions(x, (2, 6, 11), 2).tolist() == [[False, False], [False, True], [False, True]]
     assert not excursions(x, (4,), 2).any()  # the window [4, 8] ends before
+    x[9, 1], x[10, 0] = 0.5, 0.1  # time 12
+    assert excursions(x, (6, 5), 2).tolist() == [[True, False], [False, False]]  # 12 is the end of [6, 12]
 
 
 def test_rows_are_whole(rows):

@@ -154,6 +154,12 @@ def test_simulated_errors_are_the_exact_ones(rows):
     assert (table["scaled"] > 0).all()
 
 
+def test_errors_are_of_the_predicted_size(rows):
+    """300 squares of normals, at n = 100: within .45 of their mean; a variance off by a factor of two is not."""
+    square = (rows[Central]["z"] ** 2).groupby(rows[Central]["component"]).mean()
+    assert (abs(square - 1) < 0.45).all()
+
+
 def test_gaps_and_efficiencies_fall(rows):
     gaps = rows[Covariance].groupby("n")["gap"].max()
     assert gaps.is_monotonic_decreasing

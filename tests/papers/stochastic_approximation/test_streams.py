@@ -180,7 +180,9 @@ def test_each_network_has_its_own_rate():
 def test_arms_share_starts_and_tests_and_one_rate_is_chosen(rows):
     table = rows[Bernoulli]
     assert table.groupby("arm")["chosen"].sum().tolist() == [2, 2]
-    assert (table[table["chosen"]].groupby("arm")["rate"].nunique() == 1).all()
+    for _, arm in table.groupby("arm"):
+        least = arm.groupby("rate")["validation"].mean().idxmin()
+        assert arm[arm["chosen"]]["rate"].unique().tolist() == [least]
     bayes = table.pivot_table(index="model", columns=["arm", "rate"], values="bayes")
     assert (bayes.nunique(axis=1) == 1).all()
     assert table["parameters"].nunique() == 1
@@ -190,6 +192,31 @@ def test_arms_share_starts_and_tests_and_one_rate_is_chosen(rows):
     first = markov[markov["place"] == 0]
     assert np.abs(first["bayes"] - math.log(3)).max() <= 1e-12
     assert (markov["blind"] >= -1e-12).all()
+
+
+def test_an_arm_is_validated_by_the_law_that_it_hears():
+    small_arm, tokens = Bernoulli(models=2), torch.randint(2, (2, 3, 5), generator=stream(0, "heard"))
+    one = small_arm.heard("one", tokens)
+    for model, law in enumerate(((0.8, 0.2), (0.2, 0.8))):
+        assert (one[model] - torch.tensor(law, dtype=torch.float64)).abs().max() <= 1e-15
+    many = bayes_predictive(tokens, COINS.matrices, COINS.weights)
+    assert torch.equal(small_arm.heard("many", tokens), many)
+
+
+def test_own_and_other_of_networks_that_know_the_first_coin():
+    """All logits are ln .8 and ln .2: right for model 0; the other coin costs KL less what Bayes itself pays there."""
+    small_arm = Bernoulli(models=2, rates=(0.01,), test=300)
+    net = TinyAttention(2, small_arm.context, num_networks=2)
+    with torch.no_grad():
+        net.readout.zero_()
+        net.readout_bias.copy_(torch.tensor([0.8, 0.2]).log())
+    found = small_arm.tested(net, 0)
+    kl = 0.6 * math.log(4)
+    for name, expected in (("own", (0.0, kl)), ("other", (kl, 0.0))):
+        paid = 0.0 if name == "own" else 0.01  # the mixture pays ln 2 for 32 tokens more than a coin that is known
+        for model in range(2):
+            gap = expected[model] - found[name][0, model].item()
+            assert paid - 1e-6 <= gap <= 4 * paid + 1e-6
 
 
 def test_a_single_stream_is_of_one_coin():
