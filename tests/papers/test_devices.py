@@ -91,6 +91,15 @@ UNUSED = {
         "Regimes": "recurrences in numpy",
         "Window": "recurrences in numpy",
     },
+    "stochastic_approximation": {
+        "FiniteChains": "linear algebra of small matrices in numpy",
+        "Averaged": "a recurrence of three numbers in Python",
+        "Tilted": "quadrature for twenty small problems, on the CPU",
+        "EqualMarginals": "closed forms on chains of two states",
+        "SelfFed": "each token is drawn from those before it, on the CPU",
+        "Approximation": "closed forms on a grid",
+        "BestStep": "a search of scipy over one number",
+    },
 }
 #: Features after a layer norm sum to zero, so one of the directions that Mardia's z whitens is their rounding.
 RANK = "mardia: "
@@ -155,6 +164,29 @@ SIZES = {
     ("sinkhorn", "Particles"): {"n": 4, "steps": 2},
     ("sinkhorn", "Temperature"): {"iterations": 100},
     ("sinkhorn", "AttentionTime"): {"sizes": (16,), "repeats": 2},
+    ("stochastic_approximation", "Absorbed"): {"replicas": 100, "steps": 200},
+    ("stochastic_approximation", "Mixtures"): {"replicas": 40, "steps": 200},
+    ("stochastic_approximation", "LogOdds"): {"replicas": 40, "steps": 200},
+    ("stochastic_approximation", "Blocks"): {"blocks": 6},
+    ("stochastic_approximation", "Exponents"): {"groups": 2, "size": 10, "steps": 600},
+    ("stochastic_approximation", "Averaged"): {"steps": 2000},
+    ("stochastic_approximation", "Central"): {"replicas": 40, "steps": 200},
+    ("stochastic_approximation", "Covariance"): {"steps": 200},
+    ("stochastic_approximation", "InfiniteOrder"): {"replicas": 40, "steps": 200},
+    ("stochastic_approximation", "Renewal"): {"groups": 2, "size": 10, "steps": 600},
+    ("stochastic_approximation", "Freezes"): {"windows": (32, 64), "replicas": 20, "block": 10},
+    ("stochastic_approximation", "EarlyData"): {"replicas": 20},
+    ("stochastic_approximation", "Shuffled"): {"window": 64, "replicas": 10},
+    ("stochastic_approximation", "PhaseDiagram"): {"windows": (16, 32), "replicas": 10},
+    ("stochastic_approximation", "SamplePaths"): {"steps": 128},
+    ("stochastic_approximation", "LongRange"): {"groups": 2, "size": 10, "steps": 300},
+    ("stochastic_approximation", "Readout"): {"groups": 2, "size": 5, "steps": 150},
+    ("stochastic_approximation", "SelfFed"): {"replicas": 20, "steps": 50, "stored": 4},
+    ("stochastic_approximation", "Bernoulli"): {"steps": 2, "validation": 4, "test": 6},
+    ("stochastic_approximation", "Markov"): {"steps": 2, "validation": 4, "test": 6},
+    ("stochastic_approximation", "Tracking"): {"replicas": 10, "steps": 300, "burn_in": 100},
+    ("stochastic_approximation", "Average"): {"replicas": 10, "steps": 64},
+    ("stochastic_approximation", "Learners"): {"block": 20, "blocks": 2, "replicas": 4},
 }
 
 

@@ -1,0 +1,207 @@
+"""Races of iterates in bulk: ``python bench/stochastic_approximation.py [--quick] [--threads 1] [--output FILE]``.
+
+10,000 replicas for 10,000 steps, float64, data (N, R) given: the linear field h = y - 2 x (as the weighted sum that it
+is, and by the loop that takes any field) and the nonlinear h = tanh(y - x), at a_n = 1 / (n + 4). Peers:
+
+1. numba, a compiled loop that is parallel over blocks of replicas; inside a block time is the outer loop, so that the
+   data are read as they lie and the replicas fill the vector units. One block a thread was the fastest of five sizes.
+2. JAX, jitted: ``lax.scan``, which goes step by step as our loop does, and in the linear case ``lax.associative_scan``
+   over time, in blocks of replicas that leave room in memory.
+3. A row of its own: a Python loop over 500 replicas, each a Python loop over time.
+
+Before anything is timed all last iterates must agree to 1e-10. The process is bound to as many cores as there are
+threads, so that no library takes more. numba and jax are imported where they are used. On a GPU the loop's share of
+the memory bandwidth is printed, and nothing is raced.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from functools import cache
+
+import harness
+import torch
+
+from derived.lab.rng import stream
+from derived.papers.stochastic_approximation.model.core import StepSize, robbins_monro
+from derived.papers.stochastic_approximation.model.linear import linear_iterates
+
+STEP, BLOCK, AGREE = StepSize.power(n0=4.0), 500, 1e-10
+
+
+def build(replicas: int, steps: int) -> torch.Tensor:
+    """Data (N, R)."""
+    return torch.randn(max(steps, 8), max(replicas, 8), generator=stream(0, "bench"), dtype=torch.float64)
+
+
+def ours_linear(y: torch.Tensor) -> torch.Tensor:
+    """linear_iterates, h = y - 2 x"""
+    return linear_iterates(2.0, y, STEP, torch.zeros_like(y[0])).x[-1]
+
+
+def ours_loop(y: torch.Tensor) -> torch.Tensor:
+    """robbins_monro, h = y - 2 x"""
+    return robbins_monro(lambda x, y: torch.sub(y, x, alpha=2), y, STEP, torch.zeros_like(y[0])).x[-1]
+
+
+def ours_tanh(y: torch.Tensor) -> torch.Tensor:
+    """robbins_monro, h = tanh(y - x)"""
+    return robbins_monro(lambda x, y: torch.sub(y, x).tanh_(), y, STEP, torch.zeros_like(y[0])).x[-1]
+
+
+@cache
+def compiled(nonlinear: bool) -> Callable:
+    """numba's loop: blocks of replicas in parallel, time inside, replicas innermost."""
+    import numba
+    import numpy as np
+
+    @numba.njit(parallel=True, fastmath=True)
+    def linear(y, a, block):
+        steps, replicas = y.shape
+        x = np.zeros(replicas)
+        for b in numba.prange((replicas + block - 1) // block):
+            first, last = b * block, min((b + 1) * block, replicas)
+            z = np.zeros(last - first)
+            for n in range(steps):
+                row, size = y[n, first:last], a[n]
+                for r in range(len(z)):
+                    z[r] += size * (row[r] - 2.0 * z[r])
+            x[first:last] = z
+        return x
+
+    @numba.njit(parallel=True, fastmath=True)
+    def tanh(y, a, block):
+        steps, replicas = y.shape
+        x = np.zeros(replicas)
+        for b in numba.prange((replicas + block - 1) // block):
+            first, last = b * block, min((b + 1) * block, replicas)
+            z = np.zeros(last - first)
+            for n in range(steps):
+                row, size = y[n, first:last], a[n]
+                for r in range(len(z)):
+                    z[r] += size * np.tanh(row[r] - z[r])
+            x[first:last] = z
+        return x
+
+    return tanh if nonlinear else linear
+
+
+def _numba(y: torch.Tensor, nonlinear: bool) -> torch.Tensor:
+    import numba
+
+    numba.set_num_threads(torch.get_num_threads())
+    block = -(-y.shape[1] // torch.get_num_threads())  # one block a thread: the fastest of those that were tried
+    return torch.as_tensor(compiled(nonlinear)(y.numpy(), STEP.values(len(y)).numpy(), block))
+
+
+def numba_linear(y: torch.Tensor) -> torch.Tensor:
+    """numba, a block of replicas a thread"""
+    return _numba(y, False)
+
+
+def numba_tanh(y: torch.Tensor) -> torch.Tensor:
+    """numba, a block of replicas a thread"""
+    return _numba(y, True)
+
+
+@cache
+def jitted(scan: str) -> Callable:
+    """JAX's scans of the pairs (1 - 2 a_n, a_n y_n), which compose; the last of the second part is x_N."""
+    import jax
+    from jax import lax
+
+    jax.config.update("jax_enable_x64", True)
+
+    def associative(y, a):
+        keep = jax.numpy.broadcast_to(1 - 2 * a[:, None], y.shape)
+        pairs = (keep, a[:, None] * y)
+        return lax.associative_scan(lambda f, g: (f[0] * g[0], g[0] * f[1] + g[1]), pairs)[1][-1]
+
+    def stepwise(y, a):
+        start = jax.numpy.zeros_like(y[0])
+        return lax.scan(lambda x, now: (x + now[1] * (now[0] - 2 * x), None), start, (y, a))[0]
+
+    def tanh(y, a):
+        start = jax.numpy.zeros_like(y[0])
+        return lax.scan(lambda x, now: (x + now[1] * jax.numpy.tanh(now[0] - x), None), start, (y, a))[0]
+
+    return jax.jit({"associative": associative, "stepwise": stepwise, "tanh": tanh}[scan])
+
+
+def jax_associative(y: torch.Tensor) -> torch.Tensor:
+    """jax.lax.associative_scan, jitted, blocks of 500 replicas"""
+    import numpy as np
+
+    a = STEP.values(len(y)).numpy()
+    blocks = [jitted("associative")(np.ascontiguousarray(each.numpy()), a) for each in y.split(BLOCK, dim=1)]
+    return torch.as_tensor(np.concatenate([np.asarray(each) for each in blocks]))
+
+
+def jax_scan(y: torch.Tensor) -> torch.Tensor:
+    """jax.lax.scan, jitted"""
+    import numpy as np
+
+    return torch.as_tensor(np.array(jitted("stepwise")(y.numpy(), STEP.values(len(y)).numpy())))
+
+
+def jax_tanh(y: torch.Tensor) -> torch.Tensor:
+    """jax.lax.scan, jitted"""
+    import numpy as np
+
+    return torch.as_tensor(np.array(jitted("tanh")(y.numpy(), STEP.values(len(y)).numpy())))
+
+
+def in_python(y: torch.Tensor) -> torch.Tensor:
+    """a Python loop for each replica"""
+    a, ends = STEP.values(len(y)).tolist(), []
+    for column in y.mT.tolist():
+        x = 0.0
+        for a_n, y_n in zip(a, column, strict=True):
+            x += a_n * (y_n - 2 * x)
+        ends.append(x)
+    return torch.tensor(ends, dtype=torch.float64)
+
+
+def same_ends(_: torch.Tensor, ours: torch.Tensor, peer: torch.Tensor) -> float:
+    """The largest distance of two last iterates; all orders of the same sums agree far below AGREE."""
+    gap = float((ours - peer).abs().max())
+    if ours.shape != peer.shape or not gap <= AGREE:
+        raise SystemExit(f"the last iterates differ by {gap:.3g}, more than {AGREE:g}")
+    return gap
+
+
+def bandwidth() -> None:
+    """On a GPU: the data's bytes over the time of the loop, and over that of one sum of the same data."""
+    y = build(10_000, 10_000).cuda()
+    rates = {}
+    for name, run in (("weighted sum", ours_linear), ("loop", ours_loop), ("one sum", torch.sum)):
+        run(y)
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        run(y)
+        end.record()
+        torch.cuda.synchronize()
+        rates[name] = y.numel() * 8 / start.elapsed_time(end) / 1e6
+    print(", ".join(f"{name}: {rate:.0f} GB/s" for name, rate in rates.items()))
+
+
+def races(quick: bool, rounds: int, threads: int) -> Iterator[harness.Row]:
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+    if torch.cuda.is_available():
+        bandwidth()
+    sizes = {"replicas": 1000, "steps": 500} if quick else {"replicas": 10_000, "steps": 10_000}
+    words, facts = "{replicas:,} replicas, {steps:,} steps".format(**sizes), {"gap": same_ends, "threads": threads}
+    race = facts | {"target": 1.0, "rounds": rounds}
+    for peer in (numba_linear, jax_scan, jax_associative):
+        yield harness.race(f"linear, {words}", build, sizes, ours_linear, peer, **race)
+    yield harness.race(f"linear as any field, {words}", build, sizes, ours_loop, numba_linear, **race)
+    yield harness.race(f"tanh, {words}", build, sizes, ours_tanh, numba_tanh, **race)
+    yield harness.race(f"tanh, {words}", build, sizes, ours_tanh, jax_tanh, **race)
+    few = sizes | {"replicas": 500}
+    yield harness.race(
+        "linear as any field, 500 replicas, {steps:,} steps".format(**few), build, few, ours_loop, in_python, **race
+    )
+
+
+if __name__ == "__main__":
+    harness.command("stochastic_approximation", races, rounds=5, quick_rounds=3, dtype="float64")

@@ -1,0 +1,75 @@
+"""SA-8 and SA-9: attention as an average. Criteria and expected verdicts were written before the run."""
+
+from derived.lab import measure
+from derived.lab.claims import at_least, at_most, identity, refuted, statistic, within
+from derived.lab.measure import farthest_from
+
+from ..experiments.attention import EqualMarginals, Readout, SelfFed, Tilted
+from .measures import law_distance
+
+END = "t == t.max()"
+
+CLAIMS = (
+    statistic(
+        "SA-8.a",
+        r"Softmax attention with fixed query over the whole past of independent Gaussian tokens converges to the tilted mean of its component, $V\nabla\Lambda_\omega(K^\top q)$, at the rate $t^{-1/2}$.",
+        Readout,
+        measure.power("rmse", "t", unit=["group"], by=["component"], decides=farthest_from(-0.5)),
+        "slope of the root mean square distance to that limit, the farther of two components",
+        within(-0.5, 0.12, r"-\frac12"),
+        unit="exponent",
+        plain="A head that reads a long past reads a number that depends only on which component the stream is of.",
+    ),
+    identity(
+        "SA-8.b",
+        r"For a Gaussian component $\nabla\Lambda(\theta)=\mathbb E[ye^{\theta^\top y}]/\mathbb E\,e^{\theta^\top y}=m+\Sigma\theta$.",
+        Tilted,
+        measure.worst(),
+        "largest gap to quadrature in the plane over its rounding bound",
+    ),
+    refuted(
+        "SA-8.c",
+        r"Enough heads on single tokens tell any two components apart.",
+        EqualMarginals,
+        measure.largest("apart", "keys == 'token'"),
+        "two chains and six queries for which the largest distance of limits is",
+        at_least(0.01),
+        unit="distance",
+    ),
+    statistic(
+        "SA-8.d",
+        r"On Gaussian tokens $t\,{\rm Cov}$ of the reading tends to $e^{\theta^\top\Sigma\theta}V(\Sigma+\Sigma\theta\theta^\top\Sigma)V^\top$.",
+        Readout,
+        measure.mean("scaled", END, by=["component"], decides=farthest_from(1)),
+        "$t$ times the mean square distance over the trace, the farther of two components",
+        within(1, 0.15),
+        unit="ratio",
+    ),
+    identity(
+        "SA-9.a",
+        r"A head with equal scores over prior tokens and its own samples reads the predictive probability of Pólya's urn.",
+        SelfFed,
+        measure.largest("gap"),
+        "largest gap of the urn's rule, and of its fading version, to softmax over the stored tokens",
+        at_most(1e-12),
+        unit="probability",
+    ),
+    statistic(
+        "SA-9.b",
+        r"Fed with its own samples, a head of equal scores beside a prompt of two ones and three zeros settles at a random point of law Beta$(2,3)$.",
+        SelfFed,
+        law_distance("level", "feed == 'uniform'"),
+        "largest distance to the distribution function of Beta(2, 3) (interval: DKW)",
+        at_most(0.05),
+        unit="probability",
+    ),
+    statistic(
+        "SA-9.c",
+        r"Fed with its own samples, a head whose scores fall by a constant per step of age, beside a prompt that keeps its scores, has the same average in every run.",
+        SelfFed,
+        measure.mean("off**2", "feed == 'fading'"),
+        r"mean square distance of the running mean to $\frac25$ (equal scores: $0.04$)",
+        at_most(0.004),
+        unit="square distance",
+    ),
+)

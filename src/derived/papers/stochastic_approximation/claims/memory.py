@@ -1,0 +1,134 @@
+"""SA-6 and SA-7: memory that mixes slowly. Criteria and expected verdicts were written before the run."""
+
+import numpy as np
+import pandas as pd
+
+from derived.lab import measure
+from derived.lab.claims import Change, at_least, at_most, computed, holds, statistic, undecided, within
+from derived.lab.measure import farthest_from
+from derived.lab.stats import Estimate
+
+from ..experiments.memory import Freezes, LongRange, Renewal, Shuffled
+
+BOTH = {"expected": holds("ci", "cpu")}
+LAST = "N == N.max() and alpha == {}"
+
+
+def exact_slope(rows: pd.DataFrame) -> Estimate:
+    """Slope of ln exact in ln n; the column is the same in every group."""
+    one = rows[rows["group"] == 0]
+    return Estimate(float(np.polyfit(np.log(one["n"]), np.log(one["exact"]), 1)[0]), len(one))
+
+
+def exponents(rows: pd.DataFrame) -> Estimate:
+    """Slope of ln(exact n^-target) in ln n, for the (H, alpha) where it is farthest from 0."""
+    cases = [case for _, case in rows[rows["group"] == 0].groupby(["H", "alpha"])]
+    slopes = [np.polyfit(np.log(case["n"]), np.log(case["scaled"]), 1)[0] for case in cases]
+    return measure.farthest("slope", 0.0)(pd.DataFrame({"slope": slopes}))
+
+
+CLAIMS = (
+    statistic(
+        "SA-6.a",
+        r"With sojourns of tail $t^{-\beta}$, $1<\beta<2$, the typical error of running means falls as $n^{-(1-1/\beta)}$: $n^{-1/3}$ at $\beta=\frac32$.",
+        Renewal,
+        measure.power("median", "n", unit=["group"]),
+        r"slope of the median of $\lvert x_n-\frac12\rvert$ in groups of replicas",
+        within(-1 / 3, 0.05, r"-\frac13"),
+        unit="exponent",
+        expected=undecided("ci", "cpu"),
+    ),
+    computed(
+        "SA-6.b",
+        r"With sojourns of tail $t^{-\beta}$, $1<\beta<2$, the root mean square error of running means falls as $n^{-(\beta-1)/2}$, more slowly than the typical error: $n^{-1/4}$ at $\beta=\frac32$.",
+        Renewal,
+        exact_slope,
+        "slope of the root mean square error by the exact autocovariance",
+        within(-0.25, 0.03, r"-\frac14"),
+        unit="exponent",
+        **BOTH,
+        changed=(
+            Change(
+                "2026-11-22",
+                "The words of the statement changed after rows existed.",
+                "It named the error of another row and could not be read alone.",
+            ),
+        ),
+    ),
+    statistic(
+        "SA-6.c",
+        r"At $a_n=n^{-0.55}$, below the threshold $\alpha=1/\beta=\frac23$, stationary ergodic data of 0s and 1s still throw the iterate far off after $N$ steps, though $\sum a_n^2<\infty$.",
+        Freezes,
+        measure.share("excursion", LAST.format(0.55)),
+        r"share of replicas with $\lvert x_n-\frac12\rvert>0.3$ for some $n$ in $[N,2N]$, the largest $N$",
+        at_least(0.5),
+        unit="share",
+        **BOTH,
+        where="for ever, by the theorem sa-heavy; a row sees one $N$",
+        plain="With steps much larger than 1/n, even ergodic data can throw the iterate off late in its life.",
+        changed=(
+            Change(
+                "2026-11-22",
+                "The statement said that the iterate is thrown off for ever.",
+                "Rows judge excursions at one $N$; that they never end is the theorem's.",
+            ),
+        ),
+    ),
+    statistic(
+        "SA-6.d",
+        r"At $a_n=n^{-0.9}$, above the threshold $\alpha=1/\beta=\frac23$, stationary ergodic data of 0s and 1s rarely throw the iterate far off after $N$ steps.",
+        Freezes,
+        measure.share("excursion", LAST.format(0.9)),
+        r"share of replicas with $\lvert x_n-\frac12\rvert>0.3$ for some $n$ in $[N,2N]$, the largest $N$",
+        at_most(0.1),
+        unit="share",
+        **BOTH,
+        where="that excursions end is the theorem sa-heavy; a row sees one $N$",
+        changed=(
+            Change(
+                "2026-11-22",
+                "The statement said that excursions die out.",
+                "Rows judge their share at one $N$; that they end is the theorem's.",
+            ),
+        ),
+    ),
+    statistic(
+        "SA-6.e",
+        r"Sojourns that start in $[N,2N)$ and outlast $n^\alpha$ number $\sum_n n^{-\alpha\beta}/\mathbb E\tau$ on average, up to whole parts.",
+        Freezes,
+        measure.mean("count / predicted", "alpha == 0.55", by=["N"], decides=farthest_from(1)),
+        r"number of them over its expectation, the farthest of the $N$",
+        within(1, 0.25),
+        unit="ratio",
+        **BOTH,
+    ),
+    statistic(
+        "SA-6.f",
+        r"Streams with heavy-tailed sojourns, shuffled in time, their values kept and their sojourns gone, have no excursions at $a_n=n^{-0.55}$.",
+        Shuffled,
+        measure.share("excursion", "data == 'shuffled'"),
+        r"share of streams with an iterate more than $0.3$ from the stream's own mean for some $n$ in $[2048,4096]$",
+        at_most(0.02),
+        unit="share",
+    ),
+    computed(
+        "SA-7.a",
+        r"On noise with correlations $k^{2H-2}$ the root mean square error at $a_n=n^{-\alpha}$ falls as $n^{-\alpha(1-H)}$.",
+        LongRange,
+        exponents,
+        r"slope of the exact error less $-\alpha(1-H)$, the farthest of four $(H,\alpha)$",
+        within(0, 0.04),
+        unit="exponent",
+        **BOTH,
+    ),
+    statistic(
+        "SA-7.b",
+        r"On fractional noise iterates have the mean square error of the weights $a_i\prod_{j>i}(1-a_j)$ that past samples have in them.",
+        LongRange,
+        measure.mean("ratio", unit=["group"], by=["H", "alpha"], decides=farthest_from(1)),
+        r"mean square over the exact one, the farthest of four $(H,\alpha)$",
+        within(1, 0.2),
+        unit="ratio",
+        **BOTH,
+    ),
+)

@@ -1,0 +1,74 @@
+"""SA-4 and SA-5: rates and covariances. Criteria and expected verdicts were written before the run."""
+
+from derived.lab import measure
+from derived.lab.claims import at_most, computed, refuted, statistic, within
+from derived.lab.measure import farthest_from
+
+from ..experiments.rates import Averaged, Central, Covariance, Exponents, InfiniteOrder
+from .measures import law_distance
+
+CLAIMS = (
+    statistic(
+        "SA-4.a",
+        r"At $a_n=1/n$ the root mean square error in a component of pull $\lambda\ne\frac12$ falls as $n^{-\min(1/2,\lambda)}$.",
+        Exponents,
+        measure.power("scaled", "n", "learner == 'last'", unit=["group"], by=["component"], decides=farthest_from(0)),
+        r"slope of the logarithm less $-\min(\frac12,\lambda)$, the farthest of $\lambda=2,1,.3$",
+        within(0, 0.05),
+        unit="exponent",
+    ),
+    statistic(
+        "SA-4.b",
+        r"Given the component, at $a_n=a/n$ with $2a\lambda>1$, $n\,{\rm Var}(x_n)$ tends to $a^2\Gamma/(2a\lambda-1)$, $\Gamma$ summed over all lags.",
+        Central,
+        measure.mean("z**2", by=["component"], decides=farthest_from(1)),
+        r"$n(x_n-x^*)^2$ over its limit, the farther of two components",
+        within(1, 0.12),
+        unit="ratio",
+    ),
+    statistic(
+        "SA-4.c",
+        r"Given the component, at $a_n=a/n$ with $2a\lambda>1$, $\sqrt n(x_n-x^*)$ is normal in the limit, though the data are 0 and 1 and of infinite order.",
+        Central,
+        law_distance("level", by=["component"]),
+        "largest distance to the normal distribution function, the farther of two components (interval: DKW)",
+        at_most(0.05),
+        unit="probability",
+    ),
+    computed(
+        "SA-4.d",
+        r"In several dimensions, at $a_n=a/n$ with $a\,{\rm Re}\,\lambda>\frac12$ for all eigenvalues of $A$, $n\,{\rm Cov}(x_n)$ tends to the solution of $(aA-\frac12I)\Sigma+\Sigma(aA-\frac12I)^\top=a^2\Gamma$.",
+        Covariance,
+        measure.largest("gap", "n == n.max()"),
+        "largest relative gap in the spectral norm after 4000 steps of the recurrence",
+        at_most(0.01),
+        unit="relative gap",
+    ),
+    computed(
+        "SA-4.e",
+        r"Averaged iterates at $a_n=n^{-0.7}$ reach the least variance $\Gamma/(n\lambda^2)$ in every component, without knowing $\lambda$.",
+        Averaged,
+        measure.farthest("efficiency", 1.0, "n == n.max()"),
+        r"mean square error over $1/(n\lambda^2)$ at $n=4\cdot10^5$, the farthest of $\lambda=2,1,.3$",
+        within(1, 0.1),
+        unit="ratio",
+    ),
+    statistic(
+        "SA-5.a",
+        r"For data whose next value depends on all of the past, the variance of running means is $\Gamma/n$ with $\Gamma=\sigma^2/(1-\sum_j\theta_j)^2$.",
+        InfiniteOrder,
+        measure.mean("ratio"),
+        r"$n(\bar Y_n-m)^2$ over $\Gamma$",
+        within(1, 0.15),
+        unit="ratio",
+    ),
+    refuted(
+        "SA-5.b",
+        r"The variance of one value, over $n$, is that of a running mean of ergodic data.",
+        InfiniteOrder,
+        measure.largest("inflation"),
+        r"a ratio $\Gamma/(m(1-m))$",
+        within(1, 0.15),
+        unit="ratio",
+    ),
+)

@@ -1,0 +1,1 @@
+"""Generated data: environments with known answers, and streams of tokens."""

@@ -1,0 +1,247 @@
+"""Which limit an iterate finds: components, absorbing classes, the remote past (SA-1, SA-2, SA-3, SA-12).
+
+symbol     name       meaning                                                           axes
+x_n        x          iterate at the last step, or at the step n of the row             (R,)
+x*_k       root       root of the mean field of the replicate's component               (R,)
+q_k        predicted  probability of that component                                     (R,)
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from derived.lab.experiment import Experiment, rows
+from derived.lab.rng import stream
+
+from ..data.chains import random_absorbing_chain
+from ..data.environments import AbsorbingChain, Alternating, DoublingBlocks, MarkovMixture, Mixture
+from ..model.chains import absorption_probabilities, closed_classes, harmonic_dimension, invariant_laws, kl_rate
+from ..model.core import StepSize, record_times, robbins_monro
+from ..model.theory import mean_field_root
+
+EPSILON = float(np.finfo(float).eps)
+#: Two transient states, then classes {2, 3}, {4} and {5, 6, 7}.
+CHAIN = (
+    (0.2, 0.3, 0.2, 0.0, 0.1, 0.2, 0.0, 0.0),
+    (0.3, 0.1, 0.1, 0.1, 0.2, 0.0, 0.2, 0.0),
+    (0.0, 0.0, 0.6, 0.4, 0.0, 0.0, 0.0, 0.0),
+    (0.0, 0.0, 0.3, 0.7, 0.0, 0.0, 0.0, 0.0),
+    (0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0),
+    (0.0, 0.0, 0.0, 0.0, 0.0, 0.1, 0.9, 0.0),
+    (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.2, 0.8),
+    (0.0, 0.0, 0.0, 0.0, 0.0, 0.7, 0.0, 0.3),
+)
+VALUES = (9.0, -9.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0)
+#: Two chains on {0, 1} with the same marginal.
+STICKY, FAIR = ((0.8, 0.2), (0.2, 0.8)), ((0.5, 0.5), (0.5, 0.5))
+
+
+def to_data(x: Tensor, y: Tensor) -> Tensor:
+    """h(x, y) = y - x: at a_n = 1/n the running mean."""
+    return y - x
+
+
+@dataclass(frozen=True, kw_only=True)
+class FiniteChains(Experiment):
+    """SA-1: what cannot move on a finite chain. Rows: classes (planted), instance, states, null = dim ker(I - P),
+    gap (absorption probabilities against P^512), moved (|P q - q|), bound.
+
+    Half of the transient mass leaves each step, so P^512 is its limit; rounding doubles with each of its nine squares.
+    """
+
+    instances: int = 20
+    transient: int = 5
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    deterministic: ClassVar[Mapping[str, float]] = {"bound": 1e-12}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"classes": classes} for classes in (1, 2, 3, 5)]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        found = []
+        for instance in range(self.instances):
+            generator = stream(seed, "chain", condition["classes"], instance)
+            P = random_absorbing_chain(condition["classes"], self.transient, generator=generator)
+            q, far = absorption_probabilities(P), np.linalg.matrix_power(P, 512)
+            ends = np.stack([far[:, list(states)].sum(axis=1) for states in closed_classes(P)], axis=1)
+            row = {"instance": instance, "states": len(P), "null": harmonic_dimension(P)}
+            row |= {"gap": np.abs(q - ends).max(), "moved": np.abs(P @ q - q).max()}
+            found.append(row | {"bound": (512 + 16 * len(P)) * len(P) * EPSILON})
+        return pd.DataFrame(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Absorbed(Experiment):
+    """SA-1: running means on one chain with three closed classes. Rows: replicate, component, predicted, x, root."""
+
+    replicas: int = 6000
+    steps: int = 2000
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        y, component = AbsorbingChain(CHAIN, 0, VALUES).draw(self.steps, self.replicas, stream(seed, "absorbed"))
+        x = robbins_monro(to_data, y.to(device), StepSize.power(), y[0].to(device)).x[-1]
+        P = np.asarray(CHAIN)
+        chosen = component.numpy()
+        predicted, root = absorption_probabilities(P)[0][chosen], (invariant_laws(P) @ np.asarray(VALUES))[chosen]
+        columns = {"component": chosen, "predicted": predicted, "x": x, "root": root}
+        return rows({"replicate": range(self.replicas)}, columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mixtures(Experiment):
+    """SA-2: h = b - A x with A = (2, 1/2), b = (1, 2) plus noise, weights (.3, .7), at 2 / (n + 4), fed in four ways.
+
+    feed "one": a replicate keeps its component; "many": a fresh component each step; "shuffled": each replicate's own
+    samples in random order; "exchanged": at each time the replicates' samples change hands at random. Rows: feed,
+    replicate, component, n, x, root (of its component), annealed (of the mixture; of the weights that were drawn,
+    where samples change hands). All four share samples.
+    """
+
+    replicas: int = 1000
+    steps: int = 4000
+    points: int = 24
+    paths: int = 200  # replicates whose whole path is kept; of the others the last step
+    A: tuple[float, float] = (2.0, 0.5)
+    b: tuple[float, float] = (1.0, 2.0)
+    weights: tuple[float, float] = (0.3, 0.7)
+    noise: float = 0.5
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"feed": feed} for feed in ("one", "many", "shuffled", "exchanged")]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        A, y, component = self.samples(condition["feed"], seed)
+        fed = torch.stack([A, y], dim=-1).to(device)
+        times = record_times(self.steps, self.points)
+        start = torch.full((self.replicas,), 3.0, dtype=dtype, device=device)
+        step = StepSize.power(2.0, n0=4.0)
+        x = robbins_monro(lambda x, y: y[..., 1] - y[..., 0] * x, fed, step, start, record=times).x
+        weights = self.weights
+        if condition["feed"] == "exchanged":
+            weights = np.bincount(component.numpy(), minlength=2) / self.replicas
+        annealed = mean_field_root(self.A, self.b, weights)
+        columns = {"component": component.numpy(), "root": mean_field_root(self.A, self.b)[component.numpy()]}
+        table = rows({"n": times, "replicate": range(self.replicas)}, {**columns, "x": x, "annealed": annealed})
+        return table[(table["replicate"] < self.paths) | (table["n"] == self.steps)].reset_index(drop=True)
+
+    def samples(self, feed: str, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+        """A and b + noise, (N, R) each, and the component of each replicate."""
+        around = Mixture(self.b, (self.noise, self.noise), self.weights)
+        y, component = around.draw(self.steps, self.replicas, stream(seed, "mixtures"))
+        A, b = torch.tensor(self.A, dtype=torch.float64), torch.tensor(self.b, dtype=torch.float64)
+        order = stream(seed, "order", feed)
+        kept = component.expand(self.steps, -1)
+        if feed == "many":
+            heads = torch.rand(self.steps, self.replicas, generator=order, dtype=torch.float64)
+            fresh = (heads >= self.weights[0]).long()
+            return A[fresh], y - b[kept] + b[fresh], component
+        if feed in ("shuffled", "exchanged"):
+            keys = torch.rand(self.steps, self.replicas, generator=order)
+            places = keys.argsort(dim=0 if feed == "shuffled" else 1)
+            dim = 0 if feed == "shuffled" else 1
+            return A[kept].gather(dim, places), y.gather(dim, places), component
+        return A[kept], y, component
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemotePast(Experiment):
+    """SA-3: Y_n = (-1)^n xi and its running means. Rows: replicate, xi, n, x, told (xi as any past value tells it),
+    gap = |x|, bound = 1/n and rounding."""
+
+    replicas: int = 16
+    steps: int = 4096
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        y = Alternating().draw(self.steps, self.replicas, stream(seed, "alternating")).y.to(device)
+        times = record_times(self.steps, 12)
+        x = robbins_monro(to_data, y, StepSize.power(), torch.zeros_like(y[0]), record=times).x
+        n = np.asarray(times)
+        told = y[-1] * (-1.0) ** (self.steps - 1)
+        columns = {"xi": y[0], "told": told, "x": x, "gap": x.abs(), "bound": (1 / n + n * EPSILON)[:, None]}
+        return rows({"n": times, "replicate": range(self.replicas)}, columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlyData(Experiment):
+    """SA-3: what data before a gap say of the limit that data after it lead to. Components N(+-1, 1), roots +-1.
+
+    feed "one": a replicate keeps its component; "many": a fresh one each step (ergodic, the same law at one time; the
+    control, no better than chance). Rows: feed, replicate, named (the root nearer to the early mean), x (running mean
+    of the late data), agrees (x is nearer to the named root).
+    """
+
+    replicas: int = 2000
+    early: int = 100
+    gap: int = 200
+    late: int = 700
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"feed": feed} for feed in ("one", "many")]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        steps, generator = self.early + self.gap + self.late, stream(seed, "early")
+        y, component = Mixture((-1.0, 1.0), (1.0, 1.0), (0.5, 0.5)).draw(steps, self.replicas, generator)
+        if condition["feed"] == "many":
+            fresh = torch.randint(2, y.shape, generator=generator)
+            y = y + 2.0 * (fresh - component)
+        early, late = y[: self.early].to(device), y[-self.late :].to(device)
+        x = robbins_monro(to_data, late, StepSize.power(), torch.zeros_like(late[0])).x[-1]
+        named = early.mean(dim=0).sign()
+        return rows({"replicate": range(self.replicas)}, {"named": named, "x": x, "agrees": x.sign() == named})
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogOdds(Experiment):
+    """SA-3: two chains with the same marginal; log-odds of the true one. Rows: replicate, component, rate (per step),
+    kl (the rate of Kullback and Leibler), ratio."""
+
+    replicas: int = 2000
+    steps: int = 1000
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        drawn = MarkovMixture((STICKY, FAIR), (0.5, 0.5)).draw(self.steps + 1, self.replicas, stream(seed, "odds"))
+        y, component = drawn.y.to(device).long(), drawn.component.to(device)
+        chains = torch.tensor((STICKY, FAIR), dtype=dtype, device=device)
+        log = chains.log()[:, y[:-1], y[1:]].sum(dim=1)  # (chains, R)
+        own, other = log.gather(0, component[None])[0], log.gather(0, 1 - component[None])[0]
+        A, B = np.asarray(STICKY), np.asarray(FAIR)
+        kl = np.asarray([kl_rate(A, B), kl_rate(B, A)])[drawn.component.numpy()]
+        rate = (own - other).cpu().numpy() / self.steps
+        columns = {"component": drawn.component, "rate": rate, "kl": kl, "ratio": rate / kl}
+        return rows({"replicate": range(self.replicas)}, columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blocks(Experiment):
+    """SA-12: running means over blocks of 0s and 1s that double. Rows: block (ends at n), n, value, x, edge (1/3 or
+    2/3), gap, bound (1/(3n) from the geometric sum, and rounding)."""
+
+    blocks: int = 16
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    deterministic: ClassVar[Mapping[str, float]] = {"x": 1e-10, "edge": 1e-12}
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        ends = 2 ** np.arange(1, self.blocks + 1) - 1
+        y = DoublingBlocks().draw(int(ends[-1]), 1, stream(seed, "blocks")).y.to(device)
+        x = robbins_monro(to_data, y, StepSize.power(), torch.zeros_like(y[0]), record=ends.tolist()).x[:, 0]
+        value = np.arange(self.blocks) % 2
+        edge = (1 + value) / 3
+        table = rows({"block": range(self.blocks)}, {"n": ends, "value": value, "x": x, "edge": edge})
+        return table.assign(gap=np.abs(table["x"] - edge), bound=1 / (3 * ends) + ends * EPSILON)

@@ -1,0 +1,212 @@
+"""Small transformers on streams: many against one, and chains that only pairs of tokens tell apart (SA-10).
+
+symbol    name      meaning                                                                          axes
+y         tokens    texts of T tokens                                                                (models, B, T)
+-         bayes     log loss of the exact Bayes mixture on the same texts, expected over the next    (models,)
+-         excess    log loss less that of the Bayes mixture, in nats: a mean of KL divergences       (models,)
+
+Every model is trained at each of the rates, from the same start on the same texts; the rate of an arm is the one
+of least mean log loss on validation texts of the kind that it trains on, the same number for all. Losses are expected
+over the next token, given the texts, by its exact law; test texts are the same for every arm and rate of a model.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from derived.lab import training
+from derived.lab.experiment import Experiment, rows
+from derived.lab.rng import stream
+
+from ..data.environments import MarkovMixture
+from ..data.streams import multi_stream, single_stream
+from ..model.networks import TinyAttention
+from ..model.predictors import bayes_predictive, component_predictives
+
+#: Two coins, and three chains on {0, 1, 2} with one marginal: step 0, +1 or -1 with probability 0.8.
+COINS = MarkovMixture((((0.8, 0.2), (0.8, 0.2)), ((0.2, 0.8), (0.2, 0.8))), (0.5, 0.5))
+TURNS = MarkovMixture(
+    tuple(tuple(tuple(0.8 if (i + turn) % 3 == j else 0.1 for j in range(3)) for i in range(3)) for turn in range(3)),
+    (1 / 3, 1 / 3, 1 / 3),
+)
+
+
+def own_rates(optimiser: torch.optim.Optimizer, factors: Tensor) -> None:
+    """Let network r move ``factors[r]`` times as far in each step: Adam's step is in proportion to its rate."""
+    held: list[Tensor] = []
+
+    def keep(*_) -> None:
+        held[:] = [weight.detach().clone() for group in optimiser.param_groups for weight in group["params"]]
+
+    @torch.no_grad()
+    def rescale(*_) -> None:
+        weights = (weight for group in optimiser.param_groups for weight in group["params"])
+        for weight, before in zip(weights, held, strict=True):
+            weight.sub_(before).mul_(factors.view(-1, *[1] * (weight.ndim - 1))).add_(before)
+
+    optimiser.register_step_pre_hook(keep)
+    optimiser.register_step_post_hook(rescale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Streams(Experiment):
+    """Models trained side by side at several rates each; a subclass says on what."""
+
+    models: int = 8
+    rates: tuple[float, ...] = (3e-3, 1e-2, 3e-2, 6e-2)
+    steps: int = 200
+    batch: int = 32
+    validation: int = 200
+    test: int = 400
+
+    dtype: ClassVar[torch.dtype] = torch.float32
+
+    def train(self, net: TinyAttention, texts) -> Tensor:
+        """AdamW, warm-up for a tenth of the steps, then a cosine to zero; ``texts(step)`` gives (models, B, T)."""
+        optimiser = training.adamw(net, betas=(0.9, 0.98), weight_decay=0.0)
+        device, top = net.readout.device, max(self.rates)
+        factors = torch.tensor(self.rates, dtype=net.readout.dtype) / top
+        own_rates(optimiser, factors.repeat_interleave(self.models).to(device))
+
+        def loss(step: int) -> Tensor:
+            tokens = texts(step).repeat(len(self.rates), 1, 1).to(device)
+            return training.mean_cross_entropy(net(tokens), tokens)
+
+        def rate(step: int) -> float:
+            return top * min(1.0, 10 * (step + 1) / self.steps) * 0.5 * (1 + math.cos(math.pi * step / self.steps))
+
+        return training.train(loss, optimiser, steps=self.steps, rate=rate)
+
+    @torch.no_grad()
+    def losses(self, net: TinyAttention, tokens: Tensor, law: Tensor) -> Tensor:
+        """-sum_s law(s) ln p(s) at every place, mean over texts: (rates, models, T); ``law`` (models, texts, T, S)."""
+        device = net.readout.device
+        logits = net(tokens.repeat(len(self.rates), 1, 1).to(device)).double().cpu()
+        each = -(law.repeat(len(self.rates), 1, 1, 1) * torch.log_softmax(logits, dim=-1)).sum(dim=-1)
+        return each.mean(dim=1).unflatten(0, (len(self.rates), self.models))
+
+    def chosen(self, validation: Tensor) -> Tensor:
+        """The rate of least mean validation loss over the models, one for the arm: (rates, 1)."""
+        return (torch.arange(len(self.rates)) == validation.mean(dim=1).argmin()).unsqueeze(-1)
+
+
+def entropy(law: Tensor, of: Tensor) -> Tensor:
+    """-sum_s law(s) ln of(s) at every place, mean over texts."""
+    return -(law * of.log()).sum(dim=-1).mean(dim=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bernoulli(Streams):
+    """SA-10: one layer without positions on streams of two coins. Arms: "many" (each text draws its coin) and "one" (a
+    single stream of one coin, cut into consecutive texts; model r has coin r mod 2). Rows: arm, model, rate, chosen,
+    validation (loss by which it is chosen), final (mean training loss of the last tenth), excess (over Bayes on
+    fresh streams), bayes, own and other (excess over the entropy of the model's coin on texts of that coin, and of the
+    other over the Bayes mixture's loss there), parameters.
+    """
+
+    context: int = 32
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "ci": {"models": 2, "steps": 20, "validation": 20, "test": 40},
+        "cpu": {},
+    }
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"arm": arm} for arm in ("many", "one")]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        arm, sizes = condition["arm"], {"num_networks": self.models, "copies": len(self.rates)}
+        net = TinyAttention(2, self.context, **sizes, seed=seed, dtype=dtype, device=device)
+        texts = self.batch * self.steps + self.validation
+        drawn = [self.texts(arm, model, texts, stream(seed, "texts", arm, model)) for model in range(self.models)]
+        pool = torch.stack([each.tokens for each in drawn])
+        lesson, held = pool[:, : -self.validation], pool[:, -self.validation :]
+        losses = self.train(net, lambda step: lesson[:, step * self.batch : (step + 1) * self.batch])
+        validation = self._on(net, held, self.heard(arm, held))
+        columns = {"validation": validation, "chosen": self.chosen(validation)}
+        last = losses[:, -max(1, self.steps // 10) :].mean(dim=-1)
+        columns["final"] = last.unflatten(0, (len(self.rates), self.models))
+        columns |= self.tested(net, seed)
+        columns["parameters"] = sum(weight[0].numel() for weight in net.parameters())
+        return rows({"rate": self.rates, "model": range(self.models)}, columns)
+
+    def texts(self, arm: str, model: int, count: int, generator: torch.Generator):
+        """The texts of a model's life."""
+        if arm == "one":
+            return single_stream(COINS, model % 2, count, self.context, generator)
+        return multi_stream(COINS, count, self.context, generator)
+
+    def heard(self, arm: str, tokens: Tensor) -> Tensor:
+        """The law of the next token on an arm's own texts."""
+        if arm == "many":
+            return bayes_predictive(tokens, COINS.matrices, COINS.weights)
+        laws = component_predictives(tokens, COINS.matrices)
+        return torch.stack([laws[model % 2, model] for model in range(self.models)])
+
+    def _on(self, net: TinyAttention, tokens: Tensor, law: Tensor) -> Tensor:
+        return self.losses(net, tokens, law).mean(dim=-1)  # (rates, models)
+
+    def tested(self, net: TinyAttention, seed: int) -> dict[str, Tensor]:
+        """Losses on fresh streams, on the coin with the model's own number, and on the other."""
+        generators = [stream(seed, "test", model) for model in range(self.models)]
+        mixed = torch.stack([multi_stream(COINS, self.test, self.context, g).tokens for g in generators])
+        law = bayes_predictive(mixed, COINS.matrices, COINS.weights)
+        bayes = entropy(law, law).mean(dim=-1)
+        found = {"excess": self._on(net, mixed, law) - bayes, "bayes": bayes}
+        for name, shift in (("own", 0), ("other", 1)):
+            coins = [(model + shift) % 2 for model in range(self.models)]
+            drawn = [
+                single_stream(COINS, k, self.test, self.context, g) for k, g in zip(coins, generators, strict=True)
+            ]
+            tokens = torch.stack([each.tokens for each in drawn])
+            laws = component_predictives(tokens, COINS.matrices)
+            law = torch.stack([laws[k, model] for model, k in enumerate(coins)])
+            best = law if name == "own" else bayes_predictive(tokens, COINS.matrices, COINS.weights)
+            found[name] = self._on(net, tokens, law) - entropy(law, best).mean(dim=-1)
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Markov(Streams):
+    """SA-10: two layers with positions on streams of three chains that share their marginal, each text its own chain.
+    Rows: context, model, rate, chosen, place (of the token), excess, bayes, blind (the excess of ln 3, of a reader of
+    single tokens), parameters.
+    """
+
+    contexts: tuple[int, ...] = (8, 16, 32)
+    steps: int = 1000
+    rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2, 3e-2)
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "ci": {"contexts": (8,), "models": 2, "steps": 10, "validation": 20, "test": 40},
+        "cpu": {},
+        "gpu": {"contexts": (8, 16, 32, 64, 128), "steps": 6000, "models": 16},
+    }
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"context": context} for context in self.contexts]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        context, sizes = condition["context"], {"num_networks": self.models, "copies": len(self.rates)}
+        net = TinyAttention(3, context, layers=2, positions=True, **sizes, seed=seed, dtype=dtype, device=device)
+
+        def texts(name: str, count: int, *which: int) -> Tensor:
+            drawn = multi_stream(TURNS, self.models * count, context, stream(seed, name, context, *which)).tokens
+            return drawn.view(self.models, count, context)
+
+        self.train(net, lambda step: texts("train", self.batch, step))
+        held, tokens = texts("validation", self.validation), texts("test", self.test)
+        law = bayes_predictive(held, TURNS.matrices, TURNS.weights)
+        validation = self.losses(net, held, law).mean(dim=-1)
+        law = bayes_predictive(tokens, TURNS.matrices, TURNS.weights)
+        bayes = entropy(law, law)  # (models, T)
+        columns = {"excess": self.losses(net, tokens, law) - bayes, "bayes": bayes, "blind": np.log(3) - bayes}
+        columns |= {"chosen": self.chosen(validation).unsqueeze(-1)}
+        columns["parameters"] = sum(weight[0].numel() for weight in net.parameters())
+        return rows({"rate": self.rates, "model": range(self.models), "place": range(context)}, columns)

@@ -1,0 +1,67 @@
+"""Learners in a world that changes: rows in, a figure with its alt text as label out.
+
+mark              meaning
+line in INK       theory: 1 / (1 + epsilon/a), the variance of a mean; the state of the world
+four colours      learners
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from derived.lab.plot import BLUE, COLOURS, GREEN, INK, RED, THEORY, apart, beside, largest, panel_label, plain_log
+
+
+def trade_off(tracking: pd.DataFrame, average: pd.DataFrame) -> Figure:
+    """Variance at constant step and at 1/n; rows of ``Tracking`` and ``Average``."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.3), sharey=True)
+    grid = np.geomspace(0.005, 20, 200)
+    left.plot(grid, 1 / (1 + grid), **THEORY)
+    means = largest(tracking).groupby(["a", "epsilon"])["square"].mean()
+    for (a, part), color in zip(means.groupby("a"), (BLUE, RED), strict=True):
+        epsilon = part.index.get_level_values("epsilon")
+        left.plot(epsilon / a, part, "o", color=color, markerfacecolor="none", label=f"$a={a:g}$")
+    left.set(xscale="log", xlabel=r"$\epsilon/a$", ylabel="variance of $x$", ylim=(0, 1.08))
+    left.legend(fontsize=9)
+    panel_label(left, "constant step")
+    best = largest(average)
+    points = best.assign(square=best["x"] ** 2).groupby("n").agg(square=("square", "mean"), exact=("exact", "first"))
+    right.plot(points.index, points["square"], "o", color=GREEN, markerfacecolor="none")
+    right.plot(points.index, points["exact"], **THEORY)
+    epsilon = best["epsilon"].iloc[0]
+    right.axvline(1 / epsilon, color=INK, linewidth=0.8, linestyle=":")
+    beside(right, 1 / epsilon, 1.0, r"$1/\epsilon$", INK, (4, 0))
+    right.set(xscale="log", xlabel="$n$")
+    plain_log(right.xaxis, (1, 10, 100, 1000))
+    panel_label(right, rf"step $1/n$, $\epsilon={epsilon:g}$")
+    words = [f"epsilon over a {e / a:.2g}: {value:.3f}" for (a, e), value in means.items()]
+    figure.set_label(
+        f"Left: variance of the iterate at constant step, on the curve 1/(1 + epsilon/a); {'; '.join(words)}. Right: "
+        f"variance at step 1/n, from {points['square'].iloc[0]:.2f} at n = 1 to {points['square'].iloc[-1]:.3f} at "
+        f"n = {points.index[-1]}; it falls once n passes 1/epsilon = {1 / epsilon:.0f}."
+    )
+    return figure
+
+
+def lives(rows: pd.DataFrame) -> Figure:
+    """What four learners hold while the world changes; rows of ``Learners``."""
+    figure, ax = plt.subplots(figsize=(7.4, 3.4))
+    best = largest(rows)
+    world = best[best["replicate"] == 0].drop_duplicates("time").sort_values("time")
+    ax.step(world["time"], world["truth"], where="mid", **{**THEORY, "linewidth": 0.8})
+    words, ends = [], {}
+    for color, (learner, part) in zip(COLOURS, best.groupby("learner", sort=False), strict=False):
+        mean = part.groupby("time")["reading"].mean()
+        ax.plot(mean.index, mean, color=color)
+        ends[learner] = (mean.iloc[-1], color)
+        words.append(f"{learner} {part['current'].mean():.2f} on the present, {part['other'].mean():.2f} on the other")
+    places = apart([value for value, _ in ends.values()], 0.17)
+    for (learner, (_, color)), place in zip(ends.items(), places, strict=True):
+        beside(ax, mean.index[-1], place, learner, color, (6, 0), fontsize=9)
+    ax.set(xlabel="$n$", ylabel="what the learner holds", xlim=(0, mean.index[-1] * 1.14), ylim=(-1.35, 1.35))
+    figure.set_label(
+        f"What four learners hold in a world that changes its sign {best['block'].nunique() - 1} times, mean over "
+        f"replicas. Mean square errors: {'; '.join(words)}."
+    )
+    return figure

@@ -1,0 +1,161 @@
+"""Topic attention: the running head, its limits, and heads that feed on themselves."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn.functional import scaled_dot_product_attention
+
+from derived.lab.rng import stream
+from derived.papers.stochastic_approximation import RunningSoftmaxAttention, tilted_mean_gaussian
+from derived.papers.stochastic_approximation.experiments.attention import EqualMarginals, Readout, SelfFed, Tilted
+from derived.papers.stochastic_approximation.model.attention import (
+    readout_covariance_gaussian,
+    self_fed_attention,
+    tilted_mean_discrete,
+)
+
+EXPERIMENTS = (Readout, Tilted, EqualMarginals, SelfFed)
+SMALL = {
+    Readout: {"groups": 2, "size": 10, "steps": 64, "first": 16, "points": 3},
+    Tilted: {"instances": 3},
+    SelfFed: {"replicas": 300, "steps": 200, "stored": 5},
+}
+EPSILON = 2.0**-52
+examples = settings(derandomize=True, max_examples=30, deadline=None, database=None)
+
+
+def normals(*shape: int, name: str = "tokens") -> torch.Tensor:
+    return torch.randn(*shape, generator=stream(0, name), dtype=torch.float64)
+
+
+@examples
+@given(st.integers(1, 40), st.integers(1, 3), st.integers(1, 4), st.sampled_from((0.0, 1.0, 1000.0)))
+def test_the_running_head_is_attention_over_stored_tokens(tokens, replicas, d, size):
+    """Scores of some thousands would overflow an exponential."""
+    y = normals(tokens, replicas, d)
+    query, key, value = size * normals(2, name="q"), normals(2, d, name="K"), normals(3, d, name="V")
+    head = RunningSoftmaxAttention(query, key, value)
+    for token in y:
+        head.update(token)
+    past = y.transpose(0, 1)
+    stored = scaled_dot_product_attention(query.expand(replicas, 1, 2), past @ key.mT, past @ value.mT, scale=1.0)
+    scores = past.abs() @ key.mT.abs() @ query.abs()
+    allowed = 8 * EPSILON * (tokens + scores.max()) * (past @ value.mT).abs().max()
+    assert (head.read() - stored.squeeze(dim=1)).abs().max() <= allowed
+
+
+def test_the_order_of_tokens_does_not_matter():
+    y = normals(50, 2, 3)
+    found = []
+    for order in (torch.arange(50), torch.arange(49, -1, -1)):
+        head = RunningSoftmaxAttention(normals(3, name="q"), torch.eye(3).double(), torch.eye(3).double())
+        for token in y[order]:
+            head.update(token)
+        found.append(head.read())
+    assert (found[0] - found[1]).abs().max() <= 1e-12
+
+
+def test_a_head_refuses():
+    eye = torch.eye(2)
+    with pytest.raises(ValueError, match=r"query \(3,\), key \(2, 2\), value \(2, 2\)"):
+        RunningSoftmaxAttention(torch.ones(3), eye, eye)
+    head = RunningSoftmaxAttention(torch.ones(2), eye, eye)
+    with pytest.raises(ValueError, match="no token was seen"):
+        head.read()
+    with pytest.raises(ValueError, match=r"give \(R, 2\)"):
+        head.update(torch.ones(1, 3))
+    head.update(torch.ones(3, 2))
+    with pytest.raises(ValueError, match="1 replicas after 3"):
+        head.update(torch.ones(1, 2))
+    with pytest.raises(ValueError, match="not finite"):
+        head.update(torch.full((3, 2), math.nan))
+
+
+def test_the_gaussian_limit_is_the_slope_of_the_cumulant_function():
+    """By automatic differentiation of ln E exp(theta . y) = m . theta + theta . Sigma theta / 2."""
+    root = normals(3, 3, name="root")
+    mean, covariance, theta = normals(3, name="m"), root @ root.mT, normals(3, name="theta")
+    theta.requires_grad_()
+    cumulant = mean @ theta + theta @ covariance @ theta / 2
+    (slope,) = torch.autograd.grad(cumulant, theta)
+    assert (slope - tilted_mean_gaussian(mean, covariance, theta)).abs().max() <= 1e-12
+
+
+def test_the_discrete_limit_is_the_slope_of_the_cumulant_function():
+    law, state = np.array([0.2, 0.5, 0.3]), np.array([-1.0, 0.0, 2.0])
+    step = 1e-5
+    up, down = (math.log(law @ np.exp((0.7 + s) * state)) for s in (step, -step))
+    assert abs(tilted_mean_discrete(law, 0.7 * state, state) - (up - down) / (2 * step)) <= 1e-8
+    assert tilted_mean_discrete(law, 1e4 * state, state) == 2.0
+    with pytest.raises(ValueError, match="law"):
+        tilted_mean_discrete(np.array([1.5, -0.5]), np.zeros(2), np.zeros(2))
+
+
+def test_the_cost_of_a_query_is_the_delta_method_by_quadrature():
+    """In one dimension: E[e^{2 theta y} (y - L)^2] / (E e^{theta y})^2."""
+    m, s, theta = 0.3, 0.8, 0.9
+    node, mass = np.polynomial.hermite_e.hermegauss(80)
+    y, mass = m + s * node, mass / mass.sum()
+    weight = np.exp(theta * y)
+    limit = mass @ (weight * y) / (mass @ weight)
+    slow = mass @ (weight**2 * (y - limit) ** 2) / (mass @ weight) ** 2
+    square, tilt = torch.tensor([[s**2]], dtype=torch.float64), torch.tensor([theta], dtype=torch.float64)
+    found = readout_covariance_gaussian(square, tilt)
+    assert abs(found.item() / slow - 1) <= 1e-9
+
+
+@pytest.mark.parametrize("fade", [None, 0.8])
+@pytest.mark.parametrize("replicas", [1, 4])
+def test_a_self_fed_head_reads_the_softmax_of_what_it_wrote(fade, replicas):
+    written, read = self_fed_attention(2, 3, 30, replicas, generator=stream(0, "urn"), fade=fade)
+    prior = torch.tensor([2.0, 3.0], dtype=torch.float64).log()
+    for n in range(30):
+        age = torch.arange(n - 1, -1, -1, dtype=torch.float64)
+        weights = torch.softmax(torch.cat([prior, age * math.log(fade or 1.0)]), dim=0)
+        tokens = torch.cat([torch.tensor([[1.0], [0.0]]).double().expand(2, replicas), written[:n]])
+        assert (weights @ tokens - read[n]).abs().max() <= 1e-13
+    assert set(written.unique().tolist()) <= {0.0, 1.0}
+
+
+def test_an_urn_writes_any_order_with_the_same_probability():
+    """Exchangeable: 011, 101 and 110 have the probability of the Beta-binomial law, each the same."""
+    written, _ = self_fed_attention(2, 3, 3, 60_000, generator=stream(0, "exchange"))
+    code = (written * torch.tensor([[4.0], [2.0], [1.0]])).sum(dim=0)
+    exact = 2 * 3 * 3 / (5 * 6 * 7)
+    for text in (3, 5, 6):
+        assert abs((code == text).double().mean() - exact) <= 4 * (exact * (1 - exact) / 60_000) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("given_", "words"),
+    [
+        ({"ones": 0.0}, "ones = 0"),
+        ({"zeros": -1.0}, "zeros = -1"),
+        ({"steps": 0}, "steps = 0"),
+        ({"replicas": 0}, "replicas = 0"),
+        ({"fade": 1.0}, "fade = 1"),
+    ],
+)
+def test_a_self_fed_head_refuses(given_, words):
+    sizes = {"ones": 1.0, "zeros": 1.0, "steps": 2, "replicas": 1} | given_
+    with pytest.raises(ValueError, match=words):
+        self_fed_attention(**sizes, generator=stream(0, "bad"))
+
+
+def test_rows_tell_components_apart_by_pairs_alone(rows):
+    table = rows[EqualMarginals].groupby("keys")["apart"]
+    assert table.max()["token"] <= 8 * EPSILON
+    assert table.min()["pair"] >= 0.05
+
+
+def test_rows_of_read_outs_and_urns(rows):
+    assert (rows[Tilted]["gap"] <= rows[Tilted]["bound"]).all()
+    assert (rows[SelfFed]["gap"] <= rows[SelfFed]["bound"]).all()
+    spread = rows[SelfFed].groupby("feed")["x"].var()
+    assert spread["uniform"] > 3 * spread["fading"]
+    assert rows[Readout].groupby("component")["limit"].nunique().tolist() == [1, 1]
+    assert (rows[Readout]["apart"] > 0).all()

@@ -1,0 +1,98 @@
+"""Every figure names its axes, has no title, and says in its alt text what the rows say."""
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+
+from derived.papers.stochastic_approximation.experiments.attention import Readout, SelfFed
+from derived.papers.stochastic_approximation.experiments.components import Mixtures
+from derived.papers.stochastic_approximation.experiments.continual import Average, Learners, Tracking
+from derived.papers.stochastic_approximation.experiments.memory import LongRange, PhaseDiagram, Renewal, SamplePaths
+from derived.papers.stochastic_approximation.experiments.rates import Central, Exponents
+from derived.papers.stochastic_approximation.figures import attention, components, continual, memory, rates, streams
+
+matplotlib.use("agg")
+EXPERIMENTS = (Readout, SelfFed, Mixtures, Average, Learners, Tracking, LongRange, PhaseDiagram, Renewal, SamplePaths)
+EXPERIMENTS += (Central, Exponents)
+SMALL = {
+    Readout: {"groups": 5, "size": 20, "steps": 512},
+    SelfFed: {"replicas": 300, "steps": 200, "stored": 10},
+    Mixtures: {"replicas": 120, "steps": 1000, "paths": 110},
+    Average: {"replicas": 400, "steps": 512},
+    Tracking: {"replicas": 60, "steps": 2500},
+    Renewal: {"size": 20, "steps": 1024, "points": 3},
+    LongRange: {"size": 20, "steps": 1024, "points": 3},
+    PhaseDiagram: {"replicas": 20},
+    Central: {"replicas": 200, "steps": 200},
+    Exponents: {"size": 10, "steps": 1000},
+}
+
+
+@pytest.fixture
+def tells():
+    def check(figure, *words: str) -> None:
+        alt = figure.get_label()
+        for word in words:
+            assert word in alt, alt
+        assert "$" not in alt
+        assert "nan" not in alt.split()
+        drawn = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
+        assert all(ax.get_xlabel() for ax in drawn)
+        assert not any(ax.get_title() for ax in figure.axes)
+
+    return check
+
+
+def test_fan(rows, tells):
+    ends = rows[Mixtures]
+    ends = ends[(ends["n"] == 1000) & (ends["feed"] == "exchanged")]
+    means = ends.groupby("component")["x"].mean()
+    tells(components.fan(rows[Mixtures]), "mean field is 1.79", f"{means[0]:.2f} and {means[1]:.2f}")
+
+
+def test_rates(rows, tells):
+    spread = rows[Central].groupby("component")["z"].std()
+    tells(rates.rate_curves(rows[Exponents], rows[Central]), "lambda 0.3", f"{spread[0]:.2f} and {spread[1]:.2f}")
+
+
+def test_memory(rows, tells):
+    diagram = rows[PhaseDiagram]
+    top = diagram[diagram["N"] == diagram["N"].max()]
+    share = top.loc[top["alpha"] * top["beta"] > 1, "share"].mean()
+    tells(memory.phase(diagram, rows[SamplePaths]), "alpha 0.55", f"{share:.2f} above it")
+    error = rows[Renewal].groupby("n")["rmse"].mean()
+    slope = np.polyfit(np.log(error.index), np.log(error), 1)[0]
+    tells(memory.typical_and_root(rows[Renewal]), f"root mean square: slope {slope:.2f}")
+    tells(memory.long_range(rows[LongRange]), "H 0.8, alpha 0.7: slope -0.1", "predicted -0.140")
+
+
+def test_attention(rows, tells):
+    limit = rows[Readout].groupby("component")["limit"].first()
+    tells(attention.readouts(rows[Readout]), f"limit {limit[0]:.2f}", f"limit {limit[1]:.2f}")
+    walk = pd.DataFrame({"feed": "uniform", "replicate": 0, "n": [1, 10], "read": [1.0, 0.6]})
+    end = rows[SelfFed].loc[rows[SelfFed]["feed"] == "uniform", "x"]
+    tells(attention.self_fed(rows[SelfFed], walk), f"uniform scores: mean {end.mean():.2f}")
+
+
+def test_continual(rows, tells):
+    square = rows[Tracking].groupby(["a", "epsilon"])["square"].mean()
+    tells(continual.trade_off(rows[Tracking], rows[Average]), f"{square.iloc[0]:.3f}", "1/epsilon = 100")
+    now = rows[Learners].groupby("learner")["current"].mean()
+    tells(continual.lives(rows[Learners]), f"attention {now['attention']:.2f} on the present")
+
+
+def test_streams(tells):
+    grid = pd.MultiIndex.from_product([("many", "one"), (1e-3, 1e-2), range(3)], names=("arm", "rate", "model"))
+    table = grid.to_frame(index=False).assign(tier="cpu", recorded=True)
+    table["chosen"] = table["rate"] == 1e-2
+    far = {"excess": 0.25, "own": 0.004, "other": 0.83}
+    table = table.assign(
+        validation=table["rate"] + 0.5, **{k: np.where(table["arm"] == "one", v, 0.005) for k, v in far.items()}
+    )
+    tells(streams.coins(table), "trained on one, on the other: 0.8300", "trained on many, on fresh streams: 0.0050")
+    grid = pd.MultiIndex.from_product([(8, 16), range(5), range(8)], names=("context", "model", "place"))
+    table = grid.to_frame(index=False).assign(tier="cpu", recorded=True, chosen=True)
+    table["bayes"] = 1 / (1 + table["place"])
+    table = table.assign(excess=0.003 * table["context"], blind=np.log(3) - table["bayes"])
+    tells(streams.contexts(table), "context 16: excess 0.0480", "from 1.00 to 0.12", "stays at 1.10")

@@ -1,0 +1,173 @@
+"""Topic memory: heavy-tailed sojourns and fractional noise against their exact laws, and the count of excursions."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from derived.lab.rng import stream
+from derived.papers.stochastic_approximation import FractionalGaussian, HeavyTailedRenewal
+from derived.papers.stochastic_approximation.claims.memory import exact_slope, exponents
+from derived.papers.stochastic_approximation.experiments.memory import (
+    Freezes,
+    LongRange,
+    PhaseDiagram,
+    Renewal,
+    SamplePaths,
+    Shuffled,
+    excursions,
+)
+from derived.papers.stochastic_approximation.model.theory import (
+    expected_freezes,
+    filtered_variance,
+    fractional_autocovariance,
+    renewal_autocovariance,
+    renewal_mean,
+    renewal_threshold,
+)
+
+EXPERIMENTS = (Renewal, Freezes, Shuffled, PhaseDiagram, SamplePaths, LongRange)
+SMALL = {
+    Renewal: {"groups": 2, "size": 20, "first": 64, "steps": 256, "points": 3},
+    Freezes: {"windows": (64, 128), "replicas": 40, "block": 20},
+    Shuffled: {"window": 512, "replicas": 60},
+    PhaseDiagram: {"betas": (1.2, 2.5), "windows": (16, 64), "replicas": 20},
+    SamplePaths: {"betas": (1.5,), "steps": 64, "points": 8},
+    LongRange: {"groups": 3, "size": 20, "first": 64, "steps": 256, "points": 3},
+}
+
+
+@pytest.mark.parametrize("beta", [1.2, 1.5, 2.5])
+def test_the_covariance_of_a_renewal_stream_by_counting_switches(beta):
+    """Slow twin: the law of the number of switches, one sojourn after the other."""
+    lags = 12
+    longer = np.append(1.0, np.arange(1.0, lags + 1) ** -beta)
+    law = longer[:-1] - longer[1:]  # P(tau = t + 1), t = 0..
+    residual = np.append([0.0], longer[:lags]) / renewal_mean(beta)  # P(R = r) at r = 0..lags
+    found = renewal_autocovariance(beta, lags)
+    for k in range(lags):
+        parity, at = 0.0, residual.copy()  # at[r]: probability that a switch, the j-th, happens at r
+        none = 1 - residual[: k + 1].sum()
+        sign, parity = -1.0, none
+        for _ in range(k):
+            after = [1 - law[: k - r].sum() for r in range(k + 1)]  # no further switch up to k
+            parity += sign * sum(at[r] * after[r] for r in range(1, k + 1))
+            nxt = np.zeros_like(at)
+            for r in range(1, k + 1):
+                for tau in range(1, k - r + 1):
+                    nxt[r + tau] += at[r] * law[tau - 1]
+            at, sign = nxt, -sign
+        assert abs(found[k] - parity / 4) <= 1e-13
+
+
+@pytest.mark.parametrize("beta", [1.3, 1.7])
+def test_a_renewal_stream_is_stationary_and_has_its_covariance(beta):
+    y = HeavyTailedRenewal(beta).draw(300, 4000, stream(0, "renewal")).y
+    assert set(y.unique().tolist()) == {0.0, 1.0}
+    gamma = renewal_autocovariance(beta, 300)
+    for start in (0, 290):  # replicas are independent: errors are those of 4000 coins
+        for k in (1, 2, 5):
+            product = (y[start] - 0.5) * (y[start + k] - 0.5)
+            assert abs(product.mean() - gamma[k]) <= 4 * 0.25 / 4000**0.5
+    square = (y.mean(dim=0) - 0.5).square()
+    assert abs(square.mean() - filtered_variance(np.full(300, 1 / 300), gamma)) <= 4 * square.std() / 4000**0.5
+
+
+def test_sojourns_have_their_tail():
+    y = HeavyTailedRenewal(1.5).draw(2000, 500, stream(0, "tail")).y
+    sojourns = []
+    for column in y.mT.numpy():
+        sojourns.extend(np.diff(np.flatnonzero(np.diff(column))[:40]))  # early ones: none is cut off by the end
+    sojourns = np.array(sojourns)
+    for t in (1, 2, 5):
+        share, exact = (sojourns > t).mean(), t**-1.5
+        assert abs(share - exact) <= 4 * (exact * (1 - exact) / len(sojourns)) ** 0.5 + 1e-9
+    assert sojourns.min() >= 2
+
+
+@pytest.mark.parametrize(("H", "replicas"), [(0.3, 3000), (0.5, 3001), (0.8, 3000)])
+def test_fractional_noise_has_its_covariance(H, replicas):
+    y = FractionalGaussian(H).draw(40, replicas, stream(0, "fractional")).y
+    assert y.shape == (40, replicas)
+    gamma = fractional_autocovariance(H, 40)
+    for k in (0, 1, 3, 20):
+        product = y[5] * y[5 + k]
+        assert abs(product.mean() - gamma[k]) <= 4 * product.std() / replicas**0.5
+    assert abs((y[:, :10] * y[:, -10:]).mean()) <= 0.2  # real and imaginary parts do not know each other
+
+
+def test_sums_of_fractional_noise_scale():
+    """Var(Y_1 + ... + Y_n) = n^{2H}, exactly."""
+    for H in (0.2, 0.5, 0.9):
+        assert abs(filtered_variance(np.ones(500), fractional_autocovariance(H, 500)) / 500 ** (2 * H) - 1) <= 1e-10
+
+
+def test_thresholds_and_refusals():
+    assert renewal_threshold(2.0) == 0.5
+    assert abs(renewal_mean(2.0) - 1 - np.pi**2 / 6) <= 1e-14
+    for beta in (1.0, 0.5, np.inf, np.nan):
+        with pytest.raises(ValueError, match="beta"):
+            renewal_threshold(beta)
+    with pytest.raises(ValueError, match="H = 0"):
+        fractional_autocovariance(0.0, 3)
+
+
+def test_freezes_are_counted_one_by_one():
+    """Slow twin: walk over the sojourns of each stream."""
+    small, alpha = Freezes(windows=(8, 16), replicas=1, block=1), 0.55
+    y = HeavyTailedRenewal(1.5).draw(60, 30, stream(0, "count")).y
+    found = small.counts(y, alpha)
+    for r in range(30):
+        switches = [n for n in range(2, 61) if y[n - 1, r] != y[n - 2, r]]  # times count from 1
+        ends = [*switches[1:], 10**9][: len(switches)]
+        for place, N in enumerate((8, 16)):
+            lengths = zip(switches, ends, strict=True)
+            count = sum(N <= n < 2 * N and end - n > n**alpha for n, end in lengths)
+            assert found[place, r] == count
+
+
+def test_expected_freezes_are_the_sum_of_tails():
+    exact = sum(max(1, int(n**0.6)) ** -1.5 for n in range(50, 100)) / renewal_mean(1.5)
+    assert abs(expected_freezes(1.5, 0.6, 1.0, 50) - exact) <= 1e-12
+    for bad in ({"c": -1.0}, {"alpha": float("nan")}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            expected_freezes(**{"beta": 1.5, "alpha": 0.6, "c": 1.0, "N": 50} | bad)
+    few, many = (expected_freezes(1.5, 0.9, 1.0, N) for N in (2**12, 2**8))
+    assert few < many  # above the threshold they die out
+    few, many = (expected_freezes(1.5, 0.55, 1.0, N) for N in (2**8, 2**12))
+    assert few < many
+
+
+def test_an_excursion_is_seen_in_its_window_alone():
+    x = torch.full((21, 2), 0.5)  # times 2..22
+    x[9, 1] = 0.81  # time 11
+    assert excursions(x, (2, 6, 11), 2).tolist() == [[False, False], [False, True], [False, True]]
+    assert not excursions(x, (4,), 2).any()  # the window [4, 8] ends before
+    x[9, 1], x[10, 0] = 0.5, 0.1  # time 12
+    assert excursions(x, (6, 5), 2).tolist() == [[True, False], [False, False]]  # 12 is the end of [6, 12]
+
+
+def test_rows_are_whole(rows):
+    table = rows[Freezes]
+    assert len(table) == 2 * 2 * 40
+    assert (table.groupby(["alpha", "N"])["predicted"].nunique() == 1).all()
+    phase = rows[PhaseDiagram]
+    assert phase["share"].between(0, 1).all()
+    heavy, light = (phase[phase["beta"] == beta]["share"].mean() for beta in (1.2, 2.5))
+    assert heavy > light
+    assert rows[SamplePaths]["x"].between(0, 1).all()
+    assert (abs(rows[LongRange]["ratio"] - 1) < 1).mean() > 0.9
+
+
+def test_a_shuffle_takes_the_excursions_away(rows):
+    share = rows[Shuffled].groupby("data")["excursion"].mean()
+    assert share["as drawn"] > 0.3
+    assert share["shuffled"] < 0.1
+
+
+def test_slopes_on_tables_with_known_answers():
+    n = np.array([10, 100, 1000])
+    one = pd.DataFrame({"group": 0, "n": n, "exact": 3.0 * n**-0.25, "scaled": 2.0 * n**0.01, "H": 0.5, "alpha": 1.0})
+    assert abs(exact_slope(one).value + 0.25) <= 1e-12
+    two = pd.concat([one, one.assign(H=0.8, scaled=n**-0.02)])
+    assert abs(exponents(two).value + 0.02) <= 1e-12
