@@ -14,6 +14,8 @@ from torch.autograd.functional import jacobian
 from derived.lab.rng import stream
 from derived.papers.in_place_ttt.model import mutations, theory
 from derived.papers.in_place_ttt.model.forms import depthwise_target, gated_mlp_keys, in_place_ttt, increments
+from derived.papers.in_place_ttt.model.parallel import context_parallel_scan
+from derived.papers.in_place_ttt.model.stream import InPlaceTTTState
 
 EPS = torch.finfo(torch.float64).eps
 
@@ -163,6 +165,51 @@ def test_the_start_is_no_stationary_point_unless_both_factors_vanish():
     assert torch.equal(flipped, signs.unsqueeze(-1) * by_kernel)
     assert torch.equal(same, moved)
     assert not step(0 * diagonal)[0].any()
+
+
+@given(sizes, st.data())
+def test_packed_documents_are_read_as_if_alone(size, data):
+    """`ipt-documents`: any cut, and a cut inside a chunk without a new grid does mix."""
+    n, chunk, d, h, seed = size
+    keys, values, w_down, room = layer(n, d, h, seed)
+    cut = data.draw(st.integers(1, n)) if n > 1 else n
+    starts = (0, cut) if cut < n else (0,)
+    alone = [in_place_ttt(*(each[part] for each in (keys, values)), w_down, 0.3, chunk, impl="loop")
+             for part in (slice(0, cut), slice(cut, n))]  # fmt: skip
+    together = in_place_ttt(keys, values, w_down, 0.3, chunk, starts=starts)
+    assert (together - torch.cat(alone)).abs().max() <= room
+    source, kernel = normal(n, d, seed=seed + 1), normal(d, 5, seed=seed)
+    targets = [depthwise_target(source[part], kernel, chunk=chunk) for part in (slice(0, cut), slice(cut, n))]
+    assert (depthwise_target(source, kernel, chunk=chunk, starts=starts) - torch.cat(targets)).abs().max() <= room
+
+
+@given(sizes, st.lists(st.integers(1, 6), max_size=8))
+def test_any_cut_of_a_stream_gives_the_whole(size, pieces):
+    """`ipt-stream`."""
+    n, chunk, d, h, seed = size
+    keys, _, w_down, room = layer(n, d, h, seed)
+    source, kernel, P = normal(n, d, seed=seed + 1), normal(d, 5, seed=seed), normal(d, d, seed=seed + 2)
+    state, outputs, at = InPlaceTTTState.begin(w_down, chunk=chunk, lr=0.3), [], 0
+    for length in [*pieces, n]:
+        part = slice(at, min(at + length, n))
+        outputs.append(state.step(keys[part], source[part], kernel, P))
+        at = part.stop
+    whole = in_place_ttt(keys, depthwise_target(source, kernel, P, chunk=chunk), w_down, 0.3, chunk, impl="loop")
+    assert (torch.cat(outputs) - whole).abs().max() <= 1e3 * d * room
+
+
+@given(st.integers(1, 4), st.integers(1, 5), st.integers(1, 4), st.integers(0, 99))
+def test_ranks_that_know_the_sums_before_them_give_the_whole(chunk, chunks, ranks, seed):
+    """`ipt-parallel`: simulated ranks; one matrix a rank is exchanged."""
+    held = chunk * chunks
+    keys, values, w_down, room = layer(held * ranks, 3, 4, seed)
+    deltas = [increments(*(each[r * held : (r + 1) * held] for each in (keys, values)), chunk) for r in range(ranks)]
+    totals, outputs = [each.sum(dim=0) for each in deltas], []
+    for r in range(ranks):
+        states = w_down + 0.3 * context_parallel_scan(deltas[r], totals[:r])
+        Z = keys[r * held : (r + 1) * held].unflatten(0, (-1, chunk))
+        outputs.append((Z @ states[:-1].mT).flatten(0, 1))
+    assert (torch.cat(outputs) - in_place_ttt(keys, values, w_down, 0.3, chunk, impl="loop")).abs().max() <= room
 
 
 # The theorem ----------------------------------------------------------------------------------------------------------

@@ -66,7 +66,6 @@ CLAIMS = (
         Capacity,
         measure.mean(over_rule, "point == 0 and d == 64 and h == 64"),
         "of the rule",
-        plain="A written matrix of $d$ by $h$ numbers answers half of the questions right at about $dh/(2\\ln V)$ pairs.",
         judged_at=("ci", "cpu"),
     ),
 )

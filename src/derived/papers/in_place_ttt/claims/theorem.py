@@ -73,7 +73,6 @@ CLAIMS = (
         measure.largest(promised, f"{COPY} and token == 'k'"),
         "ipt-margin",
         OVER_MEAN,
-        plain="Writing the token itself makes the memory promote repeating the question.",
     ),
     statistic(
         "IPT-7.e",

@@ -41,9 +41,9 @@ def explorer(rows: pd.DataFrame) -> go.Figure:
         showlegend=False,
         title={"text": _words(groups[start], counts[start]), "font": {"size": 14}},
         meta={
-            "alt": f"A table of {n} × {n} squares, who depends on whom through the memory, and below it the lag of each "
-            f"token, for {len(groups)} settings of chunk size, taps ahead and crossing. Leaks appear, in red, only where "
-            f"taps cross the edge and two look ahead: at most {max(counts.values())} of them."
+            "alt": f"A table of {n} × {n} squares, who depends on whom through the memory, and below it the lag of "
+            f"each token, for {len(groups)} settings of chunk size, taps ahead and crossing. Leaks, in red, appear "
+            f"only where taps cross the edge and two look ahead: at most {max(counts.values())} of them."
         },
     )
     figure.update_xaxes(title_text="depends on token", row=1, col=1)

@@ -62,8 +62,8 @@ def chunk_diagram(chunk: int = 5) -> Figure:
     ax.set(xlim=(-1, 2 * chunk + 2.6), ylim=(-1.6, 2.2))
     ax.axis("off")
     figure.set_label(
-        f"Two chunks of {chunk} tokens. Each is read with the state above it; after the first is read, its increment is "
-        "added to the state for the second. The taps of the last token's value stop at the edge of its chunk."
+        f"Two chunks of {chunk} tokens. Each is read with the state above it; after the first is read, its increment "
+        "is added to the state for the second. The taps of the last token's value stop at the edge of its chunk."
     )
     return figure
 
