@@ -30,14 +30,20 @@ def test_two_taps_across_leak_the_label_of_the_first_token_of_a_chunk(rows):
     assert table[["position", "future"]].values.tolist() == [[0, 1], [0, 2], [1, 1], [3, 1], [3, 2], [4, 1], [6, 1]]
 
 
-@pytest.mark.parametrize("id", ["IPT-4.a", "IPT-4.b", "IPT-4.c", "IPT-9.b"])
-def test_a_single_leak_is_noticed(rows, id):
+@pytest.mark.parametrize(
+    ("id", "variant"), [("IPT-4.a", "taps inside"), ("IPT-4.b", "two taps across"), ("IPT-4.b", "one tap across")]
+)
+def test_a_single_leak_is_noticed(rows, id, variant):
     (claim,) = (one for one in claims.CLAIMS if one.id == id)
-    variant = {"IPT-4.a": "taps inside", "IPT-4.b": "two taps across", "IPT-4.c": "one tap across"}
     broken = rows[Leaks].copy()
-    at = broken.index[(broken["variant"] == variant.get(id, "chunks of one")) & (broken["jacobian"] == 0)][0]
+    at = broken.index[(broken["variant"] == variant) & (broken["jacobian"] == 0)][0]
     broken.loc[at, "jacobian"] = 1e-9
     assert claim.judge(claim.measure(broken))[0] == "fails"
+
+
+def test_chunks_of_one_leave_a_target_without_neighbours(rows):
+    """`ipt-one`: in rows."""
+    assert (rows[Leaks].query("variant == 'chunks of one'")["jacobian"] == 0).all()
 
 
 def test_figures_say_in_words_what_they_show(rows):

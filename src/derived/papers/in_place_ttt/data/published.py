@@ -23,7 +23,7 @@ SCORES = {
 
 
 def gains(items: int = 1300) -> pd.DataFrame:
-    """Each gain with the standard error that ``items`` right-or-wrong answers a score would have, p (1 - p) / items each.
+    """Each gain with its standard error if a score is the share of ``items`` right answers: p (1 - p) / items each.
 
     1,300 is 13 tasks with 100 samples, the sizes in the released configuration [repo]. ValueError for items < 1.
 

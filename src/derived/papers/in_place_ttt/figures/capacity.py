@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, DASHED, THEORY, beside, largest, panel_label, points, shades
+from derived.lab.plot import BLUE, DASHED, THEORY, beside, largest, panel_label, plain_log, points, shades
 
 
 def recall(rows: pd.DataFrame) -> Figure:
@@ -31,8 +31,17 @@ def recall(rows: pd.DataFrame) -> Figure:
     axes[0].axhline(0.5, **DASHED)
     ends = np.array([rows["theory"].min(), rows["theory"].max()])
     axes[1].plot(ends, ends, **THEORY)
-    axes[0].set(xscale="log", xlabel=r"pairs, in units of $dh/(2\ln V)$", ylabel="right answers", ylim=(-0.02, 1.02))
+    axes[0].set(
+        xscale="log",
+        xlim=(0.1, 5),
+        xlabel=r"pairs, in units of $dh/(2\ln V)$",
+        ylabel="right answers",
+        ylim=(-0.02, 1.02),
+    )
     axes[1].set(xscale="log", yscale="log", xlabel=r"rule $dh/(2\ln V)$", ylabel="pairs at half of the answers")
+    plain_log(axes[0].xaxis, (0.125, 0.25, 0.5, 1, 2, 4))
+    for axis in (axes[1].xaxis, axes[1].yaxis):
+        plain_log(axis, (50, 100, 200, 400, 800))
     panel_label(axes[0], "recall")
     panel_label(axes[1], "half-recall")
     figure.set_label(
@@ -51,6 +60,8 @@ def noise(rows: pd.DataFrame) -> Figure:
     ax.plot(theory.index, theory, **THEORY)
     beside(ax, theory.index[-1], theory.iloc[-1], r"$\eta\sqrt{N/(dh)}$", shift=(-64, 6))
     ax.set(xscale="log", yscale="log", xlabel="other tokens in the memory $N$", ylabel="noise of a logit")
+    plain_log(ax.xaxis, sorted(shown["N"].unique()))
+    plain_log(ax.yaxis, (0.25, 0.5, 1, 2, 4))
     figure.set_label(
         f"Noise of a logit against the number of other tokens, on the line of the square root: from "
         f"{drawn['value'].min():.2f} at N = {drawn['N'].min():.0f} to {drawn['value'].max():.2f} at "

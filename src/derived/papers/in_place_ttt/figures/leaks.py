@@ -71,8 +71,9 @@ def chunk_diagram(chunk: int = 5) -> Figure:
 def leak(rows: pd.DataFrame) -> Figure:
     """|dO_n / ds_m| on and above the diagonal; rows of ``Leaks``: variant, position (n), future (m - n), jacobian."""
     rows = largest(rows)
+    rows = rows[rows["variant"] != "chunks of one"]  # whose derivatives are of targets
     names = list(dict.fromkeys(rows["variant"]))
-    figure, ax = plt.subplots(figsize=(6.6, 0.7 + 0.45 * len(names)))
+    figure, ax = plt.subplots(figsize=(6.6, 0.7 + 0.4 * len(names)))
     words = []
     for place, name in enumerate(names):
         part = rows[rows["variant"] == name]
@@ -80,7 +81,8 @@ def leak(rows: pd.DataFrame) -> Figure:
         ax.plot(seen["future"], np.full(len(seen), place) + 0.16 * np.sin(seen["position"]), "o", color=RED, alpha=0.5)
         words.append(f"{name} {len(seen)}")
     ax.set(yticks=range(len(names)), yticklabels=names, xlabel="how far ahead an input is seen, $m-n$")
-    ax.set_xlim(0, max(rows["future"].max(), 2) + 0.5)
+    farthest = int(rows.loc[rows["jacobian"] > 0, "future"].max())
+    ax.set(xticks=range(farthest + 1), xlim=(0, farthest + 0.6))
     ax.set_ylim(len(names) - 0.5, -0.5)
     figure.set_label(f"Pairs of an output and a later input that it depends on, by variant: {', '.join(words)}.")
     return figure
