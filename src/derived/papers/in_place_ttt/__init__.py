@@ -14,7 +14,21 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "model.forms": ["chunk_grid", "depthwise_target", "gated_mlp_keys", "in_place_ttt", "increments", "read_mask"],
-        "model.theory": ["capacity", "leaks", "promise", "reach"],
+        "data.documents": ["bigram_documents"],
+        "data.needles": ["ruler_like"],
+        "data.recall": ["mqar"],
+        "model.baselines": [
+            "delta_rule",
+            "gated_linear_attention",
+            "lact_swiglu",
+            "linear_attention",
+            "ttt_linear",
+        ],
+        "model.convert": ["convert_model", "ttt_class"],
+        "model.forms": ["depthwise_target", "gated_mlp_keys", "in_place_ttt", "read_mask"],
+        "model.module": ["InPlaceTTTMLP"],
+        "model.parallel": ["context_parallel_scan", "context_parallel_ttt"],
+        "model.stream": ["InPlaceTTTState"],
+        "model.theory": ["capacity", "reach"],
     },
 )

@@ -8,7 +8,7 @@ X_0      source         what its values will be made of                         
 A chunk is written when its last token has come, so that each value has seen its future within the chunk.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
@@ -21,7 +21,9 @@ from .forms import depthwise_target, in_place_ttt
 
 @dataclass
 class InPlaceTTTState:
-    """The memory of B texts after some tokens; begun by ``InPlaceTTTState.begin``, moved on by ``step``. No gradients.
+    """The memory of B texts after some tokens; begun by ``InPlaceTTTState.begin``, moved on by ``step``.
+
+    Gradients go through the tokens of one call, and not from one call into those before.
 
     >>> state = InPlaceTTTState.begin(torch.zeros(2, 2), chunk=2, lr=1.0)
     >>> x, centre = torch.eye(2), torch.tensor([[0.0, 1.0, 0.0]] * 2)
@@ -36,7 +38,6 @@ class InPlaceTTTState:
     source: Float[Tensor, "*B C d"]
     fill: int
     lr: float
-    first: Float[Tensor, "*#B d h"]
 
     @classmethod
     def begin(cls, w_down: Float[Tensor, "*#B d h"], *, chunk: int, lr: float, batch: tuple[int, ...] = ()):
@@ -45,9 +46,8 @@ class InPlaceTTTState:
         w_down = w_down.detach()
         d, h = w_down.shape[-2:]
         weight = w_down.expand(*batch, d, h).clone()
-        return cls(weight, weight.new_zeros(*batch, chunk, h), weight.new_zeros(*batch, chunk, d), 0, lr, w_down)
+        return cls(weight, weight.new_zeros(*batch, chunk, h), weight.new_zeros(*batch, chunk, d), 0, lr)
 
-    @torch.no_grad()
     def step(
         self,
         keys: Float[Tensor, "*B n h"],
@@ -66,21 +66,26 @@ class InPlaceTTTState:
             outputs.append(keys[..., :head, :] @ self.weight.mT)
             self._buffer(keys[..., :head, :], source[..., :head, :])
             if self.fill == chunk:
-                self.weight = self._written(self.keys, self.source, kernel, projection)[1]
+                self.weight = self._written(self.keys, self.source, kernel, projection)[1].detach()
                 self.fill = 0
         keys, source = keys[..., head:, :], source[..., head:, :]
         if keys.shape[-2]:
-            out, self.weight = self._written(keys, source, kernel, projection)
+            out, weight = self._written(keys, source, kernel, projection)
             outputs.append(out)
+            self.weight = weight.detach()
             rest = keys.shape[-2] % chunk
             if rest:
                 self._buffer(keys[..., -rest:, :], source[..., -rest:, :])
         return torch.cat([keys.new_zeros(*source.shape[:-2], 0, source.shape[-1]), *outputs], dim=-2)
 
-    def select(self, indices: Tensor) -> "InPlaceTTTState":
-        """The states of these texts (a beam search's survivors); the first batch axis is indexed."""
-        parts = (each.index_select(0, indices.to(each.device)) for each in (self.weight, self.keys, self.source))
-        return InPlaceTTTState(*parts, self.fill, self.lr, self.first)
+    def copy(self) -> "InPlaceTTTState":
+        """The same memory in tensors of its own: for another continuation of the text."""
+        return replace(self, weight=self.weight.clone(), keys=self.keys.clone(), source=self.source.clone())
+
+    def rows(self) -> list["InPlaceTTTState"]:
+        """The states of single texts, along the first batch axis."""
+        parts = zip(self.weight, self.keys, self.source, strict=True)
+        return [InPlaceTTTState(*each, self.fill, self.lr) for each in parts]
 
     def _written(self, keys, source, kernel, projection) -> tuple[Tensor, Tensor]:
         chunk = self.keys.shape[-2]
@@ -89,8 +94,8 @@ class InPlaceTTTState:
 
     def _buffer(self, keys: Tensor, source: Tensor) -> None:
         stop = self.fill + keys.shape[-2]
-        self.keys[..., self.fill : stop, :] = keys
-        self.source[..., self.fill : stop, :] = source
+        self.keys[..., self.fill : stop, :] = keys.detach()
+        self.source[..., self.fill : stop, :] = source.detach()
         self.fill = stop
 
     def _check(self, keys: Tensor, source: Tensor) -> None:
