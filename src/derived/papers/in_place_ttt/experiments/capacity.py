@@ -24,14 +24,14 @@ class Noise(Experiment):
     queries. Rows: N, h, replicate, std (root mean square over logits and queries), theory (sqrt(N / (dh))).
     """
 
-    replicates: int = 24
+    replicates: int = 64
     counts: tuple[int, ...] = (64, 256, 1024, 4096)
     widths: tuple[int, ...] = (16, 64, 256)
     d: int = 32
     logits: int = 64
     queries: int = 64
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"replicates": 8, "counts": (64, 256, 1024)}, "cpu": {}}
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"replicates": 20, "counts": (64, 256, 1024)}, "cpu": {}}
     deterministic: ClassVar[Mapping[str, float]] = {"theory": 1e-12}
 
     def conditions(self) -> list[dict[str, Any]]:
@@ -59,13 +59,13 @@ class Capacity(Experiment):
     (dh / (2 ln V)).
     """
 
-    replicates: int = 16
+    replicates: int = 64
     sizes: tuple[tuple[int, int], ...] = ((32, 64), (64, 32), (64, 64), (64, 128), (128, 64))
     V: int = 256
     asked: int = 256
     shares: tuple[float, ...] = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"replicates": 6}, "cpu": {}}
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"replicates": 16}, "cpu": {}}
     deterministic: ClassVar[Mapping[str, float]] = {"theory": 1e-12}
 
     def conditions(self) -> list[dict[str, Any]]:
