@@ -77,15 +77,17 @@ def ttt_class(cls: type) -> type:
         if getattr(config, "in_place_ttt", None) is None:
             raise ValueError(f"the configuration has no in_place_ttt; set it to a dict with {', '.join(SETTINGS)}")
         _install(self, config.in_place_ttt)
+        if not next(self.parameters()).is_meta:  # from_pretrained begins without numbers, and comes back to this
+            self.initialize_weights()
 
-    def _init_weights(self, module):
-        if isinstance(module, InPlaceTTTMLP):
-            module.start(getattr(self.config, "initializer_range", 0.02))
-        else:
-            cls._init_weights(self, module)
+    def initialize_weights(self):
+        for memory in memories(self):  # those of a checkpoint that has none; what was loaded is left alone
+            memory.start(getattr(self.config, "initializer_range", 0.02))
+            memory._is_hf_initialized = True
+        cls.initialize_weights(self)
 
-    members = {"__init__": __init__, "_init_weights": _init_weights, "ttt_base": cls, "__module__": __name__}
-    return type(f"InPlaceTTT{cls.__name__}", (cls,), members)
+    members = {"__init__": __init__, "initialize_weights": initialize_weights, "ttt_base": cls}
+    return type(f"InPlaceTTT{cls.__name__}", (cls,), members | {"__module__": __name__})
 
 
 def memories(model: nn.Module) -> list[InPlaceTTTMLP]:
