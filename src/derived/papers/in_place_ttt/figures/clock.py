@@ -28,13 +28,14 @@ def layer_time(rows: pd.DataFrame) -> Figure:
     still = rows[rows["form"] == "static"].groupby("n")
     pace = still["seconds"].median() / still["flops"].first()  # seconds per operation of the static layer
     for form, (name, color) in FORMS.items():
+        if form not in set(rows["form"]):
+            continue
         part = rows[rows["form"] == form].groupby("n")
         at, face = np.array(list(part.groups)), color if recorded else "none"
         middle, low, high = (1e6 * part["seconds"].quantile(share).to_numpy() / at for share in (0.5, 0.25, 0.75))
         style = {"color": color, "markerfacecolor": face, "markersize": 5, "label": name}
         axes[0].errorbar(at, middle, (middle - low, high - middle), fmt="o", **style)
-        predicted = 1e6 * (part["flops"].first() * pace).dropna() / part["flops"].first().index
-        axes[0].plot(predicted.dropna().index, predicted.dropna(), **THEORY)
+        axes[0].plot(at, 1e6 * (part["flops"].first() * pace).loc[at] / at, **THEORY)
         numbers = part["numbers"].first()
         if form != "static":
             axes[1].plot(at, numbers, "-o", color=color, markerfacecolor=face, label=name)
@@ -47,7 +48,7 @@ def layer_time(rows: pd.DataFrame) -> Figure:
     axes[1].set(xscale="log", yscale="log", xlabel="tokens", ylabel="states or scores held")
     for ax in axes:
         plain_log(ax.xaxis, sorted(rows["n"].unique()))
-    axes[0].legend(fontsize=8)
+    axes[1].legend(fontsize=8)
     panel_label(axes[0], "time")
     panel_label(axes[1], "memory beside tokens")
     figure.set_label(f"Time and memory of one layer against the length of the text: {'; '.join(words)}.")

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy import stats
 
 from derived.lab.plot import BLUE, COLOURS, DASHED, MUTED, apart, beside, largest, mean_and_reach, panel_label
 
@@ -135,26 +136,25 @@ def documents(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-def sizes(chunks: pd.DataFrame, layers: pd.DataFrame) -> Figure:
-    """Loss of the last block against chunk size and number of memories; rows of ``ChunkSizes`` and of ``Layers``."""
-    figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.0))
-    words = []
-    for ax, rows, column in zip(axes, (chunks, layers), ("chunk", "memories"), strict=True):
+def sizes(chunks: pd.DataFrame, layers: pd.DataFrame | None = None) -> Figure:
+    """Loss of the last block against chunk size, and number of memories; rows of ``ChunkSizes`` and of ``Layers``."""
+    panels = [(chunks, "chunk")] + ([] if layers is None else [(layers, "memories")])
+    figure, axes = plt.subplots(1, len(panels), figsize=(3.9 * len(panels), 3.0), squeeze=False)
+    labels, words = {"chunk": "tokens per chunk $C$", "memories": "blocks of four that write"}, []
+    for ax, (rows, column) in zip(axes[0], panels, strict=True):
         rows = at_chosen_rate(largest(rows), [column], "min")
-        found = []
-        for value, part in rows.groupby(column):
-            x = np.log2(value) if column == "chunk" else value
+        found, values = [], sorted(rows[column].unique())
+        places = np.log2(values) if column == "chunk" else values
+        for x, value in zip(places, values, strict=True):
+            part = rows[rows[column] == value]
             mean = _models(ax, x, part["test"], BLUE, bool(part["recorded"].iloc[0]))
             found.append(f"{mean:.3f} at {value}")
-        if column == "chunk":
-            ax.set_xticks(np.log2(sorted(rows[column].unique())), sorted(rows[column].unique()))
-        else:
-            ax.set_xticks(sorted(rows[column].unique()))
+        if "floor" in rows:
+            ax.axhline(rows["floor"].iloc[0], **DASHED)
+        ax.set_xticks(places, values)
+        ax.set(xlabel=labels[column])
         words.append(f"{column}: {', '.join(found)}")
-    axes[0].set(xlabel="tokens per chunk $C$", ylabel="loss of the last block (nats per token)")
-    axes[1].set(xlabel="blocks of four that write")
-    panel_label(axes[0], "chunk size")
-    panel_label(axes[1], "number of memories")
+    axes[0, 0].set_ylabel("loss of the last block (nats per token)")
     figure.set_label(f"Loss of the last block, means over trained models, by {'; by '.join(words)}.")
     return figure
 
@@ -178,3 +178,28 @@ def warm(rows: pd.DataFrame) -> Figure:
         f"before, {rows['base'].mean():.3f}."
     )
     return figure
+
+
+def compared(rows: pd.DataFrame, arms: Sequence[str], column: str, better: str, against: str) -> pd.DataFrame:
+    """Each arm at its rate: mean of a column over models, and its difference, model by model, from the arm ``against``,
+    each with half its 95 % and its 99.9 % interval; the last is the smallest difference that could have been seen."""
+    last = at_chosen_rate(rows, arms, better).groupby([*arms, "replicate"], sort=False).last().reset_index()
+    values = last.pivot(index="replicate", columns=list(arms), values=column)
+    rate = last.groupby(list(arms), sort=False)["rate"].first()
+    (reference,) = values.loc[:, [each == against for each in map(_name, values.columns)]].T.to_numpy()
+    table = []
+    for arm in rate.index:
+        own = values[arm]
+        row = {"arm": _name(arm), "rate": rate[arm], column: own.mean(), **_reaches(own)}
+        gap = own - reference
+        table.append(row | {f"less {against}": gap.mean(), **_reaches(gap, "of it ")})
+    return pd.DataFrame(table).set_index("arm")
+
+
+def _name(arm) -> str:
+    return ", ".join(map(str, arm)) if isinstance(arm, tuple) else str(arm)
+
+
+def _reaches(values: pd.Series, prefix: str = "") -> dict[str, float]:
+    error, n = values.std() / len(values) ** 0.5, len(values)
+    return {f"{prefix}± {level:.3g} %": stats.t.ppf(0.5 + level / 200, n - 1) * error for level in (95, 99.9)}
