@@ -145,8 +145,8 @@ def test_a_saved_model_comes_back(model, logits, tmp_path):
 
 
 def test_a_checkpoint_without_memories_gets_them_at_their_start(tmp_path):
-    model = plain("qwen3")
-    model.save_pretrained(tmp_path)
+    plain("qwen3").save_pretrained(tmp_path)
+    model = Qwen3ForCausalLM.from_pretrained(tmp_path, dtype=torch.float64).eval()
     settings = {"layers": [1], "chunk": 4, "lr": 0.3, "taps": 5, "projection": True, "target": "hidden_states"}
     config = Qwen3Config(**SIZES, in_place_ttt=settings)
     made = ttt_class(Qwen3ForCausalLM).from_pretrained(tmp_path, config=config, dtype=torch.float64).eval()

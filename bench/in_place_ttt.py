@@ -1,0 +1,110 @@
+"""Races of In-Place TTT: ``python bench/in_place_ttt.py [--quick] [--threads 1] [--output FILE]``.
+
+1. A layer forward and backward, values included, against the form in which it was released: all increments by einsum,
+   all states by one cumsum, autograd for the rest. The peer is our rewriting, since the released file needs packages
+   that are not installed here; on small inputs its forward was compared with the released one.
+2. The same on a short text against the same layer as chunked attention in plain PyTorch: each chunk attends to all
+   earlier ones.
+
+flash-linear-attention is not installed here (it needs Triton and a GPU); its recurrence at chunk ends is what
+``linear_attention`` computes, which the tests compare. Outputs and all gradients are compared before anything is timed,
+against what float32 rounding allows; a layer that updates before it reads is refused by the same check.
+"""
+
+from collections.abc import Iterator
+
+import harness
+import torch
+from torch.nn.functional import conv1d, pad
+
+from derived.lab.rng import stream
+from derived.papers.in_place_ttt.model.forms import depthwise_target, in_place_ttt
+
+LR = 0.01
+
+
+def build(n: int, d: int, h: int, chunk: int) -> tuple:
+    """keys, source, kernel, projection, w_down, all with gradients; the upstream gradient; the chunk."""
+    g = stream(0, "bench in place")
+    scales = [((1, n, h), h**-0.5), ((1, n, d), 1.0), ((d, 5), 5**-0.5), ((d, d), d**-0.5), ((d, h), h**-0.5)]
+    inputs = [(scale * torch.randn(*shape, generator=g)).requires_grad_() for shape, scale in scales]
+    return (*inputs, torch.randn(1, n, d, generator=g), chunk)
+
+
+def _with_gradients(layer, inputs: tuple) -> list[torch.Tensor]:
+    *weights, upstream, chunk = inputs
+    outputs = layer(*weights, chunk)
+    return [outputs.detach(), *torch.autograd.grad(outputs, weights, upstream)]
+
+
+def running_state(inputs: tuple) -> list[torch.Tensor]:
+    """in_place_ttt, one running state"""
+
+    def layer(keys, source, kernel, projection, w_down, chunk):
+        return in_place_ttt(keys, depthwise_target(source, kernel, projection, chunk=chunk), w_down, LR, chunk)
+
+    return _with_gradients(layer, inputs)
+
+
+def einsum_and_cumsum(inputs: tuple) -> list[torch.Tensor]:
+    """all states at once: our rewriting of the released form"""
+
+    def layer(keys, source, kernel, projection, w_down, chunk):
+        n = keys.shape[1]
+        Z, X = (pad(each, (0, 0, 0, -n % chunk)).unflatten(1, (-1, chunk)) for each in (keys, source))
+        taps = conv1d(X.flatten(0, 1).mT, kernel.unsqueeze(1), padding=2, groups=len(kernel)).mT.view_as(X)
+        written = torch.einsum("btch,btcd->btdh", Z[:, :-1], taps[:, :-1] @ projection)
+        states = torch.cat([w_down[None, None], LR * written], dim=1).cumsum(dim=1)
+        return torch.einsum("btdh,btch->btcd", states, Z).flatten(1, 2)[:, :n]
+
+    return _with_gradients(layer, inputs)
+
+
+def chunked_attention(inputs: tuple) -> list[torch.Tensor]:
+    """each chunk attends to all earlier ones, plain PyTorch"""
+
+    def layer(keys, source, kernel, projection, w_down, chunk):
+        values = depthwise_target(source, kernel, projection, chunk=chunk)
+        reads = [
+            LR * (keys[:, start : start + chunk] @ keys[:, :start].mT) @ values[:, :start]
+            for start in range(0, keys.shape[1], chunk)
+        ]
+        return keys @ w_down.mT + torch.cat(reads, dim=1)
+
+    return _with_gradients(layer, inputs)
+
+
+def _allowed(inputs: tuple) -> list[float]:
+    """What rounding allows in outputs and gradients: eps times the terms of the longest sums, on absolute values."""
+    *weights, upstream, chunk = inputs
+    positive = tuple(each.detach().abs().requires_grad_() for each in weights)
+    (_, n, h), d = weights[0].shape, weights[1].shape[-1]
+    eps = 2 * torch.finfo(upstream.dtype).eps * (n + h + 2 * d + 5)
+    return [eps * float(each.abs().max()) for each in running_state((*positive, upstream.abs(), chunk))]
+
+
+def same(inputs: tuple, ours: list[torch.Tensor], peer: list[torch.Tensor]) -> float:
+    """The largest difference of outputs or gradients over what rounding allows; a mutant must be refused."""
+    ratios = [float((a - b).abs().max()) / c for a, b, c in zip(ours, peer, _allowed(inputs), strict=True)]
+    if not max(ratios) <= 1:
+        raise SystemExit(f"outputs or gradients differ by {max(ratios):.3g} times what rounding allows")
+    *weights, _, chunk = inputs
+    keys, source, kernel, projection, w_down = (each.detach() for each in weights)
+    values = depthwise_target(source, kernel, projection, chunk=chunk)
+    late = torch.cat([torch.zeros_like(keys[:, :chunk]), keys[:, :-chunk]], dim=1)  # reads one chunk too early
+    mutant = in_place_ttt(keys, values, w_down, LR, chunk) + LR * keys @ (late.mT @ values)
+    if float((mutant - peer[0]).abs().max()) <= _allowed(inputs)[0]:
+        raise SystemExit("the comparison would not notice a wrong memory")
+    return max(ratios)
+
+
+def timed(quick: bool, rounds: int, threads: int) -> Iterator[harness.Row]:
+    d, h, long, short, chunk = (32, 96, 512, 256, 64) if quick else (256, 768, 16_384, 2048, 512)
+    for n, peer, against in ((long, einsum_and_cumsum, "as released"), (short, chunked_attention, "as attention")):
+        name = f"forward and backward, n = {n}, d = {d}, h = {h}, C = {chunk}, {against}"
+        sizes = {"n": n, "d": d, "h": h, "chunk": chunk}
+        yield harness.race(name, build, sizes, running_state, peer, gap=same, target=1, rounds=rounds, threads=threads)
+
+
+if __name__ == "__main__":
+    harness.command("in_place_ttt", timed, rounds=7, quick_rounds=3, dtype="float32")
