@@ -113,7 +113,9 @@ CLAIMS = (
         MODELS.format("the better of two arms"),
         at_most(0.25),
         amends="IPT-10.b",
-        **SHARE,
+        unit="recall",
+        judged_at=RECORDED,
+        expected=undecided("cpu") | holds("gpu"),
     ),
     statistic(
         "IPT-10.c",
