@@ -250,7 +250,9 @@ CLAIMS = (
         at_least(0),
         source="paper",
         where="Section 3.4, by its words",
-        **NATS,
+        unit="nats per token",
+        judged_at=RECORDED,
+        expected=undecided("cpu") | holds("gpu"),
     ),
     statistic(
         "IPT-17.c",
