@@ -85,6 +85,14 @@ def test_the_lean_backward_is_the_gradient(n, chunk, seed):
         assert close(lean, torch.zeros_like(lean) if loop is None else loop, 1e-10)
 
 
+@pytest.mark.parametrize("impl", forms.FORMS)
+def test_a_text_without_tokens_leaves_the_state(impl):
+    keys, values, w_down = layer(3, 0)
+    outputs, state = in_place_ttt(keys[:, :0], values[:, :0], w_down, 0.3, 2, impl=impl, return_state=True)
+    assert outputs.shape == (2, 0, 3)
+    assert torch.equal(state.expand(2, 3, 4), w_down.expand(2, 3, 4))
+
+
 def test_gradcheck():
     inputs = [each.requires_grad_() for each in layer(7, 0)]
     assert torch.autograd.gradcheck(lambda *x: in_place_ttt(*x, 0.3, 3, return_state=True), inputs)

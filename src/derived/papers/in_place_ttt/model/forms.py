@@ -69,9 +69,9 @@ def read_mask(n: int, chunk: int, starts: Sequence[int] = (0,)) -> Bool[Tensor, 
             [1, 1, 0, 0]], dtype=torch.int32)
     """
     grid = chunk_grid(n, chunk, starts)
-    sizes = torch.tensor([each.stop - each.start for each in grid])
+    sizes = torch.tensor([each.stop - each.start for each in grid], dtype=torch.long)
     index = torch.arange(len(grid)).repeat_interleave(sizes)
-    document = torch.tensor([each.first for each in grid]).cumsum(dim=0)[index]
+    document = torch.tensor([each.first for each in grid], dtype=torch.long).cumsum(dim=0)[index]
     return (index < index.unsqueeze(-1)) & (document == document.unsqueeze(-1))
 
 
@@ -269,8 +269,9 @@ class _Lean(torch.autograd.Function):
 
 def _lean(keys, values, w_down, lr, chunk, last):
     batch, (n, h), d = keys.shape[:-2], keys.shape[-2:], values.shape[-1]
-    state = w_down.expand(*batch, d, h).reshape(-1, d, h)
-    tokens = (keys.reshape(-1, n, h), values.reshape(-1, n, d))
+    B = batch.numel()  # a text may have no token, so no size is left to be inferred
+    state = w_down.expand(*batch, d, h).reshape(B, d, h)
+    tokens = (keys.reshape(B, n, h), values.reshape(B, n, d))
     outputs, W = _Lean.apply(*tokens, state, lr, chunk, written(n, chunk, last))
     return outputs.view(*batch, n, d), W.view(*batch, d, h)
 
