@@ -53,6 +53,11 @@ UNUSED = {
         "OneToken": "scipy quadrature in numpy",
         "KernelDistance": "closed forms on a few hundred small clouds in float64",
     },
+    "in_place_ttt": {
+        "Logits": "closed forms on small tables in float64",
+        "Keys": "random layers of small width, on the CPU",
+        "Edges": "one small layer after the other, on the CPU",
+    },
     "ols_attention": {
         "Reachability": "two numbers per run, trained by functions for the CPU alone",
         "Courses": "two numbers per run, trained by functions for the CPU alone",
@@ -116,9 +121,10 @@ TIMED = {
     ("cactus", "SamplerTime"): {"exact", "cactus", "tas", "rows"},
     ("hierarchical_kernel", "Overhead"): {"seconds"},
     ("sinkhorn", "AttentionTime"): {"softmax", "sinkhorn_3", "sinkhorn_21"},
+    ("in_place_ttt", "LayerTime"): {"seconds"},
 }
 #: The first condition that uses the device, where the very first does not.
-CONDITION = {("hierarchical_kernel", "Pruning"): 1, ("homogenized", "Freezing"): 2}
+CONDITION = {("hierarchical_kernel", "Pruning"): 1, ("homogenized", "Freezing"): 2, ("in_place_ttt", "Forms"): 1}
 SHORT = {"steps": 2, "draft_steps": 2, "prompts": 3, "calibration": 3, "length": 20, "m": 2, "deltas": (1.0,)}
 #: Fields that are smaller here than at tier ci.
 SIZES = {
@@ -147,6 +153,9 @@ SIZES = {
     ("homogenized", "Flows"): {"steps": (4, 8), "fine": 8},
     ("homogenized", "PrivateNoise"): {"tau": 1.0, "points": 3},
     ("homogenized", "Stack"): {"replicates": 4, "tau": 1.0, "points": 3},
+    ("in_place_ttt", "Forms"): {"instances": 2},
+    ("in_place_ttt", "Start"): {"instances": 1, "tokens": 12},
+    ("in_place_ttt", "Recall"): {"steps": 2},
     ("ols_attention", "Reachability"): {"epochs": 50},
     ("ols_attention", "Courses"): {"epochs": 50},
     ("ols_attention", "Structure"): {"epochs": 100},

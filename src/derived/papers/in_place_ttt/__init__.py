@@ -1,0 +1,34 @@
+"""In-Place Test-Time Training: the down-projection of a gated MLP as a memory that is written while it is read.
+
+>>> import torch
+>>> from derived.papers.in_place_ttt import in_place_ttt
+>>> letters = torch.eye(2)[[0, 1, 0]]  # a b a, in chunks of two
+>>> following = torch.tensor([[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]])  # the value of a letter is the next one of its chunk
+>>> in_place_ttt(letters, following, torch.zeros(2, 2), lr=1.0, chunk=2)[2]  # asked for a, it answers b
+tensor([0., 1.])
+"""
+
+import lazy_loader
+
+# What a stranger imports: 8 to 20 names, each loaded on first use.
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "data.documents": ["bigram_documents"],
+        "data.needles": ["ruler_like"],
+        "data.recall": ["mqar"],
+        "model.baselines": [
+            "delta_rule",
+            "gated_linear_attention",
+            "lact_swiglu",
+            "linear_attention",
+            "ttt_linear",
+        ],
+        "model.convert": ["convert_model", "ttt_class"],
+        "model.forms": ["depthwise_target", "gated_mlp_keys", "in_place_ttt", "read_mask"],
+        "model.module": ["InPlaceTTTMLP"],
+        "model.parallel": ["context_parallel_scan", "context_parallel_ttt"],
+        "model.stream": ["InPlaceTTTState"],
+        "model.theory": ["capacity", "reach"],
+    },
+)

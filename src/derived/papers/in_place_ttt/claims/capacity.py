@@ -1,0 +1,35 @@
+"""IPT-8.b and 8.c: the noise that an expectation hides, and how many pairs a memory holds.
+
+Criteria and expected verdicts were written before the recorded runs; the margin of the capacity is the dossier's.
+"""
+
+from derived.lab import measure
+from derived.lab.claims import holds, statistic, within
+from derived.lab.measure import farthest_from
+
+from ..experiments.capacity import Capacity, Noise
+
+BOTH = holds("ci", "cpu")
+
+CLAIMS = (
+    statistic(
+        "IPT-8.b",
+        r"The noise of $N$ unrelated pairs on a logit is $\eta\sqrt{N/(dh)}$ for a unit query and unit embeddings in random directions.",
+        Noise,
+        measure.mean("std / theory", by=["N", "h"], decides=farthest_from(1)),
+        "noise over the closed form, the case farthest from it",
+        within(1, 0.15),
+        unit="of the closed form",
+        expected=BOTH,
+    ),
+    statistic(
+        "IPT-8.c",
+        r"A memory of $d$ by $h$ numbers answers half of the questions right at $dh/(2\ln V)$ pairs, to a third.",
+        Capacity,
+        measure.mean("half / theory", "point == 0", by=["d", "h"], decides=farthest_from(1)),
+        "pairs at half of the answers over the rule, the size farthest from it",
+        within(1, 0.35),
+        unit="of the rule",
+        expected=BOTH,
+    ),
+)

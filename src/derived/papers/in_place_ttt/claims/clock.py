@@ -1,0 +1,56 @@
+"""IPT-14: the clock of one layer, at the recorded tiers; criteria and expected verdicts were written before the run."""
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from derived.lab.claims import RECORDED, holds, reported, statistic, undecided, within
+from derived.lab.measure import Measure, chosen
+from derived.lab.stats import LEVEL, Estimate
+
+from ..experiments.clock import LayerTime
+
+
+def over(form: str, other: str, by_flops: bool = False) -> Measure:
+    """Time of a form over another's at the longest text that both have: median over rounds in which they took turns,
+    with an interval between two order statistics; over the ratio of their flops as well, if so asked."""
+
+    def measure(rows: pd.DataFrame) -> Estimate:
+        some = chosen(rows, f"form in ['{form}', '{other}']")
+        both = some.groupby("n")["form"].nunique()
+        some = some[some["n"] == both[both == 2].index.max()]
+        times, flops = (some.pivot(index="repeat", columns="form", values=name) for name in ("seconds", "flops"))
+        ratios = np.sort(times[form] / times[other])
+        ratios = ratios / (flops[form] / flops[other]).iloc[0] if by_flops else ratios
+        n = len(ratios)
+        rank = int(stats.binom.ppf((1 - LEVEL) / 2, n, 0.5))  # fewer than this many lie below the median: rarely
+        low, high = (ratios[rank - 1], ratios[n - rank]) if rank else (0.0, np.inf)
+        return Estimate(float(np.median(ratios)), n, float(low), float(high))
+
+    return measure
+
+
+CLAIMS = (
+    reported(
+        "IPT-14.a",
+        "Forward, a gated MLP with the memory takes this many times as long as without, at the longest text.",
+        LayerTime,
+        over("lean", "static"),
+        "times as long",
+        judged_at=RECORDED,
+        source="paper",
+        where="Figure 4: the overhead of whole models is called negligible",
+        paper_value="negligible, for one layer in six",
+    ),
+    statistic(
+        "IPT-14.b",
+        "Counting flops predicts how many times as long the layer takes with the memory, to 15 per cent.",
+        LayerTime,
+        over("lean", "static", by_flops=True),
+        "measured over predicted ratio at the longest text, median over rounds",
+        within(1, 0.15),
+        unit="times as long",
+        judged_at=RECORDED,
+        expected=undecided("cpu") | holds("gpu"),
+    ),
+)

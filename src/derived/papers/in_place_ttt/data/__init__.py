@@ -1,0 +1,1 @@
+"""Generated texts and readers of real ones."""

@@ -1,0 +1,94 @@
+"""How much noise other pairs make, and how many pairs a memory of d x h numbers holds."""
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import torch
+from torch.nn.functional import normalize
+
+from derived.lab.experiment import Experiment, rows
+from derived.lab.rng import stream
+
+from ..model import theory
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noise(Experiment):
+    """IPT-8.b and 8.c: the size of what N unrelated pairs add to a logit.
+
+    Unit embeddings in random directions, none of those read is written; keys with entries of variance 1/h; unit
+    queries. Rows: N, h, replicate, std (root mean square over logits and queries), theory (sqrt(N / (dh))).
+    """
+
+    replicates: int = 64
+    counts: tuple[int, ...] = (64, 256, 1024, 4096)
+    widths: tuple[int, ...] = (16, 64, 256)
+    d: int = 32
+    logits: int = 64
+    queries: int = 64
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"replicates": 20, "counts": (64, 256, 1024)}, "cpu": {}}
+    deterministic: ClassVar[Mapping[str, float]] = {"theory": 1e-12}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"N": N, "h": h} for N, h in itertools.product(self.counts, self.widths)]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        N, h = condition["N"], condition["h"]
+        std = [self.one(N, h, stream(seed, "noise", N, h, r), device, dtype) for r in range(self.replicates)]
+        columns = {"d": self.d, "std": torch.stack(std), "theory": theory.logit_noise(N, self.d, h)}
+        return rows({"replicate": range(self.replicates)}, columns)
+
+    def one(self, N: int, h: int, draw: torch.Generator, device, dtype) -> torch.Tensor:
+        drawn = lambda *shape: torch.randn(*shape, generator=draw, dtype=dtype).to(device)  # noqa: E731
+        read, written = (normalize(drawn(number, self.d), dim=-1) for number in (self.logits, N))
+        keys, queries = drawn(N, h) / h**0.5, normalize(drawn(self.queries, h), dim=-1)
+        return (read @ written.mT @ (keys @ queries.mT)).square().mean().sqrt()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capacity(Experiment):
+    """IPT-8.d to 8.f: right answers against the number of pairs, each key new and each value one of V tokens.
+
+    Rows: d, h, replicate, point (place on the grid), pairs, recall (of up to ``asked`` stored pairs, the largest logit
+    right), half (pairs at which recall is 1/2, interpolated in the logarithm, the same at every point), theory
+    (dh / (2 ln V)).
+    """
+
+    replicates: int = 64
+    sizes: tuple[tuple[int, int], ...] = ((32, 64), (64, 32), (64, 64), (64, 128), (128, 64))
+    V: int = 256
+    asked: int = 256
+    shares: tuple[float, ...] = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"replicates": 16}, "cpu": {}}
+    deterministic: ClassVar[Mapping[str, float]] = {"theory": 1e-12}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"d": d, "h": h} for d, h in self.sizes]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        d, h = condition["d"], condition["h"]
+        rule = theory.capacity(d, h, self.V)
+        pairs = [max(1, round(share * rule)) for share in self.shares]
+        recall = np.array(
+            [
+                [self.recall(d, h, N, stream(seed, "capacity", d, h, N, r), device, dtype) for N in pairs]
+                for r in range(self.replicates)
+            ]
+        )
+        half = [np.exp(np.interp(-0.5, -one, np.log(pairs))) for one in np.minimum.accumulate(recall, axis=1)]
+        index = {"replicate": range(self.replicates), ("point", "pairs"): (range(len(pairs)), pairs)}
+        return rows(index, {"recall": recall, "half": np.array(half)[:, None], "theory": rule})
+
+    def recall(self, d: int, h: int, N: int, draw: torch.Generator, device, dtype) -> float:
+        drawn = lambda *shape: torch.randn(*shape, generator=draw, dtype=dtype).to(device)  # noqa: E731
+        e, keys = normalize(drawn(self.V, d), dim=-1), drawn(N, h) / h**0.5
+        tokens = torch.randint(self.V, (N,), generator=draw).to(device)
+        asked = keys[: self.asked]
+        answers = (e @ (e[tokens].mT @ keys @ asked.mT)).argmax(dim=0)
+        return (answers == tokens[: self.asked]).double().mean().item()

@@ -1,0 +1,306 @@
+"""Small models trained from scratch: recall beyond the window, chunk sizes, numbers of memories, rivals, a warm start.
+
+Stands in for the paper's runs of 0.5 to 14 billion parameters. Every arm is trained at every rate on the same texts
+from the same initial weights, with as many parameters as the largest arm; ``valid`` chooses the rate, ``test`` is
+judged. A replicate is one trained model.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from derived.lab.experiment import Experiment, rows
+from derived.lab.rng import stream
+from derived.lab.training import mean_cross_entropy
+
+from ..data.documents import bigram_documents, bigram_floor
+from ..data.recall import NONE, mqar
+from ..model.network import Memory, Size, SmallLM
+from .fits import as_many_parameters, build, fit
+
+RATES = (3e-3, 1e-2, 3e-2, 1e-1)
+#: What writes in the last block: taps and projection.
+WRITERS = {"both": ("conv", True), "conv": ("conv", False), "proj": ("none", True), "neither": ("none", False)}
+WRITERS["past"] = ("past", True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained(Experiment):
+    """What the runs share; a condition is an arm at a rate."""
+
+    networks: int = 16
+    rates: tuple[float, ...] = RATES
+    steps: int = 2000
+    batch: int = 32
+    length: int = 512
+    width: int = 128
+    inner: int = 384
+    heads: int = 4
+    window: int = 32
+    chunk: int = 16
+    judged: int = 256  # texts to validate, and as many to test
+
+    dtype: ClassVar[torch.dtype] = torch.float32
+
+    def size(self, vocabulary: int, depth: int, memories: Mapping[int, Memory], **facts) -> Size:
+        sizes = {"width": self.width, "inner": self.inner, "heads": self.heads, "window": self.window}
+        return Size(vocabulary, depth=depth, memories=memories, **{**sizes, **facts})
+
+
+CI = {"networks": 2, "rates": (1e-2,), "steps": 3, "batch": 2, "length": 32, "width": 8, "inner": 12, "heads": 1}
+CI |= {"window": 4, "chunk": 4, "judged": 2}
+CPU = {"networks": 8, "batch": 4, "length": 64, "width": 32, "inner": 96, "heads": 2, "window": 8, "chunk": 8}
+CPU |= {"judged": 64}
+SHORT = {"length": 32, "window": 4, "chunk": 4}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recall(Trained):
+    """IPT-10, after Figure 3c: recall of pairs that no window reaches, by what is written and by depth; the last block
+    writes. Window 1 ties each key to its own token, as the theorem does; "past" has no tap ahead. At tier cpu two
+    blocks of window 8 reach 14 tokens back together, and a few pairs stand 13 before their query.
+
+    Rows: depth, window, arm, rate, replicate, step (end of a tenth of the run), recall (of the training texts in that
+    tenth, each seen once), valid, test, shuffled (test with the values moved by one chunk), reached (first step from
+    which ten batches in a row have mean recall 0.9; all steps + 1 where none), parameters.
+    """
+
+    pairs: int = 64
+    queries: int = 32
+    keys: int = 128
+    steps: int = 4000
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "ci": {**CI, "pairs": 4, "queries": 3, "keys": 6, "steps": 10},
+        "cpu": {**CPU, "length": 48, "pairs": 6, "queries": 6, "keys": 16, "steps": 300},
+        "gpu": {},
+    }
+
+    def conditions(self) -> list[dict[str, Any]]:
+        deep = [(depth, self.window, arm) for depth in (1, 2) for arm in ("both", "conv", "proj", "neither")]
+        arms = [(1, self.window, "none"), *deep, *((1, 1, arm) for arm in ("both", "past", "proj"))]
+        return [{"depth": D, "window": w, "arm": arm, "rate": rate} for D, w, arm in arms for rate in self.rates]
+
+    def arm(self, depth: int, window: int, arm: str) -> Size:
+        """The size of an arm, with as many parameters as the fullest."""
+        vocabulary = 2 * self.keys + 8
+        full = self.size(vocabulary, depth, {depth - 1: Memory("conv", True, self.chunk)})
+        memories = {depth - 1: Memory(*WRITERS[arm], self.chunk)} if arm in WRITERS else {}
+        return as_many_parameters(self.size(vocabulary, depth, memories, window=window), full)
+
+    def texts(self, batch: int, generator, device) -> tuple[Tensor, Tensor]:
+        """Tokens and labels."""
+        sizes = {"pairs": self.pairs, "queries": self.queries, "keys": self.keys}
+        ids, labels, _ = mqar(batch, self.length, **sizes, generator=generator)
+        return ids.to(device), labels.to(device)
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        size = self.arm(*(condition[name] for name in ("depth", "window", "arm")))
+        model, generator, right = build(size, self.networks, seed, device, dtype), stream(seed, "recall texts"), []
+
+        def loss(step: int) -> Tensor:
+            ids, labels = self.texts(self.batch, generator, device)
+            logits = model(ids)[:, labels != NONE]
+            right.append((logits.argmax(dim=-1) == labels[labels != NONE]).float().mean(dim=-1))
+            return mean_cross_entropy(logits, labels[labels != NONE])
+
+        fit(model, loss, steps=self.steps, rate=condition["rate"])
+        recall = torch.stack(right, dim=-1).double().cpu()  # (R, steps)
+        moving = recall.unfold(-1, min(10, self.steps), 1).mean(dim=-1) >= 0.9
+        reached = torch.where(moving.any(dim=-1), moving.double().argmax(dim=-1), self.steps) + 1
+        tenths = np.array_split(np.arange(self.steps), min(10, self.steps))
+        columns = {
+            "recall": torch.stack([recall[:, part].mean(dim=-1) for part in tenths], dim=-1),
+            **{name: each.unsqueeze(-1) for name, each in self.judge(model, seed, device).items()},
+            "reached": reached.unsqueeze(-1),
+            "parameters": model.parameters_each,
+        }
+        return rows({"replicate": range(self.networks), "step": [part[-1] + 1 for part in tenths]}, columns)
+
+    @torch.no_grad()
+    def judge(self, model: SmallLM, seed: int, device) -> dict[str, Tensor]:
+        """Recall (R,) of the texts that choose the rate, of those that judge, and of these with chunks mixed up."""
+        moved, found = torch.arange(self.length, device=device).roll(self.chunk), {}
+        for name, texts, shuffle in (("valid", "valid", None), ("test", "test", None), ("shuffled", "test", moved)):
+            ids, labels = self.texts(self.judged, stream(seed, "recall", texts), device)
+            asked = labels != NONE
+            right = model(ids, shuffle)[:, asked].argmax(dim=-1) == labels[asked]
+            found[name] = right.double().mean(dim=-1).cpu()
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bigrams(Trained):
+    """Models of documents with private bigrams; what they share."""
+
+    vocabulary: int = 128
+    depth: int = 4
+    final: int = 64  # tokens of the last block, whose loss is judged
+
+    def texts(self, batch: int, generator, device) -> Tensor:
+        """Documents of ``length`` + 1 tokens."""
+        return bigram_documents(batch, self.length + 1, size=self.vocabulary, generator=generator).to(device)
+
+    def train(self, model: SmallLM, seed: int, device, rate: float, steps: int, name: str = "documents") -> Tensor:
+        """Next-token training on documents that are the same for all arms: losses (R, steps)."""
+        generator = stream(seed, name)
+
+        def loss(step: int) -> Tensor:
+            ids = self.texts(self.batch, generator, device)
+            return mean_cross_entropy(model(ids[:, :-1]), ids[:, 1:])
+
+        return fit(model, loss, steps=steps, rate=rate)
+
+    @torch.no_grad()
+    def final_loss(self, model: SmallLM, ids: Tensor, context: int) -> Tensor:
+        """Nats per token of the last block of each document after ``context`` tokens before it, (R,)."""
+        logits = model(ids[:, -1 - self.final - context : -1])[:, :, -self.final :]
+        return mean_cross_entropy(logits, ids[:, -self.final :]).double().cpu()
+
+    def judge(self, model: SmallLM, seed: int, device) -> dict[str, Tensor]:
+        """The loss of the last block after all that is before it, for choosing and for judging, (R, 1)."""
+        whole = self.length - self.final
+        names = ("valid", "test")
+        sets = {name: self.texts(self.judged, stream(seed, "documents", name), device) for name in names}
+        return {name: self.final_loss(model, ids, whole).unsqueeze(-1) for name, ids in sets.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkSizes(Bigrams):
+    """IPT-11, after Figure 3b: the loss of documents' last blocks against the size of the chunk; one block that writes.
+
+    Rows: chunk, rate, replicate, valid, test (nats per token), floor, parameters.
+    """
+
+    chunks: tuple[int, ...] = (4, 8, 16, 32, 64, 128, 256)
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "ci": {**CI, "vocabulary": 6, "final": 8, "chunks": (2, 8)},
+        "cpu": {**CPU, "vocabulary": 16, "final": 16, "chunks": (2, 4, 8, 16, 32), "steps": 120},
+        "gpu": {},
+    }
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"chunk": chunk, "rate": rate} for chunk in self.chunks for rate in self.rates]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        size = self.size(self.vocabulary, 1, {0: Memory(chunk=condition["chunk"])})
+        model = build(size, self.networks, seed, device, dtype)
+        self.train(model, seed, device, condition["rate"], self.steps)
+        columns = {name: each.squeeze(-1) for name, each in self.judge(model, seed, device).items()}
+        facts = {"floor": bigram_floor(self.vocabulary), "parameters": model.parameters_each}
+        return rows({"replicate": range(self.networks)}, columns | facts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layers(Bigrams):
+    """IPT-12, after Figure 3a: the loss of documents' last blocks against how many of four blocks write.
+
+    Rows: memories, rate, replicate, valid, test (nats per token), floor, parameters.
+    """
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "ci": {**CI, "vocabulary": 6, "final": 8},
+        "cpu": {**CPU, "vocabulary": 16, "final": 16, "width": 16, "inner": 32, "steps": 120},
+        "gpu": {},
+    }
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"memories": count, "rate": rate} for count in (0, 1, 2, 4) for rate in self.rates]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        places = {0: (), 1: (3,), 2: (1, 3), 4: (0, 1, 2, 3)}
+        full, size = (
+            self.size(self.vocabulary, 4, {i: Memory(chunk=self.chunk) for i in places[count]})
+            for count in (4, condition["memories"])
+        )
+        model = build(as_many_parameters(size, full), self.networks, seed, device, dtype)
+        self.train(model, seed, device, condition["rate"], self.steps)
+        columns = {name: each.squeeze(-1) for name, each in self.judge(model, seed, device).items()}
+        facts = {"floor": bigram_floor(self.vocabulary), "parameters": model.parameters_each}
+        return rows({"replicate": range(self.networks)}, columns | facts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Documents(Bigrams):
+    """IPT-13, after Figure 2: the loss of a fixed last block against the context before it, beside four rivals:
+    window attention alone, GLA and DeltaNet in its place, LaCT and In-Place TTT on it.
+
+    Rows: arm, rate, replicate, context, loss (nats per token), valid, test, floor, parameters, and the mean training
+    loss of the last tenth (late) and of the tenth before it (before), to see whether the curve is flat.
+    """
+
+    contexts: tuple[int, ...] = (0, 64, 128, 256, 448)
+    depth: int = 2
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "ci": {**CI, "vocabulary": 6, "final": 8, "contexts": (0, 24), "steps": 10},
+        "cpu": {**CPU, **SHORT, "vocabulary": 6, "final": 8, "contexts": (0, 4, 8, 16, 24), "steps": 240},
+        "gpu": {},
+    }
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"arm": arm, "rate": rate} for arm in ("window", "ttt", "gla", "delta", "lact") for rate in self.rates]
+
+    def arm(self, arm: str) -> Size:
+        """The size of an arm, with the parameters of the one that has most: LaCT."""
+        largest = self.size(self.vocabulary, self.depth, {}, mixer="lact")
+        memories = {i: Memory(chunk=self.chunk) for i in range(self.depth)} if arm == "ttt" else {}
+        mixer = "window" if arm == "ttt" else arm
+        return as_many_parameters(self.size(self.vocabulary, self.depth, memories, mixer=mixer), largest)
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        model = build(self.arm(condition["arm"]), self.networks, seed, device, dtype)
+        losses = self.train(model, seed, device, condition["rate"], self.steps)
+        ids, tenth = self.texts(self.judged, stream(seed, "documents", "test"), device), self.steps // 10
+        columns = {
+            "loss": torch.stack([self.final_loss(model, ids, context) for context in self.contexts], dim=-1),
+            **self.judge(model, seed, device),
+            "floor": bigram_floor(self.vocabulary),
+            "parameters": model.parameters_each,
+            "late": losses[:, -tenth:].mean(dim=-1, keepdim=True),
+            "before": losses[:, -2 * tenth : -tenth].mean(dim=-1, keepdim=True),
+        }
+        return rows({"replicate": range(self.networks), "context": self.contexts}, columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarmStart(Bigrams):
+    """IPT-17: a window model is trained; then it is continued as it is ("static"), with memories at the released start
+    ("zero": kernel 0, diagonal projection) or at an arbitrary one ("random": taps of variance 1/5, dense projection).
+
+    Rows: start, rate, replicate, base (loss of the trained model on the test set), first (the same set, right after the
+    insertion), valid, test (after continuing), floor.
+    """
+
+    pretraining: int = 1000
+    pretraining_rate: float = 1e-2
+    depth: int = 2
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "ci": {**CI, "vocabulary": 6, "final": 8, "pretraining": 3},
+        "cpu": {**CPU, "vocabulary": 16, "final": 16, "steps": 100, "pretraining": 100},
+        "gpu": {},
+    }
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"start": start, "rate": rate} for start in ("static", "zero", "random") for rate in self.rates]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        base = build(self.size(self.vocabulary, self.depth, {}), self.networks, seed, device, dtype)
+        self.train(base, seed, device, self.pretraining_rate, self.pretraining, "before")
+        start = condition["start"]
+        memory = Memory(chunk=self.chunk, start=start) if start != "static" else None
+        memories = {self.depth - 1: memory} if memory else {}
+        model = build(self.size(self.vocabulary, self.depth, memories), self.networks, seed, device, dtype)
+        model.load_state_dict(base.state_dict(), strict=False)  # all but kernel and projection
+        columns = {"base": self.judge(base, seed, device)["test"], "first": self.judge(model, seed, device)["test"]}
+        self.train(model, seed, device, condition["rate"], self.steps, "after")
+        columns |= self.judge(model, seed, device)
+        columns = {name: each.squeeze(-1) for name, each in columns.items()}
+        return rows({"replicate": range(self.networks)}, columns | {"floor": bigram_floor(self.vocabulary)})

@@ -1,0 +1,55 @@
+"""Time and memory of one layer: rows in, a figure with its alt text as label out.
+
+mark                  meaning
+filled, open marker   recorded, live: medians, bars from quartile to quartile
+thin line in INK      what the operations would take at the speed of the static layer
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from derived.lab.plot import BLUE, GREEN, MUTED, RED, THEORY, largest, panel_label, plain_log
+
+FORMS = {
+    "static": ("static", MUTED),
+    "lean": ("lean", BLUE),
+    "scan": ("prefix sum", RED),
+    "attention": ("attention", GREEN),
+}
+
+
+def layer_time(rows: pd.DataFrame) -> Figure:
+    """Seconds per token and numbers held against the length of the text; rows of ``LayerTime``."""
+    rows = largest(rows)
+    figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.2))
+    recorded, words = bool(rows["recorded"].iloc[0]), []
+    still = rows[rows["form"] == "static"].groupby("n")
+    pace = still["seconds"].median() / still["flops"].first()  # seconds per operation of the static layer
+    for form, (name, color) in FORMS.items():
+        if form not in set(rows["form"]):
+            continue
+        part = rows[rows["form"] == form].groupby("n")
+        at, face = np.array(list(part.groups)), color if recorded else "none"
+        middle, low, high = (1e6 * part["seconds"].quantile(share).to_numpy() / at for share in (0.5, 0.25, 0.75))
+        style = {"color": color, "markerfacecolor": face, "markersize": 5, "label": name}
+        axes[0].errorbar(at, middle, (middle - low, high - middle), fmt="o", **style)
+        axes[0].plot(at, 1e6 * (part["flops"].first() * pace).loc[at] / at, **THEORY)
+        numbers = part["numbers"].first()
+        if form != "static":
+            axes[1].plot(at, numbers, "-o", color=color, markerfacecolor=face, label=name)
+            words.append(
+                f"{name} {middle[-1]:.3g} microseconds per token and {numbers.iloc[-1]:.2g} numbers at {at[-1]}"
+            )
+        else:
+            words.append(f"{name} {middle[-1]:.3g} microseconds per token")
+    axes[0].set(xscale="log", yscale="log", xlabel="tokens", ylabel="microseconds per token")
+    axes[1].set(xscale="log", yscale="log", xlabel="tokens", ylabel="states or scores held")
+    for ax in axes:
+        plain_log(ax.xaxis, sorted(rows["n"].unique()))
+    axes[1].legend(fontsize=8)
+    panel_label(axes[0], "time")
+    panel_label(axes[1], "memory beside tokens")
+    figure.set_label(f"Time and memory of one layer against the length of the text: {'; '.join(words)}.")
+    return figure

@@ -1,0 +1,205 @@
+"""Small trained models: rows in, a figure with its alt text as label out.
+
+mark                   meaning
+filled, open marker    recorded, live; bars are 99.9 % intervals over trained models
+small points           single models
+dashed                 chance, or the floor of the loss
+"""
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy import stats
+
+from derived.lab.plot import BLUE, COLOURS, DASHED, MUTED, apart, beside, largest, mean_and_reach, panel_label
+
+WRITES = {
+    "none": "no memory",
+    "both": "taps, projection",
+    "conv": "taps",
+    "proj": "projection only",
+    "neither": "the source itself",
+    "past": "past taps only",
+}
+ARMS = {"window": "window", "ttt": "window + written matrix", "gla": "GLA", "delta": "DeltaNet", "lact": "LaCT"}
+STARTS = {"static": "as it was", "zero": "released start", "random": "random start"}
+
+
+def at_chosen_rate(rows: pd.DataFrame, arms: Sequence[str], better: str) -> pd.DataFrame:
+    """The rows of each arm at the rate whose mean ``valid`` is best ("max" or "min"); a rate that diverged is none."""
+    kept = []
+    for _, part in rows.groupby(list(arms), sort=False):
+        valid = part.groupby("rate")["valid"].agg(lambda each: each.mean(skipna=False)).dropna()
+        if len(valid):
+            kept.append(part[part["rate"] == (valid.idxmax() if better == "max" else valid.idxmin())])
+    return pd.concat(kept, ignore_index=True)
+
+
+def _models(ax: Axes, x: float, values: pd.Series, color: str, recorded: bool) -> float:
+    """Single models beside each other, and their mean with its interval; returns the mean."""
+    mean, reach = mean_and_reach(values)
+    shifts = 0.12 * np.sin(np.arange(len(values)) * 2.4)
+    ax.plot(x + shifts, values, ".", color=color, alpha=0.4, markersize=4, zorder=2)
+    face = color if recorded else "none"
+    ax.errorbar(x, mean, reach, fmt="o", color=color, markerfacecolor=face, capsize=3, zorder=3)
+    return mean
+
+
+def recall(rows: pd.DataFrame, chance: float) -> Figure:
+    """Recall beyond the window, by depth, window and what is written; rows of ``Recall``; ``chance`` is 1 / pairs."""
+    rows = at_chosen_rate(largest(rows), ["depth", "window", "arm"], "max")
+    last = rows.groupby(["depth", "window", "arm", "replicate"], sort=False).last().reset_index()
+    wide = last["window"].max()
+    panels = {"one block": (1, wide), "one block, keys of the token alone": (1, 1), "two blocks": (2, wide)}
+    counts = [len(last[(last["depth"] == D) & (last["window"] == w)]["arm"].unique()) for D, w in panels.values()]
+    figure, axes = plt.subplots(1, 3, figsize=(7.8, 3.6), sharey=True, width_ratios=[n + 0.4 for n in counts])
+    words = []
+    for ax, (name, (depth, window)) in zip(axes, panels.items(), strict=True):
+        part = last[(last["depth"] == depth) & (last["window"] == window)]
+        arms = [arm for arm in WRITES if arm in set(part["arm"])]
+        for x, arm in enumerate(arms):
+            one = part[part["arm"] == arm]
+            mean = _models(ax, x, one["test"], COLOURS[[*WRITES].index(arm)], bool(one["recorded"].iloc[0]))
+            words.append(f"{name}, {WRITES[arm]} {mean:.2f}")
+        ax.axhline(chance, **DASHED)
+        ax.set(xticks=range(len(arms)), xlim=(-0.6, len(arms) - 0.4), ylim=(-0.03, 1.05))
+        ax.set_xticklabels([WRITES[arm] for arm in arms], rotation=40, ha="right", fontsize=8)
+        panel_label(ax, name if depth == 2 or window > 1 else "one block, bare keys")
+    axes[0].set_ylabel("recall beyond the window")
+    figure.set_label(
+        f"Recall of trained models, means: {'; '.join(words)}. Dashed: any value of the text, {chance:.2f}."
+    )
+    return figure
+
+
+def learning(rows: pd.DataFrame) -> Figure:
+    """Recall of the training texts against steps, at the chosen rate; rows of ``Recall``."""
+    rows = at_chosen_rate(largest(rows), ["depth", "window", "arm"], "max")
+    rows = rows[rows["window"] == rows["window"].max()]
+    figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.0), sharey=True)
+    words = []
+    for ax, depth in zip(axes, (1, 2), strict=True):
+        curves = rows[(rows["depth"] == depth) & rows["arm"].isin(["both", "conv", "proj", "neither"])]
+        ends = curves[curves["step"] == curves["step"].max()].groupby("arm", sort=False)["recall"].mean()
+        places = dict(zip(ends.index, apart(ends.to_numpy(), 0.075), strict=True))
+        for arm, part in curves.groupby("arm", sort=False):
+            color = COLOURS[[*WRITES].index(arm)]
+            ax.plot(*_fan(part, "recall"), color=color)
+            for _, one in part.groupby("replicate"):
+                ax.plot(one["step"], one["recall"], color=color, alpha=0.18, linewidth=0.7)
+            beside(ax, part["step"].max(), places[arm], WRITES[arm], color, (4, 0), fontsize=8)
+            words.append(f"{depth} deep, {WRITES[arm]} {ends[arm]:.2f}")
+        ax.set(xlabel="training step", ylim=(-0.03, 1.05), xlim=(0, 1.42 * curves["step"].max()))
+        panel_label(ax, "one block" if depth == 1 else "two blocks")
+    axes[0].set_ylabel("recall")
+    figure.set_label(
+        f"Recall of training texts against steps, single models and their means; at the end {'; '.join(words)}."
+    )
+    return figure
+
+
+def _fan(rows: pd.DataFrame, column: str) -> tuple[np.ndarray, np.ndarray]:
+    mean = rows.groupby("step")[column].mean()
+    return mean.index.to_numpy(), mean.to_numpy()
+
+
+def documents(rows: pd.DataFrame) -> Figure:
+    """Loss of the last block against the context before it; rows of ``Documents``."""
+    rows = at_chosen_rate(largest(rows), ["arm"], "min")
+    figure, ax = plt.subplots(figsize=(6.6, 3.5))
+    recorded, contexts = bool(rows["recorded"].iloc[0]), sorted(rows["context"].unique())
+    ends = rows[rows["context"] == contexts[-1]].groupby("arm", sort=False)["loss"].mean()
+    places = dict(zip(ends.index, apart(ends.to_numpy(), 0.055 * (np.ptp(rows["loss"]) or 1)), strict=True))
+    for color, (arm, name) in zip(COLOURS, ARMS.items(), strict=False):
+        part = rows[rows["arm"] == arm]
+        if part.empty:
+            continue
+        found = [(at, *mean_and_reach(part[part["context"] == at]["loss"])) for at in contexts]
+        at, value, reach = (np.array(each) for each in zip(*found, strict=True))
+        ax.errorbar(
+            at, value, reach, fmt="-o", color=color, markerfacecolor=color if recorded else "none", markersize=4
+        )
+        beside(ax, at[-1], places[arm], name, color, (6, 0), fontsize=9)
+    ax.axhline(rows["floor"].iloc[0], **DASHED)
+    beside(ax, 0, rows["floor"].iloc[0], "floor", MUTED, (0, 6))
+    ax.set(xlabel="context before the last block (tokens)", ylabel="loss of the last block (nats per token)")
+    ax.set_xlim(-0.02 * contexts[-1], 1.5 * contexts[-1])
+    words = ", ".join(f"{ARMS[arm]} {ends[arm]:.3f}" for arm in ends.index)
+    figure.set_label(
+        f"Loss of a fixed last block against the context before it, {len(ends)} arms. With {contexts[-1]} tokens "
+        f"before it: {words}; floor {rows['floor'].iloc[0]:.3f}."
+    )
+    return figure
+
+
+def sizes(chunks: pd.DataFrame, layers: pd.DataFrame | None = None) -> Figure:
+    """Loss of the last block against chunk size, and number of memories; rows of ``ChunkSizes`` and of ``Layers``."""
+    panels = [(chunks, "chunk")] + ([] if layers is None else [(layers, "memories")])
+    figure, axes = plt.subplots(1, len(panels), figsize=(3.9 * len(panels), 3.0), squeeze=False)
+    labels, words = {"chunk": "tokens per chunk $C$", "memories": "blocks of four that write"}, []
+    for ax, (rows, column) in zip(axes[0], panels, strict=True):
+        rows = at_chosen_rate(largest(rows), [column], "min")
+        found, values = [], sorted(rows[column].unique())
+        places = np.log2(values) if column == "chunk" else values
+        for x, value in zip(places, values, strict=True):
+            part = rows[rows[column] == value]
+            mean = _models(ax, x, part["test"], BLUE, bool(part["recorded"].iloc[0]))
+            found.append(f"{mean:.3f} at {value}")
+        if "floor" in rows:
+            ax.axhline(rows["floor"].iloc[0], **DASHED)
+        ax.set_xticks(places, values)
+        ax.set(xlabel=labels[column])
+        words.append(f"{column}: {', '.join(found)}")
+    axes[0, 0].set_ylabel("loss of the last block (nats per token)")
+    figure.set_label(f"Loss of the last block, means over trained models, by {'; by '.join(words)}.")
+    return figure
+
+
+def warm(rows: pd.DataFrame) -> Figure:
+    """Loss before, right after the insertion, and after further training; rows of ``WarmStart``."""
+    rows = at_chosen_rate(largest(rows), ["start"], "min")
+    figure, ax = plt.subplots(figsize=(6.0, 3.0))
+    words = []
+    for x, (start, name) in enumerate(STARTS.items()):
+        part = rows[rows["start"] == start]
+        recorded = bool(part["recorded"].iloc[0])
+        first = _models(ax, x - 0.18, part["first"], MUTED, recorded)
+        after = _models(ax, x + 0.18, part["test"], COLOURS[x], recorded)
+        words.append(f"{name} {first:.3f}, then {after:.3f}")
+    ax.axhline(rows["base"].mean(), **DASHED)
+    ax.set(xticks=range(3), ylabel="loss (nats per token)", xlim=(-0.6, 2.6))
+    ax.set_xticklabels(list(STARTS.values()))
+    figure.set_label(
+        f"Loss right after the insertion and after further training: {'; '.join(words)}. Dashed: the trained model "
+        f"before, {rows['base'].mean():.3f}."
+    )
+    return figure
+
+
+def compared(rows: pd.DataFrame, arms: Sequence[str], column: str, better: str, against: str) -> pd.DataFrame:
+    """Each arm at its rate: mean of a column over models, and its difference, model by model, from the arm ``against``,
+    each with half its 95 % and its 99.9 % interval; the last is the smallest difference that could have been seen."""
+    last = at_chosen_rate(rows, arms, better).groupby([*arms, "replicate"], sort=False).last().reset_index()
+    values = last.pivot(index="replicate", columns=list(arms), values=column)
+    rate = last.groupby(list(arms), sort=False)["rate"].first()
+    (reference,) = values.loc[:, [each == against for each in map(_name, values.columns)]].T.to_numpy()
+    table = []
+    for arm in rate.index:
+        own = values[arm]
+        row = {"arm": _name(arm), "rate": rate[arm], column: own.mean(), **_reaches(own)}
+        gap = own - reference
+        table.append(row | {f"less {against}": gap.mean(), **_reaches(gap, "of it ")})
+    return pd.DataFrame(table).set_index("arm")
+
+
+def _name(arm) -> str:
+    return ", ".join(map(str, arm)) if isinstance(arm, tuple) else str(arm)
+
+
+def _reaches(values: pd.Series, prefix: str = "") -> dict[str, float]:
+    error, n = values.std() / len(values) ** 0.5, len(values)
+    return {f"{prefix}± {level:.3g} %": stats.t.ppf(0.5 + level / 200, n - 1) * error for level in (95, 99.9)}

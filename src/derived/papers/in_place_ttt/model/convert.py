@@ -1,0 +1,209 @@
+"""In-Place TTT for a decoder of Hugging Face transformers with gated MLPs: Qwen3, LLaMA and their like.
+
+name       meaning
+settings   what ``config.in_place_ttt`` holds: layers, chunk, lr, taps, projection, target
+context    what the decoder tells its layers in a call: padding, documents, embeddings (``module.Context``)
+kept       the layer of the model's own cache, which then also holds the fast state of each text
+
+transformers is not imported here: the model brings it. The fast states live in the cache, so that beams reorder them.
+"""
+
+import functools
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .module import Context, InPlaceTTTMLP
+
+SETTINGS = ("layers", "chunk", "lr", "taps", "projection", "target")
+
+
+def convert_model(
+    model: nn.Module,
+    layers: Sequence[int] | None = None,
+    *,
+    chunk: int = 512,
+    lr: float = 0.3,
+    taps: int = 5,
+    projection: bool = True,
+    target: str = "hidden_states",
+) -> nn.Module:
+    """Give the gated MLPs of these layers (every sixth if none are named) a memory at its zero start, in place.
+
+    The model computes what it did, bit for bit, until the memories are trained. Its class becomes
+    ``ttt_class(type(model))``, so that ``save_pretrained`` and the class's ``from_pretrained`` go round. Padding
+    (``attention_mask``), packed documents (``position_ids`` that begin again at 0), ``generate`` with cache and beams
+    are understood. ValueError for a model without gated MLPs, a layer that it lacks, or one converted before.
+
+    >>> from transformers import Qwen3Config, Qwen3ForCausalLM
+    >>> sizes = {"vocab_size": 32, "hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 2, "head_dim": 4}
+    >>> model = Qwen3ForCausalLM(Qwen3Config(num_attention_heads=2, num_key_value_heads=1, **sizes)).eval()
+    >>> ids = torch.arange(9).unsqueeze(0)
+    >>> before = model(ids).logits
+    >>> torch.equal(convert_model(model, layers=[1], chunk=4)(ids).logits, before)
+    True
+    """
+    if hasattr(model, "ttt_base"):
+        raise ValueError(f"{type(model).__name__} was converted before; convert the model that it was made of")
+    count = len(_layers(model))
+    layers = list(range(0, count, 6)) if layers is None else [int(layer) for layer in layers]
+    if not layers or len(set(layers)) < len(layers) or not set(layers) <= set(range(count)):
+        raise ValueError(f"layers = {layers}; give different numbers from 0 to {count - 1}")
+    settings = dict(zip(SETTINGS, (layers, chunk, lr, taps, projection, target), strict=True))
+    _install(model, settings)
+    for memory in memories(model):
+        memory.start(getattr(model.config, "initializer_range", 0.02))
+    model.config.in_place_ttt = settings
+    model.__class__ = ttt_class(type(model))
+    return model
+
+
+@functools.cache
+def ttt_class(cls: type) -> type:
+    """The class of converted models of a class of transformers; its ``from_pretrained`` reads what they saved.
+
+    A checkpoint without memories can be read too, if its ``config.in_place_ttt`` holds settings: they start at zero.
+
+    >>> from transformers import LlamaForCausalLM
+    >>> ttt_class(LlamaForCausalLM).__name__
+    'InPlaceTTTLlamaForCausalLM'
+    """
+
+    def __init__(self, config, *arguments, **named):
+        cls.__init__(self, config, *arguments, **named)
+        if getattr(config, "in_place_ttt", None) is None:
+            raise ValueError(f"the configuration has no in_place_ttt; set it to a dict with {', '.join(SETTINGS)}")
+        _install(self, config.in_place_ttt)
+        if not next(self.parameters()).is_meta:  # from_pretrained begins without numbers, and comes back to this
+            self.initialize_weights()
+
+    def initialize_weights(self):
+        for memory in memories(self):  # those of a checkpoint that has none; what was loaded is left alone
+            memory.start(getattr(self.config, "initializer_range", 0.02))
+            memory._is_hf_initialized = True
+        cls.initialize_weights(self)
+
+    members = {"__init__": __init__, "initialize_weights": initialize_weights, "ttt_base": cls}
+    return type(f"InPlaceTTT{cls.__name__}", (cls,), members | {"__module__": __name__})
+
+
+def memories(model: nn.Module) -> list[InPlaceTTTMLP]:
+    """The MLPs of a model that write, in the order of its layers.
+
+    >>> memories(nn.Linear(2, 2))
+    []
+    """
+    return [module for module in model.modules() if isinstance(module, InPlaceTTTMLP)]
+
+
+def _decoder(model: nn.Module) -> nn.Module:
+    """The module that holds the embeddings and the list ``layers``."""
+    for module in (model, getattr(model, "model", None), *model.modules()):
+        if isinstance(getattr(module, "layers", None), nn.ModuleList) and hasattr(module, "embed_tokens"):
+            return module
+    raise ValueError(f"{type(model).__name__} has no decoder with embed_tokens and layers; give a model like Qwen3's")
+
+
+def _layers(model: nn.Module) -> nn.ModuleList:
+    return _decoder(model).layers
+
+
+def _install(model: nn.Module, settings: dict[str, Any]) -> None:
+    """Put a memory into each layer named, and tell the layers what the decoder was called with."""
+    decoder, options = _decoder(model), {name: settings[name] for name in SETTINGS if name != "layers"}
+    found = {i: getattr(decoder.layers[i], "mlp", None) for i in settings["layers"]}
+    made = {i: InPlaceTTTMLP(mlp if mlp is not None else nn.Module(), **options) for i, mlp in found.items()}
+    for i, memory in made.items():
+        decoder.layers[i].mlp = memory
+    decoder.register_forward_pre_hook(_tell, with_kwargs=True)
+    for i, layer in enumerate(decoder.layers):
+        layer.register_forward_pre_hook(functools.partial(_hear, i), with_kwargs=True)
+
+
+def _tell(decoder: nn.Module, arguments: tuple, named: dict[str, Any]):
+    """Before the decoder: read padding, documents and embeddings off its arguments, and hand them to every layer."""
+    given = inspect.signature(decoder.forward).bind_partial(*arguments, **named).arguments
+    ids, embeddings = given.get("input_ids"), given.get("inputs_embeds")
+    embeddings = decoder.embed_tokens(ids) if embeddings is None else embeddings
+    mask, positions = given.get("attention_mask"), given.get("position_ids")
+    if mask is not None and not (isinstance(mask, Tensor) and mask.ndim == 2):
+        what = f"of {mask.ndim} axes" if isinstance(mask, Tensor) else type(mask).__name__
+        raise ValueError(f"attention_mask {what}; In-Place TTT must know which tokens are padding: give (B, tokens)")
+    B, n = embeddings.shape[:2]
+    real = None if mask is None or bool(mask[:, -n:].all()) else mask[:, -n:].bool()
+    starts = None
+    if positions is not None and positions.ndim == 2:
+        starts = (positions == 0).expand(B, n)
+        starts = None if not bool(starts[:, 1:].any()) else starts
+    return arguments, named | {"in_place_ttt": Context(real, starts, embeddings)}
+
+
+def _hear(index: int, layer: nn.Module, arguments: tuple, named: dict[str, Any]):
+    """Before a layer: take the context out of its arguments, and add where its states are kept."""
+    context = named.pop("in_place_ttt", Context())
+    if isinstance(layer.mlp, InPlaceTTTMLP):
+        cache = named.get("past_key_values")
+        layer.mlp.context = context if cache is None else context._replace(kept=_Kept(cache, index))
+    return arguments, named
+
+
+class _Kept:
+    """The states of one layer, in the model's cache, whose own layer exists once attention has run."""
+
+    def __init__(self, cache: Any, index: int) -> None:
+        self.cache, self.index = cache, index
+        layers = getattr(cache, "layers", [])
+        self.before = cache.get_seq_length(index) if len(layers) > index else 0
+
+    @property
+    def states(self):
+        states = getattr(self.cache.layers[self.index], "states", None)
+        if states is None and self.before:
+            raise ValueError(
+                f"the cache has read {self.before} tokens without the memory of layer {self.index}: it is the cache of "
+                "another model; begin a new one"
+            )
+        return states
+
+    @states.setter
+    def states(self, states) -> None:
+        layer = self.cache.layers[self.index]
+        if not hasattr(layer, "states"):
+            layer.__class__ = _written(type(layer))
+        layer.states = states
+
+
+@functools.cache
+def _written(cls: type) -> type:
+    """A class of cache layers with fast states, which follow the texts; a layer of ``cls`` can become one."""
+
+    class Written(cls):
+        _layer_type = None  # transformers registers cache layers by it; this one stands for none
+        states: list | None = None
+
+        def _take(self, indices: Sequence[int]) -> None:
+            self.states = [self.states[i].copy() for i in indices]
+
+        def reorder_cache(self, beam_idx: Tensor) -> None:
+            super().reorder_cache(beam_idx)
+            self._take(beam_idx.tolist())
+
+        def batch_select_indices(self, indices: Tensor) -> None:
+            super().batch_select_indices(indices)
+            self._take(torch.arange(len(self.states))[indices.cpu()].tolist())
+
+        def batch_repeat_interleave(self, repeats: int) -> None:
+            super().batch_repeat_interleave(repeats)
+            self._take([i for i in range(len(self.states)) for _ in range(repeats)])
+
+        def reset(self) -> None:
+            super().reset()
+            self.states = None
+
+        def crop(self, *arguments) -> None:
+            raise ValueError("a memory cannot take back what it has written: generate without an assistant, or anew")
+
+    return Written

@@ -1,0 +1,148 @@
+"""A gated MLP whose down-projection is written while it reads: a drop-in for those of Hugging Face transformers.
+
+symbol     name         meaning                                                                axes
+W_0        down_proj    the static part, called as the module that it is                       (d, h)
+W_i - W_0  -            the fast part, which starts at 0, in float32 whatever the model's dtype  (B, d, h)
+w, P       ttt_kernel, ttt_projection   taps and projection of the target                      (d, K), (d, d)
+
+Output: down_proj(z) + (W_i - W_0) z. So a memory at its zero start changes no bit of a model, a bias, an adapter or a
+quantised down_proj stay what they are, and no write is lost in rounding to the format of the weights.
+"""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from derived.lab.checks import check_choice, check_count
+from derived.lab.rng import stream
+
+from .forms import depthwise_target, in_place_ttt
+from .stream import InPlaceTTTState
+
+PARTS = ("gate_proj", "up_proj", "down_proj", "act_fn")
+TARGETS = ("hidden_states", "input_embed")
+
+
+class Context(NamedTuple):
+    """What a layer must know beside its input: which tokens are real and which begin a document, and what is kept."""
+
+    real: Bool[Tensor, "B n"] | None = None  # None: all
+    starts: Bool[Tensor, "B n"] | None = None  # None: none but the first
+    embeddings: Float[Tensor, "B n d"] | None = None
+    kept: object = None  # has ``states``: one for each text, or None before the first token
+
+
+class InPlaceTTTMLP(nn.Module):
+    """A gated MLP with a memory, made of an existing one by ``from_mlp``; its three projections keep their names.
+
+    Alone it reads every row of a batch as one text. In a model, ``convert_model`` tells it of padding, documents and
+    the cache. ValueError for a module without the four parts of a gated MLP.
+
+    >>> mlp = nn.Module()
+    >>> mlp.gate_proj, mlp.up_proj, mlp.down_proj = nn.Linear(4, 6), nn.Linear(4, 6), nn.Linear(6, 4)
+    >>> mlp.act_fn = nn.SiLU()
+    >>> written, x = InPlaceTTTMLP.from_mlp(mlp, chunk=2), torch.randn(1, 7, 4)
+    >>> torch.equal(written(x), mlp.down_proj(mlp.act_fn(mlp.gate_proj(x)) * mlp.up_proj(x)))  # until it is trained
+    True
+    """
+
+    def __init__(self, mlp: nn.Module, *, chunk: int, lr: float, taps: int, projection: bool, target: str) -> None:
+        super().__init__()
+        if lacking := [name for name in PARTS if not hasattr(mlp, name)]:
+            found = type(mlp).__name__
+            raise ValueError(f"{found} has no {', '.join(lacking)}; give a gated MLP with {', '.join(PARTS)}")
+        check_count("chunk", chunk)
+        check_choice("target", target, TARGETS)
+        if taps % 2 == 0:
+            raise ValueError(f"taps = {taps}; give an odd number, the middle one for the token itself")
+        for name in PARTS:
+            setattr(self, name, getattr(mlp, name))
+        self.chunk, self.lr, self.target = chunk, lr, target
+        like = mlp.down_proj.weight
+        d = like.shape[0]
+        floating = {"dtype": like.dtype if like.is_floating_point() else torch.float32, "device": like.device}
+        self.ttt_kernel = nn.Parameter(torch.zeros(d, taps, **floating))
+        self.ttt_projection = nn.Parameter(torch.zeros(d, d, **floating)) if projection else None
+        self.context = Context()
+
+    @classmethod
+    def from_mlp(
+        cls,
+        mlp: nn.Module,
+        *,
+        chunk: int = 512,
+        lr: float = 0.3,
+        taps: int = 5,
+        projection: bool = True,
+        target: str = "hidden_states",
+        std: float = 0.02,
+        seed: int = 0,
+    ) -> "InPlaceTTTMLP":
+        """A gated MLP with a memory at its zero start; the four parts are those of ``mlp``, not copies."""
+        made = cls(mlp, chunk=chunk, lr=lr, taps=taps, projection=projection, target=target)
+        made.start(std, seed)
+        return made.train(mlp.training)
+
+    @torch.no_grad()
+    def start(self, std: float = 0.02, seed: int = 0) -> None:
+        """Kernel 0, projection diagonal with entries N(0, std^2): nothing is written, the kernel can learn. [repo]"""
+        if not getattr(self.ttt_kernel, "_is_hf_initialized", False):  # transformers marks what it has loaded
+            self.ttt_kernel.zero_()
+        if self.ttt_projection is not None and not getattr(self.ttt_projection, "_is_hf_initialized", False):
+            diagonal = std * torch.randn(len(self.ttt_kernel), generator=stream(seed, "projection"))
+            self.ttt_projection.copy_(torch.diag(diagonal))
+
+    def forward(self, x: Float[Tensor, "B n d"]) -> Float[Tensor, "B n d"]:
+        keys = self.act_fn(self.gate_proj(x)) * self.up_proj(x)
+        context, static = self.context, self.down_proj(keys)
+        source = x if self.target == "hidden_states" or context.embeddings is None else context.embeddings
+        wide = torch.promote_types(torch.float32, keys.dtype)
+        return static + self._fast(keys.to(wide), source.to(wide), context).to(static.dtype)
+
+    def _fast(self, keys: Tensor, source: Tensor, context: Context) -> Tensor:
+        """(W_i - W_0) z for every token; what must be kept goes into ``context.kept``."""
+        kernel, projection = (each if each is None else each.to(keys.dtype) for each in self._target())
+        uniform = context.real is None and context.starts is None
+        if context.kept is None and uniform:
+            values = depthwise_target(source, kernel, projection, chunk=self.chunk)
+            zero = keys.new_zeros(source.shape[-1], keys.shape[-1])
+            return in_place_ttt(keys, values, zero, self.lr, self.chunk)
+        states = getattr(context.kept, "states", None)
+        if states is None and uniform:
+            state = self._begin(keys, source, (len(keys),))
+            fast = state.step(keys, source, kernel, projection)
+            context.kept.states = state.rows()
+            return fast
+        states = [self._begin(keys, source) for _ in keys] if states is None else states
+        if len(states) != len(keys):
+            raise ValueError(f"a cache of {len(states)} texts for a batch of {len(keys)}; begin a new cache")
+        fast = torch.zeros_like(source)
+        for b in range(len(keys)):
+            real = slice(None) if context.real is None else context.real[b]
+            starts = [] if context.starts is None else context.starts[b][real].nonzero().flatten().tolist()
+            states[b], out = self._text(states[b], keys[b][real], source[b][real], starts, kernel, projection)
+            fast = fast.index_put((torch.tensor(b), *([] if context.real is None else [real.nonzero().flatten()])), out)
+        if context.kept is not None:
+            context.kept.states = states
+        return fast
+
+    def _text(self, state, keys, source, starts, kernel, projection) -> tuple[InPlaceTTTState, Tensor]:
+        """The tokens of one text, with a new state where a document begins."""
+        edges, outputs = [0, *(each for each in starts if each), len(keys)], []
+        for begin, end in pairwise(edges):
+            state = self._begin(keys, source) if begin in starts else state
+            outputs.append(state.step(keys[begin:end], source[begin:end], kernel, projection))
+        return state, torch.cat(outputs)
+
+    def _begin(self, keys: Tensor, source: Tensor, batch: tuple[int, ...] = ()) -> InPlaceTTTState:
+        zero = keys.new_zeros(source.shape[-1], keys.shape[-1])
+        return InPlaceTTTState.begin(zero, chunk=self.chunk, lr=self.lr, batch=batch)
+
+    def _target(self) -> tuple[Tensor, Tensor | None]:
+        return self.ttt_kernel, self.ttt_projection
+
+    def extra_repr(self) -> str:
+        return f"chunk={self.chunk}, lr={self.lr}, target={self.target!r}"

@@ -1,0 +1,87 @@
+"""Figures of trained models, of the forms and of the clock: tables with known answers, and what they say in words."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from derived.papers.in_place_ttt.figures import clock, trained, writes
+
+
+def models(values: dict, **facts) -> pd.DataFrame:
+    """Four models of each arm and rate; ``values``: (arm, rate) -> (valid, test)."""
+    rows = [
+        {"arm": arm, "rate": rate, "replicate": r, "valid": valid + 0.01 * r, "test": test + 0.01 * r * (arm != "b")}
+        for (arm, rate), (valid, test) in values.items()
+        for r in range(4)
+    ]
+    return pd.DataFrame(rows).assign(tier="cpu", recorded=True, **facts)
+
+
+ARMS = {("a", 0.1): (0.9, 0.2), ("a", 0.2): (0.5, 0.9), ("b", 0.1): (0.1, 0.3), ("b", 0.2): (0.4, 0.6)}
+
+
+def test_validation_chooses_the_rate_not_the_test():
+    chosen = trained.at_chosen_rate(models(ARMS), ["arm"], "max").groupby("arm")["rate"].unique()
+    assert [list(each) for each in chosen] == [[0.1], [0.2]]
+    chosen = trained.at_chosen_rate(models(ARMS), ["arm"], "min").groupby("arm")["rate"].unique()
+    assert [list(each) for each in chosen] == [[0.2], [0.1]]
+
+
+def test_a_rate_at_which_a_model_diverged_is_none():
+    rows = models(ARMS)
+    rows.loc[(rows["arm"] == "a") & (rows["rate"] == 0.1) & (rows["replicate"] == 2), "valid"] = np.nan
+    assert set(trained.at_chosen_rate(rows, ["arm"], "max").query("arm == 'a'")["rate"]) == {0.2}
+
+
+def test_arms_are_compared_model_by_model():
+    """Student's interval of four paired differences 0.4, 0.39, 0.38, 0.37, by hand."""
+    table = trained.compared(models(ARMS), ["arm"], "test", "max", against="a")
+    assert table.loc["b", "less a"] == pytest.approx(0.6 - 0.2 - 0.015)
+    error = np.std([0.0, 0.01, 0.02, 0.03], ddof=1) / 2
+    assert table.loc["b", "of it ± 95 %"] == pytest.approx(3.18245 * error, rel=1e-5)
+    assert table.loc["b", "of it ± 99.9 %"] == pytest.approx(12.92398 * error, rel=1e-5)
+    assert table.loc["b", "± 95 %"] == pytest.approx(0, abs=1e-12)
+
+
+def test_figures_of_trained_models_say_in_words_what_they_show():
+    arms = [(1, 8, "both"), (1, 8, "proj"), (1, 1, "past"), (2, 8, "conv")]
+    rows = pd.concat(
+        models({(arm, 0.1): (0.5, 0.25)}, depth=depth, window=window, step=step, recall=0.1)
+        for (depth, window, arm), step in itertools.product(arms, (5, 10))
+    )
+    label = trained.recall(rows, 0.2).get_label()
+    assert "two blocks, taps 0.27" in label
+    assert "one block, keys of the token alone, past taps only 0.27" in label
+    assert "1 deep, projection only 0.10" in trained.learning(rows).get_label()
+    losses = {("ttt", 0.1): (1.0, 1.0), ("window", 0.1): (1.5, 1.5)}
+    rows = pd.concat(models(losses, context=context, loss=2.0 - context / 10, floor=0.5) for context in (0, 5))
+    assert "window + written matrix 1.500" in trained.documents(rows).get_label()
+    rows = models({("zero", 0.1): (1.0, 1.0), ("static", 0.1): (1.1, 1.1), ("random", 0.1): (2.0, 2.0)})
+    label = trained.warm(rows.assign(start=rows["arm"], first=1.25, base=1.25)).get_label()
+    assert "released start 1.250, then 1.015" in label
+    chunks = pd.concat(models({("a", 0.1): (1.0, 1.0)}, chunk=chunk) for chunk in (2, 8))
+    layers = pd.concat(models({("a", 0.1): (1.0, 1.0)}, memories=count) for count in (0, 1))
+    assert "chunk: 1.015 at 2, 1.015 at 8; by memories: 1.015 at 0" in trained.sizes(chunks, layers).get_label()
+
+
+def test_the_figure_of_forms_shows_the_worst_of_each():
+    rows = pd.DataFrame({"form": ["scan", "scan", "squared"], "gap": [1e-16, 4e-16, 1.0], "bound": 1e-15})
+    label = writes.forms(rows.assign(recorded=False)).get_label()
+    assert "prefix sum 0.4, squared loss as prefix sum 1e+15" in label
+
+
+def test_the_figure_of_the_clock_has_medians_per_token():
+    rows = pd.DataFrame(
+        [
+            {"n": n, "form": form, "repeat": r, "seconds": n * 1e-6 * (1 + r) * (2 if form == "lean" else 1)}
+            for n in (10, 100)
+            for form in ("static", "lean")
+            for r in range(3)
+        ]
+    )
+    rows = rows.assign(flops=rows["n"], numbers=12, recorded=True, tier="cpu")
+    label = clock.layer_time(rows).get_label()
+    assert "static 2 microseconds per token" in label
+    assert "lean 4 microseconds per token and 12 numbers at 100" in label

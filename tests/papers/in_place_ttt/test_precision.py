@@ -1,0 +1,46 @@
+"""Topic precision: what is kept of a clipped write, its measures and its figure."""
+
+import pandas as pd
+
+from derived.papers.in_place_ttt.claims import precision as claims
+from derived.papers.in_place_ttt.experiments.precision import Clip
+from derived.papers.in_place_ttt.figures import precision as figures
+
+EXPERIMENTS = (Clip,)
+SMALL = {Clip: {"replicates": 2, "norms": (1e-5, 1e-1, 10.0), "entries": 20_000, "sampled_rows": 4, "inputs": 2}}
+BY_ID = {claim.id: claim for claim in claims.CLAIMS}
+
+
+def test_what_is_kept_is_what_the_sum_over_binades_says(rows):
+    """`ipt-clip`: in rows; five standard errors of a count."""
+    table = rows[Clip]
+    error = (table["theory"] * (1 - table["theory"]) / 20_000) ** 0.5
+    assert ((table["changed"] - table["theory"]).abs() <= 5 * error + 1e-4).all()
+
+
+def test_more_writes_change_more_and_no_output_moves_beyond_the_norms(rows):
+    table = rows[Clip]
+    assert (table["after"] >= table["changed"]).all()
+    assert (table["moved"] <= table["bound"] * (1 + 1e-9)).all()
+    kept = table.query("dtype == 'float32'").set_index(["tau", "replicate"])["changed"]
+    lost = table.query("dtype == 'bfloat16'").set_index(["tau", "replicate"])["changed"]
+    assert (kept > lost).all()
+
+
+def test_the_claims_tell_a_clip_from_none(rows):
+    """With the printed norm they hold; with rows of a million times that norm they do not."""
+    table = rows[Clip]
+    large = table[table["tau"] == 10.0].assign(tau=1e-5)
+    for id, right in (("IPT-16.b", "holds"), ("IPT-16.c", "refuted")):
+        claim = BY_ID[id]
+        assert claim.judge(claim.measure(table))[0] == right
+        assert claim.judge(claim.measure(large))[0] != right
+    claim = BY_ID["IPT-16.a"]
+    assert claim.judge(claim.measure(large))[0] == "fails"
+    exact = pd.DataFrame({"tau": 1e-5, "dtype": "bfloat16", "changed": [2e-5, 3e-5, 2.5e-5, 2e-5]})
+    assert claim.judge(claim.measure(exact))[0] == "holds"
+
+
+def test_the_figure_says_in_words_what_it_shows(rows):
+    table = rows[Clip].query("dtype == 'bfloat16'")
+    assert "At 1e-05: " in figures.survival(table).get_label()

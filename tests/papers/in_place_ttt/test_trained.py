@@ -1,0 +1,231 @@
+"""Topic trained: generated texts, small models side by side, rates chosen by validation, and the measures."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from derived.lab.nets import Draws
+from derived.lab.rng import stream
+from derived.papers.in_place_ttt.claims.trained import (
+    CLAIMS,
+    at_best_rate,
+    best_rate,
+    ends_over_middle,
+    least_difference,
+)
+from derived.papers.in_place_ttt.data.documents import bigram_documents, bigram_floor
+from derived.papers.in_place_ttt.data.needles import FIRST, NEEDLE, QUESTION, TASKS, VARIABLE, ruler_like
+from derived.papers.in_place_ttt.data.recall import NONE, mqar
+from derived.papers.in_place_ttt.data.sources import python_bytes
+from derived.papers.in_place_ttt.experiments.fits import as_many_parameters, build, fit, schedule
+from derived.papers.in_place_ttt.experiments.trained import ChunkSizes, Documents, Layers, Recall, WarmStart
+from derived.papers.in_place_ttt.model.network import MIXERS, Memory, Size, SmallLM
+
+EXPERIMENTS = (Recall, ChunkSizes, Layers, Documents, WarmStart)
+SMALL = {Recall: {"steps": 2}, Documents: {"steps": 10}, ChunkSizes: {"chunks": (2, 4, 8)}}
+
+
+def test_each_query_asks_for_a_pair_that_stands_far_before_it():
+    ids, labels, vocabulary = mqar(50, 48, pairs=6, queries=6, keys=16, generator=stream(0, "texts"))
+    assert int(ids.max()) < vocabulary == 40
+    for b, n in (labels != NONE).nonzero().tolist():
+        places = (ids[b, :24] == ids[b, n]).nonzero().flatten()
+        assert len(places) == 1
+        assert places[0] % 2 == 0
+        assert ids[b, places[0] + 1] == labels[b, n]
+        assert 16 <= labels[b, n] < 32
+        assert n >= 36
+    assert ((labels != NONE).sum(dim=1) == 6).all()
+
+
+def test_documents_follow_a_permutation_of_their_own():
+    ids = bigram_documents(200, 400, size=5, generator=stream(0, "documents"))
+    follows = torch.zeros(200, 5, 5)
+    follows.index_put_((torch.arange(200).unsqueeze(-1), ids[:, :-1], ids[:, 1:]), torch.tensor(1.0), accumulate=True)
+    share = follows.amax(dim=-1).sum() / follows.sum()
+    assert share == pytest.approx(0.8 + 0.2 / 5, abs=0.01)
+    favourite = follows.argmax(dim=-1)
+    assert (favourite.sort(dim=-1).values == torch.arange(5)).float().mean() > 0.99  # a permutation
+    assert len(favourite.unique(dim=0)) > 60  # of 120
+    p = torch.tensor([0.84, 0.04, 0.04, 0.04, 0.04])
+    assert bigram_floor(5) == pytest.approx(float(-(p * p.log()).sum()), rel=1e-6)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_answer_stands_in_the_haystack(task):
+    ids, answers, vocabulary = ruler_like(task, 40, 60, generator=stream(0, "needles"))
+    assert int(ids.max()) < vocabulary
+    assert (ids[:, -3] == QUESTION).all()
+    for text, answer in zip(ids.tolist(), answers.tolist(), strict=True):
+        asked, body = text[-2], text[:-3]
+        if task.startswith("needle"):
+            found = [body[i + 2] for i in range(len(body) - 2) if body[i] == NEEDLE and body[i + 1] == asked]
+            assert found == answer[:1]
+            assert body.count(NEEDLE) == TASKS[task]
+        elif task == "tracking":
+            known = {asked}
+            for i in range(len(body) - 2):
+                if body[i] == VARIABLE and body[i + 2] in known:
+                    known.add(body[i + 1])
+            assert known - {asked} == set(answer)
+        else:
+            words = [word for word in body if word >= FIRST]
+            assert max(set(words), key=words.count) == answer[0]
+
+
+def test_the_bytes_are_those_of_the_files():
+    import json
+    from pathlib import Path
+
+    first = sorted(Path(json.__file__).parent.rglob("*.py"))[0].read_bytes()
+    assert bytes(python_bytes("json")[: len(first)].tolist()) == first
+    assert len(python_bytes("torch", 1000)) == 1000
+    for package in ("no_such_package", "math", "a b"):
+        with pytest.raises(ValueError, match="not installed here as a folder"):
+            python_bytes(package)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda g: mqar(1, 16, pairs=5, queries=1, generator=g), "pairs = 5 in a text of 16"),
+        (lambda g: mqar(1, 16, pairs=3, queries=4, generator=g), "queries = 4"),
+        (lambda g: bigram_documents(1, 9, size=1, generator=g), "size = 1"),
+        (lambda g: ruler_like("needle", 1, 14, generator=g), "length = 14"),
+        (lambda g: ruler_like("haystack", 1, 40, generator=g), "give one of 'needle'"),
+    ],
+)
+def test_texts_that_cannot_be_are_refused(call, words):
+    with pytest.raises(ValueError, match=words):
+        call(stream(0, "texts"))
+
+
+# Networks -------------------------------------------------------------------------------------------------------------
+
+WRITES = {1: Memory(chunk=4, start="random")}
+
+
+def model(mixer="window", memories=(), networks=2, **facts) -> SmallLM:
+    size = Size(12, width=8, inner=12, heads=2, window=4, mixer=mixer, memories=dict(memories), **facts)
+    return SmallLM(size, Draws(num_networks=networks, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("mixer", MIXERS)
+@pytest.mark.parametrize("memories", [{}, WRITES], ids=["static", "writes"])
+def test_no_logit_depends_on_a_later_token(mixer, memories):
+    """`ipt-causal`."""
+    one = model(mixer, memories)
+    ids = torch.randint(12, (1, 17), generator=stream(0, "ids"))
+    logits = one(ids)
+    for n in range(1, 17):
+        changed = ids.clone()
+        changed[:, n:] = (ids[:, n:] + 1 + torch.arange(17 - n) % 3) % 12
+        assert torch.allclose(one(changed)[:, :, :n], logits[:, :, :n], rtol=0, atol=1e-12)
+
+
+def test_networks_do_not_interact_and_share_their_weights_with_other_sizes():
+    ids = torch.randint(12, (2, 9), generator=stream(0, "ids"))
+    two, three = model(memories=WRITES, networks=2), model(memories=WRITES, networks=3)
+    assert torch.allclose(two(ids), three(ids)[:2])
+    static, zero = model(), model(memories={1: Memory(chunk=4)})
+    assert torch.allclose(static(ids), zero(ids), rtol=0, atol=1e-13)
+    assert {*static.state_dict()} < {*zero.state_dict()}
+
+
+def test_a_window_sees_no_further():
+    one = model(depth=1)
+    ids = torch.randint(12, (1, 9), generator=stream(0, "ids"))
+    changed = ids.clone()
+    changed[:, 2] = (ids[:, 2] + 1) % 12
+    moved = (one(changed) - one(ids)).abs().amax(dim=(0, 1, 3)) > 1e-12
+    assert moved.tolist() == [2 <= n < 6 for n in range(9)]
+
+
+def test_shuffled_values_break_the_memory_alone():
+    ids = torch.randint(12, (2, 16), generator=stream(0, "ids"))
+    moved = torch.arange(16).roll(4)
+    assert torch.equal(model()(ids), model()(ids, moved))
+    one = model(memories=WRITES)
+    assert not torch.allclose(one(ids), one(ids, moved))
+
+
+def test_arms_have_as_many_parameters():
+    recall = Recall.at("cpu")
+    for depth, window in ((1, 8), (2, 8), (1, 1)):
+        counts = [
+            SmallLM(recall.arm(depth, window, arm), Draws()).parameters_each
+            for arm in ("none", "both", "conv", "proj", "neither", "past")
+        ]
+        assert max(counts) - min(counts) <= 3 * 32 * depth
+    documents = Documents.at("cpu")
+    counts = [SmallLM(documents.arm(arm), Draws()).parameters_each for arm in ("window", "ttt", "gla", "delta", "lact")]
+    assert max(counts) / min(counts) < 1.01
+
+
+def test_the_schedule_warms_up_and_ends_at_zero():
+    rates = [schedule(step, 100, 0.1) for step in range(100)]
+    assert rates[0] == pytest.approx(0.01)
+    assert max(rates) == pytest.approx(0.1, rel=0.03)
+    assert rates[-1] < 1e-3
+
+
+def test_training_lowers_the_loss_of_each_network():
+    size = Size(6, width=8, inner=12, heads=1, depth=1)
+    one = build(size, 3, 0, torch.device("cpu"), torch.float32)
+    ids = bigram_documents(8, 20, size=6, generator=stream(0, "texts"))
+    from derived.lab.training import mean_cross_entropy
+
+    losses = fit(one, lambda _: mean_cross_entropy(one(ids[:, :-1]), ids[:, 1:]), steps=40, rate=1e-2)
+    assert (losses[:, -1] < losses[:, 0] - 0.1).all()
+    full = dataclasses.replace(size, memories={0: Memory()})
+    assert as_many_parameters(size, full).inner > size.inner
+
+
+# Rows and measures ----------------------------------------------------------------------------------------------------
+
+
+def test_every_arm_and_rate_has_its_rows(rows):
+    recall = rows[Recall]
+    assert recall.groupby(["depth", "window", "arm"]).ngroups == 12
+    assert recall[["recall", "valid", "test", "shuffled"]].stack().between(0, 1).all()
+    assert set(rows[Documents]["arm"]) == {"window", "ttt", "gla", "delta", "lact"}
+    assert np.isfinite(rows[Documents]["loss"]).all()
+    warm = rows[WarmStart]
+    assert (warm.loc[warm["start"] != "random", "first"] == warm.loc[warm["start"] != "random", "base"]).all()
+    assert (warm.loc[warm["start"] == "random", "first"] != warm.loc[warm["start"] == "random", "base"]).all()
+    for claim in CLAIMS:
+        if claim.experiment:
+            assert math.isfinite(claim.measure(rows[claim.experiment]).value), claim.id
+
+
+def table(**scores) -> pd.DataFrame:
+    """Two rates, four models: at rate 1 as given, at rate 2 better on validation by 1, or diverged."""
+    found = []
+    for arm, (value, other) in scores.items():
+        for r in range(4):
+            noise = 0.01 * r
+            found.append({"arm": arm, "rate": 1.0, "replicate": r, "valid": value, "test": value + noise})
+            found.append({"arm": arm, "rate": 2.0, "replicate": r, "valid": other, "test": other + noise})
+    return pd.DataFrame(found)
+
+
+def test_validation_chooses_the_rate_and_models_are_paired():
+    some = table(a=(3.0, 2.0), b=(1.5, math.nan))
+    assert best_rate(some, "arm == 'a'", "min") == 2.0
+    assert best_rate(some, "arm == 'b'", "min") == 1.0
+    assert at_best_rate(some, "arm == 'a'", "min")["test"].tolist() == pytest.approx([2.0, 2.01, 2.02, 2.03])
+    found = least_difference([("arm == 'a'", "arm == 'b'")])(some)
+    assert (found.value, found.n, found.error) == (pytest.approx(0.5), 4, pytest.approx(0, abs=1e-12))
+    with pytest.raises(ValueError, match="diverged"):
+        best_rate(table(c=(math.nan, math.nan)), "arm == 'c'")
+
+
+def test_the_middle_chunk_is_chosen_by_validation_and_compared_with_the_worse_end():
+    some = pd.concat(
+        [table(x=(loss, loss + 1)).assign(chunk=c) for c, loss in ((2, 3.0), (4, 1.0), (8, 2.0), (16, 1.2))]
+    )
+    assert ends_over_middle(some).value == pytest.approx(0.2)
