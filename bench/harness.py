@@ -2,13 +2,12 @@
 written whole.
 
 A contender is a module-level function of the inputs that a module-level builder makes, so that a child process can
-import both.
+import both. A race has one of ours and any number of others; its headline is the strongest of them.
 """
 
 import argparse
 import gc
 import json
-import math
 import multiprocessing
 import os
 import platform
@@ -16,37 +15,84 @@ import resource
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
+from scipy.stats import binom
+from threadpoolctl import threadpool_limits
 
 from derived.book.house import processor
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
+Role = Literal["peer", "plain", "author"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peer:
+    """Who ours is raced against, how its results are compared with ours, and what it stands for."""
+
+    run: Callable[[Any], Any]  # its docstring is its name in the table
+    gap: Callable[[Any, Any, Any], float]  # of inputs, our result and this one; SystemExit where they differ
+    law: Callable[[Callable, Callable], float] | None = None  # the same of two contenders, on inputs of its own
+    role: Role = "peer"  # "plain" is the obvious version and "author" the author's code: never a race's headline
+    target: float = 1.0  # how many times as long as ours it should take
+    memory: float = 0.0  # and how many times the memory
+    every: int = 1  # it does one part in ``every`` of the work, and its time counts so many times
+
+
+@dataclass(frozen=True, kw_only=True)
+class Race:
+    """One question, our answer to it, and everybody else's: all of them run in turns on the same inputs."""
+
+    name: str
+    build: Callable[..., Any]
+    sizes: dict[str, int]
+    ours: Callable[[Any], Any]
+    peers: tuple[Peer, ...]
+    rounds: int | None = None  # where the script's number is too many
+    error: Callable[[Any, Any], float] | None = None  # of inputs and a result: how far from the truth it is
+
+
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One line of the table: medians in milliseconds, ratio peer / ours, extra peak memory in MB."""
+    """Ours against one peer: medians in milliseconds, extra peak memory in MB.
+
+    ``ratio`` is the median over the rounds of the peer's time over ours in that round, and ``ratio_low``,
+    ``ratio_high`` are an interval of this median (``median_interval``). ``headline`` marks the strongest peer of its
+    race. The verdict is "undecided" where the interval holds the target.
+    """
 
     name: str
     ours: str
     peer: str
+    role: Role
+    headline: bool
     ours_ms: float
     peer_ms: float
     ratio: float
-    ratio_low: float  # 5 % and 95 % quantiles of the ratio within one round of the interleaved runs
+    ratio_low: float
     ratio_high: float
     target: float
-    met: bool
+    verdict: str
     ours_peak_mb: float
     peer_peak_mb: float
     largest_gap: float
+    ours_error: float | None
+    peer_error: float | None
     rounds: int
+
+
+def use_threads(threads: int) -> None:
+    """So many threads for everybody: torch's and those of the other libraries."""
+    torch.set_num_threads(threads)
+    threadpool_limits(threads)
 
 
 def interleaved(contenders: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
@@ -79,7 +125,7 @@ def _forget_peak() -> None:
 
 
 def _measure_peak(build: Callable, sizes: dict, run: Callable, threads: int, queue: Any) -> None:
-    torch.set_num_threads(threads)
+    use_threads(threads)
     inputs = build(**sizes)
     run(build(**{name: max(1, size // 16) for name, size in sizes.items()}))  # libraries load outside the count
     gc.collect()
@@ -90,15 +136,92 @@ def _measure_peak(build: Callable, sizes: dict, run: Callable, threads: int, que
 
 
 def peak_mb(build: Callable, sizes: dict, run: Callable, threads: int) -> float:
-    """The memory that ``run(build(**sizes))`` adds to the peak of a fresh process, beyond its inputs."""
-    context = multiprocessing.get_context("spawn")
+    """The memory that ``run(build(**sizes))`` adds to the peak of a process of its own, beyond its inputs.
+
+    The process is a fork of one that has imported the script and done nothing else, where the system has this.
+    """
+    context = multiprocessing.get_context(
+        "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+    )
+    if context.get_start_method() == "forkserver":
+        context.set_forkserver_preload([build.__module__ if build.__module__ != "__main__" else Path(sys.argv[0]).stem])
     queue = context.SimpleQueue()
     child = context.Process(target=_measure_peak, args=(build, sizes, run, threads, queue))
     child.start()
     child.join()
     if child.exitcode != 0:
-        raise RuntimeError(f"{run.__name__} ended with exit code {child.exitcode} on {sizes}")
+        raise RuntimeError(f"{name_of(run)} ended with exit code {child.exitcode} on {sizes}")
     return queue.get()
+
+
+def name_of(run: Callable) -> str:
+    """What the table calls a contender."""
+    return run.__doc__.strip().rstrip(".")
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
+    """The k-th smallest and the k-th largest value, with the largest k for which they hold the median with at least
+    95 %, whatever the law; fewer than 6 values give their range, which holds it with less."""
+    ordered = sorted(values)
+    k = max(int(binom.ppf(0.025, len(ordered), 0.5)), 1)
+    return ordered[k - 1], ordered[-k]
+
+
+def verdict(low: float, high: float, target: float) -> str:
+    """Whether the whole interval is on one side of the target."""
+    return "met" if low >= target else "missed" if high < target else "undecided"
+
+
+def contest(race: Race, *, rounds: int, threads: int) -> list[Row]:
+    """All rows of a race, the strongest peer's first: results compared (``gap`` raises if they differ), then times of
+    all contenders in turns, then peak memory."""
+    rounds = min(rounds, race.rounds or rounds)
+    inputs = race.build(**race.sizes)
+    ours = race.ours(inputs)
+    gaps, errors = [], []
+    for peer in race.peers:
+        theirs = peer.run(inputs)
+        gaps.append(peer.gap(inputs, ours, theirs))
+        if peer.law:
+            gaps[-1] = peer.law(race.ours, peer.run)
+        errors.append(race.error and race.error(inputs, theirs))
+    our_error = race.error and race.error(inputs, ours)
+    calls = {"ours": lambda: race.ours(inputs)}
+    calls |= {place: partial(peer.run, inputs) for place, peer in enumerate(race.peers)}
+    seconds = interleaved(calls, rounds)
+    our_peak = peak_mb(race.build, race.sizes, race.ours, threads)
+    rows = []
+    for place, peer in enumerate(race.peers):
+        times = [peer.every * each for each in seconds[place]]
+        ratios = [theirs / mine for mine, theirs in zip(seconds["ours"], times, strict=True)]
+        low, high = median_interval(ratios)
+        peak = peak_mb(race.build, race.sizes, peer.run, threads)
+        reached = verdict(low, high, peer.target) if peak >= peer.memory * our_peak else "missed"
+        part = f" (1/{peer.every} of the work, time x {peer.every})" if peer.every > 1 else ""
+        rows.append(
+            Row(
+                name=race.name,
+                ours=name_of(race.ours),
+                peer=name_of(peer.run) + part,
+                role=peer.role,
+                headline=False,
+                ours_ms=1e3 * statistics.median(seconds["ours"]),
+                peer_ms=1e3 * statistics.median(times),
+                ratio=statistics.median(ratios),
+                ratio_low=low,
+                ratio_high=high,
+                target=peer.target,
+                verdict=reached,
+                ours_peak_mb=our_peak,
+                peer_peak_mb=peak,
+                largest_gap=gaps[place],
+                ours_error=our_error,
+                peer_error=errors[place],
+                rounds=rounds,
+            )
+        )
+    rows.sort(key=lambda row: (row.role != "peer", row.role != "plain", row.ratio))
+    return [replace(rows[0], headline=rows[0].role == "peer"), *rows[1:]]
 
 
 def race(
@@ -113,29 +236,11 @@ def race(
     rounds: int,
     threads: int,
 ) -> Row:
-    """One race: results compared first (``gap`` raises if they differ), then interleaved times, then peak memory."""
-    inputs = build(**sizes)
-    largest = gap(inputs, ours(inputs), peer(inputs))
-    seconds = interleaved({"ours": lambda: ours(inputs), "peer": lambda: peer(inputs)}, rounds)
-    ratios = sorted(b / a for a, b in zip(seconds["ours"], seconds["peer"], strict=True))
-    medians = {who: statistics.median(times) for who, times in seconds.items()}
-    ratio = medians["peer"] / medians["ours"]
-    return Row(
-        name=name,
-        ours=ours.__doc__.strip().rstrip("."),
-        peer=peer.__doc__.strip().rstrip("."),
-        ours_ms=1e3 * medians["ours"],
-        peer_ms=1e3 * medians["peer"],
-        ratio=ratio,
-        ratio_low=ratios[math.floor(0.05 * (rounds - 1))],
-        ratio_high=ratios[math.ceil(0.95 * (rounds - 1))],
-        target=target,
-        met=ratio >= target,
-        ours_peak_mb=peak_mb(build, sizes, ours, threads),
-        peer_peak_mb=peak_mb(build, sizes, peer, threads),
-        largest_gap=largest,
-        rounds=rounds,
-    )
+    """The row of a race against one peer."""
+    only = Peer(run=peer, gap=gap, target=target)
+    return contest(Race(name=name, build=build, sizes=sizes, ours=ours, peers=(only,)), rounds=rounds, threads=threads)[
+        0
+    ]
 
 
 def write(path: Path, rows: list[Row], *, threads: int, dtype: str) -> None:
@@ -160,6 +265,17 @@ def _rounded(value: Any) -> Any:
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
+def show(row: Row) -> None:
+    """One line of a run."""
+    print(
+        f"{row.name + ' | ' + row.peer:110s} ours {row.ours_ms:9.3f} ms  peer {row.peer_ms:11.3f} ms  "
+        f"ratio {row.ratio:7.2f} [{row.ratio_low:.2f}, {row.ratio_high:.2f}] (target {row.target:g}, {row.verdict})  "
+        f"peak {row.ours_peak_mb:.0f} / {row.peer_peak_mb:.0f} MB  gap {row.largest_gap:.1e}"
+        + (f"  error {row.ours_error:.1e} / {row.peer_error:.1e}" if row.ours_error is not None else ""),
+        flush=True,
+    )
+
+
 def command(
     paper: str, races: Callable[[bool, int, int], Iterable[Row]], *, rounds: int, quick_rounds: int, dtype: str
 ) -> None:
@@ -173,18 +289,47 @@ def command(
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--output", type=Path, help="where the JSON goes")
     arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
+    use_threads(arguments.threads)
     rows = []
     for row in races(arguments.quick, quick_rounds if arguments.quick else rounds, arguments.threads):
         rows.append(row)
-        print(
-            f"{row.name:70s} ours {row.ours_ms:9.3f} ms  peer {row.peer_ms:11.3f} ms  ratio {row.ratio:7.2f} "
-            f"(target {row.target:g}, {'met' if row.met else 'missed'})  "
-            f"peak {row.ours_peak_mb:.0f} / {row.peer_peak_mb:.0f} MB  gap {row.largest_gap:.1e}",
-            flush=True,
-        )
+        show(row)
     kept, aside = ROOT / f"results/{paper}/bench.json", ROOT / f"_build/bench/{paper}.json"
     path = arguments.output or (aside if arguments.quick or kept.exists() else kept)
     write(path, rows, threads=arguments.threads, dtype=dtype)
     book = "" if arguments.quick or path != aside else f"; to make it the book's: cp {path} {kept}"
     print(f"{paper}: written to {path}{book}")
+
+
+def contests(races: Callable[[bool], Iterable[Race]]) -> Callable[[bool, int, int], Iterator[Row]]:
+    """The races of a script, ``races(quick)``, in the form that ``command`` runs."""
+
+    def rows(quick: bool, rounds: int, threads: int) -> Iterator[Row]:
+        for each in races(quick):
+            yield from contest(each, rounds=rounds, threads=threads)
+
+    return rows
+
+
+def require(condition: bool, message: str) -> None:
+    """Refuse a race whose contenders do not do the same."""
+    if not condition:
+        raise SystemExit(message)
+
+
+def within(gap: float, bound: float = 1.0) -> float:
+    """The gap, if it is no larger than the bound."""
+    require(gap <= bound, f"the results differ by {gap:.3g}, more than {bound:.3g}")
+    return gap
+
+
+def authors_code(*names: str) -> Path | None:
+    """The folder of an author's code under $AUTHORS, or nothing, which is said.
+
+    Nobody else's code is part of this repository: clone it and name the folder in which the clones are.
+    """
+    folder = Path(os.environ.get("AUTHORS", "")) / "/".join(names)
+    if os.environ.get("AUTHORS") and folder.exists():
+        return folder
+    print(f"no {'/'.join(names)} under $AUTHORS: the author's code is left out")
+    return None

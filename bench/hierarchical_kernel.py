@@ -1,27 +1,32 @@
-"""Races of the hierarchical kernel: the layer against its materialised form and SDPA, ListOps against plain recursion.
+"""Races of the hierarchical kernel: ``python bench/hierarchical_kernel.py [--quick] [--threads 1] [--output FILE]``.
 
-    python bench/hierarchical_kernel.py [--quick] [--threads N] [--output FILE]
-
-1. One causal layer, three levels, width 64, T = 512 to 4096: fused (one attention of width L d_k on wide features,
-   which a CPU does tile by tile) and coarse tables (tile by tile) against the materialised layer (every table of
-   T x T), against torch's fused attention without levels, the least that any layer with values of this width costs,
-   and against FlexAttention with a score function that looks up the coarse tables, compiled (which on a CPU needs a C++
-   compiler; without one this peer is left out, and said so). Its peak memory includes the compilation. Targets at
-   T = 2048: fused at most 0.6 of the materialised time and a quarter of its memory.
-2. The ListOps generator, generation by generation, against the plain recursive one. Target: 10 times faster. Both draw
-   one law: chi-square on operators, lengths and values.
+1. One causal layer, three levels, width 64, T = 1024 to 4096: coarse tables, tile by tile, against torch's fused
+   attention on wide features, against FlexAttention with a score function that looks up the coarse tables, compiled
+   (which on a CPU needs a C++ compiler; without one it is left out, and said so; its peak memory includes the
+   compilation), and for scale against the materialised layer (every table of T x T). All compute the same layer.
+2. Wide features, tile by tile, at T = 2048, against the same. Targets over the materialised layer: at most 0.6 of its
+   time and a quarter of its memory.
+3. What levels cost: coarse tables with the weights (1, 0, 0), which change the result and not the work, against
+   torch's fused attention without levels, which then computes the same.
+4. The ListOps generator, generation by generation, against a recursion that gives a tree up as soon as it is too long,
+   and against the published generator. Target: 10 times faster. All draw one law: chi-square on operators, lengths and
+   values. The published generator is run unmodified where $AUTHORS/long-range-arena is a clone of
+   github.com/google-research/long-range-arena (commit cd31e5c), and left out elsewhere.
 """
 
-import argparse
-import dataclasses
 import functools
+import importlib.util
+import random
 import shutil
-from collections.abc import Callable
-from pathlib import Path
+import sys
+import types
+from collections.abc import Callable, Iterator
+from unittest.mock import MagicMock
 
 import harness
 import numpy as np
 import torch
+from harness import Peer, Race, require, within
 from scipy import stats
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
@@ -29,9 +34,8 @@ from derived.lab.rng import stream
 from derived.papers.hierarchical_kernel.data import listops
 from derived.papers.hierarchical_kernel.data.listops import ListOps
 from derived.papers.hierarchical_kernel.experiments.clock import AttentionInputs
-from derived.papers.hierarchical_kernel.model.attention import score_tables
+from derived.papers.hierarchical_kernel.model.attention import attend_padded, concatenated_features, score_tables
 
-ROOT = Path(__file__).resolve().parents[1]
 RATIO = 1 / 0.6  # fused at most 0.6 of the materialised time
 MEMORY = 4.0
 LEAST_P = 1e-4  # of a chi-square test of equal laws
@@ -39,6 +43,13 @@ LEAST_P = 1e-4  # of a chi-square test of equal laws
 
 def build_layer(T: int) -> AttentionInputs:
     return AttentionInputs(max(T, 128))  # a block of FlexAttention's mask
+
+
+def build_one_level(T: int) -> AttentionInputs:
+    """Three levels, of which the coarse ones have the weight 0: the same work for the result of one level."""
+    inputs = build_layer(T)
+    inputs.alpha = torch.tensor([1.0, 0.0, 0.0])
+    return inputs
 
 
 @torch.no_grad()
@@ -63,6 +74,13 @@ def materialised(inputs: AttentionInputs) -> torch.Tensor:
 def without_levels(inputs: AttentionInputs) -> torch.Tensor:
     """SDPA without levels"""
     return inputs.attend("sdpa")
+
+
+@torch.no_grad()
+def fused_by_torch(inputs: AttentionInputs) -> torch.Tensor:
+    """SDPA on wide features"""
+    queries, keys = concatenated_features(inputs.q, inputs.k, inputs.alpha)
+    return attend_padded(queries, keys, inputs.v, scale=1.0)
 
 
 @functools.cache
@@ -93,11 +111,6 @@ def same_layer(inputs: AttentionInputs, ours: torch.Tensor, peer: torch.Tensor) 
     return within(float((ours - peer).abs().max()), 192**0.5 * 64 * torch.finfo(torch.float32).eps)
 
 
-def another_layer(inputs: AttentionInputs, ours: torch.Tensor, peer: torch.Tensor) -> float:
-    """Without levels the result is another one; the layer itself is compared with the materialised one."""
-    return same_layer(inputs, ours, materialised(inputs))
-
-
 def build_law(num: int, every: int) -> tuple[ListOps, int, int]:
     return ListOps(distinct=False), num, min(every, num)
 
@@ -109,13 +122,71 @@ def forest(inputs: tuple) -> np.ndarray:
     return counts(drawn.tokens.numpy(), drawn.lengths.numpy(), drawn.labels.numpy())
 
 
+class TooLong(Exception):
+    """The tree cannot be kept any more."""
+
+
+def hasty_tree(law: ListOps, draw: Callable[[], float]) -> tuple[list[int], int]:
+    """Codes and value of one tree of the law, whatever its length; TooLong as soon as it has max_length symbols."""
+    codes, length = [], 1
+
+    def node(depth: int) -> int:
+        nonlocal length
+        if depth >= law.max_depth or draw() >= law.branch:
+            digit = int(10 * draw())
+            codes.append(listops.DIGIT + digit)
+            return digit
+        num, operator = 2 + int((law.max_args - 1) * draw()), int(4 * draw())
+        length += num + 1
+        if length >= law.max_length:
+            raise TooLong
+        codes.append(listops.OPEN + operator)
+        values = [node(depth + 1) for _ in range(num)]
+        codes.append(listops.CLOSE)
+        return listops.apply(listops.OPERATORS[operator], values)
+
+    value = node(1)
+    return codes, value
+
+
 def recursive(inputs: tuple) -> np.ndarray:
-    """plain recursion and rejection"""
+    """recursion that gives up a tree once it is too long"""
     law, num, every = inputs
-    draw = stream(0, "bench recursive")
-    trees = [law.sample_tree(draw) for _ in range(num // every)]
-    codes = [np.array(listops.tokens(tree)) for tree in trees]
-    values = [listops.evaluate(tree) for tree in trees]
+    draw, kept = random.Random(0).random, []
+    while len(kept) < num // every:
+        try:
+            codes, value = hasty_tree(law, draw)
+        except TooLong:
+            continue
+        if len(codes) > law.min_length:
+            kept.append((np.array(codes), value))
+    codes = [each for each, _ in kept]
+    return counts(np.concatenate(codes), np.array([len(each) for each in codes]), np.array([v for _, v in kept]))
+
+
+@functools.cache
+def published_module() -> types.ModuleType:
+    """The published generator; what it needs to write files is not imported."""
+    path = harness.authors_code("long-range-arena", "lra_benchmarks", "data", "listops.py")
+    for name in ("absl", "tensorflow", "tensorflow.compat", "tensorflow.compat.v1"):
+        sys.modules.setdefault(name, MagicMock())
+    spec = importlib.util.spec_from_file_location("published_listops", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def published(inputs: tuple) -> np.ndarray:
+    """the published generator"""
+    law, num, every = inputs
+    theirs, kept = published_module(), set()
+    random.seed(0)
+    while len(kept) < num // every:
+        tree, length = theirs.generate_tree(1, law.max_depth, law.max_args)
+        if law.min_length < length < law.max_length:
+            kept.add(tree)
+    texts, values = zip(*((theirs.to_string(tree), theirs.to_value(tree)) for tree in kept), strict=True)
+    codes = [np.array([listops.CODES[word] for word in text.split() if word not in "()"]) for text in texts]
     return counts(np.concatenate(codes), np.array([len(each) for each in codes]), np.array(values))
 
 
@@ -131,68 +202,46 @@ def same_law(inputs: tuple, ours: np.ndarray, peer: np.ndarray) -> float:
     for part in (slice(0, 4), slice(4, 56), slice(56, 66)):
         table = np.stack([ours[part], peer[part]])
         chances.append(float(stats.chi2_contingency(table[:, table.sum(axis=0) > 0]).pvalue))
-    if min(chances) < LEAST_P:
-        raise SystemExit(f"the laws differ: p = {chances} for operators, lengths, values")
+    require(min(chances) >= LEAST_P, f"the laws differ: p = {chances} for operators, lengths, values")
     return min(chances)
 
 
-def within(gap: float, bound: float) -> float:
-    if not gap <= bound:
-        raise SystemExit(f"the results differ by {gap:.3g}, more than {bound:.3g}")
-    return gap
-
-
-def layer_races(quick: bool, rounds: int, threads: int) -> list[harness.Row]:
-    rows = []
-    peers = [(materialised, same_layer, RATIO), (without_levels, another_layer, 1.0)]
+def layer_races(quick: bool) -> Iterator[Race]:
+    peers = (
+        Peer(run=fused_by_torch, gap=same_layer),
+        Peer(run=materialised, gap=same_layer, role="plain", target=RATIO),
+    )
     if shutil.which("c++") or shutil.which("g++"):
-        peers.append((flexible, same_layer, 1.0))
+        peers = (*peers, Peer(run=flexible, gap=same_layer))
     else:
         print("no C++ compiler: FlexAttention is left out")
-    for T in (128, 256) if quick else (512, 1024, 2048, 4096):
-        for ours in (fused, tables):
-            for peer, gap, target in peers:
-                facts = {"gap": gap, "target": target, "rounds": rounds, "threads": threads}
-                name = f"{ours.__doc__.partition(',')[0]}, T = {T}, 3 levels, width 64"  # no column says which is ours
-                row = harness.race(name, build_layer, {"T": T}, ours, peer, **facts)
-                saved = row.peer_peak_mb >= MEMORY * row.ours_peak_mb
-                asked = ours is fused and peer is materialised and T == 2048  # where the target names memory as well
-                rows.append(dataclasses.replace(row, met=row.met and (saved or not asked)))
-    return rows
+    three = "3 levels, width 64"
+    for T in (128, 256) if quick else (1024, 2048, 4096):
+        name = f"coarse tables, T = {T}, {three}"
+        yield Race(name=name, build=build_layer, sizes={"T": T}, ours=tables, peers=peers)
+    T = 256 if quick else 2048
+    asked = (peers[0], Peer(run=materialised, gap=same_layer, role="plain", target=RATIO, memory=MEMORY), *peers[2:])
+    yield Race(name=f"wide features, T = {T}, {three}", build=build_layer, sizes={"T": T}, ours=fused, peers=asked)
+    alone = (Peer(run=without_levels, gap=same_layer),)
+    for T in (256,) if quick else (2048, 4096):
+        name = f"coarse tables with weights (1, 0, 0), T = {T}, {three}"
+        yield Race(name=name, build=build_one_level, sizes={"T": T}, ours=tables, peers=alone)
 
 
-def generator_races(quick: bool, rounds: int, threads: int) -> list[harness.Row]:
-    sizes = {"num": 200, "every": 2} if quick else {"num": 10_000, "every": 20}
-    facts = {"gap": same_law, "target": 10.0, "rounds": rounds, "threads": threads}
+def generator_races(quick: bool) -> Iterator[Race]:
+    sizes = {"num": 400, "every": 2} if quick else {"num": 10_000, "every": 20}
+    peers = (Peer(run=recursive, gap=same_law, every=sizes["every"], target=10.0),)
+    if harness.authors_code("long-range-arena"):
+        peers += (Peer(run=published, gap=same_law, role="author", every=sizes["every"], target=10.0),)
     name = f"ListOps, {sizes['num']} expressions, 100 < T < 512"
-    row = harness.race(name, build_law, sizes, forest, recursive, **facts)
-    every = sizes["every"]
-    scaled = {field: every * getattr(row, field) for field in ("peer_ms", "ratio", "ratio_low", "ratio_high")}
-    peer = f"{row.peer} (1/{every} of the number, time x {every})"
-    return [dataclasses.replace(row, peer=peer, met=scaled["ratio"] >= row.target, **scaled)]
+    yield Race(name=name, build=build_law, sizes=sizes, ours=forest, peers=peers)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes and few rounds, to see that it runs")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--output", type=Path, help="where the JSON goes")
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    rounds = 3 if arguments.quick else 11
-    default = "_build/bench/hierarchical_kernel.json" if arguments.quick else "results/hierarchical_kernel/bench.json"
-    rows = []
-    for races in (layer_races, generator_races):
-        for row in races(arguments.quick, rounds, arguments.threads):
-            rows.append(row)
-            print(
-                f"{row.name:42s} {row.ours[:12]:12s} {row.ours_ms:9.1f} ms  {row.peer[:20]:20s} {row.peer_ms:9.1f} ms  "
-                f"ratio {row.ratio:7.2f} (target {row.target:.3g}, {'met' if row.met else 'missed'})  "
-                f"peak {row.ours_peak_mb:.0f} / {row.peer_peak_mb:.0f} MB  gap {row.largest_gap:.1e}",
-                flush=True,
-            )
-    harness.write(arguments.output or ROOT / default, rows, threads=arguments.threads, dtype="float32 (layer)")
+def races(quick: bool) -> Iterator[Race]:
+    yield from layer_races(quick)
+    yield from generator_races(quick)
 
 
 if __name__ == "__main__":
-    main()
+    command = {"rounds": 11, "quick_rounds": 6, "dtype": "float32 (layer)"}
+    harness.command("hierarchical_kernel", harness.contests(races), **command)

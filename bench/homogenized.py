@@ -9,25 +9,24 @@ blocks small enough for the cache, the fastest of the block sizes that were trie
 
 Before anything is timed, the mean and the mean square of the overlaps of contender and peer must agree within 3
 standard errors of their difference (independent streams). A third race sets the Gram chain at d = 10^6 against itself
-at the width of the others: same time and memory, whatever d. How fast normals are made, the limit of the peer, is
-printed first. The full run writes results/homogenized/bench.json;
-a quick run, whose sizes are too small to report, writes under _build/.
+at the width of the others: same time and memory, whatever d; it has no peer. How fast normals are made, the limit of
+the peer, is printed first. The full run writes results/homogenized/bench.json; a quick run, whose sizes are too small
+to report, writes under _build/.
 """
 
-import argparse
 import math
 import time
-from pathlib import Path
+from collections.abc import Iterator
 
 import harness
 import torch
+from harness import Peer, Race, within
 
 from derived.lab.rng import stream
 from derived.papers.homogenized.model.chain import simulate_chain
 from derived.papers.homogenized.model.gram import simulate_gram
 from derived.papers.homogenized.model.heads import equiangular_tokens, matched_law, simplex_gram
 
-ROOT = Path(__file__).resolve().parent.parent
 LOGIT_STD, GAMMA, TARGET, AGREE = 2.0, 0.1, 8.0, 3.0
 BLOCK = 4  # replicas at a time in the peer: 4 x 3 x 256 kB at d = 256; blocks of 32 and 256 were slower
 NORMALS = 5_000_000
@@ -83,9 +82,7 @@ def same_moments(_: tuple, ours: torch.Tensor, peer: torch.Tensor) -> float:
     a, b = moments(ours), moments(peer)
     error = (a.var(dim=0) / len(a) + b.var(dim=0) / len(b)).sqrt()
     gap = float(((a.mean(dim=0) - b.mean(dim=0)).abs() / error).max())
-    if not gap <= AGREE:
-        raise SystemExit(f"the moments differ by {gap:.3g} standard errors, more than {AGREE:g}")
-    return gap
+    return within(gap, AGREE)
 
 
 def build_overlaps(d: int, n: int, replicas: int, layers: int) -> tuple:
@@ -112,9 +109,7 @@ def same_flow(inputs: tuple, ours: torch.Tensor, peer: torch.Tensor) -> float:
     a, b = moments(ours)[:, 0], moments(peer)[:, 0]
     error = float((a.var() / len(a) + b.var() / len(b)).sqrt())
     gap = float((a.mean() - b.mean()).abs())
-    if not gap <= AGREE * error + 3 / inputs[1].d:
-        raise SystemExit(f"the mean overlaps of two widths differ by {gap:.3g} with a standard error {error:.3g}")
-    return gap
+    return within(gap, AGREE * error + 3 / inputs[1].d)
 
 
 def normals_per_second() -> dict[str, float]:
@@ -130,44 +125,19 @@ def normals_per_second() -> dict[str, float]:
     return rates
 
 
-def show(row: harness.Row) -> None:
-    print(
-        f"{row.name:58s} {row.ours:28s} {row.ours_ms:9.1f} ms  peer {row.peer_ms:11.1f} ms  ratio {row.ratio:7.1f} "
-        f"(target {row.target:g}, {'met' if row.met else 'missed'})  "
-        f"peak {row.ours_peak_mb:.1f} / {row.peer_peak_mb:.1f} MB  gap {row.largest_gap:.2g}",
-        flush=True,
-    )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes and few rounds, to see that it runs")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--output", type=Path, help="where the JSON goes")
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    sizes = (
-        {"d": 64, "n": 8, "replicas": 64, "layers": 4}
-        if arguments.quick
-        else {"d": 256, "n": 16, "replicas": 256, "layers": 10}
-    )
-    rounds, threads = (3 if arguments.quick else 11), arguments.threads
+def races(quick: bool) -> Iterator[Race]:
     for dtype, rate in normals_per_second().items():
         print(f"{dtype} normals, in place: {rate:.3g} a second", flush=True)
-    rows, facts = [], {"rounds": rounds, "threads": threads}
+    sizes = {"d": 256, "n": 16, "replicas": 256, "layers": 10}
+    if quick:
+        sizes = {"d": 64, "n": 8, "replicas": 64, "layers": 4}
     name = "{layers} layers, d = {d}, {n} tokens, {replicas} replicas".format(**sizes)
-    for contender in (projected, gram):
-        rows.append(
-            harness.race(name, build, sizes, contender, full_matrices, gap=same_moments, target=TARGET, **facts)
-        )
-        show(rows[-1])
-    rows.append(
-        harness.race(f"{name}: widths", build_overlaps, sizes, wide, narrow, gap=same_flow, target=0.8, **facts)
-    )
-    show(rows[-1])
-    default = "_build/bench/homogenized.json" if arguments.quick else "results/homogenized/bench.json"
-    harness.write(arguments.output or ROOT / default, rows, threads=threads, dtype="float32")
+    literal = (Peer(run=full_matrices, gap=same_moments, target=TARGET),)
+    for what, ours in (("projected", projected), ("Gram", gram)):
+        yield Race(name=f"{what} chain, {name}", build=build, sizes=sizes, ours=ours, peers=literal)
+    same = (Peer(run=narrow, gap=same_flow, role="plain", target=0.8),)
+    yield Race(name=f"widths, {name}", build=build_overlaps, sizes=sizes, ours=wide, peers=same)
 
 
 if __name__ == "__main__":
-    main()
+    harness.command("homogenized", harness.contests(races), rounds=11, quick_rounds=6, dtype="float32")

@@ -49,23 +49,29 @@ def test_a_verdict_needs_an_answer_and_the_right_one():
         page.verdict(0.0, 1e-6)
 
 
-def race(name: str, ratio: float, met: bool) -> dict:
+def race(name: str, peer: str, ratio: float, verdict: str, headline: bool = True) -> dict:
     times = {"ours_ms": 4.2, "peer_ms": 4200.0, "ratio": ratio, "ratio_low": ratio / 2, "ratio_high": 2 * ratio}
-    return {"name": name, "peer": "the loop", "target": 300.0, "met": met, **times}
+    memory = {"ours_peak_mb": 1.234, "peer_peak_mb": 620.0}
+    return {"name": name, "peer": peer, "headline": headline, "target": 300.0, "verdict": verdict, **times, **memory}
 
 
 def test_a_missed_target_is_shown_as_missed(tmp_path, monkeypatch):
     monkeypatch.setattr(page, "results_root", lambda: tmp_path)
     assert "make bench CHAPTERS=toy" in page.race_table("toy").data
     facts = {"machine": "one core", "threads": 1, "dtype": "float64", "torch": "2.0", "date": "2026-01-01"}
-    rows = [race("won", 442.0, True), race("lost", 104.0, False)]
+    rows = [race("won", "the loop", 442.0, "met"), race("won", "the slow loop", 450.0, "undecided", headline=False)]
+    rows += [race("lost", "the loop", 104.0, "missed")]
     (tmp_path / "toy").mkdir()
     (tmp_path / "toy/bench.json").write_text(json.dumps({**facts, "rows": rows}))
-    head, _, won, lost, _, where = page.race_table("toy").data.splitlines()
-    assert won == "| won | the loop | 4.2\u00a0ms | 4.2\u00a0s | 442 [221,\u00a0884] | 300 | met |"
+    head, _, won, slow, lost, _, words, _, where = page.race_table("toy").data.splitlines()
+    times = "4.2\u00a0ms, 1.2\u00a0MB | 4.2\u00a0s, 620\u00a0MB"
+    assert won == f"| won | **the loop** | {times} | 442 [221,\u00a0884] | 300 | met |"
+    assert slow == f"|  | the slow loop | {times} | 450 [225,\u00a0900] | 300 | undecided |"
     assert lost.endswith("| 300 | **missed** |")
     assert head.count("|") == won.count("|")
+    assert "strongest peer" in words
     assert where == "one core, 1 thread, float64, torch 2.0, 2026-01-01."
+    assert page.races("toy").ratio.tolist() == [442.0, 450.0, 104.0]
 
 
 @pytest.mark.parametrize(

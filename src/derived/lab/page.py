@@ -13,6 +13,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from IPython.display import Markdown, display
 from numpy.typing import ArrayLike
 
@@ -114,28 +115,47 @@ def verdict(answer: Any, right: ArrayLike, rtol: float = 1e-4) -> str:
     return "right"
 
 
+RACES = (
+    "In bold: the strongest peer that we found; below it weaker ones, plain versions and authors' code. A time is a "
+    "median over rounds, beside it the memory that one run adds. The ratio is the median, over rounds, of the peer's "
+    "time over ours, so above 1 we are faster; its interval holds that median with at least 95 %. A target is met, or "
+    "missed, by the whole interval."
+)
+
+
+def _memory(megabytes: float) -> str:
+    return f"{megabytes:.2g}\u00a0MB" if megabytes < 10 else f"{megabytes:.0f}\u00a0MB"
+
+
 def _time(milliseconds: float) -> str:
     space = "\u00a0"  # which does not break
     return f"{milliseconds:.3g}{space}ms" if milliseconds < 1000 else f"{milliseconds / 1000:.3g}{space}s"
 
 
+def races(paper: str) -> pd.DataFrame:
+    """The rows of results/<paper>/bench.json, which ``bench/<paper>.py`` writes: one per race and peer."""
+    return pd.DataFrame(json.loads((results_root() / paper / "bench.json").read_text("utf-8"))["rows"])
+
+
 def race_table(paper: str) -> Markdown:
-    """The races of ``bench/<paper>.py`` as results/<paper>/bench.json holds them: times are medians, ``ratio`` is the
-    peer's time over ours with the 5 % and 95 % quantiles over rounds. A missed target is shown as missed."""
+    """The races of ``bench/<paper>.py`` as results/<paper>/bench.json holds them, the strongest peer of each in bold.
+    A missed target is shown as missed."""
     path = results_root() / paper / "bench.json"
     if not path.is_file():
         return Markdown(f"No race here yet; run: `make bench CHAPTERS={paper}`")
-    found = json.loads(path.read_text("utf-8"))
-    lines = [
-        f"| {row['name']} | {row['peer']} | {_time(row['ours_ms'])} | {_time(row['peer_ms'])} | "
-        f"{row['ratio']:.3g} [{row['ratio_low']:.3g},\u00a0{row['ratio_high']:.3g}] | {row['target']:g} | "
-        f"{'met' if row['met'] else '**missed**'} |"
-        for row in found["rows"]
-    ]
+    found, lines, last = json.loads(path.read_text("utf-8")), [], None
+    for row in found["rows"]:
+        times = (f"{_time(row[f'{who}_ms'])}, {_memory(row[f'{who}_peak_mb'])}" for who in ("ours", "peer"))
+        ratio = f"{row['ratio']:.3g} [{row['ratio_low']:.3g},\u00a0{row['ratio_high']:.3g}]"
+        bold = "**" if row["headline"] else ""
+        cells = ("" if row["name"] == last else row["name"], f"{bold}{row['peer']}{bold}", *times, ratio)
+        ended = "**missed**" if row["verdict"] == "missed" else row["verdict"]
+        lines.append(f"| {' | '.join(cells)} | {row['target']:.3g} | {ended} |")
+        last = row["name"]
     head = "| race | against | ours | peer | ratio | target | |\n|---|---|---|---|---|---|---|"
     threads = f"{found['threads']} thread{'s' if found['threads'] > 1 else ''}"
     where = f"{found['machine']}, {threads}, {found['dtype']}, torch {found['torch']}, {found['date']}."
-    return Markdown("\n".join([head, *lines, "", where]))
+    return Markdown("\n".join([head, *lines, "", RACES, "", where]))
 
 
 def source(thing: Callable | type) -> Markdown:
