@@ -17,6 +17,7 @@ the memory bandwidth is printed, and nothing is raced.
 import os
 from collections.abc import Callable, Iterator
 from functools import cache
+from importlib.util import find_spec
 
 import harness
 import torch
@@ -185,6 +186,10 @@ def bandwidth() -> None:
 
 
 def races(quick: bool, rounds: int, threads: int) -> Iterator[harness.Row]:
+    if missing := [name for name in ("numba", "jax") if find_spec(name) is None]:
+        raise SystemExit(
+            f"no {' and no '.join(missing)} here: the lock has neither; add numba and jax to an environment"
+        )
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     if torch.cuda.is_available():
