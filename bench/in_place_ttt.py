@@ -107,13 +107,19 @@ def same(inputs: tuple, ours: list[torch.Tensor], peer: list[torch.Tensor]) -> f
     return max(ratios)
 
 
-def timed(quick: bool, rounds: int, threads: int) -> Iterator[harness.Row]:
+def races(quick: bool) -> Iterator[harness.Race]:
     d, h, long, short, chunk = (32, 96, 512, 256, 64) if quick else (256, 768, 16_384, 2048, 512)
-    for n, peer, against in ((long, einsum_and_cumsum, "as released"), (short, chunked_attention, "as attention")):
-        name = f"forward and backward, n = {n}, d = {d}, h = {h}, C = {chunk}, {against}"
-        sizes = {"n": n, "d": d, "h": h, "chunk": chunk}
-        yield harness.race(name, build, sizes, running_state, peer, gap=same, target=1, rounds=rounds, threads=threads)
+    released = harness.Peer(run=einsum_and_cumsum, gap=same, memory=2.0)
+    attention = harness.Peer(run=chunked_attention, gap=same)
+    for n, peer, against in ((long, released, "as released"), (short, attention, "as attention")):
+        yield harness.Race(
+            name=f"forward and backward, n = {n}, d = {d}, h = {h}, C = {chunk}, {against}",
+            build=build,
+            sizes={"n": n, "d": d, "h": h, "chunk": chunk},
+            ours=running_state,
+            peers=(peer,),
+        )
 
 
 if __name__ == "__main__":
-    harness.command("in_place_ttt", timed, rounds=7, quick_rounds=3, dtype="float32")
+    harness.command("in_place_ttt", harness.contests(races), rounds=7, quick_rounds=3, dtype="float32")

@@ -148,7 +148,7 @@ def same_plans(inputs: Inputs, mine: Tensor, peer: Tensor | np.ndarray, most: fl
 
 def same_slopes(inputs: Inputs, mine: Tensor, peer: Tensor | np.ndarray, most: float = 1e-8) -> float:
     """The largest gap of the derivatives, relative to their length."""
-    peer = torch.as_tensor(np.array(peer))
+    peer = peer if isinstance(peer, Tensor) else torch.as_tensor(np.array(peer))
     apart = float(((mine - peer).norm(dim=(-2, -1)) / mine.norm(dim=(-2, -1))).max())
     require(apart <= most, f"the derivatives are {apart:.2g} apart, relative to their length")
     return apart
@@ -186,31 +186,36 @@ def refuses_softmax() -> None:
     raise SystemExit("the check of results lets softmax pass")
 
 
-def races(quick: bool, rounds: int, threads: int) -> Iterator[harness.Row]:
-    refuses_softmax()
+def races(quick: bool) -> Iterator[harness.Race]:
     there = {name: importlib.util.find_spec(name) is not None for name in (*PEERS, "geomloss")}
     for name in (name for name, found in there.items() if not found):
         print(f"sinkhorn: {name} is not installed here and is left out")
-    facts = {"target": 2.0, "rounds": rounds, "threads": threads}
+
+    def race(name: str, sizes: dict, ours: Callable, peers: list[harness.Peer], **facts) -> harness.Race:
+        return harness.Race(name=name, build=build, sizes=sizes, ours=ours, peers=tuple(peers), **facts)
+
     for n in (16,) if quick else (64, 256):
         for B in (1, 4) if quick else (1, 64):
-            for peer in (peer for name in PEERS if there[name] for peer in PEERS[name]):
-                if (
-                    "log" not in peer.__doc__ or B * n * n <= 64**3
-                ):  # ten times slower than the same in its kernel domain
-                    sizes = {"B": B, "n": n}
-                    yield harness.race(f"B = {B}, n = {n}, to 1e-6", build, sizes, ours, peer, gap=same_plans, **facts)
+            # POT's log domain is ten times slower than its kernel domain, so it runs in the small sizes alone.
+            calls = [call for name in PEERS if there[name] for call in PEERS[name]]
+            calls = [call for call in calls if "log" not in call.__doc__ or B * n * n <= 64**3]
+            if calls:
+                peers = [harness.Peer(run=call, gap=same_plans, target=2.0) for call in calls]
+                yield race(f"B = {B}, n = {n}, to 1e-6", {"B": B, "n": n}, ours, peers)
         if there["geomloss"]:
-            coarse = partial(same_plans, most=COARSE)
-            sizes = {"B": 1, "n": n}
-            yield harness.race(f"B = 1, n = {n}, to 4e-3", build, sizes, ours_coarse, geomloss, gap=coarse, **facts)
-    sizes = {"B": 1, "n": 16 if quick else 128}
-    facts = {"target": 1.0, "rounds": min(rounds, 5), "threads": threads}
-    name = f"B = 1, n = {sizes['n']}, derivative of a plan"
-    yield harness.race(name, build, sizes, implicit, unrolled, gap=same_slopes, **facts)
+            annealed = harness.Peer(run=geomloss, gap=partial(same_plans, most=COARSE), target=2.0)
+            yield race(f"B = 1, n = {n}, to 4e-3", {"B": 1, "n": n}, ours_coarse, [annealed])
+    n = 16 if quick else 128
+    slopes = [harness.Peer(run=unrolled, gap=same_slopes, role="plain")]
     if there["ott"]:
-        yield harness.race(name, build, sizes, implicit, ott_derivative, gap=partial(same_slopes, most=1e-4), **facts)
+        slopes.append(harness.Peer(run=ott_derivative, gap=partial(same_slopes, most=1e-4)))
+    yield race(f"B = 1, n = {n}, derivative of a plan", {"B": 1, "n": n}, implicit, slopes, rounds=5)
+
+
+def timed(quick: bool, rounds: int, threads: int) -> Iterator[harness.Row]:
+    refuses_softmax()
+    yield from harness.contests(races)(quick, rounds, threads)
 
 
 if __name__ == "__main__":
-    harness.command("sinkhorn", races, rounds=5, quick_rounds=3, dtype="float64")
+    harness.command("sinkhorn", timed, rounds=5, quick_rounds=3, dtype="float64")

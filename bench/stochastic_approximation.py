@@ -185,28 +185,32 @@ def bandwidth() -> None:
     print(", ".join(f"{name}: {rate:.0f} GB/s" for name, rate in rates.items()))
 
 
-def races(quick: bool, rounds: int, threads: int) -> Iterator[harness.Row]:
+def races(quick: bool) -> Iterator[harness.Race]:
+    sizes = {"replicas": 1000, "steps": 500} if quick else {"replicas": 10_000, "steps": 10_000}
+    words, few = "{replicas:,} replicas, {steps:,} steps".format(**sizes), sizes | {"replicas": 500}
+
+    def peer(run: Callable, **facts) -> harness.Peer:
+        return harness.Peer(run=run, gap=same_ends, **facts)
+
+    def race(name: str, ours: Callable, *peers: harness.Peer, **facts) -> harness.Race:
+        return harness.Race(name=name, build=build, ours=ours, peers=peers, **({"sizes": sizes} | facts))
+
+    yield race(f"linear, {words}", ours_linear, *map(peer, (numba_linear, jax_scan, jax_associative)))
+    yield race(f"linear as any field, {words}", ours_loop, peer(numba_linear))
+    yield race(f"tanh, {words}", ours_tanh, peer(numba_tanh), peer(jax_tanh))
+    alone = "linear as any field, 500 replicas, {steps:,} steps".format(**few)
+    yield race(alone, ours_loop, peer(in_python, role="plain"), sizes=few)
+
+
+def timed(quick: bool, rounds: int, threads: int) -> Iterator[harness.Row]:
     if missing := [name for name in ("numba", "jax") if find_spec(name) is None]:
-        raise SystemExit(
-            f"no {' and no '.join(missing)} here: the lock has neither; add numba and jax to an environment"
-        )
+        raise SystemExit(f"no {' and no '.join(missing)} here; the extra `bench` brings them")
     if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-threads:])
     if torch.cuda.is_available():
         bandwidth()
-    sizes = {"replicas": 1000, "steps": 500} if quick else {"replicas": 10_000, "steps": 10_000}
-    words, facts = "{replicas:,} replicas, {steps:,} steps".format(**sizes), {"gap": same_ends, "threads": threads}
-    race = facts | {"target": 1.0, "rounds": rounds}
-    for peer in (numba_linear, jax_scan, jax_associative):
-        yield harness.race(f"linear, {words}", build, sizes, ours_linear, peer, **race)
-    yield harness.race(f"linear as any field, {words}", build, sizes, ours_loop, numba_linear, **race)
-    yield harness.race(f"tanh, {words}", build, sizes, ours_tanh, numba_tanh, **race)
-    yield harness.race(f"tanh, {words}", build, sizes, ours_tanh, jax_tanh, **race)
-    few = sizes | {"replicas": 500}
-    yield harness.race(
-        "linear as any field, 500 replicas, {steps:,} steps".format(**few), build, few, ours_loop, in_python, **race
-    )
+    yield from harness.contests(races)(quick, rounds, threads)
 
 
 if __name__ == "__main__":
-    harness.command("stochastic_approximation", races, rounds=5, quick_rounds=3, dtype="float64")
+    harness.command("stochastic_approximation", timed, rounds=5, quick_rounds=3, dtype="float64")

@@ -101,7 +101,14 @@ def mistaken_once(found, inputs, sample=True):
     return found if sample else torch.cat([found[:, :-1], (found[:, -1:] + 1) % 1000], dim=1)
 
 
+def first_larger(found, inputs):
+    """The last number of the outputs is too large by a tenth of the largest; the gradients are right."""
+    return [larger(found[0], inputs, by=0.1), *found[1:]]
+
+
 DAMAGES = {
+    "in_place_ttt": {"forward": [first_larger]},
+    "sinkhorn": {"derivative": [larger]},
     "ols_attention": {"memory": [flipped], "least squares": [larger], "attention": [larger], "retrieval": [larger]},
     "signal_propagation": {"curves": [other_course], "Jacobian": [louder]},
     "homogenized": {"chain": [drifted], "widths": [drifted]},
