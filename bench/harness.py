@@ -28,7 +28,8 @@ from threadpoolctl import threadpool_limits
 
 from derived.book.house import processor
 
-ROOT = Path(__file__).resolve().parent.parent
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
 
 
 Role = Literal["peer", "plain", "author"]
@@ -140,11 +141,13 @@ def peak_mb(build: Callable, sizes: dict, run: Callable, threads: int) -> float:
 
     The process is a fork of one that has imported the script and done nothing else, where the system has this.
     """
-    context = multiprocessing.get_context(
-        "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-    )
-    if context.get_start_method() == "forkserver":
-        context.set_forkserver_preload([build.__module__ if build.__module__ != "__main__" else Path(sys.argv[0]).stem])
+    forks = "forkserver" in multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("forkserver" if forks else "spawn")
+    if forks:
+        known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        if str(HERE) not in known:  # or it could not import the script, and every fork of it would
+            os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), *filter(None, known)])
+        context.set_forkserver_preload([Path(sys.argv[0]).stem if build.__module__ == "__main__" else build.__module__])
     queue = context.SimpleQueue()
     child = context.Process(target=_measure_peak, args=(build, sizes, run, threads, queue))
     child.start()
@@ -243,7 +246,7 @@ def race(
     ]
 
 
-def write(path: Path, rows: list[Row], *, threads: int, dtype: str) -> None:
+def write(path: Path, rows: list[Row], *, threads: int, dtype: str, remark: str = "") -> None:
     """Write the table with its circumstances: under a temporary name first, so that a killed run leaves no half."""
     document = {
         "machine": f"{processor()}, {os.cpu_count()} cores",
@@ -253,6 +256,7 @@ def write(path: Path, rows: list[Row], *, threads: int, dtype: str) -> None:
         "threads": threads,
         "dtype": dtype,
         "date": datetime.now(UTC).date().isoformat(),
+        "remark": remark,
         "rows": [{key: _rounded(value) for key, value in asdict(row).items()} for row in rows],
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -288,6 +292,7 @@ def command(
     parser.add_argument("--quick", action="store_true", help="small sizes and few rounds, to see that it runs")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--output", type=Path, help="where the JSON goes")
+    parser.add_argument("--remark", default="", help="a sentence about the machine for readers of the table")
     arguments = parser.parse_args()
     use_threads(arguments.threads)
     rows = []
@@ -296,7 +301,7 @@ def command(
         show(row)
     kept, aside = ROOT / f"results/{paper}/bench.json", ROOT / f"_build/bench/{paper}.json"
     path = arguments.output or (aside if arguments.quick or kept.exists() else kept)
-    write(path, rows, threads=arguments.threads, dtype=dtype)
+    write(path, rows, threads=arguments.threads, dtype=dtype, remark=arguments.remark)
     book = "" if arguments.quick or path != aside else f"; to make it the book's: cp {path} {kept}"
     print(f"{paper}: written to {path}{book}")
 

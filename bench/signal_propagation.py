@@ -308,7 +308,14 @@ def estimator_races(quick: bool) -> Iterator[Race]:
     yield Race(name=name, build=build_network, sizes=sizes, ours=all_probes, peers=peers)
     if harness.authors_code("transformers-apjn", "apjn"):
         author = Peer(run=authors_passes, gap=as_many_layers, law=same_mean_norms, role="author", target=8.0)
-        yield Race(name=name, build=build_network, sizes=sizes, ours=all_probes, peers=(author,), rounds=6)
+        yield Race(
+            name=f"{name}: the author's code",
+            build=build_network,
+            sizes=sizes,
+            ours=all_probes,
+            peers=(author,),
+            rounds=6,
+        )
 
 
 def races(quick: bool) -> Iterator[Race]:

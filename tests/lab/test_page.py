@@ -71,6 +71,14 @@ def test_a_missed_target_is_shown_as_missed(tmp_path, monkeypatch):
     assert head.count("|") == won.count("|")
     assert "strongest peer" in words
     assert where == "one core, 1 thread, float64, torch 2.0, 2026-01-01."
+    (tmp_path / "toy/bench.json").write_text(json.dumps({**facts, "rows": rows, "remark": "Not quiet."}))
+    assert page.race_table("toy").data.endswith("2026-01-01. Not quiet.")
+    former = [{key: value for key, value in row.items() if key not in ("headline", "verdict")} for row in rows]
+    former = [{**row, "met": row["ratio"] > 300} for row in former]
+    (tmp_path / "toy/bench.json").write_text(json.dumps({**facts, "rows": former}))
+    assert "| met |" in page.race_table("toy").data
+    assert "**missed**" in page.race_table("toy").data
+    assert "strongest" not in page.race_table("toy").data
     assert page.races("toy").ratio.tolist() == [442.0, 450.0, 104.0]
 
 

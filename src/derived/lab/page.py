@@ -147,15 +147,18 @@ def race_table(paper: str) -> Markdown:
     for row in found["rows"]:
         times = (f"{_time(row[f'{who}_ms'])}, {_memory(row[f'{who}_peak_mb'])}" for who in ("ours", "peer"))
         ratio = f"{row['ratio']:.3g} [{row['ratio_low']:.3g},\u00a0{row['ratio_high']:.3g}]"
-        bold = "**" if row["headline"] else ""
+        bold = "**" if row.get("headline") else ""
         cells = ("" if row["name"] == last else row["name"], f"{bold}{row['peer']}{bold}", *times, ratio)
-        ended = "**missed**" if row["verdict"] == "missed" else row["verdict"]
+        ended = row.get("verdict") or ("met" if row["met"] else "missed")  # a race timed before verdicts has met alone
+        ended = "**missed**" if ended == "missed" else ended
         lines.append(f"| {' | '.join(cells)} | {row['target']:.3g} | {ended} |")
         last = row["name"]
     head = "| race | against | ours | peer | ratio | target | |\n|---|---|---|---|---|---|---|"
     threads = f"{found['threads']} thread{'s' if found['threads'] > 1 else ''}"
-    where = f"{found['machine']}, {threads}, {found['dtype']}, torch {found['torch']}, {found['date']}."
-    return Markdown("\n".join([head, *lines, "", RACES, "", where]))
+    where = f"{found['machine']}, {threads}, {found['dtype']}, torch {found['torch']}, {found['date']}. "
+    where = (where + found.get("remark", "")).strip()
+    words = [RACES, ""] if "headline" in found["rows"][0] else []
+    return Markdown("\n".join([head, *lines, "", *words, where]))
 
 
 def source(thing: Callable | type) -> Markdown:
