@@ -187,6 +187,13 @@ class _Module(_DummyBackendModule):
     def get_amp_supported_dtype(self) -> list[torch.dtype]:
         return [torch.float16, torch.bfloat16]
 
+    def get_rng_state(self, device: object = None) -> torch.Tensor:
+        """It draws nothing of its own; ``torch.random.fork_rng`` asks every device for what it must keep."""
+        return torch.empty(0, dtype=torch.uint8)
+
+    def set_rng_state(self, state: torch.Tensor, device: object = None) -> None:
+        pass
+
 
 def _register() -> torch.library.Library:
     """Makes the device known to torch, with its factory functions and what ``torch.tensor`` asks of it."""

@@ -173,6 +173,8 @@ def _judge(draft: _Laws, draft_ids: Tensor, target: _Laws, rule: Rule, generator
             "the draft's law gives a drafted token the probability 0 or NaN, so it was not drawn from that law; give "
             "the law after the draft's own temperature, top-k and top-p"
         )
+    if len(lost := q_n.isnan().nonzero()):
+        target.row(*lost[:1].unbind(dim=-1), "target")  # says what is wrong with this row
     summaries = rule.summaries(draft.all(m), target.all(m)) if rule.reads_rows else ()
     gamma = rule.gamma(p_n, q_n, *summaries)
     # Draft i is kept with probability min(1, gamma_i / p_i), and all that follow the first rejection are lost.
