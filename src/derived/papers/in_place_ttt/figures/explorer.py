@@ -28,7 +28,7 @@ def explorer(rows: pd.DataFrame) -> go.Figure:
     labels = {"chunk C = ": "chunk", "taps ahead = ": "ahead", "taps cross the edge (0 no, 1 yes) = ": "crossing"}
     axes = {label: sorted(rows[name].unique().tolist()) for label, name in labels.items()}
     groups = dict(iter(rows.groupby([*labels.values()])))
-    start = (axes["chunk C = "][len(axes["chunk C = "]) // 2], axes["taps ahead = "][-1], 0)
+    start = (axes["chunk C = "][len(axes["chunk C = "]) // 2], axes["taps ahead = "][-1], 1)
     n = int(rows["reader"].max()) + 1
     table, lag = _traces(groups[start])
     figure = make_subplots(rows=2, cols=1, vertical_spacing=0.16, row_heights=[0.72, 0.28])
