@@ -262,7 +262,10 @@ def test_the_best_rows_are_those_of_the_largest_tier_that_ran(toy, recorded):
     own = study(toy, "cpu", 3, "cpu")
     assert own.best.equals(own.live), "a rerunner's own run of a recorded tier"
     save(recorded(toy, tier="gpu"))
-    assert study(toy, "cpu", 3, "cpu").best["count"].unique() == [1000]
+    largest = study(toy, "cpu", 3, "cpu")
+    assert largest.best["count"].unique() == [1000]
+    assert (largest.largest, largest.sizes) == ("gpu", toy.at("gpu"))
+    assert (own.largest, own.sizes) == ("cpu", toy.at("cpu"))
 
 
 def test_unknown_tiers_and_devices_are_refused(toy):

@@ -1,10 +1,10 @@
-"""IPT-14: the clock of one layer, at the recorded tiers; criteria and expected verdicts were written before the run."""
+"""IPT-14: the clock of one layer, at the recorded tiers; criteria and expected verdicts were written before the run, unless a claim says otherwise."""
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from derived.lab.claims import RECORDED, holds, reported, statistic, undecided, within
+from derived.lab.claims import RECORDED, Change, holds, reported, statistic, undecided, within
 from derived.lab.measure import Measure, chosen
 from derived.lab.stats import LEVEL, Estimate
 
@@ -52,5 +52,12 @@ CLAIMS = (
         unit="times as long",
         judged_at=RECORDED,
         expected=undecided("cpu") | holds("gpu"),
+        changed=(
+            Change(
+                "2026-11-22",
+                "A pilot of three repetitions had been seen when the expected verdict was written.",
+                "A pilot fixes the size.",
+            ),
+        ),
     ),
 )

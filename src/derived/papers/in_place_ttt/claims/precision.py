@@ -1,6 +1,6 @@
 """IPT-16: what the clip that is printed with the paper's Table 1 leaves of a write.
 
-Criteria and expected verdicts were written before the run. The size of the weights, 0.02, is our assumption.
+Criteria and expected verdicts were written before the run, unless a claim says otherwise. The size of the weights, 0.02, is our assumption.
 """
 
 from derived.lab import measure

@@ -1,6 +1,6 @@
 """IPT-1, 2, 3, 5, 6 and 9.a: one rule in many forms, and the start of a converted model.
 
-Criteria and expected verdicts were written before the run.
+Criteria and expected verdicts were written before the run, unless a claim says otherwise.
 """
 
 from derived.lab import measure

@@ -1,7 +1,7 @@
-"""SK-15 and SK-16: attention as a flow of particles. Criteria and expected verdicts were written before the run."""
+"""SK-15 and SK-16: attention as a flow of particles. Criteria and expected verdicts were written before the run, unless a claim says otherwise."""
 
 from derived.lab import measure
-from derived.lab.claims import at_most, computed, holds, identity, refuted, within
+from derived.lab.claims import Change, at_most, computed, holds, identity, refuted, within
 
 from ..experiments.flows import Drift, HeatLimit, Particles
 
@@ -52,6 +52,13 @@ HEAT = (
         unit="slope",
         source="prior",
         where="Sander et al. 2022; exact form ours",
+        changed=(
+            Change(
+                "2026-11-22",
+                "The words of the statement changed after live rows existed; rows, criterion and range did not.",
+                "The scores of the limit were not named, and for the dot products of the chapter the sentence was false.",
+            ),
+        ),
     ),
     computed(
         "SK-16.b",
@@ -63,5 +70,12 @@ HEAT = (
         unit="slope",
         source="prior",
         where="Sander et al. 2022; exact form ours",
+        changed=(
+            Change(
+                "2026-11-22",
+                "The words of the statement changed after live rows existed; rows, criterion and range did not.",
+                "The scores of the limit were not named, and for the dot products of the chapter the sentence was false.",
+            ),
+        ),
     ),
 )

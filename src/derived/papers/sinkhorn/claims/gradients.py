@@ -1,4 +1,4 @@
-"""SK-13 and SK-14: the derivative of a plan. Criteria and expected verdicts were written before the run."""
+"""SK-13 and SK-14: the derivative of a plan. Criteria and expected verdicts were written before the run, unless a claim says otherwise."""
 
 from derived.lab import measure
 from derived.lab.claims import at_most, computed, exactly, holds, identity, refuted

@@ -1,6 +1,6 @@
 """SK-1, SK-2, SK-4, SK-19: what softmax and Sinkhorn solve, what a half-step gains, what the temperature does.
 
-Criteria and expected verdicts were written before the run.
+Criteria and expected verdicts were written before the run, unless a claim says otherwise.
 """
 
 from derived.lab import measure

@@ -1,7 +1,7 @@
-"""SK-3, SK-5, SK-20: iterations and seconds. Criteria and expected verdicts were written before the run."""
+"""SK-3, SK-5, SK-20: iterations and seconds. Criteria and expected verdicts were written before the run, unless a claim says otherwise."""
 
 from derived.lab import measure
-from derived.lab.claims import bound, computed, holds, reported, statistic, within
+from derived.lab.claims import Change, bound, computed, holds, reported, statistic, within
 
 from ..experiments.rates import AttentionTime, Contraction, RandomScores
 
@@ -18,6 +18,13 @@ CONVERGENCE = (
         **BOTH,
         source="prior",
         where="Franklin and Lorenz 1989",
+        changed=(
+            Change(
+                "2026-11-22",
+                "The words of the statement changed after live rows existed; rows, criterion and range did not.",
+                "Its first words said that each iteration comes nearer; the theorem bounds by how much.",
+            ),
+        ),
     ),
     computed(
         "SK-3.b",
@@ -42,6 +49,13 @@ CONVERGENCE = (
         **BOTH,
         source="prior",
         where="Thibault et al. 2021",
+        changed=(
+            Change(
+                "2026-11-22",
+                "The measure was the mean over ten iterations, and the statement spoke of every iteration; now it is the T-th root over the last iterations above rounding.",
+                "The error reaches rounding within ten iterations, and at the best relaxation it carries a factor T, so only the T-th root tends to the rate.",
+            ),
+        ),
     ),
     statistic(
         "SK-5",
@@ -52,6 +66,13 @@ CONVERGENCE = (
         within(1, 0.15),
         unit="ratio",
         **BOTH,
+        changed=(
+            Change(
+                "2026-11-22",
+                "The number of replicates was raised after live rows existed.",
+                "The reason was not written down at the time.",
+            ),
+        ),
     ),
 )
 

@@ -1,6 +1,6 @@
 """SK-8, SK-17, SK-18: learned relations and trained classifiers, at the recorded tiers.
 
-Criteria and expected verdicts were written before the run; pilots of one seed, whose rows were thrown away, had shown
+Criteria and expected verdicts were written before the run, unless a claim says otherwise; pilots of one seed, whose rows were thrown away, had shown
 the deviation of SK-17 rising.
 """
 
@@ -83,6 +83,13 @@ CLASSIFIERS = (
         expected=fails("cpu"),
         where=CARRIED
         + "; a pilot, its rows thrown away, had shown the opposite before the expected verdict was written",
+        changed=(
+            Change(
+                "2026-11-22",
+                "The rates offered to each arm were 0.001 to 0.03; now 0.003 to 0.1, changed before the record was made.",
+                "The reason was not written down at the time.",
+            ),
+        ),
     ),
     unseen(
         "SK-17.b",
@@ -102,6 +109,13 @@ CLASSIFIERS = (
         judged_at=RECORDED,
         expected=holds("cpu"),
         where=CARRIED,
+        changed=(
+            Change(
+                "2026-11-22",
+                "The rates offered to each arm were 0.001 to 0.03; now 0.003 to 0.1, changed before the record was made.",
+                "The reason was not written down at the time.",
+            ),
+        ),
     ),
     statistic(
         "SK-18.b",

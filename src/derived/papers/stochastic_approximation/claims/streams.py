@@ -1,4 +1,4 @@
-"""SA-10: trained transformers. Criteria and expected verdicts were written before the run.
+"""SA-10: trained transformers. Criteria and expected verdicts were written before the run, unless a claim says otherwise.
 
 A training cut short at tier ci compares code and judges nothing.
 """
