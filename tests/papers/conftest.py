@@ -1,4 +1,4 @@
-"""What the tests of every paper's experiments share: rows of all of them, smaller than tier ci."""
+"""What the tests of every paper share: rows of its experiments, smaller than tier ci, and what each figure must say."""
 
 import dataclasses
 
@@ -23,3 +23,22 @@ def no_figure_stays_open():
     """matplotlib warns of more than twenty open figures, and a warning is an error here."""
     yield
     plt.close("all")
+
+
+@pytest.fixture
+def tells():
+    """Axes are named, on one panel of those that share them, there is no title, and the alt text has these words and no
+    formula."""
+
+    def check(figure, *words: str) -> None:
+        figure.canvas.draw()
+        alt = figure.get_label()
+        for word in words:
+            assert word in alt, alt
+        assert "$" not in alt
+        assert "nan" not in alt.split()
+        for ax in (ax for ax in figure.axes if ax.get_label() != "<colorbar>"):
+            assert any(other.get_xlabel() for other in ax.get_shared_x_axes().get_siblings(ax))
+            assert not ax.get_title()
+
+    return check

@@ -3,9 +3,7 @@
 import dataclasses
 
 import matplotlib
-import matplotlib.pyplot as plt
 import pandas as pd
-import pytest
 
 from derived.lab.experiment import run_condition
 from derived.papers.sinkhorn.experiments import approximation, flows, gradients, plans, rates, relations, trained
@@ -26,25 +24,6 @@ def small(experiment, **sizes) -> pd.DataFrame:
     held = dataclasses.replace(experiment.at("ci"), **sizes)
     table = pd.concat([run_condition(held, one, 0, "cpu") for one in held.conditions()], ignore_index=True)
     return table.assign(tier="ci", recorded=False)
-
-
-@pytest.fixture
-def tells():
-    """Axes are named, there is no title, and the alt text has these words and no formula."""
-
-    def check(figure, *words: str) -> None:
-        figure.canvas.draw()
-        alt = figure.get_label()
-        for word in words:
-            assert word in alt
-        assert "$" not in alt
-        assert "nan" not in alt.split()
-        drawn = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
-        assert all(ax.get_xlabel() or ax.get_shared_x_axes().get_siblings(ax) for ax in drawn)
-        assert not any(ax.get_title() for ax in figure.axes)
-
-    yield check
-    plt.close("all")
 
 
 def test_matrices_show_their_column_means(tells):

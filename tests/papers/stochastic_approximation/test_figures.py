@@ -3,7 +3,6 @@
 import matplotlib
 import numpy as np
 import pandas as pd
-import pytest
 
 from derived.papers.stochastic_approximation.experiments.attention import Readout, SelfFed
 from derived.papers.stochastic_approximation.experiments.components import Mixtures
@@ -27,21 +26,6 @@ SMALL = {
     Central: {"replicas": 200, "steps": 200},
     Exponents: {"size": 10, "steps": 1000},
 }
-
-
-@pytest.fixture
-def tells():
-    def check(figure, *words: str) -> None:
-        alt = figure.get_label()
-        for word in words:
-            assert word in alt, alt
-        assert "$" not in alt
-        assert "nan" not in alt.split()
-        drawn = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
-        assert all(ax.get_xlabel() for ax in drawn)
-        assert not any(ax.get_title() for ax in figure.axes)
-
-    return check
 
 
 def test_fan(rows, tells):
