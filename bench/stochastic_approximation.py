@@ -51,12 +51,14 @@ def ours_tanh(y: torch.Tensor) -> torch.Tensor:
 
 @cache
 def compiled(nonlinear: bool) -> Callable:
-    """numba's loop: blocks of replicas in parallel, time inside, replicas innermost."""
+    """numba's loop: blocks of replicas in parallel, time inside, replicas innermost; the field is compiled into it."""
     import numba
     import numpy as np
 
+    field = numba.njit((lambda x, y: np.tanh(y - x)) if nonlinear else (lambda x, y: y - 2.0 * x), fastmath=True)
+
     @numba.njit(parallel=True, fastmath=True)
-    def linear(y, a, block):
+    def loop(y, a, block):
         steps, replicas = y.shape
         x = np.zeros(replicas)
         for b in numba.prange((replicas + block - 1) // block):
@@ -65,25 +67,11 @@ def compiled(nonlinear: bool) -> Callable:
             for n in range(steps):
                 row, size = y[n, first:last], a[n]
                 for r in range(len(z)):
-                    z[r] += size * (row[r] - 2.0 * z[r])
+                    z[r] += size * field(z[r], row[r])
             x[first:last] = z
         return x
 
-    @numba.njit(parallel=True, fastmath=True)
-    def tanh(y, a, block):
-        steps, replicas = y.shape
-        x = np.zeros(replicas)
-        for b in numba.prange((replicas + block - 1) // block):
-            first, last = b * block, min((b + 1) * block, replicas)
-            z = np.zeros(last - first)
-            for n in range(steps):
-                row, size = y[n, first:last], a[n]
-                for r in range(len(z)):
-                    z[r] += size * np.tanh(row[r] - z[r])
-            x[first:last] = z
-        return x
-
-    return tanh if nonlinear else linear
+    return loop
 
 
 def _numba(y: torch.Tensor, nonlinear: bool) -> torch.Tensor:
@@ -105,27 +93,24 @@ def numba_tanh(y: torch.Tensor) -> torch.Tensor:
 
 
 @cache
-def jitted(scan: str) -> Callable:
-    """JAX's scans of the pairs (1 - 2 a_n, a_n y_n), which compose; the last of the second part is x_N."""
+def jitted(name: str) -> Callable:
+    """JAX: a scan step by step of either field, or one of the pairs (1 - 2 a_n, a_n y_n), which compose; the last of
+    the second part is x_N."""
     import jax
-    from jax import lax
+    from jax import lax, numpy
 
     jax.config.update("jax_enable_x64", True)
 
     def associative(y, a):
-        keep = jax.numpy.broadcast_to(1 - 2 * a[:, None], y.shape)
-        pairs = (keep, a[:, None] * y)
+        pairs = (numpy.broadcast_to(1 - 2 * a[:, None], y.shape), a[:, None] * y)
         return lax.associative_scan(lambda f, g: (f[0] * g[0], g[0] * f[1] + g[1]), pairs)[1][-1]
 
-    def stepwise(y, a):
-        start = jax.numpy.zeros_like(y[0])
-        return lax.scan(lambda x, now: (x + now[1] * (now[0] - 2 * x), None), start, (y, a))[0]
+    def stepwise(field):
+        step = lambda x, now: (x + now[1] * field(x, now[0]), None)  # noqa: E731
+        return lambda y, a: lax.scan(step, numpy.zeros_like(y[0]), (y, a))[0]
 
-    def tanh(y, a):
-        start = jax.numpy.zeros_like(y[0])
-        return lax.scan(lambda x, now: (x + now[1] * jax.numpy.tanh(now[0] - x), None), start, (y, a))[0]
-
-    return jax.jit({"associative": associative, "stepwise": stepwise, "tanh": tanh}[scan])
+    scans = {"associative": associative, "linear": stepwise(lambda x, y: y - 2 * x)}
+    return jax.jit((scans | {"tanh": stepwise(lambda x, y: numpy.tanh(y - x))})[name])
 
 
 def jax_associative(y: torch.Tensor) -> torch.Tensor:
@@ -141,7 +126,7 @@ def jax_scan(y: torch.Tensor) -> torch.Tensor:
     """jax.lax.scan, jitted"""
     import numpy as np
 
-    return torch.as_tensor(np.array(jitted("stepwise")(y.numpy(), STEP.values(len(y)).numpy())))
+    return torch.as_tensor(np.array(jitted("linear")(y.numpy(), STEP.values(len(y)).numpy())))
 
 
 def jax_tanh(y: torch.Tensor) -> torch.Tensor:

@@ -185,6 +185,15 @@ def test_a_wrong_contender_is_refused_before_anything_is_timed(name, timed, monk
     assert not missed
 
 
+def test_a_wrong_contender_is_refused_where_the_peers_are_not_in_the_lock(timed):
+    """Our own result stands in for the peer's: right it is timed, with one number off it is refused."""
+    for race in script("stochastic_approximation").races(True):
+        twin = replace(race.peers[0], run=race.ours)
+        assert not refused(replace(race, peers=(twin,)), timed)
+        assert timed == [["ours", 0]]
+        assert refused(replace(race, peers=(replace(twin, run=damaged(race.ours, larger)),)), timed), race.name
+
+
 def test_a_sampler_that_never_rejects_is_not_raced(timed, monkeypatch):
     bench = script("cactus")
     monkeypatch.setattr(bench, "RULE", bench.Cactus(1.0))
