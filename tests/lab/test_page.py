@@ -158,3 +158,9 @@ def test_a_number_for_the_prose_is_one_of_pythons_own(value, monkeypatch):
     monkeypatch.setattr(page, "display", lambda data, **_: shown.append(data))
     page.glue("x", value)
     assert shown == [{"application/papermill.record/text/plain": "0.25"}]
+
+
+def test_settings_are_a_table_of_two_columns():
+    assert page.settings({"width": 32, "rates": "0.1, 0.3"}).data.splitlines() == [
+        *("| setting | |", "|---|---|", "| width | 32 |", "| rates | 0.1, 0.3 |")
+    ]

@@ -7,7 +7,7 @@ import io
 import json
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -159,6 +159,12 @@ def race_table(paper: str) -> Markdown:
     where = (where + found.get("remark", "")).strip()
     words = [RACES, ""] if "headline" in found["rows"][0] else []
     return Markdown("\n".join([head, *lines, "", *words, where]))
+
+
+def settings(words: Mapping[str, Any]) -> Markdown:
+    """A table of settings, a line each: what it is called, and its value."""
+    lines = (f"| {name} | {value} |" for name, value in words.items())
+    return Markdown("\n".join(["| setting | |", "|---|---|", *lines]))
 
 
 def source(thing: Callable | type) -> Markdown:

@@ -45,10 +45,19 @@ class Study:
         return pd.concat([*tables, self.live.assign(tier=self.tier, recorded=False)], ignore_index=True)
 
     @property
+    def largest(self) -> str:
+        """The largest tier that ran; the live one where it was recorded, too."""
+        return max([self.tier, *self.records], key=TIERS.index)
+
+    @property
     def best(self) -> pd.DataFrame:
         """The rows of the largest tier that ran."""
-        larger = [tier for tier in self.records if TIERS.index(tier) > TIERS.index(self.tier)]
-        return self.records[max(larger, key=TIERS.index)].rows if larger else self.live
+        return self.live if self.largest == self.tier else self.records[self.largest].rows
+
+    @property
+    def sizes(self) -> Experiment:
+        """The experiment with the sizes of these rows."""
+        return self.experiment.at(self.largest)
 
     def provenance(self) -> str:
         """Where the numbers come from, for a caption."""
