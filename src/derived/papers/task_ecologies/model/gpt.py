@@ -34,16 +34,17 @@ class GPTSize:
 
     vocabulary: int = 27
     width: int = 32
-    depth: int = 2
+    depth: int = 2  # 0: the last token alone is read
     heads: int = 4
     block: int = 32  # the longest text
     experts: int = 0  # 0: one dense MLP per block
     init_std: float = 0.08
 
     def __post_init__(self) -> None:
-        for name in ("vocabulary", "width", "depth", "heads", "block"):
+        for name in ("vocabulary", "width", "heads", "block"):
             check_count(name, getattr(self, name))
-        check_count("experts", self.experts, least=0)
+        for name in ("depth", "experts"):
+            check_count(name, getattr(self, name), least=0)
         if self.width % self.heads:
             raise ValueError(f"width = {self.width} and heads = {self.heads}; give a width that the heads divide")
 
