@@ -3,6 +3,7 @@
 symbol   name      meaning                                             axes
 n        order     letters of the window, the predicted one included   scalar
 N(w, v)  counts    how often v followed the window w in training       (V^(n - 1), V)
+s        strength  how many counts the shorter window's law is worth   scalar
 """
 
 from dataclasses import dataclass
@@ -16,8 +17,10 @@ from derived.lab.checks import check_count, check_positive
 
 @dataclass(frozen=True)
 class NGram:
-    """p(v | w) = (N(w, v) + s) / (N(w) + s V), w the last n - 1 tokens; shorter at the start of a text, where the
-    opening token fills it up."""
+    """p(v | w) = (N(w, v) + s p(v | w')) / (N(w) + s), w the last n - 1 tokens and w' without the first of them.
+
+    At the start of a text the opening token fills the window up; below one letter stands the uniform law (MacKay and
+    Peto, 1995)."""
 
     order: int
     laws: Float[Tensor, "windows V"]
@@ -29,22 +32,23 @@ class NGram:
         return -self.laws[windows, texts[:, 1:]].log()
 
 
-def fit_ngram(
-    texts: Int[Tensor, "B T"], order: int, vocabulary: int, *, opening: int, smoothing: float = 0.01
-) -> NGram:
-    """The table of a corpus. ValueError for order < 1 or smoothing <= 0.
+def fit_ngram(texts: Int[Tensor, "B T"], order: int, vocabulary: int, *, opening: int, strength: float = 1.0) -> NGram:
+    """The table of a corpus. ValueError for order < 1 or strength <= 0.
 
-    >>> reader = fit_ngram(torch.tensor([[2, 0, 1, 0, 1]]), 2, 3, opening=2, smoothing=1e-9)
+    >>> reader = fit_ngram(torch.tensor([[2, 0, 1, 0, 1]]), 2, 3, opening=2, strength=1e-9)
     >>> reader.laws[0].round(decimals=3)
     tensor([0., 1., 0.], dtype=torch.float64)
     """
     check_count("order", order)
-    check_positive("smoothing", smoothing)
-    windows = _windows(texts, order, vocabulary, opening)
-    size = vocabulary ** (order - 1)
-    places = windows * vocabulary + texts[:, 1:]
-    counts = torch.bincount(places.flatten(), minlength=size * vocabulary).view(size, vocabulary).double() + smoothing
-    return NGram(order, counts / counts.sum(dim=-1, keepdim=True), opening)
+    check_positive("strength", strength)
+    laws = torch.full((1, vocabulary), 1 / vocabulary, dtype=torch.float64)
+    for n in range(1, order + 1):
+        size = vocabulary ** (n - 1)
+        places = _windows(texts, n, vocabulary, opening) * vocabulary + texts[:, 1:]
+        counts = torch.bincount(places.flatten(), minlength=size * vocabulary).view(size, vocabulary).double()
+        counts = counts + strength * laws.repeat(size // len(laws), 1)  # a window's shorter one is its last digits
+        laws = counts / counts.sum(dim=-1, keepdim=True)
+    return NGram(order, laws, opening)
 
 
 def _windows(texts: Tensor, order: int, vocabulary: int, opening: int) -> Tensor:

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
@@ -35,46 +34,62 @@ class Rescue(Experiment):
     """TE-E4, after exp 7: training text is bracketed code with probability alpha and else the same code with brackets
     blanked; judged by the loss on unbalanced chunks less that on the balanced chunks of which they were made.
 
-    Twins: "shuffled" (brackets in another order, as published), "matched" (one closing bracket moved so that all pairs
-    of neighbouring symbols are ordinary). Readers: the network, and tables of one, two and three letters counted on
-    texts of the same mixture. Rows: alpha, replicate (a corpus and a model), reader, twin, gap (nats per token).
+    Networks are trained at several rates; the loss on held-out text of the same mixture (``valid``) chooses. Twins:
+    "shuffled" (brackets in another order, as published), "matched" (one closing bracket moved so that all pairs of
+    neighbouring symbols are ordinary). Readers: the network, and tables of one, two and three letters counted on the
+    same texts. Rows: rate, alpha, replicate (a corpus and a model), reader, twin, gap (nats per token), valid, and for
+    networks the mean training loss of the last tenth (late) and of the tenth before it (before).
     """
 
     replicates: int = 10
     alphas: tuple[float, ...] = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
     steps: int = 12_000
-    rate: float = 0.005
+    rates: tuple[float, ...] = (0.0025, 0.005, 0.01, 0.02)
     corpus: int = 250_000  # characters
     judged: int = 300  # chunks of each kind
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "ci": {"replicates": 2, "alphas": (0.0, 1.0), "steps": 20, "corpus": 40_000, "judged": 12},
+        "ci": {"replicates": 2, "alphas": (0.0, 1.0), "steps": 20, "corpus": 40_000, "judged": 12, "rates": (0.01,)},
         "cpu": {"replicates": 8, "alphas": (0.0, 0.25, 1.0), "steps": 2500, "corpus": 120_000, "judged": 100},
         "gpu": {},
     }
     dtype: ClassVar[torch.dtype] = torch.float32
 
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"rate": rate} for rate in self.rates]
+
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        found, read, judged = [], [], []
+        found, read, judged, valid = [], [], [], []
         for replicate in range(self.replicates):
             chunks, held_out = self.chunks(stream(seed, "expressions", replicate))
             judged.append(self.judged_pairs(held_out, stream(seed, "twins", replicate)))
             for place, alpha in enumerate(self.alphas):
                 texts = self.mixture(chunks, alpha, stream(seed, "mixture", replicate, place))
                 read.append(texts)
+                valid.append(self.mixture(held_out, alpha, stream(seed, "valid", replicate, place))[: self.judged])
                 for reader, order in TABLES.items():
                     table = fit_ngram(texts, order, VOCABULARY, opening=OPENING)
+                    loss = float(table.losses(valid[-1]).mean())
                     for twin, pair in judged[-1].items():
                         gap = float(table.losses(pair[1]).mean() - table.losses(pair[0]).mean())
                         row = {"alpha": alpha, "replicate": replicate, "reader": reader, "twin": twin, "gap": gap}
-                        found.append(row)
+                        found.append(row | {"valid": loss})
         size = GPTSize(vocabulary=VOCABULARY, init_std=0.02)
         model = build(size, len(read), seed, device, dtype, "rescue")
-        fit_texts(model, torch.stack(read, dim=1).to(device), rate=falling(self.rate, self.steps))
-        gaps = self.network_gaps(model, judged, device)
-        for twin, gap in gaps.items():
+        losses = fit_texts(model, torch.stack(read, dim=1).to(device), rate=falling(condition["rate"], self.steps))
+        tenth, shape = self.steps // 10, (self.replicates, len(self.alphas))
+        columns = {
+            "valid": self.losses(model, torch.stack(valid), device).view(shape),
+            "late": losses[:, -tenth:].mean(dim=-1).view(shape),
+            "before": losses[:, -2 * tenth : -tenth].mean(dim=-1).view(shape),
+        }
+        for twin in ("shuffled", "matched"):  # each model on the chunks of its own replicate
+            own = (torch.stack([pairs[twin][side] for pairs in judged]) for side in (0, 1))
+            own = (each.repeat_interleave(len(self.alphas), dim=0) for each in own)
+            balanced, unbalanced = (self.losses(model, each, device).view(shape) for each in own)
             index = {"replicate": range(self.replicates), "alpha": self.alphas}
-            found += rows(index, {"gap": gap}).assign(reader="network", twin=twin).to_dict("records")
+            table = rows(index, columns | {"gap": unbalanced - balanced})
+            found += table.assign(reader="network", twin=twin).to_dict("records")
         return pd.DataFrame(found)
 
     def chunks(self, draw: torch.Generator) -> tuple[list[str], list[str]]:
@@ -103,14 +118,7 @@ class Rescue(Experiment):
         return torch.where(kept, bracketed[picked], bare[picked])
 
     @torch.no_grad()
-    def network_gaps(self, model: MicroGPT, judged: list[dict[str, tuple[Tensor, Tensor]]], device) -> dict:
-        """Loss on the twins less that on the balanced chunks, by kind of twin (replicates, alphas)."""
-        found = {}
-        for name in ("shuffled", "matched"):
-            losses = []
-            for side in (0, 1):  # each model on the chunks of its own replicate
-                own = torch.stack([pairs[name][side] for pairs in judged]).repeat_interleave(len(self.alphas), dim=0)
-                own = own.to(device)
-                losses.append(text_losses(model(own[..., :-1]), own[..., 1:]).mean(dim=(1, 2)).double().cpu())
-            found[name] = np.reshape((losses[1] - losses[0]).numpy(), (self.replicates, len(self.alphas)))
-        return found
+    def losses(self, model: MicroGPT, texts: Tensor, device) -> Tensor:
+        """Nats per token of each model on its own texts (K, B, T), float64 on the CPU."""
+        texts = texts.to(device)
+        return text_losses(model(texts[..., :-1]), texts[..., 1:]).mean(dim=(1, 2)).double().cpu()

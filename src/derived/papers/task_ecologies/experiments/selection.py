@@ -241,7 +241,7 @@ class Population(Experiment):
     (by training), mutation (by noise), variance (of the risk among the models).
     """
 
-    replicates: int = 10
+    replicates: int = 24
     models: int = 20
     generations: int = 50
     founding: int = 100
@@ -254,7 +254,7 @@ class Population(Experiment):
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "ci": {**dict.fromkeys(("replicates", "models", "generations"), 4), "founding": 20, "lifetime": 5, **SMALL},
-        "cpu": {"replicates": 8, "models": 8, "generations": 12, "lifetime": 10, "letters": 12, "length": 20},
+        "cpu": {"models": 8, "generations": 12, "lifetime": 10, "letters": 12, "length": 20},
         "gpu": {},
     }
     dtype: ClassVar[torch.dtype] = torch.float32
