@@ -16,9 +16,13 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "data.corpora": ["read_corpus"],
+        "data.languages": ["language_family"],
         "model.codes": ["local_threshold", "optimal_partition", "partition_path", "split_gain"],
         "model.deployment": ["injection_threshold", "split_injection_threshold"],
         "model.ecology": ["FiniteEcology", "mix"],
+        "model.gpt": ["MicroGPT"],
         "model.partitions": ["bell_number", "is_refinement", "set_partitions"],
+        "model.selection": ["price_terms", "quasispecies", "replicator_mutator", "wright_fisher"],
     },
 )

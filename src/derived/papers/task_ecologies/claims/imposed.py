@@ -23,9 +23,11 @@ CLAIMS = (
         "TE-13.c",
         "Two worlds that show a fixed network the same text are one to it in every context, dense or with experts; one gradient step per world tells them apart.",
         Frozen,
-        lambda rows: smallest("l1", "network == 'adapted'")(rows)
-        if largest("l1", "network != 'adapted' and observed == 'same'")(rows).value == 0
-        else largest("-l1", "network != 'adapted' and observed == 'same'")(rows),
+        lambda rows: (
+            smallest("l1", "network == 'adapted'")(rows)
+            if largest("l1", "network != 'adapted' and observed == 'same'")(rows).value == 0
+            else largest("-l1", "network != 'adapted' and observed == 'same'")(rows)
+        ),
         "least separated pair of adapted networks, if fixed ones separate none",
         at_least(1e-6),
         unit="L1 distance",

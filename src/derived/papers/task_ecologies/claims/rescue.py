@@ -4,6 +4,8 @@ otherwise.
 A network stands at the rate that its held-out loss chooses, a replicate is one corpus with its network and tables.
 """
 
+from itertools import pairwise
+
 import pandas as pd
 
 from derived.lab import stats
@@ -26,7 +28,7 @@ def least_rise(rows: pd.DataFrame) -> Estimate:
     alphas = sorted(rows["alpha"].unique())
     level = 1 - (1 - LEVEL) / (len(alphas) - 1)
     found = [gaps(rows, "network", "shuffled", alpha) for alpha in alphas]
-    return lowest([stats.mean(after - before, level) for before, after in zip(found, found[1:], strict=False)])
+    return lowest([stats.mean(after - before, level) for before, after in pairwise(found)])
 
 
 def table_over_network(rows: pd.DataFrame) -> Estimate:

@@ -101,7 +101,7 @@ CLAIMS = (
         "TE-11.b",
         "If moreover the mixing share and the background are independent, then selection never lowers the mean mixing share.",
         Recipes,
-        worst("-covariance", "bound", "case == 'independent'"),
+        worst(lambda rows: (-rows["covariance"]).clip(lower=0), where="case == 'independent'"),
         "te-recipe",
         quantity="largest fall of fitness times share over rounding",
         amends="TE-11.a",

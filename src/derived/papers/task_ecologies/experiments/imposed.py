@@ -131,7 +131,7 @@ class Imposed(Experiment):
     rate: float = 0.02
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "ci": {"replicates": 2, "steps": 300},
+        "ci": {"replicates": 1, "steps": 300},
         "cpu": {"replicates": 4, "steps": 600},
         "gpu": {},
     }
