@@ -17,7 +17,7 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import entr, rel_entr, xlogy
+from scipy.special import entr, kl_div, rel_entr, xlogy
 
 from derived.lab.checks import check_at_least
 
@@ -48,7 +48,7 @@ def split_gain(ecology: FiniteEcology, A: Labels, B: Labels) -> float:
     A, B = _members(ecology, A), _members(ecology, B)
     if np.intersect1d(A, B).size:
         raise ValueError(f"worlds {A.tolist()} and {B.tolist()} overlap; give disjoint sets")
-    parts = [np.einsum("wc,wcv->cv", ecology.joint[each], ecology.laws[each]) for each in (A, B)]
+    parts = [ecology.weighted[each].sum(axis=0) for each in (A, B)]
     whole = parts[0] + parts[1]
     mass = whole.sum(axis=-1, keepdims=True)
     mixture = np.divide(whole, mass, out=np.zeros_like(whole), where=mass > 0)
@@ -97,7 +97,7 @@ def cell_costs(ecology: FiniteEcology) -> Costs:
     n, C, V = ecology.laws.shape
     if n > MOST_WORLDS:
         raise ValueError(f"{n} worlds have {2**n:,} sets; give at most {MOST_WORLDS}")
-    weighted = ecology.joint[..., None] * ecology.laws
+    weighted = ecology.weighted
     losses, masses = np.zeros(2**n), np.zeros(2**n)
     low = min(n, max(1, 22 - int(math.log2(C * V))))  # sets of the first worlds as one table, the rest one by one
     table, mass = np.zeros((2**low, C, V)), np.zeros(2**low)
@@ -117,11 +117,24 @@ def cell_costs(ecology: FiniteEcology) -> Costs:
 @cache
 def _pairs(k: int) -> tuple[np.ndarray, np.ndarray]:
     """All 3^k pairs of disjoint sets of k worlds, cell and rest; the place of a pair has one ternary digit a world, the
-    highest first: 0 in neither, 1 in the rest, 2 in the cell."""
+    lowest world's first: 0 in neither, 1 in the rest, 2 in the cell."""
     cell, rest = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    for bit in (1 << w for w in range(k)):
+    for bit in (1 << w for w in reversed(range(k))):
         cell, rest = np.concatenate([cell, cell, cell | bit]), np.concatenate([rest, rest | bit, rest])
     return cell, rest
+
+
+def cell_excesses(ecology: FiniteEcology) -> np.ndarray:
+    """The excess of every set of worlds as a cell, by bit mask, (2^n,): sum_c A_S(c) JS of its laws. For small n."""
+    n = ecology.num_worlds
+    sets = [[w for w in range(n) if mask >> w & 1] for mask in range(2**n)]
+    found = np.zeros(2**n)
+    for mask, worlds in enumerate(sets[1:], 1):
+        joint, part = ecology.joint[worlds], ecology.weighted[worlds]
+        mass = joint.sum(axis=0)[:, None]
+        mixture = np.divide(part.sum(axis=0), mass, out=np.zeros(part.shape[1:]), where=mass > 0)
+        found[mask] = kl_div(part, joint[..., None] * mixture).sum()
+    return found
 
 
 def minimum_convolution(f: np.ndarray, g: np.ndarray) -> np.ndarray:
@@ -139,7 +152,7 @@ def minimum_convolution(f: np.ndarray, g: np.ndarray) -> np.ndarray:
         return np.concatenate([minimum_convolution(f0, g0), with_highest])
     cell, rest = _pairs(k)
     h = (f[cell] + g[rest]).reshape(-1, 1)
-    for _ in range(k):  # the highest world that is left: one digit fewer in the rows, one bit more in the columns
+    for _ in range(k):  # the lowest world that is left: one digit fewer in the rows, one bit more in the columns
         neither, in_rest, in_cell = h.reshape(3, -1, h.shape[1])
         h = np.concatenate([neither, np.minimum(in_rest, in_cell)], axis=1)
     return h[0]

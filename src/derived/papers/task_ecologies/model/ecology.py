@@ -15,6 +15,7 @@ The paper has contexts independent of the world; a table (n, C) drops that, and 
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import entr, kl_div, xlogy
@@ -76,10 +77,15 @@ class FiniteEcology:
         """n."""
         return self.prior.size
 
-    @property
+    @cached_property
     def joint(self) -> np.ndarray:
         """A(w, c) = pi(w) D_w(c), (n, C)."""
         return self.prior[:, None] * np.broadcast_to(self.contexts, self.laws.shape[:2])
+
+    @cached_property
+    def weighted(self) -> np.ndarray:
+        """A(w, c) P_w(y|c), the joint law of world, context and next token, (n, C, V)."""
+        return self.joint[..., None] * self.laws
 
     def cells_of(self, labels: Labels) -> np.ndarray:
         """Which world lies in which cell, (k, n) of zeros and ones; ValueError for a partition of another set."""
@@ -94,7 +100,7 @@ class FiniteEcology:
 
     def table(self, labels: Labels) -> np.ndarray:
         """T[x, c, y] = sum_(w in cell x) A(w,c) P_w(y|c), the joint law of cell, context and next token, (k, C, V)."""
-        return np.einsum("kw,wc,wcv->kcv", self.cells_of(labels), self.joint, self.laws)
+        return np.tensordot(self.cells_of(labels), self.weighted, axes=1)
 
     def bayes_loss(self, labels: Labels) -> float:
         """L*(p) = H(Y|C,X), the least loss of a reader of cell and context: -sum T ln T + sum T_(xc.) ln T_(xc.).
@@ -119,7 +125,7 @@ class FiniteEcology:
         if labels.size != self.num_worlds or decoder.shape != expected:
             raise ValueError(f"a decoder {decoder.shape} for {labels.size} worlds; give {expected}")
         _check_sums("decoder", decoder)
-        return float(-(self.joint[..., None] * xlogy(self.laws, decoder[labels])).sum())
+        return float(-xlogy(self.weighted, decoder[labels]).sum())
 
     def js_excess(self, labels: Labels) -> float:
         """Delta(p) = sum_(w,c) A(w,c) KL(P_w(.|c) || cell mixture), the excess over the floor, in nats.
@@ -127,7 +133,7 @@ class FiniteEcology:
         A sum of terms that are not negative: small excesses keep their digits.
         """
         mixture = self.decoder(labels)[normal_form(labels)]
-        return float((self.joint * kl_div(self.laws, mixture).sum(axis=-1)).sum())
+        return float(kl_div(self.weighted, self.joint[..., None] * mixture).sum())
 
     def complexity(self, labels: Labels) -> float:
         """H(p(W)), the entropy of the cell, in nats."""

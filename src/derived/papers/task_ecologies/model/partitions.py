@@ -97,6 +97,21 @@ def masks(labels: Labels) -> np.ndarray:
     return np.array([(1 << cell).sum() for cell in cells(labels)])
 
 
+def incidence(partitions: np.ndarray) -> np.ndarray:
+    """Which sets of worlds are cells of which partition, (B, 2^n) of zeros and ones: sums over cells are a product.
+
+    >>> incidence(np.array([[0, 1], [0, 0]])).tolist()
+    [[0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]]
+    """
+    count, n = partitions.shape
+    table = np.zeros((count, 2**n))
+    for cell in range(n):
+        sets = ((partitions == cell) << np.arange(n)).sum(axis=1)
+        table[np.arange(count), sets] = 1.0
+    table[:, 0] = 0.0
+    return table
+
+
 def from_masks(sets: Sequence[int], n: int) -> np.ndarray:
     """The labels of the partition of n worlds into these disjoint sets.
 
