@@ -1,7 +1,7 @@
-"""The loss of a code: floor and excess, free codes, contexts that know the world, and Hellinger distances (TE-1, 2, 6, 9).
+"""The loss of a code: floor and excess, free codes, contexts that know the world, Hellinger distances (TE-1, 2, 6, 9).
 
 gap      largest distance of two routes to one number
-bound    what rounding allows it: u (terms + worlds + 4) (ln terms + 1) for each sum of that many terms x ln x, three sums
+bound    what rounding allows it: u (terms + worlds + 4) (ln terms + 1) for each sum of so many terms x ln x, three sums
 """
 
 import math
@@ -200,7 +200,7 @@ class Hellinger(Experiment):
         centred = roots - roots.mean(axis=0)
         K, gram = ecology.kernel(), 0.5 * centred @ centred.T
         values = np.linalg.eigvalsh(K)
-        bound = 8 * UNIT * (ecology.laws[0].size + 4 * self.n)  # sums of products whose absolute values sum to at most 1
+        bound = 8 * UNIT * (ecology.laws[0].size + 4 * self.n)  # sums whose terms' sizes sum to at most 1
         return {
             "replicate": replicate,
             "k": classes.max() + 1,
