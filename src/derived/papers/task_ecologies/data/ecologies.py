@@ -16,7 +16,7 @@ from ..model.partitions import Labels, normal_form
 
 
 def simplex(shape: tuple[int, ...], generator: torch.Generator, sparse: float = 0.0) -> np.ndarray:
-    """Points of the simplex, uniform on it; with ``sparse`` each coordinate but the largest is zero with that chance."""
+    """Points of the simplex, uniform on it; with ``sparse`` a coordinate but the largest is zero with that chance."""
     weights = -torch.rand(shape, generator=generator, dtype=torch.float64).clamp(min=1e-12).log()
     if sparse:
         dropped = torch.rand(shape, generator=generator) < sparse

@@ -1,4 +1,4 @@
-"""Numbers of the paper's committed outputs (output/exp1_static_results.txt, exp2_split_merge_results.txt of the author's
+"""Numbers of the paper's committed outputs (exp1_static_results.txt and exp2_split_merge_results.txt of the author's
 repository), typed as they stand there. Worlds are languages with equal weights.
 
 name          meaning

@@ -1,4 +1,4 @@
-"""Away from the training ecology: mixing in a new one, what a merged pair pays, and what training leaves open (TE-7, 8).
+"""Away from the training ecology: mixing in a new one, what a merged pair pays, what training leaves open (TE-7, 8).
 
 alpha_star    share of the new ecology from which sigma^2 of the pair exceeds epsilon
 alpha_split   share from which telling the pair apart lowers J_beta
