@@ -14,7 +14,7 @@ from derived.lab.plot import BLUE, INK, RED, THEORY, beside, shades
 
 
 def thresholds(rows: pd.DataFrame) -> Figure:
-    """sigma^2 and gain of one pair against the share of the new ecology, with both thresholds; rows of ``Injection``."""
+    """sigma^2 and gain of one pair against the share of the new ecology, and both thresholds; rows of ``Injection``."""
     part = rows[rows["replicate"] == rows["replicate"].min()]
     one = part.iloc[0]
     figure, ax = plt.subplots(figsize=(5.8, 3.6))

@@ -14,7 +14,7 @@ from derived.lab.plot import BLUE, DASHED, INK, RED, THEORY, beside, panel_label
 
 
 def decomposition(rows: pd.DataFrame) -> Figure:
-    """Loss less floor against the excess for every partition, and the gap of three routes; rows of ``Decomposition``."""
+    """Loss less floor against the excess of all partitions, and the gap of three routes; rows of ``Decomposition``."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.3))
     top = rows["excess"].max()
     left.plot([0, top], [0, top], **THEORY)
