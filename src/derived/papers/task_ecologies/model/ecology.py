@@ -121,7 +121,7 @@ class FiniteEcology:
         """L(p, q), the cross-entropy of any decoder q (k, C, V), by summing over worlds, contexts and tokens."""
         labels = normal_form(labels)
         decoder = np.asarray(decoder, dtype=float)
-        expected = (labels.max() + 1, *self.laws.shape[1:])
+        expected = (int(labels.max()) + 1, *self.laws.shape[1:])
         if labels.size != self.num_worlds or decoder.shape != expected:
             raise ValueError(f"a decoder {decoder.shape} for {labels.size} worlds; give {expected}")
         _check_sums("decoder", decoder)
