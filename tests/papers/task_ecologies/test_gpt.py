@@ -1,4 +1,4 @@
-"""The ensemble of microgpt models: a plain twin of one model, a scalar witness, and what its outputs are compared by."""
+"""The ensemble of microgpt models: a plain twin, a scalar witness, and what outputs are compared by."""
 
 import numpy as np
 import pytest

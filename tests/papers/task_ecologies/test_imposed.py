@@ -25,7 +25,7 @@ def outputs(model: MicroGPT, contexts: torch.Tensor, shown: torch.Tensor) -> tor
 
 @pytest.mark.parametrize("experts", [0, 3])
 def test_a_fixed_network_merges_what_shows_the_same_text_whatever_the_prompt(experts):
-    """`te-frozen`: dense, with experts, and in context a network is one function of its input; adapted weights are two."""
+    """`te-frozen`: dense, with experts, in context: one function of its input; adapted weights are another."""
     model = MicroGPT(GPTSize(experts=experts), Draws(num_networks=2, dtype=torch.float64))
     draw = stream(0, "prompts")
     shown = torch.randint(26, (1, 4), generator=draw)

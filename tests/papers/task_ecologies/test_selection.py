@@ -120,7 +120,7 @@ def test_first_order_has_an_error_of_second_order():
 
 
 def test_equal_fitness_leaves_the_shares_to_mutation():
-    """`te-blind`: the quotient and a finer code of no excess are equally fit; other mutation rates give other shares."""
+    """`te-blind`: the quotient and a finer code of no excess are equally fit; other rates give other shares."""
     f = np.array([1.0, 1.0, 0.6])  # quotient, finer code, constant code
     shares = []
     for back in (1.0, 3.0):

@@ -39,12 +39,13 @@ def read_corpus(path: str | Path) -> str:
 
 
 def read_voynich(path: str | Path) -> str:
-    """Lines of an IVTFF transcription: the part after <...>, lower-case EVA letters, dots and commas as spaces."""
+    """Lines of an IVTFF transcription: the part after <...>, lower-case EVA letters, all else as spaces."""
     lines = []
     for line in _decoded(Path(path)).splitlines():
         match = re.match(r"<[^>]*>\s+(.*)", line)
         if match and not line.startswith("#"):
-            lines.append(re.sub(r"<[^>]*>|\{[^}]*\}|\[([a-z])[^\]]*\]", r"\1", match[1]))
+            line = match[1].replace("<->", " ")  # a gap by a drawing; then the first of alternative readings
+            lines.append(re.sub(r"<[^>]*>|\{[^}]*\}|\[([^:\]]*)[^\]]*\]", r"\1", line))
     text = re.sub(r"[^a-z]+", " ", " ".join(lines)).strip()
     if not text:
         raise ValueError(f"{path} holds no line '<page.line> letters'; give a transcription in IVTFF")

@@ -45,12 +45,12 @@ class Rescue(Experiment):
     alphas: tuple[float, ...] = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
     steps: int = 12_000
     rates: tuple[float, ...] = (0.0025, 0.005, 0.01, 0.02)
-    corpus: int = 250_000  # characters
+    corpus: int = 4_000_000  # characters
     judged: int = 300  # chunks of each kind
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "ci": {"replicates": 2, "alphas": (0.0, 1.0), "steps": 20, "corpus": 40_000, "judged": 12, "rates": (0.01,)},
-        "cpu": {"replicates": 8, "alphas": (0.0, 0.25, 1.0), "steps": 2500, "corpus": 120_000, "judged": 100},
+        "cpu": {"replicates": 8, "alphas": (0.0, 0.25, 1.0), "steps": 2500, "corpus": 800_000, "judged": 100},
         "gpu": {},
     }
     dtype: ClassVar[torch.dtype] = torch.float32
