@@ -116,6 +116,8 @@ def test_free_codes_are_the_refinements_of_the_quotient():
     assert free.sum() == 20
     assert [is_refinement(each, classes) for each in partitions] == free.tolist()
     assert not np.array_equal(FiniteEcology(e.prior, [0.3, 0.3, 0.4], unseen).quotient(), classes)
+    near = FiniteEcology([0.5, 0.5], [1.0], [[[0.5, 0.5]], [[0.5 + 1e-9, 0.5 - 1e-9]]])
+    assert near.quotient().tolist() == [0, 1]  # however little apart
 
 
 def test_planted_classes_are_found(rows):
