@@ -7,7 +7,8 @@ import torch
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
 from derived.papers.task_ecologies.claims.imposed import CLAIMS
-from derived.papers.task_ecologies.experiments.imposed import Frozen, Imposed, random_ecology, without_context
+from derived.papers.task_ecologies.data.ecologies import random_ecology
+from derived.papers.task_ecologies.experiments.imposed import Frozen, Imposed, without_context
 from derived.papers.task_ecologies.figures import imposed as figures
 from derived.papers.task_ecologies.model.ecology import FiniteEcology
 from derived.papers.task_ecologies.model.gpt import GPTSize, MicroGPT
@@ -70,13 +71,6 @@ def test_a_reader_that_cannot_see_the_context_pays_the_information_that_it_misse
             assert gap == pytest.approx(information(ecology, code), abs=1e-13)
             assert gap > 1e-4
             assert ecology.loss(code, ecology.decoder(code)) == pytest.approx(ecology.bayes_loss(code), abs=1e-13)
-
-
-def test_random_ecologies_are_ecologies():
-    ecology = random_ecology(3, 2, 4, stream(0, "one"))
-    assert ecology.laws.sum(axis=-1) == pytest.approx(np.ones((3, 2)))
-    assert ecology.laws.min() >= 0.05 / 1.05 / 4
-    assert ecology.prior.sum() == pytest.approx(1)
 
 
 def test_the_table_of_each_arm_has_its_optimum():

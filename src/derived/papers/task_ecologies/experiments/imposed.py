@@ -13,20 +13,11 @@ from torch import Tensor
 from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
+from ..data.ecologies import random_ecology
 from ..model.ecology import FiniteEcology
 from ..model.gpt import GPTSize, MicroGPT, output_distances, text_losses
 from ..model.partitions import set_partitions
 from .fits import build, falling, fit
-
-
-def random_ecology(worlds: int, contexts: int, tokens: int, generator: torch.Generator) -> FiniteEcology:
-    """Flat Dirichlet laws, contexts and prior, none smaller than a twentieth of its fair share."""
-
-    def simplex(*shape: int) -> np.ndarray:
-        drawn = -torch.rand(shape, generator=generator, dtype=torch.float64).clamp(min=1e-12).log()
-        return ((drawn / drawn.sum(dim=-1, keepdim=True) + 0.05 / shape[-1]) / 1.05).numpy()
-
-    return FiniteEcology(simplex(worlds), simplex(contexts), simplex(worlds, contexts, tokens))
 
 
 @dataclass(frozen=True, kw_only=True)
