@@ -17,7 +17,7 @@ from ..data.languages import LanguageFamily, excess, language_family
 from ..model.gpt import GPTSize, MicroGPT, behavioural_distance, mean_divergence, thresholded_partition
 from .fits import build, falling, fit_texts
 
-#: Weights of the family: three languages to read, a sister of the first and an outgroup; an alien one comes behind.
+#: Weights of the family: three languages to read, one nearer to the root and an outgroup; an alien one comes behind.
 WEIGHTS = (0.5, 0.5, 0.5, 0.3, 0.9)
 CATEGORIES = ("trained", "trained", "trained", "relative", "relative", "alien")
 
