@@ -65,6 +65,7 @@ CLAIMS = (
         source="paper",
         where="Figure 2, right",
         paper_value="12 of 13 steps",
+        judged_at=("ci", "cpu"),
     ),
     identity(
         "TE-15",

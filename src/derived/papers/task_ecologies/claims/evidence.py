@@ -35,6 +35,7 @@ CLAIMS = (
         slack,
         "times as many",
         where="after Theorem 36",
+        judged_at=("ci",),
     ),
     computed(
         "TE-14.a",

@@ -29,17 +29,8 @@ from ..model.codes import (
     split_cost,
     split_gain,
 )
-from ..model.ecology import FiniteEcology
+from ..model.ecology import FREE, FiniteEcology, rounding_bound
 from ..model.partitions import cells, incidence, is_refinement, normal_form, set_partitions
-
-UNIT = 2.0**-53
-FREE = 1e-12
-
-
-def rounding(ecology: FiniteEcology, beta: float = 0.0) -> float:
-    """What rounding allows the gap of two values of J_beta: sums over the whole table and over the cells."""
-    terms = ecology.laws.size
-    return 4 * UNIT * (1 + beta) * (terms + ecology.num_worlds + 4) * (math.log(terms) + 1)
 
 
 def merged(labels: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -156,7 +147,14 @@ class SplitMerge(Experiment):
         steps = sum(map(len, gaps))
         cases = zip(self.betas, worst, mismatches, local, strict=True)
         return [
-            {"beta": b, "steps": steps, "gap": g, "bound": rounding(ecology, b), "mismatches": m, "local": o}
+            {
+                "beta": b,
+                "steps": steps,
+                "gap": g,
+                "bound": rounding_bound(ecology, 4 + math.ceil(b)),
+                "mismatches": m,
+                "local": o,
+            }
             for b, g, m, o in cases
         ]
 
@@ -179,7 +177,7 @@ class SplitMerge(Experiment):
             "threshold": threshold,
             "found": found,
             "miss": abs(found - threshold),
-            "reach": 2 * rounding(ecology, threshold) / fall + 1e-15,
+            "reach": 2 * rounding_bound(ecology, 5) / fall + 1e-15,
         }
 
 
@@ -269,7 +267,12 @@ class Recursion(Experiment):
                 along = min(each.loss + beta * each.complexity for each in path)
                 stated = ecology.objective(best.labels, beta)
                 gap = max(abs(each - least) for each in (best.value, stated, along))
-                row = {"replicate": replicate, "beta": beta, "gap": gap, "bound": rounding(ecology, beta)}
+                row = {
+                    "replicate": replicate,
+                    "beta": beta,
+                    "gap": gap,
+                    "bound": rounding_bound(ecology, 4 + math.ceil(beta)),
+                }
                 found.append(row | {"cells": best.labels.max() + 1})
         return pd.DataFrame(found)
 

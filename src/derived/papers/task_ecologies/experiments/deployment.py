@@ -18,17 +18,8 @@ from derived.lab.rng import stream
 from ..data.ecologies import random_ecology, simplex
 from ..model.codes import local_threshold, split_cost, split_gain
 from ..model.deployment import injection_threshold, pair_bound, split_injection_threshold
-from ..model.ecology import FiniteEcology, mix
+from ..model.ecology import FREE, FiniteEcology, mix, rounding_bound
 from ..model.partitions import cells, normal_form, set_partitions
-
-UNIT = 2.0**-53
-FREE = 1e-12
-
-
-def rounding(ecology: FiniteEcology) -> float:
-    """What rounding allows the gap of two sums over the whole table of x ln x."""
-    terms = ecology.laws.size
-    return 4 * UNIT * (terms + ecology.num_worlds + 4) * (math.log(terms) + 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +70,12 @@ class Injection(Experiment):
             )
             found[-1]["gap"] = max(abs(sigma2 - straight[0]), abs(gain - straight[1]))
         crossing = abs(float(mix(base, new, star).hellinger()[0, 1]) - epsilon)
-        row = {"epsilon": epsilon, "beta": beta, "level": beta * split_cost(base, [0], [1]), "bound": rounding(new)}
+        row = {
+            "epsilon": epsilon,
+            "beta": beta,
+            "level": beta * split_cost(base, [0], [1]),
+            "bound": rounding_bound(new),
+        }
         row |= {"alpha_star": star, "alpha_split": split}
         row["crossing"] = max(crossing, abs(saving(base, new, split, beta)))
         row["before"], row["after"] = (saving(base, new, split + shift, beta) for shift in (-1e-3, 1e-3))
@@ -203,7 +199,10 @@ class TwinDecoders(Experiment):
             other = one.copy()
             other[:, seen == 0] = simplex(other[:, seen == 0].shape, generator)
             row = {"replicate": replicate, "gap": abs(first.loss(code, one) - first.loss(code, other))}
-            row |= {"bound": rounding(first), "disagreement": abs(second.loss(code, one) - second.loss(code, other))}
+            row |= {
+                "bound": rounding_bound(first),
+                "disagreement": abs(second.loss(code, one) - second.loss(code, other)),
+            }
             row |= {"identity": first.js_excess(whole), "extra": sum(math.comb(len(each), 2) for each in cells(code))}
             row["needless"] = first.complexity(whole) - first.complexity(code)
             beta = local_threshold(first) / 2

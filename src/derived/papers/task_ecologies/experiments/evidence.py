@@ -16,7 +16,8 @@ from derived.lab.rng import stream
 
 from ..data.ecologies import random_ecology
 from ..data.published import DISTANCES, PAIRS, PATHS
-from ..model.certification import FREE, sample_losses, sample_size
+from ..model.certification import sample_losses, sample_size
+from ..model.ecology import FREE
 from ..model.partitions import set_partitions
 
 

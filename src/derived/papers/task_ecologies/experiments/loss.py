@@ -1,7 +1,7 @@
 """The loss of a code: floor and excess, free codes, contexts that know the world, Hellinger distances (TE-1, 2, 6, 9).
 
 gap      largest distance of two routes to one number
-bound    what rounding allows it: u (terms + worlds + 4) (ln terms + 1) for each sum of so many terms x ln x, three sums
+bound    what rounding allows it, model.ecology.rounding_bound
 """
 
 import math
@@ -18,17 +18,8 @@ from derived.lab.rng import stream
 
 from ..data.ecologies import random_ecology, revealing, simplex, two_covers
 from ..model.codes import cell_excesses
-from ..model.ecology import FiniteEcology
+from ..model.ecology import FREE, FiniteEcology, rounding_bound
 from ..model.partitions import bell_number, incidence, is_refinement, set_partitions
-
-UNIT = 2.0**-53
-FREE = 1e-12  # an excess below is none: rounding leaves 1e-15, and the least true excess of a table is in its rows
-
-
-def rounding(ecology: FiniteEcology) -> float:
-    """What rounding allows the gap of two sums over the whole table of x ln x."""
-    terms = ecology.laws.size
-    return 3 * UNIT * (terms + ecology.num_worlds + 4) * (math.log(terms) + 1)
 
 
 def routes(ecology: FiniteEcology, labels: np.ndarray) -> dict[str, float]:
@@ -65,7 +56,7 @@ class Decomposition(Experiment):
             ecology = random_ecology(n, self.contexts, self.tokens, generator, sparse=0.2)
             for labels in set_partitions(n):
                 row = {"replicate": replicate, "cells": labels.max() + 1, **routes(ecology, labels)}
-                found.append(row | {"complexity": ecology.complexity(labels), "bound": rounding(ecology)})
+                found.append(row | {"complexity": ecology.complexity(labels), "bound": rounding_bound(ecology)})
         return pd.DataFrame(found)
 
 
@@ -150,7 +141,7 @@ class Informed(Experiment):
     def row(self, ecology: FiniteEcology, labels: np.ndarray, replicate: int = 0, t: float = math.nan) -> dict:
         """One code of one ecology."""
         row = {"replicate": replicate, "t": t, "cells": labels.max() + 1, **routes(ecology, labels)}
-        row |= {"complexity": ecology.complexity(labels), "bound": rounding(ecology)}
+        row |= {"complexity": ecology.complexity(labels), "bound": rounding_bound(ecology)}
         row |= {"naive": naive_excess(ecology, labels), "predicted": math.nan, "allowed": agree(ecology, labels)}
         return row | {"mismatch": (row["excess"] < FREE) != row["allowed"], "code": "".join(map(str, labels))}
 
@@ -200,7 +191,7 @@ class Hellinger(Experiment):
         centred = roots - roots.mean(axis=0)
         K, gram = ecology.kernel(), 0.5 * centred @ centred.T
         values = np.linalg.eigvalsh(K)
-        bound = 8 * UNIT * (ecology.laws[0].size + 4 * self.n)  # sums whose terms' sizes sum to at most 1
+        bound = 8 * 2.0**-53 * (ecology.laws[0].size + 4 * self.n)  # sums whose terms' sizes sum to at most 1
         return {
             "replicate": replicate,
             "k": classes.max() + 1,

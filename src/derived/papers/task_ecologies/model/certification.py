@@ -13,10 +13,8 @@ from numpy.typing import ArrayLike
 
 from derived.lab.checks import check_at_least, check_fraction, check_positive
 
-from .ecology import FiniteEcology
+from .ecology import FREE, FiniteEcology
 from .partitions import normal_form
-
-FREE = 1e-12  # an excess below is none
 
 
 def sample_size(

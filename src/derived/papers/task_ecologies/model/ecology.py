@@ -26,6 +26,7 @@ from .partitions import Labels, normal_form
 
 ROUNDING = 1e-9  # a row that sums to one but for this is taken as given
 SAME = 1e-12  # two laws that differ by less in every token are equal
+FREE = 1e-12  # an excess below is none: rounding leaves 1e-15
 
 
 def _check_sums(name: str, rows: np.ndarray) -> None:
@@ -172,6 +173,16 @@ class FiniteEcology:
 
 def _mean_hellinger(weights: np.ndarray, roots: np.ndarray) -> np.ndarray:
     return 0.5 * np.einsum("c,uwc->uw", weights, ((roots[:, None] - roots[None]) ** 2).sum(axis=-1))
+
+
+def rounding_bound(ecology: FiniteEcology, sums: int = 4) -> float:
+    """What rounding allows the gap of two numbers that take ``sums`` sums of x ln x over the whole table, in nats.
+
+    u (terms + worlds + 4) (ln terms + 1) for each, u = 2^-53: a sum of so many terms whose sizes sum to at most
+    ln(terms) + 1, of arguments that are sums over worlds.
+    """
+    terms = ecology.laws.size
+    return sums * 2.0**-53 * (terms + ecology.num_worlds + 4) * (np.log(terms) + 1)
 
 
 def mix(first: FiniteEcology, second: FiniteEcology, alpha: float) -> FiniteEcology:
