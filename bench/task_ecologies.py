@@ -9,7 +9,8 @@
 
 3. The partition of least J_beta, the costs of all sets of worlds given: the subset recursion against the set-partition
    integer program (HiGHS through SciPy, to a gap of zero), and against the same recursion as a numba loop over
-   submasks; at ten worlds against the list of all partitions, for scale. What a contender states is priced anew.
+   submasks; at ten worlds against the list of all partitions, for scale. What a contender states is priced anew. The
+   integer program has 2^n - 1 columns: seconds at 12 worlds, minutes at 14; at 16 it is left out.
 
 The author's code is written in Julia, which is not installed here: nothing of it is raced.
 """
@@ -316,8 +317,10 @@ def recursions(quick: bool) -> Iterator[harness.Race]:
     else:
         print("no numba here; the extra `bench` brings it")
     for n in (6, 8) if quick else (12, 16):
-        facts = {"build": build_costs, "sizes": {"worlds": n}, "ours": ours_subsets}
-        yield harness.Race(name=f"best partition of {n} worlds", peers=peers, rounds=5 if n == 16 else None, **facts)
+        able = peers if n < 16 else peers[1:]
+        if able:
+            facts = {"build": build_costs, "sizes": {"worlds": n}, "ours": ours_subsets}
+            yield harness.Race(name=f"best partition of {n} worlds", peers=able, **facts)
     n = 5 if quick else 10
     witness = harness.Peer(run=enumeration, gap=same_value, role="plain")
     facts = {"build": build_costs, "sizes": {"worlds": n}, "ours": ours_subsets}

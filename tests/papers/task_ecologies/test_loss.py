@@ -163,7 +163,7 @@ def test_contexts_that_know_the_world():
     for t in (0.0, 0.3, 1.0):
         assert abs(revealing(t).js_excess([0, 0]) - (1 - t) * whole) <= 1e-15
     covers = two_covers()
-    assert covers.js_excess([0, 0, 1]) == covers.js_excess([0, 1, 1]) == 0.0
+    assert max(covers.js_excess([0, 0, 1]), covers.js_excess([0, 1, 1])) <= 1e-15
     assert min(covers.js_excess([0, 0, 0]), covers.js_excess([0, 1, 0])) > 0.05
     assert agree(covers, np.array([0, 0, 1]))
     assert not agree(covers, np.array([0, 1, 0]))
