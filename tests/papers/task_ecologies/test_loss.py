@@ -14,7 +14,14 @@ from derived.lab.rng import stream
 from derived.papers.task_ecologies import FiniteEcology, bell_number, is_refinement, set_partitions
 from derived.papers.task_ecologies.claims.loss import CLAIMS, coarsest
 from derived.papers.task_ecologies.data.ecologies import random_ecology, revealing, simplex, two_covers
-from derived.papers.task_ecologies.experiments.loss import Decomposition, Hellinger, Informed, Planted, agree
+from derived.papers.task_ecologies.experiments.loss import (
+    Decomposition,
+    Hellinger,
+    Informed,
+    Planted,
+    agree,
+    naive_excess,
+)
 from derived.papers.task_ecologies.model.codes import cell_excesses
 from derived.papers.task_ecologies.model.partitions import cells, from_masks, incidence, masks, normal_form
 
@@ -176,6 +183,17 @@ def test_two_coarsest_codes_are_counted(rows):
     table = rows[Informed].copy()
     table.loc[table["kind"] == "covers", "excess"] = 0.0  # with one cell free it is the coarsest, and alone
     assert coarsest(table).value == 0
+
+
+def test_the_formula_that_is_refuted_is_the_one_with_prior_weights():
+    """Mixtures with the weights pi(w) / pi_S, contexts by their marginal law."""
+    e, labels = ecology(8, informed=True), np.array([0, 0, 1, 1])
+    marginal, expected = e.prior @ e.contexts, 0.0
+    for cell in cells(labels):
+        mixture = np.average(e.laws[cell], axis=0, weights=e.prior[cell])
+        expected += (e.prior[cell][:, None] * marginal * rel_entr(e.laws[cell], mixture).sum(axis=-1)).sum()
+    assert abs(naive_excess(e, labels) - expected) <= 1e-14
+    assert abs(naive_excess(e, labels) - e.js_excess(labels)) > 1e-3
 
 
 def test_independence_is_a_special_case():
