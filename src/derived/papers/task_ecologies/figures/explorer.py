@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from derived.lab.explorer import sliders
-from derived.lab.plot import BLUE, COLOURS, INK, MUTED, RED
+from derived.lab.plot import BLUE, COLOURS, INK, MUTED, RED, apart
 
 FIXED = np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25]])
 NAMES = {"012": "1|2|3", "001": "12|3", "010": "13|2", "011": "1|23", "000": "123"}
@@ -27,7 +27,7 @@ def explorer(rows: pd.DataFrame) -> go.Figure:
     groups = {tuple(map(float, key)): part for key, part in rows.groupby(["along", "height", "beta"])}
     names = ("world 3, along = ", "world 3, away = ", "price β = ")
     axes = {name: sorted({key[place] for key in groups}) for place, name in enumerate(names)}
-    figure = make_subplots(rows=2, cols=1, vertical_spacing=0.12, row_heights=[0.5, 0.5])
+    figure = make_subplots(rows=2, cols=1, vertical_spacing=0.08, row_heights=[0.6, 0.4])
     border = CORNERS[[0, 1, 2, 0]]
     figure.add_trace(_line(border[:, 0], border[:, 1], MUTED, 1), 1, 1)
     label = {"mode": "text", "text": ["token 1", "token 2", "token 3"], "hoverinfo": "skip"}
@@ -38,10 +38,10 @@ def explorer(rows: pd.DataFrame) -> go.Figure:
     for trace, panel in zip(first, (1, 1, 1, *[2] * (len(first) - 3)), strict=True):
         figure.add_trace(trace, panel, 1)
     moving = list(range(2, 2 + len(first)))
-    figure.update_layout(height=680, showlegend=False, font={"color": INK}, meta={"alt": _alt(rows)})
+    figure.update_layout(height=820, showlegend=False, font={"color": INK}, meta={"alt": _alt(rows)})
     figure.update_layout(margin={"l": 60, "r": 16, "t": 24, "b": 40})
     figure.update_xaxes(visible=False, range=[-0.15, 1.15], row=1, col=1)
-    figure.update_yaxes(visible=False, range=[-0.16, 1.06], scaleanchor="x", row=1, col=1)
+    figure.update_yaxes(visible=False, range=[-0.14, 0.94], scaleanchor="x", row=1, col=1)
     figure.update_xaxes(title_text="price β", range=[0, top * 1.16], row=2, col=1)
     figure.update_yaxes(title_text="J less that of 1|2|3", range=[-0.1, 0.2], row=2, col=1)
     frames = {
@@ -65,18 +65,21 @@ def _moving(part: pd.DataFrame, beta: float, top: float) -> list[go.Scatter]:
     x, y = ([each for i, j in joined for each in (places[i, axis], places[j, axis], None)] for axis in (0, 1))
     traces = [_line(x or [None], y or [None], RED, 3)]
     dots = {"size": 13, "color": [COLOURS[int(cell)] for cell in best], "line": {"color": INK, "width": 1}}
-    words = {"text": ["1", "2", "3"], "textposition": "middle right"}
+    words = {"text": ["1", "2", "3"], "textposition": ["middle left", "middle right", "top center"]}
     traces.append(
         go.Scatter(x=places[:, 0].tolist(), y=places[:, 1].tolist(), mode="markers+text", marker=dots, **words)
     )
     stuck = [NAMES[code] for code in part.index[part["local"] & ~part["best"]]]
     verdict = f"best: {NAMES[best]}" + (f"; metastable: {', '.join(stuck)}" if stuck else "")
-    traces.append(go.Scatter(x=[0.5], y=[-0.13], mode="text", text=[verdict], hoverinfo="skip"))
+    traces.append(go.Scatter(x=[0.5], y=[-0.12], mode="text", text=[verdict], hoverinfo="skip", textfont={"size": 14}))
     saved = part["complexity"] - part["complexity"].iloc[0]  # against the code of three cells: not positive
     for code, name in NAMES.items():
         ends = [round(part.at[code, "excess"] + price * saved[code], 4) for price in (0, top)]
-        style = {"line": {"color": SHADES[code], "width": 3 if code == best else 1.2}, "textposition": "middle right"}
-        traces.append(go.Scatter(x=[0, top], y=ends, mode="lines+text", text=["", name], **style))
+        line = {"color": SHADES[code], "width": 3 if code == best else 1.2}
+        traces.append(go.Scatter(x=[0, top], y=ends, mode="lines", line=line, name=name))
+    ends = part["excess"] + top * saved
+    label = {"mode": "text", "text": list(NAMES.values()), "textposition": "middle right", "hoverinfo": "skip"}
+    traces.append(go.Scatter(x=[top] * 5, y=apart(ends, 0.02).round(4).tolist(), **label))
     now = part["excess"] + beta * saved
     held = part.index[part["local"] & (part.index != best)]
     ring = {"symbol": "circle-open", "size": 15, "color": INK}
