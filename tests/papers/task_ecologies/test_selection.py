@@ -239,7 +239,8 @@ def test_claims_that_are_live_are_judged_as_expected(rows):
 def population(selected: float, shuffled: float) -> pd.DataFrame:
     cells = itertools.product((1.0, 10.0), (("selected", selected), ("shuffled", shuffled)), range(5), range(2))
     found = [
-        {"strength": s, "arm": arm, "replicate": r, "generation": g, "selection": by + 0.01 * r * (s == 1), "risk": by}
+        {"strength": s, "arm": arm, "replicate": r, "generation": g, "selection": by + 0.01 * r * (s == 1)}
+        | {"risk": 1.0, "development": by * g, "mutation": 0.0}
         for s, (arm, by), r, g in cells
     ]
     return pd.DataFrame(found)
@@ -249,7 +250,7 @@ def test_populations_are_compared_replicate_by_replicate():
     found = claims.selected_less_shuffled(population(-0.3, 0.1), 1.0)
     assert (found.value, found.n) == (pytest.approx(0.8), 5)  # two generations of 0.4
     assert found.low == pytest.approx(0.8)  # what replicates share cancels
-    assert claims.final_difference(population(-0.3, 0.1)).value == pytest.approx(0.4)
+    assert claims.final_difference(population(-0.3, 0.1), 1.0).value == pytest.approx(0.8)  # the last life counts
 
 
 def test_figures_say_in_words_what_they_show(rows, tells):
