@@ -1,9 +1,17 @@
 """TE-7 and 8: away from the training ecology. Criteria and expected verdicts were written before the run."""
 
 from derived.lab import measure
-from derived.lab.claims import at_least, at_most, bound, computed, exactly, identity, refuted
+from derived.lab.claims import Change, at_least, at_most, bound, computed, exactly, identity, refuted
 
 from ..experiments.deployment import AtOne, Injection, OffEcology, TwinDecoders
+
+LETTERS = (
+    Change(
+        "2026-11-22",
+        "The words of the statement changed after live rows existed; rows, criterion and range did not.",
+        "Its letters were not those of the chapter's theorem.",
+    ),
+)
 
 CLAIMS = (
     refuted(
@@ -29,18 +37,19 @@ CLAIMS = (
     ),
     refuted(
         "TE-7.c",
-        r"Once $\alpha>\alpha^*$, the share at which $\sigma^2$ of a pair passes the level $\varepsilon$, simplicity pressure no longer favours merging it.",
+        r"Once $\alpha>\alpha^*$, the share at which $\sigma^2$ of a pair passes the level $\ell$, simplicity pressure no longer favours merging it.",
         Injection,
         measure.largest("wrong"),
         r"a $J_\beta$ of the split code above that of the merged one at some $\alpha>\alpha^*$, in nats,",
         at_most(1e-9),
         source="paper",
-        where="comment after Theorem 55",
+        where="comment after Theorem 55; $\\ell$ is such that the sentence is right of another pair at this price",
+        changed=LETTERS,
         unit="nats",
     ),
     identity(
         "TE-7.d",
-        r"$\sigma^2$ and the gain are linear in $\alpha$, so they cross $\varepsilon$ at $\alpha^*=\frac{\varepsilon-\sigma_0^2}{\sigma_\nu^2-\sigma_0^2}$, and $\beta h(\lambda)$ at $\alpha_{\rm JS}=\frac{\beta h-G_0}{G_\nu-G_0}$; merging pays before $\alpha_{\rm JS}$ and not after.",
+        r"$\sigma^2$ and the gain $G$ are linear in $\alpha$: they cross $\ell$ at $\alpha^*=\frac{\ell-\sigma_D^2}{\sigma_\nu^2-\sigma_D^2}$ and $\beta h(\lambda)$ at $\alpha_{\rm JS}=\frac{\beta h(\lambda)-G_D}{G_\nu-G_D}$; merging pays before $\alpha_{\rm JS}$ and not after.",
         Injection,
         measure.most_of(
             measure.worst(),
@@ -50,10 +59,11 @@ CLAIMS = (
         r"largest gap over its derived rounding bound, and the sign of the saving on both sides of $\alpha_{\rm JS}$",
         where=r"Proposition 47; $\alpha_{\rm JS}$ is ours",
         amends="TE-7.c",
+        changed=LETTERS,
     ),
     bound(
         "TE-8.a",
-        r"The simplest code of one ecology pays on another at least $(\pi_1+\pi_2)E_c\,{\rm JS}_\lambda(P_1,P_2)$ for any pair that it merges; the cell of a pair pays exactly that.",
+        r"The simplest code of one ecology pays on another, for any pair of worlds that it merges, at least the weight of the pair times the mean over contexts of the ${\rm JS}_\lambda$ of its laws; the cell of a pair pays exactly that.",
         OffEcology,
         measure.most_of(
             measure.largest("ratio", "size > 2"),
@@ -63,6 +73,7 @@ CLAIMS = (
         "te-off",
         source="paper",
         where="Proposition 77",
+        changed=LETTERS,
         plain="A code that is perfect in training pays where a merged pair matters: at least so much, by a formula.",
     ),
     identity(
@@ -87,12 +98,19 @@ CLAIMS = (
     ),
     computed(
         "TE-8.d",
-        r"A code without excess preserves all of them; only them if it is also the simplest: for $0<\beta<\beta_{\min}$ the quotient has the smaller $J_\beta$.",
+        r"A code without excess preserves all of them; only them if it is also the simplest: at a price $\beta>0$ the quotient has a smaller $J_\beta$ than every other code without excess.",
         TwinDecoders,
         measure.smallest("priced"),
-        r"least $J_\beta$ of the identity map less that of the quotient, at half of $\beta_{\min}$",
+        r"least $J_\beta$ of another code without excess less that of the quotient, at half of $\beta_{\min}$ and at twice as much as it",
         at_least(1e-9),
         unit="nats",
         amends="TE-8.c",
+        changed=(
+            Change(
+                "2026-11-22",
+                "Only the identity map was compared with the quotient, at half of $\\beta_{\\min}$ alone.",
+                "The statement is about every finer code and every price; live rows existed, of the same verdict.",
+            ),
+        ),
     ),
 )

@@ -3,10 +3,18 @@
 import pandas as pd
 
 from derived.lab import measure
-from derived.lab.claims import at_most, bound, computed, exactly, identity, refuted
+from derived.lab.claims import Change, at_most, bound, computed, exactly, identity, refuted
 from derived.lab.stats import Estimate
 
 from ..experiments.loss import Decomposition, Hellinger, Informed, Planted
+
+LETTERS = (
+    Change(
+        "2026-11-22",
+        "The words of the statement changed after live rows existed; rows, criterion and range did not.",
+        "Its letters were not those of the chapter's theorem.",
+    ),
+)
 
 
 def coarsest(rows: pd.DataFrame) -> Estimate:
@@ -20,13 +28,14 @@ def coarsest(rows: pd.DataFrame) -> Estimate:
 CLAIMS = (
     identity(
         "TE-1",
-        r"Of every code $p$ of the world, the least cross-entropy is $L^*(p)=H(Y|C,W)+\sum_x\pi_x\,E_c\,{\rm JS}_{\alpha_x}(P_w(\cdot|c):w\in x)$, and the cell mixtures reach it.",
+        r"The least cross-entropy of a code $p$ is the floor $L_0$ plus $\Delta(p)$, the mean over contexts and cells $S$ of ${\rm JS}_{\pi(\cdot|S)}$ of the laws in the cell; the cell mixtures reach it.",
         Decomposition,
         measure.worst(),
         "largest distance of three routes to the loss over its derived rounding bound, every partition of up to six worlds",
         source="paper",
         where="Theorem 8 (a), (b)",
         paper_value="gap 3.8e-16",
+        changed=LETTERS,
         plain="The best loss of a code is an entropy floor plus the Jensen-Shannon divergence inside its cells.",
     ),
     computed(
@@ -44,7 +53,7 @@ CLAIMS = (
     ),
     identity(
         "TE-6.a",
-        r"Where contexts know the world, the excess is the same sum with weights $\alpha_x(w|c)\propto\pi(w)D_w(c)$; if the context gives two worlds away with probability $t$, the constant code's is $(1-t)$ of that at $t=0$.",
+        r"Where contexts know the world, the excess is the same mean with the weights $\pi(w|S,c)$ in place of $\pi(w|S)$; if the context gives two worlds away with probability $t$, the constant code's is $1-t$ times that at $t=0$.",
         Informed,
         measure.most_of(
             measure.worst(),
@@ -52,14 +61,16 @@ CLAIMS = (
             measure.worst("mismatch", "0.5"),
         ),
         "largest gap over its derived rounding bound, and no code misjudged as free or not",
+        changed=LETTERS,
     ),
     refuted(
         "TE-6.b",
-        r"The formula with the prior weights $\alpha_x(w)=\pi(w)/\pi_x$ gives the excess also where contexts know the world.",
+        r"The formula with the prior weights $\pi(w|S)$ gives the excess also where contexts know the world.",
         Informed,
         measure.largest("abs(naive - excess)"),
         "a difference, in nats,",
         at_most(1e-9),
+        changed=LETTERS,
         unit="nats",
     ),
     refuted(
@@ -73,16 +84,17 @@ CLAIMS = (
     ),
     bound(
         "TE-9.a",
-        r"For any two laws $H^2\le-2\ln(1-H^2)\le{\rm KL}$.",
+        r"Of any two laws with Hellinger distance $\eta$, $\eta^2\le-2\ln(1-\eta^2)\le{\rm KL}$.",
         Hellinger,
         measure.most_of(measure.largest("first", "kind == 'pairs'"), measure.largest("second", "kind == 'pairs'")),
         "te-hellinger",
         source="paper",
         where="Corollary 11",
+        changed=LETTERS,
     ),
     identity(
         "TE-9.b",
-        r"$K=-\frac12J\sigma^2J$ is half the Gram matrix of centred root laws, so it has no negative eigenvalue, and its rank is at most the number of classes less one.",
+        r"The matrix $\sigma^2$, centred on both sides and times $-\frac12$, is half the Gram matrix of centred root laws: it has no negative eigenvalue, and its rank is at most the number of classes less one.",
         Hellinger,
         measure.most_of(
             measure.worst(where="kind == 'kernels'"),
@@ -91,5 +103,6 @@ CLAIMS = (
         "largest gap over its derived rounding bound, and no rank above that",
         source="paper",
         where="Proposition 61 and Theorem 63",
+        changed=LETTERS,
     ),
 )

@@ -26,13 +26,13 @@ from ..model.partitions import cells, normal_form, set_partitions
 class Injection(Experiment):
     """TE-7: pairs of worlds that the base ecology barely tells apart and a new one tells apart, mixed at each share.
 
-    Both levels are set a share of the way from the base to the new ecology: epsilon for sigma^2, beta for the gain of a
-    second pair of ecologies, epsilon then serving both pairs. Rows: replicate, alpha, sigma2 and gain (of the mixture),
-    linear2 and linear (the straight lines), epsilon, level (beta h), alpha_star, alpha_split, gap (of both straight
-    lines), bound, crossing (|sigma^2 - epsilon| at alpha_star and |J of merged less J of split| at alpha_split), wrong
-    (J of split less J of merged at the mean of both shares where alpha_star < alpha_split, else 0: the pair counts as
-    resolved and is merged all the same), before and after (J of merged less J of split a little below and above
-    alpha_split).
+    Two worlds in two ecologies; both levels stand a share of the way from one to the other: epsilon for sigma^2, beta h
+    for the gain. Rows: replicate, alpha, sigma2 and gain (of the mixture), linear2 and linear (the straight lines),
+    epsilon, level (beta h), alpha_star, alpha_split, gap (of both straight lines), bound, crossing (|sigma^2 - epsilon|
+    at alpha_star and |J of merged less J of split| at alpha_split), before and after (J of merged less J of split a
+    little below and above alpha_split), wrong (the price of this pair, and a level at which both shares agree for it,
+    used for an independent pair: J of split less J of merged at the mean of its shares where it counts as resolved
+    before the split pays, else 0).
     """
 
     replicas: int = 40
@@ -176,8 +176,8 @@ class TwinDecoders(Experiment):
     """TE-8: what zero excess in training leaves open. Rows: replicate, gap (of the training losses of two decoders of
     one code that differ where training never goes), bound, disagreement (of their losses on the second ecology),
     identity (training excess of the identity map, which tells all worlds apart), extra (pairs that the identity map
-    keeps apart and no training context does), needless (how much more complex it is than the quotient), priced (J_beta
-    of the identity map less that of the quotient at beta = beta_min / 2).
+    keeps apart and no training context does), needless (how much more complex it is than the quotient), priced (least
+    J_beta of another free code less that of the quotient, at beta_min / 2 and 2 beta_min).
     """
 
     n: int = 5
@@ -205,6 +205,11 @@ class TwinDecoders(Experiment):
             }
             row |= {"identity": first.js_excess(whole), "extra": sum(math.comb(len(each), 2) for each in cells(code))}
             row["needless"] = first.complexity(whole) - first.complexity(code)
-            beta = local_threshold(first) / 2
-            found.append(row | {"priced": first.objective(whole, beta) - first.objective(code, beta)})
+            finer = [each for each in set_partitions(self.n) if first.complexity(each) - first.complexity(code) > 1e-9]
+            free = [each for each in finer if first.js_excess(each) < FREE]
+            prices = [local_threshold(first) * factor for factor in (0.5, 2.0)]
+            row["priced"] = min(
+                first.objective(each, beta) - first.objective(code, beta) for each in free for beta in prices
+            )
+            found.append(row)
         return pd.DataFrame(found)
