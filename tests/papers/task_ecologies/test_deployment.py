@@ -110,6 +110,7 @@ def test_decoders_agree_in_training_and_nowhere_else(rows):
     table = rows[TwinDecoders]
     assert (table["gap"] <= table["bound"]).all()
     assert table["disagreement"].min() > 1e-3
+    assert table["control"].min() > 1e-3  # a decoder that differs where training goes pays at once
     assert (table["identity"] < 1e-12).all()
     assert (table["extra"] == 2).all()
     assert (table["priced"] > 0).all()

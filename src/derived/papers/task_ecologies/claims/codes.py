@@ -80,7 +80,7 @@ CLAIMS = (
         measure.mean("matched + 0.0", "kind == 'family'", unit=["replicate"]),
         "share of steps",
         source="paper",
-        where="Figure 2, right",
+        where="Figure 6, right",
         paper_value="12 of 13 steps",
         judged_at=("ci", "cpu"),
     ),

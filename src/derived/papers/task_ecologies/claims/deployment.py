@@ -49,7 +49,7 @@ CLAIMS = (
     ),
     identity(
         "TE-7.d",
-        r"$\sigma^2$ and the gain $G$ are linear in $\alpha$: they cross $\ell$ at $\alpha^*=\frac{\ell-\sigma_D^2}{\sigma_\nu^2-\sigma_D^2}$ and $\beta h(\lambda)$ at $\alpha_{\rm JS}=\frac{\beta h(\lambda)-G_D}{G_\nu-G_D}$; merging pays before $\alpha_{\rm JS}$ and not after.",
+        r"$\sigma^2$ and the gain $G$ are linear in $\alpha$: each crosses its level, $\ell$ and $\beta h(\lambda)$, at one share, $\alpha^*$ and $\alpha_{\rm JS}$; merging pays before $\alpha_{\rm JS}$ and not after.",
         Injection,
         measure.most_of(
             measure.worst(),
@@ -80,10 +80,19 @@ CLAIMS = (
         "TE-8.b",
         r"Two decoders of one optimal code have equal training loss and disagree where training never goes.",
         TwinDecoders,
-        measure.most_of(measure.worst(), measure.worst("disagreement < 1e-3", "0.5")),
-        "difference of training losses over its rounding bound, with a difference above $10^{-3}$ nats elsewhere",
+        measure.most_of(
+            measure.worst(), measure.worst("disagreement < 1e-3", "0.5"), measure.worst("control < 1e-3", "0.5")
+        ),
+        "difference of training losses over its rounding bound, with a difference above $10^{-3}$ nats elsewhere, and in training where a decoder is changed there",
         source="paper",
         where="Proposition 78",
+        changed=(
+            Change(
+                "2026-11-22",
+                "The control was added: a decoder that is changed where training goes must lose.",
+                "Without it equal losses could not fail; live rows existed, of the same verdict.",
+            ),
+        ),
     ),
     refuted(
         "TE-8.c",

@@ -25,7 +25,7 @@ CLAIMS = (
         "share of data sets whose winner has an excess",
         at_most(0.05),
         source="paper",
-        where="Theorem 36, Corollary 37",
+        where="Theorem 36, Corollary 37; control: few samples, in the same rows",
         unit="share",
     ),
     reported(

@@ -89,7 +89,7 @@ CLAIMS = (
         measure.most_of(measure.largest("first", "kind == 'pairs'"), measure.largest("second", "kind == 'pairs'")),
         "te-hellinger",
         source="paper",
-        where="Corollary 11",
+        where="after Definition 9",
         changed=LETTERS,
     ),
     identity(

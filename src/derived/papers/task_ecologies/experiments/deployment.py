@@ -174,10 +174,11 @@ class OffEcology(Experiment):
 @dataclass(frozen=True, kw_only=True)
 class TwinDecoders(Experiment):
     """TE-8: what zero excess in training leaves open. Rows: replicate, gap (of the training losses of two decoders of
-    one code that differ where training never goes), bound, disagreement (of their losses on the second ecology),
-    identity (training excess of the identity map, which tells all worlds apart), extra (pairs that the identity map
-    keeps apart and no training context does), needless (how much more complex it is than the quotient), priced (least
-    J_beta of another free code less that of the quotient, at beta_min / 2 and 2 beta_min).
+    one code that differ where training never goes), bound, control (the same where they differ in training),
+    disagreement (of their losses on the second ecology), identity (training excess of the identity map, which tells all
+    worlds apart), extra (pairs that the identity map keeps apart and no training context does), needless (how much more
+    complex it is than the quotient), priced (least J_beta of another free code less that of the quotient, at
+    beta_min / 2 and 2 beta_min).
     """
 
     n: int = 5
@@ -204,6 +205,9 @@ class TwinDecoders(Experiment):
                 "disagreement": abs(second.loss(code, one) - second.loss(code, other)),
             }
             row |= {"identity": first.js_excess(whole), "extra": sum(math.comb(len(each), 2) for each in cells(code))}
+            wrong = one.copy()
+            wrong[:, seen > 0] = other[:, seen == 0]
+            row["control"] = abs(first.loss(code, one) - first.loss(code, wrong))
             row["needless"] = first.complexity(whole) - first.complexity(code)
             finer = [each for each in set_partitions(self.n) if first.complexity(each) - first.complexity(code) > 1e-9]
             free = [each for each in finer if first.js_excess(each) < FREE]

@@ -30,7 +30,7 @@ def excess_and_complexity(rows: pd.DataFrame) -> Figure:
     quotient = rows[rows["quotient"]].iloc[0]
     ax.plot(quotient["complexity"], quotient["excess"], "o", color=RED, markersize=8)
     beside(ax, quotient["complexity"], quotient["excess"], "quotient", RED, (4, 13))
-    ax.set(xlabel="entropy of the code $H(p(W))$ (nats)", ylabel=r"excess $\Delta(p)$ (nats)")
+    ax.set(xlabel="entropy of the code $H(p)$ (nats)", ylabel=r"excess $\Delta(p)$ (nats)")
     free = (rows["excess"] < 1e-12).sum()
     figure.set_label(
         f"Excess against entropy for all {len(rows)} partitions of five worlds in four classes. {free} have no "
@@ -58,7 +58,7 @@ def lines(rows: pd.DataFrame) -> Figure:
     ax.plot(at, height, "o", color=BLUE)
     ax.axvline(threshold, **DASHED)
     beside(ax, threshold, 0.02 * envelope.max(), r"$\beta_{\min}$", INK, (4, 0))
-    ax.set(xlabel=r"price $\beta$ (nats per nat)", ylabel=r"$J_\beta(p)-H(Y|C,W)$ (nats)", xlim=(0, beta[-1]))
+    ax.set(xlabel=r"price $\beta$ (nats per nat)", ylabel=r"$J_\beta(p)-L_0$ (nats)", xlim=(0, beta[-1]))
     ax.set_ylim(0, 1.6 * envelope.max())
     figure.set_label(
         f"The objective of {len(rows)} partitions as straight lines in the price, and their lower envelope, which "
@@ -77,7 +77,7 @@ def equidistant(rows: pd.DataFrame) -> Figure:
     ax.plot(theory["n"], theory["predicted"], **THEORY)
     levels = sorted(rows["epsilon"].unique())
     for color, (epsilon, part) in zip(shades(len(levels)), rows.groupby("epsilon"), strict=True):
-        ax.plot(part["n"], part["ratio"], "o", color=color, markersize=5, label=rf"$\varepsilon={epsilon:g}$")
+        ax.plot(part["n"], part["ratio"], "o", color=color, markersize=5, label=f"$t={epsilon:g}$")
     ax.axhline(1, **DASHED)
     beside(ax, theory["n"].iloc[-1], 1, "a local optimum up to here", INK, (0, -9), ha="right", fontsize=8)
     ax.set(xlabel="classes $n$", ylabel=r"$\beta_{\rm glob}/\beta_{\min}$", xticks=theory["n"], ylim=(0.45, 1.05))

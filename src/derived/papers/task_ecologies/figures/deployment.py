@@ -19,7 +19,7 @@ def thresholds(rows: pd.DataFrame) -> Figure:
     one = part.iloc[0]
     figure, ax = plt.subplots(figsize=(5.8, 3.6))
     for color, column, level, share, name in (
-        (BLUE, "sigma2", "epsilon", "alpha_star", r"$\sigma^2$, level $\varepsilon$"),
+        (BLUE, "sigma2", "epsilon", "alpha_star", r"$\sigma^2$, level $\ell$"),
         (RED, "gain", "level", "alpha_split", r"gain, price $\beta h(\lambda)$"),
     ):
         ax.plot(part["alpha"], part[column], "o", color=color, markersize=4)

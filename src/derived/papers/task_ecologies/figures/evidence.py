@@ -26,7 +26,7 @@ def certification(rows: pd.DataFrame) -> Figure:
     needed = rows["needed"].iloc[0]
     beside(ax, needed, 0.05, "asked by the theorem", RED, (0, 14), ha="right", fontsize=9)
     beside(ax, min(found), 0.05, "allowed", INK, (0, -8), fontsize=9)
-    ax.set(xscale="log", xlabel="samples $n$", ylabel="share of failures", ylim=(-0.02, None))
+    ax.set(xscale="log", xlabel="triples $N$", ylabel="share of failures", ylim=(-0.02, None))
     words = [f"{one.value:.3f} at {n:,}" for n, one in found.items()]
     figure.set_label(
         f"Share of data sets whose best code has an excess: {', '.join(words)} samples. The theorem asks for "

@@ -24,7 +24,7 @@ def decomposition(rows: pd.DataFrame) -> Figure:
         spread = n + np.linspace(-0.3, 0.3, len(part))
         right.plot(spread, part["gap"].clip(lower=5e-17), "o", color=color, markersize=2)
         right.plot([n - 0.4, n + 0.4], [part["bound"].iloc[0]] * 2, **THEORY)
-    left.set(xlabel=r"Jensen-Shannon excess $\Delta(p)$ (nats)", ylabel=r"$L^*(p)-H(Y|C,W)$ (nats)")
+    left.set(xlabel=r"Jensen-Shannon excess $\Delta(p)$ (nats)", ylabel=r"$L^*(p)-L_0$ (nats)")
     left.legend(fontsize=7)
     right.set(xlabel="worlds $n$", ylabel="largest gap of three routes", yscale="log", xticks=sizes)
     beside(right, sizes[0] - 0.4, rows["bound"].min(), "what rounding allows", INK, (0, 9), fontsize=8)
