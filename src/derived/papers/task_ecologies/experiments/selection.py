@@ -237,9 +237,9 @@ class Population(Experiment):
     Founders are trained on one language each; the risk is the mean KL from the true laws over held-out texts of all
     languages, fitness e^(-strength risk). "shuffled": the same fitness values, dealt out among the models at random.
     Both arms have the same founders, texts and noise. All replicates share one family of languages, and the texts by
-    which they are judged at the end are those that set fitness. Rows: strength, arm, replicate, generation, risk (before parents are
-    drawn), expected, selection (change of the mean risk by drawing parents: its mean, as realised), development (by
-    training), mutation (by noise), variance (of the risk among the models).
+    which they are judged at the end are those that set fitness. Rows: strength, arm, replicate, generation, risk
+    (before parents are drawn), expected, selection (change of the mean risk by drawing parents: its mean, as realised),
+    development (by training), mutation (by noise), variance (of the risk among the models).
     """
 
     replicates: int = 24
