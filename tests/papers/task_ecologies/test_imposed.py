@@ -33,12 +33,12 @@ def test_a_fixed_network_merges_what_shows_the_same_text_whatever_the_prompt(exp
     for prompt in (0, 1, 7, 20):
         contexts = torch.randint(26, (3, prompt), generator=draw)
         first, second = (outputs(model, contexts, shown) for _ in range(2))
-        assert torch.equal(first, second)
+        assert torch.allclose(first, second, rtol=0, atol=1e-12)
     other = (shown + 1) % 26
-    assert not torch.equal(outputs(model, contexts, shown), outputs(model, contexts, other))
+    assert not torch.allclose(first, outputs(model, contexts, other), rtol=0, atol=1e-3)
     with torch.no_grad():  # the weights of another task
         model.weights["output"][:, 3] += 0.1
-    assert not torch.equal(outputs(model, contexts, shown), first)
+    assert not torch.allclose(first, outputs(model, contexts, shown), rtol=0, atol=1e-3)
 
 
 def test_a_random_output_layer_separates_what_the_last_state_separates():
@@ -95,7 +95,7 @@ def test_rows_of_fixed_networks(rows):
     assert (distinct["code_excess"].abs() < 1e-15).all()
     assert (distinct["own_excess"] > 0.1).all()  # no excess of the code, yet far above the floor
     same = found[(found["observed"] == "same") & (found["network"] != "adapted")]
-    assert (same["l1"] == 0).all()
+    assert (same["l1"] < 1e-12).all()
     assert (same["code_excess"] > 0.01).all()
     assert (found[found["network"] == "adapted"]["l1"] > 1e-3).all()
 

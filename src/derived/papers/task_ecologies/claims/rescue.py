@@ -36,15 +36,21 @@ def table_over_network(rows: pd.DataFrame) -> Estimate:
     return stats.mean(gaps(rows, "trigram", "shuffled", 1.0) / gaps(rows, "network", "shuffled", 1.0))
 
 
-def network_less_table(rows: pd.DataFrame) -> Estimate:
-    """The network's gap less the trigram table's on matched twins, without blanked text."""
-    return stats.mean(gaps(rows, "network", "matched", 1.0) - gaps(rows, "trigram", "matched", 1.0))
+def beyond_the_table(rows: pd.DataFrame) -> Estimate:
+    """The network's gap on matched twins, without blanked text, and what of it the trigram table lacks: the lower."""
+    network, table = (gaps(rows, reader, "matched", 1.0) for reader in ("network", "trigram"))
+    return lowest([stats.mean(each, 1 - (1 - LEVEL) / 2) for each in (network, network - table)])
 
 
 PILOT = Change(
     "2026-11-22",
     "A pilot of three replicates at another seed and two rates had been seen when the criterion was written.",
     "Sizes and criteria were written together.",
+)
+HALF = Change(
+    "2026-11-22",
+    "The difference from the table alone was judged.",
+    "The statement says two things: that there is a gap, and that it is larger than the table's.",
 )
 JUDGED = {"judged_at": RECORDED, "expected": holds(*RECORDED), "changed": (PILOT,)}
 NATS = {"unit": "nats per token", **JUDGED}
@@ -58,7 +64,7 @@ CLAIMS = (
         "rise of the gap from one mixing share to the next, the smallest",
         at_least(0),
         source="paper",
-        where="experiment 7; generated expressions here. At share 0 no bracket was ever read, so that step is forced",
+        where="Figure 4; generated expressions here. At share 0 no bracket was ever read, so that step is forced",
         paper_value="−.002 to .785",
         plain="Mixing bracketed code into training teaches a network to notice unbalanced brackets.",
         **NATS,
@@ -78,10 +84,10 @@ CLAIMS = (
         "TE-E4.c",
         "Where the unbalanced code has only ordinary pairs of neighbours, the network still tells it apart, and better than the table of triples.",
         Rescue,
-        network_less_table,
-        "gap of the network less that of the table, replicate by replicate",
+        beyond_the_table,
+        "the network's gap, and that gap less the table's, replicate by replicate, the lower",
         at_least(0),
-        **NATS,
+        **NATS | {"changed": (PILOT, HALF)},
     ),
     statistic(
         "TE-E4.d",

@@ -19,6 +19,8 @@ from ..model.gpt import GPTSize, MicroGPT, output_distances, text_losses
 from ..model.partitions import set_partitions
 from .fits import build, falling, fit
 
+EQUAL = 1e-12  # what rounding may part two outputs by that one function makes of one input, at two places of a batch
+
 
 @dataclass(frozen=True, kw_only=True)
 class Frozen(Experiment):
@@ -93,7 +95,7 @@ class Frozen(Experiment):
 
     def of_code(self, ecology: FiniteEcology, laws: Tensor) -> np.ndarray:
         """The excess of each network's code: worlds are in one cell where its outputs are equal in every context."""
-        close = output_distances(laws.unsqueeze(1), laws.unsqueeze(2)).cpu().numpy() == 0
+        close = output_distances(laws.unsqueeze(1), laws.unsqueeze(2)).cpu().numpy() < EQUAL
         codes = [[int(np.flatnonzero(row)[0]) for row in one] for one in close]
         return np.array([ecology.js_excess(code) for code in codes])[:, None]
 

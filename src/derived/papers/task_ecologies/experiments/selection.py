@@ -204,9 +204,9 @@ class Drift(Experiment):
     Rows: published, arm, simulation, final (mean share in the last generation), reported (the paper's), reached.
     """
 
-    simulations: int = 20_000
+    simulations: int = 10_000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"simulations": 10_000}, "cpu": {}}
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
 
     def conditions(self) -> list[dict[str, Any]]:
         return [{"published": name, "arm": arm} for name in PUBLISHED for arm in ("neutral", "selected")]
