@@ -40,8 +40,8 @@ def explorer(rows: pd.DataFrame) -> go.Figure:
     moving = list(range(2, 2 + len(first)))
     figure.update_layout(height=820, showlegend=False, font={"color": INK}, meta={"alt": _alt(rows)})
     figure.update_layout(margin={"l": 60, "r": 16, "t": 24, "b": 40})
-    figure.update_xaxes(visible=False, range=[-0.15, 1.15], row=1, col=1)
-    figure.update_yaxes(visible=False, range=[-0.14, 0.94], scaleanchor="x", row=1, col=1)
+    figure.update_xaxes(visible=False, range=[-0.15, 1.15], constrain="domain", row=1, col=1)
+    figure.update_yaxes(visible=False, range=[-0.16, 0.94], scaleanchor="x", constrain="domain", row=1, col=1)
     figure.update_xaxes(title_text="price β", range=[0, top * 1.16], row=2, col=1)
     figure.update_yaxes(title_text="J less that of 1|2|3", range=[-0.1, 0.2], row=2, col=1)
     frames = {
@@ -71,7 +71,7 @@ def _moving(part: pd.DataFrame, beta: float, top: float) -> list[go.Scatter]:
     )
     stuck = [NAMES[code] for code in part.index[part["local"] & ~part["best"]]]
     verdict = f"best: {NAMES[best]}" + (f"; metastable: {', '.join(stuck)}" if stuck else "")
-    traces.append(go.Scatter(x=[0.5], y=[-0.12], mode="text", text=[verdict], hoverinfo="skip", textfont={"size": 14}))
+    traces.append(go.Scatter(x=[0.5], y=[-0.13], mode="text", text=[verdict], hoverinfo="skip", textfont={"size": 14}))
     saved = part["complexity"] - part["complexity"].iloc[0]  # against the code of three cells: not positive
     for code, name in NAMES.items():
         ends = [round(part.at[code, "excess"] + price * saved[code], 4) for price in (0, top)]
