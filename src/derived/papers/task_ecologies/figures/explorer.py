@@ -44,18 +44,20 @@ def explorer(rows: pd.DataFrame) -> go.Figure:
     figure.update_yaxes(visible=False, range=[-0.16, 0.94], scaleanchor="x", constrain="domain", row=1, col=1)
     figure.update_xaxes(title_text="price β", range=[0, top * 1.16], row=2, col=1)
     figure.update_yaxes(title_text="J less that of 1|2|3", range=[-0.1, 0.2], row=2, col=1)
-    frames = {
-        key: {"data": [each.to_plotly_json() for each in _moving(part, key[2], top)], "traces": moving}
-        for key, part in groups.items()
-    }
+    frames = {key: {"data": _moving(part, key[2], top), "traces": moving} for key, part in groups.items()}
     return sliders(figure, frames, axes, START)
 
 
-def _line(x, y, color: str, width: float) -> go.Scatter:
-    return go.Scatter(x=list(x), y=list(y), mode="lines", line={"color": color, "width": width}, hoverinfo="skip")
+def _scatter(**style) -> dict:
+    """A trace as plain data: thousands of validated objects cost seconds."""
+    return {"type": "scatter", **style}
 
 
-def _moving(part: pd.DataFrame, beta: float, top: float) -> list[go.Scatter]:
+def _line(x, y, color: str, width: float) -> dict:
+    return _scatter(x=list(x), y=list(y), mode="lines", line={"color": color, "width": width}, hoverinfo="skip")
+
+
+def _moving(part: pd.DataFrame, beta: float, top: float) -> list[dict]:
     """What changes: cell joins, worlds, the verdict in words; five lines, the best code and the other local minima."""
     part = part.set_index("code").loc[list(NAMES)]
     laws = np.vstack([FIXED, part[["token_1", "token_2", "token_3"]].to_numpy()[0]])
@@ -66,26 +68,24 @@ def _moving(part: pd.DataFrame, beta: float, top: float) -> list[go.Scatter]:
     traces = [_line(x or [None], y or [None], RED, 3)]
     dots = {"size": 13, "color": [COLOURS[int(cell)] for cell in best], "line": {"color": INK, "width": 1}}
     words = {"text": ["1", "2", "3"], "textposition": ["middle left", "middle right", "top center"]}
-    traces.append(
-        go.Scatter(x=places[:, 0].tolist(), y=places[:, 1].tolist(), mode="markers+text", marker=dots, **words)
-    )
+    traces.append(_scatter(x=places[:, 0].tolist(), y=places[:, 1].tolist(), mode="markers+text", marker=dots, **words))
     stuck = [NAMES[code] for code in part.index[part["local"] & ~part["best"]]]
     verdict = f"best: {NAMES[best]}" + (f"; metastable: {', '.join(stuck)}" if stuck else "")
-    traces.append(go.Scatter(x=[0.5], y=[-0.13], mode="text", text=[verdict], hoverinfo="skip", textfont={"size": 14}))
+    traces.append(_scatter(x=[0.5], y=[-0.13], mode="text", text=[verdict], hoverinfo="skip", textfont={"size": 14}))
     saved = part["complexity"] - part["complexity"].iloc[0]  # against the code of three cells: not positive
     for code, name in NAMES.items():
         ends = [round(part.at[code, "excess"] + price * saved[code], 4) for price in (0, top)]
         line = {"color": SHADES[code], "width": 3 if code == best else 1.2}
-        traces.append(go.Scatter(x=[0, top], y=ends, mode="lines", line=line, name=name))
+        traces.append(_scatter(x=[0, top], y=ends, mode="lines", line=line, name=name))
     ends = part["excess"] + top * saved
     label = {"mode": "text", "text": list(NAMES.values()), "textposition": "middle right", "hoverinfo": "skip"}
-    traces.append(go.Scatter(x=[top] * 5, y=apart(ends, 0.02).round(4).tolist(), **label))
+    traces.append(_scatter(x=[top] * 5, y=apart(ends, 0.02).round(4).tolist(), **label))
     now = part["excess"] + beta * saved
     held = part.index[part["local"] & (part.index != best)]
     ring = {"symbol": "circle-open", "size": 15, "color": INK}
     for codes, marker in ((held, ring), ([best], {"size": 12, "color": BLUE, "line": {"color": INK, "width": 1}})):
         heights = now.loc[list(codes)].round(4).tolist()
-        traces.append(go.Scatter(x=[beta] * len(heights) or [None], y=heights or [None], mode="markers", marker=marker))
+        traces.append(_scatter(x=[beta] * len(heights) or [None], y=heights or [None], mode="markers", marker=marker))
     return traces
 
 
