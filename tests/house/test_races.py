@@ -106,6 +106,13 @@ def first_larger(found, inputs):
     return [larger(found[0], inputs, by=0.1), *found[1:]]
 
 
+def one_world_moved(found, inputs):
+    """The last world stands in a cell of its own, or with the first where it did already."""
+    found = np.array(found)
+    found[-1] = 0 if (found[:-1] != found[-1]).all() else found.max() + 1
+    return found
+
+
 DAMAGES = {
     "in_place_ttt": {"forward": [first_larger]},
     "sinkhorn": {"derivative": [larger]},
@@ -113,6 +120,7 @@ DAMAGES = {
     "signal_propagation": {"curves": [other_course], "Jacobian": [louder]},
     "homogenized": {"chain": [drifted], "widths": [drifted]},
     "hierarchical_kernel": {"tables": [larger], "features": [larger], "ListOps": [misread, half_forgotten]},
+    "task_ecologies": {"best partition": [one_world_moved], "training": [larger], "gradients": [larger]},
     "cactus": {
         "Cactus,": [recovered_from_the_verifier, one_more_kept],
         "exact,": [recovered_from_the_verifier, one_more_kept],

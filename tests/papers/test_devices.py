@@ -105,6 +105,17 @@ UNUSED = {
         "Approximation": "closed forms on a grid",
         "BestStep": "a search of scipy over one number",
     },
+    "task_ecologies": {
+        **dict.fromkeys(("Decomposition", "Planted", "Informed", "Hellinger"), "small tables in numpy"),
+        **dict.fromkeys(("LeastCode", "SplitMerge", "Equidistant", "GlobalPath", "Recursion"), "small tables in numpy"),
+        **dict.fromkeys(("Picture", "Injection", "AtOne", "OffEcology", "TwinDecoders"), "small tables in numpy"),
+        **dict.fromkeys(("Certification", "Published"), "small tables in numpy"),
+        "Price": "lists of a dozen numbers",
+        "Sampling": "one draw in numpy",
+        "Quasispecies": "matrices of 15 x 15 in numpy",
+        "Recipes": "a dozen recipes in numpy",
+        "Drift": "a recursion in numpy",
+    },
 }
 #: Features after a layer norm sum to zero, so one of the directions that Mardia's z whitens is their rounding.
 RANK = "mardia: "
@@ -196,6 +207,15 @@ SIZES = {
     ("stochastic_approximation", "Tracking"): {"replicas": 10, "steps": 300, "burn_in": 100},
     ("stochastic_approximation", "Average"): {"replicas": 10, "steps": 64},
     ("stochastic_approximation", "Learners"): {"block": 20, "blocks": 2, "replicas": 4},
+    ("task_ecologies", "Frozen"): {"replicates": 1, "worlds": 3, "contexts": 2},
+    ("task_ecologies", "Imposed"): {"worlds": 3, "steps": 3},
+    ("task_ecologies", "Quasispecies"): {"instances": 1},
+    ("task_ecologies", "Recipes"): {"instances": 20},
+    ("task_ecologies", "Drift"): {"simulations": 50},
+    ("task_ecologies", "Population"): {"replicates": 2, "generations": 2, "founding": 3, "lifetime": 2, "held_out": 1},
+    ("task_ecologies", "Abroad"): {"steps": 3},
+    ("task_ecologies", "Complexity"): {"steps": 3},
+    ("task_ecologies", "Rescue"): {"steps": 3},
 }
 
 

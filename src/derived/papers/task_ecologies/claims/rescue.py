@@ -1,0 +1,102 @@
+"""TE-E4: balanced and unbalanced code. Criteria and expected verdicts were written before the run, unless a claim says
+otherwise.
+
+A network stands at the rate that its held-out loss chooses, a replicate is one corpus with its network and tables.
+"""
+
+from itertools import pairwise
+
+import pandas as pd
+
+from derived.lab import stats
+from derived.lab.claims import RECORDED, Change, at_least, holds, statistic, within
+from derived.lab.measure import chosen, lowest
+from derived.lab.stats import LEVEL, Estimate
+
+from ..experiments.rescue import Rescue
+
+
+def gaps(rows: pd.DataFrame, reader: str, twin: str, alpha: float) -> pd.Series:
+    """The gap of each replicate; networks at the rate of the least mean ``valid``, tables at any."""
+    some = chosen(rows, f"reader == '{reader}' and twin == '{twin}' and alpha == {alpha}")
+    best = some.groupby("rate")["valid"].agg(lambda each: each.mean(skipna=False)).idxmin()
+    return some[some["rate"] == best].set_index("replicate")["gap"]
+
+
+def least_rise(rows: pd.DataFrame) -> Estimate:
+    """The rise of the network's gap from one mixing share to the next, in the step whose interval reaches lowest."""
+    alphas = sorted(rows["alpha"].unique())
+    level = 1 - (1 - LEVEL) / (len(alphas) - 1)
+    found = [gaps(rows, "network", "shuffled", alpha) for alpha in alphas]
+    return lowest([stats.mean(after - before, level) for before, after in pairwise(found)])
+
+
+def table_over_network(rows: pd.DataFrame) -> Estimate:
+    """The trigram table's gap over the network's on shuffled twins, without blanked text."""
+    return stats.mean(gaps(rows, "trigram", "shuffled", 1.0) / gaps(rows, "network", "shuffled", 1.0))
+
+
+def beyond_the_table(rows: pd.DataFrame) -> Estimate:
+    """The network's gap on matched twins, without blanked text, and what of it the trigram table lacks: the lower."""
+    network, table = (gaps(rows, reader, "matched", 1.0) for reader in ("network", "trigram"))
+    return lowest([stats.mean(each, 1 - (1 - LEVEL) / 2) for each in (network, network - table)])
+
+
+PILOT = Change(
+    "2026-11-22",
+    "A pilot of three replicates at another seed and two rates had been seen when the criterion was written.",
+    "Sizes and criteria were written together.",
+)
+HALF = Change(
+    "2026-11-22",
+    "The difference from the table alone was judged.",
+    "The statement says two things: that there is a gap, and that it is larger than the table's.",
+)
+JUDGED = {"judged_at": RECORDED, "expected": holds(*RECORDED), "changed": (PILOT,)}
+NATS = {"unit": "nats per token", **JUDGED}
+
+CLAIMS = (
+    statistic(
+        "TE-E4.a",
+        "The more of the training text has brackets, the better a network tells balanced code from code with shuffled brackets.",
+        Rescue,
+        least_rise,
+        "rise of the gap from one mixing share to the next, the smallest",
+        at_least(0),
+        source="paper",
+        where="Figure 4; generated expressions here. At share 0 no bracket was ever read, so that step is forced",
+        paper_value="−.002 to .785",
+        plain="Mixing bracketed code into training teaches a network to notice unbalanced brackets.",
+        **NATS,
+    ),
+    statistic(
+        "TE-E4.b",
+        "A table of letter triples, counted on the same texts, tells balanced code from shuffled brackets nine tenths as well as the network or better.",
+        Rescue,
+        table_over_network,
+        "gap of the table over that of the network, replicate by replicate",
+        at_least(0.9),
+        unit="times the network's gap",
+        where="the published measure of experiment 7 does not show that nesting is tracked",
+        **JUDGED,
+    ),
+    statistic(
+        "TE-E4.c",
+        "Where the unbalanced code has only ordinary pairs of neighbours, the network still tells it apart, and better than the table of triples.",
+        Rescue,
+        beyond_the_table,
+        "the network's gap, and that gap less the table's, replicate by replicate, the lower",
+        at_least(0),
+        **NATS | {"changed": (PILOT, HALF)},
+    ),
+    statistic(
+        "TE-E4.d",
+        "Control: a network that never read a bracket finds code with shuffled brackets no harder.",
+        Rescue,
+        lambda rows: stats.mean(gaps(rows, "network", "shuffled", 0.0)),
+        "gap at share 0",
+        within(0, 0.05),
+        where="forced, but for the brackets' random embeddings: it checks the harness",
+        **NATS,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Ecologies, languages and corpora: generated, read, or typed from the paper."""

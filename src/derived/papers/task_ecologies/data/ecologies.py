@@ -1,0 +1,100 @@
+"""Ecologies at random and by design.
+
+name          meaning
+classes       class of each world: worlds of one class have equal laws in every context
+informed      contexts know the world: a law of contexts for each world, some contexts impossible in some worlds
+sparse        share of tokens that a law excludes
+"""
+
+import numpy as np
+import torch
+
+from derived.lab.checks import check_count, check_fraction
+
+from ..model.ecology import FiniteEcology
+from ..model.partitions import Labels, normal_form
+
+
+def simplex(shape: tuple[int, ...], generator: torch.Generator, sparse: float = 0.0) -> np.ndarray:
+    """Points of the simplex, uniform on it; with ``sparse`` a coordinate but the largest is zero with that chance."""
+    weights = -torch.rand(shape, generator=generator, dtype=torch.float64).clamp(min=1e-12).log()
+    if sparse:
+        dropped = torch.rand(shape, generator=generator) < sparse
+        weights = weights * ~(dropped & (weights < weights.amax(dim=-1, keepdim=True)))
+    return (weights / weights.sum(dim=-1, keepdim=True)).numpy()
+
+
+def random_ecology(
+    n: int,
+    C: int,
+    V: int,
+    generator: torch.Generator,
+    *,
+    classes: Labels | None = None,
+    informed: bool = False,
+    sparse: float = 0.0,
+    uniform: bool = False,
+) -> FiniteEcology:
+    """Laws, prior and contexts uniform on their simplices; ``uniform`` gives worlds equal weights.
+
+    >>> from derived.lab.rng import stream
+    >>> random_ecology(4, 2, 3, stream(0, "example"), classes=[0, 0, 1, 2]).quotient()
+    array([0, 0, 1, 2])
+    """
+    for name, count in {"n": n, "C": C, "V": V}.items():
+        check_count(name, count)
+    classes = np.arange(n) if classes is None else normal_form(classes)
+    if classes.size != n:
+        raise ValueError(f"classes of {classes.size} worlds; give one for each of {n}")
+    laws = simplex((int(classes.max()) + 1, C, V), generator, sparse)[classes]
+    prior = np.full(n, 1 / n) if uniform else simplex((n,), generator)
+    contexts = simplex((n, C) if informed else (C,), generator, 0.3 if informed else 0.0)
+    return FiniteEcology(prior, contexts, laws)
+
+
+def equidistant(n: int, epsilon: float) -> FiniteEcology:
+    """n equally likely worlds, one context, P_w = (1 - epsilon) uniform + epsilon on the world's own token.
+
+    All pairs are equally far apart.
+    """
+    check_count("n", n, 2)
+    check_fraction("epsilon", epsilon)
+    laws = (1 - epsilon) / n + epsilon * np.eye(n)
+    return FiniteEcology(np.full(n, 1 / n), np.ones(1), laws[:, None])
+
+
+def revealing(t: float) -> FiniteEcology:
+    """Two coins; with probability t the context is the world's own, else one that both share. The laws differ in all.
+
+    The constant code has the excess (1 - t) JS(P_1, P_2).
+    """
+    coins = np.array([[0.9, 0.1], [0.2, 0.8]])
+    contexts = [[1 - t, t, 0.0], [1 - t, 0.0, t]]
+    return FiniteEcology(np.array([0.5, 0.5]), np.array(contexts), np.repeat(coins[:, None], 3, axis=1))
+
+
+def two_covers() -> FiniteEcology:
+    """Three worlds, of which the outer two never meet in a context: each may share a code with the middle one, not all.
+
+    Context 0 is met by worlds 0 and 1, context 1 by worlds 1 and 2, context 2 by worlds 0 and 2, whose laws differ
+    there alone.
+    """
+    contexts = [[0.5, 0.0, 0.5], [0.5, 0.5, 0.0], [0.0, 0.5, 0.5]]
+    laws = np.full((3, 3, 2), 0.5)
+    laws[0, 2], laws[2, 2] = (0.9, 0.1), (0.1, 0.9)
+    return FiniteEcology(np.full(3, 1 / 3), np.array(contexts), laws)
+
+
+def family(generator: torch.Generator, C: int = 3, V: int = 12) -> FiniteEcology:
+    """Seven equally likely languages of letter frequencies: three and two sisters, a cousin of both, and an outsider.
+
+    A child mixes its parent with a fresh law, at weights .15 (sisters), .5 (branches) and .9 (the outsider).
+    """
+
+    def child(parent: np.ndarray, weight: float) -> np.ndarray:
+        return (1 - weight) * parent + weight * simplex((C, V), generator)
+
+    root = simplex((C, V), generator)
+    first, second = child(root, 0.5), child(root, 0.5)
+    sisters = [child(first, 0.15) for _ in range(3)] + [child(second, 0.15) for _ in range(2)]
+    return FiniteEcology(np.full(7, 1 / 7), np.full(C, 1 / C), [*sisters, child(root, 0.5), child(root, 0.9)])

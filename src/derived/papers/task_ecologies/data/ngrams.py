@@ -1,0 +1,61 @@
+"""Tables of letter counts as readers of texts: what can be told without any memory beyond n - 1 letters.
+
+symbol   name      meaning                                             axes
+n        order     letters of the window, the predicted one included   scalar
+N(w, v)  counts    how often v followed the window w in training       (V^(n - 1), V)
+s        strength  how many counts the shorter window's law is worth   scalar
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from derived.lab.checks import check_count, check_positive
+
+
+@dataclass(frozen=True)
+class NGram:
+    """p(v | w) = (N(w, v) + s p(v | w')) / (N(w) + s), w the last n - 1 tokens and w' without the first of them.
+
+    At the start of a text the opening token fills the window up; below one letter stands the uniform law (MacKay and
+    Peto, 1995)."""
+
+    order: int
+    laws: Float[Tensor, "windows V"]
+    opening: int
+
+    def losses(self, texts: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
+        """-ln p of every token but the first."""
+        windows = _windows(texts, self.order, self.laws.shape[1], self.opening)
+        return -self.laws[windows, texts[:, 1:]].log()
+
+
+def fit_ngram(texts: Int[Tensor, "B T"], order: int, vocabulary: int, *, opening: int, strength: float = 1.0) -> NGram:
+    """The table of a corpus. ValueError for order < 1 or strength <= 0.
+
+    >>> reader = fit_ngram(torch.tensor([[2, 0, 1, 0, 1]]), 2, 3, opening=2, strength=1e-9)
+    >>> reader.laws[0].round(decimals=3)
+    tensor([0., 1., 0.], dtype=torch.float64)
+    """
+    check_count("order", order)
+    check_positive("strength", strength)
+    laws = torch.full((1, vocabulary), 1 / vocabulary, dtype=torch.float64)
+    for n in range(1, order + 1):
+        size = vocabulary ** (n - 1)
+        places = _windows(texts, n, vocabulary, opening) * vocabulary + texts[:, 1:]
+        counts = torch.bincount(places.flatten(), minlength=size * vocabulary).view(size, vocabulary).double()
+        counts = counts + strength * laws.repeat(size // len(laws), 1)  # a window's shorter one is its last digits
+        laws = counts / counts.sum(dim=-1, keepdim=True)
+    return NGram(order, laws, opening)
+
+
+def _windows(texts: Tensor, order: int, vocabulary: int, opening: int) -> Tensor:
+    """The last order - 1 tokens before each token but the first, as one number."""
+    padded = torch.nn.functional.pad(texts, (max(order - 2, 0), 0), value=opening)
+    found = torch.zeros_like(texts[:, 1:])
+    for back in range(order - 1, 0, -1):
+        start = max(order - 2, 0) + 1 - back
+        found = found * vocabulary + padded[:, start : start + found.shape[1]]
+    return found

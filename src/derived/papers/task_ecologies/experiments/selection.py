@@ -1,0 +1,319 @@
+"""Heredity, variation and selection: the identities, the limits, recipes as traits, drift, and trained populations."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from derived.lab.experiment import Experiment, rows
+from derived.lab.rng import stream
+
+from ..data.languages import LanguageFamily, excess, language_family
+from ..model.ecology import FiniteEcology
+from ..model.gpt import GPTSize, MicroGPT
+from ..model.partitions import is_refinement, set_partitions
+from ..model.selection import (
+    first_order_quasispecies,
+    price_terms,
+    quasispecies,
+    recipe_counterexample,
+    selection_moments,
+    wright_fisher,
+)
+from .fits import build, falling, fit_texts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Price(Experiment):
+    """TE-10.a: Price's equation against the list of all offspring of a random population.
+
+    Rows: instance, gap (mean over offspring less mean over parents, less the two terms), bound (rounding).
+    """
+
+    instances: int = 200
+    parents: int = 12
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        gaps = [self.one(stream(seed, "price", i)) for i in range(self.instances)]
+        eps = 8 * self.parents * 4 * np.finfo(float).eps  # terms of the longest sum, up to 4 offspring of a parent
+        return rows({"instance": range(self.instances)}, {"gap": np.abs(gaps), "bound": eps})
+
+    def one(self, draw: torch.Generator) -> float:
+        offspring = torch.randint(1, 5, (self.parents,), generator=draw).numpy()
+        trait = torch.rand(self.parents, generator=draw, dtype=torch.float64).numpy()
+        children = np.repeat(trait, offspring)
+        children = children + torch.randn(len(children), generator=draw, dtype=torch.float64).numpy() / 4
+        starts = np.concatenate([[0], offspring.cumsum()[:-1]])
+        change = np.add.reduceat(children, starts) / offspring - trait
+        terms = price_terms(offspring.astype(float), trait, change)
+        return float(children.mean() - trait.mean() - terms.selection - terms.transmission)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling(Experiment):
+    """TE-10.b, G9: one Wright-Fisher generation of K models. The realised change of the mean loss is compared with its
+    exact mean and variance given the fitness: e^-loss ("loss"), or pure noise ("noise").
+
+    Rows: fitness, replicate, z (realised less expected change over its standard deviation), covered (|z| <= 1.96).
+    """
+
+    replicates: int = 40_000
+    models: int = 20
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"fitness": name} for name in ("loss", "noise")]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        draw = stream(seed, "sampling")
+        normal = lambda: torch.randn(self.replicates, self.models, generator=draw, dtype=torch.float64).numpy()  # noqa: E731
+        loss, noise = 2.7 + 0.1 * normal(), 2.7 + 0.1 * normal()
+        fitness = np.exp(-(loss if condition["fitness"] == "loss" else noise))
+        mean, variance = selection_moments(fitness, loss, self.models)
+        parents = wright_fisher(fitness, self.models, stream(seed, "sampling parents"))
+        change = np.take_along_axis(loss, parents, axis=1).mean(axis=1) - loss.mean(axis=1)
+        z = (change - mean) / np.sqrt(variance)
+        return rows({"replicate": range(self.replicates)}, {"z": z, "covered": np.abs(z) <= 1.959964})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quasispecies(Experiment):
+    """TE-10.c, 10.d: all codes of four worlds as types, fitness C - excess, mutation by one split or one merge.
+
+    "one optimum": random ecologies whose worlds all differ; the Perron vector against its first order in epsilon.
+    "planted": two worlds alike, so that the quotient and the identity map are equally fit. Rows: case, instance,
+    epsilon, type, cells, excess, share (of the Perron vector), first_order, error (largest relative error of the first
+    order over the types that one mutation makes, of the instance; NaN where planted), quotient (is it the quotient).
+    """
+
+    instances: int = 10
+    epsilons: tuple[float, ...] = (1e-3, 1e-4, 1e-5, 1e-6)
+    worlds: int = 4
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    deterministic: ClassVar[Mapping[str, float]] = {"excess": 1e-9, "share": 1e-7, "first_order": 1e-7}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"case": case, "epsilon": each} for case in ("one optimum", "planted") for each in self.epsilons]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        codes, planted = set_partitions(self.worlds), condition["case"] == "planted"
+        rates, epsilon = one_step_rates(codes), condition["epsilon"]
+        tables = []
+        for instance in range(self.instances):
+            ecology = self.ecology(stream(seed, "quasispecies", instance), planted)
+            lost = np.array([ecology.js_excess(code) for code in codes]).clip(min=0)
+            lost[lost < 1e-12] = 0.0
+            fitness = 1.0 - lost
+            share = quasispecies(fitness, np.eye(len(codes)) + epsilon * rates)
+            first = np.full(len(codes), np.nan) if planted else first_order_quasispecies(fitness, rates, epsilon)
+            near = first > 0
+            columns = {
+                "instance": instance,
+                "cells": codes.max(axis=1) + 1,
+                "excess": lost,
+                "share": share,
+                "first_order": first,
+                "error": np.nan if planted else np.abs(share[near] / first[near] - 1).max(),
+                "quotient": [tuple(code) == tuple(ecology.quotient()) for code in codes],
+            }
+            tables.append(rows({"type": range(len(codes))}, columns))
+        return pd.concat(tables, ignore_index=True)
+
+    def ecology(self, draw: torch.Generator, planted: bool) -> FiniteEcology:
+        laws = torch.rand(self.worlds, 3, 3, generator=draw, dtype=torch.float64) + 0.05
+        laws[1] = laws[0] if planted else laws[1]
+        laws = laws / laws.sum(dim=-1, keepdim=True)
+        return FiniteEcology(np.full(self.worlds, 1 / self.worlds), np.full(3, 1 / 3), laws.numpy())
+
+
+def one_step_rates(codes: np.ndarray) -> np.ndarray:
+    """Rate 1 from a code to each that splits one of its cells in two or merges two: rows sum to zero."""
+    cells = codes.max(axis=1)
+    beside = np.abs(cells[:, None] - cells) == 1
+    rates = np.zeros(beside.shape)
+    for i, j in zip(*np.nonzero(beside), strict=True):
+        rates[i, j] = is_refinement(codes[i], codes[j]) or is_refinement(codes[j], codes[i])
+    return rates - np.diag(rates.sum(axis=1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipes(Experiment):
+    """TE-11: recipes with a mixing share and a background; the excess falls with the share within each background.
+
+    "printed": the counterexample. "independent": random recipes whose share and background are independent.
+    "confounded": the same recipes at random joint frequencies, the control. Rows: case, instance, covariance (of
+    fitness and share), change (of the mean share by one round of selection), bound (rounding).
+    """
+
+    instances: int = 2000
+    backgrounds: int = 3
+    levels: int = 4
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    deterministic: ClassVar[Mapping[str, float]] = {}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"case": case} for case in ("printed", "independent", "confounded")]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        case = condition["case"]
+        if case == "printed":
+            one = recipe_counterexample()
+            found = [self.judge(np.exp(-one.excess), one.alpha, one.shares)]
+        else:
+            found = [self.one(case, stream(seed, "recipes", i)) for i in range(self.instances)]
+        covariance, change = np.array(found).T
+        columns = {"covariance": covariance, "change": change, "bound": 16 * 12 * np.finfo(float).eps}
+        return rows({"instance": range(len(found))}, columns)
+
+    def judge(self, fitness: np.ndarray, alpha: np.ndarray, shares: np.ndarray) -> tuple[float, float]:
+        change = float(price_terms(fitness, alpha, shares=shares).selection)
+        return change * float((shares * fitness).sum()), change
+
+    def one(self, case: str, draw: torch.Generator) -> tuple[float, float]:
+        uniform = lambda *shape: torch.rand(shape, generator=draw, dtype=torch.float64).numpy()  # noqa: E731
+        falling = np.sort(uniform(self.backgrounds, self.levels), axis=1)[:, ::-1] + 2 * uniform(self.backgrounds, 1)
+        alpha = np.broadcast_to(np.sort(uniform(self.levels)), falling.shape)
+        x = uniform(self.backgrounds, 1) * uniform(1, self.levels) if case == "independent" else uniform(*falling.shape)
+        return self.judge(np.exp(-falling).ravel(), alpha.ravel(), (x / x.sum()).ravel())
+
+
+# The two published runs of recipe populations: population, generations, step of mutation, and what the network at each
+# of SHARES scored (summary cross-entropy, NLL discrimination); the mean share that was reported
+SHARES = {"exp 6": (0, 0.05, 0.1, 0.25, 0.5, 0.75, 1), "exp 7": (0, 0.1, 0.25, 0.5, 0.75, 0.9, 1)}
+PUBLISHED = {
+    "exp 6": (12, 20, 0.10, (25.567, 1.826, 0.8094, 0.5697, 0.2842, 0.3576, 0.1871)),
+    "exp 7": (14, 25, 0.12, (-0.0016, 0.4622, 0.5170, 0.5813, 0.7130, 0.6908, 0.7848)),
+}
+REPORTED = {"exp 6": 0.916, "exp 7": 0.890}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drift(Experiment):
+    """G11: the two published recipe populations simulated: shares start uniform, parents are drawn in proportion to
+    fitness, a normal step is added and cut to [0, 1]. "neutral": equal fitness; "selected": the published static curve.
+
+    Rows: published, arm, simulation, final (mean share in the last generation), reported (the paper's), reached.
+    """
+
+    simulations: int = 10_000
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"published": name, "arm": arm} for name in PUBLISHED for arm in ("neutral", "selected")]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        name, arm = condition["published"], condition["arm"]
+        models, generations, step, scores = PUBLISHED[name]
+        draw = stream(seed, "drift", name)
+        log_fitness = -np.asarray(scores) if name == "exp 6" else np.asarray(scores)
+        alpha = torch.rand(self.simulations, models, generator=draw, dtype=torch.float64).numpy()
+        for _ in range(generations - 1):  # the last table is printed before its parents are drawn
+            fitness = np.exp(np.interp(alpha, SHARES[name], log_fitness)) if arm == "selected" else np.ones_like(alpha)
+            alpha = np.take_along_axis(alpha, wright_fisher(fitness, models, draw), axis=1)
+            noise = torch.randn(alpha.shape, generator=draw, dtype=torch.float64).numpy()
+            alpha = np.clip(alpha + step * noise, 0, 1)
+        final = alpha.mean(axis=1)
+        columns = {"final": final, "reported": REPORTED[name], "reached": final >= REPORTED[name]}
+        return rows({"simulation": range(self.simulations)}, columns)
+
+
+SMALL = {"letters": 6, "length": 12}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Population(Experiment):
+    """TE-E3, after the population of exp 3: models that are copied by their loss, trained a little and perturbed.
+
+    Founders are trained on one language each; the risk is the mean KL from the true laws over held-out texts of all
+    languages, fitness e^(-strength risk). "shuffled": the same fitness values, dealt out among the models at random.
+    Both arms have the same founders, texts and noise. All replicates share one family of languages, and the texts by
+    which they are judged at the end are those that set fitness. Rows: strength, arm, replicate, generation, risk
+    (before parents are drawn), expected, selection (change of the mean risk by drawing parents: its mean, as realised),
+    development (by training), mutation (by noise), variance (of the risk among the models).
+    """
+
+    replicates: int = 24
+    models: int = 20
+    generations: int = 50
+    founding: int = 100
+    lifetime: int = 20
+    length: int = 31
+    letters: int = 26
+    held_out: int = 8
+    noise: float = 0.001
+    strengths: tuple[float, ...] = (1.0, 10.0)
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "ci": {**dict.fromkeys(("replicates", "models", "generations"), 4), "founding": 20, "lifetime": 5, **SMALL},
+        "cpu": {"models": 8, "generations": 12, "lifetime": 10, "letters": 12, "length": 20},
+        "gpu": {},
+    }
+    dtype: ClassVar[torch.dtype] = torch.float32
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"strength": each, "arm": arm} for each in self.strengths for arm in ("selected", "shuffled")]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        family = language_family(generator=stream(seed, "population family"), letters=self.letters)
+        size = GPTSize(vocabulary=family.vocabulary, block=self.length)
+        model = build(size, self.replicates * self.models, seed, device, dtype, "population")
+        founding, living = falling(0.008, self.founding), lambda step: 0.005
+        founders = torch.randint(5, (model.K,), generator=stream(seed, "founders"))
+        self.train(model, family, founders.expand(self.founding, -1), stream(seed, "founding"), founding)
+        judge, deal = self.judge(family, seed, device, dtype), stream(seed, "dealt")
+        draw, risk, found = stream(seed, "parents", condition["arm"]), judge(model), []
+        for generation in range(self.generations):
+            fitness = np.exp(-condition["strength"] * risk)
+            if condition["arm"] == "shuffled":
+                order = torch.rand(risk.shape, generator=deal).argsort(dim=1).numpy()
+                fitness = np.take_along_axis(fitness, order, axis=1)
+            parents = wright_fisher(fitness, self.models, draw)
+            drawn = np.take_along_axis(risk, parents, axis=1)
+            places = parents + self.models * np.arange(self.replicates)[:, None]
+            model.replace(torch.as_tensor(places).flatten().to(device))
+            lived = torch.randint(5, (self.lifetime, model.K), generator=stream(seed, "languages", generation))
+            self.train(model, family, lived, stream(seed, "lifetime", generation), living)
+            trained = judge(model)
+            model.perturb(self.noise, stream(seed, "mutation", generation))
+            after = judge(model)
+            mean = lambda each: each.mean(axis=1)  # noqa: E731
+            columns = {
+                "risk": mean(risk),
+                "expected": price_terms(fitness, risk).selection,
+                "selection": mean(drawn) - mean(risk),
+                "development": mean(trained) - mean(drawn),
+                "mutation": mean(after) - mean(trained),
+                "variance": risk.var(axis=1),
+            }
+            found.append(rows({"replicate": range(self.replicates)}, columns).assign(generation=generation))
+            risk = after
+        return pd.concat(found, ignore_index=True)
+
+    def train(
+        self, model: MicroGPT, family: LanguageFamily, languages: Tensor, draw: torch.Generator, rate: Callable
+    ) -> None:
+        """One text a step, of the language of that step, (steps, K); moments of the optimiser begin at zero."""
+        fit_texts(model, family.texts(languages, self.length, draw).to(next(model.parameters()).device), rate=rate)
+
+    def judge(self, family: LanguageFamily, seed: int, device, dtype):
+        """A function from models to their risks, (replicates, models), on texts that stay the same."""
+        languages = torch.arange(5).repeat_interleave(self.held_out)
+        texts = family.texts(languages, self.length, stream(seed, "population held out"))[:, :-1]
+        laws = family.laws(languages, texts).to(device, dtype)
+
+        @torch.no_grad()
+        def risk(model: MicroGPT) -> np.ndarray:
+            each = excess(model(texts.to(device)), laws).mean(dim=-1)
+            return each.double().cpu().numpy().reshape(self.replicates, self.models)
+
+        return risk

@@ -1,0 +1,112 @@
+"""Codes under a price: rows in, a figure with its alt text as label out.
+
+mark            meaning
+grey            all partitions
+blue            those that are best at some price, and the lower hull that they make
+orange          the quotient
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from derived.lab.plot import BLUE, DASHED, INK, MUTED, RED, THEORY, beside, largest, shades
+
+
+def _path(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.dropna(subset="begins").sort_values("begins")
+
+
+def excess_and_complexity(rows: pd.DataFrame) -> Figure:
+    """Excess against entropy of all partitions, with the lower hull and the least excess at each entropy; rows of
+    ``Picture``."""
+    figure, ax = plt.subplots(figsize=(6.2, 3.8))
+    ax.plot(rows["complexity"], rows["excess"], "o", color=MUTED, markersize=3.5, alpha=0.7)
+    order = rows.sort_values("complexity")
+    ax.step(order["complexity"], order["excess"].cummin(), where="post", **DASHED)
+    path = _path(rows)
+    ax.plot(path["complexity"], path["excess"], "o-", color=BLUE, linewidth=1.0)
+    quotient = rows[rows["quotient"]].iloc[0]
+    ax.plot(quotient["complexity"], quotient["excess"], "o", color=RED, markersize=8)
+    beside(ax, quotient["complexity"], quotient["excess"], "quotient", RED, (4, 13))
+    ax.set(xlabel="entropy of the code $H(p)$ (nats)", ylabel=r"excess $\Delta(p)$ (nats)")
+    free = (rows["excess"] < 1e-12).sum()
+    figure.set_label(
+        f"Excess against entropy for all {len(rows)} partitions of five worlds in four classes. {free} have no "
+        f"excess; the "
+        f"quotient is the simplest of them, at {quotient['complexity']:.3f} nats. {len(path)} partitions lie on the "
+        f"lower "
+        f"hull, down to one cell with an excess of {path['excess'].iloc[-1]:.3f}."
+    )
+    return figure
+
+
+def lines(rows: pd.DataFrame) -> Figure:
+    """J_beta of every partition as a straight line in beta, less that of one cell; rows of ``Picture``."""
+    figure, ax = plt.subplots(figsize=(6.2, 3.8))
+    path = _path(rows)
+    threshold, last = rows["threshold"].iloc[0], path["begins"].iloc[-1]
+    beta = np.linspace(0, 1.35 * max(last, threshold), 200)
+    for _, row in rows.iterrows():
+        ax.plot(beta, row["excess"] + beta * row["complexity"], color=MUTED, linewidth=0.4, alpha=0.6)
+    envelope = np.min([path["excess"].to_numpy() + b * path["complexity"].to_numpy() for b in beta], axis=1)
+    ax.plot(beta, envelope, color=BLUE, linewidth=2.2)
+    inside = path["begins"] > 0
+    at = path.loc[inside, "begins"]
+    height = [np.min(path["excess"] + b * path["complexity"]) for b in at]
+    ax.plot(at, height, "o", color=BLUE)
+    ax.axvline(threshold, **DASHED)
+    beside(ax, threshold, 0.02 * envelope.max(), r"$\beta_{\min}$", INK, (4, 0))
+    ax.set(xlabel=r"price $\beta$ (nats per nat)", ylabel=r"$J_\beta(p)-L_0$ (nats)", xlim=(0, beta[-1]))
+    ax.set_ylim(0, 1.6 * envelope.max())
+    figure.set_label(
+        f"The objective of {len(rows)} partitions as straight lines in the price, and their lower envelope, which "
+        f"changes "
+        f"partition at prices {', '.join(f'{each:.3f}' for each in at)}; the first single merge of the quotient pays "
+        f"at "
+        f"{threshold:.3f}."
+    )
+    return figure
+
+
+def equidistant(rows: pd.DataFrame) -> Figure:
+    """beta_glob over beta_min of equidistant classes against n; rows of ``Equidistant``."""
+    figure, ax = plt.subplots(figsize=(5.6, 3.5))
+    theory = rows.drop_duplicates("n").sort_values("n")
+    ax.plot(theory["n"], theory["predicted"], **THEORY)
+    levels = sorted(rows["epsilon"].unique())
+    for color, (epsilon, part) in zip(shades(len(levels)), rows.groupby("epsilon"), strict=True):
+        ax.plot(part["n"], part["ratio"], "o", color=color, markersize=5, label=f"$t={epsilon:g}$")
+    ax.axhline(1, **DASHED)
+    beside(ax, theory["n"].iloc[-1], 1, "a local optimum up to here", INK, (0, -9), ha="right", fontsize=8)
+    ax.set(xlabel="classes $n$", ylabel=r"$\beta_{\rm glob}/\beta_{\min}$", xticks=theory["n"], ylim=(0.45, 1.05))
+    ax.legend(fontsize=8, loc="lower left")
+    words = [f"{row.predicted:.3f} at {row.n}" for row in theory.itertuples()]
+    figure.set_label(
+        "The price at which the quotient stops being the best partition, over the price at which a single merge pays, "
+        "of "
+        f"equidistant classes. Predicted: {', '.join(words)}. The largest relative distance at the smallest "
+        f"difference of "
+        f"laws is {(rows[rows['epsilon'] == levels[0]].eval('abs(ratio / predicted - 1)')).max():.1e}."
+    )
+    return figure
+
+
+def foretold(rows: pd.DataFrame) -> Figure:
+    """How many steps of the best partition the cheapest single merge foretells; rows of ``GlobalPath``."""
+    figure, ax = plt.subplots(figsize=(5.6, 3.0))
+    shares = largest(rows).groupby(["kind", "replicate"])[["matched", "nested"]].mean().groupby("kind").mean()
+    names = {"family": "languages of a family", "random": "random worlds"}
+    for place, kind in enumerate(names):
+        for color, column, shift in ((BLUE, "matched", -0.17), (RED, "nested", 0.17)):
+            share = shares.loc[kind, column]
+            ax.barh(place + shift, share, 0.3, color=color, label=column if place == 0 else None)
+            beside(ax, share, place + shift, f"{share:.2f}", INK, (4, 0), fontsize=9)
+    ax.set(xlabel="share of the steps of a path", yticks=range(2), yticklabels=names.values(), xlim=(0, 1.18))
+    ax.legend(
+        ["cheapest merge foretells it", "coarsens"], fontsize=8, loc="upper center", bbox_to_anchor=(0.5, 1.22), ncols=2
+    )
+    words = [f"{names[kind]}: {row.matched:.2f} foretold, {row.nested:.2f} nested" for kind, row in shares.iterrows()]
+    figure.set_label(f"Share of steps that the cheapest single merge foretells: {'; '.join(words)}.")
+    return figure

@@ -1,0 +1,67 @@
+"""Trained models on languages that they never read: rows in, a figure with its alt text as label out.
+
+mark                  meaning
+filled, open marker   recorded, live; bars are 99.9 % intervals over replicates
+small points          single replicates
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from derived.lab.plot import BLUE, DASHED, GREEN, MUTED, RED, SKY, largest, mean_and_reach, panel_label
+
+CATEGORIES = {"trained": BLUE, "again": SKY, "relative": GREEN, "alien": RED}
+NAMES = {"trained": "trained", "again": "trained,\nnew texts", "relative": "related", "alien": "alien"}
+COLUMNS = {
+    "loss": "loss (nats per letter)",
+    "excess": "loss above the floor (nats)",
+    "disagreement": "disagreement of models (nats)",
+}
+
+
+def off_ecology(rows: pd.DataFrame) -> Figure:
+    """Loss, loss above the known floor and disagreement by kind of language; rows of ``Abroad``."""
+    rows = largest(rows)
+    figure, axes = plt.subplots(1, 3, figsize=(8.0, 3.2))
+    recorded, words = bool(rows["recorded"].iloc[0]), []
+    for ax, (column, label) in zip(axes, COLUMNS.items(), strict=True):
+        means = rows.groupby(["category", "replicate"])[column].mean()
+        for x, (category, color) in enumerate(CATEGORIES.items()):
+            each = means[category]
+            mean, reach = mean_and_reach(each)
+            ax.plot(x + 0.12 * np.sin(2.4 * np.arange(len(each))), each, ".", color=color, alpha=0.4, markersize=4)
+            ax.errorbar(x, mean, reach, fmt="o", color=color, markerfacecolor=color if recorded else "none", capsize=3)
+            words.append(f"{' '.join(NAMES[category].split())} {column} {mean:.3g}")
+        ax.set(xticks=range(4), xlim=(-0.5, 3.5), ylabel=label, xlabel="language")
+        ax.set_xticklabels([NAMES[each] for each in CATEGORIES], fontsize=8, rotation=30)
+        ax.set_ylim(bottom=0)
+    figure.set_label(f"Models of three languages by kind of language, means over replicates: {'; '.join(words)}.")
+    return figure
+
+
+def complexity(rows: pd.DataFrame) -> Figure:
+    """Cells by threshold and by chain against the number of trained languages; rows of ``Complexity``."""
+    rows = largest(rows)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.0))
+    counts = sorted(rows["languages"].unique())
+    shifts = 0.15 * np.sin(2.4 * rows["replicate"].to_numpy())
+    left.plot(rows["languages"] + shifts, rows["k"], "o", color=BLUE, alpha=0.6)
+    left.plot(counts, counts, **DASHED)
+    left.annotate("all apart", (counts[-1], counts[-1]), (-4, -2), textcoords="offset points", ha="right", color=MUTED)
+    several = rows[rows["pairs"] > 0]
+    right.plot(
+        several["languages"] + shifts[rows["pairs"] > 0], several["separated"] / several["pairs"], "o", color=GREEN
+    )
+    left.set(xlabel="languages trained on", ylabel="cells by the threshold", xticks=counts)
+    right.set(xlabel="languages trained on", ylabel="share of pairs beyond it", ylim=(-0.05, 1.05), xticks=counts)
+    panel_label(left, "cells")
+    panel_label(right, "pairs")
+    means = rows.groupby("languages")["k"].mean()
+    words = ", ".join(f"{k:.1f} of {count}" for count, k in means.items())
+    figure.set_label(
+        f"Cells into which a threshold on output distances puts the trained languages, mean over replicates: {words}. "
+        "Right: the share of pairs beyond the threshold."
+    )
+    return figure

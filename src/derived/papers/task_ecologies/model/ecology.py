@@ -1,0 +1,202 @@
+"""Finite task ecologies: worlds, contexts, next-token laws, and the exact loss of a code of the world.
+
+symbol       name        meaning                                                                  axes
+pi           prior       weight of each world, positive                                           (n,)
+D            contexts    law of the context; or its law in each world                             (C,) or (n, C)
+P_w(.|c)     laws        next-token law of world w in context c                                   (n, C, V)
+A            joint       pi(w) D_w(c), the weight of world and context together                   (n, C)
+p            labels      cell of each world: the code                                             (n,)
+H(Y|C,W)     floor       sum A H(P_w(.|c)): what no code can undercut                             nats
+L*(p)        loss        least cross-entropy of a reader who sees the cell and the context        nats
+Delta(p)     excess      L*(p) - floor = sum_(x,c) Pr(x,c) JS of the laws in the cell             nats
+sigma^2      hellinger   mean over contexts of the squared Hellinger distance of two worlds       (n, n)
+
+The paper has contexts independent of the world; a table (n, C) drops that, and each formula below is right for both.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import entr, kl_div, xlogy
+
+from derived.lab.checks import check_positive, check_within
+
+from .partitions import Labels, normal_form
+
+ROUNDING = 1e-9  # a row that sums to one but for this is taken as given
+SAME = 1e-12  # two laws that differ by less in every token are equal
+FREE = 1e-12  # an excess below is none: rounding leaves 1e-15
+
+
+def _check_sums(name: str, rows: np.ndarray) -> None:
+    off = np.abs(rows.sum(axis=-1) - 1)
+    if (off > ROUNDING).any():
+        place = np.unravel_index(off.argmax(), off.shape)
+        total, where = rows.sum(axis=-1)[place], [int(each) for each in place] or ""
+        raise ValueError(f"{name}{where} sums to {total:.12g}; give probabilities that sum to 1")
+
+
+@dataclass(frozen=True, eq=False)
+class FiniteEcology:
+    """A prior over n worlds, a law of C contexts, and the next-token law of each world in each context.
+
+    ValueError for laws that are negative or do not sum to one, worlds of weight zero, and shapes that do not fit. A
+    context that stands twice counts with the sum of its weights. [paper, section 2; contexts (n, C): ours]
+
+    >>> coins = FiniteEcology([0.5, 0.5], [1.0], [[[0.9, 0.1]], [[0.1, 0.9]]])
+    >>> round(coins.bayes_loss([0, 0]), 4), round(coins.entropy_floor(), 4), round(coins.js_excess([0, 0]), 4)
+    (0.6931, 0.3251, 0.3681)
+    """
+
+    prior: np.ndarray
+    contexts: np.ndarray
+    laws: np.ndarray
+
+    def __post_init__(self) -> None:
+        for name in ("prior", "contexts", "laws"):
+            object.__setattr__(self, name, np.array(getattr(self, name), dtype=float))
+        if self.prior.ndim != 1 or self.laws.ndim != 3 or self.contexts.ndim not in (1, 2):
+            shapes = f"prior {self.prior.shape}, contexts {self.contexts.shape}, laws {self.laws.shape}"
+            raise ValueError(f"{shapes}; give (n,), (C,) or (n, C), and (n, C, V)")
+        n, C, _ = self.laws.shape
+        if self.prior.size != n or self.contexts.shape not in ((C,), (n, C)):
+            raise ValueError(
+                f"laws of {n} worlds in {C} contexts, but prior {self.prior.shape} and contexts {self.contexts.shape}"
+            )
+        try:
+            check_positive("prior", self.prior)
+        except ValueError as error:
+            raise ValueError(f"{error}; leave a world of weight zero out") from None
+        check_within("contexts", self.contexts, 0, 1)
+        check_within("laws", self.laws, 0, 1)
+        for name in ("prior", "contexts", "laws"):
+            _check_sums(name, getattr(self, name))
+
+    @property
+    def num_worlds(self) -> int:
+        """n."""
+        return self.prior.size
+
+    @cached_property
+    def joint(self) -> np.ndarray:
+        """A(w, c) = pi(w) D_w(c), (n, C)."""
+        return self.prior[:, None] * np.broadcast_to(self.contexts, self.laws.shape[:2])
+
+    @cached_property
+    def weighted(self) -> np.ndarray:
+        """A(w, c) P_w(y|c), the joint law of world, context and next token, (n, C, V)."""
+        return self.joint[..., None] * self.laws
+
+    def cells_of(self, labels: Labels) -> np.ndarray:
+        """Which world lies in which cell, (k, n) of zeros and ones; ValueError for a partition of another set."""
+        labels = normal_form(labels)
+        if labels.size != self.num_worlds:
+            raise ValueError(f"a partition of {labels.size} worlds; this ecology has {self.num_worlds}")
+        return (labels == np.arange(labels.max() + 1)[:, None]).astype(float)
+
+    def entropy_floor(self) -> float:
+        """H(Y|C,W) = sum_(w,c) A(w,c) H(P_w(.|c)), in nats."""
+        return float((self.joint * entr(self.laws).sum(axis=-1)).sum())
+
+    def table(self, labels: Labels) -> np.ndarray:
+        """T[x, c, y] = sum_(w in cell x) A(w,c) P_w(y|c), the joint law of cell, context and next token, (k, C, V)."""
+        return np.tensordot(self.cells_of(labels), self.weighted, axes=1)
+
+    def bayes_loss(self, labels: Labels) -> float:
+        """L*(p) = H(Y|C,X), the least loss of a reader of cell and context: -sum T ln T + sum T_(xc.) ln T_(xc.).
+
+        The first route of the theorem: by the joint table, without any Jensen-Shannon divergence.
+        """
+        table = self.table(labels)
+        whole = table.sum(axis=-1)
+        return float(xlogy(whole, whole).sum() - xlogy(table, table).sum())
+
+    def decoder(self, labels: Labels) -> np.ndarray:
+        """q*(.|x,c), the cell mixture, (k, C, V); uniform in a context that the cell never meets."""
+        table = self.table(labels)
+        whole = table.sum(axis=-1, keepdims=True)
+        return np.divide(table, whole, out=np.full_like(table, 1 / table.shape[-1]), where=whole > 0)
+
+    def loss(self, labels: Labels, decoder: np.ndarray) -> float:
+        """L(p, q), the cross-entropy of any decoder q (k, C, V), by summing over worlds, contexts and tokens."""
+        labels = normal_form(labels)
+        decoder = np.asarray(decoder, dtype=float)
+        expected = (int(labels.max()) + 1, *self.laws.shape[1:])
+        if labels.size != self.num_worlds or decoder.shape != expected:
+            raise ValueError(f"a decoder {decoder.shape} for {labels.size} worlds; give {expected}")
+        _check_sums("decoder", decoder)
+        return float(-xlogy(self.weighted, decoder[labels]).sum())
+
+    def js_excess(self, labels: Labels) -> float:
+        """Delta(p) = sum_(w,c) A(w,c) KL(P_w(.|c) || cell mixture), the excess over the floor, in nats.
+
+        A sum of terms that are not negative: small excesses keep their digits.
+        """
+        mixture = self.decoder(labels)[normal_form(labels)]
+        return float(kl_div(self.weighted, self.joint[..., None] * mixture).sum())
+
+    def complexity(self, labels: Labels) -> float:
+        """H(p(W)), the entropy of the cell, in nats."""
+        return float(entr(self.cells_of(labels) @ self.prior).sum())
+
+    def objective(self, labels: Labels, beta: float) -> float:
+        """J_beta(p) = L*(p) + beta H(p(W))."""
+        return self.bayes_loss(labels) + beta * self.complexity(labels)
+
+    def quotient(self) -> np.ndarray:
+        """The training-equivalence classes as labels: worlds whose laws agree wherever the context is possible.
+
+        Where contexts know the world, two worlds are compared in the contexts that both can meet, which is no
+        equivalence relation in general: ValueError then.
+        """
+        if self.contexts.ndim == 2:
+            raise ValueError("contexts that know the world have no quotient: being told apart is not transitive there")
+        met = self.contexts > 0
+        apart = np.abs(self.laws[:, None] - self.laws[None])[:, :, met].max(axis=(-2, -1), initial=0.0)
+        return normal_form((apart <= SAME).argmax(axis=1))
+
+    def hellinger(self) -> np.ndarray:
+        """sigma^2(w, w') = sum_c D(c) H^2(P_w, P_w'), H^2 = (1/2) sum_v (sqrt P - sqrt Q)^2; (n, n), zero diagonal."""
+        return _mean_hellinger(self._independent(), np.sqrt(self.laws))
+
+    def kernel(self) -> np.ndarray:
+        """K = -(1/2) J sigma^2 J with J = I - 11'/n, half the Gram matrix of the centred root laws; (n, n), psd."""
+        centring = np.eye(self.num_worlds) - 1 / self.num_worlds
+        return -0.5 * centring @ self.hellinger() @ centring
+
+    def _independent(self) -> np.ndarray:
+        if self.contexts.ndim == 2:
+            raise ValueError("this ecology's contexts know the world; give one law of contexts (C,)")
+        return self.contexts
+
+
+def _mean_hellinger(weights: np.ndarray, roots: np.ndarray) -> np.ndarray:
+    return 0.5 * np.einsum("c,uwc->uw", weights, ((roots[:, None] - roots[None]) ** 2).sum(axis=-1))
+
+
+def rounding_bound(ecology: FiniteEcology, sums: int = 4) -> float:
+    """What rounding allows the gap of two numbers that take ``sums`` sums of x ln x over the whole table, in nats.
+
+    u (terms + worlds + 4) (ln terms + 1) for each, u = 2^-53: a sum of so many terms whose sizes sum to at most
+    ln(terms) + 1, of arguments that are sums over worlds.
+    """
+    terms = ecology.laws.size
+    return sums * 2.0**-53 * (terms + ecology.num_worlds + 4) * (np.log(terms) + 1)
+
+
+def mix(first: FiniteEcology, second: FiniteEcology, alpha: float) -> FiniteEcology:
+    """(1 - alpha) first + alpha second: the same worlds, the contexts of both, with weights (1 - alpha) D and alpha D'.
+
+    ValueError for other worlds, another vocabulary, or alpha outside [0, 1]. [paper, Prop. 15]
+
+    >>> blind = FiniteEcology([0.5, 0.5], [1.0], [[[0.5, 0.5]], [[0.5, 0.5]]])
+    >>> seeing = FiniteEcology([0.5, 0.5], [1.0], [[[0.9, 0.1]], [[0.1, 0.9]]])
+    >>> mix(blind, seeing, 0.1).quotient(), blind.quotient()
+    (array([0, 1]), array([0, 0]))
+    """
+    check_within("alpha", alpha, 0, 1)
+    if not np.array_equal(first.prior, second.prior) or first.laws.shape[-1] != second.laws.shape[-1]:
+        raise ValueError("two ecologies of other worlds or another vocabulary; give the same prior and tokens")
+    weights = [(1 - alpha) * first._independent(), alpha * second._independent()]
+    return FiniteEcology(first.prior, np.concatenate(weights), np.concatenate([first.laws, second.laws], axis=1))

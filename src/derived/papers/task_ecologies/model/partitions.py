@@ -1,0 +1,129 @@
+"""Set partitions as label vectors, and sets of worlds as bit masks.
+
+symbol      name     meaning                                                                     axes
+p           labels   cell of each world, numbered in the order of their first member             (n,)
+B(n)        -        Bell number, how many partitions n worlds have: 1, 1, 2, 5, 15, 52, ...
+S           mask     a set of worlds as the sum of 2^w over its members
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from derived.lab.checks import check_count
+
+Labels = Sequence[int] | np.ndarray
+MOST_LISTED = 12  # B(12) is 4.2 million partitions
+
+
+def normal_form(labels: Labels) -> np.ndarray:
+    """The same partition with cells numbered from 0 in the order of their first member: a restricted growth string.
+
+    >>> normal_form([7, 7, 1, 7])
+    array([0, 0, 1, 0])
+    """
+    labels = np.asarray(labels)
+    if labels.ndim != 1 or not labels.size or not np.issubdtype(labels.dtype, np.integer):
+        raise ValueError(f"labels {labels!r}; give one whole number for each world")
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse]
+
+
+def bell_number(n: int) -> int:
+    """B(n), the number of partitions of n worlds, by Bell's triangle.
+
+    >>> [bell_number(n) for n in range(11)]
+    [1, 1, 2, 5, 15, 52, 203, 877, 4140, 21147, 115975]
+    """
+    check_count("n", n, 0)
+    row = [1]
+    for _ in range(n):
+        following = [row[-1]]
+        for each in row:
+            following.append(following[-1] + each)
+        row = following
+    return row[0]
+
+
+def set_partitions(n: int) -> np.ndarray:
+    """All partitions of n worlds as restricted growth strings, (B(n), n), in lexicographic order.
+
+    A string has a_0 = 0 and a_i <= 1 + max(a_0, ..., a_(i-1)); n is at most 12. [prior: Hutchinson 1963]
+
+    >>> set_partitions(3).tolist()
+    [[0, 0, 0], [0, 0, 1], [0, 1, 0], [0, 1, 1], [0, 1, 2]]
+    """
+    check_count("n", n)
+    if n > MOST_LISTED:
+        raise ValueError(f"n = {n}: {bell_number(n):,} partitions are too many to list; give n <= {MOST_LISTED}")
+    strings = np.zeros((1, 1), dtype=np.int64)
+    for _ in range(n - 1):
+        choices = strings.max(axis=1) + 2  # the cells there are, and one more
+        start = np.repeat(choices.cumsum() - choices, choices)
+        added = np.arange(choices.sum()) - start
+        strings = np.column_stack([np.repeat(strings, choices, axis=0), added])
+    return strings
+
+
+def is_refinement(fine: Labels, coarse: Labels) -> bool:
+    """Whether every cell of ``fine`` lies inside one cell of ``coarse``; ValueError for partitions of different sets.
+
+    >>> is_refinement([0, 1, 2, 2], [0, 0, 1, 1]), is_refinement([0, 0, 1, 1], [0, 1, 2, 2])
+    (True, False)
+    """
+    fine, coarse = normal_form(fine), normal_form(coarse)
+    if fine.size != coarse.size:
+        raise ValueError(f"partitions of {fine.size} and of {coarse.size} worlds; give two of the same set")
+    pairs = np.unique(np.stack([fine, coarse]), axis=1).shape[1]
+    return bool(pairs == fine.max() + 1)
+
+
+def cells(labels: Labels) -> list[np.ndarray]:
+    """The members of each cell.
+
+    >>> [cell.tolist() for cell in cells([0, 1, 0])]
+    [[0, 2], [1]]
+    """
+    labels = normal_form(labels)
+    return [np.flatnonzero(labels == cell) for cell in range(labels.max() + 1)]
+
+
+def masks(labels: Labels) -> np.ndarray:
+    """The bit mask of each cell.
+
+    >>> masks([0, 1, 0]).tolist()
+    [5, 2]
+    """
+    return np.array([(1 << cell).sum() for cell in cells(labels)])
+
+
+def incidence(partitions: np.ndarray) -> np.ndarray:
+    """Which sets of worlds are cells of which partition, (B, 2^n) of zeros and ones: sums over cells are a product.
+
+    >>> incidence(np.array([[0, 1], [0, 0]])).tolist()
+    [[0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]]
+    """
+    count, n = partitions.shape
+    table = np.zeros((count, 2**n))
+    for cell in range(n):
+        sets = ((partitions == cell) << np.arange(n)).sum(axis=1)
+        table[np.arange(count), sets] = 1.0
+    table[:, 0] = 0.0
+    return table
+
+
+def from_masks(sets: Sequence[int], n: int) -> np.ndarray:
+    """The labels of the partition of n worlds into these disjoint sets.
+
+    >>> from_masks([2, 5], 3)
+    array([0, 1, 0])
+    """
+    labels = np.full(n, -1)
+    for cell, mask in enumerate(sets):
+        members = np.flatnonzero([mask >> w & 1 for w in range(n)])
+        if (labels[members] >= 0).any():
+            raise ValueError(f"the sets {list(sets)} share a world; give disjoint ones")
+        labels[members] = cell
+    if (labels < 0).any() or sum(sets) >= 2**n:
+        raise ValueError(f"the sets {list(sets)} are no partition of {n} worlds")
+    return normal_form(labels)

@@ -1,0 +1,57 @@
+"""The explorer: its rows against the recursion and the thresholds, and the figure that it makes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from derived.papers.task_ecologies import local_threshold, optimal_partition, partition_path
+from derived.papers.task_ecologies.data.triangles import FIXED, standing, triangle, triangles
+from derived.papers.task_ecologies.figures import explorer
+
+
+@pytest.fixture(scope="module")
+def rows() -> pd.DataFrame:
+    return pd.DataFrame(triangles())
+
+
+def test_the_best_code_of_each_setting_is_the_recursion_s(rows):
+    for (along, height, beta), part in list(rows.groupby(["along", "height", "beta"]))[::7]:
+        best = optimal_partition(triangle(along, height), beta)
+        assert "".join(map(str, best.labels)) in part.loc[part["best"], "code"].tolist()
+
+
+def test_the_quotient_is_a_local_minimum_up_to_its_threshold(rows):
+    for (along, height), part in rows.groupby(["along", "height"]):
+        ecology = triangle(along, height)
+        fine = part[part["code"] == "".join(map(str, ecology.quotient()))].set_index("beta")["local"]
+        assert (fine == (fine.index <= local_threshold(ecology))).all()
+
+
+def test_equidistant_worlds_are_metastable_between_the_two_thresholds():
+    ecology = triangle(0.5, 1 / 3)
+    merged, first = partition_path(ecology)[-1].beta, local_threshold(ecology)
+    assert merged == pytest.approx((np.log(3) + 0.5 * np.log(0.5) + 0.5 * np.log(0.25)) / np.log(3))
+    assert merged < 0.055 < first  # where the explorer opens
+
+
+def test_a_code_is_no_local_minimum_if_one_merge_is_better():
+    excesses, complexities = np.array([0.5, 0.1, 0.1, 0.1, 0.0]), np.array([0.0, 0.6, 0.6, 0.6, 1.1])
+    best, local = standing(complexities, excesses, 0.3)
+    assert not best[4]
+    assert not local[4]
+    assert best[1:4].all()
+    assert local[1:4].all()
+
+
+def test_it_opens_where_every_slider_changes_the_picture(rows):
+    figure = explorer.explorer(rows)
+    frames = {frame.name: str(frame.data) for frame in figure.frames}
+    assert len(frames) == len(rows) / 5
+    opened = ["0.5", "0.333", "0.055"]
+    values = [[step.label for step in slider.steps] for slider in figure.layout.sliders]
+    for place, labels in enumerate(values):
+        others = [[*opened[:place], each, *opened[place + 1 :]] for each in labels]
+        assert len({frames["|".join(each)] for each in others}) == len(labels)
+    assert "metastable: 1|2|3" in frames["|".join(opened)]
+    assert "five lines" in figure.layout.meta["alt"]
+    assert np.array_equal(explorer.FIXED, FIXED)  # the room of figures imports no other

@@ -1,0 +1,52 @@
+"""The figures of the exact topics name their axes, have no title, and say in their alt text what the rows say."""
+
+import matplotlib
+
+from derived.papers.task_ecologies.experiments.codes import Equidistant, GlobalPath, Picture
+from derived.papers.task_ecologies.experiments.deployment import Injection, OffEcology
+from derived.papers.task_ecologies.experiments.evidence import Certification
+from derived.papers.task_ecologies.experiments.loss import Decomposition, Informed
+from derived.papers.task_ecologies.figures import codes, deployment, evidence, loss
+
+matplotlib.use("agg")
+EXPERIMENTS = (Equidistant, GlobalPath, Picture, Injection, OffEcology, Certification, Decomposition, Informed)
+SMALL = {
+    Equidistant: {"worlds": (3, 4), "epsilons": (0.1, 0.01)},
+    GlobalPath: {"replicas": 3},
+    Injection: {"replicas": 6},
+    OffEcology: {"replicas": 8},
+    Certification: {"sizes": (30, 100), "data_sets": 100},
+    Decomposition: {"worlds": (2, 3), "replicas": 2},
+    Informed: {"replicas": 2},
+}
+
+
+def test_loss(rows, tells):
+    table = rows[Decomposition]
+    tells(loss.decomposition(table), f"{len(table)} partitions", f"at most {table['gap'].max():.1e}")
+    told = rows[Informed].query("kind == 'revealing'")["excess"]
+    tells(loss.informed(rows[Informed]), f"from {told.max():.3f} to 0.000")
+
+
+def test_codes(rows, tells):
+    picture = rows[Picture]
+    begins = picture["begins"].dropna()
+    tells(codes.excess_and_complexity(picture), "52 partitions", "2 have no excess", f"{len(begins)} partitions lie")
+    tells(codes.lines(picture), f"prices {begins[begins > 0].min():.3f}", f"{picture['threshold'][0]:.3f}")
+    tells(codes.equidistant(rows[Equidistant]), "0.841 at 3, 0.750 at 4")
+    shares = rows[GlobalPath].groupby(["kind", "replicate"])["matched"].mean().groupby("kind").mean()
+    tells(codes.foretold(rows[GlobalPath]), f"family: {shares['family']:.2f} foretold")
+
+
+def test_deployment(rows, tells):
+    tells(deployment.thresholds(rows[Injection]), "passes its level at 0.30", "price at 0.40", "of 6 draws")
+    table = rows[OffEcology]
+    tells(
+        deployment.off_ecology(table), f"{len(table)} pairs", f"{table.loc[table['size'] > 2, 'own'].max():.2f} of it"
+    )
+
+
+def test_evidence(rows, tells):
+    table = rows[Certification]
+    share = table.loc[table["n"] == 30, "failed"].mean()
+    tells(evidence.certification(table), f"{share:.3f} at 30", f"{table['needed'].iloc[0]:,.0f}")

@@ -1,0 +1,189 @@
+"""The ensemble of microgpt models: a plain twin, a scalar witness, and what outputs are compared by."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.spatial.distance import jensenshannon
+
+from derived.lab.nets import Draws
+from derived.lab.rng import stream
+from derived.papers.task_ecologies.experiments.fits import falling, fit_texts
+from derived.papers.task_ecologies.model.gpt import (
+    GPTSize,
+    MicroGPT,
+    behavioural_distance,
+    mean_divergence,
+    output_distances,
+    text_losses,
+    thresholded_partition,
+)
+from derived.papers.task_ecologies.model.scalar import Number, scalar_loss
+
+SMALL = {"vocabulary": 5, "width": 8, "heads": 2, "block": 6}
+
+
+def models(K: int = 3, seed: int = 0, **facts) -> MicroGPT:
+    return MicroGPT(GPTSize(**{**SMALL, **facts}), Draws(num_networks=K, seed=seed, dtype=torch.float64))
+
+
+def tokens(*shape: int, size: int = 5) -> torch.Tensor:
+    return torch.randint(size, shape, generator=stream(0, "tokens"))
+
+
+def alone(model: MicroGPT, r: int, text: list[int]) -> torch.Tensor:
+    """One model, one text, one token after the other, as the original script reads it."""
+    w = {name: weight[r] for name, weight in model.weights.items()}
+    size, norm, logits = model.size, lambda x: x / (x.square().mean() + 1e-5).sqrt(), []
+    keys, values = ([[] for _ in range(size.depth)] for _ in range(2))
+    for place, token in enumerate(text):
+        x = norm(w["token"][token] + w["position"][place])
+        for i in range(size.depth):
+            q, k, v = (w[f"qkv{i}"] @ norm(x)).chunk(3)
+            keys[i].append(k)
+            values[i].append(v)
+            heads = []
+            for head in range(size.heads):
+                part = slice(head * size.width // size.heads, (head + 1) * size.width // size.heads)
+                scores = torch.stack([q[part] @ each[part] for each in keys[i]]) / (size.width / size.heads) ** 0.5
+                shares = scores.exp() / scores.exp().sum()
+                heads.append(sum(a * each[part] for a, each in zip(shares, values[i], strict=True)))
+            x = x + w[f"out{i}"] @ torch.cat(heads)
+            up, down = w[f"up{i}"], w[f"down{i}"]
+            if size.experts:
+                shares = (w[f"router{i}"] @ norm(x)).softmax(dim=0)
+                e = int(shares.argmax())
+                rows = slice(e * 4 * size.width, (e + 1) * 4 * size.width)
+                x = x + shares[e] * down[:, rows] @ (up[rows] @ norm(x)).clamp(min=0)
+            else:
+                x = x + down @ (up @ norm(x)).clamp(min=0)
+        logits.append(w["output"] @ x)
+    return torch.stack(logits)
+
+
+@pytest.mark.parametrize("facts", [{}, {"depth": 0}, {"depth": 1, "heads": 1}, {"experts": 3}, {"heads": 4}])
+def test_every_model_of_the_ensemble_is_the_plain_model(facts):
+    model, ids = models(init_std=0.5, **facts), tokens(3, 2, 6)
+    found = model(ids)
+    for r in range(3):
+        for b in range(2):
+            assert torch.allclose(found[r, b], alone(model, r, ids[r, b].tolist()), rtol=0, atol=1e-12)
+
+
+def test_loss_and_every_gradient_are_those_of_the_scalar_step():
+    model, text = models(K=2, init_std=0.5), [4, 1, 2, 2]
+    ids = torch.tensor([text])
+    losses = text_losses(model(ids[:, :-1]), ids[:, 1:]).mean(dim=(1, 2))
+    losses.sum().backward()
+    for r in range(2):
+        weights = {n: [[Number(x) for x in row] for row in w[r].tolist()] for n, w in model.weights.items()}
+        loss = scalar_loss(weights, text, heads=2)
+        loss.backward()
+        assert loss.value == pytest.approx(losses[r].item(), abs=1e-13)
+        for name, rows in weights.items():
+            gradient = torch.tensor([[x.gradient for x in row] for row in rows], dtype=torch.float64)
+            assert torch.allclose(gradient, model.weights[name].grad[r], rtol=0, atol=1e-12), name
+
+
+def test_the_scalar_number_sums_over_paths():
+    x = Number(0.7)
+    y = x * x + x.scaled(3)
+    (y * y).backward()  # d/dx (x^2 + 3x)^2 = 2 (x^2 + 3x)(2x + 3)
+    assert x.gradient == pytest.approx(2 * (0.49 + 2.1) * 4.4)
+
+
+def test_a_later_token_changes_nothing_before_it():
+    model, ids = models(init_std=0.5), tokens(1, 6)
+    other = ids.clone()
+    other[0, 4] = (ids[0, 4] + 1) % 5
+    same = (model(ids) == model(other)).all(dim=-1)
+    assert same[:, :, :4].all()
+    assert not same[:, :, 4:].any()
+
+
+def test_a_model_does_not_depend_on_its_neighbours_and_shared_texts_are_own_texts():
+    ids = tokens(2, 4)
+    assert torch.equal(models(K=4)(ids)[:2], models(K=2)(ids))
+    model = models(K=2)
+    assert torch.equal(model(ids), model(ids.expand(2, -1, -1)))
+
+
+def test_the_published_size_has_27328_parameters():
+    assert MicroGPT(GPTSize(), Draws()).parameters_each == 27 * 32 * 2 + 32 * 32 + 2 * (4 * 32**2 + 2 * 4 * 32**2)
+
+
+def test_training_side_by_side_is_training_one_after_the_other():
+    texts = tokens(5, 3, 7)
+    together, rate = models(K=3), falling(0.02, 5)
+    losses = fit_texts(together, texts, rate=rate)
+    for r in range(3):
+        model = models(K=3)
+        with torch.no_grad():
+            kept = {name: weight[r : r + 1].clone() for name, weight in model.weights.items()}
+        single = models(K=1)
+        with torch.no_grad():
+            for name, weight in single.weights.items():
+                weight.copy_(kept[name])
+        assert torch.allclose(fit_texts(single, texts[:, r : r + 1], rate=rate)[0], losses[r], rtol=0, atol=1e-12)
+    assert (losses[:, -1] != losses[:, 0]).all()
+
+
+def test_parents_are_copied_and_noise_has_its_size():
+    model = models(K=3)
+    before = [weight.detach().clone() for weight in model.parameters()]
+    model.replace(torch.tensor([2, 2, 0]))
+    for weight, old in zip(model.parameters(), before, strict=True):
+        assert torch.equal(weight, old[[2, 2, 0]])
+    kept = [weight.detach().clone() for weight in model.parameters()]
+    model.perturb(0.01, stream(0, "noise"))
+    noise = torch.cat([(w - old).flatten() for w, old in zip(model.parameters(), kept, strict=True)])
+    assert noise.std().item() == pytest.approx(0.01, rel=0.05)
+    assert not torch.equal(noise[:8], noise[8:16])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: GPTSize(width=10, heads=4), "give a width that the heads divide"),
+        (lambda: GPTSize(depth=-1), "depth = -1"),
+        (lambda: models()(tokens(1, 7)), "T <= 6"),
+        (lambda: models(K=3)(tokens(2, 1, 4)), r"or \(3, B, T\)"),
+        (lambda: thresholded_partition([[0.0, 1.0]], 0.5), "symmetric matrix"),
+        (lambda: thresholded_partition([[0.0]], -1.0), "threshold = -1"),
+    ],
+)
+def test_wrong_arguments_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_divergence_is_scipys_squared_distance():
+    laws = torch.rand(4, 6, generator=stream(0, "laws"), dtype=torch.float64)
+    laws[0, :3] = 0  # a law without some tokens
+    laws = laws / laws.sum(dim=-1, keepdim=True)
+    found = mean_divergence(laws)
+    for i in range(4):
+        for j in range(4):
+            assert found[i, j].item() == pytest.approx(jensenshannon(laws[i], laws[j]) ** 2, abs=1e-14)
+
+
+def test_behavioural_distance_is_the_mean_over_prefix_lengths():
+    laws = torch.rand(2, 3, 4, 5, generator=stream(0, "averages"), dtype=torch.float64)  # models, languages, lengths
+    laws = laws / laws.sum(dim=-1, keepdim=True)
+    found = behavioural_distance(laws)
+    one = np.mean([jensenshannon(laws[1, 0, r], laws[1, 2, r]) ** 2 for r in range(4)])
+    assert found[1, 0, 2].item() == pytest.approx(one, abs=1e-14)
+
+
+def test_outputs_are_compared_in_their_best_context():
+    first = torch.tensor([[0.5, 0.5], [1.0, 0.0]])
+    second = torch.tensor([[0.5, 0.5], [0.75, 0.25]])
+    assert output_distances(first, second).item() == 0.5
+    assert output_distances(first, first).item() == 0
+
+
+def test_six_of_ten_pairs_apart_can_leave_two_cells():
+    """As in the published matrix: closeness is not transitive, chains are."""
+    close = {(0, 1), (1, 2), (2, 3), (0, 2)}  # language 4 is far from all
+    D = np.array([[0.0 if i == j or (min(i, j), max(i, j)) in close else 2.0 for j in range(5)] for i in range(5)])
+    assert thresholded_partition(D, 1.0) == (0, 0, 0, 0, 1)
+    assert (D[np.triu_indices(5, 1)] > 1).sum() == 6

@@ -1,0 +1,199 @@
+"""Bracketed expressions, their twins, tables of letters, and who tells balanced from unbalanced."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from derived.lab.rng import stream
+from derived.papers.task_ecologies.claims import rescue as claims
+from derived.papers.task_ecologies.data.expressions import (
+    OPENING,
+    VOCABULARY,
+    balanced_chunks,
+    blanked,
+    expression_ids,
+    expression_text,
+    is_balanced,
+    matched_twin,
+    shuffled_twin,
+)
+from derived.papers.task_ecologies.data.ngrams import fit_ngram
+from derived.papers.task_ecologies.experiments.rescue import Rescue
+from derived.papers.task_ecologies.figures import rescue as figures
+
+EXPERIMENTS = (Rescue,)
+SMALL = {Rescue: {"steps": 10}}
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return expression_text(30_000, stream(0, "expressions"))
+
+
+@pytest.fixture(scope="module")
+def chunks(text) -> list[str]:
+    return balanced_chunks(text)
+
+
+def test_balance_is_what_deleting_pairs_leaves():
+    for letters in itertools.product("()a", repeat=6):
+        chunk, rest = "".join(letters), "".join(letters).replace("a", "")
+        while "()" in rest:
+            rest = rest.replace("()", "")
+        assert is_balanced(chunk) == (rest == "")
+
+
+def test_the_text_is_made_by_the_grammar(text):
+    assert len(text) >= 30_000
+    assert is_balanced(text)
+    depth = np.cumsum([(each == "(") - (each == ")") for each in text])
+    assert depth.max() == 6
+    words = {word for word in text.replace("(", " ").replace(")", " ").split()}
+    assert 40 < len(words) <= 80
+    assert all(2 <= len(word) <= 6 for word in words)
+    assert "((" not in text
+    assert "( " not in text
+    assert " )" not in text
+
+
+def test_chunks_are_balanced_and_hold_brackets(chunks):
+    assert len(chunks) > 100
+    assert all(len(c) == 30 and is_balanced(c) and "(" in c and ")" in c for c in chunks)
+
+
+def test_a_shuffled_twin_has_the_same_letters_and_only_brackets_moved(chunks):
+    for chunk in chunks[:100]:
+        twin = shuffled_twin(chunk, stream(0, "twin"))
+        assert not is_balanced(twin)
+        assert blanked(twin) == blanked(chunk)
+        assert sorted(twin) == sorted(chunk)
+    assert shuffled_twin("ab cd", stream(0, "twin")) is None  # nothing to shuffle
+
+
+def test_a_matched_twin_has_only_pairs_that_balanced_text_has(text, chunks):
+    """The negative control: no pair of neighbours betrays it, though the depth is negative somewhere."""
+    known, found = set(itertools.pairwise(text)), 0
+    for chunk in chunks:
+        twin = matched_twin(chunk, stream(0, "twin"))
+        if twin is not None:
+            found += 1
+            assert not is_balanced(twin)
+            assert sorted(twin) == sorted(chunk)
+            assert {pair for pair in itertools.pairwise(twin) if set(pair) & set("() ")} <= known | {(")", " ")}
+    assert found > 20
+    assert matched_twin("(ab cd)", stream(0, "twin")) is None  # no word outside all brackets
+    betrayed = sum(not set(itertools.pairwise(shuffled_twin(c, stream(0, "t")))) <= known for c in chunks[:100])
+    assert betrayed > 50  # what the published control lets a table of pairs see
+
+
+def test_tokens_are_letters_after_the_opening_one():
+    ids = expression_ids(["(a z)"])
+    assert ids.tolist() == [[OPENING, 26, 0, 28, 25, 27]]
+    assert OPENING == 29
+    assert VOCABULARY == 30
+    for wrong, message in ((["ab", "a"], "one length"), (["A"], "unknown"), ([], "one length")):
+        with pytest.raises(ValueError, match=message):
+            expression_ids(wrong)
+
+
+def slow_table(texts, order: int, V: int, opening: int, strength: float) -> dict:
+    """Counts by window in dictionaries, shorter windows as prior."""
+    rows = [[opening] * (order - 2) + list(map(int, row)) for row in texts]
+    skipped = max(order - 2, 0) + 1
+
+    def law(window: tuple) -> np.ndarray:
+        shorter = law(window[1:]) if window else np.full(V, 1 / V)
+        n = len(window)
+        counts = np.zeros(V)
+        for row in rows:
+            for t in range(skipped, len(row)):
+                if tuple(row[t - n : t]) == window:
+                    counts[row[t]] += 1
+        return (counts + strength * shorter) / (counts.sum() + strength)
+
+    return {window: law(window) for window in itertools.product(range(V), repeat=order - 1)}
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_tables_are_counts(order):
+    texts = torch.randint(3, (4, 8), generator=stream(0, "texts"))
+    texts[:, 0] = 3
+    table, slow = fit_ngram(texts, order, 4, opening=3, strength=0.5), slow_table(texts, order, 4, 3, 0.5)
+    for place, window in enumerate(itertools.product(range(4), repeat=order - 1)):
+        assert table.laws[place].numpy() == pytest.approx(slow[window], abs=1e-12), window
+    losses = table.losses(texts[:1])
+    row = [3] * (order - 2) + texts[0].tolist()
+    start = len(row) - 7
+    by_hand = [-np.log(slow[tuple(row[t - order + 1 : t])][row[t]]) for t in range(start, len(row))]
+    assert losses[0].numpy() == pytest.approx(by_hand, abs=1e-12)
+
+
+def test_wrong_tables_are_named():
+    for facts, message in (({"order": 0}, "order = 0"), ({"order": 2, "strength": 0.0}, "strength = 0")):
+        with pytest.raises(ValueError, match=message):
+            fit_ngram(torch.zeros(1, 3, dtype=torch.long), vocabulary=2, opening=1, **facts)
+
+
+def test_mixtures_blank_what_they_should(chunks):
+    experiment = Rescue.at("ci")
+    for alpha, share in ((0.0, 0.0), (1.0, 1.0)):
+        texts = experiment.mixture(chunks, alpha, stream(0, "mixture"))
+        assert ((texts == 26).any(dim=1).double().mean().item()) == share
+    many = Rescue(steps=2000).mixture(chunks, 0.25, stream(0, "mixture"))
+    assert (many == 26).any(dim=1).double().mean().item() == pytest.approx(0.25, abs=0.04)
+
+
+def test_a_corpus_without_enough_twins_is_refused():
+    with pytest.raises(ValueError, match="enlarge the corpus"):
+        Rescue(judged=50).judged_pairs(["(ab cd)"], stream(0, "twins"))
+
+
+def test_tables_tell_the_published_twins_apart_and_not_the_matched_ones(rows):
+    found = rows[Rescue].query("alpha == 1").groupby(["reader", "twin"])["gap"].mean()
+    assert found["bigram", "shuffled"] > 0.3
+    assert abs(found["bigram", "matched"]) < 0.1
+    assert abs(found["unigram", "shuffled"]) < 1e-9
+    assert set(rows[Rescue]["reader"]) == {"network", "unigram", "bigram", "trigram"}
+    blind = rows[Rescue].query("alpha == 0 and reader in ['bigram', 'trigram'] and twin == 'shuffled'")
+    assert blind["gap"].abs().max() < 1e-9  # a bracket never read is a bracket like any other
+
+
+def made(gaps: dict) -> pd.DataFrame:
+    """reader, twin, alpha, rate -> (gap, valid), four replicates."""
+    return pd.DataFrame(
+        [
+            {"reader": a, "twin": t, "alpha": x, "rate": rate, "replicate": r, "gap": g + 0.1 * r, "valid": v}
+            for (a, t, x, rate), (g, v) in gaps.items()
+            for r in range(4)
+        ]
+    )
+
+
+def test_validation_chooses_the_rate_and_replicates_are_paired():
+    rows = made(
+        {
+            ("network", "shuffled", 0.0, 0.1): (0.0, 1.0),
+            ("network", "shuffled", 0.5, 0.1): (0.2, 1.0),
+            ("network", "shuffled", 0.5, 0.2): (9.0, 2.0),
+            ("network", "shuffled", 1.0, 0.1): (9.0, 2.0),
+            ("network", "shuffled", 1.0, 0.2): (1.0, 1.0),
+            ("trigram", "shuffled", 1.0, 0.1): (1.0, 1.0),
+            ("network", "matched", 1.0, 0.1): (0.5, 1.0),
+            ("trigram", "matched", 1.0, 0.1): (0.2, 1.0),
+        }
+    )
+    rise = claims.least_rise(rows)
+    assert (rise.value, rise.low, rise.n) == (pytest.approx(0.2), pytest.approx(0.2), 4)
+    assert claims.table_over_network(rows).value == pytest.approx(1)
+    matched = rows["twin"] == "matched"
+    rows.loc[matched, "gap"] += 10  # far apart from zero, so that the difference decides: paired, without spread
+    assert claims.beyond_the_table(rows).low == pytest.approx(0.3)
+    rows.loc[matched, "gap"] -= 10.8  # still .3 above the table, but neither tells the twins apart
+    assert claims.beyond_the_table(rows).value == pytest.approx(-0.15)
+
+
+def test_the_figure_says_in_words_what_it_shows(rows, tells):
+    tells(figures.discrimination(rows[Rescue]), "brackets shuffled (published), trigram", "pairs ordinary, network")
