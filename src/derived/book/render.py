@@ -319,14 +319,18 @@ def make(root: Path, build: Path, slugs: list[str], draft: Path, solutions: bool
     return Made(html, chapters, found, works(root / "book/references.bib"), extra)
 
 
+def known(build: Path, slug: str, made: Made) -> Known:
+    """What the text of a chapter refers to."""
+    executed = nbformat.read(build / f"executed/notebooks/{slug}.ipynb", as_version=4)
+    return Known(slug, made.places, made.works, values(executed), made.extra["site"])
+
+
 def versions(root: Path, build: Path, slug: str, made: Made) -> dict[str, NotebookNode]:
     """What a chapter gives away, by its kind (downloads.versions)."""
     source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
     executed = nbformat.read(build / f"executed/notebooks/{slug}.ipynb", as_version=4)
-    known = Known(slug, made.places, made.works, values(executed), made.extra["site"])
-    return downloads.versions(
-        source, executed, downloads.install_command(made.extra["url"], made.extra["wheel"]), known
-    )
+    command = downloads.install_command(made.extra["url"], made.extra["wheel"])
+    return downloads.versions(source, executed, command, known(build, slug, made))
 
 
 # Swap ---------------------------------------------------------------------------------------------------------------
