@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import zipfile
 from pathlib import Path
 
@@ -73,7 +74,9 @@ def test_tutors_get_solutions_homework_and_a_plan(house):
     assert "trace_of_A = 4321" in files["tutors/toy.ipynb"]
     assert "### BEGIN SOLUTION\\ntrace_of_A = 4321" in files["tutors/toy-homework.ipynb"].replace('\\n",\n    "', "\\n")
     plan = files["tutors/toy-plan.md"]
-    assert "| The identity | 1 | Theorem 1.1 (Attention is a projection); Fig. 1.1 |" in plan
+    assert re.search(
+        r"^\| The identity \| [1-9] \| Theorem 1.1 \(Attention is a projection\); Fig. 1.1 \|$", plan, re.M
+    )
     assert "| Exercises | under 1 | Exercise 1.1 (Trace) |" in plan
     assert "The homework has 1 point, one for each check" in plan
 
