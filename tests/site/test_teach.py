@@ -13,7 +13,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 ROOT = Path(__file__).parents[2]
-FORMULA, WORDS = 12, 25  # characters of a piece that does not stand elsewhere by chance
+FORMULA, WORDS = 12, 30  # characters of a piece that does not stand elsewhere by chance
 MARKS = re.compile(r"\$+|\{[a-z:]+\}`[^`]*`|[*`]+|^[ \t]*[-:] ?|^\d+\.", re.M)  # where a line is cut into pieces
 
 

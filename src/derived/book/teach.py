@@ -46,7 +46,9 @@ def packs(house: House, slugs: list[str]) -> tuple[Path, Path]:
                     nbformat.write(found[kind], tutors / name.format(chapter.slug))
             source = nbformat.read(house.notebook(chapter.slug), as_version=4)
             known = render.known(house.build, chapter.slug, made)
-            (tutors / f"{chapter.slug}-plan.md").write_text(plan(chapter, source, known), "utf-8")
+            graded = found["solved"].cells if "solved" in found else []
+            points = sum(cell.metadata.get("nbgrader", {}).get("points", 0) for cell in graded)
+            (tutors / f"{chapter.slug}-plan.md").write_text(plan(chapter, source, known, points), "utf-8")
         made.html.rename(for_class)
         shutil.copy(for_class / "downloads" / made.extra["wheel"], tutors)
         return _zipped(for_class, house.build / "class.zip"), _zipped(tutors, house.build / "tutors.zip")
@@ -75,7 +77,7 @@ def _without_solutions(house: House, slug: str, build: Path) -> None:
 # Lesson plans -------------------------------------------------------------------------------------------------------
 
 
-def plan(chapter: pages.Chapter, source: NotebookNode, known: Known) -> str:
+def plan(chapter: pages.Chapter, source: NotebookNode, known: Known, points: int) -> str:
     """A chapter's sections with the minutes that they take to read, and what stands in each. Markdown."""
     facts, rows, total = chapter.facts, [], 0.0
     for heading, cells in sections(source):
@@ -83,7 +85,6 @@ def plan(chapter: pages.Chapter, source: NotebookNode, known: Known) -> str:
         total += seconds
         there = "; ".join(_held(cells, known))
         rows.append(f"| {heading} | {round(seconds / 60) or 'under 1'} | {there} |")
-    points = sum(part == "check" for part, _ in homework.roles(source).values()) * homework.POINTS
     return "\n".join(
         [
             f"# Lesson plan: {chapter.title}\n\n{facts['paper']['authors']}. {facts['claim']}\n",
