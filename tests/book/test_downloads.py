@@ -5,6 +5,7 @@ import zipfile
 
 import press
 import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from derived.book import downloads
 
@@ -55,3 +56,12 @@ def test_a_downloaded_notebook_warns_of_what_the_installation_brings():
         assert command.endswith(
             "without a GPU, first:  pip install torch --index-url https://download.pytorch.org/whl/cpu"
         )
+
+
+def test_students_keep_a_section_that_begins_in_the_cell_of_a_solution():
+    tags = {"tags": ["solution"]}
+    mixed = "```{solution} x\n## no heading\nSo.\n```\n\n## Take-away\n\nKeep."
+    cells = [new_markdown_cell("Text."), new_markdown_cell(mixed, metadata=tags), new_code_cell("1", metadata=tags)]
+    found = downloads.student(new_notebook(cells=cells)).cells
+    assert [cell.source for cell in found] == ["Text.", "## Take-away\n\nKeep."]
+    assert found[1].metadata["tags"] == []

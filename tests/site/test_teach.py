@@ -12,6 +12,8 @@ import nbformat
 import pytest
 from bs4 import BeautifulSoup
 
+from derived.book.downloads import student
+
 ROOT = Path(__file__).parents[2]
 FORMULA, WORDS = 12, 30  # characters of a piece that does not stand elsewhere by chance
 MARKS = re.compile(r"\$+|\{[a-z:]+\}`[^`]*`|[*`]+|^[ \t]*[-:] ?|^\d+\.", re.M)  # where a line is cut into pieces
@@ -43,12 +45,10 @@ def secrets() -> dict[str, set[str]]:
     """The pieces of each chapter's solutions that stand nowhere else in the chapters."""
     found, shown = {}, []
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        found[path.stem] = set()
-        for cell in nbformat.read(path, as_version=4).cells:
-            if "solution" in cell.metadata.get("tags", []):
-                found[path.stem] |= pieces(cell.source)
-            else:
-                shown.append(cell.source)
+        notebook = nbformat.read(path, as_version=4)
+        solutions = [cell for cell in notebook.cells if "solution" in cell.metadata.get("tags", [])]
+        found[path.stem] = {piece for cell in solutions for piece in pieces(cell.source)}
+        shown += [cell.source for cell in student(notebook).cells]
     public = " ".join(" ".join(shown).split())
     return {slug: {piece for piece in held if piece not in public} for slug, held in found.items()}
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import nbformat
+from markdown_it import MarkdownIt
 from nbformat import NotebookNode
 
 from derived.book.homework import homework, is_solution
@@ -57,10 +58,22 @@ def clean(notebook: NotebookNode, command: str) -> NotebookNode:
 
 
 def student(notebook: NotebookNode) -> NotebookNode:
-    """A notebook without the cells that are tagged ``solution``."""
+    """A notebook without the cells that are tagged ``solution``; a section that begins in one of them stays."""
     copy = nbformat.from_dict(notebook)
-    copy.cells = [cell for cell in copy.cells if not is_solution(cell)]
+    copy.cells = [cell for cell in map(_for_students, copy.cells) if cell is not None]
     return copy
+
+
+def _for_students(cell: NotebookNode) -> NotebookNode | None:
+    if not is_solution(cell):
+        return cell
+    tokens = MarkdownIt().parse(cell.source) if cell.cell_type == "markdown" else []
+    starts = [token.map[0] for token in tokens if token.type == "heading_open" and token.tag == "h2"]
+    if not starts:
+        return None
+    cell.source = "\n".join(cell.source.split("\n")[starts[0] :])
+    cell.metadata["tags"] = [tag for tag in cell.metadata["tags"] if tag != "solution"]
+    return cell
 
 
 def versions(source: NotebookNode, executed: NotebookNode, command: str, known: Known) -> dict[str, NotebookNode]:
