@@ -58,10 +58,13 @@ def test_a_downloaded_notebook_warns_of_what_the_installation_brings():
         )
 
 
-def test_students_keep_a_section_that_begins_in_the_cell_of_a_solution():
+def test_students_keep_what_begins_in_the_cell_of_a_solution():
     tags = {"tags": ["solution"]}
     mixed = "```{solution} x\n## no heading\nSo.\n```\n\n## Take-away\n\nKeep."
     cells = [new_markdown_cell("Text."), new_markdown_cell(mixed, metadata=tags), new_code_cell("1", metadata=tags)]
     found = downloads.student(new_notebook(cells=cells)).cells
     assert [cell.source for cell in found] == ["Text.", "## Take-away\n\nKeep."]
     assert found[1].metadata["tags"] == []
+    open_end = "```{solution} x\nSo.\n```\n\n```{exercise} Open\nTry.\n```"
+    found = downloads.student(new_notebook(cells=[new_markdown_cell(open_end, metadata=tags)])).cells
+    assert [cell.source for cell in found] == ["```{exercise} Open\nTry.\n```"]

@@ -9,11 +9,10 @@ import sys
 from pathlib import Path
 
 import nbformat
-from markdown_it import MarkdownIt
 from nbformat import NotebookNode
 
 from derived.book.homework import homework, is_solution
-from derived.book.plain import Known, plain
+from derived.book.plain import PARSER, Known, plain
 
 PUBLIC = {"whole": "{}.ipynb", "student": "{}-student.ipynb", "homework": "{}-homework.ipynb"}
 INSTALL = "pip install -e ."  # what the first code cell of every source notebook says
@@ -58,7 +57,7 @@ def clean(notebook: NotebookNode, command: str) -> NotebookNode:
 
 
 def student(notebook: NotebookNode) -> NotebookNode:
-    """A notebook without the cells that are tagged ``solution``; a section that begins in one of them stays."""
+    """A notebook without the cells that are tagged ``solution``; an exercise or section that begins in one stays."""
     copy = nbformat.from_dict(notebook)
     copy.cells = [cell for cell in map(_for_students, copy.cells) if cell is not None]
     return copy
@@ -67,8 +66,10 @@ def student(notebook: NotebookNode) -> NotebookNode:
 def _for_students(cell: NotebookNode) -> NotebookNode | None:
     if not is_solution(cell):
         return cell
-    tokens = MarkdownIt().parse(cell.source) if cell.cell_type == "markdown" else []
-    starts = [token.map[0] for token in tokens if token.type == "heading_open" and token.tag == "h2"]
+    tokens = PARSER.parse(cell.source) if cell.cell_type == "markdown" else []
+    starts = [
+        token.map[0] for token in tokens if token.map and (token.tag == "h2" or token.info.startswith("{exercise}"))
+    ]
     if not starts:
         return None
     cell.source = "\n".join(cell.source.split("\n")[starts[0] :])

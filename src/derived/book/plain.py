@@ -30,7 +30,7 @@ from derived.book.pages import BADGES
 from derived.book.statements import STATED
 
 CARD, ERRATA = "<!-- at a glance -->", "<!-- errata -->"
-_PARSER = create_md_parser(MdParserConfig(enable_extensions={"amsmath", "colon_fence", "dollarmath"}), RendererHTML)
+PARSER = create_md_parser(MdParserConfig(enable_extensions={"amsmath", "colon_fence", "dollarmath"}), RendererHTML)
 _BLOCKS = ("fence", "colon_fence", "code_block", "math_block", "math_block_label", "amsmath", "myst_target")
 _INLINE = re.compile(r"\{([a-z:]+)\}`([^`]+)`|(?<!!)\[([^\]]*)\]\((#[^)\s]+)\)")
 _FORMULA = re.compile(r"\$\$.+?\$\$|(?<![\\$])\$[^$]+\$", re.S)
@@ -134,7 +134,7 @@ def plain(notebook: NotebookNode, known: Known) -> NotebookNode:
 def markdown(text: str, known: Known) -> str:
     """MyST as plain Markdown."""
     lines, parts, end = text.split("\n"), [], 0
-    for token in _PARSER.parse(text):
+    for token in PARSER.parse(text):
         if token.type not in _BLOCKS:
             continue
         start, after = token.map
