@@ -58,13 +58,12 @@ def test_a_downloaded_notebook_warns_of_what_the_installation_brings():
         )
 
 
-def test_students_keep_what_begins_in_the_cell_of_a_solution():
+def test_students_keep_what_follows_the_box_of_a_solution_in_its_cell():
     tags = {"tags": ["solution"]}
-    mixed = "```{solution} x\n## no heading\nSo.\n```\n\n## Take-away\n\nKeep."
-    cells = [new_markdown_cell("Text."), new_markdown_cell(mixed, metadata=tags), new_code_cell("1", metadata=tags)]
-    found = downloads.student(new_notebook(cells=cells)).cells
-    assert [cell.source for cell in found] == ["Text.", "## Take-away\n\nKeep."]
+    box = "```{solution} x\n## no heading\nSo.\n```"
+    mixed = f"{box}\n\n**Open project.** Try.\n\n## Take-away"
+    sources = ["Text.", box, "A rubric.", mixed]
+    cells = [new_markdown_cell(text, metadata=tags if text != "Text." else {}) for text in sources]
+    found = downloads.student(new_notebook(cells=[*cells, new_code_cell("1", metadata=tags)])).cells
+    assert [cell.source for cell in found] == ["Text.", "**Open project.** Try.\n\n## Take-away"]
     assert found[1].metadata["tags"] == []
-    open_end = "```{solution} x\nSo.\n```\n\n```{exercise} Open\nTry.\n```"
-    found = downloads.student(new_notebook(cells=[new_markdown_cell(open_end, metadata=tags)])).cells
-    assert [cell.source for cell in found] == ["```{exercise} Open\nTry.\n```"]

@@ -57,7 +57,7 @@ def clean(notebook: NotebookNode, command: str) -> NotebookNode:
 
 
 def student(notebook: NotebookNode) -> NotebookNode:
-    """A notebook without the cells that are tagged ``solution``; an exercise or section that begins in one stays."""
+    """A notebook without the cells that are tagged ``solution``; what follows the box of a solution in its cell stays."""
     copy = nbformat.from_dict(notebook)
     copy.cells = [cell for cell in map(_for_students, copy.cells) if cell is not None]
     return copy
@@ -67,12 +67,11 @@ def _for_students(cell: NotebookNode) -> NotebookNode | None:
     if not is_solution(cell):
         return cell
     tokens = PARSER.parse(cell.source) if cell.cell_type == "markdown" else []
-    starts = [
-        token.map[0] for token in tokens if token.map and (token.tag == "h2" or token.info.startswith("{exercise}"))
-    ]
-    if not starts:
+    ends = [token.map[1] for token in tokens if token.info.startswith("{solution}")]
+    rest = "\n".join(cell.source.split("\n")[ends[-1] :]).strip() if ends else ""
+    if not rest:
         return None
-    cell.source = "\n".join(cell.source.split("\n")[starts[0] :])
+    cell.source = rest
     cell.metadata["tags"] = [tag for tag in cell.metadata["tags"] if tag != "solution"]
     return cell
 
