@@ -57,7 +57,7 @@ def clean(notebook: NotebookNode, command: str) -> NotebookNode:
 
 
 def student(notebook: NotebookNode) -> NotebookNode:
-    """A notebook without the cells that are tagged ``solution``; what follows the box of a solution in its cell stays."""
+    """A notebook without the cells that are tagged ``solution``; what follows a solution's box in its cell stays."""
     copy = nbformat.from_dict(notebook)
     copy.cells = [cell for cell in map(_for_students, copy.cells) if cell is not None]
     return copy
