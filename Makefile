@@ -16,7 +16,7 @@ $(error say which paper: make record CHAPTERS=ols_attention TIER=cpu)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help same-python setup site test lint record claims teach serve bench check-site lock clean
+.PHONY: help same-python setup site test lint record claims lab teach serve bench check-site lock clean
 
 help:  ## show this list
 	@echo "Transformers, Derived"; echo
@@ -66,7 +66,12 @@ record: $(STAMP)  ## record experiments: make record CHAPTERS=ols_attention TIER
 claims: $(STAMP)  ## print the ledger of the last build
 	@$(BIN)/derived claims
 
-teach: site  ## zip the site with its slides, student notebooks and package for a class without network
+# JupyterLab is installed when it is asked for: neither the book nor its tests need it. The lock's versions stay.
+lab: $(STAMP)  ## open the sources in JupyterLab, their theorems and references set (installs it once)
+	@test -x $(BIN)/jupyter-lab || $(PIP) install --quiet --no-build-isolation -c requirements.lock -e ".[lab]"
+	@$(BIN)/jupyter lab notebooks
+
+teach: site  ## make class.zip (the site without solutions, for a class without network) and tutors.zip
 	@$(BIN)/derived teach
 
 serve: $(STAMP)  ## serve the built site on this machine

@@ -5,6 +5,7 @@ import zipfile
 
 import press
 import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from derived.book import downloads
 
@@ -55,3 +56,14 @@ def test_a_downloaded_notebook_warns_of_what_the_installation_brings():
         assert command.endswith(
             "without a GPU, first:  pip install torch --index-url https://download.pytorch.org/whl/cpu"
         )
+
+
+def test_students_keep_what_follows_the_box_of_a_solution_in_its_cell():
+    tags = {"tags": ["solution"]}
+    box = "```{solution} x\n## no heading\nSo.\n```"
+    mixed = f"{box}\n\n**Open project.** Try.\n\n## Take-away"
+    sources = ["Text.", box, "A rubric.", mixed]
+    cells = [new_markdown_cell(text, metadata=tags if text != "Text." else {}) for text in sources]
+    found = downloads.student(new_notebook(cells=[*cells, new_code_cell("1", metadata=tags)])).cells
+    assert [cell.source for cell in found] == ["Text.", "**Open project.** Try.\n\n## Take-away"]
+    assert found[1].metadata["tags"] == []

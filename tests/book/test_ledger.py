@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import zipfile
 
 import press
 import pytest
@@ -171,20 +170,6 @@ def test_a_port_that_is_taken_is_one_clear_line(built):
 def test_what_needs_a_site_says_what_to_run(house, command):
     press.write_toc(house, "toy")
     assert "run `make site` first" in press.derived(house, command).stderr
-
-
-def test_the_course_pack_is_the_whole_site_and_nothing_else_is_left(built):
-    site = built / "_build/sites/1"
-    (site / "slides").mkdir(parents=True)
-    (site / "index.html").write_text("<p>site</p>")
-    (site / "slides/toy.html").write_text("<p>slides</p>")
-    (built / "_build/html").symlink_to(site)
-    before = set((built / "_build").iterdir())
-    for _ in range(2):  # a second pack replaces the first
-        assert press.derived(built, "teach").returncode == 0
-    with zipfile.ZipFile(built / "_build/course.zip") as pack:
-        assert {"index.html", "slides/toy.html"} <= set(pack.namelist())
-    assert set((built / "_build").iterdir()) - before == {built / "_build/course.zip"}
 
 
 @pytest.fixture

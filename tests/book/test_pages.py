@@ -38,7 +38,7 @@ def chapter(
     """A chapter of the book."""
     facts = {"paper": {"title": f"A {slug}", "authors": "A", "arxiv": "1", "bibkey": "a1"}, "claim": "$x$ <is> y."}
     facts |= {"prerequisites": ["p"], "objectives": ["o"]}
-    links = {"notebook": "n", "student": "s", "wheel": "w", "launch": launch}
+    links = {"notebook": "n", "student": "s", "homework": "h", "wheel": "w", "launch": launch}
     found = finding(*rows, slug=slug, records=records)
     return pages.Chapter(slug, facts, found, 2, links, Minutes(short, 45), sections)
 

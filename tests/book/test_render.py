@@ -392,10 +392,8 @@ def test_the_address_alone_brings_launch_edit_and_issue_links(fresh: Path):
     (fresh / "_config.yml").write_text(config.replace('  url: ""', "  url: https://github.com/some/where"), "utf-8")
     render.render(fresh)
     text = page(fresh, "notebooks/toy.html")
-    notebook = "some/where/blob/main/notebooks/toy.ipynb"
     for expected in (
-        f"https://colab.research.google.com/github/{notebook}",
-        "https://mybinder.org/v2/gh/some/where/main?urlpath=lab/tree/notebooks/toy.ipynb",
+        "https://colab.research.google.com/github/some/where/blob/downloads/toy-student.ipynb",
         "https://github.com/some/where/edit/main/notebooks/toy.ipynb",
         "https://github.com/some/where/issues/new",
         "https://github.com/some/where/blob/main/tests/papers/toy/test_one.py#L2",

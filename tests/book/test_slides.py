@@ -75,10 +75,8 @@ def test_a_figure_has_a_slide_of_its_own_and_references_lead_to_the_page(deck):
 
 
 def test_the_written_deck_names_paper_verdicts_and_what_failed(tmp_path):
-    (tmp_path / "notebooks").mkdir()
-    (tmp_path / "notebooks/toy.html").write_text(PAGE)
     rows = [row("T-1"), row("T-2", "fails", statement="All $x$."), row("T-3", "fails", source="digest")]
-    slides.write(tmp_path, chapter(*rows))
+    slides.write(tmp_path, chapter(*rows), BeautifulSoup(PAGE, "html.parser"))
     text = (tmp_path / "slides/toy.html").read_text()
     assert {path.name for path in (tmp_path / "slides").iterdir()} == {"toy.html", "slides.css", "slides.js"}
     soup = BeautifulSoup(text, "html.parser")

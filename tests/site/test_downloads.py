@@ -2,12 +2,19 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
+from collections import Counter
 from pathlib import Path
 
+import nbformat
 import pytest
+
+ROOT = Path(__file__).parents[2]
+MYST = re.compile(r"\{[a-z:]+\}`|^[ \t]*[`:]{3,}\{|^[ \t]*:::|^\([\w-]+\)=|\$\$[ \t]*\([\w-]+\)[ \t]*$|<!--", re.M)
+FORMULA = re.compile(r"\$\$.+?\$\$|(?<![\\$])\$[^$]+\$", re.S)
 
 RUN = """
 import json, sys, nbformat, nbclient, derived
@@ -76,7 +83,34 @@ def test_downloaded_notebooks_hold_no_outputs_and_students_get_no_solutions(site
         cells = json.loads(path.read_text())["cells"]
         assert not any(cell.get("outputs") for cell in cells)
         tagged = [cell for cell in cells if "solution" in cell["metadata"].get("tags", [])]
-        assert bool(tagged) != path.stem.endswith("-student")
+        assert bool(tagged) != path.stem.endswith(("-student", "-homework"))
+
+
+def read(path: Path, kind: str) -> list[str]:
+    return [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == kind]
+
+
+def formulas(cells: list[str]) -> Counter:
+    """The formulas of some text by how often they stand there, but for spaces, line ends and numbers."""
+    found = FORMULA.findall("\n\n".join(cells))
+    return Counter("".join(re.sub(r"\\tag\{[\d.]+\}", "", formula).split()) for formula in found)
+
+
+def test_downloaded_notebooks_hold_nothing_that_plain_markdown_has_not(site):
+    left = [
+        (path.name, found)
+        for path in (site / "downloads").glob("*.ipynb")
+        for cell in read(path, "markdown")
+        for found in MYST.findall(cell)
+    ]
+    assert left == []
+
+
+def test_downloaded_notebooks_keep_every_line_of_code_and_every_formula(site):
+    for source in (ROOT / "notebooks").glob("*.ipynb"):
+        downloaded = site / "downloads" / source.name
+        assert read(downloaded, "code")[1:] == read(source, "code")[1:], "the first names the command for the wheel"
+        assert formulas(read(source, "markdown")) - formulas(read(downloaded, "markdown")) == Counter()
 
 
 def test_the_wheel_carries_the_records_and_the_ledger(wheel):

@@ -7,7 +7,6 @@ import contextlib
 import functools
 import json
 import os
-import shutil
 import signal
 import sys
 import time
@@ -269,14 +268,17 @@ def compare(
 @app.command()
 @clear_errors
 def teach() -> None:
-    """Zip the built site, slides, student notebooks and the package in it, for a class without network."""
+    """Make class.zip, a site without solutions that needs no network, and tutors.zip, what the class must not see."""
+    from derived.book import teach
+
     house = this_house()
     if not (house.site / "index.html").is_file():
         raise UserError("there is no site yet: run `make site` first")
-    pack = house.build / "course.zip"
     with alone(house):
-        os.replace(shutil.make_archive(str(house.build / ".course"), "zip", house.site.resolve()), pack)
-    typer.echo(f"made {pack}: unpack it anywhere and open index.html")
+        ran = [slug for slug in house.chapters() if read_findings(house, slug)]
+        for_class, tutors = teach.packs(house, ran)
+    typer.echo(f"made {for_class}: unpack it anywhere and open class/index.html")
+    typer.echo(f"made {tutors}: solutions, homework for nbgrader, lesson plans")
 
 
 @app.command()

@@ -1,6 +1,7 @@
-"""What the site offers to take away: clean notebooks, their student versions, and the package as a wheel.
+"""What the site offers to take away: clean notebooks, their student versions, homework, and the package as a wheel.
 
-A downloaded notebook plus the one command that its first cell names runs, with or without the repository.
+A downloaded notebook plus the one command that its first cell names runs, with or without the repository, and reads in
+any Jupyter.
 """
 
 import subprocess
@@ -8,7 +9,12 @@ import sys
 from pathlib import Path
 
 import nbformat
+from nbformat import NotebookNode
 
+from derived.book.homework import homework, is_solution
+from derived.book.plain import PARSER, Known, plain
+
+PUBLIC = {"whole": "{}.ipynb", "student": "{}-student.ipynb", "homework": "{}-homework.ipynb"}
 INSTALL = "pip install -e ."  # what the first code cell of every source notebook says
 
 
@@ -39,28 +45,41 @@ def install_command(repository: str, wheel: str) -> str:
     return (f"pip install git+{repository}" if repository else f"pip install ./{wheel}") + CPU
 
 
-def clean(notebook: nbformat.NotebookNode, command: str) -> nbformat.NotebookNode:
-    """A notebook without outputs, the card's placeholder and the command of a checkout."""
+def clean(notebook: NotebookNode, command: str) -> NotebookNode:
+    """A notebook without outputs and without the command of a checkout."""
     copy = nbformat.from_dict(notebook)
-    for cell in copy.cells:
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
-        cell.source = "\n".join(line for line in cell.source.splitlines() if line.strip() != "<!-- at a glance -->")
-    first = next((cell for cell in copy.cells if cell.cell_type == "code"), None)
-    if first is not None:
-        first.source = first.source.replace(INSTALL, command)
+    code = [cell for cell in copy.cells if cell.cell_type == "code"]
+    for cell in code:
+        cell.outputs, cell.execution_count = [], None
+    for cell in code[:1]:
+        cell.source = cell.source.replace(INSTALL, command)
     return copy
 
 
-def student(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """A notebook without the cells that are tagged ``solution``."""
+def student(notebook: NotebookNode) -> NotebookNode:
+    """A notebook without the cells that are tagged ``solution``; what follows a solution's box in its cell stays."""
     copy = nbformat.from_dict(notebook)
-    copy.cells = [cell for cell in copy.cells if "solution" not in cell.metadata.get("tags", [])]
+    copy.cells = [cell for cell in map(_for_students, copy.cells) if cell is not None]
     return copy
 
 
-def write_notebooks(source: Path, into: Path, command: str) -> None:
-    """The clean notebook and its student version, from a source notebook."""
-    notebook = clean(nbformat.read(source, as_version=4), command)
-    nbformat.write(notebook, into / source.name)
-    nbformat.write(student(notebook), into / f"{source.stem}-student.ipynb")
+def _for_students(cell: NotebookNode) -> NotebookNode | None:
+    if not is_solution(cell):
+        return cell
+    tokens = PARSER.parse(cell.source) if cell.cell_type == "markdown" else []
+    ends = [token.map[1] for token in tokens if token.info.startswith("{solution}")]
+    rest = "\n".join(cell.source.split("\n")[ends[-1] :]).strip() if ends else ""
+    if not rest:
+        return None
+    cell.source = rest
+    cell.metadata["tags"] = [tag for tag in cell.metadata["tags"] if tag != "solution"]
+    return cell
+
+
+def versions(source: NotebookNode, executed: NotebookNode, command: str, known: Known) -> dict[str, NotebookNode]:
+    """What a chapter gives away, by its kind: ``whole``, ``student``, and ``homework`` and ``solved`` if it has any."""
+    whole = clean(source, command)
+    found = {"whole": whole, "student": student(whole)}
+    found["homework"] = homework(known.slug, whole, executed, solved=False)
+    found["solved"] = homework(known.slug, whole, executed, solved=True)
+    return {kind: plain(notebook, known) for kind, notebook in found.items() if notebook is not None}

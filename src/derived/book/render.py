@@ -17,23 +17,24 @@ import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import nbformat
 import yaml
+from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 
-from derived.book import cells, downloads, edition, explorer, pages, reading, reference, slides, statements
+from derived.book import cells, downloads, edition, explorer, homework, pages, reading, reference, slides, statements
 from derived.book.builder import RenderError, build_html
 from derived.book.house import House, UserError
 from derived.book.ledger import check_columns
+from derived.book.plain import CARD, ERRATA, Known, Place, Work, places, values, works
 
 KEY_FILE = "site-key.txt"
 STATEMENTS = "statements.json"  # in the stage: what the book's Sphinx extension says of each statement
 REPORT = 'class="chapter-ledger"'  # the table that a chapter's report() shows in Jupyter
 DRAWS = re.compile(r"(show|explorer)\([^\n]*\)")  # the whole of a cell that only shows a figure: its call says nothing
-CARD = "<!-- at a glance -->"
-ERRATA = "<!-- errata -->"
+DOWNLOADS = "downloads"  # the branch of the repository on which the workflow puts what the site offers to take away
 FACTS = ("paper", "claim", "prerequisites", "objectives")
 ERRATUM = ("said", "where", "right", "who", "checked")
 PAPER_FACTS = ("title", "authors", "bibkey")
@@ -79,10 +80,13 @@ def _files(path: Path) -> list[Path]:
 # Stage --------------------------------------------------------------------------------------------------------------
 
 
-def stage(root: Path, build: Path, slugs: list[str]) -> tuple[Path, list[pages.Chapter]]:
+def stage(
+    root: Path, build: Path, slugs: list[str], solutions: bool = True
+) -> tuple[Path, list[pages.Chapter], dict[str, str]]:
     """Copy pages and executed chapters to where Sphinx reads them, filling in what is made from data.
 
-    Returns the folder that Sphinx reads, and the chapters.
+    Returns the folder that Sphinx reads, the chapters, and the names of what they link to. Without ``solutions`` no
+    page leads to a notebook that has them.
     """
     for slug in slugs:
         _check_inputs(root, build, slug)
@@ -92,11 +96,11 @@ def stage(root: Path, build: Path, slugs: list[str]) -> tuple[Path, list[pages.C
     shutil.copytree(root / "book/_static", target / "_static")
     (target / "notebooks").mkdir()
     _stage_toc(target / "book/_toc.yml", slugs)
-    extra = _stage_extra(root, build, slugs)
+    extra = _stage_extra(root, build)
     wrong = [fault for slug in slugs for fault in _faults(root, build, slug)]
     if wrong:
         raise RenderError("\n".join(wrong))
-    chapters = [_stage_chapter(root, build, slug, extra) for slug in slugs]
+    chapters = [_stage_chapter(root, build, slug, extra, solutions) for slug in slugs]
     (target / STATEMENTS).write_text(
         json.dumps({c.slug: _statements(root, target, c, extra) for c in chapters}), "utf-8"
     )
@@ -104,7 +108,7 @@ def stage(root: Path, build: Path, slugs: list[str]) -> tuple[Path, list[pages.C
     rows = [row for chapter in chapters for row in chapter.rows]
     ledger = json.dumps(rows, indent=1, ensure_ascii=False)
     (build / "extra/downloads/ledger.json").write_text(ledger + "\n", "utf-8")
-    return target, chapters
+    return target, chapters, extra
 
 
 def _check_inputs(root: Path, build: Path, slug: str) -> None:
@@ -133,36 +137,35 @@ def _stage_toc(path: Path, slugs: list[str]) -> None:
     path.write_text(yaml.safe_dump(toc, sort_keys=False), "utf-8")
 
 
-def _stage_extra(root: Path, build: Path, slugs: list[str]) -> dict[str, str]:
-    """Make what is copied into the site as it is; returns the wheel's name and the repository's address."""
+def _stage_extra(root: Path, build: Path) -> dict[str, str]:
+    """Make what is copied into the site as it is; returns the wheel's name and the addresses of repository and site."""
     extra = build / "extra"
     shutil.rmtree(extra, ignore_errors=True)
     explorer.vendor(extra / "vendor")
     wheel = downloads.build_wheel(root, extra / "downloads")
-    repository = _read_yaml(root / "_config.yml").get("repository") or {}
-    url = (repository.get("url") or "").rstrip("/")
-    for slug in slugs:
-        command = downloads.install_command(url, wheel.name)
-        downloads.write_notebooks(root / f"notebooks/{slug}.ipynb", extra / "downloads", command)
-    return {"wheel": wheel.name, "url": url, "branch": repository.get("branch") or "main"}
+    settings = _read_yaml(root / "_config.yml")
+    repository = settings.get("repository") or {}
+    url, site = repository.get("url") or "", settings["sphinx"]["config"].get("ogp_site_url") or ""
+    addresses = {"url": url.rstrip("/"), "site": site.rstrip("/")}
+    return {"wheel": wheel.name, "branch": repository.get("branch") or "main"} | addresses
 
 
-def _links(slug: str, extra: dict[str, str]) -> dict[str, str]:
+def _links(slug: str, extra: dict[str, str], *, solutions: bool, homework: bool) -> dict[str, str]:
+    """The addresses of what a chapter gives away, empty for what it does not."""
     links = {
-        "notebook": f"../downloads/{slug}.ipynb",
+        "notebook": f"../downloads/{slug}.ipynb" if solutions else "",
         "student": f"../downloads/{slug}-student.ipynb",
+        "homework": f"../downloads/{slug}-homework.ipynb" if homework else "",
         "wheel": f"../downloads/{extra['wheel']}",
         "launch": "",
     }
     if extra["url"].startswith("https://github.com/"):
         place = extra["url"].removeprefix("https://github.com/")
-        links["launch"] = (
-            f"https://colab.research.google.com/github/{place}/blob/{extra['branch']}/notebooks/{slug}.ipynb"
-        )
+        links["launch"] = f"https://colab.research.google.com/github/{place}/blob/{DOWNLOADS}/{slug}-student.ipynb"
     return links
 
 
-def _stage_chapter(root: Path, build: Path, slug: str, extra: dict[str, str]) -> pages.Chapter:
+def _stage_chapter(root: Path, build: Path, slug: str, extra: dict[str, str], solutions: bool) -> pages.Chapter:
     """Stage one executed notebook; returns what the other pages say about it."""
     notebook = nbformat.read(build / f"executed/notebooks/{slug}.ipynb", as_version=4)
     _show_parameters(notebook)
@@ -171,7 +174,8 @@ def _stage_chapter(root: Path, build: Path, slug: str, extra: dict[str, str]) ->
     exercises = sum(len(re.findall(r"^[`:]{3,}\{exercise(?:-start)?\}", c.source, re.M)) for c in notebook.cells)
     sections = tuple(heading for cell in notebook.cells for heading in reading.sections(cell))
     source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
-    chapter = pages.Chapter(slug, facts, finding, exercises, _links(slug, extra), reading.minutes(source), sections)
+    links = _links(slug, extra, solutions=solutions, homework=bool(homework.roles(source)))
+    chapter = pages.Chapter(slug, facts, finding, exercises, links, reading.minutes(source), sections)
     filled = _fill(notebook, CARD, pages.card(chapter))
     if filled != 1:
         raise RenderError(f"{slug}: the line {CARD} must stand in exactly one markdown cell, found {filled}")
@@ -288,6 +292,47 @@ def _fill_pages(root: Path, folder: Path, chapters: list[pages.Chapter]) -> None
         path.write_text("\n".join(fragments.get(line, line) for line in lines) + "\n", "utf-8")
 
 
+# Make -----------------------------------------------------------------------------------------------------------------
+
+
+class Made(NamedTuple):
+    """A site before its notebooks are put into it, and what they need: labels, bibliography, addresses."""
+
+    html: Path
+    chapters: list[pages.Chapter]
+    places: dict[str, Place]
+    works: dict[str, Work]
+    extra: dict[str, str]
+
+
+def make(root: Path, build: Path, slugs: list[str], draft: Path, solutions: bool = True) -> Made:
+    """Build pages and slides in the folder ``draft`` from the executed chapters in ``build``."""
+    staged, chapters, extra = stage(root, build, slugs, solutions)
+    html = build_html(root, staged, draft)
+    shutil.copytree(build / "extra", html, dirs_exist_ok=True)
+    found = {}
+    for chapter in chapters:
+        name = f"notebooks/{chapter.slug}.html"
+        page = BeautifulSoup((html / name).read_text("utf-8"), "html.parser")
+        found |= places(page, name)
+        slides.write(html, chapter, page)
+    return Made(html, chapters, found, works(root / "book/references.bib"), extra)
+
+
+def known(build: Path, slug: str, made: Made) -> Known:
+    """What the text of a chapter refers to."""
+    executed = nbformat.read(build / f"executed/notebooks/{slug}.ipynb", as_version=4)
+    return Known(slug, made.places, made.works, values(executed), made.extra["site"])
+
+
+def versions(root: Path, build: Path, slug: str, made: Made) -> dict[str, NotebookNode]:
+    """What a chapter gives away, by its kind (downloads.versions)."""
+    source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
+    executed = nbformat.read(build / f"executed/notebooks/{slug}.ipynb", as_version=4)
+    command = downloads.install_command(made.extra["url"], made.extra["wheel"])
+    return downloads.versions(source, executed, command, known(build, slug, made))
+
+
 # Swap ---------------------------------------------------------------------------------------------------------------
 
 
@@ -328,13 +373,13 @@ def render(root: Path, slugs: list[str] | None = None, *, force: bool = False) -
     site = _next_place(build / "sites")
     draft = site.with_name(f"{site.name}.tmp")
     try:
-        staged, chapters = stage(root, build, slugs)
-        html = build_html(root, staged, draft)
-        shutil.copytree(build / "extra", html, dirs_exist_ok=True)
-        for chapter in chapters:
-            slides.write(html, chapter)
-        (html / KEY_FILE).write_text(key, "utf-8")
-        html.rename(site)
+        made = make(root, build, slugs, draft)
+        for slug in slugs:
+            for kind, notebook in versions(root, build, slug, made).items():
+                if kind in downloads.PUBLIC:
+                    nbformat.write(notebook, made.html / "downloads" / downloads.PUBLIC[kind].format(slug))
+        (made.html / KEY_FILE).write_text(key, "utf-8")
+        made.html.rename(site)
     except (downloads.BuildError, UserError) as error:
         raise RenderError(str(error)) from error
     finally:

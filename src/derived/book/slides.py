@@ -30,10 +30,10 @@ class Slide(NamedTuple):
     body: str
 
 
-def write(html: Path, chapter: pages.Chapter) -> None:
-    """Write ``slides/<slug>.html`` of a built site; its images, styles and MathJax are those of the chapter's page."""
+def write(html: Path, chapter: pages.Chapter, page: BeautifulSoup) -> None:
+    """Write ``slides/<slug>.html`` of a built site; its images, styles and MathJax are those of the chapter's page,
+    which is used up."""
     name = f"notebooks/{chapter.slug}.html"
-    page = BeautifulSoup((html / name).read_text("utf-8"), "html.parser")
     head = page.head.select('link[rel=stylesheet], link[rel=icon], script[src*="mathjax/"]')
     title = _heading(page.select_one("article h1"))
     failing = [row for row in pages.headlines(chapter.rows) if row["verdict"] == "fails"]

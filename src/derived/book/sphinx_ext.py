@@ -2,7 +2,7 @@
 
 mathjax     a subset of MathJax (the TeX input, CommonHTML output, its fonts) is copied from the installed package
 maths       generated HTML counts as a page with equations, so that MathJax is loaded there too
-repository  `repository.url` of _config.yml alone switches launch, edit and issue buttons on
+repository  `repository.url` of _config.yml alone switches edit and issue buttons on
 statements  each numbered statement bears its badge, a link to itself, and where it is checked; proofs fold
 claims      the id of a claim leads to its row
 """
@@ -22,11 +22,6 @@ from derived.book.pages import PUNCTUATION
 
 REPEATED_IDS = ("proof", "proof-content", "exercise-content", "solution-content")
 MATHJAX_PARTS = ("tex-chtml.js", "ui/lazy.js", "input/tex/extensions", "output/chtml/fonts/woff-v2")
-LAUNCHERS = {
-    "notebook_interface": "jupyterlab",
-    "binderhub_url": "https://mybinder.org",
-    "colab_url": "https://colab.research.google.com",
-}
 
 
 def use_repository(app: Sphinx, config: Config) -> None:
@@ -34,7 +29,7 @@ def use_repository(app: Sphinx, config: Config) -> None:
     options = config.html_theme_options
     if options.get("repository_url"):
         buttons = ("use_repository_button", "use_edit_page_button", "use_issues_button")
-        options |= dict.fromkeys(buttons, True) | {"launch_buttons": LAUNCHERS}
+        options |= dict.fromkeys(buttons, True)
 
 
 def mark_maths(app: Sphinx, doctree: nodes.document) -> None:

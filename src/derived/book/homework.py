@@ -1,0 +1,149 @@
+"""The exercises of a chapter as a notebook of their own, which starts in seconds and which nbgrader can grade.
+
+answer  the cell of an exercise where a student writes: the last code cell above its solution
+check   a code cell of the exercise behind its solution; if it prints "right" for each answer that is, it has points
+setup   the statements of the chapter that these cells need, and no other (derived.book.slicing)
+
+Cells that are tagged ``solution`` give the solution: all code of them stands in the answer's cell of the tutors'
+version, between nbgrader's marks. There each check has a hidden test as well, since a check may leave a wrong answer
+without an error: that it prints "right" as often as it does for the solution.
+"""
+
+import itertools
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell
+
+from derived.book import slicing
+from derived.book.house import UserError, cell_name
+
+SECTION = "## Exercises"
+POINTS = 1  # of each check
+_EXERCISE = re.compile(r"^[`:]{3,}\{exercise\}[^\n]*\n(?:[ \t]*:[\w-]+:[^\n]*\n)*?[ \t]*:label:[ \t]*(\S+)", re.M)
+_RIGHT = r"(?<!not )\bright\b"
+_HIDDEN = """
+### BEGIN HIDDEN TESTS
+import contextlib, io, re
+with contextlib.redirect_stdout(io.StringIO()) as _said:
+{check}
+assert len(re.findall(r"{right}", _said.getvalue())) == {times}, _said.getvalue()
+### END HIDDEN TESTS"""
+
+
+def is_solution(cell: dict[str, Any]) -> bool:
+    """Whether a cell is for tutors alone."""
+    return "solution" in cell["metadata"].get("tags", [])
+
+
+def section(notebook: NotebookNode) -> range:
+    """The places of the cells of the section Exercises, which begins with its cell; empty without one."""
+    heads = [
+        (place, line)
+        for place, cell in enumerate(notebook.cells)
+        if cell.cell_type == "markdown"
+        for line in cell.source.splitlines()
+        if line.startswith("## ")
+    ]
+    ends = [place for place, _ in heads[1:]] + [len(notebook.cells)]
+    found = [range(at, end) for (at, line), end in zip(heads, ends, strict=True) if line.startswith(SECTION)]
+    return found[0] if found else range(0)
+
+
+def roles(notebook: NotebookNode) -> dict[int, tuple[str, str]]:
+    """The answers and checks of the section, by place: ``answer`` or ``check``, and the exercise's label."""
+    found, label, answer, solved = {}, "", None, False
+    for place in section(notebook):
+        cell = notebook.cells[place]
+        if cell.cell_type == "markdown" and (labels := _EXERCISE.findall(cell.source)):
+            label, answer, solved = labels[-1], None, False
+        elif cell.cell_type == "code" and is_solution(cell):
+            solved = solved or answer is not None
+            if answer is not None:
+                found[answer] = ("answer", label)
+        elif cell.cell_type == "code" and solved:
+            found[place] = ("check", label)
+        elif cell.cell_type == "code":
+            answer = place
+    return found
+
+
+def homework(slug: str, notebook: NotebookNode, executed: NotebookNode, *, solved: bool) -> NotebookNode | None:
+    """The homework of a chapter, with its solutions or for students; None where nothing can be checked.
+
+    UserError where the cells of an exercise need what takes a run.
+    """
+    parts, places = roles(notebook), section(notebook)
+    if not parts:
+        return None
+    said = {cell.id: "".join(each.get("text", "") for each in cell.get("outputs", [])) for cell in executed.cells}
+    copy = nbformat.from_dict(notebook)
+    copy.cells = [*_head(slug, notebook, [notebook.cells[place] for place in places])]
+    graded: Counter[str] = Counter()
+    for place in places:
+        cell = nbformat.from_dict(notebook.cells[place])
+        if cell.cell_type == "markdown" and place == places[0]:
+            cell.source = cell.source[cell.source.index(SECTION) :]
+        part, label = parts.get(place, ("", ""))
+        times = len(re.findall(_RIGHT, said.get(cell.id, "")))
+        if part == "answer":
+            cell.metadata["nbgrader"] = _metadata(label, solution=True)
+            if solved:
+                code = [each.source for each in _solutions(notebook, place)]
+                cell.source = "\n".join([cell.source, "### BEGIN SOLUTION", *code, "### END SOLUTION"])
+        elif part == "check" and times:
+            graded[label] += 1
+            cell.metadata["nbgrader"] = _metadata(f"{label}-check{graded[label]}", points=POINTS)
+            if solved:
+                check = textwrap.indent(cell.source, "    ")
+                cell.source += _HIDDEN.format(check=check, right=_RIGHT, times=times)
+        if not is_solution(cell):
+            copy.cells.append(cell)
+    return copy
+
+
+def _solutions(notebook: NotebookNode, answer: int) -> list[NotebookNode]:
+    """The code cells of a solution, which follow the cell of its answer."""
+    behind = itertools.takewhile(is_solution, notebook.cells[answer + 1 :])
+    return [cell for cell in behind if cell.cell_type == "code"]
+
+
+def _metadata(name: str, *, solution: bool = False, points: int | None = None) -> dict[str, Any]:
+    """What nbgrader wants to know of a cell; checks are locked."""
+    graded = points is not None
+    about = {"schema_version": 3, "grade_id": name, "grade": graded, "solution": solution, "locked": graded}
+    return about | {"task": False} | ({"points": points} if graded else {})
+
+
+def _head(slug: str, notebook: NotebookNode, cells: Sequence[NotebookNode]) -> list[NotebookNode]:
+    """Title, the cell that asks for the package, imports, and what else the exercises need."""
+    title = next((line for cell in notebook.cells for line in cell.source.splitlines() if line.startswith("# ")), "# ")
+    asked = next(cell for cell in notebook.cells if cell.cell_type == "code")
+    setup = _setup(slug, notebook, cells)
+    texts = ["\n".join(each.text for each in setup if each.is_import is kind) for kind in (True, False)]
+    code = [new_code_cell(text, id=name) for text, name in zip(texts, ("imports", "setup"), strict=True) if text]
+    return [new_markdown_cell(f"# Homework: {title[2:]}", id="homework"), nbformat.from_dict(asked), *code]
+
+
+def _setup(slug: str, notebook: NotebookNode, cells: Sequence[NotebookNode]) -> list[slicing.Statement]:
+    first = section(notebook)[0]
+    sources = [(at, cell.source) for at, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
+    try:
+        before = slicing.statements([each for each in sources if each[0] < first])
+        inside = slicing.statements([(first, cell.source) for cell in cells if cell.cell_type == "code"])
+    except SyntaxError as error:
+        raise UserError(
+            f"{slug}: homework needs cells of plain Python: {error.msg}: {(error.text or '').strip()}"
+        ) from None
+    setup = slicing.needed(before, inside)
+    runs = {name for each in [*setup, *inside] if "studies" in each.read for name in each.bound}
+    for each in [*setup, *inside]:
+        if runs & each.read:
+            where = cell_name(each.cell + 1, each.text)
+            raise UserError(f"{slug}: its exercises need {where}, which takes a run; homework must start in seconds")
+    return setup

@@ -1,0 +1,145 @@
+"""Homework: what the exercises of a chapter need and nothing else, ready for nbgrader."""
+
+import ast
+import contextlib
+import io
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from derived.book.homework import homework, roles, section
+from derived.book.house import UserError
+from derived.book.slicing import names
+
+EXERCISES = """Before.
+
+## Exercises
+
+```{exercise} One
+:class: easy
+:label: toy-one
+Which number?
+```"""
+SECOND = "```{exercise} Two\n:label: toy-two\nProve it.\n```"
+TAGS = {"tags": ["solution"]}
+
+
+def chapter(
+    *before: str, check: str = 'print("right" if answer == table[0] else "not right")'
+) -> nbformat.NotebookNode:
+    """A chapter with setup cells of the given sources, one exercise with a check, and one without."""
+    said = [new_output("stream", name="stdout", text="right\n")]
+    cells = [
+        new_markdown_cell("# Toy"),
+        new_code_cell("import derived"),
+        *[new_code_cell(source) for source in before],
+        new_markdown_cell(EXERCISES, id="text"),
+        new_code_cell("answer = ...  # a number", id="stub"),
+        new_markdown_cell("```{solution} toy-one\nIt is two.\n```", metadata=TAGS),
+        new_code_cell("half = 1\nanswer = 2 * half", metadata=TAGS, id="solution"),
+        new_code_cell(check, outputs=said, id="check"),
+        new_code_cell("2 + 2", id="after"),
+        new_markdown_cell(SECOND),
+        new_code_cell("proof = ..."),
+        new_markdown_cell("## Take-away"),
+        new_code_cell("unused = 1"),
+    ]
+    return new_notebook(cells=cells)
+
+
+BEFORE = (
+    "import math, os\ntable = [2]  # the table\nother = 1",
+    "table[0] = math.floor(2.5)",
+    "studies = unrelated = 3",
+)
+
+
+def test_a_student_gets_imports_what_is_needed_and_the_exercises():
+    notebook = chapter(*BEFORE)
+    found = homework("toy", notebook, notebook, solved=False)
+    nbformat.validate(found)
+    assert [cell.source for cell in found.cells] == [
+        "# Homework: Toy",
+        "import derived",
+        "import math, os",
+        "table = [2]  # the table\ntable[0] = math.floor(2.5)",
+        EXERCISES.removeprefix("Before.\n\n"),
+        "answer = ...  # a number",
+        'print("right" if answer == table[0] else "not right")',
+        "2 + 2",
+        SECOND,
+        "proof = ...",
+    ]
+
+
+def test_nbgrader_knows_answers_and_checks():
+    notebook = chapter(*BEFORE)
+    for solved in (True, False):
+        cells = homework("toy", notebook, notebook, solved=solved).cells
+        about = {
+            cell.metadata.nbgrader.grade_id: cell.metadata.nbgrader for cell in cells if "nbgrader" in cell.metadata
+        }
+        assert list(about) == ["toy-one", "toy-one-check1"], "a cell that says nothing of right has no points"
+        answer, check = about.values()
+        assert (answer.solution, answer.grade, answer.locked) == (True, False, False)
+        assert (check.solution, check.grade, check.locked, check.points) == (False, True, True, 1)
+
+
+@pytest.mark.parametrize(("answer", "passes"), [("answer = 2", True), ("answer = 3", False), ("answer = ...", False)])
+def test_the_hidden_test_marks_an_answer_although_its_check_never_fails(answer, passes):
+    notebook = chapter(*BEFORE)
+    cells = {cell.id: cell.source for cell in homework("toy", notebook, notebook, solved=True).cells}
+    assert (
+        cells["stub"] == "answer = ...  # a number\n### BEGIN SOLUTION\nhalf = 1\nanswer = 2 * half\n### END SOLUTION"
+    )
+    assert "solution" not in cells
+    known = {"table": [2]}
+    exec(answer, known)
+    with (
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.nullcontext() if passes else pytest.raises(AssertionError),
+    ):
+        exec(cells["check"], known)
+
+
+def test_exercises_that_need_a_run_are_refused_with_the_cell():
+    run = "run = studies(tier, seed, device)"
+    notebook = chapter(run, "rows = run(Study)\ntable = [rows.x]")
+    with pytest.raises(UserError, match=r"^toy: its exercises need cell 4 \(rows = run\(Study\)\), which takes a run"):
+        homework("toy", notebook, notebook, solved=False)
+    assert homework("toy", chapter(run, "table = [2]"), notebook, solved=False)
+
+
+def test_cells_that_are_no_python_are_named():
+    with pytest.raises(UserError, match=r"^toy: homework needs cells of plain Python: .*%time"):
+        homework("toy", chapter("%time table = 1"), chapter(), solved=False)
+
+
+def test_without_a_check_there_is_no_homework():
+    notebook = new_notebook(cells=[new_markdown_cell(EXERCISES), new_code_cell("x = ...")])
+    assert roles(notebook) == {}
+    assert homework("toy", notebook, notebook, solved=True) is None
+    assert section(new_notebook(cells=[new_markdown_cell("## Other")])) == range(0)
+
+
+@pytest.mark.parametrize(
+    ("source", "bound", "read"),
+    [
+        ("for x in y:\n    z = x + w", "x z", "y w"),
+        ("a[0] = b", "a", "a b"),
+        ("a.b.c = d", "a", "a d"),
+        ("c += 1", "c", "c"),
+        ("f = lambda u: u + v", "f", "v"),
+        ("g = [k for k in ks if k > l]", "g", "ks l"),
+        ("def g(h=i):\n    m = 1\n    return j + h + m", "g", "i j"),
+        ("with p() as q:\n    r = q", "q r", "p"),
+        ("if s:\n    t = 1\n    t[0] = 2", "t", "s"),
+        ("class K(B):\n    def m(self):\n        return self.n + o", "K", "B o"),
+        ("p, q = q, p", "p q", "p q"),
+        ("import numpy as np, os.path", "np os", ""),
+        ("x = 1\ny = x", "x y", ""),
+    ],
+)
+def test_names_that_a_statement_binds_and_reads(source, bound, read):
+    assert names(ast.parse(source).body) == ({*bound.split()}, {*read.split()})

@@ -1,0 +1,74 @@
+"""The packs of `make teach`: every line of every solution is looked for in every file of the class pack."""
+
+import io
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from bs4 import BeautifulSoup
+
+from derived.book.downloads import student
+
+ROOT = Path(__file__).parents[2]
+FORMULA, WORDS = 12, 30  # characters of a piece that does not stand elsewhere by chance
+MARKS = re.compile(r"\$+|\{[a-z:]+\}`[^`]*`|[*`]+|^[ \t]*[-:] ?|^\d+\.", re.M)  # where a line is cut into pieces
+
+
+def pieces(text: str) -> set[str]:
+    """The words and formulas of some lines, without what is written otherwise on a page or in plain Markdown."""
+    lines = [line for line in text.splitlines() if not line.startswith(("```", ":"))]
+    parts = (" ".join(part.split()) for line in lines for part in MARKS.split(line))
+    return {part for part in parts if len(part) >= (FORMULA if re.search(r"[\\=_^(]", part) else WORDS)}
+
+
+def texts(pack: Path | io.BytesIO) -> Iterator[tuple[str, str]]:
+    """The files of a zip, and of wheels in it: of a page or notebook what a reader sees, any other as it is."""
+    with zipfile.ZipFile(pack) as opened:
+        for name in opened.namelist():
+            raw = opened.read(name)
+            if name.endswith(".whl"):
+                yield from texts(io.BytesIO(raw))
+            elif name.endswith(".ipynb"):
+                yield name, "\n".join(cell.source for cell in nbformat.reads(raw.decode(), as_version=4).cells)
+            elif name.endswith(".html"):
+                yield name, BeautifulSoup(raw, "html.parser").get_text()
+            else:
+                yield name, raw.decode("utf-8", "replace")
+
+
+def secrets() -> dict[str, set[str]]:
+    """The pieces of each chapter's solutions that stand nowhere else in the chapters."""
+    found, shown = {}, []
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        notebook = nbformat.read(path, as_version=4)
+        solutions = [cell for cell in notebook.cells if "solution" in cell.metadata.get("tags", [])]
+        found[path.stem] = {piece for cell in solutions for piece in pieces(cell.source)}
+        shown += [cell.source for cell in student(notebook).cells]
+    public = " ".join(" ".join(shown).split())
+    return {slug: {piece for piece in held if piece not in public} for slug, held in found.items()}
+
+
+@pytest.fixture(scope="module")
+def packs() -> Path:
+    """The folder in which `derived teach` leaves its packs."""
+    subprocess.run([sys.executable, "-m", "derived.book.cli", "teach"], cwd=ROOT, check=True)
+    return ROOT / "_build"
+
+
+def test_no_line_of_a_solution_is_in_the_class_pack_and_every_one_in_the_tutors_pack(packs):
+    known = secrets()
+    assert all(len(held) > 10 for held in known.values()), "a chapter seems to have no solutions"
+    there = {name: " ".join(text.split()) for name, text in texts(packs / "class.zip")}
+    assert len([name for name in there if name.endswith("-homework.ipynb")]) == len(known)
+    leaks = [(n, s, piece) for n, text in there.items() for s, held in known.items() for piece in held if piece in text]
+    assert leaks == []
+    tutors = {name: " ".join(text.split()) for name, text in texts(packs / "tutors.zip")}
+    lost = {
+        (slug, piece) for slug, held in known.items() for piece in held if piece not in tutors[f"tutors/{slug}.ipynb"]
+    }
+    assert lost == set()
