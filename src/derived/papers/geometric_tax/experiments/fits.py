@@ -10,13 +10,16 @@ R^2      probe     of a linear map from token states to the true state, fitted o
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
+import pandas as pd
 import torch
 from torch import Tensor
 
 from derived.lab import training
+from derived.lab.experiment import Experiment, rows
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
 
@@ -27,6 +30,8 @@ from ..model.encoders import CausalConvolution, CausalTransformer, Encoder, Size
 from ..model.metrics import procrustes_distortion
 
 SHARES = (0.01, 0.02, 0.05, 0.1)  # of positions that are disturbed
+RATES = (3e-3, 1e-2, 3e-2, 1e-1)
+CODE = 16  # numbers in a random code
 DISTURBANCE = 0.1  # standard deviation, as a share of the range
 ENCODERS: dict[str, Callable[[Size, Draws], Encoder]] = {
     "attention": CausalTransformer,
@@ -34,6 +39,11 @@ ENCODERS: dict[str, Callable[[Size, Draws], Encoder]] = {
     "convolution": CausalConvolution,
     "leaking": lambda size, draws: CausalConvolution(size, draws, leak=True),
 }
+#: What the smaller tiers change.
+CI: Mapping[str, Any] = {"networks": 2, "search": 1, "rates": (1e-2, 3e-2), "steps": 4, "batch": 2, "length": 8}
+CI |= {"width": 8, "depth": 1, "heads": 1, "paths": 12, "judged": 16, "codes": 8}
+CPU: Mapping[str, Any] = {"steps": 600, "batch": 16, "length": 32, "width": 32, "depth": 2, "heads": 2}
+CPU |= {"paths": 2000, "judged": 200, "codes": 64}
 #: The time between two points of a path, and the time before the first.
 GAPS = {"lorenz": 0.05, "oscillators": 4 / 64, "waveforms": 1 / 256}
 
@@ -61,7 +71,7 @@ class Bins:
     @classmethod
     def means(cls, values: Tensor, K: int) -> "Bins":
         """k-means of each network's ``values`` (R, n)."""
-        centres = torch.stack([torch.as_tensor(LloydMax.fit(each, K).levels) for each in values]).to(values)
+        centres = torch.stack([LloydMax.fit(each, K).codes for each in values]).to(values)
         return cls(((centres[:, 1:] + centres[:, :-1]) / 2).contiguous(), centres)
 
     def encode(self, values: Tensor) -> Tensor:
@@ -122,6 +132,71 @@ def data(system: str, *, networks: int, num: int, judged: int, length: int, nois
     return Data(values=values, valid=valid[None], test=test[None], states=truth, noisy=clean + hit * shift)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Fits(Experiment):
+    """What the runs share. An arm is tried at every rate on ``search`` networks of their own; their mean loss on the
+    validation paths chooses the rate of the ``networks`` that are judged. A replicate is one trained network.
+
+    Rows: stage ("search" or "fit"), rate, replicate, step (0: untrained); valid (the arm's own loss), rmse (of the next
+    value, as a share of the range), reconstruction (root mean square error of the codes alone), distortion (the
+    published D), probe and hidden (R^2 of the true state), parameters.
+    """
+
+    networks: int = 8
+    search: int = 2
+    rates: tuple[float, ...] = RATES
+    steps: int = 15_620
+    batch: int = 64
+    length: int = 512
+    width: int = 256
+    depth: int = 4
+    heads: int = 4
+    paths: int = 8000
+    judged: int = 2000
+    codes: int = 256
+    blur: float = 0.06  # of a label, as a share of the range
+
+    dtype: ClassVar[torch.dtype] = torch.float32
+
+    def fitted(
+        self,
+        *,
+        arm: str,
+        seed: int,
+        device: torch.device,
+        dtype: torch.dtype,
+        encoder: str = "attention",
+        system: str = "lorenz",
+        noise: float = 0.0,
+        learned: bool = False,
+        looks: Sequence[int] = (),
+    ) -> pd.DataFrame:
+        """The rows of one arm; ``looks``: the steps before which it is judged, the end apart."""
+
+        def run(role: str, networks: int, rates: Tensor, looks: Sequence[int]) -> pd.DataFrame:
+            each = {"system": system, "num": self.paths, "judged": self.judged, "length": self.length, "noise": noise}
+            found = data(**each, networks=networks, seed=seed, role=role)
+            one = Arm(self, arm, found.values, encoder, learned, seed=seed, role=role, device=device, dtype=dtype)
+            seen = {}
+            watch = {step: lambda step=step: seen.update({step: one.judge(found)}) for step in looks}
+            if arm != "untrained":
+                fit(one, found, steps=self.steps, batch=self.batch, rates=rates, looks=watch)
+            seen[self.steps if arm != "untrained" else 0] = one.judge(found)
+            columns = {name: torch.stack([each[name] for each in seen.values()], dim=-1) for name in seen[max(seen)]}
+            table = rows({("replicate", "rate"): (range(networks), rates), "step": [*seen]}, columns)
+            return table.assign(stage=role, parameters=one.model.parameters_each)
+
+        if arm == "untrained":
+            return run("fit", self.networks, torch.zeros(self.networks), ())
+        rates = torch.tensor(self.rates, dtype=torch.float64).repeat_interleave(self.search)
+        tried = run("search", len(rates), rates, ())
+        scores = tried.groupby("rate")["valid"].agg(lambda each: each.mean(skipna=False)).dropna()
+        if scores.empty:
+            raise ValueError(f"at every rate of {self.rates} a network of arm {arm!r} diverged")
+        best = torch.full((self.networks,), float(scores.idxmin()), dtype=torch.float64)
+        return pd.concat([tried, run("fit", self.networks, best, looks)], ignore_index=True)
+
+
 class Arm:
     """R networks of one arm: what they read, what they are asked for, and what their head says in values.
 
@@ -129,36 +204,37 @@ class Arm:
           the bin), "scalar" (squared error of the value); an "untrained" network has the head of "ce".
     """
 
-    def __init__(self, arm: str, values: Tensor, *, size: dict, encoder: str, K: int, blur: float, learned: bool):
+    def __init__(self, size: Fits, arm: str, values: Tensor, encoder: str, learned: bool, *, seed, role, device, dtype):
         """``values`` (R, paths, L + 1) make the bins: k-means if ``learned``, else equal ones."""
-        self.arm, self.seed, self.device = arm, size["seed"], size["device"]
-        R, flat = len(values), values.flatten(1)
+        self.arm, self.seed, self.like = arm, seed, {"dtype": dtype, "device": device}
+        R, K, flat = len(values), size.codes, values.flatten(1)
         self.bins = Bins.means(flat, K) if learned else Bins.uniform(flat, K)
         if arm == "shuffled":
-            order = torch.rand(R, K, generator=stream(self.seed, "order", size["role"])).argsort(dim=-1)
+            order = torch.rand(R, K, generator=stream(seed, "order", role)).argsort(dim=-1)
             self.bins = self.bins.relabelled(order)
-        outputs = {"scalar": 1, "codes": 16}.get(arm, K)
-        shape = Size(codes=K, outputs=outputs, **{name: size[name] for name in ("length", "width", "depth", "heads")})
-        draws = Draws(num_networks=R, seed=self.seed, layer=size["role"], dtype=size["dtype"], device=self.device)
-        self.model = ENCODERS[encoder](shape, draws)
-        self.like = {"dtype": size["dtype"], "device": self.device}
+        shape = {name: getattr(size, name) for name in ("length", "width", "depth", "heads")}
+        outputs = {"scalar": 1, "codes": CODE}.get(arm, K)
+        draws = Draws(num_networks=R, seed=seed, layer=role, **self.like)
+        self.model = ENCODERS[encoder](Size(codes=K, outputs=outputs, **shape), draws)
         self.centres = self.bins.centres.to(**self.like)
         if arm == "blurred":
-            self.blurred = heads.blurred_labels(self.bins.centres, blur).to(**self.like)
+            self.blurred = heads.blurred_labels(self.centres, size.blur)
         if arm == "codes":
-            self.codes = heads.random_codes(R, K, 16, stream(self.seed, "codes", size["role"])).to(**self.like)
+            self.codes = heads.random_codes(R, K, CODE, stream(seed, "codes", role)).to(**self.like)
 
     def read(self, values: Tensor) -> Tensor:
         """Tokens of values (R or 1, ...), on the device."""
-        return self.bins.encode(values.expand(len(self.centres), *values.shape[1:])).to(self.device)
+        return self.bins.encode(values.expand(len(self.centres), *values.shape[1:])).to(self.like["device"])
 
     def losses(self, outputs: Tensor, labels: Tensor, values: Tensor) -> Tensor:
         """The arm's own loss of each network; ``labels`` and ``values`` are those of the next positions."""
         if self.arm == "scalar":
-            scaled = (values.expand(labels.shape).to(**self.like) - 0.5) * 4  # a share of the range, about unit variance
+            scaled = (
+                values.expand(labels.shape).to(**self.like) - 0.5
+            ) * 4  # a share of the range, about unit variance
             return heads.squared_loss(outputs, scaled.unsqueeze(-1))
         if self.arm == "codes":
-            each = torch.arange(len(labels), device=self.device).view(-1, 1, 1)
+            each = torch.arange(len(labels), device=self.like["device"]).view(-1, 1, 1)
             return heads.squared_loss(outputs, self.codes[each, labels])
         if self.arm == "blurred":
             return heads.blurred_loss(outputs, labels, self.blurred)
@@ -184,7 +260,8 @@ class Arm:
         """What is measured on the test paths, (R,) each."""
         tokens, L = self.read(data.test), data.test.shape[-1] - 1
         h = self.model(tokens[..., :-1])
-        found = {"valid": self.valid(data)}
+        decoded = self.bins.decode(self.bins.encode(data.test.expand(len(self.centres), *data.test.shape[1:])))
+        found = {"valid": self.valid(data), "reconstruction": (decoded - data.test).square().mean(dim=(1, 2)).sqrt()}
         missed = self.says(self.model.head(h)).cpu() - data.test[..., 1:].to(h.dtype)
         found["rmse"] = missed[..., L // 4 :].square().flatten(1).mean(dim=-1).sqrt().double()
         pooled = h.mean(dim=2).double().cpu()
@@ -198,22 +275,33 @@ def probe(h: Tensor, states: Tensor) -> Tensor:
     """R^2 (R, d) of the best affine map from states h (R, n, L, p) to the truth (n, L, d), fitted on the first half of
     the paths, judged on the second; a ridge of 1e-6 of the mean square keeps it solvable."""
     half = h.shape[1] // 2
-    (H, T), (h, t) = ((h[:, part].flatten(1, 2), states[part].flatten(0, 1)) for part in (slice(half), slice(half, None)))
+    (H, T), (h, t) = (
+        (h[:, part].flatten(1, 2), states[part].flatten(0, 1)) for part in (slice(half), slice(half, None))
+    )
     centre, mean = H.mean(dim=1, keepdim=True), T.mean(dim=0)
     H, h = H - centre, h - centre
     gram = H.mT @ H
     ridge = 1e-6 * gram.diagonal(dim1=-2, dim2=-1).mean(dim=-1)
-    weights = torch.linalg.solve(gram + torch.diag_embed(ridge.unsqueeze(-1).expand(gram.shape[:-1])), H.mT @ (T - mean))
+    weights = torch.linalg.solve(
+        gram + torch.diag_embed(ridge.unsqueeze(-1).expand(gram.shape[:-1])), H.mT @ (T - mean)
+    )
     return 1 - (h @ weights + mean - t).square().mean(dim=1) / (t - t.mean(dim=0)).square().mean(dim=0)
 
 
 def fit(
-    arm: Arm, data: Data, *, steps: int, batch: int, rates: Tensor, looks: dict[int, Callable[[Tensor], None]] | None = None
+    arm: Arm,
+    data: Data,
+    *,
+    steps: int,
+    batch: int,
+    rates: Tensor,
+    looks: Mapping[int, Callable[[], None]] | None = None,
 ) -> Tensor:
-    """AdamW with a warm-up over a tenth of the steps and a cosine to zero, network r at ``rates[r]``: losses (R, steps).
+    """AdamW with a warm-up over a tenth of the steps and a cosine to zero, network r at ``rates[r]``.
 
-    ``looks[step]`` is called with the losses so far, before that step. One optimiser has one rate, the largest; what it changes
-    in a network of a smaller one is drawn back in proportion, which is the same, since AdamW's step is linear in it.
+    Returns the losses (R, steps); ``looks[step]`` is called before that step. One optimiser has one rate, the largest:
+    what it changes in a network of a smaller one is drawn back in proportion, which is the same, since a step of AdamW
+    is linear in its rate.
     """
     optimiser = training.adamw(arm.model, betas=(0.9, 0.98), weight_decay=0.01)
     weights, top = list(arm.model.parameters()), float(rates.max())
@@ -241,7 +329,7 @@ def fit(
         if looks and step in looks:
             looks[step]()
         picked = torch.randint(num, (R, batch), generator=generator)
-        read, target = tokens[each, picked].to(arm.device), values[each, picked]
+        read, target = tokens[each, picked].to(arm.like["device"]), values[each, picked]
         outputs = arm.model.head(arm.model(read[..., :-1]))
         return arm.losses(outputs, read[..., 1:], target[..., 1:])
 
