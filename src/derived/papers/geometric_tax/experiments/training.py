@@ -47,7 +47,7 @@ class Blur(Fits):
     Rows: blurred (the width, a share of the range), and those of ``Fits``.
     """
 
-    blurs: tuple[float, ...] = (0.0, 0.01, 0.02, 0.04, 0.08, 0.16)
+    blurs: tuple[float, ...] = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16)
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {**CI, "blurs": (0.0, 0.1)}, "cpu": CPU, "gpu": {}}
 
