@@ -20,7 +20,7 @@ from ..model.integrators import coupled_lorenz as coupled_field
 from ..model.integrators import lorenz as lorenz_field
 from ..model.integrators import rk4
 
-STEP = 0.01  # the longest step of the integrator: an error of about 1e-5 after one unit of time
+STEP = 0.005  # the longest step of the integrator: an error of about 1e-5 after one unit of time
 
 
 def lorenz(
