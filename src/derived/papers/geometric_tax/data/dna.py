@@ -146,7 +146,9 @@ def dinucleotide_shuffle(s: UInt8[Tensor, "n L"], generator: torch.Generator) ->
     if _checked(s).ndim != 2:
         raise ValueError(f"s has shape {tuple(s.shape)}; give sequences (n, L)")
     seeds = torch.randint(2**62, (len(s),), generator=generator).tolist()
-    return torch.stack([_shuffled(each.numpy(), np.random.default_rng(seed)) for each, seed in zip(s.cpu(), seeds)])
+    return torch.stack(
+        [_shuffled(each.numpy(), np.random.default_rng(seed)) for each, seed in zip(s.cpu(), seeds, strict=True)]
+    )
 
 
 def _shuffled(s: np.ndarray, g: np.random.Generator) -> Tensor:

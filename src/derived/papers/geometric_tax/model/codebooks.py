@@ -39,8 +39,9 @@ def _points(x: Tensor, K: int) -> Tensor:
 class UniformQuantizer:
     """K bins of equal width from ``low`` to ``high``; values beyond go to the outer bins.
 
-    ``decode="middle"`` answers the middle of a bin. ``"left"`` is the author's rule: bin floor(u (K - 1)), answered by its
-    left edge, whose mean square error is four times as large. ValueError for K < 2 or low >= high. [code]
+    ``decode="middle"`` answers the middle of a bin. ``"left"`` is the author's rule: bin floor(u (K - 1)),
+    answered by its left edge, whose mean square error is four times as large. ValueError for K < 2 or low >= high.
+    [code]
 
     >>> UniformQuantizer(4, 0.0, 1.0).encode(torch.tensor([-1.0, 0.3, 0.99, 2.0]))
     tensor([0, 1, 3, 3])
@@ -113,7 +114,8 @@ class LloydMax(Codebook):
 
     @classmethod
     def fit(cls, x: Float[Tensor, "N"], K: int, sweeps: int = 500) -> Self:
-        """Sorted once, then each sweep is K look-ups in the running sum. ValueError for fewer distinct numbers than K."""
+        """Sorted once, then each sweep is K look-ups in the running sum. ValueError for fewer distinct numbers
+        than K."""
         ordered = _points(x, K).squeeze(dim=-1).double().sort().values
         total = torch.cat([ordered.new_zeros(1), ordered.cumsum(dim=0)])
         distinct = torch.unique(ordered)
@@ -167,7 +169,8 @@ def _spread(points: Tensor, K: int, generator: torch.Generator) -> Tensor:
 
 
 class LearnedCodebook(Codebook):
-    """Codes that are running means of what they are chosen for, as a VQ-VAE updates them [prior: van den Oord et al.]."""
+    """Codes that are running means of what they are chosen for, as a VQ-VAE updates them [prior: van den Oord et
+    al.]."""
 
     @classmethod
     def fit(
@@ -192,7 +195,7 @@ class LearnedCodebook(Codebook):
         return cls(codes.squeeze(dim=-1).sort().values if x.ndim == 1 else codes)
 
 
-# What must be lost ------------------------------------------------------------------------------------------------------
+# What must be lost ---------------------------------------------------------------------------------------------------
 
 
 def shannon_lower_bound(entropy: float, d: float, K: int) -> float:

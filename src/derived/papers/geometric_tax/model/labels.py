@@ -43,16 +43,24 @@ def bin_law(m: Float[np.ndarray, "M"], K: int, sigma: float) -> Float[np.ndarray
     rising = np.diff(np.concatenate([0 * far, below, far], axis=1), axis=1)
     falling = -np.diff(np.concatenate([far, above, 0 * far], axis=1), axis=1)
     left = np.concatenate([z, np.full_like(far, np.inf)], axis=1) < 0
-    return np.where(left, rising, falling)
+    return np.maximum(np.where(left, rising, falling), 0.0)
+
+
+def _outer(edge: np.ndarray, K: int, z: np.ndarray) -> np.ndarray:
+    """Edges 0 and K, and those beyond, lie at infinity."""
+    return np.where(edge <= 0, -np.inf, np.where(edge >= K, np.inf, z))
 
 
 def fisher_information(m: Float[np.ndarray, "M"], K: int, sigma: float) -> Float[np.ndarray, "M"]:
     """I(m) = sum_k (dp_k / dm)^2 / p_k of ``bin_law``, in logarithms, so that a bin far away adds its small share."""
     m = np.atleast_1d(np.asarray(m, dtype=float))
     check_positive("sigma", sigma)
-    z = (_edges(K) - m[:, None]) / sigma
-    far = np.full((len(m), 1), np.inf)
-    low, high = np.concatenate([-far, z], axis=1), np.concatenate([z, far], axis=1)
+    check_count("K", K, 2)
+    reach = math.ceil(12 * sigma * K) + 1  # bins farther away add less than exp(-72)
+    bins = np.arange(-min(reach, K), min(reach, K) + 1) + np.floor(m * K).astype(int)[:, None]
+    low, high = (_outer(each, K, (each / K - m[:, None]) / sigma) for each in (bins, bins + 1))
+    inside = (bins >= 0) & (bins < K)
+    low, high = np.where(inside, low, -np.inf), np.where(inside, high, np.inf)  # a bin that is none: p = 1, slope 0
     flip = low > 0  # the upper tail: ln p of the mirror image
     low, high = np.where(flip, -high, low), np.where(flip, -low, high)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -76,9 +84,9 @@ def _panels(K: int, sigma: float, half_width: float = 12.0) -> np.ndarray:
 def fisher_rao_length(K: int, sigma: float) -> float:
     """l(K, sigma): Fisher-Rao length of the curve m -> p(.|m), m in [0, 1], by Gauss-Legendre quadrature [ours].
 
-    At most pi (K - 1), which it reaches as sigma K -> 0 (a staircase: each boundary is an arc of length pi), and at most
-    1 / sigma, which it reaches as sigma K -> infinity (the line). A label that is one bin, blurred by sigma, has the
-    geometry of noise of that width. ValueError for K < 2 or sigma <= 0.
+    At most pi (K - 1), which it reaches as sigma K -> 0 (a staircase: each boundary is an arc of length pi), and
+    at most 1 / sigma, which it reaches as sigma K -> infinity (the line). A label that is one bin, blurred by
+    sigma, has the geometry of noise of that width. ValueError for K < 2 or sigma <= 0.
 
     >>> round(fisher_rao_length(4, 0.001) / math.pi, 4)
     3.0

@@ -63,9 +63,10 @@ def procrustes_distortion(
 ) -> Float[Tensor, "*b"]:
     """D = sqrt(1 - ||X_n^T Y_n||_*): how far Y is from X after the best rotation, reflection, shift and scale.
 
-    The same as min_R ||X_n R - Y_n||_F / sqrt 2. Without ``scale`` the clouds keep their sizes: min_R ||X R - Y||_F. Below
-    D of about 1e-4 the difference 1 - ||.||_* has lost its digits, and the residual itself is summed. ValueError for a
-    constant cloud, fewer points than dimensions, or clouds of different shapes. [code; the nuclear norm: earlier]
+    The same as min_R ||X_n R - Y_n||_F / sqrt 2. Without ``scale`` the clouds keep their sizes: min_R ||X R -
+    Y||_F. Below D of about 1e-4 the difference 1 - ||.||_* has lost its digits, and the residual itself is summed.
+    ValueError for a constant cloud, fewer points than dimensions, or clouds of different shapes. [code; the
+    nuclear norm: earlier]
 
     >>> X = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
     >>> bool(procrustes_distortion(X, 3 * X.flip(-1) + 1) < 1e-15)
@@ -93,8 +94,8 @@ class Ratio(NamedTuple):
 def procrustes_ratio(X: Float[Tensor, "*b n p"], Y: Float[Tensor, "*b n p"]) -> Ratio:
     """||X - Y||_F / sqrt n of centred clouds, the same after the best rotation and scale of Y, and their ratio [code].
 
-    The best scale is ||Y^T X||_* / ||Y||^2, which leaves ||X||^2 - ||Y^T X||_*^2 / ||Y||^2. Equal clouds have ratio 1, as
-    in the author's code: nothing is there to be repaired.
+    The best scale is ||Y^T X||_* / ||Y||^2, which leaves ||X||^2 - ||Y^T X||_*^2 / ||Y||^2. Equal clouds have
+    ratio 1, as in the author's code: nothing is there to be repaired.
 
     >>> X = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
     >>> round(procrustes_ratio(X, 2 * X).repaired.item(), 6)
@@ -111,7 +112,7 @@ def procrustes_ratio(X: Float[Tensor, "*b n p"], Y: Float[Tensor, "*b n p"]) -> 
     return Ratio(raw, aligned, ratio, 1 - ratio)
 
 
-# What noise does to D --------------------------------------------------------------------------------------------------
+# What noise does to D -----------------------------------------------------------------------------------------------
 
 
 def noise_law(s: Float[Tensor, "*b"]) -> Float[Tensor, "*b"]:
@@ -146,7 +147,7 @@ def pooled_law(r: float, L: int, J: Tensor, V: Tensor) -> Tensor:
     return noise_law(r * J / (L * V))
 
 
-# Matrices of distances -------------------------------------------------------------------------------------------------
+# Matrices of distances ----------------------------------------------------------------------------------------------
 
 
 def ranks(x: Float[Tensor, "*b m"]) -> Float[Tensor, "*b m"]:
@@ -182,7 +183,8 @@ def spearman(x: Float[Tensor, "*b m"], y: Float[Tensor, "*b m"]) -> Float[Tensor
 
 
 def distances(X: Float[Tensor, "*b n p"], Z: Float[Tensor, "*b m p"], metric: str) -> Float[Tensor, "*b n m"]:
-    """Cosine or Euclidean distances of all points of X to all points of Z; ValueError for a zero vector and a cosine."""
+    """Cosine or Euclidean distances of all points of X to all points of Z; ValueError for a zero vector and a
+    cosine."""
     check_choice("metric", metric, METRICS)
     if metric == "euclidean":
         return torch.cdist(X, Z, compute_mode="donot_use_mm_for_euclid_dist")
@@ -239,7 +241,7 @@ def lipschitz_profile(path: Float[Tensor, "steps p"], metric: str = "euclidean")
     return (unit[1:] - unit[:-1]).square().sum(dim=-1) / 2  # 1 - cos without its cancellation
 
 
-# The composite score ---------------------------------------------------------------------------------------------------
+# The composite score ------------------------------------------------------------------------------------------------
 
 
 def random_halves(size: int, splits: int, generator: torch.Generator) -> Int[Tensor, "splits 2 half"]:
