@@ -21,7 +21,7 @@ from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 from derived.lab.training import adamw, train
 
-from ..model.labels import bin_law, chord_length, fisher_rao_length, softmax_gradients, staircase_length
+from ..model.labels import bin_law, chord_length, fisher_rao_length, path_length, softmax_gradients, staircase_length
 
 EPSILON = float(np.finfo(float).eps)
 
@@ -118,7 +118,7 @@ def least_cross_entropy(features: Tensor, y: Tensor, K: int, ridge: float = 1e-3
         return loss
 
     solver.step(closure)
-    return float(closure())
+    return closure().item()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,7 +195,7 @@ class LawGrid(Experiment):
 
     codes: tuple[int, ...] = (4, 8, 16, 32, 64)
     sigmas: tuple[float, ...] = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
-    places: tuple[float, ...] = (0.2, 0.4, 0.5, 0.65)
+    places: tuple[float, ...] = (0.41, 0.45, 0.49)  # neighbours: in one bin of four, in three of sixty-four
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
     deterministic: ClassVar[Mapping[str, float]] = {"length": 1e-6, "p": 1e-9}
@@ -208,3 +208,22 @@ class LawGrid(Experiment):
         columns = {"p": bin_law(np.array(self.places), K, sigma), "length": fisher_rao_length(K, sigma)}
         columns |= {"blur_cap": 1 / sigma, "steps_cap": staircase_length(K)}
         return rows({"m": self.places, "bin": range(K)}, columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Path(Experiment):
+    """The explorer's middle panel: how long the curve is up to m. Rows: sigma, K, m, path."""
+
+    codes: tuple[int, ...] = (4, 8, 16, 32, 64)
+    sigmas: tuple[float, ...] = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
+    places: int = 201
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    deterministic: ClassVar[Mapping[str, float]] = {"path": 1e-9}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"sigma": sigma, "K": K} for sigma in self.sigmas for K in self.codes]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        m = np.linspace(0, 1, self.places)
+        return rows({"m": m.tolist()}, {"path": path_length(m, condition["K"], condition["sigma"])})

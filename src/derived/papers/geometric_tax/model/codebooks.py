@@ -69,8 +69,8 @@ class UniformQuantizer:
         return ((x - self.low) / self.width).floor().long().clamp(0, self.K - 1)
 
     def decode(self, k: Tensor) -> Tensor:
-        """The value that a bin stands for."""
-        return self.low + self.width * (k + (0.5 if self.rule == "middle" else 0.0))
+        """The value that a bin stands for, in float64."""
+        return self.low + self.width * (k.double() + (0.5 if self.rule == "middle" else 0.0))
 
 
 @dataclass(frozen=True)
