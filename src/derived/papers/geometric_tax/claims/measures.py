@@ -10,7 +10,7 @@ from derived.lab.stats import Estimate
 
 
 def judged(rows: pd.DataFrame, where: str, column: str = "distortion", look: int = -1) -> pd.Series:
-    """A column of the judged networks of one arm, by replicate, at a look: the last is the end, 0 the start."""
+    """A column of the judged networks of one arm, by replicate, at a look: the last is the end."""
     table = chosen(rows, f"stage == 'fit' and ({where})").sort_values(["replicate", "step"])
     return table.groupby("replicate")[column].agg(lambda each: each.iloc[look])
 

@@ -64,9 +64,9 @@ def more_truth(rows: pd.DataFrame, case: str) -> pd.Series:
 
 
 def rise(rows: pd.DataFrame) -> Estimate:
-    """D of hard labels at the end over that at the first look after the start."""
+    """D of hard labels at the end over that at the first look."""
     where = "system == 'lorenz' and arm == 'ce'"
-    return ratio(stats.mean(np.log(judged(rows, where) / judged(rows, where, look=1))))
+    return ratio(stats.mean(np.log(judged(rows, where) / judged(rows, where, look=0))))
 
 
 def spread(rows: pd.DataFrame, arm: str) -> pd.Series:

@@ -29,7 +29,7 @@ class Sweep(Fits):
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "ci": {**CI, "codebooks": (4, 8), "noises": (0.0, 0.1), "few": 6},
-        "cpu": {**CPU, "search": 1, "codebooks": (8, 16, 32, 64, 128, 256, 512), "noises": (0.0, 0.03), "few": 125},
+        "cpu": {**CPU, "codebooks": (8, 32, 64, 128, 512), "noises": (0.0, 0.03), "few": 125},
         "gpu": {},
     }
 

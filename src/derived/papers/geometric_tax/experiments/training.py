@@ -28,9 +28,9 @@ class Arms(Fits):
     Rows: system, arm, and those of ``Fits``.
     """
 
-    looks: tuple[float, ...] = (0.0, 0.1, 0.25, 0.5)  # shares of the steps
+    looks: tuple[float, ...] = (0.1, 0.3)  # shares of the steps
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": CI, "cpu": {**CPU, "steps": 800}, "gpu": {}}
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": CI, "cpu": CPU, "gpu": {}}
 
     def conditions(self) -> list[dict[str, Any]]:
         return [{"system": system, "arm": arm} for system in SYSTEMS for arm in ARMS]
@@ -49,7 +49,11 @@ class Blur(Fits):
 
     blurs: tuple[float, ...] = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {**CI, "blurs": (0.0, 0.1)}, "cpu": CPU, "gpu": {}}
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "ci": {**CI, "blurs": (0.0, 0.1)},
+        "cpu": {**CPU, "blurs": (0.0, 0.005, 0.01, 0.04, 0.16)},
+        "gpu": {},
+    }
 
     def conditions(self) -> list[dict[str, Any]]:
         return [{"blurred": blur} for blur in self.blurs]
