@@ -88,7 +88,7 @@ class Clouds(Experiment):
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "ci": {"codes": (8, 16, 32, 64), "n": 3072, "learned": False},
-        "cpu": {},
+        "cpu": {"codes": (8, 16, 32, 64, 128, 256), "n": 16_384},
     }
 
     def conditions(self) -> list[dict[str, Any]]:

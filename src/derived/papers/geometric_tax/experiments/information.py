@@ -142,7 +142,10 @@ class Regimes(Critics):
     hidden: tuple[int, int] = (256, 128)
     replicates: int = 12
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": SMALL, "cpu": {"replicates": 8}}
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "ci": SMALL,
+        "cpu": {"replicates": 12, "epochs": 150, "rate": 1e-3, "hidden": (128, 64)},
+    }
     dtype: ClassVar[torch.dtype] = torch.float32
 
     def conditions(self) -> list[dict[str, Any]]:

@@ -230,9 +230,9 @@ class Composite(Experiment):
     n: int = 100
     p: int = 24
     splits: int = 4
-    replicates: int = 24
+    replicates: int = 200
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"replicates": 24}, "cpu": {}}
 
     def conditions(self) -> list[dict[str, Any]]:
         return [{"cloud": cloud} for cloud in ("three", "clusters", "circle", "isotropic")]

@@ -119,10 +119,10 @@ class Walks(Experiment):
     same: int = 128
     steps: int = 12
     width: int = 32
-    replicates: int = 8
+    replicates: int = 64
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "ci": {"shrink": 64, "same": 64, "steps": 6, "width": 16},
+        "ci": {"shrink": 64, "same": 64, "steps": 6, "width": 16, "replicates": 8},
         "cpu": {},
     }
     dtype: ClassVar[torch.dtype] = torch.float32
@@ -157,26 +157,3 @@ class Walks(Experiment):
         pooled = torch.cat([encoder(part).mean(dim=2) for part in tokens.split(4, dim=1)], dim=1).double()
         unit = pooled / torch.linalg.vector_norm(pooled, dim=-1, keepdim=True)
         return ((unit[:, 1:] - unit[:, :-1]).square().sum(dim=-1) / 2).median(dim=1).values.cpu().numpy()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Core(Experiment):
-    """GT-10: 120 substitutions in the mutated core [7192, 9192) and the pathogenic site 8192, seen by an encoder
-    that is given letters 0 to 8191. Rows: replicate, unseen (share of substitutions that the window does not
-    hold), site (whether it holds the site)."""
-
-    window: int = 8192
-    first: int = 7192
-    last: int = 9192
-    substitutions: int = 120
-    replicates: int = 200
-
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        found = []
-        for replicate in range(self.replicates):
-            order = torch.randperm(self.last - self.first, generator=stream(seed, "core", replicate))
-            sites = self.first + order[: self.substitutions]
-            found.append({"replicate": replicate, "unseen": (sites >= self.window).double().mean().item()})
-        return pd.DataFrame(found).assign(site=float(self.window > 8192))
