@@ -179,7 +179,7 @@ def spearman(x: Float[Tensor, "*b m"], y: Float[Tensor, "*b m"]) -> Float[Tensor
     """
     centred = [each - each.mean(dim=-1, keepdim=True) for each in (ranks(x), ranks(y))]
     size = torch.linalg.vector_norm(centred[0], dim=-1) * torch.linalg.vector_norm(centred[1], dim=-1)
-    return torch.where(size > 0, torch.linalg.vecdot(*centred) / size.clamp(min=1.0), 0.0)
+    return torch.where(size > 0, torch.linalg.vecdot(*centred) / size.clamp(min=0.25), 0.0)
 
 
 def distances(X: Float[Tensor, "*b n p"], Z: Float[Tensor, "*b m p"], metric: str) -> Float[Tensor, "*b n m"]:
