@@ -44,6 +44,7 @@ CI: Mapping[str, Any] = {"networks": 2, "search": 1, "rates": (1e-2, 3e-2), "ste
 CI |= {"width": 8, "depth": 1, "heads": 1, "paths": 12, "judged": 16, "codes": 8}
 CPU: Mapping[str, Any] = {"search": 1, "steps": 600, "batch": 16, "length": 32, "width": 32, "depth": 2, "heads": 2}
 CPU |= {"paths": 2000, "judged": 200, "codes": 64}
+SHORT: Mapping[str, Any] = {**CPU, "steps": 500, "batch": 8}
 #: The time between two points of a path, and the time before the first.
 GAPS = {"lorenz": 0.05, "oscillators": 4 / 64, "waveforms": 1 / 256}
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from .fits import CI, CPU, Fits
+from .fits import CI, SHORT, Fits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class Sweep(Fits):
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "ci": {**CI, "codebooks": (4, 8), "noises": (0.0, 0.1), "few": 6},
-        "cpu": {**CPU, "codebooks": (8, 32, 64, 128, 512), "noises": (0.0, 0.03), "few": 125},
+        "cpu": {**SHORT, "codebooks": (8, 64, 128, 512), "noises": (0.0, 0.03), "few": 125},
         "gpu": {},
     }
 

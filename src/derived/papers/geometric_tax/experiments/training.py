@@ -15,7 +15,7 @@ from derived.lab.nets import Draws
 from derived.lab.rng import stream
 
 from ..model.encoders import Size
-from .fits import CI, CPU, ENCODERS, Fits
+from .fits import CI, CPU, ENCODERS, SHORT, Fits
 
 SYSTEMS = ("lorenz", "oscillators", "waveforms")
 ARMS = ("ce", "blurred", "shuffled", "codes", "scalar", "untrained")
@@ -51,7 +51,7 @@ class Blur(Fits):
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "ci": {**CI, "blurs": (0.0, 0.1)},
-        "cpu": {**CPU, "blurs": (0.0, 0.005, 0.01, 0.04, 0.16)},
+        "cpu": {**SHORT, "blurs": (0.0, 0.005, 0.01, 0.04, 0.16)},
         "gpu": {},
     }
 
@@ -72,7 +72,7 @@ class Encoders(Fits):
     Rows: encoder, arm, and those of ``Fits``.
     """
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": CI, "cpu": CPU, "gpu": {}}
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": CI, "cpu": SHORT, "gpu": {}}
 
     def conditions(self) -> list[dict[str, Any]]:
         return [{"encoder": encoder, "arm": arm} for encoder in ENCODERS for arm in ("ce", "scalar")]
