@@ -133,17 +133,15 @@ class LloydMax(Codebook):
 
 
 class KMeansCodebook(Codebook):
-    """Lloyd's algorithm from a sample of the points, chosen one by one in proportion to their square distance (++)."""
+    """Lloyd's algorithm from a sample of the points, chosen one by one in proportion to their square distance (++).
+
+    >>> KMeansCodebook.fit(torch.tensor([0.0, 1.0, 9.0]), 2, torch.Generator().manual_seed(0)).codes
+    tensor([0.5000, 9.0000])
+    """
 
     @classmethod
     def fit(cls, x: Float[Tensor, "N d"], K: int, generator: torch.Generator, sweeps: int = 40) -> Self:
-        """ValueError for fewer distinct points than codes.
-
-        >>> x = torch.tensor([[0.0, 0.0], [0.0, 1.0], [9.0, 0.0], [9.0, 1.0]])
-        >>> KMeansCodebook.fit(x, 2, torch.Generator().manual_seed(0)).codes.sort(dim=0).values
-        tensor([[0.0000, 0.5000],
-                [9.0000, 0.5000]])
-        """
+        """``sweeps`` sweeps at most; ValueError for fewer distinct points than codes."""
         points = _points(x, K)
         codes = _spread(points, K, generator)
         for _ in range(sweeps):
