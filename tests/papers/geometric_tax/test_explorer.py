@@ -29,8 +29,8 @@ def test_the_explorer_has_a_frame_for_every_setting_and_stays_small():
 
 def test_every_slider_changes_every_panel_at_the_start():
     frames = {frame.name: frame.data for frame in explorer(LAWS, PATHS).frames}
-    start = frames["0.02|16"]
-    for other in (frames["0.05|16"], frames["0.02|32"]):
+    start = frames["0.005|16"]
+    for other in (frames["0.01|16"], frames["0.005|32"]):
         for trace in (0, 3):
             assert start[trace].y != other[trace].y
         assert (start[7].x, start[7].y) != (other[7].x, other[7].y)

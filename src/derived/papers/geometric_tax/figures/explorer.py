@@ -22,7 +22,7 @@ def explorer(laws: pd.DataFrame, paths: pd.DataFrame) -> go.Figure:
     laws, paths = largest(laws), largest(paths)
     axes = {"width σ = ": sorted(laws["sigma"].unique()), "bins K = ": sorted(laws["K"].unique())}
     axes = {words: [float(each) for each in values] for words, values in axes.items()}
-    start = (0.02, 16.0)
+    start = (0.005, 16.0)
     law = dict(iter(laws.groupby(["sigma", "K"])))
     path = dict(iter(paths.sort_values("m").groupby(["sigma", "K"])))
     whole = laws.drop_duplicates(["sigma", "K"]).sort_values("K").set_index("sigma")
