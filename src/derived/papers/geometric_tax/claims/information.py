@@ -3,11 +3,11 @@
 import pandas as pd
 
 from derived.lab import measure, stats
-from derived.lab.claims import at_least, at_most, fails, holds, identity, statistic, unseen
+from derived.lab.claims import at_least, at_most, fails, holds, statistic, unseen
 from derived.lab.measure import highest, lowest
 from derived.lab.stats import Estimate
 
-from ..experiments.information import Mine, Regimes, Variational
+from ..experiments.information import Mine, Regimes
 
 BOTH = holds("ci", "cpu")
 
@@ -19,15 +19,6 @@ def shape(rows: pd.DataFrame) -> Estimate:
 
 
 CLAIMS = (
-    identity(
-        "GT-14.a",
-        r"A critic's value falls short of the information by exactly $KL(P\Vert G)$, $dG=e^TdQ/\mathbb E_Qe^T$; the best one reaches it.",
-        Variational,
-        measure.most_of(measure.worst("gap"), measure.worst("best"), measure.worst("own")),
-        "largest gap on random tables over its rounding bound",
-        source="prior",
-        where="Donsker and Varadhan",
-    ),
     statistic(
         "GT-14.b",
         "What MINE reports on the batches that it was fitted to is a lower bound of the information: on independent data at most 0.05 nats.",

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from derived.lab import measure, stats
-from derived.lab.claims import at_least, at_most, bound, identity, statistic, within
+from derived.lab.claims import Change, at_least, at_most, bound, identity, statistic, within
 from derived.lab.stats import Estimate
 
 from ..experiments.labels import FisherRao, Refits, Relabelled
@@ -17,11 +17,11 @@ def renamed(rows: pd.DataFrame) -> Estimate:
     return ratio(stats.mean(np.log(wide["renamed"] / wide["ordered"])))
 
 
-def same_minimum(rows: pd.DataFrame) -> Estimate:
-    """Largest relative gap of the least cross-entropies of both labellings."""
-    wide = rows.pivot(index="replicate", columns="labelling", values="cross_entropy")
-    gap = (wide["renamed"] / wide["ordered"] - 1).abs()
-    return Estimate(float(gap.max()), len(gap))
+def limits(rows: pd.DataFrame) -> Estimate:
+    """The ratio of a length to its limit that is farthest from 1, of both limits."""
+    sharp = measure.farthest("length / steps_cap", 1.0, "sigma * K <= 0.13")(rows)
+    blurred = measure.farthest("length / blur_cap", 1.0, "sigma * K >= 5 and sigma <= 0.02")(rows)
+    return max((sharp, blurred), key=lambda found: abs(found.value - 1))
 
 
 CLAIMS = (
@@ -31,15 +31,6 @@ CLAIMS = (
         Relabelled,
         measure.most_of(measure.worst("loss"), measure.worst("gradient"), measure.worst("course")),
         "largest relative gap of losses, gradients, and weights after 60 steps, over its rounding bound",
-    ),
-    identity(
-        "GT-3.b",
-        "The least cross-entropy of a softmax on given features is the same for bins in their order and bins renamed at random.",
-        Refits,
-        same_minimum,
-        "largest relative gap of two convex fits",
-        at_most(1e-6),
-        unit="relative gap",
     ),
     statistic(
         "GT-3.c",
@@ -52,21 +43,19 @@ CLAIMS = (
     ),
     identity(
         "GT-4.a",
-        r"Sharp labels make a staircase: as $\sigma K\to0$ the Fisher-Rao length tends to $\pi(K-1)$.",
+        r"Sharp labels make a staircase and blurred ones the line: the Fisher-Rao length tends to $\pi(K-1)$ as $\sigma K\to0$, and to $1/\sigma$ as $\sigma K\to\infty$ and $\sigma\to0$.",
         FisherRao,
-        measure.farthest("length / steps_cap", 1.0, "sigma * K <= 0.13"),
-        r"length over $\pi(K-1)$ where $\sigma K\le0.13$",
+        limits,
+        r"length over its limit where $\sigma K\le0.13$, or $\sigma K\ge5$ and $\sigma\le0.02$, the farther from 1",
         within(1, 0.01),
         unit="ratio",
-    ),
-    identity(
-        "GT-4.b",
-        r"Blurred labels have the geometry of the line: as $\sigma K\to\infty$, $\sigma\to0$, the length tends to $1/\sigma$.",
-        FisherRao,
-        measure.farthest("length / blur_cap", 1.0, "sigma * K >= 5 and sigma <= 0.02"),
-        r"length times $\sigma$ where $\sigma K\ge5$, $\sigma\le0.02$",
-        within(1, 0.01),
-        unit="ratio",
+        changed=(
+            Change(
+                "2026-11-22",
+                "The two limits stood in two rows, of the same criteria.",
+                "The ledger was to be short; both rows held.",
+            ),
+        ),
     ),
     bound(
         "GT-4.c",

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from derived.lab import measure, stats
-from derived.lab.claims import at_least, at_most, fails, holds, identity, refuted, statistic, within
+from derived.lab.claims import Change, at_least, at_most, fails, holds, identity, refuted, statistic, within
 from derived.lab.measure import farthest_from, lowest
 from derived.lab.stats import Estimate
 
@@ -92,13 +92,20 @@ CLAIMS = (
     ),
     statistic(
         "GT-13.a",
-        "Sample split and anchor stability are zero on average, whatever the cloud: their entries belong to different pairs of points.",
+        "Sample split and anchor stability are zero in expectation, whatever the cloud: their entries belong to different pairs of points.",
         Composite,
         unmatched,
         "mean over clouds of a kind, four kinds and two scores judged jointly",
         within(0, 0.03),
         unit="correlation",
         expected=LATER,
+        changed=(
+            Change(
+                "2026-11-22",
+                "The statement said that both scores are zero on average.",
+                "A reader asked: it is the expectation that is zero; rows, criterion and range did not change.",
+            ),
+        ),
     ),
     refuted(
         "GT-13.b",
