@@ -6,6 +6,8 @@ import math
 import numpy as np
 import pytest
 
+from derived.lab.stats import Estimate
+from derived.papers.geometric_tax.claims.measures import ratio
 from derived.papers.geometric_tax.model.codebooks import shannon_lower_bound
 
 
@@ -30,3 +32,9 @@ def test_the_bound_falls_exponentially_in_parameters():
         assert other / one == pytest.approx(4 ** (-beta * theta / d))
     power = [math.log(other / one) / math.log(2) for one, other in itertools.pairwise(bounds)]
     assert power[0] > power[1] > power[2]  # no power of Theta: its exponent grows with Theta
+
+
+def test_a_ratio_whose_interval_is_too_wide_for_floats_has_no_upper_end():
+    found = ratio(Estimate(math.log(3), 2, low=-900.0, high=900.0))
+    assert found.value == pytest.approx(3)
+    assert (found.low, found.high) == (0, math.inf)

@@ -16,5 +16,6 @@ def judged(rows: pd.DataFrame, where: str, column: str = "distortion", look: int
 
 
 def ratio(logs: Estimate) -> Estimate:
-    """The geometric mean whose logarithm is estimated."""
-    return replace(logs, value=np.exp(logs.value), low=np.exp(logs.low), high=np.exp(logs.high), error=None)
+    """The geometric mean whose logarithm is estimated; an interval of two networks may have no upper end in floats."""
+    with np.errstate(over="ignore"):
+        return replace(logs, value=np.exp(logs.value), low=np.exp(logs.low), high=np.exp(logs.high), error=None)
