@@ -90,6 +90,7 @@ def dilution(rows: pd.DataFrame, walks: pd.DataFrame) -> Figure:
     figure.set_label(
         f"From the shortest to the longest window the Euclidean step of the mean falls {fall['euclidean']:,.0f} times, "
         f"the cosine step {fall['cosine']:,.0f} times. Four untrained encoders differ by a factor of "
-        f"{factors['same']:.3g} with one window, and of {factors['published']:,.0f} with windows in the published proportion."
+        f"{factors['same']:.3g} with one window, and of {factors['published']:,.0f} with windows in the published "
+        f"proportion."
     )
     return figure
