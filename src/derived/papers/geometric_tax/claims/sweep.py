@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from derived.lab import stats
-from derived.lab.claims import RECORDED, at_least, at_most, fails, holds, statistic
+from derived.lab.claims import RECORDED, at_least, at_most, fails, holds, statistic, undecided
 from derived.lab.measure import Measure, chosen, highest, lowest
 from derived.lab.stats import LEVEL, Estimate
 
@@ -95,7 +95,7 @@ CLAIMS = (
         "$D$ at the inner codebook over $D$ at an end, the smaller of two",
         at_least(1),
         where="what separates the staircase from the regressogram",
-        **TIMES,
+        **{**TIMES, "expected": fails("cpu")},
     ),
     statistic(
         "GT-8.c",
@@ -105,7 +105,7 @@ CLAIMS = (
         "$D$ under hard labels over $D$ under squared error, at the codebook where it is largest",
         at_most(1.1),
         where="a reading of one earlier run with one seed",
-        **{**TIMES, "expected": fails("cpu")},
+        **{**TIMES, "expected": undecided("cpu")},
     ),
     statistic(
         "GT-8.d",
@@ -116,6 +116,6 @@ CLAIMS = (
         at_least(0),
         unit="nats",
         amends="GT-8.c",
-        **TRAINED,
+        **{**TRAINED, "expected": undecided("cpu")},
     ),
 )
