@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
@@ -157,3 +158,13 @@ def test_rows_are_whole(rows):
     assert (after["D"] > 0.5).all()
     assert regimes[regimes["what"] != "after"]["D"].isna().all()
     assert claims.shape(table).n == 2
+
+
+def test_the_margin_of_a_table_with_known_answers():
+    """A critic that answers -1 to everything fails on dependent data, one that answers 1 on independent data."""
+    cases = [case for case in ("isotropic", "curve", "dependent") for _ in range(3)]
+    for answer, least in ((-1.0, -1.5), (1.0, -0.95)):
+        table = pd.DataFrame({"case": cases, "held_out": answer + np.tile([-0.001, 0.0, 0.001], 3)})
+        assert claims.margin(table).value == pytest.approx(least)
+    good = pd.DataFrame({"case": cases, "held_out": np.repeat([-0.3, -0.2, 2.0], 3) + np.tile([-0.001, 0.0, 0.001], 3)})
+    assert claims.margin(good).low > 0

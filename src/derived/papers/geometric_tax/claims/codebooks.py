@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from derived.lab import measure, stats
-from derived.lab.claims import at_most, bound, computed, fails, holds, statistic, within
+from derived.lab.claims import Change, at_most, bound, computed, fails, holds, statistic, within
 from derived.lab.measure import farthest_from, highest
 from derived.lab.stats import Estimate
 
@@ -107,16 +107,23 @@ CLAIMS = (
     ),
     computed(
         "GT-6.a",
-        r"The distortion of the best codebook falls as $a/\ln K+b$, which is Shannon's bound.",
+        r"The error that Shannon's theorem allows a codebook of $K$ values falls as $a/\ln K+b$.",
         Clouds,
         rival_misfit,
         r"largest misfit of $a/\ln K+b$ over that of a power of $K$, k-means on the Lorenz attractor",
         at_most(1),
         source="repo",
-        where="notebook on learned codebooks: the fit, and its name",
+        where="notebook on learned codebooks: a fit of noise sensitivities, named Shannon's bound",
         unit="times",
         plain="What a codebook loses falls as one over the logarithm of its size, and that is Shannon's bound.",
         expected=fails("ci", "cpu"),
+        changed=(
+            Change(
+                "2026-11-22",
+                "The statement spoke of the distortion of the best codebook.",
+                "The code fits a sensitivity to noise and calls the form a bound; rows, criterion and range did not change.",
+            ),
+        ),
     ),
     computed(
         "GT-6.b",
