@@ -123,7 +123,7 @@ class Walks(Experiment):
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "ci": {"shrink": 64, "same": 64, "steps": 6, "width": 16, "replicates": 8},
-        "cpu": {},
+        "cpu": {"shrink": 64, "same": 64, "steps": 6, "width": 16},
     }
     dtype: ClassVar[torch.dtype] = torch.float32
 
