@@ -5,20 +5,24 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
 from derived.lab.stats import Estimate
 from derived.papers.geometric_tax.claims.measures import ratio
-from derived.papers.geometric_tax.model.codebooks import shannon_lower_bound
+from derived.papers.geometric_tax.model.codebooks import UniformQuantizer, shannon_lower_bound
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_a_grid_of_cubes_leaves_no_room_for_a_logarithm(d):
-    """`gt-bits` (1): the grid's error is d/12 K^(-2/d), and ln K times it goes to 0: in a / ln K + b, a = b = 0."""
-    sides = 2 ** np.arange(1, 16)
-    K, error = sides.astype(float) ** d, d / 12 / sides.astype(float) ** 2
-    np.testing.assert_allclose(error, d / 12 * K ** (-2 / d))
+    """`gt-bits` (1): with equal bins on each axis ln K times the error goes to 0, so in a / ln K + b a = b = 0."""
+    u = (torch.arange(2**18, dtype=torch.float64) + 0.5) / 2**18
+    sides = [2**power for power in range(1, 13)]
+    bins = [UniformQuantizer(side, 0.0, 1.0) for side in sides]
+    error = np.array([d * (u - each.decode(each.encode(u))).square().mean().item() for each in bins])
+    K = np.array(sides, dtype=float) ** d
+    np.testing.assert_allclose(np.polyfit(np.log(K), np.log(error), 1)[0], -2 / d, rtol=1e-3)
     assert (np.diff(error * np.log(K)) < 0).all()
-    assert error[-1] * np.log(K[-1]) < 1e-7
+    assert error[-1] * np.log(K[-1]) < 1e-5 * d**2
     a, b = np.polyfit(1 / np.log(K), error, 1)  # the best such curve misses the last error by orders of magnitude
     assert abs(a / math.log(K[-1]) + b) > 1000 * error[-1]
     assert (error >= [shannon_lower_bound(0.0, d, int(each)) for each in K]).all()
