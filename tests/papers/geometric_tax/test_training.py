@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -205,15 +206,35 @@ def test_a_ratio_is_taken_pair_by_pair(rows):
     assert abs(found.low - 3) < 1e-9
 
 
-def test_the_rise_compares_the_end_with_the_first_look(rows):
+def test_the_rise_of_hard_labels_is_judged_against_blurred_ones(rows):
     table = rows[Arms].copy()
-    hard = (table["stage"] == "fit") & (table["arm"] == "ce")
-    last = table["step"] == table["step"].max()
-    table.loc[hard, "distortion"] = np.where(last[hard], 0.2, np.where(table["step"][hard] == 0, 0.1, 9.0))
-    assert abs(claims.rise(table).value - 2) < 1e-12
+    table["distortion"] = 1.0
+    end = table["step"] == table["step"].max()
+    table.loc[end & (table["arm"] == "ce"), "distortion"] = 3.0
+    table.loc[end & (table["arm"] == "blurred"), "distortion"] = 2.0
+    assert abs(claims.rise(table).value - 1.5) < 1e-12
 
 
-# Figures --------------------------------------------------------------------------------------------------------------
+def test_equal_encoders_do_not_differ_by_the_scatter_of_their_networks(rows):
+    """Max over min of three single networks would be above 1 here; the farthest pair of means may be 1."""
+    table = rows[Encoders]
+    ends = table[(table["stage"] == "fit") & (table["step"] == table["step"].max()) & table["replicate"].eq(0)]
+    table = pd.concat([ends.assign(replicate=r) for r in range(8)], ignore_index=True)
+    scatter = np.exp(0.2 * np.random.default_rng(0).standard_normal(len(table)))
+    equal = table.assign(distortion=scatter)
+    for measure in (claims.encoders_differ, claims.labels_differ_more):
+        found = measure(equal)
+        assert found.low <= 1 <= found.high
+    factor = np.where(table["arm"] == "ce", 6.0, 4.0)
+    apart = equal.assign(distortion=scatter * np.where(table["encoder"] == "state", factor, 1.0))
+    assert claims.encoders_differ(apart).low > 1.3
+    assert (
+        abs(
+            claims.labels_differ_more(table.assign(distortion=np.where(table["encoder"] == "state", factor, 1.0))).value
+            - 1.5
+        )
+        < 1e-9
+    )
 
 
 def test_the_figures_tell_what_they_show(rows, tells):

@@ -17,7 +17,7 @@ from .fits import CI, SHORT, Fits
 @dataclass(frozen=True, kw_only=True)
 class Sweep(Fits):
     """GT-8, after the paper's learned codebooks: Lorenz, k-means codes, hard labels; ``arm`` "scalar" has the squared
-    error of the value on the same tokens.
+    error of the value, on 64 codes whatever K.
 
     Rows: arm, K, noise (standard deviation of what is added to every value, a share of the range), num (paths that
     each network is trained on), and those of ``Fits``.
