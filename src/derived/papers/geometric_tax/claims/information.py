@@ -1,0 +1,104 @@
+"""GT-14, GT-11: mutual information by a critic. Criteria and expected verdicts were written before the run."""
+
+import numpy as np
+import pandas as pd
+
+from derived.lab import measure, stats
+from derived.lab.claims import Change, at_least, at_most, fails, holds, statistic, unseen
+from derived.lab.measure import lowest
+from derived.lab.stats import Estimate
+
+from ..experiments.information import Mine, Regimes
+
+BOTH = holds("ci", "cpu")
+
+
+def shape(rows: pd.DataFrame) -> Estimate:
+    """In-sample value of noise less that of a circle, both independent of the descriptors, by replicate."""
+    wide = rows.pivot(index="replicate", columns="case", values="in_sample")
+    return stats.mean(wide["isotropic"] - wide["curve"])
+
+
+def margin(rows: pd.DataFrame) -> Estimate:
+    """How far a mean held-out value is below 0.05, where nothing is to be known, or above 0.5: the least margin."""
+    sign = np.where(rows["case"] == "dependent", 1.0, -1.0)
+    right = sign * (rows["held_out"] - np.where(rows["case"] == "dependent", 0.5, 0.05))
+    return measure.mean("right", by=["case"], decides=lowest)(rows.assign(right=right))
+
+
+CLAIMS = (
+    statistic(
+        "GT-14.b",
+        "What MINE reports on the batches that it was fitted to is a lower bound of the information: on independent data at most 0.05 nats.",
+        Mine,
+        measure.mean("in_sample", "case == 'isotropic'"),
+        "mean in-sample value on independent data",
+        at_most(0.05),
+        unit="nats",
+        source="repo",
+        where="notebooks of section 4: mean over the last tenth of the training batches",
+        expected=fails("ci", "cpu"),
+    ),
+    statistic(
+        "GT-14.c",
+        "On pairs that the critic never saw its value is at most 0.05 nats for independent data, and at least 0.5 for dependent data.",
+        Mine,
+        margin,
+        "how far the mean held-out value is on the right side of 0.05, or of 0.5, the nearest of three cases",
+        at_least(0),
+        unit="nats",
+        amends="GT-14.b",
+        expected=BOTH,
+        changed=(
+            Change(
+                "2026-11-22",
+                "It asked independent data alone, for at most 0.05 nats.",
+                "No critic could have failed that in the mean, by Jensen's inequality; dependent data can.",
+            ),
+        ),
+    ),
+    statistic(
+        "GT-14.d",
+        'Below "the floor of noise" is a matter of shape: an embedding of few directions that knows nothing has a lower in-sample value than noise in fifty directions.',
+        Mine,
+        shape,
+        "in-sample value of isotropic noise less that of a circle in 50 coordinates",
+        at_least(0.3),
+        unit="nats",
+        expected=BOTH,
+        changed=(
+            Change(
+                "2026-11-22",
+                "The statement spoke of a smooth embedding.",
+                "A reader ran a Gaussian cloud in a plane, which is not smooth and gives the same: few directions are the cause.",
+            ),
+        ),
+    ),
+    unseen(
+        "GT-11.a",
+        "None of 14 biological foundation models has low distortion, high information and global coherence at once; their failures fall in three regimes.",
+        "the weights of the 14 models are out of reach; GT-11.b makes the regimes on purpose, from embeddings whose content is known",
+        source="paper",
+        where="abstract",
+        paper_value="14 models, 3 regimes",
+        plain="No biological foundation model has all three virtues at once; failures fall in three regimes.",
+        unit="models",
+    ),
+    statistic(
+        "GT-11.b",
+        "Of embeddings made on purpose to show the three regimes, those that know the descriptors have held-out values above half a nat.",
+        Regimes,
+        measure.mean("held_out", "knows", by=["what"], decides=lowest),
+        "mean held-out value, the lower of the two embeddings that know",
+        at_least(0.5),
+        unit="nats",
+        expected=BOTH,
+        changed=(
+            Change(
+                "2026-11-22",
+                "It also asked that embeddings that know nothing have negative values, all above 0 after a turn of sign.",
+                "No critic could have failed that half in the mean, by Jensen's inequality.",
+            ),
+        ),
+    ),
+)

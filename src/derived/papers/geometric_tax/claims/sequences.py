@@ -1,0 +1,98 @@
+"""GT-10, GT-12: DNA, pooled. Criteria and expected verdicts were written before the run."""
+
+import numpy as np
+import pandas as pd
+
+from derived.lab import measure, stats
+from derived.lab.claims import Change, at_least, at_most, computed, holds, statistic, unseen, within
+from derived.lab.stats import Estimate
+
+from ..experiments.sequences import Dilution, Strands, Walks
+from .measures import ratio
+
+BOTH = holds("ci", "cpu")
+LATER = {"ci": "undecided", "cpu": "holds"}  # few live replicates
+
+
+def ordering(rows: pd.DataFrame) -> Estimate:
+    """The lower of varied and shuffled less the higher of matched and uniform DNA, by replicate: random readouts."""
+    some = measure.chosen(rows, "readout == 'random'")
+    wide = some.pivot(index="replicate", columns="arm", values="similarity")
+    return stats.mean(wide[["varied", "shuffled"]].min(axis=1) - wide[["matched", "uniform"]].max(axis=1))
+
+
+def windows_alone(rows: pd.DataFrame) -> Estimate:
+    """Largest over smallest step of four encoders, with the published windows over the same with one window."""
+    steps = rows.groupby(["setting", "replicate"])["cosine"].agg(lambda each: np.log(each.max() / each.min()))
+    wide = steps.unstack("setting")
+    return ratio(stats.mean(wide["published"] - wide["same"]))
+
+
+CLAIMS = (
+    unseen(
+        "GT-10.a",
+        "Under discrete tokenisation three architectures differ by a factor of 3,000 in the roughness of a mutation walk.",
+        "the weights of the four models are out of reach; GT-10.b and GT-10.c say what their windows alone make",
+        source="digest",
+        where="abstract; that it is the mutation walks is said by a digest",
+        paper_value="3,000",
+        plain="Under discrete tokenisation architectures differ by a factor of 3,000.",
+        unit="times",
+    ),
+    statistic(
+        "GT-10.b",
+        r"A substitution moves the mean of $L$ states by a cosine of order $L^{-2}$.",
+        Dilution,
+        measure.power("cosine", "L"),
+        r"slope of the cosine step in $\ln L$",
+        within(-2, 0.1),
+        unit="exponent",
+        changed=(
+            Change(
+                "2026-11-22",
+                "The statement also spoke of the Euclidean step, of order 1/L.",
+                "No row could have failed that half: the step is the jump over L by construction.",
+            ),
+        ),
+    ),
+    statistic(
+        "GT-10.c",
+        "Windows in the proportions of the four published ones make untrained encoders differ at least thirty times as much as one window for all.",
+        Walks,
+        windows_alone,
+        "largest over smallest cosine step, published over equal windows",
+        at_least(30),
+        unit="times",
+        expected=LATER,
+    ),
+    unseen(
+        "GT-12.a",
+        "The robustness of Evo 2 under reverse complement comes from the composition of sequences, not from a learned symmetry.",
+        "the weights are out of reach; GT-12.b and GT-12.c say what composition alone does to the same score",
+        source="paper",
+        where="abstract",
+        paper_value="direction",
+        plain="A genome model that seems to know the two strands is reading composition.",
+        unit="similarity",
+    ),
+    statistic(
+        "GT-12.b",
+        "A random readout of 3-mers, which knows of no strand, scores high on DNA of varying composition and on its shuffle, and low on one chain fitted to all of it and on uniform letters.",
+        Strands,
+        ordering,
+        "similarity of RDMs, lower of the first two less higher of the last two",
+        at_least(0.3),
+        unit="correlation",
+        expected=LATER,
+    ),
+    computed(
+        "GT-12.c",
+        r"All k-mer counts score $D=0$ and an RDM similarity of one under reverse complement, on any DNA: it permutes them.",
+        Strands,
+        measure.largest("abs(similarity - 1) + D**2", "readout == 'counts'"),
+        r"largest gap of the similarity to 1, plus $D^2$",
+        at_most(1e-9),
+        unit="gap",
+        expected=BOTH,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Generated systems and sequences, and a reader of real ones."""

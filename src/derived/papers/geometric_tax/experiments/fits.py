@@ -1,0 +1,340 @@
+"""Small encoders trained side by side on a system, and what is measured of them: helper of ``training`` and ``sweep``.
+
+symbol   name      meaning                                                                        axes
+R        networks  independent models: each has its own training paths, bins, weights, batches    leading axis
+x        values    the observed coordinate, as a share of the range of the judged paths           (R, n, L)
+D        distortion   Procrustes distortion between mean states before and after noise, mean over four shares of
+                      disturbed positions: the published measure                                  (R,)
+R^2      probe     of a linear map from token states to the true state, fitted on half of the judged paths, judged on
+                   the other half; ``hidden``: over the coordinates that no model saw             (R,)
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from derived.lab import training
+from derived.lab.experiment import Experiment, rows
+from derived.lab.nets import Draws
+from derived.lab.rng import stream
+
+from ..data import systems
+from ..model import heads
+from ..model.codebooks import LloydMax
+from ..model.encoders import CausalConvolution, CausalTransformer, Encoder, Size, StateSpace
+from ..model.metrics import procrustes_distortion
+
+SHARES = (0.01, 0.02, 0.05, 0.1)  # of positions that are disturbed
+RATES = (3e-3, 1e-2, 3e-2, 1e-1)
+CODE = 16  # numbers in a random code
+DISTURBANCE = 0.1  # standard deviation, as a share of the range
+ENCODERS: dict[str, Callable[[Size, Draws], Encoder]] = {
+    "attention": CausalTransformer,
+    "state": StateSpace,
+    "convolution": CausalConvolution,
+    "leaking": lambda size, draws: CausalConvolution(size, draws, leak=True),
+}
+#: What the smaller tiers change.
+CI: Mapping[str, Any] = {"networks": 2, "search": 1, "rates": (1e-2, 3e-2), "steps": 4, "batch": 2, "length": 8}
+CI |= {"width": 8, "depth": 1, "heads": 1, "paths": 12, "judged": 16, "codes": 8}
+CPU: Mapping[str, Any] = {"search": 1, "steps": 600, "batch": 16, "length": 32, "width": 32, "depth": 2, "heads": 2}
+CPU |= {"paths": 2000, "judged": 200, "codes": 64}
+SHORT: Mapping[str, Any] = {**CPU, "steps": 500, "batch": 8}
+#: The time between two points of a path, and the time before the first.
+GAPS = {"lorenz": 0.05, "oscillators": 4 / 64, "waveforms": 1 / 256}
+
+
+def paths(system: str, n: int, L: int, generator: torch.Generator) -> Tensor:
+    """States (n, L, d) of a system; a Lorenz path starts on the attractor."""
+    facts = {"time": GAPS[system] * (L - 1), "generator": generator}
+    return getattr(systems, system)(n, L, **facts, **({"burn_in": 2.0} if system == "lorenz" else {}))
+
+
+@dataclass(frozen=True)
+class Bins:
+    """The bins of R networks on the line: ``edges`` (R, K - 1) and what each decodes to, ``centres`` (R, K)."""
+
+    edges: Tensor
+    centres: Tensor
+
+    @classmethod
+    def uniform(cls, values: Tensor, K: int) -> "Bins":
+        """Equal bins from the least to the greatest of each network's ``values`` (R, n)."""
+        low, high = (each.unsqueeze(-1) for each in values.aminmax(dim=-1))
+        k = torch.arange(K, dtype=values.dtype)
+        return cls((low + (high - low) * k[1:] / K).contiguous(), low + (high - low) * (k + 0.5) / K)
+
+    @classmethod
+    def means(cls, values: Tensor, K: int) -> "Bins":
+        """k-means of each network's ``values`` (R, n)."""
+        centres = torch.stack([LloydMax.fit(each, K).codes for each in values]).to(values)
+        return cls(((centres[:, 1:] + centres[:, :-1]) / 2).contiguous(), centres)
+
+    def encode(self, values: Tensor) -> Tensor:
+        """The bins of values (R, ...)."""
+        return torch.searchsorted(self.edges, values.flatten(1).contiguous()).view(values.shape)
+
+    def decode(self, tokens: Tensor) -> Tensor:
+        """The centres of tokens (R, ...)."""
+        return self.centres.gather(1, tokens.flatten(1)).view(tokens.shape)
+
+    def relabelled(self, order: Tensor) -> "Bins":
+        """The same bins under other names: bin k is called order[r, k], (R, K)."""
+        return Shuffled(self.edges, torch.empty_like(self.centres).scatter_(1, order, self.centres), order)
+
+
+@dataclass(frozen=True)
+class Shuffled(Bins):
+    """Bins whose labels are no longer in order."""
+
+    order: Tensor
+
+    def encode(self, values: Tensor) -> Tensor:
+        tokens = super().encode(values)
+        return self.order.gather(1, tokens.flatten(1)).view(tokens.shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data:
+    """What R networks are trained on, and the paths that choose the rate and that judge, the same for all."""
+
+    values: Tensor  # (R, paths, L + 1)
+    valid: Tensor  # (1, judged, L + 1)
+    states: Tensor  # (judged, L + 1, d) of the judged paths, standardised
+    test: Tensor  # (1, judged, L + 1)
+    noisy: Tensor  # (len(SHARES), judged, L) disturbed
+
+
+def data(system: str, *, networks: int, num: int, judged: int, length: int, noise: float, seed: int, role: str) -> Data:
+    """Paths of a system; ``noise``: standard deviation of what is added to every observed value, as a share of the
+    range, on training, validation and test paths alike."""
+    L = length + 1
+    each = [paths(system, num, L, stream(seed, system, role, r)) for r in range(networks)]
+    states = paths(system, 2 * judged, L, stream(seed, system, "judged"))
+    low, high = states[..., 0].min(), states[..., 0].max()
+
+    def observed(states: Tensor, *names) -> Tensor:
+        x = (states[..., 0] - low) / (high - low)
+        return x + noise * torch.randn(x.shape, generator=stream(seed, system, "noise", *names), dtype=x.dtype)
+
+    values = torch.stack([observed(one, role, r) for r, one in enumerate(each)])
+    seen = observed(states, "judged")
+    valid, test = seen.split(judged)
+    generator, clean = stream(seed, system, "disturbance"), test[:, :-1]
+    hit = torch.rand(len(SHARES), *clean.shape, generator=generator) < torch.tensor(SHARES).view(-1, 1, 1)
+    shift = DISTURBANCE * torch.randn(hit.shape, generator=generator, dtype=clean.dtype)
+    truth = states[judged:]
+    truth = (truth - truth.mean(dim=(0, 1))) / truth.std(dim=(0, 1))
+    return Data(values=values, valid=valid[None], test=test[None], states=truth, noisy=clean + hit * shift)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fits(Experiment):
+    """What the runs share. An arm is tried at every rate on ``search`` networks of their own; their mean loss on the
+    validation paths chooses the rate of the ``networks`` that are judged. A replicate is one trained network.
+
+    Rows: stage ("search" or "fit"), rate, replicate, step (0: untrained); valid (the arm's own loss), rmse (of the next
+    value, as a share of the range), reconstruction (root mean square error of the codes alone), distortion (the
+    published D), probe and hidden (R^2 of the true state), parameters.
+    """
+
+    networks: int = 8
+    search: int = 2
+    rates: tuple[float, ...] = RATES
+    steps: int = 15_620
+    batch: int = 64
+    length: int = 512
+    width: int = 256
+    depth: int = 4
+    heads: int = 4
+    paths: int = 8000
+    judged: int = 2000
+    codes: int = 256
+    blur: float = 0.06  # of a label, as a share of the range
+
+    dtype: ClassVar[torch.dtype] = torch.float32
+
+    def fitted(
+        self,
+        *,
+        arm: str,
+        seed: int,
+        device: torch.device,
+        dtype: torch.dtype,
+        encoder: str = "attention",
+        system: str = "lorenz",
+        noise: float = 0.0,
+        learned: bool = False,
+        looks: Sequence[int] = (),
+    ) -> pd.DataFrame:
+        """The rows of one arm; ``looks``: the steps before which it is judged, the end apart."""
+
+        def run(role: str, networks: int, rates: Tensor, looks: Sequence[int]) -> pd.DataFrame:
+            each = {"system": system, "num": self.paths, "judged": self.judged, "length": self.length, "noise": noise}
+            found = data(**each, networks=networks, seed=seed, role=role)
+            one = Arm(self, arm, found.values, encoder, learned, seed=seed, role=role, device=device, dtype=dtype)
+            seen = {}
+            watch = {step: lambda step=step: seen.update({step: one.judge(found)}) for step in looks}
+            if arm != "untrained":
+                fit(one, found, steps=self.steps, batch=self.batch, rates=rates, looks=watch)
+            seen[self.steps if arm != "untrained" else 0] = one.judge(found)
+            columns = {name: torch.stack([each[name] for each in seen.values()], dim=-1) for name in seen[max(seen)]}
+            table = rows({("replicate", "rate"): (range(networks), rates), "step": [*seen]}, columns)
+            return table.assign(stage=role, parameters=one.model.parameters_each)
+
+        if arm == "untrained":
+            return run("fit", self.networks, torch.zeros(self.networks), ())
+        rates = torch.tensor(self.rates, dtype=torch.float64).repeat_interleave(self.search)
+        tried = run("search", len(rates), rates, ())
+        scores = tried.groupby("rate")["valid"].agg(lambda each: each.mean(skipna=False)).dropna()
+        if scores.empty:
+            raise ValueError(f"at every rate of {self.rates} a network of arm {arm!r} diverged")
+        best = torch.full((self.networks,), float(scores.idxmin()), dtype=torch.float64)
+        return pd.concat([tried, run("fit", self.networks, best, looks)], ignore_index=True)
+
+
+class Arm:
+    """R networks of one arm: what they read, what they are asked for, and what their head says in values.
+
+    arm   "ce" hard labels, "blurred" labels, "shuffled" names of bins, "codes" (squared distance to a random code of
+          the bin), "scalar" (squared error of the value); an "untrained" network has the head of "ce".
+    """
+
+    def __init__(self, size: Fits, arm: str, values: Tensor, encoder: str, learned: bool, *, seed, role, device, dtype):
+        """``values`` (R, paths, L + 1) make the bins: k-means if ``learned``, else equal ones."""
+        self.arm, self.seed, self.like = arm, seed, {"dtype": dtype, "device": device}
+        R, K, flat = len(values), size.codes, values.flatten(1)
+        self.bins = Bins.means(flat, K) if learned else Bins.uniform(flat, K)
+        if arm == "shuffled":
+            order = torch.rand(R, K, generator=stream(seed, "order", role)).argsort(dim=-1)
+            self.bins = self.bins.relabelled(order)
+        shape = {name: getattr(size, name) for name in ("length", "width", "depth", "heads")}
+        outputs = {"scalar": 1, "codes": CODE}.get(arm, K)
+        draws = Draws(num_networks=R, seed=seed, layer=role, **self.like)
+        self.model = ENCODERS[encoder](Size(codes=K, outputs=outputs, **shape), draws)
+        self.centres = self.bins.centres.to(**self.like)
+        if arm == "blurred":
+            self.blurred = heads.blurred_labels(self.centres, size.blur)
+        if arm == "codes":
+            self.codes = heads.random_codes(R, K, CODE, stream(seed, "codes", role)).to(**self.like)
+
+    def read(self, values: Tensor) -> Tensor:
+        """Tokens of values (R or 1, ...), on the device."""
+        return self.bins.encode(values.expand(len(self.centres), *values.shape[1:])).to(self.like["device"])
+
+    def losses(self, outputs: Tensor, labels: Tensor, values: Tensor) -> Tensor:
+        """The arm's own loss of each network; ``labels`` and ``values`` are those of the next positions."""
+        if self.arm == "scalar":
+            scaled = (
+                values.expand(labels.shape).to(**self.like) - 0.5
+            ) * 4  # a share of the range, about unit variance
+            return heads.squared_loss(outputs, scaled.unsqueeze(-1))
+        if self.arm == "codes":
+            each = torch.arange(len(labels), device=self.like["device"]).view(-1, 1, 1)
+            return heads.squared_loss(outputs, self.codes[each, labels])
+        if self.arm == "blurred":
+            return heads.blurred_loss(outputs, labels, self.blurred)
+        return training.mean_cross_entropy(outputs, labels)
+
+    def says(self, outputs: Tensor) -> Tensor:
+        """The next value that the head predicts."""
+        if self.arm == "scalar":
+            return outputs.squeeze(-1) / 4 + 0.5
+        if self.arm == "codes":
+            return self.centres.gather(1, heads.nearest_code(outputs, self.codes).flatten(1)).view(outputs.shape[:-1])
+        return heads.expected_value(outputs, self.centres)
+
+    @torch.no_grad()
+    def valid(self, data: Data) -> Tensor:
+        """The arm's own loss on the validation paths, (R,)."""
+        tokens = self.read(data.valid)
+        outputs = self.model.head(self.model(tokens[..., :-1]))
+        return self.losses(outputs, tokens[..., 1:], data.valid[..., 1:]).double().cpu()
+
+    @torch.no_grad()
+    def judge(self, data: Data) -> dict[str, Tensor]:
+        """What is measured on the test paths, (R,) each."""
+        tokens, L = self.read(data.test), data.test.shape[-1] - 1
+        h = self.model(tokens[..., :-1])
+        decoded = self.bins.decode(self.bins.encode(data.test.expand(len(self.centres), *data.test.shape[1:])))
+        found = {"valid": self.valid(data), "reconstruction": (decoded - data.test).square().mean(dim=(1, 2)).sqrt()}
+        missed = self.says(self.model.head(h)).cpu() - data.test[..., 1:].to(h.dtype)
+        found["rmse"] = missed[..., L // 4 :].square().flatten(1).mean(dim=-1).sqrt().double()
+        pooled = h.mean(dim=2).double().cpu()
+        moved = [self.model(self.read(noisy[None])).mean(dim=2).double().cpu() for noisy in data.noisy]
+        found["distortion"] = torch.stack([procrustes_distortion(pooled, each) for each in moved]).mean(dim=0)
+        fitted = probe(h[:, :, L // 4 :].double().cpu(), data.states[:, L // 4 : -1])
+        return found | {"probe": fitted.mean(dim=-1), "hidden": fitted[:, 1:].mean(dim=-1)}
+
+
+def probe(h: Tensor, states: Tensor) -> Tensor:
+    """R^2 (R, d) of the best affine map from states h (R, n, L, p) to the truth (n, L, d), fitted on the first half of
+    the paths, judged on the second; a ridge of 1e-6 of the mean square keeps it solvable."""
+    half = h.shape[1] // 2
+    (H, T), (h, t) = (
+        (h[:, part].flatten(1, 2), states[part].flatten(0, 1)) for part in (slice(half), slice(half, None))
+    )
+    centre, mean = H.mean(dim=1, keepdim=True), T.mean(dim=0)
+    H, h = H - centre, h - centre
+    gram = H.mT @ H
+    ridge = 1e-6 * gram.diagonal(dim1=-2, dim2=-1).mean(dim=-1)
+    weights = torch.linalg.solve(
+        gram + torch.diag_embed(ridge.unsqueeze(-1).expand(gram.shape[:-1])), H.mT @ (T - mean)
+    )
+    return 1 - (h @ weights + mean - t).square().mean(dim=1) / (t - t.mean(dim=0)).square().mean(dim=0)
+
+
+def fit(
+    arm: Arm,
+    data: Data,
+    *,
+    steps: int,
+    batch: int,
+    rates: Tensor,
+    looks: Mapping[int, Callable[[], None]] | None = None,
+) -> Tensor:
+    """AdamW with a warm-up over a tenth of the steps and a cosine to zero, network r at ``rates[r]``.
+
+    Returns the losses (R, steps); ``looks[step]`` is called before that step. One optimiser has one rate, the largest:
+    what it changes in a network of a smaller one is drawn back in proportion, which is the same, since a step of AdamW
+    is linear in its rate.
+    """
+    optimiser = training.adamw(arm.model, betas=(0.9, 0.98), weight_decay=0.01)
+    weights, top = list(arm.model.parameters()), float(rates.max())
+    shares = [(rates / top).to(weight).view(-1, *[1] * (weight.ndim - 1)) for weight in weights]
+    if not bool((rates == top).all()):
+        before = [torch.empty_like(weight) for weight in weights]
+
+        @torch.no_grad()
+        def remember(*_) -> None:
+            for old, weight in zip(before, weights, strict=True):
+                old.copy_(weight)
+
+        @torch.no_grad()
+        def draw_back(*_) -> None:
+            for old, weight, share in zip(before, weights, shares, strict=True):
+                weight.copy_(torch.lerp(old, weight, share))
+
+        optimiser.register_step_pre_hook(remember)
+        optimiser.register_step_post_hook(draw_back)
+    generator, (R, num, _) = stream(arm.seed, "batches"), data.values.shape
+    tokens, values = arm.bins.encode(data.values), data.values
+    each = torch.arange(R).unsqueeze(-1)
+
+    def loss(step: int) -> Tensor:
+        if looks and step in looks:
+            looks[step]()
+        picked = torch.randint(num, (R, batch), generator=generator)
+        read, target = tokens[each, picked].to(arm.like["device"]), values[each, picked]
+        outputs = arm.model.head(arm.model(read[..., :-1]))
+        return arm.losses(outputs, read[..., 1:], target[..., 1:])
+
+    def rate(step: int) -> float:
+        return top * min(1.0, 10 * (step + 1) / steps) * 0.5 * (1 + math.cos(math.pi * step / steps))
+
+    return training.train(loss, optimiser, steps=steps, rate=rate)

@@ -1,0 +1,172 @@
+"""Mutual information by a critic, in and out of sample (GT-14), and regimes of failure made on purpose (GT-11).
+
+symbol   name        meaning                                                             axes
+X        X           descriptors: 25 shares, as of a composition                         (R, N, 25)
+Y        Y           embeddings                                                          (R, N, 50)
+I        truth       their mutual information, where it is known, in nats                scalar
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from derived.lab.experiment import Experiment, rows
+from derived.lab.rng import stream
+
+from ..model.information import Bound, donsker_varadhan, mine, table_information
+from ..model.metrics import procrustes_distortion
+
+EPSILON = float(torch.finfo(torch.float64).eps)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variational(Experiment):
+    """GT-14: Donsker and Varadhan on tables. Rows: instance, states, gap (of I less the value of a random critic,
+    to KL(P || G)), best (of I to the value of ln dP/dQ), own (of the best critic on N own pairs, asked against all
+    N^2, to ln N), bound."""
+
+    instances: int = 20
+    states: tuple[int, ...] = (2, 5, 20)
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"states": states} for states in self.states]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        states, found = condition["states"], []
+        for instance in range(self.instances):
+            g = stream(seed, "table", states, instance)
+            p = torch.rand(states, states, generator=g, dtype=dtype).square().to(device)
+            p = p / p.sum()
+            q = p.sum(dim=1, keepdim=True) * p.sum(dim=0, keepdim=True)
+            T = 3 * torch.randn(states, states, generator=g, dtype=dtype).to(device)
+            truth = table_information(p)
+            value = (p * T).sum() - (q * T.exp()).sum().log()
+            tilted = q * T.exp() / (q * T.exp()).sum()
+            gap = truth - value - (p * (p / tilted).log()).sum()
+            best = (p / q).log()
+            top = (p * best).sum() - (q * best.exp()).sum().log() - truth
+            high = 700.0 * torch.eye(states, dtype=dtype, device=device)  # large on own pairs: e^T swamps all others
+            own = donsker_varadhan(high.diagonal(), high.flatten()) - math.log(states)
+            row = {"instance": instance, "gap": gap.abs().item(), "best": top.abs().item(), "own": own.abs().item()}
+            found.append(row | {"bound": 64 * states**2 * 12 * EPSILON})
+        return pd.DataFrame(found)
+
+
+def descriptors(seed: int, name: str, R: int, N: int) -> Tensor:
+    """Shares of 25 letters, (R, N, 25): normalised exponentials, which is a Dirichlet law of all ones."""
+    drawn = -torch.rand(R, N, 25, generator=stream(seed, "descriptors", name)).clamp(min=1e-12).log()
+    return drawn / drawn.sum(dim=-1, keepdim=True)
+
+
+def noise(seed: int, name: str, *shape: int) -> Tensor:
+    """Standard normals in float32."""
+    return torch.randn(*shape, generator=stream(seed, "noise", name))
+
+
+def curve(seed: int, name: str, R: int, N: int) -> Tensor:
+    """A circle in 50 dimensions with a random place on it for each sample: smooth, and it knows nothing."""
+    angle = 2 * math.pi * torch.rand(R, N, 1, generator=stream(seed, "angle", name))
+    return torch.cat([angle.cos(), angle.sin()], dim=-1) @ noise(seed, f"plane {name}", R, 2, 50)
+
+
+def channel_information(A: Tensor, spread: float) -> Tensor:
+    """I(S; S A + spread E) = ln det(1 + A A^T / spread^2) / 2 of standard normals S and E, (R,)."""
+    gram = A.double() @ A.double().mT / spread**2
+    return torch.logdet(torch.eye(A.shape[-2], dtype=torch.float64) + gram) / 2
+
+
+class Critics(Experiment):
+    """What both experiments do: fit critics of the published size, or of a smaller one at tier ci."""
+
+    def asked(self, X: Tensor, Y: Tensor, seed: int, device: torch.device) -> Bound:
+        """In-sample and held-out value of each replicate."""
+        options = {"epochs": self.epochs, "rate": self.rate, "hidden": self.hidden, "seed": seed}
+        return mine(X.to(device), Y.to(device), **options)
+
+
+SMALL = {"N": 400, "replicates": 6, "epochs": 60, "rate": 3e-3, "hidden": (64, 32)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mine(Critics):
+    """GT-14: 400 pairs to learn from and 400 held out, MINE as the author's code trains it. Cases: "isotropic" (Y
+    independent of X), "curve" (a circle, independent of X), "dependent" (two coordinates of Y and X with
+    correlation 0.9, all else noise: control). Rows: case, replicate, in_sample, held_out, truth."""
+
+    N: int = 800
+    epochs: int = 500
+    rate: float = 1e-4
+    hidden: tuple[int, int] = (256, 128)
+    replicates: int = 12
+    spread: float = 2.0
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": SMALL, "cpu": {"replicates": 8}}
+    dtype: ClassVar[torch.dtype] = torch.float32
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"case": case} for case in ("isotropic", "curve", "dependent")]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        R, N, case = self.replicates, self.N, condition["case"]
+        X, Y, truth = descriptors(seed, case, R, N), noise(seed, case, R, N, 50), 0.0
+        if case == "curve":
+            Y = curve(seed, case, R, N)
+        elif case == "dependent":
+            shared, A = noise(seed, "shared", R, N, 5), noise(seed, "mixing", R, 5, 50)
+            X = torch.cat([shared, X[..., 5:]], dim=-1)
+            Y = shared @ A + self.spread * Y
+            truth = channel_information(A, self.spread)
+        found = self.asked(X, Y, seed, device)
+        columns = {"in_sample": found.in_sample, "held_out": found.held_out, "truth": truth}
+        return rows({"replicate": range(R)}, columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Regimes(Critics):
+    """GT-11: the three regimes' signatures from embeddings whose content is known. what = "local" and "global" of one
+    embedding that knows its window and not the whole; "after", "local" squeezed to two descriptors;
+    "smooth", a circle that knows nothing; "floor", noise. Rows: what, regime, replicate, in_sample, held_out,
+    knows (whether the embedding depends on X), D (Procrustes distortion to "before", where there is one, else
+    NaN)."""
+
+    N: int = 800
+    epochs: int = 500
+    rate: float = 1e-4
+    hidden: tuple[int, int] = (256, 128)
+    replicates: int = 12
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "ci": SMALL,
+        "cpu": {"replicates": 12, "epochs": 150, "rate": 1e-3, "hidden": (128, 64)},
+    }
+    dtype: ClassVar[torch.dtype] = torch.float32
+
+    def conditions(self) -> list[dict[str, Any]]:
+        names = {"local": "I", "global": "I", "after": "II", "smooth": "III", "floor": "floor"}
+        return [{"what": what, "regime": regime} for what, regime in names.items()]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        R, N, what = self.replicates, self.N, condition["what"]
+        X = descriptors(seed, "regimes", R, N)
+        content = (X - X.mean(dim=1, keepdim=True)) / X.std(dim=1, keepdim=True)
+        wide = content @ noise(seed, "wide", R, 25, 50) / 5 + 0.5 * noise(seed, "wide noise", R, N, 50)
+        narrow = content[..., :2] @ noise(seed, "narrow", R, 2, 50) + 0.1 * noise(seed, "narrow noise", R, N, 50)
+        Y = {
+            "local": wide,
+            "global": noise(seed, "global", R, N, 50),
+            "after": narrow,
+            "smooth": curve(seed, "regimes", R, N),
+            "floor": noise(seed, "floor", R, N, 50),
+        }[what]
+        found = self.asked(X, Y, seed, device)
+        D = procrustes_distortion(wide, narrow) if what == "after" else math.nan
+        columns = {"in_sample": found.in_sample, "held_out": found.held_out, "D": D}
+        columns["knows"] = what in ("local", "after")
+        return rows({"what": what, "regime": condition["regime"], "replicate": range(R)}, columns)

@@ -1,0 +1,159 @@
+"""DNA, pooled: what composition alone does to reverse complements (GT-12), and what windows do to steps (GT-10).
+
+symbol   name      meaning                                                           axes
+c(s)     counts    k-mer counts of a sequence                                        (n, 4^k)
+P        -         permutation of words with c(RC s) = P c(s)                        (4^k,)
+B        readout   a linear map of the counts to six numbers                         (4^k, 6)
+L        L         positions that are pooled                                         scalar
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from derived.lab.experiment import Experiment, rows
+from derived.lab.nets import Draws
+from derived.lab.rng import stream
+
+from ..data import dna
+from ..model.encoders import CausalConvolution, CausalTransformer, Size, StateSpace
+from ..model.metrics import procrustes_distortion, rdm_similarity
+
+#: Positions that each of the four models of the mutation walk pools: letters, tokens of about five, six-letter words.
+PUBLISHED = {"DNABERT-2": 400, "NT-v2": 1000, "Evo 2": 8192, "Caduceus": 16384}
+ARMS = ("varied", "shuffled", "matched", "uniform")
+
+
+def arm(name: str, n: int, L: int, seed: int, replicate: int) -> Tensor:
+    """The control's four kinds of DNA: GC that varies between sequences, each of those shuffled with its pairs
+    kept, one chain fitted to the pairs of all of them, and letters all alike."""
+    varied = dna.gc_heterogeneous_dna(n, L, stream(seed, "varied", replicate))
+    if name == "shuffled":
+        return dna.dinucleotide_shuffle(varied, stream(seed, "shuffle", replicate))
+    if name == "matched":
+        return dna.matched_chain(varied, stream(seed, "chain", replicate))
+    if name == "uniform":
+        return dna.dna_with_gc(torch.full((n,), 0.5), L, stream(seed, "uniform", replicate))
+    return varied
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strands(Experiment):
+    """GT-12: sequences and their reverse complements, read by k-mers. readout "counts" (all 4^k), "random" (six
+    random sums of them), "symmetric" (random, and equal for a word and its complement: invariant). Rows: arm, k,
+    readout, replicate, similarity (of RDMs), D."""
+
+    n: int = 200
+    L: int = 1000
+    k: int = 3
+    replicates: int = 16
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"n": 80, "replicates": 10}, "cpu": {}}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"arm": arm} for arm in ARMS]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        found, P = [], dna.strand_permutation(self.k).to(device)
+        for replicate in range(self.replicates):
+            s = arm(condition["arm"], self.n, self.L, seed, replicate)
+            here, there = (dna.kmer_counts(each, self.k).to(device) for each in (s, dna.reverse_complement(s)))
+            mean = here.mean(dim=0)
+            B = torch.randn(4**self.k, 6, generator=stream(seed, "readout", replicate), dtype=dtype).to(device)
+            maps = {"random": B, "symmetric": B + B[P]}
+            clouds = {"counts": (here - mean, there - mean[P])}
+            clouds |= {name: ((here - mean) @ each, (there - mean) @ each) for name, each in maps.items()}
+            for readout, (X, Y) in clouds.items():
+                row = {"k": self.k, "readout": readout, "replicate": replicate}
+                D = procrustes_distortion(X, Y).item() if len(X) >= X.shape[1] else math.nan
+                found.append(row | {"similarity": rdm_similarity(X, Y).item(), "D": D})
+        return pd.DataFrame(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dilution(Experiment):
+    """GT-10: states of L positions are drawn once; one of them is drawn anew; how far the mean moves. Rows: L,
+    replicate, cosine, euclidean, law (of the cosine: |delta_perp|^2 / (2 L^2 |mu|^2), mean over the draw)."""
+
+    lengths: tuple[int, ...] = (64, 256, 400, 1000, 4096, 8192, 16384)
+    p: int = 16
+    replicates: int = 64
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"L": L} for L in self.lengths]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        L = condition["L"]
+        g = stream(seed, "states", L)
+        level = torch.randn(self.p, generator=stream(seed, "level"), dtype=dtype).to(
+            device
+        )  # hidden states lean one way
+        states = level + torch.randn(self.replicates, L, self.p, generator=g, dtype=dtype).to(device)
+        anew = level + torch.randn(self.replicates, self.p, generator=g, dtype=dtype).to(device)
+        mu, delta = states.mean(dim=1), anew - states[:, 0]
+        step = delta / L
+        square = mu.square().sum(dim=-1, keepdim=True)
+        across = delta - (delta * mu).sum(dim=-1, keepdim=True) / square * mu
+        law = across.square().sum(dim=-1) / (2 * L**2 * square.squeeze(dim=-1))
+        unit, moved = (each / torch.linalg.vector_norm(each, dim=-1, keepdim=True) for each in (mu, mu + step))
+        cosine = (unit - moved).square().sum(dim=-1) / 2
+        columns = {"cosine": cosine, "euclidean": torch.linalg.vector_norm(step, dim=-1), "law": law}
+        return rows({"replicate": range(self.replicates)}, columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Walks(Experiment):
+    """GT-10: untrained encoders, one substitution after the other, cosine step of the pooled state. setting "same" (one
+    window for all) or "published" (windows in the proportion 400 : 1,000 : 8,192 : 16,384 of the four models,
+    divided by ``shrink``). Rows: setting, encoder, L, replicate, cosine (median over the walk)."""
+
+    shrink: int = 16
+    same: int = 128
+    steps: int = 12
+    width: int = 32
+    replicates: int = 64
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "ci": {"shrink": 64, "same": 64, "steps": 6, "width": 16, "replicates": 8},
+        "cpu": {"shrink": 64, "same": 64, "steps": 6, "width": 16},
+    }
+    dtype: ClassVar[torch.dtype] = torch.float32
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"setting": setting} for setting in ("same", "published")]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        kinds = dict(zip(PUBLISHED, (CausalTransformer, CausalConvolution, CausalConvolution, StateSpace), strict=True))
+        found = []
+        for place, (name, kind) in enumerate(kinds.items()):
+            L = self.same if condition["setting"] == "same" else PUBLISHED[name] // self.shrink
+            size = Size(codes=4, outputs=4, length=L, width=self.width, depth=2, heads=2)
+            draws = Draws(num_networks=self.replicates, seed=seed, layer=f"walk {place}", dtype=dtype, device=device)
+            steps = self.walk(kind(size, draws), L, seed)
+            found.append(rows({"encoder": name, "L": L, "replicate": range(self.replicates)}, {"cosine": steps}))
+        return pd.concat(found, ignore_index=True)
+
+    @torch.no_grad()
+    def walk(self, encoder: torch.nn.Module, L: int, seed: int) -> np.ndarray:
+        """The median cosine step of each network along its own walk."""
+        s = dna.dna_with_gc(torch.full((self.replicates,), 0.5), L, stream(seed, "start", L)).long()
+        where = torch.randint(L, (self.steps, self.replicates), generator=stream(seed, "sites", L))
+        shift = torch.randint(1, 4, (self.steps, self.replicates), generator=stream(seed, "letters", L))
+        path = [s]
+        for site, by in zip(where, shift, strict=True):
+            s = s.clone()
+            s[torch.arange(len(s)), site] = (s[torch.arange(len(s)), site] + by) % 4
+            path.append(s)
+        device = next(encoder.parameters()).device
+        tokens = torch.stack(path, dim=1).to(device)  # (R, steps + 1, L)
+        pooled = torch.cat([encoder(part).mean(dim=2) for part in tokens.split(4, dim=1)], dim=1).double()
+        unit = pooled / torch.linalg.vector_norm(pooled, dim=-1, keepdim=True)
+        return ((unit[:, 1:] - unit[:, :-1]).square().sum(dim=-1) / 2).median(dim=1).values.cpu().numpy()

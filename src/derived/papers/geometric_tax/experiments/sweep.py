@@ -1,0 +1,44 @@
+"""How fine a codebook: the distortion of hard labels against the number of codes, few and many paths, and noise.
+
+Two mechanisms foretell different curves. A staircase of sharp labels rises with the number of codes until a bin is no
+wider than what the network cannot know: a maximum, be the paths few or many. One free vector for each code is estimated
+from ever fewer points: a minimum, which moves to more codes as there are more paths.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from .fits import CI, SHORT, Fits
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep(Fits):
+    """GT-8, after the paper's learned codebooks: Lorenz, k-means codes, hard labels; ``arm`` "scalar" has the squared
+    error of the value, on 64 codes whatever K.
+
+    Rows: arm, K, noise (standard deviation of what is added to every value, a share of the range), num (paths that
+    each network is trained on), and those of ``Fits``.
+    """
+
+    codebooks: tuple[int, ...] = (32, 64, 128, 256, 512, 1024)
+    noises: tuple[float, ...] = (0.0, 0.01, 0.03)
+    few: int = 2000
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "ci": {**CI, "codebooks": (4, 8), "noises": (0.0, 0.1), "few": 6},
+        "cpu": {**SHORT, "codebooks": (8, 64, 128, 512), "noises": (0.0, 0.03), "few": 125},
+        "gpu": {},
+    }
+
+    def conditions(self) -> list[dict[str, Any]]:
+        cases = [(noise, self.paths) for noise in self.noises] + [(0.0, self.few)]
+        arms = [("ce", K) for K in self.codebooks] + [("scalar", self.codes)]
+        return [{"noise": noise, "num": num, "arm": arm, "K": K} for noise, num in cases for arm, K in arms]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        K, noise, num = (condition[name] for name in ("K", "noise", "num"))
+        size = replace(self, codes=K, paths=num)
+        return size.fitted(arm=condition["arm"], noise=noise, learned=True, seed=seed, device=device, dtype=dtype)

@@ -1,0 +1,115 @@
+"""Six arms on three systems, the blur of a label, and three encoders with causality asked: after the paper's controls.
+
+Every arm reads the same tokens through the same encoder from the same first weights; only what is asked of it differs.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import pandas as pd
+import torch
+
+from derived.lab.experiment import Experiment, rows
+from derived.lab.nets import Draws
+from derived.lab.rng import stream
+
+from ..model.encoders import Size
+from .fits import CI, CPU, ENCODERS, SHORT, Fits
+
+SYSTEMS = ("lorenz", "oscillators", "waveforms")
+ARMS = ("ce", "blurred", "shuffled", "codes", "scalar", "untrained")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arms(Fits):
+    """GT-7, after the paper's swap of the head: six arms on three systems, judged also during training.
+
+    Rows: system, arm, and those of ``Fits``.
+    """
+
+    looks: tuple[float, ...] = (0.1, 0.3)  # shares of the steps
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": CI, "cpu": CPU, "gpu": {}}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"system": system, "arm": arm} for system in SYSTEMS for arm in ARMS]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        looks = sorted({int(share * self.steps) for share in self.looks})
+        return self.fitted(**condition, looks=looks, seed=seed, device=device, dtype=dtype)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blur(Fits):
+    """GT-7b: Lorenz, labels blurred by more and more; blur 0 is the hard label.
+
+    Rows: blurred (the width, a share of the range), and those of ``Fits``.
+    """
+
+    blurs: tuple[float, ...] = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16)
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "ci": {**CI, "blurs": (0.0, 0.1)},
+        "cpu": {**SHORT, "blurs": (0.0, 0.005, 0.01, 0.04, 0.16)},
+        "gpu": {},
+    }
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"blurred": blur} for blur in self.blurs]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        blur = condition["blurred"]
+        size = replace(self, blur=blur) if blur else self
+        return size.fitted(arm="blurred" if blur else "ce", seed=seed, device=device, dtype=dtype)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoders(Fits):
+    """GT-9: Lorenz; three causal encoders, and the convolution whose short filters see the next token, under hard
+    labels and under the squared error of the value.
+
+    Rows: encoder, arm, and those of ``Fits``.
+    """
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": CI, "cpu": SHORT, "gpu": {}}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"encoder": encoder, "arm": arm} for encoder in ENCODERS for arm in ("ce", "scalar")]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        return self.fitted(**condition, seed=seed, device=device, dtype=dtype)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Causality(Experiment):
+    """GT-9: how much the hidden state at a position moves when one later token is another, at random weights.
+
+    Rows: encoder, instance, position (of the token that is changed); ahead (largest change of an earlier state),
+    at (of the state at the position itself), bound (rounding: states are of order one).
+    """
+
+    instances: int = 20
+    length: int = 24
+    width: int = 16
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}, "cpu": {"instances": 100}, "gpu": {"instances": 400}}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"encoder": encoder} for encoder in ENCODERS]
+
+    @torch.no_grad()
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        encoder, n, L = condition["encoder"], self.instances, self.length
+        draws = Draws(num_networks=n, seed=seed, layer="causality", dtype=dtype, device=device)
+        model = ENCODERS[encoder](Size(codes=10, outputs=1, length=L, width=self.width), draws)
+        generator = stream(seed, "causality")
+        tokens = torch.randint(10, (n, 1, L), generator=generator).to(device)
+        position = torch.randint(1, L, (n,), generator=generator).to(device)
+        other = tokens.clone()
+        each = torch.arange(n, device=device)
+        other[each, 0, position] = (tokens[each, 0, position] + 1) % 10
+        moved = (model(tokens) - model(other)).abs().amax(dim=-1).squeeze(1)  # (n, L)
+        before = torch.arange(L, device=device) < position.unsqueeze(-1)
+        columns = {"position": position, "ahead": (moved * before).amax(dim=-1), "at": moved[each, position]}
+        return rows({"instance": range(n)}, columns | {"bound": 64 * torch.finfo(dtype).eps})

@@ -1,0 +1,67 @@
+"""What an encoder is asked for: the next token's label, a blurred label, a code, or the next value itself.
+
+symbol   name      meaning                                                              axes
+R        R         independent networks, each with its own bins                         leading axis
+K        codes     number of bins
+y        labels    the bin of the next value                                            (R, *items) integer
+x        values    the next value as a share of the range                               (R, *items)
+c        centres   what each bin decodes to, shares of the range                        (R, K)
+-        outputs   what the head gives                                                  (R, *items, outputs)
+-        losses    mean over the items                                                  (R,)
+"""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from derived.lab.checks import check_positive
+
+
+def blurred_labels(centres: Float[Tensor, "R K"], blur: float) -> Float[Tensor, "R K K"]:
+    """Row y: the law that stands in for label y, proportional to exp(-(c_k - c_y)^2 / 2 blur^2).
+
+    It is made of the label alone: nothing of the value that the bin does not tell. ValueError unless blur > 0.
+
+    >>> blurred_labels(torch.tensor([[0.0, 1.0]]), blur=1e-3)
+    tensor([[[1., 0.],
+             [0., 1.]]])
+    """
+    check_positive("blur", blur)
+    apart = (centres.unsqueeze(-1) - centres.unsqueeze(-2)) / blur
+    return torch.softmax(-apart.square() / 2, dim=-1)
+
+
+def blurred_loss(
+    outputs: Float[Tensor, "R *items K"], labels: Int[Tensor, "R *items"], blurred: Float[Tensor, "R K K"]
+) -> Float[Tensor, "R"]:
+    """Cross-entropy against the blurred law of each label: - sum_k blurred_yk ln softmax(outputs)_k."""
+    each = torch.arange(len(labels), device=labels.device).view(-1, *[1] * (labels.ndim - 1))
+    return -(blurred[each, labels] * outputs.log_softmax(dim=-1)).sum(dim=-1).flatten(1).mean(dim=-1)
+
+
+def squared_loss(outputs: Float[Tensor, "R *items d"], targets: Float[Tensor, "R *items d"]) -> Float[Tensor, "R"]:
+    """The squared distance to a value or to a code, summed over its coordinates."""
+    return (outputs - targets).square().sum(dim=-1).flatten(1).mean(dim=-1)
+
+
+def expected_value(outputs: Float[Tensor, "R *items K"], centres: Float[Tensor, "R K"]) -> Float[Tensor, "R *items"]:
+    """The mean of a softmax's law over the values of its bins: what it predicts.
+
+    >>> expected_value(torch.zeros(1, 5, 2), torch.tensor([[0.0, 1.0]]))
+    tensor([[0.5000, 0.5000, 0.5000, 0.5000, 0.5000]])
+    """
+    items = [1] * (outputs.ndim - 2)
+    return (outputs.softmax(dim=-1) * centres.view(len(centres), *items, -1)).sum(dim=-1)
+
+
+def nearest_code(outputs: Float[Tensor, "R *items d"], codes: Float[Tensor, "R K d"]) -> Int[Tensor, "R *items"]:
+    """The code nearest to each output."""
+    flat = outputs.flatten(1, -2)
+    return torch.cdist(flat, codes).argmin(dim=-1).view(outputs.shape[:-1])
+
+
+def random_codes(R: int, K: int, d: int, generator: torch.Generator) -> Float[Tensor, "R K d"]:
+    """Codes without order: i.i.d. N(0, 1 / d): two of them lie about sqrt(2) apart, whichever bins they name."""
+    return torch.randn(R, K, d, generator=generator, dtype=torch.float64) / math.sqrt(d)

@@ -1,0 +1,161 @@
+"""Topic labels: cross-entropy and the order of labels, and the staircase."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from derived.lab.rng import stream
+from derived.papers.geometric_tax import fisher_rao_length
+from derived.papers.geometric_tax.claims import labels as claims
+from derived.papers.geometric_tax.experiments.labels import (
+    FisherRao,
+    LawGrid,
+    Path,
+    Refits,
+    Relabelled,
+    staircase_floor,
+)
+from derived.papers.geometric_tax.model.labels import (
+    bin_law,
+    chord_length,
+    fisher_information,
+    softmax_gradients,
+    staircase_length,
+)
+
+EXPERIMENTS = (Relabelled, Refits, FisherRao, LawGrid, Path)
+SMALL = {
+    Relabelled: {"instances": 2, "steps": 20},
+    Refits: {"n": 120, "K": 6, "p": 4, "replicates": 3},
+    FisherRao: {"codes": (2, 5, 40), "sigmas": (0.002, 0.02, 0.2)},
+    LawGrid: {"codes": (4, 8), "sigmas": (0.01, 0.1)},
+    Path: {"codes": (4,), "sigmas": (0.01,)},
+}
+examples = settings(derandomize=True, max_examples=40, deadline=None, database=None)
+
+
+@examples
+@given(st.integers(2, 12), st.integers(1, 6), st.integers(0, 5))
+def test_renaming_the_labels_changes_no_loss_and_no_gradient(K, p, seed):
+    """`gt-labels`: the rows of the softmax are renamed with them; without that the loss is another one."""
+    g = stream(seed, "labels", K, p)
+    W, h = torch.randn(K, p, generator=g, dtype=torch.float64), torch.randn(7, p, generator=g, dtype=torch.float64)
+    y, new = torch.randint(K, (7,), generator=g), torch.randperm(K, generator=g)
+    renamed = torch.empty_like(W)
+    renamed[new] = W
+    (loss, slope), (other, turned) = softmax_gradients(W, h, y), softmax_gradients(renamed, h, new[y])
+    assert (loss - other).abs().max() <= 1e-12
+    assert (slope - turned).abs().max() <= 1e-12
+    if (new[y] != y).any() and p > 1:
+        assert (softmax_gradients(W, h, new[y])[0] - loss).abs().max() > 1e-6
+
+
+def test_a_blurred_label_does_know_the_order():
+    """The target of a label is a row of the law: renaming bins alone changes the loss."""
+    g = stream(0, "blurred")
+    W, h = torch.randn(8, 3, generator=g, dtype=torch.float64), torch.randn(5, 3, generator=g, dtype=torch.float64)
+    law = torch.as_tensor(bin_law((np.arange(8) + 0.5) / 8, 8, 0.1))
+    y, new = torch.arange(5), torch.randperm(8, generator=g)
+    renamed = torch.empty_like(W)
+    renamed[new] = W
+    plain = softmax_gradients(W, h, y, law)[0]
+    assert (softmax_gradients(renamed, h, new[y], law)[0] - plain).abs().max() > 0.01
+    assert (softmax_gradients(W, h, y, torch.eye(8).double())[0] - softmax_gradients(W, h, y)[0]).abs().max() <= 1e-12
+
+
+def test_rows_of_relabelled_networks_and_refits(rows):
+    table = rows[Relabelled]
+    for gap in ("loss", "gradient", "course"):
+        assert (table[gap] <= table["bound"]).all()
+    assert (table["squared"] > 0.01).all()
+    least = rows[Refits].pivot(index="replicate", columns="labelling", values="cross_entropy")
+    assert (least["renamed"] / least["ordered"] - 1).abs().max() <= 1e-6
+    assert claims.renamed(rows[Refits]).value > 2
+
+
+@examples
+@given(st.integers(2, 40), st.floats(1e-3, 1.0), st.floats(0, 1))
+def test_the_law_of_the_bin(K, sigma, m):
+    found = bin_law(np.array([m]), K, sigma)[0]
+    edges = np.concatenate([[-np.inf], np.arange(1, K) / K, [np.inf]])
+    assert (found >= 0).all()
+    assert abs(found.sum() - 1) <= 1e-12
+    assert np.abs(found - np.diff(norm.cdf(edges, m, sigma))).max() <= 1e-13
+
+
+@examples
+@given(st.integers(2, 20), st.floats(0.02, 0.5), st.floats(0.02, 0.98))
+def test_the_fisher_information_by_differences(K, sigma, m):
+    step = 1e-5 * sigma
+    low, mid, high = bin_law(np.array([m - step, m, m + step]), K, sigma)
+    slow = (((high - low) / (2 * step)) ** 2 / np.maximum(mid, 1e-300))[mid > 1e-12].sum()
+    assert abs(fisher_information(np.array([m]), K, sigma)[0] - slow) <= 1e-4 * slow + 1e-6 / sigma**2
+
+
+def test_the_length_of_one_boundary():
+    """`gt-boundary`: p from 0 to 1 is an arc of length pi, and so is one boundary crossed whole."""
+    arc = quad(lambda p: 1 / math.sqrt(p * (1 - p)), 0, 1)[0]
+    assert abs(arc - math.pi) <= 1e-6
+    assert abs(fisher_rao_length(2, 0.01) - math.pi) <= 1e-9
+    assert fisher_rao_length(2, 1.0) < 1.0  # a boundary that is never crossed whole is shorter
+
+
+@settings(derandomize=True, max_examples=60, deadline=None, database=None)
+@given(st.integers(2, 60), st.floats(2e-3, 2.0))
+def test_the_staircase_is_no_longer_than_either_cap(K, sigma):
+    """`gt-staircase`: the two caps, the floor, and the slow twin from below."""
+    length = fisher_rao_length(K, sigma)
+    assert length <= min(staircase_length(K), 1 / sigma) * (1 + 1e-9)
+    assert length >= staircase_floor(K, sigma) * (1 - 1e-8)
+    chain = chord_length(K, sigma, 3000)
+    assert chain <= length * (1 + 1e-7)
+    assert chain >= 0.995 * length
+
+
+def test_both_limits():
+    assert abs(fisher_rao_length(8, 1e-3) / staircase_length(8) - 1) <= 1e-9
+    assert abs(0.004 * fisher_rao_length(1024, 0.004) - 1) <= 0.005
+    lengths = [fisher_rao_length(K, 0.02) for K in (2, 4, 8, 16, 32, 64)]
+    assert lengths == sorted(lengths)  # finer bins refine: information only grows
+
+
+def test_rows_of_lengths(rows):
+    table = rows[FisherRao]
+    assert (table["over"] <= 1e-9).all()
+    assert (table["length"] >= table["floor"] * (1 - 1e-8)).all()
+    known = table.dropna(subset="chain")
+    assert (known["chain"] / known["length"] - 1).abs().max() <= 1e-3
+    grid = rows[LawGrid]
+    sums = grid.groupby(["sigma", "K", "m"])["p"].sum()
+    assert (sums - 1).abs().max() <= 1e-12
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: fisher_rao_length(1, 0.1), "K = 1"),
+        (lambda: fisher_rao_length(4, 0.0), "sigma = 0"),
+        (lambda: fisher_rao_length(4, math.nan), "sigma = nan"),
+        (lambda: bin_law(np.array([1.5]), 4, 0.1), "m"),
+        (lambda: staircase_length(0), "K = 0"),
+    ],
+)
+def test_what_is_no_staircase_is_refused(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+def test_measures_on_tables_with_known_answers():
+    table = pd.DataFrame({"replicate": [0, 0, 1, 1], "labelling": ["ordered", "renamed"] * 2})
+    table = table.assign(squared=[1.0, 2.0, 1.0, 8.0], cross_entropy=[1.0, 1.1, 2.0, 2.0])
+    assert claims.renamed(table).value == pytest.approx(4.0)
+    lengths = pd.DataFrame({"K": [2, 64, 1024], "sigma": [0.01, 0.01, 0.01], "length": [3.0, 1.0, 90.0]})
+    lengths = lengths.assign(steps_cap=[4.0, 9.0, 9.0], blur_cap=100.0)  # the middle one is in neither limit
+    assert claims.limits(lengths).value == pytest.approx(0.75)

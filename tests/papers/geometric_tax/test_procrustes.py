@@ -1,0 +1,278 @@
+"""Topic procrustes: distortion and its laws, distances, and the scores that measure nothing."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import linalg, spatial
+from scipy.stats import rankdata, spearmanr
+
+from derived.lab.rng import stream
+from derived.papers.geometric_tax import procrustes_distortion, procrustes_ratio, rdm_similarity
+from derived.papers.geometric_tax.claims import procrustes as claims
+from derived.papers.geometric_tax.experiments.procrustes import (
+    Composite,
+    Identities,
+    Noise,
+    Pooled,
+    Spread,
+    Unrelated,
+    codes,
+)
+from derived.papers.geometric_tax.model import metrics
+from derived.papers.geometric_tax.model.metrics import noise_law, pooled_law, unrelated_law
+
+EXPERIMENTS = (Identities, Noise, Unrelated, Pooled, Spread, Composite)
+SMALL = {
+    Identities: {"instances": 4, "shapes": ((2, 1), (40, 8))},
+    Noise: {"n": 1500, "replicates": 3},
+    Unrelated: {"replicates": 2, "shapes": ((500, 256), (2000, 64))},
+    Pooled: {"n": 100, "L": 64, "replicates": 4},
+    Composite: {"n": 60, "splits": 2, "replicates": 8},
+}
+EPSILON = 2.0**-52
+examples = settings(derandomize=True, max_examples=40, deadline=None, database=None)
+
+
+def normals(*shape: int, name: str = "cloud") -> torch.Tensor:
+    return torch.randn(*shape, generator=stream(0, name), dtype=torch.float64)
+
+
+def orthogonal(p: int, name: str) -> torch.Tensor:
+    return torch.linalg.qr(normals(p, p, name=name)).Q
+
+
+@examples
+@given(st.integers(1, 12), st.integers(0, 30), st.sampled_from((1e-12, 1e-6, 1e-3, 0.3, 10.0)))
+def test_distortion_is_the_residual_after_the_best_rotation(p, more, size):
+    """`gt-nuclear`: SciPy's rotation, and its other routine, which lets the scale be free, also for small D."""
+    n = p + 1 + more
+    X = normals(n, p)
+    Y = 2 * X @ orthogonal(p, "turn") + size * normals(n, p, name="E") + 5
+    x, y = ((each - each.mean(dim=0)).numpy() for each in (X, Y))
+    x, y = x / np.linalg.norm(x), y / np.linalg.norm(y)
+    residual = np.linalg.norm(x @ linalg.orthogonal_procrustes(x, y)[0] - y) / 2**0.5
+    found = procrustes_distortion(X, Y).item()
+    assert abs(found - residual) <= 1e-9 * max(found, 1e-6) + 64 * (n + p) * EPSILON
+    if p > 1:
+        disparity = spatial.procrustes(x, y)[2]
+        assert abs(found**2 - (1 - math.sqrt(max(0.0, 1 - disparity)))) <= 64 * (n + p) * EPSILON
+
+
+def test_no_other_rotation_leaves_less():
+    X, Y = normals(30, 4), normals(30, 4, name="Y")
+    x, y = ((each - each.mean(dim=0)) for each in (X, Y))
+    x, y = x / x.norm(), y / y.norm()
+    best = procrustes_distortion(X, Y)
+    others = [((x @ orthogonal(4, f"R{i}") - y).norm() / 2**0.5) for i in range(50)]
+    assert all(other >= best for other in others)
+    assert procrustes_distortion(X, Y, scale=False) <= (X - X.mean(dim=0) - Y + Y.mean(dim=0)).norm()
+
+
+@examples
+@given(st.integers(1, 6), st.floats(0.01, 100), st.floats(-5, 5))
+def test_moves_of_either_cloud_change_nothing(p, scale, shift):
+    """`gt-invariant`."""
+    X, Y = normals(20, p), normals(20, p) + 0.5 * normals(20, p, name="Y")
+    found = procrustes_distortion(
+        scale * X @ orthogonal(p, "Q") + shift, Y @ orthogonal(p, "R").flip(0) / scale - shift
+    )
+    assert abs(found - procrustes_distortion(X, Y)) <= 1e-9
+    copy = procrustes_distortion(X, -scale * X @ orthogonal(p, "Q") + shift)
+    assert copy <= 1e-12
+    assert procrustes_distortion(X, Y + 3 * X.flip(0)) > 1e-3  # and it is no constant
+
+
+def test_batches_are_what_their_clouds_are():
+    X, Y = normals(2, 3, 20, 4), normals(2, 3, 20, 4, name="Y")
+    found = procrustes_distortion(X, Y)
+    assert found.shape == (2, 3)
+    assert (found[1, 2] - procrustes_distortion(X[1, 2], Y[1, 2])).abs() <= 1e-12
+
+
+def test_unrelated_clouds_follow_the_quarter_circle():
+    """`gt-unrelated`: at two ratios p / n, within 1 %, and far from 1."""
+    for n, p in ((2000, 16), (2000, 128)):
+        found = procrustes_distortion(normals(3, n, p), normals(3, n, p, name="Y")).mean().item()
+        assert abs(found / unrelated_law(n, p) - 1) <= 0.01
+        assert found < 0.97
+
+
+@pytest.mark.parametrize("s", [0.02, 0.2, 2.0])
+def test_independent_noise_of_any_covariance(s):
+    """`gt-noise`: D for large n, and it is none of the near-by laws."""
+    k = torch.arange(1, 9).double()
+    X, E = normals(6000, 8) / k, normals(6000, 8, name="E") * k
+    E = E * (s * (1 / k**2).sum() / (k**2).sum()).sqrt()
+    found = procrustes_distortion(X, X + E).item()
+    law = noise_law(torch.tensor(s)).item()
+    assert abs(found / law - 1) <= 0.02
+    assert abs(found / noise_law(torch.tensor(2 * s)).item() - 1) > 0.1
+
+
+def test_the_law_of_small_noise():
+    s = torch.tensor([1e-12, 1e-6, 1e-3], dtype=torch.float64)
+    assert ((noise_law(s) / (s / 2).sqrt() - 1).abs() <= s + 1e-9).all()
+
+
+def test_pooled_states(rows):
+    """`gt-pooled`: three codes at all shares; the slope in r is a half; D falls when sequences spread."""
+    table = rows[Pooled]
+    mean = table.groupby(["code", "r"])[["D", "law"]].mean()
+    assert ((mean["D"] / mean["law"] - 1).abs() <= 0.15).all()
+    for _, part in mean.reset_index().groupby("code"):
+        slope = np.polyfit(np.log(part["r"]), np.log(part["D"]), 1)[0]
+        assert abs(slope - 0.5) <= 0.08
+    J, V = torch.tensor(2.0), torch.tensor(3.0)
+    assert pooled_law(0.1, 100, J, V) == noise_law(torch.tensor(0.1 * 2 / 300))
+    spread = rows[Spread].groupby("factor")["D"].mean()
+    assert spread.is_monotonic_decreasing
+    assert spread.iloc[1] / spread.iloc[-1] > 50
+
+
+def test_codes_without_training(rows):
+    """`gt-untrained`: random codes jump by twice their variance whenever the bin changes, a linear one by its slope."""
+    table = rows[Pooled]
+    random = table[table["code"] == "random"]
+    assert (random["J"] / random["J_law"] - 1).abs().mean() <= 0.05
+    assert (table[table["code"] == "linear"].eval("J / J_law - 1").abs() <= 1e-9).all()
+    assert claims.without_training(table).value > 4
+    linear = codes("linear", 8, 3, 0, 0)
+    assert torch.allclose(linear.diff(dim=0), linear.diff(dim=0)[:1].expand(7, 3), atol=1e-12)
+
+
+def test_rows_of_identities_noise_and_unrelated_clouds(rows):
+    for gap in ("residual", "disparity", "moved"):
+        assert (rows[Identities][gap] <= rows[Identities]["bound"]).all()
+    assert (rows[Noise]["ratio"] - 1).abs().max() <= 0.06
+    assert rows[Unrelated]["D"].max() < 0.95
+
+
+def test_the_ratio_of_errors_before_and_after_a_motion():
+    X = normals(40, 3)
+    motion = procrustes_ratio(X, 2 * X @ orthogonal(3, "Q") + 1)
+    assert motion.aligned <= 1e-12
+    assert motion.repaired >= 1 - 1e-12
+    broken = procrustes_ratio(X, X + 0.01 * normals(40, 3, name="E"))
+    assert broken.repaired < 0.3
+    assert procrustes_ratio(X, X).ratio == 1
+    # the author's own lines
+    Y = X + 0.5 * normals(40, 3, name="E")
+    x, y = ((each - each.mean(dim=0)).numpy() for each in (X, Y))
+    turned = y @ linalg.orthogonal_procrustes(y / np.linalg.norm(y), x / np.linalg.norm(x))[0]
+    aligned = x - turned * np.trace(x.T @ turned) / np.trace(turned.T @ turned)
+    assert abs(procrustes_ratio(X, Y).aligned - np.linalg.norm(aligned) / 40**0.5) <= 1e-12
+
+
+@pytest.mark.parametrize(
+    ("X", "Y", "words"),
+    [
+        (torch.ones(5, 2), torch.zeros(5, 2), "X is a constant cloud"),
+        (normals(5, 2), torch.full((5, 2), 0.1).double(), "Y is a constant cloud"),
+        (normals(3, 4), normals(3, 4), "3 points in 4 dimensions"),
+        (normals(5, 2), normals(6, 2), "differ"),
+        (normals(5, 2) * math.nan, normals(5, 2), "not finite"),
+        (torch.ones(5, dtype=torch.long), torch.ones(5, dtype=torch.long), r"give floats of shape"),
+    ],
+)
+def test_a_cloud_without_geometry_is_refused(X, Y, words):
+    with pytest.raises(ValueError, match=words):
+        procrustes_distortion(X, Y)
+
+
+@examples
+@given(st.lists(st.integers(-3, 3), min_size=2, max_size=12))
+def test_ranks_and_spearman_are_scipys(values):
+    x = np.array(values, dtype=float)
+    y = np.sin(3 * np.arange(len(x)))
+    assert metrics.ranks(torch.as_tensor(x)).tolist() == rankdata(x).tolist()
+    found = metrics.spearman(torch.as_tensor(x), torch.as_tensor(y)).item()
+    assert abs(found - (spearmanr(x, y).statistic if np.ptp(x) else 0.0)) <= 1e-12
+
+
+@pytest.mark.parametrize("metric", metrics.METRICS)
+def test_distances_are_scipys(metric):
+    X = normals(12, 3)
+    assert np.abs(metrics.rdm(X, metric).numpy() - spatial.distance.pdist(X.numpy(), metric)).max() <= 1e-12
+    Y = X + 0.3 * normals(12, 3, name="E")
+    twin = spearmanr(*(spatial.distance.pdist(each.numpy(), metric) for each in (X, Y))).statistic
+    assert abs(rdm_similarity(X, Y, metric).item() - twin) <= 1e-12
+
+
+def test_steps_along_a_path():
+    path = normals(6, 4)
+    cosine = [spatial.distance.cosine(a, b) for a, b in zip(path[:-1].numpy(), path[1:].numpy(), strict=True)]
+    assert np.abs(metrics.lipschitz_profile(path, "cosine").numpy() - cosine).max() <= 1e-12
+    for bad in ({"path": path[:1]}, {"path": path, "metric": "city"}):
+        with pytest.raises(ValueError, match=r"steps|metric"):
+            metrics.lipschitz_profile(**bad)
+
+
+def test_unmatched_entries_average_to_zero(rows):
+    """`gt-split`: on every kind of cloud, while the same subsamples matched are near one."""
+    table = rows[Composite]
+    for name in ("sample_split", "anchors"):
+        values = table[name]
+        assert abs(values.mean()) <= 4 * values.std() / len(values) ** 0.5
+    assert table["matched"].min() > 0.9
+    assert table["rdm"].min() > 0.9
+    assert table["composite"].max() < 0.6
+
+
+def test_a_rotation_moves_feature_split(rows):
+    """`gt-rotation`: every distance is kept."""
+    table = rows[Composite]
+    assert table["kept"].max() <= 1e-10
+    three = table[table["cloud"] == "three"]
+    assert (three["rotated"] - three["feature_split"]).min() > 0.5
+
+
+def test_the_scores_are_the_authors_lines():
+    """The algorithm of shesha-geometry 0.2.27, with the same random choices."""
+    X, g = normals(60, 8), np.random.default_rng(3)
+    halves, subsets = [], []
+    for _ in range(5):
+        order = g.permutation(8)
+        halves.append(np.stack([order[:4], order[4:]]))
+        subsets.append(np.stack([g.choice(60, 24, replace=False) for _ in range(2)]))
+
+    def score(a: np.ndarray, b: np.ndarray) -> float:
+        return spearmanr(spatial.distance.pdist(a, "cosine"), spatial.distance.pdist(b, "cosine")).statistic
+
+    x = X.numpy()
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    split = np.mean([score(unit[:, a], unit[:, b]) for a, b in halves])
+    sample = np.mean([score(x[a], x[b]) for a, b in subsets])
+    assert abs(metrics.feature_split(X, torch.tensor(np.array(halves))).item() - split) <= 1e-9
+    assert abs(metrics.sample_split(X, torch.tensor(np.array(subsets))).item() - sample) <= 1e-9
+    anchors, rest = np.arange(10), g.permutation(np.arange(10, 60))
+    sets = np.stack([rest[:25], rest[25:]])[None]
+    ranked = [np.apply_along_axis(rankdata, 1, spatial.distance.cdist(x[anchors], x[s], "cosine")) for s in sets[0]]
+    found = metrics.anchor_stability(X, torch.as_tensor(anchors), torch.tensor(sets)).item()
+    assert abs(found - spearmanr(ranked[0].ravel(), ranked[1].ravel()).statistic) <= 1e-9
+    Y = X + 1
+    shift = (Y - X.mean(dim=0)).numpy()
+    cosines = shift @ shift.mean(axis=0) / np.linalg.norm(shift, axis=1) / np.linalg.norm(shift.mean(axis=0))
+    assert abs(metrics.perturbation_coherence(X, Y).item() - cosines.mean()) <= 1e-12
+    assert abs(metrics.shift_magnitude(X, Y).item() - 8**0.5) <= 1e-12
+
+
+def test_scores_refuse():
+    with pytest.raises(ValueError, match="at least three points"):
+        rdm_similarity(normals(2, 3), normals(2, 3))
+    with pytest.raises(ValueError, match="no direction"):
+        rdm_similarity(torch.eye(3).double() - torch.diag(torch.tensor([1.0, 0, 0])).double(), normals(3, 3))
+    with pytest.raises(ValueError, match="same points twice"):
+        rdm_similarity(normals(4, 3), normals(5, 3))
+
+
+def test_measures_on_tables_with_known_answers():
+    table = pd.DataFrame({"code": ["random", "linear"] * 4, "r": [0.1, 0.1] * 2 + [0.2, 0.2] * 2})
+    table = table.assign(replicate=[0, 0, 1, 1] * 2, D=[9.0, 1.0, 9.0, 1.0, 8.0, 2.0, 4.0, 1.0])
+    assert claims.without_training(table).value == pytest.approx(4.0)
+    spread = pd.DataFrame({"replicate": [0, 0, 1, 1], "factor": [1.0, 10.0] * 2, "D": [0.5, 0.05, 0.4, 0.1]})
+    assert claims.fell(spread).value == pytest.approx(4.0)

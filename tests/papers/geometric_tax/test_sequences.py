@@ -1,0 +1,203 @@
+"""Topic sequences: DNA, its strands and shuffles, and what pooling does to a step."""
+
+import math
+from collections import Counter
+from itertools import pairwise, permutations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from derived.lab.rng import stream
+from derived.papers.geometric_tax import (
+    dinucleotide_shuffle,
+    gc_heterogeneous_dna,
+    procrustes_distortion,
+    rdm_similarity,
+    read_fasta,
+    reverse_complement,
+)
+from derived.papers.geometric_tax.claims import sequences as claims
+from derived.papers.geometric_tax.data import dna
+from derived.papers.geometric_tax.experiments.sequences import ARMS, Dilution, Strands, Walks, arm
+
+EXPERIMENTS = (Strands, Dilution, Walks)
+SMALL = {
+    Strands: {"n": 64, "L": 400, "replicates": 2},
+    Dilution: {"lengths": (64, 256, 1000), "replicates": 8},
+    Walks: {"shrink": 128, "same": 32, "steps": 3, "width": 8, "replicates": 2},
+}
+examples = settings(derandomize=True, max_examples=40, deadline=None, database=None)
+texts = st.text("ACGTN", min_size=1, max_size=40)
+
+
+@examples
+@given(texts)
+def test_the_other_strand_by_letters(text):
+    pairs = {"A": "T", "C": "G", "G": "C", "T": "A", "N": "N"}
+    s = dna.encode(text)
+    assert dna.decode(reverse_complement(s)) == "".join(pairs[letter] for letter in reversed(text))
+    assert torch.equal(reverse_complement(reverse_complement(s)), s)
+    assert dna.decode(dna.encode(text.lower())) == text
+
+
+@examples
+@given(texts, st.integers(1, 3))
+def test_words_are_counted_one_by_one(text, k):
+    if len(text) < k:
+        return
+    found = dna.kmer_counts(dna.encode(text)[None], k)[0]
+    slow = Counter(text[i : i + k] for i in range(len(text) - k + 1))
+    for number in range(4**k):
+        word = "".join("ACGT"[number // 4 ** (k - 1 - i) % 4] for i in range(k))
+        assert found[number] == slow[word]
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_a_strand_permutes_the_counts(k):
+    """`gt-rc`: so D = 0 and every distance is kept, on any DNA; P is its own inverse, with no fixed word for odd k."""
+    s = gc_heterogeneous_dna(70, 200, stream(0, "dna"))
+    here, there = dna.kmer_counts(s, k), dna.kmer_counts(reverse_complement(s), k)
+    P = dna.strand_permutation(k)
+    assert torch.equal(there, here[:, P])
+    assert torch.equal(P[P], torch.arange(4**k))
+    assert torch.eq(P, torch.arange(4**k)).sum() == (4 ** (k // 2) if k % 2 == 0 else 0)
+    mean = here.mean(dim=0)
+    assert procrustes_distortion(here, there) <= 1e-7
+    assert abs(rdm_similarity(here - mean, there - mean[P]) - 1) <= 1e-9
+
+
+@examples
+@given(st.integers(1, 5), st.integers(0, 9))
+def test_a_readout_of_both_parts(d, seed):
+    """`gt-readout`: |B(a + b)|^2 - |B(a - b)|^2 = 4 <Ba, Bb>, nothing where the readout is symmetric."""
+    g = stream(seed, "readout", d)
+    P = dna.strand_permutation(2)
+    B, c = torch.randn(d, 16, generator=g, dtype=torch.float64), torch.randn(16, generator=g, dtype=torch.float64)
+    even, odd = (c + c[P]) / 2, (c - c[P]) / 2
+    gap = (B @ c).square().sum() - (B @ c[P]).square().sum()
+    assert abs(gap - 4 * (B @ even) @ (B @ odd)) <= 1e-11
+    symmetric = B + B[:, P]
+    assert (symmetric @ c - symmetric @ c[P]).abs().max() <= 1e-12
+
+
+def test_the_four_arms(rows):
+    """High, high, low, low for a random readout; one everywhere for a symmetric one."""
+    table = rows[Strands].groupby(["readout", "arm"])["similarity"].mean()
+    assert min(table["random"][["varied", "shuffled"]]) > max(table["random"][["matched", "uniform"]]) + 0.1
+    assert (table["counts"] - 1).abs().max() <= 1e-9
+    assert (table["symmetric"] - 1).abs().max() <= 1e-9
+    assert claims.ordering(rows[Strands]).value > 0.1
+    shares = {
+        name: arm(name, 60, 800, 0, 0).clamp(1, 2).eq(arm(name, 60, 800, 0, 0)).double().mean(dim=1) for name in ARMS
+    }
+    assert shares["varied"].std() > 3 * shares["matched"].std()
+    assert torch.allclose(shares["varied"], shares["shuffled"])
+
+
+def test_gc_follows_its_law():
+    """The twelfth of 25 uniforms is Beta(12, 14): mean 12/26, variance 12 14 / (26^2 27)."""
+    s = gc_heterogeneous_dna(4000, 400, stream(0, "gc"))
+    gc = ((s == 1) | (s == 2)).double().mean(dim=1)
+    assert abs(gc.mean() - 12 / 26) <= 4 * gc.std() / 4000**0.5
+    variance = 12 * 14 / 26**2 / 27
+    assert abs(gc.var() / (variance + (12 / 26 * 14 / 26 - variance) / 400) - 1) <= 0.1
+    counts = dna.kmer_counts(s, 1).sum(dim=0)
+    assert abs(counts[1] / counts[2] - 1) <= 0.01
+    with pytest.raises(ValueError, match="gc"):
+        dna.dna_with_gc(torch.tensor([1.2]), 5, stream(0, "gc"))
+
+
+@examples
+@given(st.text("ACGTN", min_size=1, max_size=30), st.integers(0, 5))
+def test_a_shuffle_keeps_pairs_and_ends(text, seed):
+    s = dna.encode(text)[None]
+    t = dinucleotide_shuffle(s, stream(seed, "shuffle"))[0]
+    found = dna.decode(t)
+    assert Counter(pairwise(text)) == Counter(pairwise(found))
+    assert (found[0], found[-1]) == (text[0], text[-1])
+
+
+def test_all_orders_with_the_same_pairs_are_equally_likely():
+    """Every one of the Euler paths of a short sequence, found by brute force, within four standard errors."""
+    text = "ACATACGA"
+    pairs = Counter(pairwise(text))
+    every = {"".join(each) for each in permutations(text)}
+    same = sorted(each for each in every if Counter(pairwise(each)) == pairs and each[0] == "A")
+    draws = 6000
+    s = dna.encode(text).expand(draws, -1)
+    found = Counter(dna.decode(each) for each in dinucleotide_shuffle(s, stream(0, "uniform")))
+    assert set(found) == set(same)
+    assert len(same) > 3
+    share = 1 / len(same)
+    for each in same:
+        assert abs(found[each] / draws - share) <= 4.5 * math.sqrt(share * (1 - share) / draws)
+
+
+def test_one_chain_keeps_the_texture_alone():
+    s = gc_heterogeneous_dna(200, 500, stream(0, "dna"))
+    t = dna.matched_chain(s, stream(0, "chain"))
+    pooled = [dna.kmer_counts(each, 2).sum(dim=0) for each in (s, t)]
+    assert ((pooled[0] / pooled[1] - 1).abs() <= 0.06).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("ACG\n", "before the first name"),
+        ("", "no line starts with '>'"),
+        (">one\nAC\n>two\n", "'two' has no letters"),
+        (">one\nACXG\n", "line 2: letter 'X' at place 3"),
+    ],
+)
+def test_a_file_that_is_no_fasta_is_refused(tmp_path, text, words):
+    file = tmp_path / "bad.fa"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=words):
+        read_fasta(file)
+
+
+def test_a_fasta_file(tmp_path):
+    file = tmp_path / "two.fa"
+    file.write_text(">chr1 first\nACGT\nnnac\n\n>chr2\nG\n")
+    records = read_fasta(file)
+    assert [(record.name, dna.decode(record.s)) for record in records] == [("chr1 first", "ACGTNNAC"), ("chr2", "G")]
+    assert dna.windows(records[0].s, 2).shape == (3, 2)
+    answer = tmp_path / "answer.json"
+    answer.write_text('{"chrom": "chr1", "dna": "acgn"}')
+    assert dna.decode(dna.read_genome_json(answer)) == "ACGN"
+    answer.write_text('{"error": "none"}')
+    with pytest.raises(ValueError, match="no field 'dna'"):
+        dna.read_genome_json(answer)
+
+
+def test_what_is_no_dna_is_refused():
+    with pytest.raises(ValueError, match="letter 'U' at place 2"):
+        dna.encode("AU")
+    with pytest.raises(ValueError, match="uint8"):
+        reverse_complement(torch.tensor([1.0]))
+    with pytest.raises(ValueError, match="at least k = 3"):
+        dna.kmer_counts(torch.zeros(1, 2, dtype=torch.uint8), 3)
+
+
+def test_steps_of_a_pooled_state(rows):
+    """`gt-dilution`: the law of the cosine step, of order 1 / L^2, and the Euclidean step, of order 1 / L."""
+    table = rows[Dilution]
+    assert ((table["cosine"] / table["law"] - 1).abs() <= 6 / table["L"]).all()
+    mean = table.groupby("L")[["cosine", "euclidean"]].mean()
+    for column, slope in (("cosine", -2), ("euclidean", -1)):
+        assert abs(np.polyfit(np.log(mean.index), np.log(mean[column]), 1)[0] - slope) <= 0.25
+
+
+def test_rows_of_walks(rows):
+    table = rows[Walks]
+    assert (table["cosine"] > 0).all()
+    assert table[table["setting"] == "same"]["L"].unique().tolist() == [32]
+    assert sorted(table[table["setting"] == "published"]["L"].unique()) == [3, 7, 64, 128]
+    assert claims.windows_alone(table).n == 2
+    steps = pd.DataFrame({"setting": ["same"] * 4 + ["published"] * 4, "replicate": [0, 0, 1, 1] * 2})
+    steps = steps.assign(cosine=[1.0, 2.0, 3.0, 3.0, 1.0, 8.0, 1.0, 4.0])
+    assert claims.windows_alone(steps).value == pytest.approx(4.0)

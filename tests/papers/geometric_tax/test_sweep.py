@@ -1,0 +1,81 @@
+"""The codebook from coarse to fine: what its rows, its measures and its figure must say."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from derived.lab.rng import stream
+from derived.papers.geometric_tax.claims import sweep as claims
+from derived.papers.geometric_tax.experiments import fits
+from derived.papers.geometric_tax.experiments.sweep import Sweep
+from derived.papers.geometric_tax.figures import sweep as figures
+
+EXPERIMENTS = (Sweep,)
+SMALL = {Sweep: {"codebooks": (4, 6, 8)}}
+
+
+def test_finer_codebooks_reconstruct_better(rows):
+    table = rows[Sweep]
+    missed = table[(table["arm"] == "ce") & (table["stage"] == "fit") & (table["noise"] == 0)]
+    for _, part in missed.groupby(["num", "replicate"]):
+        assert (part.sort_values("K")["reconstruction"].diff().dropna() < 0).all()
+
+
+def test_learned_bins_are_nearest_means():
+    """k-means on the line against every value's nearest centre."""
+    values = torch.randn(2, 300, generator=stream(0, "values"), dtype=torch.float64)
+    bins = fits.Bins.means(values, 5)
+    nearest = (values.unsqueeze(-1) - bins.centres.unsqueeze(1)).abs().argmin(dim=-1)
+    assert torch.equal(bins.encode(values), nearest)
+    for r in range(2):
+        for k in range(5):
+            assert torch.isclose(values[r][nearest[r] == k].mean(), bins.centres[r, k], atol=1e-9)
+
+
+def test_noise_lies_on_what_is_read_not_on_the_truth():
+    facts = {"networks": 1, "num": 4, "judged": 40, "length": 16, "seed": 0, "role": "fit"}
+    quiet, noisy = (fits.data("lorenz", noise=noise, **facts) for noise in (0.0, 0.05))
+    assert torch.equal(quiet.states, noisy.states)
+    for one, other in ((quiet.values, noisy.values), (quiet.test, noisy.test), (quiet.valid, noisy.valid)):
+        assert 0.04 < float((other - one).std()) < 0.06
+
+
+def invented(peak: dict[int, float], scalar: float = 0.05, noisy: float = 0.05) -> pd.DataFrame:
+    """Rows as ``Sweep`` has them, with a curve D(K) of our own and the same under noise but flat."""
+    cases = [("ce", K, 0.0, num, D) for K, D in peak.items() for num in (2000, 125)]
+    cases += [("ce", K, 0.03, 2000, noisy) for K in peak]
+    cases += [("scalar", 64, noise, num, scalar) for noise, num in ((0.0, 2000), (0.0, 125), (0.03, 2000))]
+    made = [
+        {"arm": arm, "K": K, "noise": noise, "num": num, "stage": stage, "rate": 0.01, "step": 9}
+        | {"replicate": r, "distortion": D * (1 + 0.01 * np.sin(7 * r + K))}
+        for arm, K, noise, num, D in cases
+        for stage, replicates in (("search", 1), ("fit", 8))
+        for r in range(replicates)
+    ]
+    return pd.DataFrame(made)
+
+
+def test_a_maximum_is_seen_and_a_minimum_is_not():
+    risen = invented({8: 0.08, 32: 0.2, 512: 0.1})
+    assert claims.highest_inner(risen, claims.numbers(risen, True)) == 32
+    for many in (True, False):
+        assert claims.inner_over_ends(many)(risen).low > 1.5
+        assert claims.inner_over_ends(many)(invented({8: 0.2, 32: 0.1, 512: 0.2})).high < 1
+
+
+def test_the_tax_under_noise_can_stay_and_can_go():
+    curve = {8: 0.08, 32: 0.2, 512: 0.1}
+    assert claims.tax_under_noise(invented(curve)).high < 1.1
+    assert claims.tax_halved(invented(curve)).low > 0
+    assert claims.tax_under_noise(invented(curve, noisy=0.15)).low > 1.1
+    assert claims.tax_halved(invented(curve, noisy=0.15)).high < 0
+
+
+def test_too_many_codes_are_refused():
+    with pytest.raises(ValueError, match="codes"):
+        fits.Bins.means(torch.rand(1, 5, dtype=torch.float64), 9)
+
+
+def test_the_figure_tells_what_it_shows(rows, tells):
+    tells(figures.sweep(rows[Sweep]), "against the number of codes", "noise 10 %", "6 paths")

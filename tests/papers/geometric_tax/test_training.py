@@ -1,0 +1,244 @@
+"""Six arms, the blur, three encoders and their causality: what the rows and the figures must say."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from derived.lab.nets import Draws
+from derived.lab.rng import stream
+from derived.papers.geometric_tax.claims import training as claims
+from derived.papers.geometric_tax.experiments import fits
+from derived.papers.geometric_tax.experiments.training import ARMS, Arms, Blur, Causality, Encoders
+from derived.papers.geometric_tax.figures import training as figures
+from derived.papers.geometric_tax.model import heads
+from derived.papers.geometric_tax.model.encoders import (
+    CausalConvolution,
+    CausalTransformer,
+    Size,
+    StateSpace,
+    causal_filter,
+    modes,
+    short_filter,
+)
+
+EXPERIMENTS = (Arms, Blur, Encoders, Causality)
+SMALL = {Causality: {"instances": 6}}
+KINDS = (CausalTransformer, StateSpace, CausalConvolution)
+
+
+def encoder(kind, R=2, L=7, **facts):
+    size = Size(codes=5, outputs=3, length=L, width=4, depth=2, heads=2)
+    return kind(size, Draws(num_networks=R, dtype=torch.float64), **facts)
+
+
+# Encoders -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_state_feels_a_later_token(kind):
+    """The gradient of every state with respect to later token vectors is exactly 0."""
+    model = encoder(kind)
+    embedded = model.embed(torch.randint(5, (2, 1, 7), generator=stream(0, "tokens"))).detach().requires_grad_()
+    h = model.hidden(embedded)
+    for t in range(7):
+        (slope,) = torch.autograd.grad(h[:, :, t].square().sum() + h[:, :, t, 0].sum(), embedded, retain_graph=True)
+        assert slope[:, :, t + 1 :].abs().sum() == 0
+        assert slope[:, :, t].abs().sum() > 0
+
+
+def test_the_leak_is_one_token_wide_for_each_block():
+    model = encoder(CausalConvolution, leak=True)
+    embedded = model.embed(torch.randint(5, (2, 1, 7), generator=stream(0, "tokens"))).detach().requires_grad_()
+    (slope,) = torch.autograd.grad(model.hidden(embedded)[:, :, 2, 0].sum(), embedded)
+    assert (slope[:, :, 3].abs().sum(dim=-1) > 0).all()
+    assert (slope[:, :, 4].abs().sum(dim=-1) > 0).all()  # two blocks
+    assert slope[:, :, 5:].abs().sum() == 0
+
+
+def test_the_modes_are_a_recurrence():
+    """The filter against the state-space model's own recursion, step by step."""
+    g = stream(0, "modes")
+    decay, frequency, cosine, sine = (torch.rand(1, 2, 3, generator=g, dtype=torch.float64) for _ in range(4))
+    u = torch.randn(1, 4, 9, 2, generator=g, dtype=torch.float64)
+    y = causal_filter(u, modes(decay, frequency, cosine, sine, 9))
+    state = torch.zeros(4, 2, 3, dtype=torch.complex128)
+    for t in range(9):
+        state = torch.exp(torch.complex(-decay, frequency)) * state + u[0, :, t, :, None]
+        assert torch.allclose(y[0, :, t], (torch.complex(cosine, -sine) * state).real.sum(dim=-1), atol=1e-12)
+
+
+def test_the_short_filter_is_a_convolution():
+    g = stream(0, "short")
+    u = torch.randn(1, 2, 6, 3, generator=g, dtype=torch.float64)
+    taps = torch.randn(1, 3, 3, generator=g, dtype=torch.float64)
+    for leak, ahead in ((False, 0), (True, 1)):
+        there = torch.nn.functional.conv1d(
+            torch.nn.functional.pad(u[0].mT, (2 - ahead, ahead)), taps[0].flip(-1).unsqueeze(1), groups=3
+        )
+        assert torch.allclose(short_filter(u, taps, leak)[0], there.mT, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_network_does_not_depend_on_those_beside_it(kind):
+    tokens = torch.randint(5, (3, 2, 7), generator=stream(1, "tokens"))
+    one, three = encoder(kind, R=1), encoder(kind, R=3)
+    assert torch.allclose(one(tokens[:1]), three(tokens)[:1], atol=1e-12)
+
+
+def test_a_single_token_is_a_sequence():
+    for kind in KINDS:
+        assert encoder(kind)(torch.zeros(2, 1, 1, dtype=torch.long)).shape == (2, 1, 1, 4)
+
+
+def test_heads_that_do_not_divide_the_width_are_named():
+    with pytest.raises(ValueError, match="heads = 3 do not divide width = 4"):
+        Size(codes=5, outputs=1, length=4, width=4, heads=3)
+
+
+# Heads ----------------------------------------------------------------------------------------------------------------
+
+
+def test_blurred_labels_become_hard_and_know_the_order():
+    centres = torch.arange(6.0, dtype=torch.float64).expand(1, 6) / 6
+    assert torch.allclose(heads.blurred_labels(centres, 1e-3)[0], torch.eye(6, dtype=torch.float64), atol=1e-12)
+    row = heads.blurred_labels(centres, 0.2)[0, 2]
+    assert row.argmax() == 2
+    assert row[1] > row[4] > row[5]
+    assert abs(row[1] - row[3]) < 1e-12
+    assert abs(row.sum() - 1) < 1e-12
+    with pytest.raises(ValueError, match="blur = 0"):
+        heads.blurred_labels(centres, 0.0)
+
+
+def test_the_blurred_loss_is_cross_entropy_when_labels_are_sharp():
+    outputs = torch.randn(2, 3, 4, 5, generator=stream(0, "outputs"), dtype=torch.float64)
+    labels = torch.randint(5, (2, 3, 4), generator=stream(0, "labels"))
+    there = torch.nn.functional.cross_entropy(outputs[1].flatten(0, 1), labels[1].flatten())
+    assert (
+        abs(heads.blurred_loss(outputs, labels, torch.eye(5, dtype=torch.float64).expand(2, 5, 5))[1] - there) < 1e-12
+    )
+
+
+def test_each_code_is_its_own_nearest():
+    codes = heads.random_codes(2, 7, 4, stream(0, "codes"))
+    assert torch.equal(heads.nearest_code(codes, codes), torch.arange(7).expand(2, 7))
+
+
+# Training and judging -------------------------------------------------------------------------------------------------
+
+
+def test_shuffled_names_decode_to_the_same_values():
+    values = torch.rand(2, 50, generator=stream(0, "values"), dtype=torch.float64)
+    bins = fits.Bins.uniform(values, 6)
+    order = torch.stack([torch.randperm(6, generator=stream(r, "order")) for r in range(2)])
+    other = bins.relabelled(order)
+    assert not torch.equal(bins.encode(values), other.encode(values))
+    assert torch.equal(bins.decode(bins.encode(values)), other.decode(other.encode(values)))
+    assert (bins.decode(bins.encode(values)) - values).abs().max() <= (values.max() - values.min()) / 12 + 1e-12
+
+
+def test_a_probe_finds_a_linear_truth_and_no_other():
+    g = stream(0, "probe")
+    h = torch.randn(1, 40, 6, 5, generator=g, dtype=torch.float64)
+    truth = h[0] @ torch.randn(5, 2, generator=g, dtype=torch.float64) + 3
+    assert torch.allclose(fits.probe(h, truth), torch.ones(1, 2, dtype=torch.float64), atol=1e-9)
+    assert (fits.probe(h, torch.randn(40, 6, 2, generator=g, dtype=torch.float64)) < 0.1).all()
+
+
+def test_networks_side_by_side_learn_at_their_own_rates():
+    """Two rates in one batch against each of them alone."""
+    size = Arms.at("ci")
+    found = fits.data("lorenz", networks=2, num=6, judged=16, length=8, noise=0.0, seed=0, role="fit")
+
+    def weights(rates):
+        options = {"seed": 0, "role": "fit", "device": torch.device("cpu"), "dtype": torch.float64}
+        one = fits.Arm(size, "scalar", found.values, "attention", False, **options)
+        fits.fit(one, found, steps=5, batch=3, rates=torch.tensor(rates, dtype=torch.float64))
+        return [weight.detach() for weight in one.model.parameters()]
+
+    both, slow, fast = weights([1e-3, 3e-2]), weights([1e-3, 1e-3]), weights([3e-2, 3e-2])
+    for b, s, f in zip(both, slow, fast, strict=True):
+        assert torch.allclose(b[0], s[0], atol=1e-12)
+        assert torch.allclose(b[1], f[1], atol=1e-12)
+    assert not torch.allclose(slow[0][1], fast[0][1])
+
+
+def test_the_search_chooses_by_validation(rows):
+    table = rows[Arms]
+    for _, part in table[table["arm"] != "untrained"].groupby(["system", "arm"]):
+        tried = part[part["stage"] == "search"].groupby("rate")["valid"].mean()
+        assert set(part[part["stage"] == "fit"]["rate"]) == {tried.idxmin()}
+
+
+def test_every_arm_starts_from_the_same_encoder():
+    small = dataclasses.replace(Arms.at("ci"), looks=(0.0,))
+    options = {"seed": 0, "device": torch.device("cpu"), "dtype": torch.float64}
+    start = [
+        small.run({"system": "lorenz", "arm": arm}, **options).query("stage == 'fit' and step == 0") for arm in ARMS
+    ]
+    found = np.stack(
+        [part["distortion"].to_numpy() for arm, part in zip(ARMS, start, strict=True) if arm != "shuffled"]
+    )
+    assert np.ptp(found, axis=0).max() < 1e-9
+    assert np.ptp(found, axis=1).min() > 1e-4  # and each network from its own
+
+
+def test_only_the_leaking_encoder_feels_what_is_to_come(rows):
+    table = rows[Causality]
+    leaks = table["encoder"] == "leaking"
+    assert (table[~leaks]["ahead"] <= table[~leaks]["bound"]).all()
+    assert (table[leaks]["ahead"] > 1e-3).all()
+    assert (table["at"] > 1e-3).all()
+
+
+# Measures of the claims -----------------------------------------------------------------------------------------------
+
+
+def test_a_ratio_is_taken_pair_by_pair(rows):
+    table = rows[Arms].copy()
+    table.loc[table["arm"] == "ce", "distortion"] = 0.3
+    table.loc[table["arm"] == "scalar", "distortion"] = 0.1
+    found = claims.times(claims.HARD, claims.SCALAR, claims.EACH)(table)
+    assert abs(found.value - 3) < 1e-12
+    assert abs(found.low - 3) < 1e-9
+
+
+def test_the_rise_of_hard_labels_is_judged_against_blurred_ones(rows):
+    table = rows[Arms].copy()
+    table["distortion"] = 1.0
+    end = table["step"] == table["step"].max()
+    table.loc[end & (table["arm"] == "ce"), "distortion"] = 3.0
+    table.loc[end & (table["arm"] == "blurred"), "distortion"] = 2.0
+    assert abs(claims.rise(table).value - 1.5) < 1e-12
+
+
+def test_equal_encoders_do_not_differ_by_the_scatter_of_their_networks(rows):
+    """Max over min of three single networks would be above 1 here; the farthest pair of means may be 1."""
+    table = rows[Encoders]
+    ends = table[(table["stage"] == "fit") & (table["step"] == table["step"].max()) & table["replicate"].eq(0)]
+    table = pd.concat([ends.assign(replicate=r) for r in range(8)], ignore_index=True)
+    scatter = np.exp(0.2 * np.random.default_rng(0).standard_normal(len(table)))
+    equal = table.assign(distortion=scatter)
+    for measure in (claims.encoders_differ, claims.labels_differ_more):
+        found = measure(equal)
+        assert found.low <= 1 <= found.high
+    factor = np.where(table["arm"] == "ce", 6.0, 4.0)
+    apart = equal.assign(distortion=scatter * np.where(table["encoder"] == "state", factor, 1.0))
+    assert claims.encoders_differ(apart).low > 1.3
+    assert (
+        abs(
+            claims.labels_differ_more(table.assign(distortion=np.where(table["encoder"] == "state", factor, 1.0))).value
+            - 1.5
+        )
+        < 1e-9
+    )
+
+
+def test_the_figures_tell_what_they_show(rows, tells):
+    tells(figures.arms(rows[Arms]), "Lorenz, distortion: hard labels", "wave forms, explained variance", "untrained")
+    tells(figures.learning(rows[Arms]), "from a tenth of the training to its end", "blurred labels")
+    tells(figures.blur(rows[Blur]), "hard", "10 %")
+    tells(figures.encoders(rows[Encoders]), "transformer, hard labels", "with the leak, the value")
