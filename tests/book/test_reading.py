@@ -49,6 +49,8 @@ def test_the_short_path_ends_where_the_next_section_begins():
     assert minutes(words(2000), words(1997, "## In ten minutes"), rest) == (20, 30)
     assert minutes(rest) == (None, 10)
     assert minutes(short) == (10, 10)
+    one_cell = new_markdown_cell(f"{short.source}\n\n{rest.source}")
+    assert minutes(one_cell) == (10, 20)
 
 
 @pytest.mark.parametrize("tag", ["solution", "remove-cell"])
