@@ -18,6 +18,9 @@ DISTRIBUTION = {
     "IPython": "ipykernel",
     "sklearn": "scikit-learn",
     "jupyter_book": "jupyter-book",
+    "markdown_it": "markdown-it-py",
+    "myst_nb": "myst-nb",
+    "myst_parser": "myst-parser",
     "sphinx_proof": "sphinx-proof",
     "lazy_loader": "lazy-loader",
 }
