@@ -53,7 +53,10 @@ CHANGED = (
     ),
 )
 FINAL = "mean risk after the last generation, control less selected, replicate by replicate"
-WHERE = "one family of generated languages; fitness and final risk on the same held-out texts"
+WHERE = (
+    "one family of generated languages; fitness and final risk on the same held-out texts; "
+    "a pilot at another seed had been seen"
+)
 RISK = {"unit": "nats", "judged_at": RECORDED, "expected": undecided(*RECORDED), "changed": CHANGED}
 
 CLAIMS = (
