@@ -7,6 +7,7 @@ import both. A race has one of ours and any number of others; its headline is th
 
 import argparse
 import gc
+import importlib
 import json
 import multiprocessing
 import os
@@ -136,18 +137,29 @@ def _measure_peak(build: Callable, sizes: dict, run: Callable, threads: int, que
     queue.put(_resident_mb("VmHWM") - before)
 
 
+def fresh_processes(script: str) -> multiprocessing.context.BaseContext:
+    """A context whose processes have imported the script and done nothing else, where the system can fork one."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if str(HERE) not in known:  # or it could not import the script, and every fork of it would
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), *filter(None, known)])
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([script])
+    return context
+
+
+def called(script: str, name: str, argument: Any) -> Any:
+    """A function of a script of this folder at an argument; a fresh process finds it by its name."""
+    return getattr(importlib.import_module(script), name)(argument)
+
+
 def peak_mb(build: Callable, sizes: dict, run: Callable, threads: int) -> float:
     """The memory that ``run(build(**sizes))`` adds to the peak of a process of its own, beyond its inputs.
 
     The process is a fork of one that has imported the script and done nothing else, where the system has this.
     """
-    forks = "forkserver" in multiprocessing.get_all_start_methods()
-    context = multiprocessing.get_context("forkserver" if forks else "spawn")
-    if forks:
-        known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-        if str(HERE) not in known:  # or it could not import the script, and every fork of it would
-            os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), *filter(None, known)])
-        context.set_forkserver_preload([Path(sys.argv[0]).stem if build.__module__ == "__main__" else build.__module__])
+    context = fresh_processes(Path(sys.argv[0]).stem if build.__module__ == "__main__" else build.__module__)
     queue = context.SimpleQueue()
     child = context.Process(target=_measure_peak, args=(build, sizes, run, threads, queue))
     child.start()

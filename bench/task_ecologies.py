@@ -15,10 +15,9 @@
 The author's code is written in Julia, which is not installed here: nothing of it is raced.
 """
 
-import multiprocessing
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 
 import harness
@@ -150,13 +149,14 @@ def _alone_arrays(arguments: tuple) -> list[float]:
 def processes(inputs: tuple) -> Tensor:
     """one training after the other, in parallel processes"""
     weights, texts = inputs
-    context = multiprocessing.get_context("fork")  # the fastest start; each process has one thread
+    context = harness.fresh_processes("task_ecologies")  # autograd refuses a fork of a process that has used it
     each = [
         ({name: weight[r : r + 1].numpy() for name, weight in weights.items()}, texts[:, r].numpy())
         for r in range(texts.shape[1])
     ]
     with ProcessPoolExecutor(torch.get_num_threads(), context, torch.set_num_threads, (1,)) as pool:
-        return torch.tensor(list(pool.map(_alone_arrays, each)), dtype=torch.float64)
+        train = partial(harness.called, "task_ecologies", "_alone_arrays")
+        return torch.tensor(list(pool.map(train, each)), dtype=torch.float64)
 
 
 def same_losses(inputs: tuple, ours: Tensor, theirs: Tensor) -> float:

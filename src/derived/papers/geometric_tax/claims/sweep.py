@@ -53,7 +53,7 @@ def noisy(rows: pd.DataFrame) -> float:
 def tax_under_noise(rows: pd.DataFrame) -> Estimate:
     """D of hard labels over D of the squared error at the largest noise, at the codebook where that is largest."""
     where = f"noise == {noisy(rows)}"
-    scalar, codebooks = logs(rows, f"arm == 'scalar' and {where}"), sorted(rows["K"].unique())
+    scalar, codebooks = logs(rows, f"arm == 'scalar' and {where}"), sorted(rows.loc[rows["arm"] == "ce", "K"].unique())
     level = 1 - (1 - LEVEL) / len(codebooks)
     each = [stats.mean(logs(rows, f"arm == 'ce' and {where} and K == {K}") - scalar, level) for K in codebooks]
     return ratio(highest(each))
