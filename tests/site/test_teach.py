@@ -1,6 +1,7 @@
 """The packs of `make teach`: every line of every solution is looked for in every file of the class pack."""
 
 import io
+import json
 import re
 import subprocess
 import sys
@@ -42,8 +43,8 @@ def texts(pack: Path | io.BytesIO) -> Iterator[tuple[str, str]]:
 
 
 def secrets() -> dict[str, set[str]]:
-    """The pieces of each chapter's solutions that stand nowhere else in the chapters."""
-    found, shown = {}, []
+    """The pieces of each chapter's solutions that stand nowhere else in chapters or statements of the ledger."""
+    found, shown = {}, [row["statement"] for row in json.loads((ROOT / "results/ledger.json").read_text("utf-8"))]
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         notebook = nbformat.read(path, as_version=4)
         solutions = [cell for cell in notebook.cells if "solution" in cell.metadata.get("tags", [])]
