@@ -20,10 +20,12 @@ FORMULA, WORDS = 12, 30  # characters of a piece that does not stand elsewhere b
 MARKS = re.compile(r"\$+|\{[a-z:]+\}`[^`]*`|[*`]+|^[ \t]*[-:] ?|^\d+\.", re.M)  # where a line is cut into pieces
 
 
-def pieces(text: str) -> set[str]:
-    """The words and formulas of some lines, without what is written otherwise on a page or in plain Markdown."""
-    lines = [line for line in text.splitlines() if not line.startswith(("```", ":"))]
-    parts = (" ".join(part.split()) for line in lines for part in MARKS.split(line))
+def pieces(cell: nbformat.NotebookNode) -> set[str]:
+    """The lines of code of a cell, or its words and formulas without what is written otherwise on a page or in plain
+    Markdown."""
+    lines = [line for line in cell.source.splitlines() if not line.startswith(("```", ":"))]
+    cut = [[line] if cell.cell_type == "code" else MARKS.split(line) for line in lines]
+    parts = (" ".join(part.split()) for line in cut for part in line)
     return {part for part in parts if len(part) >= (FORMULA if re.search(r"[\\=_^(]", part) else WORDS)}
 
 
@@ -48,7 +50,7 @@ def secrets() -> dict[str, set[str]]:
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         notebook = nbformat.read(path, as_version=4)
         solutions = [cell for cell in notebook.cells if "solution" in cell.metadata.get("tags", [])]
-        found[path.stem] = {piece for cell in solutions for piece in pieces(cell.source)}
+        found[path.stem] = {piece for cell in solutions for piece in pieces(cell)}
         shown += [cell.source for cell in student(notebook).cells]
     public = " ".join(" ".join(shown).split())
     return {slug: {piece for piece in held if piece not in public} for slug, held in found.items()}
