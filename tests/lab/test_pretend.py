@@ -167,7 +167,8 @@ def test_gradients_are_the_cpus(function, here, there):
     for x in (here, there):
         function(x).sum().backward()
     assert there.grad.device == there.device
-    assert torch.allclose(there.grad.cpu(), here.grad, rtol=1e-15, atol=1e-15)
+    # The CPU has two kernels of attention. Scores up to 9 part their weights by 18 eps, which values up to 3 multiply.
+    assert (there.grad.cpu() - here.grad).abs().max() <= 64 * torch.finfo(here.dtype).eps
 
 
 def test_gradients_cross_to_the_cpu(here, device):

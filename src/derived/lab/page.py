@@ -105,16 +105,6 @@ def check(gap: ArrayLike, bound: ArrayLike) -> None:
     print(f"worst gap {gap.max():.1e}, {found.value:.2g} of its bound, n = {found.n}")
 
 
-def verdict(answer: Any, right: ArrayLike, rtol: float = 1e-4) -> str:
-    """Whether a reader's answer, a number or an array, is right to a relative ``rtol`` (1e-8 where it is zero);
-    ``...`` stands for no answer yet. AssertionError where it is not right."""
-    if answer is ...:
-        return "no answer yet"
-    if not np.allclose(answer, right, rtol=rtol):
-        raise AssertionError(f"{answer} is not right")
-    return "right"
-
-
 RACES = (
     "In bold: the strongest peer that we found; below it weaker ones, plain versions and authors' code. A time is a "
     "median over rounds, beside it the memory that one run adds. The ratio is the median, over rounds, of the peer's "
