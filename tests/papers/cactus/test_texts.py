@@ -1,6 +1,7 @@
 """Topic texts: whole texts by enumeration, their rows and claims, and the speed of blocks."""
 
-from itertools import pairwise
+import dataclasses
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from torch import Tensor
 
 from derived.lab.rng import stream
 from derived.papers.cactus.claims.texts import CLAIMS
-from derived.papers.cactus.experiments.texts import Blocks
+from derived.papers.cactus.data.chains import zipf_chains
+from derived.papers.cactus.experiments.texts import SHAPES, Blocks, MarkovPairs
 from derived.papers.cactus.figures import texts as figures
 from derived.papers.cactus.model.divergences import divergence
 from derived.papers.cactus.model.exact import (
@@ -21,10 +23,11 @@ from derived.papers.cactus.model.exact import (
     reach_probabilities,
     sequence_law,
 )
+from derived.papers.cactus.model.generate import next_laws
 from derived.papers.cactus.model.rules import Cactus, SpS
 from derived.papers.cactus.model.theory import emitted_kl_bound, expected_accepted, text_kl_bound
 
-EXPERIMENTS = (Blocks,)
+EXPERIMENTS = (Blocks, MarkovPairs)
 SMALL = {Blocks: {"replicates": 2, "tokens": 3}}
 EXACT = 1e-12  # sums of at most 50 float64 terms of size at most 1, through at most 50 operations each
 examples = settings(derandomize=True, max_examples=40, deadline=None, database=None)
@@ -82,6 +85,35 @@ def test_text_divergence_adds_up():
         assert spent <= float(text_kl_bound(0.05, 3, T))
         if m == 3:
             assert spent > 0.05  # the budget of one proposal is no budget for the text
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_chains_pay_what_the_enumeration_of_their_texts_pays(name):
+    """`cac-text` with every token drafted: the KL of the law of all texts, which begin after a uniform class."""
+    small = dataclasses.replace(MarkovPairs.at("ci"), replicates=1, sizes=(6,), classes=2, tokens=4, delta=0.2)
+    row = small.run({"V": 6}, seed=3, device="cpu", dtype=torch.float64).set_index("laws").loc[name]
+    p, q = (next_laws(each.log(), **SHAPES[name]) for each in zipf_chains(6, 2, stream(3, "zipf", 6, 0)))
+    emitted, kept = output_law(p, q, Cactus(0.2)), acceptance_rate(p, q, Cactus(0.2))
+    spent = accepted = 0.0
+    for begun, *text in product(range(2), *[range(6)] * small.tokens):
+        classes = [begun, *(y % 2 for y in text)][:-1]
+        own, other = (float(law[classes, text].prod(dim=0)) / 2 for law in (emitted, q))
+        spent += own * np.log(own / other) if own else 0.0
+        accepted += own * float(kept[classes].mean(dim=0))
+    assert abs(row["kl"] * small.tokens - spent) <= EXACT
+    assert abs(row["acceptance"] - accepted) <= EXACT
+    assert row["kl"] > 0
+    assert row["acceptance"] > row["exact_acceptance"]
+
+
+def test_zipf_chains_have_the_law_of_zipf_in_an_order_of_each_row():
+    p, q = zipf_chains(50, 4, stream(6, "zipf"))
+    ranked = q.sort(dim=-1, descending=True).values
+    assert torch.allclose(ranked[:, :1] / ranked, torch.arange(1.0, 51, dtype=torch.float64).expand(4, -1))
+    assert len({tuple(row) for row in q.argsort(dim=-1).tolist()}) == 4
+    noise = (p / q).log()
+    assert torch.allclose(p.sum(dim=-1), torch.ones(4).double())
+    assert abs((noise - noise.mean(dim=-1, keepdim=True)).std().item() - 0.5) < 5 * 0.5 / (2 * 200) ** 0.5
 
 
 def test_claims_get_the_expected_verdict_from_small_rows(rows):

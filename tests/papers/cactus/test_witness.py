@@ -25,6 +25,13 @@ def test_best_coupling_of_equal_and_of_disjoint_laws():
     assert witness.best_coupling(np.array([1.0, 0, 0]), np.array([0, 0.5, 0.5])) == pytest.approx(0.0, abs=1e-9)
 
 
+def test_the_largest_rate_sees_a_band_of_another_budget():
+    p, q = (each[0] for each in pairs.random_pairs(1, 4, "noised", stream(3, "band")))
+    rates = [float(torch.minimum(p, theory.mentored_law(p, q, budget)).sum(dim=0)) for budget in (0.01, 0.012)]
+    found = witness.largest_rate(p.numpy(), q.numpy(), 0.01)
+    assert abs(found - rates[0]) <= 1e-7 < 1e-4 < abs(found - rates[1])
+
+
 @pytest.mark.parametrize("name", mutations.MUTATIONS)
 def test_mutations_are_seen_by_the_definition_of_the_law(name):
     """`cac-emitted`, `cac-lenience`: each changed line changes the law; two of four leave exactness and price whole."""

@@ -3,7 +3,7 @@
 from ..experiments.budget import Budget, ClosedForms, SecondOrder, TypicalProgram
 from ..experiments.clock import SamplerTime
 from ..experiments.position import Couplings, FixedBudget, FlatFamily, Limits, NearOptimal, RandomPairs
-from ..experiments.texts import Blocks
+from ..experiments.texts import Blocks, MarkovPairs
 from ..experiments.trained import PairTime, TrainedPair
 from . import budget, clock, position, texts, trained
 
@@ -22,5 +22,5 @@ CLAIMS = (
 )
 EXPERIMENTS = (
     *(RandomPairs, Couplings, ClosedForms, SecondOrder, Budget, FlatFamily, NearOptimal, TypicalProgram, Blocks),
-    *(FixedBudget, Limits, TrainedPair, PairTime, SamplerTime),
+    *(MarkovPairs, FixedBudget, Limits, TrainedPair, PairTime, SamplerTime),
 )

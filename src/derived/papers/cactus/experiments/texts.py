@@ -1,4 +1,4 @@
-"""Whole texts of Markov chains, by enumeration of every path of drafts, rejections and bonuses.
+"""Whole texts of Markov chains: every path of drafts, rejections and bonuses, and large vocabularies.
 
 symbol   name    meaning                                                       axes
 p, q     p, q    matrices of draft and verifier, the last row begins a text    (R, V + 1, V)
@@ -7,6 +7,7 @@ m        m       drafted tokens per block                                      s
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import pandas as pd
@@ -16,12 +17,17 @@ from torch import Tensor
 from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
+from ..data.chains import zipf_chains
 from ..data.pairs import random_pairs
 from ..model.divergences import divergence
-from ..model.exact import acceptance_rate, markov_laws, reach_probabilities, sequence_law
-from ..model.theory import expected_accepted, gamma_cactus
+from ..model.exact import acceptance_rate, markov_laws, output_law, reach_probabilities, sequence_law
+from ..model.generate import next_laws
+from ..model.theory import expected_accepted, gamma_cactus, num_overdrafted
 from .matching import rule_of
 from .witness import drafted_law, rounding
+
+#: How laws are made from a chain's rows, for both models alike.
+SHAPES = MappingProxyType({"plain": {}, "truncated": {"temperature": 0.6, "top_p": 0.95}})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,3 +104,51 @@ class Blocks(Experiment):
         reached = reach_probabilities(*laws, rule, m=self.m, num_vocab=self.V).sum(dim=0)
         alpha = acceptance_rate(p[-1], q[-1], rule).clamp(max=1)  # a sum of probabilities may round above one
         return abs(reached - expected_accepted(alpha, self.m)).item()
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarkovPairs(Experiment):
+    """CAC-11.d, 11.e: what a text of a chain on V tokens pays, exactly, when each of its tokens is drafted.
+
+    Texts begin after a class that is uniform and have ``tokens`` tokens. Both models at temperature 1 ("plain"), or
+    both at 0.6 with the fewest tokens that reach 0.95 ("truncated"). Rows: V, laws, replicate; per token of the text:
+    acceptance, exact_acceptance (SpS), overdrafted (V_+), kl (nats; times ``tokens`` it is the KL of the text).
+    """
+
+    replicates: int = 16
+    sizes: tuple[int, ...] = (16, 64, 256, 1024)
+    delta: float = 0.01
+    classes: int = 16
+    tokens: int = 64
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"sizes": (64, 256)}, "cpu": {}}
+    deterministic: ClassVar[Mapping[str, float]] = {"kl": 1e-9, "acceptance": 1e-9, "exact_acceptance": 1e-9}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"V": V} for V in self.sizes]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        V, found = condition["V"], []
+        for replicate in range(self.replicates):
+            chains = zipf_chains(V, self.classes, stream(seed, "zipf", V, replicate))
+            for name, shape in SHAPES.items():
+                p, q = (next_laws(each.to(device).log(), **shape) for each in chains)
+                found.append({"V": V, "laws": name, "replicate": replicate, **self._spent(p, q)})
+        return pd.DataFrame(found)
+
+    def _spent(self, p: Tensor, q: Tensor) -> dict[str, float]:
+        rule, exact = (rule_of("cactus", delta) for delta in (self.delta, 0.0))
+        emitted = output_law(p, q, rule)
+        follows = emitted.new_zeros(self.classes, self.classes)  # the class of the token after a class
+        follows.index_add_(1, torch.arange(emitted.shape[-1], device=emitted.device) % self.classes, emitted)
+        here = emitted.new_full((self.classes,), 1 / self.classes)
+        visits = torch.zeros_like(here)
+        for _ in range(self.tokens):
+            visits, here = visits + here / self.tokens, follows.mT @ here
+        each = {
+            "acceptance": acceptance_rate(p, q, rule),
+            "exact_acceptance": acceptance_rate(p, q, exact),
+            "overdrafted": num_overdrafted(p, q).double(),
+            "kl": divergence(emitted, q),
+        }
+        return {name: float(visits @ value) for name, value in each.items()}

@@ -1,0 +1,105 @@
+"""Answers to the exercises of the chapter: right ones in odd forms, and wrong ones that a check once took for right."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import sympy
+import torch
+
+from derived.lab.exercises import judged
+from derived.papers.cactus.exercises import EXERCISES, P, Q
+from derived.papers.cactus.model import exact, rules, theory
+
+
+def said(label, answer, part=None):
+    return judged(label, EXERCISES[label] if part is None else EXERCISES[label][part], answer)
+
+
+q_n, delta, alpha, tv = sympy.symbols("q_n delta alpha tv")
+
+
+def law(p, q, delta):
+    """In torch, with a loop over all drafts."""
+    p, q = torch.as_tensor(p), torch.as_tensor(q)
+    gamma = (q + (2 * delta * q * (1 - q)).sqrt()).clamp(max=1)
+    emitted = torch.minimum(p, gamma)
+    for n in range(len(p)):
+        h = (1 - gamma[n]) / (1 - q[n]) * q
+        h[n] = gamma[n]
+        rest = (h - p).clamp(min=0)
+        emitted = emitted + (p[n] - gamma[n]).clamp(min=0) * rest / rest.sum().clamp(min=1e-300)
+    return emitted
+
+
+@pytest.mark.parametrize(
+    ("label", "part", "answer"),
+    [
+        ("cac-ex-hand", 0, Fraction(1, 2)),
+        ("cac-ex-hand", 0, torch.tensor(0.5)),
+        ("cac-ex-hand", 1, [sympy.Rational(1, 2), 0, 0.5]),
+        ("cac-ex-hand", 1, np.float32([0.5, 0, 0.5])),
+        ("cac-ex-tv", None, lambda q_n, delta: torch.clamp(q_n + delta, max=1)),
+        ("cac-ex-tv", None, sympy.Min(q_n + delta, 1)),
+        ("cac-ex-tv", None, lambda delta, q_n: np.minimum(q_n + delta, 1)),
+        ("cac-ex-interp", None, 1 - (1 - alpha) * tv),
+        ("cac-ex-interp", None, lambda tv, alpha: np.float32(1 - tv + alpha * tv)),
+        ("cac-ex-interp", None, lambda a, t: torch.tensor(1 - t + a * t)),
+        (
+            "cac-ex-neyman",
+            None,
+            (2 * q_n + delta + sympy.sqrt(delta**2 + 4 * delta * q_n * (1 - q_n))) / (2 + 2 * delta),
+        ),
+        ("cac-ex-rule", None, lambda q, d: (q + (2 * d * q * (1 - q)).sqrt()).clamp(max=1)),
+        ("cac-ex-rule", None, lambda delta, q_n: np.minimum(1, q_n + np.sqrt(np.float32(2 * delta * q_n * (1 - q_n))))),
+        ("cac-ex-law", None, law),
+        ("cac-ex-law", None, lambda draft, verifier, budget: law(draft, verifier, budget).float()),
+    ],
+)
+def test_right_answers_of_any_kind_are_right(label, part, answer):
+    assert said(label, answer, part) == "right"
+
+
+@pytest.mark.parametrize(
+    ("label", "part", "answer"),
+    [
+        ("cac-ex-hand", 1, []),
+        ("cac-ex-hand", 1, [0.5] * 7),
+        ("cac-ex-hand", 1, [(0.5, 0.0, 0.5)] * 5),
+        ("cac-ex-hand", 0, [0.5]),
+        ("cac-ex-tv", None, lambda q_n, delta: min(1.5 * q_n, 1)),
+        ("cac-ex-tv", None, lambda q_n, delta: min(q_n + 0.1, 1)),
+        ("cac-ex-interp", None, lambda alpha, tv: 1 - 0.7 * tv),
+        ("cac-ex-neyman", None, 1.0),
+    ],
+)
+def test_what_a_check_once_took_for_right_is_refused(label, part, answer):
+    assert said(label, answer, part).startswith("not right: ")
+
+
+def test_a_counterexample_names_point_value_and_bound():
+    assert "yours is 1." in said("cac-ex-tv", lambda q_n, delta: q_n + delta)
+    assert "above 1; a probability stops somewhere" in said("cac-ex-tv", lambda q_n, delta: q_n + delta)
+
+
+@pytest.mark.parametrize(
+    ("label", "answer", "name"),
+    [
+        ("cac-ex-rule", theory.gamma_cactus, "gamma_cactus"),
+        ("cac-ex-rule", lambda q, d: rules.Cactus(d).gamma(q, q), "Cactus"),
+        (
+            "cac-ex-law",
+            lambda p, q, d: exact.output_law(torch.tensor(p), torch.tensor(q), rules.Cactus(d)),
+            "output_law",
+        ),
+    ],
+)
+def test_the_packages_own_is_refused(label, answer, name):
+    found = said(label, answer)
+    assert "the package's own" in found
+    assert name in found
+
+
+def test_the_law_by_hand_is_the_one_of_the_text():
+    assert P.tolist() == [0.25, 0.75, 0]
+    assert Q.tolist() == [0.5, 0.25, 0.25]
