@@ -209,13 +209,14 @@ class Spread(Experiment):
         means = normals(seed, "means", shape=shape, device=device) * self.p**-0.5
         hits = round(self.r * self.L)
         jumps = normals(seed, "jumps", shape=(hits, *shape), device=device) * (self.jump / self.p) ** 0.5
+        J = jumps.square().sum(dim=-1).mean(dim=(0, 2))
         found, laws = [], []
         for factor in self.factors:
             X = factor * means
             found.append(procrustes_distortion(X, X + jumps.sum(dim=0) / self.L))
             V = X.var(dim=1).sum(dim=-1)
-            laws.append(pooled_law(hits / self.L, self.L, jumps.square().sum(dim=-1).mean(dim=(0, 2)), V))
-        columns = {"D": torch.stack(found), "law": torch.stack(laws), "J": self.jump}
+            laws.append(pooled_law(hits / self.L, self.L, J, V))
+        columns = {"D": torch.stack(found), "law": torch.stack(laws), "J": J.expand(len(self.factors), -1)}
         return rows({"factor": self.factors, "replicate": range(self.replicates)}, columns)
 
 

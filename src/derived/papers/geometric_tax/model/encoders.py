@@ -11,6 +11,7 @@ a, w     decay, frequency   of the modes of the state-space model, exp((-a + i w
 Blocks: h + mixer(norm(h)), then h + MLP(norm(h)); layer norms without gains, learned positions.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import torch
@@ -43,7 +44,7 @@ class Size:
             raise ValueError(f"heads = {self.heads} do not divide width = {self.width}; give a divisor")
 
 
-class Encoder(nn.Module):
+class Encoder(nn.Module, ABC):
     """What the three share: R encoders with a linear head each; a subclass says how tokens are mixed.
 
     Weights of one name and seed are shared by all sizes and kinds that have them.
@@ -90,13 +91,13 @@ class Encoder(nn.Module):
         """Trained numbers of one network."""
         return sum(weight[0].numel() for weight in self.parameters())
 
+    @abstractmethod
     def mixer(self, draws: Draws) -> dict[str, nn.Parameter]:
         """The weights of one mixer."""
-        raise NotImplementedError
 
+    @abstractmethod
     def mix(self, weights: nn.ParameterDict, u: Float[Tensor, "R B L p"]) -> Float[Tensor, "R B L p"]:
         """What one mixer makes of the tokens."""
-        raise NotImplementedError
 
 
 class CausalTransformer(Encoder):
