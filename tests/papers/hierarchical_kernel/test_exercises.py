@@ -1,0 +1,158 @@
+"""The exercises: what is right by another road, right answers in odd forms, and the package's own refused."""
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+import sympy
+import torch
+
+from derived.lab.exercises import judged
+from derived.papers.hierarchical_kernel import exercises
+from derived.papers.hierarchical_kernel.exercises import EXERCISES
+from derived.papers.hierarchical_kernel.model import attention
+from derived.papers.hierarchical_kernel.model.layers import HKTAttention
+from derived.papers.hierarchical_kernel.model.pyramid import pyramid
+
+
+def said(label, answer, part=None):
+    asked = EXERCISES[label]
+    return judged(label, asked if part is None else asked[part], answer)
+
+
+r, L, t, T, d, n, m = sympy.symbols("r L t T d n m")
+
+RIGHT = [
+    ("hkt-ex-entries", None, (1 - r ** (-2 * L)) / (1 - r**-2)),
+    ("hkt-ex-entries", None, lambda r, L: sum(Fraction(1, r ** (2 * level)) for level in range(L))),
+    ("hkt-ex-entries", None, lambda levels, rows: float(f"{sum(levels ** (-2.0 * each) for each in range(rows)):.4g}")),
+    ("hkt-ex-leak", None, 1 - sympy.exp((1 + t) / 4) / (2 * sympy.exp((1 + t) / 4) + sympy.exp((1 + t) ** 2 / 4))),
+    ("hkt-ex-leak", None, lambda x: torch.softmax(torch.tensor([1, 1, 1 + x]).double() * (1 + x) / 4, 0)[[0, 2]].sum()),
+    (
+        "hkt-ex-inertia",
+        None,
+        lambda q, k: [(q @ k - math.hypot(*q) * math.hypot(*k)) / 2, (q @ k + math.hypot(*q) * math.hypot(*k)) / 2],
+    ),
+    ("hkt-ex-inertia", None, lambda k, q: torch.linalg.eigvalsh(torch.tensor(np.outer(q, k) + np.outer(k, q)) / 2)),
+    (
+        "hkt-ex-products",
+        None,
+        (8 * d * (1 - 2**-L) + (sympy.Rational(4, 3) * (1 - 4**-L) + 1) * T) / (4 * d + 2 * T),
+    ),
+    ("hkt-ex-root", 0, 1 - sympy.Rational(9, 10) ** (n * m)),
+    ("hkt-ex-root", 0, lambda m, n: float(f"{1 - 0.9 ** (n * m):.3g}")),
+    ("hkt-ex-root", 1, lambda n, m: 1 - (1 - Fraction(1, 10**m)) ** n),
+]
+
+
+@pytest.mark.parametrize(("label", "part", "answer"), RIGHT)
+def test_right_answers_in_odd_forms(label, part, answer):
+    assert said(label, answer, part) == "right"
+
+
+def test_the_leak_by_the_layer_in_loops():
+    """`hkt-leak` with numbers: block means, the mask, softmax, and no code of the package."""
+
+    def second(t):
+        x = [1, 0, 1, t]
+        blocks = [(x[0] + x[1]) / 2, (x[2] + x[3]) / 2]
+        weights = [math.exp(blocks[1] * blocks[j // 2]) for j in range(3)]
+        return sum(w * x[j] for j, w in enumerate(weights)) / sum(weights)
+
+    assert said("hkt-ex-leak", second) == "right"
+
+
+def test_products_counted_one_by_one():
+    """Multiply-adds of each matrix product of a layer, level by level."""
+
+    def counted(T, d, L):
+        def layer(levels):
+            rows = [T // 2**level for level in range(levels)]
+            total = 2 * T * d * d + T * T * d  # values, output, averaging
+            for level, each in enumerate(rows):
+                total += 2 * each * d * d + each * each * d + (2 * each * d * d if level else 0)
+            return total
+
+        return Fraction(layer(L), layer(1))
+
+    assert said("hkt-ex-products", counted) == "right"
+
+
+def test_lists_of_lists_by_all_digits():
+    """`hkt-root`: all 10^4 ways to fill two lists of two."""
+    for part, inner in ((0, min), (1, max)):
+        zero = sum(min(inner(a, b), inner(c, e)) == 0 for a, b, c, e in product(range(10), repeat=4)) / 10**4
+        assert abs(float(EXERCISES["hkt-ex-root"][part].right(2, 2)) - zero) < 1e-12
+
+
+def from_the_packages_pyramid(x, W_Q, W_K, alpha):
+    x, S = torch.tensor(x), 0
+    for l, rows in enumerate(pyramid(x, len(alpha))):
+        table = rows @ torch.tensor(W_Q[l]) @ torch.tensor(W_K[l]).T @ rows.T / W_Q.shape[2] ** 0.5
+        index = torch.arange(len(x)) >> l
+        S = S + alpha[l] * table[index][:, index]
+    return S.masked_fill(torch.ones_like(S).triu(1).bool(), -math.inf).softmax(dim=-1)
+
+
+def in_numpy(alpha, W_K, W_Q, x):
+    return from_the_packages_pyramid(x, W_Q, W_K, alpha).numpy()
+
+
+@pytest.mark.parametrize("answer", [from_the_packages_pyramid, in_numpy])
+def test_attention_written_in_other_ways(answer):
+    assert said("hkt-ex-attention", answer) == "right"
+
+
+def test_the_packages_own_attention_is_refused():
+    def own(x, W_Q, W_K, alpha):
+        rows = pyramid(torch.tensor(x), len(alpha))
+        q, k = ([z @ torch.tensor(W[l]) for l, z in enumerate(rows)] for W in (W_Q, W_K))
+        return attention.attend_reference(q, k, torch.eye(len(x)).double(), torch.tensor(alpha))
+
+    assert "the package's own attend_reference, mix" in said("hkt-ex-attention", own)
+
+
+def by_moving(layer, T, d):
+    x, later = torch.randn(T, d, generator=torch.Generator().manual_seed(3), dtype=torch.float64), []
+    for i in range(1, T):
+        other = x.clone()
+        other[i:] += torch.linspace(1, 2, (T - i) * d).double().view(T - i, d)
+        later.append((layer(other) - layer(x))[:i].abs().max() > 1e-10)
+    return torch.stack(later).any()
+
+
+def test_a_detector_that_moves_tokens():
+    assert said("hkt-ex-detector", by_moving) == "right"
+
+
+def test_a_detector_at_tokens_of_zero_misses_products():
+    def at_zero(layer, T, d):
+        J = torch.autograd.functional.jacobian(layer, torch.zeros(T, d, dtype=torch.float64)).abs().amax(dim=(1, 3))
+        return bool(J.triu(1).max() > 1e-12)
+
+    assert "a leak is not seen" in said("hkt-ex-detector", at_zero)
+
+
+def test_a_number_for_true_is_refused():
+    assert "True or False is asked for" in said("hkt-ex-detector", lambda layer, T, d: 1.0)
+
+
+@pytest.mark.parametrize(
+    ("pooling", "leaks"), [("convolution", False), ("average", False), ("delayed", False), ("block", True)]
+)
+def test_the_detector_of_the_test_on_layers_of_the_package(pooling, leaks):
+    """`hkt-causal` and `hkt-leak` on whole layers."""
+    layer = HKTAttention(4, levels=3, pooling=pooling, seed=5, dtype=torch.float64)
+    with torch.no_grad():
+        assert bool(by_moving(lambda x: layer(x[None])[0], 10, 4)) is leaks
+
+
+def test_the_scores_of_the_check_are_those_of_the_package():
+    """`hkt-layer`: a causal average by its window, and by the pyramid."""
+    x = exercises._layer(4, 3, 7)["x"]
+    for l, rows in enumerate(pyramid(torch.tensor(x), 3)):
+        for j, row in enumerate(rows.numpy()):
+            window = x[max(0, (j - 1) * 2**l + 1) : j * 2**l + 1].sum(axis=0) / 2**l
+            assert np.abs(row - window).max() < 1e-14
