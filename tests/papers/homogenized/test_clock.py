@@ -3,12 +3,11 @@
 import dataclasses
 import math
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from derived.lab.experiment import run_condition, run_experiment
+from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
 from derived.papers.homogenized.claims.clock import error_ratio
 from derived.papers.homogenized.experiments import clock
@@ -16,7 +15,6 @@ from derived.papers.homogenized.experiments.chains import layer_counts
 from derived.papers.homogenized.experiments.clock import Clock, Stack, TwoTokens, WeakError
 from derived.papers.homogenized.figures import clock as figures
 from derived.papers.homogenized.model.chain import multi_head
-from derived.papers.homogenized.model.gram import simulate_gram
 from derived.papers.homogenized.model.heads import matched_law
 from derived.papers.homogenized.model.two_token import two_token_attention_moments, two_token_pde
 
@@ -42,30 +40,13 @@ COLUMNS = {
 }
 
 
-def test_rows_have_the_promised_columns_and_no_failure(rows):
-    for experiment, table in rows.items():
-        assert "failure" not in table.columns
-        assert COLUMNS[experiment] <= set(table.columns)
-        assert set(experiment.deterministic) <= set(table.columns)
-        assert np.isfinite(table.drop(columns="chain", errors="ignore").select_dtypes("number").to_numpy()).all()
+def test_rows_have_the_promised_columns_and_no_failure(rows, complete):
+    complete(rows, COLUMNS)
 
 
 @pytest.mark.parametrize("experiment", [TwoTokens, WeakError, Clock], ids=lambda one: one.__name__)
-def test_chains_have_the_temperature_of_their_rows(experiment, monkeypatch):
-    """The law that a chain takes has the deviation of the condition: a theory made from the same law cannot tell."""
-    laws = []
-
-    def note(G, L, eta, H, law, beta, **options):
-        laws.append(law.logit_std(beta))
-        return simulate_gram(G, L, eta, H, law, beta, **options)
-
-    monkeypatch.setattr(clock, "simulate_gram", note)
-    small = dataclasses.replace(experiment.at("ci"), **SMALL[experiment])
-    for condition in small.conditions():
-        laws.clear()
-        run_condition(small, condition, 0, "cpu")
-        own = {**vars(small), **condition}["logit_std"]
-        assert laws == pytest.approx([own] * len(laws))
+def test_chains_have_the_temperature_of_their_rows(experiment, has_its_temperature):
+    has_its_temperature(clock, experiment, SMALL[experiment])
 
 
 def test_the_deepest_recorded_layer_shows_the_last_tau():
@@ -115,13 +96,11 @@ def test_weak_error_vanishes_with_the_step_and_only_against_its_own_temperature(
     assert abs(error + attending - uniform) > reach + 0.005
 
 
-def test_figures_say_in_words_what_they_show(rows):
+def test_figures_say_in_words_what_they_show(rows, speaks):
     drawn = [
         figures.two_tokens(rows[TwoTokens]),
         figures.clock(rows[Clock]),
         figures.stack(rows[Stack]),
     ]
     for figure in drawn:
-        assert len(figure.get_label()) > 60
-        assert "nan" not in figure.get_label().split()
-        assert "$" not in figure.get_label()
+        speaks(figure)

@@ -11,7 +11,6 @@ from derived.papers.homogenized.claims.collapse import CLAIMS
 from derived.papers.homogenized.experiments import collapse
 from derived.papers.homogenized.experiments.collapse import Cold, FinalRate, Freezing, Hot
 from derived.papers.homogenized.figures import collapse as figures
-from derived.papers.homogenized.model.gram import simulate_gram
 
 MEASURES = {claim.id: claim.measure for claim in CLAIMS}
 EXPERIMENTS = (Hot, Cold, Freezing, FinalRate)
@@ -36,30 +35,13 @@ COLUMNS = {
 }
 
 
-def test_rows_have_the_promised_columns_and_no_failure(rows):
-    for experiment, table in rows.items():
-        assert "failure" not in table.columns
-        assert COLUMNS[experiment] <= set(table.columns)
-        assert set(experiment.deterministic) <= set(table.columns)
-        assert np.isfinite(table.drop(columns="chain", errors="ignore").select_dtypes("number").to_numpy()).all()
+def test_rows_have_the_promised_columns_and_no_failure(rows, complete):
+    complete(rows, COLUMNS)
 
 
 @pytest.mark.parametrize("experiment", [Hot, Cold, Freezing, FinalRate], ids=lambda one: one.__name__)
-def test_chains_have_the_temperature_of_their_rows(experiment, monkeypatch):
-    """The law that a chain takes has the deviation of the condition: a theory made from the same law cannot tell."""
-    laws = []
-
-    def note(G, L, eta, H, law, beta, **options):
-        laws.append(law.logit_std(beta))
-        return simulate_gram(G, L, eta, H, law, beta, **options)
-
-    monkeypatch.setattr(collapse, "simulate_gram", note)
-    small = dataclasses.replace(experiment.at("ci"), **SMALL[experiment])
-    for condition in small.conditions():
-        laws.clear()
-        run_condition(small, condition, 0, "cpu")
-        own = {**vars(small), **condition}["logit_std"]
-        assert laws == pytest.approx([own] * len(laws))
+def test_chains_have_the_temperature_of_their_rows(experiment, has_its_temperature):
+    has_its_temperature(collapse, experiment, SMALL[experiment])
 
 
 def test_rows_follow_the_seed():
@@ -90,13 +72,11 @@ def test_levels_say_in_words_what_they_show():
     assert "Participation ratio" in figures.levels(levels).get_label()
 
 
-def test_figures_say_in_words_what_they_show(rows):
+def test_figures_say_in_words_what_they_show(rows, speaks):
     drawn = [
         figures.logistic(rows[Hot]),
         figures.freezing(rows[Freezing]),
         figures.final_rate(rows[FinalRate]),
     ]
     for figure in drawn:
-        assert len(figure.get_label()) > 60
-        assert "nan" not in figure.get_label().split()
-        assert "$" not in figure.get_label()
+        speaks(figure)

@@ -1,0 +1,58 @@
+"""What the tests of several topics share: promises of every table of rows, the temperature of chains, and figures."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from derived.lab.experiment import run_condition
+from derived.papers.homogenized.model.gram import simulate_gram
+
+
+@pytest.fixture
+def complete():
+    """No condition failed, the promised columns are there, and every number is finite."""
+
+    def check(rows, columns) -> None:
+        for experiment, table in rows.items():
+            assert "failure" not in table.columns
+            assert columns[experiment] <= set(table.columns)
+            assert set(experiment.deterministic) <= set(table.columns)
+            assert np.isfinite(table.drop(columns="chain", errors="ignore").select_dtypes("number").to_numpy()).all()
+
+    return check
+
+
+@pytest.fixture
+def has_its_temperature(monkeypatch):
+    """The law that a chain takes has the deviation of the condition: a theory made from the same law cannot tell."""
+
+    def check(topic, experiment, fields) -> None:
+        laws, chains = [], 0
+
+        def note(G, L, eta, H, law, beta, **options):
+            laws.append(law.logit_std(beta))
+            return simulate_gram(G, L, eta, H, law, beta, **options)
+
+        monkeypatch.setattr(topic, "simulate_gram", note)
+        small = dataclasses.replace(experiment.at("ci"), **fields)
+        for condition in small.conditions():
+            laws.clear()
+            run_condition(small, condition, 0, "cpu")
+            own = {**vars(small), **condition}["logit_std"]
+            assert laws == pytest.approx([own] * len(laws))
+            chains += len(laws)  # some conditions run none
+        assert chains
+
+    return check
+
+
+@pytest.fixture
+def speaks(tells):
+    """A figure keeps what every figure promises, and says it in a whole sentence."""
+
+    def check(figure) -> None:
+        tells(figure)
+        assert len(figure.get_label()) > 60
+
+    return check
