@@ -98,6 +98,18 @@ def test_gradcheck():
     assert torch.autograd.gradcheck(lambda *x: in_place_ttt(*x, 0.3, 3, return_state=True), inputs)
 
 
+@pytest.mark.parametrize(("n", "chunk", "K"), [(1, 1, 5), (7, 3, 5), (6, 2, 5), (4, 8, 3)])
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_gradcheck_of_the_taps(n, chunk, K, batch):
+    source, kernel = (
+        torch.randn(*batch, *shape, generator=stream(n, "taps"), dtype=torch.float64, requires_grad=True)
+        for shape in ((n, 2), (2, K))
+    )
+    shared = kernel[:1].detach().requires_grad_() if batch else kernel  # one kernel for the whole batch
+    for each in (kernel, shared):
+        assert torch.autograd.gradcheck(lambda x, w: depthwise_target(x, w, chunk=chunk), (source, each))
+
+
 @given(n=st.integers(2, 20), chunk=st.integers(1, 9), seed=st.integers(0, 10**6), data=st.data())
 def test_documents_are_read_as_if_alone(n, chunk, seed, data):
     """`ipt-documents`."""

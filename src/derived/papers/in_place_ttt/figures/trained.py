@@ -128,6 +128,7 @@ def documents(rows: pd.DataFrame) -> Figure:
     beside(ax, 0, rows["floor"].iloc[0], "floor", MUTED, (0, 6))
     ax.set(xlabel="context before the last block (tokens)", ylabel="loss of the last block (nats per token)")
     ax.set_xlim(-0.02 * contexts[-1], 1.5 * contexts[-1])
+    ax.set_xticks(contexts)
     words = ", ".join(f"{ARMS[arm]} {ends[arm]:.3f}" for arm in ends.index)
     figure.set_label(
         f"Loss of a fixed last block against the context before it, {len(ends)} arms. With {contexts[-1]} tokens "

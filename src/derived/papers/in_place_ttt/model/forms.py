@@ -120,11 +120,45 @@ def depthwise_target(
 
 
 def _taps(x: Float[Tensor, "*B n d"], kernel: Float[Tensor, "*#B d K"], chunk: int) -> Float[Tensor, "*B n d"]:
-    n, K = x.shape[-2], kernel.shape[-1]
-    chunks = pad(x, (0, 0, 0, -n % chunk)).unflatten(-2, (-1, chunk))
-    chunks = pad(chunks, (0, 0, K // 2, K // 2))
-    each = (kernel[..., k].unsqueeze(-2).unsqueeze(-2) * chunks[..., k : k + chunk, :] for k in range(K))
-    return sum(each).flatten(-3, -2)[..., :n, :]
+    full = x.shape[-2] // chunk * chunk
+    parts = [_Taps.apply(x[..., :full, :].unflatten(-2, (-1, chunk)), kernel).flatten(-3, -2)] if full else []
+    if full < x.shape[-2] or not parts:
+        parts.append(_Taps.apply(x[..., full:, :].unsqueeze(-3), kernel).squeeze(-3))
+    return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-2)
+
+
+def _shifts(size: int, K: int) -> list[tuple[int, int, int, int]]:
+    """Of each tap the place, and, inside a chunk: first token reached, first token read, how many."""
+    shifts = [(k, k - K // 2) for k in range(K) if abs(k - K // 2) < size]
+    return [(k, max(-s, 0), max(s, 0), size - abs(s)) for k, s in shifts]
+
+
+class _Taps(torch.autograd.Function):
+    """sum_k w_k * x_{t+k} inside chunks (*B, T, C, d), added up in place: no shifted copy of the text is kept."""
+
+    @staticmethod
+    def forward(ctx, x, kernel):
+        taps = kernel.mT.unsqueeze(-2).unsqueeze(-2)  # (*B, K, 1, 1, d)
+        outputs = x * taps[..., kernel.shape[-1] // 2, :, :, :]
+        for k, to, of, num in _shifts(x.shape[-2], kernel.shape[-1]):
+            if to or of:
+                outputs.narrow(-2, to, num).addcmul_(taps[..., k, :, :, :], x.narrow(-2, of, num))
+        ctx.save_for_backward(x, kernel)
+        return outputs
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad):
+        x, kernel = ctx.saved_tensors
+        shifts = _shifts(x.shape[-2], kernel.shape[-1])
+        grad_taps = [torch.zeros_like(kernel[..., 0])] * kernel.shape[-1]
+        for k, to, of, num in shifts:
+            each = (grad.narrow(-2, to, num) * x.narrow(-2, of, num)).sum(dim=(-3, -2))
+            grad_taps[k] = each.sum_to_size(kernel.shape[:-1])
+        grad_x, taps = torch.zeros_like(grad), kernel.mT.unsqueeze(-2).unsqueeze(-2)
+        for k, to, of, num in shifts:
+            grad_x.narrow(-2, of, num).addcmul_(taps[..., k, :, :, :], grad.narrow(-2, to, num))
+        return grad_x, torch.stack(grad_taps, dim=-1)
 
 
 def in_place_ttt(
