@@ -1,0 +1,91 @@
+"""Answers to the exercises of the chapter: right ones in odd forms, and wrong ones that a check once took for right."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import sympy
+import torch
+
+from derived.lab.exercises import judged
+from derived.papers.ols_attention.exercises import EXERCISES
+from derived.papers.ols_attention.model import mechanism, theory
+
+
+def said(label, answer, part=None):
+    return judged(label, EXERCISES[label] if part is None else EXERCISES[label][part], answer)
+
+
+eigenvalue, ridge = sympy.symbols("eigenvalue ridge")
+
+
+def by_torch(X):
+    """Turned by a rotation, which the layer does not see, and with a column of zeros."""
+    _, s, Vh = torch.linalg.svd(X, full_matrices=False)
+    kept = s > s[0] * max(X.shape) * torch.finfo(X.dtype).eps
+    L = len(X) ** 0.5 * Vh[kept].mT / s[kept]
+    turn = torch.linalg.qr(torch.ones(L.shape[1], L.shape[1], dtype=X.dtype).tril()).Q
+    return torch.cat([L @ turn, torch.zeros(len(L), 1, dtype=X.dtype)], dim=1)
+
+
+def by_scores(Xq, X, Y, ridge):
+    L = torch.linalg.cholesky(torch.linalg.inv(X.mT @ X / len(X) + ridge * torch.eye(X.shape[1], dtype=X.dtype)))
+    return mechanism.linear_attention(Xq @ L, X @ L, Y)
+
+
+@pytest.mark.parametrize(
+    ("label", "part", "answer"),
+    [
+        ("ols-ex-leverage", 0, 0),
+        ("ols-ex-leverage", 1, torch.tensor(1)),
+        ("ols-ex-leverage", 2, sympy.Integer(3)),
+        ("ols-ex-ridge", None, (eigenvalue / (eigenvalue + ridge)) ** sympy.Rational(3, 2)),
+        ("ols-ex-ridge", None, lambda ridge, eigenvalue: (eigenvalue / (eigenvalue + ridge)).sqrt() ** 3),
+        ("ols-ex-ridge", None, lambda lam, r: np.float32(lam / (lam + r)) ** 1.5),
+        ("ols-ex-scale", None, Fraction(3, 2)),
+        ("ols-ex-scale", None, sympy.Rational(3, 2)),
+        ("ols-ex-conserved", None, [1.32, 0.866]),
+        ("ols-ex-conserved", None, np.array([1.3221, 0.8654])),
+        ("ols-ex-whitening", None, by_torch),
+        ("ols-ex-context", None, by_scores),
+        ("ols-ex-context", None, lambda a, b, c, d: by_scores(a, b, c, d).float()),
+    ],
+)
+def test_right_answers_of_any_kind_are_right(label, part, answer):
+    assert said(label, answer, part) == "right"
+
+
+@pytest.mark.parametrize(
+    ("label", "part", "answer"),
+    [
+        ("ols-ex-leverage", 0, []),
+        ("ols-ex-leverage", 2, [3.0]),
+        ("ols-ex-ridge", None, 30),
+        ("ols-ex-ridge", None, lambda r, _: r * r / 30),
+        ("ols-ex-scale", None, 1e17),
+        ("ols-ex-conserved", None, (1.31, 0.865)),
+        ("ols-ex-conserved", None, 1.3221),
+        ("ols-ex-conserved", None, []),
+    ],
+)
+def test_what_a_check_once_took_for_right_is_refused(label, part, answer):
+    assert said(label, answer, part).startswith("not right: ")
+
+
+@pytest.mark.parametrize(
+    ("label", "answer", "name"),
+    [
+        ("ols-ex-whitening", mechanism.whitening, "whitening"),
+        ("ols-ex-whitening", lambda X: theory.thin_svd(X).V * (len(X) ** 0.5 / theory.thin_svd(X).s), "thin_svd"),
+        ("ols-ex-context", mechanism.in_context_ols, "in_context_ols"),
+        ("ols-ex-context", lambda Xq, X, Y, r: Xq @ theory.ols_coefficients(X, Y, ridge=r), "ols_coefficients"),
+    ],
+)
+def test_the_packages_own_is_refused(label, answer, name):
+    found = said(label, answer)
+    assert "the package's own" in found
+    assert name in found
+
+
+def test_the_lonely_token_of_the_first_exercise_has_leverage_one():
+    assert said("ols-ex-leverage", 1 + 1e-9, 1) == "right"
