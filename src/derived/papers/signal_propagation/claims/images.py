@@ -30,10 +30,10 @@ CLAIMS = (
         unit="fold error",
         plain="The theory also predicts how gradients grow when the network looks at images.",
         source="paper",
-        where="abstract; CIFAR-100 there, generated images here: supports the mechanism only; no verdict is expected of "
-        "tier cpu, which a pilot of one condition sized",
+        where="abstract; CIFAR-100 there, generated images here: supports the mechanism only; a pilot of one condition "
+        "sized tier cpu, and the verdict expected of it was written before its run",
         paper_value="not visible",
-        expected=holds("gpu"),
+        expected=holds(*RECORDED),
         judged_at=RECORDED,
     ),
 )

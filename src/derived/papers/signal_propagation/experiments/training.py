@@ -101,9 +101,9 @@ class Trainability(Experiment):
             **{"size": 16, "num_classes": 4, "num_train": 64, "num_test": 32, "steps": 2, "batch_size": 8},
         },
         "cpu": {
-            **{"depths": (4, 8, 16), "warmups": (0, 50), "alphas": (0.4, 0.8, 1.6), "replicates": 8, "width": 32},
+            **{"depths": (3, 6, 12), "warmups": (0, 50), "alphas": (0.4, 0.8, 1.6), "replicates": 8, "width": 32},
             **{"num_heads": 2, "size": 32, "num_classes": 10, "num_train": 4000, "num_test": 500, "steps": 300},
-            **{"batch_size": 32},
+            **{"batch_size": 16},
         },
         "gpu": {},
     }

@@ -1,0 +1,334 @@
+"""The exercises of the chapter: what is right, where it is tried, and what often goes wrong.
+
+q, p      E u^2 = E v^2 and E u v of a Gaussian pair; second moment and overlap of the stream
+alpha     slope of the map
+a, s      (sigma_O sigma_V)^2 and (sigma_2 sigma_1)^2
+n         number of tokens
+J, K      averaged partial Jacobian norm and its companion
+"""
+
+import math
+
+import numpy as np
+import torch
+from scipy import integrate, optimize
+
+from derived.lab.exercises import Derive, Implement, Wrong, ask, call, checker, ranges
+
+from .model import asymptotics, kernels, meanfield, mutations
+
+# Formulas and numbers -------------------------------------------------------------------------------------------------
+
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(96)
+
+
+def _mean_of_exponential(alpha, q1, q2, p):
+    """By quadrature over two independent normal variables, which knows of no determinant."""
+    u = q1**0.5 * NODES[:, None]
+    v = p / q1**0.5 * NODES[:, None] + (q2 - p * p / q1) ** 0.5 * NODES
+    return WEIGHTS @ np.exp(-(alpha**2) * (u * u + v * v)) @ WEIGHTS / (2 * np.pi)
+
+
+determinant = Derive(
+    _mean_of_exponential,
+    ranges(alpha=(0.2, 0.9), q1=(0.6, 1.5), q2=(0.6, 1.5), p=(-0.5, 0.5)),
+    low=0,
+    high=1,
+    mistakes={
+        "the second variance has dropped out": lambda alpha, q1, q2, p: (
+            ((1 + 2 * alpha**2 * q1) ** 2 - 4 * alpha**4 * p**2) ** -0.5
+        ),
+        "the two are not independent": lambda alpha, q1, q2, p: (
+            ((1 + 2 * alpha**2 * q1) * (1 + 2 * alpha**2 * q2)) ** -0.5
+        ),
+        "a determinant of a matrix with the covariance twice off its diagonal has a minus": lambda alpha, q1, q2, p: (
+            ((1 + 2 * alpha**2 * q1) * (1 + 2 * alpha**2 * q2) + 4 * alpha**4 * p**2) ** -0.5
+        ),
+        "the root is missing": lambda alpha, q1, q2, p: (
+            1 / ((1 + 2 * alpha**2 * q1) * (1 + 2 * alpha**2 * q2) - 4 * alpha**4 * p**2)
+        ),
+    },
+)
+
+two_thirds = (
+    Derive(
+        lambda r: asymptotics.zeta(1.0, r),
+        ranges(r=(0.5, 8.0)),
+        low=0,
+        high=1,
+        mistakes={
+            "that is its value at one ratio": lambda r: 2 / 3,
+            "it agrees at r = 4 alone": lambda r: r / 6,
+            "it agrees at r = 4 and can be negative": lambda r: (r - 2) / (r - 1),
+            "half of s enters": lambda r: r / (r + 1),
+        },
+    ),
+    Derive(
+        lambda: optimize.brentq(lambda r: float(asymptotics.zeta(1.0, r)) - 0.5, 0.1, 10),
+        digits=3,
+        mistakes={
+            "half of s enters, not s": 1.0,
+            "that is the ratio of a usual network": 4.0,
+            "solve for the ratio, not for the exponent": 0.5,
+        },
+    ),
+)
+
+maps = (
+    Derive(
+        lambda: asymptotics.stretch_constant(lambda x: (1 + x * x) ** -1.5),
+        digits=3,
+        mistakes={
+            "the slope enters squared": 2 / (2 * np.pi) ** 0.5,
+            "the Gaussian's density at zero is missing": 3 * np.pi / 8,
+            "that is the integral of another power": np.pi / 2 / (2 * np.pi) ** 0.5,
+        },
+    ),
+    Derive(
+        lambda: asymptotics.stretch_constant("hard_tanh"),
+        digits=3,
+        mistakes={
+            "the slope is one on both sides of zero": 1 / (2 * np.pi) ** 0.5,
+            "the Gaussian's density at zero is missing": 2.0,
+            "that is erf": 2 / np.pi,
+        },
+    ),
+)
+
+
+def _rank_one(n=12):
+    return np.array([[1.0, n - 1.0], [1.0, n - 1.0]]) / n
+
+
+modes = (
+    Derive(
+        lambda: np.sort(np.linalg.eigvals(_rank_one()))[::-1],
+        mistakes={
+            "the matrix has rank one": (1.0, 1.0),
+            "the sum of eigenvalues is the trace": (1 / 12, 11 / 12),
+            "the mean mode comes first": (0.0, 1.0),
+        },
+    ),
+    Derive(
+        lambda: (1.0, float(asymptotics.zeta(*asymptotics.vit_variances()))),
+        digits=3,
+        mistakes={
+            "the mean mode gets both branches": (2 / 3, 2 / 3),
+            "the difference gets the MLP alone, and only a part of the growth is its own": (1.0, 1.0),
+            "the difference does not stay": (1.0, 0.0),
+        },
+    ),
+)
+
+
+def _matched():
+    a, s = asymptotics.vit_variances()
+
+    def log_J(kernel):
+        return float(meanfield.propagate(1.0, 0.2, kernel=kernel, a=a, s=s, n=197, depth=36).log_J_backward[0])
+
+    level = log_J(kernels.LayerNormKernel())
+    return optimize.brentq(lambda alpha: log_J(kernels.ErfKernel(alpha)) - level, 0.1, 2.0, xtol=1e-6)
+
+
+matched = Derive(
+    _matched,
+    digits=2,
+    mistakes={
+        "at alpha = 1 Derf amplifies more": 1.0,
+        "so small a slope amplifies less": 0.3,
+        "that is the slope of erf at zero, not the one of equal amplification": math.pi**0.5 / 2,
+    },
+)
+
+
+def _scaled(q0, s):
+    """The differential equations of q and of ln J that the recurrences become, with the package's moments."""
+
+    def flow(_, state):
+        moments = kernels.LayerNormKernel().moments(np.array(state[0]), np.array(0.0))
+        return [s / 2 * float(moments.q_tilde), s / 2 * float(moments.q_hat)]
+
+    end = integrate.solve_ivp(flow, (0, 1), [q0, 0.0], rtol=1e-9, atol=1e-12).y[:, -1]
+    return math.exp(end[1])
+
+
+scaled = Derive(
+    _scaled,
+    ranges(q0=(0.5, 3.0), s=(0.2, 4.0)),
+    low=1,
+    mistakes={
+        "q grows on the way": lambda q0, s: math.exp(s / (2 * q0)),
+        "half of s enters": lambda q0, s: 1 + s / q0,
+        "the start counts": lambda q0, s: 1 + s / 2,
+        "the growth of J is that of q, not of its root": lambda q0, s: (1 + s / (2 * q0)) ** 0.5,
+    },
+)
+
+# Implement: the moments of a sine -------------------------------------------------------------------------------------
+
+FLOAT32 = 1e-5
+
+
+def _moments(kernel, q, p, alpha):
+    found = call(kernel, q=q, p=p, alpha=alpha)
+    if not isinstance(found, tuple | list) or len(found) != 4:
+        raise Wrong("four moments are asked for, q~, p~, q^ and p^")
+    return [float(ask(each)) for each in found]
+
+
+def _off(found, wanted):
+    return abs(found - wanted) > FLOAT32 * max(1.0, abs(wanted))
+
+
+def _equals_the_integral(kernel, q, p, alpha):
+    """`sp-fresh`: the moments are means over a Gaussian pair; here by quadrature."""
+    u, v = q**0.5 * NODES[:, None], p / q**0.5 * NODES[:, None] + (q - p * p / q) ** 0.5 * NODES
+    mean = lambda f: WEIGHTS @ f @ WEIGHTS / (2 * np.pi)  # noqa: E731
+    wave, slope = (lambda x: np.sin(alpha * x)), (lambda x: alpha * np.cos(alpha * x))
+    wanted = [mean(f(x) * f(y)) for f in (wave, slope) for x, y in ((u, u + 0 * v), (u, v))]
+    names = ("q~", "p~", "q^", "p^")
+    wrong = [
+        f"{name} is {found:.4g}, and an integral gives another"
+        for name, found, right in zip(names, _moments(kernel, q, p, alpha), wanted, strict=True)
+        if _off(found, right)
+    ]
+    return "; ".join(wrong) or None
+
+
+def _price(kernel, q, p, alpha):
+    """`sp-price`: the derivative of p~ by p is p^."""
+    step = 1e-4
+    rise = (_moments(kernel, q, p + step, alpha)[1] - _moments(kernel, q, p - step, alpha)[1]) / (2 * step)
+    slope = _moments(kernel, q, p, alpha)[3]
+    return f"p~ rises in p at {rise:.4g}, and p^ is {slope:.4g}" if abs(rise - slope) > 1e-4 * max(1, slope) else None
+
+
+def _meets_its_diagonal(kernel, q, alpha):
+    """At p = q the pair is one variable."""
+    q_tilde, p_tilde, q_hat, p_hat = _moments(kernel, q, q, alpha)
+    if _off(p_tilde, q_tilde) or _off(p_hat, q_hat):
+        return f"at p = q the pairs are ({q_tilde:.4g}, {p_tilde:.4g}) and ({q_hat:.4g}, {p_hat:.4g})"
+    return None
+
+
+def _sine(square=1.0, slope=2.0, even=math.cosh, odd=math.sinh):
+    def moments(q, p, alpha):
+        c = square * alpha**2
+        damp = math.exp(-c * q)
+        scale = alpha**slope * damp
+        return damp * odd(c * q), damp * odd(c * p), scale * even(c * q), scale * even(c * p)
+
+    return moments
+
+
+sine = Implement(
+    (_equals_the_integral, _price, _meets_its_diagonal),
+    ranges(q=(0.5, 2.0), p=(-0.45, 0.45), alpha=(0.3, 1.2)),
+    mistakes={
+        "the slope lacks its alpha": _sine(slope=0.0),
+        "one alpha of two": _sine(slope=1.0),
+        "half of the variance": _sine(square=0.5),
+        "even and odd exchanged": _sine(even=math.sinh, odd=math.cosh),
+        "the overlap is taken for the moment": lambda q, p, alpha: (
+            *_sine()(q, q, alpha)[:2],
+            *_sine()(q, q, alpha)[2:],
+        ),
+        "a small alpha is meant": lambda q, p, alpha: (alpha**2 * q, alpha**2 * p, alpha**2, alpha**2),
+        "the moments of erf": lambda q, p, alpha: tuple(kernels.ErfKernel(alpha).moments(q, p)),
+    },
+    refuse=(kernels.ElementwiseKernel, kernels.gaussian_moment),
+)
+
+# Implement: the amplification -----------------------------------------------------------------------------------------
+
+
+def _networks(generator: torch.Generator) -> dict:
+    point = ranges(q0=(0.5, 2.0), p0=(0.05, 0.4), alpha=(0.3, 1.5), a=(0.1, 1.0), s=(0.1, 1.0), n=(3, 40), depth=(1, 8))
+    return point(generator)
+
+
+def _J(amplification, kernel, q0, p0, **point):
+    """The answer's J; its arguments in the order of the text."""
+    return float(ask(amplification, q0=q0, p0=p0, kernel=kernel, **point))
+
+
+def _moves_forward(q, p, kernel, a, s, n, depth):
+    """The moments before each attention and before each MLP, `sp-forward` with uniform attention."""
+    for _ in range(depth):
+        first = kernel.moments(q, p)
+        m = first.p_tilde + (first.q_tilde - first.p_tilde) / n
+        q, p = q + a * m, p + a * m
+        second = kernel.moments(q, p)
+        rho = min(1.0, float(second.p_tilde / second.q_tilde))
+        yield first, second, float(kernels.arccos_kernel_prime(rho))
+        q, p = q + s / 2 * second.q_tilde, p + s * second.q_tilde * float(kernels.arccos_kernel(rho))
+
+
+def _product(q0, p0, kernel, a, s, n, depth):
+    """J^{depth,0} as a product of two-by-two matrices from the source on, `sp-backward`."""
+    row = np.array([1.0, 0.0])  # of the product so far: what it makes of (J, K) of the target
+    for first, second, both in _moves_forward(np.array(q0), np.array(p0), kernel, a, s, n, depth):
+        heads = np.array([[first.q_hat], [first.p_hat]]) * np.array([1.0, n - 1.0]) * a / n
+        row = row @ (np.eye(2) + heads) @ np.diag([1 + s / 2 * second.q_hat, 1 + s * both * second.p_hat])
+    return row[0]
+
+
+def _follows_the_recurrences(amplification, q0, p0, alpha, a, s, n, depth):
+    """`sp-backward`, for Derf."""
+    kernel, given = kernels.ErfKernel(alpha), {"q0": q0, "p0": p0, "a": a, "s": s, "n": n, "depth": depth}
+    found, wanted = _J(amplification, kernel, **given), _product(kernel=kernel, **given)
+    return f"J is {found:.5g}, and the product of the blocks is another" if _off(found, wanted) else None
+
+
+def _follows_them_for_layer_norm(amplification, q0, p0, a, s, n, depth):
+    """`sp-backward` and `sp-ln`: the slope of LayerNorm falls as q grows."""
+    kernel, given = kernels.LayerNormKernel(), {"q0": q0, "p0": p0, "a": a, "s": s, "n": n, "depth": depth}
+    found, wanted = _J(amplification, kernel, **given), _product(kernel=kernel, **given)
+    return f"with LayerNorm J is {found:.5g}, and the product of the blocks is another" if _off(found, wanted) else None
+
+
+def _is_one_without_branches(amplification, q0, p0, alpha, n, depth):
+    found = _J(amplification, kernels.ErfKernel(alpha), q0=q0, p0=p0, a=0.0, s=0.0, n=n, depth=depth)
+    return f"with all branches silent J is {found:.5g}" if _off(found, 1.0) else None
+
+
+def _engine(kernel_of=lambda kernel: kernel, **changes):
+    def J(q0, p0, kernel, a, s, n, depth):
+        given = {"a": a, "s": s, "n": n, "depth": depth} | {key: f(a, s, n) for key, f in changes.items()}
+        return meanfield.propagate(q0, p0, kernel=kernel_of(kernel), **given).J_backward[0]
+
+    return J
+
+
+def _undivided(kernel):
+    return mutations.NoDivision() if isinstance(kernel, kernels.LayerNormKernel) else kernel
+
+
+amplification = Implement(
+    (_is_one_without_branches, _follows_the_recurrences, _follows_them_for_layer_norm),
+    _networks,
+    mistakes={
+        "the slope of LayerNorm is not divided by q": _engine(_undivided),
+        "K is dropped": _engine(cross_token=lambda a, s, n: False),
+        "infinitely many tokens": _engine(n=lambda a, s, n: math.inf),
+        "a pooled gradient": _engine(output_gradient=lambda a, s, n: "pooled"),
+        "s for half of s": _engine(s=lambda a, s, n: 2 * s),
+        "the overlap is taken to be one": lambda q0, p0, kernel, a, s, n, depth: meanfield.propagate(
+            q0, q0, kernel=kernel, a=a, s=s, n=n, depth=depth
+        ).J_backward[0],
+    },
+    refuse=(meanfield.propagate,),
+)
+
+EXERCISES = {
+    "sp-ex-determinant": determinant,
+    "sp-ex-two-thirds": two_thirds,
+    "sp-ex-maps": maps,
+    "sp-ex-eigenvalues": modes,
+    "sp-ex-match": matched,
+    "sp-ex-scaled": scaled,
+    "sp-ex-sine": sine,
+    "sp-ex-amplification": amplification,
+}
+check = checker(EXERCISES)
