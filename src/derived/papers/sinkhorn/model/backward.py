@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .plan import problem, sinkhorn
+from .plan import problem, sinkhorn, sinkhorn_symmetric
 
 
 def implicit_vjp(
@@ -80,8 +80,8 @@ def _conjugate_gradients(M: Tensor, right: Tensor, gauge: Tensor) -> Tensor:
 
 class _Plan(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, scores, a, b, options):
-        result = sinkhorn(scores, a, b, **options)
+    def forward(ctx, scores, a, b, symmetric, options):
+        result = sinkhorn_symmetric(scores, a, **options) if symmetric else sinkhorn(scores, a, b, **options)
         plan = result.plan
         ctx.save_for_backward(plan)
         ctx.mark_non_differentiable(result.residual)
@@ -90,20 +90,23 @@ class _Plan(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, grad_plan, _):
-        return *implicit_vjp(*ctx.saved_tensors, grad_plan), None
+        return *implicit_vjp(*ctx.saved_tensors, grad_plan), None, None
 
 
 def sinkhorn_plan(
     scores: Float[Tensor, "*batch n m"],
     a: Float[Tensor, "*#batch n"] | None = None,
     b: Float[Tensor, "*#batch m"] | None = None,
+    *,
+    symmetric: bool = False,
     **options,
 ) -> Float[Tensor, "*batch n m"]:
     """Sinkhorn's plan with the implicit derivative: forward as ``sinkhorn``, backward from the plan alone.
 
     Memory does not depend on the number of iterations; ``options`` go to ``sinkhorn``. The derivative is that of the
-    limit: it is off by about the residual that was reached. It cannot be differentiated again.
-    ValueError as ``sinkhorn``.
+    limit: it is off by about the residual that was reached. It cannot be differentiated again. With ``symmetric`` the
+    forward is ``sinkhorn_symmetric``, for scores of a text with itself, whose weights are ``a`` on both sides: where
+    tokens are far apart the plain iteration stands nearly still, and that one does not. ValueError as these two.
 
     >>> scores = torch.zeros(2, 2, requires_grad=True)
     >>> sinkhorn_plan(scores)[0, 0].backward()
@@ -112,5 +115,5 @@ def sinkhorn_plan(
             [-0.0625,  0.0625]])
     """
     options = dict(options)
-    scores, a, b = problem(scores, a, b, options.pop("mask", None))
-    return _Plan.apply(scores, a, b, options)[0]
+    scores, a, b = problem(scores, a, a if symmetric else b, options.pop("mask", None))
+    return _Plan.apply(scores, a, b, symmetric, options)[0]

@@ -44,7 +44,7 @@ def sinkhorn_drift(x: Float[Tensor, "n d"], epsilon: float = 1.0) -> Float[Tenso
             [-0.3775]])
     """
     check_positive("epsilon", epsilon)
-    plan = sinkhorn_plan(x @ x.mT / epsilon, tol=_tolerance(x), max_iterations=10_000)
+    plan = sinkhorn_plan(x @ x.mT / epsilon, symmetric=True, tol=_tolerance(x))
     return len(x) * plan @ x - x
 
 

@@ -216,13 +216,14 @@ def problem(
     if scores.ndim < 2 or not scores.shape[-2] or not scores.shape[-1]:
         raise ValueError(f"scores of shape {tuple(scores.shape)}; give (..., n, m) with n, m >= 1")
     scores = scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
-    if bool((scores.isnan() | (scores == INF)).any()):
+    least, largest = scores.detach().aminmax()  # NaN if there is one
+    if not largest < INF:
         raise ValueError("the scores have NaN or +inf; give finite numbers, and -inf where no mass may go")
     if mask is not None:
         scores = scores.masked_fill(~mask, -INF)
     n, m = scores.shape[-2:]
     a, b = (_weights(*each, scores) for each in (("a", a, n), ("b", b, m)))
-    if bool((scores == -INF).any()):
+    if mask is not None or least == -INF:
         _check_support(scores.detach(), a.detach(), b.detach(), coupling)
     return scores, a, b
 

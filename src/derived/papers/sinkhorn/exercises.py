@@ -1,0 +1,301 @@
+"""The exercises of the chapter: what is right, where it is tried, and what often goes wrong.
+
+S           scores, s11 to s22 where there are four           (n, m)
+a, b        weights of the two texts                          (n,), (m,)
+alpha, beta weight of the first token of either text
+num         half-steps, rows first
+P, P_bar    a plan, and the derivative of a loss in it        (n, m)
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from derived.lab.exercises import Derive, Implement, ask, checker, ranges
+from derived.lab.rng import stream
+
+from .model import backward, couplings, mutations, plan, theory
+
+# Derive -------------------------------------------------------------------------------------------------------------
+
+
+def _converged(s11, s12, s21, s22) -> torch.Tensor:
+    return plan.sinkhorn(torch.tensor([[s11, s12], [s21, s22]], dtype=torch.float64), tol=1e-13).plan
+
+
+def _cross(s11, s12, s21, s22):
+    return s11 + s22 - s12 - s21
+
+
+_scores = ranges(s11=(-2.0, 2.0), s12=(-2.0, 2.0), s21=(-2.0, 2.0), s22=(-2.0, 2.0))
+share = Derive(
+    lambda **S: 2 * _converged(**S)[0, 0],
+    _scores,
+    low=0,
+    high=1,
+    mistakes={
+        "that is softmax": lambda s11, s12, s21, s22: 1 / (1 + math.exp(s12 - s11)),
+        "the cross-ratio has two factors of p and two of 1 - p": lambda **S: 1 / (1 + math.exp(-_cross(**S))),
+        "it is asked in units of the row's weight": lambda **S: _converged(**S)[0, 0],
+        "the sum of all entries normalises neither": lambda **S: math.exp(S["s11"]) / sum(map(math.exp, S.values())),
+    },
+)
+
+rate = Derive(
+    lambda **S: theory.local_rate(_converged(**S)),
+    _scores,
+    low=0,
+    high=1,
+    digits=3,
+    mistakes={
+        "an iteration has two half-steps": lambda **S: abs(math.tanh(_cross(**S) / 4)),
+        "the argument is twice as large as it should be": lambda **S: math.tanh(_cross(**S) / 2) ** 2,
+        "a rate is not the share itself": lambda **S: 2 * _converged(**S)[0, 0],
+        "offsets change the oscillation of the scores, and no plan": lambda **S: (
+            math.tanh(np.ptp([*S.values()]) / 4) ** 2
+        ),
+    },
+)
+
+
+def _biased(n: int, z: float) -> torch.Tensor:
+    return torch.zeros(n, n, dtype=torch.float64).index_fill(1, torch.tensor([0]), z)
+
+
+_biases = ranges(n=(2, 30), z=(0.2, 4.0))
+bias_softmax = Derive(
+    lambda n, z: n * plan.half_steps(_biased(n, z), 1).exp()[0, 0],
+    _biases,
+    low=0,
+    high=1,
+    mistakes={
+        "the biased key is one of the n": lambda n, z: math.exp(z) / (math.exp(z) + n),
+        "the bias is in the exponent": lambda n, z: z / (z + n - 1),
+        "softmax sees a bias on a key": lambda n, z: 1 / n,
+    },
+)
+bias_sinkhorn = Derive(
+    lambda n, z: n * plan.sinkhorn(_biased(n, z), tol=1e-13).plan[0, 0],
+    _biases,
+    low=0,
+    high=1,
+    mistakes={
+        "that is softmax, before the first column step": lambda n, z: math.exp(z) / (math.exp(z) + n - 1),
+        "the biased key is one of the n": lambda n, z: 1 / (n - 1),
+        "no trace of the bias is left": lambda n, z: (1 / n + math.exp(z) / (math.exp(z) + n - 1)) / 2,
+    },
+)
+
+
+def _below(alpha, beta):
+    a, b = (torch.tensor([first, 1 - first], dtype=torch.float64) for first in (alpha, beta))
+    lower = torch.ones(2, 2).tril()
+    return couplings.largest_mass(lower, lower - torch.eye(2), a, b)
+
+
+def _two_weights(generator: torch.Generator) -> dict:
+    alpha, more = (torch.rand(2, generator=generator).numpy() * [40, 40] + [5, 10]).round() / 100
+    return {"alpha": float(alpha), "beta": float(round(alpha + more, 2))}
+
+
+causal = Derive(
+    _below,
+    _two_weights,
+    low=0,
+    high=1,
+    mistakes={
+        "that is what the last row has for itself": lambda alpha, beta: 1 - beta,
+        "a part of column 1 is on the diagonal": lambda alpha, beta: beta,
+        "the tokens are not independent": lambda alpha, beta: (1 - alpha) * beta,
+        "that is the last row, all of it": lambda alpha, beta: 1 - alpha,
+    },
+)
+
+
+def _excess(c, eps):
+    cost = torch.tensor([[0.0, c], [c, 0.0]], dtype=torch.float64)
+    return (cost * plan.entropic_plan(cost, eps, tol=1e-13).plan).sum()
+
+
+entropy = Derive(
+    _excess,
+    ranges(c=(0.3, 3.0), eps=(0.2, 2.0)),
+    low=0,
+    mistakes={
+        "that is the bound, and no plan reaches it": lambda c, eps: eps * math.log(2),
+        "the two scores on the diagonal and the two beside it share the exponent": lambda c, eps: (
+            c / (1 + math.exp(2 * c / eps))
+        ),
+        "both tokens pay": lambda c, eps: c / (1 + math.exp(c / eps)) / 2,
+        "that is for small eps": lambda c, eps: c * math.exp(-c / eps),
+    },
+)
+
+# Implement: half-steps ----------------------------------------------------------------------------------------------
+
+
+def _problem(n: int, m: int, table: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scores and unequal weights."""
+    draw = stream(table, "a table")
+    S, a, b = (torch.randn(*size, generator=draw, dtype=torch.float64) for size in ((n, m), (n,), (m,)))
+    return S.numpy(), a.softmax(dim=-1).numpy(), b.softmax(dim=-1).numpy()
+
+
+def _first_is_softmax(steps, n, m, table):
+    """`sk-gibbs`: the first half-step is softmax over the weighted tokens."""
+    S, a, b = _problem(n, m, table)
+    rows = b * np.exp(S)
+    gap = np.abs(ask(steps, (n, m), S=S, num=1, a=a, b=b) - a[:, None] * rows / rows.sum(axis=1, keepdims=True)).max()
+    return None if gap <= 1e-9 else f"after one half-step it is off softmax by {gap:.2g}"
+
+
+def _rows_then_columns(steps, n, m, table):
+    """`sk-steps`: an odd number of half-steps ends on rows, an even one on columns."""
+    S, a, b = _problem(n, m, table)
+    for num, axis, sums in ((3, 1, a), (4, 0, b)):
+        gap = np.abs(ask(steps, (n, m), S=S, num=num, a=a, b=b).sum(axis=axis) - sums).max()
+        if not gap <= 1e-9:
+            return f"after {num} half-steps the {'rows' if axis else 'columns'} are off their weights by {gap:.2g}"
+    return None
+
+
+def _columns_come_right(steps, n, m, table):
+    """`sk-hilbert`: each half-step brings the error to at most kappa times what it was."""
+    S, a, b = _problem(n, m, table)
+    kappa = float(theory.birkhoff_coefficient(torch.from_numpy(S)))
+    first, last = (np.abs(ask(steps, (n, m), S=S, num=num, a=a, b=b).sum(axis=0) / b) for num in (1, 21))
+    wide, narrow = (np.ptp(np.log(each)) for each in (first, last))
+    return None if narrow <= kappa**20 * wide * (1 + 1e-6) + 1e-9 else f"twenty half-steps leave {narrow / wide:.2g}"
+
+
+def _rows_have_no_offset(steps, n, m, table):
+    """`sk-offsets`: a number added to a row of scores changes no half-step, however large it is."""
+    S, a, b = _problem(n, m, table)
+    for offset in (-15.0, 900.0, -900.0):
+        moved = ask(steps, (n, m), S=S + offset, num=5, a=a, b=b) - ask(steps, (n, m), S=S, num=5, a=a, b=b)
+        if not np.abs(moved).max() <= 1e-9:
+            return f"the same scores and {offset:g} have another table"
+    return None
+
+
+def _padding_gets_nothing(steps, n, m, table):
+    """A token of weight zero is as if it were not there."""
+    S, a, b = _problem(n, m, table)
+    padded = ask(steps, (n, m + 1), S=np.c_[S, np.ones(n)], num=5, a=a, b=np.append(b, 0.0))
+    gap = np.abs(padded[:, :m] - ask(steps, (n, m), S=S, num=5, a=a, b=b)).max()
+    if not padded[:, m].max() <= 1e-12:
+        return f"a key of weight zero receives {padded[:, m].sum():.2g}"
+    return None if gap <= 1e-9 else f"a key of weight zero moves the others by {gap:.2g}"
+
+
+def _mutated(steps: mutations.Steps) -> Callable:
+    return lambda S, num, a, b: steps(torch.as_tensor(S), num, torch.as_tensor(a), torch.as_tensor(b))
+
+
+def _kernel(S, num, a, b):
+    """Outside of the log domain."""
+    kernel, v = np.exp(S), b
+    for step in range(num):
+        if step % 2:
+            v = b / (kernel.T @ u)
+        else:
+            u = a / (kernel @ v)
+    return u[:, None] * kernel * v
+
+
+half_steps = Implement(
+    (_first_is_softmax, _rows_then_columns, _columns_come_right, _rows_have_no_offset, _padding_gets_nothing),
+    ranges(n=(2, 6), m=(2, 6), table=(1, 999)),
+    mistakes={
+        **{name: _mutated(change) for name, change in mutations.MUTATIONS.items() if name != "none"},
+        "no log domain": _kernel,
+        "an iteration for a half-step": _mutated(lambda S, num, a, b: mutations.unchanged(S, 2 * num - 1, a, b)),
+    },
+    refuse=(plan.half_steps, plan.sinkhorn, plan.iterates, plan.sinkhorn_symmetric),
+)
+
+# Implement: the derivative of a plan --------------------------------------------------------------------------------
+
+
+def _plan(n: int, m: int, table: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A plan and two derivatives of losses."""
+    S, a, b = (torch.from_numpy(each) for each in _problem(n, m, table))
+    P = plan.sinkhorn(S, a, b, tol=1e-14, max_iterations=5000).plan
+    return P.numpy(), *torch.randn(2, n, m, generator=stream(table, "losses"), dtype=P.dtype).numpy()
+
+
+def _sums_have_no_gradient(gradient, n, m, table):
+    """`sk-vjp`: what a loss reads of row and column sums alone is fixed."""
+    P, first, _ = _plan(n, m, table)
+    moved = np.abs(ask(gradient, (n, m), P=P, P_bar=first[:, :1] + first[:1])).max()
+    return f"a loss of row and column sums has a gradient of {moved:.2g}" if moved > 1e-8 else None
+
+
+def _offsets_have_no_gradient(gradient, n, m, table):
+    """`sk-offsets`: a number added to a row or column of scores moves nothing."""
+    P, first, _ = _plan(n, m, table)
+    found = ask(gradient, (n, m), P=P, P_bar=first)
+    for axis, name in ((1, "row"), (0, "column")):
+        if (left := np.abs(found.sum(axis=axis)).max()) > 1e-8:
+            return f"the gradient of a {name} of scores sums to {left:.2g}"
+    return None
+
+
+def _is_symmetric(gradient, n, m, table):
+    """`sk-vjp`: the Jacobian is symmetric and has no negative direction."""
+    P, first, second = _plan(n, m, table)
+    one, two = (ask(gradient, (n, m), P=P, P_bar=each) for each in (first, second))
+    if abs((one * second).sum() - (two * first).sum()) > 1e-8:
+        return "the Jacobian is not symmetric"
+    return "the Jacobian has a negative direction" if (one * first).sum() < -1e-10 else None
+
+
+def _is_the_slope_of_plans(gradient, n, m, table):
+    """By differences of two plans."""
+    P, loss, way = _plan(n, m, table)
+    S, a, b = (torch.from_numpy(each) for each in _problem(n, m, table))
+    near = [
+        plan.sinkhorn(S + h * torch.from_numpy(way), a, b, tol=1e-14, max_iterations=5000).plan for h in (1e-4, -1e-4)
+    ]
+    slope = float((torch.from_numpy(loss) * (near[0] - near[1])).sum()) / 2e-4
+    gap = abs((ask(gradient, (n, m), P=P, P_bar=loss) * way).sum() - slope)
+    return f"along a change of the scores yours is off the slope of the loss by {gap:.2g}" if gap > 1e-5 else None
+
+
+def _by_rows(P, P_bar):
+    return P * (P_bar - (P * P_bar).sum(axis=1, keepdims=True) / P.sum(axis=1, keepdims=True))
+
+
+def _rows_then_once_columns(P, P_bar):
+    left = P_bar - (P * P_bar).sum(axis=1, keepdims=True) / P.sum(axis=1, keepdims=True)
+    return P * (left - (P * left).sum(axis=0) / P.sum(axis=0))
+
+
+def _unweighted(P, P_bar):
+    return P * (P_bar - P_bar.mean(axis=1, keepdims=True) - P_bar.mean(axis=0) + P_bar.mean())
+
+
+derivative = Implement(
+    (_sums_have_no_gradient, _offsets_have_no_gradient, _is_symmetric, _is_the_slope_of_plans),
+    ranges(n=(2, 5), m=(2, 5), table=(1, 999)),
+    mistakes={
+        "the column potential detached, which is the derivative of softmax": _by_rows,
+        "rows, and then columns once": _rows_then_once_columns,
+        "a fit without weights": _unweighted,
+        "the potentials held": lambda P, P_bar: P * P_bar,
+        "the mean taken off": lambda P, P_bar: P * (P_bar - (P * P_bar).sum()),
+    },
+    refuse=(backward.implicit_vjp, backward.sinkhorn_plan),
+)
+
+EXERCISES = {
+    "sk-ex-two": (share, rate),
+    "sk-ex-bias": (bias_softmax, bias_sinkhorn),
+    "sk-ex-causal": causal,
+    "sk-ex-entropy": entropy,
+    "sk-ex-steps": half_steps,
+    "sk-ex-regression": derivative,
+}
+check = checker(EXERCISES)

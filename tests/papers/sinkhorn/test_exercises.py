@@ -1,0 +1,139 @@
+"""The exercises: what is right by another road, right answers in odd forms, and the package's own refused."""
+
+import math
+
+import numpy as np
+import pytest
+import sympy
+import torch
+from scipy import optimize
+
+from derived.lab.exercises import judged
+from derived.papers.sinkhorn import exercises
+from derived.papers.sinkhorn.exercises import EXERCISES
+from derived.papers.sinkhorn.model import backward, mutations, plan, theory
+
+
+def said(label, answer, part=None):
+    asked = EXERCISES[label]
+    return judged(label, asked if part is None else asked[part], answer)
+
+
+s11, s12, s21, s22, n, z, alpha, beta, c, eps = sympy.symbols("s11 s12 s21 s22 n z alpha beta c eps")
+cross = s11 + s22 - s12 - s21
+
+RIGHT = [
+    ("sk-ex-two", 0, 1 / (1 + sympy.exp(-cross / 2))),
+    ("sk-ex-two", 0, lambda s11, s12, s21, s22: torch.sigmoid(torch.tensor(s11 + s22 - s12 - s21).double() / 2)),
+    ("sk-ex-two", 0, lambda *S: float(f"{1 / (1 + np.exp(-(S[0] + S[3] - S[1] - S[2]) / 2)):.4g}")),
+    ("sk-ex-two", 1, sympy.tanh(cross / 4) ** 2),
+    ("sk-ex-two", 1, lambda s21, s22, s11, s12: float(f"{math.tanh((s11 + s22 - s12 - s21) / 4) ** 2:.3g}")),
+    ("sk-ex-bias", 0, sympy.exp(z) / (sympy.exp(z) + n - 1)),
+    ("sk-ex-bias", 0, lambda z, n: 1 / (1 + (n - 1) * np.exp(-z))),
+    ("sk-ex-bias", 1, 1 / n),
+    ("sk-ex-bias", 1, lambda n, bias: torch.tensor(1.0) / n),
+    ("sk-ex-causal", None, beta - alpha),
+    ("sk-ex-causal", None, lambda beta, alpha: np.float32(beta - alpha)),
+    ("sk-ex-entropy", None, c / (1 + sympy.exp(c / eps))),
+    ("sk-ex-entropy", None, lambda c, eps: c * torch.sigmoid(torch.tensor(-c / eps).double())),
+]
+
+
+@pytest.mark.parametrize(("label", "part", "answer"), RIGHT)
+def test_right_answers_in_odd_forms(label, part, answer):
+    assert said(label, answer, part) == "right"
+
+
+def test_the_share_and_the_cost_by_minimising_over_couplings():
+    """`sk-gibbs` at two tokens: one free number, found by a search that knows no Sinkhorn."""
+
+    def least(scores):
+        def objective(p):
+            P = np.array([[p, 1 - p], [1 - p, p]]) / 2
+            return (P * np.log(4 * P)).sum() - (P * scores).sum()
+
+        return optimize.minimize_scalar(
+            objective, bounds=(1e-9, 1 - 1e-9), method="bounded", options={"xatol": 1e-12}
+        ).x
+
+    assert said("sk-ex-two", lambda s11, s12, s21, s22: least(np.array([[s11, s12], [s21, s22]])), 0) == "right"
+    assert said("sk-ex-entropy", lambda c, eps: c * (1 - least(np.array([[0, -c], [-c, 0]]) / eps))) == "right"
+
+
+def test_the_rate_by_iterating():
+    """`sk-local`: the ratio of successive errors of the columns."""
+
+    def ratio(s11, s12, s21, s22):
+        K, v, errors = np.exp([[s11, s12], [s21, s22]]), np.ones(2), []
+        for _ in range(2000):
+            u = 0.5 / (K @ v)
+            errors.append(abs(v[0] * (K[:, 0] @ u) - 0.5))
+            v = 0.5 / (K.T @ u)
+            if errors[-1] < 1e-9:
+                break
+        return errors[-1] / errors[-2] if len(errors) > 2 else 0.0
+
+    for point in ((1.0, -0.5, 0.3, 1.5), (-1.2, 1.9, 0.4, -0.7), (0.2, 0.1, -2.0, 1.1)):
+        assert abs(ratio(*point) - float(theory.local_rate(exercises._converged(*point)))) < 1e-4
+
+
+def in_loops(S, num, a, b):
+    S, f, g = np.asarray(S), np.zeros(len(a)), np.log(b)
+    for step in range(num):
+        for i in range(len(a) if step % 2 == 0 else 0):
+            row = S[i] + g
+            f[i] = np.log(a[i]) - row.max() - np.log(np.exp(row - row.max()).sum())
+        for j in range(len(b) if step % 2 else 0):
+            column = S[:, j] + f
+            g[j] = np.log(b[j]) - column.max() - np.log(np.exp(column - column.max()).sum())
+    return np.exp(S + f[:, None] + g).tolist()
+
+
+def in_torch(scores, k, rows, columns):
+    f, g = torch.zeros(len(rows)), columns.log()
+    for step in range(k):
+        if step % 2:
+            g = columns.log() - (scores + f.unsqueeze(1)).logsumexp(dim=0)
+        else:
+            f = rows.log() - (scores + g).logsumexp(dim=1)
+    return (scores + f.unsqueeze(1) + g).exp()
+
+
+@pytest.mark.parametrize("answer", [in_loops, in_torch])
+def test_half_steps_written_in_other_ways(answer):
+    assert said("sk-ex-steps", answer) == "right"
+
+
+def test_the_packages_own_half_steps_are_refused():
+    own = lambda S, num, a, b: mutations.unchanged(torch.tensor(S), num, torch.tensor(a), torch.tensor(b))  # noqa: E731
+    assert "the package's own half_steps" in said("sk-ex-steps", own)
+
+
+def by_centring(P, P_bar):
+    left = np.array(P_bar)
+    for _ in range(3000):  # the projections in turn
+        left -= (P * left).sum(axis=1, keepdims=True) / P.sum(axis=1, keepdims=True)
+        left -= (P * left).sum(axis=0) / P.sum(axis=0)
+    return P * left
+
+
+def test_a_derivative_by_projections_in_turn():
+    assert said("sk-ex-regression", by_centring) == "right"
+
+
+def test_the_packages_own_derivative_is_refused():
+    own = lambda P, P_bar: backward.implicit_vjp(torch.tensor(P), torch.tensor(P_bar))[0]  # noqa: E731
+    assert "the package's own implicit_vjp" in said("sk-ex-regression", own)
+
+
+def test_the_ratio_of_the_solution_on_entropy():
+    x = np.linspace(0.01, 10, 100_000)
+    ratio = x / (1 + np.exp(x)) / math.log(2)
+    assert 0.401 < ratio.max() < 0.402
+    assert abs(x[ratio.argmax()] - 1.28) < 0.01
+
+
+def test_columns_first_is_harmless_in_the_limit_only():
+    S, a, b = (torch.from_numpy(each) for each in exercises._problem(3, 4, 5))
+    assert torch.allclose(mutations.columns_first(S, 401, a, b), plan.sinkhorn(S, a, b, tol=1e-13).plan, atol=1e-10)
+    assert said("sk-ex-steps", exercises.half_steps.mistakes["columns first"]).startswith("not right: at ")
