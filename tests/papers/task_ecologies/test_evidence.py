@@ -84,7 +84,7 @@ def test_what_a_sample_size_refuses():
 
 
 def test_the_claims_of_the_topic(rows):
-    for claim in CLAIMS:
+    for claim in (each for each in CLAIMS if each.experiment):
         verdict, _ = claim.judge(claim.measure(rows[claim.experiment]))
         assert verdict == claim.expected["ci"], claim.id
     spoilt = {

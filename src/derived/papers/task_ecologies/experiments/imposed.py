@@ -120,12 +120,12 @@ class Imposed(Experiment):
     worlds: int = 4
     contexts: int = 3
     tokens: int = 5
-    steps: int = 600
+    steps: int = 1500
     rate: float = 0.02
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "ci": {"replicates": 1, "steps": 300},
-        "cpu": {"replicates": 4, "steps": 600},
+        "ci": {"replicates": 1},
+        "cpu": {"replicates": 4},
         "gpu": {},
     }
     dtype: ClassVar[torch.dtype] = torch.float64
