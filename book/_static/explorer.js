@@ -1,4 +1,5 @@
-// Explorers: Plotly figures, loaded from this site when they come into view, with the browser's own sliders.
+// Explorers: Plotly figures, loaded from this site when they come into view, with the browser's own sliders. Where these
+// stand is in the address, #explorer-1=3,0 (an explorer's anchor and its steps, from 0); such an address sets them.
 addEventListener("DOMContentLoaded", () => {
   const boxes = document.querySelectorAll(".explorer");
   if (!boxes.length) return;
@@ -10,9 +11,9 @@ addEventListener("DOMContentLoaded", () => {
   const palette = () => COLOURS[document.documentElement.dataset.theme] ?? COLOURS.light;
   const NARROW = 560; // pixels of the box below which panels stand one above the other
   const PANEL = 280; // height of each of them
-  let script;
+  const scripts = {};
   const load = (url) =>
-    (script ??= new Promise((resolve, reject) => {
+    (scripts[url] ??= new Promise((resolve, reject) => {
       const element = document.createElement("script");
       element.src = url;
       element.onload = resolve;
@@ -67,8 +68,16 @@ addEventListener("DOMContentLoaded", () => {
   const original = (change, layout) =>
     Object.fromEntries(Object.keys(change).map((key) => [key, key.split(/[.[\]]+/).reduce((part, name) => part?.[name], layout) ?? [0, 1]])); // a domain unsaid is all
 
+  // The places of sliders that the address names, by explorer.
+  const named = () => new URLSearchParams(location.hash.startsWith("#explorer-") ? location.hash.slice(1) : "");
+  function keep(name, state) {
+    const places = named();
+    places.set(name, state.join(","));
+    history.replaceState(null, "", `#${places.toString().replaceAll("%2C", ",")}`);
+  }
+
   // One control per Plotly slider. Several sliders together name one frame: the steps' values joined by "|".
-  function sliders(plot, specs) {
+  function sliders(plot, specs, changed) {
     const state = specs.map((spec) => spec.active ?? 0);
     const instant = { mode: "immediate", frame: { duration: 0, redraw: true }, transition: { duration: 0 } };
     const valueOf = (step) => String(step.value ?? step.label ?? "");
@@ -94,6 +103,7 @@ addEventListener("DOMContentLoaded", () => {
         state[index] = Number(range.value);
         say();
         move(index);
+        changed(state);
       });
       say();
       label.append(words, range);
@@ -123,8 +133,8 @@ addEventListener("DOMContentLoaded", () => {
   }
 
   async function show(box) {
-    const { data, layout, frames } = JSON.parse(box.querySelector("script").textContent);
-    await load(box.dataset.plotly);
+    await Promise.all([load(box.dataset.plotly), load(box.dataset.figure)]);
+    const { data, layout, frames } = structuredClone(window.EXPLORERS[box.dataset.figure.split("/").pop()]);
     const { sliders: specs = [], updatemenus, height, width, ...rest } = layout;
     const plot = Object.assign(document.createElement("div"), { className: "explorer-plot" });
     box.querySelector(".explorer-fallback").hidden = true;
@@ -135,8 +145,17 @@ addEventListener("DOMContentLoaded", () => {
     const first = structuredClone(rest);
     await Plotly.newPlot(plot, data, { ...rest, template: template(), autosize: true }, config);
     if (frames.length) await Plotly.addFrames(plot, frames);
-    const controls = sliders(plot, specs);
-    if (rest.meta?.play && controls.length === 1) controls[0].append(player(controls[0].querySelector("input")));
+    const controls = sliders(plot, specs, (state) => keep(box.id, state));
+    const ranges = controls.map((control) => control.querySelector("input"));
+    const set = () =>
+      (named().get(box.id) ?? "").split(",").forEach((place, index) => {
+        if (!ranges[index] || !/^\d+$/.test(place) || ranges[index].value === place) return;
+        ranges[index].value = place;
+        ranges[index].dispatchEvent(new Event("input"));
+      });
+    set();
+    addEventListener("hashchange", set);
+    if (rest.meta?.play && controls.length === 1) controls[0].append(player(ranges[0]));
     box.append(...controls);
 
     const column = stacked(first);
@@ -167,4 +186,6 @@ addEventListener("DOMContentLoaded", () => {
     { rootMargin: "400px" },
   );
   boxes.forEach((box) => seen.observe(box));
+  const [first] = named().keys();
+  if (first) document.getElementById(first)?.scrollIntoView({ block: "center" });
 });

@@ -1,6 +1,9 @@
 // Ages beside dates ("3 months ago"), counted when the page is read and not when it was built; formulas in the text that
-// are wider than it scroll in a box of their own; so do wide figures on a phone; folds open for links and on paper.
+// are wider than it scroll in a box of their own; so do wide figures on a phone; folds open for links and on paper; those of the contents have names.
 addEventListener("DOMContentLoaded", () => {
+  for (const fold of document.querySelectorAll(".bd-links summary"))
+    fold.setAttribute("aria-label", `Below ${fold.closest("li").querySelector("a").textContent.trim()}`);
+
   const units = [["year", 31557600], ["month", 2629800], ["day", 86400], ["hour", 3600], ["minute", 60]];
   const words = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
   for (const time of document.querySelectorAll("time.age")) {
@@ -28,6 +31,16 @@ addEventListener("DOMContentLoaded", () => {
     }
     soon();
   });
+
+  // Formulas in a fold of a ledger are typeset when it opens (mathjax3_config in _config.yml leaves them out).
+  const folded = "details:not([open]) > :not(summary) .math";
+  const typeset = async ({ target }) => {
+    if (!target.open || !target.closest(".ledger")) return;
+    await globalThis.MathJax?.startup?.promise;
+    const fresh = [...target.querySelectorAll(".math")].filter((each) => !each.querySelector("mjx-container") && !each.matches(folded));
+    if (fresh.length) globalThis.MathJax?.typesetPromise?.(fresh);
+  };
+  document.addEventListener("toggle", typeset, true);
 
   for (const image of document.querySelectorAll("article figure img")) {
     const mark = () => image.classList.toggle("wide", image.naturalWidth > 2 * image.naturalHeight);

@@ -7,7 +7,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from derived.book import cells
-from derived.lab.page import check, verdict
+from derived.lab.page import check
 
 
 def shown(text: str) -> nbformat.NotebookNode:
@@ -45,7 +45,9 @@ def test_other_outputs_stay(text):
 
 
 def test_an_exercise_does_not_say_right_before_the_reader_has_answered():
-    assert "solution passes" in words(shown(f"{verdict(1.0, 1.0)} {verdict(2.0, 2.0)}\n"))
+    assert "solution passes" in words(shown("right right\n"))
+    assert "solution passes" in words(shown("(a) right\n(b) right\n"))
+    assert shown("(a) right\n(b) not right: yours is 3\n").text == "(a) right\n(b) not right: yours is 3\n"
 
 
 BOX = "```{solution} ex\n:label: sol\n:class: dropdown\n\nBecause.\n```"

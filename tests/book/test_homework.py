@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from derived.book.homework import homework, roles, section
+from derived.book.homework import facts, homework, roles, section
 from derived.book.house import UserError
 from derived.book.slicing import names
 
@@ -20,6 +20,21 @@ EXERCISES = """Before.
 :class: easy
 :label: toy-one
 Which number?
+```"""
+WORDS = """```{exercise} Two
+:label: toy-two
+
+*Judge, 20 minutes, medium.* Is it?
+```"""
+RUBRIC = """```{solution} toy-two
+:label: toy-sol-two
+
+It is.
+
+**Rubric.**
+
+- 2 points: says so.
+- 1 point: says why.
 ```"""
 SECOND = "```{exercise} Two\n:label: toy-two\nProve it.\n```"
 TAGS = {"tags": ["solution"]}
@@ -133,6 +148,7 @@ def test_without_a_check_there_is_no_homework():
         ("f = lambda u: u + v", "f", "v"),
         ("g = [k for k in ks if k > l]", "g", "ks l"),
         ("def g(h=i):\n    m = 1\n    return j + h + m", "g", "i j"),
+        ("def g(h):\n    h[0] = 1\n    i[0] = 2", "g", "i"),
         ("with p() as q:\n    r = q", "q r", "p"),
         ("if s:\n    t = 1\n    t[0] = 2", "t", "s"),
         ("class K(B):\n    def m(self):\n        return self.n + o", "K", "B o"),
@@ -143,3 +159,42 @@ def test_without_a_check_there_is_no_homework():
 )
 def test_names_that_a_statement_binds_and_reads(source, bound, read):
     assert names(ast.parse(source).body) == ({*bound.split()}, {*read.split()})
+
+
+def with_words() -> nbformat.NotebookNode:
+    """A chapter whose second exercise asks for words, and whose first says its minutes."""
+    notebook = chapter(*BEFORE)
+    for cell in notebook.cells:
+        cell.source = cell.source.replace("Which number?", "\n*Derive, 15 minutes, easy.* Which number?")
+    place = next(at for at, cell in enumerate(notebook.cells) if cell.source == SECOND)
+    notebook.cells[place : place + 2] = [new_markdown_cell(WORDS), new_markdown_cell(RUBRIC, metadata=TAGS)]
+    return notebook
+
+
+def test_an_exercise_says_its_kind_minutes_difficulty_and_the_points_of_its_rubric():
+    assert facts(with_words()) == [("toy-one", "Derive", 15, "easy", 0), ("toy-two", "Judge", 20, "medium", 3)]
+
+
+def test_words_have_a_cell_that_is_graded_by_hand_and_a_check_a_point_for_five_minutes():
+    notebook = with_words()
+    for solved in (True, False):
+        cells = homework("toy", notebook, notebook, solved=solved).cells
+        place = next(at for at, cell in enumerate(cells) if cell.source == WORDS)
+        about = cells[place + 1].metadata.nbgrader
+        assert cells[place + 1].source == "*Your answer here.*"
+        assert (about.grade_id, about.points, about.grade, about.solution, about.locked) == (
+            "toy-two",
+            3,
+            True,
+            True,
+            False,
+        )
+        assert next(c for c in cells if c.id == "check").metadata.nbgrader.points == 3
+        assert not [cell for cell in cells if "Rubric" in cell.source]
+
+
+def test_a_solution_that_its_own_check_refuses_is_named():
+    executed = chapter(*BEFORE)
+    next(cell for cell in executed.cells if cell.id == "check").outputs[0].text = "(b) not right: yours is 3\n"
+    with pytest.raises(UserError, match=r"^toy: the solution of toy-one does not pass its own check: \(b\) not right"):
+        homework("toy", chapter(*BEFORE), executed, solved=False)

@@ -11,7 +11,7 @@ import press
 import psutil
 import pytest
 
-from derived.book import edition
+from derived.book import edition, evidence
 
 EXPERIMENT = textwrap.dedent('''
     """Toy experiments."""
@@ -187,7 +187,8 @@ def test_a_new_chapter_runs_as_it_stands_and_a_name_in_use_is_refused(house):
     assert press.findings(house, "my_paper")["rows"][0]["verdict"] == "holds"
     notebook = json.loads((house / "notebooks/my_paper.ipynb").read_text())
     assert edition.is_strict(notebook)
-    assert edition.faults(house, "my_paper", notebook, press.findings(house, "my_paper")["rows"]) == []
+    rows = press.findings(house, "my_paper")["rows"]
+    assert edition.faults(house, "my_paper", notebook, rows) == evidence.faults(notebook, rows) == []
     again = press.derived(house, "new", "my_paper")
     assert again.returncode == 1
     assert "there is a chapter my_paper already" in again.stderr

@@ -230,6 +230,16 @@ def write_chapter(root: Path, more: str = "") -> None:
     (root / "_build/findings/toy.json").write_text(json.dumps(FINDING), "utf-8")
 
 
+LECTURES = """- show: toy-theorem
+  minutes: 30 40 80
+  say: Rank first.
+- show: toy-figure
+  minutes: 0 30? 80
+- show: claims
+  minutes: 20 20 20
+"""
+
+
 def write_book(root: Path) -> Path:
     """A checkout in small: the real pages and settings, one chapter, a package of one file."""
     shutil.copytree(ROOT / "book", root / "book")
@@ -248,6 +258,7 @@ def write_book(root: Path) -> Path:
         "utf-8",
     )
     write_chapter(root)
+    (root / "book/lectures/toy.yml").write_text(LECTURES, "utf-8")
     (root / "tests/papers/toy").mkdir(parents=True)
     (root / "tests/papers/toy/test_one.py").write_text("# `toy-theorem`\ndef test_it():\n    pass\n")
     return root
@@ -274,7 +285,7 @@ def page(root: Path, name: str) -> str:
 def test_the_card_is_filled_from_data(book: Path):
     text = page(book, "notebooks/toy.html")
     assert "at a glance -->" not in text
-    for expected in ("3 min to read · 41 s to run", "690 MB", "1 holds", "a desktop CPU", "make site CHAPTERS=toy"):
+    for expected in ("3 min to read", "41 s to run", "690 MB", "1 holds", "a desktop CPU", "make site CHAPTERS=toy"):
         assert expected in text, expected
     assert 'href="../downloads/toy-student.ipynb"' in text
     assert "Tan and Zhao, 2026" in text
@@ -294,7 +305,8 @@ def test_numbers_theorems_and_equations_resolve(book: Path):
 
 def test_proofs_have_no_id_in_common(book: Path):
     text = page(book, "notebooks/toy.html")
-    assert text.count('<details class="proof-fold"><summary>Proof</summary>') == 2
+    proofs = BeautifulSoup(text, "html.parser").select(".proof-fold:has(> summary)")
+    assert [proof.get("id") for proof in proofs] == ["proof-toy-theorem", None]  # the second proves nothing new
     assert "Proof. " not in text
     assert 'id="proof"' not in text
     assert 'id="proof-content"' not in text
@@ -307,21 +319,64 @@ def test_a_statement_says_whose_it_is_and_where_it_is_checked(book: Path):
     assert box.select_one(".admonition-title .headerlink")["href"] == "#toy-theorem"
     foot = box.select_one(".statement-links")
     assert "tests/papers/toy/test_one.py::test_it" in foot.get_text()
-    assert [link["href"] for link in foot.select("a")] == ["#check-toy-theorem", "#claim-TOY-1"]
+    assert [link["href"] for link in foot.select("a")] == ["#check-toy-theorem", "../claims/toy.html#TOY-1"]
     assert "glue" in soup.find(id="check-toy-theorem").get_text()
     assert soup.find(id="check-toy-theorem")["class"][0] == "cell"
 
 
-def test_the_id_of_a_claim_leads_to_its_row(book: Path):
+def test_the_id_of_a_claim_leads_to_its_evidence(book: Path):
     soup = BeautifulSoup(page(book, "notebooks/toy.html"), "html.parser")
     words = next(p for p in soup.select("article p") if "is checked below" in p.get_text())
-    assert [link["href"] for link in words.select("a[href^='#claim']")] == ["#claim-TOY-2", "#claim-TOY-2.a"]
+    assert [link["href"] for link in words.select("a[href*='claims/']")] == [
+        "../claims/toy.html#TOY-2",
+        "../claims/toy.html#TOY-2.a",
+    ]
+
+
+def test_the_place_of_a_claim_names_the_statement_that_it_rests_on(book: Path):
+    pages = {name: BeautifulSoup(page(book, name), "html.parser") for name in ("claims/toy.html", "book/theorems.html")}
+    place = pages["claims/toy.html"].select_one("[data-claim='TOY-1']")
+    stated = place.select_one("a[href='../notebooks/toy.html#toy-theorem']")
+    assert stated.get_text() == "Theorem 1.1"
+    assert "@misc{tan2026ols," in pages["claims/toy.html"].select_one("#bibtex + pre").get_text()
+    row = pages["book/theorems.html"].select_one("tr.statement")
+    assert row.th.a.get_text() == "Theorem 1.1"
+    assert row.select_one("td a")["href"] == "../claims/toy.html#TOY-1"
+
+
+def test_the_check_of_a_statement_leads_back_to_it(book: Path):
+    soup = BeautifulSoup(page(book, "notebooks/toy.html"), "html.parser")
+    (link,) = soup.find(id="check-toy-theorem").select(".cell-links a")
+    assert (link["href"], link.get_text()) == ("#toy-theorem", "Theorem 1.1")
 
 
 def test_the_call_that_only_draws_is_not_shown(book: Path):
     text = BeautifulSoup(page(book, "notebooks/toy.html"), "html.parser").select_one("article").get_text()
     assert "show(figure)" not in text
     assert "report(claims)" in text
+
+
+def test_the_page_for_teachers_has_each_lecture_by_the_minute(book: Path):
+    soup = BeautifulSoup(page(book, "book/teaching.html"), "html.parser")
+    assert not soup.select("[data-fill]")
+    half, whole, _ = (details.select("tbody tr") for details in soup.select(".lesson")[:3])
+    assert [row.get_text(" ", strip=True) for row in whole] == [
+        "0 40 Theorem 1.1 (Attention is a projection) core",
+        "40 30 Fig. 1.1 optional",
+        "70 20 Claims core",
+    ]
+    assert whole[1].a["href"] == "../slides/toy-90.html#s3"
+    assert len(half) == 2
+    for minutes in (50, 90, 180):
+        deck = BeautifulSoup(page(book, f"slides/toy-{minutes}.html"), "html.parser")
+        assert "Rank first." in deck.select_one(".notes").get_text()
+        assert f'href="../slides/toy-{minutes}.html"' in page(book, "notebooks/toy.html")
+
+
+def test_a_lecture_that_cannot_be_held_is_not_built(fresh: Path):
+    (fresh / "book/lectures/toy.yml").write_text(LECTURES.replace("toy-figure", "toy-nowhere"), "utf-8")
+    with pytest.raises(render.RenderError, match="lecture of 90 minutes: nothing on the page is called toy-nowhere"):
+        render.render(fresh)
 
 
 def test_a_strict_chapter_with_faults_is_not_built(fresh: Path):
@@ -333,7 +388,8 @@ def test_a_strict_chapter_with_faults_is_not_built(fresh: Path):
         render.render(fresh)
     lines = str(error.value).splitlines()
     assert lines[0].startswith("toy: it lacks the sections In ten minutes, ")
-    assert lines[-1] == "toy: 0 claims are told in plain words; one to 8 are wanted"
+    assert "toy: 0 claims are told in plain words; one to 8 are wanted" in lines
+    assert lines[-1].startswith("toy: claim TOY-6 rests on no statement; ")
 
 
 def test_a_table_that_a_cell_displays_is_a_table(book: Path):

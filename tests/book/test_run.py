@@ -207,6 +207,18 @@ def test_the_key_sees_what_the_chapter_depends_on_and_nothing_else(house, keys, 
     assert (keys() != before) == reruns
 
 
+def test_the_key_does_not_see_what_the_press_alone_reads(house, keys):
+    before = keys()
+    path = house / "notebooks/ols_attention.ipynb"
+    notebook = json.loads(path.read_text())
+    notebook["metadata"]["derived"] |= {"rests": {}, "alone": {"another reason": "OLS-1.a"}}
+    path.write_text(json.dumps(notebook))
+    assert keys() == before
+    notebook["metadata"]["derived"]["claim"] = "Another."
+    path.write_text(json.dumps(notebook))
+    assert keys() != before
+
+
 def test_the_key_sees_the_cells_and_the_parameters(house, keys):
     before = keys()
     assert len({before, keys(tier="cpu"), keys(seed=1)}) == 3

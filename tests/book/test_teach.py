@@ -8,11 +8,12 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from test_render import FINDING, write_book
 
-from derived.book import render, teach
+from derived.book import render, sheets, teach
 from derived.book.house import House
+from derived.book.plain import Known, Place
 
 SECRETS = ("projector is its rank", "trace_of_A = 4321", "4321", "as it should")
 
@@ -46,11 +47,12 @@ def held(pack: Path | io.BytesIO) -> dict[str, str]:
 
 def test_the_class_gets_a_whole_site_without_a_solution_in_any_file(house):
     files = held(house.build / "class.zip")
-    assert {"class/index.html", "class/slides/toy.html", "class/searchindex.js"} <= set(files)
+    assert {"class/index.html", "class/slides/toy-90.html", "class/search/index.js"} <= set(files)
     assert {"class/downloads/toy-student.ipynb", "class/downloads/toy-homework.ipynb"} <= set(files)
     assert {name.split("/")[0] for name in files if "derived" not in name} == {"class"}
     assert [(name, secret) for name, text in files.items() for secret in SECRETS if secret in text] == []
-    assert "projector" not in files["class/searchindex.js"]
+    assert "projector" not in files["class/search/index.js"]
+    assert "Rank first." not in " ".join(files.values())
     assert 'downloads/toy.ipynb"' not in files["class/notebooks/toy.html"]
 
 
@@ -60,7 +62,6 @@ def test_the_site_itself_has_what_the_class_must_not_see(house):
     page = (site / "notebooks/toy.html").read_text("utf-8")
     assert "projector is its rank" in page
     assert "as it should" in page
-    assert "projector" in (site / "searchindex.js").read_text("utf-8")
     assert "4321" in (site / "downloads/toy.ipynb").read_text("utf-8")
     assert {path.name for path in (site / "downloads").glob("*.ipynb")} == {
         "toy.ipynb",
@@ -73,12 +74,29 @@ def test_tutors_get_solutions_homework_and_a_plan(house):
     files = held(house.build / "tutors.zip")
     assert "trace_of_A = 4321" in files["tutors/toy.ipynb"]
     assert "### BEGIN SOLUTION\\ntrace_of_A = 4321" in files["tutors/toy-homework.ipynb"].replace('\\n",\n    "', "\\n")
+    assert "Rank first." in files["tutors/site/slides/toy-90.html"]
     plan = files["tutors/toy-plan.md"]
-    assert re.search(
-        r"^\| The identity \| [1-9] \| Theorem 1.1 \(Attention is a projection\); Fig. 1.1 \|$", plan, re.M
-    )
-    assert "| Exercises | under 1 | Exercise 1.1 (Trace) |" in plan
-    assert "The homework has 1 point, one for each check" in plan
+    assert "| 0 | 40 | Theorem 1.1 (Attention is a projection) | 3 | core | Rank first. |" in plan
+    assert "| 40 | 30 | Fig. 1.1 | 4 | optional |  |" in plan
+    assert "The homework has 1 point: the sheet says for what." in plan
+
+
+def test_tutors_get_a_sheet_of_points_rubrics_and_common_mistakes(house):
+    """The toy has no exercises.py; the mistakes are those of a paper that has one."""
+    assert "# Tutor's sheet: " in held(house.build / "tutors.zip")["tutors/toy-sheet.md"]
+    cells = [
+        new_markdown_cell(
+            "## Exercises\n\n```{exercise} Rule\n:label: cac-ex-rule\n\n*Implement, 15 minutes, easy.* Write it.\n```"
+        ),
+        new_markdown_cell("```{solution} cac-ex-rule\nAs here.\n```", metadata={"tags": ["solution"]}),
+    ]
+    about = {"grade": True, "grade_id": "cac-ex-rule-check1", "points": 3}
+    graded = new_notebook(cells=[new_code_cell("", metadata={"nbgrader": about})])
+    known = Known("cactus", {"cac-ex-rule": Place("Exercise 5.5", "page", "anchor")}, {}, {})
+    sheet = sheets.sheet("cactus", "Cactus", new_notebook(cells=cells), graded, known)
+    assert "| Exercise 5.5 | Implement | 15 | easy | 3 |" in sheet
+    assert re.search(r"^- no square root: `not right: at q_n = \S+, delta = .*2 delta", sheet, re.M)
+    assert "**Solution to Exercise 5.5.** As here." in sheet
 
 
 def test_nothing_else_is_left_and_a_second_pack_replaces_the_first(house):

@@ -11,6 +11,7 @@ import nbformat
 from nbformat import NotebookNode
 
 CHECK = re.compile(r"worst gap (?P<gap>\S+), (?P<share>\S+) of its bound, n = (?P<n>\d+)")  # what lab.page.check says
+RIGHT = re.compile(r"(?:(?:\([a-z]\) )?right\s)+")  # what the check of an exercise says, with a letter for each part
 SOLUTION = re.compile(r"^(?P<fence>`{3,}|:{3,})(?=\{solution)")
 
 
@@ -30,7 +31,7 @@ def _said(output: NotebookNode) -> NotebookNode:
     found = [CHECK.fullmatch(line) for line in text.splitlines()]
     if found and all(found):
         return _html(_checked(found), text)
-    if text.split() and {*text.split()} == {"right"}:
+    if RIGHT.fullmatch(text):
         return _html('<p class="checked">The folded solution passes this check.</p>', text)
     return output
 

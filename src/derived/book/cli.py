@@ -1,4 +1,4 @@
-"""The command line: ``derived run | site | record | claims | compare | teach | serve | new``.
+"""The command line: ``derived run | site | record | claims | compare | teach | pdf | serve | new``.
 
 Whatever a user can cause ends in one clear line and a non-zero exit code; the Makefile only calls these commands.
 """
@@ -279,6 +279,30 @@ def teach() -> None:
         for_class, tutors = teach.packs(house, ran)
     typer.echo(f"made {for_class}: unpack it anywhere and open class/index.html")
     typer.echo(f"made {tutors}: solutions, homework for nbgrader, lesson plans")
+
+
+@app.command()
+@clear_errors
+def pdf(
+    slugs: Annotated[
+        list[str] | None, typer.Argument(help="Chapters to print; the whole book if none is named.")
+    ] = None,
+) -> None:
+    """Print the built site to _build/pdf: each chapter, its solutions at its end, and all in book.pdf.
+
+    It needs Chromium. Example: derived pdf ols_attention
+    """
+    from derived.book import pdf
+
+    house = this_house()
+    chosen = house.choose(slugs or [])
+    missing = [slug for slug in chosen if not (house.site / f"notebooks/{slug}.html").is_file()]
+    if missing:
+        raise UserError(f"the site has no page of {', '.join(missing)} yet: run `make site` first")
+    chapters = [f"notebooks/{slug}" for slug in chosen]
+    names = chapters if slugs else ["book/intro", "book/how_to_read", *chapters, "book/bibliography"]
+    for file in pdf.write(house.site.resolve(), names, house.build / "pdf"):
+        typer.echo(f"made {file}")
 
 
 @app.command()

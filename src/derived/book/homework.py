@@ -1,12 +1,15 @@
 """The exercises of a chapter as a notebook of their own, which starts in seconds and which nbgrader can grade.
 
 answer  the cell of an exercise where a student writes: the last code cell above its solution
-check   a code cell of the exercise behind its solution; if it prints "right" for each answer that is, it has points
+check   a code cell of the exercise behind its solution; if it prints "right" for each answer that is, it has points,
+        one for each five minutes that the exercise says it takes
 setup   the statements of the chapter that these cells need, and no other (derived.book.slicing)
+facts   of an exercise: kind, minutes and difficulty, its first line; the points of its rubric, in its solution's box
 
 Cells that are tagged ``solution`` give the solution: all code of them stands in the answer's cell of the tutors'
 version, between nbgrader's marks. There each check has a hidden test as well, since a check may leave a wrong answer
-without an error: that it prints "right" as often as it does for the solution.
+without an error: that it prints "right" as often as it does for the solution. An exercise with a rubric gets a cell
+for words below it, which is graded by hand.
 """
 
 import itertools
@@ -14,7 +17,7 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import nbformat
 from nbformat import NotebookNode
@@ -24,8 +27,11 @@ from derived.book import slicing
 from derived.book.house import UserError, cell_name
 
 SECTION = "## Exercises"
-POINTS = 1  # of each check
+MINUTES = 5  # of an exercise for each point of its check
 _EXERCISE = re.compile(r"^[`:]{3,}\{exercise\}[^\n]*\n(?:[ \t]*:[\w-]+:[^\n]*\n)*?[ \t]*:label:[ \t]*(\S+)", re.M)
+_FACTS = re.compile(r"^\*(Derive|Implement|Judge|Project), (\d+) minutes, (easy|medium|hard|open)\.\*", re.M)
+_POINTS = re.compile(r"^- (\d+) points?:", re.M)
+_REFUSED = re.compile(r"^(\([a-z]\) )?(not right|no answer yet)", re.M)
 _RIGHT = r"(?<!not )\bright\b"
 _HIDDEN = """
 ### BEGIN HIDDEN TESTS
@@ -34,6 +40,16 @@ with contextlib.redirect_stdout(io.StringIO()) as _said:
 {check}
 assert len(re.findall(r"{right}", _said.getvalue())) == {times}, _said.getvalue()
 ### END HIDDEN TESTS"""
+
+
+class Facts(NamedTuple):
+    """What an exercise says of itself, and the points of its rubric, 0 without one."""
+
+    label: str
+    kind: str
+    minutes: int
+    difficulty: str
+    rubric: int
 
 
 def is_solution(cell: dict[str, Any]) -> bool:
@@ -73,6 +89,20 @@ def roles(notebook: NotebookNode) -> dict[int, tuple[str, str]]:
     return found
 
 
+def facts(notebook: NotebookNode) -> list[Facts]:
+    """The exercises of the section that say their kind, minutes and difficulty, in order."""
+    cells = [notebook.cells[place] for place in section(notebook)]
+    boxes = "\n".join(cell.source for cell in cells if is_solution(cell) and cell.cell_type == "markdown")
+    found = []
+    for cell in cells:
+        labels, said = _EXERCISE.findall(cell.source), _FACTS.search(cell.source)
+        if cell.cell_type == "markdown" and not is_solution(cell) and labels and said:
+            box = re.search(rf"^([`:]{{3,}})\{{solution\}} {re.escape(labels[-1])}$(.*?)^\1$", boxes, re.M | re.S)
+            points = sum(map(int, _POINTS.findall(box[2]))) if box else 0
+            found.append(Facts(labels[-1], said[1], int(said[2]), said[3], points))
+    return found
+
+
 def homework(slug: str, notebook: NotebookNode, executed: NotebookNode, *, solved: bool) -> NotebookNode | None:
     """The homework of a chapter, with its solutions or for students; None where nothing can be checked.
 
@@ -85,12 +115,15 @@ def homework(slug: str, notebook: NotebookNode, executed: NotebookNode, *, solve
     copy = nbformat.from_dict(notebook)
     copy.cells = [*_head(slug, notebook, [notebook.cells[place] for place in places])]
     graded: Counter[str] = Counter()
+    known = {each.label: each for each in facts(notebook)}
     for place in places:
         cell = nbformat.from_dict(notebook.cells[place])
         if cell.cell_type == "markdown" and place == places[0]:
             cell.source = cell.source[cell.source.index(SECTION) :]
         part, label = parts.get(place, ("", ""))
         times = len(re.findall(_RIGHT, said.get(cell.id, "")))
+        if part == "check" and (refused := _REFUSED.search(said.get(cell.id, ""))):
+            raise UserError(f"{slug}: the solution of {label} does not pass its own check: {refused.string.strip()}")
         if part == "answer":
             cell.metadata["nbgrader"] = _metadata(label, solution=True)
             if solved:
@@ -98,13 +131,26 @@ def homework(slug: str, notebook: NotebookNode, executed: NotebookNode, *, solve
                 cell.source = "\n".join([cell.source, "### BEGIN SOLUTION", *code, "### END SOLUTION"])
         elif part == "check" and times:
             graded[label] += 1
-            cell.metadata["nbgrader"] = _metadata(f"{label}-check{graded[label]}", points=POINTS)
+            points = max(1, known[label].minutes // MINUTES) if label in known else 1
+            cell.metadata["nbgrader"] = _metadata(f"{label}-check{graded[label]}", points=points)
             if solved:
                 check = textwrap.indent(cell.source, "    ")
                 cell.source += _HIDDEN.format(check=check, right=_RIGHT, times=times)
         if not is_solution(cell):
             copy.cells.append(cell)
+            said_of = [known[name] for name in _labels(cell) if name in known]
+            copy.cells += [_for_words(each.label, each.rubric) for each in said_of if each.rubric]
     return copy
+
+
+def _labels(cell: NotebookNode) -> list[str]:
+    return _EXERCISE.findall(cell.source) if cell.cell_type == "markdown" else []
+
+
+def _for_words(label: str, points: int) -> NotebookNode:
+    """The cell of an answer that a tutor grades by the exercise's rubric."""
+    about = _metadata(label, points=points) | {"solution": True, "locked": False}
+    return new_markdown_cell("*Your answer here.*", id=label, metadata={"nbgrader": about})
 
 
 def _solutions(notebook: NotebookNode, answer: int) -> list[NotebookNode]:

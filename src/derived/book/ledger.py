@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from derived.book import news
 from derived.book.house import House, UserError, write_whole
 from derived.book.run import read_findings
 from derived.lab.findings import COLUMNS, interval
@@ -117,12 +119,14 @@ def recorded(row: Row) -> bool:
 
 
 def accept(house: House, rows: Sequence[Row]) -> None:
-    """Make the verdicts of the last build the committed ones; refuse terms that changed without a word."""
-    if house.ledger.exists():
-        silent = unexplained(read_rows(house.ledger), rows)
-        if silent:
-            raise UserError("\nderived: ".join(silent))
+    """Make the verdicts of the last build the committed ones, and keep what is new; refuse terms that changed without a
+    word."""
+    before = read_rows(house.ledger) if house.ledger.exists() else []
+    silent = unexplained(before, rows)
+    if silent:
+        raise UserError("\nderived: ".join(silent))
     kept = [{name: row[name] for name in COMMITTED} for row in rows]
+    news.add(house.root, news.compared(before, kept, datetime.now(UTC).date().isoformat()))
     write_whole(house.ledger, json.dumps(kept, indent=1) + "\n")
 
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import jinja2
 from markupsafe import Markup, escape
 
+from derived.book.lectures import LENGTHS
 from derived.book.reading import SHORT, Minutes
 
 # Verdict key: sign, words for one claim, words for several.
@@ -233,7 +234,8 @@ _templates.filters |= {
     "words": words,
     "verdict_key": verdict_key,
 }
-_templates.globals |= {"VERDICTS": VERDICTS, "SOURCES": SOURCES, "GROUPS": GROUPS, "TIERS": TIERS}
+_templates.globals |= {"VERDICTS": VERDICTS, "SOURCES": SOURCES, "BADGES": BADGES, "GROUPS": GROUPS, "TIERS": TIERS}
+_templates.globals |= {"LENGTHS": LENGTHS}
 
 
 def html(template: str, **values: Any) -> str:
@@ -279,10 +281,9 @@ def hardware(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def totals(chapters: list[Chapter]) -> str:
-    """The sums over the whole ledger: the papers' claims, those as retold, then all others; and one bar per chapter."""
+    """The sums over the whole ledger: the papers' claims, those as retold, then all others."""
     groups = grouped([row for chapter in chapters for row in chapter.rows])
-    bars = [(chapter, grouped(chapter.rows)) for chapter in chapters]
-    return raw(html("totals.html", groups=groups, bars=bars, planned=max(PLANNED, len(bars))))
+    return raw(html("totals.html", groups=groups, count=len(chapters), planned=max(PLANNED, len(chapters))))
 
 
 def ledger(chapters: list[Chapter]) -> str:
@@ -311,12 +312,17 @@ class Entry(NamedTuple):
     amendments: list[Row]
 
 
-def storeys(rows: list[Row]) -> tuple[list[Entry], list[Entry]]:
-    """The claims that are told in plain words, and the rest."""
+def entries_of(rows: list[Row]) -> list[Entry]:
+    """The claims of a chapter, one entry each."""
     shown = headlines(rows)
-    entries = [
+    return [
         Entry(row, other_tiers(row, rows), [other for other in shown if other["amends"] == row["id"]]) for row in shown
     ]
+
+
+def storeys(rows: list[Row]) -> tuple[list[Entry], list[Entry]]:
+    """The claims that are told in plain words, and the rest."""
+    entries = entries_of(rows)
     return [entry for entry in entries if entry.row["plain"]], [entry for entry in entries if not entry.row["plain"]]
 
 
@@ -353,16 +359,34 @@ def errata(corrections: list[dict[str, str]]) -> str:
 
 
 def statement(
-    whose: str, label: str, checked: bool, tested: dict[str, list[Any]], proved: list[Row], source: str
+    whose: str, label: str, checked: bool, tested: dict[str, list[Any]], claims: list[Row], source: str
 ) -> dict[str, str]:
     """What stands at a numbered statement: its badge for the title, and for its foot where it is checked and tested.
 
-    ``tested`` has the tests by label, ``proved`` are the claims that rest on its proof, ``source`` is the address of
-    the repository's files if it has one.
+    ``tested`` has the tests by label, ``claims`` are those that rest on it, ``source`` is the address of the
+    repository's files if it has one.
     """
-    values = {"label": label, "checked": checked, "tests": tested.get(label, []), "proved": proved, "source": source}
+    values = {"label": label, "checked": checked, "tests": tested.get(label, []), "claims": claims, "source": source}
     badge = Markup('<span class="whose whose-{}">{}</span>').format(whose, BADGES[whose]) if whose else ""
     return {"badge": str(badge), "foot": html("statement.html", **values).strip()}
+
+
+def cell_foot(slug: str, checked: list[str], runs: dict[str, list[str]]) -> str:
+    """What stands below a cell: the statements that it checks, and the claims of the experiments that it runs."""
+    return html("cell.html", slug=slug, checked=checked, runs=runs).strip()
+
+
+def evidence(chapter: Chapter, found: list[Any], proved: set[str], bibtex: str, source: str) -> str:
+    """The page of all evidence of a chapter's claims. ``proved`` are the labels whose proof the chapter has."""
+    values = {"slug": chapter.slug, "title": chapter.title, "found": found, "proved": proved, "bibtex": bibtex}
+    head = f"---\nhtml_theme.sidebar_secondary.remove: true\n---\n\n# Evidence: {chapter.title}\n\n"
+    return head + raw(html("evidence.html", address=source, page="evidence", **values)) + "\n"
+
+
+def theorems(chapters: list[Chapter], rows: list[dict[str, Any]]) -> str:
+    """The index of all numbered statements: slug, kind, title, label, badge and claims of each."""
+    titles = {chapter.slug: chapter.title for chapter in chapters}
+    return raw(html("theorems.html", titles=titles, rows=rows))
 
 
 def course(chapters: list[Chapter]) -> str:

@@ -10,12 +10,14 @@ goes wrong, or whenever the process is killed, `_build/html` still shows the las
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import re
 import shutil
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,17 +26,41 @@ import yaml
 from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 
-from derived.book import cells, downloads, edition, explorer, homework, pages, reading, reference, slides, statements
+from derived.book import (
+    cells,
+    downloads,
+    edition,
+    evidence,
+    explorer,
+    homework,
+    lectures,
+    news,
+    notation,
+    opening,
+    pages,
+    pictures,
+    reading,
+    reference,
+    search,
+    slides,
+    statements,
+    teaching,
+    welcome,
+)
 from derived.book.builder import RenderError, build_html
 from derived.book.house import House, UserError
 from derived.book.ledger import check_columns
 from derived.book.plain import CARD, ERRATA, Known, Place, Work, places, values, works
 
 KEY_FILE = "site-key.txt"
+LEDGER = "book/ledger"  # the page below which the evidence of each chapter stands
 STATEMENTS = "statements.json"  # in the stage: what the book's Sphinx extension says of each statement
+SHARED = "shared.json"  # in the stage: what a shared link to a page shows
 REPORT = 'class="chapter-ledger"'  # the table that a chapter's report() shows in Jupyter
 DRAWS = re.compile(r"(show|explorer)\([^\n]*\)")  # the whole of a cell that only shows a figure: its call says nothing
 DOWNLOADS = "downloads"  # the branch of the repository on which the workflow puts what the site offers to take away
+SVG = "image/svg+xml"
+WRITTEN = ("notebooks", "book", "claims")  # where the pages stand that can be searched
 FACTS = ("paper", "claim", "prerequisites", "objectives")
 ERRATUM = ("said", "where", "right", "who", "checked")
 PAPER_FACTS = ("title", "authors", "bibkey")
@@ -101,10 +127,12 @@ def stage(
     if wrong:
         raise RenderError("\n".join(wrong))
     chapters = [_stage_chapter(root, build, slug, extra, solutions) for slug in slugs]
-    (target / STATEMENTS).write_text(
-        json.dumps({c.slug: _statements(root, target, c, extra) for c in chapters}), "utf-8"
-    )
-    _fill_pages(root, target / "book", chapters)
+    (target / "claims").mkdir()
+    said = {chapter.slug: _evidence(root, target, chapter, extra) for chapter in chapters}
+    (target / STATEMENTS).write_text(json.dumps({slug: known for slug, (known, _) in said.items()}), "utf-8")
+    made = _whole_book(root, build, target, chapters, extra)
+    made["<!-- theorems -->"] = pages.theorems(chapters, [row for _, index in said.values() for row in index])
+    _fill_pages(root, target / "book", chapters, made)
     rows = [row for chapter in chapters for row in chapter.rows]
     ledger = json.dumps(rows, indent=1, ensure_ascii=False)
     (build / "extra/downloads/ledger.json").write_text(ledger + "\n", "utf-8")
@@ -133,6 +161,12 @@ def _stage_toc(path: Path, slugs: list[str]) -> None:
     for part in toc["parts"]:
         keep = [e for e in part["chapters"] if not e["file"].startswith("notebooks/") or e["file"] in wanted]
         part["chapters"] = keep
+        for entry in keep:
+            if entry["file"] == LEDGER:
+                entry["sections"] = [
+                    {"file": f"claims/{slug}", "title": f"Evidence, chapter {number}"}
+                    for number, slug in enumerate(slugs, start=1)
+                ]
     toc["parts"] = [part for part in toc["parts"] if part["chapters"]]
     path.write_text(yaml.safe_dump(toc, sort_keys=False), "utf-8")
 
@@ -150,12 +184,13 @@ def _stage_extra(root: Path, build: Path) -> dict[str, str]:
     return {"wheel": wheel.name, "branch": repository.get("branch") or "main"} | addresses
 
 
-def _links(slug: str, extra: dict[str, str], *, solutions: bool, homework: bool) -> dict[str, str]:
+def _links(slug: str, extra: dict[str, str], *, solutions: bool, homework: bool, slides: bool) -> dict[str, str]:
     """The addresses of what a chapter gives away, empty for what it does not."""
     links = {
         "notebook": f"../downloads/{slug}.ipynb" if solutions else "",
         "student": f"../downloads/{slug}-student.ipynb",
         "homework": f"../downloads/{slug}-homework.ipynb" if homework else "",
+        "slides": f"../slides/{slug}" if slides else "",
         "wheel": f"../downloads/{extra['wheel']}",
         "launch": "",
     }
@@ -174,7 +209,8 @@ def _stage_chapter(root: Path, build: Path, slug: str, extra: dict[str, str], so
     exercises = sum(len(re.findall(r"^[`:]{3,}\{exercise(?:-start)?\}", c.source, re.M)) for c in notebook.cells)
     sections = tuple(heading for cell in notebook.cells for heading in reading.sections(cell))
     source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
-    links = _links(slug, extra, solutions=solutions, homework=bool(homework.roles(source)))
+    given = {"homework": bool(homework.roles(source)), "slides": lectures.path(root, slug).is_file()}
+    links = _links(slug, extra, solutions=solutions, **given)
     chapter = pages.Chapter(slug, facts, finding, exercises, links, reading.minutes(source), sections)
     filled = _fill(notebook, CARD, pages.card(chapter))
     if filled != 1:
@@ -183,14 +219,16 @@ def _stage_chapter(root: Path, build: Path, slug: str, extra: dict[str, str], so
     if _fill(notebook, ERRATA, pages.errata(corrections)) != bool(corrections):
         raise RenderError(f"{slug}: the line {ERRATA} must stand in one markdown cell if the metadata has errata")
     cells.tidy(notebook)
+    names, files = (f"explorer-{number}" for number in itertools.count(1)), build / "extra/explorers"
     for position, cell in enumerate(notebook.cells, start=1):
         if cell.cell_type == "code":
             if DRAWS.fullmatch(cell.source):
                 cell.metadata["tags"] = [*cell.metadata.get("tags", []), "remove-input"]
             try:
-                cell.outputs = [_output(output, cell, finding) for output in cell.outputs]
+                cell.outputs = [_output(output, cell, finding, names, files) for output in cell.outputs]
             except ValueError as error:
                 raise RenderError(f"{slug}: cell {position}: {error}") from error
+    opening.arrange(notebook)
     nbformat.write(notebook, build / f"book/notebooks/{slug}.ipynb")
     return chapter
 
@@ -200,26 +238,37 @@ def _faults(root: Path, build: Path, slug: str) -> list[str]:
     source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
     rows = json.loads((build / f"findings/{slug}.json").read_text("utf-8"))["rows"]
     check_columns(slug, rows)
-    return edition.faults(root, slug, source, rows)
+    strict = edition.is_strict(source)
+    lacking = evidence.faults(source, rows) if strict else []
+    return edition.faults(root, slug, source, rows) + [f"{slug}: {fault}" for fault in lacking]
 
 
-def _statements(root: Path, target: Path, chapter: pages.Chapter, extra: dict[str, str]) -> dict[str, Any]:
-    """What the page says at each statement of a chapter, and the chapter's claims, to which its words link.
+def _evidence(
+    root: Path, target: Path, chapter: pages.Chapter, extra: dict[str, str]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Write the page of a chapter's evidence, and in the staged notebook what checks, runs and figures lead to.
 
-    The check cells are named in the metadata of the staged notebook.
+    Returns what the chapter's page says at its statements, with the claims to which its words link; and the statements
+    for the index. Which claims rest on which stands in the source's metadata.
     """
-    path = target / f"notebooks/{chapter.slug}.ipynb"
-    notebook = nbformat.read(path, as_version=4)
-    headlines, tested = pages.headlines(chapter.rows), statements.tests(root, chapter.slug)
-    source = f"{extra['url']}/blob/{extra['branch']}/" if extra["url"] else ""
-    said = {}
+    slug, path = chapter.slug, target / f"notebooks/{chapter.slug}.ipynb"
+    notebook, source = nbformat.read(path, as_version=4), nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
+    whole = {"cells": notebook["cells"], "metadata": source["metadata"]}
+    rows, tested = pages.headlines(chapter.rows), statements.tests(root, slug)
+    address = f"{extra['url']}/blob/{extra['branch']}/" if extra["url"] else ""
+    found = evidence.gather(root, slug, whole, pages.entries_of(chapter.rows), chapter.finding["records"])
+    resting = evidence.resting(whole, rows)
+    said, index = {}, []
     for each in statements.statements(notebook):
-        proved = [row for row in headlines if row["proof"] and row["proof"] == each.label]
-        said[each.label] = pages.statement(each.whose, each.label, each.check is not None, tested, proved, source)
-        if each.check is not None:
-            notebook.cells[each.check].metadata.setdefault("derived_anchors", []).append(f"check-{each.label}")
+        claims = [row for row in rows if row["id"] in resting.get(each.label, [])]
+        said[each.label] = pages.statement(each.whose, each.label, each.check is not None, tested, claims, address)
+        index.append({"slug": slug, "claims": claims, **asdict(each)})
+    evidence.mark_cells(slug, notebook["cells"], found)
     nbformat.write(notebook, path)
-    return {"statements": said, "claims": [row["id"] for row in headlines]}
+    entry = evidence.bibtex((root / "book/references.bib").read_text("utf-8"), chapter.facts["paper"]["bibkey"])
+    text = pages.evidence(chapter, found, evidence.proved(notebook["cells"]), entry, address)
+    (target / f"claims/{slug}.md").write_text(text, "utf-8")
+    return {"statements": said, "claims": [row["id"] for row in rows]}, index
 
 
 def _show_parameters(notebook: NotebookNode) -> None:
@@ -259,14 +308,21 @@ def _fill(notebook: NotebookNode, placeholder: str, fragment: str) -> int:
     return filled
 
 
-def _output(output: NotebookNode, cell: NotebookNode, finding: pages.Finding) -> NotebookNode:
-    """An output as the site shows it; a figure's alt text and provenance go to its cell, where MyST-NB looks."""
+def _output(
+    output: NotebookNode, cell: NotebookNode, finding: pages.Finding, names: Iterator[str], files: Path
+) -> NotebookNode:
+    """An output as the site shows it; a figure's alt text and provenance go to its cell, where MyST-NB looks, and what
+    explorers load to the folder ``files``."""
     data = output.get("data", {})
     if explorer.PLOTLY in data:
-        return nbformat.from_dict(explorer.replace(output, "../vendor/plotly.min.js"))
+        name = next(names)
+        file = files / f"{finding['chapter']}-{name}"
+        return nbformat.from_dict(explorer.replace(output, "../vendor/plotly.min.js", name, file))
     if REPORT in data.get("text/html", ""):
         output["data"] = {"text/html": pages.chapter_ledger(finding)}
-    for kind in ("image/svg+xml", "image/png"):
+    if SVG in data:
+        data[SVG] = pictures.light(data[SVG])
+    for kind in (SVG, "image/png"):
         about = output.get("metadata", {}).get(kind, {})
         if kind in data and about.get("alt"):
             settings = cell.metadata.setdefault("mystnb", {})
@@ -277,9 +333,39 @@ def _output(output: NotebookNode, cell: NotebookNode, finding: pages.Finding) ->
     return output
 
 
-def _fill_pages(root: Path, folder: Path, chapters: list[pages.Chapter]) -> None:
-    """Put generated fragments in place of their placeholder lines."""
-    fragments = {
+def _whole_book(
+    root: Path, build: Path, target: Path, chapters: list[pages.Chapter], extra: dict[str, str]
+) -> dict[str, str]:
+    """The fragments of the pages that are about the whole book. Pictures and the feed go to the site, words for shared
+    links to the stage."""
+    executed = {c.slug: nbformat.read(build / f"executed/notebooks/{c.slug}.ipynb", as_version=4) for c in chapters}
+    try:
+        found = welcome.cards(root, chapters, executed)
+    except UserError as error:
+        raise RenderError(str(error)) from error
+    for card in found:
+        if card.picture:
+            welcome.draw(card, build / "extra" / welcome.FOLDER)
+    (target / SHARED).write_text(json.dumps(welcome.shared(found)), "utf-8")
+    symbols = [(card.number, card.heading, notation.table(executed[card.chapter.slug])) for card in found]
+    told = news.entries(root, chapters)
+    title = _read_yaml(root / "_config.yml").get("title", "")
+    (build / "extra" / news.FEED).write_text(news.feed(told, title, extra["site"]), "utf-8")
+    return {
+        "<!-- sphere -->": welcome.sphere(root, executed),
+        "<!-- cards -->": welcome.shelf(found),
+        "<!-- paths -->": welcome.paths(root, found),
+        "<!-- news -->": news.latest(told),
+        "<!-- verdicts -->": news.verdicts(told),
+        "<!-- glossary -->": notation.glossary(root, executed),
+        "<!-- letters -->": notation.shared(symbols),
+        "<!-- notation -->": notation.notation(symbols),
+    }
+
+
+def _fill_pages(root: Path, folder: Path, chapters: list[pages.Chapter], made: dict[str, str]) -> None:
+    """Put generated fragments in place of their placeholder lines, those that are already made among them."""
+    fragments = made | {
         "<!-- totals -->": pages.totals(chapters),
         "<!-- ledger -->": pages.ledger(chapters),
         "<!-- status -->": pages.status(chapters),
@@ -296,10 +382,11 @@ def _fill_pages(root: Path, folder: Path, chapters: list[pages.Chapter]) -> None
 
 
 class Made(NamedTuple):
-    """A site before its notebooks are put into it, and what they need: labels, bibliography, addresses."""
+    """A site before its notebooks are put into it, and what they need: lectures, labels, bibliography, addresses."""
 
     html: Path
     chapters: list[pages.Chapter]
+    lectures: dict[str, list[slides.Lecture]]
     places: dict[str, Place]
     works: dict[str, Work]
     extra: dict[str, str]
@@ -310,13 +397,34 @@ def make(root: Path, build: Path, slugs: list[str], draft: Path, solutions: bool
     staged, chapters, extra = stage(root, build, slugs, solutions)
     html = build_html(root, staged, draft)
     shutil.copytree(build / "extra", html, dirs_exist_ok=True)
-    found = {}
+    _write_works(html)
+    written = sorted(path.relative_to(html).as_posix() for part in WRITTEN for path in (html / part).glob("*.html"))
+    parsed = {name: BeautifulSoup((html / name).read_text("utf-8"), "html.parser") for name in written}
+    search.write(html, parsed)
+    found, given, sections, wrong = {}, {}, {}, []
     for chapter in chapters:
         name = f"notebooks/{chapter.slug}.html"
-        page = BeautifulSoup((html / name).read_text("utf-8"), "html.parser")
+        page = parsed[name]
         found |= places(page, name)
-        slides.write(html, chapter, page)
-    return Made(html, chapters, found, works(root / "book/references.bib"), extra)
+        sections[chapter.slug] = teaching.needs(page)
+        try:
+            paths = lectures.read(root, chapter.slug)
+            given[chapter.slug] = slides.write(html, chapter, page, paths, notes=solutions)
+        except (slides.DeckError, UserError) as error:
+            wrong.append(str(error))
+    if wrong:
+        raise RenderError("\n".join(wrong))
+    teaching.fill(root, html, chapters, given, sections)
+    return Made(html, chapters, given, found, works(root / "book/references.bib"), extra)
+
+
+def _write_works(html: Path) -> None:
+    """Write the bibliography's entries by their anchors as a script, so that previews have them from a disk as well."""
+    page = html / "book/bibliography.html"
+    soup = BeautifulSoup(page.read_text("utf-8") if page.is_file() else "", "html.parser")
+    found = {work["id"]: work.p.decode_contents() for work in soup.select("article .citation[id]")}
+    text = json.dumps(found, ensure_ascii=False).replace("</", "<\\/")
+    (html / "_static/works.js").write_text(f"window.works = {text};\n", "utf-8")
 
 
 def known(build: Path, slug: str, made: Made) -> Known:

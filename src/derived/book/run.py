@@ -33,6 +33,7 @@ ONE_THREAD = {
 }
 # What a user has set up for notebooks and figures of their own stays out of the book's.
 PERSONAL = ("IPYTHONDIR", "PYTHONSTARTUP", "MATPLOTLIBRC", "MPLBACKEND")
+PRESS_ONLY = ("rests", "alone")  # of a notebook's metadata "derived"
 TELL_EVERY = 60  # seconds between two lines about a chapter that is running
 
 
@@ -103,7 +104,7 @@ def chapter_key(house: House, slug: str, parameters: dict[str, Any]) -> str:
         raise UserError(f"{slug}: {file}, line {error.lineno}: no Python: {error.msg}") from None
     press = [PACKAGE_ROOT / "book" / name for name in ("worker.py", "guard.py")]
     parts = [
-        json.dumps([notebook["cells"], notebook["metadata"]], sort_keys=True),
+        json.dumps([notebook["cells"], _for_cells(notebook["metadata"])], sort_keys=True),
         file_hash([*imports, *press], PACKAGE_ROOT),
         file_hash(results, house.root),
         json.dumps(parameters | {"device": device_kind(parameters["device"])}, sort_keys=True),
@@ -111,6 +112,13 @@ def chapter_key(house: House, slug: str, parameters: dict[str, Any]) -> str:
         house.lock.read_text("utf-8"),
     ]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _for_cells(metadata: dict[str, Any]) -> dict[str, Any]:
+    """The metadata without what the press alone reads, and reads from the source: no run depends on it."""
+    if "derived" not in metadata:
+        return metadata
+    return metadata | {"derived": {name: fact for name, fact in metadata["derived"].items() if name not in PRESS_ONLY}}
 
 
 def read_notebook(house: House, slug: str) -> dict[str, Any]:

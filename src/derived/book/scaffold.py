@@ -206,6 +206,7 @@ def _notebook(slug: str, title: str) -> str:
         "claim": "",
         "prerequisites": [],
         "objectives": [],
+        "rests": {f"{slug}-square": "NEW-1"},
     }
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     metadata = {"kernelspec": kernel, "language_info": {"name": "python"}, "derived": facts}

@@ -73,6 +73,8 @@ def _names(node: ast.stmt) -> tuple[set[str], set[str]]:
             for item in node.items:
                 target = _own(ast.Delete([item.optional_vars]))[0] if item.optional_vars else set()
                 heads += [_own(ast.Expr(item.context_expr)), (target, set())]
+        case ast.FunctionDef() | ast.AsyncFunctionDef():  # changes nothing before it is called
+            return _own(node)
         case _:
             bound, read = _own(node)
             changed = _changed(node)

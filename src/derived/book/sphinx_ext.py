@@ -4,7 +4,8 @@ mathjax     a subset of MathJax (the TeX input, CommonHTML output, its fonts) is
 maths       generated HTML counts as a page with equations, so that MathJax is loaded there too
 repository  `repository.url` of _config.yml alone switches edit and issue buttons on
 statements  each numbered statement bears its badge, a link to itself, and where it is checked; proofs fold
-claims      the id of a claim leads to its row
+claims      the id of a claim leads to its evidence
+numbers     generated HTML says ``<!-- number label -->`` where a statement or a figure is named
 """
 
 import importlib.metadata
@@ -16,10 +17,13 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
+from sphinx.util import logging
 from sphinx_proof.nodes import NODE_TYPES, proof_node
 
 from derived.book.pages import PUNCTUATION
+from derived.book.statements import RESULTS
 
+logger = logging.getLogger(__name__)
 REPEATED_IDS = ("proof", "proof-content", "exercise-content", "solution-content")
 MATHJAX_PARTS = ("tex-chtml.js", "ui/lazy.js", "input/tex/extensions", "output/chtml/fonts/woff-v2")
 
@@ -51,14 +55,19 @@ def join_punctuation(app: Sphinx, doctree: nodes.document, docname: str) -> None
 
 
 def tidy_proofs(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Keep ids unique on a page, and set off the word with which a proof begins."""
+    """Keep ids unique on a page, set off the word with which a proof begins, and give it the anchor of its result."""
     for box in doctree.findall(lambda node: isinstance(node, nodes.section | nodes.admonition)):
         box["ids"] = [name for name in box["ids"] if name not in REPEATED_IDS]
-    for proof in doctree.findall(proof_node):
+    waiting: list[str] = []  # results that are stated and not proved yet, the last one first to be
+    for proof in doctree.findall(lambda node: isinstance(node, (*NODE_TYPES.values(), proof_node))):
+        if not isinstance(proof, proof_node):
+            waiting += [proof["label"]] if proof["realtype"] in RESULTS else []
+            continue
         text = next(iter(proof.findall(nodes.Text)), "")
         if text.startswith("Proof. "):
             text.parent.replace(text, nodes.Text(text.removeprefix("Proof. ")))
-        proof.insert(0, _raw('<details class="proof-fold"><summary>Proof</summary>'))
+        anchor = f' id="proof-{waiting.pop()}"' if waiting else ""
+        proof.insert(0, _raw(f'<details class="proof-fold"{anchor}><summary>Proof</summary>'))
         proof.append(_raw("</details>"))
 
 
@@ -67,10 +76,14 @@ def _raw(html: str) -> nodes.raw:
 
 
 def mark_statements(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Say at each numbered statement whose it is and where it is checked; give the check cells their anchors."""
+    """Say at each numbered statement whose it is, where it is checked and which claims rest on it; give the cells of
+    checks and runs their anchors, and a foot that leads back."""
     said = _said(app, docname).get("statements", {})
     for cell in doctree.findall(nodes.container):
-        cell["ids"] += cell.get("cell_metadata", {}).get("derived_anchors", [])
+        facts = cell.get("cell_metadata", {})
+        cell["ids"] += facts.get("derived_anchors", [])
+        if "derived_foot" in facts:
+            cell.append(_raw(facts["derived_foot"]))
     for box in doctree.findall(lambda node: isinstance(node, tuple(NODE_TYPES.values()))):
         words = said.get(box["label"], {"badge": "", "foot": ""})
         link = f'<a class="headerlink" href="#{box["ids"][0]}" title="Link to this statement">#</a>'
@@ -86,7 +99,7 @@ def _said(app: Sphinx, docname: str) -> dict[str, dict]:
 
 
 def link_claims(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Let the id of a claim lead to its row of the page's table, in text and where it stands as code."""
+    """Let the id of a claim lead to its evidence, in text and where it stands as code."""
     claims = _said(app, docname).get("claims", [])
     if not claims:
         return
@@ -97,7 +110,7 @@ def link_claims(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         if not isinstance(text.parent, _TEXT) or _inside(text, nodes.reference) or not looked_for(text):
             continue
         parts = name.split(text)
-        new = [_link(part) if odd % 2 else nodes.Text(part) for odd, part in enumerate(parts)]
+        new = [_link(docname, part) if odd % 2 else nodes.Text(part) for odd, part in enumerate(parts)]
         place = next(index for index, child in enumerate(text.parent) if child is text)
         text.parent[place : place + 1] = new
 
@@ -111,8 +124,37 @@ def _inside(node: nodes.Node, kind: type) -> bool:
     return node is not None
 
 
-def _link(claim: str) -> nodes.reference:
-    return nodes.reference("", claim, internal=True, refid=f"claim-{claim}")
+def _link(docname: str, claim: str) -> nodes.reference:
+    return nodes.reference("", claim, internal=True, refuri=f"../claims/{Path(docname).name}.html#{claim}")
+
+
+def fill_numbers(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Name statements and figures in generated HTML by their numbers."""
+    for html in list(doctree.findall(nodes.raw)):
+        text = html.astext()
+        if "<!-- number " in text:
+            html.replace_self(_raw(_NUMBER.sub(lambda match: _numbered(app, docname, match[1]), text)))
+
+
+_NUMBER = re.compile(r"<!-- number ([\w:.-]+) -->")
+
+
+def _numbered(app: Sphinx, docname: str, label: str) -> str:
+    """A statement or figure as the book calls it, such as Theorem 1.4; a warning for a label that there is not."""
+    stated = getattr(app.env, "proof_list", {}).get(label)
+    page, anchor, _ = app.env.domains["std"].labels.get(label, ("", "", ""))
+    if stated is not None:
+        numbers, name = (
+            app.env.toc_fignumbers.get(stated["docname"], {}).get(stated["countertype"], {}),
+            stated["realtype"],
+        )
+        number = numbers.get(label, ())
+    elif page:
+        number, name = app.env.toc_fignumbers.get(page, {}).get("figure", {}).get(anchor, ()), "fig."
+    else:
+        logger.warning("no statement or figure is called %s", label, location=docname)
+        return label
+    return f"{name.capitalize()} {'.'.join(map(str, number))}".strip()
 
 
 _SIGNS = re.compile(r"([*|`]|(?<=\w)_(?!\w))")
@@ -149,6 +191,7 @@ def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the parts."""
     app.setup_extension("sphinx.ext.autodoc")
+    app.setup_extension("derived.book.sharing")
     app.add_config_value("comments_config", {}, "html")  # Jupyter Book sets it even without sphinx-comments
     app.connect("config-inited", use_repository)
     app.connect("autodoc-process-docstring", escape_formulas)
@@ -156,6 +199,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("doctree-resolved", tidy_proofs)
     app.connect("doctree-resolved", mark_statements)
     app.connect("doctree-resolved", link_claims)
+    app.connect("doctree-resolved", fill_numbers)
     app.connect("doctree-resolved", join_punctuation)
     app.connect("build-finished", copy_mathjax)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

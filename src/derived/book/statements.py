@@ -21,8 +21,8 @@ STATED = (*RESULTS, "definition", "assumption", "axiom", "conjecture", "algorith
 _DIRECTIVE = re.compile(rf"^[`:]{{3,}}\{{prf:({'|'.join(STATED)})\}}[ \t]*([^\n]*)\n((?:[ \t]*:[^\n]*\n)*)", re.M)
 
 
-class Test(NamedTuple):
-    """A test in a file of the repository."""
+class Defined(NamedTuple):
+    """A test or an experiment, in a file of the repository."""
 
     file: str
     name: str
@@ -88,17 +88,32 @@ def _next_code(cells: Sequence[dict[str, Any]], place: int) -> int | None:
     return None
 
 
-def tests(root: Path, slug: str) -> dict[str, list[Test]]:
+def tests(root: Path, slug: str) -> dict[str, list[Defined]]:
     """The tests of a paper by the labels that stand in backticks in them, in comments right above them or below."""
+    found: dict[str, list[Defined]] = {}
+    for test, text in _tests(root, slug):
+        for label in dict.fromkeys(re.findall(r"`([\w:.-]+)`", text)):
+            found.setdefault(label, []).append(test)
+    return found
+
+
+def tests_naming(root: Path, slug: str, names: Sequence[str]) -> dict[str, list[Defined]]:
+    """The tests of a paper in which each of these names stands."""
+    found: dict[str, list[Defined]] = {}
+    for test, text in _tests(root, slug):
+        for name in dict.fromkeys(word for word in re.findall(r"\w+", text) if word in names):
+            found.setdefault(name, []).append(test)
+    return found
+
+
+def _tests(root: Path, slug: str) -> Iterator[tuple[Defined, str]]:
+    """The tests of a paper, each with its text and what stands between it and what is above it."""
     files = sorted({*root.glob(f"tests/papers/test_{slug}*.py"), *root.glob(f"tests/papers/{slug}/test_*.py")})
-    found: dict[str, list[Test]] = {}
     for path in files:
         text = path.read_text("utf-8")
         lines, end = text.splitlines(), 0
         for node in ast.parse(text).body:
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
-                test = Test(str(path.relative_to(root)), node.name, node.lineno)
-                for label in dict.fromkeys(re.findall(r"`([\w:.-]+)`", "\n".join(lines[end : node.end_lineno]))):
-                    found.setdefault(label, []).append(test)
+                test = Defined(str(path.relative_to(root)), node.name, node.lineno)
+                yield test, "\n".join(lines[end : node.end_lineno])
             end = node.end_lineno
-    return found

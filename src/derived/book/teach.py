@@ -2,28 +2,20 @@
 
 class.zip    ``class/``: the site built anew from chapters without solutions, student notebooks, slides, homework
 tutors.zip   ``tutors/``: for each chapter the notebook with solutions (and the rubrics in them), the homework with
-             nbgrader's solution regions, and a lesson plan; and the package
+             nbgrader's solution regions, the lesson plans, and a sheet of points, rubrics and common mistakes; the
+             site as it is, with the speaker's notes in its decks
 """
 
-import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
-from nbformat import NotebookNode
 
-from derived.book import downloads, homework, pages, reading, render
+from derived.book import downloads, homework, render, sheets, teaching
 from derived.book.house import House, UserError
-from derived.book.plain import Known, markdown
-from derived.book.statements import STATED
 
 FOR_CLASS = ("student", "homework")
 FOR_TUTORS = {"whole": "{}.ipynb", "solved": "{}-homework.ipynb"}
-_HEADING = re.compile(r"^(?=#{2,3} )", re.M)
-_LABEL = re.compile(
-    rf"^[`:]{{3,}}\{{(?:exercise|prf:(?:{'|'.join(STATED)}))\}}[^\n]*\n(?:[ \t]*:[\w-]+:[^\n]*\n)*", re.M
-)
 
 
 def packs(house: House, slugs: list[str]) -> tuple[Path, Path]:
@@ -44,13 +36,17 @@ def packs(house: House, slugs: list[str]) -> tuple[Path, Path]:
             for kind, name in FOR_TUTORS.items():
                 if kind in found:
                     nbformat.write(found[kind], tutors / name.format(chapter.slug))
-            source = nbformat.read(house.notebook(chapter.slug), as_version=4)
-            known = render.known(house.build, chapter.slug, made)
             graded = found["solved"].cells if "solved" in found else []
             points = sum(cell.metadata.get("nbgrader", {}).get("points", 0) for cell in graded)
-            (tutors / f"{chapter.slug}-plan.md").write_text(plan(chapter, source, known, points), "utf-8")
+            plans = teaching.plan(chapter, made.lectures[chapter.slug], points)
+            (tutors / f"{chapter.slug}-plan.md").write_text(plans, "utf-8")
+            if "solved" in found:
+                source = nbformat.read(house.notebook(chapter.slug), as_version=4)
+                known = render.known(house.build, chapter.slug, made)
+                sheet = sheets.sheet(chapter.slug, chapter.title, source, found["solved"], known)
+                (tutors / f"{chapter.slug}-sheet.md").write_text(sheet, "utf-8")
         made.html.rename(for_class)
-        shutil.copy(for_class / "downloads" / made.extra["wheel"], tutors)
+        shutil.copytree(render.render(house.root, slugs).path, tutors / "site")
         return _zipped(for_class, house.build / "class.zip"), _zipped(tutors, house.build / "tutors.zip")
     except (downloads.BuildError, render.RenderError) as error:
         raise UserError(str(error)) from None
@@ -72,55 +68,3 @@ def _without_solutions(house: House, slug: str, build: Path) -> None:
     (build / "findings").mkdir(exist_ok=True)
     nbformat.write(downloads.student(notebook), build / f"executed/notebooks/{slug}.ipynb")
     shutil.copy(house.findings(slug), build / f"findings/{slug}.json")
-
-
-# Lesson plans -------------------------------------------------------------------------------------------------------
-
-
-def plan(chapter: pages.Chapter, source: NotebookNode, known: Known, points: int) -> str:
-    """A chapter's sections with the minutes that they take to read, and what stands in each. Markdown."""
-    facts, rows, total = chapter.facts, [], 0.0
-    for heading, cells in sections(source):
-        seconds = reading.seconds(cells)
-        total += seconds
-        there = "; ".join(_held(cells, known))
-        rows.append(f"| {heading} | {round(seconds / 60) or 'under 1'} | {there} |")
-    return "\n".join(
-        [
-            f"# Lesson plan: {chapter.title}\n\n{facts['paper']['authors']}. {facts['claim']}\n",
-            f"Students need {'; '.join(facts['prerequisites'])}.\n\nAfterwards they can\n",
-            *(f"- {objective}" for objective in facts["objectives"]),
-            f"\nThe whole takes {round(total / 60)} minutes to read, a section what the table says: each word,",
-            "formula, proof and line of code at its own pace, exercises without solving them. At the board allow more,",
-            f"or leave out proofs. The homework has {points} point{'s' if points != 1 else ''}, one for each check.\n",
-            "| section | minutes | holds |",
-            "|---|---|---|",
-            *rows,
-            "",
-        ]
-    )
-
-
-def sections(notebook: NotebookNode) -> Iterator[tuple[str, list[NotebookNode]]]:
-    """Headings of the second and third level, each with the cells and parts of cells up to the next."""
-    heading, held = "Beginning", []
-    for cell in (cell for cell in notebook.cells if not reading.UNREAD & {*cell.metadata.get("tags", [])}):
-        for part in _HEADING.split(cell.source) if cell.cell_type == "markdown" else [cell.source]:
-            if cell.cell_type == "markdown" and _HEADING.match(part):
-                if held:
-                    yield heading, held
-                heading, held = part.split("\n")[0].replace("### ", "– ").replace("## ", ""), []
-            if part.strip():
-                held.append(nbformat.from_dict({**cell, "source": part}))
-    if held:
-        yield heading, held
-
-
-def _held(cells: list[NotebookNode], known: Known) -> Iterator[str]:
-    """The numbered boxes and figures in some cells, by number and title."""
-    for cell in cells:
-        if cell.cell_type == "markdown":
-            for box in _LABEL.findall(cell.source):
-                yield markdown(f"{box}```", known).split("**")[1].rstrip(".")
-        elif name := cell.metadata.get("mystnb", {}).get("figure", {}).get("name"):
-            yield known.look_up("places", name).words

@@ -1,0 +1,133 @@
+"""Light pages: each loads the scripts that it uses, and its icons are a few lines of CSS.
+
+scripts  a script that serves one kind of thing is left out of pages without one (`FOR`)
+icons    Font Awesome's script, 1.5 MB, is read here in place of in the browser: the icons that the finished pages
+         show become masks in `_static/icons.css`, in the colour of the text around them
+roles    entries of the bibliography are items of their list, and an empty cell heads no column
+search   Sphinx's own index and scripts, which the theme puts on every page, are left out (see `derived.book.search`)
+
+The templates in `theme/` are the theme's with these parts taken out.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pydata_sphinx_theme
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.util import logging
+
+# A script or style sheet, and what a page's text must hold for it to be of use. `None`: never, the book has its own.
+FOR = {
+    "tex-chtml.js": 'class="math',
+    "togglebutton.js": "dropdown admonition|admonition dropdown|toggle",
+    "clipboard.min.js": 'class="highlight',
+    "copybutton.js": 'class="highlight',
+    "design-tabs.js": 'class="sd-tab',
+    "sphinx-design.min.css": r'class="[^"]*\bsd-',
+    "explorer.js": r'class="explorer[" ]',
+    "ledger.js": r'class="ledger[" ]',
+    "evidence.js": 'class="(?:copy-link|theorems|evidence)',
+    "doctools.js": None,
+    "sphinx_highlight.js": None,
+}
+UNUSED = re.compile(r"(?:\.fa-[a-z0-9-]+::?before,?)+\{content:[^{}]*\}")  # the theme's rules for icons of its font
+FONT = re.compile(r"@font-face\{[^}]*Font ?Awesome[^}]*\}")
+GLYPH = re.compile(r'(--pst-icon-[a-z-]+):"[^"]*"')  # what the theme would draw with that font, 156 kB
+ICON = re.compile(r'"?([a-z0-9-]+)"?:\[(\d+),(\d+),\[([^\]]*)\],"[0-9a-f]+","([^"]+)"\]')
+SHOWN = re.compile(r'class="[^"]*\bfa-[^"]*"')
+STYLES = {"fa-solid", "fa-regular", "fa-brands", "fa-classic", "fa-lg", "fa-sm", "fa-fw"}
+HEAD = """\
+/* Font Awesome Free (fontawesome.com), icons under CC BY 4.0; made by derived.book.light from the theme's script. */
+:is(.fa-solid, .fa-regular, .fa-brands, .fas, .far, .fab) { display: inline-block; font-style: normal; line-height: 1; }
+:is(.fa-solid, .fa-regular, .fa-brands, .fas, .far, .fab)::before { content: ""; display: inline-block; height: 1em; \
+width: var(--wide, 1em); background: currentColor; \
+mask: var(--icon) center / contain no-repeat; vertical-align: -0.125em; }
+.fa-lg { font-size: 1.25em; }
+@media print { [class*="fa-"]::before { print-color-adjust: exact; } }
+"""
+
+
+def use_theme(app: Sphinx, config: Config) -> None:
+    """Let the book's templates come before the theme's, and write its page of search in place of Sphinx's."""
+    config.templates_path.append(str(Path(__file__).parent / "theme"))
+    config.html_additional_pages = {**config.html_additional_pages, "search": "search.html"}
+
+
+def leave_index(app: Sphinx) -> None:
+    """Let Sphinx make no index of its own."""
+    app.builder.search = False
+
+
+def leave_scripts(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: object) -> None:
+    """Leave out the scripts and style sheets for things that are not on this page."""
+    body = context.get("body", "")
+
+    def used(file: Any) -> bool:
+        sign = FOR.get(Path(getattr(file, "filename", file) or "").name, "")
+        return sign is not None and bool(re.search(sign, body))
+
+    for kind in ("script_files", "css_files"):
+        context[kind] = [file for file in context[kind] if used(file)]
+
+
+def mend_roles(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: object) -> None:
+    """Say to a screen reader what things are."""
+    if "body" in context:
+        body = context["body"].replace('role="doc-biblioentry"', 'role="listitem"')
+        body = body.replace(' aria-label="Toggle hidden content"', "")  # the words of the fold say what it holds
+        context["body"] = re.sub(r"<th([^>]*)>(?:<p></p>)?</th>", r"<td\1></td>", body)
+
+
+def write_icons(app: Sphinx, error: Exception | None) -> None:
+    """Write the style sheet of the icons that the finished pages show."""
+    if error is not None or app.builder.format != "html":
+        return
+    pages = (path.read_text("utf-8") for path in Path(app.outdir).rglob("*.html"))
+    names = {n for page in pages for found in SHOWN.findall(page) for n in re.findall(r"\bfa-[a-z0-9-]+", found)}
+    known, static = shapes(), Path(app.outdir) / "_static"
+    for name in sorted(names - STYLES - {f"fa-{name}" for name in known}):
+        logging.getLogger(__name__).warning("the theme's script has no icon %s", name)
+    rules = [
+        rule(name.removeprefix("fa-"), *known[name.removeprefix("fa-")]) for name in sorted(names) if name[3:] in known
+    ]
+    (static / "icons.css").write_text(HEAD + "\n".join(rules) + "\n", "utf-8")
+    sheet = static / "styles/pydata-sphinx-theme.css"
+    text = FONT.sub("", UNUSED.sub("", sheet.read_text("utf-8")))
+    sheet.write_text(GLYPH.sub(r'\1:""', text), "utf-8")
+    book = static / "styles/sphinx-book-theme.css"
+    book.write_text(book.read_text("utf-8").replace(r'content:"\f107"', 'content:"▾"'), "utf-8")
+    for script in ("fontawesome.js", "fontawesome.js.map", "fontawesome.js.LICENSE.txt"):
+        (static / "scripts" / script).unlink(missing_ok=True)
+
+
+def shapes() -> dict[str, tuple[int, int, str]]:
+    """Width, height and outline of each icon in the theme's script, under its name and its other names.
+
+    Of an icon that has a regular and a solid form the solid one stands last.
+    """
+    folder = Path(pydata_sphinx_theme.__file__).parent / "theme/pydata_sphinx_theme/static/scripts"
+    found = {}
+    for name, wide, high, others, outline in ICON.findall((folder / "fontawesome.js").read_text("utf-8")):
+        for each in [name, *re.findall(r'"([a-z0-9-]+)"', others)]:
+            found[each] = int(wide), int(high), outline
+    return found
+
+
+def rule(name: str, wide: int, high: int, outline: str) -> str:
+    """The rule of one icon."""
+    picture = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}"><path d="{outline}"/></svg>'
+    address = f'url("data:image/svg+xml,{quote(picture, safe=" /:=")}")'
+    return f".fa-{name} {{ --icon: {address}; --wide: {wide / high:.4g}em; }}"
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Connect the parts."""
+    app.connect("config-inited", use_theme)
+    app.connect("builder-inited", leave_index)
+    app.connect("html-page-context", mend_roles)
+    app.connect("html-page-context", leave_scripts, priority=900)  # after those that add scripts
+    app.connect("build-finished", write_icons)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

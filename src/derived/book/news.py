@@ -1,0 +1,148 @@
+"""What is new in the ledger: shown on the welcome page and on the history's, and offered as an Atom feed.
+
+entry   what happened in one chapter on one day: the claims that are new, the verdicts that changed and the criteria
+        that changed. The first two are kept in results/news.json, written when a ledger is accepted; the last come from
+        the claims themselves.
+"""
+
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from derived.book import pages
+from derived.book.house import write_whole
+
+FILE = "results/news.json"
+FEED = "news.xml"
+ATOM = "http://www.w3.org/2005/Atom"
+SHOWN = 5  # entries on the welcome page
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Entry:
+    """What happened in one chapter on one day."""
+
+    date: str
+    paper: str
+    title: str
+    claims: int = 0  # that are new
+    verdicts: list[dict[str, str]] = field(default_factory=list)  # id, tier, before, after
+    criteria: dict[str, None] = field(default_factory=dict)  # ids of claims, each once
+
+    @property
+    def parts(self) -> list[str]:
+        """What happened, counted, in a few words."""
+        said = (
+            (self.claims, "new claim", "new claims"),
+            (len(self.verdicts), "changed verdict", "changed verdicts"),
+            (len(self.criteria), "changed criterion", "changed criteria"),
+        )
+        return [f"{count} {one if count == 1 else several}" for count, one, several in said if count]
+
+
+def compared(before: Sequence[Row], after: Sequence[Row], date: str) -> list[dict[str, Any]]:
+    """What an accepted ledger changes, one record for each paper in which anything did."""
+    old = {(row["paper"], row["id"], row["tier"]): row["verdict"] for row in before}
+    known = {key[:2] for key in old}
+    found = []
+    for paper in dict.fromkeys(row["paper"] for row in after):
+        rows = [row for row in after if row["paper"] == paper]
+        verdicts = [
+            {"id": row["id"], "tier": row["tier"], "before": was, "after": row["verdict"]}
+            for row in rows
+            if (was := old.get((paper, row["id"], row["tier"]), row["verdict"])) != row["verdict"]
+        ]
+        new = {row["id"] for row in rows if (paper, row["id"]) not in known}
+        if new or verdicts:
+            found.append({"date": date, "paper": paper, "claims": len(new), "verdicts": verdicts})
+    return found
+
+
+def read(root: Path) -> list[dict[str, Any]]:
+    """The records of accepted ledgers, oldest first."""
+    path = root / FILE
+    return json.loads(path.read_text("utf-8")) if path.is_file() else []
+
+
+def add(root: Path, records: Sequence[dict[str, Any]]) -> None:
+    """Keep the records of a ledger that is accepted now; records are only ever added."""
+    if records:
+        write_whole(root / FILE, json.dumps([*read(root), *records], indent=1, ensure_ascii=False) + "\n")
+
+
+def entries(root: Path, chapters: Sequence[pages.Chapter]) -> list[Entry]:
+    """What happened in these chapters, the newest day first and in it the order of the book."""
+    found: dict[tuple[str, str], Entry] = {}
+    titles = {chapter.slug: chapter.title for chapter in chapters}
+
+    def entry(date: str, paper: str) -> Entry:
+        return found.setdefault((date, paper), Entry(date, paper, titles[paper]))
+
+    for record in read(root):
+        if record["paper"] in titles:
+            of_day = entry(record["date"], record["paper"])
+            of_day.claims += record["claims"]
+            of_day.verdicts += record["verdicts"]
+    for chapter in chapters:
+        for row in chapter.rows:
+            for change in row["changed"]:
+                entry(change["date"], chapter.slug).criteria[row["id"]] = None
+    order = list(titles)
+    ordered = sorted(found.values(), key=lambda one: order.index(one.paper))
+    return sorted(ordered, key=lambda one: one.date, reverse=True)
+
+
+def latest(news: Sequence[Entry]) -> str:
+    """The newest entries as HTML, with the way to all of them. MyST."""
+    return pages.raw(pages.html("news.html", entries=news[:SHOWN], more=len(news) > SHOWN, feed=FEED))
+
+
+def verdicts(news: Sequence[Entry]) -> str:
+    """Every change of a verdict, the newest first. MyST."""
+    changed = [(entry, change) for entry in news for change in entry.verdicts]
+    return pages.raw(pages.html("verdicts.html", changed=changed, feed=FEED))
+
+
+def feed(news: Sequence[Entry], title: str, site: str) -> str:
+    """The entries as an Atom feed; ``site`` is the address of the site, empty where it has none."""
+    ElementTree.register_namespace("", ATOM)
+    root = ElementTree.Element(f"{{{ATOM}}}feed")
+
+    def put(parent: ElementTree.Element, name: str, text: str | None = None, **attributes: str) -> ElementTree.Element:
+        element = ElementTree.SubElement(parent, f"{{{ATOM}}}{name}", attributes)
+        element.text = text
+        return element
+
+    base = f"{site.rstrip('/')}/" if site else ""
+    put(root, "title", f"{title}: what is new")
+    put(root, "id", _urn(title))
+    put(root, "updated", _moment(news[0].date if news else "2026-01-01"))
+    put(root, "link", rel="self", href=f"{base}{FEED}")
+    put(root, "link", href=f"{base}book/intro.html")
+    put(put(root, "author"), "name", title)
+    for one in news:
+        item = put(root, "entry")
+        put(item, "title", f"{one.title}: {', '.join(one.parts)}")
+        put(item, "id", _urn(f"{title}/{one.date}/{one.paper}"))
+        put(item, "updated", _moment(one.date))
+        put(item, "link", href=f"{base}notebooks/{one.paper}.html")
+        changes = [f"{each['id']} ({each['tier']}): {each['before']} → {each['after']}" for each in one.verdicts]
+        if one.criteria:
+            changes.append(f"New criteria, with their reasons: {', '.join(one.criteria)}")
+        put(item, "content", "\n".join(changes) or None, type="text")
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _urn(name: str) -> str:
+    return uuid.uuid5(uuid.NAMESPACE_URL, name).urn
+
+
+def _moment(day: str) -> str:
+    return f"{day}T00:00:00Z"

@@ -1,0 +1,226 @@
+"""Pictures of the site: figures without digits that nobody sees, and the first view of an explorer as a picture.
+
+A still stands where scripts are off: it shows what the explorer shows before anybody moves a slider. Explorers are
+made of lines, points, words, bars and maps; anything else fails the build.
+"""
+
+import base64
+import io
+import re
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+
+from derived.lab.plot import COLOURS, INK
+
+WIDE = 7.4  # inches of a still
+DASHES = {"solid": "-", "dot": ":", "dash": "--", "dashdot": "-."}
+SYMBOLS = {
+    "circle": "o",
+    "circle-open": "o",
+    "square": "s",
+    "diamond": "D",
+    "cross": "P",
+    "x": "X",
+    "triangle-up": "^",
+    "star": "*",
+}
+SIDES = {"left": "right", "right": "left", "center": "center", "top": "bottom", "bottom": "top", "middle": "center"}
+_PLACES = re.compile(r'(?<= )(d|x|y|x1|x2|y1|y2)="([^"]*)"')
+_LONG = re.compile(r"-?\d+\.\d{3,}(?:e[-+]?\d+)?")
+
+
+def light(svg: str) -> str:
+    """A figure with its places rounded to hundredths of a point, without comments, its words and colours as they are.
+
+    >>> light('<g> <!-- a line --> <path d="M 1.23456 2.5 L 300.999999 -0.0000001" style="opacity: 0.123456"/></g>')
+    '<g><path d="M 1.23 2.5 L 301 0" style="opacity: 0.123456"/></g>'
+    """
+    svg = re.sub(r">\s+<", "><", re.sub(r"<!-- .*? -->|<metadata>.*?</metadata>", "", svg, flags=re.S))
+    return _PLACES.sub(lambda place: f'{place[1]}="{_LONG.sub(_short, place[2])}"', svg)
+
+
+def _short(number: re.Match) -> str:
+    return f"{round(float(number[0]), 2) + 0.0:.2f}".rstrip("0").rstrip(".")
+
+
+def still(figure: dict[str, Any]) -> str:
+    """The first view of a Plotly figure as SVG; ValueError for a kind of trace that it cannot draw."""
+    layout = figure["layout"]
+    drawn = Figure(figsize=(WIDE, layout.get("height", 420) / 100), layout="none")
+    axes: dict[str, Axes] = {}
+    for number, trace in enumerate(figure["data"]):
+        name = trace.get("xaxis", "x").removeprefix("x")
+        if name not in axes:
+            axes[name] = _axes(drawn, layout.get(f"xaxis{name}", {}), layout.get(f"yaxis{name}", {}))
+        if trace.get("type", "scatter") not in DRAW:
+            raise ValueError(f"an explorer has a trace of type {trace['type']}, which no still can show")
+        style = {"color": _colour(trace, COLOURS[number % len(COLOURS)]), "label": trace.get("name") or ""}
+        together = [
+            each
+            for each in figure["data"]
+            if each.get("type") == "bar" and each.get("xaxis", "x") == trace.get("xaxis", "x")
+        ]
+        place = (
+            (together.index(trace), len(together))
+            if trace in together and layout.get("barmode") != "overlay"
+            else (0, 1)
+        )
+        DRAW[trace.get("type", "scatter")](axes[name], trace, style, place)
+    for words in layout.get("annotations", []):
+        drawn.text(*_inside(words["x"], words["y"]), words["text"], ha="center", va="bottom", color=INK)
+    for name, ax in axes.items():
+        _finish(ax, layout.get(f"xaxis{name}", {}), layout.get(f"yaxis{name}", {}))
+        named = {label: handle for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+        if layout.get("showlegend", len(named) > 1) and named:
+            ax.legend(named.values(), named.keys(), ncols=4, loc="lower left", bbox_to_anchor=(0, 1), fontsize=8)
+    out = io.StringIO()
+    drawn.savefig(out, format="svg", metadata={"Date": None})
+    return light(out.getvalue())
+
+
+def _inside(x: float, y: float) -> tuple[float, float]:
+    """A place of Plotly's plot area as a share of the whole picture."""
+    return 0.1 + 0.86 * x, 0.12 + 0.78 * y
+
+
+def _axes(drawn: Figure, x: dict[str, Any], y: dict[str, Any]) -> Axes:
+    (left, right), (low, high) = x.get("domain", (0, 1)), y.get("domain", (0, 1))
+    (a, c), (b, d) = _inside(left, low), _inside(right, high)
+    return drawn.add_axes((a, c, b - a, d - c))
+
+
+def _finish(ax: Axes, x: dict[str, Any], y: dict[str, Any]) -> None:
+    """Titles, ranges, ticks and direction of the two axes."""
+    for axis, each in ((ax.xaxis, x), (ax.yaxis, y)):
+        limits = ax.set_xlim if axis is ax.xaxis else ax.set_ylim
+        if each.get("type") == "log":
+            axis._set_axes_scale("log")
+        if each.get("range"):
+            limits(*(10.0**end if each.get("type") == "log" else end for end in each["range"]))
+        if each.get("autorange") == "reversed":
+            axis.set_inverted(True)
+        if each.get("tickvals") is not None:
+            names = each.get("ticktext")
+            axis.set_ticks(_list(each["tickvals"]), None if names is None else _list(names))
+            axis.set_tick_params(labelsize=7, rotation=-(each.get("tickangle") or 0))
+        if each.get("visible") is False:
+            axis.set_visible(False)
+            ax.spines[["left", "right"] if axis is ax.yaxis else ["bottom", "top"]].set_visible(False)
+        axis.set_label_text((each.get("title") or {}).get("text", ""))
+    if y.get("scaleanchor"):
+        ax.set_aspect("equal", adjustable="box")
+
+
+def _list(values: Any) -> list[Any]:
+    """The values of a trace, which Plotly may write as a packed array."""
+    if isinstance(values, dict):
+        packed = np.frombuffer(base64.b64decode(values["bdata"]), dtype=np.dtype(values["dtype"]))
+        return packed.reshape([int(n) for n in str(values.get("shape", packed.size)).split(",")]).tolist()
+    return list(values)
+
+
+def _numbers(values: Any) -> np.ndarray:
+    return np.array([np.nan if each is None else each for each in _list(values)], dtype=float)
+
+
+def _colour(trace: dict[str, Any], usual: str) -> Any:
+    """The colour of a trace: one, or one for each of its points."""
+    found = [trace.get(part, {}).get("color") for part in ("line", "marker")]
+    colour = next((each for each in found if isinstance(each, str | list)), usual)
+    return [_paint(each) for each in colour] if isinstance(colour, list) else _paint(colour)
+
+
+def _paint(colour: Any) -> Any:
+    """A colour as matplotlib writes it: rgba(255,0,0,0.5) is (1, 0, 0, 0.5)."""
+    if not (isinstance(colour, str) and colour.startswith("rgba(")):
+        return colour
+    *parts, opacity = (float(each) for each in colour[5:-1].split(","))
+    return (*(each / 255 for each in parts), opacity)
+
+
+def _scatter(ax: Axes, trace: dict[str, Any], style: dict[str, Any], place: tuple[int, int]) -> None:
+    """Lines, points and words."""
+    y = _numbers(trace["y"])
+    x = _numbers(trace["x"]) if trace.get("x") is not None else np.arange(len(y))
+    mode, line, marker = trace.get("mode", "lines"), trace.get("line", {}), trace.get("marker", {})
+    if "lines" in mode:
+        steps = {"hv": "steps-post", "vh": "steps-pre"}.get(line.get("shape"), "default")
+        ax.plot(
+            x,
+            y,
+            linewidth=0.7 * line.get("width", 2),
+            linestyle=DASHES[line.get("dash", "solid")],
+            drawstyle=steps,
+            **style,
+        )
+    if "markers" in mode:
+        name = marker.get("symbol", "circle")
+        hollow = {"facecolors": "none", "edgecolors": style.pop("color")} if name.endswith("-open") else {}
+        opacity = marker.get("opacity", 1)
+        ax.scatter(
+            x,
+            y,
+            (0.7 * marker.get("size", 6)) ** 2,
+            marker=SYMBOLS[name],
+            alpha=_list(opacity) if not np.isscalar(opacity) else opacity,
+            zorder=3,
+            **style,
+            **hollow,
+        )
+    if "text" in mode:
+        sides = trace.get("textposition", "middle center")
+        words = [trace["text"]] * len(x) if isinstance(trace["text"], str) else _list(trace["text"])
+        for number, word in enumerate(words):
+            up, across = (sides if isinstance(sides, str) else sides[number]).split()
+            shift = (6 * ((across == "right") - (across == "left")), 6 * ((up == "top") - (up == "bottom")))
+            ax.annotate(
+                word,
+                (x[number], y[number]),
+                shift,
+                textcoords="offset points",
+                ha=SIDES[across],
+                va=SIDES[up],
+                color=INK,
+            )
+
+
+def _bar(ax: Axes, trace: dict[str, Any], style: dict[str, Any], place: tuple[int, int]) -> None:
+    """Bars, upright or lying, those of several traces side by side where they do not overlap."""
+    lying = trace.get("orientation") == "h"
+    length, along = ("x", "y") if lying else ("y", "x")
+    ends = _list(trace[length])
+    names = _list(trace[along]) if trace.get(along) is not None else list(range(len(ends)))
+    at = np.arange(len(names)) if isinstance(names[0], str) else np.array(names, dtype=float)
+    wide = trace.get("width")
+    thick = _numbers(wide) if wide is not None else 0.8 * (np.diff(at).min() if len(at) > 1 else 1.0)
+    number, count = place
+    at = at + thick * ((number + 0.5) / count - 0.5)
+    draw = ax.barh if lying else ax.bar
+    bars = draw(at, ends, thick / count, alpha=trace.get("opacity", 1), **style)
+    if isinstance(names[0], str):
+        (ax.set_yticks if lying else ax.set_xticks)(np.arange(len(names)), names)
+    if trace.get("text") is not None:
+        ax.bar_label(bars, [f"{each}" for each in _list(trace["text"])], padding=3)
+
+
+def _heatmap(ax: Axes, trace: dict[str, Any], style: dict[str, Any], place: tuple[int, int]) -> None:
+    """A map, with its scale beside it."""
+    z = np.array([_numbers(row) for row in _list(trace["z"])])
+    scale = trace.get("colorscale", "viridis")
+    steps = [] if isinstance(scale, str) else [(at, _paint(colour)) for at, colour in scale]
+    colours = LinearSegmentedColormap.from_list("", steps) if steps else scale.lower()
+    x, y = (
+        _numbers(trace[name]) if trace.get(name) is not None else np.arange(size)
+        for name, size in zip("xy", z.shape[::-1], strict=True)
+    )
+    drawn = ax.pcolormesh(x, y, z, cmap=colours, vmin=trace.get("zmin"), vmax=trace.get("zmax"), rasterized=True)
+    if trace.get("showscale", True):
+        title = trace.get("colorbar", {}).get("title", {})
+        ax.figure.colorbar(drawn, ax=ax, pad=0.02, label=title.get("text", "") if isinstance(title, dict) else title)
+
+
+DRAW = {"scatter": _scatter, "bar": _bar, "heatmap": _heatmap}

@@ -1,0 +1,162 @@
+"""The search of the book: sections, statements, figures, exercises, functions and claims, each found at its anchor.
+
+The finished pages are cut into entries, which stand in `search/index.js` as plain text; MiniSearch, a small and
+well-kept library, searches them in the browser. The index is a script, so it also works where the site is opened from a
+disk: Pagefind, the other candidate, fetches its index, which browsers refuse for file://. Sphinx's own search knows
+whole pages only and shows raw TeX.
+
+Formulas become a line of text, `\\frac{a}{b}` is a/b; solutions and code are left out.
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from bs4 import BeautifulSoup, Tag
+from docutils.utils.math import tex2unichar
+
+LIBRARY = Path(__file__).parent / "templates"
+SIGNS = {
+    name: sign
+    for table in (
+        "mathalpha",
+        "mathbin",
+        "mathclose",
+        "mathfence",
+        "mathop",
+        "mathopen",
+        "mathord",
+        "mathpunct",
+        "mathrel",
+    )
+    for name, sign in getattr(tex2unichar, table).items()
+} | {"to": "→", "le": "≤", "ge": "≥", "ne": "≠", "|": "‖", "{": "", "}": "", "dots": "…", "cdots": "…", "ldots": "…"}
+FUNCTIONS = {
+    "log",
+    "exp",
+    "max",
+    "min",
+    "sup",
+    "inf",
+    "lim",
+    "det",
+    "tr",
+    "sin",
+    "cos",
+    "tanh",
+    "arg",
+    "deg",
+    "Pr",
+    "dim",
+    "ker",
+}
+# What is an entry of its own, or no text of the page: the section around it does without it.
+APART = "section:has(> :is(h1, h2, h3, h4, h5, h6)), div.proof, div.exercise, div.solution, figure, tr.claim, dl.py"
+SILENT = f"{APART}, div.cell, script, style, .headerlink, .eqno, .statement-links, .whose, .ledger, nav"
+BLOCKS = ("p", "li", "div", "th", "td", "dd", "dt", "small", "summary", "br")
+
+
+class Entry(NamedTuple):
+    """Something that can be found: its address, what it is and where, its title and its text."""
+
+    url: str
+    kind: str
+    page: str
+    title: str
+    text: str
+
+
+def plain(tex: str) -> str:
+    """A formula as a line of text.
+
+    >>> plain(r"\\hat y = \\frac{1}{n}\\sum_{i} \\beta_i \\le \\operatorname{tr} A")
+    'y = 1/n∑_i β_i ≤ tr A'
+    """
+    tex = re.sub(r"\\(?:begin|end)\{[^}]*\}(?:\{[lcr|]*\})?|\\(?:label|tag)\{[^}]*\}|\\[()\[\]]", " ", tex)
+    tex = re.sub(r"\\\\|\\[,;:!> ]|[&~]|\\q?quad", " ", tex)
+    for _ in range(3):  # fractions in fractions
+        tex = re.sub(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r"\1/\2", tex)
+    tex = re.sub(r"\\([A-Za-z]+|[|{}])", lambda name: _sign(name[1]), tex)
+    return " ".join(re.sub(r"[\\{}]", "", tex).split())
+
+
+def _sign(name: str) -> str:
+    return f" {name} " if name in FUNCTIONS else SIGNS.get(name, "")
+
+
+def words(tag: Tag) -> str:
+    """The text of an element, formulas included, without what is an entry of its own."""
+    parts: list[str] = []
+
+    def walk(node: Tag) -> None:
+        for child in node.children:
+            if not isinstance(child, Tag):
+                if type(child).__name__ == "NavigableString":
+                    parts.append(str(child))
+            elif "math" in child.get("class", []):
+                tex = plain("".join(text for text in child.strings if not text.find_parent(class_="eqno")))
+                parts.append(f" {tex} " if child.name == "div" else tex)
+            elif not child.css.match(SILENT):
+                walk(child)
+                if child.name in BLOCKS or "verdict" in child.get("class", []):
+                    parts.append(" ")
+
+    walk(tag)
+    return re.sub(r"\s+([.,;:)])(?=\s|$)", r"\1", " ".join("".join(parts).split()))
+
+
+def entries(article: Tag, name: str) -> Iterator[Entry]:
+    """Everything on a page that can be found."""
+    page = _heading(article.h1) if article.h1 else name
+    for section in article.find_all("section"):
+        heading = section.find(re.compile("^h[1-6]$"), recursive=False)
+        if heading and section.get("id"):
+            anchor = "" if heading.name == "h1" else f"#{section['id']}"
+            text = words(section).removeprefix(_heading(heading)).strip()
+            yield Entry(name + anchor, "Section" if anchor else "Page", page, _heading(heading), text)
+    for box in article.select("div.proof[id], div.exercise[id]"):
+        title = box.select_one(".admonition-title")
+        if "solution" not in box.get("class", []) and title is not None:
+            kind = "Exercise" if "exercise" in box["class"] else "Statement"
+            yield Entry(
+                f"{name}#{box['id']}", kind, page, _heading(title), words(box).removeprefix(words(title)).strip()
+            )
+    for figure in article.select("figure[id]"):
+        number, caption = figure.select_one(".caption-number"), figure.select_one("figcaption")
+        if number is not None:
+            title = number.get_text().strip()
+            yield Entry(f"{name}#{figure['id']}", "Figure", page, title, words(caption).removeprefix(title).strip())
+    for thing in article.select("dl.py > dt[id]"):
+        title = thing["id"].rsplit(".", 1)[-1]
+        yield Entry(
+            f"{name}#{thing['id']}", "Function", page, title, f"{thing['id']} {words(thing.find_next_sibling('dd'))}"
+        )
+    for row in article.select("tr.claim[id^=claim-]"):
+        claim = row["id"].removeprefix("claim-")
+        yield Entry(
+            f"{name}#{row['id']}", "Claim", page, claim, " ".join(words(cell) for cell in row.find_all(["th", "td"]))
+        )
+
+
+def _heading(tag: Tag) -> str:
+    """A heading's words, without its link."""
+    return words(tag).removesuffix("#").strip()
+
+
+def write(html: Path, pages: dict[str, BeautifulSoup]) -> None:
+    """Write what the page of search needs: the library, its script, and the index of these pages, by their names."""
+    folder = html / "search"
+    folder.mkdir()
+    found = [
+        entry
+        for name, page in pages.items()
+        if (article := page.select_one("article.bd-article"))
+        for entry in entries(article, name)
+    ]
+    text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+    (folder / "index.js").write_text(f"window.ENTRIES = {text};\n", "utf-8")
+    for script in ("minisearch.js", "search.js"):
+        shutil.copyfile(LIBRARY / script, folder / script)

@@ -1,0 +1,62 @@
+"""What a tutor has at hand when grading a chapter's exercises: points, common mistakes, solutions and rubrics.
+
+The mistakes are those of the paper's ``exercises.py``, with what the check says to a student who makes one.
+"""
+
+import importlib.util
+from collections.abc import Iterator
+
+from nbformat import NotebookNode
+
+from derived.book import homework
+from derived.book.plain import Known, markdown
+from derived.lab.exercises import Derive, Exercise, judged
+
+
+def sheet(slug: str, title: str, source: NotebookNode, graded: NotebookNode, known: Known) -> str:
+    """Each exercise of a chapter with its points in the homework ``graded``, mistakes and solution. Markdown."""
+    points = {
+        about["grade_id"].partition("-check")[0]: about["points"]
+        for about in (cell.metadata.get("nbgrader", {}) for cell in graded.cells)
+        if about.get("grade")
+    }
+    facts, parts = homework.facts(source), _exercises(slug)
+    rows = [
+        f"| {known.look_up('places', one.label).words} | {one.kind} | {one.minutes} | {one.difficulty} "
+        f"| {points.get(one.label, 0)} |"
+        for one in facts
+    ]
+    head = ["| exercise | kind | minutes | difficulty | points |", "|---|---|---|---|---|"]
+    return "\n".join(
+        [
+            f"# Tutor's sheet: {title}\n",
+            f"{sum(one.minutes for one in facts)} minutes, {sum(points.values())} points. Judge and Project are graded",
+            "by hand with the rubrics below, the others by their checks.\n",
+            *head,
+            *rows,
+            *(part for one in facts for part in _one(one.label, source, parts.get(one.label, []), known)),
+            "",
+        ]
+    )
+
+
+def _exercises(slug: str) -> dict[str, list[Exercise]]:
+    """The exercises of a paper by label, each as a list of its parts; none where the paper has no such file."""
+    name = f"derived.papers.{slug}.exercises"
+    if not (importlib.util.find_spec(f"derived.papers.{slug}") and importlib.util.find_spec(name)):
+        return {}
+    found = importlib.import_module(name).EXERCISES
+    return {label: [each] if isinstance(each, Exercise) else [*each] for label, each in found.items()}
+
+
+def _one(label: str, source: NotebookNode, parts: list[Exercise], known: Known) -> Iterator[str]:
+    yield f"\n## {known.look_up('places', label).words}\n"
+    mistakes = [(part, words, mistake) for part in parts for words, mistake in part.mistakes.items()]
+    if mistakes:
+        yield "Common mistakes, and what the check says:\n"
+    for part, words, mistake in mistakes:
+        given = mistake() if isinstance(part, Derive) and part.draw is None and callable(mistake) else mistake
+        yield f"- {words}: `{judged(label, part, given).removesuffix(f'; {words}')}`"
+    for cell in (source.cells[place] for place in homework.section(source)):
+        if homework.is_solution(cell) and f"{{solution}} {label}\n" in cell.source:
+            yield f"\n{markdown(cell.source, known)}"

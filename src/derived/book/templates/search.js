@@ -1,0 +1,89 @@
+// The page of search: what MiniSearch finds among window.ENTRIES (derived.book.search), as the reader types. The words
+// looked for stay in the address; a result leads to its anchor, where _static/found.js marks them.
+addEventListener("DOMContentLoaded", () => {
+  const GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma sigma tau upsilon phi chi psi omega".split(" ");
+  const SHOWN = 40; // results
+  const REACH = 110; // characters of an excerpt on either side
+  const entries = window.ENTRIES.map(([url, kind, page, title, text], id) => ({ id, url, kind, page, title, text }));
+  // 1.4 and CAC-5.a are one word each, ill-conditioned is three, and β is beta too.
+  const tokenize = (text) =>
+    (text.match(/[\p{L}\p{N}]+(?:[.\-_–'’][\p{L}\p{N}]+)*/gu) ?? []).flatMap((word) => {
+      const parts = /\d/.test(word) ? [] : word.split(/[.\-_–'’]/);
+      return parts.length > 1 ? [word, ...parts] : [word];
+    });
+  const processTerm = (term) => {
+    const letter = term.toLowerCase().codePointAt(0) - 0x3b1;
+    return term.length === 1 && GREEK[letter] ? [term.toLowerCase(), GREEK[letter]] : term.toLowerCase();
+  };
+  const engine = new MiniSearch({ fields: ["title", "text", "page"], tokenize, processTerm });
+  engine.addAll(entries);
+
+  const form = document.querySelector(".found-form");
+  const list = document.querySelector(".found-list");
+  const count = document.querySelector(".found-count");
+  const make = (name, className, text) => Object.assign(document.createElement(name), { className, textContent: text });
+
+  function find(query) {
+    const phrase = query.toLowerCase().trim();
+    const together = (id) => {
+      const { kind, title, text } = entries[id];
+      if (kind === "Function") return title.toLowerCase() === phrase ? 8 : 0.4; // a word of the text is looked for more often
+      if (title.toLowerCase().startsWith(phrase)) return 8;
+      return title.toLowerCase().includes(phrase) ? 4 : text.toLowerCase().includes(phrase) ? 2 : 1;
+    };
+    const options = {
+      boost: { title: 4, page: 0.3 },
+      combineWith: "AND",
+      prefix: (term) => term.length > 2,
+      fuzzy: (term) => (term.length > 5 && !/\d/.test(term) ? 0.2 : false),
+      boostDocument: together,
+    };
+    const all = engine.search(query, { ...options, fuzzy: false });
+    return all.length ? all : engine.search(query, options);
+  }
+
+  // The text around the first word found, the words in bold.
+  function excerpt(text, terms) {
+    const words = terms.map((term) => term.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).sort((a, b) => b.length - a.length);
+    const pattern = new RegExp(`(?<![\\p{L}\\p{N}])(?:${words.join("|")})(?![\\p{L}\\p{N}])`, "giu");
+    const at = Math.max(text.search(pattern), 0);
+    const start = at <= REACH ? 0 : text.indexOf(" ", at - REACH) + 1;
+    const cut = text.slice(start, at + REACH).replace(text.length > at + REACH ? /\s\S*$/ : /$^/, "");
+    const shown = make("p", "found-excerpt", start ? "… " : "");
+    let last = 0;
+    for (const { index, 0: word } of cut.matchAll(pattern)) {
+      shown.append(cut.slice(last, index), make("mark", "", word));
+      last = index + word.length;
+    }
+    shown.append(cut.slice(last), start + cut.length < text.length ? " …" : "");
+    return shown;
+  }
+
+  function result({ id, terms }) {
+    const { url, kind, page, title, text } = entries[id];
+    const [address, anchor] = url.split("#");
+    const link = make("a", "found-title", title);
+    link.href = `${address}?q=${encodeURIComponent(form.q.value.trim())}${anchor ? `#${anchor}` : ""}`;
+    const item = make("li", "");
+    item.append(link, make("span", "found-where", kind === "Page" ? "" : `${kind} · ${page}`), excerpt(text, terms));
+    return item;
+  }
+
+  function show() {
+    const query = form.q.value.trim();
+    const results = query ? find(query) : [];
+    list.replaceChildren(...results.slice(0, SHOWN).map(result));
+    const more = results.length > SHOWN ? `; the first ${SHOWN} are shown` : "";
+    count.textContent = !query ? "" : results.length ? `${results.length} places${more}` : `Nothing is found for “${query}”.`;
+  }
+
+  form.hidden = false;
+  form.q.value = new URLSearchParams(location.search).get("q") ?? "";
+  form.q.focus();
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("input", () => {
+    history.replaceState(null, "", form.q.value.trim() ? `?q=${encodeURIComponent(form.q.value.trim())}` : location.pathname);
+    show();
+  });
+  show();
+});

@@ -1,0 +1,74 @@
+"""What is new in the ledger, and its feed."""
+
+import json
+from xml.etree import ElementTree
+
+from bs4 import BeautifulSoup
+from test_pages import chapter, row
+
+from derived.book import news
+
+ATOM = {"a": news.ATOM}
+
+
+def ledger(*rows: tuple[str, str, str]) -> list[dict]:
+    return [{"paper": "toy", "id": claim, "tier": tier, "verdict": verdict} for claim, tier, verdict in rows]
+
+
+def test_a_verdict_that_changed_and_a_claim_that_is_new_are_told():
+    before = ledger(("A", "ci", "holds"), ("A", "cpu", "not run"), ("B", "ci", "holds"))
+    after = ledger(("A", "ci", "fails"), ("A", "cpu", "not run"), ("B", "ci", "holds"), ("C", "ci", "holds"))
+    after += ledger(("C", "cpu", "holds"), ("B", "gpu", "holds"))  # one claim; a tier more of an old claim is none
+    changed = {"id": "A", "tier": "ci", "before": "holds", "after": "fails"}
+    assert news.compared(before, after, "2026-11-23") == [
+        {"date": "2026-11-23", "paper": "toy", "claims": 1, "verdicts": [changed]}
+    ]
+
+
+def test_a_ledger_that_changes_nothing_is_no_news(tmp_path):
+    rows = ledger(("A", "ci", "holds"))
+    assert news.compared(rows, rows, "2026-11-23") == []
+    news.add(tmp_path, [])
+    assert not (tmp_path / news.FILE).exists()
+
+
+def told(tmp_path) -> list[news.Entry]:
+    """Two accepted ledgers, and one criterion that changed on the day of the second."""
+    change = {"date": "2026-11-23", "what": "w", "why": "y"}
+    for day, before, after in (("2026-11-22", "holds", "undecided"), ("2026-11-23", "undecided", "fails")):
+        found = news.compared(ledger(("A", "ci", before)), ledger(("A", "ci", after)), day)
+        news.add(tmp_path, found)
+    news.add(tmp_path, [{"date": "2026-11-23", "paper": "elsewhere", "claims": 1, "verdicts": []}])
+    rows = [row("A", changed=[change]), row("A", tier="cpu", changed=[change], headline=False)]
+    return news.entries(tmp_path, [chapter(*rows)])
+
+
+def test_news_are_only_added_and_the_newest_comes_first(tmp_path):
+    entries = told(tmp_path)
+    assert [(entry.date, entry.paper) for entry in entries] == [("2026-11-23", "toy"), ("2026-11-22", "toy")]
+    assert entries[0].parts == ["1 changed verdict", "1 changed criterion"]
+    assert len(json.loads((tmp_path / news.FILE).read_text())) == 3
+
+
+def test_the_newest_stand_on_the_welcome_page_and_all_verdicts_in_the_history(tmp_path):
+    entries = told(tmp_path)
+    first = BeautifulSoup(news.latest(entries), "html.parser").select_one("ul.news > li").get_text(" ", strip=True)
+    assert "1 changed verdict, 1 changed criterion" in first
+    assert "undecided → fails" in first
+    soup = BeautifulSoup(news.verdicts(entries), "html.parser")
+    since = [line.select(".verdict")[1].get_text(strip=True) for line in soup.select("tbody tr")]
+    assert since == ["✗fails", "?undecided"]
+
+
+def test_the_feed_is_atom_with_one_entry_a_day_and_chapter(tmp_path):
+    entries = told(tmp_path)
+    feed = ElementTree.fromstring(news.feed(entries, "The book", "https://example.org/"))
+    assert feed.findtext("a:updated", namespaces=ATOM) == "2026-11-23T00:00:00Z"
+    ids = [entry.findtext("a:id", namespaces=ATOM) for entry in feed.findall("a:entry", ATOM)]
+    assert len(set(ids)) == len(entries) == 2
+    link = feed.find("a:entry/a:link", ATOM).get("href")
+    assert link == "https://example.org/notebooks/toy.html"
+    assert "A (ci): undecided → fails" in feed.findtext("a:entry/a:content", namespaces=ATOM)
+    again = ElementTree.fromstring(news.feed(entries, "The book", ""))
+    assert [entry.findtext("a:id", namespaces=ATOM) for entry in again.findall("a:entry", ATOM)] == ids
+    assert again.find("a:entry/a:link", ATOM).get("href") == "notebooks/toy.html"

@@ -1,0 +1,74 @@
+"""What the page for teachers is filled with, from small pages and lectures."""
+
+import pytest
+from bs4 import BeautifulSoup
+from test_pages import chapter, row
+
+from derived.book import teaching
+from derived.book.house import UserError
+from derived.book.lectures import Step
+from derived.book.slides import Lecture, Planned
+
+BOX = '<div class="proof theorem admonition" id="{}"><p class="admonition-title">T</p><p>{}</p></div>'
+LINK = '<a href="#{}">x</a>'
+
+
+def section(anchor: str, label: str, *refers: str) -> str:
+    links = " ".join(map(LINK.format, refers))
+    return f'<section id="{anchor}"><h3>About \\({anchor}\\)</h3>{BOX.format(label, links)}<p>Prose.</p></section>'
+
+
+PAGE = "<article><section id='x'><h2>X</h2>{}</section></article>".format(
+    section("a", "t1")
+    + section("b", "t2", "t1", "t3")
+    + "<section id='empty'><h3>Prose only</h3><p>No box.</p></section>"
+    + section("c", "t3", "t1", "t2", "nowhere")
+    + section("d", "t4")
+)
+LECTURE = Lecture(
+    90,
+    [],
+    [
+        Planned(Step(("t1",), "", 50, False, "Say it."), "Theorem 1.1 (The price)", 0),
+        Planned(Step(("t2",), "", 30, True, ""), "Theorem 1.2 (Dropped); Fig. 1.1", 1),
+        Planned(Step((), "Questions", 10, False, ""), "Questions", None),
+    ],
+)
+
+
+def test_a_section_needs_the_nearest_of_those_before_it_to_which_it_refers():
+    found = teaching.needs(BeautifulSoup(PAGE, "html.parser"))
+    assert [(each.anchor, each.needs) for each in found] == [("a", ()), ("b", (0,)), ("c", (1,)), ("d", ())]
+    assert found[0].heading == "About $a$"
+
+
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / "book/lectures").mkdir(parents=True)
+    return tmp_path
+
+
+def test_a_course_names_sections_that_are_there(root):
+    known, found = {"toy": chapter(row("T-1"))}, {"toy": teaching.needs(BeautifulSoup(PAGE, "html.parser"))}
+    path = root / "book/lectures/courses.yml"
+    path.write_text("Algebra:\n  - toy#b\n  - absent#b\n")
+    ((name, those),) = teaching.courses(root, known, found)
+    assert (name, [each.anchor for _, each in those]) == ("Algebra", ["b"])
+    path.write_text("Algebra:\n  - toy#empty\n")
+    with pytest.raises(UserError, match="toy has no section empty that states something"):
+        teaching.courses(root, known, found)
+
+
+def test_a_week_holds_the_core_results_of_its_lecture(root):
+    (root / "book/lectures/syllabus.yml").write_text("2:\n  - toy 90\n  - name: Projects\n  - absent 50\n")
+    ((weeks, those),) = teaching.syllabus(root, {"toy": chapter(row("T-1"))}, {"toy": [LECTURE]})
+    assert weeks == 2
+    assert [(week.name, week.results) for week in those] == [("", ["The price"]), ("Projects", [])]
+
+
+def test_a_plan_says_when_what_is_shown():
+    text = teaching.plan(chapter(row("T-1")), [LECTURE], 4)
+    assert "| 0 | 50 | Theorem 1.1 (The price) | 3 | core | Say it. |" in text
+    assert "| 50 | 30 | Theorem 1.2 (Dropped); Fig. 1.1 | 4 | optional |  |" in text
+    assert "| 80 | 10 | Questions |  |  |  |" in text
+    assert "The homework has 4 points" in text
