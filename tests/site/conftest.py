@@ -4,6 +4,7 @@ import functools
 import http.server
 import os
 import shutil
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(Path(__file__).parent))  # a file of tests may use what another defines
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ def every_page(site: Path) -> list[Page]:
 @pytest.fixture(scope="session")
 def pages(every_page: list[Page]) -> list[Page]:
     """The pages that somebody wrote."""
-    return [page for page in every_page if page.name.startswith(("book/", "notebooks/"))]
+    return [page for page in every_page if page.name.startswith(("book/", "notebooks/", "claims/"))]
 
 
 @pytest.fixture(scope="session")

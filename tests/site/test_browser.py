@@ -6,6 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from derived.book.lectures import LENGTHS
+
 pytestmark = pytest.mark.browser
 
 TYPESET = """async () => {
@@ -21,6 +23,8 @@ TEXT = (
 LEFT = ("net::ERR_ABORTED",)  # a request that a test's own reload cut short
 LOCAL = re.compile(r"http://127\.0\.0\.1[:/]|file:|data:|blob:")
 SETTINGS = [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)]
+UNTYPESET = """() =>
+  [...document.querySelectorAll(".math")].filter((e) => e.checkVisibility() && !e.querySelector("mjx-math")).length"""
 # What sticks out of the window although no box around it scrolls.
 STICKS_OUT = """() => {
   const fits = (element) => element.getBoundingClientRect().right <= innerWidth + 1;
@@ -82,8 +86,7 @@ def test_every_page_opens_well(browser, address, names, theme, width):
             if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
                 found.append(f"{name}: the page scrolls sideways")
             found += [f"{name}: sticks out: {html}" for html in page.evaluate(STICKS_OUT)]
-            raw = "[...document.querySelectorAll('.math')].filter((e) => !e.querySelector('mjx-math')).length"
-            if count := page.evaluate(raw):
+            if count := page.evaluate(UNTYPESET):
                 found.append(f"{name}: {count} formulas are not typeset")
             wrong = page.locator("mjx-merror, [data-mjx-error]")
             found += [f"{name}: MathJax: {wrong.nth(i).inner_text()}" for i in range(wrong.count())]
@@ -103,6 +106,14 @@ def test_a_formula_is_typeset_when_it_comes_near(browser, address, chapters):
     last.scroll_into_view_if_needed()
     page.wait_for_function("(formula) => formula.querySelector('mjx-math')", arg=last.element_handle())
     context.close()
+
+
+def test_the_formulas_of_a_claim_are_typeset_when_its_fold_opens(browser, address):
+    with opened(browser, f"{address}book/ledger.html") as page:
+        fold = page.locator("tr.claim details:not([open]):has(dl .math)").first.element_handle()
+        assert fold.query_selector("dl mjx-math") is None
+        fold.query_selector("summary").click()
+        page.wait_for_function("(e) => !e.querySelector('dl .math:not(:has(mjx-math))')", arg=fold)
 
 
 def test_a_formula_is_no_stop_of_the_tab_key(browser, address, chapters):
@@ -292,12 +303,6 @@ def test_the_book_reads_without_scripts(browser, address, chapters):
     context.close()
 
 
-def test_the_search_finds_words(browser, address):
-    with opened(browser, f"{address}search.html?q=attention") as page:
-        page.wait_for_selector("#search-results li a")
-        assert page.locator("#search-results li a").count() > 0
-
-
 def test_a_link_into_a_proof_opens_it_and_paper_shows_them_all(browser, address, chapters):
     with opened(browser, address + chapters[0].name) as page:
         proofs = page.locator(".proof-fold")
@@ -325,35 +330,108 @@ def test_a_solution_unfolds(browser, address, chapters):
 
 # Slides
 
-HIGH = "[...document.querySelectorAll('.slide')].flatMap((s, i) => s.offsetHeight > innerHeight + 30 ? [i + 1] : [])"
+SHRUNK = """() => [...document.querySelectorAll(".slide")].map((slide, place) =>
+  [place, slide.offsetHeight / innerHeight, Number(slide.querySelector(":scope > div").style.zoom || 1)])
+  .filter(([place, height, zoom]) => height > 1.04 || zoom < 0.7)"""
 AT = "scrollY / innerHeight"
 
 
-def decks(chapters) -> list[str]:
-    return [page.name.replace("notebooks/", "slides/") for page in chapters]
+def decks(site, minutes: int) -> list[str]:
+    return sorted(str(path.relative_to(site)) for path in site.glob(f"slides/*-{minutes}.html"))
 
 
+@pytest.mark.parametrize("minutes", LENGTHS)
 @pytest.mark.parametrize("width", [1280, 390])
-def test_slides_are_typeset_and_fit(browser, address, chapters, width):
-    for name in decks(chapters):
+def test_slides_are_typeset_and_fit(browser, address, site, width, minutes):
+    assert decks(site, minutes)
+    for name in decks(site, minutes):
         with opened(browser, address + name, width=width) as page:
+            page.set_viewport_size({"width": width, "height": 720})
             page.wait_for_timeout(300)  # the fit waits for MathJax too
-            assert page.locator(".slide").count() > 20, name
+            assert page.locator(".slide").count() > minutes / 6, name
             assert page.locator("mjx-merror, [data-mjx-error]").count() == 0, name
+            page.evaluate("document.documentElement.classList.add('speaker')")  # notes are shown here
             assert page.locator(".math:not(:has(mjx-math))").count() == 0, name
+            page.evaluate("document.documentElement.classList.remove('speaker')")
             assert page.evaluate(STICKS_OUT) == [], name
             if width > 720:
-                assert page.evaluate(HIGH) == [], name
+                assert page.evaluate(SHRUNK) == [], name
 
 
-def test_keys_turn_the_slides(browser, address, chapters):
-    with opened(browser, address + decks(chapters)[0]) as page:
+def test_keys_turn_the_slides_and_show_their_parts(browser, address, site):
+    with opened(browser, address + decks(site, 90)[0]) as page:
         for key, at in (("ArrowRight", 1), ("PageDown", 2), ("ArrowLeft", 1), (" ", 2)):
             page.keyboard.press(key)
             page.wait_for_function(f"Math.abs({AT} - {at}) < 0.1")
+        assert page.url.endswith("#s2")
+        several = "[...document.querySelectorAll('.slide')].findIndex((s) => s.querySelectorAll('.part').length > 1)"
+        place = page.evaluate(several)
+        page.evaluate(f"document.querySelectorAll('.slide')[{place}].scrollIntoView()")
+        second = page.locator(f"#s{place} .part").nth(1)
+        assert not second.is_visible()
+        page.keyboard.press("ArrowRight")
+        assert second.is_visible()
+        assert page.evaluate(f"Math.abs({AT} - {place}) < 0.1")
+
+
+def test_all_slides_at_once_lead_to_each(browser, address, site):
+    with opened(browser, address + decks(site, 90)[0]) as page:
+        page.keyboard.press("o")
+        assert page.locator("#s5").bounding_box()["width"] < 400
+        page.locator("#s5").click()
+        page.wait_for_function(f"Math.abs({AT} - 5) < 0.1")
+
+
+@pytest.mark.parametrize("from_disk", [False, True])
+def test_the_speaker_has_a_window_that_moves_the_slides(browser, address, site, from_disk):
+    name = decks(site, 90)[0]
+    with opened(browser, f"{site.as_uri()}/{name}" if from_disk else address + name) as page:
+        with page.expect_popup() as opens:
+            page.keyboard.press("n")
+        speaker = opens.value
+        speaker.wait_for_load_state("load")
+        assert not page.locator(".notes").first.is_visible()
+        assert speaker.locator(".notes").first.is_visible()
+        for at in (1, 2):
+            speaker.keyboard.press("ArrowRight")
+            page.wait_for_function(f"Math.abs({AT} - {at}) < 0.1")
+        speaker.wait_for_function("document.getElementById('s2').getBoundingClientRect().top < 5")
+
+
+def test_two_slides_share_a_printed_page(browser, address, site):
+    with opened(browser, address + decks(site, 50)[0]) as page:
+        slides = page.locator(".slide").count()
+        pdf = page.pdf(prefer_css_page_size=True)
+        assert pdf.count(b"/Type /Page\n") == (slides + 1) // 2
 
 
 def test_each_chapter_leads_to_its_slides(chapters, site):
-    for page, name in zip(chapters, decks(chapters), strict=True):
-        assert page.soup.select_one(f".glance a[href='../{name}']"), page.name
-        assert (site / name).is_file()
+    for page in chapters:
+        for minutes in LENGTHS:
+            name = page.name.replace("notebooks/", "slides/").replace(".html", f"-{minutes}.html")
+            assert page.soup.select_one(f".glance a[href='../{name}']"), page.name
+            assert (site / name).is_file()
+
+
+def test_the_address_of_a_claim_opens_all_of_its_evidence(browser, address, site):
+    name = min(path.name for path in (site / "claims").glob("*.html"))
+    for width in (390, 1280):
+        with opened(browser, f"{address}claims/{name}", width=width) as page:
+            claim = page.locator("details.evidence").last.get_attribute("data-claim")
+            assert page.locator("details.evidence[open]").count() == 0
+        with opened(browser, f"{address}claims/{name}#{claim}", width=width) as page:
+            assert page.locator("details.evidence[open]").get_attribute("data-claim") == claim
+            assert page.locator("details.evidence[open] dl").is_visible()
+            assert page.evaluate(STICKS_OUT) == []
+
+
+def test_the_index_of_theorems_filters_and_remembers(browser, address):
+    with opened(browser, f"{address}book/theorems.html") as page:
+        shown = page.locator("tr.statement:visible")
+        everything = shown.count()
+        page.select_option("select[name=kind]", "lemma")
+        lemmas = shown.count()
+        assert 0 < lemmas < everything
+        assert page.url.endswith("#kind=lemma")
+        page.reload()
+        assert shown.count() == lemmas

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from derived.book import explorer
+from derived.book import explorer, pictures
 
 pytestmark = pytest.mark.browser
 
@@ -26,17 +26,18 @@ def figure(sliders: list[dict], frames: dict[str, list[int]]) -> dict:
     }
 
 
-def page_with(tmp_path: Path, browser, shown: dict, vendor: bool = True):
+def page_with(tmp_path: Path, browser, shown: dict, vendor: bool = True, anchor: str = ""):
     if vendor:
         explorer.vendor(tmp_path / "vendor")
     for name in ("explorer.js", "book.css"):
         shutil.copyfile(STATIC / name, tmp_path / name)
-    html = explorer.placeholder(shown, "vendor/plotly.min.js")
+    html = explorer.placeholder(shown, "vendor/plotly.min.js", "explorer-1", "one")
+    (tmp_path / "one.js").write_text(explorer.script(shown, "one.js"), "utf-8")
     head = "<link rel='stylesheet' href='book.css'><script src='explorer.js'></script>"
     text = f"<!DOCTYPE html><html data-theme='light'>{head}<body>{html}</body></html>"
     (tmp_path / "page.html").write_text(text, "utf-8")
     page = browser.new_page()
-    page.goto((tmp_path / "page.html").as_uri())
+    page.goto((tmp_path / "page.html").as_uri() + anchor)
     if vendor:
         page.wait_for_selector(".explorer[data-ready]")
     return page
@@ -150,3 +151,36 @@ def test_words_remain_where_plotly_cannot_be_had(tmp_path, browser):
     assert page.locator(".explorer-fallback").is_visible()
     assert page.locator(".explorer-fallback").inner_text() == "Two bars."
     page.close()
+
+
+def test_where_the_sliders_stand_is_in_the_address_and_an_address_sets_them(tmp_path, browser):
+    sliders = [slider(name, [1, 2, 3], "animate", lambda v: [[str(v)]]) for name in "ab"]
+    shown = figure(sliders, {f"{a}|{b}": [a, 10 * b] for a in (1, 2, 3) for b in (1, 2, 3)})
+    page = page_with(tmp_path, browser, shown)
+    page.locator("input[type=range]").nth(1).press("End")
+    page.wait_for_function("location.hash === '#explorer-1=0,2'")
+    page.close()
+    page = page_with(tmp_path, browser, shown, anchor="#explorer-1=1,2")
+    page.wait_for_function(f"({HEIGHTS})().join() === '2,30'")
+    assert page.locator(".explorer-slider output").all_inner_texts() == ["a = 2", "b = 3"]
+    page.evaluate("location.hash = '#explorer-1=2,0'")
+    page.wait_for_function(f"({HEIGHTS})().join() === '3,10'")
+    page.evaluate("location.hash = '#explorer-1=9,x'")  # no such place: they stay
+    page.wait_for_timeout(200)
+    assert page.evaluate(HEIGHTS) == [3, 10]
+    page.close()
+
+
+def test_the_first_view_is_a_picture_where_scripts_are_off(tmp_path, browser):
+    shown = figure([slider("n", [1, 2], "animate", lambda v: [[str(v)]])], {"1": [1, 1], "2": [2, 4]})
+    (tmp_path / "one.svg").write_text(pictures.still(shown), "utf-8")
+    page = page_with(tmp_path, browser, shown, vendor=False)
+    assert page.locator(".explorer-still").count() == 0
+    page.close()
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto((tmp_path / "page.html").as_uri())
+    picture = page.locator(".explorer-still")
+    assert picture.is_visible()
+    assert picture.bounding_box()["height"] > 100
+    context.close()

@@ -21,10 +21,11 @@ MARKS = re.compile(r"\$+|\{[a-z:]+\}`[^`]*`|[*`]+|^[ \t]*[-:] ?|^\d+\.", re.M)  
 
 
 def pieces(cell: nbformat.NotebookNode) -> set[str]:
-    """The lines of code of a cell, or its words and formulas without what is written otherwise on a page or in plain
-    Markdown."""
+    """The lines of code of a cell but for the heads of its blocks, which say nothing alone, or its words and formulas
+    without what is written otherwise on a page or in plain Markdown."""
     lines = [line for line in cell.source.splitlines() if not line.startswith(("```", ":"))]
-    cut = [[line] if cell.cell_type == "code" else MARKS.split(line) for line in lines]
+    is_code = cell.cell_type == "code"
+    cut = [[line] if is_code else MARKS.split(line) for line in lines if not (is_code and line.endswith(":"))]
     parts = (" ".join(part.split()) for line in cut for part in line)
     return {part for part in parts if len(part) >= (FORMULA if re.search(r"[\\=_^(]", part) else WORDS)}
 
@@ -51,7 +52,9 @@ def secrets() -> dict[str, set[str]]:
         notebook = nbformat.read(path, as_version=4)
         solutions = [cell for cell in notebook.cells if "solution" in cell.metadata.get("tags", [])]
         found[path.stem] = {piece for cell in solutions for piece in pieces(cell)}
-        shown += [cell.source for cell in student(notebook).cells]
+        left = student(notebook).cells
+        shown += [cell.source for cell in left]
+        shown += [cell.metadata.get("mystnb", {}).get("figure", {}).get("caption", "") for cell in left]
     public = " ".join(" ".join(shown).split())
     return {slug: {piece for piece in held if piece not in public} for slug, held in found.items()}
 

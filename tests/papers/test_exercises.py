@@ -1,0 +1,79 @@
+"""What every chapter's exercises keep: four kinds, a check that refuses what is wrong, a solution that passes it."""
+
+import contextlib
+import importlib
+import io
+from collections import Counter
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from derived.book import homework
+from derived.lab.exercises import Derive, Implement, judged
+
+ROOT = Path(__file__).resolve().parents[2]
+SLUGS = sorted(path.parent.name for path in (ROOT / "src/derived/papers").glob("*/exercises.py"))
+
+
+def exercises_of(slug: str) -> dict[str, list[Derive | Implement]]:
+    found = importlib.import_module(f"derived.papers.{slug}.exercises").EXERCISES
+    return {label: [each] if isinstance(each, Derive | Implement) else [*each] for label, each in found.items()}
+
+
+PARTS = [(slug, label, part) for slug in SLUGS for label, parts in exercises_of(slug).items() for part in parts]
+MISTAKES = [(label, part, words) for _, label, part in PARTS for words in part.mistakes]
+
+
+@pytest.mark.parametrize(("label", "part", "words"), MISTAKES, ids=[f"{label}-{words}" for label, _, words in MISTAKES])
+def test_a_common_mistake_is_refused_and_where_it_fails_is_named(label, part, words):
+    mistake = part.mistakes[words]
+    constant = isinstance(part, Derive) and part.draw is None and callable(mistake)
+    said = judged(label, part, mistake() if constant else mistake)
+    named = f"; {words}" if isinstance(part, Derive) else ""
+    assert said.startswith("not right: at " if part.draw else "not right: yours is "), said
+    assert "stops with" not in said
+    assert said.endswith(named), said
+
+
+@pytest.mark.parametrize(("slug", "label", "part"), PARTS, ids=[label for _, label, _ in PARTS])
+def test_an_exercise_knows_three_mistakes(slug, label, part):
+    assert len(part.mistakes) >= 3
+
+
+def source_of(slug: str) -> nbformat.NotebookNode:
+    return nbformat.read(ROOT / "notebooks" / f"{slug}.ipynb", as_version=4)
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_a_chapter_has_exercises_of_all_kinds_with_minutes_and_a_rubric_where_words_are_asked_for(slug):
+    facts, parts = homework.facts(source_of(slug)), exercises_of(slug)
+    kinds = Counter(one.kind for one in facts)
+    assert len(facts) >= 6, kinds
+    assert kinds["Implement"] >= 2, kinds
+    assert kinds["Judge"] >= 1, kinds
+    assert kinds["Project"] >= 1, kinds
+    assert {one.label for one in facts if one.kind in ("Derive", "Implement")} == {*parts}
+    for one in facts:
+        assert bool(one.rubric) == (one.kind in ("Judge", "Project")), one
+        assert (one.difficulty == "open") == (one.kind == "Project"), one
+        assert one.kind not in ("Derive", "Implement") or isinstance(parts[one.label][0], Derive) == (
+            one.kind == "Derive"
+        ), one
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_homework_runs_alone_and_each_solution_is_right(slug):
+    """With solutions every check says right for each part; without them, that there is no answer yet."""
+    notebook, parts = source_of(slug), exercises_of(slug)
+    for solved, word in ((True, "right"), (False, "no answer yet")):
+        found = homework.homework(slug, notebook, notebook, solved=solved)
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            exec("\n".join(cell.source for cell in found.cells if cell.cell_type == "code"), {})
+        expected = [
+            f"({letter}) {word}" if len(each) > 1 else word
+            for each in parts.values()
+            for letter, _ in zip("abcdefgh", each, strict=False)
+        ]
+        assert said.getvalue().splitlines() == expected

@@ -1,0 +1,49 @@
+"""What pages weigh and cost, and that scripts come only where they are of use."""
+
+import pytest
+from weigh import weigh
+
+LIGHT = 2.0  # megabytes of a chapter before compression, without Plotly's script and MathJax
+CPU = {"book/ledger.html": 1.0}  # seconds of the main thread; of a chapter 2
+ROOM = 3.0  # how many times as slow a machine may be, or as busy with other tests; weigh.py measures on a quiet one
+
+
+@pytest.mark.browser
+def test_chapters_and_ledger_are_light(browser, site, chapters):
+    """The least of two visits: another process can only add."""
+    for name in [*(page.name for page in chapters), *CPU]:
+        visits = [weigh(browser, site / name) for _ in range(2)]
+        size, cpu = visits[0][0], min(visit[1] for visit in visits)
+        assert size < LIGHT, f"{name}: {size:.2f} MB"
+        assert cpu < ROOM * CPU.get(name, 2.0), f"{name}: {cpu:.2f} s"
+
+
+@pytest.mark.parametrize(
+    ("script", "use"),
+    [
+        ("tex-chtml.js", ".math"),
+        ("explorer.js", ".explorer"),
+        ("ledger.js", ".ledger"),
+        ("copybutton.js", ".highlight"),
+        ("togglebutton.js", ".dropdown, .toggle"),
+    ],
+)
+def test_a_script_is_loaded_where_it_is_of_use_and_nowhere_else(every_page, script, use):
+    pages = [page for page in every_page if page.article and not page.name.startswith("slides/")]
+    wrong = [p.name for p in pages if bool(p.soup.select(f"script[src*='{script}']")) != bool(p.article.select(use))]
+    assert not wrong
+
+
+def test_no_page_loads_the_theme_s_icons_or_the_index_of_sphinx(site, every_page):
+    for page in every_page:
+        loaded = [tag["src"] for tag in page.soup.select("script[src]")]
+        assert not [url for url in loaded if "fontawesome" in url or "searchindex" in url or "searchtools" in url]
+    assert not list(site.rglob("fontawesome.js*"))
+
+
+def test_every_icon_has_its_shape(site, every_page):
+    rules = (site / "_static/icons.css").read_text("utf-8")
+    sizes = {"fa-solid", "fa-regular", "fa-brands", "fa-lg"}
+    names = {name for page in every_page for tag in page.soup.select("[class*='fa-']") for name in tag["class"]}
+    assert names & {"fa-magnifying-glass"}
+    assert not [name for name in names - sizes if name.startswith("fa-") and f".{name} {{ --icon: url(" not in rules]

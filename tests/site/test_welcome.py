@@ -1,0 +1,130 @@
+"""The welcome page, how chapters open, and what shared links show, in the built site."""
+
+import posixpath
+import re
+from xml.etree import ElementTree
+
+import pytest
+from PIL import Image
+from test_browser import opened
+
+from derived.book.news import ATOM, FEED
+from derived.book.welcome import SHARED
+
+INTRO = "book/intro.html"
+
+
+@pytest.fixture(scope="session")
+def intro(pages):
+    return next(page for page in pages if page.name == INTRO)
+
+
+def test_each_chapter_has_a_card_with_picture_sentence_and_times(site, intro, chapters):
+    cards = intro.article.select("ul.shelf > li")
+    assert sorted(card.a["href"] for card in cards) == sorted(f"../{page.name}" for page in chapters)
+    for card in cards:
+        assert (site / "book" / card.img["src"]).resolve().stat().st_size < 40_000
+        assert card.img["alt"]
+        assert len(card.select_one(".shelf-surprise").get_text()) > 40
+        assert re.search(r"\d+ min for the short path, .* for all of it", card.get_text())
+        assert card.select(".shelf-verdicts")
+
+
+def test_the_feed_leads_to_pages_that_are_there(site):
+    feed = ElementTree.fromstring((site / FEED).read_text("utf-8"))
+    links = [link.get("href") for link in feed.iter(f"{{{ATOM}}}link")]
+    assert links
+    assert not [link for link in links if "://" not in link and not (site / link).is_file()]
+
+
+def meta(page) -> dict[str, str]:
+    tags = page.soup.select("meta[property^='og:'], meta[name=description]")
+    return {tag.get("property") or tag["name"]: tag["content"] for tag in tags}
+
+
+def test_a_shared_chapter_shows_plain_words_and_its_picture(site, chapters):
+    for page in chapters:
+        said = meta(page)
+        assert said["og:site_name"] == "Transformers, Derived"
+        assert said["og:description"] == said["description"]
+        assert not re.search(r"[$\\{}\[\]]", said["description"]), page.name
+        if "://" not in said["og:image"]:
+            picture = posixpath.normpath(posixpath.join(posixpath.dirname(page.name), said["og:image"]))
+            with Image.open(site / picture) as image:
+                assert image.size == SHARED
+        assert said["og:image:alt"]
+    assert len({meta(page)["og:description"] for page in chapters}) == len(chapters)
+
+
+def test_no_shared_address_is_without_a_host(every_page):
+    assert not [page.name for page in every_page if "://" not in meta(page).get("og:url", "http://")]
+
+
+def test_the_short_path_opens_with_a_paragraph_and_a_picture(chapters):
+    for page in chapters:
+        section = page.article.select_one("section:has(> h2):not(section section section)", limit=1)
+        assert section["id"] == "in-ten-minutes", page.name
+        first = [child for child in section.find_all(recursive=False) if child.name != "span"][1:3]
+        assert first[0].name == "p", page.name
+        assert first[1].select_one("figure") or "explorer" in str(first[1].get("class")), page.name
+
+
+def test_set_up_folds_between_card_and_short_path(chapters):
+    for page in chapters:
+        fold = page.article.select_one("details.setup-fold")
+        assert fold.find_previous(class_="glance") is not None
+        assert fold.find_next("h2").parent["id"] == "in-ten-minutes", page.name
+        assert fold.select("div.cell_input")
+        above = fold.find_next("h2").find_all_previous("div", class_="cell")
+        assert all(fold in cell.parents for cell in above), page.name
+
+
+@pytest.mark.browser
+def test_the_tokens_wait_for_a_reader_who_wants_no_motion_and_play_when_asked(browser, address):
+    with opened(browser, f"{address}{INTRO}") as page:  # with reduced motion
+        where = "[...document.querySelectorAll('.token')].map((token) => token.getAttribute('cx')).join()"
+        first, still = page.evaluate(where), page.locator(".spheres output").inner_text()
+        page.wait_for_timeout(300)
+        assert page.evaluate(where) == first
+        button = page.locator(".spheres button")
+        assert button.inner_text() == "Play"
+        button.click()
+        page.wait_for_function("(said) => document.querySelector('.spheres output').textContent !== said", arg=still)
+        assert page.evaluate(where) != first
+        button.click()
+        paused = page.evaluate(where)
+        page.wait_for_timeout(200)
+        assert page.evaluate(where) == paused
+
+
+@pytest.mark.browser
+def test_the_tokens_play_by_themselves_and_stand_without_scripts(browser, address):
+    with_scripts = browser.new_context()
+    page = with_scripts.new_page()
+    page.goto(f"{address}{INTRO}")
+    page.wait_for_function("document.querySelector('.spheres button').textContent === 'Pause'")
+    with_scripts.close()
+    without = browser.new_context(java_script_enabled=False)
+    page = without.new_page()
+    page.goto(f"{address}{INTRO}")
+    assert page.locator(".token").count() > 100
+    assert not page.locator(".spheres button").is_visible()
+    without.close()
+
+
+@pytest.mark.browser
+def test_a_lifted_explorer_works_and_does_not_hold_its_data_twice(browser, address, chapters):
+    lifted = [page for page in chapters if page.soup.select(".explorer-lifted .explorer")]
+    if not lifted:
+        pytest.skip("no chapter of this site opens with an explorer")
+    with opened(browser, address + lifted[0].name) as page:
+        again = page.locator(".explorer-lifted .explorer")
+        again.scroll_into_view_if_needed()
+        page.wait_for_selector(".explorer-lifted .explorer[data-ready]", timeout=60_000)
+        slider = again.locator("input[type=range]").first
+        before = again.locator("output").first.inner_text()
+        slider.press("ArrowLeft")
+        assert again.locator("output").first.inner_text() != before
+        address_of = "boxes => boxes.map(box => box.dataset.figure)"
+        figures = page.eval_on_selector_all(".explorer", address_of)
+        assert figures.count(again.get_attribute("data-figure")) == 2

@@ -1,0 +1,70 @@
+"""What each page of a site weighs and costs: python tests/site/weigh.py [SITE ...]; two sites stand side by side.
+
+MB     all that a page loads before anybody scrolls, before compression, without Plotly's shared script and MathJax
+CPU    seconds of Chromium's main thread until the page rests, the median of three visits, and how much of it is layout
+
+The sites take turns, so that a busy machine is as unkind to one as to the other.
+"""
+
+import shutil
+import statistics
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from playwright.sync_api import Browser, sync_playwright
+
+SHARED = ("plotly.min.js", "/mathjax/")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
+
+
+def weigh(browser: Browser, page: Path, width: int = 1280) -> tuple[float, float, float]:
+    """Megabytes loaded, seconds of the main thread, and seconds of layout among them."""
+    context = browser.new_context(viewport={"width": width, "height": 900})
+    tab = context.new_page()
+    loaded: set[str] = set()
+    tab.on("request", lambda request: loaded.add(unquote(urlsplit(request.url).path)))
+    session = context.new_cdp_session(tab)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    tab.goto(page.as_uri(), wait_until="load")
+    tab.wait_for_timeout(1500)
+    metrics = {each["name"]: each["value"] for each in session.send("Performance.getMetrics")["metrics"]}
+    context.close()
+    files = [Path(path) for path in loaded if not any(part in path for part in SHARED)]
+    size = sum(file.stat().st_size for file in files if file.is_file())
+    return size / 1e6, metrics["TaskDuration"], metrics["LayoutDuration"] + metrics["RecalcStyleDuration"]
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A browser that reaches no other machine."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        yield browser
+        browser.close()
+
+
+def main(sites: list[Path]) -> None:
+    """Print a line for each page that the first site has."""
+    names = [
+        path.relative_to(sites[0])
+        for part in ("book", "notebooks")
+        for path in sorted((sites[0] / part).glob("*.html"))
+    ]
+    with chromium() as browser:
+        for name in [*names, Path("search.html")]:
+            visits = [[weigh(browser, site / name) for site in sites if (site / name).is_file()] for _ in range(3)]
+            columns = [
+                [statistics.median(each) for each in zip(*taken, strict=True)] for taken in zip(*visits, strict=True)
+            ]
+            print(
+                f"{name!s:40}",
+                *(f"{mb:6.2f} MB {cpu:5.2f} s ({layout:4.2f} layout)" for mb, cpu, layout in columns),
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main([Path(argument).resolve() for argument in sys.argv[1:]] or [Path("_build/html").resolve()])
