@@ -16,7 +16,7 @@ $(error say which paper: make record CHAPTERS=ols_attention TIER=cpu)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help same-python setup site test lint record claims lab teach serve bench check-site lock clean
+.PHONY: help same-python setup site test lint record claims lab teach pdf serve bench check-site lock clean
 
 help:  ## show this list
 	@echo "Transformers, Derived"; echo
@@ -73,6 +73,9 @@ lab: $(STAMP)  ## open the sources in JupyterLab, their theorems and references 
 
 teach: site  ## make class.zip (the site without solutions, for a class without network) and tutors.zip
 	@$(BIN)/derived teach
+
+pdf: site  ## print the book and each chapter, solutions at its end, into _build/pdf (needs Chromium)
+	@$(BIN)/derived pdf $(CHAPTERS)
 
 serve: $(STAMP)  ## serve the built site on this machine
 	@$(BIN)/derived serve

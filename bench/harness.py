@@ -155,18 +155,22 @@ def called(script: str, name: str, argument: Any) -> Any:
 
 
 def peak_mb(build: Callable, sizes: dict, run: Callable, threads: int) -> float:
-    """The memory that ``run(build(**sizes))`` adds to the peak of a process of its own, beyond its inputs.
+    """The memory that ``run(build(**sizes))`` adds to the peak of a process of its own, beyond its inputs: the median
+    of three processes, since what an allocator gives back differs from one to the next.
 
-    The process is a fork of one that has imported the script and done nothing else, where the system has this.
+    A process is a fork of one that has imported the script and done nothing else, where the system has this.
     """
     context = fresh_processes(Path(sys.argv[0]).stem if build.__module__ == "__main__" else build.__module__)
-    queue = context.SimpleQueue()
-    child = context.Process(target=_measure_peak, args=(build, sizes, run, threads, queue))
-    child.start()
-    child.join()
-    if child.exitcode != 0:
-        raise RuntimeError(f"{name_of(run)} ended with exit code {child.exitcode} on {sizes}")
-    return queue.get()
+    found = []
+    for _ in range(3):
+        queue = context.SimpleQueue()
+        child = context.Process(target=_measure_peak, args=(build, sizes, run, threads, queue))
+        child.start()
+        child.join()
+        if child.exitcode != 0:
+            raise RuntimeError(f"{name_of(run)} ended with exit code {child.exitcode} on {sizes}")
+        found.append(queue.get())
+    return statistics.median(found)
 
 
 def name_of(run: Callable) -> str:
