@@ -3,6 +3,8 @@
 import pytest
 from weigh import weigh
 
+from derived.book.light import size
+
 LIGHT = 2.0  # megabytes of a chapter before compression, without Plotly's script and MathJax
 CPU = {"book/ledger.html": 1.0}  # seconds of the main thread; of a chapter 2
 ROOM = 3.0  # how many times as slow a machine may be, or as busy with other tests; weigh.py measures on a quiet one
@@ -47,3 +49,13 @@ def test_every_icon_has_its_shape(site, every_page):
     names = {name for page in every_page for tag in page.soup.select("[class*='fa-']") for name in tag["class"]}
     assert names & {"fa-magnifying-glass"}
     assert not [name for name in names - sizes if name.startswith("fa-") and f".{name} {{ --icon: url(" not in rules]
+
+
+def test_figures_below_the_first_wait_and_keep_their_room(site, chapters):
+    for page in chapters:
+        figures = page.article.select("figure img[src*='_images/']")
+        assert len(figures) > 3
+        for image in figures:
+            wide, high = size(site / "_images" / image["src"].rsplit("/", 1)[1])
+            assert (image["width"], image["height"]) == (f"{wide:.0f}", f"{high:.0f}"), image["src"]
+        assert [image for image in figures if image.get("loading") != "lazy"] == figures[:1]

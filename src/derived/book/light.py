@@ -3,6 +3,7 @@
 scripts  a script that serves one kind of thing is left out of pages without one (`FOR`)
 icons    Font Awesome's script, 1.5 MB, is read here in place of in the browser: the icons that the finished pages
          show become masks in `_static/icons.css`, in the colour of the text around them
+figures  are loaded when they come near the window; their size is known before, so that nothing moves then
 roles    entries of the bibliography are items of their list, and an empty cell heads no column
 search   Sphinx's own index and scripts, which the theme puts on every page, are left out (see `derived.book.search`)
 
@@ -36,6 +37,8 @@ FOR = {
 UNUSED = re.compile(r"(?:\.fa-[a-z0-9-]+::?before,?)+\{content:[^{}]*\}")  # the theme's rules for icons of its font
 FONT = re.compile(r"@font-face\{[^}]*Font ?Awesome[^}]*\}")
 GLYPH = re.compile(r'(--pst-icon-[a-z-]+):"[^"]*"')  # what the theme would draw with that font, 156 kB
+FIGURE = re.compile(r'<img (?P<words>[^>]*?)src="(?P<address>[^"]*/_images/(?P<name>[^"/]+\.svg))"')
+SIZE = re.compile(r'<svg [^>]*?width="([\d.]+)pt" height="([\d.]+)pt"')
 ICON = re.compile(r'"?([a-z0-9-]+)"?:\[(\d+),(\d+),\[([^\]]*)\],"[0-9a-f]+","([^"]+)"\]')
 SHOWN = re.compile(r'class="[^"]*\bfa-[^"]*"')
 STYLES = {"fa-solid", "fa-regular", "fa-brands", "fa-classic", "fa-lg", "fa-sm", "fa-fw"}
@@ -79,6 +82,30 @@ def mend_roles(app: Sphinx, pagename: str, template: str, context: dict[str, Any
         body = context["body"].replace('role="doc-biblioentry"', 'role="listitem"')
         body = body.replace(' aria-label="Toggle hidden content"', "")  # the words of the fold say what it holds
         context["body"] = re.sub(r"<th([^>]*)>(?:<p></p>)?</th>", r"<td\1></td>", body)
+
+
+def wait_for_figures(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: object) -> None:
+    """Give each figure but the first its size, and let it wait until it comes near; one of wide panels says so."""
+    if "body" not in context:
+        return
+    sources = {name: Path(app.srcdir) / source for source, name in app.builder.images.items()}
+    first = FIGURE.search(context["body"])
+
+    def sized(figure: re.Match[str]) -> str:
+        wide, high = size(sources[figure["name"]])
+        kind = 'class="wide" ' if wide > 2 * high else ""
+        wait = "" if first is not None and figure.start() == first.start() else 'loading="lazy" '
+        return f'<img {kind}{wait}width="{wide:.0f}" height="{high:.0f}" {figure["words"]}src="{figure["address"]}"'
+
+    context["body"] = FIGURE.sub(sized, context["body"])
+
+
+def size(picture: Path) -> tuple[float, float]:
+    """Width and height of a figure in pixels of a page, 4/3 of its points."""
+    found = SIZE.search(picture.read_text("utf-8")[:2000])
+    if found is None:
+        raise ValueError(f"{picture}: an SVG that does not say its size in points")
+    return float(found[1]) * 4 / 3, float(found[2]) * 4 / 3
 
 
 def write_icons(app: Sphinx, error: Exception | None) -> None:
@@ -128,6 +155,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("config-inited", use_theme)
     app.connect("builder-inited", leave_index)
     app.connect("html-page-context", mend_roles)
+    app.connect("html-page-context", wait_for_figures)
     app.connect("html-page-context", leave_scripts, priority=900)  # after those that add scripts
     app.connect("build-finished", write_icons)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
