@@ -2,6 +2,7 @@
 // window becomes smaller. The speaker's window is the same deck with its notes: it sends its keys here and follows.
 const root = document.documentElement;
 const slides = [...document.querySelectorAll(".slide")];
+for (const image of document.images) image.loading = "eager"; // sizes are needed at once
 const steps = { ArrowRight: 1, ArrowDown: 1, PageDown: 1, " ": 1, ArrowLeft: -1, ArrowUp: -1, PageUp: -1 };
 const speaks = location.search === "?speaker";
 let speaker = null;
