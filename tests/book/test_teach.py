@@ -111,6 +111,7 @@ def test_tutors_get_a_sheet_of_points_rubrics_and_common_mistakes(house):
     assert "| Exercise 5.1 | Derive | 10 | easy | 3 (1 for each of 2 answers, 1 for words) |" in sheet
     assert re.search(r"^- no square root: `not right: at q_n = \S+, delta = .*2 delta", sheet, re.M)
     assert "**Solution to Exercise 5.5.** As here." in sheet
+    assert "\n- (b) it is not normalised: `not right: yours is (0.25, 0, 0.25)`" in sheet
 
 
 def test_nothing_else_is_left_and_a_second_pack_replaces_the_first(house):

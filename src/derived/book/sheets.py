@@ -59,12 +59,13 @@ def _exercises(slug: str) -> dict[str, list[Exercise]]:
 
 def _one(label: str, source: NotebookNode, parts: list[Exercise], known: Known) -> Iterator[str]:
     yield f"\n## {known.look_up('places', label).words}\n"
-    mistakes = [(part, words, mistake) for part in parts for words, mistake in part.mistakes.items()]
-    if mistakes:
+    if any(part.mistakes for part in parts):
         yield "Common mistakes, and what the check says:\n"
-    for part, words, mistake in mistakes:
-        given = mistake() if isinstance(part, Derive) and part.draw is None and callable(mistake) else mistake
-        yield f"- {words}: `{judged(label, part, given).removesuffix(f'; {words}')}`"
+    for letter, part in zip("abcdefgh", parts, strict=False):
+        for words, mistake in part.mistakes.items():
+            given = mistake() if isinstance(part, Derive) and part.draw is None and callable(mistake) else mistake
+            said = judged(label, part, given).removesuffix(f"; {words}")
+            yield f"- {f'({letter}) ' * (len(parts) > 1)}{words}: `{said}`"
     for cell in (source.cells[place] for place in homework.section(source)):
         if homework.is_solution(cell) and f"{{solution}} {label}\n" in cell.source:
             yield f"\n{markdown(cell.source, known)}"
