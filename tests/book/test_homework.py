@@ -2,13 +2,14 @@
 
 import ast
 import contextlib
+import doctest
 import io
 
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from derived.book.homework import facts, homework, roles, section
+from derived.book.homework import facts, homework, otter, roles, section
 from derived.book.house import UserError
 from derived.book.slicing import names
 
@@ -101,21 +102,52 @@ def test_nbgrader_knows_answers_and_checks():
         assert (check.solution, check.grade, check.locked, check.points) == (False, True, True, 1)
 
 
-@pytest.mark.parametrize(("answer", "passes"), [("answer = 2", True), ("answer = 3", False), ("answer = ...", False)])
-def test_the_hidden_test_marks_an_answer_although_its_check_never_fails(answer, passes):
-    notebook = chapter(*BEFORE)
-    cells = {cell.id: cell.source for cell in homework("toy", notebook, notebook, solved=True).cells}
-    assert (
-        cells["stub"] == "answer = ...  # a number\n### BEGIN SOLUTION\nhalf = 1\nanswer = 2 * half\n### END SOLUTION"
-    )
-    assert "solution" not in cells
+PARTS = 'print("(a)", "right" if answer == table[0] else "not right: yours is right?")\nprint("(b) right")'
+
+
+@pytest.mark.parametrize(
+    ("answer", "points", "of_two"),
+    [("answer = 2", 3.0, 3.0), ("answer = 3", 0.0, 1.5), ("answer = ...", 0.0, 1.5)],
+)
+def test_the_hidden_test_gives_each_part_its_share_although_a_check_never_fails(answer, points, of_two):
+    for check, said, wanted in ((None, "right\n", points), (PARTS, "(a) right\n(b) right\n", of_two)):
+        notebook = with_words(**({"check": check} if check else {}))
+        next(cell for cell in notebook.cells if cell.id == "check").outputs[0].text = said
+        cells = {cell.id: cell.source for cell in homework("toy", notebook, notebook, solved=True).cells}
+        assert (
+            cells["stub"]
+            == "answer = ...  # a number\n### BEGIN SOLUTION\nhalf = 1\nanswer = 2 * half\n### END SOLUTION"
+        )
+        assert "solution" not in cells
+        assert graded(cells["check"], answer) == wanted
+
+
+def graded(cell: str, answer: str) -> float:
+    """The value of the last line of a cell, which nbgrader takes for its points."""
+    body = ast.parse(cell).body
     known = {"table": [2]}
-    exec(answer, known)
-    with (
-        contextlib.redirect_stdout(io.StringIO()),
-        contextlib.nullcontext() if passes else pytest.raises(AssertionError),
-    ):
-        exec(cells["check"], known)
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(answer, known)
+        exec(compile(ast.Module(body[:-1], []), "cell", "exec"), known)
+        return eval(compile(ast.Expression(body[-1].value), "cell", "eval"), known)
+
+
+@pytest.mark.parametrize(("answer", "passes"), [(2, [True, True]), (3, [False, True])])
+def test_otter_grader_has_a_case_with_its_points_for_each_part(answer, passes):
+    notebook = with_words(check=PARTS)
+    next(cell for cell in notebook.cells if cell.id == "check").outputs[0].text = "(a) right\n(b) right\n"
+    files = otter("toy", notebook, notebook)
+    assert list(files) == ["toy-one-check1.py"]
+    test: dict = {}
+    exec(files["toy-one-check1.py"], test)
+    assert test["OK_FORMAT"]
+    cases = test["test"]["suites"][0]["cases"]
+    assert [case["points"] for case in cases] == [1.5, 1.5]
+    found = []
+    for case in cases:
+        tried = doctest.DocTestParser().get_doctest(case["code"], {"table": [2], "answer": answer}, "case", None, None)
+        found.append(doctest.DocTestRunner(verbose=False).run(tried, out=lambda text: None).failed == 0)
+    assert found == passes
 
 
 def test_exercises_that_need_a_run_are_refused_with_the_cell():
@@ -161,9 +193,9 @@ def test_names_that_a_statement_binds_and_reads(source, bound, read):
     assert names(ast.parse(source).body) == ({*bound.split()}, {*read.split()})
 
 
-def with_words() -> nbformat.NotebookNode:
+def with_words(**check: str) -> nbformat.NotebookNode:
     """A chapter whose second exercise asks for words, and whose first says its minutes."""
-    notebook = chapter(*BEFORE)
+    notebook = chapter(*BEFORE, **check)
     for cell in notebook.cells:
         cell.source = cell.source.replace("Which number?", "\n*Derive, 15 minutes, easy.* Which number?")
     place = next(at for at, cell in enumerate(notebook.cells) if cell.source == SECOND)
@@ -181,9 +213,9 @@ def test_words_have_a_cell_that_is_graded_by_hand_and_a_check_a_point_for_five_m
         cells = homework("toy", notebook, notebook, solved=solved).cells
         place = next(at for at, cell in enumerate(cells) if cell.source == WORDS)
         about = cells[place + 1].metadata.nbgrader
-        assert cells[place + 1].source == "*Your answer here.*"
+        assert cells[place + 1].source == "*Your answer in words here.*"
         assert (about.grade_id, about.points, about.grade, about.solution, about.locked) == (
-            "toy-two",
+            "toy-two-words",
             3,
             True,
             True,
@@ -191,6 +223,17 @@ def test_words_have_a_cell_that_is_graded_by_hand_and_a_check_a_point_for_five_m
         )
         assert next(c for c in cells if c.id == "check").metadata.nbgrader.points == 3
         assert not [cell for cell in cells if "Rubric" in cell.source]
+
+
+def test_an_exercise_that_asks_for_a_number_and_a_reason_has_points_for_both():
+    notebook = with_words()
+    box = next(cell for cell in notebook.cells if "{solution} toy-one" in cell.source)
+    box.source = "```{solution} toy-one\nIt is two.\n\n- 2 points: says why.\n```"
+    cells = homework("toy", notebook, notebook, solved=False).cells
+    points = {
+        c.metadata.nbgrader.grade_id: c.metadata.nbgrader.get("points") for c in cells if "nbgrader" in c.metadata
+    }
+    assert points == {"toy-one-words": 2, "toy-one": None, "toy-one-check1": 3, "toy-two-words": 3}
 
 
 def test_a_solution_that_its_own_check_refuses_is_named():

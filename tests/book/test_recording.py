@@ -1,6 +1,7 @@
 """Records from the command line: complete, resumable, refused when they must be; and starting a chapter."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -11,8 +12,9 @@ import press
 import psutil
 import pytest
 
-from derived.book import edition, evidence
+from derived.book import edition, evidence, lectures
 
+LABEL = re.compile(r"^:label: (\S+)", re.M)
 EXPERIMENT = textwrap.dedent('''
     """Toy experiments."""
 
@@ -189,6 +191,10 @@ def test_a_new_chapter_runs_as_it_stands_and_a_name_in_use_is_refused(house):
     assert edition.is_strict(notebook)
     rows = press.findings(house, "my_paper")["rows"]
     assert edition.faults(house, "my_paper", notebook, rows) == evidence.faults(notebook, rows) == []
+    paths = lectures.read(house, "my_paper")
+    assert list(paths) == [50, 90, 180]
+    shown = {label for steps in paths.values() for step in steps for label in step.show}
+    assert shown == {label for cell in notebook["cells"] for label in LABEL.findall("".join(cell["source"]))}
     again = press.derived(house, "new", "my_paper")
     assert again.returncode == 1
     assert "there is a chapter my_paper already" in again.stderr

@@ -16,7 +16,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from derived.book import builder, render
 
 ROOT = Path(__file__).parents[2]
-SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 20"><path d="M1 19L39 1" stroke="#222222"/></svg>'
+HEAD = '<svg xmlns="http://www.w3.org/2000/svg" width="40pt" height="20pt" viewBox="0 0 40 20">'
+SVG = f'{HEAD}<path d="M1 19L39 1" stroke="#222222"/></svg>'
 ALT = "A rising line,\nfrom 0 to 1."
 FACTS = {
     "paper": {

@@ -75,6 +75,7 @@ def test_tutors_get_solutions_homework_and_a_plan(house):
     assert "trace_of_A = 4321" in files["tutors/toy.ipynb"]
     assert "### BEGIN SOLUTION\\ntrace_of_A = 4321" in files["tutors/toy-homework.ipynb"].replace('\\n",\n    "', "\\n")
     assert "Rank first." in files["tutors/site/slides/toy-90.html"]
+    assert "trace_of_A" in files["tutors/otter/toy/toy-exercise-check1.py"]
     plan = files["tutors/toy-plan.md"]
     assert "| 0 | 40 | Theorem 1.1 (Attention is a projection) | 3 | core | Rank first. |" in plan
     assert "| 40 | 30 | Fig. 1.1 | 4 | optional |  |" in plan
@@ -90,13 +91,27 @@ def test_tutors_get_a_sheet_of_points_rubrics_and_common_mistakes(house):
         ),
         new_markdown_cell("```{solution} cac-ex-rule\nAs here.\n```", metadata={"tags": ["solution"]}),
     ]
-    about = {"grade": True, "grade_id": "cac-ex-rule-check1", "points": 3}
-    graded = new_notebook(cells=[new_code_cell("", metadata={"nbgrader": about})])
-    known = Known("cactus", {"cac-ex-rule": Place("Exercise 5.5", "page", "anchor")}, {}, {})
+    cells += [
+        new_markdown_cell("```{exercise} Hand\n:label: cac-ex-hand\n\n*Derive, 10 minutes, easy.* Find two.\n```"),
+        new_markdown_cell(
+            "```{solution} cac-ex-hand\nSo.\n\n- 1 point: says why.\n```", metadata={"tags": ["solution"]}
+        ),
+    ]
+    points = {"cac-ex-rule-check1": 3, "cac-ex-hand-words": 1, "cac-ex-hand-check1": 2}
+    graded = new_notebook(
+        cells=[
+            new_code_cell("", metadata={"nbgrader": {"grade": True, "grade_id": name, "points": some}})
+            for name, some in points.items()
+        ]
+    )
+    places = {"cac-ex-rule": "Exercise 5.5", "cac-ex-hand": "Exercise 5.1"}
+    known = Known("cactus", {label: Place(words, "page", "anchor") for label, words in places.items()}, {}, {})
     sheet = sheets.sheet("cactus", "Cactus", new_notebook(cells=cells), graded, known)
     assert "| Exercise 5.5 | Implement | 15 | easy | 3 |" in sheet
+    assert "| Exercise 5.1 | Derive | 10 | easy | 3 (1 for each of 2 answers, 1 for words) |" in sheet
     assert re.search(r"^- no square root: `not right: at q_n = \S+, delta = .*2 delta", sheet, re.M)
     assert "**Solution to Exercise 5.5.** As here." in sheet
+    assert "\n- (b) it is not normalised: `not right: yours is (0.25, 0, 0.25)`" in sheet
 
 
 def test_nothing_else_is_left_and_a_second_pack_replaces_the_first(house):

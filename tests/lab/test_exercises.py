@@ -1,6 +1,7 @@
 """The check of exercises: what it takes, what it refuses, and what it says."""
 
 import functools
+import sys
 from decimal import Decimal
 from fractions import Fraction
 
@@ -224,3 +225,28 @@ def test_points_are_the_same_in_every_session_and_differ_between_exercises():
 def test_values_are_described_in_a_few_characters():
     assert described(np.ones((2, 9))) == "an array of shape (2, 9)"
     assert described("uniform") == "uniform"
+
+
+def overwrites(p, q):
+    p += q
+    return p
+
+
+@pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor])
+def test_an_answer_may_overwrite_what_it_is_given(kind):
+    def adds(answer, p, q):
+        return None if np.allclose(ask(answer, (2,), p=p, q=q), p + q) else "it does not add"
+
+    draw = lambda generator: {"p": kind(np.array([1.0, 2.0])), "q": kind(np.array([0.5, 0.5]))}  # noqa: E731
+    assert judged("adds", Implement((adds, adds), draw), overwrites) == "right"
+    assert judged("adds", Implement((adds, adds), draw), lambda p, q: p).endswith("it does not add")
+
+
+def test_what_an_answer_logs_does_not_reach_the_page(capsys):
+    def logs(q, delta):
+        print("a bar of progress", file=sys.stderr)
+        print("a line")
+        return min(q + delta, 1)
+
+    assert judged("capped", capped, logs) == "right"
+    assert capsys.readouterr() == ("", "")

@@ -2,20 +2,20 @@
 
 answer  the cell of an exercise where a student writes: the last code cell above its solution
 check   a code cell of the exercise behind its solution; if it prints "right" for each answer that is, it has points,
-        one for each five minutes that the exercise says it takes
+        one for each five minutes that the exercise says it takes, which its parts share equally
 setup   the statements of the chapter that these cells need, and no other (derived.book.slicing)
 facts   of an exercise: kind, minutes and difficulty, its first line; the points of its rubric, in its solution's box
 
 Cells that are tagged ``solution`` give the solution: all code of them stands in the answer's cell of the tutors'
-version, between nbgrader's marks. There each check has a hidden test as well, since a check may leave a wrong answer
-without an error: that it prints "right" as often as it does for the solution. An exercise with a rubric gets a cell
-for words below it, which is graded by hand.
+version, between nbgrader's marks. There each check has a hidden test as well, since a check leaves a wrong answer
+without an error: its value is the points of those parts for which the check prints "right". The same stands in a file
+of otter-grader's. An exercise with a rubric gets a cell for words below it, which is graded by hand.
 """
 
 import itertools
+import pprint
 import re
 import textwrap
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -32,14 +32,20 @@ _EXERCISE = re.compile(r"^[`:]{3,}\{exercise\}[^\n]*\n(?:[ \t]*:[\w-]+:[^\n]*\n)
 _FACTS = re.compile(r"^\*(Derive|Implement|Judge|Project), (\d+) minutes, (easy|medium|hard|open)\.\*", re.M)
 _POINTS = re.compile(r"^- (\d+) points?:", re.M)
 _REFUSED = re.compile(r"^(\([a-z]\) )?(not right|no answer yet)", re.M)
-_RIGHT = r"(?<!not )\bright\b"
+_RIGHT = r"(?m)^(?:\([a-z]\) )?right\b"  # at the head of a line, where no answer can put it
 _HIDDEN = """
 ### BEGIN HIDDEN TESTS
 import contextlib, io, re
 with contextlib.redirect_stdout(io.StringIO()) as _said:
 {check}
-assert len(re.findall(r"{right}", _said.getvalue())) == {times}, _said.getvalue()
+round({points} * len(re.findall(r"{right}", _said.getvalue())) / {parts}, 2)
 ### END HIDDEN TESTS"""
+_OTTER = """>>> import contextlib, io
+>>> with contextlib.redirect_stdout(io.StringIO()) as _said:
+{check}
+>>> print(_said.getvalue().splitlines()[{line}])
+{said}
+"""
 
 
 class Facts(NamedTuple):
@@ -50,6 +56,16 @@ class Facts(NamedTuple):
     minutes: int
     difficulty: str
     rubric: int
+
+
+class Check(NamedTuple):
+    """A check that has points: name, exercise, code, points, and what it says of the solution, by line."""
+
+    name: str
+    label: str
+    source: str
+    points: int
+    said: dict[int, str]
 
 
 def is_solution(cell: dict[str, Any]) -> bool:
@@ -103,6 +119,37 @@ def facts(notebook: NotebookNode) -> list[Facts]:
     return found
 
 
+def checks(slug: str, notebook: NotebookNode, executed: NotebookNode) -> dict[int, Check]:
+    """The checks that have points, by place; UserError where one refuses the chapter's own solution."""
+    outputs = {cell.id: "".join(each.get("text", "") for each in cell.get("outputs", [])) for cell in executed.cells}
+    minutes = {each.label: each.minutes for each in facts(notebook)}
+    found: dict[int, Check] = {}
+    for place, (part, label) in sorted(roles(notebook).items()):
+        cell = notebook.cells[place]
+        text = outputs.get(cell.id, "") if part == "check" else ""
+        if refused := _REFUSED.search(text):
+            raise UserError(f"{slug}: the solution of {label} does not pass its own check: {refused.string.strip()}")
+        if said := {at: line for at, line in enumerate(text.splitlines()) if re.match(_RIGHT, line)}:
+            number = 1 + sum(each.label == label for each in found.values())
+            points = max(1, minutes.get(label, 0) // MINUTES)
+            found[place] = Check(f"{label}-check{number}", label, cell.source, points, said)
+    return found
+
+
+def otter(slug: str, notebook: NotebookNode, executed: NotebookNode) -> dict[str, str]:
+    """Otter-grader's tests of the homework by the names of their files: a case for each part of each check."""
+    found = {}
+    for check in checks(slug, notebook, executed).values():
+        code = textwrap.indent(check.source, "...     ")
+        cases = [
+            {"code": _OTTER.format(check=code, line=at, said=said), "points": check.points / len(check.said)}
+            for at, said in check.said.items()
+        ]
+        test = {"name": check.name, "suites": [{"type": "doctest", "cases": cases}]}
+        found[f"{check.name}.py"] = f"OK_FORMAT = True\n\ntest = {pprint.pformat(test, width=110)}\n"
+    return found
+
+
 def homework(slug: str, notebook: NotebookNode, executed: NotebookNode, *, solved: bool) -> NotebookNode | None:
     """The homework of a chapter, with its solutions or for students; None where nothing can be checked.
 
@@ -111,31 +158,26 @@ def homework(slug: str, notebook: NotebookNode, executed: NotebookNode, *, solve
     parts, places = roles(notebook), section(notebook)
     if not parts:
         return None
-    said = {cell.id: "".join(each.get("text", "") for each in cell.get("outputs", [])) for cell in executed.cells}
+    graded = checks(slug, notebook, executed)
     copy = nbformat.from_dict(notebook)
     copy.cells = [*_head(slug, notebook, [notebook.cells[place] for place in places])]
-    graded: Counter[str] = Counter()
     known = {each.label: each for each in facts(notebook)}
     for place in places:
         cell = nbformat.from_dict(notebook.cells[place])
         if cell.cell_type == "markdown" and place == places[0]:
             cell.source = cell.source[cell.source.index(SECTION) :]
         part, label = parts.get(place, ("", ""))
-        times = len(re.findall(_RIGHT, said.get(cell.id, "")))
-        if part == "check" and (refused := _REFUSED.search(said.get(cell.id, ""))):
-            raise UserError(f"{slug}: the solution of {label} does not pass its own check: {refused.string.strip()}")
         if part == "answer":
             cell.metadata["nbgrader"] = _metadata(label, solution=True)
             if solved:
                 code = [each.source for each in _solutions(notebook, place)]
                 cell.source = "\n".join([cell.source, "### BEGIN SOLUTION", *code, "### END SOLUTION"])
-        elif part == "check" and times:
-            graded[label] += 1
-            points = max(1, known[label].minutes // MINUTES) if label in known else 1
-            cell.metadata["nbgrader"] = _metadata(f"{label}-check{graded[label]}", points=points)
+        elif check := graded.get(place):
+            cell.metadata["nbgrader"] = _metadata(check.name, points=check.points)
             if solved:
-                check = textwrap.indent(cell.source, "    ")
-                cell.source += _HIDDEN.format(check=check, right=_RIGHT, times=times)
+                code = textwrap.indent(check.source, "    ")
+                values = {"check": code, "points": check.points, "right": _RIGHT, "parts": len(check.said)}
+                cell.source += _HIDDEN.format(**values)
         if not is_solution(cell):
             copy.cells.append(cell)
             said_of = [known[name] for name in _labels(cell) if name in known]
@@ -149,8 +191,9 @@ def _labels(cell: NotebookNode) -> list[str]:
 
 def _for_words(label: str, points: int) -> NotebookNode:
     """The cell of an answer that a tutor grades by the exercise's rubric."""
-    about = _metadata(label, points=points) | {"solution": True, "locked": False}
-    return new_markdown_cell("*Your answer here.*", id=label, metadata={"nbgrader": about})
+    name = f"{label}-words"
+    about = _metadata(name, points=points) | {"solution": True, "locked": False}
+    return new_markdown_cell("*Your answer in words here.*", id=name, metadata={"nbgrader": about})
 
 
 def _solutions(notebook: NotebookNode, answer: int) -> list[NotebookNode]:

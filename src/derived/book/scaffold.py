@@ -1,4 +1,4 @@
-"""Starts a chapter in the right shape: a notebook with the sections of every chapter, five rooms, a test."""
+"""Starts a chapter in the right shape: a notebook with the sections of every chapter, five rooms, a test, lectures."""
 
 import keyword
 import re
@@ -169,7 +169,20 @@ def test_every_gap_is_within_its_bound(rows):
     assert (rows[First]["gap"].abs() <= rows[First]["bound"]).all()
 '''
 
-#: The five rooms of a paper's package (data only where a paper has any) and its tests; a topic has one name in all.
+LECTURES = """# The lectures of the chapter. See src/derived/book/lectures.py for what a step may say.
+- name: On the board, the smallest example
+  minutes: 15 25 50
+  say: Let the class guess before anything is defined.
+- show: {slug}-square
+  minutes: 20 40 80
+- name: Pause
+  minutes: 0 0 10
+- name: Questions
+  minutes: 15 25 40
+"""
+
+#: The five rooms of a paper's package (data only where a paper has any) and its tests, a topic with one name in all;
+#: and the lectures.
 FILES = {
     "src/derived/papers/{slug}/__init__.py": FACE,
     "src/derived/papers/{slug}/model/__init__.py": '"""Theory and mechanism: what the paper is about."""\n',
@@ -181,6 +194,7 @@ FILES = {
     "src/derived/papers/{slug}/figures/__init__.py": '"""Rows in, a figure out; no torch."""\n',
     "src/derived/papers/{slug}/figures/first.py": FIGURES,
     "tests/papers/{slug}/test_first.py": TEST,
+    "book/lectures/{slug}.yml": LECTURES,
 }
 
 

@@ -4,6 +4,8 @@ The mistakes are those of the paper's ``exercises.py``, with what the check says
 """
 
 import importlib.util
+import re
+from collections import Counter
 from collections.abc import Iterator
 
 from nbformat import NotebookNode
@@ -15,15 +17,13 @@ from derived.lab.exercises import Derive, Exercise, judged
 
 def sheet(slug: str, title: str, source: NotebookNode, graded: NotebookNode, known: Known) -> str:
     """Each exercise of a chapter with its points in the homework ``graded``, mistakes and solution. Markdown."""
-    points = {
-        about["grade_id"].partition("-check")[0]: about["points"]
-        for about in (cell.metadata.get("nbgrader", {}) for cell in graded.cells)
-        if about.get("grade")
-    }
+    points: Counter[str] = Counter()
+    for about in (cell.metadata.get("nbgrader", {}) for cell in graded.cells):
+        points[re.sub(r"-(check\d+|words)$", "", about.get("grade_id", ""))] += about.get("points", 0)
     facts, parts = homework.facts(source), _exercises(slug)
     rows = [
         f"| {known.look_up('places', one.label).words} | {one.kind} | {one.minutes} | {one.difficulty} "
-        f"| {points.get(one.label, 0)} |"
+        f"| {points[one.label]}{_split(one, points[one.label], len(parts.get(one.label, [])))} |"
         for one in facts
     ]
     head = ["| exercise | kind | minutes | difficulty | points |", "|---|---|---|---|---|"]
@@ -31,13 +31,21 @@ def sheet(slug: str, title: str, source: NotebookNode, graded: NotebookNode, kno
         [
             f"# Tutor's sheet: {title}\n",
             f"{sum(one.minutes for one in facts)} minutes, {sum(points.values())} points. Judge and Project are graded",
-            "by hand with the rubrics below, the others by their checks.\n",
+            "by hand with the rubrics below, the others by their checks; where one asks for a reason as well, this has",
+            "a rubric and a cell of its own.\n",
             *head,
             *rows,
             *(part for one in facts for part in _one(one.label, source, parts.get(one.label, []), known)),
             "",
         ]
     )
+
+
+def _split(one: homework.Facts, points: int, parts: int) -> str:
+    """How the points of an exercise come about, where not all are for one answer."""
+    words = [f"{one.rubric} for words"] if 0 < one.rubric < points else []
+    each = [f"{(points - one.rubric) / parts:.3g} for each of {parts} answers"] if parts > 1 else []
+    return f" ({', '.join([*each, *words])})" if words or each else ""
 
 
 def _exercises(slug: str) -> dict[str, list[Exercise]]:
@@ -51,12 +59,13 @@ def _exercises(slug: str) -> dict[str, list[Exercise]]:
 
 def _one(label: str, source: NotebookNode, parts: list[Exercise], known: Known) -> Iterator[str]:
     yield f"\n## {known.look_up('places', label).words}\n"
-    mistakes = [(part, words, mistake) for part in parts for words, mistake in part.mistakes.items()]
-    if mistakes:
+    if any(part.mistakes for part in parts):
         yield "Common mistakes, and what the check says:\n"
-    for part, words, mistake in mistakes:
-        given = mistake() if isinstance(part, Derive) and part.draw is None and callable(mistake) else mistake
-        yield f"- {words}: `{judged(label, part, given).removesuffix(f'; {words}')}`"
+    for letter, part in zip("abcdefgh", parts, strict=False):
+        for words, mistake in part.mistakes.items():
+            given = mistake() if isinstance(part, Derive) and part.draw is None and callable(mistake) else mistake
+            said = judged(label, part, given).removesuffix(f"; {words}")
+            yield f"- {f'({letter}) ' * (len(parts) > 1)}{words}: `{said}`"
     for cell in (source.cells[place] for place in homework.section(source)):
         if homework.is_solution(cell) and f"{{solution}} {label}\n" in cell.source:
             yield f"\n{markdown(cell.source, known)}"

@@ -2,8 +2,8 @@
 
 class.zip    ``class/``: the site built anew from chapters without solutions, student notebooks, slides, homework
 tutors.zip   ``tutors/``: for each chapter the notebook with solutions (and the rubrics in them), the homework with
-             nbgrader's solution regions, the lesson plans, and a sheet of points, rubrics and common mistakes; the
-             site as it is, with the speaker's notes in its decks
+             nbgrader's solution regions, otter-grader's tests, the lesson plans, and a sheet of points, rubrics and
+             common mistakes; the site as it is, with the speaker's notes in its decks
 """
 
 import shutil
@@ -45,6 +45,11 @@ def packs(house: House, slugs: list[str]) -> tuple[Path, Path]:
                 known = render.known(house.build, chapter.slug, made)
                 sheet = sheets.sheet(chapter.slug, chapter.title, source, found["solved"], known)
                 (tutors / f"{chapter.slug}-sheet.md").write_text(sheet, "utf-8")
+                tests = tutors / "otter" / chapter.slug
+                tests.mkdir(parents=True)
+                executed = nbformat.read(house.executed(chapter.slug), as_version=4)
+                for name, text in homework.otter(chapter.slug, source, executed).items():
+                    (tests / name).write_text(text, "utf-8")
         made.html.rename(for_class)
         shutil.copytree(render.render(house.root, slugs).path, tutors / "site")
         return _zipped(for_class, house.build / "class.zip"), _zipped(tutors, house.build / "tutors.zip")

@@ -25,6 +25,7 @@ import torch
 from derived.lab.rng import stream
 
 POINTS = 20
+FLOAT32 = 1e-5  # of the size of numbers: what some hundred steps in single precision may lose; such answers are welcome
 STOPS = (Exception, SystemExit)  # what an answer may do; whoever interrupts the kernel is heard
 Point = dict[str, Any]
 Draw = Callable[[torch.Generator], Point]
@@ -81,9 +82,10 @@ def number(value: Any) -> np.ndarray:
 
 def call(answer: Callable, **arguments: Any) -> Any:
     """The answer at a point: arguments go by name, those with a name of the reader's own in the order of the text.
-    What stops on floats is tried again with NumPy's arrays and with torch's tensors."""
+    Arrays are copies, which it may overwrite. What stops on floats is tried again with NumPy's arrays and with torch's
+    tensors."""
     first = None
-    for kind in (lambda given: given, np.asarray, lambda given: torch.as_tensor(np.asarray(given))):
+    for kind in (_copied, np.array, lambda given: torch.tensor(np.asarray(given))):
         try:
             return _call(answer, {name: kind(given) for name, given in arguments.items()})
         except Wrong:
@@ -91,6 +93,12 @@ def call(answer: Callable, **arguments: Any) -> Any:
         except Exception as error:
             first = first or error
     raise first
+
+
+def _copied(given: Any) -> Any:
+    if isinstance(given, torch.Tensor):
+        return given.clone()
+    return given.copy() if isinstance(given, np.ndarray) else given
 
 
 def _call(answer: Callable, arguments: Point) -> Any:
@@ -302,11 +310,16 @@ Exercises = Mapping[str, Exercise | Sequence[Exercise]]
 
 
 def judged(label: str, exercise: Exercise, answer: Any) -> str:
-    """What a check says of one answer, in a line; what the answer itself prints or warns of is not shown."""
+    """What a check says of one answer, in a line; what the answer itself prints, logs or warns of is not shown."""
     if answer is ...:
         return "no answer yet"
+    unheard = io.StringIO()  # nbgrader takes a line on stderr for a failure
     try:
-        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(action="ignore"):
+        with (
+            contextlib.redirect_stdout(unheard),
+            contextlib.redirect_stderr(unheard),
+            warnings.catch_warnings(action="ignore"),
+        ):
             exercise.judge(label, answer)
     except Wrong as wrong:
         return f"not right: {' '.join(str(wrong).split())}"

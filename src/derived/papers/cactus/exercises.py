@@ -9,7 +9,7 @@ gamma     the target's probability of the drafted token
 import numpy as np
 import torch
 
-from derived.lab.exercises import Derive, Implement, ask, checker, ranges
+from derived.lab.exercises import FLOAT32, Derive, Implement, ask, checker, ranges
 
 from .model import divergences, exact, mutations, rules, theory
 
@@ -148,8 +148,6 @@ raised_probability = Implement(
     },
     refuse=(theory.gamma_cactus, rules.Cactus, divergences.gamma_constrained),
 )
-
-FLOAT32 = 1e-5  # answers in single precision are welcome
 
 
 def _law_of(law, p, q, delta):

@@ -17,13 +17,11 @@ import numpy as np
 import torch
 from scipy.integrate import quad
 
-from derived.lab.exercises import Derive, Implement, ask, checker, ranges
+from derived.lab.exercises import FLOAT32, Derive, Implement, ask, checker, ranges
 
 from .data.dna import kmer_counts, reverse_complement
 from .model.metrics import best_rotation, noise_law, procrustes_distortion
 from .model.mutations import framed_counts
-
-SAME = 1e-5  # what float32 may lose of numbers of size one
 
 # Where in its bin -----------------------------------------------------------------------------------------------------
 
@@ -219,14 +217,14 @@ def _table(strandless, g, k) -> np.ndarray:
 def _no_strand(strandless, g, k):
     """`gt-rc`: the counts of a sequence and of its reverse complement are equal."""
     off = np.abs(_table(strandless, g, k) - _table(strandless, reverse_complement(g), k)).max()
-    return f"the other strand has counts that differ by {off:g}" if off > SAME else None
+    return f"the other strand has counts that differ by {off:g}" if off > FLOAT32 else None
 
 
 def _every_word_twice(strandless, g, k):
     """`gt-rc`: each place of a word is counted once on either strand."""
     total = _table(strandless, g, k).sum(axis=1)[0]
     wanted = 2 * (g.shape[1] - k + 1)
-    return f"its counts sum to {total:g}, and {wanted} words are read" if abs(total - wanted) > SAME else None
+    return f"its counts sum to {total:g}, and {wanted} words are read" if abs(total - wanted) > FLOAT32 else None
 
 
 def _by_reading(strandless, g, k):
@@ -237,7 +235,7 @@ def _by_reading(strandless, g, k):
             counts[sum(letter * 4**place for place, letter in enumerate(reversed(strand[at : at + k])))] += 1
     off = np.abs(_table(strandless, g, k)[0] - counts)
     word = "".join("ACGT"[int(off.argmax()) // 4**place % 4] for place in reversed(range(k)))
-    return f"the count of {word} is off by {off.max():g}" if off.max() > SAME else None
+    return f"the count of {word} is off by {off.max():g}" if off.max() > FLOAT32 else None
 
 
 strandless = Implement(
@@ -268,7 +266,7 @@ def _clouds(generator: torch.Generator) -> dict:
 def _a_rotation(turn, X, Y):
     """`gt-nuclear`: R^T R = 1, and no mirror."""
     R = ask(turn, (3, 3), X=X, Y=Y)
-    if (off := np.abs(R.T @ R - np.eye(3)).max()) > SAME:
+    if (off := np.abs(R.T @ R - np.eye(3)).max()) > FLOAT32:
         return f"R'R differs from 1 by {off:.2g}"
     return f"its determinant is {np.linalg.det(R):.2g}" if np.linalg.det(R) < 0 else None
 
@@ -280,7 +278,7 @@ def _none_is_nearer(turn, X, Y):
     S = R.mT @ X.mT @ Y
     if (S - S.mT).abs().max() > 1e-4 * S.abs().max():
         return "a small turn more brings X R nearer to Y"
-    if torch.linalg.eigvalsh(S + S.mT)[:2].sum() < -SAME:
+    if torch.linalg.eigvalsh(S + S.mT)[:2].sum() < -FLOAT32:
         return "half a turn more, in some plane, brings X R nearer to Y"
     return None
 
@@ -290,7 +288,7 @@ def _turned_back(turn, X, Y):
     del Y
     R = torch.linalg.matrix_exp(torch.tensor([[0.0, -0.7, 0.3], [0.7, 0.0, 0.5], [-0.3, -0.5, 0.0]], dtype=X.dtype))
     off = np.abs(ask(turn, (3, 3), X=X, Y=X @ R) - R.numpy()).max()
-    return f"for a turned copy of X it is off by {off:.2g}" if off > SAME else None
+    return f"for a turned copy of X it is off by {off:.2g}" if off > FLOAT32 else None
 
 
 def _flipped(place: int):

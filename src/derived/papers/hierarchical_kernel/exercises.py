@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from derived.lab.exercises import Derive, Implement, Wrong, ask, call, checker, ranges
+from derived.lab.exercises import FLOAT32, Derive, Implement, Wrong, ask, call, checker, ranges
 from derived.lab.rng import stream
 
 from .data import shallow
@@ -177,7 +177,7 @@ def _looks_back(answer, half, L, layer):
     if not np.abs(np.triu(A, 1)).max() <= 1e-12:
         return "a row attends to a later token"
     gap = np.abs(A.sum(axis=1) - 1).max()
-    return None if gap <= 1e-9 else f"a row sums to {A.sum(axis=1)[np.abs(A.sum(axis=1) - 1).argmax()]:.4g}"
+    return None if gap <= FLOAT32 else f"a row sums to {A.sum(axis=1)[np.abs(A.sum(axis=1) - 1).argmax()]:.5g}"
 
 
 def _does_not_know_the_future(answer, half, L, layer):
@@ -187,7 +187,7 @@ def _does_not_know_the_future(answer, half, L, layer):
     for i in range(len(A) - 1):
         later = {**given, "x": np.r_[given["x"][: i + 1], -given["x"][i + 1 :]]}
         moved = np.abs((_attend(answer, later) - A)[: i + 1]).max()
-        if not moved <= 1e-9:
+        if not moved <= FLOAT32:
             return f"tokens after {i} move the attention of token {i} or one before it, by {moved:.2g}"
     return None
 
@@ -205,7 +205,7 @@ def _follows_its_scores(answer, half, L, layer):
             S += given["alpha"][l] * np.array([q @ k for k in keys]) / len(q) ** 0.5
         odds, right = np.log(A[i, : i + 1]) - np.log(A[i, i]), S - S[i]
         j = np.abs(odds - right).argmax()
-        if not np.abs(odds - right).max() <= 1e-7:
+        if not np.abs(odds - right).max() <= FLOAT32 * max(1, np.abs(S).max()):
             return f"ln A_ij/A_ii is {odds[j]:.4g} at i = {i}, j = {j}, which is not the difference of the mixed scores"
     return None
 

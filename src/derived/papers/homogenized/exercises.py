@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from scipy import special
 
-from derived.lab.exercises import Derive, Implement, ask, call, checker, described, number, ranges
+from derived.lab.exercises import FLOAT32, Derive, Implement, ask, call, checker, described, number, ranges
 from derived.lab.rng import stream
 
 from .model.flows import modified_drift, self_attention, sphere_flow
@@ -189,20 +189,20 @@ def _tokens_keep_their_length(drift, d, prompt):
     """`ht-overlap`: the tokens stay on the sphere."""
     _, R, pi = _prompt(d, prompt)
     moved = np.abs(np.diag(ask(drift, R.shape, R=R, pi=pi, d=d))).max()
-    return f"R_ii moves by {moved:.2g}, and a token leaves the sphere" if moved > 1e-9 else None
+    return f"R_ii moves by {moved:.2g}, and a token leaves the sphere" if moved > FLOAT32 else None
 
 
 def _equal_tokens_stay(drift, d, prompt):
     _, R, pi = _prompt(d, prompt)
     moved = np.abs(ask(drift, R.shape, R=np.ones_like(R), pi=pi, d=d)).max()
-    return f"tokens that coincide move apart, by {moved:.2g}" if moved > 1e-9 else None
+    return f"tokens that coincide move apart, by {moved:.2g}" if moved > FLOAT32 else None
 
 
 def _names_do_not_matter(drift, d, prompt):
     _, R, pi = _prompt(d, prompt)
     turned = ask(drift, R.shape, R=R[::-1, ::-1].copy(), pi=pi[::-1, ::-1].copy(), d=d)[::-1, ::-1]
     gap = np.abs(turned - ask(drift, R.shape, R=R, pi=pi, d=d)).max()
-    return "tokens in another order have another drift" if gap > 1e-9 else None
+    return "tokens in another order have another drift" if gap > FLOAT32 else None
 
 
 def _as_a_layer_moves_them(drift, d, prompt):
@@ -212,7 +212,7 @@ def _as_a_layer_moves_them(drift, d, prompt):
     gap = np.abs(given - right)
     i, j = np.unravel_index(gap.argmax(), gap.shape)
     where = f"for R_{i + 1}{j + 1} = {R[i, j]:.3g} yours is {given[i, j]:.4g}, and small layers move it otherwise"
-    return where if gap.max() > 1e-8 else None
+    return where if gap.max() > FLOAT32 else None
 
 
 def _mutated(change: Callable, kernel: Callable = lambda gram, pi: pi @ gram @ pi.mT) -> Callable:
@@ -248,13 +248,13 @@ def _corrected(answer: Callable, field: Callable, eta: float) -> Callable:
 def _starts_from_the_drift(corrected, head):
     X, field = _head(head)
     gap = (_corrected(corrected, field, 0.0)(X) - tangent(X, field(X))).abs().max()
-    return "for a step of zero yours is not the tangent part of the field" if gap > 1e-6 else None
+    return "for a step of zero yours is not the tangent part of the field" if gap > FLOAT32 else None
 
 
 def _is_tangent(corrected, head):
     X, field = _head(head)
     out = (_corrected(corrected, field, 0.1)(X) * X).sum(dim=-1).abs().max()
-    return f"yours points out of the sphere, by {out:.2g} at eta = 0.1" if out > 1e-6 else None
+    return f"yours points out of the sphere, by {out:.2g} at eta = 0.1" if out > FLOAT32 else None
 
 
 def _follows_a_layer(corrected, head):

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from derived.lab.exercises import Derive, Implement, ask, checker, ranges
+from derived.lab.exercises import FLOAT32, Derive, Implement, ask, checker, ranges
 from derived.lab.rng import stream
 
 from .model import backward, couplings, mutations, plan, theory
@@ -148,7 +148,7 @@ def _first_is_softmax(steps, n, m, table):
     S, a, b = _problem(n, m, table)
     rows = b * np.exp(S)
     gap = np.abs(ask(steps, (n, m), S=S, num=1, a=a, b=b) - a[:, None] * rows / rows.sum(axis=1, keepdims=True)).max()
-    return None if gap <= 1e-9 else f"after one half-step it is off softmax by {gap:.2g}"
+    return None if gap <= FLOAT32 else f"after one half-step it is off softmax by {gap:.2g}"
 
 
 def _rows_then_columns(steps, n, m, table):
@@ -156,7 +156,7 @@ def _rows_then_columns(steps, n, m, table):
     S, a, b = _problem(n, m, table)
     for num, axis, sums in ((3, 1, a), (4, 0, b)):
         gap = np.abs(ask(steps, (n, m), S=S, num=num, a=a, b=b).sum(axis=axis) - sums).max()
-        if not gap <= 1e-9:
+        if not gap <= FLOAT32:
             return f"after {num} half-steps the {'rows' if axis else 'columns'} are off their weights by {gap:.2g}"
     return None
 
@@ -167,7 +167,7 @@ def _columns_come_right(steps, n, m, table):
     kappa = float(theory.birkhoff_coefficient(torch.from_numpy(S)))
     first, last = (np.abs(ask(steps, (n, m), S=S, num=num, a=a, b=b).sum(axis=0) / b) for num in (1, 21))
     wide, narrow = (np.ptp(np.log(each)) for each in (first, last))
-    return None if narrow <= kappa**20 * wide * (1 + 1e-6) + 1e-9 else f"twenty half-steps leave {narrow / wide:.2g}"
+    return None if narrow <= kappa**20 * wide * (1 + 1e-6) + FLOAT32 else f"twenty half-steps leave {narrow / wide:.2g}"
 
 
 def _rows_have_no_offset(steps, n, m, table):
@@ -175,7 +175,7 @@ def _rows_have_no_offset(steps, n, m, table):
     S, a, b = _problem(n, m, table)
     for offset in (-15.0, 900.0, -900.0):
         moved = ask(steps, (n, m), S=S + offset, num=5, a=a, b=b) - ask(steps, (n, m), S=S, num=5, a=a, b=b)
-        if not np.abs(moved).max() <= 1e-9:
+        if not np.abs(moved).max() <= FLOAT32 * abs(offset):  # S + offset is rounded as well
             return f"the same scores and {offset:g} have another table"
     return None
 
@@ -187,7 +187,7 @@ def _padding_gets_nothing(steps, n, m, table):
     gap = np.abs(padded[:, :m] - ask(steps, (n, m), S=S, num=5, a=a, b=b)).max()
     if not padded[:, m].max() <= 1e-12:
         return f"a key of weight zero receives {padded[:, m].sum():.2g}"
-    return None if gap <= 1e-9 else f"a key of weight zero moves the others by {gap:.2g}"
+    return None if gap <= FLOAT32 else f"a key of weight zero moves the others by {gap:.2g}"
 
 
 def _mutated(steps: mutations.Steps) -> Callable:
@@ -230,7 +230,7 @@ def _sums_have_no_gradient(gradient, n, m, table):
     """`sk-vjp`: what a loss reads of row and column sums alone is fixed."""
     P, first, _ = _plan(n, m, table)
     moved = np.abs(ask(gradient, (n, m), P=P, P_bar=first[:, :1] + first[:1])).max()
-    return f"a loss of row and column sums has a gradient of {moved:.2g}" if moved > 1e-8 else None
+    return f"a loss of row and column sums has a gradient of {moved:.2g}" if moved > FLOAT32 else None
 
 
 def _offsets_have_no_gradient(gradient, n, m, table):
@@ -238,7 +238,7 @@ def _offsets_have_no_gradient(gradient, n, m, table):
     P, first, _ = _plan(n, m, table)
     found = ask(gradient, (n, m), P=P, P_bar=first)
     for axis, name in ((1, "row"), (0, "column")):
-        if (left := np.abs(found.sum(axis=axis)).max()) > 1e-8:
+        if (left := np.abs(found.sum(axis=axis)).max()) > FLOAT32:
             return f"the gradient of a {name} of scores sums to {left:.2g}"
     return None
 
@@ -247,9 +247,9 @@ def _is_symmetric(gradient, n, m, table):
     """`sk-vjp`: the Jacobian is symmetric and has no negative direction."""
     P, first, second = _plan(n, m, table)
     one, two = (ask(gradient, (n, m), P=P, P_bar=each) for each in (first, second))
-    if abs((one * second).sum() - (two * first).sum()) > 1e-8:
+    if abs((one * second).sum() - (two * first).sum()) > FLOAT32:
         return "the Jacobian is not symmetric"
-    return "the Jacobian has a negative direction" if (one * first).sum() < -1e-10 else None
+    return "the Jacobian has a negative direction" if (one * first).sum() < -FLOAT32 else None
 
 
 def _is_the_slope_of_plans(gradient, n, m, table):
