@@ -1,5 +1,6 @@
 // Ages beside dates ("3 months ago"), counted when the page is read and not when it was built; formulas in the text that
-// are wider than it scroll in a box of their own; so do wide figures on a phone; folds open for links and on paper; those of the contents have names.
+// are wider than it scroll in a box of their own; so do wide figures on a phone; folds open for links and on paper; those
+// of the contents have names.
 addEventListener("DOMContentLoaded", () => {
   for (const fold of document.querySelectorAll(".bd-links summary"))
     fold.setAttribute("aria-label", `Below ${fold.closest("li").querySelector("a").textContent.trim()}`);

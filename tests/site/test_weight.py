@@ -23,7 +23,8 @@ def test_chapters_and_ledger_are_light(browser, site, chapters):
     [
         ("tex-chtml.js", ".math"),
         ("explorer.js", ".explorer"),
-        ("ledger.js", ".ledger"),
+        ("filters.js", ".ledger, .theorems"),
+        ("evidence.js", ".copy-link"),
         ("copybutton.js", ".highlight"),
         ("togglebutton.js", ".dropdown, .toggle"),
     ],
