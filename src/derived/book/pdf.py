@@ -36,6 +36,7 @@ PREPARE = """async (wide) => {
   for (const fold of article.querySelectorAll(".proof-fold, .solutions details")) fold.open = true;
   await window.MathJax?.startup?.promise;
   await window.MathJax?.startup?.document?.lazyTypesetAll?.();
+  for (const image of document.images) image.loading = "eager"; // a lazy one out of view is never decoded
   await Promise.all([...document.images].map((image) => image.decode().catch(() => null)));
   for (const formula of article.querySelectorAll("div.math > mjx-container, mjx-container.wide-formula")) {
     const share = wide / formula.scrollWidth;

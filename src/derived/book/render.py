@@ -23,7 +23,7 @@ from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 
 from derived.book import downloads, lectures, pages, search, slides, teaching
-from derived.book.builder import RenderError, build_html
+from derived.book.builder import RenderError, build_html, uncollected
 from derived.book.house import House, UserError
 from derived.book.plain import Known, Place, Work, places, values, works
 from derived.book.stage import stage
@@ -83,6 +83,7 @@ class Made(NamedTuple):
     extra: dict[str, str]
 
 
+@uncollected()
 def make(root: Path, build: Path, slugs: list[str], draft: Path, solutions: bool = True) -> Made:
     """Build pages and slides in the folder ``draft`` from the executed chapters in ``build``."""
     staged, chapters, extra = stage(root, build, slugs, solutions)

@@ -35,6 +35,7 @@ from derived.book import (
     statements,
     welcome,
 )
+from derived.book.block import page as block
 from derived.book.builder import RenderError
 from derived.book.house import UserError
 from derived.book.ledger import check_columns
@@ -293,11 +294,14 @@ def _whole_book(
         if card.picture:
             welcome.draw(card, build / "extra" / welcome.FOLDER)
     (target / SHARED).write_text(json.dumps(welcome.shared(found)), "utf-8")
+    one_block = {}
+    if (target / "book/one_block.md").is_file():
+        one_block = block.fragments(build, {card.chapter.slug: (card.number, card.heading) for card in found})
     symbols = [(card.number, card.heading, notation.table(executed[card.chapter.slug])) for card in found]
     told = news.entries(root, chapters)
     title = _read_yaml(root / "_config.yml").get("title", "")
     (build / "extra" / news.FEED).write_text(news.feed(told, title, extra["site"]), "utf-8")
-    return {
+    return one_block | {
         "<!-- sphere -->": welcome.sphere(root, executed),
         "<!-- cards -->": welcome.shelf(found),
         "<!-- paths -->": welcome.paths(root, found),
