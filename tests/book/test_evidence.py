@@ -161,7 +161,7 @@ def test_an_explorer_s_cell_leads_to_the_claims_of_the_rows_that_it_reads():
         new_code_cell("explorer(1)", outputs=[html]),
     ]
     assert evidence.explored(cells) == {2: ["Draws"], 3: []}
-    found = [evidence.Evidence(pages.Entry(row("T-1"), []), (), "", None, None, (), {})]
+    found = [evidence.Evidence(pages.Entry(row("T-1"), [], []), (), "", None, None, (), {})]
     evidence.mark_cells("toy", cells, found)
     assert 'href="../claims/toy.html#T-1"' in cells[2]["metadata"]["derived_foot"]
     assert "derived_foot" not in cells[1]["metadata"]

@@ -1,5 +1,4 @@
-"""The site for those who use a keyboard: a short way by Tab. What axe finds stands in `test_browser.py`, where each page
-is open already."""
+"""The site by keyboard: a short way by Tab. What axe finds stands in `test_browser.py`, page by page."""
 
 import pytest
 
