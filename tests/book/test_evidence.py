@@ -145,3 +145,24 @@ def test_links_lead_both_ways_or_are_named():
         f"{here}its link leads nowhere: ../notebooks/toy.html#b"
     ]
     assert evidence.one_way(site("a", f'<p id="a">No.</p>{back}')) == [f"{here}notebooks/toy.html#a does not lead back"]
+
+
+def test_an_explorer_s_cell_leads_to_the_claims_of_the_rows_that_it_reads():
+    html = {
+        "output_type": "display_data",
+        "data": {"text/html": '<div class="explorer tex2jax_ignore">'},
+        "metadata": {},
+    }
+    ran, other = new_code_cell("rows, rest = run(Draws), run(Other)"), new_code_cell("show(rows)")
+    cells = [
+        ran,
+        other,
+        new_code_cell("explorer(draw(rows))", outputs=[html]),
+        new_code_cell("explorer(1)", outputs=[html]),
+    ]
+    assert evidence.explored(cells) == {2: ["Draws"], 3: []}
+    found = [evidence.Evidence(pages.Entry(row("T-1"), [], []), (), "", None, None, (), {})]
+    evidence.mark_cells("toy", cells, found)
+    assert 'href="../claims/toy.html#T-1"' in cells[2]["metadata"]["derived_foot"]
+    assert "derived_foot" not in cells[1]["metadata"]
+    assert "derived_foot" not in cells[3]["metadata"]

@@ -4,7 +4,7 @@ import pytest
 from bs4 import BeautifulSoup
 from test_pages import chapter, row
 
-from derived.book import explorer, slides
+from derived.book import explorer, slides, things
 from derived.book.lectures import LENGTHS, Step
 
 LONG = "Words of a sentence that goes on. " * 12
@@ -81,7 +81,7 @@ def test_text_fills_slides_evenly_and_a_sentence_keeps_its_formula():
 
 
 def test_a_sentence_that_leads_to_nothing_is_left_out():
-    known = slides.things(BeautifulSoup(PAGE, "html.parser"), [])
+    known = things.things(BeautifulSoup(PAGE, "html.parser"), [])
     assert [part.get_text()[:5] for part in known["the-question"].parts] == [
         "Words",
         "Words",
@@ -198,7 +198,7 @@ def test_a_lifted_explorer_is_its_picture_on_a_slide():
     dial = explorer.placeholder({"layout": {"meta": {"alt": "Two bars."}}}, "../p.js", "explorer-1", "../explorers/toy")
     lifted = explorer.again(str(dial))
     page = f'<article><section><section id="in-ten-minutes"><h2>In ten minutes</h2><p>Why?</p>{lifted}<p>So.</p>'
-    found = slides.things(BeautifulSoup(f"{page}</section></section></article>", "html.parser"), [])
+    found = things.things(BeautifulSoup(f"{page}</section></section></article>", "html.parser"), [])
     image = next(part for part in found["in-ten-minutes"].parts if part.name == "figure").img
     assert (image["src"], image["alt"]) == ("../explorers/toy.svg", "Two bars.")
     assert "data-plotly" not in "".join(map(str, found["in-ten-minutes"].parts))

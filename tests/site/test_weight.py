@@ -12,12 +12,12 @@ ROOM = 3.0  # how many times as slow a machine may be, or as busy with other tes
 
 @pytest.mark.browser
 def test_chapters_and_ledger_are_light(browser, site, chapters):
-    """The least of two visits: another process can only add."""
+    """A page that took too long is visited once more: another process can only add."""
     for name in [*(page.name for page in chapters), *CPU]:
-        visits = [weigh(browser, site / name) for _ in range(2)]
-        size, cpu = visits[0][0], min(visit[1] for visit in visits)
+        allowed = ROOM * CPU.get(name, 2.0)
+        size, cpu, _ = weigh(browser, site / name)
         assert size < LIGHT, f"{name}: {size:.2f} MB"
-        assert cpu < ROOM * CPU.get(name, 2.0), f"{name}: {cpu:.2f} s"
+        assert cpu < allowed or (cpu := weigh(browser, site / name)[1]) < allowed, f"{name}: {cpu:.2f} s"
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,8 @@ def test_chapters_and_ledger_are_light(browser, site, chapters):
     [
         ("tex-chtml.js", ".math"),
         ("explorer.js", ".explorer"),
-        ("ledger.js", ".ledger"),
+        ("filters.js", ".ledger, .theorems"),
+        ("evidence.js", ".copy-link"),
         ("copybutton.js", ".highlight"),
         ("togglebutton.js", ".dropdown, .toggle"),
     ],

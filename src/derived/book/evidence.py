@@ -126,6 +126,20 @@ def seen(cells: Cells) -> dict[str, Seen]:
     return {experiment: Seen(place, tuple(figures.get(experiment, ()))) for experiment, place in runs.items()}
 
 
+def explored(cells: Cells) -> dict[int, list[str]]:
+    """The experiments whose rows an explorer reads, by the place of its cell."""
+    studies: dict[str, str] = {}
+    found: dict[int, list[str]] = {}
+    for place, cell in enumerate(cells):
+        tree = _code(cell)
+        studies |= _studies(tree)
+        shown = ["".join(output.get("data", {}).get("text/html", "")) for output in cell.get("outputs", [])]
+        if any('class="explorer' in html for html in shown):
+            names = (node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+            found[place] = [*_runs(tree), *(studies[name] for name in names if name in studies)]
+    return found
+
+
 def _code(cell: dict[str, Any]) -> ast.Module:
     """The code of a cell that the page shows; nothing for any other."""
     shown = cell["cell_type"] == "code" and "remove-cell" not in cell["metadata"].get("tags", [])
@@ -220,21 +234,23 @@ def of_experiment(found: Sequence[Evidence]) -> dict[str, list[str]]:
 
 def mark_cells(slug: str, cells: Cells, found: Sequence[Evidence]) -> None:
     """Name in the metadata of cells what Sphinx shows of them: anchors, a foot that leads to statements and claims, and
-    in the captions of figures the claims that they are evidence of."""
+    in the captions of figures the claims that they are evidence of; the claims of an explorer stand in its foot."""
     claims = of_experiment(found)
     shown = {experiment: where for experiment, where in seen(cells).items() if experiment in claims}
     checked: dict[int, list[str]] = {}
     for each in statements({"cells": cells}):
         if each.check is not None:
             checked.setdefault(each.check, []).append(each.label)
+    drawn_from = explored(cells)
     for place, cell in enumerate(cells):
         runs = {name: claims[name] for name, where in shown.items() if where.run == place}
-        if runs or place in checked:
+        read = {name: claims[name] for name in drawn_from.get(place, []) if name in claims}
+        if runs or read or place in checked:
             labels = checked.get(place, [])
             cell["metadata"]["derived_anchors"] = [f"check-{label}" for label in labels] + [
                 f"run-{name}" for name in runs
             ]
-            cell["metadata"]["derived_foot"] = cell_foot(slug, labels, runs)
+            cell["metadata"]["derived_foot"] = cell_foot(slug, labels, runs | read)
         settings = cell["metadata"].get("mystnb", {}).get("figure", {})
         drawn = [
             claim for name, where in shown.items() if settings.get("name") in where.figures for claim in claims[name]

@@ -29,8 +29,8 @@ FOR = {
     "design-tabs.js": 'class="sd-tab',
     "sphinx-design.min.css": r'class="[^"]*\bsd-',
     "explorer.js": r'class="explorer[" ]',
-    "ledger.js": r'class="ledger[" ]',
-    "evidence.js": 'class="(?:copy-link|theorems|evidence)',
+    "filters.js": r'class="(?:ledger|theorems)[" ]',
+    "evidence.js": 'class="copy-link',
     "doctools.js": None,
     "sphinx_highlight.js": None,
 }

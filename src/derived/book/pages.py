@@ -233,6 +233,7 @@ _templates.filters |= {
     "pill": pill,
     "words": words,
     "verdict_key": verdict_key,
+    "set_of": frozenset,
 }
 _templates.globals |= {"VERDICTS": VERDICTS, "SOURCES": SOURCES, "BADGES": BADGES, "GROUPS": GROUPS, "TIERS": TIERS}
 _templates.globals |= {"LENGTHS": LENGTHS}
@@ -386,7 +387,8 @@ def evidence(chapter: Chapter, found: list[Any], proved: set[str], bibtex: str, 
 def theorems(chapters: list[Chapter], rows: list[dict[str, Any]]) -> str:
     """The index of all numbered statements: slug, kind, title, label, badge and claims of each."""
     titles = {chapter.slug: chapter.title for chapter in chapters}
-    return raw(html("theorems.html", titles=titles, rows=rows))
+    kinds = {kind: kind for kind in sorted({row["kind"] for row in rows})}
+    return raw(html("theorems.html", titles=titles, rows=rows, kinds=kinds))
 
 
 def course(chapters: list[Chapter]) -> str:

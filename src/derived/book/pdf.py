@@ -1,7 +1,7 @@
 """The book on paper: every page of the built site through headless Chromium, each by itself and all in one file.
 
-Proofs are open, explorers show their first view, formulas wider than the paper are made to fit, and the solutions of a
-chapter stand together at its end.
+Proofs are open, explorers show their first view, formulas and tables wider than the paper are made to fit, and the
+solutions of a chapter stand together at its end.
 """
 
 import shutil
@@ -36,11 +36,11 @@ PREPARE = """async (wide) => {
   for (const fold of article.querySelectorAll(".proof-fold, .solutions details")) fold.open = true;
   await window.MathJax?.startup?.promise;
   await window.MathJax?.startup?.document?.lazyTypesetAll?.();
-  for (const image of document.images) image.loading = "eager";
+  for (const image of document.images) image.loading = "eager"; // a lazy one out of view is never decoded
   await Promise.all([...document.images].map((image) => image.decode().catch(() => null)));
-  for (const formula of article.querySelectorAll("div.math > mjx-container, mjx-container.wide-formula")) {
-    const share = wide / formula.scrollWidth;
-    if (share < 1) formula.style.zoom = share;
+  for (const each of article.querySelectorAll("div.math > mjx-container, mjx-container.wide-formula, table")) {
+    const share = wide / each.scrollWidth;
+    if (share < 1) each.style.zoom = share;
   }
 }"""
 FOOT = '<div style="width: 100%; text-align: center; font-size: 8px"><span class="pageNumber"></span></div>'

@@ -1,8 +1,6 @@
 """Decks of a chapter's lectures, from its built page: what is on the wall while proofs go on the board.
 
-thing   what a label shows: a statement, a figure, an exercise, an equation, or the parts of a section
-part    of a section: text, a formula, a table, an admonition, or source code; statements, figures and exercises have
-        labels of their own, and a sentence that only leads to something that is not shown is left out
+thing   what a label shows, in parts (derived.book.things)
 atom    parts that belong together: a sentence with its formula, a list with the line that leads to it
 fault   why a deck cannot be shown; the press stops at it
 
@@ -24,24 +22,14 @@ from bs4 import BeautifulSoup, NavigableString, Tag
 
 from derived.book import pages
 from derived.book.lectures import Step
+from derived.book.things import Thing, claims, heading_of, plain_words, things
 
 ROOM = 760  # characters on a slide, formulas as they are written
 ORPHAN = 140  # a single sentence shorter than this does not fill a slide
 AGAIN = ", continued"
 ROWS = 9  # of the table of symbols on a slide
-TEXT = ("p", "ul", "ol", "dl", "div", "blockquote", "figure")
-BOXES = ("proof", "exercise", "solution")  # admonitions that have labels of their own, or belong to one that has
 _ATOM = re.compile(r"\\(?:mathrm|rm|mathcal|mathbb|operatorname|mathbf|tilde|hat|bar)\s*\{?\\?[A-Za-z]+|\\?[A-Za-z]+")
 _RANGE = re.compile(r"([^#]+)#(\d+)(?:-(\d+))?")
-
-
-class Thing(NamedTuple):
-    """What a label shows: what it is called, the heading of its slide, its parts, and what the speaker knows of it."""
-
-    name: str
-    heading: str
-    parts: list[Tag]
-    notes: list[Tag]
 
 
 class Atom(NamedTuple):
@@ -106,7 +94,7 @@ def write(
     chapter's page, which is used up."""
     name = f"notebooks/{chapter.slug}.html"
     head = page.head.select('link[rel=stylesheet], link[rel=icon], script[src*="mathjax/"]')
-    values = {"chapter": chapter, "title": _heading(page.select_one("article h1")), "with_notes": notes}
+    values = {"chapter": chapter, "title": heading_of(page.select_one("article h1")), "with_notes": notes}
     values |= {"head": "\n".join(map(str, head))}
     lectures = make(chapter, page, paths)
     if not lectures:
@@ -121,112 +109,6 @@ def write(
         text = text.replace("<pre>", '<pre tabindex="0">')  # code may scroll, so a keyboard must reach it
         (folder / f"{chapter.slug}-{lecture.minutes}.html").write_text(text, "utf-8")
     return lectures
-
-
-# Things -------------------------------------------------------------------------------------------------------------
-
-
-def things(page: BeautifulSoup, judged: list[Tag]) -> dict[str, Thing]:
-    """What the labels of a built page show; ``judged`` is what the section of the claims shows instead of its table."""
-    for extra in page.select("article .statement-links, article .admonition-title .headerlink, article .provenance"):
-        extra.extract()
-    for lifted in page.select("article .explorer-lifted"):  # a wall has no sliders
-        picture = lifted.noscript.img.extract()
-        picture["alt"] = lifted.select_one(".explorer")["aria-label"]
-        lifted.clear()
-        lifted.append(picture)
-        lifted.name = "figure"
-    found = {}
-    for head in page.select("article section[id] > :is(h1, h2, h3, h4)"):
-        section, heading = head.parent, _heading(head)
-        parts = judged if section["id"] == "claims" else list(_parts(section))
-        found[section["id"]] = Thing(_words(heading), heading, parts, [])
-        for box in section.find_all(True, recursive=False):
-            title = box.select_one(".admonition-title") if "admonition" in box.get("class", []) else None
-            if title and box.get("id") and "solution" not in box["class"]:
-                whole = title.decode_contents().strip()
-                found[box["id"]] = Thing(_title(title), whole, [box], list(_proofs(box)))
-        for figure in section.select(":scope > .cell figure[id]"):
-            number = figure.select_one(".caption-number")
-            found[figure["id"]] = Thing(number.get_text().strip() if number else "Figure", heading, [figure], [])
-    for formula in page.select("article div.math[id^=equation-]"):
-        heading = _heading(formula.find_previous(["h1", "h2", "h3", "h4"]))
-        number = formula.select_one(".eqno")
-        name = f"Equation {number.get_text().strip(' #')}" if number else "Equation"
-        found[formula["id"].removeprefix("equation-")] = Thing(name, heading, [formula], [])
-    return found
-
-
-def claims(chapter: pages.Chapter) -> list[Tag]:
-    """How many claims of a chapter have which verdict, and with whose they are those that fail or have plain words."""
-    rows = [row for row in pages.headlines(chapter.rows) if row["plain"] or row["verdict"] == "fails"]
-    values = {"chapter": chapter, "counts": pages.counts(chapter.rows), "rows": rows}
-    return BeautifulSoup(pages.html("slide_claims.html", **values), "html.parser").find_all(True, recursive=False)
-
-
-def _parts(section: Tag) -> Iterator[Tag]:
-    """What a section shows itself, without a sentence that leads to nothing shown."""
-    children = [child for child in section.find_all(True, recursive=False) if child.name in (*TEXT, "section")]
-    shown = [_of(child) for child in children]
-    for child, parts, following in zip(children, shown, [*shown[1:], []], strict=True):
-        if not (child.name == "p" and child.get_text().rstrip().endswith(":") and not following):
-            yield from parts
-
-
-def _of(child: Tag) -> list[Tag]:
-    kinds = child.get("class", [])
-    if "cell" in kinds:
-        for words in child.select(".explorer"):
-            words.replace_with(_explorer(words))
-        found = child.select(".cell_output table, .cell_output .highlight-python, .explorer-words")
-        return [_tabled(part) for part in found if not part.find_parent("table")]
-    hidden = child.name == "section" or ("admonition" in kinds and set(BOXES) & set(kinds))
-    return [] if hidden or not (child.get_text().strip() or child.find("img")) else [child]
-
-
-def _explorer(box: Tag) -> Tag:
-    """What an explorer shows, in words, with a link to it: its data would make each deck as heavy as the chapter."""
-    section = box.find_previous(["h2", "h3"]).parent["id"]
-    text = f'<p class="explorer-words"><a href="#{section}">Open the explorer</a>. {box["aria-label"]}</p>'
-    return BeautifulSoup(text, "html.parser").p
-
-
-def _tabled(part: Tag) -> Tag:
-    """A table as wide as its columns, however its cell framed it."""
-    part.attrs.pop("style", None)
-    return part
-
-
-def _proofs(box: Tag) -> Iterator[Tag]:
-    """The proofs that follow a statement, unfolded."""
-    for after in box.find_next_siblings(True):
-        kinds = after.get("class", [])
-        if "admonition" in kinds and "proof" in kinds and kinds != ["proof", "admonition"]:
-            return
-        if kinds == ["proof", "admonition"]:
-            for fold in after.select("details, summary"):
-                fold.extract() if fold.name == "summary" else fold.unwrap()
-            yield after
-
-
-def _heading(tag: Tag) -> str:
-    """The inside of a heading without its number and its link to itself."""
-    for extra in tag.select(".section-number, .headerlink"):
-        extra.extract()
-    return tag.decode_contents().strip()
-
-
-def _title(title: Tag) -> str:
-    """The title of a box as plain text, without the badge that says whose it is."""
-    words = copy.copy(title)
-    for badge in words.select(".whose"):
-        badge.extract()
-    return _words(words.decode_contents())
-
-
-def _words(html: str) -> str:
-    text = BeautifulSoup(html, "html.parser").get_text().replace("\\(", "$").replace("\\)", "$")
-    return " ".join(text.split())
 
 
 # Slides -------------------------------------------------------------------------------------------------------------
@@ -378,7 +260,7 @@ def _quote(slides: list[Slide], known: dict[str, Thing]) -> Iterator[str]:
             if target in seen or label not in known or known[label].parts[:1] == [] or _is_section(known[label]):
                 continue
             if target == label and not _drop(link):
-                yield f"{_words(slide.heading)} refers to {known[label].name}, which is not shown before"
+                yield f"{plain_words(slide.heading)} refers to {known[label].name}, which is not shown before"
             elif target != label:
                 quoted = copy.copy(known[label].parts[0])
                 del quoted["id"]
@@ -458,7 +340,7 @@ def _with_symbols(slides: list[Slide], known: dict[str, Thing]) -> list[Slide]:
     at = next((place for place, slide in enumerate(slides) if any(map(_lists_symbols, slide.parts))), None)
     listed = {name for row in _rows(known.get("setup")) for name in defined(row)}
     early = [slide for slide in slides[:at] if any(_needs_setup(part) for part in slide.parts)]
-    late = [f"{_words(slide.heading)} uses symbols before the setup shows them" for slide in early]
+    late = [f"{plain_words(slide.heading)} uses symbols before the setup shows them" for slide in early]
     if listed and late and _used(early) & listed:
         raise DeckError("\n".join(late))
     if at is None:

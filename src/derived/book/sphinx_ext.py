@@ -8,12 +8,14 @@ claims      the id of a claim leads to its evidence
 numbers     generated HTML says ``<!-- number label -->`` where a statement or a figure is named
 """
 
+import functools
 import importlib.metadata
 import json
 import re
 import shutil
 from pathlib import Path
 
+import pybtex.plugin
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
@@ -190,6 +192,7 @@ def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the parts."""
+    pybtex.plugin.entry_points = functools.cache(pybtex.plugin.entry_points)  # read anew for each citation otherwise
     app.setup_extension("sphinx.ext.autodoc")
     app.setup_extension("derived.book.sharing")
     app.add_config_value("comments_config", {}, "html")  # Jupyter Book sets it even without sphinx-comments

@@ -1,12 +1,12 @@
-// The filters of a table of claims. On the ledger's own page their state lives in the address
+// The filters of a table of claims or of statements. On the page of a whole table their state lives in the address
 // (#paper=…&source=…&verdict=a,b&q=…). #ID opens the row of one claim, whatever it is folded in. A row that a filter
 // shows brings the rows that amend it.
 addEventListener("DOMContentLoaded", () => {
-  const ledger = document.querySelector(".ledger");
+  const ledger = document.querySelector(".ledger, .theorems");
   if (!ledger) return;
   const form = ledger.querySelector(".ledger-filters");
-  const own = ledger.matches(".ledger-page"); // all rows are filtered; in a chapter only those that stand with the form
-  const rows = [...(own ? ledger : form?.parentElement ?? ledger).querySelectorAll("tr.claim")];
+  const own = ledger.matches(".ledger-page, .theorems"); // all rows are filtered; in a chapter only those beside the form
+  const rows = [...(own ? ledger : form?.parentElement ?? ledger).querySelectorAll("tr[data-text]")];
   const folds = [...ledger.querySelectorAll("details.storey")];
 
   function open(target) {
@@ -35,17 +35,18 @@ addEventListener("DOMContentLoaded", () => {
         words.every((word) => row.dataset.text.includes(word)),
     );
     const matched = others.filter((row) => !wanted.length || wanted.includes(row.dataset.verdict));
-    const shown = new Set(matched.map((row) => row.dataset.claim));
-    for (const row of rows) if (shown.has(row.dataset.amends)) shown.add(row.dataset.claim); // they follow in order
-    for (const row of rows) row.hidden = !shown.has(row.dataset.claim);
-    for (const body of ledger.querySelectorAll("tbody:has(.claims-chapter)")) body.hidden = !body.querySelector("tr.claim:not([hidden])");
+    const shown = new Set(matched);
+    const shows = (claim) => [...shown].some((row) => row.dataset.claim === claim);
+    for (const row of rows) if (row.dataset.amends && shows(row.dataset.amends)) shown.add(row); // they follow in order
+    for (const row of rows) row.hidden = !shown.has(row);
+    for (const body of ledger.querySelectorAll("tbody:has(.claims-chapter)")) body.hidden = !body.querySelector("tr[data-text]:not([hidden])");
     for (const box of verdicts) {
       const number = others.filter((row) => row.dataset.verdict === box.value).length;
       box.closest(".chip").classList.toggle("chip-none", !number);
       box.closest(".chip").querySelector(".chip-count").textContent = number;
     }
     const more = shown.size - matched.length;
-    count.textContent = `${matched.length} of ${rows.length} claims${more ? `, and ${more} that ${more > 1 ? "amend" : "amends"} them` : ""}`;
+    count.textContent = `${matched.length} of ${rows.length} ${form.dataset.rows}${more ? `, and ${more} that ${more > 1 ? "amend" : "amends"} them` : ""}`;
     const filtered = matched.length < rows.length;
     if (own && filtered) for (const fold of folds) fold.open = rows.some((row) => !row.hidden && fold.contains(row));
   }
