@@ -270,6 +270,27 @@ def test_the_relatives_are_one_family():
     )
 
 
+@pytest.mark.filterwarnings("ignore:Triton is not supported")
+@pytest.mark.parametrize("kind", ["linear_attn", "gla", "delta_rule"])
+def test_the_recurrences_are_those_of_flash_linear_attention(kind):
+    """Its references divide queries by the root of their width; skipped where it is not installed."""
+    theirs = pytest.importorskip(f"fla.ops.{kind}.naive", exc_type=ImportError)
+    q, k, v, decay = (each.unsqueeze(1).float() for each in relatives(40))  # one head
+    beta, scaled = decay[..., 0], 2 * q
+    if kind == "delta_rule":
+        ours, found = baselines.delta_rule(q, k, v, beta), theirs.delta_rule_recurrence(scaled, k, v, beta)[0]
+    else:
+        swapped = [each.transpose(1, 2) for each in (scaled, k, v, decay.log())]  # time before heads
+        gated = kind == "gla"
+        ours = baselines.gated_linear_attention(q, k, v, decay) if gated else baselines.linear_attention(q, k, v)
+        one = theirs.naive_recurrent_gla if gated else theirs.naive_recurrent_linear_attn
+        found = one(*swapped[: 4 if gated else 3])[0].transpose(1, 2)
+    sizes = ((q @ k.mT).abs().tril() @ v.abs()).max()  # of the terms <k_s, q_t> v_s of a sum
+    rounding = 8 * torch.finfo(torch.float32).eps * (40 * 4) ** 0.5 * sizes
+    assert (ours - found).abs().max() < rounding
+    assert (ours[..., 1:, :] - found[..., :-1, :]).abs().max() > 100 * rounding  # a token late
+
+
 def test_lact_takes_the_gradient_step_of_its_network():
     q, k, v, decay = relatives(6)
     v = v[..., :4]
