@@ -123,8 +123,8 @@ class SourceBytes(Trained):
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "ci": {**CI, "size_of_text": 2**12, "final": 8, "contexts": (0, 24), "steps": 10},
         "cpu": {
-            **{**CPU, "length": 256, "window": 16, "chunk": 16, "steps": 900, "size_of_text": 2**22},
-            **{"final": 32, "contexts": (0, 32, 96, 224)},
+            **{**CPU, "length": 128, "steps": 600, "size_of_text": 2**22},
+            **{"final": 32, "contexts": (0, 32, 96)},
         },
         "gpu": {},
     }
