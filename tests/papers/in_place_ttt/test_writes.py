@@ -256,6 +256,16 @@ def test_closed_forms_are_the_recurrences():
     assert close(baselines.delta_rule(q, k, v, beta), baselines.delta_rule_closed(q, k, v, beta))
 
 
+@pytest.mark.parametrize("window", [1, 3, 20])
+def test_a_sliding_window_is_torchs_masked_attention(window):
+    q, k, v, _ = relatives()
+    back = torch.arange(11).unsqueeze(-1) - torch.arange(11)
+    masked = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=(back >= 0) & (back < window))
+    assert close(baselines.sliding_window(q, k, v, window), masked)
+    with pytest.raises(ValueError, match="window = 0"):
+        baselines.sliding_window(q, k, v, 0)
+
+
 def test_the_relatives_are_one_family():
     q, k, v, _ = relatives()
     ours = in_place_ttt(k, v, torch.zeros(5, 4, dtype=torch.float64), 1.0, 1)  # writes after it reads: one step late
