@@ -6,18 +6,27 @@
 2. The same on a short text against the same layer as chunked attention in plain PyTorch: each chunk attends to all
    earlier ones.
 
-flash-linear-attention is not installed here (it needs Triton and a GPU); its recurrence at chunk ends is what
-``linear_attention`` computes, which the tests compare. Outputs and all gradients are compared before anything is timed,
-against what float32 rounding leaves; a layer that updates before it reads is refused by the same check.
+3. The relatives as plain recurrences, for correctness, against the reference recurrences of flash-linear-attention
+   (``pip install flash-linear-attention``; its modules import Triton, which PyTorch's CUDA builds bring and its CPU
+   builds do not: there, ``pip install triton`` as well, and plain PyTorch runs). Left out, and said why, where they
+   cannot be imported.
+
+Outputs and all gradients are compared before anything is timed, against what float32 rounding leaves; a layer that
+updates before it reads is refused by the same check.
 """
 
-from collections.abc import Iterator
+import importlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib.metadata import version
+from typing import NamedTuple
 
 import harness
 import torch
 from torch.nn.functional import conv1d, pad
 
 from derived.lab.rng import stream
+from derived.papers.in_place_ttt.model.baselines import delta_rule, gated_linear_attention, linear_attention
 from derived.papers.in_place_ttt.model.forms import depthwise_target, in_place_ttt
 
 LR = 0.01
@@ -107,6 +116,87 @@ def same(inputs: tuple, ours: list[torch.Tensor], peer: list[torch.Tensor]) -> f
     return max(ratios)
 
 
+class Heads(NamedTuple):
+    """What a recurrence reads, (1, heads, n, width): unit queries and keys, values; and (1, heads, n): strengths."""
+
+    q: torch.Tensor
+    k: torch.Tensor
+    v: torch.Tensor
+    decay: torch.Tensor
+    beta: torch.Tensor
+
+
+def heads(n: int, width: int) -> Heads:
+    g = stream(0, "bench relatives")
+    q, k, v, decay = (torch.randn(1, 2, n, width, generator=g) for _ in range(4))
+    unit = (torch.nn.functional.normalize(each, dim=-1) for each in (q, k))
+    return Heads(*unit, v, (decay / 4).sigmoid(), torch.rand(1, 2, n, generator=g))
+
+
+def linear(inputs: Heads) -> torch.Tensor:
+    """linear_attention"""
+    return linear_attention(inputs.q, inputs.k, inputs.v)
+
+
+def gated(inputs: Heads) -> torch.Tensor:
+    """gated_linear_attention"""
+    return gated_linear_attention(*inputs[:4])
+
+
+def delta(inputs: Heads) -> torch.Tensor:
+    """delta_rule"""
+    return delta_rule(*inputs[:3], inputs.beta)
+
+
+def _naive(module: str) -> Callable:
+    """A reference recurrence of flash-linear-attention; ImportError where it cannot be had."""
+    names = {"linear_attn": "naive_recurrent_linear_attn", "gla": "naive_recurrent_gla"}
+    return getattr(importlib.import_module(f"fla.ops.{module}.naive"), names.get(module, "delta_rule_recurrence"))
+
+
+def reference(module: str, inputs: Heads) -> torch.Tensor:
+    """The same by flash-linear-attention, which divides queries by the root of their width."""
+    q, k, v, decay, beta = inputs._replace(q=inputs.q * inputs.q.shape[-1] ** 0.5)
+    if module == "delta_rule":
+        return _naive(module)(q, k, v, beta)[0]
+    swapped = [each.transpose(1, 2) for each in (q, k, v, *([decay.log()] if module == "gla" else []))]
+    return _naive(module)(*swapped)[0].transpose(1, 2)
+
+
+def agree(inputs: Heads, ours: torch.Tensor, peer: torch.Tensor) -> float:
+    """The largest difference over what rounding leaves: 8 eps sqrt(n width) times the largest sum of the sizes of the
+    terms <k_s, q_t> v_s. A recurrence that reads before it writes must be refused."""
+    n, width = inputs.k.shape[-2:]
+    eps = 8 * torch.finfo(ours.dtype).eps * (n * width) ** 0.5
+    sizes = ((inputs.q @ inputs.k.mT).abs().tril() @ inputs.v.abs()).max()
+    late = torch.cat([torch.zeros_like(ours[..., :1, :]), ours[..., :-1, :]], dim=-2)
+    harness.require(bool((late - ours).abs().max() > 10 * eps * sizes), "a token's delay would not be noticed")
+    return harness.within(float((ours - peer).abs().max() / (eps * sizes)))
+
+
+RELATIVES = {"linear attention": (linear, "linear_attn"), "gated": (gated, "gla"), "delta rule": (delta, "delta_rule")}
+
+
+def relatives(quick: bool) -> Iterator[harness.Race]:
+    """Our recurrences against flash-linear-attention's, where it can be imported."""
+    for name, (ours, module) in RELATIVES.items():
+        try:
+            _naive(module)
+        except ImportError as error:
+            print(f"flash-linear-attention's {module} is left out: {type(error).__name__}: {error}")
+            continue
+        theirs = partial(reference, module)
+        theirs.__doc__ = f"naive recurrence of flash-linear-attention {version('flash-linear-attention')}"
+        sizes = {"n": 64 if quick else 1024, "width": 8 if quick else 64}
+        yield harness.Race(
+            name=f"recurrence of {name}, n = {sizes['n']}, two heads of {sizes['width']}",
+            build=heads,
+            sizes=sizes,
+            ours=ours,
+            peers=(harness.Peer(run=theirs, gap=agree, role="plain"),),
+        )
+
+
 def races(quick: bool) -> Iterator[harness.Race]:
     d, h, long, short, chunk = (32, 96, 512, 256, 64) if quick else (256, 768, 16_384, 2048, 512)
     released = harness.Peer(run=einsum_and_cumsum, gap=same, memory=2.0)
@@ -119,6 +209,7 @@ def races(quick: bool) -> Iterator[harness.Race]:
             ours=running_state,
             peers=(peer,),
         )
+    yield from relatives(quick)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,16 @@ import copy
 import pytest
 import torch
 from torch import nn
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    OPTConfig,
+    OPTForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
 
 from derived.lab.rng import stream
 from derived.papers.in_place_ttt.model.convert import convert_model, memories, ttt_class
@@ -192,10 +201,17 @@ def test_a_wrapped_down_projection_stays_what_it_is():
 
 
 def test_what_cannot_be_converted_is_named():
-    with pytest.raises(ValueError, match="GPT2LMHeadModel has no decoder with embed_tokens and layers"):
+    without = r"GPT2LMHeadModel has no decoder with embed_tokens and layers, and its transformer.h.0.mlp is a GPT2MLP"
+    with pytest.raises(ValueError, match=without):
         convert_model(GPT2LMHeadModel(GPT2Config(n_layer=1, n_embd=8, n_head=1, vocab_size=20)))
     with pytest.raises(ValueError, match="Linear has no gate_proj, up_proj, down_proj, act_fn"):
         InPlaceTTTMLP.from_mlp(nn.Linear(2, 2))
+    opt = OPTConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, ffn_dim=8, num_attention_heads=1)
+    opt.word_embed_proj_dim = 8
+    with pytest.raises(
+        ValueError, match=r"layer 0 is a OPTDecoderLayer without mlp; it has self_attn .*fc1 \(Linear\)"
+    ):
+        convert_model(OPTForCausalLM(opt))
     for layers in ([3], [], [0, 0]):
         with pytest.raises(ValueError, match="give different numbers from 0 to 2"):
             convert_model(plain("qwen3"), layers)
@@ -227,6 +243,34 @@ def test_a_wrong_cache_or_mask_is_refused(model):
     cache = model(IDS[:1, :6]).past_key_values
     with pytest.raises((ValueError, RuntimeError)):
         model(IDS[:2, 6:8], past_key_values=cache)
+    other, cache = copy.deepcopy(model), model(IDS[:, :6]).past_key_values
+    for memory in memories(other):
+        memory.chunk = 8
+    with pytest.raises(
+        ValueError, match=r"a state with \(chunk, lr\) = \(4, 0.5\) for a memory with chunk = 8, lr = 0.5"
+    ):
+        other(IDS[:, 6:8], past_key_values=cache)
+    with pytest.raises(ValueError, match=r"attention_mask .*; .* dynamic cache"):
+        model.generate(IDS, max_new_tokens=2, do_sample=False, cache_implementation="static")
+
+
+def test_mixed_precision_leaves_the_fast_part_in_float32():
+    """As a trainer's bf16 does it: under autocast products are bfloat16, but not those of the memory."""
+    model = trained(plain("qwen3").float())
+    seen = []
+    memory = memories(model)[0]
+    memory.register_forward_hook(lambda module, given, out: seen.append((given[0], out)))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = model(IDS, labels=IDS).loss
+    loss.backward()
+    assert memory.ttt_kernel.grad.abs().max() > 0
+    x, out = seen[0]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        keys = memory.act_fn(memory.gate_proj(x)) * memory.up_proj(x)
+        static = memory.down_proj(keys)
+    values = depthwise_target(x.float(), memory.ttt_kernel.float(), memory.ttt_projection.float(), chunk=4)
+    fast = in_place_ttt(keys.float(), values, torch.zeros_like(memory.down_proj.weight), 0.5, 4)
+    assert torch.equal(out, static + fast.to(static.dtype))
 
 
 def test_the_class_asks_for_its_settings():

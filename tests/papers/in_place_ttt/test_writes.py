@@ -256,6 +256,16 @@ def test_closed_forms_are_the_recurrences():
     assert close(baselines.delta_rule(q, k, v, beta), baselines.delta_rule_closed(q, k, v, beta))
 
 
+@pytest.mark.parametrize("window", [1, 3, 20])
+def test_a_sliding_window_is_torchs_masked_attention(window):
+    q, k, v, _ = relatives()
+    back = torch.arange(11).unsqueeze(-1) - torch.arange(11)
+    masked = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=(back >= 0) & (back < window))
+    assert close(baselines.sliding_window(q, k, v, window), masked)
+    with pytest.raises(ValueError, match="window = 0"):
+        baselines.sliding_window(q, k, v, 0)
+
+
 def test_the_relatives_are_one_family():
     q, k, v, _ = relatives()
     ours = in_place_ttt(k, v, torch.zeros(5, 4, dtype=torch.float64), 1.0, 1)  # writes after it reads: one step late
@@ -268,6 +278,27 @@ def test_the_relatives_are_one_family():
     assert close(
         baselines.ttt_linear(q, k, v, zero, 0.5, 1), baselines.delta_rule(q, k, v, torch.full((2, 11), 0.5).double())
     )
+
+
+@pytest.mark.filterwarnings("ignore:Triton is not supported")
+@pytest.mark.parametrize("kind", ["linear_attn", "gla", "delta_rule"])
+def test_the_recurrences_are_those_of_flash_linear_attention(kind):
+    """Its references divide queries by the root of their width; skipped where it is not installed."""
+    theirs = pytest.importorskip(f"fla.ops.{kind}.naive", exc_type=ImportError)
+    q, k, v, decay = (each.unsqueeze(1).float() for each in relatives(40))  # one head
+    beta, scaled = decay[..., 0], 2 * q
+    if kind == "delta_rule":
+        ours, found = baselines.delta_rule(q, k, v, beta), theirs.delta_rule_recurrence(scaled, k, v, beta)[0]
+    else:
+        swapped = [each.transpose(1, 2) for each in (scaled, k, v, decay.log())]  # time before heads
+        gated = kind == "gla"
+        ours = baselines.gated_linear_attention(q, k, v, decay) if gated else baselines.linear_attention(q, k, v)
+        one = theirs.naive_recurrent_gla if gated else theirs.naive_recurrent_linear_attn
+        found = one(*swapped[: 4 if gated else 3])[0].transpose(1, 2)
+    sizes = ((q @ k.mT).abs().tril() @ v.abs()).max()  # of the terms <k_s, q_t> v_s of a sum
+    rounding = 8 * torch.finfo(torch.float32).eps * (40 * 4) ** 0.5 * sizes
+    assert (ours - found).abs().max() < rounding
+    assert (ours[..., 1:, :] - found[..., :-1, :]).abs().max() > 100 * rounding  # a token late
 
 
 def test_lact_takes_the_gradient_step_of_its_network():

@@ -261,7 +261,8 @@ CLAIMS = (
     unseen(
         "IPT-15",
         "Continual training with In-Place TTT raises RULER scores of Qwen3-4B, LLaMA-3.1-8B and Qwen3-14B by 0.5 to 4.4 points, mostly at 64k tokens and beyond.",
-        "needs the weights and 20 to 35 billion tokens; IPT-10 and IPT-13 support the mechanism, not the scores",
+        "needs the weights and 20 to 35 billion tokens; IPT-15.a has tasks like RULER's for small models, and IPT-10 and "
+        "IPT-13 support the mechanism: none of them the scores",
         source="paper",
         where="Tables 1 and 2",
         paper_value="Qwen3-4B: 74.3 to 78.7 at 64k, 96.6 to 96.1 at 4k",

@@ -6,15 +6,49 @@ R        networks   independently initialised models; a replicate is one model  
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from derived.lab import training
+from derived.lab.experiment import Experiment
 from derived.lab.nets import Draws
 
-from ..model.network import Size, SmallLM
+from ..model.network import Memory, Size, SmallLM
+
+RATES = (3e-3, 1e-2, 3e-2, 1e-1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained(Experiment):
+    """What the runs share; a condition is an arm at a rate."""
+
+    networks: int = 16
+    rates: tuple[float, ...] = RATES
+    steps: int = 2000
+    batch: int = 32
+    length: int = 512
+    width: int = 128
+    inner: int = 384
+    heads: int = 4
+    window: int = 32
+    chunk: int = 16
+    judged: int = 256  # texts to validate, and as many to test
+
+    dtype: ClassVar[torch.dtype] = torch.float32
+
+    def size(self, vocabulary: int, depth: int, memories: Mapping[int, Memory], **facts) -> Size:
+        sizes = {"width": self.width, "inner": self.inner, "heads": self.heads, "window": self.window}
+        return Size(vocabulary, depth=depth, memories=memories, **{**sizes, **facts})
+
+
+CI = {"networks": 2, "rates": (1e-2,), "steps": 3, "batch": 2, "length": 32, "width": 8, "inner": 12, "heads": 1}
+CI |= {"window": 4, "chunk": 4, "judged": 2}
+CPU = {"networks": 8, "batch": 4, "length": 64, "width": 32, "inner": 96, "heads": 2, "window": 8, "chunk": 8}
+CPU |= {"judged": 64}
 
 
 def build(size: Size, networks: int, seed: int, device, dtype) -> SmallLM:

@@ -14,48 +14,20 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from derived.lab.experiment import Experiment, rows
+from derived.lab.experiment import rows
 from derived.lab.rng import stream
 from derived.lab.training import mean_cross_entropy
 
 from ..data.documents import bigram_documents, bigram_floor
 from ..data.recall import NONE, mqar
 from ..model.network import Memory, Size, SmallLM
-from .fits import as_many_parameters, build, fit
+from .fits import CI, CPU, Trained, as_many_parameters, build, fit
 
-RATES = (3e-3, 1e-2, 3e-2, 1e-1)
 #: What writes in the last block: taps and projection.
 WRITERS = {"both": ("conv", True), "conv": ("conv", False), "proj": ("none", True), "neither": ("none", False)}
 WRITERS["past"] = ("past", True)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Trained(Experiment):
-    """What the runs share; a condition is an arm at a rate."""
-
-    networks: int = 16
-    rates: tuple[float, ...] = RATES
-    steps: int = 2000
-    batch: int = 32
-    length: int = 512
-    width: int = 128
-    inner: int = 384
-    heads: int = 4
-    window: int = 32
-    chunk: int = 16
-    judged: int = 256  # texts to validate, and as many to test
-
-    dtype: ClassVar[torch.dtype] = torch.float32
-
-    def size(self, vocabulary: int, depth: int, memories: Mapping[int, Memory], **facts) -> Size:
-        sizes = {"width": self.width, "inner": self.inner, "heads": self.heads, "window": self.window}
-        return Size(vocabulary, depth=depth, memories=memories, **{**sizes, **facts})
-
-
-CI = {"networks": 2, "rates": (1e-2,), "steps": 3, "batch": 2, "length": 32, "width": 8, "inner": 12, "heads": 1}
-CI |= {"window": 4, "chunk": 4, "judged": 2}
-CPU = {"networks": 8, "batch": 4, "length": 64, "width": 32, "inner": 96, "heads": 2, "window": 8, "chunk": 8}
-CPU |= {"judged": 64}
 SHORT = {"length": 32, "window": 4, "chunk": 4}
 
 

@@ -2,7 +2,7 @@
 
 mark                  meaning
 filled, open marker   recorded, live: medians, bars from quartile to quartile
-thin line in INK      what the operations would take at the speed of the static layer
+thin line in INK      the roofline: operations at the pace of a large product, or bytes at the pace of a long copy
 """
 
 import matplotlib.pyplot as plt
@@ -21,12 +21,13 @@ FORMS = {
 
 
 def layer_time(rows: pd.DataFrame) -> Figure:
-    """Seconds per token and numbers held against the length of the text; rows of ``LayerTime``."""
+    """Time per token above its roofline, and memory, against the length of the text, one text at a time; rows of
+    ``LayerTime``."""
     rows = largest(rows)
+    rows = rows[rows["batch"] == 1]
     figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.2))
     recorded, words = bool(rows["recorded"].iloc[0]), []
-    still = rows[rows["form"] == "static"].groupby("n")
-    pace = still["seconds"].median() / still["flops"].first()  # seconds per operation of the static layer
+    pace, flow = rows["pace"].max(), rows["flow"].max()
     for form, (name, color) in FORMS.items():
         if form not in set(rows["form"]):
             continue
@@ -35,21 +36,20 @@ def layer_time(rows: pd.DataFrame) -> Figure:
         middle, low, high = (1e6 * part["seconds"].quantile(share).to_numpy() / at for share in (0.5, 0.25, 0.75))
         style = {"color": color, "markerfacecolor": face, "markersize": 5, "label": name}
         axes[0].errorbar(at, middle, (middle - low, high - middle), fmt="o", **style)
-        axes[0].plot(at, 1e6 * (part["flops"].first() * pace).loc[at] / at, **THEORY)
-        numbers = part["numbers"].first()
-        if form != "static":
-            axes[1].plot(at, numbers, "-o", color=color, markerfacecolor=face, label=name)
-            words.append(
-                f"{name} {middle[-1]:.3g} microseconds per token and {numbers.iloc[-1]:.2g} numbers at {at[-1]}"
-            )
-        else:
-            words.append(f"{name} {middle[-1]:.3g} microseconds per token")
+        roof = np.maximum(part["flops"].first() / pace, part["bytes"].first() / flow).to_numpy()
+        axes[0].plot(at, 1e6 * roof / at, **THEORY)
+        megabytes = part["peak"].first().to_numpy() / 1e6
+        axes[1].plot(at, megabytes, "-o", color=color, markerfacecolor=face, label=name)
+        words.append(
+            f"{name} {middle[-1]:.3g} microseconds per token, {middle[-1] * at[-1] / (1e6 * roof[-1]):.2g} "
+            f"times its roofline, and {megabytes[-1]:.3g} MB at {at[-1]}"
+        )
     axes[0].set(xscale="log", yscale="log", xlabel="tokens", ylabel="microseconds per token")
-    axes[1].set(xscale="log", yscale="log", xlabel="tokens", ylabel="states or scores held")
+    axes[1].set(xscale="log", yscale="log", xlabel="tokens", ylabel="tensors alive at once (MB)")
     for ax in axes:
         plain_log(ax.xaxis, sorted(rows["n"].unique()))
     axes[1].legend(fontsize=8)
     panel_label(axes[0], "time")
-    panel_label(axes[1], "memory beside tokens")
+    panel_label(axes[1], "memory beside input and weights")
     figure.set_label(f"Time and memory of one layer against the length of the text: {'; '.join(words)}.")
     return figure

@@ -39,7 +39,7 @@ def at_chosen_rate(rows: pd.DataFrame, arms: Sequence[str], better: str) -> pd.D
     return pd.concat(kept, ignore_index=True)
 
 
-def _models(ax: Axes, x: float, values: pd.Series, color: str, recorded: bool) -> float:
+def single_models(ax: Axes, x: float, values: pd.Series, color: str, recorded: bool) -> float:
     """Single models beside each other, and their mean with its interval; returns the mean."""
     mean, reach = mean_and_reach(values)
     shifts = 0.12 * np.sin(np.arange(len(values)) * 2.4)
@@ -63,7 +63,7 @@ def recall(rows: pd.DataFrame, chance: float) -> Figure:
         arms = [arm for arm in WRITES if arm in set(part["arm"])]
         for x, arm in enumerate(arms):
             one = part[part["arm"] == arm]
-            mean = _models(ax, x, one["test"], COLOURS[[*WRITES].index(arm)], bool(one["recorded"].iloc[0]))
+            mean = single_models(ax, x, one["test"], COLOURS[[*WRITES].index(arm)], bool(one["recorded"].iloc[0]))
             words.append(f"{name}, {WRITES[arm]} {mean:.2f}")
         ax.axhline(chance, **DASHED)
         ax.set(xticks=range(len(arms)), xlim=(-0.6, len(arms) - 0.4), ylim=(-0.03, 1.05))
@@ -148,7 +148,7 @@ def sizes(chunks: pd.DataFrame, layers: pd.DataFrame | None = None) -> Figure:
         places = np.log2(values) if column == "chunk" else values
         for x, value in zip(places, values, strict=True):
             part = rows[rows[column] == value]
-            mean = _models(ax, x, part["test"], BLUE, bool(part["recorded"].iloc[0]))
+            mean = single_models(ax, x, part["test"], BLUE, bool(part["recorded"].iloc[0]))
             found.append(f"{mean:.3f} at {value}")
         if "floor" in rows:
             ax.axhline(rows["floor"].iloc[0], **DASHED)
@@ -168,8 +168,8 @@ def warm(rows: pd.DataFrame) -> Figure:
     for x, (start, name) in enumerate(STARTS.items()):
         part = rows[rows["start"] == start]
         recorded = bool(part["recorded"].iloc[0])
-        first = _models(ax, x - 0.18, part["first"], MUTED, recorded)
-        after = _models(ax, x + 0.18, part["test"], COLOURS[x], recorded)
+        first = single_models(ax, x - 0.18, part["first"], MUTED, recorded)
+        after = single_models(ax, x + 0.18, part["test"], COLOURS[x], recorded)
         words.append(f"{name} {first:.3f}, then {after:.3f}")
     ax.axhline(rows["base"].mean(), **DASHED)
     ax.set(xticks=range(3), ylabel="loss (nats per token)", xlim=(-0.6, 2.6))

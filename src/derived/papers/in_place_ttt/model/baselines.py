@@ -15,6 +15,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import silu
 
+from derived.lab.checks import check_count
+
 from .forms import chunk_grid
 
 
@@ -71,6 +73,23 @@ def delta_rule(
         return S + _outer(beta[..., t, None] * (v - (S @ k.unsqueeze(-1)).squeeze(-1)), k)
 
     return _recurrence(q, k, v, write)
+
+
+def sliding_window(
+    q: Float[Tensor, "*B n k"], k: Float[Tensor, "*B n k"], v: Float[Tensor, "*B n d"], window: int
+) -> Float[Tensor, "*B n d"]:
+    """Softmax attention whose state is a cache of the last ``window`` tokens, the token itself included.
+
+    >>> sliding_window(torch.zeros(3, 1), torch.zeros(3, 1), torch.tensor([[0.0], [2.0], [4.0]]), 2).flatten()
+    tensor([0., 1., 3.])
+    """
+    check_count("window", window)
+    outputs = []
+    for t in range(k.shape[-2]):
+        cache = slice(max(t + 1 - window, 0), t + 1)
+        scores = (k[..., cache, :] @ q[..., t, :].unsqueeze(-1)) / q.shape[-1] ** 0.5
+        outputs.append((scores.softmax(dim=-2) * v[..., cache, :]).sum(dim=-2))
+    return torch.stack(outputs, dim=-2)
 
 
 def ttt_linear(

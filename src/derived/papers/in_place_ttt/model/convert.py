@@ -104,7 +104,11 @@ def _decoder(model: nn.Module) -> nn.Module:
     for module in (model, getattr(model, "model", None), *model.modules()):
         if isinstance(getattr(module, "layers", None), nn.ModuleList) and hasattr(module, "embed_tokens"):
             return module
-    raise ValueError(f"{type(model).__name__} has no decoder with embed_tokens and layers; give a model like Qwen3's")
+    blocks = [(name, type(module).__name__) for name, module in model.named_modules() if name.endswith("mlp")]
+    found = f"its {blocks[0][0]} is a {blocks[0][1]}" if blocks else "no module of it is called mlp"
+    raise ValueError(
+        f"{type(model).__name__} has no decoder with embed_tokens and layers, and {found}; give a model like Qwen3's"
+    )
 
 
 def _layers(model: nn.Module) -> nn.ModuleList:
@@ -114,13 +118,19 @@ def _layers(model: nn.Module) -> nn.ModuleList:
 def _install(model: nn.Module, settings: dict[str, Any]) -> None:
     """Put a memory into each layer named, and tell the layers what the decoder was called with."""
     decoder, options = _decoder(model), {name: settings[name] for name in SETTINGS if name != "layers"}
-    found = {i: getattr(decoder.layers[i], "mlp", None) for i in settings["layers"]}
-    made = {i: InPlaceTTTMLP(mlp if mlp is not None else nn.Module(), **options) for i, mlp in found.items()}
+    made = {i: InPlaceTTTMLP(_mlp(decoder.layers[i], i), **options) for i in settings["layers"]}
     for i, memory in made.items():
         decoder.layers[i].mlp = memory
     decoder.register_forward_pre_hook(_tell, with_kwargs=True)
     for i, layer in enumerate(decoder.layers):
         layer.register_forward_pre_hook(functools.partial(_hear, i), with_kwargs=True)
+
+
+def _mlp(layer: nn.Module, index: int) -> nn.Module:
+    if hasattr(layer, "mlp"):
+        return layer.mlp
+    found = ", ".join(f"{name} ({type(part).__name__})" for name, part in layer.named_children())
+    raise ValueError(f"layer {index} is a {type(layer).__name__} without mlp; it has {found}; give a gated MLP as mlp")
 
 
 def _tell(decoder: nn.Module, arguments: tuple, named: dict[str, Any]):
@@ -131,7 +141,10 @@ def _tell(decoder: nn.Module, arguments: tuple, named: dict[str, Any]):
     mask, positions = given.get("attention_mask"), given.get("position_ids")
     if mask is not None and not (isinstance(mask, Tensor) and mask.ndim == 2):
         what = f"of {mask.ndim} axes" if isinstance(mask, Tensor) else type(mask).__name__
-        raise ValueError(f"attention_mask {what}; In-Place TTT must know which tokens are padding: give (B, tokens)")
+        raise ValueError(
+            f"attention_mask {what}; In-Place TTT must know which tokens are padding: give (B, tokens), and "
+            "let generate use its dynamic cache"
+        )
     B, n = embeddings.shape[:2]
     real = None if mask is None or bool(mask[:, -n:].all()) else mask[:, -n:].bool()
     starts = None

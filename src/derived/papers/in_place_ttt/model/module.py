@@ -100,7 +100,8 @@ class InPlaceTTTMLP(nn.Module):
         context, static = self.context, self.down_proj(keys)
         source = x if self.target == "hidden_states" or context.embeddings is None else context.embeddings
         wide = torch.promote_types(torch.float32, keys.dtype)
-        return static + self._fast(keys.to(wide), source.to(wide), context).to(static.dtype)
+        with torch.autocast(keys.device.type, enabled=False):  # or products of the fast part would be rounded
+            return static + self._fast(keys.to(wide), source.to(wide), context).to(static.dtype)
 
     def _fast(self, keys: Tensor, source: Tensor, context: Context) -> Tensor:
         """(W_i - W_0) z for every token; what must be kept goes into ``context.kept``."""
@@ -119,6 +120,9 @@ class InPlaceTTTMLP(nn.Module):
         states = [self._begin(keys, source) for _ in keys] if states is None else states
         if len(states) != len(keys):
             raise ValueError(f"a cache of {len(states)} texts for a batch of {len(keys)}; begin a new cache")
+        if (held := (states[0].chunk, states[0].lr)) != (self.chunk, self.lr):
+            own = f"chunk = {self.chunk}, lr = {self.lr}"
+            raise ValueError(f"a state with (chunk, lr) = {held} for a memory with {own}; begin a new cache")
         fast = torch.zeros_like(source)
         for b in range(len(keys)):
             real = slice(None) if context.real is None else context.real[b]

@@ -39,6 +39,11 @@ class InPlaceTTTState:
     fill: int
     lr: float
 
+    @property
+    def chunk(self) -> int:
+        """Tokens per chunk."""
+        return self.keys.shape[-2]
+
     @classmethod
     def begin(cls, w_down: Float[Tensor, "*#B d h"], *, chunk: int, lr: float, batch: tuple[int, ...] = ()):
         """The state before the first token: an own copy of W_0 for each text."""
@@ -60,7 +65,7 @@ class InPlaceTTTState:
         ValueError for tokens that do not belong to this state: another batch, width or dtype.
         """
         self._check(keys, source)
-        chunk, outputs = self.keys.shape[-2], []
+        chunk, outputs = self.chunk, []
         head = min(keys.shape[-2], chunk - self.fill) if self.fill else 0
         if head:
             outputs.append(keys[..., :head, :] @ self.weight.mT)
@@ -88,9 +93,8 @@ class InPlaceTTTState:
         return [InPlaceTTTState(*each, self.fill, self.lr) for each in parts]
 
     def _written(self, keys, source, kernel, projection) -> tuple[Tensor, Tensor]:
-        chunk = self.keys.shape[-2]
-        values = depthwise_target(source, kernel, projection, chunk=chunk)
-        return in_place_ttt(keys, values, self.weight, self.lr, chunk, return_state=True)
+        values = depthwise_target(source, kernel, projection, chunk=self.chunk)
+        return in_place_ttt(keys, values, self.weight, self.lr, self.chunk, return_state=True)
 
     def _buffer(self, keys: Tensor, source: Tensor) -> None:
         stop = self.fill + keys.shape[-2]

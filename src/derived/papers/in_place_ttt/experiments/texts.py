@@ -1,0 +1,174 @@
+"""Small models on texts nearer to those of the paper: needles like RULER's, and real text that every machine has.
+
+Two blocks of window attention whose MLPs write, and the same without, at equal parameters, on the same texts from the
+same initial weights; ``valid`` chooses the rate of each arm, ``test`` is judged. A replicate is one trained model.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pandas as pd
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from derived.lab.experiment import rows
+from derived.lab.rng import stream
+from derived.lab.training import mean_cross_entropy
+
+from ..data.needles import FIRST, TASKS, ruler_like
+from ..data.sources import python_bytes
+from ..model.network import Memory, Size, SmallLM
+from .fits import CI, CPU, Trained, as_many_parameters, build, fit
+
+DEPTH = 2
+
+
+def arm(trained: Trained, vocabulary: int, chunk: int) -> Size:
+    """Two blocks that write chunks of this size, or none for ``chunk`` = 0, with as many parameters either way."""
+    full, size = (
+        trained.size(vocabulary, DEPTH, {i: Memory(chunk=each) for i in range(DEPTH)} if each else {})
+        for each in (trained.chunk, chunk)
+    )
+    return as_many_parameters(size, full)
+
+
+def missed(logits: Float[Tensor, "R B V"], answers: Int[Tensor, "B 4"]) -> Float[Tensor, "R B"]:
+    """The share of a text's k answers that are not among the k largest logits; -1 stands for no answer.
+
+    >>> missed(torch.tensor([[[3.0, 2.0, 1.0, 0.0]]]), torch.tensor([[1, 3, -1, -1]]))
+    tensor([[0.5000]])
+    """
+    real = answers >= 0
+    counts = real.sum(dim=-1, keepdim=True)
+    best = logits.topk(answers.shape[-1], dim=-1).indices
+    named = (best.unsqueeze(-1) == answers.unsqueeze(1)).any(dim=-1) & (torch.arange(4, device=best.device) < counts)
+    return 1 - named.sum(dim=-1) / counts.squeeze(-1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needles(Trained):
+    """The nearest to IPT-15 that can be run: answers missed in four tasks like RULER's, one model for all of them, with
+    chunks of several sizes (IPT-11) and without a memory (chunk 0). The question ends the text and is answered there.
+
+    Rows: chunk, usual (no memory, or the usual chunk), rate, replicate, task, valid (mean over the tasks), test,
+    shuffled (test, the values moved by one chunk against their keys), in shares of the answers missed; parameters.
+    """
+
+    words: int = 64
+    chunks: tuple[int, ...] = (4, 8, 16, 32, 64, 128, 256)
+    batch: int = 8  # texts of each task
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "ci": {**CI, "words": 9, "chunks": (2, 4, 8), "batch": 1},
+        "cpu": {**CPU, "length": 32, "words": 12, "window": 4, "chunks": (2, 4, 8, 16), "batch": 4, "steps": 400},
+        "gpu": {},
+    }
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"chunk": chunk, "rate": rate} for chunk in (0, *self.chunks) for rate in self.rates]
+
+    def texts(self, task: str, batch: int, generator, device) -> tuple[Tensor, Tensor]:
+        """Tokens up to the word that is asked for, (B, length - 1), and the answers (B, 4)."""
+        found = ruler_like(task, batch, self.length, words=self.words, generator=generator)
+        return found.ids[:, :-1].to(device), found.answers.to(device)
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        size = arm(self, self.words + FIRST, condition["chunk"])
+        model, generator = build(size, self.networks, seed, device, dtype), stream(seed, "needles")
+
+        def loss(step: int) -> Tensor:
+            drawn = [self.texts(task, self.batch, generator, device) for task in TASKS]
+            ids, answers = (torch.cat(each) for each in zip(*drawn, strict=True))
+            real = answers >= 0
+            named = answers.clamp(min=0).expand(self.networks, -1, -1)
+            logs = model(ids)[:, :, -1].log_softmax(dim=-1).gather(-1, named)
+            return -((logs * real).sum(dim=-1) / real.sum(dim=-1)).mean(dim=-1)
+
+        fit(model, loss, steps=self.steps, rate=condition["rate"])
+        judged = (("valid", False), ("test", False), ("test", True))
+        valid, test, shuffled = (self.judge(model, seed, device, *which) for which in judged)
+        columns = {"valid": valid.mean(dim=-1, keepdim=True), "test": test, "shuffled": shuffled}
+        facts = {"usual": condition["chunk"] in (0, self.chunk), "parameters": model.parameters_each}
+        return rows({"replicate": range(self.networks), "task": list(TASKS)}, facts | columns)
+
+    @torch.no_grad()
+    def judge(self, model: SmallLM, seed: int, device, texts: str, shuffle: bool) -> Float[Tensor, "R tasks"]:
+        """Shares of the answers missed, a task each."""
+        moved, found = torch.arange(self.length - 1, device=device).roll(self.chunk), []
+        for task in TASKS:
+            ids, answers = self.texts(task, self.judged, stream(seed, "needles", texts, task), device)
+            logits = model(ids, moved if shuffle else None)[:, :, -1]
+            found.append(missed(logits, answers).mean(dim=-1).double().cpu())
+        return torch.stack(found, dim=-1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceBytes(Trained):
+    """IPT-13 on real text: the loss of a last block of bytes against the context before it, with a memory and without.
+    The text is an installed package's Python sources: nine tenths to train, the rest, halved, to choose and to judge.
+
+    Rows: chunk (0: no memory), rate, replicate, context, loss (nats per byte), valid, test (after the longest context),
+    parameters, and the mean training loss of the last tenth (late) and of the tenth before it (before).
+    """
+
+    package: str = "torch"
+    size_of_text: int = 2**25
+    length: int = 4096
+    final: int = 64
+    contexts: tuple[int, ...] = (0, 64, 256, 1024, 4032)
+    steps: int = 4000
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "ci": {**CI, "size_of_text": 2**12, "final": 8, "contexts": (0, 24), "steps": 10},
+        "cpu": {
+            **{**CPU, "length": 128, "steps": 600, "size_of_text": 2**22},
+            **{"final": 32, "contexts": (0, 32, 96)},
+        },
+        "gpu": {},
+    }
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"chunk": chunk, "rate": rate} for chunk in (0, self.chunk) for rate in self.rates]
+
+    def parts(self) -> dict[str, Int[Tensor, "bytes"]]:
+        """The bytes to train on, to choose by and to judge by, one after the other in the text."""
+        text = python_bytes(self.package, self.size_of_text)
+        n = len(text)
+        cuts = {"train": (0, 9 * n // 10), "valid": (9 * n // 10, 19 * n // 20), "test": (19 * n // 20, n)}
+        return {name: text[begin:end] for name, (begin, end) in cuts.items()}
+
+    def texts(self, part: Int[Tensor, "bytes"], batch: int, generator, device) -> Int[Tensor, "B n"]:
+        """Pieces of ``length`` + 1 bytes from anywhere in a part."""
+        begin = torch.randint(len(part) - self.length, (batch, 1), generator=generator)
+        return part[begin + torch.arange(self.length + 1)].to(device)
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        model = build(arm(self, 256, condition["chunk"]), self.networks, seed, device, dtype)
+        parts, generator = self.parts(), stream(seed, "bytes")
+
+        def loss(step: int) -> Tensor:
+            ids = self.texts(parts["train"], self.batch, generator, device)
+            return mean_cross_entropy(model(ids[:, :-1]), ids[:, 1:])
+
+        losses, tenth = fit(model, loss, steps=self.steps, rate=condition["rate"]), self.steps // 10
+        valid, test = (
+            self.texts(parts[name], self.judged, stream(seed, "bytes", name), device) for name in ("valid", "test")
+        )
+        at = torch.stack([self.final_loss(model, test, context) for context in self.contexts], dim=-1)
+        columns = {
+            "loss": at,
+            "valid": self.final_loss(model, valid, self.contexts[-1]).unsqueeze(-1),
+            "test": at[:, -1:],
+            "parameters": model.parameters_each,
+            "late": losses[:, -tenth:].mean(dim=-1, keepdim=True),
+            "before": losses[:, -2 * tenth : -tenth].mean(dim=-1, keepdim=True),
+        }
+        return rows({"replicate": range(self.networks), "context": self.contexts}, columns)
+
+    @torch.no_grad()
+    def final_loss(self, model: SmallLM, ids: Tensor, context: int) -> Float[Tensor, "R"]:
+        """Nats per byte of the last block of each piece after ``context`` bytes before it."""
+        logits = model(ids[:, -1 - self.final - context : -1])[:, :, -self.final :]
+        return mean_cross_entropy(logits, ids[:, -self.final :]).double().cpu()
