@@ -122,3 +122,12 @@ def test_the_weaker_side_of_the_trade_off_decides():
 
 def test_the_figure_says_both_excesses(rows, tells):
     tells(switches(rows[Switches]), "single tokens, ", "here and ", "with a context, ")
+
+
+def test_what_is_heard_is_learned():
+    """One coin all the way: the network comes near to it, and goes away from the other."""
+    small = Switches(models=3, rates=(0.1,), epsilon=1e-6, context=8, batch=8, updates=80, every=80, texts=2)
+    table = small.run({"arm": "blind"}, seed=0, device=torch.device("cpu"), dtype=torch.float32)
+    assert set(table["age"]) == {80 * 64}
+    assert table["current"].max() < 0.05
+    assert table["other"].min() > 0.5

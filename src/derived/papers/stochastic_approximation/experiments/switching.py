@@ -44,9 +44,9 @@ class Switches(Experiment):
     epsilon: float = 1 / 1600
     context: int = 32
     batch: int = 2
-    updates: int = 5000
+    updates: int = 3000
     every: int = 10
-    texts: int = 16
+    texts: int = 8
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "ci": {"models": 2, "rates": (1e-3, 1e-1), "updates": 80, "texts": 4, "epsilon": 1 / 400},
