@@ -198,6 +198,7 @@ BAD = {
     "num = 0": lambda: half_steps(torch.zeros(2, 2), 0),
     "epsilon": lambda: entropic_plan(torch.zeros(2, 2), 0.0),
     "rounding of torch.float32": lambda: entropic_plan(torch.ones(2, 2), 1e-9),
+    "scores have NaN": lambda: entropic_plan(torch.full((2, 2), math.nan), 0.1),
 }
 
 

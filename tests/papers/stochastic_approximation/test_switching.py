@@ -109,15 +109,18 @@ def lives(here: dict[float, float], there: dict[float, float], relief: float = 0
     return pd.DataFrame(cells)
 
 
-def test_the_weaker_side_of_the_trade_off_decides():
+def verdicts(table: pd.DataFrame) -> list[str]:
+    return [claim.judge(claim.measure(table))[0] for claim in claims.CLAIMS]
+
+
+def test_the_weakest_side_of_the_trade_off_decides():
     table = lives({1e-3: 0.30, 1e-1: 0.20}, {1e-3: 0.30, 1e-1: 0.33})
-    found = claims.trade("blind")(table)
-    assert found.value == pytest.approx(0.03, abs=2e-3)  # the other coin; models differ, pairs do not
-    verdicts = {claim.id: claim.judge(claim.measure(table))[0] for claim in claims.CLAIMS}
-    assert verdicts == {"SA-11.f": "fails", "SA-11.g": "holds", "SA-11.h": "holds"}
-    table = lives({1e-3: 0.30, 1e-1: 0.20}, {1e-3: 0.30, 1e-1: 0.25}, relief=0.01)
-    verdicts = {claim.id: claim.judge(claim.measure(table))[0] for claim in claims.CLAIMS}
-    assert verdicts == {"SA-11.f": "fails", "SA-11.g": "fails", "SA-11.h": "fails"}
+    assert claims.trade(table).value == pytest.approx(0.03, abs=2e-3)  # the other coin; models differ, pairs do not
+    assert verdicts(table) == ["holds", "holds"]
+    rigid = table.assign(current=table["current"] + 0.2 * ((table["arm"] == "context") & (table["rate"] == 1e-1)))
+    assert claims.trade(rigid).value == pytest.approx(-0.1, abs=2e-3)  # the coin that is heard, in one arm alone
+    assert verdicts(rigid)[0] == "fails"
+    assert verdicts(lives({1e-3: 0.30, 1e-1: 0.20}, {1e-3: 0.30, 1e-1: 0.25}, relief=0.01)) == ["fails", "fails"]
 
 
 def test_the_figure_says_both_excesses(rows, tells):

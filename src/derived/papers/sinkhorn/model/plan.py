@@ -197,7 +197,8 @@ def entropic_plan(
     """
     check_positive("epsilon", epsilon)
     exact = cost.dtype if cost.dtype in (torch.float32, torch.float64) else torch.float32
-    least = 10 * torch.finfo(exact).eps * float(cost[torch.isfinite(cost)].abs().amax()) if cost.numel() else 0.0
+    finite = cost[torch.isfinite(cost)].abs()  # none: ``sinkhorn`` says what is wrong
+    least = 10 * torch.finfo(exact).eps * float(finite.amax()) if finite.numel() else 0.0
     if epsilon < least:
         raise ValueError(f"epsilon = {epsilon:.3g} is lost in the rounding of {exact}; give at least {least:.1g}")
     return sinkhorn(-cost / epsilon, a, b, **options)
