@@ -145,7 +145,7 @@ class SinkhornTransformer(nn.Module):
 
         >>> one, five = (SinkhornTransformer(3, 2, num_half_steps=num) for num in (1, 5))
         >>> round(five.operations(32) / one.operations(32), 3)
-        1.06
+        1.061
         """
         if self.num_half_steps is None:
             raise ValueError("the limit takes as many half-steps as it needs; give num_half_steps to count them")
