@@ -40,11 +40,11 @@ class Switches(Experiment):
     """
 
     models: int = 8
-    rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
+    rates: tuple[float, ...] = (1e-3, 1e-2, 3e-2, 1e-1)
     epsilon: float = 1 / 1600
     context: int = 32
     batch: int = 2
-    updates: int = 3000
+    updates: int = 2000
     every: int = 10
     texts: int = 8
 
