@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, GREEN, MUTED, ORANGE, RED, beside, largest, mean_and_reach, panel_label
+from derived.lab.plot import BLUE, GREEN, MUTED, ORANGE, RED, beside, largest, mean_and_reach, panel_label, plain_log
 
 ARMS = {"blind": ("single tokens", ORANGE, "o"), "context": ("with a context", GREEN, "s")}
 SHOWN = 25_000  # tokens of a life
@@ -31,7 +31,7 @@ def switches(rows: pd.DataFrame) -> Figure:
         late = part[part["part"] == "test"].groupby("rate")[["current", "other"]].mean()
         axes["trade"].plot(late["current"], late["other"], color=color, marker=marker, label=name)
         for step in (late.index[0], rate):
-            beside(axes["trade"], *late.loc[step], f"$a={step:g}$", color, (5, 7), fontsize=8)
+            beside(axes["trade"], *late.loc[step], f"$a={step:g}$", color, (5, -10), fontsize=8)
         steps = (f"{here:.3f} here and {there:.3f} there at {step:g}" for step, (here, there) in late.T.items())
         words.append(f"{name}, {', '.join(steps)}")
         _read(axes["read"], part[part["chosen"]], color, marker)
@@ -40,6 +40,8 @@ def switches(rows: pd.DataFrame) -> Figure:
     axes["trade"].set(xscale="log", yscale="log", xlabel="on the coin that is heard", ylabel="on the other coin")
     axes["trade"].legend(fontsize=8)
     axes["read"].set(yscale="log", xlabel="thousand tokens read", ylabel="mean of both coins")
+    for axis in (axes["trade"].xaxis, axes["trade"].yaxis, axes["read"].yaxis):
+        plain_log(axis, (0.01, 0.02, 0.05, 0.1, 0.2, 0.5))
     panel_label(axes["trade"], "excess (nats) by constant step")
     panel_label(axes["read"], "each at its best step")
     figure.set_label(
