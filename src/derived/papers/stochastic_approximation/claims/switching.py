@@ -53,6 +53,5 @@ CLAIMS = (
         "mean excess loss on both coins without a context less that with one, eight paired networks",
         at_least(0.05),
         **FACTS,
-        plain="With a context in which the world shows, one constant step serves changing worlds that it must otherwise forget.",
     ),
 )
