@@ -18,6 +18,7 @@ from derived.papers.sinkhorn.model.plan import (
     entropic_plan,
     half_steps,
     iterates,
+    iteration,
     problem,
     sinkhorn,
     sinkhorn_symmetric,
@@ -180,6 +181,14 @@ def test_a_mask_where_a_coupling_exists():
     assert near(plan[:2, :2] / a[:2].sum(), sinkhorn(scores[:2, :2], part, part, **EXACT).plan)
 
 
+def test_one_iteration_is_what_the_loop_does():
+    scores = torch.randn(3, 4, 5, generator=stream(0, "one iteration"), dtype=torch.float64)
+    a, b = (torch.rand(3, n, generator=stream(0, "weights", n), dtype=torch.float64).softmax(dim=-1) for n in (4, 5))
+    before, after = islice(iterates(*problem(scores, a, b)), 1, 3)
+    assert near(iteration(before.f, scores, a, b), after.f, 1e-14)
+    assert near(iteration(before.f + 7, scores, a, b), after.f + 7, 1e-13)  # the gauge goes through
+
+
 HALF = torch.tensor([0.5, 0.5])
 BAD = {
     "sums to 0.9": lambda: sinkhorn(torch.zeros(2, 2), torch.tensor([0.5, 0.4])),
@@ -198,6 +207,7 @@ BAD = {
     "num = 0": lambda: half_steps(torch.zeros(2, 2), 0),
     "epsilon": lambda: entropic_plan(torch.zeros(2, 2), 0.0),
     "rounding of torch.float32": lambda: entropic_plan(torch.ones(2, 2), 1e-9),
+    "scores have NaN": lambda: entropic_plan(torch.full((2, 2), math.nan), 0.1),
 }
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
@@ -118,8 +119,44 @@ def test_every_row_is_there_once(rows):
     table = rows[LearnedCouplings]
     assert (table.query("stage == 'final'").groupby(["target", "n"]).size() == 2).all()
     assert (table.query("stage == 'search'").groupby(["target", "rate"]).size() == 2).all()
-    assert (rows[Arms].groupby(["num_half_steps", "rate"]).size() == 2).all()
+    final = rows[Arms].query("stage == 'final'")
+    assert (final.groupby(["num_half_steps", "steps", "rate"]).size() == 2).all()
+    assert sorted(final["steps"].unique()) == [2, 6]
     assert rows[Arms]["chosen"].all()  # one rate at this tier
+
+
+def test_a_longer_run_is_the_same_network_that_goes_on(rows):
+    """Same start and data: the first step of softmax has one loss whatever is to come, and losses are of every step."""
+    curves = rows[Arms].query("stage == 'curve' and num_half_steps == 1")
+    first = curves.query("step == 1").pivot(index="model", columns="steps", values="loss")
+    assert (first[2] == first[6]).all()
+    assert (curves.groupby(["steps", "model"])["step"].max() == curves.groupby(["steps", "model"])["steps"].max()).all()
+    assert (curves.groupby(["steps", "model"])["seconds"].diff().dropna() > 0).all()
+
+
+def test_operations_are_those_that_torch_counts():
+    """Matrix products by torch's own counter; half-steps are five for each score and head."""
+    for depth, width, tokens in ((1, 8, 5), (2, 32, 32)):
+        nets = [SinkhornTransformer(3, 2, num_half_steps=num, width=width, depth=depth) for num in (1, 4 + 1)]
+        with FlopCounterMode(display=False) as counter:
+            nets[0](torch.zeros(1, 1, tokens, 3))
+        softmax, five = (net.operations(tokens) for net in nets)
+        steps = 5 * 2 * depth * tokens**2
+        assert softmax == counter.get_total_flops() + steps
+        assert five == softmax + 4 * steps
+    with pytest.raises(ValueError, match="give num_half_steps"):
+        SinkhornTransformer(3, 2, num_half_steps=None).operations(4)
+
+
+def test_curves_are_against_what_was_spent(rows):
+    spent = (
+        rows[Arms]
+        .query("stage == 'curve' and step == 2 and steps == 2")
+        .groupby("num_half_steps")["operations"]
+        .first()
+    )
+    texts, scores = Arms.at("ci").batch, (2 * 4) ** 2
+    assert spent[3] - spent[1] == 2 * 3 * texts * 2 * 5 * 2 * scores  # two steps, three passes, two more half-steps
 
 
 def test_the_same_starts_deviate_less_with_more_half_steps(rows):
@@ -127,16 +164,21 @@ def test_the_same_starts_deviate_less_with_more_half_steps(rows):
     assert before[1] > before[3] > before[5]
 
 
-def table(gain: dict[int, float], models: int = 8) -> pd.DataFrame:
+def table(gain: dict[int, float], models: int = 8, longer: float = 0.0) -> pd.DataFrame:
     """Rows of Arms whose accuracies differ by known gains and little noise."""
-    noise = np.random.default_rng(0).normal(scale=0.001, size=(len(gain), models))
+    arms = [(arm, 600, each) for arm, each in gain.items()] + [(1, 1800, longer)]
+    noise = np.random.default_rng(0).normal(scale=0.001, size=(len(arms), models))
     cells = [
-        {"task": "matching", "num_half_steps": arm, "model": m, "chosen": chosen, "accuracy": accuracy}
-        for row, arm in enumerate(gain)
+        {"num_half_steps": arm, "steps": steps, "model": m, "chosen": chosen, "stage": stage, "accuracy": accuracy}
+        for row, (arm, steps, each) in enumerate(arms)
         for m in range(models)
-        for chosen, accuracy in ((True, 0.8 + 0.01 * m + gain[arm] + noise[row, m]), (False, 0.1))
+        for chosen, stage, accuracy in (
+            (True, "final", 0.8 + 0.01 * m + each + noise[row, m]),
+            (False, "final", 0.1),
+            (True, "curve", np.nan),
+        )
     ]
-    return pd.DataFrame(cells)
+    return pd.DataFrame(cells).assign(task="matching")
 
 
 def test_the_gain_is_paired_and_the_lower_arm_decides():
@@ -146,6 +188,13 @@ def test_the_gain_is_paired_and_the_lower_arm_decides():
     claim = next(each for each in claims.CLASSIFIERS if each.id == "SK-18.a")
     assert claim.judge(found)[0] == "holds"
     assert claim.judge(claims.least_gain("matching")(table({1: 0.0, 3: 0.05, 5: -0.02})))[0] == "fails"
+
+
+def test_softmax_that_is_trained_longer_is_another_opponent():
+    measured = claims.least_gain("matching", longer=True)(table({1: 0.0, 3: 0.05, 5: 0.02}, longer=0.03))
+    assert measured.value == pytest.approx(-0.01, abs=2e-3)
+    claim = next(each for each in claims.CLASSIFIERS if each.id == "SK-18.d")
+    assert claim.judge(measured)[0] == "fails"
 
 
 def test_a_learned_relation_is_judged_at_the_longest_texts():

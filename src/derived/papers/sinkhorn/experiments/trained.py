@@ -9,6 +9,7 @@ All arms of a task share their initial weights and their data, so that differenc
 """
 
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -149,13 +150,17 @@ class LearnedCouplings(Experiment):
 
 @dataclass(frozen=True, kw_only=True)
 class Arms(Experiment):
-    """SK-17, SK-18: transformers of equal parameters and starts, trained with 1, 3 and 5 half-steps.
+    """SK-17, SK-18: transformers of equal parameters and starts, trained with 1, 3 and 5 half-steps; softmax is also
+    trained for ``longer`` times as many steps, so that it has more operations and time than any other arm.
 
     matching: 16 keys with a class and 16 noisy copies without: say the class of each copy's partner. clouds: which of
-    six surfaces. Rows: model, rate, chosen (of the best mean accuracy on validation data), validation, accuracy,
-    loss, deviation_before and deviation_after: mean over layers, heads and texts of sum_j |mean_i A_ij - 1/n|; nearest
-    and assigned: what the nearest key, and the best assignment of copies to keys, would answer (NaN for clouds);
-    middle and last: mean loss in training over the tenth of the steps after the half, and over the last tenth.
+    six surfaces. Rows of the stage "final": steps, model, rate, chosen (of the best mean accuracy on validation data),
+    validation, accuracy, loss, deviation_before and deviation_after: mean over layers, heads and texts of
+    sum_j |mean_i A_ij - 1/n|; nearest and assigned: what the nearest key, and the best assignment of copies to keys,
+    would answer (NaN for clouds); middle and last: mean loss in training over the tenth of the steps after the half,
+    and over the last tenth. Rows of the stage "curve": loss (mean in training, on texts never seen before, over a
+    twentieth of the steps, the last of which is ``step``), operations (of a network up to there) and seconds (of the
+    processor, for all networks together).
     """
 
     tasks: tuple[str, ...] = ("matching", "clouds")
@@ -163,6 +168,7 @@ class Arms(Experiment):
     models: int = 16
     rates: tuple[float, ...] = (3e-3, 1e-2, 3e-2, 1e-1)
     steps: int = 6000
+    longer: int = 3
     batch: int = 64
     pairs: int = 16
     points: int = 256
@@ -179,19 +185,20 @@ class Arms(Experiment):
     dtype: ClassVar[torch.dtype] = torch.float32
 
     def conditions(self) -> list[dict[str, Any]]:
-        return [{"task": task, "num_half_steps": arm} for task in self.tasks for arm in self.arms]
+        arms = [(arm, self.steps) for arm in self.arms] + [(1, self.longer * self.steps)]
+        return [{"task": task, "num_half_steps": arm, "steps": steps} for task in self.tasks for arm, steps in arms]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        task, tables = condition["task"], []
+        task, steps, tables = condition["task"], condition["steps"], []
         for rate in self.rates:
             draws = Draws(num_networks=self.models, seed=seed, layer=task, dtype=dtype, device=device)
             features, outputs = (CLASSES + 3, CLASSES) if task == "matching" else (3, len(SURFACES))
             sizes = {"width": self.width, "depth": self.depth, "num_half_steps": condition["num_half_steps"]}
             model = SinkhornTransformer(features, outputs, draws=draws, **sizes)
             before = self._deviation(model, task, seed)
-            losses = self._train(model, task, rate, seed)
-            tenth = -(-self.steps // 10)
-            middle = losses[:, self.steps // 2 :][:, :tenth].mean(dim=-1)
+            losses, seconds = self._train(model, task, rate, steps, seed)
+            tenth = -(-steps // 10)
+            middle = losses[:, steps // 2 :][:, :tenth].mean(dim=-1)
             columns = {
                 "middle": middle,
                 "last": losses[:, -tenth:].mean(dim=-1),
@@ -200,10 +207,21 @@ class Arms(Experiment):
             }
             _, columns["validation"] = self._judged(model, task, seed, "validation")
             columns["loss"], columns["accuracy"] = self._judged(model, task, seed, "test")
-            tables.append(rows({"model": range(self.models)}, columns).assign(rate=rate))
+            tables.append(rows({"model": range(self.models)}, columns).assign(rate=rate, stage="final"))
+            tables.append(self._curve(model, task, losses, seconds).assign(rate=rate, stage="curve"))
         table = pd.concat(tables, ignore_index=True)
-        best = table.groupby("rate")["validation"].mean().idxmax()
+        best = table.groupby("rate")["validation"].mean().idxmax()  # curves have none
         return table.assign(chosen=table["rate"] == best, **self._references(task, seed))
+
+    def _curve(self, model: SinkhornTransformer, task: str, losses: Tensor, seconds: list[float]) -> pd.DataFrame:
+        """Losses in training against what was spent; a step costs three forward passes, as is usually counted."""
+        parts = losses.split(max(1, losses.shape[-1] // 20), dim=-1)
+        step = torch.tensor([part.shape[-1] for part in parts]).cumsum(dim=0)
+        tokens = 2 * self.pairs if task == "matching" else self.points
+        spent = 3 * self.batch * model.operations(tokens) * step.double()
+        columns = {"loss": torch.stack([part.mean(dim=-1) for part in parts], dim=-1), "operations": spent}
+        columns["seconds"] = torch.tensor(seconds, dtype=torch.float64)[step - 1]
+        return rows({"model": range(self.models), "step": step}, columns)
 
     def _references(self, task: str, seed: int) -> dict[str, float]:
         if task != "matching":
@@ -229,17 +247,22 @@ class Arms(Experiment):
             return outputs[..., outputs.shape[-2] // 2 :, :]
         return outputs.mean(dim=-2, keepdim=True)
 
-    def _train(self, model: SinkhornTransformer, task: str, rate: float, seed: int) -> Tensor:
-        """The losses of every step, (R, steps)."""
-        generator = stream(seed, "train", task)
+    def _train(
+        self, model: SinkhornTransformer, task: str, rate: float, steps: int, seed: int
+    ) -> tuple[Tensor, list[float]]:
+        """The losses of every step, (R, steps), and the processor's seconds from the start to the end of its forward
+        pass."""
+        generator, seconds, start = stream(seed, "train", task), [], time.process_time()
 
         def loss(step: int) -> Tensor:
             features, labels = self._drawn(task, self.models * self.batch, generator)
             features, labels = (each.unflatten(0, (self.models, self.batch)) for each in (features, labels))
-            return training.mean_cross_entropy(self._logits(model, task, features), labels.to(model.enter.device))
+            found = training.mean_cross_entropy(self._logits(model, task, features), labels.to(model.enter.device))
+            seconds.append(time.process_time() - start)
+            return found
 
         optimiser = training.adamw(model, betas=(0.9, 0.98), weight_decay=0.01)
-        return training.train(loss, optimiser, steps=self.steps, rate=schedule(rate, self.steps))
+        return training.train(loss, optimiser, steps=steps, rate=schedule(rate, steps)), seconds
 
     def _judged(self, model: SinkhornTransformer, task: str, seed: int, name: str) -> tuple[Tensor, Tensor]:
         features, labels = self._drawn(task, self.texts, stream(seed, name, task))

@@ -3,6 +3,7 @@
 mark                   meaning
 colours, markers       target, or number of half-steps
 filled, open marker    recorded, live; bars are 99.9 % intervals over networks
+bands                  99.9 % intervals over networks
 dashed                 the product coupling, or the criterion
 """
 
@@ -13,6 +14,7 @@ from matplotlib.figure import Figure
 
 from derived.lab.plot import (
     BLUE,
+    COLOURS,
     DASHED,
     GREEN,
     MUTED,
@@ -33,6 +35,8 @@ TARGETS = {
     "hidden": ("hidden cost", GREEN, "^"),
     "shuffled": ("shuffled: the control", ORANGE, "x"),
 }
+
+SPENT = {"operations": "floating-point operations of a network", "seconds": "seconds of one core, all networks"}
 
 
 def learned(rows: pd.DataFrame) -> Figure:
@@ -67,7 +71,8 @@ def learned(rows: pd.DataFrame) -> Figure:
 def arms(rows: pd.DataFrame) -> Figure:
     """Accuracy of each network by arm, and column errors before and after training; rows of ``Arms``."""
     rows = largest(rows)
-    rows = rows[rows["chosen"] & (rows["task"] == rows["task"].iloc[0])]
+    rows = rows[rows["chosen"] & (rows["task"] == rows["task"].iloc[0]) & (rows["stage"] == "final")]
+    rows = rows[rows["steps"] == rows["steps"].min()]
     halves = sorted(rows["num_half_steps"].unique())
     figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.2))
     face = BLUE if rows["recorded"].iloc[0] else "none"
@@ -94,4 +99,27 @@ def arms(rows: pd.DataFrame) -> Figure:
     panel_label(axes[0], "accuracy")
     panel_label(axes[1], "how far from doubly stochastic")
     figure.set_label(f"Networks by number of half-steps. {'; '.join(words)}.")
+    return figure
+
+
+def compute(rows: pd.DataFrame) -> Figure:
+    """Loss in training against operations and seconds, at the chosen rates; rows of ``Arms``."""
+    rows = largest(rows)
+    curves = rows[rows["chosen"] & (rows["task"] == rows["task"].iloc[0]) & (rows["stage"] == "curve")]
+    figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.4), sharey=True)
+    words, few = [], curves["steps"].min()
+    for color, ((half, steps), part) in zip(COLOURS, curves.groupby(["num_half_steps", "steps"]), strict=False):
+        name = ("softmax" if half == 1 else f"{half} half-steps") + (", longer" if steps > few else "")
+        at = [(each[list(SPENT)].mean(), *mean_and_reach(each["loss"])) for _, each in part.groupby("step")]
+        spent, loss, reach = (np.array(each) for each in zip(*at, strict=True))
+        for ax, place in zip(axes, spent.T, strict=True):
+            ax.plot(place, loss, color=color, linewidth=1.2, label=name)
+            ax.fill_between(place, loss - reach, loss + reach, color=color, alpha=0.2, linewidth=0)
+        words.append(f"{name} {loss[-1]:.3f} after {spent[-1, 0]:.2g} operations and {spent[-1, 1]:.3g} seconds")
+    for ax, label in zip(axes, SPENT.values(), strict=True):
+        ax.set(xscale="log", xlabel=label)
+    axes[0].set(yscale="log", ylabel="loss on texts never seen (nats)")
+    plain_log(axes[0].yaxis, (0.3, 0.5, 1))
+    axes[1].legend(fontsize=8)
+    figure.set_label(f"Mean loss of networks in training against what was spent on it. At the end: {'; '.join(words)}.")
     return figure

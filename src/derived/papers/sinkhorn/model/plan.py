@@ -114,6 +114,21 @@ def iterates(scores: Tensor, a: Tensor, b: Tensor, omega: float = 1.0) -> Iterat
         missed = _missed(row, f, a) if omega != 1 else 0.0
 
 
+def iteration(
+    f: Float[Tensor, "*batch n"],
+    scores: Float[Tensor, "*batch n m"],
+    a: Float[Tensor, "*#batch n"] | None = None,
+    b: Float[Tensor, "*#batch m"] | None = None,
+) -> Float[Tensor, "*batch n"]:
+    """The potential f after one iteration: a column step, then a row step. Differentiable; ValueError as ``sinkhorn``.
+
+    >>> iteration(torch.tensor([3.0, 0.0]), torch.zeros(2, 2)).diff()  # even scores: any start is mended at once
+    tensor([0.])
+    """
+    scores, a, b = problem(scores, a, b)
+    return _row_step(scores, a, _row_step(scores.mT, b, f))
+
+
 def half_steps(
     scores: Float[Tensor, "*batch n m"],
     num: int,
@@ -197,7 +212,8 @@ def entropic_plan(
     """
     check_positive("epsilon", epsilon)
     exact = cost.dtype if cost.dtype in (torch.float32, torch.float64) else torch.float32
-    least = 10 * torch.finfo(exact).eps * float(cost[torch.isfinite(cost)].abs().amax()) if cost.numel() else 0.0
+    finite = cost[torch.isfinite(cost)].abs()  # none: ``sinkhorn`` says what is wrong
+    least = 10 * torch.finfo(exact).eps * float(finite.amax()) if finite.numel() else 0.0
     if epsilon < least:
         raise ValueError(f"epsilon = {epsilon:.3g} is lost in the rounding of {exact}; give at least {least:.1g}")
     return sinkhorn(-cost / epsilon, a, b, **options)

@@ -6,7 +6,8 @@ from ..experiments.continual import Approximation, Average, BestStep, Forgetting
 from ..experiments.memory import Freezes, LongRange, PhaseDiagram, Renewal, SamplePaths, Shuffled
 from ..experiments.rates import Averaged, Central, Covariance, Exponents, InfiniteOrder
 from ..experiments.streams import Bernoulli, Markov
-from . import attention, components, continual, memory, rates, streams
+from ..experiments.switching import Switches
+from . import attention, components, continual, memory, rates, streams, switching
 
 CLAIMS = (
     *components.COMPONENTS,  # SA-1, 2
@@ -16,6 +17,7 @@ CLAIMS = (
     *attention.CLAIMS,  # 8, 9
     *streams.CLAIMS,  # 10
     *continual.CLAIMS,  # 11
+    *switching.CLAIMS,
     components.INCLUSION,  # 12
     continual.PROGRAMME,  # 13
 )
@@ -24,5 +26,5 @@ EXPERIMENTS = (
     *(Exponents, Averaged, Central, Covariance, InfiniteOrder),
     *(Renewal, Freezes, Shuffled, PhaseDiagram, SamplePaths, LongRange),
     *(Readout, Tilted, EqualMarginals, SelfFed, Bernoulli, Markov),
-    *(Tracking, Average, Approximation, Forgetting, BestStep, Learners),
+    *(Tracking, Average, Approximation, Forgetting, BestStep, Learners, Switches),
 )

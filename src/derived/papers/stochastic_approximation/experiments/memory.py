@@ -144,7 +144,7 @@ class PhaseDiagram(Experiment):
     """Figure and explorer of SA-6: share of replicas with an excursion in [N, 2N]. Rows: beta, alpha, N, share,
     replicas. All alpha share data."""
 
-    betas: tuple[float, ...] = (1.2, 1.35, 1.5, 1.65, 1.8, 2.0, 2.5)
+    betas: tuple[float, ...] = (1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2.0, 2.25, 2.5)
     alphas: tuple[float, ...] = (0.51, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 1.0)
     windows: tuple[int, ...] = (2**7, 2**9, 2**11, 2**13)
     replicas: int = 200
@@ -169,7 +169,7 @@ class PhaseDiagram(Experiment):
 class SamplePaths(Experiment):
     """Explorer of SA-6: one path for each beta and alpha. Rows: beta, alpha, n, x, y. All beta share uniforms."""
 
-    betas: tuple[float, ...] = (1.2, 1.35, 1.5, 1.65, 1.8, 2.0, 2.5)
+    betas: tuple[float, ...] = (1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2.0, 2.25, 2.5)
     alphas: tuple[float, ...] = (0.51, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 1.0)
     steps: int = 8192
     points: int = 256

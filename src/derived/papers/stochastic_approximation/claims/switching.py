@@ -1,0 +1,57 @@
+"""SA-11: a small transformer across switches. Criteria and expected verdicts were written before the recorded run.
+
+A pilot of four networks of another seed, whose rows were thrown away, had fixed the size and shown the directions.
+"""
+
+import pandas as pd
+
+from derived.lab import measure, stats
+from derived.lab.claims import RECORDED, at_least, holds, statistic
+from derived.lab.stats import Estimate
+
+from ..experiments.switching import Switches
+
+FACTS = {"judged_at": RECORDED, "expected": holds("cpu"), "unit": "nats"}
+SMALL, LARGE = 1e-3, 1e-1  # the two steps that are compared
+
+
+def trade(rows: pd.DataFrame) -> Estimate:
+    """What the small step loses on the coin that is heard, and what the large one loses on the other coin, each against
+    the other step and paired by model: of both differences in both arms, judged jointly, the one that reaches lowest."""
+    some = measure.chosen(rows, "part == 'test'")
+    means = some.groupby(["rate", "arm", "model"])[["current", "other"]].mean()
+    small, large = means.loc[SMALL], means.loc[LARGE]
+    losses = (small["current"] - large["current"], large["other"] - small["other"])
+    found = [each for loss in losses for _, each in loss.groupby("arm")]
+    level = 1 - (1 - stats.LEVEL) / len(found)
+    return measure.lowest([stats.mean(each, level) for each in found])
+
+
+def relief(rows: pd.DataFrame) -> Estimate:
+    """Mean excess on both coins of the network that sees no past less that of the one that does, paired by model, each
+    at the step of its arm."""
+    some = measure.chosen(rows, "part == 'test' and chosen")
+    both = some.assign(both=(some["current"] + some["other"]) / 2).groupby(["arm", "model"])["both"].mean()
+    return stats.mean(both["blind"] - both["context"])
+
+
+CLAIMS = (
+    statistic(
+        "SA-11.f",
+        r"Trained at constant step along one stream whose coin changes, a small transformer is rigid at $a=0.001$ and forgets at $a=0.1$, on single tokens and with a context of 32 tokens: the small step is worse on the coin that is heard, and better on the other.",
+        Switches,
+        trade,
+        "the smallest of four differences in excess loss over eight paired networks: without and with a context, the small step's less the large one's on the coin that is heard, and the large step's less the small one's on the other coin",
+        at_least(0),
+        **FACTS,
+    ),
+    statistic(
+        "SA-11.g",
+        r"Along one stream whose coin changes, the network that sees a context of 32 tokens serves both coins better than the same network on single tokens, each at its best constant step.",
+        Switches,
+        relief,
+        "mean excess loss on both coins without a context less that with one, eight paired networks",
+        at_least(0.05),
+        **FACTS,
+    ),
+)

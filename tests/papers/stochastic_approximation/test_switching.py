@@ -1,0 +1,136 @@
+"""Topic switching: constant steps down one stream whose coin changes, and what the measures make of it."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from derived.lab import training
+from derived.lab.rng import stream
+from derived.papers.stochastic_approximation import TinyAttention
+from derived.papers.stochastic_approximation.claims import switching as claims
+from derived.papers.stochastic_approximation.data.streams import switching_stream
+from derived.papers.stochastic_approximation.experiments.switching import COINS, Switches, ages, excess_on
+from derived.papers.stochastic_approximation.figures.switching import switches
+
+EXPERIMENTS = (Switches,)
+SMALL = {Switches: {"updates": 12, "every": 2, "texts": 2, "context": 8}}
+ENTROPY = -(0.8 * math.log(0.8) + 0.2 * math.log(0.2))
+
+
+def test_ages_are_counted_from_the_last_change():
+    heard = torch.randint(2, (3, 50), generator=stream(0, "heard"))
+    for row, found in zip(heard.tolist(), ages(heard).tolist(), strict=True):
+        age = 0
+        for n, coin in enumerate(row):
+            age = age + 1 if n and coin == row[n - 1] else 1
+            assert found[n] == age
+
+
+def test_a_network_that_knows_nothing_is_a_fair_coin():
+    net = TinyAttention(2, 5, num_networks=2)
+    with torch.no_grad():
+        net.readout.zero_()
+        net.readout_bias[1] = torch.tensor([math.log(0.8), math.log(0.2)])  # the second network is the first coin
+    texts = torch.zeros(2, 3, 5, dtype=torch.long)
+    found = excess_on(net, texts)
+    assert (found[0] - (math.log(2) - ENTROPY)).abs().max() < 1e-6
+    assert found[1].tolist() == pytest.approx([0.0, 0.6 * math.log(4)], abs=1e-6)
+
+
+def test_without_a_past_there_is_one_prediction_for_both_coins(rows):
+    """KL(0.2 | p) and KL(0.8 | p) of one p, the probability of token 1: their difference is 0.6 times its log-odds."""
+    blind = rows[Switches].query("arm == 'blind'")
+    one, two = (blind["current"].where(blind["heard"] == coin, blind["other"]) for coin in (0, 1))
+    p = 1 / (1 + np.exp((two - one) / 0.6))
+    assert np.allclose(one, -ENTROPY - 0.8 * np.log(1 - p) - 0.2 * np.log(p), atol=1e-6)
+    assert np.allclose(two, -ENTROPY - 0.2 * np.log(1 - p) - 0.8 * np.log(p), atol=1e-6)
+
+
+def test_an_update_is_a_step_down_the_gradient_of_each_network_alone():
+    """Slow twin: one network, its own rate as torch's, the same texts; networks beside it change nothing."""
+    small = Switches(models=2, rates=(0.05, 0.2), updates=4, every=4, texts=2, context=6)
+    drawn = [switching_stream(COINS, 48, 0.1, stream(0, "life", r)).tokens for r in range(2)]
+    texts = torch.stack(drawn).view(2, 4, 2, 6)
+    net = TinyAttention(2, 6, num_networks=2, copies=2)
+    start = [weight.detach().clone() for weight in net.parameters()]
+    (found,) = small.live(net, texts, seed=0)
+    assert found.shape == (4, 2)
+    for r, (rate, model) in enumerate(((0.05, 0), (0.05, 1), (0.2, 0), (0.2, 1))):
+        alone = TinyAttention(2, 6)
+        with torch.no_grad():
+            for weight, first in zip(alone.parameters(), start, strict=True):
+                weight.copy_(first[r : r + 1])
+        for update in range(4):
+            tokens = texts[model : model + 1, update]
+            gradients = torch.autograd.grad(
+                training.mean_cross_entropy(alone(tokens), tokens).sum(), alone.parameters()
+            )
+            with torch.no_grad():
+                for weight, gradient in zip(alone.parameters(), gradients, strict=True):
+                    weight -= rate * gradient
+        for weight, moved in zip(alone.parameters(), net.parameters(), strict=True):
+            assert (weight[0] - moved[r]).abs().max() < 1e-6
+
+
+def test_every_row_is_there_once_and_the_rate_is_the_best_of_validation(rows):
+    table = rows[Switches]
+    assert (table.groupby(["arm", "rate", "model", "tokens"]).size() == 1).all()
+    assert table["tokens"].max() == 12 * 2 * 8
+    both = table.assign(both=table["current"] + table["other"]).query("part == 'validation'")
+    for arm, part in both.groupby("arm"):
+        best = part.groupby("rate")["both"].mean().idxmin()
+        assert table.loc[(table["arm"] == arm) & table["chosen"], "rate"].unique().tolist() == [best]
+
+
+def test_arms_have_the_same_start_and_the_same_tokens(rows):
+    """Before the first update both see a text's first token alike: the same network, which has read nothing."""
+    one, many = TinyAttention(2, 1, num_networks=2), TinyAttention(2, 32, num_networks=2)
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), many.parameters(), strict=True))
+    heard = rows[Switches].query("rate == 0.1").pivot(index=["tokens", "model"], columns="arm", values="heard")
+    assert (heard["blind"] == heard["context"]).all()
+
+
+def lives(here: dict[float, float], there: dict[float, float], relief: float = 0.1) -> pd.DataFrame:
+    """Rows of Switches with known excesses and little noise; the context's are lower by ``relief`` on both coins."""
+    noise = np.random.default_rng(0).normal(scale=1e-3, size=(2, 8))
+    cells = [
+        {"arm": arm, "rate": rate, "model": m, "chosen": rate == 1e-3, "part": part, "current": c, "other": o}
+        for row, arm in enumerate(("blind", "context"))
+        for rate in here
+        for m in range(8)
+        for part, c, o in (
+            ("test", here[rate] + noise[row, m] - row * relief, there[rate] + 0.1 * m - row * relief),
+            ("validation", 5.0, 5.0),
+        )
+    ]
+    return pd.DataFrame(cells)
+
+
+def verdicts(table: pd.DataFrame) -> list[str]:
+    return [claim.judge(claim.measure(table))[0] for claim in claims.CLAIMS]
+
+
+def test_the_weakest_side_of_the_trade_off_decides():
+    table = lives({1e-3: 0.30, 1e-1: 0.20}, {1e-3: 0.30, 1e-1: 0.33})
+    assert claims.trade(table).value == pytest.approx(0.03, abs=2e-3)  # the other coin; models differ, pairs do not
+    assert verdicts(table) == ["holds", "holds"]
+    rigid = table.assign(current=table["current"] + 0.2 * ((table["arm"] == "context") & (table["rate"] == 1e-1)))
+    assert claims.trade(rigid).value == pytest.approx(-0.1, abs=2e-3)  # the coin that is heard, in one arm alone
+    assert verdicts(rigid)[0] == "fails"
+    assert verdicts(lives({1e-3: 0.30, 1e-1: 0.20}, {1e-3: 0.30, 1e-1: 0.25}, relief=0.01)) == ["fails", "fails"]
+
+
+def test_the_figure_says_both_excesses(rows, tells):
+    tells(switches(rows[Switches]), "single tokens, ", "here and ", "with a context, ")
+
+
+def test_what_is_heard_is_learned():
+    """One coin all the way: the network comes near to it, and goes away from the other."""
+    small = Switches(models=3, rates=(0.1,), epsilon=1e-6, context=8, batch=8, updates=80, every=80, texts=2)
+    table = small.run({"arm": "blind"}, seed=0, device=torch.device("cpu"), dtype=torch.float32)
+    assert set(table["age"]) == {80 * 64}
+    assert table["current"].max() < 0.05
+    assert table["other"].min() > 0.5
