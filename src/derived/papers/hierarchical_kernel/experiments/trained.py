@@ -242,8 +242,8 @@ class TunedListOps(Experiment):
 
     Lists of MIN, MAX and MED with two or three arguments, half of whose arguments are lists, 9 to 24 symbols: so short
     and so nested that two small blocks pass the rule that evaluates the outermost list alone. SM is left out, since in
-    a pilot no network learned to sum modulo ten. An arm's rate is the one of ``rates`` with the highest mean accuracy on validation
-    data over ``tuning`` networks of its own, trained for as many steps as all others.
+    a pilot no network learned to sum modulo ten. An arm's rate is the one of ``rates`` with the highest mean accuracy
+    on validation data over ``tuning`` networks of its own, trained for as many steps as all others.
 
     Rows: kind, stage; "validation": rate, replicate, accuracy, loss; "test": rate, replicate, step, flop (of all matrix
     products of training a network so far), accuracy, loss, rule (accuracy of the depth-1 rule on the same test data),
@@ -254,14 +254,14 @@ class TunedListOps(Experiment):
     kinds: tuple[str, ...] = ("plain", "equal", "conv-qk", "hkt", "hkt-average")
     rates: tuple[float, ...] = (5e-4, 1.5e-3, 4e-3, 1e-2)
     tuning: int = 2
-    replicates: int = 12
+    replicates: int = 8
     width: int = 32
     depth: int = 2
     heads: int = 2
     levels: int = 3
     alpha0: float = 0.9  # of level 0 at the start; equal weights would begin with flatter scores than the other arms
-    steps: int = 1500
-    checks: int = 6  # of the test accuracy, at equal distances
+    steps: int = 800
+    checks: int = 4  # of the test accuracy, at equal distances
     batch_size: int = 32
     num_train: int = 24_000
     num_test: int = 2_000
