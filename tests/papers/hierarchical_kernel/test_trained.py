@@ -304,10 +304,7 @@ def test_the_rate_is_chosen_on_validation_data_and_every_arm_has_the_same_budget
 def test_the_curve_is_watched_at_equal_distances_and_ends_with_the_last_step():
     found = run_condition(small_tuned(rates=(1e-2,), checks=2), {"kind": "conv-qk"}, 0, "cpu").query("stage == 'test'")
     assert sorted(found["step"].unique()) == [0, 2, 4]
-    assert (
-        np.allclose(found["flop"] / found["step"].where(found["step"] > 0), found["flop"].max() / 4, equal_nan=False)
-        or (found.query("step == 0")["flop"] == 0).all()
-    )
+    assert np.allclose(4 * found["flop"], found["step"] * found["flop"].max())
     assert (found.groupby("replicate")["rule"].nunique() == 1).all()
 
 
@@ -360,7 +357,7 @@ def test_tuned_gains_are_paired_and_taken_at_the_end():
     rows = arms(np.array([0.01, 0.02, 0.03, 0.02]))
     for id in "opqrt":
         assert CLAIM[f"HKT-E1.{id}"].measure(rows).value == pytest.approx(0.02)
-    assert CLAIM["HKT-E1.s"].measure(rows).value == pytest.approx(0.05)
+    assert CLAIM["HKT-E1.s"].measure(arms(np.full(4, 0.02))).value == pytest.approx(0.05)  # of all arms the lowest
     assert CLAIM["HKT-E1.v"].measure(rows).value == pytest.approx(0.05)
 
 
