@@ -122,15 +122,8 @@ UNUSED = {
         "Drift": "a recursion in numpy",
     },
 }
-#: Features after a layer norm sum to zero, so one of the directions that Mardia's z whitens is their rounding.
-RANK = "mardia: "
 #: What still fails, by its message; an entry goes when its case is mended.
-KNOWN = {
-    ("hierarchical_kernel", "ShortListOps"): RANK,
-    ("hierarchical_kernel", "LongListOps"): RANK,
-    ("hierarchical_kernel", "Shapes"): RANK,
-    ("hierarchical_kernel", "Reviews"): RANK,
-}
+KNOWN: dict[tuple[str, str], str] = {}
 #: Columns of seconds.
 TIMED = {
     ("cactus", "PairTime"): {"seconds"},

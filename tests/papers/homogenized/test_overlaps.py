@@ -229,6 +229,13 @@ def test_hot_mean_overlap_is_logistic():
         float(logistic_overlap(0.9 * T, 1 / n)),
     ):  # tokens that stay, and a clock that is slow by a tenth
         assert ((chain.mean_overlap[1] - wrong).abs() > bound).all()
+    warm, T = (0.2, 0.1), 2.0  # epsilon <= 6 (1 + ln n) lambda^2: the bound is of first order, this gap of second
+    gaps = [
+        abs((1 + (n - 1) * simplex_flow(0.0, [T], n, spread)[0]) / n - logistic_overlap(T, 1 / n)) for spread in warm
+    ]
+    for spread, gap in zip(warm, gaps, strict=True):
+        assert gap <= math.exp(T) * 2 * 6 * (1 + math.log(n)) * spread**2 * T
+    assert observed_order(np.square(warm), gaps) == pytest.approx(2, abs=0.1)
     m = (n + 1) / (2 * n)  # overlap 1/2
     assert logistic_overlap(math.log(n + 1), 1 / n) == pytest.approx(m, rel=1e-13)
     t = np.linspace(0, 3, 7)

@@ -15,6 +15,7 @@ from derived.papers.homogenized.experiments import slow
 from derived.papers.homogenized.experiments.slow import Cosines, FiniteBeta, SlowDrift, SlowPaths
 from derived.papers.homogenized.figures import slow as figures
 from derived.papers.homogenized.model.cloud import vmf_mean_ratio
+from derived.papers.homogenized.model.flows import observed_order
 
 MEASURES = {claim.id: claim.measure for claim in CLAIMS}
 EXPERIMENTS = (Cosines, SlowDrift, FiniteBeta, SlowPaths)
@@ -41,7 +42,8 @@ def test_rows_have_the_promised_columns_and_no_failure(rows, complete):
 
 
 def test_finite_temperature():
-    """`ht-finite`: |A(t) - A(t')| <= (d-1)/2 |1/t - 1/t'|; at beta_eff = 100 d a part near -3/100 is missing."""
+    """`ht-finite`: |A(t) - A(t')| <= (d-1)/2 |1/t - 1/t'|; at beta_eff = 100 d and 50 d parts near -3/100 and -3/50
+    are missing, first order in epsilon."""
     t = np.geomspace(0.05, 1e5, 80)
     for d in (3, 8, 100):
         ratio = vmf_mean_ratio(d, t)
@@ -50,11 +52,13 @@ def test_finite_temperature():
         assert (np.diff(ratio) > 0).all()
         assert (np.diff(ratio) <= (d - 1) / 2 * -np.diff(1 / t) + rounding).all()
         assert (np.diff(ratio)[-40:] > (d - 1) / 2 * -np.diff(1 / t)[-40:] / 3).all()  # and not much less
-    found = FiniteBeta(widths=(24, 96), ratios=(100.0,), replicates=16, samples=4000)
+        lost = [1 - vmf_mean_ratio(d, (d - 1) / (2 * epsilon)) ** 2 for epsilon in (0.01, 0.005)]
+        assert observed_order([0.01, 0.005], lost) == pytest.approx(1, abs=0.02)  # 1 - s_xx
+    found = FiniteBeta(widths=(24, 96), ratios=(50.0, 100.0), replicates=16, samples=4000)
     rows = run_experiment(found, seed=63, device="cpu")
-    for _, part in rows.groupby("d"):
-        missing = 100 * (part["drift"] - part["coldest"])
-        assert abs(missing.mean() + 3) < 5 * missing.std() / 4 + 0.15  # 3/d and 100/beta_eff
+    for (_, ratio), part in rows.groupby(["d", "ratio"]):
+        missing = ratio * (part["drift"] - part["coldest"])
+        assert abs(missing.mean() + 3) < 5 * missing.std() / 4 + 15 / ratio  # 3/d and 100/beta_eff
 
 
 def test_finite_temperature_becomes_the_coldest():

@@ -6,16 +6,16 @@ from ..experiments.kernel import Forms, RandomHeads, Splits
 from ..experiments.layer import Agreement, Contents, Convolution, Entries, MultiplyAdds
 from ..experiments.leak import Causality, Leak
 from ..experiments.listops import Evaluators, Rules
-from ..experiments.trained import LongListOps, Reviews, Shapes, ShortListOps
+from ..experiments.trained import LongListOps, Reviews, Shapes, ShortListOps, TunedListOps
 from . import clock, information, kernel, layer, leak, listops, trained
 
 CLAIMS = (
     *(*layer.COST, *layer.AGREEMENT, *leak.CLAIMS, *kernel.PSD, *kernel.PARTS, *layer.CONTENTS),
     *(*information.CORRECTION, *information.AVERAGES, *information.DECAY, *listops.CLAIMS),
-    *(*trained.TASKS, *clock.CLAIMS, *trained.LEVELS),
+    *(*trained.TASKS, *trained.EARNED, *clock.CLAIMS, *trained.LEVELS),
 )
 EXPERIMENTS = (
     *(Entries, MultiplyAdds, Agreement, Causality, Contents, Convolution),
     *(Forms, RandomHeads, Splits, Budgets, Quadratures, Averages, SmallSamples, Memory, Pruning, Evaluators, Rules),
-    *(Leak, Overhead, ShortListOps, LongListOps, Shapes, Reviews),
+    *(Leak, Overhead, ShortListOps, TunedListOps, LongListOps, Shapes, Reviews),
 )

@@ -6,6 +6,7 @@ eta(t)     rate     linear warm-up over the first tenth, then a cosine to zero
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Float
@@ -35,16 +36,19 @@ def train(
     lr: float,
     weight_decay: float = 0.01,
     generator: torch.Generator,
+    watch: Callable[[int], None] = lambda step: None,
 ) -> Float[Tensor, "R steps"]:
     """AdamW on the sum of the networks' losses; returns each network's loss at each step.
 
     Weight decay acts on all weights but the logits ``a`` of the levels. Batches are drawn with replacement from
-    ``generator``: models trained with equal generators and data see the same items in the same order.
+    ``generator``: models trained with equal generators and data see the same items in the same order. ``watch`` is told
+    the number of each step before it is done, with the model as it stands.
     """
     check_count("batch_size", batch_size)
     networks, items, _ = data.tokens.shape
 
     def loss(step: int) -> Tensor:
+        watch(step)
         index = torch.randint(items, (networks, batch_size), generator=generator, device=generator.device)
         batch = data.take(index.to(data.tokens.device))
         return training.mean_cross_entropy(model(batch.tokens, batch.lengths), batch.labels)

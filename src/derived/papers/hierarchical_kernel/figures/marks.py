@@ -9,10 +9,14 @@ sequential colours     a swept parameter, or a level
 import numpy as np
 import pandas as pd
 
-from derived.lab.plot import BLUE, INK, MUTED, ORANGE, RED, SKY
+from derived.lab.plot import BLUE, GREEN, INK, MUTED, ORANGE, RED, SKY
 
 NAMES = {"plain": "plain", "wide": "wide", "conv-qk": "conv-QK", "hkt": "HKT", "hkt-average": "HKT, averages"}
 KIND_COLOURS = {"plain": INK, "wide": MUTED, "conv-qk": ORANGE, "hkt": BLUE, "hkt-average": SKY, "hkt-block": RED}
+TUNED_NAMES = {"plain": NAMES["plain"], "equal": "plain, equal parameters"} | {
+    kind: NAMES[kind] for kind in ("conv-qk", "hkt", "hkt-average")
+}  # the arms of the tuned comparison
+TUNED_COLOURS = KIND_COLOURS | {"equal": GREEN}
 
 
 def as_matrix(rows: pd.DataFrame, value: str, index: str = "i", columns: str = "j") -> np.ndarray:

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from derived.lab.plot import DASHED, MUTED, largest, mean_and_reach
 
-from .marks import KIND_COLOURS, NAMES
+from .marks import KIND_COLOURS, NAMES, TUNED_COLOURS, TUNED_NAMES
 
 
 def _accuracies(rows: pd.DataFrame) -> pd.DataFrame:
@@ -79,5 +79,38 @@ def trained_levels(rows: pd.DataFrame) -> Figure:
     axes[0].legend(fontsize=7)
     figure.set_label(
         f"Weights of the levels after training and kurtosis of their features. Weights: {'; '.join(words)}."
+    )
+    return figure
+
+
+def tuned(rows: pd.DataFrame) -> Figure:
+    """Validation accuracy of each arm by learning rate, and test accuracy at its best one against compute; rows of
+    TunedListOps."""
+    best = largest(rows)
+    tuning, curves = (best[best["stage"] == stage] for stage in ("validation", "test"))
+    figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.3), sharey=True)
+    words = []
+    for kind, name in TUNED_NAMES.items():
+        color = TUNED_COLOURS[kind]
+        by_rate = tuning[tuning["kind"] == kind].groupby("rate")["accuracy"].mean()
+        axes[0].plot(by_rate.index, by_rate, "o-", color=color, markersize=3)
+        own = curves[curves["kind"] == kind]
+        by_flop = own.groupby("flop")["accuracy"].mean()
+        axes[1].plot(by_flop.index / 1e9, by_flop, color=color, label=name)
+        value, reach = mean_and_reach(own.loc[own["step"] == own["step"].max(), "accuracy"])
+        axes[1].errorbar(by_flop.index[-1] / 1e9, value, reach, fmt="o", color=color)
+        words.append(f"{name} {100 * value:.1f} % at rate {own['rate'].iloc[0]:g}")
+    rule = curves["rule"].mean()
+    for ax in axes:
+        ax.axhline(rule, **DASHED)
+    axes[0].annotate("depth 1", (tuning["rate"].min(), rule), fontsize=8, color=MUTED, va="bottom")
+    axes[0].set(xscale="log", xlabel="learning rate", ylabel="validation accuracy")
+    axes[1].set(xlabel=r"$10^9$ operations of training", ylabel="test accuracy")
+    axes[1].yaxis.set_tick_params(labelleft=True)
+    axes[1].legend(fontsize=7, loc="lower right")
+    figure.set_label(
+        "Accuracy by learning rate and, at the chosen rate, against compute. "
+        f"Test accuracy at the end: {', '.join(words)}; "
+        f"the depth-1 rule has {100 * rule:.1f} %."
     )
     return figure
