@@ -23,6 +23,7 @@ numba, diffrax, torchdiffeq and shesha are imported where they are used.
 
 import ast
 import json
+import re
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache, partial
 from importlib.util import find_spec
