@@ -101,7 +101,16 @@ class Trained(Experiment):
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "ci": {"networks": 3, "steps": 4, "batch": 2, "length": 24, "width": 8, "depth": 1, "heads": 1, "judged": 60},
-        "cpu": {"steps": 500, "batch": 8, "length": 192, "width": 32, "depth": 2, "heads": 2, "judged": 200},
+        "cpu": {
+            "networks": 8,
+            "steps": 400,
+            "batch": 8,
+            "length": 128,
+            "width": 32,
+            "depth": 2,
+            "heads": 2,
+            "judged": 200,
+        },
         "gpu": {},
     }
     dtype: ClassVar[torch.dtype] = torch.float32

@@ -168,7 +168,7 @@ class RecipePopulation(Brackets):
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "ci": {"replicates": 2, "members": 3, "generations": 2, "steps": 10, "corpus": 40_000, "judged": 12},
-        "cpu": {"replicates": 12, "members": 8, "generations": 10, "steps": 400, "corpus": 200_000, "judged": 60},
+        "cpu": {"replicates": 3, "members": 8, "generations": 8, "steps": 300, "corpus": 200_000, "judged": 60},
         "gpu": {},
     }
 
