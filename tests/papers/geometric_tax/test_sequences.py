@@ -280,7 +280,5 @@ def test_rows_of_trained_models(rows):
     table = rows[Trained]
     assert set(table["stage"]) == {"untrained", "trained"}
     assert sorted(table["arm"].unique()) == sorted(ARMS)
-    assert claims.shuffled_less_varied(table).n == 2
     made = table.assign(similarity=table["arm"].map({"varied": 0.8, "shuffled": 0.9, "matched": 0.3, "uniform": 0.1}))
     assert claims.ordering(made, "stage == 'trained'").value == pytest.approx(0.5)
-    assert claims.shuffled_less_varied(made).value == pytest.approx(0.1)
