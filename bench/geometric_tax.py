@@ -22,6 +22,7 @@ numba, diffrax, torchdiffeq and shesha are imported where they are used.
 """
 
 import ast
+import contextlib
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -279,8 +280,9 @@ def notebook(path: str) -> SimpleNamespace | None:
         if cell["cell_type"] == "code":
             code = re.sub(r"(?m)^(\s*)[!%].*$", r"\1pass", "".join(cell["source"]))
             tree = ast.parse(code)
-            tree.body = [node for node in tree.body if _defines(node)]
-            exec(compile(tree, path, "exec"), names)
+            for node in filter(_defines, tree.body):
+                with contextlib.suppress(ModuleNotFoundError):  # a model's own package, of which nothing is used
+                    exec(compile(ast.Module([node], []), path, "exec"), names)
     return SimpleNamespace(**names)
 
 
