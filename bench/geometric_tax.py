@@ -314,7 +314,7 @@ def ahead(model: torch.nn.Module, codes: int, length: int) -> float:
     return float(change[:place].max() / change[place])
 
 
-def check_notebooks(quick: bool) -> None:
+def check_notebooks() -> None:
     """The author's definitions on our inputs, a line each; SystemExit where one is not as the page says."""
     theirs, length = notebook(TAX), 16
     values = lorenz_paths(50, 64, time=3.2, generator=stream(0, "author paths"))[..., 0]
@@ -333,10 +333,10 @@ def check_notebooks(quick: bool) -> None:
     except AttributeError as missing:
         runs, why = False, str(missing)
     say("SmallMamba runs without its package for the GPU", runs, False, "" if runs else why)
-    epochs, generator = (100 if quick else 500), stream(0, "author mine")
+    generator = stream(0, "author mine")
     x, y = (torch.randn(400, d, generator=generator) for d in (25, 50))
     _, found = notebook(INFORMATION).run_mine(
-        x.numpy(), y.numpy(), epochs, 64, 1e-4, [256, 128], seed=0, device="cpu", verbose=False
+        x.numpy(), y.numpy(), 500, 64, 1e-4, [256, 128], seed=0, device="cpu", verbose=False
     )
     say("in-sample information of independent data is positive", float(found) > 0.1, True, f"{found:.2f} nats")
 
@@ -413,7 +413,7 @@ def metric_races(quick: bool) -> Iterator[harness.Race]:
 
 def races(quick: bool) -> Iterator[harness.Race]:
     if notebook(TAX):
-        check_notebooks(quick)
+        check_notebooks()
     needs = {"numba": with_numba, "diffrax": with_diffrax, "torchdiffeq": with_torchdiffeq}
     peers = [harness.Peer(run=run, gap=same) for name, run in needs.items() if find_spec(name)]
     every = 10 if quick else 100
