@@ -12,13 +12,23 @@
    says; the author's package ``shesha-geometry`` from 0.3.0 on is a row for scale (before, its Procrustes is another
    number).
 
+3. The author's notebooks on our inputs, where $AUTHORS/geometric-alignment-tax is a clone of
+   github.com/prashantcraju/geometric-alignment-tax (commit 1fe6dbd): what they define is taken as it stands, on the CPU
+   and without the packages that need a GPU. Nothing is timed but their Procrustes distance, a row for scale. Where
+   they must agree with ours, and where they must not, stands in ``check_notebooks``, which ends the run otherwise.
+
 Before anything is timed every path must agree with the reference, and every number of a metric with ours to 1e-9.
 numba, diffrax, torchdiffeq and shesha are imported where they are used.
 """
 
+import ast
+import contextlib
+import json
+import re
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache, partial
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import harness
 import torch
@@ -26,6 +36,7 @@ import torch
 from derived.lab.rng import stream
 from derived.papers.geometric_tax.data.systems import lorenz as lorenz_paths
 from derived.papers.geometric_tax.model import metrics
+from derived.papers.geometric_tax.model.codebooks import UniformQuantizer
 from derived.papers.geometric_tax.model.integrators import lorenz, rk4, rk4_step
 
 SPAN, KEPT, AGREE = 1.0, 20, 1e-3
@@ -253,6 +264,89 @@ def shesha_distortion(both: tuple) -> torch.Tensor:
     return number((1 - procrustes_similarity(*(each.numpy() for each in both))) ** 0.5)
 
 
+TAX = "Section 2/Learned Quantization/Learned_Quantization_Bottleneck_Proof_v3.ipynb"
+INFORMATION = "Section 4/mine/MINE_01_ProtMamba.ipynb"
+
+
+@cache
+def notebook(path: str) -> SimpleNamespace | None:
+    """What a notebook of the author's defines, where there is one: imports, constants, functions and classes of its
+    code cells, and no run of them. The package that needs a GPU counts as missing, as the notebook foresees."""
+    folder = harness.authors_code("geometric-alignment-tax")
+    if not folder:
+        return None
+    names = {"MAMBA_AVAILABLE": False}
+    for cell in json.loads((folder / path).read_text())["cells"]:
+        if cell["cell_type"] == "code":
+            code = re.sub(r"(?m)^(\s*)[!%].*$", r"\1pass", "".join(cell["source"]))
+            tree = ast.parse(code)
+            for node in filter(_defines, tree.body):
+                with contextlib.suppress(ModuleNotFoundError):  # a model's own package, of which nothing is used
+                    exec(compile(ast.Module([node], []), path, "exec"), names)
+    return SimpleNamespace(**names)
+
+
+def _defines(node: ast.stmt) -> bool:
+    """Whether a statement only names something: an import, a definition, a constant, the choice of a package."""
+    if isinstance(node, ast.Assign):
+        return all(
+            isinstance(each, ast.Name) and each.id.isupper() and each.id != "MAMBA_AVAILABLE" for each in node.targets
+        )
+    if isinstance(node, ast.If):
+        return isinstance(node.test, ast.Name) and node.test.id == "MAMBA_AVAILABLE"
+    return isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef)
+
+
+def author_distortion(both: tuple) -> torch.Tensor:
+    """the author's notebook: compute_procrustes_distortion"""
+    return number(notebook(TAX).compute_procrustes_distortion(*(each.numpy() for each in both))[0])
+
+
+@torch.no_grad()
+def ahead(model: torch.nn.Module, codes: int, length: int) -> float:
+    """The largest change of an earlier hidden state when a later token changes, over that of the token's own state; in
+    float64, where rounding makes 1e-15 of it and a leak far more."""
+    tokens = torch.randint(codes, (1, length), generator=stream(0, "ahead"))
+    other, place = tokens.clone(), length // 2
+    other[0, place] = (other[0, place] + 1) % codes
+    states, moved = (model.double().eval()(each, return_hidden=True)[1] for each in (tokens, other))
+    change = (states - moved).abs().amax(dim=-1)[0]
+    return float(change[:place].max() / change[place])
+
+
+def check_notebooks() -> None:
+    """The author's definitions on our inputs, a line each; SystemExit where one is not as the page says."""
+    theirs, length = notebook(TAX), 16
+    values = lorenz_paths(50, 64, time=3.2, generator=stream(0, "author paths"))[..., 0]
+    low, high = float(values.min()), float(values.max())
+    bins = {rule: UniformQuantizer(256, low, high, rule=rule).encode(values) for rule in ("left", "middle")}
+    tokens = torch.from_numpy(theirs.discretize(values.numpy(), 256, low, high))
+    say("tokens equal to our left-edge bins", bool((tokens == bins["left"]).all()), True)
+    say("tokens equal to bins of equal width", bool((tokens == bins["middle"]).all()), False)
+    shape = {"vocab_size": 10, "d_model": 16, "num_layers": 2, "max_seq_len": length}
+    torch.manual_seed(0)
+    say("SmallBERT is causal", ahead(theirs.SmallBERT(**shape, nhead=2), 10, length) < 1e-12, True)
+    striped = theirs.SmallStripedHyena(vocab_size=10, d_model=16, n_layers=2, n_heads=2, seq_len=length)
+    say("SmallStripedHyena is causal", ahead(striped, 10, length) < 1e-12, False)
+    try:
+        runs = ahead(theirs.SmallMamba(**shape), 10, length) >= 0
+    except AttributeError as missing:
+        runs, why = False, str(missing)
+    say("SmallMamba runs without its package for the GPU", runs, False, "" if runs else why)
+    generator = stream(0, "author mine")
+    x, y = (torch.randn(400, d, generator=generator) for d in (25, 50))
+    _, found = notebook(INFORMATION).run_mine(
+        x.numpy(), y.numpy(), 500, 64, 1e-4, [256, 128], seed=0, device="cpu", verbose=False
+    )
+    say("in-sample information of independent data is positive", float(found) > 0.1, True, f"{found:.2f} nats")
+
+
+def say(what: str, found: bool, expected: bool, value: str = "") -> None:
+    """One line of a comparison with the author's notebooks."""
+    harness.require(found == expected, f"the author's notebooks: {what} is {found}, and the page says {expected}")
+    print(f"the author's notebooks: {what}: {'yes' if found else 'no'} {value}".rstrip())
+
+
 def halves(width: int) -> torch.Tensor:
     """The random halves that shesha draws with seed 0."""
     import numpy as np
@@ -306,6 +400,8 @@ def metric_races(quick: bool) -> Iterator[harness.Race]:
         peers = [harness.Peer(run=run, gap=equal) for run in theirs]
         if find_spec("shesha"):
             peers.append(harness.Peer(run=author, gap=equal, role="author"))
+        if name == "Procrustes" and notebook(TAX):
+            peers.append(harness.Peer(run=author_distortion, gap=equal, role="author"))
         yield harness.Race(
             name=f"{name}, {points:,} points in {width} dimensions",
             build=clouds,
@@ -316,6 +412,8 @@ def metric_races(quick: bool) -> Iterator[harness.Race]:
 
 
 def races(quick: bool) -> Iterator[harness.Race]:
+    if notebook(TAX):
+        check_notebooks()
     needs = {"numba": with_numba, "diffrax": with_diffrax, "torchdiffeq": with_torchdiffeq}
     peers = [harness.Peer(run=run, gap=same) for name, run in needs.items() if find_spec(name)]
     every = 10 if quick else 100

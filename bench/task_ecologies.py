@@ -12,13 +12,23 @@
    submasks; at ten worlds against the list of all partitions, for scale. What a contender states is priced anew. The
    integer program has 2^n - 1 columns: seconds at 12 worlds, minutes at 14; at 16 it is left out.
 
-The author's code is written in Julia, which is not installed here: nothing of it is raced.
+4. Excess, loss and entropy of all codes of an ecology: every set of worlds once, then sums over cells, against the same
+   code by code, and against the author's code.
+
+The author's code is written in Julia. It is run unmodified, by a Julia process that is started once and waits for its
+inputs, where a ``julia`` is on the path and $AUTHORS/llm_evo_veridicity is a clone of
+github.com/gvdr/llm_evo_veridicity (commit ff01d55): in race 4, and in the training of one model from the same first
+weights on the same texts. Its memory is not seen. Julia 1.5 of Debian 11 is enough, though the code asks for 1.12.
 """
 
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
 from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import harness
 import numpy as np
@@ -33,7 +43,7 @@ from derived.lab.nets import Draws
 from derived.lab.rng import stream
 from derived.papers.task_ecologies.data.ecologies import simplex
 from derived.papers.task_ecologies.experiments.fits import falling, fit_texts
-from derived.papers.task_ecologies.model.codes import best_partition, cell_costs
+from derived.papers.task_ecologies.model.codes import best_partition, cell_costs, cell_excesses
 from derived.papers.task_ecologies.model.ecology import FiniteEcology
 from derived.papers.task_ecologies.model.gpt import GPTSize, MicroGPT, text_losses
 from derived.papers.task_ecologies.model.partitions import from_masks, incidence, masks, set_partitions
@@ -327,9 +337,147 @@ def recursions(quick: bool) -> Iterator[harness.Race]:
     yield harness.Race(name=f"best partition of {n} worlds", peers=(witness,), **facts)
 
 
+def build_ecology(worlds: int) -> FiniteEcology:
+    """Random worlds, three contexts, 27 letters."""
+    n, generator = max(worlds, 3), stream(0, "bench codes")
+    return FiniteEcology(simplex((n,), generator), simplex((3,), generator), simplex((n, 3, 27), generator))
+
+
+def ours_codes(ecology: FiniteEcology) -> np.ndarray:
+    """cell_excesses and cell_costs, summed over cells"""
+    costs = cell_costs(ecology)
+    each = np.stack([cell_excesses(ecology), costs.losses, costs.entropies], axis=1)
+    return incidence(set_partitions(ecology.num_worlds)) @ each
+
+
+def code_by_code(ecology: FiniteEcology) -> np.ndarray:
+    """FiniteEcology, one code after the other"""
+    codes = set_partitions(ecology.num_worlds)
+    return np.array(
+        [[each(code) for each in (ecology.js_excess, ecology.bayes_loss, ecology.complexity)] for code in codes]
+    )
+
+
+AUTHOR = """
+include(joinpath(ARGS[1], "src", "LlmPaper.jl"))
+using .LlmPaper
+include(joinpath(ARGS[1], "src", "microgpt.jl"))
+
+function codes(n, C, V, numbers)
+    prior, contexts = numbers[1:n], numbers[n+1:n+C]
+    laws = permutedims(reshape(numbers[n+C+1:end], V, C, n), (3, 2, 1))
+    ecology = FiniteEcology(prior, contexts, laws)
+    all = all_partitions(n)
+    vcat([[js_excess(ecology, l), bayes_opt_loss(ecology, l), partition_complexity(ecology, l)] for l in all]...)
+end
+
+function training(steps, heads, depth, numbers)
+    place = 0
+    take(k) = (place += k; numbers[place-k+1:place])
+    matrix() = (shape = Int.(take(2)); permutedims(reshape(take(prod(shape)), shape[2], shape[1])))
+    rates = take(steps)
+    texts = Int.(matrix())
+    token, position, output = matrix(), matrix(), matrix()
+    d = size(token, 2)
+    cfg = ModelConfig(depth, d, heads, size(position, 1), size(token, 1), 4, 0.08, 0.008, BETAS..., 1e-8)
+    state = init_model(cfg)
+    state.W["wte"], state.W["wpe"], state.W["lm_head"] = token, position, output
+    for l in 0:depth-1
+        qkv = matrix()
+        for (i, name) in enumerate(("wq", "wk", "wv"))
+            state.W["$l.attn_$name"] = qkv[(i-1)*d+1:i*d, :]
+        end
+        state.W["$l.attn_wo"], state.W["$l.mlp_fc1"], state.W["$l.mlp_fc2"] = matrix(), matrix(), matrix()
+    end
+    [train_step_lr!(state, texts[s, :], s, cfg, rates[s]) for s in 1:steps]
+end
+
+for line in eachline(stdin)
+    words = split(line)
+    numbers = collect(reinterpret(Float64, read(String(words[2]))))
+    run = words[1] == "codes" ? codes : training
+    println(join(run(parse.(Int, words[3:end])..., numbers), " "))
+    flush(stdout)
+end
+"""
+
+
+@cache
+def author() -> Callable[..., np.ndarray] | None:
+    """The author's code as a function of a task, its sizes and its numbers, where it and Julia are at hand."""
+    folder, julia = harness.authors_code("llm_evo_veridicity"), shutil.which("julia")
+    if folder and not julia:
+        print("no julia on the path: the author's code is left out")
+    if not (folder and julia):
+        return None
+    script = AUTHOR.replace("BETAS", repr(BETAS))
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([julia, "-e", script, str(folder)], **pipes)
+
+    def run(task: str, *sizes: int, numbers: np.ndarray) -> np.ndarray:
+        with TemporaryDirectory() as place:
+            path = Path(place) / "numbers"
+            numbers.astype(float).tofile(path)
+            print(task, path, *sizes, file=process.stdin, flush=True)
+            answer = process.stdout.readline()
+        harness.require(bool(answer), "the author's code ended without an answer")
+        return np.array(answer.split(), dtype=float)
+
+    return run
+
+
+def author_codes(ecology: FiniteEcology) -> np.ndarray:
+    """the author's code, in Julia"""
+    numbers = np.concatenate([each.ravel() for each in (ecology.prior, ecology.contexts, ecology.laws)])
+    return author()("codes", *ecology.laws.shape, numbers=numbers).reshape(-1, 3)
+
+
+def author_training(inputs: tuple) -> Tensor:
+    """the author's code, in Julia"""
+    weights, texts = inputs
+    steps, rate = len(texts), falling(RATE, len(texts))
+    matrices = [texts[:, 0].numpy() + 1, *(weights[name][0].numpy() for name in ("token", "position", "output"))]
+    for i in range(SIZE.depth):
+        matrices += [weights[f"{name}{i}"][0].numpy() for name in ("qkv", "out", "up", "down")]
+    parts = [np.array([rate(step) for step in range(steps)])]
+    for matrix in matrices:
+        parts += [np.array(matrix.shape), matrix.ravel()]
+    return torch.from_numpy(author()("training", steps, SIZE.heads, SIZE.depth, numbers=np.concatenate(parts)))[None]
+
+
+def same_table(ecology: FiniteEcology, ours: np.ndarray, theirs: np.ndarray) -> float:
+    """The largest difference of any number of any code: sums of a few hundred terms of size one."""
+    harness.require(ours.shape == theirs.shape, f"tables {ours.shape} and {theirs.shape}")
+    return harness.within(float(np.abs(ours - theirs).max()), 1e-12)
+
+
+def authors(quick: bool) -> Iterator[harness.Race]:
+    n = 4 if quick else 8
+    peers = [harness.Peer(run=code_by_code, gap=same_table, role="plain")]
+    if author():
+        peers.append(harness.Peer(run=author_codes, gap=same_table, role="author"))
+    yield harness.Race(
+        name=f"excess, loss and entropy of all codes of {n} worlds",
+        build=build_ecology,
+        sizes={"worlds": n},
+        ours=ours_codes,
+        peers=tuple(peers),
+    )
+    if author():
+        steps, length = (6, 12) if quick else (40, 31)
+        yield harness.Race(
+            name=f"one model alone, {steps} steps, {length} letters",
+            build=build,
+            sizes={"models": 1, "steps": steps, "length": length},
+            ours=ensemble,
+            peers=(harness.Peer(run=author_training, gap=same_losses, role="author"),),
+        )
+
+
 def races(quick: bool) -> Iterator[harness.Race]:
     yield from recursions(quick)
     yield from ensembles(quick)
+    yield from authors(quick)
 
 
 if __name__ == "__main__":

@@ -113,6 +113,13 @@ def first_larger(found, inputs):
     return [larger(found[0], inputs, by=0.1), *found[1:]]
 
 
+def one_code_dearer(found, inputs):
+    """One number of one code is a little too large."""
+    found = found.copy()
+    found[-1, 0] += 1e-9
+    return found
+
+
 def one_world_moved(found, inputs):
     """The last world stands in a cell of its own, or with the first where it did already."""
     found = np.array(found)
@@ -127,7 +134,12 @@ DAMAGES = {
     "signal_propagation": {"curves": [other_course], "Jacobian": [louder]},
     "homogenized": {"chain": [drifted], "widths": [drifted]},
     "hierarchical_kernel": {"tables": [larger], "features": [larger], "ListOps": [misread, half_forgotten]},
-    "task_ecologies": {"best partition": [one_world_moved], "training": [larger], "gradients": [larger]},
+    "task_ecologies": {
+        "best partition": [one_world_moved],
+        "training": [larger],
+        "gradients": [larger],
+        "excess, loss": [one_code_dearer],
+    },
     "cactus": {
         "Cactus,": [recovered_from_the_verifier, one_more_kept],
         "exact,": [recovered_from_the_verifier, one_more_kept],

@@ -37,6 +37,13 @@ def test_a_common_mistake_is_refused_and_where_it_fails_is_named(label, part, wo
 
 
 @pytest.mark.parametrize(("slug", "label", "part"), PARTS, ids=[label for _, label, _ in PARTS])
+def test_no_answer_and_answers_of_a_wrong_kind_do_not_stop_the_page(slug, label, part):
+    assert judged(label, part, ...) == "no answer yet"
+    for answer in (11, [], None, "beta", lambda: 1, lambda *given: 1 / 0):
+        assert judged(label, part, answer).startswith("not right: "), answer
+
+
+@pytest.mark.parametrize(("slug", "label", "part"), PARTS, ids=[label for _, label, _ in PARTS])
 def test_an_exercise_knows_three_mistakes(slug, label, part):
     assert len(part.mistakes) >= 3
 

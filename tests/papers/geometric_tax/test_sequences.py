@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import integrate, stats
 
 from derived.lab.rng import stream
 from derived.papers.geometric_tax import (
@@ -22,11 +23,21 @@ from derived.papers.geometric_tax import (
 )
 from derived.papers.geometric_tax.claims import sequences as claims
 from derived.papers.geometric_tax.data import dna
-from derived.papers.geometric_tax.experiments.sequences import ARMS, Dilution, Strands, Walks, arm
+from derived.papers.geometric_tax.experiments.sequences import (
+    ARMS,
+    Dilution,
+    Strands,
+    Trained,
+    Walks,
+    arm,
+    best_reader,
+    explained,
+)
 
-EXPERIMENTS = (Strands, Dilution, Walks)
+EXPERIMENTS = (Strands, Trained, Dilution, Walks)
 SMALL = {
     Strands: {"n": 64, "L": 400, "replicates": 2},
+    Trained: {"networks": 2, "judged": 40},
     Dilution: {"lengths": (64, 256, 1000), "replicates": 8},
     Walks: {"shrink": 128, "same": 32, "steps": 3, "width": 8, "replicates": 2},
 }
@@ -201,3 +212,73 @@ def test_rows_of_walks(rows):
     steps = pd.DataFrame({"setting": ["same"] * 4 + ["published"] * 4, "replicate": [0, 0, 1, 1] * 2})
     steps = steps.assign(cosine=[1.0, 2.0, 3.0, 3.0, 1.0, 8.0, 1.0, 4.0])
     assert claims.windows_alone(steps).value == pytest.approx(4.0)
+
+
+# Trained models -------------------------------------------------------------------------------------------------------
+
+
+def test_the_best_reader_by_an_integral_over_the_share_of_gc():
+    """P(C or G next | 5 of 7) by quadrature over Beta(12, 14) and the two masses at its cuts."""
+    past = torch.tensor([[[1, 2, 1, 2, 1, 0, 3]]], dtype=torch.uint8)
+    law, (low, high) = stats.beta(12, 14), (0.25, 0.75)
+
+    def whole(more: int) -> float:
+        seen = lambda x: x ** (5 + more) * (1 - x) ** 2  # noqa: E731
+        inside = integrate.quad(lambda x: law.pdf(x) * seen(x), low, high)[0]
+        return inside + law.cdf(low) * seen(low) + law.sf(high) * seen(high)
+
+    p = whole(1) / whole(0)
+    for letter, probability in ((1, p / 2), (0, (1 - p) / 2)):
+        following = torch.tensor([[[letter] * 7]], dtype=torch.uint8)
+        last = best_reader(past, following) * 7 - best_reader(past[..., :6], following[..., :6]) * 6
+        assert last.item() == pytest.approx(-math.log(probability), abs=1e-5)
+
+
+def test_no_other_reader_of_counts_is_better():
+    """The best reader's loss is below that of the true share, smoothed otherwise, and of uniform guesses."""
+    s = gc_heterogeneous_dna(400, 200, stream(3, "best"))[None]
+    best = best_reader(s[..., :-1], s[..., 1:]).item()
+    strong = ((s == 1) | (s == 2)).double()
+    seen, following = strong[..., :-1].cumsum(dim=-1), strong[..., 1:]
+    places = torch.arange(1, 200)
+    for prior in (1.0, 4.0, 200.0):
+        p = (seen + prior * 12 / 26) / (places + prior)
+        other = -torch.where(following == 1, p / 2, (1 - p) / 2).log().mean().item()
+        assert best < other
+    assert best < math.log(4)
+
+
+def test_what_counts_explain():
+    """A linear function of counts is explained whole, and noise not at all."""
+    s = gc_heterogeneous_dna(400, 60, stream(0, "explained"))
+    counts = dna.kmer_counts(s, 2)[None]
+    mapped = counts @ torch.randn(1, 16, 3, generator=stream(0, "map"), dtype=torch.float64) + 5
+    assert explained(mapped, counts).item() == pytest.approx(1)
+    noise = torch.randn(1, 400, 3, generator=stream(0, "noise"), dtype=torch.float64)
+    assert -0.3 < explained(noise, counts).item() < 0.05
+
+
+def test_a_model_that_counts_letters_scores_as_a_count_does():
+    """The judge of the trained models, on one whose pooled states are the counts of letters: no distortion at all."""
+
+    class Counter(torch.nn.Module):
+        def forward(self, s):
+            return torch.nn.functional.one_hot(s, 4).double()
+
+        def head(self, h):
+            return torch.zeros_like(h)
+
+    size = Trained(networks=2, judged=40, length=60, width=4, heads=1)
+    table = size.judge(Counter(), 0, "cpu")
+    assert (table["similarity"] - 1).abs().max() < 1e-6  # rounding parts ties: two of 780 ranks change places at 3e-8
+    assert table["D"].max() < 1e-6
+    assert table["composition"].min() > 0.85  # pairs count every letter but the last one
+    assert table["learned"].dropna().abs().max() < 1e-9
+
+
+def test_rows_of_trained_models(rows):
+    table = rows[Trained]
+    assert set(table["stage"]) == {"untrained", "trained"}
+    assert sorted(table["arm"].unique()) == sorted(ARMS)
+    made = table.assign(similarity=table["arm"].map({"varied": 0.8, "shuffled": 0.9, "matched": 0.3, "uniform": 0.1}))
+    assert claims.ordering(made, "stage == 'trained'").value == pytest.approx(0.5)

@@ -11,7 +11,8 @@ from derived.lab.nets import Draws
 from derived.lab.rng import stream
 from derived.papers.geometric_tax.claims import training as claims
 from derived.papers.geometric_tax.experiments import fits
-from derived.papers.geometric_tax.experiments.training import ARMS, Arms, Blur, Causality, Encoders
+from derived.papers.geometric_tax.experiments import training as experiments
+from derived.papers.geometric_tax.experiments.training import ARMS, Arms, Blur, Causality, Encoders, Judges
 from derived.papers.geometric_tax.figures import training as figures
 from derived.papers.geometric_tax.model import heads
 from derived.papers.geometric_tax.model.encoders import (
@@ -24,7 +25,7 @@ from derived.papers.geometric_tax.model.encoders import (
     short_filter,
 )
 
-EXPERIMENTS = (Arms, Blur, Encoders, Causality)
+EXPERIMENTS = (Arms, Judges, Blur, Encoders, Causality)
 SMALL = {Causality: {"instances": 6}}
 KINDS = (CausalTransformer, StateSpace, CausalConvolution)
 
@@ -204,6 +205,41 @@ def test_a_ratio_is_taken_pair_by_pair(rows):
     found = claims.times(claims.HARD, claims.SCALAR, claims.EACH)(table)
     assert abs(found.value - 3) < 1e-12
     assert abs(found.low - 3) < 1e-9
+
+
+def test_other_judges_judge_the_networks_of_the_arms(monkeypatch):
+    """At the rates of one tier, judged on the paths of ``Arms``, the networks score what they score there."""
+    small = dataclasses.replace(Arms.at("ci"), rates=(0.03,), looks=())
+    run = {"seed": 0, "device": torch.device("cpu"), "dtype": torch.float32}
+    arms = small.run({"system": "lorenz", "arm": "scalar"}, **run).query("stage == 'fit'")["distortion"]
+    found = fits.data("lorenz", **{"num": 12, "judged": 16, "length": 8, "noise": 0.0}, networks=2, seed=0, role="fit")
+
+    def same(system, n, L, generator):
+        assert (system, n, L) == ("lorenz", 16, 8)
+        x = torch.zeros(16, 8, 3, dtype=found.test.dtype)
+        x[..., 0] = found.low + (found.high - found.low) * found.test[0, :, :-1]
+        return x
+
+    monkeypatch.setattr(experiments, "paths", same)
+    monkeypatch.setattr(experiments, "disturbed", lambda clean, generator: found.noisy)
+    judged = Judges.at("ci").run({"system": "lorenz", "arm": "scalar"}, **run)
+    assert judged.query("draw == 0")["distortion"].tolist() == pytest.approx(arms.tolist(), rel=1e-4)
+
+
+def test_the_spread_between_judges_is_a_standard_deviation_over_an_error():
+    """Normal numbers of known parts: between draws 0.3, between pairs 1; the error of eight pairs is 1 / sqrt 8."""
+    normal = torch.randn(400 + 400 * 8, generator=stream(0, "judges"), dtype=torch.float64)
+    moved, own = 0.3 * normal[:400], normal[400:].view(400, 8)
+    logs = moved[:, None] + own[:1]  # the pairs keep their own values from draw to draw
+    tables = [
+        pd.DataFrame({"draw": range(400), "replicate": r, "system": system, "arm": arm, "distortion": value})
+        for system in fits.GAPS
+        for r in range(8)
+        for arm, value in (("ce", logs[:, r].exp().numpy()), ("scalar", 1.0))
+    ]
+    found = claims.other_judges(pd.concat(tables))
+    assert found.value == pytest.approx(0.3 / (own[0].std().item() / 8**0.5), rel=0.15)
+    assert found.low < found.value < found.high
 
 
 def test_the_rise_of_hard_labels_is_judged_against_blurred_ones(rows):

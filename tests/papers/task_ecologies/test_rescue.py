@@ -11,6 +11,7 @@ from derived.lab.rng import stream
 from derived.papers.task_ecologies.claims import rescue as claims
 from derived.papers.task_ecologies.data.expressions import (
     OPENING,
+    SYMBOLS,
     VOCABULARY,
     balanced_chunks,
     blanked,
@@ -21,11 +22,11 @@ from derived.papers.task_ecologies.data.expressions import (
     shuffled_twin,
 )
 from derived.papers.task_ecologies.data.ngrams import fit_ngram
-from derived.papers.task_ecologies.experiments.rescue import Rescue
+from derived.papers.task_ecologies.experiments.rescue import RecipePopulation, Rescue, both_ways, mixture
 from derived.papers.task_ecologies.figures import rescue as figures
 
-EXPERIMENTS = (Rescue,)
-SMALL = {Rescue: {"steps": 10}}
+EXPERIMENTS = (Rescue, RecipePopulation)
+SMALL = {Rescue: {"steps": 10}, RecipePopulation: {"steps": 6}}
 
 
 @pytest.fixture(scope="module")
@@ -138,11 +139,11 @@ def test_wrong_tables_are_named():
 
 
 def test_mixtures_blank_what_they_should(chunks):
-    experiment = Rescue.at("ci")
+    code = both_ways(chunks)
     for alpha, share in ((0.0, 0.0), (1.0, 1.0)):
-        texts = experiment.mixture(chunks, alpha, stream(0, "mixture"))
+        texts = mixture(code, alpha, 20, stream(0, "mixture"))
         assert ((texts == 26).any(dim=1).double().mean().item()) == share
-    many = Rescue(steps=2000).mixture(chunks, 0.25, stream(0, "mixture"))
+    many = mixture(code, 0.25, 2000, stream(0, "mixture"))
     assert (many == 26).any(dim=1).double().mean().item() == pytest.approx(0.25, abs=0.04)
 
 
@@ -197,3 +198,64 @@ def test_validation_chooses_the_rate_and_replicates_are_paired():
 
 def test_the_figure_says_in_words_what_it_shows(rows, tells):
     tells(figures.discrimination(rows[Rescue]), "brackets shuffled (published), trigram", "pairs ordinary, network")
+
+
+# Recipes --------------------------------------------------------------------------------------------------------------
+
+
+def test_founders_texts_and_first_weights_are_shared_by_the_arms(rows):
+    """In the first generation nothing but who becomes a parent differs."""
+    first = rows[RecipePopulation].query("generation == 0").pivot(index=["reader", "replicate"], columns="arm")
+    for column in ("alpha", "gap"):
+        assert (first[column]["selected"] == first[column]["shuffled"]).all()
+    assert (first["alpha"]["selected"].unstack("reader").nunique(axis=1) == 1).all()
+    assert not (first["drawn"]["selected"] == first["drawn"]["shuffled"]).all()
+
+
+def fitness_is_alpha(monkeypatch, sign: float) -> pd.DataFrame:
+    """Populations whose gap is a steep function of the share of brackets that was read."""
+
+    def gap(self, texts, *_):
+        return np.array([sign * 40 * (each == SYMBOLS.index("(")).any(dim=1).double().mean().item() for each in texts])
+
+    monkeypatch.setattr(RecipePopulation, "tables", gap)
+    size = {
+        "replicates": 3,
+        "members": 8,
+        "generations": 6,
+        "steps": 200,
+        "corpus": 60_000,
+        "judged": 12,
+        "sigma": 0.05,
+    }
+    population = RecipePopulation(**size)
+    found = []
+    for arm in ("selected", "shuffled"):
+        condition = {"reader": "trigram", "arm": arm}
+        table = population.run(condition, seed=0, device=torch.device("cpu"), dtype=torch.float64)
+        found.append(table.assign(**condition))
+    return pd.concat(found, ignore_index=True)
+
+
+def test_selection_moves_the_share_that_pays_and_the_control_drifts(monkeypatch):
+    """Fitness that all but chooses the largest share raises the mean to it, its inverse lowers it; dealt out, the same
+    fitness moves it neither way more than drift does."""
+    up, down = (fitness_is_alpha(monkeypatch, sign) for sign in (1.0, -1.0))
+    for table, sign in ((up, 1), (down, -1)):
+        assert sign * claims.more_brackets(table, "trigram").value > 0.2
+        moved = table.query("arm == 'selected'").eval("drawn - alpha").groupby(table["generation"]).mean()
+        assert sign * moved.iloc[0] > 0.2
+    control = pd.concat([each.query("arm == 'shuffled'") for each in (up, down)]).eval("drawn - alpha")
+    assert abs(control.mean()) < 4 * control.sem()
+
+
+def test_the_last_generation_is_judged_replicate_by_replicate():
+    table = pd.DataFrame({"reader": "network", "replicate": [0, 1] * 4, "generation": [0, 0, 0, 0, 1, 1, 1, 1]})
+    table = table.assign(
+        arm=["selected", "selected", "shuffled", "shuffled"] * 2, alpha=[0.0] * 4 + [0.7, 0.9, 0.5, 0.6]
+    )
+    assert claims.more_brackets(table, "network").value == pytest.approx(0.25)
+
+
+def test_the_figure_of_recipes_says_where_they_end(rows, tells):
+    tells(figures.recipes(rows[RecipePopulation]), "networks, selected", "tables of letter triples, shuffled")

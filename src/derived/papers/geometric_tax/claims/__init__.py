@@ -4,9 +4,9 @@ from ..experiments.codebooks import Channel, Clouds, Regressogram, Scalar, Windo
 from ..experiments.information import Mine, Regimes, Variational
 from ..experiments.labels import FisherRao, LawGrid, Path, Refits, Relabelled
 from ..experiments.procrustes import Composite, Identities, Noise, Pooled, Spread, Unrelated
-from ..experiments.sequences import Dilution, Strands, Walks
+from ..experiments.sequences import Dilution, Strands, Trained, Walks
 from ..experiments.sweep import Sweep
-from ..experiments.training import Arms, Blur, Causality, Encoders
+from ..experiments.training import Arms, Blur, Causality, Encoders, Judges
 from . import codebooks, information, labels, procrustes, sequences, sweep, training
 
 CLAIMS = (
@@ -22,7 +22,7 @@ EXPERIMENTS = (
     *(Identities, Noise, Unrelated, Pooled, Spread, Composite),
     *(Relabelled, Refits, FisherRao, LawGrid, Path),
     *(Scalar, Clouds, Windows, Channel, Regressogram),
-    *(Arms, Blur, Encoders, Causality, Sweep),
-    *(Strands, Dilution, Walks),
+    *(Arms, Judges, Blur, Encoders, Causality, Sweep),
+    *(Strands, Trained, Dilution, Walks),
     *(Variational, Mine, Regimes),
 )

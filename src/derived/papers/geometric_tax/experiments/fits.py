@@ -103,6 +103,8 @@ class Shuffled(Bins):
 class Data:
     """What R networks are trained on, and the paths that choose the rate and that judge, the same for all."""
 
+    low: Tensor  # of the range, whose share a value is
+    high: Tensor
     values: Tensor  # (R, paths, L + 1)
     valid: Tensor  # (1, judged, L + 1)
     states: Tensor  # (judged, L + 1, d) of the judged paths, standardised
@@ -125,12 +127,17 @@ def data(system: str, *, networks: int, num: int, judged: int, length: int, nois
     values = torch.stack([observed(one, role, r) for r, one in enumerate(each)])
     seen = observed(states, "judged")
     valid, test = seen.split(judged)
-    generator, clean = stream(seed, system, "disturbance"), test[:, :-1]
-    hit = torch.rand(len(SHARES), *clean.shape, generator=generator) < torch.tensor(SHARES).view(-1, 1, 1)
-    shift = DISTURBANCE * torch.randn(hit.shape, generator=generator, dtype=clean.dtype)
     truth = states[judged:]
     truth = (truth - truth.mean(dim=(0, 1))) / truth.std(dim=(0, 1))
-    return Data(values=values, valid=valid[None], test=test[None], states=truth, noisy=clean + hit * shift)
+    noisy = disturbed(test[:, :-1], stream(seed, system, "disturbance"))
+    return Data(low=low, high=high, values=values, valid=valid[None], test=test[None], states=truth, noisy=noisy)
+
+
+def disturbed(clean: Tensor, generator: torch.Generator) -> Tensor:
+    """Values (n, L) of which a share is struck by noise, (len(SHARES), n, L)."""
+    hit = torch.rand(len(SHARES), *clean.shape, generator=generator) < torch.tensor(SHARES).view(-1, 1, 1)
+    shift = DISTURBANCE * torch.randn(hit.shape, generator=generator, dtype=clean.dtype)
+    return clean + hit * shift
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,11 +272,16 @@ class Arm:
         found = {"valid": self.valid(data), "reconstruction": (decoded - data.test).square().mean(dim=(1, 2)).sqrt()}
         missed = self.says(self.model.head(h)).cpu() - data.test[..., 1:].to(h.dtype)
         found["rmse"] = missed[..., L // 4 :].square().flatten(1).mean(dim=-1).sqrt().double()
-        pooled = h.mean(dim=2).double().cpu()
-        moved = [self.model(self.read(noisy[None])).mean(dim=2).double().cpu() for noisy in data.noisy]
-        found["distortion"] = torch.stack([procrustes_distortion(pooled, each) for each in moved]).mean(dim=0)
+        found["distortion"] = self.distortion(h, data.noisy)
         fitted = probe(h[:, :, L // 4 :].double().cpu(), data.states[:, L // 4 : -1])
         return found | {"probe": fitted.mean(dim=-1), "hidden": fitted[:, 1:].mean(dim=-1)}
+
+    @torch.no_grad()
+    def distortion(self, h: Tensor, noisy: Tensor) -> Tensor:
+        """The mean D over the shares, (R,), of the clean paths' states h (R, n, L, p) and the noisy paths'."""
+        pooled = h.mean(dim=2).double().cpu()
+        moved = [self.model(self.read(each[None])).mean(dim=2).double().cpu() for each in noisy]
+        return torch.stack([procrustes_distortion(pooled, each) for each in moved]).mean(dim=0)
 
 
 def probe(h: Tensor, states: Tensor) -> Tensor:

@@ -187,13 +187,18 @@ def staircase_floor(K: int, sigma: float) -> float:
     return (K - 1) * (4 * math.asin(math.sqrt(far)) - math.pi)
 
 
+#: Where the explorer's sliders stop.
+STOPS_K = (4, 6, 8, 11, 16, 23, 32, 45, 54, 64)
+STOPS_SIGMA = (0.002, 0.003, 0.005, 0.007, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1)
+
+
 @dataclass(frozen=True, kw_only=True)
 class LawGrid(Experiment):
     """The explorer's grid: the law of the bin at places m, and the length. Rows: sigma, K, m, bin, p, length, blur_cap,
     steps_cap."""
 
-    codes: tuple[int, ...] = (4, 8, 16, 32, 64)
-    sigmas: tuple[float, ...] = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
+    codes: tuple[int, ...] = STOPS_K
+    sigmas: tuple[float, ...] = STOPS_SIGMA
     places: tuple[float, ...] = (0.41, 0.45, 0.49)  # neighbours: in one bin of four, in three of sixty-four
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
@@ -213,9 +218,9 @@ class LawGrid(Experiment):
 class Path(Experiment):
     """The explorer's middle panel: how long the curve is up to m. Rows: sigma, K, m, path."""
 
-    codes: tuple[int, ...] = (4, 8, 16, 32, 64)
-    sigmas: tuple[float, ...] = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
-    places: int = 201
+    codes: tuple[int, ...] = STOPS_K
+    sigmas: tuple[float, ...] = STOPS_SIGMA
+    places: int = 181
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
     deterministic: ClassVar[Mapping[str, float]] = {"path": 1e-9}

@@ -192,7 +192,8 @@ class Pooled(Experiment):
 @dataclass(frozen=True, kw_only=True)
 class Spread(Experiment):
     """GT-2: what makes D small. Pooled embeddings of sequences whose tokens all jump alike, where the means of
-    sequences are drawn apart by a factor. Rows: factor, replicate, D, law, J."""
+    sequences are drawn apart by a factor; the jumps are the same draw at every factor. Rows: factor, replicate, D, law
+    (the pooled law at the measured J and V)."""
 
     n: int = 400
     L: int = 128
@@ -216,7 +217,7 @@ class Spread(Experiment):
             found.append(procrustes_distortion(X, X + jumps.sum(dim=0) / self.L))
             V = X.var(dim=1).sum(dim=-1)
             laws.append(pooled_law(hits / self.L, self.L, J, V))
-        columns = {"D": torch.stack(found), "law": torch.stack(laws), "J": J.expand(len(self.factors), -1)}
+        columns = {"D": torch.stack(found), "law": torch.stack(laws)}
         return rows({"factor": self.factors, "replicate": range(self.replicates)}, columns)
 
 

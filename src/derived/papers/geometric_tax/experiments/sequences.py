@@ -15,8 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import torch
+from scipy.special import betainc
 from torch import Tensor
 
+from derived.lab import training
 from derived.lab.experiment import Experiment, rows
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
@@ -74,6 +76,122 @@ class Strands(Experiment):
                 D = procrustes_distortion(X, Y).item() if len(X) >= X.shape[1] else math.nan
                 found.append(row | {"similarity": rdm_similarity(X, Y).item(), "D": D})
         return pd.DataFrame(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained(Experiment):
+    """GT-12: small causal transformers that learn the next letter of DNA of varying composition, under the reverse
+    complement, before training and after; each network has its own training and judged sequences.
+
+    Rows: stage ("untrained", "trained"), arm, replicate; similarity (of RDMs) and D of the pooled states before and
+    after the reverse complement; composition (R^2 of the pooled states by a linear map of the counts of pairs, fitted
+    on one half of the sequences, judged on the other); learned (by how much the loss on the arm "varied" is under ln 4,
+    over the same of the best reader, ``best_reader``).
+    """
+
+    networks: int = 12
+    steps: int = 4000
+    batch: int = 16
+    length: int = 512
+    width: int = 64
+    depth: int = 4
+    heads: int = 4
+    judged: int = 1000
+    rate: float = 0.003
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "ci": {"networks": 3, "steps": 4, "batch": 2, "length": 24, "width": 8, "depth": 1, "heads": 1, "judged": 60},
+        "cpu": {
+            "networks": 8,
+            "steps": 400,
+            "batch": 8,
+            "length": 128,
+            "width": 32,
+            "depth": 2,
+            "heads": 2,
+            "judged": 200,
+        },
+        "gpu": {},
+    }
+    dtype: ClassVar[torch.dtype] = torch.float32
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        size = Size(codes=4, outputs=4, length=self.length, width=self.width, depth=self.depth, heads=self.heads)
+        draws = Draws(num_networks=self.networks, seed=seed, layer="dna", dtype=dtype, device=device)
+        model = CausalTransformer(size, draws)
+        before = self.judge(model, seed, device).assign(stage="untrained")
+        self.train(model, seed, device)
+        return pd.concat([before, self.judge(model, seed, device).assign(stage="trained")], ignore_index=True)
+
+    def train(self, model: CausalTransformer, seed: int, device) -> None:
+        """AdamW with a cosine to zero; every network reads fresh sequences of its own at every step."""
+        generators = [stream(seed, "read", r) for r in range(self.networks)]
+
+        def loss(step: int) -> Tensor:
+            read = torch.stack([dna.gc_heterogeneous_dna(self.batch, self.length + 1, each) for each in generators])
+            read = read.long().to(device)
+            return training.mean_cross_entropy(model.head(model(read[..., :-1])), read[..., 1:])
+
+        def rate(step: int) -> float:
+            warm, cosine = min(1.0, 10 * (step + 1) / self.steps), (1 + math.cos(math.pi * step / self.steps)) / 2
+            return self.rate * warm * cosine
+
+        optimiser = training.adamw(model, betas=(0.9, 0.98), weight_decay=0.01)
+        training.train(loss, optimiser, steps=self.steps, rate=rate)
+
+    @torch.no_grad()
+    def judge(self, model: CausalTransformer, seed: int, device) -> pd.DataFrame:
+        """All arms of the control, read by every network in both directions."""
+        tables = []
+        for name in ARMS:
+            s = torch.stack([arm(name, self.judged, self.length, seed, r) for r in range(self.networks)])
+            other = dna.reverse_complement(s.flatten(0, 1)).view_as(s)
+            (X, loss), (Y, _) = (self.read(model, each.long().to(device)) for each in (s, other))
+            centred = zip(X - X.mean(dim=1, keepdim=True), Y - Y.mean(dim=1, keepdim=True), strict=True)
+            counts = torch.stack([dna.kmer_counts(each, 2) for each in s])
+            best = best_reader(s[..., :-1], s[..., 1:]) if name == "varied" else math.nan
+            columns = {
+                "similarity": torch.stack([rdm_similarity(x, y) for x, y in centred]),
+                "D": procrustes_distortion(X, Y),
+                "composition": explained(X, counts),
+                "learned": (math.log(4) - loss) / (math.log(4) - best),
+            }
+            tables.append(rows({"replicate": range(self.networks)}, columns).assign(arm=name))
+        return pd.concat(tables, ignore_index=True)
+
+    def read(self, model: CausalTransformer, s: Tensor) -> tuple[Tensor, Tensor]:
+        """Of sequences (R, n, L): the pooled states (R, n, p) and the loss of the next letter (R,)."""
+        parts = []
+        for part in s.split(50, dim=1):
+            h = model(part)
+            loss = training.mean_cross_entropy(model.head(h[:, :, :-1]), part[..., 1:])
+            parts.append((h.mean(dim=2).double().cpu(), loss.double().cpu() * part.shape[1]))
+        pooled, losses = zip(*parts, strict=True)
+        return torch.cat(pooled, dim=1), torch.stack(losses).sum(dim=0) / s.shape[1]
+
+
+def best_reader(past: Tensor, following: Tensor) -> Tensor:
+    """The loss (R,) of the reader who knows the law of ``gc_heterogeneous_dna`` and counts C and G: with g of them in t
+    letters P(C or G next) is the mean of GC under its law given g; past and following (R, n, L - 1)."""
+    edges = torch.linspace(0.25, 0.75, 401, dtype=torch.float64)
+    below = torch.from_numpy(betainc(12.0, 14.0, edges.numpy()))  # the least and the greatest GC hold what was cut off
+    weights = torch.cat([below[:1], below.diff(), 1 - below[-1:]])
+    GC = torch.cat([edges[:1], (edges[1:] + edges[:-1]) / 2, edges[-1:]])
+    g, t = torch.meshgrid(*2 * [torch.arange(past.shape[-1] + 1, dtype=torch.float64)], indexing="ij")
+    logs = weights.log() + g[..., None] * GC.log() + (t - g)[..., None] * (-GC).log1p()
+    strong_next = (logs.softmax(dim=-1) * GC).sum(dim=-1)  # at [g, t]; used for g <= t alone
+    strong = lambda s: (s == 1) | (s == 2)  # noqa: E731
+    p = strong_next[strong(past).cumsum(dim=-1), torch.arange(past.shape[-1]) + 1]
+    return -torch.where(strong(following), p / 2, (1 - p) / 2).log().mean(dim=(1, 2))
+
+
+def explained(states: Tensor, counts: Tensor) -> Tensor:
+    """R^2 (R,) of states (R, n, p) by an affine map of counts (R, n, words), fitted on the first half of the sequences,
+    judged on the second, over all features together; the counts of words sum to the length, so the map is affine."""
+    half = states.shape[1] // 2
+    weights = torch.linalg.lstsq(counts[:, :half], states[:, :half], driver="gelsd").solution
+    missed = (counts[:, half:] @ weights - states[:, half:]).square().sum(dim=(1, 2))
+    return 1 - missed / (states[:, half:] - states[:, :half].mean(dim=1, keepdim=True)).square().sum(dim=(1, 2))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from derived.lab.nets import Draws
 from derived.lab.rng import stream
 
 from ..model.encoders import Size
-from .fits import CI, CPU, ENCODERS, SHORT, Fits
+from .fits import CI, CPU, ENCODERS, SHORT, Arm, Fits, data, disturbed, fit, paths
 
 SYSTEMS = ("lorenz", "oscillators", "waveforms")
 ARMS = ("ce", "blurred", "shuffled", "codes", "scalar", "untrained")
@@ -38,6 +38,44 @@ class Arms(Fits):
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         looks = sorted({int(share * self.steps) for share in self.looks})
         return self.fitted(**condition, looks=looks, seed=seed, device=device, dtype=dtype)
+
+
+#: The rates that the search of ``Arms`` chose at tier ``cpu``, by system.
+CHOSEN = {"lorenz": {"ce": 0.03, "scalar": 0.03}, "oscillators": {"ce": 0.03, "scalar": 0.03}}
+CHOSEN |= {"waveforms": {"ce": 0.01, "scalar": 0.03}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judges(Fits):
+    """GT-7: the networks of ``Arms`` under hard labels and under squared error, at the rates that its search chose
+    (``CHOSEN``), each judged on many draws of the judged paths and of their disturbance.
+
+    All networks of ``Arms`` are judged on one such draw; here one sees what another would have said. Rows: system, arm,
+    draw, replicate, distortion.
+    """
+
+    draws: int = 24
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {**CI, "draws": 3}, "cpu": CPU, "gpu": {}}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"system": system, "arm": arm} for system in SYSTEMS for arm in ("ce", "scalar")]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        system, arm = condition["system"], condition["arm"]
+        each = {"system": system, "num": self.paths, "judged": self.judged, "length": self.length, "noise": 0.0}
+        found = data(**each, networks=self.networks, seed=seed, role="fit")
+        model = Arm(self, arm, found.values, "attention", False, seed=seed, role="fit", device=device, dtype=dtype)
+        rates = torch.full((self.networks,), CHOSEN[system][arm], dtype=torch.float64)
+        fit(model, found, steps=self.steps, batch=self.batch, rates=rates)
+        seen = []
+        for draw in range(self.draws):
+            states = paths(system, self.judged, self.length, stream(seed, system, "judged", draw))
+            clean = (states[..., 0] - found.low) / (found.high - found.low)
+            with torch.no_grad():
+                h = model.model(model.read(clean[None]))
+            seen.append(model.distortion(h, disturbed(clean, stream(seed, system, "disturbance", draw))))
+        return rows({"draw": range(self.draws), "replicate": range(self.networks)}, {"distortion": torch.stack(seen)})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -85,7 +85,7 @@ def _moving(law: pd.DataFrame, path: pd.DataFrame, whole: pd.DataFrame, position
 
 
 def _line(x, y) -> dict:
-    return {"type": "scatter", "x": np.round(x, 4).tolist(), "y": np.round(y, 4).tolist()}
+    return {"type": "scatter", "x": np.round(x, 3).tolist(), "y": np.round(y, 3).tolist()}
 
 
 def _only(trace: dict) -> dict:

@@ -6,7 +6,7 @@ from ..experiments.evidence import Certification, Published
 from ..experiments.imposed import Frozen, Imposed
 from ..experiments.languages import Abroad, Complexity
 from ..experiments.loss import Decomposition, Hellinger, Informed, Planted
-from ..experiments.rescue import Rescue
+from ..experiments.rescue import RecipePopulation, Rescue
 from ..experiments.selection import Drift, Population, Price, Quasispecies, Recipes, Sampling
 from . import codes, deployment, evidence, imposed, languages, loss, rescue, selection
 
@@ -24,5 +24,5 @@ EXPERIMENTS = (
     *(Decomposition, Planted, Informed, Hellinger, LeastCode, SplitMerge, Equidistant, GlobalPath, Recursion, Picture),
     *(Injection, AtOne, OffEcology, TwinDecoders, Certification, Published),
     *(Frozen, Imposed, Price, Sampling, Quasispecies, Recipes, Drift, Population),
-    *(Abroad, Complexity, Rescue),
+    *(Abroad, Complexity, Rescue, RecipePopulation),
 )

@@ -1,10 +1,11 @@
 """Two ecologies: code with brackets and the same code without, mixed in a share alpha; who tells balanced from
 unbalanced code, the network or a table of letters?"""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
@@ -24,13 +25,67 @@ from ..data.expressions import (
 )
 from ..data.ngrams import fit_ngram
 from ..model.gpt import GPTSize, MicroGPT, text_losses
+from ..model.selection import wright_fisher
 from .fits import build, falling, fit_texts
 
 TABLES = {"unigram": 1, "bigram": 2, "trigram": 3}
+Twin = Callable[[str, torch.Generator], str | None]
+TWINS: Mapping[str, Twin] = {"shuffled": shuffled_twin, "matched": matched_twin}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rescue(Experiment):
+class Brackets(Experiment):
+    """What both experiments share: code with brackets, the same without, and unbalanced twins to judge by."""
+
+    replicates: int = 10
+    corpus: int = 4_000_000  # characters
+    judged: int = 300  # chunks of each kind
+
+    dtype: ClassVar[torch.dtype] = torch.float32
+
+    def chunks(self, draw: torch.Generator) -> tuple[list[str], list[str]]:
+        """Balanced chunks to train on and to judge by, from two halves of a text with one lexicon."""
+        text = expression_text(self.corpus, draw)
+        cut = len(text) // 2
+        return balanced_chunks(text[:cut]), balanced_chunks(text[cut:])
+
+    def judged_pairs(
+        self, held_out: list[str], draw: torch.Generator, twins: Mapping[str, Twin] = TWINS
+    ) -> dict[str, tuple[Tensor, Tensor]]:
+        """Balanced chunks and their twins of each kind, as tokens."""
+        found = {}
+        for name, twin in twins.items():
+            pairs = [(chunk, twin(chunk, draw)) for chunk in held_out]
+            pairs = [(chunk, other) for chunk, other in pairs if other is not None][: self.judged]
+            if len(pairs) < self.judged:
+                given = f"{len(pairs)} chunks have a {name} twin"
+                raise ValueError(f"{given}, {self.judged} are to be judged; enlarge the corpus")
+            found[name] = tuple(expression_ids(list(part)) for part in zip(*pairs, strict=True))
+        return found
+
+
+def both_ways(chunks: list[str]) -> tuple[Tensor, Tensor]:
+    """Chunks as tokens, with their brackets and with spaces in their places."""
+    return expression_ids(chunks), expression_ids([blanked(chunk) for chunk in chunks])
+
+
+def mixture(code: tuple[Tensor, Tensor], alpha: float, steps: int, draw: torch.Generator) -> Tensor:
+    """A chunk for every step, bracketed with probability alpha, else blanked, (steps, T); code as of ``both_ways``."""
+    bracketed, bare = code
+    picked = torch.randint(len(bracketed), (steps,), generator=draw)
+    kept = torch.rand(steps, 1, generator=draw, dtype=torch.float64) < alpha
+    return torch.where(kept, bracketed[picked], bare[picked])
+
+
+@torch.no_grad()
+def own_losses(model: MicroGPT, texts: Tensor, device) -> Tensor:
+    """Nats per token of each model on its own texts (K, B, T), float64 on the CPU."""
+    texts = texts.to(device)
+    return text_losses(model(texts[..., :-1]), texts[..., 1:]).mean(dim=(1, 2)).double().cpu()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rescue(Brackets):
     """TE-E4, after exp 7: training text is bracketed code with probability alpha and else the same code with brackets
     blanked; judged by the loss on unbalanced chunks less that on the balanced chunks of which they were made.
 
@@ -41,19 +96,15 @@ class Rescue(Experiment):
     networks the mean training loss of the last tenth (late) and of the tenth before it (before).
     """
 
-    replicates: int = 10
     alphas: tuple[float, ...] = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
     steps: int = 12_000
     rates: tuple[float, ...] = (0.0025, 0.005, 0.01, 0.02)
-    corpus: int = 4_000_000  # characters
-    judged: int = 300  # chunks of each kind
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "ci": {"replicates": 2, "alphas": (0.0, 1.0), "steps": 20, "corpus": 40_000, "judged": 12, "rates": (0.01,)},
         "cpu": {"replicates": 8, "alphas": (0.0, 0.25, 1.0), "steps": 2500, "corpus": 800_000, "judged": 100},
         "gpu": {},
     }
-    dtype: ClassVar[torch.dtype] = torch.float32
 
     def conditions(self) -> list[dict[str, Any]]:
         return [{"rate": rate} for rate in self.rates]
@@ -63,10 +114,12 @@ class Rescue(Experiment):
         for replicate in range(self.replicates):
             chunks, held_out = self.chunks(stream(seed, "expressions", replicate))
             judged.append(self.judged_pairs(held_out, stream(seed, "twins", replicate)))
+            code, unread = both_ways(chunks), both_ways(held_out)
             for place, alpha in enumerate(self.alphas):
-                texts = self.mixture(chunks, alpha, stream(seed, "mixture", replicate, place))
+                texts = mixture(code, alpha, self.steps, stream(seed, "mixture", replicate, place))
                 read.append(texts)
-                valid.append(self.mixture(held_out, alpha, stream(seed, "valid", replicate, place))[: self.judged])
+                held = mixture(unread, alpha, self.steps, stream(seed, "valid", replicate, place))
+                valid.append(held[: self.judged])
                 for reader, order in TABLES.items():
                     table = fit_ngram(texts, order, VOCABULARY, opening=OPENING)
                     loss = float(table.losses(valid[-1]).mean())
@@ -79,46 +132,93 @@ class Rescue(Experiment):
         losses = fit_texts(model, torch.stack(read, dim=1).to(device), rate=falling(condition["rate"], self.steps))
         tenth, shape = self.steps // 10, (self.replicates, len(self.alphas))
         columns = {
-            "valid": self.losses(model, torch.stack(valid), device).view(shape),
+            "valid": own_losses(model, torch.stack(valid), device).view(shape),
             "late": losses[:, -tenth:].mean(dim=-1).view(shape),
             "before": losses[:, -2 * tenth : -tenth].mean(dim=-1).view(shape),
         }
         for twin in ("shuffled", "matched"):  # each model on the chunks of its own replicate
             own = (torch.stack([pairs[twin][side] for pairs in judged]) for side in (0, 1))
             own = (each.repeat_interleave(len(self.alphas), dim=0) for each in own)
-            balanced, unbalanced = (self.losses(model, each, device).view(shape) for each in own)
+            balanced, unbalanced = (own_losses(model, each, device).view(shape) for each in own)
             index = {"replicate": range(self.replicates), "alpha": self.alphas}
             table = rows(index, columns | {"gap": unbalanced - balanced})
             found += table.assign(reader="network", twin=twin).to_dict("records")
         return pd.DataFrame(found)
 
-    def chunks(self, draw: torch.Generator) -> tuple[list[str], list[str]]:
-        """Balanced chunks to train on and to judge by, from two halves of a text with one lexicon."""
-        text = expression_text(self.corpus, draw)
-        cut = len(text) // 2
-        return balanced_chunks(text[:cut]), balanced_chunks(text[cut:])
 
-    def judged_pairs(self, held_out: list[str], draw: torch.Generator) -> dict[str, tuple[Tensor, Tensor]]:
-        """Balanced chunks and their twins of each kind, as tokens."""
-        found = {}
-        for name, twin in (("shuffled", shuffled_twin), ("matched", matched_twin)):
-            pairs = [(chunk, twin(chunk, draw)) for chunk in held_out]
-            pairs = [(chunk, other) for chunk, other in pairs if other is not None][: self.judged]
-            if len(pairs) < self.judged:
-                given = f"{len(pairs)} chunks have a {name} twin"
-                raise ValueError(f"{given}, {self.judged} are to be judged; enlarge the corpus")
-            found[name] = tuple(expression_ids(list(part)) for part in zip(*pairs, strict=True))
-        return found
+@dataclass(frozen=True, kw_only=True)
+class RecipePopulation(Brackets):
+    """TE-E4, after the second stage of exp 7: a member of a population inherits a recipe and nothing else, the share
+    alpha of bracketed text. In every generation each member is trained anew, from first weights that are drawn anew, on
+    its own mixture, and judged by its gap on twins with shuffled brackets; fitness e^gap. Parents are drawn, and a
+    normal step of ``sigma`` is added to each share and cut to [0, 1].
 
-    def mixture(self, chunks: list[str], alpha: float, draw: torch.Generator) -> Tensor:
-        """A chunk for every step, bracketed with probability alpha, else blanked, (steps, T)."""
-        bracketed, bare = expression_ids(chunks), expression_ids([blanked(chunk) for chunk in chunks])
-        picked = torch.randint(len(chunks), (self.steps,), generator=draw)
-        kept = torch.rand(self.steps, 1, generator=draw, dtype=torch.float64) < alpha
-        return torch.where(kept, bracketed[picked], bare[picked])
+    "shuffled": the same fitness values, dealt out among the members at random. Readers: the network, and a table of
+    letter triples counted on the same texts. All conditions have the same founders, texts, first weights and steps of
+    mutation; a replicate has a corpus of its own. The rate is the one that held-out loss chose in ``Rescue``. Rows:
+    reader, arm, replicate, generation, alpha (mean share of the members), drawn (mean share of their parents' draw),
+    gap (mean over members).
+    """
 
-    @torch.no_grad()
-    def losses(self, model: MicroGPT, texts: Tensor, device) -> Tensor:
-        """Nats per token of each model on its own texts (K, B, T), float64 on the CPU."""
-        texts = texts.to(device)
-        return text_losses(model(texts[..., :-1]), texts[..., 1:]).mean(dim=(1, 2)).double().cpu()
+    members: int = 14
+    generations: int = 25
+    steps: int = 6000
+    sigma: float = 0.12
+    rate: float = 0.01
+
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "ci": {"replicates": 2, "members": 3, "generations": 2, "steps": 10, "corpus": 40_000, "judged": 12},
+        "cpu": {"replicates": 3, "members": 8, "generations": 8, "steps": 300, "corpus": 200_000, "judged": 60},
+        "gpu": {},
+    }
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [{"reader": reader, "arm": arm} for reader in ("network", "trigram") for arm in ("selected", "shuffled")]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        code, pairs = [], []
+        for replicate in range(self.replicates):
+            chunks, held_out = self.chunks(stream(seed, "recipe corpus", replicate))
+            code.append(both_ways(chunks))
+            only = {"shuffled": shuffled_twin}
+            pairs.append(self.judged_pairs(held_out, stream(seed, "recipe twins", replicate), only)["shuffled"])
+        shape = (self.replicates, self.members)
+        alpha = torch.rand(shape, generator=stream(seed, "founding recipes"), dtype=torch.float64).numpy()
+        draw, deal = stream(seed, "recipe parents", *condition.values()), stream(seed, "recipes dealt")
+        tables = []
+        for generation in range(self.generations):
+            texts = [
+                mixture(code[r], alpha[r, i], self.steps, stream(seed, "recipe texts", generation, r, i))
+                for r, i in np.ndindex(shape)
+            ]
+            read = self.networks if condition["reader"] == "network" else self.tables
+            gap = read(texts, pairs, seed, generation, device, dtype).reshape(shape)
+            fitness = np.exp(gap)
+            if condition["arm"] == "shuffled":
+                order = torch.rand(shape, generator=deal).argsort(dim=1).numpy()
+                fitness = np.take_along_axis(fitness, order, axis=1)
+            parents = np.take_along_axis(alpha, wright_fisher(fitness, self.members, draw), axis=1)
+            columns = {"alpha": alpha.mean(axis=1), "drawn": parents.mean(axis=1), "gap": gap.mean(axis=1)}
+            tables.append(rows({"replicate": range(self.replicates)}, columns).assign(generation=generation))
+            step = torch.randn(shape, generator=stream(seed, "recipe steps", generation), dtype=torch.float64).numpy()
+            alpha = np.clip(parents + self.sigma * step, 0, 1)
+        return pd.concat(tables, ignore_index=True)
+
+    def networks(self, texts: list[Tensor], pairs: list, seed: int, generation: int, device, dtype) -> np.ndarray:
+        """The gap of a network for each member, from fresh weights."""
+        size = GPTSize(vocabulary=VOCABULARY, init_std=0.02)
+        model = build(size, len(texts), seed, device, dtype, f"recipe {generation}")
+        fit_texts(model, torch.stack(texts, dim=1).to(device), rate=falling(self.rate, self.steps))
+        each = (torch.stack([pair[side] for pair in pairs]) for side in (0, 1))
+        each = (one.repeat_interleave(self.members, dim=0) for one in each)
+        balanced, unbalanced = (own_losses(model, one, device) for one in each)
+        return (unbalanced - balanced).numpy()
+
+    def tables(self, texts: list[Tensor], pairs: list, *_) -> np.ndarray:
+        """The gap of a table of letter triples for each member."""
+        found = []
+        for place, read in enumerate(texts):
+            table = fit_ngram(read, TABLES["trigram"], VOCABULARY, opening=OPENING)
+            balanced, unbalanced = (table.losses(one).mean() for one in pairs[place // self.members])
+            found.append(float(unbalanced - balanced))
+        return np.array(found)

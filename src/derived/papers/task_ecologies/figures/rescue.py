@@ -64,3 +64,31 @@ def discrimination(rows: pd.DataFrame) -> Figure:
         f"networks' training loss still fell, by at most {fell:.2f}."
     )
     return figure
+
+
+def recipes(rows: pd.DataFrame) -> Figure:
+    """The mean share of bracketed text by generation, under selection and with fitness dealt out, of populations of
+    networks and of tables; rows of ``RecipePopulation``."""
+    rows, words = largest(rows), []
+    figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.2), sharex=True, sharey=True)
+    for ax, (reader, name) in zip(
+        axes, {"network": "networks", "trigram": "tables of letter triples"}.items(), strict=True
+    ):
+        for arm, color in (("selected", BLUE), ("shuffled", MUTED)):
+            part = rows[(rows["reader"] == reader) & (rows["arm"] == arm)]
+            wide = part.pivot(index="replicate", columns="generation", values="alpha")
+            ax.plot(wide.columns + 1, wide.T, color=color, linewidth=0.6, alpha=0.35)
+            ax.plot(wide.columns + 1, wide.mean(), color=color, linewidth=2)
+            mean, reach = mean_and_reach(wide.iloc[:, -1])
+            shift = 0.5 if arm == "selected" else 0.9
+            face = color if bool(part["recorded"].iloc[0]) else "none"
+            ax.errorbar(wide.columns[-1] + 1 + shift, mean, reach, fmt="o", color=color, markerfacecolor=face)
+            words.append(f"{name}, {arm}, from {wide.iloc[:, 0].mean():.2f} to {mean:.2f}")
+        ax.set(xlabel="generation", ylim=(0, 1))
+        panel_label(ax, name)
+    end = rows["generation"].max() + 1
+    beside(axes[0], 1, 0.93, "selected", BLUE, shift=(0, 0))
+    beside(axes[0], 1, 0.06, "fitness dealt out", MUTED, shift=(0, 0))
+    axes[0].set(xlim=(0.7, end + 1.4), ylabel=r"mean share $\alpha$")
+    figure.set_label(f"Mean share of bracketed text over {end} generations: {'; '.join(words)}.")
+    return figure
