@@ -220,7 +220,7 @@ SIZES = {
     ("stochastic_approximation", "Readout"): {"groups": 2, "size": 5, "steps": 150},
     ("stochastic_approximation", "SelfFed"): {"replicas": 20, "steps": 50, "stored": 4},
     ("stochastic_approximation", "Bernoulli"): {"steps": 2, "validation": 4, "test": 6},
-    ("stochastic_approximation", "Markov"): {"steps": 2, "validation": 4, "test": 6},
+    ("stochastic_approximation", "Markov"): {"tokens": 512, "validation": 4, "test": 6},
     ("stochastic_approximation", "Switches"): {"updates": 4, "every": 1, "texts": 2},
     ("stochastic_approximation", "Tracking"): {"replicas": 10, "steps": 300, "burn_in": 100},
     ("stochastic_approximation", "Average"): {"replicas": 10, "steps": 64},

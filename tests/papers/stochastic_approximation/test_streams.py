@@ -19,7 +19,7 @@ from derived.papers.stochastic_approximation.model.predictors import bayes_predi
 EXPERIMENTS = (Bernoulli, Markov)
 SMALL = {
     Bernoulli: {"steps": 3, "batch": 4, "validation": 4, "test": 6, "context": 6},
-    Markov: {"steps": 2, "batch": 4, "validation": 4, "test": 6, "contexts": (5,)},
+    Markov: {"tokens": 40, "batch": 4, "validation": 4, "test": 6, "contexts": (5,)},
 }
 FLOAT32 = 2.0**-23
 

@@ -4,7 +4,7 @@ A training cut short at tier ci compares code and judges nothing.
 """
 
 from derived.lab import measure
-from derived.lab.claims import RECORDED, Change, at_least, at_most, holds, statistic, undecided
+from derived.lab.claims import RECORDED, Change, at_least, at_most, holds, statistic
 from derived.lab.measure import highest
 
 from ..experiments.streams import Bernoulli, Markov
@@ -15,6 +15,13 @@ ALONE = (
         "2026-11-22",
         "The words of the statement changed after rows existed.",
         "It spoke of the network of another row and could not be read alone.",
+    ),
+)
+LONGER = (
+    Change(
+        "2026-11-23",
+        "A network was trained for 1000 steps whatever its context, so that at a context of 8 it read a quarter of the tokens of one at 32; now every network reads 1,024,000 tokens, as the longest did.",
+        "Training was too short at the shortest context, and the verdict undecided. A pilot of four networks of another seed, its rows thrown away, fixed the size; it had shown excesses of 0.002 to 0.004 before this was written. The criterion is as it was.",
     ),
 )
 
@@ -56,6 +63,7 @@ CLAIMS = (
         measure.mean("excess", "chosen", unit=["model"], by=["context"], decides=highest),
         "excess log loss over the Bayes mixture, mean of the models, the worst context length",
         at_most(0.012),
-        **(CPU | {"expected": undecided("cpu")}),
+        **CPU,
+        changed=LONGER,
     ),
 )

@@ -60,14 +60,13 @@ class Streams(Experiment):
 
     models: int = 8
     rates: tuple[float, ...] = (3e-3, 1e-2, 3e-2, 6e-2)
-    steps: int = 200
     batch: int = 32
     validation: int = 200
     test: int = 400
 
     dtype: ClassVar[torch.dtype] = torch.float32
 
-    def train(self, net: TinyAttention, texts) -> Tensor:
+    def train(self, net: TinyAttention, texts, steps: int) -> Tensor:
         """AdamW, warm-up for a tenth of the steps, then a cosine to zero; ``texts(step)`` gives (models, B, T)."""
         optimiser = training.adamw(net, betas=(0.9, 0.98), weight_decay=0.0)
         device, top = net.readout.device, max(self.rates)
@@ -79,9 +78,9 @@ class Streams(Experiment):
             return training.mean_cross_entropy(net(tokens), tokens)
 
         def rate(step: int) -> float:
-            return top * min(1.0, 10 * (step + 1) / self.steps) * 0.5 * (1 + math.cos(math.pi * step / self.steps))
+            return top * min(1.0, 10 * (step + 1) / steps) * 0.5 * (1 + math.cos(math.pi * step / steps))
 
-        return training.train(loss, optimiser, steps=self.steps, rate=rate)
+        return training.train(loss, optimiser, steps=steps, rate=rate)
 
     @torch.no_grad()
     def losses(self, net: TinyAttention, tokens: Tensor, law: Tensor) -> Tensor:
@@ -110,6 +109,7 @@ class Bernoulli(Streams):
     other over the Bayes mixture's loss there), parameters.
     """
 
+    steps: int = 200
     context: int = 32
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -127,7 +127,7 @@ class Bernoulli(Streams):
         drawn = [self.texts(arm, model, texts, stream(seed, "texts", arm, model)) for model in range(self.models)]
         pool = torch.stack([each.tokens for each in drawn])
         lesson, held = pool[:, : -self.validation], pool[:, -self.validation :]
-        losses = self.train(net, lambda step: lesson[:, step * self.batch : (step + 1) * self.batch])
+        losses = self.train(net, lambda step: lesson[:, step * self.batch : (step + 1) * self.batch], self.steps)
         validation = self._on(net, held, self.heard(arm, held))
         columns = {"validation": validation, "chosen": self.chosen(validation)}
         last = losses[:, -max(1, self.steps // 10) :].mean(dim=-1)
@@ -175,38 +175,39 @@ class Bernoulli(Streams):
 @dataclass(frozen=True, kw_only=True)
 class Markov(Streams):
     """SA-10: two layers with positions on streams of three chains that share their marginal, each text its own chain.
-    Rows: context, model, rate, chosen, place (of the token), excess, bayes, blind (the excess of ln 3, of a reader of
-    single tokens), parameters.
+    A network reads the same number of ``tokens`` whatever its context. Rows: context, steps, model, rate, chosen, place
+    (of the token), excess, bayes, blind (the excess of ln 3, of a reader of single tokens), parameters.
     """
 
     contexts: tuple[int, ...] = (8, 16, 32)
-    steps: int = 1000
+    tokens: int = 1_024_000
     rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2, 3e-2)
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "ci": {"contexts": (8,), "models": 2, "steps": 10, "validation": 20, "test": 40},
+        "ci": {"contexts": (8,), "models": 2, "tokens": 2560, "validation": 20, "test": 40},
         "cpu": {},
-        "gpu": {"contexts": (8, 16, 32, 64, 128), "steps": 6000, "models": 16},
+        "gpu": {"contexts": (8, 16, 32, 64, 128), "tokens": 6_144_000, "models": 16},
     }
 
     def conditions(self) -> list[dict[str, Any]]:
         return [{"context": context} for context in self.contexts]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        context, sizes = condition["context"], {"num_networks": self.models, "copies": len(self.rates)}
+        context = condition["context"]
+        steps, sizes = self.tokens // (self.batch * context), {"num_networks": self.models, "copies": len(self.rates)}
         net = TinyAttention(3, context, layers=2, positions=True, **sizes, seed=seed, dtype=dtype, device=device)
 
         def texts(name: str, count: int, *which: int) -> Tensor:
             drawn = multi_stream(TURNS, self.models * count, context, stream(seed, name, context, *which)).tokens
             return drawn.view(self.models, count, context)
 
-        self.train(net, lambda step: texts("train", self.batch, step))
+        self.train(net, lambda step: texts("train", self.batch, step), steps)
         held, tokens = texts("validation", self.validation), texts("test", self.test)
         law = bayes_predictive(held, TURNS.matrices, TURNS.weights)
         validation = self.losses(net, held, law).mean(dim=-1)
         law = bayes_predictive(tokens, TURNS.matrices, TURNS.weights)
         bayes = entropy(law, law)  # (models, T)
         columns = {"excess": self.losses(net, tokens, law) - bayes, "bayes": bayes, "blind": np.log(3) - bayes}
-        columns |= {"chosen": self.chosen(validation).unsqueeze(-1)}
+        columns |= {"chosen": self.chosen(validation).unsqueeze(-1), "steps": steps}
         columns["parameters"] = sum(weight[0].numel() for weight in net.parameters())
         return rows({"rate": self.rates, "model": range(self.models), "place": range(context)}, columns)
