@@ -15,6 +15,7 @@ from derived.papers.cactus.model.rules import (
     Interp,
     Lenience,
     Mentored,
+    Rule,
     SpS,
     TopK,
     Typical,
@@ -156,3 +157,11 @@ def test_what_is_no_probability_is_refused(wrong):
     with pytest.raises(ValueError, match="sums to"):
         theory.entropy(torch.tensor([wrong, 0.25]))
     assert theory.gamma_cactus(1 + 1e-7, 0.1) == 1
+
+
+def test_a_rule_that_does_not_say_when_it_keeps_a_draft_is_refused_when_it_is_made():
+    class Silent(Rule):
+        name = "silent"
+
+    with pytest.raises(TypeError, match="gamma"):
+        Silent()

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from derived.lab import measure, stats
-from derived.lab.claims import at_least, bound, holds, identity, reported, statistic
+from derived.lab.claims import Change, at_least, bound, holds, identity, reported, statistic
 from derived.lab.stats import Estimate
 
 from ..experiments.texts import Blocks, MarkovPairs
@@ -58,7 +58,14 @@ CLAIMS = (
         "KL per token at the largest vocabulary less that at 64 tokens, mean over pairs of chains",
         at_least(0),
         unit="nats per token",
-        where="criterion before any run; four pairs of chains, seen live, left it undecided before sixteen were chosen",
+        where="criterion before any run",
+        changed=(
+            Change(
+                "2026-11-22",
+                "Sixteen pairs of chains, the first four of which had been seen; before, four.",
+                "With four pairs, seen live, the interval reached over zero. More were drawn because of that, so that the level of the interval is not exact.",
+            ),
+        ),
         expected=holds("ci", "cpu"),
     ),
     reported(

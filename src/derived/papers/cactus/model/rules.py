@@ -11,6 +11,7 @@ A rule that reads no rows judges a draft by two numbers. For Cactus, h^(n)_i = s
 when n is rejected, so (h^(n) - p)_+ is (s q - p)_+ everywhere; for a fixed law clip(p, b q, a q) it is (b q - p)_+.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -35,7 +36,7 @@ from .theory import (
 Summaries = tuple[Tensor, ...]
 
 
-class Rule:
+class Rule(ABC):
     """What every rule answers: how a draft is judged, and what replaces it if it is rejected.
 
     A rule gives ``gamma``. It recovers from (s q - p)_+ with s = 1 unless it says otherwise.
@@ -53,9 +54,9 @@ class Rule:
         """What the rule reads from whole rows (..., V): tensors (...), none for most rules."""
         return ()
 
+    @abstractmethod
     def gamma(self, p_n: Tensor, q_n: Tensor, *summaries: Tensor) -> Tensor:
         """The target's probability of the drafted token, float64; broadcasts."""
-        raise NotImplementedError(f"{type(self).__name__} does not say when it keeps a draft: define gamma()")
 
     def scale(self, q_n: Tensor, gamma: Tensor, *summaries: Tensor) -> Tensor:
         """The factor s of the recovery law (s q - p)_+; broadcasts."""
