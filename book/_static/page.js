@@ -21,6 +21,7 @@ addEventListener("DOMContentLoaded", () => {
     const wide = fresh.filter((formula) => formula.offsetWidth > room(formula));
     for (const formula of fresh) formula.dataset.fitted = "";
     for (const formula of wide) formula.classList.add("wide-formula");
+    for (const box of document.querySelectorAll("article .fits")) if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
   };
   const soon = () => (due ||= !!requestAnimationFrame(fit));
   new MutationObserver(soon).observe(document.querySelector("article") ?? document.body, { childList: true, subtree: true });
