@@ -51,11 +51,10 @@ def test_a_record_half_saved_is_in_no_wheel(tree):
 
 def test_a_downloaded_notebook_warns_of_what_the_installation_brings():
     for repository in ("", "https://example.org/book"):
+        plain = f"pip install git+{repository}" if repository else "pip install ./x.whl"
         command = downloads.install_command(repository, "x.whl")
-        assert command.startswith(f"pip install git+{repository}" if repository else "pip install ./x.whl")
-        assert command.endswith(
-            "without a GPU, first:  pip install torch --index-url https://download.pytorch.org/whl/cpu"
-        )
+        assert command.startswith(f"{plain} ")
+        assert command.endswith(f"  {plain} --extra-index-url https://download.pytorch.org/whl/cpu")
 
 
 def test_students_keep_what_follows_the_box_of_a_solution_in_its_cell():

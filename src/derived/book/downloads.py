@@ -34,15 +34,13 @@ def build_wheel(root: Path, into: Path) -> Path:
     return wheels[0]
 
 
-CPU = (
-    "   On Linux torch brings several GB of CUDA libraries; without a GPU, first:  "
-    "pip install torch --index-url https://download.pytorch.org/whl/cpu"
-)
+CPU = "--extra-index-url https://download.pytorch.org/whl/cpu"  # a version "+cpu" goes before the same without it
 
 
 def install_command(repository: str, wheel: str) -> str:
-    """The command that installs the package beside a downloaded notebook, and what it costs."""
-    return (f"pip install git+{repository}" if repository else f"pip install ./{wheel}") + CPU
+    """The command that installs the package beside a downloaded notebook, and the one that saves a laptop CUDA."""
+    command = f"pip install git+{repository}" if repository else f"pip install ./{wheel}"
+    return f"{command}   On Linux without a GPU, to save several GB of CUDA libraries:  {command} {CPU}"
 
 
 def clean(notebook: NotebookNode, command: str) -> NotebookNode:
