@@ -286,5 +286,5 @@ def test_on_another_device_an_experiment_gives_the_same_rows(slug, name):
 
 @pytest.mark.parametrize("slug", SLUGS)
 def test_the_tables_name_experiments_that_there_are(slug):
-    named = {*UNUSED.get(slug, {})} | {name for one, name in (*KNOWN, *TIMED, *CONDITION, *SIZES) if one == slug}
+    named = {*UNUSED.get(slug, {})} | {name for one, name in (*KNOWN, *MEASURED, *CONDITION, *SIZES) if one == slug}
     assert named <= {name for one, name in EXPERIMENTS if one == slug}
