@@ -16,8 +16,6 @@ from typing import Any
 from bs4 import BeautifulSoup
 from markupsafe import Markup
 
-from derived.book import pictures
-
 PLOTLY = "application/vnd.plotly.v1+json"
 
 
@@ -62,6 +60,8 @@ def script(figure: dict[str, Any], file: str) -> str:
 
 def replace(output: dict[str, Any], vendor_url: str, name: str, files: Path) -> dict[str, Any]:
     """A cell's output with the placeholder instead of the Plotly figure; figure and picture go to ``files``."""
+    from derived.book import pictures  # loads matplotlib, which a book that has not changed does without
+
     figure = output["data"][PLOTLY]
     html = str(placeholder(figure, vendor_url, name, f"../{files.parent.name}/{files.name}"))
     files.parent.mkdir(parents=True, exist_ok=True)

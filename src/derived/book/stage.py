@@ -29,7 +29,6 @@ from derived.book import (
     notation,
     opening,
     pages,
-    pictures,
     reading,
     reference,
     statements,
@@ -268,6 +267,8 @@ def _output(
     if REPORT in data.get("text/html", ""):
         output["data"] = {"text/html": pages.chapter_ledger(finding)}
     if SVG in data:
+        from derived.book import pictures  # loads matplotlib, which a book that has not changed does without
+
         data[SVG] = pictures.light(data[SVG])
     for kind in (SVG, "image/png"):
         about = output.get("metadata", {}).get(kind, {})
