@@ -35,7 +35,8 @@ RUN_AXE = """() => axe.run(document, { preload: false, resultTypes: ["violations
   violations.flatMap(({ id, impact, nodes }) => nodes.map(({ html }) => [id, impact, html.slice(0, 160)]))
     .filter(([id, , html]) => id !== "scrollable-region-focusable" || !html.startsWith("<mjx-container")))"""
 # Not all serious to axe, and right here all the same.
-MENDED = {"empty-table-header", "aria-required-children", "label-content-name-mismatch"}
+EMPTY = "empty-table-header"  # a head that is a formula has no letters to axe, which shows it by its first tag alone
+MENDED = {EMPTY, "aria-required-children", "label-content-name-mismatch"}
 TWO_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 # How much wider than its box each table of claims is, with letters of a size.
 OVERFLOW = """async (size) => {
@@ -144,15 +145,14 @@ def violations(page, axe: str) -> list[str]:
     return [
         f"axe: {rule}, {impact}: {html}"
         for rule, impact, html in page.evaluate(RUN_AXE)
-        if impact in ("serious", "critical") or rule in MENDED
+        if (impact in ("serious", "critical") or rule in MENDED) and not (rule == EMPTY and not html.endswith("</th>"))
     ]
 
 
 def illegible_panels(page) -> list[str]:
     """A figure more than twice as wide as high scrolls in its own box at 36rem; any other fits the window."""
-    widths = (
-        "(images) => images.map((i) => [i.naturalWidth / i.naturalHeight, i.clientWidth, i.parentElement.clientWidth])"
-    )
+    widths = """(images) => images.map((i) =>
+      [i.getAttribute("width") / i.getAttribute("height"), i.clientWidth, i.parentElement.clientWidth])"""
     shown = page.eval_on_selector_all("article figure:not(.explorer-lifted *) img", widths)
     return [
         f"a figure of {width} px in a box of {box}"
