@@ -1,8 +1,10 @@
 """Races of In-Place TTT: ``python bench/in_place_ttt.py [--quick] [--threads 1] [--output FILE]``.
 
-1. A layer forward and backward, values included, against the form in which it was released: all increments by einsum,
-   all states by one cumsum, autograd for the rest. The peer is our rewriting, since the released file needs packages
-   that are not installed here; on small inputs its forward was compared with the released one.
+1. A gated MLP with its memory, forward and backward, from the input of the layer to the gradients of all its weights,
+   against the form in which it was released: all increments by einsum, all states by one cumsum, autograd for the rest.
+   Once as we rewrote it, and once as the authors' own ``Qwen3MLP``, run unmodified where $AUTHORS/In-Place-TTT is a
+   clone of github.com/ByteDance-Seed/In-Place-TTT (commit be23248), and einops, opt_einsum and transformers 4.57, which
+   it asks for, are installed; left out elsewhere.
 2. The same on a short text against the same layer as chunked attention in plain PyTorch: each chunk attends to all
    earlier ones.
 
@@ -15,27 +17,33 @@ Outputs and all gradients are compared before anything is timed, against what fl
 updates before it reads is refused by the same check.
 """
 
+import functools
 import importlib
+import sys
+import types
 from collections.abc import Callable, Iterator
 from functools import partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 
 import harness
 import torch
+from torch.func import functional_call
 from torch.nn.functional import conv1d, pad
 
 from derived.lab.rng import stream
 from derived.papers.in_place_ttt.model.baselines import delta_rule, gated_linear_attention, linear_attention
-from derived.papers.in_place_ttt.model.forms import depthwise_target, in_place_ttt
+from derived.papers.in_place_ttt.model.forms import depthwise_target, gated_mlp_keys, in_place_ttt
+from derived.papers.in_place_ttt.model.module import in_place_ttt_layer
 
 LR = 0.01
 
 
 def build(n: int, d: int, h: int, chunk: int) -> tuple:
-    """keys, source, kernel, projection, w_down, all with gradients; the upstream gradient; the chunk."""
+    """x, source, w_gate, w_up, kernel, projection, w_down, all with gradients; the upstream gradient; the chunk."""
     g = stream(0, "bench in place")
-    scales = [((1, n, h), h**-0.5), ((1, n, d), 1.0), ((d, 5), 5**-0.5), ((d, d), d**-0.5), ((d, h), h**-0.5)]
+    tokens, weights = [((1, n, d), 1.0)] * 2, [((h, d), d**-0.5)] * 2
+    scales = [*tokens, *weights, ((d, 5), 5**-0.5), ((d, d), d**-0.5), ((d, h), h**-0.5)]
     inputs = [(scale * torch.randn(*shape, generator=g)).requires_grad_() for shape, scale in scales]
     return (*inputs, torch.randn(1, n, d, generator=g), chunk)
 
@@ -46,11 +54,11 @@ def _with_gradients(layer, inputs: tuple) -> list[torch.Tensor]:
     return [outputs.detach(), *torch.autograd.grad(outputs, weights, upstream)]
 
 
-def running_state(inputs: tuple) -> list[torch.Tensor]:
-    """in_place_ttt, one running state"""
+def one_state(inputs: tuple) -> list[torch.Tensor]:
+    """in_place_ttt_layer, one running state"""
 
-    def layer(keys, source, kernel, projection, w_down, chunk):
-        return in_place_ttt(keys, depthwise_target(source, kernel, projection, chunk=chunk), w_down, LR, chunk)
+    def layer(x, source, w_gate, w_up, kernel, projection, w_down, chunk):
+        return in_place_ttt_layer(x, source, w_gate, w_up, kernel, projection, w_down, LR, chunk)
 
     return _with_gradients(layer, inputs)
 
@@ -58,8 +66,8 @@ def running_state(inputs: tuple) -> list[torch.Tensor]:
 def einsum_and_cumsum(inputs: tuple) -> list[torch.Tensor]:
     """all states at once: our rewriting of the released form"""
 
-    def layer(keys, source, kernel, projection, w_down, chunk):
-        n = keys.shape[1]
+    def layer(x, source, w_gate, w_up, kernel, projection, w_down, chunk):
+        n, keys = x.shape[1], gated_mlp_keys(x, w_gate, w_up)
         Z, X = (pad(each, (0, 0, 0, -n % chunk)).unflatten(1, (-1, chunk)) for each in (keys, source))
         taps = conv1d(X.flatten(0, 1).mT, kernel.unsqueeze(1), padding=2, groups=len(kernel)).mT.view_as(X)
         written = torch.einsum("btch,btcd->btdh", Z[:, :-1], taps[:, :-1] @ projection)
@@ -69,11 +77,49 @@ def einsum_and_cumsum(inputs: tuple) -> list[torch.Tensor]:
     return _with_gradients(layer, inputs)
 
 
+def have_released() -> bool:
+    """Whether the authors' file can be imported; what is missing is said."""
+    if not harness.authors_code("In-Place-TTT", "hf_models", "hf_qwen3"):
+        return False
+    for name, needed in (("einops", ""), ("opt_einsum", ""), ("transformers", "4.57")):
+        try:
+            found = version(name)
+        except PackageNotFoundError:
+            found = "nothing"
+        if found == "nothing" or not found.startswith(needed):
+            print(f"the authors' code needs {' '.join((name, needed)).strip()}, and has {found}: it is left out")
+            return False
+    return True
+
+
+@functools.cache
+def released_mlp(d: int, h: int, chunk: int) -> torch.nn.Module:
+    """The authors' MLP, from their model's file; their package, which sets up a training, is not imported."""
+    package = sys.modules.setdefault("released", types.ModuleType("released"))
+    package.__path__ = [str(harness.authors_code("In-Place-TTT", "hf_models", "hf_qwen3"))]
+    theirs = importlib.import_module("released.modeling_qwen3")
+    config = theirs.Qwen3Config(hidden_size=d, intermediate_size=h, ttt_layers=[0], ttt_chunk=chunk, ttt_lr=LR)
+    with torch.device("meta"):  # the weights are ours
+        return theirs.Qwen3MLP(config, layer_idx=0)
+
+
+def released(inputs: tuple) -> list[torch.Tensor]:
+    """the authors' Qwen3MLP, commit be23248"""
+
+    def layer(x, source, w_gate, w_up, kernel, projection, w_down, chunk):
+        weights = {"gate_proj": w_gate, "up_proj": w_up, "down_proj": w_down, "ttt_proj": projection}
+        weights = {f"{name}.weight": each for name, each in weights.items()}
+        weights["ttt_conv.weight"] = kernel.unsqueeze(1)
+        return functional_call(released_mlp(x.shape[-1], len(w_gate), chunk), weights, (x, source))
+
+    return _with_gradients(layer, inputs)
+
+
 def chunked_attention(inputs: tuple) -> list[torch.Tensor]:
     """each chunk attends to all earlier ones, plain PyTorch"""
 
-    def layer(keys, source, kernel, projection, w_down, chunk):
-        values = depthwise_target(source, kernel, projection, chunk=chunk)
+    def layer(x, source, w_gate, w_up, kernel, projection, w_down, chunk):
+        keys, values = gated_mlp_keys(x, w_gate, w_up), depthwise_target(source, kernel, projection, chunk=chunk)
         reads = [
             LR * (keys[:, start : start + chunk] @ keys[:, :start].mT) @ values[:, :start]
             for start in range(0, keys.shape[1], chunk)
@@ -88,15 +134,26 @@ def _allowed(inputs: tuple) -> list[float]:
 
     Errors of single roundings add up like noise (Higham and Mary, 2019): the worst case, which grows like the number of
     terms, would let a wrong memory pass at this length. The squares come from the same sums with every factor squared.
+    A key s(g) u is off by s'(g) u dg + s(g) du, and its derivatives s'(g) u and s(g) likewise, s being SiLU.
     """
     *weights, upstream, chunk = inputs
-    keys, source, kernel, projection, w_down = (each.detach().square().requires_grad_() for each in weights)
-    values = depthwise_target(source, kernel, projection, chunk=chunk)
-    outputs = in_place_ttt(keys, values, w_down, LR**2, chunk)
-    parts = (keys, source, kernel, projection, w_down)
-    squares = [outputs.detach(), *torch.autograd.grad(outputs, parts, upstream.square())]
-    (_, n, h), d = keys.shape, source.shape[-1]
-    eps = 8 * torch.finfo(upstream.dtype).eps * (n + h + 2 * d + 5) ** 0.5
+    x, source, w_gate, w_up, kernel, projection, w_down = (each.detach() for each in weights)
+    g, u, terms = x @ w_gate.mT, x @ w_up.mT, [each.square() for each in (x, w_gate, w_up)]
+    off_g, off_u = (terms[0] @ each.mT for each in terms[1:])
+    sigmoid = g.sigmoid()
+    once = sigmoid * (1 + g * (1 - sigmoid))
+    twice = sigmoid * (1 - sigmoid) * (2 + g * (1 - 2 * sigmoid))
+    parts = [(once * u).square() * off_g + (g * sigmoid).square() * off_u]
+    parts = [each.requires_grad_() for each in (*parts, *(a.square() for a in (source, kernel, projection, w_down)))]
+    values = depthwise_target(*parts[1:4], chunk=chunk)
+    outputs = in_place_ttt(parts[0], values, parts[4], LR**2, chunk)
+    by_keys, by_source, *by_rest = torch.autograd.grad(outputs, parts, upstream.square())
+    by_g = by_keys * ((once * u).square() + once.square() * off_u + (twice * u).square() * off_g)
+    by_u = by_keys * ((g * sigmoid).square() + once.square() * off_g)
+    by_weights = [(each.mT @ terms[0]).squeeze(0) for each in (by_g, by_u)]
+    squares = [outputs.detach(), by_g @ terms[1] + by_u @ terms[2], by_source, *by_weights, *by_rest]
+    (_, n, d), h = x.shape, len(w_gate)
+    eps = 8 * torch.finfo(upstream.dtype).eps * (n + h + 4 * d + 5) ** 0.5
     return [eps * float(each.max()) ** 0.5 for each in squares]
 
 
@@ -106,10 +163,9 @@ def same(inputs: tuple, ours: list[torch.Tensor], peer: list[torch.Tensor]) -> f
     ratios = [float((a - b).abs().max()) / c for a, b, c in zip(ours, peer, allowed, strict=True)]
     if not max(ratios) <= 1:
         raise SystemExit(f"outputs or gradients differ by {max(ratios):.3g} times what rounding leaves")
-    *weights, _, chunk = inputs
-    keys, source, kernel, projection, _ = (each.detach() for each in weights)
-    values = depthwise_target(source, kernel, projection, chunk=chunk)
-    Z, V = (each.unflatten(1, (-1, chunk)) for each in (keys, values))
+    x, source, w_gate, w_up, kernel, projection = (each.detach() for each in inputs[:6])
+    values = depthwise_target(source, kernel, projection, chunk=inputs[-1])
+    Z, V = (each.unflatten(1, (-1, inputs[-1])) for each in (gated_mlp_keys(x, w_gate, w_up), values))
     early = (LR * Z @ (Z.mT @ V)).flatten(1, 2)  # what a layer adds that updates before it reads
     if not float(early.abs().max()) > 10 * allowed[0]:
         raise SystemExit("the comparison would not notice a layer that updates before it reads")
@@ -199,15 +255,17 @@ def relatives(quick: bool) -> Iterator[harness.Race]:
 
 def races(quick: bool) -> Iterator[harness.Race]:
     d, h, long, short, chunk = (32, 96, 512, 256, 64) if quick else (256, 768, 16_384, 2048, 512)
-    released = harness.Peer(run=einsum_and_cumsum, gap=same, memory=2.0)
-    attention = harness.Peer(run=chunked_attention, gap=same)
-    for n, peer, against in ((long, released, "as released"), (short, attention, "as attention")):
+    as_released = [harness.Peer(run=einsum_and_cumsum, gap=same, memory=2.0)]
+    if have_released():
+        as_released.append(harness.Peer(run=released, gap=same, memory=2.0, role="author"))
+    attention = [harness.Peer(run=chunked_attention, gap=same)]
+    for n, peers, against in ((long, as_released, "as released"), (short, attention, "as attention")):
         yield harness.Race(
             name=f"forward and backward, n = {n}, d = {d}, h = {h}, C = {chunk}, {against}",
             build=build,
             sizes={"n": n, "d": d, "h": h, "chunk": chunk},
-            ours=running_state,
-            peers=(peer,),
+            ours=one_state,
+            peers=tuple(peers),
         )
     yield from relatives(quick)
 

@@ -36,7 +36,7 @@ def test_every_position_of_the_sliders_has_its_frame_with_both_tables():
 def test_a_frame_counts_its_leaks_and_its_lag():
     titles = {frame.name: frame.layout.title.text for frame in explorer(table()).frames}
     assert leaks(6, 3, 2, 2, crossing=True) == 1
-    assert titles["3|2"] == "crossing: 1 leak, inside: none; mean lag 2.0 tokens, largest 3"
+    assert titles["3|2"] == "crossing: 1 leak, inside: none<br>mean lag 2.0 tokens, largest 3"
     assert titles["1|1"].startswith("crossing: no leak, inside: none")
 
 

@@ -56,6 +56,10 @@ def test_keys_of_small_layers(rows):
     cosine = rows[Keys].groupby("mlp")["cosine"].mean()
     assert abs(cosine["gated"]) < 0.05
     assert abs(cosine["plain"] - 1 / np.pi) < 0.05
+    exact = rows[Keys].assign(cosine=rows[Keys]["mlp"].map({"gated": 0.0, "plain": 1 / np.pi}))
+    assert judged("IPT-7.e", exact) == "holds"
+    for mlp in ("gated", "plain"):
+        assert judged("IPT-7.e", exact.assign(cosine=exact["cosine"] + 0.03 * (exact["mlp"] == mlp))) == "fails", mlp
     bias = rows[Keys].groupby(["mlp", "N"])["bias"].mean()
     assert 3 < bias["plain", 64] / bias["plain", 16] < 5  # in proportion
     assert bias["gated", 64] / bias["gated", 16] < 3

@@ -41,17 +41,15 @@ CLAIMS = (
         "times as long",
         judged_at=RECORDED,
         source="paper",
-        where="Figure 4: the overhead of whole models is called negligible",
+        where="Figure 4: the overhead of whole models is called negligible; one layer is timed here, and no model of several, whose attention and other MLPs take what they took",
         paper_value="negligible, for one layer in six",
-    ),
-    reported(
-        "IPT-14.c",
-        "Forward, a gated MLP with the memory takes this many times as long as without, at the largest batch and its longest text.",
-        LayerTime,
-        over("lean", "static", single=False),
-        "times as long",
-        judged_at=RECORDED,
-        where="Figure 4 has one text at a time",
+        changed=(
+            Change(
+                "2026-11-23",
+                "A second row, IPT-14.c, had the same at the largest batch; its number stands on the page.",
+                "Nothing was judged there.",
+            ),
+        ),
     ),
     statistic(
         "IPT-14.b",

@@ -3,8 +3,11 @@
 Criteria and expected verdicts were written before the run, unless a claim says otherwise. The size of the weights, 0.02, is our assumption.
 """
 
+import pandas as pd
+
 from derived.lab import measure
-from derived.lab.claims import at_least, at_most, bound, fails, holds, refuted, statistic
+from derived.lab.claims import Change, at_most, bound, holds, statistic
+from derived.lab.stats import Estimate
 
 from ..experiments.precision import Clip
 
@@ -12,17 +15,37 @@ BOTH = holds("ci", "cpu")
 PRINTED, BF16 = "tau == 1e-5", "tau == 1e-5 and dtype == 'bfloat16'"
 MATRIX = r"a matrix of $2560\times9728$ weights of size $0.02$"
 
+
+def of_limit(rows: pd.DataFrame) -> Estimate:
+    """The mean share of the weights that one write changed, or the largest after all writes, each over its limit; the
+    one that reaches higher."""
+    one, all_of_them = measure.mean("changed / 1e-4", BF16)(rows), measure.largest("after / 1e-2", BF16)(rows)
+    return max(one, all_of_them, key=lambda found: found.value if found.high is None else found.high)
+
+
 CLAIMS = (
     statistic(
         "IPT-16.a",
-        rf"One write of Frobenius norm $10^{{-5}}$ to {MATRIX} in bf16 changes at most one weight in ten thousand.",
+        rf"One write of Frobenius norm $10^{{-5}}$ to {MATRIX} in bf16 changes at most one weight in ten thousand, and thirty-two change at most one in a hundred.",
         Clip,
-        measure.mean("changed", BF16),
-        "mean share of weights that change",
-        at_most(1e-4),
-        unit="of the weights",
+        of_limit,
+        "share of the weights that changed over its limit, the mean after one write or the largest after thirty-two",
+        at_most(1),
+        unit="of its limit",
         where="the clip: the paper's setting for Table 1",
         expected=BOTH,
+        changed=(
+            Change(
+                "2026-11-23",
+                "Two rows became one, judged over both by the limits that they had: IPT-16.c, refuted as a reading of its own, said that thirty-two writes change more than one weight in a hundred.",
+                "They are one statement on one matrix.",
+            ),
+            Change(
+                "2026-11-23",
+                "A first form of the merged row asked more than its two parts had, came out undecided in a live run, and was put back to their limits.",
+                "A merger is no reason for another criterion.",
+            ),
+        ),
     ),
     bound(
         "IPT-16.b",
@@ -34,15 +57,5 @@ CLAIMS = (
         at_most(2**-9, "2^{-9}"),
         unit="of the output",
         expected=BOTH,
-    ),
-    refuted(
-        "IPT-16.c",
-        rf"With writes clipped at $10^{{-5}}$, {MATRIX} in bf16 is another one after thirty-two writes: at least one weight in a hundred has changed.",
-        Clip,
-        measure.largest("after", BF16),
-        "a share of changed weights",
-        at_least(0.01),
-        unit="of the weights",
-        expected=fails("ci", "cpu"),
     ),
 )

@@ -79,7 +79,7 @@ class Logits(Experiment):
 
 @dataclass(frozen=True, kw_only=True)
 class Keys(Experiment):
-    """IPT-7.e to 7.g: cosines of unrelated keys of random layers, and the bias that they leave on all logits.
+    """IPT-7.e and 7.g: cosines of unrelated keys of random layers, and the bias that they leave on all logits.
 
     The inputs of the other tokens are orthogonal to that of the query. Rows: mlp (gated or plain), N, replicate (a draw
     of weights and inputs), cosine (mean over the tokens), bias (size of the mean over the vocabulary of the change of a

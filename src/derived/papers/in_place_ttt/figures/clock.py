@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, GREEN, MUTED, RED, THEORY, largest, panel_label, plain_log
+from derived.lab.plot import BLUE, GREEN, MUTED, RED, THEORY, beside, largest, panel_label, plain_log
 
 FORMS = {
     "static": ("static", MUTED),
@@ -18,6 +18,7 @@ FORMS = {
     "scan": ("prefix sum", RED),
     "attention": ("attention", GREEN),
 }
+TICKS = [step * 10.0**power for power in range(-3, 9) for step in (1, 2, 5)]
 
 
 def layer_time(rows: pd.DataFrame) -> Figure:
@@ -38,6 +39,8 @@ def layer_time(rows: pd.DataFrame) -> Figure:
         axes[0].errorbar(at, middle, (middle - low, high - middle), fmt="o", **style)
         roof = np.maximum(part["flops"].first() / pace, part["bytes"].first() / flow).to_numpy()
         axes[0].plot(at, 1e6 * roof / at, **THEORY)
+        if form != "scan":  # whose line is that of the lean form but for a few bytes
+            beside(axes[0], at[-1], 1e6 * roof[-1] / at[-1], name, color, (4, -3), fontsize=8)
         megabytes = part["peak"].first().to_numpy() / 1e6
         axes[1].plot(at, megabytes, "-o", color=color, markerfacecolor=face, label=name)
         words.append(
@@ -48,6 +51,8 @@ def layer_time(rows: pd.DataFrame) -> Figure:
     axes[1].set(xscale="log", yscale="log", xlabel="tokens", ylabel="tensors alive at once (MB)")
     for ax in axes:
         plain_log(ax.xaxis, sorted(rows["n"].unique()))
+        low, high = ax.get_ylim()
+        plain_log(ax.yaxis, [tick for tick in TICKS if low <= tick <= high])
     axes[1].legend(fontsize=8)
     panel_label(axes[0], "time")
     panel_label(axes[1], "memory beside input and weights")

@@ -54,8 +54,8 @@ def explorer(rows: pd.DataFrame) -> go.Figure:
     figure.add_trace(go.Bar(x=list(range(n)), y=lag, marker={"color": MUTED}), 2, 1)
     counts = {key: _leaks(part) for key, part in groups.items()}
     figure.update_layout(
-        height=600,
-        margin={"l": 60, "r": 16, "t": 70, "b": 40},
+        height=620,
+        margin={"l": 60, "r": 16, "t": 96, "b": 40},
         showlegend=False,
         title={"text": _words(groups[start], counts[start]), "font": {"size": 14}},
         meta={
@@ -85,4 +85,4 @@ def _words(part: pd.DataFrame, leaks: int) -> str:
     inside = _leaks(part[part["crossing"] == 0])
     leaked = f"{leaks - inside} leak{'s' if leaks - inside != 1 else ''}" if leaks > inside else "no leak"
     held = "none" if not inside else str(inside)
-    return f"crossing: {leaked}, inside: {held}; mean lag {lag.mean():.1f} tokens, largest {lag.max()}"
+    return f"crossing: {leaked}, inside: {held}<br>mean lag {lag.mean():.1f} tokens, largest {lag.max()}"

@@ -9,21 +9,103 @@ Output: down_proj(z) + (W_i - W_0) z. So a memory at its zero start changes no b
 quantised down_proj stay what they are, and no write is lost in rounding to the format of the weights.
 """
 
+import math
 from itertools import pairwise
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.nn.functional import silu
 
 from derived.lab.checks import check_choice, check_count
 from derived.lab.rng import stream
 
-from .forms import depthwise_target, in_place_ttt
+from .forms import chunk_grid, depthwise_target, in_place_ttt
 from .stream import InPlaceTTTState
 
 PARTS = ("gate_proj", "up_proj", "down_proj", "act_fn")
 TARGETS = ("hidden_states", "input_embed")
+
+
+def in_place_ttt_layer(
+    x: Float[Tensor, "B n d"],
+    source: Float[Tensor, "B n d"],
+    w_gate: Float[Tensor, "h d"],
+    w_up: Float[Tensor, "h d"],
+    kernel: Float[Tensor, "d K"],
+    projection: Float[Tensor, "d d"],
+    w_down: Float[Tensor, "d h"],
+    lr: float,
+    chunk: int,
+) -> Float[Tensor, "B n d"]:
+    """A gated MLP and its memory in one: ``in_place_ttt`` of ``gated_mlp_keys`` and ``depthwise_target``.
+
+    For training in less memory: what is kept for the backward pass are the arguments, the two products x W_gate^T and
+    x W_up^T, and some sqrt(T) states; keys, values and the other states are made again, chunk by chunk.
+
+    >>> x, W, centre = torch.ones(1, 4, 1), torch.ones(1, 1), torch.tensor([[0.0, 1.0, 0.0]])
+    >>> outputs = in_place_ttt_layer(x, x, W, W, centre, W, 0 * W, 1.0, 2).flatten()
+    >>> (outputs / torch.nn.functional.silu(W).square()).round(decimals=4)  # two keys of silu(1) wrote the value 1
+    tensor([[0., 0., 2., 2.]])
+    """
+    check_count("chunk", chunk)
+    return _Layer.apply(x, source, w_gate, w_up, kernel, projection, w_down, lr, chunk)
+
+
+class _Layer(torch.autograd.Function):
+    """Keys, values and states of one chunk at a time, and the states before every ceil(sqrt(T))-th chunk kept.
+
+    Backwards from one kept state to the one before: the states between are made again, then the adjoint A_i (see
+    ``forms._Lean``) walks over them. Of a chunk's own keys and values autograd takes the derivative.
+    """
+
+    @staticmethod
+    def forward(ctx, x, source, w_gate, w_up, kernel, projection, w_down, lr, chunk):
+        gates, ups = x @ w_gate.mT, x @ w_up.mT
+        W, outputs, kept = w_down.repeat(len(x), 1, 1), torch.empty_like(x), []
+        ctx.lr, ctx.chunk, ctx.grid = lr, chunk, chunk_grid(x.shape[1], chunk)
+        ctx.stride = math.isqrt(len(ctx.grid) - 1) + 1 if ctx.grid else 1
+        for i, (start, stop, _) in enumerate(ctx.grid):
+            if i % ctx.stride == 0:
+                kept.append(W.clone())
+            Z, V = _keys_and_values(gates, ups, source, kernel, projection, slice(start, stop), chunk)
+            outputs[:, start:stop] = torch.bmm(Z, W.mT)
+            W.baddbmm_(V.mT, Z, alpha=lr)
+        ctx.save_for_backward(x, source, w_gate, w_up, kernel, projection, gates, ups, *kept)
+        return outputs
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad):
+        x, source, w_gate, w_up, kernel, projection, gates, ups, *kept = ctx.saved_tensors
+        weights = [torch.zeros_like(each) for each in (w_gate, w_up, kernel, projection)]
+        grad_x, grad_source = torch.empty_like(x), torch.empty_like(source)
+        A = x.new_zeros(len(x), x.shape[-1], len(w_gate))
+        for first in reversed(range(0, len(ctx.grid), ctx.stride)):
+            spans = [slice(start, stop) for start, stop, _ in ctx.grid[first : first + ctx.stride]]
+            states = [kept.pop()]
+            for span in spans[:-1]:
+                Z, V = _keys_and_values(gates, ups, source, kernel, projection, span, ctx.chunk)
+                states.append(torch.baddbmm(states[-1], V.mT, Z, alpha=ctx.lr))
+            for span in reversed(spans):
+                parts = (gates[:, span], ups[:, span], source[:, span], kernel, projection)
+                leaves = [each.detach().requires_grad_() for each in parts]
+                with torch.enable_grad():
+                    Z, V = _keys_and_values(*leaves, slice(None), ctx.chunk)
+                upstream = torch.bmm(grad[:, span], states.pop()).baddbmm_(V.detach(), A, alpha=ctx.lr)
+                found = torch.autograd.grad((Z, V), leaves, (upstream, ctx.lr * torch.bmm(Z.detach(), A.mT)))
+                A.baddbmm_(grad[:, span].mT, Z.detach())
+                grad_x[:, span], grad_source[:, span] = found[0] @ w_gate + found[1] @ w_up, found[2]
+                rows = x[:, span].flatten(0, 1)
+                by_weights = (found[0].flatten(0, 1).mT @ rows, found[1].flatten(0, 1).mT @ rows, *found[3:])
+                for total, each in zip(weights, by_weights, strict=True):
+                    total += each
+        return grad_x, grad_source, *weights, A.sum(dim=0), None, None
+
+
+def _keys_and_values(gates, ups, source, kernel, projection, span, chunk) -> tuple[Tensor, Tensor]:
+    return silu(gates[:, span]) * ups[:, span], depthwise_target(source[:, span], kernel, projection, chunk=chunk)
 
 
 class Context(NamedTuple):
