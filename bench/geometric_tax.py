@@ -5,43 +5,38 @@
    times as many steps; what it then misses is printed beside its time. Peers: numba, a compiled loop, parallel over
    paths, the method of Runge and Kutta as ours; diffrax, jitted, fixed steps of Dopri8 over all paths at once;
    torchdiffeq's fixed rk4. scipy's solve_ivp (DOP853), one path after the other, is a witness and a row for scale: it
-   does one path in ``every``. Ours is three steps compiled together by torch; without compiler: a row for scale.
+   does one path in ``every``. Ours is the steps between two kept points, compiled by torch into one pass over the
+   paths; without compiler: a row for scale.
 
-2. The metrics: RDM similarity (cosine distances of all pairs, correlation of their ranks), Procrustes distortion, and
-   feature split with the same random halves, float64. Peers: SciPy's own routines, put together as its documentation
-   says; the author's package ``shesha-geometry`` from 0.3.0 on is a row for scale (before, its Procrustes is another
-   number).
+2. The metrics: RDM similarity (cosine distances of all pairs, correlation of their ranks), Procrustes distortion and
+   ratio, feature split with the same random halves, and the cosine steps along a walk, float64. Peers: the routines of
+   SciPy and scikit-learn, put together as their documentation says; the author's package ``shesha-geometry`` from 0.3.0
+   on is a row for scale (before, its Procrustes is another number).
 
-3. The author's notebooks on our inputs, where $AUTHORS/geometric-alignment-tax is a clone of
-   github.com/prashantcraju/geometric-alignment-tax (commit 1fe6dbd): what they define is taken as it stands, on the CPU
-   and without the packages that need a GPU. Nothing is timed but their Procrustes distance, a row for scale. Where
-   they must agree with ours, and where they must not, stands in ``check_notebooks``, which ends the run otherwise.
+3. The author's notebooks on our inputs, where there is a clone of them (``geometric_tax_author``). Rows for scale:
+   their field of velocities in the solver that they call, at a tolerance that meets the error, their Procrustes
+   distance and ratio, and their cosine steps.
 
 Before anything is timed every path must agree with the reference, and every number of a metric with ours to 1e-9.
 numba, diffrax, torchdiffeq and shesha are imported where they are used.
 """
 
-import ast
-import contextlib
-import json
-import re
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache, partial
 from importlib.util import find_spec
-from types import SimpleNamespace
 
 import harness
 import torch
+from geometric_tax_author import TAX, author_distortion, author_ratio, author_steps, check_notebooks, notebook, number
 
 from derived.lab.rng import stream
 from derived.papers.geometric_tax.data.systems import lorenz as lorenz_paths
 from derived.papers.geometric_tax.model import metrics
-from derived.papers.geometric_tax.model.codebooks import UniformQuantizer
-from derived.papers.geometric_tax.model.integrators import lorenz, rk4, rk4_step
+from derived.papers.geometric_tax.model.integrators import lorenz, rk4, rk4_coordinates
 
 SPAN, KEPT, AGREE = 1.0, 20, 1e-3
 STEPS = 180  # of RK4, ours and numba's: the coarsest multiple of KEPT that meets AGREE
-FUSED = 3  # steps that are compiled together
+FUSED = STEPS // KEPT  # steps that are compiled together: from one kept point to the next
 FINER = 4  # times as many steps for the reference, whose error is 4^4 times smaller
 
 
@@ -50,32 +45,30 @@ def build(paths: int) -> torch.Tensor:
     return lorenz_paths(max(paths, 2), 2, time=0.01, burn_in=5.0, generator=stream(0, "bench"))[:, -1].T.contiguous()
 
 
-def field(state: torch.Tensor) -> torch.Tensor:
-    """Lorenz' system in words that a compiler can join: nothing is written in place."""
-    x, y, z = state
-    return torch.stack([10.0 * (y - x), x * (28.0 - z) - y, x * y - 8 / 3 * z])
+def field(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Lorenz' system with its coordinates apart."""
+    return 10.0 * (y - x), x * (28.0 - z) - y, x * y - 8 / 3 * z
 
 
 @cache
 def some_steps() -> Callable:
-    """FUSED steps of rk4_step in one pass over the paths, compiled by torch where it has a compiler."""
+    """FUSED steps in one pass over the paths, compiled by torch where it has a compiler."""
 
-    def steps(state: torch.Tensor) -> torch.Tensor:
+    def steps(*state: torch.Tensor) -> tuple[torch.Tensor, ...]:
         for _ in range(FUSED):
-            state = rk4_step(field, state, SPAN / STEPS)
+            state = rk4_coordinates(field, state, SPAN / STEPS)
         return state
 
-    return torch.compile(steps, fullgraph=True)
+    return torch.compile(steps, fullgraph=True, dynamic=True)  # one kernel for all sizes
 
 
 def ours_rk4(start: torch.Tensor) -> torch.Tensor:
-    """rk4_step, all paths at once, compiled"""
-    kept, state = [], start
+    """rk4_coordinates, all paths at once, compiled"""
+    kept, state = [], tuple(each.clone() for each in start)
     for _ in range(KEPT):
-        for _ in range(STEPS // KEPT // FUSED):
-            state = some_steps()(state)
-        kept.append(state)
-    return torch.stack(kept)
+        state = some_steps()(*state)
+        kept.extend(state)
+    return torch.stack(kept).view(KEPT, *start.shape)
 
 
 def eager_rk4(start: torch.Tensor) -> torch.Tensor:
@@ -160,19 +153,25 @@ def with_torchdiffeq(start: torch.Tensor) -> torch.Tensor:
         return odeint(lambda t, s: lorenz(s), start, times, method="rk4", options={"step_size": SPAN / STEPS})[1:]
 
 
-def one_by_one(start: torch.Tensor, every: int) -> torch.Tensor:
-    """scipy.integrate.solve_ivp, DOP853, path by path"""
+def solved(start: torch.Tensor, every: int, velocity: Callable, **options) -> torch.Tensor:
+    """One path in ``every`` by scipy.integrate.solve_ivp."""
     import numpy as np
     from scipy.integrate import solve_ivp
 
-    def velocity(t, s):
-        x, y, z = s
-        return 10.0 * (y - x), x * (28.0 - z) - y, x * y - 8 / 3 * z
-
     times = np.linspace(SPAN / KEPT, SPAN, KEPT)
     some = start[:, ::every].numpy().T
-    each = [solve_ivp(velocity, (0, SPAN), one, "DOP853", times, rtol=1e-7, atol=1e-7).y.T for one in some]
+    each = [solve_ivp(velocity, (0, SPAN), one, t_eval=times, **options).y.T for one in some]
     return torch.from_numpy(np.stack(each, axis=-1))
+
+
+def one_by_one(start: torch.Tensor, every: int) -> torch.Tensor:
+    """scipy.integrate.solve_ivp, DOP853, path by path"""
+    return solved(start, every, lambda t, s: field(*s), method="DOP853", rtol=1e-7, atol=1e-7)
+
+
+def author_paths(start: torch.Tensor, every: int) -> torch.Tensor:
+    """the author's velocities in solve_ivp, RK45, at a finer tolerance, path by path"""
+    return solved(start, every, notebook(TAX)._lorenz_rhs, method="RK45", max_step=0.05, rtol=3e-7, atol=3e-7)
 
 
 @lru_cache(maxsize=4)
@@ -210,10 +209,6 @@ def clouds(points: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
     return X, X + 0.3 * torch.randn(*X.shape, generator=stream(0, "noise"), dtype=torch.float64)
 
 
-def number(value: float) -> torch.Tensor:
-    return torch.tensor([float(value)], dtype=torch.float64)
-
-
 def ours_similarity(both: tuple) -> torch.Tensor:
     """rdm_similarity"""
     return number(metrics.rdm_similarity(*both))
@@ -240,7 +235,7 @@ def ours_distortion(both: tuple) -> torch.Tensor:
 
 
 def scipy_distortion(both: tuple) -> torch.Tensor:
-    """scipy.linalg.orthogonal_procrustes"""
+    """scipy: orthogonal Procrustes"""
     import numpy as np
     from scipy.linalg import orthogonal_procrustes
 
@@ -251,7 +246,7 @@ def scipy_distortion(both: tuple) -> torch.Tensor:
 
 
 def spatial_distortion(both: tuple) -> torch.Tensor:
-    """scipy.spatial.procrustes"""
+    """scipy: procrustes in its spatial part"""
     from scipy.spatial import procrustes
 
     return number((1 - (1 - procrustes(*(each.numpy() for each in both))[2]) ** 0.5) ** 0.5)
@@ -264,87 +259,34 @@ def shesha_distortion(both: tuple) -> torch.Tensor:
     return number((1 - procrustes_similarity(*(each.numpy() for each in both))) ** 0.5)
 
 
-TAX = "Section 2/Learned Quantization/Learned_Quantization_Bottleneck_Proof_v3.ipynb"
-INFORMATION = "Section 4/mine/MINE_01_ProtMamba.ipynb"
+def ours_ratio(both: tuple) -> torch.Tensor:
+    """procrustes_ratio"""
+    found = metrics.procrustes_ratio(*both)
+    return torch.stack([found.raw, found.aligned, found.ratio])
 
 
-@cache
-def notebook(path: str) -> SimpleNamespace | None:
-    """What a notebook of the author's defines, where there is one: imports, constants, functions and classes of its
-    code cells, and no run of them. The package that needs a GPU counts as missing, as the notebook foresees."""
-    folder = harness.authors_code("geometric-alignment-tax")
-    if not folder:
-        return None
-    names = {"MAMBA_AVAILABLE": False}
-    for cell in json.loads((folder / path).read_text())["cells"]:
-        if cell["cell_type"] == "code":
-            code = re.sub(r"(?m)^(\s*)[!%].*$", r"\1pass", "".join(cell["source"]))
-            tree = ast.parse(code)
-            for node in filter(_defines, tree.body):
-                with contextlib.suppress(ModuleNotFoundError):  # a model's own package, of which nothing is used
-                    exec(compile(ast.Module([node], []), path, "exec"), names)
-    return SimpleNamespace(**names)
+def scipy_ratio(both: tuple) -> torch.Tensor:
+    """scipy: orthogonal Procrustes, both errors"""
+    import numpy as np
+    from scipy.linalg import orthogonal_procrustes
+
+    x, y = (each.numpy() - each.numpy().mean(axis=0) for each in both)
+    R, total = orthogonal_procrustes(y, x)
+    raw, aligned = (np.linalg.norm(x - each) / len(x) ** 0.5 for each in (y, total / np.linalg.norm(y) ** 2 * y @ R))
+    return torch.tensor([raw, aligned, aligned / raw], dtype=torch.float64)
 
 
-def _defines(node: ast.stmt) -> bool:
-    """Whether a statement only names something: an import, a definition, a constant, the choice of a package."""
-    if isinstance(node, ast.Assign):
-        return all(
-            isinstance(each, ast.Name) and each.id.isupper() and each.id != "MAMBA_AVAILABLE" for each in node.targets
-        )
-    if isinstance(node, ast.If):
-        return isinstance(node.test, ast.Name) and node.test.id == "MAMBA_AVAILABLE"
-    return isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef)
+def ours_steps(both: tuple) -> torch.Tensor:
+    """lipschitz_profile"""
+    return metrics.lipschitz_profile(both[1], "cosine")
 
 
-def author_distortion(both: tuple) -> torch.Tensor:
-    """the author's notebook: compute_procrustes_distortion"""
-    return number(notebook(TAX).compute_procrustes_distortion(*(each.numpy() for each in both))[0])
+def sklearn_steps(both: tuple) -> torch.Tensor:
+    """scikit-learn: paired cosine distances"""
+    from sklearn.metrics.pairwise import paired_cosine_distances
 
-
-@torch.no_grad()
-def ahead(model: torch.nn.Module, codes: int, length: int) -> float:
-    """The largest change of an earlier hidden state when a later token changes, over that of the token's own state; in
-    float64, where rounding makes 1e-15 of it and a leak far more."""
-    tokens = torch.randint(codes, (1, length), generator=stream(0, "ahead"))
-    other, place = tokens.clone(), length // 2
-    other[0, place] = (other[0, place] + 1) % codes
-    states, moved = (model.double().eval()(each, return_hidden=True)[1] for each in (tokens, other))
-    change = (states - moved).abs().amax(dim=-1)[0]
-    return float(change[:place].max() / change[place])
-
-
-def check_notebooks() -> None:
-    """The author's definitions on our inputs, a line each; SystemExit where one is not as the page says."""
-    theirs, length = notebook(TAX), 16
-    values = lorenz_paths(50, 64, time=3.2, generator=stream(0, "author paths"))[..., 0]
-    low, high = float(values.min()), float(values.max())
-    bins = {rule: UniformQuantizer(256, low, high, rule=rule).encode(values) for rule in ("left", "middle")}
-    tokens = torch.from_numpy(theirs.discretize(values.numpy(), 256, low, high))
-    say("tokens equal to our left-edge bins", bool((tokens == bins["left"]).all()), True)
-    say("tokens equal to bins of equal width", bool((tokens == bins["middle"]).all()), False)
-    shape = {"vocab_size": 10, "d_model": 16, "num_layers": 2, "max_seq_len": length}
-    torch.manual_seed(0)
-    say("SmallBERT is causal", ahead(theirs.SmallBERT(**shape, nhead=2), 10, length) < 1e-12, True)
-    striped = theirs.SmallStripedHyena(vocab_size=10, d_model=16, n_layers=2, n_heads=2, seq_len=length)
-    say("SmallStripedHyena is causal", ahead(striped, 10, length) < 1e-12, False)
-    try:
-        runs = ahead(theirs.SmallMamba(**shape), 10, length) >= 0
-    except AttributeError as missing:
-        runs, why = False, str(missing)
-    say("SmallMamba runs without its package for the GPU", runs, False, "" if runs else why)
-    generator = stream(0, "author mine")
-    x, y = (torch.randn(400, d, generator=generator) for d in (25, 50))
-    _, found = notebook(INFORMATION).run_mine(
-        x.numpy(), y.numpy(), 500, 64, 1e-4, [256, 128], seed=0, device="cpu", verbose=False
-    )
-    say("in-sample information of independent data is positive", float(found) > 0.1, True, f"{found:.2f} nats")
-
-
-def say(what: str, found: bool, expected: bool, value: str = "") -> None:
-    """One line of a comparison with the author's notebooks."""
-    harness.require(found == expected, f"the author's notebooks: {what} is {found}, and the page says {expected}")
-    print(f"the author's notebooks: {what}: {'yes' if found else 'no'} {value}".rstrip())
+    walk = both[1].numpy()
+    return torch.from_numpy(paired_cosine_distances(walk[:-1], walk[1:]))
 
 
 def halves(width: int) -> torch.Tensor:
@@ -394,14 +336,21 @@ def metric_races(quick: bool) -> Iterator[harness.Race]:
             shesha_distortion,
         ),
         "feature split": ((500, 256), (60, 32), ours_split, (scipy_split,), shesha_split),
+        "Procrustes ratio": ((10_000, 256), (300, 32), ours_ratio, (scipy_ratio,), None),
+        "cosine steps": ((10_000, 256), (300, 32), ours_steps, (sklearn_steps,), None),
+    }
+    by_notebook = {
+        "Procrustes": author_distortion,
+        "Procrustes ratio": author_ratio,
+        "cosine steps": author_steps,
     }
     for name, (full, small, ours, theirs, author) in cases.items():
         points, width = small if quick else full
         peers = [harness.Peer(run=run, gap=equal) for run in theirs]
-        if find_spec("shesha"):
+        if author and find_spec("shesha"):
             peers.append(harness.Peer(run=author, gap=equal, role="author"))
-        if name == "Procrustes" and notebook(TAX):
-            peers.append(harness.Peer(run=author_distortion, gap=equal, role="author"))
+        if name in by_notebook and notebook(TAX):
+            peers.append(harness.Peer(run=by_notebook[name], gap=equal, role="author"))
         yield harness.Race(
             name=f"{name}, {points:,} points in {width} dimensions",
             build=clouds,
@@ -413,7 +362,7 @@ def metric_races(quick: bool) -> Iterator[harness.Race]:
 
 def races(quick: bool) -> Iterator[harness.Race]:
     if notebook(TAX):
-        check_notebooks()
+        check_notebooks(AGREE)
     needs = {"numba": with_numba, "diffrax": with_diffrax, "torchdiffeq": with_torchdiffeq}
     peers = [harness.Peer(run=run, gap=same) for name, run in needs.items() if find_spec(name)]
     every = 10 if quick else 100
@@ -421,6 +370,10 @@ def races(quick: bool) -> Iterator[harness.Race]:
     scipy.__doc__ = one_by_one.__doc__
     peers.append(harness.Peer(run=eager_rk4, gap=same, role="plain"))
     peers.append(harness.Peer(run=scipy, gap=same, role="plain", every=every))
+    if notebook(TAX):
+        author = partial(author_paths, every=every)
+        author.__doc__ = author_paths.__doc__
+        peers.append(harness.Peer(run=author, gap=same, role="author", every=every))
     yield harness.Race(
         name=f"Lorenz paths, one unit of time to within {AGREE:g}",
         build=build,

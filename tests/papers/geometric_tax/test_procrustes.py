@@ -274,5 +274,3 @@ def test_measures_on_tables_with_known_answers():
     table = pd.DataFrame({"code": ["random", "linear"] * 4, "r": [0.1, 0.1] * 2 + [0.2, 0.2] * 2})
     table = table.assign(replicate=[0, 0, 1, 1] * 2, D=[9.0, 1.0, 9.0, 1.0, 8.0, 2.0, 4.0, 1.0])
     assert claims.without_training(table).value == pytest.approx(4.0)
-    spread = pd.DataFrame({"replicate": [0, 0, 1, 1], "factor": [1.0, 10.0] * 2, "D": [0.5, 0.05, 0.4, 0.1]})
-    assert claims.fell(spread).value == pytest.approx(4.0)

@@ -84,6 +84,22 @@ def test_bad_steps_are_refused(facts, message):
         coupled_lorenz(torch.ones(4, 1))
 
 
+def test_coordinates_apart_take_the_same_step():
+    """Whatever the dimension, and for a batch of one."""
+    g = stream(0, "apart")
+    start = torch.randn(3, 1, generator=g, dtype=torch.float64)
+
+    def apart(x, y, z):
+        return 10.0 * (y - x), x * (28.0 - z) - y, x * y - 8 / 3 * z
+
+    state = tuple(start)
+    for _ in range(5):
+        state = integrators.rk4_coordinates(apart, state, 0.02)
+    assert (torch.stack(state) - rk4(lorenz, start, dt=0.02, steps=5)[-1]).abs().max() <= 1e-13 * 50
+    (one,) = integrators.rk4_coordinates(lambda s: (s**2,), (start[0],), 0.1)
+    assert torch.allclose(one, integrators.rk4_step(lambda s: s**2, start[:1], 0.1)[0], rtol=1e-14)
+
+
 def test_every_keeps_what_all_steps_would():
     start = torch.ones(3, 2, dtype=torch.float64)
     whole, some = (rk4(lorenz, start, dt=0.01, steps=12, every=k) for k in (1, 4))

@@ -144,9 +144,38 @@ def test_shuffled_names_decode_to_the_same_values():
 def test_a_probe_finds_a_linear_truth_and_no_other():
     g = stream(0, "probe")
     h = torch.randn(1, 40, 6, 5, generator=g, dtype=torch.float64)
-    truth = h[0] @ torch.randn(5, 2, generator=g, dtype=torch.float64) + 3
+    truth = h @ torch.randn(5, 2, generator=g, dtype=torch.float64) + 3
     assert torch.allclose(fits.probe(h, truth), torch.ones(1, 2, dtype=torch.float64), atol=1e-9)
-    assert (fits.probe(h, torch.randn(40, 6, 2, generator=g, dtype=torch.float64)) < 0.1).all()
+    assert torch.allclose(fits.probe(h, 50 * truth), torch.ones(1, 2, dtype=torch.float64), atol=1e-9)
+    assert (fits.probe(h, torch.randn(1, 40, 6, 2, generator=g, dtype=torch.float64)) < 0.1).all()
+
+
+def test_each_network_is_judged_on_its_own_draw_which_its_pair_shares():
+    """Other paths and another disturbance for each network, the same for every arm; a network's value is that of its
+    own draw, and does not depend on the draws of the others."""
+    facts = {"num": 6, "judged": 16, "length": 8, "noise": 0.0, "seed": 0, "role": "fit"}
+    found, more = (fits.data("lorenz", networks=R, **facts) for R in (2, 3))
+    for name in ("test", "states"):
+        one, other = getattr(found, name), getattr(more, name)
+        assert torch.equal(one, other[:2])
+        assert not torch.isclose(one[0], one[1]).all(dim=-1).any()
+    struck = (found.noisy - found.test[:, :, :-1]) != 0
+    assert not torch.equal(struck[:, 0], struck[:, 1])
+    assert torch.equal(found.noisy, more.noisy[:, :2])
+    assert torch.allclose(found.states[..., 0], found.low + found.test * (found.high - found.low))
+    options = {"seed": 0, "role": "fit", "device": torch.device("cpu"), "dtype": torch.float64}
+    judged = fits.Arm(Arms.at("ci"), "ce", found.values, "attention", False, **options).judge(found)
+    other = dataclasses.replace(
+        found, test=found.test[[0, 0]], noisy=found.noisy[:, [0, 0]], states=found.states[[0, 0]]
+    )
+    again = fits.Arm(Arms.at("ci"), "ce", found.values, "attention", False, **options).judge(other)
+    for name in ("distortion", "rmse", "hidden"):
+        assert torch.isclose(judged[name][0], again[name][0])
+        assert not torch.isclose(judged[name][1], again[name][1])
+    shared = dataclasses.replace(found, states=found.states[[0, 0]])  # the truth of the first network's paths for both
+    one = fits.Arm(Arms.at("ci"), "ce", found.values, "attention", False, **options).judge(shared)
+    assert torch.equal(judged["distortion"], one["distortion"])
+    assert torch.isclose(judged["hidden"], one["hidden"]).tolist() == [True, False]
 
 
 def test_networks_side_by_side_learn_at_their_own_rates():
@@ -208,7 +237,7 @@ def test_a_ratio_is_taken_pair_by_pair(rows):
 
 
 def test_other_judges_judge_the_networks_of_the_arms(monkeypatch):
-    """At the rates of one tier, judged on the paths of ``Arms``, the networks score what they score there."""
+    """At the rates of one tier, judged on the paths of its first network, that network scores what it scores there."""
     small = dataclasses.replace(Arms.at("ci"), rates=(0.03,), looks=())
     run = {"seed": 0, "device": torch.device("cpu"), "dtype": torch.float32}
     arms = small.run({"system": "lorenz", "arm": "scalar"}, **run).query("stage == 'fit'")["distortion"]
@@ -221,9 +250,10 @@ def test_other_judges_judge_the_networks_of_the_arms(monkeypatch):
         return x
 
     monkeypatch.setattr(experiments, "paths", same)
-    monkeypatch.setattr(experiments, "disturbed", lambda clean, generator: found.noisy)
+    monkeypatch.setattr(experiments, "disturbed", lambda clean, generator: found.noisy[:, 0])
     judged = Judges.at("ci").run({"system": "lorenz", "arm": "scalar"}, **run)
-    assert judged.query("draw == 0")["distortion"].tolist() == pytest.approx(arms.tolist(), rel=1e-4)
+    assert judged.query("draw == 0")["distortion"].iloc[0] == pytest.approx(arms.iloc[0], rel=1e-4)
+    assert judged.query("draw == 0")["distortion"].iloc[1] != pytest.approx(arms.iloc[1], rel=1e-4)
 
 
 def test_the_spread_between_judges_is_a_standard_deviation_over_an_error():

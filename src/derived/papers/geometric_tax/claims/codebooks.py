@@ -8,7 +8,7 @@ from derived.lab.claims import Change, at_most, bound, computed, fails, holds, s
 from derived.lab.measure import farthest_from, highest
 from derived.lab.stats import Estimate
 
-from ..experiments.codebooks import Channel, Clouds, Regressogram, Scalar, Windows
+from ..experiments.codebooks import Clouds, Regressogram, Windows
 
 BOTH = holds("ci", "cpu")
 KMEANS = "codebook == 'k-means'"
@@ -43,17 +43,6 @@ def power_misfit(rows: pd.DataFrame) -> Estimate:
 
 
 CLAIMS = (
-    computed(
-        "GT-5.a",
-        r"The best quantiser of a standard normal number loses $K^2\Delta_K\to\sqrt3\pi/2$.",
-        Scalar,
-        measure.farthest("scaled / (3**0.5 * 3.141592653589793 / 2)", 1.0, "K >= 256"),
-        r"$K^2\Delta_K$ over $\sqrt3\pi/2$ from $K=256$ on",
-        within(1, 0.02),
-        source="prior",
-        where="Panter and Dite",
-        unit="ratio",
-    ),
     statistic(
         "GT-5.b",
         r"The distortion of k-means falls as $K^{-2/d}$: in one, two and three dimensions, and on the Lorenz attractor with $d=2.06$.",
@@ -93,16 +82,6 @@ CLAIMS = (
         "error from nine tokens over error from one, the largest over codebooks",
         at_most(0.85),
         unit="ratio",
-        expected=BOTH,
-    ),
-    statistic(
-        "GT-5.e",
-        "A token of 256 bins carries eight bits; the Lorenz system makes less than a tenth of a bit per sample.",
-        Channel,
-        measure.mean("bits"),
-        "largest Lyapunov exponent, in bits per sample",
-        at_most(0.1),
-        unit="bits per sample",
         expected=BOTH,
     ),
     computed(

@@ -1,27 +1,22 @@
 """GT-3, GT-4: labels and their order. Criteria and expected verdicts were written before the run."""
 
-import numpy as np
+from dataclasses import replace
+
 import pandas as pd
 
-from derived.lab import measure, stats
-from derived.lab.claims import Change, at_least, at_most, bound, identity, statistic, within
+from derived.lab import measure
+from derived.lab.claims import Change, identity
 from derived.lab.stats import Estimate
 
-from ..experiments.labels import FisherRao, Refits, Relabelled
-from .measures import ratio
-
-
-def renamed(rows: pd.DataFrame) -> Estimate:
-    """Least squared error with renamed bins over that with ordered ones: geometric mean over replicates."""
-    wide = rows.pivot(index="replicate", columns="labelling", values="squared")
-    return ratio(stats.mean(np.log(wide["renamed"] / wide["ordered"])))
+from ..experiments.labels import FisherRao, Relabelled
 
 
 def limits(rows: pd.DataFrame) -> Estimate:
-    """The ratio of a length to its limit that is farthest from 1, of both limits."""
+    """How far the ratio of a length to its limit is from 1, in hundredths, of both limits the larger."""
     sharp = measure.farthest("length / steps_cap", 1.0, "sigma * K <= 0.13")(rows)
     blurred = measure.farthest("length / blur_cap", 1.0, "sigma * K >= 5 and sigma <= 0.02")(rows)
-    return max((sharp, blurred), key=lambda found: abs(found.value - 1))
+    far = max((sharp, blurred), key=lambda found: abs(found.value - 1))
+    return replace(far, value=abs(far.value - 1) / 0.01)
 
 
 CLAIMS = (
@@ -32,37 +27,24 @@ CLAIMS = (
         measure.most_of(measure.worst("loss"), measure.worst("gradient"), measure.worst("course")),
         "largest relative gap of losses, gradients, and weights after 60 steps, over its rounding bound",
     ),
-    statistic(
-        "GT-3.c",
-        "A scalar head with squared error does know the order: renaming the bins multiplies its least error.",
-        Refits,
-        renamed,
-        "least squared error, renamed over ordered bins",
-        at_least(5),
-        unit="times",
-    ),
     identity(
         "GT-4.a",
-        r"Sharp labels make a staircase and blurred ones the line: the Fisher-Rao length tends to $\pi(K-1)$ as $\sigma K\to0$, and to $1/\sigma$ as $\sigma K\to\infty$ and $\sigma\to0$.",
+        r"Sharp labels make a staircase and blurred ones the line: the Fisher-Rao length is never above $\min(\pi(K-1),1/\sigma)$, and tends to $\pi(K-1)$ as $\sigma K\to0$ and to $1/\sigma$ as $\sigma K\to\infty$ and $\sigma\to0$.",
         FisherRao,
-        limits,
-        r"length over its limit where $\sigma K\le0.13$, or $\sigma K\ge5$ and $\sigma\le0.02$, the farther from 1",
-        within(1, 0.01),
-        unit="ratio",
+        measure.most_of(measure.largest("(length / cap - 1) / 1e-9"), limits),
+        r"largest gap over what is allowed: $10^{-9}$ above the smaller cap, and 1 % from the limit where $\sigma K\le0.13$, or $\sigma K\ge5$ and $\sigma\le0.02$",
+        unit="of what is allowed",
         changed=(
             Change(
                 "2026-11-22",
                 "The two limits stood in two rows, of the same criteria.",
                 "The ledger was to be short; both rows held.",
             ),
+            Change(
+                "2026-11-23",
+                "The bound stood in a row of its own, GT-4.c, of the same criterion.",
+                "The ledger was to be short; both rows held, and the worse of the two decides.",
+            ),
         ),
-    ),
-    bound(
-        "GT-4.c",
-        r"For every number of bins and every blur the length is at most $\min(\pi(K-1),1/\sigma)$.",
-        FisherRao,
-        measure.largest("length / cap"),
-        "gt-staircase",
-        accept=at_most(1 + 1e-9),
     ),
 )

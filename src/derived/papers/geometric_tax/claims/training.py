@@ -1,7 +1,7 @@
 """GT-7, GT-7b, GT-9: trained networks; criteria and expected verdicts were written before the run.
 
 A pilot with another seed and two networks for each arm had been seen; its rows were thrown away. An arm stands at the rate that its validation paths choose. Two arms are compared network by network: a pair has the same
-paths, first weights and batches. Ratios are geometric means over pairs.
+paths, first weights and batches, and its own draw of the paths that judge it. Ratios are geometric means over pairs.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,6 @@ from derived.lab.claims import (
     between,
     fails,
     holds,
-    identity,
     refuted,
     statistic,
     undecided,
@@ -29,7 +28,7 @@ from derived.lab.measure import Decides, Measure, chosen, highest, lowest, worst
 from derived.lab.stats import LEVEL, Estimate
 
 from ..experiments.training import SYSTEMS, Arms, Blur, Causality, Encoders, Judges
-from .measures import judged, ratio
+from .measures import DRAWN, judged, ratio
 
 CAUSAL = ("attention", "state", "convolution")
 
@@ -118,9 +117,9 @@ def labels_differ_more(rows: pd.DataFrame) -> Estimate:
 EACH = [f"system == '{system}'" for system in SYSTEMS]
 FORESEEN = EACH[:2]  # those whose next value the networks find within a bin or two
 HARD, BLURRED, SCALAR = "arm == 'ce'", "arm == 'blurred'", "arm == 'scalar'"
-TRAINED = {"judged_at": RECORDED, "expected": holds(*RECORDED)}
+TRAINED = {"judged_at": RECORDED, "expected": holds(*RECORDED), "changed": (DRAWN,)}
 TIMES = {"unit": "times", **TRAINED}
-SMALL = "small networks on generated paths stand in for the paper's, all judged on one draw of paths (GT-7.g)"
+SMALL = "small networks on generated paths stand in for the paper's"
 
 CLAIMS = (
     statistic(
@@ -144,7 +143,7 @@ CLAIMS = (
         "$D$ with shuffled names over $D$ with ordered ones, farthest from 1 of three systems",
         between(2 / 3, 3 / 2, r"[\frac23, \frac32]"),
         where="what the blindness of cross-entropy foretells",
-        **{**TIMES, "expected": undecided("cpu")},
+        **TIMES,
     ),
     statistic(
         "GT-7.d",
@@ -165,14 +164,18 @@ CLAIMS = (
         "$D$ with random codes over $D$ with the value, smallest of three systems",
         at_least(1),
         where="a loss without order; at this size its networks hardly learn the codes, so no cause is drawn from it",
-        changed=(
-            Change(
-                "2026-11-22",
-                "The statement began: a continuous loss alone does not lower the distortion.",
-                "The rows compare codes with the value and not with hard labels, against which codes are lower on two systems.",
+        **{
+            **TIMES,
+            "expected": undecided("cpu"),
+            "changed": (
+                Change(
+                    "2026-11-22",
+                    "The statement began: a continuous loss alone does not lower the distortion.",
+                    "The rows compare codes with the value and not with hard labels, against which codes are lower on two systems.",
+                ),
+                DRAWN,
             ),
-        ),
-        **{**TIMES, "expected": undecided("cpu")},
+        },
     ),
     statistic(
         "GT-7.f",
@@ -182,26 +185,36 @@ CLAIMS = (
         "rise of $D$ under hard labels over its rise under blurred ones",
         at_least(1),
         where="what the staircase foretells as predictions sharpen",
-        changed=(
-            Change(
-                "2026-11-22",
-                "The rise under hard labels was judged alone.",
-                "Under blurred labels $D$ rises too, so a rise alone does not speak for the staircase; the control came after rows were seen.",
+        **{
+            **TIMES,
+            "changed": (
+                Change(
+                    "2026-11-22",
+                    "The rise under hard labels was judged alone.",
+                    "Under blurred labels $D$ rises too, so a rise alone does not speak for the staircase; the control came after rows were seen.",
+                ),
+                DRAWN,
             ),
-        ),
-        **TIMES,
+        },
     ),
     statistic(
         "GT-7.g",
-        "On each of three systems another draw of the judged paths and of their disturbance moves the ratio of GT-7.a, meaned over pairs, by at most half of the standard error that its interval is made of.",
+        "On each of three systems, if all pairs of networks are judged on one draw of paths and of their disturbance, another draw moves the ratio of GT-7.a by at most half of the standard error between pairs.",
         Judges,
         other_judges,
         "standard deviation between draws over standard error of the pairs, largest of three systems",
         at_most(0.5),
         unit="standard errors",
-        where="all networks of GT-7 are judged on one draw; at one half an interval that knew of other draws would be an eighth wider",
+        where="at one half an interval that knew of other draws would be an eighth wider; since this fails, each pair of GT-7 to GT-9 is judged on a draw of its own",
         judged_at=RECORDED,
         expected=fails(*RECORDED),
+        changed=(
+            Change(
+                "2026-11-23",
+                "The statement spoke of GT-7 as it was, all of whose networks were judged on one draw.",
+                "Each pair has its own draw now; the row is the reason, and its rows are the same.",
+            ),
+        ),
     ),
     statistic(
         "GT-7b.a",
@@ -244,6 +257,7 @@ CLAIMS = (
         unit="times",
         judged_at=("cpu",),
         expected=holds("cpu"),
+        changed=(DRAWN,),
     ),
     statistic(
         "GT-9.a",
@@ -269,14 +283,6 @@ CLAIMS = (
         where=f"abstract; {SMALL}, Lorenz in place of mutation walks",
         paper_value="3,000 against 1.3 times",
         **{**TIMES, "expected": undecided("cpu")},
-    ),
-    identity(
-        "GT-9.c",
-        "In the transformer, the state-space model and the convolution a later token changes no earlier state.",
-        Causality,
-        worst("ahead", where="encoder != 'leaking'"),
-        "largest change of an earlier state over its rounding",
-        expected=holds("ci", *RECORDED),
     ),
     refuted(
         "GT-9.d",

@@ -1,12 +1,13 @@
 """Small encoders trained side by side on a system, and what is measured of them: helper of ``training`` and ``sweep``.
 
 symbol   name      meaning                                                                        axes
-R        networks  independent models: each has its own training paths, bins, weights, batches    leading axis
-x        values    the observed coordinate, as a share of the range of the judged paths           (R, n, L)
+R        networks  independent models: each has its own training paths, bins, weights, batches,   leading axis
+                   and paths that judge it
+x        values    the observed coordinate, as a share of the range of the validation paths       (R, n, L)
 D        distortion   Procrustes distortion between mean states before and after noise, mean over four shares of
                       disturbed positions: the published measure                                  (R,)
-R^2      probe     of a linear map from token states to the true state, fitted on half of the judged paths, judged on
-                   the other half; ``hidden``: over the coordinates that no model saw             (R,)
+R^2      probe     of a linear map from token states to the true state, fitted on half of a network's judged paths,
+                   judged on the other half; ``hidden``: over the coordinates that no model saw   (R,)
 """
 
 import math
@@ -101,36 +102,39 @@ class Shuffled(Bins):
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
-    """What R networks are trained on, and the paths that choose the rate and that judge, the same for all."""
+    """What R networks are trained on, the paths that choose the rate, the same for all, and those that judge: each
+    network has its own draw of them and of their disturbance, so that networks differ as draws do."""
 
     low: Tensor  # of the range, whose share a value is
     high: Tensor
     values: Tensor  # (R, paths, L + 1)
-    valid: Tensor  # (1, judged, L + 1)
-    states: Tensor  # (judged, L + 1, d) of the judged paths, standardised
-    test: Tensor  # (1, judged, L + 1)
-    noisy: Tensor  # (len(SHARES), judged, L) disturbed
+    valid: Tensor  # (1, 2 judged, L + 1)
+    states: Tensor  # (R, judged, L + 1, d) of the judged paths
+    test: Tensor  # (R, judged, L + 1)
+    noisy: Tensor  # (len(SHARES), R, judged, L) disturbed
 
 
 def data(system: str, *, networks: int, num: int, judged: int, length: int, noise: float, seed: int, role: str) -> Data:
     """Paths of a system; ``noise``: standard deviation of what is added to every observed value, as a share of the
     range, on training, validation and test paths alike."""
     L = length + 1
-    each = [paths(system, num, L, stream(seed, system, role, r)) for r in range(networks)]
-    states = paths(system, 2 * judged, L, stream(seed, system, "judged"))
-    low, high = states[..., 0].min(), states[..., 0].max()
+
+    def drawn(n: int, *names) -> Tensor:
+        return paths(system, n, L, stream(seed, system, *names))
+
+    valid = drawn(2 * judged, "judged")
+    low, high = valid[..., 0].min(), valid[..., 0].max()
 
     def observed(states: Tensor, *names) -> Tensor:
         x = (states[..., 0] - low) / (high - low)
         return x + noise * torch.randn(x.shape, generator=stream(seed, system, "noise", *names), dtype=x.dtype)
 
-    values = torch.stack([observed(one, role, r) for r, one in enumerate(each)])
-    seen = observed(states, "judged")
-    valid, test = seen.split(judged)
-    truth = states[judged:]
-    truth = (truth - truth.mean(dim=(0, 1))) / truth.std(dim=(0, 1))
-    noisy = disturbed(test[:, :-1], stream(seed, system, "disturbance"))
-    return Data(low=low, high=high, values=values, valid=valid[None], test=test[None], states=truth, noisy=noisy)
+    values = torch.stack([observed(drawn(num, role, r), role, r) for r in range(networks)])
+    states = torch.stack([drawn(judged, "judged", role, r) for r in range(networks)])
+    test = torch.stack([observed(each, "judged", role, r) for r, each in enumerate(states)])
+    struck = [disturbed(each[:, :-1], stream(seed, system, "disturbance", role, r)) for r, each in enumerate(test)]
+    seen = {"values": values, "valid": observed(valid, "judged")[None], "test": test}
+    return Data(low=low, high=high, states=states, noisy=torch.stack(struck, dim=1), **seen)
 
 
 def disturbed(clean: Tensor, generator: torch.Generator) -> Tensor:
@@ -265,40 +269,39 @@ class Arm:
 
     @torch.no_grad()
     def judge(self, data: Data) -> dict[str, Tensor]:
-        """What is measured on the test paths, (R,) each."""
+        """What is measured on each network's own judged paths, (R,) each."""
         tokens, L = self.read(data.test), data.test.shape[-1] - 1
         h = self.model(tokens[..., :-1])
-        decoded = self.bins.decode(self.bins.encode(data.test.expand(len(self.centres), *data.test.shape[1:])))
+        decoded = self.bins.decode(self.bins.encode(data.test))
         found = {"valid": self.valid(data), "reconstruction": (decoded - data.test).square().mean(dim=(1, 2)).sqrt()}
         missed = self.says(self.model.head(h)).cpu() - data.test[..., 1:].to(h.dtype)
         found["rmse"] = missed[..., L // 4 :].square().flatten(1).mean(dim=-1).sqrt().double()
         found["distortion"] = self.distortion(h, data.noisy)
-        fitted = probe(h[:, :, L // 4 :].double().cpu(), data.states[:, L // 4 : -1])
+        fitted = probe(h[:, :, L // 4 :].double().cpu(), data.states[:, :, L // 4 : -1])
         return found | {"probe": fitted.mean(dim=-1), "hidden": fitted[:, 1:].mean(dim=-1)}
 
     @torch.no_grad()
     def distortion(self, h: Tensor, noisy: Tensor) -> Tensor:
-        """The mean D over the shares, (R,), of the clean paths' states h (R, n, L, p) and the noisy paths'."""
+        """The mean D over the shares, (R,), of the clean paths' states h (R, n, L, p) and those of the noisy paths
+        (len(SHARES), R or 1, n, L)."""
         pooled = h.mean(dim=2).double().cpu()
-        moved = [self.model(self.read(each[None])).mean(dim=2).double().cpu() for each in noisy]
+        moved = [self.model(self.read(each)).mean(dim=2).double().cpu() for each in noisy]
         return torch.stack([procrustes_distortion(pooled, each) for each in moved]).mean(dim=0)
 
 
 def probe(h: Tensor, states: Tensor) -> Tensor:
-    """R^2 (R, d) of the best affine map from states h (R, n, L, p) to the truth (n, L, d), fitted on the first half of
-    the paths, judged on the second; a ridge of 1e-6 of the mean square keeps it solvable."""
+    """R^2 (R, d) of the best affine map from states h (R, n, L, p) to the truth (R, n, L, d), fitted on the first half
+    of the paths, judged on the second; a ridge of 1e-6 of the mean square keeps it solvable."""
     half = h.shape[1] // 2
-    (H, T), (h, t) = (
-        (h[:, part].flatten(1, 2), states[part].flatten(0, 1)) for part in (slice(half), slice(half, None))
-    )
-    centre, mean = H.mean(dim=1, keepdim=True), T.mean(dim=0)
+    (H, h), (T, t) = ([each[:, :half].flatten(1, 2), each[:, half:].flatten(1, 2)] for each in (h, states))
+    centre, mean = H.mean(dim=1, keepdim=True), T.mean(dim=1, keepdim=True)
     H, h = H - centre, h - centre
     gram = H.mT @ H
     ridge = 1e-6 * gram.diagonal(dim1=-2, dim2=-1).mean(dim=-1)
     weights = torch.linalg.solve(
         gram + torch.diag_embed(ridge.unsqueeze(-1).expand(gram.shape[:-1])), H.mT @ (T - mean)
     )
-    return 1 - (h @ weights + mean - t).square().mean(dim=1) / (t - t.mean(dim=0)).square().mean(dim=0)
+    return 1 - (h @ weights + mean - t).square().mean(dim=1) / (t - t.mean(dim=1, keepdim=True)).square().mean(dim=1)
 
 
 def fit(

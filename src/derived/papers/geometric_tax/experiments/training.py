@@ -48,9 +48,9 @@ CHOSEN |= {"waveforms": {"ce": 0.01, "scalar": 0.03}}
 @dataclass(frozen=True, kw_only=True)
 class Judges(Fits):
     """GT-7: the networks of ``Arms`` under hard labels and under squared error, at the rates that its search chose
-    (``CHOSEN``), each judged on many draws of the judged paths and of their disturbance.
+    (``CHOSEN``), all judged together on one draw of paths and of their disturbance, and on another, many times.
 
-    All networks of ``Arms`` are judged on one such draw; here one sees what another would have said. Rows: system, arm,
+    In ``Arms`` each pair has a draw of its own; here one sees what a common draw would have said. Rows: system, arm,
     draw, replicate, distortion.
     """
 
@@ -74,7 +74,8 @@ class Judges(Fits):
             clean = (states[..., 0] - found.low) / (found.high - found.low)
             with torch.no_grad():
                 h = model.model(model.read(clean[None]))
-            seen.append(model.distortion(h, disturbed(clean, stream(seed, system, "disturbance", draw))))
+            struck = disturbed(clean, stream(seed, system, "disturbance", draw))[:, None]
+            seen.append(model.distortion(h, struck))
         return rows({"draw": range(self.draws), "replicate": range(self.networks)}, {"distortion": torch.stack(seen)})
 
 

@@ -30,6 +30,25 @@ def rk4_step(field: Field, state: Float[Tensor, "d *batch"], dt: float) -> Float
     return torch.add(state, (k2 + k3).mul_(2).add_(k1).add_(k4), alpha=dt / 6)
 
 
+def rk4_coordinates(field: Callable[..., tuple], state: tuple[Tensor, ...], dt: float) -> tuple[Tensor, ...]:
+    """``rk4_step`` with the coordinates apart, for ``field`` too: what is never stacked a compiler keeps in registers,
+    and joins many steps into one pass over the paths.
+
+    >>> [round(s.item(), 4) for s in rk4_coordinates(lambda x, v: (v, -x), (torch.tensor(1.0), torch.tensor(0.0)), 0.1)]
+    [0.995, -0.0998]
+    """
+
+    def moved(k: tuple, by: float) -> list[Tensor]:
+        return [s + by * each for s, each in zip(state, k, strict=True)]
+
+    k1 = field(*state)
+    k2 = field(*moved(k1, dt / 2))
+    k3 = field(*moved(k2, dt / 2))
+    k4 = field(*moved(k3, dt))
+    slopes = zip(k1, k2, k3, k4, strict=True)
+    return tuple(moved([a + 2 * (b + c) + d for a, b, c, d in slopes], dt / 6))
+
+
 def rk4(
     field: Field, state: Float[Tensor, "d *batch"], *, dt: float, steps: int, every: int = 1
 ) -> Float[Tensor, "times d *batch"]:

@@ -73,12 +73,16 @@ def fisher_information(m: Float[np.ndarray, "M"], K: int, sigma: float) -> Float
 
 
 def _panels(K: int, sigma: float, half_width: float = 12.0) -> np.ndarray:
-    """Ends of intervals on which I(m) is smooth on their own scale: dense within 12 sigma of an edge, none beyond."""
+    """Ends of intervals on which I(m) is smooth on their own scale: of all of [0, 1], or of what is within 12 sigma of
+    an edge, where these parts lie apart."""
+    if sigma * K > 2:
+        return np.linspace(0, 1, 1 + max(64, int(4 / sigma)))
     step = min(sigma / 2, 1 / (4 * K))
+    if 2 * half_width * sigma * K > 1:
+        return np.linspace(0, 1, 1 + math.ceil(1 / step))
     near = np.arange(-half_width * sigma, half_width * sigma + step / 2, step)
-    ends = np.unique(np.clip((_edges(K)[:, None] + near).ravel(), 0, 1))
-    ends = np.concatenate([[0.0], ends[np.append(True, np.diff(ends) > step / 8)], [1.0]])
-    return np.unique(ends)
+    ends = np.clip((_edges(K)[:, None] + near).ravel(), 0, 1)
+    return np.unique(np.concatenate([[0.0], ends, [1.0]]))
 
 
 def fisher_rao_length(K: int, sigma: float) -> float:
@@ -92,7 +96,7 @@ def fisher_rao_length(K: int, sigma: float) -> float:
     3.0
     """
     check_positive("sigma", sigma)
-    ends = np.linspace(0, 1, 1 + max(64, int(4 / sigma))) if sigma * K > 2 else _panels(K, sigma)
+    ends = _panels(K, sigma)
     node, weight = np.polynomial.legendre.leggauss(4)
     total = 0.0
     chunk = max(1, 2_000_000 // (4 * K))
