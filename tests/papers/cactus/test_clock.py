@@ -6,7 +6,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from derived.lab.experiment import run_experiment
 from derived.papers.cactus.claims.clock import CLAIMS, times
+from derived.papers.cactus.experiments import clock
 from derived.papers.cactus.experiments.clock import SamplerTime
 
 EXPERIMENTS = (SamplerTime,)
@@ -19,6 +21,19 @@ def test_every_round_times_every_rule(rows):
     assert (table[["exact", "cactus", "tas", "rows"]] > 0).all(axis=None)
     for claim in CLAIMS:
         assert claim.measure(table).n == 3
+
+
+def test_every_time_follows_the_same_call(monkeypatch):
+    """No rule is timed on what another one has left in caches."""
+    events = []
+    monkeypatch.setattr(clock, "now", lambda device: events.append("now") or float(len(events)))
+    monkeypatch.setattr(clock, "accept_reject", lambda p, drafted, q, rule, generator: events.append(str(rule)))
+    run_experiment(SamplerTime.at("ci"), seed=0, device="cpu")
+    rounds = [events[i : i + 14] for i in range(0, len(events), 14)]  # three rules of four events, then the two rows
+    assert len(rounds) == 5
+    for one in rounds:
+        assert one[0::4][:3] == one[2::4][:3]
+        assert len({*one[0:12:4]}) == 3
 
 
 def test_the_ratio_is_a_median_at_the_largest_size():

@@ -1,15 +1,15 @@
-"""The explorer: one frame for every setting of its sliders."""
+"""The explorer: its first view is the setting that its rows have, and says its numbers."""
 
-from derived.papers.cactus.figures.explorer import explorer
+from derived.papers.cactus.figures.explorer import AXES, explorer
 
 
-def test_the_explorer_has_a_frame_for_every_setting_and_stays_small(grid):
-    axes = {"delta": (0.0, 0.1, 1.0), "temperature": (0.5, 1.0), "noise": (0.0, 2.0)}
-    rows = grid(**axes, token=range(1, 5)).assign(p=0.25, q=0.25, emitted=0.25)
-    rows = rows.assign(acceptance=0.9, exact=0.8, tv=0.1, kl=0.2, draft_kl=0.3)
+def test_the_explorer_opens_at_the_setting_of_its_rows_and_stays_small(grid):
+    rows = grid(token=range(1, 5)).assign(p=0.25, q=0.25, emitted=0.25, logit=0.0, push=1.0)
+    rows = rows.assign(acceptance=0.9, exact=0.8, tv=0.1, kl=0.2, draft_kl=2.0, delta=0.1, temperature=1.5, noise=2.0)
     figure = explorer(rows)
-    assert {frame.name for frame in figure.frames} == {
-        "|".join(f"{value:g}" for value in each) for each in grid(**axes)[[*axes]].to_numpy()
-    }
-    assert len(figure.to_json()) < 1_500_000
-    assert "3 × 2 × 2" in figure.layout.meta["alt"]
+    assert [slider.steps[slider.active].label for slider in figure.layout.sliders] == ["0.1", "1.5", "2"]
+    assert all(len(values) >= 50 for values in AXES.values())
+    assert figure.layout.meta["given"] == {"logits": [0.0] * 4, "push": [1.0] * 4}
+    assert figure.layout.xaxis2.range[1] > 2.0  # the largest bar stays on its axis
+    assert "from 0.80 to 0.90 for a TV of 0.10" in figure.layout.meta["alt"]
+    assert len(figure.to_json()) < 50_000

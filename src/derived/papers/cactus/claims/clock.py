@@ -35,6 +35,12 @@ MEDIANS = Change(
     "The clock of exact sampling has two modes, which pulled the geometric mean of CAC-14.b below 1 while the page's "
     "table of medians stood above 1.",
 )
+ALONE = Change(
+    "2026-11-23",
+    "Each call is timed right after the same call untimed; before, right after that of another rule.",
+    "The calls of exact sampling always came after those of typical acceptance, which leave another state of caches "
+    "and memory, and their times had two modes, near 6 and near 18 ms.",
+)
 
 CLAIMS = (
     statistic(
@@ -47,7 +53,7 @@ CLAIMS = (
         unit="times as long",
         expected=holds(*RECORDED),
         judged_at=RECORDED,
-        changed=(MEDIANS,),
+        changed=(MEDIANS, ALONE),
         plain="The sampler of Cactus is faster than that of typical acceptance.",
         source="digest",
         where="discussion of memory traffic",
@@ -59,7 +65,7 @@ CLAIMS = (
         times("cactus", "exact"),
         "times as long",
         judged_at=RECORDED,
-        changed=(MEDIANS,),
+        changed=(MEDIANS, ALONE),
         source="digest",
         where="Section on implementation",
     ),
@@ -70,6 +76,6 @@ CLAIMS = (
         times("cactus", "rows"),
         "times as long",
         judged_at=RECORDED,
-        changed=(MEDIANS,),
+        changed=(MEDIANS, ALONE),
     ),
 )

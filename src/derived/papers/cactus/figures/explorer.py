@@ -1,14 +1,17 @@
-"""Sliders over one position: a Plotly figure that needs neither kernel nor network.
+"""Sliders over one position, computed in the browser by explorer.js: a figure that needs neither kernel nor network.
 
 mark                   meaning
 blue, orange, green    verifier q, draft p, emitted law
 """
 
+from pathlib import Path
+
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from derived.lab.explorer import sliders
+from derived.lab.explorer import computed, stops
 from derived.lab.plot import BLUE, GREEN, MUTED, RED
 
 LAWS = (("q", "verifier q", BLUE), ("p", "draft p", RED), ("emitted", "emitted", GREEN))
@@ -21,48 +24,45 @@ NUMBERS = {
 }
 
 
-def _bars(part: pd.DataFrame) -> list[go.Bar]:
-    """The three laws of a setting, and its five numbers."""
-    laws = [
-        go.Bar(x=part["token"].tolist(), y=part[column].round(4).tolist(), name=name, marker={"color": color})
-        for column, name, color in LAWS
-    ]
-    numbers = part[[*NUMBERS]].iloc[0].round(4).tolist()
-    style = {"orientation": "h", "showlegend": False, "text": numbers, "marker": {"color": MUTED}}
-    return [*laws, go.Bar(x=numbers, y=[*NUMBERS.values()], **style)]
+AXES = {
+    "δ = ": stops(np.linspace(0, 1, 51) ** 2, digits=2),
+    "temperature = ": stops(np.arange(0.25, 2.01, 0.025)),
+    "draft noise = ": stops(np.arange(0, 4.01, 0.05)),
+}
 
 
 def explorer(rows: pd.DataFrame) -> go.Figure:
-    """Sliders delta, temperature and noise; rows: the three names, token, p, q, emitted, and per setting acceptance,
-    exact, tv, kl, draft_kl. Two panels, one above the other."""
-    groups = dict(iter(rows.groupby(["delta", "temperature", "noise"])))
-    labels = {"δ = ": "delta", "temperature = ": "temperature", "draft noise = ": "noise"}
-    axes = {label: sorted(rows[name].unique().tolist()) for label, name in labels.items()}
-    start = tuple(each[len(each) // 2] for each in axes.values())
+    """Sliders delta, temperature and noise. Two panels, one above the other.
+
+    Rows of the first setting: token, logit of the verifier, push (what one unit of noise adds to the draft's), delta,
+    temperature, noise, p, q, emitted, acceptance, exact, tv, kl, draft_kl.
+    """
+    first = rows.iloc[0]
     figure = make_subplots(rows=2, cols=1, vertical_spacing=0.2, row_heights=[0.55, 0.45])
-    for place, bar in enumerate(_bars(groups[start])):
-        figure.add_trace(bar, 1 if place < len(LAWS) else 2, 1)
+    for column, name, colour in LAWS:
+        heights = {"x": rows["token"].tolist(), "y": rows[column].tolist()}
+        figure.add_trace(go.Bar(**heights, name=name, marker_color=colour), 1, 1)
+    numbers = first[[*NUMBERS]].astype(float).tolist()
+    style = {"orientation": "h", "showlegend": False, "marker": {"color": MUTED}, "textposition": "outside"}
+    words = [f"{each:.3f}" for each in numbers]
+    figure.add_trace(go.Bar(x=numbers, y=[*NUMBERS.values()], text=words, cliponaxis=False, **style), 2, 1)
     figure.update_layout(
         height=560,
         margin={"l": 90, "r": 16, "t": 40, "b": 40},
-        legend={"orientation": "h", "y": 1.1, "x": 0},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
         barmode="group",
         meta={
-            "alt": f"Bars of verifier, draft and emitted law over {rows['token'].nunique()} tokens, and below them the "
-            f"acceptance rate, its exact value, TV and KL, at {' × '.join(str(len(each)) for each in axes.values())} "
-            "values of the budget δ, the temperature and the draft's noise. A larger δ moves the emitted law from "
-            "verifier to draft; acceptance gained equals TV spent at every setting."
+            "alt": f"Bars of verifier, draft and emitted law over {len(rows)} tokens, and below them the acceptance "
+            f"rate, its exact value, TV and KL. At the budget δ = {first['delta']:g}, temperature "
+            f"{first['temperature']:g} and draft noise {first['noise']:g} the acceptance rises from "
+            f"{first['exact']:.2f} to {first['acceptance']:.2f} for a TV of {first['tv']:.2f}. A larger δ moves the "
+            "emitted law from verifier to draft; acceptance gained equals TV spent at every setting."
         },
     )
     figure.update_yaxes(title_text="probability", range=[0, 1], row=1, col=1)
-    figure.update_xaxes(title_text="token", row=1, col=1)
-    figure.update_xaxes(range=[0, 1.4], row=2, col=1)
+    figure.update_xaxes(title_text="token", dtick=1, row=1, col=1)
+    figure.update_xaxes(range=[0, max(1.4, 1.15 * max(numbers))], row=2, col=1)
     figure.update_yaxes(autorange="reversed", row=2, col=1)
-    frames = {key: {"data": _moving(part), "traces": [0, 1, 2, 3]} for key, part in groups.items()}
-    return sliders(figure, frames, axes, start)
-
-
-def _moving(part: pd.DataFrame) -> list[dict]:
-    """What changes from setting to setting: heights of the laws, lengths and words of the numbers."""
-    *laws, numbers = _bars(part)
-    return [*({"type": "bar", "y": bar.y} for bar in laws), {"type": "bar", "x": numbers.x, "text": numbers.text}]
+    start = tuple(float(first[name]) for name in ("delta", "temperature", "noise"))
+    known = {"logits": rows["logit"].tolist(), "push": rows["push"].tolist()}
+    return computed(figure, Path(__file__).with_suffix(".js"), AXES, start, **known)

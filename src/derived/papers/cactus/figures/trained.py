@@ -1,7 +1,8 @@
 """What a trained pair gains and pays: rows in, a figure with its alt text as label out.
 
 mark                   meaning
-filled, open marker    recorded, live; bars are 99.9 % intervals over prompts
+filled, open marker    recorded, live; means over the pairs of models
+thin line              Cactus in one pair of models
 sequential colours     a swept parameter
 """
 
@@ -11,7 +12,6 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from derived.lab import stats
 from derived.lab.plot import SEQUENTIAL, beside, largest, panel_label, shades
 
 from .marks import RULES
@@ -26,11 +26,14 @@ def trained_pair(rows: pd.DataFrame) -> Figure:
     for ax, shape in zip(axes, ("truncated", "plain"), strict=True):
         for rule, (name, color, marker) in RULES.items():
             part = rows[(rows["rule"] == rule) & (rows["shape"] == shape)]
-            points = [(knob, _kept(group), *_share(group["valid"])) for knob, group in part.groupby("knob")]
-            _, al, value, reach = (np.array(each) for each in zip(*sorted(points, key=lambda p: p[1]), strict=True))
-            style = {"color": color, "marker": marker, "markersize": 4.5, "elinewidth": 0.8, "label": name}
+            points = sorted((_kept(group), _share(group)) for _, group in part.groupby(delta_of(part)))
+            al, value = np.array(points).T
+            style = {"color": color, "marker": marker, "markersize": 4.5, "label": name}
             style |= {"markerfacecolor": color if recorded else "none", "linestyle": "-" if rule == "cactus" else ""}
-            ax.errorbar(al, value, reach, **style)
+            ax.plot(al, value, **style)
+            for _, pair in part[part["rule"] == "cactus"].groupby("pair"):
+                each = [(_kept(group), _share(group)) for _, group in pair.groupby("knob")]
+                ax.plot(*zip(*each, strict=True), color=color, linewidth=0.5, alpha=0.6)
             words.append(f"{shape} {name} " + ", ".join(f"{v:.2f} at {a:.1f}" for v, a in zip(value, al, strict=True)))
         ax.set(xlabel="drafts kept per block")
         panel_label(ax, "temperature 0.6, top-p 0.95" if shape == "truncated" else "temperature 1")
@@ -53,10 +56,9 @@ def _kept(rows: pd.DataFrame) -> float:
     return rows["kept"].sum() / rows["blocks"].sum()
 
 
-def _share(valid: pd.Series) -> tuple[float, float]:
-    """A share and the half width of its 99.9 % interval."""
-    one = stats.proportion(int(valid.sum()), len(valid))
-    return one.value, (one.high - one.low) / 2
+def _share(rows: pd.DataFrame) -> float:
+    """The share of texts without fault."""
+    return rows["valid"].mean()
 
 
 def where_faults_begin(rows: pd.DataFrame) -> Figure:
