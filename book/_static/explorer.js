@@ -46,7 +46,7 @@ addEventListener("DOMContentLoaded", () => {
   function stacked(layout) {
     const names = Object.keys(layout).filter((name) => /^xaxis\d*$/.test(name)).sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
     const count = names.length;
-    if (count < 2) return null;
+    if (names.every((name) => (layout[name].domain ?? [0, 1]).join() === "0,1")) return null; // they do so already
     const gap = 0.38 / count; // room for the axis title of one and the title of the next
     const height = (1 - (count - 1) * gap) / count;
     const change = {};
@@ -55,8 +55,9 @@ addEventListener("DOMContentLoaded", () => {
       const [left, right] = layout[name].domain;
       change[`${name}.domain`] = [0, 1];
       change[`${name.replace("x", "y")}.domain`] = [Math.max(0, top - height), top];
-      (layout.annotations ?? []).forEach(({ xref, x }, number) => {
-        if (xref === "paper" && left <= x && x <= right) Object.assign(change, { [`annotations[${number}].x`]: 0.5, [`annotations[${number}].y`]: top });
+      const above = layout[name.replace("x", "y")].domain?.[1] ?? 1; // where a title of this panel stands
+      (layout.annotations ?? []).forEach(({ xref, x, y }, number) => {
+        if (xref === "paper" && left <= x && x <= right && Math.abs(y - above) < 0.02) Object.assign(change, { [`annotations[${number}].x`]: 0.5, [`annotations[${number}].y`]: top });
       });
     });
     const { y } = layout.legend ?? {};
@@ -77,11 +78,13 @@ addEventListener("DOMContentLoaded", () => {
   }
 
   // One control per Plotly slider. Several sliders together name one frame: the steps' values joined by "|".
-  function sliders(plot, specs, changed) {
+  // Where there is `compute`, it makes the frame from the values and what the figure says is given.
+  function sliders(plot, specs, compute, given, changed) {
     const state = specs.map((spec) => spec.active ?? 0);
     const instant = { mode: "immediate", frame: { duration: 0, redraw: true }, transition: { duration: 0 } };
     const valueOf = (step) => String(step.value ?? step.label ?? "");
     const move = (index) => {
+      if (compute) return Plotly.animate(plot, compute(specs.map((s, i) => Number(valueOf(s.steps[state[i]]))), given), instant);
       const step = specs[index].steps[state[index]];
       if (specs.length > 1) return Plotly.animate(plot, [specs.map((s, i) => valueOf(s.steps[state[i]])).join("|")], instant);
       if ((step.method ?? "restyle") === "animate") return Plotly.animate(plot, step.args[0], instant);
@@ -134,7 +137,8 @@ addEventListener("DOMContentLoaded", () => {
 
   async function show(box) {
     await Promise.all([load(box.dataset.plotly), load(box.dataset.figure)]);
-    const { data, layout, frames } = structuredClone(window.EXPLORERS[box.dataset.figure.split("/").pop()]);
+    const { compute, ...spec } = window.EXPLORERS[box.dataset.figure.split("/").pop()];
+    const { data, layout, frames } = structuredClone(spec);
     const { sliders: specs = [], updatemenus, height, width, ...rest } = layout;
     const plot = Object.assign(document.createElement("div"), { className: "explorer-plot" });
     box.querySelector(".explorer-fallback").hidden = true;
@@ -145,7 +149,7 @@ addEventListener("DOMContentLoaded", () => {
     const first = structuredClone(rest);
     await Plotly.newPlot(plot, data, { ...rest, template: template(), autosize: true }, config);
     if (frames.length) await Plotly.addFrames(plot, frames);
-    const controls = sliders(plot, specs, (state) => keep(box.id, state));
+    const controls = sliders(plot, specs, compute, rest.meta?.given, (state) => keep(box.id, state));
     const ranges = controls.map((control) => control.querySelector("input"));
     const set = () =>
       (named().get(box.id) ?? "").split(",").forEach((place, index) => {

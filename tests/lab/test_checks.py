@@ -29,6 +29,7 @@ CHECKS = {
     ">= 0.001": (check_at_least, (1e-3,), (1e-3, 7.0), (0.0, -1.0, math.inf)),
     "from 0.001 to 2": (check_within, (1e-3, 2), (1e-3, 2.0), (0.0, 2.5, -math.inf)),
     "strictly between 0 and 0.5": (check_fraction, (0.5,), (1e-3, 0.49), (0.0, 0.5)),
+    "strictly between 0 and 1": (check_fraction, (), (1e-3, 0.99), (0.0, 1.0)),
 }
 
 

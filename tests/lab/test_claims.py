@@ -49,6 +49,9 @@ def claim(toy=None, **changes) -> Claim:
         ("statistic", Estimate(0.5, 3, -0.1, 0.9), "", "undecided"),
         ("statistic", Estimate(2.0, 3, 1.5, 2.5), "", "fails"),
         ("statistic", Estimate(-2.0, 3, -2.5, -1.5), "", "fails"),
+        ("statistic", Estimate(0.5, 3, 0.0, 1.0), "", "holds"),  # the ends of the range are in it
+        ("statistic", Estimate(-0.5, 3, -1.0, 0.0), "", "undecided"),
+        ("statistic", Estimate(1.5, 3, 1.0, 2.0), "", "undecided"),
         ("statistic", Estimate(np.nan, 3, np.nan, np.nan), "", "undecided"),
         ("measured", Estimate(7.0, 3), "", "reported"),
     ],
@@ -56,6 +59,11 @@ def claim(toy=None, **changes) -> Claim:
 def test_the_verdict(kind, estimate, proof, verdict):
     accept = (0.0, 1.0) if kind == "statistic" else (float("-inf"), 1.0)
     assert claim(kind=kind, proof=proof, accept=accept).judge(estimate)[0] == verdict
+
+
+@pytest.mark.parametrize(("value", "verdict"), [(-0.1, "fails"), (0.0, "holds"), (1.0, "holds"), (1.1, "fails")])
+def test_both_ends_of_a_range_are_in_it(value, verdict):
+    assert claim(kind="identity", accept=(0.0, 1.0)).judge(Estimate(value, 3))[0] == verdict
 
 
 RANGES = [

@@ -5,7 +5,7 @@ import itertools
 import plotly.graph_objects as go
 import pytest
 
-from derived.lab.explorer import label, sliders
+from derived.lab.explorer import computed, label, sliders, stops
 
 
 def frames_of(*values) -> dict:
@@ -60,3 +60,18 @@ def test_the_figure_keeps_what_it_says_of_itself_and_frames_may_change_the_layou
 def test_a_position_without_a_frame_is_refused(axes, frames, start, message):
     with pytest.raises(ValueError, match=message):
         sliders(go.Figure(), frames, axes, start)
+
+
+def test_a_computed_figure_carries_its_function_and_what_is_given(tmp_path):
+    script = tmp_path / "explorer.js"
+    script.write_text("function compute([n], { k }) {}", "utf-8")
+    figure = computed(go.Figure(layout={"meta": {"alt": "words"}}), script, {"n = ": stops((1, 2.5))}, (2.5,), k=[1])
+    assert figure.layout.meta == {"alt": "words", "compute": script.read_text("utf-8"), "given": {"k": [1]}}
+    (slider,) = figure.layout.sliders
+    assert [(step.label, step.method) for step in slider.steps] == [("1", "skip"), ("2.5", "skip")]
+    assert slider.active == 1
+    assert not figure.frames
+    with pytest.raises(ValueError, match=r"compute at 0\.333 what stands at 0\.33333"):
+        computed(go.Figure(), script, {"n = ": (1 / 3,)}, (1 / 3,))
+    with pytest.raises(ValueError, match="is no position"):
+        computed(go.Figure(), script, {"n = ": (1, 2)}, (3,))

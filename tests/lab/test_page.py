@@ -1,6 +1,8 @@
 """What pages are made of: checks that can fail, answers that are marked, and races with a missed target in them."""
 
 import json
+import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -152,3 +154,33 @@ def test_settings_are_a_table_of_two_columns():
     assert page.settings({"width": 32, "rates": "0.1, 0.3"}).data.splitlines() == [
         *("| setting | |", "|---|---|", "| width | 32 |", "| rates | 0.1, 0.3 |")
     ]
+
+
+class Shown:
+    """Words that a page leaves out."""
+
+    def bare(self):
+        return 1
+
+    def told(self):
+        """So are these."""
+        return 2
+
+
+def test_source_is_shown_without_its_docstrings_and_with_every_other_line():
+    lines = [line.strip() for line in page.source(Shown).data.splitlines() if line.strip()]
+    assert lines == ["```python", "class Shown:", "def bare(self):", "return 1", "def told(self):", "return 2", "```"]
+
+
+def test_a_report_sets_each_formula_of_a_sentence_and_escapes_the_rest(toy, monkeypatch):
+    shown = []
+    monkeypatch.setattr(page, "display", lambda data, raw: shown.append(data["text/html"]))
+    row = replace(mean_of(toy), statement="If $a<b$ & $c$, then $d$ <em>.")
+    never = replace(row, id="T-2", experiment=None, measure=None, reason="no network at hand")
+    page.report("toy", [row, never], [study(toy, "ci", 3, "cpu")])
+    formula = '<span class="math notranslate nohighlight">\\({}\\)</span>'
+    formulas = [formula.format(each) for each in ("a&lt;b", "c", "d")]
+    assert "<td>If {} &amp; {}, then {} &lt;em&gt;.</td>".format(*formulas) in shown[0]
+    numbers = re.findall(r"<td>([^<]*)</td><td>[^<]*</td><td>[^<]*</td><td><span", shown[0])
+    assert re.fullmatch(r"-?[\d.]+ \[.*\]", numbers[0])
+    assert numbers[1] == "–"

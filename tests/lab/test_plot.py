@@ -125,6 +125,7 @@ def test_mean_and_reach_are_those_of_the_interval():
     assert value == pytest.approx(4.0)
     assert (value - reach, value + reach) == pytest.approx((one.low, one.high))
     assert mean_and_reach(values[:3]) == (pytest.approx(7 / 3), 0.0)
+    assert mean_and_reach(values[:4])[1] > 0
     assert mean_and_reach(pd.Series([2.0] * 6)) == (2.0, 0.0)
 
 

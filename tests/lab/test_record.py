@@ -156,3 +156,7 @@ def test_what_a_killed_save_left_is_put_right(toy, recorded):
     (place.parent / ".cpu.old-1").mkdir()
     record.sweep("toy")
     assert [path.name for path in place.parent.iterdir()] == ["cpu"]
+
+
+def test_records_are_those_of_the_checkout():
+    assert (record.results_root() / "ledger.json").is_file()

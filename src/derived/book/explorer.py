@@ -4,7 +4,8 @@ An output with Plotly's mimetype becomes a placeholder of the right height that 
 shows a picture of its first view where scripts are off. `_static/explorer.js` loads the figure, a script of its own,
 and Plotly from the site itself once a placeholder comes into view, replaces Plotly's drawn sliders by the browser's
 own, keeps where they stand in the address, and follows the light or dark theme. With one slider its steps act as Plotly
-defines them; with several, the frame is shown whose name is the steps' values joined by "|".
+defines them; with several, the frame is shown whose name is the steps' values joined by "|". Where ``layout.meta`` has
+``compute``, a script that defines a function of that name, the frame is what it returns for the steps' values.
 """
 
 import importlib.resources
@@ -54,8 +55,16 @@ def again(html: str) -> str:
 def script(figure: dict[str, Any], file: str) -> str:
     """A script that leaves the figure where `_static/explorer.js` looks: under the name of its file."""
     layout = {key: value for key, value in figure.get("layout", {}).items() if key != "template"}
-    spec = {"data": figure.get("data", []), "layout": layout, "frames": figure.get("frames", [])}
-    return f"(window.EXPLORERS ??= {{}})[{json.dumps(file)}] = {json.dumps(spec, separators=(',', ':'))};\n"
+    meta = dict(layout.get("meta") or {})
+    compute = meta.pop("compute", None)
+    spec = {"data": figure.get("data", []), "layout": layout | {"meta": meta}, "frames": figure.get("frames", [])}
+    text = f"(window.EXPLORERS ??= {{}})[{json.dumps(file)}] = {json.dumps(spec, separators=(',', ':'))};\n"
+    return text + (f"EXPLORERS[{json.dumps(file)}].compute = {function(compute)};\n" if compute else "")
+
+
+def function(compute: str) -> str:
+    """A script that defines `compute`, as an expression: its other names stay its own."""
+    return f"(() => {{\n{compute}\nreturn compute;\n}})()"
 
 
 def replace(output: dict[str, Any], vendor_url: str, name: str, files: Path) -> dict[str, Any]:

@@ -1,11 +1,13 @@
-"""Explorers: Plotly figures whose sliders move through precomputed frames, without kernel or network.
+"""Explorers: Plotly figures with sliders that need no kernel and no network.
 
 axes     the sliders in order: the words in front of the value, as in "β = " or "layer " -> values
 frames   position (one value per slider) -> what is drawn there: data, and where they change layout and traces
+compute  the same as a function of JavaScript, for what has a closed form: the browser draws what it returns
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
@@ -39,31 +41,65 @@ def sliders(
     >>> [frame.name for frame in figure.frames], figure.layout.sliders[0].active
     (['1', '2', '4'], 1)
     """
+    values = _values(axes, start)
+    positions = set(itertools.product(*values))
+    if faulty := sorted(positions ^ set(frames)):
+        raise ValueError(f"{len(frames)} frames for {len(positions)} positions, as of {faulty[0]}; give each its own")
+    figure.frames = [go.Frame(name="|".join(map(label, key)), **frame) for key, frame in frames.items()]
+    return _with_sliders(figure, axes, start)
+
+
+def computed(
+    figure: go.Figure, script: Path, axes: Mapping[str, Sequence[float]], start: Sequence[float], **given: Any
+) -> go.Figure:
+    """The figure, which shows ``start``, with sliders whose positions the browser computes; returned as well.
+
+    ``script`` defines `compute(at, given)`: from the sliders' values to a frame as in ``sliders``. It gets the numbers
+    that the sliders show, so ValueError for a value that three digits do not write, and as in ``sliders``. ``given``
+    is what it needs to know besides. Python's closed form stays the truth: a test compares the two.
+    """
+    if inexact := [value for each in _values(axes, start) for value in each if float(label(value)) != value]:
+        raise ValueError(f"the browser would compute at {label(inexact[0])} what stands at {inexact[0]!r}; round it")
+    meta = {**(figure.layout.meta or {}), "compute": script.read_text("utf-8"), "given": given}
+    return _with_sliders(figure.update_layout(meta=meta), axes, start)
+
+
+def stops(values: Iterable[float], digits: int = 3) -> list[float]:
+    """Values as a slider writes them, each once, in order.
+
+    >>> stops((0.12345, 0.1231, 2.0), digits=2)
+    [0.12, 2.0]
+    """
+    return sorted({float(f"{value:.{digits}g}") for value in values})
+
+
+def _values(axes: Mapping[str, Sequence[float]], start: Sequence[float]) -> list[list[float]]:
+    """The values of each slider; ValueError for two that are written alike and for a start that is none of them."""
     values = [list(each) for each in axes.values()]
     for words, each in axes.items():
         labels = [label(value) for value in each]
         if len(set(labels)) < len(labels):
             raise ValueError(f"values of {words!r} are written alike, {', '.join(labels)}; take some out")
-    positions = set(itertools.product(*values))
-    if faulty := sorted(positions ^ set(frames)):
-        raise ValueError(f"{len(frames)} frames for {len(positions)} positions, as of {faulty[0]}; give each its own")
-    if tuple(start) not in positions:
+    if len(start) != len(values) or any(first not in each for first, each in zip(start, values, strict=True)):
         raise ValueError(f"start = {tuple(start)} is no position; give one value for each of {list(axes)}")
-    figure.frames = [go.Frame(name="|".join(map(label, key)), **frame) for key, frame in frames.items()]
-    figure.update_layout(
+    return values
+
+
+def _with_sliders(figure: go.Figure, axes: Mapping[str, Sequence[float]], start: Sequence[float]) -> go.Figure:
+    alone = len(axes) == 1 and bool(figure.frames)
+    return figure.update_layout(
         sliders=[
             {
-                "active": each.index(first),
+                "active": list(each).index(first),
                 "currentvalue": {"prefix": words},
-                "steps": [_step(label(value), alone=len(values) == 1) for value in each],
+                "steps": [_step(label(value), alone) for value in each],
             }
-            for words, each, first in zip(axes, values, start, strict=True)
+            for (words, each), first in zip(axes.items(), start, strict=True)
         ]
     )
-    return figure
 
 
 def _step(name: str, alone: bool) -> dict[str, Any]:
-    """A step that shows its frame, or, one of several sliders', does nothing by itself."""
+    """A step that shows its frame, or, one of several sliders' or of a computed figure's, does nothing by itself."""
     act = {"method": "animate", "args": [[name], INSTANT]} if alone else {"method": "skip", "args": []}
     return {"label": name, **act}

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from derived.papers.hierarchical_kernel.figures import explorer
 from derived.papers.hierarchical_kernel.figures.layer import score_pyramid
@@ -42,19 +41,13 @@ def test_brackets_pair_openers_with_closers():
     assert y[4] is None
 
 
-@pytest.mark.parametrize("symbols", [SYMBOLS])
-def test_the_explorer_has_a_frame_for_every_setting_and_stays_small(symbols):
-    settings = [(count, weight) for count in (1, 2) for weight in (0.0, 0.5)]
-    tables = [pd.DataFrame(readable_columns(symbols, count, weight)) for count, weight in settings]
-    rows = [
-        table[table["level"] == -1].assign(levels=count, weight=weight)
-        for table, (count, weight) in zip(tables, settings, strict=True)
-    ]
-    figure = explorer.score_explorer(pd.concat(rows, ignore_index=True), symbols)
-    names = {f"{count}|{weight:g}|{query}" for count, weight in settings for query in (2, 5, 8)}
-    assert {frame.name for frame in figure.frames} == names
-    assert len(figure.to_json()) < 1_500_000
-    assert len(figure.layout.sliders) == 3
+def test_the_explorer_has_a_slider_for_each_coarse_level_and_for_the_query():
+    figure = explorer.score_explorer(pd.DataFrame(readable_columns(SYMBOLS, 4, 0.75)), SYMBOLS)
+    levels, query = figure.layout.sliders[:-1], figure.layout.sliders[-1]
+    assert [slider.steps[slider.active].label for slider in levels] == ["1"] * 3  # the levels evenly mixed
+    assert [step.label for step in query.steps] == list(map(str, range(len(SYMBOLS))))
+    assert [len(table) for table in figure.layout.meta["given"]["tables"]] == [num_rows(9, level) for level in range(4)]
+    assert len(figure.to_json()) < 100_000
 
 
 def test_the_figure_of_score_tables_says_their_sizes(words_of):

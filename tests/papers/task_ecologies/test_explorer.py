@@ -43,15 +43,11 @@ def test_a_code_is_no_local_minimum_if_one_merge_is_better():
     assert local[1:4].all()
 
 
-def test_it_opens_where_every_slider_changes_the_picture(rows):
+def test_it_opens_where_a_code_is_metastable(rows):
     figure = explorer.explorer(rows)
-    frames = {frame.name: str(frame.data) for frame in figure.frames}
-    assert len(frames) == len(rows) / 5
-    opened = ["0.5", "0.333", "0.055"]
-    values = [[step.label for step in slider.steps] for slider in figure.layout.sliders]
-    for place, labels in enumerate(values):
-        others = [[*opened[:place], each, *opened[place + 1 :]] for each in labels]
-        assert len({frames["|".join(each)] for each in others}) == len(labels)
-    assert "metastable: 1|2|3" in frames["|".join(opened)]
+    assert [slider.steps[slider.active].label for slider in figure.layout.sliders] == ["0.5", "0.333", "0.055"]
+    assert all(len(slider.steps) >= 50 for slider in figure.layout.sliders)
+    assert "metastable: 1|2|3" in str(figure.data)
     assert "five lines" in figure.layout.meta["alt"]
     assert np.array_equal(explorer.FIXED, FIXED)  # the room of figures imports no other
+    assert len(figure.to_json()) < 60_000

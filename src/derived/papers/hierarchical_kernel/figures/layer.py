@@ -30,9 +30,12 @@ def _brackets(ax: Axes, symbols: Sequence[str], below: float) -> None:
 def score_pyramid(rows: pd.DataFrame, symbols: Sequence[str]) -> Figure:
     """Score tables of a string, and their mixture under the mask; rows: level (-1: mixture), i, j, score."""
     levels = sorted(level for level in rows["level"].unique() if level >= 0)
-    figure, axes = plt.subplots(1, len(levels) + 1, figsize=(7.4, 2.7))
+    figure, grid = plt.subplots(2, len(levels) // 2 + 1, figsize=(6.4, 6.0), squeeze=False)
+    *axes, last = grid.flat[: len(levels) + 1]
+    for ax in grid.flat[len(levels) + 1 :]:
+        ax.remove()
     bottom, top = rows["score"].min(), rows["score"].max()
-    for ax, level in zip(axes, [*levels, -1], strict=True):
+    for ax, level in zip([*axes, last], [*levels, -1], strict=True):
         table = as_matrix(rows[rows["level"] == level], "score")
         if level < 0:
             table = np.where(np.tri(len(table), dtype=bool), table, np.nan)
@@ -40,8 +43,7 @@ def score_pyramid(rows: pd.DataFrame, symbols: Sequence[str]) -> Figure:
         panel_label(ax, f"level {level}: {table.shape[0]}²" if level >= 0 else "mixture, masked")
         ax.set(xticks=[], yticks=[])
         ax.spines[:].set_visible(False)
-    last = axes[-1]
-    last.set_yticks(range(len(symbols)), [symbol.strip("[") for symbol in symbols], fontsize=5)
+    last.set_yticks(range(len(symbols)), [symbol.strip("[") for symbol in symbols], fontsize=6.5)
     last.tick_params(length=0)
     _brackets(last, symbols, len(symbols) + 0.6)
     sizes = ", ".join(str(int(rows[rows["level"] == level]["i"].max()) + 1) for level in levels)

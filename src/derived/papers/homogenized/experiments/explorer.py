@@ -1,4 +1,4 @@
-"""Rows for the two figures with sliders: tokens on a sphere, and the collapse over six parameters.
+"""Rows for the two figures with sliders: tokens on a sphere, and the collapse over three parameters.
 
 Small, live in every build, and the evidence of no claim.
 """
@@ -19,12 +19,9 @@ from ..model.heads import HeadLaw, matched_law, normalise, simplex_gram
 from ..model.overlaps import simplex_flow
 
 GRID = {
-    "n": (4, 8, 16),
-    "d": (32, 256),
-    "logit_std": (0.0, 2.0, 8.0),
-    "eta": (0.2, 0.4, 0.8),
-    "H": (1, 4),
-    "L": (16, 64, 256),
+    "d": (8, 12, 16, 24, 32, 48, 64, 128, 256, 1024),
+    "logit_std": (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0),
+    "eta": (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
 }
 
 
@@ -53,29 +50,24 @@ def sphere_rows(
     return pd.concat(tables, ignore_index=True)
 
 
-def collapse_rows(seed: int, paths: int = 5, points: int = 13, grid: dict = GRID) -> pd.DataFrame:
-    """Mean overlap of initially orthogonal tokens over layers: the ODE (path -1) and sampled chains of overlaps.
+def collapse_rows(
+    seed: int, n: int = 8, H: int = 1, L: int = 96, paths: int = 3, points: int = 13, grid: dict = GRID
+) -> pd.DataFrame:
+    """Mean overlap of n initially orthogonal tokens over layers: the ODE (path -1) and sampled chains of overlaps.
 
-    All steps are run in one batch, and the chains are cut at each L, so that only the longest is run. Rows: the names
-    of ``grid``, path, layer, gamma.
+    All steps are run in one batch. Rows: the names of ``grid``, path, layer, gamma.
     """
-    tables, layers = [], np.unique([layer for L in grid["L"] for layer in default_record(L, points)])
+    tables, layers = [], np.array(default_record(L, points))
     steps = torch.tensor(grid["eta"], dtype=torch.float64).repeat_interleave(paths).reshape(-1, 1, 1)
-    clocks = {(eta, H): eta**2 / H * layers for eta, H in itertools.product(grid["eta"], grid["H"])}
+    clocks = {eta: eta**2 / H * layers for eta in grid["eta"]}
     times = np.unique(np.concatenate(list(clocks.values())))
-    for n, d, s in itertools.product(*(grid[name] for name in ("n", "d", "logit_std"))):
+    for d, s in itertools.product(grid["d"], grid["logit_std"]):
         flow = simplex_flow(0.0, times, n, s, d)
-        for H in grid["H"]:
-            sampled = sampled_overlaps(
-                n, matched_law(d, s), steps, H, layers, stream(seed, "collapse", n, d, str(s), H)
-            )
-            for eta, chains in zip(grid["eta"], sampled.unflatten(-1, (-1, paths)).unbind(dim=1), strict=True):
-                curves = np.column_stack([flow[np.searchsorted(times, clocks[eta, H])], chains.numpy()])
-                for L in grid["L"]:
-                    keep = np.isin(layers, default_record(L, points))
-                    setting = {"n": n, "d": d, "logit_std": s, "eta": eta, "H": H, "L": L}
-                    index = setting | {"layer": layers[keep], "path": range(-1, paths)}
-                    tables.append(rows(index, {"gamma": curves[keep]}))
+        sampled = sampled_overlaps(n, matched_law(d, s), steps, H, layers, stream(seed, "collapse", n, d, str(s), H))
+        for eta, chains in zip(grid["eta"], sampled.unflatten(-1, (-1, paths)).unbind(dim=1), strict=True):
+            curves = np.column_stack([flow[np.searchsorted(times, clocks[eta])], chains.numpy()])
+            setting = {"d": d, "logit_std": s, "eta": eta}
+            tables.append(rows(setting | {"layer": layers, "path": range(-1, paths)}, {"gamma": curves}))
     return pd.concat(tables, ignore_index=True)
 
 

@@ -1,4 +1,4 @@
-"""Tokens on a sphere over depth, on paper and with a slider, and the collapse over six parameters with sliders.
+"""Tokens on a sphere over depth, on paper and with a slider, and the collapse over three parameters with sliders.
 
 Rows in, figures out. Positions and overlaps are rounded, so that the page stays small.
 """
@@ -93,44 +93,33 @@ def sphere_explorer(rows: pd.DataFrame) -> go.Figure:
     return figure
 
 
-NAMES = {
-    "n": "tokens n",
-    "d": "width d",
-    "logit_std": "logit deviation",
-    "eta": "step η",
-    "H": "heads H",
-    "L": "layers L",
-}
+NAMES = {"d": "width d", "logit_std": "logit deviation", "eta": "step η"}
 
 
 def collapse_explorer(rows: pd.DataFrame) -> go.Figure:
-    """Overlap over layers, six sliders; rows: n, d, logit_std, eta, H, L, path (-1: the ODE), layer, gamma."""
-    names = list(NAMES)
-    groups = {key: part for key, part in rows.groupby(names)}
-    values = [sorted(rows[name].unique()) for name in names]
+    """Overlap over layers, three sliders; rows: d, logit_std, eta, path (-1: the ODE), layer, gamma."""
+    groups = {key: part for key, part in rows.groupby(list(NAMES))}
+    values = [sorted(rows[name].unique()) for name in NAMES]
     start = tuple(each[len(each) // 2] for each in values)
 
-    def lines(part: pd.DataFrame) -> list[dict]:
-        return [{"x": line["layer"].tolist(), "y": line["gamma"].round(3).tolist()} for _, line in part.groupby("path")]
+    def lines(part: pd.DataFrame) -> list[list[float]]:
+        return [line["gamma"].round(3).tolist() for _, line in part.groupby("path")]
 
-    figure = go.Figure()
+    figure, layers = go.Figure(), sorted(rows["layer"].unique().tolist())
     for index, line in enumerate(lines(groups[start])):
         style = {"color": MUTED if index == 0 else BLUE, "width": 3 if index == 0 else 1.2}
         name = "ODE" if index == 0 else "sampled paths"
-        figure.add_trace(go.Scatter(**line, mode="lines", line=style, name=name, showlegend=index < 2))
-    frames = {
-        key: {"data": lines(part), "layout": {"xaxis": {"range": [0, int(part["layer"].max())]}}}
-        for key, part in groups.items()
-    }
+        figure.add_trace(go.Scatter(x=layers, y=line, mode="lines", line=style, name=name, showlegend=index < 2))
+    frames = {key: {"data": [{"type": "scatter", "y": y} for y in lines(part)]} for key, part in groups.items()}
     sliders(figure, frames, {f"{words} = ": each for words, each in zip(NAMES.values(), values, strict=True)}, start)
     figure.update_layout(
         height=400,
         margin={"l": 50, "r": 20, "t": 30, "b": 40},
-        legend={"orientation": "h", "y": 1.12},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
         meta={
             "alt": "Mean overlap of initially orthogonal tokens against layers, the ODE and sampled paths, over "
-            f"{' × '.join(str(len(each)) for each in values)} values of {', '.join(NAMES.values())}. Larger steps and "
-            "fewer heads collapse sooner; colder attention and more tokens later; small widths scatter."
+            f"{' × '.join(str(len(each)) for each in values)} values of {', '.join(NAMES.values())}. Larger steps "
+            "collapse sooner, colder attention later; small widths scatter."
         },
     )
     figure.update_xaxes(title_text="layer")

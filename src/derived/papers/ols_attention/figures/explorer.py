@@ -1,39 +1,48 @@
-"""The explorer: the inverse temperature beta as a slider."""
+"""The explorer: the inverse temperature beta as a slider, computed in the browser by explorer.js."""
+
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from derived.lab.explorer import sliders
+from derived.lab.explorer import computed, label, stops
+
+BETAS = stops(10 ** (np.arange(-60, 61) / 20))
 
 
 def dial_explorer(rows: pd.DataFrame) -> go.Figure:
     """The beta dial as a Plotly figure with one slider; its ``layout.meta`` holds the alt text; ``DialCurves``."""
-    rows = rows[~rows["recorded"]].round({"x": 4, "y": 4})
+    rows = rows[~rows["recorded"]]
     data, line = rows[rows["curve"] == "data"], rows[rows["curve"] == "least squares"]
-    betas = np.sort(rows["beta"].dropna().unique())
-
-    def traces(beta: float) -> list[go.Scatter]:
-        parts = {name: rows[(rows["curve"] == name) & (rows["beta"] == beta)] for name in ("softmax", "read-out")}
-        shown = zip(parts.values(), ("softmax output", "rescaled read-out"), (3, 5), strict=True)
-        return [go.Scatter(x=part["x"], y=part["y"], name=name, line={"width": width}) for part, name, width in shown]
-
-    fixed = [
-        go.Scatter(x=line["x"], y=line["y"], name="least squares", line={"dash": "dot"}),
-        go.Scatter(x=data["x"], y=data["y"], name="data", mode="markers", marker={"size": 7}),
-    ]
+    betas = rows["beta"].dropna().unique()
     start = betas[np.argmin(np.abs(np.log(betas) - np.log(0.3)))]
-    frames = {(beta,): {"data": traces(beta)[::-1], "traces": [0, 1]} for beta in betas}
-    figure = sliders(go.Figure([*traces(start)[::-1], *fixed]), frames, {"β = ": betas}, start=(start,))
+    first = rows[rows["beta"] == start]
+    shown = {"read-out": ("rescaled read-out", 5), "softmax": ("softmax output", 3)}
+    curves = [
+        go.Scatter(**_places(first[first["curve"] == curve]), name=name, line={"width": width})
+        for curve, (name, width) in shown.items()
+    ]
+    fixed = [
+        go.Scatter(**_places(line), name="least squares", line={"dash": "dot"}),
+        go.Scatter(**_places(data), name="data", mode="markers", marker={"size": 7}),
+    ]
+    figure = go.Figure([*curves, *fixed])
     figure.update_layout(
         height=440,
         xaxis_title="query x",
         yaxis={"title": "prediction y", "range": [float(data["y"].min()) - 0.6, float(data["y"].max()) + 0.6]},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
         meta={
-            "alt": f"A slider moves beta from {betas[0]:g} to {betas[-1]:g}. The rescaled read-out starts as the "
+            "alt": f"A slider moves beta from {BETAS[0]:g} to {BETAS[-1]:g}. The rescaled read-out starts as the "
             f"least-squares line through {len(data)} points. The softmax output starts flat at their mean, bends "
             f"through the points and ends as a step between the two extreme ones."
         },
     )
-    return figure
+    given = {"X": data["x"].tolist(), "Y": data["y"].tolist(), "places": line["x"].tolist()}
+    script = Path(__file__).with_suffix(".js")
+    return computed(figure, script, {"β = ": BETAS}, start=(float(label(start)),), **given)
+
+
+def _places(rows: pd.DataFrame) -> dict[str, list[float]]:
+    return {name: rows[name].round(4).tolist() for name in "xy"}

@@ -1,22 +1,31 @@
-"""The figures of the chapter that move: Plotly figures with sliders, and the rows of the explorer.
+"""The figures of the chapter that move: the recurrences, computed in the browser by explorer.js, and clouds of tokens.
 
 panel                  meaning
 q, overlap             second moment and p / q of the stream entering block b
 ln J                   logarithm of J^{B,b}, the gradient from the output of B blocks back to block b
 """
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from derived.lab.explorer import sliders
+from derived.lab.explorer import computed, sliders, stops
 from derived.lab.plot import BLUE, MUTED, RED
 
 from .marks import NAMES
 
 NORM_COLOURS = {"layernorm": MUTED, "erf": BLUE}
 WORDS = {"alpha": "α", "attn": "σ_OV", "mlp": "σ_21", "tokens": "n", "depth": "B"}
+AXES = {
+    "α = ": stops(np.arange(0.1, 2.01, 0.02)),
+    "σ_OV = ": stops(np.arange(0, 1.501, 0.01)),
+    "σ_21 = ": stops(np.arange(0, 1.501, 0.01)),
+    "n = ": stops([*np.geomspace(2, 256, 90).round(), 16, 197]),
+    "B = ": list(range(4, 129)),
+}
 PANELS = {"q": "second moment q", "rho": "overlap p/q", "log_J": "ln J, from B back to b"}
 
 
@@ -42,39 +51,32 @@ def _ranges(part: pd.DataFrame) -> dict:
     return axes | {f"xaxis{number}": {"range": [0, depth]} for number in ("", 2, 3)}
 
 
-def recurrences(rows: pd.DataFrame) -> go.Figure:
+def recurrences(rows: pd.DataFrame, q0: float = 1.0, p0: float = 0.2) -> go.Figure:
     """q, overlap and J against depth with sliders alpha, sigma_OV, sigma_21, n and B; rows of ``recurrence_grid``."""
     figure = make_subplots(rows=1, cols=3, subplot_titles=list(PANELS.values()), horizontal_spacing=0.09)
-    groups = {key: part for key, part in rows.groupby(list(WORDS))}
-    values = {f"{words} = ": sorted(rows[name].unique()) for name, words in WORDS.items()}
-    start = tuple(each[len(each) // 2] for each in values.values())
-    norms = list(groups[start]["norm"].unique())
-    for index, curve in enumerate(_curves(groups[start])):
+    values = [sorted(rows[name].unique()) for name in WORDS]
+    start = tuple(float(each[len(each) // 2]) for each in values)
+    first = rows[(rows[list(WORDS)] == list(start)).all(axis=1)]
+    norms = list(first["norm"].unique())
+    for index, curve in enumerate(_curves(first)):
         norm = norms[index % len(norms)]
         line = {"color": NORM_COLOURS[norm], "width": 2.5}
         figure.add_trace(go.Scatter(**curve, name=NAMES[norm], line=line, mode="lines", showlegend=index < len(norms)))
-    sliders(
-        figure,
-        {key: {"data": _curves(part), "layout": _ranges(part)} for key, part in groups.items()},
-        values,
-        start,
-    )
-    ends = groups[start].query("b == 0").set_index("norm")["log_J"]
+    ends = first.query("b == 0").set_index("norm")["log_J"]
     figure.update_layout(
         height=430,
         margin={"l": 50, "r": 20, "t": 80, "b": 45},
         legend={"orientation": "h", "y": 1.12, "yanchor": "bottom"},
         meta={
-            "alt": f"Second moment, overlap and ln J against the block for LayerNorm and Derf, at "
-            f"{' × '.join(str(len(each)) for each in values.values())} values of α, σ_OV, σ_21, the number of "
-            f"tokens n and the depth B. At the first position ln J at the input is "
+            "alt": "Second moment, overlap and ln J against the block for LayerNorm and Derf, with sliders for α, "
+            "σ_OV, σ_21, the number of tokens n and the depth B. At the first position ln J at the input is "
             + " and ".join(f"{ends[norm]:.2f} for {NAMES[norm]}" for norm in norms)
             + "; a larger α or a deeper network raises that of Derf."
         },
-        **_ranges(groups[start]),
+        **_ranges(first),
     )
     figure.update_xaxes(title_text="block b")
-    return figure
+    return computed(figure, Path(__file__).with_suffix(".js"), AXES, start, q0=q0, p0=p0)
 
 
 def moving_clouds(rows: pd.DataFrame) -> go.Figure:

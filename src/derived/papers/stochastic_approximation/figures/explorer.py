@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from derived.lab.explorer import sliders
-from derived.lab.plot import BLUE, INK, MUTED, RED, SEQUENTIAL, largest
+from derived.lab.plot import BLUE, MUTED, RED, SEQUENTIAL, largest
 
 
 def explorer(diagram: pd.DataFrame, paths: pd.DataFrame) -> go.Figure:
@@ -46,7 +46,6 @@ def explorer(diagram: pd.DataFrame, paths: pd.DataFrame) -> go.Figure:
         height=640,
         showlegend=False,
         margin={"l": 60, "r": 16, "t": 20, "b": 40},
-        font={"color": INK},
         meta={
             "alt": f"A learner's path on a stream of zeros and ones, at {len(axes['memory β = '])} tail exponents beta "
             f"of its sojourns and {len(axes['step α = '])} step exponents alpha, and below it the phase diagram. On "

@@ -14,7 +14,7 @@ from ..model.partitions import is_refinement, set_partitions
 
 FIXED = np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25]])
 ALONG = (0.0, 0.2, 0.4, 0.45, 0.5)
-HEIGHT = (0.0, 0.1, 0.2, 1 / 3, 0.37, 0.45, 0.6)  # at 1/3 and in the middle all three are equally far apart
+HEIGHT = (0.0, 0.1, 0.2, 0.333, 0.37, 0.45, 0.6)  # at 1/3 and in the middle all three are equally far apart
 PRICES = (0.01, 0.02, 0.03, 0.04, 0.045, 0.05, 0.055, 0.06, 0.07, 0.1, 0.13)
 TIE = 1e-12  # nats: values that differ by less are equal
 
