@@ -7,12 +7,14 @@ import subprocess
 import sys
 import textwrap
 import time
+from concurrent.futures import Future
 
+import pandas as pd
 import press
 import psutil
 import pytest
 
-from derived.book import edition, evidence, lectures
+from derived.book import edition, evidence, lectures, recording
 
 LABEL = re.compile(r"^:label: (\S+)", re.M)
 EXPERIMENT = textwrap.dedent('''
@@ -77,6 +79,21 @@ def paper(house):
     (package / "experiments/draws.py").write_text(EXPERIMENT)
     (package / "claims.py").write_text(CLAIMS)
     return package / "experiments"
+
+
+def test_what_ended_beside_the_condition_that_stopped_is_kept(tmp_path):
+    good, failed, stopped, waiting, cancelled = futures = [Future() for _ in range(5)]
+    rows = pd.DataFrame({"value": [1.0]})
+    good.set_result((rows, 2.0, 3.0))
+    failed.set_result((rows.assign(failure="no"), 2.0, 3.0))
+    stopped.set_exception(KeyboardInterrupt())
+    cancelled.cancel()
+    recording._keep_finished(tmp_path, {each: number for number, each in enumerate(futures)})
+    assert [file.name for file in tmp_path.iterdir()] == ["0.parquet"]
+    kept, seconds, peak = recording._kept(tmp_path, 0)
+    pd.testing.assert_frame_equal(kept, rows)
+    assert (seconds, peak) == (2.0, 3.0)
+    assert not waiting.done()
 
 
 def test_an_interrupted_recording_continues_where_it_stopped(house, paper):

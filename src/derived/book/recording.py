@@ -15,8 +15,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
@@ -224,6 +224,15 @@ def _keep(drafts: Path, index: int, result: Measured) -> None:
     os.replace(drafts / f".{index}.part", drafts / f"{index}.parquet")
 
 
+def _keep_finished(drafts: Path, futures: Mapping[Future, int]) -> None:
+    """Keep those conditions that have ended well; ``futures`` has their numbers."""
+    for future, index in futures.items():
+        if future.done() and not future.cancelled() and future.exception() is None:
+            result = future.result()
+            if "failure" not in result[0]:
+                _keep(drafts, index, result)
+
+
 def _kept(drafts: Path, index: int) -> Measured | None:
     if not (drafts / f"{index}.parquet").exists():
         return None
@@ -275,11 +284,13 @@ def _record_one(
             results[index] = kept
     seconds = 0.1 if sys.stderr.isatty() else 60  # between two states of the bar
     progress = tqdm(as_completed(futures), total=len(futures), desc=experiment.__name__, mininterval=seconds)
-    for future in progress:
-        index = futures[future]
-        results[index] = future.result()
-        if "failure" not in results[index][0]:
-            _keep(drafts, index, results[index])
+    try:
+        for future in progress:
+            results[futures[future]] = future.result()
+            _keep_finished(drafts, {future: futures[future]})
+    except BaseException:
+        _keep_finished(drafts, futures)  # what ended beside the one that stopped
+        raise
     rows = pd.concat([results[index][0] for index in sorted(results)], ignore_index=True)
     return Record(
         paper=experiment.paper(),
