@@ -81,7 +81,7 @@ serve: $(STAMP)  ## serve the built site on this machine
 	@$(BIN)/derived serve
 
 bench: $(STAMP)  ## race the package against its peers (the book keeps its own times): make bench CHAPTERS=ols_attention
-	@for script in $(or $(CHAPTERS:%=bench/%.py),$(filter-out bench/harness.py,$(wildcard bench/*.py))); do $(BIN)/python $$script || exit 1; done
+	@for script in $(or $(CHAPTERS:%=bench/%.py),$(filter-out bench/harness.py %_author.py,$(wildcard bench/*.py))); do $(BIN)/python $$script || exit 1; done
 
 # torch stays as it is pinned; what it brings for CUDA is pinned by torch itself, so that its CPU wheel serves too.
 lock: $(STAMP)  ## remake requirements.lock from pyproject.toml (needs the network)

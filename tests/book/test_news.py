@@ -21,8 +21,24 @@ def test_a_verdict_that_changed_and_a_claim_that_is_new_are_told():
     after += ledger(("C", "cpu", "holds"), ("B", "gpu", "holds"))  # one claim; a tier more of an old claim is none
     changed = {"id": "A", "tier": "ci", "before": "holds", "after": "fails"}
     assert news.compared(before, after, "2026-11-23") == [
-        {"date": "2026-11-23", "paper": "toy", "claims": 1, "verdicts": [changed]}
+        {"date": "2026-11-23", "paper": "toy", "claims": 1, "gone": [], "verdicts": [changed]}
     ]
+
+
+def test_a_claim_that_left_the_ledger_is_told_and_no_link_leads_to_it(tmp_path):
+    both, one = ledger(("A", "ci", "holds"), ("B", "ci", "holds"), ("B", "cpu", "fails")), ledger(("A", "ci", "holds"))
+    fails = ledger(("A", "ci", "fails"), ("B", "ci", "fails"), ("B", "cpu", "fails"))
+    news.add(tmp_path, news.compared(both, fails, "2026-11-22"))
+    news.add(tmp_path, news.compared(fails, one, "2026-11-23"))
+    entries = news.entries(tmp_path, [chapter(row("A"))])
+    assert [entry.gone for entry in entries] == [["B"], []]
+    assert entries[0].parts == ["1 claim that left the ledger", "1 changed verdict"]
+    assert "Left the ledger: B" in news.latest(entries)
+    assert "No rows of the ledger any more: B" in news.feed(entries, "The book", "")
+    for page in (news.latest(entries), news.verdicts(entries)):
+        links = {link.get("href") for link in BeautifulSoup(page, "html.parser").select("a[href*='ledger.html']")}
+        assert links == {"ledger.html#A"}
+        assert "B (left since)" in page
 
 
 def test_a_ledger_that_changes_nothing_is_no_news(tmp_path):

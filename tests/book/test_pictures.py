@@ -51,3 +51,18 @@ def test_every_kind_of_trace_is_drawn(trace):
 def test_another_kind_of_trace_is_refused():
     with pytest.raises(ValueError, match="type pie"):
         pictures.still({"data": [{"type": "pie"}], "layout": {}})
+
+
+def letters(**layout) -> int:
+    """How many letters the still of two named lines has."""
+    lines = [{"x": [1, 10], "y": [1, 2], "name": name, "showlegend": name == "a"} for name in "ab"]
+    return pictures.still({"data": lines, "layout": layout}).count("<use")
+
+
+def test_a_still_shows_the_labels_and_the_names_that_the_figure_shows():
+    shown = letters(showlegend=False)
+    assert letters(showlegend=True) == shown + 1  # and not "b"
+    assert letters(showlegend=False, xaxis={"showticklabels": False}) < shown
+    ticks = {"type": "log", "tickvals": [1, 2, 5, 10]}
+    plain = letters(showlegend=False, xaxis={**ticks, "showticklabels": False})
+    assert letters(showlegend=False, xaxis=ticks) == plain + 5  # 1, 2, 5, 10 and no powers

@@ -320,7 +320,10 @@ def test_a_statement_says_whose_it_is_and_where_it_is_checked(book: Path):
     assert box.select_one(".admonition-title .headerlink")["href"] == "#toy-theorem"
     foot = box.select_one(".statement-links")
     assert "tests/papers/toy/test_one.py::test_it" in foot.get_text()
-    assert [link["href"] for link in foot.select("a")] == ["#check-toy-theorem", "../claims/toy.html#TOY-1"]
+    links = [link["href"] for link in foot.select("a")]
+    assert links == ["#check-toy-theorem", "../claims/toy.html#test_one.test_it", "../claims/toy.html#TOY-1"]
+    evidence = BeautifulSoup(page(book, "claims/toy.html"), "html.parser")
+    assert "def test_it" in evidence.find(id="test_one.test_it").pre.get_text()
     assert "glue" in soup.find(id="check-toy-theorem").get_text()
     assert soup.find(id="check-toy-theorem")["class"][0] == "cell"
 
@@ -453,9 +456,10 @@ def test_the_address_alone_brings_launch_edit_and_issue_links(fresh: Path):
         "https://colab.research.google.com/github/some/where/blob/downloads/toy-student.ipynb",
         "https://github.com/some/where/edit/main/notebooks/toy.ipynb",
         "https://github.com/some/where/issues/new",
-        "https://github.com/some/where/blob/main/tests/papers/toy/test_one.py#L2",
     ):
         assert expected in text, expected
+    tested = "https://github.com/some/where/blob/main/tests/papers/toy/test_one.py#L2"
+    assert tested in page(fresh, "claims/toy.html")
     clean = (fresh / "_build/html/downloads/toy.ipynb").read_text("utf-8")
     assert "pip install git+https://github.com/some/where" in clean
 

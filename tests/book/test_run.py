@@ -189,6 +189,7 @@ def keys(house, monkeypatch):
     [
         ("src/derived/papers/ols_attention/model/theory.py", True),
         ("src/derived/papers/ols_attention/claims/layer.py", True),
+        ("src/derived/papers/ols_attention/figures/explorer.js", True),
         ("src/derived/lab/stats.py", True),
         ("results/ols_attention/New/cpu/record.json", True),
         ("requirements.lock", True),

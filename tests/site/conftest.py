@@ -19,10 +19,14 @@ sys.path.insert(0, str(Path(__file__).parent))  # a file of tests may use what a
 
 @dataclass(frozen=True)
 class Page:
-    """One page: its address in the site and its parsed markup."""
+    """One page: its address in the site and its markup, parsed when a test asks for it."""
 
     name: str
-    soup: BeautifulSoup = field(repr=False)
+    file: Path = field(repr=False)
+
+    @functools.cached_property
+    def soup(self) -> BeautifulSoup:
+        return BeautifulSoup(self.file.read_text("utf-8"), "html.parser")
 
     @property
     def article(self) -> BeautifulSoup:
@@ -46,7 +50,7 @@ def site() -> Path:
 def every_page(site: Path) -> list[Page]:
     """All pages, those that Sphinx makes by itself too."""
     names = sorted(str(path.relative_to(site)) for path in site.rglob("*.html") if "_static" not in path.parts)
-    return [Page(name, BeautifulSoup((site / name).read_text("utf-8"), "html.parser")) for name in names]
+    return [Page(name, site / name) for name in names]
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,12 @@ print(json.dumps({"derived": derived.__file__, "verdicts": [row["verdict"] for r
 """
 
 
+def quickest() -> str:
+    """The chapter that took the least time in the build: each has run there, here it is asked what the wheel lacks."""
+    found = {path.stem: json.loads(path.read_text("utf-8"))["seconds"] for path in ROOT.glob("_build/findings/*.json")}
+    return min(found, key=found.__getitem__)
+
+
 @pytest.fixture
 def wheel(site: Path) -> Path:
     (wheel,) = (site / "downloads").glob("*.whl")
@@ -55,7 +61,8 @@ def test_a_downloaded_notebook_runs_in_an_empty_folder_with_only_the_wheel(site,
         "OMP_NUM_THREADS": "1",
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     }
-    notebook = site / "downloads" / "ols_attention.ipynb"
+    slug = quickest()
+    notebook = site / f"downloads/{slug}.ipynb"
     done = subprocess.run(
         [sys.executable, "-c", RUN, str(notebook)],
         cwd=folder,
@@ -68,7 +75,7 @@ def test_a_downloaded_notebook_runs_in_an_empty_folder_with_only_the_wheel(site,
     result = json.loads(done.stdout.strip().splitlines()[-1])
     assert Path(result["derived"]).is_relative_to(target), "the checkout was used instead of the wheel"
     live = json.loads((Path(__file__).parents[2] / "results/ledger.json").read_text())
-    assert result["verdicts"] == [row["verdict"] for row in live if row["paper"] == "ols_attention"]
+    assert result["verdicts"] == [row["verdict"] for row in live if row["paper"] == slug]
     assert list(folder.iterdir()) == [], "a notebook writes no files"
 
 

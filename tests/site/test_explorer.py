@@ -171,6 +171,33 @@ def test_where_the_sliders_stand_is_in_the_address_and_an_address_sets_them(tmp_
     page.close()
 
 
+def test_a_computed_explorer_draws_what_its_function_returns(tmp_path, browser):
+    shown = figure([slider(name, [1, 2, 3], "skip", lambda v: []) for name in "ab"], {})
+    compute = (
+        "const twice = (x) => 2 * x;\nfunction compute([a, b], { c }) { return { data: [{ y: [a, twice(b) + c] }] }; }"
+    )
+    shown["layout"]["meta"] |= {"compute": compute, "given": {"c": 100}}
+    page = page_with(tmp_path, browser, shown, anchor="#explorer-1=1,2")
+    page.wait_for_function(f"({HEIGHTS})().join() === '2,106'")
+    page.locator("input[type=range]").nth(0).press("End")
+    page.wait_for_function(f"({HEIGHTS})().join() === '3,106'")
+    page.wait_for_function("location.hash === '#explorer-1=2,2'")
+    assert page.evaluate("typeof twice") == "undefined"  # names of a figure stay its own
+    page.close()
+
+
+def test_panels_one_above_the_other_keep_their_heights_on_a_narrow_page(tmp_path, browser):
+    shown = side_by_side()
+    for number, (x, y) in {"": ([0, 1], [0.4, 1]), "2": ([0, 1], [0, 0.3])}.items():
+        shown["layout"][f"xaxis{number}"]["domain"], shown["layout"][f"yaxis{number}"]["domain"] = x, y
+    page = page_with(tmp_path, browser, shown)
+    wide = page.evaluate(LAYOUT)
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.wait_for_timeout(300)
+    assert page.evaluate(LAYOUT) == wide
+    page.close()
+
+
 def test_the_first_view_is_a_picture_where_scripts_are_off(tmp_path, browser):
     shown = figure([slider("n", [1, 2], "animate", lambda v: [[str(v)]])], {"1": [1, 1], "2": [2, 4]})
     (tmp_path / "one.svg").write_text(pictures.still(shown), "utf-8")

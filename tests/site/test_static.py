@@ -230,3 +230,17 @@ def test_downloads_are_whole(site: Path, chapters):
         assert not any("solution" in cell.metadata.get("tags", []) for cell in student.cells), slug
         assert len(student.cells) < len(full.cells), f"{slug}: no cell is tagged solution"
     assert len(list((site / "downloads").glob("*.whl"))) == 1
+
+
+def test_every_explorer_has_ten_stops_a_slider_a_still_and_the_colours_of_the_page(site, chapters):
+    for page in chapters:
+        boxes = page.article.select(".explorer")
+        assert boxes, page.name
+        for box in boxes:
+            figure, still = ((site / page.name).parent / url for url in (box["data-figure"], box.noscript.img["src"]))
+            assert still.read_text("utf-8").count("<path") > 20, still
+            first = figure.read_text("utf-8").splitlines()[0].split(" = ", 1)[1]
+            layout = json.loads(first.removesuffix(";"))["layout"]
+            few = [len(slider["steps"]) for slider in layout["sliders"] if len(slider["steps"]) < 10]
+            assert not few, f"{figure.name}: a slider of {few} stops"
+            assert "color" not in layout.get("font", {}), f"{figure.name}: words in a colour that is lost in the dark"

@@ -3,13 +3,15 @@
 scripts  a script that serves one kind of thing is left out of pages without one (`FOR`)
 icons    Font Awesome's script, 1.5 MB, is read here in place of in the browser: the icons that the finished pages
          show become masks in `_static/icons.css`, in the colour of the text around them
-figures  are loaded when they come near the window; their size is known before, so that nothing moves then
+figures  are loaded when they come near the window; their size is known before, so that nothing moves then; those whose
+         letters would be too small on a phone scroll there
 roles    entries of the bibliography are items of their list, and an empty cell heads no column
 search   Sphinx's own index and scripts, which the theme puts on every page, are left out (see `derived.book.search`)
 
 The templates in `theme/` are the theme's with these parts taken out.
 """
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,9 @@ UNUSED = re.compile(r"(?:\.fa-[a-z0-9-]+::?before,?)+\{content:[^{}]*\}")  # the
 FONT = re.compile(r"@font-face\{[^}]*Font ?Awesome[^}]*\}")
 GLYPH = re.compile(r'(--pst-icon-[a-z-]+):"[^"]*"')  # what the theme would draw with that font, 156 kB
 FIGURE = re.compile(r'<img (?P<words>[^>]*?)src="(?P<address>[^"]*/_images/(?P<name>[^"/]+\.svg))"')
+LETTERS = re.compile(r"scale\(([\d.]+) -")  # of glyphs, drawn as if a letter were 100 points high
+PHONE = 340  # pixels of the column on a phone
+LEGIBLE = 7.5  # pixels of the smallest letters there; a figure with smaller ones keeps its size and scrolls
 SIZE = re.compile(r'<svg [^>]*?width="([\d.]+)pt" height="([\d.]+)pt"')
 ICON = re.compile(r'"?([a-z0-9-]+)"?:\[(\d+),(\d+),\[([^\]]*)\],"[0-9a-f]+","([^"]+)"\]')
 SHOWN = re.compile(r'class="[^"]*\bfa-[^"]*"')
@@ -85,7 +90,7 @@ def mend_roles(app: Sphinx, pagename: str, template: str, context: dict[str, Any
 
 
 def wait_for_figures(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: object) -> None:
-    """Give each figure but the first its size, and let it wait until it comes near; one of wide panels says so."""
+    """Give figures their sizes, let all but the first wait till they are near, and mark what no phone may shrink."""
     if "body" not in context:
         return
     sources = {name: Path(app.srcdir) / source for source, name in app.builder.images.items()}
@@ -93,7 +98,8 @@ def wait_for_figures(app: Sphinx, pagename: str, template: str, context: dict[st
 
     def sized(figure: re.Match[str]) -> str:
         wide, high = size(sources[figure["name"]])
-        kind = 'class="wide" ' if wide > 2 * high else ""
+        shrunk = letters(sources[figure["name"]]) * min(1, PHONE / wide)
+        kind = 'class="wide" ' if wide > 2 * high or shrunk < LEGIBLE else ""
         wait = "" if first is not None and figure.start() == first.start() else 'loading="lazy" '
         return f'<img {kind}{wait}width="{wide:.0f}" height="{high:.0f}" {figure["words"]}src="{figure["address"]}"'
 
@@ -106,6 +112,11 @@ def size(picture: Path) -> tuple[float, float]:
     if found is None:
         raise ValueError(f"{picture}: an SVG that does not say its size in points")
     return float(found[1]) * 4 / 3, float(found[2]) * 4 / 3
+
+
+def letters(picture: Path) -> float:
+    """The height in pixels of a figure's smallest letters; of one without letters, infinite."""
+    return min((float(each) * 100 * 4 / 3 for each in LETTERS.findall(picture.read_text("utf-8"))), default=math.inf)
 
 
 def write_icons(app: Sphinx, error: Exception | None) -> None:

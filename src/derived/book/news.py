@@ -1,8 +1,8 @@
 """What is new in the ledger: shown on the welcome page and on the history's, and offered as an Atom feed.
 
-entry   what happened in one chapter on one day: the claims that are new, the verdicts that changed and the criteria
-        that changed. The first two are kept in results/news.json, written when a ledger is accepted; the last come from
-        the claims themselves.
+entry   what happened in one chapter on one day: the claims that are new, those that left the ledger (most went into
+        another row), the verdicts that changed and the criteria that changed. The last come from the claims
+        themselves; the others are kept in results/news.json, written when a ledger is accepted.
 """
 
 import json
@@ -32,7 +32,8 @@ class Entry:
     paper: str
     title: str
     claims: int = 0  # that are new
-    verdicts: list[dict[str, str]] = field(default_factory=list)  # id, tier, before, after
+    gone: list[str] = field(default_factory=list)  # ids of claims that left the ledger
+    verdicts: list[dict[str, Any]] = field(default_factory=list)  # id, tier, before, after; stands: is in the ledger
     criteria: dict[str, None] = field(default_factory=dict)  # ids of claims, each once
 
     @property
@@ -40,6 +41,7 @@ class Entry:
         """What happened, counted, in a few words."""
         said = (
             (self.claims, "new claim", "new claims"),
+            (len(self.gone), "claim that left the ledger", "claims that left the ledger"),
             (len(self.verdicts), "changed verdict", "changed verdicts"),
             (len(self.criteria), "changed criterion", "changed criteria"),
         )
@@ -49,7 +51,7 @@ class Entry:
 def compared(before: Sequence[Row], after: Sequence[Row], date: str) -> list[dict[str, Any]]:
     """What an accepted ledger changes, one record for each paper in which anything did."""
     old = {(row["paper"], row["id"], row["tier"]): row["verdict"] for row in before}
-    known = {key[:2] for key in old}
+    known = dict.fromkeys(key[:2] for key in old)
     found = []
     for paper in dict.fromkeys(row["paper"] for row in after):
         rows = [row for row in after if row["paper"] == paper]
@@ -58,9 +60,11 @@ def compared(before: Sequence[Row], after: Sequence[Row], date: str) -> list[dic
             for row in rows
             if (was := old.get((paper, row["id"], row["tier"]), row["verdict"])) != row["verdict"]
         ]
-        new = {row["id"] for row in rows if (paper, row["id"]) not in known}
-        if new or verdicts:
-            found.append({"date": date, "paper": paper, "claims": len(new), "verdicts": verdicts})
+        now = {row["id"] for row in rows}
+        new = {claim for claim in now if (paper, claim) not in known}
+        gone = [claim for name, claim in known if name == paper and claim not in now]
+        if new or gone or verdicts:
+            found.append({"date": date, "paper": paper, "claims": len(new), "gone": gone, "verdicts": verdicts})
     return found
 
 
@@ -80,6 +84,7 @@ def entries(root: Path, chapters: Sequence[pages.Chapter]) -> list[Entry]:
     """What happened in these chapters, the newest day first and in it the order of the book."""
     found: dict[tuple[str, str], Entry] = {}
     titles = {chapter.slug: chapter.title for chapter in chapters}
+    standing = {row["id"] for chapter in chapters for row in chapter.rows}
 
     def entry(date: str, paper: str) -> Entry:
         return found.setdefault((date, paper), Entry(date, paper, titles[paper]))
@@ -88,7 +93,8 @@ def entries(root: Path, chapters: Sequence[pages.Chapter]) -> list[Entry]:
         if record["paper"] in titles:
             of_day = entry(record["date"], record["paper"])
             of_day.claims += record["claims"]
-            of_day.verdicts += record["verdicts"]
+            of_day.gone += record.get("gone", [])
+            of_day.verdicts += [{**each, "stands": each["id"] in standing} for each in record["verdicts"]]
     for chapter in chapters:
         for row in chapter.rows:
             for change in row["changed"]:
@@ -133,6 +139,8 @@ def feed(news: Sequence[Entry], title: str, site: str) -> str:
         put(item, "updated", _moment(one.date))
         put(item, "link", href=f"{base}notebooks/{one.paper}.html")
         changes = [f"{each['id']} ({each['tier']}): {each['before']} → {each['after']}" for each in one.verdicts]
+        if one.gone:
+            changes.append(f"No rows of the ledger any more: {', '.join(one.gone)}")
         if one.criteria:
             changes.append(f"New criteria, with their reasons: {', '.join(one.criteria)}")
         put(item, "content", "\n".join(changes) or None, type="text")

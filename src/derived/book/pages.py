@@ -360,14 +360,13 @@ def errata(corrections: list[dict[str, str]]) -> str:
 
 
 def statement(
-    whose: str, label: str, checked: bool, tested: dict[str, list[Any]], claims: list[Row], source: str
+    whose: str, label: str, checked: bool, tested: dict[str, list[Any]], claims: list[Row], slug: str
 ) -> dict[str, str]:
     """What stands at a numbered statement: its badge for the title, and for its foot where it is checked and tested.
 
-    ``tested`` has the tests by label, ``claims`` are those that rest on it, ``source`` is the address of the
-    repository's files if it has one.
+    ``tested`` has the tests by label, ``claims`` are those that rest on it.
     """
-    values = {"label": label, "checked": checked, "tests": tested.get(label, []), "claims": claims, "source": source}
+    values = {"label": label, "checked": checked, "tests": tested.get(label, []), "claims": claims, "slug": slug}
     badge = Markup('<span class="whose whose-{}">{}</span>').format(whose, BADGES[whose]) if whose else ""
     return {"badge": str(badge), "foot": html("statement.html", **values).strip()}
 
@@ -377,9 +376,13 @@ def cell_foot(slug: str, checked: list[str], runs: dict[str, list[str]]) -> str:
     return html("cell.html", slug=slug, checked=checked, runs=runs).strip()
 
 
-def evidence(chapter: Chapter, found: list[Any], proved: set[str], bibtex: str, source: str) -> str:
-    """The page of all evidence of a chapter's claims. ``proved`` are the labels whose proof the chapter has."""
+def evidence(
+    chapter: Chapter, found: list[Any], proved: set[str], tests: dict[Any, str], bibtex: str, source: str
+) -> str:
+    """The page of all evidence of a chapter's claims. ``proved`` are the labels whose proof the chapter has, ``tests``
+    the texts of its tests; ``source`` is the address of the repository's files if it has one."""
     values = {"slug": chapter.slug, "title": chapter.title, "found": found, "proved": proved, "bibtex": bibtex}
+    values |= {"tests": tests}
     head = f"---\nhtml_theme.sidebar_secondary.remove: true\n---\n\n# Evidence: {chapter.title}\n\n"
     return head + raw(html("evidence.html", address=source, page="evidence", **values)) + "\n"
 

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from derived.lab.plot import COLOURS, INK
+from derived.lab.plot import COLOURS, INK, plain_log
 
 WIDE = 7.4  # inches of a still
 DASHES = {"solid": "-", "dot": ":", "dash": "--", "dashdot": "-."}
@@ -58,7 +58,10 @@ def still(figure: dict[str, Any]) -> str:
             axes[name] = _axes(drawn, layout.get(f"xaxis{name}", {}), layout.get(f"yaxis{name}", {}))
         if trace.get("type", "scatter") not in DRAW:
             raise ValueError(f"an explorer has a trace of type {trace['type']}, which no still can show")
-        style = {"color": _colour(trace, COLOURS[number % len(COLOURS)]), "label": trace.get("name") or ""}
+        style = {
+            "color": _colour(trace, COLOURS[number % len(COLOURS)]),
+            "label": trace.get("name") if trace.get("showlegend", True) else None,
+        }
         together = [
             each
             for each in figure["data"]
@@ -76,9 +79,16 @@ def still(figure: dict[str, Any]) -> str:
         _finish(ax, layout.get(f"xaxis{name}", {}), layout.get(f"yaxis{name}", {}))
         named = {label: handle for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
         if layout.get("showlegend", len(named) > 1) and named:
-            ax.legend(named.values(), named.keys(), ncols=4, loc="lower left", bbox_to_anchor=(0, 1), fontsize=8)
+            ax.legend(
+                named.values(),
+                named.keys(),
+                ncols=4,
+                loc="lower left",
+                bbox_to_anchor=(0, 1.1 if layout.get("annotations") else 1),
+                fontsize=8,
+            )
     out = io.StringIO()
-    drawn.savefig(out, format="svg", metadata={"Date": None})
+    drawn.savefig(out, format="svg", metadata={"Date": None}, bbox_inches="tight")  # long names of bars stay whole
     return light(out.getvalue())
 
 
@@ -104,9 +114,14 @@ def _finish(ax: Axes, x: dict[str, Any], y: dict[str, Any]) -> None:
         if each.get("autorange") == "reversed":
             axis.set_inverted(True)
         if each.get("tickvals") is not None:
-            names = each.get("ticktext")
-            axis.set_ticks(_list(each["tickvals"]), None if names is None else _list(names))
+            names, ticks = each.get("ticktext"), _list(each["tickvals"])
+            if each.get("type") == "log":
+                plain_log(axis, ticks)
+            else:
+                axis.set_ticks(ticks, None if names is None else _list(names))
             axis.set_tick_params(labelsize=7, rotation=-(each.get("tickangle") or 0))
+        if each.get("showticklabels") is False:
+            axis.set_tick_params(labelleft=False, labelbottom=False)
         if each.get("visible") is False:
             axis.set_visible(False)
             ax.spines[["left", "right"] if axis is ax.yaxis else ["bottom", "top"]].set_visible(False)

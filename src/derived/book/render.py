@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import sys
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from derived.book.house import House, UserError
 from derived.book.plain import Known, Place, Work, places, values, works
 from derived.book.stage import stage
 
+CODE = re.compile(r'(?<=<div class="highlight-ipython3 notranslate"><div class="highlight"><pre>).*?(?=</pre>)', re.S)
 KEY_FILE = "site-key.txt"
 WRITTEN = ("notebooks", "book", "claims")  # where the pages stand that can be searched
 # Inputs of the site besides executed notebooks and findings; the wheel holds all of src/derived.
@@ -91,7 +93,7 @@ def make(root: Path, build: Path, slugs: list[str], draft: Path, solutions: bool
     shutil.copytree(build / "extra", html, dirs_exist_ok=True)
     _write_works(html)
     written = sorted(path.relative_to(html).as_posix() for part in WRITTEN for path in (html / part).glob("*.html"))
-    parsed = {name: BeautifulSoup((html / name).read_text("utf-8"), "html.parser") for name in written}
+    parsed = {name: _parsed(html / name) for name in written}
     search.write(html, parsed)
     found, given, sections, wrong = {}, {}, {}, []
     for chapter in chapters:
@@ -108,6 +110,11 @@ def make(root: Path, build: Path, slugs: list[str], draft: Path, solutions: bool
         raise RenderError("\n".join(wrong))
     teaching.fill(root, html, chapters, given, sections)
     return Made(html, chapters, given, found, works(root / "book/references.bib"), extra)
+
+
+def _parsed(page: Path) -> BeautifulSoup:
+    """A page without the code of its cells, which is half of its marks, and neither searched nor put on slides."""
+    return BeautifulSoup(CODE.sub("", page.read_text("utf-8")), "html.parser")
 
 
 def _write_works(html: Path) -> None:

@@ -102,10 +102,11 @@ def chapter_key(house: House, slug: str, parameters: dict[str, Any]) -> str:
     except SyntaxError as error:
         file = Path(error.filename).relative_to(PACKAGE_ROOT.parents[1])
         raise UserError(f"{slug}: {file}, line {error.lineno}: no Python: {error.msg}") from None
+    scripts = [script for path in imports if (script := path.with_suffix(".js")).is_file()]  # what explorers compute
     press = [PACKAGE_ROOT / "book" / name for name in ("worker.py", "guard.py")]
     parts = [
         json.dumps([notebook["cells"], _for_cells(notebook["metadata"])], sort_keys=True),
-        file_hash([*imports, *press], PACKAGE_ROOT),
+        file_hash([*imports, *scripts, *press], PACKAGE_ROOT),
         file_hash(results, house.root),
         json.dumps(parameters | {"device": device_kind(parameters["device"])}, sort_keys=True),
         platform.python_version(),

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from bs4 import BeautifulSoup, Tag
+from bs4 import BeautifulSoup, PageElement, Tag
 from docutils.utils.math import tex2unichar
 
 LIBRARY = Path(__file__).parent / "templates"
@@ -53,9 +53,11 @@ FUNCTIONS = {
     "dim",
     "ker",
 }
-# What is an entry of its own, or no text of the page: the section around it does without it.
-APART = "section:has(> :is(h1, h2, h3, h4, h5, h6)), div.proof, div.exercise, div.solution, figure, tr.claim, dl.py"
-SILENT = f"{APART}, div.cell, script, style, .headerlink, .eqno, .statement-links, .whose, .ledger, nav"
+# What is an entry of its own, or no text of the page: the section around it does without it. So are headed sections.
+SILENT = {"figure", "script", "style", "nav"}
+UNREAD = {"headerlink", "eqno", "statement-links", "whose", "ledger"}
+APART = {"div": {"proof", "exercise", "solution", "cell"}, "tr": {"claim"}, "dl": {"py"}, "details": {"test"}}
+HEADS = ("h1", "h2", "h3", "h4", "h5", "h6")
 BLOCKS = ("p", "li", "div", "th", "td", "dd", "dt", "small", "summary", "br")
 
 
@@ -87,6 +89,10 @@ def _sign(name: str) -> str:
     return f" {name} " if name in FUNCTIONS else SIGNS.get(name, "")
 
 
+def _is_number(part: PageElement) -> bool:
+    return isinstance(part, Tag) and "eqno" in part.get("class", ())
+
+
 def words(tag: Tag) -> str:
     """The text of an element, formulas included, without what is an entry of its own."""
     parts: list[str] = []
@@ -97,9 +103,9 @@ def words(tag: Tag) -> str:
                 if type(child).__name__ == "NavigableString":
                     parts.append(str(child))
             elif "math" in child.get("class", []):
-                tex = plain("".join(text for text in child.strings if not text.find_parent(class_="eqno")))
+                tex = plain("".join(part.get_text() for part in child.children if not _is_number(part)))
                 parts.append(f" {tex} " if child.name == "div" else tex)
-            elif not child.css.match(SILENT):
+            elif not _is_silent(child):
                 walk(child)
                 if child.name in BLOCKS or "verdict" in child.get("class", []):
                     parts.append(" ")
@@ -108,33 +114,43 @@ def words(tag: Tag) -> str:
     return re.sub(r"\s+([.,;:)])(?=\s|$)", r"\1", " ".join("".join(parts).split()))
 
 
+def _is_silent(tag: Tag) -> bool:
+    kinds = UNREAD | APART.get(tag.name, set())
+    headed = tag.name == "section" and _head(tag) is not None
+    return tag.name in SILENT or headed or not kinds.isdisjoint(tag.get("class", ()))
+
+
+def _head(section: Tag) -> Tag | None:
+    return next((child for child in section.children if isinstance(child, Tag) and child.name in HEADS), None)
+
+
 def entries(article: Tag, name: str) -> Iterator[Entry]:
     """Everything on a page that can be found."""
     page = _heading(article.h1) if article.h1 else name
-    for section in article.find_all("section"):
-        heading = section.find(re.compile("^h[1-6]$"), recursive=False)
-        if heading and section.get("id"):
+    named = article.find_all(id=True)  # all of it has an anchor; selectors would take ten times as long
+    for section in (tag for tag in named if tag.name == "section"):
+        if heading := _head(section):
             anchor = "" if heading.name == "h1" else f"#{section['id']}"
             text = words(section).removeprefix(_heading(heading)).strip()
             yield Entry(name + anchor, "Section" if anchor else "Page", page, _heading(heading), text)
-    for box in article.select("div.proof[id], div.exercise[id]"):
+    for box in (tag for tag in named if tag.name == "div" and {"proof", "exercise"}.intersection(tag.get("class", ()))):
         title = box.select_one(".admonition-title")
-        if "solution" not in box.get("class", []) and title is not None:
+        if "solution" not in box["class"] and title is not None:
             kind = "Exercise" if "exercise" in box["class"] else "Statement"
             yield Entry(
                 f"{name}#{box['id']}", kind, page, _heading(title), words(box).removeprefix(words(title)).strip()
             )
-    for figure in article.select("figure[id]"):
+    for figure in (tag for tag in named if tag.name == "figure"):
         number, caption = figure.select_one(".caption-number"), figure.select_one("figcaption")
         if number is not None:
             title = number.get_text().strip()
             yield Entry(f"{name}#{figure['id']}", "Figure", page, title, words(caption).removeprefix(title).strip())
-    for thing in article.select("dl.py > dt[id]"):
+    for thing in (tag for tag in named if tag.name == "dt" and "py" in tag.parent.get("class", ())):
         title = thing["id"].rsplit(".", 1)[-1]
         yield Entry(
             f"{name}#{thing['id']}", "Function", page, title, f"{thing['id']} {words(thing.find_next_sibling('dd'))}"
         )
-    for row in article.select("tr.claim[id^=claim-]"):
+    for row in (tag for tag in named if tag.name == "tr" and tag["id"].startswith("claim-")):
         claim = row["id"].removeprefix("claim-")
         yield Entry(
             f"{name}#{row['id']}", "Claim", page, claim, " ".join(words(cell) for cell in row.find_all(["th", "td"]))

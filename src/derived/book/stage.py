@@ -207,12 +207,14 @@ def _evidence(
     said, index = {}, []
     for each in statements.statements(notebook):
         claims = [row for row in rows if row["id"] in resting.get(each.label, [])]
-        said[each.label] = pages.statement(each.whose, each.label, each.check is not None, tested, claims, address)
+        said[each.label] = pages.statement(each.whose, each.label, each.check is not None, tested, claims, slug)
         index.append({"slug": slug, "claims": claims, **asdict(each)})
     evidence.mark_cells(slug, notebook["cells"], found)
     nbformat.write(notebook, path)
     entry = evidence.bibtex((root / "book/references.bib").read_text("utf-8"), chapter.facts["paper"]["bibkey"])
-    text = pages.evidence(chapter, found, evidence.proved(notebook["cells"]), entry, address)
+    named = {test for each in found for test in each.tests}.union(*(tested.get(each, []) for each in said))
+    shown = statements.texts(root, slug, named)
+    text = pages.evidence(chapter, found, evidence.proved(notebook["cells"]), shown, entry, address)
     (target / f"claims/{slug}.md").write_text(text, "utf-8")
     return {"statements": said, "claims": [row["id"] for row in rows]}, index
 

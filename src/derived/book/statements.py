@@ -9,7 +9,7 @@ test       a function ``test_…`` of tests/papers/<slug> that names the label i
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +27,11 @@ class Defined(NamedTuple):
     file: str
     name: str
     line: int
+
+    @property
+    def anchor(self) -> str:
+        """Where its text stands on the page of evidence."""
+        return ".".join(filter(None, [Path(self.file).stem, self.name]))
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,12 @@ def tests_naming(root: Path, slug: str, names: Sequence[str]) -> dict[str, list[
         for name in dict.fromkeys(word for word in re.findall(r"\w+", text) if word in names):
             found.setdefault(name, []).append(test)
     return found
+
+
+def texts(root: Path, slug: str, wanted: Set[Defined]) -> dict[Defined, str]:
+    """The text of each of these tests of a paper, of a whole file where no test is named."""
+    whole = {test: (root / test.file).read_text("utf-8") for test in sorted(wanted) if not test.name}
+    return {test: text for test, text in _tests(root, slug) if test in wanted} | whole
 
 
 def _tests(root: Path, slug: str) -> Iterator[tuple[Defined, str]]:

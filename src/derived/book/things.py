@@ -6,6 +6,7 @@ part    of a section: text, a formula, a table, an admonition, or source code; s
 """
 
 import copy
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -28,17 +29,23 @@ class Thing(NamedTuple):
 
 def things(page: BeautifulSoup, judged: list[Tag]) -> dict[str, Thing]:
     """What the labels of a built page show; ``judged`` is what the section of the claims shows instead of its table."""
-    for extra in page.select("article .statement-links, article .admonition-title .headerlink, article .provenance"):
+    article = page.article
+    for title in classed(article, "admonition-title"):
+        for link in classed(title, "headerlink"):
+            link.extract()
+    for extra in classed(article, "statement-links", "provenance"):
         extra.extract()
-    for lifted in page.select("article .explorer-lifted"):  # a wall has no sliders
+    for lifted in classed(article, "explorer-lifted"):  # a wall has no sliders
         picture = lifted.noscript.img.extract()
         picture["alt"] = lifted.select_one(".explorer")["aria-label"]
         lifted.clear()
         lifted.append(picture)
         lifted.name = "figure"
     found = {}
-    for head in page.select("article section[id] > :is(h1, h2, h3, h4)"):
+    for head in article.find_all(["h1", "h2", "h3", "h4"]):
         section, heading = head.parent, heading_of(head)
+        if section.name != "section" or not section.get("id"):
+            continue
         parts = judged if section["id"] == "claims" else list(_parts(section))
         found[section["id"]] = Thing(plain_words(heading), heading, parts, [])
         for box in section.find_all(True, recursive=False):
@@ -46,15 +53,22 @@ def things(page: BeautifulSoup, judged: list[Tag]) -> dict[str, Thing]:
             if title and box.get("id") and "solution" not in box["class"]:
                 whole = title.decode_contents().strip()
                 found[box["id"]] = Thing(_title(title), whole, [box], list(_proofs(box)))
-        for figure in section.select(":scope > .cell figure[id]"):
+        cells = [child for child in section.find_all(True, recursive=False) if "cell" in child.get("class", ())]
+        for figure in (figure for cell in cells for figure in cell.find_all("figure", id=True)):
             number = figure.select_one(".caption-number")
             found[figure["id"]] = Thing(number.get_text().strip() if number else "Figure", heading, [figure], [])
-    for formula in page.select("article div.math[id^=equation-]"):
+    for formula in article.find_all("div", id=re.compile("^equation-")):
         heading = heading_of(formula.find_previous(["h1", "h2", "h3", "h4"]))
         number = formula.select_one(".eqno")
         name = f"Equation {number.get_text().strip(' #')}" if number else "Equation"
         found[formula["id"].removeprefix("equation-")] = Thing(name, heading, [formula], [])
     return found
+
+
+def classed(tag: Tag, *names: str) -> list[Tag]:
+    """The elements below that have one of these classes; a selector would take ten times as long."""
+    below = (child for child in tag.descendants if isinstance(child, Tag))
+    return [child for child in below if not set(names).isdisjoint(child.get("class", ()))]
 
 
 def claims(chapter: pages.Chapter) -> list[Tag]:
@@ -76,7 +90,7 @@ def _parts(section: Tag) -> Iterator[Tag]:
 def _of(child: Tag) -> list[Tag]:
     kinds = child.get("class", [])
     if "cell" in kinds:
-        for words in child.select(".explorer"):
+        for words in classed(child, "explorer"):
             words.replace_with(_explorer(words))
         found = child.select(".cell_output table, .cell_output .highlight-python, .explorer-words")
         return [_tabled(part) for part in found if not part.find_parent("table")]

@@ -1,0 +1,173 @@
+"""Explorers that the browser computes: their JavaScript against the closed forms in Python, over the whole grid."""
+
+import itertools
+import json
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import pytest
+import torch
+from scipy import special
+
+from derived.book.explorer import function
+from derived.lab.experiment import run_experiment
+from derived.papers.cactus.figures.explorer import explorer as cactus_explorer
+from derived.papers.cactus.model import divergences, exact, rules
+from derived.papers.geometric_tax.experiments.labels import LawGrid, Path
+from derived.papers.geometric_tax.figures import explorer as labels
+from derived.papers.hierarchical_kernel.figures.explorer import score_explorer
+from derived.papers.hierarchical_kernel.model.attention import causal_mask, mix
+from derived.papers.hierarchical_kernel.model.readable import readable_columns, readable_tables
+from derived.papers.ols_attention.experiments.softmax import DialCurves
+from derived.papers.ols_attention.figures.explorer import dial_explorer
+from derived.papers.signal_propagation.experiments.regimes import recurrence_grid
+from derived.papers.signal_propagation.figures.explorer import recurrences
+from derived.papers.task_ecologies.data.triangles import triangles
+from derived.papers.task_ecologies.figures import explorer as ecologies
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def compute(browser):
+    """The frames of a figure at positions of its sliders, as the browser computes them."""
+    page = browser.new_page()
+
+    def frames(figure: go.Figure, positions: list[tuple]) -> list[dict]:
+        meta = json.loads(figure.to_json())["layout"]["meta"]
+        call = f"([positions, given]) => positions.map((at) => ({function(meta['compute'])})(at, given))"
+        return page.evaluate(call, [[list(map(float, each)) for each in positions], meta["given"]])
+
+    yield frames
+    page.close()
+
+
+def close(found, wanted, error: float = 1e-9) -> None:
+    """Equal up to ``error`` of the largest of the numbers, with gaps in the same places."""
+    found, wanted = (np.array(each, dtype=float) for each in (found, wanted))
+    assert found.shape == wanted.shape
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=error * max(1.0, np.nanmax(np.abs(wanted), initial=0)))
+
+
+def opens_as_computed(compute, figure: go.Figure) -> None:
+    """What Python drew for the first view is what the browser computes there."""
+    start = tuple(float(slider.steps[slider.active].label) for slider in figure.layout.sliders)
+    (frame,) = compute(figure, [start])
+    shown = json.loads(figure.to_json())["data"]
+    for place, trace in zip(frame.get("traces", range(len(frame["data"]))), frame["data"], strict=True):
+        for name in {"x", "y", "z"} & set(trace):
+            drawn = go.Figure(shown[place]).data[0][name]
+            numbers = not isinstance(drawn[0], str)
+            close(trace[name], drawn, 1e-3) if numbers else None
+        if "text" in trace:
+            assert list(trace["text"]) == list(shown[place]["text"])
+
+
+LOGITS = torch.tensor([2.2, 1.6, 1.1, 0.7, 0.2, -0.4, -1.1, -2.0], dtype=torch.float64)
+PUSH = torch.tensor([-0.9, 0.8, -0.4, 0.9, -0.7, 0.6, 0.5, 1.0], dtype=torch.float64)
+
+
+def position(delta: float, temperature: float, noise: float) -> pd.DataFrame:
+    """The rows of the explorer of chapter 8 at one setting."""
+    q, p = (torch.softmax((LOGITS + each * PUSH) / temperature, dim=-1) for each in (0, noise))
+    law = exact.output_law(p, q, rules.Cactus(delta))
+    row = {"acceptance": exact.acceptance_rate(p, q, rules.Cactus(delta)), "tv": divergences.divergence(law, q, "tv")}
+    row |= {"exact": exact.acceptance_rate(p, q, rules.SpS()), "kl": divergences.divergence(law, q)}
+    row = {name: value.item() for name, value in (row | {"draft_kl": divergences.divergence(p, q)}).items()}
+    row |= {"delta": delta, "temperature": temperature, "noise": noise, "token": range(1, 9)}
+    return pd.DataFrame({**row, "logit": LOGITS, "push": PUSH, "p": p, "q": q, "emitted": law})
+
+
+def test_a_position_under_cactus(compute):
+    figure = cactus_explorer(position(0.1, 1.0, 1.0))
+    opens_as_computed(compute, figure)
+    axes = [(0.0, 0.01, 0.03, 0.1, 0.3, 1.0), (0.25, 0.4, 0.7, 1.0, 1.5, 2.0), (0.0, 0.5, 1.0, 2.0, 4.0)]
+    positions = list(itertools.product(*axes))
+    for at, frame in zip(positions, compute(figure, positions), strict=True):
+        rows = position(*at)
+        for trace, name in zip(frame["data"], ("q", "p", "emitted"), strict=False):
+            close(trace["y"], rows[name])
+        numbers = rows[["acceptance", "exact", "tv", "kl", "draft_kl"]].iloc[0]
+        close(frame["data"][3]["x"], numbers)
+        assert numbers.max() < frame["layout"]["xaxis2"]["range"][1]
+
+
+def test_the_beta_dial(compute):
+    rows = run_experiment(DialCurves().at("ci"), seed=0, device="cpu").assign(tier="ci", recorded=False)
+    figure = dial_explorer(rows)
+    opens_as_computed(compute, figure)
+    curves = rows[rows["curve"].isin(["read-out", "softmax"])]
+    betas = sorted(curves["beta"].unique())
+    assert len(betas) == 25
+    for beta, frame in zip(betas, compute(figure, [(beta,) for beta in betas]), strict=True):
+        for trace, curve in zip(frame["data"], ("read-out", "softmax"), strict=True):
+            part = curves[(curves["beta"] == beta) & (curves["curve"] == curve)]
+            close(trace["x"], part["x"])
+            close(trace["y"], part["y"])
+
+
+def test_the_recurrences_of_signals(compute):
+    rows = recurrence_grid()
+    figure = recurrences(rows)
+    names = ["alpha", "attn", "mlp", "tokens", "depth"]
+    groups = dict(iter(rows.groupby(names)))
+    assert len(groups) == 324
+    for (at, part), frame in zip(groups.items(), compute(figure, list(groups)), strict=True):
+        wanted = [curve for name in ("q", "rho", "log_J") for _, curve in part.groupby("norm", sort=False)[name]]
+        b = part["b"].unique()
+        for trace, curve in zip(frame["data"], wanted, strict=True):
+            assert trace["x"] == list(range(at[-1] + 1))
+            close(np.array(trace["y"])[b], curve)
+        assert frame["layout"]["yaxis"]["range"][1] > part["q"].max()
+
+
+def test_three_worlds_and_a_price(compute):
+    rows = pd.DataFrame(triangles())
+    figure = ecologies.explorer(rows)
+    opens_as_computed(compute, figure)
+    groups = dict(iter(rows.groupby(["along", "height", "beta"])))
+    assert len(groups) == 385
+    for (at, part), frame in zip(groups.items(), compute(figure, list(groups)), strict=True):
+        for trace, wanted in zip(frame["data"], ecologies.drawn(part, at[2]), strict=True):
+            for name in {"x", "y"} & set(trace):
+                close(trace[name], wanted[name])
+            if "text" in trace:
+                assert trace["text"] == wanted["text"]
+            for style in {"marker", "line"} & set(trace):
+                assert trace[style].items() <= wanted[style].items()
+
+
+def test_scores_of_a_string_mixed_over_levels(compute):
+    symbols = ["[MAX", "2", "9", "[MIN", "4", "7", "3", "]", "0", "[SM", "3", "[MED", "1", "5", "8", "]", "6", "]", "]"]
+    figure = score_explorer(pd.DataFrame(readable_columns(symbols, levels=4, coarse=0.75)), symbols)
+    opens_as_computed(compute, figure)
+    positions = list(itertools.product((0.0, 0.52, 2.0), (0.0, 1.0), (0.0, 1.2), (0, 4, len(symbols) - 1)))
+    tables = readable_tables(symbols, 4)
+    for at, frame in zip(positions, compute(figure, positions), strict=True):
+        weights = torch.tensor([1.0, *at[:-1]], dtype=torch.float64)
+        scores = causal_mask(mix(tables, weights / weights.sum())).numpy()
+        close(frame["data"][0]["z"], np.where(np.isfinite(scores), scores, np.nan))
+        attention = special.softmax(scores, axis=-1)[at[-1]]
+        close(frame["data"][1]["y"], attention)
+        assert attention.max() < frame["layout"]["yaxis3"]["range"][1]
+
+
+def test_laws_of_blurred_labels_and_the_length_of_their_path(compute):
+    laws, paths = (
+        run_experiment(one().at("ci"), seed=0, device="cpu").assign(tier="ci", recorded=False)
+        for one in (LawGrid, Path)
+    )
+    figure = labels.explorer(laws, paths)
+    opens_as_computed(compute, figure)
+    law, path = (dict(iter(rows.groupby(["sigma", "K"]))) for rows in (laws, paths))
+    assert len(law) == 100
+    for (at, part), frame in zip(law.items(), compute(figure, list(law)), strict=True):
+        whole = laws[laws["sigma"] == at[0]].drop_duplicates("K").sort_values("K")
+        wanted = labels.drawn(part, path[at], whole, at)
+        for place in (0, 1, 2, 3, 4, 6):
+            close(frame["data"][place]["x"], wanted[place]["x"])
+            close(frame["data"][place]["y"], wanted[place]["y"])
+        ends = {K: path[at[0], K]["path"].max() for K in whole["K"]}
+        close(frame["data"][5]["y"], list(ends.values()))
+        close(frame["data"][7]["y"], [ends[at[1]]])
