@@ -96,6 +96,16 @@ EIGHT = Change(
     "Intervals over prompts leave out what another training would have given. To pay for eight pairs the texts of "
     "training are drawn at once, a step has half of them, and a text's numbers are kept in single precision.",
 )
+LONGER = Change(
+    "2026-11-23",
+    "The verifiers train for 3,000 steps in place of 1,500; the drafts, the prompts and every criterion stay. The "
+    "record at 1,500 steps, kept in the repository's history, is the pilot that shows why.",
+    "There the reference CAC-12.j was undecided: between pairs 0.15 to 0.91 of a verifier's own texts were without "
+    "fault, so that differences between rules were read off models of which some had not learned the language. The "
+    "number of steps was chosen by two pilots of other seeds: 0.96 and 0.99 of the texts of exact sampling at "
+    "temperature 1 were without fault. No comparison of rules was looked at in them.",
+)
+TRAINED = (EIGHT, LONGER)
 TEXTS = "share of texts"
 AFTER = "first seen in the rows, then made a row: no verdict"
 DIGEST = {"source": "digest", "where": "Table 1; GSM8K, IFEval, GPQA there, generated text here"}
@@ -106,7 +116,7 @@ STAYS = Change(
     "A clock asks for a quiet machine, and not for many trainings; the row reports, and judges nothing.",
 )
 EQUAL = {"source": "digest", "where": "figure on acceptance and score; GSM8K there, generated text here"}
-JUDGED = {"judged_at": RECORDED, "expected": holds(*RECORDED), "changed": (EIGHT,)}
+JUDGED = {"judged_at": RECORDED, "expected": holds(*RECORDED), "changed": TRAINED}
 EXACT, CACTUS = cactus("truncated", 0.0), cactus("truncated", 1.0)
 PLAIN_EXACT, PLAIN_CACTUS = cactus("plain", 0.0), cactus("plain", 1.0)
 FAR_EXACT, FAR_CACTUS = cactus("plain", 0.0, "unrelated"), cactus("plain", 1.0, "unrelated")
@@ -136,6 +146,7 @@ TRADE_OFF = (
                 "but promised by the theorem on the price of an acceptance.",
             ),
             EIGHT,
+            LONGER,
         ),
         judged_at=RECORDED,
         expected=fails("cpu") | holds("gpu"),
@@ -175,7 +186,7 @@ TRADE_OFF = (
         unit=TEXTS,
         judged_at=RECORDED,
         expected=undecided("cpu") | holds("gpu"),
-        changed=(EIGHT,),
+        changed=TRAINED,
     ),
     reported(
         "CAC-12.d",
@@ -185,7 +196,7 @@ TRADE_OFF = (
         "nats per token",
         judged_at=RECORDED,
         **DIGEST,
-        changed=(EIGHT,),
+        changed=TRAINED,
     ),
     reported(
         "CAC-12.e",
@@ -209,7 +220,7 @@ TRADE_OFF = (
         unit=TEXTS,
         judged_at=RECORDED,
         expected=undecided("cpu") | holds("gpu"),
-        changed=(EIGHT,),
+        changed=TRAINED,
     ),
     reported(
         "CAC-12.g",
@@ -219,7 +230,7 @@ TRADE_OFF = (
         "drafts per block",
         judged_at=RECORDED,
         where=AFTER,
-        changed=(EIGHT,),
+        changed=TRAINED,
     ),
     reported(
         "CAC-12.h",
@@ -229,7 +240,7 @@ TRADE_OFF = (
         TEXTS,
         judged_at=RECORDED,
         where=AFTER,
-        changed=(EIGHT,),
+        changed=TRAINED,
     ),
     statistic(
         "CAC-12.j",
@@ -239,9 +250,10 @@ TRADE_OFF = (
         "share of texts without fault" + PAIRS,
         at_least(1 / 3, "1/3"),
         unit=TEXTS,
-        where="the size was chosen by pilots whose rows were thrown away; at this size one pair had been seen, at 0.835",
+        where="sizes were chosen by pilots whose rows were thrown away; undecided in the record at 1,500 steps",
         judged_at=RECORDED,
-        expected=undecided("cpu") | holds("gpu"),
+        expected=holds(*RECORDED),
+        changed=(LONGER,),
     ),
 )
 
@@ -269,7 +281,7 @@ RIVALS = (
         judged_at=RECORDED,
         expected=undecided(*RECORDED),
         **EQUAL,
-        changed=(EIGHT,),
+        changed=TRAINED,
     ),
     statistic(
         "CAC-13.c",
@@ -282,7 +294,7 @@ RIVALS = (
         judged_at=RECORDED,
         expected=undecided("cpu") | holds("gpu"),
         where="a retold comparison; the rival as amended after the first record (CAC-13.g)",
-        changed=(EIGHT,),
+        changed=TRAINED,
     ),
     unseen(
         "CAC-13.g",
@@ -302,7 +314,7 @@ RIVALS = (
         unit=TEXTS,
         judged_at=RECORDED,
         expected=undecided("cpu") | holds("gpu"),
-        changed=(EIGHT,),
+        changed=TRAINED,
     ),
     statistic(
         "CAC-13.e",
@@ -314,7 +326,7 @@ RIVALS = (
         unit=TEXTS,
         judged_at=RECORDED,
         expected=undecided(*RECORDED),
-        changed=(EIGHT,),
+        changed=TRAINED,
     ),
     reported(
         "CAC-13.f",
@@ -324,7 +336,7 @@ RIVALS = (
         TEXTS,
         judged_at=RECORDED,
         where=AFTER,
-        changed=(EIGHT,),
+        changed=TRAINED,
     ),
 )
 
