@@ -112,8 +112,8 @@ RACES = (
     "missed, by the whole interval."
 )
 BEFORE = (
-    "These races were timed before the second edition and have no headline: `make bench` races stronger peers today, and "
-    "no row here says how it would end against them."
+    "These races were timed before the second edition and have no headline: `make bench` races stronger peers today, "
+    "and no row here says how it would end against them."
 )
 
 
