@@ -132,7 +132,10 @@ def test_the_same_ledger_has_no_differences(built):
     assert press.derived(built, "compare", "mine.json").returncode == 0
 
 
-@pytest.mark.parametrize("content", [None, "{", "{}", '[{"id": 1}]'])
+WORDS = '[{"id": "T-1", "paper": "toy", "tier": "ci", "verdict": "fails", "value": "large"}]'
+
+
+@pytest.mark.parametrize("content", [None, "{", "{}", "[]", '[{"id": 1}]', WORDS])
 def test_a_file_that_is_no_ledger_is_refused(built, content):
     press.derived(built, "claims", "--accept")
     if content is not None:

@@ -63,7 +63,7 @@ def test_a_chapter_that_fails_says_where_and_why_and_leaves_the_last_good_run(ho
     assert press.derived(house, "run").returncode == 0
     before = {path: path.read_bytes() for path in (house / "_build").rglob("toy.*") if "running" not in path.parts}
     cell, message = FAULTS[fault]
-    press.write_chapter(house, "toy", cell)
+    press.write_chapter(house, "toy", cell, "never = 'reached'")
     process = press.derived(house, "run")
     assert process.returncode == 1
     assert len(lines(process)) == 1
@@ -286,14 +286,20 @@ def test_a_build_started_in_the_background_can_be_interrupted(house):
             driver.kill()
 
 
-NO_NOTEBOOK = "toy: notebooks/toy.ipynb is no notebook: it has no list of cells"
+NO_NOTEBOOK = {
+    "{}": " is no notebook: it has no list of cells",
+    "[]": " is no notebook: it has no list of cells",
+    '{"cells": []}': " is no notebook: it has no metadata",
+    '{"cells": [1], "metadata": {}}': ": cell 1 lacks cell_type, metadata or source",
+    '{"cells": [{"cell_type": "code"}], "metadata": {}}': ": cell 1 lacks cell_type, metadata or source",
+}
 
 
-@pytest.mark.parametrize("content", ["{}", "[]"])
+@pytest.mark.parametrize("content", NO_NOTEBOOK)
 def test_a_file_that_is_no_notebook_is_one_clear_line(house, content):
     good(house)
     (house / "notebooks/toy.ipynb").write_text(content)
-    assert lines(press.derived(house, "run")) == [f"derived: {NO_NOTEBOOK}"]
+    assert lines(press.derived(house, "run")) == [f"derived: toy: notebooks/toy.ipynb{NO_NOTEBOOK[content]}"]
 
 
 def test_a_syntax_error_names_its_cell_or_its_file(house):

@@ -74,6 +74,22 @@ def test_a_draw_is_the_mean_of_its_rows():
     assert (found.value, found.low, found.n) == pytest.approx((by_hand.value, by_hand.low, 6), rel=1e-12)
 
 
+@pytest.mark.parametrize("column", ["x", "replicate"])
+def test_a_row_without_a_number_or_a_draw_is_not_passed_over(column):
+    broken = ROWS.astype({"replicate": float})
+    broken.loc[3, column] = np.nan
+    with pytest.raises(ValueError, match="1 of 18 rows"):
+        measure.mean("x", unit=["replicate"])(broken)
+
+
+def test_a_missing_success_is_none_and_a_missing_case_is_one():
+    for missing in (ROWS.assign(good=np.where(ROWS["x"] > 1, 1.0, np.nan)), ROWS.assign(good=[None, *[True] * 17])):
+        with pytest.raises(ValueError, match="neither yes nor no"):
+            measure.share("good", unit=())(missing)
+    table = pd.DataFrame({"d": [4.0, 4.0, np.nan, np.nan], "x": [1.0, 2.0, 20.0, 21.0]})
+    assert measure.mean("x", by=["d"], decides=highest)(table).value == 20.5
+
+
 def test_a_share_counts_draws_all_of_whose_rows_succeed():
     wins = ROWS.assign(good=~((ROWS["d"] == 8) & (ROWS["replicate"] == 2)))
     assert measure.share("good")(wins) == stats.proportion(5, 6)

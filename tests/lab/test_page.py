@@ -69,6 +69,7 @@ def test_a_missed_target_is_shown_as_missed(tmp_path, monkeypatch):
     assert "| met |" in page.race_table("toy").data
     assert "**missed**" in page.race_table("toy").data
     assert "strongest" not in page.race_table("toy").data
+    assert "stronger peers today" in page.race_table("toy").data
     assert page.races("toy").ratio.tolist() == [442.0, 450.0, 104.0]
 
 

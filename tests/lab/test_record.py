@@ -1,6 +1,7 @@
 """Records are whole or absent, refuse what they must, and tell fresh from stale."""
 
 import errno
+import hashlib
 import json
 import os
 
@@ -133,7 +134,16 @@ def test_a_condition_that_raises_becomes_a_row(toy):
     assert rows.to_dict("records") == [{"shift": -1.0, "failure": "ArithmeticError: negative shift"}]
 
 
-@pytest.mark.parametrize("change", [{"extra": 1}, {"paper": "another"}, {"tier": "gpu"}, {"seconds": None}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"extra": 1},
+        {"paper": "another"},
+        {"tier": "gpu"},
+        {"seconds": None},
+        {"ci_rows": {"columns": ["x"], "data": [[1, 2]]}},
+    ],
+)
 def test_a_record_that_is_none_of_its_place_is_refused_however_well_it_is_sealed(toy, recorded, change):
     path = save(recorded(toy)) / "record.json"
     head = json.loads(path.read_text()) | change
@@ -143,6 +153,21 @@ def test_a_record_that_is_none_of_its_place_is_refused_however_well_it_is_sealed
     head["checksums"]["record.json"] = record._seal(head)
     path.write_text(json.dumps(head))
     with pytest.raises(RecordError, match=r"record toy/Toy/cpu (is that|has not).* derived record toy Toy --tier cpu"):
+        load(toy, "cpu")
+
+
+def test_rows_that_are_no_table_and_checksums_that_are_no_table_are_refused(toy, recorded):
+    place = save(recorded(toy))
+    whole = (place / "record.json").read_text()
+    (place / "rows.parquet").write_bytes(b"rows")
+    head = json.loads(whole)
+    head["checksums"]["rows.parquet"] = hashlib.sha256(b"rows").hexdigest()
+    head["checksums"]["record.json"] = record._seal(head)
+    (place / "record.json").write_text(json.dumps(head))
+    with pytest.raises(RecordError, match=r"has not the fields of one .* derived record toy Toy --tier cpu"):
+        load(toy, "cpu")
+    (place / "record.json").write_text(json.dumps(json.loads(whole) | {"checksums": []}))
+    with pytest.raises(RecordError, match="edited"):
         load(toy, "cpu")
 
 

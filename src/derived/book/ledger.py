@@ -82,6 +82,10 @@ def read_rows(path: Path) -> list[Row]:
         rows = json.loads(path.read_text("utf-8"))
         if not isinstance(rows, list) or any(not {"id", "paper", "tier", "verdict"} <= set(row) for row in rows):
             raise ValueError("not a list of ledger rows")
+        if not rows:
+            raise ValueError("it has no rows")
+        if any(not isinstance(row.get(name), float | int | None) for row in rows for name in ("value", "low", "high")):
+            raise ValueError("a value is no number")
     except FileNotFoundError:
         raise UserError(f"{path} is not there") from None
     except (ValueError, TypeError) as error:

@@ -71,7 +71,8 @@ def running_cell(partial: Path) -> str:
     except (OSError, ValueError):
         return "an unknown cell"
     cells = [cell for cell in cells if "injected-parameters" not in cell["metadata"].get("tags", [])]
-    begun = [n for n, cell in enumerate(cells, 1) if cell["metadata"]["papermill"]["status"] != "pending"]
+    # Not by its status: when a kernel dies, papermill calls completed what never began.
+    begun = [n for n, cell in enumerate(cells, 1) if cell["metadata"]["papermill"]["start_time"]]
     return cell_name(begun[-1], cells[begun[-1] - 1]["source"]) if begun else "its first cell"
 
 
@@ -132,6 +133,11 @@ def read_notebook(house: House, slug: str) -> dict[str, Any]:
         raise UserError(f"{slug}: notebooks/{slug}.ipynb is not valid JSON ({error})") from None
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
         raise UserError(f"{slug}: notebooks/{slug}.ipynb is no notebook: it has no list of cells")
+    if not isinstance(notebook.get("metadata"), dict):
+        raise UserError(f"{slug}: notebooks/{slug}.ipynb is no notebook: it has no metadata")
+    for number, cell in enumerate(notebook["cells"], 1):
+        if not isinstance(cell, dict) or not {"cell_type", "metadata", "source"} <= set(cell):
+            raise UserError(f"{slug}: notebooks/{slug}.ipynb: cell {number} lacks cell_type, metadata or source")
     return notebook
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+from pandas.core.groupby import SeriesGroupBy
 
 from derived.lab import stats
 from derived.lab.stats import LEVEL, Estimate
@@ -41,6 +42,16 @@ def values(rows: pd.DataFrame, value: Value) -> pd.Series:
     if callable(value):
         return value(rows)
     return rows[value] if value in rows else rows.eval(value, engine="python")
+
+
+def by_draw(found: pd.Series, rows: pd.DataFrame, unit: Sequence[str]) -> SeriesGroupBy:
+    """What was found on rows, grouped by the columns that name a draw; ValueError for a row without a number or a name,
+    which pandas' own means would pass over.
+    """
+    missing = int((found.isna() | rows[list(unit)].isna().any(axis="columns")).sum())
+    if missing:
+        raise ValueError(f"{missing} of {len(rows)} rows have no number, or none of the names {', '.join(unit)}")
+    return found.groupby([rows[name] for name in unit])
 
 
 # One number without chance --------------------------------------------------------------------------------------------
@@ -117,7 +128,7 @@ def jointly(
     """
 
     def measure(rows: pd.DataFrame) -> Estimate:
-        cases = [case for _, case in chosen(rows, where).groupby(list(by))]
+        cases = [case for _, case in chosen(rows, where).groupby(list(by), dropna=False)]
         level = 1 - (1 - LEVEL) / len(cases)
         return decides([one(case, level) for case in cases])
 
@@ -144,7 +155,7 @@ def mean(
 
     def one(rows: pd.DataFrame, level: float) -> Estimate:
         found = values(rows, value)
-        return stats.mean(found.groupby([rows[name] for name in unit]).mean() if unit else found, level)
+        return stats.mean(by_draw(found, rows, unit).mean() if unit else found, level)
 
     return _per_case(one, by, decides, where)
 
@@ -167,8 +178,11 @@ def share(
     """
 
     def one(rows: pd.DataFrame, level: float) -> Estimate:
-        good = values(rows, success).astype(bool)
-        good = good.groupby([rows[name] for name in unit]).all() if unit else good
+        found = values(rows, success)
+        if found.isna().any():
+            raise ValueError(f"{found.isna().sum()} of {len(found)} rows say neither yes nor no")
+        good = found.astype(bool)
+        good = by_draw(good, rows, unit).all() if unit else good
         return stats.proportion(int(good.sum()), len(good), level)
 
     return _per_case(one, by, decides, where)

@@ -161,7 +161,7 @@ def read(place: Path, command: str) -> Record | None:
             _seal(head) == head["checksums"]["record.json"]
             and hashlib.sha256(content).hexdigest() == head["checksums"]["rows.parquet"]
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         intact = False
     if not intact:
         raise RecordError(
@@ -173,7 +173,7 @@ def read(place: Path, command: str) -> Record | None:
         ci = head.pop("ci_rows")
         frame = pd.DataFrame(ci["data"], columns=ci["columns"]).astype(head.pop("ci_dtypes"))
         record = Record(**head, rows=pd.read_parquet(io.BytesIO(content)), ci_rows=frame)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise RecordError(
             f"the record {'/'.join(place.parts[-3:])} has not the fields of one ({error}); make it again: {command}"
         ) from None

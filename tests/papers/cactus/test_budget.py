@@ -150,3 +150,9 @@ def test_raised_probability(tells, grid, gap):
 def test_budget_map(tells, grid, ratio):
     rows = grid(delta=(0.01, 0.1, 1.0), q_n=(0.1, 0.5, 0.9)).assign(ratio=[0.5, 0.9, ratio] * 3)
     tells(figures.budget_map(rows), f"up to {ratio:.2f}", "33 %")
+
+
+def test_a_divergence_that_is_no_number_is_not_the_sharp_one():
+    rows = pd.DataFrame({"delta": [0.1, 0.1, 0.2], "excess": [0.0, -1e-3, 0.0], "bound": 1e-15})
+    assert claims.sharpness(rows).value == 0
+    assert math.isnan(claims.sharpness(rows.assign(excess=[0.0, math.nan, 0.0])).value)

@@ -28,8 +28,9 @@ def cost_slope(rows: pd.DataFrame) -> Estimate:
 
 
 def sharpness(rows: pd.DataFrame) -> Estimate:
-    """How far the largest KL of each delta is from ln(1 + 2 delta), over its rounding."""
-    return measure.worst("abs(excess)")(rows.groupby("delta")[["excess", "bound"]].max())
+    """How far the largest KL of each delta is from ln(1 + 2 delta), over its rounding; NaN if one KL is NaN."""
+    largest = rows.groupby("delta")[["excess", "bound"]].agg(lambda each: each.max(skipna=False))
+    return measure.worst("abs(excess)")(largest)
 
 
 TARGET = (

@@ -177,7 +177,7 @@ def _by_block(
 
 GPU = {"expected": {}, "judged_at": ("gpu",)}
 CPU = {"expected": holds("cpu"), "judged_at": ("cpu",)}
-NEAREST = f"HKT-E1.e to l, on {SHORT}, are the nearest thing that was run"
+NEAREST = f"HKT-E1.o to v, on {NESTED}, are the nearest thing that was run"
 
 TASKS = (
     *_table("HKT-E1", LongListOps, LONG, "our generator; the paper's was not visible", "+4.77 points"),
@@ -381,7 +381,7 @@ LEVELS = (
     unseen(
         "HKT-E5.f",
         "Levels specialise in frequency bands; the kurtosis of the features was analysed.",
-        "only the abstract was visible; HKT-E5.a to e were measured on our models",
+        "only the abstract was visible; HKT-E5.a to g were measured on our models",
         source="digest",
         where="digests; Figure 1 by its caption",
         paper_value="not visible",
