@@ -185,7 +185,7 @@ TRADE_OFF = (
         at_most(-0.1),
         unit=TEXTS,
         judged_at=RECORDED,
-        expected=undecided("cpu") | holds("gpu"),
+        expected=holds(*RECORDED),
         changed=TRAINED,
     ),
     reported(
@@ -219,7 +219,7 @@ TRADE_OFF = (
         at_most(-0.3),
         unit=TEXTS,
         judged_at=RECORDED,
-        expected=undecided("cpu") | holds("gpu"),
+        expected=holds(*RECORDED),
         changed=TRAINED,
     ),
     reported(
@@ -313,7 +313,7 @@ RIVALS = (
         at_least(0),
         unit=TEXTS,
         judged_at=RECORDED,
-        expected=undecided("cpu") | holds("gpu"),
+        expected=holds(*RECORDED),
         changed=TRAINED,
     ),
     statistic(
