@@ -6,7 +6,7 @@ Evidence, criterion and expected verdicts were written before the run, except wh
 import pandas as pd
 
 from derived.lab.claims import fails, holds, identity, statistic, within
-from derived.lab.measure import chosen, mean, power, worst
+from derived.lab.measure import by_draw, chosen, mean, power, worst
 from derived.lab.stats import Estimate
 
 from ..experiments.limits import Flows, Interpolation, SelfAttention
@@ -18,8 +18,9 @@ def noise_power(rows: pd.DataFrame) -> Estimate:
     """The power of H with which the variance of m over the weights falls."""
     sweep = chosen(rows, "kind == 'heads'")
     size = sweep["replicate"].nunique() // GROUPS
-    groups = sweep.assign(group=sweep["replicate"] // size).query(f"group < {GROUPS}").groupby(["group", "H"])["m"]
-    return power("m", "H", unit=["group"])(groups.var().reset_index())
+    groups = sweep.assign(group=sweep["replicate"] // size).query(f"group < {GROUPS}")
+    spread = by_draw(groups["m"], groups, ["group", "H"]).var().rename("m")
+    return power("m", "H", unit=["group"])(spread.reset_index())
 
 
 GRID = "slope of ln error at grid times in ln η over 48 starts"

@@ -5,7 +5,7 @@ import pandas as pd
 
 from derived.lab import stats
 from derived.lab.claims import RECORDED, at_most, holds, statistic
-from derived.lab.measure import highest, jointly
+from derived.lab.measure import by_draw, highest, jointly
 from derived.lab.stats import Estimate
 
 from ..experiments.images import GeneratedImages
@@ -16,7 +16,7 @@ LATE = "b > b.min() + (b.max() - b.min()) / 3 and b < b.max()"
 def fold_error_of_images(case: pd.DataFrame, level: float) -> Estimate:
     """Fold error over images and blocks of each initialisation, then the mean over initialisations."""
     error = np.log(case["J"] / case["J_theory"]).abs()
-    return stats.mean(np.exp(error.groupby(case["init"]).mean()), level)
+    return stats.mean(np.exp(by_draw(error, case, ["init"]).mean()), level)
 
 
 CLAIMS = (

@@ -19,7 +19,8 @@ def trade(rows: pd.DataFrame) -> Estimate:
     """What the small step loses on the coin that is heard, and what the large one loses on the other coin, each against
     the other step and paired by model: of both differences in both arms, judged jointly, the one that reaches lowest."""
     some = measure.chosen(rows, "part == 'test'")
-    means = some.groupby(["rate", "arm", "model"])[["current", "other"]].mean()
+    coins = {name: measure.by_draw(some[name], some, ["rate", "arm", "model"]) for name in ("current", "other")}
+    means = pd.DataFrame({name: each.mean() for name, each in coins.items()})
     small, large = means.loc[SMALL], means.loc[LARGE]
     losses = (small["current"] - large["current"], large["other"] - small["other"])
     found = [each for loss in losses for _, each in loss.groupby("arm")]
@@ -31,7 +32,7 @@ def relief(rows: pd.DataFrame) -> Estimate:
     """Mean excess on both coins of the network that sees no past less that of the one that does, paired by model, each
     at the step of its arm."""
     some = measure.chosen(rows, "part == 'test' and chosen")
-    both = some.assign(both=(some["current"] + some["other"]) / 2).groupby(["arm", "model"])["both"].mean()
+    both = measure.by_draw((some["current"] + some["other"]) / 2, some, ["arm", "model"]).mean()
     return stats.mean(both["blind"] - both["context"])
 
 
