@@ -1,7 +1,6 @@
 """Networks of the shape of a vision transformer: SP-13 and SP-15, their rows and their measures."""
 
 import math
-from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -48,11 +47,7 @@ def test_doubled_attention_weights_of_sp13():
     )
 
 
-INSTALLED = find_spec("timm") is not None
-needs_timm = pytest.mark.skipif(not INSTALLED, reason="timm is not installed")
-
-
-@needs_timm
+@pytest.mark.usefixtures("library")
 def test_the_recurrences_describe_it_sp15():
     rows = run_experiment(TimmNetwork.at("ci"), seed=0, device="cpu")
     assert "failure" not in rows.columns
