@@ -23,9 +23,13 @@ def words(output) -> str:
 def test_a_check_is_a_line_in_words(capsys):
     """What `lab.page.check` prints is what is read here, so the two cannot drift apart."""
     check([1e-3, -5.0], [2e-3, 1.0])
-    assert words(shown(capsys.readouterr().out)).strip() == "worst gap 1.0e-03 in 2 instances, 0.5 of its bound"
+    assert words(shown(capsys.readouterr().out)).strip() == "worst gap of 2: 1.0e-03, 0.5 of its bound"
     check([0.0], [1.0])
-    assert words(shown(capsys.readouterr().out)).strip() == "no gap at all in one instance"
+    assert words(shown(capsys.readouterr().out)).strip() == "no gap at all"
+    check([1e-3], [2e-3])  # one mean over thousands of paths is not one path
+    assert words(shown(capsys.readouterr().out)).strip() == "gap 1.0e-03, 0.5 of its bound"
+    check([0.0, 0.0], [1.0, 1.0])
+    assert words(shown(capsys.readouterr().out)).strip() == "no gap at all in 2 numbers"
 
 
 def test_several_checks_fold_under_the_tightest(capsys):

@@ -3,6 +3,7 @@
 import dataclasses
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 
 from derived.lab.experiment import run_experiment
@@ -40,5 +41,19 @@ def tells():
         for ax in (ax for ax in figure.axes if ax.get_label() != "<colorbar>"):
             assert any(other.get_xlabel() for other in ax.get_shared_x_axes().get_siblings(ax))
             assert not ax.get_title()
+
+    return check
+
+
+@pytest.fixture
+def follows(tells):
+    """The alt text says other numbers when a column that the figure shows has others: it is made from the rows."""
+
+    def check(draw, rows, *columns: str) -> None:
+        figure, shrinking = draw(rows), np.linspace(0.9, 0.5, len(rows))
+        tells(figure)
+        for column in columns:
+            assert draw(rows.assign(**{column: rows[column] * shrinking})).get_label() != figure.get_label(), column
+        plt.close("all")
 
     return check

@@ -50,10 +50,12 @@ def _checked(found: list[re.Match[str]]) -> str:
 
 
 def _gap(match: re.Match[str]) -> str:
-    cases = "one instance" if match["n"] == "1" else f"{int(match['n']):,} instances"
+    """A check in words; ``n`` counts the numbers compared, not the draws behind each, so that one has no count."""
+    num = int(match["n"])
     if float(match["gap"]) == 0:
-        return f"no gap at all in {cases}"
-    return f"worst gap {match['gap']} in {cases}, {match['share']} of its bound"
+        return "no gap at all" if num == 1 else f"no gap at all in {num:,} numbers"
+    which = "gap" if num == 1 else f"worst gap of {num:,}:"
+    return f"{which} {match['gap']}, {match['share']} of its bound"
 
 
 def _put_into(box: NotebookNode, cell: NotebookNode) -> None:

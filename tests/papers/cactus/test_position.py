@@ -7,10 +7,13 @@ import pandas as pd
 import pytest
 
 from derived.lab.experiment import run_condition
+from derived.lab.rng import stream
 from derived.papers.cactus.claims import position as claims
 from derived.papers.cactus.claims.measures import ratio
+from derived.papers.cactus.data.pairs import random_pairs
 from derived.papers.cactus.experiments.matching import RIVALS
 from derived.papers.cactus.experiments.position import (
+    OTHERS,
     Couplings,
     FixedBudget,
     FlatFamily,
@@ -18,6 +21,7 @@ from derived.papers.cactus.experiments.position import (
     NearOptimal,
     RandomPairs,
 )
+from derived.papers.cactus.experiments.witness import law_by_definition
 from derived.papers.cactus.figures import position as figures
 from derived.papers.cactus.figures.marks import RULES
 
@@ -68,6 +72,61 @@ def test_every_rule_emits_what_its_definition_says(rows):
     table = rows[RandomPairs]
     assert set(table["rule"]) == {"cactus", *RIVALS}
     assert (table["law_gap"] <= table["bound"]).all()
+
+
+def band_by_halving(p, q, budget: float) -> np.ndarray:
+    """clip(p, b q, a q), the largest a whose law, with b such that it sums to one, is within the budget of q."""
+
+    def law(a: float) -> np.ndarray:
+        low, high = 0.0, 1.0
+        for _ in range(80):
+            b = (low + high) / 2
+            low, high = (b, high) if np.clip(p, b * q, a * q).sum() < 1 else (low, b)
+        return np.clip(p, high * q, a * q)
+
+    low, high = 1.0, float((p / q).max())
+    for _ in range(80):
+        h = law(a := (low + high) / 2)
+        low, high = (a, high) if np.sum(h * np.log(h / q)) < budget else (low, a)
+    return law(low)
+
+
+def emitted_by_loops(name: str, knob: float, p, q) -> np.ndarray:
+    """What a rule emits, draft by draft: the share of it that is kept, and the law that stands in for the rest."""
+    entropy, emitted = -np.sum(q * np.log(q)), np.zeros_like(q)
+    likeliest = np.argsort(-q)[: int(max(knob, 1))]
+    if name == "interp":
+        target = knob * p + (1 - knob) * q
+    elif name == "mentored":
+        target = band_by_halving(p, q, knob)
+    for n in range(len(q)):
+        if name == "cactus":
+            gamma = min(q[n] + np.sqrt(2 * knob * q[n] * (1 - q[n])), 1)
+            target = np.where(np.arange(len(q)) == n, gamma, q * (1 - gamma) / (1 - q[n]))
+        if name in ("cactus", "interp", "mentored"):
+            keep, instead = min(1, target[n] / p[n]), np.maximum(target - p, 0)
+        elif name == "lenience":
+            keep, instead = min(1, q[n] / (knob * p[n])), np.maximum(q - p, 0)
+        elif name == "tas":
+            keep = float(q[n] > min(knob, knob**0.5 * np.exp(-entropy)))
+            instead = (np.arange(len(q)) == q.argmax()).astype(float)
+        else:
+            keep = float(n in likeliest)
+            instead = np.maximum(np.isin(np.arange(len(q)), likeliest) - p, 0)
+        emitted[n] += p[n] * keep
+        if keep < 1:
+            emitted += p[n] * (1 - keep) * instead / instead.sum()
+    return emitted
+
+
+@pytest.mark.parametrize(("name", "knob"), [("cactus", 0.01), ("cactus", 1.0), *OTHERS])
+def test_the_witness_of_the_laws_is_that_of_plain_loops(name, knob):
+    """`cac-emitted`, `cac-lenience`, `cac-mentored`: what the rows compare with, written without the package."""
+    p, q = random_pairs(10, 6, "independent", stream(6, "loops"))
+    p, q = (0.98 * law + 0.02 / 6 for law in (p, q))
+    for found, *pair in zip(law_by_definition(name, knob, p, q), p, q, strict=True):
+        by_loops = emitted_by_loops(name, knob, *(law.numpy() for law in pair))
+        np.testing.assert_allclose(found.numpy(), by_loops, rtol=0, atol=1e-9)  # of the halving; the rest is rounding
 
 
 def test_share_is_a_ratio_of_totals_and_near_optimal_picks_budget_and_kind():

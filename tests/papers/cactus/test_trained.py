@@ -72,11 +72,11 @@ def test_every_trained_claim_picks_its_own_rows(claim):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """What ``speculative_generate`` was called with: prompts, rule, state of the generator."""
+    """What ``speculative_generate`` was called with: prompts, state of the generator, temperature and top-p."""
     found = []
 
     def note(draft, verifier, prompts, *, rule, generator, **options):
-        found.append((prompts.clone(), rule, generator.get_state()))
+        found.append((prompts.clone(), generator.get_state(), (options.get("temperature"), options.get("top_p"))))
         return speculative_generate(draft, verifier, prompts, rule=rule, generator=generator, **options)
 
     monkeypatch.setattr(trained, "speculative_generate", note)
@@ -96,10 +96,12 @@ def test_knobs_are_set_on_other_prompts_than_those_that_judge(calls):
 def test_rules_of_one_setting_start_from_the_same_prompts_and_noise(calls):
     small = dataclasses.replace(TrainedPair.at("ci"), **SMALL[TrainedPair], pairs=1)
     assert "failure" not in run_experiment(small, seed=0, device="cpu")
-    judged = [(prompts, state) for prompts, _, state in calls if len(prompts) == 5]
-    for prompts, state in judged:
+    judged = [call for call in calls if len(call[0]) == 5]
+    for prompts, state, _ in judged:
         assert torch.equal(prompts, judged[0][0])
         assert torch.equal(state, judged[0][1])
+    published, plain = (0.6, 0.95), (None, None)  # temperature and top-p of the authors' script, and none of either
+    assert [laws for *_, laws in judged] == [published] * 9 + [plain] * 9
     assert prompts.shape == (5, small.prompt)
     assert (prompts[:, 1:] > 0).all()
 
@@ -244,10 +246,6 @@ def test_drafts_kept_per_block_are_a_ratio_of_totals():
 def test_a_rival_stands_at_the_budget_that_it_matches():
     rows = pd.DataFrame({"rule": ["cactus", "cactus", "topk"], "knob": [0.0, 0.1, 3.0], "matched": [0.0, 0.0, 1.0]})
     assert figures.delta_of(rows).tolist() == [0.0, 0.1, 1.0]
-
-
-def test_shapes_are_those_of_the_published_script():
-    assert trained.SHAPES == {"truncated": {"temperature": 0.6, "top_p": 0.95}, "plain": {}}
 
 
 def texts(grid, share: float) -> pd.DataFrame:

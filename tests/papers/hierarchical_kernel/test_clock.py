@@ -34,9 +34,14 @@ def test_overhead_compares_within_rounds():
     assert CLAIM["HKT-E4.a"].measure(table).value == pytest.approx(2.0)
 
 
-def test_inputs_of_the_stopwatch_have_convex_weights():
-    inputs = AttentionInputs(8, d_k=2, levels=3)
-    assert torch.allclose(inputs.alpha, torch.full((3,), 1 / 3))
+def test_what_is_timed_is_the_layer_with_equal_weights_by_plain_loops():
+    """A score is the mean over the levels of q k / sqrt(d_k), read at the rows that stand for the two tokens."""
+    inputs = AttentionInputs(7, d_k=2, levels=3, dtype=torch.float64)
+    q, k = ([level[0, 0].numpy() for level in levels] for levels in (inputs.q, inputs.k))
+    for t, found in enumerate(inputs.attend("fused")[0, 0].numpy()):
+        scores = [np.mean([q[l][t >> l] @ k[l][s >> l] for l in range(3)]) / 2**0.5 for s in range(t + 1)]
+        weights = np.exp(scores) / np.exp(scores).sum()
+        np.testing.assert_allclose(found, weights @ inputs.v[0, 0, : t + 1].numpy(), rtol=0, atol=TOLERANCE)
 
 
 def test_the_figure_of_costs_says_counts_and_seconds(words_of):

@@ -306,13 +306,14 @@ def test_the_last_step_is_that_of_the_coarsest_levels():
 
 
 FIGURES = {
-    Budgets: figures.information,
-    Averages: figures.averages,
-    SmallSamples: figures.blindness,
-    Memory: figures.memory,
+    Budgets: (figures.information, "correction"),
+    Averages: (figures.averages, "value"),
+    SmallSamples: (figures.blindness, "b"),
+    Memory: (figures.memory, "variance"),
 }
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.__name__)
-def test_figures_say_in_words_what_they_show(experiment, rows, words_of):
-    words_of(FIGURES[experiment](rows[experiment]))
+def test_figures_say_in_words_what_they_show(experiment, rows, follows):
+    draw, column = FIGURES[experiment]
+    follows(draw, rows[experiment], column)

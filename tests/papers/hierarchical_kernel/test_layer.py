@@ -5,9 +5,10 @@ import torch
 
 from derived.lab.rng import stream
 from derived.papers.hierarchical_kernel.claims import CLAIMS
-from derived.papers.hierarchical_kernel.experiments.instances import normal, random_layers, score_rounding
+from derived.papers.hierarchical_kernel.experiments.instances import normal, random_layers, score_rounding, worst_entry
 from derived.papers.hierarchical_kernel.experiments.layer import Agreement, Convolution, Entries
 from derived.papers.hierarchical_kernel.model import theory
+from derived.papers.hierarchical_kernel.model.attention import mix, score_tables
 from derived.papers.hierarchical_kernel.model.layers import HKTAttention
 from derived.papers.hierarchical_kernel.model.mutations import HARMLESS, damage, mutated
 
@@ -24,15 +25,22 @@ def test_random_layers_draw_every_weight():
         assert not torch.equal(weight[0], weight[1])
 
 
-def test_score_rounding_covers_a_float32_layer_and_is_not_absurd():
-    for dtype in (torch.float32, torch.float64):
-        layers = random_layers(4, 6, 1, 3, generator=stream(0, "rounding"), dtype=torch.float64)
-        x = normal((4, 9, 6), stream(0, "x"))
-        with torch.no_grad():
-            q, k, alpha = layers.scores.features(x)
-        bound = score_rounding([a.to(dtype) for a in q], [b.to(dtype) for b in k], alpha.to(dtype))
-        assert (bound > 0).all()
-        assert (bound < 1e4 * torch.finfo(dtype).eps).all()
+def test_score_rounding_covers_single_precision_and_not_a_wrong_score():
+    """Mixed scores of single precision against those of double precision from the same features."""
+    layers = random_layers(4, 6, 1, 3, generator=stream(0, "rounding"), dtype=torch.float64)
+    with torch.no_grad():
+        features = layers.scores.features(normal((4, 9, 6), stream(0, "x")))
+    q, k = ([each.float() for each in level] for level in features[:2])
+    alpha = features[2].float()
+    scores, bound = mix(score_tables(q, k), alpha).double(), score_rounding(q, k, alpha)
+    double = [each.double() for each in k]
+    exact = mix(score_tables([each.double() for each in q], double), alpha.double())
+    gap = worst_entry(scores - exact)
+    assert (gap > 0).all()
+    assert (gap <= bound).all()
+    assert (bound <= 1000 * gap).all()
+    wrong = mix(score_tables([each.double() for each in q], [double[0], double[1], 1.001 * double[2]]), alpha.double())
+    assert (worst_entry(scores - wrong) > bound).all()
 
 
 def test_whole_numbers_catch_one_entry_too_many():

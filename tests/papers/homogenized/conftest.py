@@ -1,4 +1,4 @@
-"""What the tests of several topics share: promises of every table of rows, the temperature of chains, and figures."""
+"""What the tests of several topics share: promises of every table of rows, and the temperature of chains."""
 
 import dataclasses
 
@@ -43,16 +43,5 @@ def has_its_temperature(monkeypatch):
             assert laws == pytest.approx([own] * len(laws))
             chains += len(laws)  # some conditions run none
         assert chains
-
-    return check
-
-
-@pytest.fixture
-def speaks(tells):
-    """A figure keeps what every figure promises, and says it in a whole sentence."""
-
-    def check(figure) -> None:
-        tells(figure)
-        assert len(figure.get_label()) > 60
 
     return check

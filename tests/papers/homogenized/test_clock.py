@@ -96,11 +96,7 @@ def test_weak_error_vanishes_with_the_step_and_only_against_its_own_temperature(
     assert abs(error + attending - uniform) > reach + 0.005
 
 
-def test_figures_say_in_words_what_they_show(rows, speaks):
-    drawn = [
-        figures.two_tokens(rows[TwoTokens]),
-        figures.clock(rows[Clock]),
-        figures.stack(rows[Stack]),
-    ]
-    for figure in drawn:
-        speaks(figure)
+def test_figures_say_in_words_what_they_show(rows, follows):
+    follows(figures.two_tokens, rows[TwoTokens], "first")
+    follows(figures.clock, rows[Clock], "m")
+    follows(figures.stack, rows[Stack], "m")

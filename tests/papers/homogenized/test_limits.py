@@ -48,10 +48,6 @@ def test_noise_slope_sees_one_over_h():
     assert found.n == 24
 
 
-def test_figures_say_in_words_what_they_show(rows, speaks):
-    drawn = [
-        figures.phase_diagram(rows[Interpolation]),
-        figures.heads_to_ode(rows[Interpolation]),
-    ]
-    for figure in drawn:
-        speaks(figure)
+def test_figures_say_in_words_what_they_show(rows, follows):
+    follows(figures.phase_diagram, rows[Interpolation], "m", "m_ode")
+    follows(figures.heads_to_ode, rows[Interpolation], "m")

@@ -58,10 +58,6 @@ def test_common_noise_is_the_variance_over_weights():
     assert found.n == 200
 
 
-def test_figures_say_in_words_what_they_show(rows, speaks):
-    drawn = [
-        figures.prompts(rows[Prompts]),
-        figures.control(rows[PrivateNoise]),
-    ]
-    for figure in drawn:
-        speaks(figure)
+def test_figures_say_in_words_what_they_show(rows, follows):
+    follows(figures.prompts, rows[Prompts], "mean_0")
+    follows(figures.control, rows[PrivateNoise], "gamma")

@@ -89,23 +89,17 @@ def test_claims_on_recurrences_give_what_the_recurrences_by_hand_give(rows, by_h
     assert found["SP-10.a"] == pytest.approx(derf["p"][-1] / derf["q"][-1] - 0.6598, abs=1e-4)
 
 
-def drawn(rows):
-    vision, networks, regimes = (rows[each] for each in (VisionTransformer, Networks, Regimes))
+def test_figures_say_in_words_what_they_show(rows, follows):
     cloud = pd.DataFrame({"norm": "erf", "b": [0, 0, 0, 2, 2, 2], "u": 0.3, "v": -0.2, "q": 1.0, "p": 0.5})
     side = np.array([0.5, 1.0])
     maps = pd.DataFrame({"sigma_OV": np.repeat(side, 2), "sigma_21": np.tile(side, 2), "zeta": 0.5, "rate": 1.0})
-    yield token_clouds(cloud)
-    yield from (draw(vision) for draw in (stream_moments, vision_gradients))
-    yield from (draw(networks) for draw in (companion, two_heads))
-    yield from (draw(with_laws(regimes)) for draw in (two_laws, order_of_limits))
-    yield small_alpha(rows[Window])
-    yield constants(maps)
-    yield training_tiles(rows[Trainability])
-
-
-def test_figures_say_in_words_what_they_show(rows):
-    for figure in drawn(rows):
-        assert len(figure.get_label()) > 60
-        assert any(character.isdigit() for character in figure.get_label()), "an alt text gives numbers of its rows"
-        assert "nan" not in figure.get_label().split()
-        assert "$" not in figure.get_label()
+    follows(token_clouds, cloud, "p", "q")
+    follows(stream_moments, rows[VisionTransformer], "q", "p")
+    follows(vision_gradients, rows[VisionTransformer], "J", "J_theory")
+    follows(companion, rows[Networks], "J", "J_theory", "J_without_K")
+    follows(two_heads, rows[Networks], "J", "pooled")
+    for draw in (two_laws, order_of_limits):
+        follows(draw, with_laws(rows[Regimes]), "log_J")
+    follows(small_alpha, rows[Window], "crossover")
+    follows(constants, maps, "zeta", "rate")
+    follows(training_tiles, rows[Trainability], "test_accuracy")

@@ -1,7 +1,6 @@
 """Networks of the shape of a vision transformer: SP-13 and SP-15, their rows and their measures."""
 
 import math
-from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -14,8 +13,6 @@ from derived.papers.signal_propagation.experiments.vision import ManyTokens, Tim
 from derived.papers.signal_propagation.model.jacobian import (
     gmfe,
 )
-from derived.papers.signal_propagation.model.kernels import LayerNormKernel
-from derived.papers.signal_propagation.model.meanfield import propagate
 from derived.papers.signal_propagation.model.transformer import Sigmas
 
 EXPERIMENTS = (ManyTokens,)
@@ -34,25 +31,19 @@ def test_each_theory_column_is_the_recurrence_it_is_named_after(rows):
     assert (last["K_theory"] == 0).all()
 
 
-def test_doubled_attention_weights_of_sp13():
+def test_doubled_attention_weights_of_sp13(by_hand):
     """196 tokens, 128 blocks from (0.27, 0.11): 11.4 at finite n, 2.1 for many tokens; the columns are these."""
     small = ManyTokens(width=24, num_heads=2, depth=128, n=12, inits=1, probes=1)
     rows = small.run({"init": 0}, seed=0, device=torch.device("cpu"), dtype=torch.float32)
     sigmas = Sigmas().scaled(attn_mult=2.0)
-    arguments = {"kernel": LayerNormKernel(), "a": sigmas.a, "s": sigmas.s, "depth": 128}
-    ends = [propagate(0.27, 0.11, n=n, **arguments).J_backward[0] for n in (196, math.inf)]
-    np.testing.assert_allclose(ends, (11.4, 2.1), rtol=0.03)
-    np.testing.assert_allclose(rows["J_infinite"].iloc[0], ends[1], rtol=1e-12)
-    np.testing.assert_allclose(
-        rows["J_theory"].iloc[0], propagate(0.27, 0.11, n=12, **arguments).J_backward[0], rtol=1e-12
-    )
+    arguments = {"a": sigmas.a, "s": sigmas.s, "depth": 128}
+    many, limit, few = (by_hand("layernorm", 1.0, 0.27, 0.11, n=n, **arguments)["J"][0] for n in (196, math.inf, 12))
+    np.testing.assert_allclose((many, limit), (11.4, 2.1), rtol=0.03)
+    np.testing.assert_allclose(rows["J_infinite"].iloc[0], limit, rtol=1e-11)
+    np.testing.assert_allclose(rows["J_theory"].iloc[0], few, rtol=1e-11)
 
 
-INSTALLED = find_spec("timm") is not None
-needs_timm = pytest.mark.skipif(not INSTALLED, reason="timm is not installed")
-
-
-@needs_timm
+@pytest.mark.usefixtures("library")
 def test_the_recurrences_describe_it_sp15():
     rows = run_experiment(TimmNetwork.at("ci"), seed=0, device="cpu")
     assert "failure" not in rows.columns

@@ -81,7 +81,7 @@ def memory(rows: pd.DataFrame) -> Figure:
         ax.plot(part["level"], part["closed"], **THEORY)
         ax.plot(part["level"], part["variance"], "o", color=color)
         beside(ax, part["level"].max(), part["variance"].iloc[-1], f"$H={H:g}$", color)
-        words.append(f"{2 ** (-2 * (1 - H)):.3f} at H = {H:g}")
+        words.append(f"{part['variance'].iloc[-1] / part['variance'].iloc[-2]:.3f} at H = {H:g}")
     ar = rows[rows["process"] == "ar1"].sort_values("level")
     ax.plot(ar["level"], ar["variance"], "s", color=RED, markerfacecolor="none")
     beside(ax, ar["level"].max(), ar["variance"].iloc[-1], "AR(1)", RED)
