@@ -231,6 +231,9 @@ def test_the_unit_is_the_pair_of_models():
     assert (found.low, found.high) == pytest.approx(tuple(interval), abs=1e-6)
     with pytest.raises(ValueError, match="at least 2"):
         claims.less("valid", LOSSY, EXACT)(trained_rows(0.1))
+    holed = trained_rows(*losses).assign(valid=lambda rows: rows["valid"].astype(float).where(rows.index != 7))
+    with pytest.raises(ValueError, match="finite"):
+        claims.less("valid", LOSSY, EXACT)(holed)
 
 
 def test_drafts_kept_per_block_are_a_ratio_of_totals():

@@ -62,9 +62,9 @@ def _over_pairs(of: Callable[[pd.DataFrame, pd.DataFrame], pd.Series], first: st
     """The mean of one number per pair of models, with Student's interval: the unit is the trained pair."""
 
     def over_pairs(rows: pd.DataFrame) -> Estimate:
+        columns = ["kept", "blocks", "valid", "surprise"]
         means = [
-            chosen(rows, which).groupby("pair")[["kept", "blocks", "valid", "surprise"]].mean().astype(float)
-            for which in (first, second)
+            chosen(rows, which).groupby("pair")[columns].mean(skipna=False).astype(float) for which in (first, second)
         ]
         return stats.mean(of(*means))
 
