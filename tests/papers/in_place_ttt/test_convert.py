@@ -240,9 +240,10 @@ def test_a_wrong_cache_or_mask_is_refused(model):
         cache.crop(1)
     with pytest.raises(ValueError, match="attention_mask of 4 axes"):
         model(IDS, attention_mask=torch.ones(3, 1, 19, 19, dtype=torch.bool))
-    cache = model(IDS[:1, :6]).past_key_values
-    with pytest.raises((ValueError, RuntimeError)):
-        model(IDS[:2, 6:8], past_key_values=cache)
+    for texts, asked in ((1, 2), (3, 2)):
+        cache = model(IDS[:texts, :6]).past_key_values
+        with pytest.raises(ValueError, match=f"a cache of {texts} texts for a batch of {asked}"):
+            model(IDS[:asked, 6:8], past_key_values=cache)
     other, cache = copy.deepcopy(model), model(IDS[:, :6]).past_key_values
     for memory in memories(other):
         memory.chunk = 8
