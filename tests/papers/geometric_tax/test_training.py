@@ -178,6 +178,23 @@ def test_each_network_is_judged_on_its_own_draw_which_its_pair_shares():
     assert torch.isclose(judged["hidden"], one["hidden"]).tolist() == [True, False]
 
 
+def test_a_probe_is_judged_on_paths_that_it_was_not_fitted_on():
+    """Five numbers fitted on twelve that have nothing to do with them explain much of these, and nothing of others."""
+    g = stream(0, "unrelated")
+    h, truth = (torch.randn(40, 4, 6, num, generator=g, dtype=torch.float64) for num in (5, 2))
+    assert fits.probe(h, truth).mean() < 0
+
+
+def test_hidden_is_the_mean_over_the_coordinates_that_no_model_saw(monkeypatch):
+    found = fits.data("lorenz", networks=2, num=6, judged=16, length=8, noise=0.0, seed=0, role="fit")
+    options = {"seed": 0, "role": "fit", "device": torch.device("cpu"), "dtype": torch.float64}
+    one = fits.Arm(Arms.at("ci"), "ce", found.values, "attention", False, **options)
+    monkeypatch.setattr(fits, "probe", lambda h, states: torch.tensor([[0.0, 2.0, 4.0], [3.0, 1.0, 2.0]]))
+    judged = one.judge(found)
+    assert judged["hidden"].tolist() == [3.0, 1.5]
+    assert judged["probe"].tolist() == [2.0, 2.0]
+
+
 def test_noise_strikes_the_published_shares_by_a_tenth_of_the_range():
     """Counts and deviations of 200,000 positions, to five of their standard errors."""
     found, num = fits.disturbed(torch.zeros(400, 500, dtype=torch.float64), stream(0, "struck")), 200_000
