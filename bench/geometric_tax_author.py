@@ -11,10 +11,13 @@ import contextlib
 import json
 import re
 import tempfile
+from collections.abc import Callable, Iterable
 from functools import cache
 from types import SimpleNamespace
+from unittest import mock
 
 import harness
+import numpy as np
 import torch
 
 from derived.lab import training
@@ -127,42 +130,74 @@ def check_notebooks(right: float) -> None:
 
 def check_training(theirs: SimpleNamespace) -> None:
     """The author's two training loops on our Lorenz paths, with a small network of theirs for a few hundred steps: the
-    losses that they follow are ours, they learn, and the ratio of D by their own noise and distance is said."""
+    losses that they follow and the gradients of a batch are ours, they learn, and the ratio of D by their own noise and
+    distance is said."""
     values = lorenz_paths(2200, 33, time=1.6, burn_in=2.0, generator=stream(0, "author training"))[..., 0].numpy()
     low, high = float(values.min()), float(values.max())
     tokens, shares = theirs.discretize(values, 256, low, high), theirs.normalize_to_01(values, low, high)
-    train, held = slice(0, 1984), slice(1984, 2176)  # whole batches of 64
-    shape = {"d_model": 32, "nhead": 2, "num_layers": 2, "dim_feedforward": 128, "max_seq_len": 33}
+    train, held, batch = slice(0, 1984), slice(1984, 2176), slice(0, 64)  # whole batches of 64
     runs = {
-        "CE": (theirs.SmallBERT, theirs.train_model_ce, (tokens[train], tokens[held])),
-        "MSE": (
-            theirs.SmallBERT_Continuous,
-            theirs.train_model_mse,
-            (tokens[train], shares[train], tokens[held], shares[held]),
-        ),
+        "CE": (theirs.SmallBERT, theirs.train_model_ce, (tokens,)),
+        "MSE": (theirs.SmallBERT_Continuous, theirs.train_model_mse, (tokens, shares)),
     }
-    read, D = torch.from_numpy(tokens[held]), {}
+    D = {}
     for name, (kind, train_model, sets) in runs.items():
-        torch.manual_seed(0)
-        model = kind(**shape)
-        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(None):
-            train_model.__globals__["CKPT_DIR"] = folder
-            model, _, followed = train_model(model, *sets, "small", epochs=10, lr=3e-3)
+        train_on, judge_on, one = ([each[part] for each in sets] for part in (train, held, batch))
+        model, followed, _ = followed_by(train_model, small(kind), train_on, judge_on, epochs=10)
         with torch.no_grad():
-            says = model.eval()(read[:, :-1])[None]
-        if name == "CE":
-            ours = training.mean_cross_entropy(says, read[None, :, 1:])
-        else:
-            ours = heads.squared_loss(says[..., None], torch.from_numpy(shares[held])[None, :, 1:, None])
-        gap = abs(float(ours) - min(followed)) / float(ours)
-        say(f"their loss of the {name} head is ours", gap < 1e-5, True, f"{float(ours):.3g}")
+            ours = float(our_loss(model.eval(), *judge_on))
+        gap = abs(ours - min(followed)) / ours
+        say(f"their loss of the {name} head is ours", gap < 1e-5, True, f"{ours:.3g}")
         say(f"the {name} head learns", min(followed) < 0.8 * followed[0], True)
+        _, _, steps = followed_by(train_model, small(kind, dropout=0.0), one, one, epochs=1)
+        gap = apart(steps[0], small(kind, dropout=0.0), one)
+        say(f"their gradients of the {name} head are ours", gap < 1e-5, True, f"to {gap:.1g}")
         noisy = theirs.UniformPerturbationSuite(seed=0).run_all(tokens[held]).values()
         clean, *others = (
             theirs.extract_embeddings(model, each) for each in (tokens[held], *(n.sequences for n in noisy))
         )
         D[name] = sum(theirs.compute_procrustes_distortion(clean, each)[0] for each in others) / len(others)
     print(f"the author's notebooks: D of CE over D of MSE after 310 steps of a small network: {D['CE'] / D['MSE']:.2f}")
+
+
+def small(kind: type[torch.nn.Module], **options: float) -> torch.nn.Module:
+    """A small network of theirs, always with the same first weights."""
+    torch.manual_seed(0)
+    return kind(d_model=32, nhead=2, num_layers=2, dim_feedforward=128, max_seq_len=33, **options)
+
+
+def followed_by(train_model: Callable, model: torch.nn.Module, train: list, held: list, epochs: int) -> tuple:
+    """What a training loop of theirs leaves: the network, its losses on ``held``, and the gradients of each step, as
+    they are when the loop comes to clip their norm."""
+    steps, clip = [], torch.nn.utils.clip_grad_norm_
+
+    def seen(weights: Iterable, *args, **options) -> torch.Tensor:
+        weights = list(weights)
+        steps.append([weight.grad.clone() for weight in weights])
+        return clip(weights, *args, **options)
+
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(None):
+        train_model.__globals__["CKPT_DIR"] = folder
+        with mock.patch("torch.nn.utils.clip_grad_norm_", seen):
+            model, _, losses = train_model(model, *train, *held, "small", epochs=epochs, lr=3e-3)
+    return model, losses, steps
+
+
+def our_loss(model: torch.nn.Module, tokens: np.ndarray, shares: np.ndarray | None = None) -> torch.Tensor:
+    """Our loss of a network of theirs on paths (n, L): of the next value where there are values, else of the next
+    token."""
+    read = torch.from_numpy(tokens)
+    says = model(read[:, :-1])[None]
+    if shares is None:
+        return training.mean_cross_entropy(says, read[None, :, 1:]).sum()
+    return heads.squared_loss(says[..., None], torch.from_numpy(shares)[None, :, 1:, None]).sum()
+
+
+def apart(theirs: list[torch.Tensor], model: torch.nn.Module, batch: list) -> float:
+    """How far their gradients lie from those of our loss, over the norm of ours."""
+    ours = torch.autograd.grad(our_loss(model.train(), *batch), [*model.parameters()])
+    gap = sum(float((one - other).square().sum()) for one, other in zip(theirs, ours, strict=True))
+    return (gap / sum(float(each.square().sum()) for each in ours)) ** 0.5
 
 
 def say(what: str, found: bool, expected: bool, value: str = "") -> None:

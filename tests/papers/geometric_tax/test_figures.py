@@ -1,5 +1,6 @@
 """What the figures of the derivation say: axes, direct labels, and numbers in the alt text that are the rows'."""
 
+import numpy as np
 import pytest
 
 from derived.papers.geometric_tax.experiments.codebooks import Clouds, Regressogram
@@ -76,7 +77,8 @@ def test_readouts_give_all_counts_the_similarity_one(rows, tells):
 def test_dilution_says_both_factors(rows, tells):
     steps = rows[Dilution].assign(cosine=rows[Dilution]["L"] ** -2.0, euclidean=1 / rows[Dilution]["L"])
     walks = rows[Walks].copy()
-    walks["cosine"] = walks["L"] ** -2.0
+    size = np.where(walks["replicate"] == 0, 100.0, 1.0)  # draws differ in their steps, and not in their factors
+    walks["cosine"] = size * walks["L"] ** -2.0
     factor = (walks["L"].max() / walks["L"][walks["setting"] == "published"].min()) ** 2
     words = (
         "falls 4 times",

@@ -178,6 +178,53 @@ def test_each_network_is_judged_on_its_own_draw_which_its_pair_shares():
     assert torch.isclose(judged["hidden"], one["hidden"]).tolist() == [True, False]
 
 
+def test_a_probe_is_judged_on_paths_that_it_was_not_fitted_on():
+    """Five numbers fitted on twelve that have nothing to do with them explain much of these, and nothing of others."""
+    g = stream(0, "unrelated")
+    h, truth = (torch.randn(40, 4, 6, num, generator=g, dtype=torch.float64) for num in (5, 2))
+    assert fits.probe(h, truth).mean() < 0
+
+
+def test_hidden_is_the_mean_over_the_coordinates_that_no_model_saw(monkeypatch):
+    found = fits.data("lorenz", networks=2, num=6, judged=16, length=8, noise=0.0, seed=0, role="fit")
+    options = {"seed": 0, "role": "fit", "device": torch.device("cpu"), "dtype": torch.float64}
+    one = fits.Arm(Arms.at("ci"), "ce", found.values, "attention", False, **options)
+    monkeypatch.setattr(fits, "probe", lambda h, states: torch.tensor([[0.0, 2.0, 4.0], [3.0, 1.0, 2.0]]))
+    judged = one.judge(found)
+    assert judged["hidden"].tolist() == [3.0, 1.5]
+    assert judged["probe"].tolist() == [2.0, 2.0]
+
+
+def test_noise_strikes_the_published_shares_by_a_tenth_of_the_range():
+    """Counts and deviations of 200,000 positions, to five of their standard errors."""
+    found, num = fits.disturbed(torch.zeros(400, 500, dtype=torch.float64), stream(0, "struck")), 200_000
+    for share, each in zip((0.01, 0.02, 0.05, 0.1), found, strict=True):
+        struck = each[each != 0]
+        assert abs(len(struck) - num * share) < 5 * (num * share) ** 0.5
+        assert abs(struck.std() - 0.1) < 5 * 0.1 / (2 * num * share) ** 0.5
+
+
+def test_an_arm_is_asked_for_what_comes_next():
+    """Labels and values of the loss stand one place after the tokens read, in training, validation and judging; the
+    scalar head is asked for the value itself, before it was rounded to a bin."""
+    found = fits.data("lorenz", networks=2, num=6, judged=16, length=8, noise=0.0, seed=0, role="fit")
+    options = {"seed": 0, "role": "fit", "device": torch.device("cpu"), "dtype": torch.float64}
+    one, asked, read = fits.Arm(Arms.at("ci"), "scalar", found.values, "attention", False, **options), [], []
+    after = found.test[..., 1:]
+    assert one.losses((4 * (after - 0.5)).unsqueeze(-1), one.read(found.test)[..., 1:], after).max() < 1e-24
+    assert torch.allclose(one.says((4 * (after - 0.5)).unsqueeze(-1)), after)
+    losses = one.losses
+    one.losses = lambda outputs, *given: asked.append(given) or losses(outputs, *given)
+    one.model.register_forward_pre_hook(lambda _, given: read.append(given[0]))
+    fits.fit(one, found, steps=2, batch=3, rates=torch.full((2,), 1e-3, dtype=torch.float64))
+    one.valid(found)
+    for tokens, (labels, values) in zip(read, asked, strict=True):
+        assert torch.equal(tokens[..., 1:], labels[..., :-1])
+        assert torch.equal(one.read(values), labels)
+    one.says = lambda outputs: after
+    assert one.judge(found)["rmse"].max() < 1e-12
+
+
 def test_networks_side_by_side_learn_at_their_own_rates():
     """Two rates in one batch against each of them alone."""
     size = Arms.at("ci")

@@ -112,6 +112,11 @@ def test_padding_is_neither_read_nor_written(model, logits):
     found = model(padded, attention_mask=mask, position_ids=positions).logits
     assert close(found[0, 5:], logits[0])
     assert close(found[1, 8:], model(IDS[1:2, 3:]).logits[0])
+    # without positions none is 0, which would begin a document and forget what padding wrote
+    found = model(padded, attention_mask=mask).logits
+    for b, begin in ((0, 5), (1, 8)):
+        alone = model(IDS[b : b + 1, begin - 5 :], position_ids=torch.arange(begin, 24).unsqueeze(0)).logits
+        assert close(found[b, begin:], alone[0])
     right = model(IDS, attention_mask=(torch.arange(19) < 13).long().expand(3, -1)).logits
     assert close(right[:, :13], logits[:, :13])
 
@@ -240,9 +245,10 @@ def test_a_wrong_cache_or_mask_is_refused(model):
         cache.crop(1)
     with pytest.raises(ValueError, match="attention_mask of 4 axes"):
         model(IDS, attention_mask=torch.ones(3, 1, 19, 19, dtype=torch.bool))
-    cache = model(IDS[:1, :6]).past_key_values
-    with pytest.raises((ValueError, RuntimeError)):
-        model(IDS[:2, 6:8], past_key_values=cache)
+    for texts, asked in ((1, 2), (3, 2)):
+        cache = model(IDS[:texts, :6]).past_key_values
+        with pytest.raises(ValueError, match=f"a cache of {texts} texts for a batch of {asked}"):
+            model(IDS[:asked, 6:8], past_key_values=cache)
     other, cache = copy.deepcopy(model), model(IDS[:, :6]).past_key_values
     for memory in memories(other):
         memory.chunk = 8

@@ -63,6 +63,20 @@ def test_what_is_judged_was_not_trained_on():
     assert all(bytes(piece.tolist()) in whole for piece in pieces)
 
 
+@pytest.mark.parametrize("context", [0, 5, 24])
+def test_the_last_block_is_judged_after_as_much_context_as_is_said(context):
+    """Texts that count up, and a model that knows it: it reads the context and the block, and misses nothing."""
+    texts, seen = SourceBytes.at("ci"), []
+    ids = torch.arange(33) + torch.tensor([[0], [100]])
+
+    def model(given):
+        seen.append(given)
+        return 50.0 * torch.nn.functional.one_hot(given + 1, 256)[None].float()
+
+    assert texts.final_loss(model, ids, context) < 1e-6
+    assert torch.equal(seen[0], ids[:, 32 - texts.final - context : 32])
+
+
 def test_every_arm_and_rate_has_its_rows(rows):
     needles, text = rows[Needles], rows[SourceBytes]
     assert set(needles["chunk"]) == {0, 2, 4, 8}
@@ -71,6 +85,7 @@ def test_every_arm_and_rate_has_its_rows(rows):
     without = needles[needles["chunk"] == 0]
     assert (without["test"] == without["shuffled"]).all()  # nothing is written that could be shuffled
     assert set(text["chunk"]) == {0, 4}
+    assert (text["valid"] != text["test"]).all()  # other bytes choose than judge
     assert (text.loc[text["context"] == 24, "loss"] == text.loc[text["context"] == 24, "test"]).all()
     for claim in CLAIMS:
         assert math.isfinite(claim.measure(rows[claim.experiment]).value), claim.id

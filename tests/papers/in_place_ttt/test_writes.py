@@ -277,6 +277,22 @@ def test_the_layer_in_one_is_keys_values_and_memory_with_their_gradients(n, chun
         assert close(each / size, 0 * each if want is None else want / size)
 
 
+@pytest.mark.parametrize(("chunks", "kept"), [(1, 1), (4, 2), (9, 3), (10, 3), (16, 4)])
+def test_the_layer_in_one_keeps_some_root_of_its_states(chunks, kept):
+    """Of T states, the one before every ceil(sqrt(T))-th chunk; keys and values are not kept."""
+    n, d, h, shapes = 2 * chunks, 3, 7, []
+    inputs = [
+        torch.ones(*shape, requires_grad=True)
+        for shape in ((1, n, d), (1, n, d), (h, d), (h, d), (d, 5), (d, d), (d, h))
+    ]
+    note = lambda each: shapes.append(tuple(each.shape)) or each  # noqa: E731
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda each: each):
+        in_place_ttt_layer(*inputs, 0.1, 2)
+    assert shapes.count((1, d, h)) == kept
+    assert shapes.count((1, n, h)) == 2  # the products with both weights
+    assert len(shapes) == 6 + 2 + kept
+
+
 # Relatives ------------------------------------------------------------------------------------------------------------
 
 

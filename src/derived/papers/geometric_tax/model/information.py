@@ -107,8 +107,9 @@ def mine(
     """Fit a critic to a share 1 - holdout of the pairs; report Donsker and Varadhan's value in and out of sample.
 
     ``in_sample`` is the author's number: the mean over the last tenth of the training batches, each set against its own
-    shuffle. ``held_out`` asks the pairs that were held out, without dropout, against SHIFTS sets of mismatched pairs of
-    them: a lower bound of the information whatever the critic, but for the sampling error of the second mean.
+    shuffle; the author shuffles all pairs at once, so that own pairs come less often. ``held_out`` asks the pairs that
+    were held out, without dropout, against SHIFTS sets of mismatched pairs of them: a lower bound of the information
+    whatever the critic, but for the sampling error of the second mean.
     ValueError for fewer than eight pairs on a side.
 
     >>> x = torch.randn(1, 64, 1, generator=stream(0, "x"))

@@ -146,6 +146,9 @@ def _tell(decoder: nn.Module, arguments: tuple, named: dict[str, Any]):
             "let generate use its dynamic cache"
         )
     B, n = embeddings.shape[:2]
+    for layer in getattr(given.get("past_key_values"), "layers", ()):
+        if (states := getattr(layer, "states", None)) is not None and len(states) != B:
+            raise ValueError(f"a cache of {len(states)} texts for a batch of {B}; begin a new cache")
     real = None if mask is None or bool(mask[:, -n:].all()) else mask[:, -n:].bool()
     starts = None
     if positions is not None and positions.ndim == 2:

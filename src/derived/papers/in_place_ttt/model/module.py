@@ -200,8 +200,6 @@ class InPlaceTTTMLP(nn.Module):
             context.kept.states = state.rows()
             return fast
         states = [self._begin(keys, source) for _ in keys] if states is None else states
-        if len(states) != len(keys):
-            raise ValueError(f"a cache of {len(states)} texts for a batch of {len(keys)}; begin a new cache")
         if (held := (states[0].chunk, states[0].lr)) != (self.chunk, self.lr):
             own = f"chunk = {self.chunk}, lr = {self.lr}"
             raise ValueError(f"a state with (chunk, lr) = {held} for a memory with {own}; begin a new cache")
