@@ -113,6 +113,11 @@ def test_findings_of_an_earlier_edition_are_refused_in_one_line():
         ledger.check_columns("toy", [press.ROW, old])
 
 
+def test_a_row_without_a_value_is_compared_in_words():
+    (line,) = ledger.differences([press.ROW], [press.ROW | {"verdict": "undecided", "value": None}])
+    assert line == "toy T-1 (ci): ours «holds» 0.5, yours «undecided» no value"
+
+
 def test_a_readers_ledger_is_compared_row_by_row(built):
     press.derived(built, "claims", "--accept")
     mine = [press.ROW | {"verdict": "fails", "value": 1.25}, press.ROW | {"id": "T-2"}]

@@ -53,6 +53,12 @@ def test_another_kind_of_trace_is_refused():
         pictures.still({"data": [{"type": "pie"}], "layout": {}})
 
 
+def test_a_still_has_the_shape_of_its_explorer():
+    drawn = pictures.still({"data": TRACES[:1], "layout": {"height": 300}})
+    wide, high = (float(xml.fromstring(drawn).get(name).removesuffix("pt")) for name in ("width", "height"))
+    assert high / wide == pytest.approx(3.0 / pictures.WIDE, rel=0.2)  # what stands around the panel is cut closely
+
+
 def letters(**layout) -> int:
     """How many letters the still of two named lines has."""
     lines = [{"x": [1, 10], "y": [1, 2], "name": name, "showlegend": name == "a"} for name in "ab"]

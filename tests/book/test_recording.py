@@ -13,6 +13,7 @@ import pandas as pd
 import press
 import psutil
 import pytest
+import yaml
 
 from derived.book import edition, evidence, lectures, recording
 
@@ -217,6 +218,16 @@ def test_a_new_chapter_runs_as_it_stands_and_a_name_in_use_is_refused(house):
     assert "there is a chapter my_paper already" in again.stderr
     for wrong in ("My-Paper", "class"):
         assert "is no slug" in press.derived(house, "new", wrong).stderr
+
+
+def test_a_new_chapter_is_the_last_of_the_chapters_and_not_of_the_book(house):
+    press.write_chapter(house, "toy", press.report_cell())
+    press.write_toc(house, "toy")
+    toc = house / "book/_toc.yml"
+    toc.write_text(toc.read_text() + "  - caption: After them\n    chapters:\n      - file: book/last\n")
+    assert press.derived(house, "new", "my_paper").returncode == 0
+    files = [[entry["file"] for entry in part["chapters"]] for part in yaml.safe_load(toc.read_text())["parts"]]
+    assert files == [["notebooks/toy", "notebooks/my_paper"], ["book/last"]]
 
 
 def test_a_new_chapter_passes_the_lint_and_its_own_tests(house):

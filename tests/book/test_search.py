@@ -51,6 +51,10 @@ def test_a_text_is_found_once_and_without_tex_code_or_solutions(found):
         (r"\[\begin{aligned} a &= \tfrac{1}{\frac{2}{3}} \\ b &\to \infty \end{aligned}\]", "a = 1/2/3 b → ∞"),
         (r"\left\| x \right\|_2 \log n", "‖ x ‖_2 log n"),
         (r"\text{if } n > 0", "if n > 0"),
+        (
+            r"\log\exp\max\min\sup\inf\lim\det\sin\cos\tanh\dim\ker x",
+            "log exp max min sup inf lim det sin cos tanh dim ker x",
+        ),
     ],
 )
 def test_a_formula_becomes_a_line_of_text(tex, text):

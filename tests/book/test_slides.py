@@ -138,6 +138,17 @@ def test_a_pointer_to_evidence_that_is_not_shown_is_left_out():
     assert "Theorem 2.1" in deck("setup", "d t", "take-away").slides[-1].text
 
 
+def test_a_table_of_symbols_leaves_room_on_its_slide_however_long_it_is():
+    row = "<tr><td>x</td><td>tokens</td></tr>"
+    head = "<div><table><thead><tr><th>symbol</th><th>meaning</th></tr></thead><tbody>"
+    table = BeautifulSoup(f"{head}{50 * row}</tbody></table></div>", "html.parser").div
+    assert (
+        slides.weight(table)
+        < slides.ROOM
+        < slides.weight(BeautifulSoup(str(table).replace("symbol", "x"), "html.parser").div)
+    )
+
+
 def test_symbols_stand_in_the_setup_before_they_are_used_and_only_those_that_are():
     shown = deck("setup", "d").slides[0].text
     assert "budget" in shown

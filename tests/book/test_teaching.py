@@ -1,5 +1,7 @@
 """What the page for teachers is filled with, from small pages and lectures."""
 
+import re
+
 import pytest
 from bs4 import BeautifulSoup
 from test_pages import chapter, row
@@ -34,6 +36,13 @@ LECTURE = Lecture(
         Planned(Step((), "Questions", 10, False, ""), "Questions", None),
     ],
 )
+
+
+def test_an_arc_joins_the_middles_of_two_lines():
+    first, last = teaching.Section("a", "A", ()), teaching.Section("c", "C", (0,))
+    (arc,) = teaching._arcs([first, teaching.Section("b", "B", ()), last])
+    numbers = list(map(float, re.findall(r"-?[\d.]+", arc)))
+    assert [numbers[1], numbers[-1]] == [teaching.ROW / 2, 2.5 * teaching.ROW]
 
 
 def test_a_section_needs_the_nearest_of_those_before_it_to_which_it_refers():

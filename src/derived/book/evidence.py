@@ -14,6 +14,7 @@ Links are made both ways from the same data; ``one_way`` finds those of a built 
 """
 
 import ast
+import functools
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -143,8 +144,13 @@ def explored(cells: Cells) -> dict[int, list[str]]:
 def _code(cell: dict[str, Any]) -> ast.Module:
     """The code of a cell that the page shows; nothing for any other."""
     shown = cell["cell_type"] == "code" and "remove-cell" not in cell["metadata"].get("tags", [])
+    return _tree("".join(cell["source"]) if shown else "")
+
+
+@functools.cache  # each cell is asked where it runs, where it draws and what it explores
+def _tree(code: str) -> ast.Module:
     try:
-        return ast.parse("".join(cell["source"]) if shown else "")
+        return ast.parse(code)
     except SyntaxError:  # a line of IPython
         return ast.parse("")
 

@@ -20,7 +20,6 @@ import nbformat
 import pybtex.database
 from bs4 import BeautifulSoup
 from markdown_it.renderer import RendererHTML
-from myst_nb.core.variables import format_plain_text
 from myst_parser.config.main import MdParserConfig
 from myst_parser.parsers.mdit import create_md_parser
 from nbformat import NotebookNode
@@ -228,6 +227,8 @@ def _reference(content: str, known: Known) -> str:
 
 
 def _value(content: str, known: Known) -> str:
+    from myst_nb.core.variables import format_plain_text  # loads a database, which an unchanged book does without
+
     name, _, form = content.partition(":")
     return format_plain_text(known.look_up("values", name), form or "s")
 

@@ -8,6 +8,7 @@ What a call changes inside its arguments is not seen.
 """
 
 import ast
+import functools
 import symtable
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -26,15 +27,19 @@ class Statement:
 
 def statements(sources: Sequence[tuple[int, str]]) -> list[Statement]:
     """The statements of code cells, given as place and source; SyntaxError where a cell is not plain Python."""
-    found = []
-    for place, source in sources:
-        lines = source.split("\n")
-        for node in ast.parse(source).body:
-            first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
-            text = "\n".join(lines[first - 1 : node.end_lineno])
-            bound, read = names([node])
-            is_import = isinstance(node, ast.Import | ast.ImportFrom)
-            found.append(Statement(place, text, is_import, frozenset(bound), frozenset(read)))
+    return [Statement(place, *each) for place, source in sources for each in _statements(source)]
+
+
+@functools.cache  # a chapter's homework is made with and without its solutions
+def _statements(source: str) -> list[tuple[str, bool, frozenset[str], frozenset[str]]]:
+    """The statements of a source as their text, whether they import, and the names that they bind and read."""
+    found, lines = [], source.split("\n")
+    for node in ast.parse(source).body:
+        first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
+        text = "\n".join(lines[first - 1 : node.end_lineno])
+        bound, read = names([node])
+        is_import = isinstance(node, ast.Import | ast.ImportFrom)
+        found.append((text, is_import, frozenset(bound), frozenset(read)))
     return found
 
 

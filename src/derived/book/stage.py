@@ -72,9 +72,10 @@ def stage(
     wrong = [fault for slug in slugs for fault in _faults(root, build, slug)]
     if wrong:
         raise RenderError("\n".join(wrong))
-    chapters = [_stage_chapter(root, build, slug, extra, solutions) for slug in slugs]
+    staged = [_stage_chapter(root, build, slug, extra, solutions) for slug in slugs]
+    chapters = [chapter for chapter, _ in staged]
     (target / "claims").mkdir()
-    said = {chapter.slug: _evidence(root, target, chapter, extra) for chapter in chapters}
+    said = {chapter.slug: _evidence(root, target, chapter, notebook, extra) for chapter, notebook in staged}
     (target / STATEMENTS).write_text(json.dumps({slug: known for slug, (known, _) in said.items()}), "utf-8")
     made = _whole_book(root, build, target, chapters, extra)
     made["<!-- theorems -->"] = pages.theorems(chapters, [row for _, index in said.values() for row in index])
@@ -146,8 +147,10 @@ def _links(slug: str, extra: dict[str, str], *, solutions: bool, homework: bool,
     return links
 
 
-def _stage_chapter(root: Path, build: Path, slug: str, extra: dict[str, str], solutions: bool) -> pages.Chapter:
-    """Stage one executed notebook; returns what the other pages say about it."""
+def _stage_chapter(
+    root: Path, build: Path, slug: str, extra: dict[str, str], solutions: bool
+) -> tuple[pages.Chapter, NotebookNode]:
+    """Fill in one executed notebook; returns what the other pages say about it, and the notebook."""
     notebook = nbformat.read(build / f"executed/notebooks/{slug}.ipynb", as_version=4)
     _show_parameters(notebook)
     facts = _facts(notebook, slug)
@@ -175,8 +178,7 @@ def _stage_chapter(root: Path, build: Path, slug: str, extra: dict[str, str], so
             except ValueError as error:
                 raise RenderError(f"{slug}: cell {position}: {error}") from error
     opening.arrange(notebook)
-    nbformat.write(notebook, build / f"book/notebooks/{slug}.ipynb")
-    return chapter
+    return chapter, notebook
 
 
 def _faults(root: Path, build: Path, slug: str) -> list[str]:
@@ -190,15 +192,15 @@ def _faults(root: Path, build: Path, slug: str) -> list[str]:
 
 
 def _evidence(
-    root: Path, target: Path, chapter: pages.Chapter, extra: dict[str, str]
+    root: Path, target: Path, chapter: pages.Chapter, notebook: NotebookNode, extra: dict[str, str]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Write the page of a chapter's evidence, and in the staged notebook what checks, runs and figures lead to.
+    """Write the page of a chapter's evidence, and the staged notebook with what checks, runs and figures lead to.
 
     Returns what the chapter's page says at its statements, with the claims to which its words link; and the statements
     for the index. Which claims rest on which stands in the source's metadata.
     """
-    slug, path = chapter.slug, target / f"notebooks/{chapter.slug}.ipynb"
-    notebook, source = nbformat.read(path, as_version=4), nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
+    slug = chapter.slug
+    source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
     whole = {"cells": notebook["cells"], "metadata": source["metadata"]}
     rows, tested = pages.headlines(chapter.rows), statements.tests(root, slug)
     address = f"{extra['url']}/blob/{extra['branch']}/" if extra["url"] else ""
@@ -210,7 +212,7 @@ def _evidence(
         said[each.label] = pages.statement(each.whose, each.label, each.check is not None, tested, claims, slug)
         index.append({"slug": slug, "claims": claims, **asdict(each)})
     evidence.mark_cells(slug, notebook["cells"], found)
-    nbformat.write(notebook, path)
+    nbformat.write(notebook, target / f"notebooks/{slug}.ipynb")
     entry = evidence.bibtex((root / "book/references.bib").read_text("utf-8"), chapter.facts["paper"]["bibkey"])
     named = {test for each in found for test in each.tests}.union(*(tested.get(each, []) for each in said))
     shown = statements.texts(root, slug, named)

@@ -8,6 +8,7 @@ test       a function ``test_…`` of tests/papers/<slug> that names the label i
 """
 
 import ast
+import functools
 import re
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
@@ -121,10 +122,16 @@ def _tests(root: Path, slug: str) -> Iterator[tuple[Defined, str]]:
     """The tests of a paper, each with its text and what stands between it and what is above it."""
     files = sorted({*root.glob(f"tests/papers/test_{slug}*.py"), *root.glob(f"tests/papers/{slug}/test_*.py")})
     for path in files:
-        text = path.read_text("utf-8")
-        lines, end = text.splitlines(), 0
-        for node in ast.parse(text).body:
-            if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
-                test = Defined(str(path.relative_to(root)), node.name, node.lineno)
-                yield test, "\n".join(lines[end : node.end_lineno])
-            end = node.end_lineno
+        for name, line, text in _cut(path.read_text("utf-8")):
+            yield Defined(str(path.relative_to(root)), name, line), text
+
+
+@functools.cache  # a page asks four times for the tests of its paper
+def _cut(source: str) -> list[tuple[str, int, str]]:
+    """Name, line and text of each test in a source."""
+    found, lines, end = [], source.splitlines(), 0
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
+            found.append((node.name, node.lineno, "\n".join(lines[end : node.end_lineno])))
+        end = node.end_lineno
+    return found
