@@ -160,7 +160,7 @@ Again, by {prf:ref}`toy-theorem`.
 ```
 
 {prf:ref}`toy-theorem` is checked below
-(TOY-2, `TOY-2.a`, not TOY-2.b nor `x = TOY-1`), and {numref}`toy-figure` shows both.
+(TOY-2, `TOY-2.a`, not TOY-2.b nor `x = TOY-1` nor [TOY-1 elsewhere](#toy-theorem)), and {numref}`toy-figure` shows both.
 """
 TABLE = "| mutation | error |\n|---|---|\n| half the $1/n$ | 0.5 |"
 EXERCISE = """## Exercises
@@ -335,6 +335,7 @@ def test_the_id_of_a_claim_leads_to_its_evidence(book: Path):
         "../claims/toy.html#TOY-2",
         "../claims/toy.html#TOY-2.a",
     ]
+    assert not words.select("a a"), "a claim's id inside a link is a part of that link"
 
 
 def test_the_place_of_a_claim_names_the_statement_that_it_rests_on(book: Path):

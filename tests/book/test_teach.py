@@ -107,7 +107,8 @@ def test_tutors_get_a_sheet_of_points_rubrics_and_common_mistakes(house):
     places = {"cac-ex-rule": "Exercise 5.5", "cac-ex-hand": "Exercise 5.1"}
     known = Known("cactus", {label: Place(words, "page", "anchor") for label, words in places.items()}, {}, {})
     sheet = sheets.sheet("cactus", "Cactus", new_notebook(cells=cells), graded, known)
-    assert "| Exercise 5.5 | Implement | 15 | easy | 3 |" in sheet
+    head = "| exercise | kind | minutes | difficulty | points |\n|---|---|---|---|---|\n"
+    assert head + "| Exercise 5.5 | Implement | 15 | easy | 3 |\n" in sheet
     assert "| Exercise 5.1 | Derive | 10 | easy | 3 (1 for each of 2 answers, 1 for words) |" in sheet
     assert re.search(r"^- no square root: `not right: at q_n = \S+, delta = .*2 delta", sheet, re.M)
     assert "**Solution to Exercise 5.5.** As here." in sheet
