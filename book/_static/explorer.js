@@ -31,7 +31,7 @@ addEventListener("DOMContentLoaded", () => {
         plot_bgcolor: "rgba(0,0,0,0)",
         font: { color: colour("text-base"), family: style.getPropertyValue("--book-ui"), size: 14 },
         colorway: palette().slice(0, 6),
-        xaxis: axis,
+        xaxis: { ...axis, title: { standoff: 6 } }, // a title stands at its numbers, off the slider and the panel below
         yaxis: axis,
         margin: { t: 24, r: 16, b: 48, l: 56 },
         hoverlabel: { bgcolor: colour("surface"), font: { color: colour("text-base") } },

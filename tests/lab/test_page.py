@@ -9,6 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 import torch
+from bs4 import BeautifulSoup
 
 from derived.lab import page, stats
 from derived.lab.claims import Claim
@@ -53,24 +54,54 @@ def test_a_missed_target_is_shown_as_missed(tmp_path, monkeypatch):
     rows += [race("lost", "the loop", 104.0, "missed")]
     (tmp_path / "toy").mkdir()
     (tmp_path / "toy/bench.json").write_text(json.dumps({**facts, "rows": rows}))
-    head, _, won, slow, lost, _, words, _, where = page.race_table("toy").data.splitlines()
-    times = "4.2\u00a0ms, 1.2\u00a0MB | 4.2\u00a0s, 620\u00a0MB"
-    assert won == f"| won | **the loop** | {times} | 442 [221,\u00a0884] | 300 | met |"
-    assert slow == f"|  | the slow loop | {times} | 450 [225,\u00a0900] | 300 | undecided |"
-    assert lost.endswith("| 300 | **missed** |")
-    assert head.count("|") == won.count("|")
+    soup = BeautifulSoup(page.race_table("toy").data, "html.parser")
+    assert [row.get_text() for row in soup.select("tbody th")] == ["won", "lost"]
+    times = "4.2\u00a0ms, 1.2\u00a0MB|4.2\u00a0s, 620\u00a0MB"
+    won, slow, lost = ("|".join(cell.decode_contents() for cell in row) for row in soup.select("tr:has(td)"))
+    assert won == f"<strong>the loop</strong>|{times}|442 [221,\u00a0884]|300|met"
+    assert slow == f"the slow loop|{times}|450 [225,\u00a0900]|300|undecided"
+    assert lost.endswith("|300|<strong>missed</strong>")
+    heads = [head.get_text() for head in soup.select("thead th")]
+    assert [[cell["data-label"] for cell in row("td")] for row in soup.select("tr:has(td)")] == [heads] * 3
+    words, where = (note.get_text() for note in soup("p"))
     assert "strongest peer" in words
     assert where == "one core, 1 thread, float64, torch 2.0, 2026-01-01."
     (tmp_path / "toy/bench.json").write_text(json.dumps({**facts, "rows": rows, "remark": "Not quiet."}))
-    assert page.race_table("toy").data.endswith("2026-01-01. Not quiet.")
+    assert page.race_table("toy").data.endswith("2026-01-01. Not quiet.</p>")
     former = [{key: value for key, value in row.items() if key not in ("headline", "verdict")} for row in rows]
     former = [{**row, "met": row["ratio"] > 300} for row in former]
     (tmp_path / "toy/bench.json").write_text(json.dumps({**facts, "rows": former}))
-    assert "| met |" in page.race_table("toy").data
-    assert "**missed**" in page.race_table("toy").data
+    assert ">met<" in page.race_table("toy").data
+    assert "<strong>missed</strong>" in page.race_table("toy").data
     assert "strongest" not in page.race_table("toy").data
     assert "stronger peers today" in page.race_table("toy").data
     assert page.races("toy").ratio.tolist() == [442.0, 450.0, 104.0]
+
+
+def test_a_race_is_written_as_people_write_numbers(tmp_path, monkeypatch):
+    monkeypatch.setattr(page, "results_root", lambda: tmp_path)
+    row = race("<far>", "scipy, 1 < 2", 6512.3, "met") | {"peer_ms": 25_400_000.0, "peer_peak_mb": 1534.2}
+    facts = {"machine": "one core", "threads": 2, "dtype": "float64", "torch": "2.0", "date": "2026-01-01"}
+    (tmp_path / "toy").mkdir()
+    (tmp_path / "toy/bench.json").write_text(json.dumps({**facts, "rows": [row | {"ours_ms": 999.7}]}))
+    text = BeautifulSoup(page.race_table("toy").data, "html.parser").get_text("|")
+    for written in ("<far>", "1 < 2", "|6,510 [3,260,\u00a013,000]|", "1,000\u00a0ms", "25,400\u00a0s, 1,534\u00a0MB"):
+        assert written in text
+    assert "e+" not in text
+
+
+def test_a_table_has_words_for_the_names_of_all_its_heads():
+    rows = pd.DataFrame({"V": [2, 4], "rule": "tas", "kl": [0.5, 1.0]}).groupby(["V", "rule"])[["kl"]].agg(["mean"])
+    table = page.worded(rows, V="tokens V", tas="TAS", kl="KL", mean="average")
+    assert table.columns.tolist() == [("KL", "average")]
+    assert table.index.names == ["tokens V", "rule"]
+    assert table.index.tolist() == [(2, "TAS"), (4, "TAS")]
+    assert rows.index.names == ["V", "rule"]
+    spread = pd.DataFrame({"V": [2, 2], "rule": ["a", "b"], "kl": [0.5, 1.0]}).pivot(index="V", columns="rule")["kl"]
+    assert page.worded(spread, rule="KL under", b="the second").columns.tolist() == ["a", "the second"]
+    assert page.worded(spread, rule="KL under").columns.name == "KL under"
+    with pytest.raises(ValueError, match="delta: no head of the table, which has 2, V, a, b, rule"):
+        page.worded(spread, delta="δ")
 
 
 @pytest.mark.parametrize(

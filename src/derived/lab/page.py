@@ -4,6 +4,7 @@ import ast
 import html
 import inspect
 import io
+import itertools
 import json
 import re
 import textwrap
@@ -14,7 +15,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from IPython.display import Markdown, display
+from IPython.display import HTML, Markdown, display
 from numpy.typing import ArrayLike
 
 from derived.lab.claims import Claim
@@ -112,18 +113,31 @@ RACES = (
     "missed, by the whole interval."
 )
 BEFORE = (
-    "These races were timed before the second edition and have no headline: `make bench` races stronger peers today, "
+    "These races were timed before the second edition and have no headline: make bench races stronger peers today, "
     "and no row here says how it would end against them."
 )
 
 
+RACE = ("against", "ours", "peer", "ratio", "target", "verdict")
+
+
+def _digits(value: float, count: int = 3) -> str:
+    """A number as people write it: ``count`` digits, and from a thousand on whole, with commas.
+
+    >>> _digits(6512.3), _digits(0.4056), _digits(999.7), _digits(20)
+    ('6,510', '0.406', '1,000', '20')
+    """
+    rounded = float(f"{value:.{count}g}")
+    return f"{rounded:,.0f}" if abs(rounded) >= 1000 else f"{rounded:g}"
+
+
 def _memory(megabytes: float) -> str:
-    return f"{megabytes:.2g}\u00a0MB" if megabytes < 10 else f"{megabytes:.0f}\u00a0MB"
+    return f"{_digits(megabytes, 2) if megabytes < 10 else f'{megabytes:,.0f}'}\u00a0MB"
 
 
 def _time(milliseconds: float) -> str:
     space = "\u00a0"  # which does not break
-    return f"{milliseconds:.3g}{space}ms" if milliseconds < 1000 else f"{milliseconds / 1000:.3g}{space}s"
+    return f"{_digits(milliseconds)}{space}ms" if milliseconds < 1000 else f"{_digits(milliseconds / 1000)}{space}s"
 
 
 def races(paper: str) -> pd.DataFrame:
@@ -131,34 +145,61 @@ def races(paper: str) -> pd.DataFrame:
     return pd.DataFrame(json.loads((results_root() / paper / "bench.json").read_text("utf-8"))["rows"])
 
 
-def race_table(paper: str) -> Markdown:
+def race_table(paper: str) -> HTML:
     """The races of ``bench/<paper>.py`` as results/<paper>/bench.json holds them, the strongest peer of each in bold.
     A missed target is shown as missed."""
     path = results_root() / paper / "bench.json"
     if not path.is_file():
-        return Markdown(f"No race here yet; run: `make bench CHAPTERS={paper}`")
-    found, lines, last = json.loads(path.read_text("utf-8")), [], None
-    for row in found["rows"]:
-        times = (f"{_time(row[f'{who}_ms'])}, {_memory(row[f'{who}_peak_mb'])}" for who in ("ours", "peer"))
-        ratio = f"{row['ratio']:.3g} [{row['ratio_low']:.3g},\u00a0{row['ratio_high']:.3g}]"
-        bold = "**" if row.get("headline") else ""
-        cells = ("" if row["name"] == last else row["name"], f"{bold}{row['peer']}{bold}", *times, ratio)
-        ended = row.get("verdict") or ("met" if row["met"] else "missed")  # a race timed before verdicts has met alone
-        ended = "**missed**" if ended == "missed" else ended
-        lines.append(f"| {' | '.join(cells)} | {row['target']:.3g} | {ended} |")
-        last = row["name"]
-    head = "| race | against | ours | peer | ratio | target | |\n|---|---|---|---|---|---|---|"
+        return HTML(f"<p>No race here yet; run: <code>make bench CHAPTERS={paper}</code></p>")
+    found = json.loads(path.read_text("utf-8"))
+    head = "".join(f'<th scope="col">{name}</th>' for name in RACE)
+    body = "".join(_race(name, rows) for name, rows in itertools.groupby(found["rows"], key=lambda row: row["name"]))
+    table = f'<table class="plain races"><thead><tr>{head}</tr></thead>{body}</table>'
     threads = f"{found['threads']} thread{'s' if found['threads'] > 1 else ''}"
     where = f"{found['machine']}, {threads}, {found['dtype']}, torch {found['torch']}, {found['date']}. "
-    where = (where + found.get("remark", "")).strip()
     words = RACES if "headline" in found["rows"][0] else BEFORE
-    return Markdown("\n".join([head, *lines, "", words, "", where]))
+    notes = [words, (where + found.get("remark", "")).strip()]
+    return HTML(table + "".join(f"<p>{html.escape(note)}</p>" for note in notes))
+
+
+def _race(name: str, rows: Iterable[Mapping[str, Any]]) -> str:
+    """One race: its name over a row for each peer. A cell says whose head it has, for a phone shows rows as cards."""
+    body = ""
+    for row in rows:
+        times = (f"{_time(row[f'{who}_ms'])}, {_memory(row[f'{who}_peak_mb'])}" for who in ("ours", "peer"))
+        ratio, low, high, target = (_digits(row[key]) for key in ("ratio", "ratio_low", "ratio_high", "target"))
+        ended = row.get("verdict") or ("met" if row["met"] else "missed")  # a race timed before verdicts has met alone
+        cells = (html.escape(row["peer"]), *times, f"{ratio} [{low},\u00a0{high}]", target, ended)
+        strong = {"against": row.get("headline"), "verdict": ended == "missed"}
+        body += "<tr>" + "".join(
+            f'<td data-label="{head}">{f"<strong>{cell}</strong>" if strong.get(head) else cell}</td>'
+            for head, cell in zip(RACE, cells, strict=True)
+        )
+        body += "</tr>"
+    head = f'<th colspan="{len(RACE)}" scope="rowgroup">{html.escape(name)}</th>'
+    return f'<tbody><tr class="claims-chapter">{head}</tr>{body}</tbody>'
 
 
 def settings(words: Mapping[str, Any]) -> Markdown:
     """A table of settings, a line each: what it is called, and its value."""
     lines = (f"| {name} | {value} |" for name, value in words.items())
     return Markdown("\n".join(["| setting | |", "|---|---|", *lines]))
+
+
+def worded(table: pd.DataFrame, **words: str) -> pd.DataFrame:
+    """A table for readers: ``words`` say what stands for a name in its heads, of columns, of the index, and of rows.
+
+    ValueError for a name that stands in no head.
+
+    >>> worded(pd.DataFrame({"kl": [0.5]}).rename_axis("V"), V="tokens", kl="KL").reset_index().columns.tolist()
+    ['tokens', 'KL']
+    """
+    axes = (table.index, table.columns)
+    heads = {name for axis in axes for level in range(axis.nlevels) for name in axis.get_level_values(level)}
+    heads.update(name for axis in axes for name in axis.names)
+    if lost := sorted(set(words) - heads):
+        raise ValueError(f"{', '.join(lost)}: no head of the table, which has {', '.join(sorted(map(str, heads)))}")
+    return table.rename(index=words, columns=words).rename_axis(index=words, columns=words)
 
 
 def source(thing: Callable | type) -> Markdown:
