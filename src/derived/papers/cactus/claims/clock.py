@@ -50,7 +50,7 @@ CLAIMS = (
         times("tas", "cactus"),
         "time of typical acceptance over Cactus at the largest $B$ and $V$, median over rounds",
         at_least(1),
-        unit="times as long",
+        unit="times the time of Cactus",
         expected=holds(*RECORDED),
         judged_at=RECORDED,
         changed=(MEDIANS, ALONE),
