@@ -145,7 +145,7 @@ CLAIMS = (
         r"share returned by slow time 10 less $0.409$",
         at_most(0.05),
         plain="The overlap of two cold tokens in a spread-out prompt settles in the end: the two meet, or become opposite.",
-        unit="probability",
+        unit="probability above $0.409$",
         source="digest",
         where="version 1, `thm:large_beta_meta` (b)",
         changed=(LONGER,),
@@ -160,7 +160,7 @@ CLAIMS = (
         excess_return("recurrent", factors=2),
         r"share returned by slow time 10 less $0.806$",
         within(0, 0.1),
-        unit="probability",
+        unit="probability above $0.806$",
         changed=(LONGER,),
         expected=holds("cpu"),
         judged_at=RECORDED,
@@ -174,7 +174,7 @@ CLAIMS = (
         excess_return("transient", factors=0),
         r"share returned by slow time 10 less $0.409$",
         within(0, 0.1),
-        unit="probability",
+        unit="probability above $0.409$",
         changed=(
             LONGER,
             Change(

@@ -116,7 +116,8 @@ def changes(rows: pd.DataFrame) -> Figure:
                 place = total.columns[-1] + (1.3 if arm == "selected" else 1.7)
                 ax.errorbar(place, mean, reach, fmt="o", color=color, markerfacecolor=face or color, markersize=4)
                 words.append(f"strength {strength:g}, {arm}, {name} {mean:+.3f}")
-                drawn[name] = mean
+                if arm == "selected":
+                    drawn[name] = mean
         ax.axhline(0, **DASHED)
         ax.set_xlabel("generation")
     low, high = axes[0, 0].get_ylim()
