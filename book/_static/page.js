@@ -12,8 +12,7 @@ addEventListener("DOMContentLoaded", () => {
     time.after(` (${words.format(Math.round(seconds / size), unit)})`);
   }
 
-  // Formulas are typeset when they come near the window, so each is measured after that. What is wider than its box says so.
-  const boxes = "article :is(div.math, .pst-scrollable-table-container, .cell_output > .output:has(table))";
+  // Formulas are typeset when they come near the window, so each is measured after that.
   let due = false;
   const fit = () => {
     due = false;
@@ -22,8 +21,6 @@ addEventListener("DOMContentLoaded", () => {
     const wide = fresh.filter((formula) => formula.offsetWidth > room(formula));
     for (const formula of fresh) formula.dataset.fitted = "";
     for (const formula of wide) formula.classList.add("wide-formula");
-    const cut = [...document.querySelectorAll(boxes)].map((box) => [box, box.scrollWidth > box.clientWidth + 2]);
-    for (const [box, more] of cut) if (box.classList.contains("scrolls") !== more) box.classList.toggle("scrolls", more);
     for (const box of document.querySelectorAll("article .fits")) if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
   };
   const soon = () => (due ||= !!requestAnimationFrame(fit));
