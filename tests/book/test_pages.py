@@ -301,10 +301,12 @@ def test_records_of_one_machine_tier_and_state_stand_together():
     def record(name, state, date="2026-01-01T00:00:00+00:00"):
         return {"experiment": name, "tier": "cpu", "device": "a core", "state": state, "date": date}
 
-    late = "2026-02-01T00:00:00+00:00"
+    early, late = record("B", "stale")["date"], "2026-02-01T00:00:00+00:00"
     records = [record("A", "unchanged"), record("B", "stale"), record("C", "unchanged", late), record("D", "missing")]
     assert pages.hardware(records) == [
-        {"tier": "cpu", "device": "a core", "state": "unchanged", "names": ["A", "C"], "date": late},
-        {"tier": "cpu", "device": "a core", "state": "stale", "names": ["B"], "date": records[1]["date"]},
+        {"tier": "cpu", "device": "a core", "state": "unchanged", "names": ["A", "C"], "first": early, "last": late},
+        {"tier": "cpu", "device": "a core", "state": "stale", "names": ["B"], "first": early, "last": early},
     ]
-    assert "A, C" in pages.card(chapter(row("A"), records=tuple(records)))
+    text = pages.card(chapter(row("A"), records=tuple(records)))
+    assert "A, C" in text
+    assert text.count("2026-01-01 to <time") == 1

@@ -6,6 +6,7 @@ icons    Font Awesome's script, 1.5 MB, is read here in place of in the browser:
 figures  are loaded when they come near the window; their size is known before, so that nothing moves then; those whose
          letters would be too small on a phone scroll there
 roles    entries of the bibliography are items of their list, and an empty cell heads no column
+heads    the names of a table's index stand in the row of its other heads, where pandas gives them one of their own
 search   Sphinx's own index and scripts, which the theme puts on every page, are left out (see `derived.book.search`)
 
 The templates in `theme/` are the theme's with these parts taken out.
@@ -42,10 +43,14 @@ GLYPH = re.compile(r'(--pst-icon-[a-z-]+):"[^"]*"')  # what the theme would draw
 FIGURE = re.compile(r'<img (?P<words>[^>]*?)src="(?P<address>[^"]*/_images/(?P<name>[^"/]+\.svg))"')
 LETTERS = re.compile(r"scale\(([\d.]+) -")  # of glyphs, drawn as if a letter were 100 points high
 PHONE = 340  # pixels of the column on a phone
-LEGIBLE = 7.5  # pixels of the smallest letters there; a figure with smaller ones keeps its size and scrolls
+LEGIBLE = 8.5  # pixels of the smallest letters there; a figure with smaller ones keeps its size and scrolls
 SIZE = re.compile(r'<svg [^>]*?width="([\d.]+)pt" height="([\d.]+)pt"')
 ICON = re.compile(r'"?([a-z0-9-]+)"?:\[(\d+),(\d+),\[([^\]]*)\],"[0-9a-f]+","([^"]+)"\]')
 SHOWN = re.compile(r'class="[^"]*\bfa-[^"]*"')
+HEADS = re.compile(
+    r"<tr(?: [^>]*)?>(?:\s*<th[^>]*>[^<]*</th>)+\s*</tr>\s*<tr>((?:\s*<th>[^<]*</th>)+)\s*</tr>(?=\s*</thead>)"
+)
+HEAD_CELL = re.compile(r"<th[^>]*>([^<]*)</th>")
 STYLES = {"fa-solid", "fa-regular", "fa-brands", "fa-classic", "fa-lg", "fa-sm", "fa-fw"}
 HEAD = """\
 /* Font Awesome Free (fontawesome.com), icons under CC BY 4.0; made by derived.book.light from the theme's script. */
@@ -87,6 +92,21 @@ def mend_roles(app: Sphinx, pagename: str, template: str, context: dict[str, Any
         body = context["body"].replace('role="doc-biblioentry"', 'role="listitem"')
         body = body.replace(' aria-label="Toggle hidden content"', "")  # the words of the fold say what it holds
         context["body"] = re.sub(r"<th([^>]*)>(?:<p></p>)?</th>", r"<td\1></td>", body)
+
+
+def join_heads(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: object) -> None:
+    """Give a table one row of heads, where the names of its index have a row in which all else is empty."""
+    if "body" in context:
+        context["body"] = HEADS.sub(_one_row, context["body"])
+
+
+def _one_row(rows: re.Match[str]) -> str:
+    names = HEAD_CELL.findall(rows[1])
+    heads = HEAD_CELL.findall(rows[0])[: -len(names)]
+    if len(heads) != len(names) or any(name and head for name, head in zip(names, heads, strict=True)):
+        return rows[0]
+    cells = "".join(f"<th>{name or head}</th>" for name, head in zip(names, heads, strict=True))
+    return f'<tr style="text-align: right;">{cells}</tr>'
 
 
 def wait_for_figures(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: object) -> None:
@@ -165,6 +185,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the parts."""
     app.connect("config-inited", use_theme)
     app.connect("builder-inited", leave_index)
+    app.connect("html-page-context", join_heads)
     app.connect("html-page-context", mend_roles)
     app.connect("html-page-context", wait_for_figures)
     app.connect("html-page-context", leave_scripts, priority=900)  # after those that add scripts

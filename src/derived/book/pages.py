@@ -267,7 +267,7 @@ def card(chapter: Chapter) -> str:
 
 
 def hardware(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The records that exist, those of one tier, machine and state together: their names and the newest date."""
+    """The records that exist, those of one tier, machine and state together: their names, the oldest and the newest date."""
     groups: dict[tuple, list[dict[str, Any]]] = {}
     for record in records:
         if record["state"] != "missing":
@@ -275,7 +275,8 @@ def hardware(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         {
             **{"tier": tier, "device": device, "state": state},
-            **{"names": [one["experiment"] for one in group], "date": max(one["date"] for one in group)},
+            **{"names": [one["experiment"] for one in group]},
+            **{"first": min(one["date"] for one in group), "last": max(one["date"] for one in group)},
         }
         for (tier, device, state), group in groups.items()
     ]

@@ -68,7 +68,7 @@ def show(figure: Any, *studies: Study) -> None:
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     plt.close(figure)  # or the inline backend shows it a second time
-    provenance = "; ".join(dict.fromkeys(study.provenance() for study in studies))
+    provenance = "; ".join(dict.fromkeys(part for study in studies for part in study.provenance()))
     display(
         {"image/svg+xml": buffer.getvalue(), "text/plain": alt},
         metadata={"image/svg+xml": {"alt": alt, "provenance": provenance}},
@@ -107,17 +107,11 @@ def check(gap: ArrayLike, bound: ArrayLike) -> None:
 
 
 RACES = (
-    "In bold: the strongest peer that we found; below it weaker ones, plain versions and authors' code. A time is a "
-    "median over rounds, beside it the memory that one run adds. The ratio is the median, over rounds, of the peer's "
-    "time over ours, so above 1 we are faster; its interval holds that median with at least 95 %. A target is met, or "
-    "missed, by the whole interval."
+    "In bold: the strongest peer that we found; peers below it are weaker. Plain versions and authors' code are there "
+    "for scale and never in bold, even where they are faster. A time is a median over rounds, beside it the memory "
+    "that one run adds. The ratio is the median, over rounds, of the peer's time over ours, so above 1 we are faster; its "
+    "interval holds that median with at least 95 %. A target is met, or missed, by the whole interval."
 )
-BEFORE = (
-    "These races were timed before the second edition and have no headline: make bench races stronger peers today, "
-    "and no row here says how it would end against them."
-)
-
-
 RACE = ("against", "ours", "peer", "ratio", "target", "verdict")
 
 
@@ -157,8 +151,7 @@ def race_table(paper: str) -> HTML:
     table = f'<table class="plain races"><thead><tr>{head}</tr></thead>{body}</table>'
     threads = f"{found['threads']} thread{'s' if found['threads'] > 1 else ''}"
     where = f"{found['machine']}, {threads}, {found['dtype']}, torch {found['torch']}, {found['date']}. "
-    words = RACES if "headline" in found["rows"][0] else BEFORE
-    notes = [words, (where + found.get("remark", "")).strip()]
+    notes = [RACES, (where + found.get("remark", "")).strip()]
     return HTML(table + "".join(f"<p>{html.escape(note)}</p>" for note in notes))
 
 
@@ -168,9 +161,9 @@ def _race(name: str, rows: Iterable[Mapping[str, Any]]) -> str:
     for row in rows:
         times = (f"{_time(row[f'{who}_ms'])}, {_memory(row[f'{who}_peak_mb'])}" for who in ("ours", "peer"))
         ratio, low, high, target = (_digits(row[key]) for key in ("ratio", "ratio_low", "ratio_high", "target"))
-        ended = row.get("verdict") or ("met" if row["met"] else "missed")  # a race timed before verdicts has met alone
+        ended = row["verdict"]
         cells = (html.escape(row["peer"]), *times, f"{ratio} [{low},\u00a0{high}]", target, ended)
-        strong = {"against": row.get("headline"), "verdict": ended == "missed"}
+        strong = {"against": row["headline"], "verdict": ended == "missed"}
         body += "<tr>" + "".join(
             f'<td data-label="{head}">{f"<strong>{cell}</strong>" if strong.get(head) else cell}</td>'
             for head, cell in zip(RACE, cells, strict=True)
@@ -183,7 +176,7 @@ def _race(name: str, rows: Iterable[Mapping[str, Any]]) -> str:
 def settings(words: Mapping[str, Any]) -> Markdown:
     """A table of settings, a line each: what it is called, and its value."""
     lines = (f"| {name} | {value} |" for name, value in words.items())
-    return Markdown("\n".join(["| setting | |", "|---|---|", *lines]))
+    return Markdown("\n".join(["| setting | value |", "|---|---|", *lines]))
 
 
 def worded(table: pd.DataFrame, **words: str) -> pd.DataFrame:

@@ -59,13 +59,13 @@ class Study:
         """The experiment with the sizes of these rows."""
         return self.experiment.at(self.largest)
 
-    def provenance(self) -> str:
-        """Where the numbers come from, for a caption."""
+    def provenance(self) -> list[str]:
+        """Where the numbers come from, for a caption: each record, and what was run live."""
         records = [
             f"recorded at tier {tier} on {record.device_name}, {record.date[:10]}, seed {record.seed}"
             for tier, record in self.records.items()
         ]
-        return "; ".join([*records, f"live at tier {self.tier}, seed {self.seed}"])
+        return [*records, f"live at tier {self.tier}, seed {self.seed}"]
 
 
 def study(experiment: type[Experiment], tier: str, seed: int, device: str) -> Study:
