@@ -42,7 +42,7 @@ def _causal(ax: Axes, rows: pd.DataFrame) -> str:
         ax.plot(mean.index, mean, color=color, label=f"$n={n}$")
         ends.append(f"{mean.iloc[-1]:.1e} for n = {n}")
     ax.plot(mean.index, 0.2 / mean.index, **DASHED)
-    beside(ax, mean.index[0], 0.2, r"$\propto 1/T$", shift=(2, -12))
+    beside(ax, mean.index[0], 0.2, "like $1/T$", shift=(2, -12))
     ax.legend(fontsize=8, loc="upper right")
     ax.set(xscale="log", yscale="log", xlabel="iteration $T$", ylabel="mass off the diagonal")
     return f"Middle: mass off the diagonal falls like 1/T, to {', '.join(ends)}."
