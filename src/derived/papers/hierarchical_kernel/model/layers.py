@@ -37,7 +37,8 @@ def _check_tokens(x: Tensor, weight: Tensor, width: int) -> None:
         )
     if x.dtype != weight.dtype:
         raise ValueError(
-            f"x is {x.dtype} and the weights are {weight.dtype}; give x.to({weight.dtype}), or the layer dtype={x.dtype}"
+            f"x is {x.dtype}, and the weights are {weight.dtype}; "
+            f"give x.to({weight.dtype}), or the layer dtype={x.dtype}"
         )
 
 
