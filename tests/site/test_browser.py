@@ -1,11 +1,14 @@
 """The built site in a browser without a network: errors, maths, dark, narrow, the ledger's filters, the explorers."""
 
 import importlib.resources
+import io
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from derived.book.lectures import LENGTHS
 
@@ -221,6 +224,28 @@ def test_the_formulas_of_a_claim_are_typeset_when_its_fold_opens(browser, addres
 def test_a_formula_is_no_stop_of_the_tab_key(browser, address, chapters):
     with opened(browser, address + chapters[0].name) as page:
         assert page.locator("mjx-container[tabindex='0']").count() == 0
+
+
+def test_what_hides_something_sideways_is_dark_at_that_end(browser, address, chapters):
+    context = browser.new_context(viewport={"width": 390, "height": 900})
+    page = context.new_page()
+    page.goto(address + chapters[0].name)
+    page.evaluate(TYPESET)
+    wide = page.evaluate_handle("""() => [...document.querySelectorAll("article div.math")]
+      .find((e) => e.checkVisibility() && e.scrollWidth > e.clientWidth + 40)""").as_element()
+    wide.scroll_into_view_if_needed()
+
+    def shade(left: bool) -> float:
+        """How much darker the outermost pixels are than the lightest ones of the box, at its left or right end."""
+        picture = np.asarray(Image.open(io.BytesIO(wide.screenshot())).convert("L"), dtype=float)
+        end = picture[:, :2] if left else picture[:, -2:]
+        return picture.max() - np.median(end)
+
+    assert shade(left=True) < 2 < 10 < shade(left=False)
+    wide.evaluate("(e) => { e.scrollLeft = e.scrollWidth; }")
+    page.evaluate(TWO_FRAMES)
+    assert shade(left=False) < 2 < 10 < shade(left=True)
+    context.close()
 
 
 def test_the_front_door_leads_in(browser, address):

@@ -267,7 +267,7 @@ def card(chapter: Chapter) -> str:
 
 
 def hardware(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The records that exist, those of one tier, machine and state together: their names, the oldest and the newest date."""
+    """The records that exist, those of one tier, machine and state together: names, oldest and newest date."""
     groups: dict[tuple, list[dict[str, Any]]] = {}
     for record in records:
         if record["state"] != "missing":

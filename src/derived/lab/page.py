@@ -109,8 +109,8 @@ def check(gap: ArrayLike, bound: ArrayLike) -> None:
 RACES = (
     "In bold: the strongest peer that we found; peers below it are weaker. Plain versions and authors' code are there "
     "for scale and never in bold, even where they are faster. A time is a median over rounds, beside it the memory "
-    "that one run adds. The ratio is the median, over rounds, of the peer's time over ours, so above 1 we are faster; its "
-    "interval holds that median with at least 95 %. A target is met, or missed, by the whole interval."
+    "that one run adds. The ratio is the median, over rounds, of the peer's time over ours, so above 1 we are faster; "
+    "its interval holds that median with at least 95 %. A target is met, or missed, by the whole interval."
 )
 RACE = ("against", "ours", "peer", "ratio", "target", "verdict")
 

@@ -253,15 +253,15 @@ class TunedListOps(Experiment):
     """
 
     kinds: tuple[str, ...] = ("plain", "equal", "conv-qk", "hkt", "hkt-average")
-    rates: tuple[float, ...] = (5e-4, 1.5e-3, 4e-3, 1e-2)
+    rates: tuple[float, ...] = (1.5e-3, 4e-3, 1e-2, 2.5e-2)
     tuning: int = 2
-    replicates: int = 8
+    replicates: int = 12
     width: int = 32
     depth: int = 2
     heads: int = 2
     levels: int = 3
     alpha0: float = 0.9  # of level 0 at the start; equal weights would begin with flatter scores than the other arms
-    steps: int = 800
+    steps: int = 1600
     checks: int = 4  # of the test accuracy, at equal distances
     batch_size: int = 32
     num_train: int = 24_000
@@ -306,7 +306,7 @@ class TunedListOps(Experiment):
         numbers = {"train": self.num_train, "judge": self.num_test}
         draws = ((name, num, range(networks)) for name, num in numbers.items())
         return [
-            stack([self.task(stream(seed, "tuned", stage, name, r), num) for r in each]).to(device)
+            stack([self.task(stream(seed, "tuned longer", stage, name, r), num) for r in each]).to(device)
             for name, num, each in draws
         ]
 
@@ -314,15 +314,15 @@ class TunedListOps(Experiment):
         kind, places = condition["kind"], {"device": device, "dtype": dtype}
         sets, tables = self.sets("validation", self.tuning, seed, device), []
         for rate in self.rates:
-            model = self.model(kind, self.tuning, seed=1000 * seed + 1, **places)  # the same start at every rate
-            self._train(model, sets[0], rate, stream(seed, "tuned batches", "validation"))
+            model = self.model(kind, self.tuning, seed=1000 * seed + 3, **places)  # the same start at every rate
+            self._train(model, sets[0], rate, stream(seed, "tuned longer batches", "validation"))
             loss, accuracy = evaluate(model, sets[1])
             index = {"stage": "validation", "rate": rate, "replicate": range(self.tuning)}
             tables.append(rows(index, {"accuracy": accuracy, "loss": loss}))
         best = pd.concat(tables).groupby("rate")["accuracy"].mean().idxmax()
-        model = self.model(kind, self.replicates, seed=1000 * seed, **places)
+        model = self.model(kind, self.replicates, seed=1000 * seed + 2, **places)
         sets = self.sets("test", self.replicates, seed, device)
-        curve = self._curve(model, sets, best, stream(seed, "tuned batches", "test"))
+        curve = self._curve(model, sets, best, stream(seed, "tuned longer batches", "test"))
         levels = levels_of(model, sets[1]).assign(stage="level")
         return pd.concat([*tables, curve.assign(parameters=float(model.num_parameters())), levels], ignore_index=True)
 
