@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import DASHED, MUTED, largest, mean_and_reach
+from derived.lab.plot import DASHED, MUTED, largest, mean_and_reach, plain_log
 
 from .marks import KIND_COLOURS, NAMES, TUNED_COLOURS, TUNED_NAMES
 
@@ -105,6 +105,7 @@ def tuned(rows: pd.DataFrame) -> Figure:
         ax.axhline(rule, **DASHED)
     axes[0].annotate("depth 1", (tuning["rate"].min(), rule), fontsize=8, color=MUTED, va="bottom")
     axes[0].set(xscale="log", xlabel="learning rate", ylabel="validation accuracy")
+    plain_log(axes[0].xaxis, sorted(tuning["rate"].unique()))
     axes[1].set(xlabel=r"$10^9$ operations of training", ylabel="test accuracy")
     axes[1].yaxis.set_tick_params(labelleft=True)
     axes[1].legend(fontsize=7, loc="lower right")
