@@ -182,6 +182,16 @@ def test_unequal_numbers_of_levels_are_named(name):
         attend(q, k, v, torch.full((2,), 0.5, dtype=torch.float64))
 
 
+def test_no_token_is_refused():
+    """By the tiles, for unequal widths, and by the fused kernel, which would answer a table without rows."""
+    for width in (2, 3):
+        q, k, v = torch.zeros(1, 0, 2), torch.zeros(1, 0, 2), torch.zeros(1, 0, width)
+        with pytest.raises(ValueError, match="T = 0"):
+            attend_plain(q, k, v, scale=1.0)
+    with pytest.raises(ValueError, match="T = 0"):
+        IMPLEMENTATIONS["tables"]([q], [k], v, torch.ones(1))
+
+
 def test_a_score_that_is_no_number_is_refused_and_not_answered_with_zeros():
     q, k, v = (normal(1, 4, 2, name=name) for name in "qkv")
     for bad in (math.nan, math.inf):

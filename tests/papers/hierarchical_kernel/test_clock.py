@@ -49,4 +49,4 @@ def test_the_figure_of_costs_says_counts_and_seconds(words_of):
     seconds = pd.DataFrame({"T": 8, "impl": [*IMPLS, "sdpa"] * 2, "round": np.repeat([0, 1], 5), "seconds": 1.0})
     words = words_of(cost_bars(counts, seconds.assign(tier="ci", recorded=False)))
     assert "1.3125 of the entries" in words
-    assert "fused 1.00" in words
+    assert "wide features 1.00" in words

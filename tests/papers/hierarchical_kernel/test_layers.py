@@ -191,6 +191,10 @@ def test_initial_weights():
         (lambda: pyramid(torch.zeros(8, 2), 3, "average", [torch.zeros(1, 2, 2, 2)]), "with weights: 1"),
         (lambda: num_rows(0, 1), "T = 0"),
         (lambda: attend_tables([], [], torch.zeros(2, 2), torch.ones(1), tile=0), "tile = 0"),
+        (lambda: HKTAttention(4)(normal(1, 8, 4)), r"x is torch.float64, and the weights are torch.float32; give x.to"),
+        (lambda: PlainAttention(4, **F64)(torch.zeros(1, 8, 4)), "or the layer dtype=torch.float32"),
+        (lambda: CausalDownsample(4)(normal(1, 8, 4)), "x is torch.float64"),
+        (lambda: PlainAttention(4)(torch.zeros(1, 0, 4)), "T = 0"),
     ],
 )
 def test_bad_arguments_are_named(call, message):

@@ -141,7 +141,7 @@ def test_the_future_is_measured_where_it_is_read():
 def test_the_figure_of_jacobians_leaves_rounding_empty(words_of):
     tiny = pd.DataFrame({"i": [0, 0, 1, 1], "t": [0, 1, 0, 1], "size": [1.0, 1e-16, 0.5, 1.0]})
     figure = figures.jacobians(pd.concat([tiny.assign(pooling=name) for name in ("block", "delayed")]))
-    assert "block 1e-16, delayed 1e-16" in words_of(figure)
+    assert "block means 1e-16, completed blocks 1e-16" in words_of(figure)
     shown = np.ma.filled(figure.axes[0].images[0].get_array(), np.nan)
     assert np.isnan(shown).tolist() == [[False, True], [False, False]]
 

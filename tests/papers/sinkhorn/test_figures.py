@@ -61,7 +61,7 @@ def test_gradients_and_flows(tells):
 def test_trained(tells):
     tells(trained_figures.learned(small(trained.LearnedCouplings, steps=2, texts=2)), "At 64: order kept")
     arms = small(trained.Arms, steps=1)
-    tells(trained_figures.arms(arms), "1 half-steps: accuracy", "5 half-steps")
+    tells(trained_figures.arms(arms), "1 half-step: accuracy", "5 half-steps")
     tells(trained_figures.compute(arms), "softmax, longer", "operations", "5 half-steps")
 
 

@@ -199,7 +199,7 @@ BAD = {
     r"\+inf": lambda: sinkhorn(torch.tensor([[math.inf, 0.0]])),
     "row 1 has weight": lambda: sinkhorn(torch.tensor([[0.0, 0.0], [-math.inf, -math.inf]])),
     "column 0 has weight": lambda: sinkhorn(torch.tensor([[-math.inf, 0.0], [-math.inf, 0.0]])),
-    "sk-causal": lambda: sinkhorn(torch.zeros(3, 3), mask=torch.ones(3, 3).tril().bool()),
+    "No causal couplings": lambda: sinkhorn(torch.zeros(3, 3), mask=torch.ones(3, 3).tril().bool()),
     "only coupling is diagonal": lambda: half_steps(torch.zeros(3, 3), 2, mask=torch.ones(3, 3).triu().bool()),
     "max_iterations": lambda: sinkhorn(torch.zeros(2, 2), max_iterations=-1),
     "tol": lambda: sinkhorn_kernel(torch.zeros(2, 2), tol=0),
@@ -220,7 +220,7 @@ def test_bad_input_is_refused_with_the_cure(words):
 def test_a_batch_hides_no_causal_mask():
     causal, full = torch.ones(3, 3).tril().bool(), torch.ones(3, 3).bool()
     for masks in ((causal, causal.mT), (causal, full), (full, causal.mT)):
-        with pytest.raises(ValueError, match="sk-causal"):
+        with pytest.raises(ValueError, match="No causal couplings"):
             sinkhorn(torch.zeros(2, 3, 3), mask=torch.stack(masks))
 
 

@@ -159,3 +159,8 @@ def test_rows_of_read_outs_and_urns(rows):
     assert spread["uniform"] > 3 * spread["fading"]
     assert rows[Readout].groupby("component")["limit"].nunique().tolist() == [1, 1]
     assert (rows[Readout]["apart"] > 0).all()
+
+
+def test_a_missing_number_decides_nothing(rows, undecided_without):
+    read = undecided_without(rows)
+    assert all(read.values()), read

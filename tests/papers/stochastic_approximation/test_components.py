@@ -461,7 +461,26 @@ def test_the_measures_on_tables_with_known_answers():
     assert abs(limits_apart(signs).value - 0.3) <= 1e-12
 
 
+def test_a_replica_without_class_probability_or_iterate_is_not_passed_over():
+    table = pd.DataFrame({"component": [0.0] * 30 + [1.0] * 70, "predicted": [0.3] * 30 + [0.7] * 70})
+    for column in table:
+        for row in (0, 50, 99):
+            with pytest.raises(ValueError, match="1 of 100 rows"):
+                frequencies(table.assign(**{column: table[column].drop(row)}))
+    signs = pd.DataFrame({"n": [9] * 4, "xi": [-1.0, 1.0, -1.0, 1.0], "x": [0.1, 0.4, 0.1, 0.4]})
+    for column in ("xi", "x"):
+        with pytest.raises(ValueError, match="1 of 4 rows"):
+            limits_apart(signs.assign(**{column: signs[column].drop(2)}))
+    with pytest.raises(ValueError, match="needs both signs"):
+        limits_apart(signs[signs["xi"] > 0])
+
+
 def test_about_45_claims_and_each_id_of_the_dossier():
     assert len(CLAIMS) < 50
     assert {claim.id.split(".")[0] for claim in CLAIMS} == {f"SA-{k}" for k in range(1, 14)}
     assert len([claim for claim in CLAIMS if claim.plain]) <= 8
+
+
+def test_a_missing_number_decides_nothing(rows, undecided_without):
+    read = undecided_without(rows)
+    assert all(read.values()), read

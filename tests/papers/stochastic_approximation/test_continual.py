@@ -138,3 +138,8 @@ def test_attention_is_asked_with_what_came_before():
     query = np.mean(values[-8:])
     weights = np.exp([8 * query * np.mean(values[i - 8 : i]) for i in range(8, 20)])
     assert abs(learners.recalled(y) - weights @ values[8:] / weights.sum()) <= 1e-12
+
+
+def test_a_missing_number_decides_nothing(rows, undecided_without):
+    read = undecided_without(rows)
+    assert all(read.values()), read

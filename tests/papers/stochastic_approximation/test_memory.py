@@ -171,3 +171,16 @@ def test_slopes_on_tables_with_known_answers():
     assert abs(exact_slope(one).value + 0.25) <= 1e-12
     two = pd.concat([one, one.assign(H=0.8, scaled=n**-0.02)])
     assert abs(exponents(two).value + 0.02) <= 1e-12
+    groups = pd.concat([two, two.assign(group=1)], ignore_index=True)
+    assert exact_slope(groups[groups["H"] == 0.5]) == exact_slope(one)
+    assert exponents(groups) == exponents(two)
+    for row in (0, 7, 11):  # also in a group that the slope does not need
+        with pytest.raises(ValueError, match="1 of 12 rows"):
+            exponents(groups.assign(scaled=groups["scaled"].drop(row)))
+        with pytest.raises(ValueError, match="1 of 12 rows"):
+            exact_slope(groups.assign(exact=groups["exact"].drop(row)))
+
+
+def test_a_missing_number_decides_nothing(rows, undecided_without):
+    read = undecided_without(rows)
+    assert all(read.values()), read

@@ -180,3 +180,8 @@ def test_the_distance_of_laws_covers_and_rejects():
         law_distance("level")(pd.DataFrame({"level": [0.1, np.nan]}))
     cases = pd.concat([uniform.assign(k=0), tilted.assign(k=1)])
     assert law_distance("level", by=["k"])(cases).value == law_distance("level")(tilted).value
+
+
+def test_a_missing_number_decides_nothing(rows, undecided_without):
+    read = undecided_without(rows)
+    assert all(read.values()), read

@@ -231,3 +231,8 @@ def test_a_single_stream_is_of_one_coin():
 def test_linear_is_the_product_that_the_network_uses():
     x, W = torch.randn(2, 3, 4, generator=stream(0, "x")), torch.randn(2, 5, 4, generator=stream(0, "W"))
     assert (linear(x, W) - torch.einsum("rbi,roi->rbo", x, W)).abs().max() <= 32 * FLOAT32
+
+
+def test_a_missing_number_decides_nothing(rows, undecided_without):
+    read = undecided_without(rows)
+    assert all(read.values()), read

@@ -123,6 +123,17 @@ def test_the_weakest_side_of_the_trade_off_decides():
     assert verdicts(lives({1e-3: 0.30, 1e-1: 0.20}, {1e-3: 0.30, 1e-1: 0.25}, relief=0.01)) == ["fails", "fails"]
 
 
+def test_a_network_without_a_loss_leaves_both_claims_undecided():
+    once = lives({1e-3: 0.30, 1e-1: 0.20}, {1e-3: 0.30, 1e-1: 0.33})
+    table = pd.concat([once, once], ignore_index=True)  # two looks at each network, one of them without a number
+    at = table.index[(table["part"] == "test") & table["chosen"] & (table["model"] == 3)][0]
+    for column in ("current", "other"):
+        missing = table.assign(**{column: table[column].drop(at)})
+        for measure in (claims.trade, claims.relief):
+            with pytest.raises(ValueError, match="rows have no number"):
+                measure(missing)
+
+
 def test_the_figure_says_both_excesses(rows, tells):
     tells(switches(rows[Switches]), "single tokens, ", "here and ", "with a context, ")
 
@@ -134,3 +145,8 @@ def test_what_is_heard_is_learned():
     assert set(table["age"]) == {80 * 64}
     assert table["current"].max() < 0.05
     assert table["other"].min() > 0.5
+
+
+def test_a_missing_number_decides_nothing(rows, undecided_without):
+    read = undecided_without(rows)
+    assert all(read.values()), read

@@ -7,14 +7,14 @@ from matplotlib.figure import Figure
 
 from derived.lab.plot import BLUE, DASHED, GREEN, INK, ORANGE, largest, panel_label
 
-IMPLS = {"plain": "one level", "reference": "materialised", "tables": "coarse tables", "fused": "fused"}
+IMPLS = {"plain": "one level", "reference": "materialised", "tables": "coarse tables", "fused": "wide features"}
 
 
 def cost_bars(counts: pd.DataFrame, seconds: pd.DataFrame) -> Figure:
     """Entries and multiply-adds by number of levels; seconds by implementation. Rows of MultiplyAdds and Overhead."""
     figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.2), width_ratios=[1.15, 1])
     chosen = counts[(counts["T"] == 1024) & (counts["d"] == 64)].set_index("levels")
-    columns = {"entries": "score entries", "layer": "whole layer", "layer_fused": "whole layer, fused"}
+    columns = {"entries": "score entries", "layer": "whole layer", "layer_fused": "layer run fused"}
     for shift, (column, name), color in zip((-0.26, 0, 0.26), columns.items(), (BLUE, GREEN, ORANGE), strict=True):
         axes[0].bar(chosen.index + shift, chosen[column], 0.24, color=color, label=name)
     axes[0].axhline(4 / 3, **DASHED)

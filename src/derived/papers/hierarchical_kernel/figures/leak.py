@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from derived.lab.plot import DASHED, RED, SEQUENTIAL, largest, mean_and_reach, panel_label
 
-from .marks import KIND_COLOURS, as_matrix
+from .marks import KIND_COLOURS, POOLINGS, as_matrix
 
 
 def jacobians(rows: pd.DataFrame) -> Figure:
@@ -20,11 +20,9 @@ def jacobians(rows: pd.DataFrame) -> Figure:
         seen = table > 100 * np.finfo(float).eps
         ax.imshow(np.log10(np.where(seen, table, np.nan)), cmap=SEQUENTIAL, vmin=-4, vmax=0.5)
         ax.plot([-0.5, len(table) - 0.5], [-0.5, len(table) - 0.5], color=RED, linewidth=1)
-        panel_label(
-            ax, {"convolution": "left-padded", "block": "blocks", "delayed": "completed blocks"}.get(name, name)
-        )
+        panel_label(ax, POOLINGS[name])
         ax.set(xticks=[], yticks=[], xlabel="token $t$")
-        words.append(f"{name} {np.triu(table, 1).max():.2g}")
+        words.append(f"{POOLINGS[name]} {np.triu(table, 1).max():.2g}")
     axes[0].set_ylabel("output $i$")
     figure.set_label(
         f"Jacobian of the layer, outputs by tokens, for {len(names)} ways to pool. Largest entry above the diagonal: "

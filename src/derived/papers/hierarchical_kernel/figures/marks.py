@@ -1,4 +1,4 @@
-"""What the figures share: kinds of attention by name and colour, and rows as a matrix.
+"""What the figures and tables share: kinds of attention and of summaries by name and colour, and rows as a matrix.
 
 mark                   meaning
 line in INK            theory; dashed: a reference
@@ -11,7 +11,9 @@ import pandas as pd
 
 from derived.lab.plot import BLUE, GREEN, INK, MUTED, ORANGE, RED, SKY
 
-NAMES = {"plain": "plain", "wide": "wide", "conv-qk": "conv-QK", "hkt": "HKT", "hkt-average": "HKT, averages"}
+NAMES = {"plain": "plain", "wide": "wide", "conv-qk": "conv-QK", "hkt": "HKT", "hkt-average": "frozen averages"}
+POOLINGS = {"convolution": "causal convolution", "average": "causal averages"}  # the summaries of a level
+POOLINGS |= {"block": "block means", "delayed": "completed blocks"}
 KIND_COLOURS = {"plain": INK, "wide": MUTED, "conv-qk": ORANGE, "hkt": BLUE, "hkt-average": SKY, "hkt-block": RED}
 TUNED_NAMES = {"plain": NAMES["plain"], "equal": "plain, equal parameters"} | {
     kind: NAMES[kind] for kind in ("conv-qk", "hkt", "hkt-average")

@@ -35,6 +35,11 @@ def _check_levels(queries: int, keys: int, alpha: Tensor | None = None) -> None:
         raise ValueError(f"{queries} levels of queries, {keys} of keys{weights}; give as many of each")
 
 
+def _check_length(v: Tensor) -> None:
+    """ValueError unless there is a token to attend to."""
+    check_count("T", v.shape[-2], why="attention over no token has no weights")
+
+
 def score_tables(q: Sequence[Tensor], k: Sequence[Tensor]) -> list[Tensor]:
     """S^(l) = q^(l) k^(l)T / sqrt(d_k), L of (*lead, T_l, T_l). ValueError for unequal numbers of levels."""
     _check_levels(len(q), len(k))
@@ -112,7 +117,11 @@ def attend_reference(
 
 
 def attend_plain(q: Tensor, k: Tensor, v: Tensor, *, scale: float, causal: bool = True) -> Float[Tensor, "*lead T d_v"]:
-    """softmax(mask(scale q k^T)) v, by torch's fused kernel or, for unequal widths on a CPU, tile by tile. [prior]"""
+    """softmax(mask(scale q k^T)) v, by torch's fused kernel or, for unequal widths on a CPU, tile by tile.
+
+    ValueError where there is no token. [prior]
+    """
+    _check_length(v)
     if q.shape[-1] != v.shape[-1] and not q.is_cuda:
         return _attend_in_tiles([scale * q], [k], v, causal, 0, TILE)  # costs less than padding
     return attend_padded(q, k, v, scale=scale, causal=causal)
@@ -177,6 +186,7 @@ def _attend_in_tiles(
     q: Sequence[Tensor], k: Sequence[Tensor], v: Tensor, causal: bool, offset: int, tile: int
 ) -> Tensor:
     """All rows of the output; q carries alpha_l / sqrt(d_k)."""
+    _check_length(v)
     T, outputs = v.shape[-2], []
     again = tile < T and torch.is_grad_enabled() and any(a.requires_grad for a in (*q, *k, v))
     for start in range(0, T, tile):

@@ -29,10 +29,16 @@ from .pyramid import POOLINGS, Pooling, causal_convolution, offset_of, pyramid
 Implementation = Literal["reference", "fused", "tables"]
 
 
-def _check_tokens(x: Tensor, num_networks: int, width: int) -> None:
-    if x.ndim < 3 or x.shape[0] != num_networks or x.shape[-1] != width:
+def _check_tokens(x: Tensor, weight: Tensor, width: int) -> None:
+    """ValueError unless tokens have the networks, the width and the type of numbers of a layer with this weight."""
+    if x.ndim < 3 or x.shape[0] != len(weight) or x.shape[-1] != width:
         raise ValueError(
-            f"x has shape {tuple(x.shape)}; give (R, *batch, T, width) with R = {num_networks}, width = {width}"
+            f"x has shape {tuple(x.shape)}; give (R, *batch, T, width) with R = {len(weight)}, width = {width}"
+        )
+    if x.dtype != weight.dtype:
+        raise ValueError(
+            f"x is {x.dtype}, and the weights are {weight.dtype}; "
+            f"give x.to({weight.dtype}), or the layer dtype={x.dtype}"
         )
 
 
@@ -57,7 +63,7 @@ class CausalDownsample(nn.Module):
 
     def forward(self, x: Float[Tensor, "R *batch T d"]) -> Float[Tensor, "R *batch rows d"]:
         """(R, *batch, T, d) -> (R, *batch, ceil(T / 2), d)."""
-        _check_tokens(x, *self.weight.shape[:2])
+        _check_tokens(x, self.weight, self.weight.shape[1])
         return causal_convolution(x, self.weight, 2)
 
 
@@ -106,7 +112,7 @@ class HierarchicalScores(nn.Module):
 
     def pyramid(self, x: Float[Tensor, "R *batch T d"]) -> list[Tensor]:
         """[X^(0), ..., X^(L-1)], level l of (R, *batch, T_l, d)."""
-        _check_tokens(x, len(self.a), self.d)
+        _check_tokens(x, self.a, self.d)
         weights = [each.weight for each in self.downsample] if self.pooling == "convolution" else None
         return pyramid(x, self.levels, self.pooling, weights)
 
@@ -213,7 +219,7 @@ class PlainAttention(nn.Module):
 
     def forward(self, x: Float[Tensor, "R *batch T d"]) -> Float[Tensor, "R *batch T d"]:
         """What attention adds to the stream."""
-        _check_tokens(x, len(self.W_V), self.d)
+        _check_tokens(x, self.W_V, self.d)
         z = self.compared(x)
         q, k, v = (split_heads(linear(*pair), self.heads) for pair in ((z, self.W_Q), (z, self.W_K), (x, self.W_V)))
         mixed = attend_plain(q, k, v, scale=q.shape[-1] ** -0.5, causal=self.causal)  # by its own width: 1/sqrt(L d_k)

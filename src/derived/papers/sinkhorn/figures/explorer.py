@@ -58,8 +58,8 @@ def explorer(rows: pd.DataFrame) -> go.Figure:
             "takes many iterations; hot, it is independence and takes few."
         },
     )
-    figure.update_xaxes(title_text="token j", row=1, col=1)
-    figure.update_yaxes(title_text="token i", row=1, col=1)
+    figure.update_xaxes(title_text="token of the second text", row=1, col=1)
+    figure.update_yaxes(title_text="token of the first text", row=1, col=1)
     figure.update_xaxes(range=[0, 1.25], row=2, col=1)
     figure.update_yaxes(autorange="reversed", automargin=True, row=2, col=1)
     frames = {

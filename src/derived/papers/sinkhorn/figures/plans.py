@@ -28,7 +28,7 @@ def three_matrices(rows: pd.DataFrame) -> Figure:
         below.set(xlabel="token $j$", xticks=table.columns, xticklabels=[str(j + 1) for j in table.columns])
         panel_label(top, name)
         words.append(f"{name.replace('$', '')}: {sums.min():.2f} to {sums.max():.2f}")
-    axes[0, 0].set(ylabel="token $i$", xlabel="token $j$")
+    axes[0, 0].set(ylabel="token $i$")
     axes[1, 0].set(ylabel="column mean")
     figure.colorbar(mesh, ax=axes[0].tolist(), label="entry", extend="max", aspect=12)
     figure.set_label(f"Three matrices from the same scores, and the means of their columns: {'; '.join(words)}.")

@@ -42,7 +42,8 @@ def _causal(ax: Axes, rows: pd.DataFrame) -> str:
         ax.plot(mean.index, mean, color=color, label=f"$n={n}$")
         ends.append(f"{mean.iloc[-1]:.1e} for n = {n}")
     ax.plot(mean.index, 0.2 / mean.index, **DASHED)
-    beside(ax, mean.index[0], 0.2, r"$\propto 1/T$", shift=(2, -12))
+    early = mean.index[len(mean) // 3]
+    beside(ax, early, 0.2 / early, "like $1/T$", shift=(-3, -7), ha="right")
     ax.legend(fontsize=8, loc="upper right")
     ax.set(xscale="log", yscale="log", xlabel="iteration $T$", ylabel="mass off the diagonal")
     return f"Middle: mass off the diagonal falls like 1/T, to {', '.join(ends)}."

@@ -89,7 +89,8 @@ def arms(rows: pd.DataFrame) -> Figure:
             mean, width = mean_and_reach(part[column])
             axes[1].errorbar(place + shift, mean, width, fmt="o", color=color, label=column.removeprefix("deviation_"))
         before, after = (part[f"deviation_{each}"].mean() for each in ("before", "after"))
-        words.append(f"{half} half-steps: accuracy {value:.3f}, column error {before:.3f} before and {after:.3f} after")
+        steps = "1 half-step" if half == 1 else f"{half} half-steps"
+        words.append(f"{steps}: accuracy {value:.3f}, column error {before:.3f} before and {after:.3f} after")
     for ax in axes:
         ax.set(xlabel="half-steps", xticks=places, xticklabels=[str(half) for half in halves])
     axes[0].set(ylabel="test accuracy")

@@ -281,13 +281,13 @@ def _check_support(scores: Tensor, a: Tensor, b: Tensor, coupling: bool) -> None
         if bool(((upper ^ lower) & equal & whole).any()):
             raise ValueError(
                 "a causal mask between equal weights: the last column may take mass from the last row alone, and so "
-                "on upwards, so the only coupling is diagonal (theorem sk-causal); use softmax, or no mask"
+                "on upwards, so the only coupling is diagonal (theorem 'No causal couplings'); use softmax, or no mask"
             )
         short = ~upper & (ahead > slack).any(dim=-1) | ~lower & (ahead < -slack).any(dim=-1)
         if bool((short | (upper ^ lower) & equal & ~whole).any()):
             raise ValueError(
                 "no coupling lives on this triangle of pairs: some first tokens of one text weigh more than all that "
-                "they may be coupled with (theorem sk-causal); use softmax, or no mask"
+                "they may be coupled with (theorem 'No causal couplings'); use softmax, or no mask"
             )
 
 

@@ -14,20 +14,25 @@ END = "n == n.max() and feed == '{}'"
 
 
 def frequencies(rows: pd.DataFrame) -> Estimate:
-    """Share of a class less its absorption probability, for the class whose interval reaches farthest from 0."""
-    cases = [case for _, case in rows.groupby("component")]
+    """Share of a class less its absorption probability, for the class whose interval reaches farthest from 0.
+
+    ValueError for a replica without a class, or a class without its probability.
+    """
+    cases = [case for _, case in measure.by_draw(rows["predicted"], rows, ["component"])]
     level, found = 1 - (1 - LEVEL) / len(cases), []
     for case in cases:
-        one, predicted = stats.proportion(len(case), len(rows), level), case["predicted"].iloc[0]
+        one, predicted = stats.proportion(len(case), len(rows), level), case.iloc[0]
         ends = (one.value - predicted, one.n, one.low - predicted, one.high - predicted, one.error)
         found.append(Estimate(*ends))
     return farthest_from(0)(found)
 
 
 def limits_apart(rows: pd.DataFrame) -> Estimate:
-    """Distance of the last iterates of the two signs of xi."""
-    last = rows[rows["n"] == rows["n"].max()]
-    means = last.groupby("xi")["x"].mean()
+    """Distance of the last iterates of the two signs of xi; ValueError where one sign, or an iterate, is missing."""
+    last = measure.chosen(rows, "n == n.max()")
+    means = measure.by_draw(last["x"], last, ["xi"]).mean()
+    if len(means) < 2:
+        raise ValueError(f"xi has {len(means)} value; a distance of limits needs both signs")
     return Estimate(float(means.max() - means.min()), len(last))
 
 

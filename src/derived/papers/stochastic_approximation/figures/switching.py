@@ -1,7 +1,7 @@
 """A small transformer across switches of its world: rows in, a figure with its alt text as label out.
 
 mark                   meaning
-blue, red lines        excess on the one coin and on the other; grey ground: the second is heard
+blue, orange lines     excess on the one coin and on the other; grey ground: the second is heard
 circles, squares       without and with a context; one mark for each constant step
 """
 
@@ -30,8 +30,8 @@ def switches(rows: pd.DataFrame) -> Figure:
         panel_label(axes[arm], f"{name}, $a={rate:g}$")
         late = part[part["part"] == "test"].groupby("rate")[["current", "other"]].mean()
         axes["trade"].plot(late["current"], late["other"], color=color, marker=marker, label=name)
-        for step in (late.index[0], rate):
-            beside(axes["trade"], *late.loc[step], f"$a={step:g}$", color, (5, -10), fontsize=8)
+        for step, height in ((late.index[0], -10), (rate, -10 if arm == "blind" else 5)):
+            beside(axes["trade"], *late.loc[step], f"$a={step:g}$", color, (5, height), fontsize=8)
         steps = (f"{here:.3f} here and {there:.3f} there at {step:g}" for step, (here, there) in late.T.items())
         words.append(f"{name}, {', '.join(steps)}")
         _read(axes["read"], part[part["chosen"]], color, marker)
