@@ -59,6 +59,16 @@ def told(tmp_path) -> list[news.Entry]:
     return news.entries(tmp_path, [chapter(*rows)])
 
 
+def test_changes_of_one_day_are_told_as_one_and_those_that_undo_each_other_not_at_all(tmp_path):
+    for was, now in (("holds", "undecided"), ("undecided", "fails"), ("fails", "holds")):
+        both = ledger(("A", "ci", was), ("B", "ci", was)), ledger(("A", "ci", now), ("B", "ci", "fails"))
+        news.add(tmp_path, news.compared(*both, "2026-11-22"))
+    news.add(tmp_path, news.compared(ledger(("A", "ci", "holds")), ledger(("A", "ci", "undecided")), "2026-11-23"))
+    news.add(tmp_path, news.compared(ledger(("A", "ci", "undecided")), ledger(("A", "ci", "holds")), "2026-11-23"))
+    (entry,) = news.entries(tmp_path, [chapter(row("A"), row("B"))])
+    assert [(each["id"], each["before"], each["after"]) for each in entry.verdicts] == [("B", "holds", "fails")]
+
+
 def test_news_are_only_added_and_the_newest_comes_first(tmp_path):
     entries = told(tmp_path)
     assert [(entry.date, entry.paper) for entry in entries] == [("2026-11-23", "toy"), ("2026-11-22", "toy")]

@@ -41,7 +41,7 @@ def chapter(
     facts |= {"prerequisites": ["p"], "objectives": ["o"]}
     links = {"notebook": "n", "student": "s", "homework": "h", "wheel": "w", "launch": launch, "slides": slides}
     found = finding(*rows, slug=slug, records=records)
-    return pages.Chapter(slug, facts, found, 2, links, Minutes(short, 45), sections)
+    return pages.Chapter(slug, facts, found, 2, links, Minutes(short, 45), sections, f"1. The {slug}")
 
 
 class Balance(HTMLParser):
@@ -190,7 +190,7 @@ def test_few_claims_in_plain_words_stand_first_and_all_others_fold():
     assert [line["data-claim"] for line in first.select("tr.claim")] == ["A", "C"]
     assert [line["data-claim"] for line in rest.select("tr.claim")] == ["B", "C.b"]
     heads = [head.get_text() for head in first.select("thead th")]
-    assert heads == ["Verdict", "The paper says", "We found", "How sure"]
+    assert heads == ["Verdict", "Claim", "We found", "How sure"]
     assert first.select_one("summary").get_text() == "A is so."
     assert first.select("tr.claim")[1].select_one(".stated a")["href"] == "#claim-C.b"
     assert rest.find_parent("details", class_="storey").get("open") is None
@@ -230,10 +230,12 @@ def test_the_history_tells_each_change_once_the_newest_first():
     change = {"date": "2026-11-20", "what": "The margin was $1$.", "why": "So."}
     late = row("B", changed=[{**change, "date": "2026-11-21"}])
     other_tier = row("A", tier="cpu", headline=False, changed=[change])
-    text = pages.history([chapter(row("A", changed=[change]), other_tier, late)])
+    same = row("C", changed=[change])
+    text = pages.history([chapter(row("A", changed=[change]), other_tier, late, same)])
     soup = BeautifulSoup(text, "html.parser")
     assert [line.get_text(" ").split()[0] for line in soup.select("tbody tr")] == ["2026-11-21", "2026-11-20"]
-    assert "2 changes in 2 claims" in text
+    assert [link.get_text() for link in soup.select("tbody tr:last-child a[href*=ledger]")] == ["A", "C"]
+    assert "2 changes in 3 claims" in text
     assert_balanced(text)
 
 
@@ -264,7 +266,7 @@ def test_the_card_has_no_launch_without_an_address():
 
 def test_a_course_section_counts_its_exercises():
     text = pages.course([chapter(row("A"))])
-    assert "45 min to read · 3.0 s to run · 2 exercises" in text
+    assert "45 min to read it all · 3.0 s to run · 2 exercises" in text
     assert_balanced(text)
 
 

@@ -228,21 +228,26 @@ def test_a_formula_is_no_stop_of_the_tab_key(browser, address, chapters):
 
 def test_what_hides_something_sideways_is_dark_at_that_end(browser, address, chapters):
     context = browser.new_context(viewport={"width": 390, "height": 900})
+    context.set_default_timeout(PATIENCE)
     page = context.new_page()
     page.goto(address + chapters[0].name)
     page.evaluate(TYPESET)
-    wide = page.evaluate_handle("""() => [...document.querySelectorAll("article div.math")]
-      .find((e) => e.checkVisibility() && e.scrollWidth > e.clientWidth + 40)""").as_element()
-    wide.scroll_into_view_if_needed()
+    box = page.evaluate_handle("""() => {
+      for (const box of document.querySelectorAll("article div.math")) {
+        box.style.width = "120px";
+        if (box.checkVisibility() && box.scrollWidth > box.clientWidth + 40) return box;
+      }
+    }""").as_element()
+    box.scroll_into_view_if_needed()
 
     def shade(left: bool) -> float:
-        """How much darker the outermost pixels are than the lightest ones of the box, at its left or right end."""
-        picture = np.asarray(Image.open(io.BytesIO(wide.screenshot())).convert("L"), dtype=float)
-        end = picture[:, :2] if left else picture[:, -2:]
-        return picture.max() - np.median(end)
+        """How much darker the box is near its left or right end, where its border is rounded, than at its lightest."""
+        picture = np.asarray(Image.open(io.BytesIO(box.screenshot())).convert("L"), dtype=float)
+        end = picture[:, 1:4] if left else picture[:, -4:-1]
+        return picture[:, 1:-1].max() - np.median(end)
 
     assert shade(left=True) < 2 < 10 < shade(left=False)
-    wide.evaluate("(e) => { e.scrollLeft = e.scrollWidth; }")
+    box.evaluate("(e) => { e.scrollLeft = e.scrollWidth; }")
     page.evaluate(TWO_FRAMES)
     assert shade(left=False) < 2 < 10 < shade(left=True)
     context.close()

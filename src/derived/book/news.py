@@ -83,7 +83,7 @@ def add(root: Path, records: Sequence[dict[str, Any]]) -> None:
 def entries(root: Path, chapters: Sequence[pages.Chapter]) -> list[Entry]:
     """What happened in these chapters, the newest day first and in it the order of the book."""
     found: dict[tuple[str, str], Entry] = {}
-    titles = {chapter.slug: chapter.title for chapter in chapters}
+    titles = {chapter.slug: chapter.name for chapter in chapters}
     standing = {row["id"] for chapter in chapters for row in chapter.rows}
 
     def entry(date: str, paper: str) -> Entry:
@@ -94,14 +94,25 @@ def entries(root: Path, chapters: Sequence[pages.Chapter]) -> list[Entry]:
             of_day = entry(record["date"], record["paper"])
             of_day.claims += record["claims"]
             of_day.gone += record.get("gone", [])
-            of_day.verdicts += [{**each, "stands": each["id"] in standing} for each in record["verdicts"]]
+            for each in record["verdicts"]:
+                _note(of_day.verdicts, {**each, "stands": each["id"] in standing})
     for chapter in chapters:
         for row in chapter.rows:
             for change in row["changed"]:
                 entry(change["date"], chapter.slug).criteria[row["id"]] = None
     order = list(titles)
-    ordered = sorted(found.values(), key=lambda one: order.index(one.paper))
+    ordered = sorted((one for one in found.values() if one.parts), key=lambda one: order.index(one.paper))
     return sorted(ordered, key=lambda one: one.date, reverse=True)
+
+
+def _note(verdicts: list[dict[str, Any]], change: dict[str, Any]) -> None:
+    """Add a change to those of a day: two of one claim are one, and none where they undo each other."""
+    earlier = [one for one in verdicts if (one["id"], one["tier"]) == (change["id"], change["tier"])]
+    for one in earlier:
+        verdicts.remove(one)
+    before = earlier[0]["before"] if earlier else change["before"]
+    if before != change["after"]:
+        verdicts.append({**change, "before": before})
 
 
 def latest(news: Sequence[Entry]) -> str:

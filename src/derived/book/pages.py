@@ -68,9 +68,11 @@ class Chapter:
     links: dict[str, str]
     minutes: Minutes
     sections: tuple[str, ...]  # their headings
+    name: str  # its number in the book and its heading
 
     @property
     def title(self) -> str:
+        """The paper's."""
         return self.facts["paper"]["title"]
 
     @property
@@ -292,10 +294,10 @@ def ledger(chapters: list[Chapter]) -> str:
     """The table of all claims with its filters."""
     parts = [(chapter, *storeys(chapter.rows)) for chapter in chapters]
     values = {
-        "titles": {chapter.slug: chapter.title for chapter in chapters},
+        "titles": {chapter.slug: chapter.name for chapter in chapters},
         "rows": [row for chapter in chapters for row in chapter.rows if row["headline"]],
-        "first": [(chapter.slug, chapter.title, first) for chapter, first, _ in parts if first],
-        "rest": [(chapter.slug, chapter.title, rest) for chapter, _, rest in parts if rest],
+        "first": [(chapter.slug, chapter.name, first) for chapter, first, _ in parts if first],
+        "rest": [(chapter.slug, chapter.name, rest) for chapter, _, rest in parts if rest],
     }
     return raw(html("ledger.html", page="ledger", **values))
 
@@ -343,16 +345,16 @@ def status(chapters: list[Chapter]) -> str:
 
 
 def history(chapters: list[Chapter]) -> str:
-    """What changed in the terms of claims after rows of them existed, newest first."""
-    changes = [
-        (change, chapter, row)
-        for chapter in chapters
-        for row in chapter.rows
-        if row["headline"]
-        for change in row["changed"]
-    ]
-    changes.sort(key=lambda entry: entry[0]["date"], reverse=True)
-    return raw(html("history.html", changes=changes, claims=len({row["id"] for _, _, row in changes})))
+    """What changed in the terms of claims after rows of them existed, newest first; claims of one change together."""
+    groups: dict[tuple, list[Row]] = {}
+    for chapter in chapters:
+        for row in chapter.rows:
+            for change in row["changed"] if row["headline"] else ():
+                key = (change["date"], chapter.slug, chapter.name, change["what"], change["why"])
+                groups.setdefault(key, []).append(row)
+    changes = sorted(groups.items(), key=lambda group: group[0][0], reverse=True)
+    claims = {row["id"] for rows in groups.values() for row in rows}
+    return raw(html("history.html", changes=changes, claims=len(claims)))
 
 
 def errata(corrections: list[dict[str, str]]) -> str:
@@ -384,13 +386,13 @@ def evidence(
     the texts of its tests; ``source`` is the address of the repository's files if it has one."""
     values = {"slug": chapter.slug, "title": chapter.title, "found": found, "proved": proved, "bibtex": bibtex}
     values |= {"tests": tests}
-    head = f"---\nhtml_theme.sidebar_secondary.remove: true\n---\n\n# Evidence: {chapter.title}\n\n"
+    head = f"---\nhtml_theme.sidebar_secondary.remove: true\n---\n\n# Evidence: {chapter.name}\n\n"
     return head + raw(html("evidence.html", address=source, page="evidence", **values)) + "\n"
 
 
 def theorems(chapters: list[Chapter], rows: list[dict[str, Any]]) -> str:
     """The index of all numbered statements: slug, kind, title, label, badge and claims of each."""
-    titles = {chapter.slug: chapter.title for chapter in chapters}
+    titles = {chapter.slug: chapter.name for chapter in chapters}
     kinds = {kind: kind for kind in sorted({row["kind"] for row in rows})}
     return raw(html("theorems.html", titles=titles, rows=rows, kinds=kinds))
 

@@ -160,7 +160,8 @@ def _stage_chapter(
     source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
     given = {"homework": bool(homework.roles(source)), "slides": lectures.path(root, slug).is_file()}
     links = _links(slug, extra, solutions=solutions, **given)
-    chapter = pages.Chapter(slug, facts, finding, exercises, links, reading.minutes(source), sections)
+    name = f"{welcome.number(root, slug)}. {welcome.heading(source)}"
+    chapter = pages.Chapter(slug, facts, finding, exercises, links, reading.minutes(source), sections, name)
     filled = _fill(notebook, CARD, pages.card(chapter))
     if filled != 1:
         raise RenderError(f"{slug}: the line {CARD} must stand in exactly one markdown cell, found {filled}")
@@ -326,7 +327,7 @@ def _fill_pages(root: Path, folder: Path, chapters: list[pages.Chapter], made: d
         "<!-- status -->": pages.status(chapters),
         "<!-- history -->": pages.history(chapters),
         "<!-- course -->": pages.course(chapters),
-        "<!-- package -->": reference.page(root, [(chapter.slug, chapter.title) for chapter in chapters]),
+        "<!-- package -->": reference.page(root, [(chapter.slug, chapter.name) for chapter in chapters]),
     }
     for path in folder.glob("*.md"):
         lines = path.read_text("utf-8").splitlines()

@@ -63,6 +63,13 @@ def heading(notebook: NotebookNode) -> str:
     return next((line.removeprefix("# ").strip() for line in lines if line.startswith("# ")), "")
 
 
+def number(root: Path, slug: str) -> int:
+    """The number of a chapter in the whole book."""
+    toc = yaml.safe_load((root / "book/_toc.yml").read_text("utf-8"))
+    files = [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
+    return 1 + [Path(file).name for file in files if file.startswith("notebooks/")].index(slug)
+
+
 def figures(notebook: NotebookNode) -> Iterator[tuple[str, str, Picture]]:
     """Each figure of an executed notebook: its name, its section, and itself."""
     section = ""
@@ -88,16 +95,13 @@ def picture(slug: str, notebook: NotebookNode, wanted: str = "") -> Picture | No
 
 def cards(root: Path, chapters: Sequence[pages.Chapter], notebooks: dict[str, NotebookNode]) -> list[Card]:
     """The cards of the chapters, numbered as in the whole book."""
-    toc = yaml.safe_load((root / "book/_toc.yml").read_text("utf-8"))
-    files = [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
-    order = [Path(file).name for file in files if file.startswith("notebooks/")]
     written = front(root)["chapters"]
     found = []
     for chapter in chapters:
         notebook, words = notebooks[chapter.slug], written.get(chapter.slug, {})
         shown = picture(chapter.slug, notebook, words.get("picture", ""))
         said = words.get("surprise", chapter.facts["claim"])
-        found.append(Card(order.index(chapter.slug) + 1, chapter, heading(notebook), said, shown))
+        found.append(Card(number(root, chapter.slug), chapter, heading(notebook), said, shown))
     return found
 
 

@@ -24,6 +24,7 @@ from derived.papers.homogenized.model.flows import layers_for, modified_drift, o
 from derived.papers.homogenized.model.gram import psd_factor, simulate_gram
 from derived.papers.homogenized.model.heads import (
     HeadLaw,
+    attention_field,
     equiangular_tokens,
     layer_step,
     matched_law,
@@ -45,7 +46,7 @@ F64 = {"dtype": torch.float64}
 G = stream(70, "arguments")
 LAW = HeadLaw(d=4, sigma_a=1.0)
 X = uniform_tokens(3, 4, generator=G, replicas=2)
-GRAM = X @ X.mT
+GRAM, HALF = X @ X.mT, X.bfloat16()
 HEADS, BIASED = LAW.draw(G, (2, 1), beta=1.0), HeadLaw(d=4, sigma_a=1.0, V_bar=-2.0)
 
 
@@ -132,6 +133,22 @@ BAD = {
     "a slow overlap above one": (lambda: slow_drift(3.0), "u = 3; give"),
     "slow paths of no kappa": (lambda: slow_overlap_sde(math.nan, [1.0], paths=2, generator=G), "kappa = nan; give"),
     "a time without end": (lambda: simplex_flow(0.0, [math.inf], 4, 0.0), "finite numbers from 0 upwards"),
+    "tokens of whole numbers": (lambda: chain(torch.ones(1, 1, 4, dtype=torch.int64)), "tokens is a dtype torch.int64"),
+    "tokens of half precision": (lambda: chain(HALF), "X0 has the dtype torch.bfloat16"),
+    "tokens in an array": (lambda: layer_step(X.numpy(), 0.1, HEADS), "tokens is a ndarray"),
+    "tokens of another dtype": (lambda: layer_step(X.float(), 0.1, HEADS), "X torch.float32, V torch.float64"),
+    "a field of whole numbers": (lambda: attention_field(GRAM.long(), GRAM, GRAM, 1.0), "X is a dtype torch.int64"),
+    "overlaps of whole numbers": (lambda: correlation(GRAM.long()), "the Gram matrix is a dtype torch.int64"),
+    "overlaps of half precision": (lambda: correlation(GRAM.half()), "the Gram matrix has the dtype torch.float16"),
+    "means of whole numbers": (lambda: HeadLaw(d=4, sigma_a=1.0, V_bar=torch.eye(4).long()), "V_bar is a dtype"),
+    "means in an array": (lambda: HeadLaw(d=4, sigma_a=1.0, A_bar=np.eye(4)), "A_bar is a ndarray"),
+    "heads of whole numbers": (lambda: LAW.draw(G, (1,), beta=1.0, dtype=torch.int64), "dtype = torch.int64: give"),
+    "equiangular whole numbers": (lambda: equiangular_tokens(2, 3, 0.2, dtype=torch.int64), "dtype = torch.int64"),
+    "uniform whole numbers": (lambda: uniform_tokens(2, 3, generator=G, dtype=np.float64), "give a floating-point"),
+    "paths of whole numbers": (
+        lambda: slow_overlap_sde(0.0, [1.0], paths=2, generator=G, dtype=torch.int64),
+        "dtype = torch.int64",
+    ),
     "cosine above one": (lambda: mean_cosine(1.5, 4), "r = 1.5; give"),
 }  # fmt: skip
 

@@ -19,7 +19,7 @@ def figure():
 
 def test_its_sliders_and_its_size(figure):
     assert [slider.currentvalue.prefix for slider in figure.layout.sliders] == [
-        f"{word} = " for word in ("α", "σ_OV", "σ_21", "n", "B")
+        f"{words} = " for words in ("squashing α", "attention σ", "MLP σ", "tokens n", "depth B")
     ]
     assert all(len(slider.steps) >= 50 for slider in figure.layout.sliders)
     assert len(figure.to_json()) < 100_000

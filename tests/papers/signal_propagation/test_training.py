@@ -113,6 +113,19 @@ def test_trainability_is_one_when_losses_grow_with_the_prediction_and_nan_counts
     assert rank_correlation(with_others).value == pytest.approx(1.0)
 
 
+MISSING = {
+    "a prediction": lambda rows: rows.assign(log_pooled=rows["log_pooled"].where(rows.index != 1)),
+    "the name of a replicate": lambda rows: rows.assign(replicate=rows["replicate"].where(rows.index != 1)),
+    "a network": lambda rows: rows.drop(index=1),
+}
+
+
+@pytest.mark.parametrize("lost", MISSING)
+def test_what_is_missing_leaves_trainability_undecided(lost):
+    with pytest.raises(ValueError, match=r"no number|networks; each needs"):
+        rank_correlation(MISSING[lost](training()))
+
+
 def test_warm_up_gain_is_with_less_without_where_amplification_is_largest():
     rows = [
         (depth, alpha, warmup, replicate, accuracy + 0.01 * replicate)

@@ -35,7 +35,7 @@ def fragments(build: Path, headings: dict[str, tuple[int, str]]) -> dict[str, st
         name = f"[{number}. {title}](../notebooks/{slug}.ipynb)" if title else slug
         gap, allowed = alone[slug]["gaps"][slug]
         difference = "\n".join(diff(plain, change))
-        found = f"It is off by {gap:.1e}, where {allowed:.1e} is allowed." if gap else "It is so exactly."
+        found = f"It is off by {_rounded(gap)}, where {_rounded(allowed)} is allowed." if gap else "It is so exactly."
         checked = f"**Checked:** {properties[slug]} {found}"
         parts.append(f"### {name}\n\n{ast.get_docstring(change)}\n\n```diff\n{difference}\n```\n\n{checked}\n")
     return {
@@ -43,6 +43,10 @@ def fragments(build: Path, headings: dict[str, tuple[int, str]]) -> dict[str, st
         "<!-- changes -->": "\n".join(parts),
         "<!-- compositions -->": pages.raw(pages.html("compositions.html", **_values(table, changes, headings))),
     }
+
+
+def _rounded(value: float) -> str:
+    return f'<span class="nobreak">{pages.number(float(f"{value:.1e}"))}</span>'
 
 
 def _values(table: dict[str, Any], changes: Sequence[str], headings: dict[str, tuple[int, str]]) -> dict[str, Any]:

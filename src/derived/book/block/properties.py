@@ -23,7 +23,7 @@ def _normed(model: Plain, ids: Tensor) -> Tensor:
 
 
 def ols_attention(model: Plain, ids: Tensor) -> tuple[float, float]:
-    """The weights are a projection: A A = A and A = A^T."""
+    r"""The weights are a projection: $AA=A$ and $A=A^\top$."""
     A = model.weigh(_normed(model, ids))
     return torch.maximum((A @ A - A).abs().max(), (A - A.mT).abs().max()).item(), ROUNDING
 

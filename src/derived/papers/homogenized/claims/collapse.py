@@ -7,20 +7,20 @@ import numpy as np
 import pandas as pd
 
 from derived.lab.claims import RECORDED, Change, at_least, computed, holds, statistic, undecided, within
-from derived.lab.measure import farthest, farthest_from, mean, power, slope, smallest
+from derived.lab.measure import by_draw, farthest, farthest_from, mean, power, slope, smallest
 
 from ..experiments.collapse import Cold, FinalRate, Freezing, Hot
 
 
 def standard_over_hot(rows: pd.DataFrame) -> pd.Series:
     """The time of the ODE at logit standard deviation 1 over ln(n + 1), for each n."""
-    first = rows[rows["logit_std"] == 1].groupby("n")[["ode", "hot"]].first()
-    return first["ode"] / first["hot"]
+    some = rows[rows["logit_std"] == 1]
+    return by_draw(some["ode"] / some["hot"], some, ["n"]).first()
 
 
 def delays(rows: pd.DataFrame) -> pd.Series:
     """The growth of the time of the ODE from one temperature to the next colder, and from one n to the next larger."""
-    table = rows.groupby(["n", "logit_std"])["ode"].first().unstack("logit_std").to_numpy()
+    table = by_draw(rows["ode"], rows, ["n", "logit_std"]).first().unstack("logit_std").to_numpy()
     return pd.Series(np.concatenate([np.diff(table, axis=0).ravel(), np.diff(table, axis=1).ravel()]))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from derived.lab.claims import Change, at_most, bound, holds, refuted, reported
-from derived.lab.measure import largest, worst
+from derived.lab.measure import by_draw, largest, worst
 from derived.lab.stats import Estimate
 
 from ..experiments.kernel import KernelDistance, Lipschitz
@@ -15,7 +15,7 @@ from ..experiments.kernel import KernelDistance, Lipschitz
 
 def quotient_power(rows: pd.DataFrame) -> Estimate:
     """The slope in ln n of ln of the largest quotient, over all temperatures and pairs of prompts of n tokens."""
-    quotient = np.log(rows.groupby("n")["quotient"].max())
+    quotient = np.log(by_draw(rows["quotient"], rows, ["n"]).max())
     power = np.polyfit(np.log(quotient.index.to_numpy(dtype=float)), quotient.to_numpy(), 1)[0]
     return Estimate(float(power), len(rows))
 

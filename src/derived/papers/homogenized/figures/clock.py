@@ -5,19 +5,19 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import COLOURS, THEORY, beside, largest, panel_label, points, shades
+from derived.lab.plot import COLOURS, THEORY, apart, beside, largest, panel_label, points, shades
 
 
 def two_tokens(rows: pd.DataFrame) -> Figure:
     """Moments of the overlap of two tokens over tau; rows of ``TwoTokens``."""
     rows = largest(rows)
     figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.2), sharey=True)
-    off = []
+    off, last = [], {}
     for ax, (logit, part) in zip(axes, rows.groupby("logit_std"), strict=True):
         for column, text in (("first", r"$\mathbb{E}R$"), ("second", r"$\mathbb{E}R^2$")):
             theory = part.groupby("tau")[f"{column}_theory"].first()
             ax.plot(theory.index, theory, **THEORY)
-            beside(ax, theory.index[-1], theory.iloc[-1], text)
+            last[text] = theory.iloc[-1]
             heads = sorted(part["H"].unique())
             for k, (H, color) in enumerate(zip(heads, shades(len(heads)), strict=True)):
                 shifted = part[part["H"] == H]
@@ -26,6 +26,8 @@ def two_tokens(rows: pd.DataFrame) -> Figure:
                 off.append(np.abs(means["value"].to_numpy() - theory.to_numpy()).max())
                 if column == "first":
                     ax.plot([], [], "o", color=color, label=f"$H={H}$")
+        for text, place in zip(last, apart(list(last.values()), 0.09), strict=True):
+            beside(ax, part["tau"].max(), place, text)
         panel_label(ax, rf"$\lambda={logit:g}$")
         ax.set(xlabel=r"clock $\tau$", xlim=(0, part["tau"].max() * 1.2))
     axes[0].legend(fontsize=8)

@@ -4,8 +4,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
-from derived.lab.plot import COLOURS, DASHED, INK, MUTED, RED, THEORY, apart, beside, largest, points, shades
+from derived.lab.plot import COLOURS, DASHED, INK, MUTED, RED, THEORY, apart, beside, largest, plain_log, points, shades
+
+
+def round_ticks(values: ArrayLike) -> list[float]:
+    """1, 2 and 5 times powers of ten, from just below the least of the values to just above the largest."""
+    low, high = np.min(values) / 1.3, np.max(values) * 1.3
+    return [
+        tick for power in range(-6, 6) for tick in (10.0**power, 2 * 10.0**power, 5 * 10.0**power) if low < tick < high
+    ]
 
 
 def logistic(rows: pd.DataFrame) -> Figure:
@@ -44,6 +53,8 @@ def simplex(rows: pd.DataFrame) -> Figure:
     axes[0].legend(fontsize=8)
     axes[0].set(xlabel=r"clock $\tau$", ylabel=r"overlap $\gamma$", ylim=(0, 1.02))
     axes[1].set(xscale="log", yscale="log", xlabel="width $d$", ylabel=r"spread at $\tau=2$")
+    plain_log(axes[1].xaxis, widths)
+    plain_log(axes[1].yaxis, round_ticks([*means["value"], first * np.sqrt(d[0] / d[-1])]))
     figure.set_label(
         f"Left: overlap of cold equiangular tokens and the ODE for widths {', '.join(map(str, widths))}. Right: spread "
         f"of the overlaps at clock 2: {', '.join(f'{s:.3f}' for s in means['value'])}."
@@ -72,6 +83,7 @@ def freezing(rows: pd.DataFrame) -> Figure:
         ylabel=r"$\tau$ to overlap $\frac{1}{2}$",
         xlim=(-0.5, 18.5),
     )
+    plain_log(ax.yaxis, round_ticks(rows["ode"]))
     for n, end, place, color in zip(tokens, ends, np.exp(apart(np.log(ends), 0.16)), shades(len(tokens)), strict=True):
         ax.annotate(f"$n={n}$", (rows["logit_std"].max(), end), (16.4, place), color=color, va="center", fontsize=9)
     figure.set_label(f"Clock time to overlap one half against temperature: {'; '.join(words)}.")

@@ -12,15 +12,15 @@ def slow_overlap(rows: pd.DataFrame, curves: pd.DataFrame) -> Figure:
     """Where artanh of the overlap ends; rows of ``SlowPaths``; curves: kappa, y, density."""
     rows = largest(rows)
     figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.1), sharey=True, sharex=True)
-    words = []
+    words, reach = [], 1.05 * float(rows["y"].abs().max())
     for ax, (factors, name) in zip(axes, ((2, r"$A=WW'^\top$"), (0, "orthogonal $A$")), strict=True):
         part = rows[rows["factors"] == factors]
-        sns.histplot(x=part["y"].clip(-18, 18), stat="density", bins=30, ax=ax, color=SKY, edgecolor="none")
+        sns.histplot(x=part["y"], stat="density", bins=30, ax=ax, color=SKY, edgecolor="none")
         for kappa, style in ((1, THEORY), (0, DASHED | {"color": RED, "linewidth": 1.3})):
             line = curves[curves["kappa"] == kappa]
             ax.plot(line["y"], line["density"], **style, label=rf"$\kappa={kappa}$")
         panel_label(ax, name)
-        ax.set(xlabel=r"artanh of the overlap", xlim=(-18, 18), ylabel="density")
+        ax.set(xlabel=r"artanh of the overlap", xlim=(-reach, reach), ylabel="density")
         words.append(f"{name.replace('$', '')}: {100 * part['returned'].mean():.0f} % returned to 0")
     axes[0].legend(fontsize=8)
     figure.set_label(

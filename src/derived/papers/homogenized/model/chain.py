@@ -21,7 +21,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from derived.lab.checks import check_choice
 from derived.lab.nets import layer_norm, merge_heads, normal, split_heads
 
-from .checks import check_on_sphere
+from .checks import check_factored, check_on_sphere
 from .gram import Chain, attention_probabilities, check_run, psd_factor, simulate_gram, value_factor
 from .heads import HeadLaw, normalise
 
@@ -49,7 +49,8 @@ def simulate_chain(
     n unit roundoffs (float64: 1e-15 n); the literal method has no such floor in its tokens. ``common`` False is the
     negative control: a value matrix for each token, the same noise strength, no common noise. The literal method's
     weights depend on (R, H, d) and the generator alone, so two prompts run with generators of the same state feel the
-    same weights. ValueError for tokens off the sphere, a step that overshoots, an unknown method.
+    same weights. ValueError for tokens off the sphere, a dtype that does not serve, a step that overshoots, an unknown
+    method.
 
     >>> from derived.lab.rng import stream
     >>> from derived.papers.homogenized import equiangular_tokens, matched_law
@@ -63,6 +64,8 @@ def simulate_chain(
     if X0.ndim != 3 or X0.shape[-1] != law.d:
         raise ValueError(f"tokens of shape {tuple(X0.shape)}: give (replicas, n, d) with the law's d = {law.d}")
     check_on_sphere(X0)
+    if method != "literal":
+        check_factored("X0", X0.dtype)
     if method == "gram":
         if keep_tokens:
             raise ValueError("method='gram' has overlaps only: keep_tokens needs 'literal' or 'projected'")

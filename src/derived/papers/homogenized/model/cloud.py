@@ -29,7 +29,7 @@ from torch import Tensor
 
 from derived.lab.checks import check_at_least, check_count, check_positive, check_within
 
-from .checks import check_dimension, check_times
+from .checks import check_dimension, check_dtype, check_one_dtype, check_times
 from .two_token import gamma_nodes
 
 
@@ -73,6 +73,7 @@ def image(R: Float[Tensor, " paths"], d: int, factors: int, *, generator: torch.
     """Apply ``factors`` independent Gaussian d x d matrices to two unit vectors of overlap R: see `ht-delta`."""
     check_dimension(d)
     check_count("factors", factors, 0)
+    check_one_dtype(R=R)
     factory = {"generator": generator, "device": R.device, "dtype": R.dtype}
     cosine, one = R, torch.ones_like(R)
     length_x, length_y, control = one, one, torch.zeros_like(R)
@@ -187,6 +188,7 @@ def slow_overlap_sde(
     check_at_least("|y0|", abs(y0), 0)
     check_count("paths", paths)
     check_positive("step", step)
+    check_dtype(dtype)
     times = check_times(times)
     y = torch.full((paths,), float(y0), device=generator.device, dtype=dtype)
     now, kept = 0.0, []

@@ -15,6 +15,7 @@ B(x) = V m(x),  m(x) = sum_k softmax_k(beta <A x, x_k>) x_k,  x <- N(x + (eta / 
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import NamedTuple
 
 import torch
@@ -23,7 +24,7 @@ from torch import Tensor
 
 from derived.lab.checks import check_at_least, check_count
 
-from .checks import check_dimension, check_on_sphere, check_overlap
+from .checks import check_dimension, check_dtype, check_on_sphere, check_one_dtype, check_overlap
 
 
 class Heads(NamedTuple):
@@ -60,9 +61,14 @@ class HeadLaw:
         check_at_least("sigma_v", self.value_std, 0)
         check_at_least("sigma_a", self.sigma_a, 0)
         for name in ("V_bar", "A_bar"):
-            shape = getattr(getattr(self, name), "shape", None)
-            if shape not in (None, (self.d, self.d)):
-                raise ValueError(f"{name} of shape {tuple(shape)}: give a number c for c I, or a ({self.d}, {self.d})")
+            mean = getattr(self, name)
+            if isinstance(mean, Real):
+                continue
+            check_one_dtype(**{name: mean})
+            if mean.shape != (self.d, self.d):
+                raise ValueError(
+                    f"{name} of shape {tuple(mean.shape)}: give a number c for c I, or a ({self.d}, {self.d})"
+                )
 
     @property
     def value_std(self) -> float:
@@ -100,6 +106,7 @@ class HeadLaw:
         dtype: torch.dtype = torch.float64,
     ) -> Heads:
         """Independent heads, ``shape`` of them: usually (R, H)."""
+        check_dtype(dtype)
         factory = {"generator": generator, "device": device, "dtype": dtype}
         V, W, W_ = (torch.randn(*shape, self.d, size, **factory) for size in (self.d, self.key_rank, self.key_rank))
         A = self.sigma_a**2 * (W @ W_.mT)
@@ -141,13 +148,15 @@ def attention_field(
     """B(x_i) = V m(x_i), the attention of one head at its own tokens. [digest]
 
     Equation: m(x_i) = sum_k softmax_k(beta <A x_i, x_k>) x_k. Shapes: X (*batch, n, d), V and A (*batch, d, d) give
-    (*batch, n, d); batch axes broadcast. Nothing is checked: it runs in the hot loop.
+    (*batch, n, d); batch axes broadcast. ValueError for dtypes that differ or are not floating; shapes are not checked,
+    since it runs in the hot loop.
 
     >>> X, I = torch.eye(2), torch.eye(2)
     >>> attention_field(X, 2 * I, I, 0.0)
     tensor([[1., 1.],
             [1., 1.]])
     """
+    check_one_dtype(X=X, V=V, A=A)
     return barycentre(X, A, beta) @ V.mT
 
 
@@ -184,6 +193,7 @@ def tangent(X: Float[Tensor, "*#batch n d"], Z: Float[Tensor, "*#batch n d"]) ->
 def simplex_gram(n: int, gamma: float, *, device: torch.device | str = "cpu", dtype=torch.float64) -> Tensor:
     """(1 - gamma) I + gamma 1 1^T, the Gram matrix (n, n) of n equiangular tokens. Errors: gamma outside its range."""
     check_count("n", n)
+    check_dtype(dtype)
     check_overlap(gamma, n)
     G = torch.full((n, n), float(gamma), device=device, dtype=dtype)
     return G.fill_diagonal_(1.0)
@@ -202,6 +212,7 @@ def equiangular_tokens(n: int, d: int, gamma: float, *, replicas: int = 1, devic
     check_count("n", n)
     check_dimension(d)
     check_count("replicas", replicas)
+    check_dtype(dtype)
     spectrum, basis = torch.linalg.eigh(simplex_gram(n, gamma))
     keep = spectrum > 8 * n * torch.finfo(spectrum.dtype).eps
     if (rank := int(keep.sum().item())) > d:
@@ -216,5 +227,6 @@ def uniform_tokens(n: int, d: int, *, generator: torch.Generator, replicas: int 
     check_count("n", n)
     check_dimension(d)
     check_count("replicas", replicas)
+    check_dtype(dtype)
     factory = {"generator": generator, "device": generator.device, "dtype": dtype}
     return normalise(torch.randn(replicas, n, d, **factory))

@@ -15,7 +15,7 @@ def courses(rows: pd.DataFrame) -> Figure:
     figure, axes = plt.subplots(1, 2, figsize=(6.4, 2.9), sharey=True)
     rows = rows[(rows["optimizer"] == "adam") & ~rows["recorded"]]
     root, last, ends = float(rows["inverse_root"].iloc[0]), int(rows["epoch"].max()), {}
-    for ax, read_out, text in zip(axes, ("frozen", "recomputed"), (r"at $s\hat\beta$", "from $L$"), strict=True):
+    for ax, read_out, text in zip(axes, ("frozen", "recomputed"), (r"at $s\hat\beta$", "from $l$"), strict=True):
         for level in (root, -root):
             ax.axhline(level, **THEORY)
         for (l0, course), color in zip(rows[rows["read_out"] == read_out].groupby("l0"), COLOURS, strict=False):
@@ -26,7 +26,7 @@ def courses(rows: pd.DataFrame) -> Figure:
         panel_label(ax, f"$P$ {read_out} {text}")
     beside(axes[1], last, root, "$1/s$")
     beside(axes[1], last, -root, "$-1/s$")
-    axes[0].set_ylabel("weight $L$")
+    axes[0].set_ylabel("weight $l$")
     positive = [end for (_, l0), end in ends.items() if l0 > 0]
     negative = ", ".join(f"{end:.3f} with the read-out {kind}" for (kind, l0), end in ends.items() if l0 < 0)
     figure.set_label(
@@ -56,10 +56,10 @@ def end_points(rows: pd.DataFrame) -> Figure:
         ax.plot(course["l"].iloc[-1], course["P"].iloc[-1], "o", color=color)
         ends.append(f"from {l0:g} to {course['l'].iloc[-1]:.3f}")
     ax.axvline(1 / s, color=MUTED, linewidth=0.9, linestyle="--")
-    ax.set(xlabel="weight $L$", ylabel="read-out $P$", xlim=(-reach, reach), ylim=(0, 2.6))
+    ax.set(xlabel="weight $l$", ylabel="read-out $P$", xlim=(-reach, reach), ylim=(0, 2.6))
     beside(ax, 1 / s, 0.12, "$1/s$", MUTED)
     top = 2.3
-    beside(ax, (beta / (s**2 * top)) ** (1 / 3), top, r"zero loss: $L^3P=\hat\beta/s^2$", shift=(-8, 0), ha="right")
+    beside(ax, (beta / (s**2 * top)) ** (1 / 3), top, r"zero loss: $l^3P=\hat\beta/s^2$", shift=(-8, 0), ha="right")
     figure.set_label(
         f"The plane of weight and read-out. Each course follows its own hyperbola, {', '.join(ends)}. Those "
         f"that reach the curve of zero loss do so at different weights; 1/s is {1 / s:.3f}."

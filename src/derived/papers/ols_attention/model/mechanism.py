@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from derived.lab.checks import check_at_least, check_choice, check_positive
 
-from .checks import check_columns, check_composable, check_matrix, check_rows
+from .checks import check_columns, check_composable, check_dtype, check_matrix, check_rows
 from .theory import thin_svd
 
 Order = Literal["auto", "scores", "state"]
@@ -62,7 +62,7 @@ def linear_attention(
     "scores" computes (q k^T) v: O(nq n (d + e)) time, nq x n memory; "state" computes q (k^T v): O((nq + n) d e) time,
     d x e memory; "auto" takes the one with fewer multiplications. bfloat16 and float16 are multiplied in float32.
 
-    Raises ValueError if the axes do not fit or the order is unknown. [paper: 1/n from its empirical covariance]
+    Raises ValueError if axes or dtypes do not fit or the order is unknown. [paper: 1/n from its empirical covariance]
 
     >>> q, k, v = torch.tensor([[2.0]]), torch.tensor([[1.0], [3.0]]), torch.tensor([[10.0], [20.0]])
     >>> linear_attention(q, k, v)  # (2 * 1 * 10 + 2 * 3 * 20) / 2
@@ -71,6 +71,8 @@ def linear_attention(
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         if tensor.ndim < 2 or tensor.shape[-2] == 0:
             raise ValueError(f"{name} has shape {tuple(tensor.shape)}; give (..., tokens >= 1, features)")
+    check_dtype("q", q, "k", k)
+    check_dtype("k", k, "v", v)
     check_columns("q", q, "k", k)
     check_rows("k", k, "v", v)
     (nq, d), (n, e) = q.shape[-2:], v.shape[-2:]
@@ -100,6 +102,8 @@ def read_out(
     """P = L^T X^T Y / n, the read-out that belongs to L. [paper]"""
     check_matrix("X", X)
     check_matrix("Y", Y)
+    check_dtype("X", X, "Y", Y)
+    check_dtype("X", X, "L", L)
     check_rows("X", X, "Y", Y)
     check_composable("X", X, "L", L)
     return (X @ L).mT @ Y / X.shape[-2]
@@ -162,6 +166,7 @@ class OLSTransformer(nn.Module):
         super().__init__()
         for name, weight in zip(Weights._fields, weights, strict=True):
             check_weight(name, weight)
+            check_dtype(name, weight, "W_Q", weights.W_Q)
         check_columns("W_Q", weights.W_Q, "W_K", weights.W_K)
         check_rows("W_Q", weights.W_Q, "W_K", weights.W_K)
         check_rows("W_K", weights.W_K, "W_V", weights.W_V)
@@ -211,11 +216,14 @@ class OLSTransformer(nn.Module):
     def _check_tokens(self, x: Tensor, context: Tensor) -> None:
         for name, tokens in (("x", x), ("context", context)):
             check_matrix(name, tokens)
+            check_dtype(name, tokens, "W_Q", self.W_Q)
             check_composable(name, tokens, "W_Q", self.W_Q)
 
 
 def check_weight(name: str, weight: Tensor) -> None:
     """Raise ValueError unless ``weight`` is a finite matrix; rank 0 (X = 0) leaves it without columns, or rows."""
+    if not isinstance(weight, Tensor):
+        raise ValueError(f"{name} is a {type(weight).__name__}; give a floating-point torch tensor")
     if weight.ndim < 2 or not weight.is_floating_point():
         raise ValueError(f"{name} has shape {tuple(weight.shape)} and dtype {weight.dtype}; give a real matrix")
     if not bool(torch.isfinite(weight).all()):
@@ -240,6 +248,8 @@ def in_context_ols(
     """
     check_matrix("Xq", Xq)
     check_matrix("Y", Y)
+    check_dtype("Xq", Xq, "X", X)
+    check_dtype("Y", Y, "X", X)
     check_columns("Xq", Xq, "X", X)
     L = whitening(X, ridge, rcond)
     return linear_attention(Xq @ L, X @ L, Y)
@@ -250,6 +260,8 @@ def _softmax_scores(Xq: Tensor, X: Tensor, Y: Tensor, beta: float) -> Tensor:
     check_matrix("Xq", Xq)
     check_matrix("X", X)
     check_matrix("Y", Y)
+    check_dtype("Xq", Xq, "X", X)
+    check_dtype("Y", Y, "X", X)
     check_columns("Xq", Xq, "X", X)
     check_rows("X", X, "Y", Y)
     centred = X - X.mean(dim=-2, keepdim=True)

@@ -5,18 +5,25 @@ import pandas as pd
 
 from derived.lab import stats
 from derived.lab.claims import RECORDED, Change, between, holds, statistic, undecided, unseen
-from derived.lab.measure import chosen
+from derived.lab.measure import by_draw, chosen
 from derived.lab.stats import Estimate
 
 from ..experiments.training import Trainability
 
 
 def rank_correlation(rows: pd.DataFrame) -> Estimate:
-    """Spearman's correlation of predicted amplification and final loss without warm-up; a diverged run ranks last."""
-    some = chosen(rows, "norm == 'erf' and warmup == 0")
+    """Spearman's correlation of predicted amplification and final loss without warm-up; a diverged run ranks last.
+
+    ValueError for a prediction that is missing and for replicates of different sizes: the claim is then undecided.
+    """
+    some = chosen(rows, "norm == 'erf' and warmup == 0").reset_index(drop=True)
     final = some["test_loss"].replace(np.inf, np.nan).fillna(np.finfo(float).max)
-    replicates = some.assign(final=final).groupby("replicate")
-    return stats.mean([part["log_pooled"].corr(part["final"], method="spearman") for _, part in replicates])
+    predicted = by_draw(
+        some["log_pooled"], some, ["replicate"]
+    )  # pandas' own correlation would pass over a missing one
+    if predicted.size().nunique() > 1:
+        raise ValueError(f"the replicates have {predicted.size().tolist()} networks; each needs all depths and alphas")
+    return stats.mean([each.corr(final[each.index], method="spearman") for _, each in predicted])
 
 
 def warmup_gain(rows: pd.DataFrame) -> Estimate:

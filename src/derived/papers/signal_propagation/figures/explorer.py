@@ -18,13 +18,13 @@ from derived.lab.plot import BLUE, MUTED, RED
 from .marks import NAMES
 
 NORM_COLOURS = {"layernorm": MUTED, "erf": BLUE}
-WORDS = {"alpha": "α", "attn": "σ_OV", "mlp": "σ_21", "tokens": "n", "depth": "B"}
+SWEPT = ("alpha", "attn", "mlp", "tokens", "depth")  # columns of the rows, in the order of the sliders
 AXES = {
-    "α = ": stops(np.arange(0.1, 2.01, 0.02)),
-    "σ_OV = ": stops(np.arange(0, 1.501, 0.01)),
-    "σ_21 = ": stops(np.arange(0, 1.501, 0.01)),
-    "n = ": stops([*np.geomspace(2, 256, 90).round(), 16, 197]),
-    "B = ": list(range(4, 129)),
+    "squashing α = ": stops(np.arange(0.1, 2.01, 0.02)),
+    "attention σ = ": stops(np.arange(0, 1.501, 0.01)),
+    "MLP σ = ": stops(np.arange(0, 1.501, 0.01)),
+    "tokens n = ": stops([*np.geomspace(2, 256, 90).round(), 16, 197]),
+    "depth B = ": list(range(4, 129)),
 }
 PANELS = {"q": "second moment q", "rho": "overlap p/q", "log_J": "ln J, from B back to b"}
 
@@ -54,9 +54,9 @@ def _ranges(part: pd.DataFrame) -> dict:
 def recurrences(rows: pd.DataFrame, q0: float = 1.0, p0: float = 0.2) -> go.Figure:
     """q, overlap and J against depth with sliders alpha, sigma_OV, sigma_21, n and B; rows of ``recurrence_grid``."""
     figure = make_subplots(rows=1, cols=3, subplot_titles=list(PANELS.values()), horizontal_spacing=0.09)
-    values = [sorted(rows[name].unique()) for name in WORDS]
+    values = [sorted(rows[name].unique()) for name in SWEPT]
     start = tuple(float(each[len(each) // 2]) for each in values)
-    first = rows[(rows[list(WORDS)] == list(start)).all(axis=1)]
+    first = rows[(rows[list(SWEPT)] == list(start)).all(axis=1)]
     norms = list(first["norm"].unique())
     for index, curve in enumerate(_curves(first)):
         norm = norms[index % len(norms)]
@@ -69,7 +69,8 @@ def recurrences(rows: pd.DataFrame, q0: float = 1.0, p0: float = 0.2) -> go.Figu
         legend={"orientation": "h", "y": 1.12, "yanchor": "bottom"},
         meta={
             "alt": "Second moment, overlap and ln J against the block for LayerNorm and Derf, with sliders for α, "
-            "σ_OV, σ_21, the number of tokens n and the depth B. At the first position ln J at the input is "
+            "the deviations σ of attention and of the MLP, the number of tokens n and the depth B. At the first "
+            "position ln J at the input is "
             + " and ".join(f"{ends[norm]:.2f} for {NAMES[norm]}" for norm in norms)
             + "; a larger α or a deeper network raises that of Derf."
         },

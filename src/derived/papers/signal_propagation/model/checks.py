@@ -1,4 +1,4 @@
-"""What must hold of tokens: their number, and a second moment and overlap that are a covariance.
+"""What must hold of tokens: their dtype, their number, and a second moment and overlap that are a covariance.
 
 name    meaning                                     axes
 rho     correlation of two tokens, p / q            broadcastable
@@ -7,11 +7,28 @@ n       number of tokens, an integer or infinity    broadcastable
 """
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
+from torch import Tensor
 
 from derived.lab.checks import check_positive, check_within
 
 ROUNDING = 8 * np.finfo(float).eps  # of a quotient, so that p / q of equal tokens passes
+
+
+def check_dtype(dtype: torch.dtype) -> None:
+    """Raise ValueError unless ``dtype`` is a floating-point type in which torch draws and multiplies."""
+    if not (isinstance(dtype, torch.dtype) and dtype.is_floating_point and dtype.itemsize > 1):
+        raise ValueError(f"dtype = {dtype!r}; give a floating-point type of torch, such as torch.float32")
+
+
+def check_states(name: str, x: Tensor, dtype: torch.dtype | None = None) -> None:
+    """Raise ValueError unless ``x`` is a floating-point tensor, of the ``dtype`` of the weights where one is given."""
+    if not isinstance(x, Tensor) or not x.is_floating_point():
+        given = f"dtype {x.dtype}" if isinstance(x, Tensor) else type(x).__name__
+        raise ValueError(f"{name} is a {given}; give a torch tensor of floating-point numbers, such as float32")
+    if dtype not in (None, x.dtype):
+        raise ValueError(f"{name} has the dtype {x.dtype}, the weights have {dtype}; give {name}.to({dtype})")
 
 
 def checked_correlation(name: str, rho: ArrayLike) -> np.ndarray:

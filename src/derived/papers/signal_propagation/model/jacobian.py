@@ -20,6 +20,7 @@ from torch import Tensor
 from derived.lab.checks import check_choice, check_count
 from derived.lab.nets import linear, merge_heads, split_heads
 
+from .checks import check_states
 from .transformer import RandomTransformer, attention_weights
 
 
@@ -52,6 +53,7 @@ def _probes(x: Tensor, num_probes: int, generator: torch.Generator, pooled: bool
 
 
 def _check_input(model: RandomTransformer, x: Tensor) -> None:
+    check_states("x", x, getattr(model, "dtype", None))
     if x.ndim < 3 or x.shape[-2] < 2:
         raise ValueError(f"x has shape {tuple(x.shape)}; give (R, *batch, n, d), prompts of n >= 2 tokens per network")
 

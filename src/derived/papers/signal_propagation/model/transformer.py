@@ -22,7 +22,7 @@ from torch import Tensor
 from derived.lab.checks import check_choice, check_count
 from derived.lab.nets import linear, merge_heads, normal, split_heads
 
-from .checks import check_moments
+from .checks import check_dtype, check_moments, check_states
 
 NormKind = Literal["layernorm", "tanh", "erf"]
 NORMS = ("layernorm", "tanh", "erf")
@@ -170,6 +170,7 @@ class RandomTransformer:
         device: torch.device | str = "cpu",
     ):
         check_choice("norm", norm, NORMS)
+        check_dtype(dtype)
         for name, count in (("width", width), ("depth", depth), ("num_heads", num_heads), ("mlp_ratio", mlp_ratio)):
             check_count(name, count)
         check_count("num_networks", num_networks)
@@ -200,8 +201,9 @@ class RandomTransformer:
     def states(self, x: Float[Tensor, "R *batch n d"], start: int = 0) -> list[Tensor]:
         """[h^start, ..., h^depth] from h^start = x; the list that the estimators of ``jacobian`` take.
 
-        Raises ValueError unless x is (R, *batch, n, d) with this model's R and d.
+        Raises ValueError unless x is (R, *batch, n, d) with this model's R, d and dtype.
         """
+        check_states("x", x, self.dtype)
         if x.ndim < 3 or x.shape[0] != self.num_networks or x.shape[-1] != self.width:
             raise ValueError(
                 f"x has shape {tuple(x.shape)}; give (R, *batch, n, d) with R = {self.num_networks}, d = {self.width}"
@@ -244,6 +246,7 @@ def equiangular_tokens(
     if d < n:
         raise ValueError(f"d = {d} < n = {n}: n tokens with a given Gram matrix need d >= n")
     check_moments(q, p, n)
+    check_dtype(dtype)
     normal = torch.randn(*batch, d, n, generator=generator, dtype=torch.float64, device=generator.device)
     frame, upper = torch.linalg.qr(normal)
     frame = (frame * upper.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)).mT  # the signs make it Haar

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from derived.lab.checks import check_choice, check_count
 from derived.lab.nets import linear, normal
 
+from .checks import check_dtype, check_states
 from .transformer import (
     NORMS,
     BlockWeights,
@@ -60,6 +61,7 @@ def embed(
     """
     for name, count in (("width", width), ("num_networks", num_networks)):
         check_count(name, count)
+    check_states("images", images)
     flat = patches(images, patch)
     tokens, fan_in = flat.shape[1:]
     where = {"generator": generator, "device": generator.device, "dtype": images.dtype}
@@ -136,6 +138,7 @@ class VisionTransformer(nn.Module):
     ):
         super().__init__()
         check_choice("norm", norm, NORMS)
+        check_dtype(dtype)
         for name, count in (("width", width), ("depth", depth), ("num_heads", num_heads), ("patch", patch)):
             check_count(name, count)
         check_count("num_networks", num_networks)
@@ -162,6 +165,7 @@ class VisionTransformer(nn.Module):
 
     def states(self, images: Float[Tensor, "num channel size size"]) -> list[Tensor]:
         """[h^0, ..., h^depth], each (R, num, n, d); every network sees the same images."""
+        check_states("images", images, self.embedding.dtype)
         flat = patches(images, self.patch)
         x = linear(flat.expand(len(self.embedding), *flat.shape), self.embedding) + self.positions.unsqueeze(1)
         states = [x]
