@@ -27,9 +27,9 @@ def two_tokens(rows: pd.DataFrame) -> Figure:
                 if column == "first":
                     ax.plot([], [], "o", color=color, label=f"$H={H}$")
         for text, place in zip(last, apart(list(last.values()), 0.09), strict=True):
-            beside(ax, part["tau"].max(), place, text)
+            beside(ax, part["tau"].max(), place, text, shift=(14, 0))
         panel_label(ax, rf"$\lambda={logit:g}$")
-        ax.set(xlabel=r"clock $\tau$", xlim=(0, part["tau"].max() * 1.2))
+        ax.set(xlabel=r"clock $\tau$", xlim=(0, part["tau"].max() * 1.25))
     axes[0].legend(fontsize=8)
     figure.set_label(
         "First and second moment of the overlap of two tokens against the clock for several numbers of heads, on the "
@@ -75,7 +75,8 @@ def stack(rows: pd.DataFrame) -> Figure:
     ax.plot(theory.index, theory, **THEORY)
     cases = list(rows.groupby(["scale", "H"]))
     for k, ((scale, H), part) in enumerate(cases):
-        means = points(ax, part, "tau", "m", COLOURS[k % 6], "osD^vP"[k % 6])
+        shifted = part.assign(at=part["tau"] + 0.1 * (k % 2 - 0.5))
+        means = points(ax, shifted, "at", "m", COLOURS[k % 6], "osD^vP"[k % 6])
         ax.plot([], [], "osD^vP"[k % 6], color=COLOURS[k % 6], label=f"scale {scale:g}, $H={H}$")
         words.append(f"scale {scale:g}, {H} heads: {means['value'].iloc[-1]:.2f}")
     ax.legend(fontsize=8)

@@ -116,14 +116,15 @@ def final_rate(rows: pd.DataFrame) -> Figure:
     cases, words = list(rows.groupby(["d", "n", "logit_std"])), []
     for k, ((d, n, logit), part) in enumerate(cases):
         start = part.loc[part["layer"] == 0, "log_missing"].mean()
-        means = points(ax, part.assign(shifted=part["log_missing"] - start), "tau", "shifted", COLOURS[k % 6])
+        shifted = part.assign(at=part["tau"] + 0.12 * (k - len(cases) / 2), missing=part["log_missing"] - start)
+        means = points(ax, shifted, "at", "missing", COLOURS[k % 6])
         ax.plot([], [], "o", color=COLOURS[k % 6], label=rf"$d={d}$, $n={n}$, $\lambda={logit:g}$")
-        words.append(f"{np.polyfit(means['tau'], means['value'], 1)[0]:.3f} for d = {d}, n = {n}, {logit:g}")
+        words.append(f"{np.polyfit(means['at'], means['value'], 1)[0]:.3f} for d = {d}, n = {n}, {logit:g}")
     tau = np.array([0, rows["tau"].max()])
     for d in sorted(rows["d"].unique()):
         ax.plot(tau, -(1 - 1 / d) * tau, **THEORY)
-        beside(ax, tau[1], -(1 - 1 / d) * tau[1], f"$-(1-1/{d})$")
+        beside(ax, tau[1], -(1 - 1 / d) * tau[1], f"$-(1-1/{d})$", shift=(12, 0))
     ax.legend(fontsize=8)
-    ax.set(xlabel=r"clock $\tau$", ylabel=r"$\ln(1-m)$, less its start", xlim=(-0.3, tau[1] * 1.22))
+    ax.set(xlabel=r"clock $\tau$", ylabel=r"$\ln(1-m)$, less its start", xlim=(-0.5, tau[1] * 1.25))
     figure.set_label(f"Logarithm of one minus the mean overlap against the clock. Slopes {'; '.join(words)}.")
     return figure
