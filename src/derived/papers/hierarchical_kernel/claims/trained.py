@@ -39,12 +39,7 @@ def per_replicate(rows: pd.DataFrame, column: str) -> pd.DataFrame:
 
 def gain(over: str, kind: str = "hkt") -> Measure:
     """Test accuracy of a kind less that of another, paired by replicate."""
-
-    def paired(rows: pd.DataFrame) -> Estimate:
-        accuracy = per_replicate(rows, "accuracy")
-        return mean(accuracy[kind] - accuracy[over])
-
-    return paired
+    return lambda rows: mean(per_replicate(rows, "accuracy").pipe(lambda found: found[kind] - found[over]))
 
 
 #: Accuracy less that of the shallow rule on the same test data, for the kind whose interval reaches lowest.
@@ -63,12 +58,7 @@ def tuned_accuracy(rows: pd.DataFrame) -> pd.DataFrame:
 
 def tuned_gain(over: str, kind: str = "hkt") -> Measure:
     """Test accuracy of an arm less that of another at their own rates, paired by replicate."""
-
-    def paired(rows: pd.DataFrame) -> Estimate:
-        accuracy = tuned_accuracy(rows)
-        return mean(accuracy[kind] - accuracy[over])
-
-    return paired
+    return lambda rows: mean(tuned_accuracy(rows).pipe(lambda found: found[kind] - found[over]))
 
 
 def visible(over: str) -> Measure:
