@@ -243,3 +243,8 @@ def test_misfits_of_exact_curves():
     assert claims.misfits(other)[0] <= 1e-12
     assert claims.misfits(other)[1] > 1e-3
     assert claims.rival_misfit(other).value < 1
+
+
+def test_a_missing_number_decides_nothing(rows, lacks):
+    for id in ("GT-6.a", "GT-6.b"):
+        lacks(claims.CLAIMS, id, rows[Clouds], "distortion", "source == 'lorenz' and codebook == 'k-means'")

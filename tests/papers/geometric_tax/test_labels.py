@@ -171,3 +171,5 @@ def test_measures_on_tables_with_known_answers():
     assert staircase.measure(near).value == pytest.approx(0.5)
     over = near.assign(cap=[4.0, 9.0, 99.5 * (1 - 1e-8)])  # near its limit, and above its cap all the same
     assert staircase.measure(over).value == pytest.approx(10, rel=1e-3)
+    for column, K in (("steps_cap", 2), ("blur_cap", 1024)):
+        assert math.isnan(claims.limits(lengths.assign(**{column: lengths[column].where(lengths["K"] != K)})).value)

@@ -305,3 +305,13 @@ def test_rows_of_trained_models(rows):
     assert sorted(table["arm"].unique()) == sorted(ARMS)
     made = table.assign(similarity=table["arm"].map({"varied": 0.8, "shuffled": 0.9, "matched": 0.3, "uniform": 0.1}))
     assert claims.ordering(made, "stage == 'trained'").value == pytest.approx(0.5)
+
+
+def test_a_missing_number_decides_nothing(rows):
+    strands, walks = rows[Strands], rows[Walks]
+    for name in ARMS:
+        one = strands.index == strands.query(f"readout == 'random' and arm == '{name}'").index[0]
+        with pytest.raises(ValueError, match="not finite"):
+            claims.ordering(strands.assign(similarity=strands["similarity"].mask(one)))
+    with pytest.raises(ValueError, match="no number"):
+        claims.windows_alone(walks.assign(cosine=walks["cosine"].mask(walks.index == 0)))

@@ -64,6 +64,13 @@ def test_a_maximum_is_seen_and_a_minimum_is_not():
         assert claims.inner_over_ends(many)(invented({8: 0.2, 32: 0.1, 512: 0.2})).high < 1
 
 
+def test_a_network_without_a_number_chooses_nothing():
+    risen = invented({8: 0.08, 32: 0.2, 512: 0.1})
+    searched = (risen["stage"] == "search") & (risen["arm"] == "ce") & (risen["K"] == 32)
+    with pytest.raises(ValueError, match="no number"):
+        claims.inner_over_ends(True)(risen.assign(distortion=risen["distortion"].mask(searched)))
+
+
 def test_the_tax_under_noise_can_stay_and_can_go():
     curve = {8: 0.08, 32: 0.2, 512: 0.1}
     assert claims.tax_under_noise(invented(curve)).high < 1.1

@@ -317,6 +317,10 @@ def test_the_spread_between_judges_is_a_standard_deviation_over_an_error():
     found = claims.other_judges(pd.concat(tables))
     assert found.value == pytest.approx(0.3 / (own[0].std().item() / 8**0.5), rel=0.15)
     assert found.low < found.value < found.high
+    lacking = pd.concat(tables, ignore_index=True)
+    lacking.loc[0, "distortion"] = np.nan
+    with pytest.raises(ValueError, match=r"1 of 3200 ratios of .* are not finite"):
+        claims.other_judges(lacking)
 
 
 def test_the_rise_of_hard_labels_is_judged_against_blurred_ones(rows):

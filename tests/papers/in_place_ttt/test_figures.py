@@ -38,11 +38,14 @@ def test_a_rate_at_which_a_model_diverged_is_none():
 def test_arms_are_compared_model_by_model():
     """Student's interval of four paired differences 0.4, 0.39, 0.38, 0.37, by hand."""
     table = trained.compared(models(ARMS), ["arm"], "test", "max", against="a")
-    assert table.loc["b", "less a"] == pytest.approx(0.6 - 0.2 - 0.015)
+    assert table.loc["b", "difference"] == pytest.approx(0.6 - 0.2 - 0.015)
     error = np.std([0.0, 0.01, 0.02, 0.03], ddof=1) / 2
-    assert table.loc["b", "of it ± 95 %"] == pytest.approx(3.18245 * error, rel=1e-5)
-    assert table.loc["b", "of it ± 99.9 %"] == pytest.approx(12.92398 * error, rel=1e-5)
+    assert table.loc["b", "its ± 95 %"] == pytest.approx(3.18245 * error, rel=1e-5)
+    assert table.loc["b", "its ± 99.9 %"] == pytest.approx(12.92398 * error, rel=1e-5)
     assert table.loc["b", "± 95 %"] == pytest.approx(0, abs=1e-12)
+    wide = models(ARMS, depth=1)
+    named = trained.compared(wide, ["depth", "arm"], "test", "max", (1, "a"), lambda *arm: f"arm {arm[1]}")
+    assert named.loc["arm b", "difference"] == table.loc["b", "difference"]
 
 
 def test_figures_of_trained_models_say_in_words_what_they_show():

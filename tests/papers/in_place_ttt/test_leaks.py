@@ -51,3 +51,8 @@ def test_figures_say_in_words_what_they_show(rows):
     table = pd.DataFrame({"panel": "full", "reader": [0, 0, 1, 1], "read": [0, 1, 0, 1], "reads": [0, 0, 1, 0]})
     assert "full 25%" in figures.masks(table).get_label()
     assert "chunks of 4 tokens" in figures.chunk_diagram(4).get_label()
+
+
+def test_a_missing_derivative_decides_nothing(rows, lacks):
+    for id, variant in (("IPT-4.a", "taps inside"), ("IPT-4.b", "one tap across")):
+        lacks(claims.CLAIMS, id, rows[Leaks], "jacobian", f"variant == '{variant}' and expected == 0")

@@ -27,7 +27,7 @@ def test_more_writes_change_more_and_no_output_moves_beyond_the_norms(rows):
     assert (kept > lost).all()
 
 
-def test_the_claims_tell_a_clip_from_none(rows):
+def test_the_claims_tell_a_clip_from_none(rows, lacks):
     """With the printed norm they hold; with rows of a million times that norm they do not."""
     table = rows[Clip]
     large = table[table["tau"] == 10.0].assign(tau=1e-5)
@@ -40,6 +40,7 @@ def test_the_claims_tell_a_clip_from_none(rows):
     assert claim.judge(claim.measure(exact))[0] == "holds"
     for name in ("changed", "after"):  # each alone refutes
         assert claim.judge(claim.measure(exact.assign(**{name: 100 * exact[name]})))[0] == "fails", name
+        lacks(claims.CLAIMS, claim.id, exact, name)
 
 
 def test_the_figure_says_in_words_what_it_shows(rows):

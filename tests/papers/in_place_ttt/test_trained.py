@@ -224,6 +224,15 @@ def test_validation_chooses_the_rate_and_models_are_paired():
         best_rate(table(c=(math.nan, math.nan)), "arm == 'c'")
 
 
+def test_a_number_that_a_model_lacks_at_its_end_is_not_taken_from_before():
+    some = table(a=(3.0, 2.0), b=(1.5, 1.7))
+    some = pd.concat([some.assign(step=step) for step in (5, 10)], ignore_index=True)
+    some.loc[(some["step"] == 10) & (some["replicate"] == 2) & (some["arm"] == "a"), "test"] = math.nan
+    assert math.isnan(at_best_rate(some, "arm == 'a'", "min")["test"][2])
+    with pytest.raises(ValueError, match="not finite"):
+        least_difference([("arm == 'a'", "arm == 'b'")])(some)
+
+
 def test_the_middle_chunk_is_chosen_by_validation_and_compared_with_the_worse_end():
     some = pd.concat(
         [table(x=(loss, loss + 1)).assign(chunk=c) for c, loss in ((2, 3.0), (4, 1.0), (8, 2.0), (16, 1.2))]

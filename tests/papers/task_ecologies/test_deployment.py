@@ -156,3 +156,10 @@ def test_the_claims_of_the_topic(rows):
     for claim in (each for each in CLAIMS if each.id in spoilt):
         experiment, wrong, expected = spoilt[claim.id]
         assert claim.judge(claim.measure(rows[experiment].assign(**wrong)))[0] == expected, claim.id
+
+
+def test_a_missing_number_decides_nothing(rows, lacks):
+    for id, column in (("TE-7.d", "before"), ("TE-7.d", "after"), ("TE-8.b", "disagreement"), ("TE-8.b", "control")):
+        experiment = Injection if id == "TE-7.d" else TwinDecoders
+        lacks(CLAIMS, id, rows[experiment], column)
+    lacks(CLAIMS, "TE-8.c", rows[TwinDecoders], "identity", "extra == extra.max()")

@@ -95,3 +95,9 @@ def test_the_claims_of_the_topic(rows):
     for claim in (each for each in CLAIMS if each.id in spoilt):
         experiment, wrong = spoilt[claim.id]
         assert claim.judge(claim.measure(rows[experiment].assign(**wrong)))[0] == "fails", claim.id
+
+
+def test_a_missing_number_decides_nothing(rows, lacks):
+    with pytest.raises(ValueError, match="no number"):
+        slack(rows[Certification].assign(failed=float("nan")))
+    lacks(CLAIMS, "TE-12.a", rows[Certification], "failed", "asked")

@@ -145,3 +145,16 @@ def test_the_smaller_rise_decides_replicate_by_replicate():
 def test_figures_say_in_words_what_they_show(rows, tells):
     tells(figures.off_ecology(rows[Abroad]), "alien excess", "trained, new texts disagreement")
     tells(figures.complexity(rows[Complexity]), "of 5")
+
+
+def test_a_missing_number_decides_nothing(rows):
+    """One model's number is missing, and the others of its replicate are no mean of all."""
+    for column, measure in (
+        ("excess", claims.least_rise("excess")),
+        ("disagreement", claims.least_rise("disagreement")),
+        ("excess", claims.drawn_again),
+    ):
+        table = rows[Abroad]
+        one = table.index == table.query("language == 0").index[0]
+        with pytest.raises(ValueError, match="rows have no number"):
+            measure(table.assign(**{column: table[column].mask(one)}))

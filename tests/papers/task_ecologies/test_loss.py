@@ -275,3 +275,10 @@ def test_the_claims_of_the_topic(rows):
     for claim in (each for each in CLAIMS if each.id in spoilt):
         experiment, wrong = spoilt[claim.id]
         assert claim.judge(claim.measure(rows[experiment].assign(**wrong)))[0] == "fails", claim.id
+
+
+def test_a_missing_number_decides_nothing(rows, lacks):
+    for column in ("rank", "k"):
+        lacks(CLAIMS, "TE-9.b", rows[Hellinger], column, "kind == 'kernels'")
+    for num in (1, 2):
+        lacks(CLAIMS, "TE-6.c", rows[Informed], "excess", f"kind == 'covers' and cells == {num}")

@@ -197,7 +197,7 @@ def test_validation_chooses_the_rate_and_replicates_are_paired():
 
 
 def test_the_figure_says_in_words_what_it_shows(rows, tells):
-    tells(figures.discrimination(rows[Rescue]), "brackets shuffled (published), trigram", "pairs ordinary, network")
+    tells(figures.discrimination(rows[Rescue]), "brackets shuffled (published), triples", "pairs ordinary, network")
 
 
 # Recipes --------------------------------------------------------------------------------------------------------------

@@ -247,9 +247,16 @@ def test_populations_are_compared_replicate_by_replicate():
     assert claims.final_difference(population(-0.3, 0.1), 1.0).value == pytest.approx(0.8)  # the last life counts
 
 
+def test_a_missing_number_decides_nothing():
+    lacking = population(-0.3, 0.1)
+    lacking.loc[0, "selection"] = np.nan
+    with pytest.raises(ValueError, match="1 of 20 rows have no number"):
+        claims.selected_less_shuffled(lacking, 1.0)
+
+
 def test_figures_say_in_words_what_they_show(rows, tells):
     tells(figures.coverage(rows[Sampling]), "fitness by noise", "within 1.96")
     tells(figures.quasispecies(rows[Quasispecies]), "identity map")
     tells(figures.drift(rows[Drift]), "exp 6 neutral mean 0.", "exp 7 selected")
-    tells(figures.changes(rows[Population]), "dealt out at random", "strength 10, shuffled, mutation")
+    tells(figures.changes(rows[Population]), "dealt out at random", "strength 10, shuffled, perturbation")
     assert torch.is_grad_enabled()

@@ -293,16 +293,16 @@ RIVALS = (
         unit=TEXTS,
         judged_at=RECORDED,
         expected=undecided("cpu") | holds("gpu"),
-        where="a retold comparison; the rival as amended after the first record (CAC-13.g)",
+        where="a retold comparison; the rival as amended after an earlier record, of two pairs (CAC-13.g)",
         changed=TRAINED,
     ),
     unseen(
         "CAC-13.g",
         r"At the acceptance of $\delta=1$, truncated laws, Cactus writes more valid texts than top-k acceptance as the public code words it: $q_n$ at least the $k$-th largest, also where that is 0.",
-        "the present rows hold the rival with $q_n>0$ (CAC-13.c); in a first record, kept in the repository's history, "
-        "the rule as worded wrote no text without fault, far from matched acceptance",
+        "the present rows hold the rival with $q_n>0$ (CAC-13.c); in an earlier record, of two pairs of models, kept in "
+        "the repository's history, the rule as worded wrote no text without fault, far from matched acceptance",
         source="digest",
-        where=EQUAL["where"] + "; the first record, before CAC-13.c's rival was amended",
+        where=EQUAL["where"] + "; an earlier record, of two pairs, before CAC-13.c's rival was amended",
     ),
     statistic(
         "CAC-13.d",

@@ -90,7 +90,9 @@ def flat_family(rows: pd.DataFrame) -> Figure:
     ax.plot(rows["V"], rows["ratio"], "o", color=GREEN, markerfacecolor="none")
     ax.axhline(1, **DASHED)
     last = rows.iloc[-1]
-    beside(ax, last["V"], last["ratio"], rf"$\delta={last['delta']:.1e}$, KL {last['kl']:.2f}", GREEN, (-130, 0))
+    digits, exponent = f"{last['delta']:.1e}".split("e")
+    label = rf"$\delta={digits}\cdot10^{{{int(exponent)}}}$, KL {last['kl']:.2f}"
+    beside(ax, last["V"], last["ratio"], label, GREEN, (-10, 0), ha="right")
     ax.set(
         xscale="log", yscale="log", xlabel="vocabulary $V$", ylabel=r"$D_{\mathrm{KL}}(h_{\mathrm{alg}}\|q)\,/\,\delta$"
     )

@@ -21,7 +21,7 @@ def trained_pair(rows: pd.DataFrame) -> Figure:
     """Share of texts without fault against drafts kept per block; rows of ``TrainedPair``."""
     rows = largest(rows)
     rows = rows[rows["draft"] == "trained"]
-    figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.7), sharey=True)
+    figure, axes = plt.subplots(1, 2, figsize=(7.6, 4.1), sharey=True)
     words, recorded = [], bool(rows["recorded"].iloc[0])
     for ax, shape in zip(axes, ("truncated", "plain"), strict=True):
         for rule, (name, color, marker) in RULES.items():
@@ -38,7 +38,7 @@ def trained_pair(rows: pd.DataFrame) -> Figure:
         ax.set(xlabel="drafts kept per block")
         panel_label(ax, "temperature 0.6, top-p 0.95" if shape == "truncated" else "temperature 1")
     axes[0].set(ylabel="texts without fault", ylim=(-0.03, 1.03))
-    axes[1].legend(fontsize=8, loc="upper right", ncols=2)
+    figure.legend(*axes[1].get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=6)
     figure.set_label(
         "Share of texts without fault against drafts kept per block, truncated laws and temperature 1. Share at "
         f"drafts kept: {'; '.join(words)}."

@@ -17,7 +17,7 @@ KMEANS = "codebook == 'k-means'"
 def curve(rows: pd.DataFrame) -> pd.Series:
     """Mean distortion of k-means on the attractor for each K."""
     some = measure.chosen(rows, f"source == 'lorenz' and {KMEANS}")
-    return some.groupby("K")["distortion"].mean()
+    return measure.by_draw(some["distortion"], some, ["K"]).mean()
 
 
 def misfits(rows: pd.DataFrame) -> tuple[float, float, int]:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 
 from derived.lab import measure
@@ -15,8 +16,8 @@ def limits(rows: pd.DataFrame) -> Estimate:
     """How far the ratio of a length to its limit is from 1, in hundredths, of both limits the larger."""
     sharp = measure.farthest("length / steps_cap", 1.0, "sigma * K <= 0.13")(rows)
     blurred = measure.farthest("length / blur_cap", 1.0, "sigma * K >= 5 and sigma <= 0.02")(rows)
-    far = max((sharp, blurred), key=lambda found: abs(found.value - 1))
-    return replace(far, value=abs(far.value - 1) / 0.01)
+    each = [replace(found, value=abs(found.value - 1) / 0.01) for found in (sharp, blurred)]
+    return max(each, key=lambda found: np.nan_to_num(found.value, nan=np.inf))  # a NaN is shown, never passed over
 
 
 CLAIMS = (

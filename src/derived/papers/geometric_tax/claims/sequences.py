@@ -17,13 +17,14 @@ LATER = {"ci": "undecided", "cpu": "holds"}  # few live replicates
 def ordering(rows: pd.DataFrame, where: str = "readout == 'random'") -> Estimate:
     """The lower of varied and shuffled less the higher of matched and uniform DNA, by replicate."""
     wide = measure.chosen(rows, where).pivot(index="replicate", columns="arm", values="similarity")
-    return stats.mean(wide[["varied", "shuffled"]].min(axis=1) - wide[["matched", "uniform"]].max(axis=1))
+    lower, higher = wide[["varied", "shuffled"]].min(axis=1, skipna=False), wide[["matched", "uniform"]]
+    return stats.mean(lower - higher.max(axis=1, skipna=False))
 
 
 def windows_alone(rows: pd.DataFrame) -> Estimate:
     """Largest over smallest step of four encoders, with the published windows over the same with one window."""
-    steps = rows.groupby(["setting", "replicate"])["cosine"].agg(lambda each: np.log(each.max() / each.min()))
-    wide = steps.unstack("setting")
+    steps = measure.by_draw(rows["cosine"], rows, ["setting", "replicate"])
+    wide = np.log(steps.max() / steps.min()).unstack("setting")
     return ratio(stats.mean(wide["published"] - wide["same"]))
 
 

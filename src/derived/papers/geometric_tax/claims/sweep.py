@@ -9,7 +9,7 @@ import pandas as pd
 
 from derived.lab import stats
 from derived.lab.claims import RECORDED, Change, at_least, at_most, fails, holds, statistic, undecided
-from derived.lab.measure import Measure, chosen, highest, lowest
+from derived.lab.measure import Measure, by_draw, chosen, highest, lowest
 from derived.lab.stats import LEVEL, Estimate
 
 from ..experiments.sweep import Sweep
@@ -31,7 +31,7 @@ def highest_inner(rows: pd.DataFrame, where: str) -> int:
     hard = chosen(rows, f"arm == 'ce' and {where}")
     rate = hard[hard["stage"] == "fit"].groupby("K")["rate"].first()
     tried = hard[(hard["stage"] == "search") & (hard["rate"] == hard["K"].map(rate))]
-    return tried.groupby("K")["distortion"].mean().sort_index().iloc[1:-1].idxmax()
+    return by_draw(tried["distortion"], tried, ["K"]).mean().sort_index().iloc[1:-1].idxmax()
 
 
 def inner_over_ends(many: bool) -> Measure:

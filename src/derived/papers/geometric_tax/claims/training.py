@@ -87,6 +87,8 @@ def other_judges(rows: pd.DataFrame) -> Estimate:
         wide = np.log(chosen(rows, f"system == '{system}'").set_index(["draw", "replicate", "arm"])["distortion"])
         logs = (wide.xs("ce", level="arm") - wide.xs("scalar", level="arm")).unstack("replicate")
         draws, pairs = logs.shape
+        if not np.isfinite(logs).all(axis=None):
+            raise ValueError(f"{(~np.isfinite(logs)).sum(axis=None)} of {logs.size} ratios of {system} are not finite")
         moved = logs.mean(axis=1).std() / np.sqrt(logs.var(axis=1).mean() / pairs)
         tail = (1 - LEVEL) / len(SYSTEMS) / 2
         low, high = np.sqrt((draws - 1) / chi2.isf([tail, 1 - tail], draws - 1))

@@ -11,7 +11,20 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, COLOURS, DASHED, INK, RED, THEORY, beside, largest, panel_label, points, shades
+from derived.lab.plot import (
+    BLUE,
+    COLOURS,
+    DASHED,
+    INK,
+    RED,
+    THEORY,
+    apart,
+    beside,
+    largest,
+    panel_label,
+    points,
+    shades,
+)
 
 SOURCES = {"line": "line", "square": "square", "cube": "cube", "lorenz": "Lorenz attractor"}
 
@@ -58,10 +71,12 @@ def _fits(ax, part: pd.DataFrame) -> dict[str, float]:
     a, b = np.polyfit(1 / np.log(K), D, 1)
     slope, level = np.polyfit(np.log(K), np.log(D), 1)
     fits = {"log": a / np.log(K) + b, "power": np.exp(level) * K**slope}
-    ax.axhline(1, color=INK, linewidth=0.8)
-    for fit, color, words in zip(fits.values(), (RED, BLUE), ("$a/\\ln K+b$", "power of $K$"), strict=True):
-        ax.plot(K, fit / D, "o-", color=color, markersize=4)
-        beside(ax, K[-1], (fit / D)[-1], words, color, fontsize=9)
+    ax.plot(K[[0, -1]], [1, 1], color=INK, linewidth=0.8)  # no farther, or it would run through the labels
+    shares = [fit / D for fit in fits.values()]
+    places = apart([share[-1] for share in shares], 0.08 * np.ptp(shares))
+    for share, color, words, place in zip(shares, (RED, BLUE), ("$a/\\ln K+b$", "power of $K$"), places, strict=True):
+        ax.plot(K, share, "o-", color=color, markersize=4)
+        beside(ax, K[-1], place, words, color, fontsize=9)
     ax.set(xscale="log", xlabel="codes $K$", ylabel="fit over measured error")
     ax.set_xlim(None, K[-1] * 8)
     panel_label(ax, "two fits, on the attractor")

@@ -45,7 +45,7 @@ def explorer(laws: pd.DataFrame, paths: pd.DataFrame) -> go.Figure:
         barmode="overlay",
         bargap=0,
         legend={"orientation": "h", "y": 1.01, "yanchor": "bottom"},
-        margin={"l": 60, "r": 16, "t": 30, "b": 40},
+        margin={"l": 60, "r": 16, "t": 90, "b": 40},
         meta={
             "alt": f"The law of the next token at three neighbouring values, with sliders for the width sigma and the "
             f"number of bins K; the length of the path of laws from 0 to m, a staircase "

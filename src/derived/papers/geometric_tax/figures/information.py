@@ -31,7 +31,7 @@ def critics(rows: pd.DataFrame) -> Figure:
             ax.errorbar(x + shift, mean, reach, fmt="o", color=color, markerfacecolor=face, capsize=3, zorder=3)
             words.append(f"{label} {mean:.2f}")
             if x == 0:
-                beside(ax, x + shift, mean, label, color, shift=(8, 8) if column == "in_sample" else (8, -8))
+                beside(ax, x + shift, mean, label, color, shift=(8, 0))
         said.append(f"{name.replace(chr(10), ' ')}: {', '.join(words)}")
     ax.axhline(0, **DASHED)
     ax.set_xticks(range(len(CASES)), CASES.values())

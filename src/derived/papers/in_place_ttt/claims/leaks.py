@@ -15,8 +15,9 @@ DERIVATIVE = "largest derivative by a later input, over all instances"
 
 
 def misplaced(rows: pd.DataFrame) -> pd.Series:
-    """1 where a derivative is zero though the theorem says that it is not, or the other way round."""
-    return ((rows["jacobian"] > 0) != (rows["expected"] > 0)).astype(float)
+    """1 where a derivative is zero though the theorem says that it is not, or the other way round; NaN where one is."""
+    wrong = ((rows["jacobian"] > 0) != (rows["expected"] > 0)).astype(float)
+    return wrong.where(rows[["jacobian", "expected"]].notna().all(axis="columns"))
 
 
 CLAIMS = (

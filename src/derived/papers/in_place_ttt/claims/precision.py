@@ -3,6 +3,7 @@
 Criteria and expected verdicts were written before the run, unless a claim says otherwise. The size of the weights, 0.02, is our assumption.
 """
 
+import numpy as np
 import pandas as pd
 
 from derived.lab import measure
@@ -20,7 +21,8 @@ def of_limit(rows: pd.DataFrame) -> Estimate:
     """The mean share of the weights that one write changed, or the largest after all writes, each over its limit; the
     one that reaches higher."""
     one, all_of_them = measure.mean("changed / 1e-4", BF16)(rows), measure.largest("after / 1e-2", BF16)(rows)
-    return max(one, all_of_them, key=lambda found: found.value if found.high is None else found.high)
+    reach = {one: one.high, all_of_them: np.nan_to_num(all_of_them.value, nan=np.inf)}  # a NaN is never passed over
+    return max(reach, key=reach.get)
 
 
 CLAIMS = (

@@ -37,7 +37,8 @@ def best_rate(rows: pd.DataFrame, arm: str, better: str = "max") -> float:
 
 def at_best_rate(rows: pd.DataFrame, arm: str, better: str = "max") -> pd.DataFrame:
     """The rows of an arm at its best rate, one a model: the last, where a model has several."""
-    return chosen(rows, f"({arm}) and rate == {best_rate(rows, arm, better)}").groupby("replicate").last()
+    best = chosen(rows, f"({arm}) and rate == {best_rate(rows, arm, better)}")
+    return best.groupby("replicate").last(skipna=False)  # the last number of each column, and not the last before NaN
 
 
 def mean_of(arms: Sequence[str], column: str, decides) -> Measure:

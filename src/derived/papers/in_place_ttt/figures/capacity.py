@@ -23,7 +23,8 @@ def recall(rows: pd.DataFrame) -> Figure:
     for (d, h), color in zip(sizes, shades(len(sizes)), strict=True):
         part = rows[(rows["d"] == d) & (rows["h"] == h)]
         mean = part.groupby("pairs")["recall"].mean()
-        axes[0].plot(mean.index / part["theory"].iloc[0], mean, color=color, marker="o", markersize=3)
+        style = {"color": color, "marker": "o", "markersize": 3, "label": f"{d}, {h}"}
+        axes[0].plot(mean.index / part["theory"].iloc[0], mean, **style)
         half = part.groupby("replicate")["half"].first()
         axes[1].plot(np.full(len(half), part["theory"].iloc[0]), half, "o", color=color, markersize=4)
         words.append(f"{half.mean():.0f} pairs at d = {d}, h = {h} (rule {part['theory'].iloc[0]:.0f})")
@@ -42,6 +43,7 @@ def recall(rows: pd.DataFrame) -> Figure:
     plain_log(axes[0].xaxis, (0.125, 0.25, 0.5, 1, 2, 4))
     for axis in (axes[1].xaxis, axes[1].yaxis):
         plain_log(axis, (50, 100, 200, 400, 800))
+    axes[0].legend(fontsize=8, loc="lower left", title="$d$, $h$", title_fontsize=8)
     panel_label(axes[0], "recall")
     panel_label(axes[1], "half-recall")
     figure.set_label(

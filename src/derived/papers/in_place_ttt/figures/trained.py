@@ -6,7 +6,8 @@ small points           single models
 dashed                 chance, or the floor of the loss
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -181,24 +182,32 @@ def warm(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-def compared(rows: pd.DataFrame, arms: Sequence[str], column: str, better: str, against: str) -> pd.DataFrame:
+def of_recall(depth: int, window: int, arm: str) -> str:
+    """An arm of ``Recall`` in words.
+
+    >>> of_recall(1, 8, "conv"), of_recall(1, 1, "past")
+    ('one block: taps', 'one block, bare keys: past taps only')
+    """
+    blocks = "one block" if depth == 1 else "two blocks"
+    return f"{blocks}{', bare keys' if window == 1 else ''}: {WRITES[arm]}"
+
+
+def compared(
+    rows: pd.DataFrame, arms: Sequence[str], column: str, better: str, against: Any, words: Callable[..., str] = str
+) -> pd.DataFrame:
     """Each arm at its rate: mean of a column over models, and its difference, model by model, from the arm ``against``,
-    each with half its 95 % and its 99.9 % interval; the last is the smallest difference that could have been seen."""
+    each with half its 95 % and its 99.9 % interval; the last is the smallest difference that could have been seen.
+    ``words`` says what an arm is called, from its values in the columns ``arms``."""
     last = at_chosen_rate(rows, arms, better).groupby([*arms, "replicate"], sort=False).last().reset_index()
     values = last.pivot(index="replicate", columns=list(arms), values=column)
     rate = last.groupby(list(arms), sort=False)["rate"].first()
-    (reference,) = values.loc[:, [each == against for each in map(_name, values.columns)]].T.to_numpy()
-    table = []
+    reference, table = values[against], []
     for arm in rate.index:
-        own = values[arm]
-        row = {"arm": _name(arm), "rate": rate[arm], column: own.mean(), **_reaches(own)}
-        gap = own - reference
-        table.append(row | {f"less {against}": gap.mean(), **_reaches(gap, "of it ")})
+        name = words(*(arm if isinstance(arm, tuple) else (arm,)))
+        own, gap = values[arm], values[arm] - reference
+        row = {"arm": name, "rate": rate[arm], "mean": own.mean(), **_reaches(own)}
+        table.append(row | {"difference": gap.mean(), **_reaches(gap, "its ")})
     return pd.DataFrame(table).set_index("arm")
-
-
-def _name(arm) -> str:
-    return ", ".join(map(str, arm)) if isinstance(arm, tuple) else str(arm)
 
 
 def _reaches(values: pd.Series, prefix: str = "") -> dict[str, float]:

@@ -4,6 +4,7 @@ from derived.lab import measure
 from derived.lab.claims import Change, at_least, at_most, bound, computed, exactly, identity, refuted
 
 from ..experiments.deployment import AtOne, Injection, OffEcology, TwinDecoders
+from .measures import told
 
 LETTERS = (
     Change(
@@ -54,7 +55,7 @@ CLAIMS = (
         measure.most_of(
             measure.worst(),
             measure.worst("crossing"),
-            measure.worst("(before >= 0) | (after <= 0)", "0.5"),
+            measure.worst(told("(before >= 0) | (after <= 0)", "before", "after"), "0.5"),
         ),
         r"largest gap over its derived rounding bound, and the sign of the saving on both sides of $\alpha_{\rm JS}$",
         where=r"Proposition 47; $\alpha_{\rm JS}$ is ours",
@@ -81,7 +82,9 @@ CLAIMS = (
         r"Two decoders of one optimal code have equal training loss and disagree where training never goes.",
         TwinDecoders,
         measure.most_of(
-            measure.worst(), measure.worst("disagreement < 1e-3", "0.5"), measure.worst("control < 1e-3", "0.5")
+            measure.worst(),
+            measure.worst(told("disagreement < 1e-3", "disagreement"), "0.5"),
+            measure.worst(told("control < 1e-3", "control"), "0.5"),
         ),
         "difference of training losses over its rounding bound, with a difference above $10^{-3}$ nats elsewhere, and in training where a decoder is changed there",
         source="paper",
@@ -98,7 +101,7 @@ CLAIMS = (
         "TE-8.c",
         "A code without token excess preserves all and only the equivalence classes of the token ecology.",
         TwinDecoders,
-        measure.largest("extra * (identity < 1e-12)"),
+        measure.largest(lambda rows: rows["extra"] * told("identity < 1e-12", "identity")(rows)),
         "a number of equivalent pairs that a code without excess keeps apart",
         exactly(0),
         source="paper",

@@ -11,7 +11,7 @@ from ..experiments.evidence import Certification, Published
 
 def slack(rows: pd.DataFrame) -> Estimate:
     """The theorem's number of samples over the least number at which at most five data sets in a hundred fail."""
-    shares = rows.groupby("n")["failed"].mean()
+    shares = measure.by_draw(rows["failed"], rows, ["n"]).mean()
     enough = min(n for n in shares.index if (shares[shares.index >= n] <= 0.05).all())
     return Estimate(float(rows["needed"].iloc[0] / enough), int(rows["replicate"].nunique()))
 

@@ -5,7 +5,7 @@ import pandas as pd
 
 from derived.lab import stats
 from derived.lab.claims import RECORDED, Change, at_least, holds, reported, statistic, undecided, within
-from derived.lab.measure import Measure, chosen, lowest, mean
+from derived.lab.measure import Measure, by_draw, chosen, lowest, mean
 from derived.lab.stats import LEVEL
 
 from ..experiments.languages import Abroad, Complexity
@@ -17,7 +17,7 @@ def least_rise(column: str) -> Measure:
 
     def measure(rows: pd.DataFrame):
         level = 1 - (1 - LEVEL) / 2
-        wide = rows.groupby(["replicate", "category"])[column].mean().unstack()
+        wide = by_draw(rows[column], rows, ["replicate", "category"]).mean().unstack()
         steps = (wide["relative"] - wide["trained"], wide["alien"] - wide["relative"])
         return lowest([stats.mean(step, level) for step in steps])
 
@@ -27,7 +27,7 @@ def least_rise(column: str) -> Measure:
 def drawn_again(rows: pd.DataFrame):
     """The excess on fresh texts of the first language less that on its held-out texts, replicate by replicate."""
     first = chosen(rows, "language == 0 or category == 'again'")
-    wide = first.groupby(["replicate", "category"])["excess"].mean().unstack()
+    wide = by_draw(first["excess"], first, ["replicate", "category"]).mean().unstack()
     return stats.mean(wide["again"] - wide["trained"])
 
 

@@ -17,7 +17,7 @@ from derived.lab.claims import (
     undecided,
     within,
 )
-from derived.lab.measure import chosen, farthest_from, largest, power, share, smallest, worst
+from derived.lab.measure import by_draw, chosen, farthest_from, largest, power, share, smallest, worst
 from derived.lab.stats import Estimate
 
 from ..experiments.selection import Drift, Population, Price, Quasispecies, Recipes, Sampling
@@ -27,7 +27,7 @@ def selected_less_shuffled(rows: pd.DataFrame, strength: float, column: str = "s
     """The change of the mean risk over all generations with dealt-out fitness less that with true fitness, replicate
     by replicate."""
     some = chosen(rows, f"strength == {strength}")
-    total = some.groupby(["replicate", "arm"])[column].sum().unstack()
+    total = by_draw(some[column], some, ["replicate", "arm"]).sum().unstack()
     return stats.mean(total["shuffled"] - total["selected"])
 
 

@@ -23,6 +23,7 @@ from derived.lab.plot import (
 )
 
 READERS = {"network": BLUE, "trigram": RED, "bigram": ORANGE, "unigram": MUTED}
+NAMES = {"network": "network", "trigram": "triples", "bigram": "pairs", "unigram": "single letters"}
 TWINS = {"shuffled": "brackets shuffled (published)", "matched": "one bracket moved, pairs ordinary"}
 
 
@@ -48,13 +49,13 @@ def discrimination(rows: pd.DataFrame) -> Figure:
             face = color if recorded else "none"
             ax.errorbar(drawn.index, mean, reach, fmt="o-", color=color, markerfacecolor=face, linewidth=1)
             ends[reader] = mean[-1]
-            words.append(f"{name}, {reader} {mean[-1]:.2f}")
+            words.append(f"{name}, {NAMES[reader]} {mean[-1]:.2f}")
         low, high = ax.get_ylim()
         places = apart(list(ends.values()), 0.07 * (high - low))
         for (reader, _), place in zip(ends.items(), places, strict=True):
-            beside(ax, 1.0, place, reader, READERS[reader], fontsize=8)
-        ax.axhline(0, **DASHED)
-        ax.set(xlabel=r"share $\alpha$ of text with brackets", xlim=(-0.04, 1.3))
+            beside(ax, 1.0, place, NAMES[reader], READERS[reader], fontsize=8)
+        ax.plot([0, 1], [0, 0], **DASHED)
+        ax.set(xlabel=r"share $\alpha$ of text with brackets", xlim=(-0.04, 1.4))
         panel_label(ax, name)
     axes[0].set_ylabel("gap (nats per token)")
     fell = rows[rows["reader"] == "network"].eval("before - late").max()

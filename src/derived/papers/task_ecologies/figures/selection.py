@@ -98,6 +98,7 @@ def drift(rows: pd.DataFrame) -> Figure:
 
 
 PARTS = (("selection", BLUE), ("development", GREEN), ("mutation", RED))
+NAMES = {"selection": "selection", "development": "training", "mutation": "perturbation"}
 
 
 def changes(rows: pd.DataFrame) -> Figure:
@@ -115,15 +116,15 @@ def changes(rows: pd.DataFrame) -> Figure:
                 mean, reach = mean_and_reach(total.iloc[:, -1])
                 place = total.columns[-1] + (1.3 if arm == "selected" else 1.7)
                 ax.errorbar(place, mean, reach, fmt="o", color=color, markerfacecolor=face or color, markersize=4)
-                words.append(f"strength {strength:g}, {arm}, {name} {mean:+.3f}")
+                words.append(f"strength {strength:g}, {arm}, {NAMES[name]} {mean:+.3f}")
                 if arm == "selected":
                     drawn[name] = mean
-        ax.axhline(0, **DASHED)
+        ax.plot([1, place], [0, 0], **DASHED)
         ax.set_xlabel("generation")
     low, high = axes[0, 0].get_ylim()
     for (name, color), height in zip(PARTS, apart(list(drawn.values()), 0.07 * (high - low)), strict=True):
-        beside(axes[0, -1], place, height, name, color, (10, 0), fontsize=8)
-    axes[0, -1].set_xlim(right=1.35 * place)
+        beside(axes[0, -1], place, height, NAMES[name], color, (10, 0), fontsize=8)
+    axes[0, -1].set_xlim(right=1.45 * place)
     for ax, strength in zip(axes[0], strengths, strict=True):
         panel_label(ax, rf"fitness $e^{{-{strength:g}R}}$" if strength != 1 else "fitness $e^{-R}$")
     axes[0, 0].set_ylabel("change of the mean risk (nats)")
