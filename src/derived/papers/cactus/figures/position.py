@@ -92,7 +92,7 @@ def flat_family(rows: pd.DataFrame) -> Figure:
     last = rows.iloc[-1]
     digits, exponent = f"{last['delta']:.1e}".split("e")
     label = rf"$\delta={digits}\cdot10^{{{int(exponent)}}}$, KL {last['kl']:.2f}"
-    beside(ax, last["V"], last["ratio"], label, GREEN, (-10, 0), ha="right")
+    beside(ax, last["V"], last["ratio"], label, GREEN, (-26, 4), ha="right")
     ax.set(
         xscale="log", yscale="log", xlabel="vocabulary $V$", ylabel=r"$D_{\mathrm{KL}}(h_{\mathrm{alg}}\|q)\,/\,\delta$"
     )

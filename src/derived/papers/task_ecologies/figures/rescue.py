@@ -6,6 +6,7 @@ colours               who reads: the network, or a table of letters
 """
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -55,7 +56,7 @@ def discrimination(rows: pd.DataFrame) -> Figure:
         for (reader, _), place in zip(ends.items(), places, strict=True):
             beside(ax, 1.0, place, NAMES[reader], READERS[reader], fontsize=8)
         ax.plot([0, 1], [0, 0], **DASHED)
-        ax.set(xlabel=r"share $\alpha$ of text with brackets", xlim=(-0.04, 1.4))
+        ax.set(xlabel=r"share $\alpha$ of text with brackets", xlim=(-0.04, 1.4), xticks=np.linspace(0, 1, 6))
         panel_label(ax, name)
     axes[0].set_ylabel("gap (nats per token)")
     fell = rows[rows["reader"] == "network"].eval("before - late").max()

@@ -125,6 +125,8 @@ def changes(rows: pd.DataFrame) -> Figure:
     for (name, color), height in zip(PARTS, apart(list(drawn.values()), 0.07 * (high - low)), strict=True):
         beside(axes[0, -1], place, height, NAMES[name], color, (10, 0), fontsize=8)
     axes[0, -1].set_xlim(right=1.45 * place)
+    for ax in axes[0]:
+        ax.set_xticks([*range(0, int(place) + 1, max(1, int(place) // 6))][1:])
     for ax, strength in zip(axes[0], strengths, strict=True):
         panel_label(ax, rf"fitness $e^{{-{strength:g}R}}$" if strength != 1 else "fitness $e^{-R}$")
     axes[0, 0].set_ylabel("change of the mean risk (nats)")
