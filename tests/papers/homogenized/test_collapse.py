@@ -76,3 +76,13 @@ def test_figures_say_in_words_what_they_show(rows, follows):
     follows(figures.logistic, rows[Hot], "m", "u")
     follows(figures.freezing, rows[Freezing], "ode")
     follows(figures.final_rate, rows[FinalRate], "log_missing")
+
+
+@pytest.mark.parametrize("claim", ["HT-9.b", "HT-9.c"])
+def test_a_time_that_is_missing_leaves_its_claim_undecided(claim):
+    n, logit_std = (each.ravel() for each in np.meshgrid([8, 32], [0.0, 1.0, 2.0]))
+    table = pd.DataFrame({"n": n, "logit_std": logit_std, "ode": np.log(n + 1.0) + logit_std, "hot": np.log(n + 1.0)})
+    assert np.isfinite(MEASURES[claim](table).value)
+    table.loc[2, "ode"] = np.nan
+    with pytest.raises(ValueError, match=r"1 of . rows have no number"):
+        MEASURES[claim](table)

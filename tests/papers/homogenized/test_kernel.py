@@ -78,3 +78,6 @@ def test_the_quotient_of_a_kernel_grows_or_falls_with_the_number_of_tokens():
     n = np.tile([2, 8, 32], 2)
     table = pd.DataFrame({"n": n, "quotient": np.repeat([0.7, 0.1], 3) * n ** np.repeat([-0.25, 0.0], 3)})
     assert quotient_power(table).value == pytest.approx(-0.25)  # of the largest, whatever the others do
+    table.loc[1, "quotient"] = np.nan
+    with pytest.raises(ValueError, match="1 of 6 rows have no number"):
+        quotient_power(table)
