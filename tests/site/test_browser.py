@@ -233,8 +233,8 @@ def test_what_hides_something_sideways_is_dark_at_that_end(browser, address, cha
     page.goto(address + chapters[0].name)
     page.evaluate(TYPESET)
     box = page.evaluate_handle("""() => {
-      for (const box of document.querySelectorAll("article div.math")) {
-        box.style.width = "120px";
+      for (const box of document.querySelectorAll("article div.math > mjx-container")) {
+        box.parentElement.style.width = "120px";
         if (box.checkVisibility() && box.scrollWidth > box.clientWidth + 40) return box;
       }
     }""").as_element()

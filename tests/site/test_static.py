@@ -247,7 +247,7 @@ def test_every_explorer_has_ten_stops_a_slider_a_still_and_the_colours_of_the_pa
 
 
 #: A name of a program, or a power of ten as programs print it; LayerNorm and ListOps are people's names for things.
-NAME_OR_POWER = re.compile(r"[a-z]{2}_\w|\de[+-]\d|^(?!LayerNorm|ListOps)[A-Z][a-z]+[A-Z]")
+NAME_OR_POWER = re.compile(r"[a-z]{2}_\w|\de[+-]\d|^(?!LayerNorm|ListOps|DeltaNet|LaCT|DyT)[A-Z][a-z]+[A-Z]")
 
 
 def test_heads_of_tables_are_words(chapters):
