@@ -4,7 +4,7 @@ import json
 from xml.etree import ElementTree
 
 from bs4 import BeautifulSoup
-from test_pages import chapter, row
+from test_pages import assert_balanced, chapter, row
 
 from derived.book import news
 
@@ -98,3 +98,17 @@ def test_the_feed_is_atom_with_one_entry_a_day_and_chapter(tmp_path):
     again = ElementTree.fromstring(news.feed(entries, "The book", ""))
     assert [entry.findtext("a:id", namespaces=ATOM) for entry in again.findall("a:entry", ATOM)] == ids
     assert again.find("a:entry/a:link", ATOM).get("href") == "notebooks/toy.html"
+
+
+def test_the_history_tells_each_change_once_the_newest_first():
+    change = {"date": "2026-11-20", "what": "The margin was $1$.", "why": "So."}
+    late = row("B", changed=[{**change, "date": "2026-11-21"}])
+    other_tier = row("A", tier="cpu", headline=False, changed=[change])
+    same = row("C", changed=[change])
+    text = news.history([chapter(row("A", changed=[change]), other_tier, late, same)])
+    soup = BeautifulSoup(text, "html.parser")
+    assert [line.get_text(" ").split()[0] for line in soup.select("tbody tr")] == ["2026-11-21", "2026-11-20"]
+    assert [link.get_text() for link in soup.select("tbody tr:last-child a[href*=ledger]")] == ["A", "C"]
+    assert "2 changes in 3 claims" in text
+    assert_balanced(text)
+    assert_balanced(news.history([]))

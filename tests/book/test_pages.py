@@ -150,7 +150,7 @@ def test_the_ledger_shows_every_headline_once_with_its_other_tiers():
 
 
 def test_the_ledger_of_nothing_is_a_page_too():
-    for text in (pages.ledger([]), pages.totals([]), pages.status([]), pages.course([]), pages.history([])):
+    for text in (pages.ledger([]), pages.totals([]), pages.status([]), pages.course([])):
         assert_balanced(text)
 
 
@@ -224,19 +224,6 @@ def test_a_value_stands_with_its_own_unit(unit, shown):
 )
 def test_how_sure_a_verdict_is(changes, words):
     assert pages.sure(row("A", **changes)) == words
-
-
-def test_the_history_tells_each_change_once_the_newest_first():
-    change = {"date": "2026-11-20", "what": "The margin was $1$.", "why": "So."}
-    late = row("B", changed=[{**change, "date": "2026-11-21"}])
-    other_tier = row("A", tier="cpu", headline=False, changed=[change])
-    same = row("C", changed=[change])
-    text = pages.history([chapter(row("A", changed=[change]), other_tier, late, same)])
-    soup = BeautifulSoup(text, "html.parser")
-    assert [line.get_text(" ").split()[0] for line in soup.select("tbody tr")] == ["2026-11-21", "2026-11-20"]
-    assert [link.get_text() for link in soup.select("tbody tr:last-child a[href*=ledger]")] == ["A", "C"]
-    assert "2 changes in 3 claims" in text
-    assert_balanced(text)
 
 
 def test_the_errata_are_typeset():

@@ -35,9 +35,22 @@ def test_check_fails_above_the_bound_and_on_nan(gap, bound):
         page.check(gap, bound)
 
 
-def test_check_of_nothing_proves_nothing():
+@pytest.mark.parametrize("say", [page.check, page.at_most])
+def test_check_of_nothing_proves_nothing(say):
     with pytest.raises(ValueError, match="no instance"):
-        page.check([], 1.0)
+        say([], 1.0)
+
+
+@pytest.mark.parametrize("bound", [2.0, [4.0, 2.0]])
+def test_an_inequality_says_the_share_of_its_bound(bound, capsys):
+    page.at_most(torch.tensor([-3.0, 1.0]), bound)
+    assert capsys.readouterr().out == "at most 0.5 of its bound, n = 2\n"
+
+
+@pytest.mark.parametrize(("value", "bound"), [([0.5, 2.0], [1.0, 1.0]), ([float("nan")], 1.0)])
+def test_an_inequality_fails_above_its_bound_and_on_nan(value, bound):
+    with pytest.raises(AssertionError, match=r"the largest value is .* times its bound"):
+        page.at_most(value, bound)
 
 
 def race(name: str, peer: str, ratio: float, verdict: str, headline: bool = True) -> dict:

@@ -1,11 +1,15 @@
-"""What the tests of every paper share: rows of its experiments, smaller than tier ci, and what each figure must say."""
+"""What the tests of every paper share: rows of its experiments, smaller than tier ci, what each figure must say,
+and what no claim may pass over."""
 
 import dataclasses
+import math
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 
+from derived.lab.claims import Claim
 from derived.lab.experiment import run_experiment
 
 
@@ -55,5 +59,23 @@ def follows(tells):
         for column in columns:
             assert draw(rows.assign(**{column: rows[column] * shrinking})).get_label() != figure.get_label(), column
         plt.close("all")
+
+    return check
+
+
+@pytest.fixture
+def lacks():
+    """A claim is undecided by rows of which one lacks a number: no measure passes over it."""
+
+    def check(claims, id: str, rows: pd.DataFrame, column: str, where: str = "") -> None:
+        claim: Claim = next(one for one in claims if one.id == id)
+        at = (rows.query(where, engine="python") if where else rows).index[0]
+        lacking = rows.astype({column: float})
+        lacking.loc[at, column] = math.nan
+        try:
+            verdict, _ = claim.judge(claim.measure(lacking))
+        except ValueError:  # which the ledger takes for "undecided", with its words as the reason
+            return
+        assert verdict == "undecided", f"{id} {verdict} without a {column}"
 
     return check

@@ -10,7 +10,8 @@ from itertools import pairwise
 import nbformat
 from nbformat import NotebookNode
 
-CHECK = re.compile(r"worst gap (?P<gap>\S+), (?P<share>\S+) of its bound, n = (?P<n>\d+)")  # what lab.page.check says
+# What check and at_most of lab.page say.
+CHECK = re.compile(r"(?:worst gap (?P<gap>\S+),|at most) (?P<share>\S+) of its bound, n = (?P<n>\d+)")
 RIGHT = re.compile(r"(?:(?:\([a-z]\) )?right\s)+")  # what the check of an exercise says, with a letter for each part
 SOLUTION = re.compile(r"^(?P<fence>`{3,}|:{3,})(?=\{solution)")
 
@@ -45,13 +46,16 @@ def _checked(found: list[re.Match[str]]) -> str:
         return f'<p class="checked">{_gap(found[0])}</p>'
     share = max((match["share"] for match in found), key=float)
     lines = "".join(f"<li>{_gap(match)}</li>" for match in found)
-    title = "all exact" if float(share) == 0 else f"the tightest at {html.escape(share)} of its bound"
+    exact = float(share) == 0 and all(match["gap"] for match in found)
+    title = "all exact" if exact else f"the tightest at {html.escape(share)} of its bound"
     return f'<details class="checked"><summary>{len(found)} checks, {title}</summary><ul>{lines}</ul></details>'
 
 
 def _gap(match: re.Match[str]) -> str:
     """A check in words; ``n`` counts the numbers compared, not the draws behind each, so that one has no count."""
     num = int(match["n"])
+    if match["gap"] is None:
+        return f"at most {match['share']} of its bound" + (f" in {num:,} numbers" if num > 1 else "")
     if float(match["gap"]) == 0:
         return "no gap at all" if num == 1 else f"no gap at all in {num:,} numbers"
     which = "gap" if num == 1 else f"worst gap of {num:,}:"

@@ -1,4 +1,5 @@
-"""What is new in the ledger: shown on the welcome page and on the history's, and offered as an Atom feed.
+"""What is new in the ledger: shown on the welcome page and on the history's, and offered as an Atom feed. The history
+of criteria, from the claims themselves, stands on that page too.
 
 entry   what happened in one chapter on one day: the claims that are new, those that left the ledger (most went into
         another row), the verdicts that changed and the criteria that changed. The last come from the claims
@@ -124,6 +125,19 @@ def verdicts(news: Sequence[Entry]) -> str:
     """Every change of a verdict, the newest first. MyST."""
     changed = [(entry, change) for entry in news for change in entry.verdicts]
     return pages.raw(pages.html("verdicts.html", changed=changed, feed=FEED))
+
+
+def history(chapters: Sequence[pages.Chapter]) -> str:
+    """What changed in the terms of claims after rows of them existed, newest first; claims of one change together."""
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for chapter in chapters:
+        for row in chapter.rows:
+            for change in row["changed"] if row["headline"] else ():
+                key = (change["date"], chapter.slug, chapter.name, change["what"], change["why"])
+                groups.setdefault(key, []).append(row)
+    changes = sorted(groups.items(), key=lambda group: group[0][0], reverse=True)
+    claims = {row["id"] for rows in groups.values() for row in rows}
+    return pages.raw(pages.html("history.html", changes=changes, claims=len(claims)))
 
 
 def feed(news: Sequence[Entry], title: str, site: str) -> str:

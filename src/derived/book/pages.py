@@ -344,19 +344,6 @@ def status(chapters: list[Chapter]) -> str:
     return raw(html("status.html", chapters=chapters, versions=versions))
 
 
-def history(chapters: list[Chapter]) -> str:
-    """What changed in the terms of claims after rows of them existed, newest first; claims of one change together."""
-    groups: dict[tuple, list[Row]] = {}
-    for chapter in chapters:
-        for row in chapter.rows:
-            for change in row["changed"] if row["headline"] else ():
-                key = (change["date"], chapter.slug, chapter.name, change["what"], change["why"])
-                groups.setdefault(key, []).append(row)
-    changes = sorted(groups.items(), key=lambda group: group[0][0], reverse=True)
-    claims = {row["id"] for rows in groups.values() for row in rows}
-    return raw(html("history.html", changes=changes, claims=len(claims)))
-
-
 def errata(corrections: list[dict[str, str]]) -> str:
     """A chapter's corrections: what was said and where, what is right, who found it, and how it was checked."""
     return raw(html("errata.html", corrections=corrections))

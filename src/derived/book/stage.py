@@ -325,7 +325,7 @@ def _fill_pages(root: Path, folder: Path, chapters: list[pages.Chapter], made: d
         "<!-- totals -->": pages.totals(chapters),
         "<!-- ledger -->": pages.ledger(chapters),
         "<!-- status -->": pages.status(chapters),
-        "<!-- history -->": pages.history(chapters),
+        "<!-- history -->": news.history(chapters),
         "<!-- course -->": pages.course(chapters),
         "<!-- package -->": reference.page(root, [(chapter.slug, chapter.name) for chapter in chapters]),
     }

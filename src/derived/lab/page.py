@@ -22,7 +22,7 @@ from derived.lab.claims import Claim
 from derived.lab.experiment import Experiment
 from derived.lab.findings import FINDINGS, interval
 from derived.lab.record import results_root
-from derived.lab.stats import worst
+from derived.lab.stats import Estimate, worst
 from derived.lab.study import Study, ledger, record_states, study
 
 
@@ -99,11 +99,23 @@ def glue(name: str, value: float | int | str) -> None:
 def check(gap: ArrayLike, bound: ArrayLike) -> None:
     """Say on the page how large the worst gap is and which share of its bound, over all instances; ``bound`` broadcasts
     to the shape of ``gap``. AssertionError where a gap exceeds its bound or is NaN."""
-    gap = np.asarray(gap, dtype=float)
-    found = worst(gap, np.broadcast_to(np.asarray(bound, dtype=float), gap.shape))
+    found = _within("the worst gap", gap, bound)
+    print(f"worst gap {np.max(np.asarray(gap, dtype=float)):.1e}, {found.value:.2g} of its bound, n = {found.n}")
+
+
+def at_most(value: ArrayLike, bound: ArrayLike) -> None:
+    """Say on the page which share of its bound a value has at most, over all instances: an inequality has no gap.
+    ``bound`` broadcasts to the shape of ``value``. AssertionError where a value exceeds its bound or is NaN."""
+    found = _within("the largest value", value, bound)
+    print(f"at most {found.value:.2g} of its bound, n = {found.n}")
+
+
+def _within(name: str, value: ArrayLike, bound: ArrayLike) -> Estimate:
+    value = np.asarray(value, dtype=float)
+    found = worst(value, np.broadcast_to(np.asarray(bound, dtype=float), value.shape))
     if not found.value <= 1:
-        raise AssertionError(f"the worst gap is {found.value:.3g} times its bound")
-    print(f"worst gap {gap.max():.1e}, {found.value:.2g} of its bound, n = {found.n}")
+        raise AssertionError(f"{name} is {found.value:.3g} times its bound")
+    return found
 
 
 RACES = (
