@@ -12,7 +12,10 @@ from derived.lab.checks import (
     check_at_least,
     check_choice,
     check_count,
+    check_dtype,
+    check_factored,
     check_fraction,
+    check_one_dtype,
     check_positive,
     check_within,
 )
@@ -82,3 +85,37 @@ def test_a_choice_is_one_of_the_names():
     check_choice("norm", "erf", {"erf": 1})
     with pytest.raises(ValueError, match=re.escape("norm = 'rms'; give one of 'erf', 'tanh'")):
         check_choice("norm", "rms", ("erf", "tanh"))
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.int64, torch.bool, torch.complex64, torch.float8_e4m3fn, np.float64, "float64"]
+)
+def test_a_dtype_is_of_floating_point_numbers_that_torch_multiplies(dtype):
+    with pytest.raises(ValueError, match=re.escape(f"dtype = {dtype!r}; give a floating-point type of torch")):
+        check_dtype(dtype)
+    check_dtype(torch.bfloat16)
+
+
+@pytest.mark.parametrize("given", [torch.ones(2).long(), torch.ones(2) > 0, np.ones(2), [1.0], None])
+@pytest.mark.parametrize("check", [check_one_dtype, check_factored])
+def test_a_tensor_of_floating_point_numbers_is_asked_for(check, given):
+    with pytest.raises(
+        ValueError, match=r"^Y is a (tensor of torch\.\w+|ndarray|list|NoneType); give a floating-point"
+    ):
+        check(X=torch.ones(2), Y=given)
+
+
+def test_tensors_of_two_dtypes_name_the_one_to_change():
+    x, y = torch.ones(2), torch.ones(2).half()
+    check_one_dtype(X=x, Y=x, Z=x)
+    check_one_dtype(X=y)
+    with pytest.raises(
+        ValueError, match=r"^Y has the dtype torch\.float16 and Z torch\.float32; .*Y\.to\(torch\.float32\)$"
+    ):
+        check_one_dtype(X=x, Y=y, Z=x)
+
+
+def test_torch_factors_matrices_of_two_dtypes():
+    check_factored(X=torch.eye(2), Y=torch.eye(2).double())
+    with pytest.raises(ValueError, match=r"^Y has the dtype torch\.bfloat16, .*; give Y\.float\(\)$"):
+        check_factored(X=torch.eye(2), Y=torch.eye(2).bfloat16())

@@ -78,6 +78,51 @@ def check_fraction(name: str, value: Numbers, below: float = 1.0) -> None:
     _check(name, value, lambda x: (x > 0) & (x < below), f"a number strictly between 0 and {below:.15g}")
 
 
+def check_dtype(dtype: torch.dtype) -> None:
+    """ValueError unless ``dtype`` is a floating-point type in which torch draws and multiplies.
+
+    >>> check_dtype(torch.int64)
+    Traceback (most recent call last):
+    ValueError: dtype = torch.int64; give a floating-point type of torch, such as torch.float64
+    """
+    if not (isinstance(dtype, torch.dtype) and dtype.is_floating_point and dtype.itemsize > 1):
+        raise ValueError(f"dtype = {dtype!r}; give a floating-point type of torch, such as torch.float64")
+
+
+def check_one_dtype(**tensors: Tensor) -> None:
+    """ValueError unless all are floating-point tensors of the last one's dtype, as products of them need.
+
+    >>> check_one_dtype(X=torch.ones(2), Y=torch.ones(2).double())
+    Traceback (most recent call last):
+    ValueError: X has the dtype torch.float32 and Y torch.float64; give both one dtype, as by X.to(torch.float64)
+    """
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, Tensor) or not tensor.is_floating_point():
+            given = f"tensor of {tensor.dtype}" if isinstance(tensor, Tensor) else type(tensor).__name__
+            raise ValueError(f"{name} is a {given}; give a floating-point torch tensor, such as one of float64")
+    last, like = name, tensor.dtype
+    for name, tensor in tensors.items():
+        if tensor.dtype != like:
+            raise ValueError(
+                f"{name} has the dtype {tensor.dtype} and {last} {like}; give both one dtype, as by {name}.to({like})"
+            )
+
+
+def check_factored(**matrices: Tensor) -> None:
+    """ValueError unless torch factors matrices of their dtypes, float32 and float64.
+
+    >>> check_factored(X=torch.eye(2).half())
+    Traceback (most recent call last):
+    ValueError: X has the dtype torch.float16, in which torch factors no matrix; give X.float()
+    """
+    for name, matrix in matrices.items():
+        check_one_dtype(**{name: matrix})
+        if matrix.dtype not in (torch.float32, torch.float64):
+            raise ValueError(
+                f"{name} has the dtype {matrix.dtype}, in which torch factors no matrix; give {name}.float()"
+            )
+
+
 def _check(name: str, value: Numbers, inside: Callable, wanted: str) -> None:
     """ValueError with the first entry that is not inside; NaN never is."""
     if isinstance(value, bool) or not isinstance(value, Real | np.ndarray | Tensor):

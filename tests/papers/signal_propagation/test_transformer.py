@@ -218,7 +218,7 @@ BAD = [
     (lambda: tiny()(prompt(3)), "x has shape (3, 3, 6); give (R, *batch, n, d) with R = 2, d = 6"),
     (lambda: RandomTransformer(**MODEL | {"dtype": torch.int64}), "dtype = torch.int64; give a floating-point type"),
     (lambda: equiangular_tokens(3, 4, 1.0, 0.2, generator=G, dtype=torch.int32), "dtype = torch.int32; give"),
-    (lambda: tiny()(prompt().long()), "x is a dtype torch.int64; give a torch tensor"),
+    (lambda: tiny()(prompt().long()), "x is a tensor of torch.int64; give a floating-point torch tensor"),
     (lambda: tiny()(prompt().half()), "x has the dtype torch.float16, the weights have torch.float"),
     (lambda: tiny().states(prompt(), start=4), "start = 4; give a block between 0 and depth = 3"),
     (lambda: equiangular_tokens(1, 4, 1.0, 0.0, generator=G), "n = 1; give an integer >= 2"),

@@ -124,7 +124,7 @@ G = torch.Generator()
 BAD = [
     (lambda: patches(torch.ones(1, 3, 10, 10), 4), "patch | size"),
     (lambda: embed(torch.ones(1, 3, 16, 16), patch=5, generator=G), "patch = 5"),
-    (lambda: embed(torch.ones(1, 3, 16, 16, dtype=torch.uint8), generator=G), "images is a dtype torch.uint8"),
+    (lambda: embed(torch.ones(1, 3, 16, 16, dtype=torch.uint8), generator=G), "images is a tensor of torch.uint8"),
     (lambda: small(dtype=torch.int64), "dtype = torch.int64; give a floating-point type"),
     (lambda: small()(torch.ones(1, 3, 16, 16).half()), "images has the dtype torch.float16, the weights have"),
     (lambda: small(norm="rms"), "norm = 'rms'"),

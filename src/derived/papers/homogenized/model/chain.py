@@ -18,10 +18,10 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from derived.lab.checks import check_choice
+from derived.lab.checks import check_choice, check_factored
 from derived.lab.nets import layer_norm, merge_heads, normal, split_heads
 
-from .checks import check_factored, check_on_sphere
+from .checks import check_on_sphere
 from .gram import Chain, attention_probabilities, check_run, psd_factor, simulate_gram, value_factor
 from .heads import HeadLaw, normalise
 
@@ -65,7 +65,7 @@ def simulate_chain(
         raise ValueError(f"tokens of shape {tuple(X0.shape)}: give (replicas, n, d) with the law's d = {law.d}")
     check_on_sphere(X0)
     if method != "literal":
-        check_factored("X0", X0.dtype)
+        check_factored(X0=X0)
     if method == "gram":
         if keep_tokens:
             raise ValueError("method='gram' has overlaps only: keep_tokens needs 'literal' or 'projected'")

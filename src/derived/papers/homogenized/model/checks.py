@@ -1,4 +1,4 @@
-"""Checks of what this paper has: dtypes, widths, overlaps, times, tokens on the sphere, Gram matrices, steps."""
+"""Checks of what this paper has: widths, overlaps, times, tokens on the sphere, Gram matrices, steps."""
 
 import math
 
@@ -7,30 +7,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from derived.lab.checks import check_at_least, check_count
-
-
-def check_dtype(dtype: torch.dtype) -> None:
-    """``dtype`` is a type of floating-point numbers in which torch draws and multiplies."""
-    if not (isinstance(dtype, torch.dtype) and dtype.is_floating_point and dtype.itemsize > 1):
-        raise ValueError(f"dtype = {dtype!r}: give a floating-point type of torch, such as torch.float64")
-
-
-def check_one_dtype(**tensors: Tensor) -> None:
-    """Torch tensors of floating-point numbers, all of one dtype."""
-    for name, tensor in tensors.items():
-        if not isinstance(tensor, Tensor) or not tensor.is_floating_point():
-            given = f"dtype {tensor.dtype}" if isinstance(tensor, Tensor) else type(tensor).__name__
-            raise ValueError(f"{name} is a {given}: give a torch tensor of floating-point numbers, such as float64")
-    if len({tensor.dtype for tensor in tensors.values()}) > 1:
-        given = ", ".join(f"{name} {tensor.dtype}" for name, tensor in tensors.items())
-        raise ValueError(f"the dtypes differ ({given}): give tensors of one dtype, as by X.to(Y.dtype)")
-
-
-def check_factored(name: str, dtype: torch.dtype) -> None:
-    """A matrix that is factored has a dtype in which torch does so."""
-    if dtype not in (torch.float32, torch.float64):
-        raise ValueError(f"{name} has the dtype {dtype}, in which torch factors no matrix: give float32 or float64")
+from derived.lab.checks import check_at_least, check_count, check_factored, check_one_dtype
 
 
 def check_dimension(d: int) -> None:
@@ -76,8 +53,7 @@ def check_on_sphere(X: Tensor) -> None:
 def check_gram(G: Tensor, d: int) -> None:
     """A stack (R, n, n) of Gram matrices of n unit vectors in R^d: symmetric, unit diagonal, no negative direction,
     rank at most d."""
-    check_one_dtype(**{"the Gram matrix": G})
-    check_factored("the Gram matrix", G.dtype)
+    check_factored(G=G)
     if G.ndim != 3 or G.shape[1] != G.shape[2]:
         raise ValueError(f"Gram matrices of shape {tuple(G.shape)}: give (R, n, n)")
     n, eps = G.shape[-1], torch.finfo(G.dtype).eps

@@ -27,9 +27,9 @@ from numpy.typing import ArrayLike
 from scipy import special
 from torch import Tensor
 
-from derived.lab.checks import check_at_least, check_count, check_positive, check_within
+from derived.lab.checks import check_at_least, check_count, check_dtype, check_one_dtype, check_positive, check_within
 
-from .checks import check_dimension, check_dtype, check_one_dtype, check_times
+from .checks import check_dimension, check_times
 from .two_token import gamma_nodes
 
 

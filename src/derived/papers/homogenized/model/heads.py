@@ -22,9 +22,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from derived.lab.checks import check_at_least, check_count
+from derived.lab.checks import check_at_least, check_count, check_dtype, check_one_dtype
 
-from .checks import check_dimension, check_dtype, check_on_sphere, check_one_dtype, check_overlap
+from .checks import check_dimension, check_on_sphere, check_overlap
 
 
 class Heads(NamedTuple):

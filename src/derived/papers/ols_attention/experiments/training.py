@@ -20,14 +20,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.linalg import matrix_norm as norm
 
-from derived.lab.checks import check_choice
+from derived.lab.checks import check_choice, check_one_dtype
 from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 from derived.lab.training import train
 
 from ..data.problems import paper_problem, random_regression, random_rotation
 from ..model import mechanism, reachability
-from ..model.checks import check_composable, check_dtype, check_matrix, check_rows
+from ..model.checks import check_composable, check_matrix, check_rows
 from ..model.mechanism import linear_attention, whitening
 from ..model.reachability import READ_OUTS, ReadOut
 
@@ -77,8 +77,7 @@ def train_matrix(
     check_matrix("X", X)
     check_matrix("Y", Y)
     check_matrix("L0", L0)
-    check_dtype("Y", Y, "X", X)
-    check_dtype("L0", L0, "X", X)
+    check_one_dtype(Y=Y, L0=L0, X=X)
     check_rows("X", X, "Y", Y)
     check_composable("X", X, "L0", L0)
     check_choice("read_out", read_out, READ_OUTS)
@@ -91,7 +90,7 @@ def train_matrix(
         P0 = mechanism.read_out(X, Y, whitening(X))
     if P0 is not None:
         check_matrix("P0", P0)
-        check_dtype("P0", P0, "X", X)
+        check_one_dtype(P0=P0, X=X)
         if P0.shape[-2:] != (L0.shape[-1], Y.shape[-1]):
             raise ValueError(f"P0 has shape {tuple(P0.shape)}; L0 and Y need ({L0.shape[-1]}, {Y.shape[-1]})")
     batch = torch.broadcast_shapes(X.shape[:-2], L0.shape[:-2])
@@ -150,7 +149,7 @@ def train_scalar(
     check_matrix("x", x.unsqueeze(-1) if x.ndim else x)
     check_matrix("y", y.unsqueeze(-1) if y.ndim else y)
     for name, given in (("y", y), ("l0", l0), *([] if P0 is None else [("P0", P0)])):
-        check_dtype(name, given, "x", x)
+        check_one_dtype(**{name: given, "x": x})
     if x.shape[-1] != y.shape[-1]:
         raise ValueError(f"x has {x.shape[-1]} tokens and y has {y.shape[-1]}; give one response per token")
     check_choice("read_out", read_out, READ_OUTS)

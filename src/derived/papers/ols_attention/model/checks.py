@@ -8,44 +8,18 @@ Y       responses                         (..., n, m)
 import torch
 from torch import Tensor
 
+from derived.lab.checks import check_one_dtype
+
 
 def check_matrix(name: str, matrix: Tensor) -> None:
     """Raise ValueError unless ``matrix`` is a finite floating-point tensor (..., rows >= 1, columns >= 1)."""
-    if not isinstance(matrix, Tensor) or not matrix.is_floating_point():
-        given = f"dtype {matrix.dtype}" if isinstance(matrix, Tensor) else type(matrix).__name__
-        raise ValueError(f"{name} is a {given}; give a floating-point torch tensor, float64 where a theorem is checked")
+    check_one_dtype(**{name: matrix})
     if matrix.ndim < 2:
         raise ValueError(f"{name} has shape {tuple(matrix.shape)}; give at least two axes (..., rows, columns)")
     if 0 in matrix.shape:
         raise ValueError(f"{name} has shape {tuple(matrix.shape)}, so it is empty; give at least one row and column")
     if not bool(torch.isfinite(matrix.sum())) and not bool(torch.isfinite(matrix).all()):  # the sum alone is faster
         raise ValueError(f"{name} contains NaN or infinity; drop or impute those rows first")
-
-
-def check_dtype(name: str, matrix: Tensor, other_name: str, other: Tensor) -> None:
-    """Raise ValueError unless both are floating-point tensors of one dtype, as a product of the two needs."""
-    for each_name, each in ((name, matrix), (other_name, other)):
-        if not isinstance(each, Tensor) or not each.is_floating_point():
-            given = f"dtype {each.dtype}" if isinstance(each, Tensor) else type(each).__name__
-            raise ValueError(f"{each_name} is a {given}; give a floating-point torch tensor")
-    if matrix.dtype != other.dtype:
-        raise ValueError(
-            f"{name} has the dtype {matrix.dtype} and {other_name} {other.dtype}; "
-            f"give both one dtype, as by {name}.to({other.dtype})"
-        )
-
-
-def check_floating(dtype: torch.dtype) -> None:
-    """Raise ValueError unless ``dtype`` is a floating-point type in which torch draws and multiplies."""
-    if not (isinstance(dtype, torch.dtype) and dtype.is_floating_point and dtype.itemsize > 1):
-        raise ValueError(f"dtype = {dtype!r}; give a floating-point type of torch, such as torch.float64")
-
-
-def check_factored(name: str, matrix: Tensor) -> None:
-    """Raise ValueError unless ``matrix`` passes ``check_matrix`` and has a dtype in which torch factors matrices."""
-    check_matrix(name, matrix)
-    if matrix.dtype not in (torch.float32, torch.float64):
-        raise ValueError(f"{name} has the dtype {matrix.dtype}, in which torch factors no matrix; give {name}.float()")
 
 
 def check_spins(name: str, spins: Tensor) -> None:

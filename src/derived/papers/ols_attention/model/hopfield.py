@@ -20,10 +20,18 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from derived.lab.checks import check_choice, check_count, check_fraction, check_positive, check_within
+from derived.lab.checks import (
+    check_choice,
+    check_count,
+    check_dtype,
+    check_fraction,
+    check_one_dtype,
+    check_positive,
+    check_within,
+)
 
 from .capacity import Interaction, check_interaction, evaluate
-from .checks import check_columns, check_dtype, check_floating, check_matrix, check_spins
+from .checks import check_columns, check_matrix, check_spins
 
 TILE = 2**22  # overlaps held at once, 32 MiB in float64: large enough for GEMM, small enough for a laptop
 
@@ -31,7 +39,7 @@ TILE = 2**22  # overlaps held at once, 32 MiB in float64: large enough for GEMM,
 def _as_states(state: Tensor, patterns: Tensor, *, spins: bool) -> Tensor:
     """The states as (..., T, N) after checking both arguments."""
     check_matrix("patterns", patterns)
-    check_dtype("state", state, "patterns", patterns)
+    check_one_dtype(state=state, patterns=patterns)
     states = state.unsqueeze(-2) if state.ndim == 1 else state
     check_matrix("state", states)
     check_columns("state", states, "patterns", patterns)
@@ -247,7 +255,7 @@ def bit_error_rate(
     for name, value in (("N", N), ("K", K), ("num_tests", num_tests), ("trials", trials)):
         check_count(name, value)
     check_interaction(interaction)
-    check_floating(dtype)
+    check_dtype(dtype)
     patterns = random_signs(trials, K, N, generator=generator, dtype=dtype)
     stored = patterns[:, :num_tests]
     probes = corrupt(stored, rho, generator=generator) if rho else stored
@@ -303,7 +311,7 @@ def capacity(
     check_interaction(interaction)
     check_fraction("error", error, below=0.5)
     check_fraction("resolution", resolution)
-    check_floating(dtype)
+    check_dtype(dtype)
     pool = random_signs(replicates, trials, 2, N, generator=generator, dtype=dtype)
 
     def moved(K: Tensor) -> Tensor:

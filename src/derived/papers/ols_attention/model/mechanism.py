@@ -18,9 +18,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from derived.lab.checks import check_at_least, check_choice, check_positive
+from derived.lab.checks import check_at_least, check_choice, check_one_dtype, check_positive
 
-from .checks import check_columns, check_composable, check_dtype, check_matrix, check_rows
+from .checks import check_columns, check_composable, check_matrix, check_rows
 from .theory import thin_svd
 
 Order = Literal["auto", "scores", "state"]
@@ -71,8 +71,7 @@ def linear_attention(
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         if tensor.ndim < 2 or tensor.shape[-2] == 0:
             raise ValueError(f"{name} has shape {tuple(tensor.shape)}; give (..., tokens >= 1, features)")
-    check_dtype("q", q, "k", k)
-    check_dtype("k", k, "v", v)
+    check_one_dtype(q=q, k=k, v=v)
     check_columns("q", q, "k", k)
     check_rows("k", k, "v", v)
     (nq, d), (n, e) = q.shape[-2:], v.shape[-2:]
@@ -102,8 +101,7 @@ def read_out(
     """P = L^T X^T Y / n, the read-out that belongs to L. [paper]"""
     check_matrix("X", X)
     check_matrix("Y", Y)
-    check_dtype("X", X, "Y", Y)
-    check_dtype("X", X, "L", L)
+    check_one_dtype(X=X, Y=Y, L=L)
     check_rows("X", X, "Y", Y)
     check_composable("X", X, "L", L)
     return (X @ L).mT @ Y / X.shape[-2]
@@ -166,7 +164,7 @@ class OLSTransformer(nn.Module):
         super().__init__()
         for name, weight in zip(Weights._fields, weights, strict=True):
             check_weight(name, weight)
-            check_dtype(name, weight, "W_Q", weights.W_Q)
+            check_one_dtype(**{name: weight, "W_Q": weights.W_Q})
         check_columns("W_Q", weights.W_Q, "W_K", weights.W_K)
         check_rows("W_Q", weights.W_Q, "W_K", weights.W_K)
         check_rows("W_K", weights.W_K, "W_V", weights.W_V)
@@ -216,7 +214,7 @@ class OLSTransformer(nn.Module):
     def _check_tokens(self, x: Tensor, context: Tensor) -> None:
         for name, tokens in (("x", x), ("context", context)):
             check_matrix(name, tokens)
-            check_dtype(name, tokens, "W_Q", self.W_Q)
+            check_one_dtype(**{name: tokens, "W_Q": self.W_Q})
             check_composable(name, tokens, "W_Q", self.W_Q)
 
 
@@ -248,8 +246,7 @@ def in_context_ols(
     """
     check_matrix("Xq", Xq)
     check_matrix("Y", Y)
-    check_dtype("Xq", Xq, "X", X)
-    check_dtype("Y", Y, "X", X)
+    check_one_dtype(Xq=Xq, Y=Y, X=X)
     check_columns("Xq", Xq, "X", X)
     L = whitening(X, ridge, rcond)
     return linear_attention(Xq @ L, X @ L, Y)
@@ -260,8 +257,7 @@ def _softmax_scores(Xq: Tensor, X: Tensor, Y: Tensor, beta: float) -> Tensor:
     check_matrix("Xq", Xq)
     check_matrix("X", X)
     check_matrix("Y", Y)
-    check_dtype("Xq", Xq, "X", X)
-    check_dtype("Y", Y, "X", X)
+    check_one_dtype(Xq=Xq, Y=Y, X=X)
     check_columns("Xq", Xq, "X", X)
     check_rows("X", X, "Y", Y)
     centred = X - X.mean(dim=-2, keepdim=True)

@@ -22,9 +22,9 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from derived.lab.checks import check_at_least, check_choice, check_count
+from derived.lab.checks import check_at_least, check_choice, check_count, check_factored, check_one_dtype
 
-from .checks import check_columns, check_composable, check_dtype, check_factored, check_matrix, check_rows
+from .checks import check_columns, check_composable, check_matrix, check_rows
 
 
 class ThinSVD(NamedTuple):
@@ -45,7 +45,8 @@ def thin_svd(X: Float[Tensor, "*batch n p"], rcond: float | None = None) -> Thin
 
     Raises ValueError for an empty X, for NaN, for half precision and for rcond < 0. [prior: Golub and Van Loan]
     """
-    check_factored("X", X)
+    check_matrix("X", X)
+    check_factored(X=X)
     if rcond is None:
         rcond = max(X.shape[-2:]) * torch.finfo(X.dtype).eps
     check_at_least("rcond", rcond, 0.0)
@@ -79,7 +80,8 @@ def rounding_bound(
 
     Shapes: X (..., n, p), Xq (..., nq, p); returns (...). [ours]
     """
-    check_factored("X", X)
+    check_matrix("X", X)
+    check_factored(X=X)
     s = torch.linalg.svdvals(X)
     n, p = X.shape[-2:]
     eps = torch.finfo(X.dtype).eps
@@ -90,7 +92,8 @@ def rounding_bound(
     kappa = torch.clamp(s[..., 0] / smallest, min=1.0)
     size, gain = max(n, p), torch.ones_like(kappa)
     if Xq is not None:
-        check_factored("Xq", Xq)
+        check_matrix("Xq", Xq)
+        check_factored(Xq=Xq)
         check_columns("Xq", Xq, "X", X)
         size = max(size, Xq.shape[-2])
         gain = torch.linalg.matrix_norm(Xq, ord=2) / smallest
@@ -114,7 +117,7 @@ def hat_matrix(X: Float[Tensor, "*batch n p"], rcond: float | None = None) -> Fl
 def smoother(X: Float[Tensor, "*batch n p"], L: Float[Tensor, "*batch p d"]) -> Float[Tensor, "*batch n n"]:
     """H_L = X L L^T X^T / n, so that the tied layer outputs H_L^2 Y for every L (`ols-master`). [ours]"""
     check_matrix("X", X)
-    check_dtype("X", X, "L", L)
+    check_one_dtype(X=X, L=L)
     check_composable("X", X, "L", L)
     Z = X @ L
     return Z @ Z.mT / X.shape[-2]
@@ -164,9 +167,10 @@ def ols_coefficients(
     >>> ols_coefficients(X, Y), ols_coefficients(X, Y, ridge=9.0)
     (tensor([[0.6667]]), tensor([[0.3333]]))
     """
-    check_factored("X", X)
+    check_matrix("X", X)
+    check_factored(X=X)
     check_matrix("Y", Y)
-    check_dtype("Y", Y, "X", X)
+    check_one_dtype(Y=Y, X=X)
     check_rows("X", X, "Y", Y)
     check_at_least("ridge", ridge, 0.0)
     n, p = X.shape[-2:]
@@ -284,7 +288,7 @@ def linear_attention_risk(
     M = (1 + 1/N) Lambda^2 + ((tr Lambda + noise^2) / N) Lambda.
     """
     check_covariance(Lambda)
-    check_dtype("Gamma", Gamma, "Lambda", Lambda)
+    check_one_dtype(Gamma=Gamma, Lambda=Lambda)
     check_composable("Lambda", Lambda, "Gamma", Gamma)
     M = (1 + 1 / N) * Lambda @ Lambda + (Lambda.trace() + noise**2) / N * Lambda
     weighted = Lambda @ Gamma
@@ -294,7 +298,8 @@ def linear_attention_risk(
 
 def check_covariance(Lambda: Tensor) -> None:
     """Raise ValueError unless ``Lambda`` is one symmetric positive definite matrix."""
-    check_factored("Lambda", Lambda)
+    check_matrix("Lambda", Lambda)
+    check_factored(Lambda=Lambda)
     if Lambda.ndim != 2 or Lambda.shape[0] != Lambda.shape[1] or not torch.equal(Lambda, Lambda.mT):
         raise ValueError(
             f"Lambda {tuple(Lambda.shape)} is not one symmetric matrix; give (A + A^T) / 2 of shape (p, p)"

@@ -11,22 +11,14 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from derived.lab.checks import check_positive, check_within
+from derived.lab.checks import check_one_dtype, check_positive, check_within
 
 ROUNDING = 8 * np.finfo(float).eps  # of a quotient, so that p / q of equal tokens passes
 
 
-def check_dtype(dtype: torch.dtype) -> None:
-    """Raise ValueError unless ``dtype`` is a floating-point type in which torch draws and multiplies."""
-    if not (isinstance(dtype, torch.dtype) and dtype.is_floating_point and dtype.itemsize > 1):
-        raise ValueError(f"dtype = {dtype!r}; give a floating-point type of torch, such as torch.float32")
-
-
 def check_states(name: str, x: Tensor, dtype: torch.dtype | None = None) -> None:
     """Raise ValueError unless ``x`` is a floating-point tensor, of the ``dtype`` of the weights where one is given."""
-    if not isinstance(x, Tensor) or not x.is_floating_point():
-        given = f"dtype {x.dtype}" if isinstance(x, Tensor) else type(x).__name__
-        raise ValueError(f"{name} is a {given}; give a torch tensor of floating-point numbers, such as float32")
+    check_one_dtype(**{name: x})
     if dtype not in (None, x.dtype):
         raise ValueError(f"{name} has the dtype {x.dtype}, the weights have {dtype}; give {name}.to({dtype})")
 

@@ -19,10 +19,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from derived.lab.checks import check_choice, check_count
+from derived.lab.checks import check_choice, check_count, check_dtype
 from derived.lab.nets import linear, merge_heads, normal, split_heads
 
-from .checks import check_dtype, check_moments, check_states
+from .checks import check_moments, check_states
 
 NormKind = Literal["layernorm", "tanh", "erf"]
 NORMS = ("layernorm", "tanh", "erf")

@@ -13,10 +13,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from derived.lab.checks import check_choice, check_count
+from derived.lab.checks import check_choice, check_count, check_dtype
 from derived.lab.nets import linear, normal
 
-from .checks import check_dtype, check_states
+from .checks import check_states
 from .transformer import (
     NORMS,
     BlockWeights,
