@@ -82,7 +82,7 @@ class Leak(Experiment):
     num_test: int = 1_000
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "ci": {"replicates": 4, "steps": 250, "num_test": 500},
+        "ci": {"replicates": 8, "steps": 250, "num_test": 500},
         "cpu": {},
     }
     dtype: ClassVar[torch.dtype] = torch.float32

@@ -17,6 +17,11 @@ LONGER = Change(
     "After first rows the recorded paths went from 800 to 1600, and their number of layers was corrected.",
     "The first edition noted the change in words alone; its reason was not written down.",
 )
+SAMPLES = Change(
+    "2026-11-23",
+    "Three times the samples at tier ci; the record has 20,000, as before.",
+    "At seed 5 the interval of HT-18.c crossed the edge of its criterion.",
+)
 WIDEST = "d == d.max() and factors == "
 
 
@@ -204,6 +209,7 @@ CLAIMS = (
         within(0, 0.05),
         unit="of $-u(1-u^2)$",
         where="compared at one width, and scaled with $d$, after first looks",
+        changed=(SAMPLES,),
         expected=holds("ci", "cpu"),
     ),
     statistic(
@@ -216,6 +222,7 @@ CLAIMS = (
         within(-3, 0.2),
         unit=r"of $-u(1-u^2)\,d/\beta_{\rm eff}$",
         where="derived after a first look at one width; margin from a pilot at another seed",
+        changed=(SAMPLES,),
         expected=holds("ci", "cpu"),
     ),
     statistic(
@@ -227,6 +234,7 @@ CLAIMS = (
         within(0, 0.1),
         unit="power of $d$",
         where="added after a first look at one width; margin from a pilot at another seed",
+        changed=(SAMPLES,),
         expected=holds("ci", "cpu"),
     ),
     unseen(

@@ -88,7 +88,7 @@ class FiniteBeta(Experiment):
     replicates: int = 32
     samples: int = 20_000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"samples": 4000}, "cpu": {}}
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"samples": 12_000}, "cpu": {}}
 
     def conditions(self) -> list[dict[str, Any]]:
         return [{"d": d, "ratio": ratio} for d in self.widths for ratio in self.ratios]

@@ -60,7 +60,7 @@ class ExponentialCapacity(Experiment):
     trials: int = 256
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "ci": {"typical_sizes": (10, 12, 14), "all_sizes": (8, 10, 12, 14)},
+        "ci": {"typical_sizes": (10, 12, 14), "all_sizes": (8, 10, 12, 14), "replicates": 16},
         "cpu": {"typical_sizes": (10, 12, 14, 16), "all_sizes": (10, 12, 14, 16, 18)},
         "gpu": {},
     }
