@@ -142,12 +142,14 @@ def mean_of(toy) -> Claim:
     return Claim(
         id="T-1",
         statement="The mean is below 2.",
+        plain="It is small.",
         source="ours",
         where="–",
         paper_value="–",
         kind="statistic",
         criterion="below 2",
         experiment=toy,
+        unit=r"of $\pi$",
         measure=lambda rows: stats.mean(rows["value"]),
         accept=(0.0, 2.0),
     )
@@ -170,6 +172,8 @@ def test_a_page_runs_each_experiment_once_and_reports_what_it_ran(toy, monkeypat
     page.report("toy", [mean_of(toy)], run)
     page.report("toy", [mean_of(toy)], [first, other])  # a list of studies says the same
     assert shown[0] == shown[1]
+    unit = '<span class="math notranslate nohighlight">\\(\\pi\\)</span>'
+    assert f"] of {unit}</td>" in shown[0]["text/html"]
     findings = shown[0][FINDINGS]
     assert (findings["rows"][0]["id"], findings["rows"][0]["verdict"]) == ("T-1", "holds")
     assert {state["experiment"] for state in findings["records"]} == {"Toy", "Other"}
@@ -213,12 +217,12 @@ def test_source_is_shown_without_its_docstrings_and_with_every_other_line():
 def test_a_report_sets_each_formula_of_a_sentence_and_escapes_the_rest(toy, monkeypatch):
     shown = []
     monkeypatch.setattr(page, "display", lambda data, raw: shown.append(data["text/html"]))
-    row = replace(mean_of(toy), statement="If $a<b$ & $c$, then $d$ <em>.")
+    row = replace(mean_of(toy), unit="nats", statement="If $a<b$ & $c$, then $d$ <em>.")
     never = replace(row, id="T-2", experiment=None, measure=None, reason="no network at hand")
     page.report("toy", [row, never], [study(toy, "ci", 3, "cpu")])
     formula = '<span class="math notranslate nohighlight">\\({}\\)</span>'
     formulas = [formula.format(each) for each in ("a&lt;b", "c", "d")]
     assert "<td>If {} &amp; {}, then {} &lt;em&gt;.</td>".format(*formulas) in shown[0]
     numbers = re.findall(r"<td>([^<]*)</td><td>[^<]*</td><td>[^<]*</td><td><span", shown[0])
-    assert re.fullmatch(r"-?[\d.]+ \[.*\]", numbers[0])
+    assert re.fullmatch(r"-?[\d.]+ \[.*\] nats", numbers[0])
     assert numbers[1] == "–"

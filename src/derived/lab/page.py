@@ -230,13 +230,13 @@ def _maths(text: str) -> str:
 def _number(row: dict[str, Any]) -> str:
     if row["value"] is None:
         return "–"
-    return f"{row['value']:.4g} {interval(row['low'], row['high'])}".rstrip()
+    return " ".join(f"{row['value']:.4g} {interval(row['low'], row['high'])} {row['unit']}".split())
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> str:
     body = "".join(
         f"<tr><td>{row['id']}</td><td>{_maths(row['statement'])}</td><td>{_maths(row['paper_value'])}</td>"
-        f"<td>{_number(row)}</td><td>{row['n'] or '–'}</td><td>{row['tier']}</td>"
+        f"<td>{_maths(_number(row))}</td><td>{row['n'] or '–'}</td><td>{row['tier']}</td>"
         f'<td><span class="verdict verdict-{row["verdict"].replace(" ", "-")}">{row["verdict"]}</span>'
         f"{'<br>' + html.escape(row['reason']) if row['reason'] else ''}</td></tr>"
         for row in rows

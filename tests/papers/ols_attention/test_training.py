@@ -189,19 +189,19 @@ def test_r10_a_frozen_read_out_belongs_to_the_whitening():
 
 
 def test_r10_descent_overshoots_where_the_first_step_says_so():
-    """`ols-overshoot`: with kappa <= 1/4, q < 1 keeps the sign, q > 1 changes it, q > 2 diverges, u0 <= 1 increases."""
+    """`ols-overshoot`, chi <= 1/4: tau < 1 keeps the sign, tau > 1 changes it and tau > 2 diverges; u0 <= 1 grows."""
     x, y, s, beta = (each.numpy() for each in paper_batch(1))
     u0 = np.linspace(0.1, 2.0, 77)
     for lr in (1e-3, 3e-3, 6e-3):
-        q = overshoot(u0 / s, s, beta, lr)
+        tau = overshoot(u0 / s, s, beta, lr)
         l0 = torch.from_numpy(u0 / s)
         course = train_scalar(
             torch.from_numpy(x), torch.from_numpy(y), l0, read_out="recomputed", optimizer="gd", lr=lr, epochs=400
         ).l.numpy()
-        np.testing.assert_array_equal(course[1] > 0, q < 1)
-        np.testing.assert_array_equal(~np.isfinite(course[-1]), q > 2)
+        np.testing.assert_array_equal(course[1] > 0, tau < 1)
+        np.testing.assert_array_equal(~np.isfinite(course[-1]), tau > 2)
         assert (course[1:, u0 <= 1] >= course[:-1, u0 <= 1] - 4 * EPS).all()
-        assert np.abs(course[-1, (u0 > 0.5) & (q < 0.5)] - 1 / s).max() < 1e-3
+        assert np.abs(course[-1, (u0 > 0.5) & (tau < 0.5)] - 1 / s).max() < 1e-3
 
 
 @pytest.mark.parametrize("read_out", READ_OUTS)

@@ -1,4 +1,4 @@
-"""The chapter's ledger: evidence, criterion and expected verdicts of every claim, written before the first run."""
+"""The chapter's ledger: the claims of all topics in the order of their numbers, and the experiments they rest on."""
 
 from derived.lab.claims import Claim, unseen
 

@@ -52,7 +52,7 @@ CLAIMS = (
     power_law("OLS-15.c", 4, source="prior", where="Krotov and Hopfield 2016"),
     statistic(
         "OLS-15.d",
-        r"With $F=e^u$ the number of patterns at 1 % of wrong bits grows exponentially with $N$: at $N\le24$ by about one bit "
+        r"With $F=e^u$ the number of patterns at 1 % of wrong bits grows exponentially with $N$: at $N\le16$ by about one bit "
         "per spin.",
         ExponentialCapacity,
         bits_per_spin("typical"),
@@ -66,6 +66,9 @@ CLAIMS = (
                 "2026-11-22", "The sentence names the sizes; before, it said $2^N$.", "The page derives another rate."
             ),
             SIXTEEN,
+            Change(
+                "2026-11-23", "The sentence says $N\\le16$; before, 24.", "Larger sizes are for a GPU and have not run."
+            ),
         ),
         plain="Softmax-like attention gives a memory whose capacity grows exponentially with its size.",
         paper_value="exponential",

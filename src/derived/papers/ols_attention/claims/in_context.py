@@ -89,6 +89,13 @@ CLAIMS = (
     trained(
         *("OLS-12.c", "geometric", "aligned", r"$\Lambda$ geometric", undecided("cpu")),
         where="Zhang et al. 2024",
+        changed=(
+            Change(
+                "2026-11-21",
+                "The expected verdict was set to undecided after the record; the criterion stayed.",
+                "Sampling noise leaves the invariant subspace, and fewer starts arrive than were expected to.",
+            ),
+        ),
         amends="OLS-12.b",
     ),
 )

@@ -110,6 +110,13 @@ CLAIMS = (
         "share of memories",
         source="prior",
         where="Demircigil et al. 2017: the share tends to 1 as $N$ grows; no rate is given for $N=30$",
+        changed=(
+            Change(
+                "2026-11-22",
+                "The row was written after its runs existed.",
+                "OLS-17.a counts bits, and the theorem speaks of whole patterns.",
+            ),
+        ),
         paper_value=r"share $\to1$",
         judged_at=("ci",),
     ),

@@ -11,9 +11,12 @@ SMALLEST = 1e-17  # what a logarithmic axis shows in place of zero
 
 
 def courses(rows: pd.DataFrame) -> Figure:
-    """The scalar weight over the epochs, read-out frozen and recomputed, Adam; rows of ``Courses``."""
+    """The scalar weight over the epochs, read-out frozen and recomputed, Adam; where recomputed also plain descent
+    from the farthest start; rows of ``Courses``."""
     figure, axes = plt.subplots(1, 2, figsize=(6.4, 2.9), sharey=True)
-    rows = rows[(rows["optimizer"] == "adam") & ~rows["recorded"]]
+    rows = rows[~rows["recorded"]].sort_values("epoch")
+    leap = rows[(rows["optimizer"] == "gd") & (rows["read_out"] == "recomputed") & (rows["l0"] == rows["l0"].max())]
+    rows = rows[rows["optimizer"] == "adam"]
     root, last, ends = float(rows["inverse_root"].iloc[0]), int(rows["epoch"].max()), {}
     for ax, read_out, text in zip(axes, ("frozen", "recomputed"), (r"at $s\hat\beta$", "from $l$"), strict=True):
         for level in (root, -root):
@@ -21,9 +24,10 @@ def courses(rows: pd.DataFrame) -> Figure:
         for (l0, course), color in zip(rows[rows["read_out"] == read_out].groupby("l0"), COLOURS, strict=False):
             ax.plot(course["epoch"], course["l"], color=color)
             ax.plot(0, l0, "o", color=color, clip_on=False)
-            ends[read_out, l0] = float(course.sort_values("epoch")["l"].iloc[-1])
+            ends[read_out, l0] = float(course["l"].iloc[-1])
         ax.set(xlabel="epoch", xlim=(0, last))
         panel_label(ax, f"$P$ {read_out} {text}")
+    axes[1].plot(leap["epoch"], leap["l"], color=MUTED, linestyle="--")
     beside(axes[1], last, root, "$1/s$")
     beside(axes[1], last, -root, "$-1/s$")
     axes[0].set_ylabel("weight $l$")
@@ -31,7 +35,8 @@ def courses(rows: pd.DataFrame) -> Figure:
     negative = ", ".join(f"{end:.3f} with the read-out {kind}" for (kind, l0), end in ends.items() if l0 < 0)
     figure.set_label(
         f"Weight against epoch in two panels. From positive starts it ends between {min(positive):.3f} and "
-        f"{max(positive):.3f}, where 1/s is {root:.3f}; from negative ones at {negative}."
+        f"{max(positive):.3f}, where 1/s is {root:.3f}; from negative ones at {negative}. "
+        f"Plain descent from {leap['l0'].iloc[0]:g}, recomputed, ends at {leap['l'].iloc[-1]:.3f}."
     )
     return figure
 

@@ -80,15 +80,15 @@ def scalar_flow(
 def overshoot(l0: ArrayLike, s: ArrayLike, beta: ArrayLike, lr: float) -> np.ndarray:
     """How far the first step of gradient descent goes from l0, P recomputed, in units of the way to l = 0. [ours]
 
-    kappa u^2 (u^4 - 1) with u = l0 s and kappa = 8 lr s^4 beta^2 (`ols-overshoot`). For |u| > 1 and kappa <= 1/4: below
+    chi u^2 (u^4 - 1) with u = l0 s and chi = 8 lr s^4 beta^2 (`ols-overshoot`). For |u| > 1 and chi <= 1/4: below
     1 descent keeps its sign and comes to sign(l0) / s; between 1 and 2 the first step changes the sign; above 2 every
     step does and is longer than the one before.
     """
     check_positive("s", np.asarray(s, dtype=np.float64))
     check_positive("lr", lr)
     u = np.asarray(l0, dtype=np.float64) * np.asarray(s, dtype=np.float64)
-    kappa = 8 * lr * np.asarray(s, dtype=np.float64) ** 4 * np.asarray(beta, dtype=np.float64) ** 2
-    return kappa * u**2 * (u**4 - 1)
+    chi = 8 * lr * np.asarray(s, dtype=np.float64) ** 4 * np.asarray(beta, dtype=np.float64) ** 2
+    return chi * u**2 * (u**4 - 1)
 
 
 def conserved_quantity(l: ArrayLike, P: ArrayLike) -> np.ndarray:

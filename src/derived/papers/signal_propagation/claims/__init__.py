@@ -1,4 +1,4 @@
-"""The chapter's ledger, a file for each topic: evidence, criterion and expected verdicts, written before the run."""
+"""The chapter's ledger: the claims of all topics, a file for each, and the experiments that they rest on."""
 
 from ..experiments.identities import ClosedForms, Ends
 from ..experiments.images import GeneratedImages

@@ -1,10 +1,10 @@
-"""What training shows: the larger the predicted amplification, the worse, and where warm-up helps (SP-17)."""
+"""What training shows: predicted amplification against final loss, and where warm-up helps (SP-17)."""
 
 import numpy as np
 import pandas as pd
 
 from derived.lab import stats
-from derived.lab.claims import RECORDED, Change, between, holds, statistic, undecided, unseen
+from derived.lab.claims import RECORDED, Change, at_least, between, holds, statistic, undecided, unseen
 from derived.lab.measure import by_draw, chosen
 from derived.lab.stats import Estimate
 
@@ -45,20 +45,25 @@ TIERS = {
     "judged_at": RECORDED,
     "changed": (SMALLER,),
 }
+RANKS = Change(
+    "2026-11-23",
+    "The sentence says what a rank correlation says; before, it said that more is always worse.",
+    r"At the smallest $\alpha$ the deeper networks are the better ones.",
+)
 
 CLAIMS = (
     statistic(
         "SP-17.a",
-        r"The larger the predicted amplification is, over depth and $\alpha$, the worse is the trained network.",
+        r"Over depth and $\alpha$, predicted amplification and final test loss without warm-up rise together in rank.",
         Trainability,
         rank_correlation,
         "rank correlation with the final test loss without warm-up",
-        between(0.0, 1.0 + 1e-9, "[0, 1+10^{-9}]"),
+        at_least(0.0),
         unit="rank correlation",
-        plain=r"Networks whose gradients are predicted to grow more, being deeper or of larger $\alpha$, train worse.",
+        plain="On the whole, networks whose gradients are predicted to grow more train worse.",
         expected=holds(*RECORDED),
         **PAPER,
-        **TIERS,
+        **TIERS | {"changed": (SMALLER, RANKS)},
     ),
     statistic(
         "SP-17.b",
