@@ -45,6 +45,8 @@ def claim(toy=None, **changes) -> Claim:
         ("bound", Estimate(1.1, 3), "prf-x", "fails"),
         ("counterexample", Estimate(1.1, 3), "", "fails"),
         ("counterexample", Estimate(0.0, 3), "", "undecided"),
+        ("counterexample", Estimate(1.5, 3, 1.1, 1.9), "", "fails"),
+        ("counterexample", Estimate(1.5, 3, 1.0, 2.0), "", "undecided"),
         ("statistic", Estimate(0.5, 3, 0.1, 0.9), "", "holds"),
         ("statistic", Estimate(0.5, 3, -0.1, 0.9), "", "undecided"),
         ("statistic", Estimate(2.0, 3, 1.5, 2.5), "", "fails"),

@@ -35,6 +35,18 @@ def test_check_fails_above_the_bound_and_on_nan(gap, bound):
         page.check(gap, bound)
 
 
+@pytest.mark.parametrize("gap", [[0.1, -1e-300], torch.tensor([-5.0])])
+def test_a_gap_below_zero_is_no_gap(gap):
+    with pytest.raises(ValueError, match="a gap is below zero"):
+        page.check(gap, 1.0)
+
+
+@pytest.mark.parametrize("say", [page.check, page.at_most])
+def test_an_infinite_bound_bounds_nothing(say):
+    with pytest.raises(ValueError, match="a bound is infinite"):
+        say([0.5, 0.5], torch.tensor([1.0, float("inf")]))
+
+
 @pytest.mark.parametrize("say", [page.check, page.at_most])
 def test_check_of_nothing_proves_nothing(say):
     with pytest.raises(ValueError, match="no instance"):

@@ -90,7 +90,8 @@ class Claim:
 
     ``accept`` is the range in which the statement holds. For an identity and a bound the value is the worst ratio of a
     gap to its derived bound; for a counterexample it is the size of the violation by an exact witness, and anything
-    above ``accept`` refutes the statement; for a statistic the whole interval must lie inside.
+    outside ``accept`` refutes the statement, or if it has an interval that as a whole; for a statistic the whole
+    interval must lie inside.
     """
 
     id: str
@@ -127,8 +128,8 @@ class Claim:
             return "reported", ""
         if math.isnan(value) or not estimate.n > 0:
             return "undecided", f"no number from {estimate.n} instances"
+        below, above = (value if bound is None else bound for bound in (estimate.low, estimate.high))
         if self.kind == "statistic":
-            below, above = (value if bound is None else bound for bound in (estimate.low, estimate.high))
             if low <= below and above <= high:
                 return "holds", ""
             if above < low or below > high:
@@ -138,6 +139,8 @@ class Claim:
         if self.kind == "counterexample":
             if inside:
                 return "undecided", f"no witness among {estimate.n}"
+            if low <= above and below <= high:
+                return "undecided", "the interval straddles the criterion"
             return ("refuted", "") if self.source == "ours" else ("fails", "refuted by a witness")
         if self.kind == "bound" and inside and not self.proof:
             return "undecided", f"no counterexample in {estimate.n}; no proof on the page"
