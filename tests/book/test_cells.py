@@ -22,7 +22,7 @@ def words(output) -> str:
 
 def test_a_check_is_a_line_in_words(capsys):
     """What `lab.page.check` prints is what is read here, so the two cannot drift apart."""
-    check([1e-3, 0.4], [2e-3, 1.0])
+    check([1e-3, 1e-4], [2e-3, 1.0])
     assert words(shown(capsys.readouterr().out)).strip() == "worst gap of 2: 1.0e-03, 0.5 of its bound"
     check([0.0], [1.0])
     assert words(shown(capsys.readouterr().out)).strip() == "no gap at all"

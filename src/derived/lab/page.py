@@ -100,7 +100,7 @@ def check(gap: ArrayLike, bound: ArrayLike) -> None:
     """Say on the page how large the worst gap is and which share of its bound, over all instances; ``bound`` broadcasts
     to the shape of ``gap``. AssertionError where a gap exceeds its bound or is NaN; ValueError for one below zero, in
     which an absolute value was forgotten."""
-    if np.min(gap, initial=0.0) < 0:
+    if (np.asarray(gap, dtype=float) < 0).any():
         raise ValueError("a gap is below zero; give its absolute value, or say an inequality with at_most")
     found = _within("the worst gap", gap, bound)
     print(f"worst gap {np.max(np.asarray(gap, dtype=float)):.1e}, {found.value:.2g} of its bound, n = {found.n}")
@@ -115,7 +115,7 @@ def at_most(value: ArrayLike, bound: ArrayLike) -> None:
 
 def _within(name: str, value: ArrayLike, bound: ArrayLike) -> Estimate:
     value = np.asarray(value, dtype=float)
-    if np.isinf(bound).any():
+    if np.isinf(np.asarray(bound, dtype=float)).any():
         raise ValueError("a bound is infinite, so that nothing can exceed it; give a finite one")
     found = worst(value, np.broadcast_to(np.asarray(bound, dtype=float), value.shape))
     if not found.value <= 1:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 
 import pytest
 import torch
@@ -23,7 +24,7 @@ from transformers import (
 
 from derived.lab.rng import stream
 from derived.papers.cactus.model.exact import sequence_law
-from derived.papers.cactus.model.generate import next_laws, speculative_generate
+from derived.papers.cactus.model.generate import UNHEEDED, next_laws, speculative_generate
 from derived.papers.cactus.model.rules import (
     Cactus,
     CactusKL,
@@ -348,6 +349,17 @@ def test_padding_that_no_mask_hides_is_refused(monkeypatch):
             speculative_generate(DRAFT, VERIFIER, torch.tensor(padded), **facts, generator=stream(33))
 
 
+def test_without_a_padding_token_the_end_of_text_pads(monkeypatch):
+    monkeypatch.setattr(VERIFIER.config, "eos_token_id", 2)
+    facts = {"rule": SpS(), "max_new_tokens": 3, "stop_ids": ()}
+    for padded in ([[1, 0, 1], [2, 0, 1]], [[1, 0, 1], [0, 1, 2]]):
+        with pytest.raises(ValueError, match=r"prompts \[1\] are padded with 2"):
+            speculative_generate(DRAFT, VERIFIER, torch.tensor(padded), **facts, generator=stream(33))
+    speculative_generate(DRAFT, VERIFIER, torch.tensor([[2, 0, 1]]), **facts, generator=stream(33))  # one is no batch
+    monkeypatch.setattr(VERIFIER.config, "bos_token_id", 2)
+    speculative_generate(DRAFT, VERIFIER, torch.tensor([[2, 0], [2, 1]]), **facts, generator=stream(33))
+
+
 def test_a_text_stops_where_the_verifiers_generation_config_says(monkeypatch):
     facts = {"rule": SpS(), "m": 2, "max_new_tokens": 12}
     given = speculative_generate(DRAFT, VERIFIER, [PROMPT] * 8, **facts, stop_ids=[0], generator=stream(34))
@@ -426,3 +438,36 @@ def test_the_verifiers_generation_config_speaks_where_nothing_is_said():
     assert torch.equal(written(), cut)
     assert not torch.equal(free[:, : cut.shape[1]], cut[:, : free.shape[1]])
     assert torch.equal(written(temperature=1.0, top_k=7, top_p=1.0), free)
+
+
+def test_where_the_generation_config_has_no_top_k_it_is_that_of_generate():
+    """`generate` cuts to the 50 most likely tokens by itself, and 0 is its word for no cut."""
+    draft, verifier = gpt2(3, 1, V=200), gpt2(4, 2, V=200)
+    verifier.generation_config.do_sample = True
+    prompt = torch.tensor([[1]]).expand(1_000, -1)
+    with torch.no_grad():
+        likely = set(verifier(prompt[:1]).logits[0, -1].topk(50).indices.tolist())
+
+    def seen(**more):
+        facts = {"rule": SpS(), "m": 1, "max_new_tokens": 1, "generator": stream(37)}
+        return set(speculative_generate(draft, verifier, prompt, **facts, **more).ids.flatten().tolist())
+
+    torch.manual_seed(0)
+    own = verifier.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=1, pad_token_id=0)
+    assert {*own[:, -1].tolist()} <= likely
+    assert seen() <= likely
+    assert not seen(top_k=200) <= likely
+    verifier.generation_config.top_k = 0
+    assert not seen() <= likely
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("repetition_penalty", 5.0), ("min_p", 0.2), ("bad_words_ids", [[3]]), ("num_beams", 4)]
+)
+def test_a_generation_config_that_changes_the_law_otherwise_is_refused(name, value):
+    draft, verifier = gpt2(3, 1, V=7), gpt2(4, 2, V=7)
+    setattr(verifier.generation_config, name, value)
+    with pytest.raises(ValueError, match=re.escape(f"{name} = {value!r}, which changes its law")):
+        speculative_generate(draft, verifier, [[1]], rule=SpS(), max_new_tokens=2, generator=stream(38))
+    setattr(verifier.generation_config, name, UNHEEDED[name])
+    speculative_generate(draft, verifier, [[1]], rule=SpS(), max_new_tokens=2, generator=stream(38))

@@ -89,7 +89,10 @@ def _searched(q: np.ndarray, n: int, budget: float, name: str) -> float:
         start = np.sqrt((1 - step) * q + step * point)
         x = optimize.minimize(lambda x: -law(x)[n], start, jac=lambda x: -pulled(x, point), method="SLSQP", **options).x
         best.append(law(x))
-    return max(h[n] for h in best if q @ f(h / q) < budget + 1e-7)
+    kept = [h[n] for h in best if q @ f(h / q) < budget + 1e-7]
+    if not kept:
+        raise RuntimeError(f"none of {len(best)} searches ended within the budget of {budget:g}")
+    return max(kept)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -96,13 +96,21 @@ def _without_padding(rows: list[list[int]], attention_mask: Any, verifier: Any) 
         if any("0" in "".join(str(int(shown)) for shown in row).strip("0") for row in mask):
             raise ValueError("attention_mask hides tokens inside a prompt; only padding before or after may be hidden")
         return [[token for token, shown in zip(*pair, strict=True) if shown] for pair in zip(rows, mask, strict=True)]
-    pad, begin = (getattr(verifier.config, f"{name}_token_id", None) for name in ("pad", "bos"))
-    first = [pad] * (2 if pad == begin else 1)  # one token that begins texts is no padding
-    starts = [b for b, row in enumerate(rows) if len(rows) > 1 and row[: len(first)] == first]
-    ends = [b for b, row in enumerate(rows) if len(rows) > 1 and len(row) > 1 and row[-1] == pad]
-    if pad is not None and (starts or ends):
+    config = verifier.config
+    begin, end = (getattr(config, f"{name}_token_id", None) for name in ("bos", "eos"))
+    pads = [getattr(config, "pad_token_id", None)]
+    if pads == [None]:  # then a tokenizer pads with the end of text
+        pads = end if isinstance(end, list | tuple) else [end]
+    padded = [b for b, row in enumerate(rows) for pad in pads if len(rows) > 1 and _is_padded(row, pad, begin)]
+    if padded:
         raise ValueError(
-            f"prompts {sorted({*starts, *ends})} are padded with pad_token_id = {pad} and would be read as text; give "
-            "their attention_mask, as tokenizer(texts, padding=True) returns it, or lists of different lengths"
+            f"prompts {sorted({*padded})} are padded with {' or '.join(map(str, pads))} and would be read as text; "
+            "give their attention_mask, as tokenizer(texts, padding=True) returns it, or lists of different lengths"
         )
     return rows
+
+
+def _is_padded(row: list[int], pad: int | None, begin: int | None) -> bool:
+    """Whether a prompt of several has padding at an end; one token that begins texts is none."""
+    first = [pad] * (2 if pad == begin else 1)
+    return pad is not None and (row[: len(first)] == first or (len(row) > 1 and row[-1] == pad))

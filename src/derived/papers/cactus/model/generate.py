@@ -185,8 +185,9 @@ def speculative_generate(
 
     ``prompts``: (B, T), B lists of different lengths, or what a tokenizer returns, with its ``attention_mask``: tokens
     where that is 0 are padding, on either side, and are left out. ``temperature``, ``top_k``, ``top_p``: by default
-    those of the verifier's ``generation_config`` if that says ``do_sample``, else 1 and no cut; both models are cut
-    alike. ``logits_processor``: a ``LogitsProcessorList``, or any function of (input_ids (1, T), scores (1, V)), called
+    those with which ``verifier.generate`` samples, if its ``generation_config`` says ``do_sample``, the 50 most likely
+    tokens where that has no ``top_k``; else 1 and no cut; both models are cut alike. ``logits_processor``: a
+    ``LogitsProcessorList``, or any function of (input_ids (1, T), scores (1, V)), called
     before the temperature, for both models. ``stop_ids``: by default the verifier's ``generation_config.eos_token_id``;
     give () to write on after it. A text ends with its first stop token, which it keeps. ``streamer``: a streamer of
     transformers, given the prompt and then the tokens of each block, for one text. ``on_block`` is called after each
@@ -198,7 +199,8 @@ def speculative_generate(
 
     Raises ValueError for an empty prompt or batch, strings, padding that no mask hides, m = 0, different vocabularies,
     token numbers outside them, a model in training mode, texts beyond a model's last position, a streamer for several
-    texts, and a cache that cannot be rolled back, such as one of a sliding window. [repo; batch ours]
+    texts, a ``generation_config`` that changes the law in another way, such as a ``repetition_penalty``, and a cache
+    that cannot be rolled back, such as one of a sliding window. [repo; batch ours]
 
     >>> from derived.lab.rng import stream
     >>> from derived.papers.cactus import Cactus
@@ -313,12 +315,39 @@ def _end_of_text(verifier: Any) -> tuple[int, ...]:
     return () if ids is None else (ids,) if isinstance(ids, int) else tuple(ids)
 
 
+# Settings of a generation_config by which ``generate`` changes a law and we do not, and where they change nothing.
+UNHEEDED = {
+    **dict.fromkeys(
+        ("repetition_penalty", "encoder_repetition_penalty", "typical_p", "guidance_scale", "num_beams"), 1
+    ),
+    **dict.fromkeys(("no_repeat_ngram_size", "min_length", "min_new_tokens", "epsilon_cutoff", "eta_cutoff"), 0),
+    **dict.fromkeys(("min_p", "top_h", "penalty_alpha", "diversity_penalty", "encoder_no_repeat_ngram_size"), 0),
+    **dict.fromkeys(("bad_words_ids", "sequence_bias", "suppress_tokens", "begin_suppress_tokens"), None),
+    **dict.fromkeys(("forced_bos_token_id", "forced_eos_token_id", "exponential_decay_length_penalty"), None),
+    **dict.fromkeys(("watermarking_config", "dola_layers"), None),
+}
+
+
+def _check_heeded(verifier: Any) -> None:
+    """Raise ValueError where the verifier's own ``generate`` would write by another law than its softmax."""
+    config = getattr(verifier, "generation_config", None)
+    for name, neutral in UNHEEDED.items():
+        value = getattr(config, name, None)
+        if value not in (None, neutral):
+            raise ValueError(
+                f"the verifier's generation_config says {name} = {value!r}, which changes its law and is not heeded "
+                "here; set it to None, and give what it should do as logits_processor"
+            )
+
+
 def _sampling(verifier: Any, temperature: float | None, top_k: int | None, top_p: float | None) -> dict[str, Any]:
-    """What was asked for; what was not, as ``verifier.generate`` would sample."""
+    """What was asked for; what was not, as ``verifier.generate`` would sample: if nothing says top_k, with 50."""
+    _check_heeded(verifier)
     given = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
     config = getattr(verifier, "generation_config", None)
     if getattr(config, "do_sample", None):
         given = {name: getattr(config, name, None) if value is None else value for name, value in given.items()}
+        given["top_k"] = 50 if given["top_k"] is None else given["top_k"] or None  # 0 is its word for no cut
     return given | {"temperature": 1.0 if given["temperature"] is None else given["temperature"]}
 
 
