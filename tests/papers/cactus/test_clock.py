@@ -1,15 +1,18 @@
 """Topic clock: the rows of the sampler's own time, and the ratios of times."""
 
 import math
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+import torch
 from scipy import stats
 
 from derived.lab.experiment import run_experiment
 from derived.papers.cactus.claims.clock import CLAIMS, times
 from derived.papers.cactus.experiments import clock
 from derived.papers.cactus.experiments.clock import SamplerTime
+from derived.papers.cactus.experiments.matching import rule_of
 
 EXPERIMENTS = (SamplerTime,)
 SMALL = {SamplerTime: {"sizes": (20,), "repeats": 3}}
@@ -27,8 +30,15 @@ def test_every_time_follows_the_same_call(monkeypatch):
     """No rule is timed on what another one has left in caches."""
     events = []
     monkeypatch.setattr(clock, "now", lambda device: events.append("now") or float(len(events)))
-    monkeypatch.setattr(clock, "accept_reject", lambda p, drafted, q, rule, generator: events.append(str(rule)))
-    run_experiment(SamplerTime.at("ci"), seed=0, device="cpu")
+
+    def called(p, drafted, q, rule, generator):
+        events.append(str(rule))
+        return SimpleNamespace(n_accepted=torch.tensor([0, 3, 1, 3]))
+
+    monkeypatch.setattr(clock, "accept_reject", called)
+    table = run_experiment(SamplerTime.at("ci"), seed=0, device="cpu")
+    assert (table["cut"] == 0.5).all()  # of the drafts of two blocks in four one is rejected
+    assert events.pop() == str(rule_of("cactus", clock.DELTA))
     rounds = [events[i : i + 14] for i in range(0, len(events), 14)]  # three rules of four events, then the two rows
     assert len(rounds) == 5
     for one in rounds:

@@ -106,6 +106,11 @@ LONGER = Change(
     "temperature 1 were without fault. No comparison of rules was looked at in them.",
 )
 TRAINED = (EIGHT, LONGER)
+DECIDED = Change(
+    "2026-11-23",
+    "The expected verdict was set after the record; the criterion stayed.",
+    "Undecided was expected after the pilot, and the longer training decides.",
+)
 TEXTS = "share of texts"
 AFTER = "first seen in the rows, then made a row: no verdict"
 DIGEST = {"source": "digest", "where": "Table 1; GSM8K, IFEval, GPQA there, generated text here"}
@@ -186,7 +191,7 @@ TRADE_OFF = (
         unit=TEXTS,
         judged_at=RECORDED,
         expected=holds(*RECORDED),
-        changed=TRAINED,
+        changed=(*TRAINED, DECIDED),
     ),
     reported(
         "CAC-12.d",
@@ -220,7 +225,7 @@ TRADE_OFF = (
         unit=TEXTS,
         judged_at=RECORDED,
         expected=holds(*RECORDED),
-        changed=TRAINED,
+        changed=(*TRAINED, DECIDED),
     ),
     reported(
         "CAC-12.g",
@@ -314,7 +319,7 @@ RIVALS = (
         unit=TEXTS,
         judged_at=RECORDED,
         expected=holds(*RECORDED),
-        changed=TRAINED,
+        changed=(*TRAINED, DECIDED),
     ),
     statistic(
         "CAC-13.e",
