@@ -38,7 +38,7 @@ def test_every_time_follows_the_same_call(monkeypatch):
     monkeypatch.setattr(clock, "accept_reject", called)
     table = run_experiment(SamplerTime.at("ci"), seed=0, device="cpu")
     assert (table["cut"] == 0.5).all()  # of the drafts of two blocks in four one is rejected
-    assert events.pop() == str(rule_of("cactus", clock.DELTA))
+    assert events.pop() == str(rule_of("cactus", SamplerTime.delta))
     rounds = [events[i : i + 14] for i in range(0, len(events), 14)]  # three rules of four events, then the two rows
     assert len(rounds) == 5
     for one in rounds:

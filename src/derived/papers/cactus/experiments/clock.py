@@ -19,8 +19,6 @@ from ..model.sampler import accept_reject
 from .matching import rule_of
 from .stopwatch import now
 
-DELTA = 1e-3
-
 
 @dataclass(frozen=True, kw_only=True)
 class SamplerTime(Experiment):
@@ -36,6 +34,7 @@ class SamplerTime(Experiment):
     batches: tuple[int, ...] = (1, 16, 64, 256)
     sizes: tuple[int, ...] = (32_000, 152_000)
     m: int = 10
+    delta: float = 1e-3
     repeats: int = 60
 
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -56,7 +55,7 @@ class SamplerTime(Experiment):
         drafted = (
             torch.multinomial(p.flatten(0, 1).cpu(), 1, generator=stream(seed, "drafts", B, V)).view(B, -1).to(device)
         )
-        rules = {"exact": rule_of("cactus", 0.0), "cactus": rule_of("cactus", DELTA), "tas": rule_of("tas", 0.09)}
+        rules = {"exact": rule_of("cactus", 0.0), "cactus": rule_of("cactus", self.delta), "tas": rule_of("tas", 0.09)}
         generator, times = stream(seed, "uniforms"), {name: [] for name in (*rules, "rows")}
         for _ in range(self.repeats):
             for name, rule in rules.items():
