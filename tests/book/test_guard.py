@@ -20,6 +20,8 @@ def page(*markdown: str, tags: tuple[str, ...] = ()) -> dict:
         ("````{exercise}\n```python\nx\n````", "cell 1 (````{exercise}): line 1: ```` is opened and not closed"),
         ("a $$x = 1$$ and\n$$\ny", "cell 1 (a $$x = 1$$ and): line 2: $$ is opened and not closed"),
         (":::{note}\n$$\nx\n:::", "cell 1 (:::{note}): line 2: $$ is opened and not closed"),
+        ("a $\\frac{1}{2$ b", "cell 1 (a $\\frac{1}{2$ b): $\\frac{1}{2$ opens 2 braces and closes 1"),
+        ("$$\nx_1}\n$$", "cell 1 ($$): $$ x_1} $$ opens 0 braces and closes 1"),
         (
             "```{solution} ex\nwords\n```",
             "cell 1 (```{solution} ex): a {solution} outside of a cell with the tag `solution` stays in the students' "
@@ -35,6 +37,8 @@ def test_a_fault_of_the_source_is_named(text, fault):
     "text",
     [
         "$$\nx\n$$\nand $$y$$",
+        "$\\{x_{1}\\}$ and `f{` at \\$5 {",
+        "```python\nf'${x'\n```\nand $y$",
         "`$$` opens a display",
         "```python\ncost = '$$'\n```",
         "::::{note}\n:::{prf:proof}\n$$x$$\n:::\n::::",
