@@ -50,3 +50,13 @@ def test_the_figure_of_costs_says_counts_and_seconds(words_of):
     words = words_of(cost_bars(counts, seconds.assign(tier="ci", recorded=False)))
     assert "1.3125 of the entries" in words
     assert "wide features 1.00" in words
+
+
+def test_the_figure_of_costs_tells_the_mean_and_interval_of_the_claims(words_of):
+    counts = run_experiment(MultiplyAdds.at("ci"), seed=0, device="cpu")
+    seconds = pd.DataFrame({"T": 8, "impl": [*IMPLS, "sdpa"] * 4, "round": np.repeat(range(4), 5), "seconds": 1.0})
+    seconds.loc[seconds["impl"] == "tables", "seconds"] = [2.0, 2.0, 2.0, 4.0]
+    found = CLAIM["HKT-E4.c"].measure(seconds)
+    words = words_of(cost_bars(counts, seconds.assign(tier="ci", recorded=False)))
+    assert "seconds of the attention alone" in words
+    assert f"coarse tables {found.value:.2f} ± {found.high - found.value:.2f}" in words

@@ -5,13 +5,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, DASHED, GREEN, INK, ORANGE, largest, panel_label
+from derived.lab.plot import BLUE, DASHED, GREEN, INK, ORANGE, largest, mean_and_reach, panel_label
 
 IMPLS = {"plain": "one level", "reference": "materialised", "tables": "coarse tables", "fused": "wide features"}
 
 
 def cost_bars(counts: pd.DataFrame, seconds: pd.DataFrame) -> Figure:
-    """Entries and multiply-adds by number of levels; seconds by implementation. Rows of MultiplyAdds and Overhead."""
+    """Entries and multiply-adds of a layer by number of levels; seconds of its attention by implementation. Rows of
+    MultiplyAdds and Overhead."""
     figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.2), width_ratios=[1.15, 1])
     chosen = counts[(counts["T"] == 1024) & (counts["d"] == 64)].set_index("levels")
     columns = {"entries": "score entries", "layer": "whole layer", "layer_fused": "layer run fused"}
@@ -28,18 +29,19 @@ def cost_bars(counts: pd.DataFrame, seconds: pd.DataFrame) -> Figure:
     for place, (impl, name) in enumerate(IMPLS.items()):
         ratio = wide[impl] / wide["sdpa"]
         axes[1].plot(ratio, np.full(len(ratio), place), "o", color=BLUE, alpha=0.4, markersize=4)
-        axes[1].plot(ratio.median(), place, "|", color=INK, markersize=16)
-        words.append(f"{name} {ratio.median():.2f}")
+        value, reach = mean_and_reach(ratio)
+        axes[1].errorbar(value, place + 0.22, xerr=reach, fmt="|", color=INK, markersize=12)
+        words.append(f"{name} {value:.2f} ± {reach:.2f}")
     axes[1].axvline(1, **DASHED)
     axes[1].set(
         yticks=range(len(IMPLS)), yticklabels=IMPLS.values(), xlabel="seconds over torch's attention", xscale="log"
     )
     axes[1].set_ylim(-0.6, len(IMPLS) - 0.4)
-    panel_label(axes[1], f"timed, $T={T}$")
+    panel_label(axes[1], f"timed, attention alone, $T={T}$")
     three = chosen.loc[3]
     figure.set_label(
         f"Left, bars of cost by number of levels: at three levels {three['entries']:.4f} of the entries, "
-        f"{three['layer']:.3f} of a layer's multiply-adds, {three['layer_fused']:.2f} if run fused. Right, seconds at "
-        f"length {T} over torch's attention, medians: {', '.join(words)}."
+        f"{three['layer']:.3f} of a layer's multiply-adds, {three['layer_fused']:.2f} if run fused. Right, seconds of "
+        f"the attention alone at length {T} over torch's, means with 99.9 % intervals: {', '.join(words)}."
     )
     return figure
