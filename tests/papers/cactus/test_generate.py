@@ -352,10 +352,11 @@ def test_padding_that_no_mask_hides_is_refused(monkeypatch):
 def test_without_a_padding_token_the_end_of_text_pads(monkeypatch):
     monkeypatch.setattr(VERIFIER.config, "eos_token_id", 2)
     facts = {"rule": SpS(), "max_new_tokens": 3, "stop_ids": ()}
-    for padded in ([[1, 0, 1], [2, 0, 1]], [[1, 0, 1], [0, 1, 2]]):
+    for padded in ([[1, 0, 1], [2, 0, 1]], [[1, 0, 1], [0, 2, 2]]):
         with pytest.raises(ValueError, match=r"prompts \[1\] are padded with 2"):
             speculative_generate(DRAFT, VERIFIER, torch.tensor(padded), **facts, generator=stream(33))
-    speculative_generate(DRAFT, VERIFIER, torch.tensor([[2, 0, 1]]), **facts, generator=stream(33))  # one is no batch
+    for whole in ([[2, 0, 1]], [[1, 0, 2], [0, 1, 2]]):  # one prompt is no batch, and a turn may end a prompt
+        speculative_generate(DRAFT, VERIFIER, torch.tensor(whole), **facts, generator=stream(33))
     monkeypatch.setattr(VERIFIER.config, "bos_token_id", 2)
     speculative_generate(DRAFT, VERIFIER, torch.tensor([[2, 0], [2, 1]]), **facts, generator=stream(33))
 

@@ -98,10 +98,10 @@ def _without_padding(rows: list[list[int]], attention_mask: Any, verifier: Any) 
         return [[token for token, shown in zip(*pair, strict=True) if shown] for pair in zip(rows, mask, strict=True)]
     config = verifier.config
     begin, end = (getattr(config, f"{name}_token_id", None) for name in ("bos", "eos"))
-    pads = [getattr(config, "pad_token_id", None)]
-    if pads == [None]:  # then a tokenizer pads with the end of text
-        pads = end if isinstance(end, list | tuple) else [end]
-    padded = [b for b, row in enumerate(rows) for pad in pads if len(rows) > 1 and _is_padded(row, pad, begin)]
+    pads, last = [getattr(config, "pad_token_id", None)], 1
+    if pads == [None]:  # then a tokenizer pads with the end of text, of which a turn of a dialogue may have one
+        pads, last = end if isinstance(end, list | tuple) else [end], 2
+    padded = [b for b, row in enumerate(rows) for pad in pads if len(rows) > 1 and _is_padded(row, pad, begin, last)]
     if padded:
         raise ValueError(
             f"prompts {sorted({*padded})} are padded with {' or '.join(map(str, pads))} and would be read as text; "
@@ -110,7 +110,7 @@ def _without_padding(rows: list[list[int]], attention_mask: Any, verifier: Any) 
     return rows
 
 
-def _is_padded(row: list[int], pad: int | None, begin: int | None) -> bool:
-    """Whether a prompt of several has padding at an end; one token that begins texts is none."""
+def _is_padded(row: list[int], pad: int | None, begin: int | None, last: int) -> bool:
+    """Whether a prompt has padding: before its first token, one token that begins texts apart, or ``last`` of it."""
     first = [pad] * (2 if pad == begin else 1)
-    return pad is not None and (row[: len(first)] == first or (len(row) > 1 and row[-1] == pad))
+    return pad is not None and (row[: len(first)] == first or (len(row) > 1 and row[-last:] == [pad] * last))
