@@ -47,6 +47,7 @@ def test_a_chapter_without_a_file_has_no_lectures(tmp_path):
         (GOOD.replace("  say", "  tell"), "step 1: a step has show or name"),
         (GOOD.replace("- name: Pause", "- say: Pause"), "step 3: a step has show or name"),
         (GOOD.replace("- name: Pause", "- name: [Pause"), "toy.yml, line"),
+        ("", "toy.yml: a list must stand here; found None"),
     ],
 )
 def test_a_fault_is_named_in_one_line(tmp_path, text, words):

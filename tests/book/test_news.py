@@ -3,10 +3,12 @@
 import json
 from xml.etree import ElementTree
 
+import pytest
 from bs4 import BeautifulSoup
 from test_pages import assert_balanced, chapter, row
 
 from derived.book import news
+from derived.book.house import UserError
 
 ATOM = {"a": news.ATOM}
 
@@ -46,6 +48,22 @@ def test_a_ledger_that_changes_nothing_is_no_news(tmp_path):
     assert news.compared(rows, rows, "2026-11-23") == []
     news.add(tmp_path, [])
     assert not (tmp_path / news.FILE).exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[{"date": ', "news.json, line 1: Expecting value"),
+        ('[{"date": "2026-11-23", "paper": "toy", "claims": 1}]', "news.json, entry 1: it lacks verdicts"),
+        ('{"date": "2026-11-23"}', "news.json: a list must stand here"),
+    ],
+)
+def test_kept_news_that_cannot_be_read_are_named_in_one_line(tmp_path, text, words):
+    (tmp_path / "results").mkdir()
+    (tmp_path / news.FILE).write_text(text)
+    with pytest.raises(UserError) as caught:
+        news.read(tmp_path)
+    assert str(caught.value).startswith(words)
 
 
 def told(tmp_path) -> list[news.Entry]:

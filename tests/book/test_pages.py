@@ -212,7 +212,10 @@ def test_a_value_stands_with_its_own_unit(unit, shown):
         ({"kind": "identity", "n": 3}, "within its bound in 3 instances"),
         ({"kind": "identity", "n": 1, "verdict": "fails"}, "beyond its bound, one instance"),
         ({"kind": "bound", "n": 3, "proof": "p"}, "proved on the page; no counterexample in 3 instances"),
-        ({"kind": "bound", "n": 3, "verdict": "undecided", "value": 0.5}, "no proof yet; no counterexample in 3 instances"),
+        (
+            {"kind": "bound", "n": 3, "verdict": "undecided", "value": 0.5},
+            "no proof yet; no counterexample in 3 instances",
+        ),
         ({"kind": "bound", "n": 3, "verdict": "fails"}, "a counterexample in 3 instances"),
         ({"kind": "counterexample", "n": 3, "verdict": "fails"}, "one exact witness"),
         ({"kind": "counterexample", "n": 3, "verdict": "undecided", "value": 0.5}, "no witness in 3 instances"),
