@@ -94,6 +94,13 @@ def test_news_are_only_added_and_the_newest_comes_first(tmp_path):
     assert len(json.loads((tmp_path / news.FILE).read_text())) == 3
 
 
+def test_within_a_day_the_order_is_that_of_the_book(tmp_path):
+    slugs = ["zeta", "alpha", "mid"]
+    news.add(tmp_path, [{"date": "2026-11-23", "paper": slug, "claims": 1, "verdicts": []} for slug in sorted(slugs)])
+    found = news.entries(tmp_path, [chapter(slug=slug) for slug in slugs])
+    assert [entry.paper for entry in found] == slugs
+
+
 def test_the_newest_stand_on_the_welcome_page_and_all_verdicts_in_the_history(tmp_path):
     entries = told(tmp_path)
     first = BeautifulSoup(news.latest(entries), "html.parser").select_one("ul.news > li").get_text(" ", strip=True)

@@ -211,7 +211,7 @@ def _evidence(
     entry = evidence.bibtex((root / "book/references.bib").read_text("utf-8"), chapter.facts["paper"]["bibkey"])
     named = {test for each in found for test in each.tests}.union(*(tested.get(each, []) for each in said))
     shown = statements.texts(root, slug, named)
-    text = pages.evidence(chapter, found, evidence.proved(notebook["cells"]), shown, entry, address)
+    text = pages.evidence(chapter, found, statements.proved(notebook["cells"]), shown, entry, address)
     (target / f"claims/{slug}.md").write_text(text, "utf-8")
     return {"statements": said, "claims": [row["id"] for row in rows]}, index
 
