@@ -112,6 +112,11 @@ def test_the_table_is_kept_until_a_source_changes_and_a_fault_is_one_line(tmp_pa
     monkeypatch.setattr(page, "file_hash", lambda *_: "another")
     page.compositions(tmp_path)
     assert len(ran) == 2
+    for broken in ('{"key": "anoth', "[]", "{}"):
+        (tmp_path / page.KEPT).write_text(broken)
+        assert page.compositions(tmp_path) == {"alone": []}, "what cannot be read is made anew"
+    assert len(ran) == 5
+    assert [path.name for path in tmp_path.iterdir()] == [page.KEPT]
     monkeypatch.setattr(page, "file_hash", lambda *_: "a third")
     failed = subprocess.CompletedProcess([], 1, "", "Traceback\nValueError: a number is not finite\n")
     monkeypatch.setattr(page.subprocess, "run", lambda *_, **__: failed)

@@ -12,7 +12,7 @@ from test_pages import row
 from derived.book import edition
 
 ROOT = Path(__file__).parents[2]
-THEOREM = "```{prf:theorem}\n:label: toy-one\n:class: paper\nIt is so.\n```"
+THEOREM = "```{prf:theorem}\n:label: toy-one\n:class: paper\nIt is so.\n```\n\n```{prf:proof}\nClear.\n```"
 ROWS = [row("T-1", plain="It is so.", unit="nats", value=1.0), row("T-2")]
 
 
@@ -53,6 +53,7 @@ def edit(old: str, new: str):
     return change
 
 
+DEFINITION = "toy: definition toy-one lacks its badge"
 FAULTS = [
     (lambda n: without(n, "Take-away"), "toy: it lacks the section Take-away"),
     (swap, "toy: its sections do not stand in the order In ten minutes, The question"),
@@ -65,7 +66,10 @@ FAULTS = [
         "toy: cell 14 has 26 lines of code, over 25",
     ),
     (edit(":class: paper\n", ""), "toy: theorem toy-one lacks its badge"),
-    (edit(":label: toy-one\n", ""), "toy: theorem without a label lacks its label, test"),
+    (edit(":label: toy-one\n", ""), "toy: theorem without a label lacks its label, proof, test"),
+    (edit("{prf:proof}", "{note}"), "toy: theorem toy-one lacks its proof"),
+    (edit("{prf:theorem}\n:label: toy-one\n:class: paper", "{prf:definition}\n:label: toy-one"), DEFINITION),
+    (edit("{prf:theorem}\n:label: toy-one", "{prf:definition}"), "toy: definition without a label lacks its label"),
     (lambda n: without(n, "check()"), "toy: theorem toy-one lacks its check cell"),
     (edit("toy-one", "toy-two"), "toy: theorem toy-two lacks its test"),
 ]

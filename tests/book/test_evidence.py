@@ -4,7 +4,7 @@ import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from derived.book import evidence, pages
+from derived.book import evidence, pages, statements
 
 THEOREM = "```{{prf:theorem}} A title\n:label: {}\nIt is so.\n```\n"
 PROOF = "```{prf:proof}\nSee above.\n```\n"
@@ -86,9 +86,9 @@ def test_an_experiment_is_where_it_runs_and_in_the_figures_that_read_its_rows():
 
 def test_a_proof_is_of_the_last_result_that_is_not_proved_yet():
     one, two, proof = (new_markdown_cell(text) for text in (THEOREM.format("a"), THEOREM.format("b"), PROOF))
-    assert evidence.proved([one, two, proof]) == {"b"}
-    assert evidence.proved([one, two, proof, proof]) == {"a", "b"}
-    assert evidence.proved([proof, one]) == set()
+    assert statements.proved([one, two, proof]) == {"b"}
+    assert statements.proved([one, two, proof, proof]) == {"a", "b"}
+    assert statements.proved([proof, one]) == set()
 
 
 @pytest.mark.parametrize(
@@ -165,4 +165,9 @@ def test_an_explorer_s_cell_leads_to_the_claims_of_the_rows_that_it_reads():
     evidence.mark_cells("toy", cells, found)
     assert 'href="../claims/toy.html#T-1"' in cells[2]["metadata"]["derived_foot"]
     assert "derived_foot" not in cells[1]["metadata"]
+    cells[1]["metadata"] |= figure("fig-one")
+    cells[3]["metadata"] |= figure("fig-other")
+    evidence.mark_cells("toy", cells, found)
+    captions = [cells[place]["metadata"]["mystnb"]["figure"]["caption"] for place in (1, 3)]
+    assert captions == ["It rises. [Evidence of T-1]{.evidence-of}", "It rises."]
     assert "derived_foot" not in cells[3]["metadata"]

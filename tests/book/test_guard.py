@@ -93,6 +93,13 @@ def test_the_name_of_the_machine_counts_only_where_it_is_no_word(monkeypatch):
         assert (host in guard.private()) == counts
 
 
+def test_the_home_directory_is_nobodys_business(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", "/home/anna")
+    assert guard.private(tmp_path).items() >= {
+        *{"/home/anna/": "the home directory", f"{tmp_path}/": "the working directory"}.items()
+    }
+
+
 def test_a_proof_that_is_not_on_the_page_is_named():
     rows = [{"id": "T-1", "proof": "thm-there"}, {"id": "T-2", "proof": "thm-gone"}, {"id": "T-3", "proof": ""}]
     notebook = page("```{prf:theorem} A title\n:label: thm-there\n$1 = 1$.\n```")

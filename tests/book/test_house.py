@@ -1,6 +1,7 @@
 """What the machine has: a CUDA device counts only with a torch that can use it; peak memory is a condition's own."""
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -36,6 +37,14 @@ def test_the_build_of_torch_is_read_without_importing_it():
     import torch
 
     assert house._torch_cuda() == torch.version.cuda
+
+
+@pytest.mark.parametrize("build", ["12.8", None])
+def test_a_build_of_torch_for_cuda_is_told_from_one_for_cpu(build, tmp_path, monkeypatch):
+    (tmp_path / "version.py").write_text(f"cuda = {build!r}\n")
+    found = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
+    monkeypatch.setattr(house.importlib.util, "find_spec", lambda name: found)
+    assert house._torch_cuda() == build
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux forgets a peak")

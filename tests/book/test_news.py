@@ -3,10 +3,12 @@
 import json
 from xml.etree import ElementTree
 
+import pytest
 from bs4 import BeautifulSoup
 from test_pages import assert_balanced, chapter, row
 
 from derived.book import news
+from derived.book.house import UserError
 
 ATOM = {"a": news.ATOM}
 
@@ -48,6 +50,22 @@ def test_a_ledger_that_changes_nothing_is_no_news(tmp_path):
     assert not (tmp_path / news.FILE).exists()
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[{"date": ', "news.json, line 1: Expecting value"),
+        ('[{"date": "2026-11-23", "paper": "toy", "claims": 1}]', "news.json, entry 1: it lacks verdicts"),
+        ('{"date": "2026-11-23"}', "news.json: a list must stand here"),
+    ],
+)
+def test_kept_news_that_cannot_be_read_are_named_in_one_line(tmp_path, text, words):
+    (tmp_path / "results").mkdir()
+    (tmp_path / news.FILE).write_text(text)
+    with pytest.raises(UserError) as caught:
+        news.read(tmp_path)
+    assert str(caught.value).startswith(words)
+
+
 def told(tmp_path) -> list[news.Entry]:
     """Two accepted ledgers, and one criterion that changed on the day of the second."""
     change = {"date": "2026-11-23", "what": "w", "why": "y"}
@@ -74,6 +92,13 @@ def test_news_are_only_added_and_the_newest_comes_first(tmp_path):
     assert [(entry.date, entry.paper) for entry in entries] == [("2026-11-23", "toy"), ("2026-11-22", "toy")]
     assert entries[0].parts == ["1 changed verdict", "1 changed criterion"]
     assert len(json.loads((tmp_path / news.FILE).read_text())) == 3
+
+
+def test_within_a_day_the_order_is_that_of_the_book(tmp_path):
+    slugs = ["zeta", "alpha", "mid"]
+    news.add(tmp_path, [{"date": "2026-11-23", "paper": slug, "claims": 1, "verdicts": []} for slug in sorted(slugs)])
+    found = news.entries(tmp_path, [chapter(slug=slug) for slug in slugs])
+    assert [entry.paper for entry in found] == slugs
 
 
 def test_the_newest_stand_on_the_welcome_page_and_all_verdicts_in_the_history(tmp_path):

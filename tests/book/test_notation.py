@@ -1,9 +1,11 @@
 """The page of words and letters."""
 
 import nbformat
+import press
 import pytest
 
 from derived.book import notation
+from derived.book.house import UserError
 
 TABLE = r"""| symbol | shape | meaning |
 |---|---|---|
@@ -67,10 +69,25 @@ def test_each_chapters_letters_stand_under_its_heading():
 
 
 def test_terms_are_sorted_and_lead_only_to_chapters_that_are_there(tmp_path):
-    (tmp_path / "book").mkdir()
+    press.write_toc(tmp_path, "toy", "other", "gone")
     terms = "- {term: zeta, means: Last., at: [toy#b]}\n- {term: Alpha, means: First., at: [toy#a, gone#c]}\n"
     (tmp_path / "book/glossary.yml").write_text(terms + "- {term: lost, means: None., at: [gone#c]}\n")
     assert notation.glossary(tmp_path, ["toy"]).splitlines() == [
         *("```{glossary}", "Alpha", "  First. {prf:ref}`a`", "", "zeta", "  Last. {prf:ref}`b`", "", "```"),
     ]
     assert notation.glossary(tmp_path, ["other"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("term", "words"),
+    [
+        ("{term: A, means: First., at: [typo#a]}", "glossary.yml: A: the book has no chapter typo; it has toy"),
+        ("{term: A, means: First., at: [toy]}", "glossary.yml: A: an entry is slug#label; found 'toy'"),
+        ("{term: A, means: First.}", "glossary.yml, entry 1: it lacks at"),
+    ],
+)
+def test_a_term_that_leads_nowhere_is_refused(tmp_path, term, words):
+    press.write_toc(tmp_path, "toy")
+    (tmp_path / "book/glossary.yml").write_text(f"- {term}\n")
+    with pytest.raises(UserError, match=f"^{words}$"):
+        notation.glossary(tmp_path, ["toy"])

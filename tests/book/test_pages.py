@@ -212,10 +212,21 @@ def test_a_value_stands_with_its_own_unit(unit, shown):
         ({"kind": "identity", "n": 3}, "within its bound in 3 instances"),
         ({"kind": "identity", "n": 1, "verdict": "fails"}, "beyond its bound, one instance"),
         ({"kind": "bound", "n": 3, "proof": "p"}, "proved on the page; no counterexample in 3 instances"),
-        ({"kind": "bound", "n": 3, "verdict": "undecided"}, "no proof yet; no counterexample in 3 instances"),
+        (
+            {"kind": "bound", "n": 3, "verdict": "undecided", "value": 0.5},
+            "no proof yet; no counterexample in 3 instances",
+        ),
         ({"kind": "bound", "n": 3, "verdict": "fails"}, "a counterexample in 3 instances"),
         ({"kind": "counterexample", "n": 3, "verdict": "fails"}, "one exact witness"),
-        ({"kind": "counterexample", "n": 3, "verdict": "undecided"}, "no witness in 3 instances"),
+        ({"kind": "counterexample", "n": 3, "verdict": "undecided", "value": 0.5}, "no witness in 3 instances"),
+        (
+            {"kind": "counterexample", "n": 3, "verdict": "refuted", "low": 2.0},
+            "an interval of 99.9\u00a0% over 3 instances",
+        ),
+        *(
+            ({"kind": kind, "n": 0, "verdict": "undecided", "proof": "p", "reason": "no number"}, "no number")
+            for kind in ("identity", "bound", "counterexample", "statistic")
+        ),
         ({"n": 3, "low": 0.0}, "an interval of 99.9\u00a0% over 3 instances"),
         ({"n": 3}, "computed, without chance, in 3 instances"),
         ({"kind": "measured", "n": 3}, "told, not judged; 3 instances"),
@@ -224,6 +235,22 @@ def test_a_value_stands_with_its_own_unit(unit, shown):
 )
 def test_how_sure_a_verdict_is(changes, words):
     assert pages.sure(row("A", **changes)) == words
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"value": 2.0}, "computed"),
+        ({"value": 2.0, "low": 1.0, "high": 3.0}, "statistic"),
+        ({"value": 2.0, "high": 3.0}, "statistic"),
+        ({"verdict": "undecided", "n": 0}, "statistic"),
+        ({"value": 0.5, "kind": "identity"}, "identity"),
+    ],
+)
+def test_a_number_without_chance_is_computed_and_no_statistic(changes, kind):
+    soup = BeautifulSoup(pages.chapter_ledger(finding(row("A", **changes))), "html.parser")
+    criterion = next(term for term in soup.select("dt") if term.get_text() == "criterion")
+    assert criterion.find_next("dd").get_text().endswith(f"({kind})")
 
 
 def test_the_errata_are_typeset():

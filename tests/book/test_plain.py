@@ -53,7 +53,6 @@ CASES = {
     "{cite:t}`a2026` and {cite:p}`a2026,b2025`": (
         "Ann and Bo ([2026](https://a)) and ([Ann and Bo, 2026](https://a); Cy *et al.*, 2025)"
     ),
-    "::::{tab-set}\n:::{tab-item} One\nFirst.\n:::\n::::": "**One**\n\nFirst.",
     "```python\nx = {1: '{eq}`e`'}\n```": "```python\nx = {1: '{eq}`e`'}\n```",
     "$$\n\\{a\\}\n$$": "$$\n\\{a\\}\n$$",
 }

@@ -216,6 +216,13 @@ def test_a_new_chapter_runs_as_it_stands_and_a_name_in_use_is_refused(house):
     again = press.derived(house, "new", "my_paper")
     assert again.returncode == 1
     assert "there is a chapter my_paper already" in again.stderr
+    for left in ("book/lectures/other.yml", "tests/papers/other/test_first.py"):
+        (house / left).parent.mkdir(parents=True, exist_ok=True)
+        (house / left).write_text("mine")
+        refused = press.derived(house, "new", "other")
+        assert f"there is a chapter other already: {left}; remove it" in refused.stderr
+        assert (house / left).read_text() == "mine"
+        (house / left).unlink()
     for wrong in ("My-Paper", "class"):
         assert "is no slug" in press.derived(house, "new", wrong).stderr
 

@@ -259,6 +259,8 @@ def write_book(root: Path) -> Path:
         '[tool.hatch.build.targets.wheel]\npackages = ["src/derived"]\n',
         "utf-8",
     )
+    for name in ("glossary", "welcome", "lectures/courses", "lectures/syllabus"):  # they name the book's chapters
+        (root / f"book/{name}.yml").unlink()
     write_chapter(root)
     (root / "book/lectures/toy.yml").write_text(LECTURES, "utf-8")
     (root / "tests/papers/toy").mkdir(parents=True)

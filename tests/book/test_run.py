@@ -194,6 +194,8 @@ def keys(house, monkeypatch):
         ("src/derived/lab/stats.py", True),
         ("results/ols_attention/New/cpu/record.json", True),
         ("requirements.lock", True),
+        ("src/derived/book/worker.py", True),
+        ("src/derived/book/guard.py", True),
         ("src/derived/book/serve.py", False),
         ("src/derived/papers/another/theory.py", False),
         ("src/derived/book/ledger.py", False),

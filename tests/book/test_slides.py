@@ -187,6 +187,17 @@ def test_claims_show_whose_they_are():
     assert "ledger" not in made.slides[0].text
 
 
+def test_claims_of_the_paper_are_counted_apart_from_ours():
+    rows = [row("T-1"), row("T-2", "fails"), row("T-3", source="ours"), row("T-4", "refuted", source="ours")]
+    counted = things.claims(chapter(*rows))[0]
+    assert " ".join(counted.get_text(" ").split()) == (
+        "the paper: ✓ 1 holds ✗ 1 fails this book: ✓ 1 holds ≠ 1 refuted"
+    )
+    found = [link["href"].partition("#")[2] for link in counted.select("a")]
+    assert found[1] == "paper=toy&source=paper&verdict=fails"
+    assert found[2] == "paper=toy&source=ours&verdict=holds"
+
+
 @pytest.mark.parametrize("notes", [True, False])
 def test_the_written_deck_has_its_notes_and_leads_to_the_page(tmp_path, notes):
     page = BeautifulSoup(PAGE, "html.parser")

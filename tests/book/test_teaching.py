@@ -2,6 +2,7 @@
 
 import re
 
+import press
 import pytest
 from bs4 import BeautifulSoup
 from test_pages import chapter, row
@@ -54,6 +55,7 @@ def test_a_section_needs_the_nearest_of_those_before_it_to_which_it_refers():
 @pytest.fixture
 def root(tmp_path):
     (tmp_path / "book/lectures").mkdir(parents=True)
+    press.write_toc(tmp_path, "toy", "absent")
     return tmp_path
 
 
@@ -66,6 +68,39 @@ def test_a_course_names_sections_that_are_there(root):
     path.write_text("Algebra:\n  - toy#empty\n")
     with pytest.raises(UserError, match="toy has no section empty that states something"):
         teaching.courses(root, known, found)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("A: [typo#b]", "courses.yml: the book has no chapter typo; it has toy, absent"),
+        ("A: [toy]", "courses.yml: an entry is slug#label; found 'toy'"),
+        ("A: toy#b", "courses.yml: A: a list must stand here; found 'toy#b'"),
+        ("A: [toy#b", "courses.yml, line 1: expected ',' or ']', but got '<stream end>'"),
+    ],
+)
+def test_a_course_that_cannot_be_read_is_refused_in_one_line(root, text, words):
+    (root / "book/lectures/courses.yml").write_text(text)
+    with pytest.raises(UserError) as caught:
+        teaching.courses(root, {}, {})
+    assert str(caught.value) == words
+
+
+@pytest.mark.parametrize(
+    ("week", "words"),
+    [
+        ("typo 90", "syllabus.yml: the book has no chapter typo; it has toy, absent"),
+        ("absent 60", "syllabus.yml: absent has no lecture of 60 minutes"),
+        ("toy 50", "syllabus.yml: toy has no lecture of 50 minutes"),
+        ("toy", "syllabus.yml: an entry is slug minutes; found 'toy'"),
+        ("words: Projects", "syllabus.yml: 2, entry 1: it lacks name"),
+    ],
+)
+def test_a_week_that_there_cannot_be_is_refused(root, week, words):
+    (root / "book/lectures/syllabus.yml").write_text(f"2:\n  - {week}\n")
+    with pytest.raises(UserError) as caught:
+        teaching.syllabus(root, {"toy": chapter(row("T-1"))}, {"toy": [LECTURE]})
+    assert str(caught.value) == words
 
 
 def test_a_week_holds_the_core_results_of_its_lecture(root):

@@ -62,7 +62,9 @@ def test_a_picture_is_drawn_whole_within_its_margins(tmp_path, width, height):
 
 def house(root, front: str):
     (root / "book").mkdir()
-    (root / "book/_toc.yml").write_text("parts: [{chapters: [{file: notebooks/other}, {file: notebooks/toy}]}]")
+    (root / "book/_toc.yml").write_text(
+        "parts: [{chapters: [{file: notebooks/other}, {file: notebooks/toy}, {file: notebooks/absent}]}]"
+    )
     (root / "book/welcome.yml").write_text(front)
     return root
 
@@ -115,6 +117,29 @@ def test_a_shared_link_shows_the_surprise_and_the_picture(tmp_path):
     said = welcome.shared(cards(tmp_path))["notebooks/toy"]
     picture = {"image": "cards/toy.png", "alt": "What it shows.", "size": (1200, 630)}
     assert said == {"description": "It surprises.", **picture}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "{chapters: {typo: {}}, paths: []}",
+            "book/welcome.yml: the book has no chapter typo; it has other, toy, absent",
+        ),
+        (
+            "{chapters: {}, paths: [{name: A, words: B., chapters: [typo]}]}",
+            "book/welcome.yml: the book has no chapter",
+        ),
+        ("{sphere: typo, chapters: {}, paths: []}", "book/welcome.yml: the book has no chapter typo"),
+        ("{chapters: {toy: words}, paths: []}", "welcome.yml: chapters: toy: names with values must stand here"),
+        ("{chapters: {}}", "welcome.yml: it lacks paths"),
+        ("", "welcome.yml: names with values must stand here; found None"),
+    ],
+)
+def test_a_front_that_names_no_chapter_or_has_another_shape_is_refused(tmp_path, text, words):
+    with pytest.raises(UserError) as caught:
+        welcome.front(house(tmp_path, text))
+    assert str(caught.value).startswith(words)
 
 
 def spheres() -> nbformat.NotebookNode:

@@ -1,4 +1,4 @@
-"""The examples in docstrings of the laboratory and the papers run and give what they say."""
+"""The examples in docstrings of the package run and give what they say."""
 
 import doctest
 import importlib
@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2] / "src"
-FILES = [path for floor in ("lab", "papers") for path in sorted((ROOT / "derived" / floor).rglob("*.py"))]
-WITH_EXAMPLES = [path for path in FILES if ">>> " in path.read_text("utf-8")]
+FILES = [path for floor in ("book", "lab", "papers") for path in sorted((ROOT / "derived" / floor).rglob("*.py"))]
+TEMPLATES = ("homework.py", "scaffold.py")  # their examples are those of what they write
+WITH_EXAMPLES = [path for path in FILES if ">>> " in path.read_text("utf-8") and path.name not in TEMPLATES]
 
 
 def name_of(path: Path) -> str:

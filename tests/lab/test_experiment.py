@@ -9,8 +9,18 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from derived.lab.experiment import rows
+from derived.lab.experiment import resolve_device, rows
 from derived.lab.rng import stream
+
+
+def test_a_device_that_is_not_there_is_an_error_and_no_fallback(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match="torch finds no CUDA device here: use auto or cpu"):
+        resolve_device("cuda")
+    assert resolve_device("auto") == resolve_device("cpu") == torch.device("cpu")
+    with pytest.raises(ValueError, match="unknown"):
+        resolve_device("gpu")
+
 
 SIZES = st.integers(1, 4)
 

@@ -61,6 +61,12 @@ def test_cases_are_judged_together_and_the_right_one_decides():
     assert alone == measure.mean("x", "d == 4")(ROWS), "one case is judged at the level of one"
 
 
+def test_the_end_of_an_interval_decides_and_not_its_value():
+    sharp, wide = stats.Estimate(1.0, 6, 0.9, 1.1), stats.Estimate(1.2, 6, 0.5, 1.9)
+    assert lowest([sharp, wide]) is highest([sharp, wide]) is wide
+    assert lowest([wide, stats.Estimate(0.6, 6, 0.55, 0.65)]) is wide
+
+
 def test_cases_without_a_rule_that_decides_are_refused():
     with pytest.raises(ValueError, match="neither"):
         measure.mean("x", by=["d"])

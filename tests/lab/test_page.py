@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 import pytest
 import torch
 from bs4 import BeautifulSoup
+from matplotlib.figure import Figure
 
 from derived.lab import page, stats
 from derived.lab.claims import Claim
@@ -130,11 +131,9 @@ def test_an_interval_may_be_open_at_infinity(low, high, written):
     assert interval(low, high) == written
 
 
-def test_an_explorer_keeps_what_the_figure_says_of_itself(monkeypatch):
-    shown = []
-    monkeypatch.setattr(page, "display", lambda data, raw: shown.append(data))
-    page.explorer(go.Figure(layout={"meta": {"play": True}}), "Two bars.")
-    assert shown[0]["application/vnd.plotly.v1+json"]["layout"]["meta"] == {"play": True, "alt": "Two bars."}
+def test_a_figure_without_alt_text_is_refused():
+    with pytest.raises(ValueError, match=r"no alt text: .* must call figure\.set_label"):
+        page.show(Figure())
 
 
 def test_an_explorer_brings_its_alt_text_or_is_refused(monkeypatch):

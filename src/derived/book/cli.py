@@ -225,7 +225,7 @@ def claims(
     else:
         table = Table("claim", "tier", "value", "interval", "n", "verdict", "expected", box=None, header_style="bold")
         for row in rows:
-            value = "" if row["value"] is None else f"{row['value']:.4g}"
+            value = "" if row["value"] is None else f"{row['value']:.4g} {row['unit']}".rstrip()
             table.add_row(
                 row["id"],
                 row["tier"],
@@ -288,7 +288,7 @@ def pdf(
         list[str] | None, typer.Argument(help="Chapters to print; the whole book if none is named.")
     ] = None,
 ) -> None:
-    """Print the built site to _build/pdf: each chapter, its solutions at its end, and all in book.pdf.
+    """Print the built site to _build/pdf: each chapter, its solutions at its end, and if none is named all in book.pdf.
 
     It needs Chromium. Example: derived pdf ols_attention
     """
@@ -301,7 +301,9 @@ def pdf(
         raise UserError(f"the site has no page of {', '.join(missing)} yet: run `make site` first")
     chapters = [f"notebooks/{slug}" for slug in chosen]
     names = chapters if slugs else ["book/intro", "book/how_to_read", *chapters, "book/bibliography"]
-    for file in pdf.write(house.site.resolve(), names, house.build / "pdf"):
+    with alone(house):
+        files = pdf.write(house.site.resolve(), names, house.build / "pdf", whole=not slugs)
+    for file in files:
         typer.echo(f"made {file}")
 
 

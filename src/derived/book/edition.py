@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from derived.book.reading import SHORT, sections
-from derived.book.statements import RESULTS, statements, tests
+from derived.book.statements import RESULTS, proved, statements, tests
 
 SECTIONS = (SHORT, "The question", "Setup", "Derivation", "Mechanism", "Experiments")
 SECTIONS += ("What breaks it", "Claims", "Exercises", "Take-away")
@@ -70,12 +70,13 @@ def _cells(notebook: dict[str, Any]) -> list[str]:
 
 
 def _statements(root: Path, slug: str, notebook: dict[str, Any]) -> list[str]:
-    tested = tests(root, slug)
+    tested, there = tests(root, slug), proved(notebook["cells"])
     found = []
     for each in statements(notebook):
         lacks = [] if each.label else ["label"]
         lacks += [] if each.whose else ["badge (:class: paper, retold, code, earlier or ours)"]
         if each.kind in RESULTS:
+            lacks += [] if each.label in there else ["proof"]
             lacks += [] if each.check is not None else ["check cell"]
             lacks += [] if each.label in tested else ["test"]
         if lacks:

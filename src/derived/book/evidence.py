@@ -26,7 +26,7 @@ from urllib.parse import unquote
 from bs4 import BeautifulSoup
 
 from derived.book.pages import Entry, Row, cell_foot
-from derived.book.statements import RESULTS, Defined, Statement, statements, tests, tests_naming
+from derived.book.statements import Defined, Statement, statements, tests, tests_naming
 
 Cells = Sequence[dict[str, Any]]
 
@@ -265,26 +265,10 @@ def mark_cells(slug: str, cells: Cells, found: Sequence[Evidence]) -> None:
             settings["caption"] += f" [Evidence of {', '.join(drawn)}]{{.evidence-of}}"
 
 
-def proved(cells: Cells) -> set[str]:
-    """The labels of the results that the notebook proves: a proof is of the last result that is not proved yet."""
-    found: set[str] = set()
-    waiting: list[str] = []
-    for cell in cells:
-        for kind, label in _BOX.findall("".join(cell["source"]) if cell["cell_type"] == "markdown" else ""):
-            if kind == "proof" and waiting:
-                found.add(waiting.pop())
-            elif kind in RESULTS:
-                waiting.append(label)
-    return found
-
-
 def bibtex(bibliography: str, key: str) -> str:
     """The entry of a bibliography as it stands there."""
     match = re.search(rf"^@\w+\{{{re.escape(key)},.*?^\}}", bibliography, re.S | re.M)
     return match[0] if match else ""
-
-
-_BOX = re.compile(r"^[`:]{3,}\{prf:(\w+)\}[^\n]*\n(?:[ \t]*:(?!label)[^\n]*\n)*(?:[ \t]*:label:[ \t]*(\S+))?", re.M)
 
 
 # The built site -------------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ def placeholder(figure: dict[str, Any], vendor_url: str, name: str, files_url: s
     layout = figure.get("layout", {})
     alt = (layout.get("meta") or {}).get("alt")
     if not alt:
-        raise ValueError("an explorer has no description: set layout.meta.alt, or use page.explorer(figure, alt)")
+        raise ValueError("an explorer has no description: set layout.meta.alt")
     return Markup(
         '<div class="explorer tex2jax_ignore" id="{name}" role="group" aria-label="{alt}" data-plotly="{url}" '
         'data-figure="{files}.js" style="--explorer-height: {height}px">\n<p class="explorer-fallback">{alt}</p>\n'

@@ -14,8 +14,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-import yaml
-
+from derived.book import written
 from derived.book.house import UserError
 
 LENGTHS = (50, 90, 180)
@@ -44,10 +43,7 @@ def read(root: Path, slug: str) -> dict[int, list[Step]]:
     file = path(root, slug)
     if not file.is_file():
         return {}
-    try:
-        entries = yaml.safe_load(file.read_text("utf-8"))
-    except yaml.MarkedYAMLError as error:
-        raise UserError(f"{file.name}, line {error.problem_mark.line + 1}: {error.problem}") from None
+    entries = written.read(file, list)
     wrong = [
         fault for number, entry in enumerate(entries, 1) for fault in _faults(f"{file.name}: step {number}", entry)
     ]

@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from derived.book import pages
+from derived.book import pages, written
 from derived.book.house import write_whole
 
 FILE = "results/news.json"
 FEED = "news.xml"
 ATOM = "http://www.w3.org/2005/Atom"
+CHANGED = {"id": str, "tier": str, "before": str, "after": str}
+RECORDS = [{"date": str, "paper": str, "claims": int, "gone?": [str], "verdicts": [CHANGED]}]  # the shape of the file
 SHOWN = 5  # entries on the welcome page
 
 Row = dict[str, Any]
@@ -71,8 +73,7 @@ def compared(before: Sequence[Row], after: Sequence[Row], date: str) -> list[dic
 
 def read(root: Path) -> list[dict[str, Any]]:
     """The records of accepted ledgers, oldest first."""
-    path = root / FILE
-    return json.loads(path.read_text("utf-8")) if path.is_file() else []
+    return written.read(root / FILE, RECORDS)
 
 
 def add(root: Path, records: Sequence[dict[str, Any]]) -> None:

@@ -8,11 +8,13 @@ letter  one letter of the Latin or the Greek alphabet that heads a formula in th
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import yaml
 from nbformat import NotebookNode
 
+from derived.book import written
+
+TERMS = [{"term": str, "means": str, "at": [str]}]  # the shape of glossary.yml
 SEVERAL = 3  # chapters in which a letter stands for something before it is listed
 _TABLE = re.compile(r"^\| symbol \|[^\n]*\n\|[-: |]+\|\n(?:\|[^\n]*(?:\n|\Z))+", re.M)
 _BAR = re.compile(r"(?<!\\)\|")
@@ -37,10 +39,10 @@ def table(notebook: NotebookNode) -> str:
     return next((found[0].rstrip() for text in texts if (found := _TABLE.search(text))), "")
 
 
-def symbols(written: str) -> list[Symbol]:
+def symbols(rows: str) -> list[Symbol]:
     """The rows of a table of symbols."""
-    rows = [[cell.strip() for cell in _BAR.split(line)[1:-1]] for line in written.splitlines()[2:]]
-    return [Symbol(row[0], row[-1] or row[1]) for row in rows]
+    found = [[cell.strip() for cell in _BAR.split(line)[1:-1]] for line in rows.splitlines()[2:]]
+    return [Symbol(row[0], row[-1] or row[1]) for row in found]
 
 
 def letters(symbol: str) -> list[str]:
@@ -66,8 +68,8 @@ def notation(chapters: Sequence[tuple[int, str, str]]) -> str:
 def shared(chapters: Sequence[tuple[int, str, str]]) -> str:
     """The letters that stand for something in several chapters. MyST."""
     found: dict[str, dict[int, list[str]]] = {}
-    for number, _, written in chapters:
-        for row in symbols(written) if written else []:
+    for number, _, rows in chapters:
+        for row in symbols(rows) if rows else []:
             for letter in letters(row.symbol):
                 found.setdefault(letter, {}).setdefault(number, []).append(f"{row.symbol}: {row.meaning}")
     several = {letter: where for letter, where in found.items() if len(where) >= SEVERAL}
@@ -88,12 +90,13 @@ def _alphabetical(letter: str) -> tuple[bool, str, bool]:
 
 def glossary(root: Path, slugs: Iterable[str]) -> str:
     """The terms in alphabetical order, each with the statements that set it out; those of chapters that are not in this
-    build are left out. MyST."""
-    path, there = root / "book/glossary.yml", set(slugs)
-    terms: list[dict[str, Any]] = yaml.safe_load(path.read_text("utf-8")) if path.is_file() else []
-    lines = []
-    for one in sorted(terms, key=lambda one: one["term"].lower()):
-        places = [label for slug, label in (at.split("#") for at in one["at"]) if slug in there]
+    build are left out. UserError for one that the book has not. MyST."""
+    path, there, lines = root / "book/glossary.yml", set(slugs), []
+    for one in sorted(written.read(path, TERMS), key=lambda one: one["term"].lower()):
+        where = f"{path.name}: {one['term']}"
+        found = [written.parted(at, "#", where) for at in one["at"]]
+        written.check_chapters(root, [slug for slug, _ in found], where)
+        places = [label for slug, label in found if slug in there]
         if places:
             refs = ", ".join(f"{{prf:ref}}`{label}`" for label in places)
             lines += [one["term"], f"  {one['means']} {refs}", ""]

@@ -14,7 +14,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from derived.book import explorer, pages
-from derived.book.reading import SHORT, sections
+from derived.book.reading import SHORT, cut, sections
 
 _BLANK = re.compile(r"\n[ \t]*\n")
 
@@ -41,7 +41,7 @@ def arrange(notebook: NotebookNode) -> None:
 
 def _pieces(cell: NotebookNode) -> list[NotebookNode]:
     """A cell of text cut before each heading of the second level; the first piece keeps the cell's id."""
-    if cell.cell_type != "markdown" or len(found := re.split(r"^(?=## )", cell.source, flags=re.M)) == 1:
+    if len(found := cut(cell)) == 1:
         return [cell]
     return _texts(cell, [piece for piece in found if piece.strip()])
 

@@ -33,7 +33,6 @@ VERDICTS = {
     "reported": ("•", "reported", "reported"),
     "not-run": ("–", "not run", "not run"),
 }
-TIERS = ("ci", "cpu", "gpu")
 # Source of a statement: the class and the words of its badge, who states it, and the group in which it counts.
 SOURCES = {
     "paper": ("paper", "paper", "the paper", "paper"),
@@ -126,19 +125,30 @@ def grouped(rows: list[Row]) -> dict[str, dict[str, int]]:
     return {name: {key: n for key, n in each.items() if n} for name, each in found.items() if any(each.values())}
 
 
+def has_interval(row: Row) -> bool:
+    """Whether the value of a row has an interval, be it open at one end."""
+    return row["low"] is not None or row["high"] is not None
+
+
+def kind(row: Row) -> str:
+    """How a claim is judged; a statistic whose number has no interval is computed, without chance."""
+    computed = row["kind"] == "statistic" and row["value"] is not None and not has_interval(row)
+    return "computed" if computed else row["kind"]
+
+
 def sure(row: Row) -> str:
     """How sure a verdict is, in a few words."""
     n = {None: "no instance", 1: "one instance"}.get(row["n"], f"{row['n']} instances")
-    if row["verdict"] == "not run":
+    if row["verdict"] == "not run" or (row["verdict"] == "undecided" and row["value"] is None):
         return row["reason"]
     if row["kind"] == "identity":
         return f"within its bound in {n}" if row["verdict"] == "holds" else f"beyond its bound, {n}"
     if row["kind"] == "bound":
         proved = "proved on the page; " if row["proof"] else "no proof yet; "
         return f"{proved}no counterexample in {n}" if row["verdict"] != "fails" else f"a counterexample in {n}"
-    if row["kind"] == "counterexample":
+    if row["kind"] == "counterexample" and not has_interval(row):
         return f"no witness in {n}" if row["verdict"] == "undecided" else "one exact witness"
-    if row["low"] is None and row["high"] is None:
+    if not has_interval(row):
         return f"computed, without chance, in {n}" if row["kind"] == "statistic" else f"told, not judged; {n}"
     return f"an interval of 99.9\u00a0% over {n}"
 
@@ -226,6 +236,7 @@ _templates = jinja2.Environment(
 )
 _templates.filters |= {
     "group": group,
+    "kind": kind,
     "sure": sure,
     "typeset": typeset,
     "number": number,
@@ -237,7 +248,7 @@ _templates.filters |= {
     "verdict_key": verdict_key,
     "set_of": frozenset,
 }
-_templates.globals |= {"VERDICTS": VERDICTS, "SOURCES": SOURCES, "BADGES": BADGES, "GROUPS": GROUPS, "TIERS": TIERS}
+_templates.globals |= {"VERDICTS": VERDICTS, "SOURCES": SOURCES, "BADGES": BADGES, "GROUPS": GROUPS}
 _templates.globals |= {"LENGTHS": LENGTHS}
 
 

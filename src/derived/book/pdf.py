@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -64,13 +65,22 @@ FOOT = """<div style="width: 100%; margin: 0 16mm; font: 8px sans-serif; color: 
   justify-content: space-between"><span class="title"></span><span class="pageNumber"></span></div>"""
 
 
-def write(site: Path, names: Sequence[str], into: Path, limit: float = LIMIT) -> list[Path]:
-    """Print these pages of the site, by their addresses without ``.html``; returns the files, the whole book last.
+def write(site: Path, names: Sequence[str], into: Path, limit: float = LIMIT, *, whole: bool = True) -> list[Path]:
+    """Print these pages of the site, by their addresses without ``.html``, and if ``whole`` all of them in book.pdf;
+    returns the files, that one last. Files from before stay until all is printed.
 
     UserError where there is no browser, or a page is not printed in ``limit`` seconds.
     """
     into.mkdir(parents=True, exist_ok=True)
-    files = [into / f"{Path(name).name}.pdf" for name in names]
+    with tempfile.TemporaryDirectory(dir=into, prefix=".") as draft:
+        files = [Path(draft) / f"{Path(name).name}.pdf" for name in names]
+        _print(site, names, files, limit)
+        if whole:
+            files.append(_bound(files, Path(draft) / "book.pdf"))
+        return [file.replace(into / file.name) for file in files]
+
+
+def _print(site: Path, names: Sequence[str], files: Sequence[Path], limit: float) -> None:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         printed = [
             pool.submit(_apart, site / f"{name}.html", file, limit) for name, file in zip(names, files, strict=True)
@@ -80,12 +90,16 @@ def write(site: Path, names: Sequence[str], into: Path, limit: float = LIMIT) ->
                 each.result()
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def _bound(files: Sequence[Path], into: Path) -> Path:
+    """All files in one."""
     with PdfWriter() as book:
         for file in files:
             named = (PdfReader(file).metadata or {}).get("/Title", file.stem)
             book.append(file, outline_item=named.removesuffix(TITLE))
-        book.write(into / "book.pdf")
-    return [*files, into / "book.pdf"]
+        book.write(into)
+    return into
 
 
 def _apart(page: Path, file: Path, limit: float) -> None:

@@ -181,10 +181,6 @@ def _directive(info: str, content: str, known: Known) -> str:
         return _joined(f"**Solution to {known.look_up('places', title).words}.**", words)
     if name == "admonition":
         return _quote(f"**{title}**\n\n{words}")
-    if name == "tab-item":
-        return f"**{title}**\n\n{words}"
-    if name == "tab-set":
-        return words
     raise UserError(f"{known.slug}: a downloaded notebook has no plain words for the directive {{{name}}}")
 
 

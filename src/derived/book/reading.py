@@ -12,7 +12,7 @@ pencil. Solutions are not counted: exercises state their own minutes.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 SECONDS = {"word": 0.3, "inline": 2.0, "display": 15.0, "proof": 60.0, "code": 3.0}
@@ -41,7 +41,8 @@ class Minutes(NamedTuple):
 
 def minutes(notebook: dict[str, Any]) -> Minutes:
     """What a notebook takes to read."""
-    read = list(_pieces(cell for cell in notebook["cells"] if not UNREAD & {*cell["metadata"].get("tags", [])}))
+    kept = [cell for cell in notebook["cells"] if not UNREAD & {*cell["metadata"].get("tags", [])}]
+    read = [{**cell, "source": piece} for cell in kept for piece in cut(cell)]
     end = _end_of_short(read)
     return Minutes(None if end is None else rounded(seconds(read[:end])), rounded(seconds(read)))
 
@@ -80,12 +81,10 @@ def sections(cell: dict[str, Any]) -> list[str]:
     return re.findall(r"^## +(.+?) *$", source, re.M) if cell["cell_type"] == "markdown" else []
 
 
-def _pieces(cells: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The cells, those of Markdown cut before each heading of the second level."""
-    for cell in cells:
-        source = "".join(cell["source"])
-        for piece in re.split(r"^(?=## )", source, flags=re.M) if cell["cell_type"] == "markdown" else [source]:
-            yield {**cell, "source": piece}
+def cut(cell: dict[str, Any]) -> list[str]:
+    """The source of a cell, that of Markdown cut before each heading of the second level."""
+    source = "".join(cell["source"])
+    return re.split(r"^(?=## )", source, flags=re.M) if cell["cell_type"] == "markdown" else [source]
 
 
 def _end_of_short(cells: Sequence[dict[str, Any]]) -> int | None:

@@ -165,7 +165,7 @@ def _next_place(sites: Path) -> Path:
     return sites / str(1 + max((int(path.name) for path in sites.iterdir() if path.name.isdigit()), default=0))
 
 
-def render(root: Path, slugs: list[str] | None = None, *, force: bool = False) -> Site:
+def render(root: Path, slugs: list[str] | None = None) -> Site:
     """Build the site of these chapters (all of the book's), unless nothing has changed since the last time.
 
     RenderError has one line per cause.
@@ -175,7 +175,7 @@ def render(root: Path, slugs: list[str] | None = None, *, force: bool = False) -
     slugs = House(root).chapters() if slugs is None else slugs
     key = site_key(root, build, slugs)
     with contextlib.suppress(OSError):
-        if not force and (build / "html" / KEY_FILE).read_text("utf-8") == key:
+        if (build / "html" / KEY_FILE).read_text("utf-8") == key:
             return Site(build / "html", False)
     site = _next_place(build / "sites")
     draft = site.with_name(f"{site.name}.tmp")

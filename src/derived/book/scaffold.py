@@ -234,12 +234,12 @@ def new(house: House, slug: str) -> list[Path]:
             f"{slug!r} is no slug: use small letters, digits and single underscores, like ols_attention, "
             "and no word of Python"
         )
-    package = house.root / "src" / "derived" / "papers" / slug
-    if house.notebook(slug).exists() or package.exists():
-        raise UserError(f"there is a chapter {slug} already")
     title = slug.replace("_", " ").capitalize()
     files = {house.notebook(slug): _notebook(slug, title)}
     files |= {house.root / name.format(slug=slug): text.format(slug=slug, title=title) for name, text in FILES.items()}
+    there = [path.relative_to(house.root) for path in files if path.exists()]
+    if there:
+        raise UserError(f"there is a chapter {slug} already: {there[0]}; remove it, or take another name")
     toc = house.root / "book" / "_toc.yml"
     lines = toc.read_text("utf-8").splitlines()
     last = max(number for number, line in enumerate(lines) if "notebooks/" in line)

@@ -23,7 +23,7 @@ from sphinx.util import logging
 from sphinx_proof.nodes import NODE_TYPES, proof_node
 
 from derived.book.pages import PUNCTUATION
-from derived.book.statements import RESULTS
+from derived.book.statements import proofs
 
 logger = logging.getLogger(__name__)
 REPEATED_IDS = ("proof", "proof-content", "exercise-content", "solution-content")
@@ -60,15 +60,14 @@ def tidy_proofs(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Keep ids unique on a page, set off the word with which a proof begins, and give it the anchor of its result."""
     for box in doctree.findall(lambda node: isinstance(node, nodes.section | nodes.admonition)):
         box["ids"] = [name for name in box["ids"] if name not in REPEATED_IDS]
-    waiting: list[str] = []  # results that are stated and not proved yet, the last one first to be
-    for proof in doctree.findall(lambda node: isinstance(node, (*NODE_TYPES.values(), proof_node))):
-        if not isinstance(proof, proof_node):
-            waiting += [proof["label"]] if proof["realtype"] in RESULTS else []
-            continue
+    boxes = list(doctree.findall(lambda node: isinstance(node, (*NODE_TYPES.values(), proof_node))))
+    kinds = [("proof", "") if isinstance(box, proof_node) else (box["realtype"], box["label"]) for box in boxes]
+    found = [box for box in boxes if isinstance(box, proof_node)]
+    for proof, label in zip(found, proofs(kinds), strict=True):
         text = next(iter(proof.findall(nodes.Text)), "")
         if text.startswith("Proof. "):
             text.parent.replace(text, nodes.Text(text.removeprefix("Proof. ")))
-        anchor = f' id="proof-{waiting.pop()}"' if waiting else ""
+        anchor = f' id="proof-{label}"' if label else ""
         proof.insert(0, _raw(f'<details class="proof-fold"{anchor}><summary>Proof</summary>'))
         proof.append(_raw("</details>"))
 

@@ -33,6 +33,7 @@ from derived.book import (
     reference,
     statements,
     welcome,
+    written,
 )
 from derived.book.block import page as block
 from derived.book.builder import RenderError
@@ -47,6 +48,7 @@ REPORT = 'class="chapter-ledger"'  # the table that a chapter's report() shows i
 DRAWS = re.compile(r"(show|explorer)\([^\n]*\)")  # the whole of a cell that only shows a figure: its call says nothing
 DOWNLOADS = "downloads"  # the branch of the repository on which the workflow puts what the site offers to take away
 SVG = "image/svg+xml"
+CONFIG = {"title?": str, "sphinx": {"config": dict}}  # what is read of _config.yml
 FACTS = ("paper", "claim", "prerequisites", "objectives")
 ERRATUM = ("said", "where", "right", "who", "checked")
 PAPER_FACTS = ("title", "authors", "bibkey")
@@ -93,17 +95,9 @@ def _check_inputs(root: Path, build: Path, slug: str) -> None:
         raise RenderError(f"{slug}: the chapter has not been executed; run: make site CHAPTERS={slug}")
 
 
-def _read_yaml(path: Path) -> dict[str, Any]:
-    try:
-        return yaml.safe_load(path.read_text("utf-8"))
-    except yaml.MarkedYAMLError as error:
-        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise RenderError(f"{path.name}{line}: {error.problem}") from error
-
-
 def _stage_toc(path: Path, slugs: list[str]) -> None:
     """Keep only the chapters of this build."""
-    toc = _read_yaml(path)
+    toc = written.read(path, {"parts": [{"chapters": [{"file": str}]}]})
     wanted = {f"notebooks/{slug}" for slug in slugs}
     for part in toc["parts"]:
         keep = [e for e in part["chapters"] if not e["file"].startswith("notebooks/") or e["file"] in wanted]
@@ -124,7 +118,7 @@ def _stage_extra(root: Path, build: Path) -> dict[str, str]:
     shutil.rmtree(extra, ignore_errors=True)
     explorer.vendor(extra / "vendor")
     wheel = downloads.build_wheel(root, extra / "downloads")
-    settings = _read_yaml(root / "_config.yml")
+    settings = written.read(root / "_config.yml", CONFIG)
     repository = settings.get("repository") or {}
     url, site = repository.get("url") or "", settings["sphinx"]["config"].get("ogp_site_url") or ""
     addresses = {"url": url.rstrip("/"), "site": site.rstrip("/")}
@@ -217,7 +211,7 @@ def _evidence(
     entry = evidence.bibtex((root / "book/references.bib").read_text("utf-8"), chapter.facts["paper"]["bibkey"])
     named = {test for each in found for test in each.tests}.union(*(tested.get(each, []) for each in said))
     shown = statements.texts(root, slug, named)
-    text = pages.evidence(chapter, found, evidence.proved(notebook["cells"]), shown, entry, address)
+    text = pages.evidence(chapter, found, statements.proved(notebook["cells"]), shown, entry, address)
     (target / f"claims/{slug}.md").write_text(text, "utf-8")
     return {"statements": said, "claims": [row["id"] for row in rows]}, index
 
@@ -305,7 +299,7 @@ def _whole_book(
         one_block = block.fragments(build, {card.chapter.slug: (card.number, card.heading) for card in found})
     symbols = [(card.number, card.heading, notation.table(executed[card.chapter.slug])) for card in found]
     told = news.entries(root, chapters)
-    title = _read_yaml(root / "_config.yml").get("title", "")
+    title = written.read(root / "_config.yml", CONFIG).get("title", "")
     (build / "extra" / news.FEED).write_text(news.feed(told, title, extra["site"]), "utf-8")
     return one_block | {
         "<!-- sphere -->": welcome.sphere(root, executed),

@@ -4,13 +4,14 @@ statement  a directive ``{prf:theorem}``, ``{prf:lemma}``, … with its ``:label
            badge of pages.BADGES), which says whose statement it is
 check      the code cell whose metadata ``derived: {"checks": ["label", …]}`` names the label; without one, the first
            code cell after the statement and before the next; a cell that the page does not show checks nothing
+proof      a directive ``{prf:proof}``, of the last result before it that is not proved yet
 test       a function ``test_…`` of tests/papers/<slug> that names the label in backticks
 """
 
 import ast
 import functools
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +21,8 @@ from derived.book.pages import BADGES
 RESULTS = ("theorem", "lemma", "proposition", "corollary")  # what is proved, and so checked and tested
 STATED = (*RESULTS, "definition", "assumption", "axiom", "conjecture", "algorithm", "criterion", "property")
 _DIRECTIVE = re.compile(rf"^[`:]{{3,}}\{{prf:({'|'.join(STATED)})\}}[ \t]*([^\n]*)\n((?:[ \t]*:[^\n]*\n)*)", re.M)
+
+_BOX = re.compile(r"^[`:]{3,}\{prf:(\w+)\}[^\n]*\n(?:[ \t]*:(?!label)[^\n]*\n)*(?:[ \t]*:label:[ \t]*(\S+))?", re.M)
 
 
 class Defined(NamedTuple):
@@ -64,6 +67,26 @@ def statements(notebook: dict[str, Any]) -> list[Statement]:
             check = named.get(label, _next_code(cells, place) if last else None)
             found.append(Statement(kind, title, label, badges[0] if badges else "", check))
     return found
+
+
+def proofs(boxes: Iterable[tuple[str, str]]) -> list[str]:
+    """The label of the result that each proof is of, empty where none is left: the last that is not proved yet.
+
+    ``boxes`` are kind and label of the results and proofs of a page, in its order.
+    """
+    found, waiting = [], []
+    for kind, label in boxes:
+        if kind == "proof":
+            found.append(waiting.pop() if waiting else "")
+        elif kind in RESULTS:
+            waiting.append(label)
+    return found
+
+
+def proved(cells: Sequence[dict[str, Any]]) -> set[str]:
+    """The labels of the results that a notebook proves."""
+    texts = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    return {*proofs(box for text in texts for box in _BOX.findall(text))} - {""}
 
 
 def checks(cell: dict[str, Any]) -> list[str]:

@@ -14,12 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
 from bs4 import BeautifulSoup, Tag
 
-from derived.book import pages
+from derived.book import pages, written
 from derived.book.house import UserError
-from derived.book.lectures import FOLDER
+from derived.book.lectures import FOLDER, LENGTHS
 from derived.book.slides import Lecture
 
 ROW = 30  # pixels of a line in the drawing of what needs what
@@ -113,11 +112,12 @@ def fill(
 def courses(
     root: Path, known: dict[str, pages.Chapter], sections: dict[str, list[Section]]
 ) -> list[tuple[str, list[tuple[pages.Chapter, Section]]]]:
-    """Courses and the sections that fit them; UserError where a chapter has no such section."""
-    found = []
-    for name, entries in _yaml(root / FOLDER / "courses.yml").items():
+    """Courses and the sections that fit them; UserError for a chapter or a section that there is not."""
+    found, file = [], root / FOLDER / "courses.yml"
+    for name, entries in written.read(file, {str: [str]}).items():
         those = []
-        for slug, anchor in (entry.split("#") for entry in entries):
+        for slug, anchor in (written.parted(entry, "#", file.name) for entry in entries):
+            written.check_chapters(root, [slug], file.name)
             if slug in known:
                 there = {section.anchor: section for section in sections[slug]}
                 if anchor not in there:
@@ -130,26 +130,26 @@ def courses(
 def syllabus(
     root: Path, known: dict[str, pages.Chapter], lectures: dict[str, list[Lecture]]
 ) -> list[tuple[int, list[Week]]]:
-    """Plans by their number of weeks, each week with its lecture and the results that are the core of it."""
-    found = []
-    for weeks, entries in _yaml(root / FOLDER / "syllabus.yml").items():
+    """Plans by their number of weeks, each week with its lecture and the results that are the core of it; UserError for
+    a chapter or a lecture that there is not."""
+    found, file = [], root / FOLDER / "syllabus.yml"
+    for weeks, entries in written.read(file, {int: [(str, {"name": str})]}).items():
         those = []
         for entry in entries:
             if isinstance(entry, dict):
                 those.append(Week(entry["name"], None, None, []))
                 continue
-            slug, length = entry.split()
-            lecture = next((one for one in lectures.get(slug, []) if one.minutes == int(length)), None)
+            slug, length = written.parted(entry, None, file.name)
+            written.check_chapters(root, [slug], file.name)
+            lecture = next((one for one in lectures.get(slug, []) if str(one.minutes) == length), None)
+            if length not in map(str, LENGTHS) or (slug in known and not lecture):
+                raise UserError(f"{file.name}: {slug} has no lecture of {length} minutes")
             if lecture:
                 core = [name for each in lecture.plan if not each.step.optional for name in each.name.split("; ")]
                 those.append(Week("", known[slug], lecture, [m[1] for name in core if (m := _RESULT.fullmatch(name))]))
         if any(week.lecture for week in those):
             found.append((weeks, those))
     return found
-
-
-def _yaml(path: Path) -> dict[Any, list[Any]]:
-    return yaml.safe_load(path.read_text("utf-8")) if path.is_file() else {}
 
 
 def minutes(lecture: Lecture) -> list[tuple[int, Any]]:

@@ -72,9 +72,9 @@ def classed(tag: Tag, *names: str) -> list[Tag]:
 
 
 def claims(chapter: pages.Chapter) -> list[Tag]:
-    """How many claims of a chapter have which verdict, and with whose they are those that fail or have plain words."""
+    """How many claims have which verdict, the paper's apart from others; then those that fail or have plain words."""
     rows = [row for row in pages.headlines(chapter.rows) if row["plain"] or row["verdict"] == "fails"]
-    values = {"chapter": chapter, "counts": pages.counts(chapter.rows), "rows": rows}
+    values = {"chapter": chapter, "groups": pages.grouped(chapter.rows), "rows": rows}
     return BeautifulSoup(pages.html("slide_claims.html", **values), "html.parser").find_all(True, recursive=False)
 
 

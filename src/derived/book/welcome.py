@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import resvg_py
-import yaml
 from nbformat import NotebookNode
 from PIL import Image
 
-from derived.book import pages, reading
+from derived.book import pages, reading, written
 from derived.book.explorer import PLOTLY
-from derived.book.house import UserError
+from derived.book.house import House, UserError
 
 SVG = "image/svg+xml"
 FOLDER = "cards"  # of the site
@@ -30,6 +29,11 @@ MARGIN = 0.035  # of the width, on each side
 COLOURS = 128
 DPI = 96  # matplotlib gives the sizes of its figures in points
 PAPER = "#ffffff"
+FRONT = {  # the shape of welcome.yml
+    "sphere?": str,
+    "chapters": {str: {"surprise?": str, "picture?": str}},
+    "paths": [{"name": str, "words": str, "chapters": [str], "short?": bool, "then?": {"page": str, "words": str}}],
+}
 RADIUS = 1.08  # of the frame around a sphere of radius 1
 NEAREST, SLOPE = 0.95, 0.35  # the explorer's opacity is 0.95 - 0.35 (y + 1), y from the front at -1 to the back at 1
 
@@ -52,9 +56,12 @@ class Card(NamedTuple):
 
 
 def front(root: Path) -> dict[str, Any]:
-    """What is written by hand for the welcome page."""
-    path = root / "book/welcome.yml"
-    return yaml.safe_load(path.read_text("utf-8")) if path.is_file() else {"chapters": {}, "paths": []}
+    """What is written by hand for the welcome page; UserError where it names a chapter that the book has not."""
+    found = {"chapters": {}, "paths": []} | written.read(root / "book/welcome.yml", FRONT)
+    sphere = [found["sphere"]] if "sphere" in found else []
+    slugs = [*sphere, *found["chapters"], *(slug for path in found["paths"] for slug in path["chapters"])]
+    written.check_chapters(root, slugs, "book/welcome.yml")
+    return found
 
 
 def heading(notebook: NotebookNode) -> str:
@@ -65,9 +72,7 @@ def heading(notebook: NotebookNode) -> str:
 
 def number(root: Path, slug: str) -> int:
     """The number of a chapter in the whole book."""
-    toc = yaml.safe_load((root / "book/_toc.yml").read_text("utf-8"))
-    files = [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
-    return 1 + [Path(file).name for file in files if file.startswith("notebooks/")].index(slug)
+    return 1 + House(root).chapters().index(slug)
 
 
 def figures(notebook: NotebookNode) -> Iterator[tuple[str, str, Picture]]:
@@ -95,10 +100,10 @@ def picture(slug: str, notebook: NotebookNode, wanted: str = "") -> Picture | No
 
 def cards(root: Path, chapters: Sequence[pages.Chapter], notebooks: dict[str, NotebookNode]) -> list[Card]:
     """The cards of the chapters, numbered as in the whole book."""
-    written = front(root)["chapters"]
+    by_hand = front(root)["chapters"]
     found = []
     for chapter in chapters:
-        notebook, words = notebooks[chapter.slug], written.get(chapter.slug, {})
+        notebook, words = notebooks[chapter.slug], by_hand.get(chapter.slug, {})
         shown = picture(chapter.slug, notebook, words.get("picture", ""))
         said = words.get("surprise", chapter.facts["claim"])
         found.append(Card(number(root, chapter.slug), chapter, heading(notebook), said, shown))

@@ -67,9 +67,9 @@ def at_least(low: float, name: str = "") -> Range:
     return Range(low, math.inf, f"at least {_written(low, name)}", f"below {_written(low, name)}")
 
 
-def exactly(value: float, name: str = "") -> Range:
+def exactly(value: float) -> Range:
     """One number."""
-    return Range(value, value, f"exactly {_written(value, name)}", f"other than {_written(value, name)}")
+    return Range(value, value, f"exactly {_written(value)}", f"other than {_written(value)}")
 
 
 @dataclass(frozen=True)

@@ -76,14 +76,12 @@ def show(figure: Any, *studies: Study) -> None:
     )
 
 
-def explorer(figure: Any, alt: str = "") -> None:
+def explorer(figure: Any) -> None:
     """Show a Plotly figure whose sliders work without a kernel; its ``layout.meta["alt"]`` says what there is to see.
     ValueError where it does not."""
-    meta = figure.layout.meta or {}
-    alt = alt or meta.get("alt", "")
+    alt = (figure.layout.meta or {}).get("alt", "")
     if not alt:
         raise ValueError('the explorer has no alt text: give it one, figure.update_layout(meta={"alt": ...})')
-    figure.update_layout(meta={**meta, "alt": alt})
     display({"application/vnd.plotly.v1+json": json.loads(figure.to_json()), "text/plain": alt}, raw=True)
 
 

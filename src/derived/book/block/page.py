@@ -5,6 +5,7 @@ the hash of all files that this imports.
 """
 
 import ast
+import contextlib
 import difflib
 import json
 import subprocess
@@ -16,6 +17,7 @@ from typing import Any
 
 from derived.book import pages
 from derived.book.builder import RenderError
+from derived.book.house import write_whole
 from derived.lab.sources import PACKAGE_ROOT, file_hash, imported_files
 
 COMPOSE = "derived.book.block.compose"
@@ -60,13 +62,15 @@ def _values(table: dict[str, Any], changes: Sequence[str], headings: dict[str, t
 def compositions(build: Path) -> dict[str, Any]:
     """The table of ``compose``, made anew where a file that it imports has changed; RenderError if it cannot be."""
     key, kept = file_hash(imported_files(f"import {COMPOSE}"), PACKAGE_ROOT), build / KEPT
-    if kept.is_file() and (found := json.loads(kept.read_text("utf-8")))["key"] == key:
-        return found["table"]
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):  # what cannot be read is made anew
+        found = json.loads(kept.read_text("utf-8"))
+        if found["key"] == key:
+            return found["table"]
     done = subprocess.run([sys.executable, "-P", "-m", COMPOSE], capture_output=True, text=True, check=False)
     if done.returncode:
         raise RenderError(f"one block: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
     table = json.loads(done.stdout)
-    kept.write_text(json.dumps({"key": key, "table": table}), "utf-8")
+    write_whole(kept, json.dumps({"key": key, "table": table}))
     return table
 
 

@@ -1,0 +1,74 @@
+"""What the command line prints and writes, without a run."""
+
+import json
+
+import pytest
+import typer
+from press import ROW, write_toc
+from pypdf import PdfReader, PdfWriter
+
+from derived.book import cli, pdf
+from derived.book.house import House, UserError
+from derived.book.run import alone
+
+
+@pytest.fixture
+def house(tmp_path, monkeypatch) -> House:
+    """A checkout with a site of one chapter, each page of which is printed as one blank sheet."""
+    found = House(tmp_path)
+    write_toc(tmp_path, "toy")
+    for name in ("notebooks/toy", "book/intro", "book/how_to_read", "book/bibliography"):
+        page = found.site / f"{name}.html"
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.touch()
+    found.notebook("toy").parent.mkdir()
+    found.notebook("toy").touch()
+
+    def blank(page, file, limit):
+        with PdfWriter() as writer:
+            writer.add_blank_page(100, 100)
+            writer.write(file)
+
+    monkeypatch.setattr(pdf, "_apart", blank)
+    monkeypatch.setattr(cli, "this_house", lambda: found)
+    return found
+
+
+def test_the_book_is_whole_and_a_chapter_alone_leaves_it_so(house):
+    cli.pdf([])
+    book = house.build / "pdf/book.pdf"
+    assert len(PdfReader(book).pages) == 4
+    cli.pdf(["toy"])
+    assert len(PdfReader(book).pages) == 4
+    names = {path.name for path in book.parent.iterdir()}
+    assert names == {"book.pdf", "toy.pdf", "intro.pdf", "how_to_read.pdf", "bibliography.pdf"}
+
+
+def test_what_is_printed_half_is_not_put_in_place_and_printing_is_done_alone(house, monkeypatch, capsys):
+    cli.pdf(["toy"])
+    before = (house.build / "pdf/toy.pdf").read_bytes()
+
+    def broken(page, file, limit):
+        file.write_text("half")
+        raise UserError("no more")
+
+    monkeypatch.setattr(pdf, "_apart", broken)
+    with pytest.raises(typer.Exit):
+        cli.pdf(["toy"])
+    assert (house.build / "pdf/toy.pdf").read_bytes() == before
+    assert len(list((house.build / "pdf").iterdir())) == 1
+    with alone(house), pytest.raises(typer.Exit):
+        cli.pdf(["toy"])
+    assert "another build of this checkout is running" in capsys.readouterr().err
+
+
+def test_a_value_is_printed_with_its_unit(house, monkeypatch, capsys):
+    rows = [ROW, ROW | {"id": "T-2", "unit": ""}]
+    monkeypatch.setattr(cli.ledger, "rows_of_last_build", lambda house: rows)
+    house.ledger.parent.mkdir()
+    house.ledger.write_text(json.dumps(rows))
+    monkeypatch.setattr(cli.ledger, "not_run", lambda house: [])
+    cli.claims()
+    _, first, second = capsys.readouterr().out.splitlines()
+    assert first.split()[:7] == ["T-1", "ci", "0.5", "of", "its", "bound", "3"]
+    assert second.split()[:4] == ["T-2", "ci", "0.5", "3"]
