@@ -241,6 +241,7 @@ def claims(
     if judged and house.ledger.exists():
         committed = ledger.read_rows(house.ledger)
         wrong += ledger.differences(committed, judged) + ledger.unexplained(committed, rows)
+        wrong += ledger.departures(house, committed, rows)
     elif judged:
         wrong.append("results/ledger.json is not there: derived claims --accept")
     if wrong:
