@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import press
 import pytest
@@ -68,7 +69,7 @@ CHANGE = {"date": "2026-11-22", "what": "The margin was 1.", "why": "The bound a
 def test_terms_that_change_after_a_record_need_a_word(part):
     new = RECORDED | {part: "another", "terms": "f"}
     (line,) = ledger.unexplained([RECORDED], [new])
-    assert line.startswith(f"toy T-1 (cpu): {part} changed after a record existed")
+    assert line.startswith(f"toy T-1 (cpu): {part} changed after numbers existed")
     assert ledger.unexplained([RECORDED], [new | {"changed": [CHANGE]}]) == []
 
 
@@ -85,8 +86,13 @@ def test_what_was_said_of_a_change_stays(left):
     assert "only ever added" in line
 
 
-@pytest.mark.parametrize("old", [{"tier": "ci"}, {"verdict": "not run"}, {"terms": None}])
-def test_without_a_record_terms_are_free(old):
+def test_terms_at_tier_ci_need_a_word_as_well():
+    (line,) = ledger.unexplained([press.ROW], [press.ROW | {"criterion": "another", "terms": "f"}])
+    assert line.startswith("toy T-1 (ci): criterion changed after numbers existed")
+
+
+@pytest.mark.parametrize("old", [{"verdict": "not run"}, {"terms": None}])
+def test_without_numbers_terms_are_free(old):
     before = RECORDED | old
     assert ledger.unexplained([before], [before | {"criterion": "another", "terms": "f"}]) == []
 
@@ -103,7 +109,7 @@ def test_accept_refuses_terms_that_changed_without_a_word(house):
     for options in ([], ["--accept"]):
         process = press.derived(house, "claims", *options)
         assert process.returncode == 1
-        assert "toy T-1 (cpu): criterion changed after a record existed" in process.stderr
+        assert "toy T-1 (cpu): criterion changed after numbers existed" in process.stderr
     assert (house / "results/ledger.json").read_text() == kept
 
 
@@ -111,6 +117,70 @@ def test_findings_of_an_earlier_edition_are_refused_in_one_line():
     old = {name: value for name, value in press.ROW.items() if name not in ("unit", "terms")}
     with pytest.raises(UserError, match=r"^toy: .* lack unit, terms\); run: make site CHAPTERS=toy$"):
         ledger.check_columns("toy", [press.ROW, old])
+
+
+def departures(monkeypatch, old, new, seed=0, tier="ci"):
+    house = SimpleNamespace(chapters=lambda: ["toy", "other"])
+    findings = {"toy": {"seed": seed, "tier": tier}, "other": None}
+    monkeypatch.setattr(ledger, "read_findings", lambda house, slug: findings[slug])
+    return ledger.departures(house, [RECORDED | old], [] if new is None else [RECORDED | new])
+
+
+@pytest.mark.parametrize(
+    ("new", "said"),
+    [
+        (None, "in the committed ledger, and no longer a row"),
+        ({"verdict": "not run", "reason": "record it"}, "ours «holds» from a record, which is gone (record it)"),
+        ({"value": 0.5 + 1e-9}, "its record gives other numbers: ours 0.5, n = 3, yours 0.5, n = 3"),
+        ({"n": 4}, "its record gives other numbers: ours 0.5, n = 3, yours 0.5, n = 4"),
+        ({"low": 0.4}, "its record gives other numbers"),
+        ({"terms": "f", "changed": [CHANGE]}, "its terms are not the committed ones"),
+    ],
+)
+def test_what_departs_from_the_committed_ledger_is_told(monkeypatch, new, said):
+    (line,) = departures(monkeypatch, {}, new)
+    assert line.startswith(f"toy T-1 (cpu): {said}")
+    assert departures(monkeypatch, {}, new, seed=1) == departures(monkeypatch, {}, new, tier="cpu") == []
+    assert departures(monkeypatch, {"paper": "other"}, None) == [], "a chapter that was not run here"
+    assert departures(monkeypatch, {"paper": "left"}, None), "a chapter that is none any more"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({}, {"value": 0.5 + 1e-10}),
+        ({"value": 1e-18, "low": -1, "high": 1}, {"value": -1e-18, "low": -1, "high": 1}),
+        ({"tier": "ci"}, {"tier": "ci", "value": 0.7}),
+        ({"verdict": "not run"}, {"value": 0.7}),
+        ({"terms": None}, {"terms": "f"}),
+        ({}, {"terms": "f"}),  # unexplained, and told as that
+    ],
+)
+def test_what_is_no_departure(monkeypatch, old, new):
+    assert departures(monkeypatch, old, new) == []
+
+
+def test_a_row_that_was_not_run_here_is_no_difference():
+    assert ledger.differences([press.ROW], [press.ROW | {"verdict": "not run"}]) == []
+
+
+def test_a_row_that_is_gone_fails(built):
+    (built / "results/ledger.json").write_text(json.dumps([press.ROW, press.ROW | {"id": "T-2"}]))
+    process = press.derived(built, "claims")
+    assert process.returncode == 1
+    assert process.stderr.splitlines() == [
+        "derived: toy T-2 (ci): in the committed ledger, and no longer a row of this book; if that is right: "
+        "derived claims --accept"
+    ]
+
+
+def test_news_that_cannot_be_kept_are_not_told_twice(tmp_path, monkeypatch):
+    house = SimpleNamespace(root=tmp_path, ledger=tmp_path / "ledger.json")
+    kept = []
+    monkeypatch.setattr(ledger.news, "add", lambda root, fresh: kept.append((house.ledger.exists(), len(fresh))))
+    for _ in range(2):
+        ledger.accept(house, [press.ROW])
+    assert kept == [(True, 1), (True, 0)]
 
 
 def test_a_row_without_a_value_is_compared_in_words():

@@ -182,7 +182,9 @@ def test_rehash_notes_code_that_still_does_the_same(house, paper):
     assert process.returncode == 0, process.stderr
     after = head_of(house)
     assert after["source_hash"] != before["source_hash"]
-    assert {key for key in after if after[key] != before[key]} == {"source_hash", "checksums"}
+    assert {key for key in after if after[key] != before[key]} == {"source_hash", "rehashed", "checksums"}
+    assert before["rehashed"] == "", "empty until it is asked"
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d", after["rehashed"]), "the day alone, for here is no history"
     assert sorted((paper / "ran").read_text()) == ["0", "1", "2"], "nothing but tier ci runs again"
     assert press.derived(house, "record", "toy", "--rehash").stdout == "", "nothing is left to note"
 
@@ -196,6 +198,65 @@ def test_rehash_refuses_code_that_gives_other_rows(house, paper):
     assert "toy/Draws/cpu: today's code gives other rows (replicate: 6 of 6 rows differ)" in process.stderr
     assert "derived record toy Draws --tier cpu" in process.stderr
     assert head_of(house) == before
+
+
+@pytest.mark.parametrize(
+    "options", [("--tier", "cpu"), ("--seed", "0"), ("--device", "cpu"), ("--scheduler", "x"), ("--uncommitted",)]
+)
+def test_rehash_takes_no_option_that_it_would_ignore(house, paper, options):
+    process = press.derived(house, "record", "toy", "--rehash", *options)
+    assert process.returncode == 1
+    assert process.stderr == f"derived: --rehash runs tier ci as each record did; leave out {options[0]}\n"
+
+
+def test_rehash_needs_something_to_compare(house, paper):
+    change(paper, '{"ci": {"num": 2}, "cpu": {}}', '{"cpu": {}}')
+    claims = paper.parent / "claims.py"
+    claims.write_text(claims.read_text().replace('judged_at=("ci", "cpu")', 'judged_at=("cpu",)'))
+    assert press.derived(house, "record", "toy").returncode == 0
+    change(paper, "draw = torch.rand(", "numbers = draw = torch.rand(")
+    process = press.derived(house, "record", "toy", "--rehash")
+    assert process.returncode == 1
+    assert process.stderr.splitlines() == [
+        "derived: toy/Draws/cpu: nothing of it can be compared at tier ci; make it again: "
+        "derived record toy Draws --tier cpu"
+    ]
+
+
+def test_a_clock_is_noted_for_what_is_no_clock(house, paper):
+    claims = paper.parent / "claims.py"
+    claims.write_text(claims.read_text().replace('"nats"', '"seconds"'))
+    assert press.derived(house, "record", "toy").returncode == 0
+    change(paper, "draw.numpy()", "draw.numpy() * 7")
+    assert press.derived(house, "record", "toy", "--rehash").returncode == 0
+    change(paper, '"replicate": range(self.num)', '"replicate": range(1, self.num + 1)')
+    process = press.derived(house, "record", "toy", "--rehash")
+    assert "replicate: 6 of 6 rows differ" in process.stderr
+
+
+def test_a_killed_worker_is_one_clear_line_in_a_rehash(house, paper):
+    assert press.derived(house, "record", "toy").returncode == 0
+    before = head_of(house)
+    change(
+        paper, "draw = torch.rand(", "__import__('os').kill(__import__('os').getpid(), 9)\n        draw = torch.rand("
+    )
+    process = press.derived(house, "record", "toy", "--rehash")
+    assert process.stderr == (
+        "derived: toy/Draws/cpu: a worker was killed (out of memory?); what was noted before stays\n"
+    )
+    assert head_of(house) == before
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1 and no more"])
+def test_a_truncated_draft_is_none(tmp_path, content):
+    recording._keep(tmp_path, 0, (pd.DataFrame({"value": [1.0]}), 2.0, 3.0))
+    whole = (tmp_path / "0.parquet").read_bytes()
+    assert recording._kept(tmp_path, 0) is not None
+    for damaged in (content, whole[:-20]):
+        (tmp_path / "0.parquet").write_bytes(damaged)
+        assert recording._kept(tmp_path, 0) is None
+    pd.DataFrame({"value": [1.0]}).to_parquet(tmp_path / "0.parquet")
+    assert recording._kept(tmp_path, 0) is None, "rows without their seconds"
 
 
 def test_a_new_chapter_runs_as_it_stands_and_a_name_in_use_is_refused(house):
@@ -289,6 +350,65 @@ def test_only_committed_sources_are_recorded_unless_the_record_may_say_so(house,
     )
     assert press.derived(house, "record", "toy", "--uncommitted").returncode == 0
     assert head_of(house)["commit"] == f"{commit}, but for src/derived/papers/toy/experiments/draws.py"
+
+
+def committed(house) -> str:
+    git(house, "init", "-q")
+    (house / ".gitignore").write_text("/_build/\nran\n")
+    git(house, "add", ".")
+    git(house, "commit", "-qm", "all")
+    return git(house, "rev-parse", "HEAD").strip()
+
+
+def test_a_source_that_git_does_not_know_is_not_committed(house, paper):
+    committed(house)
+    (paper / "more.py").write_text('"""More."""\n')
+    change(paper, "import pandas as pd\n", "import pandas as pd\n\nimport derived.papers.toy.experiments.more\n")
+    git(house, "add", "src/derived/papers/toy/experiments/draws.py")
+    git(house, "commit", "-qm", "without one")
+    process = press.derived(house, "record", "toy")
+    assert "not committed: src/derived/papers/toy/experiments/more.py;" in process.stderr
+
+
+def test_rehash_notes_the_commit_and_refuses_what_no_commit_holds(house, paper):
+    made = committed(house)
+    assert press.derived(house, "record", "toy").returncode == 0
+    change(paper, "draw = torch.rand(", "numbers = draw = torch.rand(")
+    process = press.derived(house, "record", "toy", "--rehash")
+    assert process.returncode == 1
+    assert "toy/Draws: not committed: src/derived/papers/toy/experiments/draws.py" in process.stderr
+    git(house, "commit", "-qam", "moved")
+    assert press.derived(house, "record", "toy", "--rehash").returncode == 0
+    head = head_of(house)
+    assert head["commit"] == made
+    assert head["rehashed"].endswith(f" at {git(house, 'rev-parse', 'HEAD')[:10]}")
+
+
+def test_each_experiment_is_recorded_with_the_history_of_its_own_time(house, paper):
+    committed(house)
+    other = EXPERIMENT.replace("class Draws", "class Others").replace("(Draws,)", "(Others,)")
+    (paper / "others.py").write_text(other.replace("def run(", "def run(  # of others\n        "))
+    claims = paper.parent / "claims.py"
+    claims.write_text(
+        claims.read_text()
+        .replace("import EXPERIMENTS as EXPERIMENTS\n", "import EXPERIMENTS as FIRST\n")
+        .replace(
+            "\nCLAIMS",
+            "\nfrom derived.papers.toy.experiments.others import Others\n\nEXPERIMENTS = (*FIRST, Others)\nCLAIMS",
+            1,
+        )
+    )
+    change(
+        paper,
+        "if self.num == 5:",
+        "if self.num == 5:\n            MARK.with_name('others.py').open('a').write('x = 1\\n')",
+    )
+    git(house, "add", ".")
+    git(house, "commit", "-qm", "two")
+    process = press.derived(house, "record", "toy", "--jobs", "1")
+    assert "toy/Others: not committed: src/derived/papers/toy/experiments/others.py" in process.stderr
+    assert (house / "results/toy/Draws").exists()
+    assert not (house / "results/toy/Others").exists()
 
 
 def test_a_machine_without_history_records(house, paper):

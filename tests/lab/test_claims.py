@@ -10,7 +10,7 @@ from derived.lab.claims import Change, Claim
 from derived.lab.findings import COLUMNS
 from derived.lab.record import save
 from derived.lab.stats import Estimate, mean
-from derived.lab.study import AS_RETOLD, ledger, record_states, study, terms
+from derived.lab.study import AS_RETOLD, Study, ledger, record_states, staleness, study, terms
 
 
 def claim(toy=None, **changes) -> Claim:
@@ -263,6 +263,88 @@ def test_a_statistic_may_move_by_four_joint_standard_errors(toy, recorded, apart
     moved = recorded(toy).ci_rows
     save(recorded(toy, ci_rows=moved.assign(value=moved["value"] + apart * 2**0.5 * error)))
     assert states(toy)["cpu"] == state
+
+
+def compared(toy, record, live=None, *claims, tier="ci", seed=0, device="cpu"):
+    rows = record.ci_rows if live is None else live
+    return staleness(claims, Study(toy, tier, seed, device, rows, {}), record)
+
+
+@pytest.mark.parametrize("other", [{"tier": "cpu"}, {"seed": 1}, {"device": "cuda"}])
+def test_rows_that_were_not_made_alike_are_not_compared(toy, recorded, other, monkeypatch):
+    made = recorded(toy)
+    live = made.ci_rows.assign(count=-1)
+    assert compared(toy, made, live)
+    assert compared(toy, made, live, **other) is None
+    save(made)
+    found = Study(toy, **{"tier": "ci", "seed": 0, "device": "cpu"} | other, live=live, records={"cpu": made})
+    assert record_states([], [found])[0]["state"] == "unchanged"
+    monkeypatch.setattr(record, "source_hash", lambda module: "code as it is")
+    state = record_states([], [found])[0]
+    assert (state["state"], state["reasons"]) == ("code has changed since", ["its rows are not compared in this run"])
+
+
+def test_rows_of_a_clock_alone_are_not_compared_and_its_integers_are(toy, recorded):
+    made = recorded(toy)
+    counted = dataclasses.replace(made, ci_rows=made.ci_rows[["value", "count"]])
+    clock = claim(toy, unit="seconds")
+    assert compared(toy, counted, counted.ci_rows * 7, clock) == ["count: 20 of 20 rows differ"]
+    assert compared(toy, counted, counted.ci_rows.assign(value=0.0), clock) == []
+    seconds = dataclasses.replace(made, ci_rows=made.ci_rows[["value"]].rename(columns={"value": "seconds"}))
+    assert compared(toy, seconds) is None
+    assert compared(toy, dataclasses.replace(made, ci_rows=made.ci_rows[["value"]]), None, clock) is None
+
+
+def test_a_float_that_no_claim_reads_is_compared_as_a_whole(toy, recorded):
+    made = recorded(toy)
+    (reason,) = compared(toy, made, made.ci_rows.assign(value=made.ci_rows["value"] * 1000))
+    assert reason.startswith("value: the middle of the column is ")
+    assert compared(toy, made, made.ci_rows.assign(value=np.nan)) == [
+        "value: 20 of 20 numbers finite then, 0 of 20 now"
+    ]
+
+
+def test_a_statistic_that_has_lost_its_value_is_stale(toy, recorded):
+    made = recorded(toy)
+    first = made.ci_rows["value"].where(made.ci_rows.index > 0)
+    (reason,) = compared(toy, made, made.ci_rows.assign(value=first), claim(toy))
+    assert reason.startswith("T-1: 0.")
+    assert reason.endswith(" then, no value now")
+    lost = dataclasses.replace(made, ci_rows=made.ci_rows.assign(value=first))
+    assert compared(toy, lost, None, claim(toy)) == [], "no value then and none now"
+    assert compared(toy, lost, made.ci_rows, claim(toy)), "no value then and one now"
+
+
+def test_a_statistic_that_is_no_number_is_none(toy, recorded):
+    made = recorded(toy)
+
+    def odd(rows):
+        return Estimate(float("nan"), 3, error=1.0) if rows["value"].isna().any() else Estimate(1.0, 3, error=1.0)
+
+    now = made.ci_rows.assign(value=made.ci_rows["value"].where(made.ci_rows.index > 0))
+    assert compared(toy, made, now, claim(toy, measure=odd)) == ["T-1: 1 then, no value now"]
+
+
+def test_a_record_that_was_noted_after_a_move_says_so(toy, recorded):
+    save(recorded(toy, rehashed="2026-11-23 at 8d1c4df"))
+    state = record_states([claim(toy)], [study(toy, "ci", 0, "cpu")])[0]
+    assert state["state"] == "unchanged"
+    assert state["reasons"] == ["the same rows at tier ci after its code moved: 2026-11-23 at 8d1c4df"]
+
+
+def test_a_caption_names_each_record_and_the_live_run(toy, recorded):
+    save(recorded(toy))
+    found = study(toy, "ci", 3, "cpu")
+    assert found.provenance() == [
+        "recorded at tier cpu on one core, 2026-01-01, seed 0",
+        "live at tier ci, seed 3",
+    ]
+    assert found.rows.groupby("tier")["recorded"].unique().map(list).to_dict() == {"ci": [False], "cpu": [True]}
+
+
+def test_a_claim_has_rows_at_the_tiers_that_judge_it(toy):
+    rows = ledger("toy", [claim(toy, judged_at=("ci", "gpu"))], [study(toy, "ci", 0, "cpu")])
+    assert [row["tier"] for row in rows] == ["ci", "gpu"]
 
 
 def test_the_best_rows_are_those_of_the_largest_tier_that_ran(toy, recorded):

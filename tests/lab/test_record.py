@@ -11,7 +11,7 @@ import pytest
 
 from derived.lab import record
 from derived.lab.experiment import run_condition
-from derived.lab.record import RecordError, code_changed, disagreements, load, save
+from derived.lab.record import RecordError, code_changed, disagreements, load, save, strayed
 
 
 def test_what_is_saved_is_loaded_bit_for_bit(toy, recorded):
@@ -127,6 +127,33 @@ def test_other_keys_or_sizes_are_a_disagreement():
     a = pd.DataFrame({"n": [1, 2]})
     assert disagreements(a, a.iloc[:1], {})
     assert disagreements(a, a.rename(columns={"n": "m"}), {})
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "same"),
+    [
+        ([1.0, 2.0, 3.0, 4.0], [1.1, 90.0, 3.0, 0.0], True),  # rows may end anywhere
+        ([1.0, 1.0], [1.9, 1.9], True),
+        ([1.0, 1.0], [2.1, 2.1], False),
+        ([1.0, 1.0], [0.4, 0.4], False),
+        ([-1.0, -1.0], [-2.1, -2.1], False),
+        ([1.0, 1.0], [-1.0, -1.0], False),
+        ([0.0, 0.0, 1.0, 1.0], [-1.0, 0.0, 0.0, 0.0], True),
+        ([0.0, 0.0], [2e-6, 2e-6], False),
+        ([0.0, 0.0], [1e-7, 1e-7], True),  # rounding gaps
+        ([1e-16, 1e-16], [-1e-14, -1e-14], True),
+        ([1e-16, 1e-16], [0.9e-14, 0.9e-14], True),
+        ([1e-16, 1e-16], [1e-7, 1e-7], False),  # those of another dtype
+        ([1e-12, 1e-12], [1e-9, 1e-9], False),
+        ([1.0, np.inf, np.inf], [1.0, 1.0, np.nan], True),
+        ([1.0, np.inf, np.inf], [1.0, 1.0, 1.0], False),
+        ([1.0, 1.0], [np.nan, np.nan], False),
+        ([np.nan, np.nan], [np.nan, np.nan], True),
+    ],
+)
+def test_a_column_is_another_as_a_whole(then, now, same):
+    tables = (pd.DataFrame({"gap": column}) for column in (then, now))
+    assert (strayed(*tables, ["gap"]) == []) == same
 
 
 def test_a_condition_that_raises_becomes_a_row(toy):

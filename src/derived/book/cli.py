@@ -170,6 +170,7 @@ def site(
 @app.command()
 @clear_errors
 def record(
+    context: typer.Context,
     paper: Annotated[str, typer.Argument(help="Slug of the paper.")],
     experiments: Annotated[
         list[str] | None, typer.Argument(help="Experiments; all that have the tier if none.")
@@ -195,10 +196,14 @@ def record(
 
     house = this_house()
     check(tier, device)
+    source = context.get_parameter_source
+    others = [each for each in ("tier", "seed", "device", "scheduler", "uncommitted") if source(each).name != "DEFAULT"]
+    if rehash and others:
+        raise UserError(f"--rehash runs tier ci as each record did; leave out --{' --'.join(others)}")
     house.choose([paper])
     with alone(house, "recording"):
         if rehash:
-            recording.rehash(paper, experiments or [], jobs)
+            recording.rehash(house, paper, experiments or [], jobs)
             return
         recording.record(house, paper, experiments or [], tier, seed, device, jobs, scheduler, uncommitted)
 
@@ -241,6 +246,7 @@ def claims(
     if judged and house.ledger.exists():
         committed = ledger.read_rows(house.ledger)
         wrong += ledger.differences(committed, judged) + ledger.unexplained(committed, rows)
+        wrong += ledger.departures(house, committed, rows)
     elif judged:
         wrong.append("results/ledger.json is not there: derived claims --accept")
     if wrong:

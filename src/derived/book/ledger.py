@@ -1,6 +1,7 @@
 """The whole book's ledger: the findings of the last build, the committed verdicts, and what differs between them."""
 
 import json
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ Row = dict[str, Any]
 TERMS = ("statement", "criterion", "accept", "configuration")  # of which ``terms`` is the hash
 # What the committed ledger keeps of a row: nothing that differs between machines but the numbers themselves.
 COMMITTED = ("id", "paper", "tier", "verdict", "value", "low", "high", "n", "device", *TERMS, "terms", "changed")
+OWN = (0, "ci")  # seed and tier of the book's own run
 
 
 def rows_of_last_build(house: House) -> list[Row]:
@@ -41,7 +43,7 @@ def check_acceptable(house: House, rows: Sequence[Row]) -> None:
         raise UserError(f"not accepted: {', '.join(absent)} was not run here; run: make site")
     for slug in house.chapters():
         found = read_findings(house, slug)
-        if (found["seed"], found["tier"]) != (0, "ci"):
+        if (found["seed"], found["tier"]) != OWN:
             raise UserError(
                 f"not accepted: {slug} last ran with seed {found['seed']} and tier {found['tier']}; "
                 f"the book's is seed 0 and tier ci: run: make site CHAPTERS={slug}"
@@ -94,10 +96,10 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def unexplained(committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
-    """One line per row whose terms are not those of its record although no new entry of ``changed`` says so.
+    """One line per row whose terms are not those that it was judged by although no new entry of ``changed`` says so.
 
-    Entries are only ever added. Rows at tier ci are made anew in each build and have no record; the committed rows of
-    the first edition note no terms.
+    Entries are only ever added. A row that was not run has seen no numbers, and its terms are free; so are those of the
+    first edition, whose committed rows note no terms.
     """
     before = {key(row): row for row in committed if row.get("terms")}
     lines = []
@@ -105,13 +107,15 @@ def unexplained(committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
         old = before.get(key(row))
         if old is None:
             continue
-        name, entries = f"{row['paper']} {row['id']} ({row['tier']})", old["changed"]
+        entries = old["changed"]
         if row["changed"][: len(entries)] != entries:
-            lines.append(f"{name}: an entry of `changed` is gone or reads differently; entries are only ever added")
-        elif row["terms"] != old["terms"] and recorded(old) and len(row["changed"]) == len(entries):
+            lines.append(
+                f"{_label(row)}: an entry of `changed` is gone or reads differently; entries are only ever added"
+            )
+        elif row["terms"] != old["terms"] and old["verdict"] != "not run" and len(row["changed"]) == len(entries):
             parts = " and ".join(part for part in TERMS if row[part] != old[part])
             lines.append(
-                f"{name}: {parts} changed after a record existed; the claim must say so: "
+                f"{_label(row)}: {parts} changed after numbers existed; the claim must say so: "
                 "changed=(Change(date, what, why),)"
             )
     return lines
@@ -122,6 +126,10 @@ def recorded(row: Row) -> bool:
     return row["tier"] != "ci" and row["verdict"] != "not run"
 
 
+def _label(row: Row) -> str:
+    return f"{row['paper']} {row['id']} ({row['tier']})"
+
+
 def accept(house: House, rows: Sequence[Row]) -> None:
     """Make the verdicts of the last build the committed ones, and keep what is new; refuse terms that changed without a
     word."""
@@ -130,8 +138,9 @@ def accept(house: House, rows: Sequence[Row]) -> None:
     if silent:
         raise UserError("\nderived: ".join(silent))
     kept = [{name: row[name] for name in COMMITTED} for row in rows]
-    news.add(house.root, news.compared(before, kept, datetime.now(UTC).date().isoformat()))
-    write_whole(house.ledger, json.dumps(kept, indent=1) + "\n")
+    fresh = news.compared(before, kept, datetime.now(UTC).date().isoformat())
+    write_whole(house.ledger, json.dumps(kept, indent=1) + "\n")  # first, or a second attempt would tell the news twice
+    news.add(house.root, fresh)
 
 
 def _number(row: Row) -> str:
@@ -148,8 +157,7 @@ def differences(committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
     ours = {key(row): row for row in committed}
     lines = []
     for b in rows:
-        name = key(b)
-        a, label = ours.get(name), f"{name[0]} {name[1]} ({name[2]})"
+        a, label = ours.get(key(b)), _label(b)
         if a is None:
             lines.append(f"{label}: not in the committed ledger")
         elif a["verdict"] != b["verdict"] and b["verdict"] != "not run":
@@ -158,6 +166,48 @@ def differences(committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
                 change += f", difference {b['value'] - a['value']:+.3g}"
             lines.append(f"{label}: {change}")
     return lines
+
+
+def departures(house: House, committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
+    """One line for each thing but a verdict in which the book's own run departs from the committed ledger: a row that
+    is gone, a record that is gone, numbers of a record that are others, and terms that are (silent ones are
+    ``unexplained``). Chapters that did not run here, or last ran at another seed or tier, are left out.
+    """
+    now, chapters = {key(row): row for row in rows}, house.chapters()
+    found = {slug: read_findings(house, slug) for slug in chapters}
+    own = [slug for slug in chapters if found[slug] and (found[slug]["seed"], found[slug]["tier"]) == OWN]
+    looked_at = [row for row in committed if row["paper"] in own or row["paper"] not in chapters]
+    told = ((_label(row), _departed(row, now.get(key(row)))) for row in looked_at)
+    return [f"{label}: {said}" for label, lines in told for said in lines]
+
+
+def _departed(ours: Row, yours: Row | None) -> list[str]:
+    """In what a row departs from the committed one, its verdict apart."""
+    if yours is None:
+        return ["in the committed ledger, and no longer a row of this book; if that is right: derived claims --accept"]
+    lines = []
+    if recorded(ours) and yours["verdict"] == "not run":
+        lines.append(f"ours «{ours['verdict']}» from a record, which is gone ({yours['reason']})")
+    elif recorded(ours) and not _same_numbers(ours, yours):
+        lines.append(f"its record gives other numbers: ours {_counted(ours)}, yours {_counted(yours)}")
+    if ours.get("terms") not in (None, yours["terms"]) and not unexplained([ours], [yours]):
+        lines.append("its terms are not the committed ones; once it ran with them: derived claims --accept")
+    return lines
+
+
+def _same_numbers(a: Row, b: Row) -> bool:
+    """Whether two rows have the same numbers but for rounding, relative to the largest of them."""
+    names = ("value", "low", "high")
+    scale = max((abs(row[name]) for row in (a, b) for name in names if row[name] is not None), default=0.0)
+    return a["n"] == b["n"] and all(
+        a[name] == b[name]
+        or (None not in (a[name], b[name]) and math.isclose(a[name], b[name], rel_tol=0, abs_tol=1e-9 * scale))
+        for name in names
+    )
+
+
+def _counted(row: Row) -> str:
+    return f"{_number(row)}, n = {row['n']}"
 
 
 def totals(rows: Sequence[Row]) -> dict[str, int]:

@@ -188,15 +188,13 @@ def record(
     chosen = choose(paper, names, tier)
     for experiment in chosen:
         _check_seed(experiment, tier, seed)
-    commits = [_history(house, experiment, uncommitted) for experiment in chosen]
+        _history(house, experiment, uncommitted)
     with _executor(1 if place.type == "cuda" else jobs, scheduler) as executor:
-        for experiment, commit in zip(chosen, commits, strict=True):
+        for experiment in chosen:
+            commit = _history(house, experiment, uncommitted)  # once more: the experiment before it may take hours
             drafts = _drafts(house, experiment, tier, seed, place.type, source_hash(experiment.__module__))
-            try:
+            with _told_if_killed(experiment.__name__, "finished conditions are kept"):
                 fresh = _record_one(experiment, tier, seed, place, executor, drafts, commit)
-            except BrokenProcessPool:
-                name = experiment.__name__
-                raise UserError(f"{name}: a worker was killed (out of memory?); finished conditions are kept") from None
             failures = fresh.rows["failure"].dropna() if "failure" in fresh.rows else []
             name = f"{paper}/{experiment.__name__}/{tier}"
             if len(failures) and slot(paper, experiment.__name__, tier).exists():
@@ -234,10 +232,12 @@ def _keep_finished(drafts: Path, futures: Mapping[Future, int]) -> None:
 
 
 def _kept(drafts: Path, index: int) -> Measured | None:
-    if not (drafts / f"{index}.parquet").exists():
+    """A finished condition; None if it is not there, or not whole: then it is run again."""
+    try:
+        rows = pd.read_parquet(drafts / f"{index}.parquet")
+        return rows, rows.attrs["seconds"], rows.attrs["peak"]
+    except (OSError, ValueError, KeyError):  # a file that is no parquet is a ValueError of pyarrow
         return None
-    rows = pd.read_parquet(drafts / f"{index}.parquet")
-    return rows, rows.attrs["seconds"], rows.attrs["peak"]
 
 
 def _began(drafts: Path, experiment: type[Experiment], tier: str) -> dict[str, Any]:
@@ -265,63 +265,72 @@ def _record_one(
 ) -> Record:
     code = source_hash(experiment.__module__)
     began = _began(drafts, experiment, tier)
-    sized = experiment.at(tier)
-    ci_rows = pd.DataFrame()
-    if "ci" in experiment.tiers:
-        ci_rows, *_ = executor.submit(measured, run_experiment, experiment.at("ci"), seed=seed, device="cpu").result()
-        if "failure" in ci_rows:
-            failures = ci_rows["failure"].dropna()
-            name = f"{experiment.paper()}/{experiment.__name__}"
-            raise UserError(f"{name} at tier ci: {len(failures)} conditions failed ({failures.iloc[0]})")
-    results: dict[int, Measured] = {}
-    futures: dict[Any, int] = {}
-    for index, condition in enumerate(sized.conditions()):
-        kept = _kept(drafts, index)
-        if kept is None:
-            future = executor.submit(measured, run_condition, sized, condition, seed, device.type)
-            futures[future] = index
-        else:
-            results[index] = kept
-    seconds = 0.1 if sys.stderr.isatty() else 60  # between two states of the bar
-    progress = tqdm(as_completed(futures), total=len(futures), desc=experiment.__name__, mininterval=seconds)
-    try:
-        for future in progress:
-            results[futures[future]] = future.result()
-            _keep_finished(drafts, {future: futures[future]})
-    except BaseException:
-        _keep_finished(drafts, futures)  # what ended beside the one that stopped
-        raise
-    rows = pd.concat([results[index][0] for index in sorted(results)], ignore_index=True)
+    ci_rows = _ci_rows(experiment, seed, executor)
+    results = _conditions(experiment.at(tier), seed, device, executor, drafts)
     return Record(
         paper=experiment.paper(),
         experiment=experiment.__name__,
         tier=tier,
         seed=seed,
-        configuration=sized.configuration(),
+        configuration=experiment.at(tier).configuration(),
         versions=versions(),
         device=device.type,
         device_name=_device_name(device),
-        seconds=sum(seconds for _, seconds, _ in results.values()),
-        peak_memory_mb=max(peak for _, _, peak in results.values()),
+        seconds=sum(seconds for _, seconds, _ in results),
+        peak_memory_mb=max(peak for _, _, peak in results),
         date=_now(),
         commit=commit,
         source_hash=code,
         **began,
-        rows=rows,
+        rows=pd.concat([rows for rows, _, _ in results], ignore_index=True),
         ci_rows=ci_rows,
     )
 
 
-def rehash(paper: str, names: Sequence[str], jobs: int) -> None:
+def _ci_rows(experiment: type[Experiment], seed: int, executor: Executor) -> pd.DataFrame:
+    """The rows at tier ci, by which it is told later whether the record is stale; none where there is no such tier."""
+    if "ci" not in experiment.tiers:
+        return pd.DataFrame()
+    rows, *_ = executor.submit(measured, run_experiment, experiment.at("ci"), seed=seed, device="cpu").result()
+    if "failure" in rows:
+        failures = rows["failure"].dropna()
+        name = f"{experiment.paper()}/{experiment.__name__}"
+        raise UserError(f"{name} at tier ci: {len(failures)} conditions failed ({failures.iloc[0]})")
+    return rows
+
+
+def _conditions(sized: Experiment, seed: int, device: torch.device, executor: Executor, drafts: Path) -> list[Measured]:
+    """Every condition, in order: taken from the drafts, or run and kept there."""
+    conditions = list(sized.conditions())
+    results = {index: kept for index in range(len(conditions)) if (kept := _kept(drafts, index)) is not None}
+    futures: dict[Any, int] = {
+        executor.submit(measured, run_condition, sized, condition, seed, device.type): index
+        for index, condition in enumerate(conditions)
+        if index not in results
+    }
+    seconds = 0.1 if sys.stderr.isatty() else 60  # between two states of the bar
+    name = type(sized).__name__
+    try:
+        for future in tqdm(as_completed(futures), total=len(futures), desc=name, mininterval=seconds):
+            results[futures[future]] = future.result()
+            _keep_finished(drafts, {future: futures[future]})
+    except BaseException:
+        _keep_finished(drafts, futures)  # what ended beside the one that stopped
+        raise
+    return [results[index] for index in sorted(results)]
+
+
+def rehash(house: House, paper: str, names: Sequence[str], jobs: int) -> None:
     """Note today's code in the records of a paper whose experiments still give the same rows at tier ci.
 
-    The rows are compared as the page compares them: by the record's own rule. Where they disagree, or where there is
-    nothing to compare, the record stays as it is and is named.
+    The rows are compared as the page compares them (``staleness``); of a clock, that is all but its seconds. The record
+    keeps the commit that made it, and notes the day and the commit of this comparison. Where the rows disagree, or
+    where there is nothing to compare, the record stays as it is and is named. Sources must be committed.
     """
-    claims = _claims(paper).CLAIMS
+    pending = _recorded_before(paper, names)
+    today = {one: (_history(house, one, uncommitted=False), source_hash(one.__module__)) for one, _ in pending}
     refused = []
     with _executor(jobs, "") as executor:
-        pending = _recorded_before(paper, names)
         live = {
             (experiment, record.seed): executor.submit(
                 run_experiment, experiment.at("ci"), seed=record.seed, device="cpu"
@@ -331,19 +340,36 @@ def rehash(paper: str, names: Sequence[str], jobs: int) -> None:
         }
         for experiment, record in pending:
             name = f"{paper}/{experiment.__name__}/{record.tier}"
-            if "ci" not in experiment.tiers:
-                refused.append(f"{name}: it has no tier ci, so nothing can be compared; {_make_again(record)}")
+            with _told_if_killed(name, "what was noted before stays"):
+                rows = live[experiment, record.seed].result() if "ci" in experiment.tiers else pd.DataFrame()
+            refusal = _refusal(experiment, record, rows)
+            if refusal:
+                refused.append(f"{name}: {refusal}; make it again: {remake(paper, experiment.__name__, record.tier)}")
                 continue
-            rows = live[experiment, record.seed].result()
-            study = Study(experiment, "ci", record.seed, "cpu", rows, {record.tier: record})
-            reasons = staleness(claims, study, record)
-            if reasons:
-                refused.append(f"{name}: today's code gives other rows ({'; '.join(reasons)}); {_make_again(record)}")
-                continue
-            save(dataclasses.replace(record, source_hash=source_hash(experiment.__module__)))
+            commit, code = today[experiment]
+            noted = f"{_now()[:10]} at {commit[:10]}".removesuffix(" at ")
+            save(dataclasses.replace(record, source_hash=code, rehashed=noted))
             print(f"{name}: the same {len(rows)} rows at tier ci; noted", flush=True)
     if refused:
         raise UserError("\nderived: ".join(refused))
+
+
+def _refusal(experiment: type[Experiment], record: Record, rows: pd.DataFrame) -> str:
+    """Why today's code is not noted in a record; empty if its rows at tier ci are the same."""
+    study = Study(experiment, "ci", record.seed, "cpu", rows, {record.tier: record})
+    reasons = staleness(_claims(record.paper).CLAIMS, study, record)
+    if reasons is None:
+        return "nothing of it can be compared at tier ci"
+    return f"today's code gives other rows ({'; '.join(reasons)})" if reasons else ""
+
+
+@contextlib.contextmanager
+def _told_if_killed(name: str, left: str):
+    """One clear line where a worker was killed, with what is left of its work."""
+    try:
+        yield
+    except BrokenProcessPool:
+        raise UserError(f"{name}: a worker was killed (out of memory?); {left}") from None
 
 
 def _recorded_before(paper: str, names: Sequence[str]) -> list[tuple[type[Experiment], Record]]:
@@ -358,7 +384,3 @@ def _recorded_before(paper: str, names: Sequence[str]) -> list[tuple[type[Experi
     except RecordError as error:
         raise UserError(str(error)) from None
     return [(one, record) for one, record in found if record is not None and code_changed(record, one)]
-
-
-def _make_again(record: Record) -> str:
-    return f"make it again: {remake(record.paper, record.experiment, record.tier)}"

@@ -15,7 +15,7 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,8 @@ from derived.lab.experiment import Experiment
 from derived.lab.sources import PACKAGE_ROOT, source_hash
 
 VERSIONS_OF = ("torch", "numpy", "scipy", "pandas", "matplotlib")
+ROUNDING = 1e-6  # what float32 leaves of a zero, times something of order one
+FACTOR, FACTOR_OF_ROUNDING = 2.0, 100.0  # between the middles of two columns that are still the same
 
 
 class RecordError(Exception):
@@ -61,6 +63,7 @@ class Record:
     date: str  # ISO 8601, UTC
     commit: str = ""  # that holds the sources, and which of them it does not hold; empty where there is no history
     source_hash: str
+    rehashed: str = ""  # day and commit of the code that gave the same ci rows after a move; empty if none was asked
     started: str = ""  # ISO 8601, UTC; empty in a record of the first edition, which did not note it
     terms: Mapping[str, str] = field(default_factory=dict)  # of each claim on these rows, as they stood at that time
     rows: pd.DataFrame = field(repr=False)
@@ -208,3 +211,32 @@ def disagreements(then: pd.DataFrame, now: pd.DataFrame, deterministic: Mapping[
         if not np.all(same):
             found.append(f"{name}: {int((~same).sum())} of {len(a)} rows differ")
     return found
+
+
+def strayed(then: pd.DataFrame, now: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """Those of the named columns that are others as a whole, for numbers that rounding or training makes inexact.
+
+    How many numbers are finite may differ by a factor of two, and so may the place where the middle half of them lies:
+    two middle halves disagree where the one ends before half of what the other begins with, or on the other side of
+    zero. For on another machine the row of a training may end anywhere, yet the middle half of a column does not leave
+    the range that it had. Where both ends are below ``ROUNDING`` the column is one of rounding gaps: it may come to
+    zero, change its sign, or move by a factor of a hundred, which is less than what another dtype does.
+    """
+    found = []
+    for name in names:
+        a, b = (rows[name].to_numpy(float) for rows in (then, now))
+        a, b = a[np.isfinite(a)], b[np.isfinite(b)]
+        if max(len(a), len(b)) > FACTOR * min(len(a), len(b)):
+            found.append(f"{name}: {len(a)} of {len(then)} numbers finite then, {len(b)} of {len(now)} now")
+        elif len(a) and _apart(np.quantile(a, (0.25, 0.75)), np.quantile(b, (0.25, 0.75))):
+            found.append(f"{name}: the middle of the column is {np.median(a):.3g} then, {np.median(b):.3g} now")
+    return found
+
+
+def _apart(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two ranges are farther from each other than rounding and training move them."""
+    below, above = (a[1], b[0]) if a[1] < b[0] else (b[1], a[0])
+    size = max(abs(below), abs(above))
+    if size < ROUNDING:
+        return below * above > 0 and above - below > (1 - 1 / FACTOR_OF_ROUNDING) * size
+    return above - below > (1 - 1 / FACTOR) * size

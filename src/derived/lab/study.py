@@ -20,7 +20,7 @@ from derived.lab.claims import Claim, Verdict
 from derived.lab.experiment import Experiment, resolve_device, run_experiment
 from derived.lab.findings import COLUMNS
 from derived.lab.names import TIERS
-from derived.lab.record import Record, code_changed, disagreements, load, remake
+from derived.lab.record import Record, code_changed, disagreements, load, remake, strayed
 from derived.lab.stats import Estimate
 
 CLOCK = ("seconds", "times as long")  # units of what a clock says, which depends on what else the machine does
@@ -197,26 +197,51 @@ def record_states(claims: Sequence[Claim], studies: Sequence[Study]) -> list[dic
                 "reasons": [remake(paper, name, tier)],
             }
             if record is not None:
-                state["reasons"] = staleness(claims, found, record)
-                changed = "code has changed since" if code_changed(record, found.experiment) else "unchanged"
-                state["state"] = "stale" if state["reasons"] else changed
+                state["state"], state["reasons"] = _state(claims, found, record)
             states.append(state)
     return states
 
 
-def staleness(claims: Sequence[Claim], found: Study, record: Record) -> list[str]:
-    """Why a record is stale: its ci rows against the live ones. Compared only where both were made alike."""
-    if found.tier != "ci" or found.device != "cpu" or found.seed != record.seed:
-        return []
-    reasons = disagreements(record.ci_rows, found.live, found.experiment.deterministic)
+def _state(claims: Sequence[Claim], found: Study, record: Record) -> tuple[str, list[str]]:
+    """The state of a record that is there, and what is to be said of it."""
+    reasons = staleness(claims, found, record)
     if reasons:
-        return reasons
-    for claim in claims:
-        if claim.experiment is not found.experiment or claim.kind != "statistic" or claim.unit in CLOCK:
-            continue
-        then, now = (_measure(claim, rows)[0] for rows in (record.ci_rows, found.live))
-        if then is None or now is None or None in (then.error, now.error):
-            continue
-        if abs(then.value - now.value) > 4 * (then.error**2 + now.error**2) ** 0.5:
-            reasons.append(f"{claim.id}: {then.value:.6g} then, {now.value:.6g} now")
-    return reasons
+        return "stale", reasons
+    if code_changed(record, found.experiment):
+        return "code has changed since", ["its rows are not compared in this run"] if reasons is None else []
+    return "unchanged", [f"the same rows at tier ci after its code moved: {record.rehashed}"] if record.rehashed else []
+
+
+def staleness(claims: Sequence[Claim], found: Study, record: Record) -> list[str] | None:
+    """Why a record is stale: its ci rows against the live ones; empty if they agree, None if nothing can be compared.
+
+    They are comparable where both were made alike: tier ci, on a CPU, of one seed. Then shape, keys, counts and strings
+    are compared exactly, and each column of ``deterministic`` with its bound. Every other float column is compared as a
+    whole (``strayed``), and each statistic with a standard error by four joint ones, for a column may keep its place
+    while a mean moves. What a clock says is not compared: a column ``seconds``, and in an experiment with a claim in a
+    unit of ``CLOCK`` every float that is not ``deterministic``, so that only its integers and strings are.
+    """
+    then, now, exact = record.ci_rows, found.live, found.experiment.deterministic
+    if found.tier != "ci" or found.device != "cpu" or found.seed != record.seed:
+        return None
+    mine = [claim for claim in claims if claim.experiment is found.experiment]
+    timed = any(claim.unit in CLOCK for claim in mine)
+    floats = [name for name in then if pd.api.types.is_float_dtype(then[name].dtype) and name not in exact]
+    inexact = [name for name in floats if not timed and name != "seconds"]
+    if len(then.columns) == len(floats) and not inexact:
+        return None
+    reasons = disagreements(then, now, exact) or strayed(then, now, inexact)
+    return reasons or [moved for claim in mine if not timed and (moved := _moved(claim, then, now))]
+
+
+def _moved(claim: Claim, then: pd.DataFrame, now: pd.DataFrame) -> str:
+    """How a statistic with a standard error differs between two tables; empty if it does not, or has none."""
+    if claim.kind != "statistic":
+        return ""
+    a, b = (_measure(claim, rows)[0] for rows in (then, now))
+    words = [f"{one.value:.6g}" if one and math.isfinite(one.value) else "no value" for one in (a, b)]
+    if "no value" in words:
+        same = words[0] == words[1]
+    else:
+        same = None in (a.error, b.error) or abs(a.value - b.value) <= 4 * math.hypot(a.error, b.error)
+    return "" if same else f"{claim.id}: {words[0]} then, {words[1]} now"
