@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 import nbformat
@@ -33,9 +34,9 @@ ROW = {
 }
 
 
-def report_cell(**changes) -> str:
+def report_cell(on_page: Sequence[str] = (), **changes) -> str:
     """A cell that leaves findings as ``report(...)`` does, without importing the laboratory."""
-    findings = {"rows": [ROW | changes], "records": []}
+    findings = {"rows": [ROW | changes], "records": [], "on_page": [*on_page]}
     return textwrap.dedent(f"""\
         from IPython.display import display
         display({{"application/vnd.derived.findings+json": {findings!r}, "text/html": "<p>ledger</p>"}}, raw=True)""")

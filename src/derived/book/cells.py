@@ -10,8 +10,11 @@ from itertools import pairwise
 import nbformat
 from nbformat import NotebookNode
 
-# What check and at_most of lab.page say.
-CHECK = re.compile(r"(?:worst gap (?P<gap>\S+),|at most) (?P<share>\S+) of its bound, n = (?P<n>\d+)")
+# What check, at_most and refute of lab.page say.
+CHECK = re.compile(
+    r"(?:worst gap (?P<gap>\S+),|at most|(?P<refuted>refuted by)) (?P<share>\S+) (?:of its bound|times its limit), "
+    r"n = (?P<n>\d+)(?: \((?P<claim>\S+)\))?"
+)
 RIGHT = re.compile(r"(?:(?:\([a-z]\) )?right\s)+")  # what the check of an exercise says, with a letter for each part
 SOLUTION = re.compile(r"^(?P<fence>`{3,}|:{3,})(?=\{solution)")
 
@@ -44,22 +47,29 @@ def _html(said: str, text: str) -> NotebookNode:
 def _checked(found: list[re.Match[str]]) -> str:
     if len(found) == 1:
         return f'<p class="checked">{_gap(found[0])}</p>'
-    share = max((match["share"] for match in found), key=float)
+    within = [match for match in found if not match["refuted"]]
     lines = "".join(f"<li>{_gap(match)}</li>" for match in found)
-    exact = float(share) == 0 and all(match["gap"] for match in found)
-    title = "all exact" if exact else f"the tightest at {html.escape(share)} of its bound"
+    share = max((match["share"] for match in within), key=float, default="")
+    if not within:
+        title = "all refuted"
+    elif float(share) == 0 and all(match["gap"] for match in within):
+        title = "all exact"
+    else:
+        title = f"the tightest at {html.escape(share)} of its bound"
     return f'<details class="checked"><summary>{len(found)} checks, {title}</summary><ul>{lines}</ul></details>'
 
 
 def _gap(match: re.Match[str]) -> str:
     """A check in words; ``n`` counts the numbers compared, not the draws behind each, so that one has no count."""
-    num = int(match["n"])
+    num, claim = int(match["n"]), f" ({html.escape(match['claim'])})" if match["claim"] else ""
+    if match["refuted"]:
+        return f"refuted by {match['share']} times its limit" + (f" among {num:,}" if num > 1 else "") + claim
     if match["gap"] is None:
-        return f"at most {match['share']} of its bound" + (f" in {num:,} numbers" if num > 1 else "")
+        return f"at most {match['share']} of its bound" + (f" in {num:,} numbers" if num > 1 else "") + claim
     if float(match["gap"]) == 0:
-        return "no gap at all" if num == 1 else f"no gap at all in {num:,} numbers"
+        return ("no gap at all" if num == 1 else f"no gap at all in {num:,} numbers") + claim
     which = "gap" if num == 1 else f"worst gap of {num:,}:"
-    return f"{which} {match['gap']}, {match['share']} of its bound"
+    return f"{which} {match['gap']}, {match['share']} of its bound{claim}"
 
 
 def _put_into(box: NotebookNode, cell: NotebookNode) -> None:

@@ -23,6 +23,7 @@ from typing import Any
 
 import psutil
 
+from derived.book import on_page
 from derived.book.guard import source_faults
 from derived.book.house import House, UserError, cell_name, has_cuda, processor
 from derived.lab.sources import PACKAGE_ROOT, file_hash, imported_files
@@ -94,7 +95,7 @@ def cells_code(slug: str, notebook: dict[str, Any]) -> str:
 def chapter_key(house: House, slug: str, parameters: dict[str, Any]) -> str:
     """The hash of everything that the executed chapter depends on."""
     notebook = read_notebook(house, slug)
-    faults = source_faults(notebook)
+    faults = source_faults(notebook) + on_page.faults(notebook)
     if faults:
         raise UserError("\nderived: ".join(f"{slug}: {fault}" for fault in faults))
     results = [path for path in (house.root / "results" / slug).rglob("*") if path.is_file() and path.name[0] != "."]
@@ -104,7 +105,7 @@ def chapter_key(house: House, slug: str, parameters: dict[str, Any]) -> str:
         file = Path(error.filename).relative_to(PACKAGE_ROOT.parents[1])
         raise UserError(f"{slug}: {file}, line {error.lineno}: no Python: {error.msg}") from None
     scripts = [script for path in imports if (script := path.with_suffix(".js")).is_file()]  # what explorers compute
-    press = [PACKAGE_ROOT / "book" / name for name in ("worker.py", "guard.py")]
+    press = [PACKAGE_ROOT / "book" / name for name in ("worker.py", "guard.py", "on_page.py", "statements.py")]
     parts = [
         json.dumps([notebook["cells"], _for_cells(notebook["metadata"])], sort_keys=True),
         file_hash([*imports, *scripts, *press], PACKAGE_ROOT),
