@@ -10,10 +10,10 @@ from itertools import pairwise
 import nbformat
 from nbformat import NotebookNode
 
-# What check, at_most and refute of lab.page say.
+# What check, at_most, refute and confirm of lab.page say.
 CHECK = re.compile(
-    r"(?:worst gap (?P<gap>\S+),|at most|(?P<refuted>refuted by)) (?P<share>\S+) (?:of its bound|times its limit), "
-    r"n = (?P<n>\d+)(?: \((?P<claim>\S+)\))?"
+    r"(?:(?:worst gap (?P<gap>\S+),|at most) (?P<share>\S+) of its bound, n = (?P<n>\d+)"
+    r"|(?P<refuted>refuted by \S+ times its limit), n = \d+)(?P<claim> \(\S+\))?|true in \d+ of \d+: (?P<fact>.+)"
 )
 RIGHT = re.compile(r"(?:(?:\([a-z]\) )?right\s)+")  # what the check of an exercise says, with a letter for each part
 SOLUTION = re.compile(r"^(?P<fence>`{3,}|:{3,})(?=\{solution)")
@@ -47,23 +47,21 @@ def _html(said: str, text: str) -> NotebookNode:
 def _checked(found: list[re.Match[str]]) -> str:
     if len(found) == 1:
         return f'<p class="checked">{_gap(found[0])}</p>'
-    within = [match for match in found if not match["refuted"]]
+    share = max((match["share"] or "0" for match in found), key=float)
     lines = "".join(f"<li>{_gap(match)}</li>" for match in found)
-    share = max((match["share"] for match in within), key=float, default="")
-    if not within:
-        title = "all refuted"
-    elif float(share) == 0 and all(match["gap"] for match in within):
-        title = "all exact"
-    else:
-        title = f"the tightest at {html.escape(share)} of its bound"
+    exact = float(share) == 0 and all(match["gap"] or match["fact"] or match["refuted"] for match in found)
+    title = "all exact" if exact else f"the tightest at {html.escape(share)} of its bound"
     return f'<details class="checked"><summary>{len(found)} checks, {title}</summary><ul>{lines}</ul></details>'
 
 
 def _gap(match: re.Match[str]) -> str:
     """A check in words; ``n`` counts the numbers compared, not the draws behind each, so that one has no count."""
-    num, claim = int(match["n"]), f" ({html.escape(match['claim'])})" if match["claim"] else ""
+    if match["fact"]:
+        return f"true: {html.escape(match['fact'])}"
+    claim = html.escape(match["claim"] or "")
     if match["refuted"]:
-        return f"refuted by {match['share']} times its limit" + (f" among {num:,}" if num > 1 else "") + claim
+        return match["refuted"] + claim
+    num = int(match["n"])
     if match["gap"] is None:
         return f"at most {match['share']} of its bound" + (f" in {num:,} numbers" if num > 1 else "") + claim
     if float(match["gap"]) == 0:

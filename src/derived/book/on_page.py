@@ -28,16 +28,16 @@ def decided(notebook: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 def faults(notebook: Mapping[str, Any]) -> list[str]:
     """One line per claim that check cells cannot decide as they are."""
-    cells = notebook["cells"]
-    found = [
-        f"{cell_name(place + 1, cells[place]['source'])}: give {call} the id of a claim as its third argument, in quotes"
-        for place, call, claim in _calls(cells)
-        if claim is None
-    ]
-    for claim, fault in _read(notebook).items():
-        if isinstance(fault, str):
-            place = next(place for place, _, named in _calls(cells) if named == claim)
-            found.append(f"{cell_name(place + 1, cells[place]['source'])}: {claim}: {fault}")
+    cells, found = notebook["cells"], []
+    wrong = {claim: fault for claim, fault in _read(notebook).items() if isinstance(fault, str)}
+    for place, call, claim in _calls(cells):
+        if claim is None:
+            fault = f"give {call} the id of a claim as its third argument, in quotes"
+        elif claim in wrong:
+            fault = f"{claim}: {wrong.pop(claim)}"
+        else:
+            continue
+        found.append(f"{cell_name(place + 1, cells[place]['source'])}: {fault}")
     return found
 
 
@@ -147,7 +147,7 @@ def _normal(code: str) -> str:
 
 
 def _calls(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str, str | None]]:
-    """Place, name and claim of each call that decides one, in the order of the page; None for a claim that is computed."""
+    """Place, name and claim of each call that decides one, in their order; None for a name that is computed."""
     for place, cell in enumerate(cells):
         try:
             tree = ast.parse("".join(cell["source"]) if shown_code(cell) else "")

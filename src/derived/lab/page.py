@@ -133,6 +133,17 @@ def _decide(call: str, found: Estimate, claim: str) -> str:
     return f" ({claim})"
 
 
+def confirm(facts: ArrayLike, words: str) -> None:
+    """Say on the page, in ``words``, that something is so in every instance. AssertionError where it is not in one;
+    ValueError for no instance, and for what is neither true nor false."""
+    found = np.asarray(facts)
+    if found.dtype != bool or not found.size:
+        raise ValueError(f"{found.size} facts of type {found.dtype} prove nothing; give True or False, once or more")
+    if not found.all():
+        raise AssertionError(f"not so in {int((~found).sum())} of {found.size} instances: {words}")
+    print(f"true in {found.size} of {found.size}: {words}")
+
+
 def _within(name: str, value: ArrayLike, bound: ArrayLike) -> Estimate:
     found = _ratio(value, bound)
     if not found.value <= 1:
