@@ -7,7 +7,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from derived.book.page import cells
-from derived.lab.page import at_most, check
+from derived.lab.page import at_most, check, confirm
 
 
 def shown(text: str) -> nbformat.NotebookNode:
@@ -51,6 +51,17 @@ def test_an_inequality_is_a_line_in_words_and_is_exact_in_no_sum(capsys):
     check([0.0], [1.0])
     at_most([0.0], [1.0])
     assert "2 checks, the tightest at 0 of its bound" in words(shown(capsys.readouterr().out))
+
+
+def test_a_fact_is_a_line_in_words_and_is_exact(capsys):
+    confirm([True, True], "x < y in both")
+    assert words(shown(capsys.readouterr().out)).strip() == "true: x &lt; y in both"
+    check([0.0], [1.0])
+    confirm(True, "so it is")
+    assert "2 checks, all exact" in words(shown(capsys.readouterr().out))
+    confirm(True, "so it is")
+    at_most([1.0], [2.0])
+    assert "2 checks, the tightest at 0.5 of its bound" in words(shown(capsys.readouterr().out))
 
 
 @pytest.mark.parametrize("text", ["worst gap 1e-3, 0.5 of its bound, n = 2\nand more\n", "0.3 right\n", "\n", "other"])

@@ -10,8 +10,10 @@ from itertools import pairwise
 import nbformat
 from nbformat import NotebookNode
 
-# What check and at_most of lab.page say.
-CHECK = re.compile(r"(?:worst gap (?P<gap>\S+),|at most) (?P<share>\S+) of its bound, n = (?P<n>\d+)")
+# What check, at_most and confirm of lab.page say.
+CHECK = re.compile(
+    r"(?:worst gap (?P<gap>\S+),|at most) (?P<share>\S+) of its bound, n = (?P<n>\d+)|true in \d+ of \d+: (?P<fact>.+)"
+)
 RIGHT = re.compile(r"(?:(?:\([a-z]\) )?right\s)+")  # what the check of an exercise says, with a letter for each part
 SOLUTION = re.compile(r"^(?P<fence>`{3,}|:{3,})(?=\{solution)")
 
@@ -44,15 +46,17 @@ def _html(said: str, text: str) -> NotebookNode:
 def _checked(found: list[re.Match[str]]) -> str:
     if len(found) == 1:
         return f'<p class="checked">{_gap(found[0])}</p>'
-    share = max((match["share"] for match in found), key=float)
+    share = max((match["share"] or "0" for match in found), key=float)
     lines = "".join(f"<li>{_gap(match)}</li>" for match in found)
-    exact = float(share) == 0 and all(match["gap"] for match in found)
+    exact = float(share) == 0 and all(match["gap"] or match["fact"] for match in found)
     title = "all exact" if exact else f"the tightest at {html.escape(share)} of its bound"
     return f'<details class="checked"><summary>{len(found)} checks, {title}</summary><ul>{lines}</ul></details>'
 
 
 def _gap(match: re.Match[str]) -> str:
     """A check in words; ``n`` counts the numbers compared, not the draws behind each, so that one has no count."""
+    if match["fact"]:
+        return f"true: {html.escape(match['fact'])}"
     num = int(match["n"])
     if match["gap"] is None:
         return f"at most {match['share']} of its bound" + (f" in {num:,} numbers" if num > 1 else "")
