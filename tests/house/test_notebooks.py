@@ -6,7 +6,7 @@ import json
 import pytest
 
 from derived.book.house import this_house
-from derived.book.run import cells_code
+from derived.book.run.driver import cells_code
 
 HOUSE = this_house()
 
