@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from derived.book import on_page
-from derived.book.ledger import unexplained
+from derived.book.judge.ledger import unexplained
+from derived.book.source import on_page
 from derived.lab.record import read, slot
 from derived.lab.study import terms
 

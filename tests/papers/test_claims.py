@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import derived.papers
-from derived.book import on_page
+from derived.book.source import on_page
 
 ROOT = Path(__file__).resolve().parents[2]
 
