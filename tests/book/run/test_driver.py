@@ -270,6 +270,15 @@ def test_a_chapter_sees_neither_the_readers_own_settings_nor_files_of_an_earlier
     assert process.returncode == 0, process.stderr
 
 
+def test_a_false_step_fails_whatever_python_is_told_to_skip(house, monkeypatch):
+    monkeypatch.setenv("PYTHONOPTIMIZE", "1")
+    press.write_chapter(house, "toy", "assert 1 == 2", press.report_cell())
+    press.write_toc(house, "toy")
+    process = press.derived(house, "run")
+    assert process.returncode == 1
+    assert "toy: cell 3 (assert 1 == 2) raised AssertionError" in process.stderr
+
+
 def test_a_build_started_in_the_background_can_be_interrupted(house):
     press.write_chapter(house, "toy", "import time", "time.sleep(600)")
     press.write_toc(house, "toy")

@@ -31,8 +31,8 @@ LIMITS = {"ci": 600, "cpu": 3 * 3600, "gpu": 3 * 3600}  # seconds a chapter may 
 ONE_THREAD = {
     name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 }
-# What a user has set up for notebooks and figures of their own stays out of the book's.
-PERSONAL = ("IPYTHONDIR", "PYTHONSTARTUP", "MATPLOTLIBRC", "MPLBACKEND")
+# What a user has set up for Python, notebooks and figures of their own stays out of the book's.
+PERSONAL = ("PYTHON", "IPYTHON", "MATPLOTLIBRC", "MPLBACKEND")
 PRESS_ONLY = ("rests", "alone")  # of a notebook's metadata "derived"
 TELL_EVERY = 60  # seconds between two lines about a chapter that is running
 
@@ -221,8 +221,9 @@ def _start(job: dict[str, Any], limit: float) -> _Running:
     folder = partial.parent
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    environment = {name: value for name, value in os.environ.items() if name not in PERSONAL}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(PERSONAL)}
     environment |= ONE_THREAD | {"PYTHONHASHSEED": "0", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+    environment["PYTHONPATH"] = str(PACKAGE_ROOT.parent)  # the package that the press is part of, and no other
     environment["PYTHONWARNINGS"] = "ignore:IProgress not found"  # transformers asks for bars; a page has none
     environment |= {"IPYTHONDIR": str(folder / ".ipython"), "MATPLOTLIBRC": os.devnull}
     with open(folder / "log", "w") as log:
