@@ -69,6 +69,7 @@ def write_toc(root: Path, *slugs: str) -> None:
 def make_house(root: Path) -> Path:
     """A checkout with the package's source and the lock, and no chapters yet."""
     shutil.copytree(ROOT / "src", root / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "template", root / "template")
     for name in ("requirements.lock", "pyproject.toml"):
         shutil.copy(ROOT / name, root / name)
     (root / "results").mkdir()

@@ -272,7 +272,7 @@ def _output(
 def _whole_book(
     root: Path, build: Path, target: Path, chapters: list[pages.Chapter], extra: dict[str, str]
 ) -> dict[str, str]:
-    """The fragments of the pages that are about the whole book. Pictures and the feed go to the site, words for shared
+    """The fragments of the pages that are about the whole book. Pictures go to the site, words for shared
     links to the stage."""
     executed = {c.slug: nbformat.read(build / f"executed/notebooks/{c.slug}.ipynb", as_version=4) for c in chapters}
     try:
@@ -288,8 +288,6 @@ def _whole_book(
         one_block = block.fragments(build, {card.chapter.slug: (card.number, card.heading) for card in found})
     symbols = [(card.number, card.heading, notation.table(executed[card.chapter.slug])) for card in found]
     told = news.entries(root, chapters)
-    title = written.read(root / "_config.yml", CONFIG).get("title", "")
-    (build / "extra" / news.FEED).write_text(news.feed(told, title, extra["site"]), "utf-8")
     return one_block | {
         "<!-- sphere -->": welcome.sphere(root, executed),
         "<!-- cards -->": welcome.shelf(found),
