@@ -50,8 +50,8 @@ def test_a_ledger_that_changes_nothing_is_no_news(tmp_path):
     ("text", "words"),
     [
         ('[{"date": ', "news.json, line 1: Expecting value"),
-        ('[{"date": "2026-11-23", "paper": "toy", "claims": 1}]', "news.json, entry 1: it lacks verdicts"),
-        ('{"date": "2026-11-23"}', "news.json: a list must stand here"),
+        ('[{"date": "2026-11-23", "paper": "toy", "claims": 1}]', "news.json, entry 1: verdicts is missing"),
+        ('{"date": "2026-11-23"}', "news.json: a list is expected"),
     ],
 )
 def test_kept_news_that_cannot_be_read_are_named_in_one_line(tmp_path, text, words):

@@ -11,16 +11,35 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from derived.book import written
 from derived.book.house import write_whole
 from derived.book.page import pages
 
 FILE = "results/news.json"
-CHANGED = {"id": str, "tier": str, "before": str, "after": str}
-RECORDS = [{"date": str, "paper": str, "claims": int, "gone?": [str], "verdicts": [CHANGED]}]  # the shape of the file
 SHOWN = 5  # entries on the welcome page
 
 Row = dict[str, Any]
+
+
+class Changed(written.Shape):
+    """A verdict that changed."""
+
+    id: str
+    tier: str
+    before: str
+    after: str
+
+
+class Record(written.Shape):
+    """What accepting a ledger changed in one chapter."""
+
+    date: str
+    paper: str
+    claims: int
+    gone: list[str] = Field(default_factory=list)
+    verdicts: list[Changed]
 
 
 @dataclass
@@ -69,7 +88,7 @@ def compared(before: Sequence[Row], after: Sequence[Row], date: str) -> list[dic
 
 def read(root: Path) -> list[dict[str, Any]]:
     """The records of accepted ledgers, oldest first."""
-    return written.read(root / FILE, RECORDS)
+    return [record.model_dump(exclude_unset=True) for record in written.read(root / FILE, list[Record])]
 
 
 def add(root: Path, records: Sequence[dict[str, Any]]) -> None:
