@@ -71,7 +71,6 @@ UNUSED = {
         "RandomTasks": "one regression for matrices of 5 x 5, on the CPU",
         "LearnedInContext": "matrices of at most 6 x 6, trained by functions for the CPU alone",
         "DialCurves": "a figure of one data set",
-        "PublishedConstants": "two closed forms in Python",
         "ReadOutNoise": "one product of small matrices, on the CPU",
     },
     "sinkhorn": {

@@ -115,10 +115,10 @@ def run(job: dict[str, Any]) -> None:
     partial.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     try:
-        _check_parameters(nbformat.read(source, as_version=4))
+        page = nbformat.read(source, as_version=4)
+        _check_parameters(page)
         notebook = tidy(_execute(source, partial, job["parameters"]))
         findings = take_findings(notebook)
-        page = nbformat.read(source, as_version=4)
         lost = on_page.unmatched(page, findings.pop("on_page", ()))
         on_page.fill(page, findings["rows"])
         machine = private(partial.parent, source.parents[1])

@@ -5,8 +5,7 @@ from derived.lab.claims import Claim, unseen
 from ..experiments.capacity import ExponentialCapacity, PolynomialCapacity
 from ..experiments.held_out import BatchError, Shift
 from ..experiments.in_context import LearnedInContext, RandomTasks
-from ..experiments.layer import Degenerate, Identities
-from ..experiments.retrieval import OneStepRetrieval, PublishedConstants, ReadOutNoise, RetrievalBound, SoftmaxStep
+from ..experiments.retrieval import OneStepRetrieval, ReadOutNoise
 from ..experiments.softmax import Dial, DialCurves
 from ..experiments.training import Courses, Reachability, Structure, TrainedEndPoint
 from . import capacity, held_out, in_context, layer, retrieval, softmax, training
@@ -31,8 +30,7 @@ def _number(claim: Claim) -> tuple[int, str]:
 
 CLAIMS = (*sorted((claim for topic in TOPICS for claim in topic.CLAIMS), key=_number), UNSEEN)
 EXPERIMENTS = (
-    *(Identities, Degenerate, BatchError, Shift, Reachability, Courses, TrainedEndPoint, Structure),
+    *(BatchError, Shift, Reachability, Courses, TrainedEndPoint, Structure),
     *(RandomTasks, LearnedInContext, Dial, DialCurves),
-    *(SoftmaxStep, PolynomialCapacity, ExponentialCapacity, OneStepRetrieval),
-    *(RetrievalBound, PublishedConstants, ReadOutNoise),
+    *(PolynomialCapacity, ExponentialCapacity, OneStepRetrieval, ReadOutNoise),
 )
