@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from derived.book.ledger import unexplained
+from derived.book.judge.ledger import unexplained
 from derived.lab.record import read, slot
 from derived.lab.study import terms
 

@@ -66,6 +66,25 @@ def test_an_inequality_fails_above_its_bound_and_on_nan(value, bound):
         page.at_most(value, bound)
 
 
+def test_a_fact_is_told_with_its_instances(capsys):
+    page.confirm(torch.tensor([1.0, 2.0]) > 0, "both are positive")
+    page.confirm(2 > 1, "two exceeds one")
+    assert capsys.readouterr().out == "true in 2 of 2: both are positive\ntrue in 1 of 1: two exceeds one\n"
+
+
+def test_what_is_not_so_once_is_not_so():
+    with pytest.raises(AssertionError, match="not so in 1 of 2 instances: both exceed one"):
+        page.confirm(np.array([1.0, 2.0]) > 1, "both exceed one")
+    with pytest.raises(AssertionError, match="not so"):
+        page.confirm(float("nan") < 1, "it is small")
+
+
+@pytest.mark.parametrize("facts", [[], float("nan"), 1.0, "true", None])
+def test_nothing_and_what_is_no_fact_confirm_nothing(facts):
+    with pytest.raises(ValueError, match="prove nothing"):
+        page.confirm(facts, "it is so")
+
+
 def race(name: str, peer: str, ratio: float, verdict: str, headline: bool = True) -> dict:
     times = {"ours_ms": 4.2, "peer_ms": 4200.0, "ratio": ratio, "ratio_low": ratio / 2, "ratio_high": 2 * ratio}
     memory = {"ours_peak_mb": 1.234, "peer_peak_mb": 620.0}

@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 from test_browser import opened
 
-from derived.book.news import ATOM, FEED
-from derived.book.welcome import SHARED
+from derived.book.front.welcome import SHARED
+from derived.book.judge.news import ATOM, FEED
 
 INTRO = "book/intro.html"
 

@@ -111,6 +111,17 @@ def at_most(value: ArrayLike, bound: ArrayLike) -> None:
     print(f"at most {found.value:.2g} of its bound, n = {found.n}")
 
 
+def confirm(facts: ArrayLike, words: str) -> None:
+    """Say on the page, in ``words``, that something is so in every instance. AssertionError where it is not in one;
+    ValueError for no instance, and for what is neither true nor false."""
+    found = np.asarray(facts)
+    if found.dtype != bool or not found.size:
+        raise ValueError(f"{found.size} facts of type {found.dtype} prove nothing; give True or False, once or more")
+    if not found.all():
+        raise AssertionError(f"not so in {int((~found).sum())} of {found.size} instances: {words}")
+    print(f"true in {found.size} of {found.size}: {words}")
+
+
 def _within(name: str, value: ArrayLike, bound: ArrayLike) -> Estimate:
     value = np.asarray(value, dtype=float)
     if np.isinf(np.asarray(bound, dtype=float)).any():
