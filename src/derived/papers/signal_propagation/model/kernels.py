@@ -38,7 +38,6 @@ class Moments(NamedTuple):
 
 
 @runtime_checkable
-@runtime_checkable
 class NormKernel(Protocol):
     """What ``propagate`` asks of a normaliser: its four Gaussian moments at the covariance (q, p).
 
