@@ -46,7 +46,7 @@ SENTENCES = [
     ((X, Y[:3]), {}, "Y has n = 3, but X has n = 4; give a floating torch.Tensor of shape (*batch, n, q)"),
     ((X, Y.expand(3, 4, 1)), {}, "Y has *batch = (3,), but X has *batch = (5,); give a floating torch.Tensor"),
     ((X, Y, torch.arange(3)), {}, "labels has n = 3, but X has n = 4; give an integer torch.Tensor of shape (n,) or"),
-    ((X, Y, "abcd"), {}, "labels is a str; give an integer torch.Tensor of shape (n,) or an integer NumPy array"),
+    ((X, Y, "abcd"), {}, "labels is a string; give an integer torch.Tensor of shape (n,) or an integer NumPy array"),
     ((X,), {"num": 1.5}, "num = 1.5; give an integer"),
     ((X,), {"rate": "fast"}, "rate = 'fast'; give a number"),
     ((X,), {"rate": X}, "rate is a torch.Tensor; give a number"),

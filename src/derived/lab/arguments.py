@@ -8,9 +8,10 @@ none is empty. What is mathematically wrong, such as a probability above one, th
 import functools
 import inspect
 import itertools
+import reprlib
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Complex, Integral, Real
 from typing import Any, Literal
 
@@ -114,8 +115,8 @@ def _wrong(name: str, value: Any, hints: Mapping[str, Any], given: Mapping[str, 
     *others, last = dict.fromkeys(map(_words, choices))
     give = f"; give {', '.join(others)}{' or ' * bool(others)}{last}"
     if not isinstance(value, torch.Tensor | np.ndarray):
-        plain = isinstance(value, Real | str) and not any(hasattr(each, "dim_str") for each in choices)
-        return (f"= {value!r}" if plain else f"is {_kind(value)}") + give
+        plain = isinstance(value, Real | str | list | tuple) and not any(hasattr(each, "dim_str") for each in choices)
+        return (f"= {reprlib.repr(value)}" if plain else f"is {_kind(value)}") + give
     hint = next((each for each in choices if hasattr(each, "dim_str") and isinstance(value, each.array_type)), None)
     if hint is None:
         return f"is {_kind(value)}{give}"
@@ -166,13 +167,14 @@ def _words(hint: Any) -> str:
         return WORDS[hint]
     if typing.get_origin(hint) is Callable:
         return "a function"
+    if typing.get_origin(hint) in (Sequence, list, tuple):
+        entries = {int: "integers", float: "numbers"}.get(typing.get_args(hint)[0], "entries")
+        return f"a {typing.get_origin(hint).__name__.lower()} of {entries}"
     return f"a {hint.__name__ if inspect.isclass(hint) and not typing.get_args(hint) else str(hint).split('abc.')[-1]}"
 
 
 def _kind(value: Any) -> str:
     kind = type(value).__name__
-    if isinstance(value, Real | str):
-        return _an(kind)
     return WORDS.get(type(value), "None" if value is None else _an(kind))
 
 
