@@ -54,6 +54,7 @@ FAULTS = {
         "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
         "toy: cell 3 (import os, signal; os.kill(os.getpid(), signal.SIGKILL)): the kernel died",
     ),
+    "no check": (press.report_cell(on_page=["T-1"]), "claim T-1 is on_page, and no check cell names it"),
     "no report": ("x = 1", "called report(...) 0 times"),
 }
 
@@ -268,6 +269,15 @@ def test_a_chapter_sees_neither_the_readers_own_settings_nor_files_of_an_earlier
     press.write_toc(house, "toy")
     process = press.derived(house, "run")
     assert process.returncode == 0, process.stderr
+
+
+def test_a_false_step_fails_whatever_python_is_told_to_skip(house, monkeypatch):
+    monkeypatch.setenv("PYTHONOPTIMIZE", "1")
+    press.write_chapter(house, "toy", "assert 1 == 2", press.report_cell())
+    press.write_toc(house, "toy")
+    process = press.derived(house, "run")
+    assert process.returncode == 1
+    assert "toy: cell 3 (assert 1 == 2) raised AssertionError" in process.stderr
 
 
 def test_a_build_started_in_the_background_can_be_interrupted(house):
