@@ -29,11 +29,6 @@ from derived.papers.cactus.model.theory import (
 )
 
 EXPERIMENTS = (ClosedForms, SecondOrder, Budget, TypicalProgram)
-SMALL = {
-    ClosedForms: {"instances": 2, "V": 3},
-    Budget: {"points": 40, "budgets": 5},
-    TypicalProgram: {"instances": 12, "V": 4},
-}
 EXACT = 1e-12  # sums of at most 50 float64 terms of size at most 1, through at most 50 operations each
 examples = settings(derandomize=True, max_examples=40, deadline=None, database=None)
 

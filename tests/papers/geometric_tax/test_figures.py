@@ -11,16 +11,6 @@ from derived.papers.geometric_tax.experiments.sequences import Dilution, Strands
 from derived.papers.geometric_tax.figures import codebooks, information, labels, procrustes, sequences
 
 EXPERIMENTS = (Pooled, FisherRao, Clouds, Regressogram, Mine, Strands, Dilution, Walks)
-SMALL = {
-    Pooled: {"n": 60, "L": 32, "replicates": 4},
-    FisherRao: {"codes": (2, 8, 32), "sigmas": (0.01, 0.1), "chain_to": 0},
-    Clouds: {"n": 512, "replicates": 4, "codes": (4, 8, 16)},
-    Regressogram: {"samples": (100, 400), "size": 10, "groups": 4},
-    Mine: {"N": 40, "replicates": 4, "epochs": 2, "hidden": (4, 4)},
-    Strands: {"n": 70, "L": 60, "replicates": 4},
-    Dilution: {"lengths": (10, 40), "replicates": 4},
-    Walks: {"shrink": 200, "same": 8, "steps": 2, "width": 4, "replicates": 4},
-}
 
 
 def test_pooled_names_each_code_and_its_last_value(rows, tells):

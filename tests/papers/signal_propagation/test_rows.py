@@ -22,18 +22,6 @@ from derived.papers.signal_propagation.figures.vision import stream_moments, vis
 from derived.papers.signal_propagation.figures.window import small_alpha
 from derived.papers.signal_propagation.model.asymptotics import vit_variances
 
-SMALL = {
-    ClosedForms: {"instances": 4},
-    Ends: {"instances": 4, "depth": 8},
-    Regimes: {"depth": 400, "depth_tanh": 400, "points": 40},
-    Window: {"alphas": (0.05,)},
-    Networks: {"width": 32, "n": 4, "depth": 3, "inits": 4, "probes": 2},
-    DeepOverlap: {"width": 32, "depth": 4, "inits": 3},
-    ManyTokens: {"width": 24, "n": 8, "depth": 4},
-    VisionTransformer: {"width": 24, "n": 8, "depth": 3},
-    GeneratedImages: {"width": 24, "depth": 4, "start": 1},
-    Trainability: {"width": 12},
-}
 MEASURED = {"b", "replicate", "q", "p", "J", "K", "pooled", "q_theory", "p_theory", "J_theory", "K_theory"}
 COLUMNS = {
     ClosedForms: {"instance", "moment", "closed", "quadrature", "gap", "bound"},

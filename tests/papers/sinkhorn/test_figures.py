@@ -20,8 +20,8 @@ matplotlib.use("agg")
 
 
 def small(experiment, **sizes) -> pd.DataFrame:
-    """Live rows of an experiment at a size of its own."""
-    held = dataclasses.replace(experiment.at("ci"), **sizes)
+    """Live rows of an experiment, smaller even than for the other tests where ``sizes`` says so."""
+    held = dataclasses.replace(experiment.at("tiny"), **sizes)
     table = pd.concat([run_condition(held, one, 0, "cpu") for one in held.conditions()], ignore_index=True)
     return table.assign(tier="ci", recorded=False)
 
@@ -35,7 +35,7 @@ def test_matrices_show_their_column_means(tells):
 
 
 def test_rates(tells):
-    tells(rate_figures.contraction(small(rates.Contraction, instances=1, iterations=25)), "local rate", "over-relaxed")
+    tells(rate_figures.contraction(small(rates.Contraction)), "local rate", "over-relaxed")
     rows = small(rates.RandomScores, replicates=2, sizes=(8, 16), spreads=(0.3, 0.7))
     tells(rate_figures.random_scores(rows), "for s = 0.7 at n = 16")
 
@@ -47,7 +47,7 @@ def test_what_couplings_cannot(tells):
 
 
 def test_constructions(tells):
-    tells(approximation_figures.block_plans(small(approximation.BlockPlans, n=6)), "4 approximations")
+    tells(approximation_figures.block_plans(small(approximation.BlockPlans)), "4 approximations")
     tells(approximation_figures.errors(small(approximation.Blocks, instances=1, n=4)), "below the bound", "order kept")
 
 
@@ -59,7 +59,7 @@ def test_gradients_and_flows(tells):
 
 
 def test_trained(tells):
-    tells(trained_figures.learned(small(trained.LearnedCouplings, steps=2, texts=2)), "At 64: order kept")
+    tells(trained_figures.learned(small(trained.LearnedCouplings)), "At 64: order kept")
     arms = small(trained.Arms, steps=1)
     tells(trained_figures.arms(arms), "1 half-step: accuracy", "5 half-steps")
     tells(trained_figures.compute(arms), "softmax, longer", "operations", "5 half-steps")

@@ -21,13 +21,6 @@ from derived.papers.sinkhorn.model.couplings import (
 from derived.papers.sinkhorn.model.plan import entropic_plan
 
 EXPERIMENTS = (Stability, Sinks, Ranks, Causal, Jumps)
-SMALL = {
-    Stability: {"instances": 8},
-    Sinks: {"sizes": (2, 4)},
-    Ranks: {"n": 6, "scales": (1.0, 10.0)},
-    Causal: {"sizes": (2, 3), "instances": 20, "iterations": 3000},
-    Jumps: {},
-}
 LISTED = (*claims.STABILITY, *claims.KINDS, *claims.CAUSAL, *claims.JUMPS)
 
 

@@ -46,14 +46,6 @@ from derived.papers.stochastic_approximation.model.linear import linear_iterates
 from derived.papers.stochastic_approximation.model.theory import mean_field_root
 
 EXPERIMENTS = (FiniteChains, Absorbed, Mixtures, RemotePast, EarlyData, LogOdds, Blocks)
-SMALL = {
-    FiniteChains: {"instances": 2},
-    Absorbed: {"replicas": 200, "steps": 200},
-    Mixtures: {"replicas": 60, "steps": 400, "paths": 5},
-    EarlyData: {"replicas": 400},
-    LogOdds: {"replicas": 100, "steps": 300},
-    Blocks: {"blocks": 8},
-}
 PARAMETERS = {
     "mixture": {"means": (0.0, 1.0), "noise": (1.0, 1.0), "weights": (0.5, 0.5)},
     "markov_mixture": {"chains": (((0.5, 0.5), (0.2, 0.8)),), "weights": (1.0,)},

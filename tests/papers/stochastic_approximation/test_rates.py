@@ -35,13 +35,6 @@ from derived.papers.stochastic_approximation.model.theory import (
 )
 
 EXPERIMENTS = (Exponents, Averaged, Central, Covariance, InfiniteOrder)
-SMALL = {
-    Exponents: {"groups": 3, "size": 20, "steps": 600, "first": 100},
-    Averaged: {"steps": 2000},
-    Central: {"replicas": 300, "steps": 100},
-    Covariance: {"instances": 2, "steps": 400},
-    InfiniteOrder: {"replicas": 300, "steps": 200},
-}
 examples = settings(derandomize=True, max_examples=30, deadline=None, database=None)
 
 

@@ -41,13 +41,6 @@ from derived.papers.task_ecologies.model.codes import (
 from derived.papers.task_ecologies.model.partitions import masks
 
 EXPERIMENTS = (LeastCode, SplitMerge, Equidistant, GlobalPath, Recursion, Picture)
-SMALL = {
-    LeastCode: {"replicas": 6, "n": 5},
-    SplitMerge: {"replicas": 2, "n": 4},
-    Equidistant: {"worlds": (3, 5), "epsilons": (0.1, 0.001)},
-    GlobalPath: {"replicas": 4},
-    Recursion: {"replicas": 2, "n": 5},
-}
 
 
 def ecology(seed: int = 0, n: int = 5, **facts) -> FiniteEcology:

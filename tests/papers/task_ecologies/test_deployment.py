@@ -21,12 +21,6 @@ from derived.papers.task_ecologies.model.deployment import pair_bound
 from derived.papers.task_ecologies.model.partitions import set_partitions
 
 EXPERIMENTS = (Injection, AtOne, OffEcology, TwinDecoders)
-SMALL = {
-    Injection: {"replicas": 8, "alphas": (0.0, 0.5, 1.0)},
-    AtOne: {"replicas": 6},
-    OffEcology: {"replicas": 10},
-    TwinDecoders: {"replicas": 4},
-}
 
 
 def two(seed: int) -> tuple[FiniteEcology, FiniteEcology]:

@@ -26,7 +26,6 @@ from derived.papers.task_ecologies.experiments.rescue import RecipePopulation, R
 from derived.papers.task_ecologies.figures import rescue as figures
 
 EXPERIMENTS = (Rescue, RecipePopulation)
-SMALL = {Rescue: {"steps": 10}, RecipePopulation: {"steps": 6}}
 
 
 @pytest.fixture(scope="module")

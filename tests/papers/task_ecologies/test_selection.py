@@ -33,13 +33,6 @@ from derived.papers.task_ecologies.model.selection import (
 )
 
 EXPERIMENTS = (Price, Sampling, Quasispecies, Recipes, Drift, Population)
-SMALL = {
-    Sampling: {"replicates": 20_000},
-    Quasispecies: {"instances": 4},
-    Recipes: {"instances": 200},
-    Drift: {"simulations": 2000},
-    Population: {"replicates": 3, "generations": 3, "founding": 5, "lifetime": 2, "held_out": 2},
-}
 MODEL = {claim.id: claim for claim in claims.CLAIMS}
 
 
