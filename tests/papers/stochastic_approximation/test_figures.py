@@ -18,7 +18,7 @@ EXPERIMENTS += (Central, Exponents)
 
 def test_fan(rows, tells):
     ends = rows[Mixtures]
-    ends = ends[(ends["n"] == 1000) & (ends["feed"] == "exchanged")]
+    ends = ends[(ends["n"] == ends["n"].max()) & (ends["feed"] == "exchanged")]
     means = ends.groupby("component")["x"].mean()
     tells(components.fan(rows[Mixtures]), "mean field is 1.79", f"{means[0]:.2f} and {means[1]:.2f}")
 

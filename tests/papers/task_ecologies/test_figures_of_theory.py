@@ -30,7 +30,7 @@ def test_codes(rows, tells):
 
 
 def test_deployment(rows, tells):
-    tells(deployment.thresholds(rows[Injection]), "passes its level at 0.30", "price at 0.40", "of 6 draws")
+    tells(deployment.thresholds(rows[Injection]), "passes its level at 0.30", "price at 0.40", "of 8 draws")
     table = rows[OffEcology]
     tells(
         deployment.off_ecology(table), f"{len(table)} pairs", f"{table.loc[table['size'] > 2, 'own'].max():.2f} of it"

@@ -89,7 +89,7 @@ class Clouds(Experiment):
         "ci": {"codes": (8, 16, 32, 64), "n": 3072, "learned": False},
         "cpu": {"codes": (8, 16, 32, 64, 128, 256), "n": 16_384},
     }
-    tiny: ClassVar = {"codes": (4, 8), "n": 400, "replicates": 2, "learned": True}
+    tiny: ClassVar = {"codes": (4, 8, 16), "n": 400, "replicates": 2, "learned": True}
 
     def conditions(self) -> list[dict]:
         return [{"source": source} for source in SOURCES]

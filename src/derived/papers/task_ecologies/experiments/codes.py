@@ -191,7 +191,7 @@ class Equidistant(Experiment):
     worlds: tuple[int, ...] = (3, 4, 5, 6, 8, 10)
     epsilons: tuple[float, ...] = (0.3, 0.1, 0.01, 0.001)
 
-    tiny: ClassVar = {"worlds": (3, 5), "epsilons": (0.1, 0.001)}
+    tiny: ClassVar = {"worlds": (3, 4), "epsilons": (0.1, 0.001)}
     deterministic: ClassVar = {"first": 1e-4, "threshold": 1e-6, "predicted": 1e-12}
 
     def conditions(self) -> list[dict]:
