@@ -108,7 +108,7 @@ class First(Experiment):
         return pd.DataFrame({{"gap": [square(1.0) - 1.0], "bound": [1.0]}})
 '''
 
-CLAIMS = '''"""The ledger of the topic: evidence, criterion and expected verdicts, written before the run."""
+CLAIMS = '''"""The claims of the topic: evidence and criterion, written before the run."""
 
 from derived.lab import measure
 from derived.lab.claims import identity
@@ -120,13 +120,11 @@ CLAIMS = (
 )
 '''
 
-LEDGER = '''"""The chapter's claims and the experiments that they rest on, topic by topic."""
+LEDGER = '''"""The chapter's claims and the experiments that they rest on."""
 
-from ..experiments.first import First
-from . import first
+from derived.lab.claims import collect
 
-CLAIMS = first.CLAIMS
-EXPERIMENTS = (First,)
+CLAIMS, EXPERIMENTS = collect(__name__)
 '''
 
 FIGURES = '''"""The figures of the topic: rows in, a matplotlib figure out, its alt text computed from the data."""

@@ -37,8 +37,8 @@ from derived.book import (
 )
 from derived.book.block import page as block
 from derived.book.builder import RenderError
-from derived.book.house import UserError
-from derived.book.ledger import check_columns
+from derived.book.house import House, UserError
+from derived.book.ledger import check_columns, entered
 from derived.book.plain import CARD, ERRATA
 
 LEDGER = "book/ledger"  # the page below which the evidence of each chapter stands
@@ -149,6 +149,7 @@ def _stage_chapter(
     _show_parameters(notebook)
     facts = _facts(notebook, slug)
     finding = json.loads((build / f"findings/{slug}.json").read_text("utf-8"))
+    finding["rows"] = entered(House(root), finding["rows"])
     exercises = sum(len(re.findall(r"^[`:]{3,}\{exercise(?:-start)?\}", c.source, re.M)) for c in notebook.cells)
     sections = tuple(heading for cell in notebook.cells for heading in reading.sections(cell))
     source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)

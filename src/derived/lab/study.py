@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -126,8 +126,8 @@ def _row(claim: Claim, paper: str, tier: str, **found: Any) -> dict[str, Any]:
         **{name: getattr(claim, name) for name in TAKEN_OVER},
         **terms(claim, tier),
         "experiment": claim.experiment.__name__ if claim.experiment else None,
-        **{"changed": [asdict(change) for change in claim.changed], "paper": paper, "tier": tier, "device": None},
-        **{**numbers, "n": estimate.n if estimate else None, "expected": claim.expected.get(tier), "headline": False},
+        **{"paper": paper, "tier": tier, "device": None, "seed": None, "headline": False},
+        **{**numbers, "n": estimate.n if estimate else None},
         **found,
     }
     if estimate is not None and numbers["value"] is None:
@@ -157,11 +157,10 @@ def _rows_of(claim: Claim, paper: str, found: Study | None) -> list[dict[str, An
         else:
             command = "make site" if tier == "ci" else remake(paper, claim.experiment.__name__, tier)
             reason = f"no {tier} run here yet: {command}" if tier == "ci" else f"not recorded at {tier} yet: {command}"
-            rows.append(_row(claim, paper, tier, verdict="not run", reason=reason, expected=None))
+            rows.append(_row(claim, paper, tier, verdict="not run", reason=reason))
             continue
-        rows.append(_row(claim, paper, tier, estimate=estimate, verdict=verdict, reason=reason, device=device))
-        if seed != 0:
-            rows[-1]["expected"] = None  # a rerunner's seed is shown, and judged by no expected verdict
+        made = {"verdict": verdict, "reason": reason, "device": device, "seed": seed}
+        rows.append(_row(claim, paper, tier, estimate=estimate, **made))
     ran = [row for row in rows if row["verdict"] != "not run"]
     (ran or rows)[-1]["headline"] = True
     return rows
