@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from derived.book import changes, news
-from derived.book.ledger import has_run, key, unexplained
+from derived.book.judge import changes, news
+from derived.book.judge.ledger import has_run, key, unexplained
+from derived.book.source import on_page
 from derived.lab.record import read, slot
 from derived.lab.study import terms
 
@@ -20,10 +21,14 @@ SLUGS = sorted({row["paper"] for row in COMMITTED})
 def rows(slug: str) -> list[dict]:
     """Each claim of a paper at each tier, with its terms as the code has them now."""
     found = []
+    decided = on_page.decided(json.loads((ROOT / f"notebooks/{slug}.ipynb").read_text("utf-8")))
     for claim in importlib.import_module(f"derived.papers.{slug}.claims").CLAIMS:
+        facts = {"paper": slug, "id": claim.id, "changed": CHANGES.get(claim.id, [])}
+        if claim.kind == "on page":
+            found.append(facts | {"tier": "ci"} | decided[claim.id])
+            continue
         for tier in claim.experiment.tiers if claim.experiment else ("gpu",):
-            facts = {"paper": slug, "id": claim.id, "tier": tier, "changed": CHANGES.get(claim.id, [])}
-            found.append(facts | terms(claim, tier))
+            found.append(facts | {"tier": tier} | terms(claim, tier))
     return found
 
 
@@ -36,7 +41,8 @@ def test_a_term_that_changed_after_a_record_has_a_dated_entry(slug):
 def test_every_claim_is_registered_with_the_verdict_that_is_expected_of_its_live_rows(slug):
     expected = {key(row): row["expected"] for row in COMMITTED}
     for claim in importlib.import_module(f"derived.papers.{slug}.claims").CLAIMS:
-        if claim.experiment and "ci" in {*claim.judged_at} & {*claim.experiment.tiers}:
+        live = claim.experiment and "ci" in {*claim.judged_at} & {*claim.experiment.tiers}
+        if live or claim.kind == "on page":
             assert expected.get((slug, claim.id, "ci")), claim.id
 
 
