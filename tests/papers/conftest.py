@@ -1,7 +1,9 @@
 """What the tests of every paper share: rows of its experiments, smaller than tier ci, what each figure must say,
 and what no claim may pass over."""
 
+import json
 import math
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,6 +22,13 @@ def rows(request):
         found[experiment] = run_experiment(experiment.at("tiny"), seed=0, device="cpu")
         assert {*experiment.deterministic} <= {*found[experiment].columns}, "a deterministic column that no row has"
     return {experiment: table.assign(tier="ci", recorded=False) for experiment, table in found.items()}
+
+
+@pytest.fixture(scope="session")
+def expected() -> dict[str, str]:
+    """The verdict that is expected of each claim at tier ci."""
+    ledger = json.loads((Path(__file__).parents[2] / "results/ledger.json").read_text("utf-8"))
+    return {row["id"]: row["expected"] for row in ledger if row["tier"] == "ci"}
 
 
 @pytest.fixture(autouse=True)
