@@ -132,9 +132,10 @@ def test_a_shared_link_shows_the_surprise_and_the_picture(tmp_path):
             "book/welcome.yml: the book has no chapter",
         ),
         ("{sphere: typo, chapters: {}, paths: []}", "book/welcome.yml: the book has no chapter typo"),
-        ("{chapters: {toy: words}, paths: []}", "welcome.yml: chapters: toy: names with values must stand here"),
-        ("{chapters: {}}", "welcome.yml: it lacks paths"),
-        ("", "welcome.yml: names with values must stand here; found None"),
+        ("{chapters: {toy: words}, paths: []}", "welcome.yml: chapters: toy: a mapping is expected; found 'words'"),
+        ("{chapters: {}}", "welcome.yml: paths is missing"),
+        ("{chapters: {toy: {suprise: A.}}, paths: []}", "welcome.yml: chapters: toy: suprise: unknown key"),
+        ("", "welcome.yml: a mapping is expected; found None"),
     ],
 )
 def test_a_front_that_names_no_chapter_or_has_another_shape_is_refused(tmp_path, text, words):
@@ -166,10 +167,10 @@ def test_the_spheres_stand_still_without_scripts_and_hold_every_frame(tmp_path):
 
 def test_each_chapter_of_the_book_has_a_sentence_without_maths_and_paths_name_chapters():
     written, slugs = welcome.front(ROOT), House(ROOT).chapters()
-    assert set(written["chapters"]) == set(slugs)
-    for slug, words in written["chapters"].items():
-        assert words["surprise"].endswith("."), slug
-        assert not set("$\\{}`") & set(words["surprise"]), slug
-    assert written["sphere"] in slugs
-    assert 3 <= len(written["paths"]) <= 4
-    assert {slug for path in written["paths"] for slug in path["chapters"]} <= set(slugs)
+    assert set(written.chapters) == set(slugs)
+    for slug, words in written.chapters.items():
+        assert words.surprise.endswith("."), slug
+        assert not set("$\\{}`") & set(words.surprise), slug
+    assert written.sphere in slugs
+    assert 3 <= len(written.paths) <= 4
+    assert {slug for path in written.paths for slug in path.chapters} <= set(slugs)

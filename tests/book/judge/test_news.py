@@ -1,7 +1,6 @@
-"""What is new in the ledger, and its feed."""
+"""The news of the ledger."""
 
 import json
-from xml.etree import ElementTree
 
 import pytest
 from bs4 import BeautifulSoup
@@ -9,8 +8,6 @@ from test_pages import assert_balanced, chapter, row
 
 from derived.book.house import UserError
 from derived.book.judge import news
-
-ATOM = {"a": news.ATOM}
 
 
 def ledger(*rows: tuple[str, str, str]) -> list[dict]:
@@ -36,7 +33,6 @@ def test_a_claim_that_left_the_ledger_is_told_and_no_link_leads_to_it(tmp_path):
     assert [entry.gone for entry in entries] == [["B"], []]
     assert entries[0].parts == ["1 claim that left the ledger", "1 changed verdict"]
     assert "Left the ledger: B" in news.latest(entries)
-    assert "No rows of the ledger any more: B" in news.feed(entries, "The book", "")
     for page in (news.latest(entries), news.verdicts(entries)):
         links = {link.get("href") for link in BeautifulSoup(page, "html.parser").select("a[href*='ledger.html']")}
         assert links == {"ledger.html#A"}
@@ -54,8 +50,8 @@ def test_a_ledger_that_changes_nothing_is_no_news(tmp_path):
     ("text", "words"),
     [
         ('[{"date": ', "news.json, line 1: Expecting value"),
-        ('[{"date": "2026-11-23", "paper": "toy", "claims": 1}]', "news.json, entry 1: it lacks verdicts"),
-        ('{"date": "2026-11-23"}', "news.json: a list must stand here"),
+        ('[{"date": "2026-11-23", "paper": "toy", "claims": 1}]', "news.json, entry 1: verdicts is missing"),
+        ('{"date": "2026-11-23"}', "news.json: a list is expected"),
     ],
 )
 def test_kept_news_that_cannot_be_read_are_named_in_one_line(tmp_path, text, words):
@@ -109,20 +105,6 @@ def test_the_newest_stand_on_the_welcome_page_and_all_verdicts_in_the_history(tm
     soup = BeautifulSoup(news.verdicts(entries), "html.parser")
     since = [line.select(".verdict")[1].get_text(strip=True) for line in soup.select("tbody tr")]
     assert since == ["✗fails", "?undecided"]
-
-
-def test_the_feed_is_atom_with_one_entry_a_day_and_chapter(tmp_path):
-    entries = told(tmp_path)
-    feed = ElementTree.fromstring(news.feed(entries, "The book", "https://example.org/"))
-    assert feed.findtext("a:updated", namespaces=ATOM) == "2026-11-23T00:00:00Z"
-    ids = [entry.findtext("a:id", namespaces=ATOM) for entry in feed.findall("a:entry", ATOM)]
-    assert len(set(ids)) == len(entries) == 2
-    link = feed.find("a:entry/a:link", ATOM).get("href")
-    assert link == "https://example.org/notebooks/toy.html"
-    assert "A (ci): undecided → fails" in feed.findtext("a:entry/a:content", namespaces=ATOM)
-    again = ElementTree.fromstring(news.feed(entries, "The book", ""))
-    assert [entry.findtext("a:id", namespaces=ATOM) for entry in again.findall("a:entry", ATOM)] == ids
-    assert again.find("a:entry/a:link", ATOM).get("href") == "notebooks/toy.html"
 
 
 def test_the_history_tells_each_change_once_the_newest_first():

@@ -54,6 +54,7 @@ FAULTS = {
         "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
         "toy: cell 3 (import os, signal; os.kill(os.getpid(), signal.SIGKILL)): the kernel died",
     ),
+    "no check": (press.report_cell(on_page=["T-1"]), "claim T-1 is on_page, and no check cell names it"),
     "no report": ("x = 1", "called report(...) 0 times"),
 }
 

@@ -43,11 +43,11 @@ def test_a_chapter_without_a_file_has_no_lectures(tmp_path):
     ("text", "words"),
     [
         (GOOD.replace("100", "101"), "lecture of 180 minutes take 181"),
-        (GOOD.replace("20 30? 100", "20 30"), "step 1: minutes are three numbers"),
-        (GOOD.replace("  say", "  tell"), "step 1: a step has show or name"),
-        (GOOD.replace("- name: Pause", "- say: Pause"), "step 3: a step has show or name"),
+        (GOOD.replace("20 30? 100", "20 30"), "toy.yml, entry 1: minutes are three numbers"),
+        (GOOD.replace("  say", "  tell"), "toy.yml, entry 1: tell: unknown key"),
+        (GOOD.replace("- name: Pause", "- say: Pause"), "toy.yml, entry 3: a step has show or name"),
         (GOOD.replace("- name: Pause", "- name: [Pause"), "toy.yml, line"),
-        ("", "toy.yml: a list must stand here; found None"),
+        ("", "toy.yml: a list is expected; found None"),
     ],
 )
 def test_a_fault_is_named_in_one_line(tmp_path, text, words):

@@ -75,7 +75,7 @@ def test_a_course_names_sections_that_are_there(root):
     [
         ("A: [typo#b]", "courses.yml: the book has no chapter typo; it has toy, absent"),
         ("A: [toy]", "courses.yml: an entry is slug#label; found 'toy'"),
-        ("A: toy#b", "courses.yml: A: a list must stand here; found 'toy#b'"),
+        ("A: toy#b", "courses.yml: A: a list is expected; found 'toy#b'"),
         ("A: [toy#b", "courses.yml, line 1: expected ',' or ']', but got '<stream end>'"),
     ],
 )
@@ -93,7 +93,7 @@ def test_a_course_that_cannot_be_read_is_refused_in_one_line(root, text, words):
         ("absent 60", "syllabus.yml: absent has no lecture of 60 minutes"),
         ("toy 50", "syllabus.yml: toy has no lecture of 50 minutes"),
         ("toy", "syllabus.yml: an entry is slug minutes; found 'toy'"),
-        ("words: Projects", "syllabus.yml: 2, entry 1: it lacks name"),
+        ("words: Projects", "syllabus.yml: 2, entry 1: name is missing"),
     ],
 )
 def test_a_week_that_there_cannot_be_is_refused(root, week, words):

@@ -14,7 +14,6 @@ from nbformat import NotebookNode
 
 from derived.book import written
 
-TERMS = [{"term": str, "means": str, "at": [str]}]  # the shape of glossary.yml
 SEVERAL = 3  # chapters in which a letter stands for something before it is listed
 _TABLE = re.compile(r"^\| symbol \|[^\n]*\n\|[-: |]+\|\n(?:\|[^\n]*(?:\n|\Z))+", re.M)
 _BAR = re.compile(r"(?<!\\)\|")
@@ -24,6 +23,14 @@ _LETTER = re.compile(
     r"(\\(?:alpha|beta|gamma|delta|(?:var)?epsilon|zeta|eta|theta|kappa|lambda|mu|nu|xi|pi|rho|sigma|tau|phi|chi|psi|omega"
     r"|Gamma|Delta|Theta|Lambda|Pi|Sigma|Phi|Psi|Omega)(?![a-zA-Z])|[a-zA-Z](?![a-zA-Z]))"
 )
+
+
+class Term(written.Shape):
+    """An entry of book/glossary.yml."""
+
+    term: str
+    means: str
+    at: list[str]
 
 
 class Symbol(NamedTuple):
@@ -92,12 +99,12 @@ def glossary(root: Path, slugs: Iterable[str]) -> str:
     """The terms in alphabetical order, each with the statements that set it out; those of chapters that are not in this
     build are left out. UserError for one that the book has not. MyST."""
     path, there, lines = root / "book/glossary.yml", set(slugs), []
-    for one in sorted(written.read(path, TERMS), key=lambda one: one["term"].lower()):
-        where = f"{path.name}: {one['term']}"
-        found = [written.parted(at, "#", where) for at in one["at"]]
+    for one in sorted(written.read(path, list[Term]), key=lambda one: one.term.lower()):
+        where = f"{path.name}: {one.term}"
+        found = [written.parted(at, "#", where) for at in one.at]
         written.check_chapters(root, [slug for slug, _ in found], where)
         places = [label for slug, label in found if slug in there]
         if places:
             refs = ", ".join(f"{{prf:ref}}`{label}`" for label in places)
-            lines += [one["term"], f"  {one['means']} {refs}", ""]
+            lines += [one.term, f"  {one.means} {refs}", ""]
     return "\n".join(["```{glossary}", *lines, "```"]) if lines else ""

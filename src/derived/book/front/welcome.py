@@ -31,13 +31,40 @@ MARGIN = 0.035  # of the width, on each side
 COLOURS = 128
 DPI = 96  # matplotlib gives the sizes of its figures in points
 PAPER = "#ffffff"
-FRONT = {  # the shape of welcome.yml
-    "sphere?": str,
-    "chapters": {str: {"surprise?": str, "picture?": str}},
-    "paths": [{"name": str, "words": str, "chapters": [str], "short?": bool, "then?": {"page": str, "words": str}}],
-}
 RADIUS = 1.08  # of the frame around a sphere of radius 1
 NEAREST, SLOPE = 0.95, 0.35  # the explorer's opacity is 0.95 - 0.35 (y + 1), y from the front at -1 to the back at 1
+
+
+class Words(written.Shape):
+    """A chapter of book/welcome.yml: the sentence that surprises, and the name of its picture."""
+
+    surprise: str = ""
+    picture: str = ""
+
+
+class Then(written.Shape):
+    """The page to which a path leads in the end."""
+
+    page: str
+    words: str
+
+
+class Suggested(written.Shape):
+    """A path through chapters."""
+
+    name: str
+    words: str
+    chapters: list[str]
+    short: bool = False
+    then: Then | None = None
+
+
+class Front(written.Shape):
+    """The file book/welcome.yml."""
+
+    chapters: dict[str, Words]
+    paths: list[Suggested]
+    sphere: str = ""
 
 
 class Picture(NamedTuple):
@@ -57,13 +84,14 @@ class Card(NamedTuple):
     picture: Picture | None
 
 
-def front(root: Path) -> dict[str, Any]:
-    """What is written by hand for the welcome page; UserError where it names a chapter that the book has not."""
-    found = {"chapters": {}, "paths": []} | written.read(root / "book/welcome.yml", FRONT)
-    sphere = [found["sphere"]] if "sphere" in found else []
-    slugs = [*sphere, *found["chapters"], *(slug for path in found["paths"] for slug in path["chapters"])]
+def front(root: Path) -> Front:
+    """Read book/welcome.yml; raise UserError where it names a chapter that is not in the book."""
+    file = root / "book/welcome.yml"
+    given = written.read(file, Front) if file.is_file() else Front(chapters={}, paths=[])
+    sphere = [given.sphere] if given.sphere else []
+    slugs = [*sphere, *given.chapters, *(slug for path in given.paths for slug in path.chapters)]
     written.check_chapters(root, slugs, "book/welcome.yml")
-    return found
+    return given
 
 
 def heading(notebook: NotebookNode) -> str:
@@ -102,13 +130,13 @@ def picture(slug: str, notebook: NotebookNode, wanted: str = "") -> Picture | No
 
 def cards(root: Path, chapters: Sequence[pages.Chapter], notebooks: dict[str, NotebookNode]) -> list[Card]:
     """The cards of the chapters, numbered as in the whole book."""
-    by_hand = front(root)["chapters"]
+    by_hand = front(root).chapters
     found = []
     for chapter in chapters:
-        notebook, words = notebooks[chapter.slug], by_hand.get(chapter.slug, {})
-        shown = picture(chapter.slug, notebook, words.get("picture", ""))
-        said = words.get("surprise", chapter.facts["claim"])
-        found.append(Card(number(root, chapter.slug), chapter, heading(notebook), said, shown))
+        notebook, words = notebooks[chapter.slug], by_hand.get(chapter.slug, Words())
+        shown = picture(chapter.slug, notebook, words.picture)
+        surprise = words.surprise or chapter.facts["claim"]
+        found.append(Card(number(root, chapter.slug), chapter, heading(notebook), surprise, shown))
     return found
 
 
@@ -138,12 +166,11 @@ def paths(root: Path, found: Sequence[Card]) -> str:
     """The suggested paths through the chapters of this build, with their minutes. MyST."""
     known = {card.chapter.slug: card for card in found}
     shown = []
-    for path in front(root)["paths"]:
-        steps = [known[slug] for slug in path["chapters"] if slug in known]
-        short = path.get("short", False)
-        minutes = [card.chapter.minutes.short if short else card.chapter.minutes.whole for card in steps]
+    for path in front(root).paths:
+        steps = [known[slug] for slug in path.chapters if slug in known]
+        minutes = [card.chapter.minutes.short if path.short else card.chapter.minutes.whole for card in steps]
         if steps:
-            shown.append({"then": None, **path, "steps": steps, "short": short, "minutes": sum(filter(None, minutes))})
+            shown.append({**path.model_dump(), "steps": steps, "minutes": sum(filter(None, minutes))})
     return pages.raw(pages.html("paths.html", paths=shown))
 
 
@@ -166,7 +193,7 @@ def shared(found: Sequence[Card]) -> dict[str, dict[str, Any]]:
 def sphere(root: Path, notebooks: dict[str, NotebookNode]) -> str:
     """Tokens on spheres, layer by layer, from the explorer that plays in the chapter that welcome.yml names; nothing
     where this build is without it. MyST."""
-    slug = front(root).get("sphere")
+    slug = front(root).sphere
     for cell in notebooks[slug].cells if slug in notebooks else []:
         for output in cell.get("outputs", []):
             figure = output.get("data", {}).get(PLOTLY)

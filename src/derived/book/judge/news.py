@@ -1,31 +1,45 @@
-"""What is new in the ledger: shown on the welcome page and on the history's, and offered as an Atom feed. The history
-of criteria, from the claims themselves, stands on that page too.
+"""The news of the ledger: the latest on the welcome page, and all changes on the page of history.
 
-entry   what happened in one chapter on one day: the claims that are new, those that left the ledger (most went into
-        another row), the verdicts that changed and the criteria that changed. The last come from the claims
-        themselves; the others are kept in results/news.json, written when a ledger is accepted.
+entry   the changes of one chapter on one day: new claims, claims that left the ledger (most went into another row),
+        changed verdicts and changed criteria. Criteria come from the claims themselves; the rest is kept in
+        results/news.json, which accepting a ledger extends.
 """
 
 import json
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
+
+from pydantic import Field
 
 from derived.book import written
 from derived.book.house import write_whole
 from derived.book.page import pages
 
 FILE = "results/news.json"
-FEED = "news.xml"
-ATOM = "http://www.w3.org/2005/Atom"
-CHANGED = {"id": str, "tier": str, "before": str, "after": str}
-RECORDS = [{"date": str, "paper": str, "claims": int, "gone?": [str], "verdicts": [CHANGED]}]  # the shape of the file
 SHOWN = 5  # entries on the welcome page
 
 Row = dict[str, Any]
+
+
+class Changed(written.Shape):
+    """A verdict that changed."""
+
+    id: str
+    tier: str
+    before: str
+    after: str
+
+
+class Record(written.Shape):
+    """What accepting a ledger changed in one chapter."""
+
+    date: str
+    paper: str
+    claims: int
+    gone: list[str] = Field(default_factory=list)
+    verdicts: list[Changed]
 
 
 @dataclass
@@ -74,7 +88,7 @@ def compared(before: Sequence[Row], after: Sequence[Row], date: str) -> list[dic
 
 def read(root: Path) -> list[dict[str, Any]]:
     """The records of accepted ledgers, oldest first."""
-    return written.read(root / FILE, RECORDS)
+    return [record.model_dump(exclude_unset=True) for record in written.read(root / FILE, list[Record])]
 
 
 def add(root: Path, records: Sequence[dict[str, Any]]) -> None:
@@ -120,13 +134,13 @@ def _note(verdicts: list[dict[str, Any]], change: dict[str, Any]) -> None:
 
 def latest(news: Sequence[Entry]) -> str:
     """The newest entries as HTML, with the way to all of them. MyST."""
-    return pages.raw(pages.html("news.html", entries=news[:SHOWN], more=len(news) > SHOWN, feed=FEED))
+    return pages.raw(pages.html("news.html", entries=news[:SHOWN], more=len(news) > SHOWN))
 
 
 def verdicts(news: Sequence[Entry]) -> str:
     """Every change of a verdict, the newest first. MyST."""
     changed = [(entry, change) for entry in news for change in entry.verdicts]
-    return pages.raw(pages.html("verdicts.html", changed=changed, feed=FEED))
+    return pages.raw(pages.html("verdicts.html", changed=changed))
 
 
 def history(chapters: Sequence[pages.Chapter]) -> str:
@@ -140,44 +154,3 @@ def history(chapters: Sequence[pages.Chapter]) -> str:
     changes = sorted(groups.items(), key=lambda group: group[0][0], reverse=True)
     claims = {row["id"] for rows in groups.values() for row in rows}
     return pages.raw(pages.html("history.html", changes=changes, claims=len(claims)))
-
-
-def feed(news: Sequence[Entry], title: str, site: str) -> str:
-    """The entries as an Atom feed; ``site`` is the address of the site, empty where it has none."""
-    ElementTree.register_namespace("", ATOM)
-    root = ElementTree.Element(f"{{{ATOM}}}feed")
-
-    def put(parent: ElementTree.Element, name: str, text: str | None = None, **attributes: str) -> ElementTree.Element:
-        element = ElementTree.SubElement(parent, f"{{{ATOM}}}{name}", attributes)
-        element.text = text
-        return element
-
-    base = f"{site.rstrip('/')}/" if site else ""
-    put(root, "title", f"{title}: what is new")
-    put(root, "id", _urn(title))
-    put(root, "updated", _moment(news[0].date if news else "2026-01-01"))
-    put(root, "link", rel="self", href=f"{base}{FEED}")
-    put(root, "link", href=f"{base}book/intro.html")
-    put(put(root, "author"), "name", title)
-    for one in news:
-        item = put(root, "entry")
-        put(item, "title", f"{one.title}: {', '.join(one.parts)}")
-        put(item, "id", _urn(f"{title}/{one.date}/{one.paper}"))
-        put(item, "updated", _moment(one.date))
-        put(item, "link", href=f"{base}notebooks/{one.paper}.html")
-        changes = [f"{each['id']} ({each['tier']}): {each['before']} → {each['after']}" for each in one.verdicts]
-        if one.gone:
-            changes.append(f"No rows of the ledger any more: {', '.join(one.gone)}")
-        if one.criteria:
-            changes.append(f"New criteria, with their reasons: {', '.join(one.criteria)}")
-        put(item, "content", "\n".join(changes) or None, type="text")
-    ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def _urn(name: str) -> str:
-    return uuid.uuid5(uuid.NAMESPACE_URL, name).urn
-
-
-def _moment(day: str) -> str:
-    return f"{day}T00:00:00Z"

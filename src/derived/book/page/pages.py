@@ -372,9 +372,10 @@ def statement(
     return {"badge": str(badge), "foot": html("statement.html", **values).strip()}
 
 
-def cell_foot(slug: str, checked: list[str], runs: dict[str, list[str]]) -> str:
-    """What stands below a cell: the statements that it checks, and the claims of the experiments that it runs."""
-    return html("cell.html", slug=slug, checked=checked, runs=runs).strip()
+def cell_foot(slug: str, checked: list[str], decides: list[str], runs: dict[str, list[str]]) -> str:
+    """What stands below a cell: the statements that it checks, the claims that it decides, and those of the experiments
+    that it runs."""
+    return html("cell.html", slug=slug, checked=checked, decides=decides, runs=runs).strip()
 
 
 def evidence(

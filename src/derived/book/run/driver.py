@@ -25,6 +25,7 @@ import psutil
 
 from derived.book.house import House, UserError, cell_name, has_cuda, processor
 from derived.book.run.guard import source_faults
+from derived.book.source import on_page
 from derived.lab.sources import PACKAGE_ROOT, file_hash, imported_files
 
 LIMITS = {"ci": 600, "cpu": 3 * 3600, "gpu": 3 * 3600}  # seconds a chapter may take
@@ -33,6 +34,7 @@ ONE_THREAD = {
 }
 # What a user has set up for Python, notebooks and figures of their own stays out of the book's.
 PERSONAL = ("PYTHON", "IPYTHON", "MATPLOTLIBRC", "MPLBACKEND")
+PRESS = ("run/worker.py", "run/guard.py", "source/on_page.py", "source/statements.py")  # what findings pass through
 PRESS_ONLY = ("rests", "alone")  # of a notebook's metadata "derived"
 TELL_EVERY = 60  # seconds between two lines about a chapter that is running
 
@@ -94,7 +96,7 @@ def cells_code(slug: str, notebook: dict[str, Any]) -> str:
 def chapter_key(house: House, slug: str, parameters: dict[str, Any]) -> str:
     """The hash of everything that the executed chapter depends on."""
     notebook = read_notebook(house, slug)
-    faults = source_faults(notebook)
+    faults = source_faults(notebook) + on_page.faults(notebook)
     if faults:
         raise UserError("\nderived: ".join(f"{slug}: {fault}" for fault in faults))
     results = [path for path in (house.root / "results" / slug).rglob("*") if path.is_file() and path.name[0] != "."]
@@ -104,7 +106,7 @@ def chapter_key(house: House, slug: str, parameters: dict[str, Any]) -> str:
         file = Path(error.filename).relative_to(PACKAGE_ROOT.parents[1])
         raise UserError(f"{slug}: {file}, line {error.lineno}: no Python: {error.msg}") from None
     scripts = [script for path in imports if (script := path.with_suffix(".js")).is_file()]  # what explorers compute
-    press = [PACKAGE_ROOT / "book/run" / name for name in ("worker.py", "guard.py")]
+    press = [PACKAGE_ROOT / "book" / name for name in PRESS]
     parts = [
         json.dumps([notebook["cells"], _for_cells(notebook["metadata"])], sort_keys=True),
         file_hash([*imports, *scripts, *press], PACKAGE_ROOT),

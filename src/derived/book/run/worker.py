@@ -25,6 +25,7 @@ from traitlets.config import Config
 from derived.book.house import cell_name, watch, write_whole
 from derived.book.run.driver import running_cell
 from derived.book.run.guard import output_faults, private, proof_faults
+from derived.book.source import on_page
 from derived.lab.findings import FINDINGS
 
 PARAMETERS = ["tier", "seed", "device"]
@@ -117,8 +118,11 @@ def run(job: dict[str, Any]) -> None:
         _check_parameters(nbformat.read(source, as_version=4))
         notebook = tidy(_execute(source, partial, job["parameters"]))
         findings = take_findings(notebook)
+        page = nbformat.read(source, as_version=4)
+        lost = on_page.unmatched(page, findings.pop("on_page", ()))
+        on_page.fill(page, findings["rows"])
         machine = private(partial.parent, source.parents[1])
-        faults = output_faults(notebook, machine) + proof_faults(notebook, findings["rows"])
+        faults = lost + output_faults(notebook, machine) + proof_faults(notebook, findings["rows"])
         if faults:
             raise ChapterError("; ".join(faults))
     finally:

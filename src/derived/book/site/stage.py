@@ -37,7 +37,6 @@ REPORT = 'class="chapter-ledger"'  # the table that a chapter's report() shows i
 DRAWS = re.compile(r"(show|explorer)\([^\n]*\)")  # the whole of a cell that only shows a figure: its call says nothing
 DOWNLOADS = "downloads"  # the branch of the repository on which the workflow puts what the site offers to take away
 SVG = "image/svg+xml"
-CONFIG = {"title?": str, "sphinx": {"config": dict}}  # what is read of _config.yml
 FACTS = ("paper", "claim", "prerequisites", "objectives")
 ERRATUM = ("said", "where", "right", "who", "checked")
 PAPER_FACTS = ("title", "authors", "bibkey")
@@ -86,7 +85,7 @@ def _check_inputs(root: Path, build: Path, slug: str) -> None:
 
 def _stage_toc(path: Path, slugs: list[str]) -> None:
     """Keep only the chapters of this build."""
-    toc = written.read(path, {"parts": [{"chapters": [{"file": str}]}]})
+    toc = written.read(path, dict[str, Any])
     wanted = {f"notebooks/{slug}" for slug in slugs}
     for part in toc["parts"]:
         keep = [e for e in part["chapters"] if not e["file"].startswith("notebooks/") or e["file"] in wanted]
@@ -107,7 +106,7 @@ def _stage_extra(root: Path, build: Path) -> dict[str, str]:
     shutil.rmtree(extra, ignore_errors=True)
     explorer.vendor(extra / "vendor")
     wheel = downloads.build_wheel(root, extra / "downloads")
-    settings = written.read(root / "_config.yml", CONFIG)
+    settings = written.read(root / "_config.yml", dict[str, Any])
     repository = settings.get("repository") or {}
     url, site = repository.get("url") or "", settings["sphinx"]["config"].get("ogp_site_url") or ""
     addresses = {"url": url.rstrip("/"), "site": site.rstrip("/")}
@@ -272,7 +271,7 @@ def _output(
 def _whole_book(
     root: Path, build: Path, target: Path, chapters: list[pages.Chapter], extra: dict[str, str]
 ) -> dict[str, str]:
-    """The fragments of the pages that are about the whole book. Pictures and the feed go to the site, words for shared
+    """The fragments of the pages that are about the whole book. Pictures go to the site, words for shared
     links to the stage."""
     executed = {c.slug: nbformat.read(build / f"executed/notebooks/{c.slug}.ipynb", as_version=4) for c in chapters}
     try:
@@ -288,8 +287,6 @@ def _whole_book(
         one_block = block.fragments(build, {card.chapter.slug: (card.number, card.heading) for card in found})
     symbols = [(card.number, card.heading, notation.table(executed[card.chapter.slug])) for card in found]
     told = news.entries(root, chapters)
-    title = written.read(root / "_config.yml", CONFIG).get("title", "")
-    (build / "extra" / news.FEED).write_text(news.feed(told, title, extra["site"]), "utf-8")
     return one_block | {
         "<!-- sphere -->": welcome.sphere(root, executed),
         "<!-- cards -->": welcome.shelf(found),

@@ -1,10 +1,12 @@
 """What each claim of a chapter rests on, found in data, and the place on the site that holds all of it.
 
-rests       the labels of the statements that decide a claim: the one whose proof it names, and those under which the
-            notebook's metadata ``derived: {"rests": {"label": "OLS-1.a OLS-1.b"}}`` lists it
+rests       the labels of the statements that decide a claim: the one whose check cell does (``on_page``), the one whose
+            proof it names, and those under which the notebook's metadata lists it,
+            ``derived: {"rests": {"label": "OLS-1.a OLS-1.b"}}``
 alone       why a claim rests on no statement: ``derived: {"alone": {"a clock": "OLS-20"}}``, or the reason of a claim
             that could not be run
 run         the cell that runs a claim's experiment, ``name = run(Experiment)``
+decided     the label of the statement whose check cell decides a claim
 figure      a figure whose cell reads the name of such a run
 test        one that names a statement's label in backticks, or the experiment; else the file of the experiment's topic
 record      the rows that the experiment left at a tier, on the status page
@@ -26,6 +28,7 @@ from urllib.parse import unquote
 from bs4 import BeautifulSoup
 
 from derived.book.page.pages import Entry, Row, cell_foot
+from derived.book.source import on_page
 from derived.book.source.statements import Defined, Statement, statements, tests, tests_naming
 
 Cells = Sequence[dict[str, Any]]
@@ -46,6 +49,7 @@ class Evidence:
     entry: Entry
     rests: tuple[Statement, ...]
     alone: str
+    decided: str
     seen: Seen | None
     source: Defined | None
     tests: tuple[Defined, ...]
@@ -59,7 +63,7 @@ class Evidence:
     def rerun(self) -> str:
         """The command that makes the headline's rows again, empty for what cannot be run."""
         row = self.row
-        if not row["experiment"]:
+        if row["configuration"] is None:
             return ""
         if row["tier"] == "ci":
             return f"derived run {row['paper']} --tier ci --seed 0"
@@ -71,6 +75,9 @@ def resting(notebook: dict[str, Any], rows: Sequence[Row]) -> dict[str, list[str
     """The claims that rest on each statement, by its label."""
     said = notebook["metadata"].get("derived", {}).get("rests", {})
     found = {label: ids.split() for label, ids in said.items()}
+    for claim, fields in on_page.decided(notebook).items():
+        if claim not in found.setdefault(fields["label"], []):
+            found[fields["label"]].append(claim)
     for row in rows:
         if row["headline"] and row["proof"] and row["id"] not in found.setdefault(row["proof"], []):
             found[row["proof"]].append(row["id"])
@@ -79,7 +86,8 @@ def resting(notebook: dict[str, Any], rows: Sequence[Row]) -> dict[str, list[str
 
 def alone(notebook: dict[str, Any], rows: Sequence[Row]) -> dict[str, str]:
     """Why a claim rests on no statement, by its id."""
-    unseen = {row["id"]: row["reason"] for row in rows if not row["experiment"]}
+    checked = on_page.decided(notebook)
+    unseen = {row["id"]: row["reason"] for row in rows if not row["experiment"] and row["id"] not in checked}
     said = notebook["metadata"].get("derived", {}).get("alone", {})
     return unseen | {claim: why for why, ids in said.items() for claim in ids.split()}
 
@@ -199,7 +207,7 @@ def gather(
     """The evidence of every claim of a chapter, in the order of its entries."""
     rows = [entry.row for entry in entries]
     stated = statements(notebook)
-    on, off = resting(notebook, rows), alone(notebook, rows)
+    on, off, decided = resting(notebook, rows), alone(notebook, rows), on_page.decided(notebook)
     shown, defined = seen(notebook["cells"]), sources(root, slug)
     by_label, by_name = tests(root, slug), tests_naming(root, slug, [*defined])
     found = []
@@ -214,6 +222,7 @@ def gather(
                 entry,
                 rests,
                 "" if rests else off.get(claim, ""),
+                decided[claim]["label"] if claim in decided else "",
                 shown.get(experiment),
                 defined.get(experiment),
                 tuple(dict.fromkeys(named)),
@@ -247,16 +256,16 @@ def mark_cells(slug: str, cells: Cells, found: Sequence[Evidence]) -> None:
     for each in statements({"cells": cells}):
         if each.check is not None:
             checked.setdefault(each.check, []).append(each.label)
-    drawn_from = explored(cells)
+    drawn_from, decides = explored(cells), on_page.claims_of(cells)
     for place, cell in enumerate(cells):
         runs = {name: claims[name] for name, where in shown.items() if where.run == place}
         read = {name: claims[name] for name in drawn_from.get(place, []) if name in claims}
-        if runs or read or place in checked:
+        if runs or read or place in checked or place in decides:
             labels = checked.get(place, [])
             cell["metadata"]["derived_anchors"] = [f"check-{label}" for label in labels] + [
                 f"run-{name}" for name in runs
             ]
-            cell["metadata"]["derived_foot"] = cell_foot(slug, labels, runs | read)
+            cell["metadata"]["derived_foot"] = cell_foot(slug, labels, decides.get(place, []), runs | read)
         settings = cell["metadata"].get("mystnb", {}).get("figure", {})
         drawn = [
             claim for name, where in shown.items() if settings.get("name") in where.figures for claim in claims[name]

@@ -19,8 +19,16 @@ from derived.book.house import UserError
 
 LENGTHS = (50, 90, 180)
 FOLDER = "book/lectures"
-_KEYS = {"show", "name", "minutes", "say"}
 _MINUTES = re.compile(r"\d+\??( \d+\??){2}")
+
+
+class Entry(written.Shape):
+    """A step as it is written."""
+
+    show: str = ""
+    name: str = ""
+    minutes: str
+    say: str = ""
 
 
 class Step(NamedTuple):
@@ -39,36 +47,32 @@ def path(root: Path, slug: str) -> Path:
 
 
 def read(root: Path, slug: str) -> dict[int, list[Step]]:
-    """The lectures of a chapter by their lengths, empty where it has none; UserError names every fault."""
+    """The lectures of a chapter by their lengths, empty where it has none; raise UserError for a faulty file."""
     file = path(root, slug)
     if not file.is_file():
         return {}
-    entries = written.read(file, list)
-    wrong = [
-        fault for number, entry in enumerate(entries, 1) for fault in _faults(f"{file.name}: step {number}", entry)
-    ]
-    if wrong:
-        raise UserError("\nderived: ".join(wrong))
+    entries = written.read(file, list[Entry])
+    for number, entry in enumerate(entries, 1):
+        if not entry.show and not entry.name:
+            raise UserError(f"{file.name}, entry {number}: a step has show or name")
+        if not _MINUTES.fullmatch(entry.minutes):
+            example = 'three numbers, such as "5 8? 10"'
+            raise UserError(f"{file.name}, entry {number}: minutes are {example}; found {entry.minutes!r}")
     lectures = {length: [step for entry in entries if (step := _step(entry, at))] for at, length in enumerate(LENGTHS)}
-    for length, steps in lectures.items():
-        if (total := sum(step.minutes for step in steps)) != length:
-            wrong.append(f"{file.name}: the steps of the lecture of {length} minutes take {total}")
+    totals = {length: sum(step.minutes for step in steps) for length, steps in lectures.items()}
+    wrong = [
+        f"{file.name}: the steps of the lecture of {length} minutes take {total}"
+        for length, total in totals.items()
+        if total != length
+    ]
     if wrong:
         raise UserError("\nderived: ".join(wrong))
     return lectures
 
 
-def _faults(where: str, entry: dict[str, str]) -> list[str]:
-    if not isinstance(entry, dict) or set(entry) - _KEYS or not {"show", "name"} & set(entry):
-        return [f"{where}: a step has show or name, minutes, and may have say; found {entry}"]
-    if not _MINUTES.fullmatch(str(entry.get("minutes"))):
-        return [f'{where}: minutes are three numbers, such as "5 8? 10"; found {entry.get("minutes")!r}']
-    return []
-
-
-def _step(entry: dict[str, str], at: int) -> Step | None:
-    minutes = entry["minutes"].split()[at]
+def _step(entry: Entry, at: int) -> Step | None:
+    minutes = entry.minutes.split()[at]
     if minutes == "0":
         return None
-    show = tuple(str(entry.get("show", "")).split())
-    return Step(show, entry.get("name", ""), int(minutes.rstrip("?")), minutes.endswith("?"), entry.get("say", ""))
+    show = tuple(entry.show.split())
+    return Step(show, entry.name, int(minutes.rstrip("?")), minutes.endswith("?"), entry.say)

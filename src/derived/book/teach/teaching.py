@@ -26,6 +26,12 @@ ROW = 30  # pixels of a line in the drawing of what needs what
 _RESULT = re.compile(r"(?:Theorem|Proposition|Corollary) [\d.]+ \((.+)\)")
 
 
+class Other(written.Shape):
+    """A week of the syllabus without a lecture."""
+
+    name: str
+
+
 class Section(NamedTuple):
     """A section that states something, and the places of those before it that it refers to."""
 
@@ -115,7 +121,7 @@ def courses(
 ) -> list[tuple[str, list[tuple[pages.Chapter, Section]]]]:
     """Courses and the sections that fit them; UserError for a chapter or a section that there is not."""
     found, file = [], root / FOLDER / "courses.yml"
-    for name, entries in written.read(file, {str: [str]}).items():
+    for name, entries in written.read(file, dict[str, list[str]]).items():
         those = []
         for slug, anchor in (written.parted(entry, "#", file.name) for entry in entries):
             written.check_chapters(root, [slug], file.name)
@@ -134,11 +140,11 @@ def syllabus(
     """Plans by their number of weeks, each week with its lecture and the results that are the core of it; UserError for
     a chapter or a lecture that there is not."""
     found, file = [], root / FOLDER / "syllabus.yml"
-    for weeks, entries in written.read(file, {int: [(str, {"name": str})]}).items():
+    for weeks, entries in written.read(file, dict[int, list[str | Other]]).items():
         those = []
         for entry in entries:
-            if isinstance(entry, dict):
-                those.append(Week(entry["name"], None, None, []))
+            if isinstance(entry, Other):
+                those.append(Week(entry.name, None, None, []))
                 continue
             slug, length = written.parted(entry, None, file.name)
             written.check_chapters(root, [slug], file.name)
