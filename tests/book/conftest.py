@@ -1,13 +1,9 @@
 """Fixtures of the press."""
 
-import sys
 from pathlib import Path
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import press
+import pytest
 
 
 @pytest.fixture
