@@ -265,6 +265,7 @@ def test_a_new_chapter_runs_as_it_stands_and_a_name_in_use_is_refused(house):
     press.write_chapter(house, "toy", press.report_cell())
     press.write_toc(house, "toy")
     assert press.derived(house, "new", "my_paper").returncode == 0
+    assert press.derived(house, "register", "my_paper", "holds", "NEW-1").returncode == 0
     process = press.derived(house, "run", "my_paper")
     assert process.returncode == 0, process.stderr
     assert press.findings(house, "my_paper")["rows"][0]["verdict"] == "holds"

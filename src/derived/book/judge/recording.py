@@ -62,7 +62,7 @@ def _forget_peak_memory() -> None:
         Path("/proc/self/clear_refs").write_text("5")
 
 
-def _claims(paper: str) -> ModuleType:
+def claims_of(paper: str) -> ModuleType:
     """The module with a paper's CLAIMS and EXPERIMENTS."""
     name = f"derived.papers.{paper}.claims"
     try:
@@ -72,7 +72,7 @@ def _claims(paper: str) -> ModuleType:
 
 
 def _all_experiments(paper: str) -> dict[str, type[Experiment]]:
-    return {experiment.__name__: experiment for experiment in _claims(paper).EXPERIMENTS}
+    return {experiment.__name__: experiment for experiment in claims_of(paper).EXPERIMENTS}
 
 
 def choose(paper: str, names: Sequence[str], tier: str) -> list[type[Experiment]]:
@@ -244,7 +244,7 @@ def _began(drafts: Path, experiment: type[Experiment], tier: str) -> dict[str, A
     """When a record was begun, and the terms of its claims as they stood then; a run that continues keeps both."""
     note = drafts / "began.json"
     if not note.exists():
-        claims = _claims(experiment.paper()).CLAIMS
+        claims = claims_of(experiment.paper()).CLAIMS
         stood = {claim.id: terms(claim, tier)["terms"] for claim in claims if claim.experiment is experiment}
         write_whole(note, json.dumps({"started": _now(), "terms": stood}))
     return json.loads(note.read_text("utf-8"))
@@ -357,7 +357,7 @@ def rehash(house: House, paper: str, names: Sequence[str], jobs: int) -> None:
 def _refusal(experiment: type[Experiment], record: Record, rows: pd.DataFrame) -> str:
     """Why today's code is not noted in a record; empty if its rows at tier ci are the same."""
     study = Study(experiment, "ci", record.seed, "cpu", rows, {record.tier: record})
-    reasons = staleness(_claims(record.paper).CLAIMS, study, record)
+    reasons = staleness(claims_of(record.paper).CLAIMS, study, record)
     if reasons is None:
         return "nothing of it can be compared at tier ci"
     return f"today's code gives other rows ({'; '.join(reasons)})" if reasons else ""
