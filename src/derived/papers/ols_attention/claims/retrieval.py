@@ -5,16 +5,15 @@ K, d  number and dimension of the patterns
 """
 
 from derived.lab import measure
-from derived.lab.claims import Change, at_least, at_most, on_page, reported, statistic, within
+from derived.lab.claims import at_least, at_most, on_page, reported, statistic, within
 
 from ..experiments.retrieval import OneStepRetrieval, ReadOutNoise
-from .layer import DECIDED
 
 RAMSAUER = {"source": "prior", "where": "Ramsauer et al. 2021"}
 AT_THE_SAME = r"at $N=30$, $K=e^{0.9\alpha N}$"
 
 CLAIMS = (
-    on_page("OLS-14.a", paper_value="equality", changed=(DECIDED,), **RAMSAUER),
+    on_page("OLS-14.a", paper_value="equality", **RAMSAUER),
     statistic(
         "OLS-15.f",
         r"The Hebb read-out of one of $K$ unit patterns in $d$ dimensions carries the noise energy "
@@ -29,7 +28,6 @@ CLAIMS = (
         "OLS-16.b",
         source="prior",
         where="Ramsauer et al. 2021, Theorem 5, with the radius that its proof needs",
-        changed=(DECIDED,),
     ),
     statistic(
         "OLS-17.a",
@@ -40,13 +38,6 @@ CLAIMS = (
         at_most(0.02),
         source="prior",
         where="Demircigil et al. 2017, whose theorem says every bit of every pattern, see OLS-17.c",
-        changed=(
-            Change(
-                "2026-11-22",
-                "All K patterns are tried, not the first 64, and the sentence says what is judged.",
-                "Few wrong bits are not the same as no wrong pattern.",
-            ),
-        ),
         paper_value=r"error $\to0$",
         unit="share of bits",
     ),
@@ -68,13 +59,6 @@ CLAIMS = (
         "share of memories",
         source="prior",
         where="Demircigil et al. 2017: the share tends to 1 as $N$ grows; no rate is given for $N=30$",
-        changed=(
-            Change(
-                "2026-11-22",
-                "The row was written after its runs existed.",
-                "OLS-17.a counts bits, and the theorem speaks of whole patterns.",
-            ),
-        ),
         paper_value=r"share $\to1$",
         judged_at=("ci",),
     ),

@@ -6,9 +6,7 @@ noise  energy of what a read-out adds to the pattern, over that of the pattern
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import pandas as pd
 import torch
@@ -32,9 +30,7 @@ class OneStepRetrieval(Experiment):
     fraction: float = 0.9
     replicates: int = 64
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"interaction": name} for name in ("exp", "quadratic")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -58,9 +54,7 @@ class ReadOutNoise(Experiment):
     nums: tuple[int, ...] = (2, 4, 8, 16, 32, 64, 96)
     replicates: int = 256
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"memory": memory, "num_patterns": num} for memory in ("hebb", "projection") for num in self.nums]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
