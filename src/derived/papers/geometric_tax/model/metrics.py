@@ -226,6 +226,8 @@ def lipschitz_profile(path: Float[Tensor, "steps p"], metric: str = "euclidean")
     tensor([2., 4.])
     """
     check_choice("metric", metric, METRICS)
+    if len(path) < 2:
+        raise ValueError("the path has one point; give two steps or more")
     step = path[1:] - path[:-1]
     if metric == "euclidean":
         return torch.linalg.vector_norm(step, dim=-1)
