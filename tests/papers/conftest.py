@@ -2,7 +2,9 @@
 and what no claim may pass over."""
 
 import dataclasses
+import json
 import math
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,6 +23,13 @@ def rows(request):
         small = dataclasses.replace(experiment.at("ci"), **request.module.SMALL.get(experiment, {}))
         found[experiment] = run_experiment(small, seed=0, device="cpu").assign(tier="ci", recorded=False)
     return found
+
+
+@pytest.fixture(scope="session")
+def expected() -> dict[str, str]:
+    """The verdict that is expected of each claim at tier ci."""
+    ledger = json.loads((Path(__file__).parents[2] / "results/ledger.json").read_text("utf-8"))
+    return {row["id"]: row["expected"] for row in ledger if row["tier"] == "ci"}
 
 
 @pytest.fixture(autouse=True)

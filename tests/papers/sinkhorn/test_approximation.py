@@ -29,8 +29,8 @@ def problem():
 
 
 @pytest.mark.parametrize("claim", [*claims.COUPLINGS, *claims.CONDITIONAL], ids=lambda claim: claim.id)
-def test_claims_are_judged_as_expected(rows, claim):
-    assert claim.judge(claim.measure(rows[claim.experiment]))[0] == claim.expected["ci"]
+def test_claims_are_judged_as_expected(rows, claim, expected):
+    assert claim.judge(claim.measure(rows[claim.experiment]))[0] == expected[claim.id]
 
 
 def test_a_target_of_another_order_breaks_the_bound(rows):

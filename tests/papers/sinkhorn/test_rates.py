@@ -18,8 +18,8 @@ SMALL = {
 
 
 @pytest.mark.parametrize("claim", [each for each in claims.CONVERGENCE if each.id != "SK-5"], ids=lambda each: each.id)
-def test_claims_are_judged_as_expected(rows, claim):
-    assert claim.judge(claim.measure(rows[claim.experiment]))[0] == claim.expected["ci"]
+def test_claims_are_judged_as_expected(rows, claim, expected):
+    assert claim.judge(claim.measure(rows[claim.experiment]))[0] == expected[claim.id]
 
 
 def test_a_wrong_rate_is_refused(rows):

@@ -220,10 +220,10 @@ def test_the_risk_changes_by_its_three_parts_and_arms_share_their_founders(rows)
     assert (found.xs("shuffled", level="arm")["expected"] > 0).any()
 
 
-def test_claims_that_are_live_are_judged_as_expected(rows):
+def test_claims_that_are_live_are_judged_as_expected(rows, expected):
     for claim in claims.CLAIMS:
-        if "ci" in claim.expected and claim.id != "TE-10.b":  # few replicates here
-            assert claim.judge(claim.measure(rows[claim.experiment]))[0] == claim.expected["ci"], claim.id
+        if claim.id in expected and claim.id != "TE-10.b":  # few replicates here
+            assert claim.judge(claim.measure(rows[claim.experiment]))[0] == expected[claim.id], claim.id
     low = rows[Price].assign(gap=1.0)
     assert MODEL["TE-10.a"].judge(MODEL["TE-10.a"].measure(low))[0] == "fails"
     fallen = rows[Recipes].assign(covariance=-1.0)

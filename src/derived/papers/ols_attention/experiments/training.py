@@ -215,7 +215,8 @@ class Reachability(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         course, s, beta = self.train(condition, seed, dtype)
-        end = {"l": course.l[-1], "P": course.P[-1], "loss": course.loss[-1]}
+        l_end = course.l[-1].where(course.l[-1].isfinite(), torch.inf)  # a run that diverged, not one without a number
+        end = {"l": l_end, "P": course.P[-1], "loss": course.loss[-1]}
         theory = {"inverse_root": 1 / s, "s": s, "beta": beta}
         return rows({"replicate": range(self.replicates), "l0": self.starts}, end | theory)
 
