@@ -35,13 +35,6 @@ from derived.papers.geometric_tax.model.codebooks import (
 )
 
 EXPERIMENTS = (Scalar, Clouds, Windows, Channel, Regressogram)
-SMALL = {
-    Scalar: {"codes": (2, 8, 512)},
-    Clouds: {"codes": (4, 8), "n": 400, "replicates": 2, "learned": True},
-    Windows: {"codes": (8, 32), "n": 8, "L": 64, "replicates": 2},
-    Channel: {"replicates": 8, "steps": 1000},
-    Regressogram: {"samples": (250, 2000), "groups": 2, "size": 50},
-}
 examples = settings(derandomize=True, max_examples=40, deadline=None, database=None)
 
 

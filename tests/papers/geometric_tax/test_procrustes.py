@@ -27,13 +27,6 @@ from derived.papers.geometric_tax.model import metrics
 from derived.papers.geometric_tax.model.metrics import noise_law, pooled_law, unrelated_law
 
 EXPERIMENTS = (Identities, Noise, Unrelated, Pooled, Spread, Composite)
-SMALL = {
-    Identities: {"instances": 4, "shapes": ((2, 1), (40, 8))},
-    Noise: {"n": 1500, "replicates": 3},
-    Unrelated: {"replicates": 2, "shapes": ((500, 256), (2000, 64))},
-    Pooled: {"n": 100, "L": 64, "replicates": 4},
-    Composite: {"n": 60, "splits": 2, "replicates": 8},
-}
 EPSILON = 2.0**-52
 examples = settings(derandomize=True, max_examples=40, deadline=None, database=None)
 

@@ -25,13 +25,6 @@ from derived.papers.sinkhorn.model.plan import (
 )
 
 EXPERIMENTS = (Plans, RowPrograms, Increments, Temperature, PlanGrid)
-SMALL = {
-    Plans: {"instances": 3, "sizes": ((1, 1), (3, 5))},
-    RowPrograms: {"instances": 2, "sizes": (4,)},
-    Increments: {"instances": 2, "iterations": 10},
-    Temperature: {"instances": 2, "sizes": (4,), "iterations": 300},
-    PlanGrid: {"n": 5, "points": 4, "iterations": 200},
-}
 EXACT = {"tol": 1e-13, "max_iterations": 5000}
 GAP = 1e-11  # potentials of size 10 through some 100 iterations of 20 terms each, in float64
 
