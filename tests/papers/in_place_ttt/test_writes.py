@@ -28,7 +28,6 @@ from derived.papers.in_place_ttt.model.parallel import context_parallel_scan
 from derived.papers.in_place_ttt.model.stream import InPlaceTTTState
 
 EXPERIMENTS = (Forms, Start)
-SMALL = {Forms: {"instances": 2, "cases": ((1, 1), (9, 4), (12, 3), (5, 8))}, Start: {"instances": 1, "tokens": 12}}
 SIZES = {"n": st.integers(1, 20), "chunk": st.integers(1, 9), "seed": st.integers(0, 10**6)}
 
 
