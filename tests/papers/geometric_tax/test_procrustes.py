@@ -168,7 +168,7 @@ def test_the_ratio_of_errors_before_and_after_a_motion():
         (normals(5, 2), torch.full((5, 2), 0.1).double(), "Y is a constant cloud"),
         (normals(3, 4), normals(3, 4), "3 points in 4 dimensions"),
         (normals(5, 2), normals(6, 2), "Y has n = 6, but X has n = 5"),
-        (normals(5, 2) * math.nan, normals(5, 2), "not finite"),
+        (normals(5, 2) * math.nan, normals(5, 2), "= nan"),
         (torch.ones(5, dtype=torch.long), torch.ones(5, dtype=torch.long), "dtype torch.int64; give a floating"),
     ],
 )
