@@ -22,10 +22,22 @@ def tidy(notebook: NotebookNode) -> None:
     """Show checks as short lines, hide that the solutions of exercises are right, and put their code in their box."""
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            cell.outputs = [_said(output) for output in cell.outputs]
+            cell.outputs = [_said(output) for output in _joined(cell.outputs)]
     for above, cell in pairwise(notebook.cells):
         if {"solution", "hide-cell"} <= {*cell.metadata.get("tags", [])} and not cell.get("outputs"):
             _put_into(above, cell)
+
+
+def _joined(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """The outputs with each stream whole: a kernel may send one in several pieces."""
+    whole: list[NotebookNode] = []
+    for output in outputs:
+        last = whole[-1] if whole else None
+        if last and output.output_type == last.output_type == "stream" and output.name == last.name:
+            last["text"] += output["text"]
+        else:
+            whole.append(output)
+    return whole
 
 
 def _said(output: NotebookNode) -> NotebookNode:
