@@ -71,6 +71,10 @@ class House:
             raise UserError(f"book/_toc.yml: it names {twice[0]} twice")
         return [Path(file).name for file in files if file.startswith("notebooks/")]
 
+    def number(self, slug: str) -> int:
+        """The number of a chapter in the whole book."""
+        return 1 + self.chapters().index(slug)
+
     def choose(self, slugs: Sequence[str]) -> list[str]:
         """The named chapters, or all of them if none is named."""
         chapters = self.chapters()

@@ -16,8 +16,7 @@ import pytest
 import yaml
 
 from derived.book.judge import recording
-from derived.book.source import edition, evidence
-from derived.book.teach import lectures
+from derived.book.source import edition, evidence, lectures
 
 LABEL = re.compile(r"^:label: (\S+)", re.M)
 EXPERIMENT = textwrap.dedent('''

@@ -94,17 +94,6 @@ def front(root: Path) -> Front:
     return given
 
 
-def heading(notebook: NotebookNode) -> str:
-    """The title of a chapter."""
-    lines = (line for cell in notebook.cells if cell.cell_type == "markdown" for line in cell.source.splitlines())
-    return next((line.removeprefix("# ").strip() for line in lines if line.startswith("# ")), "")
-
-
-def number(root: Path, slug: str) -> int:
-    """The number of a chapter in the whole book."""
-    return 1 + House(root).chapters().index(slug)
-
-
 def figures(notebook: NotebookNode) -> Iterator[tuple[str, str, Picture]]:
     """Each figure of an executed notebook: its name, its section, and itself."""
     section = ""
@@ -136,7 +125,7 @@ def cards(root: Path, chapters: Sequence[pages.Chapter], notebooks: dict[str, No
         notebook, words = notebooks[chapter.slug], by_hand.get(chapter.slug, Words())
         shown = picture(chapter.slug, notebook, words.picture)
         surprise = words.surprise or chapter.facts["claim"]
-        found.append(Card(number(root, chapter.slug), chapter, heading(notebook), surprise, shown))
+        found.append(Card(House(root).number(chapter.slug), chapter, reading.heading(notebook), surprise, shown))
     return found
 
 

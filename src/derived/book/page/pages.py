@@ -15,13 +15,15 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import jinja2
 from markupsafe import Markup, escape
 
+from derived.book.source.evidence import Entry
+from derived.book.source.lectures import LENGTHS
 from derived.book.source.reading import SHORT, Minutes
-from derived.book.teach.lectures import LENGTHS
+from derived.book.source.statements import BADGES, SOURCES
 
 # Verdict key: sign, words for one claim, words for several.
 VERDICTS = {
@@ -33,15 +35,6 @@ VERDICTS = {
     "reported": ("•", "reported", "reported"),
     "not-run": ("–", "not run", "not run"),
 }
-# Source of a statement: the class and the words of its badge, who states it, and the group in which it counts.
-SOURCES = {
-    "paper": ("paper", "paper", "the paper", "paper"),
-    "repo": ("code", "code", "the authors' code", "paper"),
-    "digest": ("retold", "as retold", "a digest of the paper", "retold"),
-    "prior": ("earlier", "earlier", "earlier work", "earlier"),
-    "ours": ("ours", "ours", "this book", "ours"),
-}
-BADGES = {badge: words for badge, words, *_ in SOURCES.values()}
 GROUPS = {
     "paper": "the papers",
     "retold": "the papers, as retold",
@@ -317,14 +310,6 @@ def chapter_ledger(finding: Finding) -> str:
     """The rows of one chapter as plain HTML, for the output of its last cell."""
     first, rest = storeys(finding["rows"])
     return html("chapter_ledger.html", slug=finding["chapter"], first=first, rest=rest, page="chapter")
-
-
-class Entry(NamedTuple):
-    """One claim in a table: its headline, its rows at the other tiers, and the headlines that amend it."""
-
-    row: Row
-    others: list[Row]
-    amendments: list[Row]
 
 
 def entries_of(rows: list[Row]) -> list[Entry]:

@@ -29,7 +29,8 @@ from derived.book.page.plain import Known, Place, Work, places, values, works
 from derived.book.site import downloads, search
 from derived.book.site.builder import RenderError, build_html, uncollected
 from derived.book.site.stage import stage
-from derived.book.teach import lectures, slides, teaching
+from derived.book.source import lectures
+from derived.book.teach import slides, teaching
 
 CODE = re.compile(r'(?<=<div class="highlight-ipython3 notranslate"><div class="highlight"><pre>).*?(?=</pre>)', re.S)
 KEY_FILE = "site-key.txt"

@@ -8,6 +8,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+from derived.book.source import evidence
 from derived.book.source.reading import SHORT, sections
 from derived.book.source.statements import RESULTS, proved, statements, tests
 
@@ -30,6 +31,12 @@ def faults(root: Path, slug: str, notebook: dict[str, Any], rows: list[dict[str,
     found = [*_sections(notebook), *_boxes(notebook), *_facts(notebook), *_cells(notebook)]
     found += [*_statements(root, slug, notebook), *_first_claims(rows)]
     return [f"{slug}: {fault}" for fault in found]
+
+
+def check(root: Path, slug: str, notebook: dict[str, Any], rows: list[dict[str, Any]]) -> list[str]:
+    """One line per fault of a strict chapter, and per claim that rests on nothing."""
+    resting = evidence.faults(notebook, rows) if is_strict(notebook) else []
+    return faults(root, slug, notebook, rows) + [f"{slug}: {fault}" for fault in resting]
 
 
 def _sections(notebook: dict[str, Any]) -> list[str]:

@@ -9,26 +9,28 @@ figure      a figure whose cell reads the name of such a run
 test        one that names a statement's label in backticks, or the experiment; else the file of the experiment's topic
 record      the rows that the experiment left at a tier, on the status page
 place       ``claims/<slug>.html#<id>``
-
-Links are made both ways from the same data; ``one_way`` finds those of a built site that are not.
 """
 
 import ast
 import functools
-import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote
+from typing import Any, NamedTuple
 
-from bs4 import BeautifulSoup
-
-from derived.book.page.pages import Entry, Row, cell_foot
 from derived.book.source.statements import Defined, Statement, statements, tests, tests_naming
 
 Cells = Sequence[dict[str, Any]]
+Row = dict[str, Any]
+
+
+class Entry(NamedTuple):
+    """One claim in a table: its headline, its rows at the other tiers, and the headlines that amend it."""
+
+    row: Row
+    others: list[Row]
+    amendments: list[Row]
 
 
 @dataclass(frozen=True)
@@ -229,72 +231,7 @@ def _topic(root: Path, slug: str, experiment: Defined | None) -> list[Defined]:
     return [Defined(file, "", 1)] if file and (root / file).is_file() else []
 
 
-def of_experiment(found: Sequence[Evidence]) -> dict[str, list[str]]:
-    """The claims that each experiment decides."""
-    claims: dict[str, list[str]] = {}
-    for each in found:
-        if each.row["experiment"]:
-            claims.setdefault(each.row["experiment"], []).append(each.row["id"])
-    return claims
-
-
-def mark_cells(slug: str, cells: Cells, found: Sequence[Evidence]) -> None:
-    """Name in the metadata of cells what Sphinx shows of them: anchors, a foot that leads to statements and claims, and
-    in the captions of figures the claims that they are evidence of; the claims of an explorer stand in its foot."""
-    claims = of_experiment(found)
-    shown = {experiment: where for experiment, where in seen(cells).items() if experiment in claims}
-    checked: dict[int, list[str]] = {}
-    for each in statements({"cells": cells}):
-        if each.check is not None:
-            checked.setdefault(each.check, []).append(each.label)
-    drawn_from = explored(cells)
-    for place, cell in enumerate(cells):
-        runs = {name: claims[name] for name, where in shown.items() if where.run == place}
-        read = {name: claims[name] for name in drawn_from.get(place, []) if name in claims}
-        if runs or read or place in checked:
-            labels = checked.get(place, [])
-            cell["metadata"]["derived_anchors"] = [f"check-{label}" for label in labels] + [
-                f"run-{name}" for name in runs
-            ]
-            cell["metadata"]["derived_foot"] = cell_foot(slug, labels, runs | read)
-        settings = cell["metadata"].get("mystnb", {}).get("figure", {})
-        drawn = [
-            claim for name, where in shown.items() if settings.get("name") in where.figures for claim in claims[name]
-        ]
-        if drawn and settings.get("caption"):
-            settings["caption"] += f" [Evidence of {', '.join(drawn)}]{{.evidence-of}}"
-
-
 def bibtex(bibliography: str, key: str) -> str:
     """The entry of a bibliography as it stands there."""
     match = re.search(rf"^@\w+\{{{re.escape(key)},.*?^\}}", bibliography, re.S | re.M)
     return match[0] if match else ""
-
-
-# The built site -------------------------------------------------------------------------------------------------------
-
-
-def one_way(pages: Mapping[str, BeautifulSoup]) -> list[str]:
-    """The links between claims and their evidence that lead nowhere, or to what does not lead back; one line each."""
-    found = []
-    for name, page in pages.items():
-        if not name.startswith("claims/"):
-            continue
-        for place in page.select("details.evidence"):
-            back = f"{name}#{place['data-claim']}"
-            for link in place.select("a.both"):
-                there, anchor = _target(name, link["href"])
-                target = pages[there].find(id=anchor) if there in pages else None
-                if target is not None and not target.contents:  # a cell has one id of its own, the others in front
-                    target = target.parent
-                if target is None:
-                    found.append(f"{back}: its link leads nowhere: {link['href']}")
-                elif back not in {"#".join(_target(there, each["href"])) for each in target.select("a[href]")}:
-                    found.append(f"{back}: {there}#{anchor} does not lead back")
-    return found
-
-
-def _target(page: str, address: str) -> tuple[str, str]:
-    """The page and the anchor to which an address on a page leads."""
-    path, _, anchor = address.partition("#")
-    return posixpath.normpath(posixpath.join(posixpath.dirname(page), path)) if path else page, unquote(anchor)

@@ -75,6 +75,13 @@ def rounded(seconds: float) -> int:
     return max(1, round(exact)) if exact < 20 else 5 * round(exact / 5)
 
 
+def heading(notebook: dict[str, Any]) -> str:
+    """The title of a chapter."""
+    texts = ("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown")
+    lines = (line for text in texts for line in text.splitlines())
+    return next((line.removeprefix("# ").strip() for line in lines if line.startswith("# ")), "")
+
+
 def sections(cell: dict[str, Any]) -> list[str]:
     """The headings of the second level in a cell."""
     source = "".join(cell["source"])

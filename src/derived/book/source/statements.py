@@ -1,7 +1,7 @@
 """The numbered statements of a chapter: whose each one is, the cell that checks it, and the tests that bear its label.
 
 statement  a directive ``{prf:theorem}``, ``{prf:lemma}``, … with its ``:label:`` and its ``:class: paper`` (or another
-           badge of pages.BADGES), which says whose statement it is
+           badge of BADGES), which says whose statement it is
 check      the code cell whose metadata ``derived: {"checks": ["label", …]}`` names the label; without one, the first
            code cell after the statement and before the next; a cell that the page does not show checks nothing
 proof      a directive ``{prf:proof}``, of the last result before it that is not proved yet
@@ -16,7 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from derived.book.page.pages import BADGES
+# Source of a statement: the class and the words of its badge, who states it, and the group in which it counts.
+SOURCES = {
+    "paper": ("paper", "paper", "the paper", "paper"),
+    "repo": ("code", "code", "the authors' code", "paper"),
+    "digest": ("retold", "as retold", "a digest of the paper", "retold"),
+    "prior": ("earlier", "earlier", "earlier work", "earlier"),
+    "ours": ("ours", "ours", "this book", "ours"),
+}
+BADGES = {badge: words for badge, words, *_ in SOURCES.values()}
 
 RESULTS = ("theorem", "lemma", "proposition", "corollary")  # what is proved, and so checked and tested
 STATED = (*RESULTS, "definition", "assumption", "axiom", "conjecture", "algorithm", "criterion", "property")

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from bs4 import BeautifulSoup, NavigableString, Tag
 
 from derived.book.page import pages
-from derived.book.teach.lectures import Step
+from derived.book.source.lectures import Step
 from derived.book.teach.things import Thing, claims, heading_of, plain_words, things
 
 ROOM = 760  # characters on a slide, formulas as they are written

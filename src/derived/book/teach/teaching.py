@@ -19,7 +19,7 @@ from bs4 import BeautifulSoup, Tag
 from derived.book import written
 from derived.book.house import UserError
 from derived.book.page import pages
-from derived.book.teach.lectures import FOLDER, LENGTHS
+from derived.book.source.lectures import FOLDER, LENGTHS
 from derived.book.teach.slides import Lecture
 
 ROW = 30  # pixels of a line in the drawing of what needs what
