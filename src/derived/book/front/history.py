@@ -20,7 +20,7 @@ Row = dict[str, Any]
 
 @dataclass
 class Entry:
-    """What happened in one chapter on one day."""
+    """The changes of one chapter on one day."""
 
     date: str
     paper: str
@@ -32,7 +32,7 @@ class Entry:
 
     @property
     def parts(self) -> list[str]:
-        """What happened, counted, in a few words."""
+        """The changes counted, in a few words."""
         said = (
             (self.claims, "new claim", "new claims"),
             (len(self.gone), "claim that left the ledger", "claims that left the ledger"),
@@ -43,7 +43,7 @@ class Entry:
 
 
 def entries(root: Path, chapters: Sequence[pages.Chapter]) -> list[Entry]:
-    """What happened in these chapters, the newest day first and in it the order of the book."""
+    """List the changes in these chapters, newest day first, chapters of a day in the order of the book."""
     found: dict[tuple[str, str], Entry] = {}
     titles = {chapter.slug: chapter.name for chapter in chapters}
     standing = {row["id"] for chapter in chapters for row in chapter.rows}
@@ -68,7 +68,7 @@ def entries(root: Path, chapters: Sequence[pages.Chapter]) -> list[Entry]:
 
 
 def _note(verdicts: list[dict[str, Any]], change: dict[str, Any]) -> None:
-    """Add a change to those of a day: two of one claim are one, and none where they undo each other."""
+    """Add a change to those of a day, merging changes of one claim and dropping those that cancel."""
     earlier = [one for one in verdicts if (one["id"], one["tier"]) == (change["id"], change["tier"])]
     for one in earlier:
         verdicts.remove(one)
@@ -78,18 +78,18 @@ def _note(verdicts: list[dict[str, Any]], change: dict[str, Any]) -> None:
 
 
 def latest(entries: Sequence[Entry]) -> str:
-    """The newest entries as HTML, with the way to all of them. MyST."""
+    """Write the newest entries with a link to the rest. MyST."""
     return pages.raw(pages.html("news.html", entries=entries[:SHOWN], more=len(entries) > SHOWN))
 
 
 def verdicts(entries: Sequence[Entry]) -> str:
-    """Every change of a verdict, the newest first. MyST."""
+    """Write every change of a verdict, newest first. MyST."""
     changed = [(entry, change) for entry in entries for change in entry.verdicts]
     return pages.raw(pages.html("verdicts.html", changed=changed))
 
 
 def history(chapters: Sequence[pages.Chapter]) -> str:
-    """What changed in the terms of claims after rows of them existed, newest first; claims of one change together."""
+    """Write the changes of criteria made after rows existed, newest first, grouping claims that changed together."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for chapter in chapters:
         for row in chapter.rows:

@@ -25,7 +25,7 @@ class Changed(written.Shape):
 
 
 class Record(written.Shape):
-    """What accepting a ledger changed in one chapter."""
+    """The changes of one chapter in one accepted ledger."""
 
     date: str
     paper: str
@@ -35,7 +35,7 @@ class Record(written.Shape):
 
 
 def compared(before: Sequence[Row], after: Sequence[Row], date: str) -> list[dict[str, Any]]:
-    """What an accepted ledger changes, one record for each paper in which anything did."""
+    """Compare two ledgers: one record per paper in which anything changed."""
     old = {(row["paper"], row["id"], row["tier"]): row["verdict"] for row in before}
     known = dict.fromkeys(key[:2] for key in old)
     found = []
@@ -55,11 +55,11 @@ def compared(before: Sequence[Row], after: Sequence[Row], date: str) -> list[dic
 
 
 def read(root: Path) -> list[dict[str, Any]]:
-    """The records of accepted ledgers, oldest first."""
+    """Read the records of accepted ledgers, oldest first."""
     return [record.model_dump(exclude_unset=True) for record in written.read(root / FILE, list[Record])]
 
 
 def add(root: Path, records: Sequence[dict[str, Any]]) -> None:
-    """Keep the records of a ledger that is accepted now; records are only ever added."""
+    """Append the records of a newly accepted ledger."""
     if records:
         write_whole(root / FILE, json.dumps([*read(root), *records], indent=1, ensure_ascii=False) + "\n")

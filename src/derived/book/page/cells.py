@@ -1,4 +1,4 @@
-"""How the site shows what a cell prints or hides: checks in a line, no answers given away, one fold per solution.
+"""How cell output is shown on the site: checks on one line, answers hidden, each solution in its own fold.
 
 cell     a cell of an executed notebook; the notebook that people download keeps it as it is
 """
@@ -29,7 +29,7 @@ def tidy(notebook: NotebookNode) -> None:
 
 
 def _joined(outputs: list[NotebookNode]) -> list[NotebookNode]:
-    """The outputs with each stream whole: a kernel may send one in several pieces."""
+    """Join the pieces of a stream, which a kernel may send separately."""
     whole: list[NotebookNode] = []
     for output in outputs:
         last = whole[-1] if whole else None
@@ -41,7 +41,7 @@ def _joined(outputs: list[NotebookNode]) -> list[NotebookNode]:
 
 
 def _said(output: NotebookNode) -> NotebookNode:
-    """A stream of nothing but checks, or of nothing but "right", in words; any other output as it is."""
+    """Rewrite a stream that holds only checks, or only "right"; return any other output unchanged."""
     text = output.get("text", "") if output.output_type == "stream" and output.name == "stdout" else ""
     found = [CHECK.fullmatch(line) for line in text.splitlines()]
     if found and all(found):
@@ -66,7 +66,7 @@ def _checked(found: list[re.Match[str]]) -> str:
 
 
 def _gap(match: re.Match[str]) -> str:
-    """A check in words; ``n`` counts the numbers compared, not the draws behind each, so that one has no count."""
+    """Write a check in words; ``n`` counts the numbers compared, so a single one needs no count."""
     if match["fact"]:
         return f"true: {html.escape(match['fact'])}"
     num = int(match["n"])
@@ -79,7 +79,7 @@ def _gap(match: re.Match[str]) -> str:
 
 
 def _put_into(box: NotebookNode, cell: NotebookNode) -> None:
-    """Put the code of a solution's cell at the end of the box above it, where there is one, and drop the cell."""
+    """Move the code of a solution's cell to the end of the box above it, if there is one."""
     lines = box.source.rstrip().splitlines()
     first = next((place for place, line in enumerate(lines) if SOLUTION.match(line)), None)
     if box.cell_type != "markdown" or first is None or lines[-1].strip() != SOLUTION.match(lines[first])["fence"]:

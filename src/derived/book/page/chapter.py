@@ -24,7 +24,7 @@ PAPER_FACTS = ("title", "authors", "bibkey")
 
 
 def fill(root: Path, build: Path, slug: str, links: dict[str, str]) -> tuple[pages.Chapter, NotebookNode]:
-    """Fill in one executed notebook; returns what the other pages say about it, and the notebook."""
+    """Fill in one executed notebook; return what other pages need of it, and the notebook."""
     notebook = nbformat.read(build / f"executed/notebooks/{slug}.ipynb", as_version=4)
     source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
     finding = json.loads((build / f"findings/{slug}.json").read_text("utf-8"))
@@ -47,7 +47,7 @@ def fill(root: Path, build: Path, slug: str, links: dict[str, str]) -> tuple[pag
 
 
 def _show_parameters(notebook: NotebookNode) -> None:
-    """Let the parameters cell show the values of this run, and drop the cell with which papermill set them."""
+    """Show the values of this run in the parameters cell, and drop the cell that papermill injected."""
     tagged = {tag: cell for cell in notebook.cells for tag in cell.metadata.get("tags", [])}
     injected, parameters = tagged.get("injected-parameters"), tagged.get("parameters")
     if injected is not None:
@@ -57,7 +57,7 @@ def _show_parameters(notebook: NotebookNode) -> None:
 
 
 def _facts(notebook: NotebookNode, slug: str) -> dict[str, Any]:
-    """The static facts of a chapter's card, from the notebook's own metadata."""
+    """Read the static facts of a chapter's card from the notebook's metadata."""
     facts = notebook.metadata.get("derived") or {}
     missing = [name for name in FACTS if name not in facts]
     missing += [f"paper.{name}" for name in PAPER_FACTS if not facts.get("paper", {}).get(name)]
@@ -73,7 +73,7 @@ def _facts(notebook: NotebookNode, slug: str) -> dict[str, Any]:
 
 
 def _replace(notebook: NotebookNode, placeholder: str, fragment: str) -> int:
-    """Put a fragment in place of its line; returns how many such lines there were."""
+    """Replace a placeholder line by a fragment; return how many such lines there were."""
     filled = 0
     for cell in notebook.cells:
         lines = [line.rstrip() for line in cell.source.splitlines()]
@@ -84,7 +84,7 @@ def _replace(notebook: NotebookNode, placeholder: str, fragment: str) -> int:
 
 
 def _show_outputs(notebook: NotebookNode, finding: pages.Finding, files: Path) -> None:
-    """Show each output as the site does; what explorers load goes to the folder ``files``."""
+    """Convert each output for the site; files that explorers load go to the folder ``files``."""
     names = (f"explorer-{number}" for number in itertools.count(1))
     for position, cell in enumerate(notebook.cells, start=1):
         if cell.cell_type == "code":
@@ -99,8 +99,8 @@ def _show_outputs(notebook: NotebookNode, finding: pages.Finding, files: Path) -
 def _output(
     output: NotebookNode, cell: NotebookNode, finding: pages.Finding, names: Iterator[str], files: Path
 ) -> NotebookNode:
-    """An output as the site shows it; a figure's alt text and provenance go to its cell, where MyST-NB looks, and what
-    explorers load to the folder ``files``."""
+    """Convert an output for the site. A figure's alt text and provenance go to its cell, where MyST-NB looks for
+    them."""
     data = output.get("data", {})
     if explorer.PLOTLY in data:
         name = next(names)

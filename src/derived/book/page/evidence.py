@@ -22,10 +22,10 @@ from derived.book.source.evidence import Cells, Evidence, explored, seen
 def write(
     root: Path, target: Path, chapter: pages.Chapter, notebook: NotebookNode, address: str
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Write the page of a chapter's evidence, and the staged notebook with what checks, runs and figures lead to.
+    """Write the page of a chapter's evidence, and the staged notebook with links to it.
 
-    Returns what the chapter's page says at its statements, with the claims to which its words link; and the statements
-    for the index. Which claims rest on which stands in the source's metadata.
+    Returns the badges and feet of the chapter's statements with the ids of its claims, and the statements for the
+    index.
     """
     slug = chapter.slug
     source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
@@ -49,7 +49,7 @@ def write(
 
 
 def of_experiment(found: Sequence[Evidence]) -> dict[str, list[str]]:
-    """The claims that each experiment decides."""
+    """Group the claims by the experiment that decides them."""
     claims: dict[str, list[str]] = {}
     for each in found:
         if each.row["experiment"]:
@@ -58,8 +58,8 @@ def of_experiment(found: Sequence[Evidence]) -> dict[str, list[str]]:
 
 
 def mark_cells(slug: str, cells: Cells, found: Sequence[Evidence]) -> None:
-    """Name in the metadata of cells what Sphinx shows of them: anchors, a foot that leads to statements and claims, and
-    in the captions of figures the claims that they are evidence of; the claims of an explorer stand in its foot."""
+    """Put anchors, feet and captions into the metadata of cells: links from checks, runs, figures and explorers to
+    the statements and claims that they support."""
     claims = of_experiment(found)
     shown = {experiment: where for experiment, where in seen(cells).items() if experiment in claims}
     checked: dict[int, list[str]] = {}
@@ -88,7 +88,7 @@ def mark_cells(slug: str, cells: Cells, found: Sequence[Evidence]) -> None:
 
 
 def one_way(pages: Mapping[str, BeautifulSoup]) -> list[str]:
-    """The links between claims and their evidence that lead nowhere, or to what does not lead back; one line each."""
+    """One line per link between a claim and its evidence that is broken or does not lead back."""
     found = []
     for name, page in pages.items():
         if not name.startswith("claims/"):
@@ -108,6 +108,6 @@ def one_way(pages: Mapping[str, BeautifulSoup]) -> list[str]:
 
 
 def _target(page: str, address: str) -> tuple[str, str]:
-    """The page and the anchor to which an address on a page leads."""
+    """Resolve an address on a page to a page and an anchor."""
     path, _, anchor = address.partition("#")
     return posixpath.normpath(posixpath.join(posixpath.dirname(page), path)) if path else page, unquote(anchor)

@@ -29,10 +29,10 @@ DOWNLOADS = "downloads"  # the branch of the repository on which the workflow pu
 def stage(
     root: Path, build: Path, slugs: list[str], solutions: bool = True
 ) -> tuple[Path, list[pages.Chapter], dict[str, str]]:
-    """Copy pages and executed chapters to where Sphinx reads them, filling in what is made from data.
+    """Copy pages and executed chapters to where Sphinx reads them, and fill them in from data.
 
-    Returns the folder that Sphinx reads, the chapters, and the names of what they link to. Without ``solutions`` no
-    page leads to a notebook that has them.
+    Returns the folder that Sphinx reads, the chapters, and the addresses that they link to. Without ``solutions`` no
+    page links to a notebook that has them.
     """
     for slug in slugs:
         _check_inputs(root, build, slug)
@@ -65,7 +65,7 @@ def _copy(root: Path, build: Path, slugs: list[str]) -> Path:
 
 
 def _faults(root: Path, build: Path, slug: str) -> list[str]:
-    """What a chapter of the second edition lacks, one line each."""
+    """One line per fault of a chapter of the second edition."""
     source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
     rows = json.loads((build / f"findings/{slug}.json").read_text("utf-8"))["rows"]
     check_columns(slug, rows)
@@ -97,7 +97,8 @@ def _stage_toc(path: Path, slugs: list[str]) -> None:
 
 
 def _stage_extra(root: Path, build: Path) -> dict[str, str]:
-    """Make what is copied into the site as it is; returns the wheel's name and the addresses of repository and site."""
+    """Make the files that are copied into the site; return the wheel's name and the addresses of repository and
+    site."""
     extra = build / "extra"
     shutil.rmtree(extra, ignore_errors=True)
     explorer.vendor(extra / "vendor")

@@ -1,4 +1,4 @@
-"""What each claim of a chapter rests on, found in data, and the place on the site that holds all of it.
+"""Finds the evidence for each claim of a chapter: statement, run, figures, tests and records.
 
 rests       the labels of the statements that decide a claim: the one whose proof it names, and those under which the
             notebook's metadata ``derived: {"rests": {"label": "OLS-1.a OLS-1.b"}}`` lists it
@@ -43,7 +43,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that a chapter has for one claim."""
+    """The evidence for one claim."""
 
     entry: Entry
     rests: tuple[Statement, ...]
@@ -59,7 +59,7 @@ class Evidence:
 
     @property
     def rerun(self) -> str:
-        """The command that makes the headline's rows again, empty for what cannot be run."""
+        """The command that remakes the headline's rows, empty for a claim that cannot be run."""
         row = self.row
         if not row["experiment"]:
             return ""
@@ -70,7 +70,7 @@ class Evidence:
 
 
 def resting(notebook: dict[str, Any], rows: Sequence[Row]) -> dict[str, list[str]]:
-    """The claims that rest on each statement, by its label."""
+    """Group the claims by the statement on which they rest."""
     said = notebook["metadata"].get("derived", {}).get("rests", {})
     found = {label: ids.split() for label, ids in said.items()}
     for row in rows:
@@ -80,14 +80,14 @@ def resting(notebook: dict[str, Any], rows: Sequence[Row]) -> dict[str, list[str
 
 
 def alone(notebook: dict[str, Any], rows: Sequence[Row]) -> dict[str, str]:
-    """Why a claim rests on no statement, by its id."""
+    """Read, by claim, why it rests on no statement."""
     unseen = {row["id"]: row["reason"] for row in rows if not row["experiment"]}
     said = notebook["metadata"].get("derived", {}).get("alone", {})
     return unseen | {claim: why for why, ids in said.items() for claim in ids.split()}
 
 
 def faults(notebook: dict[str, Any], rows: Sequence[Row]) -> list[str]:
-    """One line per claim that neither rests on a statement nor says why, and per name that there is not."""
+    """One line per claim that rests on no statement without a reason, and per unknown name."""
     labels, ids = {each.label for each in statements(notebook)}, [row["id"] for row in rows if row["headline"]]
     on, off = resting(notebook, rows), alone(notebook, rows)
     resting_ones = {claim for claims in on.values() for claim in claims}
@@ -113,7 +113,7 @@ def faults(notebook: dict[str, Any], rows: Sequence[Row]) -> list[str]:
 
 
 def seen(cells: Cells) -> dict[str, Seen]:
-    """Where a notebook runs and draws its experiments, by their names."""
+    """Find where a notebook runs and draws its experiments, by their names."""
     studies: dict[str, str] = {}
     runs: dict[str, int] = {}
     figures: dict[str, list[str]] = {}
@@ -130,7 +130,7 @@ def seen(cells: Cells) -> dict[str, Seen]:
 
 
 def explored(cells: Cells) -> dict[int, list[str]]:
-    """The experiments whose rows an explorer reads, by the place of its cell."""
+    """Find the experiments whose rows an explorer reads, by the place of its cell."""
     studies: dict[str, str] = {}
     found: dict[int, list[str]] = {}
     for place, cell in enumerate(cells):
@@ -144,7 +144,7 @@ def explored(cells: Cells) -> dict[int, list[str]]:
 
 
 def _code(cell: dict[str, Any]) -> ast.Module:
-    """The code of a cell that the page shows; nothing for any other."""
+    """Parse the code of a cell that the page shows; empty for any other."""
     shown = cell["cell_type"] == "code" and "remove-cell" not in cell["metadata"].get("tags", [])
     return _tree("".join(cell["source"]) if shown else "")
 
@@ -158,7 +158,7 @@ def _tree(code: str) -> ast.Module:
 
 
 def _runs(tree: ast.AST) -> Iterator[str]:
-    """The experiments of ``run(Experiment)``, ``run(room.Experiment)``, and ``for each in (A, B): run(each)``."""
+    """Find the experiments of ``run(Experiment)``, ``run(room.Experiment)``, and ``for each in (A, B): run(each)``."""
     loops = {
         node.target.id: node.iter.elts
         for node in ast.walk(tree)
@@ -173,7 +173,7 @@ def _runs(tree: ast.AST) -> Iterator[str]:
 
 
 def _studies(tree: ast.Module) -> dict[str, str]:
-    """The experiments of names that a cell binds to the rows of one, as in ``a, b = run(A), run(B).best``."""
+    """Find the names bound to the rows of one experiment, as in ``a, b = run(A), run(B).best``."""
     found = {}
     for node in (node for node in ast.walk(tree) if isinstance(node, ast.Assign)):
         for target in node.targets:
@@ -186,7 +186,7 @@ def _studies(tree: ast.Module) -> dict[str, str]:
 
 
 def sources(root: Path, slug: str) -> dict[str, Defined]:
-    """Where each experiment of a paper is defined."""
+    """Find where each experiment of a paper is defined."""
     found = {}
     for path in sorted((root / f"src/derived/papers/{slug}/experiments").glob("*.py")):
         for line, text in enumerate(path.read_text("utf-8").splitlines(), start=1):
@@ -198,7 +198,7 @@ def sources(root: Path, slug: str) -> dict[str, Defined]:
 def gather(
     root: Path, slug: str, notebook: dict[str, Any], entries: Sequence[Entry], records: Sequence[dict[str, Any]]
 ) -> list[Evidence]:
-    """The evidence of every claim of a chapter, in the order of its entries."""
+    """Collect the evidence of every claim of a chapter, in the order of its entries."""
     rows = [entry.row for entry in entries]
     stated = statements(notebook)
     on, off = resting(notebook, rows), alone(notebook, rows)
@@ -226,12 +226,12 @@ def gather(
 
 
 def _topic(root: Path, slug: str, experiment: Defined | None) -> list[Defined]:
-    """The tests of an experiment's topic, which has one name in all rooms, where none names the experiment."""
+    """Find the test file of an experiment's topic, for an experiment that no test names."""
     file = f"tests/papers/{slug}/test_{Path(experiment.file).name}" if experiment else ""
     return [Defined(file, "", 1)] if file and (root / file).is_file() else []
 
 
 def bibtex(bibliography: str, key: str) -> str:
-    """The entry of a bibliography as it stands there."""
+    """Find the entry of a bibliography as written."""
     match = re.search(rf"^@\w+\{{{re.escape(key)},.*?^\}}", bibliography, re.S | re.M)
     return match[0] if match else ""
