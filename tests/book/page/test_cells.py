@@ -7,7 +7,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from derived.book.page import cells
-from derived.lab.page import at_most, check, confirm
+from derived.lab.page import at_most, check, confirm, refute
 
 
 def shown(text: str) -> nbformat.NotebookNode:
@@ -61,6 +61,16 @@ def test_an_inequality_is_a_line_in_words_and_is_exact_in_no_sum(capsys):
     check([0.0], [1.0])
     at_most([0.0], [1.0])
     assert "2 checks, the tightest at 0 of its bound" in words(shown(capsys.readouterr().out))
+
+
+def test_a_check_that_decides_names_its_claim_and_a_refutation_is_no_share_of_a_bound(capsys):
+    check([1e-3, 1e-4], [2e-3, 1.0], "T-1")
+    assert words(shown(capsys.readouterr().out)).strip() == "worst gap of 2: 1.0e-03, 0.5 of its bound (T-1)"
+    refute([0.5, 2.0], [1.0], "T-2")
+    assert words(shown(capsys.readouterr().out)).strip() == "refuted by 2 times its limit (T-2)"
+    check([0.5], [1.0])
+    refute([2.0], [1.0], "T-2")
+    assert "2 checks, the tightest at 0.5 of its bound" in words(shown(capsys.readouterr().out))
 
 
 def test_a_fact_is_a_line_in_words_and_is_exact(capsys):

@@ -1,6 +1,7 @@
 """What a claim rests on, and where a notebook shows it."""
 
 import pytest
+from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from derived.book.page import pages
@@ -18,6 +19,7 @@ def row(claim: str, **changes) -> dict:
         "paper": "toy",
         "tier": "ci",
         "experiment": "Draws",
+        "configuration": {},
         "proof": "",
         "reason": "",
         "amends": None,
@@ -98,7 +100,8 @@ def test_a_proof_is_of_the_last_result_that_is_not_proved_yet():
         ({}, "derived run toy --tier ci --seed 0"),
         ({"tier": "cpu"}, "derived record toy Draws --tier cpu"),
         ({"tier": "gpu"}, "derived record toy Draws --tier gpu --device cuda"),
-        ({"experiment": None}, ""),
+        ({"experiment": None}, "derived run toy --tier ci --seed 0"),  # a check cell
+        ({"experiment": None, "configuration": None}, ""),
     ],
 )
 def test_one_command_makes_the_rows_again(tmp_path, changes, command):
@@ -143,7 +146,7 @@ def test_an_explorer_s_cell_leads_to_the_claims_of_the_rows_that_it_reads():
         new_code_cell("explorer(1)", outputs=[html]),
     ]
     assert evidence.explored(cells) == {2: ["Draws"], 3: []}
-    found = [evidence.Evidence(pages.Entry(row("T-1"), [], []), (), "", None, None, (), {})]
+    found = [evidence.Evidence(pages.Entry(row("T-1"), [], []), (), "", "", None, None, (), {})]
     mark_cells("toy", cells, found)
     assert 'href="../claims/toy.html#T-1"' in cells[2]["metadata"]["derived_foot"]
     assert "derived_foot" not in cells[1]["metadata"]
@@ -153,3 +156,15 @@ def test_an_explorer_s_cell_leads_to_the_claims_of_the_rows_that_it_reads():
     captions = [cells[place]["metadata"]["mystnb"]["figure"]["caption"] for place in (1, 3)]
     assert captions == ["It rises. [Evidence of T-1]{.evidence-of}", "It rises."]
     assert "derived_foot" not in cells[3]["metadata"]
+
+
+def test_a_check_cell_and_the_evidence_of_its_claim_lead_to_each_other(tmp_path):
+    cells = [new_markdown_cell(THEOREM.format("t-one")), new_code_cell('check(a, b, "T-1")')]
+    whole = new_notebook(cells=cells, metadata={"derived": {}})
+    rows = [row("T-1", experiment=None)]
+    assert evidence.faults(whole, rows) == []
+    (found,) = evidence.gather(tmp_path, "toy", whole, [pages.Entry(rows[0], [], [])], [])
+    assert (found.decided, [each.label for each in found.rests]) == ("t-one", ["t-one"])
+    mark_cells("toy", cells, [found])
+    foot = BeautifulSoup(cells[1].metadata["derived_foot"], "html.parser")
+    assert [link["href"] for link in foot.select("a")] == ["#t-one", "../claims/toy.html#T-1"]

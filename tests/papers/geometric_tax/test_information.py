@@ -29,8 +29,6 @@ from derived.papers.geometric_tax.model.information import (
 )
 
 EXPERIMENTS = (Variational, Mine, Regimes)
-FEW = {"N": 120, "replicates": 2, "epochs": 12, "hidden": (32, 16), "rate": 5e-3}
-SMALL = {Variational: {"instances": 3}, Mine: FEW, Regimes: FEW}
 examples = settings(derandomize=True, max_examples=40, deadline=None, database=None)
 
 
@@ -121,7 +119,7 @@ def test_a_replicate_does_not_depend_on_its_neighbours_first_steps():
 @pytest.mark.parametrize(
     ("shapes", "facts", "words"),
     [
-        (((1, 20, 2), (1, 19, 2)), {}, "give pairs"),
+        (((1, 20, 2), (1, 19, 2)), {}, "Y has N = 19, but X has N = 20"),
         (((1, 12, 2), (1, 12, 2)), {}, "at least eight"),
         (((1, 40, 2), (1, 40, 2)), {"holdout": 1.0}, "holdout = 1"),
         (((1, 40, 2), (1, 40, 2)), {"epochs": 0}, "epochs = 0"),

@@ -31,7 +31,7 @@ def page(root: Path, chapters: Sequence[tuple[str, str]]) -> str:
 
 
 def public(face: Path) -> list[str]:
-    """Read the names that a package's ``__init__.py`` hands to lazy_loader."""
+    """Read the names that a package's ``__init__.py`` offers (``lab.face``)."""
     found = [node for node in ast.walk(ast.parse(face.read_text("utf-8"))) if isinstance(node, ast.keyword)]
     offered = [ast.literal_eval(node.value) for node in found if node.arg == "submod_attrs"]
     return sorted((name for each in offered for names in each.values() for name in names), key=str.lower)

@@ -10,9 +10,10 @@ from itertools import pairwise
 import nbformat
 from nbformat import NotebookNode
 
-# What check, at_most and confirm of lab.page say.
+# What check, at_most, refute and confirm of lab.page say.
 CHECK = re.compile(
-    r"(?:worst gap (?P<gap>\S+),|at most) (?P<share>\S+) of its bound, n = (?P<n>\d+)|true in \d+ of \d+: (?P<fact>.+)"
+    r"(?:(?:worst gap (?P<gap>\S+),|at most) (?P<share>\S+) of its bound, n = (?P<n>\d+)"
+    r"|(?P<refuted>refuted by \S+ times its limit), n = \d+)(?P<claim> \(\S+\))?|true in \d+ of \d+: (?P<fact>.+)"
 )
 RIGHT = re.compile(r"(?:(?:\([a-z]\) )?right\s)+")  # what the check of an exercise says, with a letter for each part
 SOLUTION = re.compile(r"^(?P<fence>`{3,}|:{3,})(?=\{solution)")
@@ -60,7 +61,7 @@ def _checked(found: list[re.Match[str]]) -> str:
         return f'<p class="checked">{_gap(found[0])}</p>'
     share = max((match["share"] or "0" for match in found), key=float)
     lines = "".join(f"<li>{_gap(match)}</li>" for match in found)
-    exact = float(share) == 0 and all(match["gap"] or match["fact"] for match in found)
+    exact = float(share) == 0 and all(match["gap"] or match["fact"] or match["refuted"] for match in found)
     title = "all exact" if exact else f"the tightest at {html.escape(share)} of its bound"
     return f'<details class="checked"><summary>{len(found)} checks, {title}</summary><ul>{lines}</ul></details>'
 
@@ -69,13 +70,16 @@ def _gap(match: re.Match[str]) -> str:
     """Write a check in words; ``n`` counts the numbers compared, so a single one needs no count."""
     if match["fact"]:
         return f"true: {html.escape(match['fact'])}"
+    claim = html.escape(match["claim"] or "")
+    if match["refuted"]:
+        return match["refuted"] + claim
     num = int(match["n"])
     if match["gap"] is None:
-        return f"at most {match['share']} of its bound" + (f" in {num:,} numbers" if num > 1 else "")
+        return f"at most {match['share']} of its bound" + (f" in {num:,} numbers" if num > 1 else "") + claim
     if float(match["gap"]) == 0:
-        return "no gap at all" if num == 1 else f"no gap at all in {num:,} numbers"
+        return ("no gap at all" if num == 1 else f"no gap at all in {num:,} numbers") + claim
     which = "gap" if num == 1 else f"worst gap of {num:,}:"
-    return f"{which} {match['gap']}, {match['share']} of its bound"
+    return f"{which} {match['gap']}, {match['share']} of its bound{claim}"
 
 
 def _put_into(box: NotebookNode, cell: NotebookNode) -> None:

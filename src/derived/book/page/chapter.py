@@ -11,6 +11,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from derived.book.house import House, UserError
+from derived.book.judge.ledger import entered
 from derived.book.page import cells, explorer, opening, pages
 from derived.book.page.plain import CARD, ERRATA
 from derived.book.source import reading
@@ -28,6 +29,7 @@ def fill(root: Path, build: Path, slug: str, links: dict[str, str]) -> tuple[pag
     notebook = nbformat.read(build / f"executed/notebooks/{slug}.ipynb", as_version=4)
     source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
     finding = json.loads((build / f"findings/{slug}.json").read_text("utf-8"))
+    finding["rows"] = entered(House(root), finding["rows"])
     _show_parameters(notebook)
     facts = _facts(notebook, slug)
     exercises = sum(len(re.findall(r"^[`:]{3,}\{exercise(?:-start)?\}", c.source, re.M)) for c in notebook.cells)

@@ -15,7 +15,7 @@ from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 
 from derived.book.page import pages
-from derived.book.source import evidence, statements
+from derived.book.source import evidence, on_page, statements
 from derived.book.source.evidence import Cells, Evidence, explored, seen
 
 
@@ -66,16 +66,16 @@ def mark_cells(slug: str, cells: Cells, found: Sequence[Evidence]) -> None:
     for each in statements.statements({"cells": cells}):
         if each.check is not None:
             checked.setdefault(each.check, []).append(each.label)
-    drawn_from = explored(cells)
+    drawn_from, decides = explored(cells), on_page.claims_of(cells)
     for place, cell in enumerate(cells):
         runs = {name: claims[name] for name, where in shown.items() if where.run == place}
         read = {name: claims[name] for name in drawn_from.get(place, []) if name in claims}
-        if runs or read or place in checked:
+        if runs or read or place in checked or place in decides:
             labels = checked.get(place, [])
             cell["metadata"]["derived_anchors"] = [f"check-{label}" for label in labels] + [
                 f"run-{name}" for name in runs
             ]
-            cell["metadata"]["derived_foot"] = pages.cell_foot(slug, labels, runs | read)
+            cell["metadata"]["derived_foot"] = pages.cell_foot(slug, labels, decides.get(place, []), runs | read)
         settings = cell["metadata"].get("mystnb", {}).get("figure", {})
         drawn = [
             claim for name, where in shown.items() if settings.get("name") in where.figures for claim in claims[name]

@@ -357,9 +357,9 @@ def statement(
     return {"badge": str(badge), "foot": html("statement.html", **values).strip()}
 
 
-def cell_foot(slug: str, checked: list[str], runs: dict[str, list[str]]) -> str:
-    """Write the foot of a cell: the statements that it checks, and the claims of the experiments that it runs."""
-    return html("cell.html", slug=slug, checked=checked, runs=runs).strip()
+def cell_foot(slug: str, checked: list[str], decides: list[str], runs: dict[str, list[str]]) -> str:
+    """Write the foot of a cell: the statements it checks, the claims it decides, and those of experiments it runs."""
+    return html("cell.html", slug=slug, checked=checked, decides=decides, runs=runs).strip()
 
 
 def evidence(

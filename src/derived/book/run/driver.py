@@ -25,6 +25,8 @@ import psutil
 
 from derived.book.house import House, UserError, cell_name, has_cuda, processor
 from derived.book.run.guard import source_faults
+from derived.book.source import on_page
+from derived.lab.findings import COLUMNS
 from derived.lab.sources import PACKAGE_ROOT, file_hash, imported_files
 
 LIMITS = {"ci": 600, "cpu": 3 * 3600, "gpu": 3 * 3600}  # seconds a chapter may take
@@ -33,7 +35,9 @@ ONE_THREAD = {
 }
 # What a user has set up for Python, notebooks and figures of their own stays out of the book's.
 PERSONAL = ("PYTHON", "IPYTHON", "MATPLOTLIBRC", "MPLBACKEND")
+PRESS = ("run/worker.py", "run/guard.py", "source/on_page.py", "source/statements.py")  # what findings pass through
 PRESS_ONLY = ("rests", "alone")  # of a notebook's metadata "derived"
+NUMBERS = (float, int, type(None))  # of a row of the ledger
 TELL_EVERY = 60  # seconds between two lines about a chapter that is running
 
 
@@ -94,7 +98,7 @@ def cells_code(slug: str, notebook: dict[str, Any]) -> str:
 def chapter_key(house: House, slug: str, parameters: dict[str, Any]) -> str:
     """Hash everything that the executed chapter depends on."""
     notebook = read_notebook(house, slug)
-    faults = source_faults(notebook)
+    faults = source_faults(notebook) + on_page.faults(notebook)
     if faults:
         raise UserError("\nderived: ".join(f"{slug}: {fault}" for fault in faults))
     results = [path for path in (house.root / "results" / slug).rglob("*") if path.is_file() and path.name[0] != "."]
@@ -104,7 +108,7 @@ def chapter_key(house: House, slug: str, parameters: dict[str, Any]) -> str:
         file = Path(error.filename).relative_to(PACKAGE_ROOT.parents[1])
         raise UserError(f"{slug}: {file}, line {error.lineno}: no Python: {error.msg}") from None
     scripts = [script for path in imports if (script := path.with_suffix(".js")).is_file()]  # what explorers compute
-    press = [PACKAGE_ROOT / "book/run" / name for name in ("worker.py", "guard.py")]
+    press = [PACKAGE_ROOT / "book" / name for name in PRESS]
     parts = [
         json.dumps([notebook["cells"], _for_cells(notebook["metadata"])], sort_keys=True),
         file_hash([*imports, *scripts, *press], PACKAGE_ROOT),
@@ -146,10 +150,16 @@ def read_findings(house: House, slug: str) -> dict[str, Any] | None:
     try:
         findings = json.loads(house.findings(slug).read_text("utf-8"))
         content = house.executed(slug).read_bytes()
-        made_from = findings["executed_sha256"]
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        whole = hashlib.sha256(content).hexdigest() == findings["executed_sha256"] and _are_rows(findings["rows"])
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return findings if hashlib.sha256(content).hexdigest() == made_from else None
+    return findings if whole else None
+
+
+def _are_rows(rows: list[dict[str, Any]]) -> bool:
+    """Whether there are rows of a ledger, with all their columns, and numbers where numbers belong."""
+    numbers = [row[name] for row in rows for name in ("value", "low", "high", "n")]
+    return bool(rows) and all(row.keys() >= {*COLUMNS} for row in rows) and {*map(type, numbers)} <= {*NUMBERS}
 
 
 def _device_name(kind: str) -> str:
@@ -275,6 +285,7 @@ def run_chapters(
                 running.remove(chapter)
                 error = chapter.error()
                 findings = None if error else read_findings(house, chapter.slug)
+                error = error or (None if findings else "report(...) left no rows of a ledger")
                 outcomes[chapter.slug] = Outcome(chapter.slug, findings, error)
                 print(
                     f"{chapter.slug}: {'FAILED' if error else 'done'} in {time.monotonic() - chapter.started:.1f} s",

@@ -1,10 +1,12 @@
 """Finds the evidence for each claim of a chapter: statement, run, figures, tests and records.
 
-rests       the labels of the statements that decide a claim: the one whose proof it names, and those under which the
-            notebook's metadata ``derived: {"rests": {"label": "OLS-1.a OLS-1.b"}}`` lists it
+rests       the labels of the statements that decide a claim: the one whose check cell does (``on_page``), the one whose
+            proof it names, and those under which the notebook's metadata lists it,
+            ``derived: {"rests": {"label": "OLS-1.a OLS-1.b"}}``
 alone       why a claim rests on no statement: ``derived: {"alone": {"a clock": "OLS-20"}}``, or the reason of a claim
             that could not be run
 run         the cell that runs a claim's experiment, ``name = run(Experiment)``
+decided     the label of the statement whose check cell decides a claim
 figure      a figure whose cell reads the name of such a run
 test        one that names a statement's label in backticks, or the experiment; else the file of the experiment's topic
 record      the rows that the experiment left at a tier, on the status page
@@ -19,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from derived.book.source import on_page
 from derived.book.source.statements import Defined, Statement, statements, tests, tests_naming
 
 Cells = Sequence[dict[str, Any]]
@@ -48,6 +51,7 @@ class Evidence:
     entry: Entry
     rests: tuple[Statement, ...]
     alone: str
+    decided: str
     seen: Seen | None
     source: Defined | None
     tests: tuple[Defined, ...]
@@ -61,7 +65,7 @@ class Evidence:
     def rerun(self) -> str:
         """The command that remakes the headline's rows, empty for a claim that cannot be run."""
         row = self.row
-        if not row["experiment"]:
+        if row["configuration"] is None:
             return ""
         if row["tier"] == "ci":
             return f"derived run {row['paper']} --tier ci --seed 0"
@@ -73,6 +77,9 @@ def resting(notebook: dict[str, Any], rows: Sequence[Row]) -> dict[str, list[str
     """Group the claims by the statement on which they rest."""
     said = notebook["metadata"].get("derived", {}).get("rests", {})
     found = {label: ids.split() for label, ids in said.items()}
+    for claim, fields in on_page.decided(notebook).items():
+        if claim not in found.setdefault(fields["label"], []):
+            found[fields["label"]].append(claim)
     for row in rows:
         if row["headline"] and row["proof"] and row["id"] not in found.setdefault(row["proof"], []):
             found[row["proof"]].append(row["id"])
@@ -81,7 +88,8 @@ def resting(notebook: dict[str, Any], rows: Sequence[Row]) -> dict[str, list[str
 
 def alone(notebook: dict[str, Any], rows: Sequence[Row]) -> dict[str, str]:
     """Read, by claim, why it rests on no statement."""
-    unseen = {row["id"]: row["reason"] for row in rows if not row["experiment"]}
+    checked = on_page.decided(notebook)
+    unseen = {row["id"]: row["reason"] for row in rows if not row["experiment"] and row["id"] not in checked}
     said = notebook["metadata"].get("derived", {}).get("alone", {})
     return unseen | {claim: why for why, ids in said.items() for claim in ids.split()}
 
@@ -201,7 +209,7 @@ def gather(
     """Collect the evidence of every claim of a chapter, in the order of its entries."""
     rows = [entry.row for entry in entries]
     stated = statements(notebook)
-    on, off = resting(notebook, rows), alone(notebook, rows)
+    on, off, decided = resting(notebook, rows), alone(notebook, rows), on_page.decided(notebook)
     shown, defined = seen(notebook["cells"]), sources(root, slug)
     by_label, by_name = tests(root, slug), tests_naming(root, slug, [*defined])
     found = []
@@ -216,6 +224,7 @@ def gather(
                 entry,
                 rests,
                 "" if rests else off.get(claim, ""),
+                decided[claim]["label"] if claim in decided else "",
                 shown.get(experiment),
                 defined.get(experiment),
                 tuple(dict.fromkeys(named)),

@@ -29,7 +29,9 @@ BADGES = {badge: words for badge, words, *_ in SOURCES.values()}
 RESULTS = ("theorem", "lemma", "proposition", "corollary")  # what is proved, and so checked and tested
 STATED = (*RESULTS, "definition", "assumption", "axiom", "conjecture", "algorithm", "criterion", "property")
 _DIRECTIVE = re.compile(rf"^[`:]{{3,}}\{{prf:({'|'.join(STATED)})\}}[ \t]*([^\n]*)\n((?:[ \t]*:[^\n]*\n)*)", re.M)
-
+_TEXT = re.compile(
+    rf"^([`:]{{3,}})\{{prf:(?:{'|'.join(STATED)})\}}[^\n]*\n((?:[ \t]*:[^\n]*\n)*)(.*?)^\1[ \t]*$", re.M | re.S
+)
 _BOX = re.compile(r"^[`:]{3,}\{prf:(\w+)\}[^\n]*\n(?:[ \t]*:(?!label)[^\n]*\n)*(?:[ \t]*:label:[ \t]*(\S+))?", re.M)
 
 
@@ -77,6 +79,12 @@ def statements(notebook: dict[str, Any]) -> list[Statement]:
     return found
 
 
+def texts_of(notebook: dict[str, Any]) -> dict[str, str]:
+    """The text of each statement by its label, as Markdown."""
+    pages = ("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown")
+    return {_option(options, "label"): text for page in pages for _, options, text in _TEXT.findall(page)}
+
+
 def proofs(boxes: Iterable[tuple[str, str]]) -> list[str]:
     """Match each proof with the label of the last result that is not yet proved, empty if none is left.
 
@@ -99,10 +107,11 @@ def proved(cells: Sequence[dict[str, Any]]) -> set[str]:
 
 def checks(cell: dict[str, Any]) -> list[str]:
     """Read the labels of the statements that a code cell declares to check."""
-    return cell["metadata"].get("derived", {}).get("checks", []) if _shown_code(cell) else []
+    return cell["metadata"].get("derived", {}).get("checks", []) if shown_code(cell) else []
 
 
-def _shown_code(cell: dict[str, Any]) -> bool:
+def shown_code(cell: dict[str, Any]) -> bool:
+    """Whether it is a code cell that the page shows."""
     return cell["cell_type"] == "code" and "remove-cell" not in cell["metadata"].get("tags", [])
 
 
@@ -118,7 +127,7 @@ def _option(options: str, name: str) -> str:
 
 def _next_code(cells: Sequence[dict[str, Any]], place: int) -> int | None:
     for later in range(place + 1, len(cells)):
-        if _shown_code(cells[later]):
+        if shown_code(cells[later]):
             return later
         if any(_directives(cells[later])):
             return None

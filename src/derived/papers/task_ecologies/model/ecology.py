@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import entr, kl_div, xlogy
 
 from derived.lab.checks import check_positive, check_within
@@ -49,9 +50,9 @@ class FiniteEcology:
     (0.6931, 0.3251, 0.3681)
     """
 
-    prior: np.ndarray
-    contexts: np.ndarray
-    laws: np.ndarray
+    prior: ArrayLike
+    contexts: ArrayLike
+    laws: ArrayLike
 
     def __post_init__(self) -> None:
         for name in ("prior", "contexts", "laws"):
@@ -125,6 +126,7 @@ class FiniteEcology:
         expected = (int(labels.max()) + 1, *self.laws.shape[1:])
         if labels.size != self.num_worlds or decoder.shape != expected:
             raise ValueError(f"a decoder {decoder.shape} for {labels.size} worlds; give {expected}")
+        check_within("decoder", decoder, 0, 1)
         _check_sums("decoder", decoder)
         return float(-xlogy(self.weighted, decoder[labels]).sum())
 
