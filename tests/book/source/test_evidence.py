@@ -129,6 +129,7 @@ def test_tests_are_those_of_the_statement_and_of_the_experiment(tmp_path):
 def test_the_entry_of_a_bibliography_is_whole():
     entries = "@misc{other,\n  title = {A}\n}\n\n@misc{wanted,\n  title = {{B} b},\n}\n"
     assert evidence.bibtex(entries, "wanted") == "@misc{wanted,\n  title = {{B} b},\n}"
+    assert evidence.bibtex(entries, "other") == "@misc{other,\n  title = {A}\n}", "and no more than it"
     assert evidence.bibtex(entries, "want") == ""
 
 
