@@ -18,8 +18,7 @@ import yaml
 
 from derived.book.house import House
 from derived.book.judge import recording
-from derived.book.source import edition, evidence
-from derived.book.teach import lectures
+from derived.book.source import edition, evidence, lectures
 from derived.lab.experiment import Experiment
 
 LABEL = re.compile(r"^:label: (\S+)", re.M)
