@@ -55,6 +55,7 @@ def claim(toy=None, **changes) -> Claim:
         ("statistic", Estimate(1.5, 3, 1.0, 2.0), "", "undecided"),
         ("statistic", Estimate(np.nan, 3, np.nan, np.nan), "", "undecided"),
         ("measured", Estimate(7.0, 3), "", "reported"),
+        ("measured", Estimate(np.nan, 3), "", "undecided"),
     ],
 )
 def test_the_verdict(kind, estimate, proof, verdict):

@@ -112,10 +112,10 @@ class Claim:
         """The verdict on an estimate, and the reason where it needs one. NaN decides nothing."""
         low, high = self.accept
         value = estimate.value
-        if self.kind == "measured":
-            return "reported", ""
         if math.isnan(value) or not estimate.n > 0:
             return "undecided", f"no number from {estimate.n} instances"
+        if self.kind == "measured":
+            return "reported", ""
         below, above = (value if bound is None else bound for bound in (estimate.low, estimate.high))
         if self.kind == "statistic":
             if low <= below and above <= high:

@@ -97,6 +97,8 @@ def _measure(claim: Claim, rows: pd.DataFrame) -> tuple[Estimate | None, Verdict
         estimate = claim.measure(rows)
     except ValueError as error:  # an interval that the rows do not allow
         return None, "undecided", str(error)
+    except (LookupError, TypeError, ArithmeticError, NameError) as error:  # rows that lack what the measure reads
+        return None, "undecided", f"its rows cannot be measured: {type(error).__name__}: {error}"
     return estimate, *claim.judge(estimate)
 
 

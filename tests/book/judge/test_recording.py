@@ -434,6 +434,9 @@ class Client:
     def get_executor(self):
         raise KilledWorker("a task", "a worker")
 """
+GONE = CLUSTER.replace(
+    'raise KilledWorker("a task", "a worker")', "from concurrent import futures; raise futures.CancelledError"
+)
 
 
 def test_what_a_cluster_does_wrong_is_one_clear_line(house, paper):
@@ -444,6 +447,9 @@ def test_what_a_cluster_does_wrong_is_one_clear_line(house, paper):
     )
     process = press.derived(house, "record", "toy", "--scheduler", "here:8786")
     assert process.stderr == "derived: a task killed its workers again and again; finished conditions are kept\n"
+    (house / "src/distributed.py").write_text(GONE)
+    process = press.derived(house, "record", "toy", "--scheduler", "here:8786")
+    assert process.stderr == "derived: the scheduler at here:8786 is gone; finished conditions are kept\n"
 
 
 def test_experiments_that_cannot_be_imported_are_one_clear_line(house, paper):

@@ -28,7 +28,6 @@ from derived.papers.cactus.model.rules import Cactus, SpS
 from derived.papers.cactus.model.theory import emitted_kl_bound, expected_accepted, text_kl_bound
 
 EXPERIMENTS = (Blocks, MarkovPairs)
-SMALL = {Blocks: {"replicates": 2, "tokens": 3}}
 EXACT = 1e-12  # sums of at most 50 float64 terms of size at most 1, through at most 50 operations each
 examples = settings(derandomize=True, max_examples=40, deadline=None, database=None)
 

@@ -8,7 +8,6 @@ from derived.papers.in_place_ttt.experiments.leaks import VARIANTS, Leaks
 from derived.papers.in_place_ttt.figures import leaks as figures
 
 EXPERIMENTS = (Leaks,)
-SMALL = {Leaks: {"instances": 1, "tokens": 8, "d": 2, "chunks": (3,)}}
 
 
 def test_claims_get_the_expected_verdict_from_small_rows(rows, expected):

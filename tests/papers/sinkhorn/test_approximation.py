@@ -13,11 +13,6 @@ from derived.papers.sinkhorn.model.blocks import block_bound, block_kernel, bloc
 from derived.papers.sinkhorn.model.couplings import crossed
 
 EXPERIMENTS = (Blocks, BlockPlans, ConditionalBlocks)
-SMALL = {
-    Blocks: {"instances": 2, "n": 7, "iterations": 1500},
-    BlockPlans: {"n": 6, "m": (0, 2, 4)},
-    ConditionalBlocks: {"instances": 2, "n": 7},
-}
 
 
 @pytest.fixture

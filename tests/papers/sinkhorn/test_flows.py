@@ -6,7 +6,6 @@ from derived.papers.sinkhorn.claims import flows as claims
 from derived.papers.sinkhorn.experiments.flows import Drift, HeatLimit, Particles
 
 EXPERIMENTS = (Drift, Particles, HeatLimit)
-SMALL = {Drift: {"sizes": (3,)}, Particles: {"n": 5, "steps": 8}, HeatLimit: {"widths": (0.2, 0.05)}}
 
 
 @pytest.mark.parametrize("claim", [*claims.GRADIENT, *claims.HEAT], ids=lambda claim: claim.id)

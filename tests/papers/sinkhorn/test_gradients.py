@@ -12,10 +12,6 @@ from derived.papers.sinkhorn.model.backward import implicit_vjp, sinkhorn_plan
 from derived.papers.sinkhorn.model.plan import half_steps, sinkhorn
 
 EXPERIMENTS = (Backward, Truncated)
-SMALL = {
-    Backward: {"instances": 2, "sizes": ((3, 2),), "unrolled": 301},
-    Truncated: {"instances": 4, "halves": (1, 3, 5, 81)},
-}
 EXACT = {"tol": 1e-14, "max_iterations": 4000}
 
 

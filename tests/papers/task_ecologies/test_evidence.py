@@ -14,7 +14,6 @@ from derived.papers.task_ecologies.experiments.evidence import Certification, Pu
 from derived.papers.task_ecologies.model.certification import sample_losses, sample_size
 
 EXPERIMENTS = (Certification, Published)
-SMALL = {Certification: {"sizes": (30, 300, 1000), "data_sets": 300}}
 
 
 def test_the_sample_size_is_enough_by_the_proof():

@@ -15,7 +15,6 @@ from derived.papers.task_ecologies.model.gpt import GPTSize, MicroGPT
 from derived.papers.task_ecologies.model.partitions import set_partitions
 
 EXPERIMENTS = (Frozen, Imposed)
-SMALL = {Frozen: {"replicates": 2, "worlds": 4, "contexts": 5}, Imposed: {"worlds": 3, "steps": 250}}
 
 
 def outputs(model: MicroGPT, contexts: torch.Tensor, shown: torch.Tensor) -> torch.Tensor:

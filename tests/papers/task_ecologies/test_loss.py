@@ -26,12 +26,6 @@ from derived.papers.task_ecologies.model.codes import cell_excesses
 from derived.papers.task_ecologies.model.partitions import cells, from_masks, incidence, masks, normal_form
 
 EXPERIMENTS = (Decomposition, Planted, Informed, Hellinger)
-SMALL = {
-    Decomposition: {"worlds": (1, 2, 4), "replicas": 2},
-    Planted: {"replicas": 6, "n": 5},
-    Informed: {"replicas": 3},
-    Hellinger: {"pairs": 200, "replicas": 12},
-}
 EPS = 2.0**-52
 
 

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
@@ -108,6 +108,8 @@ def _executor(jobs: int, scheduler: str):
                 yield client.get_executor()
             except KilledWorker:
                 raise UserError("a task killed its workers again and again; finished conditions are kept") from None
+            except CancelledError:
+                raise UserError(f"the scheduler at {scheduler} is gone; finished conditions are kept") from None
         return
     os.environ.update(ONE_THREAD)  # inherited by the workers, which have not imported torch yet
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=watch, initargs=(os.getpid(),))
@@ -116,8 +118,9 @@ def _executor(jobs: int, scheduler: str):
     except BaseException:  # an interrupt must not wait for conditions that take minutes; finished ones are kept
         pool.shutdown(wait=False, cancel_futures=True)
         for child in psutil.Process().children():
-            if "spawn_main" in " ".join(child.cmdline()):  # a worker, not multiprocessing's own tracker
-                child.kill()
+            with contextlib.suppress(psutil.Error):  # it has ended by itself
+                if "spawn_main" in " ".join(child.cmdline()):  # a worker, not multiprocessing's own tracker
+                    child.kill()
         raise
     pool.shutdown()
 
