@@ -25,7 +25,6 @@ from ..model.codebooks import (
     KMeansCodebook,
     LearnedCodebook,
     UniformQuantizer,
-    gaussian_lloyd_max,
     shannon_lower_bound,
     zador_law,
 )
@@ -38,40 +37,6 @@ SOURCES = {
     "cube": (3, 0.0, 1.0),
     "lorenz": (LORENZ_DIMENSION,) + 2 * (np.nan,),
 }
-NORMAL = 0.5 * math.log(2 * math.pi * math.e)
-
-
-def gaussian_density_norm(d: int) -> float:
-    """||p||_{d/(d+2)} of the standard normal in d dimensions: 2 pi ((d + 2) / d)^((d + 2) / 2)."""
-    return 2 * math.pi * ((d + 2) / d) ** ((d + 2) / 2)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scalar(Experiment):
-    """GT-5: the best quantiser of N(0, 1). Rows: K, distortion, scaled = K^2 Delta, slb (Shannon's bound), zador, left
-    (mean square error of floor bins answered at their left edge, over that of the middle, 2^18 uniforms on a grid)."""
-
-    codes: tuple[int, ...] = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
-
-    tiny: ClassVar = {"codes": (2, 8, 512)}
-    deterministic: ClassVar = {"distortion": 1e-8, "left": 1e-9}
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        u = (torch.arange(2**18, dtype=dtype, device=device) + 0.5) / 2**18
-        found = []
-        for K in self.codes:
-            distortion = gaussian_lloyd_max(K).distortion
-            left, middle = (UniformQuantizer(K, 0.0, 1.0, rule) for rule in ("left", "middle"))
-            errors = [(u - each.decode(each.encode(u))).square().mean().item() for each in (left, middle)]
-            row = {
-                "K": K,
-                "distortion": distortion,
-                "scaled": K**2 * distortion,
-                "slb": shannon_lower_bound(NORMAL, 1, K),
-            }
-            row |= {"zador": zador_law(gaussian_density_norm(1), 1, K), "left": errors[0] / errors[1]}
-            found.append(row | {"same_width": errors[0] / (left.width**2 / 12)})
-        return pd.DataFrame(found)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,45 +17,8 @@ from torch import Tensor
 from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
-from ..model.information import Bound, donsker_varadhan, mine, table_information
+from ..model.information import Bound, mine
 from ..model.metrics import procrustes_distortion
-
-EPSILON = float(torch.finfo(torch.float64).eps)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Variational(Experiment):
-    """GT-14: Donsker and Varadhan on tables. Rows: instance, states, gap (of I less the value of a random critic,
-    to KL(P || G)), best (of I to the value of ln dP/dQ), own (of the best critic on N own pairs, asked against all
-    N^2, to ln N), bound."""
-
-    instances: int = 20
-    states: tuple[int, ...] = (2, 5, 20)
-
-    tiny: ClassVar = {"instances": 3}
-
-    def conditions(self) -> list[dict]:
-        return [{"states": states} for states in self.states]
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        states, found = condition["states"], []
-        for instance in range(self.instances):
-            g = stream(seed, "table", states, instance)
-            p = torch.rand(states, states, generator=g, dtype=dtype).square().to(device)
-            p = p / p.sum()
-            q = p.sum(dim=1, keepdim=True) * p.sum(dim=0, keepdim=True)
-            T = 3 * torch.randn(states, states, generator=g, dtype=dtype).to(device)
-            truth = table_information(p)
-            value = (p * T).sum() - (q * T.exp()).sum().log()
-            tilted = q * T.exp() / (q * T.exp()).sum()
-            gap = truth - value - (p * (p / tilted).log()).sum()
-            best = (p / q).log()
-            top = (p * best).sum() - (q * best.exp()).sum().log() - truth
-            high = 700.0 * torch.eye(states, dtype=dtype, device=device)  # large on own pairs: e^T swamps all others
-            own = donsker_varadhan(high.diagonal(), high.flatten()) - math.log(states)
-            row = {"instance": instance, "gap": gap.abs().item(), "best": top.abs().item(), "own": own.abs().item()}
-            found.append(row | {"bound": 64 * states**2 * 12 * EPSILON})
-        return pd.DataFrame(found)
 
 
 def descriptors(seed: int, name: str, R: int, N: int) -> Tensor:

@@ -138,6 +138,17 @@ def staircase_length(K: int) -> float:
     return math.pi * (K - 1)
 
 
+def staircase_floor(K: int, sigma: float) -> float:
+    """(K - 1) (4 arcsin sqrt Phi(1 / (2 K sigma)) - pi): each boundary alone, crossed from mid bin to mid bin [ours].
+
+    >>> round(staircase_floor(2, 0.01), 4)
+    3.1416
+    """
+    check_count("K", K, 2)
+    check_positive("sigma", sigma)
+    return (K - 1) * (4 * math.asin(math.sqrt(ndtr(1 / (2 * K * sigma)))) - math.pi)
+
+
 def chord_length(K: int, sigma: float, points: int) -> float:
     """The slow twin: sum of the angles 2 arccos sum_k sqrt(p_k q_k) between ``points`` places along the curve.
 
@@ -159,3 +170,20 @@ def softmax_gradients(
     target = y if law is None else law[y]
     loss = cross_entropy(h @ W.mT, target, reduction="none")
     return loss.detach(), torch.autograd.grad(loss.sum(), h)[0]
+
+
+def trained_encoder(
+    encoder: tuple[Float[Tensor, "p i"], Float[Tensor, "p p"]],
+    W: Float[Tensor, "K p"],
+    x: Float[Tensor, "n i"],
+    y: Tensor,
+    steps: int = 60,
+) -> tuple[Tensor, ...]:
+    """The two matrices of a tanh encoder under a softmax head W after ``steps`` of AdamW on labels y, (n,)."""
+    A, B, head = (each.clone().requires_grad_() for each in (*encoder, W))
+    optimiser = torch.optim.AdamW([A, B, head], lr=0.01, betas=(0.9, 0.99), weight_decay=0.01)
+    for _ in range(steps):
+        optimiser.zero_grad()
+        cross_entropy(torch.tanh(torch.tanh(x @ A.mT) @ B.mT) @ head.mT, y).backward()
+        optimiser.step()
+    return A.detach(), B.detach()

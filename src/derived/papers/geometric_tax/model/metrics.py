@@ -130,8 +130,10 @@ def unrelated_law(n: int, p: int) -> float:
     return math.sqrt(1 - 8 / (3 * math.pi) * math.sqrt(p / n))
 
 
-def pooled_law(r: float, L: int, J: Tensor, V: Tensor) -> Tensor:
+def pooled_law(r: float, L: int, J: Tensor, V: Tensor, bias: float | Tensor = 0.0) -> Tensor:
     """D of mean-pooled embeddings when a share r of L tokens moves: ``noise_law`` at s = r J / (L V) [ours].
+
+    With ``bias`` = E |E[delta | sequence]|^2 above zero, s is 1 + r (L - 1) bias / J times as large.
 
     >>> J, V = torch.tensor(1.0), torch.tensor(0.5)
     >>> round((pooled_law(0.1, 512, J, V) / pooled_law(0.01, 512, J, V)).item(), 2)  # sqrt 10
@@ -139,7 +141,7 @@ def pooled_law(r: float, L: int, J: Tensor, V: Tensor) -> Tensor:
     """
     check_at_least("r", r, 0)
     check_positive("V", V)
-    return noise_law(r * J / (L * V))
+    return noise_law(r * (J + r * (L - 1) * bias) / (L * V))
 
 
 # Matrices of distances ----------------------------------------------------------------------------------------------
