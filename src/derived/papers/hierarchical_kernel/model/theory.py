@@ -238,6 +238,17 @@ def softmax_head_gap(taps: Float[Tensor, "*batch k"]) -> Float[Tensor, "*batch"]
     return torch.minimum(taps.clamp_min(0).square().sum(dim=-1), taps.clamp_max(0).square().sum(dim=-1))
 
 
+def channel_gap(kernels: Float[Tensor, "*batch lags channels"]) -> Float[Tensor, "*batch"]:
+    """min over w and p >= 0 of sum_mc (p_m w_c - kappa_mc)^2: how far one head stays from a kernel for each channel.
+
+    One attention serves all channels, so a head's coefficients p_m w_c have rank one. Kernels kappa >= 0 have leading
+    singular vectors of one sign, so the minimum is the sum of the other squared singular values: 0 iff all kernels are
+    multiples of one. ValueError for a negative tap. [ours]
+    """
+    check_at_least("kernels", kernels, 0)
+    return torch.linalg.svdvals(kernels)[..., 1:].square().sum(dim=-1)
+
+
 def kernel_logits(kernel: Float[Tensor, "k"], T: int) -> Float[Tensor, "T T"]:
     """Positional logits log kappa_{i-j} (and -inf outside the kernel): their softmax averages with kappa, exactly.
 
