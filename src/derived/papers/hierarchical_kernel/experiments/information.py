@@ -147,8 +147,8 @@ def telling_samples(rows: pd.DataFrame) -> float:
     for n, part in table.groupby("n"):
         low, high = part["mean"] - part["std"], part["mean"] + part["std"]
         separate[n] = bool((low.iloc[1:].values > high.iloc[:-1]).all())
-    told = [n for n in sorted(separate) if all(separate[m] for m in separate if m >= n)]
-    return float(told[0] / widest["p"].iloc[0]) if told else float("inf")
+    enough = [n for n in sorted(separate) if all(separate[m] for m in separate if m >= n)]
+    return float(enough[0] / widest["p"].iloc[0]) if enough else float("inf")
 
 
 @dataclass(frozen=True, kw_only=True)

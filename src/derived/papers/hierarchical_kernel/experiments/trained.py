@@ -120,7 +120,7 @@ def compact(sequences: Sequences) -> Data:
 def levels_of(model: SequenceClassifier, data: Data) -> pd.DataFrame:
     """alpha, excess kurtosis, Mardia's z and variance of each block and level; one row of features per sequence.
 
-    The row of level l is the one that stands for the middle token, so that samples are independent.
+    The row of level l is that of the middle token, so that samples are independent.
     """
     h, middle, tables = model.embed(data.tokens.long()), data.lengths.long() // 2, []
     network = torch.arange(len(h), device=h.device).unsqueeze(-1)
@@ -159,7 +159,7 @@ class TunedListOps(Experiment):
 
     Rows: kind, stage; "validation": rate, replicate, accuracy, loss; "test": rate, replicate, step, flop (of all matrix
     products of training a network so far), accuracy, loss, rule (accuracy of the depth-1 rule on the same test data),
-    known (share of test strings that stand in the training set), parameters; "level": replicate, block, level and what
+    known (share of test strings that occur in the training set), parameters; "level": replicate, block, level and what
     ``levels_of`` measures. Replicate r of all kinds has the same data, order of items and shared initial weights.
     """
 
@@ -270,13 +270,13 @@ class TunedListOps(Experiment):
         shares = []
         for seen, tokens, labels in zip(train.tokens.cpu(), test.tokens.cpu(), test.labels.cpu(), strict=True):
             trees = [parse(codes.long()) for codes in seen[:1500]]
-            law = operator_law([*trees, ("SM", (0,))])  # one list of SM stands for an operator that never occurs
+            law = operator_law([*trees, ("SM", (0,))])  # SM never occurs, and every operator needs a list
             shares.append((torch.as_tensor(ShallowPredictor(1, law)(tokens.long().numpy())) == labels).double().mean())
         return torch.stack(shares)
 
 
 def known(train: Data, test: Data) -> Tensor:
-    """The share of a replicate's test strings that stand in its training set, (R,)."""
+    """The share of a replicate's test strings that occur in its training set, (R,)."""
     sets = zip(train.tokens.cpu().numpy(), test.tokens.cpu().numpy(), strict=True)
     shares = [len(drawn & seen) / len(drawn) for seen, drawn in (({*map(bytes, a)}, {*map(bytes, b)}) for a, b in sets)]
     return torch.tensor(shares, dtype=torch.float64)
