@@ -9,6 +9,11 @@ import textwrap
 from pathlib import Path
 
 import nbformat
+import pytest
+from typer.testing import CliRunner
+
+from derived.book import cli
+from derived.book.house import House
 
 ROOT = Path(__file__).resolve().parents[2]
 ROW = {
@@ -78,12 +83,31 @@ def environment(root: Path) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(root / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def derived(root: Path, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess:
-    """Run the command line of a checkout."""
+def start(root: Path, *arguments: str, **options) -> subprocess.Popen:
+    """Start the command line of a checkout as a user does, to be killed or interrupted."""
     command = [sys.executable, "-m", "derived.book.cli", *arguments]
-    return subprocess.run(
-        command, cwd=root, env=environment(root), capture_output=True, text=True, timeout=timeout, check=False
-    )
+    return subprocess.Popen(command, cwd=root, env=environment(root), text=True, **options)
+
+
+def process(root: Path, *arguments: str) -> subprocess.CompletedProcess:
+    """Run the command line of a checkout as a user does, with workers of its own."""
+    with start(root, *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        said, complained = running.communicate(timeout=120)
+    return subprocess.CompletedProcess(arguments, running.returncode, said, complained)
+
+
+def derived(root: Path, *arguments: str) -> subprocess.CompletedProcess:
+    """Run the command line on a checkout in this process; the chapters run in their own."""
+    for name in [name for name in sys.modules if name.startswith("derived.papers.toy")]:
+        del sys.modules[name]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        patch.setenv("PYTHONPATH", str(root / "src"))
+        patch.setattr(cli, "this_house", lambda: House(root))
+        done = CliRunner().invoke(cli.app, arguments)
+    if not isinstance(done.exception, SystemExit | None):
+        raise done.exception
+    return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
 
 def findings(root: Path, slug: str) -> dict:

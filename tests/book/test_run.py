@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -59,13 +60,11 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_chapter_that_fails_says_where_and_why_and_leaves_the_last_good_run(house, fault):
-    good(house)
-    assert press.derived(house, "run").returncode == 0
-    before = {path: path.read_bytes() for path in (house / "_build").rglob("toy.*") if "running" not in path.parts}
+def test_a_chapter_that_fails_says_where_and_why_and_leaves_the_last_good_run(built, fault):
+    before = {path: path.read_bytes() for path in (built / "_build").rglob("toy.*") if "running" not in path.parts}
     cell, message = FAULTS[fault]
-    press.write_chapter(house, "toy", cell, "never = 'reached'")
-    process = press.derived(house, "run")
+    press.write_chapter(built, "toy", cell, "never = 'reached'")
+    process = press.derived(built, "run")
     assert process.returncode == 1
     assert len(lines(process)) == 1
     assert message in process.stderr
@@ -143,8 +142,7 @@ STUCK = "import ctypes; ctypes.PyDLL(None).sleep(600)"  # compiled code that let
 def test_a_killed_build_takes_its_kernels_along_and_the_next_one_works(house, how, cell):
     press.write_chapter(house, "toy", "import time", cell)
     press.write_toc(house, "toy")
-    command = [sys.executable, "-m", "derived.book.cli", "run"]
-    driver = subprocess.Popen(command, cwd=house, env=press.environment(house), stdout=subprocess.DEVNULL)
+    driver = press.start(house, "run", stdout=subprocess.DEVNULL)
     partial = house / "_build/running/toy/toy.ipynb"
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and not (partial.exists() and '"running"' in partial.read_text()):
@@ -159,30 +157,19 @@ def test_a_killed_build_takes_its_kernels_along_and_the_next_one_works(house, ho
     assert press.derived(house, "run").returncode == 0
 
 
-def test_a_corrupt_cache_is_run_again(house):
-    good(house)
-    assert press.derived(house, "run").returncode == 0
-    path = house / "_build/executed/notebooks/toy.ipynb"
+def test_a_corrupt_cache_is_run_again(built):
+    path = built / "_build/executed/notebooks/toy.ipynb"
     path.write_text(path.read_text()[:-30])
-    assert "done in" in press.derived(house, "run").stdout
+    assert "done in" in press.derived(built, "run").stdout
 
 
 @pytest.fixture
-def keys(house, monkeypatch):
+def keys(house, own_sources):
     """The key of the first chapter in a copy of this checkout, as a function of what has been changed in the copy."""
-    for name in ("notebooks", "book", "results"):
-        subprocess.run(["cp", "-r", press.ROOT / name, house], check=True)
-    script = (
-        "import sys, json; from pathlib import Path; from derived.book.house import House;"
-        "from derived.book.run import chapter_key;"
-        "print(chapter_key(House(Path(sys.argv[1])), 'ols_attention', json.loads(sys.argv[2])))"
-    )
-
-    def key(**changes) -> str:
-        command = [sys.executable, "-c", script, str(house), json.dumps(PARAMETERS | changes)]
-        return subprocess.check_output(command, env=press.environment(house), text=True).strip()
-
-    return key
+    shutil.copytree(press.ROOT / "results/ols_attention", house / "results/ols_attention")
+    (house / "notebooks").mkdir()
+    shutil.copy(press.ROOT / "notebooks/ols_attention.ipynb", house / "notebooks")
+    return lambda **changes: run.chapter_key(House(house), "ols_attention", PARAMETERS | changes)
 
 
 @pytest.mark.parametrize(
@@ -272,15 +259,8 @@ def test_a_chapter_sees_neither_the_readers_own_settings_nor_files_of_an_earlier
 def test_a_build_started_in_the_background_can_be_interrupted(house):
     press.write_chapter(house, "toy", "import time", "time.sleep(600)")
     press.write_toc(house, "toy")
-    command = [sys.executable, "-m", "derived.book.cli", "run"]
-    with subprocess.Popen(
-        command,
-        env=press.environment(house),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
-    ) as driver:
+    pipe, deaf = subprocess.PIPE, lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with press.start(house, "run", stdout=pipe, stderr=pipe, preexec_fn=deaf) as driver:
         assert "to run" in driver.stdout.readline()
         driver.send_signal(signal.SIGINT)
         try:
@@ -305,7 +285,7 @@ def test_a_file_that_is_no_notebook_is_one_clear_line(house, content):
     assert lines(press.derived(house, "run")) == [f"derived: toy: notebooks/toy.ipynb{NO_NOTEBOOK[content]}"]
 
 
-def test_a_syntax_error_names_its_cell_or_its_file(house):
+def test_a_syntax_error_names_its_cell_or_its_file(house, own_sources):
     press.write_chapter(house, "toy", "x = 1", "# words\ny = (")
     press.write_toc(house, "toy")
     [line] = lines(press.derived(house, "run"))
@@ -336,15 +316,13 @@ def test_a_table_of_contents_that_cannot_be_is_one_clear_line(house, text, messa
     assert line == f"derived: book/_toc.yml: {message}"
 
 
-def test_findings_that_are_none_are_made_again(house):
-    good(house)
-    assert press.derived(house, "run").returncode == 0
-    (house / "_build/findings/toy.json").write_text("[]")
-    assert "done in" in press.derived(house, "run").stdout
+def test_findings_that_are_none_are_made_again(built):
+    (built / "_build/findings/toy.json").write_text("[]")
+    assert "done in" in press.derived(built, "run").stdout
 
 
 def test_a_long_run_says_what_to_expect_and_where_it_is(house, monkeypatch, capsys):
-    press.write_chapter(house, "toy", "import time", "time.sleep(8)", press.report_cell())
+    press.write_chapter(house, "toy", "import time", "time.sleep(5)", press.report_cell())
     press.write_toc(house, "toy")
     (house / "results/toy/Draws/cpu").mkdir(parents=True)
     (house / "results/toy/Draws/cpu/record.json").write_text('{"seconds": 2160.4}')
@@ -358,5 +336,5 @@ def test_a_long_run_says_what_to_expect_and_where_it_is(house, monkeypatch, caps
         (house / "requirements.lock").write_text("another")
     said = capsys.readouterr().out
     assert "toy: to run at tier cpu, its records took 2160 s" in said
-    assert " s so far, in cell 4 (time.sleep(8))" in said
+    assert " s so far, in cell 4 (time.sleep(5))" in said
     assert f"toy: to run at tier cpu, {outcomes[0].findings['seconds']:.0f} s last time" in said
