@@ -1,17 +1,13 @@
 """Fixtures of the press."""
 
 import shutil
-import sys
 from pathlib import Path
 
+import press
 import pytest
 
-from derived.book import run
+from derived.book.run import driver
 from derived.lab import record, sources
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-import press
 
 
 @pytest.fixture
@@ -40,7 +36,7 @@ def built(ran: Path, tmp_path: Path) -> Path:
 def own_sources(house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The press reads the package's files, and its records, in the checkout, not where this process has them from."""
     root = house / "src/derived"
-    for module in (run, record):
+    for module in (driver, record):
         monkeypatch.setattr(module, "PACKAGE_ROOT", root)
     for function in (sources.imported_files, sources.source_files, sources.source_hash):
         monkeypatch.setattr(function, "__defaults__", (root,))

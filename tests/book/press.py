@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 import nbformat
@@ -38,9 +39,9 @@ ROW = {
 }
 
 
-def report_cell(**changes) -> str:
+def report_cell(on_page: Sequence[str] = (), **changes) -> str:
     """A cell that leaves findings as ``report(...)`` does, without importing the laboratory."""
-    findings = {"rows": [ROW | changes], "records": []}
+    findings = {"rows": [ROW | changes], "records": [], "on_page": [*on_page]}
     return textwrap.dedent(f"""\
         from IPython.display import display
         display({{"application/vnd.derived.findings+json": {findings!r}, "text/html": "<p>ledger</p>"}}, raw=True)""")
@@ -73,6 +74,7 @@ def write_toc(root: Path, *slugs: str) -> None:
 def make_house(root: Path) -> Path:
     """A checkout with the package's source and the lock, and no chapters yet."""
     shutil.copytree(ROOT / "src", root / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "template", root / "template")
     for name in ("requirements.lock", "pyproject.toml"):
         shutil.copy(ROOT / name, root / name)
     (root / "results").mkdir()

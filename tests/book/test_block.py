@@ -10,7 +10,7 @@ from derived.book.block import compose, page
 from derived.book.block.changes import CHANGES
 from derived.book.block.plain import VOCABULARY, Plain
 from derived.book.block.properties import PROPERTIES
-from derived.book.builder import RenderError
+from derived.book.site.builder import RenderError
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
 

@@ -7,9 +7,10 @@ import typer
 from press import ROW, write_toc
 from pypdf import PdfReader, PdfWriter
 
-from derived.book import cli, pdf
+from derived.book import cli
+from derived.book.deliver import pdf
 from derived.book.house import House, UserError
-from derived.book.run import alone
+from derived.book.run.driver import alone
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from derived.book import house, recording
+from derived.book import house
+from derived.book.judge import recording
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from derived.book.ledger import unexplained
+from derived.book.judge.ledger import unexplained
+from derived.book.source import on_page
 from derived.lab.record import read, slot
 from derived.lab.study import terms
 
@@ -19,7 +20,12 @@ SLUGS = sorted({row["paper"] for row in COMMITTED})
 def rows(slug: str) -> list[dict]:
     """Each claim of a paper at each tier, with its terms as the code has them now."""
     found = []
+    decided = on_page.decided(json.loads((ROOT / f"notebooks/{slug}.ipynb").read_text("utf-8")))
     for claim in importlib.import_module(f"derived.papers.{slug}.claims").CLAIMS:
+        if claim.kind == "on page":
+            changed = [asdict(one) for one in claim.changed]
+            found.append({"paper": slug, "id": claim.id, "tier": "ci", "changed": changed} | decided[claim.id])
+            continue
         for tier in claim.experiment.tiers if claim.experiment else ("gpu",):
             facts = {"paper": slug, "id": claim.id, "tier": tier, "changed": [asdict(one) for one in claim.changed]}
             found.append(facts | terms(claim, tier))

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2] / "src"
 FILES = [path for floor in ("book", "lab", "papers") for path in sorted((ROOT / "derived" / floor).rglob("*.py"))]
-TEMPLATES = ("homework.py", "scaffold.py")  # their examples are those of what they write
+TEMPLATES = ("homework.py",)  # its examples are those of what it writes
 WITH_EXAMPLES = [path for path in FILES if ">>> " in path.read_text("utf-8") and path.name not in TEMPLATES]
 
 

@@ -71,8 +71,8 @@ def test_an_init_declares_names_and_computes_nothing(path):
     """So the provenance of records may leave it out (lab/sources.py)."""
     statements = what_it_does(path)
     if path.parent.name in SLUGS:
-        assert [ast.unparse(each) for each in statements[:1]] == ["import lazy_loader"]
-        assert ast.unparse(statements[1]).startswith("__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, ")
+        assert [ast.unparse(each) for each in statements[:1]] == ["from derived.lab import face"]
+        assert ast.unparse(statements[1]).startswith("__getattr__, __dir__, __all__ = face.attach(__name__, ")
         assert len(statements) == 2
     elif path.parent.name != "claims" and path.parent != ROOT / "src/derived":  # no experiment imports claims
         assert not statements

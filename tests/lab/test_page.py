@@ -13,9 +13,9 @@ from bs4 import BeautifulSoup
 from matplotlib.figure import Figure
 
 from derived.lab import page, stats
-from derived.lab.claims import Claim
+from derived.lab.claims import Claim, on_page
 from derived.lab.findings import FINDINGS, interval
-from derived.lab.study import study
+from derived.lab.study import ledger, study
 
 
 @pytest.mark.parametrize("bound", [1e-3, [1e-3, 1e-3], np.array([1e-3, 1e-1])])
@@ -64,6 +64,25 @@ def test_an_inequality_says_the_share_of_its_bound(bound, capsys):
 def test_an_inequality_fails_above_its_bound_and_on_nan(value, bound):
     with pytest.raises(AssertionError, match=r"the largest value is .* times its bound"):
         page.at_most(value, bound)
+
+
+def test_a_fact_is_told_with_its_instances(capsys):
+    page.confirm(torch.tensor([1.0, 2.0]) > 0, "both are positive")
+    page.confirm(2 > 1, "two exceeds one")
+    assert capsys.readouterr().out == "true in 2 of 2: both are positive\ntrue in 1 of 1: two exceeds one\n"
+
+
+def test_what_is_not_so_once_is_not_so():
+    with pytest.raises(AssertionError, match="not so in 1 of 2 instances: both exceed one"):
+        page.confirm(np.array([1.0, 2.0]) > 1, "both exceed one")
+    with pytest.raises(AssertionError, match="not so"):
+        page.confirm(float("nan") < 1, "it is small")
+
+
+@pytest.mark.parametrize("facts", [[], float("nan"), 1.0, "true", None])
+def test_nothing_and_what_is_no_fact_confirm_nothing(facts):
+    with pytest.raises(ValueError, match="prove nothing"):
+        page.confirm(facts, "it is so")
 
 
 def race(name: str, peer: str, ratio: float, verdict: str, headline: bool = True) -> dict:
@@ -166,6 +185,40 @@ def mean_of(toy) -> Claim:
     )
 
 
+def test_a_reading_is_refuted_by_a_witness_and_by_nothing_less(capsys):
+    page.refute([0.001, 0.5], 0.01, "T-1")
+    assert capsys.readouterr().out == "refuted by 50 times its limit, n = 2 (T-1)\n"
+    for gap in ([0.01], [float("nan")]):
+        with pytest.raises(AssertionError, match="no witness: the largest gap is"):
+            page.refute(gap, 0.01)
+
+
+def rows_of(*claims, seed=0) -> dict:
+    return {row["id"]: row for row in ledger("toy", claims, [], page.CHECKS, seed)}
+
+
+def test_a_claim_is_decided_by_the_worst_of_its_checks_and_all_their_instances(capsys):
+    page.studies("ci", 0, "cpu")
+    page.check([0.5, 0.1], 1.0, "T-1")
+    page.check([0.75], 1.0, "T-1")
+    page.check([0.875], 1.0)
+    page.at_most(0.5, 1.0, "T-2")
+    page.refute(2.0, 1.0, "T-3")
+    page.refute(2.0, 1.0, "T-4")
+    rows = rows_of(*(on_page(f"T-{i}") for i in (1, 2, 3)), on_page("T-4", source="paper"))
+    found = {name: (row["kind"], row["value"], row["n"], row["verdict"], row["expected"]) for name, row in rows.items()}
+    assert found == {
+        "T-1": ("identity", 0.75, 3, "holds", "holds"),
+        "T-2": ("bound", 0.5, 1, "undecided", "holds"),  # the press looks for the proof
+        "T-3": ("counterexample", 2.0, 1, "refuted", "refuted"),
+        "T-4": ("counterexample", 2.0, 1, "fails", "fails"),
+    }
+    assert rows["T-1"]["criterion"] == "largest gap over its bound in the check cell: at most $1$"
+    assert rows_of(on_page("T-1"), seed=3)["T-1"]["expected"] is None
+    page.studies("ci", 0, "cpu")
+    assert rows_of(on_page("T-1"))["T-1"]["verdict"] == "not run"
+
+
 def test_a_page_runs_each_experiment_once_and_reports_what_it_ran(toy, monkeypatch):
     class Other(toy):
         shifts = (5.0,)
@@ -181,8 +234,6 @@ def test_a_page_runs_each_experiment_once_and_reports_what_it_ran(toy, monkeypat
     shown = []
     monkeypatch.setattr(page, "display", lambda data, raw: shown.append(data))
     page.report("toy", [mean_of(toy)], run)
-    page.report("toy", [mean_of(toy)], [first, other])  # a list of studies says the same
-    assert shown[0] == shown[1]
     unit = '<span class="math notranslate nohighlight">\\(\\pi\\)</span>'
     assert f"] of {unit}</td>" in shown[0]["text/html"]
     findings = shown[0][FINDINGS]
@@ -230,7 +281,9 @@ def test_a_report_sets_each_formula_of_a_sentence_and_escapes_the_rest(toy, monk
     monkeypatch.setattr(page, "display", lambda data, raw: shown.append(data["text/html"]))
     row = replace(mean_of(toy), unit="nats", statement="If $a<b$ & $c$, then $d$ <em>.")
     never = replace(row, id="T-2", experiment=None, measure=None, reason="no network at hand")
-    page.report("toy", [row, never], [study(toy, "ci", 3, "cpu")])
+    run = page.studies("ci", 3, "cpu")
+    run(toy)
+    page.report("toy", [row, never], run)
     formula = '<span class="math notranslate nohighlight">\\({}\\)</span>'
     formulas = [formula.format(each) for each in ("a&lt;b", "c", "d")]
     assert "<td>If {} &amp; {}, then {} &lt;em&gt;.</td>".format(*formulas) in shown[0]

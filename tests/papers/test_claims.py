@@ -1,11 +1,15 @@
 """What every paper's claims promise, whatever they say."""
 
 import importlib
+import json
 from pathlib import Path
 
 import pytest
 
 import derived.papers
+from derived.book.source import on_page
+
+ROOT = Path(__file__).resolve().parents[2]
 
 SLUGS = sorted(path.name for path in Path(derived.papers.__path__[0]).iterdir() if (path / "__init__.py").is_file())
 
@@ -14,8 +18,17 @@ SLUGS = sorted(path.name for path in Path(derived.papers.__path__[0]).iterdir() 
 def test_every_claim_rests_on_an_experiment_of_the_list_or_gives_a_reason(slug):
     claims = importlib.import_module(f"derived.papers.{slug}.claims")
     for claim in claims.CLAIMS:
-        assert claim.experiment in claims.EXPERIMENTS or (claim.experiment is None and claim.reason), claim.id
+        alone = claim.experiment is None and (claim.reason or claim.kind == "on page")
+        assert claim.experiment in claims.EXPERIMENTS or alone, claim.id
         assert claim.experiment is None or set(claim.expected) <= set(claim.experiment.tiers), claim.id
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_claims_and_check_cells_name_each_other(slug):
+    notebook = json.loads((ROOT / f"notebooks/{slug}.ipynb").read_text("utf-8"))
+    claims = importlib.import_module(f"derived.papers.{slug}.claims").CLAIMS
+    named = [claim.id for claim in claims if claim.kind == "on page"]
+    assert on_page.faults(notebook) + on_page.unmatched(notebook, named) == []
 
 
 @pytest.mark.parametrize("slug", SLUGS)

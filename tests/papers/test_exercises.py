@@ -9,7 +9,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from derived.book import homework
+from derived.book.teach import homework
 from derived.lab.exercises import Derive, Implement, judged
 
 ROOT = Path(__file__).resolve().parents[2]

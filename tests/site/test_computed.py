@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy import special
 
-from derived.book.explorer import function
+from derived.book.page.explorer import function
 from derived.lab.experiment import run_experiment
 from derived.papers.cactus.figures.explorer import explorer as cactus_explorer
 from derived.papers.cactus.model import divergences, exact, rules

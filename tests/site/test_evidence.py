@@ -7,8 +7,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from derived.book.evidence import one_way
-from derived.book.statements import RESULTS
+from derived.book.source.evidence import one_way
+from derived.book.source.statements import RESULTS
 
 # What stands where a link of a claim's place leads, by the words before the link or in it.
 THERE = {

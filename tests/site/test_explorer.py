@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from derived.book import explorer, pictures
+from derived.book.page import explorer, pictures
 
 pytestmark = pytest.mark.browser
 

@@ -6,7 +6,7 @@ import re
 import pytest
 from pypdf import PdfReader
 
-from derived.book import pdf
+from derived.book.deliver import pdf
 from derived.book.house import UserError
 
 pytestmark = pytest.mark.browser

@@ -13,7 +13,7 @@ import nbformat
 import pytest
 from bs4 import BeautifulSoup
 
-from derived.book.downloads import student
+from derived.book.site.downloads import student
 
 ROOT = Path(__file__).parents[2]
 FORMULA, WORDS = 12, 30  # characters of a piece that does not stand elsewhere by chance

@@ -3,7 +3,7 @@
 import pytest
 from weigh import weigh
 
-from derived.book.light import size
+from derived.book.site.light import size
 
 LIGHT = 2.0  # megabytes of a chapter before compression, without Plotly's script and MathJax
 CPU = {"book/ledger.html": 1.0}  # seconds of the main thread; of a chapter 2

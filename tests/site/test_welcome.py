@@ -2,14 +2,12 @@
 
 import posixpath
 import re
-from xml.etree import ElementTree
 
 import pytest
 from PIL import Image
 from test_browser import opened
 
-from derived.book.news import ATOM, FEED
-from derived.book.welcome import SHARED
+from derived.book.front.welcome import SHARED
 
 INTRO = "book/intro.html"
 
@@ -28,13 +26,6 @@ def test_each_chapter_has_a_card_with_picture_sentence_and_times(site, intro, ch
         assert len(card.select_one(".shelf-surprise").get_text()) > 40
         assert re.search(r"\d+ min for the short path, .* for all of it", card.get_text())
         assert card.select(".shelf-verdicts")
-
-
-def test_the_feed_leads_to_pages_that_are_there(site):
-    feed = ElementTree.fromstring((site / FEED).read_text("utf-8"))
-    links = [link.get("href") for link in feed.iter(f"{{{ATOM}}}link")]
-    assert links
-    assert not [link for link in links if "://" not in link and not (site / link).is_file()]
 
 
 def meta(page) -> dict[str, str]:

@@ -18,9 +18,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from derived.book import ledger
 from derived.book.house import House, UserError, check, this_house
-from derived.book.run import Outcome, alone, read_findings, run_chapters
+from derived.book.judge import ledger
+from derived.book.run.driver import Outcome, alone, read_findings, run_chapters
 from derived.lab.findings import interval
 
 app = typer.Typer(
@@ -144,7 +144,7 @@ def site(
 
     Chapters that are not named keep their last run. Example: derived site ols_attention --tier cpu
     """
-    from derived.book import render
+    from derived.book.site import render
 
     started = time.monotonic()
     house = this_house()
@@ -192,7 +192,7 @@ def record(
     After code was moved or renamed, --rehash shows that it still does what it did.
     Example: derived record ols_attention LearnedInContext --tier cpu
     """
-    from derived.book import recording
+    from derived.book.judge import recording
 
     house = this_house()
     check(tier, device)
@@ -275,14 +275,14 @@ def compare(
 @clear_errors
 def teach() -> None:
     """Make class.zip, a site without solutions that needs no network, and tutors.zip, what the class must not see."""
-    from derived.book import teach
+    from derived.book.deliver import packs
 
     house = this_house()
     if not (house.site / "index.html").is_file():
         raise UserError("there is no site yet: run `make site` first")
     with alone(house):
         ran = [slug for slug in house.chapters() if read_findings(house, slug)]
-        for_class, tutors = teach.packs(house, ran)
+        for_class, tutors = packs.packs(house, ran)
     typer.echo(f"made {for_class}: unpack it anywhere and open class/index.html")
     typer.echo(f"made {tutors}: solutions, homework for nbgrader, lesson plans")
 
@@ -298,7 +298,7 @@ def pdf(
 
     It needs Chromium. Example: derived pdf ols_attention
     """
-    from derived.book import pdf
+    from derived.book.deliver import pdf
 
     house = this_house()
     chosen = house.choose(slugs or [])
@@ -339,9 +339,9 @@ def serve(port: Annotated[int, typer.Option(min=1, max=65535, help="Port on this
 @clear_errors
 def new(slug: Annotated[str, typer.Argument(help="Name of the chapter, like ols_attention.")]) -> None:
     """Start a chapter in the right shape: notebook, package, tests. Example: derived new my_paper"""
-    from derived.book import scaffold
+    from derived.book.new import chapter
 
-    for path in scaffold.new(this_house(), slug):
+    for path in chapter.new(this_house(), slug):
         typer.echo(f"made {path}")
 
 

@@ -1,66 +1,74 @@
-"""Data that people write and the book keeps: YAML and JSON files, read with their shape checked.
-
-shape  a type; ``[shape]``, a list; ``{type: shape}``, a mapping with any keys; ``{"name": shape}``, one with these,
-       those that end with ``?`` need not be there; ``(type, mapping)``, either
-"""
+"""Reads the YAML and JSON files that people write, with their shapes checked by pydantic."""
 
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_origin
 
 import yaml
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from derived.book.house import House, UserError
 
-WORDS = {str: "words", int: "a number", bool: "true or false", list: "a list", dict: "names with values"}
+T = TypeVar("T")
+NAMES = {
+    "string_type": "a string",
+    "int_type": "a whole number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+}
 
 
-def read(path: Path, shape: Any) -> Any:
-    """What a file holds, empty where it is not there; UserError where it cannot be read or has another shape."""
+class Shape(BaseModel):
+    """A mapping with these keys and no others."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+def read(path: Path, shape: type[T]) -> T:
+    """Read a file as ``shape``, empty without the file; raise UserError, one line, where it does not fit."""
     if not path.is_file():
-        return [] if isinstance(shape, list) else {}
+        return get_origin(shape)()
     try:
         text = path.read_text("utf-8")
-        found = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+        content = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
         raise UserError(f"{path.name}, line {error.problem_mark.line + 1}: {error.problem}") from None
     except json.JSONDecodeError as error:
         raise UserError(f"{path.name}, line {error.lineno}: {error.msg}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{path.name} cannot be read: {' '.join(str(error).split())}") from None
-    check(found, shape, path.name)
-    return found
+    try:
+        return TypeAdapter(shape).validate_python(content, strict=True)
+    except ValidationError as error:
+        raise UserError(_message(path.name, content, error)) from None
 
 
-def check(value: Any, shape: Any, where: str) -> None:
-    """UserError where a value has another shape."""
-    if isinstance(shape, tuple):
-        shape = shape[isinstance(value, dict)]
-    kind = shape if isinstance(shape, type) else type(shape)
-    if not isinstance(value, kind):
-        raise UserError(f"{where}: {WORDS[kind]} must stand here; found {value!r}")
-    if isinstance(shape, list):
-        for place, each in enumerate(value, 1):
-            check(each, shape[0], f"{where}, entry {place}")
-    if isinstance(shape, dict):
-        _check_names(value, shape, where)
-
-
-def _check_names(value: dict[Any, Any], shape: dict[Any, Any], where: str) -> None:
-    for name, each in shape.items():
-        if isinstance(name, type):
-            for key, under in value.items():
-                check(key, name, where)
-                check(under, each, f"{where}: {key}")
-        elif name.rstrip("?") in value:
-            check(value[name.rstrip("?")], each, f"{where}: {name.rstrip('?')}")
-        elif not name.endswith("?"):
-            raise UserError(f"{where}: it lacks {name}")
+def _message(name: str, content: Any, error: ValidationError) -> str:
+    """The first error with its place; of an entry that fits none of several shapes, the one furthest inside."""
+    first, *others = error.errors()
+    for other in others:
+        if other["loc"][:1] == first["loc"][:1] and len(other["loc"]) > len(first["loc"]):
+            first = other
+    *_, last = first["loc"] or ("",)
+    place, value = name, content
+    for step in first["loc"]:
+        if isinstance(value, list):
+            place, value = f"{place}, entry {step + 1}", value[step]
+        elif isinstance(value, dict) and step in value:
+            place, value = f"{place}: {step}", value[step]
+    if first["type"] == "missing":
+        return f"{place}: {last} is missing"
+    if first["type"] == "extra_forbidden":
+        return f"{place}: unknown key; remove it or correct its spelling"
+    wanted = NAMES.get(first["type"])
+    return f"{place}: {f'{wanted} is expected' if wanted else first['msg']}; found {first['input']!r}"
 
 
 def check_chapters(root: Path, slugs: Iterable[str], where: str) -> None:
-    """UserError where a slug is that of no chapter of the book; one that is only not in this build may be named."""
+    """Raise UserError for a slug that is no chapter of the book; the chapter may be absent from this build."""
     chapters = House(root).chapters()
     unknown = [slug for slug in slugs if slug not in chapters]
     if unknown:
@@ -68,7 +76,7 @@ def check_chapters(root: Path, slugs: Iterable[str], where: str) -> None:
 
 
 def parted(entry: str, sign: str | None, where: str) -> list[str]:
-    """The two parts of an entry, such as the slug and the label of ``slug#label``."""
+    """Split an entry in two, such as the slug and the label of ``slug#label``."""
     parts = entry.split(sign)
     if len(parts) != 2 or not all(parts):
         raise UserError(f"{where}: an entry is {f'slug{sign}label' if sign else 'slug minutes'}; found {entry!r}")

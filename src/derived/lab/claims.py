@@ -1,6 +1,6 @@
 """Claims: each statement of a paper, what would decide it, and how an estimate is judged.
 
-    claim       a statement, where it stands, the experiment whose rows are its evidence, and a criterion
+    claim       a statement, where it stands, its evidence (an experiment, or a check cell of the page), and a criterion
     verdict     holds · fails · refuted (a tempting reading of our own making: no failure of anybody) · undecided (the
                 interval straddles) · reported (no pass or fail) · not run
 
@@ -19,7 +19,7 @@ from derived.lab.measure import Measure
 from derived.lab.names import TIERS
 from derived.lab.stats import Estimate
 
-Kind = Literal["identity", "bound", "counterexample", "statistic", "measured"]
+Kind = Literal["identity", "bound", "counterexample", "statistic", "measured", "on page"]
 Source = Literal["paper", "digest", "repo", "prior", "ours"]
 Verdict = Literal["holds", "fails", "refuted", "undecided", "reported", "not run"]
 
@@ -262,6 +262,14 @@ def reported(id: str, statement: str, experiment: type[Experiment], measure: Mea
         expected=dict.fromkeys(facts["judged_at"], "reported"),
         **facts,
     )
+
+
+def on_page(id: str, **facts: Any) -> Claim:
+    """A claim that the check cell of a numbered statement decides, by ``check``, ``at_most`` or ``refute`` with its id.
+
+    Its kind comes from the call, its statement and its proof from the page; its terms hold the hash of the cell's code.
+    """
+    return Claim(id=id, statement=f"see the check that prints {id}", kind="on page", **facts)
 
 
 def unseen(id: str, statement: str, reason: str, **facts: Any) -> Claim:

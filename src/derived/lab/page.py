@@ -23,7 +23,7 @@ from derived.lab.experiment import Experiment
 from derived.lab.findings import FINDINGS, interval
 from derived.lab.record import results_root
 from derived.lab.stats import Estimate, worst
-from derived.lab.study import Study, ledger, record_states, study
+from derived.lab.study import Check, Study, ledger, record_states, study
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,7 @@ def studies(tier: str, seed: int, device: str) -> Studies:
     >>> list(run)
     []
     """
+    CHECKS.clear()
     return Studies(tier, seed, device)
 
 
@@ -94,31 +95,67 @@ def glue(name: str, value: float | int | str) -> None:
     )
 
 
-def check(gap: ArrayLike, bound: ArrayLike) -> None:
+CHECKS: dict[str, list[Check]] = {}  # by claim: what this kernel's check cells found since ``studies``
+
+
+def check(gap: ArrayLike, bound: ArrayLike, claim: str = "") -> None:
     """Say on the page how large the worst gap is and which share of its bound, over all instances; ``bound`` broadcasts
-    to the shape of ``gap``. AssertionError where a gap exceeds its bound or is NaN; ValueError for one below zero, in
-    which an absolute value was forgotten."""
+    to the shape of ``gap``. With the id of a claim this decides it (``lab.claims.on_page``). AssertionError where a gap
+    exceeds its bound or is NaN; ValueError for one below zero, in which an absolute value was forgotten."""
     if (np.asarray(gap, dtype=float) < 0).any():
         raise ValueError("a gap is below zero; give its absolute value, or say an inequality with at_most")
     found = _within("the worst gap", gap, bound)
-    print(f"worst gap {np.max(np.asarray(gap, dtype=float)):.1e}, {found.value:.2g} of its bound, n = {found.n}")
+    gap = np.max(np.asarray(gap, dtype=float))
+    print(f"worst gap {gap:.1e}, {found.value:.2g} of its bound, n = {found.n}{_decide('check', found, claim)}")
 
 
-def at_most(value: ArrayLike, bound: ArrayLike) -> None:
+def at_most(value: ArrayLike, bound: ArrayLike, claim: str = "") -> None:
     """Say on the page which share of its bound a value has at most, over all instances: an inequality has no gap.
-    ``bound`` broadcasts to the shape of ``value``. AssertionError where a value exceeds its bound or is NaN."""
+    ``bound`` and ``claim`` as in ``check``. AssertionError where a value exceeds its bound or is NaN."""
     found = _within("the largest value", value, bound)
-    print(f"at most {found.value:.2g} of its bound, n = {found.n}")
+    print(f"at most {found.value:.2g} of its bound, n = {found.n}{_decide('at_most', found, claim)}")
+
+
+def refute(gap: ArrayLike, limit: ArrayLike, claim: str = "") -> None:
+    """Say on the page by how much the best witness against a statement misses it: how many times its ``limit``, which
+    is what the statement would allow. ``claim`` as in ``check``. AssertionError where there is no witness."""
+    found = _ratio(gap, limit)
+    if not found.value > 1:
+        raise AssertionError(f"no witness: the largest gap is {found.value:.3g} times its limit")
+    print(f"refuted by {found.value:.3g} times its limit, n = {found.n}{_decide('refute', found, claim)}")
+
+
+def _decide(call: str, found: Estimate, claim: str) -> str:
+    """Keep what decides a claim, and say which one it is."""
+    if not claim:
+        return ""
+    CHECKS.setdefault(claim, []).append((call, found))
+    return f" ({claim})"
+
+
+def confirm(facts: ArrayLike, words: str) -> None:
+    """Say on the page, in ``words``, that something is so in every instance. AssertionError where it is not in one;
+    ValueError for no instance, and for what is neither true nor false."""
+    found = np.asarray(facts)
+    if found.dtype != bool or not found.size:
+        raise ValueError(f"{found.size} facts of type {found.dtype} prove nothing; give True or False, once or more")
+    if not found.all():
+        raise AssertionError(f"not so in {int((~found).sum())} of {found.size} instances: {words}")
+    print(f"true in {found.size} of {found.size}: {words}")
 
 
 def _within(name: str, value: ArrayLike, bound: ArrayLike) -> Estimate:
-    value = np.asarray(value, dtype=float)
-    if np.isinf(np.asarray(bound, dtype=float)).any():
-        raise ValueError("a bound is infinite, so that nothing can exceed it; give a finite one")
-    found = worst(value, np.broadcast_to(np.asarray(bound, dtype=float), value.shape))
+    found = _ratio(value, bound)
     if not found.value <= 1:
         raise AssertionError(f"{name} is {found.value:.3g} times its bound")
     return found
+
+
+def _ratio(value: ArrayLike, bound: ArrayLike) -> Estimate:
+    value, bound = np.asarray(value, dtype=float), np.asarray(bound, dtype=float)
+    if np.isinf(bound).any():
+        raise ValueError("a bound is infinite, so that nothing can exceed it; give a finite one")
+    return worst(value, np.broadcast_to(bound, value.shape))
 
 
 RACES = (
@@ -249,12 +286,13 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
     return f'<table class="chapter-ledger"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
-def report(paper: str, claims: Sequence[Claim], run: Iterable[Study]) -> None:
+def report(paper: str, claims: Sequence[Claim], run: Studies) -> None:
     """Show this chapter's ledger (headlines), and hand all of it to the press as data in the cell's output; ``run`` is
     what ``studies`` returned. ValueError where a claim rests on an experiment that was not run."""
     found = list(run)
-    rows = ledger(paper, claims, found)
-    findings = {"rows": rows, "records": record_states(claims, found)}
+    rows = ledger(paper, claims, found, CHECKS, run.seed)
+    on_page = [claim.id for claim in claims if claim.kind == "on page"]
+    findings = {"rows": rows, "records": record_states(claims, found), "on_page": on_page}
     headlines = [row for row in rows if row["headline"]]
     text = "\n".join(f"{row['id']}: {row['verdict']}" for row in headlines)
     display({"text/html": _table(headlines), FINDINGS: findings, "text/plain": text}, raw=True)

@@ -47,7 +47,7 @@ def _imports_of(path: Path, package: str, _mtime: int) -> frozenset[str]:
 
 @cache
 def _offered(path: Path, _mtime: int) -> dict[str, str]:
-    """The names that a package's ``__init__`` resolves on first use (``lazy_loader.attach``), with their modules."""
+    """The names that a package's ``__init__`` resolves on first use (``lab.face.attach``), with their modules."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"), str(path))):
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("attach"):
             table = next((word.value for word in node.keywords if word.arg == "submod_attrs"), ast.Dict([], []))

@@ -7,23 +7,23 @@
 Nothing here runs an experiment twice.
 """
 
-import hashlib
-import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
 
 from derived.lab.claims import Claim, Verdict
 from derived.lab.experiment import Experiment, resolve_device, run_experiment
-from derived.lab.findings import COLUMNS
+from derived.lab.findings import COLUMNS, JUDGED, hashed, kind_of
 from derived.lab.names import TIERS
 from derived.lab.record import Record, code_changed, disagreements, load, remake, strayed
 from derived.lab.stats import Estimate
 
 CLOCK = ("seconds", "times as long")  # units of what a clock says, which depends on what else the machine does
+Check = tuple[str, Estimate]  # a call of a check cell, and what it found
 AS_RETOLD = "as retold; the paper's own text was not seen"
 
 
@@ -113,7 +113,7 @@ def terms(claim: Claim, tier: str) -> dict[str, Any]:
         "accept": [_finite(end) for end in claim.accept],
         "configuration": claim.experiment.at(tier).configuration() if claim.experiment else None,
     }
-    return fixed | {"terms": hashlib.sha256(json.dumps(fixed, sort_keys=True).encode()).hexdigest()[:16]}
+    return fixed | {"terms": hashed(fixed)}
 
 
 TAKEN_OVER = ("id", "kind", "plain", "source", "where", "paper_value", "unit", "amends", "proof")
@@ -167,8 +167,31 @@ def _rows_of(claim: Claim, paper: str, found: Study | None) -> list[dict[str, An
     return rows
 
 
-def ledger(paper: str, claims: Sequence[Claim], studies: Sequence[Study]) -> list[dict[str, Any]]:
-    """The rows of a chapter: one per claim and tier, in the order of the claims."""
+def _row_on_page(claim: Claim, paper: str, checks: Sequence[Check], seed: int) -> dict[str, Any]:
+    """The row of a claim that check cells decide: the worst of them, all instances summed. The press fills in what the
+    notebook holds: statement, terms, and the proof, without which a bound is undecided."""
+    if not checks:
+        reason = "no check that names it has run"
+        return _row(claim, paper, "ci", verdict="not run", reason=reason, expected="holds") | {"headline": True}
+    kind = kind_of(call for call, _ in checks)
+    unit, criterion = JUDGED[kind]
+    judged = replace(claim, kind=kind, unit=unit, criterion=criterion)
+    estimate = Estimate(max(found.value for _, found in checks), sum(found.n for _, found in checks))
+    verdict, reason = judged.judge(estimate)
+    expected = "holds" if kind != "counterexample" else "refuted" if claim.source == "ours" else "fails"
+    found = {"estimate": estimate, "verdict": verdict, "reason": reason, "device": "cpu", "headline": True}
+    return _row(judged, paper, "ci", **found, expected=expected if seed == 0 else None)
+
+
+def ledger(
+    paper: str,
+    claims: Sequence[Claim],
+    studies: Sequence[Study],
+    checks: Mapping[str, Sequence[Check]] = MappingProxyType({}),
+    seed: int = 0,
+) -> list[dict[str, Any]]:
+    """The rows of a chapter: one per claim and tier, in the order of the claims. ``checks`` has by id what the page's
+    check cells found with this ``seed``."""
     by_class = {found.experiment: found for found in studies}
     missing = {claim.experiment.__name__ for claim in claims if claim.experiment and claim.experiment not in by_class}
     if missing:
@@ -177,7 +200,15 @@ def ledger(paper: str, claims: Sequence[Claim], studies: Sequence[Study]) -> lis
     unknown = {claim.amends for claim in claims if claim.amends} - set(ids)
     if len(set(ids)) < len(ids) or unknown:
         raise ValueError(f"the claims of {paper} repeat an id or amend one that is not there: {sorted(unknown) or ids}")
-    return [row for claim in claims for row in _rows_of(claim, paper, by_class.get(claim.experiment))]
+    return [
+        row
+        for claim in claims
+        for row in (
+            [_row_on_page(claim, paper, checks.get(claim.id, ()), seed)]
+            if claim.kind == "on page"
+            else _rows_of(claim, paper, by_class.get(claim.experiment))
+        )
+    ]
 
 
 def record_states(claims: Sequence[Claim], studies: Sequence[Study]) -> list[dict[str, Any]]:

@@ -121,7 +121,7 @@ def test_a_replicate_does_not_depend_on_its_neighbours_first_steps():
 @pytest.mark.parametrize(
     ("shapes", "facts", "words"),
     [
-        (((1, 20, 2), (1, 19, 2)), {}, "give pairs"),
+        (((1, 20, 2), (1, 19, 2)), {}, "Y has N = 19, but X has N = 20"),
         (((1, 12, 2), (1, 12, 2)), {}, "at least eight"),
         (((1, 40, 2), (1, 40, 2)), {"holdout": 1.0}, "holdout = 1"),
         (((1, 40, 2), (1, 40, 2)), {"epochs": 0}, "epochs = 0"),

@@ -187,12 +187,12 @@ def test_a_field_that_explodes_names_its_step():
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"y": torch.zeros(0, 1)}, "the length of y = 0"),
+        ({"y": torch.zeros(0, 1)}, "y has the shape"),
         ({"step": torch.ones(3)}, "3 steps for 5 samples"),
         ({"record": (0, 2)}, "give times from 1 to 5"),
         ({"record": (6,)}, "give times from 1 to 5"),
         ({"record": ()}, "give times from 1 to 5"),
-        ({"record": (1.5,)}, "give times from 1 to 5"),
+        ({"record": (1.5,)}, r"record = \(1.5,\); give a sequence of integers"),
         ({"step": -torch.ones(5)}, "negative or not finite"),
         ({"step": torch.full((5,), math.nan)}, "negative or not finite"),
         ({"x0": torch.zeros(1, dtype=torch.long)}, "x0 is not finite, or of dtype"),

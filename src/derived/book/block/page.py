@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from derived.book import pages
-from derived.book.builder import RenderError
 from derived.book.house import write_whole
+from derived.book.page import pages
+from derived.book.site.builder import RenderError
 from derived.lab.sources import PACKAGE_ROOT, file_hash, imported_files
 
 COMPOSE = "derived.book.block.compose"

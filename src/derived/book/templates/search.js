@@ -1,4 +1,4 @@
-// The page of search: what MiniSearch finds among window.ENTRIES (derived.book.search), as the reader types. The words
+// The page of search: what MiniSearch finds among window.ENTRIES (derived.book.site.search), as the reader types. The words
 // looked for stay in the address; a result leads to its anchor, where _static/found.js marks them.
 addEventListener("DOMContentLoaded", () => {
   const GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma sigma tau upsilon phi chi psi omega".split(" ");

@@ -13,9 +13,9 @@ of 1/16 nats keeps every one, and emits the draft's own law:
 1.000 kept, 0.405 nats from the verifier
 """
 
-import lazy_loader
+from derived.lab import face
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(
+__getattr__, __dir__, __all__ = face.attach(
     __name__,
     submod_attrs={
         "model.divergences": ["divergence", "gamma_constrained"],

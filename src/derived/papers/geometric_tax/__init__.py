@@ -11,10 +11,10 @@ is a staircase, of length pi for each boundary; where they are blurred it is the
 [44.9, 49.8, 49.9]
 """
 
-import lazy_loader
+from derived.lab import face
 
 # What a stranger imports: each loaded on first use.
-__getattr__, __dir__, __all__ = lazy_loader.attach(
+__getattr__, __dir__, __all__ = face.attach(
     __name__,
     submod_attrs={
         "data.dna": ["dinucleotide_shuffle", "gc_heterogeneous_dna", "read_fasta", "reverse_complement"],

@@ -12,10 +12,10 @@ torch.Size([1, 10, 8])
 9
 """
 
-import lazy_loader
+from derived.lab import face
 
 # What a stranger imports, each name loaded on first use.
-__getattr__, __dir__, __all__ = lazy_loader.attach(
+__getattr__, __dir__, __all__ = face.attach(
     __name__,
     submod_attrs={
         "data.images": ["shapes_sequence"],

@@ -11,9 +11,9 @@ which enters as the standard deviation of a logit:
 10111
 """
 
-import lazy_loader
+from derived.lab import face
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(
+__getattr__, __dir__, __all__ = face.attach(
     __name__,
     submod_attrs={
         "model.chain": ["simulate_chain"],

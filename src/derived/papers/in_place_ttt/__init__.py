@@ -8,10 +8,10 @@
 tensor([0., 1.])
 """
 
-import lazy_loader
+from derived.lab import face
 
 # What a stranger imports: 8 to 20 names, each loaded on first use.
-__getattr__, __dir__, __all__ = lazy_loader.attach(
+__getattr__, __dir__, __all__ = face.attach(
     __name__,
     submod_attrs={
         "data.documents": ["bigram_documents"],

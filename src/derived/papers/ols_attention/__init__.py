@@ -13,9 +13,9 @@ tensor([0.8333, 2.3333, 3.8333])
 tensor([0.8333, 2.3333, 3.8333])
 """
 
-import lazy_loader
+from derived.lab import face
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(
+__getattr__, __dir__, __all__ = face.attach(
     __name__,
     submod_attrs={
         "experiments.training": ["train_matrix", "train_scalar"],

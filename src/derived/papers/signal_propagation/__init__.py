@@ -15,9 +15,9 @@ A kernel holds the Gaussian moments of a normaliser, ``propagate`` runs the recu
 their limits for many blocks; networks, and estimators of the same Jacobian norms, stand beside them.
 """
 
-import lazy_loader
+from derived.lab import face
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(
+__getattr__, __dir__, __all__ = face.attach(
     __name__,
     submod_attrs={
         "model.kernels": ["ElementwiseKernel", "ErfKernel", "LayerNormKernel", "TanhKernel"],

@@ -12,9 +12,9 @@ tensor([2.5970, 0.2015, 0.2015])
 tensor([1.0000, 1.0000, 1.0000])
 """
 
-import lazy_loader
+from derived.lab import face
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(
+__getattr__, __dir__, __all__ = face.attach(
     __name__,
     submod_attrs={
         "model.attention": ["CouplingTransformer", "SinkhornTransformer", "attention_weights", "sinkhorn_attention"],

@@ -14,9 +14,9 @@ component at each step takes it to the root of the mixture, which is no mean of 
 True
 """
 
-import lazy_loader
+from derived.lab import face
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(
+__getattr__, __dir__, __all__ = face.attach(
     __name__,
     submod_attrs={
         "data.environments": [

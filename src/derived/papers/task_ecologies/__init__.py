@@ -11,9 +11,9 @@ Jensen-Shannon divergence of the laws in it; a price on the code's entropy decid
 (0.0144, 0.0066)
 """
 
-import lazy_loader
+from derived.lab import face
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(
+__getattr__, __dir__, __all__ = face.attach(
     __name__,
     submod_attrs={
         "data.corpora": ["read_corpus"],

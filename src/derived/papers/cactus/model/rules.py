@@ -55,10 +55,10 @@ class Rule(ABC):
         return ()
 
     @abstractmethod
-    def gamma(self, p_n: Tensor, q_n: Tensor, *summaries: Tensor) -> Tensor:
+    def gamma(self, p_n: Tensor | float, q_n: Tensor | float, *summaries: Tensor) -> Tensor:
         """The target's probability of the drafted token, float64; broadcasts."""
 
-    def scale(self, q_n: Tensor, gamma: Tensor, *summaries: Tensor) -> Tensor:
+    def scale(self, q_n: Tensor | float, gamma: Tensor, *summaries: Tensor) -> Tensor:
         """The factor s of the recovery law (s q - p)_+; broadcasts."""
         return torch.ones_like(gamma)
 
@@ -79,7 +79,7 @@ class SpS(Rule):
 
     name: ClassVar[str] = "sps"
 
-    def gamma(self, p_n: Tensor, q_n: Tensor, *summaries: Tensor) -> Tensor:
+    def gamma(self, p_n: Tensor | float, q_n: Tensor | float, *summaries: Tensor) -> Tensor:
         return as_float64(q_n)
 
 
@@ -88,7 +88,7 @@ class Raised(Rule):
 
     per_draft: ClassVar[bool] = True
 
-    def scale(self, q_n: Tensor, gamma: Tensor, *summaries: Tensor) -> Tensor:
+    def scale(self, q_n: Tensor | float, gamma: Tensor, *summaries: Tensor) -> Tensor:
         rest = 1 - as_float64(q_n)
         return torch.where(rest > 0, (1 - gamma) / torch.where(rest > 0, rest, 1.0), 1.0)
 
@@ -110,7 +110,7 @@ class Cactus(Raised):
     def __post_init__(self) -> None:
         check_at_least("delta", self.delta, 0)
 
-    def gamma(self, p_n: Tensor, q_n: Tensor, *summaries: Tensor) -> Tensor:
+    def gamma(self, p_n: Tensor | float, q_n: Tensor | float, *summaries: Tensor) -> Tensor:
         return gamma_cactus(q_n, self.delta)
 
 
@@ -130,7 +130,7 @@ class CactusKL(Raised):
     def __post_init__(self) -> None:
         check_at_least("delta", self.delta, 0)
 
-    def gamma(self, p_n: Tensor, q_n: Tensor, *summaries: Tensor) -> Tensor:
+    def gamma(self, p_n: Tensor | float, q_n: Tensor | float, *summaries: Tensor) -> Tensor:
         return gamma_exact_kl(q_n, self.delta)
 
 
@@ -156,7 +156,7 @@ class Calibrated(Raised):
     def summaries(self, p: Tensor, q: Tensor) -> Summaries:
         return (delta_calibrated(p, q, self.epsilon),)
 
-    def gamma(self, p_n: Tensor, q_n: Tensor, *summaries: Tensor) -> Tensor:
+    def gamma(self, p_n: Tensor | float, q_n: Tensor | float, *summaries: Tensor) -> Tensor:
         return gamma_cactus(q_n, summaries[0])
 
 
@@ -176,7 +176,7 @@ class Lenience(Rule):
     def __post_init__(self) -> None:
         check_share("ell", self.ell)
 
-    def gamma(self, p_n: Tensor, q_n: Tensor, *summaries: Tensor) -> Tensor:
+    def gamma(self, p_n: Tensor | float, q_n: Tensor | float, *summaries: Tensor) -> Tensor:
         return gamma_lenience(q_n, self.ell)
 
 
@@ -197,7 +197,7 @@ class Interp(Rule):
     def __post_init__(self) -> None:
         check_within("alpha", self.alpha, 0, 1)
 
-    def gamma(self, p_n: Tensor, q_n: Tensor, *summaries: Tensor) -> Tensor:
+    def gamma(self, p_n: Tensor | float, q_n: Tensor | float, *summaries: Tensor) -> Tensor:
         return gamma_interp(p_n, q_n, self.alpha)
 
 
@@ -225,12 +225,12 @@ class Mentored(Rule):
         band = mentored_band(p, q, self.budget)
         return band.a, band.b
 
-    def gamma(self, p_n: Tensor, q_n: Tensor, *summaries: Tensor) -> Tensor:
+    def gamma(self, p_n: Tensor | float, q_n: Tensor | float, *summaries: Tensor) -> Tensor:
         a, b = summaries
         q_n = as_float64(q_n)
         return torch.maximum(torch.minimum(as_float64(p_n), a * q_n), b * q_n)
 
-    def scale(self, q_n: Tensor, gamma: Tensor, *summaries: Tensor) -> Tensor:
+    def scale(self, q_n: Tensor | float, gamma: Tensor, *summaries: Tensor) -> Tensor:
         return summaries[1].expand(gamma.shape)
 
 
@@ -259,7 +259,7 @@ class Typical(Rule):
     def summaries(self, p: Tensor, q: Tensor) -> Summaries:
         return (as_float64(typical_threshold(q, self.epsilon, self.alpha)),)
 
-    def gamma(self, p_n: Tensor, q_n: Tensor, *summaries: Tensor) -> Tensor:
+    def gamma(self, p_n: Tensor | float, q_n: Tensor | float, *summaries: Tensor) -> Tensor:
         return (as_float64(q_n) > summaries[0]).to(torch.float64)
 
     def recovery(self, p: Tensor, q: Tensor, scale: Tensor) -> Tensor:
@@ -293,7 +293,7 @@ class TopK(Rule):
         positive = torch.where(q > 0, q, torch.inf).amin(dim=-1)
         return torch.maximum(q.topk(min(self.k, q.shape[-1]), dim=-1).values[..., -1], positive)
 
-    def gamma(self, p_n: Tensor, q_n: Tensor, *summaries: Tensor) -> Tensor:
+    def gamma(self, p_n: Tensor | float, q_n: Tensor | float, *summaries: Tensor) -> Tensor:
         return (as_float64(q_n) >= summaries[0]).to(torch.float64)
 
     def recovery(self, p: Tensor, q: Tensor, scale: Tensor) -> Tensor:

@@ -140,7 +140,9 @@ class KMeansCodebook(Codebook):
     """
 
     @classmethod
-    def fit(cls, x: Float[Tensor, "N d"], K: int, generator: torch.Generator, sweeps: int = 40) -> Self:
+    def fit(
+        cls, x: Float[Tensor, "N"] | Float[Tensor, "N d"], K: int, generator: torch.Generator, sweeps: int = 40
+    ) -> Self:
         """``sweeps`` sweeps at most; ValueError for fewer distinct points than codes."""
         points = _points(x, K)
         codes = _spread(points, K, generator)

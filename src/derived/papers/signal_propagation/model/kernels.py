@@ -15,7 +15,7 @@ import math
 import warnings
 from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,13 +37,14 @@ class Moments(NamedTuple):
     p_hat: np.ndarray
 
 
+@runtime_checkable
 class NormKernel(Protocol):
     """What ``propagate`` asks of a normaliser: its four Gaussian moments at the covariance (q, p).
 
     A kernel with an array ``alpha``, one per curve, also has ``at(alpha)``, the same map at other values.
     """
 
-    def moments(self, q: np.ndarray, p: np.ndarray) -> Moments:
+    def moments(self, q: ArrayLike, p: ArrayLike) -> Moments:
         """q~, p~, q^, p^ at (q, p), broadcast."""
         ...
 
@@ -100,7 +101,7 @@ class LayerNormKernel:
     array([1. , 0.5])
     """
 
-    def moments(self, q: np.ndarray, p: np.ndarray) -> Moments:
+    def moments(self, q: ArrayLike, p: ArrayLike) -> Moments:
         """The four moments at (q, p)."""
         inverse = 1 / q
         return Moments(np.ones_like(inverse), p * inverse, inverse, inverse)
@@ -127,7 +128,7 @@ class ErfKernel:
         """The same map at other values of alpha."""
         return ErfKernel(alpha)
 
-    def moments(self, q: np.ndarray, p: np.ndarray) -> Moments:
+    def moments(self, q: ArrayLike, p: ArrayLike) -> Moments:
         """The four moments at (q, p)."""
         x, y = self._square * q, self._square * p
         total = 1 + x
@@ -185,7 +186,7 @@ class TanhKernel:
         """The same map at other values of alpha."""
         return TanhKernel(alpha, self._num_nodes)
 
-    def moments(self, q: np.ndarray, p: np.ndarray) -> Moments:
+    def moments(self, q: ArrayLike, p: ArrayLike) -> Moments:
         """The four moments at (q, p)."""
         c = 2 * np.square(self.alpha)[..., None]
         x, y = c * self._first, c * self._second
@@ -263,7 +264,7 @@ class ElementwiseKernel:
         poles = 2 * (rate / x) + (rate / x) ** 3 / 3
         return math.sqrt(2 * math.pi) / x * poles * math.exp(d * d / 2 - rate * d)
 
-    def moments(self, q: np.ndarray, p: np.ndarray) -> Moments:
+    def moments(self, q: ArrayLike, p: ArrayLike) -> Moments:
         """The four moments at (q, p)."""
         x, y = np.square(self.alpha) * q, np.square(self.alpha) * p  # the covariance of alpha (u, v)
         bound = self.error_bound(q)

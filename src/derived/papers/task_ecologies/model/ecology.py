@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import entr, kl_div, xlogy
 
 from derived.lab.checks import check_positive, check_within
@@ -49,9 +50,9 @@ class FiniteEcology:
     (0.6931, 0.3251, 0.3681)
     """
 
-    prior: np.ndarray
-    contexts: np.ndarray
-    laws: np.ndarray
+    prior: ArrayLike
+    contexts: ArrayLike
+    laws: ArrayLike
 
     def __post_init__(self) -> None:
         for name in ("prior", "contexts", "laws"):

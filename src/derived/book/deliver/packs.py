@@ -1,0 +1,76 @@
+"""The packs of a course: for the class a site without solutions, for tutors all that the class does not get.
+
+class.zip    ``class/``: the site built anew from chapters without solutions, student notebooks, slides, homework
+tutors.zip   ``tutors/``: for each chapter the notebook with solutions (and the rubrics in them), the homework with
+             nbgrader's solution regions, otter-grader's tests, the lesson plans, and a sheet of points, rubrics and
+             common mistakes; the site as it is, with the speaker's notes in its decks
+"""
+
+import shutil
+from pathlib import Path
+
+import nbformat
+
+from derived.book.house import House, UserError
+from derived.book.site import downloads, render
+from derived.book.teach import homework, sheets, teaching
+
+FOR_CLASS = ("student", "homework")
+FOR_TUTORS = {"whole": "{}.ipynb", "solved": "{}-homework.ipynb"}
+
+
+def packs(house: House, slugs: list[str]) -> tuple[Path, Path]:
+    """Write both packs from the executed chapters; each is whole or is not there."""
+    work = house.build / ".teach"
+    shutil.rmtree(work, ignore_errors=True)
+    for_class, tutors = work / "class", work / "tutors"
+    tutors.mkdir(parents=True)
+    try:
+        for slug in slugs:
+            _without_solutions(house, slug, work / "build")
+        made = render.make(house.root, work / "build", slugs, work / "draft", solutions=False)
+        for chapter in made.chapters:
+            found = render.versions(house.root, house.build, chapter.slug, made)
+            for kind in FOR_CLASS:
+                if kind in found:
+                    nbformat.write(found[kind], made.html / "downloads" / downloads.PUBLIC[kind].format(chapter.slug))
+            for kind, name in FOR_TUTORS.items():
+                if kind in found:
+                    nbformat.write(found[kind], tutors / name.format(chapter.slug))
+            graded = found["solved"].cells if "solved" in found else []
+            points = sum(cell.metadata.get("nbgrader", {}).get("points", 0) for cell in graded)
+            plans = teaching.plan(chapter, made.lectures[chapter.slug], points)
+            (tutors / f"{chapter.slug}-plan.md").write_text(plans, "utf-8")
+            if "solved" in found:
+                source = nbformat.read(house.notebook(chapter.slug), as_version=4)
+                known = render.known(house.build, chapter.slug, made)
+                sheet = sheets.sheet(chapter.slug, chapter.title, source, found["solved"], known)
+                (tutors / f"{chapter.slug}-sheet.md").write_text(sheet, "utf-8")
+                tests = tutors / "otter" / chapter.slug
+                tests.mkdir(parents=True)
+                executed = nbformat.read(house.executed(chapter.slug), as_version=4)
+                for name, text in homework.otter(chapter.slug, source, executed).items():
+                    (tests / name).write_text(text, "utf-8")
+        made.html.rename(for_class)
+        shutil.copytree(render.render(house.root, slugs).path, tutors / "site")
+        return _zipped(for_class, house.build / "class.zip"), _zipped(tutors, house.build / "tutors.zip")
+    except (downloads.BuildError, render.RenderError) as error:
+        raise UserError(str(error)) from None
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _zipped(folder: Path, pack: Path) -> Path:
+    """A zip that holds the folder; renamed when it is whole."""
+    return Path(shutil.make_archive(str(folder), "zip", folder.parent, folder.name)).replace(pack)
+
+
+def _without_solutions(house: House, slug: str, build: Path) -> None:
+    """Put an executed chapter where a site is made from it, without solutions and without what their checks said."""
+    notebook = nbformat.read(house.executed(slug), as_version=4)
+    for place in homework.roles(notebook):
+        notebook.cells[place].outputs = []
+    (build / "executed/notebooks").mkdir(parents=True, exist_ok=True)
+    (build / "findings").mkdir(exist_ok=True)
+    nbformat.write(downloads.student(notebook), build / f"executed/notebooks/{slug}.ipynb")
+    shutil.copy(house.findings(slug), build / f"findings/{slug}.json")

@@ -1,0 +1,239 @@
+"""The welcome page as a shop window: tokens that move on a sphere, a card for each chapter, and suggested paths.
+
+front     book/welcome.yml: what is written by hand, for each chapter the sentence that surprises, and the paths
+picture   a figure of an executed chapter: the one that welcome.yml names, else the first of "In ten minutes", else the
+          first of all
+cards     pictures as small PNG files, for the welcome page and for links that are shared
+sphere    the frames of the explorer that plays, as bytes: x, y and how near, 0 to 255
+"""
+
+import base64
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import resvg_py
+from nbformat import NotebookNode
+from PIL import Image
+
+from derived.book import written
+from derived.book.house import House, UserError
+from derived.book.page import pages
+from derived.book.page.explorer import PLOTLY
+from derived.book.source import reading
+
+SVG = "image/svg+xml"
+FOLDER = "cards"  # of the site
+SHARED = (1200, 630)  # pixels of a picture for shared links, as the networks ask for it
+SMALL = (600, 315)  # and of a chapter's card
+MARGIN = 0.035  # of the width, on each side
+COLOURS = 128
+DPI = 96  # matplotlib gives the sizes of its figures in points
+PAPER = "#ffffff"
+RADIUS = 1.08  # of the frame around a sphere of radius 1
+NEAREST, SLOPE = 0.95, 0.35  # the explorer's opacity is 0.95 - 0.35 (y + 1), y from the front at -1 to the back at 1
+
+
+class Words(written.Shape):
+    """A chapter of book/welcome.yml: the sentence that surprises, and the name of its picture."""
+
+    surprise: str = ""
+    picture: str = ""
+
+
+class Then(written.Shape):
+    """The page to which a path leads in the end."""
+
+    page: str
+    words: str
+
+
+class Suggested(written.Shape):
+    """A path through chapters."""
+
+    name: str
+    words: str
+    chapters: list[str]
+    short: bool = False
+    then: Then | None = None
+
+
+class Front(written.Shape):
+    """The file book/welcome.yml."""
+
+    chapters: dict[str, Words]
+    paths: list[Suggested]
+    sphere: str = ""
+
+
+class Picture(NamedTuple):
+    """A figure and what it says."""
+
+    svg: str
+    alt: str
+
+
+class Card(NamedTuple):
+    """What the welcome page shows of a chapter."""
+
+    number: int
+    chapter: pages.Chapter
+    heading: str
+    surprise: str
+    picture: Picture | None
+
+
+def front(root: Path) -> Front:
+    """Read book/welcome.yml; raise UserError where it names a chapter that is not in the book."""
+    file = root / "book/welcome.yml"
+    given = written.read(file, Front) if file.is_file() else Front(chapters={}, paths=[])
+    sphere = [given.sphere] if given.sphere else []
+    slugs = [*sphere, *given.chapters, *(slug for path in given.paths for slug in path.chapters)]
+    written.check_chapters(root, slugs, "book/welcome.yml")
+    return given
+
+
+def heading(notebook: NotebookNode) -> str:
+    """The title of a chapter."""
+    lines = (line for cell in notebook.cells if cell.cell_type == "markdown" for line in cell.source.splitlines())
+    return next((line.removeprefix("# ").strip() for line in lines if line.startswith("# ")), "")
+
+
+def number(root: Path, slug: str) -> int:
+    """The number of a chapter in the whole book."""
+    return 1 + House(root).chapters().index(slug)
+
+
+def figures(notebook: NotebookNode) -> Iterator[tuple[str, str, Picture]]:
+    """Each figure of an executed notebook: its name, its section, and itself."""
+    section = ""
+    for cell in notebook.cells:
+        section = (reading.sections(cell) or [section])[-1]
+        for output in cell.get("outputs", []):
+            alt = output.get("metadata", {}).get(SVG, {}).get("alt", "")
+            if alt:
+                name = cell.metadata.get("mystnb", {}).get("figure", {}).get("name", "")
+                yield name, section, Picture("".join(output["data"][SVG]), " ".join(alt.split()))
+
+
+def picture(slug: str, notebook: NotebookNode, wanted: str = "") -> Picture | None:
+    """The figure that stands for a chapter; UserError where ``wanted`` is the name of none."""
+    found = list(figures(notebook))
+    if wanted and wanted not in [name for name, *_ in found]:
+        raise UserError(f"book/welcome.yml: {slug} has no figure {wanted}")
+    chosen = [each for name, _, each in found if name == wanted]
+    chosen += [each for _, section, each in found if section == reading.SHORT]
+    chosen += [each for *_, each in found]
+    return chosen[0] if chosen else None
+
+
+def cards(root: Path, chapters: Sequence[pages.Chapter], notebooks: dict[str, NotebookNode]) -> list[Card]:
+    """The cards of the chapters, numbered as in the whole book."""
+    by_hand = front(root).chapters
+    found = []
+    for chapter in chapters:
+        notebook, words = notebooks[chapter.slug], by_hand.get(chapter.slug, Words())
+        shown = picture(chapter.slug, notebook, words.picture)
+        surprise = words.surprise or chapter.facts["claim"]
+        found.append(Card(number(root, chapter.slug), chapter, heading(notebook), surprise, shown))
+    return found
+
+
+def draw(card: Card, folder: Path) -> None:
+    """A card's picture as two small PNG files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    room = [round(side - 2 * MARGIN * SHARED[0]) for side in SHARED]
+    svg = {"svg_string": card.picture.svg, "skip_system_fonts": True}  # matplotlib draws letters as paths
+    made = resvg_py.svg_to_bytes(**svg, width=room[0], dpi=DPI, background=PAPER)
+    drawn = Image.open(io.BytesIO(bytes(made))).convert("RGB")
+    drawn.thumbnail(room, Image.Resampling.LANCZOS)
+    sheet = Image.new("RGB", SHARED, PAPER)
+    sheet.paste(drawn, tuple((side - part) // 2 for side, part in zip(SHARED, drawn.size, strict=True)))
+    small = sheet.resize(SMALL, Image.Resampling.LANCZOS)
+    for image, name in ((sheet, f"{card.chapter.slug}.png"), (small, f"{card.chapter.slug}-small.png")):
+        few = image.quantize(COLOURS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+        few.save(folder / name, optimize=True)
+
+
+def shelf(found: Sequence[Card]) -> str:
+    """The cards of all chapters. MyST."""
+    groups = {card.chapter.slug: pages.grouped(card.chapter.rows) for card in found}
+    return pages.raw(pages.html("shelf.html", cards=found, groups=groups, folder=FOLDER, size=SMALL))
+
+
+def paths(root: Path, found: Sequence[Card]) -> str:
+    """The suggested paths through the chapters of this build, with their minutes. MyST."""
+    known = {card.chapter.slug: card for card in found}
+    shown = []
+    for path in front(root).paths:
+        steps = [known[slug] for slug in path.chapters if slug in known]
+        minutes = [card.chapter.minutes.short if path.short else card.chapter.minutes.whole for card in steps]
+        if steps:
+            shown.append({**path.model_dump(), "steps": steps, "minutes": sum(filter(None, minutes))})
+    return pages.raw(pages.html("paths.html", paths=shown))
+
+
+def shared(found: Sequence[Card]) -> dict[str, dict[str, Any]]:
+    """What a shared link to a chapter shows, by the name of its page."""
+    return {
+        f"notebooks/{card.chapter.slug}": {
+            "description": card.surprise,
+            "image": f"{FOLDER}/{card.chapter.slug}.png" if card.picture else "",
+            "alt": card.picture.alt if card.picture else "",
+            "size": SHARED,
+        }
+        for card in found
+    }
+
+
+# The sphere ---------------------------------------------------------------------------------------------------------
+
+
+def sphere(root: Path, notebooks: dict[str, NotebookNode]) -> str:
+    """Tokens on spheres, layer by layer, from the explorer that plays in the chapter that welcome.yml names; nothing
+    where this build is without it. MyST."""
+    slug = front(root).sphere
+    for cell in notebooks[slug].cells if slug in notebooks else []:
+        for output in cell.get("outputs", []):
+            figure = output.get("data", {}).get(PLOTLY)
+            if figure and figure["layout"].get("meta", {}).get("play"):
+                return pages.raw(pages.html("sphere.html", slug=slug, **_spheres(figure)))
+    return ""
+
+
+def _spheres(figure: dict[str, Any]) -> dict[str, Any]:
+    """The frames of an explorer of spheres as bytes, and the middle one as circles, for a page without scripts."""
+    layout, frames = figure["layout"], figure["frames"]
+    places = [[_places(trace) for trace in frame["data"]] for frame in frames]
+    middle = len(frames) // 2
+    names = [note["text"] for note in layout["annotations"][: len(places[0])]]
+    return {
+        "alt": layout["meta"]["alt"],
+        "layers": [frame["name"] for frame in frames],
+        "middle": middle,
+        "radius": round(100 / RADIUS, 1),
+        "panels": list(zip(names, [_circles(part) for part in places[middle]], strict=True)),
+        "tokens": len(places[0][0]) // 3,
+        "data": base64.b64encode(bytes(byte for frame in places for part in frame for byte in part)).decode(),
+    }
+
+
+def _places(trace: dict[str, Any]) -> list[int]:
+    """x, y and nearness of each token in turn, 0 to 255."""
+    near = [(opacity - NEAREST) / SLOPE + 2 for opacity in trace["marker"]["opacity"]]  # 0 at the back, 2 in front
+    points = zip(trace["x"], trace["y"], near, strict=True)
+    return [_byte(part) for x, y, z in points for part in (x / RADIUS, y / RADIUS, z - 1)]
+
+
+def _byte(value: float) -> int:
+    """A number from -1 to 1 as a byte."""
+    return min(255, max(0, round(127.5 * (value + 1))))
+
+
+def _circles(part: Sequence[int]) -> list[tuple[float, float, float]]:
+    """Where the circles stand in a box of 200 by 200, and how opaque they are; the script of the page does the same."""
+    return [
+        (round(x / 1.275, 1), round(200 - y / 1.275, 1), round(0.25 + 0.7 * near / 255, 2))
+        for x, y, near in zip(part[::3], part[1::3], part[2::3], strict=True)
+    ]

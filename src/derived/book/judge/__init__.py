@@ -1,0 +1,1 @@
+"""Judges and records. In: findings and experiments. Out: the committed ledger, its history and the records."""

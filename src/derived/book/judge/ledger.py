@@ -1,0 +1,217 @@
+"""The whole book's ledger: the findings of the last build, the committed verdicts, and what differs between them."""
+
+import json
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from derived.book.house import House, UserError, write_whole
+from derived.book.judge import news
+from derived.book.run.driver import read_findings
+from derived.lab.findings import COLUMNS, interval
+
+Row = dict[str, Any]
+TERMS = ("statement", "criterion", "accept", "configuration")  # of which ``terms`` is the hash
+# What the committed ledger keeps of a row: nothing that differs between machines but the numbers themselves.
+COMMITTED = ("id", "paper", "tier", "verdict", "value", "low", "high", "n", "device", *TERMS, "terms", "changed")
+OWN = (0, "ci")  # seed and tier of the book's own run
+
+
+def rows_of_last_build(house: House) -> list[Row]:
+    """Every row of every chapter that was run here, in the order of the book."""
+    found = {slug: read_findings(house, slug) for slug in house.chapters()}
+    ran = {slug: findings["rows"] for slug, findings in found.items() if findings is not None}
+    if not ran:
+        raise UserError(f"no findings of {', '.join(found)} yet: run `make site` first")
+    for slug, rows in ran.items():
+        check_columns(slug, rows)
+    return [{name: row[name] for name in COLUMNS} for rows in ran.values() for row in rows]
+
+
+def not_run(house: House) -> list[str]:
+    """The chapters that were not run here."""
+    return [slug for slug in house.chapters() if read_findings(house, slug) is None]
+
+
+def check_acceptable(house: House, rows: Sequence[Row]) -> None:
+    """Refuse to make a run the book's own that leaves a chapter out, or has another seed or tier, or other verdicts
+    than are expected."""
+    absent = not_run(house)
+    if absent:
+        raise UserError(f"not accepted: {', '.join(absent)} was not run here; run: make site")
+    for slug in house.chapters():
+        found = read_findings(house, slug)
+        if (found["seed"], found["tier"]) != OWN:
+            raise UserError(
+                f"not accepted: {slug} last ran with seed {found['seed']} and tier {found['tier']}; "
+                f"the book's is seed 0 and tier ci: run: make site CHAPTERS={slug}"
+            )
+    wrong = unexpected(rows)
+    if wrong:
+        raise UserError("\nderived: ".join(["not accepted; where a new verdict is right, change `expected`", *wrong]))
+
+
+def check_columns(slug: str, rows: Sequence[Row]) -> None:
+    """Refuse findings that an earlier edition of the laboratory made."""
+    missing = [name for name in COLUMNS if any(name not in row for row in rows)]
+    if missing:
+        raise UserError(
+            f"{slug}: its findings are of an earlier edition (their rows lack {', '.join(missing)}); "
+            f"run: make site CHAPTERS={slug}"
+        )
+
+
+def key(row: Row) -> tuple[str, str, str]:
+    """What identifies a row of the ledger."""
+    return row["paper"], row["id"], row["tier"]
+
+
+def unexpected(rows: Sequence[Row]) -> list[str]:
+    """One line per row whose verdict is not the expected one. Rows without an expectation are not judged."""
+    return [
+        f"{row['paper']}: claim {row['id']} at tier {row['tier']}: the verdict is «{row['verdict']}», "
+        f"expected «{row['expected']}»" + (f" ({row['reason']})" if row["reason"] else "")
+        for row in rows
+        if row["expected"] is not None and row["verdict"] != row["expected"]
+    ]
+
+
+def read_rows(path: Path) -> list[Row]:
+    """A ledger from a file, as ``derived claims --json`` or ``--accept`` wrote it."""
+    try:
+        rows = json.loads(path.read_text("utf-8"))
+        if not isinstance(rows, list) or any(not {"id", "paper", "tier", "verdict"} <= set(row) for row in rows):
+            raise ValueError("not a list of ledger rows")
+        if not rows:
+            raise ValueError("it has no rows")
+        if any(not isinstance(row.get(name), float | int | None) for row in rows for name in ("value", "low", "high")):
+            raise ValueError("a value is no number")
+    except FileNotFoundError:
+        raise UserError(f"{path} is not there") from None
+    except (ValueError, TypeError) as error:
+        raise UserError(f"{path} is no ledger ({error}); it should come from `derived claims --json`") from None
+    return rows
+
+
+def unexplained(committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
+    """One line per row whose terms are not those that it was judged by although no new entry of ``changed`` says so.
+
+    Entries are only ever added. A row that was not run has seen no numbers, and its terms are free; so are those of the
+    first edition, whose committed rows note no terms.
+    """
+    before = {key(row): row for row in committed if row.get("terms")}
+    lines = []
+    for row in rows:
+        old = before.get(key(row))
+        if old is None:
+            continue
+        entries = old["changed"]
+        if row["changed"][: len(entries)] != entries:
+            lines.append(
+                f"{_label(row)}: an entry of `changed` is gone or reads differently; entries are only ever added"
+            )
+        elif row["terms"] != old["terms"] and old["verdict"] != "not run" and len(row["changed"]) == len(entries):
+            parts = " and ".join(part for part in TERMS if row[part] != old[part])
+            lines.append(
+                f"{_label(row)}: {parts} changed after numbers existed; the claim must say so: "
+                "changed=(Change(date, what, why),)"
+            )
+    return lines
+
+
+def recorded(row: Row) -> bool:
+    """Whether a row of the committed ledger rests on a record."""
+    return row["tier"] != "ci" and row["verdict"] != "not run"
+
+
+def _label(row: Row) -> str:
+    return f"{row['paper']} {row['id']} ({row['tier']})"
+
+
+def accept(house: House, rows: Sequence[Row]) -> None:
+    """Make the verdicts of the last build the committed ones, and keep what is new; refuse terms that changed without a
+    word."""
+    before = read_rows(house.ledger) if house.ledger.exists() else []
+    silent = unexplained(before, rows)
+    if silent:
+        raise UserError("\nderived: ".join(silent))
+    kept = [{name: row[name] for name in COMMITTED} for row in rows]
+    fresh = news.compared(before, kept, datetime.now(UTC).date().isoformat())
+    write_whole(house.ledger, json.dumps(kept, indent=1) + "\n")  # first, or a second attempt would tell the news twice
+    news.add(house.root, fresh)
+
+
+def _number(row: Row) -> str:
+    if row.get("value") is None:
+        return "no value"
+    return f"{row['value']:.6g} {interval(row.get('low'), row.get('high'))}".rstrip()
+
+
+def differences(committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
+    """One line per row whose verdict differs from the committed one, or that the committed ledger lacks.
+
+    What was not run here is no difference.
+    """
+    ours = {key(row): row for row in committed}
+    lines = []
+    for b in rows:
+        a, label = ours.get(key(b)), _label(b)
+        if a is None:
+            lines.append(f"{label}: not in the committed ledger")
+        elif a["verdict"] != b["verdict"] and b["verdict"] != "not run":
+            change = f"ours «{a['verdict']}» {_number(a)}, yours «{b['verdict']}» {_number(b)}"
+            if None not in (a.get("value"), b.get("value")):
+                change += f", difference {b['value'] - a['value']:+.3g}"
+            lines.append(f"{label}: {change}")
+    return lines
+
+
+def departures(house: House, committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
+    """One line for each thing but a verdict in which the book's own run departs from the committed ledger: a row that
+    is gone, a record that is gone, numbers of a record that are others, and terms that are (silent ones are
+    ``unexplained``). Chapters that did not run here, or last ran at another seed or tier, are left out.
+    """
+    now, chapters = {key(row): row for row in rows}, house.chapters()
+    found = {slug: read_findings(house, slug) for slug in chapters}
+    own = [slug for slug in chapters if found[slug] and (found[slug]["seed"], found[slug]["tier"]) == OWN]
+    looked_at = [row for row in committed if row["paper"] in own or row["paper"] not in chapters]
+    told = ((_label(row), _departed(row, now.get(key(row)))) for row in looked_at)
+    return [f"{label}: {said}" for label, lines in told for said in lines]
+
+
+def _departed(ours: Row, yours: Row | None) -> list[str]:
+    """In what a row departs from the committed one, its verdict apart."""
+    if yours is None:
+        return ["in the committed ledger, and no longer a row of this book; if that is right: derived claims --accept"]
+    lines = []
+    if recorded(ours) and yours["verdict"] == "not run":
+        lines.append(f"ours «{ours['verdict']}» from a record, which is gone ({yours['reason']})")
+    elif recorded(ours) and not _same_numbers(ours, yours):
+        lines.append(f"its record gives other numbers: ours {_counted(ours)}, yours {_counted(yours)}")
+    if ours.get("terms") not in (None, yours["terms"]) and not unexplained([ours], [yours]):
+        lines.append("its terms are not the committed ones; once it ran with them: derived claims --accept")
+    return lines
+
+
+def _same_numbers(a: Row, b: Row) -> bool:
+    """Whether two rows have the same numbers but for rounding, relative to the largest of them."""
+    names = ("value", "low", "high")
+    scale = max((abs(row[name]) for row in (a, b) for name in names if row[name] is not None), default=0.0)
+    return a["n"] == b["n"] and all(
+        a[name] == b[name]
+        or (None not in (a[name], b[name]) and math.isclose(a[name], b[name], rel_tol=0, abs_tol=1e-9 * scale))
+        for name in names
+    )
+
+
+def _counted(row: Row) -> str:
+    return f"{_number(row)}, n = {row['n']}"
+
+
+def totals(rows: Sequence[Row]) -> dict[str, int]:
+    """How many claims (headline rows) have each verdict."""
+    verdicts = ("holds", "fails", "refuted", "undecided", "reported", "not run")
+    headlines = [row["verdict"] for row in rows if row["headline"]]
+    return {verdict: headlines.count(verdict) for verdict in verdicts}

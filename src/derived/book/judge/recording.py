@@ -1,0 +1,386 @@
+"""Makes records: the conditions of an experiment through an executor, each kept as it finishes, then one whole record.
+
+A run that is interrupted continues where it stopped as long as configuration, seed, device and code are the same.
+"""
+
+import contextlib
+import dataclasses
+import datetime
+import hashlib
+import importlib
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pandas as pd
+import psutil
+import torch
+from tqdm import tqdm
+
+from derived.book.house import House, UserError, processor, watch, write_whole
+from derived.book.run.driver import ONE_THREAD
+from derived.lab.experiment import Experiment, resolve_device, run_condition, run_experiment
+from derived.lab.record import Record, RecordError, code_changed, load, read, remake, save, slot, sweep, versions
+from derived.lab.sources import source_files, source_hash
+from derived.lab.study import Study, staleness, terms
+
+Measured = tuple[pd.DataFrame, float, float]  # rows, seconds, peak memory in MB
+
+
+def measured(function: Callable[..., pd.DataFrame], *args: Any, **kwargs: Any) -> Measured:
+    """Call a function that gives rows; also its seconds and the peak memory (of the GPU if one was used)."""
+    torch.set_num_threads(1)
+    _forget_peak_memory()
+    started = time.monotonic()
+    rows = function(*args, **kwargs)
+    if torch.cuda.is_available() and torch.cuda.max_memory_allocated():
+        peak = torch.cuda.max_memory_allocated() / 2**20
+    else:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "linux" else 2**20)
+    return rows, time.monotonic() - started, peak
+
+
+def _forget_peak_memory() -> None:
+    """Start the count of peak memory anew, so that a condition does not inherit that of the worker's last one.
+
+    Linux can (proc(5), clear_refs); elsewhere the peak is that of the worker so far, an upper bound.
+    """
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def _claims(paper: str) -> ModuleType:
+    """The module with a paper's CLAIMS and EXPERIMENTS."""
+    name = f"derived.papers.{paper}.claims"
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        raise UserError(f"{name} cannot be imported: {type(error).__name__}: {error}") from None
+
+
+def _all_experiments(paper: str) -> dict[str, type[Experiment]]:
+    return {experiment.__name__: experiment for experiment in _claims(paper).EXPERIMENTS}
+
+
+def choose(paper: str, names: Sequence[str], tier: str) -> list[type[Experiment]]:
+    """The named experiments, or all of the paper's that have the tier."""
+    known = _all_experiments(paper)
+    for name in names:
+        if name not in known:
+            raise UserError(f"{paper} has no experiment {name!r}; it has {', '.join(known)}")
+        if tier not in known[name].tiers:
+            raise UserError(f"{name} is not offered at tier {tier}; it has {', '.join(known[name].tiers)}")
+    chosen = [known[name] for name in names] or [one for one in known.values() if tier in one.tiers]
+    if tier == "ci":
+        raise UserError("tier ci runs live in every build and has no records: use cpu or gpu")
+    if not chosen:
+        raise UserError(f"{paper} has nothing at tier {tier}: its claims of that cost do not exist")
+    return chosen
+
+
+@contextlib.contextmanager
+def _executor(jobs: int, scheduler: str):
+    if scheduler:
+        try:
+            from distributed import Client, KilledWorker
+        except ModuleNotFoundError:
+            raise UserError("a cluster needs the extra: pip install 'transformers-derived[cluster]'") from None
+        try:
+            client = Client(scheduler)
+        except (OSError, ValueError) as error:
+            cause = f"{type(error).__name__}: {error}"
+            raise UserError(f"no scheduler at {scheduler!r} ({cause}); give one like tcp://127.0.0.1:8786") from None
+        with client:
+            try:
+                yield client.get_executor()
+            except KilledWorker:
+                raise UserError("a task killed its workers again and again; finished conditions are kept") from None
+        return
+    os.environ.update(ONE_THREAD)  # inherited by the workers, which have not imported torch yet
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=watch, initargs=(os.getpid(),))
+    try:
+        yield pool
+    except BaseException:  # an interrupt must not wait for conditions that take minutes; finished ones are kept
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in psutil.Process().children():
+            if "spawn_main" in " ".join(child.cmdline()):  # a worker, not multiprocessing's own tracker
+                child.kill()
+        raise
+    pool.shutdown()
+
+
+def _device_name(device: torch.device) -> str:
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{processor()}, one core per condition"
+
+
+def _history(house: House, experiment: type[Experiment], uncommitted: bool) -> str:
+    """The commit that holds an experiment's sources; empty where the checkout has no history of its own.
+
+    UserError for sources that it does not hold, unless the record may name them.
+    """
+
+    def git(*arguments: str) -> str:
+        try:
+            done = subprocess.run(["git", "-C", str(house.root), *arguments], capture_output=True, text=True)
+        except FileNotFoundError:
+            return ""
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    commit, top = git("rev-parse", "HEAD"), git("rev-parse", "--show-toplevel")
+    if not commit or Path(top).resolve() != house.root.resolve():
+        return ""
+    files = [str(path) for path in source_files(experiment.__module__)]
+    changed = f"{git('diff', '--name-only', 'HEAD', '--', *files)}\n{git('ls-files', '--others', '--', *files)}".split()
+    if not changed:
+        return commit
+    if uncommitted:
+        return f"{commit}, but for {', '.join(changed)}"
+    raise UserError(
+        f"{experiment.paper()}/{experiment.__name__}: not committed: {', '.join(changed)}; commit it, "
+        "or let the record say so: --uncommitted"
+    )
+
+
+def _check_seed(experiment: type[Experiment], tier: str, seed: int) -> None:
+    """Refuse to put a record in the place of one of another seed."""
+    paper, name = experiment.paper(), experiment.__name__
+    with contextlib.suppress(RecordError):  # a damaged one may be made again
+        old = read(slot(paper, name, tier), remake(paper, name, tier))
+        if old is not None and old.seed != seed:
+            raise UserError(
+                f"{paper}/{name}/{tier}: there is a record of seed {old.seed}, which the book shows; to have one of "
+                f"seed {seed} in its place, delete results/{paper}/{name}/{tier} first"
+            )
+
+
+def record(
+    house: House,
+    paper: str,
+    names: Sequence[str],
+    tier: str,
+    seed: int,
+    device: str,
+    jobs: int,
+    scheduler: str = "",
+    uncommitted: bool = False,
+) -> None:
+    """Run and save the records of a paper's experiments at a tier."""
+    try:
+        place = resolve_device(device)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    sweep(paper)
+    chosen = choose(paper, names, tier)
+    for experiment in chosen:
+        _check_seed(experiment, tier, seed)
+        _history(house, experiment, uncommitted)
+    with _executor(1 if place.type == "cuda" else jobs, scheduler) as executor:
+        for experiment in chosen:
+            commit = _history(house, experiment, uncommitted)  # once more: the experiment before it may take hours
+            drafts = _drafts(house, experiment, tier, seed, place.type, source_hash(experiment.__module__))
+            with _told_if_killed(experiment.__name__, "finished conditions are kept"):
+                fresh = _record_one(experiment, tier, seed, place, executor, drafts, commit)
+            failures = fresh.rows["failure"].dropna() if "failure" in fresh.rows else []
+            name = f"{paper}/{experiment.__name__}/{tier}"
+            if len(failures) and slot(paper, experiment.__name__, tier).exists():
+                raise UserError(f"{name}: {len(failures)} conditions failed ({failures.iloc[0]}); the old record stays")
+            place_of_record = save(fresh)
+            if len(failures):
+                raise UserError(f"{name}: recorded with {len(failures)} failed conditions ({failures.iloc[0]})")
+            shutil.rmtree(drafts, ignore_errors=True)
+            print(f"{name}: {len(fresh.rows)} rows in {fresh.seconds:.0f} s -> {place_of_record}", flush=True)
+
+
+def _drafts(house: House, experiment: type[Experiment], tier: str, seed: int, device: str, code: str) -> Path:
+    """The folder of finished conditions of just this configuration, seed, device and code."""
+    same = json.dumps([experiment.at(tier).configuration(), seed, device, code], sort_keys=True)
+    name = hashlib.sha256(same.encode()).hexdigest()[:16]
+    return house.build / "record" / experiment.paper() / experiment.__name__ / f"{tier}-{name}"
+
+
+def _keep(drafts: Path, index: int, result: Measured) -> None:
+    """Keep one finished condition, whole or not at all."""
+    rows, seconds, peak = result
+    drafts.mkdir(parents=True, exist_ok=True)
+    rows.attrs = {"seconds": seconds, "peak": peak}
+    rows.to_parquet(drafts / f".{index}.part", index=False)
+    os.replace(drafts / f".{index}.part", drafts / f"{index}.parquet")
+
+
+def _keep_finished(drafts: Path, futures: Mapping[Future, int]) -> None:
+    """Keep those conditions that have ended well; ``futures`` has their numbers."""
+    for future, index in futures.items():
+        if future.done() and not future.cancelled() and future.exception() is None:
+            result = future.result()
+            if "failure" not in result[0]:
+                _keep(drafts, index, result)
+
+
+def _kept(drafts: Path, index: int) -> Measured | None:
+    """A finished condition; None if it is not there, or not whole: then it is run again."""
+    try:
+        rows = pd.read_parquet(drafts / f"{index}.parquet")
+        return rows, rows.attrs["seconds"], rows.attrs["peak"]
+    except (OSError, ValueError, KeyError):  # a file that is no parquet is a ValueError of pyarrow
+        return None
+
+
+def _began(drafts: Path, experiment: type[Experiment], tier: str) -> dict[str, Any]:
+    """When a record was begun, and the terms of its claims as they stood then; a run that continues keeps both."""
+    note = drafts / "began.json"
+    if not note.exists():
+        claims = _claims(experiment.paper()).CLAIMS
+        stood = {claim.id: terms(claim, tier)["terms"] for claim in claims if claim.experiment is experiment}
+        write_whole(note, json.dumps({"started": _now(), "terms": stood}))
+    return json.loads(note.read_text("utf-8"))
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def _record_one(
+    experiment: type[Experiment],
+    tier: str,
+    seed: int,
+    device: torch.device,
+    executor: Executor,
+    drafts: Path,
+    commit: str,
+) -> Record:
+    code = source_hash(experiment.__module__)
+    began = _began(drafts, experiment, tier)
+    ci_rows = _ci_rows(experiment, seed, executor)
+    results = _conditions(experiment.at(tier), seed, device, executor, drafts)
+    return Record(
+        paper=experiment.paper(),
+        experiment=experiment.__name__,
+        tier=tier,
+        seed=seed,
+        configuration=experiment.at(tier).configuration(),
+        versions=versions(),
+        device=device.type,
+        device_name=_device_name(device),
+        seconds=sum(seconds for _, seconds, _ in results),
+        peak_memory_mb=max(peak for _, _, peak in results),
+        date=_now(),
+        commit=commit,
+        source_hash=code,
+        **began,
+        rows=pd.concat([rows for rows, _, _ in results], ignore_index=True),
+        ci_rows=ci_rows,
+    )
+
+
+def _ci_rows(experiment: type[Experiment], seed: int, executor: Executor) -> pd.DataFrame:
+    """The rows at tier ci, by which it is told later whether the record is stale; none where there is no such tier."""
+    if "ci" not in experiment.tiers:
+        return pd.DataFrame()
+    rows, *_ = executor.submit(measured, run_experiment, experiment.at("ci"), seed=seed, device="cpu").result()
+    if "failure" in rows:
+        failures = rows["failure"].dropna()
+        name = f"{experiment.paper()}/{experiment.__name__}"
+        raise UserError(f"{name} at tier ci: {len(failures)} conditions failed ({failures.iloc[0]})")
+    return rows
+
+
+def _conditions(sized: Experiment, seed: int, device: torch.device, executor: Executor, drafts: Path) -> list[Measured]:
+    """Every condition, in order: taken from the drafts, or run and kept there."""
+    conditions = list(sized.conditions())
+    results = {index: kept for index in range(len(conditions)) if (kept := _kept(drafts, index)) is not None}
+    futures: dict[Any, int] = {
+        executor.submit(measured, run_condition, sized, condition, seed, device.type): index
+        for index, condition in enumerate(conditions)
+        if index not in results
+    }
+    seconds = 0.1 if sys.stderr.isatty() else 60  # between two states of the bar
+    name = type(sized).__name__
+    try:
+        for future in tqdm(as_completed(futures), total=len(futures), desc=name, mininterval=seconds):
+            results[futures[future]] = future.result()
+            _keep_finished(drafts, {future: futures[future]})
+    except BaseException:
+        _keep_finished(drafts, futures)  # what ended beside the one that stopped
+        raise
+    return [results[index] for index in sorted(results)]
+
+
+def rehash(house: House, paper: str, names: Sequence[str], jobs: int) -> None:
+    """Note today's code in the records of a paper whose experiments still give the same rows at tier ci.
+
+    The rows are compared as the page compares them (``staleness``); of a clock, that is all but its seconds. The record
+    keeps the commit that made it, and notes the day and the commit of this comparison. Where the rows disagree, or
+    where there is nothing to compare, the record stays as it is and is named. Sources must be committed.
+    """
+    pending = _recorded_before(paper, names)
+    today = {one: (_history(house, one, uncommitted=False), source_hash(one.__module__)) for one, _ in pending}
+    refused = []
+    with _executor(jobs, "") as executor:
+        live = {
+            (experiment, record.seed): executor.submit(
+                run_experiment, experiment.at("ci"), seed=record.seed, device="cpu"
+            )
+            for experiment, record in pending
+            if "ci" in experiment.tiers
+        }
+        for experiment, record in pending:
+            name = f"{paper}/{experiment.__name__}/{record.tier}"
+            with _told_if_killed(name, "what was noted before stays"):
+                rows = live[experiment, record.seed].result() if "ci" in experiment.tiers else pd.DataFrame()
+            refusal = _refusal(experiment, record, rows)
+            if refusal:
+                refused.append(f"{name}: {refusal}; make it again: {remake(paper, experiment.__name__, record.tier)}")
+                continue
+            commit, code = today[experiment]
+            noted = f"{_now()[:10]} at {commit[:10]}".removesuffix(" at ")
+            save(dataclasses.replace(record, source_hash=code, rehashed=noted))
+            print(f"{name}: the same {len(rows)} rows at tier ci; noted", flush=True)
+    if refused:
+        raise UserError("\nderived: ".join(refused))
+
+
+def _refusal(experiment: type[Experiment], record: Record, rows: pd.DataFrame) -> str:
+    """Why today's code is not noted in a record; empty if its rows at tier ci are the same."""
+    study = Study(experiment, "ci", record.seed, "cpu", rows, {record.tier: record})
+    reasons = staleness(_claims(record.paper).CLAIMS, study, record)
+    if reasons is None:
+        return "nothing of it can be compared at tier ci"
+    return f"today's code gives other rows ({'; '.join(reasons)})" if reasons else ""
+
+
+@contextlib.contextmanager
+def _told_if_killed(name: str, left: str):
+    """One clear line where a worker was killed, with what is left of its work."""
+    try:
+        yield
+    except BrokenProcessPool:
+        raise UserError(f"{name}: a worker was killed (out of memory?); {left}") from None
+
+
+def _recorded_before(paper: str, names: Sequence[str]) -> list[tuple[type[Experiment], Record]]:
+    """The records, of the named experiments or all, that other code made than today's."""
+    known = _all_experiments(paper)
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise UserError(f"{paper} has no experiment {unknown[0]!r}; it has {', '.join(known)}")
+    chosen = [known[name] for name in names or known]
+    try:
+        found = [(one, load(one, tier)) for one in chosen for tier in one.tiers if tier != "ci"]
+    except RecordError as error:
+        raise UserError(str(error)) from None
+    return [(one, record) for one, record in found if record is not None and code_changed(record, one)]

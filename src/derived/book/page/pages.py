@@ -1,0 +1,401 @@
+"""Fragments of the site that are made from data: a chapter's card, the ledger, its totals, and the status page.
+
+    finding      one chapter's findings file: who ran, where, how long, its ledger rows and the state of its records
+    row          one claim at one tier; the headline row is the one of the largest tier that ran
+    verdict key  how a row is shown: its verdict, with "fails" of a retelling apart from "fails" of a paper
+    group        whose statement it is, as claims are counted: the papers', the papers' as retold, earlier work's, ours
+    storey       of a table of claims: first the few that are told in plain words, then all others, folded
+
+Every fragment is a `{raw} html` block of MyST, because statements, cards and tables need more structure than
+Markdown has; maths in it is marked up as Sphinx does it, so that MathJax typesets it like the rest of the page.
+"""
+
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import jinja2
+from markupsafe import Markup, escape
+
+from derived.book.source.reading import SHORT, Minutes
+from derived.book.teach.lectures import LENGTHS
+
+# Verdict key: sign, words for one claim, words for several.
+VERDICTS = {
+    "holds": ("✓", "holds", "hold"),
+    "fails": ("✗", "fails", "fail"),
+    "retold": ("(✗)", "fails as retold", "fail as retold"),
+    "refuted": ("≠", "refuted", "refuted"),
+    "undecided": ("?", "undecided", "undecided"),
+    "reported": ("•", "reported", "reported"),
+    "not-run": ("–", "not run", "not run"),
+}
+# Source of a statement: the class and the words of its badge, who states it, and the group in which it counts.
+SOURCES = {
+    "paper": ("paper", "paper", "the paper", "paper"),
+    "repo": ("code", "code", "the authors' code", "paper"),
+    "digest": ("retold", "as retold", "a digest of the paper", "retold"),
+    "prior": ("earlier", "earlier", "earlier work", "earlier"),
+    "ours": ("ours", "ours", "this book", "ours"),
+}
+BADGES = {badge: words for badge, words, *_ in SOURCES.values()}
+GROUPS = {
+    "paper": "the papers",
+    "retold": "the papers, as retold",
+    "earlier": "earlier work",
+    "ours": "this book",
+}
+
+PLANNED = 10  # papers that the book is about
+PUNCTUATION = tuple(".,;:)")  # must not begin a line after a formula
+
+Finding = dict[str, Any]
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """What the pages say about one chapter."""
+
+    slug: str
+    facts: dict[str, Any]  # from the notebook's metadata: paper, claim, prerequisites, objectives
+    finding: Finding
+    exercises: int
+    links: dict[str, str]
+    minutes: Minutes
+    sections: tuple[str, ...]  # their headings
+    name: str  # its number in the book and its heading
+
+    @property
+    def title(self) -> str:
+        """The paper's."""
+        return self.facts["paper"]["title"]
+
+    @property
+    def rows(self) -> list[Row]:
+        return self.finding["rows"]
+
+    @property
+    def landmarks(self) -> dict[str, str]:
+        """The sections to which other pages lead, if the chapter has them: anchor and heading."""
+        known = {"in-ten-minutes": SHORT, "take-away": "Take-away"}
+        return {anchor: words for anchor, words in known.items() if words in self.sections}
+
+
+def verdict_key(row: Row) -> str:
+    """How a row is shown and counted; a failing retelling says nothing about the paper, so it is a class of its own."""
+    if row["verdict"] == "fails" and row["source"] == "digest":
+        return "retold"
+    return row["verdict"].replace(" ", "-")
+
+
+def group(row: Row) -> str:
+    """Whose statement a row is, as claims are counted."""
+    return SOURCES[row["source"]][3]
+
+
+def headlines(rows: list[Row]) -> list[Row]:
+    """One row per claim, each amendment right after the row that it amends."""
+    chosen = [row for row in rows if row["headline"]]
+    amendments = [row for row in chosen if row["amends"]]
+    ordered = []
+    for row in (row for row in chosen if not row["amends"]):
+        ordered += [row, *_amending(row["id"], amendments)]
+    return ordered + [row for row in amendments if row not in ordered]
+
+
+def _amending(claim_id: str, amendments: list[Row]) -> list[Row]:
+    """The rows that amend a claim, and the rows that amend those."""
+    direct = [row for row in amendments if row["amends"] == claim_id]
+    return [found for row in direct for found in (row, *_amending(row["id"], amendments))]
+
+
+def counts(rows: list[Row]) -> dict[str, int]:
+    """How many claims have each verdict key, in the order of VERDICTS."""
+    found = Counter(verdict_key(row) for row in rows if row["headline"])
+    return {key: found[key] for key in VERDICTS}
+
+
+def grouped(rows: list[Row]) -> dict[str, dict[str, int]]:
+    """The counts of each group that has claims, verdicts without a claim left out."""
+    found = {name: counts([row for row in rows if group(row) == name]) for name in GROUPS}
+    return {name: {key: n for key, n in each.items() if n} for name, each in found.items() if any(each.values())}
+
+
+def has_interval(row: Row) -> bool:
+    """Whether the value of a row has an interval, be it open at one end."""
+    return row["low"] is not None or row["high"] is not None
+
+
+def kind(row: Row) -> str:
+    """How a claim is judged; a statistic whose number has no interval is computed, without chance."""
+    computed = row["kind"] == "statistic" and row["value"] is not None and not has_interval(row)
+    return "computed" if computed else row["kind"]
+
+
+def sure(row: Row) -> str:
+    """How sure a verdict is, in a few words."""
+    n = {None: "no instance", 1: "one instance"}.get(row["n"], f"{row['n']} instances")
+    if row["verdict"] == "not run" or (row["verdict"] == "undecided" and row["value"] is None):
+        return row["reason"]
+    if row["kind"] == "identity":
+        return f"within its bound in {n}" if row["verdict"] == "holds" else f"beyond its bound, {n}"
+    if row["kind"] == "bound":
+        proved = "proved on the page; " if row["proof"] else "no proof yet; "
+        return f"{proved}no counterexample in {n}" if row["verdict"] != "fails" else f"a counterexample in {n}"
+    if row["kind"] == "counterexample" and not has_interval(row):
+        return f"no witness in {n}" if row["verdict"] == "undecided" else "one exact witness"
+    if not has_interval(row):
+        return f"computed, without chance, in {n}" if row["kind"] == "statistic" else f"told, not judged; {n}"
+    return f"an interval of 99.9\u00a0% over {n}"
+
+
+# Text ---------------------------------------------------------------------------------------------------------------
+
+
+def typeset(text: Any) -> Markup:
+    """HTML of a sentence with $…$ and `code`, escaped."""
+    return Markup("").join(_piece(*found.groups()) for found in _PIECE.finditer(str(text)))
+
+
+_PIECE = re.compile(r"(?<!\\)\$([^$]+)\$([.,;:)]?)|`([^`]+)`|((?:\\\$|[^$`])+|[$`])")
+
+
+def _piece(maths: str | None, mark: str | None, code: str | None, plain: str | None) -> Markup:
+    if maths is not None:
+        formula = Markup('<span class="math notranslate nohighlight">\\({}\\)</span>').format(maths.strip())
+        return Markup('<span class="nobreak">{}{}</span>').format(formula, mark) if mark else formula
+    return Markup("<code>{}</code>").format(code) if code is not None else escape(plain.replace(r"\$", "$"))
+
+
+def number(value: Any) -> Markup:
+    """A number as a reader writes it: four significant digits, a power of ten where it is needed, – for none."""
+    if value is None:
+        return Markup("–")
+    if isinstance(value, str):
+        return typeset(value)
+    if isinstance(value, bool) or not math.isfinite(value):
+        return escape({math.inf: "∞", -math.inf: "−∞"}.get(value, value))
+    if value == int(value) and abs(value) < 1e6:
+        return Markup(f"{int(value)}".replace("-", "−"))
+    mantissa, _, exponent = f"{value:.4g}".partition("e")
+    shown = mantissa.replace("-", "−")
+    if exponent:
+        return Markup(f"{shown}\u2009×\u200910<sup>{int(exponent)}</sup>".replace("<sup>-", "<sup>−"))
+    return Markup(shown)
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds as 0.4 s, 38 s, 12 min or 1 h 20 min."""
+    if seconds is None:
+        return "–"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def memory(megabytes: float | None) -> str:
+    """Megabytes as 210 MB or 3.4 GB."""
+    if megabytes is None:
+        return "–"
+    return f"{megabytes:.0f} MB" if megabytes < 1000 else f"{megabytes / 1000:.1f} GB"
+
+
+def date(stamp: str | None) -> Markup:
+    """The day of an ISO 8601 time, in an element whose age the page's script adds."""
+    if not stamp:
+        return Markup("–")
+    moment = datetime.fromisoformat(stamp)
+    return Markup('<time class="age" datetime="{}">{}</time>').format(moment.isoformat(), moment.date())
+
+
+def words(key: str, count: int) -> str:
+    """A count of claims: 1 holds, 2 hold."""
+    return f"{count} {VERDICTS[key][1 if count == 1 else 2]}"
+
+
+def pill(key: str, count: int | None = None) -> Markup:
+    """A verdict, or a count of them, as a coloured label with a sign and words."""
+    said = VERDICTS[key][1] if count is None else words(key, count)
+    label = '<span class="verdict verdict-{}"><span aria-hidden="true">{}</span> {}</span>'
+    return Markup(label).format(key, VERDICTS[key][0], said)
+
+
+_templates = jinja2.Environment(
+    loader=jinja2.PackageLoader("derived.book"),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=jinja2.StrictUndefined,
+)
+_templates.filters |= {
+    "group": group,
+    "kind": kind,
+    "sure": sure,
+    "typeset": typeset,
+    "number": number,
+    "duration": duration,
+    "memory": memory,
+    "date": date,
+    "pill": pill,
+    "words": words,
+    "verdict_key": verdict_key,
+    "set_of": frozenset,
+}
+_templates.globals |= {"VERDICTS": VERDICTS, "SOURCES": SOURCES, "BADGES": BADGES, "GROUPS": GROUPS}
+_templates.globals |= {"LENGTHS": LENGTHS}
+
+
+def html(template: str, **values: Any) -> str:
+    """A template filled in."""
+    return _templates.get_template(template).render(values)
+
+
+def raw(content: str) -> str:
+    """HTML as a block of MyST."""
+    return f"```````{{raw}} html\n{content}\n```````"
+
+
+# Fragments ----------------------------------------------------------------------------------------------------------
+
+
+def card(chapter: Chapter) -> str:
+    """What a chapter shows at its head: paper, claim, prerequisites, cost, verdicts, links, command. MyST."""
+    values = {
+        "chapter": chapter,
+        "groups": grouped(chapter.rows),
+        "hardware": hardware(chapter.finding["records"]),
+        "gpu_waits": any(row["tier"] == "gpu" and row["verdict"] == "not run" for row in chapter.rows),
+    }
+    top, bottom = html("card.html", **values).split("<!-- citation -->")
+    paper = chapter.facts["paper"]
+    arxiv = f" · [arXiv:{paper['arxiv']}](https://arxiv.org/abs/{paper['arxiv']})" if paper.get("arxiv") else ""
+    return f"{raw(top)}\n\n{{cite:p}}`{paper['bibkey']}`{arxiv}\n\n{raw(bottom)}"
+
+
+def hardware(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The records that exist, those of one tier, machine and state together: names, oldest and newest date."""
+    groups: dict[tuple, list[dict[str, Any]]] = {}
+    for record in records:
+        if record["state"] != "missing":
+            groups.setdefault((record["tier"], record["device"], record["state"]), []).append(record)
+    return [
+        {
+            **{"tier": tier, "device": device, "state": state},
+            **{"names": [one["experiment"] for one in group]},
+            **{"first": min(one["date"] for one in group), "last": max(one["date"] for one in group)},
+        }
+        for (tier, device, state), group in groups.items()
+    ]
+
+
+def totals(chapters: list[Chapter]) -> str:
+    """The sums over the whole ledger: the papers' claims, those as retold, then all others."""
+    groups = grouped([row for chapter in chapters for row in chapter.rows])
+    return raw(html("totals.html", groups=groups, count=len(chapters), planned=max(PLANNED, len(chapters))))
+
+
+def ledger(chapters: list[Chapter]) -> str:
+    """The table of all claims with its filters."""
+    parts = [(chapter, *storeys(chapter.rows)) for chapter in chapters]
+    values = {
+        "titles": {chapter.slug: chapter.name for chapter in chapters},
+        "rows": [row for chapter in chapters for row in chapter.rows if row["headline"]],
+        "first": [(chapter.slug, chapter.name, first) for chapter, first, _ in parts if first],
+        "rest": [(chapter.slug, chapter.name, rest) for chapter, _, rest in parts if rest],
+    }
+    return raw(html("ledger.html", page="ledger", **values))
+
+
+def chapter_ledger(finding: Finding) -> str:
+    """The rows of one chapter as plain HTML, for the output of its last cell."""
+    first, rest = storeys(finding["rows"])
+    return html("chapter_ledger.html", slug=finding["chapter"], first=first, rest=rest, page="chapter")
+
+
+class Entry(NamedTuple):
+    """One claim in a table: its headline, its rows at the other tiers, and the headlines that amend it."""
+
+    row: Row
+    others: list[Row]
+    amendments: list[Row]
+
+
+def entries_of(rows: list[Row]) -> list[Entry]:
+    """The claims of a chapter, one entry each."""
+    shown = headlines(rows)
+    return [
+        Entry(row, other_tiers(row, rows), [other for other in shown if other["amends"] == row["id"]]) for row in shown
+    ]
+
+
+def storeys(rows: list[Row]) -> tuple[list[Entry], list[Entry]]:
+    """The claims that are told in plain words, and the rest."""
+    entries = entries_of(rows)
+    return [entry for entry in entries if entry.row["plain"]], [entry for entry in entries if not entry.row["plain"]]
+
+
+def other_tiers(row: Row, rows: list[Row]) -> list[Row]:
+    """The rows of the same claim at the other tiers."""
+    return [other for other in rows if other["id"] == row["id"] and other["tier"] != row["tier"]]
+
+
+def status(chapters: list[Chapter]) -> str:
+    """How each chapter ran and where each record comes from."""
+    versions: dict[str, set[str]] = {}
+    for chapter in chapters:
+        for name, version in chapter.finding["versions"].items():
+            versions.setdefault(name, set()).add(version)
+    return raw(html("status.html", chapters=chapters, versions=versions))
+
+
+def errata(corrections: list[dict[str, str]]) -> str:
+    """A chapter's corrections: what was said and where, what is right, who found it, and how it was checked."""
+    return raw(html("errata.html", corrections=corrections))
+
+
+def statement(
+    whose: str, label: str, checked: bool, tested: dict[str, list[Any]], claims: list[Row], slug: str
+) -> dict[str, str]:
+    """What stands at a numbered statement: its badge for the title, and for its foot where it is checked and tested.
+
+    ``tested`` has the tests by label, ``claims`` are those that rest on it.
+    """
+    values = {"label": label, "checked": checked, "tests": tested.get(label, []), "claims": claims, "slug": slug}
+    badge = Markup('<span class="whose whose-{}">{}</span>').format(whose, BADGES[whose]) if whose else ""
+    return {"badge": str(badge), "foot": html("statement.html", **values).strip()}
+
+
+def cell_foot(slug: str, checked: list[str], decides: list[str], runs: dict[str, list[str]]) -> str:
+    """What stands below a cell: the statements that it checks, the claims that it decides, and those of the experiments
+    that it runs."""
+    return html("cell.html", slug=slug, checked=checked, decides=decides, runs=runs).strip()
+
+
+def evidence(
+    chapter: Chapter, found: list[Any], proved: set[str], tests: dict[Any, str], bibtex: str, source: str
+) -> str:
+    """The page of all evidence of a chapter's claims. ``proved`` are the labels whose proof the chapter has, ``tests``
+    the texts of its tests; ``source`` is the address of the repository's files if it has one."""
+    values = {"slug": chapter.slug, "title": chapter.title, "found": found, "proved": proved, "bibtex": bibtex}
+    values |= {"tests": tests}
+    head = f"---\nhtml_theme.sidebar_secondary.remove: true\n---\n\n# Evidence: {chapter.name}\n\n"
+    return head + raw(html("evidence.html", address=source, page="evidence", **values)) + "\n"
+
+
+def theorems(chapters: list[Chapter], rows: list[dict[str, Any]]) -> str:
+    """The index of all numbered statements: slug, kind, title, label, badge and claims of each."""
+    titles = {chapter.slug: chapter.name for chapter in chapters}
+    kinds = {kind: kind for kind in sorted({row["kind"] for row in rows})}
+    return raw(html("theorems.html", titles=titles, rows=rows, kinds=kinds))
+
+
+def course(chapters: list[Chapter]) -> str:
+    """The chapters as course sections: objectives, minutes, exercises, downloads."""
+    return raw(html("course.html", chapters=chapters))

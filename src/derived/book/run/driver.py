@@ -1,0 +1,288 @@
+"""The driver: runs the chapters that changed, in parallel processes with one thread each, and owns the exit code.
+
+key       what an executed chapter depends on: its cells, the package's files that it imports, its paper's results,
+          tier, seed, device kind, Python, the lock; same key, no run
+outcome   per chapter: its findings, or one line saying why it has none
+"""
+
+import ast
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from derived.book.house import House, UserError, cell_name, has_cuda, processor
+from derived.book.run.guard import source_faults
+from derived.book.source import on_page
+from derived.lab.sources import PACKAGE_ROOT, file_hash, imported_files
+
+LIMITS = {"ci": 600, "cpu": 3 * 3600, "gpu": 3 * 3600}  # seconds a chapter may take
+ONE_THREAD = {
+    name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+}
+# What a user has set up for Python, notebooks and figures of their own stays out of the book's.
+PERSONAL = ("PYTHON", "IPYTHON", "MATPLOTLIBRC", "MPLBACKEND")
+PRESS = ("run/worker.py", "run/guard.py", "source/on_page.py", "source/statements.py")  # what findings pass through
+PRESS_ONLY = ("rests", "alone")  # of a notebook's metadata "derived"
+TELL_EVERY = 60  # seconds between two lines about a chapter that is running
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one chapter: findings, or an error; and whether it had to run."""
+
+    slug: str
+    findings: dict[str, Any] | None
+    error: str | None = None
+    cached: bool = False
+
+
+@contextlib.contextmanager
+def alone(house: House, work: str = "build") -> Iterator[None]:
+    """Only one build (or one recording) at a time; the lock goes with the process that holds it, however it ends."""
+    house.build.mkdir(exist_ok=True)
+    with open(house.build / f".{work}.lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"another {work} of this checkout is running; wait for it or stop it") from None
+        yield
+
+
+def device_kind(device: str) -> str:
+    """What the device will be: auto is CUDA where there is one."""
+    return "cuda" if device != "cpu" and has_cuda() else "cpu"
+
+
+def running_cell(partial: Path) -> str:
+    """The cell that a chapter has come to, from its notebook half executed."""
+    try:
+        cells = json.loads(partial.read_text("utf-8"))["cells"]
+    except (OSError, ValueError):
+        return "an unknown cell"
+    cells = [cell for cell in cells if "injected-parameters" not in cell["metadata"].get("tags", [])]
+    # Not by its status: when a kernel dies, papermill calls completed what never began.
+    begun = [n for n, cell in enumerate(cells, 1) if cell["metadata"]["papermill"]["start_time"]]
+    return cell_name(begun[-1], cells[begun[-1] - 1]["source"]) if begun else "its first cell"
+
+
+def cells_code(slug: str, notebook: dict[str, Any]) -> str:
+    """The code of a notebook as one module without its magics; UserError for a cell that is no Python."""
+    code = []
+    for number, cell in enumerate(notebook["cells"], 1):
+        if cell["cell_type"] == "code":
+            lines = "".join(cell["source"]).splitlines()
+            code.append("\n".join("pass" if line.startswith(("%", "!")) else line for line in lines))
+            try:
+                ast.parse(code[-1])
+            except SyntaxError as error:
+                where = f"{cell_name(number, cell['source'])}, line {error.lineno}"
+                raise UserError(f"{slug}: {where}: no Python: {error.msg}") from None
+    return "\n".join(code)
+
+
+def chapter_key(house: House, slug: str, parameters: dict[str, Any]) -> str:
+    """The hash of everything that the executed chapter depends on."""
+    notebook = read_notebook(house, slug)
+    faults = source_faults(notebook) + on_page.faults(notebook)
+    if faults:
+        raise UserError("\nderived: ".join(f"{slug}: {fault}" for fault in faults))
+    results = [path for path in (house.root / "results" / slug).rglob("*") if path.is_file() and path.name[0] != "."]
+    try:
+        imports = imported_files(cells_code(slug, notebook))
+    except SyntaxError as error:
+        file = Path(error.filename).relative_to(PACKAGE_ROOT.parents[1])
+        raise UserError(f"{slug}: {file}, line {error.lineno}: no Python: {error.msg}") from None
+    scripts = [script for path in imports if (script := path.with_suffix(".js")).is_file()]  # what explorers compute
+    press = [PACKAGE_ROOT / "book" / name for name in PRESS]
+    parts = [
+        json.dumps([notebook["cells"], _for_cells(notebook["metadata"])], sort_keys=True),
+        file_hash([*imports, *scripts, *press], PACKAGE_ROOT),
+        file_hash(results, house.root),
+        json.dumps(parameters | {"device": device_kind(parameters["device"])}, sort_keys=True),
+        platform.python_version(),
+        house.lock.read_text("utf-8"),
+    ]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _for_cells(metadata: dict[str, Any]) -> dict[str, Any]:
+    """The metadata without what the press alone reads, and reads from the source: no run depends on it."""
+    if "derived" not in metadata:
+        return metadata
+    return metadata | {"derived": {name: fact for name, fact in metadata["derived"].items() if name not in PRESS_ONLY}}
+
+
+def read_notebook(house: House, slug: str) -> dict[str, Any]:
+    """A chapter's source."""
+    try:
+        notebook = json.loads(house.notebook(slug).read_text("utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{slug}: notebooks/{slug}.ipynb is not there") from None
+    except ValueError as error:
+        raise UserError(f"{slug}: notebooks/{slug}.ipynb is not valid JSON ({error})") from None
+    if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
+        raise UserError(f"{slug}: notebooks/{slug}.ipynb is no notebook: it has no list of cells")
+    if not isinstance(notebook.get("metadata"), dict):
+        raise UserError(f"{slug}: notebooks/{slug}.ipynb is no notebook: it has no metadata")
+    for number, cell in enumerate(notebook["cells"], 1):
+        if not isinstance(cell, dict) or not {"cell_type", "metadata", "source"} <= set(cell):
+            raise UserError(f"{slug}: notebooks/{slug}.ipynb: cell {number} lacks cell_type, metadata or source")
+    return notebook
+
+
+def read_findings(house: House, slug: str) -> dict[str, Any] | None:
+    """The findings of a chapter's last run if its executed notebook is whole and belongs to them."""
+    try:
+        findings = json.loads(house.findings(slug).read_text("utf-8"))
+        content = house.executed(slug).read_bytes()
+        made_from = findings["executed_sha256"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+    return findings if hashlib.sha256(content).hexdigest() == made_from else None
+
+
+def _device_name(kind: str) -> str:
+    return "CUDA device" if kind == "cuda" else processor()
+
+
+def _job(house: House, slug: str, key: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "slug": slug,
+        "key": key,
+        "parameters": parameters,
+        "device_name": _device_name(device_kind(parameters["device"])),
+        "notebook": str(house.notebook(slug)),
+        "executed": str(house.executed(slug)),
+        "findings": str(house.findings(slug)),
+        "partial": str(house.build / "running" / slug / f"{slug}.ipynb"),
+    }
+
+
+@dataclass
+class _Running:
+    slug: str
+    process: subprocess.Popen
+    partial: Path
+    started: float
+    limit: float
+    told: float = 0.0  # seconds after the start of the last line about it
+
+    def finished(self) -> bool:
+        if self.process.poll() is not None:
+            return True
+        if time.monotonic() - self.started < self.limit:
+            return False
+        self.kill()
+        return True
+
+    def kill(self) -> None:
+        """Stop the worker and its kernel."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            parent = psutil.Process(self.process.pid)
+            for process in [*parent.children(recursive=True), parent]:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+        self.process.wait()
+
+    def error(self) -> str | None:
+        """One line if the chapter failed, None if it ran."""
+        if self.process.returncode == 0:
+            return None
+        if time.monotonic() - self.started >= self.limit:
+            return f"stopped at its limit of {self.limit:.0f} s, in {running_cell(self.partial)}"
+        told, log = (self.partial.with_name(name) for name in ("error", "log"))
+        if told.exists():
+            return told.read_text("utf-8")
+        last = log.read_text("utf-8", "replace").strip().splitlines()[-1:] or ["no message"]
+        return f"its process ended with code {self.process.returncode}: {last[0][:200]}"
+
+    def tell(self) -> None:
+        """A line about a chapter that takes long."""
+        elapsed = time.monotonic() - self.started
+        if elapsed >= self.told + TELL_EVERY:
+            self.told = elapsed
+            print(f"{self.slug}: {elapsed:.0f} s so far, in {running_cell(self.partial)}", flush=True)
+
+
+def _start(job: dict[str, Any], limit: float) -> _Running:
+    """Start a chapter in an empty folder; whatever its processes write goes to a file there, which never fills up."""
+    partial = Path(job["partial"])
+    folder = partial.parent
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(PERSONAL)}
+    environment |= ONE_THREAD | {"PYTHONHASHSEED": "0", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+    environment["PYTHONPATH"] = str(PACKAGE_ROOT.parent)  # the package that the press is part of, and no other
+    environment["PYTHONWARNINGS"] = "ignore:IProgress not found"  # transformers asks for bars; a page has none
+    environment |= {"IPYTHONDIR": str(folder / ".ipython"), "MATPLOTLIBRC": os.devnull}
+    with open(folder / "log", "w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "derived.book.run.worker", json.dumps(job)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=environment,
+        )
+    return _Running(job["slug"], process, partial, time.monotonic(), limit)
+
+
+def _expected(house: House, slug: str, tier: str, findings: dict[str, Any] | None) -> str:
+    """How long a chapter took last time at this tier, or else how long its records of the tier took."""
+    if findings and findings["tier"] == tier:
+        return f", {findings['seconds']:.0f} s last time"
+    seconds = 0.0
+    for path in (house.root / "results" / slug).glob(f"*/{tier}/record.json"):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # a damaged record is named by the chapter
+            seconds += json.loads(path.read_text("utf-8"))["seconds"]
+    return f", its records took {seconds:.0f} s" if seconds else ""
+
+
+def run_chapters(
+    house: House, slugs: Sequence[str], parameters: dict[str, Any], jobs: int, limit: float | None = None
+) -> list[Outcome]:
+    """Execute every chapter whose key has changed, ``jobs`` at a time; the outcomes in the order of the slugs."""
+    limit = limit or LIMITS[parameters["tier"]]
+    outcomes: dict[str, Outcome] = {}
+    waiting: list[dict[str, Any]] = []
+    for slug in slugs:
+        key, findings = chapter_key(house, slug, parameters), read_findings(house, slug)
+        if findings and findings["key"] == key:
+            outcomes[slug] = Outcome(slug, findings, cached=True)
+            continue
+        waiting.append(_job(house, slug, key, parameters))
+        tier = parameters["tier"]
+        print(f"{slug}: to run at tier {tier}{_expected(house, slug, tier, findings)}", flush=True)
+    running: list[_Running] = []
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                running.append(_start(waiting.pop(0), limit))
+            time.sleep(0.05)
+            for chapter in running:
+                chapter.tell()
+            for chapter in [chapter for chapter in running if chapter.finished()]:
+                running.remove(chapter)
+                error = chapter.error()
+                findings = None if error else read_findings(house, chapter.slug)
+                outcomes[chapter.slug] = Outcome(chapter.slug, findings, error)
+                print(
+                    f"{chapter.slug}: {'FAILED' if error else 'done'} in {time.monotonic() - chapter.started:.1f} s",
+                    flush=True,
+                )
+    finally:
+        for chapter in running:
+            chapter.kill()
+    return [outcomes[slug] for slug in slugs]

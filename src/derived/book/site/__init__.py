@@ -1,0 +1,1 @@
+"""Builds the site. In: executed chapters and the pages of book/. Out: _build/html, searchable and offline."""

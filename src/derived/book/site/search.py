@@ -1,0 +1,178 @@
+"""The search of the book: sections, statements, figures, exercises, functions and claims, each found at its anchor.
+
+The finished pages are cut into entries, which stand in `search/index.js` as plain text; MiniSearch, a small and
+well-kept library, searches them in the browser. The index is a script, so it also works where the site is opened from a
+disk: Pagefind, the other candidate, fetches its index, which browsers refuse for file://. Sphinx's own search knows
+whole pages only and shows raw TeX.
+
+Formulas become a line of text, `\\frac{a}{b}` is a/b; solutions and code are left out.
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from bs4 import BeautifulSoup, PageElement, Tag
+from docutils.utils.math import tex2unichar
+
+LIBRARY = Path(__file__).parents[1] / "templates"
+SIGNS = {
+    name: sign
+    for table in (
+        "mathalpha",
+        "mathbin",
+        "mathclose",
+        "mathfence",
+        "mathop",
+        "mathopen",
+        "mathord",
+        "mathpunct",
+        "mathrel",
+    )
+    for name, sign in getattr(tex2unichar, table).items()
+} | {"to": "→", "le": "≤", "ge": "≥", "ne": "≠", "|": "‖", "{": "", "}": "", "dots": "…", "cdots": "…", "ldots": "…"}
+FUNCTIONS = {
+    "log",
+    "exp",
+    "max",
+    "min",
+    "sup",
+    "inf",
+    "lim",
+    "det",
+    "tr",
+    "sin",
+    "cos",
+    "tanh",
+    "arg",
+    "deg",
+    "Pr",
+    "dim",
+    "ker",
+}
+# What is an entry of its own, or no text of the page: the section around it does without it. So are headed sections.
+SILENT = {"figure", "script", "style", "nav"}
+UNREAD = {"headerlink", "eqno", "statement-links", "whose", "ledger"}
+APART = {"div": {"proof", "exercise", "solution", "cell"}, "tr": {"claim"}, "dl": {"py"}, "details": {"test"}}
+HEADS = ("h1", "h2", "h3", "h4", "h5", "h6")
+BLOCKS = ("p", "li", "div", "th", "td", "dd", "dt", "small", "summary", "br")
+
+
+class Entry(NamedTuple):
+    """Something that can be found: its address, what it is and where, its title and its text."""
+
+    url: str
+    kind: str
+    page: str
+    title: str
+    text: str
+
+
+def plain(tex: str) -> str:
+    """A formula as a line of text.
+
+    >>> plain(r"\\hat y = \\frac{1}{n}\\sum_{i} \\beta_i \\le \\operatorname{tr} A")
+    'y = 1/n∑_i β_i ≤ tr A'
+    """
+    tex = re.sub(r"\\(?:begin|end)\{[^}]*\}(?:\{[lcr|]*\})?|\\(?:label|tag)\{[^}]*\}|\\[()\[\]]", " ", tex)
+    tex = re.sub(r"\\\\|\\[,;:!> ]|[&~]|\\q?quad", " ", tex)
+    for _ in range(3):  # fractions in fractions
+        tex = re.sub(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r"\1/\2", tex)
+    tex = re.sub(r"\\([A-Za-z]+|[|{}])", lambda name: _sign(name[1]), tex)
+    return " ".join(re.sub(r"[\\{}]", "", tex).split())
+
+
+def _sign(name: str) -> str:
+    return f" {name} " if name in FUNCTIONS else SIGNS.get(name, "")
+
+
+def _is_number(part: PageElement) -> bool:
+    return isinstance(part, Tag) and "eqno" in part.get("class", ())
+
+
+def words(tag: Tag) -> str:
+    """The text of an element, formulas included, without what is an entry of its own."""
+    parts: list[str] = []
+
+    def walk(node: Tag) -> None:
+        for child in node.children:
+            if not isinstance(child, Tag):
+                if type(child).__name__ == "NavigableString":
+                    parts.append(str(child))
+            elif "math" in child.get("class", []):
+                tex = plain("".join(part.get_text() for part in child.children if not _is_number(part)))
+                parts.append(f" {tex} " if child.name == "div" else tex)
+            elif not _is_silent(child):
+                walk(child)
+                if child.name in BLOCKS or "verdict" in child.get("class", []):
+                    parts.append(" ")
+
+    walk(tag)
+    return re.sub(r"\s+([.,;:)])(?=\s|$)", r"\1", " ".join("".join(parts).split()))
+
+
+def _is_silent(tag: Tag) -> bool:
+    kinds = UNREAD | APART.get(tag.name, set())
+    headed = tag.name == "section" and _head(tag) is not None
+    return tag.name in SILENT or headed or not kinds.isdisjoint(tag.get("class", ()))
+
+
+def _head(section: Tag) -> Tag | None:
+    return next((child for child in section.children if isinstance(child, Tag) and child.name in HEADS), None)
+
+
+def entries(article: Tag, name: str) -> Iterator[Entry]:
+    """Everything on a page that can be found."""
+    page = _heading(article.h1) if article.h1 else name
+    named = article.find_all(id=True)  # all of it has an anchor; selectors would take ten times as long
+    for section in (tag for tag in named if tag.name == "section"):
+        if heading := _head(section):
+            anchor = "" if heading.name == "h1" else f"#{section['id']}"
+            text = words(section).removeprefix(_heading(heading)).strip()
+            yield Entry(name + anchor, "Section" if anchor else "Page", page, _heading(heading), text)
+    for box in (tag for tag in named if tag.name == "div" and {"proof", "exercise"}.intersection(tag.get("class", ()))):
+        title = box.select_one(".admonition-title")
+        if "solution" not in box["class"] and title is not None:
+            kind = "Exercise" if "exercise" in box["class"] else "Statement"
+            yield Entry(
+                f"{name}#{box['id']}", kind, page, _heading(title), words(box).removeprefix(words(title)).strip()
+            )
+    for figure in (tag for tag in named if tag.name == "figure"):
+        number, caption = figure.select_one(".caption-number"), figure.select_one("figcaption")
+        if number is not None:
+            title = number.get_text().strip()
+            yield Entry(f"{name}#{figure['id']}", "Figure", page, title, words(caption).removeprefix(title).strip())
+    for thing in (tag for tag in named if tag.name == "dt" and "py" in tag.parent.get("class", ())):
+        title = thing["id"].rsplit(".", 1)[-1]
+        yield Entry(
+            f"{name}#{thing['id']}", "Function", page, title, f"{thing['id']} {words(thing.find_next_sibling('dd'))}"
+        )
+    for row in (tag for tag in named if tag.name == "tr" and tag["id"].startswith("claim-")):
+        claim = row["id"].removeprefix("claim-")
+        yield Entry(
+            f"{name}#{row['id']}", "Claim", page, claim, " ".join(words(cell) for cell in row.find_all(["th", "td"]))
+        )
+
+
+def _heading(tag: Tag) -> str:
+    """A heading's words, without its link."""
+    return words(tag).removesuffix("#").strip()
+
+
+def write(html: Path, pages: dict[str, BeautifulSoup]) -> None:
+    """Write what the page of search needs: the library, its script, and the index of these pages, by their names."""
+    folder = html / "search"
+    folder.mkdir()
+    found = [
+        entry
+        for name, page in pages.items()
+        if (article := page.select_one("article.bd-article"))
+        for entry in entries(article, name)
+    ]
+    text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+    (folder / "index.js").write_text(f"window.ENTRIES = {text};\n", "utf-8")
+    for script in ("minisearch.js", "search.js"):
+        shutil.copyfile(LIBRARY / script, folder / script)

@@ -1,0 +1,1 @@
+"""Reads source notebooks. In: a notebook, tests and findings. Out: sections, statements, evidence and faults."""

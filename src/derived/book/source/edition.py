@@ -1,0 +1,94 @@
+"""What a chapter of the second edition must have, every fault in one line.
+
+A notebook whose metadata says ``derived.edition: 2`` is held to all of it. Any other is built as it is.
+"""
+
+import re
+import statistics
+from pathlib import Path
+from typing import Any
+
+from derived.book.source.reading import SHORT, sections
+from derived.book.source.statements import RESULTS, proved, statements, tests
+
+SECTIONS = (SHORT, "The question", "Setup", "Derivation", "Mechanism", "Experiments")
+SECTIONS += ("What breaks it", "Claims", "Exercises", "Take-away")
+BOXES = 3  # results in "In ten minutes"
+FIRST = 8  # claims in plain words
+MEDIAN_LINES, MOST_LINES = 5, 25
+
+
+def is_strict(notebook: dict[str, Any]) -> bool:
+    """Whether a notebook asks to be held to the second edition."""
+    return notebook["metadata"].get("derived", {}).get("edition", 1) >= 2
+
+
+def faults(root: Path, slug: str, notebook: dict[str, Any], rows: list[dict[str, Any]]) -> list[str]:
+    """One line per fault of a strict chapter: its source notebook, and its rows of the ledger."""
+    if not is_strict(notebook):
+        return []
+    found = [*_sections(notebook), *_boxes(notebook), *_facts(notebook), *_cells(notebook)]
+    found += [*_statements(root, slug, notebook), *_first_claims(rows)]
+    return [f"{slug}: {fault}" for fault in found]
+
+
+def _sections(notebook: dict[str, Any]) -> list[str]:
+    """A section may go by a longer name, such as "Derivation: the layer"; others may stand between those of all."""
+    there = [heading for cell in notebook["cells"] for heading in sections(cell)]
+    places = [next((at for at, words in enumerate(there) if words.startswith(name)), None) for name in SECTIONS]
+    missing = [name for name, place in zip(SECTIONS, places, strict=True) if place is None]
+    if missing:
+        return [f"it lacks the section{'s' if len(missing) > 1 else ''} {', '.join(missing)}"]
+    return [] if places == sorted(places) else [f"its sections do not stand in the order {', '.join(SECTIONS)}"]
+
+
+def _boxes(notebook: dict[str, Any]) -> list[str]:
+    text = "\n\n".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown")
+    short = re.search(rf"^## +{SHORT} *$(.*?)(?=^## |\Z)", text, re.S | re.M)
+    boxes = len(re.findall(r"^[`:]{3,}\{admonition\}", short[1], re.M)) if short else 1
+    return [] if 1 <= boxes <= BOXES else [f'"{SHORT}" has {boxes} boxed results; one to three are wanted']
+
+
+def _facts(notebook: dict[str, Any]) -> list[str]:
+    known = notebook["metadata"]["derived"]
+    return ["its minutes are computed: take minutes_to_read from its metadata"] if "minutes_to_read" in known else []
+
+
+def _cells(notebook: dict[str, Any]) -> list[str]:
+    sizes = {
+        place: len("".join(cell["source"]).splitlines())
+        for place, cell in enumerate(notebook["cells"], start=1)
+        if cell["cell_type"] == "code"
+    }
+    found = [
+        f"cell {at} has {size} lines of code, over {MOST_LINES}" for at, size in sizes.items() if size > MOST_LINES
+    ]
+    median = statistics.median(sizes.values()) if sizes else 0
+    if median > MEDIAN_LINES:
+        found.append(f"the median cell has {median:g} lines of code, over {MEDIAN_LINES}")
+    return found
+
+
+def _statements(root: Path, slug: str, notebook: dict[str, Any]) -> list[str]:
+    tested, there = tests(root, slug), proved(notebook["cells"])
+    found = []
+    for each in statements(notebook):
+        lacks = [] if each.label else ["label"]
+        lacks += [] if each.whose else ["badge (:class: paper, retold, code, earlier or ours)"]
+        if each.kind in RESULTS:
+            lacks += [] if each.label in there else ["proof"]
+            lacks += [] if each.check is not None else ["check cell"]
+            lacks += [] if each.label in tested else ["test"]
+        if lacks:
+            found.append(f"{each.name} lacks its {', '.join(lacks)}")
+    return found
+
+
+def _first_claims(rows: list[dict[str, Any]]) -> list[str]:
+    first = [row for row in rows if row["headline"] and row["plain"]]
+    found = [
+        f"claim {row['id']} has a value and no unit" for row in first if row["value"] is not None and not row["unit"]
+    ]
+    if not 1 <= len(first) <= FIRST:
+        found.append(f"{len(first)} claims are told in plain words; one to {FIRST} are wanted")
+    return found

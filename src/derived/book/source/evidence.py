@@ -1,0 +1,309 @@
+"""What each claim of a chapter rests on, found in data, and the place on the site that holds all of it.
+
+rests       the labels of the statements that decide a claim: the one whose check cell does (``on_page``), the one whose
+            proof it names, and those under which the notebook's metadata lists it,
+            ``derived: {"rests": {"label": "OLS-1.a OLS-1.b"}}``
+alone       why a claim rests on no statement: ``derived: {"alone": {"a clock": "OLS-20"}}``, or the reason of a claim
+            that could not be run
+run         the cell that runs a claim's experiment, ``name = run(Experiment)``
+decided     the label of the statement whose check cell decides a claim
+figure      a figure whose cell reads the name of such a run
+test        one that names a statement's label in backticks, or the experiment; else the file of the experiment's topic
+record      the rows that the experiment left at a tier, on the status page
+place       ``claims/<slug>.html#<id>``
+
+Links are made both ways from the same data; ``one_way`` finds those of a built site that are not.
+"""
+
+import ast
+import functools
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from bs4 import BeautifulSoup
+
+from derived.book.page.pages import Entry, Row, cell_foot
+from derived.book.source import on_page
+from derived.book.source.statements import Defined, Statement, statements, tests, tests_naming
+
+Cells = Sequence[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Where a notebook shows an experiment: the place of the cell that runs it, and the names of its figures."""
+
+    run: int
+    figures: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that a chapter has for one claim."""
+
+    entry: Entry
+    rests: tuple[Statement, ...]
+    alone: str
+    decided: str
+    seen: Seen | None
+    source: Defined | None
+    tests: tuple[Defined, ...]
+    records: dict[str, dict[str, Any]]  # by tier
+
+    @property
+    def row(self) -> Row:
+        return self.entry.row
+
+    @property
+    def rerun(self) -> str:
+        """The command that makes the headline's rows again, empty for what cannot be run."""
+        row = self.row
+        if row["configuration"] is None:
+            return ""
+        if row["tier"] == "ci":
+            return f"derived run {row['paper']} --tier ci --seed 0"
+        device = " --device cuda" if row["tier"] == "gpu" else ""
+        return f"derived record {row['paper']} {row['experiment']} --tier {row['tier']}{device}"
+
+
+def resting(notebook: dict[str, Any], rows: Sequence[Row]) -> dict[str, list[str]]:
+    """The claims that rest on each statement, by its label."""
+    said = notebook["metadata"].get("derived", {}).get("rests", {})
+    found = {label: ids.split() for label, ids in said.items()}
+    for claim, fields in on_page.decided(notebook).items():
+        if claim not in found.setdefault(fields["label"], []):
+            found[fields["label"]].append(claim)
+    for row in rows:
+        if row["headline"] and row["proof"] and row["id"] not in found.setdefault(row["proof"], []):
+            found[row["proof"]].append(row["id"])
+    return found
+
+
+def alone(notebook: dict[str, Any], rows: Sequence[Row]) -> dict[str, str]:
+    """Why a claim rests on no statement, by its id."""
+    checked = on_page.decided(notebook)
+    unseen = {row["id"]: row["reason"] for row in rows if not row["experiment"] and row["id"] not in checked}
+    said = notebook["metadata"].get("derived", {}).get("alone", {})
+    return unseen | {claim: why for why, ids in said.items() for claim in ids.split()}
+
+
+def faults(notebook: dict[str, Any], rows: Sequence[Row]) -> list[str]:
+    """One line per claim that neither rests on a statement nor says why, and per name that there is not."""
+    labels, ids = {each.label for each in statements(notebook)}, [row["id"] for row in rows if row["headline"]]
+    on, off = resting(notebook, rows), alone(notebook, rows)
+    resting_ones = {claim for claims in on.values() for claim in claims}
+    named = dict.fromkeys([*(claim for claims in on.values() for claim in claims), *off])
+    said = {
+        claim for text in notebook["metadata"].get("derived", {}).get("alone", {}).values() for claim in text.split()
+    }
+    found = [f"claims rest on {label}, which is no statement of the page" for label in on if label not in labels]
+    found += [f"its metadata name {claim}, which is no claim" for claim in named if claim not in ids]
+    found += [
+        f"claim {claim} rests on a statement and says why it rests on none"
+        for claim in ids
+        if claim in resting_ones & said
+    ]
+    return found + [
+        f'claim {claim} rests on no statement; name one in the metadata\'s "rests", or in "alone" say why'
+        for claim in ids
+        if claim not in named
+    ]
+
+
+# The notebook ---------------------------------------------------------------------------------------------------------
+
+
+def seen(cells: Cells) -> dict[str, Seen]:
+    """Where a notebook runs and draws its experiments, by their names."""
+    studies: dict[str, str] = {}
+    runs: dict[str, int] = {}
+    figures: dict[str, list[str]] = {}
+    for place, cell in enumerate(cells):
+        tree = _code(cell)
+        for experiment in _runs(tree):
+            runs.setdefault(experiment, place)
+        studies |= _studies(tree)
+        figure = cell["metadata"].get("mystnb", {}).get("figure", {}).get("name")
+        for name in (node.id for node in ast.walk(tree) if figure and isinstance(node, ast.Name)):
+            if name in studies and figure not in figures.setdefault(studies[name], []):
+                figures[studies[name]].append(figure)
+    return {experiment: Seen(place, tuple(figures.get(experiment, ()))) for experiment, place in runs.items()}
+
+
+def explored(cells: Cells) -> dict[int, list[str]]:
+    """The experiments whose rows an explorer reads, by the place of its cell."""
+    studies: dict[str, str] = {}
+    found: dict[int, list[str]] = {}
+    for place, cell in enumerate(cells):
+        tree = _code(cell)
+        studies |= _studies(tree)
+        shown = ["".join(output.get("data", {}).get("text/html", "")) for output in cell.get("outputs", [])]
+        if any('class="explorer' in html for html in shown):
+            names = (node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+            found[place] = [*_runs(tree), *(studies[name] for name in names if name in studies)]
+    return found
+
+
+def _code(cell: dict[str, Any]) -> ast.Module:
+    """The code of a cell that the page shows; nothing for any other."""
+    shown = cell["cell_type"] == "code" and "remove-cell" not in cell["metadata"].get("tags", [])
+    return _tree("".join(cell["source"]) if shown else "")
+
+
+@functools.cache  # each cell is asked where it runs, where it draws and what it explores
+def _tree(code: str) -> ast.Module:
+    try:
+        return ast.parse(code)
+    except SyntaxError:  # a line of IPython
+        return ast.parse("")
+
+
+def _runs(tree: ast.AST) -> Iterator[str]:
+    """The experiments of ``run(Experiment)``, ``run(room.Experiment)``, and ``for each in (A, B): run(each)``."""
+    loops = {
+        node.target.id: node.iter.elts
+        for node in ast.walk(tree)
+        if isinstance(node, ast.For) and isinstance(node.target, ast.Name) and isinstance(node.iter, ast.Tuple)
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="run"), args=[ast.Name(id=name)]) if name in loops:
+                yield from (each.attr if isinstance(each, ast.Attribute) else each.id for each in loops[name])
+            case ast.Call(func=ast.Name(id="run"), args=[ast.Name(id=name) | ast.Attribute(attr=name)]):
+                yield name
+
+
+def _studies(tree: ast.Module) -> dict[str, str]:
+    """The experiments of names that a cell binds to the rows of one, as in ``a, b = run(A), run(B).best``."""
+    found = {}
+    for node in (node for node in ast.walk(tree) if isinstance(node, ast.Assign)):
+        for target in node.targets:
+            both = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
+            for name, value in zip(target.elts, node.value.elts, strict=False) if both else [(target, node.value)]:
+                ran = [*_runs(value)]
+                if isinstance(name, ast.Name) and len(ran) == 1:
+                    found[name.id] = ran[0]
+    return found
+
+
+def sources(root: Path, slug: str) -> dict[str, Defined]:
+    """Where each experiment of a paper is defined."""
+    found = {}
+    for path in sorted((root / f"src/derived/papers/{slug}/experiments").glob("*.py")):
+        for line, text in enumerate(path.read_text("utf-8").splitlines(), start=1):
+            if match := re.match(r"class (\w+)", text):
+                found[match[1]] = Defined(str(path.relative_to(root)), match[1], line)
+    return found
+
+
+def gather(
+    root: Path, slug: str, notebook: dict[str, Any], entries: Sequence[Entry], records: Sequence[dict[str, Any]]
+) -> list[Evidence]:
+    """The evidence of every claim of a chapter, in the order of its entries."""
+    rows = [entry.row for entry in entries]
+    stated = statements(notebook)
+    on, off, decided = resting(notebook, rows), alone(notebook, rows), on_page.decided(notebook)
+    shown, defined = seen(notebook["cells"]), sources(root, slug)
+    by_label, by_name = tests(root, slug), tests_naming(root, slug, [*defined])
+    found = []
+    for entry in entries:
+        claim, experiment = entry.row["id"], entry.row["experiment"]
+        rests = tuple(each for each in stated if claim in on.get(each.label, []))
+        named = [test for each in rests for test in by_label.get(each.label, [])] + by_name.get(experiment, [])
+        named = named or _topic(root, slug, defined.get(experiment))
+        kept = {record["tier"]: record for record in records if record["experiment"] == experiment}
+        found.append(
+            Evidence(
+                entry,
+                rests,
+                "" if rests else off.get(claim, ""),
+                decided[claim]["label"] if claim in decided else "",
+                shown.get(experiment),
+                defined.get(experiment),
+                tuple(dict.fromkeys(named)),
+                kept,
+            )
+        )
+    return found
+
+
+def _topic(root: Path, slug: str, experiment: Defined | None) -> list[Defined]:
+    """The tests of an experiment's topic, which has one name in all rooms, where none names the experiment."""
+    file = f"tests/papers/{slug}/test_{Path(experiment.file).name}" if experiment else ""
+    return [Defined(file, "", 1)] if file and (root / file).is_file() else []
+
+
+def of_experiment(found: Sequence[Evidence]) -> dict[str, list[str]]:
+    """The claims that each experiment decides."""
+    claims: dict[str, list[str]] = {}
+    for each in found:
+        if each.row["experiment"]:
+            claims.setdefault(each.row["experiment"], []).append(each.row["id"])
+    return claims
+
+
+def mark_cells(slug: str, cells: Cells, found: Sequence[Evidence]) -> None:
+    """Name in the metadata of cells what Sphinx shows of them: anchors, a foot that leads to statements and claims, and
+    in the captions of figures the claims that they are evidence of; the claims of an explorer stand in its foot."""
+    claims = of_experiment(found)
+    shown = {experiment: where for experiment, where in seen(cells).items() if experiment in claims}
+    checked: dict[int, list[str]] = {}
+    for each in statements({"cells": cells}):
+        if each.check is not None:
+            checked.setdefault(each.check, []).append(each.label)
+    drawn_from, decides = explored(cells), on_page.claims_of(cells)
+    for place, cell in enumerate(cells):
+        runs = {name: claims[name] for name, where in shown.items() if where.run == place}
+        read = {name: claims[name] for name in drawn_from.get(place, []) if name in claims}
+        if runs or read or place in checked or place in decides:
+            labels = checked.get(place, [])
+            cell["metadata"]["derived_anchors"] = [f"check-{label}" for label in labels] + [
+                f"run-{name}" for name in runs
+            ]
+            cell["metadata"]["derived_foot"] = cell_foot(slug, labels, decides.get(place, []), runs | read)
+        settings = cell["metadata"].get("mystnb", {}).get("figure", {})
+        drawn = [
+            claim for name, where in shown.items() if settings.get("name") in where.figures for claim in claims[name]
+        ]
+        if drawn and settings.get("caption"):
+            settings["caption"] += f" [Evidence of {', '.join(drawn)}]{{.evidence-of}}"
+
+
+def bibtex(bibliography: str, key: str) -> str:
+    """The entry of a bibliography as it stands there."""
+    match = re.search(rf"^@\w+\{{{re.escape(key)},.*?^\}}", bibliography, re.S | re.M)
+    return match[0] if match else ""
+
+
+# The built site -------------------------------------------------------------------------------------------------------
+
+
+def one_way(pages: Mapping[str, BeautifulSoup]) -> list[str]:
+    """The links between claims and their evidence that lead nowhere, or to what does not lead back; one line each."""
+    found = []
+    for name, page in pages.items():
+        if not name.startswith("claims/"):
+            continue
+        for place in page.select("details.evidence"):
+            back = f"{name}#{place['data-claim']}"
+            for link in place.select("a.both"):
+                there, anchor = _target(name, link["href"])
+                target = pages[there].find(id=anchor) if there in pages else None
+                if target is not None and not target.contents:  # a cell has one id of its own, the others in front
+                    target = target.parent
+                if target is None:
+                    found.append(f"{back}: its link leads nowhere: {link['href']}")
+                elif back not in {"#".join(_target(there, each["href"])) for each in target.select("a[href]")}:
+                    found.append(f"{back}: {there}#{anchor} does not lead back")
+    return found
+
+
+def _target(page: str, address: str) -> tuple[str, str]:
+    """The page and the anchor to which an address on a page leads."""
+    path, _, anchor = address.partition("#")
+    return posixpath.normpath(posixpath.join(posixpath.dirname(page), path)) if path else page, unquote(anchor)

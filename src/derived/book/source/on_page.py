@@ -1,0 +1,161 @@
+"""Claims that a theorem decides, as a notebook has them: sentence, kind and terms of each, and its place on the page.
+
+call       ``check(gap, bound, "OLS-2")``, ``at_most(…)`` or ``refute(…)`` in a code cell: it decides the claim it names
+statement  the numbered one whose check cell has such a call (see ``statements``); its text is the claim's sentence
+terms      that sentence, the criterion, and the code of all cells with such a call, but for comments and formatting
+"""
+
+import ast
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from derived.book.house import cell_name
+from derived.book.source.statements import Statement, proved, shown_code, statements, texts_of
+from derived.lab.findings import CALLS, JUDGED, hashed, kind_of
+
+_DISPLAY = re.compile(r"\$\$(.+?)\$\$[ \t]*(?:\([\w:-]+\))?", re.S)
+_FORMULA = re.compile(r"((?<!\\)\$[^$]+\$)")
+_ROLE = re.compile(r"\{([\w:]+)\}`([^`]+)`")
+
+
+def decided(notebook: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What the page says of each claim that a check cell decides, by its id: fields of its row, and the statement's
+    ``label``. A claim with a fault is left out (``faults``)."""
+    return {claim: fields for claim, fields in _read(notebook).items() if not isinstance(fields, str)}
+
+
+def faults(notebook: Mapping[str, Any]) -> list[str]:
+    """One line per claim that check cells cannot decide as they are."""
+    cells, found = notebook["cells"], []
+    wrong = {claim: fault for claim, fault in _read(notebook).items() if isinstance(fault, str)}
+    for place, call, claim in _calls(cells):
+        if claim is None:
+            fault = f"give {call} the id of a claim as its third argument, in quotes"
+        elif claim in wrong:
+            fault = f"{claim}: {wrong.pop(claim)}"
+        else:
+            continue
+        found.append(f"{cell_name(place + 1, cells[place]['source'])}: {fault}")
+    return found
+
+
+def unmatched(notebook: Mapping[str, Any], claims: Sequence[str]) -> list[str]:
+    """One line per claim that no check cell names, and per name in a check cell that is no such claim."""
+    cells = notebook["cells"]
+    named = {claim: place for place, _, claim in _calls(cells) if claim}
+    return [f"claim {claim} is on_page, and no check cell names it" for claim in claims if claim not in named] + [
+        f"{cell_name(place + 1, cells[place]['source'])}: {claim} is no claim that is on_page"
+        for claim, place in named.items()
+        if claim not in claims
+    ]
+
+
+def claims_of(cells: Sequence[Mapping[str, Any]]) -> dict[int, list[str]]:
+    """The claims that each cell decides, by its place."""
+    found: dict[int, list[str]] = {}
+    for place, _, claim in _calls(cells):
+        if claim and claim not in found.setdefault(place, []):
+            found[place].append(claim)
+    return found
+
+
+def fill(notebook: Mapping[str, Any], rows: Sequence[dict[str, Any]]) -> None:
+    """Give rows as they leave the kernel what the notebook holds of their claims; a proved bound holds."""
+    on_page = decided(notebook)
+    for row in (row for row in rows if row["id"] in on_page):
+        row |= {name: value for name, value in on_page[row["id"]].items() if name in row}
+        if row["kind"] == "bound" and row["proof"] and row["verdict"] == "undecided":
+            row |= {"verdict": "holds", "reason": ""}
+
+
+def sentence(text: str, titles: Mapping[str, str]) -> str:
+    """The text of a statement as one line that can be read alone: displays in the line, references by their titles.
+
+    ValueError for what only the page can show, such as the number of a formula.
+
+    >>> sentence("So\\n$$\\na=b.\\n$$ (eq-a)\\nas in {prf:ref}`x`, *always*.", {"x": "The layer"})
+    'So $a=b.$ as in “The layer”, always.'
+    """
+    parts = _FORMULA.split(_DISPLAY.sub(lambda display: f"${display[1].strip()}$", text))
+    return " ".join("".join(part if odd % 2 else _words(part, titles) for odd, part in enumerate(parts)).split())
+
+
+def _words(text: str, titles: Mapping[str, str]) -> str:
+    def title(role: re.Match[str]) -> str:
+        if role[1] != "prf:ref" or not titles.get(role[2]):
+            raise ValueError(f"its statement cannot be read alone: it has {role[0]}")
+        return f"“{titles[role[2]]}”"
+
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", _ROLE.sub(title, text)).replace("*", "")
+
+
+def _read(notebook: Mapping[str, Any]) -> dict[str, dict[str, Any] | str]:
+    """The fields of each claim, or what is wrong with it."""
+    cells, stated = notebook["cells"], statements(notebook)
+    titles, texts = {each.label: each.title for each in stated}, texts_of(notebook)
+    found: dict[str, dict[str, Any] | str] = {}
+    first: dict[str, str] = {}  # the claim of each statement
+    for claim in dict.fromkeys(claim for _, _, claim in _calls(cells) if claim):
+        calls = [(place, call) for place, call, named in _calls(cells) if named == claim]
+        try:
+            about = _statement(stated, {place for place, _ in calls})
+            if first.setdefault(about.label, claim) != claim:
+                raise ValueError(
+                    f"{about.label} is the statement of {first[about.label]}; give both one id, or split it"
+                )
+            text = sentence(texts[about.label], titles)
+            kind = kind_of(call for _, call in calls)
+        except ValueError as error:
+            found[claim] = str(error)
+            continue
+        proof = about.label if kind == "bound" and about.label in proved(cells) else ""
+        codes = [_normal("".join(cells[place]["source"])) for place in dict.fromkeys(place for place, _ in calls)]
+        found[claim] = {"label": about.label, "kind": kind, "proof": proof} | _terms(text, kind, codes)
+    return found
+
+
+def _terms(text: str, kind: str, codes: Sequence[str]) -> dict[str, Any]:
+    code = hashlib.sha256("\0".join(codes).encode()).hexdigest()[:16]
+    terms = {
+        "statement": text,
+        "criterion": JUDGED[kind][1],
+        "accept": [None, 1.0],
+        "configuration": {"check cell": code},
+    }
+    return terms | {"terms": hashed(terms)}
+
+
+def _statement(stated: Sequence[Statement], places: set[int]) -> Statement:
+    """The one statement whose check cell is among these."""
+    found = [each for each in stated if each.check in places]
+    if len(found) != 1:
+        names = ", ".join(each.name for each in found)
+        raise ValueError(
+            f"its cell checks {names}; give each a check cell of its own"
+            if found
+            else "its cell is the check cell of no statement; name one in the cell's metadata, "
+            'derived: {"checks": ["label"]}'
+        )
+    return found[0]
+
+
+def _normal(code: str) -> str:
+    """Code without its comments and its formatting."""
+    return ast.unparse(ast.parse(code))
+
+
+def _calls(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str, str | None]]:
+    """Place, name and claim of each call that decides one, in their order; None for a name that is computed."""
+    for place, cell in enumerate(cells):
+        try:
+            tree = ast.parse("".join(cell["source"]) if shown_code(cell) else "")
+        except SyntaxError:  # a line of IPython
+            continue
+        for node in ast.walk(tree):
+            match node:
+                case ast.Call(func=ast.Name(id=call), args=[_, _, named]) if call in CALLS:
+                    yield place, call, named.value if isinstance(named, ast.Constant) else None
+                case ast.Call(func=ast.Name(id=call), keywords=[*_, ast.keyword(arg="claim")]) if call in CALLS:
+                    yield place, call, None

@@ -1,0 +1,169 @@
+"""The numbered statements of a chapter: whose each one is, the cell that checks it, and the tests that bear its label.
+
+statement  a directive ``{prf:theorem}``, ``{prf:lemma}``, … with its ``:label:`` and its ``:class: paper`` (or another
+           badge of pages.BADGES), which says whose statement it is
+check      the code cell whose metadata ``derived: {"checks": ["label", …]}`` names the label; without one, the first
+           code cell after the statement and before the next; a cell that the page does not show checks nothing
+proof      a directive ``{prf:proof}``, of the last result before it that is not proved yet
+test       a function ``test_…`` of tests/papers/<slug> that names the label in backticks
+"""
+
+import ast
+import functools
+import re
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from derived.book.page.pages import BADGES
+
+RESULTS = ("theorem", "lemma", "proposition", "corollary")  # what is proved, and so checked and tested
+STATED = (*RESULTS, "definition", "assumption", "axiom", "conjecture", "algorithm", "criterion", "property")
+_DIRECTIVE = re.compile(rf"^[`:]{{3,}}\{{prf:({'|'.join(STATED)})\}}[ \t]*([^\n]*)\n((?:[ \t]*:[^\n]*\n)*)", re.M)
+_TEXT = re.compile(
+    rf"^([`:]{{3,}})\{{prf:(?:{'|'.join(STATED)})\}}[^\n]*\n((?:[ \t]*:[^\n]*\n)*)(.*?)^\1[ \t]*$", re.M | re.S
+)
+_BOX = re.compile(r"^[`:]{3,}\{prf:(\w+)\}[^\n]*\n(?:[ \t]*:(?!label)[^\n]*\n)*(?:[ \t]*:label:[ \t]*(\S+))?", re.M)
+
+
+class Defined(NamedTuple):
+    """A test or an experiment, in a file of the repository."""
+
+    file: str
+    name: str
+    line: int
+
+    @property
+    def anchor(self) -> str:
+        """Where its text stands on the page of evidence."""
+        return ".".join(filter(None, [Path(self.file).stem, self.name]))
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One numbered statement of a chapter."""
+
+    kind: str
+    title: str
+    label: str
+    whose: str  # a badge, or empty
+    check: int | None  # place of its check cell in the notebook
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind} {self.label or self.title or 'without a label'}"
+
+
+def statements(notebook: dict[str, Any]) -> list[Statement]:
+    """The statements of a notebook, in its order."""
+    cells = notebook["cells"]
+    named = {label: place for place, cell in enumerate(cells) for label in checks(cell)}
+    found = []
+    for place, cell in enumerate(cells):
+        directives = list(_directives(cell))
+        for index, (kind, title, options) in enumerate(directives):
+            label = _option(options, "label")
+            badges = [word for word in _option(options, "class").split() if word in BADGES]
+            last = index == len(directives) - 1
+            check = named.get(label, _next_code(cells, place) if last else None)
+            found.append(Statement(kind, title, label, badges[0] if badges else "", check))
+    return found
+
+
+def texts_of(notebook: dict[str, Any]) -> dict[str, str]:
+    """The text of each statement by its label, as Markdown."""
+    pages = ("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown")
+    return {_option(options, "label"): text for page in pages for _, options, text in _TEXT.findall(page)}
+
+
+def proofs(boxes: Iterable[tuple[str, str]]) -> list[str]:
+    """The label of the result that each proof is of, empty where none is left: the last that is not proved yet.
+
+    ``boxes`` are kind and label of the results and proofs of a page, in its order.
+    """
+    found, waiting = [], []
+    for kind, label in boxes:
+        if kind == "proof":
+            found.append(waiting.pop() if waiting else "")
+        elif kind in RESULTS:
+            waiting.append(label)
+    return found
+
+
+def proved(cells: Sequence[dict[str, Any]]) -> set[str]:
+    """The labels of the results that a notebook proves."""
+    texts = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    return {*proofs(box for text in texts for box in _BOX.findall(text))} - {""}
+
+
+def checks(cell: dict[str, Any]) -> list[str]:
+    """The labels of the statements that a code cell says it checks."""
+    return cell["metadata"].get("derived", {}).get("checks", []) if shown_code(cell) else []
+
+
+def shown_code(cell: dict[str, Any]) -> bool:
+    """Whether it is a code cell that the page shows."""
+    return cell["cell_type"] == "code" and "remove-cell" not in cell["metadata"].get("tags", [])
+
+
+def _directives(cell: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    if cell["cell_type"] == "markdown":
+        yield from (match.groups() for match in _DIRECTIVE.finditer("".join(cell["source"]) + "\n"))
+
+
+def _option(options: str, name: str) -> str:
+    match = re.search(rf"^[ \t]*:{name}:[ \t]*(.*?)[ \t]*$", options, re.M)
+    return match[1] if match else ""
+
+
+def _next_code(cells: Sequence[dict[str, Any]], place: int) -> int | None:
+    for later in range(place + 1, len(cells)):
+        if shown_code(cells[later]):
+            return later
+        if any(_directives(cells[later])):
+            return None
+    return None
+
+
+def tests(root: Path, slug: str) -> dict[str, list[Defined]]:
+    """The tests of a paper by the labels that stand in backticks in them, in comments right above them or below."""
+    found: dict[str, list[Defined]] = {}
+    for test, text in _tests(root, slug):
+        for label in dict.fromkeys(re.findall(r"`([\w:.-]+)`", text)):
+            found.setdefault(label, []).append(test)
+    return found
+
+
+def tests_naming(root: Path, slug: str, names: Sequence[str]) -> dict[str, list[Defined]]:
+    """The tests of a paper in which each of these names stands."""
+    found: dict[str, list[Defined]] = {}
+    for test, text in _tests(root, slug):
+        for name in dict.fromkeys(word for word in re.findall(r"\w+", text) if word in names):
+            found.setdefault(name, []).append(test)
+    return found
+
+
+def texts(root: Path, slug: str, wanted: Set[Defined]) -> dict[Defined, str]:
+    """The text of each of these tests of a paper, of a whole file where no test is named."""
+    whole = {test: (root / test.file).read_text("utf-8") for test in sorted(wanted) if not test.name}
+    return {test: text for test, text in _tests(root, slug) if test in wanted} | whole
+
+
+def _tests(root: Path, slug: str) -> Iterator[tuple[Defined, str]]:
+    """The tests of a paper, each with its text and what stands between it and what is above it."""
+    files = sorted({*root.glob(f"tests/papers/test_{slug}*.py"), *root.glob(f"tests/papers/{slug}/test_*.py")})
+    for path in files:
+        for name, line, text in _cut(path.read_text("utf-8")):
+            yield Defined(str(path.relative_to(root)), name, line), text
+
+
+@functools.cache  # a page asks four times for the tests of its paper
+def _cut(source: str) -> list[tuple[str, int, str]]:
+    """Name, line and text of each test in a source."""
+    found, lines, end = [], source.splitlines(), 0
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
+            found.append((node.name, node.lineno, "\n".join(lines[end : node.end_lineno])))
+        end = node.end_lineno
+    return found

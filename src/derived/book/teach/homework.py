@@ -1,0 +1,238 @@
+"""The exercises of a chapter as a notebook of their own, which starts in seconds and which nbgrader can grade.
+
+answer  the cell of an exercise where a student writes: the last code cell above its solution
+check   a code cell of the exercise behind its solution; if it prints "right" for each answer that is, it has points,
+        one for each five minutes that the exercise says it takes, which its parts share equally
+setup   the statements of the chapter that these cells need, and no other (derived.book.teach.slicing)
+facts   of an exercise: kind, minutes and difficulty, its first line; the points of its rubric, in its solution's box
+
+Cells that are tagged ``solution`` give the solution: all code of them stands in the answer's cell of the tutors'
+version, between nbgrader's marks. There each check has a hidden test as well, since a check leaves a wrong answer
+without an error: its value is the points of those parts for which the check prints "right". The same stands in a file
+of otter-grader's. An exercise with a rubric gets a cell for words below it, which is graded by hand.
+"""
+
+import itertools
+import pprint
+import re
+import textwrap
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell
+
+from derived.book.house import UserError, cell_name
+from derived.book.teach import slicing
+
+SECTION = "## Exercises"
+MINUTES = 5  # of an exercise for each point of its check
+_EXERCISE = re.compile(r"^[`:]{3,}\{exercise\}[^\n]*\n(?:[ \t]*:[\w-]+:[^\n]*\n)*?[ \t]*:label:[ \t]*(\S+)", re.M)
+_FACTS = re.compile(r"^\*(Derive|Implement|Judge|Project), (\d+) minutes, (easy|medium|hard|open)\.\*", re.M)
+_POINTS = re.compile(r"^- (\d+) points?:", re.M)
+_REFUSED = re.compile(r"^(\([a-z]\) )?(not right|no answer yet)", re.M)
+_RIGHT = r"(?m)^(?:\([a-z]\) )?right\b"  # at the head of a line, where no answer can put it
+_HIDDEN = """
+### BEGIN HIDDEN TESTS
+import contextlib, io, re
+with contextlib.redirect_stdout(io.StringIO()) as _said:
+{check}
+round({points} * len(re.findall(r"{right}", _said.getvalue())) / {parts}, 2)
+### END HIDDEN TESTS"""
+_OTTER = """>>> import contextlib, io
+>>> with contextlib.redirect_stdout(io.StringIO()) as _said:
+{check}
+>>> print(_said.getvalue().splitlines()[{line}])
+{said}
+"""
+
+
+class Facts(NamedTuple):
+    """What an exercise says of itself, and the points of its rubric, 0 without one."""
+
+    label: str
+    kind: str
+    minutes: int
+    difficulty: str
+    rubric: int
+
+
+class Check(NamedTuple):
+    """A check that has points: name, exercise, code, points, and what it says of the solution, by line."""
+
+    name: str
+    label: str
+    source: str
+    points: int
+    said: dict[int, str]
+
+
+def is_solution(cell: dict[str, Any]) -> bool:
+    """Whether a cell is for tutors alone."""
+    return "solution" in cell["metadata"].get("tags", [])
+
+
+def section(notebook: NotebookNode) -> range:
+    """The places of the cells of the section Exercises, which begins with its cell; empty without one."""
+    heads = [
+        (place, line)
+        for place, cell in enumerate(notebook.cells)
+        if cell.cell_type == "markdown"
+        for line in cell.source.splitlines()
+        if line.startswith("## ")
+    ]
+    ends = [place for place, _ in heads[1:]] + [len(notebook.cells)]
+    found = [range(at, end) for (at, line), end in zip(heads, ends, strict=True) if line.startswith(SECTION)]
+    return found[0] if found else range(0)
+
+
+def roles(notebook: NotebookNode) -> dict[int, tuple[str, str]]:
+    """The answers and checks of the section, by place: ``answer`` or ``check``, and the exercise's label."""
+    found, label, answer, solved = {}, "", None, False
+    for place in section(notebook):
+        cell = notebook.cells[place]
+        if cell.cell_type == "markdown" and (labels := _EXERCISE.findall(cell.source)):
+            label, answer, solved = labels[-1], None, False
+        elif cell.cell_type == "code" and is_solution(cell):
+            solved = solved or answer is not None
+            if answer is not None:
+                found[answer] = ("answer", label)
+        elif cell.cell_type == "code" and solved:
+            found[place] = ("check", label)
+        elif cell.cell_type == "code":
+            answer = place
+    return found
+
+
+def facts(notebook: NotebookNode) -> list[Facts]:
+    """The exercises of the section that say their kind, minutes and difficulty, in order."""
+    cells = [notebook.cells[place] for place in section(notebook)]
+    boxes = "\n".join(cell.source for cell in cells if is_solution(cell) and cell.cell_type == "markdown")
+    found = []
+    for cell in cells:
+        labels, said = _EXERCISE.findall(cell.source), _FACTS.search(cell.source)
+        if cell.cell_type == "markdown" and not is_solution(cell) and labels and said:
+            box = re.search(rf"^([`:]{{3,}})\{{solution\}} {re.escape(labels[-1])}$(.*?)^\1$", boxes, re.M | re.S)
+            points = sum(map(int, _POINTS.findall(box[2]))) if box else 0
+            found.append(Facts(labels[-1], said[1], int(said[2]), said[3], points))
+    return found
+
+
+def checks(slug: str, notebook: NotebookNode, executed: NotebookNode) -> dict[int, Check]:
+    """The checks that have points, by place; UserError where one refuses the chapter's own solution."""
+    outputs = {cell.id: "".join(each.get("text", "") for each in cell.get("outputs", [])) for cell in executed.cells}
+    minutes = {each.label: each.minutes for each in facts(notebook)}
+    found: dict[int, Check] = {}
+    for place, (part, label) in sorted(roles(notebook).items()):
+        cell = notebook.cells[place]
+        text = outputs.get(cell.id, "") if part == "check" else ""
+        if refused := _REFUSED.search(text):
+            raise UserError(f"{slug}: the solution of {label} does not pass its own check: {refused.string.strip()}")
+        if said := {at: line for at, line in enumerate(text.splitlines()) if re.match(_RIGHT, line)}:
+            number = 1 + sum(each.label == label for each in found.values())
+            points = max(1, minutes.get(label, 0) // MINUTES)
+            found[place] = Check(f"{label}-check{number}", label, cell.source, points, said)
+    return found
+
+
+def otter(slug: str, notebook: NotebookNode, executed: NotebookNode) -> dict[str, str]:
+    """Otter-grader's tests of the homework by the names of their files: a case for each part of each check."""
+    found = {}
+    for check in checks(slug, notebook, executed).values():
+        code = textwrap.indent(check.source, "...     ")
+        cases = [
+            {"code": _OTTER.format(check=code, line=at, said=said), "points": check.points / len(check.said)}
+            for at, said in check.said.items()
+        ]
+        test = {"name": check.name, "suites": [{"type": "doctest", "cases": cases}]}
+        found[f"{check.name}.py"] = f"OK_FORMAT = True\n\ntest = {pprint.pformat(test, width=110)}\n"
+    return found
+
+
+def homework(slug: str, notebook: NotebookNode, executed: NotebookNode, *, solved: bool) -> NotebookNode | None:
+    """The homework of a chapter, with its solutions or for students; None where nothing can be checked.
+
+    UserError where the cells of an exercise need what takes a run.
+    """
+    parts, places = roles(notebook), section(notebook)
+    if not parts:
+        return None
+    graded = checks(slug, notebook, executed)
+    copy = nbformat.from_dict(notebook)
+    copy.cells = [*_head(slug, notebook, [notebook.cells[place] for place in places])]
+    known = {each.label: each for each in facts(notebook)}
+    for place in places:
+        cell = nbformat.from_dict(notebook.cells[place])
+        if cell.cell_type == "markdown" and place == places[0]:
+            cell.source = cell.source[cell.source.index(SECTION) :]
+        part, label = parts.get(place, ("", ""))
+        if part == "answer":
+            cell.metadata["nbgrader"] = _metadata(label, solution=True)
+            if solved:
+                code = [each.source for each in _solutions(notebook, place)]
+                cell.source = "\n".join([cell.source, "### BEGIN SOLUTION", *code, "### END SOLUTION"])
+        elif check := graded.get(place):
+            cell.metadata["nbgrader"] = _metadata(check.name, points=check.points)
+            if solved:
+                code = textwrap.indent(check.source, "    ")
+                values = {"check": code, "points": check.points, "right": _RIGHT, "parts": len(check.said)}
+                cell.source += _HIDDEN.format(**values)
+        if not is_solution(cell):
+            copy.cells.append(cell)
+            said_of = [known[name] for name in _labels(cell) if name in known]
+            copy.cells += [_for_words(each.label, each.rubric) for each in said_of if each.rubric]
+    return copy
+
+
+def _labels(cell: NotebookNode) -> list[str]:
+    return _EXERCISE.findall(cell.source) if cell.cell_type == "markdown" else []
+
+
+def _for_words(label: str, points: int) -> NotebookNode:
+    """The cell of an answer that a tutor grades by the exercise's rubric."""
+    name = f"{label}-words"
+    about = _metadata(name, points=points) | {"solution": True, "locked": False}
+    return new_markdown_cell("*Your answer in words here.*", id=name, metadata={"nbgrader": about})
+
+
+def _solutions(notebook: NotebookNode, answer: int) -> list[NotebookNode]:
+    """The code cells of a solution, which follow the cell of its answer."""
+    behind = itertools.takewhile(is_solution, notebook.cells[answer + 1 :])
+    return [cell for cell in behind if cell.cell_type == "code"]
+
+
+def _metadata(name: str, *, solution: bool = False, points: int | None = None) -> dict[str, Any]:
+    """What nbgrader wants to know of a cell; checks are locked."""
+    graded = points is not None
+    about = {"schema_version": 3, "grade_id": name, "grade": graded, "solution": solution, "locked": graded}
+    return about | {"task": False} | ({"points": points} if graded else {})
+
+
+def _head(slug: str, notebook: NotebookNode, cells: Sequence[NotebookNode]) -> list[NotebookNode]:
+    """Title, the cell that asks for the package, imports, and what else the exercises need."""
+    title = next((line for cell in notebook.cells for line in cell.source.splitlines() if line.startswith("# ")), "# ")
+    asked = next(cell for cell in notebook.cells if cell.cell_type == "code")
+    setup = _setup(slug, notebook, cells)
+    texts = ["\n".join(each.text for each in setup if each.is_import is kind) for kind in (True, False)]
+    code = [new_code_cell(text, id=name) for text, name in zip(texts, ("imports", "setup"), strict=True) if text]
+    return [new_markdown_cell(f"# Homework: {title[2:]}", id="homework"), nbformat.from_dict(asked), *code]
+
+
+def _setup(slug: str, notebook: NotebookNode, cells: Sequence[NotebookNode]) -> list[slicing.Statement]:
+    first = section(notebook)[0]
+    sources = [(at, cell.source) for at, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
+    try:
+        before = slicing.statements([each for each in sources if each[0] < first])
+        inside = slicing.statements([(first, cell.source) for cell in cells if cell.cell_type == "code"])
+    except SyntaxError as error:
+        raise UserError(
+            f"{slug}: homework needs cells of plain Python: {error.msg}: {(error.text or '').strip()}"
+        ) from None
+    setup = slicing.needed(before, inside)
+    runs = {name for each in [*setup, *inside] if "studies" in each.read for name in each.bound}
+    for each in [*setup, *inside]:
+        if runs & each.read:
+            where = cell_name(each.cell + 1, each.text)
+            raise UserError(f"{slug}: its exercises need {where}, which takes a run; homework must start in seconds")
+    return setup

@@ -1,0 +1,78 @@
+"""Lectures as data: what a chapter shows in 50, 90 and 180 minutes, and for how long.
+
+``book/lectures/<slug>.yml`` is one list of steps, in the order of all three lectures:
+
+show     labels of statements, figures, equations, exercises and sections; of a section some parts (``setup#1-2``)
+name     what the step is called; it can be left out where something is shown
+minutes  in the lectures of 50, 90 and 180 minutes: 0 where the step is left out, ``5?`` where it can be dropped
+say      what the speaker should not forget
+
+The minutes of a lecture must sum to its length: a pause and time for questions are steps too.
+"""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from derived.book import written
+from derived.book.house import UserError
+
+LENGTHS = (50, 90, 180)
+FOLDER = "book/lectures"
+_MINUTES = re.compile(r"\d+\??( \d+\??){2}")
+
+
+class Entry(written.Shape):
+    """A step as it is written."""
+
+    show: str = ""
+    name: str = ""
+    minutes: str
+    say: str = ""
+
+
+class Step(NamedTuple):
+    """What a lecture shows next, how long it takes, and whether it can be dropped when time runs short."""
+
+    show: tuple[str, ...]
+    name: str
+    minutes: int
+    optional: bool
+    say: str
+
+
+def path(root: Path, slug: str) -> Path:
+    """The file of a chapter's lectures."""
+    return root / FOLDER / f"{slug}.yml"
+
+
+def read(root: Path, slug: str) -> dict[int, list[Step]]:
+    """The lectures of a chapter by their lengths, empty where it has none; raise UserError for a faulty file."""
+    file = path(root, slug)
+    if not file.is_file():
+        return {}
+    entries = written.read(file, list[Entry])
+    for number, entry in enumerate(entries, 1):
+        if not entry.show and not entry.name:
+            raise UserError(f"{file.name}, entry {number}: a step has show or name")
+        if not _MINUTES.fullmatch(entry.minutes):
+            example = 'three numbers, such as "5 8? 10"'
+            raise UserError(f"{file.name}, entry {number}: minutes are {example}; found {entry.minutes!r}")
+    lectures = {length: [step for entry in entries if (step := _step(entry, at))] for at, length in enumerate(LENGTHS)}
+    totals = {length: sum(step.minutes for step in steps) for length, steps in lectures.items()}
+    wrong = [
+        f"{file.name}: the steps of the lecture of {length} minutes take {total}"
+        for length, total in totals.items()
+        if total != length
+    ]
+    if wrong:
+        raise UserError("\nderived: ".join(wrong))
+    return lectures
+
+
+def _step(entry: Entry, at: int) -> Step | None:
+    minutes = entry.minutes.split()[at]
+    if minutes == "0":
+        return None
+    show = tuple(entry.show.split())
+    return Step(show, entry.name, int(minutes.rstrip("?")), minutes.endswith("?"), entry.say)

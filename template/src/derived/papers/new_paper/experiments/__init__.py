@@ -1,0 +1,1 @@
+"""What is measured: frozen sizes, run() -> rows."""

@@ -1,0 +1,1 @@
+"""Rows in, a figure out; no torch."""

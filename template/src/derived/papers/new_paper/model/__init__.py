@@ -1,0 +1,1 @@
+"""Theory and mechanism: what the paper is about."""

@@ -1,0 +1,18 @@
+"""The page "The package": its names are those that the packages offer."""
+
+import importlib
+
+import pytest
+
+from derived.book.front import reference
+from derived.book.house import this_house
+
+
+@pytest.mark.parametrize("slug", this_house().chapters())
+def test_all_public_names_lead_to_what_they_do(slug):
+    root, package = this_house().root, importlib.import_module(f"derived.papers.{slug}")
+    names = reference.public(root / f"src/derived/papers/{slug}/__init__.py")
+    assert sorted(names) == sorted(package.__all__)
+    text = reference.page(root, [(slug, "A title"), ("no_such_paper", "Another")])
+    assert all(f"{{py:obj}}`~derived.papers.{slug}.{name}`" in text for name in names)
+    assert "Another" not in text

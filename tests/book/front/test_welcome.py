@@ -1,0 +1,176 @@
+"""The welcome page: pictures of the chapters, their cards, the paths, and the spheres."""
+
+import base64
+
+import nbformat
+import pytest
+from bs4 import BeautifulSoup
+from PIL import Image
+from press import ROOT
+from test_pages import chapter, row
+
+from derived.book.front import welcome
+from derived.book.house import House, UserError
+from derived.book.page import explorer
+
+HEAD = '<svg xmlns="http://www.w3.org/2000/svg" width="{}pt" height="{}pt" viewBox="0 0 {} {}">'
+DRAWING = HEAD + '<rect width="100%" height="100%" fill="#14537d"/></svg>'
+
+
+def drawing(width: int, height: int) -> str:
+    return DRAWING.format(width, height, width, height)
+
+
+def shown(name: str, alt: str) -> nbformat.NotebookNode:
+    about = {welcome.SVG: {"alt": alt}}
+    output = nbformat.v4.new_output("display_data", {welcome.SVG: drawing(400, 200)}, metadata=about)
+    return nbformat.v4.new_code_cell("show(f)", outputs=[output], metadata={"mystnb": {"figure": {"name": name}}})
+
+
+def notebook(*cells: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# A title\n\nwords"), *cells])
+
+
+def section(heading: str) -> nbformat.NotebookNode:
+    return nbformat.v4.new_markdown_cell(f"## {heading}")
+
+
+def test_the_picture_is_the_first_of_the_short_path_unless_another_is_named():
+    short, more = section("In ten minutes"), section("More")
+    chapter = notebook(shown("a", "first"), short, shown("b", "short"), more, shown("c", "c"))
+    assert welcome.picture("toy", chapter).alt == "short"
+    assert welcome.picture("toy", chapter, "c").alt == "c"
+    assert welcome.picture("toy", notebook(short, more, shown("c", "late"))).alt == "late"
+    assert welcome.picture("toy", notebook()) is None
+    with pytest.raises(UserError, match="toy has no figure fig-x"):
+        welcome.picture("toy", chapter, "fig-x")
+
+
+@pytest.mark.parametrize(("width", "height"), [(400, 100), (200, 400)])
+def test_a_picture_is_drawn_whole_within_its_margins(tmp_path, width, height):
+    card = welcome.Card(1, chapter(), "A title", "So.", welcome.Picture(drawing(width, height), "alt"))
+    welcome.draw(card, tmp_path)
+    for name, size in (("toy.png", welcome.SHARED), ("toy-small.png", welcome.SMALL)):
+        with Image.open(tmp_path / name) as file:
+            image = file.convert("RGB")
+        assert image.size == size
+        left, top, right, bottom = Image.eval(image.convert("L"), lambda value: 255 * (value < 128)).getbbox()
+        assert (right - left) / (bottom - top) == pytest.approx(width / height, rel=0.02)
+        margin = round(welcome.MARGIN * size[0])
+        assert min(left, top, size[0] - right, size[1] - bottom) == pytest.approx(margin, abs=1)
+        assert left + right == pytest.approx(size[0], abs=2)
+
+
+def house(root, front: str):
+    (root / "book").mkdir()
+    (root / "book/_toc.yml").write_text(
+        "parts: [{chapters: [{file: notebooks/other}, {file: notebooks/toy}, {file: notebooks/absent}]}]"
+    )
+    (root / "book/welcome.yml").write_text(front)
+    return root
+
+
+FRONT = """
+chapters: {toy: {surprise: It surprises.}}
+paths:
+  - {name: Short, words: Some., short: true, chapters: [toy, absent]}
+  - {name: Long, words: All., chapters: [toy], then: {page: teaching.html, words: Teach it}}
+  - {name: Elsewhere, words: None., chapters: [absent]}
+"""
+
+
+def cards(root, *rows: dict) -> list[welcome.Card]:
+    one = chapter(*rows, short=7)
+    return welcome.cards(house(root, FRONT), [one], {"toy": notebook(shown("a", "What it shows."))})
+
+
+def test_a_card_says_what_surprises_what_it_takes_and_what_became_of_the_papers_claims(tmp_path):
+    rows = [row("A"), row("B", "fails"), row("C", "fails", source="digest"), row("D", source="ours")]
+    found = cards(tmp_path, *rows)
+    card = BeautifulSoup(welcome.shelf(found), "html.parser").select_one("ul.shelf > li")
+    assert card.select_one(".shelf-number").get_text() == "2", "the number in the whole book"
+    assert card.select_one(".shelf-surprise").get_text() == "It surprises."
+    assert card.img["alt"] == "What it shows."
+    text = " ".join(card.get_text(" ").split())
+    assert "7 min for the short path, 45 min for all of it" in text
+    assert [" ".join(pill.get_text(" ").split()) for pill in card.select(".verdict")] == [
+        *("✓ 1 holds", "✗ 1 fails", "(✗) 1 fails as retold"),
+    ]
+
+
+def test_a_chapter_without_a_sentence_shows_its_claim(tmp_path):
+    root = house(tmp_path, "{chapters: {}, paths: []}")
+    [card] = welcome.cards(root, [chapter()], {"toy": notebook()})
+    assert card.surprise == card.chapter.facts["claim"]
+    assert "<img" not in welcome.shelf([card])
+
+
+def test_paths_lead_through_the_chapters_that_are_there_and_add_up_their_minutes(tmp_path):
+    found = cards(tmp_path)
+    short, long = BeautifulSoup(welcome.paths(tmp_path, found), "html.parser").select("ul.paths > li")
+    assert [link["href"] for link in short.select("a")] == ["../notebooks/toy.html#in-ten-minutes"]
+    assert "7 min to read" in short.get_text()
+    assert [link["href"] for link in long.select("a")] == ["../notebooks/toy.html", "teaching.html"]
+    assert "45 min to read" in long.get_text()
+
+
+def test_a_shared_link_shows_the_surprise_and_the_picture(tmp_path):
+    said = welcome.shared(cards(tmp_path))["notebooks/toy"]
+    picture = {"image": "cards/toy.png", "alt": "What it shows.", "size": (1200, 630)}
+    assert said == {"description": "It surprises.", **picture}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "{chapters: {typo: {}}, paths: []}",
+            "book/welcome.yml: the book has no chapter typo; it has other, toy, absent",
+        ),
+        (
+            "{chapters: {}, paths: [{name: A, words: B., chapters: [typo]}]}",
+            "book/welcome.yml: the book has no chapter",
+        ),
+        ("{sphere: typo, chapters: {}, paths: []}", "book/welcome.yml: the book has no chapter typo"),
+        ("{chapters: {toy: words}, paths: []}", "welcome.yml: chapters: toy: a mapping is expected; found 'words'"),
+        ("{chapters: {}}", "welcome.yml: paths is missing"),
+        ("{chapters: {toy: {suprise: A.}}, paths: []}", "welcome.yml: chapters: toy: suprise: unknown key"),
+        ("", "welcome.yml: a mapping is expected; found None"),
+    ],
+)
+def test_a_front_that_names_no_chapter_or_has_another_shape_is_refused(tmp_path, text, words):
+    with pytest.raises(UserError) as caught:
+        welcome.front(house(tmp_path, text))
+    assert str(caught.value).startswith(words)
+
+
+def spheres() -> nbformat.NotebookNode:
+    """Two tokens on one sphere over three layers: one on the right and in front, one at the top and at the back."""
+    frame = {"x": [1.0, 0.0], "y": [0.0, 1.0], "marker": {"opacity": [0.95, 0.25]}}
+    layout = {"meta": {"play": True, "alt": "Tokens."}, "annotations": [{"text": "prompt A"}]}
+    figure = {"data": [], "layout": layout, "frames": [{"name": str(6 * k), "data": [frame]} for k in range(3)]}
+    output = nbformat.v4.new_output("display_data", {explorer.PLOTLY: figure})
+    return notebook(nbformat.v4.new_code_cell("explorer(e)", outputs=[output]))
+
+
+def test_the_spheres_stand_still_without_scripts_and_hold_every_frame(tmp_path):
+    root = house(tmp_path, "{sphere: toy, chapters: {}, paths: []}")
+    soup = BeautifulSoup(welcome.sphere(root, {"toy": spheres()}), "html.parser")
+    near, far = soup.select("circle.token")
+    places = [(float(token["cx"]), float(token["cy"]), float(token["opacity"])) for token in (near, far)]
+    assert places == [pytest.approx(at, abs=0.6) for at in ((192.6, 100, 0.95), (100, 7.4, 0.25))]
+    assert soup.select_one("output").get_text() == "layer 6"
+    data = soup.script.get_text().split('atob("')[1].split('"')[0]
+    assert len(base64.b64decode(data)) == 3 * 2 * 3  # layers, tokens, numbers
+    assert welcome.sphere(root, {"other": spheres()}) == ""
+
+
+def test_each_chapter_of_the_book_has_a_sentence_without_maths_and_paths_name_chapters():
+    written, slugs = welcome.front(ROOT), House(ROOT).chapters()
+    assert set(written.chapters) == set(slugs)
+    for slug, words in written.chapters.items():
+        assert words.surprise.endswith("."), slug
+        assert not set("$\\{}`") & set(words.surprise), slug
+    assert written.sphere in slugs
+    assert 3 <= len(written.paths) <= 4
+    assert {slug for path in written.paths for slug in path.chapters} <= set(slugs)

@@ -1,0 +1,317 @@
+"""The book's ledger on the command line: print, accept, compare."""
+
+import fcntl
+import json
+import signal
+import socket
+import subprocess
+from types import SimpleNamespace
+
+import press
+import pytest
+
+from derived.book.house import UserError
+from derived.book.judge import ledger
+
+# As promised to those who read the ledger by program; not imported, so that a change is noticed.
+KEYS = [
+    *("id", "paper", "kind", "statement", "plain", "source", "where", "paper_value", "tier", "device", "value", "low"),
+    *("high", "unit", "n", "criterion", "accept", "configuration", "terms", "changed", "verdict", "expected", "reason"),
+    *("amends", "experiment", "proof", "headline"),
+]
+
+
+def test_without_findings_it_says_what_to_run(house):
+    press.write_toc(house, "toy")
+    process = press.derived(house, "claims")
+    assert process.returncode == 1
+    assert "run `make site` first" in process.stderr
+
+
+def test_json_holds_every_row_with_the_promised_keys(built):
+    press.derived(built, "claims", "--accept")
+    process = press.derived(built, "claims", "--json")
+    assert process.returncode == 0
+    assert [list(row) for row in json.loads(process.stdout)] == [KEYS]
+
+
+def test_a_committed_ledger_is_wanted_and_accept_writes_it(built):
+    process = press.derived(built, "claims")
+    assert process.returncode == 1
+    assert "derived claims --accept" in process.stderr
+    assert press.derived(built, "claims", "--accept").returncode == 0
+    assert press.derived(built, "claims").returncode == 0
+
+
+def test_a_verdict_other_than_the_committed_one_fails(built):
+    press.derived(built, "claims", "--accept")
+    path = built / "results/ledger.json"
+    path.write_text(path.read_text().replace('"holds"', '"undecided"'))
+    process = press.derived(built, "claims")
+    assert process.returncode == 1
+    assert "toy T-1 (ci): ours «undecided» 0.5, yours «holds» 0.5" in process.stderr
+
+
+RECORDED = press.ROW | {"tier": "cpu", "verdict": "holds"}
+CHANGE = {"date": "2026-11-22", "what": "The margin was 1.", "why": "The bound allows less."}
+
+
+@pytest.mark.parametrize("part", ["statement", "criterion", "accept", "configuration"])
+def test_terms_that_change_after_a_record_need_a_word(part):
+    new = RECORDED | {part: "another", "terms": "f"}
+    (line,) = ledger.unexplained([RECORDED], [new])
+    assert line.startswith(f"toy T-1 (cpu): {part} changed after numbers existed")
+    assert ledger.unexplained([RECORDED], [new | {"changed": [CHANGE]}]) == []
+
+
+def test_an_old_word_does_not_explain_a_new_change():
+    once = RECORDED | {"changed": [CHANGE]}
+    twice = once | {"criterion": "another", "terms": "f"}
+    assert len(ledger.unexplained([once], [twice])) == 1
+    assert ledger.unexplained([once], [twice | {"changed": [CHANGE, CHANGE]}]) == []
+
+
+@pytest.mark.parametrize("left", [[], [CHANGE | {"why": "No reason."}]])
+def test_what_was_said_of_a_change_stays(left):
+    (line,) = ledger.unexplained([RECORDED | {"changed": [CHANGE]}], [RECORDED | {"changed": left}])
+    assert "only ever added" in line
+
+
+def test_terms_at_tier_ci_need_a_word_as_well():
+    (line,) = ledger.unexplained([press.ROW], [press.ROW | {"criterion": "another", "terms": "f"}])
+    assert line.startswith("toy T-1 (ci): criterion changed after numbers existed")
+
+
+@pytest.mark.parametrize("old", [{"verdict": "not run"}, {"terms": None}])
+def test_without_numbers_terms_are_free(old):
+    before = RECORDED | old
+    assert ledger.unexplained([before], [before | {"criterion": "another", "terms": "f"}]) == []
+
+
+def test_accept_refuses_terms_that_changed_without_a_word(house):
+    press.write_toc(house, "toy")
+    press.write_chapter(house, "toy", press.report_cell(tier="cpu"))
+    assert press.derived(house, "run").returncode == 0
+    assert press.derived(house, "claims", "--accept").returncode == 0
+    kept = (house / "results/ledger.json").read_text()
+    assert json.loads(kept)[0]["configuration"] == {"draws": 10}
+    press.write_chapter(house, "toy", press.report_cell(tier="cpu", criterion="at most 2", terms="f"))
+    assert press.derived(house, "run").returncode == 0
+    for options in ([], ["--accept"]):
+        process = press.derived(house, "claims", *options)
+        assert process.returncode == 1
+        assert "toy T-1 (cpu): criterion changed after numbers existed" in process.stderr
+    assert (house / "results/ledger.json").read_text() == kept
+
+
+def test_findings_of_an_earlier_edition_are_refused_in_one_line():
+    old = {name: value for name, value in press.ROW.items() if name not in ("unit", "terms")}
+    with pytest.raises(UserError, match=r"^toy: .* lack unit, terms\); run: make site CHAPTERS=toy$"):
+        ledger.check_columns("toy", [press.ROW, old])
+
+
+def departures(monkeypatch, old, new, seed=0, tier="ci"):
+    house = SimpleNamespace(chapters=lambda: ["toy", "other"])
+    findings = {"toy": {"seed": seed, "tier": tier}, "other": None}
+    monkeypatch.setattr(ledger, "read_findings", lambda house, slug: findings[slug])
+    return ledger.departures(house, [RECORDED | old], [] if new is None else [RECORDED | new])
+
+
+@pytest.mark.parametrize(
+    ("new", "said"),
+    [
+        (None, "in the committed ledger, and no longer a row"),
+        ({"verdict": "not run", "reason": "record it"}, "ours «holds» from a record, which is gone (record it)"),
+        ({"value": 0.5 + 1e-9}, "its record gives other numbers: ours 0.5, n = 3, yours 0.5, n = 3"),
+        ({"n": 4}, "its record gives other numbers: ours 0.5, n = 3, yours 0.5, n = 4"),
+        ({"low": 0.4}, "its record gives other numbers"),
+        ({"terms": "f", "changed": [CHANGE]}, "its terms are not the committed ones"),
+    ],
+)
+def test_what_departs_from_the_committed_ledger_is_told(monkeypatch, new, said):
+    (line,) = departures(monkeypatch, {}, new)
+    assert line.startswith(f"toy T-1 (cpu): {said}")
+    assert departures(monkeypatch, {}, new, seed=1) == departures(monkeypatch, {}, new, tier="cpu") == []
+    assert departures(monkeypatch, {"paper": "other"}, None) == [], "a chapter that was not run here"
+    assert departures(monkeypatch, {"paper": "left"}, None), "a chapter that is none any more"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({}, {"value": 0.5 + 1e-10}),
+        ({"value": 1e-18, "low": -1, "high": 1}, {"value": -1e-18, "low": -1, "high": 1}),
+        ({"tier": "ci"}, {"tier": "ci", "value": 0.7}),
+        ({"verdict": "not run"}, {"value": 0.7}),
+        ({"terms": None}, {"terms": "f"}),
+        ({}, {"terms": "f"}),  # unexplained, and told as that
+    ],
+)
+def test_what_is_no_departure(monkeypatch, old, new):
+    assert departures(monkeypatch, old, new) == []
+
+
+def test_a_row_that_was_not_run_here_is_no_difference():
+    assert ledger.differences([press.ROW], [press.ROW | {"verdict": "not run"}]) == []
+
+
+def test_a_row_that_is_gone_fails(built):
+    (built / "results/ledger.json").write_text(json.dumps([press.ROW, press.ROW | {"id": "T-2"}]))
+    process = press.derived(built, "claims")
+    assert process.returncode == 1
+    assert process.stderr.splitlines() == [
+        "derived: toy T-2 (ci): in the committed ledger, and no longer a row of this book; if that is right: "
+        "derived claims --accept"
+    ]
+
+
+def test_news_that_cannot_be_kept_are_not_told_twice(tmp_path, monkeypatch):
+    house = SimpleNamespace(root=tmp_path, ledger=tmp_path / "ledger.json")
+    kept = []
+    monkeypatch.setattr(ledger.news, "add", lambda root, fresh: kept.append((house.ledger.exists(), len(fresh))))
+    for _ in range(2):
+        ledger.accept(house, [press.ROW])
+    assert kept == [(True, 1), (True, 0)]
+
+
+def test_a_row_without_a_value_is_compared_in_words():
+    (line,) = ledger.differences([press.ROW], [press.ROW | {"verdict": "undecided", "value": None}])
+    assert line == "toy T-1 (ci): ours «holds» 0.5, yours «undecided» no value"
+
+
+def test_a_readers_ledger_is_compared_row_by_row(built):
+    press.derived(built, "claims", "--accept")
+    mine = [press.ROW | {"verdict": "fails", "value": 1.25}, press.ROW | {"id": "T-2"}]
+    (built / "mine.json").write_text(json.dumps(mine))
+    process = press.derived(built, "compare", "mine.json")
+    assert process.returncode == 1
+    assert process.stdout.splitlines() == [
+        "- toy T-1 (ci): ours «holds» 0.5, yours «fails» 1.25, difference +0.75",
+        "- toy T-2 (ci): not in the committed ledger",
+        "2 of 2 verdicts differ from results/ledger.json",
+    ]
+
+
+def test_the_same_ledger_has_no_differences(built):
+    press.derived(built, "claims", "--accept")
+    (built / "mine.json").write_text(press.derived(built, "claims", "--json").stdout)
+    assert press.derived(built, "compare", "mine.json").returncode == 0
+
+
+WORDS = '[{"id": "T-1", "paper": "toy", "tier": "ci", "verdict": "fails", "value": "large"}]'
+
+
+@pytest.mark.parametrize("content", [None, "{", "{}", "[]", '[{"id": 1}]', WORDS])
+def test_a_file_that_is_no_ledger_is_refused(built, content):
+    press.derived(built, "claims", "--accept")
+    if content is not None:
+        (built / "mine.json").write_text(content)
+    process = press.derived(built, "compare", "mine.json")
+    assert process.returncode == 1
+    assert len(process.stderr.splitlines()) == 1
+    assert "mine.json" in process.stderr
+
+
+def test_rows_without_an_expectation_are_not_judged():
+    assert ledger.unexpected([press.ROW | {"verdict": "fails", "expected": None}]) == []
+    assert len(ledger.unexpected([press.ROW | {"verdict": "fails"}])) == 1
+
+
+def test_totals_count_headlines_only():
+    rows = [press.ROW, press.ROW | {"tier": "cpu", "headline": False}, press.ROW | {"verdict": "not run"}]
+    assert ledger.totals(rows) == {"holds": 1, "fails": 0, "refuted": 0, "undecided": 0, "reported": 0, "not run": 1}
+
+
+def test_a_port_that_is_taken_is_one_clear_line(built):
+    (built / "_build/html").mkdir(parents=True)
+    (built / "_build/html/index.html").write_text("<p>site</p>")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        process = press.derived(built, "serve", "--port", str(port))
+    assert process.returncode == 1
+    assert f"port {port} cannot be used" in process.stderr
+    assert f"derived serve --port {port + 1}" in process.stderr
+
+
+@pytest.mark.parametrize("command", ["serve", "teach"])
+def test_what_needs_a_site_says_what_to_run(house, command):
+    press.write_toc(house, "toy")
+    assert "run `make site` first" in press.derived(house, command).stderr
+
+
+@pytest.fixture
+def clone(built):
+    """A fresh clone of two chapters in which only the first was run."""
+    press.write_chapter(built, "other", press.report_cell(paper="other"))
+    press.write_toc(built, "toy", "other")
+    (built / "results/ledger.json").write_text(json.dumps([press.ROW, press.ROW | {"paper": "other"}]))
+    return built
+
+
+def test_one_chapter_of_a_fresh_clone_can_be_compared(clone):
+    process = press.derived(clone, "claims", "--json")
+    assert process.returncode == 0, process.stderr
+    assert [row["paper"] for row in json.loads(process.stdout)] == ["toy"]
+    assert process.stderr == "derived: without other, which was not run here\n"
+    (clone / "mine.json").write_text(process.stdout)
+    assert press.derived(clone, "compare", "mine.json").stdout == "0 of 1 verdicts differ from results/ledger.json\n"
+
+
+def test_an_unfinished_book_is_not_accepted(clone):
+    before = (clone / "results/ledger.json").read_text()
+    process = press.derived(clone, "claims", "--accept")
+    assert process.returncode == 1
+    assert process.stderr.splitlines()[-1] == "derived: not accepted: other was not run here; run: make site"
+    assert (clone / "results/ledger.json").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "changes", "message"),
+    [
+        (("--seed", "1"), {}, "not accepted: toy last ran with seed 1 and tier ci"),
+        (("--tier", "cpu"), {}, "not accepted: toy last ran with seed 0 and tier cpu"),
+        ((), {"verdict": "fails"}, "the verdict is «fails», expected «holds»"),
+    ],
+)
+def test_what_is_not_the_books_own_run_is_not_accepted(house, arguments, changes, message):
+    press.write_chapter(house, "toy", press.report_cell(**changes))
+    press.write_toc(house, "toy")
+    press.derived(house, "run", *arguments)
+    process = press.derived(house, "claims", "--accept")
+    assert process.returncode == 1
+    assert message in process.stderr.splitlines()[-1]
+    assert not (house / "results/ledger.json").exists()
+
+
+def test_a_chapter_at_another_seed_is_not_published_in_passing(clone):
+    assert press.derived(clone, "run", "toy", "--seed", "3").returncode == 0
+    process = press.derived(clone, "site", "other")
+    assert process.returncode == 1
+    assert process.stderr.splitlines() == [
+        "derived: toy last ran with seed 3 and would be published so; name it as well: derived site other toy"
+    ]
+
+
+def test_the_course_pack_waits_for_no_half_built_site(built):
+    (built / "_build/html").mkdir()
+    (built / "_build/html/index.html").touch()
+    with open(built / "_build/.build.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        process = press.derived(built, "teach")
+    assert process.stderr == "derived: another build of this checkout is running; wait for it or stop it\n"
+
+
+def test_an_interrupted_server_says_only_that_it_stopped(built):
+    (built / "_build/html").mkdir()
+    (built / "_build/html/index.html").touch()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    pipe = subprocess.PIPE
+    with press.start(built, "serve", "--port", port, stdout=pipe, stderr=pipe) as server:
+        assert "serving on" in server.stdout.readline()
+        server.send_signal(signal.SIGINT)
+        said, complained = server.communicate(timeout=20)
+    assert (server.returncode, said.strip(), complained) == (0, "stopped", "")

@@ -1,0 +1,497 @@
+"""Records from the command line: complete, resumable, refused when they must be; and starting a chapter."""
+
+import contextlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+import time
+import types
+from concurrent.futures import Executor, Future
+
+import pandas as pd
+import press
+import psutil
+import pytest
+import yaml
+
+from derived import papers
+from derived.book.judge import recording
+from derived.book.source import edition, evidence
+from derived.book.teach import lectures
+
+LABEL = re.compile(r"^:label: (\S+)", re.M)
+EXPERIMENT = textwrap.dedent('''
+    """Toy experiments."""
+
+    from dataclasses import dataclass
+    from pathlib import Path
+    from typing import ClassVar
+
+    import pandas as pd
+    import torch
+
+    from derived.lab.experiment import Experiment
+    from derived.lab.rng import stream
+
+    MARK = Path(__file__).with_name("ran")
+
+
+    @dataclass(frozen=True, kw_only=True)
+    class Draws(Experiment):
+        """Uniform draws."""
+
+        num: int = 5
+        tiers: ClassVar = {"ci": {"num": 2}, "cpu": {}}
+
+        def conditions(self):
+            return [{"shift": shift} for shift in (0, 1, 2)]
+
+        def run(self, condition, *, seed, device, dtype):
+            if self.num == 5:
+                with open(MARK, "a") as file:
+                    file.write(str(condition["shift"]))
+                if condition["shift"] == 2 and Path(__file__).with_name("stop").exists():
+                    raise KeyboardInterrupt
+            draw = torch.rand(self.num, generator=stream(seed, "draws"), dtype=dtype, device=device)
+            return pd.DataFrame({"replicate": range(self.num), "value": draw.numpy() + condition["shift"]})
+
+
+    EXPERIMENTS = (Draws,)
+''')
+
+CLAIMS = textwrap.dedent('''
+    """Toy claims."""
+
+    from derived.lab import measure
+    from derived.lab.claims import reported
+    from derived.papers.toy.experiments.draws import EXPERIMENTS as EXPERIMENTS
+    from derived.papers.toy.experiments.draws import Draws
+
+    CLAIMS = (reported("T-1", "The mean is told.", Draws, measure.mean("value"), "nats", judged_at=("ci", "cpu")),)
+''')
+
+
+class Here(Executor):
+    """Does what it is given at once, in this process."""
+
+    def submit(self, function, /, *args, **kwargs):
+        future = Future()
+        future.set_result(function(*args, **kwargs))
+        return future
+
+
+@pytest.fixture
+def paper(house, own_sources, monkeypatch):
+    """The experiments of a toy paper, which are recorded in this process; a process of its own has its own workers."""
+    press.write_chapter(house, "toy", press.report_cell())
+    press.write_toc(house, "toy")
+    package = house / "src/derived/papers/toy"
+    (package / "experiments").mkdir(parents=True)
+    for folder in (package, package / "experiments"):
+        (folder / "__init__.py").write_text('"""Toy."""\n')
+    (package / "experiments/draws.py").write_text(EXPERIMENT)
+    (package / "claims.py").write_text(CLAIMS)
+    pool = recording._executor
+    here = lambda jobs, scheduler: pool(jobs, scheduler) if scheduler else contextlib.nullcontext(Here())  # noqa: E731
+    monkeypatch.setattr(recording, "_executor", here)
+    monkeypatch.setattr(papers, "__path__", [*papers.__path__, str(package.parent)])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # a file may change twice within a second
+    return package / "experiments"
+
+
+def test_what_ended_beside_the_condition_that_stopped_is_kept(tmp_path):
+    good, failed, stopped, waiting, cancelled = futures = [Future() for _ in range(5)]
+    rows = pd.DataFrame({"value": [1.0]})
+    good.set_result((rows, 2.0, 3.0))
+    failed.set_result((rows.assign(failure="no"), 2.0, 3.0))
+    stopped.set_exception(KeyboardInterrupt())
+    cancelled.cancel()
+    recording._keep_finished(tmp_path, {each: number for number, each in enumerate(futures)})
+    assert [file.name for file in tmp_path.iterdir()] == ["0.parquet"]
+    kept, seconds, peak = recording._kept(tmp_path, 0)
+    pd.testing.assert_frame_equal(kept, rows)
+    assert (seconds, peak) == (2.0, 3.0)
+    assert not waiting.done()
+
+
+def test_an_interrupted_recording_continues_where_it_stopped(house, paper):
+    (paper / "stop").touch()
+    assert press.process(house, "record", "toy", "--jobs", "1").returncode != 0
+    assert not (house / "results/toy").exists()
+    (note,) = (house / "_build/record").rglob("began.json")
+    began = json.loads(note.read_text())
+    (paper / "stop").unlink()
+    claims = paper.parent / "claims.py"
+    claims.write_text(claims.read_text().replace("The mean is told.", "The mean is zero."))
+    process = press.process(house, "record", "toy", "--jobs", "1")
+    assert process.returncode == 0, process.stderr
+    assert (paper / "ran").read_text() == "0122", "only the condition that had not finished ran again"
+    head = json.loads((house / "results/toy/Draws/cpu/record.json").read_text())
+    assert (head["tier"], head["seed"], head["configuration"]) == ("cpu", 0, {"num": 5})
+    assert len(head["ci_rows"]["data"]) == 6
+    assert {"torch", "numpy", "python"} <= set(head["versions"])
+    assert {name: head[name] for name in began} == began, "when it began, and the terms that stood then"
+    assert list(head["terms"]) == ["T-1"]
+    assert head["started"] <= head["date"]
+    assert not list((house / "_build/record").rglob("*.parquet"))
+
+
+def test_a_terminated_recording_stops_at_once_and_leaves_no_record(house, paper):
+    path = paper / "draws.py"
+    path.write_text(
+        path.read_text().replace("if self.num == 5:", "if self.num == 5:\n            __import__('time').sleep(600)")
+    )
+    process = press.start(house, "record", "toy", "--jobs", "1", stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and len(psutil.Process(process.pid).children(recursive=True)) < 2:
+        time.sleep(0.2)
+    time.sleep(2)
+    process.terminate()
+    assert process.wait(20) != 0
+    assert not (house / "results/toy").exists()
+
+
+def test_a_failing_condition_is_told_and_an_old_record_stays(house, paper):
+    assert press.derived(house, "record", "toy").returncode == 0
+    before = (house / "results/toy/Draws/cpu/record.json").read_text()
+    path = paper / "draws.py"
+    path.write_text(
+        path.read_text().replace("if self.num == 5:", "if self.num == 5:\n            raise ArithmeticError('no')")
+    )
+    process = press.derived(house, "record", "toy")
+    assert process.returncode == 1
+    assert process.stderr.splitlines()[-1].endswith("conditions failed (ArithmeticError: no); the old record stays")
+    assert (house / "results/toy/Draws/cpu/record.json").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("toy", "Nope"), "toy has no experiment 'Nope'; it has Draws"),
+        (("toy", "Draws", "--tier", "gpu"), "Draws is not offered at tier gpu; it has ci, cpu"),
+        (("toy", "--tier", "ci"), "runs live in every build"),
+        (("nope",), "no chapter is called nope"),
+    ],
+)
+def test_what_cannot_be_recorded_is_one_clear_line(house, paper, arguments, message):
+    process = press.derived(house, "record", *arguments)
+    assert process.returncode == 1
+    assert len(process.stderr.splitlines()) == 1
+    assert message in process.stderr
+
+
+def head_of(house) -> dict:
+    return json.loads((house / "results/toy/Draws/cpu/record.json").read_text())
+
+
+def change(paper, old: str, new: str) -> None:
+    path = paper / "draws.py"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+
+
+def test_rehash_notes_code_that_still_does_the_same(house, paper):
+    assert press.derived(house, "record", "toy").returncode == 0
+    before = head_of(house)
+    change(paper, "draw = torch.rand(", "numbers = draw = torch.rand(")
+    process = press.derived(house, "record", "toy", "--rehash")
+    assert process.returncode == 0, process.stderr
+    after = head_of(house)
+    assert after["source_hash"] != before["source_hash"]
+    assert {key for key in after if after[key] != before[key]} == {"source_hash", "rehashed", "checksums"}
+    assert before["rehashed"] == "", "empty until it is asked"
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d", after["rehashed"]), "the day alone, for here is no history"
+    assert sorted((paper / "ran").read_text()) == ["0", "1", "2"], "nothing but tier ci runs again"
+    assert press.derived(house, "record", "toy", "--rehash").stdout == "", "nothing is left to note"
+
+
+def test_rehash_refuses_code_that_gives_other_rows(house, paper):
+    assert press.derived(house, "record", "toy").returncode == 0
+    before = head_of(house)
+    change(paper, '"replicate": range(self.num)', '"replicate": range(1, self.num + 1)')
+    process = press.derived(house, "record", "toy", "--rehash")
+    assert process.returncode == 1
+    assert "toy/Draws/cpu: today's code gives other rows (replicate: 6 of 6 rows differ)" in process.stderr
+    assert "derived record toy Draws --tier cpu" in process.stderr
+    assert head_of(house) == before
+
+
+@pytest.mark.parametrize(
+    "options", [("--tier", "cpu"), ("--seed", "0"), ("--device", "cpu"), ("--scheduler", "x"), ("--uncommitted",)]
+)
+def test_rehash_takes_no_option_that_it_would_ignore(house, paper, options):
+    process = press.derived(house, "record", "toy", "--rehash", *options)
+    assert process.returncode == 1
+    assert process.stderr == f"derived: --rehash runs tier ci as each record did; leave out {options[0]}\n"
+
+
+def test_rehash_needs_something_to_compare(house, paper):
+    change(paper, '{"ci": {"num": 2}, "cpu": {}}', '{"cpu": {}}')
+    claims = paper.parent / "claims.py"
+    claims.write_text(claims.read_text().replace('judged_at=("ci", "cpu")', 'judged_at=("cpu",)'))
+    assert press.derived(house, "record", "toy").returncode == 0
+    change(paper, "draw = torch.rand(", "numbers = draw = torch.rand(")
+    process = press.derived(house, "record", "toy", "--rehash")
+    assert process.returncode == 1
+    assert process.stderr.splitlines() == [
+        "derived: toy/Draws/cpu: nothing of it can be compared at tier ci; make it again: "
+        "derived record toy Draws --tier cpu"
+    ]
+
+
+def test_a_clock_is_noted_for_what_is_no_clock(house, paper):
+    claims = paper.parent / "claims.py"
+    claims.write_text(claims.read_text().replace('"nats"', '"seconds"'))
+    assert press.derived(house, "record", "toy").returncode == 0
+    change(paper, "draw.numpy()", "draw.numpy() * 7")
+    assert press.derived(house, "record", "toy", "--rehash").returncode == 0
+    change(paper, '"replicate": range(self.num)', '"replicate": range(1, self.num + 1)')
+    process = press.derived(house, "record", "toy", "--rehash")
+    assert "replicate: 6 of 6 rows differ" in process.stderr
+
+
+def test_a_killed_worker_is_one_clear_line_in_a_rehash(house, paper):
+    assert press.derived(house, "record", "toy").returncode == 0
+    before = head_of(house)
+    change(
+        paper, "draw = torch.rand(", "__import__('os').kill(__import__('os').getpid(), 9)\n        draw = torch.rand("
+    )
+    process = press.process(house, "record", "toy", "--rehash")
+    assert process.stderr == (
+        "derived: toy/Draws/cpu: a worker was killed (out of memory?); what was noted before stays\n"
+    )
+    assert head_of(house) == before
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1 and no more"])
+def test_a_truncated_draft_is_none(tmp_path, content):
+    recording._keep(tmp_path, 0, (pd.DataFrame({"value": [1.0]}), 2.0, 3.0))
+    whole = (tmp_path / "0.parquet").read_bytes()
+    assert recording._kept(tmp_path, 0) is not None
+    for damaged in (content, whole[:-20]):
+        (tmp_path / "0.parquet").write_bytes(damaged)
+        assert recording._kept(tmp_path, 0) is None
+    pd.DataFrame({"value": [1.0]}).to_parquet(tmp_path / "0.parquet")
+    assert recording._kept(tmp_path, 0) is None, "rows without their seconds"
+
+
+def test_a_new_chapter_runs_as_it_stands_and_a_name_in_use_is_refused(house):
+    press.write_chapter(house, "toy", press.report_cell())
+    press.write_toc(house, "toy")
+    assert press.derived(house, "new", "my_paper").returncode == 0
+    process = press.derived(house, "run", "my_paper")
+    assert process.returncode == 0, process.stderr
+    assert press.findings(house, "my_paper")["rows"][0]["verdict"] == "holds"
+    notebook = json.loads((house / "notebooks/my_paper.ipynb").read_text())
+    assert edition.is_strict(notebook)
+    rows = press.findings(house, "my_paper")["rows"]
+    assert edition.faults(house, "my_paper", notebook, rows) == evidence.faults(notebook, rows) == []
+    paths = lectures.read(house, "my_paper")
+    assert list(paths) == [50, 90, 180]
+    shown = {label for steps in paths.values() for step in steps for label in step.show}
+    assert shown == {label for cell in notebook["cells"] for label in LABEL.findall("".join(cell["source"]))}
+    again = press.derived(house, "new", "my_paper")
+    assert again.returncode == 1
+    assert "there is a chapter my_paper already" in again.stderr
+    for left in ("book/lectures/other.yml", "tests/papers/other/test_first.py"):
+        (house / left).parent.mkdir(parents=True, exist_ok=True)
+        (house / left).write_text("mine")
+        refused = press.derived(house, "new", "other")
+        assert f"there is a chapter other already: {left}; remove it" in refused.stderr
+        assert (house / left).read_text() == "mine"
+        (house / left).unlink()
+    for wrong in ("My-Paper", "class"):
+        assert "is no slug" in press.derived(house, "new", wrong).stderr
+
+
+def test_a_new_chapter_is_the_last_of_the_chapters_and_not_of_the_book(house):
+    press.write_chapter(house, "toy", press.report_cell())
+    press.write_toc(house, "toy")
+    toc = house / "book/_toc.yml"
+    toc.write_text(toc.read_text() + "  - caption: After them\n    chapters:\n      - file: book/last\n")
+    assert press.derived(house, "new", "my_paper").returncode == 0
+    files = [[entry["file"] for entry in part["chapters"]] for part in yaml.safe_load(toc.read_text())["parts"]]
+    assert files == [["notebooks/toy", "notebooks/my_paper"], ["book/last"]]
+
+
+def test_a_new_chapter_passes_the_lint_and_its_own_tests(house):
+    press.write_chapter(house, "toy", press.report_cell())
+    press.write_toc(house, "toy")
+    assert press.derived(house, "new", "my_paper").returncode == 0
+    shutil.copy(press.ROOT / "tests/papers/conftest.py", house / "tests/papers/conftest.py")
+    made = ["src/derived/papers/my_paper", "tests/papers/my_paper", "notebooks/my_paper.ipynb"]
+    for command in (
+        ["ruff", "check", *made],
+        ["ruff", "format", "--check", *made],
+        ["pytest", "-p", "no:cacheprovider", "--doctest-modules", "tests/papers/my_paper", f"{made[0]}/model"],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", *command], cwd=house, env=press.environment(house), capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_record_of_another_seed_is_not_overwritten(house, paper):
+    assert press.derived(house, "record", "toy").returncode == 0
+    before = head_of(house)
+    process = press.derived(house, "record", "toy", "--seed", "5")
+    assert process.returncode == 1
+    assert process.stderr.splitlines() == [
+        "derived: toy/Draws/cpu: there is a record of seed 0, which the book shows; to have one of seed 5 in its "
+        "place, delete results/toy/Draws/cpu first"
+    ]
+    assert head_of(house) == before
+
+
+def git(house, *arguments: str) -> str:
+    command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
+    return subprocess.run(command, cwd=house, capture_output=True, text=True, check=True).stdout
+
+
+def test_only_committed_sources_are_recorded_unless_the_record_may_say_so(house, paper):
+    git(house, "init", "-q")
+    (house / ".gitignore").write_text("/_build/\nran\n")
+    git(house, "add", ".")
+    git(house, "commit", "-qm", "all")
+    commit = git(house, "rev-parse", "HEAD").strip()
+    (house / "src/derived/papers/toy/claims.py").write_text(CLAIMS + "# no part of the experiment\n")
+    assert press.derived(house, "record", "toy").returncode == 0
+    assert head_of(house)["commit"] == commit
+    change(paper, "draw = torch.rand(", "numbers = draw = torch.rand(")
+    process = press.derived(house, "record", "toy")
+    assert process.stderr.splitlines()[-1] == (
+        "derived: toy/Draws: not committed: src/derived/papers/toy/experiments/draws.py; commit it, "
+        "or let the record say so: --uncommitted"
+    )
+    assert press.derived(house, "record", "toy", "--uncommitted").returncode == 0
+    assert head_of(house)["commit"] == f"{commit}, but for src/derived/papers/toy/experiments/draws.py"
+
+
+def committed(house) -> str:
+    git(house, "init", "-q")
+    (house / ".gitignore").write_text("/_build/\nran\n")
+    git(house, "add", ".")
+    git(house, "commit", "-qm", "all")
+    return git(house, "rev-parse", "HEAD").strip()
+
+
+def test_a_source_that_git_does_not_know_is_not_committed(house, paper):
+    committed(house)
+    (paper / "more.py").write_text('"""More."""\n')
+    change(paper, "import pandas as pd\n", "import pandas as pd\n\nimport derived.papers.toy.experiments.more\n")
+    git(house, "add", "src/derived/papers/toy/experiments/draws.py")
+    git(house, "commit", "-qm", "without one")
+    process = press.derived(house, "record", "toy")
+    assert "not committed: src/derived/papers/toy/experiments/more.py;" in process.stderr
+
+
+def test_rehash_notes_the_commit_and_refuses_what_no_commit_holds(house, paper):
+    made = committed(house)
+    assert press.derived(house, "record", "toy").returncode == 0
+    change(paper, "draw = torch.rand(", "numbers = draw = torch.rand(")
+    process = press.derived(house, "record", "toy", "--rehash")
+    assert process.returncode == 1
+    assert "toy/Draws: not committed: src/derived/papers/toy/experiments/draws.py" in process.stderr
+    git(house, "commit", "-qam", "moved")
+    assert press.derived(house, "record", "toy", "--rehash").returncode == 0
+    head = head_of(house)
+    assert head["commit"] == made
+    assert head["rehashed"].endswith(f" at {git(house, 'rev-parse', 'HEAD')[:10]}")
+
+
+def test_each_experiment_is_recorded_with_the_history_of_its_own_time(house, paper):
+    committed(house)
+    other = EXPERIMENT.replace("class Draws", "class Others").replace("(Draws,)", "(Others,)")
+    (paper / "others.py").write_text(other.replace("def run(", "def run(  # of others\n        "))
+    claims = paper.parent / "claims.py"
+    claims.write_text(
+        claims.read_text()
+        .replace("import EXPERIMENTS as EXPERIMENTS\n", "import EXPERIMENTS as FIRST\n")
+        .replace(
+            "\nCLAIMS",
+            "\nfrom derived.papers.toy.experiments.others import Others\n\nEXPERIMENTS = (*FIRST, Others)\nCLAIMS",
+            1,
+        )
+    )
+    change(
+        paper,
+        "if self.num == 5:",
+        "if self.num == 5:\n            with MARK.with_name('others.py').open('a') as file:\n"
+        "                file.write('x = 1\\n')",
+    )
+    git(house, "add", ".")
+    git(house, "commit", "-qm", "two")
+    process = press.derived(house, "record", "toy", "--jobs", "1")
+    assert "toy/Others: not committed: src/derived/papers/toy/experiments/others.py" in process.stderr
+    assert (house / "results/toy/Draws").exists()
+    assert not (house / "results/toy/Others").exists()
+
+
+def test_a_machine_without_history_records(house, paper):
+    assert press.derived(house, "record", "toy").returncode == 0
+    assert head_of(house)["commit"] == ""
+
+
+CLUSTER = """
+class KilledWorker(Exception):
+    pass
+
+class Client:
+    def __init__(self, address):
+        if ":" not in address:
+            raise ValueError("not enough values")
+    def __enter__(self):
+        return self
+    def __exit__(self, *_):
+        pass
+    def get_executor(self):
+        raise KilledWorker("a task", "a worker")
+"""
+
+
+def test_what_a_cluster_does_wrong_is_one_clear_line(house, paper, monkeypatch):
+    cluster = types.ModuleType("distributed")
+    exec(CLUSTER, vars(cluster))
+    monkeypatch.setitem(sys.modules, "distributed", cluster)
+    process = press.derived(house, "record", "toy", "--scheduler", "here")
+    assert process.stderr == (
+        "derived: no scheduler at 'here' (ValueError: not enough values); give one like tcp://127.0.0.1:8786\n"
+    )
+    process = press.derived(house, "record", "toy", "--scheduler", "here:8786")
+    assert process.stderr == "derived: a task killed its workers again and again; finished conditions are kept\n"
+
+
+def test_experiments_that_cannot_be_imported_are_one_clear_line(house, paper):
+    change(paper, "import pandas as pd", "import pandas as pd, nowhere")
+    process = press.derived(house, "record", "toy")
+    assert process.stderr == (
+        "derived: derived.papers.toy.claims cannot be imported: ModuleNotFoundError: No module named 'nowhere'\n"
+    )
+
+
+def test_a_failure_at_tier_ci_is_one_clear_line(house, paper):
+    change(
+        paper,
+        "draw = torch.rand(",
+        "if self.num == 2:\n            raise ArithmeticError('no')\n        draw = torch.rand(",
+    )
+    process = press.derived(house, "record", "toy")
+    assert process.returncode == 1
+    assert process.stderr.splitlines()[-1] == "derived: toy/Draws at tier ci: 3 conditions failed (ArithmeticError: no)"
+    assert not (house / "results/toy").exists()
+
+
+def test_the_live_run_says_why_a_condition_failed(house, paper):
+    change(paper, "draw = torch.rand(", "assert condition['shift'] != 1, 'no'\n        draw = torch.rand(")
+    cell = (
+        "from derived.lab.study import study\nfrom derived.papers.toy.experiments.draws import Draws\n"
+        "study(Draws, tier, seed, device)"
+    )
+    press.write_chapter(house, "toy", cell, press.report_cell())
+    process = press.derived(house, "run")
+    assert process.stderr.strip().endswith(
+        "raised RuntimeError: Draws at tier ci: the condition {'shift': 1} failed: AssertionError: no"
+    )

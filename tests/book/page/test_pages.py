@@ -1,0 +1,328 @@
+"""Fragments of the site that are made from data."""
+
+import json
+import math
+from html.parser import HTMLParser
+
+import pytest
+from bs4 import BeautifulSoup
+
+from derived.book.page import explorer, pages
+from derived.book.source.reading import Minutes
+
+
+def row(claim: str, verdict: str = "holds", **changes) -> dict:
+    """A row of the ledger."""
+    base = dict.fromkeys(("device", "value", "low", "high", "n", "expected", "amends"))
+    base |= {"id": claim, "paper": "toy", "kind": "statistic", "statement": "$a<b$", "source": "paper", "where": "§1"}
+    base |= {"paper_value": "1", "tier": "ci", "criterion": "$a$", "verdict": verdict, "reason": "", "headline": True}
+    base |= {"plain": "", "unit": "", "proof": "", "experiment": "Toy", "changed": []}
+    return base | changes
+
+
+def finding(*rows: dict, slug: str = "toy", records: tuple = ()) -> dict:
+    """What one chapter found."""
+    run = {"tier": "ci", "seed": 0, "device": "cpu", "device_name": "a CPU", "seconds": 3.0, "peak_memory_mb": 9.0}
+    run |= {"chapter": slug, "key": "0", "date": "2026-11-20T09:30:00+00:00", "versions": {"python": "3.11"}}
+    return run | {"rows": list(rows), "records": list(records)}
+
+
+def chapter(
+    *rows: dict,
+    slug: str = "toy",
+    records: tuple = (),
+    launch: str = "",
+    sections: tuple = (),
+    short: int | None = None,
+    slides: str = "",
+) -> pages.Chapter:
+    """A chapter of the book."""
+    facts = {"paper": {"title": f"A {slug}", "authors": "A", "arxiv": "1", "bibkey": "a1"}, "claim": "$x$ <is> y."}
+    facts |= {"prerequisites": ["p"], "objectives": ["o"]}
+    links = {"notebook": "n", "student": "s", "homework": "h", "wheel": "w", "launch": launch, "slides": slides}
+    found = finding(*rows, slug=slug, records=records)
+    return pages.Chapter(slug, facts, found, 2, links, Minutes(short, 45), sections, f"1. The {slug}")
+
+
+class Balance(HTMLParser):
+    """Fails where a tag is closed that is not the last one open."""
+
+    void = ("br", "input", "hr", "img")
+
+    def __init__(self):
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in self.void:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open, tag
+        assert self.open.pop() == tag
+
+
+def assert_balanced(fragment: str) -> None:
+    parser = Balance()
+    parser.feed(fragment.replace("```````{raw} html", "").replace("```````", ""))
+    assert parser.open == []
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "–"),
+        (0, "0"),
+        (3.0, "3"),
+        (-2, "−2"),
+        (0.31, "0.31"),
+        (1.006593, "1.007"),
+        (-0.0034, "−0.0034"),
+        (1.28e-05, "1.28\u2009×\u200910<sup>−5</sup>"),
+        (-1.5e12, "−1.5\u2009×\u200910<sup>12</sup>"),
+        (999999, "999999"),
+        (1e6, "1\u2009×\u200910<sup>6</sup>"),
+        (math.inf, "∞"),
+        (-math.inf, "−∞"),
+        (math.nan, "nan"),
+        ("$\\le 1$", '<span class="math notranslate nohighlight">\\(\\le 1\\)</span>'),
+    ],
+)
+def test_numbers_as_a_reader_writes_them(value, shown):
+    assert pages.number(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (None, "–"),
+        (0.42, "0.4 s"),
+        (9.96, "10.0 s"),
+        (41.3, "41 s"),
+        (99.4, "99 s"),
+        (100, "2 min"),
+        (3590, "1 h 00 min"),
+        (8100, "2 h 15 min"),
+    ],
+)
+def test_durations(seconds, shown):
+    assert pages.duration(seconds) == shown
+
+
+def test_memory():
+    assert [pages.memory(m) for m in (None, 690.4, 1210.0)] == ["–", "690 MB", "1.2 GB"]
+
+
+def test_sentences_keep_maths_and_escape_the_rest():
+    text = pages.typeset("If $a<b$ & `x<y`, it costs \\$5.")
+    maths = '<span class="math notranslate nohighlight">\\(a&lt;b\\)</span>'
+    assert text == f"If {maths} &amp; <code>x&lt;y</code>, it costs $5."
+
+
+def test_punctuation_stays_with_its_formula():
+    text = pages.typeset("So $a$, and $b$ is.")
+    assert "\\(a\\)</span>,</span> and" in text
+    assert "\\(b\\)</span> is." in text
+
+
+def test_a_retelling_that_fails_is_not_an_error_of_the_paper():
+    rows = [row("A", "fails"), row("B", "fails", source="digest"), row("C", source="digest"), row("D", "not run")]
+    assert [pages.verdict_key(r) for r in rows] == ["fails", "retold", "holds", "not-run"]
+    assert {key: n for key, n in pages.counts(rows).items() if n} == {"holds": 1, "fails": 1, "retold": 1, "not-run": 1}
+
+
+def test_only_headlines_count():
+    assert pages.counts([row("A"), row("A", "fails", tier="cpu", headline=False)])["fails"] == 0
+
+
+def test_an_amendment_stands_beneath_what_it_amends():
+    rows = [row("A.b", amends="A"), row("B"), row("A", "fails"), row("A.c", amends="A.b"), row("Z", amends="elsewhere")]
+    assert [r["id"] for r in pages.headlines(rows)] == ["B", "A", "A.b", "A.c", "Z"]
+
+
+def test_the_ledger_shows_every_headline_once_with_its_other_tiers():
+    rows = [row("A", tier="cpu", value=2.0, n=9), row("A", "not run", tier="gpu", reason="soon", headline=False)]
+    text = pages.ledger([chapter(*rows, row("B", plain="In words."))])
+    assert text.count('class="claim"') == 2
+    assert "soon" in text
+    assert 'href="../notebooks/toy.html#claim-A"' in text
+    assert_balanced(text)
+
+
+def test_the_ledger_of_nothing_is_a_page_too():
+    for text in (pages.ledger([]), pages.totals([]), pages.status([]), pages.course([])):
+        assert_balanced(text)
+
+
+def test_search_text_is_what_a_reader_types():
+    text = pages.ledger([chapter(row("OLS-1", statement="Forward pass is $\\hat Y$"))])
+    assert 'data-text="ols-1  forward pass is $\\hat y$ §1 $a$ "' in text
+
+
+def test_the_papers_claims_are_counted_apart_from_ours():
+    mine = [row(f"O-{n}", source="ours") for n in range(7)]
+    first = chapter(row("A"), row("B", "fails", source="repo"), row("C", "fails", source="digest"), *mine)
+    text = pages.totals([first, chapter(row("D", source="prior"), row("E", "not run"), slug="other")])
+    soup = BeautifulSoup(text, "html.parser")
+    tiles = [[tile.get_text(" ") for tile in box.select(".tile")] for box in soup.select(".totals")]
+    assert tiles == [["1 holds", "1 fails", "1 not run"], ["1 fails as retold"]]
+    assert soup.select_one(".totals-title").get_text().endswith("3 claims, in 2 of 10 chapters")
+    rest = [" ".join(p.get_text().split()) for p in soup.select(".totals-rest")]
+    assert rest[0] == "1 come from earlier work (1 holds)."
+    assert rest[1].startswith("7 statements are ours")
+    assert_balanced(text)
+
+
+def test_the_card_counts_the_papers_claims_apart():
+    soup = BeautifulSoup(pages.card(chapter(row("A"), row("O", source="ours"), row("P", source="ours"))), "html.parser")
+    assert [pill.get_text() for pill in soup.select(".verdict")] == ["✓ 1 holds"]
+    assert soup.select_one(".glance-others").get_text() == "this book: 2 hold"
+
+
+def test_a_tempting_reading_of_ours_is_no_failure():
+    assert pages.grouped([row("A", "refuted", source="ours", kind="counterexample")]) == {"ours": {"refuted": 1}}
+
+
+def test_few_claims_in_plain_words_stand_first_and_all_others_fold():
+    rows = [row("A", plain="A is so."), row("B"), row("C", "fails", plain="C is so."), row("C.b", amends="C")]
+    soup = BeautifulSoup(pages.chapter_ledger(finding(*rows)), "html.parser")
+    first, rest = soup.select("table.claims")
+    assert [line["data-claim"] for line in first.select("tr.claim")] == ["A", "C"]
+    assert [line["data-claim"] for line in rest.select("tr.claim")] == ["B", "C.b"]
+    heads = [head.get_text() for head in first.select("thead th")]
+    assert heads == ["Verdict", "Claim", "We found", "How sure"]
+    assert first.select_one("summary").get_text() == "A is so."
+    assert first.select("tr.claim")[1].select_one(".stated a")["href"] == "#claim-C.b"
+    assert rest.find_parent("details", class_="storey").get("open") is None
+    whole = BeautifulSoup(pages.chapter_ledger(finding(row("B"))), "html.parser")
+    assert whole.select_one("details.storey").get("open") is not None
+    for text in (pages.chapter_ledger(finding(*rows)), pages.ledger([chapter(*rows)])):
+        assert_balanced(text)
+
+
+@pytest.mark.parametrize(("unit", "shown"), [("", "0.5"), ("nats", "0.5 nats"), ("of its bound", "0.5 of its bound")])
+def test_a_value_stands_with_its_own_unit(unit, shown):
+    soup = BeautifulSoup(pages.chapter_ledger(finding(row("A", kind="bound", value=0.5, unit=unit))), "html.parser")
+    assert soup.select_one("td[data-label=Measured]").get_text().replace("\xa0", " ") == shown
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"kind": "identity", "n": 3}, "within its bound in 3 instances"),
+        ({"kind": "identity", "n": 1, "verdict": "fails"}, "beyond its bound, one instance"),
+        ({"kind": "bound", "n": 3, "proof": "p"}, "proved on the page; no counterexample in 3 instances"),
+        (
+            {"kind": "bound", "n": 3, "verdict": "undecided", "value": 0.5},
+            "no proof yet; no counterexample in 3 instances",
+        ),
+        ({"kind": "bound", "n": 3, "verdict": "fails"}, "a counterexample in 3 instances"),
+        ({"kind": "counterexample", "n": 3, "verdict": "fails"}, "one exact witness"),
+        ({"kind": "counterexample", "n": 3, "verdict": "undecided", "value": 0.5}, "no witness in 3 instances"),
+        (
+            {"kind": "counterexample", "n": 3, "verdict": "refuted", "low": 2.0},
+            "an interval of 99.9\u00a0% over 3 instances",
+        ),
+        *(
+            ({"kind": kind, "n": 0, "verdict": "undecided", "proof": "p", "reason": "no number"}, "no number")
+            for kind in ("identity", "bound", "counterexample", "statistic")
+        ),
+        ({"n": 3, "low": 0.0}, "an interval of 99.9\u00a0% over 3 instances"),
+        ({"n": 3}, "computed, without chance, in 3 instances"),
+        ({"kind": "measured", "n": 3}, "told, not judged; 3 instances"),
+        ({"verdict": "not run", "reason": "no data"}, "no data"),
+    ],
+)
+def test_how_sure_a_verdict_is(changes, words):
+    assert pages.sure(row("A", **changes)) == words
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"value": 2.0}, "computed"),
+        ({"value": 2.0, "low": 1.0, "high": 3.0}, "statistic"),
+        ({"value": 2.0, "high": 3.0}, "statistic"),
+        ({"verdict": "undecided", "n": 0}, "statistic"),
+        ({"value": 0.5, "kind": "identity"}, "identity"),
+    ],
+)
+def test_a_number_without_chance_is_computed_and_no_statistic(changes, kind):
+    soup = BeautifulSoup(pages.chapter_ledger(finding(row("A", **changes))), "html.parser")
+    criterion = next(term for term in soup.select("dt") if term.get_text() == "criterion")
+    assert criterion.find_next("dd").get_text().endswith(f"({kind})")
+
+
+def test_the_errata_are_typeset():
+    entry = {"said": "$x<1$", "where": "§2", "right": "$x\\le 1$", "who": "we", "checked": "CAC-5.b"}
+    text = pages.errata([entry])
+    assert "\\(x&lt;1\\)" in text
+    assert_balanced(text)
+
+
+def test_status_names_records_and_their_state():
+    record = {"experiment": "Reach", "tier": "gpu", "date": None, "device": None, "seconds": None}
+    record |= {"peak_memory_mb": None, "state": "missing", "reasons": ["derived record toy Reach --tier gpu"]}
+    text = pages.status([chapter(row("A"), records=(record,))])
+    assert "derived record toy Reach --tier gpu" in text
+    assert "state-missing" in text
+    assert_balanced(text)
+
+
+def test_the_card_has_no_launch_without_an_address():
+    without = pages.card(chapter(row("A")))
+    assert "Launch" not in without
+    assert "Launch" in pages.card(chapter(row("A"), launch="https://somewhere"))
+    assert "{cite:p}`a1`" in without
+    assert "&lt;is&gt;" in without
+    assert_balanced(without)
+
+
+def test_a_course_section_counts_its_exercises():
+    text = pages.course([chapter(row("A"))])
+    assert "45 min to read it all · 3.0 s to run · 2 exercises" in text
+    assert_balanced(text)
+
+
+def test_an_explorer_says_what_it_shows_and_names_its_files():
+    figure = {"data": [{"name": "</script><b>"}], "layout": {"meta": {"alt": 'say "x" < y'}, "height": 300}}
+    text = str(explorer.placeholder(figure, "../p.js", "explorer-1", "../explorers/toy"))
+    assert 'aria-label="say &#34;x&#34; &lt; y"' in text
+    assert 'data-figure="../explorers/toy.js"' in text
+    assert "--explorer-height: 300px" in text
+    name, spec = explorer.script(figure, "toy.js").strip().rstrip(";").split(" = ", 1)
+    assert name.endswith('["toy.js"]')
+    assert json.loads(spec)["data"] == figure["data"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown"), [(1.0, 2.0, "[1, 2]"), (1.0, None, "[1, ∞)"), (None, 2.0, "(−∞, 2]"), (None, None, "")]
+)
+def test_an_interval_may_be_open_at_infinity(low, high, shown):
+    text = pages.chapter_ledger(finding(row("T-1", value=1.5, low=low, high=high)))
+    assert ("∞" in shown) == ("∞" in text)
+    assert shown in text
+    assert ("<small>[" in text or "<small>(" in text) == bool(shown)
+
+
+def test_the_card_leads_to_the_short_path_and_says_how_long_it_is():
+    text = pages.card(chapter(row("A"), sections=("In ten minutes", "The question", "Take-away"), short=11))
+    assert '11 min for <a href="#in-ten-minutes">the short path</a>, 45 min to read it all' in text
+    assert '<a href="#take-away">Take-away</a>' in text
+    assert_balanced(text)
+    assert "short path" not in pages.card(chapter(row("A")))
+
+
+def test_records_of_one_machine_tier_and_state_stand_together():
+    def record(name, state, date="2026-01-01T00:00:00+00:00"):
+        return {"experiment": name, "tier": "cpu", "device": "a core", "state": state, "date": date}
+
+    early, late = record("B", "stale")["date"], "2026-02-01T00:00:00+00:00"
+    records = [record("A", "unchanged"), record("B", "stale"), record("C", "unchanged", late), record("D", "missing")]
+    assert pages.hardware(records) == [
+        {"tier": "cpu", "device": "a core", "state": "unchanged", "names": ["A", "C"], "first": early, "last": late},
+        {"tier": "cpu", "device": "a core", "state": "stale", "names": ["B"], "first": early, "last": early},
+    ]
+    text = pages.card(chapter(row("A"), records=tuple(records)))
+    assert "A, C" in text
+    assert text.count("2026-01-01 to <time") == 1

@@ -1,0 +1,74 @@
+"""Pictures of the site: light figures, and the first view of an explorer."""
+
+import base64
+import xml.etree.ElementTree as xml
+
+import numpy as np
+import pytest
+
+from derived.book.page import pictures
+
+
+def test_a_light_figure_keeps_its_places_to_hundredths_and_its_styles():
+    svg = '<g><!-- x -->\n  <path d="M 1.23456 -0.001 L 3e2 4.005e-1" style="stroke-width: 0.123456"/> </g>'
+    assert pictures.light(svg) == '<g><path d="M 1.23 0 L 3e2 0.4" style="stroke-width: 0.123456"/></g>'
+    assert pictures.light('<g transform="scale(0.015625 -0.015625)"/>') == '<g transform="scale(0.015625 -0.015625)"/>'
+
+
+def packed(values: np.ndarray) -> dict:
+    """An array as Plotly packs it."""
+    shape = {"shape": ", ".join(map(str, values.shape))} if values.ndim > 1 else {}
+    return {"dtype": values.dtype.str[1:], "bdata": base64.b64encode(values.tobytes()).decode(), **shape}
+
+
+TRACES = [
+    {"type": "scatter", "x": packed(np.arange(3.0)), "y": [1, None, 2], "mode": "lines+markers", "name": "a"},
+    {"type": "scatter", "x": [0, 1], "y": [1, 2], "mode": "text", "text": ["p", "q"], "textposition": "top center"},
+    {
+        "type": "scatter",
+        "y": [1, 2],
+        "mode": "markers",
+        "marker": {"symbol": "circle-open", "color": "rgba(9,9,9,0.5)"},
+    },
+    {"type": "bar", "x": ["u", "v"], "y": [1, 2], "name": "b"},
+    {"type": "bar", "x": [1, 2], "y": ["u", "v"], "orientation": "h", "text": [1, 2]},
+    {"type": "heatmap", "z": packed(np.eye(3)), "colorscale": [[0, "rgba(0,0,0,0.1)"], [1, "#ffffff"]]},
+]
+
+
+@pytest.mark.parametrize("trace", TRACES)
+def test_every_kind_of_trace_is_drawn(trace):
+    layout = {"height": 300, "xaxis": {"title": {"text": "x"}, "range": [0, 3]}}
+    drawn = pictures.still({"data": [trace], "layout": layout})
+    assert xml.fromstring(drawn).tag.endswith("svg")
+    if trace.get("mode") == "text":
+        bare = pictures.still({"data": [trace | {"text": [], "x": [], "y": []}], "layout": layout})
+        assert drawn.count('id="text_') > bare.count('id="text_')
+    else:
+        assert 'clip-path="url(' in drawn or "<image" in drawn, "only what is drawn from data is cut at the panel"
+
+
+def test_another_kind_of_trace_is_refused():
+    with pytest.raises(ValueError, match="type pie"):
+        pictures.still({"data": [{"type": "pie"}], "layout": {}})
+
+
+def test_a_still_has_the_shape_of_its_explorer():
+    drawn = pictures.still({"data": TRACES[:1], "layout": {"height": 300}})
+    wide, high = (float(xml.fromstring(drawn).get(name).removesuffix("pt")) for name in ("width", "height"))
+    assert high / wide == pytest.approx(3.0 / pictures.WIDE, rel=0.2)  # what stands around the panel is cut closely
+
+
+def letters(**layout) -> int:
+    """How many letters the still of two named lines has."""
+    lines = [{"x": [1, 10], "y": [1, 2], "name": name, "showlegend": name == "a"} for name in "ab"]
+    return pictures.still({"data": lines, "layout": layout}).count("<use")
+
+
+def test_a_still_shows_the_labels_and_the_names_that_the_figure_shows():
+    shown = letters(showlegend=False)
+    assert letters(showlegend=True) == shown + 1  # and not "b"
+    assert letters(showlegend=False, xaxis={"showticklabels": False}) < shown
+    ticks = {"type": "log", "tickvals": [1, 2, 5, 10]}
+    plain = letters(showlegend=False, xaxis={**ticks, "showticklabels": False})
+    assert letters(showlegend=False, xaxis=ticks) == plain + 5  # 1, 2, 5, 10 and no powers

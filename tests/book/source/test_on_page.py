@@ -1,0 +1,94 @@
+"""Claims that a check cell decides: what of them stands in the notebook, and what is wrong where it does not."""
+
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from press import ROW
+
+from derived.book.source import on_page
+
+THEOREM = "```{{prf:theorem}} The {0}\n:label: t-{0}\n:class: ours\n\nSo it is:\n\n$$\n{0}=1 .\n$$ (t-eq-{0})\n```\n"
+PROOF = "```{prf:proof}\nSee above.\n```\n"
+
+
+def page(*cells: str, text: str = THEOREM.format("one")) -> dict:
+    return new_notebook(cells=[new_markdown_cell(text), *map(new_code_cell, cells)])
+
+
+def test_sentence_kind_and_place_of_a_claim_stand_on_the_page():
+    found = on_page.decided(page('check(gap, bound, "T-1")'))["T-1"]
+    assert (found["label"], found["statement"], found["kind"]) == ("t-one", "So it is: $one=1 .$", "identity")
+    assert (found["proof"], found["accept"]) == ("", [None, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("calls", "kind"),
+    [
+        ('check(a, b, "T-1")', "identity"),
+        ('check(a, b, "T-1"); at_most(a, b, "T-1")', "bound"),
+        ('refute(a, b, "T-1")', "counterexample"),
+    ],
+)
+def test_the_kind_is_that_of_the_calls(calls, kind):
+    assert on_page.decided(page(calls))["T-1"]["kind"] == kind
+
+
+def test_terms_hold_the_code_of_every_cell_of_the_claim_and_not_its_comments():
+    def terms(*cells: str, text: str = THEOREM.format("one")) -> str:
+        return on_page.decided(page(*cells, text=text))["T-1"]["terms"]
+
+    first = terms('check(a, b, "T-1")', "x = 1")
+    assert terms("# The gap.\ncheck(a,  b,\n  'T-1')", "x = 2") == first
+    others = {
+        terms('check(a, 2 * b, "T-1")'),
+        terms('at_most(a, b, "T-1")'),
+        terms('check(a, b, "T-1")', 'check(c, b, "T-1")'),
+        terms('check(a, b, "T-1")', text=THEOREM.format("two")),
+    }
+    assert len(others | {first}) == 5
+
+
+def test_a_row_is_filled_from_the_page_and_a_bound_holds_by_its_proof():
+    undecided = ROW | {"kind": "bound", "statement": "see T-1", "verdict": "undecided", "reason": "no proof"}
+    proved, bare = dict(undecided), dict(undecided)
+    on_page.fill(page('at_most(a, b, "T-1")', text=THEOREM.format("one") + PROOF), [proved])
+    on_page.fill(page('at_most(a, b, "T-1")'), [bare])
+    assert (proved["verdict"], proved["proof"], proved["reason"]) == ("holds", "t-one", "")
+    assert (bare["verdict"], bare["proof"], bare["reason"]) == ("undecided", "", "no proof")
+    assert proved["statement"] == "So it is: $one=1 .$"
+    assert {*proved} == {*ROW}
+
+
+@pytest.mark.parametrize(
+    ("cells", "fault"),
+    [
+        (["check(a, b, name)"], "cell 2 (check(a, b, name)): give check the id of a claim as its third argument"),
+        (["x = 1", 'check(a, b, "T-1")'], "is the check cell of no statement"),
+        (['check(a, b, "T-1"); refute(a, b, "T-1")'], "T-1: it is both checked and refuted"),
+        (['check(a, b, "T-1"); check(a, b, "T-2")'], "T-2: t-one is the statement of T-1"),
+    ],
+)
+def test_what_cannot_decide_a_claim_is_named_with_its_cell(cells, fault):
+    (said,) = on_page.faults(page(*cells))
+    assert fault in said
+    assert said.startswith("cell ")
+
+
+def test_a_cell_that_checks_two_statements_decides_no_claim():
+    notebook = page('check(a, b, "T-1")', text=THEOREM.format("one") + "\n" + THEOREM.format("two"))
+    notebook.cells[1].metadata["derived"] = {"checks": ["t-one", "t-two"]}
+    (said,) = on_page.faults(notebook)
+    assert "T-1: its cell checks theorem t-one, theorem t-two" in said
+
+
+def test_a_statement_that_only_the_page_can_show_is_refused():
+    text = "```{prf:lemma} A\n:label: t-one\n\nBy {eq}`t-eq` it is.\n```\n"
+    (said,) = on_page.faults(page('check(a, b, "T-1")', text=text))
+    assert "T-1: its statement cannot be read alone: it has {eq}`t-eq`" in said
+
+
+def test_claims_and_check_cells_name_each_other():
+    notebook = page('check(a, b, "T-1")')
+    assert on_page.unmatched(notebook, ["T-1"]) == []
+    lost, strange = on_page.unmatched(notebook, ["T-2"])
+    assert lost == "claim T-2 is on_page, and no check cell names it"
+    assert strange == 'cell 2 (check(a, b, "T-1")): T-1 is no claim that is on_page'
