@@ -19,7 +19,7 @@ from derived.book.house import House
 ROOT = Path(__file__).resolve().parents[2]
 ROW = {
     **{"id": "T-1", "paper": "toy", "kind": "identity", "statement": "$1=1$", "source": "ours", "where": "here"},
-    **{"paper_value": "1", "tier": "ci", "device": "cpu", "value": 0.5, "low": None, "high": None, "n": 3},
+    **{"paper_value": "1", "tier": "ci", "device": "cpu", "seed": 0, "value": 0.5, "low": None, "high": None, "n": 3},
     **{
         "criterion": "at most 1",
         "plain": "",
@@ -27,16 +27,19 @@ ROW = {
         "accept": [None, 1.0],
         "configuration": {"draws": 10},
         "terms": "0123456789abcdef",
-        "changed": [],
         "experiment": "Toy",
         "proof": "",
         "verdict": "holds",
-        "expected": "holds",
         "reason": "",
         "amends": None,
         "headline": True,
     },
 }
+COMMITTED = ROW | {"expected": "holds", "registered": None, "changed": []}  # as the committed ledger has it
+
+
+def write_ledger(root: Path, *rows: dict) -> None:
+    (root / "results/ledger.json").write_text(json.dumps(rows))
 
 
 def report_cell(on_page: Sequence[str] = (), **changes) -> str:
@@ -72,12 +75,14 @@ def write_toc(root: Path, *slugs: str) -> None:
 
 
 def make_house(root: Path) -> Path:
-    """A checkout with the package's source and the lock, and no chapters yet."""
+    """A checkout with the package's source and the lock, no chapters yet, and their claims registered."""
     shutil.copytree(ROOT / "src", root / "src", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "template", root / "template")
     for name in ("requirements.lock", "pyproject.toml"):
         shutil.copy(ROOT / name, root / name)
     (root / "results").mkdir()
+    registered = COMMITTED | {"verdict": None}
+    write_ledger(root, *(registered | {"paper": slug, "tier": t} for slug in ("toy", "other") for t in ("ci", "cpu")))
     return root
 
 
@@ -104,7 +109,6 @@ def derived(root: Path, *arguments: str) -> subprocess.CompletedProcess:
         del sys.modules[name]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
-        patch.setenv("PYTHONPATH", str(root / "src"))
         patch.setattr(cli, "this_house", lambda: House(root))
         done = CliRunner().invoke(cli.app, arguments)
     if not isinstance(done.exception, SystemExit | None):

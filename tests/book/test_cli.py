@@ -4,7 +4,7 @@ import json
 
 import pytest
 import typer
-from press import ROW, write_toc
+from press import COMMITTED, write_toc
 from pypdf import PdfReader, PdfWriter
 
 from derived.book import cli
@@ -64,7 +64,7 @@ def test_what_is_printed_half_is_not_put_in_place_and_printing_is_done_alone(hou
 
 
 def test_a_value_is_printed_with_its_unit(house, monkeypatch, capsys):
-    rows = [ROW, ROW | {"id": "T-2", "unit": ""}]
+    rows = [COMMITTED, COMMITTED | {"id": "T-2", "unit": ""}]
     monkeypatch.setattr(cli.ledger, "rows_of_last_build", lambda house: rows)
     house.ledger.parent.mkdir()
     house.ledger.write_text(json.dumps(rows))

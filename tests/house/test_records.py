@@ -1,14 +1,16 @@
-"""No record could go stale unseen: its own ci rows with other numbers in them are noticed."""
+"""No record could go stale unseen: its own ci rows with other numbers in them are noticed; and none decides by NaN."""
 
+import dataclasses
 import importlib
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from derived.lab.claims import Claim
 from derived.lab.experiment import Experiment
 from derived.lab.record import Record, load, results_root
-from derived.lab.study import Study, staleness
+from derived.lab.study import Study, ledger, staleness
 
 # Of these every float is what a clock says (seconds; the units of their claims are ratios of times).
 CLOCKS = {("cactus", "SamplerTime"), ("hierarchical_kernel", "Overhead")}
@@ -36,3 +38,34 @@ def test_other_numbers_at_tier_ci_make_a_record_stale(place):
         assert noticed == (len(floats) > 0 and place[:2] not in CLOCKS), factor
     integers = then.select_dtypes("integer").columns
     assert reasons(then.assign(**{name: then[name] + 1 for name in integers})), "a clock's integers are compared, too"
+
+
+def spoiled(rows: pd.DataFrame, how: str) -> pd.DataFrame:
+    """Rows that say nothing: without numbers, without rows, or with words for numbers."""
+    if how == "none":
+        return rows.iloc[:0]
+    numbers, value = ("float", np.nan) if how == "nan" else ("number", "text")
+    return rows.assign(**dict.fromkeys(rows.select_dtypes(numbers), value))
+
+
+@pytest.mark.parametrize("how", ["nan", "none", "text"])
+@pytest.mark.parametrize("place", RECORDED, ids="/".join)
+def test_rows_that_say_nothing_decide_nothing_and_say_so(place, how):
+    """A claim that reads no float is decided by rows of NaN as it is without those columns."""
+    slug, _, tier = place
+    claims, experiment, record = recorded(*place)
+
+    def judged(claim: Claim, rows: pd.DataFrame) -> tuple[str, str]:
+        alone = dataclasses.replace(claim, amends=None)
+        found = ledger(slug, [alone], [Study(experiment, tier, 0, "cpu", rows, {})])
+        return next((row["verdict"], row["reason"]) for row in found if row["tier"] == tier)
+
+    whole = record.ci_rows
+    for claim in (each for each in claims if each.experiment is experiment and tier in each.judged_at):
+        verdict, reason = judged(claim, spoiled(whole, how))
+        if verdict != "undecided" and how == "nan":
+            without = judged(claim, whole.drop(columns=whole.select_dtypes("float").columns))
+            assert without == (verdict, reason), claim.id
+        else:
+            assert verdict == "undecided", f"{claim.id}: {verdict} by rows of {how}"
+            assert reason, claim.id

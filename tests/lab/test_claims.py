@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from derived.lab import claims, record
-from derived.lab.claims import Change, Claim
+from derived.lab.claims import Claim
 from derived.lab.findings import COLUMNS
 from derived.lab.record import save
 from derived.lab.stats import Estimate, mean
@@ -25,7 +25,6 @@ def claim(toy=None, **changes) -> Claim:
         "experiment": toy,
         "measure": lambda rows: mean(rows.loc[rows["shift"] == 0, "value"]),
         "accept": (-1.0, 2.0),
-        "expected": {"ci": "holds", "cpu": "holds"},
     }
     return Claim(**facts | changes)
 
@@ -56,6 +55,7 @@ def claim(toy=None, **changes) -> Claim:
         ("statistic", Estimate(1.5, 3, 1.0, 2.0), "", "undecided"),
         ("statistic", Estimate(np.nan, 3, np.nan, np.nan), "", "undecided"),
         ("measured", Estimate(7.0, 3), "", "reported"),
+        ("measured", Estimate(np.nan, 3), "", "undecided"),
     ],
 )
 def test_the_verdict(kind, estimate, proof, verdict):
@@ -103,11 +103,6 @@ def test_every_kind_says_what_it_judges_by(toy):
         "measured": "–",
     }
     assert {kind: one.kind for kind, one in made.items()} == {kind: kind for kind in made}
-    assert {kind: dict(one.expected) for kind, one in made.items()} == {
-        **{kind: {"ci": "holds"} for kind in ("identity", "bound", "statistic")},
-        "counterexample": {"ci": "refuted"},
-        "measured": {"ci": "reported", "cpu": "reported", "gpu": "reported"},
-    }
     chance_free = claims.computed("T-1", "$1=1$.", toy, measure, "value", claims.at_least(1), unit="ratio")
     assert (chance_free.kind, chance_free.criterion) == ("statistic", "value: at least $1$")
     assert claims.unseen("T-1", "$1=1$.", "the data could not be had").experiment is None
@@ -118,16 +113,13 @@ def test_only_a_reading_of_our_own_is_refuted_and_nobodys_failure(toy, source, v
     made = claims.refuted(
         *("T-1", "$1=2$.", toy, lambda rows: Estimate(5.0, 1), "a gap", claims.at_most(1)),
         source=source,
-        expected=claims.fails("ci", "cpu") | claims.undecided("gpu"),
     )
     assert made.judge(Estimate(5.0, 1))[0] == verdict
-    assert made.expected == {"ci": verdict, "cpu": verdict, "gpu": "undecided"}
 
 
-@pytest.mark.parametrize("expected", [{"ci": "hold"}, {"xl": "holds"}])
-def test_an_expectation_that_names_nothing_is_refused_before_anything_runs(toy, expected):
-    with pytest.raises(ValueError, match="T-1"):
-        claim(toy, expected=expected)
+def test_a_tier_that_there_is_not_is_refused_before_anything_runs(toy):
+    with pytest.raises(ValueError, match="T-1: judged at xl"):
+        claim(toy, judged_at=("ci", "xl"))
 
 
 def test_terms_are_all_that_a_verdict_rests_on_and_nothing_else(toy):
@@ -136,7 +128,7 @@ def test_terms_are_all_that_a_verdict_rests_on_and_nothing_else(toy):
         "accept": [-1.0, 2.0],
         "configuration": {"draws": 10, "shifts": [0.0, 1.0]},
     }
-    for same in (claim(toy, where="§2"), claim(toy, expected={}), claim(toy, plain="One is one.")):
+    for same in (claim(toy, where="§2"), claim(toy, plain="One is one.")):
         assert terms(same, "ci") == first
     for other in (
         claim(toy, statement="$1=2$"),
@@ -146,20 +138,6 @@ def test_terms_are_all_that_a_verdict_rests_on_and_nothing_else(toy):
     ):
         assert terms(other, "ci")["terms"] != first["terms"]
     assert terms(claim(toy), "cpu")["terms"] != first["terms"]
-
-
-def test_a_row_says_what_changed_in_its_claim(toy):
-    change = Change("2026-11-22", "The margin was 1.", "The bound allows less.")
-    row = ledger("toy", [claim(toy, changed=(change,))], [study(toy, "ci", 0, "cpu")])[0]
-    assert row["changed"] == [{"date": "2026-11-22", "what": "The margin was 1.", "why": "The bound allows less."}]
-
-
-def test_changes_have_a_day_and_stand_in_order():
-    with pytest.raises(ValueError, match="yesterday"):
-        Change("yesterday", "", "")
-    late, early = (Change(f"2026-11-{day}", "", "") for day in (22, 21))
-    with pytest.raises(ValueError, match="T-1"):
-        claim(changed=(late, early))
 
 
 def test_the_largest_tier_that_ran_is_the_headline(toy, recorded):
@@ -173,16 +151,16 @@ def test_the_largest_tier_that_ran_is_the_headline(toy, recorded):
     assert headlines() == {"ci": ("holds", False), "cpu": ("holds", True), "gpu": ("not run", False)}
 
 
-def test_a_tier_that_was_not_run_says_how_to_run_it_and_is_judged_by_nothing(toy):
+def test_a_tier_that_was_not_run_says_how_to_run_it(toy):
     row = ledger("toy", [claim(toy)], [study(toy, "ci", 0, "cpu")])[1]
-    assert (row["verdict"], row["expected"]) == ("not run", None)
+    assert (row["verdict"], row["seed"]) == ("not run", None)
     assert "derived record toy Toy --tier cpu" in row["reason"]
 
 
 def test_a_rerunners_own_run_of_a_recorded_tier_stands_beside_ours(toy, recorded):
     save(recorded(toy))
     rows = {row["tier"]: row for row in ledger("toy", [claim(toy)], [study(toy, "cpu", 3, "cpu")])}
-    assert (rows["cpu"]["expected"], rows["cpu"]["device"]) == (None, "cpu")
+    assert (rows["cpu"]["seed"], rows["cpu"]["device"]) == (3, "cpu")
     assert rows["cpu"]["reason"].startswith("ours, recorded: ")
     assert rows["cpu"]["value"] != ledger("toy", [claim(toy)], [study(toy, "ci", 0, "cpu")])[1]["value"]
 
@@ -200,9 +178,9 @@ def test_rows_that_allow_no_interval_leave_the_claim_undecided(toy):
     assert "at least 2" in row["reason"]
 
 
-def test_another_seed_is_shown_and_judged_by_no_expected_verdict(toy):
+def test_a_row_notes_its_seed(toy):
     row = ledger("toy", [claim(toy)], [study(toy, "ci", 3, "cpu")])[0]
-    assert (row["verdict"], row["expected"]) == ("holds", None)
+    assert (row["verdict"], row["seed"]) == ("holds", 3)
 
 
 def test_a_failing_digest_is_never_called_the_papers_error(toy):

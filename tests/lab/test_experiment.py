@@ -1,6 +1,8 @@
-"""Tables of rows: every cell of a grid once, with the numbers that belong to it."""
+"""Sizes of experiments, and tables of rows: every cell of a grid once, with the numbers that belong to it."""
 
 import itertools
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -9,8 +11,36 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from derived.lab.experiment import resolve_device, rows
+from derived.lab.experiment import Experiment, resolve_device, rows
+from derived.lab.names import TIERS
 from derived.lab.rng import stream
+from derived.lab.study import study
+
+
+@dataclass(frozen=True, kw_only=True)
+class Toy(Experiment):
+    n: int = 1000
+    trials: int = 50
+    points: int = 9
+
+    tiers: ClassVar = {"ci": {"n": 100, "trials": 5}, "gpu": {}}
+    tiny: ClassVar = {"trials": 2}
+
+
+def test_a_tiny_size_changes_tier_ci_and_is_no_tier():
+    assert Toy.at("tiny") == Toy(n=100, trials=2)
+    assert Experiment.at("tiny") == Experiment.at("ci")
+    assert "tiny" not in {*TIERS, *Toy.tiers}
+    with pytest.raises(ValueError, match="tier 'tiny' is unknown: use ci, cpu, gpu"):
+        study(Toy, tier="tiny", seed=0, device="cpu")
+
+
+def test_an_experiment_is_run_at_the_tiers_that_it_names():
+    assert Toy.at("gpu") == Toy()
+    with pytest.raises(ValueError, match="Toy is not offered at tier 'cpu'; it has ci, gpu"):
+        Toy.at("cpu")
+    with pytest.raises(ValueError, match="Experiment is not offered at tier 'gpu'; it has ci"):
+        Experiment.at("gpu")
 
 
 def test_a_device_that_is_not_there_is_an_error_and_no_fallback(monkeypatch):

@@ -37,16 +37,24 @@ def test_the_worst_ratio_counts_rows_or_draws():
     assert measure.worst("2 * gap", "bound + 2", "d == 4")(ROWS).value == pytest.approx(0.25)
 
 
-def test_extremes_show_a_nan_instead_of_passing_it_over():
+def test_extremes_refuse_a_nan_instead_of_passing_it_over():
     table = pd.DataFrame({"x": [0.9, 1.3, 0.8]})
     assert [made("x")(table).value for made in (measure.largest, measure.smallest)] == [1.3, 0.8]
     assert measure.farthest("x", 1.2)(table).value == 0.8
     broken = pd.DataFrame({"x": [0.9, np.nan, 0.8]})
     for made in (measure.largest("x"), measure.smallest("x"), measure.farthest("x", 1.0)):
-        assert np.isnan(made(broken).value)
+        with pytest.raises(ValueError, match="1 of 3 rows have no number"):
+            made(broken)
     both = measure.most_of(measure.largest("x"), measure.smallest("x", "x < 0.85"))
     assert both(table).value == 1.3
-    assert np.isnan(measure.most_of(measure.largest("x"), measure.smallest("x"))(broken).value)
+
+
+@pytest.mark.parametrize("success", ["x < 1", "1 - x / x", lambda rows: rows["x"] / rows["x"]])
+def test_a_comparison_with_nan_is_no_failure(success):
+    """NaN < 1 says no, and a claim that expects "fails" would be met."""
+    broken = pd.DataFrame({"x": [0.0, 0.9, 0.8]}) if callable(success) else pd.DataFrame({"x": [np.nan, 0.9, 0.8]})
+    with pytest.raises(ValueError, match="1 of 3 rows have no number"):
+        measure.share(success, unit=())(broken)
 
 
 def test_cases_are_judged_together_and_the_right_one_decides():
@@ -90,7 +98,7 @@ def test_a_row_without_a_number_or_a_draw_is_not_passed_over(column):
 
 def test_a_missing_success_is_none_and_a_missing_case_is_one():
     for missing in (ROWS.assign(good=np.where(ROWS["x"] > 1, 1.0, np.nan)), ROWS.assign(good=[None, *[True] * 17])):
-        with pytest.raises(ValueError, match="neither yes nor no"):
+        with pytest.raises(ValueError, match="rows have no number"):
             measure.share("good", unit=())(missing)
     table = pd.DataFrame({"d": [4.0, 4.0, np.nan, np.nan], "x": [1.0, 2.0, 20.0, 21.0]})
     assert measure.mean("x", by=["d"], decides=highest)(table).value == 20.5

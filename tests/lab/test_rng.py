@@ -1,5 +1,6 @@
 """Streams are reproducible, distinct by seed and name, and untouched by global state."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -27,6 +28,19 @@ def test_another_seed_or_name_gives_other_numbers():
 def test_a_seed_that_is_no_whole_number_is_refused(wrong):
     with pytest.raises(ValueError, match="whole number"):
         stream(wrong)
+
+
+def test_names_are_told_apart_by_value_not_by_type():
+    for same in (np.int64(1), np.int32(1), torch.tensor(1).item()):
+        assert torch.equal(draw(0, same), draw(0, 1))
+    assert torch.equal(draw(0, np.str_("init")), draw(0, "init"))
+    assert torch.equal(draw(0, np.float64(0.1)), draw(0, 0.1))
+
+
+@pytest.mark.parametrize("wrong", [True, None, torch.tensor(1), [1], (1, 2)])
+def test_a_name_that_is_no_string_and_no_number_is_refused(wrong):
+    with pytest.raises(ValueError, match="no string and no number"):
+        stream(0, wrong)
 
 
 def test_the_numbers_never_change():

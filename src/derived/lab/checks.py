@@ -48,6 +48,16 @@ def check_positive(name: str, value: Numbers) -> None:
     _check(name, value, lambda x: (x > 0) & (x < math.inf), "a finite number > 0")
 
 
+def check_finite(name: str, value: Numbers) -> None:
+    """ValueError unless every entry of ``value`` is finite: NaN would become a number that looks like any other.
+
+    >>> check_finite("X", torch.tensor([1.0, math.nan]))
+    Traceback (most recent call last):
+    ValueError: X[1] = nan; give a finite number
+    """
+    _check(name, value, lambda x: abs(x) < math.inf, "a finite number")
+
+
 def check_at_least(name: str, value: Numbers, low: float) -> None:
     """ValueError unless every entry of ``value`` is finite and >= ``low``.
 

@@ -4,15 +4,20 @@
     verdict     holds · fails · refuted (a tempting reading of our own making: no failure of anybody) · undecided (the
                 interval straddles) · reported (no pass or fail) · not run
 
-Criteria are written before the first run. What of them changes after rows exist stands in the claim as a ``Change``.
-Nothing is run here: ``lab.study`` runs experiments and makes the rows of the ledger.
+Criteria are written before the first run. The verdict that is expected of a claim, and the dated changes of its terms,
+are data, results/ledger.json and results/changes.yml, which the press reads. Nothing is run here: ``lab.study`` runs
+experiments and makes the rows of the ledger.
 """
 
-import datetime
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+import pkgutil
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Literal
 
 from derived.lab.experiment import Experiment
 from derived.lab.measure import Measure
@@ -72,18 +77,6 @@ def exactly(value: float) -> Range:
     return Range(value, value, f"exactly {_written(value)}", f"other than {_written(value)}")
 
 
-@dataclass(frozen=True)
-class Change:
-    """What of a claim's terms changed after rows existed; ``what`` and ``why`` are whole sentences."""
-
-    date: str  # ISO 8601, the day
-    what: str
-    why: str
-
-    def __post_init__(self) -> None:
-        datetime.date.fromisoformat(self.date)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Claim:
     """One row of the ledger, before anything ran; made by the words below it: ``identity``, ``bound``, ``refuted``, …
@@ -107,27 +100,22 @@ class Claim:
     measure: Measure | None = None
     accept: tuple[float, float] = (float("-inf"), 1.0)
     proof: str = ""  # label of the page's proof; a bound without one can at best be undecided
-    expected: Mapping[str, Verdict] = field(default_factory=dict)  # by tier
     judged_at: tuple[str, ...] = TIERS  # a training cut short at a small tier compares code, and judges nothing
     reason: str = ""
     amends: str | None = None
-    changed: tuple[Change, ...] = ()  # oldest first
 
     def __post_init__(self) -> None:
-        if [change.date for change in self.changed] != sorted(change.date for change in self.changed):
-            raise ValueError(f"{self.id}: its changes stand in another order than that of their dates")
-        unknown = {*self.expected, *self.judged_at} - {*TIERS}
-        if unknown or not {*self.expected.values()} <= {*get_args(Verdict)}:
-            raise ValueError(f"{self.id}: expected {dict(self.expected)} names no tier or verdict that there is")
+        if unknown := {*self.judged_at} - {*TIERS}:
+            raise ValueError(f"{self.id}: judged at {', '.join(unknown)}; the tiers are {', '.join(TIERS)}")
 
     def judge(self, estimate: Estimate) -> tuple[Verdict, str]:
         """The verdict on an estimate, and the reason where it needs one. NaN decides nothing."""
         low, high = self.accept
         value = estimate.value
-        if self.kind == "measured":
-            return "reported", ""
         if math.isnan(value) or not estimate.n > 0:
             return "undecided", f"no number from {estimate.n} instances"
+        if self.kind == "measured":
+            return "reported", ""
         below, above = (value if bound is None else bound for bound in (estimate.low, estimate.high))
         if self.kind == "statistic":
             if low <= below and above <= high:
@@ -149,28 +137,11 @@ class Claim:
 
 # The words in which every paper states its claims. ``facts`` are the fields of Claim: source, where, paper_value, …
 
-
-def holds(*tiers: str) -> dict[str, Verdict]:
-    """What is expected: that the statement holds at these tiers."""
-    return dict.fromkeys(tiers, "holds")
-
-
-def fails(*tiers: str) -> dict[str, Verdict]:
-    """What is expected: that the statement fails at these tiers."""
-    return dict.fromkeys(tiers, "fails")
-
-
-def undecided(*tiers: str) -> dict[str, Verdict]:
-    """What is expected: that the rows of these tiers do not decide."""
-    return dict.fromkeys(tiers, "undecided")
-
-
 OF_BOUND = "of its bound"
 RECORDED = ("cpu", "gpu")
 
 
 def _claim(kind: Kind, id: str, statement: str, accept: Range, criterion: str, **facts: Any) -> Claim:
-    facts = {"expected": holds("ci")} | facts
     return Claim(id=id, statement=statement, kind=kind, accept=(accept.low, accept.high), criterion=criterion, **facts)
 
 
@@ -214,10 +185,7 @@ def refuted(
 ) -> Claim:
     """A statement that one exact witness outside ``accept`` refutes; one of our own making is put up for that, and what
     would be "fails" of a paper is "refuted" here."""
-    facts = {"experiment": experiment, "measure": measure, "expected": fails("ci"), "source": "ours"} | facts
-    if facts["source"] == "ours":
-        said = {tier: "refuted" if verdict == "fails" else verdict for tier, verdict in facts["expected"].items()}
-        facts["expected"] = said
+    facts = {"experiment": experiment, "measure": measure} | facts
     return _claim("counterexample", id, statement, accept, f"refuted by {quantity} {accept.outside}", **facts)
 
 
@@ -251,17 +219,8 @@ def computed(
 
 def reported(id: str, statement: str, experiment: type[Experiment], measure: Measure, unit: str, **facts: Any) -> Claim:
     """A number that is only told, with its interval: nothing passes or fails."""
-    facts = {"judged_at": TIERS} | facts
-    return Claim(
-        id=id,
-        statement=statement,
-        kind="measured",
-        experiment=experiment,
-        measure=measure,
-        unit=unit,
-        expected=dict.fromkeys(facts["judged_at"], "reported"),
-        **facts,
-    )
+    facts = {"experiment": experiment, "measure": measure, "unit": unit} | facts
+    return Claim(id=id, statement=statement, kind="measured", **facts)
 
 
 def on_page(id: str, **facts: Any) -> Claim:
@@ -275,3 +234,42 @@ def on_page(id: str, **facts: Any) -> Claim:
 def unseen(id: str, statement: str, reason: str, **facts: Any) -> Claim:
     """A statement that could not be tested: ``reason`` says why, and what the nearest thing is that was run."""
     return Claim(id=id, statement=statement, kind="measured", reason=reason, **facts)
+
+
+def collect(room: str, without: Sequence[str] = ()) -> tuple[tuple[Claim, ...], tuple[type[Experiment], ...]]:
+    """A paper's claims, those of every file of its room, in the order of their numbers and letters; and the experiments
+    of the same topics, in the order in which the topics come first. ``CLAIMS, EXPERIMENTS = collect(__name__)``.
+
+    ``without`` names experiments, or ids of claims, that are for other uses. A class from which others derive is no
+    experiment itself unless a claim rests on it.
+    """
+    files = (import_module(f"{room}.{file.name}") for file in pkgutil.iter_modules(sys.modules[room].__path__))
+    stated = sorted(((claim, file) for file in files for claim in _stated(file)), key=lambda pair: _place(pair[0].id))
+    claims = tuple(claim for claim, _ in stated if claim.id not in without)
+    topics = dict.fromkeys(file.__name__.replace(".claims.", ".experiments.") for _, file in stated)
+    defined = [experiment for topic in topics for experiment in _defined(import_module(topic))]
+    rested_on, bases = {claim.experiment for claim in claims}, {base for one in defined for base in one.__mro__[1:]}
+    listed = (one for one in defined if one.__name__ not in without and (one in rested_on or one not in bases))
+    return claims, tuple(listed)
+
+
+def _stated(file: ModuleType) -> list[Claim]:
+    """The claims that a file states, alone or in tuples, each once."""
+    held = [one for each in vars(file).values() for one in (each if isinstance(each, tuple) else (each,))]
+    return [*{id(one): one for one in held if isinstance(one, Claim)}.values()]
+
+
+def _defined(file: ModuleType) -> Iterator[type[Experiment]]:
+    for each in vars(file).values():
+        if isinstance(each, type) and issubclass(each, Experiment) and each.__module__ == file.__name__:
+            yield each
+
+
+def _place(id: str) -> list[tuple[int, str]]:
+    """The place of a claim: numbers before letters, numbers by their size.
+
+    >>> sorted(["OLS-10.b", "OLS-9", "OLS-E1.a", "OLS-10.a", "OLS-9b"], key=_place)
+    ['OLS-9', 'OLS-9b', 'OLS-10.a', 'OLS-10.b', 'OLS-E1.a']
+    """
+    parts = re.findall(r"\d+|[^\d.]+", id.partition("-")[2])
+    return [(int(part), "") if part.isdigit() else (sys.maxsize, part) for part in parts]

@@ -19,13 +19,15 @@ from derived.lab.names import DEVICES
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """One table or figure of a paper; a subclass's fields are its sizes and their defaults the published run.
+    """One table or figure of a paper; a subclass's fields are its sizes, at the largest tier that it is offered at.
 
     A subclass gives ``conditions`` and ``run`` and says, per tier, which fields change. The seed is no part of it.
     """
 
-    #: The tiers it is offered at, each with the fields that differ from the published run.
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gpu": {}}
+    #: The tiers it is offered at, each with the fields that differ from the defaults: live in every build, if not said.
+    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    #: The fields that a test changes of tier "ci", so that a run takes a moment; never offered, recorded or judged.
+    tiny: ClassVar[Mapping[str, Any]] = {}
     #: Float columns that every machine must reproduce, each with its bound on the relative rounding error. Other float
     #: columns (trained, chaotic, timed) are compared only through the statistic of the claims that rest on them.
     deterministic: ClassVar[Mapping[str, float]] = {}
@@ -33,7 +35,9 @@ class Experiment:
 
     @classmethod
     def at(cls, tier: str) -> Self:
-        """The experiment at the size of a tier."""
+        """The experiment at the size of a tier, or of a test ("tiny")."""
+        if tier == "tiny":
+            return dataclasses.replace(cls.at("ci"), **cls.tiny)
         if tier not in cls.tiers:
             raise ValueError(f"{cls.__name__} is not offered at tier {tier!r}; it has {', '.join(cls.tiers)}")
         return cls(**cls.tiers[tier])

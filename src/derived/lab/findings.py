@@ -10,11 +10,11 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-#: The keys of a row of the ledger, in order.
+#: The keys of a row of the ledger as a chapter makes it, in order.
 COLUMNS = (
-    *("id", "paper", "kind", "statement", "plain", "source", "where", "paper_value", "tier", "device", "value", "low"),
-    *("high", "unit", "n", "criterion", "accept", "configuration", "terms", "changed", "verdict", "expected", "reason"),
-    *("amends", "experiment", "proof", "headline"),
+    *("id", "paper", "kind", "statement", "plain", "source", "where", "paper_value", "tier", "device", "seed", "value"),
+    *("low", "high", "unit", "n", "criterion", "accept", "configuration", "terms", "verdict", "reason", "amends"),
+    *("experiment", "proof", "headline"),
 )
 
 #: The MIME type under which a chapter hands its findings to the press.

@@ -8,6 +8,7 @@ by      the columns that tell cases apart; cases are judged jointly, each at the
 decides which case speaks for all: ``lowest``, ``highest`` or ``farthest_from(target)``
 """
 
+import ast
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -34,14 +35,23 @@ def chosen(rows: pd.DataFrame, where: str = "") -> pd.DataFrame:
 
 
 def values(rows: pd.DataFrame, value: Value) -> pd.Series:
-    """What is measured on each row.
+    """What is measured on each row; ValueError for NaN, there and in a column that an expression names: NaN < 1 is no.
 
     >>> values(pd.DataFrame({"m": [3.0, 5.0], "theory": [2.0, 5.0]}), "m - theory").tolist()
     [1.0, 0.0]
     """
+    named: set[str] = set()
     if callable(value):
-        return value(rows)
-    return rows[value] if value in rows else rows.eval(value, engine="python")
+        found = value(rows)
+    elif value in rows:
+        found = rows[value]
+    else:
+        named = {node.id for node in ast.walk(ast.parse(value)) if isinstance(node, ast.Name)}
+        found = rows.eval(value, engine="python")
+    for each in [*(rows[name] for name in rows if name in named), found]:
+        if missing := int(np.sum(pd.isna(each))):
+            raise ValueError(f"{missing} of {len(rows)} rows have no number to measure")
+    return found
 
 
 def by_draw(found: pd.Series, rows: pd.DataFrame, unit: Sequence[str]) -> SeriesGroupBy:
@@ -71,24 +81,24 @@ def worst(gap: Value = "gap", bound: Value = "bound", where: str = "", unit: Seq
 def _extreme(value: Value, where: str, key: Callable[[np.ndarray], np.ndarray]) -> Measure:
     def measure(rows: pd.DataFrame) -> Estimate:
         found = values(chosen(rows, where), value).to_numpy(dtype=float)
-        index = int(np.argmax(np.where(np.isnan(found), np.inf, key(found))))  # a NaN is shown, never passed over
+        index = int(np.argmax(key(found)))
         return Estimate(float(found[index]), len(found))
 
     return measure
 
 
 def largest(value: Value, where: str = "") -> Measure:
-    """The largest value over the rows; NaN if one is NaN."""
+    """The largest value over the rows."""
     return _extreme(value, where, lambda found: found)
 
 
 def smallest(value: Value, where: str = "") -> Measure:
-    """The smallest value over the rows; NaN if one is NaN."""
+    """The smallest value over the rows."""
     return _extreme(value, where, np.negative)
 
 
 def farthest(value: Value, target: float, where: str = "") -> Measure:
-    """The value farthest from a target over the rows; NaN if one is NaN.
+    """The value farthest from a target over the rows.
 
     >>> farthest("x", 1.0)(pd.DataFrame({"x": [0.9, 1.3, 0.8]})).value
     1.3
@@ -98,7 +108,7 @@ def farthest(value: Value, target: float, where: str = "") -> Measure:
 
 def most_of(*measures: Measure) -> Measure:
     """The largest of several measures of the same rows: an identity with several sides."""
-    return lambda rows: max((one(rows) for one in measures), key=lambda found: np.nan_to_num(found.value, nan=np.inf))
+    return lambda rows: max((one(rows) for one in measures), key=lambda found: found.value)
 
 
 # Replicates -----------------------------------------------------------------------------------------------------------
@@ -178,10 +188,7 @@ def share(
     """
 
     def one(rows: pd.DataFrame, level: float) -> Estimate:
-        found = values(rows, success)
-        if found.isna().any():
-            raise ValueError(f"{found.isna().sum()} of {len(found)} rows say neither yes nor no")
-        good = found.astype(bool)
+        good = values(rows, success).astype(bool)
         good = by_draw(good, rows, unit).all() if unit else good
         return stats.proportion(int(good.sum()), len(good), level)
 

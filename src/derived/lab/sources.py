@@ -3,7 +3,8 @@
 file_hash    over bytes: the cache of executed chapters, whose pages show source and docstrings
 source_hash  over what runs: the provenance of records; a comment, a docstring or an annotation changes no row
 
-Both follow imports, direct and through others, and the names that a package's ``__init__`` offers lazily.
+Both follow imports, direct and through others, the names that a package's ``__init__`` offers lazily, and the files
+from which it collects.
 """
 
 import ast
@@ -55,6 +56,12 @@ def _offered(path: Path, _mtime: int) -> dict[str, str]:
     return {}
 
 
+def _collected(path: Path, package: str) -> set[str]:
+    """The modules from which a package's ``__init__`` takes its claims (``lab.claims.collect``): all that it has."""
+    collects = path.name == "__init__.py" and "collect(__name__" in path.read_text("utf-8")
+    return {f"{package}.{file.stem}" for file in path.parent.glob("*.py")} if collects else set()
+
+
 def _home(name: str, root: Path) -> str:
     """The module that a lazily offered name stands in; the name itself if it is not offered that way."""
     package, _, last = name.rpartition(".")
@@ -76,7 +83,7 @@ def imported_files(code: str, root: Path = PACKAGE_ROOT) -> list[Path]:
             continue
         found[name] = path
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-        todo |= _imports_of(path, package, path.stat().st_mtime_ns)
+        todo |= _imports_of(path, package, path.stat().st_mtime_ns) | _collected(path, package)
     return sorted(set(found.values()))
 
 

@@ -9,7 +9,7 @@ Nothing here runs an experiment twice.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -97,6 +97,8 @@ def _measure(claim: Claim, rows: pd.DataFrame) -> tuple[Estimate | None, Verdict
         estimate = claim.measure(rows)
     except ValueError as error:  # an interval that the rows do not allow
         return None, "undecided", str(error)
+    except (LookupError, TypeError, ArithmeticError, NameError) as error:  # rows that lack what the measure reads
+        return None, "undecided", f"its rows cannot be measured: {type(error).__name__}: {error}"
     return estimate, *claim.judge(estimate)
 
 
@@ -126,8 +128,8 @@ def _row(claim: Claim, paper: str, tier: str, **found: Any) -> dict[str, Any]:
         **{name: getattr(claim, name) for name in TAKEN_OVER},
         **terms(claim, tier),
         "experiment": claim.experiment.__name__ if claim.experiment else None,
-        **{"changed": [asdict(change) for change in claim.changed], "paper": paper, "tier": tier, "device": None},
-        **{**numbers, "n": estimate.n if estimate else None, "expected": claim.expected.get(tier), "headline": False},
+        **{"paper": paper, "tier": tier, "device": None, "seed": None, "headline": False},
+        **{**numbers, "n": estimate.n if estimate else None},
         **found,
     }
     if estimate is not None and numbers["value"] is None:
@@ -157,11 +159,10 @@ def _rows_of(claim: Claim, paper: str, found: Study | None) -> list[dict[str, An
         else:
             command = "make site" if tier == "ci" else remake(paper, claim.experiment.__name__, tier)
             reason = f"no {tier} run here yet: {command}" if tier == "ci" else f"not recorded at {tier} yet: {command}"
-            rows.append(_row(claim, paper, tier, verdict="not run", reason=reason, expected=None))
+            rows.append(_row(claim, paper, tier, verdict="not run", reason=reason))
             continue
-        rows.append(_row(claim, paper, tier, estimate=estimate, verdict=verdict, reason=reason, device=device))
-        if seed != 0:
-            rows[-1]["expected"] = None  # a rerunner's seed is shown, and judged by no expected verdict
+        made = {"verdict": verdict, "reason": reason, "device": device, "seed": seed}
+        rows.append(_row(claim, paper, tier, estimate=estimate, **made))
     ran = [row for row in rows if row["verdict"] != "not run"]
     (ran or rows)[-1]["headline"] = True
     return rows
@@ -172,15 +173,14 @@ def _row_on_page(claim: Claim, paper: str, checks: Sequence[Check], seed: int) -
     notebook holds: statement, terms, and the proof, without which a bound is undecided."""
     if not checks:
         reason = "no check that names it has run"
-        return _row(claim, paper, "ci", verdict="not run", reason=reason, expected="holds") | {"headline": True}
+        return _row(claim, paper, "ci", verdict="not run", reason=reason) | {"headline": True}
     kind = kind_of(call for call, _ in checks)
     unit, criterion = JUDGED[kind]
     judged = replace(claim, kind=kind, unit=unit, criterion=criterion)
     estimate = Estimate(max(found.value for _, found in checks), sum(found.n for _, found in checks))
     verdict, reason = judged.judge(estimate)
-    expected = "holds" if kind != "counterexample" else "refuted" if claim.source == "ours" else "fails"
     found = {"estimate": estimate, "verdict": verdict, "reason": reason, "device": "cpu", "headline": True}
-    return _row(judged, paper, "ci", **found, expected=expected if seed == 0 else None)
+    return _row(judged, paper, "ci", **found, seed=seed)
 
 
 def ledger(

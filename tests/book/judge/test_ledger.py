@@ -11,13 +11,13 @@ import press
 import pytest
 
 from derived.book.house import UserError
-from derived.book.judge import ledger
+from derived.book.judge import changes, ledger
 
 # As promised to those who read the ledger by program; not imported, so that a change is noticed.
 KEYS = [
-    *("id", "paper", "kind", "statement", "plain", "source", "where", "paper_value", "tier", "device", "value", "low"),
-    *("high", "unit", "n", "criterion", "accept", "configuration", "terms", "changed", "verdict", "expected", "reason"),
-    *("amends", "experiment", "proof", "headline"),
+    *("id", "paper", "kind", "statement", "plain", "source", "where", "paper_value", "tier", "device", "seed", "value"),
+    *("low", "high", "unit", "n", "criterion", "accept", "configuration", "terms", "verdict", "reason", "amends"),
+    *("experiment", "proof", "headline", "changed", "expected"),
 ]
 
 
@@ -38,7 +38,7 @@ def test_json_holds_every_row_with_the_promised_keys(built):
 def test_a_committed_ledger_is_wanted_and_accept_writes_it(built):
     process = press.derived(built, "claims")
     assert process.returncode == 1
-    assert "derived claims --accept" in process.stderr
+    assert "toy T-1 (ci): not in the committed ledger" in process.stderr
     assert press.derived(built, "claims", "--accept").returncode == 0
     assert press.derived(built, "claims").returncode == 0
 
@@ -52,8 +52,9 @@ def test_a_verdict_other_than_the_committed_one_fails(built):
     assert "toy T-1 (ci): ours «undecided» 0.5, yours «holds» 0.5" in process.stderr
 
 
-RECORDED = press.ROW | {"tier": "cpu", "verdict": "holds"}
-CHANGE = {"date": "2026-11-22", "what": "The margin was 1.", "why": "The bound allows less."}
+RECORDED = press.COMMITTED | {"tier": "cpu"}
+CHANGE = {"date": "2026-11-22", "kind": "range", "what": "The margin was 1.", "why": "The bound allows less."}
+KEPT = changes.of_terms([CHANGE])
 
 
 @pytest.mark.parametrize("part", ["statement", "criterion", "accept", "configuration"])
@@ -65,21 +66,29 @@ def test_terms_that_change_after_a_record_need_a_word(part):
 
 
 def test_an_old_word_does_not_explain_a_new_change():
-    once = RECORDED | {"changed": [CHANGE]}
-    twice = once | {"criterion": "another", "terms": "f"}
+    once = RECORDED | {"changed": KEPT}
+    twice = once | {"changed": [CHANGE], "criterion": "another", "terms": "f"}
     assert len(ledger.unexplained([once], [twice])) == 1
+    verdict = CHANGE | {"kind": "expected", "what": "Another verdict was expected."}
+    assert len(ledger.unexplained([once], [twice | {"changed": [CHANGE, verdict]}])) == 1
     assert ledger.unexplained([once], [twice | {"changed": [CHANGE, CHANGE]}]) == []
 
 
 @pytest.mark.parametrize("left", [[], [CHANGE | {"why": "No reason."}]])
 def test_what_was_said_of_a_change_stays(left):
-    (line,) = ledger.unexplained([RECORDED | {"changed": [CHANGE]}], [RECORDED | {"changed": left}])
-    assert "only ever added" in line
+    (line,) = ledger.unexplained([RECORDED | {"changed": KEPT}], [RECORDED | {"changed": left}])
+    assert "only add to them" in line
 
 
 def test_terms_at_tier_ci_need_a_word_as_well():
-    (line,) = ledger.unexplained([press.ROW], [press.ROW | {"criterion": "another", "terms": "f"}])
+    (line,) = ledger.unexplained([press.COMMITTED], [press.COMMITTED | {"criterion": "another", "terms": "f"}])
     assert line.startswith("toy T-1 (ci): criterion changed after numbers existed")
+
+
+def test_terms_other_than_those_that_were_registered_are_told():
+    registered, new = press.COMMITTED | {"verdict": None}, press.COMMITTED | {"criterion": "another", "terms": "f"}
+    (line,) = ledger.unexplained([registered], [new])
+    assert line.startswith("toy T-1 (ci): criterion changed since it was registered")
 
 
 @pytest.mark.parametrize("old", [{"verdict": "not run"}, {"terms": None}])
@@ -156,7 +165,7 @@ def test_a_row_that_was_not_run_here_is_no_difference():
 
 
 def test_a_row_that_is_gone_fails(built):
-    (built / "results/ledger.json").write_text(json.dumps([press.ROW, press.ROW | {"id": "T-2"}]))
+    press.write_ledger(built, press.COMMITTED, press.COMMITTED | {"id": "T-2"})
     process = press.derived(built, "claims")
     assert process.returncode == 1
     assert process.stderr.splitlines() == [
@@ -167,10 +176,10 @@ def test_a_row_that_is_gone_fails(built):
 
 def test_news_that_cannot_be_kept_are_not_told_twice(tmp_path, monkeypatch):
     house = SimpleNamespace(root=tmp_path, ledger=tmp_path / "ledger.json")
-    kept = []
+    row, kept = press.COMMITTED | {"reason": ""}, []
     monkeypatch.setattr(ledger.news, "add", lambda root, fresh: kept.append((house.ledger.exists(), len(fresh))))
     for _ in range(2):
-        ledger.accept(house, [press.ROW])
+        ledger.accept(house, [row])
     assert kept == [(True, 1), (True, 0)]
 
 
@@ -212,9 +221,19 @@ def test_a_file_that_is_no_ledger_is_refused(built, content):
     assert "mine.json" in process.stderr
 
 
-def test_rows_without_an_expectation_are_not_judged():
-    assert ledger.unexpected([press.ROW | {"verdict": "fails", "expected": None}]) == []
-    assert len(ledger.unexpected([press.ROW | {"verdict": "fails"}])) == 1
+def test_a_verdict_is_judged_where_the_book_itself_ran():
+    row = press.ROW | {"verdict": "fails", "expected": "holds"}
+    assert len(ledger.unexpected([row])) == 1
+    assert ledger.unexpected([row | {"verdict": "holds"}, row | {"seed": 1}, row | {"verdict": "not run"}]) == []
+
+
+def test_a_claim_that_is_not_registered_fails_and_the_command_is_named(house):
+    press.write_chapter(house, "toy", press.report_cell(id="T-2"))
+    press.write_toc(house, "toy")
+    assert press.derived(house, "run").stderr.splitlines() == [
+        "derived: toy: claim T-2 at tier ci is not registered; say which verdict you expect: "
+        "derived register toy VERDICT T-2 --tier ci"
+    ]
 
 
 def test_totals_count_headlines_only():
@@ -246,7 +265,7 @@ def clone(built):
     """A fresh clone of two chapters in which only the first was run."""
     press.write_chapter(built, "other", press.report_cell(paper="other"))
     press.write_toc(built, "toy", "other")
-    (built / "results/ledger.json").write_text(json.dumps([press.ROW, press.ROW | {"paper": "other"}]))
+    press.write_ledger(built, press.COMMITTED, press.COMMITTED | {"paper": "other"})
     return built
 
 
@@ -278,11 +297,12 @@ def test_an_unfinished_book_is_not_accepted(clone):
 def test_what_is_not_the_books_own_run_is_not_accepted(house, arguments, changes, message):
     press.write_chapter(house, "toy", press.report_cell(**changes))
     press.write_toc(house, "toy")
+    before = (house / "results/ledger.json").read_text()
     press.derived(house, "run", *arguments)
     process = press.derived(house, "claims", "--accept")
     assert process.returncode == 1
     assert message in process.stderr.splitlines()[-1]
-    assert not (house / "results/ledger.json").exists()
+    assert (house / "results/ledger.json").read_text() == before
 
 
 def test_a_chapter_at_another_seed_is_not_published_in_passing(clone):

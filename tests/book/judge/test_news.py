@@ -64,7 +64,7 @@ def test_kept_news_that_cannot_be_read_are_named_in_one_line(tmp_path, text, wor
 
 def told(tmp_path) -> list[news.Entry]:
     """Two accepted ledgers, and one criterion that changed on the day of the second."""
-    change = {"date": "2026-11-23", "what": "w", "why": "y"}
+    change = {"date": "2026-11-23", "kind": "range", "what": "w", "why": "y"}
     for day, before, after in (("2026-11-22", "holds", "undecided"), ("2026-11-23", "undecided", "fails")):
         found = news.compared(ledger(("A", "ci", before)), ledger(("A", "ci", after)), day)
         news.add(tmp_path, found)
@@ -108,7 +108,7 @@ def test_the_newest_stand_on_the_welcome_page_and_all_verdicts_in_the_history(tm
 
 
 def test_the_history_tells_each_change_once_the_newest_first():
-    change = {"date": "2026-11-20", "what": "The margin was $1$.", "why": "So."}
+    change = {"date": "2026-11-20", "kind": "range", "what": "The margin was $1$.", "why": "So."}
     late = row("B", changed=[{**change, "date": "2026-11-21"}])
     other_tier = row("A", tier="cpu", headline=False, changed=[change])
     same = row("C", changed=[change])

@@ -278,10 +278,11 @@ def test_a_truncated_draft_is_none(tmp_path, content):
     assert recording._kept(tmp_path, 0) is None, "rows without their seconds"
 
 
-def test_a_new_chapter_runs_as_it_stands_and_a_name_in_use_is_refused(house):
+def test_a_new_chapter_runs_as_it_stands_and_a_name_in_use_is_refused(house, own_sources):
     press.write_chapter(house, "toy", press.report_cell())
     press.write_toc(house, "toy")
     assert press.derived(house, "new", "my_paper").returncode == 0
+    assert press.derived(house, "register", "my_paper", "holds", "NEW-1").returncode == 0
     process = press.derived(house, "run", "my_paper")
     assert process.returncode == 0, process.stderr
     assert press.findings(house, "my_paper")["rows"][0]["verdict"] == "holds"
@@ -450,6 +451,9 @@ class Client:
     def get_executor(self):
         raise KilledWorker("a task", "a worker")
 """
+GONE = CLUSTER.replace(
+    'raise KilledWorker("a task", "a worker")', "from concurrent import futures; raise futures.CancelledError"
+)
 
 
 def test_what_a_cluster_does_wrong_is_one_clear_line(house, paper, monkeypatch):
@@ -462,6 +466,9 @@ def test_what_a_cluster_does_wrong_is_one_clear_line(house, paper, monkeypatch):
     )
     process = press.derived(house, "record", "toy", "--scheduler", "here:8786")
     assert process.stderr == "derived: a task killed its workers again and again; finished conditions are kept\n"
+    (house / "src/distributed.py").write_text(GONE)
+    process = press.derived(house, "record", "toy", "--scheduler", "here:8786")
+    assert process.stderr == "derived: the scheduler at here:8786 is gone; finished conditions are kept\n"
 
 
 def test_experiments_that_cannot_be_imported_are_one_clear_line(house, paper):

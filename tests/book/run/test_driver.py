@@ -267,6 +267,49 @@ def test_a_false_step_fails_whatever_python_is_told_to_skip(house, monkeypatch):
     assert "toy: cell 3 (assert 1 == 2) raised AssertionError" in process.stderr
 
 
+WRITES = """from pathlib import Path
+import derived
+place = Path(derived.__file__).parents[2] / "{}"
+place.write_text(place.read_text() + " ")"""
+
+
+@pytest.mark.parametrize("file", ["results/ledger.json", "results/toy/Draws/cpu/record.json", "src/derived/lab/rng.py"])
+def test_a_cell_that_rewrites_the_book_is_found_out(house, file):
+    (house / file).parent.mkdir(parents=True, exist_ok=True)
+    (house / file).touch()
+    press.write_chapter(house, "toy", WRITES.format(file), press.report_cell())
+    press.write_toc(house, "toy")
+    [line] = lines(press.derived(house, "run"))
+    assert line == f"derived: toy: {file} changed while it ran; no cell may write there"
+
+
+def test_what_a_kernel_started_ends_with_it(house):
+    cell = "import subprocess\nalive = subprocess.Popen(['sleep', '600'], start_new_session=True).pid\nprint(alive)"
+    press.write_chapter(house, "toy", cell, press.report_cell())
+    press.write_toc(house, "toy")
+    assert press.derived(house, "run").returncode == 0
+    notebook = json.loads((house / "_build/executed/notebooks/toy.ipynb").read_text())
+    pid = next(int(o["text"][0]) for c in notebook["cells"] for o in c.get("outputs", []) if o.get("name") == "stdout")
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.parametrize("damage", ["a word", "no column", "no rows"])
+def test_findings_of_another_shape_count_as_not_run(house, damage):
+    good(house)
+    assert press.derived(house, "run").returncode == 0
+    found = press.findings(house, "toy")
+    match damage:
+        case "a word":
+            found["rows"][0]["value"] = "abc"
+        case "no column":
+            del found["rows"][0]["expected"]
+        case "no rows":
+            found["rows"] = []
+    (house / "_build/findings/toy.json").write_text(json.dumps(found))
+    assert driver.read_findings(House(house), "toy") is None
+    assert lines(press.derived(house, "claims")) == ["derived: no findings of toy yet: run `make site` first"]
+
+
 def test_a_build_started_in_the_background_can_be_interrupted(house):
     press.write_chapter(house, "toy", "import time", "time.sleep(600)")
     press.write_toc(house, "toy")

@@ -87,6 +87,11 @@ def test_other_outputs_are_let_through(changes):
     assert guard.output_faults(output(**changes), MACHINE) == []
 
 
+def test_an_output_too_large_for_a_page_is_named_before_the_page_is_made():
+    [fault] = guard.output_faults(output(output_type="stream", name="stdout", text="x" * 50_000_000), MACHINE)
+    assert fault == "cell 1 (x): its output has 50 MB, and no page shows over 2; show less"
+
+
 def test_the_name_of_the_machine_counts_only_where_it_is_no_word(monkeypatch):
     for host, counts in {"node-17": True, "h100": False, "attention": False}.items():
         monkeypatch.setattr(guard.socket, "gethostname", lambda host=host: host)

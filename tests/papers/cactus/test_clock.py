@@ -15,7 +15,6 @@ from derived.papers.cactus.experiments.clock import SamplerTime
 from derived.papers.cactus.experiments.matching import rule_of
 
 EXPERIMENTS = (SamplerTime,)
-SMALL = {SamplerTime: {"sizes": (20,), "repeats": 3}}
 
 
 def test_every_round_times_every_rule(rows):

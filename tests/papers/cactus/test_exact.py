@@ -12,6 +12,7 @@ from torch import Tensor
 
 from derived.lab.rng import stream
 from derived.papers.cactus.experiments.witness import largest_rate
+from derived.papers.cactus.model import theory
 from derived.papers.cactus.model.divergences import (
     TERMS,
     divergence,
@@ -33,18 +34,6 @@ from derived.papers.cactus.model.rules import (
     SpS,
     TopK,
     Typical,
-)
-from derived.papers.cactus.model.theory import (
-    delta_calibrated,
-    emitted_kl_bound,
-    emitted_tv_bound,
-    fixed_budget_family,
-    flat_family,
-    gamma_cactus,
-    mentored_band,
-    mentored_law,
-    num_overdrafted,
-    sharp_budget,
 )
 
 EXACT = 1e-12  # sums of at most 50 float64 terms of size at most 1, through at most 50 operations each
@@ -99,7 +88,7 @@ def acceptance_by_hand(p: Tensor, q: Tensor, n: int, rule) -> float:
 def slow_emission(p: Tensor, q: Tensor, rule) -> Tensor:
     """Draft, keep or replace, token by token, with the targets written out in full."""
     V = len(p)
-    fixed = mentored_law(p, q, rule.budget) if rule.name == "mentored" else q
+    fixed = theory.mentored_law(p, q, rule.budget) if rule.name == "mentored" else q
     law = torch.zeros(V, dtype=torch.float64)
     for n in range(V):
         if p[n] == 0:
@@ -181,7 +170,7 @@ def test_the_mixture_keeps_the_budget_but_is_not_emitted():
         n = torch.arange(6).expand(200, 6)
         twin = sum(p[:, i, None] * target_given(q, n[:, i], rule.gamma(p[:, i], q[:, i])) for i in range(6))
         assert (mixture - twin).abs().max() <= EXACT
-        assert (divergence(mixture, q) <= sharp_budget(delta) + EXACT).all()
+        assert (divergence(mixture, q) <= theory.sharp_budget(delta) + EXACT).all()
     p, q, rule = numbers(0.5, 0.5, 0.0), numbers(1 / 3, 1 / 3, 1 / 3), Cactus(1 / 16)
     assert divergence(mixture_of_targets(p, q, rule), q) < 1 / 16
     assert abs(float(divergence(output_law(p, q, rule), q)) - math.log(1.5)) <= EXACT
@@ -271,37 +260,37 @@ def test_top_k_keeps_nothing_that_the_verifier_excludes():
 def test_explicit_bound(pair, delta):
     """`cac-explicit`, CAC-7: TV <= sqrt(2 delta V_+) and KL <= ln(1 + 2 delta V_+ + sqrt(2 delta V_+))."""
     p, q = pair
-    law, count = output_law(p, q, Cactus(delta)), num_overdrafted(p, q)
+    law, count = output_law(p, q, Cactus(delta)), theory.num_overdrafted(p, q)
     law = torch.where(q > 0, law, 0.0)  # exactly zero there; adding two roundings is not
-    assert (tv(law, q) <= emitted_tv_bound(delta, count) + EXACT).all()
-    assert (divergence(law, q) <= emitted_kl_bound(delta, count) + EXACT).all()
+    assert (tv(law, q) <= theory.emitted_tv_bound(delta, count) + EXACT).all()
+    assert (divergence(law, q) <= theory.emitted_kl_bound(delta, count) + EXACT).all()
 
 
 @pytest.mark.parametrize("V", [2, 4, 1024])
 def test_flat_family(V):
     """`cac-flat`, CAC-7: the emitted law is p, at KL ln 2 for a budget of 1 / (2 (V - 1))."""
-    p, q, delta = flat_family(V)
+    p, q, delta = theory.flat_family(V)
     assert (output_law(p, q, Cactus(delta)) - p).abs().max() <= EXACT
     assert abs(float(divergence(p, q)) - math.log(2)) <= EXACT
-    assert float(divergence(output_law(p, q, Cactus(delta)), q)) <= float(emitted_kl_bound(delta, V // 2))
+    assert float(divergence(output_law(p, q, Cactus(delta)), q)) <= float(theory.emitted_kl_bound(delta, V // 2))
 
 
 @pytest.mark.parametrize("V", [1, 2, 33, 1024])
 @pytest.mark.parametrize("delta", [1e-3, 1 / 16, 0.5, 2.0])
 def test_fixed_budget_family(V, delta):
     """`cac-fixed`, CAC-7: every draft is kept at the given budget, one token fewer would not be, and KL = ln(V / k)."""
-    p, q = fixed_budget_family(V, delta)
+    p, q = theory.fixed_budget_family(V, delta)
     k = int((p > 0).sum(dim=0))
     assert (output_law(p, q, Cactus(delta)) - p).abs().max() <= EXACT
     assert abs(float(divergence(p, q)) - math.log(V / k)) <= EXACT
-    assert k == 1 or 1 / (k - 1) > float(gamma_cactus(1 / V, delta))
+    assert k == 1 or 1 / (k - 1) > float(theory.gamma_cactus(1 / V, delta))
     s = math.sqrt(2 * delta * (V - 1))
     assert s == 0 or math.log(V / k) >= math.log(s / (1 + s / V)) - EXACT
 
 
 def test_half_a_nat_of_budget_is_nearly_four_nats_of_output():
     """The number of the text: at a budget of one half and 2,048 tokens the emitted law is 3.8 nats away."""
-    assert abs(float(divergence(*fixed_budget_family(2048, 0.5))) - math.log(2048 / 45)) <= EXACT
+    assert abs(float(divergence(*theory.fixed_budget_family(2048, 0.5))) - math.log(2048 / 45)) <= EXACT
 
 
 @few
@@ -315,9 +304,9 @@ def test_calibrated_spends_what_it_promises(pair, epsilon):
     low, high = torch.zeros(20, 1, dtype=torch.float64), torch.full((20, 1), 1e9, dtype=torch.float64)
     for _ in range(100):
         middle = (low + high) / 2
-        over = torch.where(p > q, torch.minimum(p, gamma_cactus(q, middle)) - q, 0.0).sum(dim=-1, keepdim=True)
+        over = torch.where(p > q, torch.minimum(p, theory.gamma_cactus(q, middle)) - q, 0.0).sum(dim=-1, keepdim=True)
         low, high = torch.where(over <= epsilon, middle, low), torch.where(over <= epsilon, high, middle)
-    delta = delta_calibrated(p, q, epsilon)
+    delta = theory.delta_calibrated(p, q, epsilon)
     inside = (spent < most - 1e-6) & (low.squeeze(-1) < 1e3)
     assert ((delta - low.squeeze(-1)).abs() <= 1e-8 * (1 + delta))[inside].all()
 
@@ -327,7 +316,7 @@ def test_mentored_law_against_a_general_optimiser():
     g = stream(6, "mentored")
     for V, budget in ((2, 0.01), (3, 0.03), (4, 0.1)):
         p, q = (0.1 / V + 0.9 * torch.rand(V, generator=g, dtype=torch.float64).mul(3).softmax(-1) for _ in range(2))
-        band, law = mentored_band(p, q, budget), mentored_law(p, q, budget)
+        band, law = theory.mentored_band(p, q, budget), theory.mentored_law(p, q, budget)
         assert abs(float(law.sum(dim=0)) - 1) <= EXACT
         rate = float(torch.minimum(p, law).sum(dim=0))
         if rate < 1 - 1e-9:
@@ -343,7 +332,7 @@ def test_no_rule_beats_the_mentored_one():
     q = 0.9 * q + 0.1 / 6  # interpolation and top-k emit tokens of q = 0, at infinite KL
     for rule in (Cactus(0.1), CactusKL(0.1), Calibrated(0.1), Lenience(0.5), Interp(0.5), Typical(), TopK(2)):
         spent = divergence(output_law(p, q, rule), q)
-        best = acceptance_rate(p, mentored_law(p, q, spent), SpS())
+        best = acceptance_rate(p, theory.mentored_law(p, q, spent), SpS())
         assert (best >= acceptance_rate(p, q, rule) - 1e-9).all(), rule
         assert float((best - acceptance_rate(p, q, rule)).max()) > 1e-3, rule
 
@@ -362,7 +351,7 @@ def test_limits(pair, delta):
 
 
 def test_an_excluded_token_is_not_counted_as_over_drafted():
-    assert int(num_overdrafted(numbers(0.5, 0.4, 0.1), numbers(0.0, 0.3, 0.7))) == 1
+    assert int(theory.num_overdrafted(numbers(0.5, 0.4, 0.1), numbers(0.0, 0.3, 0.7))) == 1
 
 
 def test_typical_acceptance_rejects_at_its_threshold():

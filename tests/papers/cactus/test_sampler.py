@@ -9,24 +9,20 @@ from scipy import stats
 from torch import Tensor
 
 from derived.lab.rng import stream
-from derived.papers.cactus.model import sampler
+from derived.papers.cactus.model import rules, sampler
 from derived.papers.cactus.model.exact import acceptance_rate, emission, output_law
-from derived.papers.cactus.model.rules import (
-    Cactus,
-    CactusKL,
-    Calibrated,
-    Interp,
-    Lenience,
-    Mentored,
-    SpS,
-    TopK,
-    Typical,
-)
 from derived.papers.cactus.model.sampler import accept_reject, accept_reject_logits, draw
 
 EVERY = (
-    *(SpS(), Cactus(0.1), CactusKL(0.1), Calibrated(0.1), Lenience(0.6), Interp(0.3)),
-    *(Mentored(0.05), Typical(), TopK(2)),
+    *(
+        rules.SpS(),
+        rules.Cactus(0.1),
+        rules.CactusKL(0.1),
+        rules.Calibrated(0.1),
+        rules.Lenience(0.6),
+        rules.Interp(0.3),
+    ),
+    *(rules.Mentored(0.05), rules.Typical(), rules.TopK(2)),
 )
 named = pytest.mark.parametrize("rule", EVERY, ids=lambda rule: rule.name)
 LEVEL = 1e-4  # both tails of each chi-square test: streams are fixed, so a test passes always or never
@@ -82,7 +78,7 @@ def test_blocks_have_the_enumerated_law(rule):
     cells = {block: i for i, block in enumerate(table)}
     counts = torch.bincount(torch.tensor([cells[tuple(row)] for row in ids.tolist()]), minlength=len(cells))
     assert LEVEL < p_value(counts, torch.tensor(list(table.values()), dtype=torch.float64)) < 1 - LEVEL
-    other = SpS() if rule != SpS() else Cactus(0.02)
+    other = rules.SpS() if rule != rules.SpS() else rules.Cactus(0.02)
     wrong = block_law(p, q, other)
     expected = torch.tensor([wrong[block] for block in table], dtype=torch.float64)
     reachable = expected > 0
@@ -91,7 +87,7 @@ def test_blocks_have_the_enumerated_law(rule):
 
 def test_one_position_at_a_wide_vocabulary():
     """CAC-1: V = 600, one draft: the first token's law is h_alg; q itself is rejected."""
-    p, q, rule, num = laws(1, 600, name="wide p"), laws(2, 600, name="wide q"), Cactus(0.01), 20_000
+    p, q, rule, num = laws(1, 600, name="wide p"), laws(2, 600, name="wide q"), rules.Cactus(0.01), 20_000
     ids = sampled_blocks(p, q, rule, num, seed=13)
     counts = torch.bincount(ids[:, 0], minlength=600)
     assert LEVEL < p_value(counts, output_law(p[0], q[0], rule)) < 1 - LEVEL
@@ -231,7 +227,7 @@ def test_all_kept_and_all_rejected(rule):
     away = torch.zeros(300, 3, 6)
     away[..., 3] = 1.0
     block = accept_reject(away, torch.full((300, 3), 3), q, rule, stream(18, "v"))
-    if rule != Interp(0.3):  # it accepts what the verifier excludes
+    if rule != rules.Interp(0.3):  # it accepts what the verifier excludes
         assert (block.n_accepted == 0).all()
         assert set(block.ids[:, 0].tolist()) == ({0} if rule.name == "tas" else {0, 1})
         assert (block.ids[:, 1:] == -1).all()
@@ -244,7 +240,7 @@ def test_a_rejection_without_recovery_weight_emits_the_draft(monkeypatch):
     p[0, 0, 2] = torch.nextafter(p[0, 0, 2], torch.tensor(1.0))
     last = torch.tensor([[1 - 2.0**-53, 0.5]], dtype=torch.float64)
     monkeypatch.setattr(sampler, "uniform", lambda *_: last)
-    block = accept_reject(p, torch.tensor([[2]]), q, SpS(), stream(0))
+    block = accept_reject(p, torch.tensor([[2]]), q, rules.SpS(), stream(0))
     assert block.ids.tolist() == [[2, -1]]
     assert block.n_accepted.tolist() == [0]
 
@@ -255,7 +251,7 @@ def test_greedy_rows_make_cactus_inert():
     q = hot[torch.randint(5, (60, 4), generator=stream(19))]
     p = laws(60, 3, 5, name="greedy")
     ids = torch.randint(5, (60, 3), generator=stream(19, "ids"))
-    exact = accept_reject(p, ids, q, SpS(), stream(19, "u"))
+    exact = accept_reject(p, ids, q, rules.SpS(), stream(19, "u"))
     for rule in EVERY:
         block = accept_reject(p, ids, q, rule, stream(19, "u"))
         assert torch.equal(block.ids, exact.ids) == rule.inert_when_greedy
@@ -268,6 +264,6 @@ def test_the_sampler_reads_two_numbers_per_draft_and_one_row():
     p[0, 1:], q[0, 1:] = math.nan, math.nan
     p[0, 1:, 0] = q[0, 1:, 0] = 0.5  # the drafts' own numbers are read
     ids = torch.tensor([[3, 0, 0]])
-    assert accept_reject(p, ids, q, Cactus(1.0), stream(0)).ids.tolist() == [[1, -1, -1, -1]]
+    assert accept_reject(p, ids, q, rules.Cactus(1.0), stream(0)).ids.tolist() == [[1, -1, -1, -1]]
     with pytest.raises(ValueError, match="not to 1"):
-        accept_reject(p, ids, q, Cactus(1.0), stream(0), strict=True)
+        accept_reject(p, ids, q, rules.Cactus(1.0), stream(0), strict=True)

@@ -6,10 +6,7 @@ import torch
 from derived.lab.rng import stream
 from derived.papers.cactus.data import language
 from derived.papers.cactus.data.small_lm import LanguageModel
-from derived.papers.cactus.model.batch import roll_back
-from derived.papers.cactus.model.generate import generate_alone, next_laws, speculative_generate
-from derived.papers.cactus.model.rules import Cactus, Mentored, SpS
-from derived.papers.cactus.model.sampler import draw, uniform
+from derived.papers.cactus.model import batch, generate, rules, sampler
 
 GRAMMAR = language.Grammar()
 RAGGED = [[0, 11, 3], [0, 11, 2, 5, 4, 12], [0]]
@@ -25,7 +22,7 @@ def test_a_cached_model_says_what_it_says_without_a_cache_at_ragged_places():
     one, ids = model(), GRAMMAR.sample(3, 20, stream(5, "texts"))
     whole, cache = one(ids).logits, one(ids[:, :12], use_cache=True).past_key_values
     kept = torch.tensor([4, 9, 12])  # rolled back by different amounts, to 12 columns that end together
-    roll_back(cache, torch.arange(3), 12 - kept, 12)
+    batch.roll_back(cache, torch.arange(3), 12 - kept, 12)
     places = kept.unsqueeze(-1) + torch.arange(5)
     mask = (torch.arange(17) >= (12 - kept).unsqueeze(-1)).long()
     output = one(ids.gather(-1, places), attention_mask=mask, position_ids=places, past_key_values=cache)
@@ -57,13 +54,13 @@ def test_a_width_that_heads_do_not_divide_is_refused():
         LanguageModel(width=20, head=8, generator=stream(0))
 
 
-@pytest.mark.parametrize("rule", [SpS(), Cactus(0.5), Mentored(0.3)], ids=lambda rule: rule.name)
+@pytest.mark.parametrize("rule", [rules.SpS(), rules.Cactus(0.5), rules.Mentored(0.3)], ids=lambda rule: rule.name)
 @pytest.mark.parametrize("prompts", [RAGGED, RAGGED[:1]], ids=["ragged", "alone"])
 def test_roll_back_equals_no_cache(rule, prompts):
     """With the same uniform numbers the cache changes no token."""
     options = {"rule": rule, "m": 4, "max_new_tokens": 15, "top_p": 0.9}
     cached, plain = (
-        speculative_generate(
+        generate.speculative_generate(
             *(model(1, "draft"), model(2, "verifier"), prompts),
             **{**options, "use_cache": use_cache, "generator": stream(22, len(prompts))},
         )
@@ -77,14 +74,14 @@ def test_laws_of_every_block_are_those_of_the_whole_text_without_a_cache():
     """A cache that missed a token of the draft would leave the text exact, and the draft worse: look at the laws."""
     draft, verifier, laws = model(1, "draft"), model(2, "verifier"), {"temperature": 0.6, "top_p": 0.7}
     texts, blocks = [list(prompt) for prompt in RAGGED], []
-    options = {"rule": Cactus(2.0), "m": 3, "max_new_tokens": 12, "generator": stream(11), **laws}
-    speculative_generate(draft, verifier, RAGGED, on_block=blocks.append, **options)
+    options = {"rule": rules.Cactus(2.0), "m": 3, "max_new_tokens": 12, "generator": stream(11), **laws}
+    generate.speculative_generate(draft, verifier, RAGGED, on_block=blocks.append, **options)
     for block in blocks:
         m = block.draft_laws.shape[1]
         for row, text in enumerate(block.texts.tolist()):
             kept = int(block.n_accepted[row])
             whole = torch.tensor([texts[text] + block.ids[row, :kept].tolist()])
-            p, q = (next_laws(one(whole).logits[0, -kept - 1 :], **laws) for one in (draft, verifier))
+            p, q = (generate.next_laws(one(whole).logits[0, -kept - 1 :], **laws) for one in (draft, verifier))
             places = min(kept + 1, m)
             assert torch.allclose(block.draft_laws[row, :places], p[:places], rtol=0, atol=1e-12)
             assert torch.allclose(block.verifier_laws[row, : kept + 1], q, rtol=0, atol=1e-12)
@@ -97,8 +94,8 @@ def test_exact_writing_has_the_verifiers_law():
     """Texts of two tokens from blocks of two drafts, against the verifier's own probabilities."""
     verifier, num = model(2, "verifier"), 20_000
     prompts = language.written("^(").expand(num, -1)
-    options = {"rule": SpS(), "m": 2, "max_new_tokens": 2, "generator": stream(10)}
-    ids = speculative_generate(model(1, "draft"), verifier, prompts, **options).ids
+    options = {"rule": rules.SpS(), "m": 2, "max_new_tokens": 2, "generator": stream(10)}
+    ids = generate.speculative_generate(model(1, "draft"), verifier, prompts, **options).ids
     counts = torch.bincount(ids[:, 0] * 17 + ids[:, 1], minlength=17 * 17).double()
     laws = verifier(torch.cat([prompts[:17], torch.arange(17).unsqueeze(-1)], dim=-1)).logits.softmax(dim=-1)
     expected = num * (laws[0, 1].unsqueeze(-1) * laws[:, 2]).flatten()
@@ -111,10 +108,10 @@ def test_exact_writing_has_the_verifiers_law():
 @torch.no_grad()
 def test_plain_decoding_is_its_twin_without_a_cache():
     prompts, one, heard = GRAMMAR.sample(3, 4, stream(8, "texts")), model(), []
-    ids = generate_alone(one, prompts, max_new_tokens=8, generator=stream(2), top_p=0.8, on_token=heard.append)
+    ids = generate.generate_alone(one, prompts, max_new_tokens=8, generator=stream(2), top_p=0.8, on_token=heard.append)
     twin, generator = prompts, stream(2)
     for _ in range(8):
-        law = next_laws(one(twin).logits[:, -1], top_p=0.8)
-        twin = torch.cat([twin, draw(law, uniform((3,), generator, twin.device)).unsqueeze(-1)], dim=1)
+        law = generate.next_laws(one(twin).logits[:, -1], top_p=0.8)
+        twin = torch.cat([twin, sampler.draw(law, sampler.uniform((3,), generator, twin.device)).unsqueeze(-1)], dim=1)
     assert torch.equal(ids, twin[:, 4:])
     assert torch.equal(ids, torch.stack(heard, dim=1))

@@ -25,10 +25,6 @@ from derived.papers.cactus.model.generate import speculative_generate
 GRAMMAR = Grammar()
 CLAIMS = (*claims.TRADE_OFF, *claims.RIVALS)
 EXPERIMENTS = (TrainedPair, PairTime)
-SMALL = {
-    TrainedPair: {"prompts": 5, "steps": 3, "draft_steps": 2},
-    PairTime: {"steps": 3, "draft_steps": 2},
-}
 
 
 SHARES = {  # (shape, draft, rule, knob or matched): how many of 40 texts are without fault
@@ -84,7 +80,7 @@ def calls(monkeypatch):
 
 
 def test_knobs_are_set_on_other_prompts_than_those_that_judge(calls):
-    small = dataclasses.replace(TrainedPair.at("ci"), **SMALL[TrainedPair], calibration=7, pairs=1)
+    small = dataclasses.replace(TrainedPair.at("tiny"), calibration=7, pairs=1)
     assert "failure" not in run_experiment(small, seed=0, device="cpu")
     tuned, judged = ([prompts for prompts, *_ in calls if len(prompts) == num] for num in (7, 5))
     assert (len(tuned), len(judged)) == (2, 2 * (2 + 5 + 2))  # laws; budgets, rivals, the unrelated draft
@@ -94,7 +90,7 @@ def test_knobs_are_set_on_other_prompts_than_those_that_judge(calls):
 
 
 def test_rules_of_one_setting_start_from_the_same_prompts_and_noise(calls):
-    small = dataclasses.replace(TrainedPair.at("ci"), **SMALL[TrainedPair], pairs=1)
+    small = dataclasses.replace(TrainedPair.at("tiny"), pairs=1)
     assert "failure" not in run_experiment(small, seed=0, device="cpu")
     judged = [call for call in calls if len(call[0]) == 5]
     for prompts, state, _ in judged:

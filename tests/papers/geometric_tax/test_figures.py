@@ -11,16 +11,6 @@ from derived.papers.geometric_tax.experiments.sequences import Dilution, Strands
 from derived.papers.geometric_tax.figures import codebooks, information, labels, procrustes, sequences
 
 EXPERIMENTS = (Pooled, FisherRao, Clouds, Regressogram, Mine, Strands, Dilution, Walks)
-SMALL = {
-    Pooled: {"n": 60, "L": 32, "replicates": 4},
-    FisherRao: {"codes": (2, 8, 32), "sigmas": (0.01, 0.1), "chain_to": 0},
-    Clouds: {"n": 512, "replicates": 4, "codes": (4, 8, 16)},
-    Regressogram: {"samples": (100, 400), "size": 10, "groups": 4},
-    Mine: {"N": 40, "replicates": 4, "epochs": 2, "hidden": (4, 4)},
-    Strands: {"n": 70, "L": 60, "replicates": 4},
-    Dilution: {"lengths": (10, 40), "replicates": 4},
-    Walks: {"shrink": 200, "same": 8, "steps": 2, "width": 4, "replicates": 4},
-}
 
 
 def test_pooled_names_each_code_and_its_last_value(rows, tells):
@@ -33,8 +23,8 @@ def test_pooled_names_each_code_and_its_last_value(rows, tells):
 
 def test_the_staircase_says_how_long_it_is(rows, tells):
     table = rows[FisherRao]
-    length = table[(table["K"] == 32) & (table["sigma"] == 0.1)]["length"].item()
-    tells(labels.staircase(table), f"{length:.4g} at sigma 0.1")
+    length = table[(table["K"] == 40) & (table["sigma"] == 0.2)]["length"].item()
+    tells(labels.staircase(table), f"{length:.4g} at sigma 0.2")
 
 
 def test_rates_compare_the_two_fits(rows, tells):
@@ -54,8 +44,8 @@ def test_a_power_law_is_fitted_exactly_and_the_logarithm_is_not(rows):
 
 def test_risk_marks_the_best_number_of_bins(rows, tells):
     table = rows[Regressogram]
-    best = table[table["N"] == 400]["K_best"].mean()
-    tells(codebooks.risk(table), f"{best:.0f} for N = 400")
+    best = table[table["N"] == 2000]["K_best"].mean()
+    tells(codebooks.risk(table), f"{best:.0f} for N = 2000")
 
 
 @pytest.mark.parametrize("recorded", [True, False])
@@ -81,8 +71,8 @@ def test_dilution_says_both_factors(rows, tells):
     walks["cosine"] = size * walks["L"] ** -2.0
     factor = (walks["L"].max() / walks["L"][walks["setting"] == "published"].min()) ** 2
     words = (
-        "falls 4 times",
-        "the cosine step 16 times",
+        "falls 16 times",  # from 64 letters to 1000
+        "the cosine step 244 times",
         "by a factor of 1 with one window",
         f"and of {factor:,.0f} with",
     )

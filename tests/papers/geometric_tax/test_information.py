@@ -29,8 +29,6 @@ from derived.papers.geometric_tax.model.information import (
 )
 
 EXPERIMENTS = (Variational, Mine, Regimes)
-FEW = {"N": 120, "replicates": 2, "epochs": 12, "hidden": (32, 16), "rate": 5e-3}
-SMALL = {Variational: {"instances": 3}, Mine: FEW, Regimes: FEW}
 examples = settings(derandomize=True, max_examples=40, deadline=None, database=None)
 
 

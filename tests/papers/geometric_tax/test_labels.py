@@ -31,13 +31,6 @@ from derived.papers.geometric_tax.model.labels import (
 )
 
 EXPERIMENTS = (Relabelled, Refits, FisherRao, LawGrid, Path)
-SMALL = {
-    Relabelled: {"instances": 2, "steps": 20},
-    Refits: {"n": 120, "K": 6, "p": 4, "replicates": 3},
-    FisherRao: {"codes": (2, 5, 40), "sigmas": (0.002, 0.02, 0.2)},
-    LawGrid: {"codes": (4, 8), "sigmas": (0.01, 0.1)},
-    Path: {"codes": (4,), "sigmas": (0.01,)},
-}
 examples = settings(derandomize=True, max_examples=40, deadline=None, database=None)
 
 

@@ -27,13 +27,6 @@ from derived.papers.geometric_tax.model import metrics
 from derived.papers.geometric_tax.model.metrics import noise_law, pooled_law, unrelated_law
 
 EXPERIMENTS = (Identities, Noise, Unrelated, Pooled, Spread, Composite)
-SMALL = {
-    Identities: {"instances": 4, "shapes": ((2, 1), (40, 8))},
-    Noise: {"n": 1500, "replicates": 3},
-    Unrelated: {"replicates": 2, "shapes": ((500, 256), (2000, 64))},
-    Pooled: {"n": 100, "L": 64, "replicates": 4},
-    Composite: {"n": 60, "splits": 2, "replicates": 8},
-}
 EPSILON = 2.0**-52
 examples = settings(derandomize=True, max_examples=40, deadline=None, database=None)
 
@@ -175,7 +168,7 @@ def test_the_ratio_of_errors_before_and_after_a_motion():
         (normals(5, 2), torch.full((5, 2), 0.1).double(), "Y is a constant cloud"),
         (normals(3, 4), normals(3, 4), "3 points in 4 dimensions"),
         (normals(5, 2), normals(6, 2), "Y has n = 6, but X has n = 5"),
-        (normals(5, 2) * math.nan, normals(5, 2), "not finite"),
+        (normals(5, 2) * math.nan, normals(5, 2), "= nan"),
         (torch.ones(5, dtype=torch.long), torch.ones(5, dtype=torch.long), "dtype torch.int64; give a floating"),
     ],
 )

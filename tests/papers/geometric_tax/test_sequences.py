@@ -1,6 +1,5 @@
 """Topic sequences: DNA, its strands and shuffles, and what pooling does to a step."""
 
-import dataclasses
 import math
 from collections import Counter
 from itertools import pairwise, permutations
@@ -38,12 +37,6 @@ from derived.papers.geometric_tax.experiments.sequences import (
 from derived.papers.geometric_tax.model.encoders import CausalTransformer, Size
 
 EXPERIMENTS = (Strands, Trained, Dilution, Walks)
-SMALL = {
-    Strands: {"n": 64, "L": 400, "replicates": 2},
-    Trained: {"networks": 2, "judged": 40},
-    Dilution: {"lengths": (64, 256, 1000), "replicates": 8},
-    Walks: {"shrink": 128, "same": 32, "steps": 3, "width": 8, "replicates": 2},
-}
 examples = settings(derandomize=True, max_examples=40, deadline=None, database=None)
 texts = st.text("ACGTN", min_size=1, max_size=40)
 
@@ -289,7 +282,7 @@ def test_a_model_that_counts_letters_scores_as_a_count_does():
 
 
 def test_untrained_models_are_judged_before_training():
-    size = dataclasses.replace(Trained.at("ci"), networks=2, judged=40)
+    size = Trained.at("tiny")
     table = size.run({}, seed=0, device="cpu", dtype=torch.float64)
     shape = {name: getattr(size, name) for name in ("length", "width", "depth", "heads")}
     draws = Draws(num_networks=2, seed=0, layer="dna", dtype=torch.float64)

@@ -12,7 +12,6 @@ from derived.papers.geometric_tax.experiments.sweep import Sweep
 from derived.papers.geometric_tax.figures import sweep as figures
 
 EXPERIMENTS = (Sweep,)
-SMALL = {Sweep: {"codebooks": (4, 6, 8)}}
 
 
 def test_finer_codebooks_reconstruct_better(rows):

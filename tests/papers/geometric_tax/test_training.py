@@ -26,7 +26,6 @@ from derived.papers.geometric_tax.model.encoders import (
 )
 
 EXPERIMENTS = (Arms, Judges, Blur, Encoders, Causality)
-SMALL = {Causality: {"instances": 6}}
 KINDS = (CausalTransformer, StateSpace, CausalConvolution)
 
 

@@ -31,7 +31,6 @@ from derived.papers.hierarchical_kernel.model.information import (
 from derived.papers.hierarchical_kernel.model.pyramid import pyramid
 
 EXPERIMENTS = (Budgets, Averages, SmallSamples, Memory)
-SMALL = {Budgets: {"instances": 2}, SmallSamples: {"instances": 3}}
 
 CLAIM = {one.id: one for one in CLAIMS}
 

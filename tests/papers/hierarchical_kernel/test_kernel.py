@@ -1,7 +1,5 @@
 """The scores as a kernel: uniqueness of the two parts, and what a mask hides (HKT-4, 5)."""
 
-import dataclasses
-
 import pandas as pd
 import torch
 
@@ -35,7 +33,7 @@ def test_two_tables_are_witnesses_only_if_their_attention_is_one():
 def test_without_its_mask_the_layer_hides_nothing(monkeypatch):
     """HKT-5.c is refuted by tables that a mask makes equal; where nothing is masked the witness is worth nothing."""
     claim = CLAIM["HKT-5.c"]
-    small = dataclasses.replace(Splits.at("ci"), instances=4)
+    small = Splits.at("tiny")
     assert claim.judge(claim.measure(run_experiment(small, seed=3, device="cpu")))[0] == "refuted"
     monkeypatch.setattr(kernel, "causal_mask", lambda S: S)
     assert claim.judge(claim.measure(run_experiment(small, seed=3, device="cpu")))[0] == "undecided"

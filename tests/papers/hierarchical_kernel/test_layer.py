@@ -14,7 +14,6 @@ from derived.papers.hierarchical_kernel.model.mutations import HARMLESS, damage,
 
 CLAIM = {one.id: one for one in CLAIMS}
 EXPERIMENTS = (Entries, Agreement, Convolution)
-SMALL = {Entries: {"longest": 20}, Agreement: {"instances": 3}, Convolution: {"grid": 41, "instances": 3}}
 
 
 def test_random_layers_draw_every_weight():

@@ -7,16 +7,8 @@ import pytest
 import torch
 
 from derived.lab.rng import stream
+from derived.papers.hierarchical_kernel.data import reviews
 from derived.papers.hierarchical_kernel.data.images import shapes_sequence
-from derived.papers.hierarchical_kernel.data.reviews import (
-    FILLERS,
-    LEAST,
-    NUM_WORDS,
-    SHORTEST,
-    SUBJECTS,
-    polar_words,
-    synthetic_reviews,
-)
 from derived.papers.hierarchical_kernel.data.sequences import Sequences, encode_texts
 
 
@@ -26,7 +18,7 @@ def read(review: torch.Tensor, length: int) -> str:
 
 def score(text: str) -> list[tuple[int, int]]:
     """(end, score) of each sentence, read from the letters alone: the rules once more, by a regular expression."""
-    positive, negative = polar_words()
+    positive, negative = reviews.polar_words()
     found, end = [], 0
     for sentence in re.findall(r"[^.]*\. ", text):
         end += len(sentence)
@@ -44,7 +36,7 @@ def score(text: str) -> list[tuple[int, int]]:
 def test_reviews_follow_their_rules():
     """Each label read back from the text; 30 % of first halves mislead; texts end with a whole sentence in range."""
     num = 3000
-    drawn = synthetic_reviews(num, generator=stream(0, "reviews"))
+    drawn = reviews.synthetic_reviews(num, generator=stream(0, "reviews"))
     wrong, balance = 0, 0
     for review, length, label in zip(drawn.tokens, drawn.lengths.tolist(), drawn.labels.tolist(), strict=True):
         text = read(review, length)
@@ -65,7 +57,7 @@ def test_reviews_follow_their_rules():
 
 @pytest.mark.parametrize("misleading", [0.0, 1.0])
 def test_share_of_misleading_reviews_is_asked_for(misleading):
-    drawn = synthetic_reviews(60, 448, misleading=misleading, generator=stream(0, "misleading"))
+    drawn = reviews.synthetic_reviews(60, 448, misleading=misleading, generator=stream(0, "misleading"))
     assert drawn.tokens.shape == (60, 448)
     for review, length in zip(drawn.tokens, drawn.lengths.tolist(), strict=True):
         sentences = score(read(review, length))
@@ -75,17 +67,17 @@ def test_share_of_misleading_reviews_is_asked_for(misleading):
 
 
 def test_words_and_sentences():
-    positive, negative = polar_words()
-    assert len(positive) == len(negative) == NUM_WORDS == 30
+    positive, negative = reviews.polar_words()
+    assert len(positive) == len(negative) == reviews.NUM_WORDS == 30
     assert len({*positive, *negative}) == 60
     assert all(4 <= len(word) <= 8 for word in positive + negative)
-    assert not any(word in filler.split() for word in positive + negative for filler in FILLERS)
-    longest = max(len(f"{subject} is not very {word}") for subject in SUBJECTS for word in positive + negative)
-    assert LEAST * max(2 * longest + len(", but . "), *map(len, FILLERS)) <= SHORTEST
+    assert not any(word in filler.split() for word in positive + negative for filler in reviews.FILLERS)
+    longest = max(len(f"{subject} is not very {word}") for subject in reviews.SUBJECTS for word in positive + negative)
+    assert reviews.LEAST * max(2 * longest + len(", but . "), *map(len, reviews.FILLERS)) <= reviews.SHORTEST
 
 
 def test_sets_travel_and_are_reproducible():
-    a, b, c = (synthetic_reviews(8, generator=stream(seed, "r")) for seed in (0, 0, 1))
+    a, b, c = (reviews.synthetic_reviews(8, generator=stream(seed, "r")) for seed in (0, 0, 1))
     assert torch.equal(a.tokens, b.tokens)
     assert not torch.equal(a.tokens, c.tokens)
     assert isinstance(a.to("cpu"), Sequences)
@@ -99,8 +91,8 @@ def test_sets_travel_and_are_reproducible():
     [
         (lambda: shapes_sequence(0, generator=stream(0, "n")), "num = 0"),
         (lambda: shapes_sequence(1, 7, generator=stream(0, "n")), "size = 7"),
-        (lambda: synthetic_reviews(1, 400, generator=stream(0, "n")), "length = 400"),
-        (lambda: synthetic_reviews(1, misleading=2.0, generator=stream(0, "n")), "misleading = 2;"),
+        (lambda: reviews.synthetic_reviews(1, 400, generator=stream(0, "n")), "length = 400"),
+        (lambda: reviews.synthetic_reviews(1, misleading=2.0, generator=stream(0, "n")), "misleading = 2;"),
         (lambda: encode_texts([""], 4, torch.zeros(1)), "text 0 is empty"),
     ],
 )

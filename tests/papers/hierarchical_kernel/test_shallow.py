@@ -9,20 +9,12 @@ import torch
 from hypothesis import strategies as st
 
 from derived.lab.rng import stream
-from derived.papers.hierarchical_kernel.data import listops, shallow
-from derived.papers.hierarchical_kernel.data.listops import (
-    OPERATORS,
-    ListOps,
-    evaluate,
-    parse,
-)
-from derived.papers.hierarchical_kernel.data.sequences import Data, stack
-from derived.papers.hierarchical_kernel.data.shallow import ShallowPredictor, combine, operator_law
+from derived.papers.hierarchical_kernel.data import listops, sequences, shallow
 from derived.papers.hierarchical_kernel.experiments import trained
 
 trees = st.recursive(
     st.integers(0, 9),
-    lambda inner: st.tuples(st.sampled_from(OPERATORS), st.lists(inner, min_size=1, max_size=5).map(tuple)),
+    lambda inner: st.tuples(st.sampled_from(listops.OPERATORS), st.lists(inner, min_size=1, max_size=5).map(tuple)),
     max_leaves=25,
 )
 
@@ -31,7 +23,7 @@ def counted(values, num: int) -> np.ndarray:
     return np.bincount(np.asarray(values, dtype=int), minlength=num)
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("operator", listops.OPERATORS)
 @pytest.mark.parametrize("num", [1, 2, 3, 4])
 def test_laws_of_operators_by_enumeration(operator, num):
     """All 10^num outcomes of independent digits against the closed forms; absent slots are skipped."""
@@ -41,11 +33,11 @@ def test_laws_of_operators_by_enumeration(operator, num):
     for digits in itertools.product(range(10), repeat=num):
         chance = np.prod(laws[:, np.arange(num), digits], axis=1)
         expected[:, listops.apply(operator, list(digits))] += chance
-    np.testing.assert_allclose(combine(operator, laws), expected, atol=1e-14)
+    np.testing.assert_allclose(shallow.combine(operator, laws), expected, atol=1e-14)
     padded = np.insert(laws, [0, num], 0.3, axis=1)
     present = np.ones((2, num + 2), dtype=bool)
     present[:, [0, -1]] = False
-    np.testing.assert_allclose(combine(operator, padded, present), expected, atol=1e-14)
+    np.testing.assert_allclose(shallow.combine(operator, padded, present), expected, atol=1e-14)
 
 
 def test_law_of_a_long_median_by_simulation():
@@ -54,7 +46,7 @@ def test_law_of_a_long_median_by_simulation():
         laws = draws.dirichlet(np.full(10, 0.5), (1, num))
         digits = np.stack([draws.choice(10, 200_000, p=law) for law in laws[0]])
         measured = counted(np.floor(np.median(digits, axis=0)), 10) / 200_000
-        exact = combine("MED", laws)[0]
+        exact = shallow.combine("MED", laws)[0]
         assert exact.sum(axis=0) == pytest.approx(1, abs=1e-13)
         assert np.all(np.abs(measured - exact) < 4.5 * np.sqrt(exact * (1 - exact) / 200_000) + 1e-5)
 
@@ -63,25 +55,25 @@ def test_root_rule_by_hand():
     """`hkt-root`: MIN of n uniform digits is 0 with probability 1 - 0.9^n, MAX is 9 likewise, SM is uniform."""
     for n in (2, 5, 10):
         laws = np.full((1, n, 10), 0.1)
-        assert combine("MIN", laws)[0, 0] == pytest.approx(1 - 0.9**n, rel=1e-13)
-        assert combine("MAX", laws)[0, 9] == pytest.approx(1 - 0.9**n, rel=1e-13)
-        np.testing.assert_allclose(combine("SM", laws)[0], 0.1, rtol=1e-13)
-    assert combine("MIN", np.full((1, 2, 10), 0.1))[0, 0] == pytest.approx(0.19)
+        assert shallow.combine("MIN", laws)[0, 0] == pytest.approx(1 - 0.9**n, rel=1e-13)
+        assert shallow.combine("MAX", laws)[0, 9] == pytest.approx(1 - 0.9**n, rel=1e-13)
+        np.testing.assert_allclose(shallow.combine("SM", laws)[0], 0.1, rtol=1e-13)
+    assert shallow.combine("MIN", np.full((1, 2, 10), 0.1))[0, 0] == pytest.approx(0.19)
 
 
 def test_predictors_sharpen_with_depth_and_end_exact():
     """Depth 0 is a table of four guesses; more depth is better; the whole depth is evaluation."""
-    law = ListOps(min_length=20, max_length=200)
-    known = [parse(row) for row in law.sample(2000, stream(0, "train")).tokens.numpy()]
+    law = listops.ListOps(min_length=20, max_length=200)
+    known = [listops.parse(row) for row in law.sample(2000, stream(0, "train")).tokens.numpy()]
     test = law.sample(1500, stream(0, "test"))
-    p, codes, labels = operator_law(known), test.tokens.numpy(), test.labels.numpy()
+    p, codes, labels = shallow.operator_law(known), test.tokens.numpy(), test.labels.numpy()
     np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
     assert p.argmax(axis=1)[:3].tolist()[:2] == [0, 9]
-    shares = [float(np.mean(ShallowPredictor(depth, p)(codes) == labels)) for depth in (0, 1, 2, 9)]
+    shares = [float(np.mean(shallow.ShallowPredictor(depth, p)(codes) == labels)) for depth in (0, 1, 2, 9)]
     assert shares[0] + 0.2 < shares[1] < shares[2] < shares[3] == 1
     table = p.argmax(axis=1)[codes[:, 0] - 11]
-    np.testing.assert_array_equal(ShallowPredictor(0, p)(codes), table)
-    found = ShallowPredictor(1, p).probabilities([parse(row) for row in codes])
+    np.testing.assert_array_equal(shallow.ShallowPredictor(0, p)(codes), table)
+    found = shallow.ShallowPredictor(1, p).probabilities([listops.parse(row) for row in codes])
     np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
     # calibrated: the mean of the largest probability is the share of right guesses, but for dependence of subtrees
     assert abs(found.max(axis=1).mean() - shares[1]) < 0.05
@@ -95,33 +87,33 @@ def test_depth_one_by_simulation():
     num = 100_000
     guesses = np.stack([np.full(num, 3), draws.choice(10, num, p=p[0]), np.full(num, 8), draws.choice(10, num, p=p[3])])
     measured = counted(np.floor(np.median(guesses, axis=0)), 10) / num
-    exact = ShallowPredictor(1, p).probabilities([tree, 7])
+    exact = shallow.ShallowPredictor(1, p).probabilities([tree, 7])
     assert np.all(np.abs(measured - exact[0]) < 4.5 / (2 * math.sqrt(num)))
     np.testing.assert_array_equal(exact[1], np.eye(10)[7])
-    whole = ShallowPredictor(3, p).probabilities([tree])
-    assert whole[0, evaluate(tree)] == 1
+    whole = shallow.ShallowPredictor(3, p).probabilities([tree])
+    assert whole[0, listops.evaluate(tree)] == 1
 
 
 def test_operator_law_counts_lists():
     trees = [("MIN", (3, ("MAX", (1, 2)))), ("SM", (5, ("MED", (4, 4)), 1)), ("MAX", (9,)), 5]
-    p = operator_law(trees)
+    p = shallow.operator_law(trees)
     assert p[0, 2] == 1
     assert p[1, 2] == p[1, 9] == 0.5
     assert p[2, 4] == p[3, 0] == 1
     with pytest.raises(ValueError, match="no list with MED"):
-        operator_law([tree for tree in trees if tree != trees[1]])
+        shallow.operator_law([tree for tree in trees if tree != trees[1]])
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: combine("AVG", np.full((1, 2, 10), 0.1)), "operator 'AVG'"),
-        (lambda: combine("MIN", np.full((1, 2, 10), 0.1), np.zeros((1, 2), dtype=bool)), "no argument"),
-        (lambda: ShallowPredictor(-1, np.full((4, 10), 0.1)), "depth = -1"),
-        (lambda: ShallowPredictor(1, np.full((4, 10), 0.2)), "sum 1"),
+        (lambda: shallow.combine("AVG", np.full((1, 2, 10), 0.1)), "operator 'AVG'"),
+        (lambda: shallow.combine("MIN", np.full((1, 2, 10), 0.1), np.zeros((1, 2), dtype=bool)), "no argument"),
+        (lambda: shallow.ShallowPredictor(-1, np.full((4, 10), 0.1)), "depth = -1"),
+        (lambda: shallow.ShallowPredictor(1, np.full((4, 10), 0.2)), "sum 1"),
         (lambda: listops.apply("AVG", [1]), "operator 'AVG'"),
         (lambda: listops.apply("MIN", []), "no argument"),
-        (lambda: operator_law([1, 2]), "no list with MIN, MAX, MED, SM"),
+        (lambda: shallow.operator_law([1, 2]), "no list with MIN, MAX, MED, SM"),
     ],
 )
 def test_bad_arguments_are_named(call, message):
@@ -129,7 +121,7 @@ def test_bad_arguments_are_named(call, message):
         call()
 
 
-def bags(num: int, name: str) -> Data:
+def bags(num: int, name: str) -> sequences.Data:
     """Two data sets of three classes over five symbols; class y says y + 1 twice as often as the others. 0 pads."""
     draw = stream(0, "bags", name)
     labels = torch.randint(3, (2, num), generator=draw)
@@ -138,7 +130,7 @@ def bags(num: int, name: str) -> Data:
     chances.scatter_(-1, 1 + labels.unsqueeze(-1), 2.0)
     tokens = torch.multinomial(chances.flatten(0, 1), 40, replacement=True, generator=draw).view(2, num, 40)
     lengths = torch.randint(20, 41, (2, num), generator=draw)
-    return Data(tokens * (torch.arange(40) < lengths.unsqueeze(-1)), lengths, labels)
+    return sequences.Data(tokens * (torch.arange(40) < lengths.unsqueeze(-1)), lengths, labels)
 
 
 @pytest.mark.parametrize("length", [1, 2, 3])
@@ -186,6 +178,8 @@ def test_a_class_that_never_occurs_is_never_guessed():
 
 def test_shallow_rules_beat_chance_on_the_generated_tasks_and_do_not_solve_them():
     for task, low, high in ((trained.Shapes(), 0.12, 0.3), (trained.Reviews(), 0.6, 0.9)):
-        train, test = (stack([task.task(stream(0, name, "bag"), num)]) for name, num in (("a", 4000), ("b", 1000)))
+        train, test = (
+            sequences.stack([task.task(stream(0, name, "bag"), num)]) for name, num in (("a", 4000), ("b", 1000))
+        )
         share = float((task.rule(train, test) == test.labels).double().mean())
         assert low < share < high, (type(task).__name__, share)

@@ -23,12 +23,9 @@ from derived.papers.hierarchical_kernel.figures.trained import comparison, train
 
 CLAIM = {one.id: one for one in CLAIMS}
 
-SMALL = {"width": 8, "steps": 4, "batch_size": 2, "num_train": 40, "num_test": 70}
-TRAINED = {"parts": 1, "replicates": 2, "width": 8, "steps": 2, "batch_size": 2, "num_train": 8, "num_test": 70}
-
 
 def test_kinds_share_the_weights_they_have_in_common():
-    small = dataclasses.replace(trained.ShortListOps.at("ci"), **TRAINED)
+    small = trained.ShortListOps.at("tiny")
     models = {kind: small.model(kind, seed=4, device=torch.device("cpu"), dtype=torch.float32) for kind in small.kinds}
     plain, hkt = (models[kind].blocks[0].attention for kind in ("plain", "hkt"))
     assert torch.equal(plain.W_Q, hkt.scores.W_Q[0])
@@ -38,7 +35,7 @@ def test_kinds_share_the_weights_they_have_in_common():
 
 def test_kinds_share_data_and_batches_and_rules_answer_on_test_data(monkeypatch):
     """Every kind is handed the same training set and the same order of items; the rule is judged on the test set."""
-    small = dataclasses.replace(trained.ShortListOps.at("ci"), **TRAINED)
+    small = trained.ShortListOps.at("tiny")
     seen, train = [], trained.train
 
     def noted(model, data, *, generator, **facts):
@@ -58,13 +55,13 @@ def test_kinds_share_data_and_batches_and_rules_answer_on_test_data(monkeypatch)
 
 
 def test_replicates_have_data_of_their_own():
-    small = dataclasses.replace(trained.ShortListOps.at("ci"), **TRAINED)
+    small = trained.ShortListOps.at("tiny")
     found = run_condition(small, {"kind": "plain", "part": 0}, 0, "cpu")
     assert found.loc[found["block"] == 0, "rule"].nunique() == 2  # the rule's accuracy depends on the data alone
 
 
 def test_every_seed_and_part_has_initial_weights_of_its_own(monkeypatch):
-    small, seeds, model = dataclasses.replace(trained.ShortListOps.at("ci"), **TRAINED), [], trained.Comparison.model
+    small, seeds, model = trained.ShortListOps.at("tiny"), [], trained.Comparison.model
 
     def noted(self, kind, *, seed, **facts):
         seeds.append(seed)
@@ -79,7 +76,7 @@ def test_every_seed_and_part_has_initial_weights_of_its_own(monkeypatch):
 
 def test_replicates_do_not_depend_on_how_many_stand_beside_them():
     """Losses of separate networks are summed, so their gradients never mix."""
-    small = dataclasses.replace(trained.ShortListOps.at("ci"), **TRAINED | {"batch_size": 4})
+    small = dataclasses.replace(trained.ShortListOps.at("tiny"), batch_size=4)
     tables = {}
     for count in (1, 2):
         one = dataclasses.replace(small, replicates=count)
@@ -128,7 +125,7 @@ def test_weight_decay_spares_the_logits_of_the_levels():
 
 
 def test_levels_are_measured_from_one_row_per_sequence():
-    small = dataclasses.replace(trained.ShortListOps.at("ci"), **TRAINED)
+    small = trained.ShortListOps.at("tiny")
     data = stack([small.task(stream(0, "test", 0, r), 70) for r in range(2)])
     model = small.model("hkt", seed=0, device=torch.device("cpu"), dtype=torch.float32)
     found = trained.levels_of(model, data)
@@ -152,7 +149,7 @@ def test_levels_are_measured_from_one_row_per_sequence():
 
 
 def test_reading_one_token_is_the_rule_of_the_root():
-    small = dataclasses.replace(trained.ShortListOps.at("ci"), **TRAINED)
+    small = trained.ShortListOps.at("tiny")
     data = stack([small.task(stream(0, "root", r), 200) for r in range(2)])
     guess = small.rule(data, data)
     assert set(guess.unique().tolist()) <= {0, 4, 9}
@@ -231,16 +228,12 @@ def test_the_figure_of_levels_says_their_weights(words_of):
     assert "HKT block 0: 0.33, 0.33, 0.33" in words_of(trained_levels(five_kinds()))
 
 
-@pytest.mark.parametrize(
-    ("experiment", "smaller"),
-    [
-        *((one, TRAINED) for one in (trained.ShortListOps, trained.LongListOps, trained.Shapes, trained.Reviews)),
-        (Leak, {"replicates": 2, "steps": 2, "num_test": 20}),
-        (trained.TunedListOps, {**SMALL, "rates": (1e-2,)}),
-    ],
-)
-def test_rows_follow_the_seed(experiment, smaller):
-    small = dataclasses.replace(experiment.at("ci"), **smaller)
+SEEDED = (trained.ShortListOps, trained.LongListOps, trained.Shapes, trained.Reviews, trained.TunedListOps, Leak)
+
+
+@pytest.mark.parametrize("experiment", SEEDED)
+def test_rows_follow_the_seed(experiment):
+    small = experiment.at("tiny")
     condition = small.conditions()[0]
     first, again, other = (run_condition(small, condition, seed, "cpu") for seed in (0, 0, 1))
     pd.testing.assert_frame_equal(first, again)
@@ -251,7 +244,7 @@ def test_rows_follow_the_seed(experiment, smaller):
 
 
 def small_tuned(**sizes) -> trained.TunedListOps:
-    return dataclasses.replace(trained.TunedListOps.at("ci"), **SMALL | sizes)
+    return dataclasses.replace(trained.TunedListOps.at("tiny"), **sizes)
 
 
 def test_the_tuned_task_has_no_sums_and_the_right_answers():

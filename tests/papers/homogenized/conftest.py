@@ -1,7 +1,5 @@
 """What the tests of several topics share: promises of every table of rows, and the temperature of chains."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -27,7 +25,7 @@ def complete():
 def has_its_temperature(monkeypatch):
     """The law that a chain takes has the deviation of the condition: a theory made from the same law cannot tell."""
 
-    def check(topic, experiment, fields) -> None:
+    def check(topic, experiment) -> None:
         laws, chains = [], 0
 
         def note(G, L, eta, H, law, beta, **options):
@@ -35,7 +33,7 @@ def has_its_temperature(monkeypatch):
             return simulate_gram(G, L, eta, H, law, beta, **options)
 
         monkeypatch.setattr(topic, "simulate_gram", note)
-        small = dataclasses.replace(experiment.at("ci"), **fields)
+        small = experiment.at("tiny")
         for condition in small.conditions():
             laws.clear()
             run_condition(small, condition, 0, "cpu")

@@ -12,15 +12,8 @@ import torch
 from jaxtyping import install_import_hook
 
 from derived.lab.rng import stream
+from derived.papers.homogenized.model import cloud, flows, moments, overlaps, two_token
 from derived.papers.homogenized.model.chain import simulate_chain
-from derived.papers.homogenized.model.cloud import (
-    mean_cosine,
-    return_probability,
-    slow_drift,
-    slow_overlap_sde,
-    vmf_mean_ratio,
-)
-from derived.papers.homogenized.model.flows import layers_for, modified_drift, one_token_rates, sa_rate, sphere_flow
 from derived.papers.homogenized.model.gram import psd_factor, simulate_gram
 from derived.papers.homogenized.model.heads import (
     HeadLaw,
@@ -31,16 +24,6 @@ from derived.papers.homogenized.model.heads import (
     simplex_gram,
     uniform_tokens,
 )
-from derived.papers.homogenized.model.moments import attention_moments, rem_participation, sampled_moments
-from derived.papers.homogenized.model.overlaps import (
-    barycenter_correlation,
-    gram_flow,
-    logistic_overlap,
-    simplex_drift,
-    simplex_flow,
-    time_to_overlap,
-)
-from derived.papers.homogenized.model.two_token import two_token_attention_moments, two_token_pde
 
 F64 = {"dtype": torch.float64}
 G = stream(70, "arguments")
@@ -63,14 +46,14 @@ def gram_beta(beta):
 
 
 def correlation(gram, beta=1.0):
-    return barycenter_correlation(gram, beta, 1.0, 4, samples=4, generator=G)
+    return overlaps.barycenter_correlation(gram, beta, 1.0, 4, samples=4, generator=G)
 
 
 BAD = {
     "tokens off the sphere": (lambda: chain(1.001 * X), "tokens live on the unit sphere"),
     "tokens off the sphere, one layer": (lambda: layer_step(2 * X, 0.1, HEADS), "unit sphere"),
     "a token that is not a number": (lambda: chain(X * math.nan), "unit sphere"),
-    "one vector": (lambda: sphere_flow(lambda Y: Y, X[0, 0], 1.0, steps=2), "one token a row"),
+    "one vector": (lambda: flows.sphere_flow(lambda Y: Y, X[0, 0], 1.0, steps=2), "one token a row"),
     "noise overshoots": (lambda: chain(eta=1.5), "eta^2 sigma_v^2 d / H = 2.25 exceeds 1"),
     "noise overshoots, cure": (lambda: chain(eta=1.5), "take eta <= 1 or H >= 3"),
     "noise overshoots, by a whole factor": (lambda: gram(eta=2.0, H=2, law=HeadLaw(d=12, sigma_a=1.0)), "or H >= 4"),
@@ -94,45 +77,51 @@ BAD = {
     "logits without temperature": (lambda: matched_law(4, 1.0, 0.0), "beta = 0 makes every logit 0"),
     "overlap below the simplex": (lambda: simplex_gram(4, -0.4), "only in [-0.333333, 1]"),
     "too many equiangular tokens": (lambda: equiangular_tokens(5, 3, 0.2), "need d >= 5, but d = 3"),
-    "sampled beyond the width": (lambda: sampled_moments(0.2, 5, 1.0, 3, generator=G), "need d >= 5"),
-    "logits too cold": (lambda: attention_moments(0.2, 5, 1e6), "math.inf for hardmax"),
-    "logits not a number": (lambda: attention_moments(0.2, 5, math.nan), "math.inf for hardmax"),
-    "moments below the simplex": (lambda: attention_moments(-0.5, 5, 1.0), "unit vectors can share it"),
-    "one sample": (lambda: barycenter_correlation(GRAM, 1.0, 1.0, 4, samples=1, generator=G), "samples = 1; give"),
-    "two keys": (lambda: rem_participation(2, 1.0), "n = 2; give an integer >= 3"),
-    "negative concentration": (lambda: vmf_mean_ratio(3, -1.0), "kappa = -1; give"),
-    "overlap of two beyond one": (lambda: two_token_attention_moments(1.2, 3, 1.0, 1.0), "R = 1.2; give"),
-    "coinciding start": (lambda: two_token_pde(3, 1.0, 1.0, 1.0, [1.0]), "the tokens coincide"),
-    "late times": (lambda: two_token_pde(3, 0.0, 1.0, 0.0, [40.0], cells=200, steps=50), "raise reach"),
-    "times that fall": (lambda: two_token_pde(3, 0.0, 1.0, 0.0, [2.0, 1.0]), "from 0 upwards"),
-    "times that fall, flow": (lambda: simplex_flow(0.0, [1.0, 0.5], 4, 1.0), "from 0 upwards"),
-    "times that fall, Gram": (lambda: gram_flow(GRAM, [1.0, 0.5], 4), "from 0 upwards"),
-    "times that fall, paths": (lambda: slow_overlap_sde(0.0, [1.0, 0.5], paths=2, generator=G), "from 0 upwards"),
-    "no step": (lambda: slow_overlap_sde(0.0, [1.0], paths=2, generator=G, step=0.0), "step = 0; give"),
-    "overlap that falls": (lambda: time_to_overlap(4, 1.0, start=0.6), "need start <= target"),
-    "overlap never reached": (lambda: time_to_overlap(4, 0.0, 2, start=0.05, target=0.9), "never reached"),
-    "mean overlap above one": (lambda: logistic_overlap(1.0, 1.1), "u0 = 1.1; give"),
-    "width of a drift": (lambda: simplex_drift(0.1, 0.5, 0.5, 1), "math.inf for the limit"),
-    "unknown corrector": (lambda: modified_drift(abs, 0.1, "half"), "give one of 'none', 'retold', 'full'"),
-    "no step at all": (lambda: one_token_rates(0.0, 4), "h = 0; give"),
-    "eta = 0; give": (lambda: layers_for(1.0, 0.0, 2), "eta = 0; give"),
-    "finite return": (lambda: return_probability(1.0, 0.0, 3.0), "closed form at kappa = 1 only"),
+    "sampled beyond the width": (lambda: moments.sampled_moments(0.2, 5, 1.0, 3, generator=G), "need d >= 5"),
+    "logits too cold": (lambda: moments.attention_moments(0.2, 5, 1e6), "math.inf for hardmax"),
+    "logits not a number": (lambda: moments.attention_moments(0.2, 5, math.nan), "math.inf for hardmax"),
+    "moments below the simplex": (lambda: moments.attention_moments(-0.5, 5, 1.0), "unit vectors can share it"),
+    "one sample": (
+        lambda: overlaps.barycenter_correlation(GRAM, 1.0, 1.0, 4, samples=1, generator=G),
+        "samples = 1; give",
+    ),
+    "two keys": (lambda: moments.rem_participation(2, 1.0), "n = 2; give an integer >= 3"),
+    "negative concentration": (lambda: cloud.vmf_mean_ratio(3, -1.0), "kappa = -1; give"),
+    "overlap of two beyond one": (lambda: two_token.two_token_attention_moments(1.2, 3, 1.0, 1.0), "R = 1.2; give"),
+    "coinciding start": (lambda: two_token.two_token_pde(3, 1.0, 1.0, 1.0, [1.0]), "the tokens coincide"),
+    "late times": (lambda: two_token.two_token_pde(3, 0.0, 1.0, 0.0, [40.0], cells=200, steps=50), "raise reach"),
+    "times that fall": (lambda: two_token.two_token_pde(3, 0.0, 1.0, 0.0, [2.0, 1.0]), "from 0 upwards"),
+    "times that fall, flow": (lambda: overlaps.simplex_flow(0.0, [1.0, 0.5], 4, 1.0), "from 0 upwards"),
+    "times that fall, Gram": (lambda: overlaps.gram_flow(GRAM, [1.0, 0.5], 4), "from 0 upwards"),
+    "times that fall, paths": (lambda: cloud.slow_overlap_sde(0.0, [1.0, 0.5], paths=2, generator=G), "from 0 upwards"),
+    "no step": (lambda: cloud.slow_overlap_sde(0.0, [1.0], paths=2, generator=G, step=0.0), "step = 0; give"),
+    "overlap that falls": (lambda: overlaps.time_to_overlap(4, 1.0, start=0.6), "need start <= target"),
+    "overlap never reached": (lambda: overlaps.time_to_overlap(4, 0.0, 2, start=0.05, target=0.9), "never reached"),
+    "mean overlap above one": (lambda: overlaps.logistic_overlap(1.0, 1.1), "u0 = 1.1; give"),
+    "width of a drift": (lambda: overlaps.simplex_drift(0.1, 0.5, 0.5, 1), "math.inf for the limit"),
+    "unknown corrector": (lambda: flows.modified_drift(abs, 0.1, "half"), "give one of 'none', 'retold', 'full'"),
+    "no step at all": (lambda: flows.one_token_rates(0.0, 4), "h = 0; give"),
+    "eta = 0; give": (lambda: flows.layers_for(1.0, 0.0, 2), "eta = 0; give"),
+    "finite return": (lambda: cloud.return_probability(1.0, 0.0, 3.0), "closed form at kappa = 1 only"),
     "a temperature that is no number": (lambda: chain(beta=math.nan), "beta = nan; give"),
     "negative temperature": (lambda: gram_beta(-1.0), "beta = -1; give"),
     "step of one layer": (lambda: layer_step(X, math.nan, HEADS), "eta = nan; give"),
-    "overlap of a rate": (lambda: sa_rate(3.0, 1.0), "gamma = 3; give"),
-    "overlap of a drift": (lambda: simplex_drift(3.0, 0.5, 0.5), "gamma = 3; give"),
-    "moments of a drift": (lambda: simplex_drift(0.1, 1.5, 0.5), "f = 1.5; give"),
+    "overlap of a rate": (lambda: flows.sa_rate(3.0, 1.0), "gamma = 3; give"),
+    "overlap of a drift": (lambda: overlaps.simplex_drift(3.0, 0.5, 0.5), "gamma = 3; give"),
+    "moments of a drift": (lambda: overlaps.simplex_drift(0.1, 1.5, 0.5), "f = 1.5; give"),
     "factor of nothing": (lambda: psd_factor(GRAM * math.nan, 3), "not positive semidefinite"),
     "factor of a negative matrix": (lambda: psd_factor(-torch.eye(3, **F64), 3), "not positive semidefinite"),
     "factor of too few columns": (lambda: psd_factor(torch.eye(3, **F64), 2), "of rank <= 2"),
     "correlation of no Gram matrix": (lambda: correlation(2 * GRAM), "unit diagonal"),
     "correlation at no temperature": (lambda: correlation(GRAM, math.nan), "beta = nan; give"),
-    "a return from nowhere": (lambda: return_probability(math.nan), "|y0| = nan; give"),
-    "a return before the start": (lambda: return_probability(1.0, 1.0, -1.0), "time = -1.0; give"),
-    "a slow overlap above one": (lambda: slow_drift(3.0), "u = 3; give"),
-    "slow paths of no kappa": (lambda: slow_overlap_sde(math.nan, [1.0], paths=2, generator=G), "kappa = nan; give"),
-    "a time without end": (lambda: simplex_flow(0.0, [math.inf], 4, 0.0), "finite numbers from 0 upwards"),
+    "a return from nowhere": (lambda: cloud.return_probability(math.nan), "|y0| = nan; give"),
+    "a return before the start": (lambda: cloud.return_probability(1.0, 1.0, -1.0), "time = -1.0; give"),
+    "a slow overlap above one": (lambda: cloud.slow_drift(3.0), "u = 3; give"),
+    "slow paths of no kappa": (
+        lambda: cloud.slow_overlap_sde(math.nan, [1.0], paths=2, generator=G),
+        "kappa = nan; give",
+    ),
+    "a time without end": (lambda: overlaps.simplex_flow(0.0, [math.inf], 4, 0.0), "finite numbers from 0 upwards"),
     "tokens of whole numbers": (lambda: chain(torch.ones(1, 1, 4, dtype=torch.int64)), "a tensor of torch.int64"),
     "tokens of half precision": (lambda: chain(HALF), "X0 has the dtype torch.bfloat16"),
     "tokens in an array": (lambda: layer_step(X.numpy(), 0.1, HEADS), "tokens is a ndarray"),
@@ -146,10 +135,10 @@ BAD = {
     "equiangular whole numbers": (lambda: equiangular_tokens(2, 3, 0.2, dtype=torch.int64), "dtype = torch.int64"),
     "uniform whole numbers": (lambda: uniform_tokens(2, 3, generator=G, dtype=np.float64), "give a floating-point"),
     "paths of whole numbers": (
-        lambda: slow_overlap_sde(0.0, [1.0], paths=2, generator=G, dtype=torch.int64),
+        lambda: cloud.slow_overlap_sde(0.0, [1.0], paths=2, generator=G, dtype=torch.int64),
         "dtype = torch.int64",
     ),
-    "cosine above one": (lambda: mean_cosine(1.5, 4), "r = 1.5; give"),
+    "cosine above one": (lambda: cloud.mean_cosine(1.5, 4), "r = 1.5; give"),
 }  # fmt: skip
 
 

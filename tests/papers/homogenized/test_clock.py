@@ -21,14 +21,6 @@ from derived.papers.homogenized.model.two_token import two_token_attention_momen
 EXPERIMENTS = (TwoTokens, WeakError, Clock, Stack)
 
 
-SMALL = {
-    TwoTokens: {"heads": (1, 2), "taus": (0.6, 1.2), "replicates": 4, "batch": 5},
-    WeakError: {"replicates": 4, "batch": 20},
-    Clock: {"cases": ((1, 16), (2, 16)), "tau": 1.6, "replicates": 4, "points": 3},
-    Stack: {"d": 16, "n": 4, "tau": 1.0, "points": 3, "replicates": 4},
-}
-
-
 CHAIN = {"layer", "tau", "replicate"}
 
 
@@ -46,7 +38,7 @@ def test_rows_have_the_promised_columns_and_no_failure(rows, complete):
 
 @pytest.mark.parametrize("experiment", [TwoTokens, WeakError, Clock], ids=lambda one: one.__name__)
 def test_chains_have_the_temperature_of_their_rows(experiment, has_its_temperature):
-    has_its_temperature(clock, experiment, SMALL[experiment])
+    has_its_temperature(clock, experiment)
 
 
 def test_the_deepest_recorded_layer_shows_the_last_tau():
@@ -89,7 +81,9 @@ def test_multi_head_attention_has_logits_of_deviation_one(H, rank):
 
 
 def test_weak_error_vanishes_with_the_step_and_only_against_its_own_temperature():
-    small = dataclasses.replace(WeakError.at("ci"), logit_std=8.0, cases=((0.2, 1),), batch=2000)
+    small = dataclasses.replace(
+        WeakError.at("tiny"), replicates=WeakError.at("ci").replicates, logit_std=8.0, cases=((0.2, 1),), batch=2000
+    )
     error, reach = run_experiment(small, seed=0, device="cpu")["error"].mean(), 5 * 0.4 / 48_000**0.5
     assert abs(error) < reach + 0.005  # and 0.04 is the step
     uniform, attending = (two_token_pde(8, 1.0, matched_law(8, s).sigma_a, 0.0, [1.92]).first[0] for s in (0.0, 8.0))

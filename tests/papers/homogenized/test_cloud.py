@@ -8,7 +8,7 @@ import torch
 from scipy import integrate, special
 
 from derived.lab.rng import stream
-from derived.papers.homogenized.model.chain import overlaps
+from derived.papers.homogenized.model import chain, heads, overlaps, two_token
 from derived.papers.homogenized.model.cloud import (
     cloud_layer,
     image,
@@ -19,9 +19,6 @@ from derived.papers.homogenized.model.cloud import (
     slow_overlap_sde,
     vmf_mean_ratio,
 )
-from derived.papers.homogenized.model.heads import equiangular_tokens, normalise, simplex_gram, uniform_tokens
-from derived.papers.homogenized.model.overlaps import overlap_bracket, overlap_drift
-from derived.papers.homogenized.model.two_token import fokker_planck
 
 F64 = {"dtype": torch.float64}
 
@@ -47,7 +44,7 @@ def test_bessel_ratio():
 
 def test_vmf_barycentre_is_that_of_many_uniform_tokens():
     """`ht-vmf`: m = A_d(beta |z|) z / |z| against attention over 200000 uniform tokens, 5 standard errors."""
-    tokens = uniform_tokens(200_000, 3, generator=stream(26, "many"))[0]
+    tokens = heads.uniform_tokens(200_000, 3, generator=stream(26, "many"))[0]
     z = torch.tensor([0.3, -1.2, 0.8], dtype=torch.float64)
     weights = torch.exp(2.0 * tokens @ z)
     mean = (weights[:, None] * tokens).sum(0) / weights.sum()
@@ -143,8 +140,8 @@ def test_slow_overlap():
         for d in (100, 200):
             s = torch.from_numpy(mean_cosine(u, d, factors)) if factors else R
             pair = [torch.stack([torch.stack([one, x], -1), torch.stack([x, one], -1)], -2) for x in (R, s)]
-            gaps.append(np.abs(d * overlap_drift(*pair, d)[:, 0, 1].numpy() - slow_drift(u, kappa)).max())
-            assert np.abs(d * overlap_bracket(*pair, d)[:, 0, 1].numpy() - slow_bracket(u)).max() < 3 / d
+            gaps.append(np.abs(d * overlaps.overlap_drift(*pair, d)[:, 0, 1].numpy() - slow_drift(u, kappa)).max())
+            assert np.abs(d * overlaps.overlap_bracket(*pair, d)[:, 0, 1].numpy() - slow_bracket(u)).max() < 3 / d
         assert gaps[1] < 0.03
         assert factors == 0 or 1.7 < gaps[0] / gaps[1] < 2.3
         ito = (1 - u**2) * (1 - kappa) * u - 2 * u * (1 - u**2)
@@ -155,15 +152,15 @@ def test_slow_overlap():
 def test_one_layer_at_low_temperature():
     """The drift -2 u (1 - u^2) itself: one layer with m = A x / |A x|, over 5 standard errors from -u (1 - u^2)."""
     d, u, h, num = 40, 0.5, 1e-4, 100_000
-    X = equiangular_tokens(2, d, u)[0]
-    A = [torch.randn(num, d, 2, generator=stream(57, "W"), **F64) @ torch.linalg.cholesky(simplex_gram(2, u)).T]
+    X = heads.equiangular_tokens(2, d, u)[0]
+    A = [torch.randn(num, d, 2, generator=stream(57, "W"), **F64) @ torch.linalg.cholesky(heads.simplex_gram(2, u)).T]
     G = A[0].mT @ A[0]  # W'^T x, then W by Bartlett's factor in two dimensions
     L = torch.linalg.cholesky(G)
     image = L @ torch.randn(num, 2, d, generator=stream(57, "W2"), **F64)
-    m = normalise(image)
+    m = heads.normalise(image)
     Z = math.sqrt(h / d) * torch.randn(num, 2, d, generator=stream(57, "V"), **F64)
     move = torch.linalg.cholesky(m @ m.mT) @ Z
-    both = [overlaps(normalise(X + sign * move))[:, 0, 1] for sign in (1, -1)]
+    both = [chain.overlaps(heads.normalise(X + sign * move))[:, 0, 1] for sign in (1, -1)]
     drift = d * ((both[0] + both[1]) / 2 - u) / h / (u * (1 - u**2))
     s = float(mean_cosine(u, d))
     exact = d * ((d - 2 + u * u) / d * s - (d - 1) / d * u) / (u * (1 - u**2))
@@ -190,7 +187,7 @@ def test_recurrence():
         total, part = (np.trapezoid(scale[grid <= top], grid[grid <= top]) for top in (math.inf, 1.5))
         assert return_probability(1.5, kappa) == pytest.approx(1 - part / total, abs=1e-4)
     kappa = 1.5
-    z, density, _ = fokker_planck(
+    z, density, _ = two_token.fokker_planck(
         lambda y: (1 - kappa) * np.tanh(y), lambda y: 2 + 0 * y, 0.3, [60.0], cells=800, steps=1500, reach=25.0
     )
     stationary = np.cosh(z) ** (1 - kappa)
@@ -202,7 +199,7 @@ def test_recurrence():
 
 def test_heun_step_has_weak_order_two():
     """E tanh^2 y at t = 1 for steps 1, 1/2, 1/20, against Fokker-Planck: errors below h^2 / 40."""
-    z, density, _ = fokker_planck(
+    z, density, _ = two_token.fokker_planck(
         lambda y: np.tanh(y), lambda y: 2 + 0 * y, 0.5, [1.0], cells=1400, steps=800, reach=12.0
     )
     exact = float((z[1] - z[0]) * density[0] @ np.tanh(z) ** 2)

@@ -1,7 +1,5 @@
 """The collapse: rows, measures and figures."""
 
-import dataclasses
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,14 +12,6 @@ from derived.papers.homogenized.figures import collapse as figures
 
 MEASURES = {claim.id: claim.measure for claim in CLAIMS}
 EXPERIMENTS = (Hot, Cold, Freezing, FinalRate)
-
-
-SMALL = {
-    Hot: {"replicates": 4, "points": 3, "tau": 1.0},
-    Cold: {"widths": (32, 64), "n": 4, "replicates": 4},
-    Freezing: {"tokens": (8,), "logit_stds": (0.0, 1.0, 8.0), "replicates": 4, "h": 0.1},
-    FinalRate: {"replicates": 4, "tau": 1.0, "points": 3},
-}
 
 
 CHAIN = {"layer", "tau", "replicate"}
@@ -41,11 +31,11 @@ def test_rows_have_the_promised_columns_and_no_failure(rows, complete):
 
 @pytest.mark.parametrize("experiment", [Hot, Cold, Freezing, FinalRate], ids=lambda one: one.__name__)
 def test_chains_have_the_temperature_of_their_rows(experiment, has_its_temperature):
-    has_its_temperature(collapse, experiment, SMALL[experiment])
+    has_its_temperature(collapse, experiment)
 
 
 def test_rows_follow_the_seed():
-    small = dataclasses.replace(Hot.at("ci"), **SMALL[Hot])
+    small = Hot.at("tiny")
     first, again, other = (run_condition(small, small.conditions()[0], seed, "cpu") for seed in (0, 0, 1))
     pd.testing.assert_frame_equal(first, again)
     assert not np.allclose(first["m"], other["m"])

@@ -21,12 +21,6 @@ from derived.papers.homogenized.model.two_token import two_token_attention_momen
 EXPERIMENTS = (Lipschitz, KernelDistance)
 
 
-SMALL = {
-    Lipschitz: {"d": 16, "tokens": (2, 8), "pairs": 2, "gammas": (0.3,), "batches": 4, "samples": 10},
-    KernelDistance: {"instances": 5},
-}
-
-
 COLUMNS = {
     Lipschitz: {"n", "logit_std", "prompts", "pair", "quotient", "gap", "bound"},
     KernelDistance: {"cloud", "gap", "bound", "quotient"},
@@ -39,7 +33,7 @@ def test_rows_have_the_promised_columns_and_no_failure(rows, complete):
 
 def test_lipschitz_pairs_share_their_heads(monkeypatch):
     """Prompts that differ by 1e-9 have kernels that do, under the same heads."""
-    small = dataclasses.replace(Lipschitz.at("ci"), tokens=(2, 8), d=16, gammas=(), batches=4, samples=10)
+    small = dataclasses.replace(Lipschitz.at("tiny"), gammas=())
     one = simplex_gram(8, 0.3)
     sides = itertools.cycle([one, one + 1e-9 * (1 - torch.eye(8, dtype=one.dtype))])
     monkeypatch.setattr(kernel, "overlaps", lambda X: next(sides)[: X.shape[0], : X.shape[0]])

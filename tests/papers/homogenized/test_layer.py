@@ -10,13 +10,6 @@ from derived.papers.homogenized.experiments.layer import HeadMoments, OneLayer, 
 EXPERIMENTS = (OneToken, HeadMoments, OneLayer)
 
 
-SMALL = {
-    OneToken: {"widths": (3,)},
-    HeadMoments: {"replicates": 4, "heads": 50},
-    OneLayer: {"replicates": 4, "samples": 50},
-}
-
-
 COLUMNS = {
     OneToken: {"d", "h", "degree", "rate", "exact", "error"},
     HeadMoments: {"tokens", "replicate", "quantity", "value", "target"},

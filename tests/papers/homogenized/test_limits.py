@@ -14,13 +14,6 @@ MEASURES = {claim.id: claim.measure for claim in CLAIMS}
 EXPERIMENTS = (Flows, SelfAttention, Interpolation)
 
 
-SMALL = {
-    Flows: {"steps": (4, 8), "fine": 8, "replicates": 4},
-    SelfAttention: {"cases": ((2, 0.5),)},
-    Interpolation: {"heads": (1, 4), "etas": (0.1,), "depths": (4, 8), "replicates": 48},
-}
-
-
 COLUMNS = {
     Flows: {"update", "corrector", "replicate", "eta", "grid", "between"},
     SelfAttention: {"gap", "bound"},

@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from derived.lab.rng import stream
+from derived.papers.homogenized.model import flows, gram, moments, two_token
 from derived.papers.homogenized.model.chain import overlaps
-from derived.papers.homogenized.model.flows import observed_order
-from derived.papers.homogenized.model.gram import simulate_gram
 from derived.papers.homogenized.model.heads import (
     HeadLaw,
     Heads,
@@ -22,7 +21,6 @@ from derived.papers.homogenized.model.heads import (
     tangent,
     uniform_tokens,
 )
-from derived.papers.homogenized.model.moments import attention_moments, sampled_moments
 from derived.papers.homogenized.model.overlaps import (
     barycenter_correlation,
     gram_flow,
@@ -34,7 +32,6 @@ from derived.papers.homogenized.model.overlaps import (
     simplex_flow,
     time_to_overlap,
 )
-from derived.papers.homogenized.model.two_token import two_token_attention_moments
 
 F64 = {"dtype": torch.float64}
 
@@ -59,7 +56,7 @@ def test_barycentre_correlation():
     """s on the equiangular line is gamma + (1 - gamma) f or g; at beta = 0 every s_ij is the mean overlap."""
     X = equiangular_tokens(2, 4, 0.3)
     s, error = barycenter_correlation(X @ X.mT, 1.5, 1.0, 4, samples=20_000, generator=stream(25, "s"))
-    f, g = two_token_attention_moments(0.3, 4, 1.5, 1.0)
+    f, g = two_token.two_token_attention_moments(0.3, 4, 1.5, 1.0)
     assert abs(s[0, 0, 0] - (0.3 + 0.7 * f)) < 5 * error[0, 0, 0]
     assert abs(s[0, 0, 1] - (0.3 + 0.7 * g)) < 5 * error[0, 0, 1]
     X = uniform_tokens(5, 3, generator=stream(25, "X"), replicas=2)
@@ -85,7 +82,7 @@ def test_moment_curves_and_flow():
     """The interpolated curves between their nodes; the flow against the quadrature of its time; logistic when hot."""
     curves = moment_curves(16, 8.0)
     gamma = np.linspace(-0.06, 0.99, 17)
-    exact = np.array([attention_moments(float(x), 16, 8.0)[:2] for x in gamma])
+    exact = np.array([moments.attention_moments(float(x), 16, 8.0)[:2] for x in gamma])
     assert np.allclose(np.stack(curves(gamma), 1), exact, rtol=1e-5)
     for start, n, tau, d in ((0.0, 16, 8.0, math.inf), (0.1, 5, 2.0, 40.0)):
         half = time_to_overlap(n, tau, d, start=start)
@@ -132,7 +129,7 @@ def test_simplex_drift():
     law = matched_law(d, logit_std)
     drift, squares = one_layer(equiangular_tokens(n, d, gamma)[0], 1e-4, law, 1.0, 100_000, "simplex")
     pairs = torch.stack([x[:, [0, 0, 1], [1, 2, 2]].mean(1) for x in (drift, squares)], 1)
-    f, g, f_error, g_error = sampled_moments(
+    f, g, f_error, g_error = moments.sampled_moments(
         gamma, n, logit_std, d, samples=200_000, rows=3, generator=stream(50, "fg")
     )
     P, S = gamma + (1 - gamma) * f, gamma + (1 - gamma) * g
@@ -148,7 +145,7 @@ def test_correlation_is_lipschitz():
     """`ht-lipschitz`: |s_ij(R) - s_ij(R')| <= (1 + 9 lambda^2) max |R - R'|, by quadrature and sampled."""
     R = np.linspace(-1, 1, 81)
     for d, tau in ((3, 0.2), (3, 1.0), (50, 4.0)):
-        f, g = two_token_attention_moments(R, d, 1.0, math.sqrt(tau / math.sqrt(d)))
+        f, g = two_token.two_token_attention_moments(R, d, 1.0, math.sqrt(tau / math.sqrt(d)))
         for s in (R + (1 - R) * f, R + (1 - R) * g):
             assert (np.abs(np.diff(s)) <= (1 + 9 * tau**2) * np.diff(R)).all()
     for k in range(6):
@@ -169,7 +166,7 @@ def test_gram_matrix_follows_the_simplex_flow():
     worst = []
     for d in (100, 10_000, 10**8):
         G = simplex_gram(n, 0.2).expand(64, n, n)
-        chain = simulate_gram(G, round(T / h), math.sqrt(h), 1, matched_law(d, tau), 1.0, generator=stream(52, d))
+        chain = gram.simulate_gram(G, round(T / h), math.sqrt(h), 1, matched_law(d, tau), 1.0, generator=stream(52, d))
         gamma = simplex_flow(0.2, [0.0, T], n, tau, d)[1]
         off = (chain.gram[1] - gamma)[:, *np.triu_indices(n, 1)].abs().amax(1)
         bound = math.exp((4 + 18 * tau**2) * T) * math.sqrt(8 * T / d * math.log(n**2 / 0.01))
@@ -190,7 +187,7 @@ def test_gram_flow_has_order_four():
     G = overlaps(uniform_tokens(4, 3, generator=stream(53, "G"))[0])
     fine = gram_flow(G, [1.0], 5, step=1 / 160)[0]
     errors = [(gram_flow(G, [1.0], 5, step=1 / k)[0] - fine).norm().item() for k in (2, 4, 8)]
-    assert observed_order([1 / 2, 1 / 4, 1 / 8], errors) == pytest.approx(4, abs=0.4)
+    assert flows.observed_order([1 / 2, 1 / 4, 1 / 8], errors) == pytest.approx(4, abs=0.4)
 
 
 def test_warm_attention_is_nearly_even():
@@ -198,12 +195,12 @@ def test_warm_attention_is_nearly_even():
     for n in (2, 8, 100):
         for tau in (0.05, 0.2, 0.5):
             for gamma in (0.0, 0.3, 0.8):
-                f, g, *_ = attention_moments(gamma, n, tau)
+                f, g, *_ = moments.attention_moments(gamma, n, tau)
                 m = gamma + (1 - gamma) / n
                 for s in (gamma + (1 - gamma) * f, gamma + (1 - gamma) * g):
                     assert abs(s - m) <= 6 * (1 + math.log(n)) * tau**2
     R = np.linspace(-1, 1, 41)
-    f, g = two_token_attention_moments(R, 3, 1.0, 0.4)
+    f, g = two_token.two_token_attention_moments(R, 3, 1.0, 0.4)
     for s in (R + (1 - R) * f, R + (1 - R) * g):
         assert (np.abs(s - (1 + R) / 2) <= 3 * 9 * 0.4**4).all()
 
@@ -214,7 +211,7 @@ def test_hot_mean_overlap_is_logistic():
     deviations = []
     for d in (50, 5000, 10**7):
         G = simplex_gram(n, 0.0).expand(100, n, n)
-        chain = simulate_gram(
+        chain = gram.simulate_gram(
             G, round(T / h), math.sqrt(2 * h), 2, HeadLaw(d=d, sigma_a=0.0), 0.0, generator=stream(54, d)
         )
         u = float(logistic_overlap(T, 1 / n))
@@ -235,7 +232,7 @@ def test_hot_mean_overlap_is_logistic():
     ]
     for spread, gap in zip(warm, gaps, strict=True):
         assert gap <= math.exp(T) * 2 * 6 * (1 + math.log(n)) * spread**2 * T
-    assert observed_order(np.square(warm), gaps) == pytest.approx(2, abs=0.1)
+    assert flows.observed_order(np.square(warm), gaps) == pytest.approx(2, abs=0.1)
     m = (n + 1) / (2 * n)  # overlap 1/2
     assert logistic_overlap(math.log(n + 1), 1 / n) == pytest.approx(m, rel=1e-13)
     t = np.linspace(0, 3, 7)
@@ -259,7 +256,7 @@ def test_end_of_a_collapse():
     assert (apart <= 2 * beta**2 * d**2 * sigma_a**4 * eps * eps.max() ** 2 + 1e-15).all()
     h, T = 0.02, 4.0
     G = simplex_gram(n, 0.999).expand(1000, n, n)
-    chain = simulate_gram(G, round(T / h), math.sqrt(h), 1, matched_law(d, 4.0), 1.0, generator=stream(55, "end"))
+    chain = gram.simulate_gram(G, round(T / h), math.sqrt(h), 1, matched_law(d, 4.0), 1.0, generator=stream(55, "end"))
     rate = torch.log((1 - chain.gram[1][:, 0, 1]) / 0.001) / T
     spread = rate.std() / math.sqrt(len(rate))
     assert abs(rate.mean() + (1 - 1 / d)) < 5 * spread + h

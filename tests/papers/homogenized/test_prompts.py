@@ -14,12 +14,6 @@ from derived.papers.homogenized.figures import prompts as figures
 EXPERIMENTS = (Prompts, PrivateNoise)
 
 
-SMALL = {
-    Prompts: {"tokens": (8, 16), "parts": 2, "replicates": 4, "d": 4},
-    PrivateNoise: {"replicates": 4, "points": 3, "tau": 1.0},
-}
-
-
 CHAIN = {"layer", "tau", "replicate"}
 
 
@@ -35,7 +29,7 @@ def test_rows_have_the_promised_columns_and_no_failure(rows, complete):
 
 def test_two_prompts_with_other_weights_do_not_come_together(monkeypatch):
     """The weights are the same for both prompts because their generator is; with fresh ones the distance stays."""
-    small = dataclasses.replace(Prompts.at("ci"), tokens=(64,), parts=1, replicates=6, d=6, tau=2.0)
+    small = dataclasses.replace(Prompts.at("tiny"), tokens=(64,), parts=1, replicates=6, d=6, tau=2.0)
     condition = small.conditions()[0]
     options = {"seed": 0, "device": torch.device("cpu"), "dtype": torch.float64}
     same = small.run(condition, **options)["distance"].mean()

@@ -21,14 +21,6 @@ MEASURES = {claim.id: claim.measure for claim in CLAIMS}
 EXPERIMENTS = (Cosines, SlowDrift, FiniteBeta, SlowPaths)
 
 
-SMALL = {
-    Cosines: {"replicates": 4, "samples": 100},
-    SlowDrift: {"replicates": 4, "samples": 100},
-    FiniteBeta: {"widths": (8, 16), "replicates": 4, "samples": 100},
-    SlowPaths: {"d": 8, "time": 0.5, "replicates": 6},
-}
-
-
 COLUMNS = {
     Cosines: {"d", "factors", "replicate", "kappa"},
     SlowDrift: {"d", "factors", "R", "replicate", "drift", "bracket"},
@@ -62,7 +54,7 @@ def test_finite_temperature():
 
 
 def test_finite_temperature_becomes_the_coldest():
-    small = dataclasses.replace(FiniteBeta.at("ci"), widths=(32,), ratios=(10.0, 1e4), replicates=4, samples=200)
+    small = dataclasses.replace(FiniteBeta.at("tiny"), widths=(32,), ratios=(10.0, 1e4), samples=200)
     rows = run_experiment(small, seed=0, device="cpu")
     gap = (rows["drift"] - rows["coldest"]).groupby(rows["ratio"]).mean()
     assert abs(gap[1e4]) < 1e-3
@@ -77,7 +69,7 @@ def test_slow_paths_run_for_their_time_on_the_clock(monkeypatch):
         return R, R
 
     monkeypatch.setattr(slow, "cloud_layer", count)
-    small = dataclasses.replace(SlowPaths.at("ci"), **SMALL[SlowPaths] | {"factors": (0,)})
+    small = dataclasses.replace(SlowPaths.at("tiny"), factors=(0,))
     run_experiment(small, seed=0, device="cpu")
     assert sum(layers) / small.d == pytest.approx(small.time)
 

@@ -7,33 +7,21 @@ import pytest
 from scipy import special
 
 from derived.lab.rng import stream
-from derived.papers.homogenized.model.flows import observed_order
-from derived.papers.homogenized.model.gram import simulate_gram
-from derived.papers.homogenized.model.heads import HeadLaw, simplex_gram
-from derived.papers.homogenized.model.moments import attention_moments, sampled_moments
-from derived.papers.homogenized.model.overlaps import simplex_drift
-from derived.papers.homogenized.model.two_token import (
-    flux_matrix,
-    fokker_planck,
-    gamma_nodes,
-    two_token_attention_moments,
-    two_token_coefficients,
-    two_token_pde,
-)
+from derived.papers.homogenized.model import flows, gram, heads, moments, overlaps, two_token
 
 
 @pytest.mark.parametrize("R", [-1.0, -0.6, 0.2, 0.9])
 def test_two_tokens_at_finite_width(R):
     """The quadrature over chi^2 against samples; f + g = 1 for antipodal tokens; beta = 0 and R = 1 give 1/2."""
     d, beta, sigma_a = 5, 1.5, 1.1
-    f, g = two_token_attention_moments(R, d, beta, sigma_a)
+    f, g = two_token.two_token_attention_moments(R, d, beta, sigma_a)
     logit_std = beta * sigma_a**2 * math.sqrt(d)
-    drawn = sampled_moments(R, 2, logit_std, d, samples=40_000, generator=stream(24, "two"))
+    drawn = moments.sampled_moments(R, 2, logit_std, d, samples=40_000, generator=stream(24, "two"))
     assert abs(f - drawn.f) < 5 * drawn.f_error
     assert abs(g - drawn.g) < 5 * drawn.g_error
     if R == -1:
         assert f + g == pytest.approx(1.0, abs=1e-13)
-    assert two_token_attention_moments(np.array([R, 1.0]), d, 0.0, 1.0) == (
+    assert two_token.two_token_attention_moments(np.array([R, 1.0]), d, 0.0, 1.0) == (
         pytest.approx([0.5, 0.5], abs=1e-14),
         pytest.approx([0.5, 0.5], abs=1e-14),
     )
@@ -43,8 +31,8 @@ def test_two_tokens_approach_infinite_width():
     """d = 10^4 at fixed logit standard deviation against the quadrature of d = infinity, error O(1/d)."""
     gaps = []
     for d in (100, 10_000):
-        f, g = two_token_attention_moments(0.3, d, 1.0, math.sqrt(2.0 / math.sqrt(d)))
-        exact = attention_moments(0.3, 2, 2.0)
+        f, g = two_token.two_token_attention_moments(0.3, d, 1.0, math.sqrt(2.0 / math.sqrt(d)))
+        exact = moments.attention_moments(0.3, 2, 2.0)
         gaps.append(max(abs(f / exact.f - 1), abs(g / exact.g - 1)))
     assert gaps[1] < 1e-4
     assert 50 < gaps[0] / gaps[1] < 200
@@ -52,7 +40,7 @@ def test_two_tokens_approach_infinite_width():
 
 def test_gamma_nodes():
     """Gauss nodes integrate x^k against a Gamma density exactly, k < 2 count."""
-    nodes, weights = gamma_nodes(2.5, 6)
+    nodes, weights = two_token.gamma_nodes(2.5, 6)
     for k in range(12):
         assert weights @ nodes**k == pytest.approx(special.gamma(2.5 + k) / special.gamma(2.5), rel=1e-11)
 
@@ -60,22 +48,29 @@ def test_gamma_nodes():
 def test_two_tokens_are_a_diffusion():
     """`ht-two`: E R and E R^2 of the chain, H = 1 and 3, against Fokker-Planck; beta = 0 in closed form."""
     y = np.linspace(-5, 5, 41)
-    drift, variance = two_token_coefficients(6, 0.0, 1.0)
+    drift, variance = two_token.two_token_coefficients(6, 0.0, 1.0)
     assert np.allclose(drift(y), (4 + np.tanh(y)) / 12, atol=1e-9)
     assert np.allclose(variance(y), 1 / 6, atol=1e-12)
-    cold = two_token_coefficients(6, 1.5, 1.0)
+    cold = two_token.two_token_coefficients(6, 1.5, 1.0)
     for R in (-0.7, 0.2, 0.9):
-        f, g = two_token_attention_moments(R, 6, 1.5, 1.0)
-        D, bracket = simplex_drift(R, f, g, 6), 2 / 6 * (1 - R**2) * (1 - R) * (R + f - R * g)
+        f, g = two_token.two_token_attention_moments(R, 6, 1.5, 1.0)
+        D, bracket = overlaps.simplex_drift(R, f, g, 6), 2 / 6 * (1 - R**2) * (1 - R) * (R + f - R * g)
         place = np.array([math.atanh(R)])
         assert cold[1](place)[0] == pytest.approx(bracket / (1 - R**2) ** 2, rel=1e-6)
         assert cold[0](place)[0] == pytest.approx(D / (1 - R**2) + R * bracket / (1 - R**2) ** 2, rel=1e-6)
-    law = two_token_pde(6, 1.5, 1.0, 0.2, [0.6, 1.8])
+    law = two_token.two_token_pde(6, 1.5, 1.0, 0.2, [0.6, 1.8])
     assert np.abs(law.mass - 1).max() < 1e-12
-    G = simplex_gram(2, 0.2).expand(10_000, 2, 2)
+    G = heads.simplex_gram(2, 0.2).expand(10_000, 2, 2)
     for H in (1, 3):
-        chain = simulate_gram(
-            G, 45, math.sqrt(0.04 * H), H, HeadLaw(d=6, sigma_a=1.0), 1.5, generator=stream(56, H), record=[15, 45]
+        chain = gram.simulate_gram(
+            G,
+            45,
+            math.sqrt(0.04 * H),
+            H,
+            heads.HeadLaw(d=6, sigma_a=1.0),
+            1.5,
+            generator=stream(56, H),
+            record=[15, 45],
         )
         R = chain.gram[:, :, 0, 1]
         for k in (0, 1):
@@ -90,22 +85,23 @@ def test_fokker_planck_against_exact_laws():
     """Brownian motion with drift: mean and variance, second order in the cells; mass kept to rounding."""
     errors = []
     for cells in (140, 280, 560):
-        y, density, mass = fokker_planck(
+        y, density, mass = two_token.fokker_planck(
             lambda y: 0.3 + 0 * y, lambda y: 0.5 + 0 * y, 0.2, [1.0, 2.0], cells=cells, steps=4 * cells
         )
         assert np.abs(mass - 1).max() < 1e-11
         exact = np.exp(-((y - 0.8) ** 2) / 2) / math.sqrt(2 * math.pi)
         errors.append(np.abs(density[1] - exact).max())
         assert (y[1] - y[0]) * density[1] @ y == pytest.approx(0.8, abs=1e-9)
-    assert observed_order([4, 2, 1], errors) == pytest.approx(2, abs=0.2)
+    assert flows.observed_order([4, 2, 1], errors) == pytest.approx(2, abs=0.2)
     first = [
-        fokker_planck(lambda y: -y, lambda y: 1 + 0 * y, 1.0, [1.0], cells=400, steps=k) for k in (20, 40, 80, 1280)
+        two_token.fokker_planck(lambda y: -y, lambda y: 1 + 0 * y, 1.0, [1.0], cells=400, steps=k)
+        for k in (20, 40, 80, 1280)
     ]
     means = [(y[1] - y[0]) * density[0] @ y for y, density, _ in first]
-    order = observed_order([4, 2, 1], [abs(m - means[3]) for m in means[:3]])
+    order = flows.observed_order([4, 2, 1], [abs(m - means[3]) for m in means[:3]])
     assert order == pytest.approx(2, abs=0.4)
     assert means[3] == pytest.approx(math.exp(-1), abs=1e-4)
-    bands = flux_matrix(np.tanh, lambda y: 1 + y**2, y, y[1] - y[0])
+    bands = two_token.flux_matrix(np.tanh, lambda y: 1 + y**2, y, y[1] - y[0])
     columns = bands[1].copy()
     columns[1:] += bands[0, 1:]
     columns[:-1] += bands[2, :-1]
@@ -116,7 +112,7 @@ def test_the_mean_is_slower_than_the_typical_prompt():
     """`ht-mean`: for d >= 11 the mean of 1 - R lies between its bounds, of rate 1 - 3/d; at d = 6 it is far slower."""
     rates, times = {}, np.array([0.0, 6.0, 12.0])
     for d, r in ((6, 0.0), (11, -0.5), (16, 0.3)):
-        law = two_token_pde(d, 0.0, 0.0, r, times, reach=16.0, cells=2400)
+        law = two_token.two_token_pde(d, 0.0, 0.0, r, times, reach=16.0, cells=2400)
         missing = law.mass - law.first
         rates[d] = math.log(missing[1] / missing[2]) / 6
         scaled = missing / (1 - r) * np.exp((1 - 3 / d) * times)

@@ -9,10 +9,6 @@ from derived.papers.in_place_ttt.experiments.capacity import Capacity, Noise
 from derived.papers.in_place_ttt.figures import capacity as figures
 
 EXPERIMENTS = (Noise, Capacity)
-SMALL = {
-    Noise: {"replicates": 4, "counts": (32, 128), "widths": (8, 32), "d": 16},
-    Capacity: {"replicates": 4, "sizes": ((16, 16), (16, 32)), "V": 32, "asked": 64},
-}
 
 
 def test_the_noise_is_what_theory_says(rows):

@@ -8,7 +8,6 @@ from derived.papers.in_place_ttt.claims.clock import CLAIMS, over
 from derived.papers.in_place_ttt.experiments.clock import FORMS, Alive, LayerTime, moved
 
 EXPERIMENTS = (LayerTime,)
-SMALL = {LayerTime: {"lengths": (16, 32), "most": 600, "tokens": 32}}
 
 
 def test_every_round_times_every_form_that_fits(rows):

@@ -253,7 +253,7 @@ def test_a_wrong_cache_or_mask_is_refused(model):
     for memory in memories(other):
         memory.chunk = 8
     with pytest.raises(
-        ValueError, match=r"a state with \(chunk, lr\) = \(4, 0.5\) for a memory with chunk = 8, lr = 0.5"
+        ValueError, match=r"a state with \(chunk, lr, tau\) = \(4, 0.5, None\) for a memory with \(8, 0.5, None\)"
     ):
         other(IDS[:, 6:8], past_key_values=cache)
     with pytest.raises(ValueError, match=r"attention_mask .*; .* dynamic cache"):

@@ -8,13 +8,12 @@ from derived.papers.in_place_ttt.experiments.leaks import VARIANTS, Leaks
 from derived.papers.in_place_ttt.figures import leaks as figures
 
 EXPERIMENTS = (Leaks,)
-SMALL = {Leaks: {"instances": 1, "tokens": 8, "d": 2, "chunks": (3,)}}
 
 
-def test_claims_get_the_expected_verdict_from_small_rows(rows):
+def test_claims_get_the_expected_verdict_from_small_rows(rows, expected):
     for claim in claims.CLAIMS:
         verdict, _ = claim.judge(claim.measure(rows[Leaks]))
-        assert verdict == claim.expected["ci"], claim.id
+        assert verdict == expected[claim.id], claim.id
 
 
 def test_every_variant_has_each_pair_once(rows):

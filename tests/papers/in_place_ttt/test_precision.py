@@ -7,7 +7,6 @@ from derived.papers.in_place_ttt.experiments.precision import Clip
 from derived.papers.in_place_ttt.figures import precision as figures
 
 EXPERIMENTS = (Clip,)
-SMALL = {Clip: {"replicates": 2, "norms": (1e-5, 1e-1, 10.0), "entries": 20_000, "sampled_rows": 4, "inputs": 2}}
 BY_ID = {claim.id: claim for claim in claims.CLAIMS}
 
 

@@ -16,7 +16,6 @@ from derived.papers.in_place_ttt.figures import texts as figures
 from derived.papers.in_place_ttt.model.network import SmallLM
 
 EXPERIMENTS = (Needles, SourceBytes)
-SMALL = {Needles: {"steps": 2}, SourceBytes: {"steps": 10}}
 
 
 def test_an_answer_is_missed_unless_it_is_among_the_largest_as_many_logits():

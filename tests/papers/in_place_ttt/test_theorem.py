@@ -1,7 +1,5 @@
 """Topic theorem: logits that a pair moves, keys of random layers, edges; their measures and figures."""
 
-import dataclasses
-
 import numpy as np
 import pandas as pd
 
@@ -11,11 +9,6 @@ from derived.papers.in_place_ttt.experiments.theorem import Edges, Keys, Logits
 from derived.papers.in_place_ttt.figures import theorem as figures
 
 EXPERIMENTS = (Logits, Keys, Edges)
-SMALL = {
-    Logits: {"replicates": 12, "V": 5, "d": 6, "h": 7, "N": 9},
-    Keys: {"replicates": 12, "counts": (16, 64), "h": 256, "d": 16},
-    Edges: {"replicates": 40, "V": 16, "h": 48, "chunk": 8},
-}
 BY_ID = {claim.id: claim for claim in claims.CLAIMS}
 
 
@@ -73,7 +66,7 @@ def test_a_pair_counts_inside_a_chunk_only(rows):
 
 
 def test_rows_follow_the_seed():
-    small = dataclasses.replace(Edges.at("ci"), **SMALL[Edges])
+    small = Edges.at("tiny")
     first, again, other = (run_condition(small, small.conditions()[0], seed, "cpu") for seed in (0, 0, 1))
     pd.testing.assert_frame_equal(first, again)
     assert not np.allclose(first["delta"], other["delta"])

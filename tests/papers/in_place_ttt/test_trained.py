@@ -26,7 +26,6 @@ from derived.papers.in_place_ttt.experiments.trained import ChunkSizes, Document
 from derived.papers.in_place_ttt.model.network import MIXERS, Memory, Size, SmallLM
 
 EXPERIMENTS = (Recall, ChunkSizes, Layers, Documents, WarmStart)
-SMALL = {Recall: {"steps": 2}, Documents: {"steps": 10}, ChunkSizes: {"chunks": (2, 4, 8)}}
 
 
 def test_each_query_asks_for_a_pair_that_stands_far_before_it():

@@ -9,6 +9,7 @@ import torch
 from scipy import special, stats
 
 from derived.lab.rng import stream
+from derived.papers.ols_attention.model import hopfield
 from derived.papers.ols_attention.model.capacity import (
     all_fixed_capacity,
     all_fixed_probability,
@@ -20,14 +21,6 @@ from derived.papers.ols_attention.model.capacity import (
     errorless_capacity,
     signal_and_noise,
     typical_bit_error,
-)
-from derived.papers.ols_attention.model.hopfield import (
-    all_fixed,
-    bit_error_rate,
-    capacity,
-    flip_field,
-    kh_step,
-    random_signs,
 )
 
 EPS = torch.finfo(torch.float64).eps
@@ -75,7 +68,7 @@ def test_r12_quadratic_bit_error_is_a_binomial_tail(N, K):
     num_signs = (K - 1) * (N - 1)
     most = (num_signs - (N - 1)) / 2  # sum < -(N - 1) iff fewer than this many signs are +1
     exact = float(stats.binom.cdf(math.ceil(most) - 1, num_signs, 0.5)) if K > 1 else 0.0
-    rates = bit_error_rate(N, K, 2, trials=400, num_tests=30, generator=stream(28, N, K))
+    rates = hopfield.bit_error_rate(N, K, 2, trials=400, num_tests=30, generator=stream(28, N, K))
     standard_error = float(rates.std()) / len(rates) ** 0.5
     assert abs(float(rates.mean()) - exact) <= 4 * standard_error
     theory = float(bit_error_theory(N, K, 2))
@@ -91,7 +84,7 @@ def test_r12_quadratic_bit_error_is_a_binomial_tail(N, K):
 def test_r12_cubic_bit_error_by_simulation():
     """5.12 for u^3 within 4 standard errors at the capacity for 1 %; half and twice the noise variance are rejected."""
     N, K = 64, 247
-    rates = bit_error_rate(N, K, 3, trials=40, num_tests=64, generator=stream(28, "cubic"))
+    rates = hopfield.bit_error_rate(N, K, 3, trials=40, num_tests=64, generator=stream(28, "cubic"))
     standard_error = float(rates.std()) / len(rates) ** 0.5
     signal, variance = signal_and_noise(N, 3)
     z = signal / ((K - 1) * variance) ** 0.5
@@ -106,7 +99,7 @@ def test_r12_polynomial_capacity_exponent(n):
     sizes = (24, 96) if n == 2 else (16, 48)
     found = []
     for N in sizes:
-        estimate = capacity(N, n, replicates=4, trials=48, num_tests=32, generator=stream(29, n, N))
+        estimate = hopfield.capacity(N, n, replicates=4, trials=48, num_tests=32, generator=stream(29, n, N))
         assert (estimate.bracket[0] < estimate.K).all()
         assert (estimate.bracket[1] >= estimate.K).all()
         found.append(estimate.K.log().mean())
@@ -118,7 +111,7 @@ def test_r12_polynomial_capacity_exponent(n):
 
 def test_capacity_brackets_hold_for_every_replicate():
     """Replicates that cross at different doublings each keep a bracket: error below the level at one end only."""
-    estimate = capacity(9, "exp", replicates=40, trials=1, num_tests=16, generator=stream(39, "brackets"))
+    estimate = hopfield.capacity(9, "exp", replicates=40, trials=1, num_tests=16, generator=stream(39, "brackets"))
     low, high = estimate.bracket
     assert len((high.double().log2()).round().unique()) > 1  # they do differ
     assert (estimate.error[0] < 0.01).all()
@@ -131,7 +124,7 @@ def test_r12_exponential_capacity():
     """R12: for e^u the typical capacity at 1 % doubles with every spin: K = 0.02 * 2^N from P_err = K / 2^{N+1}."""
     sizes = np.array([8, 10, 12])
     found = [
-        capacity(int(N), "exp", replicates=6, trials=24, num_tests=128, generator=stream(30, int(N))).K.log2()
+        hopfield.capacity(int(N), "exp", replicates=6, trials=24, num_tests=128, generator=stream(30, int(N))).K.log2()
         for N in sizes
     ]
     slope = np.polyfit(sizes, [float(K.mean()) for K in found], 1)[0]
@@ -146,7 +139,7 @@ def test_r12_all_patterns_survive_up_to_the_square_root(N, K):
 
     Bears `ols-two-notions`.
     """
-    fixed = all_fixed(N, K, "exp", trials=4000, generator=stream(31, N, K)).double()
+    fixed = hopfield.all_fixed(N, K, "exp", trials=4000, generator=stream(31, N, K)).double()
     theory, standard_error = float(all_fixed_probability(N, K)), float(fixed.std()) / 4000**0.5
     correction = K * N * 2.0**-N  # triples: patterns that have two neighbours
     assert abs(fixed.mean() - theory) < 4 * standard_error + correction * theory
@@ -168,7 +161,7 @@ def test_r12_rate_function():
 
 def test_generators_make_runs_reproducible():
     """The same stream gives the same capacity, another one another."""
-    first, again, other = (capacity(16, 3, trials=4, generator=stream(seed, "run")).K for seed in (0, 0, 1))
+    first, again, other = (hopfield.capacity(16, 3, trials=4, generator=stream(seed, "run")).K for seed in (0, 0, 1))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
 
@@ -176,8 +169,8 @@ def test_generators_make_runs_reproducible():
 def test_r12_typical_bit_and_number_of_pairs():
     """`ols-two-notions`: Chebyshev's bound, within ten times the rate; the mean number of pairs."""
     N, K, draws = 10, 10, 20_000
-    patterns = random_signs(draws, K, N, generator=stream(43, "notions"))
-    moved = (kh_step(patterns, patterns, "exp") != patterns).double()
+    patterns = hopfield.random_signs(draws, K, N, generator=stream(43, "notions"))
+    moved = (hopfield.kh_step(patterns, patterns, "exp") != patterns).double()
     rates = moved[:, 0].mean(dim=-1)
     bound, error = K / 2**N * (1 + math.exp(-4)) ** (N - 1), float(rates.std()) / draws**0.5
     assert float(rates.mean()) - 4 * error <= bound <= 10 * float(rates.mean())
@@ -187,7 +180,7 @@ def test_r12_typical_bit_and_number_of_pairs():
     pairs = near > 0
     moves = moved.sum(dim=(-2, -1)) > 0
     # the rest of the noise is at least e^{-2(N-1)} = 1.5e-8 unless it is exactly zero, where neither moves
-    zero = (flip_field(patterns, patterns, "exp").abs() < 1e-12).any(dim=-1).any(dim=-1)
+    zero = (hopfield.flip_field(patterns, patterns, "exp").abs() < 1e-12).any(dim=-1).any(dim=-1)
     assert (moves | zero)[pairs].all()
     assert zero[pairs].double().mean() < 0.01
 

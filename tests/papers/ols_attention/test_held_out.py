@@ -10,24 +10,14 @@ from torch import Tensor
 
 from derived.lab.rng import stream
 from derived.papers.ols_attention.data.problems import random_rotation
-from derived.papers.ols_attention.model.mechanism import (
-    OLSTransformer,
-    Weights,
-    in_context_ols,
-)
-from derived.papers.ols_attention.model.theory import (
-    batch_error,
-    held_out_self_attention,
-    second_moment,
-    wishart_moments,
-)
+from derived.papers.ols_attention.model import mechanism, theory
 
 
 def batch_errors(p: int, n: int, draws: int, seed: int) -> Tensor:
     """Relative squared errors of self-attention on fresh whitened batches, straight from the layer."""
     b = torch.ones(p, 1, dtype=torch.float64)
     identity = torch.eye(p, dtype=torch.float64)
-    layer = OLSTransformer(Weights(identity, identity, identity, identity, b))
+    layer = mechanism.OLSTransformer(mechanism.Weights(identity, identity, identity, identity, b))
     Xq = torch.randn(draws, n, p, generator=stream(seed, "batches", p, n), dtype=torch.float64)
     return (layer(Xq) - Xq @ b).square().mean(dim=(-2, -1)) / b.square().sum()
 
@@ -40,17 +30,17 @@ def test_r8_held_out_queries(problem, num_queries):
     """
     X, Y = problem.X, problem.Y
     Xq = problem.normal(num_queries, X.shape[1])
-    layer = OLSTransformer.from_data(X, Y)
-    weights = Weights(layer.W_Q, layer.W_K, layer.W_V, layer.W_FFN, layer.W_p)
+    layer = mechanism.OLSTransformer.from_data(X, Y)
+    weights = mechanism.Weights(layer.W_Q, layer.W_K, layer.W_V, layer.W_FFN, layer.W_p)
     prediction = Xq @ problem.coefficients
     lapack = Xq @ torch.from_numpy(np.linalg.lstsq(X.numpy(), Y.numpy(), rcond=1e-10)[0])
     tolerance = problem.tolerance(Xq)
-    for answer in (layer(Xq, context=X), in_context_ols(Xq, X, Y), token_loop(Xq, X, weights), lapack):
+    for answer in (layer(Xq, context=X), mechanism.in_context_ols(Xq, X, Y), token_loop(Xq, X, weights), lapack):
         assert (answer - prediction).norm() <= tolerance
     tolerance = problem.tolerance(Xq, self_attention=True)
     inverse = len(X) * (problem.V / problem.s**2) @ problem.V.T
-    expected = Xq @ inverse @ second_moment(Xq) @ problem.coefficients
-    for answer in (layer(Xq), held_out_self_attention(Xq, X, Y), token_loop(Xq, Xq, weights)):
+    expected = Xq @ inverse @ theory.second_moment(Xq) @ problem.coefficients
+    for answer in (layer(Xq), theory.held_out_self_attention(Xq, X, Y), token_loop(Xq, Xq, weights)):
         assert (answer - expected).norm() <= tolerance
     single = Xq[:1]
     leverage = (single @ inverse @ single.T).squeeze()
@@ -65,7 +55,7 @@ def test_r8_self_attention_is_right_only_where_the_moments_agree():
     Bears `ols-held-out`.
     """
     problem = make_problem(30, 3, 1, 3, 3.0, seed=6)
-    layer = OLSTransformer.from_data(problem.X, problem.Y)
+    layer = mechanism.OLSTransformer.from_data(problem.X, problem.Y)
     for c in (0.25, 1.0, 4.0):
         Xq = c * problem.X
         expected = c**2 * (Xq @ problem.coefficients)
@@ -79,7 +69,7 @@ def test_r8_self_attention_is_right_only_where_the_moments_agree():
     b = problem.C / problem.C.norm()
     stretched = problem.U @ (torch.eye(3, dtype=torch.float64) + 4 * (torch.eye(3, dtype=torch.float64) - b @ b.T))
     partial = (stretched * problem.s) @ problem.V.T
-    assert (second_moment(partial) - second_moment(problem.X)).norm() > 1
+    assert (theory.second_moment(partial) - theory.second_moment(problem.X)).norm() > 1
     assert (layer(partial) - partial @ problem.coefficients).norm() <= problem.tolerance(partial, self_attention=True)
 
 
@@ -91,7 +81,7 @@ def test_r9_in_distribution_batch_error(p, n):
     """
     errors = batch_errors(p, n, 40_000, seed=7)
     standard_error = errors.std() / len(errors) ** 0.5
-    assert abs(errors.mean() - batch_error(p, n)) < 4 * standard_error
+    assert abs(errors.mean() - theory.batch_error(p, n)) < 4 * standard_error
     assert abs(errors.mean() - (p + 1) / n) > 4 * standard_error
 
 
@@ -99,7 +89,7 @@ def test_r9_scalar_moments_are_those_of_chi_square():
     """`ols-wishart`, R9, p = 1: E (chi^2_n / n)^k is n (n+2) ... (n+2k-2) / n^k."""
     for n in (1, 2, 9):
         np.testing.assert_allclose(
-            wishart_moments(1, n), (1, (n + 2) / n, (n + 2) * (n + 4) / n**2), rtol=4 * np.finfo(float).eps
+            theory.wishart_moments(1, n), (1, (n + 2) / n, (n + 2) * (n + 4) / n**2), rtol=4 * np.finfo(float).eps
         )
 
 
@@ -123,7 +113,7 @@ def test_wishart_moments_by_simulation():
     g = torch.randn(200_000, n, p, generator=stream(41, "wishart"), dtype=torch.float64)
     S = g.mT @ g / n
     power = S
-    for value in wishart_moments(p, n):
+    for value in theory.wishart_moments(p, n):
         error = power.std(dim=0) / len(S) ** 0.5
         assert ((power.mean(dim=0) - float(value) * torch.eye(p)).abs() < 5 * error).all()
         assert (power.mean(dim=0) - 1.05 * float(value) * torch.eye(p)).diagonal().abs().max() > 5 * error.max()

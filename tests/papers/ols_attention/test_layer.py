@@ -11,6 +11,7 @@ from torch import Tensor
 
 from derived.lab.rng import stream
 from derived.papers.ols_attention.data.problems import random_rotation
+from derived.papers.ols_attention.model import theory
 from derived.papers.ols_attention.model.mechanism import (
     OLSTransformer,
     Weights,
@@ -19,15 +20,6 @@ from derived.papers.ols_attention.model.mechanism import (
     ridge_weights,
     tied_weights,
     whitening,
-)
-from derived.papers.ols_attention.model.theory import (
-    hat_matrix,
-    ols_coefficients,
-    ridge_smoother,
-    rounding_bound,
-    second_moment,
-    smoother,
-    spectral_filter,
 )
 
 
@@ -49,7 +41,7 @@ def test_r1_in_single_precision():
     problem = make_problem(50, 4, 2, 4, 3.0, seed=1)
     X, Y = problem.X.float(), problem.Y.float()
     gap = (OLSTransformer.from_data(X, Y)(X) - problem.fit).norm() / Y.norm()
-    assert gap <= 2 * rounding_bound(X) < 0.01
+    assert gap <= 2 * theory.rounding_bound(X) < 0.01
     assert gap < 1e-5
 
 
@@ -61,7 +53,7 @@ def test_r2_master_identity_holds_for_every_L(problem, d):
     """
     X, Y = problem.X, problem.Y
     L = problem.normal(X.shape[1], d) / X.norm() * len(X) ** 0.5
-    H = smoother(X, L)
+    H = theory.smoother(X, L)
     weights = tied_weights(X, Y, L)
     tolerance = problem.tolerance() * max(1.0, float(torch.linalg.matrix_norm(X @ L, 2)) ** 4 / len(X) ** 2)
     assert (OLSTransformer(weights)(X) - H @ H @ Y).norm() <= tolerance
@@ -73,9 +65,9 @@ def test_r2_the_attention_matrix_is_the_hat_matrix(problem):
     """`ols-hat`, R2, 5.4: A = H = U U^T, symmetric and idempotent with trace r; leverages lie in [0, 1]."""
     X = problem.X
     A = OLSTransformer.from_data(X, problem.Y).attention_matrix(X)
-    tolerance = float(2 * rounding_bound(X)) * len(problem.s) ** 0.5
+    tolerance = float(2 * theory.rounding_bound(X)) * len(problem.s) ** 0.5
     assert (A - problem.U @ problem.U.T).norm() <= tolerance
-    assert (A - hat_matrix(X)).norm() <= tolerance
+    assert (A - theory.hat_matrix(X)).norm() <= tolerance
     assert (A @ A - A).norm() <= 2 * tolerance
     assert torch.equal(A, A.T) or (A - A.T).norm() <= tolerance
     assert abs(A.trace() - len(problem.s)) <= tolerance * len(X) ** 0.5
@@ -92,7 +84,7 @@ def test_r3_attention_is_inert_in_sample(problem):
     X = problem.X
     L = whitening(X)
     values = X @ L
-    tolerance = float(2 * rounding_bound(X)) * values.norm()
+    tolerance = float(2 * theory.rounding_bound(X)) * values.norm()
     assert (linear_attention(values, values, values) - values).norm() <= tolerance
     assert (values @ tied_weights(X, problem.Y, L).W_p - problem.fit).norm() <= problem.tolerance()
 
@@ -118,11 +110,13 @@ def test_r5_minimum_norm_coefficients(problem):
     scale = float(problem.s[-1])
     tolerance = problem.tolerance() / scale
     coefficients = L @ tied_weights(X, Y, L).W_p
-    for witness in (problem.coefficients, torch.linalg.pinv(X, rtol=1e-10) @ Y, ols_coefficients(X, Y)):
+    for witness in (problem.coefficients, torch.linalg.pinv(X, rtol=1e-10) @ Y, theory.ols_coefficients(X, Y)):
         assert (coefficients - witness).norm() <= tolerance
     inverse = len(X) * (problem.V / problem.s**2) @ problem.V.T
-    assert (L @ L.T - inverse).norm() <= 2 * rounding_bound(X) * len(X) / scale**2
-    assert (L.T @ second_moment(X) @ L - torch.eye(len(problem.s))).norm() <= 4 * rounding_bound(X) * X.shape[1]
+    assert (L @ L.T - inverse).norm() <= 2 * theory.rounding_bound(X) * len(X) / scale**2
+    assert (L.T @ theory.second_moment(X) @ L - torch.eye(len(problem.s))).norm() <= 4 * theory.rounding_bound(
+        X
+    ) * X.shape[1]
 
 
 @pytest.mark.parametrize(("n", "p"), [(1, 1), (1, 3), (4, 4), (4, 9)])
@@ -156,8 +150,8 @@ def test_r6_ridge_once_and_twice(problem, ridge):
     sklearn = Ridge(alpha=n * ridge, fit_intercept=False, solver="svd").fit(X.numpy(), Y.numpy()).predict(X.numpy())
     witnesses = (
         problem.ridge_fit(ridge),
-        ridge_smoother(X, ridge) @ Y,
-        X @ ols_coefficients(X, Y, ridge),
+        theory.ridge_smoother(X, ridge) @ Y,
+        X @ theory.ols_coefficients(X, Y, ridge),
         in_context_ols(X, X, Y, ridge),
         X @ torch.from_numpy(augmented),
         torch.from_numpy(sklearn).reshape(Y.shape),
@@ -190,12 +184,12 @@ def test_r6_spectral_filters():
     """R6: the factors along each eigenvector, and zero where the eigenvalue is zero."""
     eigenvalues = np.array([0.0, 0.5, 2.0])
     f = np.array([0.0, 0.5, 0.8])
-    np.testing.assert_allclose(spectral_filter(eigenvalues, 0.5, "ridge"), f, rtol=4e-16)
-    np.testing.assert_allclose(spectral_filter(eigenvalues, 0.5, "regularised"), f**2, rtol=4e-16)
-    np.testing.assert_allclose(spectral_filter(eigenvalues, 0.5, "repaired"), f, rtol=4e-16)
-    np.testing.assert_array_equal(spectral_filter(eigenvalues, 0.0, "ols"), [0, 1, 1])
+    np.testing.assert_allclose(theory.spectral_filter(eigenvalues, 0.5, "ridge"), f, rtol=4e-16)
+    np.testing.assert_allclose(theory.spectral_filter(eigenvalues, 0.5, "regularised"), f**2, rtol=4e-16)
+    np.testing.assert_allclose(theory.spectral_filter(eigenvalues, 0.5, "repaired"), f, rtol=4e-16)
+    np.testing.assert_array_equal(theory.spectral_filter(eigenvalues, 0.0, "ols"), [0, 1, 1])
     problem = make_problem(9, 3, 1, 3, 4.0, seed=5)
-    factors = torch.from_numpy(spectral_filter((problem.s**2 / 9).numpy(), 0.7, "repaired"))
+    factors = torch.from_numpy(theory.spectral_filter((problem.s**2 / 9).numpy(), 0.7, "repaired"))
     fit = OLSTransformer.from_data(problem.X, problem.Y, 0.7)(problem.X)
     assert (problem.U.T @ fit - factors[:, None] * problem.C).norm() <= problem.tolerance()
 
@@ -209,7 +203,7 @@ def test_r7_many_weights_give_the_same_fit(problem):
     assert (OLSTransformer(tied_weights(X, Y, L @ R))(X) - problem.fit).norm() <= problem.tolerance()
     G = random_rotation(p, generator=stream(problem.seed, "G")) * (1 + torch.arange(p, dtype=X.dtype))
     identity = torch.eye(p, dtype=X.dtype)
-    untied = Weights(L @ L.T @ G, torch.linalg.inv(G).T, identity, identity, ols_coefficients(X, Y))
+    untied = Weights(L @ L.T @ G, torch.linalg.inv(G).T, identity, identity, theory.ols_coefficients(X, Y))
     amplified = problem.tolerance() * float(problem.s[0] / problem.s[-1]) * p**2  # kappa(X) once more, kappa(G) = p
     assert (OLSTransformer(untied)(X) - problem.fit).norm() <= amplified
 
@@ -248,7 +242,7 @@ def test_an_invertible_change_of_features_keeps_the_fit(problem):
     p = problem.X.shape[1]
     XG = problem.X @ (random_rotation(p, generator=stream(problem.seed, "G")) * (1 + torch.arange(p)))
     layer = OLSTransformer.from_data(XG, problem.Y)
-    tolerance = float(2 * (rounding_bound(XG) + rounding_bound(problem.X)))
+    tolerance = float(2 * (theory.rounding_bound(XG) + theory.rounding_bound(problem.X)))
     assert (layer(XG) - problem.fit).norm() <= tolerance * problem.Y.norm()
     assert (layer.attention_matrix(XG) - problem.U @ problem.U.T).norm() <= tolerance * p**0.5
 
@@ -257,7 +251,7 @@ def test_whitened_inputs_need_no_whitening():
     """Special case X^T X = n I: L L^T = I."""
     problem = make_problem(12, 4, 1, 4, 1.0, seed=9)
     L = whitening(problem.X)
-    assert (L @ L.T - torch.eye(4)).norm() <= 2 * rounding_bound(problem.X)
+    assert (L @ L.T - torch.eye(4)).norm() <= 2 * theory.rounding_bound(problem.X)
 
 
 def test_a_batch_is_its_members():
@@ -269,13 +263,13 @@ def test_a_batch_is_its_members():
     for i, problem in enumerate(pair):
         assert (layer(X)[i] - problem.fit).norm() <= problem.tolerance()
         assert (predicted[i] - problem.fit).norm() <= problem.tolerance()
-        assert (ols_coefficients(X, Y)[i] - problem.coefficients).norm() <= problem.tolerance() / problem.s[-1]
+        assert (theory.ols_coefficients(X, Y)[i] - problem.coefficients).norm() <= problem.tolerance() / problem.s[-1]
 
 
 @given(problems(full_rank=True))
 def test_triangular_least_squares_agrees_with_the_singular_value_route(problem):
     """The QR route returns R^{-1} Q^T Y, the same coefficients."""
-    gap = ols_coefficients(problem.X, problem.Y, method="qr") - problem.coefficients
+    gap = theory.ols_coefficients(problem.X, problem.Y, method="qr") - problem.coefficients
     assert gap.norm() <= problem.tolerance() / problem.s[-1]
 
 
@@ -287,8 +281,8 @@ def test_whitening_never_squares_the_condition_number():
     def gap(L: Tensor) -> float:
         return float((OLSTransformer(tied_weights(problem.X, Y, L))(problem.X) - Y).norm() / Y.norm())
 
-    eigenvalues, V = torch.linalg.eigh(second_moment(problem.X))
-    assert gap(whitening(problem.X)) <= 2 * rounding_bound(problem.X)
+    eigenvalues, V = torch.linalg.eigh(theory.second_moment(problem.X))
+    assert gap(whitening(problem.X)) <= 2 * theory.rounding_bound(problem.X)
     assert gap(whitening(problem.X)) < 1e-3 * gap(V / eigenvalues.sqrt())
 
 

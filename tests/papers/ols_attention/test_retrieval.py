@@ -6,16 +6,7 @@ import torch
 from scipy import special
 
 from derived.lab.rng import stream
-from derived.papers.ols_attention.model.capacity import (
-    demircigil_exponent,
-    hebb_noise,
-    kernel_noise,
-    projection_noise,
-    ramsauer_capacity,
-    retrieval_bound,
-    separation,
-    sphere_exponent,
-)
+from derived.papers.ols_attention.model import capacity
 from derived.papers.ols_attention.model.hopfield import (
     bit_error_rate,
     corrupt,
@@ -96,7 +87,7 @@ def test_r12_one_step_retrieval_from_flipped_bits():
     Bears `ols-demircigil`.
     """
     N, rho = 30, 0.1
-    K = int(np.exp(0.9 * float(demircigil_exponent(rho)) * N))
+    K = int(np.exp(0.9 * float(capacity.demircigil_exponent(rho)) * N))
     exponential, quadratic = (
         bit_error_rate(N, K, interaction, rho=rho, trials=40, generator=stream(32, "retrieval"))
         for interaction in ("exp", 2)
@@ -108,14 +99,14 @@ def test_r12_one_step_retrieval_from_flipped_bits():
 def test_r12_ramsauer_constants():
     """R12, OLS-16: the published examples c >= 3.1546 and 1.3718; W_0 by scipy's lambertw and by its own equation."""
     for (beta, K, d, p), published in (((1, 3, 20, 0.001), 3.1546), ((1, 1, 75, 0.001), 1.3718)):
-        a, b, c, num_patterns, valid = ramsauer_capacity(beta, K, d, p)
+        a, b, c, num_patterns, valid = capacity.ramsauer_capacity(beta, K, d, p)
         assert abs(c - published) < 1e-4
         assert c == pytest.approx(b / special.lambertw(np.exp(a + np.log(b))).real, rel=1e-12)
         w = b / c
         assert w * np.exp(w) == pytest.approx(b * np.exp(a), rel=1e-12)
         assert num_patterns == pytest.approx(p**0.5 * c ** ((d - 1) / 4))
         assert valid == (c >= (2 / p**0.5) ** (4 / (d - 1)))
-    assert np.isfinite(ramsauer_capacity(1e4, 10, 20, 0.5).c)  # e^{a + ln b} would overflow
+    assert np.isfinite(capacity.ramsauer_capacity(1e4, 10, 20, 0.5).c)  # e^{a + ln b} would overflow
 
 
 @pytest.mark.parametrize(("K", "d", "beta"), [(1, 2, 1.0), (5, 20, 0.5), (30, 40, 1.0)])
@@ -130,13 +121,16 @@ def test_r12_one_step_retrieval_bound(K, d, beta):
     probe = patterns + 0.05 * torch.randn(100, K, d, generator=g, dtype=torch.float64)
     error = torch.linalg.vector_norm(retrieve(probe, patterns, "lse", beta=beta).state - patterns, dim=-1)
     fixed_points = retrieve(patterns, patterns, "lse", beta=beta, steps=50).state
-    sharp, printed = retrieval_bound(probe, patterns, beta), retrieval_bound(probe, patterns, beta, fixed_points)
+    sharp, printed = (
+        capacity.retrieval_bound(probe, patterns, beta),
+        capacity.retrieval_bound(probe, patterns, beta, fixed_points),
+    )
     rounding = 8 * (K + d) * EPS * (1 + beta * d) * d**0.5
     assert (error <= sharp + rounding).all()
     assert (sharp <= printed).all()
-    assert separation(patterns).shape == (100, K)
+    assert capacity.separation(patterns).shape == (100, K)
     if K > 1:
-        assert (sharp[separation(patterns) > d / 2] < d**0.5).any()  # the bound says something somewhere
+        assert (sharp[capacity.separation(patterns) > d / 2] < d**0.5).any()  # the bound says something somewhere
 
 
 def test_r12_sphere_exponent():
@@ -144,9 +138,9 @@ def test_r12_sphere_exponent():
     m = np.linspace(-1, 1, 2_000_001)[1:-1]
     for lam in (0.1, 1.0, 5.0):
         brute = lam - np.max(lam * m + 0.5 * np.log1p(-(m**2)))
-        assert abs(sphere_exponent(lam) - brute) < 1e-9
-    assert round(float(sphere_exponent(1.0)), 4) == 0.6226
-    assert sphere_exponent(1e-9) == pytest.approx(1e-9, rel=1e-8)
+        assert abs(capacity.sphere_exponent(lam) - brute) < 1e-9
+    assert round(float(capacity.sphere_exponent(1.0)), 4) == 0.6226
+    assert capacity.sphere_exponent(1e-9) == pytest.approx(1e-9, rel=1e-8)
 
 
 @pytest.mark.parametrize(("num_patterns", "d"), [(1, 5), (2, 5), (6, 4), (40, 25)])
@@ -160,10 +154,12 @@ def test_r12_hebb_noise_with_its_coherent_part(num_patterns, d):
     read = linear_read_out(patterns[:, :1], patterns, "hebb").squeeze(-2)
     energies = (read - patterns[:, 0]).square().sum(dim=-1)
     standard_error = float(energies.std()) / draws**0.5
-    assert abs(float(energies.mean()) - hebb_noise(num_patterns, d)) <= 4 * standard_error + 20 * EPS
+    assert abs(float(energies.mean()) - capacity.hebb_noise(num_patterns, d)) <= 4 * standard_error + 20 * EPS
     if num_patterns > 2:
         assert abs(float(energies.mean()) - (num_patterns - 1) / d) > 4 * standard_error
-    assert kernel_noise(num_patterns, d, lambda u: u) == pytest.approx(hebb_noise(num_patterns, d), rel=1e-12)
+    assert capacity.kernel_noise(num_patterns, d, lambda u: u) == pytest.approx(
+        capacity.hebb_noise(num_patterns, d), rel=1e-12
+    )
 
 
 def test_r12_kernel_noise_of_cubic_and_exponential_read_outs():
@@ -174,7 +170,7 @@ def test_r12_kernel_noise_of_cubic_and_exponential_read_outs():
     for kernel in (lambda u: u**3, lambda u: torch.exp(3 * u)):
         energies = (kernel(overlaps)[:, None, :] @ patterns[:, 1:]).square().sum(dim=(-2, -1))
         standard_error = float(energies.std()) / draws**0.5
-        theory = kernel_noise(num_patterns, d, kernel)
+        theory = capacity.kernel_noise(num_patterns, d, kernel)
         assert abs(float(energies.mean()) - theory) < 4 * standard_error
         assert abs(float(energies.mean()) - 1.1 * theory) > 4 * standard_error
 
@@ -190,7 +186,7 @@ def test_r12_projection_noise():
         noise = torch.randn(draws, d, generator=stream(36, "noise", K), dtype=torch.float64)
         kept = linear_read_out(noise, patterns, "projection").square().sum(dim=-1) / d
         standard_error = float(kept.std()) / draws**0.5
-        assert abs(float(kept.mean()) - projection_noise(K, d)) < 4 * standard_error
+        assert abs(float(kept.mean()) - capacity.projection_noise(K, d)) < 4 * standard_error
         assert abs(float(kept.mean()) - (K + 1) / d) > 4 * standard_error
 
 

@@ -17,18 +17,8 @@ from derived.papers.ols_attention.experiments.training import (
     train_matrix,
     train_scalar,
 )
+from derived.papers.ols_attention.model import reachability
 from derived.papers.ols_attention.model.mechanism import OLSTransformer, tied_weights, whitening
-from derived.papers.ols_attention.model.reachability import (
-    READ_OUTS,
-    conserved_quantity,
-    edge_of_stability,
-    identifiable,
-    matrix_loss,
-    overshoot,
-    predicted_end_point,
-    prediction_slope,
-    scalar_flow,
-)
 from derived.papers.ols_attention.model.theory import (
     ols_coefficients,
     rounding_bound,
@@ -46,24 +36,24 @@ def scalar_loss(l: Tensor, P: Tensor, s: float, beta: float, read_out: str) -> T
     return s**2 * (l**3 * s**2 * read - beta) ** 2
 
 
-@given(signed, signed, numbers, signed, st.sampled_from(READ_OUTS))
+@given(signed, signed, numbers, signed, st.sampled_from(reachability.READ_OUTS))
 def test_r10_the_flow_is_minus_the_gradient(l, P, s, beta, read_out):
     """`ols-flows`, R10: the stated flows against autograd, and the prediction's slope against the layer on tokens."""
     lt, Pt = (torch.tensor(value, dtype=torch.float64, requires_grad=True) for value in (l, P))
     loss = scalar_loss(lt, Pt, s, beta, read_out)
     gradient = torch.autograd.grad(loss, (lt, Pt), allow_unused=True)
     expected = [0.0 if g is None else -float(g) for g in gradient]
-    slope = prediction_slope(l, P, s, beta, read_out)
+    slope = reachability.prediction_slope(l, P, s, beta, read_out)
     scale = 100 * EPS * (1 + abs(slope) + abs(beta)) * 10 * (1 + s**6) * (1 + abs(l) ** 3) * (1 + abs(beta) + abs(P))
-    np.testing.assert_allclose(scalar_flow(l, P, s, beta, read_out), expected, rtol=0, atol=scale)
+    np.testing.assert_allclose(reachability.scalar_flow(l, P, s, beta, read_out), expected, rtol=0, atol=scale)
 
 
 @given(signed, signed, numbers, signed)
 def test_r10_training_both_conserves_l2_minus_3P2(l, P, s, beta):
     """`ols-flows`, R10: d(l^2 - 3 P^2)/dt = 2 l dl/dt - 6 P dP/dt = 0 along the flow."""
-    dl, dP = scalar_flow(l, P, s, beta, "trained")
+    dl, dP = reachability.scalar_flow(l, P, s, beta, "trained")
     assert abs(2 * l * dl - 6 * P * dP) <= 20 * EPS * (abs(2 * l * dl) + abs(6 * P * dP))
-    assert conserved_quantity(2.0, 1.0) == 1.0
+    assert reachability.conserved_quantity(2.0, 1.0) == 1.0
 
 
 @given(signed, signed, numbers, signed)
@@ -72,13 +62,13 @@ def test_r10_end_point_lies_on_both_curves(l0, P0, s, beta):
 
     Bears `ols-end-point`.
     """
-    l, P = predicted_end_point(l0, P0, s, beta)
-    c = conserved_quantity(l0, P0)
+    l, P = reachability.predicted_end_point(l0, P0, s, beta)
+    c = reachability.conserved_quantity(l0, P0)
     if l0 * P0 * beta > 0 or c > 0:
         assert np.sign(l) == np.sign(l0)
         np.testing.assert_allclose(l**3 * s**2 * P, beta, rtol=20 * EPS)
         # v solves a quartic whose relative derivative is at least 1, so v is good to a few eps of its largest term
-        assert abs(conserved_quantity(l, P) - c) <= 400 * EPS * (l**2 + 3 * P**2 + abs(c))
+        assert abs(reachability.conserved_quantity(l, P) - c) <= 400 * EPS * (l**2 + 3 * P**2 + abs(c))
         quartic = np.roots([1, -c, 0, 0, -3 * beta**2 / s**4])
         real = quartic[(abs(quartic.imag) < 1e-9) & (quartic.real > 0)].real
         assert len(real) == 1
@@ -93,10 +83,10 @@ def runge_kutta(l: np.ndarray, P: np.ndarray, s: float, beta: float, time: float
     """Classical fourth-order integration of the flow that trains both."""
     h = time / steps
     for _ in range(steps):
-        k1 = scalar_flow(l, P, s, beta, "trained")
-        k2 = scalar_flow(l + h / 2 * k1[0], P + h / 2 * k1[1], s, beta, "trained")
-        k3 = scalar_flow(l + h / 2 * k2[0], P + h / 2 * k2[1], s, beta, "trained")
-        k4 = scalar_flow(l + h * k3[0], P + h * k3[1], s, beta, "trained")
+        k1 = reachability.scalar_flow(l, P, s, beta, "trained")
+        k2 = reachability.scalar_flow(l + h / 2 * k1[0], P + h / 2 * k1[1], s, beta, "trained")
+        k3 = reachability.scalar_flow(l + h / 2 * k2[0], P + h / 2 * k2[1], s, beta, "trained")
+        k4 = reachability.scalar_flow(l + h * k3[0], P + h * k3[1], s, beta, "trained")
         l = l + h / 6 * (k1[0] + 2 * k2[0] + 2 * k3[0] + k4[0])
         P = P + h / 6 * (k1[1] + 2 * k2[1] + 2 * k3[1] + k4[1])
     return l, P
@@ -110,7 +100,7 @@ def test_r10_the_flow_ends_at_the_predicted_point():
     l0, P0 = np.array([0.5, 1.5, -0.5, 1.5, -1.5, 0.9]), np.array([0.5, 0.2, -0.5, -0.7, 0.7, -0.6])
     coarse = runge_kutta(l0, P0, 1.0, 2.0, time=20.0, steps=10_000)
     l, P = runge_kutta(l0, P0, 1.0, 2.0, time=20.0, steps=20_000)
-    l_end, P_end = predicted_end_point(l0, P0, 1.0, 2.0)
+    l_end, P_end = reachability.predicted_end_point(l0, P0, 1.0, 2.0)
     reached = l_end != 0
     assert list(reached) == [True, True, True, True, True, False]
     # of order 4, so the finer run's error is a fifteenth of the difference of the two, plus rounding over its steps
@@ -133,7 +123,7 @@ def test_r10_trained_end_point_is_predicted_and_is_not_the_whitening():
     x, y, s, beta = paper_batch(20)
     start = torch.full((20,), 0.5, dtype=torch.float64)
     run = train_scalar(x, y, start, start, read_out="trained", optimizer="gd", lr=1e-3, epochs=3000)
-    l, P = predicted_end_point(0.5, 0.5, s.numpy(), beta.numpy())
+    l, P = reachability.predicted_end_point(0.5, 0.5, s.numpy(), beta.numpy())
     np.testing.assert_allclose(run.l[-1], l, atol=2e-3)
     np.testing.assert_allclose(run.P[-1], P, atol=2e-3)
     assert (run.l[-1] - 1 / s).abs().min() > 0.2
@@ -154,7 +144,7 @@ def test_r10_which_starts_reach_the_whitening(read_out, l0, target):
     assert (run.l[-1] - target / s).abs().max() < (1e-3 if target else 0.05)
 
 
-@pytest.mark.parametrize("read_out", READ_OUTS)
+@pytest.mark.parametrize("read_out", reachability.READ_OUTS)
 def test_r10_scalar_training_is_matrix_training_of_the_layer(read_out):
     """R10: the scalar recursion in s and beta is the training of the layer on its tokens, for both optimisers."""
     x, y, s, beta = paper_batch(2)
@@ -193,7 +183,7 @@ def test_r10_descent_overshoots_where_the_first_step_says_so():
     x, y, s, beta = (each.numpy() for each in paper_batch(1))
     u0 = np.linspace(0.1, 2.0, 77)
     for lr in (1e-3, 3e-3, 6e-3):
-        tau = overshoot(u0 / s, s, beta, lr)
+        tau = reachability.overshoot(u0 / s, s, beta, lr)
         l0 = torch.from_numpy(u0 / s)
         course = train_scalar(
             torch.from_numpy(x), torch.from_numpy(y), l0, read_out="recomputed", optimizer="gd", lr=lr, epochs=400
@@ -204,13 +194,13 @@ def test_r10_descent_overshoots_where_the_first_step_says_so():
         assert np.abs(course[-1, (u0 > 0.5) & (tau < 0.5)] - 1 / s).max() < 1e-3
 
 
-@pytest.mark.parametrize("read_out", READ_OUTS)
+@pytest.mark.parametrize("read_out", reachability.READ_OUTS)
 def test_r10_edge_of_stability(read_out):
     """`ols-edge`, R10: from close to the end point, steps 1 % below the edge come back and steps 1 % above it leave."""
     x, y, s, beta = paper_batch(1)
     s0, b0 = s.numpy(), beta.numpy()
-    end = predicted_end_point(0.5, 0.5, s0, b0) if read_out == "trained" else (1 / s0, s0 * b0)
-    edge = float(edge_of_stability(s0, b0, read_out, end).item())
+    end = reachability.predicted_end_point(0.5, 0.5, s0, b0) if read_out == "trained" else (1 / s0, s0 * b0)
+    edge = float(reachability.edge_of_stability(s0, b0, read_out, end).item())
     start = torch.from_numpy(end[0]) + 1e-6
     P0 = torch.from_numpy(end[1]) if read_out == "trained" else None
     for factor, least, most in ((0.99, 0, 0.01), (1.01, 10, np.inf)):
@@ -219,7 +209,7 @@ def test_r10_edge_of_stability(read_out):
         assert least <= excess[-1] / excess[0] <= most
     if read_out != "trained":
         np.testing.assert_allclose(
-            edge_of_stability(1.0, 2.0, read_out), {"frozen": 1 / 36, "recomputed": 1 / 64}[read_out]
+            reachability.edge_of_stability(1.0, 2.0, read_out), {"frozen": 1 / 36, "recomputed": 1 / 64}[read_out]
         )
 
 
@@ -235,10 +225,10 @@ def test_r10_the_structure_is_identified_iff_the_rank_is_p(p, m):
     run = train_matrix(data.X, data.Y, start, epochs=2500)
     least = (data.Y - data.X @ B).square().sum() / 60
     assert abs(run.loss[-1] - least) < 1e-9 * run.loss[0]
-    assert identifiable(B) == (min(p, m) == p)
+    assert reachability.identifiable(B) == (min(p, m) == p)
     gap = structure_gap(data.X, run.L)
-    assert (gap < 1e-4) == identifiable(B)
-    if not identifiable(B):
+    assert (gap < 1e-4) == reachability.identifiable(B)
+    if not reachability.identifiable(B):
         assert gap > 0.05
 
 
@@ -255,7 +245,7 @@ def test_r10_one_output_leaves_a_direction_free():
     fit = OLSTransformer(tied_weights(data.X, data.Y, L))(data.X)
     tolerance = 2**4 * float(rounding_bound(data.X)) * data.Y.norm()  # ||XL|| is twice that of a whitening, power 4
     assert (fit - data.X @ B).norm() <= tolerance
-    assert matrix_loss(L, Sigma, B) <= tolerance**2
+    assert reachability.matrix_loss(L, Sigma, B) <= tolerance**2
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])
@@ -268,4 +258,4 @@ def test_r10_matrix_loss_is_the_excess_of_the_layer(d):
     excess = ((layer(data.X) - data.Y).square().sum() - (data.Y - data.X @ B).square().sum()) / 30
     gain = max(1.0, float(torch.linalg.matrix_norm(data.X @ L, 2)) ** 8 / 30**4)  # the loss is of degree 8 in L
     bound = 2 * float(rounding_bound(data.X)) * gain * float(data.Y.square().sum()) / 30
-    assert abs(matrix_loss(L, second_moment(data.X), B) - excess) <= bound
+    assert abs(reachability.matrix_loss(L, second_moment(data.X), B) - excess) <= bound

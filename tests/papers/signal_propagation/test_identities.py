@@ -7,7 +7,6 @@ from derived.papers.signal_propagation.claims.identities import CLAIMS
 from derived.papers.signal_propagation.experiments.identities import ClosedForms, Ends
 
 EXPERIMENTS = (ClosedForms, Ends)
-SMALL = {ClosedForms: {"instances": 4}, Ends: {"instances": 4, "depth": 8}}
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)

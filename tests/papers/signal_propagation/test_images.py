@@ -1,7 +1,5 @@
 """Networks fed with generated images: rows and measure of SP-16."""
 
-import dataclasses
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,12 +9,11 @@ from derived.papers.signal_propagation.experiments.images import GeneratedImages
 from derived.papers.signal_propagation.model.asymptotics import vit_variances
 
 EXPERIMENTS = (GeneratedImages,)
-SMALL = {GeneratedImages: {"width": 24, "depth": 4, "start": 1}}
 
 
 def test_images_start_their_recurrence_from_the_measured_block(rows, by_hand):
     """J_theory of an image: from its own (q, p), over the patches as tokens, 1 at the output."""
-    experiment = dataclasses.replace(GeneratedImages.at("ci"), **SMALL[GeneratedImages])
+    experiment = GeneratedImages.at("tiny")
     table = rows[GeneratedImages].query("norm == 'erf' and init == 0 and replicate == 1")
     table = table[table["alpha"] == table["alpha"].min()].sort_values("b")
     a, s = vit_variances()

@@ -14,19 +14,6 @@ from scipy import integrate, special
 from derived.lab.rng import stream
 from derived.papers.signal_propagation.model import kernels
 from derived.papers.signal_propagation.model.asymptotics import stretch_constant
-from derived.papers.signal_propagation.model.kernels import (
-    ElementwiseKernel,
-    ErfKernel,
-    LayerNormKernel,
-    TanhKernel,
-    arccos_kernel,
-    arccos_kernel_prime,
-    arcsine_kernel,
-    erf_prime_kernel,
-    gaussian_cross_moment,
-    gaussian_moment,
-    tanh_mixture,
-)
 from derived.papers.signal_propagation.model.mutations import NoDivision
 from derived.papers.signal_propagation.model.transformer import equiangular_tokens, normalise, token_moments
 
@@ -34,8 +21,8 @@ examples = settings(derandomize=True, max_examples=25, deadline=None, database=N
 scales = st.floats(0.05, 3.0)
 correlations = st.floats(-1.0, 1.0)
 MAPS = {
-    "erf": (special.erf, lambda x: 2 / math.sqrt(math.pi) * np.exp(-x * x), ErfKernel),
-    "tanh": (np.tanh, lambda x: 1 - np.tanh(x) ** 2, TanhKernel),
+    "erf": (special.erf, lambda x: 2 / math.sqrt(math.pi) * np.exp(-x * x), kernels.ErfKernel),
+    "tanh": (np.tanh, lambda x: 1 - np.tanh(x) ** 2, kernels.TanhKernel),
 }
 
 
@@ -76,7 +63,7 @@ def test_moments_against_the_trapezoidal_rule(kind, reach, alpha, rho):
     q = (reach / alpha) ** 2  # alpha sqrt(q) = reach <= 3, where 193 nodes are exact to rounding
     p = rho * q
     if abs(rho) > 0.05:  # relative error of p~ is meant
-        close(kernel(alpha).moments(q, p), ElementwiseKernel(fn, dfn, alpha, 193).moments(q, p), 2e-11)
+        close(kernel(alpha).moments(q, p), kernels.ElementwiseKernel(fn, dfn, alpha, 193).moments(q, p), 2e-11)
 
 
 @pytest.mark.parametrize("kind", MAPS)
@@ -108,22 +95,24 @@ def test_relu_kernel_and_its_derivative_against_quadrature(rho):
 
     kappa = integrate.quad(lambda z: z * inner(z) * density(z), 0, 12)[0]
     both = integrate.quad(lambda z: special.ndtr(rho * z / spread) * density(z), 0, 12, points=[spread])[0]
-    assert abs(arccos_kernel(rho) - kappa) < 1e-7
-    assert abs(arccos_kernel_prime(rho) - both) < 1e-7
+    assert abs(kernels.arccos_kernel(rho) - kappa) < 1e-7
+    assert abs(kernels.arccos_kernel_prime(rho) - both) < 1e-7
 
 
 def test_relu_kernel_known_values_and_derivative():
-    np.testing.assert_allclose(arccos_kernel([-1, 0, 1]), [0, 1 / (2 * np.pi), 0.5], atol=1e-16)
-    np.testing.assert_allclose(arccos_kernel_prime([-1, 0, 1]), [0, 0.25, 0.5], atol=1e-16)
-    np.testing.assert_allclose(arccos_kernel(0.5), (math.sqrt(0.75) + 0.5 * 2 * np.pi / 3) / (2 * np.pi), rtol=1e-15)
+    np.testing.assert_allclose(kernels.arccos_kernel([-1, 0, 1]), [0, 1 / (2 * np.pi), 0.5], atol=1e-16)
+    np.testing.assert_allclose(kernels.arccos_kernel_prime([-1, 0, 1]), [0, 0.25, 0.5], atol=1e-16)
+    np.testing.assert_allclose(
+        kernels.arccos_kernel(0.5), (math.sqrt(0.75) + 0.5 * 2 * np.pi / 3) / (2 * np.pi), rtol=1e-15
+    )
     rho, h = np.linspace(-0.9, 0.9, 19), 1e-5
-    slope = (arccos_kernel(rho + h) - arccos_kernel(rho - h)) / (2 * h)
-    np.testing.assert_allclose(slope, arccos_kernel_prime(rho), atol=1e-9)  # h^2 kappa''' / 6 + eps / h
+    slope = (kernels.arccos_kernel(rho + h) - kernels.arccos_kernel(rho - h)) / (2 * h)
+    np.testing.assert_allclose(slope, kernels.arccos_kernel_prime(rho), atol=1e-9)  # h^2 kappa''' / 6 + eps / h
 
 
 def test_layernorm_moments_are_those_of_a_division_by_the_root():
     q, p = np.array([0.5, 2.0]), np.array([-0.1, 1.5])
-    close(LayerNormKernel().moments(q, p), (np.ones(2), p / q, 1 / q, 1 / q), 1e-15)
+    close(kernels.LayerNormKernel().moments(q, p), (np.ones(2), p / q, 1 / q, 1 / q), 1e-15)
 
 
 @examples
@@ -173,28 +162,29 @@ def test_dyt_stays_accurate_where_quadrature_fails():
         return 2 * integrate.quad(lambda x: fn(x) * density(x), 0, 40, epsabs=1e-14, limit=500)[0]
 
     complement = mean(lambda x: 1 - math.tanh(x) ** 2)
-    moments = TanhKernel(alpha).moments(q, 0.5 * q)
+    moments = kernels.TanhKernel(alpha).moments(q, 0.5 * q)
     np.testing.assert_allclose(1 - moments.q_tilde, complement, rtol=1e-9)
     np.testing.assert_allclose(moments.q_hat, alpha**2 * mean(lambda x: (1 / math.cosh(x)) ** 4), rtol=1e-9)
 
 
 def test_tanh_is_an_average_of_error_functions():
-    beta, weight = tanh_mixture()
+    beta, weight = kernels.tanh_mixture()
     x = np.linspace(-30, 30, 4001)
     assert (weight > 0).all()
     assert abs(weight.sum() - 1) < 3e-13
     assert np.abs(special.erf(beta * x[:, None]) @ weight - np.tanh(x)).max() < 3e-13
     coarse = [
-        np.abs(special.erf(tanh_mixture(m)[0] * x[:, None]) @ tanh_mixture(m)[1] - np.tanh(x)).max() for m in (12, 16)
+        np.abs(special.erf(kernels.tanh_mixture(m)[0] * x[:, None]) @ kernels.tanh_mixture(m)[1] - np.tanh(x)).max()
+        for m in (12, 16)
     ]
     assert coarse[1] < coarse[0] / 30  # geometric in the number of nodes
 
 
 def test_functions_of_the_plan_agree_with_the_kernels():
     q, p, alpha = np.array([0.3, 2.0]), np.array([-0.1, 1.9]), 0.8
-    moments = ErfKernel(alpha).moments(q, p)
-    close((arcsine_kernel(q, q, alpha), arcsine_kernel(q, p, alpha)), moments[:2], 1e-14)
-    close((erf_prime_kernel(q, q, alpha), erf_prime_kernel(q, p, alpha)), moments[2:], 1e-14)
+    moments = kernels.ErfKernel(alpha).moments(q, p)
+    close((kernels.arcsine_kernel(q, q, alpha), kernels.arcsine_kernel(q, p, alpha)), moments[:2], 1e-14)
+    close((kernels.erf_prime_kernel(q, q, alpha), kernels.erf_prime_kernel(q, p, alpha)), moments[2:], 1e-14)
 
 
 @examples
@@ -202,17 +192,17 @@ def test_functions_of_the_plan_agree_with_the_kernels():
 def test_quadrature_is_exact_for_polynomials(q, rho):
     """E u^4 = 3 q^2, E u^3 v^3 = 9 q^2 p + 6 p^3 (Isserlis)."""
     p = rho * q
-    np.testing.assert_allclose(gaussian_moment(lambda u: u**4, q), 3 * q**2, rtol=1e-12)
+    np.testing.assert_allclose(kernels.gaussian_moment(lambda u: u**4, q), 3 * q**2, rtol=1e-12)
     sixth = 9 * q**2 * p + 6 * p**3
-    np.testing.assert_allclose(gaussian_cross_moment(lambda u: u**3, q, p), sixth, atol=1e-12 * 15 * q**3)
+    np.testing.assert_allclose(kernels.gaussian_cross_moment(lambda u: u**3, q, p), sixth, atol=1e-12 * 15 * q**3)
 
 
 def test_kernels_broadcast_and_a_linear_map_is_exact():
-    kernel = ElementwiseKernel(lambda x: x, np.ones_like, np.array([[0.5], [2.0]]))
+    kernel = kernels.ElementwiseKernel(lambda x: x, np.ones_like, np.array([[0.5], [2.0]]))
     q, p = np.array([1.0, 2.0, 3.0]), np.array([0.5, -0.2, 3.0])
     square = np.array([[0.25], [4.0]])
     close(kernel.moments(q, p), (square * q, square * p, square + 0 * q, square + 0 * q), 1e-12)
-    for each in (ErfKernel(kernel.alpha), TanhKernel(kernel.alpha)):
+    for each in (kernels.ErfKernel(kernel.alpha), kernels.TanhKernel(kernel.alpha)):
         table = each.moments(q, p)
         assert [m.shape for m in table] == [(2, 3)] * 4
         single = type(each)(2.0).moments(2.0, -0.2)
@@ -222,7 +212,7 @@ def test_kernels_broadcast_and_a_linear_map_is_exact():
 def test_quadrature_warns_with_a_bound_that_its_error_keeps():
     fn, dfn, exact = MAPS["tanh"]
     for alpha in (1.0, 2.0, 4.0, 6.0, 12.0):
-        kernel = ElementwiseKernel(fn, dfn, alpha, 65)
+        kernel = kernels.ElementwiseKernel(fn, dfn, alpha, 65)
         bound = kernel.error_bound(1.0)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -231,10 +221,12 @@ def test_quadrature_warns_with_a_bound_that_its_error_keeps():
         for quadrature, true, power in zip(moments, exact(alpha).moments(1.0, 0.3), (0, 0, 2, 2), strict=True):
             assert abs(quadrature - true) < (1.5 * bound + 1e-12) * alpha**power
     with pytest.warns(RuntimeWarning, match=r"alpha sqrt\(q\) = 60 is large for 129 nodes: .* bound is"):
-        ElementwiseKernel(fn, dfn, 60.0).moments(1.0, 0.3)
+        kernels.ElementwiseKernel(fn, dfn, 60.0).moments(1.0, 0.3)
 
 
-@pytest.mark.parametrize("kernel", [ErfKernel, TanhKernel, lambda alpha: ElementwiseKernel(np.tanh, np.cosh, alpha)])
+@pytest.mark.parametrize(
+    "kernel", [kernels.ErfKernel, kernels.TanhKernel, lambda alpha: kernels.ElementwiseKernel(np.tanh, np.cosh, alpha)]
+)
 @pytest.mark.parametrize("alpha", [0.0, -1.0, math.nan, math.inf, [0.5, -0.5]])
 def test_alpha_must_be_positive(kernel, alpha):
     with pytest.raises(ValueError, match=r"alpha.* = .*; give a finite number > 0"):
@@ -244,13 +236,13 @@ def test_alpha_must_be_positive(kernel, alpha):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: arccos_kernel(1.5), "rho = 1.5; give a number from -1 to 1"),
-        (lambda: arccos_kernel_prime([0.3, -1.1]), "rho[1] = -1.1; give a number from -1 to 1"),
-        (lambda: arccos_kernel(math.nan), "rho = nan"),
-        (lambda: arcsine_kernel(-1.0, 0.5, 1.0), "q = -1; give a finite number > 0"),
-        (lambda: arcsine_kernel(1.0, 2.0, 1.0), "p = 2.0 with q = 1.0"),
-        (lambda: arcsine_kernel(1.0, 0.5, -1.0), "alpha = -1; give a finite number > 0"),
-        (lambda: erf_prime_kernel(1.0, -1.5, 1.0), "p = -1.5 with q = 1.0"),
+        (lambda: kernels.arccos_kernel(1.5), "rho = 1.5; give a number from -1 to 1"),
+        (lambda: kernels.arccos_kernel_prime([0.3, -1.1]), "rho[1] = -1.1; give a number from -1 to 1"),
+        (lambda: kernels.arccos_kernel(math.nan), "rho = nan"),
+        (lambda: kernels.arcsine_kernel(-1.0, 0.5, 1.0), "q = -1; give a finite number > 0"),
+        (lambda: kernels.arcsine_kernel(1.0, 2.0, 1.0), "p = 2.0 with q = 1.0"),
+        (lambda: kernels.arcsine_kernel(1.0, 0.5, -1.0), "alpha = -1; give a finite number > 0"),
+        (lambda: kernels.erf_prime_kernel(1.0, -1.5, 1.0), "p = -1.5 with q = 1.0"),
     ],
 )
 def test_impossible_correlations_are_refused(call, message):
@@ -259,13 +251,17 @@ def test_impossible_correlations_are_refused(call, message):
 
 
 def test_a_correlation_of_one_may_be_off_by_its_rounding():
-    assert arccos_kernel(1 + np.finfo(float).eps) == 0.5
-    above = arcsine_kernel(1.0, 1 + np.finfo(float).eps, 1.0)
-    assert above == pytest.approx(arcsine_kernel(1.0, 1.0, 1.0), rel=1e-14)
+    assert kernels.arccos_kernel(1 + np.finfo(float).eps) == 0.5
+    above = kernels.arcsine_kernel(1.0, 1 + np.finfo(float).eps, 1.0)
+    assert above == pytest.approx(kernels.arcsine_kernel(1.0, 1.0, 1.0), rel=1e-14)
 
 
 def test_numbers_of_nodes_are_checked():
-    for call in (lambda: tanh_mixture(1), lambda: gaussian_moment(np.tanh, 1.0, 1), lambda: TanhKernel(1.0, 1)):
+    for call in (
+        lambda: kernels.tanh_mixture(1),
+        lambda: kernels.gaussian_moment(np.tanh, 1.0, 1),
+        lambda: kernels.TanhKernel(1.0, 1),
+    ):
         with pytest.raises(ValueError, match="num_nodes = 1; give an integer >= 2"):
             call()
 
@@ -296,9 +292,9 @@ def test_relu_kernel():
     for rho in (-0.8, 0.0, 0.5, 1.0):
         one, two = np.cos(angle), np.cos(angle - math.acos(rho))
         kappa = 2 * np.mean(np.maximum(one, 0) * np.maximum(two, 0))
-        assert arccos_kernel(rho) == pytest.approx(kappa, abs=1e-8)
-        assert arccos_kernel_prime(rho) == pytest.approx(np.mean((one > 0) & (two > 0)), abs=1e-5)
-    values = arccos_kernel(np.linspace(0, 1, 101))
+        assert kernels.arccos_kernel(rho) == pytest.approx(kappa, abs=1e-8)
+        assert kernels.arccos_kernel_prime(rho) == pytest.approx(np.mean((one > 0) & (two > 0)), abs=1e-5)
+    values = kernels.arccos_kernel(np.linspace(0, 1, 101))
     assert (np.diff(values) > 0).all()
     assert (np.diff(values, 2) > 0).all()
 

@@ -1,6 +1,5 @@
 """Random transformers with few tokens against the recurrences: SP-2, 3, 4 and 18, their rows and their measures."""
 
-import dataclasses
 import math
 
 import numpy as np
@@ -16,30 +15,12 @@ from derived.papers.signal_propagation.claims import measures
 from derived.papers.signal_propagation.claims.networks import CASES, CLAIMS
 from derived.papers.signal_propagation.experiments.measured import measure
 from derived.papers.signal_propagation.experiments.networks import Networks, mlp_only
-from derived.papers.signal_propagation.model.jacobian import (
-    apjn_exact,
-    apjn_hutchinson,
-    gmfe,
-)
-from derived.papers.signal_propagation.model.kernels import (
-    ErfKernel,
-    LayerNormKernel,
-    TanhKernel,
-    kernel_of,
-)
-from derived.papers.signal_propagation.model.meanfield import propagate
-from derived.papers.signal_propagation.model.transformer import (
-    RandomTransformer,
-    Sigmas,
-    equiangular_tokens,
-    token_moments,
-)
+from derived.papers.signal_propagation.model import jacobian, kernels, meanfield, transformer
 
 EXPERIMENTS = (Networks,)
 BY_ID = {claim.id: claim for claim in CLAIMS}
 FOLD = jointly(measures.fold_error("J"), CASES, highest)
-SMALL = {Networks: {"width": 32, "n": 4, "depth": 3, "inits": 4, "probes": 2}}
-KERNELS = {"layernorm": LayerNormKernel(), "erf": ErfKernel(1.0), "tanh": TanhKernel(1.0)}
+KERNELS = {"layernorm": kernels.LayerNormKernel(), "erf": kernels.ErfKernel(1.0), "tanh": kernels.TanhKernel(1.0)}
 
 
 @pytest.mark.parametrize("norm", KERNELS)
@@ -50,27 +31,29 @@ def test_recurrences_describe_networks_sp2_sp3_sp4_sp18(norm, num_heads):
     What must miss is checked to miss.
     """
     n, depth, R = 12, 6, 24
-    sigmas = Sigmas(v=1, o=1, one=1, two=1)
+    sigmas = transformer.Sigmas(v=1, o=1, one=1, two=1)
     arguments = {"width": 128, "depth": depth, "sigmas": sigmas, "num_heads": num_heads, "num_networks": R}
-    model = RandomTransformer(norm=norm, generator=stream(0, "nets", num_heads), **arguments)
-    x = equiangular_tokens(n, 128, 1.0, 0.2, batch=(R,), generator=stream(0, "x", num_heads))
+    model = transformer.RandomTransformer(norm=norm, generator=stream(0, "nets", num_heads), **arguments)
+    x = transformer.equiangular_tokens(n, 128, 1.0, 0.2, batch=(R,), generator=stream(0, "x", num_heads))
     states = model.states(x)
-    q, p, _ = (torch.stack(m, dim=-1).mean(dim=0) for m in zip(*map(token_moments, states), strict=True))
-    alone = apjn_hutchinson(model, x, num_probes=2, generator=stream(0, "alone"))
-    pooled = apjn_hutchinson(model, x, num_probes=4, generator=stream(0, "pooled"), output_gradient="pooled")
+    q, p, _ = (torch.stack(m, dim=-1).mean(dim=0) for m in zip(*map(transformer.token_moments, states), strict=True))
+    alone = jacobian.apjn_hutchinson(model, x, num_probes=2, generator=stream(0, "alone"))
+    pooled = jacobian.apjn_hutchinson(model, x, num_probes=4, generator=stream(0, "pooled"), output_gradient="pooled")
     J, K, P = (m.mean(dim=(0, 1)).numpy() for m in (alone.J, alone.K, pooled.J))
     common = {"kernel": KERNELS[norm], "s": 1.0, "n": n, "depth": depth}
-    course = propagate(1.0, 0.2, a=1.0, **common)
-    assert gmfe(q, course.q) < 1.03
-    assert gmfe(p, course.p) < 1.06
-    assert gmfe(J, course.J_backward) < 1.03
-    assert gmfe(K[:-1], course.K_backward[:-1]) < 1.12
-    assert gmfe(P, propagate(1.0, 0.2, a=1.0, output_gradient="pooled", **common).J_backward) < 1.06
+    course = meanfield.propagate(1.0, 0.2, a=1.0, **common)
+    assert jacobian.gmfe(q, course.q) < 1.03
+    assert jacobian.gmfe(p, course.p) < 1.06
+    assert jacobian.gmfe(J, course.J_backward) < 1.03
+    assert jacobian.gmfe(K[:-1], course.K_backward[:-1]) < 1.12
+    assert jacobian.gmfe(P, meanfield.propagate(1.0, 0.2, a=1.0, output_gradient="pooled", **common).J_backward) < 1.06
     assert P[0] > 1.5 * course.J_backward[0]  # the head matters
-    without = propagate(1.0, 0.2, a=1.0, cross_token=False, **common)
-    assert gmfe(J, without.J_backward) > 1.035  # dropping K
+    without = meanfield.propagate(1.0, 0.2, a=1.0, cross_token=False, **common)
+    assert jacobian.gmfe(J, without.J_backward) > 1.035  # dropping K
     assert J[0] / without.J_backward[0] > 1.08
-    assert gmfe(p, propagate(1.0, 0.2, a=1.0, **(common | {"n": math.inf})).p) > 1.04  # 1/n against 0
+    assert (
+        jacobian.gmfe(p, meanfield.propagate(1.0, 0.2, a=1.0, **(common | {"n": math.inf})).p) > 1.04
+    )  # 1/n against 0
 
 
 def test_networks_share_weights_and_tokens_across_normalisers(rows):
@@ -79,7 +62,7 @@ def test_networks_share_weights_and_tokens_across_normalisers(rows):
 
 
 def test_rows_follow_the_seed():
-    small = dataclasses.replace(Networks.at("ci"), **SMALL[Networks])
+    small = Networks.at("tiny")
     condition = small.conditions()[0]
     first, again, other = (run_condition(small, condition, seed, "cpu") for seed in (0, 0, 1))
     pd.testing.assert_frame_equal(first, again)
@@ -88,8 +71,8 @@ def test_rows_follow_the_seed():
 
 def test_the_mlp_factors_are_taken_at_the_half_blocks():
     """One block at a time: what attention adds to (q, p) is a change of q that the MLP does not explain."""
-    sigmas, kernel = Sigmas(v=1.0, o=1.0, one=1.0, two=1.0), kernel_of("erf", 0.8)
-    path = propagate(1.0, 0.2, kernel=kernel, a=1.0, s=1.0, n=6, depth=5)
+    sigmas, kernel = transformer.Sigmas(v=1.0, o=1.0, one=1.0, two=1.0), kernels.kernel_of("erf", 0.8)
+    path = meanfield.propagate(1.0, 0.2, kernel=kernel, a=1.0, s=1.0, n=6, depth=5)
     J = 1.0
     for q, p, after in zip(path.q[-2::-1], path.p[-2::-1], path.q[:0:-1], strict=True):
         half = optimize.brentq(lambda x, p, y: x + kernel.moments(x, p).q_tilde / 2 - y, q, after, args=(p, after))
@@ -98,8 +81,8 @@ def test_the_mlp_factors_are_taken_at_the_half_blocks():
 
 
 def test_without_attention_the_mlp_factors_are_the_whole_apjn():
-    sigmas, kernel = Sigmas(v=0.0, o=0.0, one=1.0, two=1.0), kernel_of("layernorm")
-    path = propagate(1.0, 0.2, kernel=kernel, a=0.0, s=1.0, n=6, depth=5)
+    sigmas, kernel = transformer.Sigmas(v=0.0, o=0.0, one=1.0, two=1.0), kernels.kernel_of("layernorm")
+    path = meanfield.propagate(1.0, 0.2, kernel=kernel, a=0.0, s=1.0, n=6, depth=5)
     assert np.allclose(mlp_only(path, kernel, sigmas, 6), path.J_backward, rtol=1e-10)
 
 
@@ -117,16 +100,16 @@ def test_each_theory_column_is_the_recurrence_it_is_named_after(rows):
 
 def test_measured_columns_are_the_moments_they_are_named_after():
     """Means over 4000 probes against exact Jacobians, 5 % apart at most; J, K and pooled differ by more."""
-    arguments = {"width": 8, "depth": 2, "norm": "erf", "sigmas": Sigmas(v=1.0, o=1.0, one=1.0, two=1.0)}
-    model = RandomTransformer(**arguments, generator=stream(0, "measured"), dtype=torch.float64)
-    x = equiangular_tokens(4, 8, 1.0, 0.3, batch=(1,), generator=stream(0, "x"), dtype=torch.float64)
+    arguments = {"width": 8, "depth": 2, "norm": "erf", "sigmas": transformer.Sigmas(v=1.0, o=1.0, one=1.0, two=1.0)}
+    model = transformer.RandomTransformer(**arguments, generator=stream(0, "measured"), dtype=torch.float64)
+    x = transformer.equiangular_tokens(4, 8, 1.0, 0.3, batch=(1,), generator=stream(0, "x"), dtype=torch.float64)
     table = measure(model, x, probes=4000, generator=stream(0, "many"))
-    alone, pooled = apjn_exact(model, x), apjn_exact(model, x, output_gradient="pooled")
+    alone, pooled = jacobian.apjn_exact(model, x), jacobian.apjn_exact(model, x, output_gradient="pooled")
     for name, exact in (("J", alone.J), ("K", alone.K), ("pooled", pooled.J)):
         np.testing.assert_allclose(table[name], exact[0], rtol=0.05, atol=0.05)
     assert (table["pooled"] > 1.2 * table["J"]).iloc[0]
     assert abs(pooled.J[0, 0] - pooled.K[0, 0]) > 0.2
-    q, p, _ = token_moments(model(x))
+    q, p, _ = transformer.token_moments(model(x))
     assert tuple(table[["q", "p"]].iloc[-1]) == pytest.approx((q.item(), p.item()), rel=1e-12)
 
 
@@ -134,7 +117,7 @@ def test_networks_have_the_variances_of_their_fields():
     """a = 4 and s = 0.25, where a deviation is not its square."""
     small = Networks(width=16, n=3, depth=2, a=4.0, s=0.25, inits=2, probes=1)
     rows = small.run({"norm": "erf", "heads": 1, "part": 0}, seed=0, device=torch.device("cpu"), dtype=torch.float32)
-    course = propagate(1.0, 0.2, kernel=ErfKernel(1.0), a=4.0, s=0.25, n=3, depth=2)
+    course = meanfield.propagate(1.0, 0.2, kernel=kernels.ErfKernel(1.0), a=4.0, s=0.25, n=3, depth=2)
     np.testing.assert_allclose(rows["J_theory"][:3], course.J_backward, rtol=1e-12)
 
 

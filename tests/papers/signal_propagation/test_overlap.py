@@ -11,7 +11,6 @@ from derived.papers.signal_propagation.experiments.overlap import DeepOverlap
 from derived.papers.signal_propagation.model.asymptotics import vit_variances
 
 EXPERIMENTS = (DeepOverlap,)
-SMALL = {DeepOverlap: {"width": 32, "depth": 4, "inits": 3}}
 
 
 def test_deep_networks_start_on_their_recurrence_which_is_that_by_hand(rows, by_hand):

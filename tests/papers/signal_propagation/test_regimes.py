@@ -10,7 +10,6 @@ from derived.papers.signal_propagation.model import asymptotics
 from derived.papers.signal_propagation.model.asymptotics import vit_variances
 
 EXPERIMENTS = (Regimes,)
-SMALL = {Regimes: {"depth": 400, "depth_tanh": 400, "points": 40}}
 CLAIMS = {claim.id: claim for claim in measures.EXPONENTS}
 DEPTHS = np.unique(np.geomspace(4, 20_000, 60).round().astype(int))
 

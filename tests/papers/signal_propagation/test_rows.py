@@ -14,26 +14,9 @@ from derived.papers.signal_propagation.experiments.regimes import Regimes, with_
 from derived.papers.signal_propagation.experiments.training import Trainability
 from derived.papers.signal_propagation.experiments.vision import ManyTokens, VisionTransformer
 from derived.papers.signal_propagation.experiments.window import Window
-from derived.papers.signal_propagation.figures.networks import companion, two_heads
-from derived.papers.signal_propagation.figures.overlap import token_clouds
-from derived.papers.signal_propagation.figures.regimes import constants, order_of_limits, two_laws
-from derived.papers.signal_propagation.figures.training import training_tiles
-from derived.papers.signal_propagation.figures.vision import stream_moments, vision_gradients
-from derived.papers.signal_propagation.figures.window import small_alpha
+from derived.papers.signal_propagation.figures import networks, overlap, regimes, training, vision, window
 from derived.papers.signal_propagation.model.asymptotics import vit_variances
 
-SMALL = {
-    ClosedForms: {"instances": 4},
-    Ends: {"instances": 4, "depth": 8},
-    Regimes: {"depth": 400, "depth_tanh": 400, "points": 40},
-    Window: {"alphas": (0.05,)},
-    Networks: {"width": 32, "n": 4, "depth": 3, "inits": 4, "probes": 2},
-    DeepOverlap: {"width": 32, "depth": 4, "inits": 3},
-    ManyTokens: {"width": 24, "n": 8, "depth": 4},
-    VisionTransformer: {"width": 24, "n": 8, "depth": 3},
-    GeneratedImages: {"width": 24, "depth": 4, "start": 1},
-    Trainability: {"width": 12},
-}
 MEASURED = {"b", "replicate", "q", "p", "J", "K", "pooled", "q_theory", "p_theory", "J_theory", "K_theory"}
 COLUMNS = {
     ClosedForms: {"instance", "moment", "closed", "quadrature", "gap", "bound"},
@@ -93,13 +76,13 @@ def test_figures_say_in_words_what_they_show(rows, follows):
     cloud = pd.DataFrame({"norm": "erf", "b": [0, 0, 0, 2, 2, 2], "u": 0.3, "v": -0.2, "q": 1.0, "p": 0.5})
     side = np.array([0.5, 1.0])
     maps = pd.DataFrame({"sigma_OV": np.repeat(side, 2), "sigma_21": np.tile(side, 2), "zeta": 0.5, "rate": 1.0})
-    follows(token_clouds, cloud, "p", "q")
-    follows(stream_moments, rows[VisionTransformer], "q", "p")
-    follows(vision_gradients, rows[VisionTransformer], "J", "J_theory")
-    follows(companion, rows[Networks], "J", "J_theory", "J_without_K")
-    follows(two_heads, rows[Networks], "J", "pooled")
-    for draw in (two_laws, order_of_limits):
+    follows(overlap.token_clouds, cloud, "p", "q")
+    follows(vision.stream_moments, rows[VisionTransformer], "q", "p")
+    follows(vision.vision_gradients, rows[VisionTransformer], "J", "J_theory")
+    follows(networks.companion, rows[Networks], "J", "J_theory", "J_without_K")
+    follows(networks.two_heads, rows[Networks], "J", "pooled")
+    for draw in (regimes.two_laws, regimes.order_of_limits):
         follows(draw, with_laws(rows[Regimes]), "log_J")
-    follows(small_alpha, rows[Window], "crossover")
-    follows(constants, maps, "zeta", "rate")
-    follows(training_tiles, rows[Trainability], "test_accuracy")
+    follows(window.small_alpha, rows[Window], "crossover")
+    follows(regimes.constants, maps, "zeta", "rate")
+    follows(training.training_tiles, rows[Trainability], "test_accuracy")

@@ -16,7 +16,6 @@ from derived.papers.signal_propagation.experiments.training import Trainability,
 from derived.papers.signal_propagation.model.vit import VisionTransformer
 
 EXPERIMENTS = (Trainability,)
-SMALL = {Trainability: {"width": 12}}
 NETWORK = {"image_size": 16, "patch": 4, "width": 24, "depth": 2, "num_heads": 2, "num_classes": 3}
 
 

@@ -16,7 +16,6 @@ from derived.papers.signal_propagation.model.jacobian import (
 from derived.papers.signal_propagation.model.transformer import Sigmas
 
 EXPERIMENTS = (ManyTokens,)
-SMALL = {ManyTokens: {"width": 24, "n": 8, "depth": 4}}
 
 
 def test_each_theory_column_is_the_recurrence_it_is_named_after(rows):

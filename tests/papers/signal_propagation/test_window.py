@@ -9,7 +9,6 @@ from derived.papers.signal_propagation.experiments.window import Window
 
 CLAIMS = {claim.id: claim for claim in measures.CLAIMS}
 EXPERIMENTS = (Window,)
-SMALL = {Window: {"alphas": (0.05,)}}
 
 
 def test_window_rows_stay_between_bounds_that_meet_at_small_alpha(rows):

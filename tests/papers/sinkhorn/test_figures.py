@@ -20,8 +20,8 @@ matplotlib.use("agg")
 
 
 def small(experiment, **sizes) -> pd.DataFrame:
-    """Live rows of an experiment at a size of its own."""
-    held = dataclasses.replace(experiment.at("ci"), **sizes)
+    """Live rows of an experiment, smaller even than for the other tests where ``sizes`` says so."""
+    held = dataclasses.replace(experiment.at("tiny"), **sizes)
     table = pd.concat([run_condition(held, one, 0, "cpu") for one in held.conditions()], ignore_index=True)
     return table.assign(tier="ci", recorded=False)
 
@@ -35,19 +35,19 @@ def test_matrices_show_their_column_means(tells):
 
 
 def test_rates(tells):
-    tells(rate_figures.contraction(small(rates.Contraction, instances=1, iterations=25)), "local rate", "over-relaxed")
+    tells(rate_figures.contraction(small(rates.Contraction, spreads=rate_figures.SHOWN)), "local rate", "over-relaxed")
     rows = small(rates.RandomScores, replicates=2, sizes=(8, 16), spreads=(0.3, 0.7))
     tells(rate_figures.random_scores(rows), "for s = 0.7 at n = 16")
 
 
 def test_what_couplings_cannot(tells):
     causal = small(relations.Causal, instances=1, iterations=50)
-    figure = relation_figures.cannot(small(relations.Sinks), causal, small(relations.Jumps))
+    figure = relation_figures.cannot(small(relations.Sinks, sizes=(8,)), causal, small(relations.Jumps))
     tells(figure, "every coupling is 0.875 away", "differ by 1.000 at temperature 0,")
 
 
 def test_constructions(tells):
-    tells(approximation_figures.block_plans(small(approximation.BlockPlans, n=6)), "4 approximations")
+    tells(approximation_figures.block_plans(small(approximation.BlockPlans)), "2 approximations")
     tells(approximation_figures.errors(small(approximation.Blocks, instances=1, n=4)), "below the bound", "order kept")
 
 
@@ -59,7 +59,7 @@ def test_gradients_and_flows(tells):
 
 
 def test_trained(tells):
-    tells(trained_figures.learned(small(trained.LearnedCouplings, steps=2, texts=2)), "At 64: order kept")
+    tells(trained_figures.learned(small(trained.LearnedCouplings)), "At 16: order kept")
     arms = small(trained.Arms, steps=1)
     tells(trained_figures.arms(arms), "1 half-step: accuracy", "5 half-steps")
     tells(trained_figures.compute(arms), "softmax, longer", "operations", "5 half-steps")
@@ -69,7 +69,7 @@ def test_the_explorer_has_a_frame_for_every_temperature():
     rows = small(plans.PlanGrid, points=5, iterations=3000)
     figure = explorers.explorer(rows)
     assert len(figure.frames) == len(figure.layout.sliders[0].steps) == 5
-    assert "12 sorted points at 5 temperatures" in figure.layout.meta["alt"]
+    assert "5 sorted points at 5 temperatures" in figure.layout.meta["alt"]
     cold, hot = (frame.data[1].x for frame in (figure.frames[0], figure.frames[-1]))
     assert cold[0] < hot[0] <= 1.0001  # cost over that of independence
     assert cold[1] == hot[1] <= cold[0] + 1e-3  # the least cost is the same for all

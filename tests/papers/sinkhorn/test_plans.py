@@ -25,13 +25,6 @@ from derived.papers.sinkhorn.model.plan import (
 )
 
 EXPERIMENTS = (Plans, RowPrograms, Increments, Temperature, PlanGrid)
-SMALL = {
-    Plans: {"instances": 3, "sizes": ((1, 1), (3, 5))},
-    RowPrograms: {"instances": 2, "sizes": (4,)},
-    Increments: {"instances": 2, "iterations": 10},
-    Temperature: {"instances": 2, "sizes": (4,), "iterations": 300},
-    PlanGrid: {"n": 5, "points": 4, "iterations": 200},
-}
 EXACT = {"tol": 1e-13, "max_iterations": 5000}
 GAP = 1e-11  # potentials of size 10 through some 100 iterations of 20 terms each, in float64
 
@@ -48,8 +41,8 @@ def near(P: Tensor, Q: Tensor, gap: float = GAP) -> bool:
 
 
 @pytest.mark.parametrize("claim", [*claims.PROBLEMS, *claims.DUAL, *claims.COLD], ids=lambda claim: claim.id)
-def test_claims_are_judged_as_expected(rows, claim):
-    assert claim.judge(claim.measure(rows[claim.experiment]))[0] == claim.expected["ci"]
+def test_claims_are_judged_as_expected(rows, claim, expected):
+    assert claim.judge(claim.measure(rows[claim.experiment]))[0] == expected[claim.id]
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 4), (3, 1), (1, 1, 1), (1, 2, 3), (2, 3, 5, 4)])
@@ -193,8 +186,6 @@ HALF = torch.tensor([0.5, 0.5])
 BAD = {
     "sums to 0.9": lambda: sinkhorn(torch.zeros(2, 2), torch.tensor([0.5, 0.4])),
     "negative": lambda: sinkhorn(torch.zeros(2, 2), torch.tensor([1.5, -0.5])),
-    r"give \(..., 2\)": lambda: sinkhorn(torch.zeros(2, 2), torch.ones(3) / 3),
-    r"shape \(3,\)": lambda: sinkhorn(torch.zeros(3)),
     "NaN": lambda: sinkhorn(torch.tensor([[math.nan, 0.0]])),
     r"\+inf": lambda: sinkhorn(torch.tensor([[math.inf, 0.0]])),
     "row 1 has weight": lambda: sinkhorn(torch.tensor([[0.0, 0.0], [-math.inf, -math.inf]])),

@@ -10,16 +10,11 @@ from derived.papers.sinkhorn.model.plan import sinkhorn
 from derived.papers.sinkhorn.model.theory import local_rate
 
 EXPERIMENTS = (Contraction, RandomScores, AttentionTime)
-SMALL = {
-    Contraction: {"instances": 2, "spreads": (0.3, 2.0), "iterations": 30},
-    RandomScores: {"replicates": 4, "sizes": (32, 64), "spreads": (0.5, 2.0)},
-    AttentionTime: {"sizes": (8,), "repeats": 2},
-}
 
 
 @pytest.mark.parametrize("claim", [each for each in claims.CONVERGENCE if each.id != "SK-5"], ids=lambda each: each.id)
-def test_claims_are_judged_as_expected(rows, claim):
-    assert claim.judge(claim.measure(rows[claim.experiment]))[0] == claim.expected["ci"]
+def test_claims_are_judged_as_expected(rows, claim, expected):
+    assert claim.judge(claim.measure(rows[claim.experiment]))[0] == expected[claim.id]
 
 
 def test_a_wrong_rate_is_refused(rows):

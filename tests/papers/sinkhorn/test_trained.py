@@ -15,10 +15,6 @@ from derived.papers.sinkhorn.model.attention import CouplingTransformer, Sinkhor
 from derived.papers.sinkhorn.model.backward import sinkhorn_plan
 
 EXPERIMENTS = (LearnedCouplings, Arms)
-SMALL = {
-    LearnedCouplings: {"steps": 2, "search": 1, "texts": 2, "lengths": (8, 16)},
-    Arms: {"steps": 2, "texts": 10, "pairs": 4},
-}
 
 
 @pytest.mark.parametrize("relation", ["comonotone", "crossed", "hidden", "shuffled"])

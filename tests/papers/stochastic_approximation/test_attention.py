@@ -19,11 +19,6 @@ from derived.papers.stochastic_approximation.model.attention import (
 )
 
 EXPERIMENTS = (Readout, Tilted, EqualMarginals, SelfFed)
-SMALL = {
-    Readout: {"groups": 2, "size": 10, "steps": 64, "first": 16, "points": 3},
-    Tilted: {"instances": 3},
-    SelfFed: {"replicas": 300, "steps": 200, "stored": 5},
-}
 EPSILON = 2.0**-52
 examples = settings(derandomize=True, max_examples=30, deadline=None, database=None)
 

@@ -14,15 +14,7 @@ from derived.lab.rng import stream
 from derived.papers.stochastic_approximation import StepSize, environment, polyak_ruppert, robbins_monro
 from derived.papers.stochastic_approximation.claims import CLAIMS
 from derived.papers.stochastic_approximation.claims.components import frequencies, limits_apart
-from derived.papers.stochastic_approximation.data.chains import random_absorbing_chain
-from derived.papers.stochastic_approximation.data.environments import (
-    ENVIRONMENTS,
-    AbsorbingChain,
-    Alternating,
-    DoublingBlocks,
-    MarkovMixture,
-    Mixture,
-)
+from derived.papers.stochastic_approximation.data import chains, environments
 from derived.papers.stochastic_approximation.experiments.components import (
     CHAIN,
     Absorbed,
@@ -46,14 +38,6 @@ from derived.papers.stochastic_approximation.model.linear import linear_iterates
 from derived.papers.stochastic_approximation.model.theory import mean_field_root
 
 EXPERIMENTS = (FiniteChains, Absorbed, Mixtures, RemotePast, EarlyData, LogOdds, Blocks)
-SMALL = {
-    FiniteChains: {"instances": 2},
-    Absorbed: {"replicas": 200, "steps": 200},
-    Mixtures: {"replicas": 60, "steps": 400, "paths": 5},
-    EarlyData: {"replicas": 400},
-    LogOdds: {"replicas": 100, "steps": 300},
-    Blocks: {"blocks": 8},
-}
 PARAMETERS = {
     "mixture": {"means": (0.0, 1.0), "noise": (1.0, 1.0), "weights": (0.5, 0.5)},
     "markov_mixture": {"chains": (((0.5, 0.5), (0.2, 0.8)),), "weights": (1.0,)},
@@ -245,7 +229,7 @@ def test_record_times_keep_both_ends(steps, points):
 @given(st.integers(1, 4), st.integers(0, 5), st.integers(0, 2**31))
 def test_classes_are_those_of_networkx_and_names_do_not_matter(classes, transient, seed):
     g = stream(seed, "chain")
-    P = random_absorbing_chain(classes, transient, generator=g)
+    P = chains.random_absorbing_chain(classes, transient, generator=g)
     graph = networkx.from_numpy_array(P > 0, create_using=networkx.DiGraph)
     assert closed_classes(P) == sorted(tuple(sorted(each)) for each in networkx.attracting_components(graph))
     assert harmonic_dimension(P) == classes
@@ -260,7 +244,9 @@ def test_absorption_by_hand_and_by_walking():
     p = 0.3
     P = np.array([[1, 0, 0, 0], [1 - p, 0, p, 0], [0, 1 - p, 0, p], [0, 0, 0, 1]])
     assert abs(absorption_probabilities(P)[1, 1] - p**2 / (1 - p * (1 - p))) <= 4 * EPSILON
-    drawn = AbsorbingChain(tuple(map(tuple, P.tolist())), 1, (0.0, 0.0, 0.0, 1.0)).draw(60, 4000, stream(0, "ruin"))
+    drawn = environments.AbsorbingChain(tuple(map(tuple, P.tolist())), 1, (0.0, 0.0, 0.0, 1.0)).draw(
+        60, 4000, stream(0, "ruin")
+    )
     share, exact = float((drawn.component == 1).double().mean()), p**2 / (1 - p * (1 - p))
     error = (exact * (1 - exact) / 4000) ** 0.5
     assert abs(share - exact) <= 4 * error
@@ -307,7 +293,7 @@ def test_the_rate_of_kullback_and_leibler():
 # Environments ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@pytest.mark.parametrize("name", environments.ENVIRONMENTS)
 @pytest.mark.parametrize(("steps", "replicas"), [(20, 1), (20, 3)])
 def test_an_environment_has_its_shapes_and_its_seed(name, steps, replicas):
     world = environment(name, **PARAMETERS[name])
@@ -350,11 +336,11 @@ def test_an_environment_refuses(name, changed, words):
 def test_a_replica_that_is_not_absorbed_has_no_component():
     slow = ((0.999999, 0.000001), (0.0, 1.0))
     with pytest.raises(ValueError, match="give more steps"):
-        AbsorbingChain(slow, 0, (0.0, 1.0)).draw(2, 3, stream(0, "slow"))
+        environments.AbsorbingChain(slow, 0, (0.0, 1.0)).draw(2, 3, stream(0, "slow"))
 
 
 def test_components_come_with_their_weights_and_their_laws():
-    mixture = Mixture((0.0, 3.0), (1.0, 0.5), (0.3, 0.7)).draw(200, 3000, stream(0, "mixture"))
+    mixture = environments.Mixture((0.0, 3.0), (1.0, 0.5), (0.3, 0.7)).draw(200, 3000, stream(0, "mixture"))
     assert abs(mixture.component.double().mean() - 0.7) <= 4 * (0.21 / 3000) ** 0.5
     for k, (mean, noise) in enumerate(((0.0, 1.0), (3.0, 0.5))):
         of_k = mixture.y[:, mixture.component == k]
@@ -365,7 +351,7 @@ def test_components_come_with_their_weights_and_their_laws():
 @pytest.mark.parametrize("chain", [((0.8, 0.2), (0.3, 0.7)), ((0.4, 0.6), (0.4, 0.6))])
 def test_a_markov_stream_has_its_transitions_and_its_law_from_the_start(chain):
     """The second chain has equal rows, and is drawn without a loop over time."""
-    y = MarkovMixture((chain,), (1.0,)).draw(50, 4000, stream(0, "chain")).y
+    y = environments.MarkovMixture((chain,), (1.0,)).draw(50, 4000, stream(0, "chain")).y
     law = invariant_laws(np.asarray(chain))[0]
     for place in (0, 49):
         assert abs(y[place].mean() - law[1]) <= 4 * (law[1] * law[0] / 4000) ** 0.5
@@ -376,10 +362,10 @@ def test_a_markov_stream_has_its_transitions_and_its_law_from_the_start(chain):
 
 
 def test_blocks_double_and_signs_alternate():
-    y = DoublingBlocks().draw(2**10 - 1, 1, stream(0, "blocks")).y[:, 0]
+    y = environments.DoublingBlocks().draw(2**10 - 1, 1, stream(0, "blocks")).y[:, 0]
     expected = torch.cat([torch.full((2**k,), k % 2, dtype=torch.float64) for k in range(10)])
     assert torch.equal(y, expected)
-    signs = Alternating().draw(9, 50, stream(0, "signs")).y
+    signs = environments.Alternating().draw(9, 50, stream(0, "signs")).y
     assert torch.equal(signs[1:], -signs[:-1])
     assert signs[0].unique().tolist() == [-1.0, 1.0]
 

@@ -27,14 +27,6 @@ from derived.papers.stochastic_approximation.model.theory import (
 )
 
 EXPERIMENTS = (Tracking, Average, Approximation, Forgetting, BestStep, Learners)
-SMALL = {
-    Tracking: {"replicas": 30, "steps": 400, "burn_in": 200},
-    Average: {"replicas": 100, "steps": 64},
-    Approximation: {"points": 8},
-    Forgetting: {"before": (1, 10), "after": (1, 20)},
-    BestStep: {"epsilons": (1e-3,), "sigmas": (1.0,)},
-    Learners: {"block": 40, "blocks": 4, "replicas": 8},
-}
 examples = settings(derandomize=True, max_examples=40, deadline=None, database=None)
 
 

@@ -14,23 +14,11 @@ from derived.papers.stochastic_approximation.figures import attention, component
 matplotlib.use("agg")
 EXPERIMENTS = (Readout, SelfFed, Mixtures, Average, Learners, Tracking, LongRange, PhaseDiagram, Renewal, SamplePaths)
 EXPERIMENTS += (Central, Exponents)
-SMALL = {
-    Readout: {"groups": 5, "size": 20, "steps": 512},
-    SelfFed: {"replicas": 300, "steps": 200, "stored": 10},
-    Mixtures: {"replicas": 120, "steps": 1000, "paths": 110},
-    Average: {"replicas": 400, "steps": 512},
-    Tracking: {"replicas": 60, "steps": 2500},
-    Renewal: {"size": 20, "steps": 1024, "points": 3},
-    LongRange: {"size": 20, "steps": 1024, "points": 3},
-    PhaseDiagram: {"replicas": 20},
-    Central: {"replicas": 200, "steps": 200},
-    Exponents: {"size": 10, "steps": 1000},
-}
 
 
 def test_fan(rows, tells):
     ends = rows[Mixtures]
-    ends = ends[(ends["n"] == 1000) & (ends["feed"] == "exchanged")]
+    ends = ends[(ends["n"] == ends["n"].max()) & (ends["feed"] == "exchanged")]
     means = ends.groupby("component")["x"].mean()
     tells(components.fan(rows[Mixtures]), "mean field is 1.79", f"{means[0]:.2f} and {means[1]:.2f}")
 

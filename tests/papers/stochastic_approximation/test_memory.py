@@ -27,14 +27,6 @@ from derived.papers.stochastic_approximation.model.theory import (
 )
 
 EXPERIMENTS = (Renewal, Freezes, Shuffled, PhaseDiagram, SamplePaths, LongRange)
-SMALL = {
-    Renewal: {"groups": 2, "size": 20, "first": 64, "steps": 256, "points": 3},
-    Freezes: {"windows": (64, 128), "replicas": 40, "block": 20},
-    Shuffled: {"window": 512, "replicas": 60},
-    PhaseDiagram: {"betas": (1.2, 2.5), "windows": (16, 64), "replicas": 20},
-    SamplePaths: {"betas": (1.5,), "steps": 64, "points": 8},
-    LongRange: {"groups": 3, "size": 20, "first": 64, "steps": 256, "points": 3},
-}
 
 
 @pytest.mark.parametrize("beta", [1.2, 1.5, 2.5])

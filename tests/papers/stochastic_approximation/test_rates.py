@@ -18,15 +18,7 @@ from derived.papers.stochastic_approximation import (
     robbins_monro,
 )
 from derived.papers.stochastic_approximation.claims.measures import law_distance
-from derived.papers.stochastic_approximation.experiments.rates import (
-    Averaged,
-    Central,
-    Covariance,
-    Exponents,
-    InfiniteOrder,
-    second_moments,
-    slow_weights,
-)
+from derived.papers.stochastic_approximation.experiments import rates
 from derived.papers.stochastic_approximation.model.theory import (
     filtered_variance,
     long_run_covariance,
@@ -34,14 +26,7 @@ from derived.papers.stochastic_approximation.model.theory import (
     sa_weights,
 )
 
-EXPERIMENTS = (Exponents, Averaged, Central, Covariance, InfiniteOrder)
-SMALL = {
-    Exponents: {"groups": 3, "size": 20, "steps": 600, "first": 100},
-    Averaged: {"steps": 2000},
-    Central: {"replicas": 300, "steps": 100},
-    Covariance: {"instances": 2, "steps": 400},
-    InfiniteOrder: {"replicas": 300, "steps": 200},
-}
+EXPERIMENTS = (rates.Exponents, rates.Averaged, rates.Central, rates.Covariance, rates.InfiniteOrder)
 examples = settings(derandomize=True, max_examples=30, deadline=None, database=None)
 
 
@@ -104,7 +89,7 @@ def test_a_filtered_variance_is_the_double_sum(steps, seed):
 @pytest.mark.parametrize("lam", [0.3, 2.0])
 def test_second_moments_are_those_of_the_weights(lam):
     step, steps, start = StepSize.power(1.0, 0.7), 60, 1.5
-    last, average = second_moments(lam, step, steps, start)
+    last, average = rates.second_moments(lam, step, steps, start)
     kept = np.prod(1 - lam * step.values(steps).numpy())
     assert abs(last[-1] - (np.square(sa_weights(step, steps, lam)).sum() + (kept * start) ** 2)) <= 1e-12
     impulses = torch.cat([torch.eye(steps, dtype=torch.float64), torch.zeros(steps, 1, dtype=torch.float64)], dim=1)
@@ -142,13 +127,13 @@ def test_a_chain_of_infinite_order_has_the_moments_of_its_equations(order):
 
 
 def test_weights_fade_as_a_power():
-    weights = np.array(slow_weights(64))
+    weights = np.array(rates.slow_weights(64))
     assert abs(weights.sum() - 0.6) <= 1e-14
     assert np.allclose(np.diff(np.log(weights)) / np.diff(np.log(np.arange(1, 65))), -2.5)
 
 
 def test_simulated_errors_are_the_exact_ones(rows):
-    table = rows[Exponents]
+    table = rows[rates.Exponents]
     square = table.assign(square=table["rmse"] ** 2 / table["exact"] ** 2).groupby(["learner", "component"])["square"]
     assert (abs(square.mean() - 1) < 0.5).all()
     assert (table["scaled"] > 0).all()
@@ -156,14 +141,14 @@ def test_simulated_errors_are_the_exact_ones(rows):
 
 def test_errors_are_of_the_predicted_size(rows):
     """300 squares of normals, at n = 100: within .45 of their mean; a variance off by a factor of two is not."""
-    square = (rows[Central]["z"] ** 2).groupby(rows[Central]["component"]).mean()
+    square = (rows[rates.Central]["z"] ** 2).groupby(rows[rates.Central]["component"]).mean()
     assert (abs(square - 1) < 0.45).all()
 
 
 def test_gaps_and_efficiencies_fall(rows):
-    gaps = rows[Covariance].groupby("n")["gap"].max()
+    gaps = rows[rates.Covariance].groupby("n")["gap"].max()
     assert gaps.is_monotonic_decreasing
-    efficiency = rows[Averaged].pivot_table(index="n", columns="lam", values="efficiency")
+    efficiency = rows[rates.Averaged].pivot_table(index="n", columns="lam", values="efficiency")
     assert (efficiency.diff().dropna() < 0).all(axis=None)
 
 

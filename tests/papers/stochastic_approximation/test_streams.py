@@ -17,10 +17,6 @@ from derived.papers.stochastic_approximation.model.chains import invariant_laws
 from derived.papers.stochastic_approximation.model.predictors import bayes_predictive, component_predictives
 
 EXPERIMENTS = (Bernoulli, Markov)
-SMALL = {
-    Bernoulli: {"steps": 3, "batch": 4, "validation": 4, "test": 6, "context": 6},
-    Markov: {"tokens": 40, "batch": 4, "validation": 4, "test": 6, "contexts": (5,)},
-}
 FLOAT32 = 2.0**-23
 
 

@@ -16,7 +16,6 @@ from derived.papers.stochastic_approximation.experiments.switching import COINS,
 from derived.papers.stochastic_approximation.figures.switching import switches
 
 EXPERIMENTS = (Switches,)
-SMALL = {Switches: {"updates": 12, "every": 2, "texts": 2, "context": 8}}
 ENTROPY = -(0.8 * math.log(0.8) + 0.2 * math.log(0.2))
 
 

@@ -14,7 +14,6 @@ from derived.papers.task_ecologies.experiments.evidence import Certification, Pu
 from derived.papers.task_ecologies.model.certification import sample_losses, sample_size
 
 EXPERIMENTS = (Certification, Published)
-SMALL = {Certification: {"sizes": (30, 300, 1000), "data_sets": 300}}
 
 
 def test_the_sample_size_is_enough_by_the_proof():
@@ -83,10 +82,10 @@ def test_what_a_sample_size_refuses():
         sample_size([0.0, 0.2], 1.0, 0.05, prior=[1.0, 0.0])
 
 
-def test_the_claims_of_the_topic(rows):
+def test_the_claims_of_the_topic(rows, expected):
     for claim in (each for each in CLAIMS if each.experiment):
         verdict, _ = claim.judge(claim.measure(rows[claim.experiment]))
-        assert verdict == claim.expected["ci"], claim.id
+        assert verdict == expected[claim.id], claim.id
     spoilt = {
         "TE-12.a": (Certification, {"failed": True}),
         "TE-14.a": (Published, {"gap": 1e-5}),

@@ -10,15 +10,6 @@ from derived.papers.task_ecologies.figures import codes, deployment, evidence, l
 
 matplotlib.use("agg")
 EXPERIMENTS = (Equidistant, GlobalPath, Picture, Injection, OffEcology, Certification, Decomposition, Informed)
-SMALL = {
-    Equidistant: {"worlds": (3, 4), "epsilons": (0.1, 0.01)},
-    GlobalPath: {"replicas": 3},
-    Injection: {"replicas": 6},
-    OffEcology: {"replicas": 8},
-    Certification: {"sizes": (30, 100), "data_sets": 100},
-    Decomposition: {"worlds": (2, 3), "replicas": 2},
-    Informed: {"replicas": 2},
-}
 
 
 def test_loss(rows, tells):
@@ -39,7 +30,7 @@ def test_codes(rows, tells):
 
 
 def test_deployment(rows, tells):
-    tells(deployment.thresholds(rows[Injection]), "passes its level at 0.30", "price at 0.40", "of 6 draws")
+    tells(deployment.thresholds(rows[Injection]), "passes its level at 0.30", "price at 0.40", "of 8 draws")
     table = rows[OffEcology]
     tells(
         deployment.off_ecology(table), f"{len(table)} pairs", f"{table.loc[table['size'] > 2, 'own'].max():.2f} of it"

@@ -8,29 +8,21 @@ from scipy.spatial.distance import jensenshannon
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
 from derived.papers.task_ecologies.experiments.fits import falling, fit_texts
-from derived.papers.task_ecologies.model.gpt import (
-    GPTSize,
-    MicroGPT,
-    behavioural_distance,
-    mean_divergence,
-    output_distances,
-    text_losses,
-    thresholded_partition,
-)
+from derived.papers.task_ecologies.model import gpt
 from derived.papers.task_ecologies.model.scalar import Number, scalar_loss
 
 SMALL = {"vocabulary": 5, "width": 8, "heads": 2, "block": 6}
 
 
-def models(K: int = 3, seed: int = 0, **facts) -> MicroGPT:
-    return MicroGPT(GPTSize(**{**SMALL, **facts}), Draws(num_networks=K, seed=seed, dtype=torch.float64))
+def models(K: int = 3, seed: int = 0, **facts) -> gpt.MicroGPT:
+    return gpt.MicroGPT(gpt.GPTSize(**{**SMALL, **facts}), Draws(num_networks=K, seed=seed, dtype=torch.float64))
 
 
 def tokens(*shape: int, size: int = 5) -> torch.Tensor:
     return torch.randint(size, shape, generator=stream(0, "tokens"))
 
 
-def alone(model: MicroGPT, r: int, text: list[int]) -> torch.Tensor:
+def alone(model: gpt.MicroGPT, r: int, text: list[int]) -> torch.Tensor:
     """One model, one text, one token after the other, as the original script reads it."""
     w = {name: weight[r] for name, weight in model.weights.items()}
     size, norm, logits = model.size, lambda x: x / (x.square().mean() + 1e-5).sqrt(), []
@@ -72,7 +64,7 @@ def test_every_model_of_the_ensemble_is_the_plain_model(facts):
 def test_loss_and_every_gradient_are_those_of_the_scalar_step():
     model, text = models(K=2, init_std=0.5), [4, 1, 2, 2]
     ids = torch.tensor([text])
-    losses = text_losses(model(ids[:, :-1]), ids[:, 1:]).mean(dim=(1, 2))
+    losses = gpt.text_losses(model(ids[:, :-1]), ids[:, 1:]).mean(dim=(1, 2))
     losses.sum().backward()
     for r in range(2):
         weights = {n: [[Number(x) for x in row] for row in w[r].tolist()] for n, w in model.weights.items()}
@@ -108,7 +100,9 @@ def test_a_model_does_not_depend_on_its_neighbours_and_shared_texts_are_own_text
 
 
 def test_the_published_size_has_27328_parameters():
-    assert MicroGPT(GPTSize(), Draws()).parameters_each == 27 * 32 * 2 + 32 * 32 + 2 * (4 * 32**2 + 2 * 4 * 32**2)
+    assert gpt.MicroGPT(gpt.GPTSize(), Draws()).parameters_each == 27 * 32 * 2 + 32 * 32 + 2 * (
+        4 * 32**2 + 2 * 4 * 32**2
+    )
 
 
 def test_training_side_by_side_is_training_one_after_the_other():
@@ -143,12 +137,12 @@ def test_parents_are_copied_and_noise_has_its_size():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: GPTSize(width=10, heads=4), "give a width that the heads divide"),
-        (lambda: GPTSize(depth=-1), "depth = -1"),
+        (lambda: gpt.GPTSize(width=10, heads=4), "give a width that the heads divide"),
+        (lambda: gpt.GPTSize(depth=-1), "depth = -1"),
         (lambda: models()(tokens(1, 7)), "T <= 6"),
         (lambda: models(K=3)(tokens(2, 1, 4)), r"or \(3, B, T\)"),
-        (lambda: thresholded_partition([[0.0, 1.0]], 0.5), "symmetric matrix"),
-        (lambda: thresholded_partition([[0.0]], -1.0), "threshold = -1"),
+        (lambda: gpt.thresholded_partition([[0.0, 1.0]], 0.5), "symmetric matrix"),
+        (lambda: gpt.thresholded_partition([[0.0]], -1.0), "threshold = -1"),
     ],
 )
 def test_wrong_arguments_are_named(call, message):
@@ -160,7 +154,7 @@ def test_divergence_is_scipys_squared_distance():
     laws = torch.rand(4, 6, generator=stream(0, "laws"), dtype=torch.float64)
     laws[0, :3] = 0  # a law without some tokens
     laws = laws / laws.sum(dim=-1, keepdim=True)
-    found = mean_divergence(laws)
+    found = gpt.mean_divergence(laws)
     for i in range(4):
         for j in range(4):
             assert found[i, j].item() == pytest.approx(jensenshannon(laws[i], laws[j]) ** 2, abs=1e-14)
@@ -169,7 +163,7 @@ def test_divergence_is_scipys_squared_distance():
 def test_behavioural_distance_is_the_mean_over_prefix_lengths():
     laws = torch.rand(2, 3, 4, 5, generator=stream(0, "averages"), dtype=torch.float64)  # models, languages, lengths
     laws = laws / laws.sum(dim=-1, keepdim=True)
-    found = behavioural_distance(laws)
+    found = gpt.behavioural_distance(laws)
     one = np.mean([jensenshannon(laws[1, 0, r], laws[1, 2, r]) ** 2 for r in range(4)])
     assert found[1, 0, 2].item() == pytest.approx(one, abs=1e-14)
 
@@ -177,13 +171,13 @@ def test_behavioural_distance_is_the_mean_over_prefix_lengths():
 def test_outputs_are_compared_in_their_best_context():
     first = torch.tensor([[0.5, 0.5], [1.0, 0.0]])
     second = torch.tensor([[0.5, 0.5], [0.75, 0.25]])
-    assert output_distances(first, second).item() == 0.5
-    assert output_distances(first, first).item() == 0
+    assert gpt.output_distances(first, second).item() == 0.5
+    assert gpt.output_distances(first, first).item() == 0
 
 
 def test_six_of_ten_pairs_apart_can_leave_two_cells():
     """As in the published matrix: closeness is not transitive, chains are."""
     close = {(0, 1), (1, 2), (2, 3), (0, 2)}  # language 4 is far from all
     D = np.array([[0.0 if i == j or (min(i, j), max(i, j)) in close else 2.0 for j in range(5)] for i in range(5)])
-    assert thresholded_partition(D, 1.0) == (0, 0, 0, 0, 1)
+    assert gpt.thresholded_partition(D, 1.0) == (0, 0, 0, 0, 1)
     assert (D[np.triu_indices(5, 1)] > 1).sum() == 6

@@ -13,7 +13,6 @@ from derived.papers.task_ecologies.experiments.languages import Abroad, Complexi
 from derived.papers.task_ecologies.figures import languages as figures
 
 EXPERIMENTS = (Abroad, Complexity)
-SMALL = {Abroad: {"steps": 10}, Complexity: {"steps": 5}}
 
 
 def family(**facts) -> LanguageFamily:

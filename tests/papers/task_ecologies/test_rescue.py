@@ -9,34 +9,22 @@ import torch
 
 from derived.lab.rng import stream
 from derived.papers.task_ecologies.claims import rescue as claims
-from derived.papers.task_ecologies.data.expressions import (
-    OPENING,
-    SYMBOLS,
-    VOCABULARY,
-    balanced_chunks,
-    blanked,
-    expression_ids,
-    expression_text,
-    is_balanced,
-    matched_twin,
-    shuffled_twin,
-)
+from derived.papers.task_ecologies.data import expressions
 from derived.papers.task_ecologies.data.ngrams import fit_ngram
 from derived.papers.task_ecologies.experiments.rescue import RecipePopulation, Rescue, both_ways, mixture
 from derived.papers.task_ecologies.figures import rescue as figures
 
 EXPERIMENTS = (Rescue, RecipePopulation)
-SMALL = {Rescue: {"steps": 10}, RecipePopulation: {"steps": 6}}
 
 
 @pytest.fixture(scope="module")
 def text() -> str:
-    return expression_text(30_000, stream(0, "expressions"))
+    return expressions.expression_text(30_000, stream(0, "expressions"))
 
 
 @pytest.fixture(scope="module")
 def chunks(text) -> list[str]:
-    return balanced_chunks(text)
+    return expressions.balanced_chunks(text)
 
 
 def test_balance_is_what_deleting_pairs_leaves():
@@ -44,12 +32,12 @@ def test_balance_is_what_deleting_pairs_leaves():
         chunk, rest = "".join(letters), "".join(letters).replace("a", "")
         while "()" in rest:
             rest = rest.replace("()", "")
-        assert is_balanced(chunk) == (rest == "")
+        assert expressions.is_balanced(chunk) == (rest == "")
 
 
 def test_the_text_is_made_by_the_grammar(text):
     assert len(text) >= 30_000
-    assert is_balanced(text)
+    assert expressions.is_balanced(text)
     depth = np.cumsum([(each == "(") - (each == ")") for each in text])
     assert depth.max() == 6
     words = {word for word in text.replace("(", " ").replace(")", " ").split()}
@@ -62,42 +50,44 @@ def test_the_text_is_made_by_the_grammar(text):
 
 def test_chunks_are_balanced_and_hold_brackets(chunks):
     assert len(chunks) > 100
-    assert all(len(c) == 30 and is_balanced(c) and "(" in c and ")" in c for c in chunks)
+    assert all(len(c) == 30 and expressions.is_balanced(c) and "(" in c and ")" in c for c in chunks)
 
 
 def test_a_shuffled_twin_has_the_same_letters_and_only_brackets_moved(chunks):
     for chunk in chunks[:100]:
-        twin = shuffled_twin(chunk, stream(0, "twin"))
-        assert not is_balanced(twin)
-        assert blanked(twin) == blanked(chunk)
+        twin = expressions.shuffled_twin(chunk, stream(0, "twin"))
+        assert not expressions.is_balanced(twin)
+        assert expressions.blanked(twin) == expressions.blanked(chunk)
         assert sorted(twin) == sorted(chunk)
-    assert shuffled_twin("ab cd", stream(0, "twin")) is None  # nothing to shuffle
+    assert expressions.shuffled_twin("ab cd", stream(0, "twin")) is None  # nothing to shuffle
 
 
 def test_a_matched_twin_has_only_pairs_that_balanced_text_has(text, chunks):
     """The negative control: no pair of neighbours betrays it, though the depth is negative somewhere."""
     known, found = set(itertools.pairwise(text)), 0
     for chunk in chunks:
-        twin = matched_twin(chunk, stream(0, "twin"))
+        twin = expressions.matched_twin(chunk, stream(0, "twin"))
         if twin is not None:
             found += 1
-            assert not is_balanced(twin)
+            assert not expressions.is_balanced(twin)
             assert sorted(twin) == sorted(chunk)
             assert {pair for pair in itertools.pairwise(twin) if set(pair) & set("() ")} <= known | {(")", " ")}
     assert found > 20
-    assert matched_twin("(ab cd)", stream(0, "twin")) is None  # no word outside all brackets
-    betrayed = sum(not set(itertools.pairwise(shuffled_twin(c, stream(0, "t")))) <= known for c in chunks[:100])
+    assert expressions.matched_twin("(ab cd)", stream(0, "twin")) is None  # no word outside all brackets
+    betrayed = sum(
+        not set(itertools.pairwise(expressions.shuffled_twin(c, stream(0, "t")))) <= known for c in chunks[:100]
+    )
     assert betrayed > 50  # what the published control lets a table of pairs see
 
 
 def test_tokens_are_letters_after_the_opening_one():
-    ids = expression_ids(["(a z)"])
-    assert ids.tolist() == [[OPENING, 26, 0, 28, 25, 27]]
-    assert OPENING == 29
-    assert VOCABULARY == 30
+    ids = expressions.expression_ids(["(a z)"])
+    assert ids.tolist() == [[expressions.OPENING, 26, 0, 28, 25, 27]]
+    assert expressions.OPENING == 29
+    assert expressions.VOCABULARY == 30
     for wrong, message in ((["ab", "a"], "one length"), (["A"], "unknown"), ([], "one length")):
         with pytest.raises(ValueError, match=message):
-            expression_ids(wrong)
+            expressions.expression_ids(wrong)
 
 
 def slow_table(texts, order: int, V: int, opening: int, strength: float) -> dict:
@@ -216,7 +206,9 @@ def fitness_is_alpha(monkeypatch, sign: float) -> pd.DataFrame:
     """Populations whose gap is a steep function of the share of brackets that was read."""
 
     def gap(self, texts, *_):
-        return np.array([sign * 40 * (each == SYMBOLS.index("(")).any(dim=1).double().mean().item() for each in texts])
+        return np.array(
+            [sign * 40 * (each == expressions.SYMBOLS.index("(")).any(dim=1).double().mean().item() for each in texts]
+        )
 
     monkeypatch.setattr(RecipePopulation, "tables", gap)
     size = {

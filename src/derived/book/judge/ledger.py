@@ -8,14 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from derived.book.house import House, UserError, write_whole
-from derived.book.judge import news
+from derived.book.judge import changes, news
 from derived.book.run.driver import read_findings
 from derived.lab.findings import COLUMNS, interval
 
 Row = dict[str, Any]
 TERMS = ("statement", "criterion", "accept", "configuration")  # of which ``terms`` is the hash
 # What the committed ledger keeps of a row: nothing that differs between machines but the numbers themselves.
-COMMITTED = ("id", "paper", "tier", "verdict", "value", "low", "high", "n", "device", *TERMS, "terms", "changed")
+COMMITTED = (
+    *("id", "paper", "tier", "expected", "registered", "verdict", "value", "low", "high", "n", "device"),
+    *(*TERMS, "terms", "changed"),
+)
 OWN = (0, "ci")  # seed and tier of the book's own run
 
 
@@ -27,7 +30,30 @@ def rows_of_last_build(house: House) -> list[Row]:
         raise UserError(f"no findings of {', '.join(found)} yet: run `make site` first")
     for slug, rows in ran.items():
         check_columns(slug, rows)
-    return [{name: row[name] for name in COLUMNS} for rows in ran.values() for row in rows]
+    return entered(house, [{name: row[name] for name in COLUMNS} for rows in ran.values() for row in rows])
+
+
+def entered(house: House, rows: Sequence[Row]) -> list[Row]:
+    """Rows of a run, each with the changes of its claim and the expected verdict, where one judges it."""
+    expected, changed = {key(row): row["expected"] for row in committed(house)}, changes.read(house.root)
+    return [
+        {
+            **row,
+            "changed": changed.get(row["id"], []),
+            "expected": expected.get(key(row)) if judged(row) else None,
+        }
+        for row in rows
+    ]
+
+
+def judged(row: Row) -> bool:
+    """Whether an expected verdict judges a row: it ran, and not with a seed of a rerunner's own."""
+    return row["verdict"] != "not run" and row["seed"] == 0
+
+
+def has_run(row: Row) -> bool:
+    """Whether a row of the committed ledger has a verdict; one that is registered alone has none."""
+    return row["verdict"] not in (None, "not run")
 
 
 def not_run(house: House) -> list[str]:
@@ -50,7 +76,7 @@ def check_acceptable(house: House, rows: Sequence[Row]) -> None:
             )
     wrong = unexpected(rows)
     if wrong:
-        raise UserError("\nderived: ".join(["not accepted; where a new verdict is right, change `expected`", *wrong]))
+        raise UserError("\nderived: ".join(["not accepted", *wrong]))
 
 
 def check_columns(slug: str, rows: Sequence[Row]) -> None:
@@ -69,13 +95,22 @@ def key(row: Row) -> tuple[str, str, str]:
 
 
 def unexpected(rows: Sequence[Row]) -> list[str]:
-    """One line per row whose verdict is not the expected one. Rows without an expectation are not judged."""
-    return [
-        f"{row['paper']}: claim {row['id']} at tier {row['tier']}: the verdict is «{row['verdict']}», "
-        f"expected «{row['expected']}»" + (f" ({row['reason']})" if row["reason"] else "")
-        for row in rows
-        if row["expected"] is not None and row["verdict"] != row["expected"]
-    ]
+    """One line per row whose verdict is not the expected one, or of which none is registered."""
+    lines = []
+    for row in (row for row in rows if judged(row) and row["verdict"] != row["expected"]):
+        claim = f"{row['paper']}: claim {row['id']} at tier {row['tier']}"
+        command = f"derived register {row['paper']} VERDICT {row['id']} --tier {row['tier']}"
+        if row["expected"] is None:
+            lines.append(f"{claim} is not registered; say which verdict you expect: {command}")
+        else:
+            reason = f" ({row['reason']})" if row["reason"] else ""
+            lines.append(f"{claim}: the verdict is «{row['verdict']}», expected «{row['expected']}»{reason}")
+    return lines
+
+
+def committed(house: House) -> list[Row]:
+    """The rows of the committed ledger; none where it is not there."""
+    return read_rows(house.ledger) if house.ledger.exists() else []
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -96,7 +131,8 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def unexplained(committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
-    """One line per row whose terms are not those that it was judged by although no new entry of ``changed`` says so.
+    """One line per row whose terms are not those that it was registered with, or judged by, although no new entry of
+    results/changes.yml says so.
 
     Entries are only ever added. A row that was not run has seen no numbers, and its terms are free; so are those of the
     first edition, whose committed rows note no terms.
@@ -107,23 +143,20 @@ def unexplained(committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
         old = before.get(key(row))
         if old is None:
             continue
-        entries = old["changed"]
-        if row["changed"][: len(entries)] != entries:
-            lines.append(
-                f"{_label(row)}: an entry of `changed` is gone or reads differently; entries are only ever added"
-            )
-        elif row["terms"] != old["terms"] and old["verdict"] != "not run" and len(row["changed"]) == len(entries):
-            parts = " and ".join(part for part in TERMS if row[part] != old[part])
-            lines.append(
-                f"{_label(row)}: {parts} changed after numbers existed; the claim must say so: "
-                "changed=(Change(date, what, why),)"
-            )
+        kept, now = old["changed"], changes.of_terms(row["changed"])
+        parts = " and ".join(part for part in TERMS if row[part] != old[part])
+        if now[: len(kept)] != kept:
+            lines.append(f"{_label(row)}: its entry in {changes.FILE} is gone or reads differently; only add to them")
+        elif row["terms"] != old["terms"] and old["verdict"] is None:
+            lines.append(f"{_label(row)}: {parts} changed since it was registered; register it again before it runs")
+        elif row["terms"] != old["terms"] and has_run(old) and now == kept:
+            lines.append(f"{_label(row)}: {parts} changed after numbers existed; {changes.FILE} must say what and why")
     return lines
 
 
 def recorded(row: Row) -> bool:
     """Whether a row of the committed ledger rests on a record."""
-    return row["tier"] != "ci" and row["verdict"] != "not run"
+    return row["tier"] != "ci" and has_run(row)
 
 
 def _label(row: Row) -> str:
@@ -133,12 +166,20 @@ def _label(row: Row) -> str:
 def accept(house: House, rows: Sequence[Row]) -> None:
     """Make the verdicts of the last build the committed ones, and keep what is new; refuse terms that changed without a
     word."""
-    before = read_rows(house.ledger) if house.ledger.exists() else []
+    before = committed(house)
     silent = unexplained(before, rows)
     if silent:
         raise UserError("\nderived: ".join(silent))
-    kept = [{name: row[name] for name in COMMITTED} for row in rows]
-    fresh = news.compared(before, kept, datetime.now(UTC).date().isoformat())
+    registered = {key(row): {name: row[name] for name in ("expected", "registered")} for row in before}
+    kept = [
+        dict.fromkeys(COMMITTED)
+        | {name: row[name] for name in COMMITTED if name in row}
+        | {"changed": changes.of_terms(row["changed"])}
+        | registered.get(key(row), {})
+        for row in rows
+    ]
+    told = [row for row in before if row["verdict"] is not None]
+    fresh = news.compared(told, kept, datetime.now(UTC).date().isoformat())
     write_whole(house.ledger, json.dumps(kept, indent=1) + "\n")  # first, or a second attempt would tell the news twice
     news.add(house.root, fresh)
 
@@ -158,7 +199,7 @@ def differences(committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
     lines = []
     for b in rows:
         a, label = ours.get(key(b)), _label(b)
-        if a is None:
+        if a is None or a["verdict"] is None:
             lines.append(f"{label}: not in the committed ledger")
         elif a["verdict"] != b["verdict"] and b["verdict"] != "not run":
             change = f"ours «{a['verdict']}» {_number(a)}, yours «{b['verdict']}» {_number(b)}"
@@ -176,7 +217,8 @@ def departures(house: House, committed: Sequence[Row], rows: Sequence[Row]) -> l
     now, chapters = {key(row): row for row in rows}, house.chapters()
     found = {slug: read_findings(house, slug) for slug in chapters}
     own = [slug for slug in chapters if found[slug] and (found[slug]["seed"], found[slug]["tier"]) == OWN]
-    looked_at = [row for row in committed if row["paper"] in own or row["paper"] not in chapters]
+    known = [row for row in committed if row["verdict"] is not None]
+    looked_at = [row for row in known if row["paper"] in own or row["paper"] not in chapters]
     told = ((_label(row), _departed(row, now.get(key(row)))) for row in looked_at)
     return [f"{label}: {said}" for label, lines in told for said in lines]
 

@@ -115,7 +115,7 @@ def entries(root: Path, chapters: Sequence[pages.Chapter]) -> list[Entry]:
                 _note(of_day.verdicts, {**each, "stands": each["id"] in standing})
     for chapter in chapters:
         for row in chapter.rows:
-            for change in row["changed"]:
+            for change in (one for one in row["changed"] if one["kind"] != "expected"):
                 entry(change["date"], chapter.slug).criteria[row["id"]] = None
     order = list(titles)
     ordered = sorted((one for one in found.values() if one.parts), key=lambda one: order.index(one.paper))

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
@@ -62,7 +62,7 @@ def _forget_peak_memory() -> None:
         Path("/proc/self/clear_refs").write_text("5")
 
 
-def _claims(paper: str) -> ModuleType:
+def claims_of(paper: str) -> ModuleType:
     """The module with a paper's CLAIMS and EXPERIMENTS."""
     name = f"derived.papers.{paper}.claims"
     try:
@@ -72,7 +72,7 @@ def _claims(paper: str) -> ModuleType:
 
 
 def _all_experiments(paper: str) -> dict[str, type[Experiment]]:
-    return {experiment.__name__: experiment for experiment in _claims(paper).EXPERIMENTS}
+    return {experiment.__name__: experiment for experiment in claims_of(paper).EXPERIMENTS}
 
 
 def choose(paper: str, names: Sequence[str], tier: str) -> list[type[Experiment]]:
@@ -108,6 +108,8 @@ def _executor(jobs: int, scheduler: str):
                 yield client.get_executor()
             except KilledWorker:
                 raise UserError("a task killed its workers again and again; finished conditions are kept") from None
+            except CancelledError:
+                raise UserError(f"the scheduler at {scheduler} is gone; finished conditions are kept") from None
         return
     os.environ.update(ONE_THREAD)  # inherited by the workers, which have not imported torch yet
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=watch, initargs=(os.getpid(),))
@@ -116,8 +118,9 @@ def _executor(jobs: int, scheduler: str):
     except BaseException:  # an interrupt must not wait for conditions that take minutes; finished ones are kept
         pool.shutdown(wait=False, cancel_futures=True)
         for child in psutil.Process().children():
-            if "spawn_main" in " ".join(child.cmdline()):  # a worker, not multiprocessing's own tracker
-                child.kill()
+            with contextlib.suppress(psutil.Error):  # it has ended by itself
+                if "spawn_main" in " ".join(child.cmdline()):  # a worker, not multiprocessing's own tracker
+                    child.kill()
         raise
     pool.shutdown()
 
@@ -244,7 +247,7 @@ def _began(drafts: Path, experiment: type[Experiment], tier: str) -> dict[str, A
     """When a record was begun, and the terms of its claims as they stood then; a run that continues keeps both."""
     note = drafts / "began.json"
     if not note.exists():
-        claims = _claims(experiment.paper()).CLAIMS
+        claims = claims_of(experiment.paper()).CLAIMS
         stood = {claim.id: terms(claim, tier)["terms"] for claim in claims if claim.experiment is experiment}
         write_whole(note, json.dumps({"started": _now(), "terms": stood}))
     return json.loads(note.read_text("utf-8"))
@@ -357,7 +360,7 @@ def rehash(house: House, paper: str, names: Sequence[str], jobs: int) -> None:
 def _refusal(experiment: type[Experiment], record: Record, rows: pd.DataFrame) -> str:
     """Why today's code is not noted in a record; empty if its rows at tier ci are the same."""
     study = Study(experiment, "ci", record.seed, "cpu", rows, {record.tier: record})
-    reasons = staleness(_claims(record.paper).CLAIMS, study, record)
+    reasons = staleness(claims_of(record.paper).CLAIMS, study, record)
     if reasons is None:
         return "nothing of it can be compared at tier ci"
     return f"today's code gives other rows ({'; '.join(reasons)})" if reasons else ""

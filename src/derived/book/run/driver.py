@@ -26,6 +26,7 @@ import psutil
 from derived.book.house import House, UserError, cell_name, has_cuda, processor
 from derived.book.run.guard import source_faults
 from derived.book.source import on_page
+from derived.lab.findings import COLUMNS
 from derived.lab.sources import PACKAGE_ROOT, file_hash, imported_files
 
 LIMITS = {"ci": 600, "cpu": 3 * 3600, "gpu": 3 * 3600}  # seconds a chapter may take
@@ -36,6 +37,7 @@ ONE_THREAD = {
 PERSONAL = ("PYTHON", "IPYTHON", "MATPLOTLIBRC", "MPLBACKEND")
 PRESS = ("run/worker.py", "run/guard.py", "source/on_page.py", "source/statements.py")  # what findings pass through
 PRESS_ONLY = ("rests", "alone")  # of a notebook's metadata "derived"
+NUMBERS = (float, int, type(None))  # of a row of the ledger
 TELL_EVERY = 60  # seconds between two lines about a chapter that is running
 
 
@@ -148,10 +150,16 @@ def read_findings(house: House, slug: str) -> dict[str, Any] | None:
     try:
         findings = json.loads(house.findings(slug).read_text("utf-8"))
         content = house.executed(slug).read_bytes()
-        made_from = findings["executed_sha256"]
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        whole = hashlib.sha256(content).hexdigest() == findings["executed_sha256"] and _are_rows(findings["rows"])
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return findings if hashlib.sha256(content).hexdigest() == made_from else None
+    return findings if whole else None
+
+
+def _are_rows(rows: list[dict[str, Any]]) -> bool:
+    """Whether there are rows of a ledger, with all their columns, and numbers where numbers belong."""
+    numbers = [row[name] for row in rows for name in ("value", "low", "high", "n")]
+    return bool(rows) and all(row.keys() >= {*COLUMNS} for row in rows) and {*map(type, numbers)} <= {*NUMBERS}
 
 
 def _device_name(kind: str) -> str:
@@ -277,6 +285,7 @@ def run_chapters(
                 running.remove(chapter)
                 error = chapter.error()
                 findings = None if error else read_findings(house, chapter.slug)
+                error = error or (None if findings else "report(...) left no rows of a ledger")
                 outcomes[chapter.slug] = Outcome(chapter.slug, findings, error)
                 print(
                     f"{chapter.slug}: {'FAILED' if error else 'done'} in {time.monotonic() - chapter.started:.1f} s",

@@ -3,6 +3,7 @@
 fault    one line: the cell, what is wrong there, and what to do
 """
 
+import json
 import re
 import socket
 import tempfile
@@ -19,6 +20,7 @@ _CODE = re.compile(
 )
 _FORMULA = re.compile(r"\$\$.+?\$\$|(?<![\\$])\$(?!\$)[^$]+\$", re.S)
 _LABEL = re.compile(r"^\s*:label:\s*(\S+)", re.M)
+_MOST = 2_000_000  # letters of one output: a whole page weighs less than 2 MB
 
 
 def source_faults(notebook: Mapping[str, Any]) -> list[str]:
@@ -97,6 +99,8 @@ def output_faults(notebook: Mapping[str, Any], machine: Mapping[str, str]) -> li
             texts = _texts(output)
             warned = re.search(r"\b\w*Warning: .*", texts[0]) if output.get("name") == "stderr" else None
             found = [f"it warns: {warned[0]}; mend what it warns of"] if warned else []
+            if (size := len(json.dumps(output))) > _MOST:
+                found.append(f"its output has {size / 1e6:.0f} MB, and no page shows over {_MOST / 1e6:.0f}; show less")
             for text, name in [] if found else machine.items():
                 if any(re.search(rf"(?<![\w.-]){re.escape(text)}", one) for one in texts):
                     found.append(f"its output shows {name} ({text}); do not print it")

@@ -5,6 +5,7 @@ a chapter that does not run leaves one line in the file ``error`` beside its hal
 """
 
 import contextlib
+import ctypes
 import datetime
 import hashlib
 import json
@@ -22,7 +23,7 @@ from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
 
-from derived.book.house import cell_name, watch, write_whole
+from derived.book.house import cell_name, end_children, watch, write_whole
 from derived.book.run.driver import running_cell
 from derived.book.run.guard import output_faults, private, proof_faults
 from derived.book.source import on_page
@@ -107,11 +108,25 @@ def _versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: version(name) for name in names}
 
 
+def _written(root: Path, slug: str) -> set[tuple[str, str]]:
+    """The files that no cell may write, each with its hash: the sources, the ledger, and the chapter's records."""
+    found = [*root.glob("src/**/*.py"), *root.glob("results/*.*"), *root.glob(f"results/{slug}/**/*.*")]
+    files = [path for path in found if path.is_file() and path.name[0] != "."]
+    return {(str(path.relative_to(root)), hashlib.sha256(path.read_bytes()).hexdigest()) for path in files}
+
+
+def _adopt() -> None:
+    """On Linux a process that a kernel leaves behind becomes a child of this one, which ends it."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
 def run(job: dict[str, Any]) -> None:
     """Execute the chapter of a job and put its two files in place."""
     executed, findings_file = Path(job["executed"]), Path(job["findings"])
     partial = Path(job["partial"])
     source = Path(job["notebook"])
+    before = _written(source.parents[1], job["slug"])
     partial.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     try:
@@ -123,6 +138,8 @@ def run(job: dict[str, Any]) -> None:
         on_page.fill(page, findings["rows"])
         machine = private(partial.parent, source.parents[1])
         faults = lost + output_faults(notebook, machine) + proof_faults(notebook, findings["rows"])
+        changed = {path for path, _ in before ^ _written(source.parents[1], job["slug"])}
+        faults += [f"{path} changed while it ran; no cell may write there" for path in sorted(changed)]
         if faults:
             raise ChapterError("; ".join(faults))
     finally:
@@ -148,12 +165,15 @@ def run(job: dict[str, Any]) -> None:
 def main() -> None:
     """Run the job given as JSON and say how it went in the last line."""
     watch(os.getppid())
+    _adopt()
     job = json.loads(sys.argv[1])
     try:
         run(job)
     except ChapterError as error:
         write_whole(Path(job["partial"]).with_name("error"), str(error))
         sys.exit(1)
+    finally:
+        end_children()
 
 
 if __name__ == "__main__":

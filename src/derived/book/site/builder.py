@@ -12,7 +12,15 @@ from pathlib import Path
 
 # The trees of a book are millions of nodes that live until their process ends: looking for garbage among them again and
 # again takes two fifths of its time, and finds next to none.
-JUPYTER_BOOK = "import gc; gc.disable(); from jupyter_book.cli.main import main; main()"
+JUPYTER_BOOK = """
+import gc, sys
+from derived.book.house import watch
+watch(int(sys.argv.pop(1)))
+gc.disable()
+from jupyter_book.cli.main import main
+main()
+"""
+LIMIT = 1800  # seconds that a site may take
 
 
 class RenderError(Exception):
@@ -33,10 +41,14 @@ def uncollected() -> Iterator[None]:
 
 def build_html(root: Path, staged: Path, output: Path) -> Path:
     """Run Jupyter Book on the stage; returns the folder of the pages, or raises with every warning as one line."""
-    command = [sys.executable, "-P", "-c", JUPYTER_BOOK, "build", str(staged)]
+    command = [sys.executable, "-P", "-c", JUPYTER_BOOK, str(os.getpid()), "build", str(staged)]
     command += ["--config", str(root / "_config.yml"), "--toc", str(staged / "book/_toc.yml")]
     command += ["--path-output", str(output), "-W", "--keep-going", "-q"]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"})
+    said = {"capture_output": True, "text": True, "env": {**os.environ, "NO_COLOR": "1"}}
+    try:
+        done = subprocess.run(command, cwd=root, timeout=LIMIT, **said)
+    except subprocess.TimeoutExpired:
+        raise RenderError(f"the site builder was stopped at its limit of {LIMIT} s") from None
     problems = read_warnings(done.stderr, staged)
     if done.returncode or problems:
         raise RenderError("\n".join(problems or [_last_words(done.stdout + done.stderr)]))

@@ -20,9 +20,9 @@ from nbformat import NotebookNode
 from derived.book import written
 from derived.book.block import page as block
 from derived.book.front import notation, reference, welcome
-from derived.book.house import UserError
+from derived.book.house import House, UserError
 from derived.book.judge import news
-from derived.book.judge.ledger import check_columns
+from derived.book.judge.ledger import check_columns, entered
 from derived.book.page import cells, explorer, opening, pages
 from derived.book.page.plain import CARD, ERRATA
 from derived.book.site import downloads
@@ -137,6 +137,7 @@ def _stage_chapter(
     _show_parameters(notebook)
     facts = _facts(notebook, slug)
     finding = json.loads((build / f"findings/{slug}.json").read_text("utf-8"))
+    finding["rows"] = entered(House(root), finding["rows"])
     exercises = sum(len(re.findall(r"^[`:]{3,}\{exercise(?:-start)?\}", c.source, re.M)) for c in notebook.cells)
     sections = tuple(heading for cell in notebook.cells for heading in reading.sections(cell))
     source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)

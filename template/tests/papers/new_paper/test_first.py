@@ -4,7 +4,6 @@ from derived.papers.new_paper import square
 from derived.papers.new_paper.experiments.first import First
 
 EXPERIMENTS = (First,)
-SMALL = {}
 
 
 def test_the_square_of_one():

@@ -3,9 +3,8 @@
 Each experiment is a frozen table of sizes whose defaults are the largest run, and one batched function per condition.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -44,10 +43,11 @@ class ClosedForms(Experiment):
     V: int = 6
     tolerance: float = 2e-5
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"instances": 12}, "cpu": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"q_n": 1e-12, "gamma": 1e-9}
+    tiers: ClassVar = {"ci": {"instances": 12}, "cpu": {}}
+    tiny: ClassVar = {"instances": 2, "V": 3}
+    deterministic: ClassVar = {"q_n": 1e-12, "gamma": 1e-9}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"divergence": name} for name in GENERATORS]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -105,8 +105,7 @@ class SecondOrder(Experiment):
     points: int = 13
     q_n: tuple[float, ...] = (0.02, 0.1, 0.25, 0.4, 0.7, 0.9)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"gamma": 1e-12, "cost_gap": 1e-6}
+    deterministic: ClassVar = {"gamma": 1e-12, "cost_gap": 1e-6}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         delta = torch.logspace(-7, -4, self.points, dtype=torch.float64)
@@ -131,7 +130,7 @@ class Budget(Experiment):
     points: int = 400
     budgets: int = 41
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"points": 40, "budgets": 5}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         delta = torch.logspace(-3, np.log10(2.0), self.budgets, dtype=torch.float64)
@@ -157,8 +156,9 @@ class TypicalProgram(Experiment):
     instances: int = 400
     V: int = 8
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"instances": 60}, "cpu": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"q_n": 1e-12, "budget": 1e-12, "closed": 1e-10}
+    tiers: ClassVar = {"ci": {"instances": 60}, "cpu": {}}
+    tiny: ClassVar = {"instances": 12, "V": 4}
+    deterministic: ClassVar = {"q_n": 1e-12, "budget": 1e-12, "closed": 1e-10}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         generator = stream(seed, "typical")

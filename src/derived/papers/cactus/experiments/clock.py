@@ -4,10 +4,10 @@ symbol     name     meaning                              axes
 B, m, V    -        sequences, drafts per block, tokens  scalar
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -37,14 +37,15 @@ class SamplerTime(Experiment):
     delta: float = 1e-3
     repeats: int = 60
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"batches": (2,), "sizes": (1000,), "m": 3, "repeats": 5},
         "cpu": {"batches": (1, 16), "repeats": 40},
         "gpu": {},
     }
-    dtype: ClassVar[torch.dtype] = torch.float32
+    tiny: ClassVar = {"sizes": (20,), "repeats": 3}
+    dtype: ClassVar = torch.float32
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"B": B, "V": V} for B in self.batches for V in self.sizes]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

@@ -6,9 +6,8 @@ h_alg     emitted     the law that a rule emits                                 
 A         acceptance  acceptance rate                                                       (pairs,)
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -51,9 +50,9 @@ class RandomPairs(Experiment):
     sizes: tuple[int, ...] = (2, 12, 40)
     deltas: tuple[float, ...] = (0.0, 0.001, 0.01, 0.1, 0.25, 1.0)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"pairs": 6, "sizes": (2, 5)}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"kind": kind, "V": V} for kind in KINDS for V in self.sizes]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -100,10 +99,11 @@ class Couplings(Experiment):
     pairs: int = 200
     V: int = 6
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"pairs": 30}, "cpu": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"promised": 1e-12}
+    tiers: ClassVar = {"ci": {"pairs": 30}, "cpu": {}}
+    tiny: ClassVar = {"pairs": 3, "V": 3}
+    deterministic: ClassVar = {"promised": 1e-12}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"kind": kind} for kind in KINDS]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -126,10 +126,11 @@ class NearOptimal(Experiment):
     V: int = 50
     deltas: tuple[float, ...] = (0.01, 0.25)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"pairs": 200}, "cpu": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"acceptance": 1e-9}
+    tiers: ClassVar = {"ci": {"pairs": 200}, "cpu": {}}
+    tiny: ClassVar = {"pairs": 12, "V": 6}
+    deterministic: ClassVar = {"acceptance": 1e-9}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"kind": kind} for kind in KINDS]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -160,8 +161,8 @@ class FlatFamily(Experiment):
 
     largest: int = 12  # V = 2^1 .. 2^largest
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"kl": 1e-9, "ratio": 1e-9}
+    tiny: ClassVar = {"largest": 4}
+    deterministic: ClassVar = {"kl": 1e-9, "ratio": 1e-9}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         family = []
@@ -186,10 +187,10 @@ class FixedBudget(Experiment):
     deltas: tuple[float, ...] = (0.01, 0.1, 0.5, 1.0)
     largest: int = 11  # V = 2^1 .. 2^largest
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"kl": 1e-9}
+    tiny: ClassVar = {"largest": 4}
+    deterministic: ClassVar = {"kl": 1e-9}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"delta": delta} for delta in self.deltas]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -212,9 +213,9 @@ class Limits(Experiment):
 
     pairs: int = 400
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"pairs": 4}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"V": V} for V in (2, 12, 60)]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

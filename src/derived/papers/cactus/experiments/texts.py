@@ -5,10 +5,9 @@ p, q     p, q    matrices of draft and verifier, the last row begins a text    (
 m        m       drafted tokens per block                                      scalar
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -44,9 +43,9 @@ class Blocks(Experiment):
     m: int = 2
     tokens: int = 4
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"replicates": 2, "tokens": 3}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"rule": "cactus", "knob": knob} for knob in (0.0, 0.05, 0.5)]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -121,10 +120,10 @@ class MarkovPairs(Experiment):
     classes: int = 16
     tokens: int = 64
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"sizes": (64, 256)}, "cpu": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"kl": 1e-9, "acceptance": 1e-9, "exact_acceptance": 1e-9}
+    tiers: ClassVar = {"ci": {"sizes": (64, 256)}, "cpu": {}}
+    deterministic: ClassVar = {"kl": 1e-9, "acceptance": 1e-9, "exact_acceptance": 1e-9}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"V": V} for V in self.sizes]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

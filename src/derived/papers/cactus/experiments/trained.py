@@ -10,11 +10,10 @@ TV, KL    tv, kl           of the emitted law from q, mean over the drafted posi
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -148,10 +147,10 @@ class Pair(Experiment):
     deltas: tuple[float, ...] = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
     matched: tuple[float, float] = (1.0, 0.01)  # with truncated laws, with plain ones
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": CI, "cpu": CPU, "gpu": {}}
-    dtype: ClassVar[torch.dtype] = torch.float32
+    tiers: ClassVar = {"ci": CI, "cpu": CPU, "gpu": {}}
+    dtype: ClassVar = torch.float32
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"pair": pair} for pair in range(self.pairs)]
 
     def verifier(self, seed: int, pair: int, device, dtype) -> LanguageModel:
@@ -213,6 +212,8 @@ class TrainedPair(Pair):
     first one), surprise (nats per token), tv, kl (per position reached).
     """
 
+    tiny: ClassVar = {"prompts": 5, "steps": 3, "draft_steps": 2}
+
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         pair = condition["pair"]
         verifier, draft, unrelated = (
@@ -261,11 +262,12 @@ class PairTime(Pair):
 
     timed: int = 50
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {**CI, "pairs": 1, "timed": 2},
         "cpu": {**CPU, **TWO, "timed": 24},
         "gpu": {},
     }
+    tiny: ClassVar = {"steps": 3, "draft_steps": 2}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         pair, rows = condition["pair"], []

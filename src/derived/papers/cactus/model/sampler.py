@@ -43,19 +43,27 @@ def draw(weights: Float[Tensor, "B V"], u: Float[Tensor, "B"]) -> Int[Tensor, "B
     Inversion; of long rows in two steps, pieces of 512 tokens by their sums, then tokens within the piece in float64.
     It never gives a token of weight 0. A piece is summed in the weights' dtype, so a probability is off by 256 eps of
     itself at worst.
-    Shapes: weights (B, V) >= 0 without NaN, u (B,) in [0, 1), returns (B,). [ours]
+    Shapes: weights (B, V) >= 0, u (B,) in [0, 1), returns (B,). ValueError for NaN and for another u. [ours]
     """
     if weights.shape[-1] <= SHORT:
         sums = weights.cumsum(dim=-1, dtype=torch.float64)
+        _check_draw(sums[:, -1], u)
         token = torch.searchsorted(sums, (u * sums[:, -1]).unsqueeze(-1), right=True).squeeze(-1)
         return torch.where(sums[:, -1] > 0, token, -1)
     if weights.shape[-1] % PIECE:
         weights = pad(weights, (0, -weights.shape[-1] % PIECE))
     pieces = weights.unflatten(-1, (-1, PIECE))
-    piece, rest = _first_above(pieces.sum(dim=-1), u)
+    masses = pieces.sum(dim=-1)
+    _check_draw(masses.sum(dim=-1), u)
+    piece, rest = _first_above(masses, u)
     chosen = pieces.gather(-2, piece[:, None, None].expand(-1, 1, PIECE)).squeeze(-2)
     token, _ = _first_above(chosen, rest)
     return torch.where(chosen.sum(dim=-1) > 0, piece * PIECE + token, -1)
+
+
+def _check_draw(mass: Tensor, u: Tensor) -> None:
+    if not bool(((mass < torch.inf) & (u >= 0) & (u < 1)).all()):
+        raise ValueError("the weights hold NaN or infinity, or u is outside [0, 1); give finite weights and 0 <= u < 1")
 
 
 def _first_above(weights: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:

@@ -4,13 +4,12 @@ import numpy as np
 import pandas as pd
 
 from derived.lab import measure, stats
-from derived.lab.claims import Change, at_most, bound, computed, fails, holds, statistic, within
+from derived.lab.claims import at_most, bound, computed, statistic, within
 from derived.lab.measure import farthest_from, highest
 from derived.lab.stats import Estimate
 
 from ..experiments.codebooks import Clouds, Regressogram, Windows
 
-BOTH = holds("ci", "cpu")
 KMEANS = "codebook == 'k-means'"
 
 
@@ -63,7 +62,6 @@ CLAIMS = (
         source="prior",
         where="Zador",
         unit="ratio",
-        expected={"ci": "undecided", "cpu": "holds"},
     ),
     bound(
         "GT-5.c",
@@ -72,7 +70,6 @@ CLAIMS = (
         measure.worst("slb", "distortion", "source != 'lorenz'"),
         "gt-shannon",
         source="prior",
-        expected=BOTH,
     ),
     statistic(
         "GT-5.d",
@@ -82,7 +79,6 @@ CLAIMS = (
         "error from nine tokens over error from one, the largest over codebooks",
         at_most(0.85),
         unit="ratio",
-        expected=BOTH,
     ),
     computed(
         "GT-6.a",
@@ -95,14 +91,6 @@ CLAIMS = (
         where="notebook on learned codebooks: a fit of noise sensitivities, named Shannon's bound",
         unit="times",
         plain="What a codebook loses falls as one over the logarithm of its size, and that is Shannon's bound.",
-        expected=fails("ci", "cpu"),
-        changed=(
-            Change(
-                "2026-11-22",
-                "The statement spoke of the distortion of the best codebook.",
-                "The code fits a sensitivity to noise and calls the form a bound; rows, criterion and range did not change.",
-            ),
-        ),
     ),
     computed(
         "GT-6.b",
@@ -113,7 +101,6 @@ CLAIMS = (
         at_most(0.1),
         unit="relative misfit",
         amends="GT-6.a",
-        expected=BOTH,
     ),
     statistic(
         "GT-8.r",
@@ -125,6 +112,5 @@ CLAIMS = (
         unit="exponent",
         source="prior",
         where="the rival mechanism of the double bind",
-        expected=BOTH,
     ),
 )

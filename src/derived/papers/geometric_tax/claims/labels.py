@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from derived.lab import measure
-from derived.lab.claims import Change, identity
+from derived.lab.claims import identity
 from derived.lab.stats import Estimate
 
 from ..experiments.labels import FisherRao, Relabelled
@@ -35,17 +35,5 @@ CLAIMS = (
         measure.most_of(measure.largest("(length / cap - 1) / 1e-9"), limits),
         r"largest gap over what is allowed: $10^{-9}$ above the smaller cap, and 1 % from the limit where $\sigma K\le0.13$, or $\sigma K\ge5$ and $\sigma\le0.02$",
         unit="of what is allowed",
-        changed=(
-            Change(
-                "2026-11-22",
-                "The two limits stood in two rows, of the same criteria.",
-                "The ledger was to be short; both rows held.",
-            ),
-            Change(
-                "2026-11-23",
-                "The bound stood in a row of its own, GT-4.c, of the same criterion.",
-                "The ledger was to be short; both rows held, and the worse of the two decides.",
-            ),
-        ),
     ),
 )

@@ -5,16 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from derived.lab.claims import Change
 from derived.lab.measure import chosen
 from derived.lab.stats import Estimate
-
-#: What changed in every claim on trained networks, before their present rows were made.
-DRAWN = Change(
-    "2026-11-23",
-    "All networks were judged on one draw of paths and of their disturbance.",
-    "Another draw moved the ratio of GT-7.a by more than its standard error (GT-7.g); each pair of networks has a draw of its own now.",
-)
 
 
 def judged(rows: pd.DataFrame, where: str, column: str = "distortion", look: int = -1) -> pd.Series:

@@ -14,21 +14,17 @@ from scipy.stats import chi2
 from derived.lab import stats
 from derived.lab.claims import (
     RECORDED,
-    Change,
     at_least,
     at_most,
     between,
-    fails,
-    holds,
     refuted,
     statistic,
-    undecided,
 )
 from derived.lab.measure import Decides, Measure, chosen, highest, lowest, worst
 from derived.lab.stats import LEVEL, Estimate
 
 from ..experiments.training import SYSTEMS, Arms, Blur, Causality, Encoders, Judges
-from .measures import DRAWN, judged, ratio
+from .measures import judged, ratio
 
 CAUSAL = ("attention", "state", "convolution")
 
@@ -119,7 +115,7 @@ def labels_differ_more(rows: pd.DataFrame) -> Estimate:
 EACH = [f"system == '{system}'" for system in SYSTEMS]
 FORESEEN = EACH[:2]  # those whose next value the networks find within a bin or two
 HARD, BLURRED, SCALAR = "arm == 'ce'", "arm == 'blurred'", "arm == 'scalar'"
-TRAINED = {"judged_at": RECORDED, "expected": holds(*RECORDED), "changed": (DRAWN,)}
+TRAINED = {"judged_at": RECORDED}
 TIMES = {"unit": "times", **TRAINED}
 SMALL = "small networks on generated paths stand in for the paper's"
 
@@ -135,7 +131,7 @@ CLAIMS = (
         source="paper",
         where=f"abstract; {SMALL}",
         paper_value="up to 8.5 times",
-        **{**TIMES, "expected": undecided("cpu")},
+        **TIMES,
     ),
     statistic(
         "GT-7.c",
@@ -166,18 +162,7 @@ CLAIMS = (
         "$D$ with random codes over $D$ with the value, smallest of three systems",
         at_least(1),
         where="a loss without order; at this size its networks hardly learn the codes, so no cause is drawn from it",
-        **{
-            **TIMES,
-            "expected": undecided("cpu"),
-            "changed": (
-                Change(
-                    "2026-11-22",
-                    "The statement began: a continuous loss alone does not lower the distortion.",
-                    "The rows compare codes with the value and not with hard labels, against which codes are lower on two systems.",
-                ),
-                DRAWN,
-            ),
-        },
+        **TIMES,
     ),
     statistic(
         "GT-7.f",
@@ -187,17 +172,7 @@ CLAIMS = (
         "rise of $D$ under hard labels over its rise under blurred ones",
         at_least(1),
         where="what the staircase foretells as predictions sharpen",
-        **{
-            **TIMES,
-            "changed": (
-                Change(
-                    "2026-11-22",
-                    "The rise under hard labels was judged alone.",
-                    "Under blurred labels $D$ rises too, so a rise alone does not speak for the staircase; the control came after rows were seen.",
-                ),
-                DRAWN,
-            ),
-        },
+        **TIMES,
     ),
     statistic(
         "GT-7.g",
@@ -209,14 +184,6 @@ CLAIMS = (
         unit="standard errors",
         where="at one half an interval that knew of other draws would be an eighth wider; since this fails, each pair of GT-7 to GT-9 is judged on a draw of its own",
         judged_at=RECORDED,
-        expected=fails(*RECORDED),
-        changed=(
-            Change(
-                "2026-11-23",
-                "The statement spoke of GT-7 as it was, all of whose networks were judged on one draw.",
-                "Each pair has its own draw now; the row is the reason, and its rows are the same.",
-            ),
-        ),
     ),
     statistic(
         "GT-7b.a",
@@ -236,7 +203,7 @@ CLAIMS = (
         times(BLURRED, SCALAR, EACH, highest),
         "$D$ under blurred labels over $D$ under squared error, largest of three systems",
         at_most(1.4),
-        **{**TIMES, "expected": undecided("cpu")},
+        **TIMES,
     ),
     statistic(
         "GT-7b.c",
@@ -258,8 +225,6 @@ CLAIMS = (
         where="Lorenz; widths of 0.005 and 0.04 of the range, 64 bins",
         unit="times",
         judged_at=("cpu",),
-        expected=holds("cpu"),
-        changed=(DRAWN,),
     ),
     statistic(
         "GT-9.a",
@@ -272,7 +237,7 @@ CLAIMS = (
         source="paper",
         where=f"abstract, systems and measure as retold; {SMALL}",
         paper_value="1.3 times",
-        **{**TIMES, "expected": undecided("cpu")},
+        **TIMES,
     ),
     statistic(
         "GT-9.b",
@@ -284,7 +249,7 @@ CLAIMS = (
         source="paper",
         where=f"abstract; {SMALL}, Lorenz in place of mutation walks",
         paper_value="3,000 against 1.3 times",
-        **{**TIMES, "expected": undecided("cpu")},
+        **TIMES,
     ),
     refuted(
         "GT-9.d",
@@ -296,6 +261,5 @@ CLAIMS = (
         source="repo",
         where="the short convolutions of the StripedHyena arm are padded on both sides",
         unit="of its rounding",
-        expected=fails("ci", *RECORDED),
     ),
 )

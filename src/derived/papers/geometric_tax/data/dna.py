@@ -44,8 +44,7 @@ def decode(s: UInt8[Tensor, "L"]) -> str:
 
 
 def _checked(s: Tensor) -> Tensor:
-    if s.dtype != torch.uint8 or s.ndim not in (1, 2) or (s.numel() and int(s.max()) > 4):
-        raise ValueError(f"s has shape {tuple(s.shape)}, {s.dtype}; give uint8 letters 0 to 4, (L,) or (n, L)")
+    check_within("s", s, 0, 4)
     return s
 
 
@@ -112,8 +111,8 @@ def kmer_counts(s: UInt8[Tensor, "n L"], k: int) -> Float[Tensor, "n 4^k"]:
     """
     check_count("k", k)
     s = _checked(s).long()
-    if s.ndim != 2 or s.shape[1] < k:
-        raise ValueError(f"s has shape {tuple(s.shape)}; give sequences (n, L) of at least k = {k} letters")
+    if s.shape[1] < k:
+        raise ValueError(f"s has sequences of {s.shape[1]} letters; give at least k = {k} letters")
     words = s.unfold(1, k, 1)
     number = (words * 4 ** torch.arange(k - 1, -1, -1, device=s.device)).sum(dim=-1)
     good = (words < 4).all(dim=-1)
@@ -143,8 +142,7 @@ def dinucleotide_shuffle(s: UInt8[Tensor, "n L"], generator: torch.Generator) ->
     >>> bool((kmer_counts(t, 2) == kmer_counts(s, 2)).all())
     True
     """
-    if _checked(s).ndim != 2:
-        raise ValueError(f"s has shape {tuple(s.shape)}; give sequences (n, L)")
+    s = _checked(s)
     seeds = torch.randint(2**62, (len(s),), generator=generator).tolist()
     return torch.stack(
         [_shuffled(each.numpy(), np.random.default_rng(seed)) for each, seed in zip(s.cpu(), seeds, strict=True)]

@@ -8,9 +8,8 @@ Delta    distortion  mean square distance to the nearest code, on fresh points  
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -54,8 +53,8 @@ class Scalar(Experiment):
 
     codes: tuple[int, ...] = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"distortion": 1e-8, "left": 1e-9}
+    tiny: ClassVar = {"codes": (2, 8, 512)}
+    deterministic: ClassVar = {"distortion": 1e-8, "left": 1e-9}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         u = (torch.arange(2**18, dtype=dtype, device=device) + 0.5) / 2**18
@@ -86,12 +85,13 @@ class Clouds(Experiment):
     replicates: int = 6
     learned: bool = True
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"codes": (8, 16, 32, 64), "n": 3072, "learned": False},
         "cpu": {"codes": (8, 16, 32, 64, 128, 256), "n": 16_384},
     }
+    tiny: ClassVar = {"codes": (4, 8, 16), "n": 400, "replicates": 2, "learned": True}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"source": source} for source in SOURCES]
 
     def points(self, source: str, seed: int, name: str) -> Tensor:
@@ -133,7 +133,8 @@ class Windows(Experiment):
     L: int = 512
     replicates: int = 6
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"n": 24, "L": 128}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"n": 24, "L": 128}, "cpu": {}}
+    tiny: ClassVar = {"codes": (8, 32), "n": 8, "L": 64, "replicates": 2}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         time = 25 * (self.L - 1) / 511  # the step of the published data, 25 / 511
@@ -176,7 +177,8 @@ class Channel(Experiment):
     steps: int = 20_000
     dt: float = 0.01
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"replicates": 32, "steps": 3000}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"replicates": 32, "steps": 3000}, "cpu": {}}
+    tiny: ClassVar = {"replicates": 8, "steps": 1000}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         start = lorenz(self.replicates, 2, time=0.1, burn_in=20.0, generator=stream(seed, "start"))[:, -1].mT.to(device)
@@ -196,12 +198,13 @@ class Regressogram(Experiment):
     groups: int = 12
     size: int = 200
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"samples": (250, 1000, 4000), "size": 60, "groups": 8},
         "cpu": {},
     }
+    tiny: ClassVar = {"samples": (250, 2000), "groups": 2, "size": 50}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"N": N} for N in self.samples]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

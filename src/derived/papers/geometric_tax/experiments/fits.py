@@ -168,7 +168,7 @@ class Fits(Experiment):
     codes: int = 256
     blur: float = 0.06  # of a label, as a share of the range
 
-    dtype: ClassVar[torch.dtype] = torch.float32
+    dtype: ClassVar = torch.float32
 
     def fitted(
         self,

@@ -7,9 +7,8 @@ I        truth       their mutual information, where it is known, in nats       
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -33,9 +32,9 @@ class Variational(Experiment):
     instances: int = 20
     states: tuple[int, ...] = (2, 5, 20)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"instances": 3}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"states": states} for states in self.states]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -85,6 +84,8 @@ def channel_information(A: Tensor, spread: float) -> Tensor:
 class Critics(Experiment):
     """What both experiments do: fit critics of the published size, or of a smaller one at tier ci."""
 
+    tiny: ClassVar = {"N": 120, "replicates": 2, "epochs": 12, "hidden": (32, 16), "rate": 5e-3}
+
     def asked(self, X: Tensor, Y: Tensor, seed: int, device: torch.device) -> Bound:
         """In-sample and held-out value of each replicate."""
         options = {"epochs": self.epochs, "rate": self.rate, "hidden": self.hidden, "seed": seed}
@@ -107,10 +108,10 @@ class Mine(Critics):
     replicates: int = 12
     spread: float = 2.0
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": SMALL, "cpu": {"replicates": 8}}
-    dtype: ClassVar[torch.dtype] = torch.float32
+    tiers: ClassVar = {"ci": SMALL, "cpu": {"replicates": 8}}
+    dtype: ClassVar = torch.float32
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"case": case} for case in ("isotropic", "curve", "dependent")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -142,13 +143,13 @@ class Regimes(Critics):
     hidden: tuple[int, int] = (256, 128)
     replicates: int = 12
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": SMALL,
         "cpu": {"replicates": 12, "epochs": 150, "rate": 1e-3, "hidden": (128, 64)},
     }
-    dtype: ClassVar[torch.dtype] = torch.float32
+    dtype: ClassVar = torch.float32
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         names = {"local": "I", "global": "I", "after": "II", "smooth": "III", "floor": "floor"}
         return [{"what": what, "regime": regime} for what, regime in names.items()]
 

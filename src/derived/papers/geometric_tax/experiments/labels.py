@@ -7,9 +7,8 @@ l        length   Fisher-Rao length of m -> p(.|m)                              
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -56,7 +55,7 @@ class Relabelled(Experiment):
     n: int = 64
     steps: int = 60
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"instances": 2, "steps": 20}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         return pd.DataFrame([self.one(seed, device, dtype, i) for i in range(self.instances)])
@@ -130,7 +129,7 @@ class Refits(Experiment):
     p: int = 6
     replicates: int = 8
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"n": 120, "K": 6, "p": 4, "replicates": 3}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         found = []
@@ -163,10 +162,10 @@ class FisherRao(Experiment):
     chain: int = 4000
     chain_to: int = 32
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"length": 1e-6, "chain": 1e-9}
+    tiny: ClassVar = {"codes": (2, 5, 40), "sigmas": (0.002, 0.02, 0.2)}
+    deterministic: ClassVar = {"length": 1e-6, "chain": 1e-9}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"sigma": sigma} for sigma in self.sigmas]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -201,10 +200,10 @@ class LawGrid(Experiment):
     sigmas: tuple[float, ...] = STOPS_SIGMA
     places: tuple[float, ...] = (0.41, 0.45, 0.49)  # neighbours: in one bin of four, in three of sixty-four
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"length": 1e-6, "p": 1e-9}
+    tiny: ClassVar = {"codes": (4, 8), "sigmas": (0.01, 0.1)}
+    deterministic: ClassVar = {"length": 1e-6, "p": 1e-9}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"sigma": sigma, "K": K} for sigma in self.sigmas for K in self.codes]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -222,10 +221,10 @@ class Path(Experiment):
     sigmas: tuple[float, ...] = STOPS_SIGMA
     places: int = 181
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"path": 1e-9}
+    tiny: ClassVar = {"codes": (4,), "sigmas": (0.01,)}
+    deterministic: ClassVar = {"path": 1e-9}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"sigma": sigma, "K": K} for sigma in self.sigmas for K in self.codes]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

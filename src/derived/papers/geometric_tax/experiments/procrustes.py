@@ -7,9 +7,8 @@ V        V      variance of pooled embeddings between sequences                (
 r        r      share of positions that are disturbed                          scalar
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -50,10 +49,10 @@ class Identities(Experiment):
     instances: int = 10
     shapes: tuple[tuple[int, int], ...] = ((2, 1), (5, 3), (40, 8), (200, 64))
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"D": 1e-9}
+    tiny: ClassVar = {"instances": 4, "shapes": ((2, 1), (40, 8))}
+    deterministic: ClassVar = {"D": 1e-9}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"n": n, "p": p} for n, p in self.shapes]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -88,9 +87,9 @@ class Noise(Experiment):
     noises: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0)
     replicates: int = 12
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"n": 1500, "replicates": 3}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"cloud": cloud} for cloud in ("flat", "steep")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -114,10 +113,10 @@ class Unrelated(Experiment):
     shapes: tuple[tuple[int, int], ...] = ((1000, 16), (2000, 64), (2000, 256))
     replicates: int = 8
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"law": 1e-12}
+    tiny: ClassVar = {"replicates": 2, "shapes": ((500, 256), (2000, 64))}
+    deterministic: ClassVar = {"law": 1e-12}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"n": n, "p": p} for n, p in self.shapes]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -154,7 +153,8 @@ class Pooled(Experiment):
     rates: tuple[float, ...] = (0.01, 0.02, 0.05, 0.1)
     replicates: int = 8
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"n": 240, "L": 128}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"n": 240, "L": 128}, "cpu": {}}
+    tiny: ClassVar = {"n": 100, "L": 64, "replicates": 4}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         paths = lorenz(self.replicates * self.n, self.L, generator=stream(seed, "paths"))[..., 0].to(device)
@@ -203,8 +203,6 @@ class Spread(Experiment):
     factors: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
     replicates: int = 8
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         shape = (self.replicates, self.n, self.p)
         means = normals(seed, "means", shape=shape, device=device) * self.p**-0.5
@@ -234,9 +232,10 @@ class Composite(Experiment):
     splits: int = 4
     replicates: int = 200
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"replicates": 24}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"replicates": 24}, "cpu": {}}
+    tiny: ClassVar = {"n": 60, "splits": 2, "replicates": 8}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"cloud": cloud} for cloud in ("three", "clusters", "circle", "isotropic")]
 
     def cloud(self, kind: str, seed: int, replicate: int) -> Tensor:

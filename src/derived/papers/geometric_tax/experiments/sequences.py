@@ -8,9 +8,8 @@ L        L         positions that are pooled                                    
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -56,9 +55,10 @@ class Strands(Experiment):
     k: int = 3
     replicates: int = 16
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"n": 80, "replicates": 10}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"n": 80, "replicates": 10}, "cpu": {}}
+    tiny: ClassVar = {"n": 64, "L": 400, "replicates": 2}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"arm": arm} for arm in ARMS]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -99,7 +99,7 @@ class Trained(Experiment):
     judged: int = 1000
     rate: float = 0.003
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"networks": 3, "steps": 4, "batch": 2, "length": 24, "width": 8, "depth": 1, "heads": 1, "judged": 60},
         "cpu": {
             "networks": 8,
@@ -113,7 +113,8 @@ class Trained(Experiment):
         },
         "gpu": {},
     }
-    dtype: ClassVar[torch.dtype] = torch.float32
+    tiny: ClassVar = {"networks": 2, "judged": 40}
+    dtype: ClassVar = torch.float32
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         size = Size(codes=4, outputs=4, length=self.length, width=self.width, depth=self.depth, heads=self.heads)
@@ -203,9 +204,9 @@ class Dilution(Experiment):
     p: int = 16
     replicates: int = 64
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"lengths": (64, 256, 1000), "replicates": 8}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"L": L} for L in self.lengths]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -239,13 +240,14 @@ class Walks(Experiment):
     width: int = 32
     replicates: int = 64
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"shrink": 64, "same": 64, "steps": 6, "width": 16, "replicates": 8},
         "cpu": {"shrink": 64, "same": 64, "steps": 6, "width": 16},
     }
-    dtype: ClassVar[torch.dtype] = torch.float32
+    tiny: ClassVar = {"shrink": 128, "same": 32, "steps": 3, "width": 8, "replicates": 2}
+    dtype: ClassVar = torch.float32
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"setting": setting} for setting in ("same", "published")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

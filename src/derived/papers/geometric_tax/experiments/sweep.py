@@ -5,9 +5,8 @@ wider than what the network cannot know: a maximum, be the paths few or many. On
 from ever fewer points: a minimum, which moves to more codes as there are more paths.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 
@@ -27,13 +26,14 @@ class Sweep(Fits):
     noises: tuple[float, ...] = (0.0, 0.01, 0.03)
     few: int = 2000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {**CI, "codebooks": (4, 8), "noises": (0.0, 0.1), "few": 6},
         "cpu": {**SHORT, "codebooks": (8, 64, 128, 512), "noises": (0.0, 0.03), "few": 125},
         "gpu": {},
     }
+    tiny: ClassVar = {"codebooks": (4, 6, 8)}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         cases = [(noise, self.paths) for noise in self.noises] + [(0.0, self.few)]
         arms = [("ce", K) for K in self.codebooks] + [("scalar", self.codes)]
         return [{"noise": noise, "num": num, "arm": arm, "K": K} for noise, num in cases for arm, K in arms]

@@ -3,9 +3,8 @@
 Every arm reads the same tokens through the same encoder from the same first weights; only what is asked of it differs.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -30,9 +29,9 @@ class Arms(Fits):
 
     looks: tuple[float, ...] = (0.1, 0.3)  # shares of the steps
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": CI, "cpu": CPU, "gpu": {}}
+    tiers: ClassVar = {"ci": CI, "cpu": CPU, "gpu": {}}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"system": system, "arm": arm} for system in SYSTEMS for arm in ARMS]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -56,9 +55,9 @@ class Judges(Fits):
 
     draws: int = 24
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {**CI, "draws": 3}, "cpu": CPU, "gpu": {}}
+    tiers: ClassVar = {"ci": {**CI, "draws": 3}, "cpu": CPU, "gpu": {}}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"system": system, "arm": arm} for system in SYSTEMS for arm in ("ce", "scalar")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -88,13 +87,13 @@ class Blur(Fits):
 
     blurs: tuple[float, ...] = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {**CI, "blurs": (0.0, 0.1)},
         "cpu": {**SHORT, "blurs": (0.0, 0.005, 0.01, 0.04, 0.16)},
         "gpu": {},
     }
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"blurred": blur} for blur in self.blurs]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -111,9 +110,9 @@ class Encoders(Fits):
     Rows: encoder, arm, and those of ``Fits``.
     """
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": CI, "cpu": SHORT, "gpu": {}}
+    tiers: ClassVar = {"ci": CI, "cpu": SHORT, "gpu": {}}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"encoder": encoder, "arm": arm} for encoder in ENCODERS for arm in ("ce", "scalar")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -132,9 +131,10 @@ class Causality(Experiment):
     length: int = 24
     width: int = 16
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}, "cpu": {"instances": 100}, "gpu": {"instances": 400}}
+    tiers: ClassVar = {"ci": {}, "cpu": {"instances": 100}, "gpu": {"instances": 400}}
+    tiny: ClassVar = {"instances": 6}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"encoder": encoder} for encoder in ENCODERS]
 
     @torch.no_grad()

@@ -23,13 +23,12 @@ from scipy import stats
 from scipy.linalg import solve_banded
 from torch import Tensor
 
-from derived.lab.checks import check_choice, check_count, check_positive
+from derived.lab.checks import check_choice, check_count, check_finite, check_positive, check_within
 
 
 def _points(x: Tensor, K: int) -> Tensor:
     check_count("K", K)
-    if x.ndim not in (1, 2) or not bool(torch.isfinite(x).all()):
-        raise ValueError(f"x has shape {tuple(x.shape)}; give finite points (N,) or (N, d)")
+    check_finite("x", x)
     if (distinct := len(torch.unique(x, dim=0))) < K:
         raise ValueError(f"K = {K} codes for {distinct} distinct points; give at most one code per point")
     return x.unsqueeze(-1) if x.ndim == 1 else x
@@ -39,7 +38,7 @@ def _points(x: Tensor, K: int) -> Tensor:
 class UniformQuantizer:
     """K bins of equal width from ``low`` to ``high``; values beyond go to the outer bins.
 
-    ``decode="middle"`` answers the middle of a bin. ``"left"`` is the author's rule: bin floor(u (K - 1)),
+    ``rule="middle"`` answers the middle of a bin. ``"left"`` is the author's rule: bin floor(u (K - 1)),
     answered by its left edge, whose mean square error is four times as large. ValueError for K < 2 or low >= high.
     [code]
 
@@ -64,20 +63,25 @@ class UniformQuantizer:
 
     def encode(self, x: Tensor) -> Int[Tensor, "*b"]:
         """Number of the bin; ValueError where x is not finite."""
-        if not bool(torch.isfinite(x).all()):
-            raise ValueError("x holds a number that is not finite; no bin holds it")
+        check_finite("x", x)
         return ((x - self.low) / self.width).floor().long().clamp(0, self.K - 1)
 
     def decode(self, k: Tensor) -> Tensor:
-        """The value that a bin stands for, in float64."""
+        """The value that a bin stands for, in float64. ValueError for a bin that is not there."""
+        check_within("k", k, 0, self.K - 1)
         return self.low + self.width * (k.double() + (0.5 if self.rule == "middle" else 0.0))
 
 
 @dataclass(frozen=True)
 class Codebook:
-    """Codes of K points; ``encode`` is the nearest, ``decode`` the code. What the fits below return."""
+    """Codes of K points; ``encode`` is the nearest, ``decode`` the code. What the fits below return. ValueError
+    for numbers that are not in order."""
 
     codes: Tensor  # (K,) or (K, d)
+
+    def __post_init__(self) -> None:
+        if self.codes.ndim == 1 and bool((self.codes.diff() < 0).any()):
+            raise ValueError("the codes are not in order; give codes.sort().values")
 
     @property
     def K(self) -> int:
@@ -85,7 +89,9 @@ class Codebook:
         return len(self.codes)
 
     def encode(self, x: Tensor) -> Int[Tensor, "*b"]:
-        """Number of the nearest code, the lower one at equal distance in one dimension."""
+        """Number of the nearest code, the lower one at equal distance in one dimension. ValueError where x is not
+        finite."""
+        check_finite("x", x)
         if self.codes.ndim == 1:
             edges = (self.codes[1:] + self.codes[:-1]) / 2
             return torch.searchsorted(edges, x.contiguous())

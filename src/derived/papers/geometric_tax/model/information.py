@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from derived.lab.checks import check_count, check_fraction
+from derived.lab.checks import check_count, check_finite, check_fraction
 from derived.lab.nets import Draws, linear
 from derived.lab.rng import stream
 from derived.lab.training import adamw, train
@@ -119,8 +119,8 @@ def mine(
     """
     check_fraction("holdout", holdout)
     check_count("epochs", epochs)
-    if X.ndim != 3 or Y.ndim != 3 or X.shape[:2] != Y.shape[:2]:
-        raise ValueError(f"X {tuple(X.shape)} and Y {tuple(Y.shape)}; give pairs (R, N, d) and (R, N, e)")
+    check_finite("X", X)
+    check_finite("Y", Y)
     R, N = X.shape[:2]
     fresh = round(N * holdout)
     if min(fresh, N - fresh) < 8:

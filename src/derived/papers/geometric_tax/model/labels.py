@@ -19,7 +19,7 @@ from scipy.special import log_ndtr, ndtr
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from derived.lab.checks import check_count, check_positive, check_within
+from derived.lab.checks import check_at_least, check_count, check_positive, check_within
 
 
 def _edges(K: int) -> np.ndarray:
@@ -95,7 +95,8 @@ def fisher_rao_length(K: int, sigma: float) -> float:
     >>> round(fisher_rao_length(4, 0.001) / math.pi, 4)
     3.0
     """
-    check_positive("sigma", sigma)
+    check_at_least("sigma", sigma, 1e-150)  # whose square is a number
+    check_count("K", K, 2)
     ends = _panels(K, sigma)
     node, weight = np.polynomial.legendre.leggauss(4)
     total = 0.0
@@ -118,7 +119,7 @@ def path_length(m: Float[np.ndarray, "M"], K: int, sigma: float) -> Float[np.nda
     """
     m = np.asarray(m, dtype=float)
     check_positive("sigma", sigma)
-    if m.ndim != 1 or m.size < 2 or not bool((np.diff(m) > 0).all()):
+    if m.size < 2 or not bool((np.diff(m) > 0).all()):
         raise ValueError("m is no growing list of places; give at least two of [0, 1], in order")
     parts = 1 + int(8 * np.diff(m).max() / sigma)
     fine = np.interp(np.arange(parts * (m.size - 1) + 1) / parts, np.arange(m.size), m)

@@ -19,17 +19,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from derived.lab.checks import check_at_least, check_choice, check_count, check_positive
+from derived.lab.checks import check_at_least, check_choice, check_count, check_finite, check_positive
 
 METRICS = ("cosine", "euclidean")
 
 
 def _unit(name: str, X: Tensor, scale: bool) -> Tensor:
     """The cloud with its mean at zero and, if asked, its norm one."""
-    if X.ndim < 2 or not X.is_floating_point():
-        raise ValueError(f"{name} has shape {tuple(X.shape)}, {X.dtype}; give floats of shape (..., n, p)")
-    if not bool(torch.isfinite(X).all()):
-        raise ValueError(f"{name} holds a number that is not finite; leave out such points before asking for geometry")
+    check_finite(name, X)
     if X.shape[-2] < X.shape[-1]:
         n, p = X.shape[-2:]
         raise ValueError(f"{name}: {n} points in {p} dimensions; give at least as many points as dimensions")
@@ -42,8 +39,6 @@ def _unit(name: str, X: Tensor, scale: bool) -> Tensor:
 
 
 def _pair(X: Tensor, Y: Tensor, scale: bool) -> tuple[Tensor, Tensor]:
-    if X.shape != Y.shape:
-        raise ValueError(f"X {tuple(X.shape)} and Y {tuple(Y.shape)} differ; point i of Y must be point i of X, moved")
     return _unit("X", X, scale), _unit("Y", Y, scale)
 
 
@@ -205,23 +200,22 @@ def rdm(X: Float[Tensor, "n p"], metric: str = "cosine") -> Float[Tensor, "pairs
     >>> rdm(torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]))
     tensor([1., 2., 1.])
     """
-    if X.ndim != 2 or len(X) < 3:
-        raise ValueError(f"X has shape {tuple(X.shape)}; give a cloud (n, p) of at least three points")
+    if len(X) < 3:
+        raise ValueError(f"X has {len(X)} points; give at least three points")
+    check_finite("X", X)
     if metric == "euclidean":
         return functional.pdist(X)
     full = distances(X, X, metric)
     return torch.cat([full[i, i + 1 :] for i in range(len(X) - 1)])
 
 
-def rdm_similarity(X: Float[Tensor, "n p"], Y: Float[Tensor, "n p"], metric: str = "cosine") -> Float[Tensor, ""]:
+def rdm_similarity(X: Float[Tensor, "n p"], Y: Float[Tensor, "n q"], metric: str = "cosine") -> Float[Tensor, ""]:
     """Spearman correlation of the distances within X and those of the same pairs within Y [code].
 
     >>> X = torch.randn(20, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     >>> round(rdm_similarity(X, X.flip(-1)).item(), 12)
     1.0
     """
-    if len(X) != len(Y):
-        raise ValueError(f"X has {len(X)} points and Y {len(Y)}; give the same points twice")
     return spearman(rdm(X, metric), rdm(Y, metric))
 
 
@@ -232,8 +226,8 @@ def lipschitz_profile(path: Float[Tensor, "steps p"], metric: str = "euclidean")
     tensor([2., 4.])
     """
     check_choice("metric", metric, METRICS)
-    if path.ndim != 2 or len(path) < 2:
-        raise ValueError(f"path has shape {tuple(path.shape)}; give (steps, p) with two steps or more")
+    if len(path) < 2:
+        raise ValueError("the path has one point; give two steps or more")
     step = path[1:] - path[:-1]
     if metric == "euclidean":
         return torch.linalg.vector_norm(step, dim=-1)

@@ -6,9 +6,8 @@ q, k, v   inputs      standard normal features of each level, one head          
 """
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -89,14 +88,14 @@ class Overhead(Experiment):
     rounds: int = 20
     half: bool = True  # bfloat16, as one would train
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"lengths": (128,), "heads": 2, "d_k": 16, "rounds": 3, "half": False},
         "cpu": {"lengths": (512, 1024, 2048), "heads": 4, "rounds": 7, "half": False},
         "gpu": {},
     }
-    dtype: ClassVar[torch.dtype] = torch.float32
+    dtype: ClassVar = torch.float32
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"T": T} for T in self.lengths]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

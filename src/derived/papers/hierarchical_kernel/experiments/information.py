@@ -1,8 +1,7 @@
 """Information through the levels, averages that become Gaussian, memory, and what dropping a level changes."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -49,10 +48,10 @@ class Budgets(Experiment):
     levels: int = 3
     sizes: tuple[float, ...] = (0.0, 1.0, 3.0)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"total": 1e-7, "resolution": 1e-7}
+    tiny: ClassVar = {"instances": 2}
+    deterministic: ClassVar = {"total": 1e-7, "resolution": 1e-7}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"size": size} for size in self.sizes]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -89,8 +88,8 @@ class Quadratures(Experiment):
     reach: float = 9.0  # in standard deviations; the tail beyond is below 1e-18
     tolerance: float = 1e-8
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"information": 1e-7}
+    tiny: ClassVar = {"instances": 2}
+    deterministic: ClassVar = {"information": 1e-7}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         draw, values = stream(seed, "quadratures"), []
@@ -131,10 +130,9 @@ class Averages(Experiment):
 
     levels: int = 7
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"value": 1e-6}
+    deterministic: ClassVar = {"value": 1e-6}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"law": law} for law in ("digits", "uniform", "exponential")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -168,9 +166,9 @@ class SmallSamples(Experiment):
     multiples: tuple[int, ...] = (1, 2, 5, 20, 50)  # n = p + 1 for the first, else this times p
     instances: int = 40
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"instances": 3}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"law": law, "p": p} for law in ("normal", "laplace", "uniform") for p in self.widths]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -201,10 +199,9 @@ class Memory(Experiment):
     coefficient: float = 0.5
     levels: int = 11
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"variance": 1e-7}
+    deterministic: ClassVar = {"variance": 1e-7}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [*({"process": "fgn", "H": H} for H in self.hursts), {"process": "ar1", "H": self.coefficient}]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -235,9 +232,9 @@ class Pruning(Experiment):
     levels: int = 6
     rho: float = 0.7
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"instances": 3, "T": 32}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"kept": kept} for kept in range(self.levels)]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

@@ -1,8 +1,7 @@
 """The scores as a kernel: when they are positive semidefinite, and their symmetric and antisymmetric parts."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -41,9 +40,9 @@ class Forms(Experiment):
     levels: int = 3
     widths: tuple[tuple[int, int], ...] = ((4, 1), (4, 2), (9, 3), (16, 8), (64, 16))
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"instances": 4}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"statement": name} for name in ("sufficient", "necessary", "inertia", "tied", "mixture")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -141,9 +140,7 @@ class RandomHeads(Experiment):
     trials: int = 200_000
     most: int = 4
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"d": d} for d in range(1, self.most + 1)]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -172,7 +169,7 @@ class Splits(Experiment):
     d: int = 6
     levels: int = 3
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"instances": 4}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         N, T, L, eps = self.instances, self.T, self.levels, torch.finfo(dtype).eps

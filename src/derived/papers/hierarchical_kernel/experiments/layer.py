@@ -5,9 +5,8 @@ and one batched function per condition. Rows of an identity or a bound: gap and 
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -42,7 +41,7 @@ class Entries(Experiment):
     longest: int = 200
     most_levels: int = 8
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"longest": 20}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         counts = []
@@ -70,8 +69,7 @@ class MultiplyAdds(Experiment):
     sizes: tuple[tuple[int, int], ...] = ((512, 64), (512, 128), (1024, 64), (1024, 128), (2048, 128), (8192, 128))
     most_levels: int = 5
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"entries": 1e-12, "scores_and_values": 1e-12, "layer": 1e-12}
+    deterministic: ClassVar = {"entries": 1e-12, "scores_and_values": 1e-12, "layer": 1e-12}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         sizes = [(T, d, levels) for T, d in self.sizes for levels in range(1, self.most_levels + 1)]
@@ -103,9 +101,9 @@ class Agreement(Experiment):
     heads: int = 2
     levels: int = 3
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"instances": 3}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"T": T, "dtype": name} for T in (4, 32, 45) for name in ("float64", "float32")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -159,9 +157,9 @@ class Contents(Experiment):
     T: int = 8
     d: int = 4
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"instances": 3}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"levels": levels} for levels in (1, 2, 3)]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -190,9 +188,9 @@ class Convolution(Experiment):
     T: int = 12
     floor: float = 20.0
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"grid": 41, "instances": 3}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"kernel": "difference"}, {"kernel": "positive"}, {"kernel": "layer"}, {"kernel": "limit"}]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

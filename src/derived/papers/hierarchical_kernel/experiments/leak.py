@@ -1,9 +1,8 @@
 """Does a layer read the future: its Jacobian, and a negative control, a leak that looks like a result."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -42,9 +41,9 @@ class Causality(Experiment):
     levels: int = 3
     lengths: tuple[int, ...] = (8, 13)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"instances": 3}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"pooling": pooling, "T": T} for pooling in POOLINGS for T in self.lengths]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -81,13 +80,14 @@ class Leak(Experiment):
     lr: float = 3e-3
     num_test: int = 1_000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"replicates": 8, "steps": 250, "num_test": 500},
         "cpu": {},
     }
-    dtype: ClassVar[torch.dtype] = torch.float32
+    tiny: ClassVar = {"replicates": 2, "steps": 2, "num_test": 20}
+    dtype: ClassVar = torch.float32
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"kind": kind} for kind in self.kinds]
 
     def task(self, generator: torch.Generator, num: int) -> Data:

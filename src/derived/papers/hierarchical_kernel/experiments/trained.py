@@ -12,9 +12,8 @@ so differences are paired; replicates share nothing.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -63,10 +62,14 @@ class Comparison(Experiment, ABC):
     lr: float = 1e-3
     num_train: int = 100_000
     num_test: int = 5_000
-    runs: ClassVar[tuple[int, int]] = (1, 256)  # length and number of the runs that the shallow rule counts
-    dtype: ClassVar[torch.dtype] = torch.float32
+    tiny: ClassVar = {
+        **{"parts": 1, "replicates": 2, "width": 8, "steps": 2},
+        **{"batch_size": 2, "num_train": 8, "num_test": 70},
+    }
+    runs: ClassVar = (1, 256)  # length and number of the runs that the shallow rule counts
+    dtype: ClassVar = torch.float32
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"kind": kind, "part": part} for part in range(self.parts) for kind in self.kinds]
 
     @abstractmethod
@@ -185,7 +188,7 @@ class ShortListOps(_ListOpsTask, Comparison):
     num_train: int = 24_000
     num_test: int = 2_000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {
             **{"parts": 1, "replicates": 2, "width": 16, "steps": 12, "batch_size": 8},
             **{"num_train": 64, "num_test": 400},
@@ -201,7 +204,7 @@ class LongListOps(_ListOpsTask, Comparison):
     min_length: int = 100
     max_length: int = 513
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"min_length": 8, "max_length": 33, **TOY}, "gpu": {}}
+    tiers: ClassVar = {"ci": {"min_length": 8, "max_length": 33, **TOY}, "gpu": {}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +214,7 @@ class Shapes(Comparison):
     size: int = 32
     num_train: int = 40_000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"size": 8, **TOY}, "gpu": {}}
+    tiers: ClassVar = {"ci": {"size": 8, **TOY}, "gpu": {}}
 
     def task(self, generator: torch.Generator, num: int) -> Data:
         return compact(shapes_sequence(num, self.size, generator=generator))
@@ -227,8 +230,8 @@ class Reviews(Comparison):
     length: int = 1024
     num_train: int = 40_000
 
-    runs: ClassVar[tuple[int, int]] = (5, 1021)  # five letters in a row, nearly a word
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"length": 448, **TOY}, "gpu": {}}
+    runs: ClassVar = (5, 1021)  # five letters in a row, nearly a word
+    tiers: ClassVar = {"ci": {"length": 448, **TOY}, "gpu": {}}
 
     def task(self, generator: torch.Generator, num: int) -> Data:
         return compact(synthetic_reviews(num, self.length, generator=generator))
@@ -271,16 +274,17 @@ class TunedListOps(Experiment):
     max_args: int = 3
     branch: float = 0.5
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {
             **{"rates": (4e-3, 1e-2), "tuning": 1, "replicates": 2, "width": 16, "steps": 12, "checks": 2},
             **{"batch_size": 8, "num_train": 64, "num_test": 200},
         },
         "cpu": {},
     }
-    dtype: ClassVar[torch.dtype] = torch.float32
+    tiny: ClassVar = {"width": 8, "steps": 4, "batch_size": 2, "num_train": 40, "num_test": 70}
+    dtype: ClassVar = torch.float32
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"kind": kind} for kind in self.kinds]
 
     def task(self, generator: torch.Generator, num: int) -> Data:

@@ -4,9 +4,8 @@ A *replicate* is independent of the others: one path, or where paths are cheap t
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -40,13 +39,14 @@ class TwoTokens(Experiment):
     replicates: int = 48
     batch: int = 300
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"heads": (1, 2, 6), "taus": (0.6, 1.8, 3.0), "replicates": 24, "batch": 300},
         "cpu": {"heads": (1, 2, 6, 16), "batch": 200},
     }
-    deterministic: ClassVar[Mapping[str, float]] = {"first_theory": 1e-7, "second_theory": 1e-7}
+    tiny: ClassVar = {"heads": (1, 2), "taus": (0.6, 1.2), "replicates": 4, "batch": 5}
+    deterministic: ClassVar = {"first_theory": 1e-7, "second_theory": 1e-7}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"logit_std": s, "H": H} for s in self.logit_stds for H in self.heads]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -81,12 +81,13 @@ class WeakError(Experiment):
     replicates: int = 48
     batch: int = 20_000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"cases": ((0.8, 1), (0.4, 1), (0.8, 4)), "replicates": 24, "batch": 4000},
         "cpu": {"batch": 8000},
     }
+    tiny: ClassVar = {"replicates": 4, "batch": 20}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"eta": eta, "H": H} for eta, H in self.cases]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -117,14 +118,15 @@ class Clock(Experiment):
     parts: int = 2
     replicates: int = 100
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"cases": ((1, 192), (1, 384), (10, 192), (100, 192)), "parts": 1, "points": 5, "replicates": 80},
         "cpu": {"parts": 1, "replicates": 60},
         "gpu": {"cases": ((1, 192), (1, 3072), (10, 768), (100, 192), (100, 3072), (1000, 384)), "parts": 8},
     }
-    deterministic: ClassVar[Mapping[str, float]] = {"m_theory": 1e-6}
+    tiny: ClassVar = {"cases": ((1, 16), (2, 16)), "tau": 1.6, "replicates": 4, "points": 3}
+    deterministic: ClassVar = {"m_theory": 1e-6}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"H": H, "L": L, "part": part} for H, L in self.cases for part in range(self.parts)]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -160,14 +162,15 @@ class Stack(Experiment):
     points: int = 7
     replicates: int = 200
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"d": 64, "scales": (0.25,), "heads": (4,), "points": 5, "replicates": 32},
         "cpu": {"scales": (0.2, 1.0), "replicates": 192},
         "gpu": {"d": 512, "n": 64},
     }
-    dtype: ClassVar[torch.dtype] = torch.float32
+    tiny: ClassVar = {"d": 16, "n": 4, "tau": 1.0, "points": 3, "replicates": 4}
+    dtype: ClassVar = torch.float32
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"scale": scale, "H": H} for scale in self.scales for H in self.heads]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

@@ -4,9 +4,8 @@ A *replicate* is one path, independent of the others.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -35,12 +34,13 @@ class Hot(Experiment):
     points: int = 13
     replicates: int = 1500
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"widths": (256,), "points": 7, "replicates": 400},
         "cpu": {"replicates": 600},
     }
+    tiny: ClassVar = {"replicates": 4, "points": 3, "tau": 1.0}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"d": d} for d in self.widths]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -73,14 +73,15 @@ class Cold(Experiment):
     points: int = 9
     replicates: int = 100
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"widths": (64, 256), "h": 0.04, "H": 4, "tau": 4.0, "points": 5, "replicates": 160},
         "cpu": {"widths": (64, 256, 4096), "replicates": 80},
         "gpu": {"n": 256, "widths": (1024, 4096), "replicates": 64, "tau": 16.0, "points": 17},
     }
-    deterministic: ClassVar[Mapping[str, float]] = {"gamma_theory": 1e-6}
+    tiny: ClassVar = {"widths": (32, 64), "n": 4, "replicates": 4}
+    deterministic: ClassVar = {"gamma_theory": 1e-6}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"d": d} for d in self.widths]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -113,14 +114,15 @@ class Freezing(Experiment):
     h: float = 0.01
     replicates: int = 32
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"tokens": (8, 32), "logit_stds": (0.0, 1.0, 8.0), "cells": ((8, 8.0),)},
         "cpu": {},
         "gpu": {"tokens": (8, 32, 128, 512, 2048), "cells": ((32, 8.0), (128, 8.0), (512, 8.0))},
     }
-    deterministic: ClassVar[Mapping[str, float]] = {"ode": 1e-5, "hot": 1e-12}
+    tiny: ClassVar = {"tokens": (8,), "logit_stds": (0.0, 1.0, 8.0), "replicates": 4, "h": 0.1}
+    deterministic: ClassVar = {"ode": 1e-5, "hot": 1e-12}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"n": n, "logit_std": s} for n in self.tokens for s in self.logit_stds]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -155,12 +157,13 @@ class FinalRate(Experiment):
     points: int = 9
     replicates: int = 4000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"cases": ((16, 2, 0.0), (16, 8, 4.0)), "points": 3, "replicates": 1000},
         "cpu": {"replicates": 4000, "points": 3},
     }
+    tiny: ClassVar = {"replicates": 4, "tau": 1.0, "points": 3}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"d": d, "n": n, "logit_std": s} for d, n, s in self.cases]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

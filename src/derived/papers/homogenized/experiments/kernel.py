@@ -1,8 +1,8 @@
 """How the kernel of the noise changes with the tokens: with their Gram matrix, and from one cloud to another."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -35,12 +35,13 @@ class Lipschitz(Experiment):
     batches: int = 8
     samples: int = 100  # heads a batch at the largest n; fewer tokens take more heads at the same cost
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"d": 64, "tokens": (2, 8, 32), "samples": 20},
         "cpu": {"samples": 40},
     }
+    tiny: ClassVar = {"d": 16, "tokens": (2, 8), "pairs": 2, "gammas": (0.3,), "batches": 4, "samples": 10}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"n": n, "logit_std": s} for n in self.tokens for s in self.logit_stds]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -91,10 +92,10 @@ class KernelDistance(Experiment):
     n: int = 6
     d: int = 5
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"quotient": 1e-9}
+    tiny: ClassVar = {"instances": 5}
+    deterministic: ClassVar = {"quotient": 1e-9}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"cloud": "scattered"}, {"cloud": "together"}]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

@@ -4,9 +4,8 @@ Throughout sigma_V^2 = 1/d, h = eta^2/H, tau = h * layer; a *replicate* is a bat
 independent of the others.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -31,10 +30,10 @@ class OneToken(Experiment):
     steps: tuple[float, ...] = (0.02, 0.01, 0.005, 0.0025)
     tau: float = 1.0
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"rate": 1e-9, "chain": 1e-9}
+    tiny: ClassVar = {"widths": (3,)}
+    deterministic: ClassVar = {"rate": 1e-9, "chain": 1e-9}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"d": d} for d in self.widths]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -61,9 +60,10 @@ class HeadMoments(Experiment):
     replicates: int = 48
     heads: int = 8000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"heads": 2500}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"heads": 2500}, "cpu": {}}
+    tiny: ClassVar = {"replicates": 4, "heads": 50}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"tokens": name} for name in ("random", "random again", "coinciding")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -104,9 +104,10 @@ class OneLayer(Experiment):
     replicates: int = 48
     samples: int = 12_000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"samples": 3000}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"samples": 3000}, "cpu": {}}
+    tiny: ClassVar = {"replicates": 4, "samples": 50}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"tokens": "random"}, {"tokens": "simplex"}]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

@@ -1,8 +1,7 @@
 """Limits with a drift: deterministic layers against flows, and heads with a mean from the ODE to the SDE."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -32,10 +31,10 @@ class Flows(Experiment):
     fine: int = 64
     replicates: int = 48
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"grid": 1e-6, "between": 1e-8}
+    tiny: ClassVar = {"steps": (4, 8), "fine": 8, "replicates": 4}
+    deterministic: ClassVar = {"grid": 1e-6, "between": 1e-8}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         cases = (("ambient", "none"), ("ambient", "retold"), ("ambient", "full"), ("projected", "retold"))
         return [{"update": update, "corrector": corrector} for update, corrector in cases]
 
@@ -72,9 +71,9 @@ class SelfAttention(Experiment):
     time: float = 1.0
     tolerance: float = 1e-8
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"cases": ((2, 0.5),)}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"n": n, "beta": beta} for n, beta in self.cases]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -106,13 +105,14 @@ class Interpolation(Experiment):
     phase_heads: int = 4
     replicates: int = 960
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"heads": (1, 16, 256), "etas": (0.025, 0.1, 0.4), "depths": (4, 16, 64), "replicates": 192},
         "cpu": {},
     }
-    deterministic: ClassVar[Mapping[str, float]] = {"m_ode": 1e-7}
+    tiny: ClassVar = {"heads": (1, 4), "etas": (0.1,), "depths": (4, 8), "replicates": 48}
+    deterministic: ClassVar = {"m_ode": 1e-7}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         sweep = [{"kind": "heads", "eta": self.eta, "L": round(self.time / self.eta), "H": H} for H in self.heads]
         grid = [(eta, L) for eta in self.etas for L in self.depths]
         return sweep + [{"kind": "phase", "eta": eta, "L": L, "H": self.phase_heads} for eta, L in grid]

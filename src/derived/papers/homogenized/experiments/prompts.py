@@ -1,9 +1,8 @@
 """Common noise: two prompts under the same weights, and the control with a value matrix for each token."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -35,13 +34,14 @@ class Prompts(Experiment):
     parts: int = 8
     replicates: int = 8
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"tokens": (32, 128, 512), "replicates": 20, "h": 0.1},
         "cpu": {"tokens": (32, 64, 128, 256, 512, 1024), "replicates": 10},
         "gpu": {},
     }
+    tiny: ClassVar = {"tokens": (8, 16), "parts": 2, "replicates": 4, "d": 4}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"n": n, "part": part} for n in self.tokens for part in range(self.parts)]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -78,9 +78,10 @@ class PrivateNoise(Experiment):
     points: int = 7
     replicates: int = 400
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"replicates": 100, "points": 5}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"replicates": 100, "points": 5}, "cpu": {}}
+    tiny: ClassVar = {"replicates": 4, "points": 3, "tau": 1.0}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"noise": noise, "gamma0": gamma} for noise in ("common", "private") for gamma in self.gammas]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

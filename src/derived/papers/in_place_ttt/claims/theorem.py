@@ -8,7 +8,7 @@ import math
 import pandas as pd
 
 from derived.lab import measure
-from derived.lab.claims import Change, bound, statistic, within
+from derived.lab.claims import bound, statistic, within
 from derived.lab.measure import farthest_from
 
 from ..experiments.theorem import Edges, Keys, Logits
@@ -53,11 +53,6 @@ CLAIMS = (
         "ipt-logits",
         source="paper",
         where="Theorem 1",
-        changed=(
-            Change(
-                "2026-11-22", "Two rows, on the two targets, became one, judged over both.", "They rest on one theorem."
-            ),
-        ),
     ),
     bound(
         "IPT-8.a",
@@ -75,13 +70,6 @@ CLAIMS = (
         r"mean cosine of unrelated keys, less $1/\pi$ for the plain layer; two layers and three lengths of text judged together",
         within(0, 0.02),
         unit="cosine",
-        changed=(
-            Change(
-                "2026-11-23",
-                "Two rows, IPT-7.f on the plain layer, became one, judged over all cases.",
-                "They rest on one proposition.",
-            ),
-        ),
     ),
     statistic(
         "IPT-7.g",

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pandas as pd
 
 from derived.lab import measure
-from derived.lab.claims import Change, at_most, identity, refuted
+from derived.lab.claims import at_most, identity, refuted
 from derived.lab.stats import Estimate
 
 from ..experiments.writes import Forms, Start
@@ -82,13 +82,6 @@ CLAIMS = (
         "the largest gap over what rounding allows, and what it allows over the largest gap on the old grid; the larger",
         source="paper",
         where="Section 3.4 has the reset; the grid is ours",
-        changed=(
-            Change(
-                "2026-11-23",
-                "Two rows became one, judged over both: IPT-3.c, refuted as a reading of its own, had the grid that goes on.",
-                "They rest on one proposition.",
-            ),
-        ),
     ),
     identity(
         "IPT-5",
@@ -118,13 +111,6 @@ CLAIMS = (
             measure.worst("size", where="quantity == 'kernel at zero'"),
         ),
         "gradients that must vanish over one rounding of 1, and that rounding over the gradient of the kernel; the largest",
-        changed=(
-            Change(
-                "2026-11-23",
-                "Two rows became one, judged over both: IPT-6.c, refuted as a reading of its own, had both parts at zero.",
-                "They rest on one proposition.",
-            ),
-        ),
     ),
     identity(
         "IPT-9.a",

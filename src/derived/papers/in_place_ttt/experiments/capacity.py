@@ -1,9 +1,8 @@
 """How much noise other pairs make, and how many pairs a memory of d x h numbers holds."""
 
 import itertools
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -31,10 +30,11 @@ class Noise(Experiment):
     logits: int = 64
     queries: int = 64
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"replicates": 20, "counts": (64, 256, 1024)}, "cpu": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"theory": 1e-12}
+    tiers: ClassVar = {"ci": {"replicates": 20, "counts": (64, 256, 1024)}, "cpu": {}}
+    tiny: ClassVar = {"replicates": 4, "counts": (32, 128), "widths": (8, 32), "d": 16}
+    deterministic: ClassVar = {"theory": 1e-12}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"N": N, "h": h} for N, h in itertools.product(self.counts, self.widths)]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -65,10 +65,11 @@ class Capacity(Experiment):
     asked: int = 256
     shares: tuple[float, ...] = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"replicates": 16}, "cpu": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"theory": 1e-12}
+    tiers: ClassVar = {"ci": {"replicates": 16}, "cpu": {}}
+    tiny: ClassVar = {"replicates": 4, "sizes": ((16, 16), (16, 32)), "V": 32, "asked": 64}
+    deterministic: ClassVar = {"theory": 1e-12}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"d": d, "h": h} for d, h in self.sizes]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

@@ -11,7 +11,7 @@ Roofline: no call can take less time than flops / pace, nor less than bytes / fl
 
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -98,7 +98,7 @@ class LayerTime(Experiment):
     repeats: int = 30
     most: int = 2**32
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"lengths": (32, 64), "batches": (1, 2), "d": 8, "h": 16, "chunk": 16, "repeats": 3},
         "cpu": {
             **{"lengths": (512, 2048, 8192), "batches": (1, 4), "tokens": 2**15, "d": 256, "h": 768, "chunk": 512},
@@ -106,10 +106,11 @@ class LayerTime(Experiment):
         },
         "gpu": {},
     }
-    dtype: ClassVar[torch.dtype] = torch.float32
-    deterministic: ClassVar[Mapping[str, float]] = {"flops": 1e-12}
+    tiny: ClassVar = {"lengths": (16, 32), "most": 600, "tokens": 32}
+    dtype: ClassVar = torch.float32
+    deterministic: ClassVar = {"flops": 1e-12}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"n": n, "batch": B} for n in self.lengths for B in self.batches if n * B <= self.tokens]
 
     @torch.no_grad()

@@ -38,7 +38,7 @@ class Trained(Experiment):
     chunk: int = 16
     judged: int = 256  # texts to validate, and as many to test
 
-    dtype: ClassVar[torch.dtype] = torch.float32
+    dtype: ClassVar = torch.float32
 
     def size(self, vocabulary: int, depth: int, memories: Mapping[int, Memory], **facts) -> Size:
         sizes = {"width": self.width, "inner": self.inner, "heads": self.heads, "window": self.window}

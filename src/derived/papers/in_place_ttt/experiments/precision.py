@@ -1,9 +1,8 @@
 """What a number format keeps of a write, and how far a clipped write moves an output."""
 
 import itertools
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -36,13 +35,14 @@ class Clip(Experiment):
     sampled_rows: int = 64
     inputs: int = 16
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"replicates": 4, "norms": (1e-5, 1e-3, 1e-1), "entries": 250_000},
         "cpu": {},
     }
-    deterministic: ClassVar[Mapping[str, float]] = {"theory": 1e-9}
+    tiny: ClassVar = {"replicates": 2, "norms": (1e-5, 1e-1, 10.0), "entries": 20_000, "sampled_rows": 4, "inputs": 2}
+    deterministic: ClassVar = {"theory": 1e-9}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"tau": tau, "dtype": name} for tau, name in itertools.product(self.norms, BITS)]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

@@ -4,9 +4,8 @@ Two blocks of window attention whose MLPs write, and the same without, at equal 
 same initial weights; ``valid`` chooses the rate of each arm, ``test`` is judged. A replicate is one trained model.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -60,13 +59,14 @@ class Needles(Trained):
     chunks: tuple[int, ...] = (4, 8, 16, 32, 64, 128, 256)
     batch: int = 8  # texts of each task
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {**CI, "words": 9, "chunks": (2, 4, 8), "batch": 1},
         "cpu": {**CPU, "length": 32, "words": 12, "window": 4, "chunks": (2, 4, 8, 16), "batch": 4, "steps": 400},
         "gpu": {},
     }
+    tiny: ClassVar = {"steps": 2}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"chunk": chunk, "rate": rate} for chunk in (0, *self.chunks) for rate in self.rates]
 
     def texts(self, task: str, batch: int, generator, device) -> tuple[Tensor, Tensor]:
@@ -120,7 +120,7 @@ class SourceBytes(Trained):
     contexts: tuple[int, ...] = (0, 64, 256, 1024, 4032)
     steps: int = 4000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {**CI, "size_of_text": 2**12, "final": 8, "contexts": (0, 24), "steps": 10},
         "cpu": {
             **{**CPU, "length": 128, "steps": 600, "size_of_text": 2**22},
@@ -128,8 +128,9 @@ class SourceBytes(Trained):
         },
         "gpu": {},
     }
+    tiny: ClassVar = {"steps": 10}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"chunk": chunk, "rate": rate} for chunk in (0, self.chunk) for rate in self.rates]
 
     def parts(self) -> dict[str, Int[Tensor, "bytes"]]:

@@ -1,9 +1,8 @@
 """What one pair does to logits: the theorem, its assumption enforced; keys of random layers; edges of chunks."""
 
 import itertools
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -40,10 +39,10 @@ class Logits(Experiment):
     h: int = 96
     N: int = 64
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = dict.fromkeys(("expected", "gain", "reach"), 1e-9)
+    tiny: ClassVar = {"replicates": 12, "V": 5, "d": 6, "h": 7, "N": 9}
+    deterministic: ClassVar = dict.fromkeys(("expected", "gain", "reach"), 1e-9)
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"target": target} for target in ("next", "reconstruction")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -92,9 +91,9 @@ class Keys(Experiment):
     d: int = 48
     h: int = 512
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"replicates": 12, "counts": (16, 64), "h": 256, "d": 16}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"mlp": mlp, "N": N} for mlp, N in itertools.product(("gated", "plain"), self.counts)]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -133,9 +132,9 @@ class Edges(Experiment):
     chunk: int = 32
     chunks: int = 4
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"replicates": 40, "V": 16, "h": 48, "chunk": 8}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"place": place} for place in PLACES]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

@@ -5,9 +5,8 @@ from the same initial weights, with as many parameters as the largest arm; ``val
 judged. A replicate is one trained model.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -47,13 +46,14 @@ class Recall(Trained):
     keys: int = 128
     steps: int = 4000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {**CI, "pairs": 4, "queries": 3, "keys": 6, "steps": 10},
         "cpu": {**CPU, "length": 48, "pairs": 6, "queries": 6, "keys": 16, "steps": 300},
         "gpu": {},
     }
+    tiny: ClassVar = {"steps": 2}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         deep = [(depth, self.window, arm) for depth in (1, 2) for arm in ("both", "conv", "proj", "neither")]
         arms = [(1, self.window, "none"), *deep, *((1, 1, arm) for arm in ("both", "past", "proj"))]
         return [{"depth": D, "window": w, "arm": arm, "rate": rate} for D, w, arm in arms for rate in self.rates]
@@ -151,13 +151,14 @@ class ChunkSizes(Bigrams):
 
     chunks: tuple[int, ...] = (4, 8, 16, 32, 64, 128, 256)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {**CI, "vocabulary": 6, "final": 8, "chunks": (2, 8)},
         "cpu": {**CPU, "vocabulary": 16, "final": 16, "chunks": (2, 4, 8, 16, 32), "steps": 120},
         "gpu": {},
     }
+    tiny: ClassVar = {"chunks": (2, 4, 8)}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"chunk": chunk, "rate": rate} for chunk in self.chunks for rate in self.rates]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -176,13 +177,13 @@ class Layers(Bigrams):
     Rows: memories, rate, replicate, valid, test (nats per token), floor, parameters.
     """
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {**CI, "vocabulary": 6, "final": 8},
         "cpu": {**CPU, "vocabulary": 16, "final": 16, "width": 16, "inner": 32, "steps": 120},
         "gpu": {},
     }
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"memories": count, "rate": rate} for count in (0, 1, 2, 4) for rate in self.rates]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -210,13 +211,14 @@ class Documents(Bigrams):
     contexts: tuple[int, ...] = (0, 64, 128, 256, 448)
     depth: int = 2
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {**CI, "vocabulary": 6, "final": 8, "contexts": (0, 24), "steps": 10},
         "cpu": {**CPU, **SHORT, "vocabulary": 6, "final": 8, "contexts": (0, 4, 8, 16, 24), "steps": 240},
         "gpu": {},
     }
+    tiny: ClassVar = {"steps": 10}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"arm": arm, "rate": rate} for arm in ("window", "ttt", "gla", "delta", "lact") for rate in self.rates]
 
     def arm(self, arm: str) -> Size:
@@ -254,13 +256,13 @@ class WarmStart(Bigrams):
     pretraining_rate: float = 1e-2
     depth: int = 2
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {**CI, "vocabulary": 6, "final": 8, "pretraining": 3},
         "cpu": {**CPU, "vocabulary": 16, "final": 16, "steps": 100, "pretraining": 100},
         "gpu": {},
     }
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"start": start, "rate": rate} for start in ("static", "zero", "random") for rate in self.rates]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

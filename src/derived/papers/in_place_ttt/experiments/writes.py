@@ -4,9 +4,8 @@ gap    the largest difference from the definition (a loop over chunks, autograd 
 bound  what rounding allows: eps times the terms of a sum times the same computation on absolute values
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -71,9 +70,10 @@ class Forms(Experiment):
     h: int = 12
     lr: float = 0.3
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"instances": 4}}
+    tiers: ClassVar = {"ci": {"instances": 4}}
+    tiny: ClassVar = {"instances": 2, "cases": ((1, 1), (9, 4), (12, 3), (5, 8))}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"n": n, "chunk": chunk} for n, chunk in self.cases]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -169,9 +169,10 @@ class Start(Experiment):
     tokens: int = 24
     width: int = 16
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"instances": 2}}
+    tiers: ClassVar = {"ci": {"instances": 2}}
+    tiny: ClassVar = {"instances": 1, "tokens": 12}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"model": name} for name in CONFIGS]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

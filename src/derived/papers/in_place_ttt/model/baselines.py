@@ -4,7 +4,7 @@ symbol      name       meaning                                                  
 q, k        q, k       queries, keys                                              (*B, n, d_k)
 v           v          values                                                     (*B, n, d_v)
 S           S          the state; S q is read                                     (*B, d_v, d_k)
-alpha_t     decay      forgetting of each key feature, in (0, 1]                  (*B, n, d_k)
+alpha_t     decay      forgetting of each key feature, in [0, 1]                  (*B, n, d_k)
 beta_t      beta       strength of a write, in [0, 1]                             (*B, n)
 
 Linear attention, its gated kind and the delta rule write token t, then read it.
@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import silu
 
-from derived.lab.checks import check_count
+from derived.lab.checks import check_count, check_within
 
 from .forms import chunk_grid
 
@@ -49,11 +49,12 @@ def gated_linear_attention(
     v: Float[Tensor, "*B n d"],
     decay: Float[Tensor, "*B n k"],
 ) -> Float[Tensor, "*B n d"]:
-    """Gated linear attention, S <- S Diag(alpha_t) + v k^T. Source: Yang et al. (2023).
+    """Gated linear attention, S <- S Diag(alpha_t) + v k^T. ValueError unless 0 <= alpha <= 1. [Yang et al., 2023]
 
     >>> gated_linear_attention(*[torch.ones(3, 1)] * 3, torch.full((3, 1), 0.5)).flatten()
     tensor([1.0000, 1.5000, 1.7500])
     """
+    check_within("decay", decay, 0, 1)
     return _recurrence(q, k, v, lambda S, k, v, t: S * decay[..., t, :].unsqueeze(-2) + _outer(v, k))
 
 

@@ -1,11 +1,13 @@
 """In-Place TTT for a decoder of Hugging Face transformers with gated MLPs: Qwen3, LLaMA and their like.
 
 name       meaning
-settings   what ``config.in_place_ttt`` holds: layers, chunk, lr, taps, projection, target
+settings   what ``config.in_place_ttt`` holds: layers, chunk, lr, taps, projection, target, tau
 context    what the decoder tells its layers in a call: padding, documents, embeddings (``module.Context``)
 kept       the layer of the model's own cache, which then also holds the fast state of each text
 
-transformers is not imported here: the model brings it. The fast states live in the cache, so that beams reorder them.
+The context travels in the arguments of the layers, inside whatever checkpoints them, so that each layer that is
+computed again hears what it heard the first time. The fast states live in the cache, so that beams reorder them.
+transformers is imported late: only who converts a model needs it.
 """
 
 import functools
@@ -16,9 +18,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .module import Context, InPlaceTTTMLP
+from derived.lab.checks import check_count
 
-SETTINGS = ("layers", "chunk", "lr", "taps", "projection", "target")
+from .module import Context, InPlaceTTTMLP, eager
+
+SETTINGS = ("layers", "chunk", "lr", "taps", "projection", "target", "tau")
 
 
 def convert_model(
@@ -30,13 +34,15 @@ def convert_model(
     taps: int = 5,
     projection: bool = True,
     target: str = "hidden_states",
+    tau: float | None = None,
 ) -> nn.Module:
     """Give the gated MLPs of these layers (every sixth if none are named) a memory at its zero start, in place.
 
     The model computes what it did, bit for bit, until the memories are trained. Its class becomes
     ``ttt_class(type(model))``, so that ``save_pretrained`` and the class's ``from_pretrained`` go round. Padding
-    (``attention_mask``), packed documents (``position_ids`` that begin again at 0), ``generate`` with cache and beams
-    are understood. ValueError for a model without gated MLPs, a layer that it lacks, or one converted before.
+    (``attention_mask``), packed documents (``position_ids`` that begin again at 0), ``generate`` with cache and beams,
+    gradient checkpointing are understood. ``tau`` clips the norm of each write, as the paper does when it evaluates.
+    ValueError for a model without gated MLPs, a layer that it lacks, or one converted before.
 
     >>> from transformers import Qwen3Config, Qwen3ForCausalLM
     >>> sizes = {"vocab_size": 32, "hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 2, "head_dim": 4}
@@ -46,34 +52,54 @@ def convert_model(
     >>> torch.equal(convert_model(model, layers=[1], chunk=4)(ids).logits, before)
     True
     """
-    if hasattr(model, "ttt_base"):
+    if hasattr(model, "made_by"):
         raise ValueError(f"{type(model).__name__} was converted before; convert the model that it was made of")
     count = len(_layers(model))
-    layers = list(range(0, count, 6)) if layers is None else [int(layer) for layer in layers]
+    layers = list(range(0, count, 6) if layers is None else layers)
+    for i, layer in enumerate(layers):
+        check_count(f"layers[{i}]", layer, least=0)
+    layers = [int(layer) for layer in layers]
     if not layers or len(set(layers)) < len(layers) or not set(layers) <= set(range(count)):
         raise ValueError(f"layers = {layers}; give different numbers from 0 to {count - 1}")
-    settings = dict(zip(SETTINGS, (layers, chunk, lr, taps, projection, target), strict=True))
+    settings = dict(zip(SETTINGS, (layers, chunk, lr, taps, projection, target, tau), strict=True))
     _install(model, settings)
     for memory in memories(model):
         memory.start(getattr(model.config, "initializer_range", 0.02))
     model.config.in_place_ttt = settings
     model.__class__ = ttt_class(type(model))
+    model.config.__class__ = model.config_class
     return model
+
+
+def _reduce(made: Any) -> tuple:
+    """Copy or pickle an object of a class that ``made_by[0]`` makes of the class ``made_by[1]``."""
+    return _blank, made.made_by, made.__dict__
+
+
+def _blank(maker, base):
+    cls = maker(base)
+    return cls.__new__(cls)
 
 
 @functools.cache
 def ttt_class(cls: type) -> type:
     """The class of converted models of a class of transformers; its ``from_pretrained`` reads what they saved.
 
-    A checkpoint without memories can be read too, if its ``config.in_place_ttt`` holds settings: they start at zero.
+    So does the Auto class that would make a ``cls``, once this was called; before, it refuses the model type that was
+    saved, such as in_place_ttt_qwen3. A checkpoint without memories can be read too, if its ``config.in_place_ttt``
+    holds settings: they start at zero.
 
     >>> from transformers import LlamaForCausalLM
     >>> ttt_class(LlamaForCausalLM).__name__
     'InPlaceTTTLlamaForCausalLM'
     """
 
+    from transformers.models.auto import modeling_auto
+
     def __init__(self, config, *arguments, **named):
+        config.__class__ = cls.config_class  # by which some models make their parts
         cls.__init__(self, config, *arguments, **named)
+        config.__class__ = made.config_class
         if getattr(config, "in_place_ttt", None) is None:
             raise ValueError(f"the configuration has no in_place_ttt; set it to a dict with {', '.join(SETTINGS)}")
         _install(self, config.in_place_ttt)
@@ -86,8 +112,25 @@ def ttt_class(cls: type) -> type:
             memory._is_hf_initialized = True
         cls.initialize_weights(self)
 
-    members = {"__init__": __init__, "initialize_weights": initialize_weights, "ttt_base": cls}
-    return type(f"InPlaceTTT{cls.__name__}", (cls,), members | {"__module__": __name__})
+    members = {"__init__": __init__, "initialize_weights": initialize_weights, "made_by": (ttt_class, cls)}
+    members |= {"config_class": _config_class(cls.config_class), "__reduce__": _reduce, "__module__": __name__}
+    made = type(f"InPlaceTTT{cls.__name__}", (cls,), members)
+    for auto in vars(modeling_auto).values():
+        mapping = getattr(auto, "_model_mapping", None) if isinstance(auto, type) else None
+        if mapping and mapping.get(cls.config_class, None) is cls:
+            auto.register(made.config_class, made)
+    return made
+
+
+@functools.cache
+def _config_class(cls: type) -> type:
+    """The class of configurations whose model type says that there are memories."""
+    from transformers import AutoConfig
+
+    members = {"model_type": f"in_place_ttt_{cls.model_type}", "made_by": (_config_class, cls)}
+    made = type(f"InPlaceTTT{cls.__name__}", (cls,), members | {"__reduce__": _reduce, "__module__": __name__})
+    AutoConfig.register(made.model_type, made)
+    return made
 
 
 def memories(model: nn.Module) -> list[InPlaceTTTMLP]:
@@ -117,13 +160,14 @@ def _layers(model: nn.Module) -> nn.ModuleList:
 
 def _install(model: nn.Module, settings: dict[str, Any]) -> None:
     """Put a memory into each layer named, and tell the layers what the decoder was called with."""
-    decoder, options = _decoder(model), {name: settings[name] for name in SETTINGS if name != "layers"}
+    decoder = _decoder(model)
+    options = {name: settings[name] for name in SETTINGS if name != "layers" and name in settings}
     made = {i: InPlaceTTTMLP(_mlp(decoder.layers[i], i), **options) for i in settings["layers"]}
     for i, memory in made.items():
         decoder.layers[i].mlp = memory
-    decoder.register_forward_pre_hook(_tell, with_kwargs=True)
     for i, layer in enumerate(decoder.layers):
-        layer.register_forward_pre_hook(functools.partial(_hear, i), with_kwargs=True)
+        layer.__class__, layer.ttt_index = _telling(type(layer)), i
+    decoder.register_forward_pre_hook(_tell, with_kwargs=True)
 
 
 def _mlp(layer: nn.Module, index: int) -> nn.Module:
@@ -149,21 +193,47 @@ def _tell(decoder: nn.Module, arguments: tuple, named: dict[str, Any]):
     for layer in getattr(given.get("past_key_values"), "layers", ()):
         if (states := getattr(layer, "states", None)) is not None and len(states) != B:
             raise ValueError(f"a cache of {len(states)} texts for a batch of {B}; begin a new cache")
-    real = None if mask is None or bool(mask[:, -n:].all()) else mask[:, -n:].bool()
+    real = None if mask is None else _unless_all(mask[:, -n:].bool(), True)
     starts = None
-    if positions is not None and positions.ndim == 2:
+    if positions is not None and positions.ndim == 2 and _unless_all(positions[:, 1:] == 0, False) is not None:
         starts = (positions == 0).expand(B, n)
-        starts = None if not bool(starts[:, 1:].any()) else starts
     return arguments, named | {"in_place_ttt": Context(real, starts, embeddings)}
 
 
-def _hear(index: int, layer: nn.Module, arguments: tuple, named: dict[str, Any]):
-    """Before a layer: take the context out of its arguments, and add where its states are kept."""
-    context = named.pop("in_place_ttt", Context())
-    if isinstance(layer.mlp, InPlaceTTTMLP):
-        cache = named.get("past_key_values")
-        layer.mlp.context = context if cache is None else context._replace(kept=_Kept(cache, index))
-    return arguments, named
+@eager
+def _unless_all(found: Tensor, value: bool) -> Tensor | None:
+    return None if bool((found == value).all()) else found
+
+
+@functools.cache
+def _telling(cls: type) -> type:
+    """A class of decoder layers that tell their memory what the decoder told them; a layer of ``cls`` can become one.
+
+    What checkpoints a layer keeps the arguments of ``forward`` and runs it again with them. Some of it takes gradients
+    of positional tensors alone, so the embeddings are one.
+    """
+
+    class Telling(cls):
+        made_by, __reduce__ = (_telling, cls), _reduce
+
+        def __call__(self, x, *arguments, in_place_ttt=None, **named):
+            told = in_place_ttt or Context()  # alone, without its decoder
+            rest = told._replace(embeddings=None)
+            return super().__call__(x, told.embeddings, *arguments, in_place_ttt=rest, **named)
+
+        def forward(self, x, embeddings, *arguments, in_place_ttt, **named):
+            if not isinstance(getattr(self, "mlp", None), InPlaceTTTMLP):
+                return super().forward(x, *arguments, **named)
+            cache = named.get("past_key_values")
+            kept = None if cache is None else _Kept(cache, self.ttt_index)
+            self.mlp.context = in_place_ttt._replace(embeddings=embeddings, kept=kept)
+            try:
+                return super().forward(x, *arguments, **named)
+            finally:
+                self.mlp.context = Context()
+
+    Telling.__name__ = cls.__name__  # by which layers are found that one device must hold
+    return Telling
 
 
 class _Kept:
@@ -197,6 +267,7 @@ def _written(cls: type) -> type:
     """A class of cache layers with fast states, which follow the texts; a layer of ``cls`` can become one."""
 
     class Written(cls):
+        made_by, __reduce__ = (_written, cls), _reduce
         _layer_type = None  # transformers registers cache layers by it; this one stands for none
         states: list | None = None
 

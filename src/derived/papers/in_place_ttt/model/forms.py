@@ -22,7 +22,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import pad, silu
 
-from derived.lab.checks import check_choice, check_count
+from derived.lab.checks import check_choice, check_count, check_positive
 
 
 class Chunk(NamedTuple):
@@ -39,7 +39,9 @@ def documents(n: int, starts: Sequence[int]) -> list[tuple[int, int]]:
     >>> documents(9, (0, 5))
     [(0, 5), (5, 9)]
     """
-    starts = [int(each) for each in starts]
+    starts = list(starts)
+    for i, each in enumerate(starts):
+        check_count(f"starts[{i}]", each, least=0)
     if not starts or starts[0] != 0 or sorted(set(starts)) != starts or starts[-1] >= max(n, 1):
         raise ValueError(f"starts = {starts} for {n} tokens; give the first tokens of the documents, rising from 0")
     return list(zip(starts, [*starts[1:], n], strict=True))
@@ -165,11 +167,12 @@ def in_place_ttt(
     keys: Float[Tensor, "*B n h"],
     values: Float[Tensor, "*B n d"],
     w_down: Float[Tensor, "*#B d h"],
-    lr: float,
+    lr: float | Float[Tensor, ""],
     chunk: int,
     *,
     impl: str = "lean",
     starts: Sequence[int] = (0,),
+    tau: float | None = None,
     return_state: bool = False,
 ) -> Any:
     """Outputs O (*B, n, d) of a down-projection that is written chunk by chunk, from W_0 = ``w_down``.
@@ -177,8 +180,9 @@ def in_place_ttt(
     ``impl``: "loop" (the definition), "scan" (all increments, one exclusive prefix sum: T d h numbers), "attention"
     (W_0 z + eta sum of <z_t, z_n> v_t over earlier chunks: n^2 numbers) or "lean" (the loop with one running state and
     a backward of its own: d h numbers). All are equal up to rounding. ``starts`` are the first tokens of packed
-    documents. With ``return_state`` also the state (*B, d, h) after the last full chunk, from which reading goes on.
-    ValueError for shapes or dtypes that do not fit. Source: equation 1 and Algorithm 1.
+    documents. A write eta V_i^T Z_i of Frobenius norm above ``tau`` is scaled down to it. With ``return_state`` also
+    the state (*B, d, h) after the last full chunk of the last document, from which reading goes on.
+    ValueError for shapes or dtypes that do not fit. Source: equation 1 and Algorithm 1; the clip, with Table 1.
 
     >>> Z = V = torch.eye(2).repeat(2, 1)  # four tokens, chunks of two
     >>> in_place_ttt(Z, V, torch.zeros(2, 2), 1.0, 2)
@@ -190,11 +194,14 @@ def in_place_ttt(
     check_choice("impl", impl, FORMS)
     check_count("chunk", chunk)
     _check_shapes(keys, values, w_down)
+    if isinstance(lr, Tensor):  # the writes are linear in the values
+        values, lr = lr.to(values.dtype) * values, 1.0
     form, parts, state = FORMS[impl], [], w_down
     for begin, end in documents(keys.shape[-2], starts):
         last = return_state and end == keys.shape[-2]
-        span = slice(begin, end)
-        out, state = form(keys[..., span, :], values[..., span, :], w_down, lr, chunk, last)
+        Z, V = keys[..., begin:end, :], values[..., begin:end, :]
+        V = V if tau is None else clip_writes(Z, V, lr, chunk, tau)
+        out, state = form(Z, V, w_down, lr, chunk, last)
         parts.append(out)
     outputs = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-2)
     return (outputs, state) if return_state else outputs
@@ -230,6 +237,23 @@ def increments(keys: Float[Tensor, "*B n h"], values: Float[Tensor, "*B n d"], c
     full = keys.shape[-2] // chunk * chunk
     Z, V = (each[..., :full, :].unflatten(-2, (-1, chunk)) for each in (keys, values))
     return V.mT @ Z
+
+
+def clip_writes(
+    keys: Float[Tensor, "*B n h"], values: Float[Tensor, "*B n d"], lr: float, chunk: int, tau: float
+) -> Float[Tensor, "*B n d"]:
+    """Values that write as they did, but no full chunk a matrix eta V_i^T Z_i of a Frobenius norm above tau. [paper]
+
+    The norm is that of two products of a chunk's tokens, sum of Z Z^T * V V^T, so that no write is made for it.
+
+    >>> clip_writes(torch.ones(4, 1), torch.tensor([[3.0], [5.0], [0.1], [0.3]]), 1.0, 2, 4.0).flatten()
+    tensor([1.5000, 2.5000, 0.1000, 0.3000])
+    """
+    check_positive("tau", tau)
+    full = keys.shape[-2] // chunk * chunk
+    Z, V = (each[..., :full, :].unflatten(-2, (-1, chunk)) for each in (keys, values))
+    squares = ((Z @ Z.mT) * (V @ V.mT)).sum(dim=(-2, -1), keepdim=True) * (lr / tau) ** 2
+    return torch.cat([(V * squares.clamp(min=1).rsqrt()).flatten(-3, -2), values[..., full:, :]], dim=-2)
 
 
 def _loop(keys, values, w_down, lr, chunk, last):

@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.functional import silu
 
-from derived.lab.checks import check_choice, check_count
+from derived.lab.checks import check_at_least, check_choice, check_count, check_positive
 from derived.lab.rng import stream
 
 from .forms import chunk_grid, depthwise_target, in_place_ttt
@@ -26,6 +26,10 @@ from .stream import InPlaceTTTState
 
 PARTS = ("gate_proj", "up_proj", "down_proj", "act_fn")
 TARGETS = ("hidden_states", "input_embed")
+eager = torch.compiler.disable(
+    reason="In-Place TTT looks at padding, packed documents and the cache as it runs: compile without fullgraph=True, "
+    "or call with use_cache=False and neither attention_mask nor position_ids"
+)
 
 
 def in_place_ttt_layer(
@@ -36,7 +40,7 @@ def in_place_ttt_layer(
     kernel: Float[Tensor, "d K"],
     projection: Float[Tensor, "d d"],
     w_down: Float[Tensor, "d h"],
-    lr: float,
+    lr: float | Float[Tensor, ""],
     chunk: int,
 ) -> Float[Tensor, "B n d"]:
     """A gated MLP and its memory in one: ``in_place_ttt`` of ``gated_mlp_keys`` and ``depthwise_target``.
@@ -50,6 +54,8 @@ def in_place_ttt_layer(
     tensor([[0., 0., 2., 2.]])
     """
     check_count("chunk", chunk)
+    if isinstance(lr, Tensor):  # the values are linear in the kernel, and the writes in the values
+        kernel, lr = lr.to(kernel.dtype) * kernel, 1.0
     return _Layer.apply(x, source, w_gate, w_up, kernel, projection, w_down, lr, chunk)
 
 
@@ -109,7 +115,10 @@ def _keys_and_values(gates, ups, source, kernel, projection, span, chunk) -> tup
 
 
 class Context(NamedTuple):
-    """What a layer must know beside its input: which tokens are real and which begin a document, and what is kept."""
+    """What a layer must know beside its input: which tokens are real and which begin a document, and what is kept.
+
+    A layer of a model has it for the length of a call; see ``convert._telling``.
+    """
 
     real: Bool[Tensor, "B n"] | None = None  # None: all
     starts: Bool[Tensor, "B n"] | None = None  # None: none but the first
@@ -131,18 +140,34 @@ class InPlaceTTTMLP(nn.Module):
     True
     """
 
-    def __init__(self, mlp: nn.Module, *, chunk: int, lr: float, taps: int, projection: bool, target: str) -> None:
+    def __init__(
+        self,
+        mlp: nn.Module,
+        *,
+        chunk: int,
+        lr: float,
+        taps: int,
+        projection: bool,
+        target: str,
+        tau: float | None = None,
+    ) -> None:
         super().__init__()
         if lacking := [name for name in PARTS if not hasattr(mlp, name)]:
             found = type(mlp).__name__
             raise ValueError(f"{found} has no {', '.join(lacking)}; give a gated MLP with {', '.join(PARTS)}")
         check_count("chunk", chunk)
         check_choice("target", target, TARGETS)
+        if isinstance(lr, Tensor):
+            raise ValueError("lr is a tensor; give a number: the kernel is learned, and a learned rate is its scale")
+        check_at_least("lr", lr, 0)
+        if tau is not None:
+            check_positive("tau", tau)
+        check_count("taps", taps)
         if taps % 2 == 0:
             raise ValueError(f"taps = {taps}; give an odd number, the middle one for the token itself")
         for name in PARTS:
             setattr(self, name, getattr(mlp, name))
-        self.chunk, self.lr, self.target = chunk, lr, target
+        self.chunk, self.lr, self.target, self.tau = chunk, lr, target, tau
         like = mlp.down_proj.weight
         d = like.shape[0]
         floating = {"dtype": like.dtype if like.is_floating_point() else torch.float32, "device": like.device}
@@ -160,11 +185,12 @@ class InPlaceTTTMLP(nn.Module):
         taps: int = 5,
         projection: bool = True,
         target: str = "hidden_states",
+        tau: float | None = None,
         std: float = 0.02,
         seed: int = 0,
     ) -> "InPlaceTTTMLP":
         """A gated MLP with a memory at its zero start; the four parts are those of ``mlp``, not copies."""
-        made = cls(mlp, chunk=chunk, lr=lr, taps=taps, projection=projection, target=target)
+        made = cls(mlp, chunk=chunk, lr=lr, taps=taps, projection=projection, target=target, tau=tau)
         made.start(std, seed)
         return made.train(mlp.training)
 
@@ -188,21 +214,24 @@ class InPlaceTTTMLP(nn.Module):
     def _fast(self, keys: Tensor, source: Tensor, context: Context) -> Tensor:
         """(W_i - W_0) z for every token; what must be kept goes into ``context.kept``."""
         kernel, projection = (each if each is None else each.to(keys.dtype) for each in self._target())
-        uniform = context.real is None and context.starts is None
-        if context.kept is None and uniform:
+        if context.kept is None and context.real is None and context.starts is None:
             values = depthwise_target(source, kernel, projection, chunk=self.chunk)
             zero = keys.new_zeros(source.shape[-1], keys.shape[-1])
-            return in_place_ttt(keys, values, zero, self.lr, self.chunk)
+            return in_place_ttt(keys, values, zero, self.lr, self.chunk, tau=self.tau)
+        return self._by_text(keys, source, context, kernel, projection)
+
+    @eager
+    def _by_text(self, keys, source, context: Context, kernel, projection) -> Tensor:
+        """Every text from its own state, or from W_0 where it has none yet."""
         states = getattr(context.kept, "states", None)
-        if states is None and uniform:
+        if states is None and context.real is None and context.starts is None:
             state = self._begin(keys, source, (len(keys),))
             fast = state.step(keys, source, kernel, projection)
             context.kept.states = state.rows()
             return fast
         states = [self._begin(keys, source) for _ in keys] if states is None else states
-        if (held := (states[0].chunk, states[0].lr)) != (self.chunk, self.lr):
-            own = f"chunk = {self.chunk}, lr = {self.lr}"
-            raise ValueError(f"a state with (chunk, lr) = {held} for a memory with {own}; begin a new cache")
+        if (held := (states[0].chunk, states[0].lr, states[0].tau)) != (own := (self.chunk, self.lr, self.tau)):
+            raise ValueError(f"a state with (chunk, lr, tau) = {held} for a memory with {own}; begin a new cache")
         fast = torch.zeros_like(source)
         for b in range(len(keys)):
             real = slice(None) if context.real is None else context.real[b]
@@ -223,10 +252,10 @@ class InPlaceTTTMLP(nn.Module):
 
     def _begin(self, keys: Tensor, source: Tensor, batch: tuple[int, ...] = ()) -> InPlaceTTTState:
         zero = keys.new_zeros(source.shape[-1], keys.shape[-1])
-        return InPlaceTTTState.begin(zero, chunk=self.chunk, lr=self.lr, batch=batch)
+        return InPlaceTTTState.begin(zero, chunk=self.chunk, lr=self.lr, tau=self.tau, batch=batch)
 
     def _target(self) -> tuple[Tensor, Tensor | None]:
         return self.ttt_kernel, self.ttt_projection
 
     def extra_repr(self) -> str:
-        return f"chunk={self.chunk}, lr={self.lr}, target={self.target!r}"
+        return f"chunk={self.chunk}, lr={self.lr}, target={self.target!r}, tau={self.tau}"

@@ -38,6 +38,7 @@ class InPlaceTTTState:
     source: Float[Tensor, "*B C d"]
     fill: int
     lr: float
+    tau: float | None = None
 
     @property
     def chunk(self) -> int:
@@ -45,13 +46,21 @@ class InPlaceTTTState:
         return self.keys.shape[-2]
 
     @classmethod
-    def begin(cls, w_down: Float[Tensor, "*#B d h"], *, chunk: int, lr: float, batch: tuple[int, ...] = ()):
+    def begin(
+        cls,
+        w_down: Float[Tensor, "*#B d h"],
+        *,
+        chunk: int,
+        lr: float,
+        tau: float | None = None,
+        batch: tuple[int, ...] = (),
+    ):
         """The state before the first token: an own copy of W_0 for each text."""
         check_count("chunk", chunk)
         w_down = w_down.detach()
         d, h = w_down.shape[-2:]
         weight = w_down.expand(*batch, d, h).clone()
-        return cls(weight, weight.new_zeros(*batch, chunk, h), weight.new_zeros(*batch, chunk, d), 0, lr)
+        return cls(weight, weight.new_zeros(*batch, chunk, h), weight.new_zeros(*batch, chunk, d), 0, lr, tau)
 
     def step(
         self,
@@ -90,11 +99,11 @@ class InPlaceTTTState:
     def rows(self) -> list["InPlaceTTTState"]:
         """The states of single texts, along the first batch axis."""
         parts = zip(self.weight, self.keys, self.source, strict=True)
-        return [InPlaceTTTState(*each, self.fill, self.lr) for each in parts]
+        return [InPlaceTTTState(*each, self.fill, self.lr, self.tau) for each in parts]
 
     def _written(self, keys, source, kernel, projection) -> tuple[Tensor, Tensor]:
         values = depthwise_target(source, kernel, projection, chunk=self.chunk)
-        return in_place_ttt(keys, values, self.weight, self.lr, self.chunk, return_state=True)
+        return in_place_ttt(keys, values, self.weight, self.lr, self.chunk, tau=self.tau, return_state=True)
 
     def _buffer(self, keys: Tensor, source: Tensor) -> None:
         stop = self.fill + keys.shape[-2]

@@ -5,7 +5,7 @@ missed  relative distance from the fit that a tempting reading promises
 """
 
 from derived.lab import measure
-from derived.lab.claims import Change, at_most, identity, refuted
+from derived.lab.claims import at_most, identity, refuted
 
 from ..experiments.layer import Degenerate, Identities
 
@@ -61,9 +61,6 @@ CLAIMS = (
         Identities,
         gap("gap_master", bound="bound_master"),
         "largest gap at a random $L$ over its rounding bound",
-        changed=(
-            Change("2026-11-21", "L is random; before, it was L_λ.", "The row says every L, and OLS-5.b has L_λ."),
-        ),
     ),
     identity(
         "OLS-4.a",

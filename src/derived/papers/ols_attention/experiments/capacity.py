@@ -5,9 +5,8 @@ K   number of patterns at the edge: one bit in a hundred moves, or the chance th
 F   interaction, E = -sum_mu F(xi_mu . sigma)
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -31,13 +30,13 @@ class PolynomialCapacity(Experiment):
     replicates: int = 8
     trials: int = 16
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"sizes_2": (32, 64, 128), "sizes_3": (24, 40, 64), "sizes_4": (20, 32, 48)},
         "cpu": {"sizes_2": (32, 64, 128, 256), "sizes_3": (32, 64, 128), "sizes_4": (16, 32, 64), "trials": 8},
         "gpu": {},
     }
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         sizes = {2: self.sizes_2, 3: self.sizes_3, 4: self.sizes_4}
         return [{"degree": degree, "N": N} for degree, row in sizes.items() for N in row]
 
@@ -59,13 +58,13 @@ class ExponentialCapacity(Experiment):
     replicates: int = 8
     trials: int = 256
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"typical_sizes": (10, 12, 14), "all_sizes": (8, 10, 12, 14), "replicates": 16},
         "cpu": {"typical_sizes": (10, 12, 14, 16), "all_sizes": (10, 12, 14, 16, 18)},
         "gpu": {},
     }
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         sizes = {"typical": self.typical_sizes, "all": self.all_sizes}
         return [{"notion": notion, "N": N} for notion, row in sizes.items() for N in row]
 

@@ -4,9 +4,7 @@ error   distance from the least-squares prediction, relative
 amount  how far the inputs shift, in the unit of the kind of shift
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -29,9 +27,7 @@ class BatchError(Experiment):
     sizes: tuple[tuple[int, int], ...] = ((1, 32), (2, 32), (4, 16), (4, 64), (8, 32))
     draws: int = 65536
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"p": p, "num_tokens": n} for p, n in self.sizes]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -59,9 +55,7 @@ class Shift(Experiment):
     kappa: float = 10.0
     replicates: int = 32
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         kinds = {"scale": self.amounts, "same tokens": self.amounts, "rotation": self.angles, "condition": self.amounts}
         return [{"shift": kind, "amount": amount} for kind, amounts in kinds.items() for amount in amounts]
 

@@ -6,9 +6,8 @@ Lambda    Lambda        covariance of the features of the tasks              (p,
 N         N             context points of a task                             scalar
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import pandas as pd
 import torch
@@ -116,9 +115,7 @@ class RandomTasks(Experiment):
     num_tasks: int = 16384
     replicates: int = 24
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"spectrum": name} for name in ("identity", "geometric")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -148,9 +145,9 @@ class LearnedInContext(Experiment):
     num_tasks: int = 64
     replicates: int = 80
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"steps": 300, "replicates": 8}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"steps": 300, "replicates": 8}, "cpu": {}}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [
             {"spectrum": name, "start": start} for name in ("identity", "geometric") for start in ("random", "aligned")
         ]

@@ -6,9 +6,7 @@ gap    relative Frobenius distance of two computations of one thing, from differ
 bound  the derived bound on the rounding of both
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -55,9 +53,7 @@ class Identities(Experiment):
     ridge: float = 0.5
     instances: int = 64
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [
             {"n": n, "p": p, "m": m, "precision": bits} for bits in ("float64", "float32") for n, p, m in self.sizes
         ]
@@ -113,9 +109,7 @@ class Degenerate(Experiment):
     sizes: tuple[tuple[int, int, int], ...] = ((30, 6, 3), (30, 6, 1), (8, 20, 8), (8, 20, 5), (5, 5, 5))
     instances: int = 64
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"n": n, "p": p, "rank": rank} for n, p, rank in self.sizes]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

@@ -6,9 +6,7 @@ noise  energy of what a read-out adds to the pattern, over that of the pattern
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import pandas as pd
 import torch
@@ -34,9 +32,7 @@ class SoftmaxStep(Experiment):
     betas: tuple[float, ...] = (0.1, 1.0, 8.0)
     instances: int = 64
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         starts = ("random", "near a fixed point")
         return [{"K": K, "d": d, "beta": b, "start": s} for K, d in self.sizes for b in self.betas for s in starts]
 
@@ -76,9 +72,7 @@ class OneStepRetrieval(Experiment):
     fraction: float = 0.9
     replicates: int = 64
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"interaction": name} for name in ("exp", "quadratic")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -101,9 +95,7 @@ class RetrievalBound(Experiment):
     radius: float = 0.05  # of the probe around its pattern, in units of the pattern's length
     instances: int = 32
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"beta": beta} for beta in self.betas]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -122,8 +114,6 @@ class RetrievalBound(Experiment):
 @dataclass(frozen=True, kw_only=True)
 class PublishedConstants(Experiment):
     """OLS-16: the two published values of Ramsauer's constant c, recomputed."""
-
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         published = [(1.0, 3.0, 20, 0.001, 3.1546), (1.0, 1.0, 75, 0.001, 1.3718)]
@@ -145,9 +135,7 @@ class ReadOutNoise(Experiment):
     nums: tuple[int, ...] = (2, 4, 8, 16, 32, 64, 96)
     replicates: int = 256
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"memory": memory, "num_patterns": num} for memory in ("hebb", "projection") for num in self.nums]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

@@ -3,9 +3,7 @@
 beta  inverse temperature of softmax
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -29,8 +27,6 @@ class Dial(Experiment):
     p: int = 3
     replicates: int = 32
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         generator = stream(seed, "dial")
         X, Y, _ = random_regression(self.n, self.p, batch=(self.replicates,), generator=generator, dtype=dtype)
@@ -47,8 +43,6 @@ class DialCurves(Experiment):
     n: int = 24
     points: int = 121
     num_betas: int = 25
-
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         generator = stream(seed, "dial curves")

@@ -10,9 +10,9 @@ read_out  read_out      "frozen": P keeps its value; "recomputed": P = L^T X^T Y
 A batch axis holds data sets or initial values; every entry descends its own loss, as if it were alone.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import pandas as pd
 import torch
@@ -189,9 +189,7 @@ class Reachability(Experiment):
     gd_lr: float = 5e-3
     replicates: int = 100
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         read_outs = ("frozen", "recomputed", "trained")
         return [{"read_out": read, "optimizer": name} for name in ("adam", "gd") for read in read_outs]
 
@@ -215,7 +213,8 @@ class Reachability(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         course, s, beta = self.train(condition, seed, dtype)
-        end = {"l": course.l[-1], "P": course.P[-1], "loss": course.loss[-1]}
+        l_end = course.l[-1].where(course.l[-1].isfinite(), torch.inf)  # a run that diverged, not one without a number
+        end = {"l": l_end, "P": course.P[-1], "loss": course.loss[-1]}
         theory = {"inverse_root": 1 / s, "s": s, "beta": beta}
         return rows({"replicate": range(self.replicates), "l0": self.starts}, end | theory)
 
@@ -251,8 +250,6 @@ class TrainedEndPoint(Experiment):
     epochs: int = 8000
     replicates: int = 100
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         problem = paper_problem(self.n, batch=(self.replicates, 1), generator=stream(seed, "toy"), dtype=dtype)
         x, y = problem.X.squeeze(-1), problem.Y.squeeze(-1)
@@ -277,9 +274,7 @@ class Structure(Experiment):
     lr: float = 1e-2
     replicates: int = 64
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"p": p, "m": m} for p, m in self.sizes]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

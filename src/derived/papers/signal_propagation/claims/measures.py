@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 
 from derived.lab import stats
-from derived.lab.claims import Change
 from derived.lab.stats import Estimate
 
 REPLICATE = ("part", "init", "replicate")  # whichever of them the rows have name one initialisation
@@ -40,10 +39,3 @@ def fold_error(column: str, trivial: str = "last"):
         return fold(measured, theory[0], level)
 
     return one
-
-
-INTERVAL = Change(
-    "2026-11-21",
-    "The interval of the fold error was a jackknife's; it is now Student's, through the triangle inequality.",
-    "In simulations the jackknife missed the truth too often. The present interval is never narrower.",
-)

@@ -7,15 +7,15 @@ import numpy as np
 import pandas as pd
 
 from derived.lab import stats
-from derived.lab.claims import Change, Claim, at_least, at_most, holds, statistic
+from derived.lab.claims import Claim, at_least, at_most, statistic
 from derived.lab.measure import highest, jointly, lowest, mean
 from derived.lab.stats import Estimate
 
 from ..experiments.networks import Networks
-from .measures import INTERVAL, fold_error
+from .measures import fold_error
 
 CASES = ("norm", "heads")
-RECORDED = {"expected": holds("cpu"), "judged_at": ("cpu",)}
+RECORDED = {"judged_at": ("cpu",)}
 
 
 def described(id: str, statement: str, column: str, limit: float, **fields) -> Claim:
@@ -29,7 +29,7 @@ def described(id: str, statement: str, column: str, limit: float, **fields) -> C
         "jointly over these",
         at_most(limit),
         unit="fold error",
-        **RECORDED | {"changed": (INTERVAL,)} | fields,
+        **RECORDED | fields,
     )
 
 
@@ -94,11 +94,6 @@ CLAIMS = (
         r"$J^{B,0}$ measured over the value without $K$, the lowest norm and number of heads, jointly over these",
         at_least(1 / 0.9, "1/0.9"),
         unit="ratio to the recurrence without K",
-        changed=(
-            Change(
-                "2026-11-21", "The limit was 1.1; it is now 1/0.9.", "At least 10 % too small means a ratio of 1/0.9."
-            ),
-        ),
         paper_value="1.5 % → 0.8 % at $n=197$",
         **RECORDED,
     ),
@@ -110,13 +105,6 @@ CLAIMS = (
         "geometric mean over norms and numbers of heads of the ratio of the errors of the mean, jointly over these",
         at_least(4.0),
         unit="ratio of errors",
-        changed=(
-            Change(
-                "2026-11-21",
-                "The value alone was judged; the interval is judged now.",
-                "A statistic needs its interval.",
-            ),
-        ),
         paper_value="1.5 % → 0.8 % at $n=197$",
         **RECORDED,
     ),

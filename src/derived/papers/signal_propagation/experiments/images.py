@@ -8,9 +8,8 @@ q, p     at block ``start``, where the recurrence takes over         init, repli
 J        J^{B,b}, and ``J_theory`` from that start                   init, replicate, b
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -44,14 +43,15 @@ class GeneratedImages(Experiment):
     images: int = 24
     inits: int = 6
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"size": 32, "patch": 8, "width": 48, "num_heads": 2, "depth": 6, "start": 2, "images": 3, "inits": 2},
         "cpu": {"width": 384, "num_heads": 6, "images": 4, "inits": 8},
         "gpu": {},
     }
-    dtype: ClassVar[torch.dtype] = torch.float32
+    tiny: ClassVar = {"width": 24, "depth": 4, "start": 1}
+    dtype: ClassVar = torch.float32
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         cases = [("layernorm", 1.0), *(("erf", alpha) for alpha in self.alphas)]
         return [{"norm": norm, "alpha": alpha, "init": init} for norm, alpha in cases for init in range(self.inits)]
 

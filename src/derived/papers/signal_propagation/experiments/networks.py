@@ -6,9 +6,8 @@ J_without_attention     the MLP's factors alone, at the right q and p
 pooled_as_independent   what the recurrence from (1, 0) says of a pooled gradient
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -44,13 +43,12 @@ class Networks(Experiment):
     inits: int = 32
     probes: int = 8
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"width": 128, "parts": 1, "probes": 4}, "cpu": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {
-        name: 1e-9 for name in ("q_theory", "p_theory", "J_theory", "K_theory", "pooled_theory")
-    }
-    dtype: ClassVar[torch.dtype] = torch.float32
+    tiers: ClassVar = {"ci": {"width": 128, "parts": 1, "probes": 4}, "cpu": {}}
+    tiny: ClassVar = {"width": 32, "n": 4, "depth": 3, "inits": 4, "probes": 2}
+    deterministic: ClassVar = {name: 1e-9 for name in ("q_theory", "p_theory", "J_theory", "K_theory", "pooled_theory")}
+    dtype: ClassVar = torch.float32
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         norms = ("layernorm", "erf", "tanh")
         return [
             {"norm": norm, "heads": heads, "part": part}

@@ -5,9 +5,8 @@ q, p                second moment and overlap of the stream     replicate, b
 q_theory, p_theory  the same from the recurrence                b
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -34,11 +33,12 @@ class DeepOverlap(Experiment):
     parts: int = 16
     inits: int = 6
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"width": 96, "parts": 1}, "cpu": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"q_theory": 1e-9, "p_theory": 1e-9}
-    dtype: ClassVar[torch.dtype] = torch.float32
+    tiers: ClassVar = {"ci": {"width": 96, "parts": 1}, "cpu": {}}
+    tiny: ClassVar = {"width": 32, "depth": 4, "inits": 3}
+    deterministic: ClassVar = {"q_theory": 1e-9, "p_theory": 1e-9}
+    dtype: ClassVar = torch.float32
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"norm": norm, "part": part} for norm in ("layernorm", "erf") for part in range(self.parts)]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

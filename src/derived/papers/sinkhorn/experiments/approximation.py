@@ -7,9 +7,8 @@ t        floor   share of the product coupling                                  
 W_1      w1      between the target and the plan of the block kernel                  (instances,)
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -56,9 +55,10 @@ class Blocks(Experiment):
     floor: float = 1e-3
     iterations: int = 3000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"instances": 2, "n": 10}, "cpu": {"instances": 6}}
+    tiers: ClassVar = {"ci": {"instances": 2, "n": 10}, "cpu": {"instances": 6}}
+    tiny: ClassVar = {"instances": 2, "n": 7, "iterations": 1500}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"target": target, "m": m} for target in RELATIONS for m in self.m]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -87,9 +87,9 @@ class BlockPlans(Experiment):
     n: int = 20
     m: tuple[int, ...] = (0, 2, 4, 8, 16)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"n": 6, "m": (0, 2, 4)}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"m": m} for m in self.m]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -119,9 +119,10 @@ class ConditionalBlocks(Experiment):
     floor: float = 1e-3
     atoms: int = 3
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"instances": 3}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"instances": 3}, "cpu": {}}
+    tiny: ClassVar = {"instances": 2, "n": 7}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"m": m} for m in self.m]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

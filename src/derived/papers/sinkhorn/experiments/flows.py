@@ -6,9 +6,8 @@ E         energy    OT_1(mu, mu), cost |x - y|^2 / 2                            
 rho       -         a density on the circle; score is (ln rho)'                          (points,)
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -33,9 +32,10 @@ class Drift(Experiment):
     instances: int = 10
     sizes: tuple[int, ...] = (2, 5, 12)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"instances": 2, "sizes": (2, 5)}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"instances": 2, "sizes": (2, 5)}, "cpu": {}}
+    tiny: ClassVar = {"sizes": (3,)}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"n": n} for n in self.sizes]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -74,12 +74,13 @@ class Particles(Experiment):
     length: float = 0.1
     spread: float = 1.5
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"instances": 1, "n": 16, "steps": 30},
         "cpu": {},
     }
+    tiny: ClassVar = {"n": 5, "steps": 8}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"normaliser": name} for name in NORMALISERS]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -108,10 +109,10 @@ class HeatLimit(Experiment):
     widths: tuple[float, ...] = (0.4, 0.2, 0.1, 0.05)
     num: int = 512
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"slope": 1e-6}
+    tiny: ClassVar = {"widths": (0.2, 0.05)}
+    deterministic: ClassVar = {"slope": 1e-6}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"normaliser": name, "width": width} for name in NORMALISERS for width in self.widths]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

@@ -6,9 +6,9 @@ J        -              dP / dS, one row and one column for each pair of tokens 
 K        num_half_steps half-steps of the forward pass, rows first                           int
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -49,9 +49,10 @@ class Backward(Experiment):
     spread: float = 1.5
     unrolled: int = 801
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"instances": 5}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"instances": 5}, "cpu": {}}
+    tiny: ClassVar = {"instances": 2, "sizes": ((3, 2),), "unrolled": 301}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"n": n, "m": m, "weights": kind} for n, m in self.sizes for kind in ("uniform", "random")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -138,9 +139,10 @@ class Truncated(Experiment):
     halves: tuple[int, ...] = (1, 3, 5, 7, 11, 21, 41, 81)
     spreads: tuple[float, ...] = (1.0, 2.0)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"instances": 12}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"instances": 12}, "cpu": {}}
+    tiny: ClassVar = {"instances": 4, "halves": (1, 3, 5, 81)}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"spread": spread} for spread in self.spreads]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

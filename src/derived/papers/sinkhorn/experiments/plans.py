@@ -8,10 +8,9 @@ epsilon    epsilon    temperature of the entropic plan                          
 Each experiment is a frozen table of sizes, and one batched function per condition.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -74,13 +73,14 @@ class Plans(Experiment):
     instances: int = 200
     sizes: tuple[tuple[int, int], ...] = ((1, 1), (2, 5), (8, 8), (20, 13), (64, 64))
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"instances": 10, "sizes": ((1, 1), (2, 5), (8, 8), (20, 13))},
         "cpu": {"instances": 50},
         "gpu": {},
     }
+    tiny: ClassVar = {"instances": 3, "sizes": ((1, 1), (3, 5))}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"n": n, "m": m, "weights": kind} for n, m in self.sizes for kind in KINDS]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -112,10 +112,11 @@ class RowPrograms(Experiment):
     instances: int = 30
     sizes: tuple[int, ...] = (2, 5, 9)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"instances": 5}, "cpu": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"error_1": 1e-9, "error_3": 1e-9, "error_5": 1e-9}
+    tiers: ClassVar = {"ci": {"instances": 5}, "cpu": {}}
+    tiny: ClassVar = {"instances": 2, "sizes": (4,)}
+    deterministic: ClassVar = {"error_1": 1e-9, "error_3": 1e-9, "error_5": 1e-9}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"m": m} for m in self.sizes]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -163,9 +164,10 @@ class Increments(Experiment):
     iterations: int = 40
     spread: float = 2.0
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"instances": 5}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"instances": 5}, "cpu": {}}
+    tiny: ClassVar = {"instances": 2, "iterations": 10}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"weights": kind} for kind in KINDS]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -210,13 +212,14 @@ class Temperature(Experiment):
     epsilons: tuple[float, ...] = (1.0, 0.1, 0.01, 0.001)
     iterations: int = 20_000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"instances": 4, "sizes": (4, 16), "iterations": 3000},
         "cpu": {"instances": 5},
         "gpu": {},
     }
+    tiny: ClassVar = {"instances": 2, "sizes": (4,), "iterations": 300}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"n": n} for n in self.sizes]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -257,7 +260,7 @@ class PlanGrid(Experiment):
     tol: float = 1e-3
     iterations: int = 4000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"n": 5, "points": 4, "iterations": 200}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         noise = torch.rand(2, self.n, generator=stream(seed, "grid"), dtype=torch.float64)

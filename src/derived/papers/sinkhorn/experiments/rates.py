@@ -8,10 +8,9 @@ omega*     omega_star   2 / (1 + sqrt(1 - sigma_2^2)), of rate omega* - 1       
 """
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -46,9 +45,10 @@ class Contraction(Experiment):
     iterations: int = 60
     spreads: tuple[float, ...] = (0.3, 1.0, 2.0, 3.0)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"instances": 4}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"instances": 4}, "cpu": {}}
+    tiny: ClassVar = {"instances": 2, "spreads": (0.3, 2.0), "iterations": 30}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"spread": spread} for spread in self.spreads]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -120,13 +120,14 @@ class RandomScores(Experiment):
     spreads: tuple[float, ...] = (0.3, 0.5, 0.7, 1.0, 2.0, 4.0)
     iterations: int = 400
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"replicates": 100, "sizes": (64, 128), "spreads": (0.3, 0.5, 0.7, 2.0), "iterations": 40},
         "cpu": {"replicates": 100, "sizes": (64, 256)},
         "gpu": {},
     }
+    tiny: ClassVar = {"replicates": 4, "sizes": (32, 64), "spreads": (0.5, 2.0)}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"n": n} for n in self.sizes]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -160,10 +161,11 @@ class AttentionTime(Experiment):
     sizes: tuple[int, ...] = (512, 1024, 2048, 4096)
     repeats: int = 40
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"sizes": (64,), "repeats": 5}, "gpu": {}}
-    dtype: ClassVar[torch.dtype] = torch.float32
+    tiers: ClassVar = {"ci": {"sizes": (64,), "repeats": 5}, "gpu": {}}
+    tiny: ClassVar = {"sizes": (8,), "repeats": 2}
+    dtype: ClassVar = torch.float32
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"n": n} for n in self.sizes]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

@@ -8,10 +8,9 @@ theta    angle    the second text stands at +-(cos theta, sin theta)            
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -49,9 +48,10 @@ class Stability(Experiment):
     n: int = 6
     sharp: tuple[float, ...] = (1e-3, 1e-2, 0.1, 1.0)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"instances": 30}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"instances": 30}, "cpu": {}}
+    tiny: ClassVar = {"instances": 8}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"normaliser": normaliser} for normaliser in ("softmax", "sinkhorn")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -89,10 +89,10 @@ class Sinks(Experiment):
     sizes: tuple[int, ...] = (2, 3, 5, 8, 12)
     betas: tuple[float, ...] = (0.0, 2.0, 5.0, 10.0, 20.0)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"predicted": 1e-12, "softmax_tv": 1e-9}
+    tiny: ClassVar = {"sizes": (2, 4)}
+    deterministic: ClassVar = {"predicted": 1e-12, "softmax_tv": 1e-9}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"n": n} for n in self.sizes]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -127,9 +127,9 @@ class Ranks(Experiment):
     n: int = 10
     scales: tuple[float, ...] = (1.0, 10.0, 100.0)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"n": 6, "scales": (1.0, 10.0)}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"d_k": d_k} for d_k in (1, 2, 3, 5)]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -162,9 +162,10 @@ class Causal(Experiment):
     instances: int = 20
     iterations: int = 30_000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"sizes": (2, 4), "iterations": 6000}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"sizes": (2, 4), "iterations": 6000}, "cpu": {}}
+    tiny: ClassVar = {"sizes": (2, 3), "instances": 20, "iterations": 3000}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"n": n} for n in self.sizes]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -196,9 +197,7 @@ class Jumps(Experiment):
     epsilons: tuple[float, ...] = (0.0, 0.05, 0.2, 1.0)
     shifts: tuple[float, ...] = (10.0, 1.0, 0.1, 0.01)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"epsilon": epsilon} for epsilon in self.epsilons]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

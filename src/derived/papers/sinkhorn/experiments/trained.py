@@ -10,9 +10,8 @@ All arms of a task share their initial weights and their data, so that differenc
 
 import math
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -75,15 +74,16 @@ class LearnedCouplings(Experiment):
     iterations: int = 20
     exact: int = 16
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"models": 2, "rates": (1e-2, 3e-2), "search": 2, "steps": 10, "batch": 4, "texts": 3, "width": 16}
         | {"depth": 1, "lengths": (8, 64), "exact": 8},
         "cpu": {"search": 300, "steps": 1500, "batch": 8, "texts": 16, "width": 32, "depth": 2},
         "gpu": {},
     }
-    dtype: ClassVar[torch.dtype] = torch.float32
+    tiny: ClassVar = {"steps": 2, "search": 1, "texts": 2, "lengths": (8, 16)}
+    dtype: ClassVar = torch.float32
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"target": target} for target in TARGETS]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -176,15 +176,16 @@ class Arms(Experiment):
     depth: int = 2
     texts: int = 1000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"tasks": ("matching",), "arms": (1, 3, 5), "models": 2, "rates": (3e-3,), "steps": 8, "batch": 4}
         | {"texts": 20, "width": 16, "depth": 1},
         "cpu": {"tasks": ("matching",), "models": 8, "steps": 600, "batch": 16, "texts": 200, "width": 32},
         "gpu": {},
     }
-    dtype: ClassVar[torch.dtype] = torch.float32
+    tiny: ClassVar = {"steps": 2, "texts": 10, "pairs": 4}
+    dtype: ClassVar = torch.float32
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         arms = [(arm, self.steps) for arm in self.arms] + [(1, self.longer * self.steps)]
         return [{"task": task, "num_half_steps": arm, "steps": steps} for task in self.tasks for arm, steps in arms]
 

@@ -176,6 +176,7 @@ def sinkhorn_symmetric(
     >>> torch.equal(plan, plan.mT)
     True
     """
+    check_count("max_iterations", max_iterations, least=0)
     scores, a, _ = problem(scores, a, a)
     rounding = 16 * torch.finfo(scores.dtype).eps * float(scores[scores.isfinite()].abs().amax())
     if not torch.isclose(scores, scores.mT, rtol=0, atol=rounding).all():
@@ -229,8 +230,6 @@ def problem(
     >>> [each.shape for each in problem(torch.zeros(5, 2, 3), None, None)]
     [torch.Size([5, 2, 3]), torch.Size([5, 2]), torch.Size([5, 3])]
     """
-    if scores.ndim < 2 or not scores.shape[-2] or not scores.shape[-1]:
-        raise ValueError(f"scores of shape {tuple(scores.shape)}; give (..., n, m) with n, m >= 1")
     scores = scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
     least, largest = scores.detach().aminmax()  # NaN if there is one
     if not largest < INF:
@@ -248,8 +247,6 @@ def _weights(name: str, weights: Tensor | None, length: int, scores: Tensor) -> 
     shape = (*scores.shape[:-2], length)
     if weights is None:
         return scores.new_full(shape, 1 / length)
-    if weights.shape[-1:] != (length,):
-        raise ValueError(f"{name} has shape {tuple(weights.shape)}; give (..., {length}), one weight for each token")
     rounding = torch.finfo(weights.dtype).eps if weights.is_floating_point() else 0.0
     weights = weights.to(scores)
     if not bool((weights >= 0).all()):

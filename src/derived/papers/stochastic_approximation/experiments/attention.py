@@ -7,9 +7,8 @@ t        t        tokens seen                                                   
 p_n      read     what a head reads before it writes token n                              (N, R)
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -51,10 +50,10 @@ class Readout(Experiment):
     first: int = 128
     points: int = 6
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"apart": 1e-12, "limit": 1e-12}
+    tiny: ClassVar = {"groups": 2, "size": 10, "steps": 64, "first": 16, "points": 3}
+    deterministic: ClassVar = {"apart": 1e-12, "limit": 1e-12}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"component": component} for component in range(2)]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -89,7 +88,7 @@ class Tilted(Experiment):
     instances: int = 20
     nodes: int = 60
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"instances": 3}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         g, node = stream(seed, "tilted"), np.polynomial.hermite_e.hermegauss(self.nodes)
@@ -117,8 +116,7 @@ class EqualMarginals(Experiment):
 
     thetas: tuple[float, ...] = (-2.0, -1.0, 0.0, 0.5, 1.0, 2.0)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"sticky": 1e-10, "fair": 1e-10}
+    deterministic: ClassVar = {"sticky": 1e-10, "fair": 1e-10}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         state = np.arange(2.0)
@@ -150,9 +148,9 @@ class SelfFed(Experiment):
     steps: int = 1000
     stored: int = 200  # replicas whose read-out is compared; of the others gap and bound are 0 and 1
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"replicas": 300, "steps": 200, "stored": 5}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"feed": feed} for feed in ("uniform", "fading")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

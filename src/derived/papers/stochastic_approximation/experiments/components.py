@@ -6,9 +6,8 @@ x*_k       root       root of the mean field of the replicate's component       
 q_k        predicted  probability of that component                                     (R,)
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -57,10 +56,10 @@ class FiniteChains(Experiment):
     instances: int = 20
     transient: int = 5
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"bound": 1e-12}
+    tiny: ClassVar = {"instances": 2}
+    deterministic: ClassVar = {"bound": 1e-12}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"classes": classes} for classes in (1, 2, 3, 5)]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -83,7 +82,7 @@ class Absorbed(Experiment):
     replicas: int = 6000
     steps: int = 2000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"replicas": 200, "steps": 200}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         y, component = AbsorbingChain(CHAIN, 0, VALUES).draw(self.steps, self.replicas, stream(seed, "absorbed"))
@@ -114,9 +113,9 @@ class Mixtures(Experiment):
     weights: tuple[float, float] = (0.3, 0.7)
     noise: float = 0.5
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"replicas": 60, "steps": 400, "paths": 5}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"feed": feed} for feed in ("one", "many", "shuffled", "exchanged")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -161,8 +160,6 @@ class RemotePast(Experiment):
     replicas: int = 16
     steps: int = 4096
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         y = Alternating().draw(self.steps, self.replicas, stream(seed, "alternating")).y.to(device)
         times = record_times(self.steps, 12)
@@ -187,9 +184,9 @@ class EarlyData(Experiment):
     gap: int = 200
     late: int = 700
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"replicas": 400}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"feed": feed} for feed in ("one", "many")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -212,7 +209,7 @@ class LogOdds(Experiment):
     replicas: int = 2000
     steps: int = 1000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"replicas": 100, "steps": 300}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         drawn = MarkovMixture((STICKY, FAIR), (0.5, 0.5)).draw(self.steps + 1, self.replicas, stream(seed, "odds"))
@@ -234,8 +231,8 @@ class Blocks(Experiment):
 
     blocks: int = 16
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"x": 1e-10, "edge": 1e-12}
+    tiny: ClassVar = {"blocks": 8}
+    deterministic: ClassVar = {"x": 1e-10, "edge": 1e-12}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         ends = 2 ** np.arange(1, self.blocks + 1) - 1

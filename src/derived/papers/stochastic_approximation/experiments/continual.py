@@ -7,9 +7,8 @@ a         a         constant step                                               
 x_n       x         what the learner holds; its mean is 0, so E x^2 is its variance             (R,)
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -42,9 +41,9 @@ class Tracking(Experiment):
     burn_in: int = 1500
     every: int = 20
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"replicas": 30, "steps": 400, "burn_in": 200}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"epsilon": epsilon, "a": a} for epsilon in (0.001, 0.01, 0.1) for a in (0.01, 0.1)]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -65,7 +64,7 @@ class Average(Experiment):
     replicas: int = 4000
     steps: int = 4096
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"replicas": 100, "steps": 64}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         y = Telegraph(self.epsilon).draw(self.steps, self.replicas, stream(seed, "average")).y.to(device)
@@ -83,8 +82,8 @@ class Approximation(Experiment):
 
     points: int = 40
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"variance": 1e-10}
+    tiny: ClassVar = {"points": 8}
+    deterministic: ClassVar = {"variance": 1e-10}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         a, epsilon = np.logspace(-4, 0, self.points)[:, None], np.logspace(-4, 0, self.points)
@@ -103,10 +102,10 @@ class Forgetting(Experiment):
     after: tuple[int, ...] = (1, 10, 100, 1000)
     a: float = 0.05
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"x": 1e-10}
+    tiny: ClassVar = {"before": (1, 10), "after": (1, 20)}
+    deterministic: ClassVar = {"x": 1e-10}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"learner": learner} for learner in ("1/n", "constant")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -131,8 +130,8 @@ class BestStep(Experiment):
     epsilons: tuple[float, ...] = (1e-5, 1e-4, 1e-3)
     sigmas: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"closed": 1e-12, "searched": 1e-4}
+    tiny: ClassVar = {"epsilons": (1e-3,), "sigmas": (1.0,)}
+    deterministic: ClassVar = {"closed": 1e-12, "searched": 1e-4}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         found = []
@@ -166,7 +165,7 @@ class Learners(Experiment):
     sigma: float = 0.7
     every: int = 5
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"block": 40, "blocks": 4, "replicas": 8}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         steps = self.block * self.blocks

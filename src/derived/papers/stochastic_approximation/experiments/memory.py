@@ -7,9 +7,8 @@ H        H       Hurst exponent                                                 
 x_n      x       iterate of x <- x + a_n (Y_n - x); the mean of Y is 1/2 (0 for noise)        (R,) or (A, R)
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -55,8 +54,9 @@ class Renewal(Experiment):
     steps: int = 2**14
     points: int = 6
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"size": 100, "steps": 2**12, "points": 4}, "cpu": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"exact": 1e-8}
+    tiers: ClassVar = {"ci": {"size": 100, "steps": 2**12, "points": 4}, "cpu": {}}
+    tiny: ClassVar = {"groups": 2, "size": 20, "first": 64, "steps": 256, "points": 3}
+    deterministic: ClassVar = {"exact": 1e-8}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         times, replicas = record_times(self.steps, self.points, self.first), self.groups * self.size
@@ -81,9 +81,10 @@ class Freezes(Experiment):
     replicas: int = 1000
     block: int = 250  # replicas at a time: all their paths in the windows are in memory
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"windows": (2**9, 2**10, 2**11)}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"windows": (2**9, 2**10, 2**11)}, "cpu": {}}
+    tiny: ClassVar = {"windows": (64, 128), "replicas": 40, "block": 20}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"alpha": alpha} for alpha in (0.55, 0.9)]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -123,9 +124,9 @@ class Shuffled(Experiment):
     window: int = 2048
     replicas: int = 400
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"window": 512, "replicas": 60}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"data": data} for data in ("as drawn", "shuffled")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -149,9 +150,10 @@ class PhaseDiagram(Experiment):
     windows: tuple[int, ...] = (2**7, 2**9, 2**11, 2**13)
     replicas: int = 200
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"windows": (2**7, 2**9), "replicas": 60}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"windows": (2**7, 2**9), "replicas": 60}, "cpu": {}}
+    tiny: ClassVar = {"betas": (1.2, 2.5), "windows": (16, 64), "replicas": 20}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"beta": beta} for beta in self.betas]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -174,9 +176,10 @@ class SamplePaths(Experiment):
     steps: int = 8192
     points: int = 256
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"steps": 2048, "points": 64}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"steps": 2048, "points": 64}, "cpu": {}}
+    tiny: ClassVar = {"betas": (1.5,), "steps": 64, "points": 8}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"beta": beta} for beta in self.betas]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -200,13 +203,14 @@ class LongRange(Experiment):
     steps: int = 2**14
     points: int = 6
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"size": 100, "first": 256, "steps": 2**11, "points": 4},
         "cpu": {},
     }
-    deterministic: ClassVar[Mapping[str, float]] = {"exact": 1e-8, "target": 1e-12, "scaled": 1e-8}
+    tiny: ClassVar = {"groups": 3, "size": 20, "first": 64, "steps": 256, "points": 3}
+    deterministic: ClassVar = {"exact": 1e-8, "target": 1e-12, "scaled": 1e-8}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         cases = ((0.5, 1.0), (0.65, 1.0), (0.8, 1.0), (0.8, 0.7))
         return [{"H": H, "alpha": alpha} for H, alpha in cases]
 

@@ -7,9 +7,8 @@ z           z         sqrt(n) (x_n - x*) / sqrt(Sigma_k), standard normal in the
 Gamma       long_run  sum of the autocovariances over all lags                                 number
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -59,10 +58,10 @@ class Exponents(Experiment):
     first: int = 500
     points: int = 6
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"exact": 1e-9, "target": 1e-12}
+    tiny: ClassVar = {"groups": 3, "size": 20, "steps": 600, "first": 100}
+    deterministic: ClassVar = {"exact": 1e-9, "target": 1e-12}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"learner": learner} for learner in ("last", "average")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -92,8 +91,8 @@ class Averaged(Experiment):
     lam: tuple[float, ...] = (2.0, 1.0, 0.3)
     steps: int = 400_000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"efficiency": 1e-8}
+    tiny: ClassVar = {"steps": 2000}
+    deterministic: ClassVar = {"efficiency": 1e-8}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         n = np.asarray(record_times(self.steps, 5, 1000))
@@ -114,7 +113,7 @@ class Central(Experiment):
     replicas: int = 6000
     steps: int = 1000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"replicas": 300, "steps": 100}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         theta = slow_weights(self.lags)
@@ -140,7 +139,7 @@ class Covariance(Experiment):
     dimension: int = 4
     steps: int = 4000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"instances": 2, "steps": 400}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         d, g = self.dimension, stream(seed, "covariance")
@@ -171,8 +170,8 @@ class InfiniteOrder(Experiment):
     replicas: int = 4000
     steps: int = 2000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"long_run": 1e-9, "naive": 1e-12, "inflation": 1e-9}
+    tiny: ClassVar = {"replicas": 300, "steps": 200}
+    deterministic: ClassVar = {"long_run": 1e-9, "naive": 1e-12, "inflation": 1e-9}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         theta = slow_weights(self.lags)

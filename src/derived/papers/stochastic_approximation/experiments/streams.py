@@ -11,9 +11,8 @@ over the next token, given the texts, by its exact law; test texts are the same 
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -64,7 +63,7 @@ class Streams(Experiment):
     validation: int = 200
     test: int = 400
 
-    dtype: ClassVar[torch.dtype] = torch.float32
+    dtype: ClassVar = torch.float32
 
     def train(self, net: TinyAttention, texts, steps: int) -> Tensor:
         """AdamW, warm-up for a tenth of the steps, then a cosine to zero; ``texts(step)`` gives (models, B, T)."""
@@ -112,12 +111,13 @@ class Bernoulli(Streams):
     steps: int = 200
     context: int = 32
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"models": 2, "steps": 20, "validation": 20, "test": 40},
         "cpu": {},
     }
+    tiny: ClassVar = {"steps": 3, "batch": 4, "validation": 4, "test": 6, "context": 6}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"arm": arm} for arm in ("many", "one")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -183,13 +183,14 @@ class Markov(Streams):
     tokens: int = 1_024_000
     rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2, 3e-2)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"contexts": (8,), "models": 2, "tokens": 2560, "validation": 20, "test": 40},
         "cpu": {},
         "gpu": {"contexts": (8, 16, 32, 64, 128), "tokens": 6_144_000, "models": 16},
     }
+    tiny: ClassVar = {"tokens": 40, "batch": 4, "validation": 4, "test": 6, "contexts": (5,)}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"context": context} for context in self.contexts]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

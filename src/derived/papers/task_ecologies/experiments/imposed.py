@@ -1,9 +1,8 @@
 """What a network's own code separates, trained or not, and what a code imposed on it lets it reach."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -40,10 +39,10 @@ class Frozen(Experiment):
     shown: int = 4
     step: float = 0.1
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    dtype: ClassVar[torch.dtype] = torch.float64
+    tiny: ClassVar = {"replicates": 2, "worlds": 4, "contexts": 5}
+    dtype: ClassVar = torch.float64
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         cases = [("dense", "distinct"), ("dense", "same"), ("experts", "distinct"), ("experts", "same")]
         return [{"network": network, "observed": observed} for network, observed in [*cases, ("adapted", "same")]]
 
@@ -123,15 +122,16 @@ class Imposed(Experiment):
     steps: int = 1500
     rate: float = 0.02
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"replicates": 1},
         "cpu": {"replicates": 4},
         "gpu": {},
     }
-    dtype: ClassVar[torch.dtype] = torch.float64
-    deterministic: ClassVar[Mapping[str, float]] = {"target": 1e-12, "reach": 1e-12, "one_cell": 1e-12, "floor": 1e-12}
+    tiny: ClassVar = {"worlds": 3, "steps": 250}
+    dtype: ClassVar = torch.float64
+    deterministic: ClassVar = {"target": 1e-12, "reach": 1e-12, "one_cell": 1e-12, "floor": 1e-12}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"arm": arm} for arm in ("imposed", "scrambled", "blind")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

@@ -1,9 +1,8 @@
 """Small models of synthetic languages with known laws: what happens on languages that they never read, and how many
 languages a thresholded distance of their outputs tells apart."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -33,7 +32,7 @@ class Read(Experiment):
     letters: int = 26
     held_out: int = 60  # texts of each language
 
-    dtype: ClassVar[torch.dtype] = torch.float32
+    dtype: ClassVar = torch.float32
 
     def train(self, models: list[tuple[LanguageFamily, int]], seed: int, device, dtype, name: str) -> MicroGPT:
         """Models that read the first so many languages of a family, one text a step."""
@@ -64,11 +63,12 @@ class Abroad(Read):
 
     models: int = 10
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"replicates": 3, "models": 2, "steps": 30, "letters": 5, "length": 12, "held_out": 10},
         "cpu": {"replicates": 8, "models": 3, "steps": 1500, "letters": 12, "length": 24},
         "gpu": {},
     }
+    tiny: ClassVar = {"steps": 10}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         families = [self.family(seed, replicate) for replicate in range(self.replicates)]
@@ -111,11 +111,12 @@ class Complexity(Read):
     halves: int = 30
     held_out: int = 1200
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"replicates": 2, "steps": 30, "letters": 5, "length": 12, "held_out": 20},
         "cpu": {"replicates": 4, "steps": 1500, "letters": 12, "length": 24, "held_out": 300},
         "gpu": {},
     }
+    tiny: ClassVar = {"steps": 5}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         families = [

@@ -5,9 +5,8 @@ bound    what rounding allows it, model.ecology.rounding_bound
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -43,10 +42,10 @@ class Decomposition(Experiment):
     tokens: int = 4
     replicas: int = 4
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"loss": 1e-12, "floor": 1e-12, "complexity": 1e-12}
+    tiny: ClassVar = {"worlds": (1, 2, 4), "replicas": 2}
+    deterministic: ClassVar = {"loss": 1e-12, "floor": 1e-12, "complexity": 1e-12}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"n": n} for n in self.worlds]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -72,8 +71,8 @@ class Planted(Experiment):
     tokens: int = 4
     replicas: int = 30
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"least": 1e-9}
+    tiny: ClassVar = {"replicas": 6, "n": 5}
+    deterministic: ClassVar = {"least": 1e-9}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         partitions, found = set_partitions(self.n), []
@@ -115,10 +114,10 @@ class Informed(Experiment):
     replicas: int = 10
     reveal: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"loss": 1e-12, "floor": 1e-12, "predicted": 1e-12}
+    tiny: ClassVar = {"replicas": 3}
+    deterministic: ClassVar = {"loss": 1e-12, "floor": 1e-12, "predicted": 1e-12}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"kind": kind} for kind in ("random", "revealing", "covers")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -168,9 +167,9 @@ class Hellinger(Experiment):
     contexts: int = 3
     tokens: int = 5
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"pairs": 200, "replicas": 12}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"kind": kind} for kind in ("pairs", "kernels")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

@@ -3,7 +3,7 @@ unbalanced code, the network or a table of letters?"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -41,7 +41,7 @@ class Brackets(Experiment):
     corpus: int = 4_000_000  # characters
     judged: int = 300  # chunks of each kind
 
-    dtype: ClassVar[torch.dtype] = torch.float32
+    dtype: ClassVar = torch.float32
 
     def chunks(self, draw: torch.Generator) -> tuple[list[str], list[str]]:
         """Balanced chunks to train on and to judge by, from two halves of a text with one lexicon."""
@@ -100,13 +100,14 @@ class Rescue(Brackets):
     steps: int = 12_000
     rates: tuple[float, ...] = (0.0025, 0.005, 0.01, 0.02)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"replicates": 2, "alphas": (0.0, 1.0), "steps": 20, "corpus": 40_000, "judged": 12, "rates": (0.01,)},
         "cpu": {"replicates": 8, "alphas": (0.0, 0.25, 1.0), "steps": 2500, "corpus": 800_000, "judged": 100},
         "gpu": {},
     }
+    tiny: ClassVar = {"steps": 10}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"rate": rate} for rate in self.rates]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -166,13 +167,14 @@ class RecipePopulation(Brackets):
     sigma: float = 0.12
     rate: float = 0.01
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {"replicates": 2, "members": 3, "generations": 2, "steps": 10, "corpus": 40_000, "judged": 12},
         "cpu": {"replicates": 3, "members": 8, "generations": 8, "steps": 300, "corpus": 200_000, "judged": 60},
         "gpu": {},
     }
+    tiny: ClassVar = {"steps": 6}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"reader": reader, "arm": arm} for reader in ("network", "trigram") for arm in ("selected", "shuffled")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

@@ -1,8 +1,8 @@
 """Heredity, variation and selection: the identities, the limits, recipes as traits, drift, and trained populations."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -37,8 +37,6 @@ class Price(Experiment):
     instances: int = 200
     parents: int = 12
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         gaps = [self.one(stream(seed, "price", i)) for i in range(self.instances)]
         eps = 8 * self.parents * 4 * np.finfo(float).eps  # terms of the longest sum, up to 4 offspring of a parent
@@ -66,9 +64,9 @@ class Sampling(Experiment):
     replicates: int = 40_000
     models: int = 20
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"replicates": 20_000}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"fitness": name} for name in ("loss", "noise")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -97,10 +95,10 @@ class Quasispecies(Experiment):
     epsilons: tuple[float, ...] = (1e-3, 1e-4, 1e-5, 1e-6)
     worlds: int = 4
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {"excess": 1e-9, "share": 1e-7, "first_order": 1e-7}
+    tiny: ClassVar = {"instances": 4}
+    deterministic: ClassVar = {"excess": 1e-9, "share": 1e-7, "first_order": 1e-7}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"case": case, "epsilon": each} for case in ("one optimum", "planted") for each in self.epsilons]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -157,10 +155,10 @@ class Recipes(Experiment):
     backgrounds: int = 3
     levels: int = 4
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
-    deterministic: ClassVar[Mapping[str, float]] = {}
+    tiny: ClassVar = {"instances": 200}
+    deterministic: ClassVar = {}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"case": case} for case in ("printed", "independent", "confounded")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -206,9 +204,9 @@ class Drift(Experiment):
 
     simulations: int = 10_000
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
+    tiny: ClassVar = {"simulations": 2000}
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"published": name, "arm": arm} for name in PUBLISHED for arm in ("neutral", "selected")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -253,14 +251,15 @@ class Population(Experiment):
     noise: float = 0.001
     strengths: tuple[float, ...] = (1.0, 10.0)
 
-    tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    tiers: ClassVar = {
         "ci": {**dict.fromkeys(("replicates", "models", "generations"), 4), "founding": 20, "lifetime": 5, **SMALL},
         "cpu": {"models": 8, "generations": 12, "lifetime": 10, "letters": 12, "length": 20},
         "gpu": {},
     }
-    dtype: ClassVar[torch.dtype] = torch.float32
+    tiny: ClassVar = {"replicates": 3, "generations": 3, "founding": 5, "lifetime": 2, "held_out": 2}
+    dtype: ClassVar = torch.float32
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> list[dict]:
         return [{"strength": each, "arm": arm} for each in self.strengths for arm in ("selected", "shuffled")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:

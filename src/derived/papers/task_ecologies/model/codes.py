@@ -76,7 +76,9 @@ def local_threshold(ecology: FiniteEcology, labels: Labels | None = None) -> flo
     >>> round(local_threshold(coins), 4), local_threshold(coins, [0, 0])
     (0.531, inf)
     """
-    members = cells(ecology.quotient() if labels is None else labels)
+    labels = ecology.quotient() if labels is None else labels
+    ecology.cells_of(labels)  # ValueError for a partition of another set
+    members = cells(labels)
     pairs = [(A, B) for place, A in enumerate(members) for B in members[place + 1 :]]
     return min((split_gain(ecology, A, B) / split_cost(ecology, A, B) for A, B in pairs), default=math.inf)
 

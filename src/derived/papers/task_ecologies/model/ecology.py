@@ -126,6 +126,7 @@ class FiniteEcology:
         expected = (int(labels.max()) + 1, *self.laws.shape[1:])
         if labels.size != self.num_worlds or decoder.shape != expected:
             raise ValueError(f"a decoder {decoder.shape} for {labels.size} worlds; give {expected}")
+        check_within("decoder", decoder, 0, 1)
         _check_sums("decoder", decoder)
         return float(-xlogy(self.weighted, decoder[labels]).sum())
 

@@ -31,6 +31,8 @@ def _shares(shares: ArrayLike | None, like: np.ndarray) -> np.ndarray:
         return np.full_like(like, 1 / like.shape[-1], dtype=float)
     found = np.asarray(shares, dtype=float)
     check_at_least("shares", found, 0)
+    if found.shape[-1:] != like.shape[-1:]:
+        raise ValueError(f"shares {found.shape} and fitness {like.shape}; give one share for each type")
     total = found.sum(axis=-1)
     if not np.allclose(total, 1, rtol=0, atol=1e-9):
         raise ValueError(f"shares sum to {np.ravel(total)[0]:.6g}; give shares that sum to 1")
@@ -103,7 +105,7 @@ def _kernel(kernel: ArrayLike, types: int) -> np.ndarray:
 def replicator_mutator(
     shares: ArrayLike, fitness: ArrayLike, kernel: ArrayLike | None = None, generations: int = 1
 ) -> np.ndarray:
-    """x <- Q^T (f x) / mean f, so many times; without a kernel offspring are like their parents.
+    """x <- Q^T (f x) / mean f, so many times, for shares (*batch, m); without a kernel like begets like.
 
     >>> replicator_mutator([0.5, 0.5], [1.0, 3.0])
     array([0.25, 0.75])
@@ -112,10 +114,11 @@ def replicator_mutator(
     fitness = np.asarray(fitness, dtype=float)
     check_positive("fitness", fitness)
     x = _shares(shares, fitness)
-    Q = np.eye(fitness.size) if kernel is None else _kernel(kernel, fitness.size)
+    types = fitness.shape[-1]
+    Q = np.eye(types) if kernel is None else _kernel(kernel, types)
     for _ in range(generations):
-        x = Q.T @ (fitness * x)
-        x = x / x.sum()
+        x = (fitness * x) @ Q
+        x = x / x.sum(axis=-1, keepdims=True)
     return x
 
 

@@ -1,7 +1,5 @@
-"""The chapter's claims and the experiments that they rest on, topic by topic."""
+"""The chapter's claims and the experiments that they rest on."""
 
-from ..experiments.first import First
-from . import first
+from derived.lab.claims import collect
 
-CLAIMS = first.CLAIMS
-EXPERIMENTS = (First,)
+CLAIMS, EXPERIMENTS = collect(__name__)

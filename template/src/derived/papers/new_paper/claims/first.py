@@ -1,4 +1,4 @@
-"""The ledger of the topic: evidence, criterion and expected verdicts, written before the run."""
+"""The claims of the topic: evidence and criterion, written before the run."""
 
 from derived.lab import measure
 from derived.lab.claims import identity

@@ -1,0 +1,62 @@
+"""The dated changes of claims after rows existed: results/changes.yml, to which entries are only ever added."""
+
+import datetime
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import yaml
+from pydantic import Field, StringConstraints
+
+from derived.book import written
+from derived.book.house import write_whole
+
+FILE = "results/changes.yml"
+Words = Annotated[str, StringConstraints(min_length=1)]
+Kind = Literal[
+    "words",  # the sentence, and nothing that is judged
+    "criterion",  # what must hold
+    "range",  # the limits
+    "measure",  # how the number is made
+    "unit",  # what counts as one, or what the value is given in
+    "size",  # sizes, cases and settings of the experiment
+    "merged",  # several rows became one
+    "late",  # the row or its criterion was written when rows or a pilot had been seen
+    "expected",  # the expected verdict, and none of the terms
+]
+
+
+class Change(written.Shape):
+    """One entry of the file; ``what`` and ``why`` are whole sentences."""
+
+    date: datetime.date
+    claims: Annotated[list[Words], Field(min_length=1)]
+    kind: Kind
+    what: Words
+    why: Words
+
+
+def read(root: Path) -> dict[str, list[dict[str, str]]]:
+    """The changes of each claim, oldest first; UserError for a file that has another shape."""
+    found: dict[str, list[dict[str, str]]] = {}
+    for change in sorted(written.read(root / FILE, list[Change]), key=lambda one: one.date):
+        for claim in change.claims:
+            found.setdefault(claim, []).append(change.model_dump(mode="json", exclude={"claims"}))
+    return found
+
+
+def add(root: Path, claims: Sequence[str], kind: Kind, what: str, why: str) -> None:
+    """Add an entry of today."""
+    today = datetime.datetime.now(datetime.UTC).date()
+    entry = {"date": today, "claims": [*claims], "kind": kind, "what": what, "why": why}
+    text = yaml.safe_dump([entry], sort_keys=False, allow_unicode=True, width=116)
+    path = root / FILE
+    write_whole(path, (path.read_text("utf-8") if path.is_file() else "") + text)
+
+
+def of_terms(changed: Iterable[dict[str, str]]) -> list[str]:
+    """A short hash of each change of a claim's terms, for the committed ledger. The kind is no part of it."""
+    told = [[one["date"], one["what"], one["why"]] for one in changed if one["kind"] != "expected"]
+    return [hashlib.sha256(json.dumps(each).encode()).hexdigest()[:8] for each in told]

@@ -1,0 +1,58 @@
+"""The verdict that is expected of a claim, entered in results/ledger.json before its first run."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from derived.book.house import House, UserError, write_whole
+from derived.book.judge import changes, ledger
+from derived.book.judge.recording import claims_of
+from derived.book.run.driver import read_notebook
+from derived.book.source import on_page
+from derived.lab.claims import Claim
+from derived.lab.study import terms
+
+VERDICTS = ("holds", "fails", "refuted", "undecided", "reported")
+
+
+def register(house: House, paper: str, verdict: str, ids: Sequence[str], tier: str, why: str) -> None:
+    """Enter what is expected of claims at a tier, with the day and with their terms as the code has them now.
+
+    Of a claim that has a verdict the expectation alone changes, and results/changes.yml keeps ``why``. UserError where
+    that is missing, and for a verdict or claim that there is not.
+    """
+    if verdict not in VERDICTS:
+        raise UserError(f"{verdict!r} is no verdict to expect: use {', '.join(VERDICTS)}")
+    known = {claim.id: claim for claim in claims_of(paper).CLAIMS if tier in _tiers(claim)}
+    rows = {ledger.key(row): row for row in ledger.committed(house)}
+    for id in ids:
+        if id not in known:
+            raise UserError(f"{paper} has no claim {id} at tier {tier}")
+        old = rows.get((paper, id, tier))
+        if old is None or not ledger.has_run(old):
+            rows[paper, id, tier] = _new(house, known[id], paper, tier, verdict)
+            continue
+        if not why:
+            raise UserError(f'{id} has a verdict at tier {tier}; say why another is expected: --why "…"')
+        old["expected"] = verdict
+        changes.add(house.root, [id], "expected", f"At tier {tier} another verdict than {verdict} was expected.", why)
+    write_whole(house.ledger, json.dumps([*rows.values()], indent=1) + "\n")
+
+
+def _tiers(claim: Claim) -> set[str]:
+    """The tiers at which a claim is judged."""
+    if claim.kind == "on page":
+        return {"ci"}
+    return {*claim.judged_at} & {*claim.experiment.tiers} if claim.experiment else set()
+
+
+def _new(house: House, claim: Claim, paper: str, tier: str, verdict: str) -> dict[str, Any]:
+    """A row of the ledger without a verdict."""
+    facts = on_page.decided(read_notebook(house, paper)) if claim.kind == "on page" else {claim.id: terms(claim, tier)}
+    if claim.id not in facts:
+        raise UserError(f"no check cell of {paper} can decide {claim.id} yet: run: make site CHAPTERS={paper}")
+    today = datetime.now(UTC).date().isoformat()
+    row = {"id": claim.id, "paper": paper, "tier": tier, "expected": verdict, "registered": today, "changed": []}
+    fixed = {name: facts[claim.id][name] for name in (*ledger.TERMS, "terms")}
+    return dict.fromkeys(ledger.COMMITTED) | fixed | row

@@ -1,0 +1,135 @@
+"""What is expected of a claim is in the committed ledger before its first run, and later changes say why."""
+
+import datetime
+import json
+from types import SimpleNamespace
+
+import press
+import pytest
+import yaml
+
+from derived.book.house import House, UserError
+from derived.book.judge import changes
+from derived.book.judge import register as module
+from derived.book.judge.ledger import COMMITTED
+from derived.book.judge.register import register
+from derived.lab.claims import identity, unseen
+from derived.lab.experiment import Experiment
+from derived.lab.study import terms
+
+
+@pytest.fixture
+def toy(house, monkeypatch):
+    """A house whose paper has the claim T-1, without running anything."""
+
+    class Toy(Experiment):
+        tiers = {"ci": {}, "cpu": {}}  # noqa: RUF012
+
+    claims = (
+        identity("T-1", "$1=1$.", Toy, lambda rows: None),
+        identity("T-2", "$2=2$.", Toy, lambda rows: None, judged_at=("cpu",)),
+        unseen("T-3", "$3=3$.", "no data"),
+    )
+    monkeypatch.setattr(module, "claims_of", lambda paper: SimpleNamespace(CLAIMS=claims))
+    return House(house), claims
+
+
+def test_a_claim_is_entered_with_its_terms_and_the_day_and_without_a_verdict(toy):
+    house, claims = toy
+    before = json.loads(house.ledger.read_text())
+    register(house, "toy", "undecided", ["T-2"], "cpu", "")
+    *others, row = json.loads(house.ledger.read_text())
+    assert others == before
+    assert tuple(row) == COMMITTED
+    assert (row["id"], row["tier"], row["expected"], row["verdict"]) == ("T-2", "cpu", "undecided", None)
+    assert row["terms"] == terms(claims[1], "cpu")["terms"]
+    assert row["registered"]
+
+
+def test_before_it_runs_a_claim_is_registered_again_without_a_reason(toy):
+    house, claims = toy
+    register(house, "toy", "fails", ["T-1"], "ci", "")
+    (row,) = (row for row in json.loads(house.ledger.read_text()) if (row["paper"], row["tier"]) == ("toy", "ci"))
+    assert (row["expected"], row["terms"]) == ("fails", terms(claims[0], "ci")["terms"])
+
+
+def test_another_verdict_after_a_run_needs_a_reason_and_leaves_all_else(toy):
+    house, _ = toy
+    press.write_ledger(house.root, press.COMMITTED)
+    with pytest.raises(UserError, match=r"T-1 has a verdict at tier ci; .*--why"):
+        register(house, "toy", "fails", ["T-1"], "ci", "")
+    assert json.loads(house.ledger.read_text()) == [press.COMMITTED]
+    register(house, "toy", "fails", ["T-1"], "ci", "The proof was wrong.")
+    assert json.loads(house.ledger.read_text()) == [press.COMMITTED | {"expected": "fails"}]
+    (entry,) = changes.read(house.root)["T-1"]
+    assert (entry["kind"], entry["why"]) == ("expected", "The proof was wrong.")
+    assert changes.of_terms([entry]) == []
+
+
+@pytest.mark.parametrize(
+    ("verdict", "id", "tier", "said"),
+    [
+        ("hold", "T-1", "ci", "'hold' is no verdict to expect"),
+        ("holds", "T-9", "ci", "toy has no claim T-9 at tier ci"),
+        ("holds", "T-2", "ci", "toy has no claim T-2 at tier ci"),
+        ("holds", "T-1", "gpu", "toy has no claim T-1 at tier gpu"),
+        ("holds", "T-3", "gpu", "toy has no claim T-3 at tier gpu"),
+    ],
+)
+def test_what_cannot_be_expected_is_refused(toy, verdict, id, tier, said):
+    house, _ = toy
+    before = house.ledger.read_text()
+    with pytest.raises(UserError, match=said):
+        register(house, "toy", verdict, [id], tier, "")
+    assert house.ledger.read_text() == before
+
+
+CHANGE = {
+    "date": datetime.date(2026, 11, 22),
+    "claims": ["T-1", "T-2"],
+    "kind": "size",
+    "what": "It was 8.",
+    "why": "Too few.",
+}
+
+
+def write(root, *entries) -> None:
+    (root / "results").mkdir(exist_ok=True)
+    (root / changes.FILE).write_text(yaml.safe_dump([*entries]))
+
+
+def test_changes_are_read_by_claim_the_oldest_first_and_added_at_the_end(tmp_path):
+    assert changes.read(tmp_path) == {}
+    write(tmp_path, CHANGE, CHANGE | {"date": datetime.date(2026, 11, 21), "claims": ["T-2"], "kind": "words"})
+    changes.add(tmp_path, ["T-1"], "range", "It was $\\frac12$.", "Why: a slip.")
+    found = changes.read(tmp_path)
+    assert [one["kind"] for one in found["T-2"]] == ["words", "size"]
+    assert [(one["kind"], one["what"], one["why"]) for one in found["T-1"]][1:] == [
+        ("range", "It was $\\frac12$.", "Why: a slip.")
+    ]
+    assert {*found["T-1"][0]} == {"date", "kind", "what", "why"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"kind": "whim"}, "kind"),
+        ({"date": "yesterday"}, "date"),
+        ({"claims": []}, "claims"),
+        ({"why": ""}, "why"),
+        ({"because": "so"}, "because"),
+    ],
+)
+def test_an_entry_of_another_shape_is_told_in_one_line(tmp_path, wrong, said):
+    write(tmp_path, CHANGE, CHANGE | wrong)
+    with pytest.raises(UserError) as caught:
+        changes.read(tmp_path)
+    assert str(caught.value).startswith("changes.yml, entry 2: ")
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_hash_of_a_change_follows_its_words_and_not_its_kind():
+    one = {"date": "2026-11-22", "kind": "size", "what": "It was 8.", "why": "Too few."}
+    assert changes.of_terms([one]) == changes.of_terms([one | {"kind": "unit"}])
+    assert changes.of_terms([one]) != changes.of_terms([one | {"why": "No reason."}])

@@ -1,0 +1,41 @@
+"""The site builder ends with its driver, and at its limit."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import press
+import psutil
+import pytest
+
+from derived.book.site import builder
+
+DRIVER = "from pathlib import Path; from derived.book.site.builder import build_html; build_html(*[Path()] * 3)"
+
+
+@pytest.fixture
+def endless(tmp_path, monkeypatch):
+    """A Jupyter Book that never ends."""
+    (tmp_path / "jupyter_book/cli").mkdir(parents=True)
+    (tmp_path / "jupyter_book/cli/main.py").write_text("def main():\n    import time\n    time.sleep(600)\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(press.ROOT / "src")]))
+
+
+def test_a_killed_driver_takes_the_site_builder_along(endless):
+    driver = subprocess.Popen([sys.executable, "-c", DRIVER])
+    deadline = time.monotonic() + 60
+    while not (family := psutil.Process(driver.pid).children()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    driver.send_signal(signal.SIGKILL)
+    driver.wait(30)
+    _, alive = psutil.wait_procs(family, timeout=30)
+    assert family
+    assert not alive
+
+
+def test_a_site_builder_that_never_ends_is_stopped(endless, monkeypatch, tmp_path):
+    monkeypatch.setattr(builder, "LIMIT", 3)
+    with pytest.raises(builder.RenderError, match="stopped at its limit of 3 s"):
+        builder.build_html(tmp_path, tmp_path, tmp_path)

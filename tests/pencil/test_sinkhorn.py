@@ -1,0 +1,71 @@
+"""Softmax and Sinkhorn, by the pencil and by the package."""
+
+import pytest
+import torch
+from pencil import sinkhorn as pencil
+
+from derived.papers import sinkhorn as package
+
+
+@pytest.fixture
+def problem(table, law):
+    S, a, b = table(4, 5), law(4), law(5)
+    return S, a, b, *(torch.tensor(each, dtype=torch.float64) for each in (S, a, b))
+
+
+def close(mine, theirs, **tolerance):
+    torch.testing.assert_close(torch.tensor(mine, dtype=torch.float64), theirs, **tolerance)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 8])
+def test_half_steps(problem, steps):
+    S, a, b, *tensors = problem
+    scores, *weights = tensors
+    close(pencil.plan(S, a, b, steps), package.half_steps(scores, steps, *weights).exp())
+
+
+def test_softmax_is_the_first_half_step(problem):
+    """`SK-2.a`: softmax is one row step, and no other table of its row sums has a larger objective."""
+    S, a, b, scores, one, other = problem
+    rows = pencil.softmax(S, a, b)
+    close(pencil.plan(S, a, b, 1), torch.tensor(rows, dtype=torch.float64))
+    close(rows, one[:, None] * package.attention_weights(scores, 1, one, other))
+    moved = [[0.9 * p + 0.1 * a[i] * b[j] for j, p in enumerate(row)] for i, row in enumerate(rows)]
+    assert pencil.objective(moved, S, a, b) < pencil.objective(rows, S, a, b)
+
+
+def test_the_limit_is_the_best_coupling(problem):
+    """`SK-1`: the limit is the package's plan, and it beats couplings on both sides of it."""
+    S, a, b, scores, one, other = problem
+    P = pencil.plan(S, a, b, 4001)
+    close(P, package.sinkhorn(scores, one, other, tol=1e-13).plan, rtol=1e-9, atol=1e-11)
+    for share in (-0.05, 0.05):  # towards the product of the weights, and away from it
+        Q = [[(1 - share) * p + share * a[i] * b[j] for j, p in enumerate(row)] for i, row in enumerate(P)]
+        assert pencil.objective(Q, S, a, b) < pencil.objective(P, S, a, b)
+
+
+def test_one_normaliser_or_both(problem):
+    """`SK-10.a`: rows alone miss the columns; both normalisers meet both."""
+    S, a, b, *_ = problem
+    rows, both = pencil.softmax(S, a, b), pencil.plan(S, a, b, 4001)
+    for P in (rows, both):
+        assert pencil.rows(P) == pytest.approx(a, abs=1e-12)
+    assert pencil.columns(both) == pytest.approx(b, abs=1e-12)
+    assert max(abs(c - w) for c, w in zip(pencil.columns(rows), b, strict=True)) > 1e-3
+
+
+def test_near_scores_have_near_plans(problem, table):
+    S, a, b, *_ = problem
+    T = [[s + 0.3 * e for s, e in zip(*pair, strict=True)] for pair in zip(S, table(4, 5), strict=True)]
+    apart = pencil.total_variation(pencil.plan(S, a, b, 4001), pencil.plan(T, a, b, 4001))
+    assert 0 < apart <= pencil.stability_bound(S, T)
+
+
+def test_blocks_approximate_a_coupling(draw, law):
+    """`SK-7.a`: the scores of the blocks, and a plan whose marginals are right."""
+    x, y = sorted(draw.random() for _ in range(6)), sorted(draw.random() for _ in range(5))
+    a, b = law(6), law(5)
+    weights = [torch.tensor(each, dtype=torch.float64) for each in (x, y, a, b)]
+    target = package.comonotone(*weights)
+    S = pencil.block_scores(target.tolist(), x, y, a, b, 4, 1e-4, 1e-3)
+    close(S, package.block_kernel(*weights, target, m=4, tau=1e-4, floor=1e-3))

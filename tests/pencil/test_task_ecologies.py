@@ -1,0 +1,71 @@
+"""Codes of small ecologies, by the pencil and by the package."""
+
+import math
+
+import pytest
+from pencil import task_ecologies as pencil
+
+from derived.papers import task_ecologies as package
+
+
+@pytest.fixture
+def ecology(law):
+    prior, D, laws = law(4), law(2), [[law(3) for _ in range(2)] for _ in range(4)]
+    return prior, D, laws, package.FiniteEcology(prior, D, laws)
+
+
+def test_floor_and_excess(ecology):
+    """`TE-1`: the best loss of every code is the floor plus its Jensen-Shannon excess."""
+    prior, D, laws, theirs = ecology
+    assert pencil.floor(prior, D, laws) == pytest.approx(float(theirs.entropy_floor()))
+    for code in pencil.codes(4):
+        excess = pencil.excess(prior, D, laws, code)
+        assert excess == pytest.approx(float(theirs.js_excess(code)), abs=1e-12)
+        assert pencil.best_loss(prior, D, laws, code) == pytest.approx(pencil.floor(prior, D, laws) + excess)
+        assert pencil.best_loss(prior, D, laws, code) == pytest.approx(float(theirs.bayes_loss(code)))
+
+
+def test_every_partition_once():
+    for n in range(1, 6):
+        assert len(pencil.codes(n)) == package.bell_number(n) == len({tuple(code) for code in pencil.codes(n)})
+
+
+def test_free_codes_refine_the_classes(law):
+    """`TE-2`: with two pairs of twin worlds 2 * 2 codes have no excess, and no other."""
+    prior, D, twins = law(4), [0.5, 0.5, 0.0], [[law(3) for _ in range(2)] for _ in range(2)]
+    laws = [[*twins[w // 2], law(3)] for w in range(4)]  # twins differ where training never goes
+    free = pencil.free_codes(prior, D, laws)
+    assert len(free) == package.bell_number(2) ** 2
+    assert [c for c in pencil.codes(4) if pencil.excess(prior, D, laws, c) < 1e-12] == free
+
+
+def test_split_or_merge(ecology):
+    """`TE-4.a`: what a split saves is the cell's share of gain less price."""
+    prior, D, laws, theirs = ecology
+    gain, price = pencil.split_gain(prior, D, laws, [0, 2], [1])
+    assert gain == pytest.approx(float(package.split_gain(theirs, [0, 2], [1])))
+    share = prior[0] + prior[1] + prior[2]
+    for beta in (0.01, 0.5):
+        saved = pencil.cost(prior, D, laws, [0, 0, 0, 1], beta) - pencil.cost(prior, D, laws, [0, 1, 0, 2], beta)
+        assert saved == pytest.approx(share * (gain - beta * price))
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.05, 0.2, 1.0])
+def test_the_best_code(ecology, beta):
+    prior, D, laws, theirs = ecology
+    best = pencil.best_code(prior, D, laws, beta)
+    found = package.optimal_partition(theirs, beta)
+    mine = pencil.floor(prior, D, laws) + pencil.cost(prior, D, laws, best, beta)
+    assert mine == pytest.approx(float(found.value), abs=1e-12)
+
+
+def test_a_merged_pair_costs_elsewhere(ecology, law):
+    """`TE-8.a`: on another ecology a code pays at least the pair's weight times the divergence of its two laws."""
+    prior, _, laws, _ = ecology
+    elsewhere = [0.2, 0.8]
+    pair = prior[0] + prior[1]
+    least = pair * sum(d * pencil.js(prior[:2], [laws[w][c] for w in (0, 1)]) for c, d in enumerate(elsewhere))
+    for code in pencil.codes(4):
+        if code[0] == code[1]:
+            assert pencil.excess(prior, elsewhere, laws, code) >= least - 1e-12
+    assert math.isclose(pencil.excess(prior, elsewhere, laws, [0, 0, 1, 2]), least)
