@@ -1,11 +1,13 @@
 """Fixtures of the press."""
 
 import shutil
+import sys
 from pathlib import Path
 
 import press
 import pytest
 
+from derived import papers
 from derived.book.run import driver
 from derived.lab import record, sources
 
@@ -38,5 +40,7 @@ def own_sources(house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = house / "src/derived"
     for module in (driver, record):
         monkeypatch.setattr(module, "PACKAGE_ROOT", root)
+    monkeypatch.setattr(papers, "__path__", [*papers.__path__, str(root / "papers")])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # a file may change twice within a second
     for function in (sources.imported_files, sources.source_files, sources.source_hash):
         monkeypatch.setattr(function, "__defaults__", (root,))

@@ -17,6 +17,7 @@ from derived.book import cli
 from derived.book.house import House
 
 ROOT = Path(__file__).resolve().parents[2]
+MADE = ("derived.papers.toy", "derived.papers.my_paper")  # what tests write
 ROW = {
     **{"id": "T-1", "paper": "toy", "kind": "identity", "statement": "$1=1$", "source": "ours", "where": "here"},
     **{"paper_value": "1", "tier": "ci", "device": "cpu", "seed": 0, "value": 0.5, "low": None, "high": None, "n": 3},
@@ -105,8 +106,8 @@ def process(root: Path, *arguments: str) -> subprocess.CompletedProcess:
 
 def derived(root: Path, *arguments: str) -> subprocess.CompletedProcess:
     """Run the command line on a checkout in this process; the chapters run in their own."""
-    for name in [name for name in sys.modules if name.startswith("derived.papers.toy")]:
-        del sys.modules[name]
+    for name in [name for name in sys.modules if name.startswith(MADE)]:
+        del sys.modules[name]  # of an earlier checkout, or changed since
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
         patch.setattr(cli, "this_house", lambda: House(root))

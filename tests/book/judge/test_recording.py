@@ -17,7 +17,6 @@ import psutil
 import pytest
 import yaml
 
-from derived import papers
 from derived.book.judge import recording
 from derived.book.source import edition, evidence
 from derived.book.teach import lectures
@@ -97,8 +96,6 @@ def paper(house, own_sources, monkeypatch):
     pool = recording._executor
     here = lambda jobs, scheduler: pool(jobs, scheduler) if scheduler else contextlib.nullcontext(Here())  # noqa: E731
     monkeypatch.setattr(recording, "_executor", here)
-    monkeypatch.setattr(papers, "__path__", [*papers.__path__, str(package.parent)])
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # a file may change twice within a second
     return package / "experiments"
 
 
@@ -466,7 +463,7 @@ def test_what_a_cluster_does_wrong_is_one_clear_line(house, paper, monkeypatch):
     )
     process = press.derived(house, "record", "toy", "--scheduler", "here:8786")
     assert process.stderr == "derived: a task killed its workers again and again; finished conditions are kept\n"
-    (house / "src/distributed.py").write_text(GONE)
+    exec(GONE, vars(cluster))
     process = press.derived(house, "record", "toy", "--scheduler", "here:8786")
     assert process.stderr == "derived: the scheduler at here:8786 is gone; finished conditions are kept\n"
 
