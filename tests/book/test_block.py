@@ -10,7 +10,7 @@ from derived.book.block import compose, page
 from derived.book.block.changes import CHANGES
 from derived.book.block.plain import VOCABULARY, Plain
 from derived.book.block.properties import PROPERTIES
-from derived.book.site.builder import RenderError
+from derived.book.house import UserError
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
 
@@ -120,5 +120,5 @@ def test_the_table_is_kept_until_a_source_changes_and_a_fault_is_one_line(tmp_pa
     monkeypatch.setattr(page, "file_hash", lambda *_: "a third")
     failed = subprocess.CompletedProcess([], 1, "", "Traceback\nValueError: a number is not finite\n")
     monkeypatch.setattr(page.subprocess, "run", lambda *_, **__: failed)
-    with pytest.raises(RenderError, match=r"^one block: ValueError: a number is not finite$"):
+    with pytest.raises(UserError, match=r"^one block: ValueError: a number is not finite$"):
         page.compositions(tmp_path)

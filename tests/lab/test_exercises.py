@@ -250,3 +250,8 @@ def test_what_an_answer_logs_does_not_reach_the_page(capsys):
 
     assert judged("capped", capped, logs) == "right"
     assert capsys.readouterr() == ("", "")
+
+
+def test_both_ends_of_a_range_of_whole_numbers_are_drawn():
+    draw, generator = ranges(n=(2, 4)), torch.Generator()
+    assert {draw(generator)["n"] for _ in range(100)} == {2, 3, 4}

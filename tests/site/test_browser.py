@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from derived.book.teach.lectures import LENGTHS
+from derived.book.source.lectures import LENGTHS
 
 pytestmark = pytest.mark.browser
 

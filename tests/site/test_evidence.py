@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from derived.book.source.evidence import one_way
+from derived.book.page.evidence import one_way
 from derived.book.source.statements import RESULTS
 
 # What stands where a link of a claim's place leads, by the words before the link or in it.

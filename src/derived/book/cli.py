@@ -102,7 +102,7 @@ def _judge(house: House, outcomes: list[Outcome]) -> None:
 
 
 def _check_unnamed(house: House, slugs: list[str], seed: int) -> None:
-    """Refuse to publish in passing a chapter that somebody last ran with a seed of their own."""
+    """Refuse to publish an unnamed chapter whose last run used another seed."""
     for slug in house.chapters():
         found = read_findings(house, slug)
         if slug not in slugs and found and found["seed"] not in (0, seed):
@@ -188,9 +188,9 @@ def record(
         bool, typer.Option("--rehash", help="Run only tier ci; where its rows agree, note today's code in the records.")
     ] = False,
 ) -> None:
-    """Run experiments at a recorded tier and commit their rows to results/; an interrupted run continues.
+    """Run experiments at a recorded tier and write their rows to results/; an interrupted run continues.
 
-    After code was moved or renamed, --rehash shows that it still does what it did.
+    After moving or renaming code, --rehash checks that the rows at tier ci are unchanged.
     Example: derived record ols_attention LearnedInContext --tier cpu
     """
     from derived.book.judge import recording
@@ -215,14 +215,14 @@ def claims(
     as_json: Annotated[bool, typer.Option("--json", help="Every row as a JSON list.")] = False,
     accept: Annotated[bool, typer.Option("--accept", help="Make these verdicts the committed ones.")] = False,
 ) -> None:
-    """Print the ledger of what was run here; exit code 1 if a verdict is not the expected or the committed one.
+    """Print the ledger of the last run; exit code 1 if a verdict is not the expected or the committed one.
 
     Example: derived claims --json > mine.json
     """
     house = this_house()
     rows = ledger.rows_of_last_build(house)
     if absent := ledger.not_run(house):
-        typer.echo(f"derived: without {', '.join(absent)}, which was not run here", err=True)
+        typer.echo(f"note: {', '.join(absent)}: not run here and left out", err=True)
     if accept:
         ledger.check_acceptable(house, rows)
         ledger.accept(house, rows)
@@ -275,7 +275,7 @@ def register(
 def compare(
     file: Annotated[Path, typer.Argument(help="What `derived claims --json` printed on your machine.")],
 ) -> None:
-    """Print which verdicts of a ledger differ from the committed ones, ready for a bug report.
+    """Print the verdicts of a ledger that differ from the committed ones, ready for a bug report.
 
     Example: derived compare mine.json
     """
@@ -291,7 +291,7 @@ def compare(
 @app.command()
 @clear_errors
 def teach() -> None:
-    """Make class.zip, a site without solutions that needs no network, and tutors.zip, what the class must not see."""
+    """Make class.zip, an offline site without solutions, and tutors.zip, with solutions, plans and rubrics."""
     from derived.book.deliver import packs
 
     house = this_house()
@@ -311,7 +311,7 @@ def pdf(
         list[str] | None, typer.Argument(help="Chapters to print; the whole book if none is named.")
     ] = None,
 ) -> None:
-    """Print the built site to _build/pdf: each chapter, its solutions at its end, and if none is named all in book.pdf.
+    """Print the built site to _build/pdf: one file per chapter, solutions last, and all in book.pdf if none is named.
 
     It needs Chromium. Example: derived pdf ols_attention
     """
@@ -364,9 +364,9 @@ def new(slug: Annotated[str, typer.Argument(help="Name of the chapter, like ols_
 
 
 def main() -> None:
-    """Entry point: a terminated build stops its chapters as an interrupted one does.
+    """Run the command line; SIGTERM stops the chapters of a build as Ctrl-C does.
 
-    A shell starts what goes to the background with SIGINT ignored; here it interrupts all the same.
+    A shell ignores SIGINT in background processes; here it interrupts all the same.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

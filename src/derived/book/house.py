@@ -22,7 +22,7 @@ NVIDIA_DEVICE = Path("/dev/nvidiactl")
 
 
 class UserError(Exception):
-    """Something to be shown as one clear line, without a traceback."""
+    """An error shown as one clear line, without a traceback."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,10 @@ class House:
             raise UserError(f"book/_toc.yml: it names {twice[0]} twice")
         return [Path(file).name for file in files if file.startswith("notebooks/")]
 
+    def number(self, slug: str) -> int:
+        """The number of a chapter in the whole book."""
+        return 1 + self.chapters().index(slug)
+
     def choose(self, slugs: Sequence[str]) -> list[str]:
         """The named chapters, or all of them if none is named."""
         chapters = self.chapters()
@@ -92,7 +96,7 @@ def this_house() -> House:
 
 
 def check(tier: str, device: str) -> None:
-    """Refuse a tier or device that does not exist, before anything starts."""
+    """Refuse an unknown tier or device before anything starts."""
     if tier not in TIERS:
         raise UserError(f"tier {tier!r} is unknown: use {', '.join(TIERS)}")
     if device not in DEVICES:
@@ -105,19 +109,19 @@ def check(tier: str, device: str) -> None:
 
 
 def has_cuda() -> bool:
-    """Whether there is an NVIDIA device that may be used and a torch built for CUDA, without importing torch."""
+    """Tell, without importing torch, whether there is a usable NVIDIA device and a torch built for CUDA."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0") not in ("", "-1")
     return NVIDIA_DEVICE.exists() and visible and _torch_cuda() is not None
 
 
 def _torch_cuda() -> str | None:
-    """The CUDA version that the installed torch is built for; None for its CPU build."""
+    """Read the CUDA version of the installed torch; None for a CPU build."""
     [folder] = importlib.util.find_spec("torch").submodule_search_locations
     return runpy.run_path(f"{folder}/version.py")["cuda"]
 
 
 def processor() -> str:
-    """The processor's name where the system tells it."""
+    """Read the processor's name where the system has one."""
     info = Path("/proc/cpuinfo")
     if info.exists():
         for line in info.read_text("utf-8", "replace").splitlines():
@@ -127,7 +131,7 @@ def processor() -> str:
 
 
 def cell_name(number: int, source: str | list[str]) -> str:
-    """A cell by its number in the source, from 1, and its first line."""
+    """Name a cell by its number in the source, from 1, and its first line."""
     first = next((line for line in "".join(source).splitlines() if line.strip()), "")
     return f"cell {number} ({first.strip()[:60]})"
 
@@ -140,9 +144,9 @@ def end_children() -> None:
 
 
 def watch(parent: int) -> None:
-    """End this process, and what it started, when its parent is gone: a driver that was killed takes its workers along.
+    """End this process and its children when its parent dies.
 
-    A kernel has a watch of its own, which compiled code can keep from its turn.
+    A kernel has a watch of its own, which compiled code can block.
     """
 
     def wait() -> None:
@@ -155,7 +159,7 @@ def watch(parent: int) -> None:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file under a temporary name and rename it, so that nobody ever sees half of it."""
+    """Write a file under a temporary name and rename it, so that it is never seen half written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(
         "w", dir=path.parent, prefix=f".{path.name}.", encoding="utf-8", delete=False

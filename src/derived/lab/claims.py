@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Literal
 
@@ -247,7 +248,8 @@ def collect(room: str, without: Sequence[str] = ()) -> tuple[tuple[Claim, ...], 
     stated = sorted(((claim, file) for file in files for claim in _stated(file)), key=lambda pair: _place(pair[0].id))
     claims = tuple(claim for claim, _ in stated if claim.id not in without)
     topics = dict.fromkeys(file.__name__.replace(".claims.", ".experiments.") for _, file in stated)
-    defined = [experiment for topic in topics for experiment in _defined(import_module(topic))]
+    measured = [topic for topic in topics if find_spec(topic)]  # the page alone may decide a topic
+    defined = [experiment for topic in measured for experiment in _defined(import_module(topic))]
     rested_on, bases = {claim.experiment for claim in claims}, {base for one in defined for base in one.__mro__[1:]}
     listed = (one for one in defined if one.__name__ not in without and (one in rested_on or one not in bases))
     return claims, tuple(listed)

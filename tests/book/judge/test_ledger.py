@@ -273,7 +273,7 @@ def test_one_chapter_of_a_fresh_clone_can_be_compared(clone):
     process = press.derived(clone, "claims", "--json")
     assert process.returncode == 0, process.stderr
     assert [row["paper"] for row in json.loads(process.stdout)] == ["toy"]
-    assert process.stderr == "derived: without other, which was not run here\n"
+    assert process.stderr == "note: other: not run here and left out\n"
     (clone / "mine.json").write_text(process.stdout)
     assert press.derived(clone, "compare", "mine.json").stdout == "0 of 1 verdicts differ from results/ledger.json\n"
 

@@ -10,6 +10,7 @@ import textwrap
 import time
 import types
 from concurrent.futures import Executor, Future
+from typing import ClassVar
 
 import pandas as pd
 import press
@@ -17,9 +18,10 @@ import psutil
 import pytest
 import yaml
 
+from derived.book.house import House
 from derived.book.judge import recording
-from derived.book.source import edition, evidence
-from derived.book.teach import lectures
+from derived.book.source import edition, evidence, lectures
+from derived.lab.experiment import Experiment
 
 LABEL = re.compile(r"^:label: (\S+)", re.M)
 EXPERIMENT = textwrap.dedent('''
@@ -431,6 +433,18 @@ def test_each_experiment_is_recorded_with_the_history_of_its_own_time(house, pap
 def test_a_machine_without_history_records(house, paper):
     assert press.derived(house, "record", "toy").returncode == 0
     assert head_of(house)["commit"] == ""
+
+
+def test_drafts_of_another_seed_device_or_code_are_others(tmp_path):
+    class Draws(Experiment):
+        tiers: ClassVar = {"cpu": {}}
+
+        @classmethod
+        def paper(cls) -> str:
+            return "toy"
+
+    runs = [(0, "cpu", "a"), (5, "cpu", "a"), (0, "cuda", "a"), (0, "cpu", "b")]
+    assert len({recording._drafts(House(tmp_path), Draws, "cpu", *each) for each in runs}) == len(runs)
 
 
 CLUSTER = """

@@ -43,6 +43,16 @@ def test_several_checks_fold_under_the_tightest(capsys):
     assert "2 checks, all exact" in words(shown(capsys.readouterr().out))
 
 
+def test_a_stream_that_the_kernel_sent_in_pieces_is_one(capsys):
+    check([0.1], [1.0])
+    said = capsys.readouterr().out
+    pieces = [new_output("stream", name="stdout", text=text) for text in (said[:-1], "\n", said)]
+    notebook = new_notebook(cells=[new_code_cell("x", outputs=pieces)])
+    cells.tidy(notebook)
+    (output,) = notebook.cells[0].outputs
+    assert "2 checks, the tightest at 0.1 of its bound" in words(output)
+
+
 def test_an_inequality_is_a_line_in_words_and_is_exact_in_no_sum(capsys):
     at_most([1.0, 0.5], 2.0)
     assert words(shown(capsys.readouterr().out)).strip() == "at most 0.5 of its bound in 2 numbers"

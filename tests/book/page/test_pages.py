@@ -229,7 +229,7 @@ def test_a_value_stands_with_its_own_unit(unit, shown):
         ),
         ({"n": 3, "low": 0.0}, "an interval of 99.9\u00a0% over 3 instances"),
         ({"n": 3}, "computed, without chance, in 3 instances"),
-        ({"kind": "measured", "n": 3}, "told, not judged; 3 instances"),
+        ({"kind": "measured", "n": 3}, "reported only; 3 instances"),
         ({"verdict": "not run", "reason": "no data"}, "no data"),
     ],
 )

@@ -1,10 +1,11 @@
-"""What a claim rests on, where a notebook shows it, and links that must lead both ways."""
+"""What a claim rests on, and where a notebook shows it."""
 
 import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from derived.book.page import pages
+from derived.book.page.evidence import mark_cells
 from derived.book.source import evidence, statements
 
 THEOREM = "```{{prf:theorem}} A title\n:label: {}\nIt is so.\n```\n"
@@ -128,26 +129,8 @@ def test_tests_are_those_of_the_statement_and_of_the_experiment(tmp_path):
 def test_the_entry_of_a_bibliography_is_whole():
     entries = "@misc{other,\n  title = {A}\n}\n\n@misc{wanted,\n  title = {{B} b},\n}\n"
     assert evidence.bibtex(entries, "wanted") == "@misc{wanted,\n  title = {{B} b},\n}"
+    assert evidence.bibtex(entries, "other") == "@misc{other,\n  title = {A}\n}", "and no more than it"
     assert evidence.bibtex(entries, "want") == ""
-
-
-PLACE = '<details class="evidence" data-claim="T-1"><a class="both" href="../notebooks/toy.html#{}">x</a></details>'
-
-
-def site(link: str, chapter: str) -> dict[str, BeautifulSoup]:
-    texts = {"claims/toy.html": PLACE.format(link), "notebooks/toy.html": chapter}
-    return {name: BeautifulSoup(text, "html.parser") for name, text in texts.items()}
-
-
-def test_links_lead_both_ways_or_are_named():
-    back = '<a href="../claims/toy.html#T-1">T-1</a>'
-    assert evidence.one_way(site("a", f'<p id="a">{back}</p>')) == []
-    assert evidence.one_way(site("a", f'<div id="b"><span id="a"></span><p>{back}</p></div>')) == []
-    here = "claims/toy.html#T-1: "
-    assert evidence.one_way(site("b", f'<p id="a">{back}</p>')) == [
-        f"{here}its link leads nowhere: ../notebooks/toy.html#b"
-    ]
-    assert evidence.one_way(site("a", f'<p id="a">No.</p>{back}')) == [f"{here}notebooks/toy.html#a does not lead back"]
 
 
 def test_an_explorer_s_cell_leads_to_the_claims_of_the_rows_that_it_reads():
@@ -165,12 +148,12 @@ def test_an_explorer_s_cell_leads_to_the_claims_of_the_rows_that_it_reads():
     ]
     assert evidence.explored(cells) == {2: ["Draws"], 3: []}
     found = [evidence.Evidence(pages.Entry(row("T-1"), [], []), (), "", "", None, None, (), {})]
-    evidence.mark_cells("toy", cells, found)
+    mark_cells("toy", cells, found)
     assert 'href="../claims/toy.html#T-1"' in cells[2]["metadata"]["derived_foot"]
     assert "derived_foot" not in cells[1]["metadata"]
     cells[1]["metadata"] |= figure("fig-one")
     cells[3]["metadata"] |= figure("fig-other")
-    evidence.mark_cells("toy", cells, found)
+    mark_cells("toy", cells, found)
     captions = [cells[place]["metadata"]["mystnb"]["figure"]["caption"] for place in (1, 3)]
     assert captions == ["It rises. [Evidence of T-1]{.evidence-of}", "It rises."]
     assert "derived_foot" not in cells[3]["metadata"]
@@ -183,6 +166,6 @@ def test_a_check_cell_and_the_evidence_of_its_claim_lead_to_each_other(tmp_path)
     assert evidence.faults(whole, rows) == []
     (found,) = evidence.gather(tmp_path, "toy", whole, [pages.Entry(rows[0], [], [])], [])
     assert (found.decided, [each.label for each in found.rests]) == ("t-one", ["t-one"])
-    evidence.mark_cells("toy", cells, [found])
+    mark_cells("toy", cells, [found])
     foot = BeautifulSoup(cells[1].metadata["derived_foot"], "html.parser")
     assert [link["href"] for link in foot.select("a")] == ["#t-one", "../claims/toy.html#T-1"]

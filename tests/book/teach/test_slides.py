@@ -5,8 +5,8 @@ from bs4 import BeautifulSoup
 from test_pages import chapter, row
 
 from derived.book.page import explorer
+from derived.book.source.lectures import LENGTHS, Step
 from derived.book.teach import slides, things
-from derived.book.teach.lectures import LENGTHS, Step
 
 LONG = "Words of a sentence that goes on. " * 12
 PAGE = """<html><head><link rel="stylesheet" href="../_static/a.css"/><script src="../_static/other.js"></script>

@@ -8,8 +8,8 @@ from bs4 import BeautifulSoup
 from test_pages import chapter, row
 
 from derived.book.house import UserError
+from derived.book.source.lectures import Step
 from derived.book.teach import teaching
-from derived.book.teach.lectures import Step
 from derived.book.teach.slides import Lecture, Planned
 
 BOX = '<div class="proof theorem admonition" id="{}"><p class="admonition-title">T</p><p>{}</p></div>'

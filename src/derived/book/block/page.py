@@ -15,9 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from derived.book.house import write_whole
+from derived.book.house import UserError, write_whole
 from derived.book.page import pages
-from derived.book.site.builder import RenderError
 from derived.lab.sources import PACKAGE_ROOT, file_hash, imported_files
 
 COMPOSE = "derived.book.block.compose"
@@ -60,7 +59,7 @@ def _values(table: dict[str, Any], changes: Sequence[str], headings: dict[str, t
 
 
 def compositions(build: Path) -> dict[str, Any]:
-    """The table of ``compose``, made anew where a file that it imports has changed; RenderError if it cannot be."""
+    """The table of ``compose``, made anew where a file that it imports has changed; UserError if it cannot be."""
     key, kept = file_hash(imported_files(f"import {COMPOSE}"), PACKAGE_ROOT), build / KEPT
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):  # what cannot be read is made anew
         found = json.loads(kept.read_text("utf-8"))
@@ -68,7 +67,7 @@ def compositions(build: Path) -> dict[str, Any]:
             return found["table"]
     done = subprocess.run([sys.executable, "-P", "-m", COMPOSE], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise RenderError(f"one block: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
+        raise UserError(f"one block: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
     table = json.loads(done.stdout)
     write_whole(kept, json.dumps({"key": key, "table": table}))
     return table

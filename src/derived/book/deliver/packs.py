@@ -1,4 +1,4 @@
-"""The packs of a course: for the class a site without solutions, for tutors all that the class does not get.
+"""Makes the packs of a course: a site without solutions for the class, and all solutions for tutors.
 
 class.zip    ``class/``: the site built anew from chapters without solutions, student notebooks, slides, homework
 tutors.zip   ``tutors/``: for each chapter the notebook with solutions (and the rubrics in them), the homework with
@@ -61,12 +61,12 @@ def packs(house: House, slugs: list[str]) -> tuple[Path, Path]:
 
 
 def _zipped(folder: Path, pack: Path) -> Path:
-    """A zip that holds the folder; renamed when it is whole."""
+    """Zip a folder under a temporary name and rename the file when it is complete."""
     return Path(shutil.make_archive(str(folder), "zip", folder.parent, folder.name)).replace(pack)
 
 
 def _without_solutions(house: House, slug: str, build: Path) -> None:
-    """Put an executed chapter where a site is made from it, without solutions and without what their checks said."""
+    """Copy an executed chapter without its solutions and without the output of their checks."""
     notebook = nbformat.read(house.executed(slug), as_version=4)
     for place in homework.roles(notebook):
         notebook.cells[place].outputs = []

@@ -1,4 +1,4 @@
-"""The book on paper: every page of the built site through headless Chromium, each by itself and all in one file.
+"""Prints the book: every page of the built site through headless Chromium, one file each and all in one.
 
 Proofs and tables of claims are open, explorers show their first view, formulas and tables wider than the paper are made
 to fit, and the solutions of a chapter stand together at its end. A page is laid out at the width of the paper before it
@@ -93,7 +93,7 @@ def _print(site: Path, names: Sequence[str], files: Sequence[Path], limit: float
 
 
 def _bound(files: Sequence[Path], into: Path) -> Path:
-    """All files in one."""
+    """Bind all files in one."""
     with PdfWriter() as book:
         for file in files:
             named = (PdfReader(file).metadata or {}).get("/Title", file.stem)
@@ -103,7 +103,7 @@ def _bound(files: Sequence[Path], into: Path) -> Path:
 
 
 def _apart(page: Path, file: Path, limit: float) -> None:
-    """Print a page in a process of its own, and end it when it takes too long."""
+    """Print a page in a separate process and end it when it takes too long."""
     command = [sys.executable, "-P", "-m", "derived.book.deliver.pdf", str(page), str(file)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
@@ -117,7 +117,7 @@ def _apart(page: Path, file: Path, limit: float) -> None:
 
 @contextmanager
 def laid_out(browser: Browser, page: Path) -> Iterator[Page]:
-    """A page of the site as it stands on paper, at its width and with everything open."""
+    """Open a page of the site at the width of the paper, with all folds open."""
     tab = browser.new_page(viewport={"width": WIDE, "height": 950})
     tab.emulate_media(media="print", color_scheme="light")
     tab.goto(page.as_uri(), wait_until="load", timeout=0)  # the process has a limit
@@ -128,7 +128,7 @@ def laid_out(browser: Browser, page: Path) -> Iterator[Page]:
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A browser; UserError where there is none."""
+    """Start a browser; raise UserError if there is none."""
     with sync_playwright() as playwright:
         found = shutil.which("chromium") or shutil.which("google-chrome")
         if found is None and not Path(playwright.chromium.executable_path).is_file():

@@ -1,4 +1,4 @@
-"""The page of words and letters, for the book as a whole.
+"""Writes the page of words and letters of the whole book.
 
 term    a word with its meaning and the places where it is set out, from book/glossary.yml
 symbol  a row of a chapter's table that begins with "symbol": the letters, their shape, what they mean
@@ -41,20 +41,20 @@ class Symbol(NamedTuple):
 
 
 def table(notebook: NotebookNode) -> str:
-    """A chapter's table of symbols as it is written; empty without one."""
+    """Return a chapter's table of symbols as written, empty if it has none."""
     texts = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     return next((found[0].rstrip() for text in texts if (found := _TABLE.search(text))), "")
 
 
 def symbols(rows: str) -> list[Symbol]:
-    """The rows of a table of symbols."""
+    """Read the rows of a table of symbols."""
     found = [[cell.strip() for cell in _BAR.split(line)[1:-1]] for line in rows.splitlines()[2:]]
     return [Symbol(row[0], row[-1] or row[1]) for row in found]
 
 
 def letters(symbol: str) -> list[str]:
-    """The letters that a row is about: the head of each formula, and of each part between commas or semicolons; what
-    stands in brackets is an argument or an index."""
+    """Read the letters that a row defines: the head of each formula and of each part between commas or semicolons,
+    ignoring arguments and indices in brackets."""
     parts = (part for formula in _FORMULA.findall(symbol) for part in re.split(r"[,;]", _unbracketed(formula)))
     heads = (_LETTER.match(re.sub(r"^(?:\\[ ,;!]|\s)+", "", part)) for part in parts)
     return list(dict.fromkeys(head[1] for head in heads if head))
@@ -67,13 +67,13 @@ def _unbracketed(formula: str) -> str:
 
 
 def notation(chapters: Sequence[tuple[int, str, str]]) -> str:
-    """Each chapter's table under its heading: number, heading, table. MyST."""
+    """Write each chapter's table under its heading: number, heading, table. MyST."""
     parts = (f"## Letters of chapter {number}: {heading}\n\n{rows}" for number, heading, rows in chapters if rows)
     return "\n\n".join(parts)
 
 
 def shared(chapters: Sequence[tuple[int, str, str]]) -> str:
-    """The letters that stand for something in several chapters. MyST."""
+    """Write the letters that several chapters define. MyST."""
     found: dict[str, dict[int, list[str]]] = {}
     for number, _, rows in chapters:
         for row in symbols(rows) if rows else []:
@@ -96,8 +96,8 @@ def _alphabetical(letter: str) -> tuple[bool, str, bool]:
 
 
 def glossary(root: Path, slugs: Iterable[str]) -> str:
-    """The terms in alphabetical order, each with the statements that set it out; those of chapters that are not in this
-    build are left out. UserError for one that the book has not. MyST."""
+    """Write the terms of chapters in this build alphabetically, each with the statements that define it; raise
+    UserError for an unknown chapter. MyST."""
     path, there, lines = root / "book/glossary.yml", set(slugs), []
     for one in sorted(written.read(path, list[Term]), key=lambda one: one.term.lower()):
         where = f"{path.name}: {one.term}"

@@ -1,4 +1,4 @@
-"""The page "The package": what each paper's package offers, from its docstrings, by Sphinx's own autodoc."""
+"""Writes the page "The package": the public names of each paper's package, documented by Sphinx's autodoc."""
 
 import ast
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ ENTRY = """## {title}
 
 
 def page(root: Path, chapters: Sequence[tuple[str, str]]) -> str:
-    """The public names of each chapter's package, given its slug and title, as MyST: first all of them as links, then
-    each with what it does; a chapter may have no package."""
+    """Write the public names of each chapter's package (slug and title): first as links, then with their docstrings.
+    MyST."""
     entries = []
     for slug, title in chapters:
         face = root / "src/derived/papers" / slug / "__init__.py"
@@ -31,7 +31,7 @@ def page(root: Path, chapters: Sequence[tuple[str, str]]) -> str:
 
 
 def public(face: Path) -> list[str]:
-    """The names that a package's ``__init__.py`` offers (``lab.face``)."""
+    """Read the names that a package's ``__init__.py`` offers (``lab.face``)."""
     found = [node for node in ast.walk(ast.parse(face.read_text("utf-8"))) if isinstance(node, ast.keyword)]
     offered = [ast.literal_eval(node.value) for node in found if node.arg == "submod_attrs"]
     return sorted((name for each in offered for names in each.values() for name in names), key=str.lower)

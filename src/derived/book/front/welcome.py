@@ -1,4 +1,4 @@
-"""The welcome page as a shop window: tokens that move on a sphere, a card for each chapter, and suggested paths.
+"""Writes the welcome page: tokens that move on a sphere, a card for each chapter, and suggested paths.
 
 front     book/welcome.yml: what is written by hand, for each chapter the sentence that surprises, and the paths
 picture   a figure of an executed chapter: the one that welcome.yml names, else the first of "In ten minutes", else the
@@ -68,14 +68,14 @@ class Front(written.Shape):
 
 
 class Picture(NamedTuple):
-    """A figure and what it says."""
+    """A figure and its alt text."""
 
     svg: str
     alt: str
 
 
 class Card(NamedTuple):
-    """What the welcome page shows of a chapter."""
+    """A chapter on the welcome page."""
 
     number: int
     chapter: pages.Chapter
@@ -94,19 +94,8 @@ def front(root: Path) -> Front:
     return given
 
 
-def heading(notebook: NotebookNode) -> str:
-    """The title of a chapter."""
-    lines = (line for cell in notebook.cells if cell.cell_type == "markdown" for line in cell.source.splitlines())
-    return next((line.removeprefix("# ").strip() for line in lines if line.startswith("# ")), "")
-
-
-def number(root: Path, slug: str) -> int:
-    """The number of a chapter in the whole book."""
-    return 1 + House(root).chapters().index(slug)
-
-
 def figures(notebook: NotebookNode) -> Iterator[tuple[str, str, Picture]]:
-    """Each figure of an executed notebook: its name, its section, and itself."""
+    """Yield each figure of an executed notebook with its name and its section."""
     section = ""
     for cell in notebook.cells:
         section = (reading.sections(cell) or [section])[-1]
@@ -118,7 +107,7 @@ def figures(notebook: NotebookNode) -> Iterator[tuple[str, str, Picture]]:
 
 
 def picture(slug: str, notebook: NotebookNode, wanted: str = "") -> Picture | None:
-    """The figure that stands for a chapter; UserError where ``wanted`` is the name of none."""
+    """Choose the figure that represents a chapter; raise UserError if ``wanted`` names none."""
     found = list(figures(notebook))
     if wanted and wanted not in [name for name, *_ in found]:
         raise UserError(f"book/welcome.yml: {slug} has no figure {wanted}")
@@ -129,19 +118,19 @@ def picture(slug: str, notebook: NotebookNode, wanted: str = "") -> Picture | No
 
 
 def cards(root: Path, chapters: Sequence[pages.Chapter], notebooks: dict[str, NotebookNode]) -> list[Card]:
-    """The cards of the chapters, numbered as in the whole book."""
+    """Make the cards of the chapters, numbered as in the whole book."""
     by_hand = front(root).chapters
     found = []
     for chapter in chapters:
         notebook, words = notebooks[chapter.slug], by_hand.get(chapter.slug, Words())
         shown = picture(chapter.slug, notebook, words.picture)
         surprise = words.surprise or chapter.facts["claim"]
-        found.append(Card(number(root, chapter.slug), chapter, heading(notebook), surprise, shown))
+        found.append(Card(House(root).number(chapter.slug), chapter, reading.heading(notebook), surprise, shown))
     return found
 
 
 def draw(card: Card, folder: Path) -> None:
-    """A card's picture as two small PNG files."""
+    """Draw a card's picture as two small PNG files."""
     folder.mkdir(parents=True, exist_ok=True)
     room = [round(side - 2 * MARGIN * SHARED[0]) for side in SHARED]
     svg = {"svg_string": card.picture.svg, "skip_system_fonts": True}  # matplotlib draws letters as paths
@@ -157,13 +146,13 @@ def draw(card: Card, folder: Path) -> None:
 
 
 def shelf(found: Sequence[Card]) -> str:
-    """The cards of all chapters. MyST."""
+    """Write the cards of all chapters. MyST."""
     groups = {card.chapter.slug: pages.grouped(card.chapter.rows) for card in found}
     return pages.raw(pages.html("shelf.html", cards=found, groups=groups, folder=FOLDER, size=SMALL))
 
 
 def paths(root: Path, found: Sequence[Card]) -> str:
-    """The suggested paths through the chapters of this build, with their minutes. MyST."""
+    """Write the suggested paths through the chapters of this build, with their minutes. MyST."""
     known = {card.chapter.slug: card for card in found}
     shown = []
     for path in front(root).paths:
@@ -175,7 +164,7 @@ def paths(root: Path, found: Sequence[Card]) -> str:
 
 
 def shared(found: Sequence[Card]) -> dict[str, dict[str, Any]]:
-    """What a shared link to a chapter shows, by the name of its page."""
+    """List the sentence and picture that a shared link to a chapter shows, by the name of its page."""
     return {
         f"notebooks/{card.chapter.slug}": {
             "description": card.surprise,
@@ -191,8 +180,8 @@ def shared(found: Sequence[Card]) -> dict[str, dict[str, Any]]:
 
 
 def sphere(root: Path, notebooks: dict[str, NotebookNode]) -> str:
-    """Tokens on spheres, layer by layer, from the explorer that plays in the chapter that welcome.yml names; nothing
-    where this build is without it. MyST."""
+    """Write the moving tokens of the welcome page from the explorer that plays in the chapter that welcome.yml
+    names; empty if this build lacks it. MyST."""
     slug = front(root).sphere
     for cell in notebooks[slug].cells if slug in notebooks else []:
         for output in cell.get("outputs", []):
@@ -203,7 +192,8 @@ def sphere(root: Path, notebooks: dict[str, NotebookNode]) -> str:
 
 
 def _spheres(figure: dict[str, Any]) -> dict[str, Any]:
-    """The frames of an explorer of spheres as bytes, and the middle one as circles, for a page without scripts."""
+    """Encode the frames of an explorer of spheres as bytes, and its middle frame as circles for a page without
+    scripts."""
     layout, frames = figure["layout"], figure["frames"]
     places = [[_places(trace) for trace in frame["data"]] for frame in frames]
     middle = len(frames) // 2
@@ -220,19 +210,19 @@ def _spheres(figure: dict[str, Any]) -> dict[str, Any]:
 
 
 def _places(trace: dict[str, Any]) -> list[int]:
-    """x, y and nearness of each token in turn, 0 to 255."""
+    """Encode x, y and nearness of each token in turn as bytes."""
     near = [(opacity - NEAREST) / SLOPE + 2 for opacity in trace["marker"]["opacity"]]  # 0 at the back, 2 in front
     points = zip(trace["x"], trace["y"], near, strict=True)
     return [_byte(part) for x, y, z in points for part in (x / RADIUS, y / RADIUS, z - 1)]
 
 
 def _byte(value: float) -> int:
-    """A number from -1 to 1 as a byte."""
+    """Encode a number from -1 to 1 as a byte."""
     return min(255, max(0, round(127.5 * (value + 1))))
 
 
 def _circles(part: Sequence[int]) -> list[tuple[float, float, float]]:
-    """Where the circles stand in a box of 200 by 200, and how opaque they are; the script of the page does the same."""
+    """Place circles in a box of 200 by 200 with their opacities, as the script of the page does."""
     return [
         (round(x / 1.275, 1), round(200 - y / 1.275, 1), round(0.25 + 0.7 * near / 255, 2))
         for x, y, near in zip(part[::3], part[1::3], part[2::3], strict=True)

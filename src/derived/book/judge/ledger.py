@@ -1,4 +1,4 @@
-"""The whole book's ledger: the findings of the last build, the committed verdicts, and what differs between them."""
+"""Compares the findings of the last build with the committed ledger, and rewrites it on request."""
 
 import json
 import math
@@ -23,7 +23,7 @@ OWN = (0, "ci")  # seed and tier of the book's own run
 
 
 def rows_of_last_build(house: House) -> list[Row]:
-    """Every row of every chapter that was run here, in the order of the book."""
+    """Read the rows of all chapters that ran here, in the order of the book."""
     found = {slug: read_findings(house, slug) for slug in house.chapters()}
     ran = {slug: findings["rows"] for slug, findings in found.items() if findings is not None}
     if not ran:
@@ -57,13 +57,12 @@ def has_run(row: Row) -> bool:
 
 
 def not_run(house: House) -> list[str]:
-    """The chapters that were not run here."""
+    """List the chapters that were not run here."""
     return [slug for slug in house.chapters() if read_findings(house, slug) is None]
 
 
 def check_acceptable(house: House, rows: Sequence[Row]) -> None:
-    """Refuse to make a run the book's own that leaves a chapter out, or has another seed or tier, or other verdicts
-    than are expected."""
+    """Refuse to accept a run that is incomplete, has another seed or tier, or has unexpected verdicts."""
     absent = not_run(house)
     if absent:
         raise UserError(f"not accepted: {', '.join(absent)} was not run here; run: make site")
@@ -80,7 +79,7 @@ def check_acceptable(house: House, rows: Sequence[Row]) -> None:
 
 
 def check_columns(slug: str, rows: Sequence[Row]) -> None:
-    """Refuse findings that an earlier edition of the laboratory made."""
+    """Refuse findings written by an earlier edition of the laboratory."""
     missing = [name for name in COLUMNS if any(name not in row for row in rows)]
     if missing:
         raise UserError(
@@ -114,7 +113,7 @@ def committed(house: House) -> list[Row]:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """A ledger from a file, as ``derived claims --json`` or ``--accept`` wrote it."""
+    """Read a ledger written by ``derived claims --json`` or ``--accept``."""
     try:
         rows = json.loads(path.read_text("utf-8"))
         if not isinstance(rows, list) or any(not {"id", "paper", "tier", "verdict"} <= set(row) for row in rows):
@@ -131,11 +130,11 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def unexplained(committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
-    """One line per row whose terms are not those that it was registered with, or judged by, although no new entry of
-    results/changes.yml says so.
+    """One line per row whose terms differ from those that it was registered with, or judged by, without a new entry of
+    results/changes.yml.
 
-    Entries are only ever added. A row that was not run has seen no numbers, and its terms are free; so are those of the
-    first edition, whose committed rows note no terms.
+    Entries are only ever added. A row that was never run may still change its terms, and so may a row of the first
+    edition, whose committed terms are not noted.
     """
     before = {key(row): row for row in committed if row.get("terms")}
     lines = []
@@ -155,7 +154,7 @@ def unexplained(committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
 
 
 def recorded(row: Row) -> bool:
-    """Whether a row of the committed ledger rests on a record."""
+    """Tell whether a row of the committed ledger rests on a record."""
     return row["tier"] != "ci" and has_run(row)
 
 
@@ -164,8 +163,7 @@ def _label(row: Row) -> str:
 
 
 def accept(house: House, rows: Sequence[Row]) -> None:
-    """Make the verdicts of the last build the committed ones, and keep what is new; refuse terms that changed without a
-    word."""
+    """Write the last build's verdicts to the committed ledger, and their news; refuse unexplained changes of terms."""
     before = committed(house)
     silent = unexplained(before, rows)
     if silent:
@@ -191,9 +189,9 @@ def _number(row: Row) -> str:
 
 
 def differences(committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
-    """One line per row whose verdict differs from the committed one, or that the committed ledger lacks.
+    """One line per row whose verdict differs from the committed one or is missing there.
 
-    What was not run here is no difference.
+    Chapters that were not run here are ignored.
     """
     ours = {key(row): row for row in committed}
     lines = []
@@ -210,10 +208,8 @@ def differences(committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
 
 
 def departures(house: House, committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
-    """One line for each thing but a verdict in which the book's own run departs from the committed ledger: a row that
-    is gone, a record that is gone, numbers of a record that are others, and terms that are (silent ones are
-    ``unexplained``). Chapters that did not run here, or last ran at another seed or tier, are left out.
-    """
+    """One line per difference from the committed ledger, verdicts apart: missing rows and records, other numbers of
+    a record, other terms. Chapters that did not run here, or ran at another seed or tier, are left out."""
     now, chapters = {key(row): row for row in rows}, house.chapters()
     found = {slug: read_findings(house, slug) for slug in chapters}
     own = [slug for slug in chapters if found[slug] and (found[slug]["seed"], found[slug]["tier"]) == OWN]
@@ -224,7 +220,7 @@ def departures(house: House, committed: Sequence[Row], rows: Sequence[Row]) -> l
 
 
 def _departed(ours: Row, yours: Row | None) -> list[str]:
-    """In what a row departs from the committed one, its verdict apart."""
+    """List how a row differs from the committed one, its verdict apart."""
     if yours is None:
         return ["in the committed ledger, and no longer a row of this book; if that is right: derived claims --accept"]
     lines = []
@@ -238,7 +234,7 @@ def _departed(ours: Row, yours: Row | None) -> list[str]:
 
 
 def _same_numbers(a: Row, b: Row) -> bool:
-    """Whether two rows have the same numbers but for rounding, relative to the largest of them."""
+    """Compare the numbers of two rows up to rounding, relative to the largest."""
     names = ("value", "low", "high")
     scale = max((abs(row[name]) for row in (a, b) for name in names if row[name] is not None), default=0.0)
     return a["n"] == b["n"] and all(
@@ -253,7 +249,7 @@ def _counted(row: Row) -> str:
 
 
 def totals(rows: Sequence[Row]) -> dict[str, int]:
-    """How many claims (headline rows) have each verdict."""
+    """Count the claims (headline rows) of each verdict."""
     verdicts = ("holds", "fails", "refuted", "undecided", "reported", "not run")
     headlines = [row["verdict"] for row in rows if row["headline"]]
     return {verdict: headlines.count(verdict) for verdict in verdicts}

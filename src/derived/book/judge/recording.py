@@ -39,7 +39,7 @@ Measured = tuple[pd.DataFrame, float, float]  # rows, seconds, peak memory in MB
 
 
 def measured(function: Callable[..., pd.DataFrame], *args: Any, **kwargs: Any) -> Measured:
-    """Call a function that gives rows; also its seconds and the peak memory (of the GPU if one was used)."""
+    """Call a function that returns rows; return also its seconds and peak memory (of the GPU if one was used)."""
     torch.set_num_threads(1)
     _forget_peak_memory()
     started = time.monotonic()
@@ -52,9 +52,9 @@ def measured(function: Callable[..., pd.DataFrame], *args: Any, **kwargs: Any) -
 
 
 def _forget_peak_memory() -> None:
-    """Start the count of peak memory anew, so that a condition does not inherit that of the worker's last one.
+    """Reset the count of peak memory, so that a condition does not inherit that of the one before.
 
-    Linux can (proc(5), clear_refs); elsewhere the peak is that of the worker so far, an upper bound.
+    Only Linux can (proc(5), clear_refs); elsewhere the peak since the worker started is an upper bound.
     """
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
@@ -63,7 +63,7 @@ def _forget_peak_memory() -> None:
 
 
 def claims_of(paper: str) -> ModuleType:
-    """The module with a paper's CLAIMS and EXPERIMENTS."""
+    """Import the module with a paper's CLAIMS and EXPERIMENTS."""
     name = f"derived.papers.{paper}.claims"
     try:
         return importlib.import_module(name)
@@ -76,7 +76,7 @@ def _all_experiments(paper: str) -> dict[str, type[Experiment]]:
 
 
 def choose(paper: str, names: Sequence[str], tier: str) -> list[type[Experiment]]:
-    """The named experiments, or all of the paper's that have the tier."""
+    """Choose the named experiments, or all of the paper's that have the tier."""
     known = _all_experiments(paper)
     for name in names:
         if name not in known:
@@ -132,9 +132,9 @@ def _device_name(device: torch.device) -> str:
 
 
 def _history(house: House, experiment: type[Experiment], uncommitted: bool) -> str:
-    """The commit that holds an experiment's sources; empty where the checkout has no history of its own.
+    """Find the commit that holds an experiment's sources; empty if the checkout has no history.
 
-    UserError for sources that it does not hold, unless the record may name them.
+    UserError if sources are not committed, unless the record may name them.
     """
 
     def git(*arguments: str) -> str:
@@ -160,7 +160,7 @@ def _history(house: House, experiment: type[Experiment], uncommitted: bool) -> s
 
 
 def _check_seed(experiment: type[Experiment], tier: str, seed: int) -> None:
-    """Refuse to put a record in the place of one of another seed."""
+    """Refuse to overwrite a record of another seed."""
     paper, name = experiment.paper(), experiment.__name__
     with contextlib.suppress(RecordError):  # a damaged one may be made again
         old = read(slot(paper, name, tier), remake(paper, name, tier))
@@ -210,14 +210,14 @@ def record(
 
 
 def _drafts(house: House, experiment: type[Experiment], tier: str, seed: int, device: str, code: str) -> Path:
-    """The folder of finished conditions of just this configuration, seed, device and code."""
+    """Return the folder of finished conditions for this configuration, seed, device and code."""
     same = json.dumps([experiment.at(tier).configuration(), seed, device, code], sort_keys=True)
     name = hashlib.sha256(same.encode()).hexdigest()[:16]
     return house.build / "record" / experiment.paper() / experiment.__name__ / f"{tier}-{name}"
 
 
 def _keep(drafts: Path, index: int, result: Measured) -> None:
-    """Keep one finished condition, whole or not at all."""
+    """Save one finished condition, whole or not at all."""
     rows, seconds, peak = result
     drafts.mkdir(parents=True, exist_ok=True)
     rows.attrs = {"seconds": seconds, "peak": peak}
@@ -226,7 +226,7 @@ def _keep(drafts: Path, index: int, result: Measured) -> None:
 
 
 def _keep_finished(drafts: Path, futures: Mapping[Future, int]) -> None:
-    """Keep those conditions that have ended well; ``futures`` has their numbers."""
+    """Save the conditions that succeeded; ``futures`` maps to their numbers."""
     for future, index in futures.items():
         if future.done() and not future.cancelled() and future.exception() is None:
             result = future.result()
@@ -235,7 +235,7 @@ def _keep_finished(drafts: Path, futures: Mapping[Future, int]) -> None:
 
 
 def _kept(drafts: Path, index: int) -> Measured | None:
-    """A finished condition; None if it is not there, or not whole: then it is run again."""
+    """Load a finished condition; None if it is missing or damaged."""
     try:
         rows = pd.read_parquet(drafts / f"{index}.parquet")
         return rows, rows.attrs["seconds"], rows.attrs["peak"]
@@ -244,7 +244,7 @@ def _kept(drafts: Path, index: int) -> Measured | None:
 
 
 def _began(drafts: Path, experiment: type[Experiment], tier: str) -> dict[str, Any]:
-    """When a record was begun, and the terms of its claims as they stood then; a run that continues keeps both."""
+    """Note when a record was begun and the terms of its claims; a run that continues keeps both."""
     note = drafts / "began.json"
     if not note.exists():
         claims = claims_of(experiment.paper()).CLAIMS
@@ -291,7 +291,7 @@ def _record_one(
 
 
 def _ci_rows(experiment: type[Experiment], seed: int, executor: Executor) -> pd.DataFrame:
-    """The rows at tier ci, by which it is told later whether the record is stale; none where there is no such tier."""
+    """Make the rows at tier ci that later decide whether the record is stale; none without such a tier."""
     if "ci" not in experiment.tiers:
         return pd.DataFrame()
     rows, *_ = executor.submit(measured, run_experiment, experiment.at("ci"), seed=seed, device="cpu").result()
@@ -303,7 +303,7 @@ def _ci_rows(experiment: type[Experiment], seed: int, executor: Executor) -> pd.
 
 
 def _conditions(sized: Experiment, seed: int, device: torch.device, executor: Executor, drafts: Path) -> list[Measured]:
-    """Every condition, in order: taken from the drafts, or run and kept there."""
+    """Return the rows of every condition in order, from drafts or run now."""
     conditions = list(sized.conditions())
     results = {index: kept for index in range(len(conditions)) if (kept := _kept(drafts, index)) is not None}
     futures: dict[Any, int] = {
@@ -358,7 +358,7 @@ def rehash(house: House, paper: str, names: Sequence[str], jobs: int) -> None:
 
 
 def _refusal(experiment: type[Experiment], record: Record, rows: pd.DataFrame) -> str:
-    """Why today's code is not noted in a record; empty if its rows at tier ci are the same."""
+    """Say why a record keeps its old hash; empty if its rows at tier ci are unchanged."""
     study = Study(experiment, "ci", record.seed, "cpu", rows, {record.tier: record})
     reasons = staleness(claims_of(record.paper).CLAIMS, study, record)
     if reasons is None:
@@ -368,7 +368,7 @@ def _refusal(experiment: type[Experiment], record: Record, rows: pd.DataFrame) -
 
 @contextlib.contextmanager
 def _told_if_killed(name: str, left: str):
-    """One clear line where a worker was killed, with what is left of its work."""
+    """Turn the death of a worker into one clear line that names what is left of its work."""
     try:
         yield
     except BrokenProcessPool:
@@ -376,7 +376,7 @@ def _told_if_killed(name: str, left: str):
 
 
 def _recorded_before(paper: str, names: Sequence[str]) -> list[tuple[type[Experiment], Record]]:
-    """The records, of the named experiments or all, that other code made than today's."""
+    """List the records, of the named experiments or all, made by other code than today's."""
     known = _all_experiments(paper)
     unknown = [name for name in names if name not in known]
     if unknown:

@@ -1,4 +1,4 @@
-"""How the site shows what a cell prints or hides: checks in a line, no answers given away, one fold per solution.
+"""How cell output is shown on the site: checks on one line, answers hidden, each solution in its own fold.
 
 cell     a cell of an executed notebook; the notebook that people download keeps it as it is
 """
@@ -23,14 +23,26 @@ def tidy(notebook: NotebookNode) -> None:
     """Show checks as short lines, hide that the solutions of exercises are right, and put their code in their box."""
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            cell.outputs = [_said(output) for output in cell.outputs]
+            cell.outputs = [_said(output) for output in _joined(cell.outputs)]
     for above, cell in pairwise(notebook.cells):
         if {"solution", "hide-cell"} <= {*cell.metadata.get("tags", [])} and not cell.get("outputs"):
             _put_into(above, cell)
 
 
+def _joined(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """Join the pieces of a stream, which a kernel may send separately."""
+    whole: list[NotebookNode] = []
+    for output in outputs:
+        last = whole[-1] if whole else None
+        if last and output.output_type == last.output_type == "stream" and output.name == last.name:
+            last["text"] += output["text"]
+        else:
+            whole.append(output)
+    return whole
+
+
 def _said(output: NotebookNode) -> NotebookNode:
-    """A stream of nothing but checks, or of nothing but "right", in words; any other output as it is."""
+    """Rewrite a stream that holds only checks, or only "right"; return any other output unchanged."""
     text = output.get("text", "") if output.output_type == "stream" and output.name == "stdout" else ""
     found = [CHECK.fullmatch(line) for line in text.splitlines()]
     if found and all(found):
@@ -55,7 +67,7 @@ def _checked(found: list[re.Match[str]]) -> str:
 
 
 def _gap(match: re.Match[str]) -> str:
-    """A check in words; ``n`` counts the numbers compared, not the draws behind each, so that one has no count."""
+    """Write a check in words; ``n`` counts the numbers compared, so a single one needs no count."""
     if match["fact"]:
         return f"true: {html.escape(match['fact'])}"
     claim = html.escape(match["claim"] or "")
@@ -71,7 +83,7 @@ def _gap(match: re.Match[str]) -> str:
 
 
 def _put_into(box: NotebookNode, cell: NotebookNode) -> None:
-    """Put the code of a solution's cell at the end of the box above it, where there is one, and drop the cell."""
+    """Move the code of a solution's cell to the end of the box above it, if there is one."""
     lines = box.source.rstrip().splitlines()
     first = next((place for place, line in enumerate(lines) if SOLUTION.match(line)), None)
     if box.cell_type != "markdown" or first is None or lines[-1].strip() != SOLUTION.match(lines[first])["fence"]:

@@ -1,4 +1,4 @@
-"""Explorers: Plotly figures that work without a kernel and without a request to another host.
+"""Writes explorers: Plotly figures that work without a kernel and without other hosts.
 
 An output with Plotly's mimetype becomes a placeholder of the right height that says in words what there is to see, and
 shows a picture of its first view where scripts are off. `_static/explorer.js` loads the figure, a script of its own,
@@ -28,9 +28,9 @@ def vendor(into: Path) -> None:
 
 
 def placeholder(figure: dict[str, Any], vendor_url: str, name: str, files_url: str) -> str:
-    """HTML that becomes the figure in the browser; the figure's ``layout.meta.alt`` is its description.
+    """Write the HTML that becomes the figure in the browser; ``layout.meta.alt`` is its description.
 
-    ``name`` is its anchor; at ``files_url`` stand the figure (.js) and the picture of its first view (.svg).
+    ``name`` is its anchor; ``files_url`` is the address of the figure (.js) and of its first view (.svg).
     """
     layout = figure.get("layout", {})
     alt = (layout.get("meta") or {}).get("alt")
@@ -44,7 +44,7 @@ def placeholder(figure: dict[str, Any], vendor_url: str, name: str, files_url: s
 
 
 def again(html: str) -> str:
-    """The placeholder of an explorer for a second place on its page; both load the same figure."""
+    """Repeat an explorer at a second place of its page; both load the same figure."""
     box = BeautifulSoup(html, "html.parser").select_one(".explorer")
     name = box["id"]
     box["id"] = f"{name}-again"
@@ -53,7 +53,7 @@ def again(html: str) -> str:
 
 
 def script(figure: dict[str, Any], file: str) -> str:
-    """A script that leaves the figure where `_static/explorer.js` looks: under the name of its file."""
+    """Write a script that stores the figure under the name of its file, where `_static/explorer.js` looks."""
     layout = {key: value for key, value in figure.get("layout", {}).items() if key != "template"}
     meta = dict(layout.get("meta") or {})
     compute = meta.pop("compute", None)
@@ -63,12 +63,12 @@ def script(figure: dict[str, Any], file: str) -> str:
 
 
 def function(compute: str) -> str:
-    """A script that defines `compute`, as an expression: its other names stay its own."""
+    """Write a script that defines `compute` as an expression, keeping its other names local."""
     return f"(() => {{\n{compute}\nreturn compute;\n}})()"
 
 
 def replace(output: dict[str, Any], vendor_url: str, name: str, files: Path) -> dict[str, Any]:
-    """A cell's output with the placeholder instead of the Plotly figure; figure and picture go to ``files``."""
+    """Replace the Plotly figure of an output by its placeholder; figure and picture go to ``files``."""
     from derived.book.page import pictures  # loads matplotlib, which a book that has not changed does without
 
     figure = output["data"][PLOTLY]

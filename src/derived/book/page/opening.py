@@ -1,4 +1,4 @@
-"""How a chapter opens on the site: its set-up folded under the card, and "In ten minutes" with a picture at once.
+"""Lays out how a chapter opens: its set-up folded under the card, and "In ten minutes" with a picture first.
 
 set-up   the code cells before the end of "In ten minutes" that show nothing; what they do is done before the picture
 picture  the figure of that section, moved up behind its first paragraph; without one, the chapter's first explorer
@@ -20,7 +20,7 @@ _BLANK = re.compile(r"\n[ \t]*\n")
 
 
 def arrange(notebook: NotebookNode) -> None:
-    """Lay out the opening of a staged chapter; one without "In ten minutes" stays as it is."""
+    """Lay out the opening of a staged chapter, unchanged without "In ten minutes"."""
     cells = [piece for cell in notebook.cells for piece in _pieces(cell)]
     start = next((place for place, cell in enumerate(cells) if SHORT in sections(cell)), None)
     if start is None:
@@ -40,7 +40,7 @@ def arrange(notebook: NotebookNode) -> None:
 
 
 def _pieces(cell: NotebookNode) -> list[NotebookNode]:
-    """A cell of text cut before each heading of the second level; the first piece keeps the cell's id."""
+    """Cut a cell of text before each heading of the second level; the first piece keeps the cell's id."""
     if len(found := cut(cell)) == 1:
         return [cell]
     return _texts(cell, [piece for piece in found if piece.strip()])
@@ -52,7 +52,7 @@ def _texts(cell: NotebookNode, texts: list[str]) -> list[NotebookNode]:
 
 
 def _first_paragraph(cell: NotebookNode) -> list[NotebookNode]:
-    """A section's first cell as its heading with the first paragraph, and what follows."""
+    """Split a section's first cell after its heading and first paragraph."""
     parts = _BLANK.split(cell.source.strip(), maxsplit=2)
     if len(parts) < 3 or parts[1].startswith((":", "`")):  # a box is no paragraph
         return [cell]
@@ -65,7 +65,7 @@ def _is_setup(cell: NotebookNode) -> bool:
 
 
 def _kinds(cell: NotebookNode) -> list[str]:
-    """The kinds of what a cell of code shows; a number that is kept for the text is not shown."""
+    """List the kinds of output that a code cell shows, ignoring numbers glued for the text."""
     outputs = cell.get("outputs", [])
     kinds = [kind for output in outputs for kind in output.get("data", {})]
     shown = [kind for kind in kinds if not kind.startswith("application/papermill")]
@@ -91,7 +91,7 @@ def _folded(setup: list[NotebookNode]) -> list[NotebookNode]:
 
 
 def _again(cells: list[NotebookNode]) -> NotebookNode | None:
-    """The chapter's first explorer once more, with the way to where it stands."""
+    """Repeat the chapter's first explorer, with a link to its original place."""
     found = (part for cell in cells if cell.cell_type == "code" for part in _htmls(cell) if 'class="explorer' in part)
     first = next(found, None)
     return nbformat.v4.new_markdown_cell(pages.raw(explorer.again(first))) if first else None

@@ -1,4 +1,4 @@
-"""Fragments of the site that are made from data: a chapter's card, the ledger, its totals, and the status page.
+"""Writes the fragments of pages that come from data: cards, the ledger, its totals, and the status page.
 
     finding      one chapter's findings file: who ran, where, how long, its ledger rows and the state of its records
     row          one claim at one tier; the headline row is the one of the largest tier that ran
@@ -15,13 +15,15 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import jinja2
 from markupsafe import Markup, escape
 
+from derived.book.source.evidence import Entry
+from derived.book.source.lectures import LENGTHS
 from derived.book.source.reading import SHORT, Minutes
-from derived.book.teach.lectures import LENGTHS
+from derived.book.source.statements import BADGES, SOURCES
 
 # Verdict key: sign, words for one claim, words for several.
 VERDICTS = {
@@ -33,15 +35,6 @@ VERDICTS = {
     "reported": ("•", "reported", "reported"),
     "not-run": ("–", "not run", "not run"),
 }
-# Source of a statement: the class and the words of its badge, who states it, and the group in which it counts.
-SOURCES = {
-    "paper": ("paper", "paper", "the paper", "paper"),
-    "repo": ("code", "code", "the authors' code", "paper"),
-    "digest": ("retold", "as retold", "a digest of the paper", "retold"),
-    "prior": ("earlier", "earlier", "earlier work", "earlier"),
-    "ours": ("ours", "ours", "this book", "ours"),
-}
-BADGES = {badge: words for badge, words, *_ in SOURCES.values()}
 GROUPS = {
     "paper": "the papers",
     "retold": "the papers, as retold",
@@ -58,7 +51,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Chapter:
-    """What the pages say about one chapter."""
+    """The data of one chapter that pages show."""
 
     slug: str
     facts: dict[str, Any]  # from the notebook's metadata: paper, claim, prerequisites, objectives
@@ -71,7 +64,7 @@ class Chapter:
 
     @property
     def title(self) -> str:
-        """The paper's."""
+        """The title of the paper."""
         return self.facts["paper"]["title"]
 
     @property
@@ -80,25 +73,25 @@ class Chapter:
 
     @property
     def landmarks(self) -> dict[str, str]:
-        """The sections to which other pages lead, if the chapter has them: anchor and heading."""
+        """Headings by anchor of the sections to which other pages link."""
         known = {"in-ten-minutes": SHORT, "take-away": "Take-away"}
         return {anchor: words for anchor, words in known.items() if words in self.sections}
 
 
 def verdict_key(row: Row) -> str:
-    """How a row is shown and counted; a failing retelling says nothing about the paper, so it is a class of its own."""
+    """Return the class in which a row is shown and counted; a failing retelling says nothing about the paper."""
     if row["verdict"] == "fails" and row["source"] == "digest":
         return "retold"
     return row["verdict"].replace(" ", "-")
 
 
 def group(row: Row) -> str:
-    """Whose statement a row is, as claims are counted."""
+    """Return whose statement a row is: paper, retold, earlier or ours."""
     return SOURCES[row["source"]][3]
 
 
 def headlines(rows: list[Row]) -> list[Row]:
-    """One row per claim, each amendment right after the row that it amends."""
+    """Select one row per claim, each amendment right after the row that it amends."""
     chosen = [row for row in rows if row["headline"]]
     amendments = [row for row in chosen if row["amends"]]
     ordered = []
@@ -108,36 +101,36 @@ def headlines(rows: list[Row]) -> list[Row]:
 
 
 def _amending(claim_id: str, amendments: list[Row]) -> list[Row]:
-    """The rows that amend a claim, and the rows that amend those."""
+    """Find the rows that amend a claim, and those that amend these."""
     direct = [row for row in amendments if row["amends"] == claim_id]
     return [found for row in direct for found in (row, *_amending(row["id"], amendments))]
 
 
 def counts(rows: list[Row]) -> dict[str, int]:
-    """How many claims have each verdict key, in the order of VERDICTS."""
+    """Count the claims of each verdict key, in the order of VERDICTS."""
     found = Counter(verdict_key(row) for row in rows if row["headline"])
     return {key: found[key] for key in VERDICTS}
 
 
 def grouped(rows: list[Row]) -> dict[str, dict[str, int]]:
-    """The counts of each group that has claims, verdicts without a claim left out."""
+    """Count the verdicts of each group that has claims, leaving out zeros."""
     found = {name: counts([row for row in rows if group(row) == name]) for name in GROUPS}
     return {name: {key: n for key, n in each.items() if n} for name, each in found.items() if any(each.values())}
 
 
 def has_interval(row: Row) -> bool:
-    """Whether the value of a row has an interval, be it open at one end."""
+    """Tell whether the value of a row has an interval, possibly open at one end."""
     return row["low"] is not None or row["high"] is not None
 
 
 def kind(row: Row) -> str:
-    """How a claim is judged; a statistic whose number has no interval is computed, without chance."""
+    """Return how a claim is judged; a statistic without an interval is called computed."""
     computed = row["kind"] == "statistic" and row["value"] is not None and not has_interval(row)
     return "computed" if computed else row["kind"]
 
 
 def sure(row: Row) -> str:
-    """How sure a verdict is, in a few words."""
+    """Say how sure a verdict is, in a few words."""
     n = {None: "no instance", 1: "one instance"}.get(row["n"], f"{row['n']} instances")
     if row["verdict"] == "not run" or (row["verdict"] == "undecided" and row["value"] is None):
         return row["reason"]
@@ -149,7 +142,7 @@ def sure(row: Row) -> str:
     if row["kind"] == "counterexample" and not has_interval(row):
         return f"no witness in {n}" if row["verdict"] == "undecided" else "one exact witness"
     if not has_interval(row):
-        return f"computed, without chance, in {n}" if row["kind"] == "statistic" else f"told, not judged; {n}"
+        return f"computed, without chance, in {n}" if row["kind"] == "statistic" else f"reported only; {n}"
     return f"an interval of 99.9\u00a0% over {n}"
 
 
@@ -157,7 +150,7 @@ def sure(row: Row) -> str:
 
 
 def typeset(text: Any) -> Markup:
-    """HTML of a sentence with $…$ and `code`, escaped."""
+    """Write a sentence with $…$ and `code` as escaped HTML."""
     return Markup("").join(_piece(*found.groups()) for found in _PIECE.finditer(str(text)))
 
 
@@ -172,7 +165,7 @@ def _piece(maths: str | None, mark: str | None, code: str | None, plain: str | N
 
 
 def number(value: Any) -> Markup:
-    """A number as a reader writes it: four significant digits, a power of ten where it is needed, – for none."""
+    """Write a number for readers: four significant digits, a power of ten where needed, – for none."""
     if value is None:
         return Markup("–")
     if isinstance(value, str):
@@ -189,7 +182,7 @@ def number(value: Any) -> Markup:
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds as 0.4 s, 38 s, 12 min or 1 h 20 min."""
+    """Write seconds as 0.4 s, 38 s, 12 min or 1 h 20 min."""
     if seconds is None:
         return "–"
     if seconds < 10:
@@ -201,14 +194,14 @@ def duration(seconds: float | None) -> str:
 
 
 def memory(megabytes: float | None) -> str:
-    """Megabytes as 210 MB or 3.4 GB."""
+    """Write megabytes as 210 MB or 3.4 GB."""
     if megabytes is None:
         return "–"
     return f"{megabytes:.0f} MB" if megabytes < 1000 else f"{megabytes / 1000:.1f} GB"
 
 
 def date(stamp: str | None) -> Markup:
-    """The day of an ISO 8601 time, in an element whose age the page's script adds."""
+    """Write the day of an ISO 8601 time, in an element to which the page's script adds its age."""
     if not stamp:
         return Markup("–")
     moment = datetime.fromisoformat(stamp)
@@ -216,12 +209,12 @@ def date(stamp: str | None) -> Markup:
 
 
 def words(key: str, count: int) -> str:
-    """A count of claims: 1 holds, 2 hold."""
+    """Write a count of claims: 1 holds, 2 hold."""
     return f"{count} {VERDICTS[key][1 if count == 1 else 2]}"
 
 
 def pill(key: str, count: int | None = None) -> Markup:
-    """A verdict, or a count of them, as a coloured label with a sign and words."""
+    """Write a verdict, or a count of them, as a coloured label with a sign and words."""
     said = VERDICTS[key][1] if count is None else words(key, count)
     label = '<span class="verdict verdict-{}"><span aria-hidden="true">{}</span> {}</span>'
     return Markup(label).format(key, VERDICTS[key][0], said)
@@ -253,12 +246,12 @@ _templates.globals |= {"LENGTHS": LENGTHS}
 
 
 def html(template: str, **values: Any) -> str:
-    """A template filled in."""
+    """Render a template."""
     return _templates.get_template(template).render(values)
 
 
 def raw(content: str) -> str:
-    """HTML as a block of MyST."""
+    """Wrap HTML as a block of MyST."""
     return f"```````{{raw}} html\n{content}\n```````"
 
 
@@ -266,7 +259,7 @@ def raw(content: str) -> str:
 
 
 def card(chapter: Chapter) -> str:
-    """What a chapter shows at its head: paper, claim, prerequisites, cost, verdicts, links, command. MyST."""
+    """Write the head of a chapter: paper, claim, prerequisites, cost, verdicts, links, command. MyST."""
     values = {
         "chapter": chapter,
         "groups": grouped(chapter.rows),
@@ -280,7 +273,7 @@ def card(chapter: Chapter) -> str:
 
 
 def hardware(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The records that exist, those of one tier, machine and state together: names, oldest and newest date."""
+    """Group the existing records by tier, machine and state: names, oldest and newest date."""
     groups: dict[tuple, list[dict[str, Any]]] = {}
     for record in records:
         if record["state"] != "missing":
@@ -296,13 +289,13 @@ def hardware(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def totals(chapters: list[Chapter]) -> str:
-    """The sums over the whole ledger: the papers' claims, those as retold, then all others."""
+    """Write the sums over the whole ledger: the papers' claims, those as retold, then all others."""
     groups = grouped([row for chapter in chapters for row in chapter.rows])
     return raw(html("totals.html", groups=groups, count=len(chapters), planned=max(PLANNED, len(chapters))))
 
 
 def ledger(chapters: list[Chapter]) -> str:
-    """The table of all claims with its filters."""
+    """Write the table of all claims with its filters."""
     parts = [(chapter, *storeys(chapter.rows)) for chapter in chapters]
     values = {
         "titles": {chapter.slug: chapter.name for chapter in chapters},
@@ -314,21 +307,13 @@ def ledger(chapters: list[Chapter]) -> str:
 
 
 def chapter_ledger(finding: Finding) -> str:
-    """The rows of one chapter as plain HTML, for the output of its last cell."""
+    """Write the rows of one chapter as plain HTML, for the output of its last cell."""
     first, rest = storeys(finding["rows"])
     return html("chapter_ledger.html", slug=finding["chapter"], first=first, rest=rest, page="chapter")
 
 
-class Entry(NamedTuple):
-    """One claim in a table: its headline, its rows at the other tiers, and the headlines that amend it."""
-
-    row: Row
-    others: list[Row]
-    amendments: list[Row]
-
-
 def entries_of(rows: list[Row]) -> list[Entry]:
-    """The claims of a chapter, one entry each."""
+    """Make one entry per claim of a chapter."""
     shown = headlines(rows)
     return [
         Entry(row, other_tiers(row, rows), [other for other in shown if other["amends"] == row["id"]]) for row in shown
@@ -336,18 +321,18 @@ def entries_of(rows: list[Row]) -> list[Entry]:
 
 
 def storeys(rows: list[Row]) -> tuple[list[Entry], list[Entry]]:
-    """The claims that are told in plain words, and the rest."""
+    """Split the claims into those told in plain words and the rest."""
     entries = entries_of(rows)
     return [entry for entry in entries if entry.row["plain"]], [entry for entry in entries if not entry.row["plain"]]
 
 
 def other_tiers(row: Row, rows: list[Row]) -> list[Row]:
-    """The rows of the same claim at the other tiers."""
+    """Find the rows of the same claim at the other tiers."""
     return [other for other in rows if other["id"] == row["id"] and other["tier"] != row["tier"]]
 
 
 def status(chapters: list[Chapter]) -> str:
-    """How each chapter ran and where each record comes from."""
+    """Write how each chapter ran and where each record comes from."""
     versions: dict[str, set[str]] = {}
     for chapter in chapters:
         for name, version in chapter.finding["versions"].items():
@@ -356,16 +341,16 @@ def status(chapters: list[Chapter]) -> str:
 
 
 def errata(corrections: list[dict[str, str]]) -> str:
-    """A chapter's corrections: what was said and where, what is right, who found it, and how it was checked."""
+    """Write a chapter's corrections: the error and its place, the right version, who found it, how it was checked."""
     return raw(html("errata.html", corrections=corrections))
 
 
 def statement(
     whose: str, label: str, checked: bool, tested: dict[str, list[Any]], claims: list[Row], slug: str
 ) -> dict[str, str]:
-    """What stands at a numbered statement: its badge for the title, and for its foot where it is checked and tested.
+    """Write the badge of a numbered statement and its foot, which links its check and tests.
 
-    ``tested`` has the tests by label, ``claims`` are those that rest on it.
+    ``tested`` has the tests by label; ``claims`` rest on the statement.
     """
     values = {"label": label, "checked": checked, "tests": tested.get(label, []), "claims": claims, "slug": slug}
     badge = Markup('<span class="whose whose-{}">{}</span>').format(whose, BADGES[whose]) if whose else ""
@@ -373,16 +358,15 @@ def statement(
 
 
 def cell_foot(slug: str, checked: list[str], decides: list[str], runs: dict[str, list[str]]) -> str:
-    """What stands below a cell: the statements that it checks, the claims that it decides, and those of the experiments
-    that it runs."""
+    """Write the foot of a cell: the statements it checks, the claims it decides, and those of experiments it runs."""
     return html("cell.html", slug=slug, checked=checked, decides=decides, runs=runs).strip()
 
 
 def evidence(
     chapter: Chapter, found: list[Any], proved: set[str], tests: dict[Any, str], bibtex: str, source: str
 ) -> str:
-    """The page of all evidence of a chapter's claims. ``proved`` are the labels whose proof the chapter has, ``tests``
-    the texts of its tests; ``source`` is the address of the repository's files if it has one."""
+    """Write the page of evidence for a chapter's claims. ``proved`` has the labels of proved results, ``tests`` the
+    source of its tests; ``source`` is the address of the repository's files, or empty."""
     values = {"slug": chapter.slug, "title": chapter.title, "found": found, "proved": proved, "bibtex": bibtex}
     values |= {"tests": tests}
     head = f"---\nhtml_theme.sidebar_secondary.remove: true\n---\n\n# Evidence: {chapter.name}\n\n"
@@ -390,12 +374,12 @@ def evidence(
 
 
 def theorems(chapters: list[Chapter], rows: list[dict[str, Any]]) -> str:
-    """The index of all numbered statements: slug, kind, title, label, badge and claims of each."""
+    """Write the index of all numbered statements: slug, kind, title, label, badge and claims of each."""
     titles = {chapter.slug: chapter.name for chapter in chapters}
     kinds = {kind: kind for kind in sorted({row["kind"] for row in rows})}
     return raw(html("theorems.html", titles=titles, rows=rows, kinds=kinds))
 
 
 def course(chapters: list[Chapter]) -> str:
-    """The chapters as course sections: objectives, minutes, exercises, downloads."""
+    """Write the chapters as course sections: objectives, minutes, exercises, downloads."""
     return raw(html("course.html", chapters=chapters))

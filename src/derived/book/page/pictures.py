@@ -1,4 +1,4 @@
-"""Pictures of the site: figures without digits that nobody sees, and the first view of an explorer as a picture.
+"""Draws pictures: figures without invisible digits, and the first view of an explorer.
 
 A still stands where scripts are off: it shows what the explorer shows before anybody moves a slider. Explorers are
 made of lines, points, words, bars and maps; anything else fails the build.
@@ -48,7 +48,7 @@ def _short(number: re.Match) -> str:
 
 
 def still(figure: dict[str, Any]) -> str:
-    """The first view of a Plotly figure as SVG; ValueError for a kind of trace that it cannot draw."""
+    """Draw the first view of a Plotly figure as SVG; raise ValueError for an unsupported kind of trace."""
     layout = figure["layout"]
     drawn = Figure(figsize=(WIDE, layout.get("height", 420) / 100), layout="none")
     axes: dict[str, Axes] = {}
@@ -93,7 +93,7 @@ def still(figure: dict[str, Any]) -> str:
 
 
 def _inside(x: float, y: float) -> tuple[float, float]:
-    """A place of Plotly's plot area as a share of the whole picture."""
+    """Convert a place of Plotly's plot area to a share of the whole picture."""
     return 0.1 + 0.86 * x, 0.12 + 0.78 * y
 
 
@@ -104,7 +104,7 @@ def _axes(drawn: Figure, x: dict[str, Any], y: dict[str, Any]) -> Axes:
 
 
 def _finish(ax: Axes, x: dict[str, Any], y: dict[str, Any]) -> None:
-    """Titles, ranges, ticks and direction of the two axes."""
+    """Set titles, ranges, ticks and direction of both axes."""
     for axis, each in ((ax.xaxis, x), (ax.yaxis, y)):
         limits = ax.set_xlim if axis is ax.xaxis else ax.set_ylim
         if each.get("type") == "log":
@@ -131,7 +131,7 @@ def _finish(ax: Axes, x: dict[str, Any], y: dict[str, Any]) -> None:
 
 
 def _list(values: Any) -> list[Any]:
-    """The values of a trace, which Plotly may write as a packed array."""
+    """Read the values of a trace, which Plotly may pack as an array."""
     if isinstance(values, dict):
         packed = np.frombuffer(base64.b64decode(values["bdata"]), dtype=np.dtype(values["dtype"]))
         return packed.reshape([int(n) for n in str(values.get("shape", packed.size)).split(",")]).tolist()
@@ -143,14 +143,14 @@ def _numbers(values: Any) -> np.ndarray:
 
 
 def _colour(trace: dict[str, Any], usual: str) -> Any:
-    """The colour of a trace: one, or one for each of its points."""
+    """Read the colour of a trace: one, or one per point."""
     found = [trace.get(part, {}).get("color") for part in ("line", "marker")]
     colour = next((each for each in found if isinstance(each, str | list)), usual)
     return [_paint(each) for each in colour] if isinstance(colour, list) else _paint(colour)
 
 
 def _paint(colour: Any) -> Any:
-    """A colour as matplotlib writes it: rgba(255,0,0,0.5) is (1, 0, 0, 0.5)."""
+    """Convert a colour for matplotlib: rgba(255,0,0,0.5) is (1, 0, 0, 0.5)."""
     if not (isinstance(colour, str) and colour.startswith("rgba(")):
         return colour
     *parts, opacity = (float(each) for each in colour[5:-1].split(","))
@@ -158,7 +158,7 @@ def _paint(colour: Any) -> Any:
 
 
 def _scatter(ax: Axes, trace: dict[str, Any], style: dict[str, Any], place: tuple[int, int]) -> None:
-    """Lines, points and words."""
+    """Draw lines, points and words."""
     y = _numbers(trace["y"])
     x = _numbers(trace["x"]) if trace.get("x") is not None else np.arange(len(y))
     mode, line, marker = trace.get("mode", "lines"), trace.get("line", {}), trace.get("marker", {})
@@ -204,7 +204,7 @@ def _scatter(ax: Axes, trace: dict[str, Any], style: dict[str, Any], place: tupl
 
 
 def _bar(ax: Axes, trace: dict[str, Any], style: dict[str, Any], place: tuple[int, int]) -> None:
-    """Bars, upright or lying, those of several traces side by side where they do not overlap."""
+    """Draw bars, upright or lying, side by side unless they overlap."""
     lying = trace.get("orientation") == "h"
     length, along = ("x", "y") if lying else ("y", "x")
     ends = _list(trace[length])
@@ -223,7 +223,7 @@ def _bar(ax: Axes, trace: dict[str, Any], style: dict[str, Any], place: tuple[in
 
 
 def _heatmap(ax: Axes, trace: dict[str, Any], style: dict[str, Any], place: tuple[int, int]) -> None:
-    """A map, with its scale beside it."""
+    """Draw a heat map with its scale."""
     z = np.array([_numbers(row) for row in _list(trace["z"])])
     scale = trace.get("colorscale", "viridis")
     steps = [] if isinstance(scale, str) else [(at, _paint(colour)) for at, colour in scale]

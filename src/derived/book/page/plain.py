@@ -1,4 +1,4 @@
-"""A notebook that reads in any Jupyter: what the site's builder alone understands becomes plain Markdown.
+"""Converts a notebook for any Jupyter: MyST that only the site's builder understands becomes plain Markdown.
 
 place   where a label stands on the built site: its words ("Theorem 8.5", "(8.8)", "Fig. 8.1"), its page, its anchor
 work    an entry of the bibliography: authors, year, and where to read it
@@ -37,7 +37,7 @@ _BLOCK = re.compile(r"\$\$|[-*+>|] |\d+\. |```|#")  # how Markdown begins that i
 
 
 class Place(NamedTuple):
-    """What a label is called on the built site, and where it stands there."""
+    """The name of a label on the built site, and its address."""
 
     words: str
     page: str
@@ -45,7 +45,7 @@ class Place(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What is cited, and where it can be read."""
+    """A cited work and its address."""
 
     authors: str
     year: str
@@ -53,7 +53,7 @@ class Work(NamedTuple):
 
 
 def places(page: BeautifulSoup, name: str) -> dict[str, Place]:
-    """The labels of a built page: of its boxes, figures, equations, and of the headings that have one."""
+    """Find the labels of a built page: of boxes, figures, equations and headings."""
     found = {}
     named = page.article.find_all(id=True)  # selectors would take ten times as long
     for thing in (tag for tag in named if tag.name == "figure" or {"admonition", "math"} & {*tag.get("class", ())}):
@@ -71,7 +71,7 @@ def places(page: BeautifulSoup, name: str) -> dict[str, Place]:
 
 
 def works(bibliography: Path) -> dict[str, Work]:
-    """The entries of a BibTeX file by their keys."""
+    """Read the entries of a BibTeX file by their keys."""
     found = {}
     for key, entry in pybtex.database.parse_file(str(bibliography)).entries.items():
         people = entry.persons.get("author") or entry.persons.get("editor") or []
@@ -85,7 +85,7 @@ def works(bibliography: Path) -> dict[str, Work]:
 
 
 def values(executed: NotebookNode) -> dict[str, str]:
-    """What an executed notebook glued, by name, as Python writes it."""
+    """Read the glued values of an executed notebook by name, as Python writes them."""
     found = {}
     for output in (output for cell in executed.cells for output in cell.get("outputs", [])):
         glued = output.get("metadata", {}).get("scrapbook", {})
@@ -96,7 +96,7 @@ def values(executed: NotebookNode) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Known:
-    """All that the text of one chapter refers to; ``site`` is the site's address, or empty."""
+    """What the text of one chapter may refer to; ``site`` is the site's address, or empty."""
 
     slug: str
     places: dict[str, Place]
@@ -105,7 +105,7 @@ class Known:
     site: str = ""
 
     def look_up(self, kind: str, name: str) -> Any:
-        """A place, work or value; UserError where there is none."""
+        """Find a place, work or value; raise UserError if it is unknown."""
         try:
             return getattr(self, kind)[name]
         except KeyError:
@@ -115,7 +115,7 @@ class Known:
 
 
 def plain(notebook: NotebookNode, known: Known) -> NotebookNode:
-    """A copy whose Markdown needs no extension; below each numbered figure's cell stands its caption."""
+    """Copy a notebook whose Markdown then needs no extension, with each caption below its figure's cell."""
     copy, cells = nbformat.from_dict(notebook), []
     facts = copy.metadata.get("derived", {})
     for cell in copy.cells:
@@ -132,7 +132,7 @@ def plain(notebook: NotebookNode, known: Known) -> NotebookNode:
 
 
 def markdown(text: str, known: Known) -> str:
-    """MyST as plain Markdown."""
+    """Convert MyST to plain Markdown."""
     lines, parts, end = text.split("\n"), [], 0
     for token in PARSER.parse(text):
         if token.type not in _BLOCKS:
@@ -150,7 +150,7 @@ def markdown(text: str, known: Known) -> str:
 
 
 def _block(token: Any, own: str, known: Known) -> str:
-    """What stands for a block of the parser; ``own`` is its text."""
+    """Convert a block of the parser; ``own`` is its text."""
     if token.type in ("fence", "colon_fence") and token.info.startswith("{"):
         return _directive(token.info, token.content, known)
     if token.type == "math_block_label":
@@ -159,7 +159,7 @@ def _block(token: Any, own: str, known: Known) -> str:
 
 
 def _directive(info: str, content: str, known: Known) -> str:
-    """A box, formula or tab in plain words; UserError for a directive that has none."""
+    """Convert a box, formula or tab; raise UserError for an unknown directive."""
     name, title = re.match(r"\{([\w:-]+)\}[ \t]*(.*)", info).groups()
     options, lines = {}, content.strip("\n").split("\n")
     while option := re.match(r"[ \t]*:([\w-]+):[ \t]*(.*?)[ \t]*$", lines[0] if lines else ""):
@@ -189,7 +189,7 @@ def _display(body: str, label: str, known: Known) -> str:
 
 
 def _joined(head: str, words: str) -> str:
-    """A bold beginning and its text, on one line where the text is one."""
+    """Join a bold beginning with its text, on one line if the text is one line."""
     return f"{head}\n\n{words}" if _BLOCK.match(words) else f"{head} {words}"
 
 
@@ -199,7 +199,7 @@ def _quote(text: str) -> str:
 
 
 def _inline(text: str, known: Known) -> str:
-    """Text with its references, citations and values filled in."""
+    """Fill references, citations and values into a text."""
 
     def filled(found: re.Match[str]) -> str:
         role, content, words, anchor = found.groups()
@@ -249,7 +249,7 @@ _ROLES: dict[str, Callable[[str, Known], str]] = {
 
 
 def _comments(text: str, facts: dict[str, Any], known: Known) -> str:
-    """The paper in place of the card, and the corrections in place of their table."""
+    """Replace the card by the paper, and the table of errata by a list."""
     paper = facts.get("paper", {})
     arxiv = f" [arXiv:{paper['arxiv']}](https://arxiv.org/abs/{paper['arxiv']})" if paper.get("arxiv") else ""
     said = f"*{paper['title']}*. {paper['authors']}.{arxiv}" if paper else ""

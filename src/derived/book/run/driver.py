@@ -43,7 +43,7 @@ TELL_EVERY = 60  # seconds between two lines about a chapter that is running
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one chapter: findings, or an error; and whether it had to run."""
+    """The result of one chapter: findings or an error, and whether it ran."""
 
     slug: str
     findings: dict[str, Any] | None
@@ -53,7 +53,7 @@ class Outcome:
 
 @contextlib.contextmanager
 def alone(house: House, work: str = "build") -> Iterator[None]:
-    """Only one build (or one recording) at a time; the lock goes with the process that holds it, however it ends."""
+    """Hold a lock against a second build or recording; it is released when the process ends."""
     house.build.mkdir(exist_ok=True)
     with open(house.build / f".{work}.lock", "w") as file:
         try:
@@ -64,24 +64,24 @@ def alone(house: House, work: str = "build") -> Iterator[None]:
 
 
 def device_kind(device: str) -> str:
-    """What the device will be: auto is CUDA where there is one."""
+    """Resolve the device: auto is CUDA if available."""
     return "cuda" if device != "cpu" and has_cuda() else "cpu"
 
 
 def running_cell(partial: Path) -> str:
-    """The cell that a chapter has come to, from its notebook half executed."""
+    """Find the cell that a chapter has reached, from its half executed notebook."""
     try:
         cells = json.loads(partial.read_text("utf-8"))["cells"]
     except (OSError, ValueError):
         return "an unknown cell"
     cells = [cell for cell in cells if "injected-parameters" not in cell["metadata"].get("tags", [])]
-    # Not by its status: when a kernel dies, papermill calls completed what never began.
+    # Ignore the status: after a crash papermill marks unstarted cells "completed".
     begun = [n for n, cell in enumerate(cells, 1) if cell["metadata"]["papermill"]["start_time"]]
     return cell_name(begun[-1], cells[begun[-1] - 1]["source"]) if begun else "its first cell"
 
 
 def cells_code(slug: str, notebook: dict[str, Any]) -> str:
-    """The code of a notebook as one module without its magics; UserError for a cell that is no Python."""
+    """Join the code of a notebook as one module without magics; raise UserError for a cell that is no Python."""
     code = []
     for number, cell in enumerate(notebook["cells"], 1):
         if cell["cell_type"] == "code":
@@ -96,7 +96,7 @@ def cells_code(slug: str, notebook: dict[str, Any]) -> str:
 
 
 def chapter_key(house: House, slug: str, parameters: dict[str, Any]) -> str:
-    """The hash of everything that the executed chapter depends on."""
+    """Hash everything that the executed chapter depends on."""
     notebook = read_notebook(house, slug)
     faults = source_faults(notebook) + on_page.faults(notebook)
     if faults:
@@ -121,14 +121,14 @@ def chapter_key(house: House, slug: str, parameters: dict[str, Any]) -> str:
 
 
 def _for_cells(metadata: dict[str, Any]) -> dict[str, Any]:
-    """The metadata without what the press alone reads, and reads from the source: no run depends on it."""
+    """Return the metadata on which a run can depend, without what only the press reads."""
     if "derived" not in metadata:
         return metadata
     return metadata | {"derived": {name: fact for name, fact in metadata["derived"].items() if name not in PRESS_ONLY}}
 
 
 def read_notebook(house: House, slug: str) -> dict[str, Any]:
-    """A chapter's source."""
+    """Read a chapter's source."""
     try:
         notebook = json.loads(house.notebook(slug).read_text("utf-8"))
     except FileNotFoundError:
@@ -146,7 +146,7 @@ def read_notebook(house: House, slug: str) -> dict[str, Any]:
 
 
 def read_findings(house: House, slug: str) -> dict[str, Any] | None:
-    """The findings of a chapter's last run if its executed notebook is whole and belongs to them."""
+    """Read the findings of a chapter's last run if its executed notebook is complete and matches."""
     try:
         findings = json.loads(house.findings(slug).read_text("utf-8"))
         content = house.executed(slug).read_bytes()
@@ -218,7 +218,7 @@ class _Running:
         return f"its process ended with code {self.process.returncode}: {last[0][:200]}"
 
     def tell(self) -> None:
-        """A line about a chapter that takes long."""
+        """Print a line about a chapter that takes long."""
         elapsed = time.monotonic() - self.started
         if elapsed >= self.told + TELL_EVERY:
             self.told = elapsed
@@ -226,7 +226,7 @@ class _Running:
 
 
 def _start(job: dict[str, Any], limit: float) -> _Running:
-    """Start a chapter in an empty folder; whatever its processes write goes to a file there, which never fills up."""
+    """Start a chapter in an empty folder, with all output of its processes in a file."""
     partial = Path(job["partial"])
     folder = partial.parent
     shutil.rmtree(folder, ignore_errors=True)
@@ -234,7 +234,7 @@ def _start(job: dict[str, Any], limit: float) -> _Running:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(PERSONAL)}
     environment |= ONE_THREAD | {"PYTHONHASHSEED": "0", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
     environment["PYTHONPATH"] = str(PACKAGE_ROOT.parent)  # the package that the press is part of, and no other
-    environment["PYTHONWARNINGS"] = "ignore:IProgress not found"  # transformers asks for bars; a page has none
+    environment["PYTHONWARNINGS"] = "ignore:IProgress not found"  # from transformers
     environment |= {"IPYTHONDIR": str(folder / ".ipython"), "MATPLOTLIBRC": os.devnull}
     with open(folder / "log", "w") as log:
         process = subprocess.Popen(
@@ -248,7 +248,7 @@ def _start(job: dict[str, Any], limit: float) -> _Running:
 
 
 def _expected(house: House, slug: str, tier: str, findings: dict[str, Any] | None) -> str:
-    """How long a chapter took last time at this tier, or else how long its records of the tier took."""
+    """Estimate a chapter's duration from its last run at this tier, or from its records."""
     if findings and findings["tier"] == tier:
         return f", {findings['seconds']:.0f} s last time"
     seconds = 0.0
@@ -261,7 +261,7 @@ def _expected(house: House, slug: str, tier: str, findings: dict[str, Any] | Non
 def run_chapters(
     house: House, slugs: Sequence[str], parameters: dict[str, Any], jobs: int, limit: float | None = None
 ) -> list[Outcome]:
-    """Execute every chapter whose key has changed, ``jobs`` at a time; the outcomes in the order of the slugs."""
+    """Execute every chapter whose key has changed, ``jobs`` at a time; return outcomes in the order of the slugs."""
     limit = limit or LIMITS[parameters["tier"]]
     outcomes: dict[str, Outcome] = {}
     waiting: list[dict[str, Any]] = []

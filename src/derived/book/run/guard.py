@@ -1,4 +1,4 @@
-"""What no page may hold: looked for in a chapter's source before it runs, and in its outputs before they are kept.
+"""Finds what no page may contain, in a chapter's source before it runs and in its outputs before they are kept.
 
 fault    one line: the cell, what is wrong there, and what to do
 """
@@ -24,7 +24,7 @@ _MOST = 2_000_000  # letters of one output: a whole page weighs less than 2 MB
 
 
 def source_faults(notebook: Mapping[str, Any]) -> list[str]:
-    """The faults that a chapter's source shows."""
+    """List the faults of a chapter's source."""
     faults = []
     for number, cell in enumerate(notebook["cells"], 1):
         if cell["cell_type"] != "markdown":
@@ -38,7 +38,7 @@ def source_faults(notebook: Mapping[str, Any]) -> list[str]:
 
 
 def _unclosed(text: str) -> Iterator[str]:
-    """Fences and displays of a Markdown cell that are opened and not closed."""
+    """Find fences and displays of a Markdown cell that are not closed."""
     fences: list[tuple[int, str, bool]] = []  # line, mark, and whether it holds code and not Markdown
     display = 0
     for number, line in enumerate(text.splitlines(), 1):
@@ -61,7 +61,7 @@ def _unclosed(text: str) -> Iterator[str]:
 
 
 def _unbalanced(text: str) -> Iterator[str]:
-    """Formulas of a Markdown cell that open another number of braces than they close."""
+    """Find formulas of a Markdown cell whose braces do not balance."""
     for formula in _FORMULA.findall(_CODE.sub("", text)):
         bare = re.sub(r"\\.", "", formula)
         if bare.count("{") != bare.count("}"):
@@ -69,19 +69,19 @@ def _unbalanced(text: str) -> Iterator[str]:
 
 
 def labels(notebook: Mapping[str, Any]) -> set[str]:
-    """The labels of the directives on a page."""
+    """Find the labels of the directives on a page."""
     return {label for cell in notebook["cells"] for label in _LABEL.findall("".join(cell["source"]))}
 
 
 def proof_faults(notebook: Mapping[str, Any], rows: list[dict[str, Any]]) -> list[str]:
-    """Claims whose ``proof`` is the label of nothing on the page."""
+    """Find claims whose ``proof`` is no label of the page."""
     there = labels(notebook)
     wrong = {row["id"]: row["proof"] for row in rows if row["proof"] and row["proof"] not in there}
     return [f"claim {name} rests on {label!r}, a label that the page has not" for name, label in wrong.items()]
 
 
 def private(*folders: Path) -> dict[str, str]:
-    """What belongs to this machine and to nobody's page, each text with its name; the folders are those of the run."""
+    """List texts that belong to this machine, such as its folders and user, each with a name."""
     known = {f"{folder}/": "the working directory" for folder in folders}
     known |= {f"{Path.home()}/": "the home directory", f"{tempfile.gettempdir()}/": "a temporary path"}
     host = socket.gethostname()
@@ -91,7 +91,7 @@ def private(*folders: Path) -> dict[str, str]:
 
 
 def output_faults(notebook: Mapping[str, Any], machine: Mapping[str, str]) -> list[str]:
-    """Warnings, and texts of the machine, in the outputs of an executed chapter."""
+    """Find warnings, and texts of the machine, in the outputs of an executed chapter."""
     cells = [cell for cell in notebook["cells"] if "injected-parameters" not in cell["metadata"].get("tags", [])]
     faults = []
     for number, cell in enumerate(cells, 1):
@@ -109,7 +109,7 @@ def output_faults(notebook: Mapping[str, Any], machine: Mapping[str, str]) -> li
 
 
 def _texts(output: Mapping[str, Any]) -> list[str]:
-    """The texts of an output: a stream, or the representations that are words."""
+    """Yield the texts of an output: a stream, or its textual representations."""
     found = [output.get("text", "")] + [
         data for kind, data in output.get("data", {}).items() if kind.startswith("text/")
     ]

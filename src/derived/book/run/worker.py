@@ -33,7 +33,7 @@ PARAMETERS = ["tier", "seed", "device"]
 
 
 class ChapterError(Exception):
-    """Why a chapter did not run: one line that names the cell and the cause."""
+    """One line that names the failing cell and the cause."""
 
 
 def _cell_name(notebook: nbformat.NotebookNode, source: str) -> str:
@@ -72,7 +72,7 @@ def _execute(source: Path, partial: Path, parameters: dict[str, Any]) -> nbforma
 
 
 def tidy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """The executed notebook without papermill's traces, so that two runs are equal byte for byte."""
+    """Remove papermill's traces, so that two runs are equal byte for byte."""
     notebook.metadata.pop("papermill", None)
     for cell in notebook.cells:
         for name in ("papermill", "execution"):
@@ -89,7 +89,7 @@ def tidy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def take_findings(notebook: nbformat.NotebookNode) -> dict[str, Any]:
-    """The data that the chapter's one ``report(...)`` left in its output; it is taken out of the page."""
+    """Take the data of the chapter's one ``report(...)`` out of its output."""
     found = [
         output.data.pop(FINDINGS)
         for cell in notebook.cells
@@ -130,10 +130,10 @@ def run(job: dict[str, Any]) -> None:
     partial.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     try:
-        _check_parameters(nbformat.read(source, as_version=4))
+        page = nbformat.read(source, as_version=4)
+        _check_parameters(page)
         notebook = tidy(_execute(source, partial, job["parameters"]))
         findings = take_findings(notebook)
-        page = nbformat.read(source, as_version=4)
         lost = on_page.unmatched(page, findings.pop("on_page", ()))
         on_page.fill(page, findings["rows"])
         machine = private(partial.parent, source.parents[1])
@@ -163,7 +163,7 @@ def run(job: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Run the job given as JSON and say how it went in the last line."""
+    """Run the job given as JSON and report its outcome in the last line."""
     watch(os.getppid())
     _adopt()
     job = json.loads(sys.argv[1])

@@ -29,7 +29,7 @@ class RenderError(Exception):
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
-    """No search for garbage while trees of pages are read and written."""
+    """Pause garbage collection while trees of pages are read and written."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -40,7 +40,7 @@ def uncollected() -> Iterator[None]:
 
 
 def build_html(root: Path, staged: Path, output: Path) -> Path:
-    """Run Jupyter Book on the stage; returns the folder of the pages, or raises with every warning as one line."""
+    """Run Jupyter Book on the stage; return the folder of pages, or raise with every warning as one line."""
     command = [sys.executable, "-P", "-c", JUPYTER_BOOK, str(os.getpid()), "build", str(staged)]
     command += ["--config", str(root / "_config.yml"), "--toc", str(staged / "book/_toc.yml")]
     command += ["--path-output", str(output), "-W", "--keep-going", "-q"]
@@ -59,7 +59,7 @@ _PROBLEM = re.compile(r"^(?:(?P<path>[^\n:]+?):(?:(?P<line>\d+):)? )?(?:WARNING|
 
 
 def read_warnings(stderr: str, staged: Path) -> list[str]:
-    """Sphinx's warnings, one line each: page, place and cause."""
+    """Read Sphinx's warnings, one line each: page, place and cause."""
     found = []
     for line in re.sub(r"\x1b\[[0-9;]*m", "", stderr).splitlines():
         match = _PROBLEM.match(line)
@@ -70,7 +70,7 @@ def read_warnings(stderr: str, staged: Path) -> list[str]:
 
 
 def _page(path: Path, staged: Path) -> Path:
-    """A page as the repository calls it; sphinx-proof writes notebooks/x.ip.rst for notebooks/x.ipynb."""
+    """Name a page as the repository does; sphinx-proof writes notebooks/x.ip.rst for notebooks/x.ipynb."""
     stem = path.name.removesuffix(".rst").removesuffix(".ip")
     known = [path, path.with_name(f"{stem}.ipynb"), path.with_name(f"{stem}.md")]
     found = next((candidate for candidate in known if candidate.is_file()), path)
@@ -78,7 +78,7 @@ def _page(path: Path, staged: Path) -> Path:
 
 
 def _place(page: Path, line: str | None) -> str:
-    """A line number in words; in a notebook MyST-NB counts 10000 per cell, and one too many in it."""
+    """Write a line number in words; in a notebook MyST-NB counts 10000 per cell, and one line too many."""
     if line is None:
         return ""
     cell, within = divmod(int(line), 10000)
@@ -86,7 +86,7 @@ def _place(page: Path, line: str | None) -> str:
 
 
 def _last_words(text: str) -> str:
-    """The one telling line of a builder that stopped: the exception that began it, or what follows "… error:"."""
+    """Find the one useful line of a builder that stopped: the first exception, or the text after "… error:"."""
     lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines() if line.strip()]
     began = [
         line for line, after in itertools.pairwise(lines) if after.startswith("The above exception was the direct")

@@ -1,4 +1,4 @@
-"""What the site offers to take away: clean notebooks, their student versions, homework, and the package as a wheel.
+"""Makes the downloads: clean notebooks, student versions, homework, and the package as a wheel.
 
 A downloaded notebook plus the one command that its first cell names runs, with or without the repository, and reads in
 any Jupyter.
@@ -19,11 +19,11 @@ INSTALL = "pip install -e ."  # what the first code cell of every source noteboo
 
 
 class BuildError(Exception):
-    """Something that the site needs could not be made; one line."""
+    """A file that the site needs could not be made; one line."""
 
 
 def build_wheel(root: Path, into: Path) -> Path:
-    """The package as a wheel in the folder ``into``."""
+    """Build the package as a wheel in the folder ``into``."""
     into.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(into)]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
@@ -38,13 +38,13 @@ CPU = "--extra-index-url https://download.pytorch.org/whl/cpu"  # a version "+cp
 
 
 def install_command(repository: str, wheel: str) -> str:
-    """The command that installs the package beside a downloaded notebook, and the one that saves a laptop CUDA."""
+    """Write the command that installs the package for a downloaded notebook, and a CPU-only alternative."""
     command = f"pip install git+{repository}" if repository else f"pip install ./{wheel}"
     return f"{command}   On Linux without a GPU, to save several GB of CUDA libraries:  {command} {CPU}"
 
 
 def clean(notebook: NotebookNode, command: str) -> NotebookNode:
-    """A notebook without outputs and without the command of a checkout."""
+    """Remove the outputs of a notebook and the command for a checkout."""
     copy = nbformat.from_dict(notebook)
     code = [cell for cell in copy.cells if cell.cell_type == "code"]
     for cell in code:
@@ -55,7 +55,7 @@ def clean(notebook: NotebookNode, command: str) -> NotebookNode:
 
 
 def student(notebook: NotebookNode) -> NotebookNode:
-    """A notebook without the cells that are tagged ``solution``; what follows a solution's box in its cell stays."""
+    """Remove the cells tagged ``solution``, keeping text that follows a solution's box in its cell."""
     copy = nbformat.from_dict(notebook)
     copy.cells = [cell for cell in map(_for_students, copy.cells) if cell is not None]
     return copy
@@ -75,7 +75,7 @@ def _for_students(cell: NotebookNode) -> NotebookNode | None:
 
 
 def versions(source: NotebookNode, executed: NotebookNode, command: str, known: Known) -> dict[str, NotebookNode]:
-    """What a chapter gives away, by its kind: ``whole``, ``student``, and ``homework`` and ``solved`` if it has any."""
+    """Make a chapter's downloads by kind: ``whole``, ``student``, and ``homework`` and ``solved`` if it has any."""
     whole = clean(source, command)
     found = {"whole": whole, "student": student(whole)}
     found["homework"] = homework(known.slug, whole, executed, solved=False)

@@ -64,18 +64,18 @@ mask: var(--icon) center / contain no-repeat; vertical-align: -0.125em; }
 
 
 def use_theme(app: Sphinx, config: Config) -> None:
-    """Let the book's templates come before the theme's, and write its page of search in place of Sphinx's."""
+    """Put the book's templates before the theme's, and its page of search in place of Sphinx's."""
     config.templates_path.append(str(Path(__file__).parents[1] / "theme"))
     config.html_additional_pages = {**config.html_additional_pages, "search": "search.html"}
 
 
 def leave_index(app: Sphinx) -> None:
-    """Let Sphinx make no index of its own."""
+    """Switch off Sphinx's own index."""
     app.builder.search = False
 
 
 def leave_scripts(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: object) -> None:
-    """Leave out the scripts and style sheets for things that are not on this page."""
+    """Remove scripts and style sheets that this page does not need."""
     body = context.get("body", "")
 
     def used(file: Any) -> bool:
@@ -87,7 +87,7 @@ def leave_scripts(app: Sphinx, pagename: str, template: str, context: dict[str, 
 
 
 def mend_roles(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: object) -> None:
-    """Say to a screen reader what things are."""
+    """Set the roles that a screen reader needs."""
     if "body" in context:
         body = context["body"].replace('role="doc-biblioentry"', 'role="listitem"')
         body = body.replace(' aria-label="Toggle hidden content"', "")  # the words of the fold say what it holds
@@ -95,7 +95,7 @@ def mend_roles(app: Sphinx, pagename: str, template: str, context: dict[str, Any
 
 
 def join_heads(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: object) -> None:
-    """Give a table one row of heads, where the names of its index have a row in which all else is empty."""
+    """Merge the two header rows of a pandas table with a named index."""
     if "body" in context:
         context["body"] = HEADS.sub(_one_row, context["body"])
 
@@ -110,7 +110,7 @@ def _one_row(rows: re.Match[str]) -> str:
 
 
 def wait_for_figures(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: object) -> None:
-    """Give figures their sizes, let all but the first wait till they are near, and mark what no phone may shrink."""
+    """Set the sizes of figures, load all but the first lazily, and mark those that no phone may shrink."""
     if "body" not in context:
         return
     sources = {name: Path(app.srcdir) / source for source, name in app.builder.images.items()}
@@ -127,7 +127,7 @@ def wait_for_figures(app: Sphinx, pagename: str, template: str, context: dict[st
 
 
 def size(picture: Path) -> tuple[float, float]:
-    """Width and height of a figure in pixels of a page, 4/3 of its points."""
+    """Return width and height of a figure in CSS pixels, 4/3 of its points."""
     found = SIZE.search(picture.read_text("utf-8")[:2000])
     if found is None:
         raise ValueError(f"{picture}: an SVG that does not say its size in points")
@@ -135,12 +135,12 @@ def size(picture: Path) -> tuple[float, float]:
 
 
 def letters(picture: Path) -> float:
-    """The height in pixels of a figure's smallest letters; of one without letters, infinite."""
+    """Return the height in pixels of a figure's smallest letters, infinite without letters."""
     return min((float(each) * 100 * 4 / 3 for each in LETTERS.findall(picture.read_text("utf-8"))), default=math.inf)
 
 
 def write_icons(app: Sphinx, error: Exception | None) -> None:
-    """Write the style sheet of the icons that the finished pages show."""
+    """Write the style sheet of the icons that the finished pages use."""
     if error is not None or app.builder.format != "html":
         return
     pages = (path.read_text("utf-8") for path in Path(app.outdir).rglob("*.html"))
@@ -162,9 +162,9 @@ def write_icons(app: Sphinx, error: Exception | None) -> None:
 
 
 def shapes() -> dict[str, tuple[int, int, str]]:
-    """Width, height and outline of each icon in the theme's script, under its name and its other names.
+    """Read width, height and outline of each icon in the theme's script, by its name and its aliases.
 
-    Of an icon that has a regular and a solid form the solid one stands last.
+    If an icon has a regular and a solid form, the solid one comes last.
     """
     folder = Path(pydata_sphinx_theme.__file__).parent / "theme/pydata_sphinx_theme/static/scripts"
     found = {}
@@ -175,7 +175,7 @@ def shapes() -> dict[str, tuple[int, int, str]]:
 
 
 def rule(name: str, wide: int, high: int, outline: str) -> str:
-    """The rule of one icon."""
+    """Write the CSS rule of one icon."""
     picture = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}"><path d="{outline}"/></svg>'
     address = f'url("data:image/svg+xml,{quote(picture, safe=" /:=")}")'
     return f".fa-{name} {{ --icon: {address}; --wide: {wide / high:.4g}em; }}"

@@ -29,7 +29,8 @@ from derived.book.page.plain import Known, Place, Work, places, values, works
 from derived.book.site import downloads, search
 from derived.book.site.builder import RenderError, build_html, uncollected
 from derived.book.site.stage import stage
-from derived.book.teach import lectures, slides, teaching
+from derived.book.source import lectures
+from derived.book.teach import slides, teaching
 
 CODE = re.compile(r'(?<=<div class="highlight-ipython3 notranslate"><div class="highlight"><pre>).*?(?=</pre>)', re.S)
 KEY_FILE = "site-key.txt"
@@ -56,7 +57,7 @@ class Site:
 
 
 def site_key(root: Path, build: Path, slugs: list[str]) -> str:
-    """A hash of everything that the site is made from."""
+    """Hash everything that the site is made from."""
     made = [build / part for slug in slugs for part in (f"executed/notebooks/{slug}.ipynb", f"findings/{slug}.json")]
     files = [path for name in SOURCES for path in _files(root / name)] + [path for path in made if path.is_file()]
     digest = hashlib.sha256(" ".join([sys.version, *slugs]).encode())
@@ -77,7 +78,7 @@ def _files(path: Path) -> list[Path]:
 
 
 class Made(NamedTuple):
-    """A site before its notebooks are put into it, and what they need: lectures, labels, bibliography, addresses."""
+    """A site before its notebooks are added, and the data that they need: lectures, labels, bibliography, addresses."""
 
     html: Path
     chapters: list[pages.Chapter]
@@ -115,12 +116,12 @@ def make(root: Path, build: Path, slugs: list[str], draft: Path, solutions: bool
 
 
 def _parsed(page: Path) -> BeautifulSoup:
-    """A page without the code of its cells, which is half of its marks, and neither searched nor put on slides."""
+    """Parse a page without the code of its cells, which is half of its marks and is not searched or shown on slides."""
     return BeautifulSoup(CODE.sub("", page.read_text("utf-8")), "html.parser")
 
 
 def _write_works(html: Path) -> None:
-    """Write the bibliography's entries by their anchors as a script, so that previews have them from a disk as well."""
+    """Write the bibliography's entries by anchor as a script, so that previews work from a disk too."""
     page = html / "book/bibliography.html"
     soup = BeautifulSoup(page.read_text("utf-8") if page.is_file() else "", "html.parser")
     found = {work["id"]: work.p.decode_contents() for work in soup.select("article .citation[id]")}
@@ -129,13 +130,13 @@ def _write_works(html: Path) -> None:
 
 
 def known(build: Path, slug: str, made: Made) -> Known:
-    """What the text of a chapter refers to."""
+    """Collect what the text of a chapter may refer to."""
     executed = nbformat.read(build / f"executed/notebooks/{slug}.ipynb", as_version=4)
     return Known(slug, made.places, made.works, values(executed), made.extra["site"])
 
 
 def versions(root: Path, build: Path, slug: str, made: Made) -> dict[str, NotebookNode]:
-    """What a chapter gives away, by its kind (downloads.versions)."""
+    """Make a chapter's downloads by kind (downloads.versions)."""
     source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
     executed = nbformat.read(build / f"executed/notebooks/{slug}.ipynb", as_version=4)
     command = downloads.install_command(made.extra["url"], made.extra["wheel"])
@@ -160,7 +161,7 @@ def swap(build: Path, site: Path) -> Path:
 
 
 def _next_place(sites: Path) -> Path:
-    """A number that no finished site has, after removing what a killed build left."""
+    """Return an unused number, after removing the leftovers of killed builds."""
     sites.mkdir(parents=True, exist_ok=True)
     for leftover in sites.glob("*.tmp"):
         shutil.rmtree(leftover, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The search of the book: sections, statements, figures, exercises, functions and claims, each found at its anchor.
+"""Writes the search of the book: sections, statements, figures, exercises, functions and claims by anchor.
 
 The finished pages are cut into entries, which stand in `search/index.js` as plain text; MiniSearch, a small and
 well-kept library, searches them in the browser. The index is a script, so it also works where the site is opened from a
@@ -62,7 +62,7 @@ BLOCKS = ("p", "li", "div", "th", "td", "dd", "dt", "small", "summary", "br")
 
 
 class Entry(NamedTuple):
-    """Something that can be found: its address, what it is and where, its title and its text."""
+    """A search result: its address, kind and place, title and text."""
 
     url: str
     kind: str
@@ -94,7 +94,7 @@ def _is_number(part: PageElement) -> bool:
 
 
 def words(tag: Tag) -> str:
-    """The text of an element, formulas included, without what is an entry of its own."""
+    """Extract the text of an element, formulas included, without parts that are entries of their own."""
     parts: list[str] = []
 
     def walk(node: Tag) -> None:
@@ -125,7 +125,7 @@ def _head(section: Tag) -> Tag | None:
 
 
 def entries(article: Tag, name: str) -> Iterator[Entry]:
-    """Everything on a page that can be found."""
+    """List everything on a page that search can find."""
     page = _heading(article.h1) if article.h1 else name
     named = article.find_all(id=True)  # all of it has an anchor; selectors would take ten times as long
     for section in (tag for tag in named if tag.name == "section"):
@@ -158,12 +158,12 @@ def entries(article: Tag, name: str) -> Iterator[Entry]:
 
 
 def _heading(tag: Tag) -> str:
-    """A heading's words, without its link."""
+    """Extract a heading's words, without its link."""
     return words(tag).removesuffix("#").strip()
 
 
 def write(html: Path, pages: dict[str, BeautifulSoup]) -> None:
-    """Write what the page of search needs: the library, its script, and the index of these pages, by their names."""
+    """Write the files of the search page: the library, its script, and the index of these pages by name."""
     folder = html / "search"
     folder.mkdir()
     found = [

@@ -1,4 +1,4 @@
-"""What a shared link shows: the chapter's surprise in plain words, its picture, and the name of the book.
+"""Sets what a shared link shows: the chapter's surprise in plain words, its picture, and the name of the book.
 
 sphinxext-opengraph writes the tags. It takes a page's own words from the page's metadata; the press leaves them in the
 stage. Addresses that begin with no host mean nothing to whoever reads a shared link, so `og:url` is left out where the
@@ -21,12 +21,12 @@ _RELATIVE_URL = re.compile(r'<meta property="og:url" content="(?!https?:)[^"]*" 
 
 
 def name_site(app: Sphinx, config: Config) -> None:
-    """The book's title is the name of its site; Jupyter Book sets no project."""
+    """Set the site's name to the book's title; Jupyter Book sets no project."""
     config.ogp_site_name = config.html_title
 
 
 def tell(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
-    """Give a page its own words and picture, before the tags are written."""
+    """Set a page's description and picture before the tags are written."""
     path = Path(app.srcdir) / FILE
     said = json.loads(path.read_text("utf-8")).get(page) if doctree and path.is_file() else None
     if said is None:
@@ -38,7 +38,7 @@ def tell(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree
 
 
 def finish(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
-    """Leave out an address without a host, and add the picture."""
+    """Remove an address without a host, and add the picture."""
     context["metatags"] = _RELATIVE_URL.sub("", context.get("metatags", ""))
     said = context.get("shared", {})
     if said.get("image"):
@@ -51,7 +51,7 @@ def finish(app: Sphinx, page: str, template: str, context: dict[str, Any], doctr
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Stand around sphinxext-opengraph."""
+    """Register handlers before and after sphinxext-opengraph."""
     app.connect("config-inited", name_site)
     app.connect("html-page-context", tell, priority=400)
     app.connect("html-page-context", finish, priority=900)

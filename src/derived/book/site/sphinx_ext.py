@@ -31,7 +31,7 @@ MATHJAX_PARTS = ("tex-chtml.js", "ui/lazy.js", "input/tex/extensions", "output/c
 
 
 def use_repository(app: Sphinx, config: Config) -> None:
-    """Switch every button that needs the repository's address."""
+    """Switch the buttons that need the repository's address."""
     options = config.html_theme_options
     if options.get("repository_url"):
         buttons = ("use_repository_button", "use_edit_page_button", "use_issues_button")
@@ -57,7 +57,7 @@ def join_punctuation(app: Sphinx, doctree: nodes.document, docname: str) -> None
 
 
 def tidy_proofs(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Keep ids unique on a page, set off the word with which a proof begins, and give it the anchor of its result."""
+    """Keep ids unique on a page, set off the first word of a proof, and give it the anchor of its result."""
     for box in doctree.findall(lambda node: isinstance(node, nodes.section | nodes.admonition)):
         box["ids"] = [name for name in box["ids"] if name not in REPEATED_IDS]
     boxes = list(doctree.findall(lambda node: isinstance(node, (*NODE_TYPES.values(), proof_node))))
@@ -77,8 +77,8 @@ def _raw(html: str) -> nodes.raw:
 
 
 def mark_statements(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Say at each numbered statement whose it is, where it is checked and which claims rest on it; give the cells of
-    checks and runs their anchors, and a foot that leads back."""
+    """Add to each numbered statement its badge, check and claims; add anchors and feet to the cells of checks and
+    runs."""
     said = _said(app, docname).get("statements", {})
     for cell in doctree.findall(nodes.container):
         facts = cell.get("cell_metadata", {})
@@ -94,13 +94,13 @@ def mark_statements(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 
 
 def _said(app: Sphinx, docname: str) -> dict[str, dict]:
-    """What the press knows of a page's statements and claims; it is written with the stage."""
+    """Read what the stage wrote about a page's statements and claims."""
     path = Path(app.srcdir) / "statements.json"
     return json.loads(path.read_text("utf-8")).get(docname.removeprefix("notebooks/"), {}) if path.is_file() else {}
 
 
 def link_claims(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Let the id of a claim lead to its evidence, in text and where it stands as code."""
+    """Link the id of a claim to its evidence, in text and in code."""
     claims = _said(app, docname).get("claims", [])
     if not claims:
         return
@@ -130,7 +130,7 @@ def _link(docname: str, claim: str) -> nodes.reference:
 
 
 def fill_numbers(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Name statements and figures in generated HTML by their numbers."""
+    """Number statements and figures in generated HTML."""
     for html in list(doctree.findall(nodes.raw)):
         text = html.astext()
         if "<!-- number " in text:
@@ -141,7 +141,7 @@ _NUMBER = re.compile(r"<!-- number ([\w:.-]+) -->")
 
 
 def _numbered(app: Sphinx, docname: str, label: str) -> str:
-    """A statement or figure as the book calls it, such as Theorem 1.4; a warning for a label that there is not."""
+    """Return the number of a statement or figure, such as Theorem 1.4; warn about an unknown label."""
     stated = getattr(app.env, "proof_list", {}).get(label)
     page, anchor, _ = app.env.domains["std"].labels.get(label, ("", "", ""))
     if stated is not None:
@@ -162,9 +162,9 @@ _SIGNS = re.compile(r"([*|`]|(?<=\w)_(?!\w))")
 
 
 def escape_formulas(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
-    """Docstrings are plain text: signs of their formulas that Sphinx would read as marks are escaped.
+    """Escape signs in formulas of docstrings that Sphinx would read as marks.
 
-    What stands in ``double backquotes`` and in examples stays as it is.
+    Text in ``double backquotes`` and in examples is unchanged.
     """
     example = False
     for at, line in enumerate(lines):

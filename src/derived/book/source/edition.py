@@ -1,4 +1,4 @@
-"""What a chapter of the second edition must have, every fault in one line.
+"""Checks the form of a chapter of the second edition, one line per fault.
 
 A notebook whose metadata says ``derived.edition: 2`` is held to all of it. Any other is built as it is.
 """
@@ -8,6 +8,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+from derived.book.source import evidence
 from derived.book.source.reading import SHORT, sections
 from derived.book.source.statements import RESULTS, proved, statements, tests
 
@@ -19,12 +20,12 @@ MEDIAN_LINES, MOST_LINES = 5, 25
 
 
 def is_strict(notebook: dict[str, Any]) -> bool:
-    """Whether a notebook asks to be held to the second edition."""
+    """Tell whether a notebook declares the second edition."""
     return notebook["metadata"].get("derived", {}).get("edition", 1) >= 2
 
 
 def faults(root: Path, slug: str, notebook: dict[str, Any], rows: list[dict[str, Any]]) -> list[str]:
-    """One line per fault of a strict chapter: its source notebook, and its rows of the ledger."""
+    """One line per fault of a strict chapter's source notebook and rows of the ledger."""
     if not is_strict(notebook):
         return []
     found = [*_sections(notebook), *_boxes(notebook), *_facts(notebook), *_cells(notebook)]
@@ -32,8 +33,15 @@ def faults(root: Path, slug: str, notebook: dict[str, Any], rows: list[dict[str,
     return [f"{slug}: {fault}" for fault in found]
 
 
+def check(root: Path, slug: str, notebook: dict[str, Any], rows: list[dict[str, Any]]) -> list[str]:
+    """One line per fault of a strict chapter, and per claim that rests on nothing."""
+    resting = evidence.faults(notebook, rows) if is_strict(notebook) else []
+    return faults(root, slug, notebook, rows) + [f"{slug}: {fault}" for fault in resting]
+
+
 def _sections(notebook: dict[str, Any]) -> list[str]:
-    """A section may go by a longer name, such as "Derivation: the layer"; others may stand between those of all."""
+    """Check sections and their order; a heading may be longer, such as "Derivation: the layer", and others may come
+    between."""
     there = [heading for cell in notebook["cells"] for heading in sections(cell)]
     places = [next((at for at, words in enumerate(there) if words.startswith(name)), None) for name in SECTIONS]
     missing = [name for name, place in zip(SECTIONS, places, strict=True) if place is None]

@@ -1,4 +1,4 @@
-"""What each claim of a chapter rests on, found in data, and the place on the site that holds all of it.
+"""Finds the evidence for each claim of a chapter: statement, run, figures, tests and records.
 
 rests       the labels of the statements that decide a claim: the one whose check cell does (``on_page``), the one whose
             proof it names, and those under which the notebook's metadata lists it,
@@ -11,27 +11,29 @@ figure      a figure whose cell reads the name of such a run
 test        one that names a statement's label in backticks, or the experiment; else the file of the experiment's topic
 record      the rows that the experiment left at a tier, on the status page
 place       ``claims/<slug>.html#<id>``
-
-Links are made both ways from the same data; ``one_way`` finds those of a built site that are not.
 """
 
 import ast
 import functools
-import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote
+from typing import Any, NamedTuple
 
-from bs4 import BeautifulSoup
-
-from derived.book.page.pages import Entry, Row, cell_foot
 from derived.book.source import on_page
 from derived.book.source.statements import Defined, Statement, statements, tests, tests_naming
 
 Cells = Sequence[dict[str, Any]]
+Row = dict[str, Any]
+
+
+class Entry(NamedTuple):
+    """One claim in a table: its headline, its rows at the other tiers, and the headlines that amend it."""
+
+    row: Row
+    others: list[Row]
+    amendments: list[Row]
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that a chapter has for one claim."""
+    """The evidence for one claim."""
 
     entry: Entry
     rests: tuple[Statement, ...]
@@ -61,7 +63,7 @@ class Evidence:
 
     @property
     def rerun(self) -> str:
-        """The command that makes the headline's rows again, empty for what cannot be run."""
+        """The command that remakes the headline's rows, empty for a claim that cannot be run."""
         row = self.row
         if row["configuration"] is None:
             return ""
@@ -72,7 +74,7 @@ class Evidence:
 
 
 def resting(notebook: dict[str, Any], rows: Sequence[Row]) -> dict[str, list[str]]:
-    """The claims that rest on each statement, by its label."""
+    """Group the claims by the statement on which they rest."""
     said = notebook["metadata"].get("derived", {}).get("rests", {})
     found = {label: ids.split() for label, ids in said.items()}
     for claim, fields in on_page.decided(notebook).items():
@@ -85,7 +87,7 @@ def resting(notebook: dict[str, Any], rows: Sequence[Row]) -> dict[str, list[str
 
 
 def alone(notebook: dict[str, Any], rows: Sequence[Row]) -> dict[str, str]:
-    """Why a claim rests on no statement, by its id."""
+    """Read, by claim, why it rests on no statement."""
     checked = on_page.decided(notebook)
     unseen = {row["id"]: row["reason"] for row in rows if not row["experiment"] and row["id"] not in checked}
     said = notebook["metadata"].get("derived", {}).get("alone", {})
@@ -93,7 +95,7 @@ def alone(notebook: dict[str, Any], rows: Sequence[Row]) -> dict[str, str]:
 
 
 def faults(notebook: dict[str, Any], rows: Sequence[Row]) -> list[str]:
-    """One line per claim that neither rests on a statement nor says why, and per name that there is not."""
+    """One line per claim that rests on no statement without a reason, and per unknown name."""
     labels, ids = {each.label for each in statements(notebook)}, [row["id"] for row in rows if row["headline"]]
     on, off = resting(notebook, rows), alone(notebook, rows)
     resting_ones = {claim for claims in on.values() for claim in claims}
@@ -119,7 +121,7 @@ def faults(notebook: dict[str, Any], rows: Sequence[Row]) -> list[str]:
 
 
 def seen(cells: Cells) -> dict[str, Seen]:
-    """Where a notebook runs and draws its experiments, by their names."""
+    """Find where a notebook runs and draws its experiments, by their names."""
     studies: dict[str, str] = {}
     runs: dict[str, int] = {}
     figures: dict[str, list[str]] = {}
@@ -136,7 +138,7 @@ def seen(cells: Cells) -> dict[str, Seen]:
 
 
 def explored(cells: Cells) -> dict[int, list[str]]:
-    """The experiments whose rows an explorer reads, by the place of its cell."""
+    """Find the experiments whose rows an explorer reads, by the place of its cell."""
     studies: dict[str, str] = {}
     found: dict[int, list[str]] = {}
     for place, cell in enumerate(cells):
@@ -150,7 +152,7 @@ def explored(cells: Cells) -> dict[int, list[str]]:
 
 
 def _code(cell: dict[str, Any]) -> ast.Module:
-    """The code of a cell that the page shows; nothing for any other."""
+    """Parse the code of a cell that the page shows; empty for any other."""
     shown = cell["cell_type"] == "code" and "remove-cell" not in cell["metadata"].get("tags", [])
     return _tree("".join(cell["source"]) if shown else "")
 
@@ -164,7 +166,7 @@ def _tree(code: str) -> ast.Module:
 
 
 def _runs(tree: ast.AST) -> Iterator[str]:
-    """The experiments of ``run(Experiment)``, ``run(room.Experiment)``, and ``for each in (A, B): run(each)``."""
+    """Find the experiments of ``run(Experiment)``, ``run(room.Experiment)``, and ``for each in (A, B): run(each)``."""
     loops = {
         node.target.id: node.iter.elts
         for node in ast.walk(tree)
@@ -179,7 +181,7 @@ def _runs(tree: ast.AST) -> Iterator[str]:
 
 
 def _studies(tree: ast.Module) -> dict[str, str]:
-    """The experiments of names that a cell binds to the rows of one, as in ``a, b = run(A), run(B).best``."""
+    """Find the names bound to the rows of one experiment, as in ``a, b = run(A), run(B).best``."""
     found = {}
     for node in (node for node in ast.walk(tree) if isinstance(node, ast.Assign)):
         for target in node.targets:
@@ -192,7 +194,7 @@ def _studies(tree: ast.Module) -> dict[str, str]:
 
 
 def sources(root: Path, slug: str) -> dict[str, Defined]:
-    """Where each experiment of a paper is defined."""
+    """Find where each experiment of a paper is defined."""
     found = {}
     for path in sorted((root / f"src/derived/papers/{slug}/experiments").glob("*.py")):
         for line, text in enumerate(path.read_text("utf-8").splitlines(), start=1):
@@ -204,7 +206,7 @@ def sources(root: Path, slug: str) -> dict[str, Defined]:
 def gather(
     root: Path, slug: str, notebook: dict[str, Any], entries: Sequence[Entry], records: Sequence[dict[str, Any]]
 ) -> list[Evidence]:
-    """The evidence of every claim of a chapter, in the order of its entries."""
+    """Collect the evidence of every claim of a chapter, in the order of its entries."""
     rows = [entry.row for entry in entries]
     stated = statements(notebook)
     on, off, decided = resting(notebook, rows), alone(notebook, rows), on_page.decided(notebook)
@@ -233,77 +235,12 @@ def gather(
 
 
 def _topic(root: Path, slug: str, experiment: Defined | None) -> list[Defined]:
-    """The tests of an experiment's topic, which has one name in all rooms, where none names the experiment."""
+    """Find the test file of an experiment's topic, for an experiment that no test names."""
     file = f"tests/papers/{slug}/test_{Path(experiment.file).name}" if experiment else ""
     return [Defined(file, "", 1)] if file and (root / file).is_file() else []
 
 
-def of_experiment(found: Sequence[Evidence]) -> dict[str, list[str]]:
-    """The claims that each experiment decides."""
-    claims: dict[str, list[str]] = {}
-    for each in found:
-        if each.row["experiment"]:
-            claims.setdefault(each.row["experiment"], []).append(each.row["id"])
-    return claims
-
-
-def mark_cells(slug: str, cells: Cells, found: Sequence[Evidence]) -> None:
-    """Name in the metadata of cells what Sphinx shows of them: anchors, a foot that leads to statements and claims, and
-    in the captions of figures the claims that they are evidence of; the claims of an explorer stand in its foot."""
-    claims = of_experiment(found)
-    shown = {experiment: where for experiment, where in seen(cells).items() if experiment in claims}
-    checked: dict[int, list[str]] = {}
-    for each in statements({"cells": cells}):
-        if each.check is not None:
-            checked.setdefault(each.check, []).append(each.label)
-    drawn_from, decides = explored(cells), on_page.claims_of(cells)
-    for place, cell in enumerate(cells):
-        runs = {name: claims[name] for name, where in shown.items() if where.run == place}
-        read = {name: claims[name] for name in drawn_from.get(place, []) if name in claims}
-        if runs or read or place in checked or place in decides:
-            labels = checked.get(place, [])
-            cell["metadata"]["derived_anchors"] = [f"check-{label}" for label in labels] + [
-                f"run-{name}" for name in runs
-            ]
-            cell["metadata"]["derived_foot"] = cell_foot(slug, labels, decides.get(place, []), runs | read)
-        settings = cell["metadata"].get("mystnb", {}).get("figure", {})
-        drawn = [
-            claim for name, where in shown.items() if settings.get("name") in where.figures for claim in claims[name]
-        ]
-        if drawn and settings.get("caption"):
-            settings["caption"] += f" [Evidence of {', '.join(drawn)}]{{.evidence-of}}"
-
-
 def bibtex(bibliography: str, key: str) -> str:
-    """The entry of a bibliography as it stands there."""
+    """Find the entry of a bibliography as written."""
     match = re.search(rf"^@\w+\{{{re.escape(key)},.*?^\}}", bibliography, re.S | re.M)
     return match[0] if match else ""
-
-
-# The built site -------------------------------------------------------------------------------------------------------
-
-
-def one_way(pages: Mapping[str, BeautifulSoup]) -> list[str]:
-    """The links between claims and their evidence that lead nowhere, or to what does not lead back; one line each."""
-    found = []
-    for name, page in pages.items():
-        if not name.startswith("claims/"):
-            continue
-        for place in page.select("details.evidence"):
-            back = f"{name}#{place['data-claim']}"
-            for link in place.select("a.both"):
-                there, anchor = _target(name, link["href"])
-                target = pages[there].find(id=anchor) if there in pages else None
-                if target is not None and not target.contents:  # a cell has one id of its own, the others in front
-                    target = target.parent
-                if target is None:
-                    found.append(f"{back}: its link leads nowhere: {link['href']}")
-                elif back not in {"#".join(_target(there, each["href"])) for each in target.select("a[href]")}:
-                    found.append(f"{back}: {there}#{anchor} does not lead back")
-    return found
-
-
-def _target(page: str, address: str) -> tuple[str, str]:
-    """The page and the anchor to which an address on a page leads."""
-    path, _, anchor = address.partition("#")
-    return posixpath.normpath(posixpath.join(posixpath.dirname(page), path)) if path else page, unquote(anchor)

@@ -1,4 +1,4 @@
-"""How long a chapter takes to read, counted from its source notebook.
+"""Estimates how long a chapter takes to read, from its source notebook.
 
 word     of prose, in text and in boxes
 inline   a formula within a line
@@ -40,7 +40,7 @@ class Minutes(NamedTuple):
 
 
 def minutes(notebook: dict[str, Any]) -> Minutes:
-    """What a notebook takes to read."""
+    """Estimate the minutes that a notebook takes to read."""
     kept = [cell for cell in notebook["cells"] if not UNREAD & {*cell["metadata"].get("tags", [])}]
     read = [{**cell, "source": piece} for cell in kept for piece in cut(cell)]
     end = _end_of_short(read)
@@ -48,7 +48,7 @@ def minutes(notebook: dict[str, Any]) -> Minutes:
 
 
 def seconds(cells: Sequence[dict[str, Any]]) -> float:
-    """The seconds that some cells take."""
+    """Sum the seconds that some cells take."""
     total = 0.0
     for cell in cells:
         source = "".join(cell["source"])
@@ -60,7 +60,7 @@ def seconds(cells: Sequence[dict[str, Any]]) -> float:
 
 
 def counted(text: str) -> dict[str, int]:
-    """How many words, formulas and proofs a piece of Markdown has."""
+    """Count the words, formulas and proofs of a piece of Markdown."""
     proofs = len(_PROOF.findall(text))
     text, displays = _DISPLAY.subn(" ", re.sub(r"<!--.*?-->", " ", text, flags=re.S))
     text, inlines = _INLINE.subn(" ", text)
@@ -70,25 +70,32 @@ def counted(text: str) -> dict[str, int]:
 
 
 def rounded(seconds: float) -> int:
-    """Whole minutes, from 20 on in steps of five: nobody reads to the minute."""
+    """Round to whole minutes, and from 20 on to steps of five."""
     exact = seconds / 60
     return max(1, round(exact)) if exact < 20 else 5 * round(exact / 5)
 
 
+def heading(notebook: dict[str, Any]) -> str:
+    """Return the title of a chapter."""
+    texts = ("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown")
+    lines = (line for text in texts for line in text.splitlines())
+    return next((line.removeprefix("# ").strip() for line in lines if line.startswith("# ")), "")
+
+
 def sections(cell: dict[str, Any]) -> list[str]:
-    """The headings of the second level in a cell."""
+    """List the headings of the second level in a cell."""
     source = "".join(cell["source"])
     return re.findall(r"^## +(.+?) *$", source, re.M) if cell["cell_type"] == "markdown" else []
 
 
 def cut(cell: dict[str, Any]) -> list[str]:
-    """The source of a cell, that of Markdown cut before each heading of the second level."""
+    """Return the source of a cell, Markdown cut before each heading of the second level."""
     source = "".join(cell["source"])
     return re.split(r"^(?=## )", source, flags=re.M) if cell["cell_type"] == "markdown" else [source]
 
 
 def _end_of_short(cells: Sequence[dict[str, Any]]) -> int | None:
-    """The number of pieces before the section that follows "In ten minutes"."""
+    """Return the number of pieces before the section that follows "In ten minutes"."""
     starts = [(place, heading) for place, cell in enumerate(cells) for heading in sections(cell)]
     ends = [place for place, _ in starts[1:]] + [len(cells)]
     return next((end for (_, heading), end in zip(starts, ends, strict=False) if heading == SHORT), None)

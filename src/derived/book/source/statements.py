@@ -1,7 +1,7 @@
-"""The numbered statements of a chapter: whose each one is, the cell that checks it, and the tests that bear its label.
+"""Reads the numbered statements of a chapter: the author of each, its check cell, and the tests that name its label.
 
 statement  a directive ``{prf:theorem}``, ``{prf:lemma}``, … with its ``:label:`` and its ``:class: paper`` (or another
-           badge of pages.BADGES), which says whose statement it is
+           badge of BADGES), which says whose statement it is
 check      the code cell whose metadata ``derived: {"checks": ["label", …]}`` names the label; without one, the first
            code cell after the statement and before the next; a cell that the page does not show checks nothing
 proof      a directive ``{prf:proof}``, of the last result before it that is not proved yet
@@ -16,7 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from derived.book.page.pages import BADGES
+# Source of a statement: the class and the words of its badge, who states it, and the group in which it counts.
+SOURCES = {
+    "paper": ("paper", "paper", "the paper", "paper"),
+    "repo": ("code", "code", "the authors' code", "paper"),
+    "digest": ("retold", "as retold", "a digest of the paper", "retold"),
+    "prior": ("earlier", "earlier", "earlier work", "earlier"),
+    "ours": ("ours", "ours", "this book", "ours"),
+}
+BADGES = {badge: words for badge, words, *_ in SOURCES.values()}
 
 RESULTS = ("theorem", "lemma", "proposition", "corollary")  # what is proved, and so checked and tested
 STATED = (*RESULTS, "definition", "assumption", "axiom", "conjecture", "algorithm", "criterion", "property")
@@ -36,7 +44,7 @@ class Defined(NamedTuple):
 
     @property
     def anchor(self) -> str:
-        """Where its text stands on the page of evidence."""
+        """The anchor of its source on the page of evidence."""
         return ".".join(filter(None, [Path(self.file).stem, self.name]))
 
 
@@ -56,7 +64,7 @@ class Statement:
 
 
 def statements(notebook: dict[str, Any]) -> list[Statement]:
-    """The statements of a notebook, in its order."""
+    """List the statements of a notebook in order."""
     cells = notebook["cells"]
     named = {label: place for place, cell in enumerate(cells) for label in checks(cell)}
     found = []
@@ -78,9 +86,9 @@ def texts_of(notebook: dict[str, Any]) -> dict[str, str]:
 
 
 def proofs(boxes: Iterable[tuple[str, str]]) -> list[str]:
-    """The label of the result that each proof is of, empty where none is left: the last that is not proved yet.
+    """Match each proof with the label of the last result that is not yet proved, empty if none is left.
 
-    ``boxes`` are kind and label of the results and proofs of a page, in its order.
+    ``boxes`` are kind and label of the results and proofs of a page, in order.
     """
     found, waiting = [], []
     for kind, label in boxes:
@@ -92,13 +100,13 @@ def proofs(boxes: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def proved(cells: Sequence[dict[str, Any]]) -> set[str]:
-    """The labels of the results that a notebook proves."""
+    """Collect the labels of the results that a notebook proves."""
     texts = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
     return {*proofs(box for text in texts for box in _BOX.findall(text))} - {""}
 
 
 def checks(cell: dict[str, Any]) -> list[str]:
-    """The labels of the statements that a code cell says it checks."""
+    """Read the labels of the statements that a code cell declares to check."""
     return cell["metadata"].get("derived", {}).get("checks", []) if shown_code(cell) else []
 
 
@@ -127,7 +135,7 @@ def _next_code(cells: Sequence[dict[str, Any]], place: int) -> int | None:
 
 
 def tests(root: Path, slug: str) -> dict[str, list[Defined]]:
-    """The tests of a paper by the labels that stand in backticks in them, in comments right above them or below."""
+    """Group a paper's tests by the labels in backticks in their code or in comments right above."""
     found: dict[str, list[Defined]] = {}
     for test, text in _tests(root, slug):
         for label in dict.fromkeys(re.findall(r"`([\w:.-]+)`", text)):
@@ -136,7 +144,7 @@ def tests(root: Path, slug: str) -> dict[str, list[Defined]]:
 
 
 def tests_naming(root: Path, slug: str, names: Sequence[str]) -> dict[str, list[Defined]]:
-    """The tests of a paper in which each of these names stands."""
+    """Group a paper's tests by these names if their text contains them."""
     found: dict[str, list[Defined]] = {}
     for test, text in _tests(root, slug):
         for name in dict.fromkeys(word for word in re.findall(r"\w+", text) if word in names):
@@ -145,13 +153,13 @@ def tests_naming(root: Path, slug: str, names: Sequence[str]) -> dict[str, list[
 
 
 def texts(root: Path, slug: str, wanted: Set[Defined]) -> dict[Defined, str]:
-    """The text of each of these tests of a paper, of a whole file where no test is named."""
+    """Read the source of each of these tests, or of the whole file where no test is named."""
     whole = {test: (root / test.file).read_text("utf-8") for test in sorted(wanted) if not test.name}
     return {test: text for test, text in _tests(root, slug) if test in wanted} | whole
 
 
 def _tests(root: Path, slug: str) -> Iterator[tuple[Defined, str]]:
-    """The tests of a paper, each with its text and what stands between it and what is above it."""
+    """Yield a paper's tests with their source and the comments above."""
     files = sorted({*root.glob(f"tests/papers/test_{slug}*.py"), *root.glob(f"tests/papers/{slug}/test_*.py")})
     for path in files:
         for name, line, text in _cut(path.read_text("utf-8")):
@@ -160,7 +168,7 @@ def _tests(root: Path, slug: str) -> Iterator[tuple[Defined, str]]:
 
 @functools.cache  # a page asks four times for the tests of its paper
 def _cut(source: str) -> list[tuple[str, int, str]]:
-    """Name, line and text of each test in a source."""
+    """Cut a source into name, line and text of each test."""
     found, lines, end = [], source.splitlines(), 0
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):

@@ -1,4 +1,4 @@
-"""The exercises of a chapter as a notebook of their own, which starts in seconds and which nbgrader can grade.
+"""Makes homework: the exercises of a chapter as a notebook that starts in seconds and that nbgrader can grade.
 
 answer  the cell of an exercise where a student writes: the last code cell above its solution
 check   a code cell of the exercise behind its solution; if it prints "right" for each answer that is, it has points,
@@ -49,7 +49,7 @@ _OTTER = """>>> import contextlib, io
 
 
 class Facts(NamedTuple):
-    """What an exercise says of itself, and the points of its rubric, 0 without one."""
+    """Kind, minutes and difficulty of an exercise, and the points of its rubric, 0 without one."""
 
     label: str
     kind: str
@@ -59,7 +59,7 @@ class Facts(NamedTuple):
 
 
 class Check(NamedTuple):
-    """A check that has points: name, exercise, code, points, and what it says of the solution, by line."""
+    """A check worth points: name, exercise, code, points, and its output for the solution, by line."""
 
     name: str
     label: str
@@ -69,12 +69,12 @@ class Check(NamedTuple):
 
 
 def is_solution(cell: dict[str, Any]) -> bool:
-    """Whether a cell is for tutors alone."""
+    """Tell whether a cell is for tutors only."""
     return "solution" in cell["metadata"].get("tags", [])
 
 
 def section(notebook: NotebookNode) -> range:
-    """The places of the cells of the section Exercises, which begins with its cell; empty without one."""
+    """List the places of the cells of the section Exercises, heading first; empty without one."""
     heads = [
         (place, line)
         for place, cell in enumerate(notebook.cells)
@@ -88,7 +88,7 @@ def section(notebook: NotebookNode) -> range:
 
 
 def roles(notebook: NotebookNode) -> dict[int, tuple[str, str]]:
-    """The answers and checks of the section, by place: ``answer`` or ``check``, and the exercise's label."""
+    """Map places in the section to ``answer`` or ``check`` and the exercise's label."""
     found, label, answer, solved = {}, "", None, False
     for place in section(notebook):
         cell = notebook.cells[place]
@@ -106,7 +106,7 @@ def roles(notebook: NotebookNode) -> dict[int, tuple[str, str]]:
 
 
 def facts(notebook: NotebookNode) -> list[Facts]:
-    """The exercises of the section that say their kind, minutes and difficulty, in order."""
+    """Read kind, minutes and difficulty of the exercises that state them, in order."""
     cells = [notebook.cells[place] for place in section(notebook)]
     boxes = "\n".join(cell.source for cell in cells if is_solution(cell) and cell.cell_type == "markdown")
     found = []
@@ -120,7 +120,7 @@ def facts(notebook: NotebookNode) -> list[Facts]:
 
 
 def checks(slug: str, notebook: NotebookNode, executed: NotebookNode) -> dict[int, Check]:
-    """The checks that have points, by place; UserError where one refuses the chapter's own solution."""
+    """Find the checks worth points, by place; raise UserError if one refuses the chapter's own solution."""
     outputs = {cell.id: "".join(each.get("text", "") for each in cell.get("outputs", [])) for cell in executed.cells}
     minutes = {each.label: each.minutes for each in facts(notebook)}
     found: dict[int, Check] = {}
@@ -137,7 +137,7 @@ def checks(slug: str, notebook: NotebookNode, executed: NotebookNode) -> dict[in
 
 
 def otter(slug: str, notebook: NotebookNode, executed: NotebookNode) -> dict[str, str]:
-    """Otter-grader's tests of the homework by the names of their files: a case for each part of each check."""
+    """Write otter-grader's tests of the homework by file name, with one case per part of each check."""
     found = {}
     for check in checks(slug, notebook, executed).values():
         code = textwrap.indent(check.source, "...     ")
@@ -151,9 +151,9 @@ def otter(slug: str, notebook: NotebookNode, executed: NotebookNode) -> dict[str
 
 
 def homework(slug: str, notebook: NotebookNode, executed: NotebookNode, *, solved: bool) -> NotebookNode | None:
-    """The homework of a chapter, with its solutions or for students; None where nothing can be checked.
+    """Make the homework of a chapter, with solutions or for students; None if nothing can be checked.
 
-    UserError where the cells of an exercise need what takes a run.
+    UserError if the cells of an exercise need the result of a run.
     """
     parts, places = roles(notebook), section(notebook)
     if not parts:
@@ -190,27 +190,27 @@ def _labels(cell: NotebookNode) -> list[str]:
 
 
 def _for_words(label: str, points: int) -> NotebookNode:
-    """The cell of an answer that a tutor grades by the exercise's rubric."""
+    """Make the answer cell that a tutor grades by the exercise's rubric."""
     name = f"{label}-words"
     about = _metadata(name, points=points) | {"solution": True, "locked": False}
     return new_markdown_cell("*Your answer in words here.*", id=name, metadata={"nbgrader": about})
 
 
 def _solutions(notebook: NotebookNode, answer: int) -> list[NotebookNode]:
-    """The code cells of a solution, which follow the cell of its answer."""
+    """Find the code cells of a solution, which follow the cell of its answer."""
     behind = itertools.takewhile(is_solution, notebook.cells[answer + 1 :])
     return [cell for cell in behind if cell.cell_type == "code"]
 
 
 def _metadata(name: str, *, solution: bool = False, points: int | None = None) -> dict[str, Any]:
-    """What nbgrader wants to know of a cell; checks are locked."""
+    """Make a cell's metadata for nbgrader; checks are locked."""
     graded = points is not None
     about = {"schema_version": 3, "grade_id": name, "grade": graded, "solution": solution, "locked": graded}
     return about | {"task": False} | ({"points": points} if graded else {})
 
 
 def _head(slug: str, notebook: NotebookNode, cells: Sequence[NotebookNode]) -> list[NotebookNode]:
-    """Title, the cell that asks for the package, imports, and what else the exercises need."""
+    """Make the title, the cell that asks for the package, imports, and the set-up that the exercises need."""
     title = next((line for cell in notebook.cells for line in cell.source.splitlines() if line.startswith("# ")), "# ")
     asked = next(cell for cell in notebook.cells if cell.cell_type == "code")
     setup = _setup(slug, notebook, cells)

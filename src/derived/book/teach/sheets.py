@@ -1,4 +1,4 @@
-"""What a tutor has at hand when grading a chapter's exercises: points, common mistakes, solutions and rubrics.
+"""Writes a tutor's grading sheet: points, common mistakes, solutions and rubrics of a chapter's exercises.
 
 The mistakes are those of the paper's ``exercises.py``, with what the check says to a student who makes one.
 """
@@ -16,7 +16,7 @@ from derived.lab.exercises import Derive, Exercise, judged
 
 
 def sheet(slug: str, title: str, source: NotebookNode, graded: NotebookNode, known: Known) -> str:
-    """Each exercise of a chapter with its points in the homework ``graded``, mistakes and solution. Markdown."""
+    """Write each exercise of a chapter with its points in ``graded``, common mistakes and solution. Markdown."""
     points: Counter[str] = Counter()
     for about in (cell.metadata.get("nbgrader", {}) for cell in graded.cells):
         points[re.sub(r"-(check\d+|words)$", "", about.get("grade_id", ""))] += about.get("points", 0)
@@ -42,14 +42,14 @@ def sheet(slug: str, title: str, source: NotebookNode, graded: NotebookNode, kno
 
 
 def _split(one: homework.Facts, points: int, parts: int) -> str:
-    """How the points of an exercise come about, where not all are for one answer."""
+    """Explain the points of an exercise that are not all for one answer."""
     words = [f"{one.rubric} for words"] if 0 < one.rubric < points else []
     each = [f"{(points - one.rubric) / parts:.3g} for each of {parts} answers"] if parts > 1 else []
     return f" ({', '.join([*each, *words])})" if words or each else ""
 
 
 def _exercises(slug: str) -> dict[str, list[Exercise]]:
-    """The exercises of a paper by label, each as a list of its parts; none where the paper has no such file."""
+    """Import a paper's exercises by label, each as a list of its parts; empty without a file."""
     name = f"derived.papers.{slug}.exercises"
     if not (importlib.util.find_spec(f"derived.papers.{slug}") and importlib.util.find_spec(name)):
         return {}

@@ -1,4 +1,4 @@
-"""Which statements of a notebook some of its cells need, found by the names that they read.
+"""Selects the statements of a notebook that some of its cells need, by the names that they read.
 
 statement  one of the top level of a code cell
 bound      names that a statement gives a value, changes in place, or imports
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement, the place of its cell, and its text with the comment behind it."""
+    """A top-level statement, the place of its cell, and its text with the comment behind it."""
 
     cell: int
     text: str
@@ -26,13 +26,13 @@ class Statement:
 
 
 def statements(sources: Sequence[tuple[int, str]]) -> list[Statement]:
-    """The statements of code cells, given as place and source; SyntaxError where a cell is not plain Python."""
+    """Parse code cells, given as place and source, into statements; SyntaxError if a cell is not plain Python."""
     return [Statement(place, *each) for place, source in sources for each in _statements(source)]
 
 
 @functools.cache  # a chapter's homework is made with and without its solutions
 def _statements(source: str) -> list[tuple[str, bool, frozenset[str], frozenset[str]]]:
-    """The statements of a source as their text, whether they import, and the names that they bind and read."""
+    """Parse a source into statements: text, whether they import, names bound and names read."""
     found, lines = [], source.split("\n")
     for node in ast.parse(source).body:
         first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
@@ -44,7 +44,7 @@ def _statements(source: str) -> list[tuple[str, bool, frozenset[str], frozenset[
 
 
 def needed(before: Sequence[Statement], cells: Sequence[Statement]) -> list[Statement]:
-    """The statements ``before`` on which those of ``cells`` rest, in their order."""
+    """Select the statements of ``before`` that those of ``cells`` need, in order."""
     wanted: set[str] = set()
     for each in reversed(cells):
         wanted = (wanted - each.bound) | each.read
@@ -57,7 +57,7 @@ def needed(before: Sequence[Statement], cells: Sequence[Statement]) -> list[Stat
 
 
 def names(body: Iterable[ast.stmt]) -> tuple[set[str], set[str]]:
-    """The names that statements bind, and those that they read before they bind them."""
+    """Return the names that statements bind, and those that they read before binding them."""
     bound: set[str] = set()
     read: set[str] = set()
     for node in body:
@@ -92,7 +92,7 @@ def _names(node: ast.stmt) -> tuple[set[str], set[str]]:
 
 
 def _own(node: ast.stmt) -> tuple[set[str], set[str]]:
-    """The names that Python's own table of symbols says are bound and read, inner functions included."""
+    """Return names bound and read by Python's symbol table, inner functions included."""
     table = symtable.symtable(ast.unparse(node), "cell", "exec")
     bound = {each.get_name() for each in table.get_symbols() if each.is_assigned() or each.is_imported()}
     read = {each.get_name() for each in table.get_symbols() if each.is_referenced()}
@@ -105,7 +105,7 @@ def _own(node: ast.stmt) -> tuple[set[str], set[str]]:
 
 
 def _changed(node: ast.stmt) -> set[str]:
-    """The names whose values a statement changes in place: x of x[0] = 1, x.y = 1 and x += 1."""
+    """Return the names changed in place: x of x[0] = 1, x.y = 1 and x += 1."""
     found = set()
     for inner in ast.walk(node):
         target = inner.target if isinstance(inner, ast.AugAssign) else inner

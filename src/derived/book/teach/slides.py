@@ -1,4 +1,4 @@
-"""Decks of a chapter's lectures, from its built page: what is on the wall while proofs go on the board.
+"""Makes slides of a chapter's lectures from its built page; proofs go on the board.
 
 thing   what a label shows, in parts (derived.book.teach.things)
 atom    parts that belong together: a sentence with its formula, a list with the line that leads to it
@@ -21,7 +21,7 @@ from typing import NamedTuple
 from bs4 import BeautifulSoup, NavigableString, Tag
 
 from derived.book.page import pages
-from derived.book.teach.lectures import Step
+from derived.book.source.lectures import Step
 from derived.book.teach.things import Thing, claims, heading_of, plain_words, things
 
 ROOM = 760  # characters on a slide, formulas as they are written
@@ -33,7 +33,7 @@ _RANGE = re.compile(r"([^#]+)#(\d+)(?:-(\d+))?")
 
 
 class Atom(NamedTuple):
-    """Parts that stay together, the thing that they belong to, and how much room they take."""
+    """Parts that stay together, the thing that they belong to, and the room that they take."""
 
     thing: Thing
     parts: list[Tag]
@@ -41,7 +41,7 @@ class Atom(NamedTuple):
 
 
 class Slide(NamedTuple):
-    """A heading and the parts under it; the step to which the slide belongs, and the speaker's notes."""
+    """A heading and the parts under it, its step, and the speaker's notes."""
 
     heading: str
     parts: list[Tag]
@@ -54,7 +54,7 @@ class Slide(NamedTuple):
 
 
 class Planned(NamedTuple):
-    """A step in the plan of a lecture: what it is called, and the number of its first slide, if it has one."""
+    """A step in the plan of a lecture: its name, and the number of its first slide if it has one."""
 
     step: Step
     name: str
@@ -70,11 +70,11 @@ class Lecture(NamedTuple):
 
 
 class DeckError(Exception):
-    """A path that cannot be shown; one line per fault."""
+    """A lecture that cannot be shown; one line per fault."""
 
 
 def make(chapter: pages.Chapter, page: BeautifulSoup, paths: dict[int, list[Step]]) -> list[Lecture]:
-    """The lectures of a chapter from its built page, which is used up; DeckError has one line per fault."""
+    """Make the lectures of a chapter from its built page, which is consumed; DeckError has one line per fault."""
     known = things(page, claims(chapter))
     made, wrong = [], []
     for minutes, steps in paths.items():
@@ -90,8 +90,8 @@ def make(chapter: pages.Chapter, page: BeautifulSoup, paths: dict[int, list[Step
 def write(
     html: Path, chapter: pages.Chapter, page: BeautifulSoup, paths: dict[int, list[Step]], *, notes: bool = True
 ) -> list[Lecture]:
-    """Write ``slides/<slug>-<minutes>.html`` of a built site; its images, styles and MathJax are those of the
-    chapter's page, which is used up."""
+    """Write ``slides/<slug>-<minutes>.html`` of a built site, using the images, styles and MathJax of the chapter's
+    page, which is consumed."""
     name = f"notebooks/{chapter.slug}.html"
     head = page.head.select('link[rel=stylesheet], link[rel=icon], script[src*="mathjax/"]')
     values = {"chapter": chapter, "title": heading_of(page.select_one("article h1")), "with_notes": notes}
@@ -135,7 +135,7 @@ def _lecture(minutes: int, steps: Sequence[Step], known: dict[str, Thing]) -> Le
 
 
 def _follow(slides: list[Slide]) -> list[Slide]:
-    """Figures under the heading of the statement that they follow, or of the section to which they belong."""
+    """Put figures under the heading of the statement or section to which they belong."""
     found: list[Slide] = []
     stated = ""
     for slide in slides:
@@ -165,7 +165,7 @@ def _unknown(steps: Sequence[Step], known: dict[str, Thing]) -> Iterator[str]:
 
 
 def _chosen(label: str, known: dict[str, Thing]) -> list[Tag]:
-    """The parts that a label with its range names; none if the range goes beyond them."""
+    """Select the parts that a label with a range names; empty if the range is too long."""
     if not (found := _RANGE.fullmatch(label)):
         return known[label].parts
     parts, first, last = known[found[1]].parts, int(found[2]), int(found[3] or found[2])
@@ -173,7 +173,7 @@ def _chosen(label: str, known: dict[str, Thing]) -> list[Tag]:
 
 
 def _of_step(number: int, step: Step, known: dict[str, Thing]) -> Iterator[Slide]:
-    """The slides of a step: boxes and text share one while there is room, a figure has its own."""
+    """Make the slides of a step: boxes and text share one while there is room, a figure has its own."""
     shown = [(known[label.split("#")[0]], [copy.copy(part) for part in _chosen(label, known)]) for label in step.show]
     held = [Atom(thing, atom, sum(map(weight, atom))) for thing, parts in shown for atom in _atoms(parts)]
     said = f"<p>{pages.typeset(step.say)}</p>" if step.say else ""
@@ -187,7 +187,7 @@ def _of_step(number: int, step: Step, known: dict[str, Thing]) -> Iterator[Slide
 
 
 def _slide(met: list[Thing], parts: list[Tag], number: int, notes: str) -> Slide:
-    """A slide whose heading is the name of what it shows; a box that is alone under its name need not repeat it."""
+    """Make a slide with the name of its thing as heading; a single box does not repeat that name."""
     boxes = [part for part in parts if part.get("id") and part.select_one(".admonition-title")]
     if len(boxes) == 1 and len(parts) == 1:
         boxes[0].select_one(".admonition-title").extract()
@@ -207,7 +207,7 @@ def _atoms(parts: list[Tag]) -> Iterator[list[Tag]]:
 
 
 def _unfinished(part: Tag) -> bool:
-    """Whether a sentence goes on after a part."""
+    """Tell whether a sentence continues after a part."""
     if "math" not in part.get("class", []):
         return part.name == "p" and part.get_text().rstrip()[-1:] not in ".!?)”"
     text = re.sub(r"(\\\]|\\end\{\w+\*?\}|[\s}$])+$", "", part.get_text().split("\\[")[-1])
@@ -215,7 +215,7 @@ def _unfinished(part: Tag) -> bool:
 
 
 def weight(part: Tag) -> int:
-    """How much of a slide's room a part takes."""
+    """Estimate how much of a slide's room a part takes."""
     if part.name == "figure" or part.select_one("figure"):
         return ROOM
     if _lists_symbols(part):  # shown without the rows that a deck does not use
@@ -229,7 +229,7 @@ def weight(part: Tag) -> int:
 
 
 def _packed(held: list[Atom]) -> list[list[Atom]]:
-    """Atoms on as few slides as have room for them, about as full as each other."""
+    """Pack atoms on as few slides as have room for them, about equally full."""
     fewest = len(_greedy(held, ROOM))
     limit = next(limit for limit in range(20, ROOM + 20, 20) if len(_greedy(held, limit)) <= fewest)
     return _greedy(held, limit)
@@ -248,7 +248,7 @@ def _greedy(held: list[Atom], limit: int) -> list[list[Atom]]:
 
 
 def _quote(slides: list[Slide], known: dict[str, Thing]) -> Iterator[str]:
-    """Quote equations from elsewhere where they are first referred to; yields what is referred to and not shown."""
+    """Quote equations from elsewhere where they are first referred to; yield references to what is not shown."""
     seen: set[str] = set()
     for slide in slides:
         step = [part for other in slides if other.step == slide.step for part in other.parts]
@@ -273,8 +273,7 @@ _PARENTHESES = ((r"\s*\($", r"^\)"), (r"(?<=\()$", r"^, "), (r", $", r"^(?=\))")
 
 
 def _drop(link: Tag) -> bool:
-    """Leave out a point of a list that refers to what is not shown, or such a reference where it stands in parentheses:
-    it points to evidence, and the sentence reads without it."""
+    """Drop a list item, or a parenthesis, that refers to something not shown; the sentence reads without it."""
     point = link.find_parent("li")
     if point and (point.parent is None or len(point.parent.find_all("li", recursive=False)) > 1):
         point.extract()
@@ -311,12 +310,12 @@ def _orphans(slides: list[Slide]) -> Iterator[str]:
 
 
 def letters(formula: str) -> list[str]:
-    """The symbols of a formula, without sizes, spaces and signs."""
+    """Extract the symbols of a formula, without sizes, spaces and signs."""
     return [each for each in _ATOM.findall(formula) if each not in ("\\", "\\ ")]
 
 
 def defined(row: Tag) -> set[str]:
-    """The symbols that a row of a table of symbols defines: the first of each formula in its first column."""
+    """Extract the symbols that a row of a table of symbols defines: the first of each formula in its first column."""
     found = set()
     for formula in row.find("td").select(".math") if row.find("td") else []:
         inside = formula.get_text().removeprefix("\\(").removesuffix("\\)")
@@ -336,7 +335,7 @@ def _formulas(part: Tag) -> list[str]:
 
 
 def _with_symbols(slides: list[Slide], known: dict[str, Thing]) -> list[Slide]:
-    """The table of symbols without the rows that a deck does not use; DeckError where it comes too late."""
+    """Remove rows of the table of symbols that a deck does not use; DeckError if the table comes too late."""
     at = next((place for place, slide in enumerate(slides) if any(map(_lists_symbols, slide.parts))), None)
     listed = {name for row in _rows(known.get("setup")) for name in defined(row)}
     early = [slide for slide in slides[:at] if any(_needs_setup(part) for part in slide.parts)]

@@ -1,4 +1,4 @@
-"""What the page for teachers says that is made from lectures and chapters, once these are built.
+"""Fills the page for teachers from lectures and built chapters.
 
 lessons     of a chapter: for each lecture a table of minutes, each step with its slide
 needs       of a chapter: which of its sections refer to statements and equations of which others, and so need them
@@ -19,7 +19,7 @@ from bs4 import BeautifulSoup, Tag
 from derived.book import written
 from derived.book.house import UserError
 from derived.book.page import pages
-from derived.book.teach.lectures import FOLDER, LENGTHS
+from derived.book.source.lectures import FOLDER, LENGTHS
 from derived.book.teach.slides import Lecture
 
 ROW = 30  # pixels of a line in the drawing of what needs what
@@ -33,7 +33,7 @@ class Other(written.Shape):
 
 
 class Section(NamedTuple):
-    """A section that states something, and the places of those before it that it refers to."""
+    """A section with statements, and the places of the earlier sections that it refers to."""
 
     anchor: str
     heading: str
@@ -50,7 +50,7 @@ class Week(NamedTuple):
 
 
 def needs(page: BeautifulSoup) -> list[Section]:
-    """The sections of a built chapter that hold statements, each with those that it needs, but for what these need."""
+    """Find the sections of a built chapter that hold statements, each with its direct prerequisites."""
     holders: list[Tag] = []
     owner: dict[str, int] = {}
     for thing in page.select("article .proof.admonition[id], article div.math[id^=equation-]"):
@@ -82,7 +82,7 @@ def _referred(section: Tag, owner: dict[str, int]) -> set[int]:
 
 
 def _arcs(sections: Sequence[Section]) -> list[str]:
-    """A curve from each section to one that it needs, at the left of the list; wider where it spans more."""
+    """Draw a curve from each section to one that it needs, left of the list; wider where it spans more."""
     found = []
     for at, section in enumerate(sections):
         for one in section.needs:
@@ -98,7 +98,7 @@ def fill(
     lectures: dict[str, list[Lecture]],
     sections: dict[str, list[Section]],
 ) -> None:
-    """Fill the places of the built page for teachers; chapters that this site lacks are left out."""
+    """Fill in the built page for teachers, leaving out chapters that this site lacks."""
     path = html / "book/teaching.html"
     page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
     known = {chapter.slug: chapter for chapter in chapters}
@@ -119,7 +119,7 @@ def fill(
 def courses(
     root: Path, known: dict[str, pages.Chapter], sections: dict[str, list[Section]]
 ) -> list[tuple[str, list[tuple[pages.Chapter, Section]]]]:
-    """Courses and the sections that fit them; UserError for a chapter or a section that there is not."""
+    """Read courses and the sections that fit them; raise UserError for an unknown chapter or section."""
     found, file = [], root / FOLDER / "courses.yml"
     for name, entries in written.read(file, dict[str, list[str]]).items():
         those = []
@@ -137,8 +137,8 @@ def courses(
 def syllabus(
     root: Path, known: dict[str, pages.Chapter], lectures: dict[str, list[Lecture]]
 ) -> list[tuple[int, list[Week]]]:
-    """Plans by their number of weeks, each week with its lecture and the results that are the core of it; UserError for
-    a chapter or a lecture that there is not."""
+    """Read plans by their number of weeks, each week with its lecture and core results; raise UserError for an
+    unknown chapter or lecture."""
     found, file = [], root / FOLDER / "syllabus.yml"
     for weeks, entries in written.read(file, dict[int, list[str | Other]]).items():
         those = []
@@ -160,12 +160,12 @@ def syllabus(
 
 
 def minutes(lecture: Lecture) -> list[tuple[int, Any]]:
-    """The steps of a lecture with the minute at which each begins."""
+    """Return the steps of a lecture with the minute at which each begins."""
     return [(sum(one.step.minutes for one in lecture.plan[:at]), each) for at, each in enumerate(lecture.plan)]
 
 
 def plan(chapter: pages.Chapter, lectures: Sequence[Lecture], points: int) -> str:
-    """The lesson plans of a chapter, a table of minutes for each lecture. Markdown."""
+    """Write the lesson plans of a chapter, a table of minutes for each lecture. Markdown."""
     facts = chapter.facts
     lines = [
         f"# Lesson plans: {chapter.title}\n\n{facts['paper']['authors']}. {facts['claim']}\n",

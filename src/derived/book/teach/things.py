@@ -1,4 +1,4 @@
-"""What the labels of a chapter's built page show on a wall.
+"""Reads the parts of a chapter's built page that slides can show, by label.
 
 thing   what a label shows: a statement, a figure, an exercise, an equation, or the parts of a section
 part    of a section: text, a formula, a table, an admonition, or source code; statements, figures and exercises have
@@ -19,7 +19,7 @@ BOXES = ("proof", "exercise", "solution")  # admonitions that have labels of the
 
 
 class Thing(NamedTuple):
-    """What a label shows: what it is called, the heading of its slide, its parts, and what the speaker knows of it."""
+    """A labelled thing: its name, the heading of its slide, its parts, and the speaker's notes."""
 
     name: str
     heading: str
@@ -28,7 +28,7 @@ class Thing(NamedTuple):
 
 
 def things(page: BeautifulSoup, judged: list[Tag]) -> dict[str, Thing]:
-    """What the labels of a built page show; ``judged`` is what the section of the claims shows instead of its table."""
+    """Read the labelled things of a built page; ``judged`` replaces the table in the section of claims."""
     article = page.article
     for title in classed(article, "admonition-title"):
         for link in classed(title, "headerlink"):
@@ -66,20 +66,20 @@ def things(page: BeautifulSoup, judged: list[Tag]) -> dict[str, Thing]:
 
 
 def classed(tag: Tag, *names: str) -> list[Tag]:
-    """The elements below that have one of these classes; a selector would take ten times as long."""
+    """Find the elements below with one of these classes, ten times faster than a selector."""
     below = (child for child in tag.descendants if isinstance(child, Tag))
     return [child for child in below if not set(names).isdisjoint(child.get("class", ()))]
 
 
 def claims(chapter: pages.Chapter) -> list[Tag]:
-    """How many claims have which verdict, the paper's apart from others; then those that fail or have plain words."""
+    """Count the claims of each verdict, the paper's apart; then list those that fail or have plain words."""
     rows = [row for row in pages.headlines(chapter.rows) if row["plain"] or row["verdict"] == "fails"]
     values = {"chapter": chapter, "groups": pages.grouped(chapter.rows), "rows": rows}
     return BeautifulSoup(pages.html("slide_claims.html", **values), "html.parser").find_all(True, recursive=False)
 
 
 def _parts(section: Tag) -> Iterator[Tag]:
-    """What a section shows itself, without a sentence that leads to nothing shown."""
+    """Read the parts of a section, without sentences that only lead to something not shown."""
     children = [child for child in section.find_all(True, recursive=False) if child.name in (*TEXT, "section")]
     shown = [_of(child) for child in children]
     for child, parts, following in zip(children, shown, [*shown[1:], []], strict=True):
@@ -99,20 +99,20 @@ def _of(child: Tag) -> list[Tag]:
 
 
 def _explorer(box: Tag) -> Tag:
-    """What an explorer shows, in words, with a link to it: its data would make each deck as heavy as the chapter."""
+    """Replace an explorer by words with a link, since its data would make each deck as heavy as the chapter."""
     section = box.find_previous(["h2", "h3"]).parent["id"]
     text = f'<p class="explorer-words"><a href="#{section}">Open the explorer</a>. {box["aria-label"]}</p>'
     return BeautifulSoup(text, "html.parser").p
 
 
 def _tabled(part: Tag) -> Tag:
-    """A table as wide as its columns, however its cell framed it."""
+    """Return a table as wide as its columns, without the frame of its cell."""
     part.attrs.pop("style", None)
     return part
 
 
 def _proofs(box: Tag) -> Iterator[Tag]:
-    """The proofs that follow a statement, unfolded."""
+    """Find the proofs that follow a statement, unfolded."""
     for after in box.find_next_siblings(True):
         kinds = after.get("class", [])
         if "admonition" in kinds and "proof" in kinds and kinds != ["proof", "admonition"]:
@@ -124,14 +124,14 @@ def _proofs(box: Tag) -> Iterator[Tag]:
 
 
 def heading_of(tag: Tag) -> str:
-    """The inside of a heading without its number and its link to itself."""
+    """Return the inside of a heading without its number and its link."""
     for extra in tag.select(".section-number, .headerlink"):
         extra.extract()
     return tag.decode_contents().strip()
 
 
 def _title(title: Tag) -> str:
-    """The title of a box as plain text, without the badge that says whose it is."""
+    """Return the title of a box as plain text, without its badge."""
     words = copy.copy(title)
     for badge in words.select(".whose"):
         badge.extract()

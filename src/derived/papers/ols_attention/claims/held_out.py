@@ -4,7 +4,7 @@ error  distance from the least-squares prediction, relative (in OLS-7 squared)
 """
 
 from derived.lab import measure
-from derived.lab.claims import at_least, identity, statistic, within
+from derived.lab.claims import at_least, statistic, within
 from derived.lab.measure import farthest_from
 
 from ..experiments.held_out import BatchError, Shift
@@ -35,20 +35,5 @@ CLAIMS = (
         paper_value="“highly sensitive”",
         plain="The trained layer is very sensitive to inputs that differ from those of its training.",
         unit="of the prediction",
-    ),
-    identity(
-        "OLS-8.b",
-        r"On the training tokens times a number, $\tilde X=cX$, the relative error of self-attention with frozen weights "
-        r"is exactly $|c^2-1|$.",
-        Shift,
-        measure.worst("abs(error - abs(amount ** 2 - 1))", where="shift == 'same tokens' and method == 'self'"),
-    ),
-    identity(
-        "OLS-8.c",
-        "Attention to the stored training tokens, and attention with labels as values, give the least-squares prediction "
-        "at every shift of the inference inputs.",
-        Shift,
-        measure.worst("error", where="method != 'self'"),
-        "largest relative error over its rounding bound, for scales, rotations and condition numbers",
     ),
 )

@@ -1,4 +1,4 @@
-"""Lectures as data: what a chapter shows in 50, 90 and 180 minutes, and for how long.
+"""Reads lectures: what a chapter shows in 50, 90 and 180 minutes, and for how long.
 
 ``book/lectures/<slug>.yml`` is one list of steps, in the order of all three lectures:
 
@@ -23,7 +23,7 @@ _MINUTES = re.compile(r"\d+\??( \d+\??){2}")
 
 
 class Entry(written.Shape):
-    """A step as it is written."""
+    """A step as written in the file."""
 
     show: str = ""
     name: str = ""
@@ -32,7 +32,7 @@ class Entry(written.Shape):
 
 
 class Step(NamedTuple):
-    """What a lecture shows next, how long it takes, and whether it can be dropped when time runs short."""
+    """A step of a lecture, its minutes, and whether it can be dropped when time runs short."""
 
     show: tuple[str, ...]
     name: str
@@ -42,12 +42,12 @@ class Step(NamedTuple):
 
 
 def path(root: Path, slug: str) -> Path:
-    """The file of a chapter's lectures."""
+    """Return the file of a chapter's lectures."""
     return root / FOLDER / f"{slug}.yml"
 
 
 def read(root: Path, slug: str) -> dict[int, list[Step]]:
-    """The lectures of a chapter by their lengths, empty where it has none; raise UserError for a faulty file."""
+    """Read the lectures of a chapter by their lengths, empty if it has none; raise UserError for a faulty file."""
     file = path(root, slug)
     if not file.is_file():
         return {}

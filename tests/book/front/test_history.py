@@ -6,6 +6,7 @@ import pytest
 from bs4 import BeautifulSoup
 from test_pages import assert_balanced, chapter, row
 
+from derived.book.front import history
 from derived.book.house import UserError
 from derived.book.judge import news
 
@@ -29,11 +30,11 @@ def test_a_claim_that_left_the_ledger_is_told_and_no_link_leads_to_it(tmp_path):
     fails = ledger(("A", "ci", "fails"), ("B", "ci", "fails"), ("B", "cpu", "fails"))
     news.add(tmp_path, news.compared(both, fails, "2026-11-22"))
     news.add(tmp_path, news.compared(fails, one, "2026-11-23"))
-    entries = news.entries(tmp_path, [chapter(row("A"))])
+    entries = history.entries(tmp_path, [chapter(row("A"))])
     assert [entry.gone for entry in entries] == [["B"], []]
     assert entries[0].parts == ["1 claim that left the ledger", "1 changed verdict"]
-    assert "Left the ledger: B" in news.latest(entries)
-    for page in (news.latest(entries), news.verdicts(entries)):
+    assert "Left the ledger: B" in history.latest(entries)
+    for page in (history.latest(entries), history.verdicts(entries)):
         links = {link.get("href") for link in BeautifulSoup(page, "html.parser").select("a[href*='ledger.html']")}
         assert links == {"ledger.html#A"}
         assert "B (left since)" in page
@@ -62,7 +63,7 @@ def test_kept_news_that_cannot_be_read_are_named_in_one_line(tmp_path, text, wor
     assert str(caught.value).startswith(words)
 
 
-def told(tmp_path) -> list[news.Entry]:
+def told(tmp_path) -> list[history.Entry]:
     """Two accepted ledgers, and one criterion that changed on the day of the second."""
     change = {"date": "2026-11-23", "kind": "range", "what": "w", "why": "y"}
     for day, before, after in (("2026-11-22", "holds", "undecided"), ("2026-11-23", "undecided", "fails")):
@@ -70,7 +71,7 @@ def told(tmp_path) -> list[news.Entry]:
         news.add(tmp_path, found)
     news.add(tmp_path, [{"date": "2026-11-23", "paper": "elsewhere", "claims": 1, "verdicts": []}])
     rows = [row("A", changed=[change]), row("A", tier="cpu", changed=[change], headline=False)]
-    return news.entries(tmp_path, [chapter(*rows)])
+    return history.entries(tmp_path, [chapter(*rows)])
 
 
 def test_changes_of_one_day_are_told_as_one_and_those_that_undo_each_other_not_at_all(tmp_path):
@@ -79,7 +80,7 @@ def test_changes_of_one_day_are_told_as_one_and_those_that_undo_each_other_not_a
         news.add(tmp_path, news.compared(*both, "2026-11-22"))
     news.add(tmp_path, news.compared(ledger(("A", "ci", "holds")), ledger(("A", "ci", "undecided")), "2026-11-23"))
     news.add(tmp_path, news.compared(ledger(("A", "ci", "undecided")), ledger(("A", "ci", "holds")), "2026-11-23"))
-    (entry,) = news.entries(tmp_path, [chapter(row("A"), row("B"))])
+    (entry,) = history.entries(tmp_path, [chapter(row("A"), row("B"))])
     assert [(each["id"], each["before"], each["after"]) for each in entry.verdicts] == [("B", "holds", "fails")]
 
 
@@ -93,16 +94,16 @@ def test_news_are_only_added_and_the_newest_comes_first(tmp_path):
 def test_within_a_day_the_order_is_that_of_the_book(tmp_path):
     slugs = ["zeta", "alpha", "mid"]
     news.add(tmp_path, [{"date": "2026-11-23", "paper": slug, "claims": 1, "verdicts": []} for slug in sorted(slugs)])
-    found = news.entries(tmp_path, [chapter(slug=slug) for slug in slugs])
+    found = history.entries(tmp_path, [chapter(slug=slug) for slug in slugs])
     assert [entry.paper for entry in found] == slugs
 
 
 def test_the_newest_stand_on_the_welcome_page_and_all_verdicts_in_the_history(tmp_path):
     entries = told(tmp_path)
-    first = BeautifulSoup(news.latest(entries), "html.parser").select_one("ul.news > li").get_text(" ", strip=True)
+    first = BeautifulSoup(history.latest(entries), "html.parser").select_one("ul.news > li").get_text(" ", strip=True)
     assert "1 changed verdict, 1 changed criterion" in first
     assert "undecided → fails" in first
-    soup = BeautifulSoup(news.verdicts(entries), "html.parser")
+    soup = BeautifulSoup(history.verdicts(entries), "html.parser")
     since = [line.select(".verdict")[1].get_text(strip=True) for line in soup.select("tbody tr")]
     assert since == ["✗fails", "?undecided"]
 
@@ -112,10 +113,10 @@ def test_the_history_tells_each_change_once_the_newest_first():
     late = row("B", changed=[{**change, "date": "2026-11-21"}])
     other_tier = row("A", tier="cpu", headline=False, changed=[change])
     same = row("C", changed=[change])
-    text = news.history([chapter(row("A", changed=[change]), other_tier, late, same)])
+    text = history.history([chapter(row("A", changed=[change]), other_tier, late, same)])
     soup = BeautifulSoup(text, "html.parser")
     assert [line.get_text(" ").split()[0] for line in soup.select("tbody tr")] == ["2026-11-21", "2026-11-20"]
     assert [link.get_text() for link in soup.select("tbody tr:last-child a[href*=ledger]")] == ["A", "C"]
     assert "2 changes in 3 claims" in text
     assert_balanced(text)
-    assert_balanced(news.history([]))
+    assert_balanced(history.history([]))

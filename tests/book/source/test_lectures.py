@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from derived.book.house import House, UserError
-from derived.book.teach import lectures
+from derived.book.source import lectures
 
 ROOT = Path(__file__).parents[3]
 GOOD = """- show: the-question#1-2 a-theorem
