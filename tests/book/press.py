@@ -13,8 +13,11 @@ import nbformat
 import pytest
 from typer.testing import CliRunner
 
+from derived import papers
 from derived.book import cli
 from derived.book.house import House
+from derived.book.run import driver
+from derived.lab import record, sources
 
 ROOT = Path(__file__).resolve().parents[2]
 MADE = ("derived.papers.toy", "derived.papers.my_paper")  # what tests write
@@ -109,12 +112,24 @@ def derived(root: Path, *arguments: str) -> subprocess.CompletedProcess:
     for name in [name for name in sys.modules if name.startswith(MADE)]:
         del sys.modules[name]  # of an earlier checkout, or changed since
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(root)
-        patch.setattr(cli, "this_house", lambda: House(root))
+        move(patch, root)
         done = CliRunner().invoke(cli.app, arguments)
     if not isinstance(done.exception, SystemExit | None):
         raise done.exception
     return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
+
+
+def move(patch: pytest.MonkeyPatch, root: Path) -> None:
+    """Let the press work on a checkout, its package's files and its records, and not on those of this process."""
+    package = root / "src/derived"
+    patch.chdir(root)
+    patch.setattr(cli, "this_house", lambda: House(root))
+    for module in (driver, record):
+        patch.setattr(module, "PACKAGE_ROOT", package)
+    for function in (sources.imported_files, sources.source_files, sources.source_hash):
+        patch.setattr(function, "__defaults__", (package,))
+    patch.setattr(papers, "__path__", [*papers.__path__, str(package / "papers")])
+    patch.setattr(sys, "dont_write_bytecode", True)  # a file may change twice within a second
 
 
 def findings(root: Path, slug: str) -> dict:

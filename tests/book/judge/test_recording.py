@@ -85,7 +85,7 @@ class Here(Executor):
 
 
 @pytest.fixture
-def paper(house, own_sources, monkeypatch):
+def paper(house, monkeypatch):
     """The experiments of a toy paper, which are recorded in this process; a process of its own has its own workers."""
     press.write_chapter(house, "toy", press.report_cell())
     press.write_toc(house, "toy")
@@ -277,7 +277,7 @@ def test_a_truncated_draft_is_none(tmp_path, content):
     assert recording._kept(tmp_path, 0) is None, "rows without their seconds"
 
 
-def test_a_new_chapter_runs_as_it_stands_and_a_name_in_use_is_refused(house, own_sources):
+def test_a_new_chapter_runs_as_it_stands_and_a_name_in_use_is_refused(house):
     press.write_chapter(house, "toy", press.report_cell())
     press.write_toc(house, "toy")
     assert press.derived(house, "new", "my_paper").returncode == 0

@@ -165,11 +165,12 @@ def test_a_corrupt_cache_is_run_again(built):
 
 
 @pytest.fixture
-def keys(house, own_sources):
+def keys(house, monkeypatch):
     """The key of the first chapter in a copy of this checkout, as a function of what has been changed in the copy."""
     shutil.copytree(press.ROOT / "results/ols_attention", house / "results/ols_attention")
     (house / "notebooks").mkdir()
     shutil.copy(press.ROOT / "notebooks/ols_attention.ipynb", house / "notebooks")
+    press.move(monkeypatch, house)
     return lambda **changes: driver.chapter_key(House(house), "ols_attention", PARAMETERS | changes)
 
 
@@ -302,7 +303,7 @@ def test_findings_of_another_shape_count_as_not_run(house, damage):
         case "a word":
             found["rows"][0]["value"] = "abc"
         case "no column":
-            del found["rows"][0]["expected"]
+            del found["rows"][0]["verdict"]
         case "no rows":
             found["rows"] = []
     (house / "_build/findings/toy.json").write_text(json.dumps(found))
@@ -339,7 +340,7 @@ def test_a_file_that_is_no_notebook_is_one_clear_line(house, content):
     assert lines(press.derived(house, "run")) == [f"derived: toy: notebooks/toy.ipynb{NO_NOTEBOOK[content]}"]
 
 
-def test_a_syntax_error_names_its_cell_or_its_file(house, own_sources):
+def test_a_syntax_error_names_its_cell_or_its_file(house):
     press.write_chapter(house, "toy", "x = 1", "# words\ny = (")
     press.write_toc(house, "toy")
     [line] = lines(press.derived(house, "run"))
