@@ -325,7 +325,7 @@ def test_positional_logits_reach_positive_kernels(rest, first, T):
         (lambda: geometric_ratio(0), "levels = 0"),
         (lambda: attention_flops(8, 0, 1, 1), "d = 0"),
         (lambda: attention_flops(8, 1, 1, 1, impl="gpu"), "impl = 'gpu'"),
-        (lambda: psd_defect(torch.full((2, 2), math.nan)), "not finite"),
+        (lambda: psd_defect(torch.full((2, 2), math.nan)), "give a finite number"),
         (lambda: theory.kernel_logits(torch.tensor([0.5, 0.6]), 4), "sum 1"),
         (lambda: theory.kernel_logits(torch.tensor([1.5, -0.5]), 4), ">= 0"),
         (lambda: theory.kernel_logits(torch.tensor([0.0, 1.0]), 4), "lag 0 positive"),
