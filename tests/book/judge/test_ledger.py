@@ -289,12 +289,12 @@ def test_one_chapter_of_a_fresh_clone_can_be_compared(clone):
     assert press.derived(clone, "compare", "mine.json").stdout == "0 of 1 verdicts differ from results/ledger.json\n"
 
 
-def test_an_unfinished_book_is_not_accepted(clone):
-    before = (clone / "results/ledger.json").read_text()
+def test_chapters_that_did_not_run_keep_their_rows(clone):
+    before = json.loads((clone / "results/ledger.json").read_text())
+    assert {row["paper"] for row in before} == {"toy", "other"}
     process = press.derived(clone, "claims", "--accept")
-    assert process.returncode == 1
-    assert process.stderr.splitlines()[-1] == "derived: not accepted: other was not run here; run: make site"
-    assert (clone / "results/ledger.json").read_text() == before
+    assert process.returncode == 0, process.stderr
+    assert json.loads((clone / "results/ledger.json").read_text()) == before
 
 
 @pytest.mark.parametrize(
