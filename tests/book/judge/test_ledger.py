@@ -283,7 +283,9 @@ def test_chapters_that_did_not_run_keep_their_rows(clone):
     assert {row["paper"] for row in before} == {"toy", "other"}
     process = press.derived(clone, "claims", "--accept")
     assert process.returncode == 0, process.stderr
-    assert json.loads((clone / "results/ledger.json").read_text()) == before
+    after = json.loads((clone / "results/ledger.json").read_text())
+    assert [row for row in after if row["paper"] == "other"] == [row for row in before if row["paper"] == "other"]
+    assert [row["paper"] for row in after] == ["toy", "other"]
 
 
 @pytest.mark.parametrize(
