@@ -3,6 +3,9 @@
 Cross-entropy does not know that bin 17 lies beside bin 18. Where labels are sharp, the curve that a perfect model draws
 is a staircase, of length pi for each boundary; where they are blurred it is the line.
 
+Read ``model/metrics.py`` first, on what distortion measures, then ``model/labels.py`` on the staircase; the trained
+networks of the figures come from ``experiments/training.py``.
+
 >>> import math
 >>> from derived.papers.geometric_tax import fisher_rao_length
 >>> [round(fisher_rao_length(K, 1e-4) / math.pi, 3) for K in (2, 8, 32)]
