@@ -1,6 +1,8 @@
 """Verdicts follow from the kind, the estimate and the criterion, and from nothing else."""
 
 import dataclasses
+import importlib
+import textwrap
 
 import numpy as np
 import pytest
@@ -360,3 +362,41 @@ def test_a_live_run_whose_condition_failed_says_which_and_why(toy, monkeypatch):
         RuntimeError, match=r"Toy at tier ci: the condition {'shift': -1.0} failed: ArithmeticError: neg"
     ):
         study(toy, "ci", 0, "cpu")
+
+
+@pytest.fixture
+def rooms(tmp_path, monkeypatch):
+    """A paper of two topics, an experiment without a claim, and a base that is no experiment itself."""
+    experiment = "from derived.lab.experiment import Experiment\n"
+    files = {
+        "experiments/early.py": f"{experiment}class Base(Experiment): pass\nclass Kept(Base): pass",
+        "experiments/drawn.py": f"{experiment}class Drawn(Experiment): pass",
+        "experiments/late.py": experiment
+        + "class Root(Experiment): pass\nclass Leaf(Root): pass\nclass Other(Root): pass\n",
+        "claims/late.py": """
+            from derived.lab.claims import identity, on_page
+            from ..experiments.late import Root
+            LAST = identity("T-10.a", "$1=1$.", Root, max)
+            CLAIMS = (identity("T-9.b", "$1=1$.", Root, max), on_page("T-E1"), LAST)
+        """,
+        "claims/early.py": """
+            from derived.lab.claims import identity
+            from ..experiments.early import Kept
+            CLAIMS = (identity("T-9.a", "$1=1$.", Kept, max), identity("control", "$1=2$.", Kept, max))
+        """,
+        "claims/__init__.py": """
+            from derived.lab.claims import collect
+            CLAIMS, EXPERIMENTS = collect(__name__, without=["Other", "control"])
+        """,
+    }
+    for name, text in files.items():
+        path = tmp_path / "collected" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+    monkeypatch.syspath_prepend(tmp_path)
+    return importlib.import_module("collected.claims")
+
+
+def test_claims_are_collected_by_number_and_letter_and_experiments_by_topic(rooms):
+    assert [one.id for one in rooms.CLAIMS] == ["T-9.a", "T-9.b", "T-10.a", "T-E1"]
+    assert [one.__name__ for one in rooms.EXPERIMENTS] == ["Kept", "Root", "Leaf", "Drawn"]

@@ -16,7 +16,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Literal
 
@@ -238,21 +237,29 @@ def unseen(id: str, statement: str, reason: str, **facts: Any) -> Claim:
 
 
 def collect(room: str, without: Sequence[str] = ()) -> tuple[tuple[Claim, ...], tuple[type[Experiment], ...]]:
-    """A paper's claims, those of every file of its room, in the order of their numbers and letters; and the experiments
-    of the same topics, in the order in which the topics come first. ``CLAIMS, EXPERIMENTS = collect(__name__)``.
+    """A paper's claims, in the order of their numbers and letters, and its experiments, in the order in which their
+    topics come first there: ``CLAIMS, EXPERIMENTS = collect(__name__)``.
 
     ``without`` names experiments, or ids of claims, that are for other uses. A class from which others derive is no
     experiment itself unless a claim rests on it.
     """
-    files = (import_module(f"{room}.{file.name}") for file in pkgutil.iter_modules(sys.modules[room].__path__))
-    stated = sorted(((claim, file) for file in files for claim in _stated(file)), key=lambda pair: _place(pair[0].id))
-    claims = tuple(claim for claim, _ in stated if claim.id not in without)
-    topics = dict.fromkeys(file.__name__.replace(".claims.", ".experiments.") for _, file in stated)
-    measured = [topic for topic in topics if find_spec(topic)]  # the page alone may decide a topic
-    defined = [experiment for topic in measured for experiment in _defined(import_module(topic))]
+    stated = [(claim, topic) for topic, file in _files(room) for claim in _stated(file)]
+    stated = sorted((pair for pair in stated if pair[0].id not in without), key=lambda pair: _place(pair[0].id))
+    claims, topics = [claim for claim, _ in stated], [*dict.fromkeys(topic for _, topic in stated)]
+    files = sorted(
+        _files(room.removesuffix("claims") + "experiments"),
+        key=lambda pair: topics.index(pair[0]) if pair[0] in topics else len(topics),
+    )
+    defined = [experiment for _, file in files for experiment in _defined(file)]
     rested_on, bases = {claim.experiment for claim in claims}, {base for one in defined for base in one.__mro__[1:]}
     listed = (one for one in defined if one.__name__ not in without and (one in rested_on or one not in bases))
-    return claims, tuple(listed)
+    return tuple(claims), tuple(listed)
+
+
+def _files(room: str) -> list[tuple[str, ModuleType]]:
+    """The files of a room by name."""
+    found = pkgutil.iter_modules(import_module(room).__path__)
+    return [(file.name, import_module(f"{room}.{file.name}")) for file in found]
 
 
 def _stated(file: ModuleType) -> list[Claim]:
