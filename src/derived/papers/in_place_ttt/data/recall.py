@@ -51,7 +51,7 @@ def blind_guess(pairs: int, keys: int) -> float:
             power = np.convolve(power, one)[: pairs + 1]
         whole = power[pairs] if len(power) > pairs else 0.0
         at_most.append(whole * math.factorial(pairs) / keys**pairs)
-    return sum(m * (at_most[m] - at_most[m - 1]) for m in range(1, pairs + 1)) / pairs
+    return float(sum(m * (at_most[m] - at_most[m - 1]) for m in range(1, pairs + 1)) / pairs)
 
 
 def mqar(

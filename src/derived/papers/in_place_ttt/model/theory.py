@@ -172,7 +172,7 @@ def capacity_of_few(d: int, h: int, V: int) -> float:
     written many times. ValueError unless d, h >= 1 and V >= 3: of two tokens half is chance.
 
     >>> round(capacity_of_few(64, 64, 8)), round(capacity(64, 64, 8))
-    (283, 985)
+    (253, 985)
     """
     for name, value, least in (("d", d, 1), ("h", h, 1), ("V", V, 3)):
         check_count(name, value, least)
