@@ -10,8 +10,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import nbformat
+import pytest
+from typer.testing import CliRunner
+
+from derived import papers
+from derived.book import cli
+from derived.book.house import House
+from derived.book.run import driver
+from derived.lab import record, sources
 
 ROOT = Path(__file__).resolve().parents[2]
+MADE = ("derived.papers.toy", "derived.papers.my_paper")  # what tests write
 ROW = {
     **{"id": "T-1", "paper": "toy", "kind": "identity", "statement": "$1=1$", "source": "ours", "where": "here"},
     **{"paper_value": "1", "tier": "ci", "device": "cpu", "seed": 0, "value": 0.5, "low": None, "high": None, "n": 3},
@@ -85,12 +94,42 @@ def environment(root: Path) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(root / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def derived(root: Path, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess:
-    """Run the command line of a checkout."""
+def start(root: Path, *arguments: str, **options) -> subprocess.Popen:
+    """Start the command line of a checkout as a user does, to be killed or interrupted."""
     command = [sys.executable, "-m", "derived.book.cli", *arguments]
-    return subprocess.run(
-        command, cwd=root, env=environment(root), capture_output=True, text=True, timeout=timeout, check=False
-    )
+    return subprocess.Popen(command, cwd=root, env=environment(root), text=True, **options)
+
+
+def process(root: Path, *arguments: str) -> subprocess.CompletedProcess:
+    """Run the command line of a checkout as a user does, with workers of its own."""
+    with start(root, *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        said, complained = running.communicate(timeout=120)
+    return subprocess.CompletedProcess(arguments, running.returncode, said, complained)
+
+
+def derived(root: Path, *arguments: str) -> subprocess.CompletedProcess:
+    """Run the command line on a checkout in this process; the chapters run in their own."""
+    for name in [name for name in sys.modules if name.startswith(MADE)]:
+        del sys.modules[name]  # of an earlier checkout, or changed since
+    with pytest.MonkeyPatch.context() as patch:
+        move(patch, root)
+        done = CliRunner().invoke(cli.app, arguments)
+    if not isinstance(done.exception, SystemExit | None):
+        raise done.exception
+    return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
+
+
+def move(patch: pytest.MonkeyPatch, root: Path) -> None:
+    """Let the press work on a checkout, its package's files and its records, and not on those of this process."""
+    package = root / "src/derived"
+    patch.chdir(root)
+    patch.setattr(cli, "this_house", lambda: House(root))
+    for module in (driver, record):
+        patch.setattr(module, "PACKAGE_ROOT", package)
+    for function in (sources.imported_files, sources.source_files, sources.source_hash):
+        patch.setattr(function, "__defaults__", (package,))
+    patch.setattr(papers, "__path__", [*papers.__path__, str(package / "papers")])
+    patch.setattr(sys, "dont_write_bytecode", True)  # a file may change twice within a second
 
 
 def findings(root: Path, slug: str) -> dict:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
+from seen import Seen
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(Path(__file__).parent))  # a file of tests may use what another defines
@@ -65,6 +66,12 @@ def chapters(pages: list[Page]) -> list[Page]:
     found = [page for page in pages if page.is_chapter]
     assert found, "the site has no chapter"
     return found
+
+
+@pytest.fixture(scope="session")
+def seen(site: Path, browser) -> Seen:
+    """What earlier checks of this checkout saw."""
+    return Seen(site, ROOT / "_build/seen", browser.version)
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):

@@ -31,7 +31,7 @@ UNTYPESET = """() =>
   [...document.querySelectorAll(".math")].filter((e) => e.checkVisibility() && !e.querySelector("mjx-math")).length"""
 DRAWING = """(box) => [...box.querySelectorAll(".plot-container :is(path, image, text)")]
   .map((e) => e.outerHTML).join()"""
-AXED = [("light", 1280), ("dark", 390)]
+AXED = {1280: "light", 390: "dark"}
 # Without preloading, which asks for style sheets of style sheets at the wrong address, for one rule that is off anyway.
 # A formula is no stop of the Tab key, though it may be so wide that it scrolls: a chapter has a thousand.
 RUN_AXE = """() => axe.run(document, { preload: false, resultTypes: ["violations"] }).then(({ violations }) =>
@@ -133,26 +133,36 @@ def axe() -> str:
 
 @pytest.mark.parametrize("part", ["book/", "notebooks/", "claims/"])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_every_page_opens_well(browser, address, names, axe, width, part):
+def test_every_page_opens_well(browser, address, names, axe, seen, width, part):
     """One visit of each page at each width, dark and light, answers all that is asked of every page."""
     found = []
     of_part = [
         name for name in [*names, "search.html"] if name.startswith(part) or (part == "book/" and "/" not in name)
     ]
     for place, name in enumerate(of_part):
-        with opened(browser, address + name, width) as page:
+        if not seen.changed(f"open-{width}", name):
+            continue
+        with opened(browser, address + name, width, typeset=False) as page:
             wrong = []
+            # Ten pages of evidence are one template, so axe looks at the first; chapters are written by hand. It looks
+            # before all maths is typeset, which is one template too and has most of the elements: of the first whole.
+            if part != "claims/":
+                page.emulate_media(color_scheme=AXED[width])
+                page.evaluate(TWO_FRAMES)
+                wrong += violations(page, axe)
+            page.evaluate(TYPESET)
             for theme in THEMES:
                 page.emulate_media(color_scheme=theme)
                 page.evaluate(TWO_FRAMES)
                 wrong += faults(page, theme)
-                # Ten pages of evidence are one template, so axe looks at the first; chapters are written by hand.
-                if (theme, width) in AXED and (part != "claims/" or place == 0):
+                if theme == AXED[width] and place == 0:
                     wrong += violations(page, axe)
             if width == 390:
                 wrong += illegible_panels(page)
             wrong += cut_verdicts(page)  # the last: it opens folds and changes the size of letters
         found += [f"{name}: {fault}" for fault in wrong]
+        if not wrong:
+            seen.passed(f"open-{width}", name)
     assert not found
 
 
@@ -354,19 +364,22 @@ def test_the_ledger_is_read_as_cards_on_a_phone(browser, address):
         assert page.locator("tr.claim dl").first.is_visible()
 
 
-def test_explorers_move_and_solutions_unfold(browser, site, chapters):
+def test_explorers_move_and_solutions_unfold(browser, site, chapters, seen):
     """Each explorer loads when it comes into view, and each of its sliders changes the picture, by key as well.
 
     From a disk, where a script may do less than from a server; ``test_an_explorer_follows_the_theme`` has the server.
     """
     for chapter in chapters:
-        with opened(browser, f"{site.as_uri()}/{chapter.name}") as page:
+        if not seen.changed("move", chapter.name):
+            continue
+        with opened(browser, f"{site.as_uri()}/{chapter.name}", typeset=False) as page:
             move_explorers(page, chapter.name)
             solution = page.locator("div.solution").first
             before = solution.bounding_box()["height"]
             solution.locator(".admonition-title").click()
             height = "([box, before]) => box.getBoundingClientRect().height > before + 10"
             page.wait_for_function(height, arg=[solution.element_handle(), before])
+        seen.passed("move", chapter.name)
 
 
 def move_explorers(page, name: str) -> None:
@@ -445,10 +458,12 @@ def decks(site, minutes: int) -> list[str]:
 
 
 @pytest.mark.parametrize("minutes", LENGTHS)
-def test_slides_are_typeset_and_fit(browser, address, site, axe, minutes):
+def test_slides_are_typeset_and_fit(browser, address, site, axe, seen, minutes):
     """One visit of a deck, on a wall and then on a phone; all decks are one template, so axe looks at one a length."""
     assert decks(site, minutes)
     for place, name in enumerate(decks(site, minutes)):
+        if not seen.changed("deck", name):
+            continue
         with opened(browser, address + name, height=720) as page:
             page.evaluate(TWO_FRAMES)  # the fit waits for MathJax too
             assert page.locator(".slide").count() > minutes / 6, name
@@ -463,6 +478,7 @@ def test_slides_are_typeset_and_fit(browser, address, site, axe, minutes):
                 page.set_viewport_size({"width": width, "height": 720})
                 page.evaluate(TWO_FRAMES)
                 assert page.evaluate(STICKS_OUT) == [], (name, width)
+        seen.passed("deck", name)
 
 
 def test_keys_turn_the_slides_and_show_their_parts(browser, address, site):

@@ -1,5 +1,6 @@
 """Records from the command line: complete, resumable, refused when they must be; and starting a chapter."""
 
+import contextlib
 import json
 import re
 import shutil
@@ -7,7 +8,8 @@ import subprocess
 import sys
 import textwrap
 import time
-from concurrent.futures import Future
+import types
+from concurrent.futures import Executor, Future
 from typing import ClassVar
 
 import pandas as pd
@@ -73,8 +75,18 @@ CLAIMS = textwrap.dedent('''
 ''')
 
 
+class Here(Executor):
+    """Does what it is given at once, in this process."""
+
+    def submit(self, function, /, *args, **kwargs):
+        future = Future()
+        future.set_result(function(*args, **kwargs))
+        return future
+
+
 @pytest.fixture
-def paper(house):
+def paper(house, monkeypatch):
+    """The experiments of a toy paper, which are recorded in this process; a process of its own has its own workers."""
     press.write_chapter(house, "toy", press.report_cell())
     press.write_toc(house, "toy")
     package = house / "src/derived/papers/toy"
@@ -83,6 +95,9 @@ def paper(house):
         (folder / "__init__.py").write_text('"""Toy."""\n')
     (package / "experiments/draws.py").write_text(EXPERIMENT)
     (package / "claims.py").write_text(CLAIMS)
+    pool = recording._executor
+    here = lambda jobs, scheduler: pool(jobs, scheduler) if scheduler else contextlib.nullcontext(Here())  # noqa: E731
+    monkeypatch.setattr(recording, "_executor", here)
     return package / "experiments"
 
 
@@ -103,14 +118,14 @@ def test_what_ended_beside_the_condition_that_stopped_is_kept(tmp_path):
 
 def test_an_interrupted_recording_continues_where_it_stopped(house, paper):
     (paper / "stop").touch()
-    assert press.derived(house, "record", "toy", "--jobs", "1").returncode != 0
+    assert press.process(house, "record", "toy", "--jobs", "1").returncode != 0
     assert not (house / "results/toy").exists()
     (note,) = (house / "_build/record").rglob("began.json")
     began = json.loads(note.read_text())
     (paper / "stop").unlink()
     claims = paper.parent / "claims.py"
     claims.write_text(claims.read_text().replace("The mean is told.", "The mean is zero."))
-    process = press.derived(house, "record", "toy", "--jobs", "1")
+    process = press.process(house, "record", "toy", "--jobs", "1")
     assert process.returncode == 0, process.stderr
     assert (paper / "ran").read_text() == "0122", "only the condition that had not finished ran again"
     head = json.loads((house / "results/toy/Draws/cpu/record.json").read_text())
@@ -128,8 +143,7 @@ def test_a_terminated_recording_stops_at_once_and_leaves_no_record(house, paper)
     path.write_text(
         path.read_text().replace("if self.num == 5:", "if self.num == 5:\n            __import__('time').sleep(600)")
     )
-    command = [sys.executable, "-m", "derived.book.cli", "record", "toy", "--jobs", "1"]
-    process = subprocess.Popen(command, cwd=house, env=press.environment(house), stderr=subprocess.DEVNULL)
+    process = press.start(house, "record", "toy", "--jobs", "1", stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and len(psutil.Process(process.pid).children(recursive=True)) < 2:
         time.sleep(0.2)
@@ -244,7 +258,7 @@ def test_a_killed_worker_is_one_clear_line_in_a_rehash(house, paper):
     change(
         paper, "draw = torch.rand(", "__import__('os').kill(__import__('os').getpid(), 9)\n        draw = torch.rand("
     )
-    process = press.derived(house, "record", "toy", "--rehash")
+    process = press.process(house, "record", "toy", "--rehash")
     assert process.stderr == (
         "derived: toy/Draws/cpu: a worker was killed (out of memory?); what was noted before stays\n"
     )
@@ -312,8 +326,7 @@ def test_a_new_chapter_passes_the_lint_and_its_own_tests(house):
     for command in (
         ["ruff", "check", *made],
         ["ruff", "format", "--check", *made],
-        ["pytest", "-p", "no:cacheprovider", "tests/papers/my_paper"],
-        ["pytest", "-p", "no:cacheprovider", "--doctest-modules", "src/derived/papers/my_paper/model"],
+        ["pytest", "-p", "no:cacheprovider", "--doctest-modules", "tests/papers/my_paper", f"{made[0]}/model"],
     ):
         done = subprocess.run(
             [sys.executable, "-m", *command], cwd=house, env=press.environment(house), capture_output=True, text=True
@@ -406,7 +419,8 @@ def test_each_experiment_is_recorded_with_the_history_of_its_own_time(house, pap
     change(
         paper,
         "if self.num == 5:",
-        "if self.num == 5:\n            MARK.with_name('others.py').open('a').write('x = 1\\n')",
+        "if self.num == 5:\n            with MARK.with_name('others.py').open('a') as file:\n"
+        "                file.write('x = 1\\n')",
     )
     git(house, "add", ".")
     git(house, "commit", "-qm", "two")
@@ -453,15 +467,17 @@ GONE = CLUSTER.replace(
 )
 
 
-def test_what_a_cluster_does_wrong_is_one_clear_line(house, paper):
-    (house / "src/distributed.py").write_text(CLUSTER)
+def test_what_a_cluster_does_wrong_is_one_clear_line(house, paper, monkeypatch):
+    cluster = types.ModuleType("distributed")
+    exec(CLUSTER, vars(cluster))
+    monkeypatch.setitem(sys.modules, "distributed", cluster)
     process = press.derived(house, "record", "toy", "--scheduler", "here")
     assert process.stderr == (
         "derived: no scheduler at 'here' (ValueError: not enough values); give one like tcp://127.0.0.1:8786\n"
     )
     process = press.derived(house, "record", "toy", "--scheduler", "here:8786")
     assert process.stderr == "derived: a task killed its workers again and again; finished conditions are kept\n"
-    (house / "src/distributed.py").write_text(GONE)
+    exec(GONE, vars(cluster))
     process = press.derived(house, "record", "toy", "--scheduler", "here:8786")
     assert process.stderr == "derived: the scheduler at here:8786 is gone; finished conditions are kept\n"
 

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -60,13 +61,11 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_chapter_that_fails_says_where_and_why_and_leaves_the_last_good_run(house, fault):
-    good(house)
-    assert press.derived(house, "run").returncode == 0
-    before = {path: path.read_bytes() for path in (house / "_build").rglob("toy.*") if "running" not in path.parts}
+def test_a_chapter_that_fails_says_where_and_why_and_leaves_the_last_good_run(built, fault):
+    before = {path: path.read_bytes() for path in (built / "_build").rglob("toy.*") if "running" not in path.parts}
     cell, message = FAULTS[fault]
-    press.write_chapter(house, "toy", cell, "never = 'reached'")
-    process = press.derived(house, "run")
+    press.write_chapter(built, "toy", cell, "never = 'reached'")
+    process = press.derived(built, "run")
     assert process.returncode == 1
     assert len(lines(process)) == 1
     assert message in process.stderr
@@ -144,8 +143,7 @@ STUCK = "import ctypes; ctypes.PyDLL(None).sleep(600)"  # compiled code that let
 def test_a_killed_build_takes_its_kernels_along_and_the_next_one_works(house, how, cell):
     press.write_chapter(house, "toy", "import time", cell)
     press.write_toc(house, "toy")
-    command = [sys.executable, "-m", "derived.book.cli", "run"]
-    driver = subprocess.Popen(command, cwd=house, env=press.environment(house), stdout=subprocess.DEVNULL)
+    driver = press.start(house, "run", stdout=subprocess.DEVNULL)
     partial = house / "_build/running/toy/toy.ipynb"
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and not (partial.exists() and '"running"' in partial.read_text()):
@@ -160,30 +158,20 @@ def test_a_killed_build_takes_its_kernels_along_and_the_next_one_works(house, ho
     assert press.derived(house, "run").returncode == 0
 
 
-def test_a_corrupt_cache_is_run_again(house):
-    good(house)
-    assert press.derived(house, "run").returncode == 0
-    path = house / "_build/executed/notebooks/toy.ipynb"
+def test_a_corrupt_cache_is_run_again(built):
+    path = built / "_build/executed/notebooks/toy.ipynb"
     path.write_text(path.read_text()[:-30])
-    assert "done in" in press.derived(house, "run").stdout
+    assert "done in" in press.derived(built, "run").stdout
 
 
 @pytest.fixture
 def keys(house, monkeypatch):
     """The key of the first chapter in a copy of this checkout, as a function of what has been changed in the copy."""
-    for name in ("notebooks", "book", "results"):
-        subprocess.run(["cp", "-r", press.ROOT / name, house], check=True)
-    script = (
-        "import sys, json; from pathlib import Path; from derived.book.house import House;"
-        "from derived.book.run.driver import chapter_key;"
-        "print(chapter_key(House(Path(sys.argv[1])), 'ols_attention', json.loads(sys.argv[2])))"
-    )
-
-    def key(**changes) -> str:
-        command = [sys.executable, "-c", script, str(house), json.dumps(PARAMETERS | changes)]
-        return subprocess.check_output(command, env=press.environment(house), text=True).strip()
-
-    return key
+    shutil.copytree(press.ROOT / "results/ols_attention", house / "results/ols_attention")
+    (house / "notebooks").mkdir()
+    shutil.copy(press.ROOT / "notebooks/ols_attention.ipynb", house / "notebooks")
+    press.move(monkeypatch, house)
+    return lambda **changes: driver.chapter_key(House(house), "ols_attention", PARAMETERS | changes)
 
 
 @pytest.mark.parametrize(
@@ -315,7 +303,7 @@ def test_findings_of_another_shape_count_as_not_run(house, damage):
         case "a word":
             found["rows"][0]["value"] = "abc"
         case "no column":
-            del found["rows"][0]["expected"]
+            del found["rows"][0]["verdict"]
         case "no rows":
             found["rows"] = []
     (house / "_build/findings/toy.json").write_text(json.dumps(found))
@@ -326,15 +314,8 @@ def test_findings_of_another_shape_count_as_not_run(house, damage):
 def test_a_build_started_in_the_background_can_be_interrupted(house):
     press.write_chapter(house, "toy", "import time", "time.sleep(600)")
     press.write_toc(house, "toy")
-    command = [sys.executable, "-m", "derived.book.cli", "run"]
-    with subprocess.Popen(
-        command,
-        env=press.environment(house),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
-    ) as driver:
+    pipe, deaf = subprocess.PIPE, lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with press.start(house, "run", stdout=pipe, stderr=pipe, preexec_fn=deaf) as driver:
         assert "to run" in driver.stdout.readline()
         driver.send_signal(signal.SIGINT)
         try:
@@ -390,15 +371,13 @@ def test_a_table_of_contents_that_cannot_be_is_one_clear_line(house, text, messa
     assert line == f"derived: book/_toc.yml: {message}"
 
 
-def test_findings_that_are_none_are_made_again(house):
-    good(house)
-    assert press.derived(house, "run").returncode == 0
-    (house / "_build/findings/toy.json").write_text("[]")
-    assert "done in" in press.derived(house, "run").stdout
+def test_findings_that_are_none_are_made_again(built):
+    (built / "_build/findings/toy.json").write_text("[]")
+    assert "done in" in press.derived(built, "run").stdout
 
 
 def test_a_long_run_says_what_to_expect_and_where_it_is(house, monkeypatch, capsys):
-    press.write_chapter(house, "toy", "import time", "time.sleep(8)", press.report_cell())
+    press.write_chapter(house, "toy", "import time", "time.sleep(5)", press.report_cell())
     press.write_toc(house, "toy")
     (house / "results/toy/Draws/cpu").mkdir(parents=True)
     (house / "results/toy/Draws/cpu/record.json").write_text('{"seconds": 2160.4}')
@@ -412,5 +391,5 @@ def test_a_long_run_says_what_to_expect_and_where_it_is(house, monkeypatch, caps
         (house / "requirements.lock").write_text("another")
     said = capsys.readouterr().out
     assert "toy: to run at tier cpu, its records took 2160 s" in said
-    assert " s so far, in cell 4 (time.sleep(8))" in said
+    assert " s so far, in cell 4 (time.sleep(5))" in said
     assert f"toy: to run at tier cpu, {outcomes[0].findings['seconds']:.0f} s last time" in said

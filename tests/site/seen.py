@@ -1,0 +1,44 @@
+"""Pages of the site that need not be opened again."""
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from derived.book.house import write_whole
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Which pages have passed which checks, and as what: a page that looks the same is not opened again.
+
+    A note of its own for each check of a page. All pages are opened where CHECK_ALL is set, as in
+    the workflow that publishes.
+    """
+
+    site: Path
+    notes: Path
+    browser: str  # its version
+
+    def _key(self, name: str) -> str:
+        """A hash of the page, the styles and scripts of the site, the pictures and explorers that the page names, these
+        tests, and the browser."""
+        text = (self.site / name).read_text("utf-8")
+        shared = [path for folder in ("_static", "vendor", "slides") for path in (self.site / folder).rglob("*.*")]
+        own = [path for folder in ("_images", "explorers", "cards") for path in (self.site / folder).glob("*.*")]
+        files = [path for path in shared if path.suffix != ".html"] + [path for path in own if path.name in text]
+        files += Path(__file__).parent.glob("*.py")
+        parts = [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(files) if path.is_file()]
+        return hashlib.sha256("\n".join([self.browser, name, *parts, text]).encode()).hexdigest()
+
+    def _note(self, check: str, name: str) -> Path:
+        return self.notes / f"{check}-{name.replace('/', '-')}"
+
+    def changed(self, check: str, name: str) -> bool:
+        """Whether a page has to be opened for a check."""
+        note = self._note(check, name)
+        return "CHECK_ALL" in os.environ or not note.is_file() or note.read_text("utf-8") != self._key(name)
+
+    def passed(self, check: str, name: str) -> None:
+        """Note that a page has passed a check as it is."""
+        write_whole(self._note(check, name), self._key(name))
