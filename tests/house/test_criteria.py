@@ -55,6 +55,12 @@ def test_every_change_is_of_a_claim_that_is_in_the_ledger_or_left_it():
     assert {*CHANGES} <= left | {row["id"] for row in COMMITTED}
 
 
+def test_a_row_that_left_the_ledger_says_why():
+    reasons = {claim for claim, told in CHANGES.items() for one in told if one["kind"] == "left"}
+    gone = {claim for record in news.read(ROOT) if record["date"] >= "2026-11-24" for claim in record.get("gone", [])}
+    assert gone - {row["id"] for row in COMMITTED} <= reasons
+
+
 @pytest.mark.parametrize("slug", SLUGS)
 def test_a_term_that_changed_since_its_record_began_has_an_entry_of_that_time(slug):
     module = importlib.import_module(f"derived.papers.{slug}.claims")

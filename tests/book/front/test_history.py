@@ -8,7 +8,7 @@ from test_pages import assert_balanced, chapter, row
 
 from derived.book.front import history
 from derived.book.house import UserError
-from derived.book.judge import news
+from derived.book.judge import changes, news
 
 
 def ledger(*rows: tuple[str, str, str]) -> list[dict]:
@@ -30,10 +30,11 @@ def test_a_claim_that_left_the_ledger_is_told_and_no_link_leads_to_it(tmp_path):
     fails = ledger(("A", "ci", "fails"), ("B", "ci", "fails"), ("B", "cpu", "fails"))
     news.add(tmp_path, news.compared(both, fails, "2026-11-22"))
     news.add(tmp_path, news.compared(fails, one, "2026-11-23"))
+    changes.add(tmp_path, ["B"], "left", "It was a row.", "It could not fail.")
     entries = history.entries(tmp_path, [chapter(row("A"))])
-    assert [entry.gone for entry in entries] == [["B"], []]
+    assert [entry.gone for entry in entries] == [{"It could not fail.": ["B"]}, {}]
     assert entries[0].parts == ["1 claim that left the ledger", "1 changed verdict"]
-    assert "Left the ledger: B" in history.latest(entries)
+    assert "Left the ledger: B. It could not fail." in history.latest(entries)
     for page in (history.latest(entries), history.verdicts(entries)):
         links = {link.get("href") for link in BeautifulSoup(page, "html.parser").select("a[href*='ledger.html']")}
         assert links == {"ledger.html#A"}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from derived.book.judge import news
+from derived.book.judge import changes, news
 from derived.book.page import pages
 
 SHOWN = 5  # entries on the welcome page
@@ -26,7 +26,7 @@ class Entry:
     paper: str
     title: str
     claims: int = 0  # that are new
-    gone: list[str] = field(default_factory=list)  # ids of claims that left the ledger
+    gone: dict[str, list[str]] = field(default_factory=dict)  # ids of claims that left the ledger, by the reason
     verdicts: list[dict[str, Any]] = field(default_factory=list)  # id, tier, before, after; stands: is in the ledger
     criteria: dict[str, None] = field(default_factory=dict)  # ids of claims, each once
 
@@ -35,7 +35,7 @@ class Entry:
         """The changes counted, in a few words."""
         said = (
             (self.claims, "new claim", "new claims"),
-            (len(self.gone), "claim that left the ledger", "claims that left the ledger"),
+            (sum(map(len, self.gone.values())), "claim that left the ledger", "claims that left the ledger"),
             (len(self.verdicts), "changed verdict", "changed verdicts"),
             (len(self.criteria), "changed criterion", "changed criteria"),
         )
@@ -47,6 +47,7 @@ def entries(root: Path, chapters: Sequence[pages.Chapter]) -> list[Entry]:
     found: dict[tuple[str, str], Entry] = {}
     titles = {chapter.slug: chapter.name for chapter in chapters}
     standing = {row["id"] for chapter in chapters for row in chapter.rows}
+    why = {claim: one["why"] for claim, told in changes.read(root).items() for one in told if one["kind"] == "left"}
 
     def entry(date: str, paper: str) -> Entry:
         return found.setdefault((date, paper), Entry(date, paper, titles[paper]))
@@ -55,7 +56,8 @@ def entries(root: Path, chapters: Sequence[pages.Chapter]) -> list[Entry]:
         if record["paper"] in titles:
             of_day = entry(record["date"], record["paper"])
             of_day.claims += record["claims"]
-            of_day.gone += record.get("gone", [])
+            for claim in record.get("gone", []):
+                of_day.gone.setdefault(why.get(claim, ""), []).append(claim)
             for each in record["verdicts"]:
                 _note(of_day.verdicts, {**each, "stands": each["id"] in standing})
     for chapter in chapters:

@@ -23,6 +23,7 @@ Kind = Literal[
     "unit",  # what counts as one, or what the value is given in
     "size",  # sizes, cases and settings of the experiment
     "merged",  # several rows became one
+    "left",  # the row left the ledger: textbook, a second code of one formula, could not fail, …
     "late",  # the row or its criterion was written when rows or a pilot had been seen
     "expected",  # the expected verdict, and none of the terms
 ]

@@ -62,13 +62,10 @@ def not_run(house: House) -> list[str]:
 
 
 def check_acceptable(house: House, rows: Sequence[Row]) -> None:
-    """Refuse to accept a run that is incomplete, has another seed or tier, or has unexpected verdicts."""
-    absent = not_run(house)
-    if absent:
-        raise UserError(f"not accepted: {', '.join(absent)} was not run here; run: make site")
+    """Refuse to accept chapters that last ran at another seed or tier, and verdicts that are not expected."""
     for slug in house.chapters():
         found = read_findings(house, slug)
-        if (found["seed"], found["tier"]) != OWN:
+        if found and (found["seed"], found["tier"]) != OWN:
             raise UserError(
                 f"not accepted: {slug} last ran with seed {found['seed']} and tier {found['tier']}; "
                 f"the book's is seed 0 and tier ci: run: make site CHAPTERS={slug}"
@@ -163,8 +160,11 @@ def _label(row: Row) -> str:
 
 
 def accept(house: House, rows: Sequence[Row]) -> None:
-    """Write the last build's verdicts to the committed ledger, and their news; refuse unexplained changes of terms."""
-    before = committed(house)
+    """Write the last build's verdicts to the committed ledger, and their news; refuse unexplained changes of terms.
+
+    The rows of a chapter that was not run here stay.
+    """
+    before, absent = committed(house), not_run(house)
     silent = unexplained(before, rows)
     if silent:
         raise UserError("\nderived: ".join(silent))
@@ -176,6 +176,9 @@ def accept(house: House, rows: Sequence[Row]) -> None:
         | registered.get(key(row), {})
         for row in rows
     ]
+    order = house.chapters()
+    kept += [row for row in before if row["paper"] in absent]
+    kept.sort(key=lambda row: order.index(row["paper"]))
     told = [row for row in before if row["verdict"] is not None]
     fresh = news.compared(told, kept, datetime.now(UTC).date().isoformat())
     write_whole(house.ledger, json.dumps(kept, indent=1) + "\n")  # first, or a second attempt would tell the news twice
