@@ -175,6 +175,17 @@ def test_the_kernel_is_absorbed_where_it_would_underflow():
     assert near(slow.plan, fast.plan, 1e-8)
 
 
+def test_costs_all_raised_leave_the_plan_where_the_whole_kernel_is_zero():
+    x, y = torch.rand(2, 3, 6, 2, generator=stream(0, "raised"), dtype=torch.float64)
+    cost = torch.cdist(x, y).square()
+    assert not (-(cost + 1) / 1e-3).exp().any()
+    facts = {"tol": 1e-300, "max_iterations": 500}  # as many iterations for both
+    low, high = (entropic_plan(each, 1e-3, **facts).plan for each in (cost, cost + 1))
+    assert near(
+        low, high, 8 * 2.3e-16 * 3 / 1e-3 * 502
+    )  # a score is rounded by 3 eps / epsilon, again in each iteration
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_low_precision_is_computed_in_float32(dtype):
     scores, _, _ = problems(8, 8)
