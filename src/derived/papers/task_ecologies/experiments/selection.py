@@ -20,37 +20,10 @@ from ..model.selection import (
     first_order_quasispecies,
     price_terms,
     quasispecies,
-    recipe_counterexample,
     selection_moments,
     wright_fisher,
 )
 from .fits import build, falling, fit_texts
-
-
-@dataclass(frozen=True, kw_only=True)
-class Price(Experiment):
-    """TE-10.a: Price's equation against the list of all offspring of a random population.
-
-    Rows: instance, gap (mean over offspring less mean over parents, less the two terms), bound (rounding).
-    """
-
-    instances: int = 200
-    parents: int = 12
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        gaps = [self.one(stream(seed, "price", i)) for i in range(self.instances)]
-        eps = 8 * self.parents * 4 * np.finfo(float).eps  # terms of the longest sum, up to 4 offspring of a parent
-        return rows({"instance": range(self.instances)}, {"gap": np.abs(gaps), "bound": eps})
-
-    def one(self, draw: torch.Generator) -> float:
-        offspring = torch.randint(1, 5, (self.parents,), generator=draw).numpy()
-        trait = torch.rand(self.parents, generator=draw, dtype=torch.float64).numpy()
-        children = np.repeat(trait, offspring)
-        children = children + torch.randn(len(children), generator=draw, dtype=torch.float64).numpy() / 4
-        starts = np.concatenate([[0], offspring.cumsum()[:-1]])
-        change = np.add.reduceat(children, starts) / offspring - trait
-        terms = price_terms(offspring.astype(float), trait, change)
-        return float(children.mean() - trait.mean() - terms.selection - terms.transmission)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,48 +113,6 @@ def one_step_rates(codes: np.ndarray) -> np.ndarray:
     for i, j in zip(*np.nonzero(beside), strict=True):
         rates[i, j] = is_refinement(codes[i], codes[j]) or is_refinement(codes[j], codes[i])
     return rates - np.diag(rates.sum(axis=1))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Recipes(Experiment):
-    """TE-11: recipes with a mixing share and a background; the excess falls with the share within each background.
-
-    "printed": the counterexample. "independent": random recipes whose share and background are independent.
-    "confounded": the same recipes at random joint frequencies, the control. Rows: case, instance, covariance (of
-    fitness and share), change (of the mean share by one round of selection), bound (rounding).
-    """
-
-    instances: int = 2000
-    backgrounds: int = 3
-    levels: int = 4
-
-    tiny: ClassVar = {"instances": 200}
-    deterministic: ClassVar = {}
-
-    def conditions(self) -> list[dict]:
-        return [{"case": case} for case in ("printed", "independent", "confounded")]
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        case = condition["case"]
-        if case == "printed":
-            one = recipe_counterexample()
-            found = [self.judge(np.exp(-one.excess), one.alpha, one.shares)]
-        else:
-            found = [self.one(case, stream(seed, "recipes", i)) for i in range(self.instances)]
-        covariance, change = np.array(found).T
-        columns = {"covariance": covariance, "change": change, "bound": 16 * 12 * np.finfo(float).eps}
-        return rows({"instance": range(len(found))}, columns)
-
-    def judge(self, fitness: np.ndarray, alpha: np.ndarray, shares: np.ndarray) -> tuple[float, float]:
-        change = float(price_terms(fitness, alpha, shares=shares).selection)
-        return change * float((shares * fitness).sum()), change
-
-    def one(self, case: str, draw: torch.Generator) -> tuple[float, float]:
-        uniform = lambda *shape: torch.rand(shape, generator=draw, dtype=torch.float64).numpy()  # noqa: E731
-        falling = np.sort(uniform(self.backgrounds, self.levels), axis=1)[:, ::-1] + 2 * uniform(self.backgrounds, 1)
-        alpha = np.broadcast_to(np.sort(uniform(self.levels)), falling.shape)
-        x = uniform(self.backgrounds, 1) * uniform(1, self.levels) if case == "independent" else uniform(*falling.shape)
-        return self.judge(np.exp(-falling).ravel(), alpha.ravel(), (x / x.sum()).ravel())
 
 
 # The two published runs of recipe populations: population, generations, step of mutation, and what the network at each
