@@ -1,7 +1,7 @@
 """TE-E4: balanced and unbalanced code. Criteria and expected verdicts were written before the run, unless a claim says
 otherwise.
 
-A network stands at the rate that its held-out loss chooses, a replicate is one corpus with its network and tables.
+Networks are judged at the rate that their held-out loss chooses. A replicate is one corpus with its network and tables.
 """
 
 from itertools import pairwise

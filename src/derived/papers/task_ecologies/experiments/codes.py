@@ -1,4 +1,4 @@
-"""Codes under a price: the least complex free code, splits and merges, local and global optima (TE-3, 4, 5, 15).
+"""Codes under a price: equidistant worlds, the path of optima, and all codes of one ecology (TE-5).
 
 symbol    name         meaning
 beta_min  threshold    first price at which merging two cells of the quotient pays

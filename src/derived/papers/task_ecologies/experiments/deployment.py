@@ -1,4 +1,4 @@
-"""Away from the training ecology: mixing in a new one, what a merged pair pays, what training leaves open (TE-7, 8).
+"""Away from the training ecology: mixing in a new one, and what a merged pair pays (TE-7, 8).
 
 alpha_star    share of the new ecology from which sigma^2 of the pair exceeds epsilon
 alpha_split   share from which telling the pair apart lowers J_beta
@@ -24,7 +24,7 @@ from ..model.partitions import cells, normal_form, set_partitions
 class Injection(Experiment):
     """TE-7: pairs of worlds that the base ecology barely tells apart and a new one tells apart, mixed at each share.
 
-    Two worlds in two ecologies; both levels stand a share of the way from one to the other: epsilon for sigma^2, beta h
+    Two worlds in two ecologies; both levels lie a share of the way from one to the other: epsilon for sigma^2, beta h
     for the gain. Rows: replicate, alpha, sigma2 and gain (of the mixture), linear2 and linear (the straight lines),
     epsilon, level (beta h), alpha_star, alpha_split, gap (of both straight lines), bound, crossing (|sigma^2 - epsilon|
     at alpha_star and |J of merged less J of split| at alpha_split), before and after (J of merged less J of split a

@@ -1,4 +1,4 @@
-"""The loss of a code: floor and excess, free codes, contexts that know the world, Hellinger distances (TE-1, 2, 6, 9).
+"""The loss of a code where contexts know the world (TE-6).
 
 gap      largest distance of two routes to one number
 bound    what rounding allows it, model.ecology.rounding_bound

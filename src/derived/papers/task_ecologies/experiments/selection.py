@@ -1,4 +1,4 @@
-"""Heredity, variation and selection: the identities, the limits, recipes as traits, drift, and trained populations."""
+"""Selection: drawing parents, the quasispecies, drift of recipes, and trained populations (TE-10, E3)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from .fits import build, falling, fit_texts
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling(Experiment):
-    """TE-10.b, G9: one Wright-Fisher generation of K models. The realised change of the mean loss is compared with its
+    """One Wright-Fisher generation of K models. The realised change of the mean loss is compared with its
     exact mean and variance given the fitness: e^-loss ("loss"), or pure noise ("noise").
 
     Rows: fitness, replicate, z (realised less expected change over its standard deviation), covered (|z| <= 1.96).
@@ -56,7 +56,7 @@ class Sampling(Experiment):
 
 @dataclass(frozen=True, kw_only=True)
 class Quasispecies(Experiment):
-    """TE-10.c, 10.d: all codes of four worlds as types, fitness C - excess, mutation by one split or one merge.
+    """TE-10.d: all codes of four worlds as types, fitness C - excess, mutation by one split or one merge.
 
     "one optimum": random ecologies whose worlds all differ; the Perron vector against its first order in epsilon.
     "planted": two worlds alike, so that the quotient and the identity map are equally fit. Rows: case, instance,
@@ -127,7 +127,7 @@ REPORTED = {"exp 6": 0.916, "exp 7": 0.890}
 
 @dataclass(frozen=True, kw_only=True)
 class Drift(Experiment):
-    """G11: the two published recipe populations simulated: shares start uniform, parents are drawn in proportion to
+    """Simulate the two published recipe populations: shares start uniform, parents are drawn in proportion to
     fitness, a normal step is added and cut to [0, 1]. "neutral": equal fitness; "selected": the published static curve.
 
     Rows: published, arm, simulation, final (mean share in the last generation), reported (the paper's), reached.
