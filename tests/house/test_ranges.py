@@ -40,7 +40,7 @@ def ends(criterion: str) -> tuple[float, float]:
 @pytest.mark.parametrize("slug", SLUGS)
 def test_the_words_of_each_criterion_are_its_numbers(slug):
     claims = importlib.import_module(f"derived.papers.{slug}.claims").CLAIMS
-    for claim in (claim for claim in claims if claim.kind != "measured"):
+    for claim in (claim for claim in claims if claim.kind not in ("measured", "on page")):
         assert ends(claim.criterion) == pytest.approx(claim.accept, rel=1e-9), claim.id
 
 

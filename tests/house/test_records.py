@@ -29,8 +29,8 @@ NO_COMMIT = {
         Rules ShortListOps
     """,
     "homogenized": """
-        Clock Cold Cosines FinalRate Freezing HeadMoments Hot Interpolation Lipschitz OneLayer
-        PrivateNoise Prompts SlowDrift SlowPaths Stack TwoTokens WeakError
+        Clock Cold FinalRate Freezing Hot Interpolation
+        PrivateNoise Prompts SlowPaths Stack TwoTokens WeakError
     """,
     "in_place_ttt": """
         Capacity Clip Documents Layers Noise
@@ -43,7 +43,7 @@ NO_COMMIT = {
         Window
     """,
     "sinkhorn": """
-        Causal Drift Particles RandomScores Temperature
+        Causal Particles RandomScores
     """,
     "task_ecologies": """
         Imposed

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from derived.book.house import write_whole
 
+OF_PAGES = ("_images", "explorers", "cards", "search")  # a page loads of these what it names
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -25,8 +27,9 @@ class Seen:
         tests, and the browser."""
         text = (self.site / name).read_text("utf-8")
         shared = [path for folder in ("_static", "vendor", "slides") for path in (self.site / folder).rglob("*.*")]
-        own = [path for folder in ("_images", "explorers", "cards") for path in (self.site / folder).glob("*.*")]
-        files = [path for path in shared if path.suffix != ".html"] + [path for path in own if path.name in text]
+        own = [path for folder in OF_PAGES for path in (self.site / folder).glob("*.*")]
+        files = [path for path in shared if path.suffix != ".html"]
+        files += [path for path in own if path.relative_to(self.site).as_posix() in text]
         files += Path(__file__).parent.glob("*.py")
         parts = [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(files) if path.is_file()]
         return hashlib.sha256("\n".join([self.browser, name, *parts, text]).encode()).hexdigest()

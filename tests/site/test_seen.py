@@ -10,17 +10,27 @@ from seen import Seen
 def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Seen:
     """A small site whose one page has passed a check."""
     monkeypatch.delenv("CHECK_ALL", raising=False)
-    for name in ("_static/styles/book.css", "_images/named.svg", "_images/other.svg", "explorers/one.js"):
+    for name in (
+        "_static/styles/book.css",
+        "_images/named.svg",
+        "_images/other.svg",
+        "explorers/one.js",
+        "search/index.js",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("old")
-    (tmp_path / "page.html").write_text('<img src="_images/named.svg"><div data-figure="explorers/one.js">')
+    (tmp_path / "page.html").write_text(
+        '<img src="_images/named.svg"><div data-figure="explorers/one.js"><script src="search/index.js">'
+    )
     found = Seen(tmp_path, tmp_path / "notes", "130")
     found.passed("open-390", "page.html")
     assert not found.changed("open-390", "page.html")
     return found
 
 
-@pytest.mark.parametrize("name", ["page.html", "_static/styles/book.css", "_images/named.svg", "explorers/one.js"])
+@pytest.mark.parametrize(
+    "name", ["page.html", "_static/styles/book.css", "_images/named.svg", "explorers/one.js", "search/index.js"]
+)
 def test_a_page_is_opened_again_when_it_or_what_it_loads_has_changed(seen, name):
     with (seen.site / name).open("a") as file:
         file.write("new")

@@ -78,7 +78,7 @@ def test_one_level_is_ordinary_attention(impl):
 @pytest.mark.parametrize("kernel", [2, 3, 4])
 @pytest.mark.parametrize("before", [True, False])
 def test_log_odds_see_a_third_token_in_the_layer_only(kernel, before):
-    """`hkt-contains`, strictly: d ln(A_ij / A_ij') / d x_{j-1} is 0 with one level, a_1 C_11^T M_1^T x^(1) with two
+    """`hkt-strict`: d ln(A_ij / A_ij') / d x_{j-1} is 0 with one level, a_1 C_11^T M_1^T x^(1) with two
     and not zero with three, for j' <= j - 2 and for j' >= j + k, at the shortest i."""
     d, j = 4, 2
     other = j - 2 if before else j + kernel

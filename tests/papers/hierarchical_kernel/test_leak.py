@@ -130,12 +130,17 @@ def test_the_leak_looks_too_good_and_only_where_it_leaks():
     means = table.groupby("kind")["gain"].mean()
     assert means["hkt-block"] < -0.1
     assert means[["plain", "hkt"]].abs().max() < 0.02
+    assert (table.groupby("kind")["loss"].nunique() == 2).all()  # replicates share nothing
 
 
-def test_the_future_is_measured_where_it_is_read():
-    table = pd.DataFrame({"pooling": ["block", "convolution"], "future": [0.3, 0.0]})
-    assert CLAIM["HKT-3.b"].measure(table).value == 0.3
-    assert CLAIM["HKT-3.a"].measure(table).value == 0.0
+def test_each_row_of_the_leak_fails_where_the_other_kind_stands_in():
+    """HKT-3.d on rows of a layer that leaks, HKT-3.e on rows of one that does not: neither holds."""
+    losses = {"hkt": [1.386, 1.388, 1.387, 1.385, 1.387, 1.386], "hkt-block": [1.1, 1.12, 1.11, 1.09, 1.1, 1.11]}
+    table = pd.concat(pd.DataFrame({"kind": kind, "loss": each, "chance": np.log(4)}) for kind, each in losses.items())
+    for id, kind in (("HKT-3.d", "hkt"), ("HKT-3.e", "hkt-block")):
+        other = table.assign(kind=table["kind"].map({"hkt": "hkt-block", "hkt-block": "hkt"}))
+        assert CLAIM[id].judge(CLAIM[id].measure(table))[0] == "holds", kind
+        assert CLAIM[id].judge(CLAIM[id].measure(other))[0] == "fails", kind
 
 
 def test_the_figure_of_jacobians_leaves_rounding_empty(words_of):

@@ -1,6 +1,7 @@
 """ListOps: three evaluators, two generators of one law, parsing of bad strings, and rules counted in full (HKT-9)."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
@@ -9,6 +10,7 @@ from scipy import stats
 
 from derived.lab.experiment import run_condition
 from derived.lab.rng import stream
+from derived.papers.hierarchical_kernel.claims import CLAIMS
 from derived.papers.hierarchical_kernel.data import listops
 from derived.papers.hierarchical_kernel.data.forest import OPEN
 from derived.papers.hierarchical_kernel.data.listops import (
@@ -227,7 +229,7 @@ def test_few_and_many_arguments():
 
 
 def test_whole_rules_are_counted_in_full():
-    """All lists evaluated, a rule is always right; the root's is that of its best guess, recounted here; HKT-9.c."""
+    """All lists evaluated, a rule is always right; the root's is that of its best guess, recounted here."""
     small = Rules(chunks=2, trees=2000, few=30, depths=(1, 9))
     table = run_condition(small, {"range": "short"}, 3, "cpu").set_index("rule")
     assert table.loc["depth 9", "right"] == table.loc["depth 9", "trees"] == 30
@@ -242,3 +244,12 @@ def test_whole_rules_are_counted_in_full():
         )
     assert table.loc["root", "right"] == right
     assert table.loc["majority", "right"] + 500 < right
+
+
+def test_the_rows_on_rules_fail_for_a_worse_rule_and_a_better_one():
+    """HKT-9.b lies between two limits, HKT-9.d above one: counts outside are told."""
+    for id, lengths, rule, right in (("HKT-9.b", "LRA", "root", 36), ("HKT-9.d", "T = 512", "depth 1", 63)):
+        claim = next(one for one in CLAIMS if one.id == id)
+        for share, verdict in ((right, "holds"), (right - 12, "fails")):
+            counts = {"range": lengths, "rule": rule, "trees": 60_000, "right": 600 * share}
+            assert claim.judge(claim.measure(pd.DataFrame([counts])))[0] == verdict, id

@@ -1,4 +1,4 @@
-"""Shallow predictors: exact laws of operators, the first levels of a tree, runs of symbols without order."""
+"""Shallow predictors: exact laws of operators, and the first levels of a tree."""
 
 import itertools
 import math
@@ -9,8 +9,7 @@ import torch
 from hypothesis import strategies as st
 
 from derived.lab.rng import stream
-from derived.papers.hierarchical_kernel.data import listops, sequences, shallow
-from derived.papers.hierarchical_kernel.experiments import trained
+from derived.papers.hierarchical_kernel.data import listops, shallow
 
 trees = st.recursive(
     st.integers(0, 9),
@@ -119,67 +118,3 @@ def test_operator_law_counts_lists():
 def test_bad_arguments_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def bags(num: int, name: str) -> sequences.Data:
-    """Two data sets of three classes over five symbols; class y says y + 1 twice as often as the others. 0 pads."""
-    draw = stream(0, "bags", name)
-    labels = torch.randint(3, (2, num), generator=draw)
-    chances = torch.ones(2, num, 5)
-    chances[..., 0] = 0
-    chances.scatter_(-1, 1 + labels.unsqueeze(-1), 2.0)
-    tokens = torch.multinomial(chances.flatten(0, 1), 40, replacement=True, generator=draw).view(2, num, 40)
-    lengths = torch.randint(20, 41, (2, num), generator=draw)
-    return sequences.Data(tokens * (torch.arange(40) < lengths.unsqueeze(-1)), lengths, labels)
-
-
-@pytest.mark.parametrize("length", [1, 2, 3])
-def test_runs_are_counted_as_by_hand(length):
-    data = bags(6, "runs")
-    found = shallow.gram_counts(data, length, 101)
-    for r in range(2):
-        for i in range(6):
-            said = data.tokens[r, i, : data.lengths[r, i]].tolist()
-            runs = [said[j : j + length] for j in range(len(said) - length + 1)]
-            codes = [sum(s * 257 ** (length - 1 - m) for m, s in enumerate(run)) % 101 for run in runs]
-            assert found[r, i].tolist() == [codes.count(code) for code in range(101)]
-
-
-def test_the_linear_rule_is_a_ridge_regression_of_each_network():
-    train, test = bags(60, "train"), bags(40, "test")
-    guess = shallow.linear_rule(train, test, length=1, buckets=5, classes=3)
-    for r in range(2):
-        seen, asked = (shallow.gram_counts(data, 1, 5)[r].numpy() for data in (train, test))
-        wanted = np.eye(3)[train.labels[r].numpy()]
-        X = seen - seen.mean(axis=0)
-        ridge = np.sqrt(0.01 * (X**2).sum() / 5) * np.eye(5)  # as five more rows of an ordinary least-squares problem
-        rows, right = np.vstack([X, ridge]), np.vstack([wanted - wanted.mean(axis=0), np.zeros((5, 3))])
-        slopes = np.linalg.lstsq(rows, right, rcond=None)[0]
-        scores = (asked - seen.mean(axis=0)) @ slopes + wanted.mean(axis=0)
-        assert guess[r].tolist() == scores.argmax(axis=1).tolist()
-
-
-def test_the_linear_rule_learns_what_symbols_say_and_reads_neither_order_nor_padding():
-    train, test = bags(400, "train"), bags(300, "test")
-    facts = {"length": 1, "buckets": 5, "classes": 3}
-    guess = shallow.linear_rule(train, test, **facts)
-    assert float((guess == test.labels).double().mean()) > 0.6
-    whole = test._replace(lengths=torch.full_like(test.lengths, 20))
-    behind = torch.full_like(whole.tokens[..., 20:], 4)
-    turned = whole._replace(tokens=torch.cat([whole.tokens[..., :20].flip(-1), behind], dim=-1))
-    assert torch.equal(*(shallow.linear_rule(train, each, **facts) for each in (whole, turned)))
-
-
-def test_a_class_that_never_occurs_is_never_guessed():
-    train = bags(50, "train")
-    kept = train._replace(labels=train.labels.clamp_max(1))
-    assert int(shallow.linear_rule(kept, bags(60, "test"), length=1, buckets=5, classes=4).max()) <= 1
-
-
-def test_shallow_rules_beat_chance_on_the_generated_tasks_and_do_not_solve_them():
-    for task, low, high in ((trained.Shapes(), 0.12, 0.3), (trained.Reviews(), 0.6, 0.9)):
-        train, test = (
-            sequences.stack([task.task(stream(0, name, "bag"), num)]) for name, num in (("a", 4000), ("b", 1000))
-        )
-        share = float((task.rule(train, test) == test.labels).double().mean())
-        assert low < share < high, (type(task).__name__, share)

@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import optimize
 
 from derived.lab.rng import stream
 from derived.papers.hierarchical_kernel.model import theory
@@ -54,7 +55,7 @@ def test_entries_form_a_geometric_series(multiple, levels):
 
 
 def test_entries_of_three_levels_and_roundings():
-    """`hkt-cost`: 1.3125 at L = 3; rounding down stays below 4/3, rounding up reaches 38/25 and 8."""
+    """`hkt-cost`, `hkt-cost-up`: 1.3125 at L = 3; down stays below 4/3, up reaches 38/25 and 8, never its bound."""
     assert geometric_ratio(3) == Fraction(21, 16) == Fraction(13125, 10_000)
     assert all(entry_ratio(T, L, "down") < Fraction(4, 3) for T in range(1, 200) for L in range(1, 9))
     assert all(entry_ratio(T, L, "down") <= geometric_ratio(L) for T in range(1, 200) for L in range(1, 9))
@@ -63,6 +64,9 @@ def test_entries_of_three_levels_and_roundings():
     assert max(entry_ratio(T, L) for T in range(2, 200) for L in range(1, 9)) == Fraction(11, 4)
     allowed = [entry_ratio(T, L) for T in range(1, 200) for L in range(1, 9) if 2 ** (L - 1) <= T]
     assert max(allowed) == Fraction(38, 25)  # T = 5, L = 3: 25 + 9 + 4
+    for T in range(1, 200):
+        assert all(3 * entry_ratio(T, L) * T**2 <= 4 * (T - 1) ** 2 + 12 * (T - 1) + 3 * L for L in range(1, 12))
+    assert entry_ratio(1, 8) == 8  # where the bound is reached
 
 
 def test_products_of_a_layer():
@@ -99,7 +103,7 @@ def test_psd_forms_make_a_kernel(T, d, levels, pooling):
 @examples
 @given(st.integers(1, 4), st.integers(0, 3), st.integers(2, 4))
 def test_one_bad_level_is_found_by_some_input(d, bad, levels):
-    """`hkt-psd`, necessity: tokens that show the bad level its negative direction and every other level zero."""
+    """`hkt-necessary`: tokens that show the bad level its negative direction and every other level zero."""
     bad %= levels
     M = torch.eye(d, dtype=torch.float64).repeat(levels, 1, 1)
     M[bad, 0, 0] = -0.01
@@ -117,7 +121,7 @@ def test_one_bad_level_is_found_by_some_input(d, bad, levels):
 
 
 def test_psd_mixture_is_not_enough():
-    """`hkt-psd`: the counterexample, in integers over two: no rounding takes part."""
+    """`hkt-mixture`: the counterexample, in integers over two: no rounding takes part."""
     witness = mixture_counterexample()
     assert [inertia(M)[:2] for M in witness.M] == [(1, 1), (1, 1)]
     mixture = sum(alpha * M for alpha, M in zip(witness.alpha, witness.M, strict=True))
@@ -259,7 +263,7 @@ def test_mask_hides_the_split():
 
 
 def test_one_head_cannot_take_a_difference():
-    """`hkt-convolution`: closed form against a search over w and p; 1 for (1, -1), 0 iff the taps have one sign."""
+    """`hkt-signs`: closed form against a search over w and p; 1 for (1, -1), 0 iff the taps have one sign."""
     assert float(theory.softmax_head_gap(torch.tensor([1.0, -1.0]).double())) == 1
     w = torch.linspace(-4, 4, 1601, dtype=torch.float64)
     p = torch.linspace(0, 1, 401, dtype=torch.float64)
@@ -271,11 +275,31 @@ def test_one_head_cannot_take_a_difference():
 
 
 def test_constant_tokens_force_the_value_weight():
-    """`hkt-convolution`: on constant sequences every score table gives w x, and the difference is 0, so w = 0."""
+    """`hkt-signs`, `hkt-channels`: on constant sequences every score table gives w x, so a difference needs w = 0."""
     x = torch.full((6, 1), 1.7, dtype=torch.float64)
     for i in range(5):
         A = torch.softmax(causal_mask(normal(6, 6, name=i)), dim=-1)
         torch.testing.assert_close(A @ (0.3 * x), 0.3 * x, rtol=1e-14, atol=0)
+
+
+def test_one_head_has_one_kernel_for_all_channels():
+    """`hkt-channels`: scipy's search over w and p >= 0 against the closed form; the two taps of the page by hand."""
+    pair = torch.tensor([[1.0, 0.5], [0.0, 0.5]]).double()
+    assert float(theory.channel_gap(pair)) == pytest.approx((3 - 5**0.5) / 4, rel=1e-12)
+    for lags, channels in ((2, 2), (3, 2), (4, 3)):
+        kernels = normal(lags, channels, name="kernels").abs()
+
+        def missed(parts, taps=kernels, lags=lags):
+            return np.square(np.outer(parts[:lags] ** 2, parts[lags:]) - taps.numpy()).sum()
+
+        starts = normal(8, lags + channels, name="starts").abs().numpy()
+        found = min(optimize.minimize(missed, start, options={"gtol": 1e-9}).fun for start in starts)
+        assert float(theory.channel_gap(kernels)) == pytest.approx(found, rel=1e-5)
+    alike = normal(3, 1, name="one").abs() * normal(4, name="sizes").abs()
+    assert float(theory.channel_gap(alike)) < 1e-28
+    # of every attention, on x_0 = (1, 1) and x_1 = 0, the output (a, a) misses (0, 1/2) by at least 1/8
+    a = np.linspace(0, 1, 1001)
+    assert min(a**2 + (a - 0.5) ** 2) == pytest.approx(1 / 8, abs=1e-15)
 
 
 @examples
@@ -301,12 +325,11 @@ def test_positional_logits_reach_positive_kernels(rest, first, T):
         (lambda: geometric_ratio(0), "levels = 0"),
         (lambda: attention_flops(8, 0, 1, 1), "d = 0"),
         (lambda: attention_flops(8, 1, 1, 1, impl="gpu"), "impl = 'gpu'"),
-        (lambda: psd_defect(torch.zeros(2, 3)), "square matrices"),
-        (lambda: psd_defect(torch.full((2, 2), math.nan)), "not finite"),
-        (lambda: bilinear_form(torch.zeros(3, 2), torch.zeros(3, 1)), "equal d and d_k"),
+        (lambda: psd_defect(torch.full((2, 2), math.nan)), "give a finite number"),
         (lambda: theory.kernel_logits(torch.tensor([0.5, 0.6]), 4), "sum 1"),
         (lambda: theory.kernel_logits(torch.tensor([1.5, -0.5]), 4), ">= 0"),
         (lambda: theory.kernel_logits(torch.tensor([0.0, 1.0]), 4), "lag 0 positive"),
+        (lambda: theory.channel_gap(torch.tensor([[1.0], [-1.0]])), "kernels"),
         (lambda: theory.tail_bound(1.0, 1.5, torch.ones(2), 1), "rho = 1.5"),
         (lambda: theory.tail_bound(-1.0, 0.5, torch.ones(2), 1), "B = -1;"),
         (lambda: theory.tail_bound(1.0, 0.5, torch.tensor([0.5, -0.5]), 1), "alpha"),

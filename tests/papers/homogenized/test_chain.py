@@ -190,22 +190,43 @@ def test_private_noise():
     assert standard_z(long[:, 0, 1], 0.0) < 5
 
 
-def test_clouds_under_common_noise():
-    """`ht-chaos`: two prompts under the same weights: n E |mean - mean'|^2 is the same at n = 16 and 64."""
-    d, R, values = 4, 400, {}
-    law = HeadLaw(d=d, sigma_a=0.8)
-    for n in (16, 64):
-        ends = [
-            simulate_chain(
-                uniform_tokens(n, d, generator=stream(61, "prompt", n, k), replicas=R), 8, 0.3, 1, law, 1.0,
-                generator=stream(61, "weights"), method="literal", keep_tokens=True,
-            ).tokens[1].mean(1)
-            for k in (0, 1)
-        ]  # fmt: skip
-        values[n] = n * (ends[0] - ends[1]).square().sum(-1)
-    means, errors = zip(*((v.mean().item(), v.std().item() / math.sqrt(R)) for v in values.values()), strict=True)
-    assert abs(means[0] - means[1]) < 5 * math.hypot(*errors)
-    assert abs(means[0] - 4 * means[1]) > 5 * math.hypot(errors[0], 4 * errors[1])
+def test_tokens_alone_and_in_a_crowd():
+    """`ht-chaos`: n tokens run by themselves leave what they do in a crowd of 256 by C (1/n - 1/256) in mean square."""
+    d, R, crowd = 32, 100, 256
+    X, law = uniform_tokens(crowd, d, generator=stream(61, "crowd"), replicas=R), matched_law(32, 1.0)
+
+    def run(n, *weights):
+        return simulate_chain(X[:, :n], 8, 0.3, 1, law, 1.0, generator=stream(61, "weights", *weights),
+                              method="literal", keep_tokens=True).tokens[1]  # fmt: skip
+
+    whole = run(crowd)
+    apart = {n: (run(n) - whole[:, :n]).square().sum(dim=(-2, -1)) / n for n in (16, 64)}
+    scaled = {n: each / (1 / n - 1 / crowd) for n, each in apart.items()}
+    gap = scaled[16] - scaled[64]
+    assert abs(gap.mean()) < 5 * gap.std() / math.sqrt(R) + scaled[64].mean() / 8
+    assert apart[16].mean() > 3 * apart[64].mean()
+    assert (run(64, "others") - whole[:, :64]).square().sum(dim=-1).mean() > 3 * apart[64].mean()
+
+
+def test_two_prompts_end_together_or_opposite():
+    """`ht-ends`: a layer is odd; two points have the drift -R (1 - R^2) / d and the bracket 2 (1 - R^2)^2 / d at any
+    width, `ht-angle`: so they end opposite with the probability 1/2 - arcsin(u_0) / pi."""
+    X, law = uniform_tokens(4, 5, generator=stream(64, "X"), replicas=8), matched_law(5, 3.0)
+    ends = [
+        simulate_chain(Z, 6, 0.3, 2, law, 1.0, generator=stream(64, "w"), method="literal", keep_tokens=True).tokens[1]
+        for Z in (X, -X)
+    ]
+    torch.testing.assert_close(ends[1], -ends[0])
+    paths, step = 4000, 0.1
+    for d in (2, 7):  # one matrix V for two points of overlap 0.6
+        g = stream(64, "points", d)
+        x, y = (each.expand(paths, d) for each in equiangular_tokens(2, d, 0.6)[0])
+        for _ in range(round(8 * d / step)):
+            V = torch.randn(paths, d, d, generator=g, dtype=x.dtype) * (step / d) ** 0.5
+            x, y = (torch.nn.functional.normalize(z + torch.einsum("rde,re->rd", V, z), dim=-1) for z in (x, y))
+        opposite = ((x * y).sum(dim=-1) < 0).double()
+        assert standard_z(opposite, 0.5 - math.asin(0.6) / math.pi) < 5
+        assert standard_z(opposite, 0.2) > 5  # (1 - u_0) / 2, the probability of a martingale u
 
 
 def test_generator_of_the_cloud():

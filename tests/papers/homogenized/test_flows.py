@@ -121,7 +121,25 @@ def test_corrector_that_restores_order_two():
     assert order("retold", False) == pytest.approx(1, abs=0.1)
     assert order("retold", True) == pytest.approx(2, abs=0.1)
     assert order("full", True) == pytest.approx(1, abs=0.1)
-    assert order("none", False) == pytest.approx(1, abs=0.1)
+
+
+def test_layers_without_a_corrector_and_between_grid_points():
+    """`ht-ballistic`, `ht-between`: the error at grid times is eta times a number, and half a step later at least as
+    large as half a step, with the corrector as without."""
+    X, etas = heads.uniform_tokens(5, 4, generator=stream(46, "X"))[0], (1 / 20, 1 / 40, 1 / 80)
+
+    def field(Y):
+        return flows.self_attention(Y, 1.0)
+
+    for corrector, later, order in (("none", 0.0, 1), ("full", 0.0, 2), ("none", 0.5, 1), ("full", 0.5, 1)):
+        errors = []
+        for eta in etas:
+            flow = flows.sphere_flow(flows.modified_drift(field, eta, corrector), X, 1 + later * eta, steps=100)
+            errors.append((flows.sphere_euler(field, X, 1.0, steps=round(1 / eta)) - flow).norm().item())
+        assert flows.observed_order(etas, errors) == pytest.approx(order, abs=0.15)
+        if later and corrector == "full":
+            velocity = heads.tangent(flow, field(flow)).norm().item()
+            assert errors[-1] == pytest.approx(etas[-1] / 2 * velocity, rel=0.05)
 
 
 def test_regimes():

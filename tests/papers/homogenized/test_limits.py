@@ -2,34 +2,23 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 import torch
 
 from derived.lab.rng import stream
-from derived.papers.homogenized.claims.limits import CLAIMS, noise_power
-from derived.papers.homogenized.experiments.limits import Flows, Interpolation, SelfAttention
+from derived.papers.homogenized.claims.limits import noise_power
+from derived.papers.homogenized.experiments.limits import Interpolation
 from derived.papers.homogenized.figures import limits as figures
 
-MEASURES = {claim.id: claim.measure for claim in CLAIMS}
-EXPERIMENTS = (Flows, SelfAttention, Interpolation)
+EXPERIMENTS = (Interpolation,)
 
 
 COLUMNS = {
-    Flows: {"update", "corrector", "replicate", "eta", "grid", "between"},
-    SelfAttention: {"gap", "bound"},
     Interpolation: {"kind", "eta", "L", "H", "replicate", "m", "m_ode"},
 }
 
 
 def test_rows_have_the_promised_columns_and_no_failure(rows, complete):
     complete(rows, COLUMNS)
-
-
-def test_order_is_that_of_a_power_law():
-    eta = np.tile([0.1, 0.05, 0.025], 4)
-    table = pd.DataFrame({"eta": eta, "replicate": np.repeat(range(4), 3), "grid": 3 * eta**2})
-    table = table.assign(update="ambient", corrector="full")
-    assert MEASURES["HT-15.b"](table).value == pytest.approx(2)
 
 
 def test_noise_slope_sees_one_over_h():

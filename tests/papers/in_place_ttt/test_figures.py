@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from derived.papers.in_place_ttt.figures import clock, trained, writes
+from derived.papers.in_place_ttt.figures import clock, trained
 
 
 def models(values: dict, **facts) -> pd.DataFrame:
@@ -67,12 +67,6 @@ def test_figures_of_trained_models_say_in_words_what_they_show():
     chunks = pd.concat(models({("a", 0.1): (1.0, 1.0)}, chunk=chunk) for chunk in (2, 8))
     layers = pd.concat(models({("a", 0.1): (1.0, 1.0)}, memories=count) for count in (0, 1))
     assert "chunk: 1.015 at 2, 1.015 at 8; by memories: 1.015 at 0" in trained.sizes(chunks, layers).get_label()
-
-
-def test_the_figure_of_forms_shows_the_worst_of_each():
-    rows = pd.DataFrame({"form": ["scan", "scan", "squared"], "gap": [1e-16, 4e-16, 1.0], "bound": 1e-15})
-    label = writes.forms(rows.assign(recorded=False)).get_label()
-    assert "prefix sum 0.4, squared loss as prefix sum 1e+15" in label
 
 
 def test_the_figure_of_the_clock_has_medians_per_token_and_the_roofline():

@@ -18,11 +18,16 @@ def test_errors_halve_with_four_times_the_items():
     assert (one["error"] / four["error"]).to_numpy() == pytest.approx(2)
 
 
-def test_all_scores_of_the_two_tables_are_there():
+def test_all_scores_of_the_three_tables_are_there():
     assert published.gains().groupby("model", sort=False).size().to_dict() == {
         "Qwen3-4B": 7,
         "LLaMA-3.1-8B": 5,
         "Qwen3-14B": 5,
+        "4B from scratch, full attention": 3,
+        "4B from scratch, window attention": 3,
     }
+    table = published.gains().query("scratch")
+    assert len(table) == 6
+    assert (table["gain"] > 2).all()
     with pytest.raises(ValueError, match="items = 0"):
         published.gains(0)

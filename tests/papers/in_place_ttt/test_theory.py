@@ -66,7 +66,7 @@ def test_the_writes_are_a_prefix_sum(size):
 
 
 def test_a_squared_loss_is_no_prefix_sum_of_gradients_but_one_of_affine_maps():
-    """`ipt-squared`."""
+    """`ipt-squared`, `ipt-squared-sum`."""
     keys, values, W0, room = layer(24, 3, 4, 1)
     eta, chunk = 0.02, 6
     W, naive, pairs = W0, W0, []
@@ -105,7 +105,7 @@ def test_a_token_misses_the_last_r_plus_one(n, chunk):
 @pytest.mark.parametrize(("ahead", "cross"), [(0, False), (0, True), (1, False), (1, True), (2, False), (2, True)])
 @pytest.mark.parametrize(("n", "chunk"), [(1, 1), (7, 1), (11, 2), (13, 4), (12, 6)])
 def test_what_an_output_depends_on(n, chunk, ahead, cross):
-    """`ipt-causal`, `ipt-one`: the Jacobian is non-zero exactly where ``reach`` says so."""
+    """`ipt-causal`, `ipt-cross`, `ipt-one`: the Jacobian is non-zero exactly where ``reach`` says so."""
     keys, w_down = normal(n, 3), normal(2, 3)
     kernel = torch.cat([normal(2, 3), normal(2, 2, seed=1)], dim=-1)
     kernel[:, 3 + ahead :] = 0
@@ -145,7 +145,7 @@ def test_the_gradient_of_the_scan_is_a_suffix_sum(size):
 
 
 def test_the_start_is_no_stationary_point_unless_both_factors_vanish():
-    """`ipt-start`: outputs, both gradients, and a first step that does not see the signs of the diagonal."""
+    """`ipt-start`, `ipt-moves`: outputs, both gradients, a first step that sees no sign of the diagonal."""
     n, d, h, chunk = 16, 4, 5, 4
     keys, w_down, x, G = normal(n, h), normal(d, h), normal(n, d), normal(n, d, seed=7)
     signs = torch.tensor([1.0, -1.0, 1.0, -1.0], dtype=torch.float64)
@@ -290,6 +290,17 @@ def test_keys_with_a_mean_move_unrelated_logits_in_proportion_to_the_text():
         assert torch.allclose(found, theory.mean_bias(embeddings, embeddings[written], mean, 0.7), atol=1e-12)
 
 
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_a_gate_leaves_a_bias_in_random_directions(d):
+    """`ipt-gated-bias`: pairs of inputs and a layer for each, and no bias where the inputs are orthogonal."""
+    y = d**0.5 * torch.nn.functional.normalize(normal(40_000, 2, d), dim=-1)
+    gate, up = normal(40_000, 3, d, seed=1) / d**0.5, normal(40_000, 3, d, seed=2) / d**0.5
+    keys = gated_mlp_keys(y, gate, up)
+    products, size = keys.prod(dim=1).sum(dim=-1), keys.square().sum(dim=-1).mean()
+    error = 5 * products.std() / len(products) ** 0.5 / size
+    assert abs(products.mean() / size - theory.gated_key_bias(d)) < error < 0.3 * theory.gated_key_bias(d)
+
+
 @pytest.mark.parametrize("rho", [0.0, 0.6, -0.5])
 def test_keys_of_gated_and_of_plain_layers(rho):
     """`ipt-keys`: two inputs at a known angle, means over wide random layers within four standard errors."""
@@ -352,6 +363,26 @@ def test_the_chance_of_a_wrong_top_logit():
         assert not exact or bound <= interval.high
 
 
+@pytest.mark.parametrize(("V", "N", "h"), [(2, 6, 3), (5, 20, 4), (8, 8, 8)])
+def test_few_tokens_written_often(V, N, h):
+    """`ipt-few`: simulated with the layer, orthonormal embeddings; five standard errors."""
+    draws, query = 4_000, torch.nn.functional.normalize(normal(h), dim=0)
+    keys = torch.cat([normal(draws, N, h) / h**0.5, query.expand(draws, 2, h)], dim=1)  # the pair, and who asks
+    values = torch.eye(V + 2).double()[torch.tensor([*range(V)] * (N // V) + [1, 0])].expand(draws, -1, -1)
+    read = in_place_ttt(keys, values, torch.zeros(V + 2, h).double(), 1.0, N + 1)[:, -1, :V]
+    expected = theory.wins(V, (V * h / N) ** 0.5)
+    error = (expected * (1 - expected) / draws) ** 0.5
+    assert abs((read.argmax(dim=-1) == 1).double().mean() - expected) < 5 * error
+
+
+def test_a_small_vocabulary_holds_far_less_than_the_rule_for_a_large_one():
+    """`ipt-few`: half of the answers at the pairs that the function says, without random directions."""
+    wide = theory.capacity_of_few(10**9, 16, 8)
+    assert theory.wins(8, (8 * 16 / wide) ** 0.5) == pytest.approx(0.5, abs=1e-6)
+    assert theory.capacity_of_few(64, 64, 8) < 0.3 * theory.capacity(64, 64, 8)
+    assert theory.capacity_of_few(64, 64, 10**5) == pytest.approx(theory.capacity(64, 64, 10**5), rel=0.3)
+
+
 def test_half_of_the_recall_is_lost_near_the_capacity():
     """`ipt-capacity`: dh / (2 ln V) is the right size: recall is high at a third of it and low at three times it."""
     d = h = 24
@@ -374,7 +405,7 @@ def test_half_of_the_recall_is_lost_near_the_capacity():
 
 @given(st.floats(1e-30, 1e30), st.floats(-1, 1))
 def test_bf16_loses_a_small_write(weight, share):
-    """`ipt-clip`: a write below 2^-9 of a weight leaves it as it is, and one above 2^-7 never does."""
+    """`ipt-lost`: a write below 2^-9 of a weight leaves it as it is, and one above 2^-7 never does."""
     w = torch.tensor(weight, dtype=torch.float64).bfloat16()
     small, large = w.double() + share * 2**-9 * w.double() * (1 - 1e-9), w.double() * (1 + 2**-7)
     assert small.bfloat16() == w
@@ -383,7 +414,7 @@ def test_bf16_loses_a_small_write(weight, share):
 
 @pytest.mark.parametrize("rms", [2e-9, 2e-7, 2e-5, 1e-3])
 def test_the_share_of_weights_that_a_write_changes(rms):
-    """`ipt-clip`: simulated rounding against the sum over binades; one weight in 128 is counted too low."""
+    """`ipt-lost`: simulated rounding against the sum over binades; one weight in 128 is counted too low."""
     num = 4_000_000
     w = (0.02 * torch.randn(num, generator=stream(1, "w"))).bfloat16()
     changed = (

@@ -1,6 +1,7 @@
 """Topic trained: generated texts, small models side by side, rates chosen by validation, and the measures."""
 
 import dataclasses
+import itertools
 import math
 
 import numpy as np
@@ -19,7 +20,7 @@ from derived.papers.in_place_ttt.claims.trained import (
 )
 from derived.papers.in_place_ttt.data.documents import bigram_documents, bigram_floor
 from derived.papers.in_place_ttt.data.needles import FIRST, NEEDLE, QUESTION, TASKS, VARIABLE, ruler_like
-from derived.papers.in_place_ttt.data.recall import NONE, mqar
+from derived.papers.in_place_ttt.data.recall import NONE, blind_guess, mqar
 from derived.papers.in_place_ttt.data.sources import python_bytes
 from derived.papers.in_place_ttt.experiments.fits import as_many_parameters, build, fit, schedule
 from derived.papers.in_place_ttt.experiments.trained import ChunkSizes, Documents, Layers, Recall, WarmStart
@@ -39,6 +40,22 @@ def test_each_query_asks_for_a_pair_that_stands_far_before_it():
         assert 16 <= labels[b, n] < 32
         assert n >= 36
     assert ((labels != NONE).sum(dim=1) == 6).all()
+
+
+@pytest.mark.parametrize(("pairs", "keys"), [(1, 3), (3, 2), (4, 3), (6, 2)])
+def test_the_best_blind_guess_is_that_of_all_texts(pairs, keys):
+    texts = list(itertools.product(range(keys), repeat=pairs))
+    commonest = [max(text.count(value) for value in text) for text in texts]
+    assert blind_guess(pairs, keys) == pytest.approx(sum(commonest) / len(texts) / pairs)
+
+
+def test_the_best_blind_guess_is_that_of_the_generator():
+    """Naming the commonest answer of a text, all of whose pairs are asked; above one in four, the limit of IPT-10.e."""
+    labels = mqar(4000, 48, pairs=6, queries=6, keys=16, generator=stream(0, "texts")).labels
+    answers = labels[labels != NONE].view(4000, 6)
+    found = (answers.unsqueeze(1) == answers.unsqueeze(2)).sum(dim=1).amax(dim=1).double() / 6
+    assert abs(found.mean() - blind_guess(6, 16)) < 5 * found.std() / 4000**0.5
+    assert blind_guess(6, 16) > 0.28
 
 
 def test_documents_follow_a_permutation_of_their_own():

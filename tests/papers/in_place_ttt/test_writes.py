@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from torch.nn.functional import conv1d
 
 from derived.lab.rng import stream
-from derived.papers.in_place_ttt.claims.writes import CLAIMS
-from derived.papers.in_place_ttt.experiments.writes import Forms, Start, gradient_steps, in_ranks
 from derived.papers.in_place_ttt.model import baselines, forms
 from derived.papers.in_place_ttt.model.forms import (
     chunk_grid,
@@ -27,7 +25,6 @@ from derived.papers.in_place_ttt.model.module import in_place_ttt_layer
 from derived.papers.in_place_ttt.model.parallel import context_parallel_scan
 from derived.papers.in_place_ttt.model.stream import InPlaceTTTState
 
-EXPERIMENTS = (Forms, Start)
 SIZES = {"n": st.integers(1, 20), "chunk": st.integers(1, 9), "seed": st.integers(0, 10**6)}
 
 
@@ -54,13 +51,6 @@ def close(a, b, tolerance=1e-11):
     return torch.allclose(a, b, rtol=0, atol=tolerance)
 
 
-@given(**SIZES)
-def test_the_update_is_a_gradient_step(n, chunk, seed):
-    """`ipt-update`."""
-    keys, values, w_down = layer(n, seed)
-    assert close(gradient_steps(keys, values, w_down, 0.3, chunk), by_tokens(keys, values, w_down, 0.3, chunk))
-
-
 @pytest.mark.parametrize("impl", forms.FORMS)
 @given(**SIZES)
 def test_every_form_is_lagged_linear_attention(impl, n, chunk, seed):
@@ -70,12 +60,6 @@ def test_every_form_is_lagged_linear_attention(impl, n, chunk, seed):
     assert close(outputs, by_tokens(keys, values, w_down, 0.3, chunk))
     full = n // chunk * chunk
     assert close(state.expand(2, 3, 4), w_down + 0.3 * values[:, :full].mT @ keys[:, :full])
-
-
-def test_a_squared_loss_is_no_prefix_sum(rows):
-    """`ipt-squared`."""
-    table = rows[Forms][lambda t: (t["form"] == "squared") & (t["n"] > 2 * t["chunk"])]
-    assert (table["gap"] > 1e6 * table["bound"]).all()
 
 
 @given(**SIZES)
@@ -159,13 +143,6 @@ def test_the_target_is_torchs_convolution_of_each_chunk():
     assert torch.allclose(depthwise_target(source, kernel, chunk=4), wanted, atol=1e-6)
 
 
-@given(**SIZES, ranks=st.integers(1, 4))
-def test_ranks_exchange_one_matrix(n, chunk, seed, ranks):
-    """`ipt-parallel`."""
-    keys, values, w_down = layer(n, seed)
-    assert close(in_ranks(keys, values, w_down, 0.3, chunk, ranks), by_tokens(keys, values, w_down, 0.3, chunk))
-
-
 def test_a_rank_begins_with_the_totals_before_it():
     deltas = increments(*layer(12, 0)[:2], 3)
     whole = context_parallel_scan(deltas, [])
@@ -238,34 +215,6 @@ def test_the_state_does_not_know_the_chunks(n, chunk, seed):
     keys, values, w_down = layer(2 * chunk * (1 + n // 8), seed)
     states = [in_place_ttt(keys, values, w_down, 0.3, C, return_state=True)[1] for C in (chunk, 2 * chunk)]
     assert close(*states, 1e-10)
-
-
-def test_a_start_at_zero_changes_nothing_and_learns(rows):
-    """`ipt-start`."""
-    found = rows[Start].groupby("quantity")["size"].agg(["min", "max"])
-    assert found.loc["outputs", "max"] == 0
-    assert found.loc["projection", "max"] == 0
-    assert found.loc["kernel", "min"] > 1e-12
-    assert found.loc["kernel at zero", "max"] == 0
-    assert found.loc["moved", "min"] > 1e-8
-
-
-def test_every_claim_comes_out_as_expected(rows, expected):
-    for claim in CLAIMS:
-        verdict, reason = claim.judge(claim.measure(rows[claim.experiment]))
-        assert verdict == expected[claim.id], (claim.id, reason)
-
-
-def test_claims_with_several_sides_are_judged_by_each(rows):
-    """`ipt-documents`, `ipt-start`: what must vanish does not, or what must not vanish does."""
-    by_id = {claim.id: claim for claim in CLAIMS}
-    spoilt = {"documents": {"gap": 1.0}, "old grid": {"gap": 0.0}}
-    spoilt |= {"projection": {"size": 1e-9}, "kernel": {"size": 1e-20}, "kernel at zero": {"size": 1e-9}}
-    for name, values in spoilt.items():
-        id, column = ("IPT-3.b", "form") if "gap" in values else ("IPT-6.b", "quantity")
-        table = rows[by_id[id].experiment].copy()
-        table.loc[table[column] == name, list(values)] = list(values.values())
-        assert by_id[id].judge(by_id[id].measure(table))[0] == "fails", name
 
 
 @given(**SIZES, B=st.integers(1, 3))

@@ -1,5 +1,8 @@
 """Hierarchical Kernel Transformer (Cirrincione 2026): attention whose scores are a convex mixture of resolutions.
 
+Read ``model/layers.py`` first: the layer and its rivals, over the summaries of ``model/pyramid.py``. What is proved of
+them is computed in ``model/theory.py``.
+
 >>> import torch
 >>> from derived.papers import hierarchical_kernel as hkt
 >>> x = torch.linspace(-1, 1, 80).view(1, 10, 8)  # one network, ten tokens of width 8

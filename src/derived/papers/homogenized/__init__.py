@@ -9,6 +9,9 @@ which enters as the standard deviation of a logit:
 (4.86, 25.3)
 >>> layers_for(cold, eta=0.1, H=4)
 10111
+
+Read ``model/heads.py`` first (a head and a layer), then ``model/overlaps.py`` (what layers do to overlaps, and the
+clock); ``model/gram.py`` simulates deep stacks at any width.
 """
 
 from derived.lab import face

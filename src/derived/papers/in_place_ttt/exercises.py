@@ -157,7 +157,7 @@ def _crossing(generator: torch.Generator) -> dict:
 
 
 def _no_leak(safe, kernel, chunk, source, keys):
-    """`ipt-causal`: with the taps across the edges no output moves when a later input does."""
+    """`ipt-cross`: with the taps across the edges no output moves when a later input does."""
     cut = torch.as_tensor(ask(safe, (2, 5), kernel=kernel))
     start = torch.zeros(2, 3, dtype=torch.float64)
     read = lambda s: in_place_ttt(keys, depthwise_target(s, cut, chunk=chunk, cross=True), start, 1.0, chunk)  # noqa: E731
@@ -170,7 +170,7 @@ def _no_leak(safe, kernel, chunk, source, keys):
 
 
 def _nearest(safe, kernel):
-    """`ipt-causal`: taps that reach one token ahead at most may stay as they are, and are no nearer elsewhere."""
+    """`ipt-cross`: taps that reach one token ahead at most may stay as they are, and are no nearer elsewhere."""
     changed = torch.as_tensor(ask(safe, (2, 5), kernel=kernel)) - kernel
     moved = changed.abs().amax(dim=0)[:4]
     if moved.max() > SAME:

@@ -113,7 +113,7 @@ def write_symbols(
     values: list[np.ndarray],
     shape: tuple[int, int],
 ) -> np.ndarray:
-    """Codes (trees, symbols): a node stands after its parent's opener and its elder siblings' subtrees."""
+    """Codes (trees, symbols): a node comes after its parent's opener and its elder siblings' subtrees."""
     sizes = subtree_sizes(arities)
     codes = np.zeros(shape, dtype=np.int8)
     place = np.zeros(len(arities[0]), dtype=np.int64)

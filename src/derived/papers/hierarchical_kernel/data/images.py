@@ -29,7 +29,7 @@ def shapes_sequence(
     """Grey pictures of one shape each, class = shape + 5 texture, as T = size^2 pixels in raster order, codes 0 .. 255.
 
     Random centre, rotation, half-width 4/32 to 7/32 of the side, contrast .3 to 1 of either sign, a linear gradient
-    behind, noise of deviation .15. Drawn on the generator's device. Stands in for sequential CIFAR-10. ValueError for
+    behind, noise of deviation .15. Drawn on the generator's device. A stand-in for sequential CIFAR-10. ValueError for
     num < 1 and size < 8. [ours]
 
     >>> drawn = shapes_sequence(3, size=8, generator=torch.Generator())

@@ -28,7 +28,7 @@ GREY = (0.2989, 0.5870, 0.1140)  # of R, G, B, as in Long Range Arena's pipeline
 
 
 def check_md5(path: Path | str, expected: str) -> None:
-    """Raise ValueError unless the file has this MD5: what stands there is then another or a damaged file."""
+    """Raise ValueError unless the file has this MD5: otherwise it is another file or a damaged one."""
     path = _existing(path)
     digest = hashlib.md5(usedforsecurity=False)
     with path.open("rb") as file:

@@ -119,8 +119,8 @@ def synthetic_reviews(
 
     A clause counts +-1 by its adjective, turned by "not", doubled by "very" and after "but"; fillers count nothing.
     The first half alone has the wrong sign in a share ``misleading`` of the reviews, so that far letters matter. Bytes,
-    padded to ``length``; a review ends with a whole sentence. Stands in for IMDB by characters. ValueError for num < 1,
-    length < 448 and a share outside [0, 1]. [ours]
+    padded to ``length``; a review ends with a whole sentence. A stand-in for IMDB by characters. ValueError for
+    num < 1, length < 448 and a share outside [0, 1]. [ours]
 
     >>> drawn = synthetic_reviews(2, 448, generator=torch.Generator())
     >>> drawn.tokens.shape, set(drawn.labels.tolist()) <= {0, 1}

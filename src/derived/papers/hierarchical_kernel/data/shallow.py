@@ -1,4 +1,4 @@
-"""Shallow predictors: the first levels of a ListOps tree without what is below; short runs of symbols without order.
+"""Shallow predictors: the first levels of a ListOps tree without what is below.
 
 symbol    name      meaning                                                        axes
 p_o       law       P(value = v | operator o), pooled over the lists of a sample   (4, 10)
@@ -8,22 +8,15 @@ m         depth     levels of lists that are evaluated                          
 
 Depth 0 sees the root's operator alone. Depth m evaluates the root's list and those less than m levels below it; a list
 m levels below counts as an independent draw from its operator's law. The guess is the likeliest value, which is exact.
-
-s, n, y   tokens, lengths, labels of labelled sequences, with an axis R of separate data sets in front: see ``training``
 """
 
 from collections.abc import Sequence
 
 import numpy as np
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
-from torch.nn.functional import one_hot
 
 from derived.lab.checks import check_count
 
 from .listops import OPERATORS, Tree, apply, parse
-from .sequences import Data
 
 DIGITS = np.arange(10)
 
@@ -175,37 +168,3 @@ class ShallowPredictor:
     def __call__(self, expressions: Sequence[Sequence[int]]) -> np.ndarray:
         """The guesses for expressions given as rows of codes, (num,)."""
         return np.argmax(self.probabilities([parse(codes) for codes in expressions]), axis=1)
-
-
-# --- any sequences --------------------------------------------------------------------------------------------------
-
-
-def gram_counts(data: Data, length: int, buckets: int) -> Float[Tensor, "R items buckets"]:
-    """How often each run of ``length`` symbols occurs in each sequence: a picture's histogram, the words of a text.
-
-    A run is its symbols as digits to the base 257, modulo ``buckets``; runs that reach into the padding do not count.
-    """
-    tokens, T = data.tokens.long(), data.tokens.shape[-1]
-    code = torch.zeros_like(tokens[..., length - 1 :])
-    for m in range(length):
-        code = (257 * code + tokens[..., m : T - length + 1 + m]) % buckets
-    place = torch.arange(length - 1, T, device=tokens.device)
-    real = (place < data.lengths.unsqueeze(-1)).double()
-    return torch.zeros(*tokens.shape[:2], buckets, dtype=real.dtype, device=real.device).scatter_add_(-1, code, real)
-
-
-def linear_rule(train: Data, test: Data, *, length: int, buckets: int, classes: int) -> Int[Tensor, "R items"]:
-    """The class whose indicator, regressed on the counts of runs in ``train``, is largest in ``test``; (R, items).
-
-    Ridge regression with a penalty of 1 % of the mean square of the centred counts. It sees which runs occur, not
-    where: what a sequence model adds is all that lies farther apart than ``length``. [prior]
-    """
-    counts = gram_counts(train, length, buckets)
-    centre = counts.mean(dim=1, keepdim=True)
-    wanted = one_hot(train.labels.long(), classes).to(counts)
-    squares = (counts - centre).mT @ (counts - centre)
-    penalty = 0.01 * squares.diagonal(dim1=1, dim2=2).mean(dim=-1).clamp_min(1.0)
-    penalised = squares + torch.diag_embed(penalty.unsqueeze(-1).expand(-1, buckets))
-    slopes = torch.linalg.solve(penalised, (counts - centre).mT @ (wanted - wanted.mean(dim=1, keepdim=True)))
-    scores = (gram_counts(test, length, buckets) - centre) @ slopes + wanted.mean(dim=1, keepdim=True)
-    return scores.argmax(dim=-1)

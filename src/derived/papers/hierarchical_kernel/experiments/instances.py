@@ -1,15 +1,12 @@
-"""Random instances and their rounding: what the experiments on exact statements share.
+"""Random instances and their rounding, for check cells and experiments.
 
 eps   finfo(dtype).eps, twice the unit roundoff; a sum of n products is right to n eps times the sum of their moduli
 """
 
 from collections.abc import Sequence
 
-import pandas as pd
 import torch
 from torch import Tensor
-
-from derived.lab.experiment import rows
 
 from ..model.attention import mix, score_tables
 from ..model.layers import HKTAttention
@@ -18,12 +15,6 @@ from ..model.layers import HKTAttention
 def normal(shape: Sequence[int], generator: torch.Generator) -> Tensor:
     """Standard normal numbers in float64, drawn where the generator lives."""
     return torch.randn(*shape, generator=generator, dtype=torch.float64, device=generator.device)
-
-
-def rows_of(check: str, gap: Tensor, bound: Tensor | float) -> pd.DataFrame:
-    """One row per instance: the gap of a check against its bound."""
-    bound = torch.as_tensor(bound, dtype=torch.float64)
-    return rows({"check": check, "instance": range(len(gap))}, {"gap": gap.double(), "bound": bound})
 
 
 def random_layers(num: int, d: int, heads: int, levels: int, *, generator: torch.Generator, **options) -> HKTAttention:

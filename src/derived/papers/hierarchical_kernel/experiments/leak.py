@@ -14,8 +14,8 @@ from derived.lab.rng import stream
 from ..data.sequences import Data, stack
 from ..model.classifier import SequenceClassifier
 from ..model.layers import HKTAttention
-from ..model.pyramid import POOLINGS
-from .instances import normal, random_layers, worst_entry
+from ..model.pyramid import Pooling
+from .instances import normal, random_layers
 from .training import evaluate, train
 
 
@@ -29,35 +29,12 @@ def jacobian(layers: HKTAttention, x: Tensor) -> Tensor:
     return blocks.square().sum(dim=(1, 4)).sqrt().transpose(0, 1)  # (T, d, instances, T, d) summed over both d
 
 
-@dataclass(frozen=True, kw_only=True)
-class Causality(Experiment):
-    """HKT-3: the Jacobian of the layer, token by token, for four ways to make the coarse rows.
-
-    Rows: pooling, T, instance, future (the largest |dY_i/dx_t| with t > i), past (the largest with t <= i).
-    """
-
-    instances: int = 24
-    d: int = 4
-    levels: int = 3
-    lengths: tuple[int, ...] = (8, 13)
-
-    tiny: ClassVar = {"instances": 3}
-
-    def conditions(self) -> list[dict]:
-        return [{"pooling": pooling, "T": T} for pooling in POOLINGS for T in self.lengths]
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        size = self.jacobians(condition["pooling"], condition["T"], seed=seed, device=device, dtype=dtype)
-        later = torch.ones(size.shape[-2:], dtype=torch.bool, device=size.device).triu(1)
-        future, past = (worst_entry(size.masked_fill(each, 0.0)) for each in (~later, later))
-        return rows({"instance": range(len(size))}, {"future": future, "past": past})
-
-    def jacobians(self, pooling: str, T: int, *, seed: int, device="cpu", dtype=torch.float64) -> Tensor:
-        """The Jacobians of all instances, (instances, T, T)."""
-        draw = stream(seed, "causality", pooling, T)
-        options = {"pooling": pooling, "impl": "reference", "dtype": dtype, "device": device}
-        layers = random_layers(self.instances, self.d, 1, self.levels, generator=draw, **options)
-        return jacobian(layers, normal((self.instances, T, self.d), draw).to(device, dtype)).detach()
+def jacobians(pooling: Pooling, T: int, seed: int, *, instances: int = 24, d: int = 4, levels: int = 3) -> Tensor:
+    """|dY_i / dx_t| of random layers with one head at random tokens: (instances, T, T)."""
+    draw = stream(seed, "causality", pooling, T)
+    options = {"pooling": pooling, "impl": "reference", "dtype": torch.float64}
+    layers = random_layers(instances, d, 1, levels, generator=draw, **options)
+    return jacobian(layers, normal((instances, T, d), draw)).detach()
 
 
 @dataclass(frozen=True, kw_only=True)

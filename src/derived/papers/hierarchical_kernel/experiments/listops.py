@@ -1,4 +1,4 @@
-"""ListOps without a network: three evaluators against each other, and what shallow rules already achieve."""
+"""ListOps without a network: what shallow rules achieve."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,7 +10,7 @@ from derived.lab.experiment import Experiment
 from derived.lab.rng import stream
 
 from ..data.forest import OPEN
-from ..data.listops import ListOps, evaluate, evaluate_tokens, from_text, parse, to_text
+from ..data.listops import ListOps, parse
 from ..data.shallow import ShallowPredictor, operator_law
 
 #: Ranges of length by name: (min_length, max_length), both excluded.
@@ -21,29 +21,6 @@ def law_of(name: str) -> ListOps:
     """The generator of a range of lengths."""
     low, high = RANGES[name]
     return ListOps(min_length=low, max_length=high)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Evaluators(Experiment):
-    """HKT-9: generator's label, recursion over the parsed tree, one stack over the symbols, and a round trip by text.
-
-    Rows: range, trees, mismatches.
-    """
-
-    trees: int = 400
-
-    tiny: ClassVar = {"trees": 5}
-
-    def conditions(self) -> list[dict]:
-        return [{"range": name} for name in RANGES]
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        sample = law_of(condition["range"]).sample(self.trees, stream(seed, "evaluators", condition["range"]))
-        wrong = 0
-        for codes, length, label in zip(*(each.tolist() for each in sample), strict=True):
-            values = {label, evaluate(parse(codes)), evaluate_tokens(codes)}
-            wrong += len(values) > 1 or from_text(to_text(codes)) != codes[:length]
-        return pd.DataFrame({"trees": [self.trees], "mismatches": [wrong]})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,6 @@ Replicate r of each kind has the same data, the same order of items and the same
 so differences are paired; replicates share nothing.
 """
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -26,72 +25,69 @@ from derived.lab.experiment import Experiment, rows
 from derived.lab.nets import layer_norm
 from derived.lab.rng import stream
 
-from ..data.images import GREYS, SHAPES, TEXTURES, shapes_sequence
 from ..data.listops import CODES, OPEN, VOCABULARY, ListOps, parse
-from ..data.reviews import BYTES, synthetic_reviews
 from ..data.sequences import Data, Sequences, stack
-from ..data.shallow import ShallowPredictor, linear_rule, operator_law
+from ..data.shallow import ShallowPredictor, operator_law
 from ..model.classifier import SequenceClassifier
 from ..model.information import excess_kurtosis, mardia_kurtosis
 from ..model.layers import HKTAttention
 from .training import evaluate, train
 
 KINDS = ("plain", "wide", "conv-qk", "hkt", "hkt-average")
-TOY = {"parts": 1, "replicates": 2, "width": 16, "depth": 1, "heads": 2}  # to see that the long runs run
-TOY |= {"steps": 2, "batch_size": 4, "num_train": 16, "num_test": 100}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison(Experiment, ABC):
-    """Trains every kind of attention on one task; a subclass says where the data come from and how long they are.
+class ShortListOps(Experiment):
+    """HKT-E1, the pilot: ListOps of 9 to 24 symbols, two blocks of width 32, every kind at one learning rate.
 
     Rows: kind, part, replicate, block, level: accuracy and loss on test data, first_loss and last_loss (means over a
-    tenth of the steps), rule (accuracy of the task's shallow rule on the same test data), parameters, alpha (mean over
-    heads), kurtosis (mean over features, at the middle of each test sequence), mardia (its z) and variance.
+    tenth of the steps), rule (accuracy of the root rule on the same test data), parameters, alpha (mean over heads),
+    kurtosis (mean over features, at the middle of each test sequence), mardia (its z) and variance.
     """
 
     kinds: tuple[str, ...] = KINDS
-    parts: int = 5
-    replicates: int = 1
-    width: int = 128
-    depth: int = 4
-    heads: int = 4
+    parts: int = 2
+    replicates: int = 8
+    width: int = 32
+    depth: int = 2
+    heads: int = 2
     levels: int = 3
-    steps: int = 10_000
-    batch_size: int = 64
-    lr: float = 1e-3
-    num_train: int = 100_000
-    num_test: int = 5_000
-    tiny: ClassVar = {
-        **{"parts": 1, "replicates": 2, "width": 8, "steps": 2},
-        **{"batch_size": 2, "num_train": 8, "num_test": 70},
+    steps: int = 2000
+    batch_size: int = 32
+    lr: float = 2e-3
+    num_train: int = 24_000
+    num_test: int = 2_000
+    min_length: int = 8
+    max_length: int = 25
+
+    tiers: ClassVar = {
+        "ci": {
+            **{"parts": 1, "replicates": 2, "width": 16, "steps": 12, "batch_size": 8},
+            **{"num_train": 64, "num_test": 400},
+        },
+        "cpu": {},
     }
-    runs: ClassVar = (1, 256)  # length and number of the runs that the shallow rule counts
+    tiny: ClassVar = {"width": 8, "steps": 2, "batch_size": 2, "num_train": 8, "num_test": 70}
     dtype: ClassVar = torch.float32
 
     def conditions(self) -> list[dict]:
         return [{"kind": kind, "part": part} for part in range(self.parts) for kind in self.kinds]
 
-    @abstractmethod
     def task(self, generator: torch.Generator, num: int) -> Data:
-        """``num`` labelled sequences without the axis of replicates."""
+        """``num`` labelled expressions without the axis of replicates."""
+        return compact(ListOps(min_length=self.min_length, max_length=self.max_length).sample(num, generator))
 
-    @abstractmethod
-    def symbols(self) -> tuple[int, int, int]:
-        """Vocabulary, classes, length."""
-
-    def rule(self, train: Data, test: Data) -> Tensor:
-        """What the task's shallow rule, learned on the same training data, answers: (R, items)."""
-        length, buckets = self.runs
-        return linear_rule(train, test, length=length, buckets=buckets, classes=self.symbols()[1])
+    def rule(self, test: Data) -> Tensor:
+        """What the root rule answers, (R, items): 0 for MIN, 9 for MAX, 4 for MED and for SM."""
+        best = torch.tensor([0, 9, 4, 4], device=test.tokens.device)
+        return best[test.tokens[..., 0].long() - OPEN]
 
     def model(self, kind: str, *, seed: int, device: torch.device, dtype: torch.dtype) -> SequenceClassifier:
         """The networks of a condition, with initial weights that the kinds share."""
-        vocabulary, classes, length = self.symbols()
-        sizes = {"vocabulary": vocabulary, "classes": classes, "max_length": length, "width": self.width}
+        sizes = {"vocabulary": VOCABULARY, "classes": 10, "max_length": self.max_length - 1, "width": self.width}
         sizes |= {"depth": self.depth, "heads": self.heads, "levels": self.levels, "num_networks": self.replicates}
-        impl = "reference" if length <= 64 else "fused"  # short tables are cheaper than wide features
-        return SequenceClassifier(**sizes, attention=kind, impl=impl, seed=seed, dtype=dtype, device=device)
+        options = {"impl": "reference", "seed": seed, "dtype": dtype, "device": device}
+        return SequenceClassifier(**sizes, attention=kind, **options)
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         kind, part = condition["kind"], condition["part"]
@@ -107,7 +103,7 @@ class Comparison(Experiment, ABC):
         tenth = max(1, self.steps // 10)
         columns = {"accuracy": accuracy, "loss": loss, "first_loss": losses[:, :tenth].mean(dim=-1)}
         columns |= {"last_loss": losses[:, -tenth:].mean(dim=-1)}
-        columns["rule"] = (self.rule(*sets) == sets[1].labels).double().mean(dim=-1)
+        columns["rule"] = (self.rule(sets[1]) == sets[1].labels).double().mean(dim=-1)
         by_replicate = rows({"replicate": range(self.replicates)}, columns)
         by_level = levels_of(model, sets[1].first(4096))
         return by_level.merge(by_replicate, on="replicate").assign(parameters=model.num_parameters())
@@ -124,7 +120,7 @@ def compact(sequences: Sequences) -> Data:
 def levels_of(model: SequenceClassifier, data: Data) -> pd.DataFrame:
     """alpha, excess kurtosis, Mardia's z and variance of each block and level; one row of features per sequence.
 
-    The row of level l is the one that stands for the middle token, so that samples are independent.
+    The row of level l is that of the middle token, so that samples are independent.
     """
     h, middle, tables = model.embed(data.tokens.long()), data.lengths.long() // 2, []
     network = torch.arange(len(h), device=h.device).unsqueeze(-1)
@@ -152,94 +148,6 @@ def _free(at: Tensor) -> Tensor:
     return at @ torch.as_tensor(helmert(at.shape[-1]), dtype=at.dtype, device=at.device).mT
 
 
-class _ListOpsTask:
-    """Where the two ListOps comparisons get their data."""
-
-    def law(self) -> ListOps:
-        """Expressions with min_length < length < max_length."""
-        return ListOps(min_length=self.min_length, max_length=self.max_length)
-
-    def task(self, generator: torch.Generator, num: int) -> Data:
-        return compact(self.law().sample(num, generator))
-
-    def symbols(self) -> tuple[int, int, int]:
-        return VOCABULARY, 10, self.max_length - 1
-
-    def rule(self, train: Data, test: Data) -> Tensor:
-        """0 for a root MIN, 9 for MAX, 4 for MED and for SM."""
-        best = torch.tensor([0, 9, 4, 4], device=test.tokens.device)
-        return best[test.tokens[..., 0].long() - OPEN]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShortListOps(_ListOpsTask, Comparison):
-    """HKT-E1, E5 at small size: ListOps of 9 to 24 symbols, two blocks of width 32. Rows as in ``Comparison``."""
-
-    min_length: int = 8
-    max_length: int = 25
-    parts: int = 2
-    replicates: int = 8
-    width: int = 32
-    depth: int = 2
-    heads: int = 2
-    steps: int = 2000
-    batch_size: int = 32
-    lr: float = 2e-3
-    num_train: int = 24_000
-    num_test: int = 2_000
-
-    tiers: ClassVar = {
-        "ci": {
-            **{"parts": 1, "replicates": 2, "width": 16, "steps": 12, "batch_size": 8},
-            **{"num_train": 64, "num_test": 400},
-        },
-        "cpu": {},
-    }
-
-
-@dataclass(frozen=True, kw_only=True)
-class LongListOps(_ListOpsTask, Comparison):
-    """HKT-E1, E5 at the paper's length T = 512, on our own range 100 < T <= 512. Rows as in ``Comparison``."""
-
-    min_length: int = 100
-    max_length: int = 513
-
-    tiers: ClassVar = {"ci": {"min_length": 8, "max_length": 33, **TOY}, "gpu": {}}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shapes(Comparison):
-    """HKT-E2: generated pictures of 32 x 32 pixels read one by one, T = 1024. Rows as in ``Comparison``."""
-
-    size: int = 32
-    num_train: int = 40_000
-
-    tiers: ClassVar = {"ci": {"size": 8, **TOY}, "gpu": {}}
-
-    def task(self, generator: torch.Generator, num: int) -> Data:
-        return compact(shapes_sequence(num, self.size, generator=generator))
-
-    def symbols(self) -> tuple[int, int, int]:
-        return GREYS, len(SHAPES) * len(TEXTURES), self.size**2
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reviews(Comparison):
-    """HKT-E3: generated reviews read letter by letter, T = 1024. Rows as in ``Comparison``."""
-
-    length: int = 1024
-    num_train: int = 40_000
-
-    runs: ClassVar = (5, 1021)  # five letters in a row, nearly a word
-    tiers: ClassVar = {"ci": {"length": 448, **TOY}, "gpu": {}}
-
-    def task(self, generator: torch.Generator, num: int) -> Data:
-        return compact(synthetic_reviews(num, self.length, generator=generator))
-
-    def symbols(self) -> tuple[int, int, int]:
-        return BYTES, 2, self.length
-
-
 @dataclass(frozen=True, kw_only=True)
 class TunedListOps(Experiment):
     """HKT-E1, E5 by the rules for trained models: a learning rate for each arm, and training beyond the depth-1 rule.
@@ -251,7 +159,7 @@ class TunedListOps(Experiment):
 
     Rows: kind, stage; "validation": rate, replicate, accuracy, loss; "test": rate, replicate, step, flop (of all matrix
     products of training a network so far), accuracy, loss, rule (accuracy of the depth-1 rule on the same test data),
-    known (share of test strings that stand in the training set), parameters; "level": replicate, block, level and what
+    known (share of test strings that occur in the training set), parameters; "level": replicate, block, level and what
     ``levels_of`` measures. Replicate r of all kinds has the same data, order of items and shared initial weights.
     """
 
@@ -362,13 +270,13 @@ class TunedListOps(Experiment):
         shares = []
         for seen, tokens, labels in zip(train.tokens.cpu(), test.tokens.cpu(), test.labels.cpu(), strict=True):
             trees = [parse(codes.long()) for codes in seen[:1500]]
-            law = operator_law([*trees, ("SM", (0,))])  # one list of SM stands for an operator that never occurs
+            law = operator_law([*trees, ("SM", (0,))])  # SM never occurs, and every operator needs a list
             shares.append((torch.as_tensor(ShallowPredictor(1, law)(tokens.long().numpy())) == labels).double().mean())
         return torch.stack(shares)
 
 
 def known(train: Data, test: Data) -> Tensor:
-    """The share of a replicate's test strings that stand in its training set, (R,)."""
+    """The share of a replicate's test strings that occur in its training set, (R,)."""
     sets = zip(train.tokens.cpu().numpy(), test.tokens.cpu().numpy(), strict=True)
     shares = [len(drawn & seen) / len(drawn) for seen, drawn in (({*map(bytes, a)}, {*map(bytes, b)}) for a, b in sets)]
     return torch.tensor(shares, dtype=torch.float64)

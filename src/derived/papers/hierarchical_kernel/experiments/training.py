@@ -41,8 +41,8 @@ def train(
     """AdamW on the sum of the networks' losses; returns each network's loss at each step.
 
     Weight decay acts on all weights but the logits ``a`` of the levels. Batches are drawn with replacement from
-    ``generator``: models trained with equal generators and data see the same items in the same order. ``watch`` is told
-    the number of each step before it is done, with the model as it stands.
+    ``generator``: models trained with equal generators and data see the same items in the same order. ``watch`` is
+    called with the number of each step before that step.
     """
     check_count("batch_size", batch_size)
     networks, items, _ = data.tokens.shape

@@ -1,4 +1,4 @@
-"""Trained models: accuracy, paired gains, and what stands at each level."""
+"""Trained models: accuracy and paired gains."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,7 +17,7 @@ def _accuracies(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def comparison(rows: pd.DataFrame, rules: pd.DataFrame, length: str) -> Figure:
-    """Accuracy of each kind with shallow rules, and HKT's paired gain; rows of a Comparison and of Rules."""
+    """Accuracy of each kind with shallow rules, and HKT's paired gain; rows of ShortListOps and of Rules."""
     best, rules = largest(rows), largest(rules)
     wide = _accuracies(best)
     kinds = [kind for kind in NAMES if kind in wide.columns]
@@ -50,35 +50,6 @@ def comparison(rows: pd.DataFrame, rules: pd.DataFrame, length: str) -> Figure:
     figure.set_label(
         f"Test accuracy over {len(wide)} replicates: {', '.join(words)}. Paired gains of HKT in points with 99.9 % "
         f"intervals: {', '.join(gains)}."
-    )
-    return figure
-
-
-def trained_levels(rows: pd.DataFrame) -> Figure:
-    """alpha and excess kurtosis by level in trained HKT; rows of a Comparison."""
-    best = largest(rows)
-    figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.0))
-    blocks, words = sorted(best["block"].unique()), []
-    kinds = [kind for kind in ("hkt", "hkt-average") if kind in set(best["kind"])]
-    for kind, marker in zip(kinds, ("o", "s"), strict=False):
-        for block, shift in zip(blocks, np.linspace(-0.12, 0.12, len(blocks)), strict=True):
-            part = best[(best["kind"] == kind) & (best["block"] == block)].groupby("level")
-            face = KIND_COLOURS[kind] if block == blocks[0] else "none"
-            for ax, column in zip(axes, ("alpha", "kurtosis"), strict=True):
-                value, reach = zip(*(mean_and_reach(group[column]) for _, group in part), strict=True)
-                x = np.arange(len(value)) + shift + (0.06 if kind == "hkt-average" else 0)
-                name = f"{NAMES[kind]}, block {block}" if column == "alpha" else None
-                ax.errorbar(x, value, reach, fmt=marker, color=KIND_COLOURS[kind], markerfacecolor=face, label=name)
-            values = ", ".join(f"{group['alpha'].mean():.2f}" for _, group in part)
-            words.append(f"{NAMES[kind]} block {block}: {values}")
-    levels = sorted(best["level"].unique())
-    axes[0].axhline(1 / len(levels), **DASHED)
-    axes[1].axhline(0, **DASHED)
-    axes[0].set(xlabel="level", ylabel=r"weight $\alpha_l$", xticks=levels)
-    axes[1].set(xlabel="level", ylabel="excess kurtosis of features", xticks=levels)
-    axes[0].legend(fontsize=7)
-    figure.set_label(
-        f"Weights of the levels after training and kurtosis of their features. Weights: {'; '.join(words)}."
     )
     return figure
 

@@ -23,10 +23,9 @@ from scipy.interpolate import BSpline
 from scipy.special import expit, gammaln, logit, psi
 from torch import Tensor
 
-from derived.lab.checks import check_choice, check_count, check_within
+from derived.lab.checks import check_choice, check_count, check_finite, check_within
 
 from .pyramid import Pooling, pyramid
-from .theory import check_square
 
 # Trapezoid rule. A normal tail beyond 12 is 1e-33. Two centres at +-delta have the integrand's singularities at height
 # pi / (2 delta) over a point of density e^{-delta^2/2}: the error e^{-delta^2/2 - pi^2/(delta STEP)} is 1e-16 at most.
@@ -42,7 +41,7 @@ def gaussian_mutual_information(covariance: Float[Tensor, "*batch n n"], first: 
     >>> gaussian_mutual_information(torch.tensor([[1.0, 0.6], [0.6, 1.0]]), 1)  # -ln(1 - 0.6^2) / 2
     tensor(0.2231)
     """
-    check_square("covariance", covariance)
+    check_finite("covariance", covariance)
     if not 0 < first < covariance.shape[-1]:
         raise ValueError(f"first = {first} of {covariance.shape[-1]} variables; leave at least one on each side")
     if not bool(torch.allclose(covariance, covariance.mT, rtol=1e-9, atol=0)):

@@ -26,12 +26,12 @@ POOLINGS = ("convolution", "average", "block", "delayed")
 
 
 def check_levels(T: int, levels: int) -> None:
-    """ValueError unless T >= 2^(levels - 1): the coarsest row must have a whole block of tokens to stand for."""
+    """ValueError unless T >= 2^(levels - 1): the coarsest row summarises a whole block of tokens."""
     check_count("levels", levels)
     check_count("T", T)
     if 2 ** (levels - 1) > T:
         raise ValueError(
-            f"T = {T} tokens are fewer than the {2 ** (levels - 1)} that a row of level {levels - 1} stands for; "
+            f"T = {T} tokens are fewer than the {2 ** (levels - 1)} of a row of level {levels - 1}; "
             f"give a longer sequence or at most {int(math.log2(T)) + 1} levels"
         )
 

@@ -14,7 +14,7 @@ from .attention import causal_mask, mix, score_tables
 from .pyramid import causal_average
 
 KINDS = ("[MIN", "[MAX", "[MED", "[SM", "digit", "]")
-MOST = 5  # nesting depths that are told apart
+MOST = 5  # nesting depths that have a feature of their own
 STRENGTH = 4.0
 
 

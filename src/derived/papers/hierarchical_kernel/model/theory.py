@@ -9,7 +9,7 @@ S_s, S_a    symmetric, anti-  (S + S^T) / 2, (S - S^T) / 2                      
 P_l         pyramid_matrix    causal averaging as a matrix: X^(l) = P_l X                 (T_l, T)
 w, p        value, weights    a head's scalar value weight, a row of its attention
 
-Every statement here is of the construction of ``mechanism``, since the paper's proofs were not visible. [ours]
+All of it is about the layer of ``layers``, since the paper's proofs were not visible. [ours]
 """
 
 import math
@@ -24,6 +24,7 @@ from derived.lab.checks import (
     check_at_least,
     check_choice,
     check_count,
+    check_finite,
     check_fraction,
     check_positive,
     check_within,
@@ -110,25 +111,17 @@ class Split(NamedTuple):
     antisymmetric: Tensor  # (..., n, n), direction
 
 
-def check_square(name: str, M: Tensor) -> None:
-    """ValueError unless ``M`` is a batch of finite square matrices."""
-    if M.ndim < 2 or M.shape[-1] != M.shape[-2]:
-        raise ValueError(f"{name} has shape {tuple(M.shape)}; give square matrices (..., n, n)")
-    if not bool(torch.isfinite(M).all()):
-        raise ValueError(f"{name} has entries that are not finite; give finite numbers")
-
-
 def symmetric_antisymmetric(S: Float[Tensor, "*batch n n"]) -> Split:
     """The only symmetric and antisymmetric matrices with S = S_s + S_a: S_s = (S + S^T)/2 and S_a = (S - S^T)/2.
 
-    They are orthogonal in Frobenius' inner product. Shapes (*batch, n, n). ValueError for what is not square or not
-    finite. [paper: the decomposition]
+    They are orthogonal in Frobenius' inner product. Shapes (*batch, n, n). ValueError for numbers that are not finite.
+    [paper: the decomposition]
 
     >>> symmetric_antisymmetric(torch.tensor([[1.0, 4.0], [0.0, 1.0]])).antisymmetric
     tensor([[ 0.,  2.],
             [-2.,  0.]])
     """
-    check_square("S", S)
+    check_finite("S", S)
     return Split((S + S.mT) / 2, (S - S.mT) / 2)
 
 
@@ -136,16 +129,14 @@ def bilinear_form(
     W_Q: Float[Tensor, "*batch d d_k"], W_K: Float[Tensor, "*batch d d_k"]
 ) -> Float[Tensor, "*batch d d"]:
     """M = W_Q W_K^T / sqrt(d_k), (*batch, d, d), so that S = X M X^T."""
-    if W_Q.shape[-2:] != W_K.shape[-2:]:
-        raise ValueError(f"W_Q {tuple(W_Q.shape)}, W_K {tuple(W_K.shape)}; give two (..., d, d_k) of equal d and d_k")
     return W_Q @ W_K.mT / math.sqrt(W_Q.shape[-1])
 
 
 def psd_defect(M: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch"]:
     """How far a form is from positive semidefinite: max(0, -lambda_min(sym M)) / max |lambda(sym M)|, from 0 to 1.
 
-    0 iff z^T M z >= 0 for all z, as for M = 0. (*batch, n, n) to (*batch,). ValueError for what is not square or not
-    finite. [ours]
+    0 iff z^T M z >= 0 for all z, as for M = 0. (*batch, n, n) to (*batch,). ValueError for numbers that are not finite.
+    [ours]
 
     >>> psd_defect(torch.diag(torch.tensor([2.0, -1.0])))
     tensor(0.5000)
@@ -236,6 +227,17 @@ def softmax_head_gap(taps: Float[Tensor, "*batch k"]) -> Float[Tensor, "*batch"]
     have one sign. Scalar tokens, values of level 0. [ours]
     """
     return torch.minimum(taps.clamp_min(0).square().sum(dim=-1), taps.clamp_max(0).square().sum(dim=-1))
+
+
+def channel_gap(kernels: Float[Tensor, "*batch lags channels"]) -> Float[Tensor, "*batch"]:
+    """min over w and p >= 0 of sum_mc (p_m w_c - kappa_mc)^2: how far one head stays from a kernel for each channel.
+
+    One attention serves all channels, so a head's coefficients p_m w_c have rank one. Kernels kappa >= 0 have leading
+    singular vectors of one sign, so the minimum is the sum of the other squared singular values: 0 iff all kernels are
+    multiples of one. ValueError for a negative tap. [ours]
+    """
+    check_at_least("kernels", kernels, 0)
+    return torch.linalg.svdvals(kernels)[..., 1:].square().sum(dim=-1)
 
 
 def kernel_logits(kernel: Float[Tensor, "k"], T: int) -> Float[Tensor, "T T"]:

@@ -38,18 +38,6 @@ CLAIMS = (
         where="version 1, `thm:weak_error_clean`, `cor:weak_error_centered`",
     ),
     statistic(
-        "HT-5.b",
-        r"At $h=0.03$ the chain is near the diffusion: for two tokens, from one head to many, hot and cold, "
-        r"$\mathbb ER^2$ follows the Fokker–Planck equation over $\tau$.",
-        TwoTokens,
-        mean("second - second_theory", by=["logit_std", "H", "tau"], decides=farthest_from(0)),
-        r"$\mathbb ER^2$ of the chain less that of the Fokker–Planck equation, worst case",
-        within(0, 0.035),
-        unit="squared overlap",
-        source="digest",
-        where="version 1, `thm:weak_error_clean`, `cor:weak_error_centered`",
-    ),
-    statistic(
         "HT-6.a",
         r"Half the step, $\eta=0.4$ in place of $0.8$, makes the weak error of two tokens at least two times smaller.",
         WeakError,

@@ -7,15 +7,9 @@ import numpy as np
 import pandas as pd
 
 from derived.lab.claims import RECORDED, at_least, computed, statistic, within
-from derived.lab.measure import by_draw, farthest, farthest_from, mean, power, slope, smallest
+from derived.lab.measure import by_draw, farthest_from, mean, slope, smallest
 
 from ..experiments.collapse import Cold, FinalRate, Freezing, Hot
-
-
-def standard_over_hot(rows: pd.DataFrame) -> pd.Series:
-    """The time of the ODE at logit standard deviation 1 over ln(n + 1), for each n."""
-    some = rows[rows["logit_std"] == 1]
-    return by_draw(some["ode"] / some["hot"], some, ["n"]).first()
 
 
 def delays(rows: pd.DataFrame) -> pd.Series:
@@ -50,30 +44,6 @@ CLAIMS = (
         where="version 1, `thm:clustering_random_init`, which has any temperature; tested at one",
         judged_at=RECORDED,
     ),
-    # Beyond d = 256 the attention that every layer draws anew adds a spread of its own, which falls with h, not with d.
-    statistic(
-        "HT-8.b",
-        r"From $d=64$ to $d=256$ the overlaps of an equiangular prompt spread around the ODE at $\tau=2$ like $d^{-1/2}$.",
-        Cold,
-        power("spread", "d", "1.99 < tau < 2.01 and d <= 256"),
-        r"slope of ln spread in $\ln d$",
-        within(-0.5, 0.1),
-        unit="power of $d$",
-        judged_at=("ci", "cpu"),
-        amends="HT-8.e",
-    ),
-    statistic(
-        "HT-8.e",
-        r"A tempting reading of the bound $\sqrt{T/d}$ as a law: the overlaps of an equiangular prompt spread around the "
-        r"ODE like $d^{-1/2}$ at all times and widths.",
-        Cold,
-        power("spread", "d", "layer > 0", by=["tau"], decides=farthest_from(-0.5)),
-        r"slope of ln spread in $\ln d$ over all widths, at the time where it is farthest off",
-        within(-0.5, 0.1),
-        unit="power of $d$",
-        judged_at=("ci", "cpu"),
-        where="version 1, `thm:clustering_random_init`, has an upper bound and no law; first tagged as retold",
-    ),
     statistic(
         "HT-9.a",
         r"Cold attention delays the collapse by what the ODE says.",
@@ -81,16 +51,6 @@ CLAIMS = (
         mean("chain / ode_d", "chain.notna()", by=["n", "logit_std"], decides=farthest_from(1)),
         r"time to overlap $\frac12$, chain over ODE at $d=10^6$, worst case",
         within(1, 0.05),
-        unit="ratio of times",
-    ),
-    computed(
-        "HT-9.b",
-        r"At standard initialisation, $\lambda=1$, temperature hardly counts: in the ODE the time to overlap $\frac12$ is "
-        r"$\ln(n+1)$ up to two per cent.",
-        Freezing,
-        farthest(standard_over_hot, 1.0),
-        r"ODE over $\ln(n+1)$, at the $n$ where it is farthest off",
-        within(1, 0.02),
         unit="ratio of times",
     ),
     computed(
@@ -103,7 +63,7 @@ CLAIMS = (
         plain="Lower temperature and longer contexts slow the collapse down.",
         unit=r"$\tau$",
         source="paper",
-        where="abstract; judged in the ODE of the simplex, which is our reading",
+        where="abstract; judged in the ODE of the simplex, which is our reading; its third brake, the dimension, has no row",
     ),
     statistic(
         "HT-10",

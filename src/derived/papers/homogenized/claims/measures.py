@@ -16,7 +16,8 @@ def ratio(one: pd.Series, other: pd.Series, cases: int = 1) -> Estimate:
     return Estimate(abs(above.value / below.value), above.n, least / bottom[1], top[1] / floor if floor else np.inf)
 
 
-def mean_gap(values: ArrayLike, target: float, slack: float = 0.0) -> tuple[list[float], float]:
-    """How far the mean of independent values lies from a target, and five standard errors plus a stated slack."""
-    one = mean(values)
-    return [abs(one.value - target)], 5 * one.error + slack
+def mean_gap(values: ArrayLike, target: ArrayLike, slack: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """The distance of means over the first axis from their targets, and five standard errors plus a stated slack."""
+    values = np.asarray(values, dtype=float)
+    error = values.std(axis=0, ddof=1) / len(values) ** 0.5
+    return np.abs(values.mean(axis=0) - np.asarray(target)), 5 * error + slack

@@ -6,8 +6,8 @@ Evidence, criterion and expected verdicts were written before the run, except wh
 import pandas as pd
 
 from derived.lab import stats
-from derived.lab.claims import at_least, at_most, statistic, within
-from derived.lab.measure import farthest_from, jointly, lowest, mean, power
+from derived.lab.claims import at_least, at_most, on_page, statistic
+from derived.lab.measure import jointly, lowest, mean
 from derived.lab.stats import Estimate
 
 from ..experiments.prompts import PrivateNoise, Prompts
@@ -25,15 +25,7 @@ common_noise = jointly(variance_over_weights, ["n"], lowest)
 kept_overlap = mean("gamma / gamma0", "noise == 'private' and gamma0 > 0 and layer == layer.max()")
 
 CLAIMS = (
-    statistic(
-        "HT-17.a",
-        r"Given the weights, the mean tokens of two prompts from one law differ by $O(1/n)$ in mean square.",
-        Prompts,
-        power("distance", "n", unit=["part", "replicate"]),
-        r"slope of ln squared distance of the mean tokens in $\ln n$",
-        within(-1, 0.1),
-        unit="power of $n$",
-    ),
+    on_page("HT-17.a"),
     statistic(
         "HT-17.b",
         r"The noise of the weights does not average out as $n$ grows.",
@@ -45,15 +37,6 @@ CLAIMS = (
         unit="squared length",
         source="digest",
         where="version 1, `eq: the.spde`",
-    ),
-    statistic(
-        "HT-17.c",
-        r"Negative control: with private noise orthogonal tokens stay orthogonal on average.",
-        PrivateNoise,
-        mean("gamma", "noise == 'private' and gamma0 == 0 and layer > 0", by=["tau"], decides=farthest_from(0)),
-        r"mean overlap over all times up to $\tau=6$, where it is farthest off",
-        within(0, 0.03),
-        unit="overlap",
     ),
     statistic(
         "HT-17.d",

@@ -21,7 +21,7 @@ CLAIMS = (
     ),
     statistic(
         "IPT-8.c",
-        r"A memory of $d$ by $h$ numbers answers half of the questions right at $dh/(2\ln V)$ pairs, to a third.",
+        r"With $V=256$ tokens and widths $d$ of 32 to 128 a memory of $d$ by $h$ numbers answers half of the questions right at $dh/(2\ln V)$ pairs, to a third.",
         Capacity,
         measure.mean("half / theory", "point == 0", by=["d", "h"], decides=farthest_from(1)),
         "pairs at half of the answers over the rule, the size farthest from it",

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from derived.lab.claims import RECORDED, reported, statistic, within
+from derived.lab.claims import RECORDED, reported
 from derived.lab.measure import Measure, chosen
 from derived.lab.stats import LEVEL, Estimate
 
@@ -43,15 +43,5 @@ CLAIMS = (
         source="paper",
         where="Figure 4: the overhead of whole models is called negligible; one layer is timed here, and no model of several, whose attention and other MLPs take what they took",
         paper_value="negligible, for one layer in six",
-    ),
-    statistic(
-        "IPT-14.b",
-        "Counting flops predicts how many times as long the layer takes with the memory, to 15 per cent.",
-        LayerTime,
-        over("lean", "static", by_flops=True),
-        "measured over predicted ratio at the longest text, median over rounds",
-        within(1, 0.15),
-        unit="times as long",
-        judged_at=RECORDED,
     ),
 )

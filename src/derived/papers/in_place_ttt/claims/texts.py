@@ -1,4 +1,4 @@
-"""IPT-11, 13 and 15 on needles and on real text; criteria and expected verdicts were written before the run.
+"""IPT-13 and 15 on needles and on real text; criteria and expected verdicts were written before the run.
 
 An arm stands at the rate that its validation texts choose; two arms are compared model by model, on the test texts.
 """
@@ -10,7 +10,7 @@ from derived.lab.claims import RECORDED, at_least, statistic
 from derived.lab.measure import chosen, lowest
 
 from ..experiments.texts import Needles, SourceBytes
-from .trained import MODELS, PAIRED, at_best_rate, best_rate, ends_over_middle, least_difference
+from .trained import MODELS, PAIRED, at_best_rate, best_rate, least_difference
 
 TASKS = ("needle", "needles", "tracking", "common")
 WITH, WITHOUT = "usual and chunk > 0", "chunk == 0"
@@ -31,18 +31,6 @@ def last_lengthening_of_bytes(rows: pd.DataFrame):
 
 
 CLAIMS = (
-    statistic(
-        "IPT-11.b",
-        "Where one of four needles is asked for, a chunk size between the ends of the range leaves the fewest answers missed.",
-        Needles,
-        lambda rows: ends_over_middle(chosen(rows, "chunk > 0 and task == 'needles'")),
-        "share missed at an end less that at the best middle chunk; " + PAIRED.format("the lower of two ends"),
-        at_least(0),
-        unit="share of answers",
-        judged_at=RECORDED,
-        where="Figure 3b: 512 and 1024 of 256 to 2048 are best, labels as retold; judged on generated needles",
-        source="digest",
-    ),
     statistic(
         "IPT-13.d",
         "From scratch, at equal parameters, In-Place TTT on window attention has a lower loss on the last block of real text, the bytes of Python sources, than window attention alone.",

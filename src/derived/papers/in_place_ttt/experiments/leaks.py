@@ -1,6 +1,7 @@
 """Which later inputs an output depends on, by derivative: the layer, and what was said or could be tried instead."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import pandas as pd
@@ -11,7 +12,6 @@ from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
 from ..model.forms import chunk_grid, depthwise_target, in_place_ttt
-from ..model.theory import reach
 
 # variant -> (taps ahead, taps cross the edge)
 TARGETS = {
@@ -20,16 +20,14 @@ TARGETS = {
     "two taps across": (2, True),
     "past taps": (0, False),
 }
-VARIANTS = (*TARGETS, "update first", "chunks of one")
+VARIANTS = (*TARGETS, "update first")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Leaks(Experiment):
-    """IPT-4, 9.b: derivatives of outputs by later inputs, keys made causally of all earlier inputs.
+    """Derivatives of outputs by later inputs, keys made causally of all earlier inputs; for the figure.
 
-    Rows: variant, instance, chunk, position (n), future (m - n > 0), jacobian (largest |entry| of dO_n / ds_m),
-    expected (1 where the theorem says that O_n depends on s_m). In "chunks of one" the output is that of the target
-    alone, and future counts how far away the neighbour is, to either side.
+    Rows: variant, instance, chunk, position (n), future (m - n > 0), jacobian (largest |entry| of dO_n / ds_m).
     """
 
     instances: int = 3
@@ -43,9 +41,9 @@ class Leaks(Experiment):
         return [{"variant": variant} for variant in VARIANTS]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        variant = condition["variant"]
-        chunks = (1,) if variant == "chunks of one" else self.chunks
-        return pd.concat([self.table(variant, chunk, seed, device, dtype) for chunk in chunks], ignore_index=True)
+        return pd.concat(
+            [self.table(condition["variant"], chunk, seed, device, dtype) for chunk in self.chunks], ignore_index=True
+        )
 
     def table(self, variant: str, chunk: int, seed: int, device, dtype) -> pd.DataFrame:
         n, draw = self.tokens, stream(seed, "leaks", variant, chunk)
@@ -53,40 +51,24 @@ class Leaks(Experiment):
         source = normal(self.instances, n, self.d).requires_grad_()
         mix, kernel, w_down = normal(n, n).tril(), normal(self.d, 5), normal(self.d, self.d)
         keys = mix @ source  # what attention does: every earlier input
-        if variant == "chunks of one":
-            outputs = depthwise_target(source, kernel, chunk=1)
-            apart = (torch.arange(n).unsqueeze(0) - torch.arange(n).unsqueeze(1)).abs()
-            expected, shown = torch.zeros(n, n), apart > 0
-        else:
-            outputs = self.outputs(variant, source, keys, kernel, w_down, chunk)
-            apart = torch.arange(n).unsqueeze(0) - torch.arange(n).unsqueeze(1)
-            expected, shown = self.expected(variant, chunk), apart > 0
-        size = largest_derivative(outputs, source)
-        place = shown.nonzero()
-        cells = {("position", "future"): (place[:, 0], apart[shown])}
-        columns = {"chunk": chunk, "jacobian": size[:, shown.to(device)], "expected": expected[shown].int()}
-        return rows({"instance": range(self.instances)} | cells, columns)
-
-    def outputs(self, variant, source, keys, kernel, w_down, chunk) -> Tensor:
-        """The layer in a variant."""
-        if variant == "update first":
-            values = depthwise_target(source, kernel, chunk=chunk)
-            grid = chunk_grid(self.tokens, chunk)
-            written = [values[:, : one.stop].mT @ keys[:, : one.stop] for one in grid]
-            read = [keys[:, one.start : one.stop] @ (w_down + W).mT for one, W in zip(grid, written, strict=True)]
-            return torch.cat(read, dim=1)
-        ahead, cross = TARGETS[variant]
+        ahead, cross = TARGETS.get(variant, (2, False))
         taps = torch.arange(-2, 3, device=kernel.device)
         values = depthwise_target(source, kernel * (taps <= ahead), chunk=chunk, cross=cross)
-        return in_place_ttt(keys, values, w_down, 1.0, chunk, impl="loop")
+        layer = written_first if variant == "update first" else partial(in_place_ttt, impl="loop")
+        size = largest_derivative(layer(keys, values, w_down, 1.0, chunk), source)
+        place = torch.ones(n, n).triu(1).nonzero()
+        cells = {("position", "future"): (place[:, 0], place[:, 1] - place[:, 0])}
+        found = size[:, place[:, 0].to(device), place[:, 1].to(device)]
+        return rows({"instance": range(self.instances)} | cells, {"chunk": chunk, "jacobian": found})
 
-    def expected(self, variant: str, chunk: int) -> Tensor:
-        """Which outputs depend on which later inputs, by the theorem on causality."""
-        if variant != "update first":
-            ahead, cross = TARGETS[variant]
-            return reach(self.tokens, chunk, 2, ahead, cross)
-        index = torch.arange(self.tokens) // chunk
-        return index.unsqueeze(0) == index.unsqueeze(1)
+
+def written_first(keys: Tensor, values: Tensor, w_down: Tensor, lr: float, chunk: int) -> Tensor:
+    """The layer in the order of classical test-time training: a chunk is written, then read."""
+    outputs = []
+    for one in chunk_grid(keys.shape[1], chunk):
+        W = w_down + lr * values[:, : one.stop].mT @ keys[:, : one.stop]
+        outputs.append(keys[:, one.start : one.stop] @ W.mT)
+    return torch.cat(outputs, dim=1)
 
 
 def largest_derivative(outputs: Tensor, source: Tensor) -> Tensor:

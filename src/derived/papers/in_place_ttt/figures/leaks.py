@@ -71,7 +71,6 @@ def chunk_diagram(chunk: int = 5) -> Figure:
 def leak(rows: pd.DataFrame) -> Figure:
     """|dO_n / ds_m| on and above the diagonal; rows of ``Leaks``: variant, position (n), future (m - n), jacobian."""
     rows = largest(rows)
-    rows = rows[rows["variant"] != "chunks of one"]  # whose derivatives are of targets
     names = list(dict.fromkeys(rows["variant"]))
     figure, ax = plt.subplots(figsize=(6.6, 0.7 + 0.4 * len(names)))
     words = []

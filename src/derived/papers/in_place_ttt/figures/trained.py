@@ -51,7 +51,7 @@ def single_models(ax: Axes, x: float, values: pd.Series, color: str, recorded: b
 
 
 def recall(rows: pd.DataFrame, chance: float) -> Figure:
-    """Recall beyond the window, by depth, window and what is written; rows of ``Recall``; ``chance`` is 1 / pairs."""
+    """Recall beyond the window, by depth, window and what is written; rows of ``Recall``; ``chance``: a blind guess."""
     rows = at_chosen_rate(largest(rows), ["depth", "window", "arm"], "max")
     last = rows.groupby(["depth", "window", "arm", "replicate"], sort=False).last().reset_index()
     wide = last["window"].max()
@@ -72,7 +72,7 @@ def recall(rows: pd.DataFrame, chance: float) -> Figure:
         panel_label(ax, name if depth == 2 or window > 1 else "one block, bare keys")
     axes[0].set_ylabel("recall beyond the window")
     figure.set_label(
-        f"Recall of trained models, means: {'; '.join(words)}. Dashed: any value of the text, {chance:.2f}."
+        f"Recall of trained models, means: {'; '.join(words)}. Dashed: the commonest value of the text, {chance:.2f}."
     )
     return figure
 

@@ -72,7 +72,7 @@ def convert_model(
 
 
 def _reduce(made: Any) -> tuple:
-    """Copy or pickle an object of a class that ``made_by[0]`` makes of the class ``made_by[1]``."""
+    """Copy or serialise an object of a class that ``made_by[0]`` makes of the class ``made_by[1]``."""
     return _blank, made.made_by, made.__dict__
 
 

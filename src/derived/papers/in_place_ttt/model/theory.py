@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
+from scipy.optimize import brentq
 from torch import Tensor
 from torch.special import erfc
 
@@ -137,7 +138,8 @@ def failure_bound(
 def capacity(d: int, h: int, V: int) -> float:
     """dh / (2 ln V): about how many unrelated pairs a memory of d x h holds before the top logit is wrong. [ours]
 
-    The largest of V noises of size sqrt(N / (dh)) is about sqrt(2 ln V) of them, and reaches the signal 1 there.
+    The largest of V noises of size sqrt(N / (dh)) is about sqrt(2 ln V) of them, and reaches the signal 1 there. For a
+    vocabulary well above d; ``capacity_of_few`` knows how often each token is written.
     ValueError unless d, h >= 1 and V >= 2.
 
     >>> round(capacity(64, 64, 256))
@@ -146,6 +148,50 @@ def capacity(d: int, h: int, V: int) -> float:
     for name, value, least in (("d", d, 1), ("h", h, 1), ("V", V, 2)):
         check_count(name, value, least)
     return d * h / (2 * math.log(V))
+
+
+def wins(V: int, a: float) -> float:
+    """P(x + a exceeds V - 1 others), all independent standard normal: int phi(x) Phi(x + a)^(V-1) dx. [ours]
+
+    How often the right token is on top if V <= d embeddings are orthonormal and each is the value of N / V pairs, for
+    a = sqrt(V h / N). ValueError unless V >= 2.
+
+    >>> round(wins(4, 0.0), 6)  # chance
+    0.25
+    """
+    check_count("V", V, 2)
+    x = torch.linspace(-10, 10, 4001, dtype=torch.float64)
+    density = torch.exp(-x.square() / 2) / math.sqrt(2 * math.pi)
+    return float(torch.trapezoid(density * (0.5 * erfc(-(x + a) / math.sqrt(2))) ** (V - 1), x))
+
+
+def capacity_of_few(d: int, h: int, V: int) -> float:
+    """h / (a^2 (1/d + 1/V)), wins(V, a) = 1/2: about how many pairs leave half of the answers right. [ours]
+
+    Exact for orthonormal embeddings without the term 1/d. Unlike ``capacity`` it holds for V < d, where tokens are
+    written many times. ValueError unless d, h >= 1 and V >= 3: of two tokens half is chance.
+
+    >>> round(capacity_of_few(64, 64, 8)), round(capacity(64, 64, 8))
+    (253, 985)
+    """
+    for name, value, least in (("d", d, 1), ("h", h, 1), ("V", V, 3)):
+        check_count(name, value, least)
+    half = brentq(lambda a: wins(V, a) - 0.5, 0, 10)
+    return h / (half**2 * (1 / d + 1 / V))
+
+
+def gated_key_bias(d: int) -> float:
+    """1 / (4 d E SiLU(g)^2), g standard normal: E <z(y), z(y')> / E |z(y)|^2 of gated keys, about 0.70 / d. [ours]
+
+    Over Gaussian gates and inputs of length sqrt(d) in independent uniform directions. ValueError unless d >= 1.
+
+    >>> round(gated_key_bias(1), 3)
+    0.703
+    """
+    check_count("d", d)
+    g = torch.linspace(-12, 12, 4801, dtype=torch.float64)
+    density = torch.exp(-g.square() / 2) / math.sqrt(2 * math.pi)
+    return 1 / (4 * d * float(torch.trapezoid(density * torch.nn.functional.silu(g) ** 2, g)))
 
 
 def relu_key_cosine(rho: Tensor | float) -> Tensor:
