@@ -175,7 +175,7 @@ def test_a_row_that_is_gone_fails(built):
 
 
 def test_news_that_cannot_be_kept_are_not_told_twice(tmp_path, monkeypatch):
-    house = SimpleNamespace(root=tmp_path, ledger=tmp_path / "ledger.json")
+    house = SimpleNamespace(root=tmp_path, ledger=tmp_path / "ledger.json", chapters=lambda: [])
     row, kept = press.COMMITTED | {"reason": ""}, []
     monkeypatch.setattr(ledger.news, "add", lambda root, fresh: kept.append((house.ledger.exists(), len(fresh))))
     for _ in range(2):

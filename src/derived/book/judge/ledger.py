@@ -176,9 +176,9 @@ def accept(house: House, rows: Sequence[Row]) -> None:
         | registered.get(key(row), {})
         for row in rows
     ]
-    order = house.chapters()
     kept += [row for row in before if row["paper"] in absent]
-    kept.sort(key=lambda row: order.index(row["paper"]))
+    order = dict.fromkeys((*house.chapters(), *(row["paper"] for row in kept)))
+    kept.sort(key=lambda row: [*order].index(row["paper"]))
     told = [row for row in before if row["verdict"] is not None]
     fresh = news.compared(told, kept, datetime.now(UTC).date().isoformat())
     write_whole(house.ledger, json.dumps(kept, indent=1) + "\n")  # first, or a second attempt would tell the news twice
