@@ -43,7 +43,7 @@ NO_COMMIT = {
         Window
     """,
     "sinkhorn": """
-        Causal Drift Particles RandomScores Temperature
+        Causal Particles RandomScores
     """,
     "task_ecologies": """
         Imposed

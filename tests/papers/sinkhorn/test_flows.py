@@ -2,13 +2,16 @@
 
 import pytest
 
+from derived.lab.experiment import run_experiment
 from derived.papers.sinkhorn.claims import flows as claims
-from derived.papers.sinkhorn.experiments.flows import Drift, HeatLimit, Particles
+from derived.papers.sinkhorn.experiments import flows
+from derived.papers.sinkhorn.experiments.flows import HeatLimit, Particles
+from derived.papers.sinkhorn.model.flows import limit_drift, sinkhorn_drift
 
-EXPERIMENTS = (Drift, Particles, HeatLimit)
+EXPERIMENTS = (Particles, HeatLimit)
 
 
-@pytest.mark.parametrize("claim", [*claims.GRADIENT, *claims.HEAT], ids=lambda claim: claim.id)
+@pytest.mark.parametrize("claim", [claims.GRADIENT[2], *claims.HEAT], ids=lambda claim: claim.id)
 def test_claims_are_judged_as_expected(rows, claim, expected):
     assert claim.judge(claim.measure(rows[claim.experiment]))[0] == expected[claim.id]
 
@@ -25,10 +28,19 @@ def test_the_mean_of_the_particles_stands_still_under_sinkhorn_alone(rows):
     assert moved["sinkhorn"] < 1e-10 < 1e-3 < moved["softmax"]
 
 
-def test_energy_rises_where_the_sign_is_turned(rows):
-    table = rows[Particles]
+def test_energy_rises_against_the_drift(monkeypatch):
+    monkeypatch.setitem(flows.DRIFTS, "sinkhorn", lambda x: -sinkhorn_drift(x))
+    rows = run_experiment(Particles.at("tiny"), seed=0, device="cpu")
     claim = claims.GRADIENT[2]
-    assert claim.judge(claim.measure(table.assign(rise=-table["rise"])))[0] == "fails"
+    assert claim.judge(claim.measure(rows))[0] == "fails"
+
+
+def test_the_other_normaliser_has_the_other_slope(monkeypatch):
+    other = {"softmax": "sinkhorn", "sinkhorn": "softmax"}
+    monkeypatch.setattr(flows, "limit_drift", lambda width, name, num: limit_drift(width, other[name], num))
+    rows = run_experiment(HeatLimit.at("tiny"), seed=0, device="cpu")
+    for claim in claims.HEAT:
+        assert claim.judge(claim.measure(rows))[0] == "fails", claim.id
 
 
 def test_the_slope_settles_as_kernels_narrow(rows):

@@ -206,7 +206,7 @@ def test_the_optimal_plan_jumps_and_the_entropic_one_does_not():
 
 @pytest.mark.parametrize(("n", "m"), [(1, 3), (2, 2), (3, 4)])
 def test_the_derivative_of_a_plan(n, m):
-    """`sk-vjp`: against a dense solve and differences; symmetric, semi-definite, of rank (n - 1)(m - 1)."""
+    """`sk-vjp`: against a dense solve and differences. `sk-jacobian`: symmetry, signs, rank."""
     S = random(n, m)
     a, b = random(n, name="a").softmax(dim=-1), random(m, name="b").softmax(dim=-1)
     P, bar = plan.sinkhorn(S, a, b, tol=1e-14, max_iterations=4000).plan, random(n, m, name="bar")

@@ -29,7 +29,7 @@ def total_variation(p, q):
 
 
 def test_softmax_and_sinkhorn_maximise_the_same_objective():
-    """`sk-gibbs`: no law with the rows, and no coupling, has more than <P, S> - KL(P | a b^T)."""
+    """`sk-softmax`, `sk-gibbs`: no law with the rows, and no coupling, has more than <P, S> - KL(P | a b^T)."""
     S, a, b = 2 * random(50, 4, 5), weights(50, 4), weights(50, 5, name="b")
     product = a.unsqueeze(-1) * b.unsqueeze(-2)
 
@@ -48,11 +48,23 @@ def test_softmax_and_sinkhorn_maximise_the_same_objective():
 
 
 def test_softmax_is_the_first_half_step_for_unequal_weights():
-    """`sk-gibbs`, against torch's softmax; one token is a size too."""
+    """`sk-softmax`, against torch's softmax; one token is a size too."""
     for n, m in ((1, 1), (1, 4), (3, 5)):
         S, a, b = random(7, n, m), weights(7, n), weights(7, m, name="b")
         expected = a.unsqueeze(-1) * (S + b.log().unsqueeze(-2)).softmax(dim=-1)
         torch.testing.assert_close(plan.half_steps(S, 1, a, b).exp(), expected, rtol=1e-13, atol=0)
+
+
+def test_rows_make_a_conditional_law_and_rows_and_columns_a_coupling():
+    """`sk-kinds`: the sums of both, and softmax at scores that have the columns right already."""
+    S, a, b = 2 * random(30, 4, 5), weights(30, 4), weights(30, 5, name="b")
+    softmax, found = plan.half_steps(S, 1, a, b).exp(), solved(S, a, b)
+    for each in (softmax, found.plan):
+        torch.testing.assert_close(each.sum(dim=-1), a, rtol=1e-13, atol=0)
+    torch.testing.assert_close(found.plan.sum(dim=-2), b, rtol=0, atol=1e-12)
+    assert ((softmax.sum(dim=-2) - b).abs().sum(dim=-1) > 1e-3).all()
+    ready = found.log_plan - b.log().unsqueeze(-2)
+    torch.testing.assert_close(plan.half_steps(ready, 1, a, b).exp(), found.plan, rtol=1e-11, atol=0)
 
 
 def test_offsets_leave_the_plan_and_row_offsets_leave_every_half_step():

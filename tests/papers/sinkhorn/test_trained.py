@@ -13,6 +13,7 @@ from derived.papers.sinkhorn.data.points import SURFACES, clouds, coupling_probl
 from derived.papers.sinkhorn.experiments.trained import Arms, LearnedCouplings, coupling_loss
 from derived.papers.sinkhorn.model.attention import CouplingTransformer, SinkhornTransformer, sinkhorn_attention
 from derived.papers.sinkhorn.model.backward import sinkhorn_plan
+from derived.papers.sinkhorn.model.plan import sinkhorn
 
 EXPERIMENTS = (LearnedCouplings, Arms)
 
@@ -101,6 +102,55 @@ def test_a_learned_relation_keeps_the_texts_apart():
     order = torch.tensor([3, 0, 4, 1, 2])
     moved = net(x[..., order], y, a[..., order], b)
     assert torch.allclose(moved, scores[..., order, :], atol=1e-5)
+
+
+@pytest.mark.parametrize("num", [1, None])
+def test_a_forward_pass_by_hand(num):
+    net = SinkhornTransformer(3, 2, num_half_steps=num, width=8, depth=1, draws=Draws(dtype=torch.float64))
+    x = torch.randn(5, 3, generator=stream(0, "by hand"), dtype=torch.float64)
+    enter, leave = net.enter[0], net.leave[0]
+    qkv, out, up, down = (net.layers[0][name][0] for name in ("qkv", "out", "up", "down"))
+
+    def norm(h):
+        return (h - h.mean(dim=1, keepdim=True)) / (h.var(dim=1, keepdim=True, unbiased=False) + 1e-5).sqrt()
+
+    h = x @ enter.T
+    q, k, v = (norm(h) @ qkv.T).split(8, dim=1)
+    heads = []
+    for head in (slice(0, 4), slice(4, 8)):
+        scores = q[:, head] @ k[:, head].T / 2
+        A = scores.softmax(dim=1) if num else 5 * sinkhorn(scores, tol=1e-12, max_iterations=5000).plan
+        heads.append(A @ v[:, head])
+    h = h + torch.cat(heads, dim=1) @ out.T
+    h = h + torch.nn.functional.gelu(norm(h) @ up.T) @ down.T
+    assert (net(x.view(1, 1, 5, 3))[0, 0] - norm(h) @ leave.T).abs().max() < 1e-6
+
+
+def test_a_relation_is_trained_at_the_rate_of_the_least_validation_loss(monkeypatch):
+    held = LearnedCouplings.at("tiny")
+    monkeypatch.setattr(LearnedCouplings, "_trained", lambda self, relation, rate, *rest: rate)
+    monkeypatch.setattr(LearnedCouplings, "_tested", lambda self, model, *rest: pd.DataFrame({"model": range(2)}))
+    for best in held.rates:
+        monkeypatch.setattr(
+            LearnedCouplings, "_validated", lambda self, rate, *rest, best=best: torch.full((2,), abs(rate - best))
+        )
+        rows = held.run({"target": "crossed"}, seed=0, device="cpu", dtype=torch.float32)
+        assert (rows.query("stage == 'final'")["rate"] == best).all()
+
+
+def test_each_network_has_its_own_distances(monkeypatch):
+    """One network knows nothing, the other one has the scores of its target."""
+    held = LearnedCouplings.at("tiny")
+
+    def scores(self, model, problem):
+        target = problem.target.squeeze(0).clamp(min=1e-9).log()
+        return torch.stack([torch.zeros_like(target), target])
+
+    monkeypatch.setattr(LearnedCouplings, "_scores", scores)
+    rows = held._tested(None, "comonotone", held.exact, 0).set_index("model")
+    assert rows.loc[0, "ratio"] == pytest.approx(1)
+    assert rows.loc[0, "w1"] == pytest.approx(rows.loc[0, "w1_product"])
+    assert max(rows.loc[1, ["ratio", "w1"]]) < 1e-4
 
 
 def test_attention_with_values_is_the_weights_times_them():

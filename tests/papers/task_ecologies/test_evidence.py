@@ -7,7 +7,7 @@ import pytest
 
 from derived.lab.rng import stream
 from derived.papers.task_ecologies import set_partitions
-from derived.papers.task_ecologies.claims.evidence import CLAIMS, slack
+from derived.papers.task_ecologies.claims.evidence import CLAIMS
 from derived.papers.task_ecologies.data.ecologies import random_ecology
 from derived.papers.task_ecologies.data.published import DISTANCES, FIVE, LANGUAGES, PAIRS, PATHS
 from derived.papers.task_ecologies.experiments.evidence import Certification, Published, entropy
@@ -46,7 +46,7 @@ def test_failures_fall_long_before_the_bound(rows):
     shares = rows[Certification].groupby("n")["failed"].mean()
     assert shares.is_monotonic_decreasing
     assert shares.iloc[0] > 0.2 > 0.05 > shares.iloc[2] >= shares.iloc[-1] == 0
-    assert slack(rows[Certification]).value > 50
+    assert rows[Certification]["needed"].iloc[0] > 50 * 1000
 
 
 def test_printed_numbers_are_of_seven_languages():
@@ -97,6 +97,4 @@ def test_the_claims_of_the_topic(rows, expected):
 
 
 def test_a_missing_number_decides_nothing(rows, lacks):
-    with pytest.raises(ValueError, match="no number"):
-        slack(rows[Certification].assign(failed=float("nan")))
     lacks(CLAIMS, "TE-12.a", rows[Certification], "failed", "asked")

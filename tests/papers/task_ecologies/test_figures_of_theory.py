@@ -5,16 +5,14 @@ import matplotlib
 from derived.papers.task_ecologies.experiments.codes import Equidistant, GlobalPath, Picture
 from derived.papers.task_ecologies.experiments.deployment import Injection, OffEcology
 from derived.papers.task_ecologies.experiments.evidence import Certification
-from derived.papers.task_ecologies.experiments.loss import Decomposition, Informed
+from derived.papers.task_ecologies.experiments.loss import Informed
 from derived.papers.task_ecologies.figures import codes, deployment, evidence, loss
 
 matplotlib.use("agg")
-EXPERIMENTS = (Equidistant, GlobalPath, Picture, Injection, OffEcology, Certification, Decomposition, Informed)
+EXPERIMENTS = (Equidistant, GlobalPath, Picture, Injection, OffEcology, Certification, Informed)
 
 
 def test_loss(rows, tells):
-    table = rows[Decomposition]
-    tells(loss.decomposition(table), f"{len(table)} partitions", f"at most {table['gap'].max():.1e}")
     told = rows[Informed].query("kind == 'revealing'")["excess"]
     tells(loss.informed(rows[Informed]), f"from {told.max():.3f} to 0.000")
 

@@ -234,7 +234,7 @@ def test_selection_moves_the_share_that_pays_and_the_control_drifts(monkeypatch)
     fitness moves it neither way more than drift does."""
     up, down = (fitness_is_alpha(monkeypatch, sign) for sign in (1.0, -1.0))
     for table, sign in ((up, 1), (down, -1)):
-        assert sign * claims.more_brackets(table, "trigram").value > 0.2
+        assert sign * claims.more_brackets(table.assign(reader="network")).value > 0.2
         moved = table.query("arm == 'selected'").eval("drawn - alpha").groupby(table["generation"]).mean()
         assert sign * moved.iloc[0] > 0.2
     control = pd.concat([each.query("arm == 'shuffled'") for each in (up, down)]).eval("drawn - alpha")
@@ -246,7 +246,7 @@ def test_the_last_generation_is_judged_replicate_by_replicate():
     table = table.assign(
         arm=["selected", "selected", "shuffled", "shuffled"] * 2, alpha=[0.0] * 4 + [0.7, 0.9, 0.5, 0.6]
     )
-    assert claims.more_brackets(table, "network").value == pytest.approx(0.25)
+    assert claims.more_brackets(table).value == pytest.approx(0.25)
 
 
 def test_the_figure_of_recipes_says_where_they_end(rows, tells):

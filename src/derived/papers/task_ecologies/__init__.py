@@ -3,6 +3,8 @@
 A reader of text who sees only a code of the world pays the entropy floor and, for each cell of the code, the
 Jensen-Shannon divergence of the laws in it; a price on the code's entropy decides which distinctions are kept.
 
+Read model/ecology.py first, which has the loss of a code in 200 lines; then model/codes.py, for codes under a price.
+
 >>> from derived.papers.task_ecologies import FiniteEcology, local_threshold, optimal_partition
 >>> coins = FiniteEcology([1 / 3] * 3, [1.0], [[[0.9, 0.1]], [[0.8, 0.2]], [[0.1, 0.9]]])
 >>> [optimal_partition(coins, beta).labels.tolist() for beta in (0.0, 0.1, 1.0)]

@@ -57,7 +57,6 @@ CARRIED = "the finding of Sander et al. 2022 (abstract) carried over to a task o
 LEARNED = (
     learned("SK-8.a", "comonotone", "the relation that keeps the order"),
     learned("SK-8.b", "crossed", "the even mixture of the orders kept and reversed"),
-    learned("SK-8.c", "hidden", "the entropic plan of a cost that it is not told"),
     statistic("SK-8.d", SHUFFLED, LearnedCouplings, ratio("shuffled"), LONG, at_least(0.25), **FACTS),
 )
 

@@ -1,1 +1,1 @@
-"""What is measured: frozen sizes, run() -> rows."""
+"""Experiments: frozen sizes, run() -> rows."""

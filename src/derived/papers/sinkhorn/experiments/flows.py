@@ -1,4 +1,4 @@
-"""Attention as a flow of particles: which drift is a gradient, which energy falls, and the limit of narrow kernels.
+"""Attention as a flow of particles: which energy falls, and the limit of narrow kernels.
 
 symbol    name      meaning                                                              axes
 x         x         particles, each of weight 1/n                                        (n, d)
@@ -11,7 +11,6 @@ from typing import ClassVar
 
 import pandas as pd
 import torch
-from torch import Tensor
 
 from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
@@ -19,45 +18,6 @@ from derived.lab.rng import stream
 from ..model.flows import NORMALISERS, limit_drift, self_transport, sinkhorn_drift, softmax_drift
 
 DRIFTS = {"softmax": softmax_drift, "sinkhorn": sinkhorn_drift}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Drift(Experiment):
-    """SK-15.a, b: the drift against differences of the energy, and how far its Jacobian is from symmetric.
-
-    Rows: n, instance; gradient_gap (largest entry of x - A x - (n / 2) grad E, by central differences of E),
-    gradient_bound; asymmetry_sinkhorn, asymmetry_softmax: |J - J^T| / |J|, Frobenius; bound.
-    """
-
-    instances: int = 10
-    sizes: tuple[int, ...] = (2, 5, 12)
-
-    tiers: ClassVar = {"ci": {"instances": 2, "sizes": (2, 5)}, "cpu": {}}
-    tiny: ClassVar = {"sizes": (3,)}
-
-    def conditions(self) -> list[dict]:
-        return [{"n": n} for n in self.sizes]
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        n = condition["n"]
-        points = torch.randn(self.instances, n, 2, generator=stream(seed, "drift", n), dtype=torch.float64)
-        columns = {"gradient_gap": [self._gap(x) for x in points], "gradient_bound": 1e-7}
-        for name, drift in DRIFTS.items():
-            columns[f"asymmetry_{name}"] = [self._asymmetry(drift, x) for x in points]
-        return rows({"instance": range(self.instances)}, columns | {"bound": 1e-9})
-
-    @staticmethod
-    def _gap(x: Tensor, step: float = 1e-4) -> float:
-        """Error of the differences: step^2 times a third derivative of order 1, and rounding 1e-15 / step."""
-        slopes = []
-        for move in torch.eye(x.numel(), dtype=x.dtype).view(-1, *x.shape):
-            slopes.append((self_transport(x + step * move) - self_transport(x - step * move)) / (2 * step))
-        return float((-sinkhorn_drift(x) - len(x) / 2 * torch.stack(slopes).view_as(x)).abs().max())
-
-    @staticmethod
-    def _asymmetry(drift, x: Tensor) -> float:
-        J = torch.autograd.functional.jacobian(drift, x).reshape(x.numel(), x.numel())
-        return float((J - J.T).norm() / J.norm())
 
 
 @dataclass(frozen=True, kw_only=True)

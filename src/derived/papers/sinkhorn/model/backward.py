@@ -6,7 +6,7 @@ P bar          grad_plan     derivative of a loss in P                          
 S bar          grad_scores   derivative of the loss in the scores                            (..., n, m)
 lambda, kappa  row, column   P-weighted least-squares fit of P bar by row + column functions  (..., n), (..., m)
 
-S bar = P * (P bar - lambda_i - kappa_j): what is left of P bar after the fit. lambda and kappa are also the derivatives
+S bar = P * (P bar - lambda_i - kappa_j): the residual of the fit. lambda and kappa are also the derivatives
 in a and b, up to a constant. Source: Luise et al. 2018, Eisenberger et al. 2022; the form is ours.
 """
 
@@ -66,7 +66,7 @@ def _conjugate_gradients(M: Tensor, right: Tensor, gauge: Tensor) -> Tensor:
     for _ in range(4 * rest.shape[-1] + 20):
         image = project(direction - _times(M, _times(M.mT, direction)))
         curvature = dot(direction, image)
-        # a plan of several blocks has a gauge for each: what is left then is rounding along them, without curvature
+        # a plan of several blocks has a gauge for each, along which only rounding remains, without curvature
         active = active & (size > enough) & (curvature > 64 * eps * dot(direction, direction))
         if not bool(active.any()):
             break
@@ -106,7 +106,7 @@ def sinkhorn_plan(
     Memory does not depend on the number of iterations; ``options`` go to ``sinkhorn``. The derivative is that of the
     limit: it is off by about the residual that was reached. It cannot be differentiated again. With ``symmetric`` the
     forward is ``sinkhorn_symmetric``, for scores of a text with itself, whose weights are ``a`` on both sides: where
-    tokens are far apart the plain iteration stands nearly still, and that one does not. ValueError as these two.
+    tokens are far apart the plain iteration hardly moves, and that one converges. ValueError as these two.
 
     >>> scores = torch.zeros(2, 2, requires_grad=True)
     >>> sinkhorn_plan(scores)[0, 0].backward()

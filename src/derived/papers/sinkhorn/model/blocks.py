@@ -88,7 +88,7 @@ def _density(x: Tensor, y: Tensor, a: Tensor, b: Tensor, target: Tensor, m: int,
 
 
 def block_bound(m: int, tau: float, floor: float, logit_error: float = 0.0) -> float:
-    r"""What W_1 is at most: sqrt2 (2/m + t + sqrt((2m + 2) tau / 2) + zeta / 2), zeta the sup error of the scores.
+    r"""Bound W_1 by sqrt2 (2/m + t + sqrt((2m + 2) tau / 2) + zeta / 2), zeta the sup error of the scores.
 
     >>> round(block_bound(16, 1e-6, 1e-3), 4)
     0.184
@@ -126,7 +126,7 @@ def conditional_kernel(
 
 
 def conditional_bound(m: int, floor: float, lost: Float[Tensor, "*rows"]) -> Float[Tensor, "*rows"]:
-    """What W_1 of a row is at most: 2/m + t + lambda, on a text of diameter 1.
+    """Bound W_1 of a row by 2/m + t + lambda, on a text of diameter 1.
 
     >>> conditional_bound(4, 0.25, torch.tensor([0.0]))
     tensor([0.7500])

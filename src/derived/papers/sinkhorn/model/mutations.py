@@ -20,7 +20,7 @@ Steps = Callable[[Tensor, int, Tensor, Tensor], Tensor]
 
 
 def unchanged(scores: Tensor, num: int, a: Tensor, b: Tensor) -> Tensor:
-    """The half-steps as they are, for comparison."""
+    """The half-steps unchanged, for comparison."""
     return half_steps(scores, num, a, b).exp()
 
 
@@ -73,7 +73,7 @@ MUTATIONS: dict[str, Steps] = {
 
 
 class Damage(NamedTuple):
-    """What a mutation does to four properties; all are of rounding where none is lost."""
+    """Violations of four properties by a mutation; each is of the size of rounding where the property is kept."""
 
     softmax: float  # TV between the first half-step and softmax over the tokens of b
     rows: float  # sum |P 1 - a| after many half-steps, an odd number

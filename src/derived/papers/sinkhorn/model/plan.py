@@ -26,7 +26,7 @@ INF = float("inf")
 
 
 class SinkhornResult(NamedTuple):
-    """A plan, how it was reached, and how far its columns still are from b."""
+    """A plan, its potentials, and how far its columns still are from b."""
 
     log_plan: Float[Tensor, "*batch n m"]
     f: Float[Tensor, "*batch n"]
@@ -47,7 +47,7 @@ class SinkhornResult(NamedTuple):
 
 
 class Iterate(NamedTuple):
-    """Potentials after a row step and the marginal error of their plan."""
+    """Potentials after a row step, and the marginal error of their plan."""
 
     f: Float[Tensor, "*batch n"]
     g: Float[Tensor, "*batch m"]
@@ -94,7 +94,7 @@ def sinkhorn(
 
 
 def iterates(scores: Tensor, a: Tensor, b: Tensor, omega: float = 1.0) -> Iterator[Iterate]:
-    """What Sinkhorn's iteration passes through, without end: first the softmax of rows, then one item an iteration.
+    """Iterate without end: first the softmax of rows, then one item per iteration.
 
     The arguments are as ``problem`` returns them. The error of the columns costs nothing: it is read off the sums that
     the next column step needs. With omega != 1 that of the rows is added.
@@ -213,7 +213,7 @@ def entropic_plan(
     """
     check_positive("epsilon", epsilon)
     exact = cost.dtype if cost.dtype in (torch.float32, torch.float64) else torch.float32
-    finite = cost[torch.isfinite(cost)].abs()  # none: ``sinkhorn`` says what is wrong
+    finite = cost[torch.isfinite(cost)].abs()  # none: ``sinkhorn`` raises
     least = 10 * torch.finfo(exact).eps * float(finite.amax()) if finite.numel() else 0.0
     if epsilon < least:
         raise ValueError(f"epsilon = {epsilon:.3g} is lost in the rounding of {exact}; give at least {least:.1g}")

@@ -1,20 +1,9 @@
 """TE-12 and 14: what evidence establishes. Criteria and expected verdicts were written before the run."""
 
-import pandas as pd
-
 from derived.lab import measure
-from derived.lab.claims import at_most, computed, exactly, reported, statistic, unseen
-from derived.lab.stats import Estimate
+from derived.lab.claims import at_most, computed, exactly, statistic, unseen
 
 from ..experiments.evidence import Certification, Published
-
-
-def slack(rows: pd.DataFrame) -> Estimate:
-    """The theorem's number of samples over the least number at which at most five data sets in a hundred fail."""
-    shares = measure.by_draw(rows["failed"], rows, ["n"]).mean()
-    enough = min(n for n in shares.index if (shares[shares.index >= n] <= 0.05).all())
-    return Estimate(float(rows["needed"].iloc[0] / enough), int(rows["replicate"].nunique()))
-
 
 CLAIMS = (
     statistic(
@@ -27,15 +16,6 @@ CLAIMS = (
         source="paper",
         where="Theorem 36, Corollary 37; control: few samples, in the same rows",
         unit="share",
-    ),
-    reported(
-        "TE-12.b",
-        "The theorem asks for more samples than are needed.",
-        Certification,
-        slack,
-        "times as many",
-        where="after Theorem 36",
-        judged_at=("ci",),
     ),
     computed(
         "TE-14.a",

@@ -3,7 +3,7 @@ verdicts were written before the run, unless a claim says otherwise."""
 
 import pandas as pd
 
-from derived.lab.claims import at_least, at_most, computed, refuted
+from derived.lab.claims import at_least, at_most, computed
 from derived.lab.measure import largest, smallest
 from derived.lab.stats import Estimate
 
@@ -58,15 +58,5 @@ CLAIMS = (
         unit="nats",
         source="paper",
         where="Definition 39 and Proposition 40, on an example of ours",
-    ),
-    refuted(
-        "TE-13.f",
-        "It does not matter whether the second token carries the world's cell: a network whose token is drawn at random reaches $L^*(p)$ as well.",
-        Imposed,
-        largest("loss - target", "arm == 'scrambled'"),
-        "a loss above $L^*(p)$ by a gap",
-        at_most(2e-3),
-        unit="nats",
-        where="control of TE-13.d",
     ),
 )

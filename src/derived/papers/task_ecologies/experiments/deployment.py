@@ -1,10 +1,9 @@
-"""Away from the training ecology: mixing in a new one, what a merged pair pays, what training leaves open (TE-7, 8).
+"""Away from the training ecology: mixing in a new one, and what a merged pair pays (TE-7, 8).
 
 alpha_star    share of the new ecology from which sigma^2 of the pair exceeds epsilon
 alpha_split   share from which telling the pair apart lowers J_beta
 """
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,9 +14,9 @@ from derived.lab.experiment import Experiment
 from derived.lab.rng import stream
 
 from ..data.ecologies import random_ecology, simplex
-from ..model.codes import local_threshold, split_cost, split_gain
+from ..model.codes import split_cost, split_gain
 from ..model.deployment import injection_threshold, pair_bound, split_injection_threshold
-from ..model.ecology import FREE, FiniteEcology, mix, rounding_bound
+from ..model.ecology import FiniteEcology, mix, rounding_bound
 from ..model.partitions import cells, normal_form, set_partitions
 
 
@@ -25,7 +24,7 @@ from ..model.partitions import cells, normal_form, set_partitions
 class Injection(Experiment):
     """TE-7: pairs of worlds that the base ecology barely tells apart and a new one tells apart, mixed at each share.
 
-    Two worlds in two ecologies; both levels stand a share of the way from one to the other: epsilon for sigma^2, beta h
+    Two worlds in two ecologies; both levels lie a share of the way from one to the other: epsilon for sigma^2, beta h
     for the gain. Rows: replicate, alpha, sigma2 and gain (of the mixture), linear2 and linear (the straight lines),
     epsilon, level (beta h), alpha_star, alpha_split, gap (of both straight lines), bound, crossing (|sigma^2 - epsilon|
     at alpha_star and |J of merged less J of split| at alpha_split), before and after (J of merged less J of split a
@@ -102,39 +101,6 @@ def saving(base: FiniteEcology, new: FiniteEcology, alpha: float, beta: float) -
 
 
 @dataclass(frozen=True, kw_only=True)
-class AtOne(Experiment):
-    """TE-7: equivalence classes of mixtures. The base tells all worlds apart; the new ecology has classes of its own.
-
-    Rows: replicate, alpha, merged (pairs that the base tells apart and the mixture does not), split (pairs that the
-    mixture tells apart and the base does not), least (over the pairs that the base tells apart: sigma^2 of the mixture
-    over (1 - alpha) sigma^2 of the base; infinite at alpha = 1).
-    """
-
-    n: int = 5
-    replicas: int = 20
-    alphas: tuple[float, ...] = (0.0, 0.3, 0.9, 0.999, 1.0)
-
-    tiny: ClassVar = {"replicas": 6}
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        found, partitions = [], set_partitions(self.n)
-        for replicate in range(self.replicas):
-            before, after = (partitions[(replicate * step + 3) % len(partitions)] for step in (17, 29))
-            generator = stream(seed, "at one", replicate)
-            base = random_ecology(self.n, 2, 4, generator, classes=before, uniform=True)
-            new = random_ecology(self.n, 2, 4, generator, classes=after, uniform=True)
-            apart = base.hellinger() > FREE
-            for alpha in self.alphas:
-                sigma2 = mix(base, new, alpha).hellinger()
-                told, kept = sigma2 > FREE, (1 - alpha) * base.hellinger()[apart]
-                row = {"replicate": replicate, "alpha": alpha, "merged": (apart & ~told).sum() // 2}
-                row |= {"split": (told & ~apart).sum() // 2}
-                ratio = np.divide(sigma2[apart], kept, out=np.full(kept.shape, np.inf), where=kept > 0)
-                found.append(row | {"least": ratio.min(initial=np.inf)})
-        return pd.DataFrame(found)
-
-
-@dataclass(frozen=True, kw_only=True)
 class OffEcology(Experiment):
     """TE-8: the simplest optimum of one ecology on another that tells a merged pair apart. A row is one merged pair of
     worlds: replicate, size (worlds in its cell), excess (of the code on the second ecology), cell (what its cell adds
@@ -167,52 +133,4 @@ class OffEcology(Experiment):
                         pair = pair_bound(second, int(u), int(w))
                         row = {"replicate": replicate, "size": cell.size, "excess": excess, "cell": adds, "pair": pair}
                         found.append(row | {"ratio": pair / excess, "own": pair / adds, "training": training})
-        return pd.DataFrame(found)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TwinDecoders(Experiment):
-    """TE-8: what zero excess in training leaves open. Rows: replicate, gap (of the training losses of two decoders of
-    one code that differ where training never goes), bound, control (the same where they differ in training),
-    disagreement (of their losses on the second ecology), identity (training excess of the identity map, which tells all
-    worlds apart), extra (pairs that the identity map keeps apart and no training context does), needless (how much more
-    complex it is than the quotient), priced (least J_beta of another free code less that of the quotient, at
-    beta_min / 2 and 2 beta_min).
-    """
-
-    n: int = 5
-    replicas: int = 20
-
-    tiny: ClassVar = {"replicas": 4}
-    deterministic: ClassVar = {"needless": 1e-9}
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        found = []
-        for replicate in range(self.replicas):
-            generator = stream(seed, "twins", replicate)
-            drawn = random_ecology(self.n, 4, 4, generator, classes=(0, 0, 1, 2, 2))
-            seen = np.array([0.5, 0.5, 0.0, 0.0])
-            first = FiniteEcology(drawn.prior, seen, drawn.laws)
-            second = FiniteEcology(drawn.prior, seen[::-1], drawn.laws)
-            code, whole = first.quotient(), np.arange(self.n)
-            one = FiniteEcology(drawn.prior, np.full(4, 0.25), drawn.laws).decoder(code)
-            other = one.copy()
-            other[:, seen == 0] = simplex(other[:, seen == 0].shape, generator)
-            row = {"replicate": replicate, "gap": abs(first.loss(code, one) - first.loss(code, other))}
-            row |= {
-                "bound": rounding_bound(first),
-                "disagreement": abs(second.loss(code, one) - second.loss(code, other)),
-            }
-            row |= {"identity": first.js_excess(whole), "extra": sum(math.comb(len(each), 2) for each in cells(code))}
-            wrong = one.copy()
-            wrong[:, seen > 0] = other[:, seen == 0]
-            row["control"] = abs(first.loss(code, one) - first.loss(code, wrong))
-            row["needless"] = first.complexity(whole) - first.complexity(code)
-            finer = [each for each in set_partitions(self.n) if first.complexity(each) - first.complexity(code) > 1e-9]
-            free = [each for each in finer if first.js_excess(each) < FREE]
-            prices = [local_threshold(first) * factor for factor in (0.5, 2.0)]
-            row["priced"] = min(
-                first.objective(each, beta) - first.objective(code, beta) for each in free for beta in prices
-            )
-            found.append(row)
         return pd.DataFrame(found)

@@ -1,4 +1,4 @@
-"""Heredity, variation and selection: the identities, the limits, recipes as traits, drift, and trained populations."""
+"""Selection: drawing parents, the quasispecies, drift of recipes, and trained populations (TE-10, E3)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,6 @@ from ..model.selection import (
     first_order_quasispecies,
     price_terms,
     quasispecies,
-    recipe_counterexample,
     selection_moments,
     wright_fisher,
 )
@@ -28,34 +27,8 @@ from .fits import build, falling, fit_texts
 
 
 @dataclass(frozen=True, kw_only=True)
-class Price(Experiment):
-    """TE-10.a: Price's equation against the list of all offspring of a random population.
-
-    Rows: instance, gap (mean over offspring less mean over parents, less the two terms), bound (rounding).
-    """
-
-    instances: int = 200
-    parents: int = 12
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        gaps = [self.one(stream(seed, "price", i)) for i in range(self.instances)]
-        eps = 8 * self.parents * 4 * np.finfo(float).eps  # terms of the longest sum, up to 4 offspring of a parent
-        return rows({"instance": range(self.instances)}, {"gap": np.abs(gaps), "bound": eps})
-
-    def one(self, draw: torch.Generator) -> float:
-        offspring = torch.randint(1, 5, (self.parents,), generator=draw).numpy()
-        trait = torch.rand(self.parents, generator=draw, dtype=torch.float64).numpy()
-        children = np.repeat(trait, offspring)
-        children = children + torch.randn(len(children), generator=draw, dtype=torch.float64).numpy() / 4
-        starts = np.concatenate([[0], offspring.cumsum()[:-1]])
-        change = np.add.reduceat(children, starts) / offspring - trait
-        terms = price_terms(offspring.astype(float), trait, change)
-        return float(children.mean() - trait.mean() - terms.selection - terms.transmission)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Sampling(Experiment):
-    """TE-10.b, G9: one Wright-Fisher generation of K models. The realised change of the mean loss is compared with its
+    """One Wright-Fisher generation of K models. The realised change of the mean loss is compared with its
     exact mean and variance given the fitness: e^-loss ("loss"), or pure noise ("noise").
 
     Rows: fitness, replicate, z (realised less expected change over its standard deviation), covered (|z| <= 1.96).
@@ -83,7 +56,7 @@ class Sampling(Experiment):
 
 @dataclass(frozen=True, kw_only=True)
 class Quasispecies(Experiment):
-    """TE-10.c, 10.d: all codes of four worlds as types, fitness C - excess, mutation by one split or one merge.
+    """TE-10.d: all codes of four worlds as types, fitness C - excess, mutation by one split or one merge.
 
     "one optimum": random ecologies whose worlds all differ; the Perron vector against its first order in epsilon.
     "planted": two worlds alike, so that the quotient and the identity map are equally fit. Rows: case, instance,
@@ -142,48 +115,6 @@ def one_step_rates(codes: np.ndarray) -> np.ndarray:
     return rates - np.diag(rates.sum(axis=1))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Recipes(Experiment):
-    """TE-11: recipes with a mixing share and a background; the excess falls with the share within each background.
-
-    "printed": the counterexample. "independent": random recipes whose share and background are independent.
-    "confounded": the same recipes at random joint frequencies, the control. Rows: case, instance, covariance (of
-    fitness and share), change (of the mean share by one round of selection), bound (rounding).
-    """
-
-    instances: int = 2000
-    backgrounds: int = 3
-    levels: int = 4
-
-    tiny: ClassVar = {"instances": 200}
-    deterministic: ClassVar = {}
-
-    def conditions(self) -> list[dict]:
-        return [{"case": case} for case in ("printed", "independent", "confounded")]
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        case = condition["case"]
-        if case == "printed":
-            one = recipe_counterexample()
-            found = [self.judge(np.exp(-one.excess), one.alpha, one.shares)]
-        else:
-            found = [self.one(case, stream(seed, "recipes", i)) for i in range(self.instances)]
-        covariance, change = np.array(found).T
-        columns = {"covariance": covariance, "change": change, "bound": 16 * 12 * np.finfo(float).eps}
-        return rows({"instance": range(len(found))}, columns)
-
-    def judge(self, fitness: np.ndarray, alpha: np.ndarray, shares: np.ndarray) -> tuple[float, float]:
-        change = float(price_terms(fitness, alpha, shares=shares).selection)
-        return change * float((shares * fitness).sum()), change
-
-    def one(self, case: str, draw: torch.Generator) -> tuple[float, float]:
-        uniform = lambda *shape: torch.rand(shape, generator=draw, dtype=torch.float64).numpy()  # noqa: E731
-        falling = np.sort(uniform(self.backgrounds, self.levels), axis=1)[:, ::-1] + 2 * uniform(self.backgrounds, 1)
-        alpha = np.broadcast_to(np.sort(uniform(self.levels)), falling.shape)
-        x = uniform(self.backgrounds, 1) * uniform(1, self.levels) if case == "independent" else uniform(*falling.shape)
-        return self.judge(np.exp(-falling).ravel(), alpha.ravel(), (x / x.sum()).ravel())
-
-
 # The two published runs of recipe populations: population, generations, step of mutation, and what the network at each
 # of SHARES scored (summary cross-entropy, NLL discrimination); the mean share that was reported
 SHARES = {"exp 6": (0, 0.05, 0.1, 0.25, 0.5, 0.75, 1), "exp 7": (0, 0.1, 0.25, 0.5, 0.75, 0.9, 1)}
@@ -196,7 +127,7 @@ REPORTED = {"exp 6": 0.916, "exp 7": 0.890}
 
 @dataclass(frozen=True, kw_only=True)
 class Drift(Experiment):
-    """G11: the two published recipe populations simulated: shares start uniform, parents are drawn in proportion to
+    """Simulate the two published recipe populations: shares start uniform, parents are drawn in proportion to
     fitness, a normal step is added and cut to [0, 1]. "neutral": equal fitness; "selected": the published static curve.
 
     Rows: published, arm, simulation, final (mean share in the last generation), reported (the paper's), reached.

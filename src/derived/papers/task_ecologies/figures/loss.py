@@ -6,36 +6,10 @@ blue, orange    excess of the code; what the formula with prior weights would sa
 """
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, DASHED, INK, RED, THEORY, beside, panel_label, shades
-
-
-def decomposition(rows: pd.DataFrame) -> Figure:
-    """Loss less floor against the excess of all partitions, and the gap of three routes; rows of ``Decomposition``."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.3))
-    top = rows["excess"].max()
-    left.plot([0, top], [0, top], **THEORY)
-    sizes = sorted(rows["n"].unique())
-    for color, (n, part) in zip(shades(len(sizes)), rows.groupby("n"), strict=True):
-        left.plot(part["excess"], part["loss"] - part["floor"], "o", color=color, markersize=3, label=f"$n={n}$")
-        spread = n + np.linspace(-0.3, 0.3, len(part))
-        right.plot(spread, part["gap"].clip(lower=5e-17), "o", color=color, markersize=2)
-        right.plot([n - 0.4, n + 0.4], [part["bound"].iloc[0]] * 2, **THEORY)
-    left.set(xlabel=r"Jensen-Shannon excess $\Delta(p)$ (nats)", ylabel=r"$L^*(p)-L_0$ (nats)")
-    left.legend(fontsize=7)
-    right.set(xlabel="worlds $n$", ylabel="largest gap of three routes", yscale="log", xticks=sizes)
-    beside(right, sizes[0] - 0.4, rows["bound"].min(), "what rounding allows", INK, (0, 9), fontsize=8)
-    panel_label(left, "one point a partition")
-    panel_label(right, "loss by three routes")
-    figure.set_label(
-        f"Loss less floor against the Jensen-Shannon excess for {len(rows)} partitions of one to {max(sizes)} worlds: "
-        f"all "
-        f"on the diagonal, up to {top:.2f} nats. Three routes to the loss differ by at most {rows['gap'].max():.1e}."
-    )
-    return figure
+from derived.lab.plot import BLUE, DASHED, RED, THEORY, beside, panel_label
 
 
 def informed(rows: pd.DataFrame) -> Figure:

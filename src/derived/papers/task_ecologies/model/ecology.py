@@ -43,7 +43,7 @@ class FiniteEcology:
     """A prior over n worlds, a law of C contexts, and the next-token law of each world in each context.
 
     ValueError for laws that are negative or do not sum to one, worlds of weight zero, and shapes that do not fit. A
-    context that stands twice counts with the sum of its weights. [paper, section 2; contexts (n, C): ours]
+    context listed twice counts with the sum of its weights. [paper, section 2; contexts (n, C): ours]
 
     >>> coins = FiniteEcology([0.5, 0.5], [1.0], [[[0.9, 0.1]], [[0.1, 0.9]]])
     >>> round(coins.bayes_loss([0, 0]), 4), round(coins.entropy_floor(), 4), round(coins.js_excess([0, 0]), 4)

@@ -52,7 +52,7 @@ class GPTSize:
 class MicroGPT(nn.Module):
     """K microgpt models of one size; next-token logits (K, B, T, V).
 
-    Weight ``name`` of model r depends on the seed, the name and r alone, not on how many models stand beside it.
+    Weight ``name`` of model r depends on the seed, the name and r alone, not on the number of models.
 
     >>> model = MicroGPT(GPTSize(), Draws(num_networks=3))
     >>> model(torch.zeros(2, 5, dtype=torch.long)).shape

@@ -6,7 +6,8 @@ B(n)        -        Bell number, how many partitions n worlds have: 1, 1, 2, 5,
 S           mask     a set of worlds as the sum of 2^w over its members
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import combinations
 
 import numpy as np
 
@@ -126,4 +127,31 @@ def from_masks(sets: Sequence[int], n: int) -> np.ndarray:
         labels[members] = cell
     if (labels < 0).any() or sum(sets) >= 2**n:
         raise ValueError(f"the sets {list(sets)} are no partition of {n} worlds")
+    return normal_form(labels)
+
+
+def merged(labels: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """The partition with the cells A and B made one."""
+    labels = labels.copy()
+    labels[B] = labels[A[0]]
+    return normal_form(labels)
+
+
+def merges(labels: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """All pairs of cells."""
+    return combinations(cells(labels), 2)
+
+
+def splits(labels: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """All ways to cut one cell in two."""
+    for cell in cells(labels):
+        for cut in range(1, 2 ** (cell.size - 1)):
+            inside = (cut >> np.arange(cell.size) & 1).astype(bool)
+            yield cell[~inside], cell[inside]
+
+
+def separated(labels: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """The partition with the worlds B in a cell of their own."""
+    labels = labels.copy()
+    labels[B] = labels.max() + 1
     return normal_form(labels)
