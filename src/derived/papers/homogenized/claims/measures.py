@@ -7,9 +7,9 @@ from numpy.typing import ArrayLike
 from derived.lab.stats import LEVEL, Estimate, mean
 
 
-def ratio(one: pd.Series, other: pd.Series, cases: int = 1) -> Estimate:
-    """|mean| of one series over |mean| of the other, the interval from both at a joint level over ``cases`` ratios."""
-    above, below = (mean(values, 1 - (1 - LEVEL) / (2 * cases)) for values in (one, other))
+def ratio(one: pd.Series, other: pd.Series) -> Estimate:
+    """|mean| of one series over |mean| of the other, the interval from both at a joint level."""
+    above, below = (mean(values, 1 - (1 - LEVEL) / 2) for values in (one, other))
     top, bottom = (sorted((abs(each.low), abs(each.high))) for each in (above, below))
     least = 0.0 if above.low < 0 < above.high else top[0]
     floor = 0.0 if below.low < 0 < below.high else bottom[0]
