@@ -20,7 +20,7 @@ CLOCKS = {("cactus", "SamplerTime"), ("hierarchical_kernel", "Overhead")}
 # squashed. None may join them; one that is made anew (`derived record SLUG EXPERIMENT --tier cpu`) leaves the list.
 NO_COMMIT = {
     "cactus": """
-        ClosedForms Couplings MarkovPairs NearOptimal TypicalProgram
+        MarkovPairs NearOptimal
     """,
     "geometric_tax": """
         Arms Blur Encoders Mine Regimes Sweep

@@ -19,6 +19,8 @@ DRIVER = "from pathlib import Path; from derived.book.site.builder import build_
 def endless(tmp_path, monkeypatch):
     """A Jupyter Book that never ends."""
     (tmp_path / "jupyter_book/cli").mkdir(parents=True)
+    for package in ("jupyter_book", "jupyter_book/cli"):
+        (tmp_path / package / "__init__.py").touch()  # or the real one, elsewhere on the path, is found
     (tmp_path / "jupyter_book/cli/main.py").write_text("def main():\n    import time\n    time.sleep(600)\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(press.ROOT / "src")]))
 

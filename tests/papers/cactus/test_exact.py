@@ -258,7 +258,7 @@ def test_top_k_keeps_nothing_that_the_verifier_excludes():
 @examples
 @given(pairs(), st.floats(1e-6, 3))
 def test_explicit_bound(pair, delta):
-    """`cac-explicit`, CAC-7: TV <= sqrt(2 delta V_+) and KL <= ln(1 + 2 delta V_+ + sqrt(2 delta V_+))."""
+    """`cac-explicit`, `cac-emitted-budget`: TV <= x = sqrt(2 delta V_+), KL <= ln(1 + x^2 + x)."""
     p, q = pair
     law, count = output_law(p, q, Cactus(delta)), theory.num_overdrafted(p, q)
     law = torch.where(q > 0, law, 0.0)  # exactly zero there; adding two roundings is not

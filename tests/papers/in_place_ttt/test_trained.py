@@ -23,7 +23,7 @@ from derived.papers.in_place_ttt.data.needles import FIRST, NEEDLE, QUESTION, TA
 from derived.papers.in_place_ttt.data.recall import NONE, blind_guess, mqar
 from derived.papers.in_place_ttt.data.sources import python_bytes
 from derived.papers.in_place_ttt.experiments.fits import as_many_parameters, build, fit, schedule
-from derived.papers.in_place_ttt.experiments.trained import ChunkSizes, Documents, Layers, Recall, WarmStart
+from derived.papers.in_place_ttt.experiments.trained import ChunkSizes, Documents, Layers, Recall, WarmStart, tenths
 from derived.papers.in_place_ttt.model.network import MIXERS, Memory, Size, SmallLM
 
 EXPERIMENTS = (Recall, ChunkSizes, Layers, Documents, WarmStart)
@@ -47,6 +47,14 @@ def test_the_best_blind_guess_is_that_of_all_texts(pairs, keys):
     texts = list(itertools.product(range(keys), repeat=pairs))
     commonest = [max(text.count(value) for value in text) for text in texts]
     assert blind_guess(pairs, keys) == pytest.approx(sum(commonest) / len(texts) / pairs)
+
+
+def test_a_tenth_is_the_mean_of_its_steps():
+    steps, means = tenths(torch.arange(23.0).unsqueeze(0) ** 2)
+    assert steps == [3, 6, 9, 11, 13, 15, 17, 19, 21, 23]
+    assert means[0, 0] == pytest.approx((0 + 1 + 4) / 3)
+    assert means[0, -1] == pytest.approx((21**2 + 22**2) / 2)
+    assert tenths(torch.ones(2, 4))[0] == [1, 2, 3, 4]
 
 
 def test_the_best_blind_guess_is_that_of_the_generator():

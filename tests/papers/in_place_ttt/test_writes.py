@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from torch.nn.functional import conv1d
 
 from derived.lab.rng import stream
+from derived.papers import in_place_ttt as face
 from derived.papers.in_place_ttt.model import baselines, forms
 from derived.papers.in_place_ttt.model.forms import (
     chunk_grid,
@@ -341,8 +342,8 @@ def test_lact_takes_the_gradient_step_of_its_network():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"keys": torch.zeros(2, 5, 4)}, r"keys \(2, 5, 4\), values \(2, 6, 3\)"),
-        ({"w_down": torch.zeros(4, 3)}, r"give \(\*B, d, h\) = \(\*B, 3, 4\)"),
+        ({"keys": torch.zeros(2, 5, 4)}, "values has n = 6, but keys has n = 5"),
+        ({"w_down": torch.zeros(4, 3)}, r"w_down has h = 3, but keys has h = 4; .* \(\*B, d, h\)"),
         ({"values": torch.zeros(2, 6, 3, dtype=torch.bfloat16)}, "mixed dtypes, .*values torch.bfloat16"),
         ({"chunk": 0}, "chunk = 0; give an integer >= 1"),
         ({"impl": "fast"}, "give one of 'loop'"),
@@ -354,14 +355,14 @@ def test_lact_takes_the_gradient_step_of_its_network():
 def test_a_wrong_layer_is_refused_with_what_would_be_right(change, words):
     inputs = {"keys": torch.zeros(2, 6, 4), "values": torch.zeros(2, 6, 3), "w_down": torch.zeros(3, 4)}
     with pytest.raises(ValueError, match=words):
-        in_place_ttt(**(inputs | {"lr": 0.1, "chunk": 2} | change))
+        face.in_place_ttt(**(inputs | {"lr": 0.1, "chunk": 2} | change))
 
 
 def test_a_wrong_target_or_state_is_refused():
     with pytest.raises(ValueError, match="4 taps; give an odd number"):
         depthwise_target(torch.zeros(5, 2), torch.zeros(2, 4), chunk=2)
-    with pytest.raises(ValueError, match="kernel"):
-        depthwise_target(torch.zeros(5, 2), torch.zeros(3, 5), chunk=2)
+    with pytest.raises(ValueError, match="kernel has d = 3, but source has d = 2"):
+        face.depthwise_target(torch.zeros(5, 2), torch.zeros(3, 5), chunk=2)
     state = InPlaceTTTState.begin(torch.zeros(3, 4), chunk=2, lr=0.1)
     for keys in (torch.zeros(5, 6), torch.zeros(5, 4, dtype=torch.float64), torch.zeros(2, 5, 4)):
         with pytest.raises(ValueError, match="another model or batch"):

@@ -1,5 +1,8 @@
 """In-Place Test-Time Training: the down-projection of a gated MLP as a memory that is written while it is read.
 
+Read ``model/forms.py`` first: keys, values, and the loop. Then ``model/theory.py`` for what a write does, and
+``model/convert.py`` for models of Hugging Face.
+
 >>> import torch
 >>> from derived.papers.in_place_ttt import in_place_ttt
 >>> letters = torch.eye(2)[[0, 1, 0]]  # a b a, in chunks of two

@@ -53,12 +53,4 @@ CLAIMS = (
         source="digest",
         where="Section on implementation",
     ),
-    reported(
-        "CAC-14.c",
-        r"The sampler of Cactus takes this many times as long as reading once the two rows that a rejection needs. (Time, not bytes: no bound was set.)",
-        SamplerTime,
-        times("cactus", "rows"),
-        "times as long",
-        judged_at=RECORDED,
-    ),
 )

@@ -5,6 +5,8 @@ p, q      p, q        laws of draft and verifier                                
 -         rounding    8 V units in the last place: sums of V probabilities                  scalar
 """
 
+from itertools import pairwise, product
+
 import numpy as np
 import torch
 from scipy import optimize, sparse, stats
@@ -12,6 +14,17 @@ from torch import Tensor
 
 from ..model.divergences import all_targets
 from ..model.theory import gamma_cactus, mentored_law
+
+#: f and f' of each divergence, in numpy: nothing of the package's own divergences is used by the optimiser.
+GENERATORS = {
+    "kl": (lambda t: t * np.log(t), lambda t: np.log(t) + 1),
+    "chi2": (lambda t: (t - 1) ** 2, lambda t: 2 * (t - 1)),
+    "hellinger": (lambda t: (np.sqrt(t) - 1) ** 2 / 2, lambda t: (1 - t**-0.5) / 2),
+    "js": (
+        lambda t: (t * np.log(2 * t / (1 + t)) + np.log(2 / (1 + t))) / 2,
+        lambda t: np.log(2 * t / (1 + t)) / 2,
+    ),
+}
 
 
 def rounding(V: int) -> float:
@@ -96,3 +109,73 @@ def largest_rate(p: np.ndarray, q: np.ndarray, budget: float) -> float:
     if not min(short) > -1e-9:
         raise RuntimeError(f"the search left its limits by {-min(short):.1e}: {found.message}")
     return -found.fun
+
+
+def largest_target(q: np.ndarray, n: int, budget: float, name: str) -> float:
+    """max h_n over laws h with D_f(h || q) <= budget by SLSQP, the best of three starts; f and f' written out anew.
+
+    The search runs over h = x^2 / sum x^2, where no slope is infinite at the boundary.
+    """
+    f, slope = GENERATORS[name]
+    point, best = np.eye(len(q))[n], []
+
+    def law(x: np.ndarray) -> np.ndarray:
+        return np.maximum(x * x / (x @ x), 1e-300)
+
+    def pulled(x: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        return 2 * x / (x @ x) * (gradient - law(x) @ gradient)
+
+    within = {"type": "ineq", "fun": lambda x: budget - q @ f(law(x) / q)}
+    within["jac"] = lambda x: -pulled(x, slope(law(x) / q))
+    for step in (0.0, 0.2, 0.5):
+        options = {"constraints": [within], "options": {"ftol": 1e-14, "maxiter": 1000}}
+        start = np.sqrt((1 - step) * q + step * point)
+        x = optimize.minimize(lambda x: -law(x)[n], start, jac=lambda x: -pulled(x, point), method="SLSQP", **options).x
+        best.append(law(x))
+    kept = [h[n] for h in best if q @ f(h / q) < budget + 1e-7]
+    if not kept:
+        raise RuntimeError(f"none of {len(best)} searches ended within the budget of {budget:g}")
+    return max(kept)
+
+
+def largest_by_cross_entropy(q: np.ndarray, budget: float) -> float:
+    """The largest h_0 over laws h with -sum_i h_i ln q_i <= budget: a linear program."""
+    V = len(q)
+    solution = optimize.linprog(-np.eye(V)[0], [-np.log(q)], [budget], np.ones((1, V)), [1.0], bounds=(0, 1))
+    if not solution.success:
+        raise RuntimeError(f"the linear program was not solved: {solution.message}")
+    return -solution.fun
+
+
+def law_by_paths(p: Tensor, q: Tensor, delta: float, m: int, tokens: int) -> tuple[dict, Tensor]:
+    """Cactus' law of the texts of a Markov chain, by every path of drafts, rejections and bonuses: {text: (R,)}; and
+    the expected sum, over drafted positions, of the KL of what is emitted. Shapes: p, q (R, V + 1, V), the last row
+    begins a text."""
+    law, spend, V = {}, torch.zeros(len(p), dtype=p.dtype), q.shape[-1]
+
+    def walk(text: tuple[int, ...], place: int, weight: Tensor) -> None:
+        if len(text) == tokens:
+            law[text] = law.get(text, 0) + weight
+            return
+        here = text[-1] if text else V
+        draft, verifier = p[:, here], q[:, here]
+        if place == m:  # the bonus
+            for y in range(V):
+                walk((*text, y), 0, weight * verifier[:, y])
+            return
+        emitted = drafted_law(draft, verifier, gamma_cactus(verifier, delta))
+        kept = torch.minimum(draft, gamma_cactus(verifier, delta))
+        spend.add_(weight * (torch.xlogy(emitted, emitted) - torch.xlogy(emitted, verifier)).sum(dim=-1))
+        for y in range(V):
+            walk((*text, y), place + 1, weight * kept[:, y])
+            walk((*text, y), 0, weight * (emitted - kept)[:, y])
+
+    walk((), 0, torch.ones(len(p), dtype=p.dtype))
+    return law, spend
+
+
+def text_law(q: Tensor, tokens: int) -> dict[tuple[int, ...], Tensor]:
+    """The law of the texts that a Markov chain writes alone, {text: (R,)}. Shapes: as in ``law_by_paths``."""
+    V = q.shape[-1]
+    texts = product(range(V), repeat=tokens)
+    return {text: torch.stack([q[:, a, b] for a, b in pairwise((V, *text))]).prod(dim=0) for text in texts}

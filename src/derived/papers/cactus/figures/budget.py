@@ -23,7 +23,6 @@ from derived.lab.plot import (
     SKY,
     THEORY,
     beside,
-    largest,
     panel_label,
     shades,
 )
@@ -76,10 +75,8 @@ def raised_probability(rows: pd.DataFrame) -> Figure:
 
 
 def budget_map(rows: pd.DataFrame) -> Figure:
-    """KL over its budget on a grid; rows of ``Budget``."""
-    rows = largest(rows)
-    q = np.sort(rows["q_n"].value_counts()[lambda count: count > 1].index.to_numpy())
-    grid = rows[rows["q_n"].isin(q)].pivot(index="delta", columns="q_n", values="ratio")
+    """KL over its budget on a grid; rows: delta, q_n, ratio."""
+    grid = rows.pivot(index="delta", columns="q_n", values="ratio")
     figure, ax = plt.subplots(figsize=(6.4, 3.8))
     norm = TwoSlopeNorm(1.0, 0.0, 2.0)
     mesh = ax.pcolormesh(grid.columns, grid.index, grid, cmap=DIVERGING, norm=norm, shading="nearest", rasterized=True)

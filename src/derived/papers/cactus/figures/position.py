@@ -83,8 +83,8 @@ def frontier(rows: pd.DataFrame) -> Figure:
 
 
 def flat_family(rows: pd.DataFrame) -> Figure:
-    """Emitted KL in units of the budget against V; rows of ``FlatFamily``."""
-    rows = largest(rows).sort_values("V")
+    """Emitted KL in units of the budget against V; rows: V, delta, kl, ratio, predicted."""
+    rows = rows.sort_values("V")
     figure, ax = plt.subplots(figsize=(5.8, 3.2))
     ax.plot(rows["V"], rows["predicted"], **THEORY)
     ax.plot(rows["V"], rows["ratio"], "o", color=GREEN, markerfacecolor="none")

@@ -17,7 +17,7 @@ from ..model import theory
 
 @dataclass(frozen=True, kw_only=True)
 class Noise(Experiment):
-    """IPT-8.b and 8.c: the size of what N unrelated pairs add to a logit.
+    """IPT-8.b: the size of what N unrelated pairs add to a logit.
 
     Unit embeddings in random directions, none of those read is written; keys with entries of variance 1/h; unit
     queries. Rows: N, h, replicate, std (root mean square over logits and queries), theory (sqrt(N / (dh))).
@@ -52,7 +52,7 @@ class Noise(Experiment):
 
 @dataclass(frozen=True, kw_only=True)
 class Capacity(Experiment):
-    """IPT-8.d to 8.f: right answers against the number of pairs, each key new and each value one of V tokens.
+    """IPT-8.c: right answers against the number of pairs, each key new and each value one of V tokens.
 
     Rows: d, h, replicate, point (place on the grid), pairs, recall (of up to ``asked`` stored pairs, the largest logit
     right), half (pairs at which recall is 1/2, interpolated in the logarithm, the same at every point), theory

@@ -30,6 +30,13 @@ WRITERS["past"] = ("past", True)
 SHORT = {"length": 32, "window": 4, "chunk": 4}
 
 
+def tenths(values: Tensor) -> tuple[list[int], Tensor]:
+    """The step at which each tenth of a run ends, and the mean over it of values (R, steps)."""
+    steps = values.shape[-1]
+    parts = np.array_split(np.arange(steps), min(10, steps))
+    return [int(part[-1]) + 1 for part in parts], torch.stack([values[:, part].mean(dim=-1) for part in parts], dim=-1)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Recall(Trained):
     """IPT-10, after Figure 3c: recall of pairs that no window reaches, by what is written and by depth; the last block
@@ -85,14 +92,14 @@ class Recall(Trained):
         recall = torch.stack(right, dim=-1).double().cpu()  # (R, steps)
         moving = recall.unfold(-1, min(10, self.steps), 1).mean(dim=-1) >= 0.9
         reached = torch.where(moving.any(dim=-1), moving.double().argmax(dim=-1), self.steps) + 1
-        tenths = np.array_split(np.arange(self.steps), min(10, self.steps))
+        steps, means = tenths(recall)
         columns = {
-            "recall": torch.stack([recall[:, part].mean(dim=-1) for part in tenths], dim=-1),
+            "recall": means,
             **{name: each.unsqueeze(-1) for name, each in self.judge(model, seed, device).items()},
             "reached": reached.unsqueeze(-1),
             "parameters": model.parameters_each,
         }
-        return rows({"replicate": range(self.networks), "step": [part[-1] + 1 for part in tenths]}, columns)
+        return rows({"replicate": range(self.networks), "step": steps}, columns)
 
     @torch.no_grad()
     def judge(self, model: SmallLM, seed: int, device) -> dict[str, Tensor]:

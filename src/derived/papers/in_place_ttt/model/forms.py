@@ -100,20 +100,16 @@ def depthwise_target(
     """The values v_t = (sum_k w_k * x_{t+k}) P, taps k from -(K-1)/2 to (K-1)/2, zero beyond the edges of a chunk.
 
     ``cross`` lets the taps read over the edges of the chunks (not of the documents), which leaks where K > 3.
-    ValueError for an even K or shapes that do not fit. [repo: Conv1d(kernel 5, padding 2) on each chunk]
+    ValueError for an even K. [repo: Conv1d(kernel 5, padding 2) on each chunk]
 
     >>> x = torch.arange(1.0, 5.0).view(1, 4, 1)
     >>> depthwise_target(x, torch.tensor([[0.0, 0.0, 1.0]]), chunk=2).flatten().tolist()
     [2.0, 0.0, 4.0, 0.0]
     """
     check_count("chunk", chunk)
-    d, K = kernel.shape[-2:]
+    K = kernel.shape[-1]
     if K % 2 == 0:
         raise ValueError(f"kernel {tuple(kernel.shape)} has {K} taps; give an odd number, the middle one for the token")
-    if source.shape[-1] != d:
-        raise ValueError(
-            f"source {tuple(source.shape)} and kernel {tuple(kernel.shape)}: give a kernel (d, K) of its d"
-        )
     _same_dtype(source=source, kernel=kernel, projection=projection)
     spans = documents(source.shape[-2], starts)
     parts = [_taps(source[..., begin:end, :], kernel, max(end - begin, 1) if cross else chunk) for begin, end in spans]
@@ -182,7 +178,7 @@ def in_place_ttt(
     a backward of its own: d h numbers). All are equal up to rounding. ``starts`` are the first tokens of packed
     documents. A write eta V_i^T Z_i of Frobenius norm above ``tau`` is scaled down to it. With ``return_state`` also
     the state (*B, d, h) after the last full chunk of the last document, from which reading goes on.
-    ValueError for shapes or dtypes that do not fit. Source: equation 1 and Algorithm 1; the clip, with Table 1.
+    ValueError for dtypes that do not fit. Source: equation 1 and Algorithm 1; the clip, with Table 1.
 
     >>> Z = V = torch.eye(2).repeat(2, 1)  # four tokens, chunks of two
     >>> in_place_ttt(Z, V, torch.zeros(2, 2), 1.0, 2)
@@ -193,7 +189,7 @@ def in_place_ttt(
     """
     check_choice("impl", impl, FORMS)
     check_count("chunk", chunk)
-    _check_shapes(keys, values, w_down)
+    _same_dtype(keys=keys, values=values, w_down=w_down)
     if isinstance(lr, Tensor):  # the writes are linear in the values
         values, lr = lr.to(values.dtype) * values, 1.0
     form, parts, state = FORMS[impl], [], w_down
@@ -205,15 +201,6 @@ def in_place_ttt(
         parts.append(out)
     outputs = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-2)
     return (outputs, state) if return_state else outputs
-
-
-def _check_shapes(keys: Tensor, values: Tensor, w_down: Tensor) -> None:
-    if keys.ndim < 2 or values.ndim < 2 or keys.shape[:-1] != values.shape[:-1]:
-        raise ValueError(f"keys {tuple(keys.shape)}, values {tuple(values.shape)}; give (*B, n, h) and (*B, n, d)")
-    if w_down.ndim < 2 or w_down.shape[-2:] != (values.shape[-1], keys.shape[-1]):
-        wanted = (values.shape[-1], keys.shape[-1])
-        raise ValueError(f"w_down {tuple(w_down.shape)}; give (*B, d, h) = (*B, {wanted[0]}, {wanted[1]})")
-    _same_dtype(keys=keys, values=values, w_down=w_down)
 
 
 def _same_dtype(**tensors: Tensor | None) -> None:
