@@ -21,6 +21,19 @@ NAMES = {
 }
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML in which a key stands once in a mapping: of two, the plain loader silently drops the first."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Construct a mapping; raise ConstructorError for a key that stands twice."""
+        seen = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key.value} stands twice", key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
 class Shape(BaseModel):
     """A mapping with these keys and no others."""
 
@@ -33,7 +46,7 @@ def read(path: Path, shape: type[T]) -> T:
         return get_origin(shape)()
     try:
         text = path.read_text("utf-8")
-        content = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+        content = json.loads(text) if path.suffix == ".json" else yaml.load(text, _Loader)
     except yaml.MarkedYAMLError as error:
         raise UserError(f"{path.name}, line {error.problem_mark.line + 1}: {error.problem}") from None
     except json.JSONDecodeError as error:

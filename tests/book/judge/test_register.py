@@ -133,3 +133,13 @@ def test_the_hash_of_a_change_follows_its_words_and_not_its_kind():
     one = {"date": "2026-11-22", "kind": "size", "what": "It was 8.", "why": "Too few."}
     assert changes.of_terms([one]) == changes.of_terms([one | {"kind": "unit"}])
     assert changes.of_terms([one]) != changes.of_terms([one | {"why": "No reason."}])
+
+
+def test_an_entry_that_a_merge_ran_into_the_one_before_is_refused(tmp_path):
+    """Without its dash the second entry's keys stand twice in the first, of which YAML keeps the last."""
+    write(tmp_path, CHANGE, CHANGE)
+    path = tmp_path / changes.FILE
+    first, second = path.read_text().split("\n- ")
+    path.write_text(f"{first}\n  {second}")
+    with pytest.raises(UserError, match=r"changes.yml, line \d+: the key \w+ stands twice"):
+        changes.read(tmp_path)
