@@ -1,7 +1,7 @@
 """Claims: each statement of a paper, what would decide it, and how an estimate is judged.
 
-    claim       a statement, where it stands, its evidence (an experiment, or a check cell of the page), and a criterion
-    verdict     holds · fails · refuted (a tempting reading of our own making: no failure of anybody) · undecided (the
+    claim       a statement, its source, its evidence (an experiment, or a check cell of the page), and a criterion
+    verdict     holds · fails · refuted (a tempting reading of our own: nobody's failure) · undecided (the
                 interval straddles) · reported (no pass or fail) · not run
 
 Criteria are written before the first run. The verdict that is expected of a claim, and the dated changes of its terms,
@@ -183,8 +183,8 @@ def refuted(
     accept: Range,
     **facts: Any,
 ) -> Claim:
-    """A statement that one exact witness outside ``accept`` refutes; one of our own making is put up for that, and what
-    would be "fails" of a paper is "refuted" here."""
+    """A statement that one exact witness outside ``accept`` refutes. For a misreading of our own the verdict is
+    "refuted" instead of "fails"."""
     facts = {"experiment": experiment, "measure": measure} | facts
     return _claim("counterexample", id, statement, accept, f"refuted by {quantity} {accept.outside}", **facts)
 
@@ -212,13 +212,13 @@ def computed(
     accept: Range,
     **facts: Any,
 ) -> Claim:
-    """A number in which there is no chance, such as a recurrence carried far: it must lie in ``accept``."""
+    """A number without chance, such as a recurrence carried far: it must lie in ``accept``."""
     facts = {"experiment": experiment, "measure": measure} | facts
     return _claim("statistic", id, statement, accept, f"{quantity}: {accept.words}", **facts)
 
 
 def reported(id: str, statement: str, experiment: type[Experiment], measure: Measure, unit: str, **facts: Any) -> Claim:
-    """A number that is only told, with its interval: nothing passes or fails."""
+    """A number that is reported with its interval: nothing passes or fails."""
     facts = {"experiment": experiment, "measure": measure, "unit": unit} | facts
     return Claim(id=id, statement=statement, kind="measured", **facts)
 
@@ -232,7 +232,7 @@ def on_page(id: str, **facts: Any) -> Claim:
 
 
 def unseen(id: str, statement: str, reason: str, **facts: Any) -> Claim:
-    """A statement that could not be tested: ``reason`` says why, and what the nearest thing is that was run."""
+    """A statement that could not be tested: ``reason`` says why, and names the nearest thing that was run."""
     return Claim(id=id, statement=statement, kind="measured", reason=reason, **facts)
 
 

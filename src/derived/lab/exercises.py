@@ -26,7 +26,7 @@ from derived.lab.rng import stream
 
 POINTS = 20
 FLOAT32 = 1e-5  # of the size of numbers: what some hundred steps in single precision may lose; such answers are welcome
-STOPS = (Exception, SystemExit)  # what an answer may do; whoever interrupts the kernel is heard
+STOPS = (Exception, SystemExit)  # exceptions an answer may raise; KeyboardInterrupt is not caught
 Point = dict[str, Any]
 Draw = Callable[[torch.Generator], Point]
 
@@ -332,7 +332,7 @@ def checker(exercises: Exercises) -> Callable[..., None]:
     """The ``check`` of a chapter: ``check(label, answer)``, or as many answers as the exercise has parts."""
 
     def check(label: str, *answers: Any) -> None:
-        """Print what is to be said of each answer, a line each; never raises for an answer."""
+        """Print the judgement of each answer, a line each; never raises for an answer."""
         asked = exercises.get(label, ())
         parts = [asked] if isinstance(asked, Exercise) else [*asked]
         if len(parts) != len(answers):

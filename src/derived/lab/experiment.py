@@ -44,7 +44,7 @@ class Experiment:
 
     @classmethod
     def paper(cls) -> str:
-        """The slug of the paper, from the module that the class stands in: ``derived.papers.<slug>.…``."""
+        """The slug of the paper, from the module that defines the class: ``derived.papers.<slug>.…``."""
         return cls.__module__.split(".")[2]
 
     def configuration(self) -> dict[str, Any]:

@@ -55,8 +55,8 @@ def values(rows: pd.DataFrame, value: Value) -> pd.Series:
 
 
 def by_draw(found: pd.Series, rows: pd.DataFrame, unit: Sequence[str]) -> SeriesGroupBy:
-    """What was found on rows, grouped by the columns that name a draw; ValueError for a row without a number or a name,
-    which pandas' own means would pass over.
+    """Group measured values by the columns that name a draw; ValueError for a missing value or key, which pandas would
+    silently skip.
     """
     missing = int((found.isna() | rows[list(unit)].isna().any(axis="columns")).sum())
     if missing:

@@ -1,4 +1,4 @@
-"""The names of tiers and devices; in the hash of every record, so nothing else stands here."""
+"""The names of tiers and devices. It is in the hash of every record, so it holds nothing else."""
 
 TIERS = ("ci", "cpu", "gpu")
 DEVICES = ("auto", "cpu", "cuda")

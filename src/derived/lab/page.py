@@ -232,9 +232,9 @@ def settings(words: Mapping[str, Any]) -> Markdown:
 
 
 def worded(table: pd.DataFrame, **words: str) -> pd.DataFrame:
-    """A table for readers: ``words`` say what stands for a name in its heads, of columns, of the index, and of rows.
+    """A table for readers: ``words`` replace names in its heads, those of columns, of the index, and of rows.
 
-    ValueError for a name that stands in no head.
+    ValueError for a name that is in no head.
 
     >>> worded(pd.DataFrame({"kl": [0.5]}).rename_axis("V"), V="tokens", kl="KL").reset_index().columns.tolist()
     ['tokens', 'KL']

@@ -214,13 +214,13 @@ def disagreements(then: pd.DataFrame, now: pd.DataFrame, deterministic: Mapping[
 
 
 def strayed(then: pd.DataFrame, now: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """Those of the named columns that are others as a whole, for numbers that rounding or training makes inexact.
+    """The named columns whose distribution has moved, for numbers that rounding or training makes inexact.
 
-    How many numbers are finite may differ by a factor of two, and so may the place where the middle half of them lies:
-    two middle halves disagree where the one ends before half of what the other begins with, or on the other side of
-    zero. For on another machine the row of a training may end anywhere, yet the middle half of a column does not leave
-    the range that it had. Where both ends are below ``ROUNDING`` the column is one of rounding gaps: it may come to
-    zero, change its sign, or move by a factor of a hundred, which is less than what another dtype does.
+    The count of finite numbers may change by a factor of two, and so may the middle half of the column: two middle
+    halves disagree where one ends before half of the other's beginning, or on the other side of zero. Single training
+    rows vary between machines; the middle half of their column keeps its range. Where both ends are below
+    ``ROUNDING`` the column is one of rounding gaps: it may come to zero, change its sign, or move by a factor of a
+    hundred, which is less than what another dtype does.
     """
     found = []
     for name in names:

@@ -63,7 +63,7 @@ def _collected(path: Path, package: str) -> set[str]:
 
 
 def _home(name: str, root: Path) -> str:
-    """The module that a lazily offered name stands in; the name itself if it is not offered that way."""
+    """The module that defines a lazily offered name; the name itself if it is not offered that way."""
     package, _, last = name.rpartition(".")
     path = module_file(package, root) if package else None
     if path is None or path.name != "__init__.py" or module_file(name, root) is not None:

@@ -234,7 +234,7 @@ def record_states(claims: Sequence[Claim], studies: Sequence[Study]) -> list[dic
 
 
 def _state(claims: Sequence[Claim], found: Study, record: Record) -> tuple[str, list[str]]:
-    """The state of a record that is there, and what is to be said of it."""
+    """The state of an existing record, and the message for it."""
     reasons = staleness(claims, found, record)
     if reasons:
         return "stale", reasons
