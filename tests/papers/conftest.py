@@ -1,6 +1,7 @@
 """What the tests of every paper share: rows of its experiments, smaller than tier ci, what each figure must say,
 and what no claim may pass over."""
 
+import importlib
 import json
 import math
 from pathlib import Path
@@ -12,6 +13,17 @@ import pytest
 
 from derived.lab.claims import Claim
 from derived.lab.experiment import run_experiment
+
+
+@pytest.fixture(scope="module", autouse=True)
+def face(request):
+    """The paper's public names, all loaded: a class is checked in place once its face has handed it out, so that no
+    test depends on which ran before it."""
+    slug = request.path.parent.name
+    if slug != "papers":
+        module = importlib.import_module(f"derived.papers.{slug}")
+        for name in module.__all__:
+            getattr(module, name)
 
 
 @pytest.fixture(scope="module")

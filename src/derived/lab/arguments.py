@@ -37,6 +37,13 @@ WORDS = {
     tuple: "a tuple",
 }
 
+ENTRANCES = (
+    "__init__",
+    "__new__",
+    "__call__",
+    "forward",
+)  # of a class; other methods may be given nothing, as a stream is
+
 
 def checked(thing: Any) -> Any:
     """A function that checks its arguments before it runs, or a class whose public methods do, changed in place.
@@ -63,15 +70,15 @@ def checked(thing: Any) -> Any:
 
 def _check_methods(base: type) -> None:
     for name, method in list(vars(base).items()):
-        if name.startswith("_") and name not in ("__init__", "__new__", "__call__"):
+        if name.startswith("_") and name not in ENTRANCES:
             continue
         if isinstance(method, classmethod | staticmethod):
             setattr(base, name, type(method)(_checked(method.__func__)))
         elif inspect.isfunction(method):
-            setattr(base, name, _checked(method))
+            setattr(base, name, _checked(method, empty=name not in ENTRANCES))
 
 
-def _checked(function: Callable) -> Callable:
+def _checked(function: Callable, empty: bool = False) -> Callable:
     if hasattr(function, "checks_arguments"):
         return function
     signature, hints = inspect.signature(function), typing.get_type_hints(function)
@@ -85,7 +92,7 @@ def _checked(function: Callable) -> Callable:
                 given = signature.bind(*args, **kwargs).arguments
             except TypeError:  # Python says it better
                 return function(*args, **kwargs)
-            _check(function.__qualname__.removesuffix(".__init__"), hints, given)
+            _check(function.__qualname__.removesuffix(".__init__"), hints, given, empty)
         return function(*args, **kwargs)
 
     call.checks_arguments = True
@@ -99,13 +106,13 @@ def _plain(hint: Any) -> Any:
     return ARRAY | None if types.NoneType in typing.get_args(hint) else ARRAY
 
 
-def _check(function: str, hints: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """ValueError for the first argument that is not what its annotation says."""
+def _check(function: str, hints: Mapping[str, Any], given: Mapping[str, Any], empty: bool) -> None:
+    """ValueError for the first argument that is not what its annotation says, or that has no entry unless ``empty``."""
     with jaxtyped("context"):
         for name, value in given.items():
             if name in hints and not is_bearable(value, hints[name], conf=NUMBERS):
                 raise ValueError(f"{function}: {name} {_wrong(name, value, hints, given)}")
-            if isinstance(value, torch.Tensor | np.ndarray) and 0 in value.shape:
+            if not empty and isinstance(value, torch.Tensor | np.ndarray) and 0 in value.shape:
                 raise ValueError(f"{function}: {name} has the shape {tuple(value.shape)}; give at least one entry")
 
 

@@ -130,7 +130,7 @@ BAD = {
     "overlaps of whole numbers": (lambda: correlation(GRAM.long()), "G is a tensor of torch.int64"),
     "overlaps of half precision": (lambda: correlation(GRAM.half()), "G has the dtype torch.float16"),
     "means of whole numbers": (lambda: HeadLaw(d=4, sigma_a=1.0, V_bar=torch.eye(4).long()), "V_bar is a tensor of"),
-    "means in an array": (lambda: HeadLaw(d=4, sigma_a=1.0, A_bar=np.eye(4)), "A_bar is a ndarray"),
+    "means in an array": (lambda: HeadLaw(d=4, sigma_a=1.0, A_bar=np.eye(4)), "A_bar is a NumPy array"),
     "heads of whole numbers": (lambda: LAW.draw(G, (1,), beta=1.0, dtype=torch.int64), "dtype = torch.int64; give"),
     "equiangular whole numbers": (lambda: equiangular_tokens(2, 3, 0.2, dtype=torch.int64), "dtype = torch.int64"),
     "uniform whole numbers": (lambda: uniform_tokens(2, 3, generator=G, dtype=np.float64), "give a floating-point"),

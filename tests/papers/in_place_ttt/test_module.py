@@ -225,9 +225,9 @@ def test_a_clipped_memory_starts_at_zero_and_reads_on():
 
 def test_settings_that_cannot_be_meant_are_refused():
     model = Qwen3ForCausalLM(Qwen3Config(**SIZES))
-    wrong = [({"lr": lr}, rf"lr = '?{lr}'?; give a finite number >= 0") for lr in (math.nan, math.inf, "a", -1, True)]
-    wrong += [({"tau": tau}, rf"tau = '?{tau}'?; give a finite number > 0") for tau in (math.nan, 0, "a")]
-    wrong += [({"lr": torch.tensor(0.3)}, "lr is a tensor; give a number"), ({"taps": -1}, "taps = -1")]
+    wrong = [({"lr": lr}, rf"lr = '?{lr}'?; give a (finite )?number") for lr in (math.nan, math.inf, "a", -1, True)]
+    wrong += [({"tau": tau}, rf"tau = '?{tau}'?; give a (finite )?number") for tau in (math.nan, 0, "a")]
+    wrong += [({"lr": torch.tensor(0.3)}, r"lr is a (torch.T|t)ensor; give a number"), ({"taps": -1}, "taps = -1")]
     wrong += [({"layers": "01"}, r"layers\[0\] = '0'"), ({"layers": [0, 0.5]}, r"layers\[1\] = 0.5")]
     wrong += [({"layers": [True]}, r"layers\[0\] = True")]
     for options, words in wrong:

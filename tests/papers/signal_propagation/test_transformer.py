@@ -207,7 +207,7 @@ G = torch.Generator()
 MODEL = {"width": 8, "depth": 1, "norm": "erf", "generator": G}
 BAD = [
     (lambda: RandomTransformer(**MODEL | {"depth": 0}), "depth = 0; give an integer >= 1"),
-    (lambda: RandomTransformer(**MODEL | {"norm": "rms"}), "norm = 'rms'; give one of 'layernorm', 'tanh', 'erf'"),
+    (lambda: RandomTransformer(**MODEL | {"norm": "rms"}), "norm = 'rms'; give 'layernorm', 'tanh' or 'erf'"),
     (lambda: RandomTransformer(**MODEL | {"num_heads": 3}), "num_heads = 3 does not divide width = 8"),
     (lambda: RandomTransformer(**MODEL | {"alpha": [0.5, 1.0]}), "give one finite number > 0, or one per network (1)"),
     (lambda: RandomTransformer(**MODEL | {"alpha": 0.0}), "give one finite number > 0"),
@@ -218,7 +218,7 @@ BAD = [
     (lambda: tiny()(prompt(3)), "x has shape (3, 3, 6); give (R, *batch, n, d) with R = 2, d = 6"),
     (lambda: RandomTransformer(**MODEL | {"dtype": torch.int64}), "dtype = torch.int64; give a floating-point type"),
     (lambda: equiangular_tokens(3, 4, 1.0, 0.2, generator=G, dtype=torch.int32), "dtype = torch.int32; give"),
-    (lambda: tiny()(prompt().long()), "x is a tensor of torch.int64; give a floating-point torch tensor"),
+    (lambda: tiny()(prompt().long()), "x has the dtype torch.int64; give a floating torch.Tensor"),
     (lambda: tiny()(prompt().half()), "x has the dtype torch.float16, the weights have torch.float"),
     (lambda: tiny().states(prompt(), start=4), "start = 4; give a block between 0 and depth = 3"),
     (lambda: equiangular_tokens(1, 4, 1.0, 0.0, generator=G), "n = 1; give an integer >= 2"),

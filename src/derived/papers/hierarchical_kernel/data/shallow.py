@@ -10,7 +10,7 @@ Depth 0 sees the root's operator alone. Depth m evaluates the root's list and th
 m levels below counts as an independent draw from its operator's law. The guess is the likeliest value, which is exact.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -165,6 +165,6 @@ class ShallowPredictor:
             of_nodes[lists[here]] = combine(operator, laws[here], present[here])
         return of_nodes
 
-    def __call__(self, expressions: Sequence[Sequence[int]]) -> np.ndarray:
+    def __call__(self, expressions: Iterable) -> np.ndarray:
         """The guesses for expressions given as rows of codes, (num,)."""
         return np.argmax(self.probabilities([parse(codes) for codes in expressions]), axis=1)

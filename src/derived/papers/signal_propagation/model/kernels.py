@@ -124,7 +124,7 @@ class ErfKernel:
         self._square = 2 * np.square(self.alpha)
         self._scale = (2 / np.pi) * self._square
 
-    def at(self, alpha: np.ndarray) -> "ErfKernel":
+    def at(self, alpha: ArrayLike) -> "ErfKernel":
         """The same map at other values of alpha."""
         return ErfKernel(alpha)
 
@@ -182,7 +182,7 @@ class TanhKernel:
         self._first, self._second = beta[i] ** 2, beta[j] ** 2
         self._num_nodes = num_nodes
 
-    def at(self, alpha: np.ndarray) -> "TanhKernel":
+    def at(self, alpha: ArrayLike) -> "TanhKernel":
         """The same map at other values of alpha."""
         return TanhKernel(alpha, self._num_nodes)
 
@@ -247,7 +247,7 @@ class ElementwiseKernel:
         self.fn, self.dfn, self.num_nodes = fn, dfn, num_nodes
         self.alpha = np.asarray(alpha, dtype=float)
 
-    def at(self, alpha: np.ndarray) -> "ElementwiseKernel":
+    def at(self, alpha: ArrayLike) -> "ElementwiseKernel":
         """The same map at other values of alpha."""
         return ElementwiseKernel(self.fn, self.dfn, alpha, self.num_nodes)
 
