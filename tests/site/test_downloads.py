@@ -12,6 +12,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from derived.lab.findings import JUDGED
+
 ROOT = Path(__file__).parents[2]
 MYST = re.compile(r"\{[a-z:]+\}`|^[ \t]*[`:]{3,}\{|^[ \t]*:::|^\([\w-]+\)=|\$\$[ \t]*\([\w-]+\)[ \t]*$|<!--", re.M)
 FORMULA = re.compile(r"\$\$.+?\$\$|(?<![\\$])\$[^$]+\$", re.S)
