@@ -8,14 +8,7 @@ from derived.lab.claims import RECORDED, at_least, on_page, statistic, unseen
 from derived.lab.stats import Estimate
 
 from ..experiments.sequences import Strands, Trained, Walks
-from .measures import ratio
-
-
-def ordering(rows: pd.DataFrame, where: str = "readout == 'random'") -> Estimate:
-    """The lower of varied and shuffled less the higher of matched and uniform DNA, by replicate."""
-    wide = measure.chosen(rows, where).pivot(index="replicate", columns="arm", values="similarity")
-    lower, higher = wide[["varied", "shuffled"]].min(axis=1, skipna=False), wide[["matched", "uniform"]]
-    return stats.mean(lower - higher.max(axis=1, skipna=False))
+from .measures import ordering, ratio
 
 
 def windows_alone(rows: pd.DataFrame) -> Estimate:
@@ -25,6 +18,7 @@ def windows_alone(rows: pd.DataFrame) -> Estimate:
     return ratio(stats.mean(wide["published"] - wide["same"]))
 
 
+VARIED = ("varied", "shuffled")
 TRAINED = {"judged_at": RECORDED}
 OURS = "small transformers trained on the chapter's generated DNA; a pilot at another seed had been seen"
 
@@ -63,7 +57,7 @@ CLAIMS = (
         "GT-12.b",
         "A random readout of 3-mers, which knows of no strand, scores high on DNA of varying composition and on its shuffle, and low on one chain fitted to all of it and on uniform letters.",
         Strands,
-        ordering,
+        lambda rows: stats.mean(ordering(measure.chosen(rows, "readout == 'random'"), VARIED)),
         "similarity of RDMs, lower of the first two less higher of the last two",
         at_least(0.3),
         unit="correlation",
@@ -73,7 +67,7 @@ CLAIMS = (
         "GT-12.d",
         "Small transformers trained on DNA score high under reverse complement on DNA of varying composition and on its shuffle, and low on one chain fitted to all of it and on uniform letters.",
         Trained,
-        lambda rows: ordering(rows, "stage == 'trained'"),
+        lambda rows: stats.mean(ordering(measure.chosen(rows, "stage == 'trained'"), VARIED)),
         "similarity of RDMs, lower of the first two less higher of the last two",
         at_least(0.2),
         unit="correlation",

@@ -82,7 +82,7 @@ class Judges(Fits):
 
 @dataclass(frozen=True, kw_only=True)
 class Order(Fits):
-    """GT-7c: Lorenz; what a blurred label changes, taken apart. Beside hard and blurred labels and the value:
+    """GT-7c: Lorenz; what a blurred label changes, taken apart. Beside hard and blurred labels there are
     "smoothed" (as soft, no neighbours), "disordered" (blurred along a random order of the bins), "coarse" (hard labels
     of ``few`` bins, about as wide as the blur). GT-2: the pooled law on each of these networks.
 
@@ -99,12 +99,12 @@ class Order(Fits):
 
     tiers: ClassVar = {
         "ci": {**CI, "few": 4, "struck": 40},
-        "cpu": {**CPU, "rates": (0.012, 0.019, 0.03, 0.047), "steps": 750, "struck": 500},
+        "cpu": {**CPU, "rates": (0.019, 0.03, 0.047), "struck": 500},
         "gpu": {},
     }
 
     def conditions(self) -> list[dict]:
-        return [{"arm": arm} for arm in ("ce", "blurred", "smoothed", "disordered", "coarse", "scalar")]
+        return [{"arm": arm} for arm in ("ce", "blurred", "smoothed", "coarse", "disordered")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         coarse = condition["arm"] == "coarse"
