@@ -48,6 +48,24 @@ def test_a_chapter_runs_once_and_again_only_after_a_change(house):
     )
 
 
+def test_an_essay_runs_and_is_cached_as_a_chapter_is_and_makes_no_claim(house):
+    good(house)
+    toc = house / "book/_toc.yml"
+    toc.write_text(f"{toc.read_text()}      - file: book/essay\n")
+    press.write_chapter(house, "essay", "print(40 + 2)")
+    (house / "notebooks/essay.ipynb").rename(house / "book/essay.ipynb")
+    assert House(house).essays() == ["essay"]
+    assert House(house).chapters() == ["toy"]
+    done = press.derived(house, "run", "essay")
+    assert done.returncode == 0, done.stderr
+    assert "42" in (house / "_build/executed/book/essay.ipynb").read_text()
+    assert "(cached)" in press.derived(house, "run", "essay").stdout
+    assert "no chapter is called essay" in press.derived(house, "record", "essay").stderr
+    press.write_chapter(house, "essay", "1 / 0")
+    (house / "notebooks/essay.ipynb").rename(house / "book/essay.ipynb")
+    assert "essay: cell 3 (1 / 0) raised ZeroDivisionError" in press.derived(house, "run", "essay").stderr
+
+
 FAULTS = {
     "raises": ("1 / 0", "toy: cell 3 (1 / 0) raised ZeroDivisionError: division by zero"),
     "exits": ("import sys; sys.exit(0)", "cell 3 (import sys; sys.exit(0)) raised SystemExit"),

@@ -133,7 +133,7 @@ def run(job: dict[str, Any]) -> None:
         page = nbformat.read(source, as_version=4)
         _check_parameters(page)
         notebook = tidy(_execute(source, partial, job["parameters"]))
-        findings = take_findings(notebook)
+        findings = {"rows": [], "records": []} if job["essay"] else take_findings(notebook)
         lost = on_page.unmatched(page, findings.pop("on_page", ()))
         on_page.fill(page, findings["rows"])
         machine = private(partial.parent, source.parents[1])
