@@ -176,6 +176,22 @@ def test_a_killed_build_takes_its_kernels_along_and_the_next_one_works(house, ho
     assert press.derived(house, "run").returncode == 0
 
 
+def test_a_build_that_is_killed_while_its_worker_starts_takes_it_along(house):
+    press.write_chapter(house, "toy", "import time", "time.sleep(600)")
+    press.write_toc(house, "toy")
+    driver = press.start(house, "run", stdout=subprocess.DEVNULL)
+    family, deadline = [], time.monotonic() + 60
+    while time.monotonic() < deadline and not family:
+        family = psutil.Process(driver.pid).children(recursive=True)
+    driver.kill()
+    driver.wait(30)
+    _, alive = psutil.wait_procs(family, timeout=30)
+    for process in alive:
+        process.kill()
+    assert family
+    assert not alive
+
+
 def test_a_corrupt_cache_is_run_again(built):
     path = built / "_build/executed/notebooks/toy.ipynb"
     path.write_text(path.read_text()[:-30])

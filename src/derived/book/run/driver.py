@@ -170,6 +170,7 @@ def _device_name(kind: str) -> str:
 def _job(house: House, slug: str, key: str, parameters: dict[str, Any]) -> dict[str, Any]:
     return {
         "slug": slug,
+        "driver": os.getpid(),
         "essay": house.is_essay(slug),
         "key": key,
         "parameters": parameters,

@@ -9,7 +9,6 @@ import ctypes
 import datetime
 import hashlib
 import json
-import os
 import platform
 import resource
 import sys
@@ -164,9 +163,9 @@ def run(job: dict[str, Any]) -> None:
 
 def main() -> None:
     """Run the job given as JSON and report its outcome in the last line."""
-    watch(os.getppid())
-    _adopt()
     job = json.loads(sys.argv[1])
+    watch(job["driver"])
+    _adopt()
     try:
         run(job)
     except ChapterError as error:
