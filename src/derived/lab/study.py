@@ -1,6 +1,7 @@
 """The ledger: what a chapter ran, and one row for each claim and tier, with its verdict.
 
     study   one experiment as a chapter sees it: the rows made just now, and the records
+    absent  what an experiment ``needs`` of real weights and data and is not here: its record speaks for it
     terms   what a verdict rests on: statement, criterion, accepted range, and the experiment's configuration
     row     a claim at a tier; the headline is the row of the largest tier that ran
 
@@ -16,14 +17,16 @@ from typing import Any
 import pandas as pd
 
 from derived.lab.claims import Claim, Verdict
+from derived.lab.effect import Published, effect, see
 from derived.lab.experiment import Experiment, resolve_device, run_experiment
 from derived.lab.findings import COLUMNS, JUDGED, hashed, kind_of
 from derived.lab.names import TIERS
+from derived.lab.real import pinned
 from derived.lab.record import Record, code_changed, disagreements, load, remake, strayed
 from derived.lab.stats import Estimate
 
 CLOCK = ("seconds", "times as long")  # units of what a clock says, which depends on what else the machine does
-Check = tuple[str, Estimate]  # a call of a check cell, and what it found
+Check = tuple[str, Estimate, Estimate | None]  # a call of a check cell, what it found, and its null arm's
 AS_RETOLD = "as retold; the paper's own text was not seen"
 
 
@@ -37,6 +40,9 @@ class Study:
     device: str  # cpu or cuda
     live: pd.DataFrame = field(repr=False)
     records: Mapping[str, Record] = field(repr=False)
+    absent: str = (
+        ""  # what is not here, and the command that fetches it; then ``live`` are the record's rows at tier ci
+    )
 
     @property
     def rows(self) -> pd.DataFrame:
@@ -65,13 +71,16 @@ class Study:
             f"recorded at tier {tier} on {record.device_name}, {record.date[:10]}, seed {record.seed}"
             for tier, record in self.records.items()
         ]
-        return [*records, f"live at tier {self.tier}, seed {self.seed}"]
+        live = f"its rows at tier {self.tier} as recorded" if self.absent else f"live at tier {self.tier}"
+        return [*records, f"{live}, seed {self.seed}"]
 
 
 def study(experiment: type[Experiment], tier: str, seed: int, device: str) -> Study:
     """Run an experiment at a tier (or the largest one below it that the experiment has) and load its records.
 
-    ValueError for a tier that there is not; RuntimeError, with its cause, for a condition that failed.
+    Where what it ``needs`` is not here, its record speaks for it, and nothing runs.
+    ValueError for a tier that there is not; RuntimeError, with its cause, for a condition that failed, and for an
+    experiment that has neither what it needs nor a record.
     """
     if tier not in TIERS:
         raise ValueError(f"tier {tier!r} is unknown: use {', '.join(TIERS)}")
@@ -79,14 +88,25 @@ def study(experiment: type[Experiment], tier: str, seed: int, device: str) -> St
     if not offered:
         raise ValueError(f"{experiment.__name__} has no tier up to {tier}; it has {', '.join(experiment.tiers)}")
     kind = resolve_device(device).type
+    found = {name: load(experiment, name) for name in TIERS if name in experiment.tiers and name != "ci"}
+    records = {name: record for name, record in found.items() if record is not None}
+    if absent := absence(experiment):
+        if not records:
+            raise RuntimeError(f"{experiment.__name__} has no record, and what it needs is {absent}")
+        record = [*records.values()][-1]
+        return Study(experiment, "ci", record.seed, record.device, record.ci_rows, records, absent)
     live = run_experiment(experiment.at(offered[-1]), seed=seed, device=device)
     if "failure" in live:
         row = live[live["failure"].notna()].iloc[0].dropna()
         condition, cause = row.drop("failure").to_dict(), row["failure"]
         raise RuntimeError(f"{experiment.__name__} at tier {offered[-1]}: the condition {condition} failed: {cause}")
-    found = {name: load(experiment, name) for name in TIERS if name in experiment.tiers and name != "ci"}
-    records = {name: record for name, record in found.items() if record is not None}
     return Study(experiment, offered[-1], seed, kind, live, records)
+
+
+def absence(experiment: type[Experiment]) -> str:
+    """What an experiment ``needs`` (names of ``lab.real.pinned``) and is not here; empty if it needs nothing more."""
+    missing = pinned.missing(getattr(experiment, "needs", ()))
+    return pinned.not_here(missing) if missing else ""
 
 
 def _measure(claim: Claim, rows: pd.DataFrame) -> tuple[Estimate | None, Verdict, str]:
@@ -100,6 +120,26 @@ def _measure(claim: Claim, rows: pd.DataFrame) -> tuple[Estimate | None, Verdict
     except (LookupError, TypeError, ArithmeticError, NameError) as error:  # rows that lack what the measure reads
         return None, "undecided", f"its rows cannot be measured: {type(error).__name__}: {error}"
     return estimate, *claim.judge(estimate)
+
+
+def _judged(claim: Claim, rows: pd.DataFrame) -> dict[str, Any]:
+    """What rows say of a claim: estimate, verdict and reason, the null arm by the same criterion, and the effect."""
+    estimate, verdict, reason = _measure(claim, rows)
+    found = {"estimate": estimate, "verdict": verdict, "reason": reason}
+    if callable(claim.null):
+        found["null"] = _arm(*_measure(replace(claim, measure=claim.null), rows))
+    published = claim.paper_value
+    if estimate is not None and isinstance(published, Published):
+        ours = _measure(replace(claim, measure=published.ours), rows)[0] if published.ours else estimate
+        found["effect"] = ours and {
+            name: number if name == "unit" else _finite(number) for name, number in effect(published, ours).items()
+        }
+    return found
+
+
+def _arm(estimate: Estimate | None, verdict: Verdict, reason: str) -> dict[str, Any]:
+    numbers = {name: _finite(getattr(estimate, name, None)) for name in ("value", "low", "high")}
+    return {**numbers, "n": estimate.n if estimate else None, "verdict": verdict, "reason": reason}
 
 
 def _finite(number: float | None) -> float | None:
@@ -118,7 +158,7 @@ def terms(claim: Claim, tier: str) -> dict[str, Any]:
     return fixed | {"terms": hashed(fixed)}
 
 
-TAKEN_OVER = ("id", "kind", "plain", "source", "where", "paper_value", "unit", "amends", "proof")
+TAKEN_OVER = ("id", "kind", "plain", "source", "where", "unit", "amends", "proof", "horizon", "made_of")
 
 
 def _row(claim: Claim, paper: str, tier: str, **found: Any) -> dict[str, Any]:
@@ -128,7 +168,11 @@ def _row(claim: Claim, paper: str, tier: str, **found: Any) -> dict[str, Any]:
         **{name: getattr(claim, name) for name in TAKEN_OVER},
         **terms(claim, tier),
         "experiment": claim.experiment.__name__ if claim.experiment else None,
-        **{"paper": paper, "tier": tier, "device": None, "seed": None, "headline": False},
+        **{"paper": paper, "tier": tier, "device": None, "seed": None, "headline": False, "effect": None},
+        **{"paper_value": str(claim.paper_value), "scale": claim.scale_at(tier)},
+        "null": claim.null if isinstance(claim.null, str) else None,
+        "undecided": claim.why_undecided(estimate) if estimate and found["verdict"] == "undecided" else None,
+        "sees": _finite(see(estimate)) if estimate else None,
         **{**numbers, "n": estimate.n if estimate else None},
         **found,
     }
@@ -146,23 +190,24 @@ def _rows_of(claim: Claim, paper: str, found: Study | None) -> list[dict[str, An
     rows = []
     for tier in (name for name in claim.judged_at if name in claim.experiment.tiers):
         record = found.records.get(tier)
+        if tier == found.tier and found.absent:
+            rows.append(_row(claim, paper, tier, verdict="not run", reason=found.absent))
+            continue
         if tier == found.tier:  # a rerunner's own run of a recorded tier stands here, with ours named in the reason
-            estimate, verdict, reason = _measure(claim, found.live)
-            device, seed = found.device, found.seed
+            made = _judged(claim, found.live) | {"device": found.device, "seed": found.seed}
             if record is not None:
                 ours, ours_verdict, _ = _measure(claim, record.rows)
                 value = "no value" if ours is None else f"{ours.value:.4g}"
-                reason = "; ".join(part for part in (reason, f"ours, recorded: {value}, {ours_verdict}") if part)
+                said = f"ours, recorded: {value}, {ours_verdict}"
+                made["reason"] = "; ".join(part for part in (made["reason"], said) if part)
         elif record is not None:
-            estimate, verdict, reason = _measure(claim, record.rows)
-            device, seed = record.device_name, record.seed
+            made = _judged(claim, record.rows) | {"device": record.device_name, "seed": record.seed}
         else:
             command = "make site" if tier == "ci" else remake(paper, claim.experiment.__name__, tier)
             reason = f"no {tier} run here yet: {command}" if tier == "ci" else f"not recorded at {tier} yet: {command}"
             rows.append(_row(claim, paper, tier, verdict="not run", reason=reason))
             continue
-        made = {"verdict": verdict, "reason": reason, "device": device, "seed": seed}
-        rows.append(_row(claim, paper, tier, estimate=estimate, **made))
+        rows.append(_row(claim, paper, tier, **made))
     ran = [row for row in rows if row["verdict"] != "not run"]
     (ran or rows)[-1]["headline"] = True
     return rows
@@ -174,12 +219,16 @@ def _row_on_page(claim: Claim, paper: str, checks: Sequence[Check], seed: int) -
     if not checks:
         reason = "no check that names it has run"
         return _row(claim, paper, "ci", verdict="not run", reason=reason) | {"headline": True}
-    kind = kind_of(call for call, _ in checks)
+    kind = kind_of(call for call, _, _ in checks)
     unit, criterion = JUDGED[kind]
     judged = replace(claim, kind=kind, unit=unit, criterion=criterion)
-    estimate = Estimate(max(found.value for _, found in checks), sum(found.n for _, found in checks))
+    estimate = Estimate(max(found.value for _, found, _ in checks), sum(found.n for _, found, _ in checks))
     verdict, reason = judged.judge(estimate)
     found = {"estimate": estimate, "verdict": verdict, "reason": reason, "device": "cpu", "headline": True}
+    nulls = [null for _, _, null in checks if null is not None]
+    if nulls:  # the one that comes nearest to passing
+        null = min(nulls, key=lambda one: one.value)
+        found["null"] = _arm(null, "holds" if null.value <= 1 else "fails", "")
     return _row(judged, paper, "ci", **found, seed=seed)
 
 
@@ -253,7 +302,7 @@ def staleness(claims: Sequence[Claim], found: Study, record: Record) -> list[str
     unit of ``CLOCK`` every float that is not ``deterministic``, so that only its integers and strings are.
     """
     then, now, exact = record.ci_rows, found.live, found.experiment.deterministic
-    if found.tier != "ci" or found.device != "cpu" or found.seed != record.seed:
+    if found.absent or found.tier != "ci" or found.device != "cpu" or found.seed != record.seed:
         return None
     mine = [claim for claim in claims if claim.experiment is found.experiment]
     timed = any(claim.unit in CLOCK for claim in mine)

@@ -17,7 +17,8 @@ from derived.book.judge import changes, ledger
 KEYS = [
     *("id", "paper", "kind", "statement", "plain", "source", "where", "paper_value", "tier", "device", "seed", "value"),
     *("low", "high", "unit", "n", "criterion", "accept", "configuration", "terms", "verdict", "reason", "amends"),
-    *("experiment", "proof", "headline", "changed", "expected"),
+    *("experiment", "proof", "headline", "null", "undecided", "horizon", "scale", "made_of", "effect", "sees"),
+    *("changed", "expected"),
 ]
 
 
@@ -227,6 +228,17 @@ def test_a_verdict_is_judged_where_the_book_itself_ran():
     assert ledger.unexpected([row | {"verdict": "holds"}, row | {"seed": 1}, row | {"verdict": "not run"}]) == []
 
 
+def test_a_null_arm_that_passes_or_has_no_number_is_named():
+    arm = {"value": 0.25, "low": None, "high": None, "n": 3, "verdict": "fails", "reason": ""}
+    row = press.ROW | {"expected": "holds"}
+    assert ledger.unexpected([row | {"null": arm}, row | {"null": "there is none"}]) == []
+    (line,) = ledger.unexpected([row | {"null": arm | {"verdict": "holds"}}])
+    assert line.startswith("toy: claim T-1 at tier ci: its null arm passes by the same criterion (0.25)")
+    (line,) = ledger.unexpected([row | {"null": arm | {"value": None, "reason": "no such column"}}])
+    assert line.endswith("its null arm has no number: no such column")
+    assert ledger.unexpected([row | {"seed": 1, "null": arm | {"verdict": "holds"}}]) == []
+
+
 def test_a_claim_that_is_not_registered_fails_and_the_command_is_named(house):
     press.write_chapter(house, "toy", press.report_cell(id="T-2"))
     press.write_toc(house, "toy")
@@ -286,6 +298,17 @@ def test_chapters_that_did_not_run_keep_their_rows(clone):
     after = json.loads((clone / "results/ledger.json").read_text())
     assert [row for row in after if row["paper"] == "other"] == [row for row in before if row["paper"] == "other"]
     assert [row["paper"] for row in after] == ["toy", "other"]
+
+
+def test_a_live_row_whose_data_are_not_here_keeps_its_verdict(clone):
+    before = json.loads((clone / "results/ledger.json").read_text())
+    press.write_chapter(clone, "toy", press.report_cell(verdict="not run", reason="not here: make real (mails)"))
+    assert press.derived(clone, "run", "toy").returncode == 0
+    process = press.derived(clone, "claims", "--accept")
+    assert process.returncode == 0, process.stderr
+    after = json.loads((clone / "results/ledger.json").read_text())
+    assert [row["verdict"] for row in after] == [row["verdict"] for row in before]
+    assert press.derived(clone, "claims").returncode == 0
 
 
 @pytest.mark.parametrize(
