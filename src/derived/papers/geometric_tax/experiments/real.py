@@ -74,7 +74,7 @@ class AntibodyWalks(Experiment):
     windows: tuple[int, ...] = (2, 6, 48, 96)
     species: str = "human"
 
-    tiers: ClassVar = {"ci": {}, "cpu": {"genes": 48, "steps": 24}}
+    tiers: ClassVar = {"ci": {"genes": 8}, "cpu": {"genes": 48, "steps": 24}}
     tiny: ClassVar = {"genes": 3, "steps": 2}
     needs: ClassVar = ("sapiens", "anarci")
     dtype: ClassVar = torch.float32
