@@ -47,8 +47,8 @@ def real(walks: pd.DataFrame, strands: pd.DataFrame) -> Figure:
     axes[1].set(ylabel="similarity after RC", xlabel="DNA", ylim=(0, None))
     panel_label(axes[1], "human DNA")
     figure.set_label(
-        f"Cosine step from the shortest to the longest window: {'; '.join(said)}. Similarity of distance matrices under "
-        f"the reverse complement: human {means[0]:.2f}, each window shuffled {means[1]:.2f}, one chain for all "
+        f"Cosine step from the shortest to the longest window: {'; '.join(said)}. Similarity of distance matrices "
+        f"under the reverse complement: human {means[0]:.2f}, each window shuffled {means[1]:.2f}, one chain for all "
         f"{means[2]:.2f}, uniform letters {means[3]:.2f}."
     )
     return figure
