@@ -1,11 +1,13 @@
-"""Trained relations and trained classifiers: does Sinkhorn's normaliser learn, generalise to longer texts, and help?
+"""Trained relations and trained classifiers: what does each normaliser learn, for which lengths, and does it help?
 
 symbol   name            meaning                                                             axes
 R        models          networks of one arm, side by side, each with data of its own        leading axis
 -        rate            learning rate; ``chosen`` is the best of an arm on validation data  scalar
 -        num_half_steps  the arm: 1 softmax, 3 and 5 the published Sinkformers               scalar
+-        marginals       what column steps aim at: uniform, or the placebo's (shuffled)      name
 
-All arms of a task share their initial weights and their data, so that differences between arms are paired by model.
+All arms of a task share their initial weights and their data, so that differences between arms are paired by model;
+networks share none, in training or in tests.
 """
 
 import math
@@ -23,12 +25,13 @@ from derived.lab.experiment import Experiment, rows
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
 
-from ..data.points import SURFACES, TARGETS, Problem, clouds, coupling_problems, matching
-from ..model.attention import CouplingTransformer, SinkhornTransformer
-from ..model.couplings import coupling_w1, rows_w1
-from ..model.plan import sinkhorn
+from ..data.points import SURFACES, Problem, clouds, coupling_problems, matching
+from ..model.attention import CouplingTransformer, SinkhornTransformer, attention_weights
+from ..model.couplings import rows_w1
+from ..model.plan import half_steps, sinkhorn
 
 CLASSES = 4  # of the matching task
+NORMALISERS = ("softmax", "sinkhorn")
 
 
 def schedule(peak: float, steps: int):
@@ -36,31 +39,38 @@ def schedule(peak: float, steps: int):
     return lambda step: peak * min(1.0, 10 * (step + 1) / steps) * 0.5 * (1 + math.cos(math.pi * step / steps))
 
 
-def coupling_loss(scores: Tensor, problem: Problem, iterations: int) -> Tensor:
-    """KL(target | P) of each network, mean over its problems, whose gradient in the scores is P - target.
+def coupling_loss(scores: Tensor, problem: Problem, normaliser: str, iterations: int) -> Tensor:
+    """KL(target | P) of each network, mean over its problems, P by rows (softmax) or by rows and columns (sinkhorn).
 
-    target and P have the same marginals, so that -<target, ln P> = D*(S) - <target, S> with the optimal dual value D*,
-    whose derivative is P (envelope theorem). No step of Sinkhorn is differentiated.
+    For a coupling the gradient in the scores is P - target: target and P have the same marginals, so that
+    -<target, ln P> = D*(S) - <target, S> with the optimal dual value D*, whose derivative is P (envelope theorem). No
+    step of Sinkhorn is differentiated.
     """
     a, b, target = (each.to(scores) for each in problem[2:])
-    result = sinkhorn(scores.detach(), a, b, tol=1e-4, max_iterations=iterations)
-    surrogate = ((result.plan - target) * scores).sum(dim=(-2, -1))
-    value = (torch.xlogy(target, target) - target * result.log_plan).sum(dim=(-2, -1))
-    return (value + surrogate - surrogate.detach()).mean(dim=-1)
+    if normaliser == "softmax":
+        log_plan, surrogate = half_steps(scores, 1, a, b), 0.0
+    else:
+        result = sinkhorn(scores.detach(), a, b, tol=1e-4, max_iterations=iterations)
+        log_plan, surrogate = result.log_plan, ((result.plan - target) * scores).sum(dim=(-2, -1))
+        surrogate = surrogate - surrogate.detach()
+    value = (torch.xlogy(target, target) - target * log_plan).sum(dim=(-2, -1))
+    return (value + surrogate).mean(dim=-1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LearnedCouplings(Experiment):
-    """SK-8: a transformer learns a contextual relation on short texts and is tested on longer ones.
+    """SK-8: a transformer learns a relation on short texts, by either normaliser, and is tested on longer ones.
 
     Every token carries a weight; the loss is KL(target | P). Rows of the stage "search": model, rate, validation (its
     loss after ``search`` steps). Rows of the stage "final", at the rate of the smallest mean: model, rate, validation,
     n; learned and product: mean over texts of the distance by rows from the target, of the trained plan and of the
-    product coupling; ratio; w1, w1_product: the same by linear programs (n <= exact).
+    product coupling; ratio; missed: the mass in wrong columns, half of sum_j |(P^T 1)_j - b_j|; late and last: mean
+    loss in training over the last tenth of the steps but one, and over the last.
     """
 
+    targets: tuple[str, ...] = ("comonotone", "crossed", "shuffled")
     models: int = 8
-    rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2, 3e-2)
+    rates: tuple[float, ...] = (2.5e-3, 4e-3, 6.3e-3, 1e-2, 1.6e-2)
     search: int = 2000
     steps: int = 10_000
     batch: int = 32
@@ -72,11 +82,10 @@ class LearnedCouplings(Experiment):
     depth: int = 3
     rank: int = 16
     iterations: int = 20
-    exact: int = 16
 
     tiers: ClassVar = {
-        "ci": {"models": 2, "rates": (1e-2, 3e-2), "search": 2, "steps": 10, "batch": 4, "texts": 3, "width": 16}
-        | {"depth": 1, "lengths": (8, 64), "exact": 8},
+        "ci": {"models": 2, "rates": (1e-2, 1.6e-2), "search": 2, "steps": 10, "batch": 4, "texts": 3, "width": 16}
+        | {"depth": 1, "lengths": (8, 64)},
         "cpu": {"search": 300, "steps": 1500, "batch": 8, "texts": 16, "width": 32, "depth": 2},
         "gpu": {},
     }
@@ -84,91 +93,102 @@ class LearnedCouplings(Experiment):
     dtype: ClassVar = torch.float32
 
     def conditions(self) -> list[dict]:
-        return [{"target": target} for target in TARGETS]
+        return [{"target": target, "normaliser": name} for target in self.targets for name in NORMALISERS]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        relation, tables = condition["target"], []
+        relation, normaliser = condition["target"], condition["normaliser"]
+        tables = []
         for rate in self.rates:
-            loss = self._validated(self._trained(relation, rate, self.search, seed, device, dtype), relation, seed)
-            table = rows({"model": range(self.models)}, {"validation": loss})
+            model, _ = self._trained(relation, normaliser, rate, self.search, seed, device, dtype)
+            table = rows(
+                {"model": range(self.models)}, {"validation": self._validated(model, relation, normaliser, seed)}
+            )
             tables.append(table.assign(rate=rate, stage="search"))
         rate = min(tables, key=lambda table: table["validation"].mean())["rate"].iloc[0]
-        model = self._trained(relation, rate, self.steps, seed, device, dtype)
+        model, losses = self._trained(relation, normaliser, rate, self.steps, seed, device, dtype)
+        validation, tenth = self._validated(model, relation, normaliser, seed).numpy(), -(-self.steps // 10)
+        late, last = (part.mean(dim=-1).numpy() for part in losses[:, -2 * tenth :].tensor_split(2, dim=-1))
         for n in self.lengths:
-            tested = self._tested(model, relation, n, seed).assign(rate=rate, stage="final")
-            tables.append(tested.assign(validation=self._validated(model, relation, seed).numpy()))
+            tested = self._tested(model, relation, normaliser, n, seed).assign(rate=rate, stage="final")
+            tables.append(tested.assign(validation=validation, late=late, last=last))
         return pd.concat(tables, ignore_index=True)
 
     @torch.no_grad()
-    def _validated(self, model: CouplingTransformer, relation: str, seed: int) -> Tensor:
-        problem = self._problems(relation, self.texts, self.longest, seed, "validation")
-        return coupling_loss(self._scores(model, problem), problem, 200).double().cpu()
+    def _validated(self, model: CouplingTransformer, relation: str, normaliser: str, seed: int) -> Tensor:
+        problem = self._problems(relation, self.texts, self.longest, stream(seed, relation, "validation"))
+        return coupling_loss(self._scores(model, problem), problem, normaliser, 200).double().cpu()
 
-    def _problems(self, relation: str, num: int, n: int, seed: int, *names) -> Problem:
-        """The same problems for all networks, (1, num, ...)."""
-        problem = coupling_problems(relation, num, n, stream(seed, relation, *names, n))
-        return Problem(*(each.unsqueeze(0) for each in problem))
+    def _problems(self, relation: str, num: int, n: int, generator: torch.Generator) -> Problem:
+        """Problems of each network's own, (R, num, ...)."""
+        drawn = coupling_problems(relation, self.models * num, n, generator)
+        return Problem(*(each.unflatten(0, (self.models, num)) for each in drawn))
 
     @staticmethod
     def _scores(model: CouplingTransformer, problem: Problem) -> Tensor:
         return model(*(each.to(model.encoder.enter) for each in problem[:4]))
 
-    def _trained(self, relation: str, rate: float, steps: int, seed: int, device, dtype) -> CouplingTransformer:
+    def _trained(
+        self, relation: str, normaliser: str, rate: float, steps: int, seed: int, device, dtype
+    ) -> tuple[CouplingTransformer, Tensor]:
+        """The networks and their losses of every step, (R, steps)."""
         draws = Draws(num_networks=self.models, seed=seed, layer="couplings", dtype=dtype, device=device)
         model = CouplingTransformer(rank=self.rank, width=self.width, depth=self.depth, draws=draws)
         generator = stream(seed, "train", relation)
 
         def loss(step: int) -> Tensor:
             n = int(torch.randint(self.shortest, self.longest + 1, (), generator=generator))
-            drawn = coupling_problems(relation, self.models * self.batch, n, generator)
-            own = Problem(*(each.unflatten(0, (self.models, self.batch)) for each in drawn))
-            return coupling_loss(self._scores(model, own), own, self.iterations)
+            problem = self._problems(relation, self.batch, n, generator)
+            return coupling_loss(self._scores(model, problem), problem, normaliser, self.iterations)
 
         optimiser = training.adamw(model, betas=(0.9, 0.98), weight_decay=0.0)
-        training.train(loss, optimiser, steps=steps, rate=schedule(rate, steps))
-        return model
+        return model, training.train(loss, optimiser, steps=steps, rate=schedule(rate, steps))
 
     @torch.no_grad()
-    def _tested(self, model: CouplingTransformer, relation: str, n: int, seed: int) -> pd.DataFrame:
-        problem = self._problems(relation, self.texts, n, seed, "test")
-        x, y, a, b, target = (each.squeeze(0) for each in problem)
+    def _tested(self, model: CouplingTransformer, relation: str, normaliser: str, n: int, seed: int) -> pd.DataFrame:
+        problem = self._problems(relation, self.texts, n, stream(seed, relation, "test", n))
         scores = self._scores(model, problem).double().cpu()
-        plan = sinkhorn(scores, a, b, tol=1e-7, max_iterations=500).plan
-        product = a.unsqueeze(-1) * b.unsqueeze(-2)
-        learned = rows_w1(plan, target.expand_as(plan), y.expand(*plan.shape[:2], n)).mean(dim=-1)
-        alone = rows_w1(product, target, y).mean()
-        columns = {"learned": learned, "product": alone, "ratio": learned / alone}
-        if n <= self.exact:  # two texts are enough to see how far W_1 lies below the distance by rows
-            some = range(min(2, len(x)))
-            w1 = [sum(coupling_w1(each[i], target[i], x[i], y[i]) for i in some) / len(some) for each in plan]
-            columns["w1"] = torch.tensor(w1)
-            columns["w1_product"] = sum(coupling_w1(product[i], target[i], x[i], y[i]) for i in some) / len(some)
+        _, y, a, b, target = problem
+        if normaliser == "softmax":
+            plan = half_steps(scores, 1, a, b).exp()
         else:
-            columns |= {"w1": math.nan, "w1_product": math.nan}
-        return rows({"model": range(len(plan))}, columns).assign(n=n)
+            plan = sinkhorn(scores, a, b, tol=1e-7, max_iterations=500).plan
+        product = a.unsqueeze(-1) * b.unsqueeze(-2)
+        learned, alone = (rows_w1(each, target, y).mean(dim=-1) for each in (plan, product))
+        missed = (plan.sum(dim=-2) - b).abs().sum(dim=-1).mean(dim=-1) / 2
+        columns = {"learned": learned, "product": alone, "ratio": learned / alone, "missed": missed}
+        return rows({"model": range(self.models)}, columns).assign(n=n)
+
+
+class Placebo(SinkhornTransformer):
+    """Column steps that cost no less and make no coupling: they aim at the column sums of softmax, each of which is
+    given to the next token."""
+
+    def weights(self, scores: Tensor, per_head: Tensor | None) -> Tensor:
+        wrong = attention_weights(scores, 1).mean(dim=-2).roll(1, dims=-1)
+        return attention_weights(scores, self.num_half_steps, None, wrong)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arms(Experiment):
     """SK-17, SK-18: transformers of equal parameters and starts, trained with 1, 3 and 5 half-steps; softmax is also
-    trained for ``longer`` times as many steps, so that it has more operations and time than any other arm.
+    trained for ``longer`` times as many steps, and a placebo has five half-steps towards shuffled marginals.
 
     matching: 16 keys with a class and 16 noisy copies without: say the class of each copy's partner. clouds: which of
     six surfaces. Rows of the stage "final": steps, model, rate, chosen (of the best mean accuracy on validation data),
-    validation, accuracy, loss, deviation_before and deviation_after: mean over layers, heads and texts of
-    sum_j |mean_i A_ij - 1/n|; nearest and assigned: what the nearest key, and the best assignment of copies to keys,
-    would answer (NaN for clouds); middle and last: mean loss in training over the tenth of the steps after the half,
-    and over the last tenth. Rows of the stage "curve": loss (mean in training, on texts never seen before, over a
-    twentieth of the steps, the last of which is ``step``), operations (of a network up to there) and seconds (of the
-    processor, for all networks together).
+    validation, accuracy, loss; deviation_before and deviation_after: mean over layers, heads and texts of
+    sum_j |mean_i A_ij - 1/n|; block_before and block_after: the same of what copies give to keys (NaN for clouds);
+    nearest and assigned: what the nearest key, and the best assignment of copies to keys, would answer (NaN for
+    clouds); late and last: mean loss in training over the last tenth of the steps but one, and over the last. Rows of
+    the stage "curve": loss (mean in training, on texts never seen before, over a twentieth of the steps, the last of
+    which is ``step``), operations (of a network up to there) and seconds (of the processor, for all networks).
     """
 
     tasks: tuple[str, ...] = ("matching", "clouds")
     arms: tuple[int, ...] = (1, 3, 5)
     models: int = 16
-    rates: tuple[float, ...] = (3e-3, 1e-2, 3e-2, 1e-1)
+    rates: tuple[float, ...] = (4e-3, 6.3e-3, 1e-2, 1.6e-2, 2.5e-2)
     steps: int = 6000
-    longer: int = 3
+    longer: tuple[int, ...] = (2, 3)
     batch: int = 64
     pairs: int = 16
     points: int = 256
@@ -177,7 +197,7 @@ class Arms(Experiment):
     texts: int = 1000
 
     tiers: ClassVar = {
-        "ci": {"tasks": ("matching",), "arms": (1, 3, 5), "models": 2, "rates": (3e-3,), "steps": 8, "batch": 4}
+        "ci": {"tasks": ("matching",), "arms": (1, 3, 5), "models": 2, "rates": (4e-3,), "steps": 8, "batch": 4}
         | {"texts": 20, "width": 16, "depth": 1},
         "cpu": {"tasks": ("matching",), "models": 8, "steps": 600, "batch": 16, "texts": 200, "width": 32},
         "gpu": {},
@@ -186,26 +206,27 @@ class Arms(Experiment):
     dtype: ClassVar = torch.float32
 
     def conditions(self) -> list[dict]:
-        arms = [(arm, self.steps) for arm in self.arms] + [(1, self.longer * self.steps)]
-        return [{"task": task, "num_half_steps": arm, "steps": steps} for task in self.tasks for arm, steps in arms]
+        """Softmax for longer, the placebo at the most half-steps, and every other arm."""
+        arms = [(arm, "uniform", self.steps) for arm in self.arms]
+        arms += [(1, "uniform", factor * self.steps) for factor in self.longer]
+        arms.append((max(self.arms), "shuffled", self.steps))
+        names = ("num_half_steps", "marginals", "steps")
+        return [{"task": task, **dict(zip(names, arm, strict=True))} for task in self.tasks for arm in arms]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         task, steps, tables = condition["task"], condition["steps"], []
+        network = Placebo if condition["marginals"] == "shuffled" else SinkhornTransformer
         for rate in self.rates:
             draws = Draws(num_networks=self.models, seed=seed, layer=task, dtype=dtype, device=device)
             features, outputs = (CLASSES + 3, CLASSES) if task == "matching" else (3, len(SURFACES))
             sizes = {"width": self.width, "depth": self.depth, "num_half_steps": condition["num_half_steps"]}
-            model = SinkhornTransformer(features, outputs, draws=draws, **sizes)
+            model = network(features, outputs, draws=draws, **sizes)
             before = self._deviation(model, task, seed)
             losses, seconds = self._train(model, task, rate, steps, seed)
-            tenth = -(-steps // 10)
-            middle = losses[:, steps // 2 :][:, :tenth].mean(dim=-1)
-            columns = {
-                "middle": middle,
-                "last": losses[:, -tenth:].mean(dim=-1),
-                "deviation_before": before,
-                "deviation_after": self._deviation(model, task, seed),
-            }
+            late, last = losses[:, -2 * -(-steps // 10) :].tensor_split(2, dim=-1)
+            columns = {"late": late.mean(dim=-1), "last": last.mean(dim=-1)}
+            for when, found in (("before", before), ("after", self._deviation(model, task, seed))):
+                columns[f"deviation_{when}"], columns[f"block_{when}"] = found
             _, columns["validation"] = self._judged(model, task, seed, "validation")
             columns["loss"], columns["accuracy"] = self._judged(model, task, seed, "test")
             tables.append(rows({"model": range(self.models)}, columns).assign(rate=rate, stage="final"))
@@ -227,7 +248,7 @@ class Arms(Experiment):
     def _references(self, task: str, seed: int) -> dict[str, float]:
         if task != "matching":
             return {"nearest": math.nan, "assigned": math.nan}
-        features, labels = self._drawn(task, self.texts, stream(seed, "test", task))
+        features, labels = (each.flatten(0, 1) for each in self._drawn(task, self.texts, stream(seed, "test", task)))
         keys, copies = features[..., :2].chunk(2, dim=1)
         known = features[:, : self.pairs, 2 : 2 + CLASSES].argmax(dim=-1)
         distance = torch.cdist(copies, keys)
@@ -236,9 +257,9 @@ class Arms(Experiment):
         return {name: float((known.gather(1, each) == labels).double().mean()) for name, each in partners.items()}
 
     def _drawn(self, task: str, num: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        if task == "matching":
-            return matching(num, self.pairs, generator, CLASSES)
-        return clouds(num, self.points, generator)
+        """``num`` texts and their labels for each network, (R, num, ...)."""
+        draw, size = (matching, self.pairs) if task == "matching" else (clouds, self.points)
+        return tuple(each.unflatten(0, (self.models, num)) for each in draw(self.models * num, size, generator))
 
     @staticmethod
     def _logits(model: SinkhornTransformer, task: str, features: Tensor, attended=None) -> Tensor:
@@ -256,8 +277,7 @@ class Arms(Experiment):
         generator, seconds, start = stream(seed, "train", task), [], time.process_time()
 
         def loss(step: int) -> Tensor:
-            features, labels = self._drawn(task, self.models * self.batch, generator)
-            features, labels = (each.unflatten(0, (self.models, self.batch)) for each in (features, labels))
+            features, labels = self._drawn(task, self.batch, generator)
             found = training.mean_cross_entropy(self._logits(model, task, features), labels.to(model.enter.device))
             seconds.append(time.process_time() - start)
             return found
@@ -267,15 +287,28 @@ class Arms(Experiment):
 
     def _judged(self, model: SinkhornTransformer, task: str, seed: int, name: str) -> tuple[Tensor, Tensor]:
         features, labels = self._drawn(task, self.texts, stream(seed, name, task))
-        parts = zip(features.split(50), labels.split(50), strict=True)
+        parts = zip(features.split(50, dim=1), labels.split(50, dim=1), strict=True)
         device = model.enter.device
-        return training.evaluate((self._logits(model, task, x.unsqueeze(0)), y.to(device)) for x, y in parts)
+        return training.evaluate((self._logits(model, task, x), y.to(device)) for x, y in parts)
 
     @torch.no_grad()
-    def _deviation(self, model: SinkhornTransformer, task: str, seed: int) -> Tensor:
+    def _deviation(self, model: SinkhornTransformer, task: str, seed: int) -> tuple[Tensor, Tensor]:
+        """The column error of each network's attention, and that of the block in which copies look at keys."""
         attended: list[Tensor] = []
         features, _ = self._drawn(task, min(20, self.texts), stream(seed, "validation", task))
-        self._logits(model, task, features.unsqueeze(0), attended)
+        self._logits(model, task, features, attended)
         A = torch.stack(attended, dim=1)  # (R, layers, texts, heads, n, n)
-        missed = (A.mean(dim=-2) - 1 / A.shape[-1]).abs().sum(dim=-1)
-        return missed.flatten(1).mean(dim=-1).double().cpu()
+        if task != "matching":
+            return column_error(A), torch.full((len(A),), math.nan)
+        return column_error(A), column_error(A[..., self.pairs :, : self.pairs])
+
+
+def column_error(A: Tensor) -> Tensor:
+    """sum_j |mean_i A_ij - 1/m| of a table whose rows are scaled to sum to 1, mean over all but the networks.
+
+    >>> column_error(torch.tensor([[[1.0, 0.0], [2.0, 0.0]]]))  # all look at the first of two
+    tensor([1.], dtype=torch.float64)
+    """
+    rows = A / A.sum(dim=-1, keepdim=True)
+    missed = (rows.mean(dim=-2) - 1 / A.shape[-1]).abs().sum(dim=-1)
+    return missed.reshape(len(A), -1).mean(dim=-1).double().cpu()
