@@ -11,14 +11,14 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from derived.lab.rng import stream
 from derived.papers.stochastic_approximation import RunningSoftmaxAttention, tilted_mean_gaussian
-from derived.papers.stochastic_approximation.experiments.attention import EqualMarginals, Readout, SelfFed, Tilted
+from derived.papers.stochastic_approximation.experiments.attention import Readout, SelfFed
 from derived.papers.stochastic_approximation.model.attention import (
     readout_covariance_gaussian,
     self_fed_attention,
     tilted_mean_discrete,
 )
 
-EXPERIMENTS = (Readout, Tilted, EqualMarginals, SelfFed)
+EXPERIMENTS = (Readout, SelfFed)
 EPSILON = 2.0**-52
 examples = settings(derandomize=True, max_examples=30, deadline=None, database=None)
 
@@ -141,15 +141,7 @@ def test_a_self_fed_head_refuses(given_, words):
         self_fed_attention(**sizes, generator=stream(0, "bad"))
 
 
-def test_rows_tell_components_apart_by_pairs_alone(rows):
-    table = rows[EqualMarginals].groupby("keys")["apart"]
-    assert table.max()["token"] <= 8 * EPSILON
-    assert table.min()["pair"] >= 0.05
-
-
 def test_rows_of_read_outs_and_urns(rows):
-    assert (rows[Tilted]["gap"] <= rows[Tilted]["bound"]).all()
-    assert (rows[SelfFed]["gap"] <= rows[SelfFed]["bound"]).all()
     spread = rows[SelfFed].groupby("feed")["x"].var()
     assert spread["uniform"] > 3 * spread["fading"]
     assert rows[Readout].groupby("component")["limit"].nunique().tolist() == [1, 1]

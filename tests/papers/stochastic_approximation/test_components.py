@@ -13,17 +13,14 @@ from hypothesis import strategies as st
 from derived.lab.rng import stream
 from derived.papers.stochastic_approximation import StepSize, environment, polyak_ruppert, robbins_monro
 from derived.papers.stochastic_approximation.claims import CLAIMS
-from derived.papers.stochastic_approximation.claims.components import frequencies, limits_apart
+from derived.papers.stochastic_approximation.claims.components import frequencies
 from derived.papers.stochastic_approximation.data import chains, environments
 from derived.papers.stochastic_approximation.experiments.components import (
     CHAIN,
     Absorbed,
-    Blocks,
     EarlyData,
-    FiniteChains,
     LogOdds,
     Mixtures,
-    RemotePast,
     to_data,
 )
 from derived.papers.stochastic_approximation.model.chains import (
@@ -37,7 +34,7 @@ from derived.papers.stochastic_approximation.model.core import record_times
 from derived.papers.stochastic_approximation.model.linear import linear_iterates
 from derived.papers.stochastic_approximation.model.theory import mean_field_root
 
-EXPERIMENTS = (FiniteChains, Absorbed, Mixtures, RemotePast, EarlyData, LogOdds, Blocks)
+EXPERIMENTS = (Absorbed, Mixtures, EarlyData, LogOdds)
 PARAMETERS = {
     "mixture": {"means": (0.0, 1.0), "noise": (1.0, 1.0), "weights": (0.5, 0.5)},
     "markov_mixture": {"chains": (((0.5, 0.5), (0.2, 0.8)),), "weights": (1.0,)},
@@ -433,36 +430,22 @@ def test_log_odds_grow_at_the_rate_of_the_chain_that_speaks():
         assert abs((case["rate"] / other).mean() - 1) > 4 * error
 
 
-def test_every_row_of_the_identities_is_within_its_bound(rows):
-    assert (rows[FiniteChains]["null"] == rows[FiniteChains]["classes"]).all()
-    for experiment in (FiniteChains, RemotePast, Blocks):
-        assert (rows[experiment]["gap"] <= rows[experiment]["bound"]).all()
-
-
-def test_the_measures_on_tables_with_known_answers():
+def test_the_measure_of_shares_on_a_table_with_a_known_answer():
     table = pd.DataFrame({"component": [0] * 30 + [1] * 70, "predicted": [0.4] * 30 + [0.6] * 70})
     assert abs(abs(frequencies(table).value) - 0.1) <= 1e-12
     assert frequencies(table).low < frequencies(table).value < frequencies(table).high
-    signs = pd.DataFrame({"n": [1, 1, 9, 9], "xi": [-1, 1, -1, 1], "x": [-1.0, 1.0, 0.1, 0.4]})
-    assert abs(limits_apart(signs).value - 0.3) <= 1e-12
 
 
-def test_a_replica_without_class_probability_or_iterate_is_not_passed_over():
+def test_a_replica_without_class_or_probability_is_not_passed_over():
     table = pd.DataFrame({"component": [0.0] * 30 + [1.0] * 70, "predicted": [0.3] * 30 + [0.7] * 70})
     for column in table:
         for row in (0, 50, 99):
             with pytest.raises(ValueError, match="1 of 100 rows"):
                 frequencies(table.assign(**{column: table[column].drop(row)}))
-    signs = pd.DataFrame({"n": [9] * 4, "xi": [-1.0, 1.0, -1.0, 1.0], "x": [0.1, 0.4, 0.1, 0.4]})
-    for column in ("xi", "x"):
-        with pytest.raises(ValueError, match="1 of 4 rows"):
-            limits_apart(signs.assign(**{column: signs[column].drop(2)}))
-    with pytest.raises(ValueError, match="needs both signs"):
-        limits_apart(signs[signs["xi"] > 0])
 
 
-def test_about_45_claims_and_each_id_of_the_dossier():
-    assert len(CLAIMS) < 50
+def test_at_most_45_claims_and_each_id_of_the_dossier():
+    assert len(CLAIMS) <= 45
     assert {claim.id.split(".")[0] for claim in CLAIMS} == {f"SA-{k}" for k in range(1, 14)}
     assert len([claim for claim in CLAIMS if claim.plain]) <= 8
 

@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 from derived.lab.rng import stream
 from derived.papers.stochastic_approximation import StepSize, Telegraph, robbins_monro, telegraph_variance
 from derived.papers.stochastic_approximation.experiments.continual import (
-    Approximation,
     Average,
     BestStep,
-    Forgetting,
     Learners,
     Tracking,
     to_data,
@@ -26,7 +24,7 @@ from derived.papers.stochastic_approximation.model.theory import (
     tracking_error_exact,
 )
 
-EXPERIMENTS = (Tracking, Average, Approximation, Forgetting, BestStep, Learners)
+EXPERIMENTS = (Tracking, Average, BestStep, Learners)
 examples = settings(derandomize=True, max_examples=40, deadline=None, database=None)
 
 
@@ -97,8 +95,6 @@ def test_a_telegraph_has_its_correlation():
 
 
 def test_rows_are_within_their_bounds(rows):
-    assert (rows[Forgetting]["gap"] <= rows[Forgetting]["bound"]).all()
-    assert rows[Approximation]["over"].between(0, 1 + 1e-9).all()
     assert abs(rows[BestStep]["ratio"] - 1).max() < 0.05
     assert abs(rows[Average].groupby("n")["ratio"].mean() - 1).max() < 0.6
 

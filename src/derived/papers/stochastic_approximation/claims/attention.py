@@ -1,10 +1,10 @@
 """SA-8 and SA-9: attention as an average. Criteria and expected verdicts were written before the run, unless a claim says otherwise."""
 
 from derived.lab import measure
-from derived.lab.claims import at_least, at_most, identity, refuted, statistic, within
+from derived.lab.claims import at_most, on_page, statistic, within
 from derived.lab.measure import farthest_from
 
-from ..experiments.attention import EqualMarginals, Readout, SelfFed, Tilted
+from ..experiments.attention import Readout, SelfFed
 from .measures import law_distance
 
 END = "t == t.max()"
@@ -20,22 +20,8 @@ CLAIMS = (
         unit="exponent",
         plain="A head that reads a long past reads a number that depends only on which component the stream is of.",
     ),
-    identity(
-        "SA-8.b",
-        r"For a Gaussian component $\nabla\Lambda(\theta)=\mathbb E[ye^{\theta^\top y}]/\mathbb E\,e^{\theta^\top y}=m+\Sigma\theta$.",
-        Tilted,
-        measure.worst(),
-        "largest gap to quadrature in the plane over its rounding bound",
-    ),
-    refuted(
-        "SA-8.c",
-        r"Enough heads on single tokens tell any two components apart.",
-        EqualMarginals,
-        measure.largest("apart", "keys == 'token'"),
-        "two chains and six queries for which the largest distance of limits is",
-        at_least(0.01),
-        unit="distance",
-    ),
+    on_page("SA-8.b"),
+    on_page("SA-8.c"),
     statistic(
         "SA-8.d",
         r"On Gaussian tokens $t\,{\rm Cov}$ of the reading tends to $e^{\theta^\top\Sigma\theta}V(\Sigma+\Sigma\theta\theta^\top\Sigma)V^\top$.",
@@ -44,15 +30,6 @@ CLAIMS = (
         "$t$ times the mean square distance over the trace, the farther of two components",
         within(1, 0.15),
         unit="ratio",
-    ),
-    identity(
-        "SA-9.a",
-        r"A head with equal scores over prior tokens and its own samples reads the predictive probability of Pólya's urn.",
-        SelfFed,
-        measure.largest("gap"),
-        "largest gap of the urn's rule, and of its fading version, to softmax over the stored tokens",
-        at_most(1e-12),
-        unit="probability",
     ),
     statistic(
         "SA-9.b",

@@ -95,13 +95,4 @@ CLAIMS = (
         within(0, 0.04),
         unit="exponent",
     ),
-    statistic(
-        "SA-7.b",
-        r"On fractional noise iterates have the mean square error of the weights $a_i\prod_{j>i}(1-a_j)$ that past samples have in them.",
-        LongRange,
-        measure.mean("ratio", unit=["group"], by=["H", "alpha"], decides=farthest_from(1)),
-        r"mean square over the exact one, the farthest of four $(H,\alpha)$",
-        within(1, 0.2),
-        unit="ratio",
-    ),
 )

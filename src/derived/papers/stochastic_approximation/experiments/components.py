@@ -1,4 +1,4 @@
-"""Which limit an iterate finds: components, absorbing classes, the remote past (SA-1, SA-2, SA-3, SA-12).
+"""Which limit an iterate finds: components, absorbing classes, the remote past (SA-1, SA-2, SA-3).
 
 symbol     name       meaning                                                           axes
 x_n        x          iterate at the last step, or at the step n of the row             (R,)
@@ -17,13 +17,11 @@ from torch import Tensor
 from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
-from ..data.chains import random_absorbing_chain
-from ..data.environments import AbsorbingChain, Alternating, DoublingBlocks, MarkovMixture, Mixture
-from ..model.chains import absorption_probabilities, closed_classes, harmonic_dimension, invariant_laws, kl_rate
+from ..data.environments import AbsorbingChain, MarkovMixture, Mixture
+from ..model.chains import absorption_probabilities, invariant_laws, kl_rate
 from ..model.core import StepSize, record_times, robbins_monro
 from ..model.theory import mean_field_root
 
-EPSILON = float(np.finfo(float).eps)
 #: Two transient states, then classes {2, 3}, {4} and {5, 6, 7}.
 CHAIN = (
     (0.2, 0.3, 0.2, 0.0, 0.1, 0.2, 0.0, 0.0),
@@ -43,36 +41,6 @@ STICKY, FAIR = ((0.8, 0.2), (0.2, 0.8)), ((0.5, 0.5), (0.5, 0.5))
 def to_data(x: Tensor, y: Tensor) -> Tensor:
     """h(x, y) = y - x: at a_n = 1/n the running mean."""
     return y - x
-
-
-@dataclass(frozen=True, kw_only=True)
-class FiniteChains(Experiment):
-    """SA-1: what cannot move on a finite chain. Rows: classes (planted), instance, states, null = dim ker(I - P),
-    gap (absorption probabilities against P^512), moved (|P q - q|), bound.
-
-    Half of the transient mass leaves each step, so P^512 is its limit; rounding doubles with each of its nine squares.
-    """
-
-    instances: int = 20
-    transient: int = 5
-
-    tiny: ClassVar = {"instances": 2}
-    deterministic: ClassVar = {"bound": 1e-12}
-
-    def conditions(self) -> list[dict]:
-        return [{"classes": classes} for classes in (1, 2, 3, 5)]
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        found = []
-        for instance in range(self.instances):
-            generator = stream(seed, "chain", condition["classes"], instance)
-            P = random_absorbing_chain(condition["classes"], self.transient, generator=generator)
-            q, far = absorption_probabilities(P), np.linalg.matrix_power(P, 512)
-            ends = np.stack([far[:, list(states)].sum(axis=1) for states in closed_classes(P)], axis=1)
-            row = {"instance": instance, "states": len(P), "null": harmonic_dimension(P)}
-            row |= {"gap": np.abs(q - ends).max(), "moved": np.abs(P @ q - q).max()}
-            found.append(row | {"bound": (512 + 16 * len(P)) * len(P) * EPSILON})
-        return pd.DataFrame(found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,24 +121,6 @@ class Mixtures(Experiment):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RemotePast(Experiment):
-    """SA-3: Y_n = (-1)^n xi and its running means. Rows: replicate, xi, n, x, told (xi as any past value tells it),
-    gap = |x|, bound = 1/n and rounding."""
-
-    replicas: int = 16
-    steps: int = 4096
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        y = Alternating().draw(self.steps, self.replicas, stream(seed, "alternating")).y.to(device)
-        times = record_times(self.steps, 12)
-        x = robbins_monro(to_data, y, StepSize.power(), torch.zeros_like(y[0]), record=times).x
-        n = np.asarray(times)
-        told = y[-1] * (-1.0) ** (self.steps - 1)
-        columns = {"xi": y[0], "told": told, "x": x, "gap": x.abs(), "bound": (1 / n + n * EPSILON)[:, None]}
-        return rows({"n": times, "replicate": range(self.replicas)}, columns)
-
-
-@dataclass(frozen=True, kw_only=True)
 class EarlyData(Experiment):
     """SA-3: what data before a gap say of the limit that data after it lead to. Components N(+-1, 1), roots +-1.
 
@@ -222,23 +172,3 @@ class LogOdds(Experiment):
         rate = (own - other).cpu().numpy() / self.steps
         columns = {"component": drawn.component, "rate": rate, "kl": kl, "ratio": rate / kl}
         return rows({"replicate": range(self.replicas)}, columns)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Blocks(Experiment):
-    """SA-12: running means over blocks of 0s and 1s that double. Rows: block (ends at n), n, value, x, edge (1/3 or
-    2/3), gap, bound (1/(3n) from the geometric sum, and rounding)."""
-
-    blocks: int = 16
-
-    tiny: ClassVar = {"blocks": 8}
-    deterministic: ClassVar = {"x": 1e-10, "edge": 1e-12}
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        ends = 2 ** np.arange(1, self.blocks + 1) - 1
-        y = DoublingBlocks().draw(int(ends[-1]), 1, stream(seed, "blocks")).y.to(device)
-        x = robbins_monro(to_data, y, StepSize.power(), torch.zeros_like(y[0]), record=ends.tolist()).x[:, 0]
-        value = np.arange(self.blocks) % 2
-        edge = (1 + value) / 3
-        table = rows({"block": range(self.blocks)}, {"n": ends, "value": value, "x": x, "edge": edge})
-        return table.assign(gap=np.abs(table["x"] - edge), bound=1 / (3 * ends) + ends * EPSILON)

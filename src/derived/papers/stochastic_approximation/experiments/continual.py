@@ -23,8 +23,6 @@ from ..data.environments import Telegraph
 from ..model.core import StepSize, polyak_ruppert, record_times, robbins_monro
 from ..model.theory import best_step, telegraph_mean_variance, telegraph_variance, tracking_error_exact
 
-EPSILON = float(np.finfo(float).eps)
-
 
 def to_data(x: Tensor, y: Tensor) -> Tensor:
     """h(x, y) = y - x."""
@@ -73,52 +71,6 @@ class Average(Experiment):
         exact = telegraph_mean_variance(times, self.epsilon)[:, None]
         columns = {"x": x, "exact": exact, "ratio": x.cpu().numpy() ** 2 / exact}
         return rows({"epsilon": self.epsilon, "n": times, "replicate": range(self.replicas)}, columns)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Approximation(Experiment):
-    """SA-11: the exact variance over 1 / (1 + epsilon/a) on a grid. Rows: a, epsilon, variance, off (ratio - 1), over
-    (off over its bound: epsilon above, epsilon/2 below)."""
-
-    points: int = 40
-
-    tiny: ClassVar = {"points": 8}
-    deterministic: ClassVar = {"variance": 1e-10}
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        a, epsilon = np.logspace(-4, 0, self.points)[:, None], np.logspace(-4, 0, self.points)
-        variance = telegraph_variance(a, epsilon)
-        off = variance * (1 + epsilon / a) - 1
-        over = np.maximum(off / epsilon, -2 * off / epsilon)
-        return rows({"a": a[:, 0], "epsilon": epsilon}, {"variance": variance, "off": off, "over": over})
-
-
-@dataclass(frozen=True, kw_only=True)
-class Forgetting(Experiment):
-    """SA-11: n samples of task A (0), then m of task B (1). Rows: learner, n, m, x, exact (weight of B: m / (n + m) at
-    1/n, 1 - (1 - a)^m at constant a = 0.05), gap, bound (one rounding a step)."""
-
-    before: tuple[int, ...] = (1, 10, 100, 1000)
-    after: tuple[int, ...] = (1, 10, 100, 1000)
-    a: float = 0.05
-
-    tiny: ClassVar = {"before": (1, 10), "after": (1, 20)}
-    deterministic: ClassVar = {"x": 1e-10}
-
-    def conditions(self) -> list[dict]:
-        return [{"learner": learner} for learner in ("1/n", "constant")]
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        found, m = [], np.asarray(self.after)
-        step = StepSize.power() if condition["learner"] == "1/n" else StepSize.constant(self.a)
-        for n in self.before:
-            y = torch.cat([torch.zeros(n, 1), torch.ones(max(self.after), 1)]).to(device, dtype)
-            x = robbins_monro(to_data, y, step, torch.zeros_like(y[0]), record=[n + each for each in m]).x[:, 0]
-            exact = m / (n + m) if condition["learner"] == "1/n" else 1 - (1 - self.a) ** m
-            columns = {"x": x, "exact": exact, "bound": 4 * (n + m) * EPSILON}
-            found.append(rows({"n": n, "m": m}, columns))
-        table = pd.concat(found, ignore_index=True)
-        return table.assign(gap=(table["x"] - table["exact"]).abs())
 
 
 @dataclass(frozen=True, kw_only=True)
