@@ -55,7 +55,7 @@ class AtomMaps(Experiment):
     """
 
     num: int = 400
-    temperatures: tuple[float, ...] = (4.0, 1.0, 0.25, 0.0)
+    temperatures: tuple[float, ...] = (4.0, 1.0, 0.0)
 
     tiers: ClassVar = {"ci": {"num": 16, "temperatures": (1.0, 0.0)}, "cpu": {}}
     tiny: ClassVar = {"num": 2}
@@ -104,7 +104,7 @@ class Sentences(Experiment):
     untrained network of its own.
     """
 
-    num: int = 48
+    num: int = 24
     length: int = 128
 
     tiers: ClassVar = {"ci": {"num": 6}, "cpu": {}}
