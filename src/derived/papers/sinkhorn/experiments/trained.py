@@ -4,10 +4,8 @@ symbol   name            meaning                                                
 R        models          networks of one arm, side by side, each with data of its own        leading axis
 -        rate            learning rate; ``chosen`` is the best of an arm on validation data  scalar
 -        num_half_steps  the arm: 1 softmax, 3 and 5 the published Sinkformers               scalar
--        marginals       what column steps aim at: uniform, or the placebo's (shuffled)      name
 
-All arms of a task share their initial weights and their data, so that differences between arms are paired by model;
-networks share none, in training or in tests.
+All arms of a task share their initial weights and their data, so that differences between arms are paired by model.
 """
 
 import math
@@ -26,7 +24,7 @@ from derived.lab.nets import Draws
 from derived.lab.rng import stream
 
 from ..data.points import SURFACES, Problem, clouds, coupling_problems, matching
-from ..model.attention import CouplingTransformer, SinkhornTransformer, attention_weights
+from ..model.attention import CouplingTransformer, SinkhornTransformer
 from ..model.couplings import rows_w1
 from ..model.plan import half_steps, sinkhorn
 
@@ -159,36 +157,27 @@ class LearnedCouplings(Experiment):
         return rows({"model": range(self.models)}, columns).assign(n=n)
 
 
-class Placebo(SinkhornTransformer):
-    """Column steps that cost no less and make no coupling: they aim at the column sums of softmax, each of which is
-    given to the next token."""
-
-    def weights(self, scores: Tensor, per_head: Tensor | None) -> Tensor:
-        wrong = attention_weights(scores, 1).mean(dim=-2).roll(1, dims=-1)
-        return attention_weights(scores, self.num_half_steps, None, wrong)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Arms(Experiment):
     """SK-17, SK-18: transformers of equal parameters and starts, trained with 1, 3 and 5 half-steps; softmax is also
-    trained for ``longer`` times as many steps, and a placebo has five half-steps towards shuffled marginals.
+    trained for ``longer`` times as many steps, so that it has more operations and time than any other arm.
 
     matching: 16 keys with a class and 16 noisy copies without: say the class of each copy's partner. clouds: which of
     six surfaces. Rows of the stage "final": steps, model, rate, chosen (of the best mean accuracy on validation data),
-    validation, accuracy, loss; deviation_before and deviation_after: mean over layers, heads and texts of
-    sum_j |mean_i A_ij - 1/n|; block_before and block_after: the same of what copies give to keys (NaN for clouds);
-    nearest and assigned: what the nearest key, and the best assignment of copies to keys, would answer (NaN for
-    clouds); late and last: mean loss in training over the last tenth of the steps but one, and over the last. Rows of
-    the stage "curve": loss (mean in training, on texts never seen before, over a twentieth of the steps, the last of
-    which is ``step``), operations (of a network up to there) and seconds (of the processor, for all networks).
+    validation, accuracy, loss, deviation_before and deviation_after: mean over layers, heads and texts of
+    sum_j |mean_i A_ij - 1/n|; nearest and assigned: what the nearest key, and the best assignment of copies to keys,
+    would answer (NaN for clouds); middle and last: mean loss in training over the tenth of the steps after the half,
+    and over the last tenth. Rows of the stage "curve": loss (mean in training, on texts never seen before, over a
+    twentieth of the steps, the last of which is ``step``), operations (of a network up to there) and seconds (of the
+    processor, for all networks together).
     """
 
     tasks: tuple[str, ...] = ("matching", "clouds")
     arms: tuple[int, ...] = (1, 3, 5)
     models: int = 16
-    rates: tuple[float, ...] = (4e-3, 6.3e-3, 1e-2, 1.6e-2, 2.5e-2)
+    rates: tuple[float, ...] = (3e-3, 1e-2, 3e-2, 1e-1)
     steps: int = 6000
-    longer: tuple[int, ...] = (2, 3)
+    longer: int = 3
     batch: int = 64
     pairs: int = 16
     points: int = 256
@@ -197,7 +186,7 @@ class Arms(Experiment):
     texts: int = 1000
 
     tiers: ClassVar = {
-        "ci": {"tasks": ("matching",), "arms": (1, 3, 5), "models": 2, "rates": (4e-3,), "steps": 8, "batch": 4}
+        "ci": {"tasks": ("matching",), "arms": (1, 3, 5), "models": 2, "rates": (3e-3,), "steps": 8, "batch": 4}
         | {"texts": 20, "width": 16, "depth": 1},
         "cpu": {"tasks": ("matching",), "models": 8, "steps": 600, "batch": 16, "texts": 200, "width": 32},
         "gpu": {},
@@ -206,27 +195,26 @@ class Arms(Experiment):
     dtype: ClassVar = torch.float32
 
     def conditions(self) -> list[dict]:
-        """Softmax for longer, the placebo at the most half-steps, and every other arm."""
-        arms = [(arm, "uniform", self.steps) for arm in self.arms]
-        arms += [(1, "uniform", factor * self.steps) for factor in self.longer]
-        arms.append((max(self.arms), "shuffled", self.steps))
-        names = ("num_half_steps", "marginals", "steps")
-        return [{"task": task, **dict(zip(names, arm, strict=True))} for task in self.tasks for arm in arms]
+        arms = [(arm, self.steps) for arm in self.arms] + [(1, self.longer * self.steps)]
+        return [{"task": task, "num_half_steps": arm, "steps": steps} for task in self.tasks for arm, steps in arms]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         task, steps, tables = condition["task"], condition["steps"], []
-        network = Placebo if condition["marginals"] == "shuffled" else SinkhornTransformer
         for rate in self.rates:
             draws = Draws(num_networks=self.models, seed=seed, layer=task, dtype=dtype, device=device)
             features, outputs = (CLASSES + 3, CLASSES) if task == "matching" else (3, len(SURFACES))
             sizes = {"width": self.width, "depth": self.depth, "num_half_steps": condition["num_half_steps"]}
-            model = network(features, outputs, draws=draws, **sizes)
+            model = SinkhornTransformer(features, outputs, draws=draws, **sizes)
             before = self._deviation(model, task, seed)
             losses, seconds = self._train(model, task, rate, steps, seed)
-            late, last = losses[:, -2 * -(-steps // 10) :].tensor_split(2, dim=-1)
-            columns = {"late": late.mean(dim=-1), "last": last.mean(dim=-1)}
-            for when, found in (("before", before), ("after", self._deviation(model, task, seed))):
-                columns[f"deviation_{when}"], columns[f"block_{when}"] = found
+            tenth = -(-steps // 10)
+            middle = losses[:, steps // 2 :][:, :tenth].mean(dim=-1)
+            columns = {
+                "middle": middle,
+                "last": losses[:, -tenth:].mean(dim=-1),
+                "deviation_before": before,
+                "deviation_after": self._deviation(model, task, seed),
+            }
             _, columns["validation"] = self._judged(model, task, seed, "validation")
             columns["loss"], columns["accuracy"] = self._judged(model, task, seed, "test")
             tables.append(rows({"model": range(self.models)}, columns).assign(rate=rate, stage="final"))
@@ -248,7 +236,7 @@ class Arms(Experiment):
     def _references(self, task: str, seed: int) -> dict[str, float]:
         if task != "matching":
             return {"nearest": math.nan, "assigned": math.nan}
-        features, labels = (each.flatten(0, 1) for each in self._drawn(task, self.texts, stream(seed, "test", task)))
+        features, labels = self._drawn(task, self.texts, stream(seed, "test", task))
         keys, copies = features[..., :2].chunk(2, dim=1)
         known = features[:, : self.pairs, 2 : 2 + CLASSES].argmax(dim=-1)
         distance = torch.cdist(copies, keys)
@@ -257,9 +245,9 @@ class Arms(Experiment):
         return {name: float((known.gather(1, each) == labels).double().mean()) for name, each in partners.items()}
 
     def _drawn(self, task: str, num: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """``num`` texts and their labels for each network, (R, num, ...)."""
-        draw, size = (matching, self.pairs) if task == "matching" else (clouds, self.points)
-        return tuple(each.unflatten(0, (self.models, num)) for each in draw(self.models * num, size, generator))
+        if task == "matching":
+            return matching(num, self.pairs, generator, CLASSES)
+        return clouds(num, self.points, generator)
 
     @staticmethod
     def _logits(model: SinkhornTransformer, task: str, features: Tensor, attended=None) -> Tensor:
@@ -277,7 +265,8 @@ class Arms(Experiment):
         generator, seconds, start = stream(seed, "train", task), [], time.process_time()
 
         def loss(step: int) -> Tensor:
-            features, labels = self._drawn(task, self.batch, generator)
+            features, labels = self._drawn(task, self.models * self.batch, generator)
+            features, labels = (each.unflatten(0, (self.models, self.batch)) for each in (features, labels))
             found = training.mean_cross_entropy(self._logits(model, task, features), labels.to(model.enter.device))
             seconds.append(time.process_time() - start)
             return found
@@ -287,28 +276,15 @@ class Arms(Experiment):
 
     def _judged(self, model: SinkhornTransformer, task: str, seed: int, name: str) -> tuple[Tensor, Tensor]:
         features, labels = self._drawn(task, self.texts, stream(seed, name, task))
-        parts = zip(features.split(50, dim=1), labels.split(50, dim=1), strict=True)
+        parts = zip(features.split(50), labels.split(50), strict=True)
         device = model.enter.device
-        return training.evaluate((self._logits(model, task, x), y.to(device)) for x, y in parts)
+        return training.evaluate((self._logits(model, task, x.unsqueeze(0)), y.to(device)) for x, y in parts)
 
     @torch.no_grad()
-    def _deviation(self, model: SinkhornTransformer, task: str, seed: int) -> tuple[Tensor, Tensor]:
-        """The column error of each network's attention, and that of the block in which copies look at keys."""
+    def _deviation(self, model: SinkhornTransformer, task: str, seed: int) -> Tensor:
         attended: list[Tensor] = []
         features, _ = self._drawn(task, min(20, self.texts), stream(seed, "validation", task))
-        self._logits(model, task, features, attended)
+        self._logits(model, task, features.unsqueeze(0), attended)
         A = torch.stack(attended, dim=1)  # (R, layers, texts, heads, n, n)
-        if task != "matching":
-            return column_error(A), torch.full((len(A),), math.nan)
-        return column_error(A), column_error(A[..., self.pairs :, : self.pairs])
-
-
-def column_error(A: Tensor) -> Tensor:
-    """sum_j |mean_i A_ij - 1/m| of a table whose rows are scaled to sum to 1, mean over all but the networks.
-
-    >>> column_error(torch.tensor([[[1.0, 0.0], [2.0, 0.0]]]))  # all look at the first of two
-    tensor([1.], dtype=torch.float64)
-    """
-    rows = A / A.sum(dim=-1, keepdim=True)
-    missed = (rows.mean(dim=-2) - 1 / A.shape[-1]).abs().sum(dim=-1)
-    return missed.reshape(len(A), -1).mean(dim=-1).double().cpu()
+        missed = (A.mean(dim=-2) - 1 / A.shape[-1]).abs().sum(dim=-1)
+        return missed.flatten(1).mean(dim=-1).double().cpu()
