@@ -47,7 +47,7 @@ CLAIMS = (
         plain="A layer that is used again and again keeps another clock: step × passes, not step² × layers.",
         unit=r"power of $\eta$",
         null=power("layers", "eta", "weights == 'fresh'"),
-        horizon=r"$\eta$ from $0.4$ to $0.1$",
+        horizon=r"$\eta$ from $0.2$ to $0.05$",
     ),
     statistic(
         "HT-24.b",

@@ -25,19 +25,21 @@ from .chains import off_diagonal
 
 @dataclass(frozen=True, kw_only=True)
 class OneLayer(Experiment):
-    """The layers until orthogonal tokens have the overlap 1/2: fresh weights in every layer, or one layer for all.
+    """The layers until orthogonal tokens have the overlap 1/2: fresh weights in every layer, or one layer for all,
+    which is then the same for all steps.
 
-    Rows: weights, eta, replicate, layers (missing where the overlap stayed below).
+    Rows: weights, eta, replicate, layers (the first crossing, between two layers by a straight line; missing where the
+    overlap stayed below).
     """
 
-    d: int = 128
+    d: int = 64
     n: int = 8
     logit_std: float = 1.0
-    etas: tuple[float, ...] = (0.4, 0.2, 0.1)
+    etas: tuple[float, ...] = (0.2, 0.1, 0.05)
     replicates: int = 48
 
-    tiers: ClassVar = {"ci": {"d": 64, "etas": (0.4, 0.2), "replicates": 24}, "cpu": {}}
-    tiny: ClassVar = {"d": 16, "n": 4, "replicates": 4}
+    tiers: ClassVar = {"ci": {"etas": (0.2, 0.1)}, "cpu": {}}
+    tiny: ClassVar = {"d": 16, "n": 4, "replicates": 4, "etas": (0.4, 0.2)}
 
     def conditions(self) -> list[dict]:
         return [{"weights": weights, "eta": eta} for weights in ("fresh", "shared") for eta in self.etas]
@@ -46,15 +48,17 @@ class OneLayer(Experiment):
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         weights, eta = condition["weights"], condition["eta"]
         most = round(12 / eta**2 if weights == "fresh" else 60 / eta)
-        law, g = matched_law(self.d, self.logit_std), stream(seed, "one layer", weights, str(eta), device=device)
+        law, g = matched_law(self.d, self.logit_std), stream(seed, "one layer", weights, device=device)
         X = equiangular_tokens(self.n, self.d, 0.0, replicas=self.replicates).to(device, dtype)
-        heads, reached = None, np.full(self.replicates, np.nan)
+        heads, reached, before = None, np.full(self.replicates, np.nan), np.zeros(self.replicates)
         for layer in range(1, most + 1):
             if heads is None or weights == "fresh":
                 heads = law.draw(g, (self.replicates, 1), beta=1.0, device=device, dtype=dtype)
             X = layer_step(X, eta, heads)
-            there = (off_diagonal(overlaps(X)).mean(dim=-1) >= 0.5).cpu().numpy()
-            reached = np.where(np.isnan(reached) & there, layer, reached)
+            now = off_diagonal(overlaps(X)).mean(dim=-1).cpu().numpy()
+            crossing = np.isnan(reached) & (now >= 0.5)
+            reached[crossing] = layer - 1 + ((0.5 - before) / (now - before))[crossing]
+            before = now
             if not np.isnan(reached).any():
                 break
         return rows({"replicate": range(self.replicates)}, {"layers": reached})
@@ -83,7 +87,7 @@ class Sentences(Experiment):
     """
 
     model: str = "minilm"
-    passages: int = 96
+    passages: int = 64
 
     needs: ClassVar = ("minilm", "austen")
     tiers: ClassVar = {"ci": {"passages": 8}, "cpu": {}}
