@@ -25,7 +25,6 @@ from ..model import theory
 from ..model.mechanism import linear_attention
 from ..model.theory import check_covariance
 
-
 BALANCED = 0.3  # both factors of a balanced start
 
 

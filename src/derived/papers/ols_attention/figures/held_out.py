@@ -78,7 +78,7 @@ def quarters(rows: pd.DataFrame) -> Figure:
     ax.set(xscale="log", yscale="log", xlabel=r"$|c^2-1|$, with $c^2$ the growth of the second moment")
     ax.set_ylabel("error, of the least-squares forecast")
     figure.set_label(
-        f"Relative error of {len(one)} quarters against the change of their second moment: the points lie along the line "
-        f"error = change, from {one['error'].min():.2f} to {one['error'].max():.1f}, in the quarter until {top['until']}."
+        f"Relative error of {len(one)} quarters against the change of their second moment, along the line error = "
+        f"change, from {one['error'].min():.2f} to {one['error'].max():.1f}, in the quarter until {top['until']}."
     )
     return figure

@@ -67,7 +67,8 @@ def where_it_ends(rows: pd.DataFrame) -> Figure:
     for ax in axes[:, 0]:
         ax.set_ylabel("share of data sets")
     figure.set_label(
-        f"Four panels: where training ends, as a share of data sets, against the start. More than half end, {'; '.join(said)}."
+        "Four panels: where training ends, as a share of data sets, against the start. More than half end, "
+        f"{'; '.join(said)}."
     )
     return figure
 
