@@ -175,7 +175,6 @@ class LearnedInContext(Experiment):
                 "risk": risk,  # exact, of its Gamma alone
                 "rest": trained.rest,
                 "optimal_risk": float(best.risk),
-                "risk_of_zero": float(Lambda.trace()),
             },
         )
 

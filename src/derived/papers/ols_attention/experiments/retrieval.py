@@ -57,7 +57,7 @@ class Steps(Experiment):
     """
 
     sizes: tuple[int, ...] = (10, 12, 14, 16)
-    replicates: int = 64
+    replicates: int = 24
     num_tests: int = 256
 
     tiny: ClassVar = {"sizes": (8, 10), "replicates": 4}
