@@ -58,7 +58,7 @@ class Steps(Experiment):
 
     sizes: tuple[int, ...] = (10, 12, 14, 16)
     replicates: int = 24
-    num_tests: int = 256
+    num_tests: int = 96
 
     tiny: ClassVar = {"sizes": (8, 10), "replicates": 4}
 
