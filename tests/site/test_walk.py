@@ -64,7 +64,7 @@ def test_three_taps_lead_from_a_claim_of_each_chapter_to_all_that_decides_it(bro
         return
     claim = drawn(next(page for page in every_page if page.name == trodden[0]))
     context = browser.new_context(**PHONE)
-    context.set_default_timeout(60_000)
+    context.set_default_timeout(120_000)
     page = context.new_page()
     page.goto((site / "book/ledger.html").as_uri())
     row = page.locator(f"tr.claim[data-claim='{claim}']")
