@@ -8,7 +8,7 @@ from typing import Any
 import nbformat
 
 from derived.book.front import history, notation, reference, welcome
-from derived.book.page import pages
+from derived.book.page import pages, scales
 
 SHARED = "shared.json"  # in the stage: what a shared link to a page shows
 
@@ -39,6 +39,7 @@ def fill(
         "<!-- letters -->": notation.shared(symbols),
         "<!-- notation -->": notation.notation(symbols),
         "<!-- totals -->": pages.totals(chapters),
+        "<!-- scales -->": scales.table(chapters),
         "<!-- ledger -->": pages.ledger(chapters),
         "<!-- theorems -->": pages.theorems(chapters, statements),
         "<!-- status -->": pages.status(chapters),
