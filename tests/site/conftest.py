@@ -45,8 +45,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "page_name" in metafunc.fixturenames:
         names = [(f"{part}/{path.name}", path == paths[0]) for part, paths in parts.items() for path in paths]
         metafunc.parametrize(("page_name", "first_of_part"), [*names, ("search.html", False)])
-    if "slug" in metafunc.fixturenames:
-        metafunc.parametrize("slug", [path.stem for path in parts["claims"]])
+    if "walked" in metafunc.fixturenames:
+        metafunc.parametrize("walked", [path.stem for path in parts["claims"]])
 
 
 @pytest.fixture(scope="session")

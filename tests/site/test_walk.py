@@ -57,9 +57,9 @@ def way(page, claim: str, link: str, css: str) -> int:
     return 1
 
 
-def test_three_taps_lead_from_a_claim_of_each_chapter_to_all_that_decides_it(browser, site, every_page, seen, slug):
+def test_three_taps_lead_from_a_claim_of_each_chapter_to_all_that_decides_it(browser, site, every_page, seen, walked):
     """Walked again where the chapter or its evidence has changed; each page of them has a check of its own."""
-    trodden = [f"claims/{slug}.html", f"notebooks/{slug}.html"]
+    trodden = [f"claims/{walked}.html", f"notebooks/{walked}.html"]
     if not any(seen.changed("walk", name) for name in trodden):
         return
     claim = drawn(next(page for page in every_page if page.name == trodden[0]))
