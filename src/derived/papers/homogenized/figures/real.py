@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, GREEN, RED, THEORY, beside, largest, panel_label, points
+from derived.lab.plot import BLUE, GREEN, RED, THEORY, beside, largest, panel_label, plain_log, points
 
 ARMS = {"trained": (BLUE, "o"), "fresh": (GREEN, "s"), "shared": (RED, "D")}
 WORDS = {"trained": "trained", "fresh": "untrained, fresh layers", "shared": "untrained, one layer"}
@@ -51,7 +51,8 @@ def passes(rows: pd.DataFrame) -> Figure:
             f"{name}: {last['value']:.0f} layers at step {last['eta']:g}, {first['value']:.0f} at {first['eta']:g}"
         )
     ax.set(
-        xscale="log", yscale="log", xlabel=r"step $\eta$", ylabel=r"layers to overlap $\frac{1}{2}$", xlim=(None, 0.9)
+        xscale="log", yscale="log", xlabel=r"step $\eta$", ylabel=r"layers to overlap $\frac{1}{2}$", xlim=(None, 0.5)
     )
+    plain_log(ax.xaxis, sorted(rows["eta"].unique()))
     figure.set_label(f"Layers to overlap one half over the step, with lines of slope -2 and -1. {'; '.join(said)}.")
     return figure
