@@ -26,9 +26,9 @@ def kept_and_spent(rows: pd.DataFrame) -> Figure:
         beside(ax, point["acceptance"], point["kl"], rf"$\delta={delta:g}$", shift=(-4, 8), ha="right")
     ax.set(xlabel="share of drafts kept", ylabel="KL from the verifier, nats per token", ylim=(0, None))
     ax.margins(x=0.12)
+    most = means.loc["cactus"]["acceptance"].iloc[-1]
     figure.set_label(
-        f"Divergence against the share of drafts kept. Exact sampling keeps {exact['acceptance']:.2f} at no divergence; "
-        f"where Cactus with the largest budget keeps {means.loc['cactus']['acceptance'].iloc[-1]:.2f}, the divergence in "
-        f"nats per token is: {', '.join(said)}."
+        f"Divergence against the share of drafts kept. Exact sampling keeps {exact['acceptance']:.2f} at none; where Cactus "
+        f"with the largest budget keeps {most:.2f}, it is in nats per token: {', '.join(said)}."
     )
     return figure
