@@ -1,7 +1,7 @@
 """CAC-8, 12 and 13 on a verifier that somebody trained; the unit is the text. Criteria were written before the record."""
 
 from derived.lab import measure
-from derived.lab.claims import Claim, at_least, identity, reported, statistic
+from derived.lab.claims import RECORDED, Claim, at_least, identity, reported, statistic
 
 from ..experiments.real import Novels
 
@@ -24,6 +24,7 @@ def closer(id: str, delta: float) -> Claim:
         at_least(0.001),
         null="lenience against itself has a difference of exactly zero, below the criterion",
         unit="nats per token",
+        judged_at=RECORDED,
         **GEMMA,
     )
 

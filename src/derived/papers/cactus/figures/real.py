@@ -28,7 +28,7 @@ def kept_and_spent(rows: pd.DataFrame) -> Figure:
     ax.margins(x=0.12)
     most = means.loc["cactus"]["acceptance"].iloc[-1]
     figure.set_label(
-        f"Divergence against the share of drafts kept. Exact sampling keeps {exact['acceptance']:.2f} at none; where Cactus "
-        f"with the largest budget keeps {most:.2f}, it is in nats per token: {', '.join(said)}."
+        f"Divergence against the share of drafts kept. Exact sampling keeps {exact['acceptance']:.2f} at none; where "
+        f"Cactus with the largest budget keeps {most:.2f}, it is in nats per token: {', '.join(said)}."
     )
     return figure
