@@ -84,7 +84,6 @@ CLAIMS = (
         source="repo",
         where="notebook on learned codebooks: a fit of noise sensitivities, named Shannon's bound",
         unit="times",
-        plain="What a codebook loses falls as one over the logarithm of its size, and that is Shannon's bound.",
         null="The claim itself fails, since a power of the number of codes fits better.",
     ),
 )

@@ -235,7 +235,6 @@ CLAIMS = (
         once_learned("smoothed", "blurred"),
         "$D$ under smoothed labels over $D$ under blurred ones, where both have learned",
         at_least(2),
-        plain="It is the order of the bins that pays, and not that a label is soft.",
         where="what separates the softness of a label from its order",
         **TIMES,
         null=once_learned("ce", "smoothed"),
