@@ -212,7 +212,7 @@ def fitness_is_alpha(monkeypatch, sign: float) -> pd.DataFrame:
 
     monkeypatch.setattr(RecipePopulation, "tables", gap)
     size = {
-        "replicates": 3,
+        "replicates": 8,
         "members": 8,
         "generations": 6,
         "steps": 200,
