@@ -136,13 +136,6 @@ CLASSIFIERS = (
         where=CARRIED
         + "; a pilot, its rows thrown away, had shown the opposite before the expected verdict was written",
     ),
-    unseen(
-        "SK-17.b",
-        "Training brings softmax attention nearer to doubly stochastic in models of vision and text.",
-        "the models and data are not at hand; SK-17.a is what was run",
-        source="prior",
-        where="Sander et al. 2022, abstract",
-    ),
     statistic(
         "SK-18.a",
         BETTER + "the matching task.",
