@@ -18,7 +18,7 @@ GRADIENT = (
         "largest rise of the energy in a step",
         at_most(0),
         unit="energy",
-        null=measure.largest("rise", "normaliser == 'softmax' and step > 0"),
+        null=measure.largest("-rise", "normaliser == 'sinkhorn' and step > 0"),  # the same way backwards
     ),
 )
 
