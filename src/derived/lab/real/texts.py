@@ -1,0 +1,105 @@
+"""Real texts that several chapters read: novels, speeches, given names, reactions.
+
+Each raises FileNotFoundError, with the command that fetches it, where its package is not here (``pinned.path``).
+"""
+
+import ast
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from derived.lab.real.pinned import path
+
+_STRINGS = bytes.fromhex("00000010")  # R's mark of a vector of strings
+
+
+@dataclass(frozen=True)
+class Speech:
+    """A State of the Union speech; ``party`` as its source has it."""
+
+    year: int
+    name: str
+    party: str
+    text: str
+
+
+def austen() -> dict[str, str]:
+    """The six novels of Jane Austen by title (package ``austen``), lines joined as printed."""
+    content = (path("austen") / "usr/lib/R/site-library/janeaustenr/data/Rdata.rdb").read_bytes()
+    books = map(_strings, _unpacked(content))
+    return {lines[0].title().replace(" And ", " and "): "\n".join(lines) for lines in books}
+
+
+def _unpacked(content: bytes) -> Iterator[bytes]:
+    """The objects of R's lazy-load database: each four bytes, its length unpacked, and a zlib stream."""
+    while content:
+        stream = zlib.decompressobj()
+        yield stream.decompress(content[4:])
+        content = stream.unused_data
+
+
+def _strings(serialised: bytes) -> list[str]:
+    """The first vector of strings in an object that R serialised (XDR): flags, length, and bytes of each."""
+    start = serialised.find(_STRINGS) + 4
+    count, start = int.from_bytes(serialised[start : start + 4], "big"), start + 4
+    strings = []
+    for _ in range(count):
+        length = int.from_bytes(serialised[start + 4 : start + 8], "big")
+        strings.append(serialised[start + 8 : start + 8 + length].decode())
+        start += 8 + length
+    return strings
+
+
+def moby_dick() -> str:
+    """Moby Dick (package ``stdlib``), its chapters in order."""
+    files = (path("stdlib") / "package/moby-dick/data").glob("chapter_*.txt")
+    ordered = sorted(files, key=lambda file: int(file.stem.rpartition("_")[2]))
+    return "\n\n".join(file.read_text("utf-8") for file in ordered)
+
+
+def speeches() -> list[Speech]:
+    """The State of the Union speeches since 1790 (package ``stdlib``), by year."""
+    files = sorted((path("stdlib") / "package/sotu/data").glob("*.json"))
+    return [Speech(**json.loads(file.read_text("utf-8"))) for file in files if file.stem[:4].isdigit()]
+
+
+def given_names(language: str) -> list[str]:
+    """Given names of one of ``faker``'s languages (``da_DK``, ``fi_FI``, …), sorted, each once; ValueError for one
+    of which it lists none (Spanish is ``es``)."""
+    file = path("faker") / "faker/providers/person" / language / "__init__.py"
+    names: set[str] = set()
+    if not file.is_file():
+        raise ValueError(f"faker has no language {language!r}; give one like da_DK")
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).startswith("first_names"):
+            names |= set(_literal(node.value))
+    if not names:
+        raise ValueError(f"faker lists no given names of its own for {language!r}; give a relative, like es for es_ES")
+    return sorted(names)
+
+
+def _literal(value: ast.expr) -> list[str]:
+    """The words of a tuple, or of an OrderedDict of words and weights; none of what is put together from others."""
+    if isinstance(value, ast.Call) and value.args:
+        value = value.args[0]
+    try:
+        words = ast.literal_eval(value)
+    except ValueError:
+        return []
+    return [word if isinstance(word, str) else word[0] for word in words]
+
+
+def reactions() -> list[str]:
+    """The reactions in the tests of ``rxnmapper`` without atom maps, as SMILES ``precursors>>product``, sorted."""
+    tests = (path("rxnmapper") / "tests").glob("test_*mapper.py")
+    found = {
+        node.value
+        for file in sorted(tests)
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and re.search(r"^[^\s:]+>>[^\s:]+$", node.value)
+    }
+    return sorted(found)

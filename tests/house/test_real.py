@@ -1,0 +1,34 @@
+"""Experiments on real weights and data: they name what is pinned for their chapter, and have a record to stand in."""
+
+import importlib
+
+import pytest
+
+from derived.lab.real import pinned
+from derived.lab.record import slot
+from derived.lab.sources import PACKAGE_ROOT
+
+SLUGS = sorted(path.parent.name for path in (PACKAGE_ROOT / "papers").glob("*/__init__.py"))
+NEEDY = [
+    (slug, experiment)
+    for slug in SLUGS
+    for experiment in importlib.import_module(f"derived.papers.{slug}.claims").EXPERIMENTS
+    if getattr(experiment, "needs", ())
+]
+
+
+def test_the_list_names_chapters_that_there_are():
+    assert {chapter for package in pinned.PACKAGES for chapter in package.chapters} <= {*SLUGS}
+    assert len(pinned.BY_NAME) == len(pinned.PACKAGES)
+
+
+@pytest.mark.parametrize(("slug", "experiment"), NEEDY)
+def test_an_experiment_needs_what_is_pinned_for_its_chapter(slug, experiment):
+    """Or the chapter would not run again when it comes or goes."""
+    assert {*experiment.needs} <= {*pinned.state(slug)}
+
+
+@pytest.mark.parametrize(("slug", "experiment"), NEEDY)
+def test_an_experiment_that_needs_something_has_a_record(slug, experiment):
+    """Or its chapter would not run without."""
+    assert any(slot(slug, experiment.__name__, tier).is_dir() for tier in experiment.tiers)

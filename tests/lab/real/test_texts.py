@@ -1,0 +1,52 @@
+"""The texts come out whole: known sizes, known words."""
+
+import pytest
+from here import needs
+
+from derived.lab.real import texts
+
+
+@needs("austen")
+def test_six_novels_with_their_first_and_last_words():
+    novels = texts.austen()
+    assert sorted(novels) == [
+        *("Emma", "Mansfield Park", "Northanger Abbey", "Persuasion", "Pride and Prejudice", "Sense and Sensibility"),
+    ]
+    assert 4.0e6 < sum(map(len, novels.values())) < 4.1e6
+    assert "It is a truth universally acknowledged" in novels["Pride and Prejudice"]
+    assert novels["Emma"].rstrip().endswith("FINIS")
+    assert "Sir Walter Elliot, of Kellynch Hall" in novels["Persuasion"]
+
+
+@needs("stdlib")
+def test_speeches_by_year_and_a_novel_in_its_order():
+    speeches = texts.speeches()
+    assert len(speeches) == 233
+    assert [speeches[0].year, speeches[-1].year] == [1790, 2021]
+    assert [speech.year for speech in speeches] == sorted(speech.year for speech in speeches)
+    assert sum(len(speech.text) for speech in speeches) > 10_700_000
+    novel = texts.moby_dick()
+    assert novel.index("Call me Ishmael") < novel.index("CHAPTER 10.") < novel.index("CHAPTER 100.")
+
+
+@needs("faker")
+@pytest.mark.parametrize(("language", "count", "name"), [("fi_FI", 398, "Aino"), ("tr_TR", 1497, "Kısmet")])
+def test_names_of_a_language(language, count, name):
+    names = texts.given_names(language)
+    assert len(names) == count
+    assert name in names
+    assert names == sorted(set(names))
+
+
+@needs("faker")
+@pytest.mark.parametrize("language", ["es_ES", "klingon"])
+def test_a_language_without_names_is_told(language):
+    with pytest.raises(ValueError, match=language):
+        texts.given_names(language)
+
+
+@needs("rxnmapper")
+def test_reactions_have_two_sides_and_no_map():
+    found = texts.reactions()
+    assert len(found) == len({*found}) >= 15
+    assert all(one.count(">>") == 1 and ":" not in one for one in found)
