@@ -4,7 +4,7 @@ import pandas as pd
 
 from derived.lab import measure, stats
 from derived.lab.claims import at_least, at_most, on_page, statistic, within
-from derived.lab.measure import farthest_from, highest
+from derived.lab.measure import farthest_from, highest, lowest
 from derived.lab.stats import LEVEL, Estimate
 
 from ..experiments.components import Absorbed, EarlyData, LogOdds, Mixtures
@@ -65,6 +65,10 @@ COMPONENTS = (
         unit="distance; the roots are 3.5 apart",
     ),
     on_page("SA-2.d"),
+    on_page(
+        "SA-2.f",
+        plain="Every world may let its learner converge, and the learner of all worlds diverges.",
+    ),
     statistic(
         "SA-2.e",
         r"Streams that exchange their samples at each time, at random, all go to the limit of many streams.",
@@ -79,10 +83,10 @@ COMPONENTS = (
 REMOTE = (
     statistic(
         "SA-3.a",
-        r"The limit can be told from the remote past: data before a gap name the root to which the data after it lead.",
+        r"The limit can be told from the remote past: data before a gap of $200$, $2{,}000$ or $20{,}000$ steps name the root to which the data after it lead, in a world of two chains that have the same law of a single datum.",
         EarlyData,
-        measure.share("agrees", "feed == 'one'"),
-        "share of streams whose late iterate is nearer to the root that early data name (ergodic control: one half)",
+        measure.share("agrees", "feed == 'one'", by=["gap"], decides=lowest),
+        "share of streams whose late iterate is nearer to the root that early data name, the least of three gaps",
         at_least(0.99),
         unit="share",
         **DIGEST,
