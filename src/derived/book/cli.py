@@ -160,10 +160,12 @@ def site(
             last = f"as it last ran, tier {found[slug]['tier']}" if slug in ready else "left out, it never ran"
             typer.echo(f"{slug}: {last}")
         try:
-            fresh = render.render(house.root, slugs=ready).built
+            made = render.render(house.root, slugs=ready)
         except render.RenderError as error:
             raise UserError(str(error)) from None
-    unchanged = all(outcome.cached for outcome in outcomes) and not fresh
+    if made.lacks:
+        typer.echo(made.lacks)
+    unchanged = all(outcome.cached for outcome in outcomes) and not made.built
     typer.echo(f"{'nothing has changed' if unchanged else 'site built'} in {time.monotonic() - started:.1f} s")
     typer.echo(f"open {(house.site / 'index.html').as_uri()}  or run: make serve")
 

@@ -52,7 +52,8 @@ def packs(house: House, slugs: list[str]) -> tuple[Path, Path]:
                 for name, text in homework.otter(chapter.slug, source, executed).items():
                     (tests / name).write_text(text, "utf-8")
         made.html.rename(for_class)
-        shutil.copytree(render.render(house.root, slugs).path, tutors / "site")
+        site = render.render(house.root, slugs).path
+        shutil.copytree(site, tutors / "site", ignore=shutil.ignore_patterns("python.js"))  # 8 MB
         return _zipped(for_class, house.build / "class.zip"), _zipped(tutors, house.build / "tutors.zip")
     except (downloads.BuildError, render.RenderError) as error:
         raise UserError(str(error)) from None

@@ -12,7 +12,7 @@ from nbformat import NotebookNode
 
 from derived.book.house import House, UserError
 from derived.book.judge.ledger import entered
-from derived.book.page import cells, explorer, opening, pages
+from derived.book.page import cells, explorer, opening, pages, tries
 from derived.book.page.plain import CARD, ERRATA
 from derived.book.source import reading
 
@@ -42,6 +42,7 @@ def fill(root: Path, build: Path, slug: str, links: dict[str, str]) -> tuple[pag
     corrections = facts.get("errata", [])
     if _replace(notebook, ERRATA, pages.errata(corrections)) != bool(corrections):
         raise UserError(f"{slug}: the line {ERRATA} must stand in one markdown cell if the metadata has errata")
+    tries.add(root, slug, notebook)
     cells.tidy(notebook)
     _show_outputs(notebook, finding, build / "extra/explorers")
     opening.arrange(notebook)
