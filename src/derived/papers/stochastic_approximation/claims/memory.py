@@ -28,6 +28,8 @@ CLAIMS = (
         r"slope of the median of $\lvert x_n-\frac12\rvert$ in groups of replicas",
         within(-1 / 3, 0.05, r"-\frac13"),
         unit="exponent",
+        null=measure.power("n**-0.5 + 0 * median", "n", unit=["group"]),
+        horizon="$n=163{,}840$ at tier cpu",
     ),
     computed(
         "SA-6.b",
@@ -37,6 +39,8 @@ CLAIMS = (
         "slope of the root mean square error by the exact autocovariance",
         within(-0.25, 0.03, r"-\frac14"),
         unit="exponent",
+        null=lambda rows: exact_slope(rows.assign(exact=rows["n"] ** -0.5)),
+        horizon="$n=163{,}840$ at tier cpu",
     ),
     statistic(
         "SA-6.c",
@@ -48,6 +52,8 @@ CLAIMS = (
         unit="share",
         where="for ever, by the theorem on the threshold; a row sees one $N$",
         plain="With steps much larger than 1/n, even ergodic data can throw the iterate off late in its life.",
+        null=measure.share("excursion", LAST.format(0.9)),
+        horizon="$N=2^{15}$ at tier cpu",
     ),
     statistic(
         "SA-6.d",
@@ -58,6 +64,8 @@ CLAIMS = (
         at_most(0.1),
         unit="share",
         where="that excursions end is the theorem on the threshold; a row sees one $N$",
+        null=measure.share("excursion", LAST.format(0.55)),
+        horizon="$N=2^{15}$ at tier cpu",
     ),
     statistic(
         "SA-6.e",
@@ -67,6 +75,8 @@ CLAIMS = (
         r"number of them over its expectation, the farthest of the $N$",
         within(1, 0.25),
         unit="ratio",
+        null=measure.mean("0 * count / predicted", "alpha == 0.55", by=["N"], decides=farthest_from(1)),
+        horizon="$N=2^{15}$ at tier cpu",
     ),
     statistic(
         "SA-6.f",
@@ -76,6 +86,7 @@ CLAIMS = (
         r"share of streams with an iterate more than $0.3$ from the stream's own mean for some $n$ in $[2048,4096]$",
         at_most(0.02),
         unit="share",
+        null=measure.share("excursion", "data == 'as drawn'"),
     ),
     statistic(
         "SA-6.g",
@@ -86,7 +97,8 @@ CLAIMS = (
         at_least(0.01),
         unit="share",
         judged_at=RECORDED,
-        plain="Whether late excursions become rarer or more frequent is decided by the line where the step's exponent times the tail's is one.",
+        null=measure.mean("trend", "data == 'shuffled'", by=["beta", "side"], decides=lowest),
+        horizon="$N=2^{16}$ at tier cpu",
     ),
-    on_page("SA-7.a"),
+    on_page("SA-7.a", horizon="$n=163{,}840$"),
 )

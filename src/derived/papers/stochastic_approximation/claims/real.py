@@ -34,6 +34,9 @@ CLAIMS = (
         r"slope of the root mean square error of block means (interval: moving blocks of $500$ days)",
         at_least(-0.35),
         unit="exponent",
+        null=exponent("absolute returns", "shuffled"),
+        horizon="$m=125$ of $5{,}030$ days",
+        made_of="real data",
     ),
     statistic(
         "SA-3.e",
@@ -43,5 +46,7 @@ CLAIMS = (
         "log-odds per letter over the rate, mean over streams of ten names, the farthest of thirty pairs of languages",
         within(1, 0.25),
         unit="ratio",
+        null=measure.mean("0 * rate", by=["language", "other"], decides=farthest_from(1)),
+        made_of="real data",
     ),
 )

@@ -44,7 +44,7 @@ def fan(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-def apart(rows: pd.DataFrame) -> Figure:
+def worlds_apart(rows: pd.DataFrame) -> Figure:
     """Learners of one world each, and of both; rows of ``Worlds``."""
     rows = largest(rows).query("c == c.max()")
     rows = rows.assign(total=rows["x1"] + rows["x2"])
