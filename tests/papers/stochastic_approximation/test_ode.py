@@ -112,8 +112,8 @@ def test_many_streams_go_to_the_root_of_the_mean_field():
 
 
 def test_every_world_converges_and_the_learner_of_all_diverges():
-    """`sa-diverge`: slow twin in plain numbers, other steps. Each world alone leads to its root, the sum of the coordinates
-    of the learner of both passes its bound step by step, and at c = 1 it stays near its root."""
+    """`sa-diverge`: slow twin in plain numbers, other steps. Each world alone leads to its root, the sum of the
+    coordinates of the learner of both passes its bound step by step, and at c = 1 it stays near its root."""
     for c, grows in ((4.0, True), (3.0, True), (1.0, False)):
         coins = torch.rand(3000, generator=stream(0, "coins", int(c))).tolist()
         ends = []

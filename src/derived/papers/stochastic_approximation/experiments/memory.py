@@ -48,10 +48,10 @@ class Renewal(Experiment):
     |x - 1/2| over the group), rmse, exact (the root mean square by the exact autocovariance)."""
 
     beta: float = 1.5
-    groups: int = 60
+    groups: int = 20
     size: int = 200
     first: int = 2048
-    steps: int = 10 * 2**14
+    steps: int = 2**16
     points: int = 6
 
     tiers: ClassVar = {"ci": {"groups": 20, "size": 100, "first": 512, "steps": 2**12, "points": 4}, "cpu": {}}
@@ -62,7 +62,7 @@ class Renewal(Experiment):
         times, data = record_times(self.steps, self.points, self.first), HeavyTailedRenewal(self.beta)
         n = torch.tensor(times, dtype=dtype, device=device).unsqueeze(-1)
         median, rmse = [], []
-        for group in range(self.groups):  # all streams together would need 16 GB
+        for group in range(self.groups):
             y = data.draw(self.steps, self.size, stream(seed, "renewal", group)).y.to(device)
             off = (y.cumsum(dim=0)[n.squeeze(dim=-1).long() - 1] / n - 0.5).abs()
             median.append(off.median(dim=1).values)
@@ -127,8 +127,8 @@ class Line(Experiment):
 
     betas: tuple[float, ...] = (1.3, 1.4, 1.5)
     offset: float = 0.1
-    windows: tuple[int, int] = (2**10, 2**16)
-    replicas: int = 1500
+    windows: tuple[int, int] = (2**10, 2**14)
+    replicas: int = 1000
     block: int = 250
 
     tiers: ClassVar = {"ci": {"windows": (2**8, 2**10), "replicas": 100, "block": 100}, "cpu": {}}
