@@ -7,9 +7,8 @@ from typing import Any
 
 import nbformat
 
-from derived.book.block import page as block
 from derived.book.front import history, notation, reference, welcome
-from derived.book.page import pages
+from derived.book.page import pages, scales
 
 SHARED = "shared.json"  # in the stage: what a shared link to a page shows
 
@@ -40,14 +39,13 @@ def fill(
         "<!-- letters -->": notation.shared(symbols),
         "<!-- notation -->": notation.notation(symbols),
         "<!-- totals -->": pages.totals(chapters),
+        "<!-- scales -->": scales.table(chapters),
         "<!-- ledger -->": pages.ledger(chapters),
         "<!-- theorems -->": pages.theorems(chapters, statements),
         "<!-- status -->": pages.status(chapters),
         "<!-- course -->": pages.course(chapters),
         "<!-- package -->": reference.page(root, [(chapter.slug, chapter.name) for chapter in chapters]),
     }
-    if (stage / "book/one_block.md").is_file():
-        fragments |= block.fragments(build, {card.chapter.slug: (card.number, card.heading) for card in cards})
     for path in (stage / "book").glob("*.md"):
         lines = path.read_text("utf-8").splitlines()
         path.write_text("\n".join(fragments.get(line, line) for line in lines) + "\n", "utf-8")

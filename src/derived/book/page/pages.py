@@ -42,6 +42,7 @@ GROUPS = {
     "ours": "this book",
 }
 
+SCALES = {"exact": "exact", "paper": "at the paper's scale", "ours": "at ours", "toy": "toy"}
 PLANNED = 10  # papers that the book is about
 PUNCTUATION = tuple(".,;:)")  # must not begin a line after a formula
 
@@ -239,10 +240,9 @@ _templates.filters |= {
     "pill": pill,
     "words": words,
     "verdict_key": verdict_key,
-    "set_of": frozenset,
 }
 _templates.globals |= {"VERDICTS": VERDICTS, "SOURCES": SOURCES, "BADGES": BADGES, "GROUPS": GROUPS}
-_templates.globals |= {"LENGTHS": LENGTHS}
+_templates.globals |= {"LENGTHS": LENGTHS, "SCALES": SCALES}
 
 
 def html(template: str, **values: Any) -> str:
