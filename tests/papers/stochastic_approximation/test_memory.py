@@ -157,7 +157,7 @@ def test_windows_of_the_line_are_those_of_the_loop():
     """Slow twin of one condition; and no shuffled stream is far off."""
     small = Line(windows=(32, 128), replicas=40, block=20)
     table = small.run({"beta": 1.5, "data": "as drawn"}, **FACTS)
-    y = torch.cat([HeavyTailedRenewal(1.5).draw(256, 20, stream(0, "line", block)).y for block in range(2)], dim=1)
+    y = torch.cat([HeavyTailedRenewal(1.5).draw(256, 20, stream(0, "trend", block)).y for block in range(2)], dim=1)
     for side, alpha in (("below", 2 / 3 - 0.1), ("above", 2 / 3 + 0.1)):
         x, far = torch.full((40,), 0.5, dtype=torch.float64), []
         for n, value in enumerate(y, start=1):
@@ -174,7 +174,7 @@ def test_windows_of_the_line_are_those_of_the_loop():
 def test_typical_errors_are_those_of_running_means():
     table = Renewal(groups=2, size=9, first=50, steps=200, points=2).run({}, **FACTS)
     for group, case in table.groupby("group"):
-        y = HeavyTailedRenewal(1.5).draw(200, 9, stream(0, "renewal", group)).y
+        y = HeavyTailedRenewal(1.5).draw(200, 9, stream(0, "sojourns", group)).y
         off = np.abs(y.numpy().cumsum(axis=0)[[49, 199]] / np.array([[50], [200]]) - 0.5)
         assert np.allclose(case["median"], np.median(off, axis=1), atol=1e-12)
         assert np.allclose(case["rmse"], (off**2).mean(axis=1) ** 0.5, atol=1e-12)

@@ -48,7 +48,7 @@ class Renewal(Experiment):
     |x - 1/2| over the group), rmse, exact (the root mean square by the exact autocovariance)."""
 
     beta: float = 1.5
-    groups: int = 20
+    groups: int = 120
     size: int = 200
     first: int = 2048
     steps: int = 2**16
@@ -63,7 +63,7 @@ class Renewal(Experiment):
         n = torch.tensor(times, dtype=dtype, device=device).unsqueeze(-1)
         median, rmse = [], []
         for group in range(self.groups):
-            y = data.draw(self.steps, self.size, stream(seed, "renewal", group)).y.to(device)
+            y = data.draw(self.steps, self.size, stream(seed, "sojourns", group)).y.to(device)
             off = (y.cumsum(dim=0)[n.squeeze(dim=-1).long() - 1] / n - 0.5).abs()
             median.append(off.median(dim=1).values)
             rmse.append(off.square().mean(dim=1).sqrt())
@@ -128,7 +128,7 @@ class Line(Experiment):
     betas: tuple[float, ...] = (1.3, 1.4, 1.5)
     offset: float = 0.1
     windows: tuple[int, int] = (2**10, 2**14)
-    replicas: int = 1000
+    replicas: int = 2500
     block: int = 250
 
     tiers: ClassVar = {"ci": {"windows": (2**8, 2**10), "replicas": 100, "block": 100}, "cpu": {}}
@@ -143,7 +143,7 @@ class Line(Experiment):
         steps = torch.stack([StepSize.power(1.0, alpha).values(last) for alpha in sides.values()], dim=1).unsqueeze(-1)
         times = [n for N in self.windows for n in range(N, 2 * N + 1)]
         for block in range(self.replicas // self.block):
-            y = HeavyTailedRenewal(beta).draw(last, self.block, stream(seed, "line", block)).y
+            y = HeavyTailedRenewal(beta).draw(last, self.block, stream(seed, "trend", block)).y
             if condition["data"] == "shuffled":
                 order = torch.rand(last, self.block, generator=stream(seed, "mixed", block)).argsort(dim=0)
                 y = y.gather(0, order) - y.mean(dim=0) + 0.5
