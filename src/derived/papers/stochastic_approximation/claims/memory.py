@@ -28,7 +28,7 @@ CLAIMS = (
         r"slope of the median of $\lvert x_n-\frac12\rvert$ in groups of replicas",
         within(-1 / 3, 0.05, r"-\frac13"),
         unit="exponent",
-        null=measure.power("n**-0.5 + 0 * median", "n", unit=["group"]),
+        null=measure.power("1 / n**0.5 + 0 * median", "n", unit=["group"]),
         horizon="$n=65{,}536$ at tier cpu",
     ),
     computed(
