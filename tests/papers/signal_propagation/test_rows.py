@@ -26,7 +26,7 @@ COLUMNS = {
     VisionTransformer: MEASURED | {"norm", "alpha", "init"},
     GeneratedImages: {"norm", "alpha", "init", "replicate", "b", "q", "p", "spread", "J", "J_theory"},
     Trainability: {
-        "norm",
+        "rate",
         "depth",
         "warmup",
         "replicate",
