@@ -64,7 +64,7 @@ RENAMED = {
 
 
 def weights(file: Path) -> dict[str, Tensor]:
-    """The backbone's weights by the names of ``transformers``; a matrix without a name has that of the bias behind it."""
+    """The backbone's weights by the names of ``transformers``; a matrix takes its name from the bias behind it."""
     graph = dict(fields(memoryview(file.read_bytes())))[7]
     parts = [*fields(graph)]
     tensors = dict(tensor(part) for number, part in parts if number == 5)

@@ -3,7 +3,8 @@
 column     meaning                                                            per
 q, p, J    second moment and overlap of the stream, J^{B,b} by random probes  replicate (a picture), b
 J_theory   the recurrence from the q and p of block ``start``                 replicate, b
-*_null     what does nothing: p = 0 at the start, or no attention backwards   replicate, b
+J_null     the same from p = 0                                                replicate, b
+norms      E[1/q] E[q] over the tokens of block ``start``                     replicate
 """
 
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ from ..model.vit import embed
 class Clothes(Experiment):
     """SP-16.b and c: Fashion-MNIST through freshly drawn networks of ViT-S's shape, each with pictures of its own.
 
-    Rows: norm, alpha, start, replicate (a network), picture, b, q, p, spread, J, J_theory, J_null (from p = 0).
+    Rows: norm, alpha, start, replicate (a network), picture, b, q, p, norms, J, J_theory, J_null.
     """
 
     width: int = 384
@@ -39,8 +40,8 @@ class Clothes(Experiment):
     patch: int = 4
     starts: tuple[int, ...] = (0, 4)
     alphas: tuple[float, ...] = (0.5, 1.0)
-    pictures: int = 4
-    inits: int = 12
+    pictures: int = 2
+    inits: int = 10
 
     tiers: ClassVar = {"ci": {"width": 96, "num_heads": 2, "inits": 3}, "cpu": {}}
     tiny: ClassVar = {"width": 24, "num_heads": 2, "pictures": 2, "depth": 5}
@@ -71,9 +72,11 @@ class Clothes(Experiment):
         common = {"kernel": kernel_of(norm, alpha), "a": model.sigmas.a, "s": model.sigmas.s, "n": x.shape[-2]}
         tables = []
         for start in self.starts:
-            q, p, spread = moments[start]
+            q, p, _ = moments[start]
             depth = self.depth - start
-            columns = {"q": q[:, None], "p": p[:, None], "spread": spread[:, None], "J": J[:, start:]}
+            squares = states[start].detach()[0].square().mean(dim=-1)
+            norms = (squares.reciprocal().mean(dim=-1) * squares.mean(dim=-1)).numpy()
+            columns = {"q": q[:, None], "p": p[:, None], "norms": norms[:, None], "J": J[:, start:]}
             columns["J_theory"] = propagate(q, p, depth=depth, **common).J_backward
             columns["J_null"] = propagate(q, 0 * p, depth=depth, **common).J_backward
             index = {"picture": range(self.pictures), "b": range(start, self.depth + 1)}
@@ -85,13 +88,13 @@ class Clothes(Experiment):
 class TrainedVision(Experiment):
     """SP-19: a trained ViT-S/14 of DINOv2's shape on ten photographs, as it is, and with weights drawn anew.
 
-    Drawn anew: the entries of each matrix in another order, biases zero, sizes kept, another draw for each photograph.
-    Beside both the recurrence of each with its own variances block by block, and GELU in place of ReLU. Rows: weights,
-    replicate (a photograph), b, q, p, J, q_theory, p_theory, J_theory, J_null (no attention backwards).
+    Drawn anew: Gaussian matrices of the same mean squares, biases zero, gains and LayerScale kept, another draw for
+    each photograph. Beside both the recurrence with the variances of the blocks, and GELU in place of ReLU. Rows: weights,
+    replicate (a photograph), b, q, p, J, q_theory, p_theory, J_theory.
     """
 
     size: int = 112
-    probes: int = 4
+    probes: int = 2
 
     tiers: ClassVar = {"ci": {"probes": 1}, "cpu": {}}
     tiny: ClassVar = {"size": 28}
@@ -107,7 +110,7 @@ class TrainedVision(Experiment):
             embedded = model.embeddings(real.photographs(self.size))
         for replicate, x in enumerate(embedded):
             if condition["weights"] != "trained":
-                model = drawn_anew(real.trained_vit(), stream(seed, "weights drawn anew", replicate))
+                draw_anew(model, stream(seed, "weights drawn anew", replicate))
             of_probes = stream(seed, "probes of photographs", replicate)
             tables.append(self._one(model, x.unsqueeze(0), of_probes).assign(replicate=replicate))
         return pd.concat(tables)
@@ -118,22 +121,19 @@ class TrainedVision(Experiment):
             states.append(layer(states[-1]))
         probe = torch.randn(states[-1].shape, generator=of_probes)
         J = gradient_moments(torch.autograd.grad(states[-1], states, grad_outputs=probe)).J.mean(dim=0)
-        q, p, spread = (torch.stack(each).numpy() for each in zip(*(token_moments(h[0].detach()) for h in states), strict=True))
-        sizes = [sizes_of(layer) for layer in model.encoder.layer]
-        theory = gelu_recurrence(q[0], p[0], sizes, n=x.shape[-2])
-        columns = {"q": q, "p": p, "spread": spread, "J": J.numpy(), **theory}
-        columns["J_null"] = gelu_recurrence(q[0], p[0], sizes, n=x.shape[-2], attention=False)["J_theory"]
-        return rows({"b": range(len(states))}, columns)
+        found = zip(*(token_moments(h[0].detach()) for h in states), strict=True)
+        q, p, _ = (torch.stack(each).numpy() for each in found)
+        theory = gelu_recurrence(q[0], p[0], [variances(layer) for layer in model.encoder.layer], n=x.shape[-2])
+        return rows({"b": range(len(states))}, {"q": q, "p": p, "J": J.numpy(), **theory})
 
 
-def drawn_anew(model: nn.Module, generator: torch.Generator) -> nn.Module:
-    """The entries of each matrix of the encoder in a random order; biases zero; gains and LayerScale as they were."""
+def draw_anew(model: nn.Module, generator: torch.Generator) -> None:
+    """Gaussian matrices of the same mean squares in the encoder, and biases of zero; the rest stays."""
     for name, weight in model.encoder.named_parameters():
         if weight.ndim == 2:
-            weight.copy_(weight.flatten()[torch.randperm(weight.numel(), generator=generator)].view_as(weight))
+            weight.copy_(weight.square().mean().sqrt() * torch.randn(weight.shape, generator=generator))
         elif name.endswith("bias"):
             weight.zero_()
-    return model
 
 
 class Variances(NamedTuple):
@@ -144,16 +144,16 @@ class Variances(NamedTuple):
     two: float
 
 
-def sizes_of(layer: nn.Module) -> Variances:
-    """What a block's matrices, with the gains before and the scales behind them, have as variances."""
+def variances(layer: nn.Module) -> Variances:
+    """What a block's matrices have as variances, with the gains before and the scales behind them."""
 
-    def variance(matrix: Tensor) -> float:
+    def of(matrix: Tensor) -> float:
         return float(matrix.double().square().mean() * matrix.shape[1])
 
-    V, O = layer.attention.v_proj.weight, layer.attention.o_proj.weight  # noqa: E741
-    value, output = V * layer.norm1.weight, layer.layer_scale1.lambda1[:, None] * O
-    one, two = layer.mlp.fc1.weight * layer.norm2.weight, layer.layer_scale2.lambda1[:, None] * layer.mlp.fc2.weight
-    return Variances(variance(value) * variance(output), variance(one), variance(two))
+    attention, mlp, (first, second) = layer.attention, layer.mlp, (layer.layer_scale1, layer.layer_scale2)
+    value, output = attention.v_proj.weight * layer.norm1.weight, first.lambda1[:, None] * attention.o_proj.weight
+    one, two = mlp.fc1.weight * layer.norm2.weight, second.lambda1[:, None] * mlp.fc2.weight
+    return Variances(of(value) * of(output), of(one), of(two))
 
 
 def gelu(x: np.ndarray) -> np.ndarray:
@@ -164,16 +164,15 @@ def gelu_slope(x: np.ndarray) -> np.ndarray:
     return special.ndtr(x) + x * np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
 
 
-def gelu_recurrence(q: float, p: float, sizes: list[Variances], *, n: int, attention: bool = True) -> dict:
+def gelu_recurrence(q: float, p: float, sizes: list[Variances], *, n: int) -> dict[str, np.ndarray]:
     """q, p and J^{B,b} of a pre-LayerNorm network with GELU whose variances differ from block to block.
 
     Uniform attention. With LayerNorm q~ = 1, p~ = rho, q^ = p^ = 1/q; the MLP adds sigma_2^2 E gelu(u) gelu(v) with
-    Var u = sigma_1^2, and multiplies J by 1 + sigma_1^2 sigma_2^2 E gelu'(u)^2 / q. Without ``attention`` J lacks the
-    attention terms, at the right q and p.
+    Var u = sigma_1^2, and multiplies J by 1 + sigma_1^2 sigma_2^2 E gelu'(u)^2 / q.
     """
     course, steps = [(q, p)], []
     for a, one, two in sizes:
-        shared = a / q if attention else 0.0
+        shared = a / q
         mixed = a * (p / q + (1 - p / q) / n)
         q, p = q + mixed, p + mixed
         pair = one * np.array([1.0, p / q])
