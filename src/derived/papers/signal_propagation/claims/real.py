@@ -44,7 +44,7 @@ def excess(weights: str) -> Measure:
 
     def measure(rows: pd.DataFrame) -> Estimate:
         some = chosen(rows, f"weights == {weights!r} and b == 0")
-        log = stats.mean(np.log(some["J"] / some["J_theory"]))
+        log = stats.mean(by_draw(np.log(some["J"] / some["J_theory"]), some, ["replicate"]).mean())
         return Estimate(float(np.exp(log.value)), log.n, float(np.exp(log.low)), float(np.exp(log.high)))
 
     return measure

