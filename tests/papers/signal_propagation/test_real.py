@@ -112,7 +112,8 @@ def test_the_trained_network_is_loaded_whole_and_drawing_anew_keeps_its_variance
     a, one, two = variances(model.encoder.layer[3])
     block = model.encoder.layer[3]
     assert one == pytest.approx(384 * float((block.mlp.fc1.weight * block.norm2.weight).square().mean()), rel=1e-5)
-    assert 0 < a < 1 and 0 < two < 1
+    assert 0 < a < 1
+    assert 0 < two < 1
     assert abs(np.corrcoef(trained.flatten(), model.encoder.layer[3].mlp.fc1.weight.flatten())[0, 1]) < 0.01
     assert not model.encoder.layer[3].mlp.fc1.bias.any()
     table = run(TrainedVision, weights="drawn anew")

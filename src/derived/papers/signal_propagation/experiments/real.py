@@ -95,7 +95,7 @@ class TrainedVision(Experiment):
     """
 
     size: int = 112
-    probes: int = 2
+    probes: int = 8
     draws: int = 3
 
     tiers: ClassVar = {"ci": {"probes": 1, "draws": 1}, "cpu": {}}
