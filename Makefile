@@ -60,7 +60,7 @@ lint: $(STAMP)  ## check style, the floors of the package, and that notebooks ho
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports
-	@$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb template/notebooks/*.ipynb
+	@$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb book/*.ipynb template/notebooks/*.ipynb
 
 record: $(STAMP)  ## record experiments: make record CHAPTERS=ols_attention TIER=cpu
 	@for paper in $(CHAPTERS); do $(BIN)/derived record $$paper --tier $(if $(filter ci,$(TIER)),cpu,$(TIER)) $(if $(JOBS),--jobs $(JOBS)) || exit 1; done

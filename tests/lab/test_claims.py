@@ -9,6 +9,7 @@ import pytest
 
 from derived.lab import claims, record
 from derived.lab.claims import Claim
+from derived.lab.effect import Published
 from derived.lab.findings import COLUMNS
 from derived.lab.record import save
 from derived.lab.stats import Estimate, mean
@@ -400,3 +401,62 @@ def rooms(tmp_path, monkeypatch):
 def test_claims_are_collected_by_number_and_letter_and_experiments_by_topic(rooms):
     assert [one.id for one in rooms.CLAIMS] == ["T-9.a", "T-9.b", "T-10.a", "T-E1"]
     assert [one.__name__ for one in rooms.EXPERIMENTS] == ["Kept", "Root", "Leaf", "Drawn"]
+
+
+def judged(toy, **changes) -> dict:
+    """The live row of a claim of the toy experiment."""
+    return ledger("toy", [claim(toy, **changes)], [study(toy, "ci", 0, "cpu")])[0]
+
+
+def test_a_null_arm_is_judged_by_the_same_criterion_on_the_same_rows(toy):
+    bare = judged(toy)
+    assert bare["null"] == ""
+    arm = judged(toy, null=lambda rows: mean(rows["value"] + 50))["null"]
+    assert (arm["verdict"], arm["n"]) == ("fails", 20)
+    assert arm["value"] == pytest.approx(mean(study(toy, "ci", 0, "cpu").live["value"] + 50).value)
+    assert judged(toy, null=lambda rows: mean(rows.loc[rows["shift"] == 0, "value"]))["null"]["verdict"] == "holds"
+    lost = judged(toy, null=lambda rows: mean(rows["nowhere"]))["null"]
+    assert (lost["value"], lost["verdict"]) == (None, "undecided")
+    assert "nowhere" in lost["reason"]
+    assert judged(toy, null="the zero map is the statement itself")["null"] == "the zero map is the statement itself"
+
+
+def test_what_a_claim_says_besides_belongs_to_no_terms(toy):
+    besides = {"null": "none", "horizon": "10 draws", "scale": {"ci": "ours"}, "made_of": "real data", "matters": 1.0}
+    assert terms(claim(toy, **besides), "ci") == terms(claim(toy), "ci")
+    row = judged(toy, **besides)
+    assert [row[name] for name in ("null", "horizon", "scale", "made_of")] == ["none", "10 draws", "ours", "real data"]
+
+
+def test_a_scale_goes_with_the_tier_unless_the_claim_says_another(toy):
+    def measure(rows):
+        return mean(rows["value"])
+
+    drawn = claims.statistic("T-1", "$1=1$.", toy, measure, "mean", claims.at_most(1))
+    assert [drawn.scale_at(tier) for tier in ("ci", "cpu", "gpu")] == ["toy", "ours", "paper"]
+    larger = dataclasses.replace(drawn, scale={"cpu": "paper"})
+    assert [larger.scale_at(tier) for tier in ("ci", "cpu", "gpu")] == ["toy", "paper", "paper"]
+    exact = claims.computed("T-1", "$1=1$.", toy, measure, "value", claims.at_most(1))
+    assert exact.scale_at("gpu") is None
+    with pytest.raises(ValueError, match="T-1: a scale at xl"):
+        claim(toy, scale={"xl": "paper"})
+
+
+def test_a_number_of_the_paper_stands_beside_ours_in_one_unit(toy):
+    row = judged(toy, paper_value=Published(1.5, "m", 0.25), unit="m")
+    assert row["paper_value"] == "1.5 ± 0.25 m"
+    assert row["effect"]["difference"] == pytest.approx(row["value"] - 1.5)
+    other = judged(toy, paper_value=Published(1.5, "m", ours=lambda rows: Estimate(2.0, 3)), unit="share")
+    assert (other["effect"]["ours"], other["effect"]["difference_low"]) == (2.0, 0.5)
+    with pytest.raises(ValueError, match="T-1: the paper's number is in 'm', ours in 'share'"):
+        claim(toy, paper_value=Published(1.5, "m"), unit="share")
+
+
+def test_an_undecided_row_says_which_of_the_three_it_is(toy):
+    bare = judged(toy)
+    inside = (bare["value"] + bare["high"]) / 2
+    few = judged(toy, accept=(inside, np.inf))
+    assert (few["verdict"], few["undecided"]["kind"]) == ("undecided", "too few")
+    absent = judged(toy, accept=(inside, np.inf), matters=10.0)["undecided"]
+    assert absent == {"kind": "absent", "excluded": pytest.approx(bare["high"] - inside)}
+    assert bare["undecided"] is None

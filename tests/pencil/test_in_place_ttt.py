@@ -26,6 +26,15 @@ def test_values_and_outputs(table, chunk):
     close(pencil.all_at_once(z, s, W, chunk, TAPS, eta=0.3), torch.tensor(outputs, dtype=torch.float64))
 
 
+@pytest.mark.parametrize("chunk", [1, 3, 11])
+def test_nothing_changes_before_it_is_trained(table, chunk):
+    """`IPT-6.a`: taps of zero write nothing, so the layer is the matrix it began with; any other tap changes it."""
+    z, s, W = table(11, 4), table(11, 3), table(3, 4)
+    as_before = [pencil.apply(W, key) for key in z]
+    assert pencil.read_and_write(z, s, W, chunk, {0: 0.0, 1: 0.0})[0] == as_before
+    assert (pencil.read_and_write(z, s, W, chunk, {0: 0.01})[0] == as_before) == (chunk == 11)
+
+
 @pytest.mark.parametrize("chunk", [1, 2, 4])
 def test_no_output_sees_the_future(table, chunk):
     """`IPT-4.a`: taps inside the chunk look ahead, and yet no output depends on a later token."""

@@ -58,9 +58,9 @@ def clear_errors(command: Callable) -> Callable:
     return wrapped
 
 
-def _run(house: House, slugs: list[str] | None, tier: str, seed: int, device: str, jobs: int, limit: float | None):
+def _run(house: House, slugs: list[str], tier: str, seed: int, device: str, jobs: int, limit: float | None):
     check(tier, device)
-    chosen = house.choose(slugs or [])
+    chosen = house.choose(slugs, essays=True)
     outcomes = run_chapters(house, chosen, {"tier": tier, "seed": seed, "device": device}, jobs, limit)
     return outcomes
 
@@ -128,7 +128,7 @@ def run(
     """
     house = this_house()
     with alone(house):
-        _judge(house, _run(house, slugs, tier, seed, device, jobs, limit))
+        _judge(house, _run(house, slugs or [], tier, seed, device, jobs, limit))
 
 
 @app.command()
@@ -151,7 +151,7 @@ def site(
     house = this_house()
     with alone(house):
         _check_unnamed(house, slugs or house.chapters(), seed)
-        outcomes = _run(house, slugs, tier, seed, device, jobs, limit)
+        outcomes = _run(house, [*(slugs or house.chapters()), *house.essays()], tier, seed, device, jobs, limit)
         _judge(house, outcomes)
         found = {slug: read_findings(house, slug) for slug in house.chapters()}
         ready = [slug for slug in found if found[slug]]
@@ -160,10 +160,12 @@ def site(
             last = f"as it last ran, tier {found[slug]['tier']}" if slug in ready else "left out, it never ran"
             typer.echo(f"{slug}: {last}")
         try:
-            fresh = render.render(house.root, slugs=ready).built
+            made = render.render(house.root, slugs=ready)
         except render.RenderError as error:
             raise UserError(str(error)) from None
-    unchanged = all(outcome.cached for outcome in outcomes) and not fresh
+    if made.lacks:
+        typer.echo(made.lacks)
+    unchanged = all(outcome.cached for outcome in outcomes) and not made.built
     typer.echo(f"{'nothing has changed' if unchanged else 'site built'} in {time.monotonic() - started:.1f} s")
     typer.echo(f"open {(house.site / 'index.html').as_uri()}  or run: make serve")
 

@@ -13,12 +13,13 @@ import math
 import pkgutil
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any, Literal
 
+from derived.lab.effect import Published, undecided
 from derived.lab.experiment import Experiment
 from derived.lab.measure import Measure
 from derived.lab.names import TIERS
@@ -27,6 +28,9 @@ from derived.lab.stats import Estimate
 Kind = Literal["identity", "bound", "counterexample", "statistic", "measured", "on page"]
 Source = Literal["paper", "digest", "repo", "prior", "ours"]
 Verdict = Literal["holds", "fails", "refuted", "undecided", "reported", "not run"]
+Scale = Literal["paper", "ours", "toy"]
+MadeOf = Literal["synthetic", "real data", "real weights"]
+SCALES: Mapping[str, Scale] = MappingProxyType({"ci": "toy", "cpu": "ours", "gpu": "paper"})
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ class Claim:
     plain: str = ""  # the same in plain words; the few claims that have it stand first in the chapter's table
     source: Source = "ours"
     where: str = "–"
-    paper_value: str = "–"
+    paper_value: str | Published = "–"
     kind: Kind
     criterion: str = "–"
     unit: str = ""  # of the value: share, nats, percentage points, of its bound, …
@@ -103,10 +107,28 @@ class Claim:
     judged_at: tuple[str, ...] = TIERS  # a training cut short at a small tier compares code, and judges nothing
     reason: str = ""
     amends: str | None = None
+    null: Measure | str = ""  # an arm that does nothing, on the same rows: it must not hold; or why there is none
+    horizon: str = ""  # the largest size that was tried, of a claim about all times, large n, a rate, an exponent
+    scale: Mapping[str, Scale] | None = None  # by tier, where it is not the one of SCALES; None: exact, without a scale
+    made_of: MadeOf = "synthetic"
+    matters: float | None = None  # the smallest effect that matters, beyond the end of a range with one end
 
     def __post_init__(self) -> None:
         if unknown := {*self.judged_at} - {*TIERS}:
             raise ValueError(f"{self.id}: judged at {', '.join(unknown)}; the tiers are {', '.join(TIERS)}")
+        if unknown := {*(self.scale or ())} - {*TIERS}:
+            raise ValueError(f"{self.id}: a scale at {', '.join(unknown)}; the tiers are {', '.join(TIERS)}")
+        value = self.paper_value
+        if isinstance(value, Published) and value.ours is None and value.unit != self.unit:
+            raise ValueError(f"{self.id}: the paper's number is in {value.unit!r}, ours in {self.unit!r}; say `ours`")
+
+    def scale_at(self, tier: str) -> Scale | None:
+        """Whose size the rows of a tier have; None for an exact result, which has none."""
+        return None if self.scale is None else (SCALES | self.scale)[tier]
+
+    def why_undecided(self, estimate: Estimate) -> dict[str, Any] | None:
+        """Which of three verdicts "undecided" is; None where the interval is not the reason."""
+        return undecided(estimate, self.accept, self.matters)
 
     def judge(self, estimate: Estimate) -> tuple[Verdict, str]:
         """The verdict on an estimate, and the reason where it needs one. NaN decides nothing."""
@@ -199,7 +221,7 @@ def statistic(
     **facts: Any,
 ) -> Claim:
     """A number with an interval over independent draws, the whole of which must lie in ``accept``."""
-    facts = {"experiment": experiment, "measure": measure} | facts
+    facts = {"experiment": experiment, "measure": measure, "scale": {}} | facts
     return _claim("statistic", id, statement, accept, f"{quantity}: 99.9 % interval {accept.words}", **facts)
 
 
@@ -219,7 +241,7 @@ def computed(
 
 def reported(id: str, statement: str, experiment: type[Experiment], measure: Measure, unit: str, **facts: Any) -> Claim:
     """A number that is reported with its interval: nothing passes or fails."""
-    facts = {"experiment": experiment, "measure": measure, "unit": unit} | facts
+    facts = {"experiment": experiment, "measure": measure, "unit": unit, "scale": {}} | facts
     return Claim(id=id, statement=statement, kind="measured", **facts)
 
 
@@ -227,13 +249,14 @@ def on_page(id: str, **facts: Any) -> Claim:
     """A claim that the check cell of a numbered statement decides, by ``check``, ``at_most`` or ``refute`` with its id.
 
     Its kind comes from the call, its statement and its proof from the page; its terms hold the hash of the cell's code.
+    Its null arm stands in the call; a ``null`` here says why there is none.
     """
     return Claim(id=id, statement=f"see the check that prints {id}", kind="on page", **facts)
 
 
 def unseen(id: str, statement: str, reason: str, **facts: Any) -> Claim:
     """A statement that could not be tested: ``reason`` says why, and names the nearest thing that was run."""
-    return Claim(id=id, statement=statement, kind="measured", reason=reason, **facts)
+    return Claim(id=id, statement=statement, kind="measured", reason=reason, **{"scale": {}} | facts)
 
 
 def collect(room: str, without: Sequence[str] = ()) -> tuple[tuple[Claim, ...], tuple[type[Experiment], ...]]:

@@ -17,6 +17,7 @@ from typing import Any
 import pandas as pd
 
 from derived.lab.claims import Claim, Verdict
+from derived.lab.effect import Published, effect, see
 from derived.lab.experiment import Experiment, resolve_device, run_experiment
 from derived.lab.findings import COLUMNS, JUDGED, hashed, kind_of
 from derived.lab.names import TIERS
@@ -25,7 +26,7 @@ from derived.lab.record import Record, code_changed, disagreements, load, remake
 from derived.lab.stats import Estimate
 
 CLOCK = ("seconds", "times as long")  # units of what a clock says, which depends on what else the machine does
-Check = tuple[str, Estimate]  # a call of a check cell, and what it found
+Check = tuple[str, Estimate, Estimate | None]  # a call of a check cell, what it found, and its null arm's
 AS_RETOLD = "as retold; the paper's own text was not seen"
 
 
@@ -121,6 +122,26 @@ def _measure(claim: Claim, rows: pd.DataFrame) -> tuple[Estimate | None, Verdict
     return estimate, *claim.judge(estimate)
 
 
+def _judged(claim: Claim, rows: pd.DataFrame) -> dict[str, Any]:
+    """What rows say of a claim: estimate, verdict and reason, the null arm by the same criterion, and the effect."""
+    estimate, verdict, reason = _measure(claim, rows)
+    found = {"estimate": estimate, "verdict": verdict, "reason": reason}
+    if callable(claim.null):
+        found["null"] = _arm(*_measure(replace(claim, measure=claim.null), rows))
+    published = claim.paper_value
+    if estimate is not None and isinstance(published, Published):
+        ours = _measure(replace(claim, measure=published.ours), rows)[0] if published.ours else estimate
+        found["effect"] = ours and {
+            name: number if name == "unit" else _finite(number) for name, number in effect(published, ours).items()
+        }
+    return found
+
+
+def _arm(estimate: Estimate | None, verdict: Verdict, reason: str) -> dict[str, Any]:
+    numbers = {name: _finite(getattr(estimate, name, None)) for name in ("value", "low", "high")}
+    return {**numbers, "n": estimate.n if estimate else None, "verdict": verdict, "reason": reason}
+
+
 def _finite(number: float | None) -> float | None:
     """A number as JSON has it; None for NaN and infinities."""
     return float(number) if number is not None and math.isfinite(number) else None
@@ -137,7 +158,7 @@ def terms(claim: Claim, tier: str) -> dict[str, Any]:
     return fixed | {"terms": hashed(fixed)}
 
 
-TAKEN_OVER = ("id", "kind", "plain", "source", "where", "paper_value", "unit", "amends", "proof")
+TAKEN_OVER = ("id", "kind", "plain", "source", "where", "unit", "amends", "proof", "horizon", "made_of")
 
 
 def _row(claim: Claim, paper: str, tier: str, **found: Any) -> dict[str, Any]:
@@ -147,7 +168,11 @@ def _row(claim: Claim, paper: str, tier: str, **found: Any) -> dict[str, Any]:
         **{name: getattr(claim, name) for name in TAKEN_OVER},
         **terms(claim, tier),
         "experiment": claim.experiment.__name__ if claim.experiment else None,
-        **{"paper": paper, "tier": tier, "device": None, "seed": None, "headline": False},
+        **{"paper": paper, "tier": tier, "device": None, "seed": None, "headline": False, "effect": None},
+        **{"paper_value": str(claim.paper_value), "scale": claim.scale_at(tier)},
+        "null": claim.null if isinstance(claim.null, str) else None,
+        "undecided": claim.why_undecided(estimate) if estimate and found["verdict"] == "undecided" else None,
+        "sees": _finite(see(estimate)) if estimate else None,
         **{**numbers, "n": estimate.n if estimate else None},
         **found,
     }
@@ -169,22 +194,20 @@ def _rows_of(claim: Claim, paper: str, found: Study | None) -> list[dict[str, An
             rows.append(_row(claim, paper, tier, verdict="not run", reason=found.absent))
             continue
         if tier == found.tier:  # a rerunner's own run of a recorded tier stands here, with ours named in the reason
-            estimate, verdict, reason = _measure(claim, found.live)
-            device, seed = found.device, found.seed
+            made = _judged(claim, found.live) | {"device": found.device, "seed": found.seed}
             if record is not None:
                 ours, ours_verdict, _ = _measure(claim, record.rows)
                 value = "no value" if ours is None else f"{ours.value:.4g}"
-                reason = "; ".join(part for part in (reason, f"ours, recorded: {value}, {ours_verdict}") if part)
+                said = f"ours, recorded: {value}, {ours_verdict}"
+                made["reason"] = "; ".join(part for part in (made["reason"], said) if part)
         elif record is not None:
-            estimate, verdict, reason = _measure(claim, record.rows)
-            device, seed = record.device_name, record.seed
+            made = _judged(claim, record.rows) | {"device": record.device_name, "seed": record.seed}
         else:
             command = "make site" if tier == "ci" else remake(paper, claim.experiment.__name__, tier)
             reason = f"no {tier} run here yet: {command}" if tier == "ci" else f"not recorded at {tier} yet: {command}"
             rows.append(_row(claim, paper, tier, verdict="not run", reason=reason))
             continue
-        made = {"verdict": verdict, "reason": reason, "device": device, "seed": seed}
-        rows.append(_row(claim, paper, tier, estimate=estimate, **made))
+        rows.append(_row(claim, paper, tier, **made))
     ran = [row for row in rows if row["verdict"] != "not run"]
     (ran or rows)[-1]["headline"] = True
     return rows
@@ -196,12 +219,16 @@ def _row_on_page(claim: Claim, paper: str, checks: Sequence[Check], seed: int) -
     if not checks:
         reason = "no check that names it has run"
         return _row(claim, paper, "ci", verdict="not run", reason=reason) | {"headline": True}
-    kind = kind_of(call for call, _ in checks)
+    kind = kind_of(call for call, _, _ in checks)
     unit, criterion = JUDGED[kind]
     judged = replace(claim, kind=kind, unit=unit, criterion=criterion)
-    estimate = Estimate(max(found.value for _, found in checks), sum(found.n for _, found in checks))
+    estimate = Estimate(max(found.value for _, found, _ in checks), sum(found.n for _, found, _ in checks))
     verdict, reason = judged.judge(estimate)
     found = {"estimate": estimate, "verdict": verdict, "reason": reason, "device": "cpu", "headline": True}
+    nulls = [null for _, _, null in checks if null is not None]
+    if nulls:  # the one that comes nearest to passing
+        null = min(nulls, key=lambda one: one.value)
+        found["null"] = _arm(null, "holds" if null.value <= 1 else "fails", "")
     return _row(judged, paper, "ci", **found, seed=seed)
 
 

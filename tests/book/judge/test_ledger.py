@@ -17,7 +17,8 @@ from derived.book.judge import changes, ledger
 KEYS = [
     *("id", "paper", "kind", "statement", "plain", "source", "where", "paper_value", "tier", "device", "seed", "value"),
     *("low", "high", "unit", "n", "criterion", "accept", "configuration", "terms", "verdict", "reason", "amends"),
-    *("experiment", "proof", "headline", "changed", "expected"),
+    *("experiment", "proof", "headline", "null", "undecided", "horizon", "scale", "made_of", "effect", "sees"),
+    *("changed", "expected"),
 ]
 
 
@@ -225,6 +226,17 @@ def test_a_verdict_is_judged_where_the_book_itself_ran():
     row = press.ROW | {"verdict": "fails", "expected": "holds"}
     assert len(ledger.unexpected([row])) == 1
     assert ledger.unexpected([row | {"verdict": "holds"}, row | {"seed": 1}, row | {"verdict": "not run"}]) == []
+
+
+def test_a_null_arm_that_passes_or_has_no_number_is_named():
+    arm = {"value": 0.25, "low": None, "high": None, "n": 3, "verdict": "fails", "reason": ""}
+    row = press.ROW | {"expected": "holds"}
+    assert ledger.unexpected([row | {"null": arm}, row | {"null": "there is none"}]) == []
+    (line,) = ledger.unexpected([row | {"null": arm | {"verdict": "holds"}}])
+    assert line.startswith("toy: claim T-1 at tier ci: its null arm passes by the same criterion (0.25)")
+    (line,) = ledger.unexpected([row | {"null": arm | {"value": None, "reason": "no such column"}}])
+    assert line.endswith("its null arm has no number: no such column")
+    assert ledger.unexpected([row | {"seed": 1, "null": arm | {"verdict": "holds"}}]) == []
 
 
 def test_a_claim_that_is_not_registered_fails_and_the_command_is_named(house):

@@ -38,6 +38,7 @@ def test_terms_hold_the_code_of_every_cell_of_the_claim_and_not_its_comments():
 
     first = terms('check(a, b, "T-1")', "x = 1")
     assert terms("# The gap.\ncheck(a,  b,\n  'T-1')", "x = 2") == first
+    assert terms('check(a, b, "T-1", null=2 * a)', "x = 1") == first
     others = {
         terms('check(a, 2 * b, "T-1")'),
         terms('at_most(a, b, "T-1")'),
@@ -45,6 +46,13 @@ def test_terms_hold_the_code_of_every_cell_of_the_claim_and_not_its_comments():
         terms('check(a, b, "T-1")', text=THEOREM.format("two")),
     }
     assert len(others | {first}) == 5
+
+
+def test_a_bound_without_a_null_arm_is_named():
+    assert on_page.without_null(page('at_most(a, b, "T-1")')) == {"T-1"}
+    assert on_page.without_null(page('at_most(a, b, "T-1")', 'at_most(a, b, "T-1", null=2 * b)')) == set()
+    assert on_page.without_null(page('at_most(a, b, null=2 * b); at_most(a, b, "T-1")')) == {"T-1"}
+    assert on_page.without_null(page('check(a, b, "T-1")')) == set()
 
 
 def test_a_row_is_filled_from_the_page_and_a_bound_holds_by_its_proof():

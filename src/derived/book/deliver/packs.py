@@ -28,6 +28,8 @@ def packs(house: House, slugs: list[str]) -> tuple[Path, Path]:
     try:
         for slug in slugs:
             _without_solutions(house, slug, work / "build")
+        if (house.build / "executed/book").is_dir():
+            shutil.copytree(house.build / "executed/book", work / "build/executed/book")
         made = render.make(house.root, work / "build", slugs, work / "draft", solutions=False)
         for chapter in made.chapters:
             found = render.versions(house.root, house.build, chapter.slug, made)
@@ -52,7 +54,8 @@ def packs(house: House, slugs: list[str]) -> tuple[Path, Path]:
                 for name, text in homework.otter(chapter.slug, source, executed).items():
                     (tests / name).write_text(text, "utf-8")
         made.html.rename(for_class)
-        shutil.copytree(render.render(house.root, slugs).path, tutors / "site")
+        site = render.render(house.root, slugs).path
+        shutil.copytree(site, tutors / "site", ignore=shutil.ignore_patterns("python.js"))  # 8 MB
         return _zipped(for_class, house.build / "class.zip"), _zipped(tutors, house.build / "tutors.zip")
     except (downloads.BuildError, render.RenderError) as error:
         raise UserError(str(error)) from None

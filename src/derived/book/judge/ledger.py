@@ -91,8 +91,9 @@ def key(row: Row) -> tuple[str, str, str]:
 
 
 def unexpected(rows: Sequence[Row]) -> list[str]:
-    """One line per row whose verdict is not the expected one, or of which none is registered."""
-    lines = []
+    """One line per row whose verdict is not the expected one, or of which none is registered, and per null arm that
+    passes or cannot be judged."""
+    lines = [f"{row['paper']}: claim {row['id']} at tier {row['tier']}: {said}" for row in rows if (said := _null(row))]
     for row in (row for row in rows if judged(row) and row["verdict"] != row["expected"]):
         claim = f"{row['paper']}: claim {row['id']} at tier {row['tier']}"
         command = f"derived register {row['paper']} VERDICT {row['id']} --tier {row['tier']}"
@@ -102,6 +103,18 @@ def unexpected(rows: Sequence[Row]) -> list[str]:
             reason = f" ({row['reason']})" if row["reason"] else ""
             lines.append(f"{claim}: the verdict is «{row['verdict']}», expected «{row['expected']}»{reason}")
     return lines
+
+
+def _null(row: Row) -> str:
+    """What is wrong with the null arm of a row that a seed of our own judged."""
+    null = row["null"]
+    if not judged(row) or not isinstance(null, dict):
+        return ""
+    if null["verdict"] == "holds":
+        return f"its null arm passes by the same criterion ({null['value']:.4g}), so that it shows nothing"
+    if null["value"] is None and row["value"] is not None:
+        return f"its null arm has no number: {null['reason']}"
+    return ""
 
 
 def committed(house: House) -> list[Row]:

@@ -3,7 +3,7 @@
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,14 @@ from nbformat import NotebookNode
 
 from derived.book.house import House, UserError
 from derived.book.judge.ledger import entered
-from derived.book.page import cells, explorer, opening, pages
+from derived.book.page import cells, explorer, opening, pages, tries
 from derived.book.page.plain import CARD, ERRATA
 from derived.book.source import reading
 
 REPORT = 'class="chapter-ledger"'  # the table that a chapter's report() shows in Jupyter
 DRAWS = re.compile(r"(show|explorer)\([^\n]*\)")  # the whole of a cell that only shows a figure: its call says nothing
 SVG = "image/svg+xml"
+CHAPTER_LINK = re.compile(r"\[(?P<text>[^]\n]+)\]\(\.\./notebooks/(?P<slug>\w+)\.ipynb\)")
 FACTS = ("paper", "claim", "prerequisites", "objectives")
 ERRATUM = ("said", "where", "right", "who", "checked")
 PAPER_FACTS = ("title", "authors", "bibkey")
@@ -42,10 +43,22 @@ def fill(root: Path, build: Path, slug: str, links: dict[str, str]) -> tuple[pag
     corrections = facts.get("errata", [])
     if _replace(notebook, ERRATA, pages.errata(corrections)) != bool(corrections):
         raise UserError(f"{slug}: the line {ERRATA} must stand in one markdown cell if the metadata has errata")
+    tries.add(root, slug, notebook)
     cells.tidy(notebook)
     _show_outputs(notebook, finding, build / "extra/explorers")
     opening.arrange(notebook)
     return chapter, notebook
+
+
+def essay(build: Path, slug: str, chapters: Sequence[str]) -> NotebookNode:
+    """Fill in one executed page of the book's own; its links to chapters that this build lacks become plain text."""
+    notebook = nbformat.read(build / f"executed/book/{slug}.ipynb", as_version=4)
+    _show_parameters(notebook)
+    cells.tidy(notebook)
+    for cell in notebook.cells:
+        cell.source = CHAPTER_LINK.sub(lambda link: link[0] if link["slug"] in chapters else link["text"], cell.source)
+    _show_outputs(notebook, {"chapter": slug}, build / "extra/explorers")
+    return notebook
 
 
 def _show_parameters(notebook: NotebookNode) -> None:

@@ -32,6 +32,7 @@ FOR = {
     "design-tabs.js": 'class="sd-tab',
     "sphinx-design.min.css": r'class="[^"]*\bsd-',
     "explorer.js": r'class="explorer[" ]',
+    "try.js": 'class="try[" ]',
     "filters.js": r'class="(?:ledger|theorems)[" ]',
     "evidence.js": 'class="copy-link',
     "doctools.js": None,

@@ -26,7 +26,7 @@ from nbformat import NotebookNode
 from derived.book.house import House, UserError
 from derived.book.page import pages
 from derived.book.page.plain import Known, Place, Work, places, values, works
-from derived.book.site import downloads, search
+from derived.book.site import downloads, runtime, search
 from derived.book.site.builder import RenderError, build_html, uncollected
 from derived.book.site.stage import stage
 from derived.book.source import lectures
@@ -42,6 +42,7 @@ SOURCES = (
     "results",
     "src/derived",
     "notebooks",
+    "pencil",
     "tests/papers",
     "pyproject.toml",
     "requirements.lock",
@@ -54,11 +55,13 @@ class Site:
 
     path: Path
     built: bool
+    lacks: str = ""  # why its pages cannot run Python
 
 
 def site_key(root: Path, build: Path, slugs: list[str]) -> str:
     """Hash everything that the site is made from."""
     made = [build / part for slug in slugs for part in (f"executed/notebooks/{slug}.ipynb", f"findings/{slug}.json")]
+    made += sorted((build / "executed/book").glob("*.ipynb"))
     files = [path for name in SOURCES for path in _files(root / name)] + [path for path in made if path.is_file()]
     digest = hashlib.sha256(" ".join([sys.version, *slugs]).encode())
     for path in files:
@@ -188,10 +191,11 @@ def render(root: Path, slugs: list[str] | None = None) -> Site:
             for kind, notebook in versions(root, build, slug, made).items():
                 if kind in downloads.PUBLIC:
                     nbformat.write(notebook, made.html / "downloads" / downloads.PUBLIC[kind].format(slug))
+        lacks = runtime.add(build, made.html / "vendor") if (root / "pencil").is_dir() else ""
         (made.html / KEY_FILE).write_text(key, "utf-8")
         made.html.rename(site)
     except (downloads.BuildError, UserError) as error:
         raise RenderError(str(error)) from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)  # an unfinished one would fill the disk further
-    return Site(swap(build, site), True)
+    return Site(swap(build, site), True, lacks)

@@ -52,6 +52,15 @@ def unmatched(notebook: Mapping[str, Any], claims: Sequence[str]) -> list[str]:
     ]
 
 
+def without_null(notebook: Mapping[str, Any]) -> set[str]:
+    """The bounds of which no call brings a null arm."""
+    bounds = {claim for claim, fields in decided(notebook).items() if fields["kind"] == "bound"}
+    for _, node in _nodes(notebook["cells"]):
+        if len(node.args) == 3 and any(each.arg == "null" for each in node.keywords):
+            bounds.discard(ast.literal_eval(node.args[2]))
+    return bounds
+
+
 def claims_of(cells: Sequence[Mapping[str, Any]]) -> dict[int, list[str]]:
     """The claims that each cell decides, by its place."""
     found: dict[int, list[str]] = {}
@@ -142,20 +151,31 @@ def _statement(stated: Sequence[Statement], places: set[int]) -> Statement:
 
 
 def _normal(code: str) -> str:
-    """Code without its comments and its formatting."""
-    return ast.unparse(ast.parse(code))
+    """Code without its comments, its formatting and the null arms of the calls that decide."""
+    tree = ast.parse(code)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
+            node.keywords = [each for each in node.keywords if each.arg != "null"]
+    return ast.unparse(tree)
 
 
 def _calls(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str, str | None]]:
     """Place, name and claim of each call that decides one, in their order; None for a name that is computed."""
+    for place, node in _nodes(cells):
+        match node:
+            case ast.Call(func=ast.Name(id=call), args=[_, _, named]):
+                yield place, call, named.value if isinstance(named, ast.Constant) else None
+            case ast.Call(func=ast.Name(id=call), keywords=keywords) if any(one.arg == "claim" for one in keywords):
+                yield place, call, None
+
+
+def _nodes(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, ast.Call]]:
+    """Place and node of each call that can decide a claim."""
     for place, cell in enumerate(cells):
         try:
             tree = ast.parse("".join(cell["source"]) if shown_code(cell) else "")
         except SyntaxError:  # a line of IPython
             continue
         for node in ast.walk(tree):
-            match node:
-                case ast.Call(func=ast.Name(id=call), args=[_, _, named]) if call in CALLS:
-                    yield place, call, named.value if isinstance(named, ast.Constant) else None
-                case ast.Call(func=ast.Name(id=call), keywords=[*_, ast.keyword(arg="claim")]) if call in CALLS:
-                    yield place, call, None
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
+                yield place, node

@@ -1,0 +1,47 @@
+"""*Try it* takes its place at the end of the chapter's mechanism."""
+
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from derived.book.house import UserError
+from derived.book.page import tries
+
+PROGRAM = (
+    '"""It counts.\n\n- Try four.\n"""\n\nfrom my_paper import n\nfrom picture import plot\n\nprint(n)\nresult = [n]\n'
+)
+
+
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / "pencil").mkdir()
+    files = {"try_my_paper": PROGRAM, "my_paper": "n = 3\n", "picture": "shown = []\nplot = shown.append\n"}
+    for name, text in files.items():
+        (tmp_path / f"pencil/{name}.py").write_text(text, "utf-8")
+    return tmp_path
+
+
+def _notebook(*texts: str):
+    return new_notebook(
+        cells=[*map(new_markdown_cell, texts[:2]), new_code_cell("## Experiments"), *map(new_markdown_cell, texts[2:])]
+    )
+
+
+def test_it_ends_the_mechanism(root):
+    notebook = _notebook("# One", "(m)=\n## Mechanism\n", "(e)=\n## Experiments", "## Claims")
+    tries.add(root, "my_paper", notebook)
+    assert [cell.source.split("\n")[0] for cell in notebook.cells[2:5]] == ["## Experiments", "### Try it", "(e)="]
+    shown = notebook.cells[3].source
+    assert "It counts.\n\n- Try four." in shown
+    assert '<pre class="try-output" aria-live="polite" tabindex="0">3</pre>' in shown
+    assert '{"curves": [], "result": [3]}' in shown
+
+
+def test_a_chapter_without_a_program_stays_as_it_is(root):
+    notebook = _notebook("# One", "## Mechanism")
+    tries.add(root, "another", notebook)
+    assert len(notebook.cells) == 3
+
+
+def test_a_program_without_a_place_is_named(root):
+    with pytest.raises(UserError, match="needs the section '## Mechanism'"):
+        tries.add(root, "my_paper", _notebook("# One", "## Setup"))

@@ -1,0 +1,71 @@
+"""*Try it* in the page: opened from a folder, with the network off, it answers as the package does, before and after an
+edit."""
+
+import json
+
+import pytest
+from answers import TRIES
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(params=sorted(TRIES))
+def slug(request):
+    return request.param
+
+
+def _ran(page) -> list[float]:
+    page.locator(".try-run").click()
+    page.wait_for_function("document.querySelector('.try-run').textContent === 'Run'", timeout=60_000)
+    assert "Ran here" in page.locator(".try-state").inner_text(), page.locator(".try").inner_text()
+    return json.loads(page.locator(".try").get_attribute("data-result"))
+
+
+def test_it_runs_from_a_folder_and_an_edit_changes_the_answer(site, browser, seen, slug):
+    name = f"notebooks/{slug}.html"
+    if not seen.changed("try", name):
+        return
+    one, page = TRIES[slug], browser.new_page(viewport={"width": 390, "height": 844})
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto((site / name).as_uri())
+    page.wait_for_selector(".try-run:not([disabled])")
+    assert not [url for url in asked if url.endswith(("python.js", "codemirror.js"))]
+    shown = page.locator(".try-output").inner_text()
+    assert _ran(page) == pytest.approx(one.answer(one.now), rel=1e-12, abs=1e-12)
+    assert page.locator(".try-output").inner_text() == shown
+    assert page.locator(".try-curves svg").count() == 1
+    page.locator(".try-program").click()
+    page.wait_for_selector(".CodeMirror")
+    page.evaluate("([old, fresh]) => { const editor = document.querySelector('.CodeMirror').CodeMirror;"
+                  "editor.setValue(editor.getValue().replace(old, fresh)); }", [one.old, one.new])  # fmt: skip
+    assert _ran(page) == pytest.approx(one.answer(one.after), rel=1e-12, abs=1e-12)
+    assert page.locator(".try-output").inner_text() != shown
+    page.locator(".try-reset").click()
+    assert page.locator(".try-output").inner_text() == shown
+    assert not [url for url in asked if not url.startswith(("file:", "blob:"))]
+    page.close()
+    seen.passed("try", name)
+
+
+def test_an_error_is_shown_and_a_run_without_end_can_be_stopped(site, browser):
+    page = browser.new_page()
+    page.goto((site / "notebooks/sinkhorn.html").as_uri())
+    page.locator(".try-program").fill("1 / 0")
+    page.locator(".try-run").click()
+    page.wait_for_selector(".try-output.try-error", timeout=60_000)
+    assert page.locator(".try-output").inner_text().splitlines()[-1] == "ZeroDivisionError: division by zero"
+    page.evaluate("document.querySelector('.CodeMirror').CodeMirror.setValue('while True: pass')")
+    page.locator(".try-run").click()
+    page.locator(".try-run", has_text="Stop").click()
+    assert page.locator(".try-state").inner_text() == "Stopped."
+    page.close()
+
+
+def test_a_copy_without_python_says_so(site, browser, tmp_path):
+    page = browser.new_page()
+    page.route("**/python.js", lambda route: route.abort())
+    page.goto((site / "notebooks/sinkhorn.html").as_uri())
+    page.locator(".try-run").click()
+    page.wait_for_function("document.querySelector('.try-state').textContent.includes('no Python in it')")
+    page.close()
