@@ -28,7 +28,6 @@ CLAIMS = (
         r"fold error over the last two thirds of the blocks, the worst norm and $\alpha$, jointly over these",
         at_most(1.15),
         unit="fold error",
-        plain="From block 8 on, the theory also predicts how gradients grow when a fresh network looks at images.",
         source="paper",
         where="abstract; CIFAR-100 there, generated images here: supports the mechanism only. A theory without overlaps, from "
         "$p=0$, passes, too; a pilot of one condition sized tier cpu",

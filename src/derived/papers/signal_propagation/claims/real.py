@@ -63,7 +63,6 @@ CLAIMS = (
         WORST,
         at_most(1.05),
         unit="fold error",
-        plain="From the very input on, the theory predicts how gradients grow when a fresh network sees real pictures.",
         null=lambda rows: fold_at(0)(rows.assign(J_theory=1.0)),
         **PICTURES,
     ),

@@ -242,7 +242,6 @@ ATTENTION = (
         quantity="difference of the local exponents at the deepest block",
         accept=within(-1 / 3, 0.02, r"-\frac13"),
         unit="difference of exponents",
-        plain=r"Attention lowers the power with which gradients grow in a network with LayerNorm, from $1$ to $\frac23$.",
         source="repo",
         where="code",
         paper_value=r"$1\to\frac23$",

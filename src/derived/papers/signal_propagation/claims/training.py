@@ -118,7 +118,6 @@ CLAIMS = (
         between(0.0, 1.0),
         unit="share",
         null="Nothing but warm-up differs between the two arms, and an arm against itself gains exactly zero.",
-        plain="A warm-up of the learning rate helps where gradients are predicted to grow most.",
         **PAPER,
         **TIERS,
     ),
@@ -127,8 +126,6 @@ CLAIMS = (
         "With ViT-Base on CIFAR-100, depths 12 to 36 and 20 epochs, a larger predicted amplification goes with a worse "
         "network, and warm-up helps where it is largest.",
         "neither the data nor the published numbers could be had; SP-17.a and b are the small version of it",
-        plain="ViT-Base trains worse on CIFAR-100, and needs a warm-up more, where its gradients are predicted to grow "
-        "more.",
         where="settings in the repository",
         **PAPER,
     ),
