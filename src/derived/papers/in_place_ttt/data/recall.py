@@ -8,8 +8,10 @@ n        length     tokens of a text                                            
 -        labels     the value at a query's place, elsewhere NONE                (*B, n)
 """
 
+import math
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
@@ -31,6 +33,27 @@ def _places(batch: int, count: int, of: int, generator: torch.Generator) -> Int[
     return torch.rand(batch, of, generator=generator).argsort(dim=-1)[:, :count]
 
 
+def blind_guess(pairs: int, keys: int) -> float:
+    """How often the commonest value of a text is the right answer: E max count / pairs of independent values.
+
+    What a model reaches that knows the text's values and no pair. P(max count <= m) is pairs! / keys^pairs times the
+    coefficient of x^pairs in (1 + x + ... + x^m / m!)^keys. ValueError unless both are 1 or more.
+
+    >>> blind_guess(2, 2)  # equal values with probability 1/2
+    0.75
+    """
+    check_count("pairs", pairs)
+    check_count("keys", keys)
+    at_most = [0.0]
+    for m in range(1, pairs + 1):
+        power, one = np.array([1.0]), np.array([1 / math.factorial(j) for j in range(m + 1)])
+        for _ in range(keys):
+            power = np.convolve(power, one)[: pairs + 1]
+        whole = power[pairs] if len(power) > pairs else 0.0
+        at_most.append(whole * math.factorial(pairs) / keys**pairs)
+    return float(sum(m * (at_most[m] - at_most[m - 1]) for m in range(1, pairs + 1)) / pairs)
+
+
 def mqar(
     batch: int,
     length: int,
@@ -42,10 +65,10 @@ def mqar(
     generator: torch.Generator,
 ) -> Texts:
     """Texts of multi-query associative recall: ``pairs`` at random even places of the first half, different keys with
-    different values; ``queries`` of them at random places of the last quarter; fillers elsewhere.
+    independent values; ``queries`` of them at random places of the last quarter; fillers elsewhere.
 
-    A guess is right with probability 1/keys, and with 1/pairs for whoever knows the values of the text and no pair.
-    ValueError where they do not fit. Source: Arora et al. (2023), with a gap.
+    A guess is right with probability 1/keys, the commonest value of the text with ``blind_guess``. ValueError where
+    they do not fit. Source: Arora et al. (2023), with a gap.
 
     >>> texts = mqar(2, 32, pairs=4, queries=3, generator=torch.Generator().manual_seed(0))
     >>> texts.ids.shape, int((texts.labels != NONE).sum()), texts.vocabulary
@@ -60,7 +83,7 @@ def mqar(
     ids = 2 * keys + torch.randint(fillers, (batch, length), generator=generator)
     labels = torch.full_like(ids, NONE)
     key = _places(batch, pairs, keys, generator)
-    value = keys + _places(batch, pairs, keys, generator)
+    value = keys + torch.randint(keys, (batch, pairs), generator=generator)
     place = 2 * _places(batch, pairs, length // 4, generator)
     ids.scatter_(1, place, key).scatter_(1, place + 1, value)
     asked = _places(batch, queries, pairs, generator)

@@ -1,4 +1,4 @@
-"""Training of R small models side by side, each on its own texts, which are the same for every arm and rate.
+"""Training of R small models side by side on generated texts, the same texts for every arm and rate.
 
 symbol   name       meaning                                                       axes
 R        networks   independently initialised models; a replicate is one model    leading axis
@@ -36,13 +36,9 @@ class Trained(Experiment):
     heads: int = 4
     window: int = 32
     chunk: int = 16
-    judged: int = 256  # texts of each network to validate, and as many to test
+    judged: int = 256  # texts to validate, and as many to test
 
     dtype: ClassVar = torch.float32
-
-    def own(self, texts: Tensor) -> Tensor:
-        """Texts (R B, n) dealt out to the networks, (R, B, n): a replicate has its own to train on and to be judged by."""
-        return texts.unflatten(0, (self.networks, -1))
 
     def size(self, vocabulary: int, depth: int, memories: Mapping[int, Memory], **facts) -> Size:
         sizes = {"width": self.width, "inner": self.inner, "heads": self.heads, "window": self.window}
@@ -53,7 +49,6 @@ CI = {"networks": 2, "rates": (1e-2,), "steps": 3, "batch": 2, "length": 32, "wi
 CI |= {"window": 4, "chunk": 4, "judged": 2}
 CPU = {"networks": 8, "batch": 4, "length": 64, "width": 32, "inner": 96, "heads": 2, "window": 8, "chunk": 8}
 CPU |= {"judged": 64}
-FINE = {"rates": (6.3e-3, 1e-2, 1.6e-2)}
 
 
 def build(size: Size, networks: int, seed: int, device, dtype) -> SmallLM:

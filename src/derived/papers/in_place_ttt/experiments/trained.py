@@ -1,12 +1,10 @@
 """Small models trained from scratch: recall beyond the window, chunk sizes, numbers of memories, rivals, a warm start.
 
-Stands in for the paper's runs of 0.5 to 14 billion parameters. A replicate is one trained model, with initial weights
-and texts of its own; every arm is trained from these weights on these texts at every rate, with as many parameters as
-the largest arm. ``valid`` chooses the rate, ``test`` is judged; ``off`` is ``test`` with a memory that is written and
-not read.
+Stands in for the paper's runs of 0.5 to 14 billion parameters. Every arm is trained at every rate on the same texts
+from the same initial weights, with as many parameters as the largest arm; ``valid`` chooses the rate, ``test`` is
+judged. A replicate is one trained model.
 """
 
-import itertools
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,7 +12,6 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
 
 from derived.lab.experiment import rows
 from derived.lab.rng import stream
@@ -22,8 +19,8 @@ from derived.lab.training import mean_cross_entropy
 
 from ..data.documents import bigram_documents, bigram_floor
 from ..data.recall import NONE, mqar
-from ..model.network import Memory, Size, SmallLM, moved, of_another_text
-from .fits import CI, CPU, FINE, Trained, as_many_parameters, build, fit
+from ..model.network import Memory, Size, SmallLM
+from .fits import CI, CPU, Trained, as_many_parameters, build, fit
 
 #: What writes in the last block: taps and projection.
 WRITERS = {"both": ("conv", True), "conv": ("conv", False), "proj": ("none", True), "neither": ("none", False)}
@@ -40,14 +37,6 @@ def tenths(values: Tensor) -> tuple[list[int], Tensor]:
     return [int(part[-1]) + 1 for part in parts], torch.stack([values[:, part].mean(dim=-1) for part in parts], dim=-1)
 
 
-@torch.no_grad()
-def key_cosine(model: SmallLM, ids: Tensor) -> Tensor:
-    """The mean cosine (R,) of the last block's keys of two different tokens that stand at one place of two texts."""
-    keys, unlike = normalize(model.last_keys(ids), dim=-1), ids != ids.roll(1, dims=-2)
-    cosines = (keys * keys.roll(1, dims=-3)).sum(dim=-1)
-    return ((cosines * unlike).sum(dim=(-2, -1)) / unlike.sum(dim=(-2, -1))).double().cpu()
-
-
 @dataclass(frozen=True, kw_only=True)
 class Recall(Trained):
     """IPT-10, after Figure 3c: recall of pairs that no window reaches, by what is written and by depth; the last block
@@ -55,8 +44,8 @@ class Recall(Trained):
     blocks of window 8 reach 14 tokens back together, and a few pairs stand 13 before their query.
 
     Rows: depth, window, arm, rate, replicate, step (end of a tenth of the run), recall (of the training texts in that
-    tenth, each seen once), valid, test, shuffled (test with the values moved by one chunk), off, reached (first step
-    from which ten batches in a row have mean recall 0.9; all steps + 1 where none), parameters.
+    tenth, each seen once), valid, test, shuffled (test with the values moved by one chunk), reached (first step from
+    which ten batches in a row have mean recall 0.9; all steps + 1 where none), parameters.
     """
 
     pairs: int = 64
@@ -66,15 +55,14 @@ class Recall(Trained):
 
     tiers: ClassVar = {
         "ci": {**CI, "pairs": 4, "queries": 3, "keys": 6, "steps": 10},
-        "cpu": {**CPU, **FINE, "length": 48, "pairs": 6, "queries": 6, "keys": 16, "steps": 300},
+        "cpu": {**CPU, "length": 48, "pairs": 6, "queries": 6, "keys": 16, "steps": 300},
         "gpu": {},
     }
     tiny: ClassVar = {"steps": 2}
 
     def conditions(self) -> list[dict]:
-        wide = {1: ("none", "both", "conv", "proj", "neither"), 2: ("both", "proj")}
-        arms = [(depth, self.window, arm) for depth in wide for arm in wide[depth]]
-        arms += [(1, 1, arm) for arm in ("both", "past", "proj")]
+        deep = [(depth, self.window, arm) for depth in (1, 2) for arm in ("both", "conv", "proj", "neither")]
+        arms = [(1, self.window, "none"), *deep, *((1, 1, arm) for arm in ("both", "past", "proj"))]
         return [{"depth": D, "window": w, "arm": arm, "rate": rate} for D, w, arm in arms for rate in self.rates]
 
     def arm(self, depth: int, window: int, arm: str) -> Size:
@@ -85,14 +73,10 @@ class Recall(Trained):
         return as_many_parameters(self.size(vocabulary, depth, memories, window=window), full)
 
     def texts(self, batch: int, generator, device) -> tuple[Tensor, Tensor]:
-        """Tokens and labels of each network's texts."""
+        """Tokens and labels."""
         sizes = {"pairs": self.pairs, "queries": self.queries, "keys": self.keys}
-        ids, labels, _ = mqar(self.networks * batch, self.length, **sizes, generator=generator)
-        return self.own(ids).to(device), self.own(labels).to(device)
-
-    def asked(self, each: Tensor, labels: Tensor) -> Tensor:
-        """What belongs to the questions of each network, (R, questions, ...)."""
-        return each[labels != NONE].unflatten(0, (self.networks, -1))
+        ids, labels, _ = mqar(batch, self.length, **sizes, generator=generator)
+        return ids.to(device), labels.to(device)
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         size = self.arm(*(condition[name] for name in ("depth", "window", "arm")))
@@ -100,9 +84,9 @@ class Recall(Trained):
 
         def loss(step: int) -> Tensor:
             ids, labels = self.texts(self.batch, generator, device)
-            logits, answers = (self.asked(each, labels) for each in (model(ids), labels))
-            right.append((logits.argmax(dim=-1) == answers).float().mean(dim=-1))
-            return mean_cross_entropy(logits, answers)
+            logits = model(ids)[:, labels != NONE]
+            right.append((logits.argmax(dim=-1) == labels[labels != NONE]).float().mean(dim=-1))
+            return mean_cross_entropy(logits, labels[labels != NONE])
 
         fit(model, loss, steps=self.steps, rate=condition["rate"])
         recall = torch.stack(right, dim=-1).double().cpu()  # (R, steps)
@@ -119,14 +103,13 @@ class Recall(Trained):
 
     @torch.no_grad()
     def judge(self, model: SmallLM, seed: int, device) -> dict[str, Tensor]:
-        """Recall (R,) of the texts that choose the rate, of those that judge, and of these under two controls."""
-        found = {}
-        controls = {"valid": None, "test": None, "shuffled": moved(self.chunk), "off": torch.zeros_like}
-        for name, change in controls.items():
-            texts = "valid" if name == "valid" else "test"
+        """Recall (R,) of the texts that choose the rate, of those that judge, and of these with chunks mixed up."""
+        moved, found = torch.arange(self.length, device=device).roll(self.chunk), {}
+        for name, texts, shuffle in (("valid", "valid", None), ("test", "test", None), ("shuffled", "test", moved)):
             ids, labels = self.texts(self.judged, stream(seed, "recall", texts), device)
-            logits, answers = (self.asked(each, labels) for each in (model(ids, change), labels))
-            found[name] = (logits.argmax(dim=-1) == answers).double().mean(dim=-1).cpu()
+            asked = labels != NONE
+            right = model(ids, shuffle)[:, asked].argmax(dim=-1) == labels[asked]
+            found[name] = right.double().mean(dim=-1).cpu()
         return found
 
 
@@ -139,34 +122,31 @@ class Bigrams(Trained):
     final: int = 64  # tokens of the last block, whose loss is judged
 
     def texts(self, batch: int, generator, device) -> Tensor:
-        """Each network's documents of ``length`` + 1 tokens."""
-        count = self.networks * batch
-        return self.own(bigram_documents(count, self.length + 1, size=self.vocabulary, generator=generator)).to(device)
+        """Documents of ``length`` + 1 tokens."""
+        return bigram_documents(batch, self.length + 1, size=self.vocabulary, generator=generator).to(device)
 
-    def train(
-        self, model: SmallLM, seed: int, device, rate: float, steps: int, name: str = "documents", change=None
-    ) -> Tensor:
+    def train(self, model: SmallLM, seed: int, device, rate: float, steps: int, name: str = "documents") -> Tensor:
         """Next-token training on documents that are the same for all arms: losses (R, steps)."""
         generator = stream(seed, name)
 
         def loss(step: int) -> Tensor:
             ids = self.texts(self.batch, generator, device)
-            return mean_cross_entropy(model(ids[..., :-1], change), ids[..., 1:])
+            return mean_cross_entropy(model(ids[:, :-1]), ids[:, 1:])
 
         return fit(model, loss, steps=steps, rate=rate)
 
     @torch.no_grad()
-    def final_loss(self, model: SmallLM, ids: Tensor, context: int, change=None) -> Tensor:
+    def final_loss(self, model: SmallLM, ids: Tensor, context: int) -> Tensor:
         """Nats per token of the last block of each document after ``context`` tokens before it, (R,)."""
-        logits = model(ids[..., -1 - self.final - context : -1], change)[:, :, -self.final :]
-        return mean_cross_entropy(logits, ids[..., -self.final :]).double().cpu()
+        logits = model(ids[:, -1 - self.final - context : -1])[:, :, -self.final :]
+        return mean_cross_entropy(logits, ids[:, -self.final :]).double().cpu()
 
-    def judge(self, model: SmallLM, seed: int, device, change=None) -> dict[str, Tensor]:
+    def judge(self, model: SmallLM, seed: int, device) -> dict[str, Tensor]:
         """The loss of the last block after all that is before it, for choosing and for judging, (R, 1)."""
         whole = self.length - self.final
         names = ("valid", "test")
         sets = {name: self.texts(self.judged, stream(seed, "documents", name), device) for name in names}
-        return {name: self.final_loss(model, ids, whole, change).unsqueeze(-1) for name, ids in sets.items()}
+        return {name: self.final_loss(model, ids, whole).unsqueeze(-1) for name, ids in sets.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +160,7 @@ class ChunkSizes(Bigrams):
 
     tiers: ClassVar = {
         "ci": {**CI, "vocabulary": 6, "final": 8, "chunks": (2, 8)},
-        "cpu": {**CPU, **FINE, **SHORT, "vocabulary": 6, "final": 8, "chunks": (2, 4, 8, 16), "steps": 600},
+        "cpu": {**CPU, "vocabulary": 16, "final": 16, "chunks": (2, 4, 8, 16, 32), "steps": 120},
         "gpu": {},
     }
     tiny: ClassVar = {"chunks": (2, 4, 8)}
@@ -206,7 +186,7 @@ class Layers(Bigrams):
 
     tiers: ClassVar = {
         "ci": {**CI, "vocabulary": 6, "final": 8},
-        "cpu": {**CPU, **FINE, **SHORT, "vocabulary": 6, "final": 8, "width": 16, "inner": 32, "steps": 400},
+        "cpu": {**CPU, "vocabulary": 16, "final": 16, "width": 16, "inner": 32, "steps": 120},
         "gpu": {},
     }
 
@@ -228,62 +208,44 @@ class Layers(Bigrams):
 
 @dataclass(frozen=True, kw_only=True)
 class Documents(Bigrams):
-    """IPT-13, after Figure 2: the loss of a fixed last block against the context before it, beside four rivals: window
-    attention alone, GLA and DeltaNet in its place, LaCT and In-Place TTT on it; and a placebo, In-Place TTT that writes
-    what another text would have written. Each arm is trained for few steps and anew for many, each time at rates a
-    factor of 1.6 around the one that a pilot preferred for it.
+    """IPT-13, after Figure 2: the loss of a fixed last block against the context before it, beside four rivals:
+    window attention alone, GLA and DeltaNet in its place, LaCT and In-Place TTT on it.
 
-    Rows: arm, steps, rate, replicate, context, loss (nats per token), valid, test, off, floor, parameters, the mean
-    training loss of the last tenth (late) and of the tenth before it (before), to see whether the curve is flat, and
-    the mean cosine of the last block's keys of different tokens in different texts, at the start and in the end.
+    Rows: arm, rate, replicate, context, loss (nats per token), valid, test, floor, parameters, and the mean training
+    loss of the last tenth (late) and of the tenth before it (before), to see whether the curve is flat.
     """
 
     contexts: tuple[int, ...] = (0, 64, 128, 256, 448)
     depth: int = 2
-    few: int = 2000
-    steps: int = 20_000
-    rates: tuple[float, ...] = (1 / 1.6, 1.0, 1.6)  # of the arm's in RATE
 
-    RATE: ClassVar = {"window": 1e-2, "ttt": 4e-3, "placebo": 4e-3, "gla": 4e-3, "delta": 1e-2, "lact": 1e-2}
     tiers: ClassVar = {
-        "ci": {**CI, "vocabulary": 6, "final": 8, "contexts": (0, 24), "few": 5, "steps": 10, "rates": (1.0,)},
-        "cpu": {
-            **{**CPU, **SHORT, "length": 40, "vocabulary": 6, "final": 8, "contexts": (0, 4, 8, 16, 32)},
-            **{"few": 240, "steps": 1200, "rates": (1 / 1.6, 1.0, 1.6)},
-        },
+        "ci": {**CI, "vocabulary": 6, "final": 8, "contexts": (0, 24), "steps": 10},
+        "cpu": {**CPU, **SHORT, "vocabulary": 6, "final": 8, "contexts": (0, 4, 8, 16, 24), "steps": 240},
         "gpu": {},
     }
-    tiny: ClassVar = {"few": 2, "steps": 10}
+    tiny: ClassVar = {"steps": 10}
 
     def conditions(self) -> list[dict]:
-        trained = itertools.product((self.few, self.steps), self.RATE, self.rates)
-        return [{"arm": arm, "steps": steps, "rate": self.RATE[arm] * factor} for steps, arm, factor in trained]
+        return [{"arm": arm, "rate": rate} for arm in ("window", "ttt", "gla", "delta", "lact") for rate in self.rates]
 
     def arm(self, arm: str) -> Size:
         """The size of an arm, with the parameters of the one that has most: LaCT."""
         largest = self.size(self.vocabulary, self.depth, {}, mixer="lact")
-        writes = arm in ("ttt", "placebo")
-        memories = {i: Memory(chunk=self.chunk) for i in range(self.depth)} if writes else {}
-        mixer = "window" if writes else arm
+        memories = {i: Memory(chunk=self.chunk) for i in range(self.depth)} if arm == "ttt" else {}
+        mixer = "window" if arm == "ttt" else arm
         return as_many_parameters(self.size(self.vocabulary, self.depth, memories, mixer=mixer), largest)
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        arm, steps = condition["arm"], condition["steps"]
-        change = of_another_text if arm == "placebo" else None
-        model = build(self.arm(arm), self.networks, seed, device, dtype)
-        ids, tenth = self.texts(self.judged, stream(seed, "documents", "test"), device), max(1, steps // 10)
-        untrained = key_cosine(model, ids)
-        losses = self.train(model, seed, device, condition["rate"], steps, change=change)
+        model = build(self.arm(condition["arm"]), self.networks, seed, device, dtype)
+        losses = self.train(model, seed, device, condition["rate"], self.steps)
+        ids, tenth = self.texts(self.judged, stream(seed, "documents", "test"), device), self.steps // 10
         columns = {
-            "loss": torch.stack([self.final_loss(model, ids, context, change) for context in self.contexts], dim=-1),
-            **self.judge(model, seed, device, change),
-            "off": self.judge(model, seed, device, torch.zeros_like)["test"],
+            "loss": torch.stack([self.final_loss(model, ids, context) for context in self.contexts], dim=-1),
+            **self.judge(model, seed, device),
             "floor": bigram_floor(self.vocabulary),
             "parameters": model.parameters_each,
             "late": losses[:, -tenth:].mean(dim=-1, keepdim=True),
             "before": losses[:, -2 * tenth : -tenth].mean(dim=-1, keepdim=True),
-            "cosine_untrained": untrained.unsqueeze(-1),
-            "cosine": key_cosine(model, ids).unsqueeze(-1),
         }
         return rows({"replicate": range(self.networks), "context": self.contexts}, columns)
 
@@ -291,8 +253,7 @@ class Documents(Bigrams):
 @dataclass(frozen=True, kw_only=True)
 class WarmStart(Bigrams):
     """IPT-17: a window model is trained; then it is continued as it is ("static"), with memories at the released start
-    ("zero": kernel 0, diagonal projection) or at an arbitrary one ("random": taps of variance 1/5, dense projection),
-    and with a placebo at the released start, which writes what another text would have written.
+    ("zero": kernel 0, diagonal projection) or at an arbitrary one ("random": taps of variance 1/5, dense projection).
 
     Rows: start, rate, replicate, base (loss of the trained model on the test set), first (the same set, right after the
     insertion), valid, test (after continuing), floor.
@@ -304,25 +265,23 @@ class WarmStart(Bigrams):
 
     tiers: ClassVar = {
         "ci": {**CI, "vocabulary": 6, "final": 8, "pretraining": 3},
-        "cpu": {**CPU, **FINE, **SHORT, "vocabulary": 6, "final": 8, "steps": 400, "pretraining": 600},
+        "cpu": {**CPU, "vocabulary": 16, "final": 16, "steps": 100, "pretraining": 100},
         "gpu": {},
     }
 
     def conditions(self) -> list[dict]:
-        return [{"start": start, "rate": rate} for start in ("static", "zero", "random", "placebo") for rate in self.rates]
+        return [{"start": start, "rate": rate} for start in ("static", "zero", "random") for rate in self.rates]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         base = build(self.size(self.vocabulary, self.depth, {}), self.networks, seed, device, dtype)
         self.train(base, seed, device, self.pretraining_rate, self.pretraining, "before")
         start = condition["start"]
-        memory = Memory(chunk=self.chunk, start="zero" if start == "placebo" else start) if start != "static" else None
+        memory = Memory(chunk=self.chunk, start=start) if start != "static" else None
         memories = {self.depth - 1: memory} if memory else {}
-        change = of_another_text if start == "placebo" else None
         model = build(self.size(self.vocabulary, self.depth, memories), self.networks, seed, device, dtype)
         model.load_state_dict(base.state_dict(), strict=False)  # all but kernel and projection
-        before = {"base": base, "first": model}
-        columns = {name: self.judge(one, seed, device, change)["test"] for name, one in before.items()}
-        self.train(model, seed, device, condition["rate"], self.steps, "after", change)
-        columns |= self.judge(model, seed, device, change)
+        columns = {"base": self.judge(base, seed, device)["test"], "first": self.judge(model, seed, device)["test"]}
+        self.train(model, seed, device, condition["rate"], self.steps, "after")
+        columns |= self.judge(model, seed, device)
         columns = {name: each.squeeze(-1) for name, each in columns.items()}
         return rows({"replicate": range(self.networks)}, columns | {"floor": bigram_floor(self.vocabulary)})
