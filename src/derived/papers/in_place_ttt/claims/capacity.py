@@ -18,6 +18,7 @@ CLAIMS = (
         "noise over the closed form, the case farthest from it",
         within(1, 0.15),
         unit="of the closed form",
+        null=measure.mean("std * h / N", by=["N", "h"], decides=farthest_from(1)),  # forgets that noise adds in squares
     ),
     statistic(
         "IPT-8.c",
@@ -27,5 +28,6 @@ CLAIMS = (
         "pairs at half of the answers over the formula, the size farthest from it",
         within(1, 0.25),
         unit="of the formula",
+        null=measure.mean("half / rule", "point == 0", by=["d", "h", "V"], decides=farthest_from(1)),
     ),
 )
