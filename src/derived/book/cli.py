@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -58,9 +59,9 @@ def clear_errors(command: Callable) -> Callable:
     return wrapped
 
 
-def _run(house: House, slugs: list[str] | None, tier: str, seed: int, device: str, jobs: int, limit: float | None):
+def _run(house: House, slugs: list[str], tier: str, seed: int, device: str, jobs: int, limit: float | None):
     check(tier, device)
-    chosen = house.choose(slugs or [])
+    chosen = house.choose(slugs, essays=True)
     outcomes = run_chapters(house, chosen, {"tier": tier, "seed": seed, "device": device}, jobs, limit)
     return outcomes
 
@@ -128,7 +129,7 @@ def run(
     """
     house = this_house()
     with alone(house):
-        _judge(house, _run(house, slugs, tier, seed, device, jobs, limit))
+        _judge(house, _run(house, slugs or [], tier, seed, device, jobs, limit))
 
 
 @app.command()
@@ -151,7 +152,7 @@ def site(
     house = this_house()
     with alone(house):
         _check_unnamed(house, slugs or house.chapters(), seed)
-        outcomes = _run(house, slugs, tier, seed, device, jobs, limit)
+        outcomes = _run(house, [*(slugs or house.chapters()), *house.essays()], tier, seed, device, jobs, limit)
         _judge(house, outcomes)
         found = {slug: read_findings(house, slug) for slug in house.chapters()}
         ready = [slug for slug in found if found[slug]]
@@ -276,6 +277,8 @@ def real(
     chosen = [one for one in pinned.PACKAGES if (one.name in names if names else one.offer in offers)]
     if refused := [one for one in chosen if one.offer == "terms" and not accept_terms]:
         raise UserError(f"{refused[0].name} has terms of its own, {refused[0].licence}: --accept-terms")
+    if readers := [one.reader for one in chosen if one.reader and not find_spec(one.reader)]:
+        typer.echo(f"to read them: .venv/bin/pip install -c requirements.lock {' '.join(readers)}")
     if wrong := fetch.fetch(chosen):
         raise UserError(f"not unpacked, for their checksums are not the pinned ones: {', '.join(wrong)}")
 

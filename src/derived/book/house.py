@@ -48,16 +48,29 @@ class House:
         return self.root / "requirements.lock"
 
     def notebook(self, slug: str) -> Path:
-        return self.root / "notebooks" / f"{slug}.ipynb"
+        """The source of a chapter or an essay."""
+        return self.root / ("book" if self.is_essay(slug) else "notebooks") / f"{slug}.ipynb"
 
     def executed(self, slug: str) -> Path:
-        return self.build / "executed" / "notebooks" / f"{slug}.ipynb"
+        return self.build / "executed" / self.notebook(slug).relative_to(self.root)
+
+    def is_essay(self, slug: str) -> bool:
+        """Whether a notebook is one of the book's own pages, which makes no claim."""
+        return (self.root / "book" / f"{slug}.ipynb").is_file()
 
     def findings(self, slug: str) -> Path:
         return self.build / "findings" / f"{slug}.json"
 
     def chapters(self) -> list[str]:
-        """The slugs in the order of the table of contents."""
+        """The slugs of the papers in the order of the table of contents."""
+        return [Path(file).name for file in self._files() if file.startswith("notebooks/")]
+
+    def essays(self) -> list[str]:
+        """The book's own pages that are notebooks and run as chapters do."""
+        return [name for file in self._files() if self.is_essay(name := Path(file).name)]
+
+    def _files(self) -> list[str]:
+        """The pages of the table of contents."""
         try:
             toc = yaml.safe_load((self.root / "book" / "_toc.yml").read_text("utf-8"))
         except yaml.YAMLError as error:
@@ -69,18 +82,19 @@ class House:
         twice = [file for file in files if files.count(file) > 1]
         if twice:
             raise UserError(f"book/_toc.yml: it names {twice[0]} twice")
-        return [Path(file).name for file in files if file.startswith("notebooks/")]
+        return files
 
     def number(self, slug: str) -> int:
         """The number of a chapter in the whole book."""
         return 1 + self.chapters().index(slug)
 
-    def choose(self, slugs: Sequence[str]) -> list[str]:
-        """The named chapters, or all of them if none is named."""
+    def choose(self, slugs: Sequence[str], essays: bool = False) -> list[str]:
+        """The named chapters, or all of them if none is named; with ``essays`` those may be named as well."""
         chapters = self.chapters()
         absent = [slug for slug in chapters if not self.notebook(slug).is_file()]
         if absent:
             raise UserError(f"book/_toc.yml: it names notebooks/{absent[0]}, which is not there")
+        chapters += self.essays() if essays else []
         unknown = [slug for slug in slugs if slug not in chapters]
         if unknown:
             raise UserError(f"no chapter is called {', '.join(unknown)}; there is {', '.join(chapters)}")

@@ -49,6 +49,24 @@ def test_a_chapter_runs_once_and_again_only_after_a_change(house):
     )
 
 
+def test_an_essay_runs_and_is_cached_as_a_chapter_is_and_makes_no_claim(house):
+    good(house)
+    toc = house / "book/_toc.yml"
+    toc.write_text(f"{toc.read_text()}      - file: book/essay\n")
+    press.write_chapter(house, "essay", "print(40 + 2)")
+    (house / "notebooks/essay.ipynb").rename(house / "book/essay.ipynb")
+    assert House(house).essays() == ["essay"]
+    assert House(house).chapters() == ["toy"]
+    done = press.derived(house, "run", "essay")
+    assert done.returncode == 0, done.stderr
+    assert "42" in (house / "_build/executed/book/essay.ipynb").read_text()
+    assert "(cached)" in press.derived(house, "run", "essay").stdout
+    assert "no chapter is called essay" in press.derived(house, "record", "essay").stderr
+    press.write_chapter(house, "essay", "1 / 0")
+    (house / "notebooks/essay.ipynb").rename(house / "book/essay.ipynb")
+    assert "essay: cell 3 (1 / 0) raised ZeroDivisionError" in press.derived(house, "run", "essay").stderr
+
+
 FAULTS = {
     "raises": ("1 / 0", "toy: cell 3 (1 / 0) raised ZeroDivisionError: division by zero"),
     "exits": ("import sys; sys.exit(0)", "cell 3 (import sys; sys.exit(0)) raised SystemExit"),
@@ -157,6 +175,22 @@ def test_a_killed_build_takes_its_kernels_along_and_the_next_one_works(house, ho
     assert not alive
     good(house)
     assert press.derived(house, "run").returncode == 0
+
+
+def test_a_build_that_is_killed_while_its_worker_starts_takes_it_along(house):
+    press.write_chapter(house, "toy", "import time", "time.sleep(600)")
+    press.write_toc(house, "toy")
+    driver = press.start(house, "run", stdout=subprocess.DEVNULL)
+    family, deadline = [], time.monotonic() + 60
+    while time.monotonic() < deadline and not family:
+        family = psutil.Process(driver.pid).children(recursive=True)
+    driver.kill()
+    driver.wait(30)
+    _, alive = psutil.wait_procs(family, timeout=30)
+    for process in alive:
+        process.kill()
+    assert family
+    assert not alive
 
 
 def test_a_corrupt_cache_is_run_again(built):

@@ -243,6 +243,19 @@ LECTURES = """- show: toy-theorem
 """
 
 
+def write_essay(root: Path) -> None:
+    """In place of One block, a page that runs, as source and as executed."""
+    text = new_markdown_cell(
+        "# One block\n\nOf [toys](../notebooks/toy.ipynb) and [absent ones](../notebooks/absent.ipynb).", id="text"
+    )
+    said = new_output("stream", name="stdout", text="worst gap 1.0e-16, 0.5 of its bound, n = 3\n")
+    for folder, outputs in (("book", []), ("_build/executed/book", [said])):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+        code = new_code_cell("check(gap, bound)", id="code", outputs=outputs)
+        notebook = new_notebook(cells=[text, code], metadata={"language_info": {"name": "python"}})
+        nbformat.write(notebook, root / folder / "one_block.ipynb")
+
+
 def write_book(root: Path) -> Path:
     """A checkout in small: the real pages and settings, one chapter, a package of one file."""
     shutil.copytree(ROOT / "book", root / "book")
@@ -263,6 +276,7 @@ def write_book(root: Path) -> Path:
     for name in ("glossary", "welcome", "lectures/courses", "lectures/syllabus"):  # they name the book's chapters
         (root / f"book/{name}.yml").unlink()
     write_chapter(root)
+    write_essay(root)
     (root / "book/lectures/toy.yml").write_text(LECTURES, "utf-8")
     (root / "tests/papers/toy").mkdir(parents=True)
     (root / "tests/papers/toy/test_one.py").write_text("# `toy-theorem`\ndef test_it():\n    pass\n")
@@ -300,6 +314,14 @@ def test_the_card_is_filled_from_data(book: Path):
         assert expected in text, expected
     assert 'href="../downloads/toy-student.ipynb"' in text
     assert "Tan and Zhao, 2026" in text
+
+
+def test_an_essay_is_shown_as_it_ran_and_links_to_the_chapters_of_this_build(book: Path):
+    article = BeautifulSoup(page(book, "book/one_block.html"), "html.parser").article
+    assert article.select_one(".checked").text == "worst gap of 3: 1.0e-16, 0.5 of its bound"
+    links = [link["href"] for link in article.select("p > a.reference")]
+    assert links == ["../notebooks/toy.html"]
+    assert "toys and absent ones." in article.text
 
 
 def test_computed_alt_text_and_provenance_reach_the_figure(book: Path):

@@ -28,6 +28,8 @@ def packs(house: House, slugs: list[str]) -> tuple[Path, Path]:
     try:
         for slug in slugs:
             _without_solutions(house, slug, work / "build")
+        if (house.build / "executed/book").is_dir():
+            shutil.copytree(house.build / "executed/book", work / "build/executed/book")
         made = render.make(house.root, work / "build", slugs, work / "draft", solutions=False)
         for chapter in made.chapters:
             found = render.versions(house.root, house.build, chapter.slug, made)

@@ -7,7 +7,6 @@ from typing import Any
 
 import nbformat
 
-from derived.book.block import page as block
 from derived.book.front import history, notation, reference, welcome
 from derived.book.page import pages
 
@@ -46,8 +45,6 @@ def fill(
         "<!-- course -->": pages.course(chapters),
         "<!-- package -->": reference.page(root, [(chapter.slug, chapter.name) for chapter in chapters]),
     }
-    if (stage / "book/one_block.md").is_file():
-        fragments |= block.fragments(build, {card.chapter.slug: (card.number, card.heading) for card in cards})
     for path in (stage / "book").glob("*.md"):
         lines = path.read_text("utf-8").splitlines()
         path.write_text("\n".join(fragments.get(line, line) for line in lines) + "\n", "utf-8")

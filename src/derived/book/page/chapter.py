@@ -3,7 +3,7 @@
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from derived.book.source import reading
 REPORT = 'class="chapter-ledger"'  # the table that a chapter's report() shows in Jupyter
 DRAWS = re.compile(r"(show|explorer)\([^\n]*\)")  # the whole of a cell that only shows a figure: its call says nothing
 SVG = "image/svg+xml"
+CHAPTER_LINK = re.compile(r"\[(?P<text>[^]\n]+)\]\(\.\./notebooks/(?P<slug>\w+)\.ipynb\)")
 FACTS = ("paper", "claim", "prerequisites", "objectives")
 ERRATUM = ("said", "where", "right", "who", "checked")
 PAPER_FACTS = ("title", "authors", "bibkey")
@@ -47,6 +48,17 @@ def fill(root: Path, build: Path, slug: str, links: dict[str, str]) -> tuple[pag
     _show_outputs(notebook, finding, build / "extra/explorers")
     opening.arrange(notebook)
     return chapter, notebook
+
+
+def essay(build: Path, slug: str, chapters: Sequence[str]) -> NotebookNode:
+    """Fill in one executed page of the book's own; its links to chapters that this build lacks become plain text."""
+    notebook = nbformat.read(build / f"executed/book/{slug}.ipynb", as_version=4)
+    _show_parameters(notebook)
+    cells.tidy(notebook)
+    for cell in notebook.cells:
+        cell.source = CHAPTER_LINK.sub(lambda link: link[0] if link["slug"] in chapters else link["text"], cell.source)
+    _show_outputs(notebook, {"chapter": slug}, build / "extra/explorers")
+    return notebook
 
 
 def _show_parameters(notebook: NotebookNode) -> None:

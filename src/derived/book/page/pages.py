@@ -239,7 +239,6 @@ _templates.filters |= {
     "pill": pill,
     "words": words,
     "verdict_key": verdict_key,
-    "set_of": frozenset,
 }
 _templates.globals |= {"VERDICTS": VERDICTS, "SOURCES": SOURCES, "BADGES": BADGES, "GROUPS": GROUPS}
 _templates.globals |= {"LENGTHS": LENGTHS}

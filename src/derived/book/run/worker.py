@@ -9,7 +9,6 @@ import ctypes
 import datetime
 import hashlib
 import json
-import os
 import platform
 import resource
 import sys
@@ -133,7 +132,7 @@ def run(job: dict[str, Any]) -> None:
         page = nbformat.read(source, as_version=4)
         _check_parameters(page)
         notebook = tidy(_execute(source, partial, job["parameters"]))
-        findings = take_findings(notebook)
+        findings = {"rows": [], "records": []} if job["essay"] else take_findings(notebook)
         lost = on_page.unmatched(page, findings.pop("on_page", ()))
         on_page.fill(page, findings["rows"])
         machine = private(partial.parent, source.parents[1])
@@ -164,9 +163,9 @@ def run(job: dict[str, Any]) -> None:
 
 def main() -> None:
     """Run the job given as JSON and report its outcome in the last line."""
-    watch(os.getppid())
-    _adopt()
     job = json.loads(sys.argv[1])
+    watch(job["driver"])
+    _adopt()
     try:
         run(job)
     except ChapterError as error:

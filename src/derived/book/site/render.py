@@ -61,6 +61,7 @@ class Site:
 def site_key(root: Path, build: Path, slugs: list[str]) -> str:
     """Hash everything that the site is made from."""
     made = [build / part for slug in slugs for part in (f"executed/notebooks/{slug}.ipynb", f"findings/{slug}.json")]
+    made += sorted((build / "executed/book").glob("*.ipynb"))
     files = [path for name in SOURCES for path in _files(root / name)] + [path for path in made if path.is_file()]
     digest = hashlib.sha256(" ".join([sys.version, *slugs]).encode())
     for path in files:

@@ -14,7 +14,7 @@ import yaml
 
 from derived.book import written
 from derived.book.front import fill
-from derived.book.house import UserError
+from derived.book.house import House, UserError
 from derived.book.judge.ledger import check_columns
 from derived.book.page import chapter, evidence, explorer, pages
 from derived.book.site import downloads
@@ -45,6 +45,8 @@ def stage(
     address = f"{extra['url']}/blob/{extra['branch']}/" if extra["url"] else ""
     proofs = {one.slug: evidence.write(root, target, one, notebook, address) for one, notebook in filled}
     (target / STATEMENTS).write_text(json.dumps({slug: shown for slug, (shown, _) in proofs.items()}), "utf-8")
+    for essay in House(root).essays():
+        nbformat.write(chapter.essay(build, essay, slugs), target / f"book/{essay}.ipynb")
     chapters = [one for one, _ in filled]
     fill.fill(root, build, target, chapters, [row for _, index in proofs.values() for row in index])
     ledger = json.dumps([row for one in chapters for row in one.rows], indent=1, ensure_ascii=False)

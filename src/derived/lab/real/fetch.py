@@ -39,7 +39,7 @@ def fetch(packages: Iterable[Package], say: Callable[[str], None] = print) -> li
     """Fetch what is not here yet, say what became of each, and return the names of those whose checksum is wrong."""
     wrong = []
     for package in packages:
-        if package.here:
+        if package.unpacked:
             say(f"{package.name}: here")
             continue
         try:

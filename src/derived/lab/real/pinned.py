@@ -4,12 +4,14 @@ files     what its client is asked for, as that client writes it, each with the 
 source    the client: pip (wheels of one platform, opened as zip files), debian (apt-get), npm
 offer     default (small and permissive) · optional (permissive) · terms (fetched only by who accepts its terms)
 keep      which files of it are unpacked
+reader    the Python package that reads its files, where torch and safetensors do not (READERS of the Makefile)
 
 Nothing heavy is imported here, since the press asks what is here before each chapter.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
@@ -30,6 +32,7 @@ class Package:
     what: str
     chapters: tuple[str, ...]
     keep: tuple[str, ...] = ("*",)
+    reader: str = ""
 
     @property
     def place(self) -> Path:
@@ -40,10 +43,15 @@ class Package:
         return "".join(f"{digest}  {asked}\n" for asked, digest in self.files.items())
 
     @property
-    def here(self) -> bool:
-        """Whether it is unpacked, from the very files that are pinned."""
+    def unpacked(self) -> bool:
+        """Whether it is there, from the very files that are pinned."""
         mark = self.place / MARK
         return mark.is_file() and mark.read_text("utf-8") == self.mark
+
+    @property
+    def here(self) -> bool:
+        """Whether it is unpacked and can be read."""
+        return self.unpacked and (not self.reader or find_spec(self.reader) is not None)
 
 
 def root() -> Path:
@@ -151,6 +159,7 @@ PACKAGES = (
         licence="MIT; of DINOv2's shape, whose weights are Apache-2.0; the package names no origin",
         what="a ViT-S/14 on photographs, with a saliency decoder",
         chapters=("signal_propagation",),
+        reader="onnx",
     ),
     Package(
         name="minilm",
@@ -229,6 +238,7 @@ PACKAGES = (
         licence="Gemma Terms of Use (ai.google.dev/gemma/terms)",
         what="Gemma 3 270M, base, quantised: gated MLP, sliding windows, 262,144 tokens",
         chapters=("cactus", "in_place_ttt"),
+        reader="gguf",
     ),
 )
 BY_NAME = {package.name: package for package in PACKAGES}
