@@ -35,7 +35,8 @@ def test_measures_on_tables_with_known_answers():
     )
     noise = (base["N"] / base["h"]) ** 0.5
     sizes = pd.DataFrame(
-        [(r, d, h, V) for r in range(4) for d, h, V in ((32, 64, 8), (64, 128, 8))], columns=["replicate", "d", "h", "V"]
+        [(r, d, h, V) for r in range(4) for d, h, V in ((32, 64, 8), (64, 128, 8))],
+        columns=["replicate", "d", "h", "V"],
     )
     pairs = 1.0 * sizes["d"] * sizes["h"]
     tables = {

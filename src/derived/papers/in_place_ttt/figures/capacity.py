@@ -39,7 +39,9 @@ def recall(rows: pd.DataFrame) -> Figure:
         ylabel="right answers",
         ylim=(-0.02, 1.02),
     )
-    axes[1].set(xscale="log", yscale="log", xlabel=r"formula $h/(a_V^2(1/d+1/V))$", ylabel="pairs at half of the answers")
+    axes[1].set(
+        xscale="log", yscale="log", xlabel=r"formula $h/(a_V^2(1/d+1/V))$", ylabel="pairs at half of the answers"
+    )
     plain_log(axes[0].xaxis, (0.125, 0.25, 0.5, 1, 2, 4))
     for axis in (axes[1].xaxis, axes[1].yaxis):
         plain_log(axis, (50, 100, 200, 400, 800))
