@@ -2,6 +2,7 @@
 
 import math
 
+import pandas as pd
 import pytest
 import torch
 from here import needs
@@ -12,12 +13,13 @@ from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
 from derived.papers.in_place_ttt.claims.real import CLAIMS
 from derived.papers.in_place_ttt.experiments.real import TrainedKeys, cosines, down_projections, keys_of
+from derived.papers.in_place_ttt.figures.real import keys
 
 
 def test_cosines_are_those_of_pairs_of_unlike_tokens():
-    keys, ids = torch.randn(9, 5, generator=stream(0, "keys")).double() + 1, torch.tensor([0, 1, 2] * 3)
+    own, ids = torch.randn(9, 5, generator=stream(0, "keys")).double() + 1, torch.tensor([0, 1, 2] * 3)
     pairs = [(i, j) for i in range(9) for j in range(9) if ids[i] != ids[j]]
-    for found, each in zip(cosines(keys, ids), (keys, keys - keys.mean(dim=0)), strict=True):
+    for found, each in zip(cosines(own, ids), (own, own - own.mean(dim=0)), strict=True):
         assert found == pytest.approx(
             sum(float(cosine_similarity(each[i], each[j], dim=0)) for i, j in pairs) / len(pairs)
         )
@@ -30,10 +32,10 @@ def test_the_matrices_are_the_last_ones_of_the_mlps_and_their_keys_what_they_mul
     for model in (bert, qwen):
         layers = down_projections(model)
         assert [tuple(each.weight.shape) for each in layers] == [(8, 12)] * 2
-        with torch.no_grad(), keys_of(layers) as keys:
+        with torch.no_grad(), keys_of(layers) as seen:
             model(torch.arange(5).unsqueeze(0))
             model(torch.arange(3).unsqueeze(0))
-        assert [[tuple(key.shape) for key in each] for each in keys] == [[(1, 5, 12)] * 2, [(1, 3, 12)] * 2]
+        assert [[tuple(key.shape) for key in each] for each in seen] == [[(1, 5, 12)] * 2, [(1, 3, 12)] * 2]
         assert not layers[0]._forward_pre_hooks
 
 
@@ -56,3 +58,14 @@ def test_rows_of_the_model_itself():
     for claim in CLAIMS:
         assert math.isfinite(claim.measure(rows).value)
         assert math.isfinite(claim.null(rows).value)
+
+
+def test_the_figure_says_in_words_what_it_shows(tells):
+    rows = pd.DataFrame(
+        {"weights": weights, "layer": layer, "replicate": r, "cosine": cosine + layer / 10, "centred": -0.01}
+        for weights, cosine in (("fresh", 0.4), ("trained", 0.1))
+        for layer in (0, 1)
+        for r in range(3)
+    )
+    words = ("before training 0.40 to 0.50", "trained 0.10 to 0.20", "mean subtracted -0.01")
+    tells(keys(rows.assign(recorded=True, tier="cpu")), *words)

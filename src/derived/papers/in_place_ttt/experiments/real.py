@@ -25,12 +25,12 @@ LAST = ("mlp.down_proj", "output.dense")  # what decoders and BERT call the last
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedKeys(Experiment):
-    """IPT-7.g and 16.c: keys and down-projections of all layers, of a trained model and of the same before its training.
+    """IPT-7.g and 16.c: keys and down-projections of all layers, of a trained model and of one before training.
 
     A replicate is a piece of a novel. Rows: weights (trained, fresh), layer, replicate, cosine (mean over pairs of
-    different tokens of the piece, its first token left out), centred (the same, the piece's mean key subtracted), std (of
-    the layer's weights that are not zero), changed and changed_by_more (share of these that a random write of Frobenius
-    norm ``tau``, and of ten thousand times as much, changes in bf16), theory (the closed form of changed).
+    different tokens of the piece, its first token left out), centred (the same, the piece's mean key subtracted), std
+    (of the layer's weights that are not zero), changed and changed_by_more (share of these that a random write of
+    Frobenius norm ``tau``, and of ten thousand times as much, changes in bf16), theory (the closed form of changed).
     """
 
     model: str = "minilm"
