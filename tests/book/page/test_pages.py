@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import pytest
 from bs4 import BeautifulSoup
 
+from derived.book.front import scales
 from derived.book.page import explorer, pages
 from derived.book.source.reading import Minutes
 
@@ -16,7 +17,9 @@ def row(claim: str, verdict: str = "holds", **changes) -> dict:
     base = dict.fromkeys(("device", "value", "low", "high", "n", "expected", "amends"))
     base |= {"id": claim, "paper": "toy", "kind": "statistic", "statement": "$a<b$", "source": "paper", "where": "§1"}
     base |= {"paper_value": "1", "tier": "ci", "criterion": "$a$", "verdict": verdict, "reason": "", "headline": True}
-    base |= {"plain": "", "unit": "", "proof": "", "experiment": "Toy", "changed": []}
+    base |= {"plain": "", "unit": "", "proof": "", "experiment": "Toy", "changed": [], "accept": [None, 1.0]}
+    base |= {"null": "", "undecided": None, "horizon": "", "scale": None, "made_of": "synthetic"}
+    base |= {"effect": None, "sees": None}
     return base | changes
 
 
@@ -39,7 +42,15 @@ def chapter(
     """A chapter of the book."""
     facts = {"paper": {"title": f"A {slug}", "authors": "A", "arxiv": "1", "bibkey": "a1"}, "claim": "$x$ <is> y."}
     facts |= {"prerequisites": ["p"], "objectives": ["o"]}
-    links = {"notebook": "n", "student": "s", "homework": "h", "wheel": "w", "launch": launch, "slides": slides}
+    links = {
+        "notebook": "n",
+        "student": "s",
+        "homework": "h",
+        "wheel": "w",
+        "launch": launch,
+        "slides": slides,
+        "report": "",
+    }
     found = finding(*rows, slug=slug, records=records)
     return pages.Chapter(slug, facts, found, 2, links, Minutes(short, 45), sections, f"1. The {slug}")
 
@@ -203,7 +214,87 @@ def test_few_claims_in_plain_words_stand_first_and_all_others_fold():
 @pytest.mark.parametrize(("unit", "shown"), [("", "0.5"), ("nats", "0.5 nats"), ("of its bound", "0.5 of its bound")])
 def test_a_value_stands_with_its_own_unit(unit, shown):
     soup = BeautifulSoup(pages.chapter_ledger(finding(row("A", kind="bound", value=0.5, unit=unit))), "html.parser")
-    assert soup.select_one("td[data-label=Measured]").get_text().replace("\xa0", " ") == shown
+    found = soup.select_one("td[data-label=Measured]").get_text(" ").replace("\xa0", " ")
+    assert " ".join(found.split()) == f"{shown} at most 1 allowed"
+
+
+def measured(**changes) -> str:
+    """What the ledger says that a claim found."""
+    soup = BeautifulSoup(pages.chapter_ledger(finding(row("A", **changes))), "html.parser")
+    return " ".join(soup.select_one("td[data-label=Measured]").get_text(" ").split())
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"accept": [1.97, 2.03], "criterion": "x: within $2$ ± $0.03$"}, "off by 0.015; 0.03 allowed"),
+        ({"accept": [1, 3], "criterion": "x: within $[1, 3]$"}, "1 to 3 allowed"),
+        ({"accept": [0.5, None]}, "at least 0.5 needed"),
+        ({"accept": [2.0, 2.0]}, "exactly 2 needed"),
+        ({"kind": "counterexample"}, "the statement allows 1"),
+        ({"kind": "measured"}, ""),
+    ],
+)
+def test_what_was_found_stands_beside_what_was_allowed(changes, words):
+    assert measured(value=2.015, **changes) == f"2.015 {words}".strip()
+
+
+@pytest.mark.parametrize(
+    ("why", "words"),
+    [
+        ({"kind": "too few", "n": 360}, "too few: about 360 would decide"),
+        ({"kind": "absent", "excluded": 0.02}, "absent: an effect of more than 0.02 beyond the criterion is excluded"),
+        ({"kind": "at the edge"}, "at the edge: not even a hundred times as many would decide"),
+    ],
+)
+def test_an_undecided_claim_says_which_of_the_three_it_is(why, words):
+    assert measured(value=0.5, verdict="undecided", undecided=why).endswith(words)
+
+
+def told(**changes) -> dict[str, str]:
+    """The fold of a claim in the ledger, by its terms."""
+    soup = BeautifulSoup(pages.ledger([chapter(row("A", value=0.5, **changes))]), "html.parser")
+    terms = ((each.get_text(), each.find_next_sibling("dd").get_text()) for each in soup.select("dt"))
+    return {term: " ".join(words.split()) for term, words in terms}
+
+
+def test_a_claim_shows_its_null_arm_its_scale_and_how_far_it_was_tried():
+    arm = {"value": 3.0, "low": 2.5, "high": 3.5, "n": 9, "verdict": "fails", "reason": ""}
+    found = told(null=arm, scale="ours", made_of="real data", horizon="$10^6$ steps", sees=0.25)
+    assert found["null arm"] == "a do-nothing arm scores 3 [2.5, 3.5]: fails as it must"
+    assert (found["scale"], found["horizon"]) == ("at ours; real data", r"tried up to \(10^6\) steps")
+    assert found["the design sees"] == "a difference of 0.25, four times in five"
+    assert told(null="the bound is attained")["null arm"] == "none: the bound is attained"
+    assert {"null arm", "effect", "horizon", "the design sees"}.isdisjoint(told())
+    plain = pages.chapter_ledger(finding(row("A", plain="In words.", value=0.5, null=arm)))
+    assert "a do-nothing arm scores 3" in BeautifulSoup(plain, "html.parser").select_one("[data-label='How sure']").text
+
+
+def test_a_number_of_the_paper_stands_beside_ours():
+    effect = {"unit": "share", "paper": 0.81, "paper_error": 0.02, "ours": 0.79, "low": 0.77, "high": 0.8, "sees": 0.1}
+    effect |= {"difference": -0.02, "difference_low": -0.09, "difference_high": 0.05, "ratio": 0.975}
+    assert told(effect=effect, sees=0.03)["effect"] == (
+        "theirs 0.81 ± 0.02, ours 0.79 [0.77, 0.8] (share); difference −0.02 [−0.09, 0.05], ratio 0.975; "
+        "the design sees 0.1"
+    )
+
+
+def test_claims_are_counted_by_scale_and_by_what_they_are_made_of():
+    rows = [
+        row("A"),
+        row("B", scale="toy", made_of="real data"),
+        row("C", scale="ours", source="ours"),
+        row("D", "not run", scale="paper"),
+        row("B", tier="cpu", scale="ours", headline=False),
+    ]
+    soup = BeautifulSoup(scales.table([chapter(*rows)]), "html.parser")
+    heads, *lines = [[cell.get_text() for cell in line.select("th, td")] for line in soup.select("tr")]
+    assert heads[1:6] == ["exact", "at the paper's scale", "at ours", "toy", "not run"]
+    assert lines == [
+        ["the papers", "1", "0", "0", "1", "1", "1", "1", "0"],
+        ["this book", "0", "0", "1", "0", "0", "1", "0", "0"],
+        ["all", "1", "0", "1", "1", "1", "2", "1", "0"],
+    ]
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ GROUPS = {
     "ours": "this book",
 }
 
+SCALES = {"exact": "exact", "paper": "at the paper's scale", "ours": "at ours", "toy": "toy"}
 PLANNED = 10  # papers that the book is about
 PUNCTUATION = tuple(".,;:)")  # must not begin a line after a formula
 
@@ -241,7 +242,7 @@ _templates.filters |= {
     "verdict_key": verdict_key,
 }
 _templates.globals |= {"VERDICTS": VERDICTS, "SOURCES": SOURCES, "BADGES": BADGES, "GROUPS": GROUPS}
-_templates.globals |= {"LENGTHS": LENGTHS}
+_templates.globals |= {"LENGTHS": LENGTHS, "SCALES": SCALES}
 
 
 def html(template: str, **values: Any) -> str:
