@@ -14,6 +14,7 @@ from derived.lab.rng import stream
 from derived.papers.in_place_ttt.claims.trained import (
     CLAIMS,
     at_best_rate,
+    at_plateau,
     best_rate,
     ends_over_middle,
     least_difference,
@@ -221,9 +222,10 @@ def test_every_arm_and_rate_has_its_rows(rows):
     warm = rows[WarmStart]
     assert (warm.loc[warm["start"] != "random", "first"] == warm.loc[warm["start"] != "random", "base"]).all()
     assert (warm.loc[warm["start"] == "random", "first"] != warm.loc[warm["start"] == "random", "base"]).all()
+    flat = rows | {Documents: rows[Documents].assign(before=rows[Documents]["late"])}
     for claim in CLAIMS:
         if claim.experiment:
-            assert math.isfinite(claim.measure(rows[claim.experiment]).value), claim.id
+            assert math.isfinite(claim.measure(flat[claim.experiment]).value), claim.id
 
 
 def table(**scores) -> pd.DataFrame:
@@ -262,3 +264,12 @@ def test_the_middle_chunk_is_chosen_by_validation_and_compared_with_the_worse_en
         [table(x=(loss, loss + 1)).assign(chunk=c) for c, loss in ((2, 3.0), (4, 1.0), (8, 2.0), (16, 1.2))]
     )
     assert ends_over_middle(some).value == pytest.approx(0.2)
+
+
+def test_a_row_is_judged_at_a_plateau_alone():
+    some = table(ttt=(1.0, 2.0), window=(3.0, 4.0)).assign(late=1.0, before=1.005)
+    measure = at_plateau(least_difference([("arm == 'window'", "arm == 'ttt'")]))
+    assert measure(some).value == pytest.approx(2.0)
+    for fall in (0.02, math.nan):
+        with pytest.raises(ValueError, match="window is not at a plateau"):
+            measure(some.assign(before=[1 + fall if arm == "window" else 1 for arm in some["arm"]]))
