@@ -24,8 +24,16 @@ from derived.papers.in_place_ttt.data.needles import FIRST, NEEDLE, QUESTION, TA
 from derived.papers.in_place_ttt.data.recall import NONE, blind_guess, mqar
 from derived.papers.in_place_ttt.data.sources import python_bytes
 from derived.papers.in_place_ttt.experiments.fits import as_many_parameters, build, fit, schedule
-from derived.papers.in_place_ttt.experiments.trained import ChunkSizes, Documents, Layers, Recall, WarmStart, tenths
-from derived.papers.in_place_ttt.model.network import MIXERS, Memory, Size, SmallLM
+from derived.papers.in_place_ttt.experiments.trained import (
+    ChunkSizes,
+    Documents,
+    Layers,
+    Recall,
+    WarmStart,
+    key_cosine,
+    tenths,
+)
+from derived.papers.in_place_ttt.model.network import MIXERS, Memory, Size, SmallLM, moved, of_another_text
 
 EXPERIMENTS = (Recall, ChunkSizes, Layers, Documents, WarmStart)
 
@@ -172,104 +180,58 @@ def test_a_window_sees_no_further():
 
 def test_shuffled_values_break_the_memory_alone():
     ids = torch.randint(12, (2, 16), generator=stream(0, "ids"))
-    moved = torch.arange(16).roll(4)
-    assert torch.equal(model()(ids), model()(ids, moved))
     one = model(memories=WRITES)
-    assert not torch.allclose(one(ids), one(ids, moved))
+    for change in (moved(4), of_another_text, torch.zeros_like):
+        assert torch.equal(model()(ids), model()(ids, change))
+        assert not torch.allclose(one(ids), one(ids, change))
 
 
-def test_arms_have_as_many_parameters():
-    recall = Recall.at("cpu")
-    for depth, window in ((1, 8), (2, 8), (1, 1)):
-        counts = [
-            SmallLM(recall.arm(depth, window, arm), Draws()).parameters_each
-            for arm in ("none", "both", "conv", "proj", "neither", "past")
-        ]
-        assert max(counts) - min(counts) <= 3 * 32 * depth
-    documents = Documents.at("cpu")
-    counts = [SmallLM(documents.arm(arm), Draws()).parameters_each for arm in ("window", "ttt", "gla", "delta", "lact")]
-    assert max(counts) / min(counts) < 1.01
+def test_the_controls_do_what_they_say():
+    """A memory that is not read leaves the static model; a placebo sees the other text, and of its own nothing."""
+    one = model(memories=WRITES)
+    ids = torch.randint(12, (2, 16), generator=stream(0, "ids"))
+    static = model()
+    static.load_state_dict(one.state_dict(), strict=False)
+    assert torch.allclose(one(ids, torch.zeros_like), static(ids), rtol=0, atol=1e-13)
+    alone, paired = one(ids[[0, 0]]), one(ids, of_another_text)
+    assert torch.allclose(one(ids[[0, 0]], of_another_text), alone)
+    assert torch.allclose(paired[:, 0, :4], alone[:, 0, :4])  # the first chunk is read before anything is written
+    assert not torch.allclose(paired[:, 0, 4:], alone[:, 0, 4:])
+    values = torch.arange(6.0).view(1, 1, 6, 1)
+    assert moved(2)(values).flatten().tolist() == [4, 5, 0, 1, 2, 3]
 
 
-def test_the_schedule_warms_up_and_ends_at_zero():
-    rates = [schedule(step, 100, 0.1) for step in range(100)]
-    assert rates[0] == pytest.approx(0.01)
-    assert max(rates) == pytest.approx(0.1, rel=0.03)
-    assert rates[-1] < 1e-3
+def test_each_network_reads_its_own_texts():
+    one = model(memories=WRITES)
+    ids = torch.randint(12, (2, 3, 16), generator=stream(0, "ids"))
+    own = one(ids)
+    for r in range(2):
+        assert torch.allclose(own[r], one(ids[r])[r])
+    texts = Documents.at("cpu").texts(4, stream(0, "texts"), torch.device("cpu"))
+    assert texts.shape == (8, 4, 41)
+    assert len({tuple(text.flatten().tolist()) for text in texts}) == 8
 
 
-def test_training_lowers_the_loss_of_each_network():
-    size = Size(6, width=8, inner=12, heads=1, depth=1)
-    one = build(size, 3, 0, torch.device("cpu"), torch.float32)
-    ids = bigram_documents(8, 20, size=6, generator=stream(0, "texts"))
-    from derived.lab.training import mean_cross_entropy
-
-    losses = fit(one, lambda _: mean_cross_entropy(one(ids[:, :-1]), ids[:, 1:]), steps=40, rate=1e-2)
-    assert (losses[:, -1] < losses[:, 0] - 0.1).all()
-    full = dataclasses.replace(size, memories={0: Memory()})
-    assert as_many_parameters(size, full).inner > size.inner
-
-
-# Rows and measures ----------------------------------------------------------------------------------------------------
+def test_the_cosine_of_keys_is_that_of_pairs_of_unlike_tokens():
+    one = model(memories=WRITES)
+    ids = torch.randint(3, (4, 9), generator=stream(0, "ids"))
+    keys, found = one.last_keys(ids), key_cosine(one, ids)
+    cosines = [
+        torch.nn.functional.cosine_similarity(keys[:, b, n], keys[:, b - 1, n], dim=-1)
+        for b in range(4)
+        for n in range(9)
+        if ids[b, n] != ids[b - 1, n]
+    ]
+    assert torch.allclose(found, torch.stack(cosines).mean(dim=0))
 
 
-def test_every_arm_and_rate_has_its_rows(rows):
-    recall = rows[Recall]
-    assert recall.groupby(["depth", "window", "arm"]).ngroups == 12
-    assert recall[["recall", "valid", "test", "shuffled"]].stack().between(0, 1).all()
-    assert set(rows[Documents]["arm"]) == {"window", "ttt", "gla", "delta", "lact"}
-    assert np.isfinite(rows[Documents]["loss"]).all()
-    warm = rows[WarmStart]
-    assert (warm.loc[warm["start"] != "random", "first"] == warm.loc[warm["start"] != "random", "base"]).all()
-    assert (warm.loc[warm["start"] == "random", "first"] != warm.loc[warm["start"] == "random", "base"]).all()
-    flat = rows | {Documents: rows[Documents].assign(before=rows[Documents]["late"])}
-    for claim in CLAIMS:
-        if claim.experiment:
-            assert math.isfinite(claim.measure(flat[claim.experiment]).value), claim.id
-
-
-def table(**scores) -> pd.DataFrame:
-    """Two rates, four models: at rate 1 as given, at rate 2 better on validation by 1, or diverged."""
-    found = []
-    for arm, (value, other) in scores.items():
-        for r in range(4):
-            noise = 0.01 * r
-            found.append({"arm": arm, "rate": 1.0, "replicate": r, "valid": value, "test": value + noise})
-            found.append({"arm": arm, "rate": 2.0, "replicate": r, "valid": other, "test": other + noise})
-    return pd.DataFrame(found)
-
-
-def test_validation_chooses_the_rate_and_models_are_paired():
-    some = table(a=(3.0, 2.0), b=(1.5, math.nan))
-    assert best_rate(some, "arm == 'a'", "min") == 2.0
-    assert best_rate(some, "arm == 'b'", "min") == 1.0
-    assert at_best_rate(some, "arm == 'a'", "min")["test"].tolist() == pytest.approx([2.0, 2.01, 2.02, 2.03])
-    found = least_difference([("arm == 'a'", "arm == 'b'")])(some)
-    assert (found.value, found.n, found.error) == (pytest.approx(0.5), 4, pytest.approx(0, abs=1e-12))
-    with pytest.raises(ValueError, match="diverged"):
-        best_rate(table(c=(math.nan, math.nan)), "arm == 'c'")
-
-
-def test_a_number_that_a_model_lacks_at_its_end_is_not_taken_from_before():
-    some = table(a=(3.0, 2.0), b=(1.5, 1.7))
-    some = pd.concat([some.assign(step=step) for step in (5, 10)], ignore_index=True)
-    some.loc[(some["step"] == 10) & (some["replicate"] == 2) & (some["arm"] == "a"), "test"] = math.nan
-    assert math.isnan(at_best_rate(some, "arm == 'a'", "min")["test"][2])
-    with pytest.raises(ValueError, match="not finite"):
-        least_difference([("arm == 'a'", "arm == 'b'")])(some)
-
-
-def test_the_middle_chunk_is_chosen_by_validation_and_compared_with_the_worse_end():
-    some = pd.concat(
-        [table(x=(loss, loss + 1)).assign(chunk=c) for c, loss in ((2, 3.0), (4, 1.0), (8, 2.0), (16, 1.2))]
-    )
-    assert ends_over_middle(some).value == pytest.approx(0.2)
-
-
-def test_a_row_is_judged_at_a_plateau_alone():
-    some = table(ttt=(1.0, 2.0), window=(3.0, 4.0)).assign(late=1.0, before=1.005)
-    measure = at_plateau(least_difference([("arm == 'window'", "arm == 'ttt'")]))
-    assert measure(some).value == pytest.approx(2.0)
+def test_a_row_is_judged_at_a_plateau_of_its_arms_alone():
+    some = table(ttt=(1.0, 2.0), window=(3.0, 4.0)).assign(steps=10, late=1.0, before=1.005)
+    early = some.assign(steps=5, before=2.0)
+    pair = least_difference([("arm == 'window'", "arm == 'ttt'")])
+    assert at_plateau(pair, "window", "ttt")(pd.concat([early, some])).value == pytest.approx(2.0)
     for fall in (0.02, math.nan):
+        falling = some.assign(before=[1 + fall if arm == "window" else 1 for arm in some["arm"]])
         with pytest.raises(ValueError, match="window is not at a plateau"):
-            measure(some.assign(before=[1 + fall if arm == "window" else 1 for arm in some["arm"]]))
+            at_plateau(pair, "window", "ttt")(falling)
+        assert at_plateau(pair, "ttt")(falling).value == pytest.approx(2.0)

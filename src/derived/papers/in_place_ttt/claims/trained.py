@@ -14,6 +14,7 @@ from derived.lab.claims import (
     at_most,
     computed,
     refuted,
+    reported,
     statistic,
     unseen,
 )
@@ -81,19 +82,30 @@ def last_lengthening(arm: str) -> Measure:
     return measure
 
 
-def at_plateau(measure: Measure) -> Measure:
-    """The measure, where every arm is flat: ValueError where the last tenth of the steps takes more than PLATEAU off the
-    mean training loss of one."""
+def at_plateau(measure: Measure, *arms: str) -> Measure:
+    """The measure on models that were trained for all steps; ValueError unless each of its arms is flat there: the last
+    tenth of the steps may take PLATEAU at most off its mean training loss."""
 
     def judged(rows: pd.DataFrame):
-        for arm in rows["arm"].unique():
-            last = at_best_rate(rows, f"arm == '{arm}'", "min")
+        ends = chosen(rows, "steps == steps.max()")
+        for arm in arms:
+            last = at_best_rate(ends, f"arm == '{arm}'", "min")
             fall = (last["before"] - last["late"]).mean(skipna=False)
             if not fall <= PLATEAU:
                 raise ValueError(f"{arm} is not at a plateau: the last tenth of the steps took {fall:.3f} off its loss")
-        return measure(rows)
+        return measure(ends)
 
     return judged
+
+
+def over_rivals(arm: str) -> Measure:
+    """The loss of a rival less that of an arm, in the pair whose interval reaches lowest."""
+    return least_difference([(f"arm == '{rival}'", f"arm == '{arm}'") for rival in RIVALS])
+
+
+def after_few_steps(measure: Measure) -> Measure:
+    """The measure on models that were trained for few steps."""
+    return lambda rows: measure(chosen(rows, "steps == steps.min()"))
 
 
 def recall(depth: int, arm: str, tied: bool = False) -> str:
@@ -108,9 +120,17 @@ SHARE = {"unit": "recall", **JUDGED}
 NATS = {"unit": "nats per token", **JUDGED}
 PLATEAU = 0.01  # nats per token
 FLAT = ", each arm flat in training (the last tenth of the steps lowers its loss by at most 0.01)"
-RIVALS = [(f"arm == '{arm}'", "arm == 'ttt'") for arm in ("gla", "delta", "lact")]
+RIVALS = ("gla", "delta", "lact")
 
 CLAIMS = (
+    reported(
+        "IPT-7.f",
+        "After training, keys of different tokens in different texts have this mean cosine in the last block of a small model with In-Place TTT.",
+        Documents,
+        lambda rows: stats.mean(at_best_rate(chosen(rows, "steps == steps.max()"), "arm == 'ttt'", "min")["cosine"]),
+        "cosine",
+        judged_at=RECORDED,
+    ),
     statistic(
         "IPT-10.a",
         "A single block whose target looks ahead learns to recall pairs beyond its window, with the projection and without.",
@@ -200,20 +220,20 @@ CLAIMS = (
         "IPT-13.a",
         "From scratch, at equal parameters, In-Place TTT on window attention has a lower loss on the last block of a document than window attention alone.",
         Documents,
-        at_plateau(least_difference([("arm == 'window'", "arm == 'ttt'")])),
+        at_plateau(least_difference([("arm == 'window'", "arm == 'ttt'")]), "window", "ttt"),
         "loss of window attention less that of In-Place TTT on it; " + PAIRED.format("one pair") + FLAT,
         at_least(0),
         plain="Trained from scratch, a window model with In-Place TTT predicts long documents better than without.",
         where="Figure 2; models of 30,000 parameters on generated documents here",
         source="paper",
         **NATS,
-        null="the arm without a memory is the one that it is compared with",
+        null=at_plateau(least_difference([("arm == 'window'", "arm == 'placebo'")]), "window", "placebo"),
     ),
     statistic(
         "IPT-13.b",
         "From scratch, at equal parameters and steps, In-Place TTT has a lower loss on the last block of a document than GLA, DeltaNet and LaCT.",
         Documents,
-        at_plateau(least_difference(RIVALS)),
+        at_plateau(over_rivals("ttt"), "ttt", *RIVALS),
         "loss of a rival less that of In-Place TTT; " + PAIRED.format("the lowest of three rivals") + FLAT,
         at_least(0),
         unit="nats per token",
@@ -221,19 +241,54 @@ CLAIMS = (
         plain="Trained from scratch, it also beats gated linear attention, DeltaNet and LaCT.",
         where="Figure 2; models of 30,000 parameters on generated documents here",
         source="paper",
-        null=at_plateau(least_difference([(rival, "arm == 'window'") for rival, _ in RIVALS])),
+        null=over_rivals("placebo"),
     ),
     statistic(
         "IPT-13.c",
         "The loss of In-Place TTT on the last block of a document still falls at the last lengthening of the context before it.",
         Documents,
-        at_plateau(last_lengthening(RIVALS[0][1])),
+        at_plateau(last_lengthening("arm == 'ttt'"), "ttt"),
         "loss with the context before the longest less that with the longest, over trained models" + FLAT,
         at_least(0),
         where="Figure 2: still falling at 32k tokens",
         source="paper",
         **NATS,
-        null=at_plateau(last_lengthening("arm == 'window'")),
+        null=at_plateau(last_lengthening("arm == 'window'"), "window"),
+    ),
+    statistic(
+        "IPT-13.f",
+        "Trained to a plateau, DeltaNet has a lower loss on the last block of a document than In-Place TTT.",
+        Documents,
+        at_plateau(least_difference([("arm == 'ttt'", "arm == 'delta'")]), "ttt", "delta"),
+        "loss of In-Place TTT less that of DeltaNet; " + PAIRED.format("one pair") + FLAT,
+        at_least(0),
+        null=at_plateau(least_difference([("arm == 'ttt'", "arm == 'placebo'")]), "ttt", "placebo"),
+        amends="IPT-13.b",
+        **NATS,
+    ),
+    statistic(
+        "IPT-13.g",
+        "After a fifth of the steps In-Place TTT has a lower loss on the last block of a document than GLA, DeltaNet and LaCT: it learns sooner.",
+        Documents,
+        after_few_steps(over_rivals("ttt")),
+        "loss of a rival less that of In-Place TTT after few steps; " + PAIRED.format("the lowest of three rivals"),
+        at_least(0),
+        null=after_few_steps(over_rivals("placebo")),
+        **NATS,
+    ),
+    statistic(
+        "IPT-13.h",
+        "Negative control: a trained model with In-Place TTT that writes its memory and does not read it loses half a nat or more of each token of the last block.",
+        Documents,
+        lambda rows: stats.mean(
+            at_best_rate(chosen(rows, "steps == steps.max()"), "arm == 'ttt'", "min").eval("off - test")
+        ),
+        "loss with the memory not read less that with it, over trained models",
+        at_least(0.5),
+        null=lambda rows: stats.mean(
+            at_best_rate(chosen(rows, "steps == steps.max()"), "arm == 'placebo'", "min").eval("off - test")
+        ),
+        **NATS,
     ),
     unseen(
         "IPT-15",
