@@ -225,6 +225,94 @@ def test_the_cosine_of_keys_is_that_of_pairs_of_unlike_tokens():
     assert torch.allclose(found, torch.stack(cosines).mean(dim=0))
 
 
+def test_arms_have_as_many_parameters():
+    recall = Recall.at("cpu")
+    for depth, window in ((1, 8), (2, 8), (1, 1)):
+        counts = [
+            SmallLM(recall.arm(depth, window, arm), Draws()).parameters_each
+            for arm in ("none", "both", "conv", "proj", "neither", "past")
+        ]
+        assert max(counts) - min(counts) <= 3 * 32 * depth
+    documents = Documents.at("cpu")
+    counts = [SmallLM(documents.arm(arm), Draws()).parameters_each for arm in ("window", "ttt", "gla", "delta", "lact")]
+    assert max(counts) / min(counts) < 1.01
+
+
+def test_the_schedule_warms_up_and_ends_at_zero():
+    rates = [schedule(step, 100, 0.1) for step in range(100)]
+    assert rates[0] == pytest.approx(0.01)
+    assert max(rates) == pytest.approx(0.1, rel=0.03)
+    assert rates[-1] < 1e-3
+
+
+def test_training_lowers_the_loss_of_each_network():
+    size = Size(6, width=8, inner=12, heads=1, depth=1)
+    one = build(size, 3, 0, torch.device("cpu"), torch.float32)
+    ids = bigram_documents(8, 20, size=6, generator=stream(0, "texts"))
+    from derived.lab.training import mean_cross_entropy
+
+    losses = fit(one, lambda _: mean_cross_entropy(one(ids[:, :-1]), ids[:, 1:]), steps=40, rate=1e-2)
+    assert (losses[:, -1] < losses[:, 0] - 0.1).all()
+    full = dataclasses.replace(size, memories={0: Memory()})
+    assert as_many_parameters(size, full).inner > size.inner
+
+
+# Rows and measures ----------------------------------------------------------------------------------------------------
+
+
+def test_every_arm_and_rate_has_its_rows(rows):
+    recall = rows[Recall]
+    assert recall.groupby(["depth", "window", "arm"]).ngroups == 12
+    assert recall[["recall", "valid", "test", "shuffled"]].stack().between(0, 1).all()
+    assert set(rows[Documents]["arm"]) == {"window", "ttt", "placebo", "gla", "delta", "lact"}
+    assert np.isfinite(rows[Documents]["loss"]).all()
+    warm = rows[WarmStart]
+    assert (warm.loc[warm["start"] != "random", "first"] == warm.loc[warm["start"] != "random", "base"]).all()
+    assert (warm.loc[warm["start"] == "random", "first"] != warm.loc[warm["start"] == "random", "base"]).all()
+    flat = rows | {Documents: rows[Documents].assign(before=rows[Documents]["late"])}
+    for claim in CLAIMS:
+        if claim.experiment:
+            assert math.isfinite(claim.measure(flat[claim.experiment]).value), claim.id
+
+
+def table(**scores) -> pd.DataFrame:
+    """Two rates, four models: at rate 1 as given, at rate 2 better on validation by 1, or diverged."""
+    found = []
+    for arm, (value, other) in scores.items():
+        for r in range(4):
+            noise = 0.01 * r
+            found.append({"arm": arm, "rate": 1.0, "replicate": r, "valid": value, "test": value + noise})
+            found.append({"arm": arm, "rate": 2.0, "replicate": r, "valid": other, "test": other + noise})
+    return pd.DataFrame(found)
+
+
+def test_validation_chooses_the_rate_and_models_are_paired():
+    some = table(a=(3.0, 2.0), b=(1.5, math.nan))
+    assert best_rate(some, "arm == 'a'", "min") == 2.0
+    assert best_rate(some, "arm == 'b'", "min") == 1.0
+    assert at_best_rate(some, "arm == 'a'", "min")["test"].tolist() == pytest.approx([2.0, 2.01, 2.02, 2.03])
+    found = least_difference([("arm == 'a'", "arm == 'b'")])(some)
+    assert (found.value, found.n, found.error) == (pytest.approx(0.5), 4, pytest.approx(0, abs=1e-12))
+    with pytest.raises(ValueError, match="diverged"):
+        best_rate(table(c=(math.nan, math.nan)), "arm == 'c'")
+
+
+def test_a_number_that_a_model_lacks_at_its_end_is_not_taken_from_before():
+    some = table(a=(3.0, 2.0), b=(1.5, 1.7))
+    some = pd.concat([some.assign(step=step) for step in (5, 10)], ignore_index=True)
+    some.loc[(some["step"] == 10) & (some["replicate"] == 2) & (some["arm"] == "a"), "test"] = math.nan
+    assert math.isnan(at_best_rate(some, "arm == 'a'", "min")["test"][2])
+    with pytest.raises(ValueError, match="not finite"):
+        least_difference([("arm == 'a'", "arm == 'b'")])(some)
+
+
+def test_the_middle_chunk_is_chosen_by_validation_and_compared_with_the_worse_end():
+    some = pd.concat(
+        [table(x=(loss, loss + 1)).assign(chunk=c) for c, loss in ((2, 3.0), (4, 1.0), (8, 2.0), (16, 1.2))]
+    )
+    assert ends_over_middle(some).value == pytest.approx(0.2)
+
+
 def test_a_row_is_judged_at_a_plateau_of_its_arms_alone():
     some = table(ttt=(1.0, 2.0), window=(3.0, 4.0)).assign(steps=10, late=1.0, before=1.005)
     early = some.assign(steps=5, before=2.0)

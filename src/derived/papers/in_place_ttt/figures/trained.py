@@ -28,7 +28,7 @@ WRITES = {
 }
 ARMS = {"window": "window", "ttt": "In-Place TTT", "gla": "GLA", "delta": "DeltaNet", "lact": "LaCT"}
 ARMS |= {"placebo": "placebo"}
-STARTS = {"static": "as it was", "zero": "released start", "random": "random start", "placebo": "placebo"}
+STARTS = {"static": "as it was", "zero": "released start", "random": "random start"}
 
 
 def at_chosen_rate(rows: pd.DataFrame, arms: Sequence[str], better: str) -> pd.DataFrame:

@@ -46,7 +46,7 @@ class Memory:
 
 
 def moved(chunk: int) -> Change:
-    """A control: each value under the key of the token one chunk later; those of the last chunk under the first keys."""
+    """A control: each value under the key of the token one chunk later, the last ones under the first keys."""
     return lambda values: values.roll(chunk, dims=-2)
 
 
