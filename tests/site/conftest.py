@@ -15,6 +15,7 @@ from bs4 import BeautifulSoup
 from seen import Seen
 
 ROOT = Path(__file__).parents[2]
+SITE = Path(os.environ.get("SITE", ROOT / "_build/html"))
 sys.path.insert(0, str(Path(__file__).parent))  # a file of tests may use what another defines
 
 
@@ -38,13 +39,22 @@ class Page:
         return self.name.startswith("notebooks/")
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test of a page or of a chapter's evidence runs once for each, the largest first."""
+    parts = {part: sorted(SITE.glob(f"{part}/*.html")) for part in ("notebooks", "claims", "book")}
+    if "page_name" in metafunc.fixturenames:
+        names = [(f"{part}/{path.name}", path == paths[0]) for part, paths in parts.items() for path in paths]
+        metafunc.parametrize(("page_name", "first_of_part"), [*names, ("search.html", False)])
+    if "walked" in metafunc.fixturenames:
+        metafunc.parametrize("walked", [path.stem for path in parts["claims"]])
+
+
 @pytest.fixture(scope="session")
 def site() -> Path:
     """The folder of the site; the variable SITE names another one than _build/html."""
-    folder = Path(os.environ.get("SITE", ROOT / "_build/html"))
-    if not (folder / "index.html").is_file():
-        pytest.fail(f"there is no site at {folder}: run make site")
-    return folder.resolve()
+    if not (SITE / "index.html").is_file():
+        pytest.fail(f"there is no site at {SITE}: run make site")
+    return SITE.resolve()
 
 
 @pytest.fixture(scope="session")

@@ -2,11 +2,13 @@
 
 import hashlib
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from derived.book.house import write_whole
 
+WHEEL = re.compile(r"\+[0-9a-f]{8}(?=-py3-none-any\.whl)")  # of any edit of the package, on the card of every chapter
 OF_PAGES = ("_images", "explorers", "cards", "search")  # a page loads of these what it names
 
 
@@ -25,7 +27,7 @@ class Seen:
     def _key(self, name: str) -> str:
         """A hash of the page, the styles and scripts of the site, the pictures and explorers that the page names, these
         tests, and the browser."""
-        text = (self.site / name).read_text("utf-8")
+        text = WHEEL.sub("", (self.site / name).read_text("utf-8"))
         shared = [path for folder in ("_static", "vendor", "slides") for path in (self.site / folder).rglob("*.*")]
         own = [path for folder in OF_PAGES for path in (self.site / folder).glob("*.*")]
         files = [path for path in shared if path.suffix != ".html"]

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from PIL import Image
+from weigh import Scale, weigh
 
 from derived.book.source.lectures import LENGTHS
 
@@ -20,10 +21,6 @@ TYPESET = """async () => {
   await document.fonts.ready;
   await new Promise(requestAnimationFrame);
 }"""
-TEXT = (
-    "article p, article li, article td, article th, article dt, article pre span, .verdict, .tile strong, .whose, "
-    "figcaption, .admonition-title, .eqno, nav a"
-)
 LEFT = ("net::ERR_ABORTED",)  # a request that a test's own reload cut short
 LOCAL = re.compile(r"http://127\.0\.0\.1[:/]|file:|data:|blob:")
 THEMES, WIDTHS = ("dark", "light"), (1280, 390)
@@ -34,10 +31,15 @@ DRAWING = """(box) => [...box.querySelectorAll(".plot-container :is(path, image,
 AXED = {1280: "light", 390: "dark"}
 # Without preloading, which asks for style sheets of style sheets at the wrong address, for one rule that is off anyway.
 # A formula is no stop of the Tab key, though it may be so wide that it scrolls: a chapter has a thousand.
-RUN_AXE = """() => axe.run(document, { preload: false, resultTypes: ["violations"] }).then(({ violations }) =>
+# Contrast takes axe five sixths of its time, in one theme; CONTRAST reads it in both, axe on the first page of a part.
+RUN_AXE = """(contrast) => axe.run(document, { preload: false, resultTypes: ["violations"],
+    rules: { "color-contrast": { enabled: contrast } } }).then(({ violations }) =>
   violations.flatMap(({ id, impact, nodes }) => nodes.map(({ html }) => [id, impact, html.slice(0, 160)]))
     .filter(([id, , html]) => id !== "scrollable-region-focusable" || !html.startsWith("<mjx-container")))"""
 # Not all serious to axe, and right here all the same.
+LIGHT = 2.0  # megabytes of a chapter before compression, without Plotly's script and MathJax
+CPU = {"book/ledger.html": 1.0}  # seconds of the main thread; of a chapter 2
+ROOM = 3.0  # how many times as slow a machine may be, or as busy with other tests; weigh.py measures on a quiet one
 PATIENCE = 120_000  # milliseconds that a page may take on a machine that does other things too; its weight has a test
 EMPTY = "empty-table-header"  # a head that is a formula has no letters to axe, which shows it by its first tag alone
 MENDED = {EMPTY, "aria-required-children", "label-content-name-mismatch"}
@@ -68,8 +70,9 @@ STICKS_OUT = """() => {
     .filter((e) => e.getBoundingClientRect().width && !fits(e) && !e.closest(unseen) && !boxed(e))
     .map((e) => e.outerHTML.slice(0, 120));
 }"""
-# Layers and pairs of colours are read once each: a chapter has ten thousand pieces of code in ten colours.
-CONTRAST = """(css) => {
+# The contrast of all that has letters of its own. Layers and pairs of colours are read once each: a chapter has ten
+# thousand pieces of code in ten colours.
+CONTRAST = """() => {
   const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
   const rgb = (colours) => {
     canvas.clearRect(0, 0, 1, 1);
@@ -94,16 +97,18 @@ CONTRAST = """(css) => {
     }
     return ratios.get(pair);
   };
-  return [...document.querySelectorAll(css)].filter((e) => e.checkVisibility())
+  const lettered = (e) => [...e.childNodes].some((node) => node.nodeType === 3 && /[\\p{L}\\p{N}]/u.test(node.data));
+  const painted = (e) => e.checkVisibility({ opacityProperty: true, visibilityProperty: true });
+  const unread = "script, style, noscript, svg *, mjx-container *, .visually-hidden, [aria-hidden=true] *, :disabled";
+  return [...document.querySelectorAll("body *")].filter((e) => lettered(e) && !e.closest(unread) && painted(e))
     .map((e) => [ratio(layers(e), getComputedStyle(e).color), e])
     .filter(([found]) => found < 4.5).map(([found, e]) => [found, e.outerHTML.slice(0, 100)]);
 }"""
 
 
 @contextmanager
-def opened(browser, url: str, width: int = 1280, height: int = 900, *, typeset: bool = True) -> Iterator:
-    """A page after all its maths is typeset, or as a reader meets it; leaving it fails on any error or request to
-    another host."""
+def blank(browser, width: int = 1280, height: int = 900) -> Iterator:
+    """A tab of its own; leaving it fails on any error or request to another host."""
     context = browser.new_context(viewport={"width": width, "height": height}, reduced_motion="reduce")
     context.set_default_navigation_timeout(PATIENCE)
     page = context.new_page()
@@ -113,17 +118,20 @@ def opened(browser, url: str, width: int = 1280, height: int = 900, *, typeset: 
     page.on("requestfailed", lambda r: None if r.failure in LEFT else trouble.append(f"{r.failure}: {r.url}"))
     page.on("response", lambda r: trouble.append(f"{r.status}: {r.url}") if r.status >= 400 else None)
     page.on("request", lambda r: None if LOCAL.match(r.url) else trouble.append(f"foreign: {r.url}"))
-    page.goto(url, wait_until="load")
-    if typeset:
-        page.evaluate(TYPESET)
     yield page
+    url = page.url
     context.close()
     assert not trouble, url
 
 
-@pytest.fixture(scope="session")
-def names(pages) -> list[str]:
-    return [page.name for page in pages]
+@contextmanager
+def opened(browser, url: str, width: int = 1280, height: int = 900, *, typeset: bool = True) -> Iterator:
+    """A page after all its maths is typeset, or as a reader meets it."""
+    with blank(browser, width, height) as page:
+        page.goto(url, wait_until="load")
+        if typeset:
+            page.evaluate(TYPESET)
+        yield page
 
 
 @pytest.fixture(scope="session")
@@ -131,39 +139,49 @@ def axe() -> str:
     return (importlib.resources.files("axe_playwright_python") / "axe.min.js").read_text("utf-8")
 
 
-@pytest.mark.parametrize("part", ["book/", "notebooks/", "claims/"])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_every_page_opens_well(browser, address, names, axe, seen, width, part):
-    """One visit of each page at each width, dark and light, answers all that is asked of every page."""
-    found = []
-    of_part = [
-        name for name in [*names, "search.html"] if name.startswith(part) or (part == "book/" and "/" not in name)
-    ]
-    for place, name in enumerate(of_part):
-        if not seen.changed(f"open-{width}", name):
-            continue
-        with opened(browser, address + name, width, typeset=False) as page:
-            wrong = []
-            # Ten pages of evidence are one template, so axe looks at the first; chapters are written by hand. It looks
-            # before all maths is typeset, which is one template too and has most of the elements: of the first whole.
-            if part != "claims/":
-                page.emulate_media(color_scheme=AXED[width])
-                page.evaluate(TWO_FRAMES)
+def test_a_page_opens_well(browser, address, site, axe, seen, width, page_name, first_of_part):
+    """One visit of each page at each width answers all that is asked of it: on a desktop from a disk, where a script
+    may do less, on a phone from a server.
+
+    Ten pages of evidence are one template, so axe looks at the first; chapters are written by hand. It looks before all
+    maths is typeset, which is one template too and has most of the elements: of the first whole.
+    """
+    if not seen.changed(f"open-{width}", page_name):
+        return
+    with blank(browser, width) as page:
+        scale = Scale(page)
+        page.goto((address if width == 390 else f"{site.as_uri()}/") + page_name, wait_until="load")
+        wrong = too_heavy(browser, site, page_name, scale) if width == 1280 else []
+        if not page_name.startswith("claims/"):
+            page.emulate_media(color_scheme=AXED[width])
+            page.evaluate(TWO_FRAMES)
+            wrong += violations(page, axe, contrast=first_of_part)
+        page.evaluate(TYPESET)
+        for theme in THEMES:
+            page.emulate_media(color_scheme=theme)
+            page.evaluate(TWO_FRAMES)
+            wrong += faults(page, theme)
+            if theme == AXED[width] and first_of_part:
                 wrong += violations(page, axe)
-            page.evaluate(TYPESET)
-            for theme in THEMES:
-                page.emulate_media(color_scheme=theme)
-                page.evaluate(TWO_FRAMES)
-                wrong += faults(page, theme)
-                if theme == AXED[width] and place == 0:
-                    wrong += violations(page, axe)
-            if width == 390:
-                wrong += illegible_panels(page)
-            wrong += cut_verdicts(page)  # the last: it opens folds and changes the size of letters
-        found += [f"{name}: {fault}" for fault in wrong]
-        if not wrong:
-            seen.passed(f"open-{width}", name)
-    assert not found
+        if width == 390:
+            wrong += illegible_panels(page)
+        elif page_name.startswith("notebooks/"):
+            move_explorers(page, page_name)
+            unfold_a_solution(page)
+        wrong += cut_verdicts(page)  # the last: it opens folds and changes the size of letters
+    assert not wrong
+    seen.passed(f"open-{width}", page_name)
+
+
+def too_heavy(browser, site, name: str, scale: Scale) -> list[str]:
+    """What a chapter or the ledger weighs and costs too much; one that took too long is visited once more, since
+    another process can only add."""
+    if not name.startswith("notebooks/") and name not in CPU:
+        return []
+    (size, cpu, _), allowed = scale.read(), ROOM * CPU.get(name, 2.0)
+    found = [f"{size:.2f} MB"] if size >= LIGHT else []
+    return found + ([f"{cpu:.2f} s"] if cpu >= allowed <= weigh(browser, site / name)[1] else [])
 
 
 def faults(page, theme: str) -> list[str]:
@@ -174,18 +192,18 @@ def faults(page, theme: str) -> list[str]:
     if count := page.evaluate(UNTYPESET):
         found.append(f"{count} formulas are not typeset")
     found += [f"MathJax: {text}" for text in page.locator("mjx-merror, [data-mjx-error]").all_inner_texts()]
-    found += [f"{theme}: contrast {ratio:.1f}: {html}" for ratio, html in page.evaluate(CONTRAST, TEXT)]
+    found += [f"{theme}: contrast {ratio:.1f}: {html}" for ratio, html in page.evaluate(CONTRAST)]
     if page.evaluate("document.documentElement.dataset.theme") != theme:
         found.append(f"is not {theme}")
     return found
 
 
-def violations(page, axe: str) -> list[str]:
+def violations(page, axe: str, contrast: bool = False) -> list[str]:
     """What axe finds that is serious, or was mended once."""
     page.evaluate(axe)
     return [
         f"axe: {rule}, {impact}: {html}"
-        for rule, impact, html in page.evaluate(RUN_AXE)
+        for rule, impact, html in page.evaluate(RUN_AXE, contrast)
         if (impact in ("serious", "critical") or rule in MENDED) and not (rule == EMPTY and not html.endswith("</th>"))
     ]
 
@@ -364,22 +382,12 @@ def test_the_ledger_is_read_as_cards_on_a_phone(browser, address):
         assert page.locator("tr.claim dl").first.is_visible()
 
 
-def test_explorers_move_and_solutions_unfold(browser, site, chapters, seen):
-    """Each explorer loads when it comes into view, and each of its sliders changes the picture, by key as well.
-
-    From a disk, where a script may do less than from a server; ``test_an_explorer_follows_the_theme`` has the server.
-    """
-    for chapter in chapters:
-        if not seen.changed("move", chapter.name):
-            continue
-        with opened(browser, f"{site.as_uri()}/{chapter.name}", typeset=False) as page:
-            move_explorers(page, chapter.name)
-            solution = page.locator("div.solution").first
-            before = solution.bounding_box()["height"]
-            solution.locator(".admonition-title").click()
-            height = "([box, before]) => box.getBoundingClientRect().height > before + 10"
-            page.wait_for_function(height, arg=[solution.element_handle(), before])
-        seen.passed("move", chapter.name)
+def unfold_a_solution(page) -> None:
+    solution = page.locator("div.solution").first
+    before = solution.bounding_box()["height"]
+    solution.locator(".admonition-title").click()
+    height = "([box, before]) => box.getBoundingClientRect().height > before + 10"
+    page.wait_for_function(height, arg=[solution.element_handle(), before])
 
 
 def move_explorers(page, name: str) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from derived.book.house import House
 from derived.lab.findings import JUDGED
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +33,8 @@ print(json.dumps({"derived": derived.__file__, "verdicts": [row["verdict"] for r
 
 def quickest() -> str:
     """The chapter that took the least time in the build: each has run there, here it is asked what the wheel lacks."""
-    found = {path.stem: json.loads(path.read_text("utf-8"))["seconds"] for path in ROOT.glob("_build/findings/*.json")}
+    house = House(ROOT)
+    found = {slug: json.loads(house.findings(slug).read_text("utf-8"))["seconds"] for slug in house.chapters()}
     return min(found, key=found.__getitem__)
 
 

@@ -12,7 +12,7 @@ PARTS = {"code": ".cell > .cell_input", "checks": ".checked", "proofs": ".proof-
 
 @pytest.mark.parametrize("mode", PARTS)
 def test_the_switch_hides_and_the_address_keeps_it(browser, address, site, chapters, mode):
-    with opened(browser, address + chapters[0].name) as page:
+    with opened(browser, address + chapters[0].name, typeset=False) as page:
         assert page.evaluate(SEEN, PARTS[mode]) > 0
         page.locator(".modes summary").click()
         page.locator(f".modes input[name={mode}]").uncheck()
@@ -27,7 +27,7 @@ def test_the_switch_hides_and_the_address_keeps_it(browser, address, site, chapt
         page.goto(f"{address}{chapters[-1].name}?hide=")
         page.emulate_media(media="screen")
         assert page.evaluate(SEEN, PARTS[mode]) > 0, "the address wins"
-    with opened(browser, f"{(site / chapters[0].name).as_uri()}?hide={mode}") as page:
+    with opened(browser, f"{(site / chapters[0].name).as_uri()}?hide={mode}", typeset=False) as page:
         assert page.evaluate(SEEN, PARTS[mode]) == 0, "from a disk"
         assert not page.locator(f".modes input[name={mode}]").is_checked()
 

@@ -44,6 +44,17 @@ def test_a_picture_of_another_page_opens_nothing(seen):
     assert not seen.changed("open-390", "page.html")
 
 
+def test_the_version_of_the_wheel_opens_nothing_and_another_link_does(seen):
+    page = seen.site / "page.html"
+    text = page.read_text("utf-8")
+    page.write_text(f'{text}<a href="../downloads/book-0.1+0123abcd-py3-none-any.whl">')
+    seen.passed("open-390", "page.html")
+    page.write_text(f'{text}<a href="../downloads/book-0.1+ffff0000-py3-none-any.whl">')
+    assert not seen.changed("open-390", "page.html")
+    page.write_text(f'{text}<a href="../downloads/look-0.1+ffff0000-py3-none-any.whl">')
+    assert seen.changed("open-390", "page.html")
+
+
 def test_another_check_another_browser_and_whoever_asks_for_all_open_every_page(seen, monkeypatch):
     assert seen.changed("open-1280", "page.html")
     assert Seen(seen.site, seen.notes, "131").changed("open-390", "page.html")

@@ -1,23 +1,8 @@
-"""What pages weigh and cost, and that scripts come only where they are of use."""
+"""Scripts, icons and figures come only where and when they are of use; what a page weighs: `test_browser.py`."""
 
 import pytest
-from weigh import weigh
 
 from derived.book.site.light import size
-
-LIGHT = 2.0  # megabytes of a chapter before compression, without Plotly's script and MathJax
-CPU = {"book/ledger.html": 1.0}  # seconds of the main thread; of a chapter 2
-ROOM = 3.0  # how many times as slow a machine may be, or as busy with other tests; weigh.py measures on a quiet one
-
-
-@pytest.mark.browser
-def test_chapters_and_ledger_are_light(browser, site, chapters):
-    """A page that took too long is visited once more: another process can only add."""
-    for name in [*(page.name for page in chapters), *CPU]:
-        allowed = ROOM * CPU.get(name, 2.0)
-        size, cpu, _ = weigh(browser, site / name)
-        assert size < LIGHT, f"{name}: {size:.2f} MB"
-        assert cpu < allowed or (cpu := weigh(browser, site / name)[1]) < allowed, f"{name}: {cpu:.2f} s"
 
 
 @pytest.mark.parametrize(

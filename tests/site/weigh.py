@@ -14,27 +14,40 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 SHARED = ("plotly.min.js", "/mathjax/")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
 
 
+class Scale:
+    """Weighs what a tab opens from a disk; made before the tab goes there."""
+
+    def __init__(self, tab: Page) -> None:
+        self.tab = tab
+        self.loaded: set[str] = set()
+        tab.on("request", lambda request: self.loaded.add(unquote(urlsplit(request.url).path)))
+        self.session = tab.context.new_cdp_session(tab)
+        self.session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def read(self) -> tuple[float, float, float]:
+        """Megabytes loaded, seconds of the main thread, and seconds of layout among them, when the page rests."""
+        self.tab.wait_for_timeout(1500)
+        metrics = {each["name"]: each["value"] for each in self.session.send("Performance.getMetrics")["metrics"]}
+        files = [Path(path) for path in self.loaded if not any(part in path for part in SHARED)]
+        size = sum(file.stat().st_size for file in files if file.is_file())
+        return size / 1e6, metrics["TaskDuration"], metrics["LayoutDuration"] + metrics["RecalcStyleDuration"]
+
+
 def weigh(browser: Browser, page: Path, width: int = 1280) -> tuple[float, float, float]:
-    """Megabytes loaded, seconds of the main thread, and seconds of layout among them."""
+    """What a scale reads of one visit."""
     context = browser.new_context(viewport={"width": width, "height": 900})
     tab = context.new_page()
-    loaded: set[str] = set()
-    tab.on("request", lambda request: loaded.add(unquote(urlsplit(request.url).path)))
-    session = context.new_cdp_session(tab)
-    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    scale = Scale(tab)
     tab.goto(page.as_uri(), wait_until="load")
-    tab.wait_for_timeout(1500)
-    metrics = {each["name"]: each["value"] for each in session.send("Performance.getMetrics")["metrics"]}
+    found = scale.read()
     context.close()
-    files = [Path(path) for path in loaded if not any(part in path for part in SHARED)]
-    size = sum(file.stat().st_size for file in files if file.is_file())
-    return size / 1e6, metrics["TaskDuration"], metrics["LayoutDuration"] + metrics["RecalcStyleDuration"]
+    return found
 
 
 @contextmanager

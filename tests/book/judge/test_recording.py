@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ import time
 import types
 from concurrent.futures import Executor, Future
 from typing import ClassVar
+from unittest.mock import Mock
 
 import pandas as pd
 import press
@@ -357,6 +359,34 @@ def test_a_record_of_another_seed_is_not_overwritten(house, paper):
         "place, delete results/toy/Draws/cpu first"
     ]
     assert head_of(house) == before
+
+
+def test_a_record_holds_the_live_rows_of_its_own_seed(house, paper):
+    rows = []
+    for seed in ("0", "5"):
+        shutil.rmtree(house / "results/toy", ignore_errors=True)
+        assert press.derived(house, "record", "toy", "--seed", seed).returncode == 0
+        rows.append(json.loads((house / "results/toy/Draws/cpu/record.json").read_text())["ci_rows"])
+    assert rows[0] != rows[1]
+
+
+def test_a_worker_has_one_thread(monkeypatch):
+    for name in recording.ONE_THREAD:
+        monkeypatch.setenv(name, "4")
+    with recording._executor(1, "") as pool:
+        found = list(pool.map(os.getenv, recording.ONE_THREAD))
+    assert found == ["1"] * len(found)
+
+
+@pytest.mark.parametrize("gone", [psutil.ZombieProcess(1), psutil.NoSuchProcess(1), psutil.AccessDenied(1)])
+def test_a_worker_that_has_ended_by_itself_hides_no_error_and_saves_no_other(monkeypatch, gone):
+    ended, running = Mock(), Mock()
+    ended.cmdline.side_effect = gone
+    running.cmdline.return_value = ["python", "-c", "spawn_main()"]
+    monkeypatch.setattr(recording.psutil, "Process", lambda: Mock(children=lambda: [ended, running]))
+    with pytest.raises(KeyError, match="the cause"), recording._executor(1, ""):
+        raise KeyError("the cause")
+    running.kill.assert_called_once()
 
 
 def git(house, *arguments: str) -> str:

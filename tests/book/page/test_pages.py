@@ -7,7 +7,8 @@ from html.parser import HTMLParser
 import pytest
 from bs4 import BeautifulSoup
 
-from derived.book.page import explorer, pages, scales
+from derived.book.front import scales
+from derived.book.page import explorer, pages
 from derived.book.source.reading import Minutes
 
 
@@ -41,7 +42,15 @@ def chapter(
     """A chapter of the book."""
     facts = {"paper": {"title": f"A {slug}", "authors": "A", "arxiv": "1", "bibkey": "a1"}, "claim": "$x$ <is> y."}
     facts |= {"prerequisites": ["p"], "objectives": ["o"]}
-    links = {"notebook": "n", "student": "s", "homework": "h", "wheel": "w", "launch": launch, "slides": slides}
+    links = {
+        "notebook": "n",
+        "student": "s",
+        "homework": "h",
+        "wheel": "w",
+        "launch": launch,
+        "slides": slides,
+        "report": "",
+    }
     found = finding(*rows, slug=slug, records=records)
     return pages.Chapter(slug, facts, found, 2, links, Minutes(short, 45), sections, f"1. The {slug}")
 

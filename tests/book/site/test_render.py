@@ -13,7 +13,8 @@ import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from derived.book.site import builder, render
+from derived.book.house import UserError
+from derived.book.site import builder, render, stage
 
 ROOT = Path(__file__).parents[3]
 HEAD = '<svg xmlns="http://www.w3.org/2000/svg" width="40pt" height="20pt" viewBox="0 0 40 20">'
@@ -358,6 +359,22 @@ def test_a_statement_says_whose_it_is_and_where_it_is_checked(book: Path):
     assert "def test_it" in evidence.find(id="test_one.test_it").pre.get_text()
     assert "glue" in soup.find(id="check-toy-theorem").get_text()
     assert soup.find(id="check-toy-theorem")["class"][0] == "cell"
+
+
+def test_one_fault_alone_stops_a_build(fresh: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(stage, "_faults", lambda *_: ["toy: one fault"])
+    monkeypatch.setattr(stage, "_stage_extra", lambda *_: {})
+    with pytest.raises(UserError, match=r"^toy: one fault$"):
+        stage.stage(fresh, fresh / "_build", ["toy"])
+
+
+def test_no_file_of_an_earlier_build_stays_in_the_site(fresh: Path):
+    old = fresh / "_build/extra/explorers/toy-explorer-9.js"
+    old.parent.mkdir(parents=True)
+    old.write_text("old")
+    stage._stage_extra(fresh, fresh / "_build")
+    assert not old.exists()
+    assert (fresh / "_build/extra/vendor").is_dir()
 
 
 def test_the_id_of_a_claim_leads_to_its_evidence(book: Path):

@@ -87,6 +87,14 @@ def test_an_experiment_is_where_it_runs_and_in_the_figures_that_read_its_rows():
     }
 
 
+def test_a_name_of_the_rows_of_two_experiments_is_of_neither():
+    cells = [
+        new_code_cell("both = joined(run(Draws), run(Walks))"),
+        new_code_cell("show(two(both))", metadata=figure("fig-two")),
+    ]
+    assert evidence.seen(cells) == {"Draws": evidence.Seen(0, ()), "Walks": evidence.Seen(0, ())}
+
+
 def test_a_proof_is_of_the_last_result_that_is_not_proved_yet():
     one, two, proof = (new_markdown_cell(text) for text in (THEOREM.format("a"), THEOREM.format("b"), PROOF))
     assert statements.proved([one, two, proof]) == {"b"}

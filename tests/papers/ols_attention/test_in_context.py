@@ -128,3 +128,16 @@ def test_r4_the_other_blocks_of_the_weights_never_help():
     assert rest.abs().min() > 0
     errors = ((plus - target).square() + (minus + target).square()) / 2
     np.testing.assert_allclose(errors, (kept - target).square() + rest.square(), rtol=1e-11)
+
+
+def test_a_balanced_start_has_both_factors_on_one_side():
+    """Before the first step Gamma is 0.09 times a positive semidefinite matrix of norm one; an aligned one is not."""
+    rule = {"N": 8, "steps": 1, "lr": 0.0, "batch": (6,)}
+    Lambda = torch.eye(3, dtype=torch.float64)
+    Gamma, rest, _ = train_linear_attention(Lambda, start="balanced", generator=stream(0, "balanced"), **rule)
+    torch.testing.assert_close(Gamma, Gamma.mT)
+    assert torch.linalg.eigvalsh(Gamma).min() > -1e-12
+    torch.testing.assert_close(torch.linalg.matrix_norm(Gamma), torch.full((6,), 0.09, dtype=torch.float64))
+    assert rest.max() < 1e-12
+    other, _, _ = train_linear_attention(Lambda, start="aligned", generator=stream(0, "balanced"), **rule)
+    assert (other - other.mT).abs().max() > 0.01

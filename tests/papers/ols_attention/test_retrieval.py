@@ -1,12 +1,15 @@
 """R12: the softmax step, one-step retrieval, published bounds, and the noise of linear read-outs."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
 from scipy import special
 
 from derived.lab.rng import stream
-from derived.papers.ols_attention.model import capacity
+from derived.papers.ols_attention.experiments.retrieval import Steps
+from derived.papers.ols_attention.model import capacity, hopfield
 from derived.papers.ols_attention.model.hopfield import (
     bit_error_rate,
     corrupt,
@@ -196,3 +199,18 @@ def test_corruption_flips_an_exact_number_of_spins(N, rho):
     state = random_signs(50, N, generator=stream(37, N))
     flipped = corrupt(state, rho, generator=stream(37, "flips"))
     assert torch.equal((flipped != state).sum(dim=-1), torch.full((50,), round(rho * N)))
+
+
+def test_a_rule_that_moves_nothing_keeps_everything_and_repairs_nothing():
+    """OLS-15.g and OLS-15.h: what "kept" and "wrong" count, by an obvious twin of the softmax step."""
+    experiment = Steps.at("tiny")
+    for condition in experiment.conditions():
+        found = experiment.run(condition, seed=3, device=torch.device("cpu"), dtype=torch.float64)
+        idle = found[found["rule"] == "nothing"]
+        assert (idle["wrong"] == condition["flips"]).all()
+        assert (idle["kept"] == (condition["flips"] == 0)).all()
+        assert set(found["rule"]) == {"flip", "softmax", "nothing"}
+    patterns = hopfield.random_signs(5, 8, generator=stream(0, "twin"))
+    by_hand = [sum(math.exp(float(x @ p)) * p for p in patterns).sign() for x in patterns]
+    read = hopfield.retrieve(patterns, patterns, "lse").state.sign()
+    torch.testing.assert_close(read, torch.stack(by_hand))

@@ -59,7 +59,7 @@ def test_gradients_and_flows(tells):
 
 
 def test_trained(tells):
-    tells(trained_figures.learned(small(trained.LearnedCouplings)), "At 16: order kept")
+    tells(trained_figures.learned(small(trained.LearnedCouplings)), "at 16 tokens: sinkhorn, order kept")
     arms = small(trained.Arms, steps=1)
     tells(trained_figures.arms(arms), "1 half-step: accuracy", "5 half-steps")
     tells(trained_figures.compute(arms), "softmax, longer", "operations", "5 half-steps")

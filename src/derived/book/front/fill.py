@@ -7,8 +7,10 @@ from typing import Any
 
 import nbformat
 
-from derived.book.front import history, notation, reference, welcome
-from derived.book.page import pages, scales
+from derived.book.front import history, notation, reference, scales, welcome
+from derived.book.judge import changes
+from derived.book.page import pages
+from derived.book.report import wrong
 
 SHARED = "shared.json"  # in the stage: what a shared link to a page shows
 
@@ -40,6 +42,7 @@ def fill(
         "<!-- notation -->": notation.notation(symbols),
         "<!-- totals -->": pages.totals(chapters),
         "<!-- scales -->": scales.table(chapters),
+        "<!-- wrong -->": wrong.page(chapters, changes.read(root)),
         "<!-- ledger -->": pages.ledger(chapters),
         "<!-- theorems -->": pages.theorems(chapters, statements),
         "<!-- status -->": pages.status(chapters),

@@ -17,11 +17,14 @@ from derived.book.front import fill
 from derived.book.house import House, UserError
 from derived.book.judge.ledger import check_columns
 from derived.book.page import chapter, evidence, explorer, pages
+from derived.book.report import report
+from derived.book.report import source as reports
 from derived.book.site import downloads
 from derived.book.source import edition, lectures
 from derived.book.teach import homework
 
 LEDGER = "book/ledger"  # the page below which the evidence of each chapter stands
+REPORTS = "book/wrong"  # and the page below which their reports do
 STATEMENTS = "statements.json"  # in the stage: what the book's Sphinx extension says of each statement
 DOWNLOADS = "downloads"  # the branch of the repository on which the workflow puts what the site offers to take away
 
@@ -48,6 +51,8 @@ def stage(
     for essay in House(root).essays():
         nbformat.write(chapter.essay(build, essay, slugs), target / f"book/{essay}.ipynb")
     chapters = [one for one, _ in filled]
+    for one in chapters:
+        report.write(root, target, build / "extra/downloads", one)
     fill.fill(root, build, target, chapters, [row for _, index in proofs.values() for row in index])
     ledger = json.dumps([row for one in chapters for row in one.rows], indent=1, ensure_ascii=False)
     (build / "extra/downloads/ledger.json").write_text(ledger + "\n", "utf-8")
@@ -62,7 +67,7 @@ def _copy(root: Path, build: Path, slugs: list[str]) -> Path:
     shutil.copytree(root / "book/_static", target / "_static")
     (target / "notebooks").mkdir()
     (target / "claims").mkdir()
-    _stage_toc(target / "book/_toc.yml", slugs)
+    _stage_toc(root, target / "book/_toc.yml", slugs)
     return target
 
 
@@ -81,7 +86,7 @@ def _check_inputs(root: Path, build: Path, slug: str) -> None:
         raise UserError(f"{slug}: the chapter has not been executed; run: make site CHAPTERS={slug}")
 
 
-def _stage_toc(path: Path, slugs: list[str]) -> None:
+def _stage_toc(root: Path, path: Path, slugs: list[str]) -> None:
     """Keep only the chapters of this build."""
     toc = written.read(path, dict[str, Any])
     wanted = {f"notebooks/{slug}" for slug in slugs}
@@ -93,6 +98,12 @@ def _stage_toc(path: Path, slugs: list[str]) -> None:
                 entry["sections"] = [
                     {"file": f"claims/{slug}", "title": f"Evidence, chapter {number}"}
                     for number, slug in enumerate(slugs, start=1)
+                ]
+            if entry["file"] == REPORTS:
+                entry["sections"] = [
+                    {"file": f"reports/{slug}", "title": f"Report, chapter {number}"}
+                    for number, slug in enumerate(slugs, start=1)
+                    if reports.path(root, slug).is_file()
                 ]
     toc["parts"] = [part for part in toc["parts"] if part["chapters"]]
     path.write_text(yaml.safe_dump(toc, sort_keys=False), "utf-8")
@@ -121,6 +132,7 @@ def _links(root: Path, slug: str, extra: dict[str, str], solutions: bool) -> dic
         "homework": f"../downloads/{slug}-homework.ipynb" if exercises else "",
         "slides": f"../slides/{slug}" if lectures.path(root, slug).is_file() else "",
         "wheel": f"../downloads/{extra['wheel']}",
+        "report": f"../reports/{slug}.html" if reports.path(root, slug).is_file() else "",
         "launch": "",
     }
     if extra["url"].startswith("https://github.com/"):

@@ -7,9 +7,11 @@ N  number of spins
 import numpy as np
 
 from derived.lab import measure
-from derived.lab.claims import Claim, statistic, within
+from derived.lab.claims import Claim, at_least, statistic, within
+from derived.lab.effect import Published
 
 from ..experiments.capacity import ExponentialCapacity, PolynomialCapacity
+from ..experiments.retrieval import Steps
 
 
 def power_law(id: str, degree: int, **facts: str) -> Claim:
@@ -22,10 +24,18 @@ def power_law(id: str, degree: int, **facts: str) -> Claim:
         measure.power("K", "N", f"degree == {degree}"),
         r"slope of $\ln K$ against $\ln N$ at 1 % error",
         within(degree - 1, 0.25),
-        paper_value=f"exponent {degree - 1}",
+        null=measure.power("K", "N", f"degree == {2 if degree > 2 else 3}"),
+        horizon={2: "$N=256$", 3: "$N=128$", 4: "$N=64$"}[degree],
+        paper_value=Published(degree - 1, "power of N"),
         unit="power of N",
         **facts,
     )
+
+
+STABILITY = (
+    "a rule that moves nothing keeps every pattern at every number, so it has no such slope: what is counted is "
+    "stability, not memory; OLS-15.g asks the question that this rule cannot pass"
+)
 
 
 def bits_per_spin(notion: str) -> measure.Measure:
@@ -44,29 +54,64 @@ CLAIMS = (
     power_law("OLS-15.c", 4, source="prior", where="Krotov and Hopfield 2016"),
     statistic(
         "OLS-15.d",
-        r"With $F=e^u$ the number of patterns at 1 % of wrong bits grows exponentially with $N$: at $N\le16$ by about one bit "
+        r"With the flip rule of $F=e^u$ the number of patterns at 1 % of wrong bits grows exponentially with $N$: at $N\le16$ by about one bit "
         "per spin.",
         ExponentialCapacity,
         bits_per_spin("typical"),
         r"slope of $\log_2K$ against $N$ at 1 % error",
         within(1, 0.1),
+        null=STABILITY,
+        horizon="$N=16$",
         source="paper",
         where="abstract: “exponential”; notion and rate are ours: a typical pattern, $K\\sim2^N$ at such sizes, "
         "$2^{0.974N}$ for large $N$ by the page",
-        plain="Softmax-like attention gives a memory whose capacity grows exponentially with its size.",
+        plain="A memory with exponential scores has a capacity that grows exponentially with its size.",
         paper_value="exponential",
         unit="bits per spin",
     ),
     statistic(
         "OLS-15.e",
-        r"With $F=e^u$ all patterns stay put at once only up to $K\sim2^{N/2}$ patterns.",
+        r"With the flip rule of $F=e^u$ all patterns stay put at once only up to $K\sim2^{N/2}$ patterns.",
         ExponentialCapacity,
         bits_per_spin("all"),
         r"slope of $\log_2K$ against $N$ at even odds (the formula's own slope at these $N$ is $\frac12$ less "
         r"$\frac{\log_2e}{2N}$)",
         within(0.45, 0.1),
+        null=STABILITY,
+        horizon="$N=18$",
         where="the other notion of exponential capacity",
         paper_value="exponential",
         unit="bits per spin",
+    ),
+    statistic(
+        "OLS-15.g",
+        r"At the typical capacity, $K=0.02\cdot2^N$ patterns, one step of the flip rule of $F=e^u$ from a pattern with one "
+        r"wrong bit leaves more wrong bits than it was given, for $N=14$ and $16$.",
+        Steps,
+        measure.mean(
+            "wrong", "load == 'typical' and flips == 1 and rule == 'flip' and N >= 14", by=["N"], decides=measure.lowest
+        ),
+        "wrong bits per pattern after the step, where one was wrong before, at both sizes",
+        at_least(1.05),
+        null=measure.mean(
+            "wrong",
+            "load == 'typical' and flips == 1 and rule == 'nothing' and N >= 14",
+            by=["N"],
+            decides=measure.lowest,
+        ),
+        where="stability is not memory",
+        unit="wrong bits",
+    ),
+    statistic(
+        "OLS-15.h",
+        r"With the sign of softmax attention's own step ($\beta=1$) in place of the flip rule, all patterns keep all signs at "
+        r"$K=2^{3N/4}$, beyond $2^{N/2}$, for $N$ from 10 to 16: each pattern outweighs all others in its own read-out.",
+        Steps,
+        measure.share("kept", "load == 'many' and flips == 0 and rule == 'softmax'", unit=["N", "replicate"]),
+        "share of memories that keep all patterns that are tried",
+        at_least(0.9),
+        null=measure.share("kept", "load == 'many' and flips == 0 and rule == 'flip'", unit=["N", "replicate"]),
+        where="the limit $2^{N/2}$ is the flip rule's; a rule that moves nothing passes, too",
+        unit="share of memories",
     ),
 )

@@ -25,6 +25,8 @@ from ..model import theory
 from ..model.mechanism import linear_attention
 from ..model.theory import check_covariance
 
+BALANCED = 0.3  # both factors of a balanced start
+
 
 def context_moment(tasks: Tasks) -> Float[Tensor, "*batch p"]:
     """(1/N) sum_i x_i y_i, all that the best fixed layer reads of its context."""
@@ -59,7 +61,7 @@ def train_linear_attention(
     num_tasks: int = 64,
     steps: int = 50_000,
     lr: float = 1e-2,
-    start: Literal["random", "aligned"] = "random",
+    start: Literal["random", "aligned", "balanced"] = "random",
     batch: tuple[int, ...] = (),
     generator: torch.Generator,
 ) -> LinearAttentionTraining:
@@ -69,11 +71,13 @@ def train_linear_attention(
     (W_V-row v)^T (1/N sum_i z_i z_i^T) W x~ in the label's slot, with v in R^{p+1}, W in R^{(p+1) x p}. Of its
     coefficients only Gamma^T = v_y W_x + v_x W_y can help: the others multiply quadratic statistics of x or of y.
     ``batch`` holds independent runs, each with its own tasks and initial values. An "aligned" start has v_x = 0 and
-    W_y = 0, which the exact gradient keeps and sampling noise does not. Away from it v can turn towards the leading
-    axis of x: a local minimum, in which v_x W_y serves this axis and v_y W_x the others.
-    [prior: Ahn et al. 2023; von Oswald et al. 2023; the aligned start: Zhang, Frei and Bartlett 2024]
+    W_y = 0, which the exact gradient keeps and sampling noise does not; a "balanced" one has in addition v_y = 0.3
+    and W_x = 0.3 Theta Theta^T, a random positive semidefinite matrix of norm 0.3, as the theorem of Zhang et al.
+    asks. Away from it v can turn towards the leading axis of x: a local minimum, in which v_x W_y serves this axis
+    and v_y W_x the others.
+    [prior: Ahn et al. 2023; von Oswald et al. 2023; the balanced start: Zhang, Frei and Bartlett 2024]
     """
-    check_choice("start", start, ("random", "aligned"))
+    check_choice("start", start, ("random", "aligned", "balanced"))
     check_covariance(Lambda)
     for name, value in (("N", N), ("num_tasks", num_tasks)):
         check_count(name, value)
@@ -84,9 +88,12 @@ def train_linear_attention(
         nn.Parameter((torch.randn(shape, generator=generator, dtype=Lambda.dtype) * scale).to(Lambda.device))
         for shape in shapes
     )
-    if start == "aligned":
-        with torch.no_grad():
+    with torch.no_grad():
+        if start != "random":
             v[..., :p], W[..., p, :] = 0.0, 0.0
+        if start == "balanced":
+            form = W[..., :p, :] @ W[..., :p, :].mT
+            v[..., p], W[..., :p, :] = BALANCED, BALANCED * form / norm(form)[..., None, None]
 
     def loss(step: int) -> Tensor:
         tasks = random_tasks(Lambda, N, batch=(*batch, num_tasks), generator=generator)
@@ -131,6 +138,7 @@ class RandomTasks(Experiment):
                 "distance": norm(fitted - best.Gamma) / norm(best.Gamma),
                 "risk": (predicted - tasks.y_query).square().mean(dim=-1),
                 "optimal_risk": float(best.risk),
+                "risk_of_zero": float(Lambda.trace()),
             },
         )
 
@@ -169,3 +177,15 @@ class LearnedInContext(Experiment):
                 "optimal_risk": float(best.risk),
             },
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BalancedStart(LearnedInContext):
+    """OLS-12: the same from the start of Zhang, Frei and Bartlett, whose theorem says that gradient flow arrives."""
+
+    steps: int = 6000
+
+    tiers: ClassVar = {"ci": {"steps": 300, "replicates": 8}, "cpu": {}}
+
+    def conditions(self) -> list[dict]:
+        return [{"spectrum": "geometric", "start": "balanced"}]

@@ -7,6 +7,7 @@ noise  energy of what a read-out adds to the pattern, over that of the pattern
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -20,27 +21,63 @@ from ..model import hopfield
 
 @dataclass(frozen=True, kw_only=True)
 class OneStepRetrieval(Experiment):
-    """OLS-17: wrong bits after one step from 10 % flipped bits at K = e^{0.9 alpha N}, exponential and quadratic F.
+    """OLS-17: wrong bits after one step from 10 % flipped bits at K = e^{0.9 alpha N} and e^{0.5 alpha N}, F = e^u.
 
-    All K patterns of a memory are tried; ``all_repaired`` says whether no bit of any of them is wrong.
+    All K patterns of a memory are tried; ``all_repaired`` says whether no bit of any of them is wrong. ``before``:
+    wrong bits of a step that does nothing.
     """
 
-    N: int = 30
+    sizes: tuple[tuple[int, float], ...] = ((30, 0.9), (30, 0.5), (50, 0.5), (70, 0.5))
     rho: float = 0.1
-    fraction: float = 0.9
     replicates: int = 64
 
+    tiny: ClassVar = {"sizes": ((30, 0.9), (30, 0.5))}
+
     def conditions(self) -> list[dict]:
-        return [{"interaction": name} for name in ("exp", "quadratic")]
+        return [{"N": N, "fraction": fraction} for N, fraction in self.sizes]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        interaction = 2 if condition["interaction"] == "quadratic" else "exp"
-        K = round(math.exp(self.fraction * float(closed.demircigil_exponent(self.rho)) * self.N))
-        generator = stream(seed, "one-step retrieval", device=device)  # both interactions see the same patterns
+        N, fraction = condition["N"], condition["fraction"]
+        K = round(math.exp(fraction * float(closed.demircigil_exponent(self.rho)) * N))
+        generator = stream(seed, "one-step retrieval", N, fraction, device=device)
         errors = hopfield.bit_error_rate(
-            self.N, K, interaction, rho=self.rho, num_tests=K, trials=self.replicates, generator=generator, dtype=dtype
+            N, K, "exp", rho=self.rho, num_tests=K, trials=self.replicates, generator=generator, dtype=dtype
         )
-        return rows({"replicate": range(self.replicates)}, {"K": K, "bit_error": errors, "all_repaired": errors == 0})
+        columns = {"K": K, "bit_error": errors, "all_repaired": errors == 0, "before": round(self.rho * N) / N}
+        return rows({"replicate": range(self.replicates)}, columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steps(Experiment):
+    """OLS-15: one step from stored patterns and from patterns with one wrong bit, by three rules.
+
+    ``flip``: the rule of F = e^u; ``softmax``: the sign of softmax attention over the patterns, beta = 1; ``nothing``.
+    ``load``: "typical" is K = 0.02 * 2^N, the typical capacity; "many" is K = 2^(3N/4), beyond 2^(N/2).
+    ``wrong``: wrong bits per pattern after the step; ``kept``: whether all patterns that are tried are right.
+    """
+
+    sizes: tuple[int, ...] = (10, 12, 14, 16)
+    replicates: int = 24
+    num_tests: int = 96
+
+    tiny: ClassVar = {"sizes": (8, 10), "replicates": 4}
+
+    def conditions(self) -> list[dict]:
+        loads = [{"load": load, "N": N} for load in ("typical", "many") for N in self.sizes]
+        return [condition | {"flips": flips} for condition in loads for flips in (0, 1)]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        N, load, flips = condition["N"], condition["load"], condition["flips"]
+        K = round(0.02 * 2**N if load == "typical" else 2 ** (0.75 * N))
+        generator = stream(seed, "steps", load, N, flips, device=device)
+        patterns = hopfield.random_signs(self.replicates, K, N, generator=generator, dtype=dtype)
+        stored = patterns[:, : self.num_tests]
+        probes = hopfield.corrupt(stored, flips / N, generator=generator) if flips else stored
+        read = hopfield.retrieve(probes, patterns, "lse").state
+        moved = {"flip": hopfield.kh_step(probes, patterns, "exp"), "softmax": read.sign(), "nothing": probes}
+        wrong = torch.stack([(state != stored).to(dtype).sum(dim=-1) for state in moved.values()])
+        columns = {"K": K, "wrong": wrong.mean(dim=-1), "kept": (wrong == 0).all(dim=-1)}
+        return rows({"rule": [*moved], "replicate": range(self.replicates)}, columns)
 
 
 @dataclass(frozen=True, kw_only=True)

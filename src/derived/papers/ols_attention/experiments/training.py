@@ -220,6 +220,16 @@ class Reachability(Experiment):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Starts(Reachability):
+    """OLS-10: where training ends, over starts from -3 to 3; the read-out frozen or recomputed."""
+
+    starts: tuple[float, ...] = tuple(round(0.2 * k, 1) for k in range(-15, 16) if k)
+
+    def conditions(self) -> list[dict]:
+        return [condition for condition in super().conditions() if condition["read_out"] != "trained"]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Courses(Reachability):
     """The figure of reachability: l and P over the epochs of the first replicate."""
 
@@ -260,7 +270,9 @@ class TrainedEndPoint(Experiment):
         predicted, _ = reachability.predicted_end_point(l0, P0, s, beta)
         slope = reachability.prediction_slope(course.l[-1], course.P[-1], s, beta, "trained")
         index = {"replicate": range(self.replicates), ("l0", "P0"): (l0, P0)}
+        before = reachability.prediction_slope(l0, P0, s, beta, "trained")
         ends = {"l": course.l[-1], "predicted": predicted, "excess": (slope / beta.numpy() - 1) ** 2}
+        ends |= {"untrained_excess": (before / beta.numpy() - 1) ** 2}
         return rows(index, ends | {"arrives": predicted != 0, "inverse_root": 1 / s})
 
 
@@ -285,6 +297,7 @@ class Structure(Experiment):
         Y = X @ B  # no noise: the least-squares loss is zero
         trained = train_matrix(X, Y, L0, lr=self.lr, epochs=self.epochs)
         relative = trained.loss[-1] / (Y.square().sum(dim=(-2, -1)) / self.n)
-        gap = structure_gap(X, trained.L)
-        columns = {"rank": min(p, m), "relative_loss": relative, "structure_gap": gap}
+        untrained = trained.loss[0] / (Y.square().sum(dim=(-2, -1)) / self.n)
+        columns = {"rank": min(p, m), "relative_loss": relative, "structure_gap": structure_gap(X, trained.L)}
+        columns |= {"untrained_loss": untrained, "untrained_gap": structure_gap(X, L0)}
         return rows({"replicate": range(self.replicates)}, columns)

@@ -62,3 +62,23 @@ def batch_error(rows: pd.DataFrame, exact: Callable[[int, int], float]) -> Figur
         f"{', '.join(map(str, dimensions))}. The measured means lie on the exact curves, the farthest {worst:.1%} off."
     )
     return figure
+
+
+def quarters(rows: pd.DataFrame) -> Figure:
+    """Error of a quarter against how much its second moment has changed; rows of ``Quarters``."""
+    figure, ax = plt.subplots(figsize=(5.4, 3.4))
+    one = rows[(rows["method"] == "self") & ~rows["recorded"]]
+    one = one if len(one) else rows[rows["method"] == "self"]
+    gap = (one["growth"] - 1).abs()
+    ax.plot(gap, one["error"], "o", color=RED, markersize=4)
+    line = np.geomspace(gap.min(), gap.max(), 50)
+    ax.plot(line, line, **THEORY)
+    top = one.loc[one["error"].idxmax()]
+    beside(ax, abs(top["growth"] - 1), top["error"], f"until {top['until']}", RED, shift=(-8, -2), ha="right")
+    ax.set(xscale="log", yscale="log", xlabel=r"$|c^2-1|$, with $c^2$ the growth of the second moment")
+    ax.set_ylabel("error, of the least-squares forecast")
+    figure.set_label(
+        f"Relative error of {len(one)} quarters against the change of their second moment, along the line error = "
+        f"change, from {one['error'].min():.2f} to {one['error'].max():.1f}, in the quarter until {top['until']}."
+    )
+    return figure

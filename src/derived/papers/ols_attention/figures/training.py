@@ -1,5 +1,7 @@
 """Training: courses of the weights, where they end, and what the loss does not see."""
 
+from itertools import product
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -7,6 +9,7 @@ from matplotlib.figure import Figure
 
 from derived.lab.plot import BLUE, COLOURS, MUTED, RED, THEORY, beside, panel_label
 
+NEAR = 0.1  # of the end, in units of 1/s
 SMALLEST = 1e-17  # what a logarithmic axis shows in place of zero
 
 
@@ -37,6 +40,35 @@ def courses(rows: pd.DataFrame) -> Figure:
         f"Weight against epoch in two panels. From positive starts it ends between {min(positive):.3f} and "
         f"{max(positive):.3f}, where 1/s is {root:.3f}; from negative ones at {negative}. "
         f"Plain descent from {leap['l0'].iloc[0]:g}, recomputed, ends at {leap['l'].iloc[-1]:.3f}."
+    )
+    return figure
+
+
+def where_it_ends(rows: pd.DataFrame) -> Figure:
+    """Shares of data sets by the end of training, over the start; rows of ``Starts``."""
+    figure, axes = plt.subplots(2, 2, figsize=(6.4, 4.4), sharex=True, sharey=True)
+    at = rows["l"] * rows["s"]
+    ends = {"$1/s$": (at - 1).abs() < NEAR, "$0$": at.abs() < NEAR, "$-1/s$": (at + 1).abs() < NEAR}
+    colours, said = dict(zip(ends, (BLUE, MUTED, RED), strict=True)), []
+    for ax, (optimizer, read_out) in zip(axes.flat, product(("adam", "gd"), ("frozen", "recomputed")), strict=True):
+        part = (rows["optimizer"] == optimizer) & (rows["read_out"] == read_out)
+        for name, ended in ends.items():
+            share = ended[part].groupby(rows["l0"][part]).mean()
+            for side in (share[share.index < 0], share[share.index > 0]):
+                ax.plot(side.index, side, color=colours[name], marker=".", label=name)
+            most = share[share > 0.5].index
+            if len(most):
+                said.append(f"{optimizer}, {read_out}: {name} from {most.min():g} to {most.max():g}")
+        panel_label(ax, f"{'Adam' if optimizer == 'adam' else 'descent'}, $P$ {read_out}")
+    handles = [plt.Line2D([], [], color=colours[name], marker=".", label=f"ends at {name}") for name in ends]
+    figure.legend(handles=handles, loc="upper center", ncols=3, frameon=False, bbox_to_anchor=(0.5, 1.06))
+    for ax in axes[1]:
+        ax.set_xlabel("start $L_0$")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("share of data sets")
+    figure.set_label(
+        "Four panels: where training ends, as a share of data sets, against the start. More than half end, "
+        f"{'; '.join(said)}."
     )
     return figure
 

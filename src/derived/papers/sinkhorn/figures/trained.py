@@ -16,7 +16,6 @@ from derived.lab.plot import (
     BLUE,
     COLOURS,
     DASHED,
-    GREEN,
     MUTED,
     ORANGE,
     RED,
@@ -32,7 +31,6 @@ from derived.lab.plot import points as draw_points
 TARGETS = {
     "comonotone": ("order kept", BLUE, "o"),
     "crossed": ("crossed", RED, "s"),
-    "hidden": ("hidden cost", GREEN, "^"),
     "shuffled": ("shuffled: the control", ORANGE, "x"),
 }
 
@@ -40,30 +38,37 @@ SPENT = {"operations": "floating-point operations of a network", "seconds": "sec
 
 
 def learned(rows: pd.DataFrame) -> Figure:
-    """Distance of learned plans over that of the product coupling, against the length; rows of ``LearnedCouplings``."""
+    """What softmax and Sinkhorn learn, by rows and by columns, against the length; rows of ``LearnedCouplings``."""
     rows = largest(rows)
     rows = rows[rows["stage"] == "final"]
-    figure, ax = plt.subplots(figsize=(6.4, 3.6))
-    words, ends = [], {}
-    for target, (name, color, marker) in TARGETS.items():
-        drawn = draw_points(ax, rows[rows["target"] == target], "n", "ratio", color, marker).sort_values("n")
-        ax.plot(drawn["n"], drawn["value"], color=color, linewidth=0.8)
-        ends[name] = (float(drawn["value"].iloc[-1]), color)
-    for (name, (value, color)), place in zip(
-        ends.items(), apart([each for each, _ in ends.values()], 0.07), strict=True
-    ):
-        beside(ax, rows["n"].max(), place, name, color)
-        words.append(f"{name} {value:.2f}")
-    lengths = sorted(rows["n"].astype(int).unique())
-    for level in (1.0, 0.25):
-        ax.plot(lengths, [level] * len(lengths), **DASHED)
-    ax.set(xscale="log", xlabel="tokens $n$ of each text", ylim=(-0.06, None))
-    ax.set_ylabel("distance by rows, over that of $ab^\\top$")
-    ax.set_xlim(lengths[0] / 1.15, lengths[-1] * 2.2)
-    plain_log(ax.xaxis, lengths)
+    figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.6))
+    words, lengths = [], sorted(rows["n"].astype(int).unique())
+    for ax, column in zip(axes, ("ratio", "missed"), strict=True):
+        ends = {}
+        for (target, normaliser), part in rows.groupby(["target", "normaliser"]):
+            name, color, marker = TARGETS[target]
+            drawn = draw_points(ax, part, "n", column, color, marker).sort_values("n")
+            style = "--" if normaliser == "softmax" else "-"
+            ax.plot(drawn["n"], drawn["value"], color=color, linewidth=0.8, linestyle=style)
+            words.append(f"{normaliser}, {name}, {column}: {drawn['value'].iloc[-1]:.2f}")
+            if normaliser == "softmax":
+                ends[name] = (float(drawn["value"].iloc[-1]), color)
+        for (name, (_, color)), place in zip(
+            ends.items(),
+            apart([value for value, _ in ends.values()], 0.07 if column == "ratio" else 0.007),
+            strict=True,
+        ):
+            beside(ax, rows["n"].max(), place, name, color)
+        ax.set(xscale="log", xlabel="tokens $n$ of each text", xlim=(lengths[0] / 1.15, lengths[-1] * 3))
+        plain_log(ax.xaxis, lengths)
+    axes[0].plot(lengths, [0.25] * len(lengths), **DASHED)
+    axes[0].set_ylabel("distance by rows, over that of $ab^\\top$")
+    axes[1].set_ylabel("mass in wrong columns")
+    panel_label(axes[0], "rows")
+    panel_label(axes[1], "columns")
     figure.set_label(
-        f"Distance from the target over that of the product coupling, against the number of tokens. At {lengths[-1]}: "
-        f"{', '.join(words)}. Dashed: the product coupling at 1, the criterion at 0.25."
+        f"By rows and by columns, at {lengths[-1]} tokens: {'; '.join(words)}. Lines are Sinkhorn, dashes "
+        "softmax; the criterion is at 0.25."
     )
     return figure
 

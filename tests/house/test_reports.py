@@ -1,0 +1,58 @@
+"""Each chapter has a replication report that answers the checklist of its editors."""
+
+import importlib
+import json
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+
+from derived.book.house import House
+from derived.book.judge import ledger
+from derived.book.page.pages import Chapter
+from derived.book.report import report, source
+from derived.book.source.reading import Minutes
+from derived.lab.findings import COLUMNS
+
+ROOT = Path(__file__).resolve().parents[2]
+SLUGS = House(ROOT).chapters()
+LEAST = 30  # items of the checklist that every report answers
+
+
+def chapter(slug: str) -> Chapter:
+    """A chapter as the committed ledger and its claims have it, without a run."""
+    claims = {claim.id: claim for claim in importlib.import_module(f"derived.papers.{slug}.claims").CLAIMS}
+    last = {row["id"]: row for row in ledger.committed(House(ROOT)) if row["paper"] == slug and ledger.has_run(row)}
+    rows = [
+        {
+            **dict.fromkeys(COLUMNS),
+            **{"seed": 0, "reason": claim.reason, "headline": True, "changed": [], "tier": "gpu", "verdict": "not run"},
+            **{"statement": claim.statement, "criterion": claim.criterion, "accept": [None, None]},
+            **last.get(claim.id, {}),
+            **{name: getattr(claim, name) for name in ("id", "kind", "plain", "source", "where", "unit", "amends")},
+            **{"scale": claim.scale_at("cpu"), "made_of": claim.made_of, "horizon": claim.horizon, "null": ""},
+            "changed": [],
+        }
+        for claim in claims.values()
+    ]
+    facts = json.loads((ROOT / f"notebooks/{slug}.ipynb").read_text("utf-8"))["metadata"]["derived"]
+    run = {
+        "chapter": slug,
+        "rows": rows,
+        "records": [],
+        "versions": {"python": "3"},
+        "seconds": 1.0,
+        "device_name": "a",
+    }
+    finding = run | {"date": "2026-11-24", "peak_memory_mb": 1.0}
+    return Chapter(slug, facts, finding, 0, {}, Minutes(1, 2), (), slug)
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_a_report_answers_the_checklist_or_says_what_does_not_apply(slug, tmp_path):
+    assert source.path(ROOT, slug).is_file()
+    report.write(ROOT, tmp_path, tmp_path, chapter(slug))
+    items = BeautifulSoup((tmp_path / f"reports/{slug}.md").read_text("utf-8"), "html.parser").select("dl.report > dd")
+    answered = [item for item in items if item["class"] == ["answered"]]
+    assert len(answered) >= LEAST
+    assert all(len(item.get_text().split()) >= 3 for item in items if item["class"] == ["apart"])
