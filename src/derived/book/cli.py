@@ -342,7 +342,8 @@ def pdf(
         list[str] | None, typer.Argument(help="Chapters to print; the whole book if none is named.")
     ] = None,
 ) -> None:
-    """Print the built site to _build/pdf: one file per chapter, solutions last, and all in book.pdf if none is named.
+    """Print the built site to _build/pdf: one file per chapter, solutions last, and all in book.pdf if none is named;
+    replication reports go to _build/pdf/reports.
 
     It needs Chromium. Example: derived pdf ols_attention
     """
@@ -357,6 +358,8 @@ def pdf(
     names = chapters if slugs else ["book/intro", "book/how_to_read", *chapters, "book/bibliography"]
     with alone(house):
         files = pdf.write(house.site.resolve(), names, house.build / "pdf", whole=not slugs)
+        reports = [f"reports/{slug}" for slug in chosen if (house.site / f"reports/{slug}.html").is_file()]
+        files += pdf.write(house.site.resolve(), reports, house.build / "pdf/reports", whole=False)
     for file in files:
         typer.echo(f"made {file}")
 

@@ -5,8 +5,9 @@ import math
 import pytest
 
 from derived.lab.experiment import run_experiment
+from derived.lab.rng import stream
 from derived.papers.homogenized.claims import CLAIMS
-from derived.papers.homogenized.experiments import clock, collapse, limits, prompts, slow
+from derived.papers.homogenized.experiments import clock, collapse, limits, prompts, real, slow
 
 CLAIM = {claim.id: claim for claim in CLAIMS}
 
@@ -17,6 +18,13 @@ LATER = ("time_to_overlap", lambda right: lambda *given: 1.2 * right(*given))
 AVERAGED = ("stack_layer", lambda right: lambda x, scale, H, **more: right(x, scale / math.sqrt(H), H, **more))
 ORTHOGONAL = ("cloud_layer", lambda right: lambda R, h, d, factors, **more: right(R, h, d, 0, **more))
 NO_LAYER = ("layer_counts", lambda right: lambda *given: [0])
+
+
+def _anew(right):
+    """A layer that draws its heads itself, as if none were shared."""
+    g, law = stream(0, "anew"), real.matched_law(64, 1.0)
+    return lambda X, eta, heads: right(X, eta, law.draw(g, tuple(heads.V.shape[:2]), beta=1.0))
+
 
 PATHS = slow.SlowPaths(d=16, h=0.1, replicates=400, factors=(2,))
 SMALL = {
@@ -32,6 +40,7 @@ SMALL = {
     "HT-16.b": (limits, limits.Interpolation(heads=(1, 16), etas=(), replicates=480), ONE_HEAD),
     "HT-17.b": (prompts, prompts.Prompts(tokens=(32, 128), h=0.1, parts=2, replicates=20), NO_LAYER),
     "HT-17.d": (prompts, prompts.PrivateNoise(gammas=(0.5,), points=2, replicates=40), COMMON),
+    "HT-24.a": (real, real.OneLayer(etas=(0.2, 0.1), replicates=8), ("layer_step", _anew)),
     "HT-19": (clock, clock.Stack(d=64, n=8, scales=(0.2,), points=4, replicates=32), AVERAGED),
 }
 
@@ -54,4 +63,5 @@ def test_paths_of_one_form_are_refused_as_those_of_the_other(monkeypatch):
 
 def test_every_claim_with_an_experiment_is_among_them():
     exact = {"HT-9.c", "HT-13.a"}  # no chance in the one; the other has a test of its own
-    assert {claim.id for claim in CLAIMS if claim.experiment} == SMALL.keys() | exact
+    trained = {"HT-24.b", "HT-24.c", "HT-24.d"}  # test_real has a model that was not loaded
+    assert {claim.id for claim in CLAIMS if claim.experiment} == SMALL.keys() | exact | trained

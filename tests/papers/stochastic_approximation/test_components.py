@@ -21,6 +21,7 @@ from derived.papers.stochastic_approximation.experiments.components import (
     EarlyData,
     LogOdds,
     Mixtures,
+    Worlds,
     to_data,
 )
 from derived.papers.stochastic_approximation.model.chains import (
@@ -34,7 +35,7 @@ from derived.papers.stochastic_approximation.model.core import record_times
 from derived.papers.stochastic_approximation.model.linear import linear_iterates
 from derived.papers.stochastic_approximation.model.theory import mean_field_root
 
-EXPERIMENTS = (Absorbed, Mixtures, EarlyData, LogOdds)
+EXPERIMENTS = (Absorbed, Mixtures, Worlds, EarlyData, LogOdds)
 PARAMETERS = {
     "mixture": {"means": (0.0, 1.0), "noise": (1.0, 1.0), "weights": (0.5, 0.5)},
     "markov_mixture": {"chains": (((0.5, 0.5), (0.2, 0.8)),), "weights": (1.0,)},
@@ -413,10 +414,27 @@ def test_limits_lie_at_the_roots(rows):
         assert (table["x"] - table[{"root": "annealed", "annealed": "root"}[root]]).abs().mean() > 0.8
 
 
-def test_early_data_tell_the_late_limit_and_nothing_of_an_ergodic_one(rows):
-    share = rows[EarlyData].groupby("feed")["agrees"].mean()
-    assert share["one"] == 1.0
-    assert abs(share["many"] - 0.5) <= 4 * 0.5 / 400**0.5
+def test_early_data_tell_the_late_limit_and_an_ergodic_stream_forgets_them(rows):
+    """With chains drawn anew at rate epsilon the chain after a gap g is the one before with probability
+    (1 + (1 - epsilon)^g) / 2; the switches within the windows only take from it."""
+    share = rows[EarlyData].groupby(["feed", "gap"])["agrees"].mean()
+    assert (share["one"] > 0.98).all()
+    assert (abs(share["many"] - 0.5) < 0.1).all()
+    for gap in (200, 2000, 20_000):
+        kept = (1 + 0.999**gap) / 2
+        assert kept - 0.2 < share["switching", gap] < kept + 0.1
+    assert share["switching", 200] > share["switching", 20_000] + 0.15
+
+
+def test_neighbours_are_those_of_the_chain_that_is_heard():
+    """Slow twin of the chains: walk over the steps; and the share of equal neighbours of each."""
+    kept, last = EarlyData().neighbours(torch.tensor([0, 1]).repeat(500), 400, 0.0, stream(0, "kept"))
+    assert abs(kept[:, 0::2].mean() - 0.8) <= 4 * (0.16 / 2e5) ** 0.5
+    assert abs(kept[:, 1::2].mean() - 0.5) <= 4 * (0.25 / 2e5) ** 0.5
+    assert torch.equal(last, torch.tensor([0, 1]).repeat(500))
+    _, last = EarlyData().neighbours(torch.zeros(2000, dtype=torch.long), 300, 0.01, stream(0, "switch"))
+    switched = (1 - 0.99**300) / 2
+    assert abs(last.double().mean() - switched) <= 4 * (switched / 2000) ** 0.5
 
 
 def test_log_odds_grow_at_the_rate_of_the_chain_that_speaks():

@@ -11,7 +11,6 @@ from derived.papers.stochastic_approximation import StepSize, Telegraph, robbins
 from derived.papers.stochastic_approximation.experiments.continual import (
     Average,
     BestStep,
-    Learners,
     Tracking,
     to_data,
 )
@@ -24,7 +23,7 @@ from derived.papers.stochastic_approximation.model.theory import (
     tracking_error_exact,
 )
 
-EXPERIMENTS = (Tracking, Average, BestStep, Learners)
+EXPERIMENTS = (Tracking, Average, BestStep)
 examples = settings(derandomize=True, max_examples=40, deadline=None, database=None)
 
 
@@ -106,26 +105,6 @@ def test_the_variance_is_that_of_its_own_rate_of_change():
     assert abs(table["ratio"].mean() - 1) <= 4 * error
     wrong = table["square"] / float(telegraph_variance(0.1, 0.15))
     assert abs(wrong.mean() - 1) > 4 * error
-
-
-def test_learners_differ_after_a_switch(rows):
-    table = rows[Learners].query("block == 3")
-    late = table[table["time"] == table["time"].max()].groupby("learner")["current"].mean()
-    assert late["constant"] < 0.5 < late["1/n"]
-    assert late["attention"] < 0.5
-    early = table[table["time"] == 135].groupby("learner")["current"].mean()  # fifteen steps after the last switch
-    assert early["attention"] < early["constant"]
-
-
-def test_attention_is_asked_with_what_came_before():
-    """Slow twin for one stream; fewer than nine observations are averaged."""
-    y = torch.randn(20, 1, generator=stream(0, "past"), dtype=torch.float64)
-    values = y[:, 0].tolist()
-    learners = Learners()
-    assert abs(learners.recalled(y[:8]) - np.mean(values[:8])) <= 1e-14
-    query = np.mean(values[-8:])
-    weights = np.exp([8 * query * np.mean(values[i - 8 : i]) for i in range(8, 20)])
-    assert abs(learners.recalled(y) - weights @ values[8:] / weights.sum()) <= 1e-12
 
 
 def test_a_missing_number_decides_nothing(rows, undecided_without):

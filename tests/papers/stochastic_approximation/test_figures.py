@@ -5,14 +5,22 @@ import numpy as np
 import pandas as pd
 
 from derived.papers.stochastic_approximation.experiments.attention import Readout, SelfFed
-from derived.papers.stochastic_approximation.experiments.components import Mixtures
-from derived.papers.stochastic_approximation.experiments.continual import Average, Learners, Tracking
+from derived.papers.stochastic_approximation.experiments.components import Mixtures, Worlds
+from derived.papers.stochastic_approximation.experiments.continual import Average, Tracking
 from derived.papers.stochastic_approximation.experiments.memory import LongRange, PhaseDiagram, Renewal, SamplePaths
 from derived.papers.stochastic_approximation.experiments.rates import Central, Exponents
-from derived.papers.stochastic_approximation.figures import attention, components, continual, memory, rates, streams
+from derived.papers.stochastic_approximation.figures import (
+    attention,
+    components,
+    continual,
+    memory,
+    rates,
+    real,
+    streams,
+)
 
 matplotlib.use("agg")
-EXPERIMENTS = (Readout, SelfFed, Mixtures, Average, Learners, Tracking, LongRange, PhaseDiagram, Renewal, SamplePaths)
+EXPERIMENTS = (Readout, SelfFed, Mixtures, Worlds, Average, Tracking, LongRange, PhaseDiagram, Renewal, SamplePaths)
 EXPERIMENTS += (Central, Exponents)
 
 
@@ -21,6 +29,24 @@ def test_fan(rows, tells):
     ends = ends[(ends["n"] == ends["n"].max()) & (ends["feed"] == "exchanged")]
     means = ends.groupby("component")["x"].mean()
     tells(components.fan(rows[Mixtures]), "mean field is 1.79", f"{means[0]:.2f} and {means[1]:.2f}")
+
+
+def test_worlds_apart(rows, tells):
+    last = rows[Worlds].query("c == 4 and n == n.max()").assign(total=lambda one: one["x1"] + one["x2"])
+    both = last.loc[last["learner"] == "both", "total"].median()
+    tells(components.worlds_apart(rows[Worlds]), "world 1 alone 6.", f"both {both:.3g}")
+
+
+def test_real(tells):
+    table = pd.DataFrame(
+        {"data": ["as it is", "resampled", "resampled", "shuffled", "shuffled"], "replicate": [0, 0, 1, 0, 1]}
+    )
+    table = table.assign(series="Nile", exponent=[-0.2, -0.3, -0.1, -0.55, -0.45], tier="ci", recorded=False)
+    names = pd.DataFrame(
+        {"language": ["fi_FI", "sv_SE"], "other": ["sv_SE", "fi_FI"], "kl": [0.5, 0.4], "rate": [0.5, 0.1]}
+    )
+    told = real.streams(table, names.assign(tier="ci", recorded=False))
+    tells(told, "Nile -0.20, shuffled -0.50", "2 pairs of languages: 0.25 to 1.00")
 
 
 def test_rates(rows, tells):
@@ -50,8 +76,6 @@ def test_attention(rows, tells):
 def test_continual(rows, tells):
     square = rows[Tracking].groupby(["a", "epsilon"])["square"].mean()
     tells(continual.trade_off(rows[Tracking], rows[Average]), f"{square.iloc[0]:.3f}", "1/epsilon = 100")
-    now = rows[Learners].groupby("learner")["current"].mean()
-    tells(continual.lives(rows[Learners]), f"attention {now['attention']:.2f} on the present")
 
 
 def test_streams(tells):

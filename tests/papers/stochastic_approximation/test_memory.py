@@ -7,9 +7,10 @@ import torch
 
 from derived.lab.rng import stream
 from derived.papers.stochastic_approximation import FractionalGaussian, HeavyTailedRenewal
-from derived.papers.stochastic_approximation.claims.memory import exact_slope, exponents
+from derived.papers.stochastic_approximation.claims.memory import exact_slope
 from derived.papers.stochastic_approximation.experiments.memory import (
     Freezes,
+    Line,
     LongRange,
     PhaseDiagram,
     Renewal,
@@ -26,7 +27,8 @@ from derived.papers.stochastic_approximation.model.theory import (
     renewal_threshold,
 )
 
-EXPERIMENTS = (Renewal, Freezes, Shuffled, PhaseDiagram, SamplePaths, LongRange)
+FACTS = {"seed": 0, "device": torch.device("cpu"), "dtype": torch.float64}
+EXPERIMENTS = (Renewal, Freezes, Line, Shuffled, PhaseDiagram, SamplePaths, LongRange)
 
 
 @pytest.mark.parametrize("beta", [1.2, 1.5, 2.5])
@@ -151,25 +153,47 @@ def test_rows_are_whole(rows):
     assert (abs(rows[LongRange]["ratio"] - 1) < 1).mean() > 0.9
 
 
+def test_windows_of_the_line_are_those_of_the_loop():
+    """Slow twin of one condition; and no shuffled stream is far off."""
+    small = Line(windows=(32, 128), replicas=40, block=20)
+    table = small.run({"beta": 1.5, "data": "as drawn"}, **FACTS)
+    y = torch.cat([HeavyTailedRenewal(1.5).draw(256, 20, stream(0, "trend", block)).y for block in range(2)], dim=1)
+    for side, alpha in (("below", 2 / 3 - 0.1), ("above", 2 / 3 + 0.1)):
+        x, far = torch.full((40,), 0.5, dtype=torch.float64), []
+        for n, value in enumerate(y, start=1):
+            x = x + n**-alpha * (value - x)
+            far.append((x - 0.5).abs() > 0.3)
+        early, late = (torch.stack(far[N - 1 : 2 * N]).any(dim=0).double() for N in (32, 128))
+        found = table[table["side"] == side]
+        assert (found["early"].to_numpy() == early.numpy()).all()
+        assert (found["trend"].to_numpy() == ((late - early) * (1 if side == "below" else -1)).numpy()).all()
+    shuffled = Line(windows=(256, 1024), replicas=40, block=40).run({"beta": 1.5, "data": "shuffled"}, **FACTS)
+    assert shuffled["late"].mean() < 0.05
+
+
+def test_typical_errors_are_those_of_running_means():
+    table = Renewal(groups=2, size=9, first=50, steps=200, points=2).run({}, **FACTS)
+    for group, case in table.groupby("group"):
+        y = HeavyTailedRenewal(1.5).draw(200, 9, stream(0, "sojourns", group)).y
+        off = np.abs(y.numpy().cumsum(axis=0)[[49, 199]] / np.array([[50], [200]]) - 0.5)
+        assert np.allclose(case["median"], np.median(off, axis=1), atol=1e-12)
+        assert np.allclose(case["rmse"], (off**2).mean(axis=1) ** 0.5, atol=1e-12)
+
+
 def test_a_shuffle_takes_the_excursions_away(rows):
     share = rows[Shuffled].groupby("data")["excursion"].mean()
     assert share["as drawn"] > 0.3
     assert share["shuffled"] < 0.1
 
 
-def test_slopes_on_tables_with_known_answers():
+def test_a_slope_on_a_table_with_a_known_answer():
     n = np.array([10, 100, 1000])
-    one = pd.DataFrame({"group": 0, "n": n, "exact": 3.0 * n**-0.25, "scaled": 2.0 * n**0.01, "H": 0.5, "alpha": 1.0})
+    one = pd.DataFrame({"group": 0, "n": n, "exact": 3.0 * n**-0.25})
     assert abs(exact_slope(one).value + 0.25) <= 1e-12
-    two = pd.concat([one, one.assign(H=0.8, scaled=n**-0.02)])
-    assert abs(exponents(two).value + 0.02) <= 1e-12
-    groups = pd.concat([two, two.assign(group=1)], ignore_index=True)
-    assert exact_slope(groups[groups["H"] == 0.5]) == exact_slope(one)
-    assert exponents(groups) == exponents(two)
-    for row in (0, 7, 11):  # also in a group that the slope does not need
-        with pytest.raises(ValueError, match="1 of 12 rows"):
-            exponents(groups.assign(scaled=groups["scaled"].drop(row)))
-        with pytest.raises(ValueError, match="1 of 12 rows"):
+    groups = pd.concat([one, one.assign(group=1)], ignore_index=True)
+    assert exact_slope(groups) == exact_slope(one)
+    for row in (0, 5):  # also in a group that the slope does not need
+        with pytest.raises(ValueError, match="1 of 6 rows"):
             exact_slope(groups.assign(exact=groups["exact"].drop(row)))
 
 

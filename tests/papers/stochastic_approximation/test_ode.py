@@ -12,6 +12,7 @@ from scipy.optimize import brentq
 from derived.lab.rng import stream
 from derived.papers.stochastic_approximation.data.environments import DoublingBlocks, HeavyTailedRenewal, Mixture
 from derived.papers.stochastic_approximation.model.core import StepSize, robbins_monro
+from derived.papers.stochastic_approximation.model.linear import coupled_worlds
 from derived.papers.stochastic_approximation.model.theory import expected_freezes, mean_field_root, renewal_mean
 from derived.papers.stochastic_approximation.model.windows import extreme_sequence, window_bounds, window_sums
 
@@ -108,6 +109,30 @@ def test_many_streams_go_to_the_root_of_the_mean_field():
     ends = robbins_monro(lambda x, y: y - x, dealt, StepSize.power(), torch.zeros(200).double()).x[-1]
     mean = float(torch.where(component == 0, -1.0, 2.0).mean())
     assert (ends - mean).abs().max() < 0.12  # data of variance 2.5: over six standard errors
+
+
+def test_every_world_converges_and_the_learner_of_all_diverges():
+    """`sa-diverge`: slow twin in plain numbers, other steps. Each world alone leads to its root, the sum of the
+    coordinates of the learner of both passes its bound step by step, and at c = 1 it stays near its root."""
+    for c, grows in ((4.0, True), (3.0, True), (1.0, False)):
+        coins = torch.rand(3000, generator=stream(0, "coins", int(c))).tolist()
+        ends = []
+        for heard in ([0.0] * 3000, [1.0] * 3000, coins):
+            x, y, least = 2.0, 3.0, math.log(5.0)
+            for n, coin in enumerate(heard, start=1):
+                a, first = 0.9 * n**-0.8, coin < 0.5
+                share = (y if first else x) / (x + y)
+                if n > 100:
+                    least += a * (c * share - 1) - (a * c) ** 2
+                x, y = (x + a * (1 - x + c * y * first), y + a * (1 - y + c * x * (not first)))
+                if n == 100:
+                    least = math.log(x + y)
+            assert math.log(x + y) >= least
+            ends.append((x, y))
+        assert max(abs(ends[0][0] - 1 - c), abs(ends[0][1] - 1), abs(ends[1][0] - 1), abs(ends[1][1] - 1 - c)) < 0.02
+        assert (sum(ends[2]) > 100) == grows
+        mean = coupled_worlds(c).mean(dim=0)
+        assert (torch.linalg.eigvalsh(mean).min() < 0) == grows
 
 
 def test_a_stream_does_not_tell_the_weights():

@@ -40,7 +40,18 @@ def add(root: Path, slug: str, notebook: NotebookNode) -> None:
     if SECTION not in lines:
         raise UserError(f"{slug}: pencil/try_{slug}.py needs the section {SECTION!r} in the notebook")
     places = [place for place, _ in sections[lines.index(SECTION) + 1 :]] or [len(notebook.cells)]
-    notebook.cells.insert(places[0], new_markdown_cell(_shown(root, slug, program)))
+    notebook.cells.insert(_split(notebook, places[0]), new_markdown_cell(_shown(root, slug, program)))
+
+
+def _split(notebook: NotebookNode, place: int) -> int:
+    """Cut a cell that ends a section and begins the next one in two; return the place of the second."""
+    cell = notebook.cells[place] if place < len(notebook.cells) else None
+    begins = cell and re.search(r"^(?:\([\w-]+\)=\n)?## ", cell.source, re.M)
+    if not begins or not cell.source[: begins.start()].strip():
+        return place
+    notebook.cells.insert(place, new_markdown_cell(cell.source[: begins.start()].rstrip()))
+    cell.source = cell.source[begins.start() :]
+    return place + 1
 
 
 def _headings(cell: NotebookNode) -> list[str]:

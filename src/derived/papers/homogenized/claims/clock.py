@@ -36,6 +36,7 @@ CLAIMS = (
         unit="overlap",
         source="digest",
         where="version 1, `thm:weak_error_clean`, `cor:weak_error_centered`",
+        null=mean("-first_theory", by=["logit_std", "H", "tau"], decides=farthest_from(0)),  # two tokens that stay at 0
     ),
     statistic(
         "HT-6.a",
@@ -47,6 +48,8 @@ CLAIMS = (
         unit="ratio of errors",
         source="digest",
         where="version 1, `thm:weak_error_clean`, at two steps",
+        null=error_ratio((0.8, 1), (0.8, 1)),
+        horizon=r"$\eta=0.8$ and $0.4$ at $\tau=1.92$",
         paper_value=r"$O(\eta)$",
     ),
     statistic(
@@ -57,6 +60,8 @@ CLAIMS = (
         r"two tokens at logit deviation 2 and $\eta=0.8$, error with one head over that with four",
         at_least(2),
         unit="ratio of errors",
+        null=error_ratio((0.8, 1), (0.8, 1)),
+        horizon="one head and four",
     ),
     statistic(
         "HT-16.a",
@@ -68,6 +73,8 @@ CLAIMS = (
         within(0, 0.02),
         unit="mean overlap",
         where="our wording, after `eq:Diffusive_gaussian_case` of version 1; first tagged as retold",
+        null=mean("1 / 8 - m_theory", "layer > 0", by=["H", "L", "tau"], decides=farthest_from(0)),  # eight that stay
+        horizon="1,000 heads, 768 layers",
     ),
     statistic(
         "HT-19",
@@ -80,5 +87,7 @@ CLAIMS = (
         within(0, 0.06),
         unit="mean overlap",
         judged_at=RECORDED,
+        null=mean("1 / 16 - m_theory", "scale == scale.min() and layer > 0", by=["H", "tau"], decides=farthest_from(0)),
+        horizon="eight heads",
     ),
 )

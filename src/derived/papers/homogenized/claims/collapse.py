@@ -30,6 +30,7 @@ CLAIMS = (
         unit="mean overlap",
         source="digest",
         where="version 1, `thm:clustering_small_beta`",
+        null=mean("(1 + 7 * 0.1) / 8 - u", "layer > 0 and d == 256", by=["tau"], decides=farthest_from(0)),  # they stay
     ),
     statistic(
         "HT-8.a",
@@ -43,6 +44,9 @@ CLAIMS = (
         source="digest",
         where="version 1, `thm:clustering_random_init`, which has any temperature; tested at one",
         judged_at=RECORDED,
+        null=mean(
+            "-gamma_theory", "layer > 0 and d == 4096", by=["tau"], decides=farthest_from(0)
+        ),  # orthogonal for ever
     ),
     statistic(
         "HT-9.a",
@@ -52,6 +56,9 @@ CLAIMS = (
         r"time to overlap $\frac12$, chain over ODE at $d=10^6$, worst case",
         within(1, 0.05),
         unit="ratio of times",
+        null=mean(
+            "hot / chain", "chain.notna()", by=["n", "logit_std"], decides=farthest_from(1)
+        ),  # hot, to be delayed
     ),
     computed(
         "HT-9.c",
@@ -64,6 +71,8 @@ CLAIMS = (
         unit=r"$\tau$",
         source="paper",
         where="abstract; judged in the ODE of the simplex, which is our reading; its third brake, the dimension, has no row",
+        null=smallest(lambda rows: delays(rows.assign(ode=rows["hot"]))),  # a collapse that temperature does not touch
+        horizon="512 tokens, logit deviation 16",
     ),
     statistic(
         "HT-10",
@@ -73,5 +82,7 @@ CLAIMS = (
         r"slope of $\ln(1-m)$ plus $1-\frac1d$, worst case",
         within(0, 0.05),
         unit=r"per unit of $\tau$",
+        null=slope("(1 - 1 / d) * tau", "tau", by=["d", "n", "logit_std"], decides=farthest_from(0)),  # nothing ends
+        horizon=r"$1-m$ from $10^{-3}$ on, over $\tau=8$",
     ),
 )

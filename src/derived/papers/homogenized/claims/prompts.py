@@ -37,6 +37,8 @@ CLAIMS = (
         unit="squared length",
         source="digest",
         where="version 1, `eq: the.spde`",
+        null=mean("distance / 2", by=["n"], decides=lowest),  # over prompts, which does average out
+        horizon="1,024 tokens",
     ),
     statistic(
         "HT-17.d",
@@ -46,5 +48,6 @@ CLAIMS = (
         "final over initial overlap",
         at_most(0.3),
         unit="share of the overlap",
+        null=mean("gamma / gamma0", "noise == 'common' and gamma0 > 0 and layer == layer.max()"),
     ),
 )

@@ -41,6 +41,8 @@ CLAIMS = (
         source="digest",
         where="version 1, `thm:large_beta_meta` (b)",
         paper_value=r"$u\to\pm1$; from its equation we compute at most $0.409$",
+        null="none: a pair that never moves never returns, and so would pass; that the row fails is what tells",
+        horizon="slow time 10",
     ),
     statistic(
         "HT-13.b",
@@ -53,6 +55,8 @@ CLAIMS = (
         unit="probability above $0.806$",
         judged_at=RECORDED,
         amends="HT-13.a",
+        null=excess_return("recurrent", factors=0),  # an orthogonal A
+        horizon="slow time 10",
     ),
     unseen(
         "HT-18.a",

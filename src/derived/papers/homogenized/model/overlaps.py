@@ -243,6 +243,36 @@ def gram_flow(
     return torch.stack(kept)
 
 
+def hot_block(
+    gram: Float[Tensor, "*batch n n"], attention: float, mlp: float, variance: float
+) -> Float[Tensor, "*batch n n"]:
+    """Overlaps after a block of post-LayerNorm attention and MLP with fresh weights, at infinite width and hot. [ours]
+
+    Equation: R <- N(R + a m), then R <- N(R + b K(R)), where m is the mean of R, K(R) = E[gelu(z) gelu(z')] for
+    Gaussian z, z' of this variance and of correlation R, and N divides by the diagonal. For entries of variance s^2,
+    width d and inner width k: a = (s^2 d)^2, b = s^2 k and variance s^2 d.
+    """
+    attended = _normalised(gram + attention * gram.mean(dim=(-2, -1), keepdim=True))
+    return _normalised(attended + mlp * _gelu_kernel(attended, variance))
+
+
+def _normalised(gram: Tensor) -> Tensor:
+    length = gram.diagonal(dim1=-2, dim2=-1).sqrt()
+    return gram / length[..., :, None] / length[..., None, :]
+
+
+def _gelu_kernel(R: Tensor, variance: float, nodes: int = 24) -> Tensor:
+    """E[gelu(z) gelu(z')] by Gauss and Hermite's rule in two dimensions."""
+    points, weights = (torch.as_tensor(each).to(R) for each in np.polynomial.hermite_e.hermegauss(nodes))
+    weights, deviation = weights / weights.sum(), math.sqrt(variance)
+    first, total = torch.nn.functional.gelu(deviation * points), torch.zeros_like(R)
+    for point, weight in zip(points, weights, strict=True):  # the part of z' across z
+        across = (1 - R.square()).clamp(min=0).sqrt() * point
+        second = torch.nn.functional.gelu(deviation * (R[..., None] * points + across[..., None]))
+        total = total + weight * (second @ (weights * first))
+    return total
+
+
 def kernel_distance(points: torch.Tensor, clouds: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """E|G_mu(x) - G_nu(y)|^2 at beta = 0, exactly, and the lemma's 2|x - y|^2 + (2/n) sum_k |x_k - y_k|^2.
 

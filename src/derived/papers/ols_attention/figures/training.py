@@ -55,13 +55,14 @@ def where_it_ends(rows: pd.DataFrame) -> Figure:
         for name, ended in ends.items():
             share = ended[part].groupby(rows["l0"][part]).mean()
             for side in (share[share.index < 0], share[share.index > 0]):
-                ax.plot(side.index, side, color=colours[name], marker=".", label=name)
+                ax.plot(side.index, side, color=colours[name], marker=".")
             most = share[share > 0.5].index
             if len(most):
                 said.append(f"{optimizer}, {read_out}: {name} from {most.min():g} to {most.max():g}")
         panel_label(ax, f"{'Adam' if optimizer == 'adam' else 'descent'}, $P$ {read_out}")
-    handles = [plt.Line2D([], [], color=colours[name], marker=".", label=f"ends at {name}") for name in ends]
-    figure.legend(handles=handles, loc="upper center", ncols=3, frameon=False, bbox_to_anchor=(0.5, 1.06))
+    beside(axes[0, 0], 0.6, 1.0, "ends at $1/s$", BLUE, shift=(0, -14))
+    beside(axes[0, 0], -0.8, 1.0, "at $0$", MUTED, shift=(0, -14), ha="center")
+    beside(axes[0, 1], -1.6, 1.0, "at $-1/s$", RED, shift=(0, -14))
     for ax in axes[1]:
         ax.set_xlabel("start $L_0$")
     for ax in axes[:, 0]:

@@ -1,5 +1,7 @@
 """SA-8 and SA-9: attention as an average. Criteria and expected verdicts were written before the run, unless a claim says otherwise."""
 
+import pandas as pd
+
 from derived.lab import measure
 from derived.lab.claims import at_most, on_page, statistic, within
 from derived.lab.measure import farthest_from
@@ -8,6 +10,16 @@ from ..experiments.attention import Readout, SelfFed
 from .measures import law_distance
 
 END = "t == t.max()"
+
+SCALED = measure.mean("scaled", END, by=["component"], decides=farthest_from(1))
+
+
+def exchanged(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``Readout`` in which each component is given the predicted variance of the other."""
+    predicted = rows["t"] * rows["rmse"] ** 2 / rows["scaled"]
+    own = predicted.groupby(rows["component"]).first()
+    return rows.assign(scaled=rows["scaled"] * predicted / rows["component"].map(lambda one: own.drop(one).iloc[0]))
+
 
 CLAIMS = (
     statistic(
@@ -19,6 +31,8 @@ CLAIMS = (
         within(-0.5, 0.12, r"-\frac12"),
         unit="exponent",
         plain="A head that reads a long past reads a number that depends only on which component the stream is of.",
+        null=measure.power("apart + 0 * rmse", "t", unit=["group"], by=["component"], decides=farthest_from(-0.5)),
+        horizon="$t=4{,}096$",
     ),
     on_page("SA-8.b"),
     on_page("SA-8.c"),
@@ -26,10 +40,12 @@ CLAIMS = (
         "SA-8.d",
         r"On Gaussian tokens $t\,{\rm Cov}$ of the reading tends to $e^{\theta^\top\Sigma\theta}V(\Sigma+\Sigma\theta\theta^\top\Sigma)V^\top$.",
         Readout,
-        measure.mean("scaled", END, by=["component"], decides=farthest_from(1)),
+        SCALED,
         "$t$ times the mean square distance over the trace, the farther of two components",
         within(1, 0.15),
         unit="ratio",
+        null=lambda rows: SCALED(exchanged(rows)),
+        horizon="$t=4{,}096$",
     ),
     statistic(
         "SA-9.b",
@@ -39,6 +55,8 @@ CLAIMS = (
         "largest distance to the distribution function of Beta(2, 3) (interval: DKW)",
         at_most(0.05),
         unit="probability",
+        null=law_distance("level", "feed == 'fading'"),
+        horizon="$n=1{,}000$",
     ),
     statistic(
         "SA-9.c",
@@ -48,5 +66,7 @@ CLAIMS = (
         r"mean square distance of the running mean to $\frac25$ (equal scores: $0.04$)",
         at_most(0.004),
         unit="square distance",
+        null=measure.mean("off**2", "feed == 'uniform'"),
+        horizon="$n=1{,}000$",
     ),
 )

@@ -4,7 +4,7 @@ import pandas as pd
 
 from derived.lab import measure, stats
 from derived.lab.claims import at_least, at_most, on_page, statistic, within
-from derived.lab.measure import farthest_from, highest
+from derived.lab.measure import farthest_from, highest, lowest
 from derived.lab.stats import LEVEL, Estimate
 
 from ..experiments.components import Absorbed, EarlyData, LogOdds, Mixtures
@@ -42,6 +42,7 @@ COMPONENTS = (
         "share of replicas less the probability, of three classes judged jointly",
         within(0, 0.05),
         unit="share",
+        null=lambda rows: frequencies(rows.assign(predicted=1 / rows["component"].nunique())),
     ),
     statistic(
         "SA-2.a",
@@ -54,6 +55,8 @@ COMPONENTS = (
         **DIGEST,
         where="digest: non-ergodicity shows in the limit ODE; that it is the average over the component drawn is our reading",
         plain="A single stream takes the iterate to the equilibrium of its own component: the limit is random.",
+        null=measure.mean("abs(x - root)", END.format("many"), by=["component"], decides=highest),
+        horizon="$n=4{,}000$",
     ),
     statistic(
         "SA-2.b",
@@ -63,8 +66,14 @@ COMPONENTS = (
         r"mean distance to $\sum w_kb_k/\sum w_kA_k$ at the last step",
         at_most(0.05),
         unit="distance; the roots are 3.5 apart",
+        null=measure.mean("abs(x - annealed)", END.format("one")),
+        horizon="$n=4{,}000$",
     ),
     on_page("SA-2.d"),
+    on_page(
+        "SA-2.f",
+        horizon="$n=2^{15}$",
+    ),
     statistic(
         "SA-2.e",
         r"Streams that exchange their samples at each time, at random, all go to the limit of many streams.",
@@ -73,21 +82,25 @@ COMPONENTS = (
         "mean distance to the root of the mixture at the weights that were drawn",
         at_most(0.05),
         unit="distance; the roots are 3.5 apart",
+        null=measure.mean("abs(x - annealed)", END.format("shuffled")),
+        horizon="$n=4{,}000$",
     ),
 )
 
 REMOTE = (
     statistic(
         "SA-3.a",
-        r"The limit can be told from the remote past: data before a gap name the root to which the data after it lead.",
+        r"The limit can be told from the remote past: data before a gap of $200$, $2{,}000$ or $20{,}000$ steps name the root to which the data after it lead, in a world of two chains that have the same law of a single datum.",
         EarlyData,
-        measure.share("agrees", "feed == 'one'"),
-        "share of streams whose late iterate is nearer to the root that early data name (ergodic control: one half)",
+        measure.share("agrees", "feed == 'one'", by=["gap"], decides=lowest),
+        "share of streams whose late iterate is nearer to the root that early data name, the least of three gaps",
         at_least(0.99),
         unit="share",
         **DIGEST,
         where="digest: randomness from the tail at minus infinity",
         plain="Which limit is found was settled in the remote past.",
+        null=measure.share("agrees", "feed == 'switching'", by=["gap"], decides=lowest),
+        horizon="a gap of $20{,}000$ steps",
     ),
     on_page("SA-3.b"),
     statistic(
@@ -98,7 +111,9 @@ REMOTE = (
         "log-odds per token over the rate, the farther of two chains",
         within(1, 0.03),
         unit="ratio",
+        null=measure.mean("0 * rate", by=["component"], decides=farthest_from(1)),
+        horizon="$1{,}000$ tokens",
     ),
 )
 
-INCLUSION = on_page("SA-12")
+INCLUSION = on_page("SA-12", horizon="$n=2^{16}$")

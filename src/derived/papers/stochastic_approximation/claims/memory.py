@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 
 from derived.lab import measure
-from derived.lab.claims import at_least, at_most, computed, statistic, within
-from derived.lab.measure import farthest_from
+from derived.lab.claims import RECORDED, at_least, at_most, computed, on_page, statistic, within
+from derived.lab.measure import farthest_from, lowest
 from derived.lab.stats import Estimate
 
-from ..experiments.memory import Freezes, LongRange, Renewal, Shuffled
+from ..experiments.memory import Freezes, Line, Renewal, Shuffled
 
 LAST = "N == N.max() and alpha == {}"
 
@@ -17,15 +17,6 @@ def exact_slope(rows: pd.DataFrame) -> Estimate:
     """Slope of ln exact in ln n; the column is the same in every group. ValueError where a number is missing."""
     exact = measure.by_draw(rows["exact"], rows, ["n"]).first()
     return Estimate(float(np.polyfit(np.log(exact.index), np.log(exact), 1)[0]), len(exact))
-
-
-def exponents(rows: pd.DataFrame) -> Estimate:
-    """Slope of ln(exact n^-target) in ln n, for the (H, alpha) where it is farthest from 0; the column is the same in
-    every group. ValueError where a number is missing."""
-    scaled = measure.by_draw(rows["scaled"], rows, ["H", "alpha", "n"]).first()
-    cases = [case for _, case in scaled.groupby(level=["H", "alpha"])]
-    slopes = [np.polyfit(np.log(case.index.get_level_values("n")), np.log(case), 1)[0] for case in cases]
-    return measure.farthest("slope", 0.0)(pd.DataFrame({"slope": slopes}))
 
 
 CLAIMS = (
@@ -37,6 +28,8 @@ CLAIMS = (
         r"slope of the median of $\lvert x_n-\frac12\rvert$ in groups of replicas",
         within(-1 / 3, 0.05, r"-\frac13"),
         unit="exponent",
+        null=measure.power("1 / n**0.5 + 0 * median", "n", unit=["group"]),
+        horizon="$n=65{,}536$ at tier cpu",
     ),
     computed(
         "SA-6.b",
@@ -46,6 +39,8 @@ CLAIMS = (
         "slope of the root mean square error by the exact autocovariance",
         within(-0.25, 0.03, r"-\frac14"),
         unit="exponent",
+        null=lambda rows: exact_slope(rows.assign(exact=rows["n"] ** -0.5)),
+        horizon="$n=65{,}536$ at tier cpu",
     ),
     statistic(
         "SA-6.c",
@@ -57,6 +52,8 @@ CLAIMS = (
         unit="share",
         where="for ever, by the theorem on the threshold; a row sees one $N$",
         plain="With steps much larger than 1/n, even ergodic data can throw the iterate off late in its life.",
+        null=measure.share("excursion", LAST.format(0.9)),
+        horizon="$N=2^{15}$ at tier cpu",
     ),
     statistic(
         "SA-6.d",
@@ -67,6 +64,8 @@ CLAIMS = (
         at_most(0.1),
         unit="share",
         where="that excursions end is the theorem on the threshold; a row sees one $N$",
+        null=measure.share("excursion", LAST.format(0.55)),
+        horizon="$N=2^{15}$ at tier cpu",
     ),
     statistic(
         "SA-6.e",
@@ -76,6 +75,8 @@ CLAIMS = (
         r"number of them over its expectation, the farthest of the $N$",
         within(1, 0.25),
         unit="ratio",
+        null=measure.mean("0 * count / predicted", "alpha == 0.55", by=["N"], decides=farthest_from(1)),
+        horizon="$N=2^{15}$ at tier cpu",
     ),
     statistic(
         "SA-6.f",
@@ -85,14 +86,19 @@ CLAIMS = (
         r"share of streams with an iterate more than $0.3$ from the stream's own mean for some $n$ in $[2048,4096]$",
         at_most(0.02),
         unit="share",
+        null=measure.share("excursion", "data == 'as drawn'"),
     ),
-    computed(
-        "SA-7.a",
-        r"On noise with correlations $k^{2H-2}$ the root mean square error at $a_n=n^{-\alpha}$ falls as $n^{-\alpha(1-H)}$.",
-        LongRange,
-        exponents,
-        r"slope of the exact error less $-\alpha(1-H)$, the farthest of four $(H,\alpha)$",
-        within(0, 0.04),
-        unit="exponent",
+    statistic(
+        "SA-6.g",
+        r"For sojourns of tail $t^{-\beta}$ excursions of the iterate in $[N,2N]$ become more frequent as $N$ grows where $\alpha=\frac1\beta-0.1$, and less frequent where $\alpha=\frac1\beta+0.1$.",
+        Line,
+        measure.mean("trend", "data == 'as drawn'", unit=["beta", "replicate"], by=["side"], decides=lowest),
+        r"share of streams with $\lvert x_n-\frac12\rvert>0.3$ for some $n$ in $[N,2N]$, its change from $N=2^{10}$ to $2^{14}$ (above the line its fall), mean over $\beta=1.3,1.4,1.5$, the lesser of two sides",
+        at_least(0.01),
+        unit="share",
+        judged_at=RECORDED,
+        null=measure.mean("trend", "data == 'shuffled'", unit=["beta", "replicate"], by=["side"], decides=lowest),
+        horizon="$N=2^{14}$ at tier cpu",
     ),
+    on_page("SA-7.a", horizon="$n=163{,}840$"),
 )

@@ -1,11 +1,25 @@
 """SA-4 and SA-5: rates and covariances. Criteria and expected verdicts were written before the run, unless a claim says otherwise."""
 
+import pandas as pd
+from scipy.stats import norm
+
 from derived.lab import measure
 from derived.lab.claims import at_most, computed, statistic, within
 from derived.lab.measure import farthest_from
 
 from ..experiments.rates import Averaged, Central, Covariance, Exponents, InfiniteOrder
 from .measures import law_distance
+
+SQUARE = measure.mean("z**2", by=["component"], decides=farthest_from(1))
+LAW = law_distance("level", by=["component"])
+
+
+def exchanged(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``Central`` in which each component is given the variance of the other."""
+    own = rows.groupby("component")["predicted"].first()
+    z = rows["x"] / rows["component"].map(lambda one: own.drop(one).iloc[0]) ** 0.5
+    return rows.assign(z=z, level=norm.cdf(z))
+
 
 CLAIMS = (
     statistic(
@@ -16,24 +30,32 @@ CLAIMS = (
         r"slope of the logarithm less $-\min(\frac12,\lambda)$, the farthest of $\lambda=2,1,.3$",
         within(0, 0.05),
         unit="exponent",
+        null=measure.power(
+            "rmse * n**0.5", "n", "learner == 'last'", unit=["group"], by=["component"], decides=farthest_from(0)
+        ),
+        horizon="$n=10{,}000$",
     ),
     statistic(
         "SA-4.b",
         r"Given the component, at $a_n=a/n$ with $2a\lambda>1$, $n\,{\rm Var}(x_n)$ tends to $a^2\Gamma/(2a\lambda-1)$, $\Gamma$ summed over all lags.",
         Central,
-        measure.mean("z**2", by=["component"], decides=farthest_from(1)),
+        SQUARE,
         r"$n(x_n-x^*)^2$ over its limit, the farther of two components",
         within(1, 0.12),
         unit="ratio",
+        null=lambda rows: SQUARE(exchanged(rows)),
+        horizon="$n=1{,}000$",
     ),
     statistic(
         "SA-4.c",
         r"Given the component, at $a_n=a/n$ with $2a\lambda>1$, $\sqrt n(x_n-x^*)$ is normal in the limit, though the data are 0 and 1 and of infinite order.",
         Central,
-        law_distance("level", by=["component"]),
+        LAW,
         "largest distance to the normal distribution function, the farther of two components (interval: DKW)",
         at_most(0.05),
         unit="probability",
+        null=lambda rows: LAW(exchanged(rows)),
+        horizon="$n=1{,}000$",
     ),
     computed(
         "SA-4.d",
@@ -43,6 +65,8 @@ CLAIMS = (
         "largest relative gap in the spectral norm after 4000 steps of the recurrence",
         at_most(0.01),
         unit="relative gap",
+        null=measure.largest("gap", "n == n.min()"),
+        horizon="$n=4{,}000$",
     ),
     computed(
         "SA-4.e",
@@ -52,6 +76,8 @@ CLAIMS = (
         r"mean square error over $1/(n\lambda^2)$ at $n=4\cdot10^5$, the farthest of $\lambda=2,1,.3$",
         within(1, 0.1),
         unit="ratio",
+        null=measure.farthest("efficiency", 1.0, "n == n.min()"),
+        horizon="$n=4\\cdot10^5$",
     ),
     statistic(
         "SA-5.a",
@@ -61,5 +87,7 @@ CLAIMS = (
         r"$n(\bar Y_n-m)^2$ over $\Gamma$",
         within(1, 0.15),
         unit="ratio",
+        null=measure.mean("scaled / naive"),
+        horizon="$n=2{,}000$",
     ),
 )

@@ -21,6 +21,7 @@ CLAIMS = (
         at_most(0.012),
         **CPU,
         plain="Trained on many streams, a small transformer is nearly the best predictor there is for the mixture.",
+        null=measure.mean("excess", "chosen and arm == 'one'"),
     ),
     statistic(
         "SA-10.b",
@@ -30,6 +31,7 @@ CLAIMS = (
         "excess log loss over the coin's entropy on texts of that coin, mean of eight models",
         at_most(0.012),
         **CPU,
+        null=measure.mean("own", "chosen and arm == 'many'"),
     ),
     statistic(
         "SA-10.d",
@@ -39,5 +41,7 @@ CLAIMS = (
         "excess log loss over the Bayes mixture, mean of the models, the worst context length",
         at_most(0.012),
         **CPU,
+        null=measure.mean("blind", "chosen", unit=["model"], by=["context"], decides=highest),
+        horizon="contexts of $8$ to $32$ tokens at tier cpu",
     ),
 )

@@ -45,6 +45,7 @@ CLAIMS = (
         "the smallest of four differences in excess loss over eight paired networks: without and with a context, the small step's less the large one's on the coin that is heard, and the large step's less the small one's on the other coin",
         at_least(0),
         **FACTS,
+        null=lambda rows: trade(rows.assign(rate=rows["rate"].replace({SMALL: LARGE, LARGE: SMALL}))),
     ),
     statistic(
         "SA-11.g",
@@ -54,5 +55,8 @@ CLAIMS = (
         "mean excess loss on both coins without a context less that with one, eight paired networks",
         at_least(0.05),
         **FACTS,
+        null=lambda rows: relief(
+            rows[rows["arm"] == "blind"].pipe(lambda one: pd.concat([one, one.assign(arm="context")]))
+        ),
     ),
 )

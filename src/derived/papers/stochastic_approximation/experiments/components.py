@@ -20,6 +20,7 @@ from derived.lab.rng import stream
 from ..data.environments import AbsorbingChain, MarkovMixture, Mixture
 from ..model.chains import absorption_probabilities, invariant_laws, kl_rate
 from ..model.core import StepSize, record_times, robbins_monro
+from ..model.linear import coupled_worlds
 from ..model.theory import mean_field_root
 
 #: Two transient states, then classes {2, 3}, {4} and {5, 6, 7}.
@@ -36,6 +37,7 @@ CHAIN = (
 VALUES = (9.0, -9.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0)
 #: Two chains on {0, 1} with the same marginal.
 STICKY, FAIR = ((0.8, 0.2), (0.2, 0.8)), ((0.5, 0.5), (0.5, 0.5))
+EQUAL = (STICKY[0][0], FAIR[0][0])  # how probable it is that neighbours are equal
 
 
 def to_data(x: Tensor, y: Tensor) -> Tensor:
@@ -121,34 +123,89 @@ class Mixtures(Experiment):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EarlyData(Experiment):
-    """SA-3: what data before a gap say of the limit that data after it lead to. Components N(+-1, 1), roots +-1.
-
-    feed "one": a replicate keeps its component; "many": a fresh one each step (ergodic, the same law at one time; the
-    control, no better than chance). Rows: feed, replicate, named (the root nearer to the early mean), x (running mean
-    of the late data), agrees (x is nearer to the named root).
+class Worlds(Experiment):
+    """SA-2: two worlds whose learners converge, and the learner of both. h = b - A_k x with A_1 = [[1, -c], [0, 1]],
+    A_2 its transpose and b = (1, 1), at 1/n, from starts in [1, 5]^2. Learners: "first", "second", and "both", which
+    meets a fair fresh world at each step; c = 4, and for "both" the control c = 1, whose mean slope is stable. Rows: c,
+    learner, replicate, n, x1, x2, root1, root2 (of the learner's own world; of the mean field).
     """
 
-    replicas: int = 2000
+    replicas: int = 200
+    steps: int = 2**15
+    points: int = 16
+
+    tiny: ClassVar = {"replicas": 5, "steps": 256}
+    deterministic: ClassVar = {"root1": 1e-12, "root2": 1e-12}
+
+    def conditions(self) -> list[dict]:
+        cases = ((4.0, "first"), (4.0, "second"), (4.0, "both"), (1.0, "both"))
+        return [{"c": c, "learner": learner} for c, learner in cases]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        A, b = coupled_worlds(condition["c"]).to(device, dtype), torch.ones(2, dtype=dtype, device=device)
+        start = 1 + 4 * torch.rand(self.replicas, 2, generator=stream(seed, "starts"), dtype=dtype)
+        fresh = torch.randint(2, (self.steps, self.replicas), generator=stream(seed, "worlds"))
+        worlds = {"first": torch.zeros_like(fresh), "second": torch.ones_like(fresh), "both": fresh}
+        mean = {"first": A[0], "second": A[1], "both": A.mean(dim=0)}[condition["learner"]]
+
+        def field(x: Tensor, k: Tensor) -> Tensor:
+            return b - (A[k.long()] @ x.unsqueeze(-1)).squeeze(dim=-1)
+
+        times, heard = record_times(self.steps, self.points), worlds[condition["learner"]].to(device, dtype)
+        x = robbins_monro(field, heard, StepSize.power(), start.to(device), record=times).x
+        root = torch.linalg.solve(mean, b)
+        columns = {"x1": x[..., 0], "x2": x[..., 1], "root1": root[0], "root2": root[1]}
+        return rows({"n": times, "replicate": range(self.replicas)}, columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlyData(Experiment):
+    """SA-3: what data before a gap say of the limit that data after it lead to. Two chains on {0, 1} with one law of a
+    token; a learner averages whether neighbours are equal, which they are with probability 0.8 or 0.5, independently.
+
+    feed "one": a replicate keeps its chain; "switching": it is drawn anew with probability epsilon at each step, so
+    that the stream is ergodic; "many": at every step. Rows: feed, gap, replicate, named (the root nearer to the early
+    mean), x (running mean of the late data), agrees (x is nearer to the named root).
+    """
+
+    replicas: int = 4000
     early: int = 100
-    gap: int = 200
+    gaps: tuple[int, ...] = (200, 2000, 20_000)
     late: int = 700
+    epsilon: float = 1e-3
 
     tiny: ClassVar = {"replicas": 400}
 
     def conditions(self) -> list[dict]:
-        return [{"feed": feed} for feed in ("one", "many")]
+        return [{"feed": feed} for feed in ("one", "switching", "many")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        steps, generator = self.early + self.gap + self.late, stream(seed, "early")
-        y, component = Mixture((-1.0, 1.0), (1.0, 1.0), (0.5, 0.5)).draw(steps, self.replicas, generator)
-        if condition["feed"] == "many":
-            fresh = torch.randint(2, y.shape, generator=generator)
-            y = y + 2.0 * (fresh - component)
-        early, late = y[: self.early].to(device), y[-self.late :].to(device)
-        x = robbins_monro(to_data, late, StepSize.power(), torch.zeros_like(late[0])).x[-1]
-        named = early.mean(dim=0).sign()
-        return rows({"replicate": range(self.replicas)}, {"named": named, "x": x, "agrees": x.sign() == named})
+        epsilon = {"one": 0.0, "switching": self.epsilon, "many": 1.0}[condition["feed"]]
+        generator, half = stream(seed, "early", condition["feed"]), sum(EQUAL) / 2
+        equal, last = self.neighbours(
+            torch.randint(2, (self.replicas,), generator=generator), self.early, epsilon, generator
+        )
+        named, found = equal.mean(dim=0) > half, []
+        for gap in self.gaps:
+            kept = torch.rand(self.replicas, generator=generator) < (1 - epsilon) ** gap
+            chain = torch.where(kept, last, torch.randint(2, last.shape, generator=generator))
+            late = self.neighbours(chain, self.late, epsilon, generator)[0].to(device, dtype)
+            found.append(robbins_monro(to_data, late, StepSize.power(), torch.zeros_like(late[0])).x[-1].cpu())
+        x = torch.stack(found)
+        columns = {"named": torch.where(named, *EQUAL), "x": x, "agrees": (x > half) == named}
+        return rows({"gap": self.gaps, "replicate": range(self.replicas)}, columns)
+
+    def neighbours(
+        self, chain: Tensor, steps: int, epsilon: float, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Whether neighbours are equal, (N, R), and the chains at the end, from those before the first step."""
+        place = torch.arange(steps).unsqueeze(-1)
+        fresh = torch.rand(steps, len(chain), generator=generator) < epsilon
+        drawn = torch.randint(2, fresh.shape, generator=generator)
+        since = torch.where(fresh, place, -1).cummax(dim=0).values  # the last step at which the chain was drawn
+        heard = torch.where(since < 0, chain, drawn.gather(0, since.clamp(min=0)))
+        chance = torch.tensor(EQUAL, dtype=torch.float64)[heard]
+        return (torch.rand(fresh.shape, generator=generator, dtype=torch.float64) < chance).double(), heard[-1]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
 from ..data.environments import Telegraph
-from ..model.core import StepSize, polyak_ruppert, record_times, robbins_monro
+from ..model.core import StepSize, record_times, robbins_monro
 from ..model.theory import best_step, telegraph_mean_variance, telegraph_variance, tracking_error_exact
 
 
@@ -101,51 +101,3 @@ class BestStep(Experiment):
                 found.append(row | {"excess": error(np.log(closed), epsilon, sigma) / best.fun - 1})
         table = pd.DataFrame(found)
         return table.assign(ratio=table["searched"] / table["closed"])
-
-
-@dataclass(frozen=True, kw_only=True)
-class Learners(Experiment):
-    """SA-11: a world that changes sign each ``block`` steps, seen with noise. Learners: "constant" (a = 0.05), "1/n",
-    "averaged" (running mean of the constant step's iterates), "attention" (softmax over the whole past, values y_i,
-    scores 8 q k_i with q the mean of the last eight observations and k_i that of the eight before y_i). Rows: learner,
-    time, block, truth, replicate, reading, current and other (square errors on the present state of the world and on
-    the one before)."""
-
-    block: int = 150
-    blocks: int = 8
-    replicas: int = 48
-    sigma: float = 0.7
-    every: int = 5
-
-    tiny: ClassVar = {"block": 40, "blocks": 4, "replicas": 8}
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        steps = self.block * self.blocks
-        truth = 1.0 - 2.0 * (torch.arange(steps) // self.block % 2).to(dtype)
-        noise = torch.randn(steps, self.replicas, generator=stream(seed, "learners"), dtype=dtype)
-        y = (truth[:, None] + self.sigma * noise).to(device)
-        times, start = range(self.every, steps + 1, self.every), torch.zeros_like(y[0])
-        fast = {"record": times, "step": StepSize.constant(0.05)}
-        readings = {
-            "constant": robbins_monro(to_data, y, x0=start, **fast).x,
-            "1/n": robbins_monro(to_data, y, StepSize.power(), start, record=times).x,
-            "averaged": polyak_ruppert(to_data, y, x0=start, **fast).x,
-            "attention": torch.stack([self.recalled(y[:n]) for n in times]),
-        }
-        reading = torch.stack(list(readings.values()))
-        at = np.asarray(times) - 1
-        now = truth[at][:, None].to(device)
-        columns = {"reading": reading, "current": (reading - now).square(), "other": (reading + now).square()}
-        index = {"learner": list(readings), ("time", "block", "truth"): (times, at // self.block, truth[at])}
-        return rows(index | {"replicate": range(self.replicas)}, columns)
-
-    def recalled(self, past: Tensor) -> Tensor:
-        """Attention over everything seen, asked with the latest observations; fewer than nine are averaged.
-
-        The key of a value is what stood before it: a key that held the value's own noise would tilt the reading.
-        """
-        if len(past) <= 8:
-            return past.mean(dim=0)
-        recent = past.unfold(0, 8, 1).mean(dim=-1)  # entry i: the mean of y_i, ..., y_{i+7}
-        weights = torch.softmax(8 * recent[-1] * recent[:-1], dim=0)
-        return (weights * past[8:]).sum(dim=0)

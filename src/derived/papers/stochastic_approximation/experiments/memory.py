@@ -48,24 +48,28 @@ class Renewal(Experiment):
     |x - 1/2| over the group), rmse, exact (the root mean square by the exact autocovariance)."""
 
     beta: float = 1.5
-    groups: int = 20
+    groups: int = 120
     size: int = 200
-    first: int = 512
-    steps: int = 2**14
+    first: int = 2048
+    steps: int = 2**16
     points: int = 6
 
-    tiers: ClassVar = {"ci": {"size": 100, "steps": 2**12, "points": 4}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"groups": 20, "size": 100, "first": 512, "steps": 2**12, "points": 4}, "cpu": {}}
     tiny: ClassVar = {"groups": 2, "size": 20, "first": 64, "steps": 256, "points": 3}
     deterministic: ClassVar = {"exact": 1e-8}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        times, replicas = record_times(self.steps, self.points, self.first), self.groups * self.size
-        y = HeavyTailedRenewal(self.beta).draw(self.steps, replicas, stream(seed, "renewal")).y.to(device)
-        x = robbins_monro(to_data, y, StepSize.power(), torch.zeros_like(y[0]), record=times).x
-        off = (x - 0.5).abs().unflatten(1, (self.groups, self.size))
+        times, data = record_times(self.steps, self.points, self.first), HeavyTailedRenewal(self.beta)
+        n = torch.tensor(times, dtype=dtype, device=device).unsqueeze(-1)
+        median, rmse = [], []
+        for group in range(self.groups):
+            y = data.draw(self.steps, self.size, stream(seed, "sojourns", group)).y.to(device)
+            off = (y.cumsum(dim=0)[n.squeeze(dim=-1).long() - 1] / n - 0.5).abs()
+            median.append(off.median(dim=1).values)
+            rmse.append(off.square().mean(dim=1).sqrt())
         gamma = renewal_autocovariance(self.beta, self.steps)
         exact = [filtered_variance(np.full(n, 1 / n), gamma) ** 0.5 for n in times]
-        columns = {"median": off.median(dim=2).values, "rmse": off.square().mean(dim=2).sqrt()}
+        columns = {"median": torch.stack(median, dim=1), "rmse": torch.stack(rmse, dim=1)}
         columns["exact"] = np.array(exact)[:, None]
         return rows({"beta": self.beta, "n": times, "group": range(self.groups)}, columns)
 
@@ -112,6 +116,45 @@ class Freezes(Experiment):
             end = n + n.double().pow(alpha).floor().long()
             found.append((switch[n - 2] & (sofar[end - 1] == sofar[n - 1])).sum(dim=0))
         return torch.stack(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line(Experiment):
+    """SA-6: whether excursions in [N, 2N] become more or less frequent as N grows, a tenth "below" and "above" the line
+    alpha = 1/beta. Data "as drawn", and "shuffled" in time (the control), seen from the stream's own mean. Rows: beta,
+    data, side, replicate, early, late (an excursion in the first and in the last window), trend (late - early, with the
+    other sign above the line). Both sides share data."""
+
+    betas: tuple[float, ...] = (1.3, 1.4, 1.5)
+    offset: float = 0.1
+    windows: tuple[int, int] = (2**10, 2**14)
+    replicas: int = 2500
+    block: int = 250
+
+    tiers: ClassVar = {"ci": {"windows": (2**8, 2**10), "replicas": 100, "block": 100}, "cpu": {}}
+    tiny: ClassVar = {"windows": (16, 64), "replicas": 20, "block": 20}
+
+    def conditions(self) -> list[dict]:
+        return [{"beta": beta, "data": data} for beta in self.betas for data in ("as drawn", "shuffled")]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        beta, last, found = condition["beta"], 2 * self.windows[1], []
+        sides = {"below": 1 / beta - self.offset, "above": 1 / beta + self.offset}
+        steps = torch.stack([StepSize.power(1.0, alpha).values(last) for alpha in sides.values()], dim=1).unsqueeze(-1)
+        times = [n for N in self.windows for n in range(N, 2 * N + 1)]
+        for block in range(self.replicas // self.block):
+            y = HeavyTailedRenewal(beta).draw(last, self.block, stream(seed, "trend", block)).y
+            if condition["data"] == "shuffled":
+                order = torch.rand(last, self.block, generator=stream(seed, "mixed", block)).argsort(dim=0)
+                y = y.gather(0, order) - y.mean(dim=0) + 0.5
+            start = torch.full((len(sides), self.block), 0.5, dtype=dtype, device=device)
+            x = robbins_monro(to_data, y.to(device), steps, start, record=times).x
+            far = (x - 0.5).abs() > FAR
+            found.append(torch.stack([part.any(dim=0) for part in far.split([N + 1 for N in self.windows])]))
+        early, late = torch.cat(found, dim=-1).double()  # (sides, R) each
+        trend = (late - early) * torch.tensor([[1.0], [-1.0]]).to(late)
+        index = {"side": list(sides), "replicate": range(early.shape[1])}
+        return rows(index, {"early": early, "late": late, "trend": trend})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -42,3 +42,23 @@ def fan(rows: pd.DataFrame) -> Figure:
         f"mean field is {annealed:.2f}; with streams of their own nobody goes there, with dealt data all do."
     )
     return figure
+
+
+def worlds_apart(rows: pd.DataFrame) -> Figure:
+    """Learners of one world each, and of both; rows of ``Worlds``."""
+    rows = largest(rows).query("c == c.max()")
+    rows = rows.assign(total=rows["x1"] + rows["x2"])
+    figure, ax = plt.subplots(figsize=(5.6, 3.4))
+    names = {"first": ("world 1 alone", COLOURS[0]), "second": ("world 2 alone", COLOURS[1]), "both": ("both", INK)}
+    ends = {}
+    for learner, (name, color) in names.items():
+        part = rows[(rows["learner"] == learner) & (rows["replicate"] < SHOWN // 4)]
+        for _, path in part.groupby("replicate"):
+            ax.plot(path["n"], path["total"], color=color, linewidth=0.6, alpha=0.5)
+        last = part[part["n"] == part["n"].max()]
+        ends[name] = last["total"].median()
+        beside(ax, last["n"].iloc[0], ends[name], name, color, (-4, 6 if learner != "second" else -12), ha="right")
+    ax.set(xscale="log", yscale="log", xlabel="$n$", ylabel="sum of the coordinates of $x_n$")
+    told = ", ".join(f"{name} {end:.3g}" for name, end in ends.items())
+    figure.set_label(f"Sum of the coordinates of learners against time; medians at the end: {told}.")
+    return figure

@@ -1,8 +1,7 @@
 """Learners in a world that changes: rows in, a figure with its alt text as label out.
 
 mark              meaning
-line in INK       theory: 1 / (1 + epsilon/a), the variance of a mean; the state of the world
-four colours      learners
+line in INK       theory: 1 / (1 + epsilon/a), the variance of a mean
 """
 
 import matplotlib.pyplot as plt
@@ -10,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, COLOURS, GREEN, INK, RED, THEORY, apart, beside, largest, panel_label, plain_log
+from derived.lab.plot import BLUE, GREEN, INK, RED, THEORY, beside, largest, panel_label, plain_log
 
 
 def trade_off(tracking: pd.DataFrame, average: pd.DataFrame) -> Figure:
@@ -40,28 +39,5 @@ def trade_off(tracking: pd.DataFrame, average: pd.DataFrame) -> Figure:
         f"Left: variance of the iterate at constant step, on the curve 1/(1 + epsilon/a); {'; '.join(words)}. Right: "
         f"variance at step 1/n, from {points['square'].iloc[0]:.2f} at n = 1 to {points['square'].iloc[-1]:.3f} at "
         f"n = {points.index[-1]}; it falls once n passes 1/epsilon = {1 / epsilon:.0f}."
-    )
-    return figure
-
-
-def lives(rows: pd.DataFrame) -> Figure:
-    """What four learners hold while the world changes; rows of ``Learners``."""
-    figure, ax = plt.subplots(figsize=(7.4, 3.4))
-    best = largest(rows)
-    world = best[best["replicate"] == 0].drop_duplicates("time").sort_values("time")
-    ax.step(world["time"], world["truth"], where="mid", **{**THEORY, "linewidth": 0.8})
-    words, ends = [], {}
-    for color, (learner, part) in zip(COLOURS, best.groupby("learner", sort=False), strict=False):
-        mean = part.groupby("time")["reading"].mean()
-        ax.plot(mean.index, mean, color=color)
-        ends[learner] = (mean.iloc[-1], color)
-        words.append(f"{learner} {part['current'].mean():.2f} on the present, {part['other'].mean():.2f} on the other")
-    places = apart([value for value, _ in ends.values()], 0.17)
-    for (learner, (_, color)), place in zip(ends.items(), places, strict=True):
-        beside(ax, mean.index[-1], place, learner, color, (6, 0), fontsize=9)
-    ax.set(xlabel="$n$", ylabel="what the learner holds", xlim=(0, mean.index[-1] * 1.14), ylim=(-1.35, 1.35))
-    figure.set_label(
-        f"What four learners hold in a world that changes its sign {best['block'].nunique() - 1} times, mean over "
-        f"replicas. Mean square errors: {'; '.join(words)}."
     )
     return figure

@@ -1,0 +1,51 @@
+"""CAC-8, 12 and 13 on a verifier that somebody trained; the unit is the text. Criteria were written before the record."""
+
+from derived.lab import measure
+from derived.lab.claims import RECORDED, Claim, at_least, identity, reported, statistic
+
+from ..experiments.real import Novels
+
+GEMMA = {
+    "made_of": "real weights",
+    "where": "Gemma 3 270M reads *Persuasion*; a table of counts from other novels drafts",
+}
+
+
+def closer(id: str, delta: float) -> Claim:
+    """Lenience at Cactus' mean acceptance is closer to the verifier than Cactus."""
+    against = f"delta == {delta} and (rule == 'cactus' or rule == 'lenience')"
+    return statistic(
+        id,
+        rf"On a trained verifier, at the mean acceptance of Cactus with $\delta={delta:g}$, lenience emits a distribution "
+        "nearer to the verifier's, in KL per token, than Cactus does.",
+        Novels,
+        measure.mean("kl * ((rule == 'cactus') * 2 - 1) * 2", against, unit=["text"]),
+        "KL of Cactus less that of lenience, mean over texts",
+        at_least(0.001),
+        null="lenience against itself has a difference of exactly zero, below the criterion",
+        unit="nats per token",
+        judged_at=RECORDED,
+        **GEMMA,
+    )
+
+
+CLAIMS = (
+    identity(
+        "CAC-8.c",
+        "On a trained verifier, too, each drafted position pays for the acceptance that it gains beyond exact sampling with "
+        "exactly as much total variation.",
+        Novels,
+        measure.worst("gap", "bound", "rule != 'exact'"),
+        **GEMMA,
+    ),
+    reported(
+        "CAC-12.k",
+        r"On a trained verifier with a draft of word counts Cactus keeps this share of the drafts at $\delta=1$.",
+        Novels,
+        measure.mean("acceptance", "rule == 'cactus' and delta == 1", unit=["text"]),
+        "share of drafts",
+        **GEMMA,
+    ),
+    closer("CAC-13.h", 0.01),
+    closer("CAC-13.i", 1.0),
+)

@@ -1,0 +1,52 @@
+"""SA-3.e and SA-7.c: real streams. Criteria were written after a pilot of the same series and names at other settings."""
+
+import pandas as pd
+from scipy.stats import norm
+
+from derived.lab import measure
+from derived.lab.claims import at_least, statistic, within
+from derived.lab.measure import farthest_from
+from derived.lab.stats import LEVEL, Estimate
+
+from ..experiments.real import Names, Settling
+
+
+def exponent(series: str, data: str = "as it is") -> measure.Measure:
+    """The exponent of a series, with the spread of its resampled series as its standard error; of the shuffled series
+    the mean, with their spread. ``n`` counts moving blocks."""
+
+    def estimate(rows: pd.DataFrame) -> Estimate:
+        some = measure.chosen(rows, f"series == '{series}'")
+        values = measure.by_draw(some["exponent"], some, ["data", "replicate"]).first()
+        spread = values["shuffled" if data == "shuffled" else "resampled"].std()
+        value, reach = float(values[data].mean()), float(norm.ppf((1 + LEVEL) / 2) * spread)
+        return Estimate(value, int(some["blocks"].iloc[0]), value - reach, value + reach, float(spread))
+
+    return estimate
+
+
+CLAIMS = (
+    statistic(
+        "SA-7.c",
+        r"Means of the absolute daily returns of the S&P 500 over $m$ days settle more slowly than $m^{-0.35}$ for $m$ from $5$ to $125$, as data of long memory do.",
+        Settling,
+        exponent("absolute returns"),
+        r"slope of the root mean square error of block means (interval: moving blocks of $500$ days)",
+        at_least(-0.35),
+        unit="exponent",
+        null=exponent("absolute returns", "shuffled"),
+        horizon="$m=125$ of $5{,}030$ days",
+        made_of="real data",
+    ),
+    statistic(
+        "SA-3.e",
+        r"Along held-out given names of six languages the log-odds of the language against another grow at the rate $\sum_i\pi_i\sum_jA_{ij}\ln(A_{ij}/B_{ij})$ per letter of the chains that the other half of the names make.",
+        Names,
+        measure.mean("ratio", by=["language", "other"], decides=farthest_from(1)),
+        "log-odds per letter over the rate, mean over streams of ten names, the farthest of thirty pairs of languages",
+        within(1, 0.25),
+        unit="ratio",
+        null=measure.mean("0 * rate", by=["language", "other"], decides=farthest_from(1)),
+        made_of="real data",
+    ),
+)

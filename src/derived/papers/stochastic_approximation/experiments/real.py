@@ -1,0 +1,105 @@
+"""Real streams: how fast means of a series settle, and how fast letters tell the language of names (SA-3, SA-7).
+
+symbol   name       meaning                                                                   axes
+m        m          length of a block                                                         (M,)
+e_m      -          root mean square distance of block means to the mean of the series        (M,)
+-        exponent   slope of ln e_m in ln m: -1/2 for short memory, -(1 - H) for long         number
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import torch
+
+from derived.lab.experiment import Experiment
+from derived.lab.real.texts import given_names
+from derived.lab.rng import stream
+
+from ..data.real import el_nino, letter_chain, nile, sp500_returns, spelled, sunspots
+from ..model.chains import kl_rate
+
+#: Reader, shortest and longest block: from a week to half a year of trading days, and up to a tenth of a short series.
+SERIES = {
+    "absolute returns": (lambda: np.abs(sp500_returns()), 5, 125),
+    "returns": (sp500_returns, 5, 125),
+    "sunspots": (sunspots, 1, 30),
+    "Nile": (nile, 1, 10),
+    "El Nino": (el_nino, 1, 73),
+}
+
+
+def settling(x: np.ndarray, first: int, last: int) -> float:
+    """Slope of the logarithm of e_m in ln m at up to eight lengths."""
+    lengths, errors = np.unique(np.geomspace(first, last, 8).astype(int)), []
+    for m in lengths:
+        blocks = x[: len(x) // m * m].reshape(-1, m).mean(axis=1)
+        errors.append(((blocks - x.mean()) ** 2).mean() ** 0.5)
+    return float(np.polyfit(np.log(lengths), np.log(errors), 1)[0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settling(Experiment):
+    """SA-7: exponents of the error of block means of real series. Data: "as it is" (one row), "resampled" (moving
+    blocks of four times the longest m, which keep memory up to it) and "shuffled" in time (the control). Rows: series,
+    data, replicate, blocks (how many moving blocks make a series), exponent."""
+
+    replicas: int = 1000
+
+    needs: ClassVar = ("arch", "statsmodels")
+    tiers: ClassVar = {"ci": {"replicas": 100}, "cpu": {}}
+    tiny: ClassVar = {"replicas": 5}
+
+    def conditions(self) -> list[dict]:
+        return [{"series": name} for name in SERIES]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        read, first, last = SERIES[condition["series"]]
+        x, generator = read(), stream(seed, "blocks", condition["series"])
+        length, count = 4 * last, -(-len(x) // (4 * last))
+        found = [("as it is", 0, settling(x, first, last))]
+        for replicate in range(self.replicas):
+            starts = torch.randint(len(x) - length + 1, (count,), generator=generator).tolist()
+            resampled = np.concatenate([x[start : start + length] for start in starts])[: len(x)]
+            found.append(("resampled", replicate, settling(resampled, first, last)))
+            shuffled = x[torch.randperm(len(x), generator=generator).numpy()]
+            found.append(("shuffled", replicate, settling(shuffled, first, last)))
+        table = pd.DataFrame(found, columns=["data", "replicate", "exponent"])
+        return table.assign(blocks=len(x) // length)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Names(Experiment):
+    """SA-3: log-odds of the language of given names, letter by letter. Half of a language's names make its chain; the
+    other half, ten names after one another, are its streams. Rows: language, other, replicate, rate (log-odds of the
+    language against the other, per letter), kl (what the two chains predict), ratio, letters, right (the language has
+    the largest likelihood of all)."""
+
+    languages: tuple[str, ...] = ("de_DE", "fi_FI", "it_IT", "nl_NL", "sv_SE", "tr_TR")
+    length: int = 10
+
+    needs: ClassVar = ("faker",)
+    tiers: ClassVar = {"ci": {}, "cpu": {}}
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        chains, streams = {}, {}
+        for language in self.languages:
+            names = sorted({tuple(spelled(name)) for name in given_names(language)} - {(0, 0)})
+            order = torch.randperm(len(names), generator=stream(seed, "split", language)).tolist()
+            names, half = [names[place] for place in order], len(names) // 2
+            chains[language] = letter_chain(names[:half])
+            parts = range(half, len(names) - self.length + 1, self.length)
+            streams[language] = [names[start : start + self.length] for start in parts]
+        found = []
+        for language, parts in streams.items():
+            for replicate, part in enumerate(parts):
+                pairs = np.concatenate([np.array([name[:-1], name[1:]]) for name in part], axis=1)
+                told = {other: float(np.log(P[tuple(pairs)]).sum()) for other, P in chains.items()}
+                row = {"language": language, "replicate": replicate, "letters": pairs.shape[1]}
+                row["right"] = max(told, key=told.get) == language
+                for other in chains.keys() - {language}:
+                    rate = (told[language] - told[other]) / pairs.shape[1]
+                    found.append(row | {"other": other, "rate": rate, "kl": kl_rate(chains[language], chains[other])})
+        table = pd.DataFrame(found).sort_values(["language", "other", "replicate"], ignore_index=True)
+        return table.assign(ratio=table["rate"] / table["kl"])
