@@ -13,6 +13,7 @@ from derived.papers.sinkhorn.figures import flows as flow_figures
 from derived.papers.sinkhorn.figures import gradients as gradient_figures
 from derived.papers.sinkhorn.figures import plans as plan_figures
 from derived.papers.sinkhorn.figures import rates as rate_figures
+from derived.papers.sinkhorn.figures import real as real_figures
 from derived.papers.sinkhorn.figures import relations as relation_figures
 from derived.papers.sinkhorn.figures import trained as trained_figures
 
@@ -75,3 +76,13 @@ def test_the_explorer_has_a_frame_for_every_temperature():
     assert cold[1] == hot[1] <= cold[0] + 1e-3  # the least cost is the same for all
     assert cold[2] < hot[2] <= 1.0001  # entropy
     assert cold[3] > hot[3]  # iterations
+
+
+def test_trained_weights(tells):
+    shares = (("rows", 0.9), ("rows", 0.8), ("coupling", 1.0), ("coupling", 0.9))
+    cells = [{"stage": "maps", "way": way, "temperature": 1.0, "right": right} for way, right in shares]
+    columns = [{"stage": "columns", "layer": layer, "trained": 0.5, "untrained": 0.1} for layer in (0, 1)]
+    mapped = pd.DataFrame([*cells, *columns]).assign(tier="ci", recorded=False)
+    figure = real_figures.weights(mapped, mapped[mapped["stage"] == "columns"].assign(trained=0.7))
+    errors = ("reactions: 0.10 untrained, 0.50 trained", "sentences: 0.10 untrained, 0.70 trained")
+    tells(figure, "rows: 0.1500", "coupling at 1: 0.0500", *errors)

@@ -176,14 +176,14 @@ def test_validation_chooses_the_rate_and_replicates_are_paired():
             ("trigram", "matched", 1.0, 0.1): (0.2, 1.0),
         }
     )
-    rise = claims.least_rise(rows)
+    rise = claims.least_rise("network", "shuffled")(rows)
     assert (rise.value, rise.low, rise.n) == (pytest.approx(0.2), pytest.approx(0.2), 4)
-    assert claims.table_over_network(rows).value == pytest.approx(1)
+    assert claims.table_over_network("trigram")(rows).value == pytest.approx(1)
     matched = rows["twin"] == "matched"
     rows.loc[matched, "gap"] += 10  # far apart from zero, so that the difference decides: paired, without spread
-    assert claims.beyond_the_table(rows).low == pytest.approx(0.3)
+    assert claims.beyond_the_table("network")(rows).low == pytest.approx(0.3)
     rows.loc[matched, "gap"] -= 10.8  # still .3 above the table, but neither tells the twins apart
-    assert claims.beyond_the_table(rows).value == pytest.approx(-0.15)
+    assert claims.beyond_the_table("network")(rows).value == pytest.approx(-0.15)
 
 
 def test_the_figure_says_in_words_what_it_shows(rows, tells):
@@ -212,7 +212,7 @@ def fitness_is_alpha(monkeypatch, sign: float) -> pd.DataFrame:
 
     monkeypatch.setattr(RecipePopulation, "tables", gap)
     size = {
-        "replicates": 3,
+        "replicates": 8,
         "members": 8,
         "generations": 6,
         "steps": 200,

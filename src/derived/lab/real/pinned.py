@@ -121,7 +121,7 @@ PACKAGES = (
         offer="default",
         licence="MIT; the texts are in the public domain",
         what="six novels of Jane Austen",
-        chapters=("homogenized", "cactus", "in_place_ttt", "task_ecologies", "hierarchical_kernel"),
+        chapters=("homogenized", "cactus", "in_place_ttt", "task_ecologies", "hierarchical_kernel", "sinkhorn"),
     ),
     Package(
         name="emboss",

@@ -40,4 +40,5 @@ FALL = computed(
     r"mean $W_1$ at $M=2$ over that at $M=16$, the least of three targets",
     at_least(4),
     unit="times",
+    null="the product coupling knows no blocks: its distance is the same at every $M$, a fall by the factor 1",
 )

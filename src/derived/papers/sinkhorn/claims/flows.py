@@ -18,6 +18,7 @@ GRADIENT = (
         "largest rise of the energy in a step",
         at_most(0),
         unit="energy",
+        null=measure.largest("-rise", "normaliser == 'sinkhorn' and step > 0"),  # the same way backwards
     ),
 )
 
@@ -30,6 +31,7 @@ HEAT = (
         r"drift$/\varepsilon$ on $\nabla\ln\rho$, slope at $\sqrt\varepsilon=0.05$",
         within(1, 0.02),
         unit="slope",
+        null=measure.farthest("slope", 1.0, f"normaliser == 'sinkhorn' and {NARROW}"),
         source="prior",
         where="Sander et al. 2022; exact form ours",
     ),
@@ -41,6 +43,7 @@ HEAT = (
         r"drift$/\varepsilon$ on $\nabla\ln\rho$, slope at $\sqrt\varepsilon=0.05$",
         within(0.5, 0.01),
         unit="slope",
+        null=measure.farthest("slope", 0.5, f"normaliser == 'softmax' and {NARROW}"),
         source="prior",
         where="Sander et al. 2022; exact form ours",
     ),

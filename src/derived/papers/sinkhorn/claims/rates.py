@@ -5,6 +5,8 @@ from derived.lab.claims import on_page, reported, statistic, within
 
 from ..experiments.rates import AttentionTime, RandomScores
 
+LINEAR = "ratio * (exp(s ** 2) - 1) / s ** 2"  # to 4 s^2 / n, the rate if exp(S) were 1 + S
+
 CONVERGENCE = (
     on_page("SK-3.a", source="prior", where="Franklin and Lorenz 1989"),
     on_page("SK-3.b", source="prior", where="Knight 2008"),
@@ -16,6 +18,8 @@ CONVERGENCE = (
         r"mean of $\sigma_2^2n/4(e^{s^2}-1)$ for every $n$ and $s$, judged jointly",
         within(1, 0.15),
         unit="ratio",
+        horizon="$n=256$",
+        null=measure.mean(LINEAR, "s <= 0.7", by=["n", "s"], decides=measure.farthest_from(1)),
     ),
 )
 

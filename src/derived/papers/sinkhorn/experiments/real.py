@@ -1,0 +1,128 @@
+"""Trained weights: an attention head that maps atoms, read by rows and as a coupling; column errors before and after.
+
+symbol       name         meaning                                                              axes
+T            -            attention of the product's atoms on those of the precursors          (n, m)
+temperature  temperature  of the scores ln T; 0 is the assignment of the largest sum           scalar
+-            way          rows (softmax), coupling (each precursor atom is given at most once), equal (each is given
+                          just as much)
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pandas as pd
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+
+from derived.lab.experiment import Experiment
+from derived.lab.real import models, texts
+from derived.lab.rng import stream
+
+from ..data.reactions import Reaction, reactions
+from ..model.plan import half_steps, sinkhorn
+
+LAYER, HEAD = 10, 5  # counted from 0, as the package does
+
+
+@torch.no_grad()
+def attention(network: models.Pretrained, ids: Tensor) -> Tensor:
+    """A of one text, (layers, heads, n, n), float64."""
+    return torch.cat(network.model(ids, output_attentions=True).attentions).double()
+
+
+def coupled(scores: Tensor, temperature: float) -> Tensor:
+    """Rows of the plan in which each of n rows is met and each of m >= n columns gives at most one of them, (n, m).
+
+    m - n further rows of even scores take what is left over. At temperature 0 it is the assignment of the largest sum.
+
+    >>> coupled(torch.tensor([[2.0, 1.0, 0.0], [2.0, 0.0, 0.0]]), 0.0).argmax(dim=-1)  # both want the first
+    tensor([1, 0])
+    """
+    n, m = scores.shape
+    if temperature == 0:
+        plan = torch.zeros_like(scores)
+        plan[linear_sum_assignment(scores.numpy(), maximize=True)] = 1.0
+        return plan
+    whole = torch.cat([scores / temperature, scores.new_zeros(m - n, m)])
+    return sinkhorn(whole, tol=1e-5, max_iterations=2000).plan[:n]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtomMaps(Experiment):
+    """SK-21, SK-17.c: the atom-mapping head of rxnmapper on reactions whose maps are known by construction.
+
+    Rows of the stage "maps": reaction, way, temperature, right (share of the product's atoms), collisions (atoms whose
+    precursor atom another one has, too). Rows of the stage "columns": reaction, layer, trained and untrained: mean over
+    heads of sum_j |mean_i A_ij - 1/n|, each reaction with an untrained network of its own.
+    """
+
+    model: str = "rxnmapper"
+    num: int = 400
+    temperatures: tuple[float, ...] = (4.0, 1.0, 0.0)
+
+    tiers: ClassVar = {"ci": {"num": 16, "temperatures": (1.0, 0.0)}, "cpu": {}}
+    tiny: ClassVar = {"num": 2}
+    needs: ClassVar = ("rxnmapper",)
+    deterministic: ClassVar = {"right": 1e-6, "trained": 1e-3}
+
+    def conditions(self) -> list[dict]:
+        return [{}]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        trained, cells = models.load(self.model), []
+        for number, drawn in enumerate(reactions(self.num, stream(seed, "reactions"))):
+            ids, of = trained.tokens(drawn.smiles), {"reaction": number}
+            A = attention(trained, ids)
+            untrained = attention(models.fresh(trained, stream(seed, "untrained", number)), ids)
+            cells += [{"stage": "maps", **of, **cell} for cell in self._maps(A[LAYER, HEAD, 1:-1, 1:-1], drawn)]
+            cells += [{"stage": "columns", **of, **cell} for cell in layers(A, untrained)]
+        return pd.DataFrame(cells)
+
+    def _maps(self, A: Tensor, drawn: Reaction) -> Iterator[dict]:
+        scores = A[drawn.products][:, drawn.precursors].log()
+        read = {("rows", 1.0): half_steps(scores, 1), ("equal", 1.0): sinkhorn(scores, tol=1e-5).log_plan}
+        read |= {("coupling", each): coupled(scores, each) for each in self.temperatures}
+        for (way, temperature), table in read.items():
+            given = table.argmax(dim=-1)
+            right = (given == torch.tensor(drawn.answer)).double().mean().item()
+            collisions = len(given) - len(given.unique())
+            yield {"way": way, "temperature": temperature, "right": right, "collisions": collisions}
+
+
+def layers(trained: Tensor, fresh: Tensor) -> list[dict]:
+    """The column errors of two networks' attention on one text, layer by layer, mean over heads."""
+    errors = [(A.mean(dim=-2) - 1 / A.shape[-1]).abs().sum(dim=-1).mean(dim=-1).tolist() for A in (trained, fresh)]
+    return [{"layer": i, "trained": a, "untrained": b} for i, (a, b) in enumerate(zip(*errors, strict=True))]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sentences(Experiment):
+    """SK-17.b: all-MiniLM-L6-v2 on passages of Jane Austen's novels, trained and untrained.
+
+    Rows: passage, layer, trained and untrained: mean over heads of sum_j |mean_i A_ij - 1/n|, each passage with an
+    untrained network of its own.
+    """
+
+    model: str = "minilm"
+    num: int = 24
+    length: int = 128
+
+    tiers: ClassVar = {"ci": {"num": 6}, "cpu": {}}
+    tiny: ClassVar = {"num": 2, "length": 16}
+    needs: ClassVar = ("minilm", "austen")
+    deterministic: ClassVar = {"trained": 1e-3}
+
+    def conditions(self) -> list[dict]:
+        return [{}]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        trained, novels, cells = models.load(self.model), [*texts.austen().values()], []
+        for number in range(self.num):
+            novel = novels[number % len(novels)]
+            start = int(torch.randint(len(novel) // 2, (), generator=stream(seed, "passage", number)))
+            ids = trained.tokens(novel[start : start + 10 * self.length])[:, : self.length]
+            untrained = attention(models.fresh(trained, stream(seed, "untrained", number)), ids)
+            cells += [{"passage": number, **cell} for cell in layers(attention(trained, ids), untrained)]
+        return pd.DataFrame(cells)

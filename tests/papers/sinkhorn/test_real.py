@@ -1,0 +1,86 @@
+"""Topic real: reactions with known maps, a head read as a coupling, column errors, and what refutes them."""
+
+import pandas as pd
+import pytest
+import torch
+from here import needs
+
+from derived.lab.experiment import run_condition
+from derived.lab.rng import stream
+from derived.papers.sinkhorn.claims.real import ROWS
+from derived.papers.sinkhorn.data.reactions import MECHANISMS, reaction, reactions
+from derived.papers.sinkhorn.experiments.real import AtomMaps, Sentences, coupled, layers
+
+CLAIMS = {claim.id: claim for claim in ROWS}
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_each_product_atom_has_one_precursor_atom_of_its_element(mechanism):
+    for swapped in (False, True):
+        made = reaction(mechanism, "CSCC", "CCCF", "ClCCl", swapped)
+        elements = [[made.tokens[i].upper() for i in each] for each in (made.products, made.precursors)]
+        assert elements[0] == [elements[1][i] for i in made.answer]
+        assert len({*made.answer}) == len(made.answer)
+
+
+def test_what_leaves_and_solvents_are_never_an_answer():
+    made = reaction("amide from an acyl chloride", "CCC", "CCOC", "ClCCl")
+    assert "Cl" not in {made.tokens[made.precursors[i]] for i in made.answer}
+    assert len({one.smiles for one in reactions(24, stream(0, "reactions"))}) > 16
+
+
+@pytest.mark.parametrize("temperature", [2.0, 0.5, 0.0])
+def test_a_coupling_gives_no_column_more_than_a_row_has(temperature):
+    scores = 3 * torch.randn(4, 7, generator=stream(0, "scores"), dtype=torch.float64)
+    P = coupled(scores, temperature) * (7 if temperature else 1)
+    assert (P.sum(dim=-1) - 1).abs().max() < 1e-4
+    assert P.sum(dim=-2).max() < 1 + 1e-4
+
+
+def test_column_errors_of_even_attention_and_of_a_sink():
+    even = torch.full((1, 2, 4, 4), 0.25, dtype=torch.float64)
+    sink = torch.zeros_like(even)
+    sink[..., 0] = 1
+    assert layers(sink, even) == [{"layer": 0, "trained": pytest.approx(1.5), "untrained": 0}]
+
+
+def maps(rows: float, equal: float, coupling: float) -> pd.DataFrame:
+    """Made rows of 40 reactions, with these shares of right atoms up to a little noise."""
+    cells = {"stage": "maps", "temperature": 1.0, "reaction": range(40)}
+    noise = pd.Series([0.0, 0.01] * 20)
+    made = {"rows": rows + noise, "equal": equal, "coupling": coupling}
+    return pd.concat([pd.DataFrame(cells).assign(way=way, right=right) for way, right in made.items()])
+
+
+def test_the_gain_is_that_of_the_coupling_over_rows():
+    claim = CLAIMS["SK-21"]
+    assert claim.judge(claim.measure(maps(0.8, 0.8, 0.9)))[0] == "holds"
+    assert claim.judge(claim.measure(maps(0.8, 0.9, 0.7)))[0] == "fails"
+    assert claim.judge(claim.null(maps(0.8, 0.7, 0.9)))[0] == "fails"
+
+
+@pytest.mark.parametrize("id", ["SK-17.b", "SK-17.c"])
+def test_nearer_to_doubly_stochastic_is_the_sign_of_the_difference(id):
+    cells = {"stage": "columns", "reaction": range(9), "passage": range(9), "untrained": 0.3}
+    less = pd.DataFrame(cells).assign(trained=[0.1, 0.2, 0.1] * 3)
+    claim = CLAIMS[id]
+    assert claim.judge(claim.measure(less))[0] == "holds"
+    more = less.assign(trained=0.6 - less["trained"])
+    assert claim.judge(claim.measure(more))[0] == "fails"
+
+
+@needs("rxnmapper")
+def test_the_head_maps_atoms_and_a_coupling_has_no_collisions():
+    rows = run_condition(AtomMaps.at("tiny"), {}, 0, "cpu")
+    found = rows[rows["stage"] == "maps"].set_index(["way", "temperature"])
+    assert found["right"].mean() > 0.8
+    assert (found.loc[("coupling", 0.0), "collisions"] == 0).all()
+    assert rows["layer"].nunique() == 12
+
+
+@needs("minilm", "austen")
+def test_trained_attention_on_sentences_has_sinks():
+    rows = run_condition(Sentences.at("tiny"), {}, 0, "cpu")
+    assert len(rows) == 2 * 6
+    assert (rows.query("layer > 0")["trained"] > 0.3).all()
+    assert (rows["untrained"] < 0.3).all()
