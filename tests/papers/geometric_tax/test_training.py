@@ -12,7 +12,7 @@ from derived.lab.rng import stream
 from derived.papers.geometric_tax.claims import training as claims
 from derived.papers.geometric_tax.experiments import fits
 from derived.papers.geometric_tax.experiments import training as experiments
-from derived.papers.geometric_tax.experiments.training import ARMS, Arms, Blur, Causality, Encoders, Judges
+from derived.papers.geometric_tax.experiments.training import ARMS, Arms, Blur, Causality, Encoders, Judges, Order
 from derived.papers.geometric_tax.figures import training as figures
 from derived.papers.geometric_tax.model import heads
 from derived.papers.geometric_tax.model.encoders import (
@@ -25,7 +25,7 @@ from derived.papers.geometric_tax.model.encoders import (
     short_filter,
 )
 
-EXPERIMENTS = (Arms, Judges, Blur, Encoders, Causality)
+EXPERIMENTS = (Arms, Judges, Order, Blur, Encoders, Causality)
 KINDS = (CausalTransformer, StateSpace, CausalConvolution)
 
 
@@ -111,6 +111,35 @@ def test_blurred_labels_become_hard_and_know_the_order():
     assert abs(row.sum() - 1) < 1e-12
     with pytest.raises(ValueError, match="blur = 0"):
         heads.blurred_labels(centres, 0.0)
+
+
+def test_smoothed_labels_are_as_soft_and_know_no_neighbour():
+    blurred = heads.blurred_labels(torch.linspace(0, 1, 24).double().expand(2, -1), 0.06)
+    smooth = heads.smoothed_labels(blurred)
+    soft = [torch.special.entr(table).sum(dim=-1).mean(dim=-1) for table in (blurred, smooth)]
+    assert torch.allclose(*soft, atol=1e-9)
+    off = smooth[0][~torch.eye(24, dtype=torch.bool)]
+    assert off.max() - off.min() < 1e-15
+    assert torch.equal(heads.nearest_label(smooth.log(), smooth), torch.arange(24).expand(2, -1))
+    assert torch.equal(heads.nearest_label(blurred.log(), blurred), torch.arange(24).expand(2, -1))
+
+
+def test_the_arms_that_take_a_blur_apart(rows):
+    """Fewer bins only where it says so; a sign drawn at random leaves no bias to be found."""
+    table = rows[Order]
+    assert table.groupby("arm")["K"].unique().map(list).to_dict() == {
+        "ce": [8], "blurred": [8], "smoothed": [8], "disordered": [8], "coarse": [4],
+    }  # fmt: skip
+    ends = table[table["bias"].notna()]
+    assert (ends["stage"] == "fit").all()
+    assert ends.groupby("arm").size().eq(table["replicate"].nunique()).all()
+    assert (ends["unbiased"].abs() < 0.2).all()
+    flat = table.assign(valid=1.0, rmse=0.01)
+    with pytest.raises(ValueError, match="not learned"):
+        claims.once_learned("smoothed", "blurred")(flat.assign(rmse=flat["arm"].map({"smoothed": 0.1}).fillna(0.01)))
+    falling = flat.assign(valid=-flat["step"].astype(float))
+    with pytest.raises(ValueError, match="plateau"):
+        claims.once_learned("smoothed", "blurred")(falling)
 
 
 def test_the_blurred_loss_is_cross_entropy_when_labels_are_sharp():

@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 
 from derived.papers.signal_propagation.claims import regimes as measures
-from derived.papers.signal_propagation.experiments.regimes import Regimes
+from derived.papers.signal_propagation.experiments.regimes import Crossing, Regimes
 from derived.papers.signal_propagation.model import asymptotics
 from derived.papers.signal_propagation.model.asymptotics import vit_variances
 
-EXPERIMENTS = (Regimes,)
+EXPERIMENTS = (Crossing, Regimes)
 CLAIMS = {claim.id: claim for claim in measures.EXPONENTS}
 DEPTHS = np.unique(np.geomspace(4, 20_000, 60).round().astype(int))
 
@@ -66,13 +66,34 @@ def test_stretched_is_the_slope_over_the_law_for_the_alpha_farthest_from_it():
 
 
 def test_lambda_gained_is_a_ratio_of_lambdas():
+    a, s = asymptotics.vit_variances()
+    C = asymptotics.stretch_constant("erf", 1.0)
+    law = asymptotics.lambda_stretched(a, s, C) / asymptotics.lambda_stretched(0.0, s, C)
     rows = pd.concat([curve(np.sqrt(DEPTHS / lam), norm="erf", attn_mult=m) for m, lam in ((1.0, 4.0), (0.0, 3.0))])
-    assert measures.lambda_gained(rows).value == pytest.approx(4 / 3)
+    assert measures.lambda_gained(rows).value == pytest.approx(4 / 3 / law)
 
 
-def test_overlaps_are_read_at_the_deepest_block():
-    target = float(asymptotics.overlap_fixed_point(*asymptotics.vit_variances()))
-    rho = np.linspace(0.1, 0.9, len(DEPTHS))
-    rows = pd.concat([curve(0.0, norm=norm, rho=rho) for norm in ("erf", "layernorm")])
-    assert CLAIMS["SP-10.a"].measure(rows).value == pytest.approx(0.9 - target)
+def test_the_limit_of_the_overlap_is_found_behind_both_of_its_powers():
+    a, s = asymptotics.vit_variances()
+    c, mu = float(asymptotics.overlap_fixed_point(a, s)), float(asymptotics.relaxation_exponent(a, s))
+    for missed in (0.0, 0.02):
+        rho = c + missed + 3 * DEPTHS**-mu - 5 * DEPTHS**-0.5
+        rows = pd.concat([curve(0.0, norm="erf", alpha=alpha, rho=rho) for alpha in (0.5, 1.0)])
+        assert CLAIMS["SP-10.a"].measure(rows).value == pytest.approx(missed, abs=1e-9)
+    rows = curve(0.0, norm="layernorm", rho=np.linspace(0.1, 0.9, len(DEPTHS)))
     assert CLAIMS["SP-10.b"].measure(rows).value == pytest.approx(0.9)
+
+
+def test_derf_overtakes_where_it_stays_above_and_attention_raises_the_lower_of_the_cases(rows, by_hand):
+    table = rows[Crossing]
+    grid = {"norm": "erf", "alpha": 0.5, "attention": 1, "b": [10, 20, 30, 40]}
+    derf = pd.DataFrame(grid).assign(log_J=[0.0, 2.0, 0.5, 3.0])
+    made = pd.concat([derf, derf.assign(norm="layernorm", alpha=1.0, log_J=1.0)])
+    assert measures.overtaken(0.5)(made).value == 30
+    a, s = vit_variances()
+    last = table.query("norm == 'erf' and alpha == 1.0 and b == 32").set_index("attention")
+    for attention in (0, 1):
+        exact = by_hand("erf", 1.0, 1.0, 0.2, a=a * attention, s=s, n=197, depth=32)["J"][0]
+        assert last.loc[attention, "log_J"] == pytest.approx(np.log(exact), rel=1e-10)
+    assert measures.raised_by_attention("log_pooled")(table).value > 1.4
+    assert measures.raised_by_attention("log_J")(table).value < 1  # independent gradients: the null arm

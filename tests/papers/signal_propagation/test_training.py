@@ -10,7 +10,12 @@ import torch
 
 from derived.lab.rng import stream
 from derived.lab.training import mean_cross_entropy
-from derived.papers.signal_propagation.claims.training import rank_correlation, warmup_gain
+from derived.papers.signal_propagation.claims.training import (
+    over_alpha_alone,
+    rank_correlation,
+    warmup_gain,
+    within_alpha,
+)
 from derived.papers.signal_propagation.data.generated import LabelledImages, template_images
 from derived.papers.signal_propagation.experiments.training import Trainability, train
 from derived.papers.signal_propagation.model.vit import VisionTransformer
@@ -23,9 +28,14 @@ def small(norm: str = "erf", **changes) -> VisionTransformer:
     return VisionTransformer(norm=norm, **NETWORK | {"num_networks": 2, "generator": stream(0, "vit")} | changes)
 
 
-def pictures(num: int, name: str = "train", **changes) -> LabelledImages:
-    arguments = {"num_classes": 3, "size": 16, "shift": 1, "noise": 0.5} | changes
-    return template_images(num, classes=stream(0, "classes"), generator=stream(0, name), **arguments)
+def pictures(num: int, name: str = "train", draws: int = 1) -> LabelledImages:
+    """Draws of pictures, (draws, num, ...); all have the same classes."""
+    kind = {"num_classes": 3, "size": 16, "shift": 1, "noise": 0.5}
+    drawn = [
+        template_images(num, classes=stream(0, "classes"), generator=stream(0, name, each), **kind)
+        for each in range(draws)
+    ]
+    return LabelledImages(*(torch.stack(each) for each in zip(*drawn, strict=True)))
 
 
 def test_a_diverged_network_leaves_the_other_alone():
@@ -86,30 +96,88 @@ def test_evaluation_is_the_mean_over_the_set():
     """The last batch of a set of 50 is smaller; the network is judged after its one step."""
     model, data, test = small(), pictures(16), pictures(50, "test")
     run = train(model, data, test, steps=1, batch_size=16, generator=stream(0, "one"))
-    logits = model(test.images)
-    torch.testing.assert_close(run.test_loss, mean_cross_entropy(logits, test.labels).double(), rtol=1e-5, atol=0)
-    torch.testing.assert_close(run.test_accuracy, (logits.argmax(dim=-1) == test.labels).double().mean(dim=-1))
+    logits = model(test.images[0])
+    torch.testing.assert_close(run.test_loss, mean_cross_entropy(logits, test.labels[0]).double(), rtol=1e-5, atol=0)
+    torch.testing.assert_close(run.test_accuracy, (logits.argmax(dim=-1) == test.labels[0]).double().mean(dim=-1))
+
+
+def test_each_network_trains_and_is_judged_on_its_own_draw():
+    """Two networks of equal weights: with one draw they stay equal; with two, the second alone follows its pictures."""
+    one, other = pictures(48, draws=2), pictures(48, draws=2)
+    other.images[1], other.labels[1] = other.images[1].flip(0), other.labels[1].roll(5)
+    runs = []
+    for data in (pictures(48), one, other):
+        model = small()
+        with torch.no_grad():
+            for weight in model.parameters():
+                weight[1] = weight[0]
+        runs.append(train(model, data, data, steps=3, batch_size=8, lr=1e-2, generator=stream(0, "own")))
+    shared, apart, changed = (run.test_loss for run in runs)
+    assert float((shared[0] - shared[1]).abs()) < 1e-5
+    assert float((apart[0] - apart[1]).abs()) > 1e-3
+    assert float((apart[0] - changed[0]).abs()) < 1e-5 < 1e-3 < float((apart[1] - changed[1]).abs())
 
 
 def test_predicted_amplification_of_training_grows_with_alpha_and_is_of_the_input(rows):
-    table = rows[Trainability].query("norm == 'erf'")
+    table = rows[Trainability].query("warmup == 0")
     by_alpha = table.groupby("alpha")["log_pooled"].mean()
     assert (by_alpha > 0).all()
     assert by_alpha.is_monotonic_increasing
     assert np.corrcoef(table["log_pooled"], table["log_measured"])[0, 1] > 0.5
+    assert table.groupby("alpha")["log_pooled"].nunique().eq(Trainability.at("tiny").replicates).all()  # own pictures
+
+
+LOSSES = [1.0, 2.0, 3.0, 4.0]
 
 
 def training(**changes) -> pd.DataFrame:
-    grid = pd.DataFrame({"replicate": np.repeat([0, 1], 4), "log_pooled": np.tile(np.arange(4.0), 2)})
-    return grid.assign(norm="erf", warmup=0, test_loss=np.tile([1.0, 2.0, 3.0, np.nan], 2), **changes)
+    """Two replicates of two depths and two alphas at one rate; the prediction rises along the rows."""
+    grid = {"alpha": [0.5, 0.5, 1.0, 1.0], "depth": [3, 6, 3, 6], "log_pooled": np.arange(4.0), "test_loss": LOSSES}
+    rows = pd.concat([pd.DataFrame(grid).assign(replicate=each) for each in (0, 1)], ignore_index=True)
+    return rows.assign(**{"warmup": 0, "rate": 1e-3, "loss": rows["test_loss"]} | changes)
 
 
 def test_trainability_is_one_when_losses_grow_with_the_prediction_and_nan_counts_as_worst():
-    assert rank_correlation(training()).value == pytest.approx(1.0)
-    turned = training().assign(test_loss=[np.inf, 3.0, 2.0, 1.0] * 2)
+    assert rank_correlation(training(test_loss=[1.0, 2.0, 3.0, np.nan] * 2)).value == pytest.approx(1.0)
+    turned = training(test_loss=[np.inf, 3.0, 2.0, 1.0] * 2)
     assert rank_correlation(turned).value == pytest.approx(-1.0)
-    with_others = pd.concat([training(), turned.assign(warmup=100), turned.assign(norm="layernorm")])
-    assert rank_correlation(with_others).value == pytest.approx(1.0)
+    assert rank_correlation(pd.concat([training(), turned.assign(warmup=100)])).value == pytest.approx(1.0)
+
+
+def test_each_cell_is_judged_at_the_rate_of_the_lower_training_loss():
+    worse = training(test_loss=LOSSES[::-1] * 2, rate=3e-3)
+    assert rank_correlation(pd.concat([training(), worse.assign(loss=5.0)])).value == pytest.approx(1.0)
+    assert rank_correlation(pd.concat([training(), worse.assign(loss=0.5)])).value == pytest.approx(-1.0)
+    assert rank_correlation(pd.concat([training(), worse.assign(loss=np.nan)])).value == pytest.approx(1.0)
+
+
+def test_a_prediction_that_knows_alpha_alone_gains_nothing_over_it():
+    """The null: depth changes the prediction and not the loss. The other way round, depth alone decides the loss."""
+    by_alpha = training(log_pooled=[0.0, 0.0, 1.0, 1.0] * 2)
+    assert over_alpha_alone(by_alpha).value == pytest.approx(0.0)
+    assert over_alpha_alone(training()).value > 0.1
+    assert over_alpha_alone(training(test_loss=[2.0, 1.0, 4.0, 3.0] * 2)).value < 0
+    assert within_alpha(training()).value == pytest.approx(1.0)
+    assert within_alpha(training(test_loss=[2.0, 1.0, 4.0, 3.0] * 2)).value == pytest.approx(-1.0)
+
+
+@pytest.mark.parametrize(("draws", "cover"), [(8, True), (1, False)])
+def test_intervals_cover_where_each_replicate_has_its_own_draw(draws, cover):
+    """300 made-up studies: what warm-up gains differs between draws of pictures ten times as much as between networks.
+
+    Of 99.9 % intervals more than four of 300 miss once in ten thousand times; with one draw for all, most do.
+    """
+    random, missed = np.random.default_rng(0), 0
+    for _ in range(300):
+        of_draw, level = random.standard_normal((2, draws)).repeat(8 // draws, axis=1)
+        gain = 0.2 + of_draw + 0.1 * random.standard_normal(8)
+        arms = {0: level, 50: level + gain}
+        rows = [
+            pd.DataFrame({"warmup": arm, "test_accuracy": each, "replicate": range(8)}) for arm, each in arms.items()
+        ]
+        estimate = warmup_gain(pd.concat(rows).assign(depth=6, alpha=1.0, rate=1e-3, loss=1.0))
+        missed += not estimate.low <= 0.2 <= estimate.high
+    assert (missed <= 4) is cover
 
 
 MISSING = {
@@ -134,8 +202,9 @@ def test_warm_up_gain_is_with_less_without_where_amplification_is_largest():
         )
         for replicate in range(3)
     ]
-    table = pd.DataFrame(rows, columns=["depth", "alpha", "warmup", "replicate", "test_accuracy"]).assign(norm="erf")
-    estimate = warmup_gain(pd.concat([table, table.assign(norm="layernorm", test_accuracy=0.0)]))
+    table = pd.DataFrame(rows, columns=["depth", "alpha", "warmup", "replicate", "test_accuracy"])
+    worse = table.assign(rate=3e-3, loss=2.0, test_accuracy=0.0)
+    estimate = warmup_gain(pd.concat([table.assign(rate=1e-3, loss=1.0), worse]))
     assert estimate.value == pytest.approx(0.3)
     assert estimate.n == 3
 

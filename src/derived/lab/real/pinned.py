@@ -134,6 +134,16 @@ PACKAGES = (
         keep=("*/test/embl/*.dat", "*/test/swiss/*.dat", "*copyright"),
     ),
     Package(
+        name="anarci",
+        source="pip",
+        files={"anarci==2026.2.13.2": "8f88d49857abc2c5427c6cc903ebdac7b35e6636635eaa9d60bd8f0d4e7d14b7"},
+        offer="default",
+        licence="BSD-3-Clause",
+        what="germline genes of antibodies and T-cell receptors, as IMGT aligns them",
+        chapters=("geometric_tax",),
+        keep=("anarci/germlines.py", "*LICENCE*"),
+    ),
+    Package(
         name="antiberty",
         source="pip",
         files={"antiberty==0.1.3": "30d910992b190013871bac49cdc032e01a19339f7d2b958ab99b0eb44638352a"},

@@ -57,8 +57,13 @@ CLAIMS = (
         where="Zador",
         unit="ratio",
         amends="GT-6.a",
+        null="A slope of zero is what codes that learn nothing have, and it lies outside the range.",
     ),
-    on_page("GT-5.c", source="prior"),
+    on_page(
+        "GT-5.c",
+        source="prior",
+        null="A theorem on every codebook: each one is a trial of it, and none does nothing.",
+    ),
     statistic(
         "GT-5.d",
         "A sequence of tokens sees below a bin: nine tokens place the middle value better than its own token does.",
@@ -67,6 +72,7 @@ CLAIMS = (
         "error from nine tokens over error from one, the largest over codebooks",
         at_most(0.85),
         unit="ratio",
+        null=measure.mean("share", "window == 1", by=["K"], decides=highest),
     ),
     computed(
         "GT-6.a",
@@ -78,6 +84,6 @@ CLAIMS = (
         source="repo",
         where="notebook on learned codebooks: a fit of noise sensitivities, named Shannon's bound",
         unit="times",
-        plain="What a codebook loses falls as one over the logarithm of its size, and that is Shannon's bound.",
+        null="The claim itself fails, since a power of the number of codes fits better.",
     ),
 )

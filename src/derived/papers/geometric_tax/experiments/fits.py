@@ -33,6 +33,7 @@ from ..model.metrics import procrustes_distortion
 SHARES = (0.01, 0.02, 0.05, 0.1)  # of positions that are disturbed
 RATES = (3e-3, 1e-2, 3e-2, 1e-1)
 CODE = 16  # numbers in a random code
+SOFT = ("blurred", "smoothed", "disordered")  # arms whose label is a row of a table
 DISTURBANCE = 0.1  # standard deviation, as a share of the range
 ENCODERS: dict[str, Callable[[Size, Draws], Encoder]] = {
     "attention": CausalTransformer,
@@ -182,8 +183,10 @@ class Fits(Experiment):
         noise: float = 0.0,
         learned: bool = False,
         looks: Sequence[int] = (),
+        also: Callable[["Arm", Data], dict[str, Tensor]] | None = None,
     ) -> pd.DataFrame:
-        """The rows of one arm; ``looks``: the steps before which it is judged, the end apart."""
+        """The rows of one arm; ``looks``: the steps before which it is judged, the end apart; ``also`` adds columns of
+        the judged networks at their end."""
 
         def run(role: str, networks: int, rates: Tensor, looks: Sequence[int]) -> pd.DataFrame:
             each = {"system": system, "num": self.paths, "judged": self.judged, "length": self.length, "noise": noise}
@@ -194,7 +197,13 @@ class Fits(Experiment):
             if arm != "untrained":
                 fit(one, found, steps=self.steps, batch=self.batch, rates=rates, looks=watch)
             seen[self.steps if arm != "untrained" else 0] = one.judge(found)
-            columns = {name: torch.stack([each[name] for each in seen.values()], dim=-1) for name in seen[max(seen)]}
+            if also and role == "fit":
+                seen[max(seen)] |= also(one, found)
+            unseen = torch.full((networks,), math.nan, dtype=torch.float64)
+            columns = {
+                name: torch.stack([each.get(name, unseen) for each in seen.values()], dim=-1)
+                for name in seen[max(seen)]
+            }
             table = rows({("replicate", "rate"): (range(networks), rates), "step": [*seen]}, columns)
             return table.assign(stage=role, parameters=one.model.parameters_each)
 
@@ -212,8 +221,9 @@ class Fits(Experiment):
 class Arm:
     """R networks of one arm: what they read, what they are asked for, and what their head says in values.
 
-    arm   "ce" hard labels, "blurred" labels, "shuffled" names of bins, "codes" (squared distance to a random code of
-          the bin), "scalar" (squared error of the value); an "untrained" network has the head of "ce".
+    arm   "ce" hard labels, "blurred" labels, "disordered" (blurred along a random order of the bins), "smoothed" (as
+          soft as the blurred ones, with no neighbours), "shuffled" names of bins, "codes" (squared distance to a random
+          code of the bin), "scalar" (squared error of the value); an "untrained" network has the head of "ce".
     """
 
     def __init__(self, size: Fits, arm: str, values: Tensor, encoder: str, learned: bool, *, seed, role, device, dtype):
@@ -229,8 +239,14 @@ class Arm:
         draws = Draws(num_networks=R, seed=seed, layer=role, **self.like)
         self.model = ENCODERS[encoder](Size(codes=K, outputs=outputs, **shape), draws)
         self.centres = self.bins.centres.to(**self.like)
-        if arm == "blurred":
-            self.blurred = heads.blurred_labels(self.centres, size.blur)
+        if arm in SOFT:
+            self.table = heads.blurred_labels(self.centres, size.blur)
+        if arm == "smoothed":
+            self.table = heads.smoothed_labels(self.table)
+        if arm == "disordered":
+            order = torch.rand(R, K, generator=stream(seed, "disorder", role)).argsort(dim=-1).to(device)
+            each = torch.arange(R, device=device).view(R, 1, 1)
+            self.table = self.table[each, order.unsqueeze(-1), order.unsqueeze(-2)]
         if arm == "codes":
             self.codes = heads.random_codes(R, K, CODE, stream(seed, "codes", role)).to(**self.like)
 
@@ -248,8 +264,8 @@ class Arm:
         if self.arm == "codes":
             each = torch.arange(len(labels), device=self.like["device"]).view(-1, 1, 1)
             return heads.squared_loss(outputs, self.codes[each, labels])
-        if self.arm == "blurred":
-            return heads.blurred_loss(outputs, labels, self.blurred)
+        if self.arm in SOFT:
+            return heads.blurred_loss(outputs, labels, self.table)
         return training.mean_cross_entropy(outputs, labels)
 
     def says(self, outputs: Tensor) -> Tensor:
@@ -258,6 +274,8 @@ class Arm:
             return outputs.squeeze(-1) / 4 + 0.5
         if self.arm == "codes":
             return self.centres.gather(1, heads.nearest_code(outputs, self.codes).flatten(1)).view(outputs.shape[:-1])
+        if self.arm in ("smoothed", "disordered"):  # the mean of such a law lies near the middle of the range
+            return self.centres.gather(1, heads.nearest_label(outputs, self.table).flatten(1)).view(outputs.shape[:-1])
         return heads.expected_value(outputs, self.centres)
 
     @torch.no_grad()

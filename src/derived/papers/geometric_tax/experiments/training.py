@@ -8,13 +8,15 @@ from typing import ClassVar
 
 import pandas as pd
 import torch
+from torch import Tensor
 
 from derived.lab.experiment import Experiment, rows
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
 
 from ..model.encoders import Size
-from .fits import CI, CPU, ENCODERS, SHORT, Arm, Fits, data, disturbed, fit, paths
+from ..model.metrics import pooled_law, procrustes_distortion
+from .fits import CI, CPU, DISTURBANCE, ENCODERS, SHARES, SHORT, Arm, Data, Fits, data, disturbed, fit, paths
 
 SYSTEMS = ("lorenz", "oscillators", "waveforms")
 ARMS = ("ce", "blurred", "shuffled", "codes", "scalar", "untrained")
@@ -76,6 +78,65 @@ class Judges(Fits):
             struck = disturbed(clean, stream(seed, system, "disturbance", draw))[:, None]
             seen.append(model.distortion(h, struck))
         return rows({"draw": range(self.draws), "replicate": range(self.networks)}, {"distortion": torch.stack(seen)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order(Fits):
+    """GT-7c: Lorenz; what a blurred label changes, taken apart. Beside hard and blurred labels there are
+    "smoothed" (as soft, no neighbours), "disordered" (blurred along a random order of the bins), "coarse" (hard labels
+    of ``few`` bins, about as wide as the blur). GT-2: the pooled law on each of these networks.
+
+    Rows: arm, and those of ``Fits``, with K the number of bins; at the end of each judged network also bias (share
+    of J that is the mean square of a sequence's mean displacement), unbiased (the same where each displacement has a
+    sign drawn at random: nothing is to be found), slope (of ln D in ln r over the shares of struck positions), law
+    (D over the pooled law with this bias, geometric mean over the shares).
+    """
+
+    few: int = 16
+    looks: tuple[float, ...] = (0.1, 0.3, 0.9)
+    struck: int = 2000  # sequences on which the pooled law is tried
+    strikes: int = 4  # single tokens struck in each of them
+
+    tiers: ClassVar = {
+        "ci": {**CI, "few": 4, "struck": 40},
+        "cpu": {**CPU, "rates": (0.019, 0.03, 0.047), "struck": 500},
+        "gpu": {},
+    }
+
+    def conditions(self) -> list[dict]:
+        return [{"arm": arm} for arm in ("ce", "blurred", "smoothed", "coarse", "disordered")]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        coarse = condition["arm"] == "coarse"
+        size = replace(self, codes=self.few) if coarse else self
+        looks = sorted({int(share * self.steps) for share in self.looks})
+        arm, facts = "ce" if coarse else condition["arm"], {"seed": seed, "device": device, "dtype": dtype}
+        return size.fitted(arm=arm, looks=looks, also=self.law, **facts).assign(K=size.codes)
+
+    @torch.no_grad()
+    def law(self, arm: Arm, found: Data) -> dict[str, Tensor]:
+        """The pooled law of each network at the end: its terms from single tokens that are struck, D from shares."""
+        R, n, L, q = len(arm.centres), self.struck, self.length, self.strikes
+        states = [paths("lorenz", n, L, stream(arm.seed, "law", r)) for r in range(R)]
+        x = (torch.stack(states)[..., 0] - found.low) / (found.high - found.low)  # (R, n, L)
+        pool = lambda values: arm.model(arm.read(values)).mean(dim=2).double().cpu()  # noqa: E731
+        clean = pool(x)
+        where = torch.rand(R, n, L, generator=stream(arm.seed, "law", "where")).argsort(dim=-1)[..., :q]
+        shift = DISTURBANCE * torch.randn(R, n, q, generator=stream(arm.seed, "law", "shift"), dtype=x.dtype)
+        ones = [pool(x.scatter_add(-1, where[..., [i]], shift[..., [i]])) - clean for i in range(q)]
+        moved = L * torch.stack(ones)  # (q, R, n, p)
+        J = moved.square().sum(dim=-1).mean(dim=(0, 2))
+        both = moved.sum(dim=0).square().sum(dim=-1).mean(dim=1)  # q J + q (q - 1) bias
+        V = clean.var(dim=1, correction=0).sum(dim=-1)
+        noisy = zip(*(disturbed(each, stream(arm.seed, "law", "D", r)) for r, each in enumerate(x)), strict=True)
+        D = torch.stack([procrustes_distortion(clean, pool(torch.stack(each))) for each in noisy])
+        bias = (both / q - J) / (q - 1)
+        sign = 1 - 2 * torch.randint(2, (q, R, n, 1), generator=stream(arm.seed, "law", "signs"))
+        none = ((moved * sign).sum(dim=0).square().sum(dim=-1).mean(dim=1) / q - J) / (q - 1)
+        over = torch.stack([d / pooled_law(r, L, J, V, bias) for d, r in zip(D, SHARES, strict=True)])
+        r = torch.tensor(SHARES, dtype=D.dtype).log()
+        slope = ((r - r.mean()).unsqueeze(-1) * D.log()).sum(dim=0) / (r - r.mean()).square().sum()
+        return {"bias": bias / J, "unbiased": none / J, "slope": slope, "law": over.log().mean(dim=0).exp()}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,6 +33,35 @@ def blurred_labels(centres: Float[Tensor, "R K"], blur: float) -> Float[Tensor, 
     return torch.softmax(-apart.square() / 2, dim=-1)
 
 
+def smoothed_labels(like: Float[Tensor, "R K K"]) -> Float[Tensor, "R K K"]:
+    """Labels as soft as those of a table and without its order: (1 - e) I + e / K, of the table's mean entropy.
+
+    >>> smoothed_labels(torch.tensor([[[0.75, 0.25], [0.25, 0.75]]]))
+    tensor([[[0.7500, 0.2500],
+             [0.2500, 0.7500]]])
+    """
+    K, wanted = like.shape[-1], torch.special.entr(like.double()).sum(dim=-1).mean(dim=-1)
+    low, high = torch.zeros_like(wanted), torch.ones_like(wanted)
+    for _ in range(60):  # the entropy rises with e
+        e = (low + high) / 2
+        own, other = 1 - e + e / K, e / K
+        below = torch.special.entr(own) + (K - 1) * torch.special.entr(other) < wanted
+        low, high = torch.where(below, e, low), torch.where(below, high, e)
+    e = low.to(like)[:, None, None]
+    return (1 - e) * torch.eye(K, dtype=like.dtype, device=like.device) + e / K
+
+
+def nearest_label(outputs: Float[Tensor, "R *items K"], table: Float[Tensor, "R K K"]) -> Int[Tensor, "R *items"]:
+    """The label whose own row of the table is nearest to the softmax's law, in relative entropy.
+
+    >>> nearest_label(torch.tensor([[[0.3, 0.1]]]), torch.eye(2)[None])
+    tensor([[0]])
+    """
+    flat = outputs.flatten(1, -2).log_softmax(dim=-1)
+    known = torch.special.entr(table).sum(dim=-1).unsqueeze(1)
+    return (flat @ table.mT + known).argmax(dim=-1).view(outputs.shape[:-1])
+
+
 def blurred_loss(
     outputs: Float[Tensor, "R *items K"], labels: Int[Tensor, "R *items"], blurred: Float[Tensor, "R K K"]
 ) -> Float[Tensor, "R"]:

@@ -35,6 +35,7 @@ CLAIMS = (
         between(1 / 1.4, 1.4, "[1/1.4, 1.4]"),
         unit="ratio to the recurrence",
         judged_at=RECORDED,
+        null=mean("J / J_infinite", "b == 0"),
     ),
     statistic(
         "SP-13.b",
@@ -46,6 +47,7 @@ CLAIMS = (
         at_least(3.0),
         unit="ratio to the recurrence",
         judged_at=RECORDED,
+        null=mean("J / J_theory", "b == 0"),  # a theory that does know n
     ),
     statistic(
         "SP-15.a",
@@ -57,9 +59,10 @@ CLAIMS = (
         unit="fold error",
         plain="A few numbers per block predict how gradients grow in freshly initialised vision transformers.",
         source="paper",
-        where="abstract",
+        where="abstract; at these sizes theories without $K$ and for infinitely many tokens do as well",
         paper_value="1 to 2 % in the author's notebook",
         judged_at=RECORDED,
+        null=lambda rows: jointly(fold_error("J"), ("norm", "alpha"), highest)(rows.assign(J_theory=1.0)),
     ),
     reported(
         "SP-15.b",

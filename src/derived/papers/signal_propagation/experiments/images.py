@@ -18,6 +18,7 @@ from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
 from ..data.generated import power_law_images
+from ..model.asymptotics import vit_variances
 from ..model.jacobian import gradient_moments
 from ..model.kernels import kernel_of
 from ..model.meanfield import propagate
@@ -77,3 +78,16 @@ class GeneratedImages(Experiment):
         start = {name: each[:, None] for name, each in (("q", q), ("p", p), ("spread", spread))}
         index = {"replicate": range(self.images), "b": range(self.start, self.depth + 1)}
         return rows(index, {**start, "J": J, "J_theory": theory})
+
+
+def without_overlap(rows: pd.DataFrame, sizes: GeneratedImages) -> pd.DataFrame:
+    """Rows of ``GeneratedImages`` whose theory starts from p = 0: what it says when it knows no overlap."""
+    a, s = vit_variances()
+    common = {"a": a, "s": s, "n": (sizes.size // sizes.patch) ** 2, "depth": sizes.depth - sizes.start}
+    parts = []
+    for (norm, alpha), part in rows.groupby(["norm", "alpha"]):
+        ordered = part.sort_values(["init", "replicate", "b"])
+        q = ordered.loc[ordered["b"] == sizes.start, "q"].to_numpy()
+        theory = propagate(q, 0 * q, kernel=kernel_of(norm, alpha), **common).J_backward
+        parts.append(ordered.assign(J_theory=theory.ravel()))
+    return pd.concat(parts)

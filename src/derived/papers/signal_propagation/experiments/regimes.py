@@ -1,4 +1,4 @@
-"""The recurrences carried far: power law, stretched exponential, and the order of the limits.
+"""The recurrences carried far: power law, stretched exponential, the order of the limits, and where Derf overtakes.
 
 column            meaning
 attn_mult         factor on W_V and W_O; 0 switches attention off
@@ -64,8 +64,41 @@ class Regimes(Experiment):
         return rows(index, {name: values[:, at] for name, values in columns.items()})
 
 
+@dataclass(frozen=True, kw_only=True)
+class Crossing(Experiment):
+    """SP-20 and SP-11.c: J^{b,0} of Derf beside pre-LayerNorm at ViT-Base's variances and number of tokens.
+
+    Rows: norm, alpha, attention (0: a = 0), b, log_J, and log_pooled, of a gradient that all tokens share.
+    """
+
+    depth: int = 400
+    tokens: int = 197
+    alphas: tuple[float, ...] = (*np.geomspace(0.1, 2, 27).round(3).tolist(), 0.5, 1.0)
+    q0: float = 1.0
+    p0: float = 0.2
+
+    tiny: ClassVar = {"depth": 60, "alphas": (0.5, 1.0, 2.0)}
+    deterministic: ClassVar = {"log_J": 1e-8, "log_pooled": 1e-8}
+
+    def conditions(self) -> list[dict]:
+        return [{"norm": norm} for norm in ("layernorm", "erf")]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        norm = condition["norm"]
+        alphas = (1.0,) if norm == "layernorm" else sorted({*self.alphas})
+        alpha, attention = (np.array(each) for each in zip(*product(alphas, (0, 1)), strict=True))
+        a, s = asymptotics.vit_variances()
+        sizes = {"a": a * attention, "s": s, "n": self.tokens, "depth": self.depth}
+        course = propagate(self.q0, self.p0, kernel=kernel_of(norm, alpha), **sizes)
+        at = np.unique(np.concatenate([np.arange(1, min(64, self.depth)), np.geomspace(1, self.depth, 60).round()]))
+        at = at.astype(int)
+        columns = {"log_J": course.log_J_forward, "log_pooled": np.log(course.J_forward + course.K_forward)}
+        index = {("alpha", "attention"): (alpha, attention), "b": at}
+        return rows(index, {name: values[:, at] for name, values in columns.items()})
+
+
 def with_laws(table: pd.DataFrame) -> pd.DataFrame:
-    """Rows of ``Regimes`` with the constants of their laws for many tokens: ``zeta``, ``c_star`` and ``lam``.
+    """Rows of ``Regimes`` with the constants of their laws for many tokens: ``zeta``, ``c_star``, ``mu`` and ``lam``.
 
     ``lam`` is NaN after LayerNorm, where no stretched exponential is.
     """
@@ -75,7 +108,8 @@ def with_laws(table: pd.DataFrame) -> pd.DataFrame:
         of_norm = (table["norm"] == norm).to_numpy()
         C = asymptotics.stretch_constant(norm, table.loc[of_norm, "alpha"].to_numpy())
         lam[of_norm] = asymptotics.lambda_stretched(a[of_norm], s, C)
-    return table.assign(zeta=asymptotics.zeta(a, s), c_star=asymptotics.overlap_fixed_point(a, s), lam=lam)
+    overlap = {"c_star": asymptotics.overlap_fixed_point(a, s), "mu": asymptotics.relaxation_exponent(a, s)}
+    return table.assign(zeta=asymptotics.zeta(a, s), lam=lam, **overlap)
 
 
 # The explorer's sliders: alpha, sigma_O sigma_V, sigma_2 sigma_1, n; and the depths.

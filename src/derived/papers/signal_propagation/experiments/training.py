@@ -48,18 +48,20 @@ def train(
 ) -> Trained:
     """AdamW, betas (0.9, 0.999), linear warm-up over ``warmup`` steps, then a constant rate. [repo]
 
-    Weight decay acts on the weight matrices, not on positions, biases or normalisers. The batches are drawn from
-    ``generator`` with replacement; all networks see the same.
+    Weight decay acts on the weight matrices, not on positions, biases or normalisers. ``data`` and ``test`` hold D
+    draws of pictures; network r sees draw r mod D, in batches from ``generator`` with replacement, each draw its own.
     """
     check_count("steps", steps)
     check_count("batch_size", batch_size)
     check_count("warmup", warmup, 0)
     check_positive("lr", lr)
-    batches = torch.randint(len(data.labels), (steps, batch_size), generator=generator, device=generator.device)
-    batches = batches.to(data.images.device)
+    device, (draws, num) = data.images.device, data.labels.shape
+    batches = torch.randint(num, (steps, draws, batch_size), generator=generator, device=generator.device).to(device)
+    own = torch.arange(len(model.embedding), device=device) % draws  # the draw that each network sees
 
     def loss(step: int) -> Tensor:
-        return training.mean_cross_entropy(model(data.images[batches[step]]), data.labels[batches[step]])
+        picked = own[:, None], batches[step][own]
+        return training.mean_cross_entropy(model(data.images[picked]), data.labels[picked])
 
     # What decays: W_Q .. W_2, the patch embedding and the head; positions and biases have three axes, too.
     def is_matrix(name: str, weight: Tensor) -> bool:
@@ -67,22 +69,24 @@ def train(
 
     optimiser = training.adamw(model, betas=(0.9, 0.999), weight_decay=weight_decay, decays=is_matrix)
     losses = training.train(loss, optimiser, steps=steps, rate=lambda step: lr * min(1.0, (step + 1) / max(warmup, 1)))
-    pairs = zip(test.images.split(batch_size), test.labels.split(batch_size), strict=True)
-    return Trained(losses, *training.evaluate((model(images), labels) for images, labels in pairs))
+    pairs = zip(test.images.split(batch_size, dim=1), test.labels.split(batch_size, dim=1), strict=True)
+    return Trained(losses, *training.evaluate((model(images[own]), labels[own]) for images, labels in pairs))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trainability(Experiment):
-    """SP-17: small vision transformers trained over depth, alpha and warm-up on generated classes, AdamW.
+    """SP-17: small Derf vision transformers over depth, alpha and rate; warm-up at the largest depth and alpha.
 
-    Stands in for ViT-Base on CIFAR-100 (depths 12 to 36, 20 epochs). Rows: replicate, norm, alpha; loss (mean over the
+    Stands in for ViT-Base on CIFAR-100 (depths 12 to 36, 20 epochs). A replicate has its own classes, pictures and
+    batches, which its networks share, and each network its own weights. Rows: replicate, alpha; loss (mean over the
     last tenth of the steps), test_loss, test_accuracy, log_pooled (the prediction) and log_measured at initialisation.
     """
 
     depths: tuple[int, ...] = (6, 12, 24, 36)
-    warmups: tuple[int, ...] = (0, 100)
+    warmup: int = 100
     alphas: tuple[float, ...] = (0.3, 0.6, 1.0, 1.6)
-    replicates: int = 4
+    rates: tuple[float, ...] = (4e-4, 6e-4, 1e-3)
+    replicates: int = 8
     width: int = 192
     num_heads: int = 3
     size: int = 64
@@ -92,16 +96,16 @@ class Trainability(Experiment):
     num_test: int = 2_000
     steps: int = 1000
     batch_size: int = 64
-    lr: float = 1e-3
 
     tiers: ClassVar = {
         "ci": {
-            **{"depths": (2,), "warmups": (0, 2), "alphas": (0.5, 1.5), "replicates": 2, "width": 24, "num_heads": 2},
-            **{"size": 16, "num_classes": 4, "num_train": 64, "num_test": 32, "steps": 2, "batch_size": 8},
+            **{"depths": (2,), "warmup": 2, "alphas": (0.5, 1.5), "rates": (1e-3,), "replicates": 2, "width": 24},
+            **{"num_heads": 2, "size": 16, "num_classes": 4, "num_train": 64, "num_test": 32, "steps": 2},
+            **{"batch_size": 8},
         },
         "cpu": {
-            **{"depths": (3, 6, 12), "warmups": (0, 50), "alphas": (0.4, 0.8, 1.6), "replicates": 8, "width": 32},
-            **{"num_heads": 2, "size": 32, "num_classes": 10, "num_train": 4000, "num_test": 500, "steps": 300},
+            **{"depths": (3, 6, 12), "warmup": 50, "alphas": (0.4, 0.8, 1.6), "rates": (4e-4, 1e-3), "width": 32},
+            **{"num_heads": 2, "size": 32, "num_classes": 10, "num_train": 3200, "num_test": 500, "steps": 200},
             **{"batch_size": 16},
         },
         "gpu": {},
@@ -110,52 +114,49 @@ class Trainability(Experiment):
     dtype: ClassVar = torch.float32
 
     def conditions(self) -> list[dict]:
-        return [
-            {"norm": norm, "depth": depth, "warmup": warmup}
-            for norm in ("layernorm", "erf")
-            for depth in self.depths
-            for warmup in self.warmups
-        ]
+        grid = [{"depth": depth, "rate": rate, "warmup": 0} for depth in self.depths for rate in self.rates]
+        return grid + [{"depth": max(self.depths), "rate": rate, "warmup": self.warmup} for rate in self.rates]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        norm, depth, warmup = (condition[name] for name in ("norm", "depth", "warmup"))
-        alphas = np.repeat((1.0,) if norm == "layernorm" else self.alphas, self.replicates)
-        sets = [
-            template_images(
-                num,
-                num_classes=self.num_classes,
-                size=self.size,
-                classes=stream(seed, "classes"),
-                generator=stream(seed, name),
-                dtype=dtype,
-                device=device,
-            )
-            for name, num in (("train", self.num_train), ("test", self.num_test))
-        ]
-        sizes = {"image_size": self.size, "patch": self.patch, "width": self.width, "num_heads": self.num_heads}
+        depth, rate, warmup = (condition[name] for name in ("depth", "rate", "warmup"))
+        alphas = np.repeat((max(self.alphas),) if warmup else self.alphas, self.replicates)
+        data, test = (self._draws(name, seed, dtype, device) for name in ("train", "test"))
         model = VisionTransformer(
-            **sizes,
+            image_size=self.size,
+            patch=self.patch,
+            width=self.width,
+            num_heads=self.num_heads,
             depth=depth,
             num_classes=self.num_classes,
-            norm=norm,
+            norm="erf",
             alpha=alphas.tolist(),
             num_networks=len(alphas),
             generator=stream(seed, "trained weights", depth),
             dtype=dtype,
             device=device,
         )
-        few = sets[1]._replace(images=sets[1].images[:16], labels=sets[1].labels[:16])
-        states = model.states(few.images)
-        loss = training.mean_cross_entropy(model.read_out(states[-1]), few.labels).sum()
-        log_measured = gradient_amplification(loss, states)[:, 0].log().numpy()
-        predicted = self._predicted(states[0].detach(), kernel_of(norm, alphas), depth)
-        options = {"steps": self.steps, "batch_size": self.batch_size, "lr": self.lr, "warmup": warmup}
-        run = train(model, *sets, **options, generator=stream(seed, "batches"))
-        tail = max(1, self.steps // 10)
         replicate = np.tile(np.arange(self.replicates), len(alphas) // self.replicates)
+        images, labels = (each[replicate, :16] for each in test)
+        states = model.states(images)
+        loss = training.mean_cross_entropy(model.read_out(states[-1]), labels).sum()
+        log_measured = gradient_amplification(loss, states)[:, 0].log().numpy()
+        predicted = self._predicted(states[0].detach(), kernel_of("erf", alphas), depth)
+        options = {"steps": self.steps, "batch_size": self.batch_size, "lr": rate, "warmup": warmup}
+        run = train(model, data, test, **options, generator=stream(seed, "batches"))
+        tail = max(1, self.steps // 10)
         columns = {"loss": run.losses[:, -tail:].mean(dim=-1), "test_loss": run.test_loss}
         columns |= {"test_accuracy": run.test_accuracy, "log_pooled": predicted, "log_measured": log_measured}
         return rows({("replicate", "alpha"): (replicate, alphas)}, columns)
+
+    def _draws(self, name: str, seed: int, dtype: torch.dtype, device: torch.device) -> LabelledImages:
+        """The pictures of every replicate, (replicates, num, ...): each with classes of its own."""
+        num = self.num_train if name == "train" else self.num_test
+        kind = {"num_classes": self.num_classes, "size": self.size, "dtype": dtype, "device": device}
+        drawn = [
+            template_images(num, classes=stream(seed, "classes", each), generator=stream(seed, name, each), **kind)
+            for each in range(self.replicates)
+        ]
+        return LabelledImages(*(torch.stack(each) for each in zip(*drawn, strict=True)))
 
     def _predicted(self, h: Tensor, kernel: NormKernel, depth: int) -> np.ndarray:
         """ln of the pooled amplification, from the (q, p) of the embedded images h (R, images, n, d)."""

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from derived.lab.plot import (
     BLUE,
     DASHED,
+    DIVERGING,
     GREEN,
     INK,
     MUTED,
@@ -22,6 +23,33 @@ from derived.lab.plot import (
 )
 
 from .marks import NAMES
+
+
+def overtaking(rows: pd.DataFrame) -> Figure:
+    """ln J of Derf less that of LayerNorm over depth and alpha, and where it is zero; rows of ``Crossing``."""
+    rows = largest(rows).query("attention == 1")
+    figure, ax = plt.subplots(figsize=(6.4, 3.8))
+    found = {}
+    for column in ("log_J", "log_pooled"):
+        derf = rows[rows["norm"] == "erf"].pivot_table(index="alpha", columns="b", values=column)
+        found[column] = derf - rows[rows["norm"] == "layernorm"].set_index("b")[column]
+    gap = found["log_J"]
+    shown = ax.pcolormesh(gap.columns, gap.index, gap, cmap=DIVERGING, vmin=-2, vmax=2, shading="nearest")
+    shown.set_rasterized(True)
+    for column, style in (("log_J", "-"), ("log_pooled", "--")):
+        ax.contour(gap.columns, gap.index, found[column], levels=[0.0], colors=INK, linestyles=style)
+    ax.set(xscale="log", yscale="log", xlabel="depth $B$", ylabel=r"$\alpha$ of Derf", xlim=(4, gap.columns.max()))
+    ax.set_xticks([4, 12, 36, 128, 400], ["4", "12", "36", "128", "400"])
+    ax.set_yticks([0.1, 0.2, 0.5, 1, 2], ["0.1", "0.2", "0.5", "1", "2"])
+    ax.minorticks_off()
+    figure.colorbar(shown, ax=ax, label=r"$\ln$ of $J$, Derf over LayerNorm", extend="both")
+    half = gap.loc[0.5]
+    figure.set_label(
+        "Colour over depth and alpha, both logarithmic, with the line where Derf and LayerNorm grow alike. "
+        f"At alpha 0.5 Derf is below LayerNorm up to depth {half.index[half <= 0].max()}; at depth {half.index.max()} "
+        f"the logarithms differ by {half.iloc[-1]:.2f}."
+    )
+    return figure
 
 
 def two_laws(rows: pd.DataFrame) -> Figure:

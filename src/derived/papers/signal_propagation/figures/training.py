@@ -10,22 +10,20 @@ from derived.lab.plot import SEQUENTIAL, largest, panel_label
 
 
 def training_tiles(rows: pd.DataFrame) -> Figure:
-    """Test accuracy over depth and alpha without and with warm-up, predictions in the tiles; ``Trainability``."""
+    """Test accuracy over depth and alpha at each learning rate, predictions in the tiles; ``Trainability``."""
     rows = largest(rows)
-    rows = rows[rows["norm"] == "erf"]
-    warmups = sorted(rows["warmup"].unique())
-    figure, axes = plt.subplots(1, len(warmups), figsize=(7.2, 3.2))
+    rows = rows[rows["warmup"] == 0]
+    rates = sorted(rows["rate"].unique())
+    figure, axes = plt.subplots(1, len(rates), figsize=(3.6 * len(rates), 3.2), squeeze=False)
     words = []
-    for ax, warmup in zip(axes, warmups, strict=True):
-        part = rows[rows["warmup"] == warmup]
+    for ax, rate in zip(axes[0], rates, strict=True):
+        part = rows[rows["rate"] == rate]
         tiles = part.pivot_table(index="alpha", columns="depth", values="test_accuracy").sort_index(ascending=False)
         amplification = part.pivot_table(index="alpha", columns="depth", values="log_pooled").loc[tiles.index]
         notes = np.exp(amplification).map(lambda value: f"×{value:.1f}")
         sns.heatmap(tiles, ax=ax, cmap=SEQUENTIAL, annot=notes, fmt="", cbar_kws={"label": "test accuracy"})
         ax.set(xlabel="depth $B$", ylabel=r"$\alpha$")
-        panel_label(ax, f"warm-up {warmup} steps")
-        words.append(f"{tiles.to_numpy().min():.2f} to {tiles.to_numpy().max():.2f} with {warmup} steps")
-    figure.set_label(
-        f"Test accuracy over depth and alpha, with predicted amplifications: {', '.join(words)} of warm-up."
-    )
+        panel_label(ax, f"rate {rate:g}")
+        words.append(f"{tiles.to_numpy().min():.2f} to {tiles.to_numpy().max():.2f} at rate {rate:g}")
+    figure.set_label(f"Test accuracy over depth and alpha, with predicted amplifications: {', '.join(words)}.")
     return figure

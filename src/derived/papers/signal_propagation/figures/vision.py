@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import INK, THEORY, apart, beside, largest, points, shades
+from derived.lab.plot import INK, RED, THEORY, apart, beside, largest, points, shades
 
 from .marks import amplification_axis
 
@@ -67,5 +67,27 @@ def vision_gradients(rows: pd.DataFrame) -> Figure:
     figure.set_label(
         "Gradient norm against block on a logarithmic axis; it grows from right, the output, to left, the input. "
         f"At the input, measured and in brackets predicted: {', '.join(ends)}."
+    )
+    return figure
+
+
+def real_gradients(rows: pd.DataFrame) -> Figure:
+    """J^{B,b} of a real network, trained and drawn anew, on the recurrence; rows of ``TrainedVision``."""
+    rows = largest(rows)
+    figure, ax = plt.subplots(figsize=(6.4, 3.6))
+    ends = []
+    for weights, color, up in (("trained", RED, 8), ("drawn anew", INK, -14)):
+        part = rows[rows["weights"] == weights]
+        logs = np.log(part[["J", "J_theory"]]).groupby(part["b"]).mean()
+        points(ax, part, "b", "J", color)
+        if weights == "drawn anew":
+            ax.plot(logs.index, np.exp(logs["J_theory"]), **THEORY)
+        ends.append(f"{weights} {np.exp(logs['J'].iloc[0]):.0f} ({np.exp(logs['J_theory'].iloc[0]):.0f})")
+        beside(ax, 1, np.exp(logs["J"].iloc[1]), weights, color, (8, up), fontsize=9)
+    ax.set(xlabel="block $b$", ylabel=r"APJN $J^{B,b}$", yscale="log")
+    figure.set_label(
+        "Gradient norm against block on a logarithmic axis, markers of a real network as trained and with matrices "
+        "drawn anew, the recurrence as a line. At the input, geometric means and in brackets predicted: "
+        f"{', '.join(ends)}."
     )
     return figure

@@ -163,11 +163,12 @@ class VisionTransformer(nn.Module):
             self.blocks.append(Block(weights, norms, num_heads))
         self.last_norm = Norm(norm, alpha, width, num_networks)
 
-    def states(self, images: Float[Tensor, "num channel size size"]) -> list[Tensor]:
-        """[h^0, ..., h^depth], each (R, num, n, d); every network sees the same images."""
+    def states(self, images: Float[Tensor, "*R num channel size size"]) -> list[Tensor]:
+        """[h^0, ..., h^depth], each (R, num, n, d); every network sees the same images, or its own, (R, num, ...)."""
         check_states("images", images, self.embedding.dtype)
-        flat = patches(images, self.patch)
-        x = linear(flat.expand(len(self.embedding), *flat.shape), self.embedding) + self.positions.unsqueeze(1)
+        flat = patches(images.flatten(0, -4), self.patch).unflatten(0, images.shape[:-3])
+        flat = flat.expand(len(self.embedding), *flat.shape[-3:])
+        x = linear(flat, self.embedding) + self.positions.unsqueeze(1)
         states = [x]
         for block in self.blocks:
             states.append(block(states[-1]))
@@ -177,6 +178,6 @@ class VisionTransformer(nn.Module):
         """Logits from h^depth: the mean over tokens, the last normaliser, the head."""
         return self.last_norm(h.mean(dim=-2)) @ self.head.mT + self.head_bias
 
-    def forward(self, images: Float[Tensor, "num channel size size"]) -> Float[Tensor, "R num classes"]:
+    def forward(self, images: Float[Tensor, "*R num channel size size"]) -> Float[Tensor, "R num classes"]:
         """Logits of every network."""
         return self.read_out(self.states(images)[-1])

