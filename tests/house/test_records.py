@@ -33,7 +33,7 @@ NO_COMMIT = {
         PrivateNoise Prompts SlowPaths Stack TwoTokens WeakError
     """,
     "in_place_ttt": """
-        Capacity Clip Documents Layers Noise
+        Layers Noise
     """,
     "ols_attention": """
         LearnedInContext PolynomialCapacity

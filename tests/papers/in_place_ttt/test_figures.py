@@ -59,9 +59,14 @@ def test_figures_of_trained_models_say_in_words_what_they_show():
     assert "one block, keys of the token alone, past taps only 0.27" in label
     assert "1 deep, projection only 0.10" in trained.learning(rows).get_label()
     losses = {("ttt", 0.1): (1.0, 1.0), ("window", 0.1): (1.5, 1.5)}
-    rows = pd.concat(models(losses, context=context, loss=2.0 - context / 10, floor=0.5) for context in (0, 5))
-    assert "window + written matrix 1.500" in trained.documents(rows).get_label()
-    rows = models({("zero", 0.1): (1.0, 1.0), ("static", 0.1): (1.1, 1.1), ("random", 0.1): (2.0, 2.0)})
+    rows = pd.concat(
+        models(losses, context=context, steps=steps, loss=2.0 - context * steps / 100, floor=0.5)
+        for context, steps in itertools.product((0, 5), (2, 10))
+    )
+    label = trained.documents(rows).get_label()
+    assert "after 2 steps In-Place TTT 1.900, window 1.900; after 10 steps In-Place TTT 1.500" in label
+    starts = {("zero", 0.1): (1.0, 1.0), ("static", 0.1): (1.1, 1.1), ("random", 0.1): (2.0, 2.0)}
+    rows = models(starts)
     label = trained.warm(rows.assign(start=rows["arm"], first=1.25, base=1.25)).get_label()
     assert "released start 1.250, then 1.015" in label
     chunks = pd.concat(models({("a", 0.1): (1.0, 1.0)}, chunk=chunk) for chunk in (2, 8))

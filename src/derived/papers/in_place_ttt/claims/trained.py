@@ -14,6 +14,7 @@ from derived.lab.claims import (
     at_most,
     computed,
     refuted,
+    reported,
     statistic,
     unseen,
 )
@@ -70,11 +71,41 @@ def ends_over_middle(rows: pd.DataFrame):
     return least_difference([(f"chunk == {size}", middle) for size in (sizes[0], sizes[-1])])(rows)
 
 
-def last_lengthening(rows: pd.DataFrame):
-    """The loss of In-Place TTT at the longest context but one less that at the longest, model by model."""
-    best = f"arm == 'ttt' and rate == {best_rate(rows, RIVALS[0][1], 'min')}"
-    table = chosen(rows, best).pivot(index="replicate", columns="context", values="loss").sort_index(axis="columns")
-    return stats.mean(table.iloc[:, -2] - table.iloc[:, -1])
+def last_lengthening(arm: str) -> Measure:
+    """The loss of an arm at the longest context but one less that at the longest, model by model."""
+
+    def measure(rows: pd.DataFrame):
+        best = f"{arm} and rate == {best_rate(rows, arm, 'min')}"
+        table = chosen(rows, best).pivot(index="replicate", columns="context", values="loss").sort_index(axis="columns")
+        return stats.mean(table.iloc[:, -2] - table.iloc[:, -1])
+
+    return measure
+
+
+def at_plateau(measure: Measure, *arms: str) -> Measure:
+    """The measure on models that were trained for all steps; ValueError unless each of its arms is flat there: the last
+    tenth of the steps may take PLATEAU at most off its mean training loss."""
+
+    def judged(rows: pd.DataFrame):
+        ends = chosen(rows, "steps == steps.max()")
+        for arm in arms:
+            last = at_best_rate(ends, f"arm == '{arm}'", "min")
+            fall = (last["before"] - last["late"]).mean(skipna=False)
+            if not fall <= PLATEAU:
+                raise ValueError(f"{arm} is not at a plateau: the last tenth of the steps took {fall:.3f} off its loss")
+        return measure(ends)
+
+    return judged
+
+
+def over_rivals(arm: str) -> Measure:
+    """The loss of a rival less that of an arm, in the pair whose interval reaches lowest."""
+    return least_difference([(f"arm == '{rival}'", f"arm == '{arm}'") for rival in RIVALS])
+
+
+def after_few_steps(measure: Measure) -> Measure:
+    """The measure on models that were trained for few steps."""
+    return lambda rows: measure(chosen(rows, "steps == steps.min()"))
 
 
 def recall(depth: int, arm: str, tied: bool = False) -> str:
@@ -87,9 +118,19 @@ PAIRED = "difference model by model, each arm at the rate that validation chose,
 JUDGED = {"judged_at": RECORDED}
 SHARE = {"unit": "recall", **JUDGED}
 NATS = {"unit": "nats per token", **JUDGED}
-RIVALS = [(f"arm == '{arm}'", "arm == 'ttt'") for arm in ("gla", "delta", "lact")]
+PLATEAU = 0.01  # nats per token
+FLAT = ", each arm flat in training (the last tenth of the steps lowers its loss by at most 0.01)"
+RIVALS = ("gla", "delta", "lact")
 
 CLAIMS = (
+    reported(
+        "IPT-7.f",
+        "After training, keys of different tokens in different texts have this mean cosine in the last block of a small model with In-Place TTT.",
+        Documents,
+        lambda rows: stats.mean(at_best_rate(chosen(rows, "steps == steps.max()"), "arm == 'ttt'", "min")["cosine"]),
+        "cosine",
+        judged_at=RECORDED,
+    ),
     statistic(
         "IPT-10.a",
         "A single block whose target looks ahead learns to recall pairs beyond its window, with the projection and without.",
@@ -101,10 +142,11 @@ CLAIMS = (
         where="after Figure 3c, whose numbers were not readable; generated texts here",
         source="digest",
         **SHARE,
+        null=mean_of([recall(1, "none")], "test", lowest),
     ),
     refuted(
         "IPT-10.b",
-        "A single block with attention below its memory, but no tap ahead, names the right one of a text's six values no better than one in four.",
+        "A single block with attention below its memory, but no tap ahead, names the right one of a text's values no better than one in four.",
         Recall,
         mean_of([recall(1, "proj"), recall(1, "neither")], "test", highest),
         MODELS.format("the better of two arms"),
@@ -115,7 +157,7 @@ CLAIMS = (
     ),
     statistic(
         "IPT-10.e",
-        "A single block whose keys know their own token alone, as in Theorem 1, names the right one of a text's six values no better than one in four if no tap looks ahead.",
+        "A single block whose keys know their own token alone, as in Theorem 1, names the right one of a text's values no better than one in four if no tap looks ahead.",
         Recall,
         mean_of([recall(1, "proj", tied=True), recall(1, "past", tied=True)], "test", highest),
         MODELS.format("the better of two arms"),
@@ -123,16 +165,18 @@ CLAIMS = (
         amends="IPT-10.b",
         unit="recall",
         judged_at=RECORDED,
+        null=mean_of([recall(1, "both", tied=True)], "test", highest),
     ),
     statistic(
         "IPT-10.c",
-        "With two blocks the target that looks ahead reaches 90 % recall in fewer steps than reconstruction.",
+        "With two blocks the target that looks ahead reaches 90 % recall at least one step before reconstruction.",
         Recall,
         least_difference([(recall(2, "proj"), recall(2, "both"))], "reached", "max"),
-        "steps to 90 % recall, reconstruction less look-ahead, all steps + 1 where never reached; "
+        "steps to 90 % recall, reconstruction less look-ahead, at least: all steps + 1 where never reached; "
         + PAIRED.format("one pair"),
-        at_least(0),
-        unit="steps",
+        at_least(1),
+        unit="steps, at least",
+        null=least_difference([(recall(2, "both"), recall(2, "both"))], "reached", "max"),
         where="after Figure 3c, whose numbers were not readable",
         source="digest",
         **JUDGED,
@@ -145,6 +189,7 @@ CLAIMS = (
         MODELS.format("the best of three arms"),
         at_most(0.25),
         **SHARE,
+        null=mean_of([recall(1, "both"), recall(1, "conv"), recall(2, "both")], "test", highest),
     ),
     statistic(
         "IPT-11",
@@ -156,6 +201,7 @@ CLAIMS = (
         where="Figure 3b: 512 and 1024 of 256 to 2048 are best, labels as retold; judged on generated documents",
         source="digest",
         **NATS,
+        null="without a memory there is no chunk whose size could matter, and no difference",
     ),
     statistic(
         "IPT-12",
@@ -168,41 +214,80 @@ CLAIMS = (
         judged_at=RECORDED,
         where="Figure 3a: more state is better, labels as retold; judged on generated documents",
         source="digest",
+        null="without a memory no block writes, and there is nothing to count",
     ),
     statistic(
         "IPT-13.a",
         "From scratch, at equal parameters, In-Place TTT on window attention has a lower loss on the last block of a document than window attention alone.",
         Documents,
-        least_difference([("arm == 'window'", "arm == 'ttt'")]),
-        "loss of window attention less that of In-Place TTT on it; " + PAIRED.format("one pair"),
+        at_plateau(least_difference([("arm == 'window'", "arm == 'ttt'")]), "window", "ttt"),
+        "loss of window attention less that of In-Place TTT on it; " + PAIRED.format("one pair") + FLAT,
         at_least(0),
         plain="Trained from scratch, a window model with In-Place TTT predicts long documents better than without.",
         where="Figure 2; models of 30,000 parameters on generated documents here",
         source="paper",
         **NATS,
+        null=at_plateau(least_difference([("arm == 'window'", "arm == 'placebo'")]), "window", "placebo"),
     ),
     statistic(
         "IPT-13.b",
         "From scratch, at equal parameters and steps, In-Place TTT has a lower loss on the last block of a document than GLA, DeltaNet and LaCT.",
         Documents,
-        least_difference(RIVALS),
-        "loss of a rival less that of In-Place TTT; " + PAIRED.format("the lowest of three rivals"),
+        at_plateau(over_rivals("ttt"), "ttt", *RIVALS),
+        "loss of a rival less that of In-Place TTT; " + PAIRED.format("the lowest of three rivals") + FLAT,
         at_least(0),
         unit="nats per token",
         judged_at=RECORDED,
         plain="Trained from scratch, it also beats gated linear attention, DeltaNet and LaCT.",
         where="Figure 2; models of 30,000 parameters on generated documents here",
         source="paper",
+        null=over_rivals("placebo"),
     ),
     statistic(
         "IPT-13.c",
         "The loss of In-Place TTT on the last block of a document still falls at the last lengthening of the context before it.",
         Documents,
-        last_lengthening,
-        "loss with the context before the longest less that with the longest, over trained models",
+        at_plateau(last_lengthening("arm == 'ttt'"), "ttt"),
+        "loss with the context before the longest less that with the longest, over trained models" + FLAT,
         at_least(0),
         where="Figure 2: still falling at 32k tokens",
         source="paper",
+        **NATS,
+        null=at_plateau(last_lengthening("arm == 'window'"), "window"),
+    ),
+    statistic(
+        "IPT-13.f",
+        "Trained to a plateau, DeltaNet has a lower loss on the last block of a document than In-Place TTT.",
+        Documents,
+        at_plateau(least_difference([("arm == 'ttt'", "arm == 'delta'")]), "ttt", "delta"),
+        "loss of In-Place TTT less that of DeltaNet; " + PAIRED.format("one pair") + FLAT,
+        at_least(0),
+        null=at_plateau(least_difference([("arm == 'ttt'", "arm == 'placebo'")]), "ttt", "placebo"),
+        amends="IPT-13.b",
+        **NATS,
+    ),
+    statistic(
+        "IPT-13.g",
+        "After a fifth of the steps In-Place TTT has a lower loss on the last block of a document than GLA, DeltaNet and LaCT: it learns sooner.",
+        Documents,
+        after_few_steps(over_rivals("ttt")),
+        "loss of a rival less that of In-Place TTT after few steps; " + PAIRED.format("the lowest of three rivals"),
+        at_least(0),
+        null=after_few_steps(over_rivals("placebo")),
+        **NATS,
+    ),
+    statistic(
+        "IPT-13.h",
+        "Negative control: a trained model with In-Place TTT that writes its memory and does not read it loses half a nat or more of each token of the last block.",
+        Documents,
+        lambda rows: stats.mean(
+            at_best_rate(chosen(rows, "steps == steps.max()"), "arm == 'ttt'", "min").eval("off - test")
+        ),
+        "loss with the memory not read less that with it, over trained models",
+        at_least(0.5),
+        null=lambda rows: stats.mean(
+            at_best_rate(chosen(rows, "steps == steps.max()"), "arm == 'placebo'", "min").eval("off - test")
+        ),
         **NATS,
     ),
     unseen(
@@ -233,6 +318,7 @@ CLAIMS = (
         unit="nats per token",
         source="paper",
         where="Section 3.4",
+        null=largest(lambda rows: (rows["first"] - rows["base"]).abs(), "start == 'random'"),
     ),
     statistic(
         "IPT-17.b",
@@ -245,5 +331,6 @@ CLAIMS = (
         where="Section 3.4, by its words",
         unit="nats per token",
         judged_at=RECORDED,
+        null="the model continued as it was is the one that it is compared with",
     ),
 )

@@ -52,44 +52,48 @@ class Noise(Experiment):
 
 @dataclass(frozen=True, kw_only=True)
 class Capacity(Experiment):
-    """IPT-8.c: right answers against the number of pairs, each key new and each value one of V tokens.
+    """IPT-8.c and 8.d: right answers against the number of pairs, each key new and each value one of V tokens.
 
-    Rows: d, h, replicate, point (place on the grid), pairs, recall (of up to ``asked`` stored pairs, the largest logit
-    right), half (pairs at which recall is 1/2, interpolated in the logarithm, the same at every point), theory
-    (dh / (2 ln V)).
+    Rows: d, h, V, replicate, point (place on the grid), pairs, recall (of up to ``asked`` stored pairs, the largest
+    logit right), half (pairs at which recall is 1/2, interpolated in the logarithm, the same at every point), rule
+    (dh / (2 ln V)), theory (h / (a_V^2 (1/d + 1/V))).
     """
 
     replicates: int = 64
-    sizes: tuple[tuple[int, int], ...] = ((32, 64), (64, 32), (64, 64), (64, 128), (128, 64))
-    V: int = 256
+    sizes: tuple[tuple[int, int, int], ...] = (
+        *((32, 64, 256), (64, 32, 256), (64, 64, 256), (64, 128, 256), (128, 64, 256)),
+        *((64, 64, 8), (64, 64, 16), (128, 64, 16), (64, 64, 64), (64, 64, 4096)),
+    )
     asked: int = 256
     shares: tuple[float, ...] = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
 
-    tiers: ClassVar = {"ci": {"replicates": 16}, "cpu": {}}
-    tiny: ClassVar = {"replicates": 4, "sizes": ((16, 16), (16, 32)), "V": 32, "asked": 64}
-    deterministic: ClassVar = {"theory": 1e-12}
+    tiers: ClassVar = {"ci": {"replicates": 16}, "cpu": {"replicates": 24}}
+    tiny: ClassVar = {"replicates": 4, "sizes": ((16, 16, 32), (32, 16, 4)), "asked": 64}
+    deterministic: ClassVar = {"rule": 1e-12, "theory": 1e-9}
 
     def conditions(self) -> list[dict]:
-        return [{"d": d, "h": h} for d, h in self.sizes]
+        return [{"d": d, "h": h, "V": V} for d, h, V in self.sizes]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        d, h = condition["d"], condition["h"]
-        rule = theory.capacity(d, h, self.V)
-        pairs = [max(1, round(share * rule)) for share in self.shares]
+        d, h, V = (condition[name] for name in ("d", "h", "V"))
+        theory_of_few = theory.capacity_of_few(d, h, V)
+        pairs = [max(1, round(share * theory_of_few)) for share in self.shares]
+        draws = [[stream(seed, "capacity", d, h, V, N, r) for N in pairs] for r in range(self.replicates)]
         recall = np.array(
             [
-                [self.recall(d, h, N, stream(seed, "capacity", d, h, N, r), device, dtype) for N in pairs]
-                for r in range(self.replicates)
+                [self.recall(d, h, V, N, draw, device, dtype) for N, draw in zip(pairs, each, strict=True)]
+                for each in draws
             ]
         )
         half = [np.exp(np.interp(-0.5, -one, np.log(pairs))) for one in np.minimum.accumulate(recall, axis=1)]
         index = {"replicate": range(self.replicates), ("point", "pairs"): (range(len(pairs)), pairs)}
-        return rows(index, {"recall": recall, "half": np.array(half)[:, None], "theory": rule})
+        rules = {"rule": theory.capacity(d, h, V), "theory": theory_of_few}
+        return rows(index, {"recall": recall, "half": np.array(half)[:, None]} | rules)
 
-    def recall(self, d: int, h: int, N: int, draw: torch.Generator, device, dtype) -> float:
+    def recall(self, d: int, h: int, V: int, N: int, draw: torch.Generator, device, dtype) -> float:
         drawn = lambda *shape: torch.randn(*shape, generator=draw, dtype=dtype).to(device)  # noqa: E731
-        e, keys = normalize(drawn(self.V, d), dim=-1), drawn(N, h) / h**0.5
-        tokens = torch.randint(self.V, (N,), generator=draw).to(device)
+        e, keys = normalize(drawn(V, d), dim=-1), drawn(N, h) / h**0.5
+        tokens = torch.randint(V, (N,), generator=draw).to(device)
         asked = keys[: self.asked]
         answers = (e @ (e[tokens].mT @ keys @ asked.mT)).argmax(dim=0)
         return (answers == tokens[: self.asked]).double().mean().item()

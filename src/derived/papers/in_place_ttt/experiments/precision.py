@@ -36,7 +36,7 @@ class Clip(Experiment):
     inputs: int = 16
 
     tiers: ClassVar = {
-        "ci": {"replicates": 4, "norms": (1e-5, 1e-3, 1e-1), "entries": 250_000},
+        "ci": {"norms": (1e-5, 1e-3, 1e-1), "entries": 250_000},
         "cpu": {},
     }
     tiny: ClassVar = {"replicates": 2, "norms": (1e-5, 1e-1, 10.0), "entries": 20_000, "sampled_rows": 4, "inputs": 2}

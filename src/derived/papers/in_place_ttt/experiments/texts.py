@@ -18,7 +18,7 @@ from derived.lab.training import mean_cross_entropy
 
 from ..data.needles import FIRST, TASKS, ruler_like
 from ..data.sources import python_bytes
-from ..model.network import Memory, Size, SmallLM
+from ..model.network import Memory, Size, SmallLM, moved
 from .fits import CI, CPU, Trained, as_many_parameters, build, fit
 
 DEPTH = 2
@@ -96,10 +96,10 @@ class Needles(Trained):
     @torch.no_grad()
     def judge(self, model: SmallLM, seed: int, device, texts: str, shuffle: bool) -> Float[Tensor, "R tasks"]:
         """Shares of the answers missed, a task each."""
-        moved, found = torch.arange(self.length - 1, device=device).roll(self.chunk), []
+        found = []
         for task in TASKS:
             ids, answers = self.texts(task, self.judged, stream(seed, "needles", texts, task), device)
-            logits = model(ids, moved if shuffle else None)[:, :, -1]
+            logits = model(ids, moved(self.chunk) if shuffle else None)[:, :, -1]
             found.append(missed(logits, answers).mean(dim=-1).double().cpu())
         return torch.stack(found, dim=-1)
 

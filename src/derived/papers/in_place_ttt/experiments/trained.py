@@ -5,6 +5,7 @@ from the same initial weights, with as many parameters as the largest arm; ``val
 judged. A replicate is one trained model.
 """
 
+import itertools
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from derived.lab.experiment import rows
 from derived.lab.rng import stream
@@ -19,7 +21,7 @@ from derived.lab.training import mean_cross_entropy
 
 from ..data.documents import bigram_documents, bigram_floor
 from ..data.recall import NONE, mqar
-from ..model.network import Memory, Size, SmallLM
+from ..model.network import Memory, Size, SmallLM, moved, of_another_text
 from .fits import CI, CPU, Trained, as_many_parameters, build, fit
 
 #: What writes in the last block: taps and projection.
@@ -35,6 +37,14 @@ def tenths(values: Tensor) -> tuple[list[int], Tensor]:
     steps = values.shape[-1]
     parts = np.array_split(np.arange(steps), min(10, steps))
     return [int(part[-1]) + 1 for part in parts], torch.stack([values[:, part].mean(dim=-1) for part in parts], dim=-1)
+
+
+@torch.no_grad()
+def key_cosine(model: SmallLM, ids: Tensor) -> Tensor:
+    """The mean cosine (R,) of the last block's keys of two different tokens that stand at one place of two texts."""
+    keys, unlike = normalize(model.last_keys(ids), dim=-1), ids != ids.roll(1, dims=-2)
+    cosines = (keys * keys.roll(1, dims=-3)).sum(dim=-1)
+    return ((cosines * unlike).sum(dim=(-2, -1)) / unlike.sum(dim=(-2, -1))).double().cpu()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,11 +114,11 @@ class Recall(Trained):
     @torch.no_grad()
     def judge(self, model: SmallLM, seed: int, device) -> dict[str, Tensor]:
         """Recall (R,) of the texts that choose the rate, of those that judge, and of these with chunks mixed up."""
-        moved, found = torch.arange(self.length, device=device).roll(self.chunk), {}
-        for name, texts, shuffle in (("valid", "valid", None), ("test", "test", None), ("shuffled", "test", moved)):
+        found, later = {}, moved(self.chunk)
+        for name, texts, change in (("valid", "valid", None), ("test", "test", None), ("shuffled", "test", later)):
             ids, labels = self.texts(self.judged, stream(seed, "recall", texts), device)
             asked = labels != NONE
-            right = model(ids, shuffle)[:, asked].argmax(dim=-1) == labels[asked]
+            right = model(ids, change)[:, asked].argmax(dim=-1) == labels[asked]
             found[name] = right.double().mean(dim=-1).cpu()
         return found
 
@@ -125,28 +135,30 @@ class Bigrams(Trained):
         """Documents of ``length`` + 1 tokens."""
         return bigram_documents(batch, self.length + 1, size=self.vocabulary, generator=generator).to(device)
 
-    def train(self, model: SmallLM, seed: int, device, rate: float, steps: int, name: str = "documents") -> Tensor:
+    def train(
+        self, model: SmallLM, seed: int, device, rate: float, steps: int, name: str = "documents", change=None
+    ) -> Tensor:
         """Next-token training on documents that are the same for all arms: losses (R, steps)."""
         generator = stream(seed, name)
 
         def loss(step: int) -> Tensor:
             ids = self.texts(self.batch, generator, device)
-            return mean_cross_entropy(model(ids[:, :-1]), ids[:, 1:])
+            return mean_cross_entropy(model(ids[..., :-1], change), ids[..., 1:])
 
         return fit(model, loss, steps=steps, rate=rate)
 
     @torch.no_grad()
-    def final_loss(self, model: SmallLM, ids: Tensor, context: int) -> Tensor:
+    def final_loss(self, model: SmallLM, ids: Tensor, context: int, change=None) -> Tensor:
         """Nats per token of the last block of each document after ``context`` tokens before it, (R,)."""
-        logits = model(ids[:, -1 - self.final - context : -1])[:, :, -self.final :]
-        return mean_cross_entropy(logits, ids[:, -self.final :]).double().cpu()
+        logits = model(ids[..., -1 - self.final - context : -1], change)[:, :, -self.final :]
+        return mean_cross_entropy(logits, ids[..., -self.final :]).double().cpu()
 
-    def judge(self, model: SmallLM, seed: int, device) -> dict[str, Tensor]:
+    def judge(self, model: SmallLM, seed: int, device, change=None) -> dict[str, Tensor]:
         """The loss of the last block after all that is before it, for choosing and for judging, (R, 1)."""
         whole = self.length - self.final
         names = ("valid", "test")
         sets = {name: self.texts(self.judged, stream(seed, "documents", name), device) for name in names}
-        return {name: self.final_loss(model, ids, whole).unsqueeze(-1) for name, ids in sets.items()}
+        return {name: self.final_loss(model, ids, whole, change).unsqueeze(-1) for name, ids in sets.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,44 +220,66 @@ class Layers(Bigrams):
 
 @dataclass(frozen=True, kw_only=True)
 class Documents(Bigrams):
-    """IPT-13, after Figure 2: the loss of a fixed last block against the context before it, beside four rivals:
-    window attention alone, GLA and DeltaNet in its place, LaCT and In-Place TTT on it.
+    """IPT-13, after Figure 2: the loss of a fixed last block against the context before it, beside four rivals: window
+    attention alone, GLA and DeltaNet in its place, LaCT and In-Place TTT on it; and a placebo, In-Place TTT that writes
+    what another text would have written. Each arm is trained for few steps and anew for many, each time at rates a
+    factor of 1.6 around the one that a pilot preferred for it.
 
-    Rows: arm, rate, replicate, context, loss (nats per token), valid, test, floor, parameters, and the mean training
-    loss of the last tenth (late) and of the tenth before it (before), to see whether the curve is flat.
+    Rows: arm, steps, rate, replicate, context, loss (nats per token), valid, test, off, floor, parameters, the mean
+    training loss of the last tenth (late) and of the tenth before it (before), to see whether the curve is flat, and
+    the mean cosine of the last block's keys of different tokens in different texts, at the start and in the end.
     """
 
     contexts: tuple[int, ...] = (0, 64, 128, 256, 448)
     depth: int = 2
+    few: int = 2000
+    steps: int = 20_000
+    rates: tuple[float, ...] = (1 / 1.6, 1.0, 1.6)  # of the arm's in RATE
 
+    RATE: ClassVar = {"window": 1e-2, "ttt": 4e-3, "placebo": 4e-3, "gla": 4e-3, "delta": 1e-2, "lact": 1e-2}
     tiers: ClassVar = {
-        "ci": {**CI, "vocabulary": 6, "final": 8, "contexts": (0, 24), "steps": 10},
-        "cpu": {**CPU, **SHORT, "vocabulary": 6, "final": 8, "contexts": (0, 4, 8, 16, 24), "steps": 240},
+        "ci": {**CI, "vocabulary": 6, "final": 8, "contexts": (0, 24), "few": 5, "steps": 10, "rates": (1.0,)},
+        "cpu": {
+            **{**CPU, **SHORT, "length": 40, "vocabulary": 6, "final": 8, "contexts": (0, 4, 8, 16, 32)},
+            **{"few": 240, "steps": 1200, "rates": (1 / 1.6, 1.0, 1.6)},
+        },
         "gpu": {},
     }
-    tiny: ClassVar = {"steps": 10}
+    tiny: ClassVar = {"few": 2, "steps": 10}
 
     def conditions(self) -> list[dict]:
-        return [{"arm": arm, "rate": rate} for arm in ("window", "ttt", "gla", "delta", "lact") for rate in self.rates]
+        trained = itertools.product((self.few, self.steps), self.RATE, self.rates)
+        return [{"arm": arm, "steps": steps, "rate": self.RATE[arm] * factor} for steps, arm, factor in trained]
+
+    def texts(self, batch: int, generator, device) -> Tensor:
+        """Each network's own documents, (R, B, length + 1)."""
+        return super().texts(self.networks * batch, generator, device).unflatten(0, (self.networks, -1))
 
     def arm(self, arm: str) -> Size:
         """The size of an arm, with the parameters of the one that has most: LaCT."""
         largest = self.size(self.vocabulary, self.depth, {}, mixer="lact")
-        memories = {i: Memory(chunk=self.chunk) for i in range(self.depth)} if arm == "ttt" else {}
-        mixer = "window" if arm == "ttt" else arm
+        writes = arm in ("ttt", "placebo")
+        memories = {i: Memory(chunk=self.chunk) for i in range(self.depth)} if writes else {}
+        mixer = "window" if writes else arm
         return as_many_parameters(self.size(self.vocabulary, self.depth, memories, mixer=mixer), largest)
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        model = build(self.arm(condition["arm"]), self.networks, seed, device, dtype)
-        losses = self.train(model, seed, device, condition["rate"], self.steps)
-        ids, tenth = self.texts(self.judged, stream(seed, "documents", "test"), device), self.steps // 10
+        arm, steps = condition["arm"], condition["steps"]
+        change = of_another_text if arm == "placebo" else None
+        model = build(self.arm(arm), self.networks, seed, device, dtype)
+        ids, tenth = self.texts(self.judged, stream(seed, "documents", "test"), device), max(1, steps // 10)
+        untrained = key_cosine(model, ids)
+        losses = self.train(model, seed, device, condition["rate"], steps, change=change)
         columns = {
-            "loss": torch.stack([self.final_loss(model, ids, context) for context in self.contexts], dim=-1),
-            **self.judge(model, seed, device),
+            "loss": torch.stack([self.final_loss(model, ids, context, change) for context in self.contexts], dim=-1),
+            **self.judge(model, seed, device, change),
+            "off": self.judge(model, seed, device, torch.zeros_like)["test"],
             "floor": bigram_floor(self.vocabulary),
             "parameters": model.parameters_each,
             "late": losses[:, -tenth:].mean(dim=-1, keepdim=True),
             "before": losses[:, -2 * tenth : -tenth].mean(dim=-1, keepdim=True),
+            "cosine_untrained": untrained.unsqueeze(-1),
+            "cosine": key_cosine(model, ids).unsqueeze(-1),
         }
         return rows({"replicate": range(self.networks), "context": self.contexts}, columns)
 

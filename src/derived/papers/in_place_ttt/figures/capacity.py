@@ -2,7 +2,7 @@
 
 mark                  meaning
 filled, open marker   recorded, live; bars are 99.9 % intervals
-line in INK           theory; dashed: the rule dh / (2 ln V)
+line in INK           theory, h / (a_V^2 (1/d + 1/V))
 sequential colours    a swept parameter
 """
 
@@ -17,17 +17,17 @@ from derived.lab.plot import BLUE, DASHED, THEORY, beside, largest, panel_label,
 def recall(rows: pd.DataFrame) -> Figure:
     """Share of right top logits against the number of pairs, by size; rows of ``Capacity``."""
     rows = largest(rows)
-    sizes = sorted(set(zip(rows["d"], rows["h"], strict=True)))
-    figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.1))
+    sizes = sorted(set(zip(rows["V"], rows["d"], rows["h"], strict=True)))
+    figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.3))
     words = []
-    for (d, h), color in zip(sizes, shades(len(sizes)), strict=True):
-        part = rows[(rows["d"] == d) & (rows["h"] == h)]
+    for (V, d, h), color in zip(sizes, shades(len(sizes)), strict=True):
+        part = rows[(rows["d"] == d) & (rows["h"] == h) & (rows["V"] == V)]
         mean = part.groupby("pairs")["recall"].mean()
-        style = {"color": color, "marker": "o", "markersize": 3, "label": f"{d}, {h}"}
+        style = {"color": color, "marker": "o", "markersize": 3, "label": f"{V}, {d}, {h}"}
         axes[0].plot(mean.index / part["theory"].iloc[0], mean, **style)
         half = part.groupby("replicate")["half"].first()
         axes[1].plot(np.full(len(half), part["theory"].iloc[0]), half, "o", color=color, markersize=4)
-        words.append(f"{half.mean():.0f} pairs at d = {d}, h = {h} (rule {part['theory'].iloc[0]:.0f})")
+        words.append(f"{half.mean():.0f} pairs at V = {V}, d = {d}, h = {h} (formula {part['theory'].iloc[0]:.0f})")
     axes[0].axvline(1, **DASHED)
     axes[0].axhline(0.5, **DASHED)
     ends = np.array([rows["theory"].min(), rows["theory"].max()])
@@ -35,20 +35,22 @@ def recall(rows: pd.DataFrame) -> Figure:
     axes[0].set(
         xscale="log",
         xlim=(0.1, 5),
-        xlabel=r"pairs, in units of $dh/(2\ln V)$",
+        xlabel="pairs over the formula",
         ylabel="right answers",
         ylim=(-0.02, 1.02),
     )
-    axes[1].set(xscale="log", yscale="log", xlabel=r"rule $dh/(2\ln V)$", ylabel="pairs at half of the answers")
+    axes[1].set(
+        xscale="log", yscale="log", xlabel=r"formula $h/(a_V^2(1/d+1/V))$", ylabel="pairs at half of the answers"
+    )
     plain_log(axes[0].xaxis, (0.125, 0.25, 0.5, 1, 2, 4))
     for axis in (axes[1].xaxis, axes[1].yaxis):
         plain_log(axis, (50, 100, 200, 400, 800))
-    axes[0].legend(fontsize=8, loc="lower left", title="$d$, $h$", title_fontsize=8)
+    axes[0].legend(fontsize=7, loc="lower left", title="$V$, $d$, $h$", title_fontsize=7)
     panel_label(axes[0], "recall")
     panel_label(axes[1], "half-recall")
     figure.set_label(
         f"Left: share of right answers against pairs, curves of {len(sizes)} sizes. Right: pairs at which half of the "
-        f"answers are right, against the rule: {'; '.join(words)}."
+        f"answers are right, against the formula: {'; '.join(words)}."
     )
     return figure
 

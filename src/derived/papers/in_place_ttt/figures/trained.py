@@ -26,7 +26,8 @@ WRITES = {
     "neither": "the source itself",
     "past": "past taps only",
 }
-ARMS = {"window": "window", "ttt": "window + written matrix", "gla": "GLA", "delta": "DeltaNet", "lact": "LaCT"}
+ARMS = {"window": "window", "ttt": "In-Place TTT", "gla": "GLA", "delta": "DeltaNet", "lact": "LaCT"}
+ARMS |= {"placebo": "placebo"}
 STARTS = {"static": "as it was", "zero": "released start", "random": "random start"}
 
 
@@ -72,7 +73,7 @@ def recall(rows: pd.DataFrame, chance: float) -> Figure:
         panel_label(ax, name if depth == 2 or window > 1 else "one block, bare keys")
     axes[0].set_ylabel("recall beyond the window")
     figure.set_label(
-        f"Recall of trained models, means: {'; '.join(words)}. Dashed: the commonest value of the text, {chance:.2f}."
+        f"Recall of trained models, means: {'; '.join(words)}. Dashed: a guess among the text's values, {chance:.2f}."
     )
     return figure
 
@@ -109,33 +110,37 @@ def _fan(rows: pd.DataFrame, column: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def documents(rows: pd.DataFrame) -> Figure:
-    """Loss of the last block against the context before it; rows of ``Documents``."""
-    rows = at_chosen_rate(largest(rows), ["arm"], "min")
-    figure, ax = plt.subplots(figsize=(6.6, 3.5))
-    recorded, contexts = bool(rows["recorded"].iloc[0]), sorted(rows["context"].unique())
-    ends = rows[rows["context"] == contexts[-1]].groupby("arm", sort=False)["loss"].mean()
-    places = dict(zip(ends.index, apart(ends.to_numpy(), 0.055 * (np.ptp(rows["loss"]) or 1)), strict=True))
-    for color, (arm, name) in zip(COLOURS, ARMS.items(), strict=False):
-        part = rows[rows["arm"] == arm]
-        if part.empty:
-            continue
-        found = [(at, *mean_and_reach(part[part["context"] == at]["loss"])) for at in contexts]
-        at, value, reach = (np.array(each) for each in zip(*found, strict=True))
-        ax.errorbar(
-            at, value, reach, fmt="-o", color=color, markerfacecolor=color if recorded else "none", markersize=4
-        )
-        beside(ax, at[-1], places[arm], name, color, (6, 0), fontsize=9)
-    ax.axhline(rows["floor"].iloc[0], **DASHED)
-    beside(ax, 0, rows["floor"].iloc[0], "floor", MUTED, (0, 6))
-    ax.set(xlabel="context before the last block (tokens)", ylabel="loss of the last block (nats per token)")
-    ax.set_xlim(-0.02 * contexts[-1], 1.5 * contexts[-1])
-    ax.set_xticks(contexts)
-    words = ", ".join(f"{ARMS[arm]} {ends[arm]:.3f}" for arm in ends.index)
+    """Loss of the last block against the context before it, after few steps and after all; rows of ``Documents``."""
+    rows = at_chosen_rate(largest(rows), ["steps", "arm"], "min")
+    steps, contexts = sorted(rows["steps"].unique()), sorted(rows["context"].unique())
+    figure, axes = plt.subplots(1, len(steps), figsize=(8.0, 3.5), sharey=True)
+    words = []
+    for ax, count in zip(axes, steps, strict=True):
+        part = rows[rows["steps"] == count]
+        ends = part[part["context"] == contexts[-1]].groupby("arm", sort=False)["loss"].mean()
+        places = dict(zip(ends.index, apart(ends.to_numpy(), 0.06 * (np.ptp(rows["loss"]) or 1)), strict=True))
+        for color, arm in ((COLOURS[[*ARMS].index(arm)], arm) for arm in ends.index):
+            _against_context(ax, part[part["arm"] == arm], color)
+            beside(ax, contexts[-1], places[arm], ARMS[arm], color, (6, 0), fontsize=8)
+        ax.axhline(part["floor"].iloc[0], **DASHED)
+        ax.set(xlabel="context before the last block (tokens)", xlim=(-0.02 * contexts[-1], 1.5 * contexts[-1]))
+        ax.set_xticks(contexts)
+        panel_label(ax, f"{count:,} steps")
+        words.append(f"after {count} steps {', '.join(f'{ARMS[arm]} {ends[arm]:.3f}' for arm in ends.index)}")
+    axes[0].set_ylabel("loss of the last block (nats per token)")
+    beside(axes[0], 0, rows["floor"].iloc[0], "floor", MUTED, (0, 6))
     figure.set_label(
-        f"Loss of a fixed last block against the context before it, {len(ends)} arms. With {contexts[-1]} tokens "
-        f"before it: {words}; floor {rows['floor'].iloc[0]:.3f}."
+        f"Loss of a fixed last block against the context before it. With {contexts[-1]} tokens before it: "
+        f"{'; '.join(words)}. Floor {rows['floor'].iloc[0]:.3f}."
     )
     return figure
+
+
+def _against_context(ax: Axes, rows: pd.DataFrame, color: str) -> None:
+    face = color if rows["recorded"].iloc[0] else "none"
+    found = [(at, *mean_and_reach(one["loss"])) for at, one in rows.groupby("context")]
+    at, value, reach = (np.array(each) for each in zip(*found, strict=True))
+    ax.errorbar(at, value, reach, fmt="-o", color=color, markerfacecolor=face, markersize=4)
 
 
 def sizes(chunks: pd.DataFrame, layers: pd.DataFrame | None = None) -> Figure:
@@ -173,7 +178,7 @@ def warm(rows: pd.DataFrame) -> Figure:
         after = single_models(ax, x + 0.18, part["test"], COLOURS[x], recorded)
         words.append(f"{name} {first:.3f}, then {after:.3f}")
     ax.axhline(rows["base"].mean(), **DASHED)
-    ax.set(xticks=range(3), ylabel="loss (nats per token)", xlim=(-0.6, 2.6))
+    ax.set(xticks=range(len(STARTS)), ylabel="loss (nats per token)", xlim=(-0.6, len(STARTS) - 0.4))
     ax.set_xticklabels(list(STARTS.values()))
     figure.set_label(
         f"Loss right after the insertion and after further training: {'; '.join(words)}. Dashed: the trained model "

@@ -9,7 +9,7 @@ w, P     kernel, projection   the target's taps and matrix, of a layer that writ
 Blocks: x + mixer(norm(x)), then x + MLP(norm(x)); root-mean-square norms without gains, tied read-out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -23,6 +23,7 @@ from derived.lab.nets import Draws, linear, merge_heads, split_heads
 from .baselines import delta_rule_closed, gated_linear_attention_closed, lact_swiglu
 from .forms import depthwise_target, in_place_ttt
 
+Change = Callable[[Tensor], Tensor]  # of the values (R, B, n, d) before they are written: a control
 MIXERS = ("window", "gla", "delta", "lact")
 TAPS = {"conv": range(5), "past": range(3), "none": range(2, 3)}  # of the kernel's five, centred; "none" is not trained
 
@@ -42,6 +43,16 @@ class Memory:
     def parameters(self) -> Mapping[str, int]:
         """Numbers that it adds, as multiples of d and of d^2."""
         return {"d": len(TAPS[self.taps]) if self.taps != "none" else 0, "d2": int(self.projection)}
+
+
+def moved(chunk: int) -> Change:
+    """A control: each value under the key of the token one chunk later, the last ones under the first keys."""
+    return lambda values: values.roll(chunk, dims=-2)
+
+
+def of_another_text(values: Tensor) -> Tensor:
+    """A placebo: what the text before it in the batch would have written, as much of it and at the same cost."""
+    return values.roll(1, dims=1)
 
 
 @dataclass(frozen=True)
@@ -78,26 +89,36 @@ class SmallLM(nn.Module):
         self.mixers = nn.ModuleList(_mixer(size, layer(i)) for i in range(size.depth))
         self.mlps = nn.ModuleList(_mlp(size, size.memories.get(i), layer(i)) for i in range(size.depth))
 
-    def forward(self, ids: Int[Tensor, "B n"], shuffle: Int[Tensor, "n"] | None = None) -> Float[Tensor, "R B n V"]:
-        """Logits after each token. ``shuffle`` permutes the values over the tokens: a control."""
-        x = self.embedding[:, ids] * self.size.width**0.5
+    def forward(self, ids: Int[Tensor, "*R B n"], change: Change | None = None) -> Float[Tensor, "R B n V"]:
+        """Logits after each token of the same texts for all networks, (B, n), or of each network's own, (R, B, n)."""
+        x, _ = self._read(ids, change)
+        return linear(rms_norm(x, x.shape[-1:]), self.embedding)
+
+    def last_keys(self, ids: Int[Tensor, "*R B n"]) -> Float[Tensor, "R B n h"]:
+        """The keys of the last block: what its down-projection multiplies."""
+        return self._read(ids)[1]
+
+    def _read(self, ids: Tensor, change: Change | None = None) -> tuple[Tensor, Tensor]:
+        own = torch.arange(len(self.embedding), device=ids.device)[:, None, None]
+        x = self.embedding[own, ids] * self.size.width**0.5
         source = rms_norm(x, x.shape[-1:])
         for i, (mixer, mlp) in enumerate(zip(self.mixers, self.mlps, strict=True)):
             x = x + self._mix(mixer, rms_norm(x, x.shape[-1:]))
-            x = x + self._write(mlp, self.size.memories.get(i), rms_norm(x, x.shape[-1:]), source, shuffle)
-        return linear(rms_norm(x, x.shape[-1:]), self.embedding)
+            inputs = rms_norm(x, x.shape[-1:])
+            keys = silu(linear(inputs, mlp["gate"])) * linear(inputs, mlp["up"])
+            x = x + self._write(mlp, self.size.memories.get(i), keys, source, change)
+        return x, keys
 
     @property
     def parameters_each(self) -> int:
         """Trained numbers of one network."""
         return sum(weight[0].numel() for weight in self.parameters())
 
-    def _write(self, mlp, memory: Memory | None, x, source, shuffle):
-        keys = silu(linear(x, mlp["gate"])) * linear(x, mlp["up"])
+    def _write(self, mlp, memory: Memory | None, keys, source, change):
         if memory is None:
             return linear(keys, mlp["down"])
         values = self.values(mlp, memory, source)
-        values = values if shuffle is None else values[..., shuffle, :]
+        values = values if change is None else change(values)
         return in_place_ttt(keys, values, mlp["down"].unsqueeze(1), memory.lr, memory.chunk, impl=memory.impl)
 
     def values(self, mlp, memory: Memory, source: Float[Tensor, "R B n d"]) -> Float[Tensor, "R B n d"]:
