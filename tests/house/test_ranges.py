@@ -17,6 +17,7 @@ RANGE = re.compile(rf"({WORDS}) \$([^$]+)\$(?: ± \$([^$]+)\$)?(?:, and the proo
 def value(formula: str) -> np.ndarray:
     """A number, or the two ends of an interval, from the little LaTeX in which the ledger writes them."""
     text = re.sub(r"\\frac(\d)(\d)", r"(\1/\2)", formula)
+    text = re.sub(r"\\frac(\d)\{([^{}]+)\}", r"(\1/\2)", text)
     text = re.sub(r"\\frac\{([^{}]+)\}\{([^{}]+)\}", r"(\1/\2)", text)
     text = text.replace(r"\varepsilon", str(np.finfo(float).eps)).replace(r"\cdot", "*").replace(r"\,", "*")
     text = re.sub(r"\^\{([^{}]+)\}", r"**(\1)", text)

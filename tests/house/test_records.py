@@ -29,8 +29,7 @@ NO_COMMIT = {
         Rules ShortListOps
     """,
     "homogenized": """
-        Clock Cold FinalRate Freezing Hot Interpolation
-        PrivateNoise Prompts SlowPaths Stack TwoTokens WeakError
+        Clock Cold FinalRate Freezing Hot Interpolation PrivateNoise Prompts SlowPaths Stack TwoTokens WeakError
     """,
     "in_place_ttt": """
         Layers Noise
@@ -39,8 +38,7 @@ NO_COMMIT = {
         LearnedInContext PolynomialCapacity
     """,
     "signal_propagation": """
-        DeepOverlap GeneratedImages ManyTokens Networks Regimes Trainability VisionTransformer
-        Window
+        DeepOverlap GeneratedImages ManyTokens Networks Regimes VisionTransformer Window
     """,
     "sinkhorn": """
         Causal Particles RandomScores

@@ -19,7 +19,7 @@ class Ngrams:
 
     >>> draft = Ngrams([1, 2, 3, 1, 2, 4])
     >>> {token: round(p, 2) for token, p in draft.proposals([1, 2]).items() if p > 0.2}
-    {3: 0.48, 4: 0.48}
+    {3: 0.47, 4: 0.47}
     """
 
     def __init__(self, tokens: Sequence[int]) -> None:

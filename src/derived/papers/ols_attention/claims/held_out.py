@@ -6,11 +6,10 @@ error  distance from the least-squares prediction, relative (in OLS-7 squared)
 import numpy as np
 
 from derived.lab import measure
-from derived.lab.claims import at_least, computed, statistic, within
+from derived.lab.claims import at_least, statistic, within
 from derived.lab.measure import farthest_from
 
 from ..experiments.held_out import BatchError, Shift
-from ..experiments.real import Quarters
 
 DOUBLED = "shift == 'scale' and method == 'self' and (amount == 1 or amount == 2)"
 
@@ -40,18 +39,5 @@ CLAIMS = (
         paper_value="“highly sensitive”",
         plain="The trained layer is very sensitive to inputs that differ from those of its training.",
         unit="powers of ten",
-    ),
-    computed(
-        "OLS-8.b",
-        "A layer made from a thousand days of the S&P 500 to forecast absolute returns reads one later quarter at a time: in at "
-        "least three of four quarters it is off by more than a quarter of the least-squares forecast.",
-        Quarters,
-        measure.share("error > 0.25", "method == 'self'", unit=["quarter"]),
-        "share of quarters in which the layer that attends to the quarter is off by more than $0.25$",
-        at_least(0.75),
-        null=measure.share("error > 0.25", "method == 'cross'", unit=["quarter"]),  # it attends to the thousand days
-        where="OLS-6.a on data; one path, whose quarters are not independent",
-        unit="share of quarters",
-        made_of="real data",
     ),
 )

@@ -7,7 +7,7 @@ K, d  number and dimension of the patterns
 from derived.lab import measure
 from derived.lab.claims import at_least, at_most, on_page, statistic, within
 
-from ..experiments.retrieval import OneStepRetrieval, ReadOutNoise
+from ..experiments.retrieval import OneStepRetrieval, ReadOutNoise, Steps
 
 RAMSAUER = {"source": "prior", "where": "Ramsauer et al. 2021"}
 
@@ -56,5 +56,36 @@ CLAIMS = (
         paper_value=r"share $\to1$",
         unit="share of memories",
         horizon="$N=70$, 627 patterns",
+    ),
+    statistic(
+        "OLS-15.g",
+        r"At the typical capacity, $K=0.02\cdot2^N$ patterns, one step of the flip rule of $F=e^u$ from a pattern with one "
+        r"wrong bit leaves more wrong bits than it was given, for $N=14$ and $16$.",
+        Steps,
+        measure.mean(
+            "wrong", "load == 'typical' and flips == 1 and rule == 'flip' and N >= 14", by=["N"], decides=measure.lowest
+        ),
+        "wrong bits per pattern after the step, where one was wrong before, at both sizes",
+        at_least(1.05),
+        null=measure.mean(
+            "wrong",
+            "load == 'typical' and flips == 1 and rule == 'nothing' and N >= 14",
+            by=["N"],
+            decides=measure.lowest,
+        ),
+        where="stability is not memory",
+        unit="wrong bits",
+    ),
+    statistic(
+        "OLS-15.h",
+        r"With the sign of softmax attention's own step ($\beta=1$) in place of the flip rule, all patterns keep all signs at "
+        r"$K=2^{3N/4}$, beyond $2^{N/2}$, for $N$ from 10 to 16: each pattern outweighs all others in its own read-out.",
+        Steps,
+        measure.share("kept", "load == 'many' and flips == 0 and rule == 'softmax'", unit=["N", "replicate"]),
+        "share of memories that keep all patterns that are tried",
+        at_least(0.9),
+        null=measure.share("kept", "load == 'many' and flips == 0 and rule == 'flip'", unit=["N", "replicate"]),
+        where="the limit $2^{N/2}$ is the flip rule's; a rule that moves nothing passes, too",
+        unit="share of memories",
     ),
 )

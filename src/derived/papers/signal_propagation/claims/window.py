@@ -1,8 +1,8 @@
-"""The window of small alpha: plain exponential growth, and the block at which it ends (SP-14.b and d)."""
+"""The window of small alpha, where it ends (SP-14.b and d), and what check cells decide (SP-1, 5, 12.a, 14.a)."""
 
 import pandas as pd
 
-from derived.lab.claims import between, computed
+from derived.lab.claims import between, computed, on_page
 from derived.lab.measure import smallest
 from derived.lab.stats import Estimate
 
@@ -44,4 +44,8 @@ CLAIMS = (
         unit="ratio to the formula",
         **BOTH,
     ),
+    on_page("SP-1", source="repo", where="code", paper_value="equality"),
+    on_page("SP-5"),
+    on_page("SP-12.a", where="a tempting reading; the order of limits was not visible"),
+    on_page("SP-14.a"),
 )
