@@ -11,7 +11,7 @@ RULES = {"interp": (GREEN, "s", "interpolation"), "cactus": (RED, "o", "Cactus")
 
 def kept_and_spent(rows: pd.DataFrame) -> Figure:
     """KL per drafted token against the share of drafts kept, means over texts; rows of ``Novels``."""
-    figure, ax = plt.subplots(figsize=(5.6, 3.5))
+    figure, ax = plt.subplots(figsize=(5.2, 3.4))
     rows = rows[rows["recorded"]] if rows["recorded"].any() else rows
     means = rows.groupby(["rule", "delta"])[["acceptance", "kl"]].mean()
     exact = means.loc["exact"].iloc[0]
