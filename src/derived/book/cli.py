@@ -345,7 +345,8 @@ def pdf(
     with alone(house):
         files = pdf.write(house.site.resolve(), names, house.build / "pdf", whole=not slugs)
         reports = [f"reports/{slug}" for slug in chosen if (house.site / f"reports/{slug}.html").is_file()]
-        files += pdf.write(house.site.resolve(), reports, house.build / "pdf/reports", whole=False)
+        if reports:
+            files += pdf.write(house.site.resolve(), reports, house.build / "pdf/reports", whole=False)
     for file in files:
         typer.echo(f"made {file}")
 
