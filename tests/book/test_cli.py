@@ -45,6 +45,14 @@ def test_the_book_is_whole_and_a_chapter_alone_leaves_it_so(house):
     assert names == {"book.pdf", "toy.pdf", "intro.pdf", "how_to_read.pdf", "bibliography.pdf"}
 
 
+def test_a_chapters_report_is_printed_in_a_folder_of_its_own(house):
+    (house.site / "reports").mkdir()
+    (house.site / "reports/toy.html").touch()
+    cli.pdf(["toy"])
+    assert sorted(path.name for path in (house.build / "pdf").rglob("*.pdf")) == ["toy.pdf", "toy.pdf"]
+    assert (house.build / "pdf/reports/toy.pdf").is_file()
+
+
 def test_what_is_printed_half_is_not_put_in_place_and_printing_is_done_alone(house, monkeypatch, capsys):
     cli.pdf(["toy"])
     before = (house.build / "pdf/toy.pdf").read_bytes()

@@ -13,7 +13,7 @@ NEEDY = [
     (slug, experiment)
     for slug in SLUGS
     for experiment in importlib.import_module(f"derived.papers.{slug}.claims").EXPERIMENTS
-    if getattr(experiment, "needs", ())
+    if experiment.needs
 ]
 
 

@@ -62,24 +62,13 @@ def clear_errors(command: Callable) -> Callable:
 def _run(house: House, slugs: list[str], tier: str, seed: int, device: str, jobs: int, limit: float | None):
     check(tier, device)
     chosen = house.choose(slugs, essays=True)
-    outcomes = run_chapters(house, chosen, {"tier": tier, "seed": seed, "device": device}, jobs, limit)
-    return outcomes
+    return run_chapters(house, chosen, {"tier": tier, "seed": seed, "device": device}, jobs, limit)
 
 
 def _judge(house: House, outcomes: list[Outcome]) -> None:
     """Print the table, then fail if a chapter failed or a verdict is not the expected one."""
-    table = Table(
-        "chapter",
-        "seconds",
-        "hold",
-        "fail",
-        "refuted",
-        "undecided",
-        "reported",
-        "not run",
-        box=None,
-        header_style="bold",
-    )
+    heads = ("chapter", "seconds", "hold", "fail", "refuted", "undecided", "reported", "not run")
+    table = Table(*heads, box=None, header_style="bold")
     errors = []
     for outcome in outcomes:
         if outcome.findings is None:
@@ -270,13 +259,10 @@ def real(
     """
     from derived.lab.real import fetch, pinned
 
-    unknown = [name for name in names or [] if name not in pinned.BY_NAME]
-    if unknown:
-        raise UserError(f"no package is called {unknown[0]}; there is {', '.join(pinned.BY_NAME)}")
-    offers = {"default"} | ({"optional"} if optional else set()) | ({"terms"} if accept_terms else set())
-    chosen = [one for one in pinned.PACKAGES if (one.name in names if names else one.offer in offers)]
-    if refused := [one for one in chosen if one.offer == "terms" and not accept_terms]:
-        raise UserError(f"{refused[0].name} has terms of its own, {refused[0].licence}: --accept-terms")
+    try:
+        chosen = pinned.chosen(names or (), optional, accept_terms)
+    except ValueError as error:
+        raise UserError(str(error)) from None
     if readers := [one.reader for one in chosen if one.reader and not find_spec(one.reader)]:
         typer.echo(f"to read them: .venv/bin/pip install -c requirements.lock {' '.join(readers)}")
     if wrong := fetch.fetch(chosen):
@@ -359,7 +345,8 @@ def pdf(
     with alone(house):
         files = pdf.write(house.site.resolve(), names, house.build / "pdf", whole=not slugs)
         reports = [f"reports/{slug}" for slug in chosen if (house.site / f"reports/{slug}.html").is_file()]
-        files += pdf.write(house.site.resolve(), reports, house.build / "pdf/reports", whole=False)
+        if reports:
+            files += pdf.write(house.site.resolve(), reports, house.build / "pdf/reports", whole=False)
     for file in files:
         typer.echo(f"made {file}")
 

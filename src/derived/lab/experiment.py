@@ -28,7 +28,8 @@ class Experiment:
     tiers: ClassVar[Mapping[str, Mapping[str, Any]]] = {"ci": {}}
     #: The fields that a test changes of tier "ci", so that a run takes a moment; never offered, recorded or judged.
     tiny: ClassVar[Mapping[str, Any]] = {}
-    # ``needs: ClassVar = ("rxnmapper", …)``, where a subclass has it, names real weights and data (lab.real.pinned).
+    #: The real weights and data without which it cannot run, by their names in ``lab.real.pinned``.
+    needs: ClassVar[tuple[str, ...]] = ()
     #: Float columns that every machine must reproduce, each with its bound on the relative rounding error. Other float
     #: columns (trained, chaotic, timed) are compared only through the statistic of the claims that rest on them.
     deterministic: ClassVar[Mapping[str, float]] = {}

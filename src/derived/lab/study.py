@@ -40,9 +40,7 @@ class Study:
     device: str  # cpu or cuda
     live: pd.DataFrame = field(repr=False)
     records: Mapping[str, Record] = field(repr=False)
-    absent: str = (
-        ""  # what is not here, and the command that fetches it; then ``live`` are the record's rows at tier ci
-    )
+    absent: str = ""  # what is not here and the command that fetches it: ``live`` are then a record's rows at tier ci
 
     @property
     def rows(self) -> pd.DataFrame:
@@ -105,7 +103,7 @@ def study(experiment: type[Experiment], tier: str, seed: int, device: str) -> St
 
 def absence(experiment: type[Experiment]) -> str:
     """What an experiment ``needs`` (names of ``lab.real.pinned``) and is not here; empty if it needs nothing more."""
-    missing = pinned.missing(getattr(experiment, "needs", ()))
+    missing = pinned.missing(experiment.needs)
     return pinned.not_here(missing) if missing else ""
 
 

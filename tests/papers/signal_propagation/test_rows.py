@@ -17,7 +17,7 @@ from derived.papers.signal_propagation.experiments.window import Window
 from derived.papers.signal_propagation.figures import networks, overlap, regimes, training, vision, window
 from derived.papers.signal_propagation.model.asymptotics import vit_variances
 
-EXPERIMENTS = tuple(one for one in claims.EXPERIMENTS if not pinned.missing(getattr(one, "needs", ())))
+EXPERIMENTS = tuple(one for one in claims.EXPERIMENTS if not pinned.missing(one.needs))
 MEASURED = {"b", "replicate", "q", "p", "J", "K", "pooled", "q_theory", "p_theory", "J_theory", "K_theory"}
 COLUMNS = {
     Clothes: {"norm", "alpha", "start", "replicate", "picture", "b", "q", "p", "norms", "J", "J_theory", "J_null"},

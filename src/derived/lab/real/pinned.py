@@ -261,6 +261,23 @@ def path(name: str) -> Path:
     return BY_NAME[name].place
 
 
+def chosen(names: Iterable[str] = (), optional: bool = False, terms: bool = False) -> list[Package]:
+    """The named packages, else the default ones with the other offers that are wanted.
+
+    ValueError for a name not on the list, and for one with terms of its own that were not accepted.
+
+    >>> [package.name for package in chosen(["minilm"])]
+    ['minilm']
+    """
+    if unknown := [name for name in names if name not in BY_NAME]:
+        raise ValueError(f"no package is called {unknown[0]}; there is {', '.join(BY_NAME)}")
+    offers = {"default"} | ({"optional"} if optional else set()) | ({"terms"} if terms else set())
+    found = [one for one in PACKAGES if (one.name in names if names else one.offer in offers)]
+    if refused := [one for one in found if one.offer == "terms" and not terms]:
+        raise ValueError(f"{refused[0].name} has terms of its own, {refused[0].licence}: --accept-terms")
+    return found
+
+
 def missing(names: Iterable[str]) -> list[str]:
     """Those of the named packages that are not here."""
     return [name for name in names if not BY_NAME[name].here]
