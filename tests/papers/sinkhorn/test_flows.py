@@ -35,6 +35,20 @@ def test_energy_rises_against_the_drift(monkeypatch):
     assert claim.judge(claim.measure(rows))[0] == "fails"
 
 
+def test_along_half_the_drift_the_energy_falls_too_but_not_at_the_rate_of_its_gradient(monkeypatch):
+    monkeypatch.setitem(flows.DRIFTS, "sinkhorn", lambda x: sinkhorn_drift(x) / 2)
+    rows = run_experiment(Particles.at("tiny"), seed=0, device="cpu")
+    claim = claims.GRADIENT[2]
+    assert (rows.query("normaliser == 'sinkhorn' and step > 0")["rise"] < 0).all()
+    assert claim.measure(rows).value == pytest.approx(2, abs=0.05)
+    assert claim.judge(claim.measure(rows))[0] == "fails"
+
+
+def test_softmax_fails_where_sinkhorn_holds(rows):
+    claim = claims.GRADIENT[2]
+    assert claim.judge(claim.null(rows[Particles]))[0] == "fails"
+
+
 def test_the_other_normaliser_has_the_other_slope(monkeypatch):
     other = {"softmax": "sinkhorn", "sinkhorn": "softmax"}
     monkeypatch.setattr(flows, "limit_drift", lambda width, name, num: limit_drift(width, other[name], num))

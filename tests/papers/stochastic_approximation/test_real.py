@@ -62,3 +62,14 @@ def test_far_languages_are_told_at_the_predicted_rate_and_strangers_are_not():
     assert (abs(table.groupby("language")["ratio"].mean() - 1) < 0.2).all()
     assert table.groupby("language")["right"].mean().min() > 0.9
     assert (table["letters"] >= 30).all()
+
+
+@needs("faker")
+def test_the_verdict_on_names_does_not_hang_on_their_split():
+    claim = next(claim for claim in CLAIMS if claim.id == "SA-3.e")
+    found = []
+    for seed in (1, 2, 3):
+        table = Names().run({}, **FACTS | {"seed": seed})
+        assert claim.judge(claim.measure(table))[0] == "fails"
+        found.append(claim.measure(table).value)
+    assert len({*found}) == 3  # the splits differ

@@ -92,7 +92,7 @@ def test_arms_have_the_same_start_and_the_same_tokens(rows):
     assert (heard["blind"] == heard["context"]).all()
 
 
-def lives(here: dict[float, float], there: dict[float, float], relief: float = 0.1) -> pd.DataFrame:
+def lives(here: dict[float, float], there: dict[float, float], relief: float = 0.25) -> pd.DataFrame:
     """Rows of Switches with known excesses and little noise; the context's are lower by ``relief`` on both coins."""
     noise = np.random.default_rng(0).normal(scale=1e-3, size=(2, 8))
     cells = [
@@ -101,7 +101,7 @@ def lives(here: dict[float, float], there: dict[float, float], relief: float = 0
         for rate in here
         for m in range(8)
         for part, c, o in (
-            ("test", here[rate] + noise[row, m] - row * relief, there[rate] + 0.1 * m - row * relief),
+            ("test", here[rate] + noise[row, m] - row * relief, there[rate] + 0.01 * m - row * relief),
             ("validation", 5.0, 5.0),
         )
     ]
@@ -122,13 +122,27 @@ def test_the_weakest_side_of_the_trade_off_decides():
     assert verdicts(lives({1e-3: 0.30, 1e-1: 0.20}, {1e-3: 0.30, 1e-1: 0.25}, relief=0.01)) == ["fails", "fails"]
 
 
+def test_to_beat_the_network_without_a_context_is_not_enough_where_an_even_guess_is_better():
+    assert claims.guess() == pytest.approx(np.log(2) + 0.8 * np.log(0.8) + 0.2 * np.log(0.2), abs=1e-15)
+    table = lives({1e-3: 0.30, 1e-1: 0.20}, {1e-3: 0.30, 1e-1: 0.33}, relief=0.12)  # 0.32, 0.20, 0.19
+    assert claims.relief("context")(table).value == pytest.approx(claims.guess() - 0.1975, abs=2e-3)
+    assert verdicts(table)[1] == "fails"
+
+
+def test_null_arms_do_not_hold():
+    table = lives({1e-3: 0.30, 1e-1: 0.20}, {1e-3: 0.30, 1e-1: 0.33})
+    trade, relief = claims.CLAIMS
+    assert trade.judge(trade.null(table))[0] == "undecided"  # steps exchanged in every second network
+    assert relief.judge(relief.null(table))[0] == "fails"
+
+
 def test_a_network_without_a_loss_leaves_both_claims_undecided():
     once = lives({1e-3: 0.30, 1e-1: 0.20}, {1e-3: 0.30, 1e-1: 0.33})
     table = pd.concat([once, once], ignore_index=True)  # two looks at each network, one of them without a number
     at = table.index[(table["part"] == "test") & table["chosen"] & (table["model"] == 3)][0]
     for column in ("current", "other"):
         missing = table.assign(**{column: table[column].drop(at)})
-        for measure in (claims.trade, claims.relief):
+        for measure in (claims.trade, claims.relief("context")):
             with pytest.raises(ValueError, match="rows have no number"):
                 measure(missing)
 

@@ -25,7 +25,7 @@ BOUNDS = (
     on_page("SK-7.c"),
     on_page(
         "SK-9.a",
-        plain="Every continuous rule that gives each token a law over its context is approximated, however well, by normalising the rows of one table of scores, which continuous maps compute.",
+        plain="Every continuous rule that gives each token a distribution over its context is approximated, however well, by normalising the rows of one table of scores, which continuous maps compute.",
         source="paper",
         where="abstract of v3; bound and proof ours; that a transformer can compute the scores is cited (Furuya et al. 2025), not proved here",
     ),

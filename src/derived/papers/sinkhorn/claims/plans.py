@@ -23,7 +23,7 @@ ROWS = (
     on_page("SK-4.a", source="prior", where="Altschuler, Weed and Rigollet 2017"),
     on_page(
         "SK-10.a",
-        plain="The normaliser decides the kind of relation: rows alone a conditional law, rows and columns a coupling.",
+        plain="The normaliser decides the kind of relation: rows alone a conditional distribution, rows and columns a coupling.",
         source="paper",
         where="abstract of v3",
     ),

@@ -4,7 +4,7 @@ mark                   meaning
 colours, markers       target, or number of half-steps
 filled, open marker    recorded, live; bars are 99.9 % intervals over networks
 bands                  99.9 % intervals over networks
-dashed                 the product coupling, or the criterion
+dashed                 softmax, the product coupling, or the criterion
 """
 
 import matplotlib.pyplot as plt
@@ -64,6 +64,9 @@ def learned(rows: pd.DataFrame) -> Figure:
     axes[0].plot(lengths, [0.25] * len(lengths), **DASHED)
     axes[0].set_ylabel("distance by rows, over that of $ab^\\top$")
     axes[1].set_ylabel("mass in wrong columns")
+    for name, style in (("Sinkhorn", "-"), ("softmax", "--")):
+        axes[1].plot([], [], color=MUTED, linewidth=0.8, linestyle=style, label=name)
+    axes[1].legend(loc="upper right", fontsize=7)
     panel_label(axes[0], "rows")
     panel_label(axes[1], "columns")
     figure.set_label(

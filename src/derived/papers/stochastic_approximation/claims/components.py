@@ -27,6 +27,13 @@ def frequencies(rows: pd.DataFrame) -> Estimate:
     return farthest_from(0)(found)
 
 
+def wrong_way(rows: pd.DataFrame) -> Estimate:
+    """The log-odds per token over the divergence of the other chain from the true one, the farther of two chains."""
+    kl = rows.groupby("component")["kl"].first()
+    some = rows.assign(ratio=rows["rate"] / (1 - rows["component"]).map(kl))
+    return measure.mean("ratio", by=["component"], decides=farthest_from(1))(some)
+
+
 COMPONENTS = (
     on_page(
         "SA-1.a",
@@ -111,7 +118,7 @@ REMOTE = (
         "log-odds per token over the rate, the farther of two chains",
         within(1, 0.03),
         unit="ratio",
-        null=measure.mean("0 * rate", by=["component"], decides=farthest_from(1)),
+        null=wrong_way,
         horizon="$1{,}000$ tokens",
     ),
 )
