@@ -31,7 +31,9 @@ CLAIMS = (
         within(-0.5, 0.12, r"-\frac12"),
         unit="exponent",
         plain="A head that reads a long past reads a number that depends only on which component the stream is of.",
-        null=measure.power("apart + 0 * rmse", "t", unit=["group"], by=["component"], decides=farthest_from(-0.5)),
+        null=measure.power(  # the distance to the limit of the other component
+            "(apart**2 + rmse**2) ** 0.5", "t", unit=["group"], by=["component"], decides=farthest_from(-0.5)
+        ),
         horizon="$t=4{,}096$",
     ),
     on_page("SA-8.b"),
