@@ -23,7 +23,7 @@ def error_ratio(large: tuple[float, int], small: tuple[float, int]) -> Measure:
     return measure
 
 
-SAME_CLOCK = error_ratio((0.8, 4), (0.4, 1))  # four heads, or half the step: one h, so neither is ahead
+SAME_CLOCK = error_ratio((0.8, 4), (0.4, 1))  # four heads, or half the step: both have one h
 
 CLAIMS = (
     statistic(
