@@ -251,8 +251,8 @@ def html(template: str, **values: Any) -> str:
 
 
 def raw(content: str) -> str:
-    """Wrap HTML as a block of MyST."""
-    return f"```````{{raw}} html\n{content}\n```````"
+    """Wrap HTML as a block of MyST; nothing is nothing, since a directive wants content."""
+    return f"```````{{raw}} html\n{content}\n```````" if content.strip() else ""
 
 
 # Fragments ----------------------------------------------------------------------------------------------------------
