@@ -11,8 +11,6 @@ from derived.lab.claims import Claim
 
 ROOT = Path(__file__).resolve().parents[2]
 SLUGS = sorted(path.parents[1].name for path in (ROOT / "src/derived/papers").glob("*/claims/__init__.py"))
-# Chapters whose claims still lack some; whoever gives a chapter all of them takes it out, and none comes in.
-NOT_YET = {"hierarchical_kernel"}
 
 
 def reasoned(claim: Claim) -> bool:
@@ -28,11 +26,6 @@ def lacking(slug: str) -> list[str]:
     return [claim.id for claim in judged if not reasoned(claim)]
 
 
-@pytest.mark.parametrize("slug", [slug for slug in SLUGS if slug not in NOT_YET])
+@pytest.mark.parametrize("slug", SLUGS)
 def test_each_bound_and_statistic_has_a_null_arm_or_says_why_not(slug):
     assert lacking(slug) == []
-
-
-@pytest.mark.parametrize("slug", sorted(NOT_YET))
-def test_a_chapter_that_has_them_all_leaves_the_list(slug):
-    assert lacking(slug), f"take {slug} out of NOT_YET"

@@ -241,6 +241,7 @@ _templates.filters |= {
     "words": words,
     "verdict_key": verdict_key,
 }
+_templates.policies["json.dumps_kwargs"] = {}  # keys keep their order
 _templates.globals |= {"VERDICTS": VERDICTS, "SOURCES": SOURCES, "BADGES": BADGES, "GROUPS": GROUPS}
 _templates.globals |= {"LENGTHS": LENGTHS, "SCALES": SCALES}
 
@@ -251,8 +252,8 @@ def html(template: str, **values: Any) -> str:
 
 
 def raw(content: str) -> str:
-    """Wrap HTML as a block of MyST."""
-    return f"```````{{raw}} html\n{content}\n```````"
+    """Wrap HTML as a block of MyST; nothing is nothing, since a directive wants content."""
+    return f"```````{{raw}} html\n{content}\n```````" if content.strip() else ""
 
 
 # Fragments ----------------------------------------------------------------------------------------------------------

@@ -90,21 +90,18 @@ def _stage_toc(root: Path, path: Path, slugs: list[str]) -> None:
     """Keep only the chapters of this build."""
     toc = written.read(path, dict[str, Any])
     wanted = {f"notebooks/{slug}" for slug in slugs}
+    numbered = [*enumerate(slugs, start=1)]
+    reported = [(number, slug) for number, slug in numbered if reports.path(root, slug).is_file()]
+    below = {
+        LEDGER: [{"file": f"claims/{slug}", "title": f"Evidence, chapter {number}"} for number, slug in numbered],
+        REPORTS: [{"file": f"reports/{slug}", "title": f"Report, chapter {number}"} for number, slug in reported],
+    }
     for part in toc["parts"]:
         keep = [e for e in part["chapters"] if not e["file"].startswith("notebooks/") or e["file"] in wanted]
         part["chapters"] = keep
         for entry in keep:
-            if entry["file"] == LEDGER:
-                entry["sections"] = [
-                    {"file": f"claims/{slug}", "title": f"Evidence, chapter {number}"}
-                    for number, slug in enumerate(slugs, start=1)
-                ]
-            if entry["file"] == REPORTS:
-                entry["sections"] = [
-                    {"file": f"reports/{slug}", "title": f"Report, chapter {number}"}
-                    for number, slug in enumerate(slugs, start=1)
-                    if reports.path(root, slug).is_file()
-                ]
+            if sections := below.get(entry["file"]):
+                entry["sections"] = sections
     toc["parts"] = [part for part in toc["parts"] if part["chapters"]]
     path.write_text(yaml.safe_dump(toc, sort_keys=False), "utf-8")
 

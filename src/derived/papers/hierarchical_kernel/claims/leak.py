@@ -18,6 +18,7 @@ CLAIMS = (
         at_least(-0.01),
         unit="nats",
         where="its control is HKT-3.e: the same measure where the layer leaks",
+        null=mean("loss - chance", "kind == 'hkt-block'"),
     ),
     statistic(
         "HKT-3.e",
@@ -29,6 +30,7 @@ CLAIMS = (
         at_most(-0.1),
         unit="nats",
         where="the control of HKT-3.d",
+        null=mean("loss - chance", "kind == 'plain'"),  # attention without summaries
     ),
     unseen(
         "HKT-3.f",

@@ -1,5 +1,6 @@
 """The ledger of trained models: HKT beside its controls, each at its own learning rate."""
 
+import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
@@ -27,6 +28,16 @@ def tuned_gain(over: str, kind: str = "hkt") -> Measure:
     return lambda rows: mean(tuned_accuracy(rows).pipe(lambda found: found[kind] - found[over]))
 
 
+def by_chance(kind: str) -> Measure:
+    """Test accuracy of the second half of an arm's networks less that of the first: what an arm gains on itself."""
+
+    def measure(rows: pd.DataFrame) -> Estimate:
+        first, second = np.split(tuned_accuracy(rows)[kind].to_numpy(), 2)
+        return mean(second - first)
+
+    return measure
+
+
 def visible(over: str) -> Measure:
     """The true gain over an arm that the design would have called a gain with probability ``POWER``.
 
@@ -42,8 +53,9 @@ def visible(over: str) -> Measure:
     return smallest
 
 
-#: Accuracy at the end less that of the depth-1 rule on the same test data, for the arm whose interval reaches lowest.
-over_depth_1 = measure.mean("accuracy - rule", AT_END, by=["kind"], decides=lowest)
+def over_depth_1(where: str) -> Measure:
+    """Accuracy less that of the depth-1 rule on the same test data, for the arm whose interval reaches lowest."""
+    return measure.mean("accuracy - rule", where, by=["kind"], decides=lowest)
 
 
 def coarse_weight(rows: pd.DataFrame) -> Estimate:
@@ -101,6 +113,7 @@ EARNED = (
             unit="share",
             where=f"{TUNED}; {SMALL}" + CLIFF * (over == "conv-qk"),
             judged_at=("cpu",),
+            null=by_chance(over),
         )
         for x, (over, name) in zip("opqr", RIVALS.items(), strict=True)
     ),
@@ -108,12 +121,13 @@ EARNED = (
         "HKT-E1.s",
         f"Every arm ends above the rule that evaluates the outermost list alone, on {NESTED}.",
         TunedListOps,
-        over_depth_1,
+        over_depth_1(AT_END),
         "accuracy less the depth-1 rule's on the same test data, every arm jointly",
         at_least(0),
         unit="share",
         where="the reference up to which the arms were to be trained",
         judged_at=("cpu",),
+        null=over_depth_1("stage == 'test' and step == 0"),  # before training
     ),
 )
 

@@ -136,6 +136,7 @@ class RandomTasks(Experiment):
             {"replicate": range(self.replicates)},
             {
                 "distance": norm(fitted - best.Gamma) / norm(best.Gamma),
+                "endless": float(norm(Lambda.inverse() - best.Gamma) / norm(best.Gamma)),
                 "risk": (predicted - tasks.y_query).square().mean(dim=-1),
                 "optimal_risk": float(best.risk),
                 "risk_of_zero": float(Lambda.trace()),
