@@ -65,6 +65,7 @@ def test_equal_encoders_differ_by_their_windows_alone():
     assert claims.differ(table).value == pytest.approx(1)
     assert claims.windows_alone(table).value == pytest.approx(48**2)
     assert claims.windows_alone(invented(0)).value == pytest.approx(1)
+    assert claims.windows_alone(invented(2), "near").value == pytest.approx(2**2)
 
 
 def test_the_figure_tells_what_it_shows(tells):

@@ -214,6 +214,12 @@ def test_rows_of_walks(rows):
     steps = pd.DataFrame({"setting": ["same"] * 4 + ["published"] * 4, "replicate": [0, 0, 1, 1] * 2})
     steps = steps.assign(cosine=[1.0, 2.0, 3.0, 3.0, 1.0, 8.0, 1.0, 4.0])
     assert claims.windows_alone(steps).value == pytest.approx(4.0)
+    same = pd.concat(
+        [steps.query("setting == 'same'").assign(replicate=lambda s, r=r: s["replicate"] + r) for r in (0, 2)]
+    )
+    odd = pd.concat([same, steps.assign(replicate=9)])  # the published windows have no part in it, nor a walk left over
+    for table in (same, odd):
+        assert claims.other_walks(table).value == pytest.approx(2.0)
 
 
 # Trained models -------------------------------------------------------------------------------------------------------

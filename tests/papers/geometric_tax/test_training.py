@@ -380,6 +380,15 @@ def test_equal_encoders_do_not_differ_by_the_scatter_of_their_networks(rows):
         )
         < 1e-9
     )
+    factor = np.where(table["replicate"] % 2 == 0, 6.0, 4.0)
+    halves = table.assign(distortion=np.where((table["encoder"] == "state") & (table["arm"] == "scalar"), factor, 1.0))
+    assert claims.halves_differ(halves).value == pytest.approx(1.5)
+
+
+def test_the_law_of_hard_labels_does_not_fit_other_arms():
+    keys = pd.MultiIndex.from_product([["ce", "blurred"], range(3)], names=["arm", "replicate"]).to_frame(index=False)
+    table = keys.assign(distortion=keys["arm"].map({"ce": 0.8, "blurred": 0.2}), law=1.0)
+    assert claims.one_law(table).value == pytest.approx((1 + 0.25) / 2)
 
 
 def test_the_figures_tell_what_they_show(rows, tells):

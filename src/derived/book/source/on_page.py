@@ -6,6 +6,7 @@ terms      that sentence, the criterion, and the code of all cells with such a c
 """
 
 import ast
+import functools
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -172,10 +173,14 @@ def _calls(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str, str |
 def _nodes(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, ast.Call]]:
     """Place and node of each call that can decide a claim."""
     for place, cell in enumerate(cells):
-        try:
-            tree = ast.parse("".join(cell["source"]) if shown_code(cell) else "")
-        except SyntaxError:  # a line of IPython
-            continue
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
-                yield place, node
+        yield from ((place, node) for node in _deciding("".join(cell["source"]) if shown_code(cell) else ""))
+
+
+@functools.cache  # each claim asks for the calls of its whole notebook
+def _deciding(code: str) -> tuple[ast.Call, ...]:
+    try:
+        nodes = ast.walk(ast.parse(code))
+    except SyntaxError:  # a line of IPython
+        return ()
+    calls = (node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
+    return tuple(node for node in calls if node.func.id in CALLS)

@@ -1,10 +1,12 @@
 """Measures that two topics share."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
+from derived.lab import stats
 from derived.lab.measure import chosen
 from derived.lab.stats import Estimate
 
@@ -15,11 +17,13 @@ def judged(rows: pd.DataFrame, where: str, column: str = "distortion", look: int
     return table.groupby("replicate")[column].agg(lambda each: each.iloc[look])
 
 
-def ordering(rows: pd.DataFrame, high: tuple[str, str]) -> pd.Series:
-    """The lower similarity of two arms less the higher of matched and uniform DNA, by replicate."""
+SAME = ("matched",), ("uniform",)  # two arms in which no window differs from another in composition
+
+
+def ordering(rows: pd.DataFrame, high: Sequence[str], low: Sequence[str] = ("matched", "uniform")) -> Estimate:
+    """The lowest similarity of some arms of DNA less the highest of others, over replicates."""
     wide = rows.pivot(index="replicate", columns="arm", values="similarity")
-    lower, higher = wide[[*high]].min(axis=1, skipna=False), wide[["matched", "uniform"]]
-    return lower - higher.max(axis=1, skipna=False)
+    return stats.mean(wide[[*high]].min(axis=1, skipna=False) - wide[[*low]].max(axis=1, skipna=False))
 
 
 def ratio(logs: Estimate) -> Estimate:

@@ -52,7 +52,7 @@ CLAIMS = (
         judged_at=RECORDED,
         where="Figure 2, on the Pile and Proof-Pile-2; small models on Python sources here",
         source="paper",
-        null="the arm without a memory is the one that it is compared with",
+        null="its rows have no memory of another text; IPT-13.a, which asks the same of generated texts, has one",
         made_of="real data",
     ),
     statistic(
