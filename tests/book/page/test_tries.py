@@ -36,6 +36,15 @@ def test_it_ends_the_mechanism(root):
     assert '{"curves": [], "result": [3]}' in shown
 
 
+def test_curves_keep_their_order_and_with_it_their_colours(root):
+    program = PROGRAM.replace("print(n)", 'plot({"x": [1], "curves": {"two": [1], "one": [2]}, "label": ""})')
+    (root / "pencil/try_my_paper.py").write_text(program, "utf-8")
+    notebook = _notebook("# One", "## Mechanism")
+    tries.add(root, "my_paper", notebook)
+    shown = notebook.cells[-1].source
+    assert shown.index('"two"') < shown.index('"one"')
+
+
 def test_a_cell_that_ends_the_mechanism_and_begins_what_follows_is_cut_in_two(root):
     notebook = _notebook("# One", "## Mechanism", "its last words\n\n(e)=\n## Experiments\nmore", "## Claims")
     tries.add(root, "my_paper", notebook)

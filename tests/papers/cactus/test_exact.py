@@ -125,7 +125,7 @@ def test_overlap_is_one_minus_total_variation(pair):
 @examples
 @given(pairs())
 def test_speculative_sampling_is_exact(pair):
-    """`cac-sps`, CAC-1, CAC-2: with any fixed target h the emitted law is h and the acceptance rate 1 - TV(p, h)."""
+    """`cac-sps`, `cac-exact`, CAC-1, CAC-2: with any target h the emitted law is h, and A = 1 - TV(p, h)."""
     p, h = pair
     assert (output_law(p, h, SpS()) - h).abs().max() <= EXACT
     assert (acceptance_rate(p, h, SpS()) - 1 + tv(p, h)).abs().max() <= EXACT

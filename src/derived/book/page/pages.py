@@ -241,6 +241,7 @@ _templates.filters |= {
     "words": words,
     "verdict_key": verdict_key,
 }
+_templates.policies["json.dumps_kwargs"] = {}  # keys keep their order
 _templates.globals |= {"VERDICTS": VERDICTS, "SOURCES": SOURCES, "BADGES": BADGES, "GROUPS": GROUPS}
 _templates.globals |= {"LENGTHS": LENGTHS, "SCALES": SCALES}
 

@@ -1,10 +1,13 @@
-"""CAC-2 to CAC-10 and the control: the target of a drafted token, what is emitted, what it gains, and what it pays.
+"""CAC-1 to CAC-10, CAC-16 and the control: the target of a drafted token, what is emitted, what it gains, and what it pays.
 
 What a theorem says is decided by the check cell of its statement on the page.
 """
 
-from derived.lab import measure
+import pandas as pd
+
+from derived.lab import measure, stats
 from derived.lab.claims import at_least, at_most, on_page, reported, statistic
+from derived.lab.stats import Estimate
 
 from ..experiments.position import NearOptimal, RandomPairs
 from .measures import ratio_of_totals
@@ -17,7 +20,14 @@ def share_of_best(kind: str, delta: float) -> measure.Measure:
     return ratio_of_totals("gain", "best_gain", f"kind == '{kind}' and rule == 'cactus' and knob == {delta}")
 
 
+def halves(rows: pd.DataFrame) -> Estimate:
+    """The KL of Cactus, at the same acceptance, on the even pairs less that on the odd ones: what chance alone gives."""
+    spent = measure.chosen(rows, "rule == 'tas' and kind == 'noised'").sort_values("replicate")["kl_cactus"].to_numpy()
+    return stats.mean(spent[::2] - spent[1::2])
+
+
 PROVED = (
+    on_page("CAC-1", source="prior", where="Leviathan et al. and Chen et al., 2023"),
     on_page(
         "CAC-2.a",
         plain="Draft and verify writes exactly the target law, whichever law one chooses.",
@@ -57,6 +67,7 @@ PROVED = (
     on_page("CAC-10.a"),
     on_page("CAC-10.b", source="digest", where="Proposition 4"),
     on_page("CAC-10.c", amends="CAC-10.b", source="digest", where="Proposition 4"),
+    on_page("CAC-16"),
 )
 
 NEAR_OPTIMAL = (
@@ -68,14 +79,6 @@ NEAR_OPTIMAL = (
         OF_BEST,
         judged_at=("ci", "cpu"),
     ),
-    reported(
-        "CAC-9.b",
-        r"At equal KL of the emitted law the gain of Cactus in acceptance is this share of the best possible, with drafts unrelated to the verifier, $V=50$ and $\delta=0.01$.",
-        NearOptimal,
-        share_of_best("independent", 0.01),
-        OF_BEST,
-        judged_at=("ci", "cpu"),
-    ),
     statistic(
         "CAC-10.d",
         r"At equal mean acceptance typical acceptance spends more KL than Cactus, with drafts near the verifier.",
@@ -83,7 +86,7 @@ NEAR_OPTIMAL = (
         measure.mean("kl - kl_cactus", "rule == 'tas' and kind == 'noised'"),
         "mean difference over pairs",
         at_least(0),
-        null="Cactus against itself differs by exactly zero; interpolation passes, too: the row speaks against typical acceptance",
+        null=halves,
         unit="nats",
     ),
 )

@@ -12,17 +12,21 @@ GEMMA = {
 
 
 def closer(id: str, delta: float) -> Claim:
-    """Lenience at Cactus' mean acceptance is closer to the verifier than Cactus."""
-    against = f"delta == {delta} and (rule == 'cactus' or rule == 'lenience')"
+    """Lenience at Cactus' mean acceptance is closer to the verifier than Cactus; interpolation must not be."""
+
+    def less_than_cactus(rule: str) -> measure.Measure:
+        both = f"delta == {delta} and (rule == 'cactus' or rule == '{rule}')"
+        return measure.mean("kl * ((rule == 'cactus') * 2 - 1) * 2", both, unit=["text"])
+
     return statistic(
         id,
         rf"On a trained verifier, at the mean acceptance of Cactus with $\delta={delta:g}$, lenience emits a distribution "
         "nearer to the verifier's, in KL per token, than Cactus does.",
         Novels,
-        measure.mean("kl * ((rule == 'cactus') * 2 - 1) * 2", against, unit=["text"]),
+        less_than_cactus("lenience"),
         "KL of Cactus less that of lenience, mean over texts",
         at_least(0.001),
-        null="lenience against itself has a difference of exactly zero, below the criterion",
+        null=less_than_cactus("interp"),
         unit="nats per token",
         judged_at=RECORDED,
         **GEMMA,

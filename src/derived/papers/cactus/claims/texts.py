@@ -15,6 +15,12 @@ def rise(rows: pd.DataFrame) -> Estimate:
     return stats.mean(wide[wide.columns.max()] - wide[64])
 
 
+def halves(rows: pd.DataFrame) -> Estimate:
+    """The KL per token at 64 tokens in one half of the chains less that in the other: what chance alone gives."""
+    spent = measure.chosen(rows, "laws == 'plain' and V == 64").sort_values("replicate")["kl"].to_numpy()
+    return stats.mean(spent[::2] - spent[1::2])
+
+
 CLAIMS = (
     on_page("CAC-11.c"),
     statistic(
@@ -24,7 +30,7 @@ CLAIMS = (
         rise,
         "KL per token at the largest vocabulary less that at 64 tokens, mean over pairs of chains",
         at_least(0),
-        null="a chain against itself differs by exactly zero, the end of the range; its interval has no width, so no row asks for more",
+        null=halves,
         unit="nats per token",
         where="criterion before any run",
     ),
