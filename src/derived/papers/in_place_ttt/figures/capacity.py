@@ -45,7 +45,15 @@ def recall(rows: pd.DataFrame) -> Figure:
     plain_log(axes[0].xaxis, (0.125, 0.25, 0.5, 1, 2, 4))
     for axis in (axes[1].xaxis, axes[1].yaxis):
         plain_log(axis, (50, 100, 200, 400, 800))
-    axes[0].legend(fontsize=7, loc="lower left", title="$V$, $d$, $h$", title_fontsize=7)
+    axes[0].legend(
+        fontsize=6.5,
+        loc="lower left",
+        title="$V$, $d$, $h$",
+        title_fontsize=7,
+        ncols=2,
+        columnspacing=0.6,
+        handlelength=1,
+    )
     panel_label(axes[0], "recall")
     panel_label(axes[1], "half-recall")
     figure.set_label(
