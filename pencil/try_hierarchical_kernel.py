@@ -14,8 +14,10 @@ summarise = averages  # or block_means
 one = [[[1.0]]] * 3
 S = scores(pyramid(X, 3, summarise), one, alpha)
 print("scores of the last query:", [round(s, 3) for s in S[-1]])
-print("outputs that see the future:", sees_the_future(X, one, alpha, summarise) or "none")
+early = sees_the_future(X, one, alpha, summarise)
+print("outputs that see the future:", early or "none")
 
 plain = scores([X], one, [1.0])
-plot(range(8), {"three levels": S[-1], "tokens alone": plain[-1]}, "key; score with the last query")
+curves = {"three levels": S[-1], "tokens alone": plain[-1]}
+plot(range(8), curves, "key; score with the last query")
 result = [s for row in S for s in row]

@@ -17,6 +17,7 @@ from derived.papers.signal_propagation.experiments.real import (
     Variances,
     draw_anew,
     gelu_recurrence,
+    gelu_slope,
     variances,
 )
 from derived.papers.signal_propagation.model.asymptotics import vit_variances
@@ -65,6 +66,27 @@ def test_a_block_of_the_recurrence_with_gelu_is_a_mean_over_gaussians():
         ((1 + one * two * slope(u) ** 2 / q_half) * (1 + a / (q * n)), found["J_theory"][0]),
     ):
         assert abs(samples.mean() - exact) < 5 * samples.std() / len(samples) ** 0.5
+
+
+def test_two_blocks_of_the_recurrence_with_gelu_mix_the_gradients_of_all_tokens():
+    """The Gram matrix of the gradients of n tokens: an MLP scales its entries, uniform attention adds their mean."""
+    sizes, n = [Variances(0.3, 1.7, 0.6), Variances(0.2, 1.1, 0.9)], 5
+    found = gelu_recurrence(0.8, 0.3, sizes, n=n)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    weights = np.outer(weights, weights) / weights.sum() ** 2
+    steps = []
+    for (a, one, two), q, p in zip(sizes, found["q_theory"], found["p_theory"], strict=False):
+        mixed = a * (p / q + (1 - p / q) / n)
+        half, rho = q + mixed, (p + mixed) / (q + mixed)
+        u, w = one**0.5 * np.array(np.meshgrid(nodes, nodes))
+        slopes = [gelu_slope(each) for each in (u, rho * u + (1 - rho**2) ** 0.5 * w)]
+        same, pair = ((weights * slopes[0] * each).sum() for each in slopes)
+        steps.append((a / q, 1 + one * two / half * np.where(np.eye(n), same, pair)))
+    G = np.eye(n)
+    for shared, factor in reversed(steps):
+        G = G * factor
+        G = G + shared * G.mean()
+    assert found["J_theory"][0] == pytest.approx(G[0, 0], rel=1e-8)
 
 
 def test_without_overlap_the_recurrence_of_images_starts_from_zero(by_hand):

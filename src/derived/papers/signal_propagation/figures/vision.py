@@ -76,14 +76,14 @@ def real_gradients(rows: pd.DataFrame) -> Figure:
     rows = largest(rows)
     figure, ax = plt.subplots(figsize=(6.4, 3.6))
     ends = []
-    for weights, color, up in (("trained", RED, 8), ("drawn anew", INK, -14)):
+    for weights, color, b, offset in (("trained", RED, 9, (8, 6)), ("drawn anew", INK, 10, (-40, -26))):
         part = rows[rows["weights"] == weights]
         logs = np.log(part[["J", "J_theory"]]).groupby(part["b"]).mean()
         points(ax, part, "b", "J", color)
         if weights == "drawn anew":
             ax.plot(logs.index, np.exp(logs["J_theory"]), **THEORY)
         ends.append(f"{weights} {np.exp(logs['J'].iloc[0]):.0f} ({np.exp(logs['J_theory'].iloc[0]):.0f})")
-        beside(ax, 1, np.exp(logs["J"].iloc[1]), weights, color, (8, up), fontsize=9)
+        beside(ax, b, np.exp(logs["J"].loc[b]), weights, color, offset, fontsize=9)  # clear of the bars
     ax.set(xlabel="block $b$", ylabel=r"APJN $J^{B,b}$", yscale="log")
     figure.set_label(
         "Gradient norm against block on a logarithmic axis, markers of a real network as trained and with matrices "
