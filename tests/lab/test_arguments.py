@@ -3,7 +3,7 @@
 import copy
 import inspect
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -76,6 +76,18 @@ def test_a_wrong_argument_is_told_in_one_sentence(args, options, sentence):
 )
 def test_what_python_takes_for_a_number_is_taken(options):
     assert checked(fit)(X, **options) == "fits"
+
+
+def test_every_entry_of_a_sequence_counts():
+    for place in range(20):
+        entries = [0.5 if place == each else each for each in range(20)]
+        with pytest.raises(ValueError, match="record: times = .*; give a sequence of integers"):
+            checked(record)(entries)
+    assert checked(record)(range(3)) == checked(record)(None) == 1
+
+
+def record(times: Sequence[int] | None) -> int:
+    return 1
 
 
 def test_a_missing_argument_is_told_as_python_does():

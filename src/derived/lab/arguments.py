@@ -110,10 +110,19 @@ def _check(function: str, hints: Mapping[str, Any], given: Mapping[str, Any], em
     """ValueError for the first argument that is not what its annotation says, or that has no entry unless ``empty``."""
     with jaxtyped("context"):
         for name, value in given.items():
-            if name in hints and not is_bearable(value, hints[name], conf=NUMBERS):
+            if name in hints and not _fits(value, hints[name]):
                 raise ValueError(f"{function}: {name} {_wrong(name, value, hints, given)}")
             if not empty and isinstance(value, torch.Tensor | np.ndarray) and 0 in value.shape:
                 raise ValueError(f"{function}: {name} has the shape {tuple(value.shape)}; give at least one entry")
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value is what its annotation says; all entries of a sequence count, where beartype draws one of them."""
+    if not is_bearable(value, hint, conf=NUMBERS):
+        return False
+    kinds = [typing.get_args(each)[0] for each in _choices(hint) if typing.get_origin(each) in (Sequence, list)]
+    kinds *= isinstance(value, list | tuple)
+    return not kinds or all(any(_fits(entry, kind) for kind in kinds) for entry in value)
 
 
 def _wrong(name: str, value: Any, hints: Mapping[str, Any], given: Mapping[str, Any]) -> str:

@@ -349,7 +349,7 @@ def test_lact_takes_the_gradient_step_of_its_network():
         ({"impl": "fast"}, "give one of 'loop'"),
         ({"starts": (1, 3)}, "rising from 0"),
         ({"starts": (0, 6)}, "starts = .* for 6 tokens"),
-        ({"starts": (0, 1.7)}, r"starts\[1\] = 1.7; give an integer >= 0"),
+        ({"starts": (0, 1.7)}, r"starts = \(0, 1.7\); give a sequence of integers"),
     ],
 )
 def test_a_wrong_layer_is_refused_with_what_would_be_right(change, words):
