@@ -81,7 +81,7 @@ def test_what_python_takes_for_a_number_is_taken(options):
 def test_every_entry_of_a_sequence_counts():
     for place in range(20):
         entries = [0.5 if place == each else each for each in range(20)]
-        with pytest.raises(ValueError, match="record: times = .*; give a sequence of integers"):
+        with pytest.raises(ValueError, match=r"record: times = .*; give a sequence of integers"):
             checked(record)(entries)
     assert checked(record)(range(3)) == checked(record)(None) == 1
 

@@ -117,7 +117,7 @@ def _check(function: str, hints: Mapping[str, Any], given: Mapping[str, Any], em
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value is what its annotation says; all entries of a sequence count, where beartype draws one of them."""
+    """Whether a value is what its annotation says; all entries of a sequence count, beartype draws one."""
     if not is_bearable(value, hint, conf=NUMBERS):
         return False
     kinds = [typing.get_args(each)[0] for each in _choices(hint) if typing.get_origin(each) in (Sequence, list)]
