@@ -26,7 +26,7 @@ NO_COMMIT = {
         Arms Blur Encoders Mine Regimes Sweep
     """,
     "hierarchical_kernel": """
-        Rules ShortListOps
+        Rules
     """,
     "homogenized": """
         Clock Cold FinalRate Freezing Hot Interpolation PrivateNoise Prompts SlowPaths Stack TwoTokens WeakError

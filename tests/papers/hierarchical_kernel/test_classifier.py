@@ -112,7 +112,7 @@ def test_variants_share_what_they_have_in_common():
     [
         (lambda: SequenceClassifier(**SMALL | {"classes": 0}), "classes = 0"),
         (lambda: SequenceClassifier(**SMALL, attention="fast"), "attention = 'fast'"),
-        (lambda: SequenceClassifier(**SMALL, read_out="last"), "read_out = 'last'"),
+        (lambda: SequenceClassifier(**SMALL, read_out="first"), "read_out = 'first'"),
         (lambda: SequenceClassifier(**SMALL).embed(torch.zeros(2, 1, 21, dtype=torch.long)), "T = 21 exceeds"),
         (lambda: SequenceClassifier(**SMALL).embed(torch.zeros(3, 1, 20, dtype=torch.long)), "R = 2"),
     ],
@@ -125,3 +125,12 @@ def test_bad_arguments_are_named(call, message):
 def test_annotations_are_true():
     checked, model = jaxtyped(typechecker=beartype), SequenceClassifier(**SMALL)
     assert checked(type(model).forward)(model, tokens(), torch.full((2, 3), 17)).shape == (2, 3, 10)
+
+
+def test_reading_the_last_token_is_reading_every_token_there():
+    tokens, lengths = torch.randint(1, 5, (2, 3, 8), generator=stream(4, "last")), torch.tensor([[8, 5, 1], [2, 8, 3]])
+    sizes = {"vocabulary": 5, "classes": 3, "max_length": 8, "width": 8, "num_networks": 2}
+    last, every = (SequenceClassifier(**sizes, read_out=each)(tokens, lengths) for each in ("last", "every"))
+    for r in range(2):
+        for item in range(3):
+            assert torch.allclose(last[r, item], every[r, item, lengths[r, item] - 1], atol=1e-6)

@@ -13,75 +13,51 @@ from derived.lab.nets import layer_norm
 from derived.lab.rng import stream
 from derived.lab.training import mean_cross_entropy
 from derived.papers.hierarchical_kernel.claims import CLAIMS
-from derived.papers.hierarchical_kernel.claims.trained import visible
+from derived.papers.hierarchical_kernel.claims.measures import visible
 from derived.papers.hierarchical_kernel.data.listops import CODES, evaluate_tokens
 from derived.papers.hierarchical_kernel.data.sequences import Data, stack
+from derived.papers.hierarchical_kernel.data.trees import by_last_letter, sample_trees
 from derived.papers.hierarchical_kernel.experiments import trained, training
 from derived.papers.hierarchical_kernel.experiments.leak import Leak
-from derived.papers.hierarchical_kernel.figures import marks
-from derived.papers.hierarchical_kernel.figures.trained import comparison, tuned
+from derived.papers.hierarchical_kernel.figures.trained import trees, tuned
+from derived.papers.hierarchical_kernel.model.classifier import SequenceClassifier
+from derived.papers.hierarchical_kernel.model.pyramid import pyramid
 
 CLAIM = {one.id: one for one in CLAIMS}
 
 
-def test_kinds_share_the_weights_they_have_in_common():
-    small = trained.ShortListOps.at("tiny")
-    models = {kind: small.model(kind, seed=4, device=torch.device("cpu"), dtype=torch.float32) for kind in small.kinds}
+PLACES = {"device": torch.device("cpu"), "dtype": torch.float32}
+
+
+def test_arms_share_the_weights_they_have_in_common():
+    small = trained.Trees.at("tiny")
+    models = {kind: small.model(kind, 2, seed=4, **PLACES) for kind in small.kinds}
     plain, hkt = (models[kind].blocks[0].attention for kind in ("plain", "hkt"))
     assert torch.equal(plain.W_Q, hkt.scores.W_Q[0])
     assert torch.equal(plain.W_V, models["wide"].blocks[0].attention.W_V)
     assert torch.equal(models["plain"].E, models["hkt-average"].E)
 
 
-def test_kinds_share_data_and_batches_and_rules_answer_on_test_data(monkeypatch):
-    """Every kind is handed the same training set and the same order of items; the rule is judged on the test set."""
-    small = trained.ShortListOps.at("tiny")
-    seen, train = [], trained.train
+def test_replicates_have_data_and_seeds_have_weights_of_their_own(monkeypatch):
+    small, seeds, model = trained.Trees.at("tiny"), [], training.Compared.model
 
-    def noted(model, data, *, generator, **facts):
-        seen.append((data.tokens.clone(), generator.get_state()))
-        return train(model, data, generator=generator, **facts)
-
-    monkeypatch.setattr(trained, "train", noted)
-    tables = [run_condition(small, {"kind": kind, "part": 0}, 0, "cpu") for kind in small.kinds]
-    assert len(seen) == len(small.kinds) == 5
-    for tokens, state in seen:
-        assert torch.equal(tokens, seen[0][0])
-        assert torch.equal(state, seen[0][1])
-    test = stack([small.task(stream(0, "test", 0, r), 70) for r in range(2)])
-    share = (small.rule(test) == test.labels).double().mean(dim=-1)
-    for table in tables:
-        assert table.groupby("replicate")["rule"].first().tolist() == share.tolist()
-
-
-def test_replicates_have_data_of_their_own():
-    small = trained.ShortListOps.at("tiny")
-    found = run_condition(small, {"kind": "plain", "part": 0}, 0, "cpu")
-    assert found.loc[found["block"] == 0, "rule"].nunique() == 2  # the rule's accuracy depends on the data alone
-
-
-def test_every_seed_and_part_has_initial_weights_of_its_own(monkeypatch):
-    small, seeds, model = trained.ShortListOps.at("tiny"), [], trained.ShortListOps.model
-
-    def noted(self, kind, *, seed, **facts):
+    def noted(self, kind, networks, *, seed, **places):
         seeds.append(seed)
-        return model(self, kind, seed=seed, **facts)
+        return model(self, kind, networks, seed=seed, **places)
 
-    monkeypatch.setattr(trained.ShortListOps, "model", noted)
-    for seed in (0, 1):
-        for part in (0, 1):
-            assert "failure" not in run_condition(small, {"kind": "plain", "part": part}, seed, "cpu")
-    assert len(set(seeds)) == 4
+    monkeypatch.setattr(training.Compared, "model", noted)
+    tables = [run_condition(small, {"kind": "plain"}, seed, "cpu").query("stage == 'test'") for seed in (0, 1)]
+    assert len(set(seeds)) == 4  # of the search and of the test, at two seeds
+    for table in tables:
+        assert table["last"].nunique() == 2  # the rule's accuracy depends on the data alone
 
 
 def test_replicates_do_not_depend_on_how_many_stand_beside_them():
     """Losses of separate networks are summed, so their gradients never mix."""
-    small = dataclasses.replace(trained.ShortListOps.at("tiny"), batch_size=4)
-    tables = {}
+    small, tables = trained.TunedListOps.at("tiny"), {}
     for count in (1, 2):
-        one = dataclasses.replace(small, replicates=count)
-        data = stack([one.task(stream(0, "train", 0, r), 8) for r in range(count)])
-        model = one.model("hkt", seed=0, device=torch.device("cpu"), dtype=torch.float64)
+        data = stack([small.task(stream(0, "train", 0, r), 8) for r in range(count)])
+        model = small.model("hkt", count, seed=0, device=torch.device("cpu"), dtype=torch.float64)
         order = torch.arange(8).expand(count, -1)
         for _ in range(2):
             batch = data.take(order)
@@ -94,7 +70,7 @@ def test_training_learns_a_task_that_one_symbol_decides():
     tokens = torch.randint(1, 4, (2, 64, 5), generator=stream(1, "easy"))
     data = Data(tokens, torch.full((2, 64), 5), tokens[:, :, 0] - 1)
     facts = {"vocabulary": 4, "classes": 3, "max_length": 5, "width": 16, "depth": 1, "num_networks": 2}
-    model = trained.SequenceClassifier(**facts, attention="hkt", levels=2)
+    model = SequenceClassifier(**facts, attention="hkt", levels=2)
     losses = training.train(model, data, steps=120, batch_size=16, lr=5e-3, generator=stream(1, "batches"))
     loss, accuracy = training.evaluate(model, data)
     assert losses.shape == (2, 120)
@@ -108,6 +84,9 @@ def test_the_rate_rises_then_falls_to_zero():
     assert rates.max() == 1
     assert rates[-1] < 1e-3
     assert training.rate(0, 1) == 1
+    assert {training.rate(step, 100, 0.6) for step in range(10, 70)} == {1.0}
+    assert training.rate(71, 100, 0.6) < 1
+    assert training.rate(99, 100, 0.6) < 0.01
 
 
 def test_weight_decay_spares_the_logits_of_the_levels():
@@ -116,7 +95,7 @@ def test_weight_decay_spares_the_logits_of_the_levels():
     data, found = Data(tokens, torch.full((1, 16), 5), tokens[:, :, 0] - 1), []
     for decay in (0.0, 0.5):
         facts = {"vocabulary": 4, "classes": 3, "max_length": 5, "width": 8, "depth": 1, "alpha0": 0.7}
-        model = trained.SequenceClassifier(**facts, attention="hkt", levels=2)
+        model = SequenceClassifier(**facts, attention="hkt", levels=2)
         order = {"steps": 1, "batch_size": 4, "lr": 0.1, "generator": stream(1, "one step")}
         training.train(model, data, **order, weight_decay=decay)
         found.append(dict(model.named_parameters()))
@@ -124,11 +103,34 @@ def test_weight_decay_spares_the_logits_of_the_levels():
         assert torch.equal(found[0][name], found[1][name]) == name.endswith(".a"), name
 
 
+def test_the_logits_of_the_levels_learn_at_their_own_rate_and_nothing_else_does():
+    """Adam's first step is the learning rate, whatever the gradient: the logits move ten times as far."""
+    tokens = torch.randint(1, 4, (1, 16, 5), generator=stream(1, "hasten"))
+    data, moves = Data(tokens, torch.full((1, 16), 5), tokens[:, :, 0] - 1), {}
+    for factor in (1.0, 10.0):
+        facts = {"vocabulary": 4, "classes": 3, "max_length": 5, "width": 8, "depth": 1, "alpha0": 0.7}
+        model = trained_on(data, facts, factor, before := {})
+        moves[factor] = {
+            name: (weight - before[name]).detach().abs().max().item() for name, weight in model.named_parameters()
+        }
+    for name, move in moves[1.0].items():
+        assert moves[10.0][name] == pytest.approx(move * (10 if name.endswith(".a") else 1), rel=1e-3), name
+
+
+def trained_on(data: Data, facts: dict, factor: float, before: dict) -> SequenceClassifier:
+    """A classifier one step after ``before``, into which its start is written."""
+    model = SequenceClassifier(**facts, attention="hkt", levels=2)
+    before |= {name: weight.detach().clone() for name, weight in model.named_parameters()}
+    order = {"steps": 1, "batch_size": 4, "lr": 0.01, "generator": stream(1, "one step"), "weight_decay": 1e-9}
+    training.train(model, data, **order, alpha_rate=factor)
+    return model
+
+
 def test_levels_are_measured_from_one_row_per_sequence():
-    small = trained.ShortListOps.at("tiny")
+    small = dataclasses.replace(trained.TunedListOps.at("tiny"), alpha0=1 / 3)
     data = stack([small.task(stream(0, "test", 0, r), 70) for r in range(2)])
-    model = small.model("hkt", seed=0, device=torch.device("cpu"), dtype=torch.float32)
-    found = trained.levels_of(model, data)
+    model = small.model("hkt", 2, seed=0, **PLACES)
+    found = training.levels_of(model, data)
     assert len(found) == 2 * 2 * 3
     sums = found.groupby(["replicate", "block"])["alpha"].sum()
     assert np.allclose(sums, 1)
@@ -148,36 +150,7 @@ def test_levels_are_measured_from_one_row_per_sequence():
             assert row["alpha"] == pytest.approx(1 / 3, rel=1e-6)
 
 
-def test_reading_one_token_is_the_rule_of_the_root():
-    small = trained.ShortListOps.at("tiny")
-    data = stack([small.task(stream(0, "root", r), 200) for r in range(2)])
-    guess = small.rule(data)
-    assert set(guess.unique().tolist()) <= {0, 4, 9}
-    share = (guess == data.labels).double().mean(dim=-1)
-    assert ((share > 0.2) & (share < 0.45)).all()
-
-
-def five_kinds() -> pd.DataFrame:
-    """Rows of a comparison with five replicates, two blocks and, where there are any, three levels."""
-    tables = []
-    for kind in marks.NAMES:
-        count = 3 if kind.startswith("hkt") else 1
-        grid = pd.MultiIndex.from_product([range(5), range(2), range(count)], names=["replicate", "block", "level"])
-        table = grid.to_frame(index=False).assign(kind=kind, part=0, alpha=1 / count)
-        noise = 0.01 * np.sin(table["replicate"] * 3.0 + len(kind))
-        tables.append(table.assign(accuracy=0.5 + noise, kurtosis=0.1 * table["level"] - 0.3 + noise))
-    return pd.concat(tables, ignore_index=True).assign(tier="ci", recorded=False)
-
-
-def test_the_figure_of_the_comparison_names_the_paired_gain(words_of):
-    rows = five_kinds()
-    rows.loc[rows["kind"] == "hkt", "accuracy"] = 0.07 + rows.loc[rows["kind"] == "plain", "accuracy"].iloc[0]
-    rules = {"range": "short", "rule": ["majority", "root", "depth 1"], "trees": 100, "right": [15, 32, 70]}
-    rules = pd.DataFrame(rules).assign(tier="ci", recorded=False)
-    assert "over plain" in words_of(comparison(rows, rules, "short"))
-
-
-SEEDED = (trained.ShortListOps, trained.TunedListOps, Leak)
+SEEDED = (trained.TunedListOps, trained.Trees, Leak)
 
 
 @pytest.mark.parametrize("experiment", SEEDED)
@@ -218,18 +191,19 @@ def test_arms_of_the_comparison_have_equal_parameters_where_they_are_said_to():
 
 def test_the_rate_is_chosen_on_validation_data_and_every_arm_has_the_same_budget(monkeypatch):
     """The rate with the best validation accuracy, made to be the second; test data and batches do not see the arm."""
-    small, calls, evaluate = small_tuned(rates=(1e-3, 4e-3, 1e-2), tuning=2), [], trained.evaluate
+    small, calls = small_tuned(rates=(1e-3, 4e-3, 1e-2), tuning=2), []
+    train, evaluate = training.train, training.evaluate
 
     def noted(model, data, *, steps, lr, generator, **facts):
         calls.append((lr, steps, data.tokens.clone(), generator.get_state()))
-        return training.train(model, data, steps=steps, lr=lr, generator=generator, **facts)
+        return train(model, data, steps=steps, lr=lr, generator=generator, **facts)
 
     def judged(model, data):
         loss, accuracy = evaluate(model, data)
         return loss, accuracy + (calls[-1][0] == 4e-3)
 
-    monkeypatch.setattr(trained, "train", noted)
-    monkeypatch.setattr(trained, "evaluate", judged)
+    monkeypatch.setattr(training, "train", noted)
+    monkeypatch.setattr(training, "evaluate", judged)
     tables = [run_condition(small, {"kind": kind}, 0, "cpu") for kind in ("plain", "hkt")]
     assert [lr for lr, *_ in calls] == 2 * [1e-3, 4e-3, 1e-2, 4e-3]
     assert {steps for _, steps, *_ in calls} == {4}
@@ -280,14 +254,18 @@ def test_depth_1_evaluates_the_outermost_list_and_guesses_inside():
     assert one.depth_1(train, Data(tokens, None, labels)).tolist() == [0.5]
 
 
-def arms(gains: np.ndarray) -> pd.DataFrame:
-    """Rows of the tuned comparison: HKT ends ``gains`` above every other arm, and earlier checks must not count."""
-    tables = []
-    for kind in marks.TUNED_NAMES:
-        for step in (0, 5):
+def arms(gains: np.ndarray, experiment: type[training.Compared] = trained.TunedListOps, **ends: float) -> pd.DataFrame:
+    """Rows of a comparison: HKT ends ``gains`` above every other arm, and earlier checks must not count.
+
+    ``ends`` names arms (conv_qk, …) that end elsewhere. Losses fall until three tenths before the end.
+    """
+    tables, steps = [], range(0, 101, 10)
+    for kind in experiment.kinds:
+        for step in steps:
             table = pd.DataFrame({"kind": kind, "stage": "test", "step": step, "replicate": np.arange(len(gains))})
-            right = 0.6 + gains * (kind == "hkt") if step else 0.1
-            tables.append(table.assign(accuracy=right, rule=0.55, rate=4e-3, flop=1e9 * step))
+            right = ends.get(kind.replace("-", "_"), 0.6) + gains * (kind == "hkt") if step == 100 else 0.1
+            facts = {"rule": 0.55, "last": 0.55, "pixels": 0.55, "counts": 0.2, "rate": 4e-3, "flop": 1e9 * step}
+            tables.append(table.assign(accuracy=right, loss=max(2 - step / 30, 0), **facts))
         for rate, right in ((1e-3, 0.5), (4e-3, 0.6)):
             right += (kind == "hkt") * (0.02 if rate == 4e-3 else -0.03)
             table = pd.DataFrame({"kind": kind, "stage": "validation", "rate": rate, "replicate": [0, 1]})
@@ -297,14 +275,14 @@ def arms(gains: np.ndarray) -> pd.DataFrame:
 
 def test_tuned_gains_are_paired_and_taken_at_the_end():
     rows = arms(np.array([0.01, 0.02, 0.03, 0.02]))
-    for id in "opqr":
+    for id in "opr":
         assert CLAIM[f"HKT-E1.{id}"].measure(rows).value == pytest.approx(0.02)
     assert CLAIM["HKT-E1.s"].measure(arms(np.full(4, 0.02))).value == pytest.approx(0.05)  # of all arms the lowest
 
 
 def test_tuned_rows_fail_where_hkt_is_behind_and_do_not_decide_on_noise():
     noise = torch.randn(12, generator=stream(7, "noise"), dtype=torch.float64).numpy()
-    for id in "opqr":
+    for id in "opr":
         claim = CLAIM[f"HKT-E1.{id}"]
         for gains, verdict in ((0.03, "holds"), (-0.03, "fails"), (0.0, "undecided")):
             assert claim.judge(claim.measure(arms(gains + 0.005 * noise)))[0] == verdict
@@ -336,3 +314,84 @@ def test_the_smallest_visible_gain_is_seen_four_times_in_five():
 def test_the_figure_of_tuned_arms_says_rates_and_ends(words_of):
     rows = arms(np.array([0.01, 0.02, 0.03, 0.02])).assign(tier="ci", recorded=False)
     assert "HKT 62.0 % at rate 0.004" in words_of(tuned(rows))
+
+
+# --- strings whose groups are the blocks of the levels ----------------------------------------------------------------
+
+
+def judged(id: str, rows: pd.DataFrame) -> str:
+    return CLAIM[id].judge(CLAIM[id].measure(rows))[0]
+
+
+NOISE = torch.randn(8, generator=stream(7, "noise"), dtype=torch.float64).numpy()
+
+
+@pytest.mark.parametrize(("id", "rival"), [("a", "plain"), ("a", "wide"), ("a", "hkt_average"), ("b", "conv_qk")])
+def test_one_rival_that_keeps_up_is_enough_to_fail(id, rival):
+    gains = 0.35 + 0.005 * NOISE
+    assert judged(f"HKT-E6.{id}", arms(gains, trained.Trees)) == "holds"
+    assert judged(f"HKT-E6.{id}", arms(gains, trained.Trees, **{rival: 0.97})) == "fails"
+
+
+def test_averages_must_end_where_the_last_letter_ends():
+    rows = arms(0.35 + 0.005 * NOISE, trained.Trees, hkt_average=0.56)
+    assert judged("HKT-E6.c", rows) == "holds"
+    for far in (0.45, 0.65):
+        assert judged("HKT-E6.c", arms(0.005 * NOISE, trained.Trees, hkt_average=far)) == "fails"
+
+
+@pytest.mark.parametrize("tenth", [7, 10])
+def test_an_arm_that_still_falls_decides_nothing(tenth):
+    rows = arms(0.35 + 0.005 * NOISE, trained.Trees)
+    falls = (rows["kind"] == "wide") & (rows["step"] >= 10 * tenth)
+    rows.loc[falls, "loss"] -= 0.03
+    for id in "ab":
+        with pytest.raises(ValueError, match=r"wide: a tenth of the steps takes 0\.030 nats"):
+            CLAIM[f"HKT-E6.{id}"].measure(rows)
+    rows.loc[falls, "loss"] += 0.03
+    assert judged("HKT-E6.a", rows) == "holds"
+
+
+def test_weights_of_the_levels_that_stay_at_the_start_fail():
+    index = pd.MultiIndex.from_product([range(8), range(3)], names=["replicate", "level"])
+    for fine, verdict in ((0.9, "fails"), (0.6, "holds")):
+        level = index.to_frame(index=False).assign(stage="level", kind="hkt", block=0)
+        level["alpha"] = level["level"].map({0: fine, 1: 0.0, 2: 1 - fine}) + 0.001 * NOISE[level["replicate"]]
+        assert judged("HKT-E6.d", pd.concat([arms(NOISE, trained.Trees), level])) == verdict
+
+
+def test_strings_grouped_like_the_levels_are_what_they_say():
+    """Against a slow twin: read record by record."""
+    drawn = sample_trees(300, stream(2, "trees"))
+    for codes, label in zip(drawn.tokens.tolist(), drawn.labels.tolist(), strict=True):
+        records = [codes[1 + 4 * g : 5 + 4 * g] for g in range(7)]
+        assert codes[0] == 0
+        assert len(codes) == 29
+        assert len({tuple(letters) for *letters, _ in records[:6]}) == 6
+        assert len({frozenset(letters) for *letters, _ in records}) == 1
+        assert len({value for *_, value in records[:6]}) == 6
+        (found,) = (value for *letters, value in records[:6] if letters == records[6][:3])
+        assert found - 9 == label
+        assert records[6][3] == 17
+    first = next(v for *_, c, v in records if c == records[6][2])
+    assert by_last_letter(drawn.tokens)[-1] == first - 9
+
+
+def test_a_record_is_a_window_of_level_2_and_its_last_leaf_reads_it():
+    """The summary that the last leaf of record g reads depends on the leaves of that record and on no other token."""
+    x = torch.zeros(1, 29, 1, dtype=torch.float64, requires_grad=True)
+    coarse = pyramid(x, 3, "average")[2]
+    for g in range(7):
+        (seen,) = torch.autograd.grad(coarse[0, (4 * g + 4) >> 2, 0], x, retain_graph=True)
+        assert seen.flatten().nonzero().flatten().tolist() == [4 * g + 1, 4 * g + 2, 4 * g + 3, 4 * g + 4]
+
+
+def test_arms_of_the_control_have_equal_parameters_where_they_are_said_to():
+    numbers = {kind: trained.Trees().model(kind, 1, seed=0, **PLACES).num_parameters() for kind in trained.Trees.kinds}
+    assert numbers["wide"] == numbers["conv-qk"] == numbers["hkt"] - 6 == numbers["hkt-average"] - 6  # logits of levels
+    assert numbers["plain"] < numbers["hkt"]
+
+
+def test_the_figure_of_the_control_says_its_rule(words_of):
+    rows = arms(np.array([0.01, 0.02, 0.03, 0.02]), trained.Trees).assign(tier="ci", recorded=False)
+    assert "last letter 55.0 %" in words_of(trees(rows))

@@ -8,7 +8,7 @@ E, P      E, P        embeddings of symbols and positions, N(0, 1) and N(0, 1/4)
 W_1, W_2  W_1, W_2    feed-forward of width mlp_ratio width                                (R, out, in)
 
 h = E[s] + P;  h <- h + Attention(LN h);  h <- h + W_2 gelu(W_1 LN h);  logits = W LN(h), of the mean over real tokens
-("mean") or at every token ("every"). LN has no affine part, nothing has a bias.
+("mean"), of the last one ("last") or at every token ("every"). LN has no affine part, nothing has a bias.
 """
 
 from typing import Literal
@@ -61,7 +61,8 @@ class Block(nn.Module):
 class SequenceClassifier(nn.Module):
     """A causal transformer over symbols; see the module's legend for its equations. [ours: the paper's was not visible]
 
-    ``read_out``: "mean" gives (R, batch, classes) from the mean over the real tokens, "every" (R, batch, T, classes).
+    ``read_out``: "mean" gives (R, batch, classes) from the mean over the real tokens, "last" from the last of them,
+    "every" (R, batch, T, classes).
     Weights of network r come from stream(seed, "weights", ..., r): two kinds of attention with one seed differ only in
     what one of them lacks. Tokens are (batch, T), the same for all networks, or (R, batch, T). ValueError for sizes <
     1, unknown choices, heads that do not divide the width, and sequences longer than max_length.
@@ -83,7 +84,7 @@ class SequenceClassifier(nn.Module):
         attention: AttentionKind = "hkt",
         levels: int = 3,
         mlp_ratio: int = 2,
-        read_out: Literal["mean", "every"] = "mean",
+        read_out: Literal["mean", "last", "every"] = "mean",
         impl: Implementation = "fused",
         alpha0: float | None = None,
         num_networks: int = 1,
@@ -95,7 +96,7 @@ class SequenceClassifier(nn.Module):
         sizes = {"vocabulary": vocabulary, "classes": classes, "max_length": max_length, "mlp_ratio": mlp_ratio}
         for name, count in {**sizes, "depth": depth, "width": width}.items():
             check_count(name, count)
-        check_choice("read_out", read_out, ("mean", "every"))
+        check_choice("read_out", read_out, ("mean", "last", "every"))
         self.num_networks, self.max_length, self.read_out = num_networks, max_length, read_out
         networks = {"num_networks": num_networks, "dtype": dtype, "device": device}
         ends = Draws(seed=seed, layer="ends", **networks)
@@ -131,10 +132,12 @@ class SequenceClassifier(nn.Module):
     def forward(self, tokens: Int[Tensor, "*networks batch T"], lengths: Int[Tensor, "*networks batch"]) -> Tensor:
         """Logits: (R, batch, classes), or (R, batch, T, classes) with read_out = "every"."""
         h = self.stream(self.embed(tokens))
+        lengths = lengths.expand(self.num_networks, lengths.shape[-1]).unsqueeze(-1)
         if self.read_out == "mean":
-            lengths = lengths.expand(self.num_networks, lengths.shape[-1]).unsqueeze(-1)
             real = (torch.arange(h.shape[-2], device=h.device) < lengths).to(h.dtype).unsqueeze(-1)
             h = (h * real).sum(dim=-2) / lengths  # mean over the n real tokens
+        elif self.read_out == "last":
+            h = h.take_along_dim(lengths.unsqueeze(-1) - 1, dim=-2).squeeze(dim=-2)
         return linear(h, self.W)
 
     def alphas(self) -> Float[Tensor, "R depth heads L"]:
