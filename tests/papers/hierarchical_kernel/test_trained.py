@@ -344,11 +344,11 @@ def test_averages_must_end_where_the_last_letter_ends():
 def test_an_arm_that_still_falls_decides_nothing(tenth):
     rows = arms(0.35 + 0.005 * NOISE, trained.Trees)
     falls = (rows["kind"] == "wide") & (rows["step"] >= 10 * tenth)
-    rows.loc[falls, "loss"] -= 0.03
+    rows.loc[falls, "loss"] -= 0.06
     for id in "ab":
-        with pytest.raises(ValueError, match=r"wide: a tenth of the steps takes 0\.030 nats"):
+        with pytest.raises(ValueError, match=r"wide: a tenth of the steps takes 0\.060 nats"):
             CLAIM[f"HKT-E6.{id}"].measure(rows)
-    rows.loc[falls, "loss"] += 0.03
+    rows.loc[falls, "loss"] += 0.06
     assert judged("HKT-E6.a", rows) == "holds"
 
 

@@ -14,7 +14,7 @@ NAMES = {"plain": "standard attention", "equal": "standard attention of as many 
 NAMES |= {"wide": "wide attention", "conv-qk": "conv-QK", "hkt-average": "HKT with frozen averaging"}
 AT_END = "stage == 'test' and step == step.max()"
 POWER = 0.8  # with which the smallest visible difference is seen
-PLATEAU = 0.02  # nats by which a tenth of the steps may lower an arm's mean test loss
+PLATEAU = 0.05  # nats by which a tenth of the steps may lower an arm's mean test loss
 TENTHS = ((6, 7), (9, 10))  # the last one at the full rate, and the last of all
 
 
