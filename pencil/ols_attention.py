@@ -69,6 +69,13 @@ def least_squares(X, Y):
     return matmul(X, solve(matmul(transpose(X), X), matmul(transpose(X), Y)))
 
 
+def gradient(l, square, slope, recompute):
+    """The loss's derivative in l; the error is that of the layer's slope."""
+    P = l * square * slope if recompute else math.sqrt(square) * slope
+    pull = 4 * l**3 * square**2 * slope if recompute else 3 * l**2 * square * P
+    return 2 * square * (l**3 * square * P - slope) * pull
+
+
 def train(x, y, start, rate, epochs, recompute):
     """Gradient descent on one weight l of a layer with one feature; its read-out is frozen at its best value, or
     recomputed from the data at every step. Returns l after each epoch."""
@@ -77,10 +84,7 @@ def train(x, y, start, rate, epochs, recompute):
     slope = sum(v * w for v, w in zip(x, y)) / n / square
     l, course = start, [start]
     for _ in range(epochs):
-        P = l * square * slope if recompute else math.sqrt(square) * slope
-        error = l**3 * square * P - slope  # of the layer's slope
-        pull = 4 * l**3 * square**2 * slope if recompute else 3 * l**2 * square * P
-        l -= rate * 2 * square * error * pull
+        l -= rate * gradient(l, square, slope, recompute)
         course.append(l)
     return course
 
@@ -106,12 +110,8 @@ def main():
     print("fed with 2X  ", [round(v, 4) for (v,) in layer(scale(X, 2), L, P)], "(eight times as much)")
     draw = random.Random(0)
     patterns = [[draw.choice((-1, 1)) for _ in range(12)] for _ in range(6)]
-    print(
-        "patterns kept, F = u^2:",
-        sum(keeps(patterns, lambda u: u * u)),
-        "of 6; F = e^u:",
-        sum(keeps(patterns, math.exp)),
-    )
+    square, exponential = (sum(keeps(patterns, F)) for F in (lambda u: u * u, math.exp))
+    print(f"patterns kept, F = u^2: {square} of 6; F = e^u: {exponential}")
 
 
 if __name__ == "__main__":

@@ -124,11 +124,14 @@ run`;
 
   document.querySelectorAll(".try").forEach((box) => {
     const find = (name) => box.querySelector(`.try-${name}`);
-    const [program, pencil, run, reset, state, output, curves] = ["program", "file", "run", "reset", "state", "output", "curves"].map(find);
-    const recorded = { ...JSON.parse(find("recorded").textContent), text: output.textContent };
+    const [program, pencil, run, reset, state, output, curves, choice] = ["program", "file", "run", "reset", "state", "output", "curves", "choice"].map(find);
+    const programs = JSON.parse(find("programs").textContent);
+    let chosen = programs[0];
     const picture = JSON.parse(find("picture").textContent);
     const editors = new Map();
     const value = (area) => editors.get(area)?.getValue() ?? area.value;
+    const fill = (area, text) => (editors.has(area) ? editors.get(area).setValue(text) : (area.value = text));
+    const recorded = () => show({ ...chosen.recorded, text: chosen.text }, "Printed when the book was built:");
     function show(done, words) {
       state.textContent = words;
       output.textContent = [done.text?.trimEnd(), done.error].filter(Boolean).join("\n");
@@ -175,10 +178,19 @@ run`;
       run.textContent = "Run";
     });
     reset.addEventListener("click", () => {
-      for (const area of [program, pencil]) editors.get(area)?.setValue(area.defaultValue) ?? (area.value = area.defaultValue);
-      show(recorded, "Printed when the book was built:");
+      fill(program, chosen.code);
+      fill(pencil, pencil.defaultValue);
+      recorded();
     });
-    show(recorded, state.textContent);
+    choice?.addEventListener("change", () => {
+      chosen.kept = value(program); // what was typed waits for its program
+      chosen = programs[choice.value];
+      program.rows = chosen.code.split("\n").length;
+      fill(program, chosen.kept ?? chosen.code);
+      recorded();
+    });
+    recorded();
+    if (choice) choice.disabled = false;
     run.disabled = reset.disabled = false;
   });
 });

@@ -1,5 +1,8 @@
 """Softmax and Sinkhorn, by the pencil and by the package."""
 
+import itertools
+import math
+
 import pytest
 import torch
 from pencil import sinkhorn as pencil
@@ -69,3 +72,22 @@ def test_blocks_approximate_a_coupling(draw, law):
     target = package.comonotone(*weights)
     S = pencil.block_scores(target.tolist(), x, y, a, b, 4, 1e-4, 1e-3)
     close(S, package.block_kernel(*weights, target, m=4, tau=1e-4, floor=1e-3))
+
+
+@pytest.mark.parametrize("cells", [4, 16])
+def test_softmax_approximates_a_conditional_distribution(draw, law, cells):
+    """`SK-9.a`: W_1 is at most 2 / M + t + l on an interval of length one; the scores and l are the package's."""
+    tau, t, y, nu, target = 1e-6, 1e-3, sorted(draw.random() for _ in range(8)), law(8), law(8)
+    psi, size = [pencil.hats(v, cells) for v in y], range(cells + 1)
+    mass, under = ([sum(w * hat[k] for w, hat in zip(each, psi, strict=True)) for k in size] for each in (target, nu))
+    B = [t + (1 - t) * sum(mass[k] / (under[k] + tau) * hat[k] for k in size) for hat in psi]
+    lost = sum(m * tau / (u + tau) for m, u in zip(mass, under, strict=True))
+    scores, theirs = package.conditional_kernel(
+        *(torch.tensor(v, dtype=torch.float64) for v in (y, nu, [target])), cells
+    )
+    close([[math.log(b) for b in B]], scores)
+    assert lost == pytest.approx(float(theirs))
+    (row,) = pencil.softmax([[math.log(b) for b in B]], [1.0], nu)
+    ahead = itertools.accumulate(p - q for p, q in zip(row, target, strict=True))
+    distance = sum(abs(a) * (two - one) for a, (one, two) in zip(ahead, itertools.pairwise(y), strict=False))
+    assert distance <= 2 / cells + t + lost

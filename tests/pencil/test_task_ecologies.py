@@ -69,3 +69,13 @@ def test_a_merged_pair_costs_elsewhere(ecology, law):
         if code[0] == code[1]:
             assert pencil.excess(prior, elsewhere, laws, code) >= least - 1e-12
     assert math.isclose(pencil.excess(prior, elsewhere, laws, [0, 0, 1, 2]), least)
+
+
+def test_selection_can_favour_the_other_recipes():
+    """`TE-11.a` fails: in each background the excess falls as alpha rises, and selection lowers the mean of alpha."""
+    alpha, shares, excess = (0.0, 0.1, 0.9, 1.0), (0.25, 0.25, 0.25, 0.25), (0.2, 0.1, 3.2, 3.1)
+    copies = [p * math.exp(-e) for p, e in zip(shares, excess, strict=True)]
+    before, after = (pencil.mixture(weights, [[a] for a in alpha])[0] for weights in (shares, copies))
+    theirs = package.price_terms([math.exp(-e) for e in excess], alpha, shares=shares).selection
+    assert after - before == pytest.approx(float(theirs), rel=1e-12)
+    assert after < before - 0.3

@@ -1,9 +1,11 @@
 """The programs of *Try it* against the package, run by Python here and in the page by tests/site/test_try.py."""
 
+import ast
 from pathlib import Path
 
 import pytest
 from answers import TRIES
+from solutions import RIGHT, WRONG, answered
 
 from derived.book.house import UserError
 from derived.book.page import tries
@@ -19,7 +21,10 @@ def slug(request):
 def test_every_pencil_has_a_program():
     assert sorted(TRIES) == sorted(path.stem.removeprefix("try_") for path in PENCIL.glob("try_*.py"))
     assert sorted(TRIES) == sorted(
-        path.stem for path in PENCIL.glob("*.py") if not path.stem.startswith(("try_", "pic", "__"))
+        path.stem for path in PENCIL.glob("*.py") if not path.stem.startswith(("try_", "exercise_", "pic", "__"))
+    )
+    assert (
+        sorted(TRIES) == sorted(RIGHT) == sorted(path.stem.removeprefix("exercise_") for path in PENCIL.glob("exer*"))
     )
 
 
@@ -49,6 +54,33 @@ def test_what_is_to_be_tried_is_listed(slug):
     assert things.count("\n- ") == 1
     assert "import" in code.splitlines()[0]
     assert len(code.splitlines()) <= 25
+
+
+def _said(slug, tmp_path, body=None):
+    """What the check of an exercise says of a function body."""
+    for needed in (slug, "picture"):
+        (tmp_path / f"{needed}.py").write_text((PENCIL / f"{needed}.py").read_text("utf-8"), "utf-8")
+    program = (PENCIL / f"exercise_{slug}.py").read_text("utf-8")
+    (tmp_path / "it.py").write_text(answered(program, body) if body else program, "utf-8")
+    return tries.run(tmp_path / "it.py")[0]
+
+
+def test_the_check_of_an_exercise_accepts_the_right_answer_and_refuses_mistakes(slug, tmp_path):
+    body = RIGHT[slug]
+    assert _said(slug, tmp_path) == "no answer yet"
+    assert _said(slug, tmp_path, body) == "right"
+    assert len(WRONG[slug]) >= 2
+    for old, new in WRONG[slug]:
+        assert body.count(old) >= 1
+        assert _said(slug, tmp_path, body.replace(old, new)).startswith("not right: "), (old, new)
+
+
+def test_an_exercise_says_what_to_write_and_is_short(slug):
+    program = (PENCIL / f"exercise_{slug}.py").read_text("utf-8")
+    label, _, words = ast.get_docstring(ast.parse(program)).partition(": ")
+    assert f":label: {label}\\n" in (PENCIL.parent / f"notebooks/{slug}.ipynb").read_text("utf-8")
+    assert len(words.split()) > 10
+    assert len(program.splitlines()) <= 45
 
 
 def test_a_program_that_fails_is_named_in_one_line(tmp_path):

@@ -5,6 +5,7 @@ import json
 
 import pytest
 from answers import TRIES
+from solutions import RIGHT, answered
 
 pytestmark = pytest.mark.browser
 
@@ -43,6 +44,14 @@ def test_it_runs_from_a_folder_and_an_edit_changes_the_answer(site, browser, see
     assert page.locator(".try-output").inner_text() != shown
     page.locator(".try-reset").click()
     assert page.locator(".try-output").inner_text() == shown
+    page.locator(".try-choice").select_option("1")
+    assert page.locator(".try-output").inner_text() == "no answer yet"
+    stub = page.evaluate("document.querySelector('.CodeMirror').CodeMirror.getValue()")
+    page.evaluate(
+        "text => document.querySelector('.CodeMirror').CodeMirror.setValue(text)", answered(stub, RIGHT[slug])
+    )
+    _ran(page)
+    assert page.locator(".try-output").inner_text() == "right"
     assert not [url for url in asked if not url.startswith(("file:", "blob:"))]
     page.close()
     seen.passed("try", name)

@@ -290,19 +290,35 @@ def register(
 @app.command()
 @clear_errors
 def compare(
-    file: Annotated[Path, typer.Argument(help="What `derived claims --json` printed on your machine.")],
+    file: Annotated[Path, typer.Argument(help="What `derived claims --json` printed, or `derived attest` wrote.")],
 ) -> None:
-    """Print the verdicts of a ledger that differ from the committed ones, ready for a bug report.
+    """Print the verdicts of a rerun that differ from the committed ones, ready for a bug report.
 
     Example: derived compare mine.json
     """
+    from derived.book.judge import attest
+
     house = this_house()
-    mine, committed = ledger.read_rows(file), ledger.read_rows(house.ledger)
-    lines = ledger.differences(committed, mine)
+    mine, committed = attest.read_rows(file), ledger.read_rows(house.ledger)
+    lines = attest.differences(committed, mine)
     for line in lines:
         typer.echo(f"- {line}")
     typer.echo(f"{len(lines)} of {len(mine)} verdicts differ from results/ledger.json")
     raise typer.Exit(1 if lines else 0)
+
+
+@app.command()
+@clear_errors
+def attest() -> None:
+    """Write what the last run judged here, and on what kind of machine, to results/attested/, for a pull request.
+
+    It holds versions, verdicts and hashes, and nothing personal: read it before you send it.
+    """
+    from derived.book.judge import attest
+
+    file = attest.attest(this_house())
+    typer.echo(f"made {file}")
+    typer.echo(f"which verdicts differ from ours: derived compare {file}")
 
 
 @app.command()

@@ -1,8 +1,12 @@
 """Links between claims and their evidence lead both ways."""
 
 from bs4 import BeautifulSoup
+from press import ROW
 
-from derived.book.page import evidence
+from derived.book.page import evidence, pages
+from derived.book.page.pages import Chapter
+from derived.book.source.evidence import Entry, Evidence
+from derived.book.source.reading import Minutes
 
 PLACE = '<details class="evidence" data-claim="T-1"><a class="both" href="../notebooks/toy.html#{}">x</a></details>'
 
@@ -21,3 +25,15 @@ def test_links_lead_both_ways_or_are_named():
         f"{here}its link leads nowhere: ../notebooks/toy.html#b"
     ]
     assert evidence.one_way(site("a", f'<p id="a">No.</p>{back}')) == [f"{here}notebooks/toy.html#a does not lead back"]
+
+
+def test_reruns_are_counted_at_their_tier():
+    row = ROW | {"changed": [], "expected": "holds"}
+    found = [Evidence(Entry(row, [], []), (), "it is ours", "", None, None, (), (), {})]
+    chapter = Chapter("toy", {"paper": {"title": "A toy"}}, {}, 0, {}, Minutes(1, 2), (), "1. Toy")
+
+    def page(reruns):
+        return BeautifulSoup(pages.evidence(chapter, found, set(), {}, "", "", reruns), "html.parser").get_text(" ")
+
+    assert "at tier ci rerun on 2 machines, 1 the same" in " ".join(page({("toy", "T-1", "ci"): (2, 1)}).split())
+    assert "rerun on" not in page({("toy", "T-1", "cpu"): (2, 1)})

@@ -60,3 +60,26 @@ def test_a_chapter_without_a_program_stays_as_it_is(root):
 def test_a_program_without_a_place_is_named(root):
     with pytest.raises(UserError, match="needs the section '## Mechanism'"):
         tries.add(root, "my_paper", _notebook("# One", "## Setup"))
+
+
+EXERCISE = (
+    '"""mp-ex: three more.\n"""\n\n\ndef more(n): ...\n\n\nprint("no answer yet" if more(1) is None else "right")\n'
+)
+ASKED = "```{exercise} Three more\n:label: mp-ex\n\n*Implement.* Write it.\n```"
+
+
+def test_an_exercise_stands_beside_the_mechanism_and_its_text_links_to_it(root):
+    (root / "pencil/exercise_my_paper.py").write_text(EXERCISE, "utf-8")
+    notebook = _notebook("# One", "## Mechanism", "## Exercises", f"Before.\n\n{ASKED}\n\nAfter.")
+    tries.add(root, "my_paper", notebook)
+    shown, asked = notebook.cells[3].source, notebook.cells[-1].source
+    assert '<option value="1">Exercise: Three more</option>' in shown
+    assert '"text": "no answer yet"' in shown
+    assert "def more(n): ..." in shown
+    assert asked == f"Before.\n\n{ASKED[:-3]}\n{tries.ANSWER}\n```\n\nAfter."
+
+
+def test_an_exercise_that_the_chapter_does_not_have_is_named(root):
+    (root / "pencil/exercise_my_paper.py").write_text(EXERCISE, "utf-8")
+    with pytest.raises(UserError, match="begins with 'mp-ex', which is no exercise of my_paper"):
+        tries.add(root, "my_paper", _notebook("# One", "## Mechanism"))

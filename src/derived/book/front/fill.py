@@ -7,7 +7,7 @@ from typing import Any
 
 import nbformat
 
-from derived.book.front import history, notation, reference, scales, welcome
+from derived.book.front import history, notation, reference, scales, twice, welcome
 from derived.book.judge import changes
 from derived.book.page import pages
 from derived.book.report import wrong
@@ -42,6 +42,7 @@ def fill(
         "<!-- notation -->": notation.notation(symbols),
         "<!-- totals -->": pages.totals(chapters),
         "<!-- scales -->": scales.table(chapters),
+        "<!-- twice -->": twice.table(root, chapters),
         "<!-- wrong -->": wrong.page(chapters, changes.read(root)),
         "<!-- ledger -->": pages.ledger(chapters),
         "<!-- theorems -->": pages.theorems(chapters, statements),

@@ -14,6 +14,7 @@ import nbformat
 from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 
+from derived.book.judge import attest
 from derived.book.page import pages
 from derived.book.source import evidence, on_page, statements
 from derived.book.source.evidence import Cells, Evidence, explored, seen
@@ -43,7 +44,8 @@ def write(
     entry = evidence.bibtex((root / "book/references.bib").read_text("utf-8"), chapter.facts["paper"]["bibkey"])
     named = {test for each in found for test in each.tests}.union(*(tested.get(each, []) for each in said))
     shown = statements.texts(root, slug, named)
-    text = pages.evidence(chapter, found, statements.proved(notebook["cells"]), shown, entry, address)
+    reruns = attest.reruns(root, chapter.rows)
+    text = pages.evidence(chapter, found, statements.proved(notebook["cells"]), shown, entry, address, reruns)
     (target / f"claims/{slug}.md").write_text(text, "utf-8")
     return {"statements": said, "claims": [row["id"] for row in rows]}, index
 

@@ -364,12 +364,19 @@ def cell_foot(slug: str, checked: list[str], decides: list[str], runs: dict[str,
 
 
 def evidence(
-    chapter: Chapter, found: list[Any], proved: set[str], tests: dict[Any, str], bibtex: str, source: str
+    chapter: Chapter,
+    found: list[Any],
+    proved: set[str],
+    tests: dict[Any, str],
+    bibtex: str,
+    source: str,
+    reruns: dict[tuple[str, str, str], tuple[int, int]],
 ) -> str:
     """Write the page of evidence for a chapter's claims. ``proved`` has the labels of proved results, ``tests`` the
-    source of its tests; ``source`` is the address of the repository's files, or empty."""
+    source of its tests; ``source`` is the address of the repository's files, or empty; ``reruns`` has by row on how
+    many machines others ran it, and how many gave its verdict."""
     values = {"slug": chapter.slug, "title": chapter.title, "found": found, "proved": proved, "bibtex": bibtex}
-    values |= {"tests": tests}
+    values |= {"tests": tests, "reruns": reruns}
     head = f"---\nhtml_theme.sidebar_secondary.remove: true\n---\n\n# Evidence: {chapter.name}\n\n"
     return head + raw(html("evidence.html", address=source, page="evidence", **values)) + "\n"
 

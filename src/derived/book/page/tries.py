@@ -2,6 +2,8 @@
 
 `pencil/try_<slug>.py` is the program; its docstring says what to try. The page shows it, with what it printed and
 plotted when the book was built, at the end of the chapter's mechanism. `_static/try.js` runs it in the browser.
+`pencil/exercise_<slug>.py` is an exercise of the chapter in the same place: a docstring that begins with its label, a
+function without a body, and the check. The exercise in the text links to it.
 """
 
 import ast
@@ -19,6 +21,7 @@ from derived.book.house import UserError
 from derived.book.page import pages
 
 SECTION = "## Mechanism"
+ANSWER = 'In plain Python it can be answered in this page: <a href="#try-it">Try it</a>.'
 LIMIT = 60  # seconds
 # Runs a program as the page does: what it prints, then in one line its curves and its result.
 RUN = """\
@@ -26,7 +29,7 @@ import json, runpy, sys
 sys.path.insert(0, sys.argv[1])
 done = runpy.run_path(sys.argv[2], run_name="__main__")
 import picture
-print("\\n" + json.dumps({"curves": picture.shown, "result": done["result"]}))
+print("\\n" + json.dumps({"curves": picture.shown, "result": done.get("result")}))
 """
 
 
@@ -40,7 +43,24 @@ def add(root: Path, slug: str, notebook: NotebookNode) -> None:
     if SECTION not in lines:
         raise UserError(f"{slug}: pencil/try_{slug}.py needs the section {SECTION!r} in the notebook")
     places = [place for place, _ in sections[lines.index(SECTION) + 1 :]] or [len(notebook.cells)]
-    notebook.cells.insert(_split(notebook, places[0]), new_markdown_cell(_shown(root, slug, program)))
+    asked = _exercise(root, slug, notebook)
+    notebook.cells.insert(_split(notebook, places[0]), new_markdown_cell(_shown(root, slug, program, asked)))
+
+
+def _exercise(root: Path, slug: str, notebook: NotebookNode) -> list[dict[str, Any]]:
+    """The program of the exercise with its title, where there is one; its text in the notebook gets a link here."""
+    program = root / f"pencil/exercise_{slug}.py"
+    if not program.is_file():
+        return []
+    code = program.read_text("utf-8").strip()
+    label = (ast.get_docstring(ast.parse(code)) or "").partition(":")[0]
+    for cell in notebook.cells:
+        if found := re.search(rf"^```{{exercise}} (.*)\n:label: {re.escape(label)}\n(?s:.*?)^```$", cell.source, re.M):
+            end = found.end() - len("```")
+            cell.source = f"{cell.source[:end]}\n{ANSWER}\n{cell.source[end:]}"
+            text, recorded = run(program)
+            return [{"name": f"Exercise: {found[1]}", "code": code, "text": text, "recorded": recorded}]
+    raise UserError(f"pencil/{program.name}: its docstring begins with {label!r}, which is no exercise of {slug}")
 
 
 def _split(notebook: NotebookNode, place: int) -> int:
@@ -58,11 +78,12 @@ def _headings(cell: NotebookNode) -> list[str]:
     return re.findall(r"^## .*$", cell.source, re.M) if cell.cell_type == "markdown" else []
 
 
-def _shown(root: Path, slug: str, program: Path) -> str:
+def _shown(root: Path, slug: str, program: Path, asked: list[dict[str, Any]]) -> str:
     lead, things, code = read(program)
     text, recorded = run(program)
     files = {name: (root / f"pencil/{name}.py").read_text("utf-8") for name in (slug, "picture")}
-    values = {"slug": slug, "code": code, "text": text, "recorded": recorded, "files": files}
+    programs = [{"name": "The mechanism", "code": code, "text": text, "recorded": recorded}, *asked]
+    values = {"slug": slug, "programs": programs, "files": files}
     return f"### Try it\n\n{lead}\n\n{things}\n\n" + pages.raw(pages.html("try.html", **values))
 
 
