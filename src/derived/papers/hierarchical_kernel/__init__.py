@@ -25,7 +25,6 @@ __getattr__, __dir__, __all__ = face.attach(
         "data.listops": ["ListOps", "evaluate_tokens", "from_text"],
         "data.reviews": ["synthetic_reviews"],
         "data.shallow": ["ShallowPredictor"],
-        "data.trees": ["sample_trees"],
         "model.classifier": ["SequenceClassifier"],
         "model.information": [
             "LatentMixture",
