@@ -111,6 +111,7 @@ def blank(browser, width: int = 1280, height: int = 900) -> Iterator:
     """A tab of its own; leaving it fails on any error or request to another host."""
     context = browser.new_context(viewport={"width": width, "height": height}, reduced_motion="reduce")
     context.set_default_navigation_timeout(PATIENCE)
+    context.add_init_script("try { localStorage.view ??= 'all' } catch {}")  # chapters whole, unless a test asks
     page = context.new_page()
     trouble: list[str] = []
     page.on("console", lambda m: trouble.append(f"{m.type}: {m.text}") if m.type in ("error", "warning") else None)

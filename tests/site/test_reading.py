@@ -1,7 +1,7 @@
 """What a reader may hide, and what links show, in the built site."""
 
 import pytest
-from test_browser import opened
+from test_browser import CONTRAST, STICKS_OUT, opened
 
 pytestmark = pytest.mark.browser
 
@@ -37,6 +37,64 @@ def test_a_link_to_something_hidden_shows_it(browser, address, chapters):
     with opened(browser, f"{address}{chapters[0].name}?hide=code,checks#{check}") as page:
         assert page.locator(f"[id='{check}']").is_visible()
         assert page.locator(".modes input[name=checks]").evaluate("(box) => box.checked")
+
+
+DERIVED = "section[id^=derivation] .cell > .cell_input"
+LEFT_OUT = [DERIVED, ".provenance", "#exercises .exercise", "#races table", "#mechanism .cell_input"]
+READ = ["div.proof.admonition", "#experiments figure", "#the-question .cell_input", "#claims tr.claim", "#take-away p"]
+
+
+def test_a_chapter_opens_in_the_readers_view_and_the_address_keeps_another(browser, address, chapters):
+    name = chapters[0].name
+    with opened(browser, f"{address}{name}?view=reader") as page:
+        assert [css for css in LEFT_OUT if page.evaluate(SEEN, css)] == []
+        assert [css for css in READ if not page.evaluate(SEEN, css)] == []
+        assert page.evaluate(STICKS_OUT) == []
+        assert page.evaluate(CONTRAST) == []
+        page.emulate_media(media="print")
+        assert page.evaluate(SEEN, DERIVED) > 0, "paper has all"
+        assert not page.locator(".view-note").is_visible()
+        page.emulate_media(media="screen")
+        page.locator(".modes summary").click()
+        page.locator(".modes input[value=all]").check()
+        assert [css for css in LEFT_OUT if not page.evaluate(SEEN, css)] == []
+        assert page.url.endswith("?view=all")
+        page.goto(address + chapters[-1].name)
+        assert page.evaluate(SEEN, DERIVED) > 0, "kept on the machine"
+    fresh = browser.new_context()
+    page = fresh.new_page()
+    page.goto(address + name)
+    assert page.evaluate(SEEN, DERIVED) == 0, "the reader's view comes first"
+    fresh.close()
+
+
+def test_without_scripts_a_chapter_is_whole(browser, address, chapters):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(address + chapters[0].name)
+    for css in ("section[id^=derivation] .cell_input", "#exercises .exercise", "#races table"):
+        assert page.locator(css).first.is_visible(), css
+    context.close()
+
+
+def test_a_section_that_is_folded_opens_by_its_button_and_by_a_link_into_it(browser, address, chapters):
+    inside = chapters[0].soup.select_one("#exercises .exercise[id]")["id"]
+    with opened(browser, f"{address}{chapters[0].name}?view=reader", typeset=False) as page:
+        page.locator("#what-breaks-it > .view-more").click()
+        assert page.locator("#what-breaks-it > p").first.is_visible()
+        assert not page.locator("#what-breaks-it > .view-more").is_visible()
+        assert page.evaluate(SEEN, DERIVED) == 0
+        page.evaluate("(id) => (location.hash = id)", inside)
+        page.wait_for_function("(id) => document.getElementById(id).checkVisibility()", arg=inside)
+        page.locator(".view-note button").click()
+        assert page.evaluate(SEEN, DERIVED) > 0
+
+
+def test_a_link_to_a_cell_shows_its_code_in_the_readers_view(browser, address, chapters):
+    check = chapters[0].soup.select_one("section[id^=derivation] div.cell[id^=check-]")["id"]
+    with opened(browser, f"{address}{chapters[0].name}?view=reader#{check}", typeset=False) as page:
+        assert page.locator(f"[id='{check}'] .cell_input").is_visible()
+        assert page.evaluate("localStorage.view") == "all", "the test's own choice stays"
 
 
 def first(chapters, css: str):

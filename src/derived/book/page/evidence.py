@@ -34,10 +34,12 @@ def write(
     rows, tested = pages.headlines(chapter.rows), statements.tests(root, slug)
     found = evidence.gather(root, slug, whole, pages.entries_of(chapter.rows), chapter.finding["records"])
     resting = evidence.resting(whole, rows)
-    said, index = {}, []
+    proved, said, index = statements.proved(notebook["cells"]), {}, []
     for each in statements.statements(notebook):
         claims = [row for row in rows if row["id"] in resting.get(each.label, [])]
-        said[each.label] = pages.statement(each.whose, each.label, each.check is not None, tested, claims, slug)
+        said[each.label] = pages.statement(
+            each.whose, each.label, each.label in proved, each.check is not None, tested, claims, slug
+        )
         index.append({"slug": slug, "claims": claims, **asdict(each)})
     mark_cells(slug, notebook["cells"], found)
     nbformat.write(notebook, target / f"notebooks/{slug}.ipynb")
@@ -45,7 +47,7 @@ def write(
     named = {test for each in found for test in each.tests}.union(*(tested.get(each, []) for each in said))
     shown = statements.texts(root, slug, named)
     reruns = attest.reruns(root, chapter.rows)
-    text = pages.evidence(chapter, found, statements.proved(notebook["cells"]), shown, entry, address, reruns)
+    text = pages.evidence(chapter, found, proved, shown, entry, address, reruns)
     (target / f"claims/{slug}.md").write_text(text, "utf-8")
     return {"statements": said, "claims": [row["id"] for row in rows]}, index
 
