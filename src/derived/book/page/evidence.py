@@ -94,6 +94,7 @@ def mark_cells(slug: str, cells: Cells, found: Sequence[Evidence]) -> None:
 def one_way(pages: Mapping[str, BeautifulSoup]) -> list[str]:
     """One line per link between a claim and its evidence that is broken or does not lead back."""
     found = []
+    anchors = {name: {tag["id"]: tag for tag in reversed(page.find_all(id=True))} for name, page in pages.items()}
     for name, page in pages.items():
         if not name.startswith("claims/"):
             continue
@@ -101,7 +102,7 @@ def one_way(pages: Mapping[str, BeautifulSoup]) -> list[str]:
             back = f"{name}#{place['data-claim']}"
             for link in place.select("a.both"):
                 there, anchor = _target(name, link["href"])
-                target = pages[there].find(id=anchor) if there in pages else None
+                target = anchors.get(there, {}).get(anchor)
                 if target is not None and not target.contents:  # a cell has one id of its own, the others in front
                     target = target.parent
                 if target is None:
