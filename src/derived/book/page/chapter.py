@@ -14,6 +14,7 @@ from derived.book.house import House, UserError
 from derived.book.judge.ledger import entered
 from derived.book.page import cells, explorer, opening, pages, tries
 from derived.book.page.plain import CARD, ERRATA
+from derived.book.record import cost
 from derived.book.source import reading
 
 REPORT = 'class="chapter-ledger"'  # the table that a chapter's report() shows in Jupyter
@@ -31,6 +32,7 @@ def fill(root: Path, build: Path, slug: str, links: dict[str, str]) -> tuple[pag
     source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
     finding = json.loads((build / f"findings/{slug}.json").read_text("utf-8"))
     finding["rows"] = entered(House(root), finding["rows"])
+    finding["records"] = [cost.of_record(House(root), slug, record) for record in finding["records"]]
     _show_parameters(notebook)
     facts = _facts(notebook, slug)
     exercises = sum(len(re.findall(r"^[`:]{3,}\{exercise(?:-start)?\}", c.source, re.M)) for c in notebook.cells)
