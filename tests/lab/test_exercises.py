@@ -10,7 +10,7 @@ import pytest
 import sympy
 import torch
 
-from derived.lab.exercises import Derive, Implement, ask, call, checker, described, judged, ranges
+from derived.lab.exercises import Derive, Implement, ask, call, checker, described, judged, ranges, share
 from derived.papers.task_ecologies.model.partitions import bell_number
 
 half = Derive(lambda: 0.5, digits=2)
@@ -261,3 +261,28 @@ def test_what_an_answer_logs_does_not_reach_the_page(capsys):
 def test_both_ends_of_a_range_of_whole_numbers_are_drawn():
     draw, generator = ranges(n=(2, 4)), torch.Generator()
     assert {draw(generator)["n"] for _ in range(100)} == {2, 3, 4}
+
+
+def test_a_name_draws_points_of_its_own_and_the_same_each_time():
+    def points(who):
+        seen = []
+        judged("one", capped, lambda q, delta: seen.append((q, delta)) or min(q + delta, 1), who)
+        return seen
+
+    assert points("Ada") == points("Ada")
+    assert len({tuple(points(who)) for who in ("", "Ada", "Emmy")}) == 3
+
+
+def test_an_answer_that_is_rounded_too_early_is_told_so():
+    third = Derive(lambda x: x / 3, ranges(x=(0.1, 1.0)))
+    assert judged("third", third, lambda x: float(f"{x / 3:.4g}")) == "right"
+    said = judged("third", third, lambda x: float(f"{x / 3:.2g}"))
+    assert said.endswith("; it is right to 2 significant digits, 4 are asked for")
+    assert "significant" not in judged("third", third, lambda x: x)
+
+
+def test_a_grader_gets_the_share_of_the_parts_that_are_right():
+    assert share({"two": (half, pair)}, "two", 0.5, 0.5) == 0.5
+    assert share({"two": (half, pair)}, "two", ..., ...) == 0.0
+    assert share({"one": half}, "one", 0.5) == 1.0
+    assert share({}, "none", 0.5) == 0.0

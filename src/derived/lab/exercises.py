@@ -20,7 +20,7 @@ import sysconfig
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any
@@ -275,7 +275,7 @@ class Derive:
                 self._compare(seed, answer, mistake)
                 return f"; {words}"
         for digits in range(self.digits - 1, 0, -1):
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Wrong):
                 replace(self, digits=digits)._compare(seed, answer, self.right)
                 return f"; it is right to {digits} significant digits, {self.digits} are asked for"
         return ""

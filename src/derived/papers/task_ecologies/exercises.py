@@ -217,8 +217,7 @@ worth = Implement(
 
 
 def _table(generator: torch.Generator) -> dict:
-    """Costs of the sets of up to six worlds, which grow with their size by a rate that is drawn as well: the best
-    partition has from one to six cells."""
+    """Costs of the sets of up to six worlds; they grow at a rate that is drawn, so the best has few cells or many."""
     n = 3 + int(torch.randint(4, (), generator=generator))
     sizes = np.array([S.bit_count() for S in range(2**n)])
     draws = torch.rand(2**n, generator=generator, dtype=torch.float64).numpy()
@@ -269,9 +268,9 @@ least_cost = Implement(
     _table,
     mistakes={
         "one step at a time": _by_single_merges,
-        "three cells at most": lambda costs: _totals(costs)[
-            set_partitions(len(costs).bit_length() - 1).max(axis=1) < 3
-        ].min(),
+        "three cells at most": lambda costs: min(
+            _totals(costs)[set_partitions(len(costs).bit_length() - 1).max(axis=1) < 3]
+        ),
         "two cells at most": lambda costs: min(costs[S] + costs[len(costs) - 1 - S] for S in range(len(costs))),
         "the empty set is no cell of the rest": lambda costs: min(costs[1:]),
         "all worlds alone, or none": lambda costs: min(
