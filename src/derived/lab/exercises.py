@@ -274,7 +274,7 @@ class Derive:
             with contextlib.suppress(Exception):
                 self._compare(seed, answer, mistake)
                 return f"; {words}"
-        for digits in range(self.digits - 1, 0, -1):
+        for digits in range(self.digits - 1, 1, -1):
             with contextlib.suppress(Wrong):
                 replace(self, digits=digits)._compare(seed, answer, self.right)
                 return f"; it is right to {digits} significant digits, {self.digits} are asked for"
