@@ -9,7 +9,6 @@ import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from derived.lab.real.pinned import path
 
@@ -64,14 +63,6 @@ def speeches() -> list[Speech]:
     """The State of the Union speeches since 1790 (package ``stdlib``), by year."""
     files = sorted((path("stdlib") / "package/sotu/data").glob("*.json"))
     return [Speech(**json.loads(file.read_text("utf-8"))) for file in files if file.stem[:4].isdigit()]
-
-
-def own(folder: str | Path) -> dict[str, str]:
-    """Texts of one's own: the ``.txt`` files of a folder by their names, in order; ValueError where there is none."""
-    files = sorted(Path(folder).glob("*.txt"))
-    if not files:
-        raise ValueError(f"no file *.txt is in {folder}; give a folder of texts, in order of their names")
-    return {file.stem: file.read_text("utf-8") for file in files}
 
 
 def given_names(language: str) -> list[str]:

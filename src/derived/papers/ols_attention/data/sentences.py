@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from derived.lab.real import texts
+from derived.lab.real import own, texts
 from derived.lab.real.models import Pretrained
 
 SHORTEST = 20  # characters of a sentence; less is a heading or an abbreviation
@@ -16,7 +16,7 @@ SHORTEST = 20  # characters of a sentence; less is a heading or an abbreviation
 def speeches(count: int, folder: str = "") -> list[tuple[str, int, str]]:
     """Speaker, year and text of State of the Union speeches, evenly over the years; or of each file of a folder of
     one's own, which speaks for itself and has its place for a year. ValueError where there are fewer than ``count``."""
-    found = [(name, place, text) for place, (name, text) in enumerate(texts.own(folder).items())] if folder else []
+    found = [(name, place, text) for place, (name, text) in enumerate(own.read(folder).items())] if folder else []
     found = found or [(speech.name, speech.year, speech.text) for speech in texts.speeches()]
     if len(found) < count:
         raise ValueError(f"there are {len(found)} texts, and {count} are asked for")
