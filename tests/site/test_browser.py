@@ -429,8 +429,9 @@ def test_the_book_reads_without_scripts(browser, address, chapters):
     page.goto(f"{address}book/ledger.html")
     claims = page.locator("tr.claim")
     assert claims.count() > 0
-    for fold in page.locator("details.storey:not([open]) > summary").all():
-        fold.click()
+    closed = page.locator("details.storey:not([open]) > summary")
+    while closed.count():
+        closed.first.click()
     assert all(claims.nth(i).is_visible() for i in range(claims.count()))
     assert not page.locator(".ledger-filters").is_visible()
     page.goto(address + chapters[0].name)
@@ -527,6 +528,8 @@ def test_the_speaker_has_a_window_that_moves_the_slides(browser, address, site, 
             speaker.keyboard.press("ArrowRight")
             page.wait_for_function(f"Math.abs({AT} - {at}) < 0.1")
         speaker.wait_for_function("document.getElementById('s2').getBoundingClientRect().top < 5")
+        assert re.match(r"0:0\d of 90:00; planned here 0 to \d+", speaker.locator(".watch").text_content())
+        assert speaker.locator(".ahead h2").text_content() == page.locator("#s3 h2").text_content()
 
 
 def test_two_slides_share_a_printed_page(browser, address, site):
