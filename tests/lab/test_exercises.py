@@ -73,7 +73,7 @@ def test_an_array_of_any_kind_is_right(answer):
 def test_tolerance_is_half_a_unit_of_the_last_digit_asked_for():
     root = Derive(lambda: 2**0.5, digits=3)
     assert [judged("root", root, x) for x in (1.41, 1.419)] == ["right", "right"]
-    assert judged("root", root, 1.43) == "not right: yours is 1.43"
+    assert judged("root", root, 1.47) == "not right: yours is 1.47"
     zero = Derive(lambda: 0.0, digits=2)
     assert judged("zero", zero, 0.004) == "right"
     assert judged("zero", zero, 0.006) != "right"
