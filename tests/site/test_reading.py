@@ -15,6 +15,7 @@ def seen_parts(page) -> set[str]:
     return {mode for mode, css in PARTS.items() if page.evaluate(SEEN, css)}
 
 
+@pytest.mark.looks_at("notebooks/{first}.html", "notebooks/{last}.html")
 def test_the_switch_hides_and_the_address_keeps_it(browser, address, site, chapters):
     with opened(browser, address + chapters[0].name) as page:
         assert seen_parts(page) == {*PARTS}
@@ -39,6 +40,7 @@ def test_the_switch_hides_and_the_address_keeps_it(browser, address, site, chapt
         assert not any(page.locator(f".modes input[name={mode}]").is_checked() for mode in PARTS)
 
 
+@pytest.mark.looks_at("notebooks/{first}.html")
 def test_a_link_to_something_hidden_shows_it(browser, address, chapters):
     check = chapters[0].soup.select_one("div.cell[id^=check-]:has(.checked)")["id"]
     with opened(browser, f"{address}{chapters[0].name}?hide=code,checks#{check}") as page:
@@ -104,15 +106,14 @@ def test_a_link_to_a_cell_shows_its_code_in_the_readers_view(browser, address, c
         assert page.evaluate("localStorage.view") == "all", "the test's own choice stays"
 
 
-def first(chapters, css: str):
-    """A chapter and the link that stands first in it, is not folded, and leads elsewhere or to a box or a formula."""
-    for chapter in chapters:
-        for link in chapter.article.select(css):
-            target = chapter.article.find(id=link["href"][1:])
-            shown = target is None or {"proof", "math"} & set(target.get("class", []))
-            if shown and not link.find_parent("details"):
-                return chapter, link["href"]
-    pytest.fail(f"no chapter has {css}")
+def first(chapter, css: str) -> str:
+    """Where the first such link leads that is not folded and leads elsewhere or to a box or a formula."""
+    for link in chapter.article.select(css):
+        target = chapter.article.find(id=link["href"][1:])
+        shown = target is None or {"proof", "math"} & set(target.get("class", []))
+        if shown and not link.find_parent("details"):
+            return link["href"]
+    pytest.fail(f"{chapter.name} has no {css}")
 
 
 # Links and what their previews hold.
@@ -123,16 +124,13 @@ LINKS = {
 }
 
 
+@pytest.mark.looks_at("notebooks/{first}.html")
 @pytest.mark.parametrize("from_disk", [False, True])
 def test_a_link_shows_where_it_leads(browser, address, site, chapters, from_disk):
-    shown = {}
-    for css in LINKS:
-        chapter, href = first(chapters, css)
-        shown.setdefault(chapter.name, []).append((href, LINKS[css]))
-    for name, links in shown.items():
-        with opened(browser, f"{site.as_uri()}/{name}" if from_disk else address + name) as page:
-            for href, css in links:
-                shows_where_it_leads(page, href, css)
+    chapter = chapters[0]
+    with opened(browser, (site / chapter.name).as_uri() if from_disk else address + chapter.name) as page:
+        for css, shown in LINKS.items():
+            shows_where_it_leads(page, first(chapter, css), shown)
 
 
 def shows_where_it_leads(page, href: str, css: str) -> None:
