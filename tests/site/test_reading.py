@@ -53,9 +53,10 @@ LEFT_OUT = [DERIVED, ".provenance", "#exercises .exercise", "#races table", "#me
 READ = ["div.proof.admonition", "#experiments figure", "#the-question .cell_input", "#claims tr.claim", "#take-away p"]
 
 
+@pytest.mark.looks_at("notebooks/{first}.html", "notebooks/{last}.html")
 def test_a_chapter_opens_in_the_readers_view_and_the_address_keeps_another(browser, address, chapters):
     name = chapters[0].name
-    with opened(browser, f"{address}{name}?view=reader") as page:
+    with opened(browser, f"{address}{name}?view=reader", typeset=True) as page:
         assert [css for css in LEFT_OUT if page.evaluate(SEEN, css)] == []
         assert [css for css in READ if not page.evaluate(SEEN, css)] == []
         assert page.evaluate(STICKS_OUT) == []
@@ -77,6 +78,7 @@ def test_a_chapter_opens_in_the_readers_view_and_the_address_keeps_another(brows
     fresh.close()
 
 
+@pytest.mark.looks_at("notebooks/{first}.html")
 def test_without_scripts_a_chapter_is_whole(browser, address, chapters):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
@@ -86,9 +88,10 @@ def test_without_scripts_a_chapter_is_whole(browser, address, chapters):
     context.close()
 
 
+@pytest.mark.looks_at("notebooks/{first}.html")
 def test_a_section_that_is_folded_opens_by_its_button_and_by_a_link_into_it(browser, address, chapters):
     inside = chapters[0].soup.select_one("#exercises .exercise[id]")["id"]
-    with opened(browser, f"{address}{chapters[0].name}?view=reader", typeset=False) as page:
+    with opened(browser, f"{address}{chapters[0].name}?view=reader") as page:
         page.locator("#what-breaks-it > .view-more").click()
         assert page.locator("#what-breaks-it > p").first.is_visible()
         assert not page.locator("#what-breaks-it > .view-more").is_visible()
@@ -99,9 +102,10 @@ def test_a_section_that_is_folded_opens_by_its_button_and_by_a_link_into_it(brow
         assert page.evaluate(SEEN, DERIVED) > 0
 
 
+@pytest.mark.looks_at("notebooks/{first}.html")
 def test_a_link_to_a_cell_shows_its_code_in_the_readers_view(browser, address, chapters):
     check = chapters[0].soup.select_one("section[id^=derivation] div.cell[id^=check-]")["id"]
-    with opened(browser, f"{address}{chapters[0].name}?view=reader#{check}", typeset=False) as page:
+    with opened(browser, f"{address}{chapters[0].name}?view=reader#{check}") as page:
         assert page.locator(f"[id='{check}'] .cell_input").is_visible()
         assert page.evaluate("localStorage.view") == "all", "the test's own choice stays"
 
