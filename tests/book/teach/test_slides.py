@@ -31,7 +31,8 @@ PAGE = """<html><head><link rel="stylesheet" href="../_static/a.css"/><script sr
 <div class="proof theorem admonition" id="t"><p class="admonition-title"><span class="caption-number">Theorem 2.1</span>
 (All <span class="math">\\(x\\)</span>)<span class="whose">ours</span></p><p>By <a href="#equation-one">(2.1)</a> and
 <a href="#d">Definition 2.1</a>.</p></div>
-<div class="proof admonition"><details class="proof-fold"><summary>Proof</summary><p>Clear.</p></details></div>
+<details class="proof-fold" id="proof-t"><summary>Proof</summary><div class="proof admonition"><p>Clear.</p></div>
+</details>
 <div class="ours admonition"><p>Our words.</p></div>
 </section></section>
 <section id="mechanism"><h2>Mechanism</h2><p>This much code:</p>

@@ -112,15 +112,15 @@ def _tabled(part: Tag) -> Tag:
 
 
 def _proofs(box: Tag) -> Iterator[Tag]:
-    """Find the proofs that follow a statement, unfolded."""
+    """Find the proofs that follow a statement, out of their folds."""
     for after in box.find_next_siblings(True):
         kinds = after.get("class", [])
-        if "admonition" in kinds and "proof" in kinds and kinds != ["proof", "admonition"]:
-            return
         if kinds == ["proof", "admonition"]:
-            for fold in after.select("details, summary"):
-                fold.extract() if fold.name == "summary" else fold.unwrap()
             yield after
+        elif "proof-fold" in kinds:
+            yield from after.select(".proof.admonition")
+        elif "admonition" in kinds and "proof" in kinds:
+            return
 
 
 def heading_of(tag: Tag) -> str:

@@ -11,6 +11,7 @@ const shown = () => slides.findIndex((slide) => slide.getBoundingClientRect().bo
 
 const go = (to) => {
   slides[to]?.scrollIntoView({ behavior: "instant" });
+  if (speaks) prepare(to);
   if (to in slides && !speaks) history.replaceState(null, "", `#s${to}`);
   speaker?.postMessage({ slide: to }, "*"); // "*": a file has no origin
 };
@@ -31,6 +32,34 @@ const overview = (to) => {
   root.classList.toggle("overview");
   fit();
   go(to);
+};
+
+// The speaker's desk: the next slide, and a clock that starts when the first slide is left.
+let began, planned;
+const prepare = (to) => {
+  if (!(to in slides)) return;
+  if (to) began ??= Date.now();
+  planned = slides[to].querySelector(".notes")?.dataset;
+  const next = slides[to + 1];
+  document.querySelector(".next").textContent = next ? "Next:" : "This is the last slide.";
+  const copy = next?.cloneNode(true);
+  for (const named of copy ? [copy, ...copy.querySelectorAll("[id]")] : []) named.removeAttribute("id");
+  copy?.querySelector(".notes")?.remove();
+  document.querySelector(".ahead").replaceChildren(...(copy ? [copy] : []));
+  tick();
+};
+
+const tick = () => {
+  if (!began) return;
+  const gone = (Date.now() - began) / 60000;
+  const late = planned ? gone - planned.to : 0;
+  const early = planned ? planned.from - gone : 0;
+  const off = late > 0 ? `, ${Math.ceil(late)} min behind` : early > 1 ? `, ${Math.floor(early)} min ahead` : "";
+  const clock = `${Math.floor(gone)}:${String(Math.floor((gone * 60) % 60)).padStart(2, "0")}`;
+  const plan = planned ? `; planned here ${planned.from} to ${planned.to}` : "";
+  const watch = document.querySelector(".watch");
+  watch.textContent = `${clock} of ${document.querySelector(".desk").dataset.minutes}:00${plan}${off}`;
+  watch.classList.toggle("late", late > 0);
 };
 
 const fit = () => {
@@ -60,5 +89,6 @@ slides.forEach((slide, place) => slide.addEventListener("click", (event) => {
 // Who scrolls by hand sees every part.
 for (const kind of ["wheel", "touchmove"]) addEventListener(kind, () => root.classList.remove("reveals"), { passive: true });
 root.classList.toggle("speaker", speaks);
-addEventListener("load", () => MathJax.startup.promise.then(fit).then(() => location.hash && go(Number(location.hash.slice(2)))));
+if (speaks) setInterval(tick, 1000);
+addEventListener("load", () => MathJax.startup.promise.then(fit).then(() => (location.hash || speaks) && go(Number(location.hash.slice(2)))));
 addEventListener("resize", fit);

@@ -46,7 +46,7 @@ def recall(rows: pd.DataFrame) -> Figure:
     for axis in (axes[1].xaxis, axes[1].yaxis):
         plain_log(axis, (50, 100, 200, 400, 800))
     axes[0].legend(
-        fontsize=6.5,
+        fontsize=7,
         loc="lower left",
         title="$V$, $d$, $h$",
         title_fontsize=7,
