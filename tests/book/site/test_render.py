@@ -235,12 +235,14 @@ def write_chapter(root: Path, more: str = "") -> None:
 
 
 LECTURES = """- show: toy-theorem
-  minutes: 30 40 80
+  minutes: 20 40 80
   say: Rank first.
 - show: toy-figure
   minutes: 0 30? 80
 - show: claims
   minutes: 20 20 20
+- name: Questions
+  minutes: 10 0 0
 """
 
 
