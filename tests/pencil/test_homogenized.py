@@ -2,7 +2,11 @@
 
 import itertools
 import math
+import random
 
+import chance
+import gram
+import numpy as np
 import pytest
 import torch
 from pencil import homogenized as pencil
@@ -92,3 +96,115 @@ def test_layers_follow_the_flow_with_an_error_of_order_one(table):
             y = stepped(y, 1 / layers, V, A)
         errors.append(math.dist(*([*itertools.chain(*each)] for each in (y, end))))
     assert 1.6 < errors[0] / errors[1] < 2.4
+
+
+@pytest.mark.parametrize(("deviation", "heads"), [(0.0, 1), (4.0, 1), (4.0, 3)])
+def test_two_tokens_follow_their_diffusion(deviation, heads):
+    """`HT-5.a`: at h = 0.03 the mean overlap at tau = 1.5 is that of Fokker and Planck's equation, within ± 0.035, from
+    one head to several, hot and cold; motionless tokens are refused."""
+    draw, d, h, layers, ends = random.Random(0), 64, 0.03, 50, []
+    exact = gram.two_tokens(d, deviation, h * layers)
+    sigma = package.matched_law(d, deviation).sigma_a
+    assert exact == pytest.approx(package.two_token_pde(d, 1.0, sigma, 0.0, np.array([1.5])).first[0], abs=0.02)
+    for _ in range(32):
+        group = 0.0
+        for _ in range(10):
+            x = gram.simplex(2)
+            for _ in range(layers):
+                x = gram.layer(x, d, deviation, h, heads, draw)
+            group += gram.overlap(x) / 10
+        ends.append(group - exact)
+    low, high = chance.interval(ends)
+    assert -0.035 <= low <= high <= 0.035
+    assert exact > 0.035
+
+
+def test_cold_tokens_follow_the_simplex():
+    """`HT-8.a`: at logit deviation 8 the overlap is that of the ODE within ± 0.03, where it is farthest off; the ODE
+    of hot tokens is refused."""
+    draw, n, d, h, layers = random.Random(0), 4, 4096, 0.01, 400
+    runs = []
+    for _ in range(32):
+        x, course = gram.simplex(n), [0.0]
+        for _ in range(layers):
+            x = gram.layer(x, d, 8.0, h, 1, draw)
+            course.append(gram.overlap(x))
+        runs.append(course[::10])
+
+    def worst(deviation):
+        exact = gram.curve(n, deviation, h * layers, layers)[::10]
+        off = [chance.interval([run[k] - each for run in runs]) for k, each in enumerate(exact)]
+        return max(off, key=lambda ends: abs(sum(ends)))
+
+    low, high = worst(8.0)
+    assert -0.03 <= low <= high <= 0.03
+    low, high = worst(0.0)
+    assert low > 0.03 or high < -0.03
+
+
+def test_cold_and_long_prompts_wait():
+    """`HT-9.c`: the time of the ODE to the overlap 1/2 grows from a logit deviation and from an n to the next."""
+    deviations, tokens = (0.0, 2.0, 4.0, 8.0), (4, 10, 24)
+    waits = [[gram.wait(n, deviation) for deviation in deviations] for n in tokens]
+    theirs = [[float(package.time_to_overlap(n, deviation)) for deviation in deviations] for n in tokens]
+    for mine, other in zip(waits, theirs, strict=True):
+        assert mine == pytest.approx(other, rel=0.05)
+    grown = [b - a for each in (*waits, *zip(*waits, strict=True)) for a, b in itertools.pairwise(each)]
+    assert min(grown) >= 1e-6
+    assert waits[0][0] == pytest.approx(math.log(5), rel=1e-3)  # hot: a temperature that does nothing adds nothing
+
+
+def test_the_slow_overlap_returns():
+    """`HT-13.a` fails: from artanh u = 1.1 far more than 0.409 of the paths return to 0 by slow time 10; where A is
+    orthogonal, as many do as the equation says."""
+    draw, d, h, paths, returned = random.Random(0), 32, 0.1, 100, []
+    for factors in (2, 0):
+        back = 0
+        for _ in range(paths):
+            R = math.tanh(1.1)
+            back += any((R := gram.slow_step(R, h, d, factors, draw)) <= 0 for _ in range(round(10 * d / h)))
+        returned.append(chance.share(back, paths))
+    assert returned[0][0] > 0.409 + 0.05
+    assert returned[1][0] < 0.409 < returned[1][1]
+
+
+def spread_of_the_mean(n, shared, draw, d=8, h=0.1, layers=10, weights=20):
+    """The variance over the weights of the mean token of one prompt, whose tokens have a mean; attention is uniform."""
+    prompt = [pencil.normalise([draw.gauss(0, 1) + 1.5 * (k == 0) for k in range(d)]) for _ in range(n)]
+    ends = []
+    for _ in range(weights):
+        x = prompt
+        for _ in range(layers):
+            mean = [sum(column) / n for column in zip(*x, strict=True)]
+            size = math.sqrt(h / d * pencil.dot(mean, mean))
+            push = [draw.gauss(0, size) for _ in range(d)]
+            pushes = [push if shared else [draw.gauss(0, size) for _ in range(d)] for _ in x]
+            x = [pencil.normalise([a + b for a, b in zip(*pair, strict=True)]) for pair in zip(x, pushes, strict=True)]
+        ends.append([sum(column) / n for column in zip(*x, strict=True)])
+    return sum(sum((a - sum(c) / weights) ** 2 for a in c) / (weights - 1) for c in zip(*ends, strict=True))
+
+
+def test_the_noise_of_the_weights_does_not_average_out():
+    """`HT-17.b`: the variance of the mean token over the weights is at least 0.05 at the n where it is smallest; where
+    each token has noise of its own it averages out, and is refused."""
+    draw = random.Random(0)
+    ends = [chance.interval([spread_of_the_mean(n, True, draw) for _ in range(16)]) for n in (8, 32, 128)]
+    assert min(ends)[0] >= 0.05
+    assert chance.interval([spread_of_the_mean(128, False, draw) for _ in range(8)])[0] < 0.05
+
+
+def test_a_layer_of_overlaps_is_a_layer(draw):
+    """One hot layer on overlaps and one on tokens move the mean overlap alike, within five standard errors."""
+    d, h, samples = 12, 0.2, 400
+    moved = [
+        [one(draw) for _ in range(samples)]
+        for one in (
+            lambda draw: gram.overlap(gram.layer(gram.simplex(3), d, 0.0, h, 2, draw)),
+            lambda draw: (
+                (pencil.mean_overlap(pencil.layer(pencil.axes(3, d), (2 * h) ** 0.5, 2, 0.0, draw)) * 3 - 1) / 2
+            ),
+        )
+    ]
+    means = [sum(each) / samples for each in moved]
+    errors = [sum((a - m) ** 2 for a in each) / samples**2 for each, m in zip(moved, means, strict=True)]
+    assert abs(means[0] - means[1]) < 5 * math.sqrt(sum(errors))

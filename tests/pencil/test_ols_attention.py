@@ -3,6 +3,7 @@
 import math
 import random
 
+import chance
 import pytest
 import torch
 from pencil import ols_attention as pencil
@@ -85,3 +86,113 @@ def test_adam_comes_to_the_weight_of_the_theory():
     starts = torch.tensor([0.1, 0.5, 1.5], dtype=torch.float64)
     theirs = [package.train_scalar(one, other, starts, read_out=each).l[-1] for each in ("frozen", "recomputed")]
     close(ends, torch.stack(theirs, dim=1).flatten(), rtol=1e-9, atol=1e-9)
+
+
+def capacities(sizes, loads, wrong_bits):
+    """The number of patterns of each size at which 1 % of bits are wrong, between the two loads, along a power."""
+    found = []
+    for N, (few, many) in zip(sizes, loads, strict=True):
+        low, high = (math.log(wrong_bits(N, K)) for K in (few, many))
+        found.append(few * (many / few) ** ((math.log(0.01) - low) / (high - low)))
+    return found
+
+
+def wrong_bits_of_a_power(k, draw, memories):
+    """The share of bits that the flip rule of F = u^k changes in stored patterns, one pattern of each memory."""
+
+    def share(N, K):
+        gain = {O: (O**k - (O - 2) ** k, O**k - (O + 2) ** k) for O in range(-N, N + 1)}  # a bit that agrees, or not
+        wrong = 0
+        for _ in range(memories // N):
+            shown, *others = (draw.getrandbits(N) for _ in range(K))
+            field = [gain[N][0]] * N
+            for other in others:
+                apart = shown ^ other
+                agrees, differs = gain[N - 2 * apart.bit_count()]
+                field = [f + (differs if apart >> i & 1 else agrees) for i, f in enumerate(field)]
+            wrong += sum(f <= 0 for f in field)
+        return wrong / (memories // N * N)
+
+    return share
+
+
+def wrong_bits_of_the_exponential(draw, bits):
+    """The same for F = e^u, over all patterns of a memory: the energies of all states, one bit after the other."""
+    lost = math.exp(-2)  # where a bit differs, next to where it agrees
+
+    def energies(memory, N):
+        E, step = [0.0] * 2**N, 1
+        for pattern in memory:
+            E[pattern] += 1.0
+        while step < len(E):
+            for k in range(0, len(E), 2 * step):
+                here, there = E[k : k + step], E[k + step : k + 2 * step]
+                E[k : k + step] = [a + lost * b for a, b in zip(here, there, strict=True)]
+                E[k + step : k + 2 * step] = [lost * a + b for a, b in zip(here, there, strict=True)]
+            step *= 2
+        return E
+
+    def share(N, K):
+        wrong = seen = 0
+        while seen < bits:
+            memory = [draw.getrandbits(N) for _ in range(K)]
+            E = energies(memory, N)
+            wrong += sum(E[pattern ^ 1 << i] >= E[pattern] for pattern in memory for i in range(N))
+            seen += K * N
+        return wrong / seen
+
+    return share
+
+
+def test_the_quadratic_memory_has_linear_capacity():
+    """`OLS-15.a`: the power of N at 1 % wrong bits, within 1 ± 0.25; the cubic memory, which has N^2, is refused."""
+    draw, sizes = random.Random(0), (32, 96, 288)
+    loads = [(round(0.15 * N), round(0.25 * N)) for N in sizes]
+    logs = [math.log(N) for N in sizes]
+    slopes = []
+    for _ in range(8):
+        fitting = capacities(sizes, loads, wrong_bits_of_a_power(2, draw, 12_000))
+        slopes.append(chance.slope(logs, [math.log(K) for K in fitting]))
+    low, high = chance.interval(slopes)
+    assert 0.75 <= low <= high <= 1.25
+    sizes, loads = (16, 40), [(5, 12), (30, 80)]
+    cubic = capacities(sizes, loads, wrong_bits_of_a_power(3, draw, 24_000))
+    assert math.log(cubic[1] / cubic[0]) / math.log(2.5) > 1.25
+
+
+def test_the_exponential_memory_has_exponential_capacity():
+    """`OLS-15.d`: bits per spin at 1 % wrong bits, within 1 ± 0.1; the quadratic memory is refused."""
+    draw, sizes = random.Random(0), (9, 12, 15)
+    loads = [(round(0.014 * 2**N), round(0.027 * 2**N)) for N in sizes]
+    slopes = []
+    for _ in range(8):
+        fitting = capacities(sizes, loads, wrong_bits_of_the_exponential(draw, 6_000))
+        slopes.append(chance.slope(sizes, [math.log2(K) for K in fitting]))
+    low, high = chance.interval(slopes)
+    assert 0.9 <= low <= high <= 1.1
+    one, other = capacities((32, 64), [(5, 8), (10, 16)], wrong_bits_of_a_power(2, draw, 12_000))
+    assert math.log2(other / one) / 32 < 0.9
+
+
+def test_the_two_ways_to_count_wrong_bits_agree_with_the_pencil(draw):
+    """Bits by their field, states by their energies, and patterns tried one flip at a time."""
+    patterns = [draw.getrandbits(7) for _ in range(4)]
+    signs = [[1.0 - 2 * (pattern >> i & 1) for i in range(7)] for pattern in patterns]
+
+    class Replayed:
+        """Draws these patterns."""
+
+        def __init__(self):
+            self.left = list(patterns)
+
+        def getrandbits(self, _):
+            return self.left.pop(0)
+
+    kept = pencil.keeps(signs, lambda u: u * u)
+    first = wrong_bits_of_a_power(2, Replayed(), 7)(7, 4)
+    assert (first == 0) == kept[0]
+    wrong = wrong_bits_of_the_exponential(Replayed(), 1)(7, 4)
+    assert (wrong == 0) == all(pencil.keeps(signs, math.exp))
+    stored = torch.tensor(signs, dtype=torch.float64)
+    assert wrong == float((package.flip_field(stored, stored, "exp") <= 0).double().mean())
+    assert first == float((package.flip_field(stored[:1], stored, 2) <= 0).double().mean())

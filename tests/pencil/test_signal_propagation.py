@@ -38,3 +38,26 @@ def test_erf_grows_like_a_stretched_exponential():
     slope = float(package.lambda_stretched(a, s, package.stretch_constant("erf", alpha))) ** -0.5
     assert pencil.exponent(pencil.erf(alpha), a, s, math.inf, 20_000, math.sqrt) == pytest.approx(slope, rel=0.05)
     assert pencil.exponent(pencil.layer_norm, a, s, math.inf, 20_000, math.sqrt) < 0.1 * slope
+
+
+def test_derf_amplifies_less_at_depths_that_people_build():
+    """`SP-20`: at ViT-Base's variances and 197 tokens Derf has no larger J than LayerNorm up to block 36; at twice the
+    default of alpha it has."""
+    sigma = 0.02 * math.sqrt(768)
+    a, s = sigma**4, (sigma * 0.02 * math.sqrt(4 * 768)) ** 2
+
+    def last(alpha):
+        depths = range(1, 121)
+        smaller = [d for d in depths if not pencil.growth(pencil.erf(alpha), a, s, 197, d) > norm[d - 1]]
+        assert smaller == [*range(1, len(smaller) + 1)]
+        return len(smaller)
+
+    norm = [pencil.growth(pencil.layer_norm, a, s, 197, d) for d in range(1, 121)]
+    crossing = last(0.5)
+    assert crossing >= 36 > last(1.0)
+    for depth, larger in ((crossing, False), (crossing + 1, True)):
+        erf, layer_norm = (
+            package.propagate(1.0, 0.2, kernel=kernel, a=a, s=s, n=197, depth=depth).J_backward[0]
+            for kernel in (package.ErfKernel(0.5), package.LayerNormKernel())
+        )
+        assert (erf > layer_norm) == larger

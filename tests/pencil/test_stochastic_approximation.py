@@ -1,5 +1,9 @@
 """Iterates, chains and urns, by the pencil and by the package."""
 
+import math
+import random
+
+import chance
 import pytest
 import torch
 from pencil import stochastic_approximation as pencil
@@ -54,3 +58,96 @@ def test_the_variance_at_a_constant_step(a, epsilon):
     variance = pencil.constant_step_variance(1 - epsilon, a)
     assert variance == pytest.approx(float(package.telegraph_variance(a, epsilon)))
     assert 1 - epsilon / 2 - 1e-12 <= variance * (1 + epsilon / a) <= 1 + epsilon + 1e-12
+
+
+def test_the_remote_past_names_the_limit():
+    """`SA-3.a`: two chains with fair coins for single data, one that likes to stay and one that likes to change. The
+    learner starts after the gap; where the chain is drawn anew there, the past says nothing, and is refused."""
+    draw, streams = random.Random(0), 1000
+
+    def pairs(y, stays, length):
+        found = []
+        for _ in range(length):
+            same = draw.random() < stays
+            y = y if same else 1 - y
+            found.append(float(same))
+        return y, found
+
+    def names(gap, anew):
+        right = 0
+        for _ in range(streams):
+            stays = draw.choice((0.8, 0.2))
+            y, early = pairs(draw.randrange(2), stays, 60)
+            named = 0.8 if sum(early) > 30 else 0.2
+            y ^= draw.random() < (1 - (2 * stays - 1) ** gap) / 2  # what the data of the gap do, in one step
+            late = pairs(y, draw.choice((0.8, 0.2)) if anew else stays, 200)[1]
+            end = pencil.iterate(lambda x, same: same - x, late, lambda n: 1 / n)[-1]
+            right += abs(end - named) < abs(end - (1 - named))
+        return right
+
+    assert chance.share(min(names(gap, False) for gap in (200, 2_000, 20_000)), streams)[0] >= 0.99
+    assert chance.share(names(200, True), streams)[0] < 0.99
+
+
+def excursions(alpha, N, streams, draw, shuffled=False):
+    """How many stationary streams of tail 3/2 take the iterate farther than 0.3 from one half between N and 2 N."""
+    beta, off = 1.5, 0
+    left = [1.0]  # the probability that the sojourn at time 0 still lasts so long, times the mean sojourn
+    for k in range(1, 2 * N):
+        left.append(k**-beta)
+    for _ in range(streams):
+        first, value = draw.choices(range(1, 2 * N + 1), left)[0], draw.randrange(2)
+        data = [value] * first
+        while len(data) < 2 * N:
+            value = 1 - value
+            data += [value] * pencil.sojourn(beta, draw)
+        data = data[: 2 * N]
+        if shuffled:
+            draw.shuffle(data)
+        mean = sum(data) / len(data) if shuffled else 0.5
+        course = pencil.iterate(lambda x, y: y - x, data, lambda n: n**-alpha)
+        off += max(abs(x - mean) for x in course[N:]) > 0.3
+    return off
+
+
+def test_ergodic_data_throw_the_iterate_off():
+    """`SA-6.c`: below the threshold at least half of the streams, also late; of the same data in random order none."""
+    draw, streams = random.Random(0), 300
+    assert chance.share(excursions(0.55, 2**12, streams, draw), streams)[0] >= 0.5
+    assert chance.share(excursions(0.55, 2**12, 60, draw, shuffled=True), 60)[1] < 0.5
+
+
+def test_a_head_reads_its_component():
+    """`SA-8.a`: the root mean square distance to V (m + Sigma theta) falls like t^-1/2, within ± 0.12, for the farther
+    of two components; the one to the plain mean V m does not, and is refused."""
+    draw, times, theta, V = random.Random(0), (50, 100, 200, 400, 800), (0.5, -0.3), ((1.0, 0.5), (-0.4, 1.0))
+    components = [((1.0, 0.0), ((1.0, 0.0), (0.6, 0.8))), ((-1.0, 0.5), ((0.7, 0.0), (-0.2, 0.9)))]  # m, root of Sigma
+
+    def applied(M, x):
+        return [sum(a * b for a, b in zip(row, x, strict=True)) for row in M]
+
+    def readings(m, root):
+        """What the head reads of one stream, at each of the times."""
+        total, one, two, found = 0.0, 0.0, 0.0, []
+        for t in range(1, times[-1] + 1):
+            g, h = draw.gauss(0, 1), draw.gauss(0, 1)
+            y, z = m[0] + root[0][0] * g, m[1] + root[1][0] * g + root[1][1] * h
+            weight = math.exp(theta[0] * y + theta[1] * z)
+            total, one, two = total + weight, one + weight * y, two + weight * z
+            if t in times:
+                found.append(applied(V, (one / total, two / total)))
+        return found
+
+    def slope(group, limit):
+        errors = [math.sqrt(sum(math.dist(read, limit) ** 2 for read in reads)) for reads in zip(*group, strict=True)]
+        return chance.slope([math.log(t) for t in times], [math.log(e) for e in errors])
+
+    for m, root in components:
+        covariance = [applied(root, row) for row in root]
+        limit = applied(V, [a + b for a, b in zip(m, applied(covariance, theta), strict=True)])
+        theirs = package.tilted_mean_gaussian(*(torch.tensor(v, dtype=torch.float64) for v in (m, covariance, theta)))
+        assert limit == pytest.approx(applied(V, theirs.tolist()))
+        groups = [[readings(m, root) for _ in range(16)] for _ in range(20)]
+        low, high = chance.interval([slope(group, limit) for group in groups])
+        assert -0.62 <= low <= high <= -0.38
+        assert chance.interval([slope(group, applied(V, m)) for group in groups])[1] > -0.38

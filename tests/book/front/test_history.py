@@ -99,7 +99,16 @@ def test_within_a_day_the_order_is_that_of_the_book(tmp_path):
     assert [entry.paper for entry in found] == slugs
 
 
-def test_the_newest_stand_on_the_welcome_page_and_all_verdicts_in_the_history(tmp_path):
+def test_what_is_not_among_the_newest_is_folded(tmp_path):
+    days = range(history.SHOWN + 2)
+    news.add(tmp_path, [{"date": f"2026-11-2{day}", "paper": "toy", "claims": 1, "verdicts": []} for day in days])
+    soup = BeautifulSoup(history.latest(history.entries(tmp_path, [chapter()])), "html.parser")
+    assert len(soup.select("ul.news > li")) == len(days)
+    assert [each.get_text() for each in soup.select("details time")] == ["2026-11-21", "2026-11-20"]
+    assert soup.summary.get_text() == "2 earlier"
+
+
+def test_the_newest_come_first_and_all_verdicts_are_listed(tmp_path):
     entries = told(tmp_path)
     first = BeautifulSoup(history.latest(entries), "html.parser").select_one("ul.news > li").get_text(" ", strip=True)
     assert "1 changed verdict, 1 changed criterion" in first

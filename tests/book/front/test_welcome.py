@@ -98,6 +98,58 @@ def test_a_card_says_what_surprises_what_it_takes_and_what_became_of_the_papers_
     ]
 
 
+def first(root, *rows: dict) -> BeautifulSoup:
+    return BeautifulSoup(welcome.first(root, cards(root, *rows)), "html.parser")
+
+
+def test_the_first_screen_counts_what_became_of_papers_code_and_retellings(tmp_path):
+    rows = [
+        row("A"),
+        row("B", "undecided"),
+        row("C", "not run"),
+        row("D", "reported"),
+        row("E", "fails", source="repo"),
+    ]
+    rows += [row("F", "fails", source="digest"), row("G", source="ours"), row("H", source="prior")]
+    rows += [row("A", "fails", tier="cpu", headline=False)]
+    lines = [[cell.get_text() for cell in line.select("th, td")] for line in first(tmp_path, *rows).select("tbody tr")]
+    assert lines == [
+        ["4 claims of the papers", "1", "–", "2", "1"],
+        ["1 claim of their authors' code", "–", "1", "–", "–"],
+        ["1 claim of the papers, as retold", "–", "1", "–", "–"],
+    ]
+
+
+def test_a_count_leads_to_the_claims_that_it_counts(tmp_path):
+    link = first(tmp_path, row("B", "undecided"), row("C", "not run")).select_one("table a")
+    assert link["href"] == "ledger.html#source=paper&verdict=undecided,not-run"
+
+
+def test_each_claim_of_a_paper_is_a_mark_with_a_sign_and_leads_to_its_evidence(tmp_path):
+    rows = [
+        row("A", "fails"),
+        row("B"),
+        row("C", "fails", source="digest"),
+        row("D", source="repo"),
+        row("O", source="ours"),
+    ]
+    marks = first(tmp_path, *rows).select("ol.verdict-map > li a.mark")
+    assert [mark["href"] for mark in marks] == [f"../claims/toy.html#{claim}" for claim in "BADC"]
+    assert [(mark["class"][1], mark.get_text(), mark["aria-label"]) for mark in marks] == [
+        ("mark-paper", "✓", "B holds"),
+        ("mark-paper", "✗", "A fails"),
+        ("mark-code", "✓", "D holds"),
+        ("mark-retold", "✗", "C fails as retold"),
+    ]
+
+
+def test_the_first_button_leads_to_the_short_path_and_says_what_it_takes(tmp_path):
+    found = cards(tmp_path)
+    button = BeautifulSoup(welcome.first(tmp_path, found), "html.parser").select_one("a.first-way")
+    assert button.get_text() == "Start: one surprise in seven minutes"
+    assert BeautifulSoup(welcome.paths(tmp_path, found), "html.parser").select_one(button["href"]).h3.text == "Short"
+
+
 def test_a_chapter_without_a_sentence_shows_its_claim(tmp_path):
     root = house(tmp_path, "{chapters: {}, paths: []}")
     [card] = welcome.cards(root, [chapter()], {"toy": notebook()})
@@ -109,6 +161,8 @@ def test_paths_lead_through_the_chapters_that_are_there_and_add_up_their_minutes
     found = cards(tmp_path)
     short, long = BeautifulSoup(welcome.paths(tmp_path, found), "html.parser").select("ul.paths > li")
     assert [link["href"] for link in short.select("a")] == ["../notebooks/toy.html#in-ten-minutes"]
+    assert "It surprises." in short.get_text()
+    assert "It surprises." not in long.get_text()
     assert "7 min to read" in short.get_text()
     assert [link["href"] for link in long.select("a")] == ["../notebooks/toy.html", "teaching.html"]
     assert "45 min to read" in long.get_text()
@@ -174,3 +228,4 @@ def test_each_chapter_of_the_book_has_a_sentence_without_maths_and_paths_name_ch
     assert written.sphere in slugs
     assert 3 <= len(written.paths) <= 4
     assert {slug for path in written.paths for slug in path.chapters} <= set(slugs)
+    assert [len(path.chapters) for path in written.paths if path.short] == [3]

@@ -18,7 +18,7 @@ def row(claim: str, verdict: str = "holds", **changes) -> dict:
     base |= {"id": claim, "paper": "toy", "kind": "statistic", "statement": "$a<b$", "source": "paper", "where": "§1"}
     base |= {"paper_value": "1", "tier": "ci", "criterion": "$a$", "verdict": verdict, "reason": "", "headline": True}
     base |= {"plain": "", "unit": "", "proof": "", "experiment": "Toy", "changed": [], "accept": [None, 1.0]}
-    base |= {"null": "", "undecided": None, "horizon": "", "scale": None, "made_of": "synthetic"}
+    base |= {"null": "", "undecided": None, "horizon": "", "scale": None, "made_of": "synthetic", "twice": False}
     base |= {"effect": None, "sees": None}
     return base | changes
 
@@ -161,7 +161,7 @@ def test_the_ledger_shows_every_headline_once_with_its_other_tiers():
 
 
 def test_the_ledger_of_nothing_is_a_page_too():
-    for text in (pages.ledger([]), pages.totals([]), pages.status([]), pages.course([])):
+    for text in (pages.ledger([]), pages.status([]), pages.course([])):
         assert_balanced(text)
 
 
@@ -170,24 +170,17 @@ def test_search_text_is_what_a_reader_types():
     assert 'data-text="ols-1  forward pass is $\\hat y$ §1 $a$ "' in text
 
 
-def test_the_papers_claims_are_counted_apart_from_ours():
-    mine = [row(f"O-{n}", source="ours") for n in range(7)]
-    first = chapter(row("A"), row("B", "fails", source="repo"), row("C", "fails", source="digest"), *mine)
-    text = pages.totals([first, chapter(row("D", source="prior"), row("E", "not run"), slug="other")])
-    soup = BeautifulSoup(text, "html.parser")
-    tiles = [[tile.get_text(" ") for tile in box.select(".tile")] for box in soup.select(".totals")]
-    assert tiles == [["1 holds", "1 fails", "1 not run"], ["1 fails as retold"]]
-    assert soup.select_one(".totals-title").get_text().endswith("3 claims, in 2 of 10 chapters")
-    rest = [" ".join(p.get_text().split()) for p in soup.select(".totals-rest")]
-    assert rest[0] == "1 come from earlier work (1 holds)."
-    assert rest[1].startswith("7 statements are ours")
-    assert_balanced(text)
-
-
-def test_the_card_counts_the_papers_claims_apart():
-    soup = BeautifulSoup(pages.card(chapter(row("A"), row("O", source="ours"), row("P", source="ours"))), "html.parser")
-    assert [pill.get_text() for pill in soup.select(".verdict")] == ["✓ 1 holds"]
+def test_the_card_counts_the_claims_of_paper_and_code_and_ours_apart():
+    rows = [row("A"), row("C", "fails", source="repo"), row("O", source="ours"), row("P", source="ours")]
+    soup = BeautifulSoup(pages.card(chapter(*rows)), "html.parser")
+    chips = [pill.parent.parent.get_text().strip() for pill in soup.select(".verdict")]
+    assert chips == ["the paper: ✓ 1 holds", "its code: ✗ 1 fails"]
     assert soup.select_one(".glance-others").get_text() == "this book: 2 hold"
+
+
+@pytest.mark.parametrize(("count", "word"), [(0, "no"), (3, "three"), (12, "twelve"), (13, "13")])
+def test_small_counts_are_words(count, word):
+    assert pages.spelt(count) == word
 
 
 def test_a_tempting_reading_of_ours_is_no_failure():
@@ -216,6 +209,19 @@ def test_a_value_stands_with_its_own_unit(unit, shown):
     soup = BeautifulSoup(pages.chapter_ledger(finding(row("A", kind="bound", value=0.5, unit=unit))), "html.parser")
     found = soup.select_one("td[data-label=Measured]").get_text(" ").replace("\xa0", " ")
     assert " ".join(found.split()) == f"{shown} at most 1 allowed"
+
+
+def test_a_claim_that_is_decided_twice_has_a_sign_by_which_the_ledger_filters():
+    rows = [row("A", twice=True), row("B")]
+    for text in (pages.chapter_ledger(finding(*rows)), pages.ledger([chapter(*rows)])):
+        lines = BeautifulSoup(text, "html.parser").select("tr.claim")
+        assert [line["data-decided"] for line in lines] == ["twice", "once"]
+        assert [[sign.get_text() for sign in line.select("[title^='decided twice']")] for line in lines] == [
+            ["twice"],
+            [],
+        ]
+    options = BeautifulSoup(text, "html.parser").select("select[name=decided] option")
+    assert [option["value"] for option in options] == ["", "twice", "once"]
 
 
 def measured(**changes) -> str:

@@ -31,6 +31,7 @@ def fill(
     symbols = [(card.number, card.heading, notation.table(executed[card.chapter.slug])) for card in cards]
     news = history.entries(root, chapters)
     fragments = {
+        "<!-- first -->": welcome.first(root, cards),
         "<!-- sphere -->": welcome.sphere(root, executed),
         "<!-- cards -->": welcome.shelf(cards),
         "<!-- paths -->": welcome.paths(root, cards),
@@ -40,7 +41,6 @@ def fill(
         "<!-- glossary -->": notation.glossary(root, executed),
         "<!-- letters -->": notation.shared(symbols),
         "<!-- notation -->": notation.notation(symbols),
-        "<!-- totals -->": pages.totals(chapters),
         "<!-- scales -->": scales.table(chapters),
         "<!-- twice -->": twice.table(root, chapters),
         "<!-- wrong -->": wrong.page(chapters, changes.read(root)),

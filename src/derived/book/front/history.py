@@ -1,4 +1,4 @@
-"""The news of the ledger: the latest on the welcome page, and all changes on the page of history.
+"""The news of the ledger, on the page of history: the latest, all before them, and changes of verdicts and criteria.
 
 entry   the changes of one chapter on one day: new claims, claims that left the ledger (most went into another row),
         changed verdicts and changed criteria. Criteria come from the claims themselves; the rest is kept in
@@ -13,7 +13,7 @@ from typing import Any
 from derived.book.judge import changes, news
 from derived.book.page import pages
 
-SHOWN = 5  # entries on the welcome page
+SHOWN = 5  # entries that are not folded
 
 Row = dict[str, Any]
 
@@ -80,8 +80,8 @@ def _note(verdicts: list[dict[str, Any]], change: dict[str, Any]) -> None:
 
 
 def latest(entries: Sequence[Entry]) -> str:
-    """Write the newest entries with a link to the rest. MyST."""
-    return pages.raw(pages.html("news.html", entries=entries[:SHOWN], more=len(entries) > SHOWN))
+    """Write the entries, all but the newest folded. MyST."""
+    return pages.raw(pages.html("news.html", latest=entries[:SHOWN], earlier=entries[SHOWN:]))
 
 
 def verdicts(entries: Sequence[Entry]) -> str:

@@ -1,8 +1,9 @@
-"""Writes the welcome page: tokens that move on a sphere, a card for each chapter, and suggested paths.
+"""Writes the welcome page: the finding in numbers and marks, tokens on a sphere, cards of the chapters, and paths.
 
 front     book/welcome.yml: what is written by hand, for each chapter the sentence that surprises, and the paths
 picture   a figure of an executed chapter: the one that welcome.yml names, else the first of "In ten minutes", else the
           first of all
+first     the first screen: what became of the papers' claims, counted by group and outcome, and a mark for each
 cards     pictures as small PNG files, for the welcome page and for links that are shared
 sphere    the frames of the explorer that plays, as bytes: x, y and how near, 0 to 255
 """
@@ -32,6 +33,12 @@ COLOURS = 128
 DPI = 96  # matplotlib gives the sizes of its figures in points
 PAPER = "#ffffff"
 RADIUS = 1.08  # of the frame around a sphere of radius 1
+OUTCOMES = {  # of a claim, by the verdict keys that count as such
+    "hold": ("holds",),
+    "fail": ("fails", "retold"),
+    "could not be decided": ("undecided", "not-run"),
+    "only measured": ("reported",),
+}
 NEAREST, SLOPE = 0.95, 0.35  # the explorer's opacity is 0.95 - 0.35 (y + 1), y from the front at -1 to the back at 1
 
 
@@ -151,16 +158,51 @@ def shelf(found: Sequence[Card]) -> str:
     return pages.raw(pages.html("shelf.html", cards=found, groups=groups, folder=FOLDER, size=SMALL))
 
 
-def paths(root: Path, found: Sequence[Card]) -> str:
-    """Write the suggested paths through the chapters of this build, with their minutes. MyST."""
+def first(root: Path, found: Sequence[Card]) -> str:
+    """Write the first screen: the finding, the first short path, and a mark for each claim of a paper. MyST."""
+    shown = [row for card in found for row in theirs(card.chapter.rows)]
+    finding = {name: outcomes([row for row in shown if pages.group(row) == name]) for name in pages.THEIRS}
+    values = {
+        "cards": found,
+        "marks": {card.chapter.slug: theirs(card.chapter.rows) for card in found},
+        "finding": {name: counted for name, counted in finding.items() if counted["total"]},
+        "outcomes": OUTCOMES,
+        "keys": [key for key in pages.VERDICTS if any(pages.verdict_key(row) == key for row in shown)],
+        "signs": {key: sign.strip("()") for key, (sign, *_) in pages.VERDICTS.items()},
+        "start": next((path for path in suggested(root, found) if path["short"]), None),
+    }
+    return pages.raw(pages.html("first.html", **values))
+
+
+def theirs(rows: Sequence[pages.Row]) -> list[pages.Row]:
+    """Select the claims of the paper and of its code, by group and then by verdict."""
+    order = [(name, key) for name in pages.THEIRS for key in pages.VERDICTS]
+    chosen = [row for row in rows if row["headline"] and pages.group(row) in pages.THEIRS]
+    return sorted(chosen, key=lambda row: order.index((pages.group(row), pages.verdict_key(row))))
+
+
+def outcomes(rows: Sequence[pages.Row]) -> dict[str, int]:
+    """Count claims by outcome, and in all."""
+    keys = [pages.verdict_key(row) for row in rows]
+    return {"total": len(keys)} | {words: sum(key in those for key in keys) for words, those in OUTCOMES.items()}
+
+
+def suggested(root: Path, found: Sequence[Card]) -> list[dict[str, Any]]:
+    """List the suggested paths through the chapters of this build, with their cards, minutes and anchors."""
     known = {card.chapter.slug: card for card in found}
     shown = []
     for path in front(root).paths:
         steps = [known[slug] for slug in path.chapters if slug in known]
         minutes = [card.chapter.minutes.short if path.short else card.chapter.minutes.whole for card in steps]
         if steps:
-            shown.append({**path.model_dump(), "steps": steps, "minutes": sum(filter(None, minutes))})
-    return pages.raw(pages.html("paths.html", paths=shown))
+            anchor = "-".join(path.name.lower().split())
+            shown.append({**path.model_dump(), "steps": steps, "minutes": sum(filter(None, minutes)), "anchor": anchor})
+    return shown
+
+
+def paths(root: Path, found: Sequence[Card]) -> str:
+    """Write the suggested paths. MyST."""
+    return pages.raw(pages.html("paths.html", paths=suggested(root, found)))
 
 
 def shared(found: Sequence[Card]) -> dict[str, dict[str, Any]]:

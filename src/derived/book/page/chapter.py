@@ -15,6 +15,7 @@ from derived.book.judge.ledger import entered
 from derived.book.page import cells, explorer, opening, pages, tries
 from derived.book.page.plain import CARD, ERRATA
 from derived.book.source import reading
+from derived.book.source.statements import pencilled
 
 REPORT = 'class="chapter-ledger"'  # the table that a chapter's report() shows in Jupyter
 DRAWS = re.compile(r"(show|explorer)\([^\n]*\)")  # the whole of a cell that only shows a figure: its call says nothing
@@ -30,7 +31,8 @@ def fill(root: Path, build: Path, slug: str, links: dict[str, str]) -> tuple[pag
     notebook = nbformat.read(build / f"executed/notebooks/{slug}.ipynb", as_version=4)
     source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
     finding = json.loads((build / f"findings/{slug}.json").read_text("utf-8"))
-    finding["rows"] = entered(House(root), finding["rows"])
+    named = pencilled(root, slug)
+    finding["rows"] = [row | {"twice": row["id"] in named} for row in entered(House(root), finding["rows"])]
     _show_parameters(notebook)
     facts = _facts(notebook, slug)
     exercises = sum(len(re.findall(r"^[`:]{3,}\{exercise(?:-start)?\}", c.source, re.M)) for c in notebook.cells)

@@ -1,9 +1,10 @@
-"""Writes the fragments of pages that come from data: cards, the ledger, its totals, and the status page.
+"""Writes the fragments of pages that come from data: cards, the ledger, and the status page.
 
     finding      one chapter's findings file: who ran, where, how long, its ledger rows and the state of its records
     row          one claim at one tier; the headline row is the one of the largest tier that ran
     verdict key  how a row is shown: its verdict, with "fails" of a retelling apart from "fails" of a paper
-    group        whose statement it is, as claims are counted: the papers', the papers' as retold, earlier work's, ours
+    group        whose statement it is, as claims are counted: the papers', their code's, the papers' as retold, earlier
+                 work's, ours
     storey       of a table of claims: first the few that are told in plain words, then all others, folded
 
 Every fragment is a `{raw} html` block of MyST, because statements, cards and tables need more structure than
@@ -37,13 +38,14 @@ VERDICTS = {
 }
 GROUPS = {
     "paper": "the papers",
+    "code": "their authors' code",
     "retold": "the papers, as retold",
     "earlier": "earlier work",
     "ours": "this book",
 }
 
+THEIRS = {"paper": "the paper", "code": "its code", "retold": "the paper, as retold"}  # of one chapter
 SCALES = {"exact": "exact", "paper": "at the paper's scale", "ours": "at ours", "toy": "toy"}
-PLANNED = 10  # papers that the book is about
 PUNCTUATION = tuple(".,;:)")  # must not begin a line after a formula
 
 Finding = dict[str, Any]
@@ -87,8 +89,8 @@ def verdict_key(row: Row) -> str:
 
 
 def group(row: Row) -> str:
-    """Return whose statement a row is: paper, retold, earlier or ours."""
-    return SOURCES[row["source"]][3]
+    """Return whose statement a row is: paper, code, retold, earlier or ours."""
+    return SOURCES[row["source"]][0]
 
 
 def headlines(rows: list[Row]) -> list[Row]:
@@ -214,6 +216,12 @@ def words(key: str, count: int) -> str:
     return f"{count} {VERDICTS[key][1 if count == 1 else 2]}"
 
 
+def spelt(count: int) -> str:
+    """Write a count up to twelve as a word."""
+    names = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+    return names[count] if count < len(names) else str(count)
+
+
 def pill(key: str, count: int | None = None) -> Markup:
     """Write a verdict, or a count of them, as a coloured label with a sign and words."""
     said = VERDICTS[key][1] if count is None else words(key, count)
@@ -239,11 +247,12 @@ _templates.filters |= {
     "date": date,
     "pill": pill,
     "words": words,
+    "spelt": spelt,
     "verdict_key": verdict_key,
 }
 _templates.policies["json.dumps_kwargs"] = {}  # keys keep their order
 _templates.globals |= {"VERDICTS": VERDICTS, "SOURCES": SOURCES, "BADGES": BADGES, "GROUPS": GROUPS}
-_templates.globals |= {"LENGTHS": LENGTHS, "SCALES": SCALES}
+_templates.globals |= {"LENGTHS": LENGTHS, "SCALES": SCALES, "THEIRS": THEIRS}
 
 
 def html(template: str, **values: Any) -> str:
@@ -287,12 +296,6 @@ def hardware(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
         }
         for (tier, device, state), group in groups.items()
     ]
-
-
-def totals(chapters: list[Chapter]) -> str:
-    """Write the sums over the whole ledger: the papers' claims, those as retold, then all others."""
-    groups = grouped([row for chapter in chapters for row in chapter.rows])
-    return raw(html("totals.html", groups=groups, count=len(chapters), planned=max(PLANNED, len(chapters))))
 
 
 def ledger(chapters: list[Chapter]) -> str:
@@ -347,13 +350,14 @@ def errata(corrections: list[dict[str, str]]) -> str:
 
 
 def statement(
-    whose: str, label: str, checked: bool, tested: dict[str, list[Any]], claims: list[Row], slug: str
+    whose: str, label: str, proved: bool, checked: bool, tested: dict[str, list[Any]], claims: list[Row], slug: str
 ) -> dict[str, str]:
-    """Write the badge of a numbered statement and its foot, which links its check and tests.
+    """Write the badge of a numbered statement and its foot, which links its proof, check and tests.
 
     ``tested`` has the tests by label; ``claims`` rest on the statement.
     """
-    values = {"label": label, "checked": checked, "tests": tested.get(label, []), "claims": claims, "slug": slug}
+    values = {"label": label, "proved": proved, "checked": checked, "claims": claims, "slug": slug}
+    values |= {"tests": tested.get(label, [])}
     badge = Markup('<span class="whose whose-{}">{}</span>').format(whose, BADGES[whose]) if whose else ""
     return {"badge": str(badge), "foot": html("statement.html", **values).strip()}
 

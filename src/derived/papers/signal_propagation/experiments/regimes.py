@@ -90,7 +90,7 @@ class Crossing(Experiment):
         a, s = asymptotics.vit_variances()
         sizes = {"a": a * attention, "s": s, "n": self.tokens, "depth": self.depth}
         course = propagate(self.q0, self.p0, kernel=kernel_of(norm, alpha), **sizes)
-        at = np.unique(np.concatenate([np.arange(1, min(64, self.depth)), np.geomspace(1, self.depth, 60).round()]))
+        at = np.unique(np.concatenate([np.arange(1, min(129, self.depth)), np.geomspace(1, self.depth, 60).round()]))
         at = at.astype(int)
         columns = {"log_J": course.log_J_forward, "log_pooled": np.log(course.J_forward + course.K_forward)}
         index = {("alpha", "attention"): (alpha, attention), "b": at}
