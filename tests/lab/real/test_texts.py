@@ -3,7 +3,7 @@
 import pytest
 from here import needs
 
-from derived.lab.real import texts
+from derived.lab.real import own, texts
 
 
 @needs("austen")
@@ -50,3 +50,12 @@ def test_reactions_have_two_sides_and_no_map():
     found = texts.reactions()
     assert len(found) == len({*found}) >= 15
     assert all(one.count(">>") == 1 and ":" not in one for one in found)
+
+
+def test_texts_of_ones_own_come_by_their_names(tmp_path):
+    with pytest.raises(ValueError, match="no file"):
+        own.read(tmp_path)
+    for name in ("b", "a"):
+        (tmp_path / f"{name}.txt").write_text(name.upper(), "utf-8")
+    (tmp_path / "notes.md").write_text("no text", "utf-8")
+    assert list(own.read(tmp_path).items()) == [("a", "A"), ("b", "B")]

@@ -1,12 +1,22 @@
-"""The S&P 500 as tokens: the layer's error is the formula's, `ols-held-out`."""
+"""The S&P 500 and speeches as tokens: the layer's error is the formula's, `ols-held-out`."""
 
+import numpy as np
+import pandas as pd
+import pytest
 import torch
 from here import needs
 from torch.linalg import matrix_norm as norm
 
+from derived.lab.experiment import run_experiment
+from derived.lab.rng import stream
+from derived.papers.ols_attention.claims.real import CLAIMS
 from derived.papers.ols_attention.data.market import absolute_returns
-from derived.papers.ols_attention.experiments.real import Quarters
+from derived.papers.ols_attention.data.sentences import sentences, speeches
+from derived.papers.ols_attention.experiments.real import Eras, Quarters, errors
+from derived.papers.ols_attention.figures.held_out import eras
 from derived.papers.ols_attention.model import theory
+
+ERAS = {claim.id: claim for claim in CLAIMS}["OLS-8.c"]
 
 
 @needs("arch")
@@ -32,3 +42,69 @@ def test_the_error_of_a_quarter_is_that_of_the_formula():
     assert abs(first["self"] - float(expected)) < 1e-9
     assert first["cross"] < 1e-12 < 0.05 < first["self"]
     assert rows["quarter"].nunique() == (len(tokens) - 1000) // 63
+
+
+def drawn(generator: torch.Generator, *scales: float) -> list[torch.Tensor]:
+    """A speech of 40 random tokens for each scale."""
+    return [c * torch.randn(40, 3, generator=generator, dtype=torch.float64) for c in scales]
+
+
+def test_the_error_of_a_speech_is_that_of_the_formula_and_leaves_the_speech_out():
+    tokens, era = drawn(stream(0, "eras"), 1, 1, 2, 2, 2), np.array([0, 0, 1, 1, 1])
+    frozen, refitted = errors(tokens, era, 3)
+    for found, others in ((frozen, (0, 1)), (refitted, (2, 4))):
+        X = torch.cat([tokens[each][:-1] for each in others])
+        B = torch.linalg.lstsq(X, torch.cat([tokens[each][1:] for each in others])).solution
+        fresh = tokens[3][:-1]
+        effective = torch.linalg.solve(theory.second_moment(X), theory.second_moment(fresh)) @ B
+        assert found == pytest.approx(float(norm(fresh @ (effective - B)) / norm(fresh @ B)))
+    assert 2 < frozen < 5, "near the 3 of twice as large inputs"
+    assert refitted < 1
+
+
+def table(in_order: float, shuffled: float) -> pd.DataFrame:
+    """Rows of ``Eras``: six presidents, of whom one gave half of the speeches and did not change."""
+    rows = [
+        {"order": order, "place": k, "name": str(k % 6) if k < 12 else "0", "year": 1900 + k, "era": 1, "refitted": 0.5,
+         "frozen": 0.5 * (ratio if k % 6 and k < 12 else 1.0) * (1 + 0.001 * (k % 4))}
+        for order, ratio in (("in order", in_order), ("shuffled", shuffled)) for k in range(24)
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_presidents_count_once_and_the_null_arm_is_the_shuffled_order():
+    rows = table(1.6, 1.0)
+    found = ERAS.measure(rows)
+    assert found.n == 6
+    assert found.value == pytest.approx(1.5, abs=0.01)
+    assert ERAS.null(rows).value == pytest.approx(1.0, abs=0.01)
+    assert ERAS.judge(ERAS.null(rows))[0] == "fails"
+    with pytest.raises(ValueError, match="no number"):
+        ERAS.measure(rows.assign(frozen=np.nan))
+    label = eras(rows.assign(tier="ci", recorded=False)).get_label()
+    assert "each of 24 speeches" in label
+    assert "by chance: 1.00" in label
+
+
+def test_sentences_are_in_order_and_none_is_a_heading():
+    text = "I.\n\nThe state of the\nunion is strong. Is it so? We have never had better days than these!"
+    assert sentences(text) == ["The state of the union is strong.", "We have never had better days than these!"]
+
+
+@needs("minilm", "stdlib")
+def test_speeches_are_read_and_texts_of_ones_own_as_well(tmp_path):
+    small = Eras.at("tiny")
+    rows = run_experiment(small, seed=0, device="cpu")
+    assert set(rows["order"]) == {"in order", "shuffled"}
+    assert len(rows) == 2 * small.per_era
+    assert (rows[["frozen", "refitted"]] > 0).all(axis=None)
+    years = [year for _, year, _ in speeches(10)]
+    assert years == sorted(years)
+    assert (years[0], years[-1]) == (1790, 2021)
+    with pytest.raises(ValueError, match="no file"):
+        speeches(2, str(tmp_path))
+    for name, text in (("b", "Two."), ("a", "One.")):
+        (tmp_path / f"{name}.txt").write_text(text, "utf-8")
+    assert speeches(2, str(tmp_path)) == [("a", 0, "One."), ("b", 1, "Two.")]
+    with pytest.raises(ValueError, match="2 texts, and 3"):
+        speeches(3, str(tmp_path))

@@ -1,4 +1,5 @@
-"""A real shift: a layer made from some years of the S&P 500 reads the quarters after them (OLS-8).
+"""Real shifts: a layer made from some years of the S&P 500 reads the quarters after them, and one made from the
+speeches of one era reads those of the next (OLS-8).
 
 error   distance from the prediction of the frozen least-squares coefficients, relative
 growth  second moment of the quarter's tokens over that of the years that the layer was made from
@@ -7,13 +8,18 @@ growth  second moment of the quarter's tokens over that of the years that the la
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import pandas as pd
 import torch
+from torch import Tensor
 from torch.linalg import matrix_norm as norm
 
 from derived.lab.experiment import Experiment, rows
+from derived.lab.real import models
+from derived.lab.rng import stream
 
 from ..data.market import absolute_returns
+from ..data.sentences import speeches, vectors
 from ..model import theory
 from ..model.mechanism import OLSTransformer
 
@@ -54,3 +60,61 @@ class Quarters(Experiment):
             found = rows({"method": [*predictions]}, {"error": error, "growth": float(growth)})
             tables.append(found.assign(quarter=len(tables), until=f"{until:%Y-%m}"))
         return pd.concat(tables, ignore_index=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Eras(Experiment):
+    """OLS-8: the vector of a sentence predicts that of the next, and a speech attends to itself. The layer that reads
+    it is made from the speeches of the era before (frozen) or from those of its own era without it (refitted).
+
+    Tokens are the vectors of a trained model of sentences on the first p principal axes of all. In the order
+    "shuffled" the same speeches are dealt to the eras by chance. Rows: order, place, name, year, era, frozen and
+    refitted (the errors of the two layers on the speech).
+    """
+
+    model: str = "minilm"
+    folder: str = ""  # texts of one's own in place of the speeches, by time
+    eras: int = 8
+    per_era: int = 29
+    sentences: int = 64
+    p: int = 16
+
+    needs: ClassVar = ("minilm", "stdlib")
+    tiers: ClassVar = {"ci": {"eras": 2, "per_era": 8, "sentences": 32}, "cpu": {}}
+    tiny: ClassVar = {"per_era": 3, "sentences": 8, "p": 4}
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        reader, found = models.load(self.model), speeches(self.eras * self.per_era, self.folder)
+        read = [vectors(reader, text, self.sentences + 1).to(dtype) for *_, text in found]
+        axes = torch.linalg.svd(torch.cat(read), full_matrices=False).Vh[: self.p]
+        tokens = [each @ axes.mT for each in read]
+        in_order = np.repeat(np.arange(self.eras), self.per_era)
+        dealt = in_order[torch.randperm(len(found), generator=stream(seed, "dealt to eras")).numpy()]
+        names, years, _ = zip(*found, strict=True)
+        tables = []
+        for order, era in (("in order", in_order), ("shuffled", dealt)):
+            later = np.flatnonzero(era > 0)
+            error = np.array([errors(tokens, era, place) for place in later])
+            index = {
+                ("place", "name", "year", "era"): (later, *(np.array(each)[later] for each in (names, years, era)))
+            }
+            table = rows(index, {"frozen": error[:, 0], "refitted": error[:, 1]})
+            tables.append(table.assign(order=order))
+        return pd.concat(tables, ignore_index=True)
+
+
+def errors(tokens: list[Tensor], era: np.ndarray, place: int) -> tuple[float, float]:
+    """The errors on one speech of two layers: made from the era before, and from its own without this speech."""
+    own = era == era[place]
+    own[place] = False
+    return tuple(
+        _error(tokens[place], [tokens[other] for other in np.flatnonzero(which)])
+        for which in (era == era[place] - 1, own)
+    )
+
+
+def _error(speech: Tensor, others: list[Tensor]) -> float:
+    X, Y = (torch.cat(part) for part in zip(*((each[:-1], each[1:]) for each in others), strict=True))
+    fresh = speech[:-1]
+    target = fresh @ theory.ols_coefficients(X, Y, method="qr")
+    return float(norm(OLSTransformer.from_data(X, Y)(fresh) - target) / norm(target))

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, GREEN, RED, THEORY, beside, plain_log, points, shades
+from derived.lab.plot import BLUE, DASHED, GREEN, MUTED, RED, THEORY, beside, largest, plain_log, points, shades
 
 from .words import shown
 
@@ -80,5 +80,26 @@ def quarters(rows: pd.DataFrame) -> Figure:
     figure.set_label(
         f"Relative error of {len(one)} quarters against the change of their second moment, along the line error = "
         f"change, from {one['error'].min():.2f} to {one['error'].max():.1f}, in the quarter until {top['until']}."
+    )
+    return figure
+
+
+def eras(rows: pd.DataFrame) -> Figure:
+    """Error of frozen over that of refitted weights, speech by speech over the years; rows of ``Eras``."""
+    figure, ax = plt.subplots(figsize=(5.6, 3.4))
+    rows = largest(rows).assign(ratio=lambda some: some["frozen"] / some["refitted"])
+    ax.axhline(1, **DASHED)
+    for order, color, marker, size in (("shuffled", MUTED, ".", 3), ("in order", RED, "o", 4)):
+        part = rows[rows["order"] == order]
+        ax.plot(part["year"], part["ratio"], marker, color=color, markersize=size)
+    part, dealt = (rows[rows["order"] == order]["ratio"] for order in ("in order", "shuffled"))
+    ax.set(yscale="log", xlabel="year of the speech", ylabel="error, frozen over refitted")
+    plain_log(
+        ax.yaxis, [tick for tick in (0.25, 0.5, 1, 2, 4, 8) if rows["ratio"].min() / 2 < tick < rows["ratio"].max() * 2]
+    )
+    figure.set_label(
+        f"Error of frozen over that of refitted weights for each of {len(part)} speeches, on a logarithmic axis: "
+        f"{part.mean():.2f} on average, above one for {(part > 1).mean():.0%}. Grey, with the speeches dealt to the "
+        f"generations by chance: {dealt.mean():.2f}."
     )
     return figure
