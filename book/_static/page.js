@@ -43,10 +43,11 @@ addEventListener("DOMContentLoaded", () => {
   };
   document.addEventListener("toggle", typeset, true);
 
-  // A link into a fold opens it.
+  // A link into a fold opens it; one to a cell whose code is folded shows the code.
   const unfold = () => {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    const folds = [];
+    const cell = target?.matches(".cell > span:empty") ? target.parentElement : target;
+    const folds = [...(cell?.querySelectorAll(":scope > details.hide") ?? [])];
     for (let fold = target?.closest("details"); fold; fold = fold.parentElement.closest("details")) folds.push(fold);
     if (!folds.some((fold) => !fold.open)) return;
     for (const fold of folds) fold.open = true;

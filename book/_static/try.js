@@ -96,6 +96,7 @@ run`;
     made.append(...children);
     return made;
   };
+  const seconds = (time) => `${(time / 1000).toFixed(2)} s`;
   const short = (value) => String(+value.toPrecision(3));
   function draw(wide, { x, curves, label }) {
     const [high, left, bottom, top] = [250, 54, 44, 14];
@@ -161,6 +162,7 @@ run`;
         return;
       }
       run.textContent = "Stop";
+      const pressed = performance.now();
       state.textContent = worker ? "Running…" : "Loading Python, a few seconds…";
       const patience = setTimeout(() => (run.click(), (state.textContent = `Stopped after ${LIMIT} s.`)), 1000 * LIMIT);
       try {
@@ -169,7 +171,9 @@ run`;
         const began = performance.now();
         const files = { [box.dataset.slug]: value(pencil), picture };
         const done = await answer({ program: value(program), files });
-        show(done, done.error ? "It stopped with an error:" : `Ran here, in ${((performance.now() - began) / 1000).toFixed(2)} s:`);
+        const ran = seconds(performance.now() - began);
+        const loaded = began - pressed > 100 ? `, after ${seconds(began - pressed)} to load Python` : "";
+        show(done, done.error ? "It stopped with an error:" : `Ran here, in ${ran}${loaded}:`);
       } catch (error) {
         stop();
         state.textContent = error.message === "missing" ? "This copy of the book has no Python in it; the program runs on the site." : `Python did not start: ${error.message}`;

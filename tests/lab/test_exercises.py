@@ -10,7 +10,8 @@ import pytest
 import sympy
 import torch
 
-from derived.lab.exercises import Derive, Implement, ask, checker, described, judged, ranges
+from derived.lab.exercises import Derive, Implement, ask, call, checker, described, judged, ranges, share
+from derived.papers.task_ecologies.model.partitions import bell_number
 
 half = Derive(lambda: 0.5, digits=2)
 pair = Derive(lambda: torch.tensor([0.25, 0.75]))
@@ -72,7 +73,7 @@ def test_an_array_of_any_kind_is_right(answer):
 def test_tolerance_is_half_a_unit_of_the_last_digit_asked_for():
     root = Derive(lambda: 2**0.5, digits=3)
     assert [judged("root", root, x) for x in (1.41, 1.419)] == ["right", "right"]
-    assert judged("root", root, 1.42) == "not right: yours is 1.42"
+    assert judged("root", root, 1.47) == "not right: yours is 1.47"
     zero = Derive(lambda: 0.0, digits=2)
     assert judged("zero", zero, 0.004) == "right"
     assert judged("zero", zero, 0.006) != "right"
@@ -158,20 +159,17 @@ def doubles(answer, x, scale):
     return None if ask(answer, x=x) == 2 * x else f"it is {ask(answer, x=x):.2g} at scale {scale}"
 
 
-def twice(x):
-    return x + x
+def counts_partitions(answer, n):
+    return None if ask(answer, n=n) == (1, 1, 2, 5, 15)[n] else "it is another"
 
 
-class Doubler:
+twofold = Implement((doubles,), ranges(x=(0.1, 1.0), scale=(1, 2), unused=(0, 9)))
+bell = Implement((counts_partitions,), ranges(n=(0, 4)))
+
+
+class Own:
     def __call__(self, x):
-        return x + x
-
-
-twofold = Implement((doubles,), ranges(x=(0.1, 1.0), scale=(1, 2), unused=(0, 9)), refuse=(twice, Doubler))
-
-
-class Own(Doubler):
-    pass
+        return bell_number(x)
 
 
 def test_an_implementation_is_held_to_its_properties():
@@ -183,16 +181,24 @@ def test_an_implementation_is_held_to_its_properties():
 
 
 @pytest.mark.parametrize(
-    "answer", [twice, lambda x: twice(x), functools.partial(twice), Doubler(), Own()], ids=lambda each: repr(each)[:20]
+    "answer",
+    [bell_number, lambda n: bell_number(n), functools.partial(bell_number), Own(), Own().__call__],
+    ids=range(5),
 )
 def test_the_packages_own_is_refused_however_it_is_reached(answer):
-    said = judged("twofold", twofold, answer)
-    assert said.startswith("not right: that is the package's own ")
-    assert said.endswith("; write yours")
+    said = judged("bell", bell, answer)
+    assert said == "not right: that is the package's own bell_number; write yours"
+
+
+def test_what_an_exercise_gives_or_allows_may_be_called():
+    allowed = Implement((counts_partitions,), ranges(n=(0, 4)), may=(bell_number,))
+    assert judged("bell", allowed, lambda n: bell_number(n)) == "right"
+    given = lambda answer: None if call(answer, f=bell_number)(4) == 15 else "it does not call what it is given"  # noqa: E731
+    assert judged("given", Implement((given,), ranges()), lambda f: lambda n: f(n)) == "right"
 
 
 def test_a_wrong_answer_that_calls_the_package_is_told_where_it_is_wrong():
-    assert judged("twofold", twofold, lambda x: twice(x) + 1).startswith("not right: at x = ")
+    assert judged("bell", bell, lambda n: bell_number(n) + 1).startswith("not right: at n = ")
 
 
 def test_a_check_says_a_line_for_each_part_and_nothing_of_what_an_answer_prints(capsys):
@@ -255,3 +261,28 @@ def test_what_an_answer_logs_does_not_reach_the_page(capsys):
 def test_both_ends_of_a_range_of_whole_numbers_are_drawn():
     draw, generator = ranges(n=(2, 4)), torch.Generator()
     assert {draw(generator)["n"] for _ in range(100)} == {2, 3, 4}
+
+
+def test_a_name_draws_points_of_its_own_and_the_same_each_time():
+    def points(who):
+        seen = []
+        judged("one", capped, lambda q, delta: seen.append((q, delta)) or min(q + delta, 1), who)
+        return seen
+
+    assert points("Ada") == points("Ada")
+    assert len({tuple(points(who)) for who in ("", "Ada", "Emmy")}) == 3
+
+
+def test_an_answer_that_is_rounded_too_early_is_told_so():
+    third = Derive(lambda x: x / 3, ranges(x=(0.1, 1.0)))
+    assert judged("third", third, lambda x: float(f"{x / 3:.4g}")) == "right"
+    said = judged("third", third, lambda x: float(f"{x / 3:.2g}"))
+    assert said.endswith("; it is right to 2 significant digits, 4 are asked for")
+    assert "significant" not in judged("third", third, lambda x: x)
+
+
+def test_a_grader_gets_the_share_of_the_parts_that_are_right():
+    assert share({"two": (half, pair)}, "two", 0.5, 0.5) == 0.5
+    assert share({"two": (half, pair)}, "two", ..., ...) == 0.0
+    assert share({"one": half}, "one", 0.5) == 1.0
+    assert share({}, "none", 0.5) == 0.0

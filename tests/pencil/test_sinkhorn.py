@@ -58,10 +58,20 @@ def test_one_normaliser_or_both(problem):
 
 
 def test_near_scores_have_near_plans(problem, table):
+    """`SK-6.a`: plans are apart by at most tanh(osc / 4), and so is each row of softmax; the bound is reached, and half
+    of it is refused."""
     S, a, b, *_ = problem
     T = [[s + 0.3 * e for s, e in zip(*pair, strict=True)] for pair in zip(S, table(4, 5), strict=True)]
     apart = pencil.total_variation(pencil.plan(S, a, b, 4001), pencil.plan(T, a, b, 4001))
     assert 0 < apart <= pencil.stability_bound(S, T)
+    for i, weight in enumerate(a):
+        rows = [[[p / weight for p in pencil.softmax(scores, a, b)[i]]] for scores in (S, T)]
+        change = [t - s for s, t in zip(S[i], T[i], strict=True)]
+        assert 0 < pencil.total_variation(*rows) <= math.tanh((max(change) - min(change)) / 4)
+    half, S, T = [0.5, 0.5], [[-0.5, 0.5], [0.5, -0.5]], [[0.5, -0.5], [-0.5, 0.5]]
+    apart = pencil.total_variation(pencil.plan(S, half, half, 101), pencil.plan(T, half, half, 101))
+    assert apart == pytest.approx(pencil.stability_bound(S, T))
+    assert apart > pencil.stability_bound(S, T) / 2
 
 
 def test_blocks_approximate_a_coupling(draw, law):

@@ -40,11 +40,13 @@ class Page:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test of a page or of a chapter's evidence runs once for each, the largest first."""
+    """A test of a page or of a chapter's evidence runs once for each, the costly parts first; the smallest page of a
+    part is its specimen."""
     parts = {part: sorted(SITE.glob(f"{part}/*.html")) for part in ("notebooks", "claims", "book")}
     if "page_name" in metafunc.fixturenames:
-        names = [(f"{part}/{path.name}", path == paths[0]) for part, paths in parts.items() for path in paths]
-        metafunc.parametrize(("page_name", "first_of_part"), [*names, ("search.html", False)])
+        least = [min(paths, key=lambda path: path.stat().st_size) for paths in parts.values() if paths]
+        names = [(f"{part}/{path.name}", path in least) for part, paths in parts.items() for path in paths]
+        metafunc.parametrize(("page_name", "specimen"), [*names, ("search.html", False)])
     if "walked" in metafunc.fixturenames:
         metafunc.parametrize("walked", [path.stem for path in parts["claims"]])
 

@@ -1,7 +1,7 @@
 """What a reader may hide, and what links show, in the built site."""
 
 import pytest
-from test_browser import opened
+from test_browser import CONTRAST, STICKS_OUT, opened
 
 pytestmark = pytest.mark.browser
 
@@ -10,26 +10,33 @@ SEEN = """(css) => [...document.querySelectorAll(`article :is(${css})`)]
 PARTS = {"code": ".cell > .cell_input", "checks": ".checked", "proofs": ".proof-fold"}
 
 
-@pytest.mark.parametrize("mode", PARTS)
-def test_the_switch_hides_and_the_address_keeps_it(browser, address, site, chapters, mode):
-    with opened(browser, address + chapters[0].name, typeset=False) as page:
-        assert page.evaluate(SEEN, PARTS[mode]) > 0
+def seen_parts(page) -> set[str]:
+    """Those of the parts of a chapter that can be seen."""
+    return {mode for mode, css in PARTS.items() if page.evaluate(SEEN, css)}
+
+
+def test_the_switch_hides_and_the_address_keeps_it(browser, address, site, chapters):
+    with opened(browser, address + chapters[0].name) as page:
+        assert seen_parts(page) == {*PARTS}
         page.locator(".modes summary").click()
-        page.locator(f".modes input[name={mode}]").uncheck()
-        assert page.evaluate(SEEN, PARTS[mode]) == 0
-        assert page.url.endswith(f"?hide={mode}")
-        for other in PARTS.keys() - {mode}:
-            assert page.evaluate(SEEN, PARTS[other]) > 0
-        page.emulate_media(media="print")
-        assert page.evaluate(SEEN, PARTS[mode]) == 0, "print follows"
+        for mode in PARTS:
+            box = page.locator(f".modes input[name={mode}]")
+            box.uncheck()
+            assert seen_parts(page) == PARTS.keys() - {mode}
+            assert page.url.endswith(f"?hide={mode}")
+            page.emulate_media(media="print")
+            assert seen_parts(page) == PARTS.keys() - {mode}, "print follows"
+            page.emulate_media(media="screen")
+            box.check()
+        for mode in PARTS:
+            page.locator(f".modes input[name={mode}]").uncheck()
         page.goto(address + chapters[-1].name)
-        assert page.evaluate(SEEN, PARTS[mode]) == 0, "kept on the machine"
+        assert seen_parts(page) == set(), "kept on the machine"
         page.goto(f"{address}{chapters[-1].name}?hide=")
-        page.emulate_media(media="screen")
-        assert page.evaluate(SEEN, PARTS[mode]) > 0, "the address wins"
-    with opened(browser, f"{(site / chapters[0].name).as_uri()}?hide={mode}", typeset=False) as page:
-        assert page.evaluate(SEEN, PARTS[mode]) == 0, "from a disk"
-        assert not page.locator(f".modes input[name={mode}]").is_checked()
+        assert seen_parts(page) == {*PARTS}, "the address wins"
+    with opened(browser, f"{(site / chapters[0].name).as_uri()}?hide={','.join(PARTS)}") as page:
+        assert seen_parts(page) == set(), "from a disk"
+        assert not any(page.locator(f".modes input[name={mode}]").is_checked() for mode in PARTS)
 
 
 def test_a_link_to_something_hidden_shows_it(browser, address, chapters):
@@ -37,6 +44,64 @@ def test_a_link_to_something_hidden_shows_it(browser, address, chapters):
     with opened(browser, f"{address}{chapters[0].name}?hide=code,checks#{check}") as page:
         assert page.locator(f"[id='{check}']").is_visible()
         assert page.locator(".modes input[name=checks]").evaluate("(box) => box.checked")
+
+
+DERIVED = "section[id^=derivation] .cell > .cell_input"
+LEFT_OUT = [DERIVED, ".provenance", "#exercises .exercise", "#races table", "#mechanism .cell_input"]
+READ = ["div.proof.admonition", "#experiments figure", "#the-question .cell_input", "#claims tr.claim", "#take-away p"]
+
+
+def test_a_chapter_opens_in_the_readers_view_and_the_address_keeps_another(browser, address, chapters):
+    name = chapters[0].name
+    with opened(browser, f"{address}{name}?view=reader") as page:
+        assert [css for css in LEFT_OUT if page.evaluate(SEEN, css)] == []
+        assert [css for css in READ if not page.evaluate(SEEN, css)] == []
+        assert page.evaluate(STICKS_OUT) == []
+        assert page.evaluate(CONTRAST) == []
+        page.emulate_media(media="print")
+        assert page.evaluate(SEEN, DERIVED) > 0, "paper has all"
+        assert not page.locator(".view-note").is_visible()
+        page.emulate_media(media="screen")
+        page.locator(".modes summary").click()
+        page.locator(".modes input[value=all]").check()
+        assert [css for css in LEFT_OUT if not page.evaluate(SEEN, css)] == []
+        assert page.url.endswith("?view=all")
+        page.goto(address + chapters[-1].name)
+        assert page.evaluate(SEEN, DERIVED) > 0, "kept on the machine"
+    fresh = browser.new_context()
+    page = fresh.new_page()
+    page.goto(address + name)
+    assert page.evaluate(SEEN, DERIVED) == 0, "the reader's view comes first"
+    fresh.close()
+
+
+def test_without_scripts_a_chapter_is_whole(browser, address, chapters):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(address + chapters[0].name)
+    for css in ("section[id^=derivation] .cell_input", "#exercises .exercise", "#races table"):
+        assert page.locator(css).first.is_visible(), css
+    context.close()
+
+
+def test_a_section_that_is_folded_opens_by_its_button_and_by_a_link_into_it(browser, address, chapters):
+    inside = chapters[0].soup.select_one("#exercises .exercise[id]")["id"]
+    with opened(browser, f"{address}{chapters[0].name}?view=reader", typeset=False) as page:
+        page.locator("#what-breaks-it > .view-more").click()
+        assert page.locator("#what-breaks-it > p").first.is_visible()
+        assert not page.locator("#what-breaks-it > .view-more").is_visible()
+        assert page.evaluate(SEEN, DERIVED) == 0
+        page.evaluate("(id) => (location.hash = id)", inside)
+        page.wait_for_function("(id) => document.getElementById(id).checkVisibility()", arg=inside)
+        page.locator(".view-note button").click()
+        assert page.evaluate(SEEN, DERIVED) > 0
+
+
+def test_a_link_to_a_cell_shows_its_code_in_the_readers_view(browser, address, chapters):
+    check = chapters[0].soup.select_one("section[id^=derivation] div.cell[id^=check-]")["id"]
+    with opened(browser, f"{address}{chapters[0].name}?view=reader#{check}", typeset=False) as page:
+        assert page.locator(f"[id='{check}'] .cell_input").is_visible()
+        assert page.evaluate("localStorage.view") == "all", "the test's own choice stays"
 
 
 def first(chapters, css: str):
@@ -50,44 +115,45 @@ def first(chapters, css: str):
     pytest.fail(f"no chapter has {css}")
 
 
-@pytest.mark.parametrize(
-    ("css", "shown"),
-    [
-        ("a.reference[href^='#']:not([href^='#equation-'])", ".caption-number, figcaption, .admonition-title"),
-        ("a.reference[href^='#equation-']", "mjx-container"),
-        ("a.reference[href*='bibliography.html#']", "p"),
-    ],
-)
+# Links and what their previews hold.
+LINKS = {
+    "a.reference[href^='#']:not([href^='#equation-'])": ".caption-number, figcaption, .admonition-title",
+    "a.reference[href^='#equation-']": "mjx-container",
+    "a.reference[href*='bibliography.html#']": "p",
+}
+
+
 @pytest.mark.parametrize("from_disk", [False, True])
-def test_a_link_shows_where_it_leads(browser, address, site, chapters, css, shown, from_disk):
-    chapter, href = first(chapters, css)
-    url = (site / chapter.name).as_uri() if from_disk else address + chapter.name
-    with opened(browser, url) as page:
-        link = page.locator(f"article a.reference[href='{href}']:not(details a)").first
-        preview = page.locator("#preview")
-        link.scroll_into_view_if_needed()
-        link.hover()
-        preview.wait_for(state="visible")
-        assert preview.locator(shown).count() > 0
-        assert link.get_attribute("aria-describedby") == "preview"
-        typeset = "[...document.querySelectorAll('#preview .math')].every((e) => e.querySelector('mjx-math'))"
-        page.wait_for_function(typeset)
-        box = preview.bounding_box()
-        assert 0 <= box["x"] <= 1280 - box["width"]
-        assert 0 <= box["y"] <= 900 - box["height"]
-        page.keyboard.press("Escape")
-        assert not preview.is_visible()
-        assert link.get_attribute("aria-describedby") is None
-        page.mouse.move(2, 2)
-        link.evaluate("(link) => link.focus({ focusVisible: true })")
-        preview.wait_for(state="visible")
-        page.keyboard.press("Tab")
-        page.wait_for_function("(link) => link.getAttribute('aria-describedby') === null", arg=link.element_handle())
+def test_a_link_shows_where_it_leads(browser, address, site, chapters, from_disk):
+    shown = {}
+    for css in LINKS:
+        chapter, href = first(chapters, css)
+        shown.setdefault(chapter.name, []).append((href, LINKS[css]))
+    for name, links in shown.items():
+        with opened(browser, f"{site.as_uri()}/{name}" if from_disk else address + name) as page:
+            for href, css in links:
+                shows_where_it_leads(page, href, css)
 
 
-def test_a_preview_repeats_no_anchor(browser, address, chapters):
-    chapter, href = first(chapters, "a.reference[href^='#']:not([href^='#equation-'])")
-    with opened(browser, address + chapter.name) as page:
-        page.locator(f"article a.reference[href='{href}']:not(details a)").first.hover()
-        page.locator("#preview").wait_for(state="visible")
-        assert page.evaluate("(id) => document.querySelectorAll(`[id='${id}']`).length", href[1:]) == 1
+def shows_where_it_leads(page, href: str, css: str) -> None:
+    """Hovered or focused, a link has a preview, typeset, inside the window, that repeats no anchor; Escape ends it."""
+    link = page.locator(f"article a.reference[href='{href}']:not(details a)").first
+    preview = page.locator("#preview")
+    link.scroll_into_view_if_needed()
+    link.hover()
+    preview.wait_for(state="visible")
+    assert preview.locator(css).count() > 0
+    assert link.get_attribute("aria-describedby") == "preview"
+    page.wait_for_function("[...document.querySelectorAll('#preview .math')].every((e) => e.querySelector('mjx-math'))")
+    box = preview.bounding_box()
+    assert 0 <= box["x"] <= 1280 - box["width"]
+    assert 0 <= box["y"] <= 900 - box["height"]
+    assert page.evaluate("(id) => document.querySelectorAll(`[id='${id}']`).length", href[1:]) <= 1
+    page.keyboard.press("Escape")
+    assert not preview.is_visible()
+    assert link.get_attribute("aria-describedby") is None
+    page.mouse.move(2, 2)
+    link.evaluate("(link) => link.focus({ focusVisible: true })")
+    preview.wait_for(state="visible")
+    page.keyboard.press("Tab")
+    page.wait_for_function("(link) => link.getAttribute('aria-describedby') === null", arg=link.element_handle())

@@ -2,6 +2,8 @@
 edit."""
 
 import json
+import re
+import time
 
 import pytest
 from answers import TRIES
@@ -29,7 +31,7 @@ def test_it_runs_from_a_folder_and_an_edit_changes_the_answer(site, browser, see
     one, page = TRIES[slug], browser.new_page(viewport={"width": 390, "height": 844})
     asked = []
     page.on("request", lambda request: asked.append(request.url))
-    page.goto((site / name).as_uri())
+    page.goto((site / name).as_uri() + "?view=all")
     page.wait_for_selector(".try-run:not([disabled])")
     assert not [url for url in asked if url.endswith(("python.js", "codemirror.js"))]
     shown = page.locator(".try-output").inner_text()
@@ -57,9 +59,41 @@ def test_it_runs_from_a_folder_and_an_edit_changes_the_answer(site, browser, see
     seen.passed("try", name)
 
 
+def test_from_a_server_on_a_desktop_another_temperature_is_run_and_real_seconds_are_told(address, browser):
+    one, page, asked = TRIES["sinkhorn"], browser.new_page(viewport={"width": 1280, "height": 800}), []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{address}notebooks/sinkhorn.html")
+    shown = page.locator(".try-output").inner_text()
+
+    def told() -> list[float]:
+        """Run it; the seconds that it tells, which are no more than passed."""
+        began = time.monotonic()
+        _ran(page)
+        seconds = [float(each) for each in re.findall(r"([\d.]+) s\b", page.locator(".try-state").inner_text())]
+        assert sum(seconds) < time.monotonic() - began + 0.02
+        return seconds
+
+    ran, loaded = told()
+    assert ran < loaded
+    page.locator(".try-program").click()
+    page.wait_for_selector(".CodeMirror")
+    page.locator(".CodeMirror-line", has_text=one.old).click()
+    page.keyboard.press("End")
+    page.keyboard.press("Backspace")
+    page.keyboard.type("5")  # 1.5
+    assert len(told()) == 1
+    assert json.loads(page.locator(".try").get_attribute("data-result")) == pytest.approx(one.answer(1.5), rel=1e-12)
+    assert page.locator(".try-output").inner_text() != shown
+    wait = "import time\nend = time.time() + 1.2\nwhile time.time() < end: pass"
+    page.evaluate("text => document.querySelector('.CodeMirror').CodeMirror.setValue(text)", wait)
+    assert told()[0] >= 1.2
+    assert not [url for url in asked if not url.startswith((address, "blob:", "data:"))]
+    page.close()
+
+
 def test_an_error_is_shown_and_a_run_without_end_can_be_stopped(site, browser):
     page = browser.new_page()
-    page.goto((site / "notebooks/sinkhorn.html").as_uri())
+    page.goto((site / "notebooks/sinkhorn.html").as_uri() + "?view=all")
     page.locator(".try-program").fill("1 / 0")
     page.locator(".try-run").click()
     page.wait_for_selector(".try-output.try-error", timeout=60_000)
@@ -74,7 +108,7 @@ def test_an_error_is_shown_and_a_run_without_end_can_be_stopped(site, browser):
 def test_a_copy_without_python_says_so(site, browser, tmp_path):
     page = browser.new_page()
     page.route("**/python.js", lambda route: route.abort())
-    page.goto((site / "notebooks/sinkhorn.html").as_uri())
+    page.goto((site / "notebooks/sinkhorn.html").as_uri() + "?view=all")
     page.locator(".try-run").click()
     page.wait_for_function("document.querySelector('.try-state').textContent.includes('no Python in it')")
     page.close()

@@ -1,6 +1,6 @@
 """Exercises that check themselves: what a reader answers is tried at points that no page shows.
 
-label      of the exercise in its notebook, as in ``check("cac-ex-tv", gamma_tv)``
+label      of the exercise in its notebook, as in ``check("cac-ex-tv", gamma_tv, who="Ada")``: the points are hers
 point      the arguments of one trial by name; ``draw(generator)`` makes one, POINTS of them are tried
 Derive     a number, an array or a function, compared with what the package computes
 Implement  a function or class, held to properties: the theorems of the chapter
@@ -11,12 +11,18 @@ one line for each answer and never raises: "right", "no answer yet", or "not rig
 """
 
 import contextlib
+import functools
 import inspect
 import io
+import itertools
 import sys
+import sysconfig
+import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -26,8 +32,11 @@ from derived.lab.rng import stream
 
 POINTS = 20
 FLOAT32 = 1e-5  # of the size of numbers: what some hundred steps in single precision may lose; such answers are welcome
+PAPERS = str(Path(__file__).parents[1] / "papers")
+LIBRARIES = (*{sysconfig.get_path(kind) for kind in ("stdlib", "purelib", "platlib")}, "<frozen")
 STOPS = (Exception, SystemExit)  # exceptions an answer may raise; KeyboardInterrupt is not caught
 Point = dict[str, Any]
+Seed = tuple[str, ...]  # of the points: an exercise's label, and a name where each student has points of their own
 Draw = Callable[[torch.Generator], Point]
 
 
@@ -98,6 +107,8 @@ def call(answer: Callable, **arguments: Any) -> Any:
 def _copied(given: Any) -> Any:
     if isinstance(given, torch.Tensor):
         return given.clone()
+    if isinstance(given, FunctionType):  # which an answer may call
+        return lambda *arguments, **named: given(*arguments, **named)
     return given.copy() if isinstance(given, np.ndarray) else given
 
 
@@ -161,26 +172,62 @@ def _at(point: Point) -> str:
     return f"at {', '.join(f'{name} = {described(value)}' for name, value in point.items())}" if point else ""
 
 
+def _in_papers(code: CodeType) -> bool:
+    return code.co_filename.startswith(PAPERS)
+
+
+def _codes(answer: Any) -> Iterator[CodeType]:
+    """The code that runs when an answer is called: of a partial its function's, of a class that of its methods."""
+    answer = inspect.unwrap(answer) if callable(answer) else answer
+    if isinstance(answer, functools.partial):
+        yield from _codes(answer.func)
+    elif code := getattr(answer, "__code__", None):
+        yield code
+    elif callable(answer):
+        kind = answer if isinstance(answer, type) else type(answer)
+        functions = (vars(base).values() for base in kind.__mro__)
+        yield from (each.__code__ for each in itertools.chain(*functions) if isinstance(each, FunctionType))
+
+
 @contextlib.contextmanager
-def _calls(refused: Sequence[Callable]) -> Iterator[set[str]]:
-    """The names of those functions, or classes by their methods, that run inside, however they are reached."""
-    codes = {}
-    for thing in refused:
-        for each in vars(thing).values() if isinstance(thing, type) else [thing]:
-            if code := getattr(inspect.unwrap(each) if callable(each) else each, "__code__", None):
-                codes[id(code)] = thing.__name__
-    used: set[str] = set()
+def _calls(answer: Any, may: Sequence[Callable]) -> Iterator[set[str]]:
+    """The names of what runs inside of the code of papers and belongs to the answer: it is the answer, or a frame that
+    is neither of a paper nor of a library has called it. A check's own properties may call what they like."""
+    allowed = {code for each in may for code in _codes(each)}
+    used = {_name(code) for code in _codes(answer) if _in_papers(code) and code not in allowed}
 
-    def watch(frame: Any, event: str, _: Any) -> None:
-        if event == "call" and id(frame.f_code) in codes:
-            used.add(codes[id(frame.f_code)])
+    def watch(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and _in_papers(frame.f_code) and (called := _of_answer(frame, allowed)):
+            used.add(_name(called))
 
-    before = sys.getprofile()
+    before = sys.getprofile(), threading.getprofile()
     sys.setprofile(watch)
+    threading.setprofile(watch)
     try:
         yield used
     finally:
-        sys.setprofile(before)
+        sys.setprofile(before[0])
+        threading.setprofile(before[1])
+
+
+def _of_answer(frame: FrameType, allowed: Set[CodeType]) -> CodeType | None:
+    """Find the code of a paper that the answer has called, at the end of the stack a thread that it started."""
+    at: FrameType | None = frame
+    called = None
+    while at is not None and at.f_code not in allowed:
+        module = at.f_globals.get("__name__", "")
+        if module == __name__:
+            return called if at.f_code is _call.__code__ else None
+        if not module.startswith("derived.") and not at.f_code.co_filename.startswith(LIBRARIES):
+            return called
+        called = at.f_code if _in_papers(at.f_code) else called
+        at = at.f_back
+    return called if at is None else None
+
+
+def _name(code: CodeType) -> str:
+    name = code.co_qualname.split(".<locals>")[0]
+    return Path(code.co_filename).name if name.startswith("<") else name
 
 
 def _own(used: set[str]) -> None:
@@ -199,7 +246,7 @@ class Derive:
     digits     significant digits that the text asks for: half a unit of the last one is the tolerance
     low, high  bounds that the reader can know; a counterexample names the one that is broken
     mistakes   by what is wrong, an answer: a function of the same arguments, or what ``right`` would return
-    refuse     functions of the package that the answer may not call
+    may        what an answer may call of the code of papers, nothing else of it
 
     >>> tv = Derive(lambda q, delta: min(q + delta, 1), ranges(q=(0.1, 1.0), delta=(0.1, 0.9)), high=1)
     >>> checker({"ex": tv})("ex", lambda delta, q: q + delta)
@@ -212,32 +259,36 @@ class Derive:
     low: float = -np.inf
     high: float = np.inf
     mistakes: Mapping[str, Any] = field(default_factory=dict)
-    refuse: Sequence[Callable] = ()
+    may: Sequence[Callable] = ()
 
-    def judge(self, label: str, answer: Any) -> None:
-        """Wrong where the answer is not right; a common mistake is named."""
+    def judge(self, seed: Seed, answer: Any) -> None:
+        """Wrong where the answer is not right; a common mistake is named, and rounding too early."""
         try:
-            package = self._compare(label, answer, self.right)
+            package = self._compare(seed, answer, self.right)
         except Wrong as wrong:
-            raise Wrong(f"{wrong}{self._mistake(label, answer)}") from None
+            raise Wrong(f"{wrong}{self._hint(seed, answer)}") from None
         _own(package)
 
-    def _mistake(self, label: str, answer: Any) -> str:
+    def _hint(self, seed: Seed, answer: Any) -> str:
         for words, mistake in self.mistakes.items():
             with contextlib.suppress(Exception):
-                self._compare(label, answer, mistake)
+                self._compare(seed, answer, mistake)
                 return f"; {words}"
+        for digits in range(self.digits - 1, 1, -1):
+            with contextlib.suppress(Wrong):
+                replace(self, digits=digits)._compare(seed, answer, self.right)
+                return f"; it is right to {digits} significant digits, {self.digits} are asked for"
         return ""
 
-    def _compare(self, label: str, answer: Any, right: Any) -> set[str]:
+    def _compare(self, seed: Seed, answer: Any, right: Any) -> set[str]:
         """Wrong where the two differ; the names of what the answer calls of the package."""
         if self.draw and not callable(answer) and not hasattr(answer, "free_symbols"):
             raise Wrong(f"a function is asked for, yours is of type {type(answer).__name__}")
         package: set[str] = set()
-        for point in _points(label, self.draw):
+        for point in _points(seed, self.draw):
             wanted = number(right(**point) if callable(right) else right)
             try:
-                with _calls(self.refuse) as used:
+                with _calls(answer, self.may) as used:
                     given = ask(answer, wanted.shape, **point)
                 package |= used
             except Wrong as wrong:
@@ -265,7 +316,7 @@ class Implement:
                 None where it holds, else what went wrong, a clause such as "its divergence is 1.4 budgets"
     draw        points with the arguments of all of them
     mistakes    by what is wrong, an implementation: the chapter's own mutations first
-    refuse      functions and classes of the package that the answer is to replace; no property may call them
+    may         what an answer may call of the code of papers, nothing else of it
 
     >>> def never_above_one(answer, q):
     ...     return f"it is {ask(answer, q=q):.2g}, above 1" if ask(answer, q=q) > 1 else None
@@ -276,21 +327,21 @@ class Implement:
     properties: Sequence[Callable[..., str | None]]
     draw: Draw
     mistakes: Mapping[str, Callable] = field(default_factory=dict)
-    refuse: Sequence[Callable] = ()
+    may: Sequence[Callable] = ()
 
-    def judge(self, label: str, answer: Any) -> None:
+    def judge(self, seed: Seed, answer: Any) -> None:
         """Wrong where a property is lost, or where the package's own is all there is."""
         if not callable(answer):
             raise Wrong(f"a function or class is asked for, yours is of type {type(answer).__name__}")
-        with _calls(self.refuse) as used:
+        with _calls(answer, self.may) as used:
             for holds in self.properties:
                 names = [*inspect.signature(holds).parameters][1:]
-                for drawn in _points(label, self.draw):
+                for drawn in _points(seed, self.draw):
                     point = {name: drawn[name] for name in names}
                     try:
                         said = holds(answer, **point)
                     except Wrong as wrong:
-                        said = str(wrong)
+                        said = f"{wrong}, where it is tried whether it {holds.__name__.strip('_').replace('_', ' ')}"
                     except STOPS as error:
                         said = f"yours stops with {type(error).__name__}: {error}"
                     if said:
@@ -298,8 +349,8 @@ class Implement:
         _own(used)
 
 
-def _points(label: str, draw: Draw | None) -> Iterator[Point]:
-    generator = stream(0, "exercise", label)
+def _points(seed: Seed, draw: Draw | None) -> Iterator[Point]:
+    generator = stream(0, "exercise", *seed)
     return (draw(generator) for _ in range(POINTS)) if draw else iter([{}])
 
 
@@ -309,7 +360,7 @@ Exercise = Derive | Implement
 Exercises = Mapping[str, Exercise | Sequence[Exercise]]
 
 
-def judged(label: str, exercise: Exercise, answer: Any) -> str:
+def judged(label: str, exercise: Exercise, answer: Any, who: str = "") -> str:
     """What a check says of one answer, in a line; what the answer itself prints, logs or warns of is not shown."""
     if answer is ...:
         return "no answer yet"
@@ -320,7 +371,7 @@ def judged(label: str, exercise: Exercise, answer: Any) -> str:
             contextlib.redirect_stderr(unheard),
             warnings.catch_warnings(action="ignore"),
         ):
-            exercise.judge(label, answer)
+            exercise.judge((label, who) if who else (label,), answer)
     except Wrong as wrong:
         return f"not right: {' '.join(str(wrong).split())}"
     except STOPS as error:  # a page runs on, whatever a reader gives
@@ -331,14 +382,26 @@ def judged(label: str, exercise: Exercise, answer: Any) -> str:
 def checker(exercises: Exercises) -> Callable[..., None]:
     """The ``check`` of a chapter: ``check(label, answer)``, or as many answers as the exercise has parts."""
 
-    def check(label: str, *answers: Any) -> None:
-        """Print the judgement of each answer, a line each; never raises for an answer."""
-        asked = exercises.get(label, ())
-        parts = [asked] if isinstance(asked, Exercise) else [*asked]
+    def check(label: str, *answers: Any, who: str = "") -> None:
+        """Print the judgement of each answer, a line each; never raises for an answer. ``who``, a name, draws points of
+        one's own."""
+        parts = _parts(exercises, label)
         if len(parts) != len(answers):
             print(f"not right: {label!r} asks for {len(parts)} answers, here are {len(answers)}")
             return
         for letter, part, answer in zip("abcdefgh", parts, answers, strict=False):
-            print(f"({letter}) " * (len(parts) > 1) + judged(label, part, answer))
+            print(f"({letter}) " * (len(parts) > 1) + judged(label, part, answer, who))
 
     return check
+
+
+def share(exercises: Exercises, label: str, *answers: Any, who: str = "") -> float:
+    """The share of an exercise's parts that are right, for a grader: whatever an answer prints."""
+    parts = _parts(exercises, label)
+    said = [judged(label, part, answer, who) for part, answer in zip(parts, answers, strict=False)]
+    return said.count("right") / max(1, len(parts))
+
+
+def _parts(exercises: Exercises, label: str) -> list[Exercise]:
+    asked = exercises.get(label, ())
+    return [asked] if isinstance(asked, Exercise) else [*asked]

@@ -31,7 +31,7 @@ def test_it_ends_the_mechanism(root):
     tries.add(root, "my_paper", notebook)
     assert [cell.source.split("\n")[0] for cell in notebook.cells[2:5]] == ["## Experiments", "### Try it", "(e)="]
     shown = notebook.cells[3].source
-    assert "It counts.\n\n- Try four." in shown
+    assert f"It counts.\n\n{tries.ASK}\n\n- Try four." in shown
     assert '<pre class="try-output" aria-live="polite" tabindex="0">3</pre>' in shown
     assert '{"curves": [], "result": [3]}' in shown
 

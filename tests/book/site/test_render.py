@@ -352,9 +352,15 @@ def test_a_statement_says_whose_it_is_and_where_it_is_checked(book: Path):
     assert box.select_one(".admonition-title .whose").get_text() == "as retold"
     assert box.select_one(".admonition-title .headerlink")["href"] == "#toy-theorem"
     foot = box.select_one(".statement-links")
-    assert "tests/papers/toy/test_one.py::test_it" in foot.get_text()
+    assert foot.select_one("a[title='tests/papers/toy/test_one.py::test_it']")
     links = [link["href"] for link in foot.select("a")]
-    assert links == ["#check-toy-theorem", "../claims/toy.html#test_one.test_it", "../claims/toy.html#TOY-1"]
+    assert " ".join(foot.get_text().split()).startswith("✓ proved cell test 1 TOY-1")
+    assert links == [
+        "#proof-toy-theorem",
+        "#check-toy-theorem",
+        "../claims/toy.html#test_one.test_it",
+        "../claims/toy.html#TOY-1",
+    ]
     evidence = BeautifulSoup(page(book, "claims/toy.html"), "html.parser")
     assert "def test_it" in evidence.find(id="test_one.test_it").pre.get_text()
     assert "glue" in soup.find(id="check-toy-theorem").get_text()

@@ -102,5 +102,8 @@ def test_the_packages_own_is_refused():
     def quadrature(q, p, alpha):
         return tuple(kernels.ElementwiseKernel(np.sin, np.cos, alpha).moments(q, p))
 
-    assert said("sp-ex-amplification", own) == "not right: that is the package's own propagate; write yours"
+    assert (
+        said("sp-ex-amplification", own)
+        == "not right: that is the package's own MeanFieldTrajectory.J_backward, propagate; write yours"
+    )
     assert said("sp-ex-sine", quadrature).startswith("not right: that is the package's own ElementwiseKernel")

@@ -143,3 +143,31 @@ def test_the_packages_own_head_is_refused():
         return top, float(head.read()[0, 1]) * below, below
 
     assert "the package's own RunningSoftmaxAttention" in said("sa-ex-join", own)
+
+
+def word(letters):
+    """The process that reads a word from a random letter on, for ever."""
+    return lambda u, n, q: np.resize(np.roll(letters(q), -math.floor(u * len(letters(q)))), n)
+
+
+def either(one, other):
+    return lambda u, n, q: one(2 * u, n, q) if u < 0.5 else other(2 * u - 1, n, q)
+
+
+@pytest.mark.parametrize("letters", [np.arange, lambda q: np.arange(q)[::-1], lambda q: np.repeat(np.arange(q), 3)])
+def test_a_word_with_each_value_as_often_is_ergodic_from_a_random_letter_on(letters):
+    assert said("sa-ex-tail", word(letters)) == "right"
+
+
+@pytest.mark.parametrize(
+    ("process", "words"),
+    [
+        (either(word(np.arange), word(lambda q: np.arange(q)[::-1])), "depends on u for ever"),
+        (either(word(np.arange), word(lambda q: np.repeat(np.arange(q), 2))), "come more often"),
+        (lambda u, n, q: np.floor(q * ((math.floor(20 * u) / 20 + np.arange(n) * 0.6180339887) % 1)), "none of yours"),
+        (word(lambda q: np.append(np.repeat(np.arange(q), 3), 0)), "of its time in one value"),
+    ],
+    ids=["forwards or backwards", "two words", "an irrational rotation", "one value once more"],
+)
+def test_a_mixture_or_what_does_not_stay_is_not_ergodic(process, words):
+    assert words in said("sa-ex-tail", process)

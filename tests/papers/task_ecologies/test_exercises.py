@@ -134,7 +134,7 @@ def test_worth_is_the_readers_own():
         split_gain(FiniteEcology(prior, contexts, laws), A, B)
         / codes.split_cost(FiniteEcology(prior, contexts, laws), A, B)
     )
-    assert "the package's own split_cost, split_gain" in judged("te-ex-worth", EX["te-ex-worth"], own)
+    assert "split_cost, split_gain; write yours" in judged("te-ex-worth", EX["te-ex-worth"], own)
     refused("te-ex-worth", split_gain, lambda prior, contexts, laws, A, B: 0.3)
 
 

@@ -34,10 +34,12 @@ def write(
     rows, tested = pages.headlines(chapter.rows), statements.tests(root, slug)
     found = evidence.gather(root, slug, whole, pages.entries_of(chapter.rows), chapter.finding["records"])
     resting = evidence.resting(whole, rows)
-    said, index = {}, []
+    proved, said, index = statements.proved(notebook["cells"]), {}, []
     for each in statements.statements(notebook):
         claims = [row for row in rows if row["id"] in resting.get(each.label, [])]
-        said[each.label] = pages.statement(each.whose, each.label, each.check is not None, tested, claims, slug)
+        said[each.label] = pages.statement(
+            each.whose, each.label, each.label in proved, each.check is not None, tested, claims, slug
+        )
         index.append({"slug": slug, "claims": claims, **asdict(each)})
     mark_cells(slug, notebook["cells"], found)
     nbformat.write(notebook, target / f"notebooks/{slug}.ipynb")
@@ -45,7 +47,7 @@ def write(
     named = {test for each in found for test in each.tests}.union(*(tested.get(each, []) for each in said))
     shown = statements.texts(root, slug, named)
     reruns = attest.reruns(root, chapter.rows)
-    text = pages.evidence(chapter, found, statements.proved(notebook["cells"]), shown, entry, address, reruns)
+    text = pages.evidence(chapter, found, proved, shown, entry, address, reruns)
     (target / f"claims/{slug}.md").write_text(text, "utf-8")
     return {"statements": said, "claims": [row["id"] for row in rows]}, index
 
@@ -92,6 +94,7 @@ def mark_cells(slug: str, cells: Cells, found: Sequence[Evidence]) -> None:
 def one_way(pages: Mapping[str, BeautifulSoup]) -> list[str]:
     """One line per link between a claim and its evidence that is broken or does not lead back."""
     found = []
+    anchors = {name: {tag["id"]: tag for tag in reversed(page.find_all(id=True))} for name, page in pages.items()}
     for name, page in pages.items():
         if not name.startswith("claims/"):
             continue
@@ -99,7 +102,7 @@ def one_way(pages: Mapping[str, BeautifulSoup]) -> list[str]:
             back = f"{name}#{place['data-claim']}"
             for link in place.select("a.both"):
                 there, anchor = _target(name, link["href"])
-                target = pages[there].find(id=anchor) if there in pages else None
+                target = anchors.get(there, {}).get(anchor)
                 if target is not None and not target.contents:  # a cell has one id of its own, the others in front
                     target = target.parent
                 if target is None:

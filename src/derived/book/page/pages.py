@@ -350,13 +350,14 @@ def errata(corrections: list[dict[str, str]]) -> str:
 
 
 def statement(
-    whose: str, label: str, checked: bool, tested: dict[str, list[Any]], claims: list[Row], slug: str
+    whose: str, label: str, proved: bool, checked: bool, tested: dict[str, list[Any]], claims: list[Row], slug: str
 ) -> dict[str, str]:
-    """Write the badge of a numbered statement and its foot, which links its check and tests.
+    """Write the badge of a numbered statement and its foot, which links its proof, check and tests.
 
     ``tested`` has the tests by label; ``claims`` rest on the statement.
     """
-    values = {"label": label, "checked": checked, "tests": tested.get(label, []), "claims": claims, "slug": slug}
+    values = {"label": label, "proved": proved, "checked": checked, "claims": claims, "slug": slug}
+    values |= {"tests": tested.get(label, [])}
     badge = Markup('<span class="whose whose-{}">{}</span>').format(whose, BADGES[whose]) if whose else ""
     return {"badge": str(badge), "foot": html("statement.html", **values).strip()}
 

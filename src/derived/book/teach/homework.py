@@ -8,10 +8,12 @@ facts   of an exercise: kind, minutes and difficulty, its first line; the points
 
 Cells that are tagged ``solution`` give the solution: all code of them stands in the answer's cell of the tutors'
 version, between nbgrader's marks. There each check has a hidden test as well, since a check leaves a wrong answer
-without an error: its value is the points of those parts for which the check prints "right". The same stands in a file
-of otter-grader's. An exercise with a rubric gets a cell for words below it, which is graded by hand.
+without an error: its value is the points of those parts that are right to a fresh copy of the exercises, whatever is
+printed. A file of otter-grader's reads what the check prints. An exercise with a rubric gets a cell for words below
+it, which is graded by hand.
 """
 
+import ast
 import itertools
 import pprint
 import re
@@ -35,10 +37,11 @@ _REFUSED = re.compile(r"^(\([a-z]\) )?(not right|no answer yet)", re.M)
 _RIGHT = r"(?m)^(?:\([a-z]\) )?right\b"  # at the head of a line, where no answer can put it
 _HIDDEN = """
 ### BEGIN HIDDEN TESTS
-import contextlib, io, re
-with contextlib.redirect_stdout(io.StringIO()) as _said:
-{check}
-round({points} * len(re.findall(r"{right}", _said.getvalue())) / {parts}, 2)
+import importlib, sys
+_kept = {{_name: sys.modules.pop(_name) for _name in [*sys.modules] if _name.split(".")[0] == "derived"}}
+_exercises, _lab = map(importlib.import_module, ("derived.papers.{slug}.exercises", "derived.lab.exercises"))
+sys.modules.update(_kept)
+round({points} * _lab.share(_exercises.EXERCISES, {arguments}), 2)
 ### END HIDDEN TESTS"""
 _OTTER = """>>> import contextlib, io
 >>> with contextlib.redirect_stdout(io.StringIO()) as _said:
@@ -175,14 +178,18 @@ def homework(slug: str, notebook: NotebookNode, executed: NotebookNode, *, solve
         elif check := graded.get(place):
             cell.metadata["nbgrader"] = _metadata(check.name, points=check.points)
             if solved:
-                code = textwrap.indent(check.source, "    ")
-                values = {"check": code, "points": check.points, "right": _RIGHT, "parts": len(check.said)}
-                cell.source += _HIDDEN.format(**values)
+                cell.source += _HIDDEN.format(slug=slug, points=check.points, arguments=_arguments(check.source))
         if not is_solution(cell):
             copy.cells.append(cell)
             said_of = [known[name] for name in _labels(cell) if name in known]
             copy.cells += [_for_words(each.label, each.rubric) for each in said_of if each.rubric]
     return copy
+
+
+def _arguments(source: str) -> str:
+    """What a check is given, as it is written."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    return ", ".join(ast.unparse(each) for each in calls[0].args)
 
 
 def _labels(cell: NotebookNode) -> list[str]:

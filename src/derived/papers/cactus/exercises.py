@@ -68,7 +68,6 @@ total_variation = Derive(
             (1 + delta) * q_n, 1
         ),
     },
-    refuse=(divergences.gamma_constrained,),
 )
 
 
@@ -105,7 +104,6 @@ neyman = Derive(
         ),
         "the other tokens pay as well": lambda q_n, delta: q_n + delta / 2 + (delta**2 / 4 + delta * q_n) ** 0.5,
     },
-    refuse=(divergences.gamma_constrained,),
 )
 
 # Implement ----------------------------------------------------------------------------------------------------------
@@ -146,7 +144,6 @@ raised_probability = Implement(
         "delta under no root": lambda q_n, delta: min(q_n + 2 * delta * (q_n * (1 - q_n)) ** 0.5, 1),
         "the exact root for KL": lambda q_n, delta: divergences.gamma_constrained(q_n, delta, "kl"),
     },
-    refuse=(theory.gamma_cactus, rules.Cactus, divergences.gamma_constrained),
 )
 
 
@@ -222,7 +219,6 @@ emitted_law = Implement(
             np.minimum(p, _raised(q, delta)) / np.minimum(p, _raised(q, delta)).sum()
         ),
     },
-    refuse=(exact.output_law, exact.emission, rules.Cactus),
 )
 
 EXERCISES = {

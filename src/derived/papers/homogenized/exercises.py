@@ -20,7 +20,7 @@ from derived.lab.rng import stream
 
 from .model.flows import modified_drift, self_attention, sphere_flow
 from .model.heads import attention_field, equiangular_tokens, normalise, tangent, uniform_tokens
-from .model.overlaps import equiangular_drift, gram_flow, overlap_drift, simplex_drift, time_to_overlap
+from .model.overlaps import overlap_drift, time_to_overlap
 from .model.two_token import two_token_coefficients
 
 # Derive -------------------------------------------------------------------------------------------------------------
@@ -226,7 +226,6 @@ overlaps = Implement(
         **{name: _mutated(change) for name, change in DRIFTS.items() if change is not overlap_drift},
         "attention on one side only": _mutated(overlap_drift, lambda gram, pi: pi @ gram),
     },
-    refuse=(overlap_drift, simplex_drift, equiangular_drift, gram_flow),
 )
 
 # Implement: a flow that a layer follows to order two ----------------------------------------------------------------
@@ -303,7 +302,7 @@ second_order = Implement(
         "a factor of two": _with((2.0, 1.0)),
         "the derivative along the sphere has a part across it": _not_tangent,
     },
-    refuse=(modified_drift,),
+    may=(tangent,),
 )
 
 EXERCISES = {

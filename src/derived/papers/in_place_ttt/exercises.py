@@ -18,9 +18,7 @@ from torch import Tensor
 from derived.lab.exercises import Derive, Implement, ask, checker, ranges
 
 from .model import mutations
-from .model.forms import chunk_grid, depthwise_target, in_place_ttt, read_mask
-from .model.parallel import context_parallel_ttt
-from .model.stream import InPlaceTTTState
+from .model.forms import depthwise_target, in_place_ttt
 from .model.theory import expected_logits, lag, logit_noise, mean_bias, tapped
 
 SAME = 1e-5  # what float32 may lose in sums of a hundred products of size one
@@ -201,7 +199,8 @@ def _row_of_texts(generator: torch.Generator) -> dict:
     chunk += 2
     starts = (0, chunk + 1 + first, 3 * chunk + 2 + first + second)
     n = starts[-1] + 2 * chunk + 1
-    layer = {"keys": normal(n, 3), "values": normal(n, 2), "start": normal(2, 3), "eta": 0.5}
+    eta = 0.1 + round(torch.rand((), generator=generator).item(), 2)
+    layer = {"keys": normal(n, 3), "values": normal(n, 2), "start": normal(2, 3), "eta": eta}
     return layer | {"chunk": chunk, "starts": starts}
 
 
@@ -282,13 +281,15 @@ packed_documents = Implement(
         "update first, then apply": _mutated(mutations.update_first),
         "no reset between documents": _mutated(mutations.no_reset),
         "reset on the old grid": _mutated(mutations.one_grid),
+        "the inner step is a half": lambda keys, values, start, eta, chunk, starts: in_place_ttt(
+            keys, values, start, 0.5, chunk, starts=[*starts]
+        ),
         "each write clipped": _mutated(mutations.clipped),
         "every earlier token is read": _attention(lambda n, t, chunk: t < n),
         "a window of one chunk": _attention(lambda n, t, chunk: t // chunk == n // chunk - 1),
         "a mean over the chunk": _attention(lambda n, t, chunk: t // chunk < n // chunk, lambda chunk: 1 / chunk),
         "the gradient is added": _attention(lambda n, t, chunk: t // chunk < n // chunk, lambda chunk: -1.0),
     },
-    refuse=(in_place_ttt, read_mask, chunk_grid, context_parallel_ttt, InPlaceTTTState),
 )
 
 EXERCISES = {

@@ -169,7 +169,6 @@ whitening_map = Implement(
         ),
         "centred tokens": lambda X: mechanism.whitening(X - X.mean(dim=0)),
     },
-    refuse=(mechanism.whitening, theory.thin_svd),
 )
 
 # Implement: in context ------------------------------------------------------------------------------------------------
@@ -234,7 +233,7 @@ in_context = Implement(
             Xq @ mechanism.whitening(Xq, ridge + 0.1), X @ mechanism.whitening(Xq, ridge + 0.1), Y
         ),
     },
-    refuse=(mechanism.in_context_ols, mechanism.OLSTransformer, theory.ols_coefficients, theory.ridge_smoother),
+    may=(mechanism.linear_attention,),
 )
 
 EXERCISES = {

@@ -235,7 +235,6 @@ sine = Implement(
         "a small alpha is meant": lambda q, p, alpha: (alpha**2 * q, alpha**2 * p, alpha**2, alpha**2),
         "the moments of erf": lambda q, p, alpha: tuple(kernels.ErfKernel(alpha).moments(q, p)),
     },
-    refuse=(kernels.ElementwiseKernel, kernels.gaussian_moment),
 )
 
 # Implement: the amplification -----------------------------------------------------------------------------------------
@@ -316,7 +315,7 @@ amplification = Implement(
             q0, q0, kernel=kernel, a=a, s=s, n=n, depth=depth
         ).J_backward[0],
     },
-    refuse=(meanfield.propagate,),
+    may=(kernels.ErfKernel, kernels.LayerNormKernel, kernels.arccos_kernel, kernels.arccos_kernel_prime),
 )
 
 EXERCISES = {

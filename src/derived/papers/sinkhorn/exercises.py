@@ -16,7 +16,7 @@ import torch
 from derived.lab.exercises import FLOAT32, Derive, Implement, ask, checker, ranges
 from derived.lab.rng import stream
 
-from .model import backward, couplings, mutations, plan, theory
+from .model import couplings, mutations, plan, theory
 
 # Derive -------------------------------------------------------------------------------------------------------------
 
@@ -213,7 +213,6 @@ half_steps = Implement(
         "no log domain": _kernel,
         "an iteration for a half-step": _mutated(lambda S, num, a, b: mutations.unchanged(S, 2 * num - 1, a, b)),
     },
-    refuse=(plan.half_steps, plan.sinkhorn, plan.iterates, plan.sinkhorn_symmetric),
 )
 
 # Implement: the derivative of a plan --------------------------------------------------------------------------------
@@ -287,7 +286,6 @@ derivative = Implement(
         "the potentials held": lambda P, P_bar: P * P_bar,
         "the mean taken off": lambda P, P_bar: P * (P_bar - (P * P_bar).sum()),
     },
-    refuse=(backward.implicit_vjp, backward.sinkhorn_plan),
 )
 
 EXERCISES = {

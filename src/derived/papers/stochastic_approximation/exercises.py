@@ -10,15 +10,16 @@ scores, values  of tokens                                           (tokens,)
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
 import torch
 
-from derived.lab.exercises import Derive, Implement, Wrong, ask, checker, ranges
+from derived.lab.exercises import FLOAT32, Derive, Implement, Wrong, ask, checker, ranges
 from derived.lab.rng import stream
 
-from .model import mutations, theory
+from .model import theory
 
 # Derive -------------------------------------------------------------------------------------------------------------
 
@@ -66,14 +67,22 @@ eigenfunction = Derive(
 
 
 def _growth(alpha, beta):
-    """The power of N, from expected counts at two large N."""
+    """The power of N, from expected counts at two large N, to the three decimals that it has for what is drawn."""
     counts = [theory.expected_freezes(beta, alpha, 1.0, 2**e) for e in (16, 18)]
-    return math.log2(counts[1] / counts[0]) / 2
+    return round(math.log2(counts[1] / counts[0]) / 2, 3)
+
+
+def _tails(generator: torch.Generator) -> dict:
+    """Powers of either sign, none so near zero that two digits of it would ask for more sojourns."""
+    while True:
+        point = ranges(alpha=(0.5, 0.95), beta=(1.1, 1.9))(generator)
+        if abs(1 - point["alpha"] * point["beta"]) > 0.15:
+            return point
 
 
 threshold = Derive(
     _growth,
-    ranges(alpha=(0.5, 0.65), beta=(1.1, 1.35)),
+    _tails,
     digits=2,
     mistakes={
         "how many sojourns start there?": lambda alpha, beta: -alpha * beta,
@@ -146,34 +155,46 @@ def _paths(process: Callable, q: int) -> np.ndarray:
     return found.astype(int)
 
 
-def _is_stationary(process, q):
-    """Triples have one law over u, at the start and later."""
-    paths = _paths(process, q)
-    codes = paths[:, :-2] * q * q + paths[:, 1:-1] * q + paths[:, 2:]
-    first = np.bincount(codes[:, 0], minlength=q**3)
-    for n in (1, 2, 7, 100):
-        if np.abs(np.bincount(codes[:, n], minlength=q**3) - first).max() > 0.15 * len(GRID):
-            return f"three values from time {n} on have another law than three from time 0 on"
-    return None
-
-
-def _visits_all_alike(process, q):
-    """Of each path, so that no part of it is chosen: an ergodic process has one limit."""
-    paths = _paths(process, q)
-    shares = np.stack([(paths == value).mean(axis=1) for value in range(q)])
-    if np.abs(shares - 1 / q).max() > 0.1:
-        return f"a path spends {shares.flat[np.abs(shares - 1 / q).argmax()]:.2f} of its time in one value"
-    return None
-
-
 def _forgets_nothing(process, q):
     """`sa-tail`: the remote past tells the rest; here, two paths that agree for forty steps agree for ever."""
-    paths = _paths(process, q)
     whole: dict[bytes, bytes] = {}
-    for path in paths:
+    for path in _paths(process, q):
         if whole.setdefault(path[:40].tobytes(), path.tobytes()) != path.tobytes():
             return "two paths agree for forty steps and part later"
     return f"there are {len(whole)} different paths" if len(whole) > PATHS else None
+
+
+def _is_stationary(process, q):
+    """A step later, a path of a stationary process is a path of it, and has come as often."""
+    paths = _paths(process, q)
+    now, later = (Counter(map(tuple, each)) for each in (paths[:, :-1], paths[:, 1:]))
+    if {*now} != {*later}:
+        return "one step later a path of yours is none of yours"
+    if max(now.values()) > min(now.values()) + 1:  # sixty values of u may not divide evenly
+        return "some paths come more often than those that they are a step later"
+    return None
+
+
+def _is_ergodic(process, q):
+    """A step leads from path to path; if it does not reach them all, they fall into parts that never meet."""
+    paths = _paths(process, q)
+    after = {tuple(path[:40]): tuple(path[1:41]) for path in paths}
+    at, reached = tuple(paths[0, :40]), set()
+    while at not in reached:
+        reached.add(at)
+        at = after.get(at, at)
+    return None if len(reached) == len(after) else "no path goes through all others: what is seen depends on u for ever"
+
+
+def _visits_all_alike(process, q):
+    """In one turn through all paths each value has its share."""
+    path = _paths(process, q)[0]
+    turn = next((n for n in range(1, PATHS + 1) if (path[n:] == path[:-n]).all()), LONG)
+    shares = np.bincount(path[:turn], minlength=q) / turn
+    worst = np.abs(shares - 1 / q).argmax()
+    if abs(shares[worst] - 1 / q) > FLOAT32:
+        return f"a path spends {shares[worst]:.2f} of its time in one value"
+    return None
 
 
 def _cycle(u, n, q):
@@ -185,7 +206,7 @@ def _coins(u, n, q):
 
 
 process = Implement(
-    (_is_stationary, _visits_all_alike, _forgets_nothing),
+    (_forgets_nothing, _is_stationary, _is_ergodic, _visits_all_alike),
     ranges(q=(2, 6)),
     mistakes={
         "always from the same value, which is not stationary": lambda u, n, q: _cycle(0.0, n, q),
@@ -300,7 +321,6 @@ join = Implement(
             1.0,
         ),
     },
-    refuse=tuple(mutations.HEADS.values()),
 )
 
 EXERCISES = {
