@@ -111,7 +111,7 @@ CLAIMS = (
     statistic(
         "TE-E1.d",
         "Models of the given names of three related languages predict unread names worse, by what a table of the very "
-        "language's pairs of letters makes of them, in other languages of the family and worse again in two of another.",
+        "language's pairs of letters makes of them, in other languages of the family and worse again outside of it.",
         NamesAbroad,
         least_rise("excess", "arm == 'as they are'"),
         "loss above the table's, " + RISE,

@@ -171,7 +171,7 @@ class Complexity(Read):
 @dataclass(frozen=True, kw_only=True)
 class NamesAbroad(Experiment):
     """TE-E1 on real words: models of the given names of three languages, on names that they never read of these, of two
-    of the same family, and of two of another.
+    of the same family, and of two strangers to it.
 
     Each replicate has its own languages, names and model. In the arm "dealt" the same names are dealt to the seven
     lists by chance. Rows: arm, replicate, place, language, category, loss, excess (over the loss of a table of pairs of
