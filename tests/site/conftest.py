@@ -2,7 +2,9 @@
 
 import functools
 import http.server
+import inspect
 import os
+import re
 import shutil
 import sys
 import threading
@@ -49,6 +51,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(("page_name", "specimen"), [*names, ("search.html", False)])
     if "walked" in metafunc.fixturenames:
         metafunc.parametrize("walked", [path.stem for path in parts["claims"]])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """A test that looks at named pages has passed where all of them look as they did when it passed."""
+    marker = pyfuncitem.get_closest_marker("looks_at")
+    if marker is None:
+        return None
+    seen = Seen(SITE.resolve(), ROOT / "_build/seen", pyfuncitem.funcargs["browser"].version)
+    check = re.sub(r"\W+", "-", pyfuncitem.name)
+    chapters = sorted(path.stem for path in SITE.glob("notebooks/*.html"))
+    names = [name.format(first=chapters[0], last=chapters[-1], **pyfuncitem.funcargs) for name in marker.args]
+    asked = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
+    seen.once(check, names, functools.partial(pyfuncitem.obj, **asked))
+    return True
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,10 @@
 """Pages of the site that need not be opened again."""
 
+import functools
 import hashlib
 import os
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +12,17 @@ from derived.book.house import write_whole
 
 WHEEL = re.compile(r"\+[0-9a-f]{8}(?=-py3-none-any\.whl)")  # of any edit of the package, on the card of every chapter
 OF_PAGES = ("_images", "explorers", "cards", "search")  # a page loads of these what it names
+
+
+@functools.cache
+def _digest(path: Path, size: int, changed_at: int) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def digest(path: Path) -> str:
+    """A hash of a file, read once as long as it is the same."""
+    state = path.stat()
+    return _digest(path, state.st_size, state.st_mtime_ns)
 
 
 @dataclass(frozen=True)
@@ -33,7 +46,7 @@ class Seen:
         files = [path for path in shared if path.suffix != ".html"]
         files += [path for path in own if path.relative_to(self.site).as_posix() in text]
         files += Path(__file__).parent.glob("*.py")
-        parts = [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(files) if path.is_file()]
+        parts = [digest(path) for path in sorted(files) if path.is_file()]
         return hashlib.sha256("\n".join([self.browser, name, *parts, text]).encode()).hexdigest()
 
     def _note(self, check: str, name: str) -> Path:
@@ -43,6 +56,13 @@ class Seen:
         """Whether a page has to be opened for a check."""
         note = self._note(check, name)
         return "CHECK_ALL" in os.environ or not note.is_file() or note.read_text("utf-8") != self._key(name)
+
+    def once(self, check: str, names: Sequence[str], run: Callable[[], object]) -> None:
+        """Make a check of pages, unless all of them look as they did when it passed."""
+        if any(self.changed(check, name) for name in names):
+            run()
+            for name in names:
+                self.passed(check, name)
 
     def passed(self, check: str, name: str) -> None:
         """Note that a page has passed a check as it is."""

@@ -151,8 +151,9 @@ def axe() -> str:
     return (importlib.resources.files("axe_playwright_python") / "axe.min.js").read_text("utf-8")
 
 
+@pytest.mark.looks_at("{page_name}")
 @pytest.mark.parametrize("width", WIDTHS)
-def test_a_page_opens_well(browser, address, site, axe, seen, width, page_name, specimen):
+def test_a_page_opens_well(browser, address, site, axe, width, page_name, specimen):
     """One visit of each page at each width answers all that is asked of it: on a desktop from a disk, where a script
     may do less, on a phone from a server.
 
@@ -160,8 +161,6 @@ def test_a_page_opens_well(browser, address, site, axe, seen, width, page_name, 
     is typeset, which is one template too and has most of the elements: of the specimen whole. Colours are read before
     too: where letters of a formula are not set they are there as TeX.
     """
-    if not seen.changed(f"open-{width}", page_name):
-        return
     with blank(browser, width) as page:
         scale = Scale(page)
         page.goto((address if width == 390 else f"{site.as_uri()}/") + page_name, wait_until="load")
@@ -183,7 +182,6 @@ def test_a_page_opens_well(browser, address, site, axe, seen, width, page_name, 
             unfold_a_solution(page)
         wrong += cut_verdicts(page)  # the last: it hides most of the page and changes the size of letters
     assert not wrong
-    seen.passed(f"open-{width}", page_name)
 
 
 def too_heavy(browser, site, name: str, scale: Scale) -> list[str]:
@@ -250,6 +248,7 @@ def cut_verdicts(page) -> list[str]:
     return found
 
 
+@pytest.mark.looks_at("notebooks/{first}.html")
 def test_a_formula_is_typeset_when_it_comes_near(browser, address, chapters):
     context = browser.new_context(viewport={"width": 390, "height": 900})
     page = context.new_page()
@@ -260,6 +259,7 @@ def test_a_formula_is_typeset_when_it_comes_near(browser, address, chapters):
     context.close()
 
 
+@pytest.mark.looks_at("book/ledger.html")
 def test_the_formulas_of_a_claim_are_typeset_when_its_fold_opens(browser, address):
     with opened(browser, f"{address}book/ledger.html") as page:
         fold = page.locator("tr.claim details:not([open]):has(dl .math)").first.element_handle()
@@ -268,6 +268,7 @@ def test_the_formulas_of_a_claim_are_typeset_when_its_fold_opens(browser, addres
         page.wait_for_function("(e) => !e.querySelector('dl .math:not(:has(mjx-math))')", arg=fold)
 
 
+@pytest.mark.looks_at("notebooks/{first}.html")
 def test_what_hides_something_sideways_is_dark_at_that_end(browser, address, chapters):
     context = browser.new_context(viewport={"width": 390, "height": 900})
     context.set_default_timeout(PATIENCE)
@@ -320,6 +321,7 @@ def with_amendments(page, css: str) -> int:
     )
 
 
+@pytest.mark.looks_at("book/ledger.html")
 def test_what_fails_is_shown_with_what_amends_it(browser, address):
     with opened(browser, f"{address}book/ledger.html") as page:
         amended = page.evaluate(
@@ -336,6 +338,7 @@ def test_what_fails_is_shown_with_what_amends_it(browser, address):
         assert "amend" in page.locator(".ledger-count output").inner_text()
 
 
+@pytest.mark.looks_at("book/ledger.html")
 @pytest.mark.parametrize("from_disk", [False, True])
 def test_the_ledger_filters(browser, address, site, from_disk):
     url = f"{site.as_uri()}/book/ledger.html" if from_disk else f"{address}book/ledger.html"
@@ -368,6 +371,7 @@ def test_the_ledger_filters(browser, address, site, from_disk):
         assert visible_claims(page) == everything
 
 
+@pytest.mark.looks_at("book/ledger.html")
 def test_a_filter_and_a_claim_can_be_linked_to(browser, address):
     with opened(browser, f"{address}book/ledger.html#q=no-such-words-anywhere") as page:
         assert visible_claims(page) == []
@@ -388,6 +392,7 @@ def test_a_filter_and_a_claim_can_be_linked_to(browser, address):
         )
 
 
+@pytest.mark.looks_at("book/ledger.html")
 def test_the_ledger_is_read_as_cards_on_a_phone(browser, address):
     with opened(browser, f"{address}book/ledger.html", width=390) as page:
         row = page.locator("tr.claim").first
@@ -425,6 +430,7 @@ def move_explorers(page, name: str) -> None:
             assert slider.get_attribute("aria-valuetext") != words
 
 
+@pytest.mark.looks_at("notebooks/{first}.html")
 def test_an_explorer_follows_the_theme(browser, address, chapters):
     with opened(browser, address + chapters[0].name) as page:
         box = page.locator(".explorer").first
@@ -436,6 +442,7 @@ def test_an_explorer_follows_the_theme(browser, address, chapters):
         page.wait_for_function(f"([box, before]) => ({colour})(box) !== before", arg=[box.element_handle(), before])
 
 
+@pytest.mark.looks_at("book/ledger.html", "notebooks/{first}.html")
 def test_the_book_reads_without_scripts(browser, address, chapters):
     """Every claim is shown, and an explorer says in words what there would be to see."""
     context = browser.new_context(java_script_enabled=False)
@@ -453,6 +460,7 @@ def test_the_book_reads_without_scripts(browser, address, chapters):
     context.close()
 
 
+@pytest.mark.looks_at("notebooks/{first}.html")
 def test_a_link_into_a_proof_opens_it_and_paper_shows_them_all(browser, address, chapters):
     with opened(browser, address + chapters[0].name) as page:
         proofs = page.locator(".proof-fold")
@@ -470,9 +478,30 @@ def test_a_link_into_a_proof_opens_it_and_paper_shows_them_all(browser, address,
 
 # Slides
 
-SHRUNK = """() => [...document.querySelectorAll(".slide")].map((slide, place) =>
-  [place, slide.offsetHeight / innerHeight, Number(slide.querySelector(":scope > div").style.zoom || 1)])
-  .filter(([place, height, zoom]) => height > 1.04 || zoom < 0.7)"""
+# What the last row cannot read on a wall of 1280 by 720, slide by slide: what sticks out of the window or is cut, words
+# under 18 pixels, figures whose letters of 10 points are shown smaller than that.
+WALL = """() => [...document.querySelectorAll(".slide")].flatMap((slide, place) => {
+  const body = slide.querySelector(":scope > div");
+  const found = [];
+  const over = slide.matches(".pictured") && body.scrollHeight > body.clientHeight + 2;
+  if (over || slide.offsetHeight > innerHeight * 1.01) found.push("too high");
+  for (const image of slide.querySelectorAll("figure img")) {
+    const [width, height] = ["width", "height"].map((name) => image.getAttribute(name));
+    const size = Math.min(image.clientWidth / width, image.clientHeight / height) * 40 / 3;
+    if (size < 17.8) found.push(`letters of a figure: ${size}`);
+  }
+  const words = document.createTreeWalker(slide, NodeFilter.SHOW_TEXT);
+  for (let text; (text = words.nextNode()); ) {
+    const holder = text.parentElement;
+    const size = parseFloat(getComputedStyle(holder).fontSize);
+    if (size < 17.9 && text.textContent.trim() && !holder.closest("mjx-container, .notes, .explorer, script"))
+      found.push(`${text.textContent.trim().slice(0, 30)}: ${size}`);
+  }
+  for (const wide of slide.querySelectorAll("pre, table"))
+    if (!wide.closest(".notes, .explorer") && wide.scrollWidth > wide.clientWidth + 2)
+      found.push(`${wide.tagName} is cut`);
+  return found.map((fault) => [place, fault]);
+})"""
 AT = "scrollY / innerHeight"
 
 
@@ -491,7 +520,7 @@ def test_slides_are_typeset_and_fit(browser, address, site, axe, seen, minutes):
             page.evaluate(TWO_FRAMES)  # the fit waits for MathJax too
             assert page.locator(".slide").count() > minutes / 6, name
             assert page.locator("mjx-merror, [data-mjx-error]").count() == 0, name
-            assert page.evaluate(SHRUNK) == [], name
+            assert page.evaluate(WALL) == [], name
             page.evaluate("document.documentElement.classList.add('speaker')")  # notes are shown here
             assert page.locator(".math:not(:has(mjx-math))").count() == 0, name
             page.evaluate("document.documentElement.classList.remove('speaker')")
@@ -504,6 +533,7 @@ def test_slides_are_typeset_and_fit(browser, address, site, axe, seen, minutes):
         seen.passed("deck", name)
 
 
+@pytest.mark.looks_at("slides/{first}-90.html")
 def test_keys_turn_the_slides_and_show_their_parts(browser, address, site):
     with opened(browser, address + decks(site, 90)[0]) as page:
         for key, at in (("ArrowRight", 1), ("PageDown", 2), ("ArrowLeft", 1), (" ", 2)):
@@ -520,6 +550,7 @@ def test_keys_turn_the_slides_and_show_their_parts(browser, address, site):
         assert page.evaluate(f"Math.abs({AT} - {place}) < 0.1")
 
 
+@pytest.mark.looks_at("slides/{first}-90.html")
 def test_all_slides_at_once_lead_to_each(browser, address, site):
     with opened(browser, address + decks(site, 90)[0]) as page:
         page.keyboard.press("o")
@@ -528,6 +559,7 @@ def test_all_slides_at_once_lead_to_each(browser, address, site):
         page.wait_for_function(f"Math.abs({AT} - 5) < 0.1")
 
 
+@pytest.mark.looks_at("slides/{first}-90.html")
 @pytest.mark.parametrize("from_disk", [False, True])
 def test_the_speaker_has_a_window_that_moves_the_slides(browser, address, site, from_disk):
     name = decks(site, 90)[0]
@@ -546,6 +578,20 @@ def test_the_speaker_has_a_window_that_moves_the_slides(browser, address, site, 
         assert speaker.locator(".ahead h2").text_content() == page.locator("#s3 h2").text_content()
 
 
+@pytest.mark.looks_at("slides/{first}-50.html")
+def test_an_explorer_is_live_on_its_slide_from_a_folder(browser, site):
+    with opened(browser, f"{site.as_uri()}/{decks(site, 50)[0]}") as page:
+        place = page.evaluate("[...document.querySelectorAll('.slide')].findIndex((s) => s.querySelector('.explorer'))")
+        page.evaluate(f"document.querySelectorAll('.slide')[{place}].scrollIntoView()")
+        page.wait_for_selector(f"#s{place} .explorer[data-ready]")
+        slider = page.locator(f"#s{place} .explorer input[type=range]").first
+        before = slider.input_value()
+        slider.press("ArrowRight")
+        assert slider.input_value() != before
+        assert page.evaluate(f"Math.abs({AT} - {place}) < 0.1"), "the key is the slider's"
+
+
+@pytest.mark.looks_at("slides/{first}-50.html")
 def test_two_slides_share_a_printed_page(browser, address, site):
     with opened(browser, address + decks(site, 50)[0]) as page:
         slides = page.locator(".slide").count()
@@ -561,6 +607,7 @@ def test_each_chapter_leads_to_its_slides(chapters, site):
             assert (site / name).is_file()
 
 
+@pytest.mark.looks_at("claims/{first}.html")
 def test_the_address_of_a_claim_opens_all_of_its_evidence(browser, address, site):
     name = min(path.name for path in (site / "claims").glob("*.html"))
     for width in (390, 1280):
@@ -573,6 +620,7 @@ def test_the_address_of_a_claim_opens_all_of_its_evidence(browser, address, site
             assert page.evaluate(STICKS_OUT) == []
 
 
+@pytest.mark.looks_at("book/theorems.html")
 def test_the_index_of_theorems_filters_and_remembers(browser, address):
     with opened(browser, f"{address}book/theorems.html") as page:
         shown = page.locator("tr.statement:visible")

@@ -15,6 +15,7 @@ def seen_parts(page) -> set[str]:
     return {mode for mode, css in PARTS.items() if page.evaluate(SEEN, css)}
 
 
+@pytest.mark.looks_at("notebooks/{first}.html", "notebooks/{last}.html")
 def test_the_switch_hides_and_the_address_keeps_it(browser, address, site, chapters):
     with opened(browser, address + chapters[0].name) as page:
         assert seen_parts(page) == {*PARTS}
@@ -39,6 +40,7 @@ def test_the_switch_hides_and_the_address_keeps_it(browser, address, site, chapt
         assert not any(page.locator(f".modes input[name={mode}]").is_checked() for mode in PARTS)
 
 
+@pytest.mark.looks_at("notebooks/{first}.html")
 def test_a_link_to_something_hidden_shows_it(browser, address, chapters):
     check = chapters[0].soup.select_one("div.cell[id^=check-]:has(.checked)")["id"]
     with opened(browser, f"{address}{chapters[0].name}?hide=code,checks#{check}") as page:
@@ -51,9 +53,10 @@ LEFT_OUT = [DERIVED, ".provenance", "#exercises .exercise", "#races table", "#me
 READ = ["div.proof.admonition", "#experiments figure", "#the-question .cell_input", "#claims tr.claim", "#take-away p"]
 
 
+@pytest.mark.looks_at("notebooks/{first}.html", "notebooks/{last}.html")
 def test_a_chapter_opens_in_the_readers_view_and_the_address_keeps_another(browser, address, chapters):
     name = chapters[0].name
-    with opened(browser, f"{address}{name}?view=reader") as page:
+    with opened(browser, f"{address}{name}?view=reader", typeset=True) as page:
         assert [css for css in LEFT_OUT if page.evaluate(SEEN, css)] == []
         assert [css for css in READ if not page.evaluate(SEEN, css)] == []
         assert page.evaluate(STICKS_OUT) == []
@@ -75,6 +78,7 @@ def test_a_chapter_opens_in_the_readers_view_and_the_address_keeps_another(brows
     fresh.close()
 
 
+@pytest.mark.looks_at("notebooks/{first}.html")
 def test_without_scripts_a_chapter_is_whole(browser, address, chapters):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
@@ -84,9 +88,10 @@ def test_without_scripts_a_chapter_is_whole(browser, address, chapters):
     context.close()
 
 
+@pytest.mark.looks_at("notebooks/{first}.html")
 def test_a_section_that_is_folded_opens_by_its_button_and_by_a_link_into_it(browser, address, chapters):
     inside = chapters[0].soup.select_one("#exercises .exercise[id]")["id"]
-    with opened(browser, f"{address}{chapters[0].name}?view=reader", typeset=False) as page:
+    with opened(browser, f"{address}{chapters[0].name}?view=reader") as page:
         page.locator("#what-breaks-it > .view-more").click()
         assert page.locator("#what-breaks-it > p").first.is_visible()
         assert not page.locator("#what-breaks-it > .view-more").is_visible()
@@ -97,22 +102,22 @@ def test_a_section_that_is_folded_opens_by_its_button_and_by_a_link_into_it(brow
         assert page.evaluate(SEEN, DERIVED) > 0
 
 
+@pytest.mark.looks_at("notebooks/{first}.html")
 def test_a_link_to_a_cell_shows_its_code_in_the_readers_view(browser, address, chapters):
     check = chapters[0].soup.select_one("section[id^=derivation] div.cell[id^=check-]")["id"]
-    with opened(browser, f"{address}{chapters[0].name}?view=reader#{check}", typeset=False) as page:
+    with opened(browser, f"{address}{chapters[0].name}?view=reader#{check}") as page:
         assert page.locator(f"[id='{check}'] .cell_input").is_visible()
         assert page.evaluate("localStorage.view") == "all", "the test's own choice stays"
 
 
-def first(chapters, css: str):
-    """A chapter and the link that stands first in it, is not folded, and leads elsewhere or to a box or a formula."""
-    for chapter in chapters:
-        for link in chapter.article.select(css):
-            target = chapter.article.find(id=link["href"][1:])
-            shown = target is None or {"proof", "math"} & set(target.get("class", []))
-            if shown and not link.find_parent("details"):
-                return chapter, link["href"]
-    pytest.fail(f"no chapter has {css}")
+def first(chapter, css: str) -> str:
+    """Where the first such link leads that is not folded and leads elsewhere or to a box or a formula."""
+    for link in chapter.article.select(css):
+        target = chapter.article.find(id=link["href"][1:])
+        shown = target is None or {"proof", "math"} & set(target.get("class", []))
+        if shown and not link.find_parent("details"):
+            return link["href"]
+    pytest.fail(f"{chapter.name} has no {css}")
 
 
 # Links and what their previews hold.
@@ -123,16 +128,13 @@ LINKS = {
 }
 
 
+@pytest.mark.looks_at("notebooks/{first}.html")
 @pytest.mark.parametrize("from_disk", [False, True])
 def test_a_link_shows_where_it_leads(browser, address, site, chapters, from_disk):
-    shown = {}
-    for css in LINKS:
-        chapter, href = first(chapters, css)
-        shown.setdefault(chapter.name, []).append((href, LINKS[css]))
-    for name, links in shown.items():
-        with opened(browser, f"{site.as_uri()}/{name}" if from_disk else address + name) as page:
-            for href, css in links:
-                shows_where_it_leads(page, href, css)
+    chapter = chapters[0]
+    with opened(browser, (site / chapter.name).as_uri() if from_disk else address + chapter.name) as page:
+        for css, shown in LINKS.items():
+            shows_where_it_leads(page, first(chapter, css), shown)
 
 
 def shows_where_it_leads(page, href: str, css: str) -> None:

@@ -67,5 +67,23 @@ def test_a_changed_test_opens_every_page(seen, monkeypatch, tmp_path):
     monkeypatch.setattr("seen.__file__", str(tmp_path / "tests/seen.py"))
     (tmp_path / "tests/test_browser.py").write_text("one")
     seen.passed("open-390", "page.html")
-    (tmp_path / "tests/test_browser.py").write_text("two")
+    (tmp_path / "tests/test_browser.py").write_text("another")
     assert seen.changed("open-390", "page.html")
+
+
+def test_a_check_of_pages_is_made_until_it_passes_and_when_one_of_them_has_changed(seen):
+    (seen.site / "other.html").write_text("other")
+    pages, made = ["page.html", "other.html"], []
+
+    def check(red: bool = False) -> None:
+        made.append(red)
+        assert not red
+
+    with pytest.raises(AssertionError):
+        seen.once("two", pages, lambda: check(red=True))
+    for _ in range(2):
+        seen.once("two", pages, check)
+    assert made == [True, False]
+    (seen.site / "other.html").write_text("else")
+    seen.once("two", pages, check)
+    assert made == [True, False, False]

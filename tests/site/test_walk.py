@@ -64,10 +64,9 @@ def leads(there) -> str:
     return there.evaluate("(link) => link.href")
 
 
-def test_one_tap_leads_from_a_row_of_the_ledger_to_the_place_of_its_claim(page, site, every_page, seen):
+@pytest.mark.looks_at("book/ledger.html")
+def test_one_tap_leads_from_a_row_of_the_ledger_to_the_place_of_its_claim(page, site, every_page):
     """For a claim of each chapter, in one visit."""
-    if not seen.changed("walk", "book/ledger.html"):
-        return
     page.goto((site / "book/ledger.html").as_uri())
     for evidence in (each for each in every_page if each.name.startswith("claims/")):
         claim = drawn(evidence)
@@ -83,19 +82,17 @@ def test_one_tap_leads_from_a_row_of_the_ledger_to_the_place_of_its_claim(page, 
         assert leads(row.locator(".claim-name a")) == f"{(site / evidence.name).as_uri()}#{claim}"
     tap(page, row.locator(".claim-name a"))
     page.locator(f"{PLACE.format(claim)}[open] > summary .verdict").wait_for()
-    seen.passed("walk", "book/ledger.html")
 
 
-def test_one_more_tap_leads_to_all_that_decides_a_claim_of_each_chapter(page, site, every_page, seen, walked):
+@pytest.mark.looks_at("claims/{walked}.html", "notebooks/{walked}.html")
+def test_one_more_tap_leads_to_all_that_decides_a_claim_of_each_chapter(page, site, every_page, walked):
     """Walked again where the chapter or its evidence has changed; each page of them has a check of its own.
 
     What stands on one page is come to by a tap for the first, a fold, and by its address alone for the others.
     """
-    trodden = [f"claims/{walked}.html", f"notebooks/{walked}.html"]
-    if not any(seen.changed("walk", name) for name in trodden):
-        return
-    claim = drawn(next(page for page in every_page if page.name == trodden[0]))
-    page.goto(f"{(site / trodden[0]).as_uri()}#{claim}")
+    name = f"claims/{walked}.html"
+    claim = drawn(next(page for page in every_page if page.name == name))
+    page.goto(f"{(site / name).as_uri()}#{claim}")
     place = page.locator(f"{PLACE.format(claim)}[open]")
     place.locator("> summary .verdict").wait_for()
     ways = {}
@@ -108,7 +105,5 @@ def test_one_more_tap_leads_to_all_that_decides_a_claim_of_each_chapter(page, si
         for _, address, css in others:
             page.evaluate("(address) => { location.href = address; }", address)
             page.wait_for_function(IN_SIGHT, arg=css)
-        page.goto(f"{(site / trodden[0]).as_uri()}#{claim}")
+        page.goto(f"{(site / name).as_uri()}#{claim}")
         place.wait_for()
-    for name in trodden:
-        seen.passed("walk", name)

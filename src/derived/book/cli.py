@@ -21,6 +21,7 @@ from rich.table import Table
 
 from derived.book.house import House, UserError, check, this_house
 from derived.book.judge import ledger
+from derived.book.record import cost
 from derived.book.run.driver import Outcome, alone, read_findings, run_chapters
 from derived.lab.findings import interval
 
@@ -179,6 +180,9 @@ def record(
     rehash: Annotated[
         bool, typer.Option("--rehash", help="Run only tier ci; where its rows agree, note today's code in the records.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Run nothing: print predicted time, memory and price on each card.")
+    ] = False,
 ) -> None:
     """Run experiments at a recorded tier and write their rows to results/; an interrupted run continues.
 
@@ -195,10 +199,31 @@ def record(
         raise UserError(f"--rehash runs tier ci as each record did; leave out --{' --'.join(others)}")
     house.choose([paper])
     with alone(house, "recording"):
+        if dry_run:
+            _price(house, paper, recording.choose(paper, experiments or [], tier), tier)
+            return
         if rehash:
             recording.rehash(house, paper, experiments or [], jobs)
             return
         recording.record(house, paper, experiments or [], tier, seed, device, jobs, scheduler, uncommitted)
+
+
+def _price(house: House, paper: str, chosen: list, tier: str) -> None:
+    """Print what each experiment would take on each card, and the sum of those that fit."""
+    from derived.book.record import counting
+
+    counting.counted(house, chosen, tier)
+    table = Table("experiment", "memory", *(card["name"] for card in cost.cards()), box=None, header_style="bold")
+    costs = [cost.predicted(house, cost.name_of(paper, one.__name__, tier)) for one in chosen]
+    for one, row in zip(chosen, costs, strict=True):
+        told = [f"{cost.spell(on.seconds)}, {cost.dollars(on.dollars)}" if on.fits else "too large" for on in row]
+        table.add_row(one.__name__, f"{row[0].memory / cost.GIGA:.2g} GB", *told)
+    sums = [[on for on in column if on.fits] for column in zip(*costs, strict=True)]
+    total = [
+        f"{cost.spell(sum(on.seconds for on in each))}, {cost.dollars(sum(on.dollars for on in each))}" for each in sums
+    ]
+    table.add_row(f"{paper}, what fits", "", *total, style="bold")
+    Console().print(table)
 
 
 @app.command()

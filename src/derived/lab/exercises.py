@@ -24,19 +24,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import torch
 
 from derived.lab.rng import stream
+from derived.lab.sealed import Digests
 
 POINTS = 20
+SLOTS = 8  # sets of points that names share
 FLOAT32 = 1e-5  # of the size of numbers: what some hundred steps in single precision may lose; such answers are welcome
 PAPERS = str(Path(__file__).parents[1] / "papers")
 LIBRARIES = (*{sysconfig.get_path(kind) for kind in ("stdlib", "purelib", "platlib")}, "<frozen")
 STOPS = (Exception, SystemExit)  # exceptions an answer may raise; KeyboardInterrupt is not caught
 Point = dict[str, Any]
-Seed = tuple[str, ...]  # of the points: an exercise's label, and a name where each student has points of their own
+Seed = tuple[str, ...]  # of the points: an exercise's label, and a slot where a student has given a name
 Draw = Callable[[torch.Generator], Point]
 
 
@@ -285,8 +288,9 @@ class Derive:
         if self.draw and not callable(answer) and not hasattr(answer, "free_symbols"):
             raise Wrong(f"a function is asked for, yours is of type {type(answer).__name__}")
         package: set[str] = set()
-        for point in _points(seed, self.draw):
-            wanted = number(right(**point) if callable(right) else right)
+        for point in points(seed, self.draw):
+            wanted = right(**point) if callable(right) else right
+            wanted = wanted if isinstance(wanted, Digests) else number(wanted)
             try:
                 with _calls(answer, self.may) as used:
                     given = ask(answer, wanted.shape, **point)
@@ -295,17 +299,18 @@ class Derive:
                 raise Wrong(f"{_at(point)} {wrong}".strip()) from None
             except STOPS as error:
                 raise Wrong(f"{_at(point)} yours stops with {type(error).__name__}: {error}".strip()) from None
-            if not np.all((given == wanted) | (np.abs(given - wanted) <= self._tolerance(wanted))):
+            if not (wanted.near(given) if isinstance(wanted, Digests) else self._near(given, wanted)):
                 beyond = f", above {self.high:g}" if np.any(given > self.high) else ""
                 beyond = f", below {self.low:g}" if np.any(given < self.low) else beyond
                 raise Wrong(f"{_at(point)} yours is {described(given)}{beyond}".strip())
         return package
 
-    def _tolerance(self, right: np.ndarray) -> np.ndarray:
-        """Half a unit of the last digit, which rounding to ``digits`` can change, and float64's own rounding."""
+    def _near(self, given: np.ndarray, right: np.ndarray) -> bool:
+        """Within half a unit of the last digit, which rounding to ``digits`` can change, and float64's own rounding."""
         size = np.where((right == 0) | ~np.isfinite(right), 0.1, np.abs(right))  # of zero, decimals
         rounding = 1e-12 * np.max(size, initial=1.0, where=np.isfinite(right))
-        return 0.5 * 10.0 ** (np.floor(np.log10(size)) + 1 - self.digits) + rounding
+        tolerance = 0.5 * 10.0 ** (np.floor(np.log10(size)) + 1 - self.digits) + rounding
+        return bool(np.all((given == right) | (np.abs(given - right) <= tolerance)))
 
 
 @dataclass(frozen=True)
@@ -336,7 +341,7 @@ class Implement:
         with _calls(answer, self.may) as used:
             for holds in self.properties:
                 names = [*inspect.signature(holds).parameters][1:]
-                for drawn in _points(seed, self.draw):
+                for drawn in points(seed, self.draw):
                     point = {name: drawn[name] for name in names}
                     try:
                         said = holds(answer, **point)
@@ -349,9 +354,15 @@ class Implement:
         _own(used)
 
 
-def _points(seed: Seed, draw: Draw | None) -> Iterator[Point]:
+def points(seed: Seed, draw: Draw | None) -> Iterator[Point]:
+    """Draw the points of an exercise; a single one without arguments if it has no ``draw``."""
     generator = stream(0, "exercise", *seed)
     return (draw(generator) for _ in range(POINTS)) if draw else iter([{}])
+
+
+def seeds(label: str) -> list[Seed]:
+    """List the seeds of an exercise: of its own points, and of the slots among which names are dealt out."""
+    return [(label,), *((label, str(slot)) for slot in range(SLOTS))]
 
 
 # The check ------------------------------------------------------------------------------------------------------------
@@ -371,7 +382,7 @@ def judged(label: str, exercise: Exercise, answer: Any, who: str = "") -> str:
             contextlib.redirect_stderr(unheard),
             warnings.catch_warnings(action="ignore"),
         ):
-            exercise.judge((label, who) if who else (label,), answer)
+            exercise.judge(seeds(label)[1 + crc32(who.encode()) % SLOTS if who else 0], answer)
     except Wrong as wrong:
         return f"not right: {' '.join(str(wrong).split())}"
     except STOPS as error:  # a page runs on, whatever a reader gives

@@ -18,7 +18,7 @@ KEYS = [
     *("id", "paper", "kind", "statement", "plain", "source", "where", "paper_value", "tier", "device", "seed", "value"),
     *("low", "high", "unit", "n", "criterion", "accept", "configuration", "terms", "verdict", "reason", "amends"),
     *("experiment", "proof", "headline", "null", "undecided", "horizon", "scale", "made_of", "effect", "sees"),
-    *("changed", "expected"),
+    *("changed", "expected", "cost"),
 ]
 
 

@@ -1,6 +1,7 @@
 """Makes the packs of a course: a site without solutions for the class, and all solutions for tutors.
 
-class.zip    ``class/``: the site built anew from chapters without solutions, student notebooks, slides, homework
+class.zip    ``class/``: the site built anew from chapters without solutions, student notebooks, slides, homework, and
+             the wheel with digests in place of the answers of its exercises
 tutors.zip   ``tutors/``: for each chapter the notebook with solutions (and the rubrics in them), the homework with
              nbgrader's solution regions, otter-grader's tests, the lesson plans, and a sheet of points, rubrics and
              common mistakes; the site as it is, with the speaker's notes in its decks
@@ -13,7 +14,7 @@ import nbformat
 
 from derived.book.house import House, UserError
 from derived.book.site import downloads, render
-from derived.book.teach import homework, sheets, teaching
+from derived.book.teach import homework, sealing, sheets, teaching
 
 FOR_CLASS = ("student", "homework")
 FOR_TUTORS = {"whole": "{}.ipynb", "solved": "{}-homework.ipynb"}
@@ -53,6 +54,8 @@ def packs(house: House, slugs: list[str]) -> tuple[Path, Path]:
                 executed = nbformat.read(house.executed(chapter.slug), as_version=4)
                 for name, text in homework.otter(chapter.slug, source, executed).items():
                     (tests / name).write_text(text, "utf-8")
+        for wheel in (made.html / "downloads").glob("*.whl"):
+            sealing.seal(wheel)
         made.html.rename(for_class)
         site = render.render(house.root, slugs).path
         shutil.copytree(site, tutors / "site", ignore=shutil.ignore_patterns("python.js"))  # 8 MB

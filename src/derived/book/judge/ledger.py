@@ -9,6 +9,7 @@ from typing import Any
 
 from derived.book.house import House, UserError, write_whole
 from derived.book.judge import changes, news
+from derived.book.record import cost
 from derived.book.run.driver import read_findings
 from derived.lab.findings import COLUMNS, interval
 
@@ -34,13 +35,15 @@ def rows_of_last_build(house: House) -> list[Row]:
 
 
 def entered(house: House, rows: Sequence[Row]) -> list[Row]:
-    """Rows of a run, each with the changes of its claim and the expected verdict, where one judges it."""
+    """Rows of a run, each with the changes of its claim, the expected verdict where one judges it, and the predicted
+    cost where it was not run."""
     expected, changed = {key(row): row["expected"] for row in committed(house)}, changes.read(house.root)
     return [
         {
             **row,
             "changed": changed.get(row["id"], []),
             "expected": expected.get(key(row)) if judged(row) else None,
+            **cost.priced(house, row),
         }
         for row in rows
     ]

@@ -21,6 +21,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
+from derived.book.record import cost
 from derived.book.source.evidence import Entry
 from derived.book.source.lectures import LENGTHS
 from derived.book.source.reading import SHORT, Minutes
@@ -244,6 +245,8 @@ _templates.filters |= {
     "number": number,
     "duration": duration,
     "memory": memory,
+    "spell": cost.spell,
+    "dollars": cost.dollars,
     "date": date,
     "pill": pill,
     "words": words,

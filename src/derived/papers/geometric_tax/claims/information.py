@@ -61,7 +61,7 @@ CLAIMS = (
     unseen(
         "GT-11.a",
         "None of 14 biological foundation models has low distortion, high information and global coherence at once; their failures fall in three regimes.",
-        "the weights of the 14 models are out of reach; the page makes the regimes on purpose, from embeddings whose content is known",
+        "no package ships the 14 models; the page makes the regimes on purpose, from embeddings whose content is known",
         source="paper",
         where="abstract",
         paper_value="14 models, 3 regimes",

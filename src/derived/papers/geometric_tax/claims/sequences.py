@@ -34,7 +34,7 @@ CLAIMS = (
     unseen(
         "GT-10.a",
         "Under discrete tokenisation three architectures differ by a factor of 3,000 in the roughness of a mutation walk.",
-        "the weights of the four models are out of reach; GT-10.b and GT-10.c say what their windows alone make",
+        "no package ships the four models of the paper; GT-10.b and GT-10.c say what their windows alone make, GT-10.d what trained models of antibodies do",
         source="digest",
         where="abstract; that it is the mutation walks is said by a digest",
         paper_value="3,000",
@@ -55,7 +55,7 @@ CLAIMS = (
     unseen(
         "GT-12.a",
         "The robustness of Evo 2 under reverse complement comes from the composition of sequences, not from a learned symmetry.",
-        "the weights are out of reach; GT-12.b and GT-12.c say what composition alone does to the same score, GT-12.d what small trained models do",
+        "no package ships the weights of Evo 2; GT-12.b and GT-12.c say what composition alone does to the same score, GT-12.d what small trained models do",
         source="paper",
         where="abstract",
         paper_value="direction",

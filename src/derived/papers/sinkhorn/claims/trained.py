@@ -193,7 +193,7 @@ CLASSIFIERS = (
     unseen(
         "SK-18.c",
         "Sinkhorn attention improves accuracy on ModelNet40, IMDb reviews, and cats against dogs.",
-        "the data sets are not at hand, and the published tables were not seen; SK-18.a is what was run",
+        "no package ships the three data sets, and the published tables were not seen; SK-18.a is what was run",
         source="prior",
         where="Sander et al. 2022",
     ),

@@ -1,0 +1,127 @@
+"""Predicts what a run costs on a card, from counted operations and the card's published figures.
+
+results/costs.json   what each experiment would do at a recorded tier (``counting``)
+cards.yml            rates, memory, bandwidth, latency and price of each card
+
+seconds = host + launches · latency + (operations / rate + bytes / bandwidth) / share of them that is reached
+host    = what the record of tier cpu took longer than a core would by this count: work outside torch
+
+What cannot be counted is estimated roughly: a card takes as long as the core took for the record of tier cpu, times the
+growth of its loops (``recorded`` seconds).
+"""
+
+import functools
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib import resources
+from typing import Any
+
+import yaml
+
+from derived.book.house import House, write_whole
+
+RATES = {"float64": "fp64", "float32": "fp32", "bfloat16": "bf16", "float16": "bf16", "complex128": "fp64"}
+GIGA, TERA = 1e9, 1e12
+FILE = "results/costs.json"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run takes on one card."""
+
+    card: str
+    seconds: float
+    memory: float  # bytes
+    dollars: float
+    fits: bool = True
+    rough: bool = False  # not counted, or partly
+
+    def __str__(self) -> str:
+        how, article = "of the order of" if self.rough else "about", "an" if self.card[0] in "AH" else "a"
+        held = f", {self.memory / GIGA:.2g} GB" if self.memory else ""
+        return f"{how} {spell(self.seconds)} on {article} {self.card}{held}, \\{dollars(self.dollars)}"
+
+
+def spell(seconds: float) -> str:
+    """Write predicted seconds with two digits, in the unit that suits them.
+
+    >>> [spell(each) for each in (0.2, 100, 5000, 1e6)]
+    ['1 s', '1.7 min', '1.4 h', '12 days']
+    """
+    for unit, length, least in (("days", 86400, 2), ("h", 3600, 1), ("min", 60, 1)):
+        if seconds >= least * length:
+            return f"{seconds / length:.2g} {unit}" if seconds < 99.5 * length else f"{seconds / length:.0f} {unit}"
+    return f"{max(seconds, 1):.0f} s"
+
+
+def dollars(price: float) -> str:
+    """Write a price in US dollars, a cent at least."""
+    return f"${max(price, 0.01):.2f}" if price < 99.5 else f"${price:.0f}"
+
+
+def name_of(paper: str, experiment: str, tier: str) -> str:
+    """Name a run as the counts do."""
+    return f"{paper}/{experiment}/{tier}"
+
+
+def counts(house: House) -> dict[str, dict[str, Any]]:
+    """Read the counts by name; none where nothing was counted."""
+    path = house.root / FILE
+    return json.loads(path.read_text("utf-8")) if path.is_file() else {}
+
+
+def keep(house: House, found: Mapping[str, Mapping[str, Any]]) -> None:
+    """Note counts, each with the hash of the configuration that was counted (``of``)."""
+    known = counts(house) | found
+    write_whole(house.root / FILE, json.dumps(dict(sorted(known.items())), indent=1) + "\n")
+
+
+@functools.cache
+def cards() -> list[dict[str, Any]]:
+    """Read the cards, the CPU first."""
+    return yaml.safe_load(resources.files("derived.book").joinpath("cards.yml").read_text("utf-8"))["cards"]
+
+
+def on(card: Mapping[str, Any], count: Mapping[str, Any]) -> Cost:
+    """Predict a run on a card."""
+    adds = sum(2 * count.get(kind, 0) / (card[rate] * TERA) for kind, rate in RATES.items())
+    moved = count.get("bytes", 0) / (card["bandwidth"] * GIGA)
+    started = count.get("launches", 0) * card["latency"] * 1e-6
+    seconds = count.get("host", 0) + count.get("recorded", 0) + started + (adds + moved) / card["share"]
+    largest = max(each["memory"] for each in cards())  # where nobody counted the memory
+    memory = count.get("held", 0)
+    fits = card["memory"] == largest if "recorded" in count else memory < card["memory"] * GIGA
+    return Cost(
+        card["name"], seconds, memory, seconds / 3600 * card["hour"], fits, "host" in count or "recorded" in count
+    )
+
+
+def predicted(house: House, name: str) -> list[Cost]:
+    """Predict a run on every card; empty where it was not counted."""
+    count = counts(house).get(name)
+    return [on(card, count) for card in cards()] if count else []
+
+
+def to_rent(costs: list[Cost]) -> Cost | None:
+    """Choose the GPU on which a run is cheapest, of those whose memory suffices."""
+    return min((cost for cost in costs[1:] if cost.fits), key=lambda cost: cost.dollars, default=None)
+
+
+def priced(house: House, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a row of the ledger the cost of the run that it lacks, and name it in its reason."""
+    if row["verdict"] != "not run" or row["tier"] == "ci" or not row["experiment"]:
+        return {"cost": None}
+    cost = to_rent(predicted(house, name_of(row["paper"], row["experiment"], row["tier"])))
+    return {"cost": asdict(cost), "reason": f"{cost}, as predicted; {row['reason']}"} if cost else {"cost": None}
+
+
+def of_record(house: House, paper: str, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the state of a record its cost: what its machine took at the price of a core, or of its card; of one that is
+    missing, what it would take."""
+    if record["state"] == "missing":
+        cost = to_rent(predicted(house, name_of(paper, record["experiment"], record["tier"])))
+        return {**record, "cost": asdict(cost) if cost else None}
+    made_on = next((card for card in cards() if card["name"] in record["device"]), cards()[0])
+    seconds, memory = record["seconds"], record["peak_memory_mb"] * 2**20
+    return {**record, "cost": asdict(Cost(made_on["name"], seconds, memory, seconds / 3600 * made_on["hour"]))}

@@ -1,0 +1,246 @@
+"""Counts what an experiment would do at a size, from the shapes of its tensors alone: nothing large is computed.
+
+launch      one operation of torch, a kernel on a card
+loop        a number of repetitions (steps, generations, …): counted at the small number of tier ci, twice it and four
+            times it, and carried on
+data        a number of texts or of items that are judged: they stay as few as at tier ci, since training is the cost
+held        the bytes of all tensors that live at once, at their most
+"""
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils.flop_counter import flop_registry
+
+from derived.book.house import House
+from derived.book.record import cost
+from derived.lab import checks
+from derived.lab.experiment import Experiment
+from derived.lab.findings import hashed
+from derived.lab.record import read, slot
+
+SMALL = 4096  # elements up to which an operation is done: numbers that steer a loop are right
+LOOPS = (
+    *("steps", "search", "draft_steps", "pretraining", "generations", "founding", "lifetime", "repeats", "rounds"),
+    *("timed", "tokens", "iterations", "epochs"),
+)
+DATA = ("corpus", "size_of_text", "num_train", "num_test", "judged", "texts", "validation", "test", "few", "prompts")
+ENOUGH = 100_000  # operations, after which the conditions that are left count as those before them
+FREE = tuple(getattr(torch.ops.aten, name).default for name in ("_local_scalar_dense", "detach", "alias"))  # no kernel
+RARE = ("isnan", "isinf", "logical_not", "bitwise_not", "ne", "lt")  # what checks look for: nowhere true
+DECOMPOSED = (
+    "linalg_eig",
+    "linalg_svd",
+    "linalg_qr",
+    "linalg_inv",
+    "linalg_chol",
+    "linalg_solve",
+    "linalg_lu",
+    "cholesky",
+)
+DENSE = 10  # multiply-adds of a decomposition of an n × n matrix, over n³
+
+Count = Counter[str]  # launches, bytes, held, and multiply-adds by their dtype
+
+
+class Shapes(TorchDispatchMode):
+    """Counts operations and passes tensors on that have a shape and one element."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: Count = Counter()
+        self._known: dict[Any, tuple[tuple[tuple[str, int], ...], bool, Any]] = {}
+        self._writes: dict[Any, list[tuple[int, str]]] = {}
+        self._live: list[tuple[StorageWeakRef, int]] = []
+        self._held = 0
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # a third of the time: nothing here is compiled
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func not in self._writes:
+            self._writes[func] = [
+                (place, each.name)
+                for place, each in enumerate(func._schema.arguments)
+                if each.alias_info is not None and each.alias_info.is_write
+            ]
+        if func.is_view or func in FREE:
+            return func(*args, **kwargs)
+        key = (func, _kind(args), _kind(tuple(kwargs.items())))
+        if key not in self._known:
+            self._known[key] = _learn(func, args, kwargs)
+        count, large, like = self._known[key]
+        for name, number in count:
+            self.found[name] += number
+        written = [args[at] if at < len(args) else kwargs.get(name) for at, name in self._writes[func]]
+        if not large and not any(_is_stand_in(each) for each in tree_leaves(written)):
+            return func(*args, **kwargs)
+        if written:
+            return (None, written[0], tuple(written))[min(len(func._schema.returns), 2)]
+        flag = func._overloadpacket.__name__ not in RARE
+        return tree_map_only(torch.Tensor, lambda each: self._stand_in(each, flag), like)
+
+    def _stand_in(self, like: torch.Tensor, flag: bool) -> torch.Tensor:
+        value = 0.5 if like.dtype.is_floating_point else flag if like.dtype == torch.bool else 0
+        one = torch.full((), value, dtype=like.dtype)
+        self._live.append((StorageWeakRef(one.untyped_storage()), like.numel() * like.element_size()))
+        self._held += self._live[-1][1]
+        if self._held > self.found["held"]:
+            self._live = [pair for pair in self._live if not pair[0].expired()]
+            self._held = sum(size for _, size in self._live)
+            self.found["held"] = max(self.found["held"], self._held)
+        return one.expand(like.shape)
+
+
+def _is_stand_in(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and 0 in value.stride() and value.numel() > 1
+
+
+def _kind(value: Any) -> Any:
+    """What of an argument decides about shapes."""
+    if isinstance(value, torch.Tensor):
+        return value.shape, value.dtype
+    if isinstance(value, list | tuple):
+        return tuple(map(_kind, value))
+    return None if isinstance(value, torch.Generator) else value
+
+
+def _learn(func: Any, args: Any, kwargs: Any) -> tuple[tuple[tuple[str, int], ...], bool, Any]:
+    """What an operation costs, whether it is large, and what it returns, as tensors without memory."""
+    given = [each for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
+    try:
+        like, large = _without_memory(func, args, kwargs), True
+    except (RuntimeError, NotImplementedError, TypeError, ValueError, AssertionError):  # its shape depends on numbers
+        like, large = func(*args, **kwargs), False
+    tensors = [*given, *(each for each in tree_leaves(like) if isinstance(each, torch.Tensor))]
+    count: Count = Counter(launches=1, bytes=sum(each.numel() * each.element_size() for each in tensors))
+    adds = 0
+    if func._overloadpacket in flop_registry:
+        adds = flop_registry[func._overloadpacket](*args, **kwargs, out_val=like) // 2
+    elif func._schema.name.removeprefix("aten::").lstrip("_").startswith(DECOMPOSED) and given[0].ndim > 1:
+        adds = DENSE * given[0].numel() * given[0].shape[-1]
+    if adds:
+        count[str(given[0].dtype).removeprefix("torch.")] = adds
+    return tuple(count.items()), large and max((each.numel() for each in tensors), default=0) > SMALL, like
+
+
+def _without_memory(func: Any, args: Any, kwargs: Any) -> Any:
+    def meta(each: torch.Tensor) -> torch.Tensor:
+        return torch.empty_strided(each.shape, each.stride(), dtype=each.dtype, device="meta")
+
+    args, kwargs = tree_map_only(torch.Tensor, meta, (args, kwargs))
+    args, kwargs = tree_map_only(torch.Generator, lambda _: None, (args, kwargs))
+    place = {"device": torch.device("meta")} if "device" in kwargs else {}
+    return func(*args, **{name: value for name, value in kwargs.items() if name != "pin_memory"} | place)
+
+
+def count(experiment: type[Experiment], tier: str) -> dict[str, float]:
+    """Count the operations of an experiment at a tier: the sum over its conditions, and the most that one holds.
+
+    Its tensors have their true shapes. Where the code looks at numbers that only a true run has, its record at tier cpu
+    is carried on instead.
+    """
+    sized, small = experiment.at(tier), experiment.at("ci" if "ci" in experiment.tiers else tier)
+    numbers = {name: value for name, value in small.configuration().items() if type(value) is int}
+    growing = {name: (low, getattr(sized, name)) for name, low in numbers.items() if getattr(sized, name) > low > 0}
+    loops = {name: pair for name, pair in growing.items() if name in LOOPS}
+    data = {name: low for name, (low, _) in growing.items() if name in DATA}
+    try:
+        total = _carried_on(dataclasses.replace(sized, **data), loops)
+    except (ValueError, RuntimeError, IndexError, ArithmeticError):
+        return grown(experiment, tier)
+    found: dict[str, float] = {key: round(value) for key, value in total.items() if value > 0}
+    record = read(slot(experiment.paper(), experiment.__name__, "cpu"), "")
+    beyond = record.seconds - cost.on(cost.cards()[0], found).seconds if record else 0
+    return found | ({"host": round(beyond)} if beyond >= 1 else {})
+
+
+def grown(experiment: type[Experiment], tier: str) -> dict[str, float]:
+    """Carry the record of tier cpu on by how much its loops and lists grow, as if a card made up for its other sizes.
+    Empty without a record."""
+    record = read(slot(experiment.paper(), experiment.__name__, "cpu"), "")
+    if record is None:
+        return {}
+    times = 1.0
+    for name, high in experiment.at(tier).configuration().items():
+        low = record.configuration.get(name)
+        if isinstance(low, list) and low and high:
+            times *= len(high) / len(low)
+        elif name in LOOPS and low:
+            times *= high / low
+    return {"recorded": round(record.seconds * times, 1)}
+
+
+def _carried_on(base: Experiment, loops: Mapping[str, tuple[int, int]]) -> Mapping[str, float]:
+    """Count with all loops at their small number, twice and four times that, and carry the part that grows on to their
+    true numbers: by the product of their ratios where loops stand in each other, by the mean where after each other."""
+    start = {name: low for name, (low, _) in loops.items()}
+    places, one = _enough(dataclasses.replace(base, **start))
+    two, four = (
+        _counted(dataclasses.replace(base, **{name: low * times for name, low in start.items()}), places)
+        if loops
+        else one
+        for times in (2, 4)
+    )
+    ratio = math.prod(high / low for low, high in loops.values())
+    total: dict[str, float] = {"held": one["held"]}
+    for key in one.keys() - {"held"}:
+        first, then = two[key] - one[key], four[key] - two[key]
+        if first <= 0 or then <= 0:
+            total[key] = one[key]
+            continue
+        power = min(max(math.log2(then / first), 1), len(loops))
+        grows = first / (2**power - 1)
+        total[key] = one[key] + grows * (ratio ** (power / len(loops)) - 1)
+    return total
+
+
+def _enough(sized: Experiment) -> tuple[list[int], Count]:
+    """Places of conditions, spread over all, that are counted, and their count: the rest is taken to be like them."""
+    number = len(sized.conditions())
+    spread = sorted(range(number), key=lambda place: (place * 0.618) % 1)  # the first one, then far from one another
+    found: Count = Counter()
+    held = done = 0
+    while done < number and found["launches"] < ENOUGH:
+        one = _counted(sized, [spread[done]])
+        held, done = max(held, one.pop("held", 0)), done + 1
+        found.update({key: each // number for key, each in one.items()})
+    return spread[:done], Counter({key: each * number // done for key, each in found.items()}) | Counter(held=held)
+
+
+def _counted(sized: Experiment, places: Sequence[int]) -> Count:
+    """Count conditions of an experiment and carry the sum on to all; the checks of values are off, since numbers are
+    not the true ones. Of what is held at once it is the most."""
+    check, checks._check = checks._check, lambda *_: None
+    conditions = sized.conditions()
+    total: Count = Counter()
+    held = 0
+    try:
+        for place in places:
+            with Shapes() as shapes:
+                sized.run(conditions[place], seed=0, device=torch.device("cpu"), dtype=sized.dtype)
+            held = max(held, shapes.found.pop("held", 0))
+            total.update(shapes.found)
+    finally:
+        checks._check = check
+    share = len(places) / len(conditions)
+    return Counter({key: round(each / share) for key, each in total.items()}) | Counter(held=held)
+
+
+def counted(house: House, chosen: Sequence[type[Experiment]], tier: str) -> None:
+    """Count the experiments whose configuration at a tier was not counted yet, and keep the counts."""
+    known = cost.counts(house)
+    for experiment in chosen:
+        name = cost.name_of(experiment.paper(), experiment.__name__, tier)
+        configuration = hashed(experiment.at(tier).configuration())
+        if known.get(name, {}).get("of") != configuration:
+            cost.keep(house, {name: {"of": configuration, **count(experiment, tier)}})

@@ -1,0 +1,160 @@
+"""What a run would cost: counted without computing it, priced by a card's figures, and told where it is missing."""
+
+import json
+import math
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import ClassVar
+
+import pandas as pd
+import pytest
+import torch
+
+from derived.book.house import House
+from derived.book.record import cost, counting
+from derived.lab.experiment import Experiment
+
+CARD = {"name": "H100", "fp64": 1, "fp32": 2, "bf16": 4, "memory": 8, "bandwidth": 100, "latency": 10, "share": 0.5}
+CARD["hour"] = 3.6
+SMALL = {"ci": {"n": 50, "steps": 4, "repeats": 2}, "gpu": {}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Products(Experiment):
+    """Powers of a random matrix: steps products of n × n matrices, each with an addition."""
+
+    n: int = 100_000  # 80 GB, which nobody computes here
+    steps: int = 5_000
+    tiers: ClassVar = {"ci": {"n": 50, "steps": 4}, "gpu": {}}
+
+    def conditions(self):
+        return [{"sign": sign} for sign in (-1, 1)]
+
+    def run(self, condition, *, seed, device, dtype):
+        power = torch.rand(self.n, self.n, dtype=dtype)
+        for _ in range(self.steps):
+            power = power @ power + condition["sign"]
+        return pd.DataFrame({"largest": [float(power.max())]})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Looking(Products):
+    """The same, where the code looks at a number that only a true run has."""
+
+    n: int = 400
+
+    def run(self, condition, *, seed, device, dtype):
+        weights = torch.full((self.n, self.n), 1 / self.n, dtype=dtype)
+        if abs(float(weights.sum(dim=0).max()) - 1) > 1e-6:
+            raise ValueError("the weights do not sum to one")
+        return super().run(condition, seed=seed, device=device, dtype=dtype)
+
+
+def test_a_run_is_counted_from_its_shapes_at_a_size_that_nobody_computes():
+    found = counting.count(Products, "gpu")
+    steps, n = 5_000, 100_000
+    assert found["float64"] == 2 * steps * n**3
+    assert found["launches"] == 2 * (2 * steps + 2), "a draw, its largest entry, and two operations a step"
+    assert 2 * n**2 * 8 <= found["held"] <= 4 * n**2 * 8, "two or three matrices live at once"
+    assert found["bytes"] == pytest.approx(2 * steps * 5 * n**2 * 8, rel=1e-3), "three of a product, two of a sum"
+
+
+def test_a_run_that_looks_at_its_numbers_is_carried_on_from_its_record(monkeypatch):
+    assert counting.count(Looking, "gpu") == {}, "there is no record"
+    record = SimpleNamespace(seconds=36.0, configuration={"n": 100, "steps": 50, "rates": [1]})
+    monkeypatch.setattr(counting, "read", lambda *_: record)
+    found = counting.count(Looking, "gpu")
+    assert found == {"recorded": 3600.0}
+    core, _, *large = (cost.on(card, found) for card in cost.cards())
+    assert core.seconds == 3600
+    assert str(cost.to_rent([core, *large])) == "of the order of 1 h on an A100, \\$2.50"
+
+
+def test_work_outside_torch_stays_on_the_host(monkeypatch):
+    bare = counting.count(Products, "gpu")
+    monkeypatch.setattr(counting, "read", lambda *_: SimpleNamespace(seconds=1e10))
+    found = counting.count(Products, "gpu")
+    core, *_, fast = cost.cards()
+    assert cost.on(core, found).seconds == pytest.approx(1e10)
+    assert cost.on(fast, found).seconds - cost.on(fast, bare).seconds == found["host"]
+    assert cost.on(fast, found).rough
+
+
+def test_loops_in_each_other_multiply_and_loops_after_each_other_add():
+    class Nested(Products):
+        n: int = 5_000
+
+        def run(self, condition, *, seed, device, dtype):
+            power = torch.rand(self.n, self.n, dtype=dtype)
+            for _ in range(self.steps):
+                for _ in range(self.repeats):
+                    power = power @ power
+            return pd.DataFrame({"value": [0.0]})
+
+    nested = dataclass(frozen=True, kw_only=True)(
+        type("Nested", (Nested,), {"__annotations__": {"repeats": int}, "repeats": 30, "tiers": SMALL})
+    )
+    assert counting.count(nested, "gpu")["float64"] == pytest.approx(2 * 5_000 * 30 * nested().n ** 3, rel=1e-6)
+
+
+def test_a_price_is_the_sum_of_latency_operations_and_traffic():
+    count = {"launches": 10**6, "float64": 10**15, "float32": 10**15, "bytes": 10**14, "held": 9 * 10**9}
+    found = cost.on(CARD, count)
+    assert found.seconds == pytest.approx(10 + 2 * (2000 + 1000 + 1000))
+    assert found.dollars == pytest.approx(found.seconds / 1000)
+    assert not found.fits
+    assert cost.on(CARD, count | {"held": 7 * 10**9}).fits
+
+
+def test_the_card_to_rent_is_the_cheapest_gpu_that_holds_the_run():
+    costs = [cost.Cost("CPU core", 1, 1, 0), cost.Cost("T4", 9, 1, 1, False), *(cost.Cost(c, 1, 1, 3) for c in "AH")]
+    assert cost.to_rent(costs).card == "A"
+    assert cost.to_rent(costs[:2]) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0, "1 s"), (59, "59 s"), (60, "1 min"), (7200, "2 h"), (1e6, "12 days"), (1e8, "1157 days")]
+)
+def test_predicted_times_have_two_digits(seconds, words):
+    assert cost.spell(seconds) == words
+
+
+def test_a_row_that_was_not_run_says_what_it_would_cost(tmp_path):
+    house = House(tmp_path)
+    (tmp_path / "results").mkdir()
+    row = {"paper": "toy", "experiment": "Draws", "tier": "gpu", "verdict": "not run", "reason": "not recorded"}
+    assert cost.priced(house, row) == {"cost": None}, "nothing was counted"
+    cost.keep(house, {"toy/Draws/gpu": {"of": "x", "launches": 10**9, "held": 2 * 10**9}})
+    found = cost.priced(house, row)
+    assert found["cost"]["card"] == "T4"
+    assert found["reason"] == "about 2.8 h on a T4, 2 GB, \\$1.64, as predicted; not recorded"
+    for other in ({"verdict": "holds"}, {"tier": "ci"}, {"experiment": None}):
+        assert cost.priced(house, row | other) == {"cost": None}
+
+
+def test_a_record_has_the_price_of_its_core_and_a_missing_one_the_predicted(tmp_path):
+    house = House(tmp_path)
+    made = {"state": "unchanged", "device": "EPYC, one core per condition", "seconds": 3600, "peak_memory_mb": 1.0}
+    core = cost.cards()[0]
+    assert cost.of_record(house, "toy", made)["cost"]["dollars"] == core["hour"]
+    missing = {"state": "missing", "experiment": "Draws", "tier": "gpu"}
+    assert cost.of_record(house, "toy", missing)["cost"] is None
+
+
+def test_cards_have_figures_that_are_possible():
+    for card in cost.cards():
+        numbers = {name: value for name, value in card.items() if name != "name"}
+        assert all(math.isfinite(value) and value > 0 for value in numbers.values())
+        assert card["fp64"] <= card["fp32"] <= card["bf16"]
+        assert card["share"] <= 1
+
+
+def test_a_configuration_is_counted_once(tmp_path, monkeypatch):
+    house, ran = House(tmp_path), []
+    (tmp_path / "results").mkdir()
+    monkeypatch.setattr(counting, "count", lambda experiment, tier: ran.append(experiment) or {"launches": 1})
+    monkeypatch.setattr(Products, "paper", classmethod(lambda cls: "toy"))
+    for _ in range(2):
+        counting.counted(house, [Products], "gpu")
+    assert ran == [Products]
+    assert json.loads((tmp_path / cost.FILE).read_text())["toy/Products/gpu"]["launches"] == 1
