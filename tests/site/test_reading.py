@@ -141,6 +141,7 @@ def shows_where_it_leads(page, href: str, css: str) -> None:
     """Hovered or focused, a link has a preview, typeset, inside the window, that repeats no anchor; Escape ends it."""
     link = page.locator(f"article a.reference[href='{href}']:not(details a)").first
     preview = page.locator("#preview")
+    page.keyboard.press("Escape")  # ends the preview of the link to which the last Tab led
     link.scroll_into_view_if_needed()
     link.hover()
     preview.wait_for(state="visible")
@@ -159,3 +160,15 @@ def shows_where_it_leads(page, href: str, css: str) -> None:
     preview.wait_for(state="visible")
     page.keyboard.press("Tab")
     page.wait_for_function("(link) => link.getAttribute('aria-describedby') === null", arg=link.element_handle())
+
+
+def test_the_id_of_a_claim_shows_its_verdict_and_sentence(browser, address, chapters):
+    chapter, href = first(chapters, "#in-ten-minutes a.reference[href*='/claims/']")
+    with opened(browser, address + chapter.name, typeset=False) as page:
+        page.locator(f"#in-ten-minutes a[href='{href}']").first.hover()
+        preview = page.locator("#preview")
+        preview.wait_for(state="visible")
+        assert preview.locator(".verdict").count() == 1
+        row = chapter.article.find(id=f"claim-{href.split('#')[1]}")
+        assert len(preview.locator("p").inner_text()) > 10
+        assert preview.locator(".verdict").inner_text().split()[-1] == row.select_one(".verdict").get_text().split()[-1]
