@@ -130,9 +130,9 @@ def test_a_step_that_goes_on_with_a_section_says_so():
     ]
 
 
-def test_two_statements_share_a_slide_under_both_names():
+def test_two_statements_share_a_slide_under_both_numbers():
     made = deck("setup", "d t")
-    assert words(made)[-1][0] == "Definition 2.1 (It) · Theorem 2.1 (All \\(x\\))"
+    assert words(made)[-1][0] == "Definition 2.1 · Theorem 2.1"
 
 
 def test_an_equation_from_elsewhere_is_quoted_where_it_is_first_referred_to():

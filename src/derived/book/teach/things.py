@@ -90,6 +90,7 @@ def things(page: BeautifulSoup, judged: list[Tag]) -> dict[str, Thing]:
     found = {}
     for head in article.find_all(["h1", "h2", "h3", "h4"]):
         section, heading = head.parent, heading_of(head)
+        heading = {"in-ten-minutes": "In short", "going-further": "Explore"}.get(section.get("id"), heading)
         if section.name != "section" or not section.get("id"):
             continue
         parts = judged if section["id"] == "claims" else list(_parts(section))
