@@ -124,7 +124,7 @@ def misfits(errors):
 
 @pytest.mark.parametrize("largest", [64, 640])
 def test_what_a_codebook_errs_is_a_power_of_its_size(largest):
-    """`GT-6.a` fails: on the line the best codebook errs by 1 / 12 K^2, which a / ln K + b misses by far, up to 64 codes
+    """`GT-6.a` fails: on the line the best codebook errs by 1 / 12 K^2, which a / ln K + b misses, up to 64 codes
     as up to 640; a law of that form is missed by the power."""
     sizes = [k for k in (8, 16, 32, 64, 160, 320, 640) if k <= largest]
     logarithm, power = misfits({k: 1 / (12 * k * k) for k in sizes})

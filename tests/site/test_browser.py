@@ -252,7 +252,7 @@ def cut_verdicts(page) -> list[str]:
 def test_a_formula_is_typeset_when_it_comes_near(browser, address, chapters):
     context = browser.new_context(viewport={"width": 390, "height": 900})
     page = context.new_page()
-    page.goto(address + chapters[0].name)
+    page.goto(f"{address}{chapters[0].name}?view=all")
     last = page.locator("article .math").last
     last.scroll_into_view_if_needed()
     page.wait_for_function("(formula) => formula.querySelector('mjx-math')", arg=last.element_handle())
