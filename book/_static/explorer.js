@@ -29,7 +29,7 @@ addEventListener("DOMContentLoaded", () => {
       layout: {
         paper_bgcolor: "rgba(0,0,0,0)",
         plot_bgcolor: "rgba(0,0,0,0)",
-        font: { color: colour("text-base"), family: style.getPropertyValue("--book-ui"), size: 14 },
+        font: { color: colour("text-base"), family: style.getPropertyValue("--book-ui"), size: Number(style.getPropertyValue("--explorer-font")) || 14 },
         colorway: palette().slice(0, 6),
         xaxis: { ...axis, title: { standoff: 6 } }, // a title stands at its numbers, off the slider and the panel below
         yaxis: axis,

@@ -1,7 +1,7 @@
-// What a reader wants to see. A chapter has two views: Reader, with code but for the example by hand, settings and data
-// lines left out and some sections behind a button, and All. Besides, code, checks or proofs are hidden on every page. The
-// choices stand in the address (?view=all&hide=code,proofs) and are kept on the machine; the address wins. Paper shows a
-// chapter whole, but for what is hidden. A link to something that is not shown shows it.
+// What a reader wants to see. A chapter has two views: Reader, with code but for the example by hand, settings and
+// data lines left out and some sections, but for Try it, behind a button, and All. Besides, code, checks or proofs are
+// hidden on every page. The choices stand in the address (?view=all&hide=code,proofs) and are kept on the machine; the
+// address wins. Paper shows a chapter whole, but for what is hidden. A link to something that is not shown shows it.
 (() => {
   const MODES = {
     code: ["code", ".cell_input, .setup-fold"],

@@ -1,10 +1,11 @@
 // What a link leads to, shown beside it while the pointer or the keyboard's focus is on it: theorems, formulas, figures and
-// claims of the same page, and works of the bibliography, which a script of the site holds. Escape closes it.
+// claims of the same page or told there, and works of the bibliography, which a script of the site holds. Escape closes it.
 addEventListener("DOMContentLoaded", () => {
   const article = document.querySelector("article.bd-article");
   if (!article) return;
   const SHOWN = "div.proof, div.math, figure, tr.claim, dl.glossary dt, div.admonition";
   const LEFT_OUT = ".headerlink, .statement-links, .proof-fold, details, script, button";
+  const CLAIM = /\/claims\/\w+\.html#/; // shown to the pointer alone: one preview after another by Tab would interrupt MathJax
   const WAIT = 250; // milliseconds before it opens and before it closes
   const box = Object.assign(document.createElement("div"), { id: "preview", className: "preview", hidden: true });
   box.setAttribute("role", "tooltip");
@@ -50,6 +51,8 @@ addEventListener("DOMContentLoaded", () => {
       const target = document.getElementById(id)?.closest(SHOWN);
       return target && copied(target);
     }
+    const claim = CLAIM.test(link.href) && document.getElementById(`claim-${id}`); // told by the chapter's own table
+    if (claim) return copied(claim);
     const words = page.endsWith("/bibliography.html") && (await load())[id];
     return words && Object.assign(document.createElement("p"), { innerHTML: words });
   }
@@ -96,7 +99,7 @@ addEventListener("DOMContentLoaded", () => {
   box.addEventListener("pointerover", () => clearTimeout(timer));
   article.addEventListener("focusin", (event) => {
     const link = linkOf(event);
-    if (link?.matches(":focus-visible")) (hide(), show(link));
+    if (link?.matches(":focus-visible") && !CLAIM.test(link.href)) (hide(), show(link));
   });
   article.addEventListener("focusout", hide);
   addEventListener("keydown", (event) => event.key === "Escape" && hide());

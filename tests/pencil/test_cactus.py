@@ -1,6 +1,7 @@
 """Draft and verify, by the pencil and by the package."""
 
 import math
+import random
 
 import pytest
 import torch
@@ -90,3 +91,25 @@ def test_an_acceptance_costs_total_variation(pair, delta):
 def test_the_emitted_distribution_leaves_the_budget():
     """`CAC-7.a` fails: targets within a sixteenth of a nat, and what is written is farther off."""
     assert pencil.kl(pencil.emitted([0.5, 0.5, 0.0], [1 / 3] * 3, pencil.cactus(1 / 16)), [1 / 3] * 3) > 1 / 16
+
+
+@pytest.mark.parametrize("tokens", [8, 80])
+def test_typical_acceptance_is_no_variant_for_what_it_rejects(tokens):
+    """`CAC-10.b` fails: a rejected draft has probability 0 under typical acceptance, and more than 0.01 under the best
+    law of the cross-entropy budget, here by halving on mixtures of the draft with the most likely token."""
+    draw, rejected = random.Random(0), 0
+    for _ in range(400):
+        q = [draw.random() ** 4 + 1e-3 for _ in range(tokens)]
+        q = [each / sum(q) for each in q]
+        epsilon, alpha = math.exp(-3 * draw.random()), math.exp(-3 * draw.random())
+        entropy = -sum(each * math.log(each) for each in q)
+        if q[0] > min(epsilon, alpha * math.exp(-entropy)):
+            continue
+        rejected += 1
+        budget, low, high = max(-math.log(epsilon), entropy - math.log(alpha)), 0.0, 1.0
+        for _ in range(40):
+            h = (low + high) / 2
+            fits = -h * math.log(q[0]) - (1 - h) * math.log(max(q)) <= budget
+            low, high = (h, high) if fits else (low, h)
+        assert low > 0.01
+    assert rejected > 50

@@ -168,6 +168,83 @@ def test_the_slow_overlap_returns():
     assert returned[1][0] < 0.409 < returned[1][1]
 
 
+def cosine_of_images(R, d, factors, draw):
+    """The cosine of the images of two unit vectors with overlap R under a product of Gaussian matrices: each sends two
+    vectors to two with independent Gaussian coordinates, which have their overlap."""
+    for _ in range(factors):
+        one = [draw.gauss(0, 1) for _ in range(d)]
+        two = [R * a + math.sqrt(1 - R * R) * draw.gauss(0, 1) for a in one]
+        R = pencil.dot(one, two) / math.sqrt(pencil.dot(one, one) * pencil.dot(two, two))
+    return R
+
+
+@pytest.mark.parametrize(("factors", "kappa"), [(1, 0.5), (2, 1.0)])
+def test_two_factors_lose_a_whole_and_one_factor_a_half(factors, kappa):
+    """`HT-11.a` and with it `HT-12.a` fail: the cosine falls by kappa R (1 - R^2) / d, and kappa is 1 for two Gaussian
+    factors, not 1/2; so the slow drift is twice -R (1 - R^2)."""
+    draw, R, d = random.Random(0), 0.5, 32
+    groups = [sum(cosine_of_images(R, d, factors, draw) for _ in range(1000)) / 1000 for _ in range(32)]
+    shape = R * (1 - R * R)
+    low, high = chance.interval([d * (R - cosine) / shape for cosine in groups])
+    assert low - 3 / d < kappa < high + 3 / d
+    assert (low > 0.5 + 0.1) == (factors == 2)
+    drift = [d * ((d - 2 + R * R) / d * cosine - (d - 1) / d * R) / -shape for cosine in groups]
+    low, high = chance.interval(drift)
+    assert low - 3 / d < 1 + kappa < high + 3 / d
+    assert low > 1 + 0.2
+
+
+@pytest.mark.parametrize("R", [-0.9, -0.5, 0.2, 0.9])
+def test_the_sine_drifts_and_the_angle_does_not(R):
+    """`HT-21.a` fails: along du = -u (1 - u^2) dt + sqrt(2) (1 - u^2) dB the arcsine is a martingale, not the sine."""
+    pull, push = -R * (1 - R * R), (1 - R * R) ** 2
+    slope, bend = 1 / math.sqrt(1 - R * R), R / (1 - R * R) ** 1.5
+    assert abs(pull * slope + push * bend) < 1e-12
+    assert abs(pull * math.cos(R) - push * math.sin(R)) > 1e-2
+
+
+def test_without_attention_to_anything_two_clouds_are_told_apart():
+    """`HT-20.a` fails: at beta = 0 the mean square difference of two fields at one place is (d - 1)/d of that of the
+    mean tokens, so no constant that vanishes there bounds it."""
+    draw, d = random.Random(0), 5
+    clouds = [[pencil.normalise([draw.gauss(0, 1) for _ in range(d)]) for _ in range(6)] for _ in range(2)]
+    at = clouds[0][0]
+    apart = [
+        (sum(a) - sum(b)) / 6 for a, b in zip(zip(*clouds[0], strict=True), zip(*clouds[1], strict=True), strict=True)
+    ]
+    squares = []
+    for _ in range(32 * 50):
+        push = pencil.matvec(pencil.gaussian(d, 1 / d, draw), apart)
+        squares.append(pencil.dot(push, push) - pencil.dot(push, at) ** 2)
+    low, high = chance.interval([sum(squares[k::32]) / 50 for k in range(32)])
+    assert low < (d - 1) / d * pencil.dot(apart, apart) < high
+    moved = sum(math.dist(x, y) for x, y in zip(*clouds, strict=True)) / 6
+    assert math.sqrt(low) > 0.01 * moved
+
+
+def test_the_drift_on_the_simplex_has_terms_of_order_one_over_d():
+    """`HT-4.a` fails: three tokens with all overlaps 0.3, uniform attention, d = 3: b is a tenth too much; with the
+    terms that are left out the drift is right."""
+    draw, n, d, h, R = random.Random(0), 3, 3, 1e-3, 0.3
+    x = gram.root([[1.0 if i == j else R for j in range(n)] for i in range(n)])
+    drifts = []
+    for _ in range(32 * 60):
+        V = pencil.gaussian(d, 1 / d, draw)
+        mean = [sum(c) / n for c in zip(*x, strict=True)]
+        both = []
+        for sign in (1, -1):  # in pairs the noise of order sqrt(h) cancels
+            push = [sign * math.sqrt(h) * v for v in pencil.matvec(V, mean)]
+            y = [pencil.normalise([a + b for a, b in zip(token, push, strict=True)]) for token in x]
+            both.append(sum(pencil.dot(y[i], y[j]) for i, j in ((0, 1), (0, 2), (1, 2))) / 3)
+        drifts.append((sum(both) / 2 - R) / h)
+    low, high = chance.interval([sum(drifts[k::32]) / 60 for k in range(32)])
+    f = g = 1 / n
+    b = (1 - R) * (R * (1 - f) + g)
+    P, S = R + (1 - R) * f, R + (1 - R) * g
+    assert b - high > 0.1 * b
+    assert low - 10 * h < b + (R * P - (2 - R * R) * S) / d < high + 10 * h
+
+
 def spread_of_the_mean(n, shared, draw, d=8, h=0.1, layers=10, weights=20):
     """The variance over the weights of the mean token of one prompt, whose tokens have a mean; attention is uniform."""
     prompt = [pencil.normalise([draw.gauss(0, 1) + 1.5 * (k == 0) for k in range(d)]) for _ in range(n)]

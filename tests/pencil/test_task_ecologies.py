@@ -1,6 +1,8 @@
 """Codes of small ecologies, by the pencil and by the package."""
 
+import itertools
 import math
+import random
 
 import pytest
 from pencil import task_ecologies as pencil
@@ -79,3 +81,61 @@ def test_selection_can_favour_the_other_recipes():
     theirs = package.price_terms([math.exp(-e) for e in excess], alpha, shares=shares).selection
     assert after - before == pytest.approx(float(theirs), rel=1e-12)
     assert after < before - 0.3
+
+
+def drawn_law(draw, tokens=4):
+    law = [draw.random() + 0.05 for _ in range(tokens)]
+    return [each / sum(law) for each in law]
+
+
+@pytest.mark.parametrize("worlds", [5, 50])
+def test_a_share_of_one_merges_what_was_apart(worlds):
+    """`TE-7.a` fails: mixed in at a share of one, a context in which all laws agree parts no two worlds; at every
+    smaller share all that were apart stay so."""
+    draw, common = random.Random(0), [0.25] * 4
+    laws = [[drawn_law(draw), common] for _ in range(worlds)]
+    pairs = list(itertools.combinations(range(worlds), 2))
+    apart = [not pencil.equivalent(laws, [1.0, 0.0], *pair) for pair in pairs]
+    for share in (0.3, 0.9, 1.0):
+        mixed = [1.0 - share, share]
+        assert [not pencil.equivalent(laws, mixed, *pair) for pair in pairs] == [share < 1 and each for each in apart]
+    assert all(apart)
+
+
+@pytest.mark.parametrize("worlds", [5, 50])
+def test_a_code_without_excess_may_tell_equivalent_worlds_apart(worlds):
+    """`TE-8.c` fails: the code that tells every world from every other loses nothing, and some worlds are equivalent;
+    one that merges two that differ does lose."""
+    draw = random.Random(0)
+    kinds = [[drawn_law(draw) for _ in range(3)] for _ in range(worlds // 2 + 1)]
+    laws, D = [kinds[w // 2] for w in range(worlds)], [0.2, 0.3, 0.5]
+    prior = [1 / worlds] * worlds
+    assert abs(pencil.excess(prior, D, laws, list(range(worlds)))) < 1e-12
+    assert pencil.equivalent(laws, D, 0, 1)
+    assert pencil.excess(prior, D, laws, [0, 1, 1, *range(2, worlds - 1)]) > 1e-2 / worlds
+
+
+def test_past_the_level_of_a_distance_merging_may_still_pay():
+    """`TE-7.c` fails: at a level and a price at which the sentence is right of one pair, another pair has passed the
+    level and its merged code is still cheaper. Once past the share of its own gain it is not."""
+    draw, found = random.Random(0), 0
+    prior, beta = [0.5, 0.5], 0.06
+    for _ in range(200):
+        one, other = ([[[0.25] * 4, drawn_law(draw)] for _ in range(2)] for _ in range(2))
+        (gain, price), (gain_of_other, _) = (
+            pencil.split_gain(prior, [0.0, 1.0], laws, [0], [1]) for laws in (one, other)
+        )
+        distance, distance_of_other = (
+            sum((a**0.5 - b**0.5) ** 2 for a, b in zip(laws[0][1], laws[1][1], strict=True)) / 2
+            for laws in (one, other)
+        )
+        level = distance * beta * price / gain  # passed by the first pair where its split begins to pay
+        passed, pays = level / distance_of_other, beta * price / gain_of_other
+        if not passed + 0.005 < pays < 0.95:
+            continue
+        found += 1
+        for share, merge in (((passed + pays) / 2, True), (pays + 0.02, False)):
+            mixed = [1 - share, share]
+            merged, split = (pencil.cost(prior, mixed, other, code, beta) for code in ([0, 0], [0, 1]))
+            assert (merged < split) == merge
+    assert found > 10

@@ -252,7 +252,7 @@ def cut_verdicts(page) -> list[str]:
 def test_a_formula_is_typeset_when_it_comes_near(browser, address, chapters):
     context = browser.new_context(viewport={"width": 390, "height": 900})
     page = context.new_page()
-    page.goto(address + chapters[0].name)
+    page.goto(f"{address}{chapters[0].name}?view=all")
     last = page.locator("article .math").last
     last.scroll_into_view_if_needed()
     page.wait_for_function("(formula) => formula.querySelector('mjx-math')", arg=last.element_handle())
@@ -478,9 +478,30 @@ def test_a_link_into_a_proof_opens_it_and_paper_shows_them_all(browser, address,
 
 # Slides
 
-SHRUNK = """() => [...document.querySelectorAll(".slide")].map((slide, place) =>
-  [place, slide.offsetHeight / innerHeight, Number(slide.querySelector(":scope > div").style.zoom || 1)])
-  .filter(([place, height, zoom]) => height > 1.04 || zoom < 0.7)"""
+# What the last row cannot read on a wall of 1280 by 720, slide by slide: what sticks out of the window or is cut, words
+# under 18 pixels, figures whose letters of 10 points are shown smaller than that.
+WALL = """() => [...document.querySelectorAll(".slide")].flatMap((slide, place) => {
+  const body = slide.querySelector(":scope > div");
+  const found = [];
+  const over = slide.matches(".pictured") && body.scrollHeight > body.clientHeight + 2;
+  if (over || slide.offsetHeight > innerHeight * 1.01) found.push("too high");
+  for (const image of slide.querySelectorAll("figure img")) {
+    const [width, height] = ["width", "height"].map((name) => image.getAttribute(name));
+    const size = Math.min(image.clientWidth / width, image.clientHeight / height) * 40 / 3;
+    if (size < 17.8) found.push(`letters of a figure: ${size}`);
+  }
+  const words = document.createTreeWalker(slide, NodeFilter.SHOW_TEXT);
+  for (let text; (text = words.nextNode()); ) {
+    const holder = text.parentElement;
+    const size = parseFloat(getComputedStyle(holder).fontSize);
+    if (size < 17.9 && text.textContent.trim() && !holder.closest("mjx-container, .notes, .explorer, script"))
+      found.push(`${text.textContent.trim().slice(0, 30)}: ${size}`);
+  }
+  for (const wide of slide.querySelectorAll("pre, table"))
+    if (!wide.closest(".notes, .explorer") && wide.scrollWidth > wide.clientWidth + 2)
+      found.push(`${wide.tagName} is cut`);
+  return found.map((fault) => [place, fault]);
+})"""
 AT = "scrollY / innerHeight"
 
 
@@ -488,28 +509,24 @@ def decks(site, minutes: int) -> list[str]:
     return sorted(str(path.relative_to(site)) for path in site.glob(f"slides/*-{minutes}.html"))
 
 
-@pytest.mark.parametrize("minutes", LENGTHS)
-def test_slides_are_typeset_and_fit(browser, address, site, axe, seen, minutes):
+@pytest.mark.looks_at("{deck}")
+def test_slides_are_typeset_and_fit(browser, address, site, axe, deck):
     """One visit of a deck, on a wall and then on a phone; all decks are one template, so axe looks at one a length."""
-    assert decks(site, minutes)
-    for place, name in enumerate(decks(site, minutes)):
-        if not seen.changed("deck", name):
-            continue
-        with opened(browser, address + name, height=720, typeset=True) as page:
-            page.evaluate(TWO_FRAMES)  # the fit waits for MathJax too
-            assert page.locator(".slide").count() > minutes / 6, name
-            assert page.locator("mjx-merror, [data-mjx-error]").count() == 0, name
-            assert page.evaluate(SHRUNK) == [], name
-            page.evaluate("document.documentElement.classList.add('speaker')")  # notes are shown here
-            assert page.locator(".math:not(:has(mjx-math))").count() == 0, name
-            page.evaluate("document.documentElement.classList.remove('speaker')")
-            if place == 0:
-                assert violations(page, axe) == [], name
-            for width in (1280, 390):
-                page.set_viewport_size({"width": width, "height": 720})
-                page.evaluate(TWO_FRAMES)
-                assert page.evaluate(STICKS_OUT) == [], (name, width)
-        seen.passed("deck", name)
+    minutes = int(deck.removesuffix(".html").rsplit("-", 1)[1])
+    with opened(browser, address + deck, height=720, typeset=True) as page:
+        page.evaluate(TWO_FRAMES)  # the fit waits for MathJax too
+        assert page.locator(".slide").count() > minutes / 6
+        assert page.locator("mjx-merror, [data-mjx-error]").count() == 0
+        assert page.evaluate(WALL) == []
+        page.evaluate("document.documentElement.classList.add('speaker')")  # notes are shown here
+        assert page.locator(".math:not(:has(mjx-math))").count() == 0
+        page.evaluate("document.documentElement.classList.remove('speaker')")
+        if deck == decks(site, minutes)[0]:
+            assert violations(page, axe) == []
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 720})
+            page.evaluate(TWO_FRAMES)
+            assert page.evaluate(STICKS_OUT) == [], width
 
 
 @pytest.mark.looks_at("slides/{first}-90.html")
@@ -555,6 +572,19 @@ def test_the_speaker_has_a_window_that_moves_the_slides(browser, address, site, 
         speaker.wait_for_function("document.getElementById('s2').getBoundingClientRect().top < 5")
         assert re.match(r"0:0\d of 90:00; planned here 0 to \d+", speaker.locator(".watch").text_content())
         assert speaker.locator(".ahead h2").text_content() == page.locator("#s3 h2").text_content()
+
+
+@pytest.mark.looks_at("slides/{first}-50.html")
+def test_an_explorer_is_live_on_its_slide_from_a_folder(browser, site):
+    with opened(browser, f"{site.as_uri()}/{decks(site, 50)[0]}") as page:
+        place = page.evaluate("[...document.querySelectorAll('.slide')].findIndex((s) => s.querySelector('.explorer'))")
+        page.evaluate(f"document.querySelectorAll('.slide')[{place}].scrollIntoView()")
+        page.wait_for_selector(f"#s{place} .explorer[data-ready]")
+        slider = page.locator(f"#s{place} .explorer input[type=range]").first
+        before = slider.input_value()
+        slider.press("ArrowRight")
+        assert slider.input_value() != before
+        assert page.evaluate(f"Math.abs({AT} - {place}) < 0.1"), "the key is the slider's"
 
 
 @pytest.mark.looks_at("slides/{first}-50.html")

@@ -1,6 +1,10 @@
 """What a reader may hide, and what links show, in the built site."""
 
+import io
+
+import numpy as np
 import pytest
+from PIL import Image
 from test_browser import CONTRAST, STICKS_OUT, opened
 
 pytestmark = pytest.mark.browser
@@ -141,6 +145,7 @@ def shows_where_it_leads(page, href: str, css: str) -> None:
     """Hovered or focused, a link has a preview, typeset, inside the window, that repeats no anchor; Escape ends it."""
     link = page.locator(f"article a.reference[href='{href}']:not(details a)").first
     preview = page.locator("#preview")
+    page.keyboard.press("Escape")  # ends the preview of the link to which the last Tab led
     link.scroll_into_view_if_needed()
     link.hover()
     preview.wait_for(state="visible")
@@ -159,3 +164,27 @@ def shows_where_it_leads(page, href: str, css: str) -> None:
     preview.wait_for(state="visible")
     page.keyboard.press("Tab")
     page.wait_for_function("(link) => link.getAttribute('aria-describedby') === null", arg=link.element_handle())
+
+
+def test_the_id_of_a_claim_shows_its_verdict_and_sentence(browser, address, chapters):
+    chapter, href = first(chapters, "#in-ten-minutes a.reference[href*='/claims/']")
+    with opened(browser, address + chapter.name, typeset=False) as page:
+        page.locator(f"#in-ten-minutes a[href='{href}']").first.hover()
+        preview = page.locator("#preview")
+        preview.wait_for(state="visible")
+        assert preview.locator(".verdict").count() == 1
+        row = chapter.article.find(id=f"claim-{href.split('#')[1]}")
+        assert len(preview.locator("p").inner_text()) > 10
+        assert preview.locator(".verdict").inner_text().split()[-1] == row.select_one(".verdict").get_text().split()[-1]
+
+
+@pytest.mark.parametrize(("theme", "least", "most"), [("light", 200, 255), ("dark", 0, 80)])
+def test_a_figure_has_the_ground_and_the_ink_of_its_page(browser, address, chapters, theme, least, most):
+    with opened(browser, address + chapters[0].name, typeset=False) as page:
+        page.emulate_media(color_scheme=theme)
+        figure = page.locator("#experiments figure img").first
+        figure.scroll_into_view_if_needed()
+        page.wait_for_function("(image) => image.complete", arg=figure.element_handle())
+        seen = np.asarray(Image.open(io.BytesIO(figure.screenshot())).convert("L"))
+        assert least <= np.median(seen) <= most
+        assert seen.max() - seen.min() > 100, "the ink is seen"

@@ -60,7 +60,9 @@ def test_it_runs_from_a_folder_and_an_edit_changes_the_answer(site, browser, slu
 def test_from_a_server_on_a_desktop_another_temperature_is_run_and_real_seconds_are_told(address, browser):
     one, page, asked = TRIES["sinkhorn"], browser.new_page(viewport={"width": 1280, "height": 800}), []
     page.on("request", lambda request: asked.append(request.url))
-    page.goto(f"{address}notebooks/sinkhorn.html")
+    page.goto(f"{address}notebooks/sinkhorn.html")  # as a stranger comes, in the reader's view
+    assert page.locator("#try-it p", has_text="press Run").is_visible()
+    assert page.locator("#try-it li", has_text="temperature").is_visible()
     shown = page.locator(".try-output").inner_text()
 
     def told() -> list[float]:

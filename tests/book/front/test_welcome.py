@@ -150,6 +150,14 @@ def test_the_first_button_leads_to_the_short_path_and_says_what_it_takes(tmp_pat
     assert BeautifulSoup(welcome.paths(tmp_path, found), "html.parser").select_one(button["href"]).h3.text == "Short"
 
 
+def test_what_a_card_says_of_the_claim_is_written_by_hand_where_it_is(tmp_path):
+    front = welcome.front(
+        house(tmp_path, "{chapters: {toy: {claims: It is so., holds: It is.}, other: {}}, paths: []}")
+    )
+    assert welcome.said(front, "toy") == {"claim": "It is so.", "holds": "It is."}
+    assert welcome.said(front, "other") == welcome.said(front, "absent") == {}
+
+
 def test_a_chapter_without_a_sentence_shows_its_claim(tmp_path):
     root = house(tmp_path, "{chapters: {}, paths: []}")
     [card] = welcome.cards(root, [chapter()], {"toy": notebook()})
@@ -223,8 +231,9 @@ def test_each_chapter_of_the_book_has_a_sentence_without_maths_and_paths_name_ch
     written, slugs = welcome.front(ROOT), House(ROOT).chapters()
     assert set(written.chapters) == set(slugs)
     for slug, words in written.chapters.items():
-        assert words.surprise.endswith("."), slug
-        assert not set("$\\{}`") & set(words.surprise), slug
+        for sentence in (words.surprise, words.claims, words.holds):
+            assert sentence.endswith("."), slug
+            assert not set("$\\{}`") & set(sentence), slug
     assert written.sphere in slugs
     assert 3 <= len(written.paths) <= 4
     assert {slug for path in written.paths for slug in path.chapters} <= set(slugs)

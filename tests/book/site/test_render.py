@@ -235,12 +235,17 @@ def write_chapter(root: Path, more: str = "") -> None:
 
 
 LECTURES = """- show: toy-theorem
-  minutes: 30 40 80
+  minutes: 20 30 60
+  way: prove
   say: Rank first.
 - show: toy-figure
-  minutes: 0 30? 80
+  minutes: 5? 20? 80
+- show: explorer-1
+  minutes: 5 15 10
 - show: claims
-  minutes: 20 20 20
+  minutes: 15 20 20
+- name: Questions
+  minutes: 5 5 10
 """
 
 
@@ -421,12 +426,14 @@ def test_the_page_for_teachers_has_each_lecture_by_the_minute(book: Path):
     assert not soup.select("[data-fill]")
     half, whole, _ = (details.select("tbody tr") for details in soup.select(".lesson")[:3])
     assert [row.get_text(" ", strip=True) for row in whole] == [
-        "0 40 Theorem 1.1 (Attention is a projection) core",
-        "40 30 Fig. 1.1 optional",
-        "70 20 Claims core",
+        "0 30 Theorem 1.1 (Attention is a projection) core, prove",
+        "30 20 Fig. 1.1 optional",
+        "50 15 Explorer core",
+        "65 20 Claims core",
+        "85 5 Questions",
     ]
     assert whole[1].a["href"] == "../slides/toy-90.html#s3"
-    assert len(half) == 2
+    assert len(half) == 5
     for minutes in (50, 90, 180):
         deck = BeautifulSoup(page(book, f"slides/toy-{minutes}.html"), "html.parser")
         assert "Rank first." in deck.select_one(".notes").get_text()

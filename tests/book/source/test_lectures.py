@@ -10,7 +10,7 @@ from derived.book.source import lectures
 ROOT = Path(__file__).parents[3]
 GOOD = """- show: the-question#1-2 a-theorem
   minutes: 20 30? 100
-  say: Ask first.
+  say: Draw it first.
 - show: a-figure
   minutes: 0 40 40
 - name: Pause
@@ -29,10 +29,17 @@ def test_a_step_has_its_labels_minutes_and_words(tmp_path):
     found = lectures.read(written(tmp_path, GOOD), "toy")
     assert list(found) == [50, 90, 180]
     assert found[50] == [
-        lectures.Step(("the-question#1-2", "a-theorem"), "", 20, False, "Ask first."),
+        lectures.Step(("the-question#1-2", "a-theorem"), "", 20, False, "Draw it first."),
         lectures.Step((), "Pause", 30, False, ""),
     ]
     assert [(step.minutes, step.optional) for step in found[90]] == [(30, True), (40, False), (20, False)]
+
+
+def test_a_step_has_a_way_for_each_length_and_its_aims(tmp_path):
+    more = "say: Draw it first.\n  way: quote sketch prove\n  aims: 1 3"
+    found = lectures.read(written(tmp_path, GOOD.replace("say: Draw it first.", more)), "toy")
+    assert [found[length][0].way for length in (50, 90, 180)] == ["quote", "sketch", "prove"]
+    assert found[50][0].aims == (1, 3)
 
 
 def test_a_chapter_without_a_file_has_no_lectures(tmp_path):
@@ -47,6 +54,11 @@ def test_a_chapter_without_a_file_has_no_lectures(tmp_path):
         (GOOD.replace("  say", "  tell"), "toy.yml, entry 1: tell: unknown key"),
         (GOOD.replace("- name: Pause", "- say: Pause"), "toy.yml, entry 3: a step has show or name"),
         (GOOD.replace("- name: Pause", "- name: [Pause"), "toy.yml, line"),
+        (GOOD.replace("say: Draw it first.", "say: Let the class draw."), "toy.yml, entry 1: say has a question"),
+        (GOOD.replace("say: Draw it first.", "ask: Why?"), "toy.yml, entry 1: ask needs wrong"),
+        (GOOD.replace("say: Draw it first.", "way: guess"), "toy.yml, entry 1: way is prove, sketch, quote"),
+        (GOOD.replace("say: Draw it first.", "way: prove quote"), "one for all lengths or three; found 'prove quote'"),
+        (GOOD.replace("say: Draw it first.", "aims: first"), "aims are numbers of objectives; found 'first'"),
         ("", "toy.yml: a list is expected; found None"),
     ],
 )
@@ -61,7 +73,7 @@ def test_each_chapter_of_the_book_has_three_lectures_with_words_for_the_speaker(
     found = lectures.read(ROOT, slug)
     assert [sum(step.minutes for step in steps) for steps in found.values()] == [50, 90, 180]
     for steps in found.values():
-        assert sum(bool(step.say) for step in steps) >= 6
+        assert sum(bool(step.say or step.ask) for step in steps) >= 6
     assert any(step.optional for step in found[90]), "the lecture of 90 minutes has a step that can be dropped"
     shown = [{label for step in steps for label in step.show} for steps in found.values()]
     assert len(shown[0]) < len(shown[1]) < len(shown[2])

@@ -8,7 +8,7 @@ from derived.book.page import explorer
 from derived.book.source.lectures import LENGTHS, Step
 from derived.book.teach import slides, things
 
-LONG = "Words of a sentence that goes on. " * 12
+LONG = "Words of a sentence that goes on. " * 14
 PAGE = """<html><head><link rel="stylesheet" href="../_static/a.css"/><script src="../_static/other.js"></script>
 <script defer="defer" src="../_static/mathjax/tex-chtml.js"></script></head><body><article><section id="toy">
 <h1><span class="section-number">2. </span>A toy<a class="headerlink" href="#toy">#</a></h1>
@@ -30,7 +30,8 @@ PAGE = """<html><head><link rel="stylesheet" href="../_static/a.css"/><script sr
 <p>It is what it is, for <span class="math">\\(\\delta\\)</span>.</p><p class="statement-links">tested</p></div>
 <div class="proof theorem admonition" id="t"><p class="admonition-title"><span class="caption-number">Theorem 2.1</span>
 (All <span class="math">\\(x\\)</span>)<span class="whose">ours</span></p><p>By <a href="#equation-one">(2.1)</a> and
-<a href="#d">Definition 2.1</a>.</p></div>
+<a href="#d">Definition 2.1</a>.</p>
+<p class="statement-links">bears on <a href="../claims/toy.html#T-2">T-2</a></p></div>
 <details class="proof-fold" id="proof-t"><summary>Proof</summary><div class="proof admonition"><p>Clear.</p></div>
 </details>
 <div class="ours admonition"><p>Our words.</p></div>
@@ -56,8 +57,16 @@ than fits into this sentence, which is long enough to fill a slide by itself.</p
 
 
 def paths(*shown: str) -> dict[int, list[Step]]:
-    """The same path for each length: the steps, each a string of labels."""
-    return {length: [Step(tuple(show.split()), "", 10, False, "") for show in shown] for length in LENGTHS}
+    """The same path for each length: the steps, each a string of labels; the one with a proof proves it."""
+    ways = ["prove" if "t" in show.split() else "" for show in shown]
+    steps = [Step(tuple(show.split()), "", 10, False, "", way) for show, way in zip(shown, ways, strict=True)]
+    return dict.fromkeys(LENGTHS, steps)
+
+
+@pytest.fixture(autouse=True)
+def shapeless(monkeypatch):
+    """Small decks need no pictures."""
+    monkeypatch.setattr(slides.checks, "shape", lambda *_: iter(()))
 
 
 def deck(*shown: str) -> slides.Lecture:
@@ -98,13 +107,20 @@ def test_a_statement_is_the_heading_and_its_proof_the_note():
     assert words(made)[-3:] == [
         ("Definition 2.1 (It)", "It is what it is, for \\(\\delta"),
         ("Theorem 2.1 (All \\(x\\))ours", "By (2.1) and Definition 2.1 ."),
-        ("Theorem 2.1 (All \\(x\\))ours", "Fig. 2.1 By Theorem 2.1 ."),
+        ("Experiments", "Fig. 2.1 By Theorem 2.1 ."),
     ]
     assert "Clear." in made.slides[-2].notes
     assert "<summary>" not in made.slides[-2].notes
     assert not any("Clear." in each.text or "tested" in each.text for each in made.slides)
     assert [each.name for each in made.plan][-2:] == ["Theorem 2.1 (All $x$)", "Fig. 2.1"]
     assert made.plan[-1].slide == len(made.slides) - 1
+
+
+def test_a_figure_shares_the_slide_of_its_statement_or_its_heading():
+    made = deck("setup", "d", "t f")
+    assert words(made)[-1][0] == "Theorem 2.1 (All \\(x\\))ours"
+    assert made.slides[-1].kind.startswith("pictured")
+    assert made.slides[-1].picture["id"] == "f"
 
 
 def test_a_step_that_goes_on_with_a_section_says_so():
@@ -114,9 +130,9 @@ def test_a_step_that_goes_on_with_a_section_says_so():
     ]
 
 
-def test_two_statements_share_a_slide_under_both_names():
+def test_two_statements_share_a_slide_under_both_numbers():
     made = deck("setup", "d t")
-    assert words(made)[-1][0] == "Definition 2.1 (It) · Theorem 2.1 (All \\(x\\))"
+    assert words(made)[-1][0] == "Definition 2.1 · Theorem 2.1"
 
 
 def test_an_equation_from_elsewhere_is_quoted_where_it_is_first_referred_to():
@@ -176,17 +192,19 @@ def test_source_and_explorers_are_parts_and_solutions_and_plain_output_are_not()
     made = deck("mechanism", "experiments", "e")
     text = " ".join(each.text for each in made.slides)
     assert "def f(): pass" in text
-    assert "Open the explorer . Words of" in " ".join(text.split())
+    assert made.explores
     assert "Done." not in text
     assert "7" not in text
 
 
-def test_claims_show_whose_they_are():
+def test_claims_are_those_that_the_lecture_covers_and_show_whose_they_are():
     rows = [row("T-1"), row("T-2", "fails", statement="All $x$."), row("T-3", plain="Plainly.")]
-    made = slides.make(chapter(*rows), BeautifulSoup(PAGE, "html.parser"), paths("claims"))[0]
-    assert "the paper: All" in " ".join(made.slides[0].text.split())
-    assert "Plainly." in made.slides[0].text
-    assert "ledger" not in made.slides[0].text
+    shown = paths("setup", "d t", "claims")
+    made = slides.make(chapter(*rows), BeautifulSoup(PAGE, "html.parser"), shown)[0]
+    text = " ".join(made.slides[-1].text.split())
+    assert "the paper: All" in text
+    assert "Plainly." not in text
+    assert "ledger" not in text
 
 
 def test_claims_of_the_paper_are_counted_apart_from_ours():
@@ -226,6 +244,11 @@ def test_a_lifted_explorer_is_its_picture_on_a_slide():
     image = next(part for part in found["in-ten-minutes"].parts if part.name == "figure").img
     assert (image["src"], image["alt"]) == ("../explorers/toy.svg", "Two bars.")
     assert "data-plotly" not in "".join(map(str, found["in-ten-minutes"].parts))
+
+
+def test_a_section_may_be_a_heading_alone():
+    page = "<article><section><section id='empty'><h2>Empty</h2></section></section></article>"
+    assert things.things(BeautifulSoup(page, "html.parser"), [])["empty"].parts == []
 
 
 def test_a_chapter_without_lectures_has_no_deck(tmp_path):

@@ -32,7 +32,7 @@ LECTURE = Lecture(
     90,
     [],
     [
-        Planned(Step(("t1",), "", 50, False, "Say it."), "Theorem 1.1 (The price)", 0),
+        Planned(Step(("t1",), "", 50, False, "Say it.", "prove", "Why?", "By luck."), "Theorem 1.1 (The price)", 0),
         Planned(Step(("t2",), "", 30, True, ""), "Theorem 1.2 (Dropped); Fig. 1.1", 1),
         Planned(Step((), "Questions", 10, False, ""), "Questions", None),
     ],
@@ -112,7 +112,9 @@ def test_a_week_holds_the_core_results_of_its_lecture(root):
 
 def test_a_plan_says_when_what_is_shown():
     text = teaching.plan(chapter(row("T-1")), [LECTURE], 4)
-    assert "| 0 | 50 | Theorem 1.1 (The price) | 3 | core | Say it. |" in text
-    assert "| 50 | 30 | Theorem 1.2 (Dropped); Fig. 1.1 | 4 | optional |  |" in text
-    assert "| 80 | 10 | Questions |  |  |  |" in text
+    assert (
+        "| 0 | 50 | Theorem 1.1 (The price) | 3 | core | prove | Say it. **Ask:** Why? **Expect:** By luck. |" in text
+    )
+    assert "| 50 | 30 | Theorem 1.2 (Dropped); Fig. 1.1 | 4 | optional |  |  |" in text
+    assert "| 80 | 10 | Questions |  |  |  |  |" in text
     assert "The homework has 4 points" in text

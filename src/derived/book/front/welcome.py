@@ -43,10 +43,13 @@ NEAREST, SLOPE = 0.95, 0.35  # the explorer's opacity is 0.95 - 0.35 (y + 1), y 
 
 
 class Words(written.Shape):
-    """A chapter of book/welcome.yml: the sentence that surprises, and the name of its picture."""
+    """A chapter of book/welcome.yml: the sentence that surprises, the name of its picture, what the paper claims, and
+    whether it holds and how sure that is."""
 
     surprise: str = ""
     picture: str = ""
+    claims: str = ""
+    holds: str = ""
 
 
 class Then(written.Shape):
@@ -99,6 +102,12 @@ def front(root: Path) -> Front:
     slugs = [*sphere, *given.chapters, *(slug for path in given.paths for slug in path.chapters)]
     written.check_chapters(root, slugs, "book/welcome.yml")
     return given
+
+
+def said(written: Front, slug: str) -> dict[str, str]:
+    """Find what a chapter's card says of its claim."""
+    words = written.chapters.get(slug, Words())
+    return {name: text for name, text in (("claim", words.claims), ("holds", words.holds)) if text}
 
 
 def figures(notebook: NotebookNode) -> Iterator[tuple[str, str, Picture]]:

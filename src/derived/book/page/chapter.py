@@ -27,8 +27,13 @@ ERRATUM = ("said", "where", "right", "who", "checked")
 PAPER_FACTS = ("title", "authors", "bibkey")
 
 
-def fill(root: Path, build: Path, slug: str, links: dict[str, str]) -> tuple[pages.Chapter, NotebookNode]:
-    """Fill in one executed notebook; return what other pages need of it, and the notebook."""
+def fill(
+    root: Path, build: Path, slug: str, links: dict[str, str], said: dict[str, str]
+) -> tuple[pages.Chapter, NotebookNode]:
+    """Fill in one executed notebook; return what other pages need of it, and the notebook.
+
+    ``said`` has what the card says of the claim and whether it holds, where it is not the notebook's metadata that do.
+    """
     notebook = nbformat.read(build / f"executed/notebooks/{slug}.ipynb", as_version=4)
     source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
     finding = json.loads((build / f"findings/{slug}.json").read_text("utf-8"))
@@ -36,7 +41,7 @@ def fill(root: Path, build: Path, slug: str, links: dict[str, str]) -> tuple[pag
     named = pencilled(root, slug)
     finding["rows"] = [row | {"twice": row["id"] in named} for row in entered(House(root), finding["rows"])]
     _show_parameters(notebook)
-    facts = _facts(notebook, slug)
+    facts = {"holds": ""} | _facts(notebook, slug) | said
     exercises = sum(len(re.findall(r"^[`:]{3,}\{exercise(?:-start)?\}", c.source, re.M)) for c in notebook.cells)
     sections = tuple(heading for cell in notebook.cells for heading in reading.sections(cell))
     name = f"{House(root).number(slug)}. {reading.heading(source)}"

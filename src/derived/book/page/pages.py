@@ -24,7 +24,7 @@ from markupsafe import Markup, escape
 from derived.book.record import cost
 from derived.book.source.evidence import Entry
 from derived.book.source.lectures import LENGTHS
-from derived.book.source.reading import SHORT, Minutes
+from derived.book.source.reading import Minutes
 from derived.book.source.statements import BADGES, SOURCES
 
 # Verdict key: sign, words for one claim, words for several.
@@ -74,12 +74,6 @@ class Chapter:
     @property
     def rows(self) -> list[Row]:
         return self.finding["rows"]
-
-    @property
-    def landmarks(self) -> dict[str, str]:
-        """Headings by anchor of the sections to which other pages link."""
-        known = {"in-ten-minutes": SHORT, "take-away": "Take-away"}
-        return {anchor: words for anchor, words in known.items() if words in self.sections}
 
 
 def verdict_key(row: Row) -> str:
@@ -276,6 +270,7 @@ def card(chapter: Chapter) -> str:
     values = {
         "chapter": chapter,
         "groups": grouped(chapter.rows),
+        "failing": [row for row in headlines(chapter.rows) if group(row) in THEIRS and row["verdict"] == "fails"],
         "hardware": hardware(chapter.finding["records"]),
         "gpu_waits": any(row["tier"] == "gpu" and row["verdict"] == "not run" for row in chapter.rows),
     }

@@ -13,7 +13,7 @@ import nbformat
 import yaml
 
 from derived.book import written
-from derived.book.front import fill
+from derived.book.front import fill, welcome
 from derived.book.house import House, UserError
 from derived.book.judge.ledger import check_columns
 from derived.book.page import chapter, evidence, explorer, pages
@@ -44,7 +44,11 @@ def stage(
     faults = [fault for slug in slugs for fault in _faults(root, build, slug)]
     if faults:
         raise UserError("\n".join(faults))
-    filled = [chapter.fill(root, build, slug, _links(root, slug, extra, solutions)) for slug in slugs]
+    by_hand = welcome.front(root)
+    filled = [
+        chapter.fill(root, build, slug, _links(root, slug, extra, solutions), welcome.said(by_hand, slug))
+        for slug in slugs
+    ]
     address = f"{extra['url']}/blob/{extra['branch']}/" if extra["url"] else ""
     proofs = {one.slug: evidence.write(root, target, one, notebook, address) for one, notebook in filled}
     (target / STATEMENTS).write_text(json.dumps({slug: shown for slug, (shown, _) in proofs.items()}), "utf-8")

@@ -5,7 +5,11 @@
 show     labels of statements, figures, equations, exercises and sections; of a section some parts (``setup#1-2``)
 name     what the step is called; it can be left out where something is shown
 minutes  in the lectures of 50, 90 and 180 minutes: 0 where the step is left out, ``5?`` where it can be dropped
+way      prove, sketch or quote, where a statement with a proof is shown: one word, or one for each length
 say      what the speaker should not forget
+ask      a question to the class, with ``wrong``, a wrong answer to expect and what it overlooks
+aims     which of the chapter's objectives the step serves, counted from 1
+where    what the slide's symbols mean that no slide before has shown
 
 The minutes of a lecture must sum to its length: a pause and time for questions are steps too.
 """
@@ -19,6 +23,8 @@ from derived.book.house import UserError
 
 LENGTHS = (50, 90, 180)
 FOLDER = "book/lectures"
+WAYS = ("prove", "sketch", "quote")
+_ASKS = re.compile(r"\?|\b[Aa]sk\b|\b[Ll]et (?:the|half of the) class\b|\bvote\b")
 _MINUTES = re.compile(r"\d+\??( \d+\??){2}")
 
 
@@ -28,7 +34,12 @@ class Entry(written.Shape):
     show: str = ""
     name: str = ""
     minutes: str
+    way: str = ""
     say: str = ""
+    ask: str = ""
+    wrong: str = ""
+    aims: int | str = ""
+    where: str = ""
 
 
 class Step(NamedTuple):
@@ -39,6 +50,11 @@ class Step(NamedTuple):
     minutes: int
     optional: bool
     say: str
+    way: str = ""
+    ask: str = ""
+    wrong: str = ""
+    aims: tuple[int, ...] = ()
+    where: str = ""
 
 
 def path(root: Path, slug: str) -> Path:
@@ -53,11 +69,8 @@ def read(root: Path, slug: str) -> dict[int, list[Step]]:
         return {}
     entries = written.read(file, list[Entry])
     for number, entry in enumerate(entries, 1):
-        if not entry.show and not entry.name:
-            raise UserError(f"{file.name}, entry {number}: a step has show or name")
-        if not _MINUTES.fullmatch(entry.minutes):
-            example = 'three numbers, such as "5 8? 10"'
-            raise UserError(f"{file.name}, entry {number}: minutes are {example}; found {entry.minutes!r}")
+        if fault := _fault(entry):
+            raise UserError(f"{file.name}, entry {number}: {fault}")
     lectures = {length: [step for entry in entries if (step := _step(entry, at))] for at, length in enumerate(LENGTHS)}
     totals = {length: sum(step.minutes for step in steps) for length, steps in lectures.items()}
     wrong = [
@@ -70,9 +83,39 @@ def read(root: Path, slug: str) -> dict[int, list[Step]]:
     return lectures
 
 
+def _fault(entry: Entry) -> str:
+    """Return what is wrong with a step by itself."""
+    if not entry.show and not entry.name:
+        return "a step has show or name"
+    if not _MINUTES.fullmatch(entry.minutes):
+        return f'minutes are three numbers, such as "5 8? 10"; found {entry.minutes!r}'
+    if len(entry.way.split()) not in (0, 1, len(LENGTHS)) or not {*entry.way.split()} <= {*WAYS}:
+        return f"way is {', '.join(WAYS)}, one for all lengths or three; found {entry.way!r}"
+    if bool(entry.ask) != bool(entry.wrong):
+        return "ask needs wrong, the answer to expect, and wrong needs ask"
+    if _ASKS.search(entry.say):
+        return f"say has a question for the class; put it into ask, with wrong; found {entry.say!r}"
+    if not re.fullmatch(r"[\d ]*", str(entry.aims)):
+        return f"aims are numbers of objectives; found {entry.aims!r}"
+    return ""
+
+
 def _step(entry: Entry, at: int) -> Step | None:
     minutes = entry.minutes.split()[at]
     if minutes == "0":
         return None
     show = tuple(entry.show.split())
-    return Step(show, entry.name, int(minutes.rstrip("?")), minutes.endswith("?"), entry.say)
+    ways, aims = entry.way.split(), tuple(map(int, str(entry.aims).split()))
+    way = ways[at % len(ways)] if ways else ""
+    return Step(
+        show,
+        entry.name,
+        int(minutes.rstrip("?")),
+        minutes.endswith("?"),
+        entry.say,
+        way,
+        entry.ask,
+        entry.wrong,
+        aims,
+        entry.where,
+    )

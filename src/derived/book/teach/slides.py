@@ -4,31 +4,31 @@ thing   what a label shows, in parts (derived.book.teach.things)
 atom    parts that belong together: a sentence with its formula, a list with the line that leads to it
 fault   why a deck cannot be shown; the press stops at it
 
-Checked: each label is there, and once; a statement or figure that a slide refers to is shown before, or in the same
-step; no statement or figure that uses a symbol of the setup's table stands before it; no slide holds one short
-sentence. An equation from elsewhere is quoted at the foot of the slide that first refers to it, so none is missing; a
-reference in parentheses to what is not shown is left out. Not checked: symbols that text or a statement defines as it
-goes.
+What is checked is in derived.book.teach.checks. An equation from elsewhere is quoted at the foot of the slide that
+first refers to it, so none is missing; a reference in parentheses to what is not shown is left out. Objectives and
+claims are those that the lecture covers.
 """
 
 import copy
+import math
 import re
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bs4 import BeautifulSoup, NavigableString, Tag
+from bs4 import BeautifulSoup, Tag
 
 from derived.book.page import pages
 from derived.book.source.lectures import Step
-from derived.book.teach.things import Thing, claims, heading_of, plain_words, things
+from derived.book.teach import checks
+from derived.book.teach.things import Slide, Thing, claims, claims_of, drawn, heading_of, is_picture, things, trained
 
-ROOM = 760  # characters on a slide, formulas as they are written
-ORPHAN = 140  # a single sentence shorter than this does not fill a slide
+ROOM = 940  # characters on a slide, formulas as they are written
+PICTURED = 760  # where there is a picture
+CLAIMS = 500  # of the room, for the claims
 AGAIN = ", continued"
-ROWS = 9  # of the table of symbols on a slide
-_ATOM = re.compile(r"\\(?:mathrm|rm|mathcal|mathbb|operatorname|mathbf|tilde|hat|bar)\s*\{?\\?[A-Za-z]+|\\?[A-Za-z]+")
+ROWS = 14  # of the table of symbols on a slide
 _RANGE = re.compile(r"([^#]+)#(\d+)(?:-(\d+))?")
 
 
@@ -38,19 +38,6 @@ class Atom(NamedTuple):
     thing: Thing
     parts: list[Tag]
     size: int
-
-
-class Slide(NamedTuple):
-    """A heading and the parts under it, its step, and the speaker's notes."""
-
-    heading: str
-    parts: list[Tag]
-    step: int
-    notes: str
-
-    @property
-    def text(self) -> str:
-        return " ".join(part.get_text(" ") for part in self.parts)
 
 
 class Planned(NamedTuple):
@@ -67,6 +54,12 @@ class Lecture(NamedTuple):
     minutes: int
     slides: list[Slide]
     plan: list[Planned]
+    objectives: Sequence[str] = ()
+
+    @property
+    def explores(self) -> bool:
+        """Tell whether a slide has a live explorer."""
+        return any("explorer" in part.get("class", []) for slide in self.slides for part in slide.parts)
 
 
 class DeckError(Exception):
@@ -79,7 +72,10 @@ def make(chapter: pages.Chapter, page: BeautifulSoup, paths: dict[int, list[Step
     made, wrong = [], []
     for minutes, steps in paths.items():
         try:
-            made.append(_lecture(minutes, steps, known))
+            lecture = _lecture(minutes, steps, known, chapter.facts["objectives"])
+            if faults := list(checks.shape(minutes, steps, lecture.slides, known, trained(chapter))):
+                raise DeckError("\n".join(faults))
+            made.append(lecture)
         except DeckError as error:
             wrong += [f"{chapter.slug}: lecture of {minutes} minutes: {line}" for line in str(error).splitlines()]
     if wrong:
@@ -114,36 +110,28 @@ def write(
 # Slides -------------------------------------------------------------------------------------------------------------
 
 
-def _lecture(minutes: int, steps: Sequence[Step], known: dict[str, Thing]) -> Lecture:
-    wrong = list(_unknown(steps, known))
-    if wrong:
+def _lecture(minutes: int, steps: Sequence[Step], known: dict[str, Thing], objectives: list[str]) -> Lecture:
+    if wrong := [*_unknown(steps, known), *checks.pace(steps, known, len(objectives))]:
         raise DeckError("\n".join(wrong))
+    covered = {
+        claim for step in steps for label in step.show for part in _chosen(label, known) for claim in claims_of(part)
+    }
     slides, plan = [], []
     for number, step in enumerate(steps):
-        those = list(_of_step(number, step, known))
+        those = list(_of_step(number, step, known, covered))
         names = [known[label.split("#")[0]].name for label in step.show]
         name = step.name or "; ".join(dict.fromkeys(names))
         again = bool(plan) and plan[-1].name.removesuffix(AGAIN) == name
         plan.append(Planned(step, name + AGAIN * again, None))
         slides += those
-    slides = _with_symbols(_follow(slides), known)
-    plan = [each._replace(slide=_first(slides, number)) for number, each in enumerate(plan)]
-    wrong = [*_quote(slides, known), *_orphans(slides)]
-    if wrong:
+    if wrong := list(checks.late(slides, known)):
         raise DeckError("\n".join(wrong))
-    return Lecture(minutes, slides, plan)
-
-
-def _follow(slides: list[Slide]) -> list[Slide]:
-    """Put figures under the heading of the statement or section to which they belong."""
-    found: list[Slide] = []
-    stated = ""
-    for slide in slides:
-        drawn = slide.parts[0].name == "figure"
-        if not drawn:
-            stated = slide.heading if "admonition" in slide.parts[-1].get("class", []) else ""
-        found.append(slide._replace(heading=stated) if drawn and stated else slide)
-    return found
+    slides = _with_symbols(slides)
+    plan = [each._replace(slide=_first(slides, number)) for number, each in enumerate(plan)]
+    if wrong := [*checks.quote(slides, known), *checks.orphans(slides), *checks.undefined(slides)]:
+        raise DeckError("\n".join(wrong))
+    aims = sorted({aim for step in steps for aim in step.aims})
+    return Lecture(minutes, slides, plan, [objectives[aim - 1] for aim in aims])
 
 
 def _first(slides: list[Slide], step: int) -> int | None:
@@ -172,26 +160,59 @@ def _chosen(label: str, known: dict[str, Thing]) -> list[Tag]:
     return parts[first - 1 : last] if last <= len(parts) else []
 
 
-def _of_step(number: int, step: Step, known: dict[str, Thing]) -> Iterator[Slide]:
-    """Make the slides of a step: boxes and text share one while there is room, a figure has its own."""
-    shown = [(known[label.split("#")[0]], [copy.copy(part) for part in _chosen(label, known)]) for label in step.show]
+def _of_step(number: int, step: Step, known: dict[str, Thing], covered: set[str]) -> Iterator[Slide]:
+    """Make the slides of a step: what it shows shares one while there is room."""
+    shown = []
+    for label in step.show:
+        some = _told([part for part in _chosen(label, known) if part.get("data-claim", "") in {"", *covered}])
+        shown.append((known[label.split("#")[0]], [copy.copy(part) for part in some]))
     held = [Atom(thing, atom, sum(map(weight, atom))) for thing, parts in shown for atom in _atoms(parts)]
-    said = f"<p>{pages.typeset(step.say)}</p>" if step.say else ""
+    if step.where and held:
+        line = BeautifulSoup(f'<p class="quoted">{pages.typeset(step.where)}</p>', "html.parser").p
+        first = held[0]
+        parts = [line, *first.parts] if is_picture(first.parts[0]) else [*first.parts, line]
+        held[0] = Atom(first.thing, parts, first.size + weight(line))
+    said = pages.html("slide_said.html", step=step, board=checks.board(step, known))
     told: set[str] = set()
+    stated = next((thing for thing, parts in shown if _is_statement(parts)), None)
     for group in _packed(held):
         met = {atom.thing.name: atom.thing for atom in group}
         notes = "".join(str(note) for name, thing in met.items() if name not in told for note in thing.notes)
         told |= set(met)
-        yield _slide(list(met.values()), [part for atom in group for part in atom.parts], number, said + notes)
+        parts = [part for atom in group for part in atom.parts]
+        alone = stated is not None and all(map(is_picture, parts))
+        yield _slide([stated] if alone else list(met.values()), parts, number, said + notes)
         said = ""
 
 
+def _told(parts: list[Tag]) -> list[Tag]:
+    """Keep as many claims as one slide has room for, those that fail first; other parts are kept."""
+    claims = [part for part in parts if part.get("data-claim")]
+    room, kept = CLAIMS, []
+    for claim in sorted(claims, key=lambda part: part.select_one(".verdict-fails") is None):
+        if weight(claim) <= room:
+            kept.append(claim)
+            room -= weight(claim)
+    return [part for part in parts if part not in claims or part in kept]
+
+
+def _is_statement(parts: list[Tag]) -> bool:
+    return len(parts) == 1 and bool(parts[0].get("id")) and "admonition" in parts[0].get("class", [])
+
+
 def _slide(met: list[Thing], parts: list[Tag], number: int, notes: str) -> Slide:
-    """Make a slide with the name of its thing as heading; a single box does not repeat that name."""
+    """Make a slide under the name of its thing, which a single box does not repeat, or the numbers of several."""
     boxes = [part for part in parts if part.get("id") and part.select_one(".admonition-title")]
-    if len(boxes) == 1 and len(parts) == 1:
+    if len(boxes) == 1 and all(
+        is_picture(part) or part is boxes[0] or "quoted" in part.get("class", []) for part in parts
+    ):
         boxes[0].select_one(".admonition-title").extract()
-    heading = met[0].heading if len(met) == 1 else " · ".join(str(pages.typeset(each.name)) for each in met)
+    stated = [each for each in met if not is_picture(each.parts[0])] or met
+    heading = (
+        stated[0].heading
+        if len(stated) == 1
+        else " · ".join(str(pages.typeset(each.name.split(" (")[0])) for each in stated)
+    )
     return Slide(heading, parts, number, notes)
 
 
@@ -216,9 +237,11 @@ def _unfinished(part: Tag) -> bool:
 
 def weight(part: Tag) -> int:
     """Estimate how much of a slide's room a part takes."""
-    if part.name == "figure" or part.select_one("figure"):
+    if part.name == "figure":  # at the least size that is legible, with a caption of two lines
+        return min(ROOM, round(ROOM * (1.35 * drawn(part)[1] + 50) / 750))
+    if is_picture(part) or part.select_one("figure"):
         return ROOM
-    if _lists_symbols(part):  # shown without the rows that a deck does not use
+    if checks.lists_symbols(part):  # shown without the rows that a deck does not use
         return ROOM // 2
     rows, lines = (
         len(part.select("tr")),
@@ -230,8 +253,9 @@ def weight(part: Tag) -> int:
 
 def _packed(held: list[Atom]) -> list[list[Atom]]:
     """Pack atoms on as few slides as have room for them, about equally full."""
-    fewest = len(_greedy(held, ROOM))
-    limit = next(limit for limit in range(20, ROOM + 20, 20) if len(_greedy(held, limit)) <= fewest)
+    room = PICTURED if any(is_picture(part) for atom in held for part in atom.parts) else ROOM
+    fewest = len(_greedy(held, room))
+    limit = next(limit for limit in range(20, room + 20, 20) if len(_greedy(held, limit)) <= fewest)
     return _greedy(held, limit)
 
 
@@ -244,131 +268,23 @@ def _greedy(held: list[Atom], limit: int) -> list[list[Atom]]:
     return slides
 
 
-# Checks -------------------------------------------------------------------------------------------------------------
-
-
-def _quote(slides: list[Slide], known: dict[str, Thing]) -> Iterator[str]:
-    """Quote equations from elsewhere where they are first referred to; yield references to what is not shown."""
-    seen: set[str] = set()
-    for slide in slides:
-        step = [part for other in slides if other.step == slide.step for part in other.parts]
-        seen |= {name for part in step for name in _ids(part)}
-        told = [part for part in slide.parts if not _lists_symbols(part)]
-        for link in [link for part in told for link in part.select('a[href^="#"]')]:
-            target = link["href"][1:]
-            label = target.removeprefix("equation-")
-            if target in seen or label not in known or known[label].parts[:1] == [] or _is_section(known[label]):
-                continue
-            if target == label and not _drop(link):
-                yield f"{plain_words(slide.heading)} refers to {known[label].name}, which is not shown before"
-            elif target != label:
-                quoted = copy.copy(known[label].parts[0])
-                del quoted["id"]
-                quoted["class"] = [*quoted.get("class", []), "quoted"]
-                slide.parts.append(quoted)
-                seen.add(target)
-
-
-_PARENTHESES = ((r"\s*\($", r"^\)"), (r"(?<=\()$", r"^, "), (r", $", r"^(?=\))"))
-
-
-def _drop(link: Tag) -> bool:
-    """Drop a list item, or a parenthesis, that refers to something not shown; the sentence reads without it."""
-    point = link.find_parent("li")
-    if point and (point.parent is None or len(point.parent.find_all("li", recursive=False)) > 1):
-        point.extract()
-        return True
-    before, after = link.previous_sibling, link.next_sibling
-    if not (isinstance(before, NavigableString) and isinstance(after, NavigableString)):
-        return False
-    for left, right in _PARENTHESES:
-        if re.search(left, before) and re.search(right, after):
-            before.replace_with(re.sub(left, "", before))
-            after.replace_with(re.sub(right, "", after))
-            link.extract()
-            return True
-    return False
-
-
-def _is_section(thing: Thing) -> bool:
-    return not thing.parts[0].get("id")
-
-
-def _ids(part: Tag) -> set[str]:
-    return {tag["id"] for tag in [part, *part.find_all(id=True)] if tag.get("id")}
-
-
-def _orphans(slides: list[Slide]) -> Iterator[str]:
-    for slide in slides:
-        text = " ".join(slide.text.split())
-        alone = len(slide.parts) == 1 and slide.parts[0].name == "p" and not slide.parts[0].select_one(".verdict")
-        if alone and len(text) < ORPHAN:
-            yield f"one short sentence alone on a slide: {text}"
-
-
-# Symbols ------------------------------------------------------------------------------------------------------------
-
-
-def letters(formula: str) -> list[str]:
-    """Extract the symbols of a formula, without sizes, spaces and signs."""
-    return [each for each in _ATOM.findall(formula) if each not in ("\\", "\\ ")]
-
-
-def defined(row: Tag) -> set[str]:
-    """Extract the symbols that a row of a table of symbols defines: the first of each formula in its first column."""
-    found = set()
-    for formula in row.find("td").select(".math") if row.find("td") else []:
-        inside = formula.get_text().removeprefix("\\(").removesuffix("\\)")
-        left = re.split(r"=|\\[gl]e\b|\\in\b|\\sim\b|[<>|]|\\\|", inside)[0]
-        found |= {names[0] for piece in re.split(r"[,;]", left) if (names := letters(piece))}
-    return found
-
-
-def _used(slides: Sequence[Slide]) -> set[str]:
-    maths = [formula for slide in slides for part in slide.parts for formula in _formulas(part)]
-    return {name for formula in maths for name in letters(formula)}
-
-
-def _formulas(part: Tag) -> list[str]:
-    found = [part] if "math" in part.get("class", []) else part.select(".math")
-    return [formula.get_text() for formula in found]
-
-
-def _with_symbols(slides: list[Slide], known: dict[str, Thing]) -> list[Slide]:
-    """Remove rows of the table of symbols that a deck does not use; DeckError if the table comes too late."""
-    at = next((place for place, slide in enumerate(slides) if any(map(_lists_symbols, slide.parts))), None)
-    listed = {name for row in _rows(known.get("setup")) for name in defined(row)}
-    early = [slide for slide in slides[:at] if any(_needs_setup(part) for part in slide.parts)]
-    late = [f"{plain_words(slide.heading)} uses symbols before the setup shows them" for slide in early]
-    if listed and late and _used(early) & listed:
-        raise DeckError("\n".join(late))
+def _with_symbols(slides: list[Slide]) -> list[Slide]:
+    """Remove rows of the table of symbols that a deck does not use."""
+    at = next((place for place, slide in enumerate(slides) if any(map(checks.lists_symbols, slide.parts))), None)
     if at is None:
         return slides
-    slide, used = slides[at], _used([*slides[:at], *slides[at + 1 :]])
-    table = next(part for part in slide.parts if _lists_symbols(part))
-    rows = [row for row in table.select("tbody tr") if defined(row) & used]
+    slide, used = slides[at], checks.used([*slides[:at], *slides[at + 1 :]])
+    table = next(part for part in slide.parts if checks.lists_symbols(part))
+    rows = [row for row in table.select("tbody tr") if checks.defined(row) & used]
     rest = [part for part in slide.parts if part is not table]
     made = []
-    for first in range(0, len(rows), ROWS):
+    size = math.ceil(len(rows) / math.ceil(len(rows) / ROWS)) if rows else ROWS  # as even as can be
+    for first in range(0, len(rows), size):
         some = copy.copy(table)
         for row in some.select("tbody tr"):
-            if row not in rows[first : first + ROWS]:
+            if row not in rows[first : first + size]:
                 row.extract()
         made.append(slide._replace(parts=[some], notes=slide.notes if not first else ""))
     if rest:
         made[-1].parts.extend(rest)
     return [*slides[:at], *made, *slides[at + 1 :]]
-
-
-def _rows(setup: Thing | None) -> list[Tag]:
-    table = next((part for part in setup.parts if part.select_one("tr")), None) if setup else None
-    return table.select("tbody tr") if table else []
-
-
-def _lists_symbols(part: Tag) -> bool:
-    first = part.select_one("th")
-    return first is not None and first.get_text().strip() == "symbol"
-
-
-def _needs_setup(part: Tag) -> bool:
-    return part.name == "figure" or ("admonition" in part.get("class", []) and bool(part.get("id")))

@@ -19,7 +19,7 @@ from bs4 import BeautifulSoup, Tag
 from derived.book import written
 from derived.book.house import UserError
 from derived.book.page import pages
-from derived.book.source.lectures import FOLDER, LENGTHS
+from derived.book.source.lectures import FOLDER, LENGTHS, Step
 from derived.book.teach.slides import Lecture
 
 ROW = 30  # pixels of a line in the drawing of what needs what
@@ -164,6 +164,11 @@ def minutes(lecture: Lecture) -> list[tuple[int, Any]]:
     return [(sum(one.step.minutes for one in lecture.plan[:at]), each) for at, each in enumerate(lecture.plan)]
 
 
+def asked(step: Step) -> str:
+    """Write the question of a step with the wrong answer to expect, if it has one."""
+    return f"**Ask:** {step.ask} **Expect:** {step.wrong}" if step.ask else ""
+
+
 def plan(chapter: pages.Chapter, lectures: Sequence[Lecture], points: int) -> str:
     """Write the lesson plans of a chapter, a table of minutes for each lecture. Markdown."""
     facts = chapter.facts
@@ -173,16 +178,17 @@ def plan(chapter: pages.Chapter, lectures: Sequence[Lecture], points: int) -> st
         *(f"- {objective}" for objective in facts["objectives"]),
         f"\nTo read, the chapter takes {chapter.minutes.whole} minutes. The homework has {points} "
         f"point{'s' if points != 1 else ''}: the sheet says for what.\n",
-        "What is optional can be dropped when time runs short; all else is the core. The proofs stand in the speaker's",
-        "window of each deck (key `n`).\n",
+        "What is optional can be dropped when time runs short; all else is the core. Each proof is given in full,",
+        "sketched or quoted; all of them are in the speaker's window of each deck (key `n`).\n",
     ]
     for lecture in lectures:
-        lines.append(
-            f"## {lecture.minutes} minutes\n\n| from | min | what | slide | | say |\n|---|---|---|---|---|---|"
-        )
+        lines.append(f"## {lecture.minutes} minutes\n\n| from | min | what | slide | | proof | say |\n|{7 * '---|'}")
         for start, each in minutes(lecture):
             slide = "" if each.slide is None else str(each.slide + 3)
             mark = "optional" if each.step.optional else "core" if each.step.show else ""
-            lines.append(f"| {start} | {each.step.minutes} | {each.name} | {slide} | {mark} | {each.step.say} |")
+            said = " ".join(filter(None, (each.step.say, asked(each.step))))
+            lines.append(
+                f"| {start} | {each.step.minutes} | {each.name} | {slide} | {mark} | {each.step.way} | {said} |"
+            )
         lines.append("")
     return "\n".join(lines)

@@ -1,5 +1,5 @@
-// A deck. A key shows the next part of a slide or turns to the next one; its address is #s3. What is too high for the
-// window becomes smaller. The speaker's window is the same deck with its notes: it sends its keys here and follows.
+// A deck. A key shows the next part of a slide or turns to the next one; its address is #s3. The
+// speaker's window is the same deck with its notes: it sends its keys here and follows.
 const root = document.documentElement;
 const slides = [...document.querySelectorAll(".slide")];
 for (const image of document.images) image.loading = "eager"; // sizes are needed at once
@@ -11,7 +11,7 @@ const shown = () => slides.findIndex((slide) => slide.getBoundingClientRect().bo
 
 const go = (to) => {
   slides[to]?.scrollIntoView({ behavior: "instant" });
-  if (speaks) prepare(to);
+  if (speaks && document.querySelector(".desk")) prepare(to); // the deck of a class has none
   if (to in slides && !speaks) history.replaceState(null, "", `#s${to}`);
   speaker?.postMessage({ slide: to }, "*"); // "*": a file has no origin
 };
@@ -62,17 +62,21 @@ const tick = () => {
   watch.classList.toggle("late", late > 0);
 };
 
+// Text becomes smaller, down to a least size, until it leaves room for a picture and the slide is no higher than the window.
 const fit = () => {
   for (const slide of slides) {
     const body = slide.querySelector(":scope > div");
-    body.style.zoom = 1;
-    const spare = slide.clientHeight - body.offsetHeight;
-    if (innerWidth > 720 && slide.clientHeight > innerHeight) body.style.zoom = (innerHeight - spare) / body.offsetHeight;
+    const drawn = slide.querySelector("figure img[height]"); // its letters are 10 points of 4/3 pixels
+    const small = () => drawn && (Math.min(drawn.clientHeight / drawn.getAttribute("height"), drawn.clientWidth / drawn.getAttribute("width")) * 40) / 3 < 18;
+    const over = () => slide.scrollHeight > innerHeight + 1 || body.scrollHeight > body.clientHeight + 1 || small();
+    body.style.setProperty("--fit", 1);
+    for (let size = 0.95; innerWidth > 720 && size > 0.7 && over(); size -= 0.05) body.style.setProperty("--fit", size);
   }
 };
 
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.type === "range" && event.key.startsWith("Arrow")) return; // the slider of an explorer
   if (event.key in steps) event.preventDefault();
   if (speaks) opener.postMessage({ key: event.key }, "*");
   else press(event.key);

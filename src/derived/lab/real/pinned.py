@@ -247,7 +247,7 @@ PACKAGES = (
         offer="terms",
         licence="Gemma Terms of Use (ai.google.dev/gemma/terms)",
         what="Gemma 3 270M, base, quantised: gated MLP, sliding windows, 262,144 tokens",
-        chapters=("cactus", "in_place_ttt"),
+        chapters=("cactus", "in_place_ttt", "task_ecologies"),
         reader="gguf",
     ),
 )

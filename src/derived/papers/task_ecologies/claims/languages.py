@@ -1,23 +1,24 @@
-"""TE-E1 and E2: trained models on languages that they never read. Criteria and expected verdicts were written before
-the run, unless a claim says otherwise."""
+"""TE-E1 and E2: trained models on languages that they never read; TE-16: what a real model tells apart. Criteria and
+expected verdicts were written before the run, unless a claim says otherwise."""
 
+import numpy as np
 import pandas as pd
 
 from derived.lab import stats
-from derived.lab.claims import RECORDED, at_least, reported, statistic, within
-from derived.lab.measure import Measure, by_draw, chosen, lowest, mean
+from derived.lab.claims import RECORDED, at_least, at_most, reported, statistic, within
+from derived.lab.measure import Measure, by_draw, chosen, lowest, mean, values
 from derived.lab.stats import LEVEL
 
-from ..experiments.languages import Abroad, Complexity
+from ..experiments.languages import Abroad, Complexity, ErasAbroad, NamesAbroad, NamesKept
 
 
-def least_rise(column: str) -> Measure:
+def least_rise(column: str, where: str = "") -> Measure:
     """How much a column rises from trained to related and from related to alien languages, replicate by replicate, in
     the step whose interval reaches lowest."""
 
     def measure(rows: pd.DataFrame):
-        level = 1 - (1 - LEVEL) / 2
-        wide = by_draw(rows[column], rows, ["replicate", "category"]).mean().unstack()
+        level, some = 1 - (1 - LEVEL) / 2, chosen(rows, where)
+        wide = by_draw(some[column], some, ["replicate", "category"]).mean().unstack()
         steps = (wide["relative"] - wide["trained"], wide["alien"] - wide["relative"])
         return lowest([stats.mean(step, level) for step in steps])
 
@@ -35,6 +36,22 @@ def beyond_the_first(category: str, column: str) -> Measure:
     return measure
 
 
+def times_as_far(where: str) -> Measure:
+    """The divergence between names of different gender over that of the same, group by group, over sentences; the
+    geometric mean, since the ratios are skew."""
+
+    def measure(rows: pd.DataFrame) -> stats.Estimate:
+        some = chosen(rows, where)
+        between, within_one = (by_draw(values(some, each), some, ["group"]).mean() for each in ("between", "within"))
+        one = stats.mean(np.log(between / within_one))
+        value, low, high = np.exp([one.value, one.low, one.high]).tolist()
+        return stats.Estimate(value, one.n, low, high, value * one.error)
+
+    return measure
+
+
+TOLD, NOT_TOLD = "weights == 'trained' and telling", "weights == 'trained' and not telling"
+FARTHER = "divergence of two names of different gender over that of two of the same, geometric mean over groups of four"
 RISE = "the smaller of two steps, trained to related and related to alien, over replicates"
 
 CLAIMS = (
@@ -90,5 +107,63 @@ CLAIMS = (
         where="Figure 2; four families: too few for an interval that says anything",
         paper_value="2 of 5",
         judged_at=RECORDED,
+    ),
+    statistic(
+        "TE-E1.d",
+        "Models of the given names of three related languages predict unread names worse, by what a table of the very "
+        "language's pairs of letters makes of them, in other languages of the family and worse again outside of it.",
+        NamesAbroad,
+        least_rise("excess", "arm == 'as they are'"),
+        "loss above the table's, " + RISE,
+        at_least(0),
+        unit="nats per letter",
+        source="paper",
+        where="Figure 7, on names of twenty languages in place of five texts; replicates share languages; a pilot that looked at the trained languages alone fixed the steps",
+        paper_value="loss 2.36, 2.87, 3.65",
+        null=least_rise("excess", "arm == 'dealt'"),
+        judged_at=RECORDED,
+        made_of="real data",
+    ),
+    statistic(
+        "TE-E1.e",
+        "Models of the letters of three eras of State of the Union speeches predict unread speeches worse, by what a table of "
+        "the very era's pairs of letters makes of them, in the next two eras and worse again in the farthest two.",
+        ErasAbroad,
+        least_rise("excess", "arm == 'as they are'"),
+        "loss above the table's, " + RISE,
+        at_least(0),
+        unit="nats per letter",
+        where="after Figure 7; replicates share seven eras, and differ in the speeches that are read",
+        null=least_rise("excess", "arm == 'dealt'"),
+        judged_at=RECORDED,
+        made_of="real data",
+    ),
+    statistic(
+        "TE-16.a",
+        "In sentences after which a pronoun may come, a real language model, Gemma 3 270M, holds two names of different gender "
+        "at least one and a half times as far apart, by what it says of the next token, as two of the same gender.",
+        NamesKept,
+        times_as_far(TOLD),
+        FARTHER,
+        at_least(1.5),
+        unit="times as far apart",
+        where="after TE-2, on sentences of ours and American names of one token",
+        null=times_as_far("weights == 'untrained' and telling"),
+        judged_at=RECORDED,
+        made_of="real weights",
+    ),
+    statistic(
+        "TE-16.b",
+        "In sentences whose next word has no gender the same model holds the same names of different gender less than one and "
+        "a half times as far apart as those of the same gender.",
+        NamesKept,
+        times_as_far(NOT_TOLD),
+        FARTHER,
+        at_most(1.5),
+        unit="times as far apart",
+        where="after TE-2: the names are one class where no text asks for more",
+        null=times_as_far(TOLD),
+        judged_at=RECORDED,
+        made_of="real weights",
     ),
 )

@@ -32,7 +32,7 @@ def read_corpus(path: str | Path) -> str:
     >>> read_corpus(file)
     'ou es tu'
     """
-    text = _plain(_decoded(Path(path)))
+    text = plain(_decoded(Path(path)))
     if not text:
         raise ValueError(f"{path} holds no letter from a to z; give the text of a language in Latin letters")
     return text
@@ -117,7 +117,8 @@ def _decoded(path: Path) -> str:
         raise ValueError(f"{path} is not UTF-8 ({place}); convert it first, for instance with iconv -t UTF-8") from None
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """The letters a to z of a text, lower case and without accents, all else as single spaces; no Gutenberg frame."""
     begun = START.search(text)
     text = text[begun.end() :] if begun else text
     ended = END.search(text)

@@ -1,5 +1,5 @@
-"""Small models of synthetic languages with known laws: what happens on languages that they never read, and how many
-languages a thresholded distance of their outputs tells apart."""
+"""Small models of languages: what happens on languages that they never read, synthetic with known laws or real, and how
+many a thresholded distance of their outputs tells apart. And which names a real model tells apart."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,10 +10,13 @@ import torch
 from torch import Tensor
 
 from derived.lab.experiment import Experiment, rows
+from derived.lab.real import models
 from derived.lab.rng import stream
 
+from ..data import peoples
 from ..data.languages import LanguageFamily, excess, language_family
-from ..model.gpt import GPTSize, MicroGPT, behavioural_distance, mean_divergence, thresholded_partition
+from ..data.ngrams import fit_ngram
+from ..model.gpt import GPTSize, MicroGPT, behavioural_distance, mean_divergence, text_losses, thresholded_partition
 from .fits import build, falling, fit_texts
 
 #: Weights of the family: three languages to read, one nearer to the root and an outgroup; an alien one comes behind.
@@ -163,3 +166,131 @@ class Complexity(Read):
             parts = torch.stack([after[half].mean(dim=0) for half in order.tensor_split(2)])
             found.append(float(behavioural_distance(parts)[0, 1]))
         return float(np.quantile(found, 0.95))
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamesAbroad(Experiment):
+    """TE-E1 on real words: models of the given names of three languages, on names that they never read of these, of two
+    of the same family, and of two strangers to it.
+
+    Each replicate has its own languages, names and model. In the arm "dealt" the same names are dealt to the seven
+    lists by chance. Rows: arm, replicate, place, language, category, loss, excess (over the loss of a table of pairs of
+    letters of the very language, made from as many of its names, on the same texts).
+    """
+
+    replicates: int = 12
+    steps: int = 1500
+    rate: float = 0.008
+    length: int = 24
+    read: int = 150  # words of each list that may be read
+    held_out: int = 40  # texts of each list
+
+    needs: ClassVar = ("faker",)
+    tiers: ClassVar = {"ci": {"replicates": 3, "steps": 20, "held_out": 10}, "cpu": {}}
+    tiny: ClassVar = {"steps": 5}
+    dtype: ClassVar = torch.float32
+
+    def conditions(self) -> list[dict]:
+        return [{"arm": arm} for arm in ("as they are", "dealt")]
+
+    def lists(self, replicate: int, generator: torch.Generator) -> peoples.Lists:
+        return peoples.names_by_language(replicate, self.read, generator)
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        size = GPTSize(vocabulary=27, block=self.length)
+        model = build(size, self.replicates, seed, device, dtype, "words")
+        labels, training, judged, tables = [], [], [], []
+        for replicate in range(self.replicates):
+            draw = stream(seed, type(self).__name__, condition["arm"], replicate)
+            names, read, held = self.lists(replicate, draw)
+            if condition["arm"] == "dealt":
+                read, held = peoples.dealt(read, draw), peoples.dealt(held, draw)
+            held = peoples.unread(held, read)
+            labels.append(names)
+            training.append(self.mixed(read[:3], draw))
+            texts = torch.stack([peoples.drawn_texts(each, self.held_out, self.length, draw) for each in held])
+            judged.append(texts)
+            tables.append([self.table(some, part, draw) for some, part in zip(read, texts, strict=True)])
+        fit_texts(model, torch.stack(training, dim=1).to(device), rate=falling(self.rate, self.steps))
+        ids = torch.stack(judged).flatten(1, 2).to(device)  # (replicates, lists texts, T)
+        with torch.no_grad():
+            loss = text_losses(model(ids[..., :-1]), ids[..., 1:]).double().mean(dim=-1).cpu()
+        loss = loss.unflatten(1, (-1, self.held_out)).mean(dim=-1)
+        index = {"replicate": range(self.replicates), ("place", "category"): (range(7), peoples.CATEGORIES)}
+        found = rows(index, {"loss": loss, "excess": loss - torch.tensor(tables, dtype=torch.float64)})
+        return found.assign(language=np.ravel(labels))
+
+    def mixed(self, read: list[list[str]], draw: torch.Generator) -> Tensor:
+        """A text a step, each of one of the lists, (steps, T)."""
+        each = torch.stack([peoples.drawn_texts(words, self.steps, self.length, draw) for words in read])
+        return each[torch.randint(len(read), (self.steps,), generator=draw), torch.arange(self.steps)]
+
+    def table(self, read: list[str], texts: Tensor, draw: torch.Generator) -> float:
+        """The loss on texts of a table of pairs of letters from one list."""
+        own = peoples.drawn_texts(read, len(read) // 2, self.length, draw)
+        return float(fit_ngram(own, 2, 27, opening=26).losses(texts).mean())
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErasAbroad(NamesAbroad):
+    """The same on State of the Union speeches: three neighbouring eras to read, the next two, and the farthest two."""
+
+    read: int = 600
+
+    needs: ClassVar = ("stdlib",)
+
+    def lists(self, replicate: int, generator: torch.Generator) -> peoples.Lists:
+        return peoples.chunks_by_era(replicate, self.read, generator)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamesKept(Experiment):
+    """TE-16: which names a language model holds apart, in sentences after which a pronoun may come and in others.
+
+    Four names make a group, two of women and two of men. Rows: weights (trained, untrained), sentence, telling, group,
+    between and within (mean divergence of the next token's laws for names of different and of the same gender).
+    """
+
+    model: str = "gemma"
+    groups: int = 16
+
+    needs: ClassVar = ("gemma", "faker")
+    tiers: ClassVar = {"ci": {"groups": 2}, "cpu": {}}
+    dtype: ClassVar = torch.float32
+
+    def conditions(self) -> list[dict]:
+        return [{"weights": weights} for weights in ("trained", "untrained")]
+
+    @torch.no_grad()
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        reader = models.load(self.model)
+        if condition["weights"] == "untrained":
+            reader = models.fresh(reader, stream(seed, "untrained"))
+        names = self.names(reader, seed)  # (groups, 4)
+        found = []
+        for telling, sentences in ((True, peoples.TELLING), (False, peoples.SILENT)):
+            for sentence in sentences:
+                ids = torch.cat([reader.tokens(sentence.format(name)) for name in np.ravel(names)])
+                laws = reader.model(ids, logits_to_keep=1).logits[:, -1].double().softmax(dim=-1)
+                apart = torch.stack([mean_divergence(each) for each in laws.unflatten(0, names.shape)])
+                columns = {
+                    "between": apart[:, :2, 2:].mean(dim=(1, 2)),
+                    "within": (apart[:, 0, 1] + apart[:, 2, 3]) / 2,
+                }
+                table = rows({"group": range(self.groups)}, columns)
+                found.append(table.assign(sentence=sentence, telling=telling))
+        return pd.concat(found, ignore_index=True)
+
+    def names(self, reader: models.Pretrained, seed: int) -> np.ndarray:
+        """Two women and two men a group, drawn from the names that are one token; ValueError where they are too few."""
+        chosen = []
+        for gender, known in zip(("women", "men"), peoples.names_by_gender(), strict=True):
+            length = {name: reader.tokens(peoples.TELLING[0].format(name)).shape[1] for name in known}
+            short = [name for name in known if length[name] == min(length.values())]
+            order = torch.randperm(len(short), generator=stream(seed, "names", gender))
+            if len(short) < 2 * self.groups:
+                raise ValueError(
+                    f"{len(short)} names of {gender} are one token; {self.groups} groups need twice as many"
+                )
+            chosen.append([short[place] for place in order[: 2 * self.groups]])
+        return np.concatenate([np.reshape(each, (self.groups, 2)) for each in chosen], axis=1)

@@ -65,3 +65,45 @@ def complexity(rows: pd.DataFrame) -> Figure:
         "Right: the share of pairs beyond the threshold."
     )
     return figure
+
+
+def words_abroad(*tables: pd.DataFrame) -> Figure:
+    """Loss above that of a table of the very language, by kind of list, a panel an experiment; rows of ``NamesAbroad``
+    and ``ErasAbroad``."""
+    figure, axes = plt.subplots(1, len(tables), figsize=(3.6 * len(tables), 3.2), squeeze=False)
+    words = []
+    for ax, rows in zip(axes[0], map(largest, tables), strict=True):
+        for arm, shift, color in (("dealt", 0.15, MUTED), ("as they are", -0.15, BLUE)):
+            means = rows[rows["arm"] == arm].groupby(["category", "replicate"])["excess"].mean()
+            told = []
+            for x, category in enumerate(("trained", "relative", "alien")):
+                mean, reach = mean_and_reach(means[category])
+                face = color if rows["recorded"].iloc[0] else "none"
+                ax.errorbar(x + shift, mean, reach, fmt="o", color=color, markerfacecolor=face, capsize=3)
+                told.append(f"{NAMES[category]} {mean:.2f}")
+            words.append(f"{', '.join(told)} ({'dealt by chance' if arm == 'dealt' else arm})")
+        ax.set(xticks=range(3), xlim=(-0.5, 2.5), ylabel="loss above the list's own table (nats)")
+        ax.set_xticklabels(["trained", "related", "alien"])
+        panel_label(ax, "eras of speeches" if rows["language"].str.startswith("from").any() else "names by language")
+    figure.set_label(f"Loss above that of a table of the very list by kind of list: {'; '.join(words)}.")
+    return figure
+
+
+def names_kept(rows: pd.DataFrame) -> Figure:
+    """How much farther apart names of different gender are than of the same, by sentence; rows of ``NamesKept``."""
+    rows = largest(rows)
+    figure, ax = plt.subplots(figsize=(6.4, 3.4))
+    words, labels = [], []
+    for y, ((telling, sentence), part) in enumerate(rows.groupby(["telling", "sentence"], sort=True)):
+        for weights, color, marker in (("untrained", MUTED, "s"), ("trained", RED if telling else BLUE, "o")):
+            one = part[part["weights"] == weights]
+            ratio = one["between"].mean() / one["within"].mean()
+            face = color if rows["recorded"].iloc[0] else "none"
+            ax.plot(ratio, y, marker, color=color, markerfacecolor=face)
+            words.append(f"{sentence.replace('{}', '…')} {ratio:.1f} {weights}")
+        labels.append(sentence.replace("{}", "…") + " …")
+    ax.axvline(1, **DASHED)
+    ax.set(yticks=range(len(labels)), xlabel="apart by gender, over apart within it", xscale="log")
+    ax.set_yticklabels(labels, fontsize=8)
+    figure.set_label(f"Divergence between names of different over that of the same gender: {'; '.join(words)}.")
+    return figure
