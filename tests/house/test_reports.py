@@ -56,3 +56,17 @@ def test_a_report_answers_the_checklist_or_says_what_does_not_apply(slug, tmp_pa
     answered = [item for item in items if item["class"] == ["answered"]]
     assert len(answered) >= LEAST
     assert all(len(item.get_text().split()) >= 3 for item in items if item["class"] == ["apart"])
+
+
+def loose(told: source.Report) -> list[str]:
+    """Earlier work that bears on something without naming a claim, or names one without bearing on it."""
+    return [one.what for one in told.earlier if (one.bears == "neither") == bool(one.claims)]
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_earlier_work_is_tied_to_the_claims_on_which_it_bears(slug):
+    claims = {claim.id for claim in importlib.import_module(f"derived.papers.{slug}.claims").CLAIMS}
+    told = source.read(ROOT, slug, claims)
+    assert loose(told) == []
+    untied = [one.model_copy(update={"bears": "supports", "claims": []}) for one in told.earlier]
+    assert len(loose(told.model_copy(update={"earlier": untied}))) == len(told.earlier)
