@@ -205,14 +205,17 @@ def with_words(**check: str) -> nbformat.NotebookNode:
     """A chapter whose second exercise asks for words, and whose first says its minutes."""
     notebook = chapter(*BEFORE, **check)
     for cell in notebook.cells:
-        cell.source = cell.source.replace("Which number?", "\n*Derive, 15 minutes, easy.* Which number?")
+        cell.source = cell.source.replace("Which number?", "\n*Derive, 15 minutes, easy, core.* Which number?")
     place = next(at for at, cell in enumerate(notebook.cells) if cell.source == SECOND)
     notebook.cells[place : place + 2] = [new_markdown_cell(WORDS), new_markdown_cell(RUBRIC, metadata=TAGS)]
     return notebook
 
 
 def test_an_exercise_says_its_kind_minutes_difficulty_and_the_points_of_its_rubric():
-    assert facts(with_words()) == [("toy-one", "Derive", 15, "easy", 0), ("toy-two", "Judge", 20, "medium", 3)]
+    assert facts(with_words()) == [
+        ("toy-one", "Derive", 15, "easy", True, 0),
+        ("toy-two", "Judge", 20, "medium", False, 3),
+    ]
 
 
 def test_words_have_a_cell_that_is_graded_by_hand_and_a_check_a_point_for_five_minutes():
