@@ -13,6 +13,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from derived.book.house import UserError
 from derived.book.teach.homework import facts, homework, otter, roles, section
 from derived.book.teach.slicing import names
+from derived.papers.task_ecologies import exercises
 
 ROOT = Path(__file__).parents[3]
 
@@ -117,7 +118,9 @@ PARTS = 'print("(a)", "right" if answer == table[0] else "not right: yours is ri
         ("exercises.EXERCISES['te-ex-hand'] = ()", 2.0),
     ],
 )
-def test_the_hidden_test_gives_each_part_its_share_whatever_is_printed(answer, points):
+def test_the_hidden_test_gives_each_part_its_share_whatever_is_printed(answer, points, monkeypatch):
+    monkeypatch.setattr(exercises, "check", exercises.check)  # what an answer overwrites is put back
+    monkeypatch.setitem(exercises.EXERCISES, "te-ex-hand", exercises.EXERCISES["te-ex-hand"])
     notebook = nbformat.read(ROOT / "notebooks/task_ecologies.ipynb", as_version=4)
     executed = nbformat.from_dict(notebook)
     check = next(cell for cell in executed.cells if 'check("te-ex-hand"' in cell.source)
