@@ -1,6 +1,10 @@
 """What a reader may hide, and what links show, in the built site."""
 
+import io
+
+import numpy as np
 import pytest
+from PIL import Image
 from test_browser import CONTRAST, STICKS_OUT, opened
 
 pytestmark = pytest.mark.browser
@@ -172,3 +176,15 @@ def test_the_id_of_a_claim_shows_its_verdict_and_sentence(browser, address, chap
         row = chapter.article.find(id=f"claim-{href.split('#')[1]}")
         assert len(preview.locator("p").inner_text()) > 10
         assert preview.locator(".verdict").inner_text().split()[-1] == row.select_one(".verdict").get_text().split()[-1]
+
+
+@pytest.mark.parametrize(("theme", "least", "most"), [("light", 200, 255), ("dark", 0, 80)])
+def test_a_figure_has_the_ground_and_the_ink_of_its_page(browser, address, chapters, theme, least, most):
+    with opened(browser, address + chapters[0].name, typeset=False) as page:
+        page.emulate_media(color_scheme=theme)
+        figure = page.locator("#experiments figure img").first
+        figure.scroll_into_view_if_needed()
+        page.wait_for_function("(image) => image.complete", arg=figure.element_handle())
+        seen = np.asarray(Image.open(io.BytesIO(figure.screenshot())).convert("L"))
+        assert least <= np.median(seen) <= most
+        assert seen.max() - seen.min() > 100, "the ink is seen"

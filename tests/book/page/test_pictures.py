@@ -15,6 +15,49 @@ def test_a_light_figure_keeps_its_places_to_hundredths_and_its_styles():
     assert pictures.light('<g transform="scale(0.015625 -0.015625)"/>') == '<g transform="scale(0.015625 -0.015625)"/>'
 
 
+DRAWN = (
+    '<svg width="9pt"><g style="stroke: #440154"/><path style="fill: #440154"/><path style="fill: #fde725"/>'
+    '<path style="fill: #ffffff; stroke: #222222"/><g id="text"/></svg>'
+)
+
+
+def test_the_ink_of_a_figure_follows_the_page_and_its_surfaces_do_not():
+    found = pictures.inked(DRAWN)
+    day, night = (
+        dict(part.split(":") for part in rules.split(";") if part.startswith("--"))
+        for rules in (
+            found.split("fill:var(")[1].split("}")[0].partition(";")[2],
+            found.split("dark){svg{")[1].split("}")[0],
+        )
+    )
+    [line] = [name for name, colour in day.items() if colour == "#440154"]
+    assert f'stroke: var({line})"/><path style="fill: var({line})' in found, "what fills a line's colour goes with it"
+    assert night[line] == pictures.lifted("#440154")
+    [ink] = [name for name, colour in day.items() if colour == "#222222"]
+    assert f'style="fill: #ffffff; stroke: var({ink})"' in found
+    assert night[ink] == "#d6dde3"
+    assert 'style="fill: #fde725"' in found
+    assert found.startswith('<svg width="9pt"><style>svg{fill:var(--c0);--c0:#000000;')
+
+
+def test_a_picture_with_ink_over_a_map_keeps_its_colours_on_a_light_ground():
+    line = '<path clip-path="url(#p)" style="fill: none; stroke: #222222"/>'
+    over = f'<svg width="9pt"><image/>{line}</svg>'
+    assert line in pictures.inked(over)
+    assert f"dark){{svg{{background:{pictures.CARD}}}}}" in pictures.inked(over)
+    assert line not in pictures.inked(over.replace("<image/>", ""))
+    assert "#777777" not in pictures.inked(over.replace("#222222", "#777777")).split("</style>")[1]
+
+
+@pytest.mark.parametrize("colour", [*pictures.COLOURS, "#000000", "#440154", "#39568c", "#67001f"])
+def test_a_line_is_seen_on_a_dark_page(colour):
+    light, ground = (
+        pictures._luminance(np.array(list(bytes.fromhex(c[1:]))))
+        for c in (pictures.lifted(colour.lower()), pictures.DARK)
+    )
+    assert (light + 0.05) / (ground + 0.05) >= 4.49
+
+
 def packed(values: np.ndarray) -> dict:
     """An array as Plotly packs it."""
     shape = {"shape": ", ".join(map(str, values.shape))} if values.ndim > 1 else {}

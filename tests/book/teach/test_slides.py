@@ -130,9 +130,9 @@ def test_a_step_that_goes_on_with_a_section_says_so():
     ]
 
 
-def test_two_statements_share_a_slide_under_both_names():
+def test_two_statements_share_a_slide_under_both_numbers():
     made = deck("setup", "d t")
-    assert words(made)[-1][0] == "Definition 2.1 (It) · Theorem 2.1 (All \\(x\\))"
+    assert words(made)[-1][0] == "Definition 2.1 · Theorem 2.1"
 
 
 def test_an_equation_from_elsewhere_is_quoted_where_it_is_first_referred_to():
@@ -244,6 +244,11 @@ def test_a_lifted_explorer_is_its_picture_on_a_slide():
     image = next(part for part in found["in-ten-minutes"].parts if part.name == "figure").img
     assert (image["src"], image["alt"]) == ("../explorers/toy.svg", "Two bars.")
     assert "data-plotly" not in "".join(map(str, found["in-ten-minutes"].parts))
+
+
+def test_a_section_may_be_a_heading_alone():
+    page = "<article><section><section id='empty'><h2>Empty</h2></section></section></article>"
+    assert things.things(BeautifulSoup(page, "html.parser"), [])["empty"].parts == []
 
 
 def test_a_chapter_without_lectures_has_no_deck(tmp_path):

@@ -179,7 +179,6 @@ def test_the_ratio_of_errors_before_and_after_a_motion():
     [
         (torch.ones(5, 2), torch.zeros(5, 2), "X is a constant cloud"),
         (normals(5, 2), torch.full((5, 2), 0.1).double(), "Y is a constant cloud"),
-        (normals(3, 4), normals(3, 4), "3 points in 4 dimensions"),
         (normals(5, 2), normals(6, 2), "Y has n = 6, but X has n = 5"),
         (normals(5, 2) * math.nan, normals(5, 2), "= nan"),
         (torch.ones(5, dtype=torch.long), torch.ones(5, dtype=torch.long), "dtype torch.int64; give a floating"),
@@ -188,6 +187,28 @@ def test_the_ratio_of_errors_before_and_after_a_motion():
 def test_a_cloud_without_geometry_is_refused(X, Y, words):
     with pytest.raises(ValueError, match=words):
         procrustes_distortion(X, Y)
+
+
+def test_fewer_points_than_dimensions_are_compared_in_the_space_that_they_span():
+    """Three clouds of 5 points in 20 dimensions: D is that of their coordinates in a basis of what both span."""
+    X = normals(5, 20)
+    Y = X + 0.5 * normals(5, 20, name="E")
+    basis = torch.linalg.qr(torch.cat([X - X.mean(dim=0), Y - Y.mean(dim=0)]).mT).Q
+    low = [torch.cat([each @ basis, torch.zeros(5, 1)], dim=1) for each in (X, Y)]
+    padded = [torch.nn.functional.pad(each, (0, 0, 0, 0)) for each in low]
+    assert procrustes_distortion(X, Y) == pytest.approx(procrustes_distortion(*padded).item(), abs=1e-12)
+    turn = torch.linalg.qr(normals(20, 20, name="turn")).Q
+    assert procrustes_distortion(X, 2 * X @ turn + 1) < 1e-7
+    assert procrustes_distortion(X, Y) > 0.05
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_is_compared_in_single(dtype):
+    X = normals(40, 3)
+    Y = X + 0.5 * normals(40, 3, name="E")
+    found = procrustes_distortion(X.to(dtype), Y.to(dtype))
+    assert found.dtype == torch.float32
+    assert abs(found.item() - procrustes_distortion(X, Y).item()) < 20 * torch.finfo(dtype).eps
 
 
 @examples

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 import torch
+import transformers
 
 from derived.lab.rng import stream
 from derived.papers.signal_propagation.model import jacobian
@@ -167,3 +168,29 @@ BAD = [
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+def test_the_blocks_of_any_network_are_measured_as_a_model_is():
+    model, x = tiny(), prompt()
+    blocks = [lambda h, b=b: model.block(h, b) for b in range(model.depth)]
+    blocks[0] = lambda h: (model.block(h, 0), "attention")  # as Hugging Face's layers answer
+    whole, parts = (apjn_hutchinson(each, x, num_probes=4, generator=stream(0, "blocks")) for each in (model, blocks))
+    assert torch.equal(whole.J, parts.J)
+    assert torch.equal(whole.K, parts.K)
+    later = apjn_hutchinson(blocks, model.states(x)[1], num_probes=4, generator=stream(0, "blocks"), start=1)
+    assert torch.equal(later.J, parts.J[..., 1:])
+
+
+def test_a_vision_transformer_of_hugging_face_is_measured():
+    size = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32}
+    vit = transformers.ViTModel(transformers.ViTConfig(image_size=8, patch_size=4, **size)).eval()
+    x = torch.randn(2, 5, 16, generator=stream(0, "stream of a vit"))
+    found = apjn_hutchinson(vit.layers, x, num_probes=200, generator=stream(0, "vit"))
+    assert found.J.shape == (2, 200, 4)
+    assert found.J[..., -1].mean() == pytest.approx(1, abs=0.05)
+    with torch.no_grad():
+        for layer in vit.layers:  # a block that adds nothing amplifies nothing
+            for weight in (layer.attention.o_proj, layer.mlp.fc2):
+                weight.weight.zero_()
+    silent = apjn_hutchinson(vit.layers, x, num_probes=4, generator=stream(0, "vit"))
+    assert torch.allclose(silent.J, silent.J[..., -1:])

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+import torch
 from scipy.spatial.distance import jensenshannon
 from scipy.special import rel_entr
 from scipy.stats import entropy
@@ -246,3 +247,27 @@ def test_rows_say_so_where_the_formula_is_wrong(rows, monkeypatch):
     table = Informed.at("tiny").run({"kind": "random"}, seed=0, device="cpu", dtype=None)
     assert (table["gap"] > table["bound"]).any()
     assert Informed().run({"kind": "covers"}, seed=0, device="cpu", dtype=None)["mismatch"].any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_softmax_in_its_own_precision_is_a_law_and_a_wrong_one_is_refused(dtype):
+    laws = torch.randn(3, 5, 400, generator=stream(0, "laws of a model")).to(dtype).softmax(dim=-1)
+    given = FiniteEcology(torch.full((3,), 1 / 3), torch.full((5,), 0.2), laws)
+    assert np.abs(given.laws.sum(axis=-1) - 1).max() < 1e-12
+    assert given.js_excess([0, 0, 0]) > 0
+    with pytest.raises(ValueError, match="give probabilities that sum to 1"):
+        FiniteEcology([1 / 3] * 3, [0.2] * 5, laws.double().numpy() * (1 + 1e-6))
+
+
+def test_counts_make_the_ecology_of_their_shares():
+    counts = np.array([[[3, 1, 0], [0, 0, 0]], [[1, 1, 2], [4, 0, 0]]])
+    made = FiniteEcology.from_counts(counts)
+    assert made.prior.tolist() == [4 / 12, 8 / 12]
+    assert made.contexts.tolist() == [[1, 0], [0.5, 0.5]]
+    assert made.laws[0, 1].tolist() == [1 / 3] * 3
+    assert made.bayes_loss([0, 1]) == pytest.approx(
+        -(3 * np.log(0.75) + np.log(0.25) + 2 * np.log(0.25) + 2 * np.log(0.5)) / 12
+    )
+    for wrong in (-counts, np.zeros((2, 2, 3))):
+        with pytest.raises(ValueError, match="counts"):
+            FiniteEcology.from_counts(wrong)

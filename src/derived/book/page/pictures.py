@@ -1,4 +1,4 @@
-"""Draws pictures: figures without invisible digits, and the first view of an explorer.
+"""Draws pictures: figures without invisible digits whose ink follows the page, and the first view of an explorer.
 
 A still stands where scripts are off: it shows what the explorer shows before anybody moves a slider. Explorers are
 made of lines, points, words, bars and maps; anything else fails the build.
@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from derived.lab.plot import COLOURS, INK, plain_log
+from derived.lab.plot import COLOURS, INK, MUTED, plain_log
 
 WIDE = 7.4  # inches of a still
 DASHES = {"solid": "-", "dot": ":", "dash": "--", "dashdot": "-."}
@@ -28,19 +28,69 @@ SYMBOLS = {
     "triangle-up": "^",
     "star": "*",
 }
+DARK = "#12181d"  # the ground of a dark page, and on it the ink of words and axes and of what is muted
+INKS = {"#000000": "#d6dde3", INK: "#d6dde3", MUTED: "#9aa7b2"}
+CARD = "#e3e7ea"  # ground of a picture that stays as it is
+CONTRAST = 4.5  # of a line on a dark page
 SIDES = {"left": "right", "right": "left", "center": "center", "top": "bottom", "bottom": "top", "middle": "center"}
 _PLACES = re.compile(r'(?<= )(d|x|y|x1|x2|y1|y2)="([^"]*)"')
 _LONG = re.compile(r"-?\d+\.\d{3,}(?:e[-+]?\d+)?")
 
 
 def light(svg: str) -> str:
-    """A figure with its places rounded to hundredths of a point, without comments, its words and colours as they are.
+    """A figure with its places rounded to hundredths of a point, without comments, its ink that of the page.
 
     >>> light('<g> <!-- a line --> <path d="M 1.23456 2.5 L 300.999999 -0.0000001" style="opacity: 0.123456"/></g>')
     '<g><path d="M 1.23 2.5 L 301 0" style="opacity: 0.123456"/></g>'
     """
     svg = re.sub(r">\s+<", "><", re.sub(r"<!-- .*? -->|<metadata>.*?</metadata>", "", svg, flags=re.S))
-    return _PLACES.sub(lambda place: f'{place[1]}="{_LONG.sub(_short, place[2])}"', svg)
+    return inked(_PLACES.sub(lambda place: f'{place[1]}="{_LONG.sub(_short, place[2])}"', svg))
+
+
+def inked(svg: str) -> str:
+    """A figure whose words, axes and lines are light on a dark page; surfaces, maps and white keep their colours.
+
+    A picture follows the colour scheme of the page around it, so the rule stands in the picture. One with ink drawn
+    over a map keeps its colours, and has a light ground in the dark.
+    """
+    if "<image" in svg and _OVER_MAP.search(svg):
+        style = f"<style>@media (prefers-color-scheme:dark){{svg{{background:{CARD}}}}}</style>"
+        return re.sub(r"<svg [^>]*>", lambda tag: tag[0] + style, svg, count=1)
+    colours = {*re.findall(r"stroke: (#[0-9a-f]{6})", svg), *INKS} - {"#ffffff"}
+    names = {colour: f"--c{number}" for number, colour in enumerate(sorted(colours))}
+    day = "".join(f"{name}:{colour};" for colour, name in names.items())
+    night = "".join(f"{name}:{INKS.get(colour) or lifted(colour)};" for colour, name in names.items())
+    ink = names["#000000"]  # of glyphs that say no colour
+    style = f"<style>svg{{fill:var({ink});{day}}}@media (prefers-color-scheme:dark){{svg{{{night}}}}}</style>"
+    svg = re.sub(r"(fill|stroke): (#[0-9a-f]{6})", lambda found: _named(names, *found.groups()), svg)
+    return re.sub(r"<svg [^>]*>", lambda tag: tag[0] + style, svg, count=1)
+
+
+def _named(names: dict[str, str], part: str, colour: str) -> str:
+    return f"{part}: var({names[colour]})" if colour in names else f"{part}: {colour}"
+
+
+def lifted(colour: str) -> str:
+    """A colour mixed with white until it is seen on a dark page.
+
+    >>> lifted("#e69f00"), lifted("#440154")
+    ('#e69f00', '#9c78a4')
+    """
+    parts = np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)])
+    mixed = (parts + share * (255 - parts) for share in np.linspace(0, 1, 33))
+    found = next(each for each in mixed if _luminance(each) >= CONTRAST * (_luminance(_PAGE) + 0.05) - 0.05)
+    return "#" + "".join(f"{round(each):02x}" for each in found)
+
+
+_OVER_MAP = re.compile(rf'clip-path="[^"]*" style="[^"]*stroke: (?:{INK}|#000000)')
+_PAGE = np.array([int(DARK[at : at + 2], 16) for at in (1, 3, 5)])
+
+
+def _luminance(colour: np.ndarray) -> float:
+    """The relative luminance of WCAG 2."""
+    share = colour / 255
+    linear = np.where(share <= 0.03928, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
 
 
 def _short(number: re.Match) -> str:

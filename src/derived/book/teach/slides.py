@@ -10,6 +10,7 @@ claims are those that the lecture covers.
 """
 
 import copy
+import math
 import re
 import shutil
 from collections.abc import Iterator, Sequence
@@ -27,7 +28,7 @@ ROOM = 940  # characters on a slide, formulas as they are written
 PICTURED = 760  # where there is a picture
 CLAIMS = 500  # of the room, for the claims
 AGAIN = ", continued"
-ROWS = 13  # of the table of symbols on a slide
+ROWS = 14  # of the table of symbols on a slide
 _RANGE = re.compile(r"([^#]+)#(\d+)(?:-(\d+))?")
 
 
@@ -200,14 +201,18 @@ def _is_statement(parts: list[Tag]) -> bool:
 
 
 def _slide(met: list[Thing], parts: list[Tag], number: int, notes: str) -> Slide:
-    """Make a slide with the name of its thing as heading; a single box does not repeat that name."""
+    """Make a slide under the name of its thing, which a single box does not repeat, or the numbers of several."""
     boxes = [part for part in parts if part.get("id") and part.select_one(".admonition-title")]
     if len(boxes) == 1 and all(
         is_picture(part) or part is boxes[0] or "quoted" in part.get("class", []) for part in parts
     ):
         boxes[0].select_one(".admonition-title").extract()
     stated = [each for each in met if not is_picture(each.parts[0])] or met
-    heading = stated[0].heading if len(stated) == 1 else " · ".join(str(pages.typeset(each.name)) for each in stated)
+    heading = (
+        stated[0].heading
+        if len(stated) == 1
+        else " · ".join(str(pages.typeset(each.name.split(" (")[0])) for each in stated)
+    )
     return Slide(heading, parts, number, notes)
 
 
@@ -273,10 +278,11 @@ def _with_symbols(slides: list[Slide]) -> list[Slide]:
     rows = [row for row in table.select("tbody tr") if checks.defined(row) & used]
     rest = [part for part in slide.parts if part is not table]
     made = []
-    for first in range(0, len(rows), ROWS):
+    size = math.ceil(len(rows) / math.ceil(len(rows) / ROWS)) if rows else ROWS  # as even as can be
+    for first in range(0, len(rows), size):
         some = copy.copy(table)
         for row in some.select("tbody tr"):
-            if row not in rows[first : first + ROWS]:
+            if row not in rows[first : first + size]:
                 row.extract()
         made.append(slide._replace(parts=[some], notes=slide.notes if not first else ""))
     if rest:

@@ -23,7 +23,7 @@ __getattr__, __dir__, __all__ = face.attach(
         "model.codes": ["local_threshold", "optimal_partition", "partition_path", "split_gain"],
         "model.deployment": ["injection_threshold", "split_injection_threshold"],
         "model.ecology": ["FiniteEcology", "mix"],
-        "model.gpt": ["MicroGPT"],
+        "model.gpt": ["Draws", "GPTSize", "MicroGPT"],
         "model.partitions": ["bell_number", "is_refinement", "set_partitions"],
         "model.selection": ["price_terms", "quasispecies", "replicator_mutator", "wright_fisher"],
     },

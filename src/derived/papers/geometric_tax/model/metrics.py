@@ -27,9 +27,7 @@ METRICS = ("cosine", "euclidean")
 def _unit(name: str, X: Tensor, scale: bool) -> Tensor:
     """The cloud with its mean at zero and, if asked, its norm one."""
     check_finite(name, X)
-    if X.shape[-2] < X.shape[-1]:
-        n, p = X.shape[-2:]
-        raise ValueError(f"{name}: {n} points in {p} dimensions; give at least as many points as dimensions")
+    X = X.float() if X.dtype.itemsize < 4 else X  # torch has no singular values in half precision
     centred = X - X.mean(dim=-2, keepdim=True)
     norm = torch.linalg.matrix_norm(centred)[..., None, None]
     rounding = torch.finfo(X.dtype).eps * torch.linalg.matrix_norm(X)[..., None, None]
@@ -60,8 +58,8 @@ def procrustes_distortion(
 
     The same as min_R ||X_n R - Y_n||_F / sqrt 2. Without ``scale`` the clouds keep their sizes: min_R ||X R -
     Y||_F. Below D of about 1e-4 the difference 1 - ||.||_* has lost its digits, and the residual itself is summed.
-    ValueError for a constant cloud, fewer points than dimensions, or clouds of different shapes. [code; the
-    nuclear norm: earlier]
+    There may be fewer points than dimensions; the noise law is for many more. Half precision is computed in float32.
+    ValueError for a constant cloud, or clouds of different shapes. [code; the nuclear norm: earlier]
 
     >>> X = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
     >>> bool(procrustes_distortion(X, 3 * X.flip(-1) + 1) < 1e-15)

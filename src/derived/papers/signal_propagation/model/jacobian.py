@@ -8,7 +8,7 @@ J, K        J, K        APJN and cross-token companion, per network, prompt and 
 J^{B,b} = E |g^b|^2 / (n d) and K^{B,b} = E (|sum_a g_a|^2 - |g|^2) / (n (n-1) d), g^b = d(xi . h^B) / dh^b.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +52,7 @@ def _probes(x: Tensor, num_probes: int, generator: torch.Generator, pooled: bool
     return probe.to(x.device).expand(*batch, num_probes, n, d)
 
 
-def _check_input(model: RandomTransformer, x: Tensor) -> None:
+def _check_input(model: RandomTransformer | Iterable[Callable], x: Tensor) -> None:
     check_states("x", x, getattr(model, "dtype", None))
     if x.ndim < 3 or x.shape[-2] < 2:
         raise ValueError(f"x has shape {tuple(x.shape)}; give (R, *batch, n, d), prompts of n >= 2 tokens per network")
@@ -69,7 +69,7 @@ def gradient_amplification(loss: Tensor, states: Sequence[Float[Tensor, "R image
 
 
 def apjn_hutchinson(
-    model: RandomTransformer,
+    model: RandomTransformer | Iterable[Callable],
     x: Float[Tensor, "R *batch n d"],
     *,
     num_probes: int = 10,
@@ -81,11 +81,15 @@ def apjn_hutchinson(
 
     One forward pass, then one gradient of xi . h^B with respect to every stored h^b, all probes in one batch over the
     same graph. ``output_gradient="pooled"`` gives every token the same xi, (J, K)^B = (1, 1). ``start``: x is h^start.
-    Unbiased; one row per probe, nothing averaged. Raises ValueError for num_probes < 1, prompts of one token or an
-    unknown output_gradient. [repo; all layers in one pass ours]
+    Unbiased; one row per probe, nothing averaged. In place of a model the blocks of any network will do, each a map of
+    (*batch, n, d) into itself or into a tuple that begins with it, such as ``vit.layers``.
+    Raises ValueError for num_probes < 1, prompts of one token or an unknown output_gradient. [repo; in one pass: ours]
 
     >>> model = RandomTransformer(width=8, depth=2, norm="erf", generator=torch.Generator())
     >>> apjn_hutchinson(model, torch.ones(1, 3, 8), num_probes=5, generator=torch.Generator()).J.shape
+    torch.Size([1, 5, 3])
+    >>> blocks = [torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval() for _ in range(2)]
+    >>> apjn_hutchinson(blocks, torch.randn(1, 3, 8), num_probes=5, generator=torch.Generator()).J.shape
     torch.Size([1, 5, 3])
     """
     check_choice("output_gradient", output_gradient, ("independent", "pooled"))
@@ -94,9 +98,20 @@ def apjn_hutchinson(
     return _backward(model, x, _probes(x, num_probes, generator, output_gradient == "pooled"), start)
 
 
-def _backward(model: RandomTransformer, x: Tensor, probe: Tensor, start: int = 0) -> Apjn:
+def _states(model: RandomTransformer | Iterable[Callable], x: Tensor, start: int) -> list[Tensor]:
+    """The stream before each block from ``start`` on, and after the last."""
+    if isinstance(model, RandomTransformer):
+        return model.states(x, start)
+    states = [x]
+    for block in [*model][start:]:
+        found = block(states[-1])
+        states.append(found if isinstance(found, Tensor) else found[0])
+    return states
+
+
+def _backward(model: RandomTransformer | Iterable[Callable], x: Tensor, probe: Tensor, start: int = 0) -> Apjn:
     """Moments of the gradients of xi . h^B for every row xi of ``probe`` (R, *batch, probes, n, d)."""
-    states = model.states(x.detach().clone().requires_grad_(), start)
+    states = _states(model, x.detach().clone().requires_grad_(), start)
     probe = probe.movedim(-3, 0)
     gradients = torch.autograd.grad(states[-1], states, grad_outputs=probe, is_grads_batched=True)
     return gradient_moments([g.movedim(0, -3) for g in gradients])

@@ -30,20 +30,39 @@ SAME = 1e-12  # two laws that differ by less in every token are equal
 FREE = 1e-12  # an excess below is none: rounding leaves 1e-15
 
 
-def _check_sums(name: str, rows: np.ndarray) -> None:
+def _check_sums(name: str, rows: np.ndarray, rounding: float) -> None:
     off = np.abs(rows.sum(axis=-1) - 1)
-    if (off > ROUNDING).any():
+    if (off > rounding).any():
         place = np.unravel_index(off.argmax(), off.shape)
         total, where = rows.sum(axis=-1)[place], [int(each) for each in place] or ""
         raise ValueError(f"{name}{where} sums to {total:.12g}; give probabilities that sum to 1")
+
+
+def _eps(rows: ArrayLike) -> float:
+    """The rounding of one number of these, by its dtype; of lists and whole numbers that of float64."""
+    dtype = str(getattr(rows, "dtype", "float64")).removeprefix("torch.")
+    return {"bfloat16": 2.0**-8, "float16": 2.0**-11, "float32": 2.0**-24}.get(dtype, 2.0**-53)
+
+
+def _float64(rows: ArrayLike) -> np.ndarray:
+    """A copy; NumPy has no bfloat16, so torch's tensors are widened by torch."""
+    return np.array(rows.detach().cpu().double().numpy() if hasattr(rows, "detach") else rows, dtype=float)
+
+
+def _terms(rows: ArrayLike) -> int:
+    """How many numbers are summed; each was rounded once."""
+    shape = rows.shape if hasattr(rows, "shape") else np.shape(rows)
+    return shape[-1] if shape else 1
 
 
 @dataclass(frozen=True, eq=False)
 class FiniteEcology:
     """A prior over n worlds, a law of C contexts, and the next-token law of each world in each context.
 
-    ValueError for laws that are negative or do not sum to one, worlds of weight zero, and shapes that do not fit. A
-    context listed twice counts with the sum of its weights. [paper, section 2; contexts (n, C): ours]
+    What sums to one but for the rounding of its own dtype is divided by its sum, so the softmax of a model is welcome;
+    ``from_counts`` takes counts. ValueError for laws that are negative or do not sum to one, worlds of weight zero,
+    and shapes that do not fit. A context listed twice counts with the sum of its weights. [paper, section 2; contexts
+    (n, C): ours]
 
     >>> coins = FiniteEcology([0.5, 0.5], [1.0], [[[0.9, 0.1]], [[0.1, 0.9]]])
     >>> round(coins.bayes_loss([0, 0]), 4), round(coins.entropy_floor(), 4), round(coins.js_excess([0, 0]), 4)
@@ -55,8 +74,10 @@ class FiniteEcology:
     laws: ArrayLike
 
     def __post_init__(self) -> None:
-        for name in ("prior", "contexts", "laws"):
-            object.__setattr__(self, name, np.array(getattr(self, name), dtype=float))
+        names = ("prior", "contexts", "laws")
+        rounding = {name: max(ROUNDING, _eps(getattr(self, name)) * _terms(getattr(self, name))) for name in names}
+        for name in names:
+            object.__setattr__(self, name, _float64(getattr(self, name)))
         if self.prior.ndim != 1 or self.laws.ndim != 3 or self.contexts.ndim not in (1, 2):
             shapes = f"prior {self.prior.shape}, contexts {self.contexts.shape}, laws {self.laws.shape}"
             raise ValueError(f"{shapes}; give (n,), (C,) or (n, C), and (n, C, V)")
@@ -71,8 +92,29 @@ class FiniteEcology:
             raise ValueError(f"{error}; leave a world of weight zero out") from None
         check_within("contexts", self.contexts, 0, 1)
         check_within("laws", self.laws, 0, 1)
-        for name in ("prior", "contexts", "laws"):
-            _check_sums(name, getattr(self, name))
+        for name in names:
+            rows = getattr(self, name)
+            _check_sums(name, rows, rounding[name])
+            if rounding[name] > ROUNDING:
+                object.__setattr__(self, name, rows / rows.sum(axis=-1, keepdims=True))
+
+    @classmethod
+    def from_counts(cls, counts: ArrayLike) -> "FiniteEcology":
+        """The ecology of observed texts: how often token y followed context c in world w, (n, C, V).
+
+        The prior is the share of each world, and each world has contexts of its own; the law of a context that a world
+        never met is uniform, and counts for nothing. ValueError for negative counts and worlds without any.
+
+        >>> FiniteEcology.from_counts([[[3, 1]], [[0, 4]]]).laws.tolist()
+        [[[0.75, 0.25]], [[0.0, 1.0]]]
+        """
+        counts = np.asarray(counts, dtype=float)
+        check_within("counts", counts, 0, np.inf)
+        met = counts.sum(axis=-1)
+        check_positive("counts of each world", met.sum(axis=-1))
+        whole = met[..., None]
+        laws = np.divide(counts, whole, out=np.full_like(counts, 1 / counts.shape[-1]), where=whole > 0)
+        return cls(met.sum(axis=-1) / met.sum(), met / met.sum(axis=-1, keepdims=True), laws)
 
     @property
     def num_worlds(self) -> int:
@@ -127,7 +169,7 @@ class FiniteEcology:
         if labels.size != self.num_worlds or decoder.shape != expected:
             raise ValueError(f"a decoder {decoder.shape} for {labels.size} worlds; give {expected}")
         check_within("decoder", decoder, 0, 1)
-        _check_sums("decoder", decoder)
+        _check_sums("decoder", decoder, ROUNDING)
         return float(-xlogy(self.weighted, decoder[labels]).sum())
 
     def js_excess(self, labels: Labels) -> float:

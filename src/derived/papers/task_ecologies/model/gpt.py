@@ -30,7 +30,11 @@ EPS = 1e-5  # of the norms
 
 @dataclass(frozen=True, kw_only=True)
 class GPTSize:
-    """The shape of one model; the defaults are the paper's. ValueError where ``heads`` does not divide ``width``."""
+    """The shape of one model; the defaults are the paper's. ValueError where ``heads`` does not divide ``width``.
+
+    >>> MicroGPT(GPTSize(vocabulary=4, width=8, depth=1, heads=2, block=16), Draws(num_networks=3)).size.width
+    8
+    """
 
     vocabulary: int = 27
     width: int = 32
