@@ -2,8 +2,10 @@
 
 import itertools
 import math
+import operator
 import random
 
+import chance
 import pytest
 import torch
 from pencil import geometric_tax as pencil
@@ -104,3 +106,123 @@ def test_counts_of_words_do_not_see_the_strand():
         assert counts(other) == [counts(g)[i] for i in mate]
         assert counts(g[::-1]) != [counts(g)[i] for i in mate]
     assert pencil.distortion([counts(g) for g in genes], [counts(g) for g in turned]) < 1e-6
+
+
+def misfits(errors):
+    """Largest relative misfits of a / ln K + b and of a power of K, each by least squares of relative errors."""
+    K, D = [*errors], [*errors.values()]
+    u, v, centre = [1 / math.log(k) / d for k, d in errors.items()], [1 / d for d in D], range(len(K))
+    uu, uv, vv = (sum(p * q for p, q in zip(*pair, strict=True)) for pair in ((u, u), (u, v), (v, v)))
+    det = uu * vv - uv * uv
+    a, b = (sum(u) * vv - sum(v) * uv) / det, (sum(v) * uu - sum(u) * uv) / det
+    x, y = [math.log(k) for k in K], [math.log(d) for d in D]
+    rate = chance.slope(x, y)
+    mean = [sum(each) / len(K) for each in (x, y)]
+    power = [math.exp(mean[1] + rate * (x[i] - mean[0]) - y[i]) for i in centre]
+    return [max(abs(each - 1) for each in fit) for fit in ([a * u[i] + b * v[i] for i in centre], power)]
+
+
+@pytest.mark.parametrize("largest", [64, 640])
+def test_what_a_codebook_errs_is_a_power_of_its_size(largest):
+    """`GT-6.a` fails: on the line the best codebook errs by 1 / 12 K^2, which a / ln K + b misses, up to 64 codes
+    as up to 640; a law of that form is missed by the power."""
+    sizes = [k for k in (8, 16, 32, 64, 160, 320, 640) if k <= largest]
+    logarithm, power = misfits({k: 1 / (12 * k * k) for k in sizes})
+    assert power < 1e-9 < 0.1 < logarithm
+    logarithm, power = misfits({k: 2 / math.log(k) + 0.1 for k in sizes})
+    assert logarithm < 1e-9 < 0.01 < power
+
+
+def test_codebooks_on_the_attractor_err_by_a_power_of_their_size():
+    """`GT-6.a` fails on Lorenz's attractor, too, with Lloyd's codebooks judged on fresh points."""
+    draw, state, points = random.Random(0), (1.0, 1.0, 20.0), []
+    for step in range(90_000):
+        x, y, z = state
+        state = (x + 0.005 * 10 * (y - x), y + 0.005 * (x * (28 - z) - y), z + 0.005 * (x * y - 8 / 3 * z))
+        if step % 100 == 99 and step > 10_000:
+            points.append(state)
+    draw.shuffle(points)
+    train, fresh = points[:400], points[400:]
+
+    def nearest(point, codes):
+        return min(range(len(codes)), key=lambda k: math.dist(point, codes[k]))
+
+    errors = {}
+    for K in (4, 8, 16, 32):
+        codes = train[:K]
+        for _ in range(8):
+            cells = [[] for _ in codes]
+            for point in train:
+                cells[nearest(point, codes)].append(point)
+            codes = [
+                tuple(sum(c) / len(cell) for c in zip(*cell, strict=True)) if cell else code
+                for cell, code in zip(cells, codes, strict=True)
+            ]
+        errors[K] = sum(math.dist(point, codes[nearest(point, codes)]) ** 2 for point in fresh) / len(fresh)
+    logarithm, power = misfits(errors)
+    assert logarithm > power
+
+
+def gated(tokens, taps, kernel, ahead):
+    """A gated convolution of one channel: short filters that reach ``ahead`` tokens forward, then a causal long one."""
+
+    def short(filter):
+        padded = [0.0] * (len(filter) - 1 - ahead) + tokens + [0.0] * ahead
+        return [sum(f * p for f, p in zip(filter, padded[t:], strict=False)) for t in range(len(tokens))]
+
+    q, k, v = (short(each) for each in taps)
+    u = [b / (1 + math.exp(-a)) for a, b in zip(k, v, strict=True)]
+    return [q[t] * sum(kernel[j] * u[t - j] for j in range(t + 1)) for t in range(len(tokens))]
+
+
+@pytest.mark.parametrize("length", [12, 120])
+def test_a_short_filter_that_is_padded_on_both_sides_reads_what_comes_next(length, draw):
+    """`GT-9.d` fails, at ten times the length, too: a later token changes the state before it; where the padding is on
+    the left alone it changes none."""
+    tokens, taps = [draw.gauss(0, 1) for _ in range(length)], [[draw.gauss(0, 1) for _ in range(3)] for _ in range(3)]
+    kernel, at = [math.exp(-j / 4) for j in range(length)], length // 2
+    other = [*tokens[:at], tokens[at] + 1, *tokens[at + 1 :]]
+    leak, causal = (
+        [a != b for a, b in zip(*(gated(each, taps, kernel, ahead) for each in (tokens, other)), strict=True)]
+        for ahead in (1, 0)
+    )
+    assert leak.index(True) == at - 1
+    assert causal.index(True) == at
+
+
+def bilinear(N, d, steps, draw):
+    """Donsker and Varadhan's value of a critic x' W y that climbs it on N independent pairs: there, and on others."""
+    (x, y), fresh = ([[[draw.gauss(0, 1) for _ in range(d)] for _ in range(N)] for _ in "xy"] for _ in range(2))
+    W = [[0.0] * d for _ in range(d)]
+
+    def value(x, y):
+        mixed = [[dot(row, each) for row in W] for each in y]
+        scores = [[dot(row, each) for each in mixed] for row in x]
+        shares = [[math.exp(s) for s in row] for row in scores]
+        total = sum(map(sum, shares))
+        own = sum(scores[i][i] for i in range(N)) / N
+        return own - math.log(total / N**2), [[share / total for share in row] for row in shares]
+
+    for _ in range(steps):
+        _, shares = value(x, y)
+        pull = [
+            [own / N - dot(row, each) for own, each in zip(token, zip(*y, strict=True), strict=True)]
+            for token, row in zip(y, shares, strict=True)
+        ]
+        for a, b in itertools.product(range(d), repeat=2):
+            W[a][b] += 0.1 * sum(x[i][a] * pull[i][b] for i in range(N))
+    return value(x, y)[0], value(*fresh)[0]
+
+
+def dot(x, y):
+    return sum(map(operator.mul, x, y))
+
+
+@pytest.mark.parametrize(("N", "d", "runs"), [(8, 4, 32), (80, 12, 8)])
+def test_a_critic_finds_information_where_there_is_none(N, d, runs):
+    """`GT-14.b` fails: on the pairs to which it is fitted the value of independent data is far above 0.05, with ten
+    times the pairs and nine times the weights, too; on pairs that it never saw it is not (`GT-14.c`)."""
+    draw = random.Random(0)
+    seen, fresh = zip(*(bilinear(N, d, 10, draw) for _ in range(runs)), strict=True)
+    assert chance.interval(seen)[0] > 0.05
+    assert chance.interval(fresh)[1] <= 0.05

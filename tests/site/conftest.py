@@ -42,13 +42,15 @@ class Page:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test of a page or of a chapter's evidence runs once for each, the costly parts first; the smallest page of a
-    part is its specimen."""
+    """A test of a page, of a deck or of a chapter's evidence runs once for each, the costly parts first; the smallest
+    page of a part is its specimen."""
     parts = {part: sorted(SITE.glob(f"{part}/*.html")) for part in ("notebooks", "claims", "book")}
     if "page_name" in metafunc.fixturenames:
         least = [min(paths, key=lambda path: path.stat().st_size) for paths in parts.values() if paths]
         names = [(f"{part}/{path.name}", path in least) for part, paths in parts.items() for path in paths]
         metafunc.parametrize(("page_name", "specimen"), [*names, ("search.html", False)])
+    if "deck" in metafunc.fixturenames:
+        metafunc.parametrize("deck", [f"slides/{path.name}" for path in sorted(SITE.glob("slides/*.html"))])
     if "walked" in metafunc.fixturenames:
         metafunc.parametrize("walked", [path.stem for path in parts["claims"]])
 
@@ -95,12 +97,6 @@ def chapters(pages: list[Page]) -> list[Page]:
     found = [page for page in pages if page.is_chapter]
     assert found, "the site has no chapter"
     return found
-
-
-@pytest.fixture(scope="session")
-def seen(site: Path, browser) -> Seen:
-    """What earlier checks of this checkout saw."""
-    return Seen(site, ROOT / "_build/seen", browser.version)
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):

@@ -2,14 +2,16 @@
 
 import contextlib
 import json
+import math
 import os
+import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import textwrap
 import time
-import types
 from concurrent.futures import Executor, Future
 from typing import ClassVar
 from unittest.mock import Mock
@@ -22,6 +24,7 @@ import yaml
 
 from derived.book.house import House
 from derived.book.judge import recording
+from derived.book.record import workers
 from derived.book.source import edition, evidence, lectures
 from derived.lab.experiment import Experiment
 from derived.lab.real import pinned
@@ -98,9 +101,9 @@ def paper(house, monkeypatch):
         (folder / "__init__.py").write_text('"""Toy."""\n')
     (package / "experiments/draws.py").write_text(EXPERIMENT)
     (package / "claims.py").write_text(CLAIMS)
-    pool = recording._executor
+    pool = workers.workers
     here = lambda jobs, scheduler: pool(jobs, scheduler) if scheduler else contextlib.nullcontext(Here())  # noqa: E731
-    monkeypatch.setattr(recording, "_executor", here)
+    monkeypatch.setattr(workers, "workers", here)
     return package / "experiments"
 
 
@@ -128,7 +131,7 @@ def test_an_interrupted_recording_continues_where_it_stopped(house, paper):
     (paper / "stop").unlink()
     claims = paper.parent / "claims.py"
     claims.write_text(claims.read_text().replace("The mean is told.", "The mean is zero."))
-    process = press.process(house, "record", "toy", "--jobs", "1")
+    process = press.derived(house, "record", "toy", "--jobs", "1")
     assert process.returncode == 0, process.stderr
     assert (paper / "ran").read_text() == "0122", "only the condition that had not finished ran again"
     head = json.loads((house / "results/toy/Draws/cpu/record.json").read_text())
@@ -371,10 +374,10 @@ def test_a_record_holds_the_live_rows_of_its_own_seed(house, paper):
 
 
 def test_a_worker_has_one_thread(monkeypatch):
-    for name in recording.ONE_THREAD:
+    for name in workers.ONE_THREAD:
         monkeypatch.setenv(name, "4")
-    with recording._executor(1, "") as pool:
-        found = list(pool.map(os.getenv, recording.ONE_THREAD))
+    with workers._pool(1) as pool:
+        found = list(pool.map(os.getenv, workers.ONE_THREAD))
     assert found == ["1"] * len(found)
 
 
@@ -383,8 +386,8 @@ def test_a_worker_that_has_ended_by_itself_hides_no_error_and_saves_no_other(mon
     ended, running = Mock(), Mock()
     ended.cmdline.side_effect = gone
     running.cmdline.return_value = ["python", "-c", "spawn_main()"]
-    monkeypatch.setattr(recording.psutil, "Process", lambda: Mock(children=lambda: [ended, running]))
-    with pytest.raises(KeyError, match="the cause"), recording._executor(1, ""):
+    monkeypatch.setattr(workers.psutil, "Process", lambda: Mock(children=lambda: [ended, running]))
+    with pytest.raises(KeyError, match="the cause"), workers._pool(1):
         raise KeyError("the cause")
     running.kill.assert_called_once()
 
@@ -490,41 +493,6 @@ def test_drafts_of_another_seed_device_or_code_are_others(tmp_path):
     assert len({recording._drafts(House(tmp_path), Draws, "cpu", *each) for each in runs}) == len(runs)
 
 
-CLUSTER = """
-class KilledWorker(Exception):
-    pass
-
-class Client:
-    def __init__(self, address):
-        if ":" not in address:
-            raise ValueError("not enough values")
-    def __enter__(self):
-        return self
-    def __exit__(self, *_):
-        pass
-    def get_executor(self):
-        raise KilledWorker("a task", "a worker")
-"""
-GONE = CLUSTER.replace(
-    'raise KilledWorker("a task", "a worker")', "from concurrent import futures; raise futures.CancelledError"
-)
-
-
-def test_what_a_cluster_does_wrong_is_one_clear_line(house, paper, monkeypatch):
-    cluster = types.ModuleType("distributed")
-    exec(CLUSTER, vars(cluster))
-    monkeypatch.setitem(sys.modules, "distributed", cluster)
-    process = press.derived(house, "record", "toy", "--scheduler", "here")
-    assert process.stderr == (
-        "derived: no scheduler at 'here' (ValueError: not enough values); give one like tcp://127.0.0.1:8786\n"
-    )
-    process = press.derived(house, "record", "toy", "--scheduler", "here:8786")
-    assert process.stderr == "derived: a task killed its workers again and again; finished conditions are kept\n"
-    exec(GONE, vars(cluster))
-    process = press.derived(house, "record", "toy", "--scheduler", "here:8786")
-    assert process.stderr == "derived: the scheduler at here:8786 is gone; finished conditions are kept\n"
-
-
 def test_experiments_that_cannot_be_imported_are_one_clear_line(house, paper):
     change(paper, "import pandas as pd", "import pandas as pd, nowhere")
     process = press.derived(house, "record", "toy")
@@ -556,3 +524,52 @@ def test_the_live_run_says_why_a_condition_failed(house, paper):
     assert process.stderr.strip().endswith(
         "raised RuntimeError: Draws at tier ci: the condition {'shift': 1} failed: AssertionError: no"
     )
+
+
+CLOCKS = ("seconds", "peak_memory_mb", "date", "started", "checksums")
+
+
+def in_a_fork(house, moment: float) -> int:
+    """Record in a copy of this process, which dies by SIGKILL when it touches a file of a draft or a record for the
+    n-th time; returns how often it did."""
+    told, tell = os.pipe()
+    if child := os.fork():
+        os.close(tell)
+        with os.fdopen(told, "rb") as pipe:
+            touched = len(pipe.read())
+        os.waitpid(child, 0)
+        return touched
+    places, seen = (f"{house}/results/toy", f"{house}/_build/record"), 0
+
+    def watch(event: str, given: tuple) -> None:
+        nonlocal seen
+        if event in ("open", "os.rename", "os.mkdir", "os.rmdir", "os.remove") and str(given[0]).startswith(places):
+            seen += 1
+            os.write(tell, b".")
+            if seen == moment:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(watch)
+    try:
+        press.derived(house, "record", "toy")
+    finally:
+        os._exit(0)
+
+
+def test_a_recording_killed_anywhere_continues_to_the_same_record(house, paper):
+    place, whole = house / "results/toy/Draws/cpu", []
+
+    def found() -> tuple[bytes, dict]:
+        head = head_of(house)
+        rows = (place / "rows.parquet").read_bytes()
+        shutil.rmtree(place.parent)
+        return rows, {key: value for key, value in head.items() if key not in CLOCKS}
+
+    touched = in_a_fork(house, math.inf)
+    whole = found()
+    assert touched > 20
+    for moment in random.Random(0).sample(range(1, touched), 10):
+        in_a_fork(house, moment)
+        assert press.derived(house, "record", "toy").returncode == 0
+        assert not [*(house / "results").rglob(".*")], "what was half saved is swept away"
+        assert found() == whole, moment

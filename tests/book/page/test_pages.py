@@ -384,8 +384,13 @@ def test_the_errata_are_typeset():
 def test_status_names_records_and_their_state():
     record = {"experiment": "Reach", "tier": "gpu", "date": None, "device": None, "seconds": None}
     record |= {"peak_memory_mb": None, "state": "missing", "reasons": ["derived record toy Reach --tier gpu"]}
-    cost = {"card": "A100", "seconds": 7200, "memory": 2**30, "dollars": 5.0, "fits": True}
-    for told, words in ((None, ""), (cost, "A100predicted2 h1.0 GB$5.00")):
+    cost = {"card": "A100", "seconds": 7200, "memory": 2**30, "dollars": 5.0, "rough": False}
+    rough = cost | {"rough": True, "memory": 0}
+    for told, words in (
+        (None, ""),
+        (cost, "A100predicted2 h1.0 GB$5.00"),
+        (rough, "A100predictedroughly 2 h–$5.00"),
+    ):
         text = pages.status([chapter(row("A"), records=(record | {"cost": told},))])
         assert "derived record toy Reach --tier gpu" in text
         assert "state-missing" in text

@@ -246,6 +246,11 @@ def test_a_lifted_explorer_is_its_picture_on_a_slide():
     assert "data-plotly" not in "".join(map(str, found["in-ten-minutes"].parts))
 
 
+def test_a_section_may_be_a_heading_alone():
+    page = "<article><section><section id='empty'><h2>Empty</h2></section></section></article>"
+    assert things.things(BeautifulSoup(page, "html.parser"), [])["empty"].parts == []
+
+
 def test_a_chapter_without_lectures_has_no_deck(tmp_path):
     assert slides.write(tmp_path, chapter(row("T-1")), BeautifulSoup(PAGE, "html.parser"), {}) == []
     assert not (tmp_path / "slides").exists()

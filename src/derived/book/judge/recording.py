@@ -16,21 +16,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Executor, Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pandas as pd
-import psutil
 import torch
 from tqdm import tqdm
 
-from derived.book.house import House, UserError, processor, watch, write_whole
-from derived.book.run.driver import ONE_THREAD
-from derived.lab.experiment import Experiment, resolve_device, run_condition, run_experiment
+from derived.book.house import House, UserError, write_whole
+from derived.book.record import workers
+from derived.lab.experiment import Experiment, run_experiment
 from derived.lab.record import Record, RecordError, code_changed, load, read, remake, save, slot, sweep, versions
 from derived.lab.sources import source_files, source_hash
 from derived.lab.study import Study, absence, staleness, terms
@@ -91,46 +89,6 @@ def choose(paper: str, names: Sequence[str], tier: str) -> list[type[Experiment]
     return chosen
 
 
-@contextlib.contextmanager
-def _executor(jobs: int, scheduler: str):
-    if scheduler:
-        try:
-            from distributed import Client, KilledWorker
-        except ModuleNotFoundError:
-            raise UserError("a cluster needs the extra: pip install 'transformers-derived[cluster]'") from None
-        try:
-            client = Client(scheduler)
-        except (OSError, ValueError) as error:
-            cause = f"{type(error).__name__}: {error}"
-            raise UserError(f"no scheduler at {scheduler!r} ({cause}); give one like tcp://127.0.0.1:8786") from None
-        with client:
-            try:
-                yield client.get_executor()
-            except KilledWorker:
-                raise UserError("a task killed its workers again and again; finished conditions are kept") from None
-            except CancelledError:
-                raise UserError(f"the scheduler at {scheduler} is gone; finished conditions are kept") from None
-        return
-    os.environ.update(ONE_THREAD)  # inherited by the workers, which have not imported torch yet
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=watch, initargs=(os.getpid(),))
-    try:
-        yield pool
-    except BaseException:  # an interrupt must not wait for conditions that take minutes; finished ones are kept
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in psutil.Process().children():
-            with contextlib.suppress(psutil.Error):  # it has ended by itself
-                if "spawn_main" in " ".join(child.cmdline()):  # a worker, not multiprocessing's own tracker
-                    child.kill()
-        raise
-    pool.shutdown()
-
-
-def _device_name(device: torch.device) -> str:
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"{processor()}, one core per condition"
-
-
 def _history(house: House, experiment: type[Experiment], uncommitted: bool) -> str:
     """Find the commit that holds an experiment's sources; empty if the checkout has no history.
 
@@ -183,10 +141,6 @@ def record(
     uncommitted: bool = False,
 ) -> None:
     """Run and save the records of a paper's experiments at a tier."""
-    try:
-        place = resolve_device(device)
-    except ValueError as error:
-        raise UserError(str(error)) from None
     sweep(paper)
     chosen = choose(paper, names, tier)
     for experiment in chosen:
@@ -194,12 +148,14 @@ def record(
         if absent := absence(experiment):
             raise UserError(f"{paper}/{experiment.__name__}: what it needs is {absent}")
         _history(house, experiment, uncommitted)
-    with _executor(1 if place.type == "cuda" else jobs, scheduler) as executor:
+    here = "" if scheduler else _machine(device)[0]
+    with workers.workers(1 if here == "cuda" else jobs, scheduler) as executor:
+        kind, device_name = executor.submit(workers.machine, device).result() if scheduler else _machine(device)
         for experiment in chosen:
             commit = _history(house, experiment, uncommitted)  # once more: the experiment before it may take hours
-            drafts = _drafts(house, experiment, tier, seed, place.type, source_hash(experiment.__module__))
+            drafts = _drafts(house, experiment, tier, seed, kind, source_hash(experiment.__module__))
             with _told_if_killed(experiment.__name__, "finished conditions are kept"):
-                fresh = _record_one(experiment, tier, seed, place, executor, drafts, commit)
+                fresh = _record_one(experiment, tier, seed, kind, device_name, executor, drafts, commit)
             failures = fresh.rows["failure"].dropna() if "failure" in fresh.rows else []
             name = f"{paper}/{experiment.__name__}/{tier}"
             if len(failures) and slot(paper, experiment.__name__, tier).exists():
@@ -259,11 +215,19 @@ def _now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
+def _machine(device: str) -> tuple[str, str]:
+    try:
+        return workers.machine(device)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+
+
 def _record_one(
     experiment: type[Experiment],
     tier: str,
     seed: int,
-    device: torch.device,
+    device: str,
+    device_name: str,
     executor: Executor,
     drafts: Path,
     commit: str,
@@ -279,8 +243,8 @@ def _record_one(
         seed=seed,
         configuration=experiment.at(tier).configuration(),
         versions=versions(),
-        device=device.type,
-        device_name=_device_name(device),
+        device=device,
+        device_name=device_name,
         seconds=sum(seconds for _, seconds, _ in results),
         peak_memory_mb=max(peak for _, _, peak in results),
         date=_now(),
@@ -304,12 +268,12 @@ def _ci_rows(experiment: type[Experiment], seed: int, executor: Executor) -> pd.
     return rows
 
 
-def _conditions(sized: Experiment, seed: int, device: torch.device, executor: Executor, drafts: Path) -> list[Measured]:
+def _conditions(sized: Experiment, seed: int, device: str, executor: Executor, drafts: Path) -> list[Measured]:
     """Return the rows of every condition in order, from drafts or run now."""
     conditions = list(sized.conditions())
     results = {index: kept for index in range(len(conditions)) if (kept := _kept(drafts, index)) is not None}
     futures: dict[Any, int] = {
-        executor.submit(measured, run_condition, sized, condition, seed, device.type): index
+        executor.submit(measured, workers.attempted, sized, condition, seed, device): index
         for index, condition in enumerate(conditions)
         if index not in results
     }
@@ -317,7 +281,7 @@ def _conditions(sized: Experiment, seed: int, device: torch.device, executor: Ex
     name = type(sized).__name__
     try:
         for future in tqdm(as_completed(futures), total=len(futures), desc=name, mininterval=seconds):
-            results[futures[future]] = future.result()
+            results[futures[future]] = workers.result_of(future, conditions[futures[future]])
             _keep_finished(drafts, {future: futures[future]})
     except BaseException:
         _keep_finished(drafts, futures)  # what ended beside the one that stopped
@@ -335,7 +299,7 @@ def rehash(house: House, paper: str, names: Sequence[str], jobs: int) -> None:
     pending = _recorded_before(paper, names)
     today = {one: (_history(house, one, uncommitted=False), source_hash(one.__module__)) for one, _ in pending}
     refused = []
-    with _executor(jobs, "") as executor:
+    with workers.workers(jobs, "") as executor:
         live = {
             (experiment, record.seed): executor.submit(
                 run_experiment, experiment.at("ci"), seed=record.seed, device="cpu"

@@ -73,7 +73,7 @@ def facts(root: Path, chapter: pages.Chapter, rows: Sequence[Row]) -> dict[str, 
     return {
         **{"chapter": chapter, "slug": chapter.slug, "rows": rows, "theirs": theirs, "records": records},
         **{"hours": hours, "dollars": hours * CORE_HOUR, "core_hour": CORE_HOUR},
-        "failing": [row for row in theirs if row["verdict"] == "fails"],
+        "failing": [row for row in rows if row["verdict"] == "fails"],
         "ran": [row for row in rows if row["verdict"] != "not run"],
         "effects": forest(rows),
         "judged": [row for row in rows if row["kind"] in ("bound", "statistic") and row["verdict"] != "not run"],

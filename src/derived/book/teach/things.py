@@ -138,7 +138,7 @@ def _parts(section: Tag) -> Iterator[Tag]:
     """Read the parts of a section, without sentences that only lead to something not shown."""
     children = [child for child in section.find_all(True, recursive=False) if child.name in (*TEXT, "section")]
     shown = [_of(child) for child in children]
-    for child, parts, following in zip(children, shown, [*shown[1:], []], strict=True):
+    for child, parts, following in zip(children, shown, [*shown, []][1:], strict=True):
         if not (child.name == "p" and child.get_text().rstrip().endswith(":") and not following):
             yield from parts
 

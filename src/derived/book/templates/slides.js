@@ -11,7 +11,7 @@ const shown = () => slides.findIndex((slide) => slide.getBoundingClientRect().bo
 
 const go = (to) => {
   slides[to]?.scrollIntoView({ behavior: "instant" });
-  if (speaks) prepare(to);
+  if (speaks && document.querySelector(".desk")) prepare(to); // the deck of a class has none
   if (to in slides && !speaks) history.replaceState(null, "", `#s${to}`);
   speaker?.postMessage({ slide: to }, "*"); // "*": a file has no origin
 };

@@ -1,0 +1,113 @@
+"""Where conditions run: processes of this machine, or the workers of a Dask cluster, behind one standard interface.
+
+A worker that dies loses the condition that it had: Dask gives it to another one. Workers that have the resource GPU
+(``dask worker ADDRESS --nthreads 1 --resources GPU=1``) do one condition a card, and workers without it do none.
+"""
+
+import contextlib
+import logging
+import os
+import traceback
+from collections.abc import Iterator, Mapping
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
+from multiprocessing import get_context
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import psutil
+import torch
+
+from derived.book.house import UserError, processor, watch
+from derived.book.run.driver import ONE_THREAD
+from derived.lab.experiment import Experiment, resolve_device, run_condition
+
+PATIENCE = 30  # seconds in which a scheduler must answer, and have a worker
+ATTEMPTS = 3  # of a condition before it is a failed row
+
+
+def workers(jobs: int, scheduler: str) -> contextlib.AbstractContextManager[Executor]:
+    """Open the processes of this machine, or those of a cluster by the address of its scheduler."""
+    return _cluster(scheduler) if scheduler else _pool(jobs)
+
+
+@contextlib.contextmanager
+def _cluster(scheduler: str) -> Iterator[Executor]:
+    try:
+        from distributed import Client
+    except ModuleNotFoundError:
+        raise UserError("a cluster needs the extra: pip install 'transformers-derived[cluster]'") from None
+    for name in ("distributed", "distributed.client", "distributed.core"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what goes wrong is told in one line
+    try:
+        client = Client(scheduler, timeout=PATIENCE)
+    except (OSError, ValueError) as error:
+        cause = f"{type(error).__name__}: {error}"
+        raise UserError(f"no scheduler at {scheduler!r} ({cause}); give one like tcp://127.0.0.1:8786") from None
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=PATIENCE)
+            found = client.scheduler_info(n_workers=-1)["workers"].values()
+            tagged = any(worker["resources"].get("GPU") for worker in found)
+            yield client.get_executor(pure=False, **({"resources": {"GPU": 1}} if tagged else {}))
+        except TimeoutError:
+            command = f"dask worker {scheduler} --nthreads 1"
+            raise UserError(f"the scheduler at {scheduler} has no worker; start one: {command}") from None
+        except CancelledError:
+            raise UserError(
+                f"the scheduler at {scheduler} is gone; finished conditions are kept, the same command continues"
+            ) from None
+
+
+@contextlib.contextmanager
+def _pool(jobs: int) -> Iterator[Executor]:
+    os.environ.update(ONE_THREAD)  # inherited by the workers, which have not imported torch yet
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=watch, initargs=(os.getpid(),))
+    try:
+        yield pool
+    except BaseException:  # an interrupt must not wait for conditions that take minutes; finished ones are kept
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in psutil.Process().children():
+            with contextlib.suppress(psutil.Error):  # it has ended by itself
+                if "spawn_main" in " ".join(child.cmdline()):  # a worker, not multiprocessing's own tracker
+                    child.kill()
+        raise
+    pool.shutdown()
+
+
+def machine(device: str) -> tuple[str, str]:
+    """The kind of a device where this runs, and its name."""
+    place = resolve_device(device)
+    if place.type == "cuda":
+        return "cuda", torch.cuda.get_device_name(place)
+    return "cpu", f"{processor()}, one core per condition"
+
+
+def attempted(experiment: Experiment, condition: Mapping[str, Any], seed: int, device: str) -> pd.DataFrame:
+    """The rows of one condition; after three attempts that raised, one row with the failure and its traceback."""
+    told: list[str] = []
+
+    def run(*args: Any, **kwargs: Any) -> pd.DataFrame:
+        try:
+            return experiment.run(*args, **kwargs)
+        except Exception:
+            told.append(traceback.format_exc())
+            raise
+
+    for _ in range(ATTEMPTS):
+        told.clear()
+        rows = run_condition(SimpleNamespace(run=run, dtype=experiment.dtype), condition, seed, device)
+        if not told:
+            return rows
+    return rows.assign(traceback=told[0])
+
+
+def result_of(future: Future, condition: Mapping[str, Any]) -> tuple[pd.DataFrame, float, float]:
+    """What a condition gave; one that killed its workers again and again is a failed row, and the others go on."""
+    try:
+        return future.result()
+    except (BrokenExecutor, CancelledError):  # all of the work has stopped, not one condition
+        raise
+    except Exception as error:
+        failure = {"failure": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
+        return pd.DataFrame([{**condition, **failure}]), 0.0, 0.0

@@ -1,0 +1,214 @@
+"""A real Dask cluster on loopback: the rows of the local pool, whatever happens to workers and scheduler."""
+
+import contextlib
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from concurrent.futures import CancelledError, Future
+from pathlib import Path
+
+import pandas as pd
+import press
+import pytest
+
+from derived.book.record import workers
+
+pytest.importorskip("distributed")
+EXPERIMENT = textwrap.dedent('''
+    """Toy experiments, which do what files beside them say."""
+
+    import os
+    import signal
+    import time
+    from dataclasses import dataclass
+    from pathlib import Path
+    from typing import ClassVar
+
+    import pandas as pd
+    import torch
+
+    from derived.lab.experiment import Experiment
+    from derived.lab.rng import stream
+
+    HERE = Path(__file__).parent
+
+
+    @dataclass(frozen=True, kw_only=True)
+    class Draws(Experiment):
+        """Normal draws."""
+
+        num: int = 5
+        tiers: ClassVar = {"ci": {"num": 2}, "cpu": {}}
+
+        def conditions(self):
+            return [{"shift": shift} for shift in range(6)]
+
+        def run(self, condition, *, seed, device, dtype):
+            with open(HERE / "ran", "a") as file:
+                file.write(f"{self.num}{condition['shift']} ")
+            if self.num == 5 and condition["shift"] == 3 and (HERE / "die").exists():
+                (HERE / "die").unlink()
+                os.kill(os.getpid(), signal.SIGKILL)
+            if self.num == 5 and condition["shift"] == 2 and (HERE / "raise").exists():
+                raise ArithmeticError("the second one")
+            if self.num == 5 and (HERE / "slow").exists():
+                time.sleep(1)
+            draw = torch.randn(self.num, generator=stream(seed, "draws", condition["shift"]), dtype=dtype)
+            return pd.DataFrame({"value": draw.numpy() + condition["shift"]})
+
+
+    EXPERIMENTS = (Draws,)
+''')
+CLAIMS = textwrap.dedent('''
+    """No claims."""
+
+    from derived.papers.toy.experiments.draws import EXPERIMENTS as EXPERIMENTS
+
+    CLAIMS = ()
+''')
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    root = press.make_house(tmp_path_factory.mktemp("cluster"))
+    press.write_chapter(root, "toy", press.report_cell())
+    press.write_toc(root, "toy")
+    package = root / "src/derived/papers/toy"
+    (package / "experiments").mkdir(parents=True)
+    for folder in (package, package / "experiments"):
+        (folder / "__init__.py").write_text('"""Toy."""\n')
+    (package / "experiments/draws.py").write_text(EXPERIMENT)
+    (package / "claims.py").write_text(CLAIMS)
+    return root
+
+
+@contextlib.contextmanager
+def cluster(root: Path, number: int):
+    """A scheduler, its address, and workers of one thread."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    address = f"tcp://127.0.0.1:{port}"
+    options = {"stderr": subprocess.DEVNULL, "env": press.environment(root), "cwd": root}
+    serve = ["dask_scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard"]
+    work = ["dask_worker", address, "--nthreads", "1", "--no-dashboard", "--no-nanny"]
+    started = [
+        subprocess.Popen([sys.executable, "-m", f"distributed.cli.{command[0]}", *command[1:]], **options)
+        for command in (serve, *[work] * number)
+    ]
+    try:
+        yield address, started[0]
+    finally:
+        for each in started:
+            each.kill()
+            each.wait()
+
+
+@pytest.fixture(scope="module")
+def address(house):
+    with cluster(house, 3) as (found, _):
+        yield found
+
+
+@pytest.fixture(scope="module")
+def local(house):
+    """The rows of the local pool."""
+    done = press.process(house, "record", "toy", "--jobs", "1")
+    assert done.returncode == 0, done.stderr
+    return record(house)
+
+
+def record(house: Path) -> bytes:
+    """Read the rows of the record, and take it away."""
+    place = house / "results/toy/Draws/cpu"
+    rows = (place / "rows.parquet").read_bytes()
+    for file in place.iterdir():
+        file.unlink()
+    place.rmdir()
+    return rows
+
+
+def ran(house: Path) -> list[str]:
+    """What ran at tier cpu since it was last asked."""
+    file = house / "src/derived/papers/toy/experiments/ran"
+    found = sorted(each for each in file.read_text().split() if each[0] == "5")
+    file.unlink()
+    return found
+
+
+def told(house: Path, word: str) -> Path:
+    file = house / "src/derived/papers/toy/experiments" / word
+    file.touch()
+    return file
+
+
+def test_a_cluster_gives_the_rows_of_the_local_pool_and_a_killed_worker_loses_nothing(house, address, local):
+    ran(house)
+    die = told(house, "die")
+    done = press.process(house, "record", "toy", "--scheduler", address)
+    assert done.returncode == 0, done.stderr
+    assert not die.exists()
+    assert record(house) == local
+    assert {*ran(house)} == {f"5{shift}" for shift in range(6)}
+
+
+def test_a_condition_that_fails_three_times_is_a_failed_row_and_the_rest_goes_on(house, address):
+    wrong = told(house, "raise")
+    done = press.process(house, "record", "toy", "--scheduler", address)
+    wrong.unlink()
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "derived: toy/Draws/cpu: recorded with 1 failed conditions (ArithmeticError: the second one)"
+    )
+    assert ran(house).count("52") == 3
+    rows = pd.read_parquet(house / "results/toy/Draws/cpu/rows.parquet")
+    record(house)
+    assert rows["failure"].notna().sum() == 1
+    assert sorted(rows["shift"].unique()) == [0, 1, 2, 3, 4, 5]
+    (trace,) = rows["traceback"].dropna()
+    assert 'raise ArithmeticError("the second one")' in trace
+
+
+def test_a_killed_scheduler_is_one_clear_line_and_the_run_continues_elsewhere(house, local):
+    slow, drafts = told(house, "slow"), house / "_build/record"
+    shutil.rmtree(drafts, ignore_errors=True)
+    with cluster(house, 1) as (found, scheduler):
+        running = press.start(house, "record", "toy", "--scheduler", found, stderr=subprocess.PIPE)
+        while not (kept := [*drafts.rglob("[0-9]*.parquet")]) and running.poll() is None:
+            time.sleep(0.05)
+        scheduler.kill()
+        _, complained = running.communicate(timeout=60)
+    slow.unlink()
+    assert running.returncode == 1
+    lines = [line for line in complained.splitlines() if line and not line.startswith("Draws:")]
+    assert lines == [
+        f"derived: the scheduler at {found} is gone; finished conditions are kept, the same command continues"
+    ]
+    ran(house)
+    assert press.process(house, "record", "toy", "--jobs", "1").returncode == 0
+    assert record(house) == local
+    assert len(ran(house)) <= 6 - len(kept)
+
+
+def test_no_scheduler_is_one_clear_line(house):
+    done = press.process(house, "record", "toy", "--scheduler", "here")
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("derived: no scheduler at 'here' (")
+    assert line.endswith("give one like tcp://127.0.0.1:8786")
+
+
+def test_what_stops_all_work_is_no_failed_row():
+    for error in (CancelledError(), KeyboardInterrupt()):
+        future = Future()
+        future.set_exception(error)
+        with pytest.raises(type(error)):
+            workers.result_of(future, {"shift": 1})
+    future = Future()
+    future.set_exception(RuntimeError("its workers died"))
+    (row,) = json.loads(workers.result_of(future, {"shift": 1})[0].to_json(orient="records"))
+    assert (row["shift"], row["failure"]) == (1, "RuntimeError: its workers died")
