@@ -112,6 +112,13 @@ def test_a_chapter_has_exercises_of_all_kinds_with_minutes_and_a_rubric_where_wo
 
 
 @pytest.mark.parametrize("slug", SLUGS)
+def test_the_core_of_a_chapter_takes_an_hour_or_an_hour_and_a_half_and_has_every_kind(slug):
+    core = [one for one in homework.facts(source_of(slug)) if one.core]
+    assert 60 <= sum(one.minutes for one in core) <= 90
+    assert {one.kind for one in core} == {"Derive", "Implement", "Judge"}
+
+
+@pytest.mark.parametrize("slug", SLUGS)
 def test_homework_runs_alone_and_each_solution_is_right(slug):
     """With solutions every check says right for each part; without them, that there is no answer yet."""
     notebook, parts = source_of(slug), exercises_of(slug)

@@ -47,6 +47,23 @@ def test_what_is_looked_for_comes_first_and_lands_at_its_anchor(page):
         page.wait_for_function(f"{ranges}.map((r) => r.getBoundingClientRect()).some({seen})")
 
 
+@pytest.mark.parametrize(
+    ("words", "title"),
+    [
+        ("vanishing gradients", "gradient"),
+        ("LayerNorm vs DyT", "LayerNorm"),
+        ("what is a verdict", "verdict"),
+        ("attention sink", "sink"),
+        ("rank collapse", "collapse"),
+        ("eq 2.11", "Equation 2.11"),
+    ],
+)
+def test_words_as_a_reader_types_them_find_a_place_before_pages_of_evidence(page, words, title):
+    shown = search(page, words)
+    assert any(title.lower() in text.lower() for text in shown[:2]), shown[:2]
+    assert not shown[0].startswith("Evidence")
+
+
 def test_the_field_of_every_page_leads_to_the_search(page, site):
     page.goto(f"{site.as_uri()}/book/ledger.html")
     page.keyboard.press("Control+k")

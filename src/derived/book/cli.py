@@ -216,9 +216,13 @@ def _price(house: House, paper: str, chosen: list, tier: str) -> None:
     table = Table("experiment", "memory", *(card["name"] for card in cost.cards()), box=None, header_style="bold")
     costs = [cost.predicted(house, cost.name_of(paper, one.__name__, tier)) for one in chosen]
     for one, row in zip(chosen, costs, strict=True):
-        told = [f"{cost.spell(on.seconds)}, {cost.dollars(on.dollars)}" if on.fits else "too large" for on in row]
-        table.add_row(one.__name__, f"{row[0].memory / cost.GIGA:.2g} GB", *told)
-    sums = [[on for on in column if on.fits] for column in zip(*costs, strict=True)]
+        if not row:
+            table.add_row(one.__name__, "cannot be counted, and has no record to go by")
+            continue
+        sign = "~" if row[0].rough else ""
+        told = [f"{sign}{cost.spell(on.seconds)}, {cost.dollars(on.dollars)}" if on.fits else "too large" for on in row]
+        table.add_row(one.__name__, f"{row[0].memory / cost.GIGA:.2g} GB" if row[0].memory else "?", *told)
+    sums = [[on for on in column if on.fits] for column in zip(*filter(None, costs), strict=True)]
     total = [
         f"{cost.spell(sum(on.seconds for on in each))}, {cost.dollars(sum(on.dollars for on in each))}" for each in sums
     ]

@@ -131,7 +131,7 @@ def test_an_interrupted_recording_continues_where_it_stopped(house, paper):
     (paper / "stop").unlink()
     claims = paper.parent / "claims.py"
     claims.write_text(claims.read_text().replace("The mean is told.", "The mean is zero."))
-    process = press.process(house, "record", "toy", "--jobs", "1")
+    process = press.derived(house, "record", "toy", "--jobs", "1")
     assert process.returncode == 0, process.stderr
     assert (paper / "ran").read_text() == "0122", "only the condition that had not finished ran again"
     head = json.loads((house / "results/toy/Draws/cpu/record.json").read_text())

@@ -65,9 +65,9 @@ def test_a_run_that_looks_at_its_numbers_is_carried_on_from_its_record(monkeypat
     monkeypatch.setattr(counting, "read", lambda *_: record)
     found = counting.count(Looking, "gpu")
     assert found == {"recorded": 3600.0}
-    core, _, *large = (cost.on(card, found) for card in cost.cards())
-    assert core.seconds == 3600
-    assert str(cost.to_rent([core, *large])) == "of the order of 1 h on an A100, \\$2.50"
+    costs = [cost.on(card, found) for card in cost.cards()]
+    assert {each.seconds for each in costs} == {3600}
+    assert str(cost.to_rent(costs)) == "of the order of 1 h on an A100, \\$2.50"
 
 
 def test_work_outside_torch_stays_on_the_host(monkeypatch):
@@ -124,6 +124,8 @@ def test_a_row_that_was_not_run_says_what_it_would_cost(tmp_path):
     (tmp_path / "results").mkdir()
     row = {"paper": "toy", "experiment": "Draws", "tier": "gpu", "verdict": "not run", "reason": "not recorded"}
     assert cost.priced(house, row) == {"cost": None}, "nothing was counted"
+    cost.keep(house, {"toy/Draws/gpu": {"of": "x"}})
+    assert cost.priced(house, row) == {"cost": None}, "it could not be counted"
     cost.keep(house, {"toy/Draws/gpu": {"of": "x", "launches": 10**9, "held": 2 * 10**9}})
     found = cost.priced(house, row)
     assert found["cost"]["card"] == "T4"

@@ -9,14 +9,15 @@ PAGE = r"""
 <article class="bd-article"><section id="top"><h1>1. Least squares<a class="headerlink">#</a></h1><p>It begins.</p>
 <section id="hats"><h2>1.2. The hat matrix<a class="headerlink">#</a></h2>
 <p>Its trace is <span class="math">\(\operatorname{tr} H \le d\)</span>.</p>
-<div class="math"><span class="eqno">(1.4)<a>#</a></span>\[\hat\beta = \frac{1}{n} X^{\top} y\]</div>
+<div class="math" id="equation-fit"><span class="eqno">(1.4)<a>#</a></span>\[\hat\beta = \frac{1}{n} X^{\top} y\]</div>
 <div class="proof admonition" id="thm"><p class="admonition-title">Theorem 1.4 (Fit)<span class="whose">ours</span></p>
 <section id="proof-content"><p>One pass is the fit.</p></section></div>
 <div class="cell"><pre>secret_code()</pre></div>
 <div class="solution admonition" id="sol"><p class="admonition-title">Solution</p><p>answer</p></div>
 <figure id="fig"><figcaption><span class="caption-number">Fig. 1.1 </span>A line.</figcaption></figure>
 <table><tr class="claim" id="claim-CAC-5.a"><th><span class="verdict">✓ holds</span>CAC-5.a</th><td>It holds.</td></tr>
-</table></section></section></article>"""
+</table><dl class="glossary"><dt id="term-sink">sink<a class="headerlink">#</a></dt><dd><p>It drains.</p></dd></dl>
+</section></section></article>"""
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +32,8 @@ def test_everything_with_an_anchor_is_found_at_it(found):
         "a.html#hats": ("Section", "1.2. The hat matrix"),
         "a.html#thm": ("Statement", "Theorem 1.4 (Fit)"),
         "a.html#fig": ("Figure", "Fig. 1.1"),
+        "a.html#equation-fit": ("Formula", "Equation 1.4"),
+        "a.html#term-sink": ("Term", "sink"),
         "a.html#claim-CAC-5.a": ("Claim", "CAC-5.a"),
     }
     assert all(entry.page == "1. Least squares" for entry in found.values())

@@ -13,6 +13,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from derived.book.house import UserError
 from derived.book.teach.homework import facts, homework, otter, roles, section
 from derived.book.teach.slicing import names
+from derived.papers.task_ecologies import exercises
 
 ROOT = Path(__file__).parents[3]
 
@@ -117,7 +118,9 @@ PARTS = 'print("(a)", "right" if answer == table[0] else "not right: yours is ri
         ("exercises.EXERCISES['te-ex-hand'] = ()", 2.0),
     ],
 )
-def test_the_hidden_test_gives_each_part_its_share_whatever_is_printed(answer, points):
+def test_the_hidden_test_gives_each_part_its_share_whatever_is_printed(answer, points, monkeypatch):
+    monkeypatch.setattr(exercises, "check", exercises.check)  # what an answer overwrites is put back
+    monkeypatch.setitem(exercises.EXERCISES, "te-ex-hand", exercises.EXERCISES["te-ex-hand"])
     notebook = nbformat.read(ROOT / "notebooks/task_ecologies.ipynb", as_version=4)
     executed = nbformat.from_dict(notebook)
     check = next(cell for cell in executed.cells if 'check("te-ex-hand"' in cell.source)
@@ -205,14 +208,17 @@ def with_words(**check: str) -> nbformat.NotebookNode:
     """A chapter whose second exercise asks for words, and whose first says its minutes."""
     notebook = chapter(*BEFORE, **check)
     for cell in notebook.cells:
-        cell.source = cell.source.replace("Which number?", "\n*Derive, 15 minutes, easy.* Which number?")
+        cell.source = cell.source.replace("Which number?", "\n*Derive, 15 minutes, easy, core.* Which number?")
     place = next(at for at, cell in enumerate(notebook.cells) if cell.source == SECOND)
     notebook.cells[place : place + 2] = [new_markdown_cell(WORDS), new_markdown_cell(RUBRIC, metadata=TAGS)]
     return notebook
 
 
 def test_an_exercise_says_its_kind_minutes_difficulty_and_the_points_of_its_rubric():
-    assert facts(with_words()) == [("toy-one", "Derive", 15, "easy", 0), ("toy-two", "Judge", 20, "medium", 3)]
+    assert facts(with_words()) == [
+        ("toy-one", "Derive", 15, "easy", True, 0),
+        ("toy-two", "Judge", 20, "medium", False, 3),
+    ]
 
 
 def test_words_have_a_cell_that_is_graded_by_hand_and_a_check_a_point_for_five_minutes():

@@ -89,9 +89,8 @@ def on(card: Mapping[str, Any], count: Mapping[str, Any]) -> Cost:
     moved = count.get("bytes", 0) / (card["bandwidth"] * GIGA)
     started = count.get("launches", 0) * card["latency"] * 1e-6
     seconds = count.get("host", 0) + count.get("recorded", 0) + started + (adds + moved) / card["share"]
-    largest = max(each["memory"] for each in cards())  # where nobody counted the memory
     memory = count.get("held", 0)
-    fits = card["memory"] == largest if "recorded" in count else memory < card["memory"] * GIGA
+    fits = memory < card["memory"] * GIGA
     return Cost(
         card["name"], seconds, memory, seconds / 3600 * card["hour"], fits, "host" in count or "recorded" in count
     )
@@ -100,12 +99,13 @@ def on(card: Mapping[str, Any], count: Mapping[str, Any]) -> Cost:
 def predicted(house: House, name: str) -> list[Cost]:
     """Predict a run on every card; empty where it was not counted."""
     count = counts(house).get(name)
-    return [on(card, count) for card in cards()] if count else []
+    return [on(card, count) for card in cards()] if count and {"launches", "recorded"} & count.keys() else []
 
 
 def to_rent(costs: list[Cost]) -> Cost | None:
-    """Choose the GPU on which a run is cheapest, of those whose memory suffices."""
-    return min((cost for cost in costs[1:] if cost.fits), key=lambda cost: cost.dollars, default=None)
+    """Choose the GPU on which a run is cheapest, of those that hold it; with memory uncounted, no small one."""
+    known = bool(costs) and costs[0].memory > 0
+    return min((cost for cost in costs[1 if known else 2 :] if cost.fits), key=lambda cost: cost.dollars, default=None)
 
 
 def priced(house: House, row: Mapping[str, Any]) -> dict[str, Any]:

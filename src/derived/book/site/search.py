@@ -1,4 +1,4 @@
-"""Writes the search of the book: sections, statements, figures, exercises, functions and claims by anchor.
+"""Writes the search of the book: terms, sections, statements, figures, exercises, functions and claims by anchor.
 
 The finished pages are cut into entries, which stand in `search/index.js` as plain text; MiniSearch, a small and
 well-kept library, searches them in the browser. The index is a script, so it also works where the site is opened from a
@@ -56,7 +56,12 @@ FUNCTIONS = {
 # What is an entry of its own, or no text of the page: the section around it does without it. So are headed sections.
 SILENT = {"figure", "script", "style", "nav"}
 UNREAD = {"headerlink", "eqno", "statement-links", "whose", "ledger"}
-APART = {"div": {"proof", "exercise", "solution", "cell"}, "tr": {"claim"}, "dl": {"py"}, "details": {"test"}}
+APART = {
+    "div": {"proof", "exercise", "solution", "cell"},
+    "tr": {"claim"},
+    "dl": {"py", "glossary"},
+    "details": {"test"},
+}
 HEADS = ("h1", "h2", "h3", "h4", "h5", "h6")
 BLOCKS = ("p", "li", "div", "th", "td", "dd", "dt", "small", "summary", "br")
 
@@ -150,6 +155,13 @@ def entries(article: Tag, name: str) -> Iterator[Entry]:
         yield Entry(
             f"{name}#{thing['id']}", "Function", page, title, f"{thing['id']} {words(thing.find_next_sibling('dd'))}"
         )
+    for box in (tag for tag in named if tag.name == "div" and "math" in tag.get("class", ())):
+        if number := box.select_one(".eqno"):
+            tex = "".join(part.get_text() for part in box.children if not _is_number(part))
+            title = number.get_text().strip("()#\uf0c1 ").partition(")")[0]
+            yield Entry(f"{name}#{box['id']}", "Formula", page, f"Equation {title}", plain(tex))
+    for term in (tag for tag in named if tag.name == "dt" and "glossary" in tag.parent.get("class", ())):
+        yield Entry(f"{name}#{term['id']}", "Term", page, _heading(term), words(term.find_next_sibling("dd")))
     for row in (tag for tag in named if tag.name == "tr" and tag["id"].startswith("claim-")):
         claim = row["id"].removeprefix("claim-")
         yield Entry(

@@ -4,7 +4,8 @@ answer  the cell of an exercise where a student writes: the last code cell above
 check   a code cell of the exercise behind its solution; if it prints "right" for each answer that is, it has points,
         one for each five minutes that the exercise says it takes, which its parts share equally
 setup   the statements of the chapter that these cells need, and no other (derived.book.teach.slicing)
-facts   of an exercise: kind, minutes and difficulty, its first line; the points of its rubric, in its solution's box
+facts   of an exercise: kind, minutes, difficulty and whether it is of the core, its first line; the points of its
+        rubric, in its solution's box
 
 Cells that are tagged ``solution`` give the solution: all code of them stands in the answer's cell of the tutors'
 version, between nbgrader's marks. There each check has a hidden test as well, since a check leaves a wrong answer
@@ -31,7 +32,7 @@ from derived.book.teach import slicing
 SECTION = "## Exercises"
 MINUTES = 5  # of an exercise for each point of its check
 _EXERCISE = re.compile(r"^[`:]{3,}\{exercise\}[^\n]*\n(?:[ \t]*:[\w-]+:[^\n]*\n)*?[ \t]*:label:[ \t]*(\S+)", re.M)
-_FACTS = re.compile(r"^\*(Derive|Implement|Judge|Project), (\d+) minutes, (easy|medium|hard|open)\.\*", re.M)
+_FACTS = re.compile(r"^\*(Derive|Implement|Judge|Project), (\d+) minutes, (easy|medium|hard|open)(, core)?\.\*", re.M)
 _POINTS = re.compile(r"^- (\d+) points?:", re.M)
 _REFUSED = re.compile(r"^(\([a-z]\) )?(not right|no answer yet)", re.M)
 _RIGHT = r"(?m)^(?:\([a-z]\) )?right\b"  # at the head of a line, where no answer can put it
@@ -52,12 +53,13 @@ _OTTER = """>>> import contextlib, io
 
 
 class Facts(NamedTuple):
-    """Kind, minutes and difficulty of an exercise, and the points of its rubric, 0 without one."""
+    """What an exercise says of itself, and the points of its rubric, 0 without one."""
 
     label: str
     kind: str
     minutes: int
     difficulty: str
+    core: bool
     rubric: int
 
 
@@ -118,7 +120,7 @@ def facts(notebook: NotebookNode) -> list[Facts]:
         if cell.cell_type == "markdown" and not is_solution(cell) and labels and said:
             box = re.search(rf"^([`:]{{3,}})\{{solution\}} {re.escape(labels[-1])}$(.*?)^\1$", boxes, re.M | re.S)
             points = sum(map(int, _POINTS.findall(box[2]))) if box else 0
-            found.append(Facts(labels[-1], said[1], int(said[2]), said[3], points))
+            found.append(Facts(labels[-1], said[1], int(said[2]), said[3], bool(said[4]), points))
     return found
 
 

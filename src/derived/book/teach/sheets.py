@@ -21,8 +21,10 @@ def sheet(slug: str, title: str, source: NotebookNode, graded: NotebookNode, kno
     for about in (cell.metadata.get("nbgrader", {}) for cell in graded.cells):
         points[re.sub(r"-(check\d+|words)$", "", about.get("grade_id", ""))] += about.get("points", 0)
     facts, parts = homework.facts(source), _exercises(slug)
+    core = sum(one.minutes for one in facts if one.core)
     rows = [
-        f"| {known.look_up('places', one.label).words} | {one.kind} | {one.minutes} | {one.difficulty} "
+        f"| {known.look_up('places', one.label).words} | {one.kind} | {one.minutes} "
+        f"| {one.difficulty}{', core' * one.core} "
         f"| {points[one.label]}{_split(one, points[one.label], len(parts.get(one.label, [])))} |"
         for one in facts
     ]
@@ -30,7 +32,8 @@ def sheet(slug: str, title: str, source: NotebookNode, graded: NotebookNode, kno
     return "\n".join(
         [
             f"# Tutor's sheet: {title}\n",
-            f"{sum(one.minutes for one in facts)} minutes, {sum(points.values())} points. Judge and Project are graded",
+            f"{sum(one.minutes for one in facts)} minutes, {core} core, {sum(points.values())} points. Judge",
+            "and Project are graded",
             "by hand with the rubrics below, the others by their checks; where one asks for a reason as well, this has",
             "a rubric and a cell of its own.\n",
             *head,

@@ -3,6 +3,9 @@
 addEventListener("DOMContentLoaded", () => {
   const GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma sigma tau upsilon phi chi psi omega".split(" ");
   const SHOWN = 40; // results
+  const STOP = new Set("a an and are do does for how in is it of on or the to versus vs what when which why with".split(" "));
+  const SAME = [[/\bdelta net\b/g, "deltanet"], [/\brank collapse\b/g, "collapse"], [/\b(?:eqs?|equations?)\.? (?=\d)/g, "equation "]];
+  const RANK = { Term: 3, Section: 1.5, Statement: 1.5, Figure: 1.2 }; // claims, exercises and whole pages: 1
   const REACH = 110; // characters of an excerpt on either side
   const entries = window.ENTRIES.map(([url, kind, page, title, text], id) => ({ id, url, kind, page, title, text }));
   // 1.4 and CAC-5.a are one word each, ill-conditioned is three, and β is beta too.
@@ -24,12 +27,14 @@ addEventListener("DOMContentLoaded", () => {
   const make = (name, className, text) => Object.assign(document.createElement(name), { className, textContent: text });
 
   function find(query) {
-    const phrase = query.toLowerCase().trim();
+    const asked = SAME.reduce((words, [pattern, same]) => words.replace(pattern, same), query.toLowerCase().trim());
+    const phrase = asked.split(/\s+/).filter((word) => !STOP.has(word)).join(" ") || asked;
     const together = (id) => {
-      const { kind, title, text } = entries[id];
-      if (kind === "Function") return title.toLowerCase() === phrase ? 8 : 0.4; // a word of the text is looked for more often
-      if (title.toLowerCase().startsWith(phrase)) return 8;
-      return title.toLowerCase().includes(phrase) ? 4 : text.toLowerCase().includes(phrase) ? 2 : 1;
+      const { kind, title, text, url } = entries[id];
+      if (url.startsWith("claims/")) return 0.1; // all evidence of a chapter has every word
+      if (kind === "Function") return title.toLowerCase() === phrase ? 8 : 0.2; // a word of the text is looked for more often
+      const place = title.toLowerCase().startsWith(phrase) ? 8 : title.toLowerCase().includes(phrase) ? 4 : text.toLowerCase().includes(phrase) ? 2 : 1;
+      return place * (url.startsWith("book/package") ? 0.5 : RANK[kind] ?? 1);
     };
     const options = {
       boost: { title: 4, page: 0.3 },
@@ -38,8 +43,12 @@ addEventListener("DOMContentLoaded", () => {
       fuzzy: (term) => (term.length > 5 && !/\d/.test(term) ? 0.2 : false),
       boostDocument: together,
     };
-    const all = engine.search(query, { ...options, fuzzy: false });
-    return all.length ? all : engine.search(query, options);
+    const ways = [{ fuzzy: false }, {}, { combineWith: "OR" }]; // all words as they stand, with a slip, and any of them
+    for (const way of phrase.includes(" ") ? ways : ways.slice(0, 2)) {
+      const found = engine.search(phrase, { ...options, ...way });
+      if (found.length) return found;
+    }
+    return [];
   }
 
   // The text around the first word found, the words in bold.
