@@ -251,7 +251,7 @@ def introduced(formula: str) -> set[str]:
     """Extract the symbols that stand alone in a formula, on one side of a sign, or under a sum, a minimum or the like.
 
     >>> sorted(introduced(r"\\min_P F(P),\\quad V\\in\\mathcal V"))
-    ['P', 'V']
+    ['P', 'V', '\\\\mathcal V']
     """
     inside = _ARGUMENTS.sub(r"\1", _ARGUMENTS.sub(r"\1", re.split(r"\\[(\[]", formula, maxsplit=1)[-1]))
     pieces = re.split(r"[,;:&]|\\\\|\\q?quad|\\(?:begin|end)\{\w+\}", _INDEX.sub("", inside))
