@@ -100,7 +100,7 @@ def apjn_hutchinson(
 
 def _states(model: RandomTransformer | Iterable[Callable], x: Tensor, start: int) -> list[Tensor]:
     """The stream before each block from ``start`` on, and after the last."""
-    if isinstance(model, RandomTransformer):
+    if hasattr(model, "states"):
         return model.states(x, start)
     states = [x]
     for block in [*model][start:]:
