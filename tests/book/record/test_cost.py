@@ -67,7 +67,7 @@ def test_a_run_that_looks_at_its_numbers_is_carried_on_from_its_record(monkeypat
     assert found == {"recorded": 3600.0}
     costs = [cost.on(card, found) for card in cost.cards()]
     assert {each.seconds for each in costs} == {3600}
-    assert str(cost.to_rent(costs)) == "of the order of 1 h on an A100, \\$2.50"
+    assert str(cost.to_rent(costs)) == "of the order of 1 h on an A100, 2.50 USD"
 
 
 def test_work_outside_torch_stays_on_the_host(monkeypatch):
@@ -129,7 +129,7 @@ def test_a_row_that_was_not_run_says_what_it_would_cost(tmp_path):
     cost.keep(house, {"toy/Draws/gpu": {"of": "x", "launches": 10**9, "held": 2 * 10**9}})
     found = cost.priced(house, row)
     assert found["cost"]["card"] == "T4"
-    assert found["reason"] == "about 2.8 h on a T4, 2 GB, \\$1.64, as predicted; not recorded"
+    assert found["reason"] == "about 2.8 h on a T4, 2 GB, 1.64 USD, as predicted; not recorded"
     for other in ({"verdict": "holds"}, {"tier": "ci"}, {"experiment": None}):
         assert cost.priced(house, row | other) == {"cost": None}
 

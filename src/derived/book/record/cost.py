@@ -40,7 +40,7 @@ class Cost:
     def __str__(self) -> str:
         how, article = "of the order of" if self.rough else "about", "an" if self.card[0] in "AH" else "a"
         held = f", {self.memory / GIGA:.2g} GB" if self.memory else ""
-        return f"{how} {spell(self.seconds)} on {article} {self.card}{held}, \\{dollars(self.dollars)}"
+        return f"{how} {spell(self.seconds)} on {article} {self.card}{held}, {dollars(self.dollars)}"
 
 
 def spell(seconds: float) -> str:
@@ -57,7 +57,7 @@ def spell(seconds: float) -> str:
 
 def dollars(price: float) -> str:
     """Write a price in US dollars, a cent at least."""
-    return f"${max(price, 0.01):.2f}" if price < 99.5 else f"${price:.0f}"
+    return f"{max(price, 0.01):.2f} USD" if price < 99.5 else f"{price:.0f} USD"
 
 
 def name_of(paper: str, experiment: str, tier: str) -> str:
