@@ -388,7 +388,7 @@ def test_status_names_records_and_their_state():
     rough = cost | {"rough": True, "memory": 0}
     for told, words in (
         (None, ""),
-        (cost, "A100predicted2 h1.0 GB$5.00"),
+        (cost, "A100predicted2 h1.0 GB5.00 USD"),
         (rough, "A100predictedroughly 2 h–$5.00"),
     ):
         text = pages.status([chapter(row("A"), records=(record | {"cost": told},))])
