@@ -389,7 +389,7 @@ def test_status_names_records_and_their_state():
     for told, words in (
         (None, ""),
         (cost, "A100predicted2 h1.0 GB5.00 USD"),
-        (rough, "A100predictedroughly 2 h–$5.00"),
+        (rough, "A100predictedroughly 2 h–5.00 USD"),
     ):
         text = pages.status([chapter(row("A"), records=(record | {"cost": told},))])
         assert "derived record toy Reach --tier gpu" in text
