@@ -34,7 +34,7 @@ def test_layer_norm_grows_like_a_power(a, s):
 
 @pytest.mark.parametrize("alpha", [0.5, 1.0])
 def test_erf_grows_like_a_stretched_exponential(alpha):
-    """`SP-8`: the slope of ln J in the root of the depth is 1 / sqrt(lambda) within a hundredth; LayerNorm is refused."""
+    """`SP-8`: the slope of ln J in the root of the depth is 1 / sqrt(lambda) within a hundredth; LayerNorm fails."""
     a, s = 0.5, 1.0
     slope = float(package.lambda_stretched(a, s, package.stretch_constant("erf", alpha))) ** -0.5
     assert pencil.exponent(pencil.erf(alpha), a, s, math.inf, 20_000, math.sqrt) == pytest.approx(slope, rel=0.01)
