@@ -119,7 +119,7 @@ def test_a_head_has_no_convolution_with_two_signs():
 
 
 def test_the_split_of_a_table(table):
-    """`HKT-5.a`: the symmetric and the antisymmetric part, and each is the mixture of the levels' parts; of the levels'
+    """`hkt-split`: the symmetric and the antisymmetric part, and each is the mixture of the levels' parts; of the levels'
     parts of the other kind it is not."""
     alpha, units = [0.5, 0.3, 0.2], [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     levels, M = pencil.pyramid(table(5, 3), 3, pencil.averages), [table(3, 3) for _ in range(3)]

@@ -81,15 +81,4 @@ CLAIMS = (
         where="the nearest to Tables 1 and 2 that can be run here: one small model for all tasks, trained on them",
         null=missed_without_less("shuffled"),
     ),
-    statistic(
-        "IPT-15.b",
-        "Negative control: with the values moved by one chunk against their keys, the models with the memory miss three in four needles or more.",
-        Needles,
-        least_missed("shuffled"),
-        MODELS.format("the lower of the two needle tasks"),
-        at_least(0.75),
-        unit="share of answers",
-        judged_at=RECORDED,
-        null=least_missed("test"),
-    ),
 )
