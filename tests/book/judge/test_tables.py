@@ -38,7 +38,11 @@ def test_prices_add_up_and_say_what_is_rough_too_large_or_unknown(tmp_path):
 
 def test_chapters_have_their_verdicts_and_stale_records_their_reasons():
     record = {"experiment": "Draws", "tier": "cpu", "state": "stale", "reasons": ["a", "b"]}
-    findings = {"seconds": 2.0, "rows": [ROW], "records": [record, record | {"state": "unchanged"}]}
+    findings = {
+        "seconds": 2.0,
+        "rows": [ROW],
+        "records": [record, record | {"experiment": "Sums", "state": "unchanged"}],
+    }
     ran = [Outcome("toy", findings, cached=True), Outcome("other", None, "it fell over")]
     assert lines(tables.of_chapters(ran))[1:] == [["toy", "2.0", "(cached)", *"100000"], ["other", "failed"]]
     assert list(tables.stale(ran)) == ["toy: the record Draws/cpu is stale: a; b"]

@@ -160,10 +160,12 @@ def test_records_are_compared_with_their_predictions_by_card():
     times = [(1.0, 2.0), (1.0, 2.1), (2.0, 1.0), (2.1, 1.0), (1.0, None)]
     made = [MADE | {"seconds": each, "predicted": told, "cost": {"card": "CPU core"}} for each, told in times]
     on_card = MADE | {"seconds": 1.0, "predicted": 1.0, "cost": {"card": "T4"}}
-    assert cost.tested([*made, {"state": "missing"}, on_card]) == {
-        "CPU core": {"near": 2, "predicted": 4, "made": 5},
-        "T4": {"near": 1, "predicted": 1, "made": 1},
+    found = cost.tested([*made, {"state": "missing"}, on_card])
+    assert {card: (each.near, len(each.ratios), each.made) for card, each in found.items()} == {
+        "CPU core": (2, 4, 5),
+        "T4": (1, 1, 1),
     }
+    assert found["CPU core"].middle == pytest.approx((0.5 + 2) / 2)
 
 
 def test_cards_have_figures_that_are_possible():

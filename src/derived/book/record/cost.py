@@ -13,8 +13,9 @@ growth of its loops (``recorded`` seconds).
 import functools
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib import resources
+from statistics import median
 from typing import Any
 
 import yaml
@@ -137,13 +138,30 @@ def of_record(house: House, paper: str, record: Mapping[str, Any]) -> dict[str, 
     return {**record, "cost": asdict(cost), "predicted": on(made_on, count).seconds or None}
 
 
-def tested(records: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-    """Count, by card, the records whose time is near the predicted one, those with a prediction, and all of them."""
-    found: dict[str, dict[str, int]] = {}
+@dataclass
+class Tested:
+    """How the records of a card compare with their predictions."""
+
+    made: int = 0
+    ratios: list[float] = field(default_factory=list)  # recorded over predicted seconds, where there is a prediction
+
+    @property
+    def near(self) -> int:
+        """Count the records whose time confirms the predicted one."""
+        return sum(1 / NEAR <= ratio <= NEAR for ratio in self.ratios)
+
+    @property
+    def middle(self) -> float:
+        """Find the median ratio."""
+        return median(self.ratios)
+
+
+def tested(records: Iterable[Mapping[str, Any]]) -> dict[str, Tested]:
+    """Compare records with their predictions, card by card."""
+    found: dict[str, Tested] = {}
     for record in (each for each in records if each["state"] != "missing"):
-        of_card = found.setdefault(record["cost"]["card"], {"near": 0, "predicted": 0, "made": 0})
-        of_card["made"] += 1
+        of_card = found.setdefault(record["cost"]["card"], Tested())
+        of_card.made += 1
         if record["predicted"]:
-            of_card["predicted"] += 1
-            of_card["near"] += 1 / NEAR <= record["seconds"] / record["predicted"] <= NEAR
+            of_card.ratios.append(record["seconds"] / record["predicted"])
     return found

@@ -25,6 +25,7 @@ from derived.lab import checks
 from derived.lab.experiment import Experiment
 from derived.lab.findings import hashed
 from derived.lab.record import read, slot
+from derived.lab.study import absence
 
 SMALL = 4096  # elements up to which an operation is done: numbers that steer a loop are right
 LOOPS = (
@@ -146,9 +147,11 @@ def _without_memory(func: Any, args: Any, kwargs: Any) -> Any:
 def count(experiment: type[Experiment], tier: str) -> dict[str, float]:
     """Count the operations of an experiment at a tier: the sum over its conditions, and the most that one holds.
 
-    Its tensors have their true shapes. Where the code looks at numbers that only a true run has, its record at tier cpu
-    is carried on instead.
+    Its tensors have their true shapes. Where the code looks at numbers that only a true run has, or needs real things
+    that are not here, its record at tier cpu is carried on instead.
     """
+    if absence(experiment):
+        return grown(experiment, tier)
     sized, small = experiment.at(tier), experiment.at("ci" if "ci" in experiment.tiers else tier)
     numbers = {name: value for name, value in small.configuration().items() if type(value) is int}
     growing = {name: (low, getattr(sized, name)) for name, low in numbers.items() if getattr(sized, name) > low > 0}
@@ -156,7 +159,7 @@ def count(experiment: type[Experiment], tier: str) -> dict[str, float]:
     data = {name: low for name, (low, _) in growing.items() if name in DATA}
     try:
         total = _carried_on(dataclasses.replace(sized, **data), loops)
-    except (ValueError, RuntimeError, IndexError, ArithmeticError):
+    except (ValueError, RuntimeError, IndexError, ArithmeticError):  # what its code says of numbers that are not true
         return grown(experiment, tier)
     found: dict[str, float] = {key: round(value) for key, value in total.items() if value > 0}
     record = read(slot(experiment.paper(), experiment.__name__, "cpu"), "")
