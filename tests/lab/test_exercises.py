@@ -10,7 +10,9 @@ import pytest
 import sympy
 import torch
 
+from derived.lab.borrowed import PAPERS
 from derived.lab.exercises import Derive, Implement, ask, call, checker, described, judged, ranges, share
+from derived.papers.task_ecologies.model.ecology import FiniteEcology
 from derived.papers.task_ecologies.model.partitions import bell_number
 
 half = Derive(lambda: 0.5, digits=2)
@@ -188,6 +190,25 @@ def test_an_implementation_is_held_to_its_properties():
 def test_the_packages_own_is_refused_however_it_is_reached(answer):
     said = judged("bell", bell, answer)
     assert said == "not right: that is the package's own bell_number; write yours"
+
+
+def of_a_paper(source: str):
+    """A property that stands in a paper's file and calls the answer itself."""
+    names = {"__name__": "derived.papers.toy.exercises"}
+    exec(compile(f"holds = lambda answer, n: {source}", f"{PAPERS}/toy/exercises.py", "exec"), names)
+    return Implement((names["holds"],), ranges(n=(0, 4)))
+
+
+@pytest.mark.parametrize("answer", [bell_number, functools.partial(bell_number)])
+def test_the_packages_own_is_refused_where_a_property_calls_it_itself(answer):
+    direct = of_a_paper("None if answer(n) == (1, 1, 2, 5, 15)[n] else 'it is another'")
+    assert judged("bell", direct, answer) == "not right: that is the package's own bell_number; write yours"
+    assert judged("bell", direct, lambda n: (1, 1, 2, 5, 15)[n]) == "right"
+
+
+def test_the_packages_own_class_is_refused_where_a_property_calls_it_itself():
+    direct = of_a_paper("None if answer([1.0], [1.0], [[[0.5, 0.5]]]).num_worlds == 1 else 'it is another'")
+    assert "the package's own FiniteEcology." in judged("worlds", direct, FiniteEcology)
 
 
 def test_what_an_exercise_gives_or_allows_may_be_called():

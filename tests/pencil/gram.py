@@ -70,6 +70,17 @@ def layer(x, d, deviation, h, heads, draw):
     return root(product(moved, transpose(moved)))
 
 
+def hot_layer(x, d, h, draw):
+    """The same where attention is even, with any number of heads: one push for all tokens, along a Gaussian vector."""
+    mean = [sum(column) / len(x) for column in transpose(x)]
+    size = math.sqrt(h / d * sum(a * a for a in mean))
+    push, outside = [draw.gauss(0, size) for _ in mean], size * math.sqrt(draw.gammavariate((d - len(x)) / 2, 2))
+    moved = [[*(a + b for a, b in zip(token, push, strict=True)), outside] for token in x]
+    lengths = [math.sqrt(sum(a * a for a in row)) for row in moved]
+    moved = [[a / length for a in row] for row, length in zip(moved, lengths, strict=True)]
+    return root(product(moved, transpose(moved)))
+
+
 def overlap(x):
     """The mean over pairs of two tokens."""
     n = len(x)

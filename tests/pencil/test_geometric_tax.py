@@ -122,12 +122,23 @@ def misfits(errors):
     return [max(abs(each - 1) for each in fit) for fit in ([a * u[i] + b * v[i] for i in centre], power)]
 
 
+def squared_error(codes):
+    """Of a number drawn evenly from [0, 1] and read as the nearest code."""
+    edges = [0.0, *((a + b) / 2 for a, b in itertools.pairwise(codes)), 1.0]
+    return sum(((b - c) ** 3 - (a - c) ** 3) / 3 for c, (a, b) in zip(codes, itertools.pairwise(edges), strict=True))
+
+
 @pytest.mark.parametrize("largest", [64, 640])
 def test_what_a_codebook_errs_is_a_power_of_its_size(largest):
-    """`GT-6.a` fails: on the line the best codebook errs by 1 / 12 K^2, which a / ln K + b misses, up to 64 codes
-    as up to 640; a law of that form is missed by the power."""
-    sizes = [k for k in (8, 16, 32, 64, 160, 320, 640) if k <= largest]
-    logarithm, power = misfits({k: 1 / (12 * k * k) for k in sizes})
+    """`GT-6.a` fails: on the line the best codebook is even and errs by 1 / 12 K^2, which a / ln K + b misses, up to 64
+    codes as up to 640; a law of that form is missed by the power."""
+    sizes, draw = [k for k in (8, 16, 32, 64, 160, 320, 640) if k <= largest], random.Random(0)
+    even = {k: [(i + 0.5) / k for i in range(k)] for k in sizes}
+    errors = {k: squared_error(codes) for k, codes in even.items()}
+    for k, codes in even.items():
+        assert errors[k] == pytest.approx(1 / (12 * k * k), rel=1e-6)
+        assert squared_error(sorted(c + draw.uniform(-0.4, 0.4) / k for c in codes)) > errors[k]
+    logarithm, power = misfits(errors)
     assert power < 1e-9 < 0.1 < logarithm
     logarithm, power = misfits({k: 2 / math.log(k) + 0.1 for k in sizes})
     assert logarithm < 1e-9 < 0.01 < power

@@ -84,8 +84,8 @@ def test_kernels_of_levels_make_a_kernel(table):
 
 
 def test_the_layer_contains_attention(table):
-    """`HKT-6.a`: with all weight on the tokens it is attention, whose odds of two keys no other token moves; with
-    weight on a summary one does."""
+    """`HKT-6.a`: with all weight on the tokens it is attention, the library's too, whose odds of two keys no other
+    token moves; with weight on a summary one does."""
     X, M = table(6, 2), [table(2, 2) for _ in range(3)]
 
     def odds(X, alpha):
@@ -93,23 +93,46 @@ def test_the_layer_contains_attention(table):
         return row[4] - row[1]
 
     plain = pencil.attention([[pencil.form(x, M[0], y) for y in X] for x in X], X)
-    for mine, theirs in zip(pencil.layer(X, M, [1.0, 0.0, 0.0], pencil.averages), plain, strict=True):
-        assert mine == pytest.approx(theirs, abs=1e-12)
+    x, form = (torch.tensor(each, dtype=torch.float64) for each in (X, M[0]))
+    library = torch.nn.functional.scaled_dot_product_attention(x @ form, x, x, is_causal=True, scale=1.0)
+    for mine, *theirs in zip(
+        pencil.layer(X, M, [1.0, 0.0, 0.0], pencil.averages), plain, library.tolist(), strict=True
+    ):
+        for each in theirs:
+            assert mine == pytest.approx(each, abs=1e-12)
     other = [[a + (k == 3) for a in row] for k, row in enumerate(X)]
     assert odds(other, [1.0, 0.0, 0.0]) == pytest.approx(odds(X, [1.0, 0.0, 0.0]), abs=1e-12)
     assert abs(odds(other, [0.5, 0.5, 0.0]) - odds(X, [0.5, 0.5, 0.0])) > 1e-3
 
 
 def test_a_head_has_no_convolution_with_two_signs():
-    """`HKT-6.c` fails: no row of weights, times any number, comes nearer to the taps 1, -1 than a distance of one."""
+    """`HKT-6.c` fails: no row of weights, times any number, comes nearer to the taps 1, -1 than a distance of one; it
+    reaches taps of one sign, and weights of two signs would come near."""
     grid = [k / 50 for k in range(-200, 201)]
-    nearest = min((w * p - 1) ** 2 + (w * (1 - p) + 1) ** 2 for w in grid for p in grid[200:251])
-    assert nearest == pytest.approx(1)
+
+    def nearest(tap, weights):
+        return min((w * p - 1) ** 2 + (w * (1 - p) - tap) ** 2 for w in grid for p in weights)
+
+    assert nearest(-1, grid[200:251]) == pytest.approx(1)
+    assert nearest(1, grid[200:251]) == pytest.approx(0)
+    assert nearest(-1, grid) < 0.1
 
 
 def test_the_split_of_a_table(table):
-    """`HKT-5.a`: the symmetric and the antisymmetric part."""
-    S = table(5, 5)
+    """`HKT-5.a`: the symmetric and the antisymmetric part, and each is the mixture of the levels' parts; of the levels'
+    parts of the other kind it is not."""
+    alpha, units = [0.5, 0.3, 0.2], [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    levels, M = pencil.pyramid(table(5, 3), 3, pencil.averages), [table(3, 3) for _ in range(3)]
+    S, by_level = pencil.scores(levels, M, alpha), [pencil.split(pencil.scores(levels, M, unit)) for unit in units]
+    mixed = [
+        [[sum(w * part[k][i][j] for w, part in zip(alpha, by_level, strict=True)) for j in range(5)] for i in range(5)]
+        for k in (0, 1)
+    ]
+    for k, part in enumerate(pencil.split(S)):
+        for i, row in enumerate(part):
+            assert row == pytest.approx(mixed[k][i], abs=1e-12)
+            assert row == pytest.approx([(-1) ** k * part[j][i] for j in range(5)], abs=1e-12)
+    assert pencil.split(S)[0][0] != pytest.approx(mixed[1][0], abs=1e-3)
     split = package.symmetric_antisymmetric(torch.tensor(S, dtype=torch.float64))
     for mine, theirs in zip(pencil.split(S), split, strict=True):
         torch.testing.assert_close(torch.tensor(mine, dtype=torch.float64), theirs)

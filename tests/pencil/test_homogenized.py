@@ -38,8 +38,29 @@ def test_the_drift_of_two_tokens(R):
 
 
 def test_the_logistic_curve():
-    """`HT-7`: the curve, and a stack of layers near it where private noise stays at its start."""
+    """`HT-7`: at n = 8 and d = 256 the mean overlap of hot attention is the logistic curve's within ± 0.03, where it is
+    farthest off; tokens that stay, and a curve of half the pace, are refused."""
     assert pencil.logistic(0.25, 3.0) == pytest.approx(float(package.logistic_overlap(3.0, 0.25)))
+    draw, n, h, layers, runs = random.Random(0), 8, 0.04, 150, []
+    for _ in range(32):
+        course = [0.0] * (layers // 25)
+        for _ in range(8):
+            x = gram.simplex(n, 0.1)
+            for k in range(layers):
+                x = gram.hot_layer(x, 256, h, draw)
+                if k % 25 == 24:
+                    course[k // 25] += (1 + (n - 1) * gram.overlap(x)) / n / 8
+        runs.append(course)
+
+    def worst(pace):
+        curve = [pencil.logistic((1 + 0.7) / n, pace * 25 * h * (k + 1)) for k in range(layers // 25)]
+        off = [chance.interval([run[k] - each for run in runs]) for k, each in enumerate(curve)]
+        return max(off, key=lambda ends: abs(sum(ends)))
+
+    low, high = worst(1)
+    assert -0.03 <= low <= high <= 0.03
+    assert worst(0)[0] > 0.03
+    assert worst(0.5)[0] > 0.03
 
 
 def test_heads_have_no_mean(draw):
@@ -91,11 +112,13 @@ def flowed(x, V, A, steps=64):
     return x
 
 
-def test_layers_follow_the_flow_with_an_error_of_order_one(table):
-    """`HT-14.a` fails: where the step is halved the error is halved, too; order two would leave a quarter."""
+@pytest.mark.parametrize("coarse", [32, 320])
+def test_layers_follow_the_flow_with_an_error_of_order_one(table, coarse):
+    """`HT-14.a` fails, at ten times as many layers, too: where the step is halved the error is halved; order two would
+    leave a quarter."""
     x, V, A = [pencil.normalise(row) for row in table(3, 3)], table(3, 3), table(3, 3)
     end, errors = flowed(x, V, A, 256), []
-    for layers in (32, 64):
+    for layers in (coarse, 2 * coarse):
         y = x
         for _ in range(layers):
             y = stepped(y, 1 / layers, V, A)
@@ -347,12 +370,13 @@ def test_the_noise_of_the_weights_does_not_average_out():
 
 
 def test_a_layer_of_overlaps_is_a_layer(draw):
-    """One hot layer on overlaps and one on tokens move the mean overlap alike, within five standard errors."""
+    """Hot layers on overlaps and one on tokens move the mean overlap alike, within five standard errors."""
     d, h, samples = 12, 0.2, 400
     moved = [
         [one(draw) for _ in range(samples)]
         for one in (
             lambda draw: gram.overlap(gram.layer(gram.simplex(3), d, 0.0, h, 2, draw)),
+            lambda draw: gram.overlap(gram.hot_layer(gram.simplex(3), d, h, draw)),
             lambda draw: (
                 (pencil.mean_overlap(pencil.layer(pencil.axes(3, d), (2 * h) ** 0.5, 2, 0.0, draw)) * 3 - 1) / 2
             ),
@@ -360,4 +384,5 @@ def test_a_layer_of_overlaps_is_a_layer(draw):
     ]
     means = [sum(each) / samples for each in moved]
     errors = [sum((a - m) ** 2 for a in each) / samples**2 for each, m in zip(moved, means, strict=True)]
-    assert abs(means[0] - means[1]) < 5 * math.sqrt(sum(errors))
+    for k in (0, 1):
+        assert abs(means[k] - means[2]) < 5 * math.sqrt(errors[k] + errors[2])

@@ -94,6 +94,17 @@ def test_the_remote_past_names_the_limit():
     assert chance.share(names(200, True), streams)[0] < 0.99
 
 
+def test_a_stream_in_turns(draw):
+    """Each value is kept for a time longer than t with probability t^-beta, here within five standard errors."""
+    beta, data = 1.5, pencil.alternating(1.5, 20_000, draw)
+    assert len(data) == 20_000
+    times = [len([*run]) for _, run in itertools.groupby(data)][:-1]
+    for t in (2, 4, 16):
+        share, error = sum(time > t for time in times) / len(times), (t**-beta / len(times)) ** 0.5
+        assert abs(share - t**-beta) < 5 * error
+    assert min(times) == 2
+
+
 def excursions(alpha, N, streams, draw, shuffled=False):
     """How many stationary streams of tail 3/2 take the iterate farther than 0.3 from one half between N and 2 N."""
     beta, off = 1.5, 0

@@ -11,32 +11,25 @@ one line for each answer and never raises: "right", "no answer yet", or "not rig
 """
 
 import contextlib
-import functools
 import inspect
 import io
-import itertools
-import sys
-import sysconfig
-import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from types import CodeType, FrameType, FunctionType
+from types import FunctionType
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 import torch
 
+from derived.lab.borrowed import borrowed
 from derived.lab.rng import stream
 from derived.lab.sealed import Digests
 
 POINTS = 20
 SLOTS = 8  # sets of points that names share
 FLOAT32 = 1e-5  # of the size of numbers: what some hundred steps in single precision may lose; such answers are welcome
-PAPERS = str(Path(__file__).parents[1] / "papers")
-LIBRARIES = (*{sysconfig.get_path(kind) for kind in ("stdlib", "purelib", "platlib")}, "<frozen")
 STOPS = (Exception, SystemExit)  # exceptions an answer may raise; KeyboardInterrupt is not caught
 Point = dict[str, Any]
 Seed = tuple[str, ...]  # of the points: an exercise's label, and a slot where a student has given a name
@@ -175,64 +168,6 @@ def _at(point: Point) -> str:
     return f"at {', '.join(f'{name} = {described(value)}' for name, value in point.items())}" if point else ""
 
 
-def _in_papers(code: CodeType) -> bool:
-    return code.co_filename.startswith(PAPERS)
-
-
-def _codes(answer: Any) -> Iterator[CodeType]:
-    """The code that runs when an answer is called: of a partial its function's, of a class that of its methods."""
-    answer = inspect.unwrap(answer) if callable(answer) else answer
-    if isinstance(answer, functools.partial):
-        yield from _codes(answer.func)
-    elif code := getattr(answer, "__code__", None):
-        yield code
-    elif callable(answer):
-        kind = answer if isinstance(answer, type) else type(answer)
-        functions = (vars(base).values() for base in kind.__mro__)
-        yield from (each.__code__ for each in itertools.chain(*functions) if isinstance(each, FunctionType))
-
-
-@contextlib.contextmanager
-def _calls(answer: Any, may: Sequence[Callable]) -> Iterator[set[str]]:
-    """The names of what runs inside of the code of papers and belongs to the answer: it is the answer, or a frame that
-    is neither of a paper nor of a library has called it. A check's own properties may call what they like."""
-    allowed = {code for each in may for code in _codes(each)}
-    used = {_name(code) for code in _codes(answer) if _in_papers(code) and code not in allowed}
-
-    def watch(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and _in_papers(frame.f_code) and (called := _of_answer(frame, allowed)):
-            used.add(_name(called))
-
-    before = sys.getprofile(), threading.getprofile()
-    sys.setprofile(watch)
-    threading.setprofile(watch)
-    try:
-        yield used
-    finally:
-        sys.setprofile(before[0])
-        threading.setprofile(before[1])
-
-
-def _of_answer(frame: FrameType, allowed: Set[CodeType]) -> CodeType | None:
-    """Find the code of a paper that the answer has called, at the end of the stack a thread that it started."""
-    at: FrameType | None = frame
-    called = None
-    while at is not None and at.f_code not in allowed:
-        module = at.f_globals.get("__name__", "")
-        if module == __name__:
-            return called if at.f_code is _call.__code__ else None
-        if not module.startswith("derived.") and not at.f_code.co_filename.startswith(LIBRARIES):
-            return called
-        called = at.f_code if _in_papers(at.f_code) else called
-        at = at.f_back
-    return called if at is None else None
-
-
-def _name(code: CodeType) -> str:
-    name = code.co_qualname.split(".<locals>")[0]
-    return Path(code.co_filename).name if name.startswith("<") else name
-
-
 def _own(used: set[str]) -> None:
     if used:
         raise Wrong(f"that is the package's own {', '.join(sorted(used))}; write yours")
@@ -292,7 +227,7 @@ class Derive:
             wanted = right(**point) if callable(right) else right
             wanted = wanted if isinstance(wanted, Digests) else number(wanted)
             try:
-                with _calls(answer, self.may) as used:
+                with borrowed(answer, self.may, entry=_call) as used:
                     given = ask(answer, wanted.shape, **point)
                 package |= used
             except Wrong as wrong:
@@ -338,7 +273,7 @@ class Implement:
         """Wrong where a property is lost, or where the package's own is all there is."""
         if not callable(answer):
             raise Wrong(f"a function or class is asked for, yours is of type {type(answer).__name__}")
-        with _calls(answer, self.may) as used:
+        with borrowed(answer, self.may, entry=_call) as used:
             for holds in self.properties:
                 names = [*inspect.signature(holds).parameters][1:]
                 for drawn in points(seed, self.draw):

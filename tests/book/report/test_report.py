@@ -68,7 +68,7 @@ def test_every_item_is_answered_or_says_why_it_does_not_apply(root):
     assert answer(page, "critiques") == "does not apply: none was found."
     assert answer(page, "taken-up") == "1 of the paper, its retellings and earlier work: T-1"
     assert answer(page, "follow-ups") == "A rival. threatens: T-1"
-    assert answer(page, "criteria").startswith("The expected verdict of 1 rows was entered with its day")
+    assert answer(page, "criteria").startswith("The expected verdict of 1 row was entered with its day")
     assert answer(page, "cite") == "@misc{toy1, title = {A toy} }"
 
 
@@ -151,11 +151,37 @@ def test_a_failure_names_its_witness_and_the_code_that_decides_it_again(root):
     assert answer(page, "second") == "T-1 test_small in tests/pencil/test_toy.py"
 
 
+def test_linked_data_of_a_paper_without_an_address_have_none(root):
+    at = chapter(row("T-1"))
+    del at.facts["paper"]["arxiv"]
+    assert "url" not in report.linked(at, at.rows)["@graph"][0]
+
+
+def test_changes_are_told_in_words_and_counts_agree_with_their_nouns(root):
+    change = {"date": "2026-11-24", "what": "A.", "why": "B."}
+    late = [change | {"kind": "late"}, change | {"kind": "late"}, change | {"kind": "expected"}]
+    page = made(root, row("T-1", changed=late), row("T-2"))
+    assert answer(page, "changed").startswith("1 claim, by kind: written after rows or a pilot had been seen 1. ")
+    assert answer(page, "criteria").startswith("The expected verdict of 1 row was entered")
+    page = made(root, row("T-1"))
+    assert answer(page, "changed") == "does not apply: no claim has such a change"
+
+
+def test_a_null_arm_that_does_not_pass_is_not_said_to_fail(root):
+    null = {"value": 0.1, "low": 0.0, "high": 0.6, "verdict": "undecided"}
+    both = [row("T-1", kind="bound", null=null), row("T-2", kind="bound", null="A theorem.")]
+    told = answer(made(root, *both), "nulls")
+    assert told.startswith(
+        "1 of 2 bounds and statistics has a do-nothing arm that does not pass by the same criterion; 1 "
+    )
+    assert "T-1 a do-nothing arm scores 0.1 [0, 0.6]: does not pass" in told
+
+
 def test_linked_data_reviews_each_claim_that_is_not_ours(root):
     made(root, row("T-1", verdict="fails"), row("O-1", source="ours"))
     article, review = json.loads((root / "toy-report.json").read_text())["@graph"]
     assert [author["name"] for author in article["author"]] == ["Ada Lovelace", "Alan Turing"]
-    assert (review["@type"], review["url"]) == ("ClaimReview", "claims/toy.html#T-1")
+    assert (review["@type"], review["url"]) == ("ClaimReview", "../claims/toy.html#T-1")  # it lies in downloads/
     assert (review["reviewRating"]["alternateName"], review["reviewRating"]["ratingValue"]) == ("falsified", 1)
 
 

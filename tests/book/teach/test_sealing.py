@@ -69,6 +69,8 @@ def test_what_only_the_answers_need_is_gone(both):
 def test_digests_take_a_number_within_a_unit_of_its_last_digit():
     right = digests(np.array([[0.1234, -12.34], [0.0, np.inf]]), 3)
     assert right.near(np.array([[0.123, -12.3], [0.0, np.inf]]))
+    assert right.near(np.array([[0.1238, -12.37], [0.0, np.inf]])), "half a unit, over the middle between two multiples"
+    assert right.near(np.array([[0.1231, -12.25], [0.0, np.inf]]))
     assert not right.near(np.array([[0.126, -12.3], [0.0, np.inf]]))
     assert not right.near(np.array([[0.123, 12.3], [0.0, np.inf]]))
     assert not right.near(np.array([[0.123, -12.3], [0.01, np.inf]]))

@@ -254,3 +254,12 @@ def test_a_section_may_be_a_heading_alone():
 def test_a_chapter_without_lectures_has_no_deck(tmp_path):
     assert slides.write(tmp_path, chapter(row("T-1")), BeautifulSoup(PAGE, "html.parser"), {}) == []
     assert not (tmp_path / "slides").exists()
+
+
+def test_a_caption_keeps_a_sentence_for_each_panel_and_what_is_too_long_goes_to_the_notes():
+    words = f"Left: {'a curve ' * 20}rises. Right: it falls. Dashed: the theory."
+    caption = f'<figcaption><span class="caption-text">{words}</span></figcaption>'
+    figure = BeautifulSoup(f'<figure><img width="600" height="300"/>{caption}</figure>', "html.parser").figure
+    (note,) = things._rest(figure)
+    assert figure.get_text().rstrip().endswith("Right: it falls.")
+    assert note.get_text().strip() == "Dashed: the theory."

@@ -15,18 +15,19 @@ from derived.book.house import write_whole
 
 FILE = "results/changes.yml"
 Words = Annotated[str, StringConstraints(min_length=1)]
-Kind = Literal[
-    "words",  # the sentence, and nothing that is judged
-    "criterion",  # what must hold
-    "range",  # the limits
-    "measure",  # how the number is made
-    "unit",  # what counts as one, or what the value is given in
-    "size",  # sizes, cases and settings of the experiment
-    "merged",  # several rows became one
-    "left",  # the row left the ledger: textbook, a second code of one formula, could not fail, …
-    "late",  # the row or its criterion was written when rows or a pilot had been seen
-    "expected",  # the expected verdict, and none of the terms
-]
+Kind = Literal["words", "criterion", "range", "measure", "unit", "size", "merged", "left", "late", "expected"]
+IN_WORDS: dict[Kind, str] = {
+    "words": "the sentence, and nothing that is judged",
+    "criterion": "what must hold",
+    "range": "the limits",
+    "measure": "how the number is made",
+    "unit": "what counts as one, or what the value is given in",
+    "size": "sizes, cases and settings of the experiment",
+    "merged": "several rows became one",
+    "left": "the row left the ledger",  # textbook, a second code of one formula, could not fail, …
+    "late": "written after rows or a pilot had been seen",
+    "expected": "the expected verdict, and none of the terms",
+}
 
 
 class Change(written.Shape):

@@ -14,7 +14,7 @@ from typing import Any
 from bs4 import BeautifulSoup
 
 from derived.book.house import House, UserError
-from derived.book.judge import ledger
+from derived.book.judge import changes, ledger
 from derived.book.page import pages
 from derived.book.report import source
 from derived.book.source.evidence import bibtex
@@ -67,6 +67,7 @@ def facts(root: Path, chapter: pages.Chapter, rows: Sequence[Row]) -> dict[str, 
     records = [record for record in chapter.finding["records"] if record["state"] != "missing"]
     changed = [row for row in rows if any(change["kind"] != "expected" for change in row["changed"])]
     kinds = Counter(kind for row in changed for kind in {change["kind"] for change in row["changed"]} - {"expected"})
+    told = [(changes.IN_WORDS[kind], count) for kind, count in kinds.most_common()]
     registered = [row for row in ledger.committed(House(root)) if row["paper"] == chapter.slug and row["registered"]]
     return {
         **{"chapter": chapter, "slug": chapter.slug, "rows": rows, "theirs": theirs, "records": records},
@@ -76,7 +77,7 @@ def facts(root: Path, chapter: pages.Chapter, rows: Sequence[Row]) -> dict[str, 
         "ran": [row for row in rows if row["verdict"] != "not run"],
         "effects": forest(rows),
         "judged": [row for row in rows if row["kind"] in ("bound", "statistic") and row["verdict"] != "not run"],
-        **{"changed": changed, "kinds": kinds, "registered": registered},
+        **{"changed": changed, "kinds": told, "registered": registered},
         "counts": pages.grouped(list(theirs)),
         "words": Counter(challenge(row) for row in theirs),
         "challenge": {row["id"]: challenge(row) for row in theirs},
@@ -104,12 +105,12 @@ def forest(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 def linked(chapter: pages.Chapter, rows: Sequence[Row]) -> dict[str, Any]:
     """The report as linked data: a ScholarlyArticle, and a ClaimReview for each claim that is not ours."""
-    paper, page = chapter.facts["paper"], f"claims/{chapter.slug}.html"
+    paper, page = chapter.facts["paper"], f"../claims/{chapter.slug}.html"  # from downloads/
     names = re.split(r",\s*|\s+and\s+", paper["authors"])
     article = {
         **{"@type": "ScholarlyArticle", "@id": "#paper", "name": paper["title"]},
         "author": [{"@type": "Person", "name": name} for name in names],
-        "url": f"https://arxiv.org/abs/{paper['arxiv']}" if paper.get("arxiv") else "",
+        **({"url": f"https://arxiv.org/abs/{paper['arxiv']}"} if paper.get("arxiv") else {}),
     }
     reviews = [
         {

@@ -17,6 +17,7 @@ from derived.book.page import pages
 
 NARROW = 555  # pixels of a figure as it is drawn that leave room for text beside it
 TALL = 400  # and of one that leaves none for its caption
+_PANEL = re.compile(r"\s*(Left|Middle|Right|Above|Below|Top|Bottom)\b")
 CAPTION = 150  # characters of a caption on a slide; the rest goes to the notes
 POINTS = re.compile(
     r"\berrata\b|\bsliders?\b|\bfurther (?:down|up)\b|\b(?:below|above)(?=[,:;.)])"
@@ -228,14 +229,16 @@ def sentences(text: Tag) -> list[list[PageElement]]:
 
 
 def _rest(figure: Tag) -> Iterator[Tag]:
-    """Shorten a caption to the sentences for which a slide has room, at least one; the rest is a note."""
+    """Shorten a caption to the sentences for which a slide has room, one a panel at least; the rest is a note."""
     caption = figure.select_one(".caption-text")
     if caption is None:
         return
     told, rest = 0, []
     for number, sentence in enumerate(sentences(caption)):
-        told += len("".join(each.get_text() for each in sentence))
-        if drawn(figure)[1] > TALL or (number and told > CAPTION):
+        text = "".join(each.get_text() for each in sentence)
+        told += len(text)
+        needed = number == 0 or _PANEL.match(text)
+        if drawn(figure)[1] > TALL or (told > CAPTION and not needed):
             rest += [each.extract() for each in sentence]
     if drawn(figure)[1] > TALL:
         figure.figcaption.extract()

@@ -54,6 +54,10 @@ TOLD, NOT_TOLD = "weights == 'trained' and telling", "weights == 'trained' and n
 FARTHER = "divergence of two names of different gender over that of two of the same, geometric mean over groups of four"
 RISE = "the smaller of two steps, trained to related and related to alien, over replicates"
 
+RISES = (least_rise("excess", "arm == 'as they are'"), "loss above the table's, " + RISE, at_least(0))
+PEOPLES = {"unit": "nats per letter", "judged_at": RECORDED, "made_of": "real data"}
+PEOPLES |= {"null": least_rise("excess", "arm == 'dealt'")}
+
 CLAIMS = (
     statistic(
         "TE-E1.a",
@@ -113,30 +117,20 @@ CLAIMS = (
         "Models of the given names of three related languages predict unread names worse, by what a table of the very "
         "language's pairs of letters makes of them, in other languages of the family and worse again outside of it.",
         NamesAbroad,
-        least_rise("excess", "arm == 'as they are'"),
-        "loss above the table's, " + RISE,
-        at_least(0),
-        unit="nats per letter",
+        *RISES,
         source="paper",
         where="Figure 7, on names of twenty languages in place of five texts; replicates share languages; a pilot that looked at the trained languages alone fixed the steps",
         paper_value="loss 2.36, 2.87, 3.65",
-        null=least_rise("excess", "arm == 'dealt'"),
-        judged_at=RECORDED,
-        made_of="real data",
+        **PEOPLES,
     ),
     statistic(
         "TE-E1.e",
         "Models of the letters of three eras of State of the Union speeches predict unread speeches worse, by what a table of "
         "the very era's pairs of letters makes of them, in the next two eras and worse again in the farthest two.",
         ErasAbroad,
-        least_rise("excess", "arm == 'as they are'"),
-        "loss above the table's, " + RISE,
-        at_least(0),
-        unit="nats per letter",
+        *RISES,
         where="after Figure 7; replicates share seven eras, and differ in the speeches that are read",
-        null=least_rise("excess", "arm == 'dealt'"),
-        judged_at=RECORDED,
-        made_of="real data",
+        **PEOPLES,
     ),
     statistic(
         "TE-16.a",
@@ -147,7 +141,7 @@ CLAIMS = (
         FARTHER,
         at_least(1.5),
         unit="times as far apart",
-        where="after TE-2, on sentences of ours and American names of one token",
+        where="after TE-2, on eight sentences written for it and American names of one token",
         null=times_as_far("weights == 'untrained' and telling"),
         judged_at=RECORDED,
         made_of="real weights",

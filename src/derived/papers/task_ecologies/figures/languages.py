@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, DASHED, GREEN, MUTED, RED, SKY, largest, mean_and_reach, panel_label
+from derived.lab.plot import BLUE, DASHED, GREEN, MUTED, RED, SKY, largest, mean_and_reach, panel_label, plain_log
 
 CATEGORIES = {"trained": BLUE, "again": SKY, "relative": GREEN, "alien": RED}
 NAMES = {"trained": "trained", "again": "trained,\nnew texts", "relative": "related", "alien": "alien"}
@@ -104,6 +104,7 @@ def names_kept(rows: pd.DataFrame) -> Figure:
         labels.append(sentence.replace("{}", "…") + " …")
     ax.axvline(1, **DASHED)
     ax.set(yticks=range(len(labels)), xlabel="apart by gender, over apart within it", xscale="log")
+    plain_log(ax.xaxis, (1, 2, 5, 10, 20))
     ax.set_yticklabels(labels, fontsize=8)
     figure.set_label(f"Divergence between names of different over that of the same gender: {'; '.join(words)}.")
     return figure
