@@ -10,7 +10,7 @@ from derived.lab.claims import RECORDED, at_least, statistic
 from derived.lab.measure import Measure, lowest
 
 from ..experiments.texts import Needles, SourceBytes
-from .trained import MODELS, PAIRED, at_best_rate, last_lengthening, least_difference
+from .trained import PAIRED, at_best_rate, last_lengthening, least_difference
 
 TASKS = ("needle", "needles", "tracking", "common")
 WITH, WITHOUT = "usual and chunk > 0", "chunk == 0"
