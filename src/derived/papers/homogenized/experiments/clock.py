@@ -133,7 +133,7 @@ class Clock(Experiment):
         H, L, part = (condition[name] for name in ("H", "L", "part"))
         eta = math.sqrt(self.tau * H / L)
         layers = [round(L * k / (self.points - 1)) for k in range(self.points)]
-        g = stream(seed, "clock", H, L, part, device=device)
+        g = stream(seed, "clock, drawn again", H, L, part, device=device)
         G = start(self.n, 0.0, self.replicates, device, dtype)
         law = matched_law(self.d, self.logit_std)
         chain = simulate_gram(G, L, eta, H, law, 1.0, generator=g, record=layers)
@@ -176,9 +176,10 @@ class Stack(Experiment):
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         scale, H = condition["scale"], condition["H"]
         layers = sorted(set(layer_counts(np.linspace(0, self.tau, self.points), scale, 1)))
-        x = torch.randn(self.replicates, self.n, self.d, generator=stream(seed, "stack tokens"), dtype=dtype)
+        of_tokens = stream(seed, "stack tokens, drawn again")
+        x = torch.randn(self.replicates, self.n, self.d, generator=of_tokens, dtype=dtype)
         x = torch.nn.functional.layer_norm(x.to(device), (self.d,))
-        g, kept = stream(seed, "stack", str(scale), H, device=device), []
+        g, kept = stream(seed, "stack, drawn again", str(scale), H, device=device), []
         for layer in range(layers[-1] + 1):
             if layer:
                 x = stack_layer(x, scale, H, generator=g)
