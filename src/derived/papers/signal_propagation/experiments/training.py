@@ -104,9 +104,15 @@ class Trainability(Experiment):
             **{"batch_size": 8},
         },
         "cpu": {
-            **{"depths": (3, 6, 12), "warmup": 50, "alphas": (0.4, 0.8, 1.6), "rates": (4e-4, 1e-3), "width": 32},
+            **{
+                "depths": (3, 6, 12),
+                "warmup": 50,
+                "alphas": (0.4, 0.8, 1.6),
+                "rates": (4e-4, 6.3e-4, 1e-3),
+                "width": 32,
+            },
             **{"num_heads": 2, "size": 32, "num_classes": 10, "num_train": 3200, "num_test": 500, "steps": 200},
-            **{"batch_size": 16},
+            **{"batch_size": 16, "replicates": 24},
         },
         "gpu": {},
     }
