@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from derived.lab.experiment import run_condition
+from derived.lab.experiment import run_condition, run_experiment
 from derived.lab.rng import stream
 from derived.papers.cactus.claims import position as claims
 from derived.papers.cactus.claims.measures import ratio
@@ -38,6 +38,16 @@ def test_rows_follow_the_seed():
     first, again, other = (run_condition(small, condition, seed, "cpu") for seed in (0, 0, 1))
     pd.testing.assert_frame_equal(first, again)
     assert not np.allclose(first["acceptance"], other["acceptance"])
+
+
+def test_rivals_of_cactus_keep_as_many_drafts_and_are_held_to_their_own_kl():
+    rows = run_experiment(position.NearOptimal.at("tiny"), seed=0, device="cpu")
+    near = rows[(rows["kind"] == "noised") & (rows["matched"] == 0.01)]
+    kept = near.groupby("rule")["acceptance"].mean()
+    assert set(kept.index) == {"cactus", "lenience", "interp"}
+    assert np.ptp(kept) < 1e-6
+    assert near.groupby("rule")["kl"].mean().nunique() == 3
+    assert (near["gain"] <= near["best_gain"] + 1e-9).all()
 
 
 @pytest.mark.parametrize(("name", "knob"), [("cactus", 0.0), ("cactus", 0.1), *position.OTHERS])
