@@ -65,7 +65,7 @@ def test_every_trained_claim_picks_its_own_rows(claim):
 
 
 def test_a_gain_is_judged_only_in_pairs_that_have_room_for_it():
-    """A pair that keeps as much at a tenth of the budget says nothing of the gain; a pair that does not is judged alone."""
+    """A pair that keeps as much at a tenth of the budget says nothing of the gain, and is left out."""
     claim = next(one for one in CLAIMS if one.id == "CAC-12.a")
     kept = {0: (20.0, 29.9, 30.0), 1: (20.0, 25.0, 30.0), 2: (20.0, 26.0, 30.0)}  # by pair, at budgets 0, 0.1 and 1
     rows = pd.DataFrame(
