@@ -304,18 +304,23 @@ def attest() -> None:
 
 @app.command()
 @clear_errors
-def teach() -> None:
-    """Make class.zip, an offline site without solutions, and tutors.zip, with solutions, plans and rubrics."""
+def teach(
+    slugs: Annotated[
+        list[str] | None, typer.Argument(help="Chapters to make tasks of; none for the two packs.")
+    ] = None,
+    who: Annotated[list[str] | None, typer.Option(help="A student's name; several times for several.")] = None,
+) -> None:
+    """Make class.zip, an offline site without solutions, and tutors.zip, with solutions, plans and rubrics.
+
+    With chapters and names: the tasks of each student, to forecast, to find a mutant, and to be asked aloud.
+    Example: derived teach sinkhorn --who Ada --who Bob
+    """
     from derived.book.deliver import packs
 
     house = this_house()
-    if not (house.site / "index.html").is_file():
-        raise UserError("there is no site yet: run `make site` first")
     with alone(house):
-        ran = [slug for slug in house.chapters() if read_findings(house, slug)]
-        for_class, tutors = packs.packs(house, ran)
-    typer.echo(f"made {for_class}: unpack it anywhere and open class/index.html")
-    typer.echo(f"made {tutors}: solutions, homework for nbgrader, lesson plans")
+        for line in packs.teach(house, slugs or [], who or []):
+            typer.echo(line)
 
 
 @app.command()
