@@ -26,7 +26,7 @@ def test_words_of_a_figure_are_text_in_the_type_of_the_page_and_formulas_keep_th
     assert f"font-family:{pictures.TYPE}" in svg
     pieces = xml.fromstring(svg).findall("g/text")
     assert [(each.text, each.get("x"), each.get("textLength")) for each in pieces] == [
-        ("slope ", "0", "9"),
+        ("slope", "0", "5"),
         ("2", "9", None),
         ("=", "12", None),
     ]

@@ -66,23 +66,27 @@ def lettered(svg: str) -> str:
 
 
 def _pieces(spans: str) -> str:
-    """Text elements for the glyphs of a formula: neighbours of one style and height that spell a word are one."""
+    """Text elements for the glyphs of a formula: neighbours of one style and height that spell words are one."""
     glyphs = sorted((float(x), y, style, glyph) for x, y, style, glyph in _GLYPH.findall(spans.replace("\xa0", " ")))
-    runs: list[list] = []
-    for x, y, style, glyph in glyphs:
-        last = runs[-1] if runs else None
-        if last and last[1:3] == [y, style] and "oblique" not in style and _SPELT.fullmatch(last[3][-1] + glyph):
-            last[3] += glyph
-        else:
-            runs.append([x, y, style, glyph])
-    ends = [run[0] for run in runs[1:]] + [None]
-    return "".join(_piece(*run, end) for run, end in zip(runs, ends, strict=True))
+    runs: list[list[tuple]] = []
+    for glyph in glyphs:
+        last = runs[-1][-1] if runs else ("", "", "", "")
+        joined = last[1:3] == glyph[1:3] and "oblique" not in glyph[2] and _SPELT.fullmatch(last[3] + glyph[3])
+        runs[-1].append(glyph) if joined else runs.append([glyph])
+    ends = [run[0][0] for run in runs[1:]] + [None]
+    return "".join(_piece(run, end) for run, end in zip(runs, ends, strict=True))
 
 
-def _piece(x: float, y: str, style: str, words: str, end: float | None) -> str:
-    fit = f' textLength="{end - x:.4g}" lengthAdjust="spacingAndGlyphs"' if end and len(words) >= 4 else ""
-    kept = ' xml:space="preserve"' if words != words.strip() else ""
-    return f'<text x="{x:g}" y="{y}" style="{style}"{fit}{kept}>{words}</text>'
+def _piece(run: list[tuple], end: float | None) -> str:
+    """The text element of a run of glyphs, without the spaces around it; ``end`` is where the next run begins."""
+    inked = [place for place, glyph in enumerate(run) if glyph[3] != " "]
+    if not inked:
+        return ""
+    after, run = run[inked[-1] + 1 :], run[inked[0] : inked[-1] + 1]
+    x, y, style, _ = run[0]
+    end = after[0][0] if after else end
+    fit = f' textLength="{end - x:.4g}" lengthAdjust="spacingAndGlyphs"' if end and len(run) >= 4 else ""
+    return f'<text x="{x:g}" y="{y}" style="{style}"{fit}>{"".join(glyph for *_, glyph in run)}</text>'
 
 
 def inked(svg: str) -> str:
