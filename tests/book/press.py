@@ -72,6 +72,19 @@ def write_chapter(
     (root / "notebooks" / f"{slug}.ipynb").write_text(nbformat.writes(notebook))
 
 
+def write_paper(root: Path, experiments: str, claims: str) -> Path:
+    """A chapter with a paper: the sources of its experiments and of its claims; returns the room of experiments."""
+    write_chapter(root, "toy", report_cell())
+    write_toc(root, "toy")
+    package = root / "src/derived/papers/toy"
+    (package / "experiments").mkdir(parents=True)
+    for folder in (package, package / "experiments"):
+        (folder / "__init__.py").write_text('"""Toy."""\n')
+    (package / "experiments/draws.py").write_text(experiments)
+    (package / "claims.py").write_text(claims)
+    return package / "experiments"
+
+
 def write_toc(root: Path, *slugs: str) -> None:
     chapters = "".join(f"      - file: notebooks/{slug}\n" for slug in slugs)
     (root / "book").mkdir(exist_ok=True)

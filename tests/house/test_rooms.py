@@ -1,4 +1,4 @@
-"""The five rooms of a paper: what stands where, how much, and one name for a topic in all of them."""
+"""The rooms of papers and press: what they hold, how much, and one name for a topic in a paper's five."""
 
 import ast
 import importlib
@@ -9,7 +9,8 @@ import pytest
 from derived.lab.claims import Claim
 
 ROOT = Path(__file__).resolve().parents[2]
-PAPERS = ROOT / "src/derived/papers"
+SOURCE = ROOT / "src/derived"
+PAPERS = SOURCE / "papers"
 ROOMS = ("model", "data", "experiments", "claims", "figures")
 SLUGS = sorted(path.name for path in PAPERS.iterdir() if (path / "__init__.py").is_file())
 
@@ -52,6 +53,13 @@ def test_a_room_has_at_most_nine_files_and_a_file_at_most_400_lines(slug):
         assert len(files(PAPERS / slug / room)) <= 9, room
     long = [path.name for path in (PAPERS / slug).rglob("*.py") if len(path.read_text("utf-8").splitlines()) > 400]
     assert not long
+
+
+def test_a_room_of_the_press_keeps_to_the_same_budget():
+    rooms = [path for path in (SOURCE / "book").rglob("*") if path.is_dir()]
+    assert {room.name: len(files(room)) for room in rooms if len(files(room)) > 9} == {}
+    every = (SOURCE / "book").rglob("*.py")
+    assert not [path.name for path in every if len(path.read_text("utf-8").splitlines()) > 400]
 
 
 def what_it_does(path: Path) -> list[ast.stmt]:

@@ -17,13 +17,10 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from derived.book.house import House, UserError, check, this_house
-from derived.book.judge import ledger
-from derived.book.record import cost
+from derived.book.judge import ledger, tables
 from derived.book.run.driver import Outcome, alone, read_findings, run_chapters
-from derived.lab.findings import interval
 
 app = typer.Typer(
     help="The press of Transformers, Derived: runs the chapters, builds the site, keeps records and the ledger.",
@@ -68,25 +65,11 @@ def _run(house: House, slugs: list[str], tier: str, seed: int, device: str, jobs
 
 def _judge(house: House, outcomes: list[Outcome]) -> None:
     """Print the table, then fail if a chapter failed or a verdict is not the expected one."""
-    heads = ("chapter", "seconds", "hold", "fail", "refuted", "undecided", "reported", "not run")
-    table = Table(*heads, box=None, header_style="bold")
-    errors = []
-    for outcome in outcomes:
-        if outcome.findings is None:
-            errors.append(f"{outcome.slug}: {outcome.error}")
-            table.add_row(outcome.slug, "failed")
-            continue
-        rows = outcome.findings["rows"]
-        seconds = f"{outcome.findings['seconds']:.1f}{' (cached)' if outcome.cached else ''}"
-        table.add_row(outcome.slug, seconds, *map(str, ledger.totals(rows).values()))
-        for record in outcome.findings["records"]:
-            if record["state"] == "stale":
-                reasons = "; ".join(record["reasons"])
-                typer.echo(
-                    f"warning: {outcome.slug}: the record {record['experiment']}/{record['tier']} is stale: {reasons}"
-                )
-    Console().print(table)
+    for record in tables.stale(outcomes):
+        typer.echo(f"warning: {record}")
+    Console().print(tables.of_chapters(outcomes))
     ran = [row for outcome in outcomes if outcome.findings for row in outcome.findings["rows"]]
+    errors = [f"{outcome.slug}: {outcome.error}" for outcome in outcomes if outcome.findings is None]
     errors += ledger.unexpected(ledger.entered(house, ran))
     if errors:
         raise UserError("\nderived: ".join(errors))
@@ -190,6 +173,7 @@ def record(
     Example: derived record ols_attention LearnedInContext --tier cpu
     """
     from derived.book.judge import recording
+    from derived.book.record import counting
 
     house = this_house()
     check(tier, device)
@@ -200,34 +184,14 @@ def record(
     house.choose([paper])
     with alone(house, "recording"):
         if dry_run:
-            _price(house, paper, recording.choose(paper, experiments or [], tier), tier)
+            chosen = recording.choose(paper, experiments or [], tier)
+            counting.counted(house, chosen, tier)
+            Console().print(tables.of_prices(house, paper, [one.__name__ for one in chosen], tier))
             return
         if rehash:
             recording.rehash(house, paper, experiments or [], jobs)
             return
         recording.record(house, paper, experiments or [], tier, seed, device, jobs, scheduler, uncommitted)
-
-
-def _price(house: House, paper: str, chosen: list, tier: str) -> None:
-    """Print what each experiment would take on each card, and the sum of those that fit."""
-    from derived.book.record import counting
-
-    counting.counted(house, chosen, tier)
-    table = Table("experiment", "memory", *(card["name"] for card in cost.cards()), box=None, header_style="bold")
-    costs = [cost.predicted(house, cost.name_of(paper, one.__name__, tier)) for one in chosen]
-    for one, row in zip(chosen, costs, strict=True):
-        if not row:
-            table.add_row(one.__name__, "cannot be counted, and has no record to go by")
-            continue
-        sign = "~" if row[0].rough else ""
-        told = [f"{sign}{cost.spell(on.seconds)}, {cost.dollars(on.dollars)}" if on.fits else "too large" for on in row]
-        table.add_row(one.__name__, f"{row[0].memory / cost.GIGA:.2g} GB" if row[0].memory else "?", *told)
-    sums = [[on for on in column if on.fits] for column in zip(*filter(None, costs), strict=True)]
-    total = [
-        f"{cost.spell(sum(on.seconds for on in each))}, {cost.dollars(sum(on.dollars for on in each))}" for each in sums
-    ]
-    table.add_row(f"{paper}, what fits", "", *total, style="bold")
-    Console().print(table)
 
 
 @app.command()
@@ -250,19 +214,7 @@ def claims(
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
     else:
-        table = Table("claim", "tier", "value", "interval", "n", "verdict", "expected", box=None, header_style="bold")
-        for row in rows:
-            value = "" if row["value"] is None else f"{row['value']:.4g} {row['unit']}".rstrip()
-            table.add_row(
-                row["id"],
-                row["tier"],
-                value,
-                interval(row["low"], row["high"]),
-                str(row["n"] or ""),
-                row["verdict"],
-                row["expected"] or "",
-            )
-        Console().print(table)
+        Console().print(tables.of_claims(rows))
     wrong = ledger.unexpected(rows)
     judged = [row for row in rows if row["expected"] is not None]
     if judged:

@@ -22,14 +22,16 @@ NAMES = {
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML in which a key stands once in a mapping: of two, the plain loader silently drops the first."""
+    """YAML in which a mapping has a key once: of two, the plain loader silently drops the first."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Construct a mapping; raise ConstructorError for a key that stands twice."""
+        """Construct a mapping; raise ConstructorError for a key that is there twice."""
         seen = set()
         for key, _ in node.value:
             if key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"the key {key.value} stands twice", key.start_mark)
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key.value} is there twice", key.start_mark
+                )
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 

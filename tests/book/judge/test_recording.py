@@ -93,18 +93,10 @@ class Here(Executor):
 @pytest.fixture
 def paper(house, monkeypatch):
     """The experiments of a toy paper, which are recorded in this process; a process of its own has its own workers."""
-    press.write_chapter(house, "toy", press.report_cell())
-    press.write_toc(house, "toy")
-    package = house / "src/derived/papers/toy"
-    (package / "experiments").mkdir(parents=True)
-    for folder in (package, package / "experiments"):
-        (folder / "__init__.py").write_text('"""Toy."""\n')
-    (package / "experiments/draws.py").write_text(EXPERIMENT)
-    (package / "claims.py").write_text(CLAIMS)
     pool = workers.workers
     here = lambda jobs, scheduler: pool(jobs, scheduler) if scheduler else contextlib.nullcontext(Here())  # noqa: E731
     monkeypatch.setattr(workers, "workers", here)
-    return package / "experiments"
+    return press.write_paper(house, EXPERIMENT, CLAIMS)
 
 
 def test_what_ended_beside_the_condition_that_stopped_is_kept(tmp_path):

@@ -136,9 +136,9 @@ def test_the_hash_of_a_change_follows_its_words_and_not_its_kind():
 
 
 def test_an_entry_that_a_merge_ran_into_the_one_before_is_refused(tmp_path):
-    """Without its first line the second entry's keys stand twice in the first, of which YAML keeps the last."""
+    """Without its first line the second entry's keys are twice in the first, of which YAML keeps the last."""
     path = tmp_path / changes.FILE
     path.parent.mkdir(exist_ok=True)
     path.write_text("- date: 2026-11-24\n  claims: [T-1]\n  kind: words\n  what: It.\n  why: So.\n  claims: [T-2]\n")
-    with pytest.raises(UserError, match=r"changes.yml, line \d+: the key claims stands twice"):
+    with pytest.raises(UserError, match=r"changes.yml, line \d+: the key claims is there twice"):
         changes.read(tmp_path)

@@ -398,6 +398,21 @@ def test_status_names_records_and_their_state():
         assert_balanced(text)
 
 
+def test_status_says_how_near_predictions_were():
+    core = {"card": "CPU core", "seconds": 9, "memory": 2**30, "dollars": 1.0, "rough": False}
+    record = {"experiment": "Reach", "tier": "cpu", "date": None, "device": "a CPU", "state": "unchanged"}
+    record |= {"peak_memory_mb": 1.0, "reasons": [], "cost": core, "seconds": 10.0}
+    for predicted, told in ((9.0, "1 of these"), (1.0, "0 of these")):
+        records = tuple(record | {"predicted": each} for each in (predicted, None))
+        text = pages.status([chapter(row("A"), records=records)])
+        assert "Of 2 records made on a CPU core, 1 can be predicted" in text
+        assert f"{told} took between half and twice the predicted time" in text
+        assert f"the middle one took {10 / predicted:.2g} times as long as predicted" in text
+        assert ("fewer" in text) == (predicted == 1)
+        assert "Not compared with any run yet: T4, A100, H100." in text
+        assert_balanced(text)
+
+
 def test_the_card_has_no_launch_without_an_address():
     without = pages.card(chapter(row("A")))
     assert "Launch" not in without

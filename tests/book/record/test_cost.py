@@ -16,6 +16,8 @@ from derived.lab.experiment import Experiment
 
 CARD = {"name": "H100", "fp64": 1, "fp32": 2, "bf16": 4, "memory": 8, "bandwidth": 100, "latency": 10, "share": 0.5}
 CARD["hour"] = 3.6
+MADE = {"state": "unchanged", "experiment": "Draws", "tier": "cpu", "seconds": 3600, "peak_memory_mb": 1.0}
+MADE["device"] = "EPYC, one core per condition"
 SMALL = {"ci": {"n": 50, "steps": 4, "repeats": 2}, "gpu": {}}
 
 
@@ -136,11 +138,34 @@ def test_a_row_that_was_not_run_says_what_it_would_cost(tmp_path):
 
 def test_a_record_has_the_price_of_its_core_and_a_missing_one_the_predicted(tmp_path):
     house = House(tmp_path)
-    made = {"state": "unchanged", "device": "EPYC, one core per condition", "seconds": 3600, "peak_memory_mb": 1.0}
     core = cost.cards()[0]
-    assert cost.of_record(house, "toy", made)["cost"]["dollars"] == core["hour"]
-    missing = {"state": "missing", "experiment": "Draws", "tier": "gpu"}
+    assert cost.of_record(house, "toy", MADE)["cost"]["dollars"] == core["hour"]
+    missing = {"state": "missing", "experiment": "Draws", "tier": "cpu"}
     assert cost.of_record(house, "toy", missing)["cost"] is None
+    (tmp_path / "results").mkdir()
+    cost.keep(house, {"toy/Draws/cpu": {"of": "x", "launches": 10**9, "host": 5}})
+    found = cost.of_record(house, "toy", missing)["cost"]
+    assert (found["card"], found["seconds"]) == (core["name"], 10005), "what tier cpu lacks is run on a core"
+
+
+def test_a_record_does_not_predict_itself(tmp_path):
+    house = House(tmp_path)
+    (tmp_path / "results").mkdir()
+    for count, seconds in (({}, None), ({"recorded": 3600.0}, None), ({"launches": 10**8, "host": 2600}, 1000)):
+        cost.keep(house, {"toy/Draws/cpu": {"of": "x", **count}})
+        assert cost.of_record(house, "toy", MADE)["predicted"] == seconds
+
+
+def test_records_are_compared_with_their_predictions_by_card():
+    times = [(1.0, 2.0), (1.0, 2.1), (2.0, 1.0), (2.1, 1.0), (1.0, None)]
+    made = [MADE | {"seconds": each, "predicted": told, "cost": {"card": "CPU core"}} for each, told in times]
+    on_card = MADE | {"seconds": 1.0, "predicted": 1.0, "cost": {"card": "T4"}}
+    found = cost.tested([*made, {"state": "missing"}, on_card])
+    assert {card: (each.near, len(each.ratios), each.made) for card, each in found.items()} == {
+        "CPU core": (2, 4, 5),
+        "T4": (1, 1, 1),
+    }
+    assert found["CPU core"].middle == pytest.approx((0.5 + 2) / 2)
 
 
 def test_cards_have_figures_that_are_possible():

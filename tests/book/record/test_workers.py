@@ -75,14 +75,7 @@ CLAIMS = textwrap.dedent('''
 @pytest.fixture(scope="module")
 def house(tmp_path_factory):
     root = press.make_house(tmp_path_factory.mktemp("cluster"))
-    press.write_chapter(root, "toy", press.report_cell())
-    press.write_toc(root, "toy")
-    package = root / "src/derived/papers/toy"
-    (package / "experiments").mkdir(parents=True)
-    for folder in (package, package / "experiments"):
-        (folder / "__init__.py").write_text('"""Toy."""\n')
-    (package / "experiments/draws.py").write_text(EXPERIMENT)
-    (package / "claims.py").write_text(CLAIMS)
+    press.write_paper(root, EXPERIMENT, CLAIMS)
     return root
 
 

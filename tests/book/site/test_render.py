@@ -657,7 +657,7 @@ def change_metadata(root: Path, **facts) -> None:
 
 def test_errata_have_a_place_and_are_whole(fresh: Path):
     change_metadata(fresh, errata=[ERRATUM])
-    with pytest.raises(render.RenderError, match=r"the line <!-- errata --> must stand in one markdown cell"):
+    with pytest.raises(render.RenderError, match=r"the line <!-- errata --> must be in one markdown cell"):
         render.render(fresh)
     write_chapter(fresh, "## Errata\n\n<!-- errata -->")
     change_metadata(fresh, errata=[ERRATUM])

@@ -56,7 +56,7 @@ def edit(old: str, new: str):
 DEFINITION = "toy: definition toy-one lacks its badge"
 FAULTS = [
     (lambda n: without(n, "Take-away"), "toy: it lacks the section Take-away"),
-    (swap, "toy: its sections do not stand in the order In ten minutes, The question"),
+    (swap, "toy: its sections are not in the order In ten minutes, The question"),
     (edit(":::{admonition} A result", "::: no"), 'toy: "In ten minutes" has 0 boxed results; one to three are wanted'),
     (edit("Words.\n\n:::", "```{admonition} A\n```\n" * 3 + "\n:::"), 'toy: "In ten minutes" has 4 boxed results'),
     (lambda n: n.metadata.derived.update(minutes_to_read=5), "toy: its minutes are computed"),

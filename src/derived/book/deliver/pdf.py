@@ -1,7 +1,7 @@
 """Prints the book: every page of the built site through headless Chromium, one file each and all in one.
 
 Proofs and tables of claims are open, explorers show their first view, formulas and tables wider than the paper are made
-to fit, and the solutions of a chapter stand together at its end. A page is laid out at the width of the paper before it
+to fit, and the solutions of a chapter come together at its end. A page is laid out at the width of the paper before it
 is printed, so what can be measured there is what the paper shows.
 
 Each page is printed by a process of its own, ``python -m derived.book.deliver.pdf PAGE FILE``: one that hangs is ended.

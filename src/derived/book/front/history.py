@@ -1,4 +1,4 @@
-"""The news of the ledger, on the page of history: the latest, all before them, and changes of verdicts and criteria.
+"""Writes the news of the ledger for the page of history, and the changes of verdicts and criteria.
 
 entry   the changes of one chapter on one day: new claims, claims that left the ledger (most went into another row),
         changed verdicts and changed criteria. Criteria come from the claims themselves; the rest is kept in
@@ -27,7 +27,9 @@ class Entry:
     title: str
     claims: int = 0  # that are new
     gone: dict[str, list[str]] = field(default_factory=dict)  # ids of claims that left the ledger, by the reason
-    verdicts: list[dict[str, Any]] = field(default_factory=list)  # id, tier, before, after; stands: is in the ledger
+    verdicts: list[dict[str, Any]] = field(
+        default_factory=list
+    )  # id, tier, before, after, and whether it is in the ledger
     criteria: dict[str, None] = field(default_factory=dict)  # ids of claims, each once
 
     @property
@@ -46,7 +48,7 @@ def entries(root: Path, chapters: Sequence[pages.Chapter]) -> list[Entry]:
     """List the changes in these chapters, newest day first, chapters of a day in the order of the book."""
     found: dict[tuple[str, str], Entry] = {}
     titles = {chapter.slug: chapter.name for chapter in chapters}
-    standing = {row["id"] for chapter in chapters for row in chapter.rows}
+    known = {row["id"] for chapter in chapters for row in chapter.rows}
     why = {claim: one["why"] for claim, told in changes.read(root).items() for one in told if one["kind"] == "left"}
 
     def entry(date: str, paper: str) -> Entry:
@@ -59,7 +61,7 @@ def entries(root: Path, chapters: Sequence[pages.Chapter]) -> list[Entry]:
             for claim in record.get("gone", []):
                 of_day.gone.setdefault(why.get(claim, ""), []).append(claim)
             for each in record["verdicts"]:
-                _note(of_day.verdicts, {**each, "stands": each["id"] in standing})
+                _note(of_day.verdicts, {**each, "present": each["id"] in known})
     for chapter in chapters:
         for row in chapter.rows:
             for change in (one for one in row["changed"] if one["kind"] != "expected"):

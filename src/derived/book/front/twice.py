@@ -60,7 +60,7 @@ def reasons(root: Path) -> dict[str, str]:
 
 
 def reason(claim: Mapping[str, Any], known: Mapping[str, str]) -> str:
-    """What keeps the pencil from a claim: nobody could run it, real weights, or what is known; else empty."""
+    """Find what keeps the pencil from a claim: nobody could run it, real weights, or what is known; else empty."""
     if not claim["experiment"] and claim["kind"] == "measured":
         return "nobody could run them"
     return "real weights" if claim["made_of"] == "real weights" else known.get(claim["id"], "")

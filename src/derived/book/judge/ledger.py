@@ -35,8 +35,8 @@ def rows_of_last_build(house: House) -> list[Row]:
 
 
 def entered(house: House, rows: Sequence[Row]) -> list[Row]:
-    """Rows of a run, each with the changes of its claim, the expected verdict where one judges it, and the predicted
-    cost where it was not run."""
+    """Give each row of a run the changes of its claim, the expected verdict where one judges it, and the predicted cost
+    where it was not run."""
     expected, changed = {key(row): row["expected"] for row in committed(house)}, changes.read(house.root)
     return [
         {

@@ -48,10 +48,10 @@ def fill(
     chapter = pages.Chapter(slug, facts, finding, exercises, links, reading.minutes(source), sections, name)
     filled = _replace(notebook, CARD, pages.card(chapter))
     if filled != 1:
-        raise UserError(f"{slug}: the line {CARD} must stand in exactly one markdown cell, found {filled}")
+        raise UserError(f"{slug}: the line {CARD} must be in exactly one markdown cell, found {filled}")
     corrections = facts.get("errata", [])
     if _replace(notebook, ERRATA, pages.errata(corrections)) != bool(corrections):
-        raise UserError(f"{slug}: the line {ERRATA} must stand in one markdown cell if the metadata has errata")
+        raise UserError(f"{slug}: the line {ERRATA} must be in one markdown cell if the metadata has errata")
     tries.add(root, slug, notebook)
     cells.tidy(notebook)
     _show_outputs(notebook, finding, build / "extra/explorers")

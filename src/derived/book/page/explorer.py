@@ -3,7 +3,7 @@
 An output with Plotly's mimetype becomes a placeholder of the right height that says in words what there is to see, and
 shows a picture of its first view where scripts are off. `_static/explorer.js` loads the figure, a script of its own,
 and Plotly from the site itself once a placeholder comes into view, replaces Plotly's drawn sliders by the browser's
-own, keeps where they stand in the address, and follows the light or dark theme. With one slider its steps act as Plotly
+own, keeps their places in the address, and follows the light or dark theme. With one slider its steps act as Plotly
 defines them; with several, the frame is shown whose name is the steps' values joined by "|". Where ``layout.meta`` has
 ``compute``, a script that defines a function of that name, the frame is what it returns for the steps' values.
 """
@@ -48,7 +48,7 @@ def again(html: str) -> str:
     box = BeautifulSoup(html, "html.parser").select_one(".explorer")
     name = box["id"]
     box["id"] = f"{name}-again"
-    way = Markup('<p class="explorer-again">The same explorer stands <a href="#{}">further down</a>.</p>').format(name)
+    way = Markup('<p class="explorer-again">The same explorer is <a href="#{}">further down</a>.</p>').format(name)
     return f'<div class="explorer-lifted">\n{box}\n{way}\n</div>'
 
 

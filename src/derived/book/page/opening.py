@@ -2,7 +2,7 @@
 
 set-up   the code cells before the end of "In ten minutes" that show nothing; what they do is done before the picture
 picture  the figure of that section, moved up behind its first paragraph; without one, the chapter's first explorer
-         once more, which takes its data from where it stands
+         once more, which takes its data from its own place
 
 Only the staged copy is laid out so. Cells have been executed in the order of the notebook, and what people download
 keeps that order.

@@ -334,12 +334,13 @@ def other_tiers(row: Row, rows: list[Row]) -> list[Row]:
 
 
 def status(chapters: list[Chapter]) -> str:
-    """Write how each chapter ran and where each record comes from."""
+    """Write how each chapter ran, where each record comes from, and how near its time is to the predicted one."""
     versions: dict[str, set[str]] = {}
     for chapter in chapters:
         for name, version in chapter.finding["versions"].items():
             versions.setdefault(name, set()).add(version)
-    return raw(html("status.html", chapters=chapters, versions=versions))
+    values = {"chapters": chapters, "versions": versions, "cards": cost.cards()}
+    return raw(html("status.html", **values, tested=cost.tested(r for c in chapters for r in c.finding["records"])))
 
 
 def errata(corrections: list[dict[str, str]]) -> str:

@@ -1,6 +1,6 @@
 """Draws pictures: figures without invisible digits whose ink follows the page, and the first view of an explorer.
 
-A still stands where scripts are off: it shows what the explorer shows before anybody moves a slider. Explorers are
+Where scripts are off, a still shows what the explorer shows before anybody moves a slider. Explorers are
 made of lines, points, words, bars and maps; anything else fails the build.
 """
 
@@ -30,7 +30,7 @@ SYMBOLS = {
 }
 DARK = "#12181d"  # the ground of a dark page, and on it the ink of words and axes and of what is muted
 INKS = {"#000000": "#d6dde3", INK: "#d6dde3", MUTED: "#9aa7b2"}
-CARD = "#e3e7ea"  # ground of a picture that stays as it is
+CARD = "#e3e7ea"  # ground of a picture that keeps its colours
 CONTRAST = 4.5  # of a line on a dark page
 SIDES = {"left": "right", "right": "left", "center": "center", "top": "bottom", "bottom": "top", "middle": "center"}
 TYPE = "'Avenir Next','Segoe UI',Inter,'Source Sans 3','Noto Sans','Helvetica Neue','Liberation Sans',sans-serif"
@@ -41,7 +41,7 @@ _LONG = re.compile(r"-?\d+\.\d{3,}(?:e[-+]?\d+)?")
 
 
 def light(svg: str) -> str:
-    """A figure with its places rounded to hundredths of a point, without comments, its ink that of the page.
+    """Round the places of a figure to hundredths of a point, drop its comments, and let its ink follow the page.
 
     >>> light('<g> <!-- a line --> <path d="M 1.23456 2.5 L 300.999999 -0.0000001" style="opacity: 0.123456"/></g>')
     '<g><path d="M 1.23 2.5 L 301 0" style="opacity: 0.123456"/></g>'
@@ -90,9 +90,9 @@ def _piece(run: list[tuple], end: float | None) -> str:
 
 
 def inked(svg: str) -> str:
-    """A figure whose words, axes and lines are light on a dark page; surfaces, maps and white keep their colours.
+    """Make words, axes and lines of a figure light on a dark page; surfaces, maps and white keep their colours.
 
-    A picture follows the colour scheme of the page around it, so the rule stands in the picture. One with ink drawn
+    A picture follows the colour scheme of the page around it, so the rule is in the picture. One with ink drawn
     over a map keeps its colours, and has a light ground in the dark.
     """
     if "<image" in svg and _OVER_MAP.search(svg):
@@ -113,7 +113,7 @@ def _named(names: dict[str, str], part: str, colour: str) -> str:
 
 
 def lifted(colour: str) -> str:
-    """A colour mixed with white until it is seen on a dark page.
+    """Mix a colour with white until it is seen on a dark page.
 
     >>> lifted("#e69f00"), lifted("#440154")
     ('#e69f00', '#9c78a4')
@@ -129,7 +129,7 @@ _PAGE = np.array([int(DARK[at : at + 2], 16) for at in (1, 3, 5)])
 
 
 def _luminance(colour: np.ndarray) -> float:
-    """The relative luminance of WCAG 2."""
+    """Compute the relative luminance of WCAG 2."""
     share = colour / 255
     linear = np.where(share <= 0.03928, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
     return float(linear @ [0.2126, 0.7152, 0.0722])

@@ -1,6 +1,6 @@
 """Converts a notebook for any Jupyter: MyST that only the site's builder understands becomes plain Markdown.
 
-place   where a label stands on the built site: its words ("Theorem 8.5", "(8.8)", "Fig. 8.1"), its page, its anchor
+place   where a label is on the built site: its words ("Theorem 8.5", "(8.8)", "Fig. 8.1"), its page, its anchor
 work    an entry of the bibliography: authors, year, and where to read it
 value   what ``{glue:text}`` shows, from the executed notebook
 box     a statement, proof, exercise, solution or admonition, from the directive that sets it

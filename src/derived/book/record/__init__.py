@@ -1,1 +1,1 @@
-"""Where records are made: what a run would cost, on which workers and machines it runs."""
+"""Predicts what a run would cost, and runs its conditions on workers."""

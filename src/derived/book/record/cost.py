@@ -12,9 +12,10 @@ growth of its loops (``recorded`` seconds).
 
 import functools
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from importlib import resources
+from statistics import median
 from typing import Any
 
 import yaml
@@ -24,6 +25,8 @@ from derived.book.house import House, write_whole
 RATES = {"float64": "fp64", "float32": "fp32", "bfloat16": "bf16", "float16": "bf16", "complex128": "fp64"}
 GIGA, TERA = 1e9, 1e12
 FILE = "results/costs.json"
+NEAR = 2  # the factor up to which a recorded time confirms a predicted one
+RECORDED = ("host", "recorded")  # seconds in a count that come from the record of tier cpu
 
 
 @dataclass(frozen=True)
@@ -88,12 +91,10 @@ def on(card: Mapping[str, Any], count: Mapping[str, Any]) -> Cost:
     adds = sum(2 * count.get(kind, 0) / (card[rate] * TERA) for kind, rate in RATES.items())
     moved = count.get("bytes", 0) / (card["bandwidth"] * GIGA)
     started = count.get("launches", 0) * card["latency"] * 1e-6
-    seconds = count.get("host", 0) + count.get("recorded", 0) + started + (adds + moved) / card["share"]
+    seconds = sum(count.get(key, 0) for key in RECORDED) + started + (adds + moved) / card["share"]
     memory = count.get("held", 0)
-    fits = memory < card["memory"] * GIGA
-    return Cost(
-        card["name"], seconds, memory, seconds / 3600 * card["hour"], fits, "host" in count or "recorded" in count
-    )
+    fits, rough = memory < card["memory"] * GIGA, not count.keys().isdisjoint(RECORDED)
+    return Cost(card["name"], seconds, memory, seconds / 3600 * card["hour"], fits, rough)
 
 
 def predicted(house: House, name: str) -> list[Cost]:
@@ -108,20 +109,59 @@ def to_rent(costs: list[Cost]) -> Cost | None:
     return min((cost for cost in costs[1 if known else 2 :] if cost.fits), key=lambda cost: cost.dollars, default=None)
 
 
+def where(house: House, paper: str, experiment: str, tier: str) -> Cost | None:
+    """Choose where to make a run that is missing: on a core at tier cpu, else on the GPU to rent."""
+    costs = predicted(house, name_of(paper, experiment, tier))
+    return next(iter(costs), None) if tier == "cpu" else to_rent(costs)
+
+
 def priced(house: House, row: Mapping[str, Any]) -> dict[str, Any]:
     """Give a row of the ledger the cost of the run that it lacks, and name it in its reason."""
     if row["verdict"] != "not run" or row["tier"] == "ci" or not row["experiment"]:
         return {"cost": None}
-    cost = to_rent(predicted(house, name_of(row["paper"], row["experiment"], row["tier"])))
+    cost = where(house, row["paper"], row["experiment"], row["tier"])
     return {"cost": asdict(cost), "reason": f"{cost}, as predicted; {row['reason']}"} if cost else {"cost": None}
 
 
 def of_record(house: House, paper: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the state of a record its cost: what its machine took at the price of a core, or of its card; of one that is
-    missing, what it would take."""
+    """Give the state of a record its cost, by the price of its machine, and the seconds that were predicted for it; a
+    missing one gets its predicted cost."""
     if record["state"] == "missing":
-        cost = to_rent(predicted(house, name_of(paper, record["experiment"], record["tier"])))
+        cost = where(house, paper, record["experiment"], record["tier"])
         return {**record, "cost": asdict(cost) if cost else None}
     made_on = next((card for card in cards() if card["name"] in record["device"]), cards()[0])
     seconds, memory = record["seconds"], record["peak_memory_mb"] * 2**20
-    return {**record, "cost": asdict(Cost(made_on["name"], seconds, memory, seconds / 3600 * made_on["hour"]))}
+    cost = Cost(made_on["name"], seconds, memory, seconds / 3600 * made_on["hour"])
+    count = counts(house).get(name_of(paper, record["experiment"], record["tier"]), {})
+    if record["tier"] == "cpu":  # a record does not predict itself
+        count = {key: number for key, number in count.items() if key not in RECORDED}
+    return {**record, "cost": asdict(cost), "predicted": on(made_on, count).seconds or None}
+
+
+@dataclass
+class Tested:
+    """How the records of a card compare with their predictions."""
+
+    made: int = 0
+    ratios: list[float] = field(default_factory=list)  # recorded over predicted seconds, where there is a prediction
+
+    @property
+    def near(self) -> int:
+        """Count the records whose time confirms the predicted one."""
+        return sum(1 / NEAR <= ratio <= NEAR for ratio in self.ratios)
+
+    @property
+    def middle(self) -> float:
+        """Find the median ratio."""
+        return median(self.ratios)
+
+
+def tested(records: Iterable[Mapping[str, Any]]) -> dict[str, Tested]:
+    """Compare records with their predictions, card by card."""
+    found: dict[str, Tested] = {}
+    for record in (each for each in records if each["state"] != "missing"):
+        of_card = found.setdefault(record["cost"]["card"], Tested())
+        of_card.made += 1
+        if record["predicted"]:
+            of_card.ratios.append(record["seconds"] / record["predicted"])
+    return found

@@ -25,6 +25,7 @@ from derived.lab import checks
 from derived.lab.experiment import Experiment
 from derived.lab.findings import hashed
 from derived.lab.record import read, slot
+from derived.lab.study import absence
 
 SMALL = 4096  # elements up to which an operation is done: numbers that steer a loop are right
 LOOPS = (
@@ -106,7 +107,7 @@ def _is_stand_in(value: Any) -> bool:
 
 
 def _kind(value: Any) -> Any:
-    """What of an argument decides about shapes."""
+    """Select what of an argument decides about shapes."""
     if isinstance(value, torch.Tensor):
         return value.shape, value.dtype
     if isinstance(value, list | tuple):
@@ -115,11 +116,11 @@ def _kind(value: Any) -> Any:
 
 
 def _learn(func: Any, args: Any, kwargs: Any) -> tuple[tuple[tuple[str, int], ...], bool, Any]:
-    """What an operation costs, whether it is large, and what it returns, as tensors without memory."""
+    """Find what an operation costs, whether it is large, and what it returns, as tensors without memory."""
     given = [each for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
     try:
         like, large = _without_memory(func, args, kwargs), True
-    except (RuntimeError, NotImplementedError, TypeError, ValueError, AssertionError):  # its shape depends on numbers
+    except RuntimeError:  # NotImplementedError is one: its shape depends on numbers
         like, large = func(*args, **kwargs), False
     tensors = [*given, *(each for each in tree_leaves(like) if isinstance(each, torch.Tensor))]
     count: Count = Counter(launches=1, bytes=sum(each.numel() * each.element_size() for each in tensors))
@@ -146,9 +147,11 @@ def _without_memory(func: Any, args: Any, kwargs: Any) -> Any:
 def count(experiment: type[Experiment], tier: str) -> dict[str, float]:
     """Count the operations of an experiment at a tier: the sum over its conditions, and the most that one holds.
 
-    Its tensors have their true shapes. Where the code looks at numbers that only a true run has, its record at tier cpu
-    is carried on instead.
+    Its tensors have their true shapes. Where the code looks at numbers that only a true run has, or needs real things
+    that are not here, its record at tier cpu is carried on instead.
     """
+    if absence(experiment):
+        return grown(experiment, tier)
     sized, small = experiment.at(tier), experiment.at("ci" if "ci" in experiment.tiers else tier)
     numbers = {name: value for name, value in small.configuration().items() if type(value) is int}
     growing = {name: (low, getattr(sized, name)) for name, low in numbers.items() if getattr(sized, name) > low > 0}
@@ -156,7 +159,7 @@ def count(experiment: type[Experiment], tier: str) -> dict[str, float]:
     data = {name: low for name, (low, _) in growing.items() if name in DATA}
     try:
         total = _carried_on(dataclasses.replace(sized, **data), loops)
-    except (ValueError, RuntimeError, IndexError, ArithmeticError):
+    except (ValueError, RuntimeError, IndexError, ArithmeticError):  # what its code says of numbers that are not true
         return grown(experiment, tier)
     found: dict[str, float] = {key: round(value) for key, value in total.items() if value > 0}
     record = read(slot(experiment.paper(), experiment.__name__, "cpu"), "")
@@ -165,8 +168,8 @@ def count(experiment: type[Experiment], tier: str) -> dict[str, float]:
 
 
 def grown(experiment: type[Experiment], tier: str) -> dict[str, float]:
-    """Carry the record of tier cpu on by how much its loops and lists grow, as if a card made up for its other sizes.
-    Empty without a record."""
+    """Carry the record of tier cpu on by the growth of its loops and lists, as if a card made up for its other sizes;
+    empty without a record."""
     record = read(slot(experiment.paper(), experiment.__name__, "cpu"), "")
     if record is None:
         return {}
@@ -182,7 +185,7 @@ def grown(experiment: type[Experiment], tier: str) -> dict[str, float]:
 
 def _carried_on(base: Experiment, loops: Mapping[str, tuple[int, int]]) -> Mapping[str, float]:
     """Count with all loops at their small number, twice and four times that, and carry the part that grows on to their
-    true numbers: by the product of their ratios where loops stand in each other, by the mean where after each other."""
+    true numbers: by the product of their ratios where loops are nested, by the mean where one follows another."""
     start = {name: low for name, (low, _) in loops.items()}
     places, one = _enough(dataclasses.replace(base, **start))
     two, four = (
@@ -205,7 +208,7 @@ def _carried_on(base: Experiment, loops: Mapping[str, tuple[int, int]]) -> Mappi
 
 
 def _enough(sized: Experiment) -> tuple[list[int], Count]:
-    """Places of conditions, spread over all, that are counted, and their count: the rest is taken to be like them."""
+    """Count conditions spread over all, the rest being taken to be like them; return their places and the count."""
     number = len(sized.conditions())
     spread = sorted(range(number), key=lambda place: (place * 0.618) % 1)  # the first one, then far from one another
     found: Count = Counter()
@@ -218,8 +221,10 @@ def _enough(sized: Experiment) -> tuple[list[int], Count]:
 
 
 def _counted(sized: Experiment, places: Sequence[int]) -> Count:
-    """Count conditions of an experiment and carry the sum on to all; the checks of values are off, since numbers are
-    not the true ones. Of what is held at once it is the most."""
+    """Count conditions of an experiment and carry the sum on to all; of what is held at once, take the most.
+
+    The checks of values are off, since numbers are not the true ones.
+    """
     check, checks._check = checks._check, lambda *_: None
     conditions = sized.conditions()
     total: Count = Counter()

@@ -1,4 +1,4 @@
-"""Where conditions run: processes of this machine, or the workers of a Dask cluster, behind one standard interface.
+"""Runs conditions in processes of this machine or by the workers of a Dask cluster, behind one standard interface.
 
 A worker that dies loses the condition that it had: Dask gives it to another one. Workers that have the resource GPU
 (``dask worker ADDRESS --nthreads 1 --resources GPU=1``) do one condition a card, and workers without it do none.
@@ -76,7 +76,7 @@ def _pool(jobs: int) -> Iterator[Executor]:
 
 
 def machine(device: str) -> tuple[str, str]:
-    """The kind of a device where this runs, and its name."""
+    """Find the kind of a device where this runs, and its name."""
     place = resolve_device(device)
     if place.type == "cuda":
         return "cuda", torch.cuda.get_device_name(place)
@@ -84,7 +84,7 @@ def machine(device: str) -> tuple[str, str]:
 
 
 def attempted(experiment: Experiment, condition: Mapping[str, Any], seed: int, device: str) -> pd.DataFrame:
-    """The rows of one condition; after three attempts that raised, one row with the failure and its traceback."""
+    """Run one condition; after three attempts that raised, return one row with the failure and its traceback."""
     told: list[str] = []
 
     def run(*args: Any, **kwargs: Any) -> pd.DataFrame:
@@ -103,7 +103,7 @@ def attempted(experiment: Experiment, condition: Mapping[str, Any], seed: int, d
 
 
 def result_of(future: Future, condition: Mapping[str, Any]) -> tuple[pd.DataFrame, float, float]:
-    """What a condition gave; one that killed its workers again and again is a failed row, and the others go on."""
+    """Return what a condition gave, a failed row for one that killed its workers again and again; the others go on."""
     try:
         return future.result()
     except (BrokenExecutor, CancelledError):  # all of the work has stopped, not one condition

@@ -22,7 +22,6 @@ from derived.book.source.statements import pencilled
 
 Row = dict[str, Any]
 RATED = {"verified": 5, "toy": 3, "inconclusive": 3, "falsified": 1}  # the challenge's four words, from 1 to 5
-CORE_HOUR = 0.05  # US dollars for an hour of one rented core, a round figure
 OPEN = "open"  # the class of an item without an answer
 
 
@@ -66,14 +65,14 @@ def facts(root: Path, chapter: pages.Chapter, rows: Sequence[Row]) -> dict[str, 
     """What the data say: claims, verdicts, effects, null arms, changes, costs."""
     theirs = [row for row in rows if pages.group(row) != "ours"]
     records = [record for record in chapter.finding["records"] if record["state"] != "missing"]
-    hours = sum(record["seconds"] or 0 for record in records) / 3600
     changed = [row for row in rows if any(change["kind"] != "expected" for change in row["changed"])]
     kinds = Counter(kind for row in changed for kind in {change["kind"] for change in row["changed"]} - {"expected"})
     told = [(changes.IN_WORDS[kind], count) for kind, count in kinds.most_common()]
     registered = [row for row in ledger.committed(House(root)) if row["paper"] == chapter.slug and row["registered"]]
     return {
         **{"chapter": chapter, "slug": chapter.slug, "rows": rows, "theirs": theirs, "records": records},
-        **{"hours": hours, "dollars": hours * CORE_HOUR, "core_hour": CORE_HOUR},
+        "hours": sum(record["seconds"] for record in records) / 3600,
+        "dollars": sum(record["cost"]["dollars"] for record in records),
         "failing": [row for row in rows if row["verdict"] == "fails"],
         "ran": [row for row in rows if row["verdict"] != "not run"],
         "effects": forest(rows),

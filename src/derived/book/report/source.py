@@ -70,7 +70,7 @@ class Report(written.Shape):
 
 
 def path(root: Path, slug: str) -> Path:
-    """Where the file of a chapter stands."""
+    """Return the path of a chapter's file."""
     return root / FOLDER / f"{slug}.yml"
 
 

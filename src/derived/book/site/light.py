@@ -6,7 +6,7 @@ icons    Font Awesome's script, 1.5 MB, is read here in place of in the browser:
 figures  are loaded when they come near the window; their size is known before, so that nothing moves then; those whose
          letters would be too small on a phone scroll there
 roles    entries of the bibliography are items of their list, and an empty cell heads no column
-heads    the names of a table's index stand in the row of its other heads, where pandas gives them one of their own
+heads    the names of a table's index go into the row of its other heads, where pandas gives them one of their own
 search   Sphinx's own index and scripts that the theme puts on every page are left out (`derived.book.site.search`)
 
 The templates in `theme/` are the theme's with these parts taken out.

@@ -1,6 +1,6 @@
 """Writes the search of the book: terms, sections, statements, figures, exercises, functions and claims by anchor.
 
-The finished pages are cut into entries, which stand in `search/index.js` as plain text; MiniSearch, a small and
+The finished pages are cut into entries, which `search/index.js` holds as plain text; MiniSearch, a small and
 well-kept library, searches them in the browser. The index is a script, so it also works where the site is opened from a
 disk: Pagefind, the other candidate, fetches its index, which browsers refuse for file://. Sphinx's own search knows
 whole pages only and shows raw TeX.

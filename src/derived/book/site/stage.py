@@ -23,7 +23,7 @@ from derived.book.site import downloads
 from derived.book.source import edition, lectures
 from derived.book.teach import homework
 
-LEDGER = "book/ledger"  # the page below which the evidence of each chapter stands
+LEDGER = "book/ledger"  # the page that has the evidence of each chapter below it
 REPORTS = "book/wrong"  # and the page below which their reports do
 STATEMENTS = "statements.json"  # in the stage: what the book's Sphinx extension says of each statement
 DOWNLOADS = "downloads"  # the branch of the repository on which the workflow puts what the site offers to take away

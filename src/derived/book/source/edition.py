@@ -47,7 +47,7 @@ def _sections(notebook: dict[str, Any]) -> list[str]:
     missing = [name for name, place in zip(SECTIONS, places, strict=True) if place is None]
     if missing:
         return [f"it lacks the section{'s' if len(missing) > 1 else ''} {', '.join(missing)}"]
-    return [] if places == sorted(places) else [f"its sections do not stand in the order {', '.join(SECTIONS)}"]
+    return [] if places == sorted(places) else [f"its sections are not in the order {', '.join(SECTIONS)}"]
 
 
 def _boxes(notebook: dict[str, Any]) -> list[str]:

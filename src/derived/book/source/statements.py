@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-# Source of a statement: the class and the words of its badge, who states it, and the group in which it counts.
+# Source of a statement: the class of its badge, in which it counts, the words of its badge, and who states it.
 SOURCES = {
-    "paper": ("paper", "paper", "the paper", "paper"),
-    "repo": ("code", "code", "the authors' code", "paper"),
-    "digest": ("retold", "as retold", "a digest of the paper", "retold"),
-    "prior": ("earlier", "earlier", "earlier work", "earlier"),
-    "ours": ("ours", "ours", "this book", "ours"),
+    "paper": ("paper", "paper", "the paper"),
+    "repo": ("code", "code", "the authors' code"),
+    "digest": ("retold", "as retold", "a digest of the paper"),
+    "prior": ("earlier", "earlier", "earlier work"),
+    "ours": ("ours", "ours", "this book"),
 }
-BADGES = {badge: words for badge, words, *_ in SOURCES.values()}
+BADGES = {badge: words for badge, words, _ in SOURCES.values()}
 
 RESULTS = ("theorem", "lemma", "proposition", "corollary")  # what is proved, and so checked and tested
 STATED = (*RESULTS, "definition", "assumption", "axiom", "conjecture", "algorithm", "criterion", "property")

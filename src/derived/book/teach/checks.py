@@ -3,7 +3,7 @@
 fault   one line: what is wrong, and on which slide; the press stops at it
 
 Checked: each label is there, and once; a statement or figure that a slide refers to is shown before, or in the same
-step; no statement or figure that uses a symbol of the setup's table stands before it, and any other symbol is shown
+step; no statement or figure that uses a symbol of the setup's table comes before it, and any other symbol is shown
 by itself, or on one side of a sign, before a formula needs it; no slide holds one short sentence; the minutes of a
 proof are enough for it; there is slack, and there are pictures, one of them of something trained or real.
 """
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from bs4 import NavigableString, Tag
 
 from derived.book.source.lectures import Step
-from derived.book.teach.things import POINTS, Slide, Thing, claims_of, is_picture, plain_words, sentences
+from derived.book.teach.things import POINTS, Slide, Thing, claims_of, is_picture, of_class, plain_words, sentences
 
 ORPHAN = 140  # a single sentence shorter than this does not fill a slide
 CORE = {50: 45, 90: 75}  # minutes that cannot be dropped, at most
@@ -35,7 +35,7 @@ _NAME = re.compile(
 _UPRIGHT = re.compile(
     r"\\(?:mathrm|text|operatorname\*?|textrm|texttt)\s*\{[^}]*\}|\\rm\s*\w+|\\mathbb\s*\{?[PERNZ]\}?"
 )
-USUAL = {"I", "O", r"\mathcal N", r"\pi"}  # the identity, Landau's order, the normal law, the number
+USUAL = {"I", "O", r"\mathcal N", r"\pi"}  # the identity, Landau's order, the normal distribution, the number
 _LABEL = re.compile(r"(?<=[A-Za-z}])_(?:[A-Z]\b|\{[A-Z]+\})")  # W_Q: no symbol of its own
 _INDEX = re.compile(r"[_^](?:\{(?:[^{}]|\{[^{}]*\})*\}|\\?\w+|\W)")
 _ARGUMENTS = re.compile(r"([A-Za-z}])(?:\([^()]*\)|\[[^\[\]]*\])")
@@ -50,7 +50,7 @@ _UNDER = re.compile(r"\\(?:sum|prod|min|max|sup|inf|lim|int|bigcup|[a-z]*max|[a-
 
 def board(step: Step, known: dict[str, Thing]) -> float:
     """Estimate the minutes that the proofs of a step take at the board, from their words and formulas."""
-    proofs = [note for label in step.show if label in known for note in known[label].notes if "proof" in _kinds(note)]
+    proofs = [note for label in step.show if label in known for note in known[label].notes if of_class(note, "proof")]
     words = sum(len(_without_formulas(proof).split()) for proof in proofs)
     return words / WORDS + sum(len(_formulas(proof)) for proof in proofs) / FORMULAS
 
@@ -84,16 +84,12 @@ def shape(
     if len(shown) < least:
         yield f"{len(shown)} of {len(slides)} slides have a picture, at least {least:.0f} should"
     kinds = {
-        "an explorer": lambda picture: "explorer" in _kinds(picture),
+        "an explorer": lambda picture: of_class(picture, "explorer"),
         "a figure of something trained or real": lambda picture: claims_of(picture) & trained,
     }
     for name, is_one in kinds.items():
         if any(map(is_one, there)) and not any(map(is_one, shown)):
             yield f"no slide has {name}"
-
-
-def _kinds(part: Tag) -> list[str]:
-    return part.get("class", [])
 
 
 def _without_formulas(tag: Tag) -> str:
@@ -172,6 +168,7 @@ def _ids(part: Tag) -> set[str]:
 
 
 def orphans(slides: list[Slide]) -> Iterator[str]:
+    """Find slides with one short sentence alone, and those that point to what is not on them."""
     for slide in slides:
         text = " ".join(slide.text.split())
         alone = len(slide.parts) == 1 and slide.parts[0].name == "p" and not slide.parts[0].select_one(".verdict")
@@ -206,12 +203,13 @@ def defined(row: Tag) -> set[str]:
 
 
 def used(slides: Sequence[Slide]) -> set[str]:
+    """Extract the symbols of all formulas of some slides."""
     maths = [formula for slide in slides for part in slide.parts for formula in _formulas(part)]
     return {name for formula in maths for name in letters(formula)}
 
 
 def _formulas(part: Tag) -> list[str]:
-    found = [part] if "math" in part.get("class", []) else part.select(".math")
+    found = [part] if of_class(part, "math") else part.select(".math")
     return [formula.get_text() for formula in found]
 
 
@@ -248,7 +246,7 @@ def names(formula: str) -> list[str]:
 
 
 def introduced(formula: str) -> set[str]:
-    """Extract the symbols that stand alone in a formula, on one side of a sign, or under a sum, a minimum or the like.
+    """Extract the symbols that are alone in a formula, on one side of a sign, or under a sum, a minimum or the like.
 
     >>> sorted(introduced(r"\\min_P F(P),\\quad V\\in\\mathcal V"))
     ['P', 'V', '\\\\mathcal V']
@@ -266,9 +264,10 @@ def _rows(setup: Thing | None) -> list[Tag]:
 
 
 def lists_symbols(part: Tag) -> bool:
+    """Tell whether a part is a table of symbols."""
     first = part.select_one("th")
     return first is not None and first.get_text().strip() == "symbol"
 
 
 def _needs_setup(part: Tag) -> bool:
-    return part.name == "figure" or ("admonition" in part.get("class", []) and bool(part.get("id")))
+    return part.name == "figure" or (of_class(part, "admonition") and bool(part.get("id")))

@@ -7,7 +7,7 @@ setup   the statements of the chapter that these cells need, and no other (deriv
 facts   of an exercise: kind, minutes, difficulty and whether it is of the core, its first line; the points of its
         rubric, in its solution's box
 
-Cells that are tagged ``solution`` give the solution: all code of them stands in the answer's cell of the tutors'
+Cells that are tagged ``solution`` give the solution: all their code is in the answer's cell of the tutors'
 version, between nbgrader's marks. There each check has a hidden test as well, since a check leaves a wrong answer
 without an error: its value is the points of those parts that are right to a fresh copy of the exercises, whatever is
 printed. A file of otter-grader's reads what the check prints. An exercise with a rubric gets a cell for words below
@@ -53,7 +53,7 @@ _OTTER = """>>> import contextlib, io
 
 
 class Facts(NamedTuple):
-    """What an exercise says of itself, and the points of its rubric, 0 without one."""
+    """An exercise's own facts, and the points of its rubric, 0 without one."""
 
     label: str
     kind: str
@@ -189,7 +189,7 @@ def homework(slug: str, notebook: NotebookNode, executed: NotebookNode, *, solve
 
 
 def _arguments(source: str) -> str:
-    """What a check is given, as it is written."""
+    """Return the arguments of a check as they are written."""
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     return ", ".join(ast.unparse(each) for each in calls[0].args)
 

@@ -22,7 +22,18 @@ from bs4 import BeautifulSoup, Tag
 from derived.book.page import pages
 from derived.book.source.lectures import Step
 from derived.book.teach import checks
-from derived.book.teach.things import Slide, Thing, claims, claims_of, drawn, heading_of, is_picture, things, trained
+from derived.book.teach.things import (
+    Slide,
+    Thing,
+    claims,
+    claims_of,
+    drawn,
+    heading_of,
+    is_picture,
+    of_class,
+    things,
+    trained,
+)
 
 ROOM = 940  # characters on a slide, formulas as they are written
 PICTURED = 760  # where there is a picture
@@ -59,7 +70,7 @@ class Lecture(NamedTuple):
     @property
     def explores(self) -> bool:
         """Tell whether a slide has a live explorer."""
-        return any("explorer" in part.get("class", []) for slide in self.slides for part in slide.parts)
+        return any(of_class(part, "explorer") for slide in self.slides for part in slide.parts)
 
 
 class DeckError(Exception):
@@ -203,9 +214,7 @@ def _is_statement(parts: list[Tag]) -> bool:
 def _slide(met: list[Thing], parts: list[Tag], number: int, notes: str) -> Slide:
     """Make a slide under the name of its thing, which a single box does not repeat, or the numbers of several."""
     boxes = [part for part in parts if part.get("id") and part.select_one(".admonition-title")]
-    if len(boxes) == 1 and all(
-        is_picture(part) or part is boxes[0] or "quoted" in part.get("class", []) for part in parts
-    ):
+    if len(boxes) == 1 and all(is_picture(part) or part is boxes[0] or of_class(part, "quoted") for part in parts):
         boxes[0].select_one(".admonition-title").extract()
     stated = [each for each in met if not is_picture(each.parts[0])] or met
     heading = (
@@ -219,7 +228,7 @@ def _slide(met: list[Thing], parts: list[Tag], number: int, notes: str) -> Slide
 def _atoms(parts: list[Tag]) -> Iterator[list[Tag]]:
     held: list[Tag] = []
     for part in parts:
-        if held and not (_unfinished(held[-1]) or "math" in part.get("class", [])):
+        if held and not (_unfinished(held[-1]) or of_class(part, "math")):
             yield held
             held = []
         held.append(part)
@@ -229,7 +238,7 @@ def _atoms(parts: list[Tag]) -> Iterator[list[Tag]]:
 
 def _unfinished(part: Tag) -> bool:
     """Tell whether a sentence continues after a part."""
-    if "math" not in part.get("class", []):
+    if not of_class(part, "math"):
         return part.name == "p" and part.get_text().rstrip()[-1:] not in ".!?)”"
     text = re.sub(r"(\\\]|\\end\{\w+\*?\}|[\s}$])+$", "", part.get_text().split("\\[")[-1])
     return not text.endswith((".", "!", "?"))
@@ -243,12 +252,10 @@ def weight(part: Tag) -> int:
         return ROOM
     if checks.lists_symbols(part):  # shown without the rows that a deck does not use
         return ROOM // 2
-    rows, lines = (
-        len(part.select("tr")),
-        part.get_text().strip().count("\n") if "highlight-python" in part.get("class", []) else 0,
-    )
+    rows = len(part.select("tr"))
+    lines = part.get_text().strip().count("\n") if of_class(part, "highlight-python") else 0
     text = " ".join(part.get_text().split())
-    return max(len(text), 55 * rows, 45 * lines, 120 if "math" in part.get("class", []) else 0)
+    return max(len(text), 55 * rows, 45 * lines, 120 if of_class(part, "math") else 0)
 
 
 def _packed(held: list[Atom]) -> list[list[Atom]]:

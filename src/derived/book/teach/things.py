@@ -3,7 +3,7 @@
 thing   what a label shows: a statement, a figure, an exercise, an equation, or the parts of a section
 part    of a section: text, a formula, a table, an admonition, source code or an explorer; statements, figures and
         exercises have labels of their own, and a sentence that only leads to something that is not shown is left out;
-        so is one that points to what stands elsewhere on the page, and of a caption what is too long for a wall
+        so is one that points elsewhere on the page, and of a caption what is too long for a wall
 """
 
 import copy
@@ -45,12 +45,12 @@ class Slide(NamedTuple):
 
     @property
     def picture(self) -> Tag | None:
-        """The figure or explorer on the slide."""
+        """Find the figure or explorer on the slide."""
         return next((part for part in self.parts if is_picture(part)), None)
 
     @property
     def kind(self) -> str:
-        """How the parts lie: under each other, or text beside a picture that is not wide."""
+        """Choose how the parts lie: under each other, or text beside a picture that is not wide."""
         if self.picture is None:
             return ""
         maths = [part for each in self.parts if each is not self.picture for part in displays(each)]
@@ -97,7 +97,7 @@ def things(page: BeautifulSoup, judged: list[Tag]) -> dict[str, Thing]:
         parts = judged if section["id"] == "claims" else list(_parts(section))
         found[section["id"]] = Thing(plain_words(heading), heading, parts, [])
         for box in section.find_all(True, recursive=False):
-            title = box.select_one(".admonition-title") if "admonition" in box.get("class", []) else None
+            title = box.select_one(".admonition-title") if of_class(box, "admonition") else None
             if title and box.get("id") and "solution" not in box["class"]:
                 whole = title.decode_contents().strip()
                 found[box["id"]] = Thing(_title(title), whole, [box], list(_proofs(box)))
@@ -120,6 +120,11 @@ def classed(tag: Tag, *names: str) -> list[Tag]:
     """Find the elements below with one of these classes, ten times faster than a selector."""
     below = (child for child in tag.descendants if isinstance(child, Tag))
     return [child for child in below if not set(names).isdisjoint(child.get("class", ()))]
+
+
+def of_class(tag: Tag, name: str) -> bool:
+    """Tell whether an element has a class."""
+    return name in tag.get("class", [])
 
 
 def claims(chapter: pages.Chapter) -> list[Tag]:
@@ -172,33 +177,32 @@ def _proofs(box: Tag) -> Iterator[Tag]:
 
 
 def is_picture(part: Tag) -> bool:
-    return part.name == "figure" or "explorer" in part.get("class", [])
+    """Tell whether a part is a figure or an explorer."""
+    return part.name == "figure" or of_class(part, "explorer")
 
 
 def displays(part: Tag) -> list[Tag]:
     """Find the displayed formulas of a part."""
-    return [each for each in [part, *part.select("div.math")] if each.name == "div" and "math" in each.get("class", [])]
+    return [each for each in [part, *part.select("div.math")] if each.name == "div" and of_class(each, "math")]
 
 
 def drawn(picture: Tag) -> tuple[float, float]:
     """Return width and height in pixels of a figure as it is drawn; an explorer fills a slide."""
     image = picture.img if picture.name == "figure" else None
-    return (
-        (float(image["width"]), float(image["height"])) if image is not None and image.get("width") else (710.0, 360.0)
-    )
+    if image is None or not image.get("width"):
+        return 710.0, 360.0
+    return float(image["width"]), float(image["height"])
 
 
 def claims_of(tag: Tag) -> set[str]:
     """Find the claims on which a part of the page bears: those to which it links, and those of a statement's foot."""
     links = {found[1] for link in tag.find_all("a", href=True) if (found := _CLAIM.search(link["href"]))}
-    feet = [
-        each["data-claims"] for each in [tag, *tag.find_all(attrs={"data-claims": True})] if each.get("data-claims")
-    ]
-    return links.union(*(foot.split() for foot in feet))
+    feet = [tag, *tag.find_all(attrs={"data-claims": True})]
+    return links.union(*(foot.get("data-claims", "").split() for foot in feet))
 
 
 def cut(text: Tag) -> None:
-    """Remove the parentheses and sentences of a text that point to what stands elsewhere on its page."""
+    """Remove the parentheses and sentences of a text that point elsewhere on its page."""
     for words in list(text.find_all(string=POINTS)):
         aside = _ASIDE.sub(lambda found: "" if POINTS.search(found[0]) else found[0], words)
         if aside != words:
@@ -260,5 +264,6 @@ def _title(title: Tag) -> str:
 
 
 def plain_words(html: str) -> str:
+    """Extract the text of some HTML, with formulas between dollars."""
     text = BeautifulSoup(html, "html.parser").get_text().replace("\\(", "$").replace("\\)", "$")
     return " ".join(text.split())

@@ -43,7 +43,7 @@ addEventListener("DOMContentLoaded", () => {
       fuzzy: (term) => (term.length > 5 && !/\d/.test(term) ? 0.2 : false),
       boostDocument: together,
     };
-    const ways = [{ fuzzy: false }, {}, { combineWith: "OR" }]; // all words as they stand, with a slip, and any of them
+    const ways = [{ fuzzy: false }, {}, { combineWith: "OR" }]; // all words as they are, with a slip, and any of them
     for (const way of phrase.includes(" ") ? ways : ways.slice(0, 2)) {
       const found = engine.search(phrase, { ...options, ...way });
       if (found.length) return found;
