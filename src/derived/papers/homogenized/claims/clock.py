@@ -36,7 +36,7 @@ def one_less_eight(rows: pd.DataFrame, counted: bool = False) -> Estimate:
 
 SMALL = "scale == scale.min() and layer > 0"
 SAME_CLOCK = error_ratio((0.8, 4), (0.4, 1))  # four heads, or half the step: both have one h
-NEARER_TO_FOUR = at_least(2 * 2**0.5, r"2\sqrt2")  # the middle of 2, order one in the step, and 4, order two
+NEARER_TO_FOUR = at_least(2**1.5, "2^{3/2}")  # the middle of 2, order one in the step, and 4, order two
 
 CLAIMS = (
     statistic(
