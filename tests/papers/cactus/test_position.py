@@ -119,12 +119,14 @@ def test_the_witness_of_the_laws_is_that_of_plain_loops(name, knob):
 
 def test_share_is_a_ratio_of_totals_and_near_optimal_picks_budget_and_kind():
     table = pd.DataFrame({"gain": [0.1, 0.3], "best_gain": [0.2, 0.3], "kind": "noised", "rule": "cactus"})
-    table = pd.concat(
-        [table.assign(knob=0.25), table.assign(knob=0.01, gain=0.1), table.assign(knob=0.25, kind="x", gain=0.02)]
-    )
+    other = table.assign(matched=0.25, kind="x", gain=0.02)
+    table = pd.concat([table.assign(matched=0.25), table.assign(matched=0.01, gain=0.1), other])
     assert claims.share_of_best("noised", 0.25)(table).value == pytest.approx(0.8)
     assert claims.share_of_best("noised", 0.01)(table).value == pytest.approx(0.4)
     assert ratio(table["gain"], 2 * table["gain"]).high == pytest.approx(0.5)
+    table = pd.concat([table, table.assign(rule="lenience", gain=0.05)])
+    assert claims.share_of_best("noised", 0.01, "lenience")(table).value == pytest.approx(0.2)
+    assert claims.share_of_best("noised", 0.01)(table).value == pytest.approx(0.4)
 
 
 def test_the_control_would_hold_if_total_variation_came_cheaper(rows):
