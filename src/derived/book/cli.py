@@ -348,19 +348,9 @@ def pdf(
     from derived.book.deliver import pdf
 
     house = this_house()
-    chosen = house.choose(slugs or [])
-    missing = [slug for slug in chosen if not (house.site / f"notebooks/{slug}.html").is_file()]
-    if missing:
-        raise UserError(f"the site has no page of {', '.join(missing)} yet: run `make site` first")
-    chapters = [f"notebooks/{slug}" for slug in chosen]
-    names = chapters if slugs else ["book/intro", "book/how_to_read", *chapters, "book/bibliography"]
     with alone(house):
-        files = pdf.write(house.site.resolve(), names, house.build / "pdf", whole=not slugs)
-        reports = [f"reports/{slug}" for slug in chosen if (house.site / f"reports/{slug}.html").is_file()]
-        if reports:
-            files += pdf.write(house.site.resolve(), reports, house.build / "pdf/reports", whole=False)
-    for file in files:
-        typer.echo(f"made {file}")
+        for file in pdf.printed(house, slugs or []):
+            typer.echo(f"made {file}")
 
 
 @app.command()
