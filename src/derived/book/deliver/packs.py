@@ -13,8 +13,8 @@ from pathlib import Path
 
 import nbformat
 
-from derived.book.house import House, UserError
 from derived.book.deliver import carrying
+from derived.book.house import House, UserError
 from derived.book.run.driver import read_findings
 from derived.book.site import downloads, render
 from derived.book.tasks import tasks
