@@ -18,9 +18,11 @@ from ..data.expressions import (
     VOCABULARY,
     balanced_chunks,
     blanked,
+    depth,
     expression_ids,
     expression_text,
     matched_twin,
+    opened,
     shuffled_twin,
 )
 from ..data.ngrams import fit_ngram
@@ -148,6 +150,35 @@ class Rescue(Brackets):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Ruler(Brackets):
+    """A ruler for TE-E4.c: how hard the matched twins of ``Rescue`` are for tables that remember a little, counted on
+    as many of the same bracketed texts as its networks read. Triples; four letters; triples beside one bit, whether a
+    bracket was opened before; triples beside the depth. Rows: replicate, reader, gap (nats per token).
+    """
+
+    steps: int = 12_000
+
+    tiers: ClassVar = {
+        "ci": {"replicates": 2, "steps": 20, "corpus": 40_000, "judged": 12},
+        "cpu": {"replicates": 8, "steps": 2500, "corpus": 800_000, "judged": 100},
+    }
+    tiny: ClassVar = {"steps": 10}
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        found, place = [], len(Rescue.at("cpu").alphas) - 1  # the share of one, whose texts are drawn last
+        readers = {"trigram": (3, None), "four letters": (4, None), "one bit": (3, opened), "depth": (3, depth)}
+        for replicate in range(self.replicates):
+            chunks, held_out = self.chunks(stream(seed, "expressions", replicate))
+            balanced, twin = self.judged_pairs(held_out, stream(seed, "twins", replicate))["matched"]
+            texts = mixture(both_ways(chunks), 1.0, self.steps, stream(seed, "mixture", replicate, place))
+            for reader, (order, state) in readers.items():
+                table = fit_ngram(texts, order, VOCABULARY, opening=OPENING, state=state)
+                gap = float(table.losses(twin).mean() - table.losses(balanced).mean())
+                found.append({"replicate": replicate, "reader": reader, "gap": gap})
+        return pd.DataFrame(found)
+
+
+@dataclass(frozen=True, kw_only=True)
 class RecipePopulation(Brackets):
     """TE-E4, after the second stage of exp 7: a member of a population inherits a recipe and nothing else, the share
     alpha of bracketed text. In every generation each member is trained anew, from first weights that are drawn anew, on
@@ -169,7 +200,7 @@ class RecipePopulation(Brackets):
 
     tiers: ClassVar = {
         "ci": {"replicates": 2, "members": 3, "generations": 2, "steps": 10, "corpus": 40_000, "judged": 12},
-        "cpu": {"replicates": 12, "members": 8, "generations": 8, "steps": 300, "corpus": 200_000, "judged": 60},
+        "cpu": {"replicates": 32, "members": 8, "generations": 8, "steps": 300, "corpus": 200_000, "judged": 60},
         "gpu": {},
     }
     tiny: ClassVar = {"steps": 6}
@@ -180,17 +211,17 @@ class RecipePopulation(Brackets):
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         code, pairs = [], []
         for replicate in range(self.replicates):
-            chunks, held_out = self.chunks(stream(seed, "population corpus", replicate))
+            chunks, held_out = self.chunks(stream(seed, "recipe corpus", replicate))
             code.append(both_ways(chunks))
             only = {"shuffled": shuffled_twin}
-            pairs.append(self.judged_pairs(held_out, stream(seed, "population twins", replicate), only)["shuffled"])
+            pairs.append(self.judged_pairs(held_out, stream(seed, "recipe twins", replicate), only)["shuffled"])
         shape = (self.replicates, self.members)
-        alpha = torch.rand(shape, generator=stream(seed, "founding population"), dtype=torch.float64).numpy()
-        draw, deal = stream(seed, "population parents", *condition.values()), stream(seed, "population dealt")
+        alpha = torch.rand(shape, generator=stream(seed, "founding recipes"), dtype=torch.float64).numpy()
+        draw, deal = stream(seed, "recipe parents", *condition.values()), stream(seed, "recipe dealt")
         tables = []
         for generation in range(self.generations):
             texts = [
-                mixture(code[r], alpha[r, i], self.steps, stream(seed, "population texts", generation, r, i))
+                mixture(code[r], alpha[r, i], self.steps, stream(seed, "recipe texts", generation, r, i))
                 for r, i in np.ndindex(shape)
             ]
             read = self.networks if condition["reader"] == "network" else self.tables
@@ -203,7 +234,7 @@ class RecipePopulation(Brackets):
             columns = {"alpha": alpha.mean(axis=1), "drawn": parents.mean(axis=1), "gap": gap.mean(axis=1)}
             tables.append(rows({"replicate": range(self.replicates)}, columns).assign(generation=generation))
             step = torch.randn(
-                shape, generator=stream(seed, "population steps", generation), dtype=torch.float64
+                shape, generator=stream(seed, "recipe steps", generation), dtype=torch.float64
             ).numpy()
             alpha = np.clip(parents + self.sigma * step, 0, 1)
         return pd.concat(tables, ignore_index=True)
@@ -211,7 +242,7 @@ class RecipePopulation(Brackets):
     def networks(self, texts: list[Tensor], pairs: list, seed: int, generation: int, device, dtype) -> np.ndarray:
         """The gap of a network for each member, from fresh weights."""
         size = GPTSize(vocabulary=VOCABULARY, init_std=0.02)
-        model = build(size, len(texts), seed, device, dtype, f"population {generation}")
+        model = build(size, len(texts), seed, device, dtype, f"recipes {generation}")
         fit_texts(model, torch.stack(texts, dim=1).to(device), rate=falling(self.rate, self.steps))
         each = (torch.stack([pair[side] for pair in pairs]) for side in (0, 1))
         each = (one.repeat_interleave(self.members, dim=0) for one in each)
