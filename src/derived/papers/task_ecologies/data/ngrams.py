@@ -15,7 +15,6 @@ from torch import Tensor
 
 from derived.lab.checks import check_count, check_positive
 
-
 STATES = 8
 State = Callable[[Tensor], Tensor]  # a number below STATES at each token, of it and of what is before it
 

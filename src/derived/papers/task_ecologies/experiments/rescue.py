@@ -233,9 +233,7 @@ class RecipePopulation(Brackets):
             parents = np.take_along_axis(alpha, wright_fisher(fitness, self.members, draw), axis=1)
             columns = {"alpha": alpha.mean(axis=1), "drawn": parents.mean(axis=1), "gap": gap.mean(axis=1)}
             tables.append(rows({"replicate": range(self.replicates)}, columns).assign(generation=generation))
-            step = torch.randn(
-                shape, generator=stream(seed, "recipe steps", generation), dtype=torch.float64
-            ).numpy()
+            step = torch.randn(shape, generator=stream(seed, "recipe steps", generation), dtype=torch.float64).numpy()
             alpha = np.clip(parents + self.sigma * step, 0, 1)
         return pd.concat(tables, ignore_index=True)
 
