@@ -342,17 +342,4 @@ CLAIMS = (
         where="Section 3.4",
         null=largest(lambda rows: (rows["first"] - rows["base"]).abs(), "start == 'random'"),
     ),
-    statistic(
-        "IPT-17.b",
-        "After the same further training, the model with the inserted memory has a lower loss than the model continued as it was.",
-        WarmStart,
-        least_difference([("start == 'static'", "start == 'zero'")]),
-        "loss of the model as it was less that with the memory; " + PAIRED.format("one pair"),
-        at_least(0),
-        source="paper",
-        where="Section 3.4, by its words",
-        unit="nats per token",
-        judged_at=RECORDED,
-        null=least_difference([("start == 'static'", "start == 'placebo'")]),
-    ),
 )
