@@ -21,7 +21,6 @@ from derived.lab.claims import (
 from derived.lab.measure import Measure, chosen, highest, largest, lowest
 from derived.lab.stats import LEVEL, Estimate
 
-from ..data.recall import blind_guess
 from ..experiments.trained import CatchUp, ChunkSizes, Documents, Layers, Recall, WarmStart
 
 
@@ -137,7 +136,7 @@ NATS = {"unit": "nats per token", **JUDGED}
 PLATEAU = 0.01  # nats per token
 FLAT = ", each arm flat in training (the last tenth of the steps lowers its loss by at most 0.01)"
 RIVALS = ("gla", "delta", "lact")
-BLIND = round(blind_guess(Recall.at("cpu").pairs, Recall.at("cpu").keys), 3)
+BLIND = round(Recall.at("cpu").chance(), 3)
 NAMED = "naming the commonest value of a text, which knows no pair"
 
 CLAIMS = (

@@ -20,7 +20,7 @@ from derived.lab.rng import stream
 from derived.lab.training import mean_cross_entropy
 
 from ..data.documents import bigram_documents, bigram_floor
-from ..data.recall import NONE, mqar
+from ..data.recall import NONE, blind_guess, mqar
 from ..model.network import Memory, Size, SmallLM, moved, of_another_text
 from .fits import CI, CPU, Trained, as_many_parameters, build, fit
 
@@ -74,6 +74,10 @@ class Recall(Trained):
         deep = [(depth, self.window, arm) for depth in (1, 2) for arm in ("both", "conv", "proj", "neither")]
         arms = [(1, self.window, "none"), *deep, *((1, 1, arm) for arm in ("both", "past", "proj"))]
         return [{"depth": D, "window": w, "arm": arm, "rate": rate} for D, w, arm in arms for rate in self.rates]
+
+    def chance(self) -> float:
+        """The best guess that knows no pair: the commonest value of a text."""
+        return blind_guess(self.pairs, self.keys)
 
     def arm(self, depth: int, window: int, arm: str) -> Size:
         """The size of an arm, with as many parameters as the fullest."""
