@@ -155,7 +155,7 @@ def record(
     device: Device = "auto",
     jobs: Jobs = CORES,
     scheduler: Annotated[str, typer.Option(help="Address of a Dask scheduler instead of local processes.")] = "",
-    on: Annotated[str, typer.Option(help="Another machine: ssh:HOST, or script for a hosted job.")] = "",
+    on: Annotated[str, typer.Option(help="Another machine: ssh:HOST, slurm, k8s, or script for a hosted job.")] = "",
     fetched: Annotated[
         typer.FileText | None,
         typer.Option(help="The log of a hosted job, whose records are taken in.", encoding="utf-8", errors="replace"),
