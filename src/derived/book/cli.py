@@ -157,6 +157,7 @@ def record(
     device: Device = "auto",
     jobs: Jobs = CORES,
     scheduler: Annotated[str, typer.Option(help="Address of a Dask scheduler instead of local processes.")] = "",
+    on: Annotated[str, typer.Option(help="Another machine to record on: ssh:HOST.")] = "",
     uncommitted: Annotated[
         bool, typer.Option("--uncommitted", help="Record sources that no commit holds; the record names them.")
     ] = False,
@@ -176,9 +177,11 @@ def record(
     from derived.book.record import counting
 
     house = this_house()
-    check(tier, device)
+    check(tier, "auto" if on and device == "cuda" else device)
     source = context.get_parameter_source
-    others = [each for each in ("tier", "seed", "device", "scheduler", "uncommitted") if source(each).name != "DEFAULT"]
+    others = [
+        each for each in ("tier", "seed", "device", "scheduler", "on", "uncommitted") if source(each).name != "DEFAULT"
+    ]
     if rehash and others:
         raise UserError(f"--rehash runs tier ci as each record did; leave out --{' --'.join(others)}")
     house.choose([paper])
@@ -190,6 +193,13 @@ def record(
             return
         if rehash:
             recording.rehash(house, paper, experiments or [], jobs)
+            return
+        if on:
+            from derived.book.away import send
+
+            chosen = recording.choose(paper, experiments or [], tier)
+            jobs = jobs if source("jobs").name != "DEFAULT" else 0  # as many as that machine has cores
+            send.send(house, chosen, tier, seed, device, jobs, uncommitted, on)
             return
         recording.record(house, paper, experiments or [], tier, seed, device, jobs, scheduler, uncommitted)
 
@@ -304,18 +314,23 @@ def attest() -> None:
 
 @app.command()
 @clear_errors
-def teach() -> None:
-    """Make class.zip, an offline site without solutions, and tutors.zip, with solutions, plans and rubrics."""
+def teach(
+    slugs: Annotated[
+        list[str] | None, typer.Argument(help="Chapters to make tasks of; none for the two packs.")
+    ] = None,
+    who: Annotated[list[str] | None, typer.Option(help="A student's name; several times for several.")] = None,
+) -> None:
+    """Make class.zip, an offline site without solutions, and tutors.zip, with solutions, plans and rubrics.
+
+    With chapters and names: the tasks of each student, to forecast, to find a mutant, and to be asked aloud.
+    Example: derived teach sinkhorn --who Ada --who Bob
+    """
     from derived.book.deliver import packs
 
     house = this_house()
-    if not (house.site / "index.html").is_file():
-        raise UserError("there is no site yet: run `make site` first")
     with alone(house):
-        ran = [slug for slug in house.chapters() if read_findings(house, slug)]
-        for_class, tutors = packs.packs(house, ran)
-    typer.echo(f"made {for_class}: unpack it anywhere and open class/index.html")
-    typer.echo(f"made {tutors}: solutions, homework for nbgrader, lesson plans")
+        for line in packs.teach(house, slugs or [], who or []):
+            typer.echo(line)
 
 
 @app.command()
@@ -333,19 +348,9 @@ def pdf(
     from derived.book.deliver import pdf
 
     house = this_house()
-    chosen = house.choose(slugs or [])
-    missing = [slug for slug in chosen if not (house.site / f"notebooks/{slug}.html").is_file()]
-    if missing:
-        raise UserError(f"the site has no page of {', '.join(missing)} yet: run `make site` first")
-    chapters = [f"notebooks/{slug}" for slug in chosen]
-    names = chapters if slugs else ["book/intro", "book/how_to_read", *chapters, "book/bibliography"]
     with alone(house):
-        files = pdf.write(house.site.resolve(), names, house.build / "pdf", whole=not slugs)
-        reports = [f"reports/{slug}" for slug in chosen if (house.site / f"reports/{slug}.html").is_file()]
-        if reports:
-            files += pdf.write(house.site.resolve(), reports, house.build / "pdf/reports", whole=False)
-    for file in files:
-        typer.echo(f"made {file}")
+        for file in pdf.printed(house, slugs or []):
+            typer.echo(f"made {file}")
 
 
 @app.command()

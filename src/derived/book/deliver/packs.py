@@ -8,16 +8,31 @@ tutors.zip   ``tutors/``: for each chapter the notebook with solutions (and the 
 """
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
 
 from derived.book.house import House, UserError
+from derived.book.run.driver import read_findings
 from derived.book.site import downloads, render
+from derived.book.tasks import tasks
 from derived.book.teach import homework, sealing, sheets, teaching
 
 FOR_CLASS = ("student", "homework")
 FOR_TUTORS = {"whole": "{}.ipynb", "solved": "{}-homework.ipynb"}
+
+
+def teach(house: House, slugs: list[str], who: list[str]) -> Iterator[str]:
+    """Make the tasks of chapters and students if any are named, else both packs; a line for each file."""
+    if slugs or who:
+        yield from (f"made {path}" for path in tasks.make(house, house.choose(slugs), who))
+        return
+    if not (house.site / "index.html").is_file():
+        raise UserError("there is no site yet: run `make site` first")
+    for_class, tutors = packs(house, [slug for slug in house.chapters() if read_findings(house, slug)])
+    yield f"made {for_class}: unpack it anywhere and open class/index.html"
+    yield f"made {tutors}: solutions, homework for nbgrader, lesson plans"
 
 
 def packs(house: House, slugs: list[str]) -> tuple[Path, Path]:

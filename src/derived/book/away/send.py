@@ -1,0 +1,40 @@
+"""Sends an order to where ``--on`` says, and takes in what comes back."""
+
+from collections.abc import Sequence
+
+from derived.book.away import arrival, parcel, ssh
+from derived.book.house import House, UserError
+from derived.book.judge import recording
+from derived.lab.experiment import Experiment
+
+
+def send(
+    house: House,
+    chosen: Sequence[type[Experiment]],
+    tier: str,
+    seed: int,
+    device: str,
+    jobs: int,
+    uncommitted: bool,
+    target: str,
+) -> None:
+    """Make records on another machine. A tier gpu that does not say on which device needs a card."""
+    kind, _, host = target.partition(":")
+    if kind != "ssh" or not host:
+        raise UserError(f"--on {target}: no such place; use ssh:HOST")
+    for one in chosen:
+        recording.check_seed(one, tier, seed)
+        recording.history(house, one, uncommitted)
+        if one.needs:
+            raise UserError(
+                f"{one.__name__} reads real weights or data, which stay here: leave it out, or record it here"
+            )
+    order = {
+        "paper": chosen[0].paper(),
+        "experiments": [one.__name__ for one in chosen],
+        "tier": tier,
+        "seed": seed,
+        "device": "cuda" if (tier, device) == ("gpu", "auto") else device,
+        "jobs": jobs,
+    }
+    arrival.take(house, ssh.lines(host, parcel.pack(house, order)), chosen, tier, seed, uncommitted)
