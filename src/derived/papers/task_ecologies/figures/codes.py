@@ -53,7 +53,8 @@ def walls(path: pd.DataFrame, even: pd.DataFrame) -> Figure:
     _walls(axes[1], joined, "five worlds at equal distances: all walls fall at once", 1.4 * even["threshold"])
     axes[1].axvline(even["threshold"], **DASHED)
     beside(axes[1], even["threshold"], -0.75, "one wall alone\npays from here", MUTED, (4, 0), fontsize=8)
-    axes[1].set_xlabel(r"price of complexity $\beta$ (nats per nat)")
+    for ax in axes:
+        ax.set_xlabel(r"price of complexity $\beta$ (nats per nat)")
     told = ", ".join(f"{len(set(code))} from price {price:.3f}" for price, code in steps)
     figure.set_label(
         f"Five worlds as dots, in one field where they share a code, over the price. At random: cells {told}. At equal "
