@@ -157,7 +157,11 @@ def record(
     device: Device = "auto",
     jobs: Jobs = CORES,
     scheduler: Annotated[str, typer.Option(help="Address of a Dask scheduler instead of local processes.")] = "",
-    on: Annotated[str, typer.Option(help="Another machine to record on: ssh:HOST.")] = "",
+    on: Annotated[str, typer.Option(help="Another machine: ssh:HOST, or script for a hosted job.")] = "",
+    fetched: Annotated[
+        typer.FileText | None,
+        typer.Option(help="The log of a hosted job, whose records are taken in.", encoding="utf-8", errors="replace"),
+    ] = None,
     uncommitted: Annotated[
         bool, typer.Option("--uncommitted", help="Record sources that no commit holds; the record names them.")
     ] = False,
@@ -180,7 +184,9 @@ def record(
     check(tier, "auto" if on and device == "cuda" else device)
     source = context.get_parameter_source
     others = [
-        each for each in ("tier", "seed", "device", "scheduler", "on", "uncommitted") if source(each).name != "DEFAULT"
+        each
+        for each in ("tier", "seed", "device", "scheduler", "on", "fetched", "uncommitted")
+        if source(each).name != "DEFAULT"
     ]
     if rehash and others:
         raise UserError(f"--rehash runs tier ci as each record did; leave out --{' --'.join(others)}")
@@ -193,6 +199,11 @@ def record(
             return
         if rehash:
             recording.rehash(house, paper, experiments or [], jobs)
+            return
+        if fetched:
+            from derived.book.away import arrival
+
+            arrival.take(house, fetched, recording.choose(paper, experiments or [], tier), tier, seed, uncommitted)
             return
         if on:
             from derived.book.away import send

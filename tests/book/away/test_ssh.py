@@ -126,4 +126,7 @@ def test_a_host_without_a_fitting_python_says_so_in_one_line(host, lines):
 @pytest.mark.parametrize("target", ["ssh:", "moon"])
 def test_a_place_that_there_is_not_is_one_clear_line(house, target):
     done = press.derived(house, "record", "toy", "--on", target)
-    assert (done.returncode, done.stderr) == (1, f"derived: --on {target}: no such place; use ssh:HOST\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"derived: --on {target}: no such place; use ssh:HOST, or script for a job that others host\n",
+    )

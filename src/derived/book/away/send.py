@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from derived.book.away import arrival, parcel, ssh
+from derived.book.away import arrival, parcel, script, ssh
 from derived.book.house import House, UserError
 from derived.book.judge import recording
 from derived.lab.experiment import Experiment
@@ -20,8 +20,8 @@ def send(
 ) -> None:
     """Make records on another machine. A tier gpu that does not say on which device needs a card."""
     kind, _, host = target.partition(":")
-    if kind != "ssh" or not host:
-        raise UserError(f"--on {target}: no such place; use ssh:HOST")
+    if target != "script" and (kind != "ssh" or not host):
+        raise UserError(f"--on {target}: no such place; use ssh:HOST, or script for a job that others host")
     for one in chosen:
         recording.check_seed(one, tier, seed)
         recording.history(house, one, uncommitted)
@@ -37,4 +37,12 @@ def send(
         "device": "cuda" if (tier, device) == ("gpu", "auto") else device,
         "jobs": jobs,
     }
-    arrival.take(house, ssh.lines(host, parcel.pack(house, order)), chosen, tier, seed, uncommitted)
+    packed = parcel.pack(house, order)
+    if target == "script":
+        names = " ".join([order["paper"], *order["experiments"]])
+        back = f"derived record {names} --tier {tier} --seed {seed} --fetched LOG"
+        for path in script.write(house.build / "away", packed, f"{order['paper']}-{tier}", back):
+            print(f"made {path}")
+        print(f"its log holds the records: {back}")
+    else:
+        arrival.take(house, ssh.lines(host, packed), chosen, tier, seed, uncommitted)

@@ -1,7 +1,7 @@
 """Makes the packs of a course: a site without solutions for the class, and all solutions for tutors.
 
 class.zip    ``class/``: the site built anew from chapters without solutions, student notebooks, slides, homework, and
-             the wheel with digests in place of the answers of its exercises
+             the wheel with digests in place of the answers of its exercises, homework that carries it in itself
 tutors.zip   ``tutors/``: for each chapter the notebook with solutions (and the rubrics in them), the homework with
              nbgrader's solution regions, otter-grader's tests, the lesson plans, and a sheet of points, rubrics and
              common mistakes; the site as it is, with the speaker's notes in its decks
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import nbformat
 
+from derived.book.deliver import carrying
 from derived.book.house import House, UserError
 from derived.book.run.driver import read_findings
 from derived.book.site import downloads, render
@@ -52,6 +53,9 @@ def packs(house: House, slugs: list[str]) -> tuple[Path, Path]:
             for kind in FOR_CLASS:
                 if kind in found:
                     nbformat.write(found[kind], made.html / "downloads" / downloads.PUBLIC[kind].format(chapter.slug))
+            if "homework" in found:
+                anywhere = carrying.carrying(chapter.slug, found["homework"])
+                nbformat.write(anywhere, made.html / f"downloads/{chapter.slug}-anywhere.ipynb")
             for kind, name in FOR_TUTORS.items():
                 if kind in found:
                     nbformat.write(found[kind], tutors / name.format(chapter.slug))

@@ -69,6 +69,7 @@ CLAIMS = (
         at_least(0.9),
         null=measure.share(f"abs(l0 - predicted) < {PREDICTED}", "arrives"),
         unit=SHARE,
+        horizon="8,000 epochs",
     ),
     statistic(
         "OLS-10.d",
@@ -117,6 +118,7 @@ CLAIMS = (
         null=measure.share(f"abs(l0) < {STALLED} * inverse_root", "not arrives"),
         where="the case that the condition of OLS-10.c leaves out",
         unit=SHARE,
+        horizon="8,000 epochs",
     ),
     refuted(
         "OLS-10.h",
