@@ -3,23 +3,20 @@
 Whatever a user can cause ends in one clear line and a non-zero exit code; the Makefile only calls these commands.
 """
 
-import contextlib
 import functools
-import json
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from derived.book.house import House, UserError, check, this_house
-from derived.book.judge import ledger, tables
+from derived.book.judge import commands, ledger, tables
 from derived.book.run.driver import Outcome, alone, read_findings, run_chapters
 
 app = typer.Typer(
@@ -157,7 +154,7 @@ def record(
     device: Device = "auto",
     jobs: Jobs = CORES,
     scheduler: Annotated[str, typer.Option(help="Address of a Dask scheduler instead of local processes.")] = "",
-    on: Annotated[str, typer.Option(help="Another machine: ssh:HOST, or script for a hosted job.")] = "",
+    on: Annotated[str, typer.Option(help="Another machine: ssh:HOST, slurm, k8s, or script for a hosted job.")] = "",
     fetched: Annotated[
         typer.FileText | None,
         typer.Option(help="The log of a hosted job, whose records are taken in.", encoding="utf-8", errors="replace"),
@@ -215,35 +212,8 @@ def record(
         recording.record(house, paper, experiments or [], tier, seed, device, jobs, scheduler, uncommitted)
 
 
-@app.command()
-@clear_errors
-def claims(
-    as_json: Annotated[bool, typer.Option("--json", help="Every row as a JSON list.")] = False,
-    accept: Annotated[bool, typer.Option("--accept", help="Make these verdicts the committed ones.")] = False,
-) -> None:
-    """Print the ledger of the last run; exit code 1 if a verdict is not the expected or the committed one.
-
-    Example: derived claims --json > mine.json
-    """
-    house = this_house()
-    rows = ledger.rows_of_last_build(house)
-    if absent := ledger.not_run(house):
-        typer.echo(f"note: {', '.join(absent)}: not run here and left out", err=True)
-    if accept:
-        ledger.check_acceptable(house, rows)
-        ledger.accept(house, rows)
-    if as_json:
-        typer.echo(json.dumps(rows, indent=1))
-    else:
-        Console().print(tables.of_claims(rows))
-    wrong = ledger.unexpected(rows)
-    judged = [row for row in rows if row["expected"] is not None]
-    if judged:
-        committed = ledger.committed(house)
-        wrong += ledger.differences(committed, judged) + ledger.unexplained(committed, rows)
-        wrong += ledger.departures(house, committed, rows)
-    if wrong:
-        raise UserError("\nderived: ".join(wrong))
+for each in (commands.claims, commands.register, commands.compare, commands.attest):
+    app.command()(clear_errors(each))
 
 
 @app.command()
@@ -269,58 +239,6 @@ def real(
         typer.echo(f"to read them: .venv/bin/pip install -c requirements.lock {' '.join(readers)}")
     if wrong := fetch.fetch(chosen):
         raise UserError(f"not unpacked, for their checksums are not the pinned ones: {', '.join(wrong)}")
-
-
-@app.command()
-@clear_errors
-def register(
-    paper: Annotated[str, typer.Argument(help="Slug of the paper.")],
-    verdict: Annotated[str, typer.Argument(help="holds, fails, refuted, undecided or reported.")],
-    claims: Annotated[list[str], typer.Argument(help="Ids of the claims.")],
-    tier: Tier = "ci",
-    why: Annotated[str, typer.Option(help="Why another verdict is expected of a claim that has one already.")] = "",
-) -> None:
-    """Enter in results/ledger.json which verdict you expect of claims, before their first run.
-
-    Example: derived register ols_attention holds OLS-1.a OLS-1.b --tier cpu
-    """
-    from derived.book.judge import register
-
-    register.register(this_house(), paper, verdict, claims, tier, why)
-
-
-@app.command()
-@clear_errors
-def compare(
-    file: Annotated[Path, typer.Argument(help="What `derived claims --json` printed, or `derived attest` wrote.")],
-) -> None:
-    """Print the verdicts of a rerun that differ from the committed ones, ready for a bug report.
-
-    Example: derived compare mine.json
-    """
-    from derived.book.judge import attest
-
-    house = this_house()
-    mine, committed = attest.read_rows(file), ledger.read_rows(house.ledger)
-    lines = attest.differences(committed, mine)
-    for line in lines:
-        typer.echo(f"- {line}")
-    typer.echo(f"{len(lines)} of {len(mine)} verdicts differ from results/ledger.json")
-    raise typer.Exit(1 if lines else 0)
-
-
-@app.command()
-@clear_errors
-def attest() -> None:
-    """Write what the last run judged here, and on what kind of machine, to results/attested/, for a pull request.
-
-    It holds versions, verdicts and hashes, and nothing personal: read it before you send it.
-    """
-    from derived.book.judge import attest
-
-    file = attest.attest(this_house())
-    typer.echo(f"made {file}")
-    typer.echo(f"which verdicts differ from ours: derived compare {file}")
 
 
 @app.command()
@@ -368,22 +286,10 @@ def pdf(
 @clear_errors
 def serve(port: Annotated[int, typer.Option(min=1, max=65535, help="Port on this machine.")] = 8000) -> None:
     """Serve the built site on loopback only. Example: derived serve --port 8001"""
-    from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+    from derived.book.deliver import serving
 
-    house = this_house()
-    if not (house.site / "index.html").is_file():
-        raise UserError("there is no site yet: run `make site` first")
-    handler = functools.partial(SimpleHTTPRequestHandler, directory=str(house.site))
-    try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), handler)
-    except OSError as error:
-        raise UserError(
-            f"port {port} cannot be used ({error.strerror}); try another: derived serve --port {port + 1}"
-        ) from None
-    with server, contextlib.suppress(KeyboardInterrupt):
-        typer.echo(f"serving on http://127.0.0.1:{port}/  (Ctrl-C stops it)")
-        server.serve_forever()
-    typer.echo("stopped")
+    for line in serving.serve(this_house().site, port):
+        typer.echo(line)
 
 
 @app.command()

@@ -128,5 +128,5 @@ def test_a_place_that_there_is_not_is_one_clear_line(house, target):
     done = press.derived(house, "record", "toy", "--on", target)
     assert (done.returncode, done.stderr) == (
         1,
-        f"derived: --on {target}: no such place; use ssh:HOST, or script for a job that others host\n",
+        f"derived: --on {target}: no such place; use ssh:HOST, slurm, k8s, or script for a hosted job\n",
     )

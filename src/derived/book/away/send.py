@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from derived.book.away import arrival, parcel, script, ssh
+from derived.book.away import arrival, clusters, parcel, script, ssh
 from derived.book.house import House, UserError
 from derived.book.judge import recording
 from derived.lab.experiment import Experiment
@@ -20,8 +20,15 @@ def send(
 ) -> None:
     """Make records on another machine. A tier gpu that does not say on which device needs a card."""
     kind, _, host = target.partition(":")
+    device = "cuda" if (tier, device) == ("gpu", "auto") else device
+    if target in clusters.KINDS:
+        number = jobs or min(8, max(len(one.at(tier).conditions()) for one in chosen))
+        names = [one.__name__ for one in chosen]
+        with clusters.opened(house, target, number, device == "cuda") as address:
+            recording.record(house, chosen[0].paper(), names, tier, seed, device, jobs, address, uncommitted)
+        return
     if target != "script" and (kind != "ssh" or not host):
-        raise UserError(f"--on {target}: no such place; use ssh:HOST, or script for a job that others host")
+        raise UserError(f"--on {target}: no such place; use ssh:HOST, slurm, k8s, or script for a hosted job")
     for one in chosen:
         recording.check_seed(one, tier, seed)
         recording.history(house, one, uncommitted)
@@ -34,7 +41,7 @@ def send(
         "experiments": [one.__name__ for one in chosen],
         "tier": tier,
         "seed": seed,
-        "device": "cuda" if (tier, device) == ("gpu", "auto") else device,
+        "device": device,
         "jobs": jobs,
     }
     packed = parcel.pack(house, order)
