@@ -3,7 +3,6 @@
 Whatever a user can cause ends in one clear line and a non-zero exit code; the Makefile only calls these commands.
 """
 
-import contextlib
 import functools
 import os
 import signal
@@ -287,22 +286,10 @@ def pdf(
 @clear_errors
 def serve(port: Annotated[int, typer.Option(min=1, max=65535, help="Port on this machine.")] = 8000) -> None:
     """Serve the built site on loopback only. Example: derived serve --port 8001"""
-    from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+    from derived.book.deliver import serving
 
-    house = this_house()
-    if not (house.site / "index.html").is_file():
-        raise UserError("there is no site yet: run `make site` first")
-    handler = functools.partial(SimpleHTTPRequestHandler, directory=str(house.site))
-    try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), handler)
-    except OSError as error:
-        raise UserError(
-            f"port {port} cannot be used ({error.strerror}); try another: derived serve --port {port + 1}"
-        ) from None
-    with server, contextlib.suppress(KeyboardInterrupt):
-        typer.echo(f"serving on http://127.0.0.1:{port}/  (Ctrl-C stops it)")
-        server.serve_forever()
-    typer.echo("stopped")
+    for line in serving.serve(this_house().site, port):
+        typer.echo(line)
 
 
 @app.command()
