@@ -51,7 +51,7 @@ def _networks(ax: Axes, x: float, values: pd.Series, color, recorded: bool) -> f
 
 def arms(rows: pd.DataFrame) -> Figure:
     """The published distortion of six arms on three systems; rows of ``Arms``."""
-    figure, ax = plt.subplots(figsize=(6.8, 3.9))
+    figure, ax = plt.subplots(figsize=(5.4, 3.9))
     words = _by_arm(ax, rows, "distortion")
     ax.set(xscale="log", xlabel="distortion $D$ (less is better)")
     plain_log(ax.xaxis, (0.03, 0.05, 0.1, 0.2, 0.5))
@@ -61,7 +61,7 @@ def arms(rows: pd.DataFrame) -> Figure:
 
 def truth(rows: pd.DataFrame) -> Figure:
     """What a linear map reads of unobserved coordinates from the states of six arms; rows of ``Arms``."""
-    figure, ax = plt.subplots(figsize=(6.8, 3.9))
+    figure, ax = plt.subplots(figsize=(5.4, 3.9))
     words = _by_arm(ax, rows, "hidden")
     ax.set_xlabel("$R^2$ of coordinates that no network saw (more is better)")
     figure.set_label(

@@ -34,8 +34,8 @@ def jacobians(rows: pd.DataFrame) -> Figure:
 def leak(rows: pd.DataFrame) -> Figure:
     """Loss of each network on fresh i.i.d. symbols, by kind, against what is possible; rows of Leak."""
     rows = largest(rows)
-    kinds = {"plain": "plain attention", "hkt": "HKT", "hkt-block": "HKT with block means:\nit sees the answer"}
-    figure, ax = plt.subplots(figsize=(6.4, 3.6))
+    kinds = {"plain": "plain\nattention", "hkt": "HKT", "hkt-block": "HKT, block means:\nit sees the answer"}
+    figure, ax = plt.subplots(figsize=(5.4, 3.5))
     chance, words = rows["chance"].iloc[0], []
     for place, kind in enumerate(kinds):
         part = rows[rows["kind"] == kind]

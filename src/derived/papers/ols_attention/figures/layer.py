@@ -17,7 +17,7 @@ from derived.lab.plot import BLUE, DASHED, DIVERGING, GREEN, MUTED, RED, THEORY,
 
 def doubled(rows: pd.DataFrame) -> Figure:
     """What a layer that holds one fit answers at its own inputs and at twice these; rows: x, y, fit, doubled."""
-    figure, ax = plt.subplots(figsize=(6.4, 3.9))
+    figure, ax = plt.subplots(figsize=(5.4, 3.7))
     x = rows["x"].to_numpy()
     ends = np.array([x.min(), x.max()])
     slope, wrong = (float(rows[name] @ x / (x @ x)) for name in ("fit", "doubled"))

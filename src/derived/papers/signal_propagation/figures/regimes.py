@@ -29,7 +29,7 @@ from .marks import NAMES
 def growth(rows: pd.DataFrame) -> Figure:
     """J against depth, both logarithmic, of LayerNorm and of Derf at four alphas; rows of ``Crossing``."""
     rows = largest(rows).query("attention == 1")
-    figure, ax = plt.subplots(figsize=(6.6, 4.0))
+    figure, ax = plt.subplots(figsize=(5.4, 3.7))
     derf, layernorm = (rows[rows["norm"] == name] for name in ("erf", "layernorm"))
     alphas = [alpha for alpha in (0.2, 0.5, 1.0, 2.0) if alpha in set(derf["alpha"])]
     curves = [(layernorm, INK, "LayerNorm: a power")]

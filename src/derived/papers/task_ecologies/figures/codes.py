@@ -47,12 +47,12 @@ def walls(path: pd.DataFrame, even: pd.DataFrame) -> Figure:
     ``Picture`` and of ``Equidistant``."""
     steps = [(row.begins, row.code) for row in _path(path).itertuples()]
     even = even[(even["n"] == 5) & (even["epsilon"] == even["epsilon"].max())].iloc[0]
-    figure, axes = plt.subplots(2, 1, figsize=(6.8, 4.6))
+    figure, axes = plt.subplots(2, 1, figsize=(5.4, 4.4))
     _walls(axes[0], steps, "five worlds, two of them alike to the text", 1.4 * steps[-1][0])
     joined = [(0.0, "01234"), (even["first"], "00000")]
     _walls(axes[1], joined, "five worlds at equal distances: all walls fall at once", 1.4 * even["threshold"])
     axes[1].axvline(even["threshold"], **DASHED)
-    beside(axes[1], even["threshold"], -0.75, "one wall alone\npays from here", MUTED, (4, 0), fontsize=8)
+    beside(axes[1], even["threshold"], -1.1, "one wall alone pays", MUTED, (4, 0))
     for ax in axes:
         ax.set_xlabel(r"price of complexity $\beta$ (nats per nat)")
     told = ", ".join(f"{len(set(code))} from price {price:.3f}" for price, code in steps)
@@ -75,7 +75,7 @@ def _walls(ax: plt.Axes, steps: list[tuple[float, str]], words: str, top: float)
             ax.plot([(price + end) / 2] * len(held), held, "o", color=color, markersize=7)
         if price:
             ax.axvline(price, color=INK, linewidth=0.8)
-    ax.set(yticks=[], xlim=(0, top), ylim=(-1.1, 4.5))
+    ax.set(yticks=[], xlim=(0, top), ylim=(-1.7, 4.5))
     ax.spines["left"].set_visible(False)
     panel_label(ax, words)
 
