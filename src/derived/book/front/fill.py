@@ -30,6 +30,8 @@ def fill(
     (stage / SHARED).write_text(json.dumps(welcome.shared(root, cards)), "utf-8")
     symbols = [(card.number, card.heading, notation.table(executed[card.chapter.slug])) for card in cards]
     news = history.entries(root, chapters)
+    named = [(chapter.slug, chapter.name) for chapter in chapters]
+    reference.write(root, stage, named)
     fragments = {
         "<!-- first -->": welcome.first(root, cards),
         "<!-- sphere -->": welcome.sphere(root, executed),
@@ -48,7 +50,7 @@ def fill(
         "<!-- theorems -->": pages.theorems(chapters, statements),
         "<!-- status -->": pages.status(chapters),
         "<!-- course -->": pages.course(chapters),
-        "<!-- package -->": reference.page(root, [(chapter.slug, chapter.name) for chapter in chapters]),
+        "<!-- package -->": reference.page(root, named),
     }
     for path in (stage / "book").glob("*.md"):
         lines = path.read_text("utf-8").splitlines()
