@@ -1,4 +1,4 @@
-"""The command line: ``derived run | site | record | real | register | claims | compare | teach | pdf | serve | new``.
+"""The command line: ``derived run | site | record | costs | real | register | claims | compare | teach | pdf | …``.
 
 Whatever a user can cause ends in one clear line and a non-zero exit code; the Makefile only calls these commands.
 """
@@ -6,11 +6,9 @@ Whatever a user can cause ends in one clear line and a non-zero exit code; the M
 import contextlib
 import functools
 import json
-import os
 import signal
 import sys
 import time
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -20,6 +18,7 @@ from rich.console import Console
 
 from derived.book.house import House, UserError, check, this_house
 from derived.book.judge import ledger, tables
+from derived.book.options import CORES, Device, Jobs, Limit, Seed, Slugs, Tier, clear_errors
 from derived.book.run.driver import Outcome, alone, read_findings, run_chapters
 
 app = typer.Typer(
@@ -28,33 +27,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-
-CORES = os.cpu_count() or 1
-
-Slugs = Annotated[list[str] | None, typer.Argument(help="Chapters to run; all of them if none is named.")]
-Tier = Annotated[str, typer.Option(help="Size of the experiments: ci, cpu or gpu.")]
-Seed = Annotated[int, typer.Option(help="Seed of every random stream; expected verdicts are judged at 0 only.")]
-Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
-Jobs = Annotated[int, typer.Option(min=1, help="Processes at a time, one thread each.")]
-Limit = Annotated[float | None, typer.Option(min=1, help="Seconds that one chapter may take, the site builder apart.")]
-
-
-def clear_errors(command: Callable) -> Callable:
-    """Turn an error that the user can cause into one line on stderr and exit code 1."""
-
-    @functools.wraps(command)
-    def wrapped(*args, **kwargs):
-        try:
-            return command(*args, **kwargs)
-        except UserError as error:
-            typer.echo(f"derived: {error}", err=True)
-        except KeyboardInterrupt:
-            typer.echo("derived: interrupted; the last good site is untouched, the next run continues", err=True)
-        except OSError as error:
-            typer.echo(f"derived: {error.strerror or error}: {error.filename or ''}".rstrip(": "), err=True)
-        raise typer.Exit(1)
-
-    return wrapped
 
 
 def _run(house: House, slugs: list[str], tier: str, seed: int, device: str, jobs: int, limit: float | None):
@@ -185,13 +157,32 @@ def record(
     with alone(house, "recording"):
         if dry_run:
             chosen = recording.choose(paper, experiments or [], tier)
-            counting.counted(house, chosen, tier)
+            if missing := counting.uncounted(house, chosen, tier):
+                typer.echo(f"not counted at these sizes: {', '.join(missing)}; count them: derived costs {paper}")
             Console().print(tables.of_prices(house, paper, [one.__name__ for one in chosen], tier))
             return
         if rehash:
             recording.rehash(house, paper, experiments or [], jobs)
             return
         recording.record(house, paper, experiments or [], tier, seed, device, jobs, scheduler, uncommitted)
+
+
+@app.command()
+@clear_errors
+def costs(slugs: Slugs = None) -> None:
+    """Count what experiments would do at their recorded tiers, into results/costs.json: prices are predicted from it.
+
+    It takes minutes a chapter. Example: derived costs ols_attention
+    """
+    from derived.book.judge import recording
+    from derived.book.record import counting
+
+    house = this_house()
+    with alone(house, "recording"):
+        for slug in house.choose(slugs or []):
+            for experiment in recording.claims_of(slug).EXPERIMENTS:
+                counting.counted(house, experiment)
+                typer.echo(f"{slug}/{experiment.__name__}: counted")
 
 
 @app.command()
