@@ -114,8 +114,8 @@ addEventListener("DOMContentLoaded", () => {
     });
   }
 
-  // A button that moves a slider from step to step, to its end or until it is pressed again.
-  function player(range) {
+  // A button that moves a slider from step to step, each some milliseconds, to its end or until it is pressed again.
+  function player(range, wait) {
     const button = Object.assign(document.createElement("button"), { type: "button", className: "explorer-play", textContent: "Play" });
     let timer;
     const go = (step) => {
@@ -130,7 +130,7 @@ addEventListener("DOMContentLoaded", () => {
       if (timer) return stop();
       if (range.value === range.max) go(range.min);
       button.textContent = "Pause";
-      timer = setInterval(() => (range.value === range.max ? stop() : go(Number(range.value) + 1)), 700);
+      timer = setInterval(() => (range.value === range.max ? stop() : go(Number(range.value) + 1)), wait);
     });
     return button;
   }
@@ -159,7 +159,7 @@ addEventListener("DOMContentLoaded", () => {
       });
     set();
     addEventListener("hashchange", set);
-    if (rest.meta?.play && controls.length === 1) controls[0].append(player(ranges[0]));
+    if (rest.meta?.play) controls[0].append(player(ranges[0], rest.meta.play));
     box.append(...controls);
 
     const column = stacked(first);

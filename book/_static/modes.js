@@ -1,5 +1,6 @@
 // What a reader wants to see. A chapter has two views: Reader, with code but for the example by hand, settings and
-// data lines left out and some sections, but for Try it, behind a button, and All. Besides, code, checks or proofs are
+// data lines left out and some sections, but for Try it, behind a button, and All. Behind a button are also parts of the
+// derivation without a figure, and experiments, that tell neither a claim in plain words nor one that fails. Besides, code, checks or proofs are
 // hidden on every page. The choices stand in the address (?view=all&hide=code,proofs) and are kept on the machine; the
 // address wins. Paper shows a chapter whole, but for what is hidden. A link to something that is not shown shows it.
 (() => {
@@ -9,7 +10,7 @@
     proofs: ["proofs", ".proof-fold"],
   };
   const VIEWS = { reader: "Reader", all: "All" };
-  const FOLDED = "#mechanism, #what-breaks-it, #reading-the-paper-s-numbers, #exercises, #going-further, #races";
+  const FOLDED = "#setup, #mechanism, #what-breaks-it, #reading-the-paper-s-numbers, #exercises, #going-further, #races";
   const chapter = /\/notebooks\/[^/]+\.html$/.test(location.pathname);
   const root = document.documentElement;
   const kept = {
@@ -31,6 +32,13 @@
     value ? parts.set(name, value) : parts.delete(name);
     const query = parts.toString().replaceAll("%2C", ",");
     history.replaceState(null, "", `${location.pathname}${query && `?${query}`}${location.hash}`);
+  }
+
+  function aside() {
+    const told = [...document.querySelectorAll("tr.claim:is(.claims-first *, :has(.verdict-fails, .verdict-retold))")];
+    const names = new Set(told.map(({ id }) => id.replace("claim-", "")));
+    const parts = document.querySelectorAll("section[id^=derivation] > section:not(:has(figure, .explorer)), #experiments > section");
+    return [...parts].filter((part) => ![...part.querySelectorAll("a[href*='/claims/']")].some(({ hash }) => names.has(hash.slice(1))));
   }
 
   addEventListener("DOMContentLoaded", () => {
@@ -90,14 +98,14 @@
       made.addEventListener("click", act);
       return made;
     };
-    const sections = chapter ? [...document.querySelectorAll(`article section:is(${FOLDED})`)] : [];
+    const sections = chapter ? [...document.querySelectorAll(`article section:is(${FOLDED})`), ...aside()] : [];
     const unfold = (section) => section.classList.replace("view-folded", "view-unfolded");
     for (const section of sections) {
       section.classList.add("view-folded");
       section.querySelector("h2, h3").after(button("Show this section", () => unfold(section)));
     }
     if (chapter) {
-      const note = Object.assign(document.createElement("p"), { className: "view-note", textContent: "This is the short view, without code and settings. " });
+      const note = Object.assign(document.createElement("p"), { className: "view-note", textContent: "This is the short view, without code, settings and side results. " });
       note.append(button("Show all", () => choose("all")));
       document.querySelector(".glance")?.after(note);
     }

@@ -5,7 +5,7 @@ addEventListener("DOMContentLoaded", () => {
   if (!article) return;
   const SHOWN = "div.proof, div.math, figure, tr.claim, dl.glossary dt, div.admonition";
   const LEFT_OUT = ".headerlink, .statement-links, .proof-fold, details, script, button";
-  const CLAIM = /\/claims\/\w+\.html#/; // shown to the pointer alone: one preview after another by Tab would interrupt MathJax
+  const CLAIM = /\/claims\/\w+\.html#/;
   const WAIT = 250; // milliseconds before it opens and before it closes
   const box = Object.assign(document.createElement("div"), { id: "preview", className: "preview", hidden: true });
   box.setAttribute("role", "tooltip");
@@ -99,7 +99,7 @@ addEventListener("DOMContentLoaded", () => {
   box.addEventListener("pointerover", () => clearTimeout(timer));
   article.addEventListener("focusin", (event) => {
     const link = linkOf(event);
-    if (link?.matches(":focus-visible") && !CLAIM.test(link.href)) (hide(), show(link));
+    if (link?.matches(":focus-visible")) later(() => (hide(), show(link))); // one after another by Tab opens none
   });
   article.addEventListener("focusout", hide);
   addEventListener("keydown", (event) => event.key === "Escape" && hide());

@@ -20,7 +20,7 @@ CLOCKS = {("cactus", "SamplerTime"), ("hierarchical_kernel", "Overhead")}
 # squashed. None may join them; one that is made anew (`derived record SLUG EXPERIMENT --tier cpu`) leaves the list.
 NO_COMMIT = {
     "cactus": """
-        MarkovPairs NearOptimal
+        MarkovPairs
     """,
     "geometric_tax": """
         Arms Blur Encoders Mine Regimes Sweep
@@ -29,7 +29,7 @@ NO_COMMIT = {
         Rules
     """,
     "homogenized": """
-        Clock Cold FinalRate Freezing Hot Interpolation PrivateNoise Prompts SlowPaths Stack TwoTokens WeakError
+        Cold Freezing Hot Interpolation PrivateNoise Prompts SlowPaths Stack TwoTokens WeakError
     """,
     "in_place_ttt": """
         Layers Noise
@@ -38,7 +38,7 @@ NO_COMMIT = {
         LearnedInContext PolynomialCapacity
     """,
     "signal_propagation": """
-        DeepOverlap GeneratedImages ManyTokens Networks Regimes VisionTransformer Window
+        DeepOverlap GeneratedImages Networks Regimes VisionTransformer Window
     """,
     "sinkhorn": """
         Causal Particles RandomScores

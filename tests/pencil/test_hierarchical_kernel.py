@@ -119,8 +119,8 @@ def test_a_head_has_no_convolution_with_two_signs():
 
 
 def test_the_split_of_a_table(table):
-    """`HKT-5.a`: the symmetric and the antisymmetric part, and each is the mixture of the levels' parts; of the levels'
-    parts of the other kind it is not."""
+    """`hkt-split`: the symmetric and the antisymmetric part, and each is the mixture of the levels' parts; of the other
+    kind's parts it is not."""
     alpha, units = [0.5, 0.3, 0.2], [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     levels, M = pencil.pyramid(table(5, 3), 3, pencil.averages), [table(3, 3) for _ in range(3)]
     S, by_level = pencil.scores(levels, M, alpha), [pencil.split(pencil.scores(levels, M, unit)) for unit in units]

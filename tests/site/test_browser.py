@@ -54,8 +54,10 @@ FIGURES = "article figure:not(.explorer-lifted *) img"
 ON_A_PHONE = """(images) => Promise.all(images.map(async (image) => {
   const box = image.parentElement, caption = image.closest("figure").querySelector("figcaption");
   const drawn = /\\.svg$/.test(image.src) ? await (await fetch(image.src)).text() : "";
-  const scales = [...drawn.matchAll(/scale\\(([\\d.]+) -/g)].map((found) => Number(found[1]) * 100 * 4 / 3);
-  const smallest = scales.length ? Math.min(...scales) * image.clientWidth / image.getAttribute("width") : null;
+  const words = [...new DOMParser().parseFromString(drawn, "text/html").querySelectorAll("g:has(> text)")];
+  const size = (text) => (parseFloat(text.style.fontSize) || 0) * 4 / 3;
+  const sizes = words.map((held) => Math.max(...[...held.children].map(size)));
+  const smallest = sizes.length ? Math.min(...sizes) * image.clientWidth / image.getAttribute("width") : null;
   return [image.src.split("/").pop(), image.clientWidth, box.clientWidth, getComputedStyle(box).overflowX === "auto",
     caption ? getComputedStyle(caption, "::before").content : "", smallest];
 }))"""

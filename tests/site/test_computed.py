@@ -19,6 +19,8 @@ from derived.papers.geometric_tax.figures import explorer as labels
 from derived.papers.hierarchical_kernel.figures.explorer import score_explorer
 from derived.papers.hierarchical_kernel.model.attention import causal_mask, mix
 from derived.papers.hierarchical_kernel.model.readable import readable_columns, readable_tables
+from derived.papers.homogenized.experiments.explorer import sphere_rows
+from derived.papers.homogenized.figures import explorer as spheres
 from derived.papers.ols_attention.experiments.softmax import DialCurves
 from derived.papers.ols_attention.figures.explorer import dial_explorer
 from derived.papers.signal_propagation.experiments.regimes import recurrence_grid
@@ -91,6 +93,23 @@ def test_a_position_under_cactus(compute):
         numbers = rows[["acceptance", "exact", "tv", "kl", "draft_kl"]].iloc[0]
         close(frame["data"][3]["x"], numbers)
         assert numbers.max() < frame["layout"]["xaxis2"]["range"][1]
+
+
+def test_tokens_on_a_sphere(compute):
+    tokens = sphere_rows(0, n=5, L=20, every=10)
+    figure, rows = spheres.sphere_explorer(tokens), spheres.viewed(tokens)
+    opens_as_computed(compute, figure)
+    positions = list(itertools.product((0, 10, 20), (-90, 0, 45, 180)))
+    groups = {key: part for key, part in rows.groupby(["panel", "layer"])}
+    for (layer, degrees), frame in zip(positions, compute(figure, positions), strict=True):
+        angle = np.radians(degrees)
+        for panel, place in zip(dict.fromkeys(rows["panel"]), (1, 4, 7), strict=True):
+            part, dots = groups[panel, layer], frame["data"][place]
+            close(dots["x"], part["right"] * np.cos(angle) + part["front"] * np.sin(angle), 2e-3)
+            close(dots["y"], part["up"], 2e-3)
+            front = part["front"] * np.cos(angle) - part["right"] * np.sin(angle)
+            close(dots["marker"]["opacity"], 0.6 + 0.4 * front, 2e-3)
+            assert abs(float(frame["data"][place + 1]["text"][0].split()[1]) - spheres.overlap(part)) < 0.02
 
 
 def test_the_beta_dial(compute):

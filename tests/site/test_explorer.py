@@ -135,7 +135,7 @@ def test_colours_of_the_light_page_change_on_a_dark_one_and_others_stay(tmp_path
 def test_a_play_button_moves_the_slider_to_its_end(tmp_path, browser):
     frames = {str(n): [n, n] for n in (1, 2, 3)}
     shown = figure([slider("depth", [1, 2, 3], "animate", lambda v: [[str(v)]])], frames)
-    shown["layout"]["meta"]["play"] = True
+    shown["layout"]["meta"]["play"] = 500
     page = page_with(tmp_path, browser, shown)
     page.get_by_role("button", name="Play", exact=True).click()
     assert page.locator(".explorer-play").inner_text() == "Pause"

@@ -82,6 +82,23 @@ def test_a_chapter_opens_in_the_readers_view_and_the_address_keeps_another(brows
     fresh.close()
 
 
+TALLEST = 30_000  # pixels of a chapter as a reader sees it
+# The plain claims and those that fail that no link or row of the page shows, where the statement itself is told.
+UNTOLD = """() => [...document.querySelectorAll("tr.claim:is(.claims-first *, :has(.verdict-fails, .verdict-retold))")]
+  .map(({ id }) => id.replace("claim-", ""))
+  .filter((id) => [...document.querySelectorAll(`section a[href*="/claims/"][href$="#${id}"]`)]
+    .filter((link) => link.closest("section[id^=derivation] > section, #experiments > section"))
+    .some((link) => link.closest(".view-folded")))"""
+
+
+def test_a_chapter_in_the_readers_view_is_short_and_folds_no_claim_that_is_plain_or_fails(browser, address, chapters):
+    for chapter in chapters:
+        with opened(browser, f"{address}{chapter.name}?view=reader", typeset=False) as page:
+            assert page.evaluate("document.documentElement.scrollHeight") <= TALLEST, chapter.name
+            assert page.evaluate(UNTOLD) == [], chapter.name
+            assert page.locator("section[id^=derivation] div.proof.admonition:visible").count() > 2, chapter.name
+
+
 @pytest.mark.looks_at("notebooks/{first}.html")
 def test_without_scripts_a_chapter_is_whole(browser, address, chapters):
     context = browser.new_context(java_script_enabled=False)
@@ -173,6 +190,10 @@ def test_the_id_of_a_claim_shows_its_verdict_and_sentence(browser, address, chap
     with opened(browser, address + chapter.name, typeset=False) as page:
         page.locator(f"#in-ten-minutes a[href='{href}']").first.hover()
         preview = page.locator("#preview")
+        preview.wait_for(state="visible")
+        page.mouse.move(2, 2)
+        preview.wait_for(state="hidden")
+        page.locator(f"#in-ten-minutes a[href='{href}']").first.evaluate("(link) => link.focus({ focusVisible: true })")
         preview.wait_for(state="visible")
         assert preview.locator(".verdict").count() == 1
         row = chapter.article.find(id=f"claim-{href.split('#')[1]}")

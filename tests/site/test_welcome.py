@@ -4,6 +4,7 @@ import posixpath
 import re
 
 import pytest
+from bs4 import BeautifulSoup
 from PIL import Image
 from test_browser import opened
 
@@ -51,6 +52,15 @@ def test_no_shared_address_is_without_a_host(every_page):
     assert not [page.name for page in every_page if "://" not in meta(page).get("og:url", "http://")]
 
 
+def test_the_address_of_the_site_itself_has_the_icon_and_what_a_shared_link_shows(site, intro):
+    root = BeautifulSoup((site / "index.html").read_text("utf-8"), "html.parser")
+    assert (site / root.select_one("link[rel=icon]")["href"]).is_file()
+    said = {tag["property"]: tag["content"] for tag in root.select("meta[property^='og:']")}
+    assert said["og:description"] == meta(intro)["og:description"]
+    assert "://" in said["og:image"] or (site / said["og:image"]).is_file()
+    assert root.select_one("meta[http-equiv=refresh]")["content"].endswith(f"url={INTRO}")
+
+
 def test_the_short_path_opens_with_a_paragraph_and_a_picture(chapters):
     for page in chapters:
         section = page.article.select_one("section:has(> h2):not(section section section)", limit=1)
@@ -86,6 +96,26 @@ def test_the_tokens_wait_for_a_reader_who_wants_no_motion_and_play_when_asked(br
         paused = page.evaluate(where)
         page.wait_for_timeout(200)
         assert page.evaluate(where) == paused
+        page.locator(".spheres input").fill("0")
+        assert page.locator(".spheres output").inner_text() == "layer 0"
+        begun, ball = page.evaluate(where), page.locator(".spheres svg").first.bounding_box()
+        page.mouse.move(ball["x"] + 50, ball["y"] + 50)
+        page.mouse.down()
+        page.mouse.move(ball["x"] + 90, ball["y"] + 50, steps=3)
+        page.mouse.up()
+        assert page.evaluate(where) != begun, "dragging turns the spheres"
+
+
+@pytest.mark.browser
+def test_the_tokens_end_gathered_where_a_reader_sees_them_and_the_sentence_agrees(browser, address):
+    with opened(browser, f"{address}{INTRO}") as page:  # with reduced motion: at its end
+        found = [float(each) for each in page.locator(".spheres-row b").all_inner_texts()]
+        words = page.locator(".spheres-words").inner_text()
+        assert ("so far on" in words) == (min(found) <= 0.9)
+        middle = "(svg) => [...svg.querySelectorAll('.token')].map((each) => Number(each.getAttribute('opacity')))"
+        for overlap, ball in zip(found, page.locator(".spheres svg").all(), strict=True):
+            seen = ball.evaluate(middle)
+            assert overlap < 0.9 or sum(seen) > 0.9 * len(seen), "a cluster faces the reader"
 
 
 @pytest.mark.browser

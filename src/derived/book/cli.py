@@ -1,24 +1,22 @@
-"""The command line: ``derived run | site | record | costs | real | register | claims | compare | teach | pdf | …``.
+"""The command line: ``derived run | site | record | real | register | claims | compare | teach | pdf | serve | new``.
 
 Whatever a user can cause ends in one clear line and a non-zero exit code; the Makefile only calls these commands.
 """
 
-import contextlib
 import functools
-import json
+import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from derived.book.house import House, UserError, check, this_house
-from derived.book.judge import ledger, tables
-from derived.book.options import CORES, Device, Jobs, Limit, Seed, Slugs, Tier, clear_errors
+from derived.book.judge import commands, ledger, tables
 from derived.book.run.driver import Outcome, alone, read_findings, run_chapters
 
 app = typer.Typer(
@@ -27,6 +25,33 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+
+CORES = os.cpu_count() or 1
+
+Slugs = Annotated[list[str] | None, typer.Argument(help="Chapters to run; all of them if none is named.")]
+Tier = Annotated[str, typer.Option(help="Size of the experiments: ci, cpu or gpu.")]
+Seed = Annotated[int, typer.Option(help="Seed of every random stream; expected verdicts are judged at 0 only.")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Jobs = Annotated[int, typer.Option(min=1, help="Processes at a time, one thread each.")]
+Limit = Annotated[float | None, typer.Option(min=1, help="Seconds that one chapter may take, the site builder apart.")]
+
+
+def clear_errors(command: Callable) -> Callable:
+    """Turn an error that the user can cause into one line on stderr and exit code 1."""
+
+    @functools.wraps(command)
+    def wrapped(*args, **kwargs):
+        try:
+            return command(*args, **kwargs)
+        except UserError as error:
+            typer.echo(f"derived: {error}", err=True)
+        except KeyboardInterrupt:
+            typer.echo("derived: interrupted; the last good site is untouched, the next run continues", err=True)
+        except OSError as error:
+            typer.echo(f"derived: {error.strerror or error}: {error.filename or ''}".rstrip(": "), err=True)
+        raise typer.Exit(1)
+
+    return wrapped
 
 
 def _run(house: House, slugs: list[str], tier: str, seed: int, device: str, jobs: int, limit: float | None):
@@ -129,6 +154,11 @@ def record(
     device: Device = "auto",
     jobs: Jobs = CORES,
     scheduler: Annotated[str, typer.Option(help="Address of a Dask scheduler instead of local processes.")] = "",
+    on: Annotated[str, typer.Option(help="Another machine: ssh:HOST, slurm, k8s, or script for a hosted job.")] = "",
+    fetched: Annotated[
+        typer.FileText | None,
+        typer.Option(help="The log of a hosted job, whose records are taken in.", encoding="utf-8", errors="replace"),
+    ] = None,
     uncommitted: Annotated[
         bool, typer.Option("--uncommitted", help="Record sources that no commit holds; the record names them.")
     ] = False,
@@ -148,9 +178,13 @@ def record(
     from derived.book.record import counting
 
     house = this_house()
-    check(tier, device)
+    check(tier, "auto" if on and device == "cuda" else device)
     source = context.get_parameter_source
-    others = [each for each in ("tier", "seed", "device", "scheduler", "uncommitted") if source(each).name != "DEFAULT"]
+    others = [
+        each
+        for each in ("tier", "seed", "device", "scheduler", "on", "fetched", "uncommitted")
+        if source(each).name != "DEFAULT"
+    ]
     if rehash and others:
         raise UserError(f"--rehash runs tier ci as each record did; leave out --{' --'.join(others)}")
     house.choose([paper])
@@ -163,6 +197,18 @@ def record(
             return
         if rehash:
             recording.rehash(house, paper, experiments or [], jobs)
+            return
+        if fetched:
+            from derived.book.away import arrival
+
+            arrival.take(house, fetched, recording.choose(paper, experiments or [], tier), tier, seed, uncommitted)
+            return
+        if on:
+            from derived.book.away import send
+
+            chosen = recording.choose(paper, experiments or [], tier)
+            jobs = jobs if source("jobs").name != "DEFAULT" else 0  # as many as that machine has cores
+            send.send(house, chosen, tier, seed, device, jobs, uncommitted, on)
             return
         recording.record(house, paper, experiments or [], tier, seed, device, jobs, scheduler, uncommitted)
 
@@ -185,35 +231,8 @@ def costs(slugs: Slugs = None) -> None:
                 typer.echo(f"{slug}/{experiment.__name__}: counted")
 
 
-@app.command()
-@clear_errors
-def claims(
-    as_json: Annotated[bool, typer.Option("--json", help="Every row as a JSON list.")] = False,
-    accept: Annotated[bool, typer.Option("--accept", help="Make these verdicts the committed ones.")] = False,
-) -> None:
-    """Print the ledger of the last run; exit code 1 if a verdict is not the expected or the committed one.
-
-    Example: derived claims --json > mine.json
-    """
-    house = this_house()
-    rows = ledger.rows_of_last_build(house)
-    if absent := ledger.not_run(house):
-        typer.echo(f"note: {', '.join(absent)}: not run here and left out", err=True)
-    if accept:
-        ledger.check_acceptable(house, rows)
-        ledger.accept(house, rows)
-    if as_json:
-        typer.echo(json.dumps(rows, indent=1))
-    else:
-        Console().print(tables.of_claims(rows))
-    wrong = ledger.unexpected(rows)
-    judged = [row for row in rows if row["expected"] is not None]
-    if judged:
-        committed = ledger.committed(house)
-        wrong += ledger.differences(committed, judged) + ledger.unexplained(committed, rows)
-        wrong += ledger.departures(house, committed, rows)
-    if wrong:
-        raise UserError("\nderived: ".join(wrong))
+for each in (commands.claims, commands.register, commands.compare, commands.attest):
+    app.command()(clear_errors(each))
 
 
 @app.command()
@@ -243,70 +262,23 @@ def real(
 
 @app.command()
 @clear_errors
-def register(
-    paper: Annotated[str, typer.Argument(help="Slug of the paper.")],
-    verdict: Annotated[str, typer.Argument(help="holds, fails, refuted, undecided or reported.")],
-    claims: Annotated[list[str], typer.Argument(help="Ids of the claims.")],
-    tier: Tier = "ci",
-    why: Annotated[str, typer.Option(help="Why another verdict is expected of a claim that has one already.")] = "",
+def teach(
+    slugs: Annotated[
+        list[str] | None, typer.Argument(help="Chapters to make tasks of; none for the two packs.")
+    ] = None,
+    who: Annotated[list[str] | None, typer.Option(help="A student's name; several times for several.")] = None,
 ) -> None:
-    """Enter in results/ledger.json which verdict you expect of claims, before their first run.
+    """Make class.zip, an offline site without solutions, and tutors.zip, with solutions, plans and rubrics.
 
-    Example: derived register ols_attention holds OLS-1.a OLS-1.b --tier cpu
+    With chapters and names: the tasks of each student, to forecast, to find a mutant, and to be asked aloud.
+    Example: derived teach sinkhorn --who Ada --who Bob
     """
-    from derived.book.judge import register
-
-    register.register(this_house(), paper, verdict, claims, tier, why)
-
-
-@app.command()
-@clear_errors
-def compare(
-    file: Annotated[Path, typer.Argument(help="What `derived claims --json` printed, or `derived attest` wrote.")],
-) -> None:
-    """Print the verdicts of a rerun that differ from the committed ones, ready for a bug report.
-
-    Example: derived compare mine.json
-    """
-    from derived.book.judge import attest
-
-    house = this_house()
-    mine, committed = attest.read_rows(file), ledger.read_rows(house.ledger)
-    lines = attest.differences(committed, mine)
-    for line in lines:
-        typer.echo(f"- {line}")
-    typer.echo(f"{len(lines)} of {len(mine)} verdicts differ from results/ledger.json")
-    raise typer.Exit(1 if lines else 0)
-
-
-@app.command()
-@clear_errors
-def attest() -> None:
-    """Write what the last run judged here, and on what kind of machine, to results/attested/, for a pull request.
-
-    It holds versions, verdicts and hashes, and nothing personal: read it before you send it.
-    """
-    from derived.book.judge import attest
-
-    file = attest.attest(this_house())
-    typer.echo(f"made {file}")
-    typer.echo(f"which verdicts differ from ours: derived compare {file}")
-
-
-@app.command()
-@clear_errors
-def teach() -> None:
-    """Make class.zip, an offline site without solutions, and tutors.zip, with solutions, plans and rubrics."""
     from derived.book.deliver import packs
 
     house = this_house()
-    if not (house.site / "index.html").is_file():
-        raise UserError("there is no site yet: run `make site` first")
     with alone(house):
-        ran = [slug for slug in house.chapters() if read_findings(house, slug)]
-        for_class, tutors = packs.packs(house, ran)
-    typer.echo(f"made {for_class}: unpack it anywhere and open class/index.html")
-    typer.echo(f"made {tutors}: solutions, homework for nbgrader, lesson plans")
+        for line in packs.teach(house, slugs or [], who or []):
+            typer.echo(line)
 
 
 @app.command()
@@ -324,41 +296,19 @@ def pdf(
     from derived.book.deliver import pdf
 
     house = this_house()
-    chosen = house.choose(slugs or [])
-    missing = [slug for slug in chosen if not (house.site / f"notebooks/{slug}.html").is_file()]
-    if missing:
-        raise UserError(f"the site has no page of {', '.join(missing)} yet: run `make site` first")
-    chapters = [f"notebooks/{slug}" for slug in chosen]
-    names = chapters if slugs else ["book/intro", "book/how_to_read", *chapters, "book/bibliography"]
     with alone(house):
-        files = pdf.write(house.site.resolve(), names, house.build / "pdf", whole=not slugs)
-        reports = [f"reports/{slug}" for slug in chosen if (house.site / f"reports/{slug}.html").is_file()]
-        if reports:
-            files += pdf.write(house.site.resolve(), reports, house.build / "pdf/reports", whole=False)
-    for file in files:
-        typer.echo(f"made {file}")
+        for file in pdf.printed(house, slugs or []):
+            typer.echo(f"made {file}")
 
 
 @app.command()
 @clear_errors
 def serve(port: Annotated[int, typer.Option(min=1, max=65535, help="Port on this machine.")] = 8000) -> None:
     """Serve the built site on loopback only. Example: derived serve --port 8001"""
-    from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+    from derived.book.deliver import serving
 
-    house = this_house()
-    if not (house.site / "index.html").is_file():
-        raise UserError("there is no site yet: run `make site` first")
-    handler = functools.partial(SimpleHTTPRequestHandler, directory=str(house.site))
-    try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), handler)
-    except OSError as error:
-        raise UserError(
-            f"port {port} cannot be used ({error.strerror}); try another: derived serve --port {port + 1}"
-        ) from None
-    with server, contextlib.suppress(KeyboardInterrupt):
-        typer.echo(f"serving on http://127.0.0.1:{port}/  (Ctrl-C stops it)")
-        server.serve_forever()
-    typer.echo("stopped")
+    for line in serving.serve(this_house().site, port):
+        typer.echo(line)
 
 
 @app.command()

@@ -41,7 +41,7 @@ STYLE = {
     "legend.frameon": False,
     "lines.linewidth": 1.4,
     "lines.markersize": 5,
-    "svg.fonttype": "path",
+    "svg.fonttype": "none",
     "svg.hashsalt": "derived",
 }
 matplotlib.rcParams.update(STYLE)

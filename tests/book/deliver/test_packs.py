@@ -53,7 +53,7 @@ def held(pack: Path | io.BytesIO) -> dict[str, str]:
 def test_the_class_gets_a_whole_site_without_a_solution_in_any_file(house):
     files = held(house.build / "class.zip")
     assert {"class/index.html", "class/slides/toy-90.html", "class/search/index.js"} <= set(files)
-    assert {"class/downloads/toy-student.ipynb", "class/downloads/toy-homework.ipynb"} <= set(files)
+    assert {f"class/downloads/toy-{kind}.ipynb" for kind in ("student", "homework", "anywhere")} <= set(files)
     assert {name.split("/")[0] for name in files if "derived" not in name} == {"class"}
     assert [(name, secret) for name, text in files.items() for secret in SECRETS if secret in text] == []
     assert "projector" not in files["class/search/index.js"]

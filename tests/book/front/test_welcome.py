@@ -177,7 +177,7 @@ def test_paths_lead_through_the_chapters_that_are_there_and_add_up_their_minutes
 
 
 def test_a_shared_link_shows_the_surprise_and_the_picture(tmp_path):
-    said = welcome.shared(cards(tmp_path))["notebooks/toy"]
+    said = welcome.shared(tmp_path, cards(tmp_path))["notebooks/toy"]
     picture = {"image": "cards/toy.png", "alt": "What it shows.", "size": (1200, 630)}
     assert said == {"description": "It surprises.", **picture}
 
@@ -207,23 +207,27 @@ def test_a_front_that_names_no_chapter_or_has_another_shape_is_refused(tmp_path,
 
 
 def spheres() -> nbformat.NotebookNode:
-    """Two tokens on one sphere over three layers: one on the right and in front, one at the top and at the back."""
-    frame = {"x": [1.0, 0.0], "y": [0.0, 1.0], "marker": {"opacity": [0.95, 0.25]}}
-    layout = {"meta": {"play": True, "alt": "Tokens."}, "annotations": [{"text": "prompt A"}]}
-    figure = {"data": [], "layout": layout, "frames": [{"name": str(6 * k), "data": [frame]} for k in range(3)]}
-    output = nbformat.v4.new_output("display_data", {explorer.PLOTLY: figure})
+    """Two tokens on one sphere over three layers, at last one on the right and in front, one at the top and behind."""
+    first, last = [0, 0, 1000] * 2, [999, 0, 10, 0, 995, -100]
+    given = {"layers": [0, 6, 12], "places": [[first, first, last]]}
+    layout = {"meta": {"alt": "Tokens.", "given": given}, "annotations": [{"text": "prompt A"}]}
+    data = [{"mode": "lines"}, {"mode": "markers", "marker": {"color": ["#000001", "#000002"]}}]
+    output = nbformat.v4.new_output("display_data", {explorer.PLOTLY: {"data": data, "layout": layout}})
     return notebook(nbformat.v4.new_code_cell("explorer(e)", outputs=[output]))
 
 
-def test_the_spheres_stand_still_without_scripts_and_hold_every_frame(tmp_path):
+def test_the_spheres_show_their_end_without_scripts_and_hold_every_layer(tmp_path):
     root = house(tmp_path, "{sphere: toy, chapters: {}, paths: []}")
     soup = BeautifulSoup(welcome.sphere(root, {"toy": spheres()}), "html.parser")
     near, far = soup.select("circle.token")
     places = [(float(token["cx"]), float(token["cy"]), float(token["opacity"])) for token in (near, far)]
-    assert places == [pytest.approx(at, abs=0.6) for at in ((192.6, 100, 0.95), (100, 7.4, 0.25))]
-    assert soup.select_one("output").get_text() == "layer 6"
-    data = soup.script.get_text().split('atob("')[1].split('"')[0]
-    assert len(base64.b64decode(data)) == 3 * 2 * 3  # layers, tokens, numbers
+    assert places == [pytest.approx(at, abs=0.6) for at in ((192.9, 100, 1), (100, 7.5, 0.3))]
+    assert [token["fill"] for token in (near, far)] == ["#000001", "#000002"]
+    assert soup.select_one("output").get_text() == "layer 12"
+    assert soup.select_one("b").get_text() == "0.50", "the length squared of the mean of the two"
+    assert "the tokens gather, so far on 0 of these 1 spheres." in soup.select_one(".spheres-words").get_text()
+    data = base64.b64decode(soup.script.get_text().split('atob("')[1].split('"')[0])
+    assert list(data) == [128, 128, 255] * 4 + [255, 128, 129, 128, 254, 115]
     assert welcome.sphere(root, {"other": spheres()}) == ""
 
 

@@ -2,17 +2,41 @@
 
 import base64
 import xml.etree.ElementTree as xml
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from derived.book.page import pictures
 
+ROOT = Path(__file__).parents[3]
+
 
 def test_a_light_figure_keeps_its_places_to_hundredths_and_its_styles():
     svg = '<g><!-- x -->\n  <path d="M 1.23456 -0.001 L 3e2 4.005e-1" style="stroke-width: 0.123456"/> </g>'
     assert pictures.light(svg) == '<g><path d="M 1.23 0 L 3e2 0.4" style="stroke-width: 0.123456"/></g>'
     assert pictures.light('<g transform="scale(0.015625 -0.015625)"/>') == '<g transform="scale(0.015625 -0.015625)"/>'
+
+
+def test_words_of_a_figure_are_text_in_the_type_of_the_page_and_formulas_keep_their_places():
+    span = '<tspan x="{}" y="{}" style="font-size: 10px; font-family: \'DejaVu Sans\'">{}</tspan>'.format
+    word = "".join(span(x, 0, letter) for x, letter in enumerate("slope\xa0"))
+    svg = pictures.lettered(f"<svg ><g><text>{word}{span(9, -4, 2)}{span(12, 0, '=')}</text></g></svg>")
+    assert "DejaVu" not in svg
+    assert f"font-family:{pictures.TYPE}" in svg
+    pieces = xml.fromstring(svg).findall("g/text")
+    assert [(each.text, each.get("x"), each.get("textLength")) for each in pieces] == [
+        ("slope", "0", "5"),
+        ("2", "9", None),
+        ("=", "12", None),
+    ]
+
+
+def test_the_type_of_figures_is_that_of_the_pages_headings():
+    style = (ROOT / "book/_static/book.css").read_text("utf-8")
+    stack = style.split("--pst-font-family-heading:")[1].split(";")[0].replace('"', "").replace("'", "")
+    names = [name.strip() for name in stack.split(",")]
+    assert [name.strip("'") for name in pictures.TYPE.split(",") if name.strip("'") not in names] == []
 
 
 DRAWN = (
@@ -105,7 +129,8 @@ def test_a_still_has_the_shape_of_its_explorer():
 def letters(**layout) -> int:
     """How many letters the still of two named lines has."""
     lines = [{"x": [1, 10], "y": [1, 2], "name": name, "showlegend": name == "a"} for name in "ab"]
-    return pictures.still({"data": lines, "layout": layout}).count("<use")
+    drawn = xml.fromstring(pictures.still({"data": lines, "layout": layout}))
+    return sum(len(each.text) for each in drawn.iter("{http://www.w3.org/2000/svg}text"))
 
 
 def test_a_still_shows_the_labels_and_the_names_that_the_figure_shows():

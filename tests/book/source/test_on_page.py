@@ -48,6 +48,39 @@ def test_terms_hold_the_code_of_every_cell_of_the_claim_and_not_its_comments():
     assert len(others | {first}) == 5
 
 
+def test_terms_hold_what_a_check_cell_takes_its_values_from():
+    def terms(
+        *before: str, cell: str = 'for n in sizes:\n    check(gap(x, n), b, "T-1")', tags: tuple[str, ...] = ()
+    ) -> str:
+        notebook = page(cell)
+        notebook.cells[:0] = map(new_code_cell, before)
+        notebook.cells[0].metadata["tags"] = [*tags]
+        return on_page.decided(notebook)["T-1"]["terms"]
+
+    def gap(sizes: str = "sizes = [4]", of: str = "return x - n") -> str:
+        return f"from somewhere import b\ndef gap(x, n):\n    {of}\nwith quiet():\n    {sizes}"
+
+    first = terms("k = 3", "x = draw(k)", gap())
+    alike = {
+        terms("k = 3", "x = 0", "x = draw(k)  # drawn anew", gap()),
+        terms("k = 3", "x = draw(k)", gap(), "n = 7\nfor y in x:\n    y += 1", "%matplotlib inline"),
+        terms("k = 3", "x = draw(k)", gap(), "z = 5", cell='for n in sizes:\n    check(gap(x, n), b, "T-1", null=z)'),
+    }
+    others = {
+        terms("k = 4", "x = draw(k)", gap()),
+        terms("k = 3", "x = draw(k)\nx += 1", gap()),
+        *(terms("k = 3", f"x = {either}\nif k:\n    x = draw(k)", gap()) for either in (0, 1)),
+        terms("k = 3", "x = [draw(k) for n in 'ab']", gap()),
+        terms("k = 3", "x = draw(k)", gap(sizes="sizes = [5]")),
+        terms("k = 3", "x = draw(k)", gap(of="return x + n")),
+        *(terms(f"k = {size}", "x = draw(3)", gap(of="return x - n - k")) for size in (3, 4)),
+    }
+    assert alike == {first}
+    assert len(others | {first}) == 10
+    runs = {terms(f"k = {seed}", "x = draw(k)", gap(), tags=("parameters",)) for seed in (0, 1)}
+    assert len(runs) == 1  # a seed belongs to a run
+
+
 def test_a_bound_without_a_null_arm_is_named():
     assert on_page.without_null(page('at_most(a, b, "T-1")')) == {"T-1"}
     assert on_page.without_null(page('at_most(a, b, "T-1")', 'at_most(a, b, "T-1", null=2 * b)')) == set()

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from derived.lab.experiment import run_condition
+from derived.lab.experiment import run_condition, run_experiment
 from derived.lab.rng import stream
 from derived.papers.cactus.claims import position as claims
 from derived.papers.cactus.claims.measures import ratio
@@ -38,6 +38,16 @@ def test_rows_follow_the_seed():
     first, again, other = (run_condition(small, condition, seed, "cpu") for seed in (0, 0, 1))
     pd.testing.assert_frame_equal(first, again)
     assert not np.allclose(first["acceptance"], other["acceptance"])
+
+
+def test_rivals_of_cactus_keep_as_many_drafts_and_are_held_to_their_own_kl():
+    rows = run_experiment(position.NearOptimal.at("tiny"), seed=0, device="cpu")
+    near = rows[(rows["kind"] == "noised") & (rows["matched"] == 0.01)]
+    kept = near.groupby("rule")["acceptance"].mean()
+    assert set(kept.index) == {"cactus", "lenience", "interp"}
+    assert np.ptp(kept) < 1e-6
+    assert near.groupby("rule")["kl"].mean().nunique() == 3
+    assert (near["gain"] <= near["best_gain"] + 1e-9).all()
 
 
 @pytest.mark.parametrize(("name", "knob"), [("cactus", 0.0), ("cactus", 0.1), *position.OTHERS])
@@ -109,12 +119,14 @@ def test_the_witness_of_the_laws_is_that_of_plain_loops(name, knob):
 
 def test_share_is_a_ratio_of_totals_and_near_optimal_picks_budget_and_kind():
     table = pd.DataFrame({"gain": [0.1, 0.3], "best_gain": [0.2, 0.3], "kind": "noised", "rule": "cactus"})
-    table = pd.concat(
-        [table.assign(knob=0.25), table.assign(knob=0.01, gain=0.1), table.assign(knob=0.25, kind="x", gain=0.02)]
-    )
+    other = table.assign(matched=0.25, kind="x", gain=0.02)
+    table = pd.concat([table.assign(matched=0.25), table.assign(matched=0.01, gain=0.1), other])
     assert claims.share_of_best("noised", 0.25)(table).value == pytest.approx(0.8)
     assert claims.share_of_best("noised", 0.01)(table).value == pytest.approx(0.4)
     assert ratio(table["gain"], 2 * table["gain"]).high == pytest.approx(0.5)
+    table = pd.concat([table, table.assign(rule="lenience", gain=0.05)])
+    assert claims.share_of_best("noised", 0.01, "lenience")(table).value == pytest.approx(0.2)
+    assert claims.share_of_best("noised", 0.01)(table).value == pytest.approx(0.4)
 
 
 def test_the_control_would_hold_if_total_variation_came_cheaper(rows):

@@ -29,6 +29,7 @@ EXPERIMENTS = (TrainedPair, PairTime)
 
 SHARES = {  # (shape, draft, rule, knob or matched): how many of 40 texts are without fault
     **{("truncated", "trained", "cactus", 0.0): 30, ("truncated", "trained", "cactus", 1.0): 29},
+    **{("truncated", "trained", "cactus", 0.1): 25},
     **{("plain", "trained", "cactus", 0.0): 28, ("plain", "trained", "cactus", 0.01): 27},
     **{("plain", "trained", "cactus", 1.0): 10, ("plain", "unrelated", "cactus", 0.0): 25},
     **{("plain", "unrelated", "cactus", 1.0): 5, ("truncated", "trained", "interp", 1.0): 20},
@@ -61,6 +62,21 @@ def test_every_trained_claim_picks_its_own_rows(claim):
     found = claim.measure(pd.concat(tables, ignore_index=True))
     assert found.value == pytest.approx(DIFFERENCES[claim.id] / 40)
     assert found.n == 2
+
+
+def test_a_gain_is_judged_only_in_pairs_that_have_room_for_it():
+    """A pair that keeps as much at a tenth of the budget says nothing of the gain, and is left out."""
+    claim = next(one for one in CLAIMS if one.id == "CAC-12.a")
+    kept = {0: (20.0, 29.9, 30.0), 1: (20.0, 25.0, 30.0), 2: (20.0, 26.0, 30.0)}  # by pair, at budgets 0, 0.1 and 1
+    rows = pd.DataFrame(
+        [(pair, *each) for pair, three in kept.items() for each in zip((0.0, 0.1, 1.0), three, strict=True)]
+    )
+    rows = rows.set_axis(["pair", "knob", "kept"], axis=1).assign(blocks=10.0, valid=1.0, surprise=1.0)
+    rows = rows.assign(shape="truncated", draft="trained", rule="cactus", matched=0.0)
+    found = claim.measure(rows)
+    assert (found.value, found.n) == (pytest.approx(50.0), 2)
+    with pytest.raises(ValueError, match="no pair has room"):
+        claim.measure(rows[rows["pair"] == 0])
 
 
 @pytest.fixture

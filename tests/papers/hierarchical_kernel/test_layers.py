@@ -164,6 +164,28 @@ def test_controls_against_direct_formulas():
         assert float(dependence(lambda t, control=control: control(t[None])[0], x[0]).triu(1).max()) == 0
 
 
+@pytest.mark.parametrize("impl", ["reference", "fused", "tables"])
+@pytest.mark.parametrize("pooling", ["convolution", "average", "delayed"])
+def test_a_short_prompt_and_padding_on_the_right_read_like_the_beginning_of_a_longer_text(pooling, impl):
+    layer, x = HKTAttention(4, 2, 4, impl, pooling=pooling, **F64), normal(1, 3, 9, 4)
+    whole = layer(x)
+    for T in (1, 2, 3, 7):
+        torch.testing.assert_close(layer(x[:, :, :T]), whole[:, :, :T], rtol=0, atol=1e-12)
+        padded = pad(x[:, :, :T], (0, 0, 0, 9 - T), value=5.0)
+        torch.testing.assert_close(layer(padded)[:, :, :T], whole[:, :, :T], rtol=0, atol=1e-12)
+    on_the_left = layer(pad(x[:, :, :3], (0, 0, 6, 0)))[:, :, 6:]
+    assert (on_the_left - whole[:, :, :3]).abs().max() > 1e-3
+
+
+def test_layers_of_a_stack_differ_by_their_names():
+    one, again, other = (HKTAttention(4, layer=name) for name in ("block 1", "block 1", "block 2"))
+    pairs = [*zip(one.parameters(), again.parameters(), other.parameters(), strict=True)]
+    assert all(torch.equal(a, b) for a, b, _ in pairs)
+    drawn = [(a, c) for a, _, c in pairs if a.detach().std() > 0.2 and a.shape[-1] == 4 and a.ndim == 3]
+    assert len(drawn) >= 8
+    assert not any(torch.equal(a, c) for a, c in drawn)
+
+
 def test_initial_weights():
     layer = HKTAttention(64, 2, 3, num_networks=4, alpha0=0.8)
     for W in (*layer.scores.W_Q, *layer.scores.W_K, layer.W_V, layer.W_O):
@@ -176,12 +198,11 @@ def test_initial_weights():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: HKTAttention(4, 1, 4)(torch.zeros(1, 7, 4)), r"T = 7 tokens are fewer than the 8.*at most 3 levels"),
         (
             lambda: HKTAttention(4)(torch.zeros(8, 4)),
             r"shape \(8, 4\); give a floating torch.Tensor of shape \(R, \*batch, T, d\)",
         ),
-        (lambda: HKTAttention(4)(torch.zeros(2, 8, 4)), "R = 1"),
+        (lambda: HKTAttention(4)(torch.zeros(2, 8, 4)), r"R = 1.*for one network x.unsqueeze\(0\)"),
         (lambda: HKTAttention(4, heads=3), "heads = 3 does not divide"),
         (lambda: HKTAttention(4, levels=0), "levels = 0"),
         (lambda: HKTAttention(4, impl="flash"), "impl = 'flash'"),

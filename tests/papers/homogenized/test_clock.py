@@ -9,7 +9,8 @@ import torch
 
 from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
-from derived.papers.homogenized.claims.clock import error_ratio
+from derived.papers.homogenized.claims import CLAIMS
+from derived.papers.homogenized.claims.clock import error_ratio, one_less_eight
 from derived.papers.homogenized.experiments import clock
 from derived.papers.homogenized.experiments.chains import layer_counts
 from derived.papers.homogenized.experiments.clock import Clock, Stack, TwoTokens, WeakError
@@ -53,6 +54,24 @@ def table_of_errors(big: float, small: float) -> pd.DataFrame:
             pd.DataFrame({"eta": 0.4, "H": 1, "error": small + noise[1]}),
         ]
     )
+
+
+@pytest.mark.parametrize(("large", "verdict"), [(-0.12, "holds"), (-0.06, "fails")])
+def test_an_error_of_order_one_is_told_from_one_of_order_two(large, verdict):
+    claim = next(each for each in CLAIMS if each.id == "HT-6.a")
+    assert claim.judge(claim.measure(table_of_errors(large, -0.03)))[0] == verdict
+
+
+def test_heads_that_divide_the_clock_are_told_from_heads_that_do_not():
+    tau = [1.0, 2.0, 3.0] * 30
+    one = pd.DataFrame({"tau": tau, "layer": 1, "scale": 0.2, "replicate": [k // 3 for k in range(90)]})
+    overlap = one["tau"] / 4 + 0.001 * torch.randn(90, generator=stream(6, "overlaps"), dtype=torch.float64).numpy()
+    for shift, inside in ((0.0, True), (0.1, False)):
+        rows = pd.concat([one.assign(H=1, m=overlap), one.assign(H=8, m=one["tau"] / 4 - shift)])
+        found = one_less_eight(rows)
+        assert (found.low < 0 < found.high) == inside
+        assert found.value == pytest.approx(shift, abs=0.01)
+    assert one_less_eight(rows, counted=True).value == pytest.approx(0.6, abs=0.01)  # those of tau = 3 and of tau = 1
 
 
 def test_error_ratio_covers_the_truth_and_is_open_where_the_small_error_may_vanish():

@@ -21,16 +21,29 @@ def tokens() -> pd.DataFrame:
 
 
 def test_the_sphere_says_where_the_tokens_gather():
-    figure = explorer.sphere_panels(tokens())
+    figure = explorer.sphere_panels(tokens(), (0, 5, 10))
     assert "Mean overlap" in figure.get_label()
     assert len(figure.axes) == 9
 
 
-def test_the_animated_sphere_has_a_frame_for_every_layer_and_moves_points_only():
+def test_a_view_turns_the_sphere_so_that_its_ends_lie_in_front_and_keeps_angles():
+    rows = explorer.viewed(tokens())
+    assert np.allclose((rows[["right", "up", "front"]] ** 2).sum(axis=1), 1)
+    assert np.allclose(explorer.overlap(rows), (rows[["right", "up", "front"]].mean() ** 2).sum())
+    last = rows[rows["layer"] == 10].groupby("panel")[["right", "up", "front"]].mean()
+    ends = last.div(np.sqrt((last**2).sum(axis=1)), axis=0).sum()
+    assert np.allclose(ends[["right", "up"]], 0)
+    assert ends["front"] > 0
+    colours = rows.groupby(["panel", "token"])["colour"].nunique()
+    assert (colours == 1).all(), "a token keeps its colour"
+
+
+def test_the_sphere_can_be_played_by_layer_and_turned():
     figure = explorer.sphere_explorer(tokens())
-    assert [frame.name for frame in figure.frames] == ["0", "5", "10"]
-    assert all(list(frame.traces) == [3, 4, 5] for frame in figure.frames)
-    assert figure.layout.meta["play"]
+    layers, turns = figure.layout.sliders
+    assert [step.label for step in layers.steps] == ["0", "5", "10"]
+    assert len(turns.steps) == 25
+    assert figure.layout.meta["play"] < 1000
     assert len(figure.layout.meta["alt"]) > 60
 
 

@@ -42,6 +42,7 @@ SMALL = {
     "HT-17.d": (prompts, prompts.PrivateNoise(gammas=(0.5,), points=2, replicates=40), COMMON),
     "HT-24.a": (real, real.OneLayer(etas=(0.2, 0.1), replicates=8), ("layer_step", _anew)),
     "HT-19": (clock, clock.Stack(d=64, n=8, scales=(0.2,), points=4, replicates=32), AVERAGED),
+    "HT-19.b": (clock, clock.Stack(d=64, n=8, scales=(0.2,), points=4, replicates=32), AVERAGED),
 }
 
 

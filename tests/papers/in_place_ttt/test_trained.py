@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import torch
 
+from derived.lab.experiment import run_condition
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
 from derived.papers.in_place_ttt.claims.trained import (
@@ -25,6 +26,7 @@ from derived.papers.in_place_ttt.data.recall import NONE, blind_guess, mqar
 from derived.papers.in_place_ttt.data.sources import python_bytes
 from derived.papers.in_place_ttt.experiments.fits import as_many_parameters, build, fit, schedule
 from derived.papers.in_place_ttt.experiments.trained import (
+    CatchUp,
     ChunkSizes,
     Documents,
     Layers,
@@ -35,7 +37,7 @@ from derived.papers.in_place_ttt.experiments.trained import (
 )
 from derived.papers.in_place_ttt.model.network import MIXERS, Memory, Size, SmallLM, moved, of_another_text
 
-EXPERIMENTS = (Recall, ChunkSizes, Layers, Documents, WarmStart)
+EXPERIMENTS = (Recall, ChunkSizes, Layers, Documents, CatchUp, WarmStart)
 
 
 def test_each_query_asks_for_a_pair_that_stands_far_before_it():
@@ -67,12 +69,14 @@ def test_a_tenth_is_the_mean_of_its_steps():
 
 
 def test_the_best_blind_guess_is_that_of_the_generator():
-    """Naming the commonest answer of a text, all of whose pairs are asked; above one in four, the limit of IPT-10.e."""
+    """Naming the commonest answer of a text, all of whose pairs are asked: the limit of IPT-10.b, d and e."""
     labels = mqar(4000, 48, pairs=6, queries=6, keys=16, generator=stream(0, "texts")).labels
     answers = labels[labels != NONE].view(4000, 6)
     found = (answers.unsqueeze(1) == answers.unsqueeze(2)).sum(dim=1).amax(dim=1).double() / 6
     assert abs(found.mean() - blind_guess(6, 16)) < 5 * found.std() / 4000**0.5
     assert blind_guess(6, 16) > 0.28
+    limits = [claim.accept[1] for claim in CLAIMS if claim.id in ("IPT-10.b", "IPT-10.d", "IPT-10.e")]
+    assert limits == pytest.approx([blind_guess(6, 16)] * 3, abs=1e-3)
 
 
 def test_documents_follow_a_permutation_of_their_own():
@@ -269,10 +273,43 @@ def test_every_arm_and_rate_has_its_rows(rows):
     warm = rows[WarmStart]
     assert (warm.loc[warm["start"] != "random", "first"] == warm.loc[warm["start"] != "random", "base"]).all()
     assert (warm.loc[warm["start"] == "random", "first"] != warm.loc[warm["start"] == "random", "base"]).all()
-    flat = rows | {Documents: rows[Documents].assign(before=rows[Documents]["late"])}
+    assert set(rows[CatchUp]["arm"]) == {"ttt", "delta"}
+    flat = rows | {each: rows[each].assign(before=rows[each]["late"]) for each in (Documents, CatchUp)}
     for claim in CLAIMS:
-        if claim.experiment:
+        if claim.experiment and claim.id != "IPT-13.b":  # which judges only where it refutes
             assert math.isfinite(claim.measure(flat[claim.experiment]).value), claim.id
+
+
+def ahead(delta: float) -> pd.DataFrame:
+    """In-Place TTT and DeltaNet, flat, the second ahead by so much, model by model."""
+    found = [
+        {"arm": arm, "steps": 10, "rate": 1.0, "replicate": r, "context": 0, "valid": loss, "test": loss + 0.01 * r * r}
+        for arm, loss in (("ttt", 1.0), ("delta", 1.0 - delta))
+        for r in range(6)
+    ]
+    return pd.DataFrame(found).assign(late=1.0, before=1.005)
+
+
+def test_one_rival_refutes_a_statement_on_three_and_does_not_confirm_it():
+    refuted, claim = ahead(0.1), next(claim for claim in CLAIMS if claim.id == "IPT-13.b")
+    assert claim.judge(claim.measure(refuted))[0] == "fails"
+    for other in (ahead(-0.1), ahead(0.0)):
+        with pytest.raises(ValueError, match="DeltaNet alone does not refute it"):
+            claim.measure(other)
+    with pytest.raises(ValueError, match="delta is not at a plateau"):
+        claim.measure(refuted.assign(before=refuted["late"] + 0.02 * (refuted["arm"] == "delta")))
+
+
+def test_catching_up_has_draws_of_its_own():
+    """At seed 0 it draws what ``Documents`` would at seed 1."""
+    facts = CatchUp.at("tiny"), Documents.at("tiny")
+    one, other = (
+        run_condition(each, {"arm": "ttt", "steps": 10, "rate": 4e-3}, seed, "cpu")
+        for each, seed in zip(facts, (0, 1), strict=True)
+    )
+    assert one["loss"].tolist() == pytest.approx(other["loss"].tolist())
+    same_seed = run_condition(facts[1], {"arm": "ttt", "steps": 10, "rate": 4e-3}, 0, "cpu")
+    assert one["loss"].tolist() != pytest.approx(same_seed["loss"].tolist())
 
 
 def table(**scores) -> pd.DataFrame:

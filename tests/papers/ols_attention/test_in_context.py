@@ -1,11 +1,13 @@
 """The fixed layer of R4: Gamma* against sampling, fitting and training."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import Tensor
 
 from derived.lab.rng import stream
+from derived.papers.ols_attention.claims.in_context import CLAIMS
 from derived.papers.ols_attention.data.problems import (
     random_rotation,
     random_tasks,
@@ -141,3 +143,13 @@ def test_a_balanced_start_has_both_factors_on_one_side():
     assert rest.max() < 1e-12
     other, _, _ = train_linear_attention(Lambda, start="aligned", generator=stream(0, "balanced"), **rule)
     assert (other - other.mT).abs().max() > 0.01
+
+
+@pytest.mark.parametrize(
+    ("risk", "loss", "share"), [(1.0, 1.0, 1.0), (1.78, 2.48, 0.0), (1.0, 2.48, 0.0), (1.78, 1.0, 0.0)]
+)
+def test_a_layer_has_arrived_only_with_all_its_parts(risk, loss, share):
+    """A Gamma at its optimum is not enough where the other parts of the layer add to its loss."""
+    claim = next(each for each in CLAIMS if each.id == "OLS-12.a")
+    rows = pd.DataFrame({"replicate": range(4), "risk": 0.5 * risk, "loss": 0.5 * loss, "optimal_risk": 0.5})
+    assert claim.measure(rows.assign(spectrum="identity", start="random")).value == share

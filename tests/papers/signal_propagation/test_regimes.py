@@ -40,6 +40,20 @@ def test_exponents_are_read_at_the_deepest_block_of_the_right_curve():
     assert measures.exponent_lost(rows).value == pytest.approx(-0.25)
 
 
+@pytest.mark.parametrize(("exponent", "verdict"), [(2 / 3, "holds"), (0.68, "fails"), (1.0, "fails")])
+def test_the_exponent_of_the_limit_is_found_behind_its_corrections(exponent, verdict):
+    """A local exponent of 0.68 at the last depths is no sign of a limit of 2/3, and one of 2/3 behind it is found."""
+    slow, next_one = DEPTHS ** (-1 / 3), DEPTHS ** (-1 / 2)
+    rows = curve(exponent * np.log(DEPTHS) - 3 * slow + 2 * next_one)
+    missing = (exponent - 1) * np.log(DEPTHS) + 2 * DEPTHS ** (-1 / 6) - slow
+    rows = rows.assign(q=5.0 * DEPTHS, log_difference=missing + np.log(5.0 * DEPTHS))
+    for id, limit in (("SP-6.a", exponent), ("SP-7", exponent - 1)):
+        found = CLAIMS[id].measure(rows)
+        assert found.value == pytest.approx(limit, abs=1e-3)
+        assert CLAIMS[id].judge(found)[0] == verdict
+    assert abs(measures.last_exponent()(rows).value - exponent) > 0.01  # which is what stood in its place
+
+
 def test_an_exponent_that_rises_or_undershoots_is_caught():
     middle = np.log(DEPTHS)
     falling = curve(2 / 3 * middle - 3 * DEPTHS ** (-1 / 3))  # exponent 2/3 + b^{-1/3}

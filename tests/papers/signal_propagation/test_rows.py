@@ -6,6 +6,7 @@ import pytest
 
 from derived.lab.real import pinned
 from derived.papers.signal_propagation import claims
+from derived.papers.signal_propagation.claims.regimes import last_exponent
 from derived.papers.signal_propagation.experiments.images import GeneratedImages
 from derived.papers.signal_propagation.experiments.networks import Networks
 from derived.papers.signal_propagation.experiments.overlap import DeepOverlap
@@ -66,8 +67,8 @@ def test_claims_on_recurrences_give_what_the_recurrences_by_hand_give(rows, by_h
         ends = [by_hand("layernorm", 1.0, 1.0, 0.2, depth=int(b), **sizes)["J"][0] for b in (before, last)]
         return float(np.diff(np.log(ends)).item() / np.log(last / before))
 
-    assert found["SP-6.a"] == pytest.approx(exponent(1.0, np.inf), rel=1e-9)
-    assert found["SP-11.a"] == pytest.approx(exponent(1.0, np.inf) - exponent(0.0, np.inf), rel=1e-9)
+    for mult in (1.0, 0.0):
+        assert last_exponent(mult)(rows[Regimes]).value == pytest.approx(exponent(mult, np.inf), rel=1e-9)
     assert found["SP-12.b"] == pytest.approx(exponent(2.0, 4), rel=1e-9)
 
 

@@ -1,5 +1,7 @@
 """Topic gradients: the implicit derivative against gradcheck, a dense solve and autograd; what a detach loses."""
 
+import warnings
+
 import pytest
 import torch
 from torch import Tensor
@@ -7,6 +9,7 @@ from torch import Tensor
 from derived.lab.rng import stream
 from derived.papers.sinkhorn.data.points import random_weights
 from derived.papers.sinkhorn.experiments.gradients import Truncated, gradient
+from derived.papers.sinkhorn.model.attention import attention_weights
 from derived.papers.sinkhorn.model.backward import implicit_vjp, sinkhorn_plan
 from derived.papers.sinkhorn.model.plan import half_steps, sinkhorn
 
@@ -97,6 +100,7 @@ def kept_bytes(plan_of, scores: Tensor) -> int:
     return sum(storage.nbytes() for storage in kept.values())
 
 
+@pytest.mark.filterwarnings("ignore:Sinkhorn's limit")
 def test_the_memory_of_unrolling_grows_with_the_iterations_and_that_of_the_implicit_derivative_does_not():
     scores = problems(3, 4, 3)[0]
     few, many = (kept_bytes(lambda S, k=k: half_steps(S, 2 * k + 1).exp(), scores) for k in (10, 100))
@@ -139,3 +143,17 @@ def test_it_is_not_differentiated_twice():
     (first,) = torch.autograd.grad((sinkhorn_plan(S) ** 2).sum(), S, create_graph=True)
     with pytest.raises(RuntimeError):
         first.sum().backward()
+
+
+def test_a_limit_that_was_not_reached_is_said():
+    """Ten iterations of steep scores are not the limit; enough of them, or softmax itself, say nothing."""
+    scores = 8 * torch.randn(32, 32, generator=stream(0, "steep"), dtype=torch.float64)
+    with pytest.warns(RuntimeWarning, match=r"after 10 iterations sums miss their weights by \d"):
+        sinkhorn_plan(scores, max_iterations=10)
+    with pytest.warns(RuntimeWarning, match="more max_iterations"):
+        attention_weights(scores, None, max_iterations=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sinkhorn_plan(scores / 8)
+        sinkhorn_plan((scores / 8).float())
+        attention_weights(scores, 3)

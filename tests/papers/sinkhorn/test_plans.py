@@ -279,6 +279,20 @@ def test_causal_softmax_is_welcome():
     assert near(found, torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True), 1e-14)
 
 
+def test_a_mask_may_be_added_as_libraries_do():
+    """True where mass may go, 0 and -inf added, and Hugging Face's least float are one mask; another bias is not."""
+    scores, allowed = torch.randn(2, 4, 5, generator=stream(0, "masks"), dtype=torch.float64), torch.ones(4, 5).bool()
+    allowed[1, 3] = allowed[2, 0] = False
+    plan = sinkhorn(scores, mask=allowed, **EXACT).plan
+    for least in (-math.inf, torch.finfo(torch.float32).min):
+        added = torch.where(allowed, 0.0, least)
+        assert near(sinkhorn(scores, mask=added, **EXACT).plan, plan, 1e-14)
+        assert torch.equal(half_steps(scores, 3, mask=added), half_steps(scores, 3, mask=allowed))
+    bias = torch.zeros(4, 5).index_fill(1, torch.tensor([1]), -2.0)
+    assert near(half_steps(scores, 1, mask=bias), half_steps(scores + bias, 1), 1e-14)
+    assert not near(half_steps(scores, 1, mask=bias), half_steps(scores, 1), 1e-3)
+
+
 def test_a_padded_row_needs_weight_zero():
     scores = torch.tensor([[0.0, 1.0], [-math.inf, -math.inf]])
     plan = sinkhorn(scores, torch.tensor([1.0, 0.0])).plan

@@ -103,14 +103,23 @@ def test_rows_of_models_abroad(rows):
     assert (found["loss"] - found["floor"] - found["excess"]).abs().max() < 1e-9
     assert (found["excess"] > 0).all()
     assert (found["disagreement"] > 0).all()
-    pair = found.groupby(["replicate", "language"])["disagreement"]
-    assert (pair.max() - pair.min()).max() < 1e-9  # of two models, both disagree with the other by the same
+    for column in ("disagreement", "averaged"):
+        pair = found.groupby(["replicate", "language"])[column]
+        assert (pair.max() - pair.min()).max() < 1e-9  # of two models, both disagree with the other by the same
+        assert (found[column] > 0).all()
+    assert not np.allclose(found["averaged"], found["disagreement"], rtol=0.02)
 
 
 def test_the_language_that_is_read_again_has_the_same_law():
     one = Abroad.at("ci").family(0, 1)
     assert torch.equal(one.transitions[0], one.transitions[6])
     assert not torch.equal(one.transitions[0], one.transitions[3])
+
+
+def test_the_cells_of_five_languages_have_a_range_and_no_interval():
+    table = pd.DataFrame({"languages": [5, 5, 5, 2], "replicate": [0, 1, 2, 0], "k": [1, 1, 4, 2]})
+    found = claims.cells_of_five(table)
+    assert (found.value, found.n, found.low, found.high) == (2, 3, 1, 4)
 
 
 def test_cells_of_many_languages(rows):

@@ -7,14 +7,15 @@ import pandas as pd
 import pytest
 import torch
 
+from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
 from derived.papers.task_ecologies.claims import rescue as claims
 from derived.papers.task_ecologies.data import expressions
 from derived.papers.task_ecologies.data.ngrams import fit_ngram
-from derived.papers.task_ecologies.experiments.rescue import RecipePopulation, Rescue, both_ways, mixture
+from derived.papers.task_ecologies.experiments.rescue import RecipePopulation, Rescue, Ruler, both_ways, mixture
 from derived.papers.task_ecologies.figures import rescue as figures
 
-EXPERIMENTS = (Rescue, RecipePopulation)
+EXPERIMENTS = (Rescue, RecipePopulation, Ruler)
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +109,44 @@ def slow_table(texts, order: int, V: int, opening: int, strength: float) -> dict
     return {window: law(window) for window in itertools.product(range(V), repeat=order - 1)}
 
 
+def test_a_table_with_a_state_is_a_table_for_each_of_its_values():
+    """Counted by hand: after an opened bracket, and before one."""
+    texts = expressions.expression_ids(["ab(ab)", "(ab) a"])
+    facts = {"opening": expressions.OPENING, "strength": 0.5}
+    V, table = expressions.VOCABULARY, fit_ngram(texts, 2, 30, **facts, state=expressions.opened)
+    for bit in (0, 1):
+        pairs = [
+            (int(row[t - 1]), int(row[t]))
+            for row in texts
+            for t in range(1, len(row))
+            if (26 in row[:t].tolist()) == bit
+        ]
+        singles = [after for _, after in pairs]
+        law = np.array([(singles.count(v) + 0.5 / V) / (len(singles) + 0.5) for v in range(V)])
+        after_a = [after for before, after in pairs if before == 0]
+        expected = [(after_a.count(v) + 0.5 * law[v]) / (len(after_a) + 0.5) for v in range(V)]
+        assert table.laws.view(-1, V, V)[bit, 0].numpy() == pytest.approx(expected, abs=1e-12)
+    unopened = expressions.expression_ids(["ab) a"])
+    plain = fit_ngram(texts, 2, V, **facts)
+    assert table.losses(unopened)[0, 2] > plain.losses(unopened)[0, 2] + 1  # a ")" before any "("
+
+
+def test_states_of_a_text():
+    ids = expressions.expression_ids(["a)(b(c"])
+    assert expressions.opened(ids).tolist() == [[0, 0, 0, 1, 1, 1, 1]]
+    assert (expressions.depth(ids) - 1).tolist() == [[0, 0, -1, 0, 0, 1, 1]]
+
+
+def test_a_ruler_reads_the_texts_of_the_networks(rows):
+    """At the size of ``Rescue`` its triples are the table of ``Rescue`` where all text has brackets."""
+    same = Rescue(replicates=1, corpus=40_000, judged=12, steps=10, alphas=(0.0, 0.5, 1.0), rates=(0.01,))
+    table = run_experiment(same, seed=3, device="cpu")
+    table = table.query("reader == 'trigram' and twin == 'matched' and alpha == 1")
+    ruler = run_experiment(Ruler(replicates=1, corpus=40_000, judged=12, steps=10), seed=3, device="cpu")
+    assert ruler.set_index("reader").at["trigram", "gap"] == pytest.approx(table["gap"].iloc[0], abs=1e-12)
+    assert ruler["gap"].nunique() == 4
+
+
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_tables_are_counts(order):
     texts = torch.randint(3, (4, 8), generator=stream(0, "texts"))
@@ -187,7 +226,12 @@ def test_validation_chooses_the_rate_and_replicates_are_paired():
 
 
 def test_the_figure_says_in_words_what_it_shows(rows, tells):
-    tells(figures.discrimination(rows[Rescue]), "brackets shuffled (published), triples", "pairs ordinary, network")
+    tells(
+        figures.discrimination(rows[Rescue], rows[Ruler]),
+        "triples and one bit",
+        "brackets shuffled (published), triples",
+        "pairs ordinary, network",
+    )
 
 
 # Recipes --------------------------------------------------------------------------------------------------------------

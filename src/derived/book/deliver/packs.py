@@ -1,23 +1,44 @@
 """Makes the packs of a course: a site without solutions for the class, and all solutions for tutors.
 
 class.zip    ``class/``: the site built anew from chapters without solutions, student notebooks, slides, homework, and
-             the wheel with digests in place of the answers of its exercises
+             the wheel with digests in place of the answers of its exercises, homework that carries it in itself
 tutors.zip   ``tutors/``: for each chapter the notebook with solutions (and the rubrics in them), the homework with
              nbgrader's solution regions, otter-grader's tests, the lesson plans, and a sheet of points, rubrics and
              common mistakes; the site as it is, with the speaker's notes in its decks
+figures.zip  all figures under speaking names; handouts/ has a PDF of two sides for each chapter
 """
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
 
+from derived.book.deliver import carrying, figures, handout
 from derived.book.house import House, UserError
+from derived.book.run.driver import read_findings
 from derived.book.site import downloads, render
+from derived.book.tasks import tasks
 from derived.book.teach import homework, sealing, sheets, teaching
 
 FOR_CLASS = ("student", "homework")
 FOR_TUTORS = {"whole": "{}.ipynb", "solved": "{}-homework.ipynb"}
+
+
+def teach(house: House, slugs: list[str], who: list[str]) -> Iterator[str]:
+    """Make the tasks of chapters and students if any are named, else both packs; a line for each file."""
+    if slugs or who:
+        yield from (f"made {path}" for path in tasks.make(house, house.choose(slugs), who))
+        return
+    if not (house.site / "index.html").is_file():
+        raise UserError("there is no site yet: run `make site` first")
+    for_class, tutors = packs(house, [slug for slug in house.chapters() if read_findings(house, slug)])
+    yield f"made {for_class}: unpack it anywhere and open class/index.html"
+    yield f"made {tutors}: solutions, homework for nbgrader, lesson plans"
+    slugs = [slug for slug in house.chapters() if (house.site / f"notebooks/{slug}.html").is_file()]
+    yield f"made {figures.figures(house.site.resolve(), slugs, house.build / 'figures.zip')}: SVG, PDF and credits"
+    for made in handout.handouts(house.root, house.site.resolve(), slugs, house.build / "handouts"):
+        yield f"made {made.file}: {made.sides} sides"
 
 
 def packs(house: House, slugs: list[str]) -> tuple[Path, Path]:
@@ -37,6 +58,9 @@ def packs(house: House, slugs: list[str]) -> tuple[Path, Path]:
             for kind in FOR_CLASS:
                 if kind in found:
                     nbformat.write(found[kind], made.html / "downloads" / downloads.PUBLIC[kind].format(chapter.slug))
+            if "homework" in found:
+                anywhere = carrying.carrying(chapter.slug, found["homework"])
+                nbformat.write(anywhere, made.html / f"downloads/{chapter.slug}-anywhere.ipynb")
             for kind, name in FOR_TUTORS.items():
                 if kind in found:
                     nbformat.write(found[kind], tutors / name.format(chapter.slug))

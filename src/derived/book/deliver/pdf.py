@@ -20,7 +20,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Error, Page, sync_playwright
 from pypdf import PdfReader, PdfWriter
 
-from derived.book.house import UserError
+from derived.book.house import House, UserError
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND"]
 LIMIT = 600.0  # seconds that one page may take; the longest takes a tenth of it
@@ -152,6 +152,19 @@ def print_page(page: Path, file: Path) -> None:
             header_template="<span></span>",
             footer_template=FOOT,
         )
+
+
+def printed(house: House, slugs: list[str]) -> list[Path]:
+    """Print the named chapters, or the whole book, and their replication reports; UserError for one without a page."""
+    chosen = house.choose(slugs)
+    missing = [slug for slug in chosen if not (house.site / f"notebooks/{slug}.html").is_file()]
+    if missing:
+        raise UserError(f"the site has no page of {', '.join(missing)} yet: run `make site` first")
+    chapters = [f"notebooks/{slug}" for slug in chosen]
+    names = chapters if slugs else ["book/intro", "book/how_to_read", *chapters, "book/bibliography"]
+    files = write(house.site.resolve(), names, house.build / "pdf", whole=not slugs)
+    reports = [f"reports/{slug}" for slug in chosen if (house.site / f"reports/{slug}.html").is_file()]
+    return files + (write(house.site.resolve(), reports, house.build / "pdf/reports", whole=False) if reports else [])
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ def fill(
     for card in cards:
         if card.picture:
             welcome.draw(card, build / "extra" / welcome.FOLDER)
-    (stage / SHARED).write_text(json.dumps(welcome.shared(cards)), "utf-8")
+    (stage / SHARED).write_text(json.dumps(welcome.shared(root, cards)), "utf-8")
     symbols = [(card.number, card.heading, notation.table(executed[card.chapter.slug])) for card in cards]
     news = history.entries(root, chapters)
     measured = root / "results/cluster.json"

@@ -5,13 +5,14 @@ picture   a figure of an executed chapter: the one that welcome.yml names, else 
           first of all
 first     the first screen: what became of the papers' claims, counted by group and outcome, and a mark for each
 cards     pictures as small PNG files, for the welcome page and for links that are shared
-sphere    the frames of the explorer that plays, as bytes: x, y and how near, 0 to 255
+sphere    the places of the explorer that plays, as bytes: right, up and front from -1 to 1
 """
 
 import base64
 import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import resvg_py
@@ -32,14 +33,14 @@ MARGIN = 0.035  # of the width, on each side
 COLOURS = 128
 DPI = 96  # matplotlib gives the sizes of its figures in points
 PAPER = "#ffffff"
-RADIUS = 1.08  # of the frame around a sphere of radius 1
+RADIUS = 93  # of a sphere in its box of 200 by 200
+GATHERED = 0.9  # the mean overlap from which tokens have gathered
 OUTCOMES = {  # of a claim, by the verdict keys that count as such
     "hold": ("holds",),
     "fail": ("fails", "retold"),
     "could not be decided": ("undecided", "not-run"),
     "only measured": ("reported",),
 }
-NEAREST, SLOPE = 0.95, 0.35  # the explorer's opacity is 0.95 - 0.35 (y + 1), y from the front at -1 to the back at 1
 
 
 class Words(written.Shape):
@@ -149,7 +150,10 @@ def draw(card: Card, folder: Path) -> None:
     """Draw a card's picture as two small PNG files."""
     folder.mkdir(parents=True, exist_ok=True)
     room = [round(side - 2 * MARGIN * SHARED[0]) for side in SHARED]
-    svg = {"svg_string": card.picture.svg, "skip_system_fonts": True}  # matplotlib draws letters as paths
+    import matplotlib  # for its letters; a book that has not changed does without
+
+    letters = [str(file) for file in (Path(matplotlib.get_data_path()) / "fonts/ttf").glob("DejaVuSans*.ttf")]
+    svg = {"svg_string": card.picture.svg, "skip_system_fonts": True, "font_files": letters}
     made = resvg_py.svg_to_bytes(**svg, width=room[0], dpi=DPI, background=PAPER)
     drawn = Image.open(io.BytesIO(bytes(made))).convert("RGB")
     drawn.thumbnail(room, Image.Resampling.LANCZOS)
@@ -214,17 +218,19 @@ def paths(root: Path, found: Sequence[Card]) -> str:
     return pages.raw(pages.html("paths.html", paths=suggested(root, found)))
 
 
-def shared(found: Sequence[Card]) -> dict[str, dict[str, Any]]:
-    """List the sentence and picture that a shared link to a chapter shows, by the name of its page."""
-    return {
-        f"notebooks/{card.chapter.slug}": {
-            "description": card.surprise,
-            "image": f"{FOLDER}/{card.chapter.slug}.png" if card.picture else "",
-            "alt": card.picture.alt if card.picture else "",
-            "size": SHARED,
-        }
-        for card in found
-    }
+def shared(root: Path, found: Sequence[Card]) -> dict[str, dict[str, Any]]:
+    """List the sentence and picture that a shared link to a chapter or to the book shows, by the name of its page."""
+    shown = {f"notebooks/{card.chapter.slug}": _shared(card, card.surprise) for card in found}
+    words = f"Do {pages.spelt(len(found))} new results about transformers hold? Each is derived, checked and run, and "
+    for card in found:
+        if card.chapter.slug == front(root).sphere:
+            shown["book/intro"] = _shared(card, f"{words}judged claim by claim.")
+    return shown
+
+
+def _shared(card: Card, words: str) -> dict[str, Any]:
+    image, alt = (f"{FOLDER}/{card.chapter.slug}.png", card.picture.alt) if card.picture else ("", "")
+    return {"description": words, "image": image, "alt": alt, "size": SHARED}
 
 
 # The sphere ---------------------------------------------------------------------------------------------------------
@@ -237,34 +243,34 @@ def sphere(root: Path, notebooks: dict[str, NotebookNode]) -> str:
     for cell in notebooks[slug].cells if slug in notebooks else []:
         for output in cell.get("outputs", []):
             figure = output.get("data", {}).get(PLOTLY)
-            if figure and figure["layout"].get("meta", {}).get("play"):
+            if figure and "places" in figure["layout"].get("meta", {}).get("given", {}):
                 return pages.raw(pages.html("sphere.html", slug=slug, **_spheres(figure)))
     return ""
 
 
 def _spheres(figure: dict[str, Any]) -> dict[str, Any]:
-    """Encode the frames of an explorer of spheres as bytes, and its middle frame as circles for a page without
+    """Encode the places of an explorer of spheres as bytes, and the last of them as circles for a page without
     scripts."""
-    layout, frames = figure["layout"], figure["frames"]
-    places = [[_places(trace) for trace in frame["data"]] for frame in frames]
-    middle = len(frames) // 2
-    names = [note["text"] for note in layout["annotations"][: len(places[0])]]
+    layout, given = figure["layout"], figure["layout"]["meta"]["given"]
+    layers, places = given["layers"], given["places"]
+    names = [note["text"] for note in layout["annotations"][: len(places)]]
+    dots = [trace["marker"]["color"] for trace in figure["data"] if trace.get("mode") == "markers"]
+    ends = [
+        [[each / 1000 for each in panel[-1][at : at + 3]] for at in range(0, len(panel[-1]), 3)] for panel in places
+    ]
+    overlaps = [sum(fmean(axis) ** 2 for axis in zip(*end, strict=True)) for end in ends]
+    circles = [_circles(end, colours) for end, colours in zip(ends, dots, strict=True)]
     return {
         "alt": layout["meta"]["alt"],
-        "layers": [frame["name"] for frame in frames],
-        "middle": middle,
-        "radius": round(100 / RADIUS, 1),
-        "panels": list(zip(names, [_circles(part) for part in places[middle]], strict=True)),
-        "tokens": len(places[0][0]) // 3,
-        "data": base64.b64encode(bytes(byte for frame in places for part in frame for byte in part)).decode(),
+        "layers": layers,
+        "radius": RADIUS,
+        "panels": list(zip(names, [f"{each:.2f}" for each in overlaps], circles, strict=True)),
+        "tokens": len(ends[0]),
+        "gathered": sum(each > GATHERED for each in overlaps),
+        "data": base64.b64encode(
+            bytes(_byte(at / 1000) for frame in range(len(layers)) for panel in places for at in panel[frame])
+        ).decode(),
     }
-
-
-def _places(trace: dict[str, Any]) -> list[int]:
-    """Encode x, y and nearness of each token in turn as bytes."""
-    near = [(opacity - NEAREST) / SLOPE + 2 for opacity in trace["marker"]["opacity"]]  # 0 at the back, 2 in front
-    points = zip(trace["x"], trace["y"], near, strict=True)
-    return [_byte(part) for x, y, z in points for part in (x / RADIUS, y / RADIUS, z - 1)]
 
 
 def _byte(value: float) -> int:
@@ -272,9 +278,9 @@ def _byte(value: float) -> int:
     return min(255, max(0, round(127.5 * (value + 1))))
 
 
-def _circles(part: Sequence[int]) -> list[tuple[float, float, float]]:
-    """Place circles in a box of 200 by 200 with their opacities, as the script of the page does."""
+def _circles(end: Sequence[Sequence[float]], colours: Sequence[str]) -> list[tuple[float, float, float, str]]:
+    """Place circles in a box of 200 by 200 with their opacities and colours, as the script of the page does."""
     return [
-        (round(x / 1.275, 1), round(200 - y / 1.275, 1), round(0.25 + 0.7 * near / 255, 2))
-        for x, y, near in zip(part[::3], part[1::3], part[2::3], strict=True)
+        (round(100 + RADIUS * x, 1), round(100 - RADIUS * y, 1), 1 if z > 0 else 0.3, colour)
+        for (x, y, z), colour in zip(end, colours, strict=True)
     ]

@@ -89,7 +89,7 @@ def choose(paper: str, names: Sequence[str], tier: str) -> list[type[Experiment]
     return chosen
 
 
-def _history(house: House, experiment: type[Experiment], uncommitted: bool) -> str:
+def history(house: House, experiment: type[Experiment], uncommitted: bool) -> str:
     """Find the commit that holds an experiment's sources; empty if the checkout has no history.
 
     UserError if sources are not committed, unless the record may name them.
@@ -117,7 +117,7 @@ def _history(house: House, experiment: type[Experiment], uncommitted: bool) -> s
     )
 
 
-def _check_seed(experiment: type[Experiment], tier: str, seed: int) -> None:
+def check_seed(experiment: type[Experiment], tier: str, seed: int) -> None:
     """Refuse to overwrite a record of another seed."""
     paper, name = experiment.paper(), experiment.__name__
     with contextlib.suppress(RecordError):  # a damaged one may be made again
@@ -144,27 +144,32 @@ def record(
     sweep(paper)
     chosen = choose(paper, names, tier)
     for experiment in chosen:
-        _check_seed(experiment, tier, seed)
+        check_seed(experiment, tier, seed)
         if absent := absence(experiment):
             raise UserError(f"{paper}/{experiment.__name__}: what it needs is {absent}")
-        _history(house, experiment, uncommitted)
+        history(house, experiment, uncommitted)
     here = "" if scheduler else _machine(device)[0]
     with workers.workers(1 if here == "cuda" else jobs, scheduler) as executor:
         kind, device_name = executor.submit(workers.machine, device).result() if scheduler else _machine(device)
         for experiment in chosen:
-            commit = _history(house, experiment, uncommitted)  # once more: the experiment before it may take hours
+            commit = history(house, experiment, uncommitted)  # once more: the experiment before it may take hours
             drafts = _drafts(house, experiment, tier, seed, kind, source_hash(experiment.__module__))
             with _told_if_killed(experiment.__name__, "finished conditions are kept"):
                 fresh = _record_one(experiment, tier, seed, kind, device_name, executor, drafts, commit)
-            failures = fresh.rows["failure"].dropna() if "failure" in fresh.rows else []
-            name = f"{paper}/{experiment.__name__}/{tier}"
-            if len(failures) and slot(paper, experiment.__name__, tier).exists():
-                raise UserError(f"{name}: {len(failures)} conditions failed ({failures.iloc[0]}); the old record stays")
-            place_of_record = save(fresh)
-            if len(failures):
-                raise UserError(f"{name}: recorded with {len(failures)} failed conditions ({failures.iloc[0]})")
+            settle(fresh)
             shutil.rmtree(drafts, ignore_errors=True)
-            print(f"{name}: {len(fresh.rows)} rows in {fresh.seconds:.0f} s -> {place_of_record}", flush=True)
+
+
+def settle(fresh: Record) -> None:
+    """Save a record and say so; one with failed conditions is an error and replaces none."""
+    name = f"{fresh.paper}/{fresh.experiment}/{fresh.tier}"
+    failures = fresh.rows["failure"].dropna() if "failure" in fresh.rows else []
+    if len(failures) and slot(fresh.paper, fresh.experiment, fresh.tier).exists():
+        raise UserError(f"{name}: {len(failures)} conditions failed ({failures.iloc[0]}); the old record stays")
+    place = save(fresh)
+    if len(failures):
+        raise UserError(f"{name}: recorded with {len(failures)} failed conditions ({failures.iloc[0]})")
+    print(f"{name}: {len(fresh.rows)} rows in {fresh.seconds:.0f} s -> {place}", flush=True)
 
 
 def _drafts(house: House, experiment: type[Experiment], tier: str, seed: int, device: str, code: str) -> Path:
@@ -297,7 +302,7 @@ def rehash(house: House, paper: str, names: Sequence[str], jobs: int) -> None:
     where there is nothing to compare, the record stays as it is and is named. Sources must be committed.
     """
     pending = _recorded_before(paper, names)
-    today = {one: (_history(house, one, uncommitted=False), source_hash(one.__module__)) for one, _ in pending}
+    today = {one: (history(house, one, uncommitted=False), source_hash(one.__module__)) for one, _ in pending}
     refused = []
     with workers.workers(jobs, "") as executor:
         live = {

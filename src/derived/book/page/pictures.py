@@ -33,6 +33,9 @@ INKS = {"#000000": "#d6dde3", INK: "#d6dde3", MUTED: "#9aa7b2"}
 CARD = "#e3e7ea"  # ground of a picture that keeps its colours
 CONTRAST = 4.5  # of a line on a dark page
 SIDES = {"left": "right", "right": "left", "center": "center", "top": "bottom", "bottom": "top", "middle": "center"}
+TYPE = "'Avenir Next','Segoe UI',Inter,'Source Sans 3','Noto Sans','Helvetica Neue','Liberation Sans',sans-serif"
+_GLYPH = re.compile(r'<tspan x="([^"]*)" y="([^"]*)" style="([^"]*)">(.*?)</tspan>', re.S)
+_SPELT = re.compile(r"[A-Za-z0-9 .,'%-]{2}")
 _PLACES = re.compile(r'(?<= )(d|x|y|x1|x2|y1|y2)="([^"]*)"')
 _LONG = re.compile(r"-?\d+\.\d{3,}(?:e[-+]?\d+)?")
 
@@ -43,8 +46,47 @@ def light(svg: str) -> str:
     >>> light('<g> <!-- a line --> <path d="M 1.23456 2.5 L 300.999999 -0.0000001" style="opacity: 0.123456"/></g>')
     '<g><path d="M 1.23 2.5 L 301 0" style="opacity: 0.123456"/></g>'
     """
-    svg = re.sub(r">\s+<", "><", re.sub(r"<!-- .*? -->|<metadata>.*?</metadata>", "", svg, flags=re.S))
-    return inked(_PLACES.sub(lambda place: f'{place[1]}="{_LONG.sub(_short, place[2])}"', svg))
+    svg = re.sub(r">\s+<(?!/t)", "><", re.sub(r"<!-- .*? -->|<metadata>.*?</metadata>", "", svg, flags=re.S))
+    svg = lettered(_PLACES.sub(lambda place: f'{place[1]}="{_LONG.sub(_short, place[2])}"', svg))
+    return inked(svg)
+
+
+def lettered(svg: str) -> str:
+    """A figure whose words are text in the page's own type, not of one font: each word of a formula is one piece, as
+    wide as the formula leaves room for it, whatever font shows it.
+
+    >>> glyphs = (("o", 0), ("f", 6.1), ("a", 9.6), ("l", 15.7))
+    >>> spans = "".join(f'<tspan x="{x}" y="0" style="font-size: 10px">{a}</tspan>' for a, x in glyphs)
+    >>> lettered(f'<text>{spans}<tspan x="20" y="0" style="font-style: oblique; font-size: 10px">m</tspan></text>')[:76]
+    '<text x="0" y="0" style="font-size: 10px" textLength="20" lengthAdjust="spaci'
+    """
+    svg = re.sub(r"; font-family: [^;\"]*|font-family: [^;\"]*; ", "", svg)
+    svg = re.sub(r"<text(?: [^>]*)?>(<tspan.*?)</text>", lambda found: _pieces(found[1]), svg, flags=re.S)
+    return re.sub(r"<svg [^>]*>", lambda tag: f"{tag[0]}<style>text{{font-family:{TYPE}}}</style>", svg, count=1)
+
+
+def _pieces(spans: str) -> str:
+    """Text elements for the glyphs of a formula: neighbours of one style and height that spell words are one."""
+    glyphs = sorted((float(x), y, style, glyph) for x, y, style, glyph in _GLYPH.findall(spans.replace("\xa0", " ")))
+    runs: list[list[tuple]] = []
+    for glyph in glyphs:
+        last = runs[-1][-1] if runs else ("", "", "", "")
+        joined = last[1:3] == glyph[1:3] and "oblique" not in glyph[2] and _SPELT.fullmatch(last[3] + glyph[3])
+        runs[-1].append(glyph) if joined else runs.append([glyph])
+    ends = [run[0][0] for run in runs[1:]] + [None]
+    return "".join(_piece(run, end) for run, end in zip(runs, ends, strict=True))
+
+
+def _piece(run: list[tuple], end: float | None) -> str:
+    """The text element of a run of glyphs, without the spaces around it; ``end`` is where the next run begins."""
+    inked = [place for place, glyph in enumerate(run) if glyph[3] != " "]
+    if not inked:
+        return ""
+    after, run = run[inked[-1] + 1 :], run[inked[0] : inked[-1] + 1]
+    x, y, style, _ = run[0]
+    end = after[0][0] if after else end
+    fit = f' textLength="{end - x:.4g}" lengthAdjust="spacingAndGlyphs"' if end and len(run) >= 4 else ""
+    return f'<text x="{x:g}" y="{y}" style="{style}"{fit}>{"".join(glyph for *_, glyph in run)}</text>'
 
 
 def inked(svg: str) -> str:

@@ -168,7 +168,8 @@ def count(experiment: type[Experiment], tier: str) -> dict[str, float]:
     counted = cost.on(cost.cards()[0], found).seconds
     if found and taken <= MISLED * counted:
         return found | ({"host": round(taken - counted)} if taken >= counted + 1 else {})
-    return _from_smaller(experiment, tier)
+    carried = _from_smaller(experiment, tier)  # not believed where a core would be done with it sooner than it was
+    return carried if cost.on(cost.cards()[0], carried).seconds >= taken else grown(experiment, tier)
 
 
 def _by_shapes(experiment: type[Experiment], tier: str) -> dict[str, float]:

@@ -42,7 +42,7 @@ UNUSED = re.compile(r"(?:\.fa-[a-z0-9-]+::?before,?)+\{content:[^{}]*\}")  # the
 FONT = re.compile(r"@font-face\{[^}]*Font ?Awesome[^}]*\}")
 GLYPH = re.compile(r'(--pst-icon-[a-z-]+):"[^"]*"')  # what the theme would draw with that font, 156 kB
 FIGURE = re.compile(r'<img (?P<words>[^>]*?)src="(?P<address>[^"]*/_images/(?P<name>[^"/]+\.svg))"')
-LETTERS = re.compile(r"scale\(([\d.]+) -")  # of glyphs, drawn as if a letter were 100 points high
+LETTERS = re.compile(r"font-size: ([\d.]+)px")
 PHONE = 340  # pixels of the column on a phone
 LEGIBLE = 8.5  # pixels of the smallest letters there; a figure with smaller ones keeps its size and scrolls
 SIZE = re.compile(r'<svg [^>]*?width="([\d.]+)pt" height="([\d.]+)pt"')
@@ -136,8 +136,10 @@ def size(picture: Path) -> tuple[float, float]:
 
 
 def letters(picture: Path) -> float:
-    """Return the height in pixels of a figure's smallest letters, infinite without letters."""
-    return min((float(each) * 100 * 4 / 3 for each in LETTERS.findall(picture.read_text("utf-8"))), default=math.inf)
+    """Return the height in pixels of a figure's smallest words, infinite without words; an index is as large as its
+    formula."""
+    groups = (LETTERS.findall(part) for part in picture.read_text("utf-8").split("<g "))
+    return min((max(map(float, sizes)) * 4 / 3 for sizes in groups if sizes), default=math.inf)
 
 
 def write_icons(app: Sphinx, error: Exception | None) -> None:

@@ -98,6 +98,7 @@ def make(root: Path, build: Path, slugs: list[str], draft: Path, solutions: bool
     html = build_html(root, staged, draft)
     shutil.copytree(build / "extra", html, dirs_exist_ok=True)
     _write_works(html)
+    _write_root(html)
     written = sorted(path.relative_to(html).as_posix() for part in WRITTEN for path in (html / part).glob("*.html"))
     parsed = {name: _parsed(html / name) for name in written}
     search.write(html, parsed)
@@ -130,6 +131,20 @@ def _write_works(html: Path) -> None:
     found = {work["id"]: work.p.decode_contents() for work in soup.select("article .citation[id]")}
     text = json.dumps(found, ensure_ascii=False).replace("</", "<\\/")
     (html / "_static/works.js").write_text(f"window.works = {text};\n", "utf-8")
+
+
+def _write_root(html: Path) -> None:
+    """Write the page at the site's own address: it leads to the first page, and has its icon and what a shared link to
+    it shows."""
+    head = BeautifulSoup((html / "book/intro.html").read_text("utf-8"), "html.parser").head
+    said = head.select("title, meta[name=description], meta[property^='og:'], meta[name^='twitter:'], link[rel='icon']")
+    for tag in said:
+        for name in {"href", "content"} & set(tag.attrs):
+            tag[name] = tag[name].removeprefix("../")  # its own address is one folder higher
+    lines = ['<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">', *map(str, said)]
+    lines.append('<meta http-equiv="refresh" content="0; url=book/intro.html"></head>')
+    lines.append('<body><a href="book/intro.html">To the book</a></body></html>\n')
+    (html / "index.html").write_text("\n".join(lines), "utf-8")
 
 
 def known(build: Path, slug: str, made: Made) -> Known:

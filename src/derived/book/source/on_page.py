@@ -2,20 +2,23 @@
 
 call       ``check(gap, bound, "OLS-2")``, ``at_most(…)`` or ``refute(…)`` in a code cell: it decides the claim it names
 statement  the numbered one whose check cell has such a call (see ``statements``); its text is the claim's sentence
-terms      that sentence, the criterion, and the code of all cells with such a call, but for comments and formatting
+terms      that sentence, the criterion, the code of all cells with such a call, and that of the earlier statements
+           which give it its names (sizes, seeds, instances), but for imports, comments and formatting
 """
 
 import ast
 import functools
 import hashlib
 import re
+import symtable
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from derived.book.house import cell_name
 from derived.book.source.statements import Statement, proved, shown_code, statements, texts_of
 from derived.lab.findings import CALLS, JUDGED, hashed, kind_of
 
+PARAMETERS = {"parameters", "injected-parameters"}  # their values belong to a run, and to no claim
 _DISPLAY = re.compile(r"\$\$(.+?)\$\$[ \t]*(?:\([\w:-]+\))?", re.S)
 _FORMULA = re.compile(r"((?<!\\)\$[^$]+\$)")
 _ROLE = re.compile(r"\{([\w:]+)\}`([^`]+)`")
@@ -121,7 +124,8 @@ def _read(notebook: Mapping[str, Any]) -> dict[str, dict[str, Any] | str]:
             found[claim] = str(error)
             continue
         proof = about.label if kind == "bound" and about.label in proved(cells) else ""
-        codes = [_normal("".join(cells[place]["source"])) for place in dict.fromkeys(place for place, _ in calls)]
+        places = dict.fromkeys(place for place, _ in calls)
+        codes = [code for place in places for code in (*_behind(cells, place), _normal(_source(cells[place])))]
         found[claim] = {"label": about.label, "kind": kind, "proof": proof} | _terms(text, kind, codes)
     return found
 
@@ -151,6 +155,68 @@ def _statement(stated: Sequence[Statement], places: set[int]) -> Statement:
     return found[0]
 
 
+def _behind(cells: Sequence[Mapping[str, Any]], place: int) -> list[str]:
+    """The statements of earlier code cells that a cell's names come from, and theirs, in the page's order."""
+    runs = [cell for cell in cells[:place] if cell["cell_type"] == "code"]
+    own = [cell for cell in runs if not PARAMETERS & {*cell["metadata"].get("tags", [])}]
+    earlier = [each for cell in own for each in _statements(_source(cell))]
+    wanted, found = _wanted(_statements(_normal(_source(cells[place])))), []
+    for each in reversed(earlier):
+        if each.gives & wanted:
+            wanted = wanted - each.anew | each.reads
+            found.append(each.code)
+    return found[::-1]
+
+
+class _Line(NamedTuple):
+    """A statement: its code, and the names that it reads, gives, and gives whatever they were before."""
+
+    code: str
+    reads: set[str]
+    gives: set[str]
+    anew: set[str]
+
+
+@functools.cache
+def _statements(code: str) -> tuple[_Line, ...]:
+    """What a cell does, but for imports."""
+    try:
+        body = ast.parse(code).body
+    except SyntaxError:  # a line of IPython
+        return ()
+    return tuple(_line(node) for node in body if not isinstance(node, ast.Import | ast.ImportFrom))
+
+
+def _line(node: ast.stmt) -> _Line:
+    code, inside = ast.unparse(node), []
+    if isinstance(node, ast.For | ast.While | ast.If | ast.With):
+        inside = [_line(each) for each in (*node.body, *getattr(node, "orelse", ()))]
+        node.body, node.orelse = [ast.Pass()], []
+    names = symtable.symtable(ast.unparse(node), "cell", "exec")
+    symbols = names.get_symbols()
+    reads = {each.get_name() for each in symbols if each.is_referenced()} | _free(names)
+    gives = {each.get_name() for each in symbols if each.is_assigned() or each.is_namespace()}
+    return _Line(code, reads | (_wanted(inside) - gives), gives.union(*(each.gives for each in inside)), gives)
+
+
+def _wanted(lines: Sequence[_Line]) -> set[str]:
+    """The names that must be there before the first of these statements."""
+    wanted: set[str] = set()
+    for each in reversed(lines):
+        wanted = wanted - each.anew | each.reads
+    return wanted
+
+
+def _free(names: symtable.SymbolTable) -> set[str]:
+    """What functions and comprehensions read from outside."""
+    inner = {each.get_name() for child in names.get_children() for each in child.get_symbols() if each.is_global()}
+    return inner.union(*map(_free, names.get_children()))
+
+
+def _source(cell: Mapping[str, Any]) -> str:
+    return "".join(cell["source"])
+
+
 def _normal(code: str) -> str:
     """Code without its comments, its formatting and the null arms of the calls that decide."""
     tree = ast.parse(code)
@@ -173,7 +239,7 @@ def _calls(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str, str |
 def _nodes(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, ast.Call]]:
     """Place and node of each call that can decide a claim."""
     for place, cell in enumerate(cells):
-        yield from ((place, node) for node in _deciding("".join(cell["source"]) if shown_code(cell) else ""))
+        yield from ((place, node) for node in _deciding(_source(cell) if shown_code(cell) else ""))
 
 
 @functools.cache  # each claim asks for the calls of its whole notebook

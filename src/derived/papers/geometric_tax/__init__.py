@@ -21,9 +21,9 @@ __getattr__, __dir__, __all__ = face.attach(
     __name__,
     submod_attrs={
         "data.dna": ["dinucleotide_shuffle", "gc_heterogeneous_dna", "read_fasta", "reverse_complement"],
-        "data.systems": ["coupled_lorenz", "lorenz", "oscillators", "waveforms"],
+        "data.systems": ["lorenz", "oscillators", "waveforms"],
         "model.codebooks": ["KMeansCodebook", "LloydMax", "UniformQuantizer", "shannon_lower_bound"],
-        "model.encoders": ["CausalConvolution", "CausalTransformer", "StateSpace"],
+        "model.encoders": ["CausalConvolution", "CausalTransformer", "Size", "StateSpace"],
         "model.information": ["mine"],
         "model.labels": ["fisher_rao_length"],
         "model.metrics": ["procrustes_distortion", "procrustes_ratio", "rdm_similarity"],

@@ -28,7 +28,12 @@ SHORT = 3  # taps of the convolution's short filters
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """The shape of an encoder and of the linear head on it."""
+    """The shape of an encoder and of the linear head on it. ValueError for counts below one, and for heads that do not
+    divide the width.
+
+    >>> Size(codes=64, outputs=1, length=32).width
+    32
+    """
 
     codes: int
     outputs: int

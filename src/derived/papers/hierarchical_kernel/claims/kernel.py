@@ -21,19 +21,14 @@ PSD = (
 )
 
 PARTS = (
-    on_page(
-        "HKT-5.a",
-        plain="A table of scores is in exactly one way the sum of a symmetric part and an antisymmetric part.",
-        source="paper",
-        where="abstract (Props 3.5, 3.6); the uniqueness is true of every square matrix and says nothing about this layer",
-        paper_value="equality",
-    ),
     on_page("HKT-5.c", where="a reading of Props 3.5, 3.6 for causal layers"),
     on_page("HKT-5.d", amends="HKT-5.c"),
     unseen(
         "HKT-5.g",
         "$L$ levels have $L$ independent pairs of parts, which control reciprocal and directional attention, as printed.",
-        "only the abstract was visible; HKT-5.a, c and d are what holds for our construction",
+        "only the abstract was visible; HKT-5.c and d are what holds for our construction. That one table has one such pair"
+        " is true of every square matrix",
+        plain="Scores have one symmetric and one antisymmetric part at each level, which steer mutual and directed attention.",
         source="paper",
         where="abstract (Props 3.5, 3.6)",
         paper_value="not visible",

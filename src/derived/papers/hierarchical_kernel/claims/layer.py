@@ -41,7 +41,7 @@ COST = (
     ),
 )
 
-FEATURES = (on_page("HKT-2.a"), on_page("HKT-2.c"))
+FEATURES = (on_page("HKT-2.a"),)
 
 CONTENTS = (
     on_page("HKT-6.a"),

@@ -33,7 +33,8 @@ def _check_tokens(x: Tensor, weight: Tensor, width: int) -> None:
     """ValueError unless tokens have the networks, the width and the type of numbers of a layer with this weight."""
     if x.ndim < 3 or x.shape[0] != len(weight) or x.shape[-1] != width:
         raise ValueError(
-            f"x has shape {tuple(x.shape)}; give (R, *batch, T, width) with R = {len(weight)}, width = {width}"
+            f"x has shape {tuple(x.shape)}; give (R, *batch, T, width) with R = {len(weight)}, width = {width}; "
+            f"for one network x.unsqueeze(0)"
         )
     if x.dtype != weight.dtype:
         raise ValueError(
@@ -74,8 +75,8 @@ class HierarchicalScores(nn.Module):
     ``pooling``: "convolution" (trainable, the layer of the chapter), "average" (frozen), "block" (leaks the future: the
     negative control) or "delayed". ``alpha0`` is the initial weight of level 0, the rest shared evenly; if it is not
     given all are equal, which flattens the start of the softmax by 1/L. ``networks`` are the arguments of
-    ``derived.lab.nets.Draws``. ValueError for sizes < 1, an unknown pooling, heads that do not divide d, alpha0 outside
-    (0, 1), and T < 2^(levels - 1). [ours]
+    ``derived.lab.nets.Draws``. ValueError for sizes < 1, an unknown pooling, heads that do not divide d, and alpha0
+    outside (0, 1). [ours]
 
     >>> scores = HierarchicalScores(d=6, heads=2, levels=3)
     >>> x = torch.linspace(-1, 1, 54).view(1, 9, 6)
@@ -161,10 +162,17 @@ class HKTAttention(nn.Module):
     width L d_k) or "tables" (coarse tables spread over tiles); they agree up to rounding. ``levels`` = 1 is ordinary
     attention. Other arguments and errors as in ``HierarchicalScores``; ValueError for an unknown ``impl``.
 
-    >>> x = torch.linspace(-1, 1, 80).view(1, 10, 8)
-    >>> fused, tables = (HKTAttention(8, heads=2, levels=3, impl=impl)(x) for impl in ("fused", "tables"))
-    >>> fused.shape, torch.allclose(fused, tables, atol=1e-5)
-    (torch.Size([1, 10, 8]), True)
+    Layers of one ``layer`` name and seed have equal weights: give each layer of a stack a name. Texts of unequal length
+    are padded on the right, where a causal layer does not look; padding on the left would move a text against the
+    blocks. A prompt may be as short as one token.
+
+    >>> first, second = (HKTAttention(8, heads=2, levels=3, layer=f"block {i}") for i in (1, 2))
+    >>> torch.equal(first.W_V, second.W_V)
+    False
+    >>> texts = torch.linspace(-1, 1, 160).view(1, 2, 10, 8)  # one network, two texts
+    >>> padded = torch.nn.functional.pad(texts[:, :, :3], (0, 0, 0, 7))  # three tokens each, and padding
+    >>> torch.allclose(first(padded)[:, :, :3], first(texts)[:, :, :3], atol=1e-6)
+    True
     """
 
     def __init__(

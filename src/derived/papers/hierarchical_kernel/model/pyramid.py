@@ -26,7 +26,7 @@ POOLINGS = ("convolution", "average", "block", "delayed")
 
 
 def check_levels(T: int, levels: int) -> None:
-    """ValueError unless T >= 2^(levels - 1): the coarsest row summarises a whole block of tokens."""
+    """ValueError unless T >= 2^(levels - 1), for what needs a row that summarises a whole block of tokens."""
     check_count("levels", levels)
     check_count("T", T)
     if 2 ** (levels - 1) > T:
@@ -85,14 +85,14 @@ def pyramid(
     x is (*lead, T, d), level l (*lead, T_l, d). "convolution": causal with ``weights``, L - 1 of (R, d, kernel, d), so
     that row j reads tokens t <= 2^l j only; "average": the same frozen at (1/2, 1/2); "block": means of [2^l j, 2^l
     (j+1)), which leak; "delayed": complete blocks only, after a row of zeros, to be read with offset = 1 (row
-    floor((i+1)/2^l) is the last block that ended by token i). ValueError for T < 2^(L-1), an unknown pooling, and
-    weights that do not fit it. [ours]
+    floor((i+1)/2^l) is the last block that ended by token i). A short text has few coarse rows, at least one a level.
+    ValueError for an unknown pooling and weights that do not fit it. [ours]
 
     >>> [rows.flatten().tolist() for rows in pyramid(torch.tensor([[2.0], [4.0], [6.0], [8.0]]), 2)]
     [[2.0, 4.0, 6.0, 8.0], [1.0, 5.0]]
     """
     check_choice("pooling", pooling, POOLINGS)
-    check_levels(x.shape[-2], levels)
+    check_count("levels", levels)
     if (pooling == "convolution") != (weights is not None) or (weights is not None and len(weights) != levels - 1):
         given = "none" if weights is None else f"{len(weights)}"
         raise ValueError(f"pooling = {pooling!r} with weights: {given}; only 'convolution' has any, {levels - 1}")

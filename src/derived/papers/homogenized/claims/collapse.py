@@ -70,7 +70,8 @@ CLAIMS = (
         plain="Lower temperature and longer contexts slow the collapse down.",
         unit=r"$\tau$",
         source="paper",
-        where="abstract; judged in the ODE of the simplex, which is our reading; its third brake, the dimension, has no row",
+        where="abstract; judged in the ODE of the simplex, which is our reading, one by one: at a fixed temperature the delay "
+        r"beyond $\ln(n+1)$ ends in long contexts, as the page shows. Its third brake, the dimension, has no row",
         null=smallest(lambda rows: delays(rows.assign(ode=rows["hot"]))),  # a collapse that temperature does not touch
         horizon="512 tokens, logit deviation 16",
     ),

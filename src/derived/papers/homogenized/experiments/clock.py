@@ -133,7 +133,7 @@ class Clock(Experiment):
         H, L, part = (condition[name] for name in ("H", "L", "part"))
         eta = math.sqrt(self.tau * H / L)
         layers = [round(L * k / (self.points - 1)) for k in range(self.points)]
-        g = stream(seed, "clock", H, L, part, device=device)
+        g = stream(seed, "clock, drawn again", H, L, part, device=device)
         G = start(self.n, 0.0, self.replicates, device, dtype)
         law = matched_law(self.d, self.logit_std)
         chain = simulate_gram(G, L, eta, H, law, 1.0, generator=g, record=layers)

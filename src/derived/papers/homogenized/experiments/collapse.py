@@ -170,7 +170,7 @@ class FinalRate(Experiment):
         d, n, s = (condition[name] for name in ("d", "n", "logit_std"))
         eta = math.sqrt(self.h)
         layers = layer_counts(np.linspace(0, self.tau, self.points), eta, 1)
-        g = stream(seed, "final", d, n, str(s), device=device)
+        g = stream(seed, "final, drawn again", d, n, str(s), device=device)
         G = start(n, self.start, self.replicates, device, dtype)
         chain = simulate_gram(G, layers[-1], eta, 1, matched_law(d, s), 1.0, generator=g, record=layers)
         missing = (1 - off_diagonal(chain.gram)).mean(dim=-1) * (n - 1) / n

@@ -26,11 +26,11 @@ GRID = {
 
 
 def sphere_rows(
-    seed: int, n: int = 60, L: int = 240, h: float = 0.05, bias: float = 0.6, every: int = 6
+    seed: int, n: int = 60, L: int = 480, h: float = 0.05, bias: float = 0.6, every: int = 12
 ) -> pd.DataFrame:
     """Tokens of R^3 over L layers: one prompt under two draws of weights, another prompt under the first draw.
 
-    The prompts are i.i.d. from one law. Rows: panel, layer, token, x, y, z.
+    The prompts are i.i.d. from one distribution. Rows: panel, layer, token, x, y, z.
     """
     law, tables = matched_law(3, 1.0), []
     centre = torch.tensor([0.0, -bias, 0.0], dtype=torch.float64)

@@ -1,96 +1,151 @@
-"""Tokens on a sphere over depth, on paper and with a slider, and the collapse over three parameters with sliders.
+"""Tokens on a sphere over depth, on paper and with sliders, and the collapse over three parameters with sliders.
 
-Rows in, figures out. Positions and overlaps are rounded, so that the page stays small.
+Rows in, figures out. Places and overlaps are rounded, so that the page stays small. The spheres are turned so that the
+places where the panels end lie in front, as far as they can: right, up and front are the coordinates of a view.
 """
+
+from collections.abc import Sequence
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-import seaborn as sns
+from matplotlib.colors import LinearSegmentedColormap, to_hex
 from matplotlib.figure import Figure
+from matplotlib.patches import Circle
 from plotly.subplots import make_subplots
 
-from derived.lab.explorer import sliders
-from derived.lab.plot import BLUE, MUTED, panel_label
+from derived.lab.explorer import computed, sliders
+from derived.lab.plot import BLUE, INK, MUTED, ORANGE, RED, panel_label
+
+BALL = ("#aab8c4", "#f3f6f8")  # from its rim to where the light falls
+BY_START = LinearSegmentedColormap.from_list("", [BLUE, "#7a4fb0", RED, ORANGE])  # a token's colour by its first place
+_FLAT = ["right", "up"]
+TURNS = tuple(range(-180, 181, 15))
 
 
-def sphere_panels(rows: pd.DataFrame) -> Figure:
-    """Tokens of R^3 seen from the front at three depths; rows: panel, layer, token, x, y, z."""
-    panels, layers = list(dict.fromkeys(rows["panel"])), sorted(rows["layer"].unique())
-    figure, axes = plt.subplots(len(layers), len(panels), figsize=(7.4, 1.95 * len(layers)), squeeze=False)
-    words, angle = [], np.linspace(0, 2 * np.pi, 100)
+def viewed(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with right, up and front, and the colour of each token by its rank from left to right at first."""
+    places = rows[["x", "y", "z"]].to_numpy()
+    last = rows["layer"] == rows["layer"].max()
+    ends = pd.DataFrame(places[last]).groupby(rows.loc[last, "panel"].to_numpy()).mean().to_numpy()
+    front = (ends / np.linalg.norm(ends, axis=1, keepdims=True)).sum(axis=0)
+    front /= np.linalg.norm(front)
+    right = np.cross([0.0, 0.0, 1.0], front)
+    right /= np.linalg.norm(right)
+    view = places @ np.column_stack([right, np.cross(front, right), front])
+    rows = rows.assign(right=view[:, 0], up=view[:, 1], front=view[:, 2])
+    first = rows[rows["layer"] == rows["layer"].min()].set_index(["panel", "token"])["right"]
+    colours = first.groupby("panel").rank(pct=True).map(BY_START).map(to_hex).rename("colour")
+    return rows.join(colours, on=["panel", "token"])
+
+
+def overlap(part: pd.DataFrame) -> float:
+    """The mean overlap of the tokens of one panel and layer."""
+    return float((part[["x", "y", "z"]].mean() ** 2).sum())
+
+
+def sphere_panels(rows: pd.DataFrame, layers: Sequence[int]) -> Figure:
+    """Tokens of R^3 at these layers, with their way since the row before; rows: panel, layer, token, x, y, z."""
+    rows = viewed(rows)
+    panels, recorded = list(dict.fromkeys(rows["panel"])), sorted(rows["layer"].unique())
+    figure, axes = plt.subplots(len(layers), len(panels), figsize=(7.4, 2.25 * len(layers)), squeeze=False)
+    words = []
     for line, layer in zip(axes, layers, strict=True):
         for ax, panel in zip(line, panels, strict=True):
-            part = rows[(rows["panel"] == panel) & (rows["layer"] == layer)]
-            front = part["y"] < 0
-            ax.plot(np.cos(angle), np.sin(angle), color=MUTED, linewidth=0.8)
-            for side, alpha in ((~front, 0.25), (front, 0.9)):
-                ax.scatter(part.loc[side, "x"], part.loc[side, "z"], s=10, color=BLUE, alpha=alpha, linewidths=0)
-            ax.set(aspect="equal", xticks=[], yticks=[], xlim=(-1.1, 1.1), ylim=(-1.1, 1.1))
-            sns.despine(ax=ax, left=True, bottom=True)
-            mean = part[["x", "y", "z"]].mean().to_numpy()
-            words.append(f"{panel} at layer {layer} {mean @ mean:.2f}")
-        line[0].set_ylabel(f"layer {layer}")
+            _ball(ax)
+            part = rows[rows["panel"] == panel].set_index("layer")
+            now = part.loc[layer]
+            before = part.loc[recorded[max(recorded.index(layer) - 1, 0)]]
+            for side, alpha in ((now["front"] > 0, 0.4), (now["front"] <= 0, 0.15)):
+                ways = (np.column_stack([before[name], now[name], 0 * now[name] + np.nan])[side] for name in _FLAT)
+                ax.plot(*(way.ravel() for way in ways), color=INK, linewidth=0.6, alpha=alpha)
+            alpha = np.where(now["front"] > 0, 1.0, 0.3)
+            ax.scatter(now["right"], now["up"], s=22, c=now["colour"], alpha=alpha, linewidths=0, zorder=3)
+            ax.set(aspect="equal", xlim=(-1.1, 1.1), ylim=(-1.1, 1.1))
+            ax.axis("off")
+            said = f"overlap {overlap(now):.2f}"
+            ax.annotate(said, (0.5, 0), (0, -7), xycoords="axes fraction", textcoords="offset points", ha="center")
+            words.append(f"{panel} at layer {layer} {overlap(now):.2f}")
+        line[0].annotate(f"layer {layer}", (-0.05, 0.5), xycoords="axes fraction", ha="right", va="center", color=INK)
     for ax, panel in zip(axes[0], panels, strict=True):
         panel_label(ax, panel)
     figure.set_label(f"Tokens on a sphere. Mean overlap: {'; '.join(words)}. They gather where the weights decide.")
     return figure
 
 
+def _ball(ax: plt.Axes) -> None:
+    shades = LinearSegmentedColormap.from_list("", BALL)
+    for share in np.linspace(0, 1, 12):
+        centre = (-0.25 * share, 0.3 * share)
+        ax.add_patch(Circle(centre, 1 - 0.8 * share, color=to_hex(shades(share)), linewidth=0, zorder=0))
+
+
 def sphere_explorer(rows: pd.DataFrame) -> go.Figure:
-    """Tokens over depth, one slider; rows: panel, layer, token, x, y, z. Three panels seen from the front."""
-    panels, layers = list(dict.fromkeys(rows["panel"])), sorted(rows["layer"].unique())
+    """Tokens over depth, computed in the browser: sliders for the layer and for turning all spheres; rows: panel,
+    layer, token, x, y, z."""
+    rows = viewed(rows)
+    panels, layers = list(dict.fromkeys(rows["panel"])), sorted(rows["layer"].unique().tolist())
     figure = make_subplots(rows=1, cols=len(panels), subplot_titles=panels, horizontal_spacing=0.03)
-    angle = np.linspace(0, 2 * np.pi, 60).round(3)
-    groups = {key: part for key, part in rows.groupby(["panel", "layer"])}
-
-    def tokens(panel: str, layer: int) -> dict:
-        part = groups[panel, layer]
-        return {
-            "x": part["x"].round(3).tolist(),
-            "y": part["z"].round(3).tolist(),
-            "opacity": (0.95 - 0.35 * (part["y"] + 1)).round(2).tolist(),
-        }
-
-    for column in range(1, len(panels) + 1):
-        ring = {"mode": "lines", "line": {"color": MUTED, "width": 1}, "hoverinfo": "skip", "showlegend": False}
-        figure.add_trace(
-            go.Scatter(x=np.cos(angle).round(3).tolist(), y=np.sin(angle).round(3).tolist(), **ring), 1, column
-        )
+    thousandths = (1000 * rows[["right", "up", "front"]]).round().astype(int)
+    groups = {key: thousandths.loc[part.index].to_numpy() for key, part in rows.groupby(["panel", "layer"])}
+    net = [(1000 * line).round().astype(int) for line in _net()]
     for column, panel in enumerate(panels, start=1):
-        place = tokens(panel, layers[0])
-        marker = {"color": BLUE, "size": 7, "opacity": place["opacity"]}
-        figure.add_trace(
-            go.Scatter(x=place["x"], y=place["y"], mode="markers", marker=marker, showlegend=False), 1, column
-        )
-    count = len(panels)
-    frames = {}
-    for layer in layers:
-        places = (tokens(panel, layer) for panel in panels)
-        data = [{"x": each["x"], "y": each["y"], "marker": {"opacity": each["opacity"]}} for each in places]
-        frames[layer,] = {"traces": list(range(count, 2 * count)), "data": data}
-    sliders(figure, frames, {"layer ": layers}, start=(layers[0],))
-    means = [groups[panel, layers[-1]][["x", "y", "z"]].mean().to_numpy() for panel in panels]
-    last = "; ".join(f"{panel}: {mean @ mean:.2f}" for panel, mean in zip(panels, means, strict=True))
+        colours = rows[(rows["panel"] == panel) & (rows["layer"] == layers[0])]["colour"].tolist()
+        for trace in _sphere(groups[panel, layers[0]], net, colours):
+            figure.add_trace(trace, 1, column)
+    last = {panel: rows[(rows["panel"] == panel) & (rows["layer"] == layers[-1])] for panel in panels}
+    ends = "; ".join(f"{panel}: {overlap(part):.2f}" for panel, part in last.items())
+    means = [part[["x", "y", "z"]].mean().to_numpy() for part in last.values()]
     angles = [np.degrees(np.arccos(means[0] @ mean / np.sqrt(means[0] @ means[0] * (mean @ mean)))) for mean in means]
     figure.update_layout(
-        height=340,
+        height=360,
+        showlegend=False,
         margin={"l": 10, "r": 10, "t": 40, "b": 10},
         meta={
-            "play": True,
-            "alt": f"{len(groups[panels[0], layers[0]])} tokens on a sphere over {layers[-1]} layers, in {count} "
-            f"panels. Mean overlap at the end: {last}. The mean directions of the other panels lie "
+            "play": 150,
+            "alt": f"{len(groups[panels[0], layers[0]])} tokens on a sphere over {layers[-1]} layers, in {len(panels)} "
+            f"panels. Mean overlap at the end: {ends}. The mean directions of the other panels lie "
             f"{' and '.join(f'{angle:.0f}' for angle in angles[1:])} degrees from that of the first.",
         },
     )
-    axis = {"visible": False, "range": [-1.08, 1.08], "constrain": "domain"}
-    figure.update_xaxes(**axis)
-    figure.update_yaxes(**axis)
-    for index in range(1, count + 1):
+    axis = {"visible": False, "constrain": "domain"}
+    figure.update_xaxes(**axis, range=[-1.08, 1.08])
+    figure.update_yaxes(**axis, range=[-1.4, 1.08])
+    for index in range(1, len(panels) + 1):
         number = "" if index == 1 else str(index)
         figure.update_layout({f"yaxis{number}": {"scaleanchor": f"x{number}", "scaleratio": 1}})
-    return figure
+    places = [[groups[panel, layer].ravel().tolist() for layer in layers] for panel in panels]
+    given = {"layers": layers, "places": places, "net": [line.ravel().tolist() for line in net]}
+    axes = {"layer ": layers, "turned by degrees: ": TURNS}
+    return computed(figure, Path(__file__).with_suffix(".js"), axes, (layers[0], 0), **given)
+
+
+def _net() -> list[np.ndarray]:
+    """Lines of longitude and latitude, each 30 degrees, as rows right, up, front."""
+    along = np.radians(np.arange(-90, 91, 6))
+    lines = [
+        np.column_stack([np.cos(along) * np.sin(at), np.sin(along), np.cos(along) * np.cos(at)])
+        for at in np.radians(np.arange(0, 360, 30))
+    ]
+    around = np.radians(np.arange(0, 361, 6))
+    for at in np.radians(np.arange(-60, 61, 30)):
+        up = np.full_like(around, np.sin(at))
+        lines.append(np.column_stack([np.cos(at) * np.sin(around), up, np.cos(at) * np.cos(around)]))
+    return lines
+
+
+def _sphere(tokens: np.ndarray, net: Sequence[np.ndarray], colours: Sequence[str]) -> list[dict]:
+    """Net, tokens and overlap of one sphere that is not turned, as explorer.js draws them."""
+    points = [at if at[2] >= 0 else (None, None) for line in net for at in (*line / 1000, (None, None, -1))]
+    lines = {"x": [at[0] for at in points], "y": [at[1] for at in points], "mode": "lines", "hoverinfo": "skip"}
+    at = tokens / 1000
+    marker = {"color": list(colours), "size": 8, "opacity": (0.6 + 0.4 * at[:, 2]).round(2).tolist()}
+    dots = {"x": at[:, 0].tolist(), "y": at[:, 1].tolist(), "mode": "markers", "marker": marker, "hoverinfo": "skip"}
+    said = {"text": [f"overlap {(at.mean(axis=0) ** 2).sum():.2f}"], "mode": "text", "hoverinfo": "skip"}
+    line = {"color": MUTED, "width": 0.5}
+    return [go.Scatter(**lines, line=line), go.Scatter(**dots), go.Scatter(x=[0], y=[-1.25], **said)]
 
 
 NAMES = {"d": "width d", "logit_std": "logit deviation", "eta": "step η"}

@@ -10,7 +10,7 @@ from derived.lab.claims import RECORDED, at_least, statistic
 from derived.lab.measure import Measure, lowest
 
 from ..experiments.texts import Needles, SourceBytes
-from .trained import MODELS, PAIRED, at_best_rate, last_lengthening, least_difference
+from .trained import PAIRED, at_best_rate, last_lengthening, least_difference
 
 TASKS = ("needle", "needles", "tracking", "common")
 WITH, WITHOUT = "usual and chunk > 0", "chunk == 0"
@@ -80,16 +80,5 @@ CLAIMS = (
         judged_at=RECORDED,
         where="the nearest to Tables 1 and 2 that can be run here: one small model for all tasks, trained on them",
         null=missed_without_less("shuffled"),
-    ),
-    statistic(
-        "IPT-15.b",
-        "Negative control: with the values moved by one chunk against their keys, the models with the memory miss three in four needles or more.",
-        Needles,
-        least_missed("shuffled"),
-        MODELS.format("the lower of the two needle tasks"),
-        at_least(0.75),
-        unit="share of answers",
-        judged_at=RECORDED,
-        null=least_missed("test"),
     ),
 )

@@ -19,9 +19,9 @@ from derived.lab.claims import (
     unseen,
 )
 from derived.lab.measure import Measure, chosen, highest, largest, lowest
-from derived.lab.stats import LEVEL
+from derived.lab.stats import LEVEL, Estimate
 
-from ..experiments.trained import ChunkSizes, Documents, Layers, Recall, WarmStart
+from ..experiments.trained import CatchUp, ChunkSizes, Documents, Layers, Recall, WarmStart
 
 
 def best_rate(rows: pd.DataFrame, arm: str, better: str = "max") -> float:
@@ -103,6 +103,20 @@ def over_rivals(arm: str) -> Measure:
     return least_difference([(f"arm == '{rival}'", f"arm == '{arm}'") for rival in RIVALS])
 
 
+def refuted_by_one(rows: pd.DataFrame) -> Estimate:
+    """DeltaNet's loss less that of In-Place TTT, where that is below zero: then the other rivals do not matter."""
+    found = at_plateau(least_difference([("arm == 'delta'", "arm == 'ttt'")]), "delta", "ttt")(rows)
+    if not found.high < 0:
+        raise ValueError("DeltaNet alone does not refute it, and GLA was still falling where it was trained")
+    return found
+
+
+def unread(rows: pd.DataFrame) -> Estimate:
+    """In-Place TTT's loss less that of the same networks when their memory is not read."""
+    ends = at_best_rate(chosen(rows, "steps == steps.max()"), "arm == 'ttt'", "min")
+    return stats.mean(ends["test"] - ends["off"])
+
+
 def after_few_steps(measure: Measure) -> Measure:
     """The measure on models that were trained for few steps."""
     return lambda rows: measure(chosen(rows, "steps == steps.min()"))
@@ -113,6 +127,7 @@ def recall(depth: int, arm: str, tied: bool = False) -> str:
     return f"depth == {depth} and arm == '{arm}' and window {'==' if tied else '>'} 1"
 
 
+catching_up = at_plateau(least_difference([("arm == 'ttt'", "arm == 'delta'")]), "ttt", "delta")
 MODELS = "mean over trained models at the rate that validation chose, {}"
 PAIRED = "difference model by model, each arm at the rate that validation chose, {}"
 JUDGED = {"judged_at": RECORDED}
@@ -121,6 +136,8 @@ NATS = {"unit": "nats per token", **JUDGED}
 PLATEAU = 0.01  # nats per token
 FLAT = ", each arm flat in training (the last tenth of the steps lowers its loss by at most 0.01)"
 RIVALS = ("gla", "delta", "lact")
+BLIND = round(Recall.at("cpu").chance(), 3)
+NAMED = "naming the commonest value of a text, which knows no pair"
 
 CLAIMS = (
     reported(
@@ -146,25 +163,25 @@ CLAIMS = (
     ),
     refuted(
         "IPT-10.b",
-        "A single block with attention below its memory, but no tap ahead, names the right one of a text's values no better than one in four.",
+        f"A single block with attention below its memory, but no tap ahead, is right no more often than {NAMED}.",
         Recall,
         mean_of([recall(1, "proj"), recall(1, "neither")], "test", highest),
         MODELS.format("the better of two arms"),
-        at_most(0.25),
+        at_most(BLIND),
         unit="recall",
-        judged_at=RECORDED,
+        judged_at=("cpu",),
         where="a reading of Theorem 1 as a statement on blocks; a pilot with longer texts stood at 0.25 and was rising",
     ),
     statistic(
         "IPT-10.e",
-        "A single block whose keys know their own token alone, as in Theorem 1, names the right one of a text's values no better than one in four if no tap looks ahead.",
+        f"A single block whose keys know their own token alone, as in Theorem 1, is right no more often than {NAMED}, if no tap looks ahead.",
         Recall,
         mean_of([recall(1, "proj", tied=True), recall(1, "past", tied=True)], "test", highest),
         MODELS.format("the better of two arms"),
-        at_most(0.25),
+        at_most(BLIND),
         amends="IPT-10.b",
         unit="recall",
-        judged_at=RECORDED,
+        judged_at=("cpu",),
         null=mean_of([recall(1, "both", tied=True)], "test", highest),
     ),
     statistic(
@@ -183,12 +200,13 @@ CLAIMS = (
     ),
     statistic(
         "IPT-10.d",
-        "Negative control: trained models lose the recall if the values move by one chunk against the keys, to at most one in four.",
+        f"Negative control: trained models whose values move by one chunk against the keys are right no more often than {NAMED}.",
         Recall,
         mean_of([recall(1, "both"), recall(1, "conv"), recall(2, "both")], "shuffled", highest),
         MODELS.format("the best of three arms"),
-        at_most(0.25),
-        **SHARE,
+        at_most(BLIND),
+        unit="recall",
+        judged_at=("cpu",),
         null=mean_of([recall(1, "both"), recall(1, "conv"), recall(2, "both")], "test", highest),
     ),
     statistic(
@@ -232,16 +250,18 @@ CLAIMS = (
     statistic(
         "IPT-13.b",
         "From scratch, at equal parameters and steps, In-Place TTT has a lower loss on the last block of a document than GLA, DeltaNet and LaCT.",
-        Documents,
-        at_plateau(over_rivals("ttt"), "ttt", *RIVALS),
-        "loss of a rival less that of In-Place TTT; " + PAIRED.format("the lowest of three rivals") + FLAT,
+        CatchUp,
+        refuted_by_one,
+        "loss of a rival less that of In-Place TTT; "
+        + PAIRED.format("DeltaNet, which judges if it refutes the statement alone")
+        + FLAT,
         at_least(0),
         unit="nats per token",
-        judged_at=RECORDED,
+        judged_at=("cpu",),
         plain="Trained from scratch, it also beats gated linear attention, DeltaNet and LaCT.",
         where="Figure 2; models of 30,000 parameters on generated documents here",
         source="paper",
-        null=over_rivals("placebo"),
+        null="one rival refutes the statement or nothing is judged, so that no arm can pass",
     ),
     statistic(
         "IPT-13.c",
@@ -258,13 +278,14 @@ CLAIMS = (
     statistic(
         "IPT-13.f",
         "Trained to a plateau, DeltaNet has a lower loss on the last block of a document than In-Place TTT.",
-        Documents,
-        at_plateau(least_difference([("arm == 'ttt'", "arm == 'delta'")]), "ttt", "delta"),
+        CatchUp,
+        catching_up,
         "loss of In-Place TTT less that of DeltaNet; " + PAIRED.format("one pair") + FLAT,
         at_least(0),
-        null=at_plateau(least_difference([("arm == 'ttt'", "arm == 'placebo'")]), "ttt", "placebo"),
+        null=unread,
         amends="IPT-13.b",
-        **NATS,
+        unit="nats per token",
+        judged_at=("cpu",),
     ),
     statistic(
         "IPT-13.g",
@@ -319,18 +340,5 @@ CLAIMS = (
         source="paper",
         where="Section 3.4",
         null=largest(lambda rows: (rows["first"] - rows["base"]).abs(), "start == 'random'"),
-    ),
-    statistic(
-        "IPT-17.b",
-        "After the same further training, the model with the inserted memory has a lower loss than the model continued as it was.",
-        WarmStart,
-        least_difference([("start == 'static'", "start == 'zero'")]),
-        "loss of the model as it was less that with the memory; " + PAIRED.format("one pair"),
-        at_least(0),
-        source="paper",
-        where="Section 3.4, by its words",
-        unit="nats per token",
-        judged_at=RECORDED,
-        null="its rows have no memory of another text; IPT-13.a, which asks the same from scratch, has one",
     ),
 )

@@ -20,7 +20,7 @@ from derived.lab.rng import stream
 from derived.lab.training import mean_cross_entropy
 
 from ..data.documents import bigram_documents, bigram_floor
-from ..data.recall import NONE, mqar
+from ..data.recall import NONE, blind_guess, mqar
 from ..model.network import Memory, Size, SmallLM, moved, of_another_text
 from .fits import CI, CPU, Trained, as_many_parameters, build, fit
 
@@ -74,6 +74,10 @@ class Recall(Trained):
         deep = [(depth, self.window, arm) for depth in (1, 2) for arm in ("both", "conv", "proj", "neither")]
         arms = [(1, self.window, "none"), *deep, *((1, 1, arm) for arm in ("both", "past", "proj"))]
         return [{"depth": D, "window": w, "arm": arm, "rate": rate} for D, w, arm in arms for rate in self.rates]
+
+    def chance(self) -> float:
+        """The best guess that knows no pair: the commonest value of a text."""
+        return blind_guess(self.pairs, self.keys)
 
     def arm(self, depth: int, window: int, arm: str) -> Size:
         """The size of an arm, with as many parameters as the fullest."""
@@ -282,6 +286,28 @@ class Documents(Bigrams):
             "cosine": key_cosine(model, ids).unsqueeze(-1),
         }
         return rows({"replicate": range(self.networks), "context": self.contexts}, columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CatchUp(Documents):
+    """IPT-13.b, f: In-Place TTT and DeltaNet alone, as in ``Documents``, with more networks, trained for longer; every
+    draw is another one than there. Rows as there."""
+
+    networks: int = 12
+    few: int = 0  # none are trained for few steps
+
+    RATE: ClassVar = {arm: Documents.RATE[arm] for arm in ("ttt", "delta")}
+    tiers: ClassVar = {
+        "ci": Documents.tiers["ci"] | {"few": 0},
+        "cpu": Documents.tiers["cpu"] | {"networks": 12, "few": 0, "steps": 1500},
+    }
+    tiny: ClassVar = {"steps": 10}
+
+    def conditions(self) -> list[dict]:
+        return [each for each in super().conditions() if each["steps"]]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        return super().run(condition, seed=seed + 1, device=device, dtype=dtype)
 
 
 @dataclass(frozen=True, kw_only=True)

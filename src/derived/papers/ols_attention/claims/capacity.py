@@ -63,7 +63,7 @@ CLAIMS = (
         horizon="$N=16$",
         source="paper",
         where="abstract: “exponential”; notion and rate are ours: a typical pattern, $K\\sim2^N$ at such sizes, "
-        "$2^{0.974N}$ for large $N$ by the page",
+        "$2^{0.974N}$ for large $N$ by the page, which the criterion does not tell apart",
         plain="A memory with exponential scores has a capacity that grows exponentially with its size.",
         paper_value="exponential",
         unit="bits per spin",

@@ -73,8 +73,8 @@ def train_linear_attention(
     ``batch`` holds independent runs, each with its own tasks and initial values. An "aligned" start has v_x = 0 and
     W_y = 0, which the exact gradient keeps and sampling noise does not; a "balanced" one has in addition v_y = 0.3
     and W_x = 0.3 Theta Theta^T, a random positive semidefinite matrix of norm 0.3, as the theorem of Zhang et al.
-    asks. Away from it v can turn towards the leading axis of x: a local minimum, in which v_x W_y serves this axis
-    and v_y W_x the others.
+    asks. Away from it v can turn towards the leading axis of x: runs stay there, with v_x W_y serving this axis and
+    v_y W_x the others.
     [prior: Ahn et al. 2023; von Oswald et al. 2023; the balanced start: Zhang, Frei and Bartlett 2024]
     """
     check_choice("start", start, ("random", "aligned", "balanced"))

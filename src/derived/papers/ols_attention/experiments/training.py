@@ -12,7 +12,7 @@ A batch axis holds data sets or initial values; every entry descends its own los
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import pandas as pd
 import torch
@@ -227,6 +227,19 @@ class Starts(Reachability):
 
     def conditions(self) -> list[dict]:
         return [condition for condition in super().conditions() if condition["read_out"] != "trained"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stalled(Reachability):
+    """OLS-10: the negative start with the read-out frozen, for ten times as many epochs."""
+
+    starts: tuple[float, ...] = (-0.5,)
+    epochs: int = 10_000
+
+    tiny: ClassVar = {"epochs": 400}
+
+    def conditions(self) -> list[dict]:
+        return [condition for condition in super().conditions() if condition["read_out"] == "frozen"]
 
 
 @dataclass(frozen=True, kw_only=True)

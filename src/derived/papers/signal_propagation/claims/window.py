@@ -41,6 +41,7 @@ CLAIMS = (
         quantity=REACHED,
         accept=between(1.0, 1.25),
         null=lambda rows: crossover(rows[rows["alpha"] == rows["alpha"].max()]),  # no small alpha
+        horizon=r"$\alpha=0.02$",
         unit="ratio to the formula",
         **BOTH,
     ),

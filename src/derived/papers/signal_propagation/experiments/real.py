@@ -42,7 +42,7 @@ class Clothes(Experiment):
     starts: tuple[int, ...] = (0, 4)
     alphas: tuple[float, ...] = (0.5, 1.0)
     pictures: int = 2
-    inits: int = 10
+    inits: int = 48
 
     tiers: ClassVar = {"ci": {"width": 96, "num_heads": 2, "inits": 3}, "cpu": {}}
     tiny: ClassVar = {"width": 24, "num_heads": 2, "pictures": 2, "depth": 5}

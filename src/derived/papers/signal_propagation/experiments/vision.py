@@ -36,7 +36,7 @@ class ManyTokens(Experiment):
 
     tiers: ClassVar = {
         "ci": {"width": 48, "num_heads": 2, "n": 24, "depth": 12, "inits": 2, "probes": 1},
-        "cpu": {"width": 384, "num_heads": 6, "probes": 1},
+        "cpu": {"width": 384, "num_heads": 6, "probes": 1, "inits": 16},
         "gpu": {},
     }
     tiny: ClassVar = {"width": 24, "n": 8, "depth": 4}

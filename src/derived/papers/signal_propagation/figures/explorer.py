@@ -111,7 +111,7 @@ def moving_clouds(rows: pd.DataFrame) -> go.Figure:
         height=400,
         margin={"l": 50, "r": 20, "t": 40, "b": 45},
         meta={
-            "play": True,
+            "play": 700,
             "alt": f"Clouds of the channels of two tokens with the ellipse of two standard deviations, from block "
             f"{depths[0]} to block {depths[-1]}, where the overlap is {ends}.",
         },

@@ -71,9 +71,15 @@ def sinkhorn_attention(
 ) -> Float[Tensor, "*batch n e"]:
     """A v with the scores scale * q k^T, scale = d^-1/2 by default; ValueError as ``attention_weights``.
 
+    Padded tokens get the weight 0 as queries and as keys; a mask alone would leave them their share of the mass.
+
     >>> x = torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
     >>> sinkhorn_attention(x, x, x, num_half_steps=None).mean(dim=0)  # the limit keeps the mean of the tokens
     tensor([0.6667, 0.6667])
+    >>> padded, keep = torch.nn.functional.pad(x, (0, 0, 0, 2)), torch.tensor([1.0, 1.0, 1.0, 0.0, 0.0])
+    >>> weights = {"query_weights": keep / keep.sum(), "key_weights": keep / keep.sum()}
+    >>> torch.allclose(sinkhorn_attention(padded, padded, padded, **weights)[:3], sinkhorn_attention(x, x, x))
+    True
     """
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     facts = {"query_weights": query_weights, "key_weights": key_weights, "mask": mask}

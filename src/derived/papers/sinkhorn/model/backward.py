@@ -10,6 +10,8 @@ S bar = P * (P bar - lambda_i - kappa_j): the residual of the fit. lambda and ka
 in a and b, up to a constant. Source: Luise et al. 2018, Eisenberger et al. 2022; the form is ours.
 """
 
+import warnings
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -82,7 +84,14 @@ class _Plan(torch.autograd.Function):
     @staticmethod
     def forward(ctx, scores, a, b, symmetric, options):
         result = sinkhorn_symmetric(scores, a, **options) if symmetric else sinkhorn(scores, a, b, **options)
-        plan = result.plan
+        plan, missed = result.plan, float(result.residual.max())
+        if missed > max(result.tol, 256 * torch.finfo(plan.dtype).eps):
+            warnings.warn(
+                f"Sinkhorn's limit was not reached: after {result.iterations} iterations sums miss their weights by "
+                f"{missed:.1e}, and the derivative is off by about as much; give more max_iterations, or a larger tol",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         ctx.save_for_backward(plan)
         ctx.mark_non_differentiable(result.residual)
         return plan, result.residual
@@ -104,7 +113,8 @@ def sinkhorn_plan(
     """Sinkhorn's plan with the implicit derivative: forward as ``sinkhorn``, backward from the plan alone.
 
     Memory does not depend on the number of iterations; ``options`` go to ``sinkhorn``. The derivative is that of the
-    limit: it is off by about the residual that was reached. It cannot be differentiated again. With ``symmetric`` the
+    limit: it is off by about the residual that was reached, and a RuntimeWarning says so where that is above ``tol``
+    and rounding. It cannot be differentiated again. With ``symmetric`` the
     forward is ``sinkhorn_symmetric``, for scores of a text with itself, whose weights are ``a`` on both sides: where
     tokens are far apart the plain iteration hardly moves, and that one converges. ValueError as these two.
 

@@ -23,6 +23,7 @@ from torch import Tensor
 from derived.lab.checks import check_count, check_fraction, check_positive
 
 INF = float("inf")
+Mask = Bool[Tensor, "*#batch n m"] | Float[Tensor, "*#batch n m"]  # True where mass may go; or added to the scores
 
 
 class SinkhornResult(NamedTuple):
@@ -59,7 +60,7 @@ def sinkhorn(
     a: Float[Tensor, "*#batch n"] | None = None,
     b: Float[Tensor, "*#batch m"] | None = None,
     *,
-    mask: Bool[Tensor, "*#batch n m"] | None = None,
+    mask: Mask | None = None,
     tol: float = 1e-9,
     max_iterations: int = 1000,
     omega: float = 1.0,
@@ -67,7 +68,8 @@ def sinkhorn(
     r"""The coupling argmin_{P in Pi(a, b)} KL(P | e^S), by Sinkhorn's iteration in the log domain.
 
     Stops where sum_j |column sum - b_j| <= ``tol`` in the whole batch, or after ``max_iterations``: then ``converged``
-    is False and ``residual`` says what was reached. ``mask`` is True where mass may go; scores of -inf mean the same.
+    is False and ``residual`` says what was reached. ``mask`` is True where mass may go, or is added to the scores, such
+    as Hugging Face's, whose least number means -inf; scores of -inf mean the same. Padding has weight 0 on both sides.
     Half precision is computed in float32. Not differentiable: see ``sinkhorn_plan``. Source: Sinkhorn and Knopp 1967;
     over-relaxation Thibault et al. 2021.
 
@@ -135,7 +137,7 @@ def half_steps(
     a: Float[Tensor, "*#batch n"] | None = None,
     b: Float[Tensor, "*#batch m"] | None = None,
     *,
-    mask: Bool[Tensor, "*#batch n m"] | None = None,
+    mask: Mask | None = None,
     detach_columns: bool = False,
 ) -> Float[Tensor, "*batch n m"]:
     """ln P after ``num`` half-steps, rows first: 1 is softmax attention, an odd number ends on rows.
@@ -234,8 +236,10 @@ def problem(
     least, largest = scores.detach().aminmax()  # NaN if there is one
     if not largest < INF:
         raise ValueError("the scores have NaN or +inf; give finite numbers, and -inf where no mass may go")
-    if mask is not None:
+    if mask is not None and mask.dtype == torch.bool:
         scores = scores.masked_fill(~mask, -INF)
+    elif mask is not None:
+        scores = scores + mask.masked_fill(mask <= torch.finfo(mask.dtype).min / 2, -INF)
     n, m = scores.shape[-2:]
     a, b = (_weights(*each, scores) for each in (("a", a, n), ("b", b, m)))
     if mask is not None or least == -INF:
@@ -267,7 +271,7 @@ def _check_support(scores: Tensor, a: Tensor, b: Tensor, coupling: bool) -> None
         if len(bad):
             raise ValueError(
                 f"{side} {bad[0, -1].item()} has weight, but all its scores are -inf, so no coupling exists; "
-                f"give it a finite score, or padding a weight of 0"
+                f"give it a finite score, or padding a weight of 0 on both sides: keep / keep.sum(dim=-1, keepdim=True)"
             )
     if coupling and scores.shape[-2] == scores.shape[-1]:
         upper, lower = (each.flatten(-2).any(dim=-1) for each in (there.triu(1), there.tril(-1)))

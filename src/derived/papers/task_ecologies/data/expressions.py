@@ -140,6 +140,25 @@ def expression_ids(chunks: list[str]) -> Int[Tensor, "B T"]:
     return torch.tensor([[OPENING, *map(SYMBOLS.index, chunk)] for chunk in chunks])
 
 
+def depth(texts: Int[Tensor, "B T"]) -> Int[Tensor, "B T"]:
+    """Brackets opened less closed up to and with each token, from -1 to 6, counted from 0.
+
+    >>> depth(expression_ids(["(a)"]))
+    tensor([[1, 2, 2, 1]])
+    """
+    steps = (texts == SYMBOLS.index("(")).long() - (texts == SYMBOLS.index(")")).long()
+    return steps.cumsum(dim=1).clamp(-1, 6) + 1
+
+
+def opened(texts: Int[Tensor, "B T"]) -> Int[Tensor, "B T"]:
+    """One bit: whether a bracket was opened up to and with each token.
+
+    >>> opened(expression_ids(["a(b"]))
+    tensor([[0, 0, 1, 1]])
+    """
+    return (texts == SYMBOLS.index("(")).cummax(dim=1).values.long()
+
+
 def _uniforms(generator: torch.Generator, size: int = 4096):
     while True:
         yield from torch.rand(size, generator=generator, dtype=torch.float64).tolist()

@@ -6,6 +6,7 @@ N(w, v)  counts    how often v followed the window w in training       (V^(n - 1
 s        strength  how many counts the shorter window's law is worth   scalar
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -14,25 +15,39 @@ from torch import Tensor
 
 from derived.lab.checks import check_count, check_positive
 
+STATES = 8
+State = Callable[[Tensor], Tensor]  # a number below STATES at each token, of it and of what is before it
+
 
 @dataclass(frozen=True)
 class NGram:
     """p(v | w) = (N(w, v) + s p(v | w')) / (N(w) + s), w the last n - 1 tokens and w' without the first of them.
 
     At the start of a text the opening token fills the window up; below one letter stands the uniform law (MacKay and
-    Peto, 1995)."""
+    Peto, 1995). With a state there is such a table for each of its values, from the places that have it."""
 
     order: int
     laws: Float[Tensor, "windows V"]
     opening: int
+    state: State | None = None
 
     def losses(self, texts: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
         """-ln p of every token but the first."""
         windows = _windows(texts, self.order, self.laws.shape[1], self.opening)
+        if self.state is not None:
+            windows = windows + len(self.laws) // STATES * self.state(texts)[:, :-1]
         return -self.laws[windows, texts[:, 1:]].log()
 
 
-def fit_ngram(texts: Int[Tensor, "B T"], order: int, vocabulary: int, *, opening: int, strength: float = 1.0) -> NGram:
+def fit_ngram(
+    texts: Int[Tensor, "B T"],
+    order: int,
+    vocabulary: int,
+    *,
+    opening: int,
+    strength: float = 1.0,
+    state: State | None = None,
+) -> NGram:
     """The table of a corpus. ValueError for order < 1 or strength <= 0.
 
     >>> reader = fit_ngram(torch.tensor([[2, 0, 1, 0, 1]]), 2, 3, opening=2, strength=1e-9)
@@ -41,14 +56,16 @@ def fit_ngram(texts: Int[Tensor, "B T"], order: int, vocabulary: int, *, opening
     """
     check_count("order", order)
     check_positive("strength", strength)
-    laws = torch.full((1, vocabulary), 1 / vocabulary, dtype=torch.float64)
+    values, before = (1, 0) if state is None else (STATES, state(texts)[:, :-1])
+    laws = torch.full((values, 1, vocabulary), 1 / vocabulary, dtype=torch.float64)
     for n in range(1, order + 1):
         size = vocabulary ** (n - 1)
-        places = _windows(texts, n, vocabulary, opening) * vocabulary + texts[:, 1:]
-        counts = torch.bincount(places.flatten(), minlength=size * vocabulary).view(size, vocabulary).double()
-        counts = counts + strength * laws.repeat(size // len(laws), 1)  # a window's shorter one is its last digits
+        places = (before * size + _windows(texts, n, vocabulary, opening)) * vocabulary + texts[:, 1:]
+        counts = torch.bincount(places.flatten(), minlength=values * size * vocabulary).double()
+        counts = counts.view(values, size, vocabulary)
+        counts = counts + strength * laws.repeat(1, size // laws.shape[1], 1)  # a window's shorter: its last digits
         laws = counts / counts.sum(dim=-1, keepdim=True)
-    return NGram(order, laws, opening)
+    return NGram(order, laws.flatten(0, 1), opening, state)
 
 
 def _windows(texts: Tensor, order: int, vocabulary: int, opening: int) -> Tensor:

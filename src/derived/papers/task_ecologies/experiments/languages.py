@@ -61,14 +61,16 @@ class Abroad(Read):
     Each replicate has languages of its own and several models that differ in initial weights and texts. "again": texts
     of the first trained language once more, drawn anew, as the control in which nothing may rise. Rows: replicate,
     model, language, category (trained, again, relative, alien), loss, floor (both in the true laws, given the contexts
-    of the texts), excess, disagreement (mean divergence of this model's laws from those of the replicate's others).
+    of the texts), excess, disagreement (mean divergence of this model's laws from those of the replicate's others, text
+    by text), averaged (as published: that of its average laws after r letters, r in ``prefixes``).
     """
 
     models: int = 10
+    prefixes: tuple[int, ...] = (3, 5, 8)
 
     tiers: ClassVar = {
         "ci": {"replicates": 3, "models": 2, "steps": 30, "letters": 5, "length": 12, "held_out": 10},
-        "cpu": {"replicates": 8, "models": 3, "steps": 1500, "letters": 12, "length": 24},
+        "cpu": {"replicates": 8, "models": 3, "letters": 12, "length": 24},
         "gpu": {},
     }
     tiny: ClassVar = {"steps": 10}
@@ -93,10 +95,14 @@ class Abroad(Read):
         by_language = lambda each: each.unflatten(-1, (-1, self.held_out)).mean(dim=-1)  # noqa: E731
         floor = by_language(-torch.xlogy(laws, laws).sum(dim=-1).mean(dim=-1))
         lost = by_language(excess(logits, laws))
-        between = mean_divergence(logits.softmax(dim=-1).permute(1, 2, 0, 3)).mean(dim=1)  # (texts, models, models)
-        others = between.sum(dim=-1).mT / (self.models - 1)
+        found = logits.softmax(dim=-1)
+        between = mean_divergence(found.permute(1, 2, 0, 3)).mean(dim=1)  # (texts, models, models)
+        average = found[:, :, list(self.prefixes)].unflatten(1, (-1, self.held_out)).mean(dim=2)
+        averaged = behavioural_distance(average.transpose(0, 1))  # (languages, models, models)
+        others, averaged = (each.sum(dim=-1).mT / (self.models - 1) for each in (between, averaged))
         index = {"model": range(self.models), ("language", "category"): (range(7), [*CATEGORIES, "again"])}
         columns = {"loss": floor + lost, "floor": floor, "excess": lost, "disagreement": by_language(others)}
+        columns["averaged"] = averaged
         return rows(index, columns).assign(replicate=replicate)
 
 

@@ -18,9 +18,11 @@ from ..data.expressions import (
     VOCABULARY,
     balanced_chunks,
     blanked,
+    depth,
     expression_ids,
     expression_text,
     matched_twin,
+    opened,
     shuffled_twin,
 )
 from ..data.ngrams import fit_ngram
@@ -144,6 +146,35 @@ class Rescue(Brackets):
             index = {"replicate": range(self.replicates), "alpha": self.alphas}
             table = rows(index, columns | {"gap": unbalanced - balanced})
             found += table.assign(reader="network", twin=twin).to_dict("records")
+        return pd.DataFrame(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ruler(Brackets):
+    """A ruler for TE-E4.c: how hard the matched twins of ``Rescue`` are for tables that remember a little, counted on
+    as many of the same bracketed texts as its networks read. Triples; four letters; triples beside one bit, whether a
+    bracket was opened before; triples beside the depth. Rows: replicate, reader, gap (nats per token).
+    """
+
+    steps: int = 12_000
+
+    tiers: ClassVar = {
+        "ci": {"replicates": 2, "steps": 20, "corpus": 40_000, "judged": 12},
+        "cpu": {"replicates": 8, "steps": 2500, "corpus": 800_000, "judged": 100},
+    }
+    tiny: ClassVar = {"steps": 10}
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        found, place = [], len(Rescue.at("cpu").alphas) - 1  # the share of one, whose texts are drawn last
+        readers = {"trigram": (3, None), "four letters": (4, None), "one bit": (3, opened), "depth": (3, depth)}
+        for replicate in range(self.replicates):
+            chunks, held_out = self.chunks(stream(seed, "expressions", replicate))
+            balanced, twin = self.judged_pairs(held_out, stream(seed, "twins", replicate))["matched"]
+            texts = mixture(both_ways(chunks), 1.0, self.steps, stream(seed, "mixture", replicate, place))
+            for reader, (order, state) in readers.items():
+                table = fit_ngram(texts, order, VOCABULARY, opening=OPENING, state=state)
+                gap = float(table.losses(twin).mean() - table.losses(balanced).mean())
+                found.append({"replicate": replicate, "reader": reader, "gap": gap})
         return pd.DataFrame(found)
 
 

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from derived.lab.plot import (
     BLUE,
     DASHED,
+    INK,
     MUTED,
     ORANGE,
     RED,
@@ -25,6 +26,7 @@ from derived.lab.plot import (
 
 READERS = {"network": BLUE, "trigram": RED, "bigram": ORANGE, "unigram": MUTED}
 NAMES = {"network": "network", "trigram": "triples", "bigram": "pairs", "unigram": "single letters"}
+RULER = {"four letters": "four letters", "one bit": "triples and one bit"}
 TWINS = {"shuffled": "brackets shuffled (published)", "matched": "one bracket moved, pairs ordinary"}
 
 
@@ -37,9 +39,10 @@ def at_chosen_rate(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(kept, ignore_index=True)
 
 
-def discrimination(rows: pd.DataFrame) -> Figure:
-    """Loss on unbalanced less loss on balanced chunks against the share of bracketed text; rows of ``Rescue``."""
-    rows = at_chosen_rate(largest(rows))
+def discrimination(rows: pd.DataFrame, ruler: pd.DataFrame) -> Figure:
+    """Loss on unbalanced less loss on balanced chunks against the share of bracketed text; rows of ``Rescue`` and, for
+    matched twins, of ``Ruler``."""
+    rows, ruler = at_chosen_rate(largest(rows)), largest(ruler)
     figure, axes = plt.subplots(1, 2, figsize=(7.8, 3.4))
     recorded, words = bool(rows["recorded"].iloc[0]), []
     for ax, (twin, name) in zip(axes, TWINS.items(), strict=True):
@@ -51,12 +54,18 @@ def discrimination(rows: pd.DataFrame) -> Figure:
             ax.errorbar(drawn.index, mean, reach, fmt="o-", color=color, markerfacecolor=face, linewidth=1)
             ends[reader] = mean[-1]
             words.append(f"{name}, {NAMES[reader]} {mean[-1]:.2f}")
+        for reader, called in RULER.items() if twin == "matched" else ():
+            mean, reach = mean_and_reach(ruler.loc[ruler["reader"] == reader, "gap"])
+            face = INK if bool(ruler["recorded"].iloc[0]) else "none"
+            ax.errorbar(1.0, mean, reach, fmt="D", color=INK, markerfacecolor=face, markersize=4)
+            ends[reader] = mean
+            words.append(f"{name}, {called} {mean:.2f}")
         low, high = ax.get_ylim()
         places = apart(list(ends.values()), 0.07 * (high - low))
         for (reader, _), place in zip(ends.items(), places, strict=True):
-            beside(ax, 1.0, place, NAMES[reader], READERS[reader], fontsize=8)
+            beside(ax, 1.0, place, (NAMES | RULER)[reader], READERS.get(reader, INK), fontsize=8)
         ax.plot([0, 1], [0, 0], **DASHED)
-        ax.set(xlabel=r"share $\alpha$ of text with brackets", xlim=(-0.04, 1.4), xticks=np.linspace(0, 1, 6))
+        ax.set(xlabel=r"share $\alpha$ of text with brackets", xlim=(-0.04, 1.55), xticks=np.linspace(0, 1, 6))
         panel_label(ax, name)
     axes[0].set_ylabel("gap (nats per token)")
     fell = rows[rows["reader"] == "network"].eval("before - late").max()

@@ -1,0 +1,82 @@
+"""The commands that ask what was judged: ``derived claims | register | compare | attest``."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from derived.book.house import UserError, this_house
+from derived.book.judge import attest as attesting
+from derived.book.judge import ledger, tables
+from derived.book.judge import register as registering
+
+
+def claims(
+    as_json: Annotated[bool, typer.Option("--json", help="Every row as a JSON list.")] = False,
+    accept: Annotated[bool, typer.Option("--accept", help="Make these verdicts the committed ones.")] = False,
+) -> None:
+    """Print the ledger of the last run; exit code 1 if a verdict is not the expected or the committed one.
+
+    Example: derived claims --json > mine.json
+    """
+    house = this_house()
+    rows = ledger.rows_of_last_build(house)
+    if absent := ledger.not_run(house):
+        typer.echo(f"note: {', '.join(absent)}: not run here and left out", err=True)
+    if accept:
+        ledger.check_acceptable(house, rows)
+        ledger.accept(house, rows)
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+    else:
+        Console().print(tables.of_claims(rows))
+    wrong = ledger.unexpected(rows)
+    judged = [row for row in rows if row["expected"] is not None]
+    if judged:
+        committed = ledger.committed(house)
+        wrong += ledger.differences(committed, judged) + ledger.unexplained(committed, rows)
+        wrong += ledger.departures(house, committed, rows)
+    if wrong:
+        raise UserError("\nderived: ".join(wrong))
+
+
+def register(
+    paper: Annotated[str, typer.Argument(help="Slug of the paper.")],
+    verdict: Annotated[str, typer.Argument(help="holds, fails, refuted, undecided or reported.")],
+    claims: Annotated[list[str], typer.Argument(help="Ids of the claims.")],
+    tier: Annotated[str, typer.Option(help="Size of the experiments: ci, cpu or gpu.")] = "ci",
+    why: Annotated[str, typer.Option(help="Why another verdict is expected of a claim that has one already.")] = "",
+) -> None:
+    """Enter in results/ledger.json which verdict you expect of claims, before their first run.
+
+    Example: derived register ols_attention holds OLS-1.a OLS-1.b --tier cpu
+    """
+    registering.register(this_house(), paper, verdict, claims, tier, why)
+
+
+def compare(
+    file: Annotated[Path, typer.Argument(help="What `derived claims --json` printed, or `derived attest` wrote.")],
+) -> None:
+    """Print the verdicts of a rerun that differ from the committed ones, ready for a bug report.
+
+    Example: derived compare mine.json
+    """
+    house = this_house()
+    mine, committed = attesting.read_rows(file), ledger.read_rows(house.ledger)
+    lines = attesting.differences(committed, mine)
+    for line in lines:
+        typer.echo(f"- {line}")
+    typer.echo(f"{len(lines)} of {len(mine)} verdicts differ from results/ledger.json")
+    raise typer.Exit(1 if lines else 0)
+
+
+def attest() -> None:
+    """Write what the last run judged here, and on what kind of machine, to results/attested/, for a pull request.
+
+    It holds versions, verdicts and hashes, and nothing personal: read it before you send it.
+    """
+    file = attesting.attest(this_house())
+    typer.echo(f"made {file}")
+    typer.echo(f"which verdicts differ from ours: derived compare {file}")

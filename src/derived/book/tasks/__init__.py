@@ -1,0 +1,1 @@
+"""Tasks for one student each: forecasts, mutants, oral cards."""

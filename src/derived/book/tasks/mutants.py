@@ -1,0 +1,129 @@
+"""Breaks one line of a pencil in every way that counts: it still runs, and some input tells it from the whole one.
+
+mutation   an operator, a comparison, a constant, or least for greatest, changed in a function that a subject calls
+witness    arguments at which the subject's value differs; ``shortened`` replaces its numbers by shorter ones
+"""
+
+import ast
+import copy
+import functools
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from derived.lab.court import convicts, length
+from derived.lab.subjects import Point, Subject, moved, pencil
+
+TRIES = 24  # points at which a mutation must differ once and never stop
+SWAPS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
+TURNS = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
+NAMES = {"max": "min", "min": "max", "sin": "cos", "cos": "sin"}
+SHORTER = (0, 1, 2, 3, 4, 5, 6, 0.0, 1.0, 2.0, 0.5, 0.2, 0.1, -1.0, -1)
+LAWS = {2: ([1, 0], [0, 1], [0.5, 0.5]), 3: ([1, 0, 0], [0, 1, 0], [0, 0, 1], [0.5, 0.5, 0], [0.5, 0, 0.5])}
+
+
+class Mutant(NamedTuple):
+    """A broken pencil, the subject that shows it, a short witness, and the share of drawn points that show it."""
+
+    subject: int
+    broken: str
+    line: str
+    witness: Point
+    share: float
+
+
+def mutations(source: str, called: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """Yield pencils with one change in one of the named functions, each with its line before and after."""
+    tree = ast.parse(source)
+    for function in tree.body:
+        if isinstance(function, ast.FunctionDef) and function.name in called:
+            before = ast.unparse(function).splitlines()
+            for undo in _changes(function):
+                after = ast.unparse(function).splitlines()
+                changed = [f"{a.strip()} -> {b.strip()}" for a, b in zip(before, after, strict=False) if a != b]
+                if changed:
+                    yield ast.unparse(tree), f"{function.name}: {changed[0]}"
+                undo()
+
+
+def _changes(function: ast.FunctionDef) -> Iterator[Any]:
+    """Make one change of a function after the other, each with what takes it back."""
+    for node in ast.walk(function):
+        for name, value in _changed(node):
+            held = getattr(node, name)
+            setattr(node, name, value)
+            yield functools.partial(setattr, node, name, held)
+
+
+def _changed(node: ast.AST) -> Iterator[tuple[str, Any]]:
+    if isinstance(node, ast.BinOp) and type(node.op) in SWAPS:
+        yield "op", SWAPS[type(node.op)]()
+    elif isinstance(node, ast.Compare) and type(node.ops[0]) in TURNS:
+        yield "ops", [TURNS[type(node.ops[0])](), *node.ops[1:]]
+    elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        yield "value", node.value + 1 if isinstance(node.value, int) else 2 * node.value + 0.5 * (node.value == 0)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+        func = copy.copy(node.func)
+        field = "id" if isinstance(func, ast.Name) else "attr"
+        if getattr(func, field) in NAMES:
+            setattr(func, field, NAMES[getattr(func, field)])
+            yield "func", func
+
+
+def called(source: str, call: str) -> frozenset[str]:
+    """The functions of a pencil that a call needs, those that they call included."""
+    bodies = {each.name: each for each in ast.parse(source).body if isinstance(each, ast.FunctionDef)}
+    found: set[str] = set()
+    waiting: list[ast.AST] = [ast.parse(call)]
+    while waiting:
+        names = {node.id for node in ast.walk(waiting.pop()) if isinstance(node, ast.Name)}
+        fresh = (names & bodies.keys()) - found
+        found |= fresh
+        waiting += [bodies[name] for name in fresh]
+    return frozenset(found)
+
+
+def viable(source: str, subjects: Sequence[Subject]) -> list[Mutant]:
+    """List the mutations that some subject shows, each with the subject that shows it most rarely."""
+    healthy, found = pencil(source), []
+    drawn = [[each.point(random.Random(f"point {at}")) for at in range(TRIES)] for each in subjects]
+    needs = [called(source, each.call) for each in subjects]
+    for broken, line in mutations(source, frozenset().union(*needs)):
+        name = line.partition(":")[0]
+        names = pencil(broken)
+        shown = []
+        for place, (subject, points) in enumerate(zip(subjects, drawn, strict=True)):
+            if name in needs[place] and _runs(subject, names, points):
+                hits = [point for point in points if convicts(subject, healthy, names, point)]
+                shown += [(len(hits) / TRIES, place, min(hits, key=length))] if hits else []
+        if shown:
+            share, place, witness = min(shown, key=lambda each: each[:2])
+            witness = shortened(subjects[place], healthy, names, witness)
+            found.append(Mutant(place, broken, line, witness, share))
+    return found
+
+
+def _runs(subject: Subject, names: dict, points: Sequence[Point]) -> bool:
+    try:
+        for point in points:
+            subject.value(names, point)
+    except Exception:  # a mutant may stop in any way
+        return False
+    return True
+
+
+def shortened(subject: Subject, healthy: dict, broken: dict, point: Point) -> Point:
+    """Replace numbers of a witness by shorter ones as long as it convicts."""
+    for slot in subject.slots() * 2:
+        tries = [moved(point, slot, value) for value in SHORTER]
+        point = _shortest(subject, healthy, broken, point, tries)
+    for name, kind in subject.draw.items():
+        if kind.startswith("law"):
+            tries = [point | {name: law} for law in LAWS[int(kind.split()[1])]]
+            point = _shortest(subject, healthy, broken, point, tries)
+    return point
+
+
+def _shortest(subject: Subject, healthy: dict, broken: dict, point: Point, tries: list[Point]) -> Point:
+    shorter = sorted((each for each in tries if length(each) < length(point)), key=length)
+    return next((each for each in shorter if convicts(subject, healthy, broken, each)), point)

@@ -1,0 +1,218 @@
+"""Makes the tasks of a chapter for one student: drawn by a name, from the pencil and ``book/teach/<slug>.yml``.
+
+subjects    quantities of the chapter, as ``derived.lab.subjects`` has them: the file lists words, call and draw
+forecasts   ``<who>-predict.ipynb``: some tasks of sign, order and number, sealed before they run
+mutant      ``<who>-mutant.ipynb``: four callables of which one has a broken line
+
+Both notebooks carry the pencil and need the package alone; the key for tutors says which callable it is, and where.
+"""
+
+import functools
+import random
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from derived.book import written
+from derived.book.house import House, UserError
+from derived.book.tasks import mutants, oral
+from derived.lab import court
+from derived.lab.forecast import Forecast, Task, task
+from derived.lab.subjects import Subject
+
+FOLDER = "book/teach"
+FORECASTS, CALLABLES = 5, 4
+
+
+class Asked(written.Shape):
+    """A subject as written in the file."""
+
+    words: str
+    call: str
+    draw: dict[str, str]
+
+
+class Bank(NamedTuple):
+    """What the tasks of a chapter are drawn from."""
+
+    source: str
+    subjects: tuple[Subject, ...]
+    items: tuple[tuple[int, tuple], ...]  # a subject whose value is one number, and a number of its arguments
+    mutants: tuple[mutants.Mutant, ...]
+
+
+@functools.cache
+def bank(root: Path, slug: str) -> Bank:
+    """Read a chapter's subjects, and find all mutations that they show."""
+    source = (root / f"pencil/{slug}.py").read_text("utf-8")
+    listed = written.read(root / FOLDER / f"{slug}.yml", dict[str, list[Asked]]).get("subjects", [])
+    subjects = tuple(Subject(each.words, each.call, each.draw) for each in listed)
+    names = court.pencil(source)
+    single = [isinstance(each.value(names, each.point(random.Random(0))), int | float) for each in subjects]
+    items = tuple((at, slot) for at, each in enumerate(subjects) if single[at] for slot in each.slots())
+    return Bank(source, subjects, items, tuple(mutants.viable(source, subjects)))
+
+
+def forecasts(bank: Bank, who: str) -> list[Task]:
+    """Draw a student's forecasts, of different subjects as far as there are enough."""
+    draw = random.Random(f"predict {who}")
+    order = draw.sample(bank.items, len(bank.items))
+    first = list({at: (at, slot) for at, slot in order}.values())[:FORECASTS]
+    return [task(bank.subjects[at], slot, draw) for at, slot in first]
+
+
+class Case(NamedTuple):
+    """A student's callables: the subjects, which is broken, and the mutant."""
+
+    subjects: tuple[Subject, ...]
+    guilty: int
+    mutant: mutants.Mutant
+
+
+def case(bank: Bank, who: str) -> Case:
+    """Draw a student's callables."""
+    draw = random.Random(f"mutant {who}")
+    mutant = draw.choice(bank.mutants)
+    others = draw.sample([at for at in range(len(bank.subjects)) if at != mutant.subject], CALLABLES - 1)
+    shown = draw.sample([mutant.subject, *others], CALLABLES)
+    return Case(tuple(bank.subjects[at] for at in shown), shown.index(mutant.subject), mutant)
+
+
+# Notebooks ------------------------------------------------------------------------------------------------------------
+
+
+def _notebook(title: str, words: str, cells: Sequence[NotebookNode]) -> NotebookNode:
+    about = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    made = new_notebook(cells=[new_markdown_cell(f"# {title}\n\n{words}"), *cells], metadata=about)
+    for at, cell in enumerate(made.cells):
+        cell.id = f"cell-{at}"
+    return made
+
+
+def predict(bank: Bank, title: str, who: str) -> NotebookNode:
+    """Write the notebook of a student's forecasts."""
+    cells = []
+    for at, one in enumerate(forecasts(bank, who), start=1):
+        file = f"forecast-{at}.json"
+        made = (
+            "from derived.lab.forecast import Forecast, Task\nfrom derived.lab.subjects import Subject\n\n"
+            f"source = {bank.source!r}\nsubject = {one.subject!r}\n"
+            f"task = Task(subject, {one.slot!r}, {one.point!r}, {one.high!r}, {one.calls!r})\n"
+            f"forecast = Forecast(source, task, {file!r})"
+        )
+        cells += [
+            new_markdown_cell(f"## Forecast {at}\n\n{Forecast(bank.source, one, file).questions()}"),
+            new_code_cell(made, metadata={"jupyter": {"source_hidden": True}}),
+            new_code_cell(
+                "# yours: three probabilities, an order and how sure you are of it, an interval\n"
+                'forecast.seal({"rises": 1 / 3, "falls": 1 / 3, "stays": 1 / 3}, order="ABC", sure=1 / 6, '
+                "interval=(0, 1))"
+            ),
+            new_code_cell("forecast.run()"),
+        ]
+    words = (
+        f"For {who}. Think, then write a forecast and run its cell: this seals it in a file, and the first one counts. "
+        "Hand in these files with the notebook. Points are for calibration: who knows nothing and says so has none, "
+        "who is sure and right has three a forecast, and who is sure and wrong loses. Derive with pencil and paper; "
+        "do not read the code before."
+    )
+    return _notebook(f"Predict, then run: {title}", words, cells)
+
+
+def mutant(bank: Bank, title: str, who: str) -> NotebookNode:
+    """Write the notebook of a student's callables."""
+    drawn = case(bank, who)
+    held = court.pack(
+        bank.source, drawn.subjects, drawn.guilty, drawn.mutant.broken, court.length(drawn.mutant.witness)
+    )
+    listed = "\n".join(
+        f"| {letter} | {one.words} | {', '.join(f'`{name}` {kind}' for name, kind in one.draw.items())} |"
+        for letter, one in zip(court.LETTERS, drawn.subjects, strict=False)
+    )
+    cells = [
+        new_markdown_cell(f"| | returns | arguments |\n|---|---|---|\n{listed}"),
+        new_code_cell(
+            f"from derived.lab.court import Court\n\ncourt = Court.read({held!r})\n"
+            f"{', '.join(court.LETTERS[:CALLABLES])} = court.callables().values()",
+            metadata={"jupyter": {"source_hidden": True}},
+        ),
+        new_code_cell(f"A({court_arguments(drawn.subjects[0])})  # experiments, as many as you like"),
+        new_code_cell(
+            "# a letter, what it should return there, and the shortest input\n"
+            f'court.charge("A", 0.0, {court_arguments(drawn.subjects[0])})'
+        ),
+    ]
+    words = (
+        f"For {who}. One of {CALLABLES} callables has one broken line. Find out which by experiments alone, and "
+        "hand in the last cell: its letter, what it should return, and the shortest input at which it does not. The "
+        "right value comes from theory, up to half a percent; ten points are for an input as short as the shortest "
+        "that is known."
+    )
+    return _notebook(f"Find the mutant: {title}", words, cells)
+
+
+def court_arguments(subject: Subject) -> str:
+    """Arguments that a callable takes, as an example."""
+    return ", ".join(f"{name}={value}" for name, value in subject.point(random.Random("an example")).items())
+
+
+def key(bank: Bank, who: str) -> str:
+    """Write for the tutor which callable is broken, where, and a short witness."""
+    drawn = case(bank, who)
+    subject, found = drawn.subjects[drawn.guilty], drawn.mutant
+    right = subject.value(court.pencil(bank.source), found.witness)
+    return (
+        f"| {who} | {court.LETTERS[drawn.guilty]} | `{found.line}` | {subject.words} | "
+        f"`{', '.join(f'{name}={value}' for name, value in found.witness.items())}` | {right} | {found.share:.0%} |"
+    )
+
+
+KEY = (
+    "| who | broken | line | what it returns | a short witness | right there | drawn inputs that convict |\n"
+    f"|{7 * '---|'}"
+)
+
+
+def write(root: Path, slug: str, title: str, who: str, into: Path) -> list[Path]:
+    """Write a student's two notebooks."""
+    held = bank(root, slug)
+    made = []
+    for name, notebook in (("predict", predict(held, title, who)), ("mutant", mutant(held, title, who))):
+        path = into / f"{who}-{name}.ipynb"
+        nbformat.write(notebook, path)
+        made.append(path)
+    return made
+
+
+def make(house: House, slugs: Sequence[str], who: Sequence[str]) -> list[Path]:
+    """Write under ``_build/tasks/<slug>`` what each student gets, and for the tutor all oral cards, a hand of them for
+    each, and the key; UserError for a name that makes no file name."""
+    if wrong := [name for name in who if not re.fullmatch(r"[\w.-][\w .-]*", name)]:
+        raise UserError(f"{wrong[0]!r} makes no file name: give letters, digits, '-', '_' and '.'")
+    made = []
+    for slug in slugs:
+        into = house.build / "tasks" / slug
+        (into / "tutor").mkdir(parents=True, exist_ok=True)
+        title = _title(house, slug)
+        sheets = {"oral": oral.sheet(house.root, slug, title)}
+        sheets |= {f"{name}-oral": oral.sheet(house.root, slug, title, name) for name in who}
+        if who:
+            keys = "\n".join(key(bank(house.root, slug), name) for name in who)
+            sheets["key"] = f"# Who has which mutant: {title}\n\n{KEY}\n{keys}\n"
+        for name in who:
+            made += write(house.root, slug, title, name, into)
+        for name, text in sheets.items():
+            path = into / "tutor" / f"{name}.md"
+            path.write_text(text, "utf-8")
+            made.append(path)
+    return made
+
+
+def _title(house: House, slug: str) -> str:
+    cells = nbformat.read(house.notebook(slug), as_version=4).cells
+    return next(line[2:] for cell in cells for line in cell.source.splitlines() if line.startswith("# "))

@@ -1,0 +1,166 @@
+"""Predict, then run: a forecast is sealed before anything runs, and scored by how well it was calibrated.
+
+sign     does the quantity rise, fall or stay when one number is raised: a probability for each
+order    which of three calls gives the least, which the most: a guess, and the probability that it is right
+number   an interval that holds the value of one call with probability 0.8
+
+Each score is proper: nobody gains by saying what they do not believe. Who knows nothing and says so has 0 points, who
+is sure and right has 1, and who is sure and wrong loses.
+"""
+
+import hashlib
+import itertools
+import json
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from derived.lab.subjects import Point, Subject, at, flat, moved, named, pencil, told
+
+HELD = 0.8
+SIGNS = ("rises", "falls", "stays")
+LEAST = 0.01  # the least probability that is scored
+
+
+@dataclass(frozen=True)
+class Task:
+    """A subject, the number that is raised and to what, and three calls."""
+
+    subject: Subject
+    slot: tuple
+    point: Point
+    high: float
+    calls: Sequence[Point]
+
+
+def task(subject: Subject, slot: tuple, generator: random.Random) -> Task:
+    """Draw a task about a subject and one of its numbers."""
+    while True:
+        first, second, *calls = (subject.point(generator) for _ in range(5))
+        low, high = sorted((at(first, slot), at(second, slot)))
+        if low < high:
+            return Task(subject, slot, moved(first, slot, low), high, calls)
+
+
+def sign(before: float, after: float) -> str:
+    """Which way a value goes, rounding apart.
+
+    >>> sign(1.0, 2.0), sign(2.0, 2.0 + 1e-12)
+    ('rises', 'stays')
+    """
+    if abs(after - before) <= 1e-9 * max(1.0, abs(before)):
+        return "stays"
+    return "rises" if after > before else "falls"
+
+
+def sign_points(said: Mapping[str, float], happened: str) -> float:
+    """The logarithmic score of three probabilities: 0 for a third each, 1 for certainty.
+
+    >>> round(sign_points({"rises": 1 / 3, "falls": 1 / 3, "stays": 1 / 3}, "falls"), 9)
+    0.0
+    """
+    return 1 + math.log(max(LEAST, said[happened])) / math.log(3)
+
+
+def order_points(sure: float, right: bool) -> float:
+    """The logarithmic score of one order of six, the others sharing what is left.
+
+    >>> round(order_points(1 / 6, True), 9), round(order_points(1 / 6, False), 9)
+    (0.0, 0.0)
+    """
+    return 1 + math.log(max(LEAST, sure if right else (1 - sure) / 5)) / math.log(6)
+
+
+def interval_loss(low: float, high: float, value: float) -> float:
+    """The interval score of Winkler for probability 0.8: its width, and ten times what it misses by."""
+    return high - low + 2 / (1 - HELD) * max(0.0, low - value, value - high)
+
+
+def number_points(low: float, high: float, value: float, usual: Sequence[float]) -> float:
+    """How much less an interval loses than that of somebody who knows how values are spread and nothing else."""
+    spread = sorted(usual)
+    ends = [spread[round(share * (len(spread) - 1))] for share in ((1 - HELD) / 2, (1 + HELD) / 2)]
+    nothing = sum(interval_loss(*ends, each) for each in spread) / len(spread)
+    return max(-2.0, 1 - interval_loss(low, high, value) / max(nothing, 1e-12))
+
+
+class Forecast:
+    """A task to be sealed and run; ``file`` is handed in with the notebook."""
+
+    def __init__(self, source: str, asked: Task, file: str) -> None:
+        self._names, self.task, self._file = pencil(source), asked, Path(file)
+
+    def questions(self) -> str:
+        """The three questions, in words. Markdown."""
+        task = self.task
+        calls = "\n".join(f"   - {name}: {told(point)}" for name, point in zip("ABC", task.calls, strict=True))
+        return (
+            f"**{task.subject.words}**, `{task.subject.call}`\n\n"
+            f"1. *Sign.* At {told(task.point)}: what does it do when {named(task.slot)} is raised to {task.high}?\n"
+            f"2. *Order.* From the least to the greatest, of\n{calls}\n"
+            f"3. *Number.* An interval that holds the value of A with probability {HELD}."
+        )
+
+    def seal(self, sign: Mapping[str, float], order: str, sure: float, interval: tuple[float, float]) -> str:
+        """Write a forecast once, and return its digest; ValueError for one that is none or comes too late."""
+        if set(sign) != set(SIGNS) or min(sign.values()) < 0 or not math.isclose(sum(sign.values()), 1, abs_tol=1e-6):
+            raise ValueError(f"give a probability to each of {', '.join(SIGNS)}; they sum to one")
+        if sorted(order) != ["A", "B", "C"] or not 0 <= sure <= 1:
+            raise ValueError("the order is one such as 'BCA', and sure a probability")
+        if not interval[0] <= interval[1]:
+            raise ValueError("an interval has its lower end first")
+        said = {"sign": {**sign}, "order": order, "sure": sure, "interval": [*interval]}
+        if self._file.exists():
+            if json.loads(self._file.read_text("utf-8"))["said"] == said:
+                return self._digest(said)
+            raise ValueError(f"{self._file} has a sealed forecast; the first one counts")
+        self._file.write_text(json.dumps({"said": said, "digest": self._digest(said)}), "utf-8")
+        return self._digest(said)
+
+    def _digest(self, said: dict[str, Any]) -> str:
+        asked = f"{self.task.subject.call} {told(self.task.point)} {self.task.high}"
+        return hashlib.sha256(f"{asked} {json.dumps(said, sort_keys=True)}".encode()).hexdigest()[:16]
+
+    def _value(self, point: Point) -> float:
+        return flat(self.task.subject.value(self._names, point))[0]
+
+    def happened(self) -> tuple[str, str, float]:
+        """Run: the sign, the order and the number."""
+        before, after = (
+            self._value(each) for each in (self.task.point, moved(self.task.point, self.task.slot, self.task.high))
+        )
+        values = [self._value(each) for each in self.task.calls]
+        return (
+            sign(before, after),
+            "".join("ABC"[place] for place in sorted(range(3), key=values.__getitem__)),
+            values[0],
+        )
+
+    def _right(self, order: str) -> bool:
+        """Whether the values do not fall along an order: those that are equal may stand either way."""
+        values = [self._value(self.task.calls["ABC".index(name)]) for name in order]
+        return all(a <= b or sign(a, b) == "stays" for a, b in itertools.pairwise(values))
+
+    def run(self) -> float:
+        """Run what was forecast, print what came out, and return the points, at most 3; ValueError before the seal."""
+        if not self._file.exists():
+            raise ValueError("seal a forecast first")
+        held = json.loads(self._file.read_text("utf-8"))
+        said = held["said"]
+        if held["digest"] != self._digest(said):
+            raise ValueError(f"{self._file} was changed after it was sealed")
+        went, order, value = self.happened()
+        draw = random.Random("usual")
+        usual = [self._value(self.task.subject.point(draw)) for _ in range(100)]
+        points = (
+            sign_points(said["sign"], went),
+            order_points(said["sure"], self._right(said["order"])),
+            number_points(*said["interval"], value, usual),
+        )
+        for name, came, point in zip(("sign", "order", "number"), (went, order, f"{value:.4g}"), points, strict=True):
+            print(f"{name}: {came}; {point:+.2f} points")
+        print(f"{sum(points):.2f} of 3 points, sealed as {held['digest']}")
+        return sum(points)

@@ -1,0 +1,104 @@
+"""The tasks of every chapter, for a thousand names each."""
+
+import json
+import math
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from derived.book.house import House, UserError
+from derived.book.tasks import mutants, tasks
+from derived.lab.court import Court, convicts, length, pack, pencil
+from derived.lab.forecast import Forecast
+from derived.lab.subjects import flat, moved
+
+ROOT = Path(__file__).resolve().parents[3]
+SLUGS = House(ROOT).chapters()
+NAMES = [f"student {k}" for k in range(1000)]
+
+
+@pytest.fixture(scope="module", params=SLUGS)
+def bank(request):
+    return tasks.bank(ROOT, request.param)
+
+
+def test_a_chapter_has_ten_of_each(bank):
+    assert len(bank.items) >= 10
+    assert len(bank.mutants) >= 10
+    assert len({each.line for each in bank.mutants}) >= 10
+
+
+def test_a_thousand_forecasts_can_be_asked_and_run(bank):
+    seen = set()
+    for who in NAMES:
+        one = tasks.forecasts(bank, who)[0]
+        assert all(one.subject.admits(point) for point in (one.point, moved(one.point, one.slot, one.high), *one.calls))
+        went, order, value = Forecast(bank.source, one, "none").happened()
+        assert math.isfinite(value)
+        assert went in ("rises", "falls", "stays")
+        assert sorted(order) == ["A", "B", "C"]
+        seen.add((one.subject.words, one.slot))
+    assert len(seen) >= 10
+    assert tasks.forecasts(bank, "Ada") == tasks.forecasts(bank, "Ada") != tasks.forecasts(bank, "Bob")
+
+
+def test_a_thousand_mutants_are_convicted_by_their_witness_and_by_no_other_letter(bank, capsys):
+    healthy, courts = pencil(bank.source), {}
+    for who in NAMES:
+        drawn = tasks.case(bank, who)
+        found, subject = drawn.mutant, drawn.subjects[drawn.guilty]
+        if found not in courts.values():
+            courts[who] = found
+            assert convicts(subject, healthy, pencil(found.broken), found.witness)
+            court = Court(bank.source, drawn.subjects, drawn.guilty, found.broken, length(found.witness))
+            right = subject.value(healthy, found.witness)
+            assert court.charge("ABCD"[drawn.guilty], right, **found.witness) == 10
+            wrong = [1.5 * each + 1 for each in flat(right)]
+            assert court.charge("ABCD"[drawn.guilty], wrong, **found.witness) == 0
+            assert court.charge("ABCD"[drawn.guilty - 1], right, **found.witness) == 0
+        assert len({each.words for each in drawn.subjects}) == tasks.CALLABLES
+    assert len(courts) >= 10
+
+
+def test_every_letter_is_guilty_about_equally_often(bank):
+    guilty = [tasks.case(bank, who).guilty for who in NAMES]
+    assert all(200 < guilty.count(letter) < 300 for letter in range(tasks.CALLABLES))
+
+
+def test_notebooks_run_with_an_honest_answer(tmp_path):
+    root, slug = ROOT, "sinkhorn"
+    held = tasks.bank(root, slug)
+    drawn = tasks.case(held, "Ada")
+    predict, mutant = (nbformat.read(path, as_version=4) for path in tasks.write(root, slug, "S", "Ada", tmp_path))
+    right = drawn.subjects[drawn.guilty].value(pencil(held.source), drawn.mutant.witness)
+    said = ", ".join(f"{name}={value}" for name, value in drawn.mutant.witness.items())
+    mutant.cells[-1].source = f'court.charge("{"ABCD"[drawn.guilty]}", {right!r}, {said})'
+    for notebook, out in ((predict, "of 3 points, sealed as"), (mutant, "10 of 10 points: convicted")):
+        NotebookClient(notebook, timeout=60, resources={"metadata": {"path": str(tmp_path)}}).execute()
+        assert out in "".join(each.get("text", "") for each in notebook.cells[-1].outputs)
+    assert {path.name for path in tmp_path.glob("forecast-*.json")} == {f"forecast-{k}.json" for k in range(1, 6)}
+    shown = "".join(cell.source for cell in mutant.cells)
+    assert drawn.mutant.line.split(" -> ")[1] not in shown
+    assert drawn.mutant.line in tasks.key(held, "Ada")
+
+
+def test_a_mutation_changes_one_line_and_is_taken_back():
+    source = "def f(x):\n    return max(x, 1) * 2 if x < 3 else -x\n\n\ndef g(x):\n    return f(x) + 1\n"
+    made = dict(mutants.mutations(source, frozenset({"f"})))
+    assert len(made) == 6
+    assert all("def g(x):\n    return f(x) + 1" in text for text in made)
+    assert "f: return max(x, 1) * 2 if x < 3 else -x -> return min(x, 1) * 2 if x < 3 else -x" in made.values()
+    assert mutants.called(source, "g(x)") == {"f", "g"}
+    assert json.dumps(pack(source, (), 0, source, 1))
+
+
+def test_one_command_writes_what_student_and_tutor_get(tmp_path, monkeypatch):
+    monkeypatch.setattr(House, "build", tmp_path)
+    made = tasks.make(House(ROOT), ["sinkhorn"], ["Ada"])
+    names = {str(path.relative_to(tmp_path / "tasks/sinkhorn")) for path in made}
+    assert names == {"Ada-predict.ipynb", "Ada-mutant.ipynb", "tutor/oral.md", "tutor/Ada-oral.md", "tutor/key.md"}
+    assert "Sinkhorn" in (tmp_path / "tasks/sinkhorn/tutor/key.md").read_text("utf-8")
+    with pytest.raises(UserError, match="makes no file name"):
+        tasks.make(House(ROOT), ["sinkhorn"], ["../Ada"])
