@@ -31,6 +31,8 @@ def fill(
     symbols = [(card.number, card.heading, notation.table(executed[card.chapter.slug])) for card in cards]
     news = history.entries(root, chapters)
     measured = root / "results/cluster.json"
+    named = [(chapter.slug, chapter.name) for chapter in chapters]
+    reference.write(root, stage, named)
     fragments = {
         "<!-- first -->": welcome.first(root, cards),
         "<!-- sphere -->": welcome.sphere(root, executed),
@@ -51,7 +53,7 @@ def fill(
             chapters, json.loads(measured.read_text("utf-8")) if measured.is_file() else None
         ),
         "<!-- course -->": pages.course(chapters),
-        "<!-- package -->": reference.page(root, [(chapter.slug, chapter.name) for chapter in chapters]),
+        "<!-- package -->": reference.page(root, named),
     }
     for path in (stage / "book").glob("*.md"):
         lines = path.read_text("utf-8").splitlines()
