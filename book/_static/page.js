@@ -33,6 +33,20 @@ addEventListener("DOMContentLoaded", () => {
     soon();
   });
 
+  // A figure can be cited: number, chapter, licence and address, to be pasted under it.
+  const heading = document.querySelector("article h1")?.cloneNode(true);
+  for (const part of heading?.querySelectorAll(".section-number, .headerlink") ?? []) part.remove();
+  for (const figure of navigator.clipboard ? document.querySelectorAll("article figure[id]:has(.caption-number)") : []) {
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "cite", textContent: "CC BY 4.0: copy citation" });
+    button.addEventListener("click", async () => {
+      const number = figure.querySelector(".caption-number").textContent.trim();
+      const place = `${location.href.split("#")[0]}#${figure.id}`;
+      await navigator.clipboard.writeText(`${number} of “${heading.textContent.trim()}”, Transformers, Derived, CC BY 4.0, ${place}`);
+      button.textContent = "Copied";
+    });
+    (figure.querySelector("figcaption > p:last-of-type") ?? figure.querySelector("figcaption")).append(" ", button);
+  }
+
   // Formulas in a fold of a ledger are typeset when it opens (mathjax3_config in _config.yml leaves them out).
   const folded = "details:not([open]) > :not(summary) .math";
   const typeset = async ({ target }) => {

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from derived import papers
 from derived.book import cli
 from derived.book.house import House
+from derived.book.judge import commands
 from derived.book.run import driver
 from derived.lab import record, sources
 
@@ -118,7 +119,7 @@ def start(root: Path, *arguments: str, **options) -> subprocess.Popen:
 def process(root: Path, *arguments: str) -> subprocess.CompletedProcess:
     """Run the command line of a checkout as a user does, with workers of its own."""
     with start(root, *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
-        said, complained = running.communicate(timeout=120)
+        said, complained = running.communicate(timeout=300)
     return subprocess.CompletedProcess(arguments, running.returncode, said, complained)
 
 
@@ -138,7 +139,8 @@ def move(patch: pytest.MonkeyPatch, root: Path) -> None:
     """Let the press work on a checkout, its package's files and its records, and not on those of this process."""
     package = root / "src/derived"
     patch.chdir(root)
-    patch.setattr(cli, "this_house", lambda: House(root))
+    for each in (cli, commands):
+        patch.setattr(each, "this_house", lambda: House(root))
     for module in (driver, record):
         patch.setattr(module, "PACKAGE_ROOT", package)
     for function in (sources.imported_files, sources.source_files, sources.source_hash):

@@ -10,6 +10,7 @@ from pypdf import PdfReader, PdfWriter
 from derived.book import cli
 from derived.book.deliver import pdf
 from derived.book.house import House, UserError
+from derived.book.judge import commands
 from derived.book.run.driver import alone
 
 
@@ -31,7 +32,8 @@ def house(tmp_path, monkeypatch) -> House:
             writer.write(file)
 
     monkeypatch.setattr(pdf, "_apart", blank)
-    monkeypatch.setattr(cli, "this_house", lambda: found)
+    for each in (cli, commands):
+        monkeypatch.setattr(each, "this_house", lambda: found)
     return found
 
 
@@ -77,7 +79,7 @@ def test_a_value_is_printed_with_its_unit(house, monkeypatch, capsys):
     house.ledger.parent.mkdir()
     house.ledger.write_text(json.dumps(rows))
     monkeypatch.setattr(cli.ledger, "not_run", lambda house: [])
-    cli.claims()
+    commands.claims()
     _, first, second = capsys.readouterr().out.splitlines()
     assert first.split()[:7] == ["T-1", "ci", "0.5", "of", "its", "bound", "3"]
     assert second.split()[:4] == ["T-2", "ci", "0.5", "3"]

@@ -92,6 +92,8 @@ def test_a_position_under_cactus(compute):
             close(trace["y"], rows[name])
         numbers = rows[["acceptance", "exact", "tv", "kl", "draft_kl"]].iloc[0]
         close(frame["data"][3]["x"], numbers)
+        gained = frame["data"][3]["base"][2] + numbers["tv"]
+        close([gained], [numbers["acceptance"]], 1e-6)  # what is spent begins at the exact rate and ends at the other
         assert numbers.max() < frame["layout"]["xaxis2"]["range"][1]
 
 

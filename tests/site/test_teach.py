@@ -1,4 +1,5 @@
-"""The packs of `make teach`: every line of every solution is looked for in every file of the class pack."""
+"""The packs of `make teach`: every line of every solution is looked for in every file of the class pack; figures and
+handouts."""
 
 import io
 import json
@@ -12,7 +13,9 @@ from pathlib import Path
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
+from pypdf import PdfReader
 
+from derived.book.deliver import figures, handout
 from derived.book.site.downloads import student
 
 ROOT = Path(__file__).parents[2]
@@ -78,3 +81,39 @@ def test_no_line_of_a_solution_is_in_the_class_pack_and_every_one_in_the_tutors_
         (slug, piece) for slug, held in known.items() for piece in held if piece not in tutors[f"tutors/{slug}.ipynb"]
     }
     assert lost == set()
+
+
+def test_every_figure_is_in_the_zip_as_svg_and_pdf_with_a_credit(chapters, site, tmp_path):
+    slugs = [page.file.stem for page in chapters][:2]
+    pack = figures.figures(site, slugs, tmp_path / "figures.zip")
+    drawn = [each.name for each in figures.found(site, slugs)]
+    assert len(drawn) >= 10
+    with zipfile.ZipFile(pack) as opened:
+        files = {name: opened.read(name) for name in opened.namelist()}
+    assert {*files} == {f"figures/{name}.{kind}" for name in drawn for kind in ("svg", "pdf")} | {"figures/CREDITS.md"}
+    credits = files["figures/CREDITS.md"].decode()
+    for name in drawn:
+        svg, printed = files[f"figures/{name}.svg"].decode(), PdfReader(io.BytesIO(files[f"figures/{name}.pdf"]))
+        assert "var(" not in svg
+        assert f"`{name}`: Fig. " in credits
+        assert len(printed.pages) == 1
+        width, height = figures.size(svg)
+        assert (float(printed.pages[0].mediabox.width), float(printed.pages[0].mediabox.height)) == pytest.approx(
+            (width, height), abs=2
+        )
+
+
+def test_a_handout_has_two_sides_that_can_be_read(chapters, site, tmp_path):
+    for made in handout.handouts(ROOT, site, [page.file.stem for page in chapters], tmp_path):
+        words = " ".join(" ".join(page.extract_text() for page in PdfReader(made.file).pages).split())
+        assert len(PdfReader(made.file).pages) == 2, made.file
+        assert made.size >= 0.7, made.file
+        assert all(each in words for each in ("In ten minutes", "What was found", "To discuss", "CC BY 4.0")), made.file
+
+
+def test_each_slide_and_each_figure_can_be_cited(chapters, site):
+    for page in chapters:
+        for deck in (site / "slides").glob(f"{page.file.stem}-*.html"):
+            text = deck.read_text("utf-8")
+            assert text.count('<section class="slide') == text.count('class="credit"') > 10, deck.name
+    assert "copy citation" in (site / "_static/page.js").read_text("utf-8")

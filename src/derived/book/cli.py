@@ -3,7 +3,6 @@
 Whatever a user can cause ends in one clear line and a non-zero exit code; the Makefile only calls these commands.
 """
 
-import contextlib
 import functools
 import os
 import signal
@@ -192,7 +191,8 @@ def record(
     with alone(house, "recording"):
         if dry_run:
             chosen = recording.choose(paper, experiments or [], tier)
-            counting.counted(house, chosen, tier)
+            if missing := counting.uncounted(house, chosen, tier):
+                typer.echo(f"not counted at these sizes: {', '.join(missing)}; count them: derived costs {paper}")
             Console().print(tables.of_prices(house, paper, [one.__name__ for one in chosen], tier))
             return
         if rehash:
@@ -211,6 +211,24 @@ def record(
             send.send(house, chosen, tier, seed, device, jobs, uncommitted, on)
             return
         recording.record(house, paper, experiments or [], tier, seed, device, jobs, scheduler, uncommitted)
+
+
+@app.command()
+@clear_errors
+def costs(slugs: Slugs = None) -> None:
+    """Count what experiments would do at their recorded tiers, into results/costs.json: prices are predicted from it.
+
+    It takes minutes a chapter. Example: derived costs ols_attention
+    """
+    from derived.book.judge import recording
+    from derived.book.record import counting
+
+    house = this_house()
+    with alone(house, "recording"):
+        for slug in house.choose(slugs or []):
+            for experiment in recording.claims_of(slug).EXPERIMENTS:
+                counting.counted(house, experiment)
+                typer.echo(f"{slug}/{experiment.__name__}: counted")
 
 
 for each in (commands.claims, commands.register, commands.compare, commands.attest):
@@ -287,22 +305,10 @@ def pdf(
 @clear_errors
 def serve(port: Annotated[int, typer.Option(min=1, max=65535, help="Port on this machine.")] = 8000) -> None:
     """Serve the built site on loopback only. Example: derived serve --port 8001"""
-    from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+    from derived.book.deliver import serving
 
-    house = this_house()
-    if not (house.site / "index.html").is_file():
-        raise UserError("there is no site yet: run `make site` first")
-    handler = functools.partial(SimpleHTTPRequestHandler, directory=str(house.site))
-    try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), handler)
-    except OSError as error:
-        raise UserError(
-            f"port {port} cannot be used ({error.strerror}); try another: derived serve --port {port + 1}"
-        ) from None
-    with server, contextlib.suppress(KeyboardInterrupt):
-        typer.echo(f"serving on http://127.0.0.1:{port}/  (Ctrl-C stops it)")
-        server.serve_forever()
-    typer.echo("stopped")
+    for line in serving.serve(this_house().site, port):
+        typer.echo(line)
 
 
 @app.command()

@@ -16,3 +16,13 @@ def test_all_public_names_lead_to_what_they_do(slug):
     text = reference.page(root, [(slug, "A title"), ("no_such_paper", "Another")])
     assert all(f"{{py:obj}}`~derived.papers.{slug}.{name}`" in text for name in names)
     assert "Another" not in text
+    assert f"(../packages/{slug}.md)" in text
+
+
+def test_each_package_has_a_page_of_its_own(tmp_path):
+    root = this_house().root
+    slug = this_house().chapters()[0]
+    reference.write(root, tmp_path, [(slug, "A title"), ("no_such_paper", "Another")])
+    (page,) = (tmp_path / reference.FOLDER).iterdir()
+    assert page.name == f"{slug}.md"
+    assert f".. automodule:: derived.papers.{slug}" in page.read_text("utf-8")

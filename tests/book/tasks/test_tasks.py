@@ -9,7 +9,7 @@ import pytest
 from nbclient import NotebookClient
 
 from derived.book.house import House, UserError
-from derived.book.tasks import mutants, tasks
+from derived.book.tasks import mutants, quick, tasks
 from derived.lab.court import Court, convicts, length, pack, pencil
 from derived.lab.forecast import Forecast
 from derived.lab.subjects import flat, moved
@@ -62,6 +62,20 @@ def test_a_thousand_mutants_are_convicted_by_their_witness_and_by_no_other_lette
     assert len(courts) >= 10
 
 
+def test_quick_questions_have_one_right_value_and_say_what_is_wrong_with_the_others(bank):
+    asked, healthy = quick.questions(bank.source, bank.subjects, bank.mutants), pencil(bank.source)
+    assert len(asked) >= 10
+    for each in asked:
+        assert each.subject.admits(each.point)
+        (right,) = (option for option in each.options if option.right)
+        assert float(right.value) == pytest.approx(flat(each.subject.value(healthy, each.point))[0], rel=5e-3, abs=1e-9)
+        assert 3 <= len(each.options) == len({option.value for option in each.options})
+        assert all(" in place of " in option.why for option in each.options if not option.right)
+    text = quick.page("A & B", asked)
+    assert text.count("<details>") == sum(len(each.options) for each in asked)
+    assert "A &amp; B" in text
+
+
 def test_every_letter_is_guilty_about_equally_often(bank):
     guilty = [tasks.case(bank, who).guilty for who in NAMES]
     assert all(200 < guilty.count(letter) < 300 for letter in range(tasks.CALLABLES))
@@ -98,7 +112,14 @@ def test_one_command_writes_what_student_and_tutor_get(tmp_path, monkeypatch):
     monkeypatch.setattr(House, "build", tmp_path)
     made = tasks.make(House(ROOT), ["sinkhorn"], ["Ada"])
     names = {str(path.relative_to(tmp_path / "tasks/sinkhorn")) for path in made}
-    assert names == {"Ada-predict.ipynb", "Ada-mutant.ipynb", "tutor/oral.md", "tutor/Ada-oral.md", "tutor/key.md"}
+    assert names == {
+        "quick.html",
+        "Ada-predict.ipynb",
+        "Ada-mutant.ipynb",
+        "tutor/oral.md",
+        "tutor/Ada-oral.md",
+        "tutor/key.md",
+    }
     assert "Sinkhorn" in (tmp_path / "tasks/sinkhorn/tutor/key.md").read_text("utf-8")
     with pytest.raises(UserError, match="makes no file name"):
         tasks.make(House(ROOT), ["sinkhorn"], ["../Ada"])

@@ -392,7 +392,8 @@ def test_the_law_of_hard_labels_does_not_fit_other_arms():
 
 
 def test_the_figures_tell_what_they_show(rows, tells):
-    tells(figures.arms(rows[Arms]), "Lorenz, distortion: hard labels", "wave forms, explained variance", "untrained")
+    tells(figures.arms(rows[Arms]), "Distortion of six ways", "Lorenz: ", "hard labels 0.", "wave forms: ", "untrained")
+    tells(figures.truth(rows[Arms]), "R squared of the unobserved", "oscillators: ", "random codes")
     tells(figures.learning(rows[Arms]), "from a tenth of the training to its end", "blurred labels")
     tells(figures.blur(rows[Blur]), "hard", "10 %")
     tells(figures.encoders(rows[Encoders]), "transformer, hard labels", "with the leak, the value")

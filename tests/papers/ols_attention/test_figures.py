@@ -19,6 +19,7 @@ from derived.papers.ols_attention.model.theory import batch_error, spectral_filt
 matplotlib.use("agg")
 
 FIGURES = {
+    "doubled": layer.doubled,
     "attention_is_projection": layer.attention_is_projection,
     "spectral_filters": partial(layer.spectral_filters, exact=spectral_filter),
     "courses": training.courses,
@@ -133,8 +134,14 @@ def noises(level: float) -> pd.DataFrame:
     return rows.assign(theory=theory, naive=0.9 * theory, noise=measured)
 
 
+def answers(times: float) -> pd.DataFrame:
+    x = np.linspace(-1, 1, 5)
+    return pd.DataFrame({"x": x, "y": 0.7 * x, "fit": 0.5 * x + 1e-9, "doubled": times * (0.5 * x + 1e-9)})
+
+
 # figure, rows that a number makes, that number and what the alt text then says, another number and what it says then
 CASES = {
+    "doubled": (answers, 8.0, ("slope 0.50", "lie 8 times too far"), 4.0, ("lie 4 times too far",)),
     "attention_is_projection": (entries, 1e-16, ("1.1e-16", "sum 1.000"), 0.01, ("1.0e-02",)),
     "spectral_filters": (filters, 1.0, ("within 0e+00", "penalty 1"), 1.5, ("within 1e-01",)),
     "courses": (course, 1.0, ("between 1.000 and 1.000", "0.000 with the read-out frozen"), 0.8, ("0.800",)),
@@ -151,7 +158,9 @@ CASES = {
 }
 
 
-RECORDED = [name for name in CASES if name not in ("attention_is_projection", "spectral_filters", "bridge_capacity")]
+RECORDED = [
+    name for name in CASES if name not in ("doubled", "attention_is_projection", "spectral_filters", "bridge_capacity")
+]
 
 
 @pytest.mark.parametrize(("name", "record"), [(n, live) for n in CASES] + [(n, with_record) for n in RECORDED])

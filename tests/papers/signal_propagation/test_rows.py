@@ -84,6 +84,7 @@ def test_figures_say_in_words_what_they_show(rows, follows):
     for draw in (regimes.two_laws, regimes.order_of_limits):
         follows(draw, with_laws(rows[Regimes]), "log_J")
     follows(regimes.overtaking, rows[Crossing], "log_J")
+    follows(regimes.growth, rows[Crossing], "log_J")
     follows(window.small_alpha, rows[Window], "crossover")
     follows(regimes.constants, maps, "zeta", "rate")
     follows(training.training_tiles, rows[Trainability], "test_accuracy")

@@ -1,6 +1,7 @@
 """The figures of the exact topics name their axes, have no title, and say in their alt text what the rows say."""
 
 import matplotlib
+import pandas as pd
 
 from derived.papers.task_ecologies.experiments.codes import Equidistant, GlobalPath, Picture
 from derived.papers.task_ecologies.experiments.deployment import Injection, OffEcology
@@ -23,6 +24,8 @@ def test_codes(rows, tells):
     tells(codes.excess_and_complexity(picture), "52 partitions", "2 have no excess", f"{len(begins)} partitions lie")
     tells(codes.lines(picture), f"prices {begins[begins > 0].min():.3f}", f"{picture['threshold'][0]:.3f}")
     tells(codes.equidistant(rows[Equidistant]), "0.841 at 3, 0.750 at 4")
+    even = pd.DataFrame([{"n": 5, "epsilon": 0.3, "first": 0.09, "threshold": 0.12}])
+    tells(codes.walls(picture, even), "4 from price 0.000", "all five join at 0.090", "pays, at 0.120")
     shares = rows[GlobalPath].groupby(["kind", "replicate"])["matched"].mean().groupby("kind").mean()
     tells(codes.foretold(rows[GlobalPath]), f"family: {shares['family']:.2f} foretold")
 

@@ -5,6 +5,7 @@ class.zip    ``class/``: the site built anew from chapters without solutions, st
 tutors.zip   ``tutors/``: for each chapter the notebook with solutions (and the rubrics in them), the homework with
              nbgrader's solution regions, otter-grader's tests, the lesson plans, and a sheet of points, rubrics and
              common mistakes; the site as it is, with the speaker's notes in its decks
+figures.zip  all figures under speaking names; handouts/ has a PDF of two sides for each chapter
 """
 
 import shutil
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import nbformat
 
-from derived.book.deliver import carrying
+from derived.book.deliver import carrying, figures, handout
 from derived.book.house import House, UserError
 from derived.book.run.driver import read_findings
 from derived.book.site import downloads, render
@@ -34,6 +35,10 @@ def teach(house: House, slugs: list[str], who: list[str]) -> Iterator[str]:
     for_class, tutors = packs(house, [slug for slug in house.chapters() if read_findings(house, slug)])
     yield f"made {for_class}: unpack it anywhere and open class/index.html"
     yield f"made {tutors}: solutions, homework for nbgrader, lesson plans"
+    slugs = [slug for slug in house.chapters() if (house.site / f"notebooks/{slug}.html").is_file()]
+    yield f"made {figures.figures(house.site.resolve(), slugs, house.build / 'figures.zip')}: SVG, PDF and credits"
+    for made in handout.handouts(house.root, house.site.resolve(), slugs, house.build / "handouts"):
+        yield f"made {made.file}: {made.sides} sides"
 
 
 def packs(house: House, slugs: list[str]) -> tuple[Path, Path]:

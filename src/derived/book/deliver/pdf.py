@@ -154,13 +154,6 @@ def print_page(page: Path, file: Path) -> None:
         )
 
 
-if __name__ == "__main__":
-    try:
-        print_page(Path(sys.argv[1]), Path(sys.argv[2]))
-    except (UserError, Error) as error:
-        sys.exit(str(error).splitlines()[0])
-
-
 def printed(house: House, slugs: list[str]) -> list[Path]:
     """Print the named chapters, or the whole book, and their replication reports; UserError for one without a page."""
     chosen = house.choose(slugs)
@@ -172,3 +165,10 @@ def printed(house: House, slugs: list[str]) -> list[Path]:
     files = write(house.site.resolve(), names, house.build / "pdf", whole=not slugs)
     reports = [f"reports/{slug}" for slug in chosen if (house.site / f"reports/{slug}.html").is_file()]
     return files + (write(house.site.resolve(), reports, house.build / "pdf/reports", whole=False) if reports else [])
+
+
+if __name__ == "__main__":
+    try:
+        print_page(Path(sys.argv[1]), Path(sys.argv[2]))
+    except (UserError, Error) as error:
+        sys.exit(str(error).splitlines()[0])

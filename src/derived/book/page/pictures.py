@@ -307,7 +307,8 @@ def _bar(ax: Axes, trace: dict[str, Any], style: dict[str, Any], place: tuple[in
     number, count = place
     at = at + thick * ((number + 0.5) / count - 0.5)
     draw = ax.barh if lying else ax.bar
-    bars = draw(at, ends, thick / count, alpha=trace.get("opacity", 1), **style)
+    begin = {"left" if lying else "bottom": _list(trace["base"])} if trace.get("base") is not None else {}
+    bars = draw(at, ends, thick / count, alpha=trace.get("opacity", 1), **begin, **style)
     if isinstance(names[0], str):
         (ax.set_yticks if lying else ax.set_xticks)(np.arange(len(names)), names)
     if trace.get("text") is not None:

@@ -34,7 +34,7 @@ from derived.book.teach import slides, teaching
 
 CODE = re.compile(r'(?<=<div class="highlight-ipython3 notranslate"><div class="highlight"><pre>).*?(?=</pre>)', re.S)
 KEY_FILE = "site-key.txt"
-WRITTEN = ("notebooks", "book", "claims")  # where the pages are that can be searched
+WRITTEN = ("notebooks", "book", "claims", "packages")  # where the pages are that can be searched
 # Inputs of the site besides executed notebooks and findings; the wheel holds all of src/derived.
 SOURCES = (
     "book",

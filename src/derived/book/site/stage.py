@@ -13,7 +13,7 @@ import nbformat
 import yaml
 
 from derived.book import written
-from derived.book.front import fill, welcome
+from derived.book.front import fill, reference, welcome
 from derived.book.house import House, UserError
 from derived.book.judge.ledger import check_columns
 from derived.book.page import chapter, evidence, explorer, pages
@@ -25,6 +25,7 @@ from derived.book.teach import homework
 
 LEDGER = "book/ledger"  # the page that has the evidence of each chapter below it
 REPORTS = "book/wrong"  # and the page below which their reports do
+PACKAGES = "book/package"  # and that below which their packages are documented
 STATEMENTS = "statements.json"  # in the stage: what the book's Sphinx extension says of each statement
 DOWNLOADS = "downloads"  # the branch of the repository on which the workflow puts what the site offers to take away
 
@@ -99,6 +100,11 @@ def _stage_toc(root: Path, path: Path, slugs: list[str]) -> None:
     below = {
         LEDGER: [{"file": f"claims/{slug}", "title": f"Evidence, chapter {number}"} for number, slug in numbered],
         REPORTS: [{"file": f"reports/{slug}", "title": f"Report, chapter {number}"} for number, slug in reported],
+        PACKAGES: [
+            {"file": f"{reference.FOLDER}/{slug}", "title": f"Package, chapter {number}"}
+            for number, slug in numbered
+            if reference.offered(root, [slug])
+        ],
     }
     for part in toc["parts"]:
         keep = [e for e in part["chapters"] if not e["file"].startswith("notebooks/") or e["file"] in wanted]

@@ -20,7 +20,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from derived.book import written
 from derived.book.house import House, UserError
-from derived.book.tasks import mutants, oral
+from derived.book.tasks import mutants, oral, quick
 from derived.lab import court
 from derived.lab.forecast import Forecast, Task, task
 from derived.lab.subjects import Subject
@@ -190,19 +190,21 @@ def write(root: Path, slug: str, title: str, who: str, into: Path) -> list[Path]
 
 
 def make(house: House, slugs: Sequence[str], who: Sequence[str]) -> list[Path]:
-    """Write under ``_build/tasks/<slug>`` what each student gets, and for the tutor all oral cards, a hand of them for
-    each, and the key; UserError for a name that makes no file name."""
+    """Write under ``_build/tasks/<slug>`` quick questions for all, what each student gets, and for the tutor all oral
+    cards, a hand of them for each, and the key; UserError for a name that makes no file name."""
     if wrong := [name for name in who if not re.fullmatch(r"[\w.-][\w .-]*", name)]:
         raise UserError(f"{wrong[0]!r} makes no file name: give letters, digits, '-', '_' and '.'")
     made = []
     for slug in slugs:
         into = house.build / "tasks" / slug
         (into / "tutor").mkdir(parents=True, exist_ok=True)
-        title = _title(house, slug)
+        title, held = _title(house, slug), bank(house.root, slug)
+        made.append(into / "quick.html")
+        made[-1].write_text(quick.page(title, quick.questions(held.source, held.subjects, held.mutants)), "utf-8")
         sheets = {"oral": oral.sheet(house.root, slug, title)}
         sheets |= {f"{name}-oral": oral.sheet(house.root, slug, title, name) for name in who}
         if who:
-            keys = "\n".join(key(bank(house.root, slug), name) for name in who)
+            keys = "\n".join(key(held, name) for name in who)
             sheets["key"] = f"# Who has which mutant: {title}\n\n{KEY}\n{keys}\n"
         for name in who:
             made += write(house.root, slug, title, name, into)

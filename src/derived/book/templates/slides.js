@@ -74,6 +74,12 @@ const fit = () => {
   }
 };
 
+for (const button of document.querySelectorAll(".credit"))
+  button.addEventListener("click", async () => {
+    await navigator.clipboard?.writeText(`${button.dataset.cite}, ${location.href}`);
+    button.blur(); // the space bar turns the slide
+  });
+
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.target.type === "range" && event.key.startsWith("Arrow")) return; // the slider of an explorer

@@ -38,7 +38,7 @@ function compute([delta, temperature, noise], { logits, push }) {
   return {
     data: [
       ...[q, p, law].map((y) => ({ type: "bar", y })),
-      { type: "bar", x: numbers, text: numbers.map((each) => each.toFixed(3)) },
+      { type: "bar", x: numbers, base: [0, 0, exact, 0, 0], text: numbers.map((each) => each.toFixed(3)) },
     ],
     traces: [0, 1, 2, 3],
     layout: { xaxis2: { range: [0, Math.max(1.4, 1.15 * Math.max(...numbers))] } },

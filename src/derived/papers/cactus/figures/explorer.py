@@ -43,7 +43,9 @@ def explorer(rows: pd.DataFrame) -> go.Figure:
         heights = {"x": rows["token"].tolist(), "y": rows[column].tolist()}
         figure.add_trace(go.Bar(**heights, name=name, marker_color=colour), 1, 1)
     numbers = first[[*NUMBERS]].astype(float).tolist()
-    style = {"orientation": "h", "showlegend": False, "marker": {"color": MUTED}, "textposition": "outside"}
+    base = [0.0, 0.0, float(first["exact"]), 0.0, 0.0]  # what is spent begins where the exact rate ends: it is the gain
+    style = {"orientation": "h", "showlegend": False, "base": base, "textposition": "outside"}
+    style["marker"] = {"color": [BLUE, MUTED, RED, MUTED, MUTED]}
     words = [f"{each:.3f}" for each in numbers]
     figure.add_trace(go.Bar(x=numbers, y=[*NUMBERS.values()], text=words, cliponaxis=False, **style), 2, 1)
     figure.update_layout(

@@ -2,7 +2,6 @@
 
 mark                   meaning
 filled, open marker    recorded, live; means over the pairs of models
-thin line              Cactus in one pair of models
 sequential colours     a swept parameter
 """
 
@@ -10,9 +9,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from derived.lab.plot import SEQUENTIAL, beside, largest, panel_label, shades
+from derived.lab.plot import INK, SEQUENTIAL, beside, largest, panel_label, shades
 
 from .marks import RULES
 
@@ -21,29 +21,48 @@ def trained_pair(rows: pd.DataFrame) -> Figure:
     """Share of texts without fault against drafts kept per block; rows of ``TrainedPair``."""
     rows = largest(rows)
     rows = rows[rows["draft"] == "trained"]
-    figure, axes = plt.subplots(1, 2, figsize=(7.6, 4.1), sharey=True)
+    figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.8), sharey=True)
     words, recorded = [], bool(rows["recorded"].iloc[0])
     for ax, shape in zip(axes, ("truncated", "plain"), strict=True):
+        others = []
         for rule, (name, color, marker) in RULES.items():
             part = rows[(rows["rule"] == rule) & (rows["shape"] == shape)]
             points = sorted((_kept(group), _share(group)) for _, group in part.groupby(delta_of(part)))
             al, value = np.array(points).T
-            style = {"color": color, "marker": marker, "markersize": 4.5, "label": name}
+            style = {"color": color, "marker": marker, "markersize": 6}
             style |= {"markerfacecolor": color if recorded else "none", "linestyle": "-" if rule == "cactus" else ""}
             ax.plot(al, value, **style)
-            for _, pair in part[part["rule"] == "cactus"].groupby("pair"):
-                each = [(_kept(group), _share(group)) for _, group in pair.groupby("knob")]
-                ax.plot(*zip(*each, strict=True), color=color, linewidth=0.5, alpha=0.6)
+            if rule == "cactus":
+                beside(ax, al[0], value[0], "Cactus", color, (-4, 9), ha="right")
+                half = len(al) // 2
+                ends = {"xy": (al[half], value[half] - 0.08), "xytext": (al[0], value[0] - 0.08)}
+                ax.annotate("", **ends, arrowprops={"arrowstyle": "->", "color": color, "linewidth": 0.8})
+                beside(ax, al[0], value[0] - 0.08, r"$\delta$ grows", color, (-4, -5), ha="right", fontsize=9)
+            else:
+                others.append((value[-1], al[-1], name))
             words.append(f"{shape} {name} " + ", ".join(f"{v:.2f} at {a:.1f}" for v, a in zip(value, al, strict=True)))
+        _beside_each(ax, sorted(others))
         ax.set(xlabel="drafts kept per block")
+        ax.set_xlim(ax.get_xlim()[0] - 0.5, ax.get_xlim()[1] + 0.8)
         panel_label(ax, "temperature 0.6, top-p 0.95" if shape == "truncated" else "temperature 1")
     axes[0].set(ylabel="texts without fault", ylim=(-0.03, 1.03))
-    figure.legend(*axes[1].get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=6)
     figure.set_label(
         "Share of texts without fault against drafts kept per block, truncated laws and temperature 1. Share at "
         f"drafts kept: {'; '.join(words)}."
     )
     return figure
+
+
+def _beside_each(ax: Axes, marks: list[tuple[float, float, str]]) -> None:
+    """Name marks (height, place, name) from below, one name for those that lie together."""
+    heaps: list[list[tuple[float, float, str]]] = []
+    for mark in marks:
+        near = heaps and mark[0] - heaps[-1][-1][0] < 0.05
+        heaps[-1].append(mark) if near else heaps.append([mark])
+    for heap in heaps:
+        height, place = np.mean([mark[:2] for mark in heap], axis=0)
+        names = [name for *_, name in heap]
+        beside(ax, place, height, ",\n".join(names), INK, (8, 0), fontsize=9)
 
 
 def delta_of(rows: pd.DataFrame) -> pd.Series:

@@ -9,43 +9,45 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, COLOURS, DASHED, INK, apart, beside, largest, mean_and_reach, panel_label, plain_log
+from derived.lab.plot import BLUE, DASHED, INK, MUTED, RED, beside, largest, mean_and_reach, panel_label, plain_log
 
 
 def sweep(rows: pd.DataFrame) -> Figure:
-    """The distortion against the number of codes, and what the codes and the networks miss; rows of ``Sweep``."""
+    """The distortion against the number of codes, a panel for each kind of data, and what the codes and the networks
+    miss; rows of ``Sweep``."""
     table = largest(rows)
     table = table[table["stage"] == "fit"]
     recorded, many = bool(table["recorded"].iloc[0]), table["num"].max()
-    codebooks = sorted(table[table["arm"] == "ce"]["K"].unique())
-    figure, axes = plt.subplots(1, 2, figsize=(7.8, 3.7))
-    words, ends = [], {}
-    for color, ((noise, num), part) in zip(COLOURS, table.groupby(["noise", "num"]), strict=False):
+    cases = list(table.groupby(["noise", "num"]))[::-1]
+    figure, axes = plt.subplots(1, len(cases) + 1, figsize=(8.4, 3.0))
+    words, top = [], 0.0
+    for place, (ax, ((noise, num), part)) in enumerate(zip(axes, cases, strict=False)):
         case = (f"noise {100 * noise:g} %" if noise else "no noise") + (f", {num} paths" if num != many else "")
-        hard, scalar = part[part["arm"] == "ce"], part[part["arm"] == "scalar"]
-        spots = [(K, *mean_and_reach(one["distortion"])) for K, one in hard.groupby("K")]
-        K, mean, reach = zip(*spots, strict=True)
-        face = color if recorded else "none"
-        axes[0].errorbar(K, mean, reach, fmt="o-", color=color, markerfacecolor=face, linewidth=1.0, capsize=2)
-        axes[0].plot([K[0], K[-1]], 2 * [scalar["distortion"].mean()], **(DASHED | {"color": color}))
-        ends[case] = mean[-1], color
+        hard, scalar = part[part["arm"] == "ce"], part[part["arm"] == "scalar"]["distortion"].mean()
+        K, mean, reach = zip(*((K, *mean_and_reach(one["distortion"])) for K, one in hard.groupby("K")), strict=True)
+        face = RED if recorded else "none"
+        ax.errorbar(K, mean, reach, fmt="o-", color=RED, markerfacecolor=face, linewidth=1.2, capsize=2)
+        ax.axhline(scalar, **DASHED)
+        if place == 0:
+            beside(ax, K[-1], mean[-1], "hard labels", RED, (4, 24), ha="right", fontsize=9)
+            beside(ax, K[-1], scalar, "the value", MUTED, (4, -9), ha="right", fontsize=9)
+        top = max(top, *(at + half for at, half in zip(mean, reach, strict=True)))
+        panel_label(ax, case)
         said = ", ".join(f"{k} {value:.2g}" for k, value in zip(K, mean, strict=True))
-        words.append(f"{case}: {said}, the value {scalar['distortion'].mean():.2g}")
-        if noise == 0 and num == many:
-            missed = hard.groupby("K")[["reconstruction", "rmse"]].mean()
-            axes[1].plot(missed.index, missed["reconstruction"], "s-", color=INK)
-            axes[1].plot(missed.index, missed["rmse"], "o-", color=BLUE)
-            for name, label, shade in (("reconstruction", "of the codes", INK), ("rmse", "of the next value", BLUE)):
-                beside(axes[1], missed.index[-1], missed[name].iloc[-1], label, shade, fontsize=8)
-    places = apart([end for end, _ in ends.values()], 0.05 * axes[0].get_ylim()[1])
-    for (case, (_, color)), place in zip(ends.items(), places, strict=True):
-        beside(axes[0], codebooks[-1], place, case, color, fontsize=8)
+        words.append(f"{case}: {said}, the value {scalar:.2g}")
+    for ax in axes[:-1]:
+        ax.set(ylim=(0, 1.05 * top), ylabel="distortion $D$" if ax is axes[0] else "")
+        ax.tick_params(labelleft=ax is axes[0])
+    plenty = table[(table["noise"] == 0) & (table["num"] == many) & (table["arm"] == "ce")]
+    missed = plenty.groupby("K")[["reconstruction", "rmse"]].mean()
+    for name, label, shade in (("reconstruction", "codes", INK), ("rmse", "next value", BLUE)):
+        axes[-1].plot(missed.index, missed[name], "o-", color=shade)
+        beside(axes[-1], missed.index[-1], missed[name].iloc[-1], label, shade, (-8, 2), ha="right", fontsize=9)
+    axes[-1].set(yscale="log", ylabel="error, share of the range")
+    panel_label(axes[-1], "missed, no noise")
     for ax in axes:
-        ax.set(xlabel="codes $K$", xscale="log", xlim=(codebooks[0] / 1.3, codebooks[-1] * 6))
-        plain_log(ax.xaxis, codebooks)
+        ax.set(xlabel="codes $K$", xscale="log")
+        plain_log(ax.xaxis, sorted(missed.index))
         ax.tick_params(axis="x", labelsize=8)
-    axes[0].set(ylabel="distortion $D$ under hard labels", ylim=(0, None))
-    axes[1].set(ylabel="error, share of the range", yscale="log")
-    panel_label(axes[1], "no noise, many paths")
     figure.set_label(f"Distortion under hard labels against the number of codes. {'; '.join(words)}.")
     return figure

@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from derived.lab.plot import COLOURS, DASHED, apart, beside, largest, mean_and_reach, panel_label, plain_log
+from derived.lab.plot import COLOURS, INK, apart, beside, largest, mean_and_reach, panel_label, plain_log
 
 ARMS = {
     "ce": "hard labels",
@@ -50,26 +50,51 @@ def _networks(ax: Axes, x: float, values: pd.Series, color, recorded: bool) -> f
 
 
 def arms(rows: pd.DataFrame) -> Figure:
-    """The published distortion and the truth that a probe finds, for six arms on three systems; rows of ``Arms``."""
-    table = finished(largest(rows), ["system", "arm"])
-    recorded, words = bool(table["recorded"].iloc[0]), []
-    figure, axes = plt.subplots(2, 3, figsize=(7.8, 5.0), sharex=True, sharey="row")
-    for column, (system, name) in enumerate(SYSTEMS.items()):
-        for row, measure in enumerate(("distortion", "hidden")):
-            ax, means = axes[row, column], {}
-            for x, (arm, label) in enumerate(ARMS.items()):
-                part = table[(table["system"] == system) & (table["arm"] == arm)]
-                means[label] = _networks(ax, x, part[measure].clip(lower=-0.2), COLOUR[arm], recorded)
-            what = "distortion" if row == 0 else "explained variance of the unobserved coordinates"
-            words.append(f"{name}, {what}: " + ", ".join(f"{label} {mean:.2g}" for label, mean in means.items()))
-        panel_label(axes[0, column], name)
-        axes[1, column].set_xticks(range(len(ARMS)), ARMS.values(), rotation=40, ha="right", fontsize=8)
-        axes[1, column].set_xlabel("what the network is asked for")
-        axes[1, column].axhline(0, **DASHED)
-    axes[0, 0].set(ylabel=DISTORTION, ylim=(0, None))
-    axes[1, 0].set(ylabel=TRUTH, ylim=(-0.25, 1.05))
-    figure.set_label(f"Means over trained networks. {'; '.join(words)}.")
+    """The published distortion of six arms on three systems; rows of ``Arms``."""
+    figure, ax = plt.subplots(figsize=(5.4, 3.9))
+    words = _by_arm(ax, rows, "distortion")
+    ax.set(xscale="log", xlabel="distortion $D$ (less is better)")
+    plain_log(ax.xaxis, (0.03, 0.05, 0.1, 0.2, 0.5))
+    figure.set_label(f"Distortion of six ways to train one encoder on three systems. {'; '.join(words)}.")
     return figure
+
+
+def truth(rows: pd.DataFrame) -> Figure:
+    """What a linear map reads of unobserved coordinates from the states of six arms; rows of ``Arms``."""
+    figure, ax = plt.subplots(figsize=(5.4, 3.9))
+    words = _by_arm(ax, rows, "hidden")
+    ax.set_xlabel("$R^2$ of coordinates that no network saw (more is better)")
+    figure.set_label(
+        f"R squared of the unobserved coordinates, six ways to train on three systems. {'; '.join(words)}."
+    )
+    return figure
+
+
+def _by_arm(ax: Axes, rows: pd.DataFrame, measure: str) -> list[str]:
+    """A line for each arm with a dot for each system and small points for single networks, the first system's lowest
+    distortion at the top; returns the means in words."""
+    table = finished(largest(rows), ["system", "arm"])
+    order = table[table["system"] == "lorenz"].groupby("arm")["distortion"].mean().sort_values(ascending=False).index
+    face = {} if table["recorded"].iloc[0] else {"markerfacecolor": "none"}
+    words = []
+    for shift, color, (system, name) in zip((0.22, 0.0, -0.22), COLOURS, SYSTEMS.items(), strict=False):
+        means = []
+        for place, arm in enumerate(order):
+            values = table[(table["system"] == system) & (table["arm"] == arm)][measure]
+            mean, reach = mean_and_reach(values)
+            ax.plot(values, [place + shift] * len(values), ".", color=color, alpha=0.3, markersize=5)
+            ax.errorbar(
+                mean, place + shift, xerr=reach, fmt="o", color=color, markersize=7, capsize=3, zorder=3, **face
+            )
+            means.append(f"{ARMS[arm]} {mean:.3f}")
+        ax.plot([], [], "o", color=color, label=name)
+        words.append(f"{name}: {', '.join(means)}")
+    ax.set(yticks=range(len(order)), yticklabels=[ARMS[arm] for arm in order])
+    ax.tick_params(axis="y", length=0)
+    for place in range(1, len(order)):
+        ax.axhline(place - 0.5, color=INK, linewidth=0.3, alpha=0.4)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=3)
+    return words
 
 
 def learning(rows: pd.DataFrame) -> Figure:

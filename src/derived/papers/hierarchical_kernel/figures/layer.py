@@ -5,51 +5,52 @@ from collections.abc import Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from derived.lab.plot import RED, SEQUENTIAL, panel_label
+from derived.lab.plot import RED, panel_label
 
 from .marks import as_matrix
 
 
-def _brackets(ax: Axes, symbols: Sequence[str], below: float) -> None:
-    """The nesting of a ListOps string under the horizontal axis, one line per list."""
-    starts, depth = [], 0
-    for place, symbol in enumerate(symbols):
-        if symbol.startswith("["):
-            starts.append((place, depth))
-            depth += 1
-        elif symbol == "]":
-            start, level = starts.pop()
-            depth -= 1
-            y = below + 0.9 * level
-            ax.plot([start, start, place, place], [y - 0.3, y, y, y - 0.3], color=RED, linewidth=1.2, clip_on=False)
-
-
 def score_pyramid(rows: pd.DataFrame, symbols: Sequence[str]) -> Figure:
-    """Score tables of a string, and their mixture under the mask; rows: level (-1: mixture), i, j, score."""
+    """Mixed scores of a string under the mask with its brackets drawn on them, and the tables of the levels beside.
+
+    Rows: level (-1: mixture), i, j, score.
+    """
     levels = sorted(level for level in rows["level"].unique() if level >= 0)
-    figure, grid = plt.subplots(2, len(levels) // 2 + 1, figsize=(6.4, 6.0), squeeze=False)
-    *axes, last = grid.flat[: len(levels) + 1]
-    for ax in grid.flat[len(levels) + 1 :]:
-        ax.remove()
-    bottom, top = rows["score"].min(), rows["score"].max()
-    for ax, level in zip([*axes, last], [*levels, -1], strict=True):
-        table = as_matrix(rows[rows["level"] == level], "score")
-        if level < 0:
-            table = np.where(np.tri(len(table), dtype=bool), table, np.nan)
-        ax.imshow(table, cmap=SEQUENTIAL, vmin=bottom, vmax=top)
-        panel_label(ax, f"level {level}: {table.shape[0]}²" if level >= 0 else "mixture, masked")
-        ax.set(xticks=[], yticks=[])
-        ax.spines[:].set_visible(False)
-    last.set_yticks(range(len(symbols)), [symbol.strip("[") for symbol in symbols], fontsize=6.5)
-    last.tick_params(length=0)
-    _brackets(last, symbols, len(symbols) + 0.6)
+    figure, ax = plt.subplots(figsize=(6.6, 5.8))
+    style = {"cmap": "Blues", "vmin": rows["score"].min(), "vmax": 1.2 * rows["score"].max()}
+    table = as_matrix(rows[rows["level"] == -1], "score")
+    ax.imshow(np.where(np.tri(len(table), dtype=bool), table, np.nan), **style)
+    names = [symbol.strip("[") for symbol in symbols]
+    ax.set_yticks(range(len(symbols)), names, fontsize=8)
+    ax.set_xticks(range(len(symbols)), names, fontsize=8, rotation=90)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    for first, last in _brackets(symbols):
+        low, high = first - 0.5, last + 0.5
+        ax.plot([low, low, high, low], [low, high, high, low], color=RED, linewidth=1.6)
+    for number, level in enumerate(levels):
+        small = ax.inset_axes((0.42 + 0.2 * number, 0.74, 0.17, 0.17))
+        one = as_matrix(rows[rows["level"] == level], "score")
+        small.imshow(one, **style)
+        small.set(xticks=[], yticks=[])
+        panel_label(small, f"level {level}: {len(one)}²")
     sizes = ", ".join(str(int(rows[rows["level"] == level]["i"].max()) + 1) for level in levels)
     figure.set_label(
-        f"Score tables of {' '.join(symbols)} as coloured squares with {sizes} rows, and their mixture with the upper "
-        f"triangle masked. Scores lie between {rows['score'].min():.1f} and {rows['score'].max():.1f}; in the mixture "
-        "blocks of equal colour come from the coarse tables."
+        f"Mixed scores of {' '.join(symbols)} as a triangle of coloured squares, a triangle drawn around each bracket, "
+        f"and the tables of the levels with {sizes} rows. Scores lie between {rows['score'].min():.1f} and "
+        f"{rows['score'].max():.1f}; in the mixture blocks of equal colour come from the coarse tables."
     )
     return figure
+
+
+def _brackets(symbols: Sequence[str]) -> list[tuple[int, int]]:
+    """The first and last places of each bracket."""
+    opened, found = [], []
+    for place, symbol in enumerate(symbols):
+        if symbol.startswith("["):
+            opened.append(place)
+        elif symbol == "]":
+            found.append((opened.pop(), place))
+    return found

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import DASHED, RED, SEQUENTIAL, largest, mean_and_reach, panel_label
+from derived.lab.plot import INK, RED, SEQUENTIAL, THEORY, beside, largest, panel_label
 
 from .marks import KIND_COLOURS, POOLINGS, as_matrix
 
@@ -32,22 +32,22 @@ def jacobians(rows: pd.DataFrame) -> Figure:
 
 
 def leak(rows: pd.DataFrame) -> Figure:
-    """Loss on fresh i.i.d. symbols less ln V by kind; rows of Leak."""
-    kinds = {"plain": "plain", "hkt": "HKT", "hkt-block": "HKT with block means"}
-    figure, ax = plt.subplots(figsize=(6.4, 2.2))
-    words = []
+    """Loss of each network on fresh i.i.d. symbols, by kind, against what is possible; rows of Leak."""
+    rows = largest(rows)
+    kinds = {"plain": "plain\nattention", "hkt": "HKT", "hkt-block": "HKT, block means:\nit sees the answer"}
+    figure, ax = plt.subplots(figsize=(5.4, 3.5))
+    chance, words = rows["chance"].iloc[0], []
     for place, kind in enumerate(kinds):
-        for recorded, part in rows[rows["kind"] == kind].groupby("recorded"):
-            color, face = KIND_COLOURS[kind], KIND_COLOURS[kind] if recorded else "none"
-            value, reach = mean_and_reach(part["loss"] - part["chance"])
-            height = place + (0.12 if recorded else -0.12)
-            ax.errorbar(value, height, xerr=reach, fmt="o", color=color, markerfacecolor=face)
-        best = largest(rows[rows["kind"] == kind])
-        words.append(
-            f"{kinds[kind]} {(best['loss'] - best['chance']).mean():+.3f}, accuracy {best['accuracy'].mean():.2f}"
-        )
-    ax.axvline(0, **DASHED)
-    ax.set(yticks=range(len(kinds)), yticklabels=kinds.values(), xlabel=r"test loss less $\ln V$ [nats]")
-    ax.set_ylim(-0.6, len(kinds) - 0.4)
+        part = rows[rows["kind"] == kind]
+        spread = np.linspace(-0.22, 0.22, len(part))
+        ax.plot(place + spread, part["loss"], "o", color=KIND_COLOURS[kind], markersize=5)
+        words.append(f"{kind} {(part['loss'] - chance).mean():+.3f}, accuracy {part['accuracy'].mean():.2f}")
+    below = float(rows.loc[rows["kind"] == "hkt-block", "loss"].mean())
+    ax.axhline(chance, **THEORY)
+    beside(ax, -0.45, chance, "chance: nobody can do better", INK, (0, 9))
+    ax.annotate("", (2.4, below), (2.4, chance), arrowprops={"arrowstyle": "<->", "color": RED, "linewidth": 1.4})
+    beside(ax, 2.4, (below + chance) / 2, f"{chance - below:.2f} nats", RED, (5, 0))
+    ax.set(xticks=range(len(kinds)), xticklabels=kinds.values(), ylabel="test loss [nats]", xlim=(-0.5, 2.95))
+    ax.set_ylim(min(below, rows["loss"].min()) - 0.08, chance + 0.12)
     figure.set_label(f"Loss on symbols that nobody can predict, less that of chance: {'; '.join(words)}.")
     return figure

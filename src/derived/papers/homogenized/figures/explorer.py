@@ -155,7 +155,10 @@ def collapse_explorer(rows: pd.DataFrame) -> go.Figure:
     """Overlap over layers, three sliders; rows: d, logit_std, eta, path (-1: the ODE), layer, gamma."""
     groups = {key: part for key, part in rows.groupby(list(NAMES))}
     values = [sorted(rows[name].unique()) for name in NAMES]
-    start = tuple(each[len(each) // 2] for each in values)
+    start = (
+        *(each[len(each) // 2] for each in values[:2]),
+        values[2][len(values[2]) // 4],
+    )
 
     def lines(part: pd.DataFrame) -> list[list[float]]:
         return [line["gamma"].round(3).tolist() for _, line in part.groupby("path")]

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from derived.lab.plot import BLUE, INK, MUTED, RED, beside, largest, panel_label
 
@@ -69,19 +70,26 @@ def chunk_diagram(chunk: int = 5) -> Figure:
 
 
 def leak(rows: pd.DataFrame) -> Figure:
-    """|dO_n / ds_m| on and above the diagonal; rows of ``Leaks``: variant, position (n), future (m - n), jacobian."""
+    """Which later inputs an output depends on, as cells of a matrix; rows of ``Leaks``: variant, position (n), future
+    (m - n), jacobian."""
     rows = largest(rows)
     names = list(dict.fromkeys(rows["variant"]))
-    figure, ax = plt.subplots(figsize=(6.6, 0.7 + 0.4 * len(names)))
-    words = []
-    for place, name in enumerate(names):
-        part = rows[rows["variant"] == name]
-        seen = part[part["jacobian"] > 0]
-        ax.plot(seen["future"], np.full(len(seen), place) + 0.16 * np.sin(seen["position"]), "o", color=RED, alpha=0.5)
-        words.append(f"{name} {len(seen)}")
-    ax.set(yticks=range(len(names)), yticklabels=names, xlabel="how far ahead an input is seen, $m-n$")
-    farthest = int(rows.loc[rows["jacobian"] > 0, "future"].max())
-    ax.set(xticks=range(farthest + 1), xlim=(0, farthest + 0.6))
-    ax.set_ylim(len(names) - 0.5, -0.5)
-    figure.set_label(f"Pairs of an output and a later input that it depends on, by variant: {', '.join(words)}.")
+    length = int((rows["position"] + rows["future"]).max()) + 1
+    figure, axes = plt.subplots(1, len(names), figsize=(7.6, 2.3), sharey=True)
+    past, words = np.tri(length), []
+    for ax, name in zip(axes, names, strict=True):
+        seen = rows[(rows["variant"] == name) & (rows["future"] > 0) & (rows["jacobian"] > 0)]
+        ax.pcolormesh(np.where(past > 0, 1.0, np.nan), cmap=ListedColormap([BLUE]), alpha=0.35)
+        for n, m in zip(seen["position"], seen["position"] + seen["future"], strict=True):
+            ax.add_patch(Rectangle((m, n), 1, 1, color=RED, linewidth=0))
+        ax.set(aspect="equal", xticks=[], yticks=[], xlim=(0, length), ylim=(length, 0))
+        pairs = seen[["position", "future"]].drop_duplicates()
+        ax.set_xlabel(f"{len(pairs)} leaks" if len(pairs) else "no leak", color=RED if len(pairs) else INK)
+        panel_label(ax, name)
+        words.append(f"{name} {len(pairs)}")
+    axes[0].set_ylabel("output $n$")
+    figure.set_label(
+        f"Inputs across, outputs down, past inputs pale. Pairs of an output and a later input that it depends on, by "
+        f"variant: {', '.join(words)}."
+    )
     return figure

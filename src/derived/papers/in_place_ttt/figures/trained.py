@@ -167,23 +167,32 @@ def sizes(chunks: pd.DataFrame, layers: pd.DataFrame | None = None) -> Figure:
 
 
 def warm(rows: pd.DataFrame) -> Figure:
-    """Loss before, right after the insertion, and after further training; rows of ``WarmStart``."""
+    """Loss above that of the trained model, right after the insertion and after further training; rows of
+    ``WarmStart``. The axis is logarithmic beyond a hundredth."""
     rows = at_chosen_rate(largest(rows), ["start"], "min")
-    figure, ax = plt.subplots(figsize=(6.0, 3.0))
-    words = []
+    figure, ax = plt.subplots(figsize=(6.2, 3.4))
+    words, base = [], rows["base"].mean()
+    recorded = bool(rows["recorded"].iloc[0])
     for x, (start, name) in enumerate(STARTS.items()):
         part = rows[rows["start"] == start]
-        recorded = bool(part["recorded"].iloc[0])
-        first = single_models(ax, x - 0.18, part["first"], MUTED, recorded)
-        after = single_models(ax, x + 0.18, part["test"], COLOURS[x], recorded)
-        words.append(f"{name} {first:.3f}, then {after:.3f}")
-    ax.axhline(rows["base"].mean(), **DASHED)
-    ax.set(xticks=range(len(STARTS)), ylabel="loss (nats per token)", xlim=(-0.6, len(STARTS) - 0.4))
-    ax.set_xticklabels(list(STARTS.values()))
-    figure.set_label(
-        f"Loss right after the insertion and after further training: {'; '.join(words)}. Dashed: the trained model "
-        f"before, {rows['base'].mean():.3f}."
+        first = single_models(ax, x - 0.18, part["first"] - part["base"], MUTED, recorded)
+        after = single_models(ax, x + 0.18, part["test"] - part["base"], BLUE, recorded)
+        words.append(f"{name} {first:+.3f}, then {after:+.3f}")
+        if x == len(STARTS) - 1:
+            beside(ax, x - 0.18, first, "right after\nthe insertion", MUTED, (-8, 0), ha="right")
+            beside(ax, x + 0.18, after, "trained further", BLUE, (-4, 14), ha="center")
+    ax.axhline(0, **DASHED)
+    ax.set_yscale("symlog", linthresh=0.01)
+    ax.set(
+        xticks=range(len(STARTS)),
+        xlim=(-0.6, len(STARTS) - 0.4),
+        ylabel="loss above the trained\nmodel's (nats per token)",
     )
+    ticks = (0, 0.01, 0.1, 0.5)
+    ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.minorticks_off()
+    ax.set_xticklabels(list(STARTS.values()))
+    figure.set_label(f"Loss less that of the trained model, {base:.3f}: {'; '.join(words)}.")
     return figure
 
 

@@ -12,7 +12,40 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from derived.lab.plot import BLUE, DIVERGING, GREEN, MUTED, RED, THEORY, beside, panel_label
+from derived.lab.plot import BLUE, DASHED, DIVERGING, GREEN, MUTED, RED, THEORY, beside, panel_label
+
+
+def doubled(rows: pd.DataFrame) -> Figure:
+    """What a layer that holds one fit answers at its own inputs and at twice these; rows: x, y, fit, doubled."""
+    figure, ax = plt.subplots(figsize=(5.4, 3.7))
+    x = rows["x"].to_numpy()
+    ends = np.array([x.min(), x.max()])
+    slope, wrong = (float(rows[name] @ x / (x @ x)) for name in ("fit", "doubled"))
+    times = float((rows["doubled"] / rows["fit"]).median())
+    ax.plot(x, rows["y"], "o", color=MUTED, markersize=4)
+    ax.plot(ends, slope * ends, color=BLUE, linewidth=2.2)
+    ax.plot(2 * x, rows["y"], "o", color=MUTED, markersize=4, markerfacecolor="none")
+    ax.plot(2 * ends, slope * ends, **DASHED | {"linewidth": 1.4})
+    ax.plot(2 * x, rows["doubled"], "o-", color=RED, linewidth=1.2, markersize=4)
+    beside(
+        ax,
+        2 * ends[1],
+        wrong * ends[1],
+        f"the same layer, inputs doubled:\n{times:g} times too much",
+        RED,
+        (-8, -4),
+        ha="right",
+    )
+    beside(ax, 2 * ends[1], slope * ends[1], "least squares,\ninputs doubled", MUTED, (8, 0))
+    beside(
+        ax, ends[0], slope * ends[0], "the layer, inputs as fitted:\nthe regression line", BLUE, (0, 30), ha="center"
+    )
+    ax.set(xlabel="input", ylabel="answer", xlim=(2.1 * ends[0], 3.1 * ends[1]))
+    figure.set_label(
+        f"Points and their regression line of slope {slope:.2f}, on which the layer's answers lie. At doubled inputs "
+        f"the line of least squares has half the slope; the layer's answers lie {times:g} times too far from zero."
+    )
+    return figure
 
 
 def attention_is_projection(rows: pd.DataFrame) -> Figure:

@@ -19,10 +19,41 @@ from derived.lab.plot import (
     beside,
     largest,
     panel_label,
+    plain_log,
     shades,
 )
 
 from .marks import NAMES
+
+
+def growth(rows: pd.DataFrame) -> Figure:
+    """J against depth, both logarithmic, of LayerNorm and of Derf at four alphas; rows of ``Crossing``."""
+    rows = largest(rows).query("attention == 1")
+    figure, ax = plt.subplots(figsize=(5.4, 3.7))
+    derf, layernorm = (rows[rows["norm"] == name] for name in ("erf", "layernorm"))
+    alphas = [alpha for alpha in (0.2, 0.5, 1.0, 2.0) if alpha in set(derf["alpha"])]
+    curves = [(layernorm, INK, "LayerNorm: a power")]
+    for alpha, color in zip(alphas, shades(len(alphas)), strict=True):
+        curves.append((derf[derf["alpha"] == alpha], color, rf"Derf, $\alpha={alpha:g}$"))
+    last = [part.loc[part["b"].idxmax()] for part, *_ in curves]
+    places = np.exp(apart([end["log_J"] for end in last], 0.9))
+    for (part, color, words), end, place in zip(curves, last, places, strict=True):
+        part = part.sort_values("b")
+        ax.plot(part["b"], np.exp(part["log_J"]), color=color, linewidth=2.6 if color == INK else 1.6)
+        beside(ax, end["b"], place, words, color, annotation_clip=False)
+    depth = rows["b"].max()
+    ax.set(
+        xscale="log", yscale="log", xlim=(1, depth), xlabel="depth (block)", ylabel="growth of squared gradients $J$"
+    )
+    plain_log(ax.xaxis, [tick for tick in (1, 4, 12, 36, 100, 400) if tick <= depth])
+    figure.set_label(
+        f"Growth of squared gradients against depth, both axes logarithmic. LayerNorm, nearly a straight line, ends at "
+        f"{np.exp(last[0]['log_J']):.0f}; Derf bends upwards, to "
+        + ", ".join(
+            f"{np.exp(end['log_J']):.3g} at alpha {alpha:g}" for alpha, end in zip(alphas, last[1:], strict=True)
+        )
+    )
+    return figure
 
 
 def overtaking(rows: pd.DataFrame) -> Figure:

@@ -16,18 +16,13 @@ from derived.lab.plot import MUTED
 NUMBERS = ("cost", "least cost", "entropy", "iterations")
 
 
-def _drawn(part: pd.DataFrame, independent: float, most: int) -> tuple[np.ndarray, list[float], list[str]]:
-    """The plan over independence, lengths of the four bars, and their words."""
+def _drawn(part: pd.DataFrame, independent: float) -> tuple[np.ndarray, list[float], list[str]]:
+    """The plan over independence, lengths of the bars, none for a count, and their words."""
     n = int(part["i"].max()) + 1
     table = part.pivot(index="i", columns="j", values="P").to_numpy() * n * n
     one = part.iloc[0]
     spread = (one["entropy"] - np.log(n)) / np.log(n)
-    lengths = [
-        one["cost"] / independent,
-        one["assignment"] / independent,
-        spread,
-        np.log(1 + one["iterations"]) / np.log(1 + most),
-    ]
+    lengths = [one["cost"] / independent, one["assignment"] / independent, spread, 0.0]
     words = [f"{each:.3f}" for each in lengths[:3]] + [f"{int(one['iterations'])}"]
     return table.round(3), [float(f"{each:.4f}") for each in lengths], words
 
@@ -37,9 +32,7 @@ def explorer(rows: pd.DataFrame) -> go.Figure:
     groups = dict(iter(rows.groupby("epsilon")))
     largest = groups[max(groups)]
     independent = float(((largest["x"] - largest["y"]) ** 2).mean())
-    drawn = {
-        (float(f"{key:.3g}"),): _drawn(part, independent, int(rows["iterations"].max())) for key, part in groups.items()
-    }
+    drawn = {(float(f"{key:.3g}"),): _drawn(part, independent) for key, part in groups.items()}
     start = sorted(drawn)[len(drawn) // 2]
     table, lengths, words = drawn[start]
     figure = make_subplots(rows=2, cols=1, vertical_spacing=0.16, row_heights=[0.66, 0.34])
@@ -59,7 +52,7 @@ def explorer(rows: pd.DataFrame) -> go.Figure:
         },
     )
     figure.update_xaxes(title_text="token of the second text", row=1, col=1)
-    figure.update_yaxes(title_text="token of the first text", row=1, col=1)
+    figure.update_yaxes(title_text="token of the first text", autorange="reversed", row=1, col=1)  # as in the figures
     figure.update_xaxes(range=[0, 1.25], row=2, col=1)
     figure.update_yaxes(autorange="reversed", automargin=True, row=2, col=1)
     frames = {

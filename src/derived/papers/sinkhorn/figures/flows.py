@@ -18,10 +18,10 @@ LIMITS = {"softmax": 1.0, "sinkhorn": 0.5}
 
 
 def particles(rows: pd.DataFrame) -> Figure:
-    """Paths under both drifts and the energy along them; rows of ``Particles``."""
+    """Paths under both drifts; rows of ``Particles``."""
     rows = largest(rows)
     rows = rows[rows["instance"] == 0]
-    figure, axes = plt.subplots(1, 3, figsize=(8.6, 3.1))
+    figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.9), sharex=True, sharey=True)
     words = []
     for ax, (key, (name, color, _)) in zip(axes, NAMES.items(), strict=False):
         part = rows[rows["normaliser"] == key]
@@ -34,15 +34,11 @@ def particles(rows: pd.DataFrame) -> Figure:
         ax.margins(0.08)
         panel_label(ax, name)
         energy = part.groupby("time")["energy"].first()
-        axes[2].plot(energy.index, energy, color=color)
-        beside(axes[2], energy.index[-1], energy.iloc[-1], name, color)
         words.append(f"{name} from {energy.iloc[0]:.2f} to {energy.iloc[-1]:.2f}, largest {energy.max():.2f}")
     axes[0].set(ylabel="$x_2$")
-    axes[2].set(xlabel="time", ylabel=r"energy $\mathrm{OT}_\varepsilon(\mu,\mu)$", xlim=(0, 1.35 * energy.index[-1]))
-    panel_label(axes[2], "energy")
     figure.set_label(
-        "Paths of particles under the drift of softmax and of Sinkhorn, open at the start and filled at the end, and "
-        f"the energy along them: {'; '.join(words)}."
+        "Paths of particles under the drift of softmax and of Sinkhorn, open at the start and filled at the end. "
+        f"Energy along them: {'; '.join(words)}."
     )
     return figure
 

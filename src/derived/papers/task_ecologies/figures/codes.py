@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, DASHED, INK, MUTED, RED, THEORY, beside, largest, shades
+from derived.lab.plot import BLUE, COLOURS, DASHED, INK, MUTED, RED, THEORY, beside, largest, panel_label, shades
 
 
 def _path(rows: pd.DataFrame) -> pd.DataFrame:
@@ -40,6 +40,44 @@ def excess_and_complexity(rows: pd.DataFrame) -> Figure:
         f"hull, down to one cell with an excess of {path['excess'].iloc[-1]:.3f}."
     )
     return figure
+
+
+def walls(path: pd.DataFrame, even: pd.DataFrame) -> Figure:
+    """Which of five worlds share a code, over the price: worlds at random, and worlds alike at equal distances; rows of
+    ``Picture`` and of ``Equidistant``."""
+    steps = [(row.begins, row.code) for row in _path(path).itertuples()]
+    even = even[(even["n"] == 5) & (even["epsilon"] == even["epsilon"].max())].iloc[0]
+    figure, axes = plt.subplots(2, 1, figsize=(5.4, 4.4))
+    _walls(axes[0], steps, "five worlds, two of them alike to the text", 1.4 * steps[-1][0])
+    joined = [(0.0, "01234"), (even["first"], "00000")]
+    _walls(axes[1], joined, "five worlds at equal distances: all walls fall at once", 1.4 * even["threshold"])
+    axes[1].axvline(even["threshold"], **DASHED)
+    beside(axes[1], even["threshold"], -1.1, "one wall alone pays", MUTED, (4, 0))
+    for ax in axes:
+        ax.set_xlabel(r"price of complexity $\beta$ (nats per nat)")
+    told = ", ".join(f"{len(set(code))} from price {price:.3f}" for price, code in steps)
+    figure.set_label(
+        f"Five worlds as dots, in one field where they share a code, over the price. At random: cells {told}. At equal "
+        f"distances all five join at {even['first']:.3f}, before a single merge pays, at {even['threshold']:.3f}."
+    )
+    return figure
+
+
+def _walls(ax: plt.Axes, steps: list[tuple[float, str]], words: str, top: float) -> None:
+    """Five dots for each step of a path, in one field where they share a code, between the prices of the step."""
+    order = np.argsort([int(letter) for letter in steps[-2][1]], kind="stable")
+    ends = [price for price, _ in steps[1:]] + [top]
+    for (price, code), end in zip(steps, ends, strict=True):
+        labels = np.array(list(code))[order]
+        for letter, color in zip(dict.fromkeys(labels), COLOURS, strict=False):
+            held = np.flatnonzero(labels == letter)
+            ax.fill_between([price, end], held[0] - 0.36, held[-1] + 0.36, color=color, alpha=0.25, linewidth=0)
+            ax.plot([(price + end) / 2] * len(held), held, "o", color=color, markersize=7)
+        if price:
+            ax.axvline(price, color=INK, linewidth=0.8)
+    ax.set(yticks=[], xlim=(0, top), ylim=(-1.7, 4.5))
+    ax.spines["left"].set_visible(False)
+    panel_label(ax, words)
 
 
 def lines(rows: pd.DataFrame) -> Figure:

@@ -1,0 +1,102 @@
+"""Writes quick questions: a page of one-click questions on the quantities of a chapter, offline and without a script.
+
+question   what a quantity is at a short input; three for each quantity as far as its mutants give them
+wrong      what a mutant returns there; a click says which line was misread
+"""
+
+import html
+import random
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from derived.book.tasks.mutants import Mutant, called
+from derived.lab.court import OFF, near
+from derived.lab.subjects import Point, Subject, flat, pencil, told
+
+EACH = 3  # questions on a quantity
+OPTIONS = 4
+STYLE = (
+    "body{font:1.05rem/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem}"
+    "summary{cursor:pointer;padding:.2rem .5rem}details{border:1px solid #889;border-radius:4px;margin:.3rem 0}"
+    "details p{margin:.2rem .7rem .4rem}code{overflow-wrap:anywhere}@media(prefers-color-scheme:dark){"
+    "body{background:#12181d;color:#d6dde3}}"
+)
+
+
+class Option(NamedTuple):
+    """A value to choose, and what a click says of it."""
+
+    value: str
+    right: bool
+    why: str
+
+
+class Question(NamedTuple):
+    """A quantity at a point, and the values to choose from."""
+
+    subject: Subject
+    point: Point
+    options: tuple[Option, ...]
+
+
+def questions(source: str, subjects: Sequence[Subject], found: Sequence[Mutant]) -> list[Question]:
+    """Make the questions of a chapter, in the order of its quantities; the right value is computed by the pencil."""
+    healthy, made = pencil(source), []
+    for at, subject in enumerate(subjects):
+        needs = called(source, subject.call)
+        mine = [each for each in found if each.line.partition(":")[0] in needs]
+        points = list({told(each.witness): each.witness for each in mine if each.subject == at}.values())
+        points += [subject.point(random.Random(f"quick {number}")) for number in range(40)]
+        fresh = (_question(subject, healthy, mine, point) for point in points)
+        made += [each for each in fresh if each and len(flat(subject.value(healthy, each.point))) == 1][:EACH]
+    return made
+
+
+def _question(subject: Subject, healthy: dict, mine: Sequence[Mutant], point: Point) -> Question | None:
+    """The question at a point; None where no two mutants differ from the right value and from each other."""
+    right = subject.value(healthy, point)
+    values, options = [right], [Option(_short(right), True, "Right.")]
+    for mutant in mine:
+        try:
+            value = subject.value(pencil(mutant.broken), point)
+            if not any(near(each, value, OFF) or _short(each) == _short(value) for each in values):
+                before, after = mutant.line.partition(": ")[2].split(" -> ")
+                values.append(value)
+                options.append(Option(_short(value), False, f"Not right: {after} in place of {before}"))
+        except (ArithmeticError, ValueError, LookupError, TypeError):
+            continue
+    if len(options) < 3:
+        return None
+    shown = options[:OPTIONS]
+    random.Random(f"{subject.words} {told(point)}").shuffle(shown)
+    return Question(subject, point, tuple(shown))
+
+
+def _short(value: object) -> str:
+    return ", ".join(f"{each:.3g}" for each in flat(value))
+
+
+def page(title: str, asked: Sequence[Question]) -> str:
+    """Write the questions as a page of its own."""
+    lines = [
+        f"<!doctype html><html lang=en><meta charset=utf-8><title>Quick questions: {html.escape(title)}</title>",
+        f"<meta name=viewport content='width=device-width, initial-scale=1'><style>{STYLE}</style>",
+        f"<h1>Quick questions: {html.escape(title)}</h1>",
+        "<p>By hand or in the head; a click on a value says whether it is right, and if not what was misread.</p>",
+    ]
+    words = ""
+    for each in asked:
+        if each.subject.words != words:
+            words = each.subject.words
+            lines.append(f"<h2>{html.escape(words[0].upper() + words[1:])}</h2>")
+        lines.append(f"<p>What is it at <code>{html.escape(told(each.point))}</code>?</p>")
+        lines += [
+            f"<details><summary>{option.value}</summary><p>{_said(option.why)}</p></details>" for option in each.options
+        ]
+    return "\n".join([*lines, "</html>", ""])
+
+
+def _said(why: str) -> str:
+    """What a click says, its lines of code set as code."""
+    words, colon, lines = html.escape(why).partition(": ")
+    return words + colon + " in place of ".join(f"<code>{each}</code>" for each in lines.split(" in place of ") if each)
