@@ -40,7 +40,7 @@ class SlowPaths(Experiment):
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         k = condition["factors"]
         R = torch.full((self.replicates,), math.tanh(self.y0), device=device, dtype=dtype)
-        g, returned = stream(seed, "slow paths", k, device=device), torch.zeros_like(R, dtype=torch.bool)
+        g, returned = stream(seed, "slow paths, drawn again", k, device=device), torch.zeros_like(R, dtype=torch.bool)
         for _ in range(round(self.time * self.d / self.h)):
             R = cloud_layer(R, self.h, self.d, k, generator=g)[0]
             returned |= R <= 0
