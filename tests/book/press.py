@@ -119,7 +119,7 @@ def start(root: Path, *arguments: str, **options) -> subprocess.Popen:
 def process(root: Path, *arguments: str) -> subprocess.CompletedProcess:
     """Run the command line of a checkout as a user does, with workers of its own."""
     with start(root, *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
-        said, complained = running.communicate(timeout=120)
+        said, complained = running.communicate(timeout=300)
     return subprocess.CompletedProcess(arguments, running.returncode, said, complained)
 
 

@@ -21,7 +21,7 @@ def offered(slug: str, tier: str) -> list[type[Experiment]]:
 @pytest.mark.parametrize("slug", SLUGS)
 def test_every_run_at_tier_gpu_is_counted_at_its_configuration(slug):
     known = cost.counts(HOUSE)
-    command = f"derived record {slug} --tier gpu --dry-run"
+    command = f"derived costs {slug}"
     for experiment in offered(slug, "gpu"):
         name = cost.name_of(slug, experiment.__name__, "gpu")
         assert known.get(name, {}).get("of") == hashed(experiment.at("gpu").configuration()), f"{name}: {command}"

@@ -191,7 +191,8 @@ def record(
     with alone(house, "recording"):
         if dry_run:
             chosen = recording.choose(paper, experiments or [], tier)
-            counting.counted(house, chosen, tier)
+            if missing := counting.uncounted(house, chosen, tier):
+                typer.echo(f"not counted at these sizes: {', '.join(missing)}; count them: derived costs {paper}")
             Console().print(tables.of_prices(house, paper, [one.__name__ for one in chosen], tier))
             return
         if rehash:
@@ -210,6 +211,24 @@ def record(
             send.send(house, chosen, tier, seed, device, jobs, uncommitted, on)
             return
         recording.record(house, paper, experiments or [], tier, seed, device, jobs, scheduler, uncommitted)
+
+
+@app.command()
+@clear_errors
+def costs(slugs: Slugs = None) -> None:
+    """Count what experiments would do at their recorded tiers, into results/costs.json: prices are predicted from it.
+
+    It takes minutes a chapter. Example: derived costs ols_attention
+    """
+    from derived.book.judge import recording
+    from derived.book.record import counting
+
+    house = this_house()
+    with alone(house, "recording"):
+        for slug in house.choose(slugs or []):
+            for experiment in recording.claims_of(slug).EXPERIMENTS:
+                counting.counted(house, experiment)
+                typer.echo(f"{slug}/{experiment.__name__}: counted")
 
 
 for each in (commands.claims, commands.register, commands.compare, commands.attest):

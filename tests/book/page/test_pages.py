@@ -413,6 +413,25 @@ def test_status_says_how_near_predictions_were():
         assert_balanced(text)
 
 
+def test_status_has_what_workers_cost():
+    line = {"scheduler": "Dask", "workers": 2, "ms": 4.25, "ms_low": 3, "ms_high": 5}
+    line |= {"speedup": 1.9, "speedup_low": 1.8, "speedup_high": 1.95}
+    head = {
+        "date": "2026-11-26",
+        "device": "a CPU",
+        "rounds": 5,
+        "waits": {"number": 24, "seconds": 0.25},
+        "busy": True,
+    }
+    text = pages.status([chapter(row("A"))], head | {"rows": [line]})
+    found = BeautifulSoup(text, "html.parser").find(id="scheduling")
+    assert found.find("tbody").get_text().strip() == "Dask24.2 ms (3 to 5)1.90 (1.80 to 1.95)"
+    assert "24 conditions that wait 0.25 s" in found.find("caption").get_text()
+    assert found.find("caption").get_text().endswith("on a busy machine")
+    assert_balanced(text)
+    assert 'id="scheduling"' not in pages.status([chapter(row("A"))])
+
+
 def test_the_card_has_no_launch_without_an_address():
     without = pages.card(chapter(row("A")))
     assert "Launch" not in without

@@ -44,11 +44,12 @@ class Looking(Products):
     """The same, where the code looks at a number that only a true run has."""
 
     n: int = 400
+    total: float = 0.25
 
     def run(self, condition, *, seed, device, dtype):
-        weights = torch.full((self.n, self.n), 1 / self.n, dtype=dtype)
-        if abs(float(weights.sum(dim=0).max()) - 1) > 1e-6:
-            raise ValueError("the weights do not sum to one")
+        weights = torch.full((self.n, self.n), self.total / self.n, dtype=dtype)
+        if abs(float(weights.sum(dim=0).max()) - self.total) > 1e-6:
+            raise ValueError("the weights have another sum")
         return super().run(condition, seed=seed, device=device, dtype=dtype)
 
 
@@ -61,7 +62,61 @@ def test_a_run_is_counted_from_its_shapes_at_a_size_that_nobody_computes():
     assert found["bytes"] == pytest.approx(2 * steps * 5 * n**2 * 8, rel=1e-3), "three of a product, two of a sum"
 
 
-def test_a_run_that_looks_at_its_numbers_is_carried_on_from_its_record(monkeypatch):
+def test_a_run_that_looks_at_its_numbers_is_carried_on_from_what_it_truly_does():
+    found = counting.count(Looking, "gpu")
+    assert found["float64"] == pytest.approx(2 * 5_000 * 400**3, rel=1e-6)
+    assert found["held"] == pytest.approx(3 * 400**2 * 8, rel=0.5), "of one condition, in bytes"
+    assert all(cost.on(card, found).rough for card in cost.cards())
+    ones = dataclass(frozen=True, kw_only=True)(
+        type("Ones", (Looking,), {"__annotations__": {"total": float}, "total": 1.0})
+    )
+    found = counting.count(ones, "gpu")
+    assert found["float64"] == 2 * 5_000 * 400**3, "stand-ins of one pass for its weights"
+    assert not cost.on(CARD, found).rough
+
+
+def test_loops_that_shapes_cannot_see_are_carried_on_from_what_they_truly_do(monkeypatch):
+    @dataclass(frozen=True, kw_only=True)
+    class Searching(Experiment):
+        """As many products of n × n matrices as it takes to count down from n."""
+
+        sizes: tuple[int, ...] = (80, 160, 640)
+        tiers: ClassVar = {"ci": {"sizes": (80, 160)}, "gpu": {}}
+
+        def conditions(self):
+            return [{"n": n} for n in self.sizes]
+
+        def run(self, condition, *, seed, device, dtype):
+            left = torch.full((condition["n"],) * 2, condition["n"], dtype=dtype)
+            while left.max() > 0.6:
+                left = torch.zeros_like(left) @ left + left.max() - 1
+            return pd.DataFrame({"value": [0.0]})
+
+    record = SimpleNamespace(seconds=10.0, configuration={})
+    monkeypatch.setattr(counting, "read", lambda *_: record)
+    found = counting.count(Searching, "gpu")
+    assert found["carried"]
+    assert found["float64"] == pytest.approx(80**4 + 160**4 + 640**4, rel=1e-3)
+    record.seconds = 1e6
+    assert counting.count(Searching, "gpu") == {"recorded": 1e6}, "a core would be done sooner than it was"
+
+
+def test_systems_of_equations_are_counted_though_torch_looks_at_how_they_went():
+    class Solving(Products):
+        n: int = 500
+
+        def run(self, condition, *, seed, device, dtype):
+            torch.linalg.solve(torch.rand(self.n, self.n, dtype=dtype), torch.rand(self.n, 1, dtype=dtype))
+            return pd.DataFrame({"value": [0.0]})
+
+    assert (
+        counting.count(dataclass(frozen=True, kw_only=True)(Solving), "gpu")["float64"] == 2 * counting.DENSE * 500**3
+    )
+
+
+def test_a_run_that_needs_what_is_not_here_is_carried_on_from_its_record(monkeypatch):
+    monkeypatch.setattr(counting, "absence", lambda _: "not here")
+    monkeypatch.setattr(counting, "read", lambda *_: None)
     assert counting.count(Looking, "gpu") == {}, "there is no record"
     record = SimpleNamespace(seconds=36.0, configuration={"n": 100, "steps": 50, "rates": [1]})
     monkeypatch.setattr(counting, "read", lambda *_: record)
@@ -176,12 +231,14 @@ def test_cards_have_figures_that_are_possible():
         assert card["share"] <= 1
 
 
-def test_a_configuration_is_counted_once(tmp_path, monkeypatch):
-    house, ran = House(tmp_path), []
+def test_each_recorded_tier_is_counted_and_another_size_is_told_to_be_uncounted(tmp_path, monkeypatch):
+    house = House(tmp_path)
     (tmp_path / "results").mkdir()
-    monkeypatch.setattr(counting, "count", lambda experiment, tier: ran.append(experiment) or {"launches": 1})
+    monkeypatch.setattr(counting, "count", lambda experiment, tier: {"launches": 1})
     monkeypatch.setattr(Products, "paper", classmethod(lambda cls: "toy"))
-    for _ in range(2):
-        counting.counted(house, [Products], "gpu")
-    assert ran == [Products]
-    assert json.loads((tmp_path / cost.FILE).read_text())["toy/Products/gpu"]["launches"] == 1
+    assert counting.uncounted(house, [Products], "gpu") == ["Products"]
+    counting.counted(house, Products)
+    assert [*json.loads((tmp_path / cost.FILE).read_text())] == ["toy/Products/gpu"]
+    assert counting.uncounted(house, [Products], "gpu") == []
+    monkeypatch.setattr(Products, "tiers", Products.tiers | {"gpu": {"n": 7}})
+    assert counting.uncounted(house, [Products], "gpu") == ["Products"]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import pytest
 
 from derived.book.record import workers
 
-pytest.importorskip("distributed")
+Client = pytest.importorskip("distributed").Client
 EXPERIMENT = textwrap.dedent('''
     """Toy experiments, which do what files beside them say."""
 
@@ -50,6 +51,11 @@ EXPERIMENT = textwrap.dedent('''
         def run(self, condition, *, seed, device, dtype):
             with open(HERE / "ran", "a") as file:
                 file.write(f"{self.num}{condition['shift']} ")
+            if self.num == 5 and (HERE / "card").exists():
+                held = HERE / f"held by {os.environ['CARD']}"
+                held.touch(exist_ok=False)
+                time.sleep(0.1)
+                held.unlink()
             if self.num == 5 and condition["shift"] == 3 and (HERE / "die").exists():
                 (HERE / "die").unlink()
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -80,8 +86,8 @@ def house(tmp_path_factory):
 
 
 @contextlib.contextmanager
-def cluster(root: Path, number: int):
-    """A scheduler, its address, and workers of one thread."""
+def cluster(root: Path, number: int, card: Sequence[str] = ()):
+    """A scheduler, its address, and workers of one thread, the last one of them with the options of a card."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
@@ -93,6 +99,11 @@ def cluster(root: Path, number: int):
         subprocess.Popen([sys.executable, "-m", f"distributed.cli.{command[0]}", *command[1:]], **options)
         for command in (serve, *[work] * number)
     ]
+    if card:
+        options["env"] = options["env"] | {"CARD": "A"}
+        started.append(
+            subprocess.Popen([sys.executable, "-m", f"distributed.cli.{work[0]}", *work[1:], *card], **options)
+        )
     try:
         yield address, started[0]
     finally:
@@ -185,6 +196,31 @@ def test_a_killed_scheduler_is_one_clear_line_and_the_run_continues_elsewhere(ho
     assert press.process(house, "record", "toy", "--jobs", "1").returncode == 0
     assert record(house) == local
     assert len(ran(house)) <= 6 - len(kept)
+
+
+def test_a_killed_worker_of_this_machine_is_one_clear_line_and_the_run_continues(house, local):
+    shutil.rmtree(house / "_build/record", ignore_errors=True)
+    die = told(house, "die")
+    done = press.process(house, "record", "toy", "--jobs", "1")
+    assert not die.exists()
+    assert done.returncode == 1
+    lines = [line for line in done.stderr.splitlines() if line and not line.startswith("Draws:")]
+    assert lines == ["derived: Draws: a worker was killed (out of memory?); finished conditions are kept"]
+    ran(house)
+    assert press.process(house, "record", "toy", "--jobs", "1").returncode == 0
+    assert record(house) == local
+    assert {"50", "51"}.isdisjoint(ran(house)), "what had finished is not done again"
+
+
+def test_workers_with_a_card_do_one_condition_a_card_and_the_others_none(house, local):
+    card = told(house, "card")
+    with cluster(house, 1, card=("--nthreads", "3", "--resources", "GPU=1")) as (found, _):
+        with Client(found) as client:
+            client.wait_for_workers(2)
+        done = press.process(house, "record", "toy", "--scheduler", found)
+    card.unlink()
+    assert done.returncode == 0, done.stderr
+    assert record(house) == local
 
 
 def test_no_scheduler_is_one_clear_line(house):

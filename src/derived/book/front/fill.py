@@ -30,6 +30,7 @@ def fill(
     (stage / SHARED).write_text(json.dumps(welcome.shared(root, cards)), "utf-8")
     symbols = [(card.number, card.heading, notation.table(executed[card.chapter.slug])) for card in cards]
     news = history.entries(root, chapters)
+    measured = root / "results/cluster.json"
     named = [(chapter.slug, chapter.name) for chapter in chapters]
     reference.write(root, stage, named)
     fragments = {
@@ -48,7 +49,9 @@ def fill(
         "<!-- wrong -->": wrong.page(chapters, changes.read(root)),
         "<!-- ledger -->": pages.ledger(chapters),
         "<!-- theorems -->": pages.theorems(chapters, statements),
-        "<!-- status -->": pages.status(chapters),
+        "<!-- status -->": pages.status(
+            chapters, json.loads(measured.read_text("utf-8")) if measured.is_file() else None
+        ),
         "<!-- course -->": pages.course(chapters),
         "<!-- package -->": reference.page(root, named),
     }

@@ -333,13 +333,14 @@ def other_tiers(row: Row, rows: list[Row]) -> list[Row]:
     return [other for other in rows if other["id"] == row["id"] and other["tier"] != row["tier"]]
 
 
-def status(chapters: list[Chapter]) -> str:
-    """Write how each chapter ran, where each record comes from, and how near its time is to the predicted one."""
+def status(chapters: list[Chapter], scheduling: Row | None = None) -> str:
+    """Write how each chapter ran, where each record comes from, how near its time is to the predicted one, and what
+    workers cost, as results/cluster.json has it."""
     versions: dict[str, set[str]] = {}
     for chapter in chapters:
         for name, version in chapter.finding["versions"].items():
             versions.setdefault(name, set()).add(version)
-    values = {"chapters": chapters, "versions": versions, "cards": cost.cards()}
+    values = {"chapters": chapters, "versions": versions, "cards": cost.cards(), "scheduling": scheduling}
     return raw(html("status.html", **values, tested=cost.tested(r for c in chapters for r in c.finding["records"])))
 
 

@@ -7,7 +7,7 @@ seconds = host + launches · latency + (operations / rate + bytes / bandwidth) /
 host    = what the record of tier cpu took longer than a core would by this count: work outside torch
 
 What cannot be counted is estimated roughly: a card takes as long as the core took for the record of tier cpu, times the
-growth of its loops (``recorded`` seconds).
+growth of its loops (``recorded`` seconds). What tier ci truly does, carried on by powers, is rough, too (``carried``).
 """
 
 import functools
@@ -93,7 +93,7 @@ def on(card: Mapping[str, Any], count: Mapping[str, Any]) -> Cost:
     started = count.get("launches", 0) * card["latency"] * 1e-6
     seconds = sum(count.get(key, 0) for key in RECORDED) + started + (adds + moved) / card["share"]
     memory = count.get("held", 0)
-    fits, rough = memory < card["memory"] * GIGA, not count.keys().isdisjoint(RECORDED)
+    fits, rough = memory < card["memory"] * GIGA, not count.keys().isdisjoint((*RECORDED, "carried"))
     return Cost(card["name"], seconds, memory, seconds / 3600 * card["hour"], fits, rough)
 
 

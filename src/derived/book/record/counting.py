@@ -7,6 +7,7 @@ data        a number of texts or of items that are judged: they stay as few as a
 held        the bytes of all tensors that live at once, at their most
 """
 
+import contextlib
 import dataclasses
 import math
 from collections import Counter
@@ -46,16 +47,18 @@ DECOMPOSED = (
     "linalg_lu",
     "cholesky",
 )
+MISLED = 10  # times as long as counted, a record shows that shapes did not see most of the work
 DENSE = 10  # multiply-adds of a decomposition of an n × n matrix, over n³
 
 Count = Counter[str]  # launches, bytes, held, and multiply-adds by their dtype
 
 
 class Shapes(TorchDispatchMode):
-    """Counts operations and passes tensors on that have a shape and one element."""
+    """Counts operations and passes tensors on that have a shape and one element; true ones where it has no value."""
 
-    def __init__(self) -> None:
+    def __init__(self, value: float | None) -> None:
         super().__init__()
+        self.value = value  # of every real number
         self.found: Count = Counter()
         self._known: dict[Any, tuple[tuple[tuple[str, int], ...], bool, Any]] = {}
         self._writes: dict[Any, list[tuple[int, str]]] = {}
@@ -74,6 +77,8 @@ class Shapes(TorchDispatchMode):
                 for place, each in enumerate(func._schema.arguments)
                 if each.alias_info is not None and each.alias_info.is_write
             ]
+        if func is torch.ops.aten._linalg_check_errors.default:
+            return None  # it looks at every number
         if func.is_view or func in FREE:
             return func(*args, **kwargs)
         key = (func, _kind(args), _kind(tuple(kwargs.items())))
@@ -82,6 +87,9 @@ class Shapes(TorchDispatchMode):
         count, large, like = self._known[key]
         for name, number in count:
             self.found[name] += number
+        if self.value is None:
+            given = func(*args, **kwargs)
+            return given if self._writes[func] else tree_map_only(torch.Tensor, self._watched, given)
         written = [args[at] if at < len(args) else kwargs.get(name) for at, name in self._writes[func]]
         if not large and not any(_is_stand_in(each) for each in tree_leaves(written)):
             return func(*args, **kwargs)
@@ -91,15 +99,17 @@ class Shapes(TorchDispatchMode):
         return tree_map_only(torch.Tensor, lambda each: self._stand_in(each, flag), like)
 
     def _stand_in(self, like: torch.Tensor, flag: bool) -> torch.Tensor:
-        value = 0.5 if like.dtype.is_floating_point else flag if like.dtype == torch.bool else 0
-        one = torch.full((), value, dtype=like.dtype)
-        self._live.append((StorageWeakRef(one.untyped_storage()), like.numel() * like.element_size()))
+        value = self.value if like.dtype.is_floating_point else flag if like.dtype == torch.bool else 0
+        return self._watched(torch.full((), value, dtype=like.dtype).expand(like.shape))
+
+    def _watched(self, each: torch.Tensor) -> torch.Tensor:
+        self._live.append((StorageWeakRef(each.untyped_storage()), each.numel() * each.element_size()))
         self._held += self._live[-1][1]
         if self._held > self.found["held"]:
             self._live = [pair for pair in self._live if not pair[0].expired()]
             self._held = sum(size for _, size in self._live)
             self.found["held"] = max(self.found["held"], self._held)
-        return one.expand(like.shape)
+        return each
 
 
 def _is_stand_in(value: Any) -> bool:
@@ -147,24 +157,85 @@ def _without_memory(func: Any, args: Any, kwargs: Any) -> Any:
 def count(experiment: type[Experiment], tier: str) -> dict[str, float]:
     """Count the operations of an experiment at a tier: the sum over its conditions, and the most that one holds.
 
-    Its tensors have their true shapes. Where the code looks at numbers that only a true run has, or needs real things
-    that are not here, its record at tier cpu is carried on instead.
+    Its tensors have their true shapes. Where the code looks at numbers that only a true run has, or loops until it has
+    found something, what it truly does at tier ci is carried on; where it needs real things, its record at tier cpu.
     """
     if absence(experiment):
         return grown(experiment, tier)
+    record = read(slot(experiment.paper(), experiment.__name__, "cpu"), "")
+    taken = record.seconds if record else 0
+    found = _by_shapes(experiment, tier)
+    counted = cost.on(cost.cards()[0], found).seconds
+    if found and taken <= MISLED * counted:
+        return found | ({"host": round(taken - counted)} if taken >= counted + 1 else {})
+    carried = _from_smaller(experiment, tier)  # not believed where a core would be done with it sooner than it was
+    return carried if cost.on(cost.cards()[0], carried).seconds >= taken else grown(experiment, tier)
+
+
+def _by_shapes(experiment: type[Experiment], tier: str) -> dict[str, float]:
+    """Count with stand-ins of one half, then of one: they pass for probabilities, and for sums of these. Empty where
+    the code refuses both."""
     sized, small = experiment.at(tier), experiment.at("ci" if "ci" in experiment.tiers else tier)
     numbers = {name: value for name, value in small.configuration().items() if type(value) is int}
     growing = {name: (low, getattr(sized, name)) for name, low in numbers.items() if getattr(sized, name) > low > 0}
     loops = {name: pair for name, pair in growing.items() if name in LOOPS}
     data = {name: low for name, (low, _) in growing.items() if name in DATA}
-    try:
-        total = _carried_on(dataclasses.replace(sized, **data), loops)
-    except (ValueError, RuntimeError, IndexError, ArithmeticError):  # what its code says of numbers that are not true
-        return grown(experiment, tier)
-    found: dict[str, float] = {key: round(value) for key, value in total.items() if value > 0}
-    record = read(slot(experiment.paper(), experiment.__name__, "cpu"), "")
-    beyond = record.seconds - cost.on(cost.cards()[0], found).seconds if record else 0
-    return found | ({"host": round(beyond)} if beyond >= 1 else {})
+    for value in (0.5, 1.0):
+        with contextlib.suppress(ValueError, RuntimeError, IndexError, ArithmeticError):
+            total = _carried_on(dataclasses.replace(sized, **data), loops, value)
+            return {key: round(number) for key, number in total.items() if number > 0}
+    return {}
+
+
+def _from_smaller(experiment: type[Experiment], tier: str) -> dict[str, float]:
+    """Carry on what an experiment truly does at its smallest tier: a size by the power that twice this size shows, the
+    number of a condition by the power that the nearest two show."""
+    small, sized = experiment.at(next(iter(experiment.tiers))), experiment.at(tier)
+    changed = {
+        name: (low, high)
+        for name, low in small.configuration().items()
+        if (high := sized.configuration()[name]) != low and type(low) in (int, float) and low > 0 and high > 0
+    }
+    lists = {name: value for name, value in vars(sized).items() if isinstance(value, tuple)}
+    wanted = dataclasses.replace(small, **lists).conditions()
+    number = len(small.conditions())
+    counts = [(each, _share(_counted(small, [place], None), number)) for place, each in enumerate(small.conditions())]
+    total, held = Counter(), 0
+    for each in wanted:
+        one = _like(each, counts)
+        held = max(held, one.pop("held", 0))
+        total.update(one)
+    total["held"] = held
+    place = number // 2
+    for name, (low, high) in changed.items():
+        twice = _counted(dataclasses.replace(small, **{name: type(low)(2 * low)}), [place], None)
+        for key, base in _counted(small, [place], None).items():
+            total[key] *= (high / low) ** math.log2(max(twice[key], 1) / base)
+    return {key: round(number) for key, number in total.items() if number > 0} | {"carried": 1}
+
+
+def _like(wanted: Mapping[str, Any], counts: Sequence[tuple[Mapping[str, Any], Count]]) -> Count:
+    """Carry the counts of conditions on to another one: by the power of the nearest two that differ from it in one
+    number, else their mean."""
+    for each, one in counts:
+        if each == wanted:
+            return Counter(one)
+    for name, high in wanted.items():
+        if type(high) not in (int, float):
+            continue
+        alike = [(each[name], one) for each, one in counts if {**each, name: high} == wanted]
+        alike = sorted((pair for pair in alike if pair[0] > 0 < high), key=lambda pair: abs(math.log(pair[0] / high)))
+        if len(alike) > 1:
+            (x, first), (y, second) = alike[:2]
+            power = {key: math.log(first[key] / second[key]) / math.log(x / y) for key in first if second[key]}
+            return Counter({key: round(first[key] * (high / x) ** power.get(key, 0)) for key in first})
+    mean = sum((one for _, one in counts), Counter())
+    mean["held"] = 0
+    return _share(mean, len(counts)) | Counter(held=max(one["held"] for _, one in counts))
+
+
+def _share(count: Count, number: int) -> Count:
+    return Counter({key: each if key == "held" else each // number for key, each in count.items()})
 
 
 def grown(experiment: type[Experiment], tier: str) -> dict[str, float]:
@@ -183,13 +254,13 @@ def grown(experiment: type[Experiment], tier: str) -> dict[str, float]:
     return {"recorded": round(record.seconds * times, 1)}
 
 
-def _carried_on(base: Experiment, loops: Mapping[str, tuple[int, int]]) -> Mapping[str, float]:
+def _carried_on(base: Experiment, loops: Mapping[str, tuple[int, int]], value: float) -> Mapping[str, float]:
     """Count with all loops at their small number, twice and four times that, and carry the part that grows on to their
     true numbers: by the product of their ratios where loops are nested, by the mean where one follows another."""
     start = {name: low for name, (low, _) in loops.items()}
-    places, one = _enough(dataclasses.replace(base, **start))
+    places, one = _enough(dataclasses.replace(base, **start), value)
     two, four = (
-        _counted(dataclasses.replace(base, **{name: low * times for name, low in start.items()}), places)
+        _counted(dataclasses.replace(base, **{name: low * times for name, low in start.items()}), places, value)
         if loops
         else one
         for times in (2, 4)
@@ -207,20 +278,20 @@ def _carried_on(base: Experiment, loops: Mapping[str, tuple[int, int]]) -> Mappi
     return total
 
 
-def _enough(sized: Experiment) -> tuple[list[int], Count]:
+def _enough(sized: Experiment, value: float) -> tuple[list[int], Count]:
     """Count conditions spread over all, the rest being taken to be like them; return their places and the count."""
     number = len(sized.conditions())
     spread = sorted(range(number), key=lambda place: (place * 0.618) % 1)  # the first one, then far from one another
     found: Count = Counter()
     held = done = 0
     while done < number and found["launches"] < ENOUGH:
-        one = _counted(sized, [spread[done]])
+        one = _counted(sized, [spread[done]], value)
         held, done = max(held, one.pop("held", 0)), done + 1
         found.update({key: each // number for key, each in one.items()})
     return spread[:done], Counter({key: each * number // done for key, each in found.items()}) | Counter(held=held)
 
 
-def _counted(sized: Experiment, places: Sequence[int]) -> Count:
+def _counted(sized: Experiment, places: Sequence[int], value: float | None) -> Count:
     """Count conditions of an experiment and carry the sum on to all; of what is held at once, take the most.
 
     The checks of values are off, since numbers are not the true ones.
@@ -231,7 +302,7 @@ def _counted(sized: Experiment, places: Sequence[int]) -> Count:
     held = 0
     try:
         for place in places:
-            with Shapes() as shapes:
+            with Shapes(value) as shapes:
                 sized.run(conditions[place], seed=0, device=torch.device("cpu"), dtype=sized.dtype)
             held = max(held, shapes.found.pop("held", 0))
             total.update(shapes.found)
@@ -241,11 +312,20 @@ def _counted(sized: Experiment, places: Sequence[int]) -> Count:
     return Counter({key: round(each / share) for key, each in total.items()}) | Counter(held=held)
 
 
-def counted(house: House, chosen: Sequence[type[Experiment]], tier: str) -> None:
-    """Count the experiments whose configuration at a tier was not counted yet, and keep the counts."""
+def counted(house: House, experiment: type[Experiment]) -> None:
+    """Count an experiment at each of its recorded tiers, and keep the counts."""
+    for tier in experiment.tiers:
+        if tier != "ci":
+            name = cost.name_of(experiment.paper(), experiment.__name__, tier)
+            cost.keep(house, {name: {"of": _sizes(experiment, tier), **count(experiment, tier)}})
+
+
+def uncounted(house: House, chosen: Sequence[type[Experiment]], tier: str) -> list[str]:
+    """Name the experiments that were not counted at their sizes of today."""
     known = cost.counts(house)
-    for experiment in chosen:
-        name = cost.name_of(experiment.paper(), experiment.__name__, tier)
-        configuration = hashed(experiment.at(tier).configuration())
-        if known.get(name, {}).get("of") != configuration:
-            cost.keep(house, {name: {"of": configuration, **count(experiment, tier)}})
+    entries = [(one.__name__, known.get(cost.name_of(one.paper(), one.__name__, tier), {})) for one in chosen]
+    return [name for one, (name, entry) in zip(chosen, entries, strict=True) if entry.get("of") != _sizes(one, tier)]
+
+
+def _sizes(experiment: type[Experiment], tier: str) -> str:
+    return hashed(experiment.at(tier).configuration())
