@@ -58,9 +58,8 @@ def slurm(house: House, card: bool) -> Any:
     asked = subprocess.run(["sbatch", "--test-only"], input=cluster.job_script(), capture_output=True, text=True)
     if asked.returncode:
         cluster.close()
-        raise UserError(
-            f"Slurm takes no such job ({asked.stderr.strip().splitlines()[-1]}); see jobqueue.slurm of Dask"
-        )
+        told = asked.stderr.strip().splitlines()[-1]
+        raise UserError(f"Slurm takes no such job ({told}); mend jobqueue.slurm in ~/.config/dask/jobqueue.yaml")
     return cluster
 
 
