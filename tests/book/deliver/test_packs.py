@@ -12,7 +12,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from test_render import FINDING, write_book
 
 from derived.book.deliver import packs
-from derived.book.house import House
+from derived.book.house import House, UserError
 from derived.book.page.plain import Known, Place
 from derived.book.site import render
 from derived.book.teach import sheets
@@ -125,3 +125,15 @@ def test_nothing_else_is_left(house):
     left = {path.name for path in house.build.iterdir()}
     assert {"class.zip", "tutors.zip"} < left
     assert not [name for name in left if name.startswith(".")]
+
+
+def test_without_a_browser_the_packs_are_made_and_a_line_says_what_is_not(house, monkeypatch):
+    def none(*_):
+        raise UserError("there is no Chromium")
+
+    monkeypatch.setattr(packs.figures, "figures", none)
+    monkeypatch.setattr(packs, "packs", lambda *_: (Path("class.zip"), Path("tutors.zip")))
+    (house.site).mkdir(exist_ok=True)
+    (house.site / "index.html").touch()
+    *_, last = packs.teach(house, [], [])
+    assert last == "no figures.zip and no handouts: there is no Chromium"

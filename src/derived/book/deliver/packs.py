@@ -36,7 +36,12 @@ def teach(house: House, slugs: list[str], who: list[str]) -> Iterator[str]:
     yield f"made {for_class}: unpack it anywhere and open class/index.html"
     yield f"made {tutors}: solutions, homework for nbgrader, lesson plans"
     slugs = [slug for slug in house.chapters() if (house.site / f"notebooks/{slug}.html").is_file()]
-    yield f"made {figures.figures(house.site.resolve(), slugs, house.build / 'figures.zip')}: SVG, PDF and credits"
+    try:
+        pack = figures.figures(house.site.resolve(), slugs, house.build / "figures.zip")
+    except UserError as error:  # a class can do without
+        yield f"no figures.zip and no handouts: {error}"
+        return
+    yield f"made {pack}: SVG, PDF and credits"
     for made in handout.handouts(house.root, house.site.resolve(), slugs, house.build / "handouts"):
         yield f"made {made.file}: {made.sides} sides"
 

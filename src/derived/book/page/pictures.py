@@ -57,7 +57,7 @@ def lettered(svg: str) -> str:
 
     >>> glyphs = (("o", 0), ("f", 6.1), ("a", 9.6), ("l", 15.7))
     >>> spans = "".join(f'<tspan x="{x}" y="0" style="font-size: 10px">{a}</tspan>' for a, x in glyphs)
-    >>> lettered(f'<text>{spans}<tspan x="20" y="0" style="font-style: oblique; font-size: 10px">m</tspan></text>')[:76]
+    >>> lettered(f'<text>{spans}<tspan x="20" y="0" style="font-style: oblique; font-size: 10px">m</tspan></text>')[:77]
     '<text x="0" y="0" style="font-size: 10px" textLength="20" lengthAdjust="spaci'
     """
     svg = re.sub(r"; font-family: [^;\"]*|font-family: [^;\"]*; ", "", svg)

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from derived.lab.checks import check_choice, check_count, check_finite, check_within
 
-from .pyramid import Pooling, pyramid
+from .pyramid import Pooling, check_levels, pyramid
 
 # Trapezoid rule. A normal tail beyond 12 is 1e-33. Two centres at +-delta have the integrand's singularities at height
 # pi / (2 delta) over a point of density e^{-delta^2/2}: the error e^{-delta^2/2 - pi^2/(delta STEP)} is 1e-16 at most.
@@ -206,6 +206,7 @@ def information_budget(
     check_count("levels", levels)
     p = len(law.m)
     check_within("T", T, 1, p - 1)
+    check_levels(T, levels)
     maps = pyramid(torch.eye(T, dtype=law.m.dtype, device=law.m.device), levels, pooling)
     if B.ndim != 2 or B.shape[-1] != len(maps[-1]):
         raise ValueError(f"B has shape {tuple(B.shape)}; give (q, {len(maps[-1])}), a map of the coarsest rows")
