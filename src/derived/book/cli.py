@@ -1,4 +1,4 @@
-"""The command line: ``derived run | site | record | real | register | claims | compare | teach | pdf | serve | new``.
+"""The command line: ``derived run | site | record | costs | real | register | claims | compare | teach | pdf | …``.
 
 Whatever a user can cause ends in one clear line and a non-zero exit code; the Makefile only calls these commands.
 """

@@ -275,6 +275,16 @@ def test_a_killed_worker_is_one_clear_line_in_a_rehash(house, paper):
     assert head_of(house) == before
 
 
+def test_a_dry_run_says_what_was_not_counted_and_costs_counts_it(house, paper):
+    told = "not counted at these sizes: Draws; count them: derived costs toy"
+    assert told in press.derived(house, "record", "toy", "--dry-run").stdout
+    assert press.derived(house, "costs", "toy").stdout == "toy/Draws: counted\n"
+    printed = press.derived(house, "record", "toy", "--dry-run").stdout
+    assert told not in printed
+    assert "USD" in printed
+    assert not (house / "results/toy").exists(), "nothing ran"
+
+
 @pytest.mark.parametrize("content", [b"", b"PAR1 and no more"])
 def test_a_truncated_draft_is_none(tmp_path, content):
     recording._keep(tmp_path, 0, (pd.DataFrame({"value": [1.0]}), 2.0, 3.0))

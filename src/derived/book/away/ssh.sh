@@ -12,7 +12,8 @@ fi
   flock -n 9 || exit 0
   if [ "$(cat rc 2>/dev/null)" = 0 ]; then exit 0; fi
   rm -f rc
-  nohup setsid sh -c 'sh code/go.sh; echo $? >rc.part; mv rc.part rc' >log 2>&1 </dev/null &
+  : >log # now, not when the run begins: what an earlier try said is not shown again
+  nohup setsid sh -c 'sh code/go.sh; echo $? >rc.part; mv rc.part rc' >>log 2>&1 </dev/null &
 ) 9>lock
 tail -n +1 -f log &
 shown=$!
