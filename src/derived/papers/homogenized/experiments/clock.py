@@ -176,9 +176,10 @@ class Stack(Experiment):
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         scale, H = condition["scale"], condition["H"]
         layers = sorted(set(layer_counts(np.linspace(0, self.tau, self.points), scale, 1)))
-        x = torch.randn(self.replicates, self.n, self.d, generator=stream(seed, "stack tokens"), dtype=dtype)
+        of_tokens = stream(seed, "stack tokens, drawn again")
+        x = torch.randn(self.replicates, self.n, self.d, generator=of_tokens, dtype=dtype)
         x = torch.nn.functional.layer_norm(x.to(device), (self.d,))
-        g, kept = stream(seed, "stack", str(scale), H, device=device), []
+        g, kept = stream(seed, "stack, drawn again", str(scale), H, device=device), []
         for layer in range(layers[-1] + 1):
             if layer:
                 x = stack_layer(x, scale, H, generator=g)

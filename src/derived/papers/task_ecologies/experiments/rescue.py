@@ -200,7 +200,7 @@ class RecipePopulation(Brackets):
 
     tiers: ClassVar = {
         "ci": {"replicates": 2, "members": 3, "generations": 2, "steps": 10, "corpus": 40_000, "judged": 12},
-        "cpu": {"replicates": 12, "members": 8, "generations": 8, "steps": 300, "corpus": 200_000, "judged": 60},
+        "cpu": {"replicates": 32, "members": 8, "generations": 8, "steps": 300, "corpus": 200_000, "judged": 60},
         "gpu": {},
     }
     tiny: ClassVar = {"steps": 6}
@@ -211,17 +211,17 @@ class RecipePopulation(Brackets):
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         code, pairs = [], []
         for replicate in range(self.replicates):
-            chunks, held_out = self.chunks(stream(seed, "population corpus", replicate))
+            chunks, held_out = self.chunks(stream(seed, "populations corpus", replicate))
             code.append(both_ways(chunks))
             only = {"shuffled": shuffled_twin}
-            pairs.append(self.judged_pairs(held_out, stream(seed, "population twins", replicate), only)["shuffled"])
+            pairs.append(self.judged_pairs(held_out, stream(seed, "populations twins", replicate), only)["shuffled"])
         shape = (self.replicates, self.members)
-        alpha = torch.rand(shape, generator=stream(seed, "founding population"), dtype=torch.float64).numpy()
-        draw, deal = stream(seed, "population parents", *condition.values()), stream(seed, "population dealt")
+        alpha = torch.rand(shape, generator=stream(seed, "founding populations"), dtype=torch.float64).numpy()
+        draw, deal = stream(seed, "populations parents", *condition.values()), stream(seed, "populations dealt")
         tables = []
         for generation in range(self.generations):
             texts = [
-                mixture(code[r], alpha[r, i], self.steps, stream(seed, "population texts", generation, r, i))
+                mixture(code[r], alpha[r, i], self.steps, stream(seed, "populations texts", generation, r, i))
                 for r, i in np.ndindex(shape)
             ]
             read = self.networks if condition["reader"] == "network" else self.tables
@@ -234,7 +234,7 @@ class RecipePopulation(Brackets):
             columns = {"alpha": alpha.mean(axis=1), "drawn": parents.mean(axis=1), "gap": gap.mean(axis=1)}
             tables.append(rows({"replicate": range(self.replicates)}, columns).assign(generation=generation))
             step = torch.randn(
-                shape, generator=stream(seed, "population steps", generation), dtype=torch.float64
+                shape, generator=stream(seed, "populations steps", generation), dtype=torch.float64
             ).numpy()
             alpha = np.clip(parents + self.sigma * step, 0, 1)
         return pd.concat(tables, ignore_index=True)
@@ -242,7 +242,7 @@ class RecipePopulation(Brackets):
     def networks(self, texts: list[Tensor], pairs: list, seed: int, generation: int, device, dtype) -> np.ndarray:
         """The gap of a network for each member, from fresh weights."""
         size = GPTSize(vocabulary=VOCABULARY, init_std=0.02)
-        model = build(size, len(texts), seed, device, dtype, f"population {generation}")
+        model = build(size, len(texts), seed, device, dtype, f"populations {generation}")
         fit_texts(model, torch.stack(texts, dim=1).to(device), rate=falling(self.rate, self.steps))
         each = (torch.stack([pair[side] for pair in pairs]) for side in (0, 1))
         each = (one.repeat_interleave(self.members, dim=0) for one in each)
