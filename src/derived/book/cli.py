@@ -307,8 +307,7 @@ def serve(port: Annotated[int, typer.Option(min=1, max=65535, help="Port on this
     """Serve the built site on loopback only. Example: derived serve --port 8001"""
     from derived.book.deliver import serving
 
-    for line in serving.serve(this_house().site, port):
-        typer.echo(line)
+    serving.serve(this_house().site, port, typer.echo)
 
 
 @app.command()

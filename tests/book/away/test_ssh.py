@@ -81,7 +81,8 @@ def test_what_fails_is_one_line_and_replaces_nothing_and_the_rest_comes(house, h
     (line,) = [each for each in done.stderr.splitlines() if each.startswith("derived: ")]
     assert "toy/Draws/cpu: 1 conditions failed (ArithmeticError: the third one); the old record stays" in line
     assert rows(old) == rows(local)
-    assert host.ran() == sorted(2 * [*ALL, "52", "52"])
+    once = sorted(2 * [*ALL, "52", "52"])
+    assert host.ran() in (once, sorted([*once, *6 * ["52"]]))  # a run that had ended is begun again, for what failed
     (host.told / "raise").unlink()
     for each in (old, old.parents[1] / "Others/cpu"):
         shutil.rmtree(each)

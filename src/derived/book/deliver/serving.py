@@ -2,15 +2,15 @@
 
 import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from derived.book.house import UserError
 
 
-def serve(site: Path, port: int) -> Iterator[str]:
-    """Serve a site on loopback only until Ctrl-C, telling when it begins and ends; UserError where it cannot."""
+def serve(site: Path, port: int, say: Callable[[str], None]) -> None:
+    """Serve a site on loopback only until Ctrl-C, and say when it begins and ends; UserError where it cannot."""
     if not (site / "index.html").is_file():
         raise UserError("there is no site yet: run `make site` first")
     handler = functools.partial(SimpleHTTPRequestHandler, directory=str(site))
@@ -21,6 +21,6 @@ def serve(site: Path, port: int) -> Iterator[str]:
             f"port {port} cannot be used ({error.strerror}); try another: derived serve --port {port + 1}"
         ) from None
     with server, contextlib.suppress(KeyboardInterrupt):
-        yield f"serving on http://127.0.0.1:{port}/  (Ctrl-C stops it)"
+        say(f"serving on http://127.0.0.1:{port}/  (Ctrl-C stops it)")
         server.serve_forever()
-    yield "stopped"
+    say("stopped")

@@ -8,9 +8,7 @@ import typer
 from rich.console import Console
 
 from derived.book.house import UserError, this_house
-from derived.book.judge import attest as attesting
 from derived.book.judge import ledger, tables
-from derived.book.judge import register as registering
 
 
 def claims(
@@ -53,7 +51,9 @@ def register(
 
     Example: derived register ols_attention holds OLS-1.a OLS-1.b --tier cpu
     """
-    registering.register(this_house(), paper, verdict, claims, tier, why)
+    from derived.book.judge import register
+
+    register.register(this_house(), paper, verdict, claims, tier, why)
 
 
 def compare(
@@ -63,9 +63,11 @@ def compare(
 
     Example: derived compare mine.json
     """
+    from derived.book.judge import attest
+
     house = this_house()
-    mine, committed = attesting.read_rows(file), ledger.read_rows(house.ledger)
-    lines = attesting.differences(committed, mine)
+    mine, committed = attest.read_rows(file), ledger.read_rows(house.ledger)
+    lines = attest.differences(committed, mine)
     for line in lines:
         typer.echo(f"- {line}")
     typer.echo(f"{len(lines)} of {len(mine)} verdicts differ from results/ledger.json")
@@ -77,6 +79,8 @@ def attest() -> None:
 
     It holds versions, verdicts and hashes, and nothing personal: read it before you send it.
     """
-    file = attesting.attest(this_house())
+    from derived.book.judge import attest
+
+    file = attest.attest(this_house())
     typer.echo(f"made {file}")
     typer.echo(f"which verdicts differ from ours: derived compare {file}")
