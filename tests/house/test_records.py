@@ -29,7 +29,7 @@ NO_COMMIT = {
         Rules
     """,
     "homogenized": """
-        Cold Freezing Hot Interpolation PrivateNoise Prompts Stack TwoTokens WeakError
+        Cold Freezing Hot Interpolation PrivateNoise Prompts TwoTokens WeakError
     """,
     "in_place_ttt": """
         Layers Noise
