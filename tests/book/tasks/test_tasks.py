@@ -11,7 +11,7 @@ from nbclient import NotebookClient
 from derived.book.house import House, UserError
 from derived.book.tasks import mutants, quick, tasks
 from derived.lab.court import Court, convicts, length, pack, pencil
-from derived.lab.forecast import Forecast
+from derived.lab.forecast import SIGNS, Forecast
 from derived.lab.subjects import flat, moved
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -34,7 +34,7 @@ def test_a_thousand_forecasts_can_be_asked_and_run(bank):
     seen = set()
     for who in NAMES:
         one = tasks.forecasts(bank, who)[0]
-        assert all(one.subject.admits(point) for point in (one.point, moved(one.point, one.slot, one.high), *one.calls))
+        assert all(one.subject.admits(point) for point in (one.point, moved(one.point, one.slot, one.to), *one.calls))
         went, order, value = Forecast(bank.source, one, "none").happened()
         assert math.isfinite(value)
         assert went in ("rises", "falls", "stays")
@@ -76,6 +76,16 @@ def test_quick_questions_have_one_right_value_and_say_what_is_wrong_with_the_oth
     assert "A &amp; B" in text
 
 
+def test_no_sign_is_the_answer_nearly_always(bank):
+    went = [Forecast(bank.source, tasks.forecasts(bank, who)[0], "none").happened()[0] for who in NAMES[:300]]
+    assert max(map(went.count, SIGNS)) < 0.6 * len(went)
+
+
+def test_a_name_draws_other_letters_in_other_chapters():
+    letters = {tasks.case(tasks.bank(ROOT, slug), "Ada").guilty for slug in SLUGS}
+    assert len(letters) > 1
+
+
 def test_every_letter_is_guilty_about_equally_often(bank):
     guilty = [tasks.case(bank, who).guilty for who in NAMES]
     assert all(200 < guilty.count(letter) < 300 for letter in range(tasks.CALLABLES))
@@ -92,6 +102,8 @@ def test_notebooks_run_with_an_honest_answer(tmp_path):
     for notebook, out in ((predict, "of 3 points, sealed as"), (mutant, "10 of 10 points: convicted")):
         NotebookClient(notebook, timeout=60, resources={"metadata": {"path": str(tmp_path)}}).execute()
         assert out in "".join(each.get("text", "") for each in notebook.cells[-1].outputs)
+    nothing = "".join(each.get("text", "") for cell in predict.cells[1:] for each in cell.get("outputs", []))
+    assert nothing.count("\n0.00 of 3 points") == tasks.FORECASTS
     assert {path.name for path in tmp_path.glob("forecast-*.json")} == {f"forecast-{k}.json" for k in range(1, 6)}
     shown = "".join(cell.source for cell in mutant.cells)
     assert drawn.mutant.line.split(" -> ")[1] not in shown

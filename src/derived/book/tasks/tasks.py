@@ -22,8 +22,8 @@ from derived.book import written
 from derived.book.house import House, UserError
 from derived.book.tasks import mutants, oral, quick
 from derived.lab import court
-from derived.lab.forecast import Forecast, Task, task
-from derived.lab.subjects import Subject
+from derived.lab.forecast import Forecast, Task, can_be_ordered, task
+from derived.lab.subjects import Subject, pencil
 
 FOLDER = "book/teach"
 FORECASTS, CALLABLES = 5, 4
@@ -40,9 +40,10 @@ class Asked(written.Shape):
 class Bank(NamedTuple):
     """What the tasks of a chapter are drawn from."""
 
+    slug: str
     source: str
     subjects: tuple[Subject, ...]
-    items: tuple[tuple[int, tuple], ...]  # a subject whose value is one number, and a number of its arguments
+    items: tuple[tuple[int, tuple], ...]  # a subject that can be ordered, and a number of its arguments
     mutants: tuple[mutants.Mutant, ...]
 
 
@@ -52,18 +53,18 @@ def bank(root: Path, slug: str) -> Bank:
     source = (root / f"pencil/{slug}.py").read_text("utf-8")
     listed = written.read(root / FOLDER / f"{slug}.yml", dict[str, list[Asked]]).get("subjects", [])
     subjects = tuple(Subject(each.words, each.call, each.draw) for each in listed)
-    names = court.pencil(source)
-    single = [isinstance(each.value(names, each.point(random.Random(0))), int | float) for each in subjects]
-    items = tuple((at, slot) for at, each in enumerate(subjects) if single[at] for slot in each.slots())
-    return Bank(source, subjects, items, tuple(mutants.viable(source, subjects)))
+    names = pencil(source)
+    ordered = [at for at, each in enumerate(subjects) if can_be_ordered(names, each)]
+    items = tuple((at, slot) for at in ordered for slot in subjects[at].slots())
+    return Bank(slug, source, subjects, items, tuple(mutants.viable(source, subjects)))
 
 
 def forecasts(bank: Bank, who: str) -> list[Task]:
     """Draw a student's forecasts, of different subjects as far as there are enough."""
-    draw = random.Random(f"predict {who}")
+    draw, names = random.Random(f"predict {bank.slug} {who}"), pencil(bank.source)
     order = draw.sample(bank.items, len(bank.items))
     first = list({at: (at, slot) for at, slot in order}.values())[:FORECASTS]
-    return [task(bank.subjects[at], slot, draw) for at, slot in first]
+    return [task(names, bank.subjects[at], slot, draw) for at, slot in first]
 
 
 class Case(NamedTuple):
@@ -76,7 +77,7 @@ class Case(NamedTuple):
 
 def case(bank: Bank, who: str) -> Case:
     """Draw a student's callables."""
-    draw = random.Random(f"mutant {who}")
+    draw = random.Random(f"mutant {bank.slug} {who}")
     mutant = draw.choice(bank.mutants)
     others = draw.sample([at for at in range(len(bank.subjects)) if at != mutant.subject], CALLABLES - 1)
     shown = draw.sample([mutant.subject, *others], CALLABLES)
@@ -102,16 +103,16 @@ def predict(bank: Bank, title: str, who: str) -> NotebookNode:
         made = (
             "from derived.lab.forecast import Forecast, Task\nfrom derived.lab.subjects import Subject\n\n"
             f"source = {bank.source!r}\nsubject = {one.subject!r}\n"
-            f"task = Task(subject, {one.slot!r}, {one.point!r}, {one.high!r}, {one.calls!r})\n"
+            f"task = Task(subject, {one.slot!r}, {one.point!r}, {one.to!r}, {one.calls!r})\n"
             f"forecast = Forecast(source, task, {file!r})"
         )
         cells += [
             new_markdown_cell(f"## Forecast {at}\n\n{Forecast(bank.source, one, file).questions()}"),
             new_code_cell(made, metadata={"jupyter": {"source_hidden": True}}),
             new_code_cell(
-                "# yours: three probabilities, an order and how sure you are of it, an interval\n"
+                "# yours: three probabilities, an order and how sure you are of it, an interval or None\n"
                 'forecast.seal({"rises": 1 / 3, "falls": 1 / 3, "stays": 1 / 3}, order="ABC", sure=1 / 6, '
-                "interval=(0, 1))"
+                "interval=None)"
             ),
             new_code_cell("forecast.run()"),
         ]
@@ -165,7 +166,7 @@ def key(bank: Bank, who: str) -> str:
     """Write for the tutor which callable is broken, where, and a short witness."""
     drawn = case(bank, who)
     subject, found = drawn.subjects[drawn.guilty], drawn.mutant
-    right = subject.value(court.pencil(bank.source), found.witness)
+    right = subject.value(pencil(bank.source), found.witness)
     return (
         f"| {who} | {court.LETTERS[drawn.guilty]} | `{found.line}` | {subject.words} | "
         f"`{', '.join(f'{name}={value}' for name, value in found.witness.items())}` | {right} | {found.share:.0%} |"
