@@ -1,0 +1,95 @@
+"""Real pictures read pixel by pixel, real speeches read letter by letter, and rules that are linear in what they count.
+
+symbol    name       meaning                                                     axes
+s         tokens     grey levels 0 .. 15 in raster order, or letters 0 .. 26     (num, T)
+y         labels     kind of clothes 0 .. 9, or half-century 0 .. 4              (num,)
+
+The pixel below another is ``size`` tokens away. Letters are a to z, 1 .. 26; all else between two of them is one 0.
+"""
+
+import gzip
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import adaptive_avg_pool2d, one_hot
+
+from derived.lab.real.pinned import path
+from derived.lab.real.texts import speeches
+
+GREYS, LETTERS = 16, 27
+ERAS = 5  # half-centuries since 1790
+
+
+def clothes(part: str) -> tuple[Tensor, Tensor]:
+    """The pictures (num, 28, 28) and labels (num,) of Fashion-MNIST, uint8; ``part`` is "train" or "t10k"."""
+    folder = path("fashion-mnist") / "usr/share/datasets/fashion-mnist"
+    files = (folder / f"{part}-images-idx3-ubyte.gz", 16), (folder / f"{part}-labels-idx1-ubyte.gz", 8)
+    pictures, labels = (np.frombuffer(gzip.decompress(file.read_bytes()), np.uint8, offset=at) for file, at in files)
+    return torch.tensor(pictures).view(-1, 28, 28), torch.tensor(labels)
+
+
+def as_tokens(pictures: Tensor, size: int) -> Tensor:
+    """Pictures (num, side, side) of bytes to grey levels of size^2 fields, each the mean of its pixels, uint8."""
+    means = adaptive_avg_pool2d(pictures.float().unsqueeze(1), size)
+    return (means * GREYS / 256).to(torch.uint8).flatten(1)
+
+
+def spoken(text: str) -> Tensor:
+    """The letters of a text, uint8.
+
+    >>> spoken("We, the 48").tolist()
+    [23, 5, 0, 20, 8, 5, 0]
+    """
+    plain = re.sub("[^a-z]+", "`", text.lower())  # the character before "a"
+    return torch.tensor([*plain.encode()], dtype=torch.uint8) - ord("`")
+
+
+def by_era() -> list[list[Tensor]]:
+    """The letters of the State of the Union speeches, those of a half-century together."""
+    found: list[list[Tensor]] = [[] for _ in range(ERAS)]
+    for each in speeches():
+        found[(each.year - 1790) // 50].append(spoken(each.text))
+    return found
+
+
+def windows(texts: list[list[Tensor]], num: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """``num`` windows of ``length`` letters and the group of each: group, text and beginning are uniform draws."""
+    labels = torch.randint(len(texts), (num,), generator=generator)
+    at = torch.rand(num, 2, generator=generator, dtype=torch.float64).tolist()
+    drawn = []
+    for label, (which, begin) in zip(labels.tolist(), at, strict=True):
+        text = texts[label][int(which * len(texts[label]))]
+        start = int(begin * (len(text) - length + 1))
+        drawn.append(text[start : start + length])
+    return torch.stack(drawn), labels
+
+
+def counts(tokens: Tensor, symbols: int, run: int = 1, bins: int = 2048) -> Tensor:
+    """How often each run of ``run`` symbols occurs in a row of tokens, (num, bins); many runs may share a bin."""
+    codes = torch.zeros_like(tokens[:, run - 1 :], dtype=torch.int64)
+    for i in range(run):
+        codes = codes * symbols + tokens[:, i : tokens.shape[1] - run + 1 + i]
+    bins = min(bins, symbols**run)
+    hashed = codes if symbols**run <= bins else codes * 2654435761 % 2**32 * bins >> 32  # Fibonacci hashing
+    return torch.zeros(len(tokens), bins).scatter_add_(1, hashed, torch.ones(hashed.shape))
+
+
+def by_linear_rule(seen: Tensor, labels: Tensor, asked: Tensor) -> Tensor:
+    """The guesses (num,) of ridge regression on classes, whose penalty is the best of seven on a fifth of the data."""
+    middle, width = seen.mean(dim=0), seen.std(dim=0) + 1e-6
+    x, z = ((each - middle).div(width).double() for each in (seen, asked))
+    classes, held, penalties = one_hot(labels.long()).double(), len(x) // 5, [10.0**power for power in range(-4, 3)]
+    right = [(guess == labels[:held]).sum() for guess in _ridge(x[held:], classes[held:], x[:held], penalties)]
+    return next(_ridge(x, classes, z, [penalties[int(torch.stack(right).argmax())]]))
+
+
+def _ridge(x: Tensor, y: Tensor, asked: Tensor, penalties: list[float]) -> Iterator[Tensor]:
+    """The guesses at each penalty, which is per item."""
+    mean = y.mean(dim=0)
+    gram, ahead, one = x.mT @ x, x.mT @ (y - mean), torch.eye(x.shape[1], dtype=x.dtype)
+    for each in penalties:
+        weights = torch.cholesky_solve(ahead, torch.linalg.cholesky(gram + each * len(x) * one))
+        yield (asked @ weights + mean).argmax(dim=-1)
