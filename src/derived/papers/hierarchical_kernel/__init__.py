@@ -21,9 +21,7 @@ from derived.lab import face
 __getattr__, __dir__, __all__ = face.attach(
     __name__,
     submod_attrs={
-        "data.images": ["shapes_sequence"],
         "data.listops": ["ListOps", "evaluate_tokens", "from_text"],
-        "data.reviews": ["synthetic_reviews"],
         "data.shallow": ["ShallowPredictor"],
         "model.classifier": ["SequenceClassifier"],
         "model.information": [

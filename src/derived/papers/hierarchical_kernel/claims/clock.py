@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from derived.lab.claims import RECORDED, reported, unseen
+from derived.lab.claims import RECORDED, reported
 from derived.lab.measure import Measure
 from derived.lab.stats import Estimate, mean
 
@@ -29,13 +29,5 @@ CLAIMS = (
         "ratio",
         where="the attention alone: queries, keys and values are given, projections and downsampling left out",
         judged_at=RECORDED,
-    ),
-    unseen(
-        "HKT-E4.d",
-        "The layer costs 1.31 times standard attention in the paper's experiments, counted or timed.",
-        "only the abstract was visible; HKT-1.f counts the multiply-adds of our layer, HKT-E4.c is seconds of its attention",
-        source="paper",
-        where="abstract",
-        paper_value="1.31",
     ),
 )

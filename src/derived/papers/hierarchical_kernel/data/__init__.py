@@ -1,1 +1,1 @@
-"""Generated sequences, grammars, readers of real files, and predictors that see only a part."""
+"""Generated sequences, grammars, real pictures and speeches, and predictors that see only a part."""

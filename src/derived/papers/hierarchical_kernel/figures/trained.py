@@ -1,4 +1,4 @@
-"""Trained models: nested lists, and strings grouped like the levels."""
+"""Trained models: nested lists, strings grouped like the levels, real pictures and speeches."""
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -14,3 +14,13 @@ def tuned(rows: pd.DataFrame) -> Figure:
 def trees(rows: pd.DataFrame) -> Figure:
     """The arms on strings whose groups are the blocks of the levels; rows of Trees."""
     return compared(rows, {"last": "last letter"})
+
+
+def clothes(rows: pd.DataFrame) -> Figure:
+    """The arms on pictures of clothes, read pixel by pixel; rows of Clothes."""
+    return compared(rows, {"pixels": "linear in pixels"})
+
+
+def speeches(rows: pd.DataFrame) -> Figure:
+    """The arms on speeches, read letter by letter; rows of Speeches."""
+    return compared(rows, {"fives": "linear in runs of five letters"})
