@@ -165,7 +165,7 @@ def levels_of(model: SequenceClassifier, data: Data) -> pd.DataFrame:
             columns = {"kurtosis": excess_kurtosis(at.mT).mean(dim=-1), "variance": at.var(dim=1).mean(dim=-1)}
             columns |= {"mardia": mardia_kurtosis(_free(at)).z, "alpha": alphas[:, level].double()}
             tables.append(rows({"replicate": range(len(h)), "block": b, "level": level}, columns))
-        h = block(h)
+        h = torch.cat([block(part) for part in h.split(256, dim=1)], dim=1)  # all at once would be all score tables
     return pd.concat(tables, ignore_index=True)
 
 
