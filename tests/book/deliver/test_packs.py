@@ -98,7 +98,9 @@ def test_tutors_get_a_sheet_of_points_rubrics_and_common_mistakes(house):
         new_markdown_cell("```{solution} cac-ex-rule\nAs here.\n```", metadata={"tags": ["solution"]}),
     ]
     cells += [
-        new_markdown_cell("```{exercise} Hand\n:label: cac-ex-hand\n\n*Derive, 10 minutes, easy, extra.* Find two.\n```"),
+        new_markdown_cell(
+            "```{exercise} Hand\n:label: cac-ex-hand\n\n*Derive, 10 minutes, easy, extra.* Find two.\n```"
+        ),
         new_markdown_cell(
             "```{solution} cac-ex-hand\nSo.\n\n- 1 point: says why.\n```", metadata={"tags": ["solution"]}
         ),

@@ -33,7 +33,9 @@ from derived.book.teach import slicing
 SECTION = "## Exercises"
 MINUTES = 5  # of an exercise for each point of its check
 _EXERCISE = re.compile(r"^[`:]{3,}\{exercise\}[^\n]*\n(?:[ \t]*:[\w-]+:[^\n]*\n)*?[ \t]*:label:[ \t]*(\S+)", re.M)
-_FACTS = re.compile(r"^\*(Derive|Implement|Judge|Project), (\d+) minutes, (easy|medium|hard|open), (core|useful|extra)\.\*", re.M)
+_FACTS = re.compile(
+    r"^\*(Derive|Implement|Judge|Project), (\d+) minutes, (easy|medium|hard|open), (core|useful|extra)\.\*", re.M
+)
 _HINT = re.compile(r"^```\{admonition\} (A nudge|The first step)\n:class: hint dropdown\n\n(.*?)\n```$", re.M | re.S)
 _POINTS = re.compile(r"^- (\d+) points?:", re.M)
 _REFUSED = re.compile(r"^(\([a-z]\) )?(not right|no answer yet)", re.M)
