@@ -92,8 +92,8 @@ def test_tutors_get_a_sheet_of_points_rubrics_and_common_mistakes(house):
     assert "# Tutor's sheet: " in held(house.build / "tutors.zip")["tutors/toy-sheet.md"]
     cells = [
         new_markdown_cell(
-            "## Exercises\n\n```{exercise} Rule\n:label: cac-ex-rule\n\n*Implement, 15 minutes, easy, core.* Write it.\n```\n\n"
-            "```{admonition} A nudge\n:class: hint dropdown\n\nSee {prf:ref}`cac-ex-hand`.\n```"
+            "## Exercises\n\n```{exercise} Rule\n:label: cac-ex-rule\n\n*Implement, 15 minutes, easy, core.* Write "
+            "it.\n```\n\n```{admonition} A nudge\n:class: hint dropdown\n\nSee {prf:ref}`cac-ex-hand`.\n```"
         ),
         new_markdown_cell("```{solution} cac-ex-rule\nAs here.\n```", metadata={"tags": ["solution"]}),
     ]
