@@ -266,7 +266,13 @@ def test_a_caption_keeps_a_sentence_for_each_panel_and_what_is_too_long_goes_to_
 
 
 @pytest.mark.parametrize(
-    ("size", "lies"), [('width="500" height="400"', " beside"), ('width="700" height="300"', ""), ("", " beside")]
+    ("size", "lies"),
+    [
+        ('width="500" height="400"', " beside"),
+        ('width="700" height="300"', ""),
+        ('width="700" height="600"', " beside"),
+        ("", " beside"),
+    ],
 )
 def test_the_first_slide_has_the_picture_with_which_the_chapter_opens(tmp_path, size, lies):
     short = f'<section id="in-ten-minutes"><h2>In ten minutes</h2><p>Why?</p><figure id="e"><img src="e.svg" {size}/>'

@@ -74,9 +74,9 @@ class Lecture(NamedTuple):
         """Choose how the first slide lies: its words beside the chapter's picture, or above one that is wide."""
         if self.emblem is None:
             return ""
+        width, height = drawn(self.emblem)
         told = self.emblem.img.get("width")  # an explorer's still has none, and is tall
-        wide = told and drawn(self.emblem)[0] > NARROW
-        return "pictured" if wide else "pictured beside"
+        return "pictured" if told and width > max(NARROW, 1.6 * height) else "pictured beside"
 
     @property
     def explores(self) -> bool:

@@ -340,5 +340,6 @@ CLAIMS = (
         source="paper",
         where="Section 3.4",
         null=largest(lambda rows: (rows["first"] - rows["base"]).abs(), "start == 'random'"),
+        scale={},
     ),
 )
