@@ -16,12 +16,14 @@ from nbformat import NotebookNode
 from derived.book import written
 from derived.book.front import fill, reference, welcome
 from derived.book.house import House, UserError
-from derived.book.judge.ledger import check_columns
+from derived.book.judge.ledger import check_columns, foreign
 from derived.book.page import chapter, evidence, explorer, pages, tries
 from derived.book.report import report
 from derived.book.report import source as reports
+from derived.book.run.driver import read_notebook
 from derived.book.site import downloads
 from derived.book.source import edition, lectures
+from derived.book.source.evidence import bibtex
 from derived.book.tasks import quick, tasks
 from derived.book.teach import homework
 
@@ -74,6 +76,23 @@ def _ask(root: Path, slug: str, notebook: NotebookNode) -> None:
     if place and (root / tasks.FOLDER / f"{slug}.yml").is_file():
         bank = tasks.bank(root, slug)
         place.source += "\n\n" + pages.raw(quick.fold(quick.questions(bank.source, bank.exact, bank.mutants)))
+
+
+def known(house: House, slugs: list[str]) -> list[str]:
+    """One line per fault of chapters that can be known before they run; a run of minutes is not spent to tell it."""
+    bibliography, found = (house.root / "book/references.bib").read_text("utf-8"), foreign(house, slugs)
+    for slug in slugs:
+        notebook = read_notebook(house, slug)
+        for ask in (lambda: chapter.static(notebook, slug), lambda: lectures.read(house.root, slug)):  # noqa: B023
+            try:
+                ask()
+            except UserError as error:
+                found.append(str(error))
+        key = (notebook["metadata"].get("derived") or {}).get("paper", {}).get("bibkey")
+        if key and not bibtex(bibliography, key):
+            found.append(f"{slug}: book/references.bib has no entry {key}")
+        found += edition.faults(house.root, slug, notebook)
+    return found
 
 
 def _copy(root: Path, build: Path, slugs: list[str]) -> Path:
