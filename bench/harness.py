@@ -33,7 +33,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 
 
-Role = Literal["peer", "plain", "author", "cost"]
+Role = Literal["peer", "plain", "author", "reported"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class Peer:
     gap: Callable[[Any, Any, Any], float]  # of inputs, our result and this one; SystemExit where they differ
     law: Callable[[Callable, Callable], float] | None = None  # the same of two contenders, on inputs of its own
     role: Role = "peer"  # others never head a race: "plain" is the obvious version, "author" the author's code, and
-    # "cost" does less than we do (no checks, one special case, fewer digits): what the rest costs is reported, not won
+    # "reported" does less than we do (no checks, one special case, fewer digits) or the same work by the same library
     target: float = 1.0  # how many times as long as ours it should take
     memory: float = 0.0  # and how many times the memory
     every: int = 1  # it does one part in ``every`` of the work, and its time counts so many times
@@ -71,8 +71,8 @@ class Row:
 
     ``ratio`` is the median over the rounds of the peer's time over ours in that round, and ``ratio_low``,
     ``ratio_high`` are an interval of this median (``median_interval``). ``headline`` marks the strongest peer of its
-    race. The verdict is "undecided" where the interval holds the target, and "reported" for a cost. ``limit`` is the
-    least time that this machine needs for the work, as a share of ours (``least_seconds``).
+    race. The verdict is "undecided" where the interval holds the target, and "reported" where that is the peer's role.
+    ``limit`` is the least time that this machine needs for the work, as a share of ours (``least_seconds``).
     """
 
     name: str
@@ -207,9 +207,10 @@ def verdict(low: float, high: float, target: float) -> str:
     return "met" if low >= target else "missed" if high < target else "undecided"
 
 
-def contest(race: Race, *, rounds: int, threads: int) -> list[Row]:
+def contest(race: Race, *, rounds: int, threads: int, memory: bool = True) -> list[Row]:
     """All rows of a race, the strongest peer's first: results compared (``gap`` raises if they differ), then times of
     all contenders in turns, then peak memory."""
+    peak_of = lambda run: peak_mb(race.build, race.sizes, run, threads) if memory else 0.0  # noqa: E731
     rounds = min(rounds, race.rounds or rounds)
     inputs = race.build(**race.sizes)
     ours = race.ours(inputs)
@@ -224,7 +225,7 @@ def contest(race: Race, *, rounds: int, threads: int) -> list[Row]:
     calls = {"ours": lambda: race.ours(inputs)}
     calls |= {place: partial(peer.run, inputs) for place, peer in enumerate(race.peers)}
     seconds = interleaved(calls, rounds)
-    our_peak = peak_mb(race.build, race.sizes, race.ours, threads)
+    our_peak = peak_of(race.ours)
     our_seconds = statistics.median(seconds["ours"])
     limit = race.work and least_seconds(*race.work(inputs), race.dtype) / our_seconds
     rows = []
@@ -232,9 +233,9 @@ def contest(race: Race, *, rounds: int, threads: int) -> list[Row]:
         times = [peer.every * each for each in seconds[place]]
         ratios = [theirs / mine for mine, theirs in zip(seconds["ours"], times, strict=True)]
         low, high = median_interval(ratios)
-        peak = peak_mb(race.build, race.sizes, peer.run, threads)
+        peak = peak_of(peer.run)
         reached = verdict(low, high, peer.target) if peak >= peer.memory * our_peak else "missed"
-        reached = "reported" if peer.role == "cost" else reached
+        reached = "reported" if peer.role == "reported" else reached
         part = f" (1/{peer.every} of the work, time x {peer.every})" if peer.every > 1 else ""
         rows.append(
             Row(
@@ -292,7 +293,7 @@ def write(path: Path, rows: list[Row], *, threads: int, dtype: str, remark: str 
         "threads": threads,
         "dtype": dtype,
         "date": datetime.now(UTC).date().isoformat(),
-        "remark": f"{remark} {limits(rows)}".strip(),
+        "remark": remark,
         "rows": [{key: _rounded(value) for key, value in asdict(row).items()} for row in rows],
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -311,6 +312,16 @@ def limits(rows: list[Row]) -> str:
         "The least time in which the machine could copy what must be moved, or do the operations as a matrix product, "
         f"both measured in the same run, as a share of ours: {listed}."
     )
+
+
+def beside(rows: Iterable[Row], threads: int) -> str:
+    """A sentence about the headlines at another number of threads."""
+    found = []
+    for row in rows:
+        show(row)
+        if row.headline:
+            found.append(f"{row.ratio:.2f} [{row.ratio_low:.2f}, {row.ratio_high:.2f}] ({row.name}; {row.peer})")
+    return f"Ratios to the strongest peer at {threads} threads: {'; '.join(found)}." if found else ""
 
 
 def _rounded(value: Any) -> Any:
@@ -338,18 +349,21 @@ def command(
     """
     parser = argparse.ArgumentParser(description=f"Races of {paper}.")
     parser.add_argument("--quick", action="store_true", help="small sizes and few rounds, to see that it runs")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1], help="others after the first: their ratios")
     parser.add_argument("--output", type=Path, help="where the JSON goes")
     parser.add_argument("--remark", default="", help="a sentence about the machine for readers of the table")
     arguments = parser.parse_args()
-    use_threads(arguments.threads)
+    rounds = quick_rounds if arguments.quick else rounds
+    threads, *others = arguments.threads
+    use_threads(threads)
     rows = []
-    for row in races(arguments.quick, quick_rounds if arguments.quick else rounds, arguments.threads):
+    for row in races(arguments.quick, rounds, threads):
         rows.append(row)
         show(row)
+    remarks = [arguments.remark, limits(rows), *(beside(races(arguments.quick, rounds, each), each) for each in others)]
     kept, aside = ROOT / f"results/{paper}/bench.json", ROOT / f"_build/bench/{paper}.json"
     path = arguments.output or (aside if arguments.quick or kept.exists() else kept)
-    write(path, rows, threads=arguments.threads, dtype=dtype, remark=arguments.remark)
+    write(path, rows, threads=threads, dtype=dtype, remark=" ".join(filter(None, remarks)))
     book = "" if arguments.quick or path != aside else f"; to make it the book's: cp {path} {kept}"
     print(f"{paper}: written to {path}{book}")
 
@@ -358,8 +372,9 @@ def contests(races: Callable[[bool], Iterable[Race]]) -> Callable[[bool, int, in
     """The races of a script, ``races(quick)``, in the form that ``command`` runs."""
 
     def rows(quick: bool, rounds: int, threads: int) -> Iterator[Row]:
+        use_threads(threads)
         for each in races(quick):
-            yield from contest(each, rounds=rounds, threads=threads)
+            yield from contest(each, rounds=rounds, threads=threads, memory=threads == 1)
 
     return rows
 
