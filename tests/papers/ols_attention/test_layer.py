@@ -10,7 +10,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from torch import Tensor
 
 from derived.lab.rng import stream
-from derived.papers.ols_attention.data.problems import random_rotation
+from derived.papers.ols_attention.data.problems import random_regression, random_rotation
 from derived.papers.ols_attention.model import theory
 from derived.papers.ols_attention.model.mechanism import (
     OLSTransformer,
@@ -266,10 +266,18 @@ def test_a_batch_is_its_members():
         assert (theory.ols_coefficients(X, Y)[i] - problem.coefficients).norm() <= problem.tolerance() / problem.s[-1]
 
 
+@pytest.mark.parametrize("kappa", [10.0, 1e3, 1e7])
+def test_least_squares_of_full_rank_loses_kappa_and_not_its_square(kappa):
+    """Cholesky alone loses eps kappa^2: one step of refinement mends it, and where that is not enough QR takes over."""
+    X = random_regression(60, 4, kappa=kappa**2, batch=(8,), generator=stream(0, "full rank")).X
+    ones = torch.ones(4, 1, dtype=torch.float64)
+    gap = theory.ols_coefficients(X, X @ ones, method="full rank") - ones
+    assert float(gap.abs().max()) <= 100 * torch.finfo(torch.float64).eps * kappa
+
+
 @given(problems(full_rank=True))
-def test_triangular_least_squares_agrees_with_the_singular_value_route(problem):
-    """The QR route returns R^{-1} Q^T Y, the same coefficients."""
-    gap = theory.ols_coefficients(problem.X, problem.Y, method="qr") - problem.coefficients
+def test_least_squares_of_full_rank_agrees_with_the_singular_value_route(problem):
+    gap = theory.ols_coefficients(problem.X, problem.Y, method="full rank") - problem.coefficients
     assert gap.norm() <= problem.tolerance() / problem.s[-1]
 
 
