@@ -348,5 +348,6 @@ CLAIMS = (
         source="paper",
         where="Section 3.4",
         null=largest(lambda rows: (rows["first"] - rows["base"]).abs(), "start == 'random'"),
+        scale={},
     ),
 )
