@@ -14,9 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from derived import papers
-from derived.book import cli
-from derived.book.house import House
-from derived.book.judge import commands
+from derived.book import cli, house
 from derived.book.run import driver
 from derived.lab import record, sources
 
@@ -139,9 +137,7 @@ def move(patch: pytest.MonkeyPatch, root: Path) -> None:
     """Let the press work on a checkout, its package's files and its records, and not on those of this process."""
     package = root / "src/derived"
     patch.chdir(root)
-    for each in (cli, commands):
-        patch.setattr(each, "this_house", lambda: House(root))
-    for module in (driver, record):
+    for module in (house, driver, record):
         patch.setattr(module, "PACKAGE_ROOT", package)
     for function in (sources.imported_files, sources.source_files, sources.source_hash):
         patch.setattr(function, "__defaults__", (package,))

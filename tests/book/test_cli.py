@@ -32,8 +32,7 @@ def house(tmp_path, monkeypatch) -> House:
             writer.write(file)
 
     monkeypatch.setattr(pdf, "_apart", blank)
-    for each in (cli, commands):
-        monkeypatch.setattr(each, "this_house", lambda: found)
+    monkeypatch.setattr("derived.book.house.PACKAGE_ROOT", tmp_path / "src/derived")
     return found
 
 

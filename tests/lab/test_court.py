@@ -25,10 +25,14 @@ def court() -> Court:
     [
         (("B", 1, {"x": 1, "top": 5}), 10, "convicted, by 2 characters"),
         (("B", 1.5, {"x": 1.5, "top": 5}), 5, "convicted, by 4 characters"),
-        (("B", 5, {"x": 1, "top": 5}), 0, "that is not what it should be"),
-        (("B", 5, {"x": 5, "top": 5}), 0, "acquitted"),
-        (("A", 2, {"x": 1}), 0, "acquitted"),
-        (("B", 1, {"x": 1, "top": 99}), 0, "no such input: x is -9.0..9.0, top is 0..9"),
+        (("B", 5, {"x": 1, "top": 5}), 0, "not convicted: B should return something else, or returns just that"),
+        (("B", 5, {"x": 5, "top": 5}), 0, "not convicted"),
+        (("A", 2, {"x": 1}), 0, "not convicted: A should return something else, or returns just that"),
+        (
+            ("B", 1, {"x": 1, "top": 99}),
+            0,
+            "no such input: `x` a number from -9.0 to 9.0, `top` a whole number from 0 to 9",
+        ),
         (("B", 1, {"x": 1}), 0, "no such input"),
         (("F", 1, {"x": 1}), 0, "there is no callable 'F'"),
     ],

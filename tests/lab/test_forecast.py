@@ -1,13 +1,21 @@
 """Forecasts: proper scores, one seal, and nothing for who knows nothing."""
 
 import json
-import math
 import random
 
 import pytest
 
-from derived.lab.forecast import Forecast, Task, interval_loss, number_points, order_points, sign_points, task
-from derived.lab.subjects import Subject
+from derived.lab.forecast import (
+    Forecast,
+    Task,
+    can_be_ordered,
+    interval_loss,
+    number_points,
+    order_points,
+    sign_points,
+    task,
+)
+from derived.lab.subjects import Subject, pencil
 
 SQUARE = Subject("the square of x, plus y", "square(x) + y", {"x": "0.0..2.0", "y": "0..3"})
 SOURCE = "def square(x):\n    return x * x\n"
@@ -35,9 +43,9 @@ def test_the_best_interval_is_that_of_the_quantiles():
     draws = [generator.gauss(0, 1) for _ in range(2000)]
     loss = {half: sum(interval_loss(-half, half, each) for each in draws) for half in (0.6, 0.9, 1.28, 1.7, 2.2)}
     assert min(loss, key=loss.get) == 1.28
-    assert number_points(0.3, 0.3, 0.3, draws) == 1
+    assert number_points((0.3, 0.3), 0.3, draws) == 1
     unclipped = [each for each in draws if abs(each) < 1.28]  # who errs further loses at most two points
-    assert 0.1 < sum(number_points(-1.28, 1.28, each, draws) for each in unclipped[:200]) / 200 < 0.6
+    assert 0.1 < sum(number_points((-1.28, 1.28), each, draws) for each in unclipped[:200]) / 200 < 0.6
 
 
 def test_the_first_seal_counts_and_nothing_runs_before_it(tmp_path):
@@ -76,12 +84,24 @@ def test_what_is_no_forecast_is_refused(tmp_path, given, said):
         Forecast(SOURCE, ASKED, str(tmp_path / "one.json")).seal(*given)
 
 
-def test_equal_values_may_stand_either_way_and_what_is_raised_rises():
-    tied = Task(SQUARE, ("y",), {"x": 1.0, "y": 0}, 2, [{"x": 1.0, "y": 0}, {"x": 0.0, "y": 1}, {"x": 2.0, "y": 0}])
-    forecast = Forecast(SOURCE, tied, "none")
-    assert [forecast._right(order) for order in ("ABC", "BAC", "CAB")] == [True, True, False]
-    for k in range(100):
-        drawn = task(SQUARE, ("x",), random.Random(k))
-        assert drawn.point["x"] < drawn.high
-        assert Forecast(SOURCE, drawn, "none").happened()[0] == "rises"
-    assert math.isfinite(forecast.happened()[2])
+def test_three_calls_have_three_values_and_a_number_grows_as_often_as_it_shrinks():
+    names, grows = pencil(SOURCE), 0
+    for k in range(200):
+        drawn = task(names, SQUARE, ("x",), random.Random(k))
+        assert len({SQUARE.value(names, call) for call in drawn.calls}) == 3
+        grew = drawn.point["x"] < drawn.to
+        assert Forecast(SOURCE, drawn, "none").happened()[0] == ("rises" if grew else "falls")
+        grows += grew
+    assert 70 < grows < 130
+
+
+def test_what_has_two_values_or_is_a_list_is_not_put_in_order():
+    kinds = {"can": "x * x", "two values": "round(x / 2)", "a list": "[x, x]"}
+    found = {words: can_be_ordered({}, Subject(words, call, {"x": "0.0..2.0"})) for words, call in kinds.items()}
+    assert found == {"can": True, "two values": False, "a list": False}
+
+
+def test_who_seals_what_the_notebook_begins_with_has_no_points(tmp_path):
+    forecast = Forecast(SOURCE, ASKED, str(tmp_path / "one.json"))
+    forecast.seal(UNSURE, order="ABC", sure=1 / 6, interval=None)
+    assert forecast.run() == pytest.approx(0)

@@ -4,7 +4,8 @@ charge    a letter, what its callable should return, and arguments: it convicts 
           returns something else
 length    characters of the arguments, without spaces; ten points for a witness as short as the shortest known one
 
-Only experiments help: the callables are compiled, and a charge needs the right value, which theory gives.
+A charge needs the right value, which theory gives. One that fails is not told why: else a charge with what a callable
+returns would tell the guilty one from the others.
 """
 
 import base64
@@ -86,15 +87,14 @@ class Court:
             return _said(0, f"there is no callable {letter!r}")
         subject = self._subjects[place]
         if not subject.admits(point):
-            return _said(0, f"no such input: {', '.join(f'{name} is {kind}' for name, kind in subject.draw.items())}")
+            return _said(0, f"no such input: {subject.arguments()}")
         try:
             right = subject.value(self._healthy, point)
         except (ArithmeticError, ValueError, LookupError):
             return _said(0, "nothing is defined there")
-        if not near(right, value, RIGHT):
-            return _said(0, "that is not what it should be; no verdict")
-        if place != self._guilty or not convicts(subject, self._healthy, self._broken, point):
-            return _said(0, f"{letter} returns just that: acquitted")
+        guilty = place == self._guilty and convicts(subject, self._healthy, self._broken, point)
+        if not (guilty and near(right, value, RIGHT)):  # one answer: two would tell who is guilty
+            return _said(0, f"not convicted: {letter} should return something else, or returns just that")
         points = max(1, POINTS * self._shortest // max(self._shortest, length(point)))
         return _said(
             points, f"convicted, by {length(point)} characters; the shortest known witness has {self._shortest}"

@@ -1,8 +1,8 @@
 """Predict, then run: a forecast is sealed before anything runs, and scored by how well it was calibrated.
 
-sign     does the quantity rise, fall or stay when one number is raised: a probability for each
+sign     does the quantity rise, fall or stay when one number changes: a probability for each
 order    which of three calls gives the least, which the most: a guess, and the probability that it is right
-number   an interval that holds the value of one call with probability 0.8
+number   an interval that holds the value of one call with probability 0.8, or none
 
 Each score is proper: nobody gains by saying what they do not believe. Who knows nothing and says so has 0 points, who
 is sure and right has 1, and who is sure and wrong loses.
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from derived.lab.subjects import Point, Subject, at, flat, moved, named, pencil, told
+from derived.lab.subjects import Pencil, Point, Subject, at, flat, moved, named, pencil, told
 
 HELD = 0.8
 SIGNS = ("rises", "falls", "stays")
@@ -27,22 +27,34 @@ LEAST = 0.01  # the least probability that is scored
 
 @dataclass(frozen=True)
 class Task:
-    """A subject, the number that is raised and to what, and three calls."""
+    """A subject, the number that changes and what it becomes, and three calls."""
 
     subject: Subject
     slot: tuple
     point: Point
-    high: float
+    to: float
     calls: Sequence[Point]
 
 
-def task(subject: Subject, slot: tuple, generator: random.Random) -> Task:
-    """Draw a task about a subject and one of its numbers."""
+def task(names: Pencil, subject: Subject, slot: tuple, generator: random.Random) -> Task:
+    """Draw a task about a subject that can be ordered, and one of its numbers, which may grow or shrink."""
     while True:
-        first, second, *calls = (subject.point(generator) for _ in range(5))
-        low, high = sorted((at(first, slot), at(second, slot)))
-        if low < high:
-            return Task(subject, slot, moved(first, slot, low), high, calls)
+        point, other, *calls = (subject.point(generator) for _ in range(5))
+        if at(point, slot) != at(other, slot) and _differ(names, subject, calls):
+            return Task(subject, slot, point, at(other, slot), calls)
+
+
+def can_be_ordered(names: Pencil, subject: Subject) -> bool:
+    """Whether a value is one number, and three drawn calls often have three values."""
+    draw = random.Random("ordered")
+    if len(flat(subject.value(names, subject.point(draw)))) > 1:
+        return False
+    return sum(_differ(names, subject, [subject.point(draw) for _ in range(3)]) for _ in range(50)) >= 5
+
+
+def _differ(names: Pencil, subject: Subject, calls: Sequence[Point]) -> bool:
+    values = sorted(flat(subject.value(names, each))[0] for each in calls)
+    return all(sign(low, high) == "rises" for low, high in itertools.pairwise(values))
 
 
 def sign(before: float, after: float) -> str:
@@ -79,12 +91,18 @@ def interval_loss(low: float, high: float, value: float) -> float:
     return high - low + 2 / (1 - HELD) * max(0.0, low - value, value - high)
 
 
-def number_points(low: float, high: float, value: float, usual: Sequence[float]) -> float:
-    """How much less an interval loses than that of somebody who knows how values are spread and nothing else."""
+def number_points(interval: Sequence[float] | None, value: float, usual: Sequence[float]) -> float:
+    """How much less an interval loses than that of somebody who knows how values are spread and nothing else.
+
+    >>> number_points(None, 0.5, [0, 1]), number_points((0.5, 0.5), 0.5, [0, 1])
+    (0.0, 1.0)
+    """
+    if interval is None:
+        return 0.0
     spread = sorted(usual)
     ends = [spread[round(share * (len(spread) - 1))] for share in ((1 - HELD) / 2, (1 + HELD) / 2)]
     nothing = sum(interval_loss(*ends, each) for each in spread) / len(spread)
-    return max(-2.0, 1 - interval_loss(low, high, value) / max(nothing, 1e-12))
+    return max(-2.0, 1 - interval_loss(*interval, value) / max(nothing, 1e-12))
 
 
 class Forecast:
@@ -96,23 +114,23 @@ class Forecast:
     def questions(self) -> str:
         """The three questions, in words. Markdown."""
         task = self.task
-        calls = "\n".join(f"   - {name}: {told(point)}" for name, point in zip("ABC", task.calls, strict=True))
+        calls = "\n".join(f"   - {name}: `{told(point)}`" for name, point in zip("ABC", task.calls, strict=True))
         return (
             f"**{task.subject.words}**, `{task.subject.call}`\n\n"
-            f"1. *Sign.* At {told(task.point)}: what does it do when {named(task.slot)} is raised to {task.high}?\n"
+            f"1. *Sign.* At `{told(task.point)}`: what does it do when `{named(task.slot)}` becomes `{task.to}`?\n"
             f"2. *Order.* From the least to the greatest, of\n{calls}\n"
-            f"3. *Number.* An interval that holds the value of A with probability {HELD}."
+            f"3. *Number.* An interval that holds the value of A with probability {HELD}; `None` if you have none."
         )
 
-    def seal(self, sign: Mapping[str, float], order: str, sure: float, interval: tuple[float, float]) -> str:
+    def seal(self, sign: Mapping[str, float], order: str, sure: float, interval: Sequence[float] | None) -> str:
         """Write a forecast once, and return its digest; ValueError for one that is none or comes too late."""
         if set(sign) != set(SIGNS) or min(sign.values()) < 0 or not math.isclose(sum(sign.values()), 1, abs_tol=1e-6):
             raise ValueError(f"give a probability to each of {', '.join(SIGNS)}; they sum to one")
         if sorted(order) != ["A", "B", "C"] or not 0 <= sure <= 1:
             raise ValueError("the order is one such as 'BCA', and sure a probability")
-        if not interval[0] <= interval[1]:
+        if interval is not None and not interval[0] <= interval[1]:
             raise ValueError("an interval has its lower end first")
-        said = {"sign": {**sign}, "order": order, "sure": sure, "interval": [*interval]}
+        said = {"sign": {**sign}, "order": order, "sure": sure, "interval": interval and [*interval]}
         if self._file.exists():
             if json.loads(self._file.read_text("utf-8"))["said"] == said:
                 return self._digest(said)
@@ -121,7 +139,7 @@ class Forecast:
         return self._digest(said)
 
     def _digest(self, said: dict[str, Any]) -> str:
-        asked = f"{self.task.subject.call} {told(self.task.point)} {self.task.high}"
+        asked = f"{self.task.subject.call} {told(self.task.point)} {self.task.to}"
         return hashlib.sha256(f"{asked} {json.dumps(said, sort_keys=True)}".encode()).hexdigest()[:16]
 
     def _value(self, point: Point) -> float:
@@ -130,7 +148,7 @@ class Forecast:
     def happened(self) -> tuple[str, str, float]:
         """Run: the sign, the order and the number."""
         before, after = (
-            self._value(each) for each in (self.task.point, moved(self.task.point, self.task.slot, self.task.high))
+            self._value(each) for each in (self.task.point, moved(self.task.point, self.task.slot, self.task.to))
         )
         values = [self._value(each) for each in self.task.calls]
         return (
@@ -138,11 +156,6 @@ class Forecast:
             "".join("ABC"[place] for place in sorted(range(3), key=values.__getitem__)),
             values[0],
         )
-
-    def _right(self, order: str) -> bool:
-        """Whether the values do not fall along an order: those that are equal may stand either way."""
-        values = [self._value(self.task.calls["ABC".index(name)]) for name in order]
-        return all(a <= b or sign(a, b) == "stays" for a, b in itertools.pairwise(values))
 
     def run(self) -> float:
         """Run what was forecast, print what came out, and return the points, at most 3; ValueError before the seal."""
@@ -157,8 +170,8 @@ class Forecast:
         usual = [self._value(self.task.subject.point(draw)) for _ in range(100)]
         points = (
             sign_points(said["sign"], went),
-            order_points(said["sure"], self._right(said["order"])),
-            number_points(*said["interval"], value, usual),
+            order_points(said["sure"], said["order"] == order),
+            number_points(said["interval"], value, usual),
         )
         for name, came, point in zip(("sign", "order", "number"), (went, order, f"{value:.4g}"), points, strict=True):
             print(f"{name}: {came}; {point:+.2f} points")

@@ -44,6 +44,19 @@ class Subject:
         """Whether these are arguments of the kinds that are drawn, of any number of digits."""
         return point.keys() == self.draw.keys() and all(_fits(kind, point[name]) for name, kind in self.draw.items())
 
+    @property
+    def by_chance(self) -> bool:
+        """Whether the call draws at random, so that no theory gives its value."""
+        return "random." in self.call
+
+    def arguments(self) -> str:
+        """The arguments and their kinds, in words.
+
+        >>> Subject("", "", {"x": "0.1..0.9", "n": "1..5", "p": "law 3", "M": "table 2 2"}).arguments()
+        '`x` a number from 0.1 to 0.9, `n` a whole number from 1 to 5, `p` 3 probabilities, `M` 2 rows of 2 numbers'
+        """
+        return ", ".join(f"`{name}` {_in_words(kind)}" for name, kind in self.draw.items())
+
     def value(self, names: Pencil, point: Point) -> Any:
         """Compute the quantity at a point."""
         return eval(_compiled(self.call, "eval"), dict(names) | _copied(point))
@@ -85,6 +98,15 @@ def _drawn(kind: str, generator: random.Random) -> Any:
     if what == "table":
         return [_drawn(f"list {sizes[1]}", generator) for _ in range(int(sizes[0]))]
     raise ValueError(f"{kind!r} is no way to draw an argument: low..high, law n, list n, table n m")
+
+
+def _in_words(kind: str) -> str:
+    what, *sizes = kind.split()
+    if ".." in what:
+        low, high = what.split("..")
+        return f"a {'number' if '.' in low else 'whole number'} from {low} to {high}"
+    words = {"law": "{} probabilities", "list": "{} numbers", "table": "{} rows of {} numbers"}
+    return words[what].format(*sizes)
 
 
 def _short(value: float, low: float, high: float) -> float:

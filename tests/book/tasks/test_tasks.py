@@ -11,7 +11,7 @@ from nbclient import NotebookClient
 from derived.book.house import House, UserError
 from derived.book.tasks import mutants, quick, tasks
 from derived.lab.court import Court, convicts, length, pack, pencil
-from derived.lab.forecast import Forecast
+from derived.lab.forecast import SIGNS, Forecast
 from derived.lab.subjects import flat, moved
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -27,14 +27,14 @@ def bank(request):
 def test_a_chapter_has_ten_of_each(bank):
     assert len(bank.items) >= 10
     assert len(bank.mutants) >= 10
-    assert len({each.line for each in bank.mutants}) >= 10
+    assert len({each.change for each in bank.mutants}) >= 10
 
 
 def test_a_thousand_forecasts_can_be_asked_and_run(bank):
     seen = set()
     for who in NAMES:
         one = tasks.forecasts(bank, who)[0]
-        assert all(one.subject.admits(point) for point in (one.point, moved(one.point, one.slot, one.high), *one.calls))
+        assert all(one.subject.admits(point) for point in (one.point, moved(one.point, one.slot, one.to), *one.calls))
         went, order, value = Forecast(bank.source, one, "none").happened()
         assert math.isfinite(value)
         assert went in ("rises", "falls", "stays")
@@ -63,22 +63,40 @@ def test_a_thousand_mutants_are_convicted_by_their_witness_and_by_no_other_lette
 
 
 def test_quick_questions_have_one_right_value_and_say_what_is_wrong_with_the_others(bank):
-    asked, healthy = quick.questions(bank.source, bank.subjects, bank.mutants), pencil(bank.source)
+    asked, healthy = quick.questions(bank.source, bank.exact, bank.mutants), pencil(bank.source)
     assert len(asked) >= 10
     for each in asked:
         assert each.subject.admits(each.point)
-        (right,) = (option for option in each.options if option.right)
+        (right,) = (option for option in each.options if not option.misread)
         assert float(right.value) == pytest.approx(flat(each.subject.value(healthy, each.point))[0], rel=5e-3, abs=1e-9)
         assert 3 <= len(each.options) == len({option.value for option in each.options})
-        assert all(" in place of " in option.why for option in each.options if not option.right)
-    text = quick.page("A & B", asked)
-    assert text.count("<details>") == sum(len(each.options) for each in asked)
+        for option in each.options:
+            assert not option.misread or f"<code>{option.misread.function}</code>." in option.said()
+            assert not option.misread or f"def {option.misread.function}(" in bank.source
+    text = quick.page("A & B", bank.source, asked)
+    assert text.count("<details>") == sum(len(each.options) for each in asked) + 1
     assert "A &amp; B" in text
+
+
+def test_no_sign_is_the_answer_nearly_always(bank):
+    went = [Forecast(bank.source, tasks.forecasts(bank, who)[0], "none").happened()[0] for who in NAMES[:300]]
+    assert max(map(went.count, SIGNS)) < 0.6 * len(went)
+
+
+def test_a_name_draws_other_letters_in_other_chapters():
+    letters = {tasks.case(tasks.bank(ROOT, slug), "Ada").guilty for slug in SLUGS}
+    assert len(letters) > 1
 
 
 def test_every_letter_is_guilty_about_equally_often(bank):
     guilty = [tasks.case(bank, who).guilty for who in NAMES]
     assert all(200 < guilty.count(letter) < 300 for letter in range(tasks.CALLABLES))
+
+
+def test_what_chance_decides_is_forecast_and_no_more():
+    held = tasks.bank(ROOT, "homogenized")
+    assert any(each.by_chance for each in held.subjects)
+    assert not any(each.by_chance for who in NAMES[:50] for each in tasks.case(held, who).subjects)
 
 
 def test_notebooks_run_with_an_honest_answer(tmp_path):
@@ -89,13 +107,21 @@ def test_notebooks_run_with_an_honest_answer(tmp_path):
     right = drawn.subjects[drawn.guilty].value(pencil(held.source), drawn.mutant.witness)
     said = ", ".join(f"{name}={value}" for name, value in drawn.mutant.witness.items())
     mutant.cells[-1].source = f'court.charge("{"ABCD"[drawn.guilty]}", {right!r}, {said})'
-    for notebook, out in ((predict, "of 3 points, sealed as"), (mutant, "10 of 10 points: convicted")):
+    idle = nbformat.from_dict(mutant)
+    idle.cells[-1].source = tasks.mutant(held, "S", "Ada").cells[-1].source
+    for notebook, out in (
+        (idle, "0 of 10 points: there is no callable"),
+        (predict, "of 3 points, sealed as"),
+        (mutant, "10 of 10 points: convicted"),
+    ):
         NotebookClient(notebook, timeout=60, resources={"metadata": {"path": str(tmp_path)}}).execute()
         assert out in "".join(each.get("text", "") for each in notebook.cells[-1].outputs)
+    nothing = "".join(each.get("text", "") for cell in predict.cells[1:] for each in cell.get("outputs", []))
+    assert nothing.count("\n0.00 of 3 points") == tasks.FORECASTS
     assert {path.name for path in tmp_path.glob("forecast-*.json")} == {f"forecast-{k}.json" for k in range(1, 6)}
     shown = "".join(cell.source for cell in mutant.cells)
-    assert drawn.mutant.line.split(" -> ")[1] not in shown
-    assert drawn.mutant.line in tasks.key(held, "Ada")
+    assert drawn.mutant.change.after not in shown
+    assert drawn.mutant.change.after in tasks.key(held, "Ada")["has"]
 
 
 def test_a_mutation_changes_one_line_and_is_taken_back():
@@ -103,7 +129,8 @@ def test_a_mutation_changes_one_line_and_is_taken_back():
     made = dict(mutants.mutations(source, frozenset({"f"})))
     assert len(made) == 6
     assert all("def g(x):\n    return f(x) + 1" in text for text in made)
-    assert "f: return max(x, 1) * 2 if x < 3 else -x -> return min(x, 1) * 2 if x < 3 else -x" in made.values()
+    assert ("f", "max(x, 1)", "min(x, 1)") in made.values()
+    assert ("f", "x < 3", "x < 4") in made.values()  # a number with what it is part of
     assert mutants.called(source, "g(x)") == {"f", "g"}
     assert json.dumps(pack(source, (), 0, source, 1))
 
@@ -120,6 +147,6 @@ def test_one_command_writes_what_student_and_tutor_get(tmp_path, monkeypatch):
         "tutor/Ada-oral.md",
         "tutor/key.md",
     }
-    assert "Sinkhorn" in (tmp_path / "tasks/sinkhorn/tutor/key.md").read_text("utf-8")
+    assert (tmp_path / "tasks/sinkhorn/tutor/key.md").read_text("utf-8").count("\n| Ada | ") == 1
     with pytest.raises(UserError, match="makes no file name"):
         tasks.make(House(ROOT), ["sinkhorn"], ["../Ada"])

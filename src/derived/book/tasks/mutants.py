@@ -6,7 +6,6 @@ witness    arguments at which the subject's value differs; ``shortened`` replace
 
 import ast
 import copy
-import functools
 import random
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -22,37 +21,43 @@ SHORTER = (0, 1, 2, 3, 4, 5, 6, 0.0, 1.0, 2.0, 0.5, 0.2, 0.1, -1.0, -1)
 LAWS = {2: ([1, 0], [0, 1], [0.5, 0.5]), 3: ([1, 0, 0], [0, 1, 0], [0, 0, 1], [0.5, 0.5, 0], [0.5, 0, 0.5])}
 
 
-class Mutant(NamedTuple):
-    """A broken pencil, the subject that shows it, a short witness, and the share of drawn points that show it."""
+class Change(NamedTuple):
+    """An expression of a function before and after it was changed."""
 
-    subject: int
+    function: str
+    before: str
+    after: str
+
+
+class Mutant(NamedTuple):
+    """A broken pencil, what was changed in it, a short witness, and the share of drawn points that show it."""
+
+    subject: int  # whose value shows it
     broken: str
-    line: str
+    change: Change
     witness: Point
     share: float
 
 
-def mutations(source: str, called: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """Yield pencils with one change in one of the named functions, each with its line before and after."""
+def mutations(source: str, called: frozenset[str]) -> Iterator[tuple[str, Change]]:
+    """Yield pencils with one change in one of the named functions, and the change."""
     tree = ast.parse(source)
     for function in tree.body:
         if isinstance(function, ast.FunctionDef) and function.name in called:
-            before = ast.unparse(function).splitlines()
-            for undo in _changes(function):
-                after = ast.unparse(function).splitlines()
-                changed = [f"{a.strip()} -> {b.strip()}" for a, b in zip(before, after, strict=False) if a != b]
-                if changed:
-                    yield ast.unparse(tree), f"{function.name}: {changed[0]}"
-                undo()
+            for before, after in _changes(function):
+                yield ast.unparse(tree), Change(function.name, before, after)
 
 
-def _changes(function: ast.FunctionDef) -> Iterator[Any]:
-    """Make one change of a function after the other, each with what takes it back."""
-    for node in ast.walk(function):
-        for name, value in _changed(node):
-            held = getattr(node, name)
-            setattr(node, name, value)
-            yield functools.partial(setattr, node, name, held)
+def _changes(function: ast.FunctionDef) -> Iterator[tuple[str, str]]:
+    """Make one change of a function after the other, and take it back; a number is told with what it is part of."""
+    for parent in ast.walk(function):
+        for node in ast.iter_child_nodes(parent):
+            told = parent if isinstance(node, ast.Constant) else node
+            for name, value in _changed(node):
+                held, before = getattr(node, name), ast.unparse(told)
+                setattr(node, name, value)
+                yield before, ast.unparse(told)
+                setattr(node, name, held)
 
 
 def _changed(node: ast.AST) -> Iterator[tuple[str, Any]]:
@@ -88,18 +93,17 @@ def viable(source: str, subjects: Sequence[Subject]) -> list[Mutant]:
     healthy, found = pencil(source), []
     drawn = [[each.point(random.Random(f"point {at}")) for at in range(TRIES)] for each in subjects]
     needs = [called(source, each.call) for each in subjects]
-    for broken, line in mutations(source, frozenset().union(*needs)):
-        name = line.partition(":")[0]
+    for broken, change in mutations(source, frozenset().union(*needs)):
         names = pencil(broken)
         shown = []
         for place, (subject, points) in enumerate(zip(subjects, drawn, strict=True)):
-            if name in needs[place] and _runs(subject, names, points):
+            if change.function in needs[place] and _runs(subject, names, points):
                 hits = [point for point in points if convicts(subject, healthy, names, point)]
                 shown += [(len(hits) / TRIES, place, min(hits, key=length))] if hits else []
         if shown:
             share, place, witness = min(shown, key=lambda each: each[:2])
             witness = shortened(subjects[place], healthy, names, witness)
-            found.append(Mutant(place, broken, line, witness, share))
+            found.append(Mutant(place, broken, change, witness, share))
     return found
 
 

@@ -1,7 +1,7 @@
 """Writes quick questions: a page of one-click questions on the quantities of a chapter, offline and without a script.
 
 question   what a quantity is at a short input; three for each quantity as far as its mutants give them
-wrong      what a mutant returns there; a click says which line was misread
+wrong      the nearest values that a mutant returns there; a click says what was misread, in which function
 """
 
 import html
@@ -9,7 +9,7 @@ import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from derived.book.tasks.mutants import Mutant, called
+from derived.book.tasks.mutants import Change, Mutant, called
 from derived.lab.court import OFF, near
 from derived.lab.subjects import Point, Subject, flat, pencil, told
 
@@ -18,17 +18,23 @@ OPTIONS = 4
 STYLE = (
     "body{font:1.05rem/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem}"
     "summary{cursor:pointer;padding:.2rem .5rem}details{border:1px solid #889;border-radius:4px;margin:.3rem 0}"
-    "details p{margin:.2rem .7rem .4rem}code{overflow-wrap:anywhere}@media(prefers-color-scheme:dark){"
-    "body{background:#12181d;color:#d6dde3}}"
+    "details p{margin:.2rem .7rem .4rem}code{overflow-wrap:anywhere}pre{overflow:auto}"
+    "@media(prefers-color-scheme:dark){body{background:#12181d;color:#d6dde3}}"
 )
 
 
 class Option(NamedTuple):
-    """A value to choose, and what a click says of it."""
+    """A value to choose, and what leads to it if it is wrong."""
 
     value: str
-    right: bool
-    why: str
+    misread: Change | None = None
+
+    def said(self) -> str:
+        """What a click says."""
+        if self.misread is None:
+            return "Right."
+        where, before, after = (f"<code>{html.escape(each)}</code>" for each in self.misread)
+        return f"Not right: so it would be with {after} in place of {before} in {where}."
 
 
 class Question(NamedTuple):
@@ -44,7 +50,7 @@ def questions(source: str, subjects: Sequence[Subject], found: Sequence[Mutant])
     healthy, made = pencil(source), []
     for at, subject in enumerate(subjects):
         needs = called(source, subject.call)
-        mine = [each for each in found if each.line.partition(":")[0] in needs]
+        mine = [each for each in found if each.change.function in needs]
         points = list({told(each.witness): each.witness for each in mine if each.subject == at}.values())
         points += [subject.point(random.Random(f"quick {number}")) for number in range(40)]
         fresh = (_question(subject, healthy, mine, point) for point in points)
@@ -55,19 +61,18 @@ def questions(source: str, subjects: Sequence[Subject], found: Sequence[Mutant])
 def _question(subject: Subject, healthy: dict, mine: Sequence[Mutant], point: Point) -> Question | None:
     """The question at a point; None where no two mutants differ from the right value and from each other."""
     right = subject.value(healthy, point)
-    values, options = [right], [Option(_short(right), True, "Right.")]
+    values, wrong = [right], []
     for mutant in mine:
         try:
             value = subject.value(pencil(mutant.broken), point)
             if not any(near(each, value, OFF) or _short(each) == _short(value) for each in values):
-                before, after = mutant.line.partition(": ")[2].split(" -> ")
                 values.append(value)
-                options.append(Option(_short(value), False, f"Not right: {after} in place of {before}"))
+                wrong.append((abs(flat(value)[0] - flat(right)[0]), Option(_short(value), mutant.change)))
         except (ArithmeticError, ValueError, LookupError, TypeError):
             continue
-    if len(options) < 3:
+    if len(wrong) < 2:
         return None
-    shown = options[:OPTIONS]
+    shown = [Option(_short(right)), *(each for _, each in sorted(wrong)[: OPTIONS - 1])]
     random.Random(f"{subject.words} {told(point)}").shuffle(shown)
     return Question(subject, point, tuple(shown))
 
@@ -76,13 +81,14 @@ def _short(value: object) -> str:
     return ", ".join(f"{each:.3g}" for each in flat(value))
 
 
-def page(title: str, asked: Sequence[Question]) -> str:
-    """Write the questions as a page of its own."""
+def page(title: str, source: str, asked: Sequence[Question]) -> str:
+    """Write the questions, and the pencil that computes them, as a page of its own."""
     lines = [
         f"<!doctype html><html lang=en><meta charset=utf-8><title>Quick questions: {html.escape(title)}</title>",
         f"<meta name=viewport content='width=device-width, initial-scale=1'><style>{STYLE}</style>",
         f"<h1>Quick questions: {html.escape(title)}</h1>",
-        "<p>By hand or in the head; a click on a value says whether it is right, and if not what was misread.</p>",
+        "<p>By hand or in the head; a click on a value says whether it is right, and if not what was misread. "
+        "The functions are at the end.</p>",
     ]
     words = ""
     for each in asked:
@@ -91,12 +97,7 @@ def page(title: str, asked: Sequence[Question]) -> str:
             lines.append(f"<h2>{html.escape(words[0].upper() + words[1:])}</h2>")
         lines.append(f"<p>What is it at <code>{html.escape(told(each.point))}</code>?</p>")
         lines += [
-            f"<details><summary>{option.value}</summary><p>{_said(option.why)}</p></details>" for option in each.options
+            f"<details><summary>{option.value}</summary><p>{option.said()}</p></details>" for option in each.options
         ]
-    return "\n".join([*lines, "</html>", ""])
-
-
-def _said(why: str) -> str:
-    """What a click says, its lines of code set as code."""
-    words, colon, lines = html.escape(why).partition(": ")
-    return words + colon + " in place of ".join(f"<code>{each}</code>" for each in lines.split(" in place of ") if each)
+    lines += [f"<details><summary>The functions</summary><pre>{html.escape(source)}</pre></details>", "</html>", ""]
+    return "\n".join(lines)

@@ -22,8 +22,8 @@ from derived.book import written
 from derived.book.house import House, UserError
 from derived.book.tasks import mutants, oral, quick
 from derived.lab import court
-from derived.lab.forecast import Forecast, Task, task
-from derived.lab.subjects import Subject
+from derived.lab.forecast import Forecast, Task, can_be_ordered, task
+from derived.lab.subjects import Subject, pencil, told
 
 FOLDER = "book/teach"
 FORECASTS, CALLABLES = 5, 4
@@ -40,10 +40,12 @@ class Asked(written.Shape):
 class Bank(NamedTuple):
     """What the tasks of a chapter are drawn from."""
 
+    slug: str
     source: str
     subjects: tuple[Subject, ...]
-    items: tuple[tuple[int, tuple], ...]  # a subject whose value is one number, and a number of its arguments
-    mutants: tuple[mutants.Mutant, ...]
+    items: tuple[tuple[int, tuple], ...]  # a subject that can be ordered, and a number of its arguments
+    exact: tuple[Subject, ...]  # those whose value theory gives
+    mutants: tuple[mutants.Mutant, ...]  # of which each names one of these
 
 
 @functools.cache
@@ -52,18 +54,19 @@ def bank(root: Path, slug: str) -> Bank:
     source = (root / f"pencil/{slug}.py").read_text("utf-8")
     listed = written.read(root / FOLDER / f"{slug}.yml", dict[str, list[Asked]]).get("subjects", [])
     subjects = tuple(Subject(each.words, each.call, each.draw) for each in listed)
-    names = court.pencil(source)
-    single = [isinstance(each.value(names, each.point(random.Random(0))), int | float) for each in subjects]
-    items = tuple((at, slot) for at, each in enumerate(subjects) if single[at] for slot in each.slots())
-    return Bank(source, subjects, items, tuple(mutants.viable(source, subjects)))
+    names = pencil(source)
+    ordered = [at for at, each in enumerate(subjects) if can_be_ordered(names, each)]
+    items = tuple((at, slot) for at in ordered for slot in subjects[at].slots())
+    exact = tuple(each for each in subjects if not each.by_chance)
+    return Bank(slug, source, subjects, items, exact, tuple(mutants.viable(source, exact)))
 
 
 def forecasts(bank: Bank, who: str) -> list[Task]:
     """Draw a student's forecasts, of different subjects as far as there are enough."""
-    draw = random.Random(f"predict {who}")
+    draw, names = random.Random(f"predict {bank.slug} {who}"), pencil(bank.source)
     order = draw.sample(bank.items, len(bank.items))
     first = list({at: (at, slot) for at, slot in order}.values())[:FORECASTS]
-    return [task(bank.subjects[at], slot, draw) for at, slot in first]
+    return [task(names, bank.subjects[at], slot, draw) for at, slot in first]
 
 
 class Case(NamedTuple):
@@ -76,11 +79,11 @@ class Case(NamedTuple):
 
 def case(bank: Bank, who: str) -> Case:
     """Draw a student's callables."""
-    draw = random.Random(f"mutant {who}")
+    draw = random.Random(f"mutant {bank.slug} {who}")
     mutant = draw.choice(bank.mutants)
-    others = draw.sample([at for at in range(len(bank.subjects)) if at != mutant.subject], CALLABLES - 1)
+    others = draw.sample([at for at in range(len(bank.exact)) if at != mutant.subject], CALLABLES - 1)
     shown = draw.sample([mutant.subject, *others], CALLABLES)
-    return Case(tuple(bank.subjects[at] for at in shown), shown.index(mutant.subject), mutant)
+    return Case(tuple(bank.exact[at] for at in shown), shown.index(mutant.subject), mutant)
 
 
 # Notebooks ------------------------------------------------------------------------------------------------------------
@@ -102,16 +105,16 @@ def predict(bank: Bank, title: str, who: str) -> NotebookNode:
         made = (
             "from derived.lab.forecast import Forecast, Task\nfrom derived.lab.subjects import Subject\n\n"
             f"source = {bank.source!r}\nsubject = {one.subject!r}\n"
-            f"task = Task(subject, {one.slot!r}, {one.point!r}, {one.high!r}, {one.calls!r})\n"
+            f"task = Task(subject, {one.slot!r}, {one.point!r}, {one.to!r}, {one.calls!r})\n"
             f"forecast = Forecast(source, task, {file!r})"
         )
         cells += [
             new_markdown_cell(f"## Forecast {at}\n\n{Forecast(bank.source, one, file).questions()}"),
             new_code_cell(made, metadata={"jupyter": {"source_hidden": True}}),
             new_code_cell(
-                "# yours: three probabilities, an order and how sure you are of it, an interval\n"
+                "# yours: three probabilities, an order and how sure you are of it, an interval or None\n"
                 'forecast.seal({"rises": 1 / 3, "falls": 1 / 3, "stays": 1 / 3}, order="ABC", sure=1 / 6, '
-                "interval=(0, 1))"
+                "interval=None)"
             ),
             new_code_cell("forecast.run()"),
         ]
@@ -131,7 +134,7 @@ def mutant(bank: Bank, title: str, who: str) -> NotebookNode:
         bank.source, drawn.subjects, drawn.guilty, drawn.mutant.broken, court.length(drawn.mutant.witness)
     )
     listed = "\n".join(
-        f"| {letter} | {one.words} | {', '.join(f'`{name}` {kind}' for name, kind in one.draw.items())} |"
+        f"| {letter} | {one.words} | {one.arguments()} |"
         for letter, one in zip(court.LETTERS, drawn.subjects, strict=False)
     )
     cells = [
@@ -143,8 +146,8 @@ def mutant(bank: Bank, title: str, who: str) -> NotebookNode:
         ),
         new_code_cell(f"A({court_arguments(drawn.subjects[0])})  # experiments, as many as you like"),
         new_code_cell(
-            "# a letter, what it should return there, and the shortest input\n"
-            f'court.charge("A", 0.0, {court_arguments(drawn.subjects[0])})'
+            "# yours: a letter, what it should return, and the shortest input\n"
+            f'court.charge("?", None, {court_arguments(drawn.subjects[0])})'
         ),
     ]
     words = (
@@ -158,24 +161,25 @@ def mutant(bank: Bank, title: str, who: str) -> NotebookNode:
 
 def court_arguments(subject: Subject) -> str:
     """Arguments that a callable takes, as an example."""
-    return ", ".join(f"{name}={value}" for name, value in subject.point(random.Random("an example")).items())
+    return told(subject.point(random.Random("an example")))
 
 
-def key(bank: Bank, who: str) -> str:
+def key(bank: Bank, who: str) -> dict[str, object]:
     """Write for the tutor which callable is broken, where, and a short witness."""
     drawn = case(bank, who)
     subject, found = drawn.subjects[drawn.guilty], drawn.mutant
-    right = subject.value(court.pencil(bank.source), found.witness)
-    return (
-        f"| {who} | {court.LETTERS[drawn.guilty]} | `{found.line}` | {subject.words} | "
-        f"`{', '.join(f'{name}={value}' for name, value in found.witness.items())}` | {right} | {found.share:.0%} |"
-    )
-
-
-KEY = (
-    "| who | broken | line | what it returns | a short witness | right there | drawn inputs that convict |\n"
-    f"|{7 * '---|'}"
-)
+    right = subject.value(pencil(bank.source), found.witness)
+    return {
+        "who": who,
+        "broken": court.LETTERS[drawn.guilty],
+        "in": found.change.function,
+        "has": f"`{found.change.after}`",
+        "instead of": f"`{found.change.before}`",
+        "what it returns": subject.words,
+        "a short witness": f"`{told(found.witness)}`",
+        "right there": right,
+        "drawn inputs that convict": f"{found.share:.0%}",
+    }
 
 
 def write(root: Path, slug: str, title: str, who: str, into: Path) -> list[Path]:
@@ -200,12 +204,13 @@ def make(house: House, slugs: Sequence[str], who: Sequence[str]) -> list[Path]:
         (into / "tutor").mkdir(parents=True, exist_ok=True)
         title, held = _title(house, slug), bank(house.root, slug)
         made.append(into / "quick.html")
-        made[-1].write_text(quick.page(title, quick.questions(held.source, held.subjects, held.mutants)), "utf-8")
+        made[-1].write_text(
+            quick.page(title, held.source, quick.questions(held.source, held.exact, held.mutants)), "utf-8"
+        )
         sheets = {"oral": oral.sheet(house.root, slug, title)}
         sheets |= {f"{name}-oral": oral.sheet(house.root, slug, title, name) for name in who}
         if who:
-            keys = "\n".join(key(held, name) for name in who)
-            sheets["key"] = f"# Who has which mutant: {title}\n\n{KEY}\n{keys}\n"
+            sheets["key"] = f"# Who has which mutant: {title}\n\n{_table([key(held, name) for name in who])}\n"
         for name in who:
             made += write(house.root, slug, title, name, into)
         for name, text in sheets.items():
@@ -213,6 +218,11 @@ def make(house: House, slugs: Sequence[str], who: Sequence[str]) -> list[Path]:
             path.write_text(text, "utf-8")
             made.append(path)
     return made
+
+
+def _table(rows: Sequence[dict[str, object]]) -> str:
+    lines = [[*rows[0]], ["---"] * len(rows[0]), *([*row.values()] for row in rows)]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
 def _title(house: House, slug: str) -> str:

@@ -61,6 +61,7 @@ FARTHER = "divergence of two names of different gender over that of two of the s
 RISE = "the smaller of two steps, trained to related and related to alien, over replicates"
 
 RISES = (least_rise("excess", "arm == 'as they are'"), "loss above the table's, " + RISE, at_least(0))
+DISAGREED = {"unit": "nats", "source": "paper", "paper_value": ".0018, .0028, .0063", "judged_at": RECORDED}
 PEOPLES = {"unit": "nats per letter", "judged_at": RECORDED, "made_of": "real data"}
 PEOPLES |= {"null": least_rise("excess", "arm == 'dealt'")}
 
@@ -87,13 +88,10 @@ CLAIMS = (
         least_rise("disagreement"),
         "mean divergence of two models' laws, " + RISE,
         at_least(0),
-        unit="nats",
-        source="paper",
         where="Figure 7; generated languages here, one of the two related ones nine tenths fresh; a pilot at another seed had been seen. What matters was half of the disagreement at home after 1,500 steps, and was set when those rows had been seen",
-        paper_value=".0018, .0028, .0063",
         null=beyond_the_first("again", "disagreement"),
         matters=0.003,
-        judged_at=RECORDED,
+        **DISAGREED,
     ),
     statistic(
         "TE-E1.f",
@@ -103,12 +101,9 @@ CLAIMS = (
         least_rise("averaged"),
         "mean divergence of two models' average laws, " + RISE,
         at_least(0),
-        unit="nats",
-        source="paper",
         where="Figure 7; three models of each family in place of ten",
-        paper_value=".0018, .0028, .0063",
         null=beyond_the_first("again", "averaged"),
-        judged_at=RECORDED,
+        **DISAGREED,
     ),
     statistic(
         "TE-E1.c",
