@@ -21,6 +21,7 @@ from derived.lab.plot import BLUE, INK, MUTED, ORANGE, RED, panel_label
 
 BALL = ("#aab8c4", "#f3f6f8")  # from its rim to where the light falls
 BY_START = LinearSegmentedColormap.from_list("", [BLUE, "#7a4fb0", RED, ORANGE])  # a token's colour by its first place
+WAY = "#4d5a66"  # seen on the ball in the dark, too, where lines are lifted
 _FLAT = ["right", "up"]
 TURNS = tuple(range(-180, 181, 15))
 
@@ -58,9 +59,9 @@ def sphere_panels(rows: pd.DataFrame, layers: Sequence[int]) -> Figure:
             part = rows[rows["panel"] == panel].set_index("layer")
             now = part.loc[layer]
             before = part.loc[recorded[max(recorded.index(layer) - 1, 0)]]
-            for side, alpha in ((now["front"] > 0, 0.4), (now["front"] <= 0, 0.15)):
+            for side, alpha in ((now["front"] > 0, 0.7), (now["front"] <= 0, 0.25)):
                 ways = (np.column_stack([before[name], now[name], 0 * now[name] + np.nan])[side] for name in _FLAT)
-                ax.plot(*(way.ravel() for way in ways), color=INK, linewidth=0.6, alpha=alpha)
+                ax.plot(*(way.ravel() for way in ways), color=WAY, linewidth=0.6, alpha=alpha)
             alpha = np.where(now["front"] > 0, 1.0, 0.3)
             ax.scatter(now["right"], now["up"], s=22, c=now["colour"], alpha=alpha, linewidths=0, zorder=3)
             ax.set(aspect="equal", xlim=(-1.1, 1.1), ylim=(-1.1, 1.1))
