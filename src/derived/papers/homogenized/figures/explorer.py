@@ -154,22 +154,19 @@ NAMES = {"d": "width d", "logit_std": "logit deviation", "eta": "step η"}
 
 def collapse_explorer(rows: pd.DataFrame) -> go.Figure:
     """Overlap over layers, three sliders; rows: d, logit_std, eta, path (-1: the ODE), layer, gamma."""
-    groups = {key: part for key, part in rows.groupby(list(NAMES))}
+    table = rows.pivot(index=[*NAMES, "path"], columns="layer", values="gamma").round(3)
+    lines = {key: part.to_numpy().tolist() for key, part in table.groupby(list(NAMES))}
     values = [sorted(rows[name].unique()) for name in NAMES]
     start = (
         *(each[len(each) // 2] for each in values[:2]),
         values[2][len(values[2]) // 4],
     )
-
-    def lines(part: pd.DataFrame) -> list[list[float]]:
-        return [line["gamma"].round(3).tolist() for _, line in part.groupby("path")]
-
-    figure, layers = go.Figure(), sorted(rows["layer"].unique().tolist())
-    for index, line in enumerate(lines(groups[start])):
+    figure, layers = go.Figure(), table.columns.tolist()
+    for index, line in enumerate(lines[start]):
         style = {"color": MUTED if index == 0 else BLUE, "width": 3 if index == 0 else 1.2}
         name = "ODE" if index == 0 else "sampled paths"
         figure.add_trace(go.Scatter(x=layers, y=line, mode="lines", line=style, name=name, showlegend=index < 2))
-    frames = {key: {"data": [{"type": "scatter", "y": y} for y in lines(part)]} for key, part in groups.items()}
+    frames = {key: {"data": [{"type": "scatter", "y": y} for y in each]} for key, each in lines.items()}
     sliders(figure, frames, {f"{words} = ": each for words, each in zip(NAMES.values(), values, strict=True)}, start)
     figure.update_layout(
         height=400,
