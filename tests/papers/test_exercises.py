@@ -114,8 +114,20 @@ def test_a_chapter_has_exercises_of_all_kinds_with_minutes_and_a_rubric_where_wo
 
 
 @pytest.mark.parametrize("slug", SLUGS)
+def test_an_exercise_says_how_important_it_is_and_has_a_nudge_and_a_first_step(slug):
+    """Facts without an importance are not read, so an exercise that says none is missing among them."""
+    facts, hints = homework.facts(source_of(slug)), homework.hints(source_of(slug))
+    assert [one.label for one in facts] == [*hints]
+    assert {one.importance for one in facts} == {"core", "useful", "extra"}
+    texts = [text for each in hints.values() for text in each.values()]
+    assert all([*each] == ["A nudge", "The first step"] for each in hints.values()), hints
+    assert all(3 <= len(text.split()) <= 70 for text in texts)
+    assert len({*texts}) == len(texts)
+
+
+@pytest.mark.parametrize("slug", SLUGS)
 def test_the_core_of_a_chapter_takes_an_hour_or_an_hour_and_a_half_and_has_every_kind(slug):
-    core = [one for one in homework.facts(source_of(slug)) if one.core]
+    core = [one for one in homework.facts(source_of(slug)) if one.importance == "core"]
     assert 60 <= sum(one.minutes for one in core) <= 90
     assert {one.kind for one in core} == {"Derive", "Implement", "Judge"}
 

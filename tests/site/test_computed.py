@@ -14,7 +14,7 @@ from derived.book.page.explorer import function
 from derived.lab.experiment import run_experiment
 from derived.papers.cactus.figures.explorer import explorer as cactus_explorer
 from derived.papers.cactus.model import divergences, exact, rules
-from derived.papers.geometric_tax.experiments.labels import LawGrid, Path
+from derived.papers.geometric_tax.experiments.labels import LabelPaths
 from derived.papers.geometric_tax.figures import explorer as labels
 from derived.papers.hierarchical_kernel.figures.explorer import score_explorer
 from derived.papers.hierarchical_kernel.model.attention import causal_mask, mix
@@ -170,25 +170,23 @@ def test_scores_of_a_string_mixed_over_levels(compute):
         scores = causal_mask(mix(tables, weights / weights.sum())).numpy()
         close(frame["data"][0]["z"], np.where(np.isfinite(scores), scores, np.nan))
         attention = special.softmax(scores, axis=-1)[at[-1]]
-        close(frame["data"][1]["y"], attention)
-        assert attention.max() < frame["layout"]["yaxis3"]["range"][1]
+        own, rest = (np.array(bars["y"]) for bars in frame["data"][1:3])
+        close(own + rest, attention)
+        assert own @ rest == 0
+        assert frame["data"][4]["text"][0].startswith(f"{own.sum():.2f} of the attention")
+        assert attention.max() < frame["layout"]["yaxis2"]["range"][1]
 
 
-def test_laws_of_blurred_labels_and_the_length_of_their_path(compute):
-    laws, paths = (
-        run_experiment(one().at("ci"), seed=0, device="cpu").assign(tier="ci", recorded=False)
-        for one in (LawGrid, Path)
-    )
-    figure = labels.explorer(laws, paths)
+def test_blurred_labels_and_the_length_of_their_path(compute):
+    rows = run_experiment(LabelPaths(), seed=0, device="cpu")
+    figure = labels.explorer(rows)
     opens_as_computed(compute, figure)
-    law, path = (dict(iter(rows.groupby(["sigma", "K"]))) for rows in (laws, paths))
-    assert len(law) == 100
-    for (at, part), frame in zip(law.items(), compute(figure, list(law)), strict=True):
-        whole = laws[laws["sigma"] == at[0]].drop_duplicates("K").sort_values("K")
-        wanted = labels.drawn(part, path[at], whole, at)
-        for place in (0, 1, 2, 3, 4, 6):
-            close(frame["data"][place]["x"], wanted[place]["x"])
-            close(frame["data"][place]["y"], wanted[place]["y"])
-        ends = {K: path[at[0], K]["path"].max() for K in whole["K"]}
-        close(frame["data"][5]["y"], list(ends.values()))
-        close(frame["data"][7]["y"], [ends[at[1]]])
+    settings = dict(iter(rows.groupby(["sigma", "K"])))
+    assert len(settings) == 12
+    for (at, part), frame in zip(settings.items(), compute(figure, list(settings)), strict=True):
+        for trace, wanted in zip(frame["data"], labels.drawn(part, at), strict=True):
+            for name, error in (("x", 1e-9), ("y", 1e-9), ("z", 1e-4)):
+                if name in wanted:
+                    close(trace[name], wanted[name], error)
+            assert trace.get("text") == wanted.get("text")
+        assert part["path"].max() < frame["layout"]["yaxis2"]["range"][1]

@@ -92,12 +92,15 @@ def test_tutors_get_a_sheet_of_points_rubrics_and_common_mistakes(house):
     assert "# Tutor's sheet: " in held(house.build / "tutors.zip")["tutors/toy-sheet.md"]
     cells = [
         new_markdown_cell(
-            "## Exercises\n\n```{exercise} Rule\n:label: cac-ex-rule\n\n*Implement, 15 minutes, easy.* Write it.\n```"
+            "## Exercises\n\n```{exercise} Rule\n:label: cac-ex-rule\n\n*Implement, 15 minutes, easy, core.* Write "
+            "it.\n```\n\n```{admonition} A nudge\n:class: hint dropdown\n\nSee {prf:ref}`cac-ex-hand`.\n```"
         ),
         new_markdown_cell("```{solution} cac-ex-rule\nAs here.\n```", metadata={"tags": ["solution"]}),
     ]
     cells += [
-        new_markdown_cell("```{exercise} Hand\n:label: cac-ex-hand\n\n*Derive, 10 minutes, easy.* Find two.\n```"),
+        new_markdown_cell(
+            "```{exercise} Hand\n:label: cac-ex-hand\n\n*Derive, 10 minutes, easy, extra.* Find two.\n```"
+        ),
         new_markdown_cell(
             "```{solution} cac-ex-hand\nSo.\n\n- 1 point: says why.\n```", metadata={"tags": ["solution"]}
         ),
@@ -112,10 +115,11 @@ def test_tutors_get_a_sheet_of_points_rubrics_and_common_mistakes(house):
     places = {"cac-ex-rule": "Exercise 5.5", "cac-ex-hand": "Exercise 5.1"}
     known = Known("cactus", {label: Place(words, "page", "anchor") for label, words in places.items()}, {}, {})
     sheet = sheets.sheet("cactus", "Cactus", new_notebook(cells=cells), graded, known)
-    head = "| exercise | kind | minutes | difficulty | points |\n|---|---|---|---|---|\n"
-    assert head + "| Exercise 5.5 | Implement | 15 | easy | 3 |\n" in sheet
-    assert "| Exercise 5.1 | Derive | 10 | easy | 3 (1 for each of 2 answers, 1 for words) |" in sheet
+    head = "| exercise | kind | minutes | difficulty | importance | points |\n|---|---|---|---|---|---|\n"
+    assert head + "| Exercise 5.5 | Implement | 15 | easy | core | 3 |\n" in sheet
+    assert "| Exercise 5.1 | Derive | 10 | easy | extra | 3 (1 for each of 2 answers, 1 for words) |" in sheet
     assert re.search(r"^- no square root: `not right: at q_n = \S+, delta = .*2 delta", sheet, re.M)
+    assert "*A nudge.* See Exercise 5.1." in sheet
     assert "**Solution to Exercise 5.5.** As here." in sheet
     assert "\n- (b) it is not normalised: `not right: yours is (0.25, 0, 0.25)`" in sheet
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import press
 import pytest
 
-from derived.book.house import UserError
+from derived.book.house import House, UserError
 from derived.book.judge import changes, ledger
 
 # As promised to those who read the ledger by program; not imported, so that a change is noticed.
@@ -18,7 +18,7 @@ KEYS = [
     *("id", "paper", "kind", "statement", "plain", "source", "where", "paper_value", "tier", "device", "seed", "value"),
     *("low", "high", "unit", "n", "criterion", "accept", "configuration", "terms", "verdict", "reason", "amends"),
     *("experiment", "proof", "headline", "null", "undecided", "horizon", "scale", "made_of", "effect", "sees"),
-    *("changed", "expected", "cost"),
+    *("changed", "measure", "expected", "cost"),
 ]
 
 
@@ -64,6 +64,28 @@ def test_terms_that_change_after_a_record_need_a_word(part):
     (line,) = ledger.unexplained([RECORDED], [new])
     assert line.startswith(f"toy T-1 (cpu): {part} changed after numbers existed")
     assert ledger.unexplained([RECORDED], [new | {"changed": [CHANGE]}]) == []
+
+
+@pytest.mark.parametrize("verdict", ["holds", None])
+def test_a_measure_that_changes_needs_a_word_though_no_sentence_does(verdict):
+    old, new = (RECORDED | {"measure": code, "verdict": verdict} for code in ("a", "b"))
+    (line,) = ledger.unexplained([old], [new])
+    assert line.startswith("toy T-1 (cpu): how it is measured changed")
+    assert ledger.unexplained([old | {"measure": None}], [new]) == []  # not noted yet
+    assert verdict is None or ledger.unexplained([old], [new | {"changed": [CHANGE]}]) == []
+
+
+def test_the_committed_ledger_notes_how_a_claim_is_measured(house):
+    press.write_toc(house, "toy")
+    room = house / "src/derived/papers/toy/claims"
+    room.mkdir(parents=True)
+    (room / "topic.py").write_text('CLAIMS = (identity("T-1", "So.", Toy, measure.worst()),)')
+    (row,) = ledger.entered(House(house), [press.ROW])
+    assert row["measure"]
+    ledger.accept(House(house), [row])
+    assert ledger.committed(House(house))[0]["measure"] == row["measure"]
+    (seen,) = ledger.entered(House(house), [press.ROW | {"configuration": None}])
+    assert seen["measure"] is None
 
 
 def test_an_old_word_does_not_explain_a_new_change():

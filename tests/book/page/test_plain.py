@@ -42,6 +42,9 @@ CASES = {
     ":::{admonition} The paper\n:class: paper\n\nIt says\n\n$$\na\n= b\n$$ (e)\n:::": (
         "> **The paper**\n>\n> It says\n>\n> $$ a = b \\tag{5.1} $$"
     ),
+    "```{admonition} A nudge\n:class: hint dropdown\n\nSee {eq}`e`.\n```": (
+        "<details><summary>A nudge</summary>\n\nSee (5.1).\n\n</details>"
+    ),
     ":::{admonition} A\n$x =\ny$ and $z$\n:::": "> **A**\n>\n> $x = y$ and $z$",
     "$$\na\n$$ (e)": "$$\na\n\\tag{5.1}\n$$",
     "- item\n\n  $$\n  a\n  $$ (e)\n\n  more": "- item\n\n  $$\n  a\n  \\tag{5.1}\n  $$\n\n  more",

@@ -59,6 +59,11 @@ def test_what_nobody_reads_takes_no_time(tag):
     assert minutes(words(200), hidden) == (None, 1)
 
 
+def test_a_hint_takes_no_time():
+    hint = "```{admonition} A nudge\n:class: hint dropdown\n\n" + "word " * 9000 + "\n```"
+    assert minutes(new_markdown_cell(f"{words(200).source}\n\n{hint}")) == (None, 1)
+
+
 def test_code_that_is_shown_takes_time():
     code = "x = 1\n" * 100
     assert minutes(new_code_cell(code)) == (None, 5)

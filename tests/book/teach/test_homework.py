@@ -29,7 +29,7 @@ Which number?
 WORDS = """```{exercise} Two
 :label: toy-two
 
-*Judge, 20 minutes, medium.* Is it?
+*Judge, 20 minutes, medium, useful.* Is it?
 ```"""
 RUBRIC = """```{solution} toy-two
 :label: toy-sol-two
@@ -214,10 +214,10 @@ def with_words(**check: str) -> nbformat.NotebookNode:
     return notebook
 
 
-def test_an_exercise_says_its_kind_minutes_difficulty_and_the_points_of_its_rubric():
+def test_an_exercise_says_its_kind_minutes_difficulty_importance_and_the_points_of_its_rubric():
     assert facts(with_words()) == [
-        ("toy-one", "Derive", 15, "easy", True, 0),
-        ("toy-two", "Judge", 20, "medium", False, 3),
+        ("toy-one", "Derive", 15, "easy", "core", 0),
+        ("toy-two", "Judge", 20, "medium", "useful", 3),
     ]
 
 

@@ -1,26 +1,25 @@
-"""The explorer: its first view, laws and lengths that are the table's, and its path."""
+"""The explorer: its first view, distributions and lengths that are the model's, and its path."""
 
 import numpy as np
 import pytest
 
 from derived.lab.experiment import run_experiment
-from derived.papers.geometric_tax.experiments.labels import LawGrid, Path
+from derived.papers.geometric_tax.experiments.labels import LabelPaths
 from derived.papers.geometric_tax.figures.explorer import explorer
 from derived.papers.geometric_tax.model.labels import bin_law, fisher_rao_length, path_length
 
-LAWS, PATHS = (
-    run_experiment(one.at("ci"), seed=0, device="cpu").assign(tier="ci", recorded=False) for one in (LawGrid, Path)
-)
 
-
-def test_the_explorer_opens_with_the_laws_and_lengths_of_the_table_and_stays_small():
-    figure = explorer(LAWS, PATHS)
+def test_the_explorer_opens_with_the_distributions_and_the_length_of_the_model_and_stays_small():
+    rows = run_experiment(LabelPaths(), seed=0, device="cpu")
+    figure = explorer(rows)
     assert [slider.steps[slider.active].label for slider in figure.layout.sliders] == ["0.005", "16"]
-    assert len(figure.to_json()) < 50_000
-    np.testing.assert_allclose(figure.data[0].y, bin_law(np.array([LAWS["m"].min()]), 16, 0.005)[0], atol=1e-12)
-    assert figure.data[3].y[-1] == pytest.approx(fisher_rao_length(16, 0.005), rel=3e-3)
-    assert (figure.data[7].x[0], figure.data[7].y[0]) == (16, pytest.approx(fisher_rao_length(16, 0.005)))
-    assert f"{fisher_rao_length(64, 0.002):.0f}" in figure.layout.meta["alt"]
+    assert len(figure.to_json()) < 60_000
+    map_, even, length, said = figure.data
+    np.testing.assert_allclose(np.array(map_.z).T, bin_law(np.array(map_.x), 16, 0.005), atol=1e-4)
+    whole = fisher_rao_length(16, 0.005)
+    assert (length.y[-1], even.y[-1]) == (pytest.approx(whole, rel=3e-3),) * 2
+    assert said.text[0] == f"length {whole:.0f}<br>at most 15π = 47, and 1/σ = 200"
+    assert f"is {whole:.0f} long" in figure.layout.meta["alt"]
 
 
 @pytest.mark.parametrize("K", [2, 5, 33])

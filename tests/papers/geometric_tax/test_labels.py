@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from derived.lab.rng import stream
 from derived.papers.geometric_tax import fisher_rao_length
-from derived.papers.geometric_tax.experiments.labels import FisherRao, LawGrid, Path
+from derived.papers.geometric_tax.experiments.labels import FisherRao, LabelPaths
 from derived.papers.geometric_tax.model.labels import (
     bin_law,
     chord_length,
@@ -23,7 +23,7 @@ from derived.papers.geometric_tax.model.labels import (
     trained_encoder,
 )
 
-EXPERIMENTS = (FisherRao, LawGrid, Path)
+EXPERIMENTS = (FisherRao, LabelPaths)
 examples = settings(derandomize=True, max_examples=40, deadline=None, database=None)
 
 
@@ -127,7 +127,7 @@ def test_both_limits():
 def test_rows_of_lengths(rows):
     table = rows[FisherRao]
     assert (table["length"] <= np.minimum(table["steps_cap"], 1 / table["sigma"]) * (1 + 1e-9)).all()
-    grid = rows[LawGrid]
+    grid = rows[LabelPaths]
     sums = grid.groupby(["sigma", "K", "m"])["p"].sum()
     assert (sums - 1).abs().max() <= 1e-12
 

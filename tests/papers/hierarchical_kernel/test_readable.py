@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from derived.papers.hierarchical_kernel.figures import explorer
 from derived.papers.hierarchical_kernel.figures.layer import score_pyramid
@@ -33,12 +34,14 @@ def test_readable_features_know_kind_and_depth():
     assert num_rows(len(SYMBOLS), 1) == 5
 
 
-def test_brackets_pair_openers_with_closers():
-    x, y = explorer.bracket_lines(SYMBOLS)
-    lists = [[v for v in x[i : i + 4]] for i in range(0, len(x), 5)]
-    assert [3, 3, 6, 6] in lists
-    assert [0, 0, 8, 8] in lists
-    assert y[4] is None
+def test_each_token_knows_where_its_innermost_list_begins():
+    figure = explorer.score_explorer(pd.DataFrame(readable_columns(SYMBOLS, 4, 0.75)), SYMBOLS)
+    assert figure.layout.meta["given"]["opens"] == [0, 0, 0, 3, 3, 3, 3, 0, 0]
+    own, rest = (np.array(bars.y) for bars in figure.data[1:3])
+    assert (own[:3] == 0).all()
+    assert (rest[3:] == 0).all()
+    assert (own + rest).sum() == pytest.approx(1, abs=1e-3)
+    assert figure.data[4].text[0].startswith(f"{own.sum():.2f} of the attention")
 
 
 def test_the_explorer_has_a_slider_for_each_coarse_level_and_for_the_query():

@@ -9,11 +9,14 @@ import pandas as pd
 import pytest
 import torch
 
+from derived.lab import stats
 from derived.lab.experiment import run_condition
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
+from derived.papers.in_place_ttt.claims import texts
 from derived.papers.in_place_ttt.claims.trained import (
     CLAIMS,
+    ONE_DRAW,
     at_best_rate,
     at_plateau,
     best_rate,
@@ -26,6 +29,7 @@ from derived.papers.in_place_ttt.data.recall import NONE, blind_guess, mqar
 from derived.papers.in_place_ttt.data.sources import python_bytes
 from derived.papers.in_place_ttt.experiments.fits import as_many_parameters, build, fit, schedule
 from derived.papers.in_place_ttt.experiments.trained import (
+    Bigrams,
     CatchUp,
     ChunkSizes,
     Documents,
@@ -211,9 +215,35 @@ def test_each_network_reads_its_own_texts():
     own = one(ids)
     for r in range(2):
         assert torch.allclose(own[r], one(ids[r])[r])
-    texts = Documents.at("cpu").texts(4, stream(0, "texts"), torch.device("cpu"))
-    assert texts.shape == (8, 4, 41)
-    assert len({tuple(text.flatten().tolist()) for text in texts}) == 8
+    read = Documents.at("cpu").texts(4, stream(0, "texts"), torch.device("cpu"))
+    assert read.shape == (8, 4, 41)
+    assert len({tuple(text.flatten().tolist()) for text in read}) == 8
+
+
+class OneDraw(Documents):
+    """As the chapter's other tasks: all networks read the same texts."""
+
+    texts = Bigrams.texts
+
+
+@pytest.mark.parametrize(("kind", "covers"), [(Documents, True), (OneDraw, False)])
+def test_intervals_cover_where_each_network_has_its_own_texts(kind, covers):
+    """Of 24 studies: the mean difference of two arms varies between seeds as much as each study's own error says."""
+    one = dataclasses.replace(kind.at("tiny"), networks=8, judged=1, few=2, steps=10, contexts=(0,))
+    gains = []
+    for seed in range(24):
+        arms = ({"arm": arm, "steps": 10, "rate": 3e-2} for arm in ("window", "ttt"))
+        plain, writes = (run_condition(one, arm, seed, "cpu")["test"] for arm in arms)
+        gains.append(stats.mean(plain - writes))
+    between, within = (np.var([gain.value for gain in gains], ddof=1), np.mean([gain.error**2 for gain in gains]))
+    assert bool(between / within < 2) is covers  # chi-square of 23 degrees over 23: above 2 once in 300 times
+    assert covers or between / within > 3
+
+
+def test_a_claim_says_where_its_interval_is_over_first_weights_alone():
+    judged = [claim for claim in (*CLAIMS, *texts.CLAIMS) if claim.experiment and claim.kind == "statistic"]
+    said = {claim.id: ONE_DRAW in claim.where for claim in judged if claim.id != "IPT-17.a"}  # which has no interval
+    assert said | {"IPT-17.a": True} == {claim.id: not issubclass(claim.experiment, Documents) for claim in judged}
 
 
 def test_the_cosine_of_keys_is_that_of_pairs_of_unlike_tokens():

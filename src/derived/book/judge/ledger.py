@@ -11,6 +11,7 @@ from derived.book.house import House, UserError, write_whole
 from derived.book.judge import changes, news
 from derived.book.record import cost
 from derived.book.run.driver import read_findings
+from derived.book.source import measured
 from derived.lab.findings import COLUMNS, interval
 
 Row = dict[str, Any]
@@ -18,7 +19,7 @@ TERMS = ("statement", "criterion", "accept", "configuration")  # of which ``term
 # What the committed ledger keeps of a row: nothing that differs between machines but the numbers themselves.
 COMMITTED = (
     *("id", "paper", "tier", "expected", "registered", "verdict", "value", "low", "high", "n", "device"),
-    *(*TERMS, "terms", "changed"),
+    *(*TERMS, "terms", "measure", "changed"),
 )
 OWN = (0, "ci")  # seed and tier of the book's own run
 
@@ -35,13 +36,14 @@ def rows_of_last_build(house: House) -> list[Row]:
 
 
 def entered(house: House, rows: Sequence[Row]) -> list[Row]:
-    """Give each row of a run the changes of its claim, the expected verdict where one judges it, and the predicted cost
-    where it was not run."""
+    """Give each row of a run the changes of its claim, the hash of its measure, the expected verdict where one judges
+    it, and the predicted cost where it was not run."""
     expected, changed = {key(row): row["expected"] for row in committed(house)}, changes.read(house.root)
     return [
         {
             **row,
             "changed": changed.get(row["id"], []),
+            "measure": measured.measure(house.root, row["paper"], row["id"]) if row["configuration"] else None,
             "expected": expected.get(key(row)) if judged(row) else None,
             **cost.priced(house, row),
         }
@@ -156,14 +158,20 @@ def unexplained(committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
         if old is None:
             continue
         kept, now = old["changed"], changes.of_terms(row["changed"])
-        parts = " and ".join(part for part in TERMS if row[part] != old[part])
+        other = row["terms"] != old["terms"] or _measure(old, row)
+        parts = " and ".join([*(part for part in TERMS if row[part] != old[part]), *_measure(old, row)])
         if now[: len(kept)] != kept:
             lines.append(f"{_label(row)}: its entry in {changes.FILE} is gone or reads differently; only add to them")
-        elif row["terms"] != old["terms"] and old["verdict"] is None:
+        elif other and old["verdict"] is None:
             lines.append(f"{_label(row)}: {parts} changed since it was registered; register it again before it runs")
-        elif row["terms"] != old["terms"] and has_run(old) and now == kept:
+        elif other and has_run(old) and now == kept:
             lines.append(f"{_label(row)}: {parts} changed after numbers existed; {changes.FILE} must say what and why")
     return lines
+
+
+def _measure(old: Row, row: Row) -> list[str]:
+    """Name the measure if its code is not the one that the committed row notes."""
+    return ["how it is measured"] if old.get("measure") not in (None, row.get("measure")) else []
 
 
 def recorded(row: Row) -> bool:
@@ -250,7 +258,8 @@ def _departed(ours: Row, yours: Row | None) -> list[str]:
         lines.append(f"ours «{ours['verdict']}» from a record, which is gone ({yours['reason']})")
     elif recorded(ours) and not _same_numbers(ours, yours):
         lines.append(f"its record gives other numbers: ours {_counted(ours)}, yours {_counted(yours)}")
-    if ours.get("terms") not in (None, yours["terms"]) and not unexplained([ours], [yours]):
+    other = ours.get("terms") not in (None, yours["terms"]) or _measure(ours, yours)
+    if other and not unexplained([ours], [yours]):
         lines.append("its terms are not the committed ones; once it ran with them: derived claims --accept")
     return lines
 

@@ -9,7 +9,7 @@ from derived.book.house import House, UserError, write_whole
 from derived.book.judge import changes, ledger
 from derived.book.judge.recording import claims_of
 from derived.book.run.driver import read_notebook
-from derived.book.source import on_page
+from derived.book.source import measured, on_page
 from derived.lab.claims import Claim
 from derived.lab.study import terms
 
@@ -65,4 +65,5 @@ def _new(house: House, claim: Claim, paper: str, tier: str, verdict: str) -> dic
     today = datetime.now(UTC).date().isoformat()
     row = {"id": claim.id, "paper": paper, "tier": tier, "expected": verdict, "registered": today, "changed": []}
     fixed = {name: facts[claim.id][name] for name in (*ledger.TERMS, "terms")}
+    fixed["measure"] = measured.measure(house.root, paper, claim.id)
     return dict.fromkeys(ledger.COMMITTED) | fixed | row

@@ -285,7 +285,7 @@ def _scatter(ax: Axes, trace: dict[str, Any], style: dict[str, Any], place: tupl
             up, across = (sides if isinstance(sides, str) else sides[number]).split()
             shift = (6 * ((across == "right") - (across == "left")), 6 * ((up == "top") - (up == "bottom")))
             ax.annotate(
-                word,
+                word.replace("<br>", "\n"),
                 (x[number], y[number]),
                 shift,
                 textcoords="offset points",

@@ -179,6 +179,8 @@ def _directive(info: str, content: str, known: Known) -> str:
         return _joined(f"**{head}{f' ({title})' if title else ''}.**{''.join(badges)}", words)
     if name == "solution":
         return _joined(f"**Solution to {known.look_up('places', title).words}.**", words)
+    if name == "admonition" and "dropdown" in options.get("class", "").split():
+        return f"<details><summary>{title}</summary>\n\n{words}\n\n</details>"
     if name == "admonition":
         return _quote(f"**{title}**\n\n{words}")
     raise UserError(f"{known.slug}: a downloaded notebook has no plain words for the directive {{{name}}}")

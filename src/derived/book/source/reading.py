@@ -8,7 +8,7 @@ code     a line of a code cell that the page shows
 
 Silent readers of non-fiction do 238 words a minute (Brysbaert 2019, Journal of Memory and Language 109); here it is
 200, since a definition is read twice. The other paces are our estimates, for somebody who follows each step without a
-pencil. Solutions are not counted: exercises state their own minutes.
+pencil. Solutions and hints are not counted: exercises state their own minutes.
 """
 
 import re
@@ -20,6 +20,7 @@ SHORT = "In ten minutes"
 UNREAD = {"solution", "remove-cell"}
 HIDDEN = {"remove-input", "hide-input", "hide-cell", "parameters", "injected-parameters"}
 
+_HINT = re.compile(r"^```\{admonition\}[^\n]*\n:class: hint.*?^```$", re.S | re.M)
 _FENCE = re.compile(r"^\s*[`:]{3,}.*$|^\s*:[a-z-]+:.*$", re.M)  # the lines of a directive that are not read
 _TITLE = re.compile(r"^\s*[`:]{3,}\{[a-z:-]+\}[ \t]*(.+)$", re.M)  # but for its title
 _DISPLAY = re.compile(
@@ -61,6 +62,7 @@ def seconds(cells: Sequence[dict[str, Any]]) -> float:
 
 def counted(text: str) -> dict[str, int]:
     """Count the words, formulas and proofs of a piece of Markdown."""
+    text = _HINT.sub(" ", text)
     proofs = len(_PROOF.findall(text))
     text, displays = _DISPLAY.subn(" ", re.sub(r"<!--.*?-->", " ", text, flags=re.S))
     text, inlines = _INLINE.subn(" ", text)

@@ -4,8 +4,9 @@ answer  the cell of an exercise where a student writes: the last code cell above
 check   a code cell of the exercise behind its solution; if it prints "right" for each answer that is, it has points,
         one for each five minutes that the exercise says it takes, which its parts share equally
 setup   the statements of the chapter that these cells need, and no other (derived.book.teach.slicing)
-facts   of an exercise: kind, minutes, difficulty and whether it is of the core, its first line; the points of its
-        rubric, in its solution's box
+facts   of an exercise: kind, minutes, difficulty and importance, its first line; the points of its rubric, in its
+        solution's box
+hints   two folded boxes below the exercise, in its own cell: a nudge, then the first step
 
 Cells that are tagged ``solution`` give the solution: all their code is in the answer's cell of the tutors'
 version, between nbgrader's marks. There each check has a hidden test as well, since a check leaves a wrong answer
@@ -32,7 +33,10 @@ from derived.book.teach import slicing
 SECTION = "## Exercises"
 MINUTES = 5  # of an exercise for each point of its check
 _EXERCISE = re.compile(r"^[`:]{3,}\{exercise\}[^\n]*\n(?:[ \t]*:[\w-]+:[^\n]*\n)*?[ \t]*:label:[ \t]*(\S+)", re.M)
-_FACTS = re.compile(r"^\*(Derive|Implement|Judge|Project), (\d+) minutes, (easy|medium|hard|open)(, core)?\.\*", re.M)
+_FACTS = re.compile(
+    r"^\*(Derive|Implement|Judge|Project), (\d+) minutes, (easy|medium|hard|open), (core|useful|extra)\.\*", re.M
+)
+_HINT = re.compile(r"^```\{admonition\} (A nudge|The first step)\n:class: hint dropdown\n\n(.*?)\n```$", re.M | re.S)
 _POINTS = re.compile(r"^- (\d+) points?:", re.M)
 _REFUSED = re.compile(r"^(\([a-z]\) )?(not right|no answer yet)", re.M)
 _RIGHT = r"(?m)^(?:\([a-z]\) )?right\b"  # at the head of a line, where no answer can put it
@@ -59,7 +63,7 @@ class Facts(NamedTuple):
     kind: str
     minutes: int
     difficulty: str
-    core: bool
+    importance: str
     rubric: int
 
 
@@ -111,7 +115,7 @@ def roles(notebook: NotebookNode) -> dict[int, tuple[str, str]]:
 
 
 def facts(notebook: NotebookNode) -> list[Facts]:
-    """Read kind, minutes and difficulty of the exercises that state them, in order."""
+    """Read kind, minutes, difficulty and importance of the exercises that state them, in order."""
     cells = [notebook.cells[place] for place in section(notebook)]
     boxes = "\n".join(cell.source for cell in cells if is_solution(cell) and cell.cell_type == "markdown")
     found = []
@@ -120,8 +124,14 @@ def facts(notebook: NotebookNode) -> list[Facts]:
         if cell.cell_type == "markdown" and not is_solution(cell) and labels and said:
             box = re.search(rf"^([`:]{{3,}})\{{solution\}} {re.escape(labels[-1])}$(.*?)^\1$", boxes, re.M | re.S)
             points = sum(map(int, _POINTS.findall(box[2]))) if box else 0
-            found.append(Facts(labels[-1], said[1], int(said[2]), said[3], bool(said[4]), points))
+            found.append(Facts(labels[-1], said[1], int(said[2]), said[3], said[4], points))
     return found
+
+
+def hints(notebook: NotebookNode) -> dict[str, dict[str, str]]:
+    """Read the hints of each exercise by their titles."""
+    cells = [notebook.cells[place] for place in section(notebook)]
+    return {labels[-1]: dict(_HINT.findall(cell.source)) for cell in cells if (labels := _labels(cell))}
 
 
 def checks(slug: str, notebook: NotebookNode, executed: NotebookNode) -> dict[int, Check]:

@@ -1,4 +1,4 @@
-"""Writes a tutor's grading sheet: points, common mistakes, solutions and rubrics of a chapter's exercises.
+"""Writes a tutor's grading sheet: points, hints, common mistakes, solutions and rubrics of a chapter's exercises.
 
 The mistakes are those of the paper's ``exercises.py``, with what the check says to a student who makes one.
 """
@@ -16,19 +16,19 @@ from derived.lab.exercises import Derive, Exercise, judged
 
 
 def sheet(slug: str, title: str, source: NotebookNode, graded: NotebookNode, known: Known) -> str:
-    """Write each exercise of a chapter with its points in ``graded``, common mistakes and solution. Markdown."""
+    """Write each exercise of a chapter with its points in ``graded``, hints, mistakes and solution. Markdown."""
     points: Counter[str] = Counter()
     for about in (cell.metadata.get("nbgrader", {}) for cell in graded.cells):
         points[re.sub(r"-(check\d+|words)$", "", about.get("grade_id", ""))] += about.get("points", 0)
     facts, parts = homework.facts(source), _exercises(slug)
-    core = sum(one.minutes for one in facts if one.core)
+    core = sum(one.minutes for one in facts if one.importance == "core")
     rows = [
         f"| {known.look_up('places', one.label).words} | {one.kind} | {one.minutes} "
-        f"| {one.difficulty}{', core' * one.core} "
+        f"| {one.difficulty} | {one.importance} "
         f"| {points[one.label]}{_split(one, points[one.label], len(parts.get(one.label, [])))} |"
         for one in facts
     ]
-    head = ["| exercise | kind | minutes | difficulty | points |", "|---|---|---|---|---|"]
+    head = ["| exercise | kind | minutes | difficulty | importance | points |", "|---|---|---|---|---|---|"]
     return "\n".join(
         [
             f"# Tutor's sheet: {title}\n",
@@ -62,6 +62,8 @@ def _exercises(slug: str) -> dict[str, list[Exercise]]:
 
 def _one(label: str, source: NotebookNode, parts: list[Exercise], known: Known) -> Iterator[str]:
     yield f"\n## {known.look_up('places', label).words}\n"
+    for title, hint in homework.hints(source).get(label, {}).items():
+        yield f"*{title}.* {markdown(hint, known)}\n"
     if any(part.mistakes for part in parts):
         yield "Common mistakes, and what the check says:\n"
     for letter, part in zip("abcdefgh", parts, strict=False):

@@ -37,47 +37,22 @@ class FisherRao(Experiment):
         )
 
 
-#: Where the explorer's sliders stop.
-STOPS_K = (4, 6, 8, 11, 16, 23, 32, 45, 54, 64)
-STOPS_SIGMA = (0.002, 0.003, 0.005, 0.007, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1)
-
-
 @dataclass(frozen=True, kw_only=True)
-class LawGrid(Experiment):
-    """The explorer's grid: the law of the bin at places m, and the length. Rows: sigma, K, m, bin, p, length, blur_cap,
-    steps_cap."""
+class LabelPaths(Experiment):
+    """The explorer: the distribution of the bin at places m, and how long its path is up to there. Rows: sigma, K, m,
+    bin, p, path."""
 
-    codes: tuple[int, ...] = STOPS_K
-    sigmas: tuple[float, ...] = STOPS_SIGMA
-    places: tuple[float, ...] = (0.41, 0.45, 0.49)  # neighbours: in one bin of four, in three of sixty-four
-
-    tiny: ClassVar = {"codes": (4, 8), "sigmas": (0.01, 0.1)}
-    deterministic: ClassVar = {"length": 1e-6, "p": 1e-9}
-
-    def conditions(self) -> list[dict]:
-        return [{"sigma": sigma, "K": K} for sigma in self.sigmas for K in self.codes]
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        sigma, K = condition["sigma"], condition["K"]
-        columns = {"p": bin_law(np.array(self.places), K, sigma), "length": fisher_rao_length(K, sigma)}
-        columns |= {"blur_cap": 1 / sigma, "steps_cap": staircase_length(K)}
-        return rows({"m": self.places, "bin": range(K)}, columns)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Path(Experiment):
-    """The explorer's middle panel: how long the curve is up to m. Rows: sigma, K, m, path."""
-
-    codes: tuple[int, ...] = STOPS_K
-    sigmas: tuple[float, ...] = STOPS_SIGMA
+    codes: tuple[int, ...] = (2, 16, 64)
+    sigmas: tuple[float, ...] = (0.002, 0.005, 0.02, 0.1)
     places: int = 181
 
-    tiny: ClassVar = {"codes": (4,), "sigmas": (0.01,)}
-    deterministic: ClassVar = {"path": 1e-9}
+    tiny: ClassVar = {"codes": (4, 16), "sigmas": (0.005, 0.1)}
+    deterministic: ClassVar = {"p": 1e-9, "path": 1e-9}
 
     def conditions(self) -> list[dict]:
         return [{"sigma": sigma, "K": K} for sigma in self.sigmas for K in self.codes]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        m = np.linspace(0, 1, self.places)
-        return rows({"m": m.tolist()}, {"path": path_length(m, condition["K"], condition["sigma"])})
+        sigma, K, m = condition["sigma"], condition["K"], np.linspace(0, 1, self.places)
+        columns = {"p": bin_law(m, K, sigma), "path": path_length(m, K, sigma)[:, None]}
+        return rows({"m": m.tolist(), "bin": range(K)}, columns)

@@ -1,5 +1,5 @@
-// The law of the bin of m + sigma N(0, 1) among K bins, and the Fisher-Rao length of its path: sliders sigma and K.
-// given: neighbours, three values m of the bars, and codes, the K of the curve of whole lengths.
+// The distribution of the bin of m + sigma N(0, 1) among K bins for every m, and the Fisher-Rao length of its path:
+// sliders sigma and K.
 
 const STEPS = 180; // places of the path, each cut into steps of at most sigma / 8
 
@@ -41,10 +41,7 @@ function speed(m, K, sigma) {
 }
 
 // Lengths from 0 to each of the places m = 0, 1/STEPS, .., 1, by the trapezoid rule
-const known = new Map();
 function path(K, sigma) {
-  const key = `${K} ${sigma}`;
-  if (known.has(key)) return known.get(key);
   const parts = 1 + Math.floor(8 / STEPS / sigma);
   const lengths = [0];
   let before = speed(0, K, sigma);
@@ -57,30 +54,24 @@ function path(K, sigma) {
     }
     lengths.push(lengths.at(-1) + total / STEPS / parts);
   }
-  known.set(key, lengths);
   return lengths;
 }
 
-function compute([sigma, K], { neighbours, codes }) {
-  const bins = Array.from({ length: K }, (_, k) => k);
-  const bars = neighbours.map((m) => ({
-    type: "bar",
-    x: bins.map((k) => (k + 0.5) / K),
-    y: bins.map((k) => mass(k, m, K, sigma)),
-    width: bins.map(() => 1 / K),
-  }));
-  const line = (x, y) => ({ type: "scatter", x, y });
+function compute([sigma, K]) {
+  const [places, bins] = [STEPS + 1, K].map((count) => Array.from({ length: count }, (_, k) => k));
+  const m = places.map((step) => step / STEPS);
   const lengths = path(K, sigma);
-  const end = Math.min(1 / sigma, 1.5 * lengths.at(-1));
+  const whole = lengths.at(-1);
+  const most = Math.PI * (K - 1);
+  const words = `length ${whole.toFixed(0)}<br>at most ${K - 1}π = ${most.toFixed(0)}, and 1/σ = ${(1 / sigma).toFixed(0)}`;
   return {
     data: [
-      ...bars,
-      line(lengths.map((_, step) => step / STEPS), lengths),
-      line([0, end * sigma], [0, end]),
-      line(codes, codes.map((each) => path(each, sigma).at(-1))),
-      line(codes, codes.map((each) => Math.min(1 / sigma, Math.PI * (each - 1)))),
-      line([K], [lengths.at(-1)]),
+      { type: "heatmap", x: m, y: bins.map((k) => (k + 0.5) / K), z: bins.map((k) => m.map((each) => mass(k, each, K, sigma))) },
+      { type: "scatter", x: [0, 1], y: [0, whole] },
+      { type: "scatter", x: m, y: lengths },
+      { type: "scatter", x: [0.02], y: [1.1 * most], text: [words] },
     ],
-    traces: [0, 1, 2, 3, 4, 5, 6, 7],
+    traces: [0, 1, 2, 3],
+    layout: { yaxis2: { range: [0, 1.1 * most] } },
   };
 }

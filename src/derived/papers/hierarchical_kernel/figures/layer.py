@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from derived.lab.plot import RED, panel_label
 
-from .marks import as_matrix
+from .marks import as_matrix, brackets
 
 
 def score_pyramid(rows: pd.DataFrame, symbols: Sequence[str]) -> Figure:
@@ -27,7 +27,7 @@ def score_pyramid(rows: pd.DataFrame, symbols: Sequence[str]) -> Figure:
     ax.set_xticks(range(len(symbols)), names, fontsize=8, rotation=90)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    for first, last in _brackets(symbols):
+    for first, last in brackets(symbols):
         low, high = first - 0.5, last + 0.5
         ax.plot([low, low, high, low], [low, high, high, low], color=RED, linewidth=1.6)
     for number, level in enumerate(levels):
@@ -43,14 +43,3 @@ def score_pyramid(rows: pd.DataFrame, symbols: Sequence[str]) -> Figure:
         f"{rows['score'].max():.1f}; in the mixture blocks of equal colour come from the coarse tables."
     )
     return figure
-
-
-def _brackets(symbols: Sequence[str]) -> list[tuple[int, int]]:
-    """The first and last places of each bracket."""
-    opened, found = [], []
-    for place, symbol in enumerate(symbols):
-        if symbol.startswith("["):
-            opened.append(place)
-        elif symbol == "]":
-            found.append((opened.pop(), place))
-    return found

@@ -6,7 +6,7 @@ filled, open marker    recorded, live; bars are 99.9 % intervals over replicates
 sequential colours     a swept parameter, or a level
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,6 +26,21 @@ KIND_COLOURS |= {"hkt-block": RED}
 def as_matrix(rows: pd.DataFrame, value: str, index: str = "i", columns: str = "j") -> np.ndarray:
     """A column of the rows as a matrix over two others."""
     return rows.pivot(index=index, columns=columns, values=value).to_numpy()
+
+
+def brackets(symbols: Sequence[str]) -> list[tuple[int, int]]:
+    """The first and last places of each bracket, inner ones first.
+
+    >>> brackets(["[MAX", "2", "[MIN", "4", "]", "]"])
+    [(2, 4), (0, 5)]
+    """
+    opened, found = [], []
+    for place, symbol in enumerate(symbols):
+        if symbol.startswith("["):
+            opened.append(place)
+        elif symbol == "]":
+            found.append((opened.pop(), place))
+    return found
 
 
 def arms_of(rows: pd.DataFrame) -> dict[str, str]:

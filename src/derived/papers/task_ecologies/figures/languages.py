@@ -41,32 +41,6 @@ def off_ecology(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-def complexity(rows: pd.DataFrame) -> Figure:
-    """Cells by threshold and by chain against the number of trained languages; rows of ``Complexity``."""
-    rows = largest(rows)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.0))
-    counts = sorted(rows["languages"].unique())
-    shifts = 0.15 * np.sin(2.4 * rows["replicate"].to_numpy())
-    left.plot(rows["languages"] + shifts, rows["k"], "o", color=BLUE, alpha=0.6)
-    left.plot(counts, counts, **DASHED)
-    left.annotate("all apart", (counts[-1], counts[-1]), (-4, -2), textcoords="offset points", ha="right", color=MUTED)
-    several = rows[rows["pairs"] > 0]
-    right.plot(
-        several["languages"] + shifts[rows["pairs"] > 0], several["separated"] / several["pairs"], "o", color=GREEN
-    )
-    left.set(xlabel="languages trained on", ylabel="cells by the threshold", xticks=counts)
-    right.set(xlabel="languages trained on", ylabel="share of pairs beyond it", ylim=(-0.05, 1.05), xticks=counts)
-    panel_label(left, "cells")
-    panel_label(right, "pairs")
-    means = rows.groupby("languages")["k"].mean()
-    words = ", ".join(f"{k:.1f} of {count}" for count, k in means.items())
-    figure.set_label(
-        f"Cells into which a threshold on output distances puts the trained languages, mean over replicates: {words}. "
-        "Right: the share of pairs beyond the threshold."
-    )
-    return figure
-
-
 def words_abroad(*tables: pd.DataFrame) -> Figure:
     """Loss above that of a table of the very language, by kind of list, a panel an experiment; rows of ``NamesAbroad``
     and ``ErasAbroad``."""
