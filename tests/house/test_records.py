@@ -23,7 +23,7 @@ NO_COMMIT = {
         MarkovPairs
     """,
     "geometric_tax": """
-        Arms Blur Encoders Mine Regimes Sweep
+        Arms Blur Encoders Regimes Sweep
     """,
     "hierarchical_kernel": """
         Rules

@@ -57,6 +57,8 @@ def clear_errors(command: Callable) -> Callable:
 def _run(house: House, slugs: list[str], tier: str, seed: int, device: str, jobs: int, limit: float | None):
     check(tier, device)
     chosen = house.choose(slugs, essays=True)
+    if faults := ledger.foreign(house, chosen):
+        raise UserError("\nderived: ".join(faults))
     return run_chapters(house, chosen, {"tier": tier, "seed": seed, "device": device}, jobs, limit)
 
 
@@ -116,12 +118,14 @@ def site(
 
     Chapters that are not named keep their last run. Example: derived site ols_attention --tier cpu
     """
-    from derived.book.site import render
+    from derived.book.site import render, stage
 
     started = time.monotonic()
     house = this_house()
     with alone(house):
         _check_unnamed(house, slugs or house.chapters(), seed)
+        if faults := stage.known(house, house.choose(slugs or [])):
+            raise UserError("\nderived: ".join(faults))
         outcomes = _run(house, [*(slugs or house.chapters()), *house.essays()], tier, seed, device, jobs, limit)
         _judge(house, outcomes)
         found = {slug: read_findings(house, slug) for slug in house.chapters()}
@@ -312,13 +316,21 @@ def serve(port: Annotated[int, typer.Option(min=1, max=65535, help="Port on this
 
 @app.command()
 @clear_errors
-def new(slug: Annotated[str, typer.Argument(help="Name of the chapter, like ols_attention.")]) -> None:
-    """Start a chapter in the right shape: notebook, package, tests. Example: derived new my_paper"""
+def new(
+    slug: Annotated[str, typer.Argument(help="Name of the chapter, like ols_attention.")],
+    authors: Annotated[str, typer.Option(prompt="Authors of the paper", help="Its authors, as its card names them.")],
+    bibkey: Annotated[str, typer.Option(prompt="Its key in book/references.bib", help="Its key, like tan2026ols.")],
+) -> None:
+    """Start a chapter in the right shape: notebook, package, tests; it asks for what is not given.
+
+    Example: derived new my_paper --authors "A. Author, B. Author" --bibkey author2026mine
+    """
     from derived.book.new import chapter
 
-    for path in chapter.new(this_house(), slug):
+    made, claim = chapter.new(this_house(), slug, authors, bibkey)
+    for path in made:
         typer.echo(f"made {path}")
-    typer.echo(f"say which verdict you expect before you run it: derived register {slug} holds NEW-1")
+    typer.echo(f"say which verdict you expect before you run it: derived register {slug} holds {claim}")
 
 
 def main() -> None:

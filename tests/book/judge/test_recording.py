@@ -25,10 +25,12 @@ import yaml
 from derived.book.house import House
 from derived.book.judge import recording
 from derived.book.record import workers
+from derived.book.site import stage
 from derived.book.source import edition, evidence, lectures
 from derived.lab.experiment import Experiment
 from derived.lab.real import pinned
 
+PAPER = ("--authors", "Some One", "--bibkey", "someone2026mine")
 LABEL = re.compile(r"^:label: (\S+)", re.M)
 EXPERIMENT = textwrap.dedent('''
     """Toy experiments."""
@@ -300,8 +302,8 @@ def test_a_truncated_draft_is_none(tmp_path, content):
 def test_a_new_chapter_runs_as_it_stands_and_a_name_in_use_is_refused(house):
     press.write_chapter(house, "toy", press.report_cell())
     press.write_toc(house, "toy")
-    assert press.derived(house, "new", "my_paper").returncode == 0
-    assert press.derived(house, "register", "my_paper", "holds", "NEW-1").returncode == 0
+    assert press.derived(house, "new", "my_paper", *PAPER).returncode == 0
+    assert press.derived(house, "register", "my_paper", "holds", "MP-1").returncode == 0
     process = press.derived(house, "run", "my_paper")
     assert process.returncode == 0, process.stderr
     assert press.findings(house, "my_paper")["rows"][0]["verdict"] == "holds"
@@ -312,19 +314,62 @@ def test_a_new_chapter_runs_as_it_stands_and_a_name_in_use_is_refused(house):
     paths = lectures.read(house, "my_paper")
     assert list(paths) == [50, 90, 180]
     shown = {label for steps in paths.values() for step in steps for label in step.show}
-    assert shown == {label for cell in notebook["cells"] for label in LABEL.findall("".join(cell["source"]))}
-    again = press.derived(house, "new", "my_paper")
+    labels = {label for cell in notebook["cells"] for label in LABEL.findall("".join(cell["source"]))}
+    assert shown == labels | {"setup", "fig-my_paper-gaps"}
+    executed = json.loads((house / "_build/executed/notebooks/my_paper.ipynb").read_text())
+    assert [
+        cell
+        for cell in executed["cells"]
+        if any("image/svg+xml" in out.get("data", {}) for out in cell.get("outputs", []))
+    ]
+    assert stage.known(House(house), ["my_paper"]) == []
+    again = press.derived(house, "new", "my_paper", *PAPER)
     assert again.returncode == 1
     assert "there is a chapter my_paper already" in again.stderr
     for left in ("book/lectures/other.yml", "tests/papers/other/test_first.py"):
         (house / left).parent.mkdir(parents=True, exist_ok=True)
         (house / left).write_text("mine")
-        refused = press.derived(house, "new", "other")
+        refused = press.derived(house, "new", "other", *PAPER)
         assert f"there is a chapter other already: {left}; remove it" in refused.stderr
         assert (house / left).read_text() == "mine"
         (house / left).unlink()
-    for wrong in ("My-Paper", "class"):
-        assert "is no slug" in press.derived(house, "new", wrong).stderr
+    refusals = {"My-Paper": "is no slug", "class": "is no slug", "a" * 41: "41 letters, and a slug at most 40"}
+    refusals |= dict.fromkeys(("numpy", "test", "derived", "new_paper"), "is the name of a package")
+    for wrong, words in refusals.items():
+        assert words in press.derived(house, "new", wrong, *PAPER).stderr
+
+
+def test_what_a_new_chapter_lacks_is_told_at_once_and_before_it_runs(house):
+    """Four mistakes of a newcomer are four lines of one refusal, and nothing has run."""
+    press.write_chapter(house, "toy", press.report_cell())
+    press.write_toc(house, "toy")
+    press.write_ledger(house, press.COMMITTED)
+    assert press.derived(house, "new", "my_paper", *PAPER).returncode == 0
+    notebook = house / "notebooks/my_paper.ipynb"
+    notebook.write_text(notebook.read_text().replace("{prf:proof}", "{note}").replace("someone2026mine", "nobody2026"))
+    change = {"book/lectures/my_paper.yml": ("10 20 40", "11 20 40")}
+    change |= {"src/derived/papers/my_paper/claims/first.py": ("MP-1", "T-1")}
+    for file, (old, new) in change.items():
+        (house / file).write_text((house / file).read_text().replace(old, new))
+    refused = press.derived(house, "site", "my_paper")
+    assert refused.returncode == 1
+    assert refused.stderr.splitlines() == [
+        "derived: my_paper: T-1 is a claim of toy; a chapter's ids begin with letters of its own",
+        "derived: my_paper.yml: the steps of the lecture of 50 minutes take 51",
+        "derived: my_paper: book/references.bib has no entry nobody2026",
+        "derived: my_paper: theorem my_paper-square lacks its proof",
+    ]
+    assert not House(house).executed("my_paper").exists()
+    assert "T-1 is a claim of toy" in press.derived(house, "run", "my_paper").stderr
+
+
+def test_letters_that_a_chapter_has_are_no_others(house):
+    press.write_chapter(house, "toy", press.report_cell())
+    press.write_toc(house, "toy")
+    press.write_ledger(house, press.COMMITTED | {"id": "MP-1"}, press.COMMITTED | {"id": "MYP-1"})
+    assert "register my_paper holds MYPA-1" in press.derived(house, "new", "my_paper", *PAPER).stdout
+    bibliography = (house / "book/references.bib").read_text()
+    assert "@misc{someone2026mine," in bibliography
 
 
 def test_a_new_chapter_is_the_last_of_the_chapters_and_not_of_the_book(house):
@@ -332,7 +377,7 @@ def test_a_new_chapter_is_the_last_of_the_chapters_and_not_of_the_book(house):
     press.write_toc(house, "toy")
     toc = house / "book/_toc.yml"
     toc.write_text(toc.read_text() + "  - caption: After them\n    chapters:\n      - file: book/last\n")
-    assert press.derived(house, "new", "my_paper").returncode == 0
+    assert press.derived(house, "new", "my_paper", *PAPER).returncode == 0
     files = [[entry["file"] for entry in part["chapters"]] for part in yaml.safe_load(toc.read_text())["parts"]]
     assert files == [["notebooks/toy", "notebooks/my_paper"], ["book/last"]]
 
@@ -340,7 +385,7 @@ def test_a_new_chapter_is_the_last_of_the_chapters_and_not_of_the_book(house):
 def test_a_new_chapter_passes_the_lint_and_its_own_tests(house):
     press.write_chapter(house, "toy", press.report_cell())
     press.write_toc(house, "toy")
-    assert press.derived(house, "new", "my_paper").returncode == 0
+    assert press.derived(house, "new", "my_paper", *PAPER).returncode == 0
     shutil.copy(press.ROOT / "tests/papers/conftest.py", house / "tests/papers/conftest.py")
     made = ["src/derived/papers/my_paper", "tests/papers/my_paper", "notebooks/my_paper.ipynb"]
     for command in (

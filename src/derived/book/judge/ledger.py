@@ -127,6 +127,18 @@ def committed(house: House) -> list[Row]:
     return read_rows(house.ledger) if house.ledger.exists() else []
 
 
+def foreign(house: House, slugs: Sequence[str]) -> list[str]:
+    """One line per claim of a chapter whose id is that of another chapter's."""
+    rows = committed(house)
+    owners = {slug: {row["id"]: row["paper"] for row in rows if row["paper"] != slug} for slug in slugs}
+    return [
+        f"{slug}: {id} is a claim of {owners[slug][id]}; a chapter's ids begin with letters of its own"
+        for slug in slugs
+        for id in measured.ids(house.root, slug)
+        if id in owners[slug]
+    ]
+
+
 def read_rows(path: Path) -> list[Row]:
     """Read a ledger written by ``derived claims --json`` or ``--accept``."""
     try:

@@ -1,21 +1,35 @@
 """Starts a chapter from the folder ``template/``: a small chapter that runs, whose name is ``new_paper``."""
 
+import json
 import keyword
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 from derived.book.house import House, UserError, write_whole
+from derived.book.judge.ledger import committed
+from derived.book.source.evidence import bibtex
 
-SLUG, TITLE = "new_paper", "New paper"  # in the names and texts of the template
+SLUG, TITLE, LETTERS = "new_paper", "New paper", "NEW"  # in the names and texts of the template
+LONGEST = 40  # letters of a slug
 
 
-def new(house: House, slug: str) -> list[Path]:
-    """Write the files of a new chapter and enter it last in the table of contents; refuse a name in use."""
+def new(house: House, slug: str, authors: str, bibkey: str) -> tuple[list[Path], str]:
+    """Write the files of a new chapter and enter it last in the table of contents; refuse a name in use.
+
+    Returns the files, and the id of the claim that stands in them.
+    """
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", slug) or keyword.iskeyword(slug):
         raise UserError(
             f"{slug!r} is no slug: use small letters, digits and single underscores, like ols_attention, "
             "and no word of Python"
         )
+    if len(slug) > LONGEST:
+        raise UserError(f"{slug[:20]}… has {len(slug)} letters, and a slug at most {LONGEST}; take a shorter name")
+    if slug == SLUG or slug in ("derived", "tests", "book") or find_spec(slug):
+        raise UserError(f"{slug} is the name of a package that Python knows here; take another name")
+    if not (authors.strip() and re.fullmatch(r"[\w:.-]+", bibkey)):
+        raise UserError("a chapter needs the authors of its paper, and a key of book/references.bib, like tan2026ols")
     title, template = slug.replace("_", " ").capitalize(), house.root / "template"
     files = {
         house.root / str(path.relative_to(template)).replace(SLUG, slug): path.read_text("utf-8")
@@ -29,7 +43,25 @@ def new(house: House, slug: str) -> list[Path]:
     lines = toc.read_text("utf-8").splitlines()
     last = max(number for number, line in enumerate(lines) if "notebooks/" in line)
     lines.insert(last + 1, lines[last].split("notebooks/")[0] + f"notebooks/{slug}")
+    bibliography, letters = house.root / "book/references.bib", _letters(house, slug)
     for path, text in files.items():
-        write_whole(path, text.replace(SLUG, slug).replace(TITLE, title))
+        write_whole(path, text.replace(SLUG, slug).replace(TITLE, title).replace(f"{LETTERS}-", f"{letters}-"))
+    notebook = json.loads(house.notebook(slug).read_text("utf-8"))
+    notebook["metadata"]["derived"]["paper"] |= {"authors": authors.strip(), "bibkey": bibkey}
+    write_whole(house.notebook(slug), json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
     write_whole(toc, "\n".join(lines) + "\n")
-    return [path.relative_to(house.root) for path in [*files, toc]]
+    made = [*files, toc]
+    known = bibliography.read_text("utf-8") if bibliography.is_file() else ""
+    if not bibtex(known, bibkey):
+        entry = f"@misc{{{bibkey},\n  title = {{{title}}},\n  author = {{{authors.strip()}}},\n  year = {{2026}}\n}}\n"
+        write_whole(bibliography, known + entry)
+        made.append(bibliography)
+    return [path.relative_to(house.root) for path in made], f"{letters}-1"
+
+
+def _letters(house: House, slug: str) -> str:
+    """With what the ids of a chapter begin: the initials of its words, or as many first letters as nobody has."""
+    taken = {row["id"].partition("-")[0] for row in committed(house)}
+    words, letters = slug.split("_"), slug.replace("_", "")
+    tried = [*(["".join(word[0] for word in words)] if len(words) > 1 else []), *(letters[:n] for n in range(3, 41))]
+    return next((each.upper() for each in tried if each.upper() not in taken and each.isalpha()), letters.upper())

@@ -3,7 +3,7 @@
 import itertools
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ def fill(
     named = pencilled(root, slug)
     finding["rows"] = [row | {"twice": row["id"] in named} for row in entered(House(root), finding["rows"])]
     _show_parameters(notebook)
-    facts = {"holds": ""} | _facts(notebook, slug) | said
+    facts = {"holds": ""} | static(notebook, slug) | said
     exercises = sum(len(re.findall(r"^[`:]{3,}\{exercise(?:-start)?\}", c.source, re.M)) for c in notebook.cells)
     sections = tuple(heading for cell in notebook.cells for heading in reading.sections(cell))
     name = f"{House(root).number(slug)}. {reading.heading(source)}"
@@ -80,9 +80,9 @@ def _show_parameters(notebook: NotebookNode) -> None:
             parameters.source = injected.source.removeprefix("# Parameters\n").rstrip()
 
 
-def _facts(notebook: NotebookNode, slug: str) -> dict[str, Any]:
-    """Read the static facts of a chapter's card from the notebook's metadata."""
-    facts = notebook.metadata.get("derived") or {}
+def static(notebook: Mapping[str, Any], slug: str) -> dict[str, Any]:
+    """Read the static facts of a chapter's card from the notebook's metadata; UserError names those that it lacks."""
+    facts = notebook["metadata"].get("derived") or {}
     missing = [name for name in FACTS if name not in facts]
     missing += [f"paper.{name}" for name in PAPER_FACTS if not facts.get("paper", {}).get(name)]
     missing += [

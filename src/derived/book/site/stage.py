@@ -15,12 +15,14 @@ import yaml
 from derived.book import written
 from derived.book.front import fill, reference, welcome
 from derived.book.house import House, UserError
-from derived.book.judge.ledger import check_columns
+from derived.book.judge.ledger import check_columns, foreign
 from derived.book.page import chapter, evidence, explorer, pages
 from derived.book.report import report
 from derived.book.report import source as reports
+from derived.book.run.driver import read_notebook
 from derived.book.site import downloads
 from derived.book.source import edition, lectures
+from derived.book.source.evidence import bibtex
 from derived.book.teach import homework
 
 LEDGER = "book/ledger"  # the page that has the evidence of each chapter below it
@@ -62,6 +64,23 @@ def stage(
     ledger = json.dumps([row for one in chapters for row in one.rows], indent=1, ensure_ascii=False)
     (build / "extra/downloads/ledger.json").write_text(ledger + "\n", "utf-8")
     return target, chapters, extra
+
+
+def known(house: House, slugs: list[str]) -> list[str]:
+    """One line per fault of chapters that can be known before they run; a run of minutes is not spent to tell it."""
+    bibliography, found = (house.root / "book/references.bib").read_text("utf-8"), foreign(house, slugs)
+    for slug in slugs:
+        notebook = read_notebook(house, slug)
+        for ask in (lambda: chapter.static(notebook, slug), lambda: lectures.read(house.root, slug)):  # noqa: B023
+            try:
+                ask()
+            except UserError as error:
+                found.append(str(error))
+        key = (notebook["metadata"].get("derived") or {}).get("paper", {}).get("bibkey")
+        if key and not bibtex(bibliography, key):
+            found.append(f"{slug}: book/references.bib has no entry {key}")
+        found += edition.faults(house.root, slug, notebook)
+    return found
 
 
 def _copy(root: Path, build: Path, slugs: list[str]) -> Path:

@@ -24,12 +24,13 @@ def is_strict(notebook: dict[str, Any]) -> bool:
     return notebook["metadata"].get("derived", {}).get("edition", 1) >= 2
 
 
-def faults(root: Path, slug: str, notebook: dict[str, Any], rows: list[dict[str, Any]]) -> list[str]:
-    """One line per fault of a strict chapter's source notebook and rows of the ledger."""
+def faults(root: Path, slug: str, notebook: dict[str, Any], rows: list[dict[str, Any]] | None = None) -> list[str]:
+    """One line per fault of a strict chapter's source notebook and rows of the ledger, of the source alone before it
+    ran."""
     if not is_strict(notebook):
         return []
     found = [*_sections(notebook), *_boxes(notebook), *_facts(notebook), *_cells(notebook)]
-    found += [*_statements(root, slug, notebook), *_first_claims(rows)]
+    found += [*_statements(root, slug, notebook), *(_first_claims(rows) if rows is not None else [])]
     return [f"{slug}: {fault}" for fault in found]
 
 

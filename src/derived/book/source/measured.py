@@ -27,6 +27,14 @@ def measure(root: Path, slug: str, id: str) -> str | None:
     )
 
 
+def ids(root: Path, slug: str) -> list[str]:
+    """The ids of the claims that a chapter's sources state, but for those that a loop makes."""
+    files = sorted((root / "src/derived/papers" / slug / "claims").glob("*.py"))
+    trees = (ast.walk(ast.parse(file.read_text("utf-8"), str(file))) for file in files)
+    found = (_id(node) for tree in trees for node in tree if isinstance(node, ast.Call))
+    return [*dict.fromkeys(id for id in found if ID.fullmatch(id) and not id.endswith("."))]
+
+
 @cache
 def _hashes(files: tuple[tuple[Path, int], ...]) -> Mapping[str, str]:
     """The hash by a claim's id, or by what the ids that a loop makes begin with, such as ``T-1.``."""

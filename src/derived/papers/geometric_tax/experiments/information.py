@@ -71,7 +71,7 @@ class Mine(Critics):
     replicates: int = 12
     spread: float = 2.0
 
-    tiers: ClassVar = {"ci": SMALL, "cpu": {"replicates": 8}}
+    tiers: ClassVar = {"ci": SMALL | {"replicates": 8}, "cpu": {"replicates": 8}}
     dtype: ClassVar = torch.float32
 
     def conditions(self) -> list[dict]:

@@ -6,5 +6,12 @@ from derived.lab.claims import identity
 from ..experiments.first import First
 
 CLAIMS = (
-    identity("NEW-1", "The square of $1$ is $1$.", First, measure.worst(), plain="One squared is one.", source="paper"),
+    identity(
+        "NEW-1",
+        "The square of $1$ is $1$.",
+        First,
+        measure.worst(),
+        plain="One squared is one.",
+        source="paper",
+    ),
 )
