@@ -1,6 +1,7 @@
 """One block, ten changes: what composes is really run, and what undoes a change is found."""
 
 import json
+import re
 
 import pytest
 
@@ -39,6 +40,15 @@ def test_the_picture_marks_the_part_that_a_change_overrides(page):
     parts = {mark: part for parts in page["PARTS"].values() for part, mark in parts.items()}
     for place, change in enumerate(page["CHANGES"], 1):
         assert parts[place] in vars(change)
+
+
+def test_the_project_has_a_week_for_each_change_between_the_plain_block_and_two_together(page):
+    cells = json.loads(HOUSE.notebook("one_block").read_text("utf-8"))["cells"]
+    plan = next("".join(cell["source"]) for cell in cells if "| week |" in "".join(cell["source"]))
+    weeks = re.findall(r"^\| (\d+) \| (?:`(\w+)`|two of yours that compose) \|", plan, re.M)
+    changes = [each.__name__ for each in page["CHANGES"]]
+    assert weeks == [(str(week), name) for week, name in enumerate(["Plain", *changes, ""])]
+    assert sum(map(int, re.findall(r"^- (\d+) points:", plan, re.M))) == 10
 
 
 def test_changes_of_different_places_compose_in_either_order(page):

@@ -211,3 +211,17 @@ def test_a_figure_has_the_ground_and_the_ink_of_its_page(browser, address, chapt
         seen = np.asarray(Image.open(io.BytesIO(figure.screenshot())).convert("L"))
         assert least <= np.median(seen) <= most
         assert seen.max() - seen.min() > 100, "the ink is seen"
+
+
+def test_every_exercise_has_two_folded_hints(chapters):
+    for page in chapters:
+        exercises = page.article.select("div.exercise.admonition:not(.solution)")
+        assert len(page.article.select("div.hint.dropdown.admonition")) == 2 * len(exercises) > 0, page.name
+
+
+def test_quick_questions_are_folded_below_the_program_and_need_no_script(chapters):
+    for page in chapters:
+        (fold,) = page.article.select("#try-it details.quick")
+        assert not fold.has_attr("open")
+        assert len(fold.select("details > p")) >= 30, page.name
+        assert not fold.select("script, button, input"), page.name

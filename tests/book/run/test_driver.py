@@ -49,6 +49,21 @@ def test_a_chapter_runs_once_and_again_only_after_a_change(house):
     )
 
 
+def test_the_books_own_run_is_found_again_after_one_of_another_seed(house):
+    good(house)
+    assert "done in" in press.derived(house, "run").stdout
+    content = (house / "_build/executed/notebooks/toy.ipynb").read_text()
+    assert "done in" in press.derived(house, "run", "--seed", "1").stdout
+    assert press.findings(house, "toy")["seed"] == 1
+    again = press.derived(house, "run")
+    assert "(cached)" in again.stdout
+    assert press.findings(house, "toy")["seed"] == 0
+    assert (house / "_build/executed/notebooks/toy.ipynb").read_text() == content
+    assert press.derived(house, "run", "--seed", "1").returncode == 0
+    (house / "_build/aside/toy/toy.json").write_text("damaged")
+    assert "done in" in press.derived(house, "run").stdout
+
+
 def test_an_essay_runs_and_is_cached_as_a_chapter_is_and_makes_no_claim(house):
     good(house)
     toc = house / "book/_toc.yml"

@@ -529,6 +529,29 @@ def test_the_address_alone_brings_launch_edit_and_issue_links(fresh: Path):
     assert "pip install git+https://github.com/some/where" in clean
 
 
+def test_shared_links_are_absolute_where_the_address_of_the_site_is_set_and_relative_where_not(fresh: Path, book: Path):
+    config = (fresh / "_config.yml").read_text("utf-8")
+    assert 'ogp_site_url: ""' in config
+    address = "https://some.where/book/"
+    (fresh / "_config.yml").write_text(config.replace('ogp_site_url: ""', f'ogp_site_url: "{address}"'), "utf-8")
+    (fresh / "book/welcome.yml").write_text("sphere: toy\nchapters: {}\npaths: []\n", "utf-8")
+    render.render(fresh)
+    for name in ("book/intro.html", "notebooks/toy.html", "book/ledger.html"):
+        assert shared(fresh, name)["og:url"] == [address + name]
+        assert "og:url" not in shared(book, name)
+    for name in ("book/intro.html", "notebooks/toy.html", "index.html"):
+        assert shared(fresh, name)["og:image"] == [f"{address}cards/toy.png"]
+    assert shared(book, "notebooks/toy.html")["og:image"] == ["../cards/toy.png"]
+
+
+def shared(root: Path, name: str) -> dict[str, list[str]]:
+    """What a shared link to a page shows, by the name of its tag."""
+    found: dict[str, list[str]] = {}
+    for tag in BeautifulSoup(page(root, name), "html.parser").select("meta[property^='og:']"):
+        found.setdefault(tag["property"], []).append(tag["content"])
+    return found
+
+
 def test_nothing_changed_means_nothing_done(book: Path):
     before = os.readlink(book / "_build/html")
     assert not render.render(book).built

@@ -76,6 +76,10 @@ def test_quick_questions_have_one_right_value_and_say_what_is_wrong_with_the_oth
     text = quick.page("A & B", bank.source, asked)
     assert text.count("<details>") == sum(len(each.options) for each in asked) + 1
     assert "A &amp; B" in text
+    fold = quick.fold(asked)
+    assert fold.count("<summary>") == fold.count("</details>") == sum(len(each.options) for each in asked) + 1
+    assert fold.count("<p>Right.</p>") == len(asked)
+    assert quick.fold([]) == ""
 
 
 def test_no_sign_is_the_answer_nearly_always(bank):

@@ -20,7 +20,7 @@ from nbformat.v4 import new_markdown_cell
 from derived.book.house import UserError
 from derived.book.page import pages
 
-SECTION = "## Mechanism"
+SECTION, HEADING = "## Mechanism", "### Try it"
 ANSWER = 'In plain Python it can be answered in this page: <a href="#try-it">Try it</a>.'
 ASK = "Change a line of the program below and press *Run*. For example:"
 LIMIT = 60  # seconds
@@ -85,7 +85,7 @@ def _shown(root: Path, slug: str, program: Path, asked: list[dict[str, Any]]) ->
     files = {name: (root / f"pencil/{name}.py").read_text("utf-8") for name in (slug, "picture")}
     programs = [{"name": "The mechanism", "code": code, "text": text, "recorded": recorded}, *asked]
     values = {"slug": slug, "programs": programs, "files": files}
-    return f"### Try it\n\n{lead}\n\n{ASK}\n\n{things}\n\n" + pages.raw(pages.html("try.html", **values))
+    return f"{HEADING}\n\n{lead}\n\n{ASK}\n\n{things}\n\n" + pages.raw(pages.html("try.html", **values))
 
 
 def read(program: Path) -> tuple[str, str, str]:

@@ -60,7 +60,7 @@ APART = {
     "div": {"proof", "exercise", "solution", "cell"},
     "tr": {"claim"},
     "dl": {"py", "glossary"},
-    "details": {"test"},
+    "details": {"test", "quick"},
 }
 HEADS = ("h1", "h2", "h3", "h4", "h5", "h6")
 BLOCKS = ("p", "li", "div", "th", "td", "dd", "dt", "small", "summary", "br")

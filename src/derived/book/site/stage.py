@@ -11,18 +11,20 @@ from typing import Any
 
 import nbformat
 import yaml
+from nbformat import NotebookNode
 
 from derived.book import written
 from derived.book.front import fill, reference, welcome
 from derived.book.house import House, UserError
 from derived.book.judge.ledger import check_columns, foreign
-from derived.book.page import chapter, evidence, explorer, pages
+from derived.book.page import chapter, evidence, explorer, pages, tries
 from derived.book.report import report
 from derived.book.report import source as reports
 from derived.book.run.driver import read_notebook
 from derived.book.site import downloads
 from derived.book.source import edition, lectures
 from derived.book.source.evidence import bibtex
+from derived.book.tasks import quick, tasks
 from derived.book.teach import homework
 
 LEDGER = "book/ledger"  # the page that has the evidence of each chapter below it
@@ -52,6 +54,8 @@ def stage(
         chapter.fill(root, build, slug, _links(root, slug, extra, solutions), welcome.said(by_hand, slug))
         for slug in slugs
     ]
+    for one, notebook in filled:
+        _ask(root, one.slug, notebook)
     address = f"{extra['url']}/blob/{extra['branch']}/" if extra["url"] else ""
     proofs = {one.slug: evidence.write(root, target, one, notebook, address) for one, notebook in filled}
     (target / STATEMENTS).write_text(json.dumps({slug: shown for slug, (shown, _) in proofs.items()}), "utf-8")
@@ -64,6 +68,14 @@ def stage(
     ledger = json.dumps([row for one in chapters for row in one.rows], indent=1, ensure_ascii=False)
     (build / "extra/downloads/ledger.json").write_text(ledger + "\n", "utf-8")
     return target, chapters, extra
+
+
+def _ask(root: Path, slug: str, notebook: NotebookNode) -> None:
+    """Add quick questions below the program that tries the pencil, where a chapter has both."""
+    place = next((cell for cell in notebook.cells if cell.source.startswith(tries.HEADING)), None)
+    if place and (root / tasks.FOLDER / f"{slug}.yml").is_file():
+        bank = tasks.bank(root, slug)
+        place.source += "\n\n" + pages.raw(quick.fold(quick.questions(bank.source, bank.exact, bank.mutants)))
 
 
 def known(house: House, slugs: list[str]) -> list[str]:

@@ -1,7 +1,9 @@
-"""Writes quick questions: a page of one-click questions on the quantities of a chapter, offline and without a script.
+"""Writes quick questions: one-click questions on the quantities of a chapter, offline and without a script.
 
 question   what a quantity is at a short input; three for each quantity as far as its mutants give them
 wrong      the nearest values that a mutant returns there; a click says what was misread, in which function
+
+They are a page of their own, and a fold of the chapter's page, below the pencil that computes them.
 """
 
 import html
@@ -89,15 +91,35 @@ def page(title: str, source: str, asked: Sequence[Question]) -> str:
         f"<h1>Quick questions: {html.escape(title)}</h1>",
         "<p>By hand or in the head; a click on a value says whether it is right, and if not what was misread. "
         "The functions are at the end.</p>",
+        *_listed(asked),
     ]
-    words = ""
+    lines += [f"<details><summary>The functions</summary><pre>{html.escape(source)}</pre></details>", "</html>", ""]
+    return "\n".join(lines)
+
+
+def fold(asked: Sequence[Question]) -> str:
+    """Write the questions as a fold of a chapter's page; empty if there are none."""
+    if not asked:
+        return ""
+    return "\n".join(
+        [
+            f'<details class="quick"><summary>{len(asked)} quick questions, one click each</summary>',
+            "<p>By hand or in the head. A wrong value says what was misread in the lines above.</p>",
+            *_listed(asked),
+            "</details>",
+        ]
+    )
+
+
+def _listed(asked: Sequence[Question]) -> list[str]:
+    """Write the questions, those on one quantity below its words and its call."""
+    lines, words = [], ""
     for each in asked:
         if each.subject.words != words:
-            words = each.subject.words
-            lines.append(f"<h2>{html.escape(words[0].upper() + words[1:])}</h2>")
+            words, call = each.subject.words, html.escape(each.subject.call)
+            lines.append(f"<p><strong>{html.escape(words[0].upper() + words[1:])}</strong>, <code>{call}</code></p>")
         lines.append(f"<p>What is it at <code>{html.escape(told(each.point))}</code>?</p>")
         lines += [
             f"<details><summary>{option.value}</summary><p>{option.said()}</p></details>" for option in each.options
         ]
-    lines += [f"<details><summary>The functions</summary><pre>{html.escape(source)}</pre></details>", "</html>", ""]
-    return "\n".join(lines)
+    return lines

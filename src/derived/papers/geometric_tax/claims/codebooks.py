@@ -85,5 +85,6 @@ CLAIMS = (
         where="notebook on learned codebooks: a fit of noise sensitivities, named Shannon's bound",
         unit="times",
         null="The claim itself fails, since a power of the number of codes fits better.",
+        scale={},
     ),
 )

@@ -348,6 +348,7 @@ CLAIMS = (
         source="paper",
         where="Section 3.4",
         null=largest(lambda rows: (rows["first"] - rows["base"]).abs(), "start == 'random'"),
+        scale={},
     ),
     unseen(
         "IPT-17.c",

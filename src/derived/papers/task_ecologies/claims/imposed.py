@@ -42,6 +42,7 @@ CLAIMS = (
         source="paper",
         where="Propositions 17 to 28",
         null=FIXED_ON_EQUAL_TEXTS,
+        scale={},
     ),
     computed(
         "TE-13.d",
@@ -52,6 +53,7 @@ CLAIMS = (
         at_most(2e-3),
         unit="nats",
         null=largest("abs(loss - target)", "arm == 'scrambled'"),
+        scale={},
     ),
     computed(
         "TE-13.e",
@@ -64,5 +66,6 @@ CLAIMS = (
         source="paper",
         null=largest("abs(loss - target)", "arm != 'imposed'"),
         where="Definition 39 and Proposition 40, on an example of ours",
+        scale={},
     ),
 )
