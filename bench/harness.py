@@ -33,7 +33,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 
 
-Role = Literal["peer", "plain", "author"]
+Role = Literal["peer", "plain", "author", "reported"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,8 @@ class Peer:
     run: Callable[[Any], Any]  # its docstring is its name in the table
     gap: Callable[[Any, Any, Any], float]  # of inputs, our result and this one; SystemExit where they differ
     law: Callable[[Callable, Callable], float] | None = None  # the same of two contenders, on inputs of its own
-    role: Role = "peer"  # "plain" is the obvious version and "author" the author's code: never a race's headline
+    role: Role = "peer"  # others never head a race: "plain" is the obvious version, "author" the author's code, and
+    # "reported" does less than we do (no checks, one special case, fewer digits) or the same work by the same library
     target: float = 1.0  # how many times as long as ours it should take
     memory: float = 0.0  # and how many times the memory
     every: int = 1  # it does one part in ``every`` of the work, and its time counts so many times
@@ -59,6 +60,8 @@ class Race:
     ours: Callable[[Any], Any]
     peers: tuple[Peer, ...]
     rounds: int | None = None  # where the script's number is too many
+    work: Callable[[Any], tuple[float, float]] | None = None  # of inputs: bytes that must be moved, and operations
+    dtype: torch.dtype = torch.float64  # of these operations
     error: Callable[[Any, Any], float] | None = None  # of inputs and a result: how far from the truth it is
 
 
@@ -68,7 +71,8 @@ class Row:
 
     ``ratio`` is the median over the rounds of the peer's time over ours in that round, and ``ratio_low``,
     ``ratio_high`` are an interval of this median (``median_interval``). ``headline`` marks the strongest peer of its
-    race. The verdict is "undecided" where the interval holds the target.
+    race. The verdict is "undecided" where the interval holds the target, and "reported" where that is the peer's role.
+    ``limit`` is the least time that this machine needs for the work, as a share of ours (``least_seconds``).
     """
 
     name: str
@@ -89,6 +93,7 @@ class Row:
     ours_error: float | None
     peer_error: float | None
     rounds: int
+    limit: float | None = None
 
 
 def use_threads(threads: int) -> None:
@@ -186,14 +191,26 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
     return ordered[k - 1], ordered[-k]
 
 
+def least_seconds(moved: float, operations: float, dtype: torch.dtype) -> float:
+    """What this machine needs, at today's number of threads, to copy so many bytes or to do so many operations of a
+    matrix product, whichever is longer: each rate is the best of nine."""
+    source = torch.ones(2**27 // dtype.itemsize, dtype=dtype)
+    target, square = torch.empty_like(source), source[: 2**20].view(1024, 1024)
+    copy, product = partial(target.copy_, source), partial(torch.mm, square, square)
+    seconds = interleaved({"copy": copy, "product": product}, 9)
+    rates = 2 * source.nbytes / min(seconds["copy"]), 2 * 1024**3 / min(seconds["product"])
+    return max(moved / rates[0], operations / rates[1])
+
+
 def verdict(low: float, high: float, target: float) -> str:
     """Whether the whole interval is on one side of the target."""
     return "met" if low >= target else "missed" if high < target else "undecided"
 
 
-def contest(race: Race, *, rounds: int, threads: int) -> list[Row]:
+def contest(race: Race, *, rounds: int, threads: int, memory: bool = True) -> list[Row]:
     """All rows of a race, the strongest peer's first: results compared (``gap`` raises if they differ), then times of
     all contenders in turns, then peak memory."""
+    peak_of = lambda run: peak_mb(race.build, race.sizes, run, threads) if memory else 0.0  # noqa: E731
     rounds = min(rounds, race.rounds or rounds)
     inputs = race.build(**race.sizes)
     ours = race.ours(inputs)
@@ -208,14 +225,17 @@ def contest(race: Race, *, rounds: int, threads: int) -> list[Row]:
     calls = {"ours": lambda: race.ours(inputs)}
     calls |= {place: partial(peer.run, inputs) for place, peer in enumerate(race.peers)}
     seconds = interleaved(calls, rounds)
-    our_peak = peak_mb(race.build, race.sizes, race.ours, threads)
+    our_peak = peak_of(race.ours)
+    our_seconds = statistics.median(seconds["ours"])
+    limit = race.work and least_seconds(*race.work(inputs), race.dtype) / our_seconds
     rows = []
     for place, peer in enumerate(race.peers):
         times = [peer.every * each for each in seconds[place]]
         ratios = [theirs / mine for mine, theirs in zip(seconds["ours"], times, strict=True)]
         low, high = median_interval(ratios)
-        peak = peak_mb(race.build, race.sizes, peer.run, threads)
+        peak = peak_of(peer.run)
         reached = verdict(low, high, peer.target) if peak >= peer.memory * our_peak else "missed"
+        reached = "reported" if peer.role == "reported" else reached
         part = f" (1/{peer.every} of the work, time x {peer.every})" if peer.every > 1 else ""
         rows.append(
             Row(
@@ -224,7 +244,7 @@ def contest(race: Race, *, rounds: int, threads: int) -> list[Row]:
                 peer=name_of(peer.run) + part,
                 role=peer.role,
                 headline=False,
-                ours_ms=1e3 * statistics.median(seconds["ours"]),
+                ours_ms=1e3 * our_seconds,
                 peer_ms=1e3 * statistics.median(times),
                 ratio=statistics.median(ratios),
                 ratio_low=low,
@@ -237,6 +257,7 @@ def contest(race: Race, *, rounds: int, threads: int) -> list[Row]:
                 ours_error=our_error,
                 peer_error=errors[place],
                 rounds=rounds,
+                limit=limit,
             )
         )
     rows.sort(key=lambda row: (row.role != "peer", row.role != "plain", row.ratio))
@@ -281,6 +302,28 @@ def write(path: Path, rows: list[Row], *, threads: int, dtype: str, remark: str 
     os.replace(temporary, path)
 
 
+def limits(rows: list[Row]) -> str:
+    """A sentence about how near each race's time is to what the machine can do, where that is known."""
+    shares = {row.name: f"{row.limit:.1%}" for row in rows if row.limit is not None}
+    if not shares:
+        return ""
+    listed = "; ".join(f"{share} ({name})" for name, share in shares.items())
+    return (
+        "The least time in which the machine could copy what must be moved, or do the operations as a matrix product, "
+        f"both measured in the same run, as a share of ours: {listed}."
+    )
+
+
+def beside(rows: Iterable[Row], threads: int) -> str:
+    """A sentence about the headlines at another number of threads."""
+    found = []
+    for row in rows:
+        show(row)
+        if row.headline:
+            found.append(f"{row.ratio:.2f} [{row.ratio_low:.2f}, {row.ratio_high:.2f}] ({row.name}; {row.peer})")
+    return f"Ratios to the strongest peer at {threads} threads: {'; '.join(found)}." if found else ""
+
+
 def _rounded(value: Any) -> Any:
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
@@ -306,18 +349,21 @@ def command(
     """
     parser = argparse.ArgumentParser(description=f"Races of {paper}.")
     parser.add_argument("--quick", action="store_true", help="small sizes and few rounds, to see that it runs")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1], help="others after the first: their ratios")
     parser.add_argument("--output", type=Path, help="where the JSON goes")
     parser.add_argument("--remark", default="", help="a sentence about the machine for readers of the table")
     arguments = parser.parse_args()
-    use_threads(arguments.threads)
+    rounds = quick_rounds if arguments.quick else rounds
+    threads, *others = arguments.threads
+    use_threads(threads)
     rows = []
-    for row in races(arguments.quick, quick_rounds if arguments.quick else rounds, arguments.threads):
+    for row in races(arguments.quick, rounds, threads):
         rows.append(row)
         show(row)
+    remarks = [arguments.remark, limits(rows), *(beside(races(arguments.quick, rounds, each), each) for each in others)]
     kept, aside = ROOT / f"results/{paper}/bench.json", ROOT / f"_build/bench/{paper}.json"
     path = arguments.output or (aside if arguments.quick or kept.exists() else kept)
-    write(path, rows, threads=arguments.threads, dtype=dtype, remark=arguments.remark)
+    write(path, rows, threads=threads, dtype=dtype, remark=" ".join(filter(None, remarks)))
     book = "" if arguments.quick or path != aside else f"; to make it the book's: cp {path} {kept}"
     print(f"{paper}: written to {path}{book}")
 
@@ -326,8 +372,9 @@ def contests(races: Callable[[bool], Iterable[Race]]) -> Callable[[bool, int, in
     """The races of a script, ``races(quick)``, in the form that ``command`` runs."""
 
     def rows(quick: bool, rounds: int, threads: int) -> Iterator[Row]:
+        use_threads(threads)
         for each in races(quick):
-            yield from contest(each, rounds=rounds, threads=threads)
+            yield from contest(each, rounds=rounds, threads=threads, memory=threads == 1)
 
     return rows
 

@@ -1,4 +1,4 @@
-// The filters of a table of claims or of statements. On the page of a whole table their state lives in the address
+// The filters of a table of claims or of statements, and of the evidence of a chapter. On the page of a whole table their state lives in the address
 // (#paper=…&source=…&verdict=a,b&q=…). #ID opens the row of one claim, whatever it is folded in. A row that a filter
 // shows brings the rows that amend it.
 addEventListener("DOMContentLoaded", () => {
@@ -6,7 +6,7 @@ addEventListener("DOMContentLoaded", () => {
   if (!ledger) return;
   const form = ledger.querySelector(".ledger-filters");
   const own = ledger.matches(".ledger-page, .theorems"); // all rows are filtered; in a chapter only those beside the form
-  const rows = [...(own ? ledger : form?.parentElement ?? ledger).querySelectorAll("tr[data-text]")];
+  const rows = [...(own ? ledger : form?.parentElement ?? ledger).querySelectorAll("[data-text]")];
   const folds = [...ledger.querySelectorAll("details.storey")];
 
   function open(target) {

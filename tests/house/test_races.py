@@ -132,7 +132,7 @@ def one_world_moved(found, inputs):
 DAMAGES = {
     "in_place_ttt": {"forward": [first_larger], "recurrence": [larger]},
     "sinkhorn": {"derivative": [larger]},
-    "ols_attention": {"memory": [flipped], "least squares": [larger], "attention": [larger], "retrieval": [larger]},
+    "ols_attention": {"memory": [flipped], "least squares": [larger]},
     "signal_propagation": {"curves": [other_course], "Jacobian": [louder]},
     "homogenized": {"chain": [drifted], "widths": [drifted]},
     "hierarchical_kernel": {"tables": [larger], "features": [larger], "ListOps": [misread, half_forgotten]},
@@ -180,7 +180,8 @@ def timed(monkeypatch):
     calls = []
 
     def noted(contenders, rounds):
-        calls.append(list(contenders))
+        if "ours" in contenders:  # and not the machine's copy and product
+            calls.append(list(contenders))
         return {name: [1.0] * rounds for name in contenders}
 
     monkeypatch.setattr(harness, "interleaved", noted)
@@ -300,6 +301,32 @@ def test_a_race_is_headed_by_its_strongest_peer_and_the_ratio_is_one_statistic_w
     assert "(1/10 of the work, time x 10)" in part.peer
     asked = next(row for row in harness.contest(toy(every=10, memory=4.0), rounds=6, threads=1) if "fast" in row.peer)
     assert (part.verdict, asked.verdict) == ("met", "missed")  # 7 MB are not four times 2 MB
+
+
+def test_what_is_reported_is_no_race_and_heads_none(monkeypatch):
+    monkeypatch.setattr(harness, "interleaved", lambda *_: SECONDS)
+    monkeypatch.setattr(harness, "peak_mb", lambda *_: 1.0)
+    first, *_ = harness.contest(toy(role="reported"), rounds=6, threads=1)
+    assert (first.peer, first.headline, first.verdict) == ("the slow one", True, "met")
+    found = next(row for row in harness.contest(toy(role="reported"), rounds=6, threads=1) if "fast" in row.peer)
+    assert (found.headline, found.verdict, found.ratio) == (False, "reported", pytest.approx(0.475))
+
+
+def test_the_limit_is_the_least_time_of_the_machine_over_ours(monkeypatch):
+    """A second of ours; the best copy takes 2 s, and the best product 4 s."""
+    rates = {"copy": [3.0, 2.0], "product": [4.0, 5.0]}
+    monkeypatch.setattr(harness, "interleaved", lambda runs, _: rates if "copy" in runs else SECONDS)
+    work = 2**27, 2 * 1024**3  # half of what the copy reads and writes, and the product's operations
+    assert harness.least_seconds(*work, torch.float64) == pytest.approx(4.0)
+    assert harness.least_seconds(work[0], 0, torch.float32) == pytest.approx(1.0)
+    rows = harness.contest(replace(toy(), work=lambda _: work), rounds=6, threads=1, memory=False)
+    assert [row.limit for row in rows] == pytest.approx([4.0] * 3)
+    assert rows[0].ours_peak_mb == 0.0
+    assert "a share of ours: 400.0% (toy)." in harness.limits(rows)
+    assert harness.limits([replace(row, limit=None) for row in rows]) == ""
+    assert (
+        harness.beside(rows, 2) == "Ratios to the strongest peer at 2 threads: 0.47 [0.40, 0.60] (toy; the fast one)."
+    )
 
 
 def test_the_interval_of_a_median_holds_it_as_often_as_it_says():

@@ -7,6 +7,7 @@ import torch
 
 from derived.lab.rng import stream
 from derived.papers.cactus.model import divergences, exact, theory
+from derived.papers.cactus.model.laws import as_probability, sum_tolerance
 from derived.papers.cactus.model.rules import (
     RULES,
     Cactus,
@@ -165,3 +166,23 @@ def test_a_rule_that_does_not_say_when_it_keeps_a_draft_is_refused_when_it_is_ma
 
     with pytest.raises(TypeError, match="gamma"):
         Silent()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "V", "eps"), [(torch.float32, 4, 66), (torch.float32, 40_000, 264), (torch.float64, 4, 66)]
+)
+def test_a_softmax_is_a_law_and_what_rounding_does_not_explain_is_none(dtype, V, eps):
+    """64 + sqrt(V) times float32's 2^-23, also of float64, which may have been widened; nothing beside it."""
+    allowed = sum_tolerance(dtype, V)
+    assert allowed == pytest.approx(eps * 2.0**-23, rel=1e-6)
+    rows = torch.softmax(4 * torch.randn(8, V, generator=stream(0, "rows"), dtype=dtype), dim=-1)
+    assert (rows.double().sum(dim=-1) - 1).abs().max() < allowed
+    assert sum_tolerance(torch.bfloat16, 4) == pytest.approx(66 * 2.0**-7)
+
+
+def test_a_probability_may_miss_its_range_by_rounding_alone():
+    slack = 65 * 2.0**-23
+    assert as_probability("a", torch.tensor([-0.9 * slack, 1 + 0.9 * slack])).dtype == torch.float64
+    for wrong in (-1.1 * slack, 1 + 1.1 * slack):
+        with pytest.raises(ValueError, match="give probabilities"):
+            as_probability("a", torch.tensor([0.5, wrong], dtype=torch.float64))

@@ -309,3 +309,16 @@ def test_measures_on_tables_with_known_answers():
     table = pd.DataFrame({"code": ["random", "linear"] * 4, "r": [0.1, 0.1] * 2 + [0.2, 0.2] * 2})
     table = table.assign(replicate=[0, 0, 1, 1] * 2, D=[9.0, 1.0, 9.0, 1.0, 8.0, 2.0, 4.0, 1.0])
     assert claims.without_training(table).value == pytest.approx(4.0)
+
+
+def test_the_two_subsets_of_a_split_are_independent_draws_without_repetition():
+    """Of 20 numbers 6 in each: a subset has no number twice, and two share 6 * 6 / 20 in the mean (hypergeometric)."""
+    found = metrics.random_subsets(20, 0.3, 4000, stream(0, "subsets"))
+    assert found.shape == (4000, 2, 6)
+    held = torch.zeros(4000, 2, 20).scatter_(-1, found, 1.0)
+    assert (held.sum(dim=-1) == 6).all()
+    shared = held.prod(dim=1).sum(dim=-1)
+    variance = 6 * 0.3 * 0.7 * 14 / 19
+    assert abs(shared.mean().item() - 1.8) < 4 * (variance / 4000) ** 0.5
+    assert abs(shared.var().item() / variance - 1) < 0.1
+    assert (held.mean(dim=(0, 1)) - 0.3).abs().max() < 4 * (0.21 / 8000) ** 0.5

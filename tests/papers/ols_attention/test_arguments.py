@@ -78,8 +78,8 @@ BAD_CALLS = {
     "no keys": (lambda: mechanism.linear_attention(X, X[:0], Y[:0]), "k has shape"),
     "order": (lambda: mechanism.linear_attention(X, X, Y, order="fast"), "order = 'fast'"),
     "method": (lambda: theory.ols_coefficients(X, Y, method="normal"), "method = 'normal'"),
-    "wide qr": (lambda: theory.ols_coefficients(X[:2], Y[:2], method="qr"), "use method='svd'"),
-    "singular qr": (lambda: theory.ols_coefficients(X[:, [0, 0]], Y, method="qr"), "full column rank"),
+    "wide full rank": (lambda: theory.ols_coefficients(X[:2], Y[:2], method="full rank"), "use method='svd'"),
+    "singular full rank": (lambda: theory.ols_coefficients(X[:, [0, 0]], Y, method="full rank"), "full column rank"),
     "filter": (lambda: theory.spectral_filter([1.0], 0.1, "lasso"), "weights = 'lasso'"),
     "eigenvalue": (lambda: theory.spectral_filter([-1.0], 0.1, "ols"), "eigenvalues"),
     "no tokens": (lambda: theory.batch_error(2, 0), "n = 0"),
@@ -171,7 +171,7 @@ def test_annotated_shapes_hold():
                 args = (0.5,) if "softmax" in function else ()
                 getattr(fresh["mechanism"], function)(problem.X[..., :2, :], problem.X, problem.Y, *args)
             th = fresh["theory"]
-            B = th.ols_coefficients(problem.X, problem.Y, method="qr")
+            B = th.ols_coefficients(problem.X, problem.Y, method="full rank")
             th.hat_matrix(problem.X), th.ridge_smoother(problem.X, 0.1), th.second_moment(problem.X)
             th.rounding_bound(problem.X, problem.X[..., :2, :], self_attention=True)
             for function in ("held_out_self_attention", "ols_with_intercept", "softmax_dial_error"):

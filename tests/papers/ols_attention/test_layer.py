@@ -10,7 +10,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from torch import Tensor
 
 from derived.lab.rng import stream
-from derived.papers.ols_attention.data.problems import random_rotation
+from derived.papers.ols_attention.data.problems import random_regression, random_rotation
 from derived.papers.ols_attention.model import theory
 from derived.papers.ols_attention.model.mechanism import (
     OLSTransformer,
@@ -266,10 +266,18 @@ def test_a_batch_is_its_members():
         assert (theory.ols_coefficients(X, Y)[i] - problem.coefficients).norm() <= problem.tolerance() / problem.s[-1]
 
 
+@pytest.mark.parametrize("kappa", [10.0, 1e3, 1e7])
+def test_least_squares_of_full_rank_loses_kappa_and_not_its_square(kappa):
+    """Cholesky alone loses eps kappa^2: one step of refinement mends it, and where that is not enough QR takes over."""
+    X = random_regression(60, 4, kappa=kappa**2, batch=(8,), generator=stream(0, "full rank")).X
+    ones = torch.ones(4, 1, dtype=torch.float64)
+    gap = theory.ols_coefficients(X, X @ ones, method="full rank") - ones
+    assert float(gap.abs().max()) <= 100 * torch.finfo(torch.float64).eps * kappa
+
+
 @given(problems(full_rank=True))
-def test_triangular_least_squares_agrees_with_the_singular_value_route(problem):
-    """The QR route returns R^{-1} Q^T Y, the same coefficients."""
-    gap = theory.ols_coefficients(problem.X, problem.Y, method="qr") - problem.coefficients
+def test_least_squares_of_full_rank_agrees_with_the_singular_value_route(problem):
+    gap = theory.ols_coefficients(problem.X, problem.Y, method="full rank") - problem.coefficients
     assert gap.norm() <= problem.tolerance() / problem.s[-1]
 
 
@@ -322,3 +330,16 @@ def test_the_one_tolerance_in_single_precision(problem):
     bound = 12 * max(X.shape) * rank * float(problem.s[0] / problem.s[-1]) * torch.finfo(torch.float32).eps
     assert L.shape[1] == low.shape[1] == rank
     assert gap <= bound * Y.norm()
+
+
+def test_the_tolerance_of_queries_is_the_derived_one():
+    """Six tokens of singular values 3 and 1, three queries of norm 2: 12 * 6 * 2 * 3 eps, times 2, or (6 / 3) 2^3."""
+    X, Xq = torch.zeros(6, 2, dtype=torch.float64), torch.zeros(3, 2, dtype=torch.float64)
+    X[0, 0], X[1, 1], Xq[0, 0] = 3.0, 1.0, 2.0
+    alone = theory.rounding_bound(X).item()
+    assert alone == pytest.approx(12 * 6 * 2 * 3 * torch.finfo(torch.float64).eps, rel=1e-12, abs=0)
+    assert theory.rounding_bound(X, Xq).item() == pytest.approx(2 * alone, rel=1e-12, abs=0)
+    assert theory.rounding_bound(X, Xq, self_attention=True).item() == pytest.approx(16 * alone, rel=1e-12, abs=0)
+    more = torch.cat([Xq, Xq, Xq])  # nine queries: they are more than the tokens
+    gain = torch.linalg.matrix_norm(more, ord=2).item()
+    assert theory.rounding_bound(X, more).item() == pytest.approx(gain * 9 / 6 * alone, rel=1e-12, abs=0)

@@ -86,6 +86,18 @@ def test_three_ways_to_one_plan():
     assert near(plan, torch.stack([newton_plan(*each) for each in zip(scores, a, b, strict=True)]))
 
 
+@pytest.mark.parametrize("shape", [(130, 128), (1, 130, 128), (2, 3, 130, 128), (2, 5, 4)])
+def test_the_kernels_result_is_whole_and_its_scores_are_left_alone(shape):
+    """One table, a batch of one, tables too large to be solved side by side, and small ones."""
+    scores, a, b = problems(*shape)
+    before = scores.clone()
+    found = sinkhorn_kernel(scores, a, b, **EXACT)
+    assert torch.equal(scores, before)
+    assert (found.f.shape, found.g.shape, found.residual.shape) == (a.shape, b.shape, shape[:-2])
+    assert near(found.log_plan.exp(), found.plan)
+    assert near(found.plan, sinkhorn(scores, a, b, **EXACT).plan)
+
+
 def test_the_transposed_problem_has_the_transposed_plan():
     scores, a, b = problems(3, 6, 4)
     assert near(sinkhorn(scores, a, b, **EXACT).plan.mT, sinkhorn(scores.mT, b, a, **EXACT).plan)

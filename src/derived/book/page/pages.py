@@ -378,9 +378,12 @@ def evidence(
 ) -> str:
     """Write the page of evidence for a chapter's claims. ``proved`` has the labels of proved results, ``tests`` the
     source of its tests; ``source`` is the address of the repository's files, or empty; ``reruns`` has by row on how
-    many machines others ran it, and how many gave its verdict."""
+    many machines others ran it, and how many gave its verdict. The paper's claims come first."""
+    found = sorted(found, key=lambda each: [*GROUPS].index(group(each.row)))
+    groups, keys = ({by(each.row) for each in found} for by in (group, verdict_key))
     values = {"slug": chapter.slug, "title": chapter.title, "found": found, "proved": proved, "bibtex": bibtex}
-    values |= {"tests": tests, "reruns": reruns}
+    values |= {"tests": tests, "reruns": reruns, "groups": {key: GROUPS[key] for key in GROUPS if key in groups}}
+    values["verdicts"] = {key: VERDICTS[key][1] for key in VERDICTS if key in keys}
     head = f"---\nhtml_theme.sidebar_secondary.remove: true\n---\n\n# Evidence: {chapter.name}\n\n"
     return head + raw(html("evidence.html", address=source, page="evidence", **values)) + "\n"
 

@@ -73,7 +73,7 @@ class Shift(Experiment):
         factor = amount if kind in ("scale", "same tokens") else 1.0
         Xq = factor * (X if kind == "same tokens" else fresh * kappa**exponent @ turned.mT)
         X, Xq, Y = X.to(device), Xq.to(device), (X @ B + noise).to(device)
-        target = Xq @ theory.ols_coefficients(X, Y, method="qr")
+        target = Xq @ theory.ols_coefficients(X, Y, method="full rank")
         layer = OLSTransformer.from_data(X, Y)
         predictions = {"self": layer(Xq), "cross": layer(Xq, context=X), "labels": in_context_ols(Xq, X, Y)}
         size = norm(target)

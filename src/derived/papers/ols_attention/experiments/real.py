@@ -46,13 +46,13 @@ class Quarters(Experiment):
         tokens = series.unfold(0, self.lags, 1)[:-1]
         responses = series[self.lags :].unsqueeze(-1)
         X, Y = tokens[: self.training], responses[: self.training]
-        layer, B = OLSTransformer.from_data(X, Y), theory.ols_coefficients(X, Y, method="qr")
+        layer, B = OLSTransformer.from_data(X, Y), theory.ols_coefficients(X, Y, method="full rank")
         last = range(self.training, len(tokens) - self.quarter + 1, self.quarter)
         tables = []
         for first in last:
             fresh, right = tokens[first : first + self.quarter], responses[first : first + self.quarter]
             target = fresh @ B
-            refit = fresh @ theory.ols_coefficients(fresh, right, method="qr")
+            refit = fresh @ theory.ols_coefficients(fresh, right, method="full rank")
             predictions = {"self": layer(fresh), "cross": layer(fresh, context=X), "refit": refit}
             error = torch.stack([norm(each - target) / norm(target) for each in predictions.values()])
             growth = fresh.square().mean() / X.square().mean()
@@ -116,5 +116,5 @@ def errors(tokens: list[Tensor], era: np.ndarray, place: int) -> tuple[float, fl
 def _error(speech: Tensor, others: list[Tensor]) -> float:
     X, Y = (torch.cat(part) for part in zip(*((each[:-1], each[1:]) for each in others), strict=True))
     fresh = speech[:-1]
-    target = fresh @ theory.ols_coefficients(X, Y, method="qr")
+    target = fresh @ theory.ols_coefficients(X, Y, method="full rank")
     return float(norm(OLSTransformer.from_data(X, Y)(fresh) - target) / norm(target))

@@ -33,7 +33,8 @@ class Dial(Experiment):
         X, Y = (X + 1.0).to(device), (Y + 0.5 * (X**2).sum(dim=-1, keepdim=True)).to(device)  # skewed: E_1 is not 0
         target = theory.ols_with_intercept(X, X, Y)
         errors = [norm(softmax_read_out(X, X, Y, beta) - target) / norm(target) for beta in self.betas]
-        missed = norm(theory.ols_coefficients(X, Y, method="qr").mT @ X.mT - target.mT) / norm(target)  # no intercept
+        without_intercept = X @ theory.ols_coefficients(X, Y, method="full rank")
+        missed = norm(without_intercept - target) / norm(target)
         columns = {"error": torch.stack(errors), "without_intercept": missed.expand(len(self.betas), -1)}
         return rows({"beta": self.betas, "replicate": range(self.replicates)}, columns)
 

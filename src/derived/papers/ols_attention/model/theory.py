@@ -154,14 +154,16 @@ def ols_coefficients(
     Y: Float[Tensor, "*batch n m"],
     ridge: float = 0.0,
     *,
-    method: Literal["svd", "qr"] = "svd",
+    method: Literal["svd", "full rank"] = "svd",
 ) -> Float[Tensor, "*batch p m"]:
     """The minimum-norm minimiser of ||Y - XB||_F^2 + n lambda ||B||_F^2: B = V diag(s / (s^2 + n lambda)) U^T Y.
 
     For n >= p the triangular factor ((R, Q^T Y), (0, .)) of [X Y] replaces X by R and Y by Q^T Y, Q never being formed
-    [prior: Bjorck]. "svd" then serves every X; "qr" returns R^{-1} Q^T Y, for X of full column rank without ridge.
+    [prior: Bjorck]. "svd" then serves every X. "full rank" is for X of full column rank without ridge, and several
+    times as fast: Cholesky of X^T X and one step of refinement, whose error is about the square of that step; where
+    the step is more than sqrt(eps) of B (kappa above some thousands), R^{-1} Q^T Y [prior: Bjorck].
 
-    Raises ValueError for ridge < 0, rows that do not match, and for "qr" with n < p, a ridge or a singular R.
+    Raises ValueError for ridge < 0, rows that do not match, and for "full rank" with n < p, a ridge or a singular R.
 
     >>> X, Y = torch.tensor([[1.0], [1.0], [5.0]]), torch.tensor([[1.0], [2.0], [3.0]])
     >>> ols_coefficients(X, Y), ols_coefficients(X, Y, ridge=9.0)
@@ -174,9 +176,11 @@ def ols_coefficients(
     check_rows("X", X, "Y", Y)
     check_at_least("ridge", ridge, 0.0)
     n, p = X.shape[-2:]
-    check_choice("method", method, ("svd", "qr"))
-    if method == "qr" and (ridge > 0 or n < p):
-        raise ValueError(f"method 'qr' was given ridge = {ridge} and X of shape {n} x {p}; use method='svd'")
+    check_choice("method", method, ("svd", "full rank"))
+    if method == "full rank" and (ridge > 0 or n < p):
+        raise ValueError(f"method 'full rank' was given ridge = {ridge} and X of shape {n} x {p}; use method='svd'")
+    if method == "full rank" and (refined := _refined(X, Y)) is not None:
+        return refined
     rcond = max(n, p) * torch.finfo(X.dtype).eps
     if n >= p:
         triangular = torch.linalg.qr(torch.cat([X, Y], dim=-1), mode="r").R[..., :p, :]
@@ -186,8 +190,18 @@ def ols_coefficients(
         return (svd.V * (svd.s / (svd.s**2 + n * ridge)).unsqueeze(-2)) @ (svd.U.mT @ Y)
     diagonal = X.diagonal(dim1=-2, dim2=-1).abs()
     if bool((diagonal.amin(dim=-1) <= rcond * diagonal.amax(dim=-1)).any()):
-        raise ValueError("X does not have full column rank to working precision, which 'qr' needs; use method='svd'")
+        raise ValueError("X does not have full column rank to working precision; use method='svd'")
     return torch.linalg.solve_triangular(X, Y, upper=True)
+
+
+def _refined(X: Tensor, Y: Tensor) -> Tensor | None:
+    """Least squares by Cholesky and one step of refinement; None where the step is too large to be the last."""
+    L, failed = torch.linalg.cholesky_ex(X.mT @ X)
+    first = torch.cholesky_solve(X.mT @ Y, L)
+    step = torch.cholesky_solve(X.mT @ torch.sub(Y, X @ first), L)
+    size, whole = (torch.linalg.matrix_norm(each) for each in (step, first))
+    small = size <= torch.finfo(X.dtype).eps ** 0.5 * whole
+    return first + step if bool((small & (failed == 0)).all()) else None
 
 
 def held_out_self_attention(

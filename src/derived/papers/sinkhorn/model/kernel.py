@@ -7,11 +7,13 @@ omega    -            over-relaxation, set from the rate at which the residual f
 
 Two matrix-vector products an iteration and no logarithm. The largest entry of every row starts at one; where that
 loses a column, the first iteration is taken in the log domain. Where a scaling leaves [e^-30, e^30] it moves into the
-potential and K is made anew (Schmitzer 2019). Problems of a batch are solved a few at a time, so that their kernels
-stay in the processor's cache.
+potential and K is made anew (Schmitzer 2019). The plan is K itself, scaled in place. Small problems of a batch are
+solved a few at a time, so that their kernels stay in the processor's cache, and larger ones one by one.
 """
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -24,9 +26,29 @@ from .theory import optimal_relaxation
 
 ABSORB = 30.0  # the largest |ln u| and |ln v|
 CACHE = 2**21  # bytes of kernels solved side by side
-SMALL = 128**2  # entries of a kernel up to which one batched product is faster than a product for each
+SMALL = 128**2  # entries of a kernel up to which a batched product is faster than a product for each
 LEAST = 1e-30  # a column's mass under which float32 would lose it
 PAUSE = 5  # iterations between two looks at the residual
+WORTH = 1.25  # the omega below which fewer iterations do not pay for the powers that they take
+
+
+class KernelResult(NamedTuple):
+    """A ``SinkhornResult`` whose plan is at hand; its logarithm is made where it is asked for."""
+
+    scores: Float[Tensor, "*batch n m"]
+    plan: Float[Tensor, "*batch n m"]
+    f: Float[Tensor, "*batch n"]
+    g: Float[Tensor, "*batch m"]
+    iterations: int
+    residual: Float[Tensor, "*batch"]
+    tol: float
+
+    @property
+    def log_plan(self) -> Float[Tensor, "*batch n m"]:
+        """ln P = S + f_i + g_j."""
+        return self.scores + self.f.unsqueeze(-1) + self.g.unsqueeze(-2)
+
+    converged = SinkhornResult.converged
 
 
 def sinkhorn_kernel(
@@ -36,7 +58,7 @@ def sinkhorn_kernel(
     *,
     tol: float = 1e-9,
     max_iterations: int = 1000,
-) -> SinkhornResult:
+) -> KernelResult:
     """The plan of ``sinkhorn`` within the same ``tol``, some times faster; ``iterations`` is the largest of the batch.
 
     Over-relaxes by itself once the residual falls at a steady rate r: omega = 2 / (1 + sqrt(1 - r)). ValueError as
@@ -52,66 +74,72 @@ def sinkhorn_kernel(
     with torch.no_grad():
         scores, a, b = problem(scores, a, b)
         n, m = scores.shape[-2:]
-        flat = scores.reshape(-1, n, m), a.reshape(-1, n), b.reshape(-1, m)
-        side = max(1, CACHE // (n * m * scores.element_size()))
-        parts = [_solve(*part, tol, max_iterations) for part in zip(*(each.split(side) for each in flat), strict=True)]
-        f, g, iterations, residual = zip(*parts, strict=True)
-        f, g, residual = (torch.cat(each).view((*scores.shape[:-2], *each[0].shape[1:])) for each in (f, g, residual))
-        log_plan = (scores + f.unsqueeze(-1)).add_(g.unsqueeze(-2))
-        return SinkhornResult(log_plan, f, g, max(iterations), residual, tol)
+        plan = torch.empty_like(scores, memory_format=torch.contiguous_format)
+        flat = scores.reshape(-1, n, m), a.reshape(-1, n), b.reshape(-1, m), plan.view(-1, n, m)
+        side = CACHE // (n * m * scores.element_size()) if n * m <= SMALL else 1
+        alone = min(side, len(flat[0])) <= 1
+        parts = zip(*(each.unbind() if alone else each.split(side) for each in flat), strict=True)
+        f, g, iterations, residual = zip(*(_solve(*part, tol, max_iterations) for part in parts), strict=True)
+        join, batch = torch.stack if alone else torch.cat, scores.shape[:-2]
+        f, g, residual = join(f).view(*batch, n), join(g).view(*batch, m), join(residual).view(batch)
+        return KernelResult(scores, plan, f, g, max(iterations), residual, tol)
 
 
-def _solve(S: Tensor, a: Tensor, b: Tensor, tol: float, max_iterations: int) -> tuple[Tensor, Tensor, int, Tensor]:
-    """Potentials, iterations and residuals of a few problems (B, n, m)."""
+def _solve(
+    S: Tensor, a: Tensor, b: Tensor, plan: Tensor, tol: float, max_iterations: int
+) -> tuple[Tensor, Tensor, int, Tensor]:
+    """Potentials, iterations and residual of one problem (n, m) or of a few (B, n, m), whose plan is put in place."""
     positive = bool((a > 0).all() and (b > 0).all())
-    g = b.log()
-    f = torch.where(a > 0, -(S + g.unsqueeze(-2)).amax(dim=-1), -torch.inf)
-    K, KT, u, v = _fresh(S, f, g)
-    if bool((_times(KT, a) < LEAST).any()):  # a column is lost: the first row step in the log domain, and its mend
-        f = _log_step(S, g, a)
-        g = _log_step(S.mT, f, b)
-        K, KT, u, v = _fresh(S, f, g)
     divide = torch.div if positive else _divide
-    omega, before, iterations = 1.0, torch.full_like(a[:, 0], torch.nan), 0
+    f, g, v = -S.amax(dim=-1), torch.zeros_like(b), b
+    f = torch.where(f < torch.inf, f, 0.0)  # a row of weight 0 may be empty
+    rows, columns = _products(torch.add(S, f.unsqueeze(-1), out=plan).exp_())
+    u = divide(a, rows(v))
+    column = columns(u)
+    if bool((column < LEAST).any()):  # a column is lost: the first row step in the log domain, and its mend
+        f = _log_step(S, b.log(), a)
+        g = _log_step(S.mT, f, b)
+        rows, columns = _products(torch.add(S, f.unsqueeze(-1), out=plan).add_(g.unsqueeze(-2)).exp_())
+        v = torch.ones_like(b)
+        u = divide(a, rows(v))
+        column = columns(u)
+    omega, before, iterations = 1.0, None, 0
     while True:
-        u = divide(a, _times(K, v))  # end on rows
-        column = _times(KT, u)
-        residual = (v * column - b).abs().sum(dim=-1)
-        if iterations >= max_iterations or bool((residual <= tol).all()):
+        residual = torch.addcmul(b, v, column, value=-1).abs_().sum(dim=-1)
+        if iterations >= max_iterations or float(residual.amax()) <= tol:
+            plan.mul_(u.unsqueeze(-1)).mul_(v.unsqueeze(-2))
             return f + u.log(), g + v.log(), iterations, residual
-        omega = _relaxation(omega, before, residual) if positive else 1.0  # a power of 0 / 0 is none
-        before = residual
-        for _ in range(min(PAUSE, max_iterations - iterations)):
+        if positive and before is not None:  # a power of 0 / 0 is none
+            omega = _relaxation(omega, before, residual)
+        before, steps = residual, min(PAUSE, max_iterations - iterations)
+        for left in reversed(range(steps)):
             v = _scaled(v, divide(b, column), omega)
-            u = _scaled(u, divide(a, _times(K, v)), omega)
-            column = _times(KT, u)
-            iterations += 1
-        if any(_far(each) for each in (u, v)):
+            u = _scaled(u, divide(a, rows(v)), omega if left else 1.0)  # end on rows
+            column = columns(u)
+        iterations += steps
+        if _far(u) or _far(v):
             f, g = f + u.log(), g + v.log()
-            K, KT, u, v = _fresh(S, f, g)
+            rows, columns = _products(torch.add(S, f.unsqueeze(-1), out=plan).add_(g.unsqueeze(-2)).exp_())
+            u, v = torch.ones_like(f), torch.ones_like(g)
+            column = columns(u)
 
 
-def _fresh(S: Tensor, f: Tensor, g: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The kernel at new potentials, its transpose as memory likes it, and scalings of one."""
-    K = (S + f.unsqueeze(-1)).add_(g.unsqueeze(-2)).exp_()
-    if K[0].numel() <= SMALL:  # x K is faster than K x in a batch
-        return K.mT.contiguous(), K, torch.ones_like(f), torch.ones_like(g)
-    return K, K.mT, torch.ones_like(f), torch.ones_like(g)
-
-
-def _times(K: Tensor, x: Tensor) -> Tensor:
-    """K x of each problem, (B, n); small kernels stand transposed."""
-    if K[0].numel() <= SMALL:
-        return torch.bmm(x.unsqueeze(1), K).squeeze(dim=1)
-    return torch.stack([torch.mv(*each) for each in zip(K, x, strict=True)])
+def _products(K: Tensor) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
+    """K x and K^T x; in a batch x K is faster than K x, and K stands transposed as well."""
+    if K.ndim == 2:
+        return K.mv, K.mT.mv
+    KT = K.mT.contiguous()
+    return tuple(lambda x, M=M: torch.bmm(x.unsqueeze(1), M).squeeze(dim=1) for M in (KT, K))
 
 
 def _relaxation(omega: float, before: Tensor, residual: Tensor) -> float:
     """omega from the slowest rate of the batch over the last iterations; back to 1 where the residual has grown."""
     rate = float((residual / before.clamp(min=1e-300)).amax()) ** (1 / PAUSE)
-    if not rate < 1:  # grown, or no rate yet
+    if not rate < 1:
         return 1.0
-    return float(optimal_relaxation(rate)) if omega == 1 and float(residual.amax()) < 0.1 else omega
+    if omega == 1 and float(residual.amax()) < 0.1 and (best := float(optimal_relaxation(rate))) > WORTH:
+        return best
+    return omega
 
 
 def _log_step(S: Tensor, g: Tensor, a: Tensor) -> Tensor:
@@ -123,9 +151,10 @@ def _divide(weights: Tensor, sums: Tensor) -> Tensor:
 
 
 def _scaled(old: Tensor, new: Tensor, omega: float) -> Tensor:
-    return new if omega == 1 else old * (new / old) ** omega
+    return new if omega == 1 else torch.pow(new / old, omega).mul_(old)
 
 
 def _far(u: Tensor) -> bool:
     """Whether a scaling leaves [e^-ABSORB, e^ABSORB]; those of weight 0 stay 0."""
-    return bool((u > math.exp(ABSORB)).any() | ((u < math.exp(-ABSORB)) & (u > 0)).any())
+    low, high = torch.where(u > 0, u, 1.0).aminmax()
+    return float(high) > math.exp(ABSORB) or float(low) < math.exp(-ABSORB)
