@@ -62,7 +62,7 @@ def chapter(
 class Balance(HTMLParser):
     """Fails where a tag is closed that is not the last one open."""
 
-    void = ("br", "input", "hr", "img")
+    void = ("br", "wbr", "input", "hr", "img")
 
     def __init__(self):
         super().__init__()
@@ -382,7 +382,7 @@ def test_the_errata_are_typeset():
 
 
 def test_status_names_records_and_their_state():
-    record = {"experiment": "Reach", "tier": "gpu", "date": None, "device": None, "seconds": None}
+    record = {"experiment": "LongReach", "tier": "gpu", "date": None, "device": None, "seconds": None}
     record |= {"peak_memory_mb": None, "state": "missing", "reasons": ["derived record toy Reach --tier gpu"]}
     cost = {"card": "A100", "seconds": 7200, "memory": 2**30, "dollars": 5.0, "rough": False}
     rough = cost | {"rough": True, "memory": 0}
@@ -394,7 +394,9 @@ def test_status_names_records_and_their_state():
         text = pages.status([chapter(row("A"), records=(record | {"cost": told},))])
         assert "derived record toy Reach --tier gpu" in text
         assert "state-missing" in text
-        assert BeautifulSoup(text, "html.parser").find(id="record-toy-Reach-gpu").get_text().endswith(words)
+        assert "Long<wbr>Reach" in text
+        assert ">not run</span>" in text
+        assert BeautifulSoup(text, "html.parser").find(id="record-toy-LongReach-gpu").get_text().endswith(words)
         assert_balanced(text)
 
 
