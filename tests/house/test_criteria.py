@@ -8,7 +8,7 @@ import pytest
 
 from derived.book.judge import changes, news
 from derived.book.judge.ledger import has_run, key, unexplained
-from derived.book.source import on_page
+from derived.book.source import measured, on_page
 from derived.lab.record import read, slot
 from derived.lab.study import terms
 
@@ -24,6 +24,7 @@ def rows(slug: str) -> list[dict]:
     decided = on_page.decided(json.loads((ROOT / f"notebooks/{slug}.ipynb").read_text("utf-8")))
     for claim in importlib.import_module(f"derived.papers.{slug}.claims").CLAIMS:
         facts = {"paper": slug, "id": claim.id, "changed": CHANGES.get(claim.id, [])}
+        facts["measure"] = measured.measure(ROOT, slug, claim.id)
         if claim.kind == "on page":
             found.append(facts | {"tier": "ci"} | decided[claim.id])
             continue

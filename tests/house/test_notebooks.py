@@ -1,7 +1,8 @@
-"""What no notebook's code may hold."""
+"""What every chapter shows, and what no notebook's code may hold."""
 
 import ast
 import json
+import re
 
 import pytest
 
@@ -17,3 +18,15 @@ def test_no_step_is_a_bare_assert_which_a_flag_of_python_drops(slug):
     code = ast.parse(cells_code(slug, notebook))
     bare = [ast.unparse(node) for node in ast.walk(code) if isinstance(node, ast.Assert)]
     assert not bare, "say it with check, at_most or confirm of lab.page"
+
+
+@pytest.mark.parametrize("slug", HOUSE.chapters())
+def test_the_mechanism_begins_with_an_algorithm_in_numbered_steps(slug):
+    cells = json.loads(HOUSE.notebook(slug).read_text("utf-8"))["cells"]
+    text = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    box = re.search(r"^## Mechanism\n\n```\{prf:algorithm\} \w[^\n]+\n(.*?)\n```$", text, re.M | re.S)
+    assert box, "no algorithm"
+    assert re.search(r"^\*\*Input:\*\* .+ \*\*Output:\*\* ", box[1], re.M)
+    steps = [int(step) for step in re.findall(r"^(\d+)\. ", box[1], re.M)]
+    assert steps == [*range(1, len(steps) + 1)]
+    assert len(steps) > 1

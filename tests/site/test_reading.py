@@ -225,3 +225,9 @@ def test_quick_questions_are_folded_below_the_program_and_need_no_script(chapter
         assert not fold.has_attr("open")
         assert len(fold.select("details > p")) >= 30, page.name
         assert not fold.select("script, button, input"), page.name
+
+
+def test_the_mechanism_begins_with_its_algorithm(chapters):
+    for page in chapters:
+        (box,) = page.article.select("#mechanism > div.algorithm")
+        assert len(box.select("ol > li")) > 1, page.name

@@ -46,6 +46,11 @@ def test_style_sheets_load_nothing_from_elsewhere(site, every_page):
     assert not [f"{name}: {url}" for name, text in texts.items() for url in loads.findall(text)]
 
 
+def test_letters_of_figures_are_in_every_font(site):
+    private = re.compile("[\ue000-\uf8ff]")  # what a mathematical font of its own has there, no other shows
+    assert not [path.name for path in site.rglob("*.svg") if private.search(path.read_text("utf-8"))]
+
+
 def targets(soup: BeautifulSoup) -> set[str]:
     return (
         {""}

@@ -53,6 +53,23 @@ def test_before_it_runs_a_claim_is_registered_again_without_a_reason(toy):
     assert (row["expected"], row["terms"]) == ("fails", terms(claims[0], "ci")["terms"])
 
 
+def test_another_verdict_where_a_record_is_there_needs_a_reason(toy):
+    """Its rows may be known, though the claim has no verdict yet."""
+    house, _ = toy
+    register(house, "toy", "holds", ["T-2"], "cpu", "")
+    (house.root / "results/toy/Toy/cpu").mkdir(parents=True)
+    before = house.ledger.read_text()
+    register(house, "toy", "holds", ["T-2"], "cpu", "")
+    assert house.ledger.read_text() == before
+    with pytest.raises(UserError, match=r"T-2 has a record at tier cpu; .*--why"):
+        register(house, "toy", "fails", ["T-2"], "cpu", "")
+    assert house.ledger.read_text() == before
+    register(house, "toy", "fails", ["T-2"], "cpu", "The rows say so.")
+    assert json.loads(house.ledger.read_text())[-1]["expected"] == "fails"
+    (entry,) = changes.read(house.root)["T-2"]
+    assert (entry["kind"], entry["why"]) == ("expected", "The rows say so.")
+
+
 def test_another_verdict_after_a_run_needs_a_reason_and_leaves_all_else(toy):
     house, _ = toy
     press.write_ledger(house.root, press.COMMITTED)

@@ -22,6 +22,10 @@ def test_the_check_is_the_first_code_before_the_next_statement():
     assert found(new_markdown_cell(theorem("a") + "\n" + theorem("b")), code) == [("a", None), ("b", 1)]
 
 
+def test_the_source_below_an_algorithm_is_no_check_of_it():
+    assert found(new_markdown_cell(theorem("a", "algorithm")), new_code_cell("source(f)")) == [("a", None)]
+
+
 def test_a_cell_may_name_what_it_checks():
     named = new_code_cell("check()", metadata={"derived": {"checks": ["a"]}})
     assert found(new_markdown_cell(theorem("a")), new_code_cell("x = 1"), named) == [("a", 2)]

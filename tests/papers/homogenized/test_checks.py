@@ -12,7 +12,7 @@ import torch
 from jaxtyping import install_import_hook
 
 from derived.lab.rng import stream
-from derived.papers.homogenized.model import cloud, flows, moments, overlaps, two_token
+from derived.papers.homogenized.model import checks, cloud, flows, moments, overlaps, two_token
 from derived.papers.homogenized.model.chain import simulate_chain
 from derived.papers.homogenized.model.gram import psd_factor, simulate_gram
 from derived.papers.homogenized.model.heads import (
@@ -199,3 +199,11 @@ def test_annotated_shapes_hold(typed):
     typed.sphere_euler(field, typed.sphere_flow(field, X, 0.1, steps=2), 0.1, steps=2)
     typed.slow_overlap_sde(0.5, [0.1], paths=3, generator=G)
     assert np.isfinite(typed.two_token_pde(3, 0.5, 1.0, 0.1, [0.1], cells=200, steps=10).first).all()
+
+
+@pytest.mark.parametrize("d", [1, 8])
+def test_a_norm_may_miss_one_by_the_rounding_of_a_normalisation_alone(d):
+    tokens, eps = torch.eye(d, dtype=torch.float64), torch.finfo(torch.float64).eps
+    checks.check_on_sphere(tokens * (1 + (d + 4) * eps))
+    with pytest.raises(ValueError, match="a token has a norm that differs from 1"):
+        checks.check_on_sphere(tokens * (1 + (d + 5) * eps))

@@ -330,3 +330,16 @@ def test_the_one_tolerance_in_single_precision(problem):
     bound = 12 * max(X.shape) * rank * float(problem.s[0] / problem.s[-1]) * torch.finfo(torch.float32).eps
     assert L.shape[1] == low.shape[1] == rank
     assert gap <= bound * Y.norm()
+
+
+def test_the_tolerance_of_queries_is_the_derived_one():
+    """Six tokens of singular values 3 and 1, three queries of norm 2: 12 * 6 * 2 * 3 eps, times 2, or (6 / 3) 2^3."""
+    X, Xq = torch.zeros(6, 2, dtype=torch.float64), torch.zeros(3, 2, dtype=torch.float64)
+    X[0, 0], X[1, 1], Xq[0, 0] = 3.0, 1.0, 2.0
+    alone = theory.rounding_bound(X).item()
+    assert alone == pytest.approx(12 * 6 * 2 * 3 * torch.finfo(torch.float64).eps, rel=1e-12, abs=0)
+    assert theory.rounding_bound(X, Xq).item() == pytest.approx(2 * alone, rel=1e-12, abs=0)
+    assert theory.rounding_bound(X, Xq, self_attention=True).item() == pytest.approx(16 * alone, rel=1e-12, abs=0)
+    more = torch.cat([Xq, Xq, Xq])  # nine queries: they are more than the tokens
+    gain = torch.linalg.matrix_norm(more, ord=2).item()
+    assert theory.rounding_bound(X, more).item() == pytest.approx(gain * 9 / 6 * alone, rel=1e-12, abs=0)

@@ -254,7 +254,7 @@ BAD = {
     "num = 0": lambda: half_steps(torch.zeros(2, 2), 0),
     "epsilon": lambda: entropic_plan(torch.zeros(2, 2), 0.0),
     "rounding of torch.float32": lambda: entropic_plan(torch.ones(2, 2), 1e-9),
-    "scores have NaN": lambda: entropic_plan(torch.full((2, 2), math.nan), 0.1),
+    "the scores or the mask have NaN": lambda: entropic_plan(torch.full((2, 2), math.nan), 0.1),
 }
 
 
@@ -292,17 +292,22 @@ def test_causal_softmax_is_welcome():
 
 
 def test_a_mask_may_be_added_as_libraries_do():
-    """True where mass may go, 0 and -inf added, and Hugging Face's least float are one mask; another bias is not."""
+    """True where mass may go, 0 and -inf added, and what libraries add for it are one mask; another bias is not."""
     scores, allowed = torch.randn(2, 4, 5, generator=stream(0, "masks"), dtype=torch.float64), torch.ones(4, 5).bool()
     allowed[1, 3] = allowed[2, 0] = False
     plan = sinkhorn(scores, mask=allowed, **EXACT).plan
-    for least in (-math.inf, torch.finfo(torch.float32).min):
+    for least in (-math.inf, torch.finfo(torch.float32).min, torch.finfo(torch.float16).min, -1e4):
         added = torch.where(allowed, 0.0, least)
         assert near(sinkhorn(scores, mask=added, **EXACT).plan, plan, 1e-14)
         assert torch.equal(half_steps(scores, 3, mask=added), half_steps(scores, 3, mask=allowed))
     bias = torch.zeros(4, 5).index_fill(1, torch.tensor([1]), -2.0)
     assert near(half_steps(scores, 1, mask=bias), half_steps(scores + bias, 1), 1e-14)
     assert not near(half_steps(scores, 1, mask=bias), half_steps(scores, 1), 1e-3)
+    for wrong in (math.nan, math.inf):
+        with pytest.raises(ValueError, match="or the mask have NaN"):
+            half_steps(scores, 1, mask=bias.index_fill(1, torch.tensor([2]), wrong))
+    with pytest.raises(ValueError, match="column 0 has weight"):
+        sinkhorn(scores, mask=bias.index_fill(1, torch.tensor([0]), torch.finfo(torch.float16).min))
 
 
 def test_a_padded_row_needs_weight_zero():

@@ -89,6 +89,19 @@ def small(**facts) -> TinyAttention:
     return TinyAttention(3, 7, **{"num_networks": 2, "layers": 2, "positions": True, "dtype": torch.float64} | facts)
 
 
+def test_a_networks_distances_are_its_own():
+    """As many texts as networks, so that a bias of the wrong axis would fit."""
+    net, tokens = small(), torch.randint(3, (2, 2, 7), generator=stream(0, "two texts each"))
+    with torch.no_grad():
+        before = net(tokens)
+        for layer in net.layers:
+            layer["bias"][1] += torch.randn(layer["bias"][1].shape, generator=stream(0, "bias"), dtype=torch.float64)
+        after = net(tokens)
+    assert torch.equal(after[0], before[0])
+    assert not torch.allclose(after[1, 0], before[1, 0])
+    assert not torch.allclose(after[1, 1], before[1, 1])
+
+
 def test_the_network_does_not_see_what_it_predicts():
     net, tokens = small(), torch.randint(3, (2, 4, 7), generator=stream(0, "tokens"))
     logits = net(tokens)

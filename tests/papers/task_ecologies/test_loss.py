@@ -17,7 +17,7 @@ from derived.papers.task_ecologies.data.ecologies import random_ecology, reveali
 from derived.papers.task_ecologies.experiments import loss
 from derived.papers.task_ecologies.experiments.loss import Informed, agree, naive_excess
 from derived.papers.task_ecologies.model.codes import cell_excesses
-from derived.papers.task_ecologies.model.ecology import rounding_bound
+from derived.papers.task_ecologies.model.ecology import _eps, rounding_bound
 from derived.papers.task_ecologies.model.partitions import cells, from_masks, incidence, masks, normal_form
 
 EXPERIMENTS = (Informed,)
@@ -277,7 +277,12 @@ def test_counts_make_the_ecology_of_their_shares():
 def test_what_rounding_allows_is_counted():
     """Two worlds, three contexts, two tokens: 12 terms, so u (12 + 2 + 4) (ln 12 + 1) a sum; a wrong digit is above."""
     some = random_ecology(2, 3, 2, stream(0, "rounding"))
-    assert rounding_bound(some, 1) == pytest.approx(18 * (1 + math.log(12)) * 2.0**-53, abs=0)
+    assert rounding_bound(some, 1) == pytest.approx(18 * (1 + math.log(12)) * 2.0**-53, rel=1e-12, abs=0)
     assert rounding_bound(some) == 4 * rounding_bound(some, 1)
     gap = abs(some.bayes_loss([0, 0]) - some.entropy_floor() - some.js_excess([0, 0]))
     assert gap <= rounding_bound(some) < 1e-13
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
+def test_the_rounding_of_one_number_is_that_of_its_type(dtype):
+    assert _eps(torch.zeros(1, dtype=dtype)) == torch.finfo(dtype).eps / 2

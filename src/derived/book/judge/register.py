@@ -19,8 +19,9 @@ VERDICTS = ("holds", "fails", "refuted", "undecided", "reported")
 def register(house: House, paper: str, verdict: str, ids: Sequence[str], tier: str, why: str) -> None:
     """Enter what is expected of claims at a tier, with the day and with their terms as the code has them now.
 
-    Of a claim that has a verdict the expectation alone changes, and results/changes.yml keeps ``why``. UserError where
-    that is missing, and for a verdict or claim that there is not.
+    Of a claim that has a verdict the expectation alone changes, and results/changes.yml keeps ``why``; so it does where
+    a record is there and another verdict was expected of it. UserError where that is missing, and for a verdict or
+    claim that there is not.
     """
     if verdict not in VERDICTS:
         raise UserError(f"{verdict!r} is no verdict to expect: use {', '.join(VERDICTS)}")
@@ -30,12 +31,16 @@ def register(house: House, paper: str, verdict: str, ids: Sequence[str], tier: s
         if id not in known:
             raise UserError(f"{paper} has no claim {id} at tier {tier}")
         old = rows.get((paper, id, tier))
-        if old is None or not ledger.has_run(old):
+        judged = old is not None and ledger.has_run(old)
+        other = old is not None and old["expected"] not in (None, verdict) and _recorded(house, known[id], paper, tier)
+        if not judged:
             rows[paper, id, tier] = _new(house, known[id], paper, tier, verdict)
+        if not (judged or other):
             continue
         if not why:
-            raise UserError(f'{id} has a verdict at tier {tier}; say why another is expected: --why "…"')
-        old["expected"] = verdict
+            found = "verdict" if judged else "record"
+            raise UserError(f'{id} has a {found} at tier {tier}; say why another is expected: --why "…"')
+        rows[paper, id, tier]["expected"] = verdict
         changes.add(house.root, [id], "expected", f"At tier {tier} another verdict than {verdict} was expected.", why)
     write_whole(house.ledger, json.dumps([*rows.values()], indent=1) + "\n")
 
@@ -45,6 +50,11 @@ def _tiers(claim: Claim) -> set[str]:
     if claim.kind == "on page":
         return {"ci"}
     return {*claim.judged_at} & {*claim.experiment.tiers} if claim.experiment else set()
+
+
+def _recorded(house: House, claim: Claim, paper: str, tier: str) -> bool:
+    """Whether rows that decide a claim at a tier are there, and may be known."""
+    return bool(claim.experiment) and (house.root / "results" / paper / claim.experiment.__name__ / tier).is_dir()
 
 
 def _new(house: House, claim: Claim, paper: str, tier: str, verdict: str) -> dict[str, Any]:

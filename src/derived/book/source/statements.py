@@ -3,7 +3,8 @@
 statement  a directive ``{prf:theorem}``, ``{prf:lemma}``, … with its ``:label:`` and its ``:class: paper`` (or another
            badge of BADGES), which says whose statement it is
 check      the code cell whose metadata ``derived: {"checks": ["label", …]}`` names the label; without one, the first
-           code cell after the statement and before the next; a cell that the page does not show checks nothing
+           code cell after the statement and before the next; a cell that the page does not show checks nothing, and
+           nothing checks an algorithm by its place alone
 proof      a directive ``{prf:proof}``, of the last result before it that is not proved yet
 test       a function ``test_…`` of tests/papers/<slug> that names the label in backticks
 """
@@ -74,7 +75,7 @@ def statements(notebook: dict[str, Any]) -> list[Statement]:
             label = _option(options, "label")
             badges = [word for word in _option(options, "class").split() if word in BADGES]
             last = index == len(directives) - 1
-            check = named.get(label, _next_code(cells, place) if last else None)
+            check = named.get(label, _next_code(cells, place) if last and kind != "algorithm" else None)
             found.append(Statement(kind, title, label, badges[0] if badges else "", check))
     return found
 

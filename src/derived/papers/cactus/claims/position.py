@@ -78,7 +78,7 @@ NEAR_OPTIMAL = (
         share_of_best("noised", 0.01),
         OF_BEST,
         judged_at=("ci", "cpu"),
-        where="lenience, at the same acceptance, has a larger share; the page has both",
+        where="the page has the shares of lenience and interpolation, at the same acceptance, beside it",
     ),
     statistic(
         "CAC-10.d",
@@ -89,7 +89,7 @@ NEAR_OPTIMAL = (
         at_least(0),
         null=halves,
         unit="nats",
-        where="this speaks against typical acceptance: lenience and interpolation spend less than it as well",
+        where="one rival alone: the page has what lenience and interpolation gain at the same acceptance",
     ),
 )
 

@@ -55,8 +55,8 @@ CLAIMS = (
     ),
     statistic(
         "HT-6.a",
-        r"Half the step, $\eta=0.4$ in place of $0.8$, divides the weak error of two tokens by about four, as an error of order "
-        r"$\eta^2$, and not by two, as one of order $\eta$.",
+        r"Half the step, $\eta=0.4$ in place of $0.8$, divides the weak error of two tokens by more than $2\sqrt2$: nearer to the "
+        r"four of an error of order $\eta^2$ than to the two of one of order $\eta$.",
         WeakError,
         error_ratio((0.8, 1), (0.4, 1)),
         r"two tokens at logit deviation 2, error at $\eta=0.8$ over that at $0.4$",
@@ -71,8 +71,8 @@ CLAIMS = (
     ),
     statistic(
         "HT-6.b",
-        r"At fixed $\tau$ and $\eta$ four heads divide the weak error of one by about four, as an error of order $1/H$, and not by "
-        r"two; as retold the bound grows with $H$.",
+        r"At fixed $\tau$ and $\eta$ four heads divide the weak error of one by more than $2\sqrt2$: nearer to the four of an error "
+        r"of order $1/H$ than to two; as retold the bound grows with $H$.",
         WeakError,
         error_ratio((0.8, 1), (0.8, 4)),
         r"two tokens at logit deviation 2 and $\eta=0.8$, error with one head over that with four",
@@ -117,6 +117,7 @@ CLAIMS = (
         "residual scale 0.2, mean overlap with one head less that with eight, at the time where they are farthest apart",
         within(0, 0.03),
         unit="mean overlap",
+        where="that they collapse at all is HT-19, which layers that do nothing fail; here they would pass",
         judged_at=RECORDED,
         null=lambda rows: one_less_eight(rows, counted=True),
         horizon="eight heads",

@@ -14,7 +14,7 @@ def two_tokens(rows: pd.DataFrame) -> Figure:
     figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.2), sharey=True)
     off, last = [], {}
     for ax, (logit, part) in zip(axes, rows.groupby("logit_std"), strict=True):
-        for column, text in (("first", r"$\mathbb{E}R$"), ("second", r"$\mathbb{E}R^2$")):
+        for column, text in (("first", "mean $R$"), ("second", "mean $R^2$")):
             theory = part.groupby("tau")[f"{column}_theory"].first()
             ax.plot(theory.index, theory, **THEORY)
             last[text] = theory.iloc[-1]

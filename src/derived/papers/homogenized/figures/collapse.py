@@ -104,7 +104,7 @@ def levels(rows: pd.DataFrame) -> Figure:
     ax.plot(x, 1 - 1 / x, **THEORY)
     beside(ax, 3, 1 - 1 / 3, r"$1-\vartheta$", INK, (3, 0))
     ax.legend(fontsize=8)
-    ax.set(xlabel=r"$\sqrt{v}/\sqrt{2\ln n}$", ylabel=r"$f=\mathbb{E}\sum_k\pi_k^2$", ylim=(0, 1), xlim=(0, 3.4))
+    ax.set(xlabel=r"$\sqrt{v}/\sqrt{2\ln n}$", ylabel=r"$f$: mean of $\sum_k\pi_k^2$", ylim=(0, 1), xlim=(0, 3.4))
     figure.set_label(f"Participation ratio against temperature in units of the critical one. At 1: {', '.join(words)}.")
     return figure
 

@@ -21,6 +21,7 @@ from derived.lab.plot import BLUE, INK, MUTED, ORANGE, RED, panel_label
 
 BALL = ("#aab8c4", "#f3f6f8")  # from its rim to where the light falls
 BY_START = LinearSegmentedColormap.from_list("", [BLUE, "#7a4fb0", RED, ORANGE])  # a token's colour by its first place
+WAY = "#4d5a66"  # seen on the ball in the dark, too, where lines are lifted
 _FLAT = ["right", "up"]
 TURNS = tuple(range(-180, 181, 15))
 
@@ -58,9 +59,9 @@ def sphere_panels(rows: pd.DataFrame, layers: Sequence[int]) -> Figure:
             part = rows[rows["panel"] == panel].set_index("layer")
             now = part.loc[layer]
             before = part.loc[recorded[max(recorded.index(layer) - 1, 0)]]
-            for side, alpha in ((now["front"] > 0, 0.4), (now["front"] <= 0, 0.15)):
+            for side, alpha in ((now["front"] > 0, 0.7), (now["front"] <= 0, 0.25)):
                 ways = (np.column_stack([before[name], now[name], 0 * now[name] + np.nan])[side] for name in _FLAT)
-                ax.plot(*(way.ravel() for way in ways), color=INK, linewidth=0.6, alpha=alpha)
+                ax.plot(*(way.ravel() for way in ways), color=WAY, linewidth=0.6, alpha=alpha)
             alpha = np.where(now["front"] > 0, 1.0, 0.3)
             ax.scatter(now["right"], now["up"], s=22, c=now["colour"], alpha=alpha, linewidths=0, zorder=3)
             ax.set(aspect="equal", xlim=(-1.1, 1.1), ylim=(-1.1, 1.1))
@@ -153,22 +154,19 @@ NAMES = {"d": "width d", "logit_std": "logit deviation", "eta": "step η"}
 
 def collapse_explorer(rows: pd.DataFrame) -> go.Figure:
     """Overlap over layers, three sliders; rows: d, logit_std, eta, path (-1: the ODE), layer, gamma."""
-    groups = {key: part for key, part in rows.groupby(list(NAMES))}
+    table = rows.pivot(index=[*NAMES, "path"], columns="layer", values="gamma").round(3)
+    lines = {key: part.to_numpy().tolist() for key, part in table.groupby(list(NAMES))}
     values = [sorted(rows[name].unique()) for name in NAMES]
     start = (
         *(each[len(each) // 2] for each in values[:2]),
         values[2][len(values[2]) // 4],
     )
-
-    def lines(part: pd.DataFrame) -> list[list[float]]:
-        return [line["gamma"].round(3).tolist() for _, line in part.groupby("path")]
-
-    figure, layers = go.Figure(), sorted(rows["layer"].unique().tolist())
-    for index, line in enumerate(lines(groups[start])):
+    figure, layers = go.Figure(), table.columns.tolist()
+    for index, line in enumerate(lines[start]):
         style = {"color": MUTED if index == 0 else BLUE, "width": 3 if index == 0 else 1.2}
         name = "ODE" if index == 0 else "sampled paths"
         figure.add_trace(go.Scatter(x=layers, y=line, mode="lines", line=style, name=name, showlegend=index < 2))
-    frames = {key: {"data": [{"type": "scatter", "y": y} for y in lines(part)]} for key, part in groups.items()}
+    frames = {key: {"data": [{"type": "scatter", "y": y} for y in each]} for key, each in lines.items()}
     sliders(figure, frames, {f"{words} = ": each for words, each in zip(NAMES.values(), values, strict=True)}, start)
     figure.update_layout(
         height=400,

@@ -350,4 +350,11 @@ CLAIMS = (
         null=largest(lambda rows: (rows["first"] - rows["base"]).abs(), "start == 'random'"),
         scale={},
     ),
+    unseen(
+        "IPT-17.c",
+        "After the same further training, a trained model with an inserted memory has a lower loss than the model continued as it was.",
+        "it takes a model that has learned its text, and then a training long enough to show; the rows of IPT-17.a have neither",
+        source="paper",
+        where="Section 3.4, by its words",
+    ),
 )

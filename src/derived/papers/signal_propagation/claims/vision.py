@@ -35,6 +35,7 @@ CLAIMS = (
         "measured over recurrence",
         between(1 / 1.4, 1.4, "[1/1.4, 1.4]"),
         unit="ratio to the recurrence",
+        where="eight of the sixteen networks had been seen when the other eight were added, since they left it undecided",
         judged_at=RECORDED,
         null=mean("J / J_infinite", "b == 0"),
     ),

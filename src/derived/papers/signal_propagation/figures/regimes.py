@@ -36,7 +36,7 @@ def growth(rows: pd.DataFrame) -> Figure:
     for alpha, color in zip(alphas, shades(len(alphas)), strict=True):
         curves.append((derf[derf["alpha"] == alpha], color, rf"Derf, $\alpha={alpha:g}$"))
     last = [part.loc[part["b"].idxmax()] for part, *_ in curves]
-    places = np.exp(apart([end["log_J"] for end in last], 0.9))
+    places = np.exp(apart([end["log_J"] for end in last], 1.3))
     for (part, color, words), end, place in zip(curves, last, places, strict=True):
         part = part.sort_values("b")
         ax.plot(part["b"], np.exp(part["log_J"]), color=color, linewidth=2.6 if color == INK else 1.6)

@@ -54,7 +54,7 @@ def errors(rows: pd.DataFrame) -> Figure:
         words.append(f"{name} {last['value']:.3f}")
     bound = largest(rows).groupby("m")["bound"].first()
     ax.plot(bound.index, bound, **DASHED)
-    beside(ax, bound.index[-1], bound.iloc[-1], "bound", shift=(-34, 9))
+    beside(ax, bound.index[-1], bound.iloc[-1], "bound", shift=(-34, 16))
     ax.legend(fontsize=8, loc="lower left")
     ax.set(xscale="log", yscale="log", xlabel="cells $M$ per text", ylabel="$W_1$ from the target")
     plain_log(ax.xaxis, bound.index.tolist())

@@ -23,6 +23,7 @@ from torch import Tensor
 from derived.lab.checks import check_count, check_fraction, check_positive
 
 INF = float("inf")
+NEVER = -1e4  # what libraries add in place of -inf, or less: the least number of a type, also after a change of type
 Mask = Bool[Tensor, "*#batch n m"] | Float[Tensor, "*#batch n m"]  # True where mass may go; or added to the scores
 
 
@@ -69,7 +70,7 @@ def sinkhorn(
 
     Stops where sum_j |column sum - b_j| <= ``tol`` in the whole batch, or after ``max_iterations``: then ``converged``
     is False and ``residual`` says what was reached. ``mask`` is True where mass may go, or is added to the scores, such
-    as Hugging Face's, whose least number means -inf; scores of -inf mean the same. Padding has weight 0 on both sides.
+    as Hugging Face's: -10^4 and less mean -inf; scores of -inf mean the same. Padding has weight 0 on both sides.
     Half precision is computed in float32. Not differentiable: see ``sinkhorn_plan``. Source: Sinkhorn and Knopp 1967;
     over-relaxation Thibault et al. 2021.
 
@@ -233,13 +234,13 @@ def problem(
     [torch.Size([5, 2, 3]), torch.Size([5, 2]), torch.Size([5, 3])]
     """
     scores = scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
-    least, largest = scores.detach().aminmax()  # NaN if there is one
-    if not largest < INF:
-        raise ValueError("the scores have NaN or +inf; give finite numbers, and -inf where no mass may go")
     if mask is not None and mask.dtype == torch.bool:
         scores = scores.masked_fill(~mask, -INF)
     elif mask is not None:
-        scores = scores + mask.masked_fill(mask <= torch.finfo(mask.dtype).min / 2, -INF)
+        scores = scores + mask.masked_fill(mask <= NEVER, -INF)
+    least, largest = scores.detach().aminmax()  # NaN if there is one
+    if not largest < INF:
+        raise ValueError("the scores or the mask have NaN or +inf; give finite numbers, and -inf where no mass may go")
     n, m = scores.shape[-2:]
     a, b = (_weights(*each, scores) for each in (("a", a, n), ("b", b, m)))
     if mask is not None or least == -INF:

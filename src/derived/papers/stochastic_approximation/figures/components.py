@@ -57,8 +57,10 @@ def worlds_apart(rows: pd.DataFrame) -> Figure:
             ax.plot(path["n"], path["total"], color=color, linewidth=0.6, alpha=0.5)
         last = part[part["n"] == part["n"].max()]
         ends[name] = last["total"].median()
-        beside(ax, last["n"].iloc[0], ends[name], name, color, (-4, 6 if learner != "second" else -12), ha="right")
-    ax.set(xscale="log", yscale="log", xlabel="$n$", ylabel="sum of the coordinates of $x_n$")
+        shift = (-4, 6 if learner != "second" else -9)
+        beside(ax, last["n"].iloc[0], last["total"].max(), name, color, shift, ha="right")
+    floor = min(ends.values()) / 3  # room for the words below the lowest path
+    ax.set(xscale="log", yscale="log", xlabel="$n$", ylabel="sum of the coordinates of $x_n$", ylim=(floor, None))
     told = ", ".join(f"{name} {end:.3g}" for name, end in ends.items())
     figure.set_label(f"Sum of the coordinates of learners against time; medians at the end: {told}.")
     return figure

@@ -35,7 +35,7 @@ def streams(settling: pd.DataFrame, names: pd.DataFrame) -> Figure:
     right.plot(pairs["kl"], pairs["rate"], "o", color=ORANGE, markersize=4)
     right.axline((0, 0), slope=1, **DASHED)
     near = pairs["rate"].idxmin()
-    beside(right, *pairs.loc[near], " and ".join(code[:2] for code in near), ORANGE, (5, -10), fontsize=8)
+    beside(right, *pairs.loc[near], " and ".join(code[:2] for code in near), ORANGE, (6, 0), fontsize=8)
     right.set(xlabel="predicted, nats per letter", ylabel="seen on held-out names")
     panel_label(right, "log-odds of a language")
     ratio = pairs["rate"] / pairs["kl"]

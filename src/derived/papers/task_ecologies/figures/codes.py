@@ -50,9 +50,9 @@ def walls(path: pd.DataFrame, even: pd.DataFrame) -> Figure:
     figure, axes = plt.subplots(2, 1, figsize=(5.4, 4.4))
     _walls(axes[0], steps, "five worlds, two of them alike to the text", 1.4 * steps[-1][0])
     joined = [(0.0, "01234"), (even["first"], "00000")]
-    _walls(axes[1], joined, "five worlds at equal distances: all walls fall at once", 1.4 * even["threshold"])
+    _walls(axes[1], joined, "five worlds at equal distances: all merge at once", 1.4 * even["threshold"])
     axes[1].axvline(even["threshold"], **DASHED)
-    beside(axes[1], even["threshold"], -1.1, "one wall alone pays", MUTED, (4, 0))
+    beside(axes[1], even["threshold"], -1.1, "a single merge pays", MUTED, (4, 0))
     for ax in axes:
         ax.set_xlabel(r"price of complexity $\beta$ (nats per nat)")
     told = ", ".join(f"{len(set(code))} from price {price:.3f}" for price, code in steps)
@@ -95,7 +95,7 @@ def lines(rows: pd.DataFrame) -> Figure:
     height = [np.min(path["excess"] + b * path["complexity"]) for b in at]
     ax.plot(at, height, "o", color=BLUE)
     ax.axvline(threshold, **DASHED)
-    beside(ax, threshold, 0.02 * envelope.max(), r"$\beta_{\min}$", INK, (4, 0))
+    beside(ax, threshold, 0.1 * envelope.max(), r"$\beta_{\min}$", INK, (4, 0))
     ax.set(xlabel=r"price $\beta$ (nats per nat)", ylabel=r"$J_\beta(p)-L_0$ (nats)", xlim=(0, beta[-1]))
     ax.set_ylim(0, 1.6 * envelope.max())
     figure.set_label(

@@ -54,7 +54,7 @@ def off_ecology(rows: pd.DataFrame) -> Figure:
         ax.plot(part["pair"], part["cell"], "o", color=color, markersize=4, alpha=0.8, label=f"{size} worlds")
     ends = np.array([rows["pair"].min(), rows["cell"].max()])
     ax.plot(ends, ends, **THEORY)
-    beside(ax, ends[1], ends[1], "bound", INK, (-8, 4), ha="right", fontsize=9)
+    beside(ax, ends[0], ends[0], "bound", INK, (10, 0), fontsize=9)
     ax.set(xscale="log", yscale="log", xlabel="bound of the pair (nats)", ylabel="what its cell pays (nats)")
     ax.legend(title="in the cell", fontsize=8, title_fontsize=8, loc="lower right")
     more = rows.loc[rows["size"] > 2, "own"]
