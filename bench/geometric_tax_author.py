@@ -29,7 +29,6 @@ from derived.papers.geometric_tax.model.integrators import lorenz, rk4
 
 TAX = "Section 2/Learned Quantization/Learned_Quantization_Bottleneck_Proof_v3.ipynb"
 WALK = "Section 2/Track A+B/Track_B_Analysis.ipynb"
-GHOSTS = "Section 3/Ghost Detection/Evo2_Ghost_Detection.ipynb"
 INFORMATION = "Section 4/mine/MINE_01_ProtMamba.ipynb"
 
 
@@ -69,13 +68,6 @@ def number(value: float) -> torch.Tensor:
 def author_distortion(both: tuple) -> torch.Tensor:
     """the author's Procrustes distance"""
     return number(notebook(TAX).compute_procrustes_distortion(*(each.numpy() for each in both))[0])
-
-
-def author_ratio(both: tuple) -> torch.Tensor:
-    """the author's Procrustes ratio"""
-    clean, noisy = (each.numpy() for each in both)
-    found = notebook(GHOSTS).compute_procrustes_metrics(clean, noisy, n_samples=len(clean))
-    return torch.tensor([found[name] for name in ("raw_error", "aligned_error", "ratio")], dtype=torch.float64)
 
 
 def author_steps(both: tuple) -> torch.Tensor:

@@ -325,4 +325,4 @@ def races(quick: bool) -> Iterator[Race]:
 
 if __name__ == "__main__":
     dtype = "float64 (curves), float32 (networks)"
-    harness.command("signal_propagation", harness.contests(races), rounds=11, quick_rounds=6, dtype=dtype)
+    harness.command("signal_propagation", harness.contests(races), rounds=31, quick_rounds=6, dtype=dtype)

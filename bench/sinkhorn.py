@@ -177,9 +177,8 @@ def races(quick: bool) -> Iterator[harness.Race]:
         if calls:
             peers = tuple(harness.Peer(run=call, gap=same_plans) for call in calls)
             sizes = {"B": B, "n": n}
-            facts = {"rounds": 7} if B * n * n > 1024**2 else {}
             name = f"B = {B}, n = {n}, to 1e-6"
-            yield harness.Race(name=name, build=build, sizes=sizes, ours=ours, peers=peers, work=work, **facts)
+            yield harness.Race(name=name, build=build, sizes=sizes, ours=ours, peers=peers, work=work)
     n = 16 if quick else 128
     slopes = [harness.Peer(run=unrolled, gap=same_slopes, role="plain")]
     if there["ott"]:

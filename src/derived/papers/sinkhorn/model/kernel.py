@@ -29,7 +29,7 @@ CACHE = 2**21  # bytes of kernels solved side by side
 SMALL = 128**2  # entries of a kernel up to which a batched product is faster than a product for each
 LEAST = 1e-30  # a column's mass under which float32 would lose it
 PAUSE = 5  # iterations between two looks at the residual
-WORTH = 1.25  # the omega below which fewer iterations do not pay for the powers that they take
+STEADY = 0.64  # the rate under which fewer iterations do not pay for the powers that they take; omega is 1.25 there
 
 
 class KernelResult(NamedTuple):
@@ -89,7 +89,7 @@ def _solve(
     S: Tensor, a: Tensor, b: Tensor, plan: Tensor, tol: float, max_iterations: int
 ) -> tuple[Tensor, Tensor, int, Tensor]:
     """Potentials, iterations and residual of one problem (n, m) or of a few (B, n, m), whose plan is put in place."""
-    positive = bool((a > 0).all() and (b > 0).all())
+    positive = float(a.amin()) > 0 and float(b.amin()) > 0
     divide = torch.div if positive else _divide
     f, g, v = -S.amax(dim=-1), torch.zeros_like(b), b
     f = torch.where(f < torch.inf, f, 0.0)  # a row of weight 0 may be empty
@@ -103,21 +103,22 @@ def _solve(
         v = torch.ones_like(b)
         u = divide(a, rows(v))
         column = columns(u)
-    omega, before, iterations = 1.0, None, 0
+    omega, before, iterations = 1.0, math.inf, 0
     while True:
         residual = torch.addcmul(b, v, column, value=-1).abs_().sum(dim=-1)
-        if iterations >= max_iterations or float(residual.amax()) <= tol:
+        worst = float(residual.amax())
+        if iterations >= max_iterations or worst <= tol:
             plan.mul_(u.unsqueeze(-1)).mul_(v.unsqueeze(-2))
             return f + u.log(), g + v.log(), iterations, residual
-        if positive and before is not None:  # a power of 0 / 0 is none
-            omega = _relaxation(omega, before, residual)
-        before, steps = residual, min(PAUSE, max_iterations - iterations)
+        if positive:  # a power of 0 / 0 is none
+            omega = _relaxation(omega, before, worst)
+        before, steps = worst, min(PAUSE, max_iterations - iterations)
         for left in reversed(range(steps)):
             v = _scaled(v, divide(b, column), omega)
             u = _scaled(u, divide(a, rows(v)), omega if left else 1.0)  # end on rows
             column = columns(u)
         iterations += steps
-        if _far(u) or _far(v):
+        if any(_far(each if positive else torch.where(each > 0, each, 1.0)) for each in (u, v)):
             f, g = f + u.log(), g + v.log()
             rows, columns = _products(torch.add(S, f.unsqueeze(-1), out=plan).add_(g.unsqueeze(-2)).exp_())
             u, v = torch.ones_like(f), torch.ones_like(g)
@@ -132,14 +133,12 @@ def _products(K: Tensor) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor],
     return tuple(lambda x, M=M: torch.bmm(x.unsqueeze(1), M).squeeze(dim=1) for M in (KT, K))
 
 
-def _relaxation(omega: float, before: Tensor, residual: Tensor) -> float:
-    """omega from the slowest rate of the batch over the last iterations; back to 1 where the residual has grown."""
-    rate = float((residual / before.clamp(min=1e-300)).amax()) ** (1 / PAUSE)
+def _relaxation(omega: float, before: float, residual: float) -> float:
+    """omega from the rate of the batch's worst residual over the last iterations; back to 1 where it has grown."""
+    rate = (residual / before) ** (1 / PAUSE)
     if not rate < 1:
         return 1.0
-    if omega == 1 and float(residual.amax()) < 0.1 and (best := float(optimal_relaxation(rate))) > WORTH:
-        return best
-    return omega
+    return float(optimal_relaxation(rate)) if omega == 1 and rate > STEADY and residual < 0.1 else omega
 
 
 def _log_step(S: Tensor, g: Tensor, a: Tensor) -> Tensor:
@@ -155,6 +154,6 @@ def _scaled(old: Tensor, new: Tensor, omega: float) -> Tensor:
 
 
 def _far(u: Tensor) -> bool:
-    """Whether a scaling leaves [e^-ABSORB, e^ABSORB]; those of weight 0 stay 0."""
-    low, high = torch.where(u > 0, u, 1.0).aminmax()
+    """Whether a scaling leaves [e^-ABSORB, e^ABSORB]."""
+    low, high = u.aminmax()
     return float(high) > math.exp(ABSORB) or float(low) < math.exp(-ABSORB)
