@@ -70,7 +70,9 @@ def test_the_linear_rule_is_ridge_regression_at_the_penalty_that_a_fifth_chooses
     x, z, y = ((seen - middle) / width).numpy(), ((asked - middle) / width).numpy(), np.eye(3)[labels.numpy()]
 
     def guesses(x, y, z, penalty):  # the intercept is the mean label, columns are not centred anew
-        return (Ridge(penalty * len(x), fit_intercept=False).fit(x, y - y.mean(axis=0)).predict(z) + y.mean(axis=0)).argmax(1)
+        return (
+            Ridge(penalty * len(x), fit_intercept=False).fit(x, y - y.mean(axis=0)).predict(z) + y.mean(axis=0)
+        ).argmax(1)
 
     scores = [(guesses(x[40:], y[40:], x[:40], 10.0**p) == labels[:40].numpy()).sum() for p in range(-4, 3)]
     assert found.tolist() == guesses(x, y, z, 10.0 ** (int(np.argmax(scores)) - 4)).tolist()

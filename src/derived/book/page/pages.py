@@ -224,11 +224,6 @@ def pill(key: str, count: int | None = None) -> Markup:
     return Markup(label).format(key, VERDICTS[key][0], said)
 
 
-def breakable(name: str) -> Markup:
-    """Let a name in CamelCase break between its words."""
-    return Markup("<wbr>").join(re.split("(?<=[a-z0-9])(?=[A-Z])", name))
-
-
 _templates = jinja2.Environment(
     loader=jinja2.PackageLoader("derived.book"),
     autoescape=True,
@@ -244,7 +239,7 @@ _templates.filters |= {
     "number": number,
     "duration": duration,
     "memory": memory,
-    "breakable": breakable,
+    "breakable": lambda name: Markup("<wbr>").join(re.split("(?<=[a-z0-9])(?=[A-Z])", name)),  # CamelCase
     "spell": cost.spell,
     "dollars": cost.dollars,
     "date": date,
