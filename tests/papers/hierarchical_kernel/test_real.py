@@ -1,4 +1,4 @@
-"""Real pictures and speeches: how they become tokens, who sees which, the linear rules beside the arms, and the rows."""
+"""Real pictures and speeches: how they become tokens, who sees which, linear rules, and the rows."""
 
 import dataclasses
 import math
@@ -134,7 +134,7 @@ def test_rows_have_every_arm_at_the_end_and_the_rules_beside(experiment, rules):
 
 
 def rows_of(gain: float, falls: float = 0.0) -> pd.DataFrame:
-    """Eight networks of each arm, 11 checks; HKT ahead by ``gain``; the last tenth takes ``falls`` nats off every loss."""
+    """Eight networks of each arm, 11 checks; HKT ahead by ``gain``; the last tenth takes ``falls`` nats off."""
     noise = 0.002 * torch.randn(8, generator=stream(7, "noise"), dtype=torch.float64).numpy()
     tables = []
     for kind in Clothes.kinds:
@@ -151,5 +151,5 @@ def rows_of(gain: float, falls: float = 0.0) -> pd.DataFrame:
 def test_gains_on_real_data_are_judged_where_training_has_come_to_rest(claim):
     for gain, verdict in ((0.02, "holds"), (-0.02, "fails"), (0.0, "undecided")):
         assert claim.judge(claim.measure(rows_of(gain)))[0] == verdict
-    with pytest.raises(ValueError, match="takes 0.060 nats off its loss"):
+    with pytest.raises(ValueError, match=r"takes 0\.060 nats off its loss"):
         claim.measure(rows_of(0.02, falls=0.06))

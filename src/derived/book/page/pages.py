@@ -200,10 +200,9 @@ def memory(megabytes: float | None) -> str:
 
 def date(stamp: str | None) -> Markup:
     """Write the day of an ISO 8601 time, in an element to which the page's script adds its age."""
-    if not stamp:
-        return Markup("–")
-    moment = datetime.fromisoformat(stamp)
-    return Markup('<time class="age" datetime="{}">{}</time>').format(moment.isoformat(), moment.date())
+    moment = datetime.fromisoformat(stamp) if stamp else None
+    words = '<time class="age" datetime="{}">{}</time>'
+    return Markup(words).format(moment.isoformat(), moment.date()) if moment else Markup("–")
 
 
 def words(key: str, count: int) -> str:
