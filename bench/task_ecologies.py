@@ -8,10 +8,9 @@
    them: for scale.
 
 3. The partition of least J_beta, the costs of all sets of worlds given: the subset recursion against the set-partition
-   integer program (HiGHS through SciPy, to a gap of zero), and beside the same recursion as a numba loop over submasks,
-   which is no library and says what numpy costs; at ten worlds against the list of all partitions, for scale. What a
-   contender states is priced anew. The integer program has 2^n - 1 columns: seconds at 12 worlds, minutes at 14; at 16
-   it is left out.
+   integer program (HiGHS through SciPy, to a gap of zero) and against the same recursion as a numba loop over submasks;
+   at ten worlds against the list of all partitions, for scale. What a contender states is priced anew. The integer
+   program has 2^n - 1 columns: seconds at 12 worlds, minutes at 14; at 16 it is left out.
 
 4. Excess, loss and entropy of all codes of an ecology: every set of worlds once, then sums over cells, against the same
    code by code, and against the author's code.
@@ -324,7 +323,7 @@ def recursions(quick: bool) -> Iterator[harness.Race]:
     """The peer numba is left out, and said so, where it is not installed."""
     peers = (harness.Peer(run=integer_program, gap=same_value),)
     if find_spec("numba"):
-        peers += (harness.Peer(run=numba_subsets, gap=same_value, role="reported"),)
+        peers += (harness.Peer(run=numba_subsets, gap=same_value),)
     else:
         print("no numba here; the extra `bench` brings it")
     for n in (6, 8) if quick else (12, 16):
