@@ -24,7 +24,6 @@ from derived.book.run.driver import read_notebook
 from derived.book.site import downloads
 from derived.book.source import edition, lectures
 from derived.book.source.evidence import bibtex
-from derived.book.tasks import quick, tasks
 from derived.book.teach import homework
 
 LEDGER = "book/ledger"  # the page that has the evidence of each chapter below it
@@ -72,6 +71,8 @@ def stage(
 
 def _ask(root: Path, slug: str, notebook: NotebookNode) -> None:
     """Add quick questions below the program that tries the pencil, where a chapter has both."""
+    from derived.book.tasks import quick, tasks  # they load torch, which takes seconds
+
     place = next((cell for cell in notebook.cells if cell.source.startswith(tries.HEADING)), None)
     if place and (root / tasks.FOLDER / f"{slug}.yml").is_file():
         bank = tasks.bank(root, slug)
