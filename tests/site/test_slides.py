@@ -29,11 +29,3 @@ def test_each_proved_statement_on_a_slide_has_its_proof_in_the_note(chapters, si
                     shown += 1
                     assert words(proof.select_one(".proof")) in words(slide.select_one(".notes")), box["id"]
         assert shown > 2, page.name
-
-
-@pytest.mark.parametrize("minutes", LENGTHS)
-def test_the_picture_with_which_a_chapter_opens_is_among_the_first_three_slides(chapters, site, minutes):
-    for page in chapters:
-        emblem = page.article.select_one("#in-ten-minutes :is(figure, .explorer) img")
-        first = deck(site, page.name[10:-5], minutes).select(".slide")[:3]
-        assert emblem["src"] in [image["src"] for slide in first for image in slide.select("img")], page.name

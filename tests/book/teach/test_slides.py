@@ -263,25 +263,3 @@ def test_a_caption_keeps_a_sentence_for_each_panel_and_what_is_too_long_goes_to_
     (note,) = things._rest(figure)
     assert figure.get_text().rstrip().endswith("Right: it falls.")
     assert note.get_text().strip() == "Dashed: the theory."
-
-
-@pytest.mark.parametrize(
-    ("size", "lies"),
-    [
-        ('width="500" height="400"', " beside"),
-        ('width="700" height="300"', ""),
-        ('width="700" height="600"', " beside"),
-        ("", " beside"),
-    ],
-)
-def test_the_first_slide_has_the_picture_with_which_the_chapter_opens(tmp_path, size, lies):
-    short = f'<section id="in-ten-minutes"><h2>In ten minutes</h2><p>Why?</p><figure id="e"><img src="e.svg" {size}/>'
-    short += '<figcaption>It <a href="#t">shows</a>.</figcaption></figure><figure><img src="f.svg"/></figure></section>'
-    page = BeautifulSoup(
-        PAGE.replace('<section id="the-question">', f'{short}<section id="the-question">'), "html.parser"
-    )
-    slides.write(tmp_path, chapter(row("T-1")), page, paths("setup", "d t"))
-    first = BeautifulSoup((tmp_path / "slides/toy-50.html").read_text(), "html.parser").select_one(".slide")
-    assert [image["src"] for image in first.select("img")] == ["e.svg"]
-    assert first.select_one("figure").get("id") is first.select_one("figcaption") is None
-    assert f"pictured{lies}" == " ".join(first["class"][2:])

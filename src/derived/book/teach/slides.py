@@ -23,7 +23,6 @@ from derived.book.page import pages
 from derived.book.source.lectures import Step
 from derived.book.teach import checks
 from derived.book.teach.things import (
-    NARROW,
     Slide,
     Thing,
     claims,
@@ -67,16 +66,6 @@ class Lecture(NamedTuple):
     slides: list[Slide]
     plan: list[Planned]
     objectives: Sequence[str] = ()
-    emblem: Tag | None = None
-
-    @property
-    def opening(self) -> str:
-        """Choose how the first slide lies: its words beside the chapter's picture, or above one that is wide."""
-        if self.emblem is None:
-            return ""
-        width, height = drawn(self.emblem)
-        told = self.emblem.img.get("width")  # an explorer's still has none, and is tall
-        return "pictured" if told and width > max(NARROW, 1.6 * height) else "pictured beside"
 
     @property
     def explores(self) -> bool:
@@ -91,29 +80,18 @@ class DeckError(Exception):
 def make(chapter: pages.Chapter, page: BeautifulSoup, paths: dict[int, list[Step]]) -> list[Lecture]:
     """Make the lectures of a chapter from its built page, which is consumed; DeckError has one line per fault."""
     known = things(page, claims(chapter))
-    emblem = _emblem(page)
     made, wrong = [], []
     for minutes, steps in paths.items():
         try:
             lecture = _lecture(minutes, steps, known, chapter.facts["objectives"])
             if faults := list(checks.shape(minutes, steps, lecture.slides, known, trained(chapter))):
                 raise DeckError("\n".join(faults))
-            made.append(lecture._replace(emblem=emblem))
+            made.append(lecture)
         except DeckError as error:
             wrong += [f"{chapter.slug}: lecture of {minutes} minutes: {line}" for line in str(error).splitlines()]
     if wrong:
         raise DeckError("\n".join(wrong))
     return made
-
-
-def _emblem(page: BeautifulSoup) -> Tag | None:
-    """Find the picture with which a chapter opens, without its caption and its name, which the page keeps."""
-    picture = copy.copy(page.select_one("#in-ten-minutes figure"))
-    if picture is not None:
-        picture.attrs.pop("id", None)
-        for caption in picture.select("figcaption"):
-            caption.extract()
-    return picture
 
 
 def write(
