@@ -26,7 +26,7 @@ html, body, .bd-article { font-size: 15px !important; line-height: 1.35 !importa
 .bd-article h1 { font-size: 1.5rem !important; margin: 0 0 0.2rem; }
 .bd-article h2 { font-size: 1.1rem !important; margin: 0.7rem 0 0.2rem; }
 .bd-article p, .bd-article li, .bd-article .admonition { margin-block: 0.3rem; }
-.bd-article figure { margin: 0.3rem auto; width: 78%; } figcaption, .bd-article table { font-size: 0.82rem !important; }
+.bd-article figure { margin: 0.3rem auto; width: 62%; } figcaption, .bd-article table { font-size: 0.82rem !important; }
 .headerlink, .cite, .copybtn, button, .toggle-button, .stated { display: none !important; }
 .handout-foot { font-size: 0.78rem; color: #55626d; border-top: 1px solid #ccd3d9; padding-top: 0.2rem; }
 """
