@@ -26,7 +26,7 @@ html, body, .bd-article { font-size: 15px !important; line-height: 1.35 !importa
 .bd-article h1 { font-size: 1.5rem !important; margin: 0 0 0.2rem; }
 .bd-article h2 { font-size: 1.1rem !important; margin: 0.7rem 0 0.2rem; }
 .bd-article p, .bd-article li, .bd-article .admonition { margin-block: 0.3rem; }
-.bd-article figure { margin: 0.3rem auto; width: 62%; } figcaption, .bd-article table { font-size: 0.82rem !important; }
+.bd-article figure { margin: 0.3rem auto; width: 60%; } figcaption, .bd-article table { font-size: 0.82rem !important; }
 .headerlink, .cite, .copybtn, button, .toggle-button, .stated { display: none !important; }
 .handout-foot { font-size: 0.78rem; color: #55626d; border-top: 1px solid #ccd3d9; padding-top: 0.2rem; }
 """
@@ -43,6 +43,7 @@ KEEP = """([questions, run, style]) => {
   made.append(title, ...article.querySelectorAll(".glance-claim"));
   const ten = part("in-ten-minutes");
   for (const each of ten.querySelectorAll("div.cell_input, details.admonition, .explorer")) each.remove();
+  for (const each of [...ten.querySelectorAll("figure")].slice(1)) each.closest(".cell")?.remove() ?? each.remove();
   made.append(ten);
   const boxes = [...article.querySelectorAll("div.proof.admonition:is(.theorem, .proposition)")];
   const theirs = boxes.filter((each) => each.querySelector(".whose-paper, .whose-retold"));
@@ -51,7 +52,7 @@ KEEP = """([questions, run, style]) => {
   const table = part("claims")?.querySelector("table");
   if (table) {
     add("h2", "What was found");
-    for (const row of [...table.rows].slice(7)) row.remove();
+    for (const row of [...table.rows].slice(5)) row.remove();
     for (const fold of table.querySelectorAll("details")) fold.replaceWith(...fold.querySelector("summary").childNodes);
     made.append(table);
   }
