@@ -100,11 +100,11 @@ def file_hash(paths: Iterable[Path], root: Path) -> str:
     return _digest((path.relative_to(root).as_posix(), path.read_bytes()) for path in sorted(paths))
 
 
-def _what_runs(node: Any, in_class: bool = False) -> str:
+def what_runs(node: Any, in_class: bool = False) -> str:
     """A syntax tree as text, alike in every Python: without docstrings, and without annotations but those in the body
     of a class, which make the fields of a dataclass."""
     if isinstance(node, list):
-        return f"[{','.join(_what_runs(each, in_class) for each in node)}]"
+        return f"[{','.join(what_runs(each, in_class) for each in node)}]"
     if not isinstance(node, ast.AST):
         return repr(node)
     dropped = {"returns", "annotation", "type_comment", "kind"} - ({"annotation"} if in_class else set())
@@ -113,13 +113,13 @@ def _what_runs(node: Any, in_class: bool = False) -> str:
         has_words = ast.get_docstring(node, clean=False) is not None
         fields["body"] = node.body[1:] if has_words else node.body
     inside = isinstance(node, ast.ClassDef)
-    return f"{type(node).__name__}({','.join(f'{name}={_what_runs(value, inside)}' for name, value in fields.items())})"
+    return f"{type(node).__name__}({','.join(f'{name}={what_runs(value, inside)}' for name, value in fields.items())})"
 
 
 def code_hash(paths: Iterable[Path], root: Path) -> str:
     """As ``file_hash``, over what runs in place of the bytes."""
     trees = ((path, ast.parse(path.read_text("utf-8"))) for path in sorted(paths))
-    return _digest((path.relative_to(root).as_posix(), _what_runs(tree).encode()) for path, tree in trees)
+    return _digest((path.relative_to(root).as_posix(), what_runs(tree).encode()) for path, tree in trees)
 
 
 def source_files(module: str, root: Path = PACKAGE_ROOT) -> list[Path]:

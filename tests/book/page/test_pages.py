@@ -1,7 +1,6 @@
 """Fragments of the site that are made from data."""
 
 import json
-import math
 from html.parser import HTMLParser
 
 import pytest
@@ -83,63 +82,6 @@ def assert_balanced(fragment: str) -> None:
     assert parser.open == []
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        (None, "–"),
-        (0, "0"),
-        (3.0, "3"),
-        (-2, "−2"),
-        (0.31, "0.31"),
-        (1.006593, "1.007"),
-        (-0.0034, "−0.0034"),
-        (1.28e-05, "1.28\u2009×\u200910<sup>−5</sup>"),
-        (-1.5e12, "−1.5\u2009×\u200910<sup>12</sup>"),
-        (999999, "999999"),
-        (1e6, "1\u2009×\u200910<sup>6</sup>"),
-        (math.inf, "∞"),
-        (-math.inf, "−∞"),
-        (math.nan, "nan"),
-        ("$\\le 1$", '<span class="math notranslate nohighlight">\\(\\le 1\\)</span>'),
-    ],
-)
-def test_numbers_as_a_reader_writes_them(value, shown):
-    assert pages.number(value) == shown
-
-
-@pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [
-        (None, "–"),
-        (0.42, "0.4 s"),
-        (9.96, "10.0 s"),
-        (41.3, "41 s"),
-        (99.4, "99 s"),
-        (100, "2 min"),
-        (3590, "1 h 00 min"),
-        (8100, "2 h 15 min"),
-    ],
-)
-def test_durations(seconds, shown):
-    assert pages.duration(seconds) == shown
-
-
-def test_memory():
-    assert [pages.memory(m) for m in (None, 690.4, 1210.0)] == ["–", "690 MB", "1.2 GB"]
-
-
-def test_sentences_keep_maths_and_escape_the_rest():
-    text = pages.typeset("If $a<b$ & `x<y`, it costs \\$5.")
-    maths = '<span class="math notranslate nohighlight">\\(a&lt;b\\)</span>'
-    assert text == f"If {maths} &amp; <code>x&lt;y</code>, it costs $5."
-
-
-def test_punctuation_stays_with_its_formula():
-    text = pages.typeset("So $a$, and $b$ is.")
-    assert "\\(a\\)</span>,</span> and" in text
-    assert "\\(b\\)</span> is." in text
-
-
 def test_a_retelling_that_fails_is_not_an_error_of_the_paper():
     rows = [row("A", "fails"), row("B", "fails", source="digest"), row("C", source="digest"), row("D", "not run")]
     assert [pages.verdict_key(r) for r in rows] == ["fails", "retold", "holds", "not-run"]
@@ -180,11 +122,6 @@ def test_the_card_counts_the_claims_of_paper_and_code_and_ours_apart():
     chips = [pill.parent.parent.get_text().strip() for pill in soup.select(".verdict")]
     assert chips == ["the paper: ✓ 1 holds", "its code: ✗ 1 fails"]
     assert soup.select_one(".glance-others").get_text() == "this book: 2 hold"
-
-
-@pytest.mark.parametrize(("count", "word"), [(0, "no"), (3, "three"), (12, "twelve"), (13, "13")])
-def test_small_counts_are_words(count, word):
-    assert pages.spelt(count) == word
 
 
 def test_the_card_says_what_is_claimed_whether_it_holds_and_lists_each_claim_that_fails():

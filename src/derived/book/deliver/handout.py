@@ -43,7 +43,7 @@ KEEP = """([questions, run, style]) => {
   made.append(title, ...article.querySelectorAll(".glance-claim"));
   const ten = part("in-ten-minutes");
   for (const each of ten.querySelectorAll("div.cell_input, details.admonition, .explorer")) each.remove();
-  for (const each of [...ten.querySelectorAll("figure")].slice(1)) each.closest(".cell")?.remove() ?? each.remove();
+  for (const each of [...ten.querySelectorAll("figure")].slice(1)) (each.closest(".cell") ?? each).remove();
   made.append(ten);
   const boxes = [...article.querySelectorAll("div.proof.admonition:is(.theorem, .proposition)")];
   const theirs = boxes.filter((each) => each.querySelector(".whose-paper, .whose-retold"));

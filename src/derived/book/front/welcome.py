@@ -19,7 +19,7 @@ import resvg_py
 from nbformat import NotebookNode
 from PIL import Image
 
-from derived.book import written
+from derived.book import wording, written
 from derived.book.front import scales
 from derived.book.house import House, UserError
 from derived.book.page import pages
@@ -223,10 +223,10 @@ def paths(root: Path, found: Sequence[Card]) -> str:
 def shared(root: Path, found: Sequence[Card]) -> dict[str, dict[str, Any]]:
     """List the sentence and picture that a shared link to a chapter or to the book shows, by the name of its page."""
     shown = {f"notebooks/{card.chapter.slug}": _shared(card, card.surprise) for card in found}
-    words = f"Do {pages.spelt(len(found))} new results about transformers hold? Each is derived, checked and run, and "
+    asked = f"Do {wording.spelt(len(found))} new results about transformers hold?"
     for card in found:
         if card.chapter.slug == front(root).sphere:
-            shown["book/intro"] = _shared(card, f"{words}judged claim by claim.")
+            shown["book/intro"] = _shared(card, f"{asked} Each is derived, checked and run, and judged claim by claim.")
     return shown
 
 

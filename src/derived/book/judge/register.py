@@ -53,7 +53,7 @@ def _tiers(claim: Claim) -> set[str]:
 
 
 def _recorded(house: House, claim: Claim, paper: str, tier: str) -> bool:
-    """Whether rows that decide a claim at a tier are there, and may be known."""
+    """Tell whether a record that decides a claim at a tier is there, so that its rows may have been seen."""
     return bool(claim.experiment) and (house.root / "results" / paper / claim.experiment.__name__ / tier).is_dir()
 
 

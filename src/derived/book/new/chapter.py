@@ -17,7 +17,7 @@ LONGEST = 40  # letters of a slug
 def new(house: House, slug: str, authors: str, bibkey: str) -> tuple[list[Path], str]:
     """Write the files of a new chapter and enter it last in the table of contents; refuse a name in use.
 
-    Returns the files, and the id of the claim that stands in them.
+    Returns the files, and the id of their claim.
     """
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", slug) or keyword.iskeyword(slug):
         raise UserError(

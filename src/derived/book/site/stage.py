@@ -6,6 +6,7 @@ _build/extra                                  what is copied into the site as it
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ def known(house: House, slugs: list[str]) -> list[str]:
     bibliography, found = (house.root / "book/references.bib").read_text("utf-8"), foreign(house, slugs)
     for slug in slugs:
         notebook = read_notebook(house, slug)
-        for ask in (lambda: chapter.static(notebook, slug), lambda: lectures.read(house.root, slug)):  # noqa: B023
+        for ask in (partial(chapter.static, notebook, slug), partial(lectures.read, house.root, slug)):
             try:
                 ask()
             except UserError as error:

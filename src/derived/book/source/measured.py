@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from derived.lab.findings import hashed
-from derived.lab.sources import _what_runs as what_runs
+from derived.lab.sources import what_runs
 
 WORDS = ("identity", "bound", "refuted", "statistic", "computed", "reported")  # of ``lab.claims``
 ID = re.compile(r"[A-Z]+-[A-Z]?\d+\w*(\.\w*)?")

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from bs4 import BeautifulSoup, Tag
 
+from derived.book import wording
 from derived.book.page import pages
 from derived.book.source.lectures import Step
 from derived.book.teach import checks
@@ -179,7 +180,7 @@ def _of_step(number: int, step: Step, known: dict[str, Thing], covered: set[str]
         shown.append((known[label.split("#")[0]], [copy.copy(part) for part in some]))
     held = [Atom(thing, atom, sum(map(weight, atom))) for thing, parts in shown for atom in _atoms(parts)]
     if step.where and held:
-        line = BeautifulSoup(f'<p class="quoted">{pages.typeset(step.where)}</p>', "html.parser").p
+        line = BeautifulSoup(f'<p class="quoted">{wording.typeset(step.where)}</p>', "html.parser").p
         first = held[0]
         parts = [line, *first.parts] if is_picture(first.parts[0]) else [*first.parts, line]
         held[0] = Atom(first.thing, parts, first.size + weight(line))
@@ -220,7 +221,7 @@ def _slide(met: list[Thing], parts: list[Tag], number: int, notes: str) -> Slide
     heading = (
         stated[0].heading
         if len(stated) == 1
-        else " · ".join(str(pages.typeset(each.name.split(" (")[0])) for each in stated)
+        else " · ".join(str(wording.typeset(each.name.split(" (")[0])) for each in stated)
     )
     return Slide(heading, parts, number, notes)
 

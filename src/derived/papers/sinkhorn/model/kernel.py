@@ -126,7 +126,7 @@ def _solve(
 
 
 def _products(K: Tensor) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
-    """K x and K^T x; in a batch x K is faster than K x, and K stands transposed as well."""
+    """K x and K^T x; in a batch x K is faster than K x, so that K^T is kept as well."""
     if K.ndim == 2:
         return K.mv, K.mT.mv
     KT = K.mT.contiguous()
