@@ -10,7 +10,10 @@ ARMS = "one block, all arms but plain with as many numbers as HKT, each at its o
 PICTURES = "real pictures of clothes, 14 by 14 grey levels read pixel by pixel"
 OF_PICTURES = f"{ARMS}; no picture is given to two networks. Not the paper's CIFAR-10, which could not be had"
 LETTERS = "State of the Union speeches, 128 letters in a row, asked for their half-century"
-OF_LETTERS = f"{ARMS}; half of the speeches, drawn for each network, are kept to judge it. Not the paper's IMDB"
+OF_LETTERS = (
+    f"{ARMS}; half of the speeches, drawn for each network, are kept to judge it, so that the interval is over networks and"
+    " halves of these speeches, not over others. Not the paper's IMDB"
+)
 
 
 def over_plain(id: str, experiment: type[Real], task: str, where: str, paper_value: str) -> Claim:

@@ -14,6 +14,8 @@ from ..data.sequences import Data
 from .training import Compared
 
 SHORT = {"rates": (4e-3, 6.3e-3), "tuning": 1, "replicates": 2, "width": 16, "steps": 10, "batch_size": 8}
+SHORT |= {"num_train": 80, "num_test": 100}
+TINY = {"width": 8, "steps": 10, "batch_size": 2, "num_train": 40, "num_test": 20}
 LARGE = {"width": 64, "depth": 2, "steps": 4000}
 
 
@@ -61,8 +63,8 @@ class Clothes(Real):
 
     size: int = 14
 
-    tiers: ClassVar = {"ci": SHORT | {"num_train": 80, "num_test": 100}, "cpu": {}, "gpu": LARGE | {"size": 28}}
-    tiny: ClassVar = {"width": 8, "steps": 10, "batch_size": 2, "num_train": 40, "num_test": 20, "size": 7}
+    tiers: ClassVar = {"ci": SHORT, "cpu": {}, "gpu": LARGE | {"size": 28}}
+    tiny: ClassVar = TINY | {"size": 7}
     needs: ClassVar = ("fashion-mnist",)
     label: ClassVar = "clothes"
 
@@ -95,8 +97,8 @@ class Speeches(Real):
 
     length: int = 128
 
-    tiers: ClassVar = {"ci": SHORT | {"num_train": 80, "num_test": 100}, "cpu": {}, "gpu": LARGE | {"length": 1024}}
-    tiny: ClassVar = {"width": 8, "steps": 10, "batch_size": 2, "num_train": 40, "num_test": 20, "length": 32}
+    tiers: ClassVar = {"ci": SHORT, "cpu": {}, "gpu": LARGE | {"length": 1024}}
+    tiny: ClassVar = TINY | {"length": 32}
     needs: ClassVar = ("stdlib",)
     label: ClassVar = "speeches"
 
