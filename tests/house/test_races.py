@@ -310,23 +310,24 @@ def test_what_is_reported_is_no_race_and_heads_none(monkeypatch):
     assert (first.peer, first.headline, first.verdict) == ("the slow one", True, "met")
     found = next(row for row in harness.contest(toy(role="reported"), rounds=6, threads=1) if "fast" in row.peer)
     assert (found.headline, found.verdict, found.ratio) == (False, "reported", pytest.approx(0.475))
+    alone = replace(toy(), peers=(harness.Peer(run=slow, gap=equal, role="reported"),))
+    assert [row.headline for row in harness.contest(alone, rounds=6, threads=1)] == [False]
 
 
 def test_the_limit_is_the_least_time_of_the_machine_over_ours(monkeypatch):
-    """A second of ours; the best copy takes 2 s, and the best product 4 s."""
-    rates = {"copy": [3.0, 2.0], "product": [4.0, 5.0]}
-    monkeypatch.setattr(harness, "interleaved", lambda runs, _: rates if "copy" in runs else SECONDS)
+    """We take 2 s; the best copy takes 2 s, and the best product 4 s."""
+    rates, seconds = {"copy": [3.0, 2.0], "product": [4.0, 5.0]}, SECONDS | {"ours": [2.0] * 6}
+    monkeypatch.setattr(harness, "interleaved", lambda runs, _: rates if "copy" in runs else seconds)
     work = 2**27, 2 * 1024**3  # half of what the copy reads and writes, and the product's operations
     assert harness.least_seconds(*work, torch.float64) == pytest.approx(4.0)
     assert harness.least_seconds(work[0], 0, torch.float32) == pytest.approx(1.0)
     rows = harness.contest(replace(toy(), work=lambda _: work), rounds=6, threads=1, memory=False)
-    assert [row.limit for row in rows] == pytest.approx([4.0] * 3)
+    assert [row.limit for row in rows] == pytest.approx([2.0] * 3)
     assert rows[0].ours_peak_mb == 0.0
-    assert "a share of ours: 400.0% (toy)." in harness.limits(rows)
+    assert "a share of ours: 200.0% (toy)." in harness.limits(rows)
     assert harness.limits([replace(row, limit=None) for row in rows]) == ""
-    assert (
-        harness.beside(rows, 2) == "Ratios to the strongest peer at 2 threads: 0.47 [0.40, 0.60] (toy; the fast one)."
-    )
+    beside = "Ratios to the strongest peer at 2 threads: 0.25 [0.20, 0.45] (toy; the fast one)."
+    assert harness.beside(rows, 2) == beside
 
 
 def test_the_interval_of_a_median_holds_it_as_often_as_it_says():

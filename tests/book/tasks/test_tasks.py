@@ -82,6 +82,19 @@ def test_quick_questions_have_one_right_value_and_say_what_is_wrong_with_the_oth
     assert quick.fold([]) == ""
 
 
+def test_the_wrong_values_of_a_quick_question_are_those_nearest_to_the_right_one(bank, monkeypatch):
+    shown = quick.questions(bank.source, bank.exact, bank.mutants)
+    monkeypatch.setattr(quick, "OPTIONS", 99)
+    for few, every in zip(shown, quick.questions(bank.source, bank.exact, bank.mutants), strict=True):
+        right = flat(few.subject.value(pencil(bank.source), few.point))[0]
+        near, all_of_them = (
+            sorted(abs(float(option.value) - right) for option in each.options if option.misread)
+            for each in (few, every)
+        )
+        assert near == pytest.approx(all_of_them[: len(near)], rel=0.01, abs=0.006 * abs(right) + 1e-9)
+    assert any(len(few.options) < quick.OPTIONS for few in shown)
+
+
 def test_no_sign_is_the_answer_nearly_always(bank):
     went = [Forecast(bank.source, tasks.forecasts(bank, who)[0], "none").happened()[0] for who in NAMES[:300]]
     assert max(map(went.count, SIGNS)) < 0.6 * len(went)

@@ -7,6 +7,7 @@ They are a page of their own, and a fold of the chapter's page, below the pencil
 """
 
 import html
+import math
 import random
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -67,7 +68,8 @@ def _question(subject: Subject, healthy: dict, mine: Sequence[Mutant], point: Po
     for mutant in mine:
         try:
             value = subject.value(pencil(mutant.broken), point)
-            if not any(near(each, value, OFF) or _short(each) == _short(value) for each in values):
+            finite = all(map(math.isfinite, flat(value)))  # NaN is no answer, and has no place in an order
+            if finite and not any(near(each, value, OFF) or _short(each) == _short(value) for each in values):
                 values.append(value)
                 wrong.append((abs(flat(value)[0] - flat(right)[0]), Option(_short(value), mutant.change)))
         except (ArithmeticError, ValueError, LookupError, TypeError):
