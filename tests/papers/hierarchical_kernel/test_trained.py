@@ -150,6 +150,20 @@ def test_levels_are_measured_from_one_row_per_sequence():
             assert row["alpha"] == pytest.approx(1 / 3, rel=1e-6)
 
 
+def test_the_levels_of_a_second_block_are_those_of_all_items_at_once():
+    """More items than one batch, to rounding."""
+    small = trained.Trees.at("tiny")
+    data = stack([small.task(stream(8, "many", r), 300) for r in range(2)])
+    model = dataclasses.replace(small, depth=2).model("hkt", 2, seed=4, **PLACES)
+    with torch.no_grad():
+        z = layer_norm(model.blocks[0](model.embed(data.tokens.long())))
+        features = model.blocks[1].attention.scores.pyramid(z)[0]
+    middle = data.lengths.long() // 2
+    for r, row in training.levels_of(model, data).query("block == 1 and level == 0").set_index("replicate").iterrows():
+        at = features[r, torch.arange(300), middle[r]].double()
+        assert row["variance"] == pytest.approx(float(at.var(dim=0).mean()), rel=1e-4)
+
+
 SEEDED = (trained.TunedListOps, trained.Trees, Leak)
 
 
