@@ -71,7 +71,7 @@ def pace(steps: Sequence[Step], known: dict[str, Thing], aims: int) -> Iterator[
 def shape(
     minutes: int, steps: Sequence[Step], slides: Sequence[Slide], known: dict[str, Thing], trained: set[str]
 ) -> Iterator[str]:
-    """Check that a lecture has slack, few slides, and of what the chapter has: pictures, one of them at the start, a live
+    """Check that a lecture has slack, few slides, and of what the chapter has: pictures, the first at once, a live
     explorer, and a result of something trained or real."""
     core = sum(step.minutes for step in steps if step.show and not step.optional)
     if core > CORE.get(minutes, core):
