@@ -1,8 +1,8 @@
 """Small models trained from scratch: recall beyond the window, chunk sizes, numbers of memories, rivals, a warm start.
 
-Stands in for the paper's runs of 0.5 to 14 billion parameters. Every arm is trained at every rate on the same texts
-from the same initial weights, with as many parameters as the largest arm; ``valid`` chooses the rate, ``test`` is
-judged. A replicate is one trained model.
+Stands in for the paper's runs of 0.5 to 14 billion parameters. A replicate is one trained model with its own draw of
+texts to train, to choose and to judge by; every arm reads the same at every rate, from the same initial weights, with
+as many parameters as the largest arm. ``valid`` chooses the rate, ``test`` is judged.
 """
 
 import itertools
@@ -87,20 +87,24 @@ class Recall(Trained):
         return as_many_parameters(self.size(vocabulary, depth, memories, window=window), full)
 
     def texts(self, batch: int, generator, device) -> tuple[Tensor, Tensor]:
-        """Tokens and labels."""
+        """Tokens and labels of each network's own texts, (R, B, length)."""
         sizes = {"pairs": self.pairs, "queries": self.queries, "keys": self.keys}
-        ids, labels, _ = mqar(batch, self.length, **sizes, generator=generator)
-        return ids.to(device), labels.to(device)
+        ids, labels, _ = mqar(self.networks * batch, self.length, **sizes, generator=generator)
+        return self.own(ids.to(device)), self.own(labels.to(device))
+
+    def asked(self, model: SmallLM, ids: Tensor, labels: Tensor, change=None) -> tuple[Tensor, Tensor]:
+        """Logits (R, B Q, V) at the places that have a label, and these labels (R, B Q)."""
+        there = labels != NONE
+        return self.own(model(ids, change)[there]), self.own(labels[there])
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         size = self.arm(*(condition[name] for name in ("depth", "window", "arm")))
         model, generator, right = build(size, self.networks, seed, device, dtype), stream(seed, "recall texts"), []
 
         def loss(step: int) -> Tensor:
-            ids, labels = self.texts(self.batch, generator, device)
-            logits = model(ids)[:, labels != NONE]
-            right.append((logits.argmax(dim=-1) == labels[labels != NONE]).float().mean(dim=-1))
-            return mean_cross_entropy(logits, labels[labels != NONE])
+            logits, labels = self.asked(model, *self.texts(self.batch, generator, device))
+            right.append((logits.argmax(dim=-1) == labels).float().mean(dim=-1))
+            return mean_cross_entropy(logits, labels)
 
         fit(model, loss, steps=self.steps, rate=condition["rate"])
         recall = torch.stack(right, dim=-1).double().cpu()  # (R, steps)
@@ -120,10 +124,9 @@ class Recall(Trained):
         """Recall (R,) of the texts that choose the rate, of those that judge, and of these with chunks mixed up."""
         found, later = {}, moved(self.chunk)
         for name, texts, change in (("valid", "valid", None), ("test", "test", None), ("shuffled", "test", later)):
-            ids, labels = self.texts(self.judged, stream(seed, "recall", texts), device)
-            asked = labels != NONE
-            right = model(ids, change)[:, asked].argmax(dim=-1) == labels[asked]
-            found[name] = right.double().mean(dim=-1).cpu()
+            drawn = self.texts(self.judged, stream(seed, "recall", texts), device)
+            logits, labels = self.asked(model, *drawn, change)
+            found[name] = (logits.argmax(dim=-1) == labels).double().mean(dim=-1).cpu()
         return found
 
 
@@ -136,8 +139,9 @@ class Bigrams(Trained):
     final: int = 64  # tokens of the last block, whose loss is judged
 
     def texts(self, batch: int, generator, device) -> Tensor:
-        """Documents of ``length`` + 1 tokens."""
-        return bigram_documents(batch, self.length + 1, size=self.vocabulary, generator=generator).to(device)
+        """Each network's own documents, (R, B, length + 1)."""
+        sizes = {"batch": self.networks * batch, "length": self.length + 1, "size": self.vocabulary}
+        return self.own(bigram_documents(**sizes, generator=generator).to(device))
 
     def train(
         self, model: SmallLM, seed: int, device, rate: float, steps: int, name: str = "documents", change=None
@@ -254,10 +258,6 @@ class Documents(Bigrams):
     def conditions(self) -> list[dict]:
         trained = itertools.product((self.few, self.steps), self.RATE, self.rates)
         return [{"arm": arm, "steps": steps, "rate": self.RATE[arm] * factor} for steps, arm, factor in trained]
-
-    def texts(self, batch: int, generator, device) -> Tensor:
-        """Each network's own documents, (R, B, length + 1)."""
-        return super().texts(self.networks * batch, generator, device).unflatten(0, (self.networks, -1))
 
     def arm(self, arm: str) -> Size:
         """The size of an arm, with the parameters of the one that has most: LaCT."""
