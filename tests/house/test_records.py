@@ -32,7 +32,7 @@ NO_COMMIT = {
         Cold Freezing Hot Interpolation PrivateNoise Prompts TwoTokens WeakError
     """,
     "in_place_ttt": """
-        Layers Noise
+        Noise
     """,
     "ols_attention": """
         LearnedInContext PolynomialCapacity
