@@ -22,9 +22,6 @@ NO_COMMIT = {
     "geometric_tax": """
         Arms Blur Encoders Sweep
     """,
-    "in_place_ttt": """
-        Layers
-    """,
     "ols_attention": """
         LearnedInContext
     """,
