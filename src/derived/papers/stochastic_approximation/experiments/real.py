@@ -71,21 +71,37 @@ class Settling(Experiment):
 
 @dataclass(frozen=True, kw_only=True)
 class Names(Experiment):
-    """SA-3: log-odds of the language of given names, letter by letter. Half of a language's names make its chain; the
-    other half, ten names after one another, are its streams. Rows: language, other, replicate, rate (log-odds of the
-    language against the other, per letter), kl (what the two chains predict), ratio, letters, right (the language has
-    the largest likelihood of all)."""
+    """SA-3: log-odds of the language of names, letter by letter. Half of a language's names make its chain; the other
+    half, ten names after one another, are its streams. Names: "given", and as many "drawn" from the chains of the
+    given ones, for which the theory is exact (the control). Rows: names, draw, language, other, replicate,
+    rate (log-odds of the language against the other, per letter), kl (what the two chains predict), ratio, letters,
+    right (the language has the largest likelihood of all)."""
 
     languages: tuple[str, ...] = ("de_DE", "fi_FI", "it_IT", "nl_NL", "sv_SE", "tr_TR")
     length: int = 10
+    draws: int = 12
 
     needs: ClassVar = ("faker",)
     tiers: ClassVar = {"ci": {}, "cpu": {}}
+    tiny: ClassVar = {"draws": 2}
+
+    def conditions(self) -> list[dict]:
+        return [{"names": "given"}, {"names": "drawn"}]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        given = {
+            language: sorted({tuple(spelled(name)) for name in given_names(language)} - {(0, 0)})
+            for language in self.languages
+        }
+        if condition["names"] == "given":
+            return self.told(given, seed).assign(draw=0)
+        draws = [{name: _drawn(names, seed, name, draw) for name, names in given.items()} for draw in range(self.draws)]
+        return pd.concat([self.told(names, seed).assign(draw=draw) for draw, names in enumerate(draws)])
+
+    def told(self, known: dict[str, list[tuple[int, ...]]], seed: int) -> pd.DataFrame:
+        """Log-odds of each stream's language against each other one, where these are the names of each language."""
         chains, streams = {}, {}
-        for language in self.languages:
-            names = sorted({tuple(spelled(name)) for name in given_names(language)} - {(0, 0)})
+        for language, names in known.items():
             order = torch.randperm(len(names), generator=stream(seed, "split", language)).tolist()
             names, half = [names[place] for place in order], len(names) // 2
             chains[language] = letter_chain(names[:half])
@@ -103,3 +119,15 @@ class Names(Experiment):
                     found.append(row | {"other": other, "rate": rate, "kl": kl_rate(chains[language], chains[other])})
         table = pd.DataFrame(found).sort_values(["language", "other", "replicate"], ignore_index=True)
         return table.assign(ratio=table["rate"] / table["kl"])
+
+
+def _drawn(names: list[tuple[int, ...]], seed: int, language: str, draw: int) -> list[tuple[int, ...]]:
+    """As many names as there are, drawn letter by letter from their chain, without an added count."""
+    generator, found = stream(seed, "drawn", language, draw), []
+    chain = torch.from_numpy(letter_chain(names, added=0.0))
+    while len(found) < len(names):
+        name = [0]
+        while len(name) == 1 or name[-1]:
+            name.append(int(torch.multinomial(chain[name[-1]], 1, generator=generator)))
+        found.append(tuple(name))
+    return found
