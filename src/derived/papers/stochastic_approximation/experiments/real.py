@@ -107,6 +107,9 @@ class Names(Experiment):
             chains[language] = letter_chain(names[:half])
             parts = range(half, len(names) - self.length + 1, self.length)
             streams[language] = [names[start : start + self.length] for start in parts]
+        rates = {
+            (one, other): kl_rate(A, B) for one, A in chains.items() for other, B in chains.items() if one != other
+        }
         found = []
         for language, parts in streams.items():
             for replicate, part in enumerate(parts):
@@ -116,18 +119,19 @@ class Names(Experiment):
                 row["right"] = max(told, key=told.get) == language
                 for other in chains.keys() - {language}:
                     rate = (told[language] - told[other]) / pairs.shape[1]
-                    found.append(row | {"other": other, "rate": rate, "kl": kl_rate(chains[language], chains[other])})
+                    found.append(row | {"other": other, "rate": rate, "kl": rates[language, other]})
         table = pd.DataFrame(found).sort_values(["language", "other", "replicate"], ignore_index=True)
         return table.assign(ratio=table["rate"] / table["kl"])
 
 
 def _drawn(names: list[tuple[int, ...]], seed: int, language: str, draw: int) -> list[tuple[int, ...]]:
     """As many names as there are, drawn letter by letter from their chain, without an added count."""
-    generator, found = stream(seed, "drawn", language, draw), []
-    chain = torch.from_numpy(letter_chain(names, added=0.0))
-    while len(found) < len(names):
-        name = [0]
-        while len(name) == 1 or name[-1]:
-            name.append(int(torch.multinomial(chain[name[-1]], 1, generator=generator)))
-        found.append(tuple(name))
-    return found
+    generator, chain = stream(seed, "drawn", language, draw), torch.from_numpy(letter_chain(names, added=0.0))
+    found, last = [[0] for _ in names], torch.zeros(len(names), dtype=torch.long)
+    going = torch.arange(len(names))
+    while len(going):
+        last[going] = torch.multinomial(chain[last[going]], 1, generator=generator).squeeze(1)
+        for place in going.tolist():
+            found[place].append(int(last[place]))
+        going = going[last[going] > 0]
+    return [tuple(name) for name in found]
