@@ -100,7 +100,7 @@ EQUAL = 0.05  # by how much the seconds of arms that are called equal may miss t
 def at_equal_seconds(rows: pd.DataFrame) -> pd.DataFrame:
     """Accuracies as ``by_arm`` has them; ValueError where softmax or the placebo had fewer seconds of the processor than
     five half-steps, or three half-steps more, by the record's own calibration."""
-    spent = seconds(rows)
+    spent = times_of_five(rows)
     if min(spent[1], spent[0]) < 1 - EQUAL or spent[3] > 1 + EQUAL:
         raise ValueError(f"the arms had {spent.round(2).to_dict()} times the seconds of five half-steps")
     return by_arm(rows)
@@ -117,7 +117,7 @@ def arm_of(rows: pd.DataFrame) -> pd.Series:
     return rows["num_half_steps"].where(~rows["placebo"].astype(bool), 0)
 
 
-def seconds(rows: pd.DataFrame) -> pd.Series:
+def times_of_five(rows: pd.DataFrame) -> pd.Series:
     """The processor's seconds of each arm's steps over those of five half-steps, by the calibration."""
     some = measure.chosen(rows, "stage == 'calibration'")
     five = measure.chosen(rows, "num_half_steps == 5 and not placebo")["steps"].iloc[0]
