@@ -98,15 +98,15 @@ EQUAL = 0.05  # by how much the seconds of arms that are called equal may miss t
 
 
 def at_equal_seconds(rows: pd.DataFrame) -> pd.DataFrame:
-    """Accuracies as ``by_arm`` has them; ValueError where softmax or the placebo had fewer seconds of the processor than
+    """Accuracies as ``accuracies`` has them; ValueError where softmax or the placebo had fewer seconds of the processor than
     five half-steps, or three half-steps more, by the record's own calibration."""
     spent = times_of_five(rows)
     if min(spent[1], spent[0]) < 1 - EQUAL or spent[3] > 1 + EQUAL:
         raise ValueError(f"the arms had {spent.round(2).to_dict()} times the seconds of five half-steps")
-    return by_arm(rows)
+    return accuracies(rows)
 
 
-def by_arm(rows: pd.DataFrame) -> pd.DataFrame:
+def accuracies(rows: pd.DataFrame) -> pd.DataFrame:
     """Accuracy of each network (rows) by arm (columns), at the rate chosen on validation data; 0 is the placebo."""
     some = measure.chosen(rows, "stage == 'final' and chosen")
     return some.assign(arm=arm_of(some)).pivot(index="model", columns="arm", values="accuracy")
