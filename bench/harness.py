@@ -283,8 +283,13 @@ def race(
     ]
 
 
-def write(path: Path, rows: list[Row], *, threads: int, dtype: str, remark: str = "") -> None:
-    """Write the table with its circumstances: under a temporary name first, so that a killed run leaves no half."""
+def write(
+    path: Path, rows: list[Row], *, threads: int, dtype: str, remark: str = "", before: Path | None = None
+) -> None:
+    """Write the table with its circumstances: under a temporary name first, so that a killed run leaves no half.
+
+    ``before`` is the book's table: a headline that ended there as now keeps its day."""
+    today = datetime.now(UTC).date().isoformat()
     document = {
         "machine": f"{processor()}, {os.cpu_count()} cores",
         "system": platform.system(),
@@ -292,14 +297,29 @@ def write(path: Path, rows: list[Row], *, threads: int, dtype: str, remark: str 
         "torch": torch.__version__,
         "threads": threads,
         "dtype": dtype,
-        "date": datetime.now(UTC).date().isoformat(),
+        "date": today,
         "remark": remark,
-        "rows": [{key: _rounded(value) for key, value in asdict(row).items()} for row in rows],
+        "rows": [
+            {key: _rounded(value) for key, value in asdict(row).items()} | since(row, before, today) for row in rows
+        ],
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".json.tmp")
     temporary.write_text(json.dumps(document, indent=1) + "\n")
     os.replace(temporary, path)
+
+
+def since(row: Row, before: Path | None, today: str) -> dict[str, str]:
+    """Since when a headline has ended against this peer as it does now."""
+    if not row.headline:
+        return {}
+    held = json.loads(before.read_text())["rows"] if before and before.is_file() else []
+    same = [
+        old["since"]
+        for old in held
+        if "since" in old and all(old[key] == getattr(row, key) for key in ("name", "peer", "verdict"))
+    ]
+    return {"since": same[0] if same else today}
 
 
 def limits(rows: list[Row]) -> str:
@@ -363,7 +383,7 @@ def command(
     remarks = [arguments.remark, limits(rows), *(beside(races(arguments.quick, rounds, each), each) for each in others)]
     kept, aside = ROOT / f"results/{paper}/bench.json", ROOT / f"_build/bench/{paper}.json"
     path = arguments.output or (aside if arguments.quick or kept.exists() else kept)
-    write(path, rows, threads=threads, dtype=dtype, remark=" ".join(filter(None, remarks)))
+    write(path, rows, threads=threads, dtype=dtype, remark=" ".join(filter(None, remarks)), before=kept)
     book = "" if arguments.quick or path != aside else f"; to make it the book's: cp {path} {kept}"
     print(f"{paper}: written to {path}{book}")
 

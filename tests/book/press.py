@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from derived import papers
 from derived.book import cli, house
+from derived.book.away import parcel
 from derived.book.run import driver
 from derived.lab import record, sources
 
@@ -137,7 +138,7 @@ def move(patch: pytest.MonkeyPatch, root: Path) -> None:
     """Let the press work on a checkout, its package's files and its records, and not on those of this process."""
     package = root / "src/derived"
     patch.chdir(root)
-    for module in (house, driver, record):
+    for module in (house, driver, record, parcel):
         patch.setattr(module, "PACKAGE_ROOT", package)
     for function in (sources.imported_files, sources.source_files, sources.source_hash):
         patch.setattr(function, "__defaults__", (package,))

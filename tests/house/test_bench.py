@@ -1,7 +1,9 @@
 """A race that somebody runs again does not replace the book's."""
 
 import importlib.util
+import json
 import sys
+from dataclasses import asdict, replace
 from pathlib import Path
 
 if "harness" not in sys.modules:  # it is sent to other processes by its name, so there is one of it
@@ -22,3 +24,16 @@ def test_a_race_is_the_books_only_where_it_has_none(tmp_path, monkeypatch, capsy
     assert kept.read_text() == "the book's"
     assert '"rows": []' in fresh.read_text()
     assert f"to make it the book's: cp {fresh} {kept}" in capsys.readouterr().out
+
+
+def test_a_record_keeps_its_day_until_it_changes_hands(tmp_path):
+    fields = {name: 0.0 for name in harness.Row.__dataclass_fields__}
+    names = {"name": "a race", "ours": "we", "peer": "they", "role": "peer", "rounds": 3}
+    row = harness.Row(**fields | names | {"headline": True, "verdict": "met"})
+    table = tmp_path / "bench.json"
+    table.write_text(json.dumps({"rows": [asdict(row) | {"since": "2026-11-01"}]}))
+    assert harness.since(row, table, "2026-11-09") == {"since": "2026-11-01"}
+    for changed in ({"verdict": "missed"}, {"peer": "others"}, {"name": "another race"}):
+        assert harness.since(replace(row, **changed), table, "2026-11-09") == {"since": "2026-11-09"}, changed
+    assert harness.since(row, None, "2026-11-09") == {"since": "2026-11-09"}
+    assert harness.since(replace(row, headline=False), table, "2026-11-09") == {}

@@ -19,29 +19,14 @@ CLOCKS = {("cactus", "SamplerTime"), ("hierarchical_kernel", "Overhead")}
 # Records at tier cpu that name no commit which the repository holds: made before it had one, or on a branch that was
 # squashed. None may join them; one that is made anew (`derived record SLUG EXPERIMENT --tier cpu`) leaves the list.
 NO_COMMIT = {
-    "cactus": """
-        MarkovPairs
-    """,
     "geometric_tax": """
-        Arms Blur Encoders Regimes Sweep
-    """,
-    "hierarchical_kernel": """
-        Rules
-    """,
-    "homogenized": """
-        Cold Freezing Hot Interpolation PrivateNoise Prompts TwoTokens WeakError
-    """,
-    "in_place_ttt": """
-        Layers Noise
+        Arms Blur Encoders Sweep
     """,
     "ols_attention": """
-        LearnedInContext PolynomialCapacity
+        LearnedInContext
     """,
     "signal_propagation": """
-        DeepOverlap GeneratedImages Networks Regimes VisionTransformer Window
-    """,
-    "sinkhorn": """
-        Causal Particles RandomScores
+        DeepOverlap GeneratedImages Networks VisionTransformer
     """,
     "task_ecologies": """
         Imposed

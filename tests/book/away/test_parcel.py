@@ -21,8 +21,7 @@ def test_a_parcel_has_the_code_of_every_experiment_and_what_it_imports(paper, tm
     packed = parcel.pack(House(ROOT), ORDER | {"paper": paper})
     with tarfile.open(fileobj=io.BytesIO(packed.content)) as archive:
         archive.extractall(tmp_path, filter="data")
-    for experiment in recording.claims_of(paper).EXPERIMENTS:
-        module = experiment.__module__
+    for module in {experiment.__module__ for experiment in recording.claims_of(paper).EXPERIMENTS}:
         assert source_hash(module, tmp_path / "src/derived") == source_hash(module)
     names = {path.name for path in (tmp_path / "src/derived/papers").iterdir()}
     assert names == {"__init__.py", paper} or names == {paper}

@@ -32,7 +32,7 @@ def run(python: str | Path, file: Path, *arguments: str, **added: str) -> subpro
 
 
 def test_the_log_of_a_script_is_a_record_and_a_second_run_makes_nothing_again(house, tmp_path):
-    made = press.process(house, "record", "toy", "Draws", "--jobs", "1", "--on", "script")
+    made = press.derived(house, "record", "toy", "Draws", "--jobs", "1", "--on", "script")
     assert made.returncode == 0, made.stderr
     away = Path((house / "_build/away/toy-cpu.py").rename(tmp_path / "toy-cpu.py"))
     log = tmp_path / "log"
@@ -41,12 +41,12 @@ def test_the_log_of_a_script_is_a_record_and_a_second_run_makes_nothing_again(ho
         assert done.returncode == 0, done.stdout + done.stderr
         log.write_text(done.stdout)
     assert sorted((tmp_path / "ran").read_text().split()) == sorted([f"{n}{s}" for n in "25" for s in range(4)])
-    back = press.process(house, "record", "toy", "Draws", "--fetched", str(log))
+    back = press.derived(house, "record", "toy", "Draws", "--fetched", str(log))
     assert back.returncode == 0, back.stderr
     assert (house / "results/toy/Draws/cpu/rows.parquet").is_file()
     assert "--fetched LOG" in made.stdout
     log.write_text(log.read_text().replace("END RECORD", ""))
-    cut = press.process(house, "record", "toy", "Draws", "--fetched", str(log))
+    cut = press.derived(house, "record", "toy", "Draws", "--fetched", str(log))
     assert cut.stderr == "derived: Draws did not come back; what did is saved, the same command continues\n"
 
 
@@ -58,14 +58,17 @@ def made(tmp_path_factory) -> tuple[Path, Path]:
     return tuple(script.write(tmp_path_factory.mktemp("made"), packed, "kernel-gpu", "derived record"))
 
 
-def image(folder: Path) -> Path:
-    """An environment as hosts offer it: torch is there, and nothing else."""
-    venv.create(folder, with_pip=True)
-    todo, packages = ["torch"], Path(sysconfig.get_paths("venv", {"base": str(folder)})["purelib"])
+def image(folder: Path, named: list[str]) -> Path:
+    """An environment that has these packages as they are here, what they need, and nothing else."""
+    venv.create(folder, with_pip=False)
+    todo, packages = [*named], Path(sysconfig.get_paths("venv", {"base": str(folder)})["purelib"])
     while todo:
-        found = importlib.metadata.distribution(todo.pop())
-        wanted = [each for each in map(Requirement, found.requires or []) if not each.marker or each.marker.evaluate()]
-        todo += [each.name for each in wanted]
+        asked = Requirement(todo.pop())
+        if asked.marker and not asked.marker.evaluate({"extra": ""}):
+            continue
+        found = importlib.metadata.distribution(asked.name)
+        assert asked.specifier.contains(found.version), asked
+        todo += found.requires or []
         for name in {file.parts[0] for file in found.files} - {"..", "__pycache__"}:
             if not (packages / name).exists():
                 (packages / name).symlink_to(found.locate_file(name))
@@ -74,13 +77,7 @@ def image(folder: Path) -> Path:
 
 def test_it_runs_in_an_empty_environment_with_what_its_header_names(made, tmp_path):
     file, _ = made
-    python = image(tmp_path / "image")
-    names = header(file.read_text())["dependencies"]
-    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *names]
-    installed = subprocess.run(pip, capture_output=True, text=True)
-    if "No matching distribution" in installed.stderr or "Could not find a version" in installed.stderr:
-        pytest.skip(f"the package registry does not answer: {installed.stderr.strip().splitlines()[-1]}")
-    assert installed.returncode == 0, installed.stderr
+    python = image(tmp_path / "image", header(file.read_text())["dependencies"])
     done = run(python, file, "try")
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.fullmatch(r"hierarchical_kernel/Overhead: \d+ rows at size tiny, no record\n", done.stdout)

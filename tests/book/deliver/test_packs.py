@@ -4,6 +4,7 @@ import io
 import json
 import re
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
@@ -12,6 +13,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from test_render import FINDING, write_book
 
 from derived.book.deliver import packs
+from derived.book.deliver.handout import Handout
 from derived.book.house import House, UserError
 from derived.book.page.plain import Known, Place
 from derived.book.site import render
@@ -131,13 +133,29 @@ def test_nothing_else_is_left(house):
     assert not [name for name in left if name.startswith(".")]
 
 
-def test_without_a_browser_the_packs_are_made_and_a_line_says_what_is_not(house, monkeypatch):
+@pytest.fixture
+def told(house, monkeypatch) -> Callable[[], list[str]]:
+    """What the command says of a site with one chapter, whose packs are there."""
+    monkeypatch.setattr(packs, "packs", lambda *_: (Path("class.zip"), Path("tutors.zip")))
+    for name in ("index.html", "notebooks/toy.html"):
+        (house.site / name).parent.mkdir(parents=True, exist_ok=True)
+        (house.site / name).touch()
+    return lambda: [*packs.teach(house, [], [])]
+
+
+def test_the_command_makes_figures_and_handouts_of_every_chapter_too(house, told, monkeypatch):
+    monkeypatch.setattr(packs.figures, "figures", lambda site, slugs, pack: pack)
+    made = lambda root, site, slugs, into: [Handout(into / f"{slug}.pdf", 2, 1.0) for slug in slugs]  # noqa: E731
+    monkeypatch.setattr(packs.handout, "handouts", made)
+    assert told()[2:] == [
+        f"made {house.build}/figures.zip: SVG, PDF and credits",
+        f"made {house.build}/handouts/toy.pdf: 2 sides",
+    ]
+
+
+def test_without_a_browser_the_packs_are_made_and_a_line_says_what_is_not(told, monkeypatch):
     def none(*_):
         raise UserError("there is no Chromium")
 
     monkeypatch.setattr(packs.figures, "figures", none)
-    monkeypatch.setattr(packs, "packs", lambda *_: (Path("class.zip"), Path("tutors.zip")))
-    (house.site).mkdir(exist_ok=True)
-    (house.site / "index.html").touch()
-    *_, last = packs.teach(house, [], [])
-    assert last == "no figures.zip and no handouts: there is no Chromium"
+    assert told()[-1] == "no figures.zip and no handouts: there is no Chromium"

@@ -127,6 +127,21 @@ def test_changes_are_read_by_claim_the_oldest_first_and_added_at_the_end(tmp_pat
     assert {*found["T-1"][0]} == {"date", "kind", "what", "why"}
 
 
+def test_a_clock_set_back_enters_nothing(toy):
+    """An entry of an earlier day would be told before those that it follows."""
+    house, _ = toy
+    later = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=2)
+    write(house.root, CHANGE | {"date": later})
+    before = [path.read_bytes() for path in (house.root / changes.FILE, house.ledger)]
+    for enter in (
+        lambda: changes.add(house.root, ["T-1"], "range", "It was 2.", "A slip."),
+        lambda: register(house, "toy", "fails", ["T-1"], "ci", ""),
+    ):
+        with pytest.raises(UserError, match=f"the clock says .* has an entry of {later}: set the clock"):
+            enter()
+    assert [path.read_bytes() for path in (house.root / changes.FILE, house.ledger)] == before
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [

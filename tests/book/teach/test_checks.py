@@ -56,7 +56,7 @@ def test_a_step_says_what_to_do_with_a_proof_and_has_time_for_it(given, fault):
 
 def test_a_lecture_has_slack_few_slides_pictures_an_explorer_and_a_trained_result():
     text, drawn, live = slide("<p>Words.</p>"), slide(FIGURE), slide(LIVE)
-    fine = [text, drawn, live]
+    fine = [drawn, text, live]
     assert list(checks.shape(50, [step(45)], fine, KNOWN, {"T-1"})) == []
     assert list(checks.shape(50, [step(46)], fine, KNOWN, {"T-1"})) == [
         "its core takes 46 minutes, at most 45 leave room for questions"
@@ -65,6 +65,8 @@ def test_a_lecture_has_slack_few_slides_pictures_an_explorer_and_a_trained_resul
     assert "1 of 4 slides have a picture, at least 2 should" in list(
         checks.shape(50, [], [text, text, text, drawn], KNOWN, set())
     )
+    opens = "it opens without a picture: the first step shows one"
+    assert list(checks.shape(180, [], [text, drawn, live, text], KNOWN, {"T-1"})) == [opens]
     assert list(checks.shape(50, [], [drawn], KNOWN, {"T-1"})) == ["no slide has an explorer"]
     assert list(checks.shape(50, [], [live], KNOWN, {"T-1"})) == ["no slide has a figure of something trained or real"]
     assert list(checks.shape(50, [], [text], {}, set())) == [], "a chapter that has no picture needs none"

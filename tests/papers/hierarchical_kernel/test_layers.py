@@ -18,6 +18,7 @@ from derived.papers.hierarchical_kernel.model.layers import (
     PlainAttention,
 )
 from derived.papers.hierarchical_kernel.model.pyramid import (
+    POOLINGS,
     block_average,
     causal_average,
     causal_convolution,
@@ -175,6 +176,43 @@ def test_a_short_prompt_and_padding_on_the_right_read_like_the_beginning_of_a_lo
         torch.testing.assert_close(layer(padded)[:, :, :T], whole[:, :, :T], rtol=0, atol=1e-12)
     on_the_left = layer(pad(x[:, :, :3], (0, 0, 6, 0)))[:, :, 6:]
     assert (on_the_left - whole[:, :, :3]).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize(
+    "make", [*(("hkt", impl) for impl in IMPLEMENTATIONS), ("plain", 1), ("plain", 3), ("conv", 2)]
+)
+def test_padding_of_given_length_is_not_read(make, causal):
+    """Whether the layer looks ahead or not: rows of a padded text are those of the text alone, whatever pads it."""
+    kind, how = make
+    for pooling in POOLINGS if kind == "hkt" else ("",):
+        if kind == "hkt":
+            layer = HKTAttention(4, 2, 3, how, causal=causal, pooling=pooling, num_networks=2, **F64)
+        else:
+            layer = {"plain": PlainAttention, "conv": ConvQKAttention}[kind](
+                4, 2, how, causal=causal, num_networks=2, **F64
+            )
+        layer, lengths = shaken(layer), torch.tensor([150, 1, 6])
+        x = normal(2, 3, 150, 4).requires_grad_()
+        filled = torch.where(torch.arange(150).view(-1, 1) < lengths.view(-1, 1, 1), x, math.nan)
+        for given in (lengths, lengths.expand(2, 3)):
+            found = layer(filled, given)
+            for text, n in enumerate(lengths.tolist()):
+                torch.testing.assert_close(found[:, text, :n], layer(x[:, text, :n]), rtol=0, atol=1e-11)
+            assert bool(found.isfinite().all())
+        assert causal or float((layer(x) - found).detach()[:, 1, 0].abs().max()) > 1e-3  # untold, it reads the padding
+        (gradient,) = torch.autograd.grad(layer(x, lengths).sum(), x)
+        assert not gradient[:, 1, 1:].any()
+        assert gradient[:, 1, 0].all()
+
+
+@pytest.mark.parametrize("wrong", [0, 6])
+def test_a_text_has_a_token_and_no_more_than_are_given(wrong):
+    for layer in (HKTAttention(4, causal=False), ConvQKAttention(4, causal=False)):
+        with pytest.raises(ValueError, match=rf"lengths\[1\] = {wrong}; give a number from 1 to 5"):
+            layer(torch.ones(1, 2, 5, 4), torch.tensor([5, wrong]))
+        with pytest.raises(ValueError, match=r"lengths has shape \(3,\); give one for each text, \(2,\)"):
+            layer(torch.ones(1, 2, 5, 4), torch.tensor([5, 5, 5]))
 
 
 def test_layers_of_a_stack_differ_by_their_names():

@@ -66,10 +66,11 @@ def test_figures_of_trained_models_say_in_words_what_they_show():
     label = trained.documents(rows).get_label()
     assert "after 2 steps In-Place TTT 1.900, window 1.900; after 10 steps In-Place TTT 1.500" in label
     starts = {("zero", 0.1): (1.0, 1.0), ("static", 0.1): (1.1, 1.1), ("random", 0.1): (2.0, 2.0)}
+    starts |= {("placebo", 0.1): (1.1, 1.1)}
     rows = models(starts)
     label = trained.warm(rows.assign(start=rows["arm"], first=1.25, base=1.25)).get_label()
     assert "trained model, 1.250: as it was +0.000, then" in label
-    assert "released start +0.000, then -0.235" in label
+    assert "another text's writes +0.000, then -0.135; released start +0.000, then -0.235" in label
     chunks = pd.concat(models({("a", 0.1): (1.0, 1.0)}, chunk=chunk) for chunk in (2, 8))
     layers = pd.concat(models({("a", 0.1): (1.0, 1.0)}, memories=count) for count in (0, 1))
     assert "chunk: 1.015 at 2, 1.015 at 8; by memories: 1.015 at 0" in trained.sizes(chunks, layers).get_label()

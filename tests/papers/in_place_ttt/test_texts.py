@@ -25,11 +25,12 @@ def test_an_answer_is_missed_unless_it_is_among_the_largest_as_many_logits():
     found = ruler_like("tracking", 25, 32, words=9, generator=stream(0, "texts"))
     one = ruler_like("needle", 25, 32, words=9, generator=stream(1, "texts"))
     answers = torch.cat([found.answers, one.answers]).clamp(max=11)
+    answers = torch.stack([answers, answers.roll(1, dims=0), answers.roll(2, dims=0)])
     shares = missed(logits, answers)
     for r in range(3):
         for b in range(50):
-            wanted = {each for each in answers[b].tolist() if each >= 0}
-            count = sum(each >= 0 for each in answers[b].tolist())
+            wanted = {each for each in answers[r, b].tolist() if each >= 0}
+            count = sum(each >= 0 for each in answers[r, b].tolist())
             named = set(logits[r, b].topk(count).indices.tolist())
             assert shares[r, b] == pytest.approx(1 - len(wanted & named) / count)
 
@@ -38,10 +39,10 @@ def test_the_question_is_the_last_token_and_the_answer_is_not_in_the_input():
     needles = Needles.at("cpu")
     for task in TASKS:
         ids, answers = needles.texts(task, 30, stream(0, "texts"), torch.device("cpu"))
-        assert ids.shape == (30, needles.length - 1)
+        assert ids.shape == (needles.networks, 30, needles.length - 1)
         assert int(ids.max()) < needles.words + FIRST
         if task.startswith("needle"):
-            for text, answer in zip(ids.tolist(), answers[:, 0].tolist(), strict=True):
+            for text, answer in zip(ids.flatten(0, 1).tolist(), answers[..., 0].flatten().tolist(), strict=True):
                 assert text[text.index(text[-1]) + 1] == answer
 
 
@@ -60,7 +61,7 @@ def test_what_is_judged_was_not_trained_on():
     assert [round(len(each) / texts.size_of_text, 3) for each in parts.values()] == [0.9, 0.05, 0.05]
     pieces = texts.texts(parts["test"], 5, stream(0, "pieces"), torch.device("cpu"))
     whole = bytes(parts["test"].tolist())
-    assert all(bytes(piece.tolist()) in whole for piece in pieces)
+    assert all(bytes(piece.tolist()) in whole for piece in pieces.flatten(0, 1))
 
 
 @pytest.mark.parametrize("context", [0, 5, 24])

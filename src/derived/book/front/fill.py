@@ -7,7 +7,7 @@ from typing import Any
 
 import nbformat
 
-from derived.book.front import history, notation, reference, scales, twice, welcome
+from derived.book.front import history, notation, races, reference, scales, twice, welcome
 from derived.book.judge import changes
 from derived.book.page import pages
 from derived.book.report import wrong
@@ -44,6 +44,7 @@ def fill(
         "<!-- glossary -->": notation.glossary(root, executed),
         "<!-- letters -->": notation.shared(symbols),
         "<!-- notation -->": notation.notation(symbols),
+        "<!-- races -->": races.table(root, chapters),
         "<!-- scales -->": scales.table(chapters),
         "<!-- twice -->": twice.table(root, chapters),
         "<!-- wrong -->": wrong.page(chapters, changes.read(root)),

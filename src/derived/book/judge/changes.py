@@ -11,7 +11,7 @@ import yaml
 from pydantic import Field, StringConstraints
 
 from derived.book import written
-from derived.book.house import write_whole
+from derived.book.house import UserError, write_whole
 
 FILE = "results/changes.yml"
 Words = Annotated[str, StringConstraints(min_length=1)]
@@ -49,10 +49,18 @@ def read(root: Path) -> dict[str, list[dict[str, str]]]:
     return found
 
 
+def today(root: Path) -> datetime.date:
+    """The day, as the clock has it; UserError for a clock set back, whose entries would be told before older ones."""
+    day = datetime.datetime.now(datetime.UTC).date()
+    last = max((change.date for change in written.read(root / FILE, list[Change])), default=day)
+    if day < last:
+        raise UserError(f"the clock says {day}, and {FILE} has an entry of {last}: set the clock")
+    return day
+
+
 def add(root: Path, claims: Sequence[str], kind: Kind, what: str, why: str) -> None:
     """Add an entry of today."""
-    today = datetime.datetime.now(datetime.UTC).date()
-    entry = {"date": today, "claims": [*claims], "kind": kind, "what": what, "why": why}
+    entry = {"date": today(root), "claims": [*claims], "kind": kind, "what": what, "why": why}
     text = yaml.safe_dump([entry], sort_keys=False, allow_unicode=True, width=116)
     path = root / FILE
     write_whole(path, (path.read_text("utf-8") if path.is_file() else "") + text)

@@ -3,7 +3,6 @@
 import json
 import math
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -219,7 +218,7 @@ def accept(house: House, rows: Sequence[Row]) -> None:
     order = dict.fromkeys((*house.chapters(), *(row["paper"] for row in kept)))
     kept.sort(key=lambda row: [*order].index(row["paper"]))
     told = [row for row in before if row["verdict"] is not None]
-    fresh = news.compared(told, kept, datetime.now(UTC).date().isoformat())
+    fresh = news.compared(told, kept, changes.today(house.root).isoformat())
     write_whole(house.ledger, json.dumps(kept, indent=1) + "\n")  # first, or a second attempt would tell the news twice
     news.add(house.root, fresh)
 

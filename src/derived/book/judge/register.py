@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from derived.book.house import House, UserError, write_whole
@@ -62,7 +61,7 @@ def _new(house: House, claim: Claim, paper: str, tier: str, verdict: str) -> dic
     facts = on_page.decided(read_notebook(house, paper)) if claim.kind == "on page" else {claim.id: terms(claim, tier)}
     if claim.id not in facts:
         raise UserError(f"no check cell of {paper} can decide {claim.id} yet: run: make site CHAPTERS={paper}")
-    today = datetime.now(UTC).date().isoformat()
+    today = changes.today(house.root).isoformat()
     row = {"id": claim.id, "paper": paper, "tier": tier, "expected": verdict, "registered": today, "changed": []}
     fixed = {name: facts[claim.id][name] for name in (*ledger.TERMS, "terms")}
     fixed["measure"] = measured.measure(house.root, paper, claim.id)

@@ -71,8 +71,8 @@ def pace(steps: Sequence[Step], known: dict[str, Thing], aims: int) -> Iterator[
 def shape(
     minutes: int, steps: Sequence[Step], slides: Sequence[Slide], known: dict[str, Thing], trained: set[str]
 ) -> Iterator[str]:
-    """Check that a lecture has slack, few slides, and of what the chapter has: pictures, a live explorer, and a result
-    of something trained or real."""
+    """Check that a lecture has slack, few slides, and of what the chapter has: pictures, the first at once, a live
+    explorer, and a result of something trained or real."""
     core = sum(step.minutes for step in steps if step.show and not step.optional)
     if core > CORE.get(minutes, core):
         yield f"its core takes {core} minutes, at most {CORE[minutes]} leave room for questions"
@@ -83,6 +83,8 @@ def shape(
     least = min(PICTURED.get(minutes, 0.0) * len(slides), len(there))
     if len(shown) < least:
         yield f"{len(shown)} of {len(slides)} slides have a picture, at least {least:.0f} should"
+    if there and not any(slide.picture is not None for slide in slides[:1]):
+        yield "it opens without a picture: the first step shows one"
     kinds = {
         "an explorer": lambda picture: of_class(picture, "explorer"),
         "a figure of something trained or real": lambda picture: claims_of(picture) & trained,

@@ -7,6 +7,7 @@ U_l       row_index     (U_l)_ij = 1 iff j = floor((i + offset) / 2^l)          
 alpha     alpha         convex weights of the levels                              (*lead, L), broadcast
 S         scores        sum_l alpha_l U_l S^(l) U_l^T                             (*lead, T, T)
 A, Y      A, output     softmax(mask(S)), A V                                     (*lead, T, T), (*lead, T, d_v)
+          real          which keys are tokens, not padding; None if all are       (*lead, T), broadcast
 
 No definition of the paper was visible: the construction fits its abstract. [ours]
 """
@@ -15,7 +16,7 @@ import math
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
@@ -72,6 +73,12 @@ def causal_mask(S: Float[Tensor, "*lead T T"]) -> Float[Tensor, "*lead T T"]:
     return S.masked_fill(future, -math.inf)
 
 
+def masked(S: Tensor, causal: bool, real: Bool[Tensor, "*lead T"] | None) -> Float[Tensor, "*lead T T"]:
+    """S with -inf where the key is padding or, in a causal layer, comes after the query."""
+    S = causal_mask(S) if causal else S
+    return S if real is None else S.masked_fill(~real.unsqueeze(-2), -math.inf)
+
+
 def concatenated_features(
     q: Sequence[Tensor], k: Sequence[Tensor], alpha: Float[Tensor, "*heads L"], *, offset: int = 0, split: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -109,26 +116,29 @@ def attend_reference(
     alpha: Float[Tensor, "*heads L"],
     *,
     causal: bool = True,
+    real: Bool[Tensor, "*lead T"] | None = None,
     offset: int = 0,
 ) -> Float[Tensor, "*lead T d_v"]:
     """softmax(mask(S)) V with every table materialised: the definition. Memory O(T^2 L). [ours]"""
     S = mix(score_tables(q, k), alpha, offset)
-    return torch.softmax(causal_mask(S) if causal else S, dim=-1) @ v
+    return torch.softmax(masked(S, causal, real), dim=-1) @ v
 
 
-def attend_plain(q: Tensor, k: Tensor, v: Tensor, *, scale: float, causal: bool = True) -> Float[Tensor, "*lead T d_v"]:
+def attend_plain(
+    q: Tensor, k: Tensor, v: Tensor, *, scale: float, causal: bool = True, real: Bool[Tensor, "*lead T"] | None = None
+) -> Float[Tensor, "*lead T d_v"]:
     """softmax(mask(scale q k^T)) v, by torch's fused kernel or, for unequal widths on a CPU, tile by tile.
 
     ValueError where there is no token. [prior]
     """
     _check_length(v)
     if q.shape[-1] != v.shape[-1] and not q.is_cuda:
-        return _attend_in_tiles([scale * q], [k], v, causal, 0, TILE)  # costs less than padding
-    return attend_padded(q, k, v, scale=scale, causal=causal)
+        return _attend_in_tiles([scale * q], [k], v, causal, real, 0, TILE)  # costs less than padding
+    return attend_padded(q, k, v, scale=scale, causal=causal, real=real)
 
 
 def attend_padded(
-    q: Tensor, k: Tensor, v: Tensor, *, scale: float, causal: bool = True
+    q: Tensor, k: Tensor, v: Tensor, *, scale: float, causal: bool = True, real: Bool[Tensor, "*lead T"] | None = None
 ) -> Float[Tensor, "*lead T d_v"]:
     """softmax(mask(scale q k^T)) v by torch's fused kernel; it asks for equal widths, so zeros are added.
 
@@ -139,8 +149,17 @@ def attend_padded(
     width, lead = v.shape[-1], torch.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
     v = pad(v, (0, max(0, q.shape[-1] - width)))
     q, k = (pad(a, (0, v.shape[-1] - a.shape[-1])) for a in (q, k))
-    four = (a.expand(*lead, *a.shape[-2:]).reshape(-1, lead[-1] if lead else 1, *a.shape[-2:]) for a in (q, k, v))
-    return scaled_dot_product_attention(*four, is_causal=causal, scale=scale).reshape(*lead, *v.shape[-2:])[..., :width]
+
+    def four(a: Tensor) -> Tensor:
+        return a.expand(*lead, *a.shape[-2:]).reshape(-1, lead[-1] if lead else 1, *a.shape[-2:])
+
+    mask = None
+    if real is not None:  # the kernel takes a mask or causality, not both
+        T = v.shape[-2]
+        seen = torch.ones(T, T, dtype=torch.bool, device=v.device).tril() if causal else True
+        mask, causal = four(real.unsqueeze(-2) & seen), False
+    output = scaled_dot_product_attention(four(q), four(k), four(v), mask, is_causal=causal, scale=scale)
+    return output.reshape(*lead, *v.shape[-2:])[..., :width]
 
 
 def attend_fused(
@@ -150,6 +169,7 @@ def attend_fused(
     alpha: Float[Tensor, "*heads L"],
     *,
     causal: bool = True,
+    real: Bool[Tensor, "*lead T"] | None = None,
     offset: int = 0,
 ) -> Float[Tensor, "*lead T d_v"]:
     """The same as one ordinary attention of width L d_k on concatenated features; memory O(T L d_k).
@@ -158,7 +178,7 @@ def attend_fused(
     tile, so L T^2 d_k products and no (T, T) table either way. [ours]
     """
     queries, keys = concatenated_features(q, k, alpha, offset=offset)
-    return attend_plain(queries, keys, v, scale=1.0, causal=causal)
+    return attend_plain(queries, keys, v, scale=1.0, causal=causal, real=real)
 
 
 def attend_tables(
@@ -168,6 +188,7 @@ def attend_tables(
     alpha: Float[Tensor, "*heads L"],
     *,
     causal: bool = True,
+    real: Bool[Tensor, "*lead T"] | None = None,
     offset: int = 0,
     tile: int = TILE,
 ) -> Float[Tensor, "*lead T d_v"]:
@@ -179,18 +200,18 @@ def attend_tables(
     check_count("tile", tile)
     _check_levels(len(q), len(k), alpha)
     scaled = [(alpha[..., l] / math.sqrt(a.shape[-1])).unsqueeze(-1).unsqueeze(-1) * a for l, a in enumerate(q)]
-    return _attend_in_tiles(scaled, k, v, causal, offset, tile)
+    return _attend_in_tiles(scaled, k, v, causal, real, offset, tile)
 
 
 def _attend_in_tiles(
-    q: Sequence[Tensor], k: Sequence[Tensor], v: Tensor, causal: bool, offset: int, tile: int
+    q: Sequence[Tensor], k: Sequence[Tensor], v: Tensor, causal: bool, real: Tensor | None, offset: int, tile: int
 ) -> Tensor:
     """All rows of the output; q carries alpha_l / sqrt(d_k)."""
     _check_length(v)
     T, outputs = v.shape[-2], []
     again = tile < T and torch.is_grad_enabled() and any(a.requires_grad for a in (*q, *k, v))
     for start in range(0, T, tile):
-        arguments = (q, k, v, start, min(start + tile, T), causal, offset)
+        arguments = (q, k, v, start, min(start + tile, T), causal, real, offset)
         if again:
             outputs.append(checkpoint(_attend_tile, *arguments, use_reentrant=False, preserve_rng_state=False))
         else:
@@ -199,7 +220,14 @@ def _attend_in_tiles(
 
 
 def _attend_tile(
-    q: Sequence[Tensor], k: Sequence[Tensor], v: Tensor, start: int, stop: int, causal: bool, offset: int
+    q: Sequence[Tensor],
+    k: Sequence[Tensor],
+    v: Tensor,
+    start: int,
+    stop: int,
+    causal: bool,
+    real: Tensor | None,
+    offset: int,
 ) -> Tensor:
     """Rows start .. stop - 1 of the output; q carries alpha_l / sqrt(d_k)."""
     last = stop if causal else v.shape[-2]
@@ -212,6 +240,8 @@ def _attend_tile(
     if causal:
         future = torch.ones(stop - start, stop - start, dtype=torch.bool, device=v.device).triu(1)
         S[..., start:].masked_fill_(future, -math.inf)
+    if real is not None:
+        S.masked_fill_(~real[..., None, :last], -math.inf)
     return torch.softmax(S, dim=-1) @ v[..., :last, :]
 
 

@@ -17,7 +17,7 @@ import math
 from typing import Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from derived.lab.checks import check_choice, check_count, check_within
@@ -41,6 +41,23 @@ def _check_tokens(x: Tensor, weight: Tensor, width: int) -> None:
             f"x is {x.dtype}, and the weights are {weight.dtype}; "
             f"give x.to({weight.dtype}), or the layer dtype={x.dtype}"
         )
+
+
+def _without_padding(x: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """x with zeros after each text's last token, and which keys are tokens, (*networks, *batch, 1, T).
+
+    ValueError unless each text has a length, from 1 to T.
+    """
+    if lengths is None:
+        return x, None
+    if lengths.shape not in (x.shape[1:-2], x.shape[:-2]):
+        given, texts, networks = (tuple(shape) for shape in (lengths.shape, x.shape[1:-2], x.shape[:-2]))
+        raise ValueError(
+            f"lengths has shape {given}; give one for each text, {texts}, or for each network's, {networks}"
+        )
+    check_within("lengths", lengths, 1, x.shape[-2])
+    real = torch.arange(x.shape[-2], device=x.device) < lengths.unsqueeze(-1)
+    return x.masked_fill(~real.unsqueeze(-1), 0), real.unsqueeze(-2)
 
 
 class CausalDownsample(nn.Module):
@@ -163,8 +180,9 @@ class HKTAttention(nn.Module):
     attention. Other arguments and errors as in ``HierarchicalScores``; ValueError for an unknown ``impl``.
 
     Layers of one ``layer`` name and seed have equal weights: give each layer of a stack a name. Texts of unequal length
-    are padded on the right, where a causal layer does not look; padding on the left would move a text against the
-    blocks. A prompt may be as short as one token.
+    are padded on the right, where a causal layer does not look; one with causal=False has to be told their ``lengths``,
+    which are the sums of a mask. Padding on the left would move a text against the blocks. A prompt may be as short as
+    one token.
 
     >>> first, second = (HKTAttention(8, heads=2, levels=3, layer=f"block {i}") for i in (1, 2))
     >>> torch.equal(first.W_V, second.W_V)
@@ -172,6 +190,9 @@ class HKTAttention(nn.Module):
     >>> texts = torch.linspace(-1, 1, 160).view(1, 2, 10, 8)  # one network, two texts
     >>> padded = torch.nn.functional.pad(texts[:, :, :3], (0, 0, 0, 7))  # three tokens each, and padding
     >>> torch.allclose(first(padded)[:, :, :3], first(texts)[:, :, :3], atol=1e-6)
+    True
+    >>> both = HKTAttention(8, heads=2, levels=3, causal=False)  # the first text has three tokens, the second all ten
+    >>> torch.allclose(both(padded, torch.tensor([3, 10]))[:, 0, :3], both(texts[:, :1, :3])[:, 0], atol=1e-6)
     True
     """
 
@@ -195,13 +216,17 @@ class HKTAttention(nn.Module):
         self.W_V, self.W_O = draws.matrix("W_V", d, d), draws.matrix("W_O", d, d)
         self.heads, self.impl, self.causal = heads, impl, causal
 
-    def forward(self, x: Float[Tensor, "R *batch T d"]) -> Float[Tensor, "R *batch T d"]:
-        """What attention adds to the stream."""
+    def forward(
+        self, x: Float[Tensor, "R *batch T d"], lengths: Int[Tensor, "*texts"] | None = None
+    ) -> Float[Tensor, "R *batch T d"]:
+        """What attention adds to the stream; ``lengths``, (*batch) or (R, *batch), are the tokens before padding."""
+        x, real = _without_padding(x, lengths)
         q, k, alpha = self.scores.features(x)
         v = split_heads(linear(x, self.W_V), self.heads)
         attend, offset = IMPLEMENTATIONS[self.impl], offset_of(self.scores.pooling)
         # Y = W_O concat_heads(softmax(mask(S)) V)
-        return linear(merge_heads(attend(q, k, v, alpha, causal=self.causal, offset=offset)), self.W_O)
+        mixed = attend(q, k, v, alpha, causal=self.causal, real=real, offset=offset)
+        return linear(merge_heads(mixed), self.W_O)
 
 
 class PlainAttention(nn.Module):
@@ -225,12 +250,16 @@ class PlainAttention(nn.Module):
         """What queries and keys are taken from: the tokens themselves."""
         return x
 
-    def forward(self, x: Float[Tensor, "R *batch T d"]) -> Float[Tensor, "R *batch T d"]:
-        """What attention adds to the stream."""
+    def forward(
+        self, x: Float[Tensor, "R *batch T d"], lengths: Int[Tensor, "*texts"] | None = None
+    ) -> Float[Tensor, "R *batch T d"]:
+        """What attention adds to the stream; ``lengths`` as in ``HKTAttention``."""
         _check_tokens(x, self.W_V, self.d)
+        x, real = _without_padding(x, lengths)
         z = self.compared(x)
         q, k, v = (split_heads(linear(*pair), self.heads) for pair in ((z, self.W_Q), (z, self.W_K), (x, self.W_V)))
-        mixed = attend_plain(q, k, v, scale=q.shape[-1] ** -0.5, causal=self.causal)  # by its own width: 1/sqrt(L d_k)
+        scale = q.shape[-1] ** -0.5  # by its own width: 1/sqrt(L d_k)
+        mixed = attend_plain(q, k, v, scale=scale, causal=self.causal, real=real)
         return linear(merge_heads(mixed), self.W_O)
 
 

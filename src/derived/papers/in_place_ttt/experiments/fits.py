@@ -1,4 +1,4 @@
-"""Training of R small models side by side on generated texts, the same texts for every arm and rate.
+"""Training of R small models side by side, each on texts of its own, which are the same for every arm and rate.
 
 symbol   name       meaning                                                       axes
 R        networks   independently initialised models; a replicate is one model    leading axis
@@ -43,6 +43,10 @@ class Trained(Experiment):
     def size(self, vocabulary: int, depth: int, memories: Mapping[int, Memory], **facts) -> Size:
         sizes = {"width": self.width, "inner": self.inner, "heads": self.heads, "window": self.window}
         return Size(vocabulary, depth=depth, memories=memories, **{**sizes, **facts})
+
+    def own(self, texts: Tensor) -> Tensor:
+        """Texts for all networks, one after another (R B, ...), as each network's own: (R, B, ...)."""
+        return texts.unflatten(0, (self.networks, -1))
 
 
 CI = {"networks": 2, "rates": (1e-2,), "steps": 3, "batch": 2, "length": 32, "width": 8, "inner": 12, "heads": 1}

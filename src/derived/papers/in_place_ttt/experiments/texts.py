@@ -1,7 +1,8 @@
 """Small models on texts nearer to those of the paper: needles like RULER's, and real text that every machine has.
 
 Two blocks of window attention whose MLPs write, and the same without, at equal parameters, on the same texts from the
-same initial weights; ``valid`` chooses the rate of each arm, ``test`` is judged. A replicate is one trained model.
+same initial weights; ``valid`` chooses the rate of each arm, ``test`` is judged. A replicate is one trained model with
+its own draw of texts to train, to choose and to judge by.
 """
 
 from dataclasses import dataclass
@@ -33,16 +34,16 @@ def arm(trained: Trained, vocabulary: int, chunk: int) -> Size:
     return as_many_parameters(size, full)
 
 
-def missed(logits: Float[Tensor, "R B V"], answers: Int[Tensor, "B 4"]) -> Float[Tensor, "R B"]:
+def missed(logits: Float[Tensor, "R B V"], answers: Int[Tensor, "R B 4"]) -> Float[Tensor, "R B"]:
     """The share of a text's k answers that are not among the k largest logits; -1 stands for no answer.
 
-    >>> missed(torch.tensor([[[3.0, 2.0, 1.0, 0.0]]]), torch.tensor([[1, 3, -1, -1]]))
+    >>> missed(torch.tensor([[[3.0, 2.0, 1.0, 0.0]]]), torch.tensor([[[1, 3, -1, -1]]]))
     tensor([[0.5000]])
     """
     real = answers >= 0
     counts = real.sum(dim=-1, keepdim=True)
     best = logits.topk(answers.shape[-1], dim=-1).indices
-    named = (best.unsqueeze(-1) == answers.unsqueeze(1)).any(dim=-1) & (torch.arange(4, device=best.device) < counts)
+    named = (best.unsqueeze(-1) == answers.unsqueeze(-2)).any(dim=-1) & (torch.arange(4, device=best.device) < counts)
     return 1 - named.sum(dim=-1) / counts.squeeze(-1)
 
 
@@ -70,9 +71,9 @@ class Needles(Trained):
         return [{"chunk": chunk, "rate": rate} for chunk in (0, *self.chunks) for rate in self.rates]
 
     def texts(self, task: str, batch: int, generator, device) -> tuple[Tensor, Tensor]:
-        """Tokens up to the word that is asked for, (B, length - 1), and the answers (B, 4)."""
-        found = ruler_like(task, batch, self.length, words=self.words, generator=generator)
-        return found.ids[:, :-1].to(device), found.answers.to(device)
+        """Each network's own: tokens up to the word that is asked for, (R, B, length - 1), and answers (R, B, 4)."""
+        found = ruler_like(task, self.networks * batch, self.length, words=self.words, generator=generator)
+        return self.own(found.ids[:, :-1].to(device)), self.own(found.answers.to(device))
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         size = arm(self, self.words + FIRST, condition["chunk"])
@@ -80,10 +81,9 @@ class Needles(Trained):
 
         def loss(step: int) -> Tensor:
             drawn = [self.texts(task, self.batch, generator, device) for task in TASKS]
-            ids, answers = (torch.cat(each) for each in zip(*drawn, strict=True))
+            ids, answers = (torch.cat(each, dim=1) for each in zip(*drawn, strict=True))
             real = answers >= 0
-            named = answers.clamp(min=0).expand(self.networks, -1, -1)
-            logs = model(ids)[:, :, -1].log_softmax(dim=-1).gather(-1, named)
+            logs = model(ids)[:, :, -1].log_softmax(dim=-1).gather(-1, answers.clamp(min=0))
             return -((logs * real).sum(dim=-1) / real.sum(dim=-1)).mean(dim=-1)
 
         fit(model, loss, steps=self.steps, rate=condition["rate"])
@@ -140,9 +140,9 @@ class SourceBytes(Trained):
         cuts = {"train": (0, 9 * n // 10), "valid": (9 * n // 10, 19 * n // 20), "test": (19 * n // 20, n)}
         return {name: text[begin:end] for name, (begin, end) in cuts.items()}
 
-    def texts(self, part: Int[Tensor, "bytes"], batch: int, generator, device) -> Int[Tensor, "B n"]:
-        """Pieces of ``length`` + 1 bytes from anywhere in a part."""
-        begin = torch.randint(len(part) - self.length, (batch, 1), generator=generator)
+    def texts(self, part: Int[Tensor, "bytes"], batch: int, generator, device) -> Int[Tensor, "R B n"]:
+        """Each network's own pieces of ``length`` + 1 bytes, from anywhere in a part."""
+        begin = torch.randint(len(part) - self.length, (self.networks, batch, 1), generator=generator)
         return part[begin + torch.arange(self.length + 1)].to(device)
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
@@ -151,7 +151,7 @@ class SourceBytes(Trained):
 
         def loss(step: int) -> Tensor:
             ids = self.texts(parts["train"], self.batch, generator, device)
-            return mean_cross_entropy(model(ids[:, :-1]), ids[:, 1:])
+            return mean_cross_entropy(model(ids[..., :-1]), ids[..., 1:])
 
         losses, tenth = fit(model, loss, steps=self.steps, rate=condition["rate"]), self.steps // 10
         valid, test = (
@@ -171,5 +171,5 @@ class SourceBytes(Trained):
     @torch.no_grad()
     def final_loss(self, model: SmallLM, ids: Tensor, context: int) -> Float[Tensor, "R"]:
         """Nats per byte of the last block of each piece after ``context`` bytes before it."""
-        logits = model(ids[:, -1 - self.final - context : -1])[:, :, -self.final :]
-        return mean_cross_entropy(logits, ids[:, -self.final :]).double().cpu()
+        logits = model(ids[..., -1 - self.final - context : -1])[:, :, -self.final :]
+        return mean_cross_entropy(logits, ids[..., -self.final :]).double().cpu()

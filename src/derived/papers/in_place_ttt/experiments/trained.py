@@ -1,8 +1,8 @@
 """Small models trained from scratch: recall beyond the window, chunk sizes, numbers of memories, rivals, a warm start.
 
-Stands in for the paper's runs of 0.5 to 14 billion parameters. Every arm is trained at every rate on the same texts
-from the same initial weights, with as many parameters as the largest arm; ``valid`` chooses the rate, ``test`` is
-judged. A replicate is one trained model.
+Stands in for the paper's runs of 0.5 to 14 billion parameters. A replicate is one trained model with its own draw of
+texts to train, to choose and to judge by; every arm reads the same at every rate, from the same initial weights, with
+as many parameters as the largest arm. ``valid`` chooses the rate, ``test`` is judged.
 """
 
 import itertools
@@ -87,20 +87,24 @@ class Recall(Trained):
         return as_many_parameters(self.size(vocabulary, depth, memories, window=window), full)
 
     def texts(self, batch: int, generator, device) -> tuple[Tensor, Tensor]:
-        """Tokens and labels."""
+        """Tokens and labels of each network's own texts, (R, B, length)."""
         sizes = {"pairs": self.pairs, "queries": self.queries, "keys": self.keys}
-        ids, labels, _ = mqar(batch, self.length, **sizes, generator=generator)
-        return ids.to(device), labels.to(device)
+        ids, labels, _ = mqar(self.networks * batch, self.length, **sizes, generator=generator)
+        return self.own(ids.to(device)), self.own(labels.to(device))
+
+    def asked(self, model: SmallLM, ids: Tensor, labels: Tensor, change=None) -> tuple[Tensor, Tensor]:
+        """Logits (R, B Q, V) at the places that have a label, and these labels (R, B Q)."""
+        there = labels != NONE
+        return self.own(model(ids, change)[there]), self.own(labels[there])
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         size = self.arm(*(condition[name] for name in ("depth", "window", "arm")))
         model, generator, right = build(size, self.networks, seed, device, dtype), stream(seed, "recall texts"), []
 
         def loss(step: int) -> Tensor:
-            ids, labels = self.texts(self.batch, generator, device)
-            logits = model(ids)[:, labels != NONE]
-            right.append((logits.argmax(dim=-1) == labels[labels != NONE]).float().mean(dim=-1))
-            return mean_cross_entropy(logits, labels[labels != NONE])
+            logits, labels = self.asked(model, *self.texts(self.batch, generator, device))
+            right.append((logits.argmax(dim=-1) == labels).float().mean(dim=-1))
+            return mean_cross_entropy(logits, labels)
 
         fit(model, loss, steps=self.steps, rate=condition["rate"])
         recall = torch.stack(right, dim=-1).double().cpu()  # (R, steps)
@@ -120,10 +124,9 @@ class Recall(Trained):
         """Recall (R,) of the texts that choose the rate, of those that judge, and of these with chunks mixed up."""
         found, later = {}, moved(self.chunk)
         for name, texts, change in (("valid", "valid", None), ("test", "test", None), ("shuffled", "test", later)):
-            ids, labels = self.texts(self.judged, stream(seed, "recall", texts), device)
-            asked = labels != NONE
-            right = model(ids, change)[:, asked].argmax(dim=-1) == labels[asked]
-            found[name] = right.double().mean(dim=-1).cpu()
+            drawn = self.texts(self.judged, stream(seed, "recall", texts), device)
+            logits, labels = self.asked(model, *drawn, change)
+            found[name] = (logits.argmax(dim=-1) == labels).double().mean(dim=-1).cpu()
         return found
 
 
@@ -136,8 +139,9 @@ class Bigrams(Trained):
     final: int = 64  # tokens of the last block, whose loss is judged
 
     def texts(self, batch: int, generator, device) -> Tensor:
-        """Documents of ``length`` + 1 tokens."""
-        return bigram_documents(batch, self.length + 1, size=self.vocabulary, generator=generator).to(device)
+        """Each network's own documents, (R, B, length + 1)."""
+        sizes = {"batch": self.networks * batch, "length": self.length + 1, "size": self.vocabulary}
+        return self.own(bigram_documents(**sizes, generator=generator).to(device))
 
     def train(
         self, model: SmallLM, seed: int, device, rate: float, steps: int, name: str = "documents", change=None
@@ -255,10 +259,6 @@ class Documents(Bigrams):
         trained = itertools.product((self.few, self.steps), self.RATE, self.rates)
         return [{"arm": arm, "steps": steps, "rate": self.RATE[arm] * factor} for steps, arm, factor in trained]
 
-    def texts(self, batch: int, generator, device) -> Tensor:
-        """Each network's own documents, (R, B, length + 1)."""
-        return super().texts(self.networks * batch, generator, device).unflatten(0, (self.networks, -1))
-
     def arm(self, arm: str) -> Size:
         """The size of an arm, with the parameters of the one that has most: LaCT."""
         largest = self.size(self.vocabulary, self.depth, {}, mixer="lact")
@@ -313,35 +313,45 @@ class CatchUp(Documents):
 @dataclass(frozen=True, kw_only=True)
 class WarmStart(Bigrams):
     """IPT-17: a window model is trained; then it is continued as it is ("static"), with memories at the released start
-    ("zero": kernel 0, diagonal projection) or at an arbitrary one ("random": taps of variance 1/5, dense projection).
+    ("zero": kernel 0, diagonal projection) or at an arbitrary one ("random": taps of variance 1/5, dense projection),
+    or at the released start with what another text would have written ("placebo").
 
     Rows: start, rate, replicate, base (loss of the trained model on the test set), first (the same set, right after the
     insertion), valid, test (after continuing), floor.
     """
 
-    pretraining: int = 1000
-    pretraining_rate: float = 1e-2
+    pretraining: int = 20_000
+    pretraining_rate: float = 6.3e-3
     depth: int = 2
+    rates: tuple[float, ...] = (2.5e-3, 4e-3, 6.3e-3)
 
     tiers: ClassVar = {
         "ci": {**CI, "vocabulary": 6, "final": 8, "pretraining": 3},
-        "cpu": {**CPU, "vocabulary": 16, "final": 16, "steps": 100, "pretraining": 100},
+        "cpu": {
+            **{**CPU, **SHORT, "length": 40, "vocabulary": 6, "final": 8},
+            **{"steps": 600, "pretraining": 1200, "rates": (2.5e-3, 4e-3, 6.3e-3)},
+        },
         "gpu": {},
     }
 
     def conditions(self) -> list[dict]:
-        return [{"start": start, "rate": rate} for start in ("static", "zero", "random") for rate in self.rates]
+        return [{"start": start} for start in ("static", "zero", "random", "placebo")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         base = build(self.size(self.vocabulary, self.depth, {}), self.networks, seed, device, dtype)
         self.train(base, seed, device, self.pretraining_rate, self.pretraining, "before")
-        start = condition["start"]
-        memory = Memory(chunk=self.chunk, start=start) if start != "static" else None
-        memories = {self.depth - 1: memory} if memory else {}
-        model = build(self.size(self.vocabulary, self.depth, memories), self.networks, seed, device, dtype)
-        model.load_state_dict(base.state_dict(), strict=False)  # all but kernel and projection
-        columns = {"base": self.judge(base, seed, device)["test"], "first": self.judge(model, seed, device)["test"]}
-        self.train(model, seed, device, condition["rate"], self.steps, "after")
-        columns |= self.judge(model, seed, device)
-        columns = {name: each.squeeze(-1) for name, each in columns.items()}
-        return rows({"replicate": range(self.networks)}, columns | {"floor": bigram_floor(self.vocabulary)})
+        start, change = condition["start"], None
+        if start == "placebo":
+            start, change = "zero", of_another_text
+        memories = {} if start == "static" else {self.depth - 1: Memory(chunk=self.chunk, start=start)}
+        tables = []
+        for rate in self.rates:
+            model = build(self.size(self.vocabulary, self.depth, memories), self.networks, seed, device, dtype)
+            model.load_state_dict(base.state_dict(), strict=False)  # all but kernel and projection
+            columns = {"base": self.judge(base, seed, device)["test"]}
+            columns["first"] = self.judge(model, seed, device, change)["test"]
+            self.train(model, seed, device, rate, self.steps, "after", change)
+            columns |= self.judge(model, seed, device, change)
+            columns = {name: each.squeeze(-1) for name, each in columns.items()}
+            tables.append(rows({"replicate": range(self.networks)}, columns).assign(rate=rate))
+        return pd.concat(tables, ignore_index=True).assign(floor=bigram_floor(self.vocabulary))
