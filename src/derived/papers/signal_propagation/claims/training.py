@@ -70,7 +70,7 @@ def gain_by_chance(rows: pd.DataFrame) -> Estimate:
 
 def dealt_out(rows: pd.DataFrame) -> pd.DataFrame:
     """The best rates, with their predictions dealt out anew among the networks of a replicate: a prediction of nothing."""
-    best, dealt = at_best_rate(rows), np.random.default_rng(0).permutation
+    best, dealt = at_best_rate(chosen(rows)), np.random.default_rng(0).permutation
     pooled = best.groupby(["warmup", "replicate"])["log_pooled"]
     return best.assign(log_pooled=pooled.transform(lambda each: dealt(each.to_numpy())))
 
