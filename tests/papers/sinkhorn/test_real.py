@@ -9,7 +9,7 @@ from derived.lab.experiment import run_condition
 from derived.lab.rng import stream
 from derived.papers.sinkhorn.claims.real import ROWS
 from derived.papers.sinkhorn.data.reactions import MECHANISMS, reaction, reactions
-from derived.papers.sinkhorn.experiments.real import AtomMaps, Sentences, coupled, layers
+from derived.papers.sinkhorn.experiments.real import AtomMaps, Sentences, coupled, greedy, layers
 
 CLAIMS = {claim.id: claim for claim in ROWS}
 
@@ -35,6 +35,14 @@ def test_a_coupling_gives_no_column_more_than_a_row_has(temperature):
     P = coupled(scores, temperature) * (7 if temperature else 1)
     assert (P.sum(dim=-1) - 1).abs().max() < 1e-4
     assert P.sum(dim=-2).max() < 1 + 1e-4
+
+
+def test_the_greedy_mask_lets_the_surest_row_choose_and_gives_no_column_twice():
+    shares = torch.tensor([[0.6, 0.3, 0.1], [0.7, 0.1, 0.2], [0.1, 0.5, 0.4]], dtype=torch.float64)
+    # row 1 at 0.7; row 0 at 0.75 of what that leaves it, before row 2 at 0.56, though its share is the larger at first
+    assert greedy(shares.log()).argmax(dim=-1).tolist() == [1, 0, 2]
+    drawn = 3 * torch.randn(5, 5, generator=stream(0, "scores"), dtype=torch.float64)
+    assert torch.equal(greedy(drawn).sum(dim=-2), torch.ones(5, dtype=torch.float64))
 
 
 def test_column_errors_of_even_attention_and_of_a_sink():
@@ -75,6 +83,7 @@ def test_the_head_maps_atoms_and_a_coupling_has_no_collisions():
     found = rows[rows["stage"] == "maps"].set_index(["way", "temperature"])
     assert found["right"].mean() > 0.8
     assert (found.loc[("coupling", 0.0), "collisions"] == 0).all()
+    assert (found.loc[("greedy", 1.0), "collisions"] == 0).all()
     assert rows["layer"].nunique() == 12
 
 

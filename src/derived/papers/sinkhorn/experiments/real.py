@@ -4,7 +4,7 @@ symbol       name         meaning                                               
 T            -            attention of the product's atoms on those of the precursors          (n, m)
 temperature  temperature  of the scores ln T; 0 is the assignment of the largest sum           scalar
 -            way          rows (softmax), coupling (each precursor atom is given at most once), equal (each is given
-                          just as much)
+                          just as much), greedy (the surest atom takes its partner first, and none is given twice)
 """
 
 from collections.abc import Iterator
@@ -49,6 +49,22 @@ def coupled(scores: Tensor, temperature: float) -> Tensor:
     return sinkhorn(whole, tol=1e-5, max_iterations=2000).plan[:n]
 
 
+def greedy(scores: Tensor) -> Tensor:
+    """The head's authors' rule: the row with the largest share takes its column, which then leaves all others, (n, m).
+
+    Their bonus for neighbours of atoms that are mapped already is left out.
+
+    >>> greedy(torch.tensor([[2.0, 1.0, 0.0], [2.0, 0.0, 0.0]])).argmax(dim=-1)  # the second is surer of the first
+    tensor([1, 0])
+    """
+    plan, left = torch.zeros_like(scores), scores.clone()
+    for _ in range(len(scores)):
+        shares = left.softmax(dim=-1) * (plan.sum(dim=-1, keepdim=True) == 0)
+        row, column = divmod(int(shares.argmax()), scores.shape[-1])
+        plan[row, column], left[:, column] = 1.0, -torch.inf
+    return plan
+
+
 @dataclass(frozen=True, kw_only=True)
 class AtomMaps(Experiment):
     """SK-21, SK-17.c: the atom-mapping head of rxnmapper on reactions whose maps are known by construction.
@@ -83,6 +99,7 @@ class AtomMaps(Experiment):
     def _maps(self, A: Tensor, drawn: Reaction) -> Iterator[dict]:
         scores = A[drawn.products][:, drawn.precursors].log()
         read = {("rows", 1.0): half_steps(scores, 1), ("equal", 1.0): sinkhorn(scores, tol=1e-5).log_plan}
+        read["greedy", 1.0] = greedy(scores)
         read |= {("coupling", each): coupled(scores, each) for each in self.temperatures}
         for (way, temperature), table in read.items():
             given = table.argmax(dim=-1)

@@ -18,6 +18,7 @@ WAYS = {
     ("coupling", 4.0): "coupling at 4",
     ("coupling", 1.0): "coupling at 1",
     ("coupling", 0.0): "assignment",
+    ("greedy", 1.0): "greedy mask",
 }
 
 
@@ -39,7 +40,7 @@ def weights(mapped: pd.DataFrame, sentences: pd.DataFrame) -> Figure:
     layers = range(2, mapped["layer"].dropna().astype(int).max() + 2, 2)
     axes[1].set(xlabel="layer", ylabel="column error of attention", ylim=(0, None), xticks=layers)
     axes[1].legend(fontsize=7)
-    panel_label(axes[0], "one head, five ways to read it")
+    panel_label(axes[0], "one head, six ways to read it")
     panel_label(axes[1], "how far from doubly stochastic")
     figure.set_label(f"Share of atoms mapped wrongly, and column errors by layer. {'; '.join(words)}.")
     return figure
