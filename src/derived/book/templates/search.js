@@ -60,7 +60,8 @@ addEventListener("DOMContentLoaded", () => {
       if (url.startsWith("claims/")) return 0.1; // all evidence of a chapter has every word
       if (kind === "Function") return title === typed ? 8 : 0.2; // a word of the text is looked for more often
       const place = name.startsWith(phrase) ? 8 : name.includes(phrase) ? 4 : text.toLowerCase().includes(phrase) ? 2 : 1;
-      if (LISTS.test(url) ? place < 4 : name.endsWith("refuted))") && place < 8) return place / 5;
+      if (LISTS.test(url) && place < 4) return place / 5;
+      if (name.endsWith("refuted))") && place < 8) return place / 20; // a false reading, with the words in its title
       return place * (url.startsWith("book/package") ? 0.5 : RANK[kind] ?? 1);
     };
     return engine.search(phrase, {
