@@ -6,14 +6,23 @@ import pandas as pd
 import pytest
 import torch
 from here import needs
+from torch import nn
 from torch.nn.functional import cosine_similarity
 from transformers import BertConfig, BertModel, Qwen3Config, Qwen3Model
 
 from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
 from derived.papers.in_place_ttt.claims.real import CLAIMS
-from derived.papers.in_place_ttt.experiments.real import TrainedKeys, cosines, down_projections, keys_of
+from derived.papers.in_place_ttt.experiments.real import (
+    GatedKeys,
+    RawWrites,
+    TrainedKeys,
+    cosines,
+    down_projections,
+    keys_of,
+)
 from derived.papers.in_place_ttt.figures.real import keys
+from derived.papers.in_place_ttt.model.module import InPlaceTTTMLP
 
 
 def test_cosines_are_those_of_pairs_of_unlike_tokens():
@@ -48,6 +57,63 @@ def test_a_write_is_counted_as_theory_says():
     assert by_more > 0.9
 
 
+def gated(d: int = 5, h: int = 7) -> nn.Module:
+    mlp = nn.Module()
+    mlp.gate_proj, mlp.up_proj, mlp.down_proj = nn.Linear(d, h), nn.Linear(d, h), nn.Linear(h, d)
+    mlp.act_fn = nn.SiLU()
+    return mlp.requires_grad_(False)
+
+
+@torch.no_grad()
+def test_an_arm_writes_what_it_says():
+    """Slow twin: each token of an earlier chunk adds the input at the next one of its chunk under its own key."""
+    experiment = RawWrites(length=12, chunk=4, block=4)
+    layer = InPlaceTTTMLP.from_mlp(gated(), chunk=4, projection=False)
+    x = torch.randn(1, 12, 5, generator=stream(0, "inputs"))
+    keys = layer.act_fn(layer.gate_proj(x)) * layer.up_proj(x)
+
+    def added(arm: str) -> torch.Tensor:
+        experiment.prepare(layer, arm, 0.3, stream(0, "order"))
+        return layer(x) - layer.down_proj(keys)
+
+    assert added("start").abs().max() == 0
+    for arm in ("raw", "shuffled"):
+        found, sources = added(arm)[0], x[0, layer.order]
+        for n in range(12):
+            W = torch.zeros(5, 7)
+            for t in range(n // 4 * 4):
+                if (t + 1) % 4:
+                    W += 0.3 * torch.outer(sources[t + 1], keys[0, t])
+            assert torch.allclose(found[n], W @ keys[0, n], atol=1e-5)
+        assert torch.allclose(layer.ratio, found.norm(dim=-1) / layer.down_proj(keys)[0].norm(dim=-1), atol=1e-5)
+        assert (layer.order // 4 == torch.arange(12) // 4).all()
+        assert torch.equal(layer.order.sort().values, torch.arange(12))
+        assert torch.equal(layer.order, torch.arange(12)) == (arm == "raw")
+    assert 0 < added("clipped").norm() < 1e-3
+    assert layer.tau == experiment.tau
+
+
+@needs("austen", "stdlib")
+def test_pieces_are_of_different_speeches():
+    pieces = RawWrites(pieces=16, length=64).read("speeches", 0)
+    assert {len(piece) for piece in pieces} == {8 * 64}
+    assert len(set(pieces)) == 16
+    whole = RawWrites(length=64).long_speeches(8 * 64)
+    assert len({next(i for i, text in enumerate(whole) if piece in text) for piece in pieces}) == 16
+
+
+@needs("gemma", "austen", "stdlib")
+def test_rows_of_a_language_model():
+    rows = run_experiment(RawWrites.at("tiny"), seed=0, device="cpu").assign(tier="ci", recorded=False)
+    assert rows.groupby(["texts", "arm", "replicate"]).ngroups == 2 * 4 * 2
+    assert (rows[rows["arm"] == "start"]["moved"] == 0).all()
+    assert rows["base"].between(2, 6).all()  # nats per token of English text after little context
+    by_id = {claim.id: claim for claim in CLAIMS}
+    for name in ("IPT-17.d", "IPT-17.e"):
+        assert math.isfinite(by_id[name].measure(rows).value)
+        assert math.isfinite(by_id[name].null(rows).value)
+
+
 @needs("minilm", "austen")
 def test_rows_of_the_model_itself():
     rows = run_experiment(TrainedKeys.at("tiny"), seed=0, device="cpu").assign(tier="ci", recorded=False)
@@ -56,8 +122,10 @@ def test_rows_of_the_model_itself():
     trained, fresh = (rows[rows["weights"] == weights]["std"].mean() for weights in ("trained", "fresh"))
     assert trained > 1.5 * fresh  # the start of BERT is 0.02
     for claim in CLAIMS:
-        assert math.isfinite(claim.measure(rows).value)
-        assert math.isfinite(claim.null(rows).value)
+        if issubclass(claim.experiment, TrainedKeys):
+            assert math.isfinite(claim.measure(rows).value)
+            assert math.isfinite(claim.null(rows).value)
+    assert GatedKeys.at("tiny").model == "gemma"
 
 
 def test_the_figure_says_in_words_what_it_shows(tells):

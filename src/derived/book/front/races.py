@@ -17,13 +17,18 @@ def table(root: Path, chapters: Sequence[pages.Chapter]) -> str:
 
 
 def held(root: Path, slug: str) -> list[dict[str, Any]]:
-    """Read the headline races of a chapter, each with its holder and the day since when; none where none was run."""
+    """Read the headline races of a chapter, each with its holder and the day since when; none where none was run.
+
+    A run that knew no limit of the machine has none.
+    """
     path = root / "results" / slug / "bench.json"
     if not path.is_file():
         return []
     found = json.loads(path.read_text("utf-8"))
     rows = [row for row in found["rows"] if row["headline"]]
     return [
-        row | {"holder": HOLDERS.get(row["verdict"], row["peer"]), "since": row.get("since") or found["date"]}
+        {"limit": None}
+        | row
+        | {"holder": HOLDERS.get(row["verdict"], row["peer"]), "since": row.get("since") or found["date"]}
         for row in sorted(rows, key=lambda row: row["verdict"] == "met")
     ]

@@ -14,7 +14,6 @@ from derived.lab.claims import (
     at_most,
     computed,
     refuted,
-    reported,
     statistic,
     unseen,
 )
@@ -140,14 +139,6 @@ BLIND = round(Recall.at("cpu").chance(), 3)
 NAMED = "naming the commonest value of a text, which knows no pair"
 
 CLAIMS = (
-    reported(
-        "IPT-7.f",
-        "After training, keys of different tokens in different texts have this mean cosine in the last block of a small model with In-Place TTT.",
-        Documents,
-        lambda rows: stats.mean(at_best_rate(chosen(rows, "steps == steps.max()"), "arm == 'ttt'", "min")["cosine"]),
-        "cosine",
-        judged_at=RECORDED,
-    ),
     statistic(
         "IPT-10.a",
         "A single block whose target looks ahead learns to recall pairs beyond its window, with the projection and without.",
@@ -197,17 +188,6 @@ CLAIMS = (
         where="after Figure 3c, whose numbers were not readable",
         source="digest",
         **JUDGED,
-    ),
-    statistic(
-        "IPT-10.d",
-        f"Negative control: trained models whose values move by one chunk against the keys are right no more often than {NAMED}.",
-        Recall,
-        mean_of([recall(1, "both"), recall(1, "conv"), recall(2, "both")], "shuffled", highest),
-        MODELS.format("the best of three arms"),
-        at_most(BLIND),
-        unit="recall",
-        judged_at=("cpu",),
-        null=mean_of([recall(1, "both"), recall(1, "conv"), recall(2, "both")], "test", highest),
     ),
     statistic(
         "IPT-11",
@@ -295,20 +275,6 @@ CLAIMS = (
         "loss of a rival less that of In-Place TTT after few steps; " + PAIRED.format("the lowest of three rivals"),
         at_least(0),
         null=after_few_steps(over_rivals("placebo")),
-        **NATS,
-    ),
-    statistic(
-        "IPT-13.h",
-        "Negative control: a trained model with In-Place TTT that writes its memory and does not read it loses half a nat or more of each token of the last block.",
-        Documents,
-        lambda rows: stats.mean(
-            at_best_rate(chosen(rows, "steps == steps.max()"), "arm == 'ttt'", "min").eval("off - test")
-        ),
-        "loss with the memory not read less that with it, over trained models",
-        at_least(0.5),
-        null=lambda rows: stats.mean(
-            at_best_rate(chosen(rows, "steps == steps.max()"), "arm == 'placebo'", "min").eval("off - test")
-        ),
         **NATS,
     ),
     unseen(

@@ -1,8 +1,11 @@
-"""A trained model: what its keys have in common, and what bf16 keeps of a write to its down-projections.
+"""Trained models: their keys, what bf16 keeps of a write to their down-projections, and what a write costs that no
+training has prepared.
 
-The model is all-MiniLM-L6-v2, whose MLPs have no gate, or another of ``lab.real.models``, or a folder of one's own.
+The models are all-MiniLM-L6-v2, whose MLPs have no gate, and Gemma 3 270M, whose MLPs have; or others of
+``lab.real.models``, or folders of one's own.
 """
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +19,11 @@ from torch.nn.functional import normalize
 from derived.lab.experiment import Experiment, rows
 from derived.lab.real import models, texts
 from derived.lab.rng import stream
+from derived.lab.training import mean_cross_entropy
 
+from ..model.convert import convert_model, memories
+from ..model.forms import chunk_grid
+from ..model.module import InPlaceTTTMLP
 from ..model.theory import share_written
 
 BF16 = 8  # significant bits
@@ -79,6 +86,113 @@ class TrainedKeys(Experiment):
         write = torch.randn(kept.shape, generator=draw, dtype=torch.float64)
         after = ((kept.double() + size * write).bfloat16() for size in (rms, 1e4 * rms))
         return std, *((one != kept).double().mean().item() for one in after), share_written(std, rms, BF16)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatedKeys(TrainedKeys):
+    """IPT-7.h and 16.d: the same of a language model whose MLPs have gates. Rows as there."""
+
+    model: str = "gemma"
+
+    needs: ClassVar = ("gemma", "austen")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawWrites(Experiment):
+    """IPT-17.d and e: a language model with memories that no training has prepared. The loss of a last block of a text
+    after the chunks before it were written; the value of a token is what the MLP sees at the next one.
+
+    Arms: "start", the released start, which writes nothing; "raw"; "shuffled", the same with the values of each chunk
+    in another order; "clipped", raw with each write clipped to the norm ``tau``. A replicate is a piece of a novel or a
+    speech. Rows: texts, replicate, arm, step, loss and base (nats per token of the last block, with the memories and
+    without), moved (largest change of a logit there), ratio (what the memory adds to an output over what the trained
+    matrix gives, in norm, mean over the block, in the layer where it is largest).
+    """
+
+    model: str = "gemma"
+    pieces: int = 16
+    length: int = 512
+    block: int = 128
+    chunk: int = 128
+    layers: tuple[int, ...] = (0, 6, 12)  # every sixth, as released
+    steps: tuple[float, ...] = (1e-6, 1e-5, 1e-4, 0.3)  # the last as released
+    tau: float = 1e-5
+
+    needs: ClassVar = ("gemma", "austen", "stdlib")
+    tiers: ClassVar = {
+        "ci": {"pieces": 2, "length": 64, "block": 32, "chunk": 16, "steps": (1e-5, 0.3)},
+        "cpu": {},
+    }
+    tiny: ClassVar = {"steps": (0.3,)}
+    dtype: ClassVar = torch.float32
+
+    def conditions(self) -> list[dict]:
+        return [{"texts": "novels"}, {"texts": "speeches"}]
+
+    def arms(self) -> list[tuple[str, float]]:
+        """Each arm with its inner step."""
+        written = [(arm, step) for arm in ("raw", "shuffled") for step in self.steps]
+        return [("start", self.steps[-1]), *written, ("clipped", self.steps[-1])]
+
+    @torch.no_grad()
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        loaded, found = models.load(self.model), []
+        written = convert_model(copy.deepcopy(loaded.model), self.layers, chunk=self.chunk, projection=False)
+        layers = memories(written)
+        for replicate, text in enumerate(self.read(condition["texts"], seed)):
+            ids = loaded.tokens(text)[:, : self.length]
+            before = self.logits(loaded.model, ids)
+            for arm, step in self.arms():
+                for layer in layers:
+                    self.prepare(layer, arm, step, stream(seed, "order", replicate))
+                after = self.logits(written, ids)
+                base, loss = (mean_cross_entropy(each, ids[:, -self.block :]).item() for each in (before, after))
+                facts = {"loss": loss, "base": base, "moved": (after - before).abs().max().item()}
+                facts["ratio"] = max(layer.ratio[-self.block :].mean().item() for layer in layers)
+                found.append({"replicate": replicate, "arm": arm, "step": step, **facts})
+        return pd.DataFrame(found)
+
+    def read(self, which: str, seed: int) -> list[str]:
+        """Pieces of the novels in turn, or of as many speeches, from places drawn at random."""
+        order = torch.randperm(200, generator=stream(seed, "speeches")).tolist()
+        size, found = 8 * self.length, []
+        whole = [*texts.austen().values()] if which == "novels" else self.long_speeches(size)
+        for piece in range(self.pieces):
+            text = whole[piece % len(whole) if which == "novels" else order[piece]]
+            begin = int(torch.randint(len(text) - size, (1,), generator=stream(seed, which, piece)))
+            found.append(text[begin : begin + size])
+        return found
+
+    def long_speeches(self, size: int) -> list[str]:
+        """The first two hundred speeches of more letters than ``size``."""
+        return [each.text for each in texts.speeches() if len(each.text) > size][:200]
+
+    def logits(self, model: nn.Module, ids: Tensor) -> Tensor:
+        """What the model says of each token of the last block, (1, block, V)."""
+        return model(ids, use_cache=False, logits_to_keep=self.block + 1).logits[:, :-1]
+
+    def prepare(self, layer: InPlaceTTTMLP, arm: str, step: float, draw: torch.Generator) -> None:
+        """Let a memory write as the arm says."""
+        layer.__class__, layer.lr, layer.tau = Reordered, step, self.tau if arm == "clipped" else None
+        layer.ttt_kernel.zero_()
+        if arm != "start":
+            layer.ttt_kernel[:, layer.ttt_kernel.shape[1] // 2 + 1] = 1  # the next token alone
+        order = [torch.arange(start, stop) for start, stop, _ in chunk_grid(self.length, self.chunk)]
+        if arm == "shuffled":
+            order = [each[torch.randperm(len(each), generator=draw)] for each in order]
+        layer.order = torch.cat(order)
+
+
+class Reordered(InPlaceTTTMLP):
+    """A memory that takes its sources in an order of its own, and notes how much it adds to each output."""
+
+    order: Tensor
+    ratio: Tensor
+
+    def _fast(self, keys: Tensor, source: Tensor, context) -> Tensor:
+        fast = super()._fast(keys, source[:, self.order], context)
+        self.ratio = (fast.norm(dim=-1) / self.down_proj(keys).norm(dim=-1))[0]
+        return fast
 
 
 def down_projections(model: nn.Module) -> list[nn.Module]:
