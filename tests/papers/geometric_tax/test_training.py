@@ -253,6 +253,21 @@ def test_an_arm_is_asked_for_what_comes_next():
     assert one.judge(found)["rmse"].max() < 1e-12
 
 
+def test_disordered_labels_are_the_blurred_ones_along_an_order_of_each_network():
+    """Rows and columns are moved alike, so that each label is still the likeliest of its own row."""
+    found = fits.data("lorenz", networks=2, num=6, judged=16, length=8, noise=0.0, seed=0, role="fit")
+    options = {"seed": 0, "role": "fit", "device": torch.device("cpu"), "dtype": torch.float64}
+    arms = (
+        fits.Arm(Order.at("ci"), arm, found.values, "attention", False, **options) for arm in ("blurred", "disordered")
+    )
+    blurred, moved = (arm.table for arm in arms)
+    assert moved.shape == blurred.shape
+    assert torch.equal(moved.flatten(1).sort().values, blurred.flatten(1).sort().values)
+    assert torch.equal(moved.argmax(dim=-1), torch.arange(moved.shape[-1]).expand(2, -1))
+    assert not torch.allclose(moved, blurred)
+    assert not torch.allclose(moved[0], moved[1])
+
+
 def test_networks_side_by_side_learn_at_their_own_rates():
     """Two rates in one batch against each of them alone."""
     size = Arms.at("ci")

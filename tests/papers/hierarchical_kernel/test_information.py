@@ -303,3 +303,16 @@ def test_a_budget_without_one_of_its_terms_is_no_identity(rows, monkeypatch):
 def test_figures_say_in_words_what_they_show(experiment, rows, follows):
     draw, column = FIGURES[experiment]
     follows(draw, rows[experiment], column)
+
+
+def test_the_rounding_of_a_budget_follows_the_condition_of_its_covariance():
+    """Units change no entropy's rounding; a direction of little spread costs digits."""
+    law = random_law(4)
+    rounding = Budgets()._rounding
+    for unit in (0.01, 100.0):
+        other = LatentMixture(unit * law.m, unit**2 * law.Sigma, law.weight)
+        assert rounding(other) == pytest.approx(rounding(law), rel=1e-6)
+    thin = torch.diag(torch.tensor([1.0, 1.0, 1.0, 1e-6], dtype=torch.float64))
+    assert rounding(LatentMixture(law.m, thin, law.weight)) > 1e4 * rounding(
+        LatentMixture(law.m, torch.eye(4).double(), law.weight)
+    )

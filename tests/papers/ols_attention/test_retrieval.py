@@ -8,7 +8,7 @@ import torch
 from scipy import special
 
 from derived.lab.rng import stream
-from derived.papers.ols_attention.experiments.retrieval import Steps
+from derived.papers.ols_attention.experiments.retrieval import ReadOutNoise, Steps
 from derived.papers.ols_attention.model import capacity, hopfield
 from derived.papers.ols_attention.model.hopfield import (
     bit_error_rate,
@@ -214,3 +214,14 @@ def test_a_rule_that_moves_nothing_keeps_everything_and_repairs_nothing():
     by_hand = [sum(math.exp(float(x @ p)) * p for p in patterns).sign() for x in patterns]
     read = hopfield.retrieve(patterns, patterns, "lse").state.sign()
     torch.testing.assert_close(read, torch.stack(by_hand))
+
+
+def test_noise_of_read_outs_is_that_of_theory_and_not_the_naive_one():
+    size = ReadOutNoise(d=24, nums=(6,), replicates=2000)
+    facts = {"seed": 0, "device": torch.device("cpu"), "dtype": torch.float64}
+    for condition in size.conditions():
+        table = size.run(condition, **facts)
+        error = table["noise"].std() / len(table) ** 0.5
+        assert abs((table["noise"] - table["theory"]).mean()) < 4 * error, condition
+        if condition["memory"] == "hebb":
+            assert abs((table["noise"] - table["naive"]).mean()) > 8 * error

@@ -435,6 +435,8 @@ def test_neighbours_are_those_of_the_chain_that_is_heard():
     _, last = EarlyData().neighbours(torch.zeros(2000, dtype=torch.long), 300, 0.01, stream(0, "switch"))
     switched = (1 - 0.99**300) / 2
     assert abs(last.double().mean() - switched) <= 4 * (switched / 2000) ** 0.5
+    _, last = EarlyData().neighbours(torch.zeros(2000, dtype=torch.long), 1, 1.0, stream(0, "first"))
+    assert abs(last.double().mean() - 0.5) <= 4 * (0.25 / 2000) ** 0.5  # the very first step may be drawn
 
 
 def test_log_odds_grow_at_the_rate_of_the_chain_that_speaks():
