@@ -264,7 +264,7 @@ def timed(gain: dict[int, float], own: dict[int, float], models: int = 8) -> pd.
         noise = np.random.default_rng(arm).normal(scale=0.001, size=models)
         final = {"stage": "final", "chosen": True}
         cells += [facts | final | {"model": m, "accuracy": 0.8 + each + noise[m]} for m in range(models)]
-        cells += [facts | {"stage": "calibration", "chosen": False, "own": own[arm], "five": 1.0} for _ in range(3)]
+        cells += [facts | {"stage": "calibration", "chosen": False, "own": own[arm], "five": 1.0} for _ in range(10)]
     return pd.DataFrame(cells)
 
 
