@@ -16,13 +16,17 @@ UP, INF = (0.0, math.inf), math.inf
 @pytest.mark.parametrize(
     ("found", "accept", "matters", "why"),
     [
-        (Estimate(0.5, 10, -0.5, 1.5), UP, None, {"kind": "too few", "n": 40}),
-        (Estimate(-0.5, 10, -1.5, 0.5), UP, None, {"kind": "too few", "n": 40}),
+        (Estimate(0.5, 10, -0.5, 1.5), UP, None, {"kind": "too few", "n": 25}),
+        (Estimate(-0.5, 10, -1.5, 0.5), UP, None, {"kind": "too few", "n": 25}),
         (Estimate(-0.5, 10, -1.5, 0.25), (-INF, 0.0), 2.0, {"kind": "absent", "excluded": 1.5}),
         (Estimate(0.0, 10, -1.0, 1.0), UP, 1.0, {"kind": "absent", "excluded": 1.0}),
-        (Estimate(0.0, 10, -1.0, 1.0), UP, 0.5, {"kind": "at the edge"}),
-        (Estimate(0.05, 10, -0.95, 1.05), UP, None, {"kind": "at the edge"}),
-        (Estimate(0.2, 10, -1.0, 1.4), UP, None, {"kind": "too few", "n": 360}),
+        (Estimate(0.0, 10, -1.0, 1.0), UP, 0.5, {"kind": "too few", "n": 25, "excludes": 0.5}),
+        (Estimate(0.0, 10, -1.0, 1.0), (-INF, 0.0), 0.5, {"kind": "too few", "n": 25, "excludes": 0.5}),
+        (Estimate(0.5, 10, -0.5, 1.5), UP, 0.9, {"kind": "too few", "n": 25}),
+        (Estimate(0.6, 10, -0.4, 1.6), UP, 0.5, {"kind": "too few", "n": 19}),  # larger than what matters
+        (Estimate(0.02, 10, -0.98, 1.02), UP, None, {"kind": "at the edge"}),
+        (Estimate(0.2, 10, -1.0, 1.4), UP, None, {"kind": "too few", "n": 177}),
+        (Estimate(math.exp(0.5), 10, math.exp(-0.5), math.exp(1.5)), (1.0, INF), None, {"kind": "too few", "n": 25}),
         (Estimate(1.9, 10, 0.5, 3.5), (-1.0, 2.0), 9.0, {"kind": "at the edge"}),  # a range has no direction
         (Estimate(1.0, 10, 0.5, 1.5), UP, None, None),
         (Estimate(1.0, 10), UP, None, None),
@@ -33,16 +37,23 @@ def test_why_an_interval_decides_nothing(found, accept, matters, why):
     assert undecided(found, accept, matters) == why
 
 
-def test_as_many_draws_as_it_names_decide_and_half_as_many_do_not():
-    sample = np.random.default_rng(0).normal(0.3, 1.0, 40)
-    first = stats.mean(sample)
-    needed = undecided(first, UP, None)["n"]
+@pytest.mark.parametrize("n", [3, 8, 40])
+@pytest.mark.parametrize("level", [stats.LEVEL, 1 - (1 - stats.LEVEL) / 7])
+def test_as_many_draws_as_it_names_decide_and_one_less_does_not(n, level):
+    """A slow twin: the interval of the same mean and spread at one size after another."""
+    sample = np.random.default_rng(0).normal(0.0, 1.0, n)
+    sample += 0.3 - sample.mean()
     spread = sample.std(ddof=1)
 
-    def low(n):
-        return first.value - scipy_stats.t.ppf(0.9995, n - 1) * spread / math.sqrt(n)
+    def reach(size):
+        return scipy_stats.t.ppf((1 + level) / 2, size - 1) * spread / math.sqrt(size)
 
-    assert low(needed // 2) < 0 < low(needed)
+    first = stats.mean(sample, level)
+    needed = undecided(first, UP, None)["n"]
+    assert reach(needed) <= 0.3 < reach(needed - 1)
+    absent = undecided(first, (0.25, INF), 0.45)
+    assert absent["excludes"] == 0.45
+    assert 0.05 + reach(absent["n"]) <= 0.45 < 0.05 + reach(absent["n"] - 1)
 
 
 def test_a_design_sees_four_in_five_of_the_differences_that_it_says_it_sees():

@@ -47,8 +47,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     parts = {part: sorted(SITE.glob(f"{part}/*.html")) for part in ("notebooks", "claims", "book")}
     if "page_name" in metafunc.fixturenames:
         least = [min(paths, key=lambda path: path.stat().st_size) for paths in parts.values() if paths]
-        names = [(f"{part}/{path.name}", path in least) for part, paths in parts.items() for path in paths]
-        metafunc.parametrize(("page_name", "specimen"), [*names, ("search.html", False)])
+        names = [(1280, f"{part}/{path.name}", path in least) for part, paths in parts.items() for path in paths]
+        names += [(390, f"{path.parent.name}/{path.name}", True) for path in least]
+        metafunc.parametrize(("width", "page_name", "specimen"), [*names, (1280, "search.html", False)])
     if "deck" in metafunc.fixturenames:
         metafunc.parametrize("deck", [f"slides/{path.name}" for path in sorted(SITE.glob("slides/*.html"))])
     if "walked" in metafunc.fixturenames:
@@ -127,6 +128,6 @@ def browser() -> Iterator:
     with sync_playwright() as playwright:
         if found is None and not Path(playwright.chromium.executable_path).is_file():
             pytest.fail("there is no Chromium: apt install chromium, or playwright install chromium")
-        chromium = playwright.chromium.launch(executable_path=found, args=flags)
+        chromium = playwright.chromium.launch(executable_path=found, args=flags, timeout=120_000)
         yield chromium
         chromium.close()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from derived.book import deliver
 from derived.book.house import write_whole
 
 WHEEL = re.compile(r"\+[0-9a-f]{8}(?=-py3-none-any\.whl)")  # of any edit of the package, on the card of every chapter
@@ -39,13 +40,13 @@ class Seen:
 
     def _key(self, name: str) -> str:
         """A hash of the page, the styles and scripts of the site, the pictures and explorers that the page names, these
-        tests, and the browser."""
+        tests, what prints, and the browser."""
         text = WHEEL.sub("", (self.site / name).read_text("utf-8"))
         shared = [path for folder in ("_static", "vendor", "slides") for path in (self.site / folder).rglob("*.*")]
         own = [path for folder in OF_PAGES for path in (self.site / folder).glob("*.*")]
         files = [path for path in shared if path.suffix != ".html"]
         files += [path for path in own if path.relative_to(self.site).as_posix() in text]
-        files += Path(__file__).parent.glob("*.py")
+        files += [*Path(__file__).parent.glob("*.py"), *Path(deliver.__path__[0]).glob("*.py")]
         parts = [digest(path) for path in sorted(files) if path.is_file()]
         return hashlib.sha256("\n".join([self.browser, name, *parts, text]).encode()).hexdigest()
 

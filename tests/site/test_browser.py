@@ -51,16 +51,16 @@ MENDED = [EMPTY, "aria-required-children", "label-content-name-mismatch"]
 TWO_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 # Of each figure: its file, widths of it and of its box, whether that scrolls, its hint, the height of letters.
 FIGURES = "article figure:not(.explorer-lifted *) img"
-ON_A_PHONE = """(images) => Promise.all(images.map(async (image) => {
+ON_A_PHONE = """(images, drawn) => images.map((image) => {
   const box = image.parentElement, caption = image.closest("figure").querySelector("figcaption");
-  const drawn = /\\.svg$/.test(image.src) ? await (await fetch(image.src)).text() : "";
-  const words = [...new DOMParser().parseFromString(drawn, "text/html").querySelectorAll("g:has(> text)")];
+  const name = image.src.split("/").pop();
+  const words = [...new DOMParser().parseFromString(drawn[name] ?? "", "text/html").querySelectorAll("g:has(> text)")];
   const size = (text) => (parseFloat(text.style.fontSize) || 0) * 4 / 3;
   const sizes = words.map((held) => Math.max(...[...held.children].map(size)));
   const smallest = sizes.length ? Math.min(...sizes) * image.clientWidth / image.getAttribute("width") : null;
-  return [image.src.split("/").pop(), image.clientWidth, box.clientWidth, getComputedStyle(box).overflowX === "auto",
+  return [name, image.clientWidth, box.clientWidth, getComputedStyle(box).overflowX === "auto",
     caption ? getComputedStyle(caption, "::before").content : "", smallest];
-}))"""
+})"""
 # How much wider than its box each table of claims is, with letters of a size.
 OVERFLOW = """async (size) => {
   document.documentElement.style.fontSize = size;
@@ -154,36 +154,46 @@ def axe() -> str:
 
 
 @pytest.mark.looks_at("{page_name}")
-@pytest.mark.parametrize("width", WIDTHS)
 def test_a_page_opens_well(browser, address, site, axe, width, page_name, specimen):
-    """One visit of each page at each width answers all that is asked of it: on a desktop from a disk, where a script
-    may do less, on a phone from a server.
+    """One visit of each page answers all that is asked of it: from a disk, where a script may do less, in a window of
+    a desktop that becomes as narrow as a phone. A phone visits the specimen of each part too, from a server.
 
     Ten pages of evidence are one template, so axe looks at one; chapters are written by hand. It looks before all maths
     is typeset, which is one template too and has most of the elements: of the specimen whole. Colours are read before
     too: where letters of a formula are not set they are there as TeX.
     """
+    sizes = [size for size in WIDTHS if size <= width]
     with blank(browser, width) as page:
         scale = Scale(page)
         page.goto((address if width == 390 else f"{site.as_uri()}/") + page_name, wait_until="load")
         wrong = too_heavy(browser, site, page_name, scale) if width == 1280 else []
-        for theme in sorted(THEMES, key=AXED[width].__eq__):  # the one for axe is the last
-            page.emulate_media(color_scheme=theme)
-            page.evaluate(TWO_FRAMES)
-            wrong += off_colour(page, theme)
-        if specimen or not page_name.startswith("claims/"):
-            wrong += violations(page, axe, contrast=specimen)
+        for size in sizes:
+            resize(page, size)
+            for theme in sorted(THEMES, key=AXED[size].__eq__):  # the one for axe is the last
+                page.emulate_media(color_scheme=theme)
+                page.evaluate(TWO_FRAMES)
+                wrong += off_colour(page, theme)
+            if size == width if specimen else size == 390 and not page_name.startswith("claims/"):
+                wrong += violations(page, axe, contrast=specimen)
         page.evaluate(TYPESET)
-        wrong += faults(page)
-        if specimen:
+        if specimen and width == 390:
             wrong += violations(page, axe)
-        if width == 390:
-            wrong += illegible_panels(page)
-        elif page_name.startswith("notebooks/"):
+        wrong += illegible_panels(page, site)
+        for size in reversed(sizes):
+            resize(page, size)
+            wrong += faults(page)
+        if width == 1280 and page_name.startswith("notebooks/"):
             move_explorers(page, page_name)
             unfold_a_solution(page)
-        wrong += cut_verdicts(page)  # the last: it hides most of the page and changes the size of letters
+        wrong += cut_verdicts(page, sizes)  # the last: it hides most of the page and changes the size of letters
     assert not wrong
+
+
+def resize(page, width: int) -> None:
+    """Make a window as wide as that, if it is not."""
+    if page.viewport_size["width"] != width:
+        page.set_viewport_size({"width": width, "height": page.viewport_size["height"]})
+        page.evaluate(TWO_FRAMES)
 
 
 def too_heavy(browser, site, name: str, scale: Scale) -> list[str]:
@@ -227,10 +237,11 @@ def violations(page, axe: str, contrast: bool = False) -> list[str]:
     ]
 
 
-def illegible_panels(page) -> list[str]:
+def illegible_panels(page, site) -> list[str]:
     """A figure fits the window, or scrolls in its own box and says so; its smallest letters have 7 pixels or more."""
-    found = []
-    for name, width, box, scrolls, said, letters in page.eval_on_selector_all(FIGURES, ON_A_PHONE):
+    shown = page.eval_on_selector_all(FIGURES, "(images) => images.map((image) => image.src.split('/').pop())")
+    drawn, found = {path.name: path.read_text("utf-8") for path in site.glob("_images/*.svg") if path.name in shown}, []
+    for name, width, box, scrolls, said, letters in page.eval_on_selector_all(FIGURES, ON_A_PHONE, drawn):
         if box >= 390 or (width > box and not (scrolls and "scrolls sideways" in said)):
             found.append(f"{name}: {width} px in a box of {box}, and no word of it")
         if letters is not None and letters < 7:
@@ -238,15 +249,17 @@ def illegible_panels(page) -> list[str]:
     return found
 
 
-def cut_verdicts(page) -> list[str]:
+def cut_verdicts(page, widths: list[int]) -> list[str]:
     """Tables of claims that do not fit their box, with every fold open, here and where letters are wider."""
     if not page.locator(".claims-box").count():
         return []
     page.evaluate(ONLY_CLAIMS)
     found = []
-    for size in ("100%", "112%"):  # of the letters: other machines have other fonts
-        over = page.evaluate(OVERFLOW, size)
-        found += [f"letters at {size}: a table of claims is {max(over)} px too wide"] if max(over) > 1 else []
+    for width in widths:
+        resize(page, width)
+        for size in ("100%", "112%"):  # of the letters: other machines have other fonts
+            over = page.evaluate(OVERFLOW, size)
+            found += [f"{width}, letters at {size}: a table is {max(over)} px too wide"] if max(over) > 1 else []
     return found
 
 

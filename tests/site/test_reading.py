@@ -91,12 +91,12 @@ UNTOLD = """() => [...document.querySelectorAll("tr.claim:is(.claims-first *, :h
     .some((link) => link.closest(".view-folded")))"""
 
 
-def test_a_chapter_in_the_readers_view_is_short_and_folds_no_claim_that_is_plain_or_fails(browser, address, chapters):
-    for chapter in chapters:
-        with opened(browser, f"{address}{chapter.name}?view=reader", typeset=False) as page:
-            assert page.evaluate("document.documentElement.scrollHeight") <= TALLEST, chapter.name
-            assert page.evaluate(UNTOLD) == [], chapter.name
-            assert page.locator("section[id^=derivation] div.proof.admonition:visible").count() > 2, chapter.name
+@pytest.mark.looks_at("notebooks/{walked}.html")
+def test_a_chapter_in_the_readers_view_is_short_and_folds_no_claim_that_is_plain_or_fails(browser, address, walked):
+    with opened(browser, f"{address}notebooks/{walked}.html?view=reader") as page:
+        assert page.evaluate("document.documentElement.scrollHeight") <= TALLEST
+        assert page.evaluate(UNTOLD) == []
+        assert page.locator("section[id^=derivation] div.proof.admonition:visible").count() > 2
 
 
 @pytest.mark.looks_at("notebooks/{first}.html")
@@ -187,7 +187,7 @@ def test_the_id_of_a_claim_shows_its_verdict_and_sentence(browser, address, chap
     claims = "#in-ten-minutes a.reference[href*='/claims/']"
     chapter = next(each for each in chapters if each.article.select(claims))
     href = first(chapter, claims)
-    with opened(browser, address + chapter.name, typeset=False) as page:
+    with opened(browser, address + chapter.name) as page:
         page.locator(f"#in-ten-minutes a[href='{href}']").first.hover()
         preview = page.locator("#preview")
         preview.wait_for(state="visible")
@@ -201,9 +201,10 @@ def test_the_id_of_a_claim_shows_its_verdict_and_sentence(browser, address, chap
         assert preview.locator(".verdict").inner_text().split()[-1] == row.select_one(".verdict").get_text().split()[-1]
 
 
+@pytest.mark.looks_at("notebooks/{first}.html")
 @pytest.mark.parametrize(("theme", "least", "most"), [("light", 200, 255), ("dark", 0, 80)])
 def test_a_figure_has_the_ground_and_the_ink_of_its_page(browser, address, chapters, theme, least, most):
-    with opened(browser, address + chapters[0].name, typeset=False) as page:
+    with opened(browser, address + chapters[0].name) as page:
         page.emulate_media(color_scheme=theme)
         figure = page.locator("#experiments figure img").first
         figure.scroll_into_view_if_needed()

@@ -56,12 +56,35 @@ def test_what_is_looked_for_comes_first_and_lands_at_its_anchor(page):
         ("attention sink", "sink"),
         ("rank collapse", "collapse"),
         ("eq 2.11", "Equation 2.11"),
+        ("how to cite", "How to cite"),
+        ("citation", "How to cite"),
+        ("license", "the licence"),
+        ("reproduce", "Run it yourself"),
+        ("KL divergence", "KL divergence"),
+        ("speculative decoding", "speculative sampling"),
+        ("homogenization", "Homogenized"),
+        ("gradient explosion", "grow"),
+        ("Nadaraya-Watson", "Softmax at small"),
+        ("vocabulary size", "larger vocabularies"),
     ],
 )
 def test_words_as_a_reader_types_them_find_a_place_before_pages_of_evidence(page, words, title):
     shown = search(page, words)
     assert any(title.lower() in text.lower() for text in shown[:2]), shown[:2]
     assert not shown[0].startswith("Evidence")
+
+
+def test_a_refuted_reading_or_a_name_of_the_package_comes_first_only_where_it_is_what_was_typed(page):
+    assert "refuted" not in search(page, "optimal transport")[0]
+    assert "Conjecture 4.2" in search(page, "Conjecture 4.2")[0]
+    assert "Function" in search(page, "ListOps")[0]
+    assert "Function" not in search(page, "Lorenz")[0]
+    assert any("What we got wrong" in text for text in search(page, "errata")[:5])
+
+
+def test_where_no_place_has_all_words_the_count_says_so(page):
+    search(page, "attention xyzzyplugh")
+    assert page.inner_text(".found-count").startswith("No place has all of these words")
 
 
 def test_the_field_of_every_page_leads_to_the_search(page, site):

@@ -1,4 +1,4 @@
-"""The packs of `make teach`: every line of every solution is looked for in every file of the class pack; figures and
+"""What `make teach` makes: every line of every solution is looked for in every file of the class pack; figures and
 handouts."""
 
 import io
@@ -64,21 +64,22 @@ def secrets() -> dict[str, set[str]]:
     return {slug: {piece for piece in held if piece not in public} for slug, held in found.items()}
 
 
-@pytest.fixture(scope="module")
-def packs() -> Path:
-    """The folder in which `derived teach` leaves its packs."""
-    subprocess.run([sys.executable, "-m", "derived.book.cli", "teach"], cwd=ROOT, check=True)
-    return ROOT / "_build"
+PACKS = """from pathlib import Path
+from derived.book.deliver.packs import packs
+from derived.book.house import House
+house = House(Path.cwd())
+packs(house, house.chapters())"""
 
 
-def test_no_line_of_a_solution_is_in_the_class_pack_and_every_one_in_the_tutors_pack(packs):
+def test_no_line_of_a_solution_is_in_the_class_pack_and_every_one_in_the_tutors_pack(site):
     known = secrets()
     assert all(len(held) > 10 for held in known.values()), "a chapter seems to have no solutions"
-    there = {name: " ".join(text.split()) for name, text in texts(packs / "class.zip")}
+    subprocess.run([sys.executable, "-c", PACKS], cwd=ROOT, check=True)
+    there = {name: " ".join(text.split()) for name, text in texts(ROOT / "_build/class.zip")}
     assert len([name for name in there if name.endswith("-homework.ipynb")]) == len(known)
     leaks = [(n, s, piece) for n, text in there.items() for s, held in known.items() for piece in held if piece in text]
     assert leaks == []
-    tutors = {name: " ".join(text.split()) for name, text in texts(packs / "tutors.zip")}
+    tutors = {name: " ".join(text.split()) for name, text in texts(ROOT / "_build/tutors.zip")}
     lost = {
         (slug, piece) for slug, held in known.items() for piece in held if piece not in tutors[f"tutors/{slug}.ipynb"]
     }
@@ -111,13 +112,15 @@ def test_every_figure_is_in_the_zip_as_svg_and_pdf_with_a_credit(chapters, site,
         )
 
 
-def test_a_handout_has_two_sides_that_can_be_read(chapters, site, tmp_path):
-    slugs = [page.file.stem for page in chapters]
-    for made in apart(lambda: [*handout.handouts(ROOT, site, slugs, tmp_path)]):
-        words = " ".join(" ".join(page.extract_text() for page in PdfReader(made.file).pages).split())
-        assert len(PdfReader(made.file).pages) == 2, made.file
-        assert made.size >= 0.7, made.file
-        assert all(each in words for each in ("In ten minutes", "What was found", "To discuss", "CC BY 4.0")), made.file
+@pytest.mark.browser
+@pytest.mark.looks_at("notebooks/{walked}.html", "slides/{walked}-180.html")
+def test_a_handout_has_two_sides_that_can_be_read(browser, site, tmp_path, walked):
+    """Printed again where the page has changed, or the lectures, whose questions are on it."""
+    made = handout.one(browser, ROOT, site, walked, tmp_path / f"{walked}.pdf")
+    words = " ".join(" ".join(page.extract_text() for page in PdfReader(made.file).pages).split())
+    assert len(PdfReader(made.file).pages) == 2
+    assert made.size >= 0.7
+    assert all(each in words for each in ("In ten minutes", "What was found", "To discuss", "CC BY 4.0"))
 
 
 def test_each_slide_and_each_figure_can_be_cited(chapters, site):

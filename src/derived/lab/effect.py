@@ -6,12 +6,14 @@ undecided  why an interval decides nothing: too few, absent, or at the edge
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 from scipy.stats import norm
+from scipy.stats import t as student
 
 from derived.lab.stats import LEVEL, Estimate
 
@@ -63,24 +65,50 @@ def effect(published: Published, found: Estimate) -> dict[str, Any]:
     }
 
 
+def _needed(reach: float, n: int, tail: float, distance: float) -> float:
+    """The fewest draws of the spread that n draws showed whose interval reaches no farther than ``distance``; infinite
+    where not even a hundred times as many do. Student's t falls with n as well."""
+    spread = reach / student.isf(tail, n - 1) * math.sqrt(n)
+    sizes = range(2, DECISIVE * n + 1)
+    at = bisect_left(sizes, True, key=lambda size: student.isf(tail, size - 1) * spread / math.sqrt(size) <= distance)
+    return sizes[at] if at < len(sizes) else math.inf
+
+
 def undecided(found: Estimate, accept: tuple[float, float], matters: float | None) -> dict[str, Any] | None:
     """Why an interval that straddles an end of ``accept`` decides nothing; None where it does not straddle one.
 
     absent       no effect beyond the end by as much as ``matters`` is left in the interval; ``excluded`` says how much
-    too few      about ``n`` draws of the variance that was seen would decide, if the value stays where it is
+    too few      about ``n`` draws of the variance that was seen would decide, if the value stays where it is; or, with
+                 ``excludes``, would leave no effect as large as that, where fewer do
     at the edge  not even a hundred times the draws would
+
+    An interval that is symmetric in logarithms is taken there; one of Student's, however many are judged jointly, tells
+    its level by its standard error.
     """
     low, high = (found.value if end is None else end for end in (found.low, found.high))
     ends = [end for end in accept if math.isfinite(end) and low < end < high]
     if not ends or not math.isfinite(found.value):
         return None
     end = min(ends, key=lambda each: abs(found.value - each))
-    one_sided = not all(map(math.isfinite, accept))
-    excluded = high - end if accept[1] == math.inf else end - low
+    one_sided, upward = not all(map(math.isfinite, accept)), accept[1] == math.inf
+    excluded = high - end if upward else end - low
     if one_sided and matters is not None and excluded <= matters:
         return {"kind": "absent", "excluded": excluded}
-    distance = abs(found.value - end)
-    reach = high - found.value if end > found.value else found.value - low
-    if reach * reach > DECISIVE * distance * distance:
+    reaches = high - found.value, found.value - low
+    tail = (1 - LEVEL) / 2
+    if found.error and math.isclose(*reaches, rel_tol=1e-6):
+        tail = float(student.sf(reaches[0] / found.error, found.n - 1))
+    logs = min(low, end) > 0 and math.isclose(low * high, found.value**2, rel_tol=1e-6)
+    place = math.log if logs else float
+    nearest = place(high if end > found.value else low)
+    decide = _needed(abs(nearest - place(found.value)), found.n, tail, abs(place(found.value) - place(end)))
+    exclude, room = math.inf, (matters or 0.0) - (found.value - end) * (1 if upward else -1)
+    if one_sided and matters is not None and room > 0:
+        exclude = _needed(reaches[0 if upward else 1], found.n, tail, room)
+    if not math.isfinite(min(decide, exclude)):
         return {"kind": "at the edge"}
-    return {"kind": "too few", "n": math.ceil(found.n * (reach / distance) ** 2)}
+    return (
+        {"kind": "too few", "n": decide}
+        if decide <= exclude
+        else {"kind": "too few", "n": exclude, "excludes": matters}
+    )

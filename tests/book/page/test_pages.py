@@ -210,6 +210,10 @@ def test_what_was_found_stands_beside_what_was_allowed(changes, words):
     ("why", "words"),
     [
         ({"kind": "too few", "n": 360}, "too few: about 360 would decide"),
+        (
+            {"kind": "too few", "n": 34, "excludes": 0.02},
+            "too few: about 34 would exclude an effect of more than 0.02 beyond the criterion",
+        ),
         ({"kind": "absent", "excluded": 0.02}, "absent: an effect of more than 0.02 beyond the criterion is excluded"),
         ({"kind": "at the edge"}, "at the edge: not even a hundred times as many would decide"),
     ],

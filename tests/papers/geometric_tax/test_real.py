@@ -66,6 +66,10 @@ def test_equal_encoders_differ_by_their_windows_alone():
     assert claims.windows_alone(table).value == pytest.approx(48**2)
     assert claims.windows_alone(invented(0)).value == pytest.approx(1)
     assert claims.windows_alone(invented(2), "near").value == pytest.approx(2**2)
+    assert claims.dealt(table) == pytest.approx([48**2] * 24)  # equal encoders: it does not matter who reads what
+    longer = table["cosine"].where(table["encoder"] != "heavy", 2 * table["cosine"])
+    found = {round(factor) for factor in claims.dealt(table.assign(cosine=longer))}
+    assert found == {48**2 // 2, 48**2, 2 * 48**2}
 
 
 def test_the_figure_tells_what_it_shows(tells):

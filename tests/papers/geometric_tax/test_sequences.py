@@ -205,6 +205,24 @@ def test_steps_of_a_pooled_state(rows):
         assert abs(np.polyfit(np.log(mean.index), np.log(mean[column]), 1)[0] - slope) <= 0.25
 
 
+class Places(torch.nn.Module):
+    """Tells every letter at every place apart: of L letters one step of a walk changes one."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(1))
+
+    def forward(self, tokens):
+        letters = torch.nn.functional.one_hot(tokens, 4).double()
+        return (letters.unsqueeze(-2) * torch.eye(tokens.shape[-1]).unsqueeze(-1)).flatten(-2)
+
+
+def test_a_step_of_a_walk_is_one_less_the_cosine():
+    for length in (6, 15):
+        found = Walks.at("tiny").walk(Places(), length, 0)
+        np.testing.assert_allclose(found, 1 / length, rtol=1e-12)
+
+
 def test_rows_of_walks(rows):
     table = rows[Walks]
     assert (table["cosine"] > 0).all()

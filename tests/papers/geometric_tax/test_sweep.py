@@ -47,7 +47,7 @@ def invented(peak: dict[int, float], scalar: float = 0.05, noisy: float = 0.05) 
     cases += [("scalar", 64, noise, num, scalar) for noise, num in ((0.0, 2000), (0.0, 125), (0.03, 2000))]
     made = [
         {"arm": arm, "K": K, "noise": noise, "num": num, "stage": stage, "rate": 0.01, "step": 9}
-        | {"replicate": r, "distortion": D * (1 + 0.01 * np.sin(7 * r + K))}
+        | {"replicate": r, "distortion": D * (1 + 0.01 * np.sin(7 * r + K)), "rmse": 0.02}
         for arm, K, noise, num, D in cases
         for stage, replicates in (("search", 1), ("fit", 8))
         for r in range(replicates)
@@ -61,6 +61,23 @@ def test_a_maximum_is_seen_and_a_minimum_is_not():
     for many in (True, False):
         assert claims.inner_over_ends(many)(risen).low > 1.5
         assert claims.inner_over_ends(many)(invented({8: 0.2, 32: 0.1, 512: 0.2})).high < 1
+
+
+def test_codebooks_that_have_not_learned_decide_nothing():
+    risen = invented({8: 0.08, 32: 0.2, 512: 0.1})
+    poor = (risen["K"] == 512) & (risen["num"] == 125)
+    missed = risen.assign(rmse=risen["rmse"].mask(poor, 0.041))
+    with pytest.raises(ValueError, match="512 codes have not learned"):
+        claims.inner_over_ends(False)(missed)
+    assert claims.inner_over_ends(True)(missed).low > 1.5
+    assert claims.inner_over_ends(False)(risen.assign(rmse=risen["rmse"].mask(poor, 0.039))).low > 1.5
+
+
+def test_codebooks_under_other_names_have_no_maximum():
+    risen = invented({8: 0.08, 32: 0.2, 64: 0.15, 512: 0.1})
+    for many in (True, False):
+        found = claims.renamed(claims.inner_over_ends(many))(risen)
+        assert found.low < 1 < found.high
 
 
 def test_a_network_without_a_number_chooses_nothing():

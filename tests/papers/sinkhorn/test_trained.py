@@ -10,12 +10,12 @@ from derived.lab.nets import Draws
 from derived.lab.rng import stream
 from derived.papers.sinkhorn.claims import trained as claims
 from derived.papers.sinkhorn.data.points import SURFACES, clouds, coupling_problems, matching, surface
-from derived.papers.sinkhorn.experiments.trained import Arms, LearnedCouplings, coupling_loss
+from derived.papers.sinkhorn.experiments.trained import Arms, EqualSeconds, LearnedCouplings, Placebo, coupling_loss
 from derived.papers.sinkhorn.model.attention import CouplingTransformer, SinkhornTransformer, sinkhorn_attention
 from derived.papers.sinkhorn.model.backward import sinkhorn_plan
 from derived.papers.sinkhorn.model.plan import sinkhorn
 
-EXPERIMENTS = (LearnedCouplings, Arms)
+EXPERIMENTS = (LearnedCouplings, Arms, EqualSeconds)
 
 
 @pytest.mark.parametrize("relation", ["comonotone", "crossed", "hidden", "shuffled"])
@@ -254,6 +254,66 @@ def test_softmax_that_is_trained_longer_is_another_opponent():
     assert measured.value == pytest.approx(-0.01, abs=2e-3)
     claim = next(each for each in claims.CLASSIFIERS if each.id == "SK-18.d")
     assert claim.judge(measured)[0] == "fails"
+
+
+def timed(gain: dict[int, float], own: dict[int, float], models: int = 8) -> pd.DataFrame:
+    """Rows of EqualSeconds: arms of 0 (placebo), 1, 3 and 5 half-steps with known accuracies and seconds a step."""
+    steps, cells = {0: 600, 1: 900, 3: 700, 5: 600}, []
+    for arm, each in gain.items():
+        facts = {"num_half_steps": arm or 5, "placebo": arm == 0, "steps": steps[arm], "task": "matching"}
+        noise = np.random.default_rng(arm).normal(scale=0.001, size=models)
+        final = {"stage": "final", "chosen": True}
+        cells += [facts | final | {"model": m, "accuracy": 0.8 + each + noise[m]} for m in range(models)]
+        cells += [facts | {"stage": "calibration", "chosen": False, "own": own[arm], "five": 1.0} for _ in range(10)]
+    return pd.DataFrame(cells)
+
+
+EVEN = {0: 1.1, 1: 0.7, 3: 0.85, 5: 1.0}
+
+
+def test_at_equal_seconds_softmax_and_the_placebo_are_the_opponents():
+    table = timed({0: 0.03, 1: 0.0, 3: 0.05, 5: 0.02}, EVEN)
+    assert claims.gain_at_equal_seconds(table).value == pytest.approx(0.02, abs=2e-3)
+    assert claims.gain_over_placebo(table).value == pytest.approx(-0.01, abs=2e-3)
+    verdicts = {
+        each.id: each.judge(each.measure(table))[0] for each in claims.CLASSIFIERS if each.id in ("SK-18.e", "SK-18.f")
+    }
+    assert verdicts == {"SK-18.e": "holds", "SK-18.f": "fails"}
+
+
+@pytest.mark.parametrize(("arm", "own"), [(1, 0.6), (0, 0.9), (3, 0.95)])
+def test_seconds_that_are_not_equal_decide_nothing(arm, own):
+    with pytest.raises(ValueError, match="times the seconds"):
+        claims.gain_at_equal_seconds(timed({0: 0.0, 1: 0.0, 3: 0.0, 5: 0.0}, EVEN | {arm: own}))
+
+
+def test_a_placebo_gives_columns_what_softmax_gives_those_of_another_text():
+    """As many half-steps, rows that sum to one, parameters and start of the network that it stands beside."""
+    scores = torch.randn(2, 3, 1, 4, 4, generator=stream(0, "placebo"), dtype=torch.float64)
+    net = Placebo(5, 3, num_half_steps=199, draws=Draws(num_networks=2))
+    A = net.attend(scores, None)
+    assert (A.sum(dim=-1) - 1).abs().max() < 1e-12
+    given = scores.softmax(dim=-1).sum(dim=-2)
+    assert (A.sum(dim=-2) - given[:, [2, 0, 1]]).abs().max() < 1e-6
+    assert (A.sum(dim=-2) - 1).abs().max() > 0.1
+    twin = dict(SinkhornTransformer(5, 3, num_half_steps=5, draws=Draws(num_networks=2)).named_parameters())
+    assert all(torch.equal(each, twin[name]) for name, each in net.named_parameters())
+
+
+def test_arms_at_equal_seconds_are_timed_and_have_other_draws(rows):
+    table = rows[EqualSeconds]
+    final = table[table["stage"] == "final"]
+    assert final.groupby(["num_half_steps", "placebo"])["steps"].first().to_dict() == {
+        (1, False): 3,
+        (3, False): 2,
+        (5, False): 2,
+        (5, True): 2,
+    }
+    timed = table[table["stage"] == "calibration"]
+    assert (timed[["own", "five"]] > 0).all(axis=None)
+    assert len(timed) == 4 * EqualSeconds.at("tiny").rounds
+    first = rows[Arms].query("stage == 'curve' and num_half_steps == 5 and step == 1")["loss"]
+    assert not np.isin(table.query("stage == 'curve' and step == 1")["loss"], first).any()
 
 
 def relations(values: dict[str, float], late: float = 0.5) -> pd.DataFrame:

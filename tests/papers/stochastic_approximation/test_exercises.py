@@ -117,13 +117,26 @@ def test_the_long_run_variance_of_a_text_that_fades():
 def joined(second, first):
     (s, a, b), (t, c, d) = first, second
     top = max(s, t)
+    if top == -math.inf:
+        return list(first)
     return [top, a * np.exp(s - top) + c * np.exp(t - top), b * np.exp(s - top) + d * np.exp(t - top)]
 
 
 def in_torch(first, second):
     pair = torch.stack([torch.as_tensor(first).double(), torch.as_tensor(second).double()])
     top = pair[:, 0].max()
+    if top.isinf():
+        return pair[0]
     return torch.cat([top[None], ((pair[:, 0] - top).exp()[:, None] * pair[:, 1:]).sum(dim=0)])
+
+
+def test_two_memories_of_nothing_are_one():
+    def unwary(first, second):
+        top = max(first[0], second[0])
+        one, two = (np.exp(part[0] - top) for part in (first, second))
+        return top, one * first[1] + two * second[1], one * first[2] + two * second[2]
+
+    assert "nothing changes nothing" in said("sa-ex-join", unwary)
 
 
 @pytest.mark.parametrize("answer", [joined, in_torch])

@@ -56,20 +56,40 @@ def test_series_are_whole_and_a_shuffle_takes_their_memory():
     assert claim.judge(exponent("returns")(table))[0] == "fails"
 
 
+def test_a_memory_of_sixty_days_settles_as_slowly_up_to_half_a_year():
+    """SA-7.c does not tell long memory from one that ends."""
+    generator, x = np.random.default_rng(3), np.zeros((40, 5030))
+    for day in range(1, 5030):
+        x[:, day] = x[:, day - 1] * np.exp(-1 / 60) + generator.normal(size=40) * np.sqrt(1 - np.exp(-2 / 60))
+    slopes = [settling(0.5 * row + 0.75**0.5 * generator.normal(size=5030), 5, 125) for row in x]
+    assert np.mean(slopes) > -0.35
+    assert np.mean([settling(generator.normal(size=5030), 5, 125) for _ in x]) < -0.4
+
+
 @needs("faker")
 def test_far_languages_are_told_at_the_predicted_rate_and_strangers_are_not():
-    table = Names(languages=("fi_FI", "tr_TR")).run({}, **FACTS)
+    table = Names(languages=("fi_FI", "tr_TR")).run({"names": "given"}, **FACTS)
     assert (abs(table.groupby("language")["ratio"].mean() - 1) < 0.2).all()
     assert table.groupby("language")["right"].mean().min() > 0.9
     assert (table["letters"] >= 30).all()
 
 
 @needs("faker")
-def test_the_verdict_on_names_does_not_hang_on_their_split():
+def test_names_are_judged_only_where_names_of_their_chains_would_pass():
     claim = next(claim for claim in CLAIMS if claim.id == "SA-3.e")
-    found = []
-    for seed in (1, 2, 3):
-        table = Names().run({}, **FACTS | {"seed": seed})
-        assert claim.judge(claim.measure(table))[0] == "fails"
-        found.append(claim.measure(table).value)
-    assert len({*found}) == 3  # the splits differ
+    table = pd.concat([Names().run(one, **FACTS).assign(**one) for one in Names().conditions()])
+    with pytest.raises(ValueError, match="too few to tell a chain: names drawn from the chains fail too, in"):
+        claim.measure(table)
+    far = table[table["language"].isin(["fi_FI", "tr_TR"]) & table["other"].isin(["fi_FI", "tr_TR"])]
+    assert abs(claim.measure(far).value - 1) < 0.25, "two far languages have names enough"
+    off = far.assign(ratio=far["ratio"].where(far["names"] == "drawn", far["ratio"] / 4))
+    assert claim.judge(claim.measure(off))[0] == "fails"
+
+
+@needs("faker")
+def test_drawn_names_are_of_their_chain_and_each_draw_is_new():
+    drawn = Names(languages=("fi_FI", "tr_TR"), draws=2).run({"names": "drawn"}, **FACTS)
+    first, second = (part["rate"].to_numpy() for _, part in drawn.groupby("draw"))
+    assert len(first) == len(second)
+    assert (first != second).mean() > 0.9
+    assert drawn["letters"].min() >= 20

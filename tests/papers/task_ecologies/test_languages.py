@@ -116,10 +116,29 @@ def test_the_language_that_is_read_again_has_the_same_law():
     assert not torch.equal(one.transitions[0], one.transitions[3])
 
 
-def test_the_cells_of_five_languages_have_a_range_and_no_interval():
+def test_the_cells_of_five_languages_are_a_mean_over_families():
     table = pd.DataFrame({"languages": [5, 5, 5, 2], "replicate": [0, 1, 2, 0], "k": [1, 1, 4, 2]})
-    found = claims.cells_of_five(table)
-    assert (found.value, found.n, found.low, found.high) == (2, 3, 1, 4)
+    claim = next(each for each in claims.CLAIMS if each.id == "TE-E2")
+    assert claim.measure(table) == stats.mean([1, 1, 4])
+
+
+def test_each_family_is_judged_by_its_own_models_on_its_own_texts(monkeypatch):
+    """Where the models of the second family answer nothing, its rows alone change."""
+    held = Complexity.at("tiny")
+    whole = held.run({}, seed=0, device="cpu", dtype=torch.float32)
+    train = Complexity.train
+
+    def silenced(*arguments):
+        model = train(*arguments)
+        with torch.no_grad():
+            model.weights["output"][len(held.counts) :] = 0.0
+        return model
+
+    monkeypatch.setattr(Complexity, "train", silenced)
+    other = held.run({}, seed=0, device="cpu", dtype=torch.float32)
+    first = whole["replicate"] == 0
+    pd.testing.assert_frame_equal(whole[first], other[first])
+    assert other["loss"][~first].to_numpy() == pytest.approx(np.log(held.letters + 1))
 
 
 def test_cells_of_many_languages(rows):

@@ -5,7 +5,7 @@ well-kept library, searches them in the browser. The index is a script, so it al
 disk: Pagefind, the other candidate, fetches its index, which browsers refuse for file://. Sphinx's own search knows
 whole pages only and shows raw TeX.
 
-Formulas become a line of text, `\\frac{a}{b}` is a/b; solutions and code are left out.
+Formulas become a line of text, `\\frac{a}{b + c}` is a/(b + c); solutions and code are left out.
 """
 
 import json
@@ -33,25 +33,42 @@ SIGNS = {
         "mathrel",
     )
     for name, sign in getattr(tex2unichar, table).items()
-} | {"to": "→", "le": "≤", "ge": "≥", "ne": "≠", "|": "‖", "{": "", "}": "", "dots": "…", "cdots": "…", "ldots": "…"}
+} | {
+    **{"to": "→", "le": "≤", "ge": "≥", "ne": "≠", "iff": "⇔", "dots": "…", "cdots": "…", "ldots": "…"},
+    **{"|": "‖", "lVert": "‖", "rVert": "‖", "lvert": "|", "rvert": "|", "quad": " ", "qquad": " "},
+}
+ACCENTS = {"hat": "\u0302", "bar": "\u0304", "tilde": "\u0303", "dot": "\u0307", "overline": "\u0305"}
+MARKS = "".join(ACCENTS.values())
+ATOM = rf"[\d.]+|\w[{MARKS}]?'*(?:_\w+)?"  # no sum, product or power
+APART_HERE = "\0"  # becomes a space between words, nothing beside a sign
 FUNCTIONS = {
     "log",
     "exp",
+    "ln",
     "max",
     "min",
     "sup",
     "inf",
     "lim",
+    "liminf",
+    "limsup",
     "det",
     "tr",
     "sin",
     "cos",
+    "tan",
+    "arcsin",
+    "arccos",
+    "arctan",
+    "sinh",
+    "cosh",
     "tanh",
     "arg",
     "deg",
     "Pr",
     "dim",
     "ker",
+    "bmod",
 }
 # What is an entry of its own, or no text of the page: the section around it does without it. So are headed sections.
 SILENT = {"figure", "script", "style", "nav"}
@@ -77,21 +94,45 @@ class Entry(NamedTuple):
 
 
 def plain(tex: str) -> str:
-    """A formula as a line of text.
+    """A formula as a line of text, in which every command has left its sign, its name or brackets.
 
-    >>> plain(r"\\hat y = \\frac{1}{n}\\sum_{i} \\beta_i \\le \\operatorname{tr} A")
-    'y = 1/n∑_i β_i ≤ tr A'
+    >>> plain(r"y = \\frac{1}{n}\\sum_{i} \\sqrt{\\beta_i+1} \\le \\operatorname{tr} A")
+    'y = 1/n ∑_i √(β_i+1) ≤ tr A'
     """
-    tex = re.sub(r"\\(?:begin|end)\{[^}]*\}(?:\{[lcr|]*\})?|\\(?:label|tag)\{[^}]*\}|\\[()\[\]]", " ", tex)
-    tex = re.sub(r"\\\\|\\[,;:!> ]|[&~]|\\q?quad", " ", tex)
-    for _ in range(3):  # fractions in fractions
-        tex = re.sub(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r"\1/\2", tex)
-    tex = re.sub(r"\\([A-Za-z]+|[|{}])", lambda name: _sign(name[1]), tex)
-    return " ".join(re.sub(r"[\\{}]", "", tex).split())
+    tex = re.sub(r"\\(?:begin|end)\{[^}]*\}(?:\{[lcr|]*\})?|\\(?:label|tag)\{[^}]*\}", " ", tex)
+    tex = re.sub(r"(\\l(?:Vert|vert|angle)) ", r"\1{}", tex)
+    tokens = iter(re.findall(r"\\(?:[A-Za-z]+|.)|.", tex, re.S))
+    line = "".join(_said(token, tokens) for token in tokens)
+    line = re.sub(rf"(?<=[\w)|'{MARKS}]){APART_HERE}+(?=[^\W_]|√)", " ", line).replace(APART_HERE, "")
+    return re.sub(r"(?<=[(\[]) | (?=[)\],])", "", " ".join(line.split()))
 
 
-def _sign(name: str) -> str:
-    return f" {name} " if name in FUNCTIONS else SIGNS.get(name, "")
+def _said(token: str, rest: Iterator[str]) -> str:
+    """Say a token in signs, and what it takes from the rest: its group, or its one or two arguments."""
+    if token == "{":
+        return "".join(_said(each, rest) for each in iter(lambda: next(rest, "}"), "}"))
+    if token in {r"\frac", r"\tfrac", r"\dfrac"}:
+        return f"{APART_HERE}{_one(rest)}/{_one(rest)} "
+    if token in {"^", "_"}:
+        return token + _one(rest, r"-?(?:[\d.]+|[^\W\d_]+'*)") + APART_HERE
+    name = token.removeprefix("\\")
+    if name == "sqrt":
+        return f"{APART_HERE}√{_one(rest)}"
+    if name == "operatorname":
+        return f"{APART_HERE}{_one(rest, r'[^()]*')}{APART_HERE}"
+    if name in ACCENTS:
+        return _one(rest, ".") + ACCENTS[name]
+    if token == name:
+        return {"}": "", "&": " ", "~": " "}.get(name, name)
+    if name in FUNCTIONS:
+        return f"{APART_HERE}{name.removeprefix('b')}{APART_HERE}"
+    return SIGNS.get(name, "" if name.isalpha() or name == "!" else " ")
+
+
+def _one(rest: Iterator[str], whole: str = ATOM) -> str:
+    """Say the next argument, in brackets where it is not whole by itself."""
+    said = _said(next((token for token in rest if not token.isspace()), "}"), rest).strip().strip(APART_HERE)
+    return said if re.fullmatch(rf"(?:{whole})|.|\([^()]*\)", said) else f"({said})"
 
 
 def _is_number(part: PageElement) -> bool:

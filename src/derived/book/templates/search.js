@@ -4,8 +4,21 @@ addEventListener("DOMContentLoaded", () => {
   const GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma sigma tau upsilon phi chi psi omega".split(" ");
   const SHOWN = 40; // results
   const STOP = new Set("a an and are do does for how in is it of on or the to versus vs what when which why with".split(" "));
-  const SAME = [[/\bdelta net\b/g, "deltanet"], [/\brank collapse\b/g, "collapse"], [/\b(?:eqs?|equations?)\.? (?=\d)/g, "equation "]];
+  const SAME = [
+    [/\bdelta net\b/g, "deltanet"],
+    [/\brank collapse\b/g, "collapse"],
+    [/\b(?:eqs?|equations?)\.? (?=\d)/g, "equation "],
+    [/\bhomogeni[sz]ation\b/g, "homogenized"],
+    [/\b(?:gradient explosion|explod(?:ing|e) gradients?)\b/g, "gradients grow"],
+    [/\b(?:kernel regression|nadaraya[- ]watson)\b/g, "kernel smoother"],
+    [/\bvocabulary sizes?\b/g, "larger vocabularies"],
+    [/\blicens(?:e|es|ing)\b/g, "licence"],
+    [/^(?:cite|citing|citations?)$/g, "how to cite"],
+    [/\bmistakes\b/g, "mistake"],
+  ];
+  const BESIDE = [["speculative decoding", "speculative sampling"]]; // both are looked for
   const RANK = { Term: 3, Section: 1.5, Statement: 1.5, Figure: 1.2 }; // claims, exercises and whole pages: 1
+  const LISTS = /^book\/(?:history|wrong|bibliography)\.html/; // they have every word
   const REACH = 110; // characters of an excerpt on either side
   const entries = window.ENTRIES.map(([url, kind, page, title, text], id) => ({ id, url, kind, page, title, text }));
   // 1.4 and CAC-5.a are one word each, ill-conditioned is three, and β is beta too.
@@ -26,29 +39,39 @@ addEventListener("DOMContentLoaded", () => {
   const count = document.querySelector(".found-count");
   const make = (name, className, text) => Object.assign(document.createElement(name), { className, textContent: text });
 
+  // What is found, and whether all words are in it.
   function find(query) {
-    const asked = SAME.reduce((words, [pattern, same]) => words.replace(pattern, same), query.toLowerCase().trim());
-    const phrase = asked.split(/\s+/).filter((word) => !STOP.has(word)).join(" ") || asked;
+    const asked = SAME.reduce((words, [pattern, same]) => words.replace(pattern, same), query.toLowerCase());
+    const also = BESIDE.filter(([name]) => asked.includes(name)).map(([name, other]) => asked.replace(name, other));
+    const phrases = [asked, ...also].map((each) => each.split(/\s+/).filter((word) => !STOP.has(word)).join(" ") || each);
+    const ways = [{ fuzzy: false }, {}, { combineWith: "OR" }]; // all words as they are, with a slip, and any of them
+    for (const way of asked.includes(" ") ? ways : ways.slice(0, 2)) {
+      const found = phrases.flatMap((phrase) => look(phrase, query, way)).sort((a, b) => b.score - a.score);
+      const first = found.filter(({ id }, at) => found.findIndex((other) => other.id === id) === at);
+      if (first.length) return { found: first, all: way.combineWith !== "OR" };
+    }
+    return { found: [], all: true };
+  }
+
+  function look(phrase, typed, way) {
     const together = (id) => {
       const { kind, title, text, url } = entries[id];
+      const name = title.toLowerCase();
       if (url.startsWith("claims/")) return 0.1; // all evidence of a chapter has every word
-      if (kind === "Function") return title.toLowerCase() === phrase ? 8 : 0.2; // a word of the text is looked for more often
-      const place = title.toLowerCase().startsWith(phrase) ? 8 : title.toLowerCase().includes(phrase) ? 4 : text.toLowerCase().includes(phrase) ? 2 : 1;
+      if (kind === "Function") return title === typed ? 8 : 0.2; // a word of the text is looked for more often
+      const place = name.startsWith(phrase) ? 8 : name.includes(phrase) ? 4 : text.toLowerCase().includes(phrase) ? 2 : 1;
+      if (LISTS.test(url) && place < 4) return place / 5;
+      if (name.endsWith("refuted))") && place < 8) return place / 20; // a false reading, with the words in its title
       return place * (url.startsWith("book/package") ? 0.5 : RANK[kind] ?? 1);
     };
-    const options = {
+    return engine.search(phrase, {
       boost: { title: 4, page: 0.3 },
       combineWith: "AND",
       prefix: (term) => term.length > 2,
       fuzzy: (term) => (term.length > 5 && !/\d/.test(term) ? 0.2 : false),
       boostDocument: together,
-    };
-    const ways = [{ fuzzy: false }, {}, { combineWith: "OR" }]; // all words as they are, with a slip, and any of them
-    for (const way of phrase.includes(" ") ? ways : ways.slice(0, 2)) {
-      const found = engine.search(phrase, { ...options, ...way });
-      if (found.length) return found;
-    }
-    return [];
+      ...way,
+    });
   }
 
   // The text around the first word found, the words in bold.
@@ -80,10 +103,11 @@ addEventListener("DOMContentLoaded", () => {
 
   function show() {
     const query = form.q.value.trim();
-    const results = query ? find(query) : [];
+    const { found: results, all } = query ? find(query) : { found: [], all: true };
     list.replaceChildren(...results.slice(0, SHOWN).map(result));
     const more = results.length > SHOWN ? `; the first ${SHOWN} are shown` : "";
-    count.textContent = !query ? "" : results.length ? `${results.length} places${more}` : `Nothing is found for “${query}”.`;
+    const places = all ? `${results.length} ${results.length === 1 ? "place" : "places"}` : `No place has all of these words; ${results.length} have some of them`;
+    count.textContent = !query ? "" : results.length ? places + more : `Nothing is found for “${query}”.`;
   }
 
   form.hidden = false;

@@ -197,6 +197,15 @@ def _visits_all_alike(process, q):
     return None
 
 
+def _is_one_path(process, q):
+    """The same u gives the same path, however much of it is asked for."""
+    for u in GRID[::7]:
+        long, short = (ask(process, (n,), u=float(u), n=n, q=q) for n in (2 * LONG, 50))
+        if (long[:50] != short).any() or {*long[LONG:]} != {*range(q)}:
+            return "for another n it is another path"
+    return None
+
+
 def _cycle(u, n, q):
     return (np.arange(n) + math.floor(u * q)) % q
 
@@ -206,7 +215,7 @@ def _coins(u, n, q):
 
 
 process = Implement(
-    (_forgets_nothing, _is_stationary, _is_ergodic, _visits_all_alike),
+    (_forgets_nothing, _is_stationary, _is_ergodic, _visits_all_alike, _is_one_path),
     ranges(q=(2, 6)),
     mistakes={
         "always from the same value, which is not stationary": lambda u, n, q: _cycle(0.0, n, q),
@@ -218,10 +227,18 @@ process = Implement(
         "two worlds, one of them without its last value": lambda u, n, q: (
             _cycle(u, n, q) if u < 0.5 else _cycle(u, n, q - 1)
         ),
+        "constant after a while": lambda u, n, q: _cycle(u, n, q)[np.minimum(np.arange(n), LONG)],
+        "another path for each length": lambda u, n, q: _cycle((u + n / 7) % 1, n, q) if n != LONG else _cycle(u, n, q),
     },
 )
 
 # Implement: memories that can be joined -----------------------------------------------------------------------------
+
+
+def _sizes(generator: torch.Generator) -> dict:
+    """Sizes of scores over four powers of ten: small ones show who forgets a memory, large ones who overflows."""
+    point = ranges(power=(0.0, 3.95), tokens=(1, 999))(generator)
+    return {"size": 10 ** point["power"], "tokens": point["tokens"]}
 
 
 def _tokens(size: float, tokens: int) -> tuple[np.ndarray, np.ndarray]:
@@ -273,8 +290,8 @@ def _order_does_not_matter(join, size, tokens):
 
 def _nothing_changes_nothing(join, size, tokens):
     memory, none = _memory(join, *_tokens(size, tokens)), (-math.inf, 0.0, 0.0)
-    for pair in ((memory, none), (none, memory)):
-        if not np.allclose(_joined(join, *pair), memory, rtol=1e-6, atol=1e-6):
+    for first, second, both in ((memory, none, memory), (none, memory, memory), (none, none, none)):
+        if not np.allclose(_joined(join, first, second), both, rtol=1e-6, atol=1e-6):
             return "joined with the memory of no token it changes"
     return None
 
@@ -305,7 +322,7 @@ def _join(rescale: tuple[bool, bool] = (True, True), flat: bool = False, top: Ca
 
 join = Implement(
     (_reads_what_softmax_reads, _order_does_not_matter, _nothing_changes_nothing, _knows_its_largest),
-    ranges(size=(1.0, 9000.0), tokens=(1, 999)),
+    _sizes,
     mistakes={
         "numerator not rescaled": _join(rescale=(False, True)),
         "denominator not rescaled": _join(rescale=(True, False)),
@@ -315,6 +332,7 @@ join = Implement(
             *(np.exp(first[0]) * first[k] + np.exp(second[0]) * second[k] for k in (1, 2)),
         ),
         "the first memory's largest is kept": _join(top=lambda one, two: one if one > -math.inf else two),
+        "the memory of the larger score alone": lambda first, second: max(first, second),
         "means of means": lambda first, second: (
             max(first[0], second[0]),
             (_read(first) + _read(second)) / 2 if first[2] and second[2] else first[1] + second[1],

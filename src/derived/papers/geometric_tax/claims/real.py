@@ -1,6 +1,8 @@
 """GT-10, GT-12 on real weights and real data. Criteria and expected verdicts were written before the run; a pilot on
 genes of mice, and on another piece of human DNA, had been seen."""
 
+from itertools import permutations
+
 import numpy as np
 import pandas as pd
 
@@ -35,6 +37,13 @@ def differ(rows: pd.DataFrame, windows: str = "one") -> Estimate:
 def windows_alone(rows: pd.DataFrame, windows: str = "published") -> Estimate:
     """The factor with unequal windows over that with one window for all."""
     return ratio(stats.mean(spread(rows, windows) - spread(rows, "one")))
+
+
+def dealt(rows: pd.DataFrame) -> list[float]:
+    """The factor between the encoders for each way to deal the windows to them, one each."""
+    steps = np.log(by_draw(rows["cosine"], rows, ["encoder", "L", "gene"]).mean()).unstack("gene")
+    found = (steps.loc[[*zip(WINDOWS, way, strict=True)]] for way in permutations(sorted(rows["L"].unique())))
+    return [float(np.exp((each.max() - each.min()).mean())) for each in found]
 
 
 CLAIMS = (

@@ -1,7 +1,8 @@
 """GT-8: codebooks from coarse to fine; criteria and expected verdicts were written before the run.
 
 A pilot with another seed and two networks for each codebook had been seen; its rows were thrown away. The inner codebook
-at which D is largest is chosen by the networks of the search, and judged on others.
+at which D is largest is chosen by the networks of the search, and judged on others. That the codebooks compared must have
+learned was asked later, when a reading of the rows had found that the finest had not (results/changes.yml).
 """
 
 import numpy as np
@@ -34,16 +35,40 @@ def highest_inner(rows: pd.DataFrame, where: str) -> int:
     return by_draw(tried["distortion"], tried, ["K"]).mean().sort_index().iloc[1:-1].idxmax()
 
 
+def learned(rows: pd.DataFrame, where: str, K: int) -> None:
+    """ValueError unless the networks of a codebook find the next value to within twice the error of those that find it
+    best: the rule of GT-7c but for its plateau, for which the rows would need a second look."""
+    hard = chosen(rows, f"arm == 'ce' and stage == 'fit' and {where}")
+    missed = by_draw(hard["rmse"], hard, ["K"]).mean()
+    if not missed[K] <= 2 * missed.min():
+        best = f"those of {missed.idxmin()} codes by {missed.min():.2g}"
+        raise ValueError(f"networks of {K} codes have not learned: they miss the next value by {missed[K]:.2g}, {best}")
+
+
 def inner_over_ends(many: bool) -> Measure:
-    """D at that codebook over D at an end of the range, the smaller of the two ends' ratios."""
+    """D at that codebook over D at an end of the range, the smaller of the two ends' ratios, where all three have
+    learned."""
 
     def measure(rows: pd.DataFrame) -> Estimate:
         where = numbers(rows, many)
         inner, ends = highest_inner(rows, where), (rows["K"].min(), rows["K"].max())
+        for K in (inner, *ends):
+            learned(rows, where, K)
         at = {K: logs(rows, f"arm == 'ce' and {where} and K == {K}") for K in (inner, *ends)}
         return ratio(lowest([stats.mean(at[inner] - at[end], 1 - (1 - LEVEL) / 2) for end in ends]))
 
     return measure
+
+
+def renamed(measure: Measure) -> Measure:
+    """The measure where codebooks have other names, moved on by one from network to network: nothing depends on K."""
+
+    def null(rows: pd.DataFrame) -> Estimate:
+        sizes = sorted(rows["K"].unique())
+        names = (rows["K"].map(sizes.index) + rows["replicate"]) % len(sizes)
+        return measure(rows.assign(K=names.map(dict(enumerate(sizes)))))
+
+    return null
 
 
 def noisy(rows: pd.DataFrame) -> float:
@@ -71,25 +96,25 @@ CLAIMS = (
         "Without noise, $D$ under hard labels is not monotone in the number of codes: an inner codebook has a larger $D$ than the coarsest and than the finest.",
         Sweep,
         inner_over_ends(True),
-        "$D$ at the inner codebook over $D$ at an end, the smaller of two",
+        "$D$ at the inner codebook over $D$ at an end, the smaller of two, where all three have learned",
         at_least(1),
         plain="Finer codebooks reconstruct better and yet make the states more sensitive to noise, up to a point.",
         source="paper",
         where="abstract, Learned quantisation; Lorenz, small networks",
         paper_value="not monotone",
         **TIMES,
-        null="Networks with few paths, GT-8.b, do the same search for a codebook and fail by the same criterion.",
+        null=renamed(inner_over_ends(True)),
     ),
     statistic(
         "GT-8.b",
         "With a sixteenth of the training paths the inner extremum of $D$ is again a maximum, where one free vector for each code foretells a minimum.",
         Sweep,
         inner_over_ends(False),
-        "$D$ at the inner codebook over $D$ at an end, the smaller of two",
+        "$D$ at the inner codebook over $D$ at an end, the smaller of two, where all three have learned",
         at_least(1),
         where="what separates the staircase from the regressogram",
         **TIMES,
-        null="The claim itself fails, by the criterion that GT-8.a holds.",
+        null=renamed(inner_over_ends(False)),
     ),
     statistic(
         "GT-8.d",

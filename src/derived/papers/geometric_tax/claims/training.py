@@ -256,7 +256,7 @@ CLAIMS = (
     ),
     statistic(
         "GT-7c.b",
-        "Coarser bins do not do it either: on Lorenz paths hard labels of a quarter as many bins, about as wide as the blur, have at least 1.5 times the distortion $D$ of blurred labels.",
+        "Coarser bins take only a part of the tax: on Lorenz paths hard labels of a quarter as many bins, about as wide as the blur, have at least 1.5 times the distortion $D$ of blurred labels.",
         Order,
         once_learned("coarse", "blurred"),
         "$D$ under hard labels of few bins over $D$ under blurred ones, where both have learned",

@@ -185,7 +185,7 @@ def warm(rows: pd.DataFrame) -> Figure:
         words.append(f"{name.replace(chr(10), ' ')} {first:+.3f}, then {after:+.3f}")
         if x == len(STARTS) - 1:
             beside(ax, x - 0.18, first, "right after\nthe insertion", MUTED, (-8, 0), ha="right")
-            beside(ax, x + 0.18, after, "trained further", BLUE, (-4, 14), ha="center")
+            beside(ax, x + 0.18, after, "trained further", BLUE, (-8, 0), ha="right")
     ax.axhline(0, **DASHED)
     ax.set(
         xticks=range(len(STARTS)),

@@ -75,17 +75,20 @@ def train(
 
 @dataclass(frozen=True, kw_only=True)
 class Trainability(Experiment):
-    """SP-17: small Derf vision transformers over depth, alpha and rate; warm-up at the largest depth and alpha.
+    """SP-17: small Derf vision transformers over depth and alpha, and warm-up at the largest depth and alpha.
 
     Stands in for ViT-Base on CIFAR-100 (depths 12 to 36, 20 epochs). A replicate has its own classes, pictures and
-    batches, which its networks share, and each network its own weights. Rows: replicate, alpha; loss (mean over the
-    last tenth of the steps), test_loss, test_accuracy, log_pooled (the prediction) and log_measured at initialisation.
+    batches, which its networks share, and each network its own weights. Each depth and alpha is trained at every rate
+    in ``factors`` times its own of ``centres``, (depths, alphas), where a pilot of another seed had its best. Rows:
+    rate, replicate; loss (mean over the last tenth of the steps), test_loss, test_accuracy, log_pooled (the prediction)
+    and log_measured at initialisation.
     """
 
     depths: tuple[int, ...] = (6, 12, 24, 36)
     warmup: int = 100
     alphas: tuple[float, ...] = (0.3, 0.6, 1.0, 1.6)
-    rates: tuple[float, ...] = (4e-4, 6e-4, 1e-3)
+    centres: tuple[tuple[float, ...], ...] = 4 * ((6.3e-4,) * 4,)
+    factors: tuple[float, ...] = (0.625, 1.0, 1.6)
     replicates: int = 8
     width: int = 192
     num_heads: int = 3
@@ -99,12 +102,13 @@ class Trainability(Experiment):
 
     tiers: ClassVar = {
         "ci": {
-            **{"depths": (2,), "warmup": 2, "alphas": (0.5, 1.5), "rates": (1e-3,), "replicates": 2, "width": 24},
-            **{"num_heads": 2, "size": 16, "num_classes": 4, "num_train": 64, "num_test": 32, "steps": 2},
-            **{"batch_size": 8},
+            **{"depths": (2,), "warmup": 2, "alphas": (0.5, 1.5), "centres": ((1e-3, 1e-3),), "factors": (1.0,)},
+            **{"replicates": 2, "width": 24, "num_heads": 2, "size": 16, "num_classes": 4, "num_train": 64},
+            **{"num_test": 32, "steps": 2, "batch_size": 8},
         },
         "cpu": {
-            **{"depths": (3, 6, 12), "warmup": 50, "alphas": (0.4, 0.8, 1.6), "rates": (4e-4, 1e-3), "width": 32},
+            **{"depths": (3, 6, 12), "warmup": 50, "alphas": (0.4, 0.8, 1.6), "replicates": 24, "width": 32},
+            **{"centres": ((2.5e-3, 2.5e-3, 1.6e-3), (2.5e-3, 2e-3, 1e-3), (2e-3, 8e-4, 4e-4))},
             **{"num_heads": 2, "size": 32, "num_classes": 10, "num_train": 3200, "num_test": 500, "steps": 200},
             **{"batch_size": 16},
         },
@@ -114,13 +118,19 @@ class Trainability(Experiment):
     dtype: ClassVar = torch.float32
 
     def conditions(self) -> list[dict]:
-        grid = [{"depth": depth, "rate": rate, "warmup": 0} for depth in self.depths for rate in self.rates]
-        return grid + [{"depth": max(self.depths), "rate": rate, "warmup": self.warmup} for rate in self.rates]
+        grid = [{"depth": depth, "alpha": alpha, "warmup": 0} for depth in self.depths for alpha in self.alphas]
+        return [*grid, grid[-1] | {"warmup": self.warmup}]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        depth, rate, warmup = (condition[name] for name in ("depth", "rate", "warmup"))
-        alphas = np.repeat((max(self.alphas),) if warmup else self.alphas, self.replicates)
         data, test = (self._draws(name, seed, dtype, device) for name in ("train", "test"))
+        centre = self.centres[self.depths.index(condition["depth"])][self.alphas.index(condition["alpha"])]
+        tables = [self._trained(data, test, factor * centre, seed, **condition) for factor in self.factors]
+        return pd.concat(tables, ignore_index=True)
+
+    def _trained(
+        self, data: LabelledImages, test: LabelledImages, rate: float, seed: int, depth: int, alpha: float, warmup: int
+    ) -> pd.DataFrame:
+        """A network of each replicate at one rate; the same weights and batches at every rate, and with warm-up."""
         model = VisionTransformer(
             image_size=self.size,
             patch=self.patch,
@@ -129,24 +139,22 @@ class Trainability(Experiment):
             depth=depth,
             num_classes=self.num_classes,
             norm="erf",
-            alpha=alphas.tolist(),
-            num_networks=len(alphas),
-            generator=stream(seed, "trained weights", depth),
-            dtype=dtype,
-            device=device,
+            alpha=alpha,
+            num_networks=self.replicates,
+            generator=stream(seed, "weights", depth, alpha),
+            dtype=data.images.dtype,
+            device=data.images.device,
         )
-        replicate = np.tile(np.arange(self.replicates), len(alphas) // self.replicates)
-        images, labels = (each[replicate, :16] for each in test)
-        states = model.states(images)
-        loss = training.mean_cross_entropy(model.read_out(states[-1]), labels).sum()
+        states = model.states(test.images[:, :16])
+        loss = training.mean_cross_entropy(model.read_out(states[-1]), test.labels[:, :16]).sum()
         log_measured = gradient_amplification(loss, states)[:, 0].log().numpy()
-        predicted = self._predicted(states[0].detach(), kernel_of("erf", alphas), depth)
+        predicted = self._predicted(states[0].detach(), kernel_of("erf", np.full(self.replicates, alpha)), depth)
         options = {"steps": self.steps, "batch_size": self.batch_size, "lr": rate, "warmup": warmup}
         run = train(model, data, test, **options, generator=stream(seed, "batches"))
         tail = max(1, self.steps // 10)
         columns = {"loss": run.losses[:, -tail:].mean(dim=-1), "test_loss": run.test_loss}
         columns |= {"test_accuracy": run.test_accuracy, "log_pooled": predicted, "log_measured": log_measured}
-        return rows({("replicate", "alpha"): (replicate, alphas)}, columns)
+        return rows({"rate": rate, "replicate": range(self.replicates)}, columns)
 
     def _draws(self, name: str, seed: int, dtype: torch.dtype, device: torch.device) -> LabelledImages:
         """The pictures of every replicate, (replicates, num, ...): each with classes of its own."""

@@ -4,27 +4,36 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from derived.lab.plot import SEQUENTIAL, largest, panel_label
 
 
 def training_tiles(rows: pd.DataFrame) -> Figure:
-    """Test accuracy over depth and alpha at each learning rate, predictions in the tiles; ``Trainability``."""
+    """Test accuracy over depth and alpha, predictions in the tiles, beside the rates; ``Trainability`` at one each."""
     rows = largest(rows)
     rows = rows[rows["warmup"] == 0]
-    rates = sorted(rows["rate"].unique())
-    figure, axes = plt.subplots(1, len(rates), figsize=(3.6 * len(rates), 3.2), squeeze=False)
-    means, words = rows.groupby(["rate", "alpha", "depth"])["test_accuracy"].mean(), []
-    same = {"vmin": means.min(), "vmax": means.max()}
-    for ax, rate in zip(axes[0], rates, strict=True):
-        part = rows[rows["rate"] == rate]
-        tiles = part.pivot_table(index="alpha", columns="depth", values="test_accuracy").sort_index(ascending=False)
-        amplification = part.pivot_table(index="alpha", columns="depth", values="log_pooled").loc[tiles.index]
-        notes = np.exp(amplification).map(lambda value: f"×{value:.1f}")
-        sns.heatmap(tiles, ax=ax, cmap=SEQUENTIAL, **same, annot=notes, fmt="", cbar_kws={"label": "test accuracy"})
+    tables = {
+        name: rows.pivot_table(index="alpha", columns="depth", values=name).sort_index(ascending=False)
+        for name in ("test_accuracy", "log_pooled", "rate")
+    }
+    accuracy, rate = tables["test_accuracy"], tables["rate"]
+    figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.2))
+    grown = np.exp(tables["log_pooled"]).map(lambda value: f"×{value:.1f}")
+    told = rate.map(lambda value: f"{value:.2g}")
+    label = {"label": "test accuracy"}
+    sns.heatmap(accuracy, ax=axes[0], cmap=SEQUENTIAL, annot=grown, fmt="", cbar_kws=label)
+    ends = LogNorm(rate.to_numpy().min() / 1.1, rate.to_numpy().max() * 1.1)
+    sns.heatmap(rate, ax=axes[1], cmap=SEQUENTIAL, annot=told, fmt="", norm=ends, cbar=False)
+    for ax, name in zip(axes, ("accuracy, and predicted growth", "best rate"), strict=True):
         ax.set(xlabel="depth $B$", ylabel=r"$\alpha$")
-        panel_label(ax, f"rate {rate:g}")
-        words.append(f"{tiles.to_numpy().min():.2f} to {tiles.to_numpy().max():.2f} at rate {rate:g}")
-    figure.set_label(f"Test accuracy over depth and alpha, with predicted amplifications: {', '.join(words)}.")
+        panel_label(ax, name)
+    words = [
+        f"depth {depth}, alpha {alpha:g}: {accuracy.loc[alpha, depth]:.2f} at rate {told.loc[alpha, depth]}, "
+        f"predicted growth {grown.loc[alpha, depth]}"
+        for alpha in accuracy.index
+        for depth in accuracy.columns
+    ]
+    figure.set_label(f"Test accuracy over depth and alpha, each at its best rate: {'; '.join(words)}.")
     return figure

@@ -24,7 +24,7 @@ from derived.lab.nets import Draws
 from derived.lab.rng import stream
 
 from ..data.points import SURFACES, Problem, clouds, coupling_problems, matching
-from ..model.attention import CouplingTransformer, SinkhornTransformer
+from ..model.attention import CouplingTransformer, SinkhornTransformer, attention_weights
 from ..model.couplings import rows_w1
 from ..model.plan import half_steps, sinkhorn
 
@@ -157,6 +157,15 @@ class LearnedCouplings(Experiment):
         return rows({"model": range(self.models)}, columns).assign(n=n)
 
 
+class Placebo(SinkhornTransformer):
+    """The same, but column steps go towards what softmax gives the columns of another text of the batch: they cost as
+    much, bend as much, and balance nothing."""
+
+    def attend(self, scores: Tensor, weights: Tensor | None) -> Tensor:
+        given = half_steps(scores.detach(), 1).exp().sum(dim=-2).roll(1, dims=1)  # (R, batch, heads, T)
+        return attention_weights(scores, self.num_half_steps, None, given)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Arms(Experiment):
     """SK-17, SK-18: transformers of equal parameters and starts, trained with 1, 3 and 5 half-steps; softmax is also
@@ -193,6 +202,7 @@ class Arms(Experiment):
     }
     tiny: ClassVar = {"steps": 2, "texts": 10, "pairs": 4}
     dtype: ClassVar = torch.float32
+    draws: ClassVar[tuple[str, ...]] = ()  # of a subclass: the names that make its draws its own
 
     def conditions(self) -> list[dict]:
         arms = [(arm, self.steps) for arm in self.arms] + [(1, self.longer * self.steps)]
@@ -201,10 +211,7 @@ class Arms(Experiment):
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         task, steps, tables = condition["task"], condition["steps"], []
         for rate in self.rates:
-            draws = Draws(num_networks=self.models, seed=seed, layer=task, dtype=dtype, device=device)
-            features, outputs = (CLASSES + 3, CLASSES) if task == "matching" else (3, len(SURFACES))
-            sizes = {"width": self.width, "depth": self.depth, "num_half_steps": condition["num_half_steps"]}
-            model = SinkhornTransformer(features, outputs, draws=draws, **sizes)
+            model = self._model(condition, seed, dtype, device)
             before = self._deviation(model, task, seed)
             losses, seconds = self._train(model, task, rate, steps, seed)
             tenth = -(-steps // 10)
@@ -223,6 +230,14 @@ class Arms(Experiment):
         best = table.groupby("rate")["validation"].mean().idxmax()  # curves have none
         return table.assign(chosen=table["rate"] == best, **self._references(task, seed))
 
+    def _model(self, condition, seed: int, dtype: torch.dtype, device) -> SinkhornTransformer:
+        task, kind = condition["task"], Placebo if condition.get("placebo") else SinkhornTransformer
+        layer = " ".join((task, *self.draws))
+        draws = Draws(num_networks=self.models, seed=seed, layer=layer, dtype=dtype, device=device)
+        features, outputs = (CLASSES + 3, CLASSES) if task == "matching" else (3, len(SURFACES))
+        sizes = {"width": self.width, "depth": self.depth, "num_half_steps": condition["num_half_steps"]}
+        return kind(features, outputs, draws=draws, **sizes)
+
     def _curve(self, model: SinkhornTransformer, task: str, losses: Tensor, seconds: list[float]) -> pd.DataFrame:
         """Losses in training against what was spent; a step costs three forward passes, as is usually counted."""
         parts = losses.split(max(1, losses.shape[-1] // 20), dim=-1)
@@ -236,7 +251,7 @@ class Arms(Experiment):
     def _references(self, task: str, seed: int) -> dict[str, float]:
         if task != "matching":
             return {"nearest": math.nan, "assigned": math.nan}
-        features, labels = self._drawn(task, self.texts, stream(seed, "test", task))
+        features, labels = self._drawn(task, self.texts, stream(seed, "test", task, *self.draws))
         keys, copies = features[..., :2].chunk(2, dim=1)
         known = features[:, : self.pairs, 2 : 2 + CLASSES].argmax(dim=-1)
         distance = torch.cdist(copies, keys)
@@ -262,7 +277,7 @@ class Arms(Experiment):
     ) -> tuple[Tensor, list[float]]:
         """The losses of every step, (R, steps), and the processor's seconds from the start to the end of its forward
         pass."""
-        generator, seconds, start = stream(seed, "train", task), [], time.process_time()
+        generator, seconds, start = stream(seed, "train", task, *self.draws), [], time.process_time()
 
         def loss(step: int) -> Tensor:
             features, labels = self._drawn(task, self.models * self.batch, generator)
@@ -275,7 +290,7 @@ class Arms(Experiment):
         return training.train(loss, optimiser, steps=steps, rate=schedule(rate, steps)), seconds
 
     def _judged(self, model: SinkhornTransformer, task: str, seed: int, name: str) -> tuple[Tensor, Tensor]:
-        features, labels = self._drawn(task, self.texts, stream(seed, name, task))
+        features, labels = self._drawn(task, self.texts, stream(seed, name, task, *self.draws))
         parts = zip(features.split(50), labels.split(50), strict=True)
         device = model.enter.device
         return training.evaluate((self._logits(model, task, x.unsqueeze(0)), y.to(device)) for x, y in parts)
@@ -283,8 +298,47 @@ class Arms(Experiment):
     @torch.no_grad()
     def _deviation(self, model: SinkhornTransformer, task: str, seed: int) -> Tensor:
         attended: list[Tensor] = []
-        features, _ = self._drawn(task, min(20, self.texts), stream(seed, "validation", task))
+        features, _ = self._drawn(task, min(20, self.texts), stream(seed, "validation", task, *self.draws))
         self._logits(model, task, features.unsqueeze(0), attended)
         A = torch.stack(attended, dim=1)  # (R, layers, texts, heads, n, n)
         missed = (A.mean(dim=-2) - 1 / A.shape[-1]).abs().sum(dim=-1)
         return missed.flatten(1).mean(dim=-1).double().cpu()
+
+
+@dataclass(frozen=True, kw_only=True)
+class EqualSeconds(Arms):
+    """SK-18 at equal seconds of the processor, with a placebo of five half-steps: other draws than those of ``Arms``.
+
+    Softmax and three half-steps have ``times`` the ``steps`` of the others, so many as a calibration on the machine of
+    the record, beside other work, gave them, rounded in favour of softmax. Rows as of ``Arms``, and of the stage
+    "calibration": each, own and five, the processor's seconds of ``few`` steps of this arm and of five half-steps, in
+    turns, on one thread.
+    """
+
+    rates: tuple[float, ...] = (6.3e-3, 1e-2, 1.6e-2)
+    times: tuple[float, float] = (1.5, 1.15)
+    rounds: int = 15
+    few: int = 10
+
+    tiers: ClassVar = {"ci": Arms.tiers["ci"] | {"rounds": 2, "few": 1}, "cpu": Arms.tiers["cpu"] | {"models": 12}}
+    draws: ClassVar = ("equal seconds",)
+
+    def conditions(self) -> list[dict]:
+        softmax, three = (round(each * self.steps) for each in self.times)
+        arms = [(1, False, softmax), (3, False, three), (5, False, self.steps), (5, True, self.steps)]
+        names = ("num_half_steps", "placebo", "steps")
+        return [{"task": task} | dict(zip(names, arm, strict=True)) for task in self.tasks for arm in arms]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        trained = super().run(condition, seed=seed, device=device, dtype=dtype)
+        arms = [
+            self._model(each, seed, dtype, device)
+            for each in (condition, condition | {"num_half_steps": 5, "placebo": False})
+        ]
+        taken = [
+            [self._train(arm, condition["task"], self.rates[0], self.few, seed)[1][-1] for arm in arms]
+            for _ in range(self.rounds)
+        ]
+        own, five = zip(*taken, strict=True)
+        calibration = rows({"each": range(self.rounds)}, {"own": own, "five": five})
+        return pd.concat([trained, calibration.assign(stage="calibration", chosen=False)], ignore_index=True)

@@ -137,12 +137,16 @@ class SinkhornTransformer(nn.Module):
         per_head = None if weights is None else weights.unsqueeze(-2)
         for layer in self.layers:
             q, k, v = (split_heads(each, self.heads) for each in linear(layer_norm(h), layer["qkv"]).chunk(3, dim=-1))
-            A = attention_weights(q @ k.mT * q.shape[-1] ** -0.5, self.num_half_steps, per_head, per_head)
+            A = self.attend(q @ k.mT * q.shape[-1] ** -0.5, per_head)
             if attended is not None:
                 attended.append(A)
             h = h + linear(merge_heads(A @ v), layer["out"])
             h = h + linear(functional.gelu(linear(layer_norm(h), layer["up"])), layer["down"])
         return linear(layer_norm(h), self.leave)
+
+    def attend(self, scores: Tensor, weights: Tensor | None) -> Tensor:
+        """A of the scores of all heads, (R, batch, heads, T, T); ``weights`` are those of the tokens."""
+        return attention_weights(scores, self.num_half_steps, weights, weights)
 
     def operations(self, tokens: int) -> int:
         """Floating-point operations of one network's forward pass over a text: two for each multiplication of a matrix

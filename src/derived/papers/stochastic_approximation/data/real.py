@@ -51,13 +51,15 @@ def spelled(name: str) -> list[int]:
     return [0, *(LETTERS.index(letter) for letter in plain if letter in LETTERS[1:]), 0]
 
 
-def letter_chain(names: Sequence[Sequence[int]]) -> Float[np.ndarray, "S S"]:
-    """Shares of the next letter after each letter, with half a count added to every pair.
+def letter_chain(names: Sequence[Sequence[int]], added: float = 0.5) -> Float[np.ndarray, "S S"]:
+    """Shares of the next letter after each letter, with half a count added to every pair. With nothing added, a letter
+    that no name has is followed by none.
 
     >>> float(letter_chain([spelled("ab")])[1, 2].round(4))  # 1.5 / (1 + 27 / 2)
     0.1034
     """
-    counts = np.full((len(LETTERS), len(LETTERS)), 0.5)
+    counts = np.full((len(LETTERS), len(LETTERS)), added)
     for name in names:
         np.add.at(counts, (name[:-1], name[1:]), 1.0)
-    return counts / counts.sum(axis=1, keepdims=True)
+    after = counts.sum(axis=1, keepdims=True)
+    return counts / np.where(after > 0, after, 1.0)

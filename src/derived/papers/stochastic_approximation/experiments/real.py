@@ -71,26 +71,45 @@ class Settling(Experiment):
 
 @dataclass(frozen=True, kw_only=True)
 class Names(Experiment):
-    """SA-3: log-odds of the language of given names, letter by letter. Half of a language's names make its chain; the
-    other half, ten names after one another, are its streams. Rows: language, other, replicate, rate (log-odds of the
-    language against the other, per letter), kl (what the two chains predict), ratio, letters, right (the language has
-    the largest likelihood of all)."""
+    """SA-3: log-odds of the language of names, letter by letter. Half of a language's names make its chain; the other
+    half, ten names after one another, are its streams. Names: "given", and as many "drawn" from the chains of the
+    given ones, for which the theory is exact (the control). Rows: names, draw, language, other, replicate,
+    rate (log-odds of the language against the other, per letter), kl (what the two chains predict), ratio, letters,
+    right (the language has the largest likelihood of all)."""
 
     languages: tuple[str, ...] = ("de_DE", "fi_FI", "it_IT", "nl_NL", "sv_SE", "tr_TR")
     length: int = 10
+    draws: int = 12
 
     needs: ClassVar = ("faker",)
     tiers: ClassVar = {"ci": {}, "cpu": {}}
+    tiny: ClassVar = {"draws": 2}
+
+    def conditions(self) -> list[dict]:
+        return [{"names": "given"}, {"names": "drawn"}]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        given = {
+            language: sorted({tuple(spelled(name)) for name in given_names(language)} - {(0, 0)})
+            for language in self.languages
+        }
+        if condition["names"] == "given":
+            return self.told(given, seed).assign(draw=0)
+        draws = [{name: _drawn(names, seed, name, draw) for name, names in given.items()} for draw in range(self.draws)]
+        return pd.concat([self.told(names, seed).assign(draw=draw) for draw, names in enumerate(draws)])
+
+    def told(self, known: dict[str, list[tuple[int, ...]]], seed: int) -> pd.DataFrame:
+        """Log-odds of each stream's language against each other one, where these are the names of each language."""
         chains, streams = {}, {}
-        for language in self.languages:
-            names = sorted({tuple(spelled(name)) for name in given_names(language)} - {(0, 0)})
+        for language, names in known.items():
             order = torch.randperm(len(names), generator=stream(seed, "split", language)).tolist()
             names, half = [names[place] for place in order], len(names) // 2
             chains[language] = letter_chain(names[:half])
             parts = range(half, len(names) - self.length + 1, self.length)
             streams[language] = [names[start : start + self.length] for start in parts]
+        rates = {
+            (one, other): kl_rate(A, B) for one, A in chains.items() for other, B in chains.items() if one != other
+        }
         found = []
         for language, parts in streams.items():
             for replicate, part in enumerate(parts):
@@ -100,6 +119,19 @@ class Names(Experiment):
                 row["right"] = max(told, key=told.get) == language
                 for other in chains.keys() - {language}:
                     rate = (told[language] - told[other]) / pairs.shape[1]
-                    found.append(row | {"other": other, "rate": rate, "kl": kl_rate(chains[language], chains[other])})
+                    found.append(row | {"other": other, "rate": rate, "kl": rates[language, other]})
         table = pd.DataFrame(found).sort_values(["language", "other", "replicate"], ignore_index=True)
         return table.assign(ratio=table["rate"] / table["kl"])
+
+
+def _drawn(names: list[tuple[int, ...]], seed: int, language: str, draw: int) -> list[tuple[int, ...]]:
+    """As many names as there are, drawn letter by letter from their chain, without an added count."""
+    generator, chain = stream(seed, "drawn", language, draw), torch.from_numpy(letter_chain(names, added=0.0))
+    found, last = [[0] for _ in names], torch.zeros(len(names), dtype=torch.long)
+    going = torch.arange(len(names))
+    while len(going):
+        last[going] = torch.multinomial(chain[last[going]], 1, generator=generator).squeeze(1)
+        for place in going.tolist():
+            found[place].append(int(last[place]))
+        going = going[last[going] > 0]
+    return [tuple(name) for name in found]

@@ -122,27 +122,30 @@ class Complexity(Read):
 
     tiers: ClassVar = {
         "ci": {"replicates": 2, "steps": 30, "letters": 5, "length": 12, "held_out": 20},
-        "cpu": {"replicates": 4, "steps": 1500, "letters": 12, "length": 24, "held_out": 300},
+        "cpu": {"replicates": 24, "steps": 1500, "letters": 12, "length": 24, "held_out": 300},
         "gpu": {},
     }
     tiny: ClassVar = {"steps": 5}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         families = [
-            language_family(generator=stream(seed, "complexity family", r), letters=self.letters)
+            language_family(generator=stream(seed, "cells family", r), letters=self.letters)
             for r in range(self.replicates)
         ]
-        models = [(family, count) for family in families for count in self.counts]
-        model = self.train(models, seed, device, dtype, "complexity")
-        found = [self.judge(model, r, family, seed, device) for r, family in enumerate(families)]
+        model = self.train([(each, count) for each in families for count in self.counts], seed, device, dtype, "cells")
+        held = [self.held_out_texts(family, seed, "cells", r) for r, family in enumerate(families)]
+        texts = torch.stack([each for _, each in held]).repeat_interleave(len(self.counts), dim=0)  # of each model
+        with torch.no_grad():
+            logits = torch.cat([model(part.to(device)).cpu() for part in texts.split(64, dim=1)], dim=1)
+        own = logits.split(len(self.counts))
+        found = [self.judge(own[r], *held[r], family, r, seed) for r, family in enumerate(families)]
         return pd.concat(found, ignore_index=True)
 
-    @torch.no_grad()
-    def judge(self, model: MicroGPT, replicate: int, family: LanguageFamily, seed: int, device) -> pd.DataFrame:
-        languages, texts = self.held_out_texts(family, seed, "complexity", replicate)
-        own = slice(replicate * len(self.counts), (replicate + 1) * len(self.counts))
-        logits = torch.cat([model(part.to(device))[own].double().cpu() for part in texts.split(256)], dim=1)
-        laws = family.laws(languages, texts)
+    def judge(
+        self, logits: Tensor, languages: Tensor, texts: Tensor, family: LanguageFamily, replicate: int, seed: int
+    ) -> pd.DataFrame:
+        """The rows of one family, from the logits of its models on its held-out texts (counts, texts, T, V)."""
+        logits, laws = logits.double(), family.laws(languages, texts)
         by_language = lambda each: each.unflatten(-1, (-1, self.held_out))  # noqa: E731
         floor = by_language(-torch.xlogy(laws, laws).sum(dim=-1).mean(dim=-1)).mean(dim=-1)
         lost = by_language(excess(logits, laws)).mean(dim=-1)
