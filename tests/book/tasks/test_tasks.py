@@ -70,6 +70,8 @@ def test_quick_questions_have_one_right_value_and_say_what_is_wrong_with_the_oth
         (right,) = (option for option in each.options if not option.misread)
         assert float(right.value) == pytest.approx(flat(each.subject.value(healthy, each.point))[0], rel=5e-3, abs=1e-9)
         assert 3 <= len(each.options) == len({option.value for option in each.options})
+        if each.subject.words.startswith("the probability"):  # a value outside of 0 and 1 tells at a glance
+            assert all(0 <= float(option.value) <= 1 for option in each.options)
         for option in each.options:
             assert not option.misread or f"<code>{option.misread.function}</code>." in option.said()
             assert not option.misread or f"def {option.misread.function}(" in bank.source

@@ -123,3 +123,10 @@ def test_raised_probability(tells, grid, gap):
 def test_budget_map(tells, grid, ratio):
     rows = grid(delta=(0.01, 0.1, 1.0), q_n=(0.1, 0.5, 0.9)).assign(ratio=[0.5, 0.9, ratio] * 3)
     tells(figures.budget_map(rows), f"up to {ratio:.2f}", "33 %")
+
+
+def test_the_map_takes_no_ratio_above_two(grid):
+    """`cac-budget`: ln(1 + 2 delta) < 2 delta, so that a larger ratio was not computed from the rule."""
+    rows = grid(delta=(0.01, 0.1), q_n=(0.1, 0.5))
+    with pytest.raises(ValueError, match="less than twice its budget"):
+        figures.budget_map(rows.assign(ratio=[0.5, 0.9, 1.1, 2.01]))

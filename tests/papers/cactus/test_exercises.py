@@ -19,10 +19,14 @@ def said(label, answer, part=None):
 q_n, delta, alpha, tv = sympy.symbols("q_n delta alpha tv")
 
 
+def raised(q, delta):
+    return (q + (2 * delta * q * (1 - q)).sqrt()).clamp(max=1)
+
+
 def law(p, q, delta):
     """In torch, with a loop over all drafts."""
     p, q = torch.as_tensor(p), torch.as_tensor(q)
-    gamma = (q + (2 * delta * q * (1 - q)).sqrt()).clamp(max=1)
+    gamma = raised(q, delta)
     emitted = torch.minimum(p, gamma)
     for n in range(len(p)):
         h = (1 - gamma[n]) / (1 - q[n]) * q
@@ -52,6 +56,8 @@ def law(p, q, delta):
         ),
         ("cac-ex-rule", None, lambda q, d: (q + (2 * d * q * (1 - q)).sqrt()).clamp(max=1)),
         ("cac-ex-rule", None, lambda delta, q_n: np.minimum(1, q_n + np.sqrt(np.float32(2 * delta * q_n * (1 - q_n))))),
+        ("cac-ex-rule", None, lambda q, d: np.float32(min(q + (2 * d * q * (1 - q)) ** 0.5, 1))),
+        ("cac-ex-rule", None, lambda q, d: raised(torch.tensor(q).float(), torch.tensor(d).float())),
         ("cac-ex-law", None, law),
         ("cac-ex-law", None, lambda draft, verifier, budget: law(draft, verifier, budget).float()),
     ],
@@ -71,6 +77,10 @@ def test_right_answers_of_any_kind_are_right(label, part, answer):
         ("cac-ex-tv", None, lambda q_n, delta: min(q_n + 0.1, 1)),
         ("cac-ex-interp", None, lambda alpha, tv: 1 - 0.7 * tv),
         ("cac-ex-neyman", None, 1.0),
+        ("cac-ex-law", None, lambda p, q, d: law(p, q, d) + 0 * torch.as_tensor(p).log()),
+        ("cac-ex-law", None, lambda p, q, d: law(p, q, d) + 0 * torch.as_tensor(q).log()),
+        ("cac-ex-law", None, lambda p, q, d: law(p, q, d) if len(p) == 4 else torch.full((len(p),), 1 / len(p))),
+        ("cac-ex-law", None, lambda p, q, d: law(p, q, min(d, 0.5))),
     ],
 )
 def test_what_a_check_once_took_for_right_is_refused(label, part, answer):
@@ -80,6 +90,11 @@ def test_what_a_check_once_took_for_right_is_refused(label, part, answer):
 def test_a_counterexample_names_point_value_and_bound():
     assert "yours is 1." in said("cac-ex-tv", lambda q_n, delta: q_n + delta)
     assert "above 1; a probability stops somewhere" in said("cac-ex-tv", lambda q_n, delta: q_n + delta)
+
+
+def test_a_rounded_rule_is_told_how_far_off_it_is():
+    found = said("cac-ex-rule", lambda q_n, delta: round(min(q_n + (2 * delta * q_n * (1 - q_n)) ** 0.5, 1), 4))
+    assert " 2 delta, by " in found
 
 
 @pytest.mark.parametrize(

@@ -38,10 +38,19 @@ def test_the_error_of_a_quarter_is_that_of_the_formula():
     B = torch.linalg.lstsq(X, Y).solution
     effective = torch.linalg.solve(theory.second_moment(X), theory.second_moment(fresh)) @ B
     expected = norm(fresh @ (effective - B)) / norm(fresh @ B)
-    first = rows[rows["quarter"] == 0].set_index("method")["error"]
+    first = rows[(rows["quarter"] == 0) & (rows["order"] == "in order")].set_index("method")["error"]
     assert abs(first["self"] - float(expected)) < 1e-9
     assert first["cross"] < 1e-12 < 0.05 < first["self"]
     assert rows["quarter"].nunique() == (len(tokens) - 1000) // 63
+    dealt = torch.randperm(len(series), generator=stream(0, "dealt to quarters"))
+    for order, places in (("days", dealt), ("windows", dealt[dealt < len(tokens)])):
+        windows = series[dealt].unfold(0, 5, 1) if order == "days" else tokens[places]
+        target = series[dealt][5:1005, None] if order == "days" else series[places[:1000] + 5, None]
+        X, fresh = windows[:1000], windows[1000:1063]
+        B = torch.linalg.lstsq(X, target).solution
+        effective = torch.linalg.solve(theory.second_moment(X), theory.second_moment(fresh)) @ B
+        one = rows.query(f"quarter == 0 and order == '{order}' and method == 'self'")["error"].item()
+        assert one == pytest.approx(float(norm(fresh @ (effective - B)) / norm(fresh @ B)), abs=1e-9)
 
 
 def drawn(generator: torch.Generator, *scales: float) -> list[torch.Tensor]:

@@ -68,8 +68,9 @@ def _question(subject: Subject, healthy: dict, mine: Sequence[Mutant], point: Po
     for mutant in mine:
         try:
             value = subject.value(pencil(mutant.broken), point)
-            finite = all(map(math.isfinite, flat(value)))  # NaN is no answer, and has no place in an order
-            if finite and not any(near(each, value, OFF) or _short(each) == _short(value) for each in values):
+            if _may_be(subject, value) and not any(
+                near(each, value, OFF) or _short(each) == _short(value) for each in values
+            ):
                 values.append(value)
                 wrong.append((abs(flat(value)[0] - flat(right)[0]), Option(_short(value), mutant.change)))
         except (ArithmeticError, ValueError, LookupError, TypeError):
@@ -79,6 +80,13 @@ def _question(subject: Subject, healthy: dict, mine: Sequence[Mutant], point: Po
     shown = [Option(_short(right)), *(each for _, each in sorted(wrong)[: OPTIONS - 1])]
     random.Random(f"{subject.words} {told(point)}").shuffle(shown)
     return Question(subject, point, tuple(shown))
+
+
+def _may_be(subject: Subject, value: object) -> bool:
+    """Whether a value could be right: finite, and for a probability not outside of 0 and 1, which tells at a glance."""
+    numbers = flat(value)
+    inside = all(0 <= each <= 1 for each in numbers) or not subject.words.startswith("the probability")
+    return inside and all(map(math.isfinite, numbers))
 
 
 def _short(value: object) -> str:

@@ -6,6 +6,8 @@ delta     budget
 gamma     the target's probability of the drafted token
 """
 
+from functools import partial
+
 import numpy as np
 import torch
 
@@ -15,10 +17,15 @@ from .model import divergences, exact, mutations, rules, theory
 
 
 def _pair(generator: torch.Generator) -> dict:
-    """Two laws of four tokens in hundredths, and a budget."""
-    draws = -torch.rand(2, 4, generator=generator, dtype=torch.float64).log()
-    p, q = (draws / draws.sum(dim=-1, keepdim=True)).mul(100).round().clamp(min=1)
-    delta = torch.rand((), generator=generator).mul(50).round().item() / 100
+    """Two laws of two to six tokens, in half of the draws with a zero in one of them, and a budget of at most 1."""
+    some = partial(torch.randint, size=(), generator=generator)
+    num_tokens = int(some(2, 7))
+    draws = torch.rand(2, num_tokens, generator=generator, dtype=torch.float64).log().square()  # uneven: gamma < p
+    laws = (draws / draws.sum(dim=-1, keepdim=True)).mul(100).round().clamp(min=1)
+    if some(0, 2):
+        laws[some(0, min(num_tokens, 3) - 1), some(0, num_tokens)] = 0  # of two tokens the verifier's keep both
+    p, q = laws
+    delta = torch.rand((), generator=generator).mul(100).round().item() / 100
     return {"p": (p / p.sum()).numpy(), "q": (q / q.sum()).numpy(), "delta": delta}
 
 
@@ -119,11 +126,11 @@ def _at_most_one_and_at_least_q(gamma, q_n, delta):
 def _spends_its_chi_square(gamma, q_n, delta):
     """`cac-chi2`: the rule is exact for chi-square at most 2 delta, and stops at 1 where that is cheaper."""
     found = ask(gamma, q_n=q_n, delta=delta)
-    spent = (found - q_n) ** 2 / (q_n * (1 - q_n))
-    if spent > 2 * delta * (1 + 1e-6):
-        return f"the chi-square of its target is {spent:.4g}, beyond 2 delta"
-    if found < 1 and spent < 2 * delta * (1 - 1e-6):
-        return f"the chi-square of its target is {spent:.4g}, short of 2 delta, though gamma is below 1"
+    off = (found - q_n) ** 2 / (q_n * (1 - q_n)) / (2 * delta) - 1
+    if off > FLOAT32:
+        return f"the chi-square of its target is beyond 2 delta, by {off:.2g} of it"
+    if found < 1 and off < -FLOAT32:
+        return f"the chi-square of its target is short of 2 delta, by {-off:.2g} of it, though gamma is below 1"
     return None
 
 

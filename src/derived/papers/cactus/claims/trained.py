@@ -168,7 +168,7 @@ TRADE_OFF = (
             error=0.0105,
             ours=less("valid", CACTUS, EXACT),
         ),
-        plain="With a budget near 1, the quality of the texts does not suffer.",
+        plain="With a budget near 1, the quality of the texts does not suffer (truncated distributions).",
         **JUDGED,
         **DIGEST,
     ),

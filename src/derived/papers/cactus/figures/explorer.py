@@ -49,8 +49,8 @@ def explorer(rows: pd.DataFrame) -> go.Figure:
     words = [f"{each:.3f}" for each in numbers]
     figure.add_trace(go.Bar(x=numbers, y=[*NUMBERS.values()], text=words, cliponaxis=False, **style), 2, 1)
     figure.update_layout(
-        height=610,
-        margin={"l": 90, "r": 16, "t": 90, "b": 40},
+        height=560,
+        margin={"l": 90, "r": 16, "t": 40, "b": 40},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
         barmode="group",
         meta={

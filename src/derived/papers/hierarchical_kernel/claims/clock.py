@@ -22,12 +22,13 @@ def overhead(impl: str, peer: str) -> Measure:
 CLAIMS = (
     reported(
         "HKT-E4.c",
-        "The layer with coarse tables of three levels takes this many times the seconds of torch's standard attention, at the"
-        " longest sequence.",
+        "The layer with coarse tables of three levels takes this many times the seconds of torch's fused kernel for standard"
+        " attention, at the longest sequence.",
         Overhead,
         overhead("tables", "sdpa"),
         "ratio",
-        where="the attention alone: queries, keys and values are given, projections and downsampling left out",
+        where="the attention alone: queries, keys and values are given, projections and downsampling left out; how much of it "
+        "is the hierarchy, and how much that the kernel is fused, we cannot say",
         judged_at=RECORDED,
     ),
 )

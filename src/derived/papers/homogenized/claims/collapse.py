@@ -77,7 +77,7 @@ CLAIMS = (
     ),
     statistic(
         "HT-10",
-        r"Every collapse ends at the rate $1-\frac1d$, whatever $\beta$ and $n$.",
+        r"Once collapsed to $1-m=10^{-3}$, a prompt goes on to collapse at the rate $1-\frac1d$, whatever $\beta$ and $n$.",
         FinalRate,
         slope("log_missing + (1 - 1 / d) * tau", "tau", by=["d", "n", "logit_std"], decides=farthest_from(0)),
         r"slope of $\ln(1-m)$ plus $1-\frac1d$, worst case",

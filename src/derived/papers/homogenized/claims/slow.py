@@ -36,7 +36,8 @@ CLAIMS = (
         excess_return("transient", factors=2),
         r"share returned by slow time 10 less $0.409$",
         at_most(0.05),
-        plain="The overlap of two cold tokens in a spread-out prompt settles in the end: the two meet, or become opposite.",
+        plain="In the limit of infinite width the overlap of two cold tokens in a spread-out prompt settles in the end: the two "
+        "meet, or become opposite.",
         unit="probability above $0.409$",
         source="digest",
         where="version 1, `thm:large_beta_meta` (b)",
@@ -47,7 +48,7 @@ CLAIMS = (
     statistic(
         "HT-13.b",
         r"For $A=WW'^\top$, from $\operatorname{artanh}u=1.1$, the share of cold pairs whose overlap returns to $0$ by slow "
-        r"time 10 is that of the recurrent limit $\operatorname{artanh}u=\sqrt2B$, $0.806$.",
+        r"time 10 is within a tenth of that of the recurrent limit $\operatorname{artanh}u=\sqrt2B$, $0.806$.",
         SlowPaths,
         excess_return("recurrent", factors=2),
         r"share returned by slow time 10 less $0.806$",

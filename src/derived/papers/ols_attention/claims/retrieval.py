@@ -78,8 +78,8 @@ CLAIMS = (
     ),
     statistic(
         "OLS-15.h",
-        r"With the sign of softmax attention's own step ($\beta=1$) in place of the flip rule, all patterns keep all signs at "
-        r"$K=2^{3N/4}$, beyond $2^{N/2}$, for $N$ from 10 to 16: each pattern outweighs all others in its own read-out.",
+        r"With the sign of softmax attention's own step ($\beta=1$) in place of the flip rule, all patterns that we tried keep all "
+        r"signs at $K=2^{3N/4}$, beyond $2^{N/2}$, for $N$ from 10 to 16: each pattern outweighs all others in its own read-out.",
         Steps,
         measure.share("kept", "load == 'many' and flips == 0 and rule == 'softmax'", unit=["N", "replicate"]),
         "share of memories that keep all patterns that are tried",

@@ -29,7 +29,8 @@ class Quarters(Experiment):
     """OLS-8: absolute returns of five days predict the next one; the layer is made from the first thousand days.
 
     ``self``: the quarter attends to itself · ``cross``: it attends to the thousand days · ``refit``: the least-squares
-    fit of the quarter itself, for scale.
+    fit of the quarter itself, for scale. In the order "days" the days are dealt to their places by chance; in the order
+    "windows" each keeps the five before it, so that bursts stay and years are mixed.
     """
 
     needs: ClassVar = ("arch",)
@@ -43,22 +44,35 @@ class Quarters(Experiment):
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         days, changes = absolute_returns()
         series = torch.tensor(changes, dtype=dtype)
-        tokens = series.unfold(0, self.lags, 1)[:-1]
-        responses = series[self.lags :].unsqueeze(-1)
+        dealt = torch.randperm(len(series), generator=stream(seed, "dealt to quarters"))
+        tables = {
+            "in order": self._quarters(*self._windows(series)),
+            "days": self._quarters(*self._windows(series[dealt])),
+        }
+        tokens, responses = self._windows(series)
+        kept = dealt[dealt < len(tokens)]
+        tables["windows"] = self._quarters(tokens[kept], responses[kept])
+        ends = range(self.training + self.quarter + self.lags - 1, len(days), self.quarter)
+        until = tables["in order"]["quarter"].map(lambda quarter: f"{days[ends[quarter]]:%Y-%m}")
+        found = [table.assign(order=order, until=until) for order, table in tables.items()]
+        return pd.concat(found, ignore_index=True)
+
+    def _windows(self, series: Tensor) -> tuple[Tensor, Tensor]:
+        return series.unfold(0, self.lags, 1)[:-1], series[self.lags :].unsqueeze(-1)
+
+    def _quarters(self, tokens: Tensor, responses: Tensor) -> pd.DataFrame:
         X, Y = tokens[: self.training], responses[: self.training]
         layer, B = OLSTransformer.from_data(X, Y), theory.ols_coefficients(X, Y, method="full rank")
-        last = range(self.training, len(tokens) - self.quarter + 1, self.quarter)
         tables = []
-        for first in last:
+        for first in range(self.training, len(tokens) - self.quarter + 1, self.quarter):
             fresh, right = tokens[first : first + self.quarter], responses[first : first + self.quarter]
             target = fresh @ B
             refit = fresh @ theory.ols_coefficients(fresh, right, method="full rank")
             predictions = {"self": layer(fresh), "cross": layer(fresh, context=X), "refit": refit}
             error = torch.stack([norm(each - target) / norm(target) for each in predictions.values()])
             growth = fresh.square().mean() / X.square().mean()
-            until = days[first + self.quarter + self.lags - 1]
             found = rows({"method": [*predictions]}, {"error": error, "growth": float(growth)})
-            tables.append(found.assign(quarter=len(tables), until=f"{until:%Y-%m}"))
+            tables.append(found.assign(quarter=len(tables)))
         return pd.concat(tables, ignore_index=True)
 
 

@@ -67,8 +67,8 @@ def batch_error(rows: pd.DataFrame, exact: Callable[[int, int], float]) -> Figur
 def quarters(rows: pd.DataFrame) -> Figure:
     """Error of a quarter against how much its second moment has changed; rows of ``Quarters``."""
     figure, ax = plt.subplots(figsize=(5.4, 3.4))
-    one = rows[(rows["method"] == "self") & ~rows["recorded"]]
-    one = one if len(one) else rows[rows["method"] == "self"]
+    rows = rows[(rows["method"] == "self") & (rows["order"] == "in order")]
+    one = rows[~rows["recorded"]] if (~rows["recorded"]).any() else rows
     gap = (one["growth"] - 1).abs()
     ax.plot(gap, one["error"], "o", color=RED, markersize=4)
     line = np.geomspace(gap.min(), gap.max(), 50)
