@@ -193,6 +193,7 @@ def resize(page, width: int) -> None:
     """Make a window as wide as that, if it is not."""
     if page.viewport_size["width"] != width:
         page.set_viewport_size({"width": width, "height": page.viewport_size["height"]})
+        page.wait_for_timeout(400)  # a third of a second after, the theme says anew what a keyboard can scroll
         page.evaluate(TWO_FRAMES)
 
 

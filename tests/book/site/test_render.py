@@ -234,12 +234,12 @@ def write_chapter(root: Path, more: str = "") -> None:
     (root / "_build/findings/toy.json").write_text(json.dumps(FINDING), "utf-8")
 
 
-LECTURES = """- show: toy-theorem
+LECTURES = """- show: toy-figure
+  minutes: 5? 20? 80
+- show: toy-theorem
   minutes: 20 30 60
   way: prove
   say: Rank first.
-- show: toy-figure
-  minutes: 5? 20? 80
 - show: explorer-1
   minutes: 5 15 10
 - show: claims
@@ -426,17 +426,17 @@ def test_the_page_for_teachers_has_each_lecture_by_the_minute(book: Path):
     assert not soup.select("[data-fill]")
     half, whole, _ = (details.select("tbody tr") for details in soup.select(".lesson")[:3])
     assert [row.get_text(" ", strip=True) for row in whole] == [
-        "0 30 Theorem 1.1 (Attention is a projection) core, prove",
-        "30 20 Fig. 1.1 optional",
+        "0 20 Fig. 1.1 optional",
+        "20 30 Theorem 1.1 (Attention is a projection) core, prove",
         "50 15 Explorer core",
         "65 20 Claims core",
         "85 5 Questions",
     ]
-    assert whole[1].a["href"] == "../slides/toy-90.html#s3"
+    assert whole[0].a["href"] == "../slides/toy-90.html#s2"
     assert len(half) == 5
     for minutes in (50, 90, 180):
         deck = BeautifulSoup(page(book, f"slides/toy-{minutes}.html"), "html.parser")
-        assert "Rank first." in deck.select_one(".notes").get_text()
+        assert "Rank first." in deck.select(".notes")[1].get_text()
         assert f'href="../slides/toy-{minutes}.html"' in page(book, "notebooks/toy.html")
 
 

@@ -45,7 +45,7 @@ def test_real(tells):
     names = pd.DataFrame(
         {"language": ["fi_FI", "sv_SE"], "other": ["sv_SE", "fi_FI"], "kl": [0.5, 0.4], "rate": [0.5, 0.1]}
     )
-    told = real.streams(table, names.assign(tier="ci", recorded=False))
+    told = real.streams(table, names.assign(names="given", tier="ci", recorded=False))
     tells(told, "Nile -0.20, shuffled -0.50", "2 pairs of languages: 0.25 to 1.00")
 
 
