@@ -85,7 +85,7 @@ def test_tutors_get_solutions_homework_and_a_plan(house):
     assert "trace_of_A" in files["tutors/otter/toy/toy-exercise-check1.py"]
     plan = files["tutors/toy-plan.md"]
     assert "| 20 | 30 | Theorem 1.1 (Attention is a projection) | 4 | core | prove | Rank first. |" in plan
-    assert "| 30 | 20 | Fig. 1.1 | 4 | optional |  |  |" in plan
+    assert "| 0 | 20 | Fig. 1.1 | 3 | optional |  |  |" in plan
     assert "The homework has 1 point: the sheet says for what." in plan
 
 
