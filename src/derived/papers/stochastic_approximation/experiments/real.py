@@ -75,7 +75,7 @@ class Names(Experiment):
     half, ten names after one another, are its streams. Names: "given", and as many "drawn" from the chains of the
     given ones, for which the theory is exact (the control). Rows: names, draw, language, other, replicate,
     rate (log-odds of the language against the other, per letter), kl (what the two chains predict), ratio, letters,
-    right (the language has the largest likelihood of all)."""
+    right (the language has the largest likelihood of all); of drawn names the means over the streams of a draw."""
 
     languages: tuple[str, ...] = ("de_DE", "fi_FI", "it_IT", "nl_NL", "sv_SE", "tr_TR")
     length: int = 10
@@ -96,7 +96,8 @@ class Names(Experiment):
         if condition["names"] == "given":
             return self.told(given, seed).assign(draw=0)
         draws = [{name: _drawn(names, seed, name, draw) for name, names in given.items()} for draw in range(self.draws)]
-        return pd.concat([self.told(names, seed).assign(draw=draw) for draw, names in enumerate(draws)])
+        found = [self.told(names, seed).groupby(["language", "other"], as_index=False).mean() for names in draws]
+        return pd.concat([means.assign(draw=draw) for draw, means in enumerate(found)])
 
     def told(self, known: dict[str, list[tuple[int, ...]]], seed: int) -> pd.DataFrame:
         """Log-odds of each stream's language against each other one, where these are the names of each language."""
