@@ -117,7 +117,7 @@ class Names(Experiment):
                 pairs = np.concatenate([np.array([name[:-1], name[1:]]) for name in part], axis=1)
                 told = {other: float(np.log(P[tuple(pairs)]).sum()) for other, P in chains.items()}
                 row = {"language": language, "replicate": replicate, "letters": pairs.shape[1]}
-                row["right"] = max(told, key=told.get) == language
+                row["right"] = float(max(told, key=told.get) == language)
                 for other in chains.keys() - {language}:
                     rate = (told[language] - told[other]) / pairs.shape[1]
                     found.append(row | {"other": other, "rate": rate, "kl": rates[language, other]})
