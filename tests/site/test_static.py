@@ -1,5 +1,6 @@
 """The built site, read as files: links, pictures, leftovers of markup, weights, downloads."""
 
+import copy
 import itertools
 import json
 import re
@@ -266,3 +267,19 @@ def test_heads_of_tables_are_words(chapters):
         cells = [cell.get_text() for cell in page.article.select("table.races td:not([data-label=against])")]
         found += [f"{page.name}: {cell}" for cell in cells if re.search(r"\de[+-]\d", cell)]
     assert not found
+
+
+def test_ten_minutes_are_short(chapters):
+    """At most 450 words to read: a formula counts as one, and links to statements, claims and papers as none."""
+    found = {}
+    for page in chapters:
+        section = copy.copy(page.soup.find(id="in-ten-minutes"))
+        for part in section.select(
+            "figure, .explorer, .cell, details, script, style, noscript, a.reference, a.headerlink"
+        ):
+            part.decompose()
+        for formula in section.select(".math"):
+            formula.replace_with(" x ")
+        found[page.name] = sum(any(map(str.isalnum, word)) for word in section.get_text(" ").split())
+    assert min(found.values()) > 200
+    assert max(found.values()) <= 450, found

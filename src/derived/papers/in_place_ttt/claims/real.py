@@ -88,7 +88,7 @@ CLAIMS = (
     ),
     statistic(
         "IPT-17.e",
-        "A memory that no training has prepared harms a trained language model: written into three layers, the next token costs 0.1 nats or more of each token to come, on novels and on speeches.",
+        "A memory that no training has prepared harms a trained language model: written into three layers, it costs 0.1 nats or more a token, on novels and on speeches.",
         RawWrites,
         cost("raw"),
         "loss with memories at the released inner step less that without, text by text, the lower of two kinds of text",
