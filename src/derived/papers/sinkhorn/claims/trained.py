@@ -248,7 +248,7 @@ CLASSIFIERS = (
         unit="share of the queries",
         judged_at=RECORDED,
         null=guessing_less(1),
-        where="seconds of the processor of one thread by a calibration that the record holds, since other work ran beside; a reader had found such a gain at 1.8 times the steps",
+        where="seconds of the processor of one thread by a calibration that the record holds, since other work ran beside",
     ),
     statistic(
         "SK-18.f",
@@ -260,7 +260,7 @@ CLASSIFIERS = (
         unit="share of the queries",
         judged_at=RECORDED,
         null=guessing_less(0),
-        where="a placebo that costs as much and balances nothing, asked for by a reader",
+        where="the placebo costs as much and balances nothing; it is worse than softmax, so this says little of balance",
     ),
     unseen(
         "SK-18.c",
