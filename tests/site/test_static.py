@@ -283,3 +283,15 @@ def test_ten_minutes_are_short(chapters):
         found[page.name] = sum(any(map(str.isalnum, word)) for word in section.get_text(" ").split())
     assert min(found.values()) > 200
     assert max(found.values()) <= 450, found
+
+
+def test_no_verdict_is_glued_into_a_sentence(chapters):
+    """A sentence says what was found; «(XX-1.a): holds» is a row of a table."""
+    glued = re.compile(r"[A-Z]{2,3}-\w+(?:\.\w+)? ?\)? ?: ?(?:holds|fails|undecided|refuted|reported)\b")
+    found = []
+    for page in chapters:
+        article = copy.copy(page.soup.select_one("article"))
+        for part in article.select("table, pre, .claims-box, script, style"):
+            part.decompose()
+        found += [f"{page.name}: {each}" for each in glued.findall(" ".join(article.get_text(" ").split()))]
+    assert not found
