@@ -10,8 +10,8 @@ from derived.lab import measure
 from derived.lab.measure import Measure, lowest
 from derived.lab.stats import LEVEL, Estimate, mean
 
-NAMES = {"plain": "standard attention", "equal": "standard attention of as many parameters"}
-NAMES |= {"wide": "wide attention", "conv-qk": "conv-QK", "hkt-average": "HKT with frozen averaging"}
+NAMES = {"plain": "standard attention", "wide": "wide attention", "conv-qk": "conv-QK"}
+NAMES |= {"hkt-average": "HKT with frozen averaging"}
 AT_END = "stage == 'test' and step == step.max()"
 POWER = 0.8  # with which the smallest visible difference is seen
 PLATEAU = 0.05  # nats by which a tenth of the steps may lower an arm's mean test loss

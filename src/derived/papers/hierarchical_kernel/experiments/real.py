@@ -31,9 +31,6 @@ class Real(Compared):
     num_train: int = 6_000
     num_test: int = 1_000
 
-    held: ClassVar = 0.6
-    alpha_rate: ClassVar = 10.0
-
     def features(self) -> dict[str, Callable[[Tensor], Tensor]]:
         """What a linear rule is given, by its name: (num, T) to (num, features)."""
         raise NotImplementedError

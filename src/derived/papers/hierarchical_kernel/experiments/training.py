@@ -5,7 +5,6 @@ s, n, y    data     symbols, lengths, labels of each network's set              
 eta(t)     rate     up over the first tenth, held for a share, then half a cosine to zero
 
 plain        ordinary attention, query/key width d_k
-equal        ordinary attention with a wider feed-forward part
 wide         ordinary attention, query/key width L d_k
 conv-qk      ordinary attention after one causal convolution of length 2^(L-1) on the input of queries and keys
 hkt          L levels with trainable downsampling
@@ -69,8 +68,8 @@ class Compared(Experiment):
 
     dtype: ClassVar = torch.float32
     label: ClassVar[str]  # of the random streams
-    held: ClassVar[float] = 0.0  # the share of the steps at the full rate
-    alpha_rate: ClassVar[float] = 1.0  # of the logits of the levels, in learning rates
+    held: ClassVar[float] = 0.6  # the share of the steps at the full rate
+    alpha_rate: ClassVar[float] = 10.0  # of the logits of the levels, in learning rates
     # widths of the feed-forward part, in widths: at these the last three have as many numbers as hkt
     feed_forward: ClassVar[Mapping[str, int]] = {"plain": 2, "hkt": 2, "wide": 4, "conv-qk": 4, "hkt-average": 4}
 
@@ -93,7 +92,7 @@ class Compared(Experiment):
         """Networks of an arm, with initial weights that the arms share."""
         sizes = {"width": self.width, "depth": self.depth, "heads": self.heads, "levels": self.levels}
         options = {"impl": "reference", "alpha0": self.alpha0, "seed": seed, "dtype": dtype, "device": device}
-        options |= {"attention": "plain" if kind == "equal" else kind, "mlp_ratio": self.feed_forward[kind]}
+        options |= {"attention": kind, "mlp_ratio": self.feed_forward[kind]}
         return SequenceClassifier(**sizes, **self.shape(), num_networks=networks, **options)
 
     def sets(self, stage: str, networks: int, seed: int, device) -> list[Data]:

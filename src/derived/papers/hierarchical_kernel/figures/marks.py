@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, DASHED, GREEN, INK, MUTED, ORANGE, RED, SKY, largest, mean_and_reach, plain_log
+from derived.lab.plot import BLUE, DASHED, INK, MUTED, ORANGE, RED, SKY, largest, mean_and_reach, plain_log
 
-NAMES = {"plain": "plain", "equal": "plain, equal parameters", "wide": "wide", "conv-qk": "conv-QK", "hkt": "HKT"}
+NAMES = {"plain": "plain", "wide": "wide", "conv-qk": "conv-QK", "hkt": "HKT"}
 NAMES |= {"hkt-average": "frozen averages"}
 POOLINGS = {"convolution": "causal convolution", "average": "causal averages"}  # the summaries of a level
 POOLINGS |= {"block": "block means", "delayed": "completed blocks"}
-KIND_COLOURS = {"plain": INK, "equal": GREEN, "wide": MUTED, "conv-qk": ORANGE, "hkt": BLUE, "hkt-average": SKY}
+KIND_COLOURS = {"plain": INK, "wide": MUTED, "conv-qk": ORANGE, "hkt": BLUE, "hkt-average": SKY}
 KIND_COLOURS |= {"hkt-block": RED}
 
 
