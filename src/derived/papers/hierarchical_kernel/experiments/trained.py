@@ -26,10 +26,10 @@ class TunedListOps(Compared):
     """
 
     rates: tuple[float, ...] = (2.5e-3, 4e-3, 6.3e-3, 1e-2)
-    replicates: int = 16
-    steps: int = 3200
+    replicates: int = 8
+    steps: int = 2000
     checks: int = 10
-    num_train: int = 102_400
+    num_train: int = 64_000
     num_test: int = 2_000
     min_length: int = 8
     max_length: int = 25
