@@ -16,7 +16,6 @@ from derived.lab.stats import LEVEL, Estimate
 
 from ..experiments.rescue import RecipePopulation, Rescue
 
-
 PLATEAU = 0.01  # nats per token
 FLAT = ", networks flat in training (the last tenth of the steps lowers their loss by at most 0.01)"
 

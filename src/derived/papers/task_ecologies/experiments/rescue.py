@@ -104,7 +104,10 @@ class Rescue(Brackets):
 
     tiers: ClassVar = {
         "ci": {"replicates": 2, "alphas": (0.0, 1.0), "steps": 20, "corpus": 40_000, "judged": 12, "rates": (0.01,)},
-        "cpu": {"replicates": 8, "alphas": (0.0, 0.25, 1.0), "steps": 2500, "corpus": 800_000, "judged": 100},
+        "cpu": {
+            **{"replicates": 8, "alphas": (0.0, 0.25, 1.0), "corpus": 800_000, "judged": 100},
+            "rates": (0.004, 0.0063, 0.01),
+        },
         "gpu": {},
     }
     tiny: ClassVar = {"steps": 10}
