@@ -22,7 +22,7 @@ from derived.lab.training import mean_cross_entropy
 from ..data.documents import bigram_documents, bigram_floor
 from ..data.recall import NONE, blind_guess, mqar
 from ..model.network import Memory, Size, SmallLM, moved, of_another_text
-from .fits import CI, CPU, Trained, as_many_parameters, build, fit
+from .fits import CI, CPU, FINE, Trained, as_many_parameters, build, fit
 
 #: What writes in the last block: taps and projection.
 WRITERS = {"both": ("conv", True), "conv": ("conv", False), "proj": ("none", True), "neither": ("none", False)}
@@ -37,6 +37,12 @@ def tenths(values: Tensor) -> tuple[list[int], Tensor]:
     steps = values.shape[-1]
     parts = np.array_split(np.arange(steps), min(10, steps))
     return [int(part[-1]) + 1 for part in parts], torch.stack([values[:, part].mean(dim=-1) for part in parts], dim=-1)
+
+
+def ends_of(losses: Tensor) -> dict[str, Tensor]:
+    """The mean training loss (R,) of the last tenth of the steps (late) and of the tenth before it (before)."""
+    tenth = max(1, losses.shape[-1] // 10)
+    return {"late": losses[:, -tenth:].mean(dim=-1), "before": losses[:, -2 * tenth : -tenth].mean(dim=-1)}
 
 
 @torch.no_grad()
@@ -65,7 +71,10 @@ class Recall(Trained):
 
     tiers: ClassVar = {
         "ci": {**CI, "pairs": 4, "queries": 3, "keys": 6, "steps": 10},
-        "cpu": {**CPU, "length": 48, "pairs": 6, "queries": 6, "keys": 16, "steps": 300},
+        "cpu": {
+            **{**CPU, "networks": 16, "rates": FINE, "judged": 256, "steps": 900},
+            **{"length": 48, "pairs": 6, "queries": 6, "keys": 16},
+        },
         "gpu": {},
     }
     tiny: ClassVar = {"steps": 2}
@@ -173,14 +182,14 @@ class Bigrams(Trained):
 class ChunkSizes(Bigrams):
     """IPT-11, after Figure 3b: the loss of documents' last blocks against the size of the chunk; one block that writes.
 
-    Rows: chunk, rate, replicate, valid, test (nats per token), floor, parameters.
+    Rows: chunk, rate, replicate, valid, test (nats per token), floor, parameters, late, before (of ``ends_of``).
     """
 
     chunks: tuple[int, ...] = (4, 8, 16, 32, 64, 128, 256)
 
     tiers: ClassVar = {
         "ci": {**CI, "vocabulary": 6, "final": 8, "chunks": (2, 8)},
-        "cpu": {**CPU, "vocabulary": 16, "final": 16, "chunks": (2, 4, 8, 16, 32), "steps": 120},
+        "cpu": {**CPU, "rates": FINE, "vocabulary": 16, "final": 16, "chunks": (2, 4, 8, 16, 32), "steps": 1200},
         "gpu": {},
     }
     tiny: ClassVar = {"chunks": (2, 4, 8)}
@@ -191,22 +200,25 @@ class ChunkSizes(Bigrams):
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         size = self.size(self.vocabulary, 1, {0: Memory(chunk=condition["chunk"])})
         model = build(size, self.networks, seed, device, dtype)
-        self.train(model, seed, device, condition["rate"], self.steps)
+        losses = self.train(model, seed, device, condition["rate"], self.steps)
         columns = {name: each.squeeze(-1) for name, each in self.judge(model, seed, device).items()}
         facts = {"floor": bigram_floor(self.vocabulary), "parameters": model.parameters_each}
-        return rows({"replicate": range(self.networks)}, columns | facts)
+        return rows({"replicate": range(self.networks)}, columns | facts | ends_of(losses))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layers(Bigrams):
     """IPT-12, after Figure 3a: the loss of documents' last blocks against how many of four blocks write.
 
-    Rows: memories, rate, replicate, valid, test (nats per token), floor, parameters.
+    Rows: memories, rate, replicate, valid, test (nats per token), floor, parameters, late, before (of ``ends_of``).
     """
 
     tiers: ClassVar = {
         "ci": {**CI, "vocabulary": 6, "final": 8},
-        "cpu": {**CPU, "vocabulary": 16, "final": 16, "width": 16, "inner": 32, "steps": 120},
+        "cpu": {
+            **{**CPU, "networks": 12, "rates": FINE, "steps": 1200},
+            **{"vocabulary": 16, "final": 16, "width": 16, "inner": 32},
+        },
         "gpu": {},
     }
 
@@ -220,10 +232,10 @@ class Layers(Bigrams):
             for count in (4, condition["memories"])
         )
         model = build(as_many_parameters(size, full), self.networks, seed, device, dtype)
-        self.train(model, seed, device, condition["rate"], self.steps)
+        losses = self.train(model, seed, device, condition["rate"], self.steps)
         columns = {name: each.squeeze(-1) for name, each in self.judge(model, seed, device).items()}
         facts = {"floor": bigram_floor(self.vocabulary), "parameters": model.parameters_each}
-        return rows({"replicate": range(self.networks)}, columns | facts)
+        return rows({"replicate": range(self.networks)}, columns | facts | ends_of(losses))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,7 +283,7 @@ class Documents(Bigrams):
         arm, steps = condition["arm"], condition["steps"]
         change = of_another_text if arm == "placebo" else None
         model = build(self.arm(arm), self.networks, seed, device, dtype)
-        ids, tenth = self.texts(self.judged, stream(seed, "documents", "test"), device), max(1, steps // 10)
+        ids = self.texts(self.judged, stream(seed, "documents", "test"), device)
         untrained = key_cosine(model, ids)
         losses = self.train(model, seed, device, condition["rate"], steps, change=change)
         columns = {
@@ -280,8 +292,7 @@ class Documents(Bigrams):
             "off": self.judge(model, seed, device, torch.zeros_like)["test"],
             "floor": bigram_floor(self.vocabulary),
             "parameters": model.parameters_each,
-            "late": losses[:, -tenth:].mean(dim=-1, keepdim=True),
-            "before": losses[:, -2 * tenth : -tenth].mean(dim=-1, keepdim=True),
+            **{name: each.unsqueeze(-1) for name, each in ends_of(losses).items()},
             "cosine_untrained": untrained.unsqueeze(-1),
             "cosine": key_cosine(model, ids).unsqueeze(-1),
         }
