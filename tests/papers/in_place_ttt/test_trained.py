@@ -11,6 +11,7 @@ import torch
 
 from derived.lab import stats
 from derived.lab.experiment import run_condition
+from derived.lab.measure import highest
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
 from derived.papers.in_place_ttt.claims.trained import (
@@ -19,7 +20,9 @@ from derived.papers.in_place_ttt.claims.trained import (
     at_plateau,
     best_rate,
     ends_over_middle,
+    if_settled,
     least_difference,
+    mean_of,
 )
 from derived.papers.in_place_ttt.data.documents import bigram_documents, bigram_floor
 from derived.papers.in_place_ttt.data.needles import FIRST, NEEDLE, QUESTION, TASKS, VARIABLE, ruler_like
@@ -77,8 +80,9 @@ def test_the_best_blind_guess_is_that_of_the_generator():
     found = (answers.unsqueeze(1) == answers.unsqueeze(2)).sum(dim=1).amax(dim=1).double() / 6
     assert abs(found.mean() - blind_guess(6, 16)) < 5 * found.std() / 4000**0.5
     assert blind_guess(6, 16) > 0.28
-    limits = [claim.accept[1] for claim in CLAIMS if claim.id in ("IPT-10.b", "IPT-10.e")]
-    assert limits == pytest.approx([blind_guess(6, 16)] * 2, abs=1e-3)
+    limits = {claim.id: claim.accept[1] for claim in CLAIMS if claim.id in ("IPT-10.b", "IPT-10.e")}
+    assert limits["IPT-10.b"] == pytest.approx(blind_guess(6, 16), abs=1e-3)
+    assert limits["IPT-10.e"] == pytest.approx(blind_guess(6, 16) + 0.03, abs=1e-3)
 
 
 def test_documents_follow_a_permutation_of_their_own():
@@ -308,7 +312,9 @@ def test_every_arm_and_rate_has_its_rows(rows):
     assert (warm.loc[warm["start"] != "random", "first"] == warm.loc[warm["start"] != "random", "base"]).all()
     assert (warm.loc[warm["start"] == "random", "first"] != warm.loc[warm["start"] == "random", "base"]).all()
     assert set(rows[CatchUp]["arm"]) == {"ttt", "delta"}
-    flat = rows | {each: rows[each].assign(before=rows[each]["late"]) for each in (Documents, CatchUp)}
+    short = (Documents, CatchUp, ChunkSizes, Layers)
+    flat = rows | {each: rows[each].assign(before=rows[each]["late"]) for each in short}
+    flat[Recall] = recall.assign(recall=0.5)
     for claim in CLAIMS:
         if claim.experiment and claim.id != "IPT-13.b":  # which judges only where it refutes
             assert math.isfinite(claim.measure(flat[claim.experiment]).value), claim.id
@@ -330,7 +336,7 @@ def test_one_rival_refutes_a_statement_on_three_and_does_not_confirm_it():
     for other in (ahead(-0.1), ahead(0.0)):
         with pytest.raises(ValueError, match="DeltaNet alone does not refute it"):
             claim.measure(other)
-    with pytest.raises(ValueError, match="delta is not at a plateau"):
+    with pytest.raises(ValueError, match="delta' is not at a plateau"):
         claim.measure(refuted.assign(before=refuted["late"] + 0.02 * (refuted["arm"] == "delta")))
 
 
@@ -380,8 +386,20 @@ def test_a_number_that_a_model_lacks_at_its_end_is_not_taken_from_before():
 def test_the_middle_chunk_is_chosen_by_validation_and_compared_with_the_worse_end():
     some = pd.concat(
         [table(x=(loss, loss + 1)).assign(chunk=c) for c, loss in ((2, 3.0), (4, 1.0), (8, 2.0), (16, 1.2))]
-    )
+    ).assign(late=1.0, before=1.005)
     assert ends_over_middle(some).value == pytest.approx(0.2)
+    for chunk in (2, 8):  # an end; a middle one that validation does not choose
+        with pytest.raises(ValueError, match=f"chunk == {chunk} is not at a plateau"):
+            ends_over_middle(some.assign(before=some["before"].mask(some["chunk"] == chunk, 1.02)))
+
+
+def test_recall_is_judged_once_it_has_settled():
+    some = table(a=(0.3, 0.2))
+    steps = [some.assign(step=step, recall=recall) for step, recall in ((1, 0.1), (2, 0.28), (3, 0.289))]
+    measure = mean_of(["arm == 'a'"], "test", highest)
+    assert if_settled(measure, "arm == 'a'")(pd.concat(steps)).value == pytest.approx(0.315)
+    with pytest.raises(ValueError, match="still learns"):
+        if_settled(measure, "arm == 'a'")(pd.concat([*steps, some.assign(step=4, recall=0.3)]))
 
 
 def test_a_row_is_judged_at_a_plateau_of_its_arms_alone():
@@ -391,6 +409,6 @@ def test_a_row_is_judged_at_a_plateau_of_its_arms_alone():
     assert at_plateau(pair, "window", "ttt")(pd.concat([early, some])).value == pytest.approx(2.0)
     for fall in (0.02, math.nan):
         falling = some.assign(before=[1 + fall if arm == "window" else 1 for arm in some["arm"]])
-        with pytest.raises(ValueError, match="window is not at a plateau"):
+        with pytest.raises(ValueError, match="window' is not at a plateau"):
             at_plateau(pair, "window", "ttt")(falling)
         assert at_plateau(pair, "ttt")(falling).value == pytest.approx(2.0)

@@ -32,7 +32,6 @@ class Sweep(Fits):
         "gpu": {},
     }
     tiny: ClassVar = {"codebooks": (4, 6, 8)}
-    looks: ClassVar[tuple[float, ...]] = ()  # shares of the steps at which networks are judged, the end apart
 
     def conditions(self) -> list[dict]:
         cases = [(noise, self.paths) for noise in self.noises] + [(0.0, self.few)]
@@ -42,21 +41,4 @@ class Sweep(Fits):
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         K, noise, num = (condition[name] for name in ("K", "noise", "num"))
         size = replace(self, codes=K, paths=num)
-        looks = [int(share * self.steps) for share in self.looks]
-        facts = {"learned": True, "looks": looks, "seed": seed, "device": device, "dtype": dtype}
-        return size.fitted(arm=condition["arm"], noise=noise, **facts)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Longer(Sweep):
-    """GT-8.a: hard labels without noise on many paths, as in ``Sweep``, for four times the steps, so that the finest
-    codebook may learn as well. Rows as there, with two looks before the end."""
-
-    tiers: ClassVar = {
-        "ci": Sweep.tiers["ci"],
-        "cpu": {**Sweep.tiers["cpu"], "steps": 2000, "rates": (0.01, 0.016, 0.025, 0.04)},
-    }
-    looks: ClassVar[tuple[float, ...]] = (0.25, 0.9)
-
-    def conditions(self) -> list[dict]:
-        return [{"noise": 0.0, "num": self.paths, "arm": "ce", "K": K} for K in self.codebooks]
+        return size.fitted(arm=condition["arm"], noise=noise, learned=True, seed=seed, device=device, dtype=dtype)
