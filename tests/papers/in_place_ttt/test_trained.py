@@ -312,7 +312,7 @@ def test_every_arm_and_rate_has_its_rows(rows):
     assert (warm.loc[warm["start"] != "random", "first"] == warm.loc[warm["start"] != "random", "base"]).all()
     assert (warm.loc[warm["start"] == "random", "first"] != warm.loc[warm["start"] == "random", "base"]).all()
     assert set(rows[CatchUp]["arm"]) == {"ttt", "delta"}
-    short = (Documents, CatchUp, ChunkSizes, Layers)
+    short = (Documents, CatchUp)
     flat = rows | {each: rows[each].assign(before=rows[each]["late"]) for each in short}
     flat[Recall] = recall.assign(recall=0.5)
     for claim in CLAIMS:
@@ -386,11 +386,8 @@ def test_a_number_that_a_model_lacks_at_its_end_is_not_taken_from_before():
 def test_the_middle_chunk_is_chosen_by_validation_and_compared_with_the_worse_end():
     some = pd.concat(
         [table(x=(loss, loss + 1)).assign(chunk=c) for c, loss in ((2, 3.0), (4, 1.0), (8, 2.0), (16, 1.2))]
-    ).assign(late=1.0, before=1.005)
+    )
     assert ends_over_middle(some).value == pytest.approx(0.2)
-    for chunk in (2, 8):  # an end; a middle one that validation does not choose
-        with pytest.raises(ValueError, match=f"chunk == {chunk} is not at a plateau"):
-            ends_over_middle(some.assign(before=some["before"].mask(some["chunk"] == chunk, 1.02)))
 
 
 def test_recall_is_judged_once_it_has_settled():

@@ -123,7 +123,7 @@ class SourceBytes(Trained):
     tiers: ClassVar = {
         "ci": {**CI, "size_of_text": 2**12, "final": 8, "contexts": (0, 24), "steps": 10},
         "cpu": {
-            **{**CPU, "networks": 24, "rates": FINE, "steps": 1200},
+            **{**CPU, "networks": 16, "rates": FINE, "steps": 1200},
             **{"length": 128, "size_of_text": 2**22, "final": 32, "contexts": (0, 32, 96)},
         },
         "gpu": {},
