@@ -49,7 +49,7 @@ CONFIG = Gemma3TextConfig(
 
 
 def assembled() -> Path:
-    """A Hugging Face folder with the model and its tokenizer, beside the package: 1.1 GB, made once, in a minute."""
+    """A Hugging Face folder with the model and its tokenizer, beside the package: 1.1 GB, made once (``make real``)."""
     place = path("gemma")
     kept = place / "model"
     if not kept.is_dir():
