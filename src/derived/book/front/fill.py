@@ -45,6 +45,7 @@ def fill(
         "<!-- letters -->": notation.shared(symbols),
         "<!-- notation -->": notation.notation(symbols),
         "<!-- races -->": races.table(root, chapters),
+        "<!-- no races -->": races.reported(root, chapters),
         "<!-- scales -->": scales.table(chapters),
         "<!-- twice -->": twice.table(root, chapters),
         "<!-- wrong -->": wrong.page(chapters, changes.read(root)),
