@@ -396,13 +396,13 @@ def command(
     arguments = parser.parse_args()
     rounds = quick_rounds if arguments.quick else rounds
     threads, *others = arguments.threads
+    beside = [row for each in others for row in at_threads(each, arguments.quick)]  # first: a script may bind its cores
     use_threads(threads)
     rows = []
     for row in races(arguments.quick, rounds, threads):
         rows.append(row)
         show(row)
     remarks = [arguments.remark, limits(rows)]
-    beside = [row for each in others for row in at_threads(each, arguments.quick)]
     kept, aside = ROOT / f"results/{paper}/bench.json", ROOT / f"_build/bench/{paper}.json"
     path = arguments.output or (aside if arguments.quick or kept.exists() else kept)
     remark = " ".join(filter(None, remarks))
