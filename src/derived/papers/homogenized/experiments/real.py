@@ -123,7 +123,7 @@ class Reactions(Experiment):
     trained; with the trained embeddings and a fresh layer (grafted); before its training (shared); and with a layer of
     its own, as fresh, for every pass.
 
-    Rows: weights (trained, grafted, shared, fresh), draw, replicate (a reaction), layer (a pass), m, m_theory (for fresh).
+    Rows: weights (trained, grafted, shared, fresh), draw, replicate (a reaction), layer (a pass), m, m_theory (fresh).
     """
 
     model: str = "rxnmapper"
