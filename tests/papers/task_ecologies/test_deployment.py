@@ -117,6 +117,9 @@ def test_rows_say_so_where_a_form_is_wrong(rows, monkeypatch):
     assert (rows[OffEcology]["ratio"] <= 1 + 1e-9).all()
     assert rows[OffEcology].groupby("replicate")["excess"].first().is_unique
     assert rows[Injection].query("alpha == 0")["sigma2"].is_unique
+    for found, straight in (("sigma2", "linear2"), ("gain", "linear")):
+        assert (rows[Injection][found] - rows[Injection][straight]).abs().max() <= rows[Injection]["bound"].max()
+    assert (rows[Injection]["gap"] <= rows[Injection]["bound"]).all()
     for _, pair in rows[Injection].groupby("replicate"):  # what a split saves rises with the share as its gain does
         (first, *_, last), (start, *_, end) = pair["gain"], pair["alpha"]
         rise = 1e-3 * (last - first) / (end - start)
