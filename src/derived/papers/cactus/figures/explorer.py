@@ -16,7 +16,7 @@ from derived.lab.explorer import computed, stops
 from derived.lab.plot import BLUE, GREEN, MUTED, RED
 
 LAWS = (("q", "verifier q", BLUE), ("p", "draft p", RED), ("emitted", "emitted", GREEN))
-NUMBERS = {"acceptance": "acceptance", "exact": "exact", "tv": "gained"}
+BARS = ("acceptance", "exact", "gained", "KL")  # the last one, which may be above 1, in words
 
 AXES = {
     "δ = ": stops(np.linspace(0, 1, 51) ** 2, digits=2),
@@ -38,15 +38,13 @@ def explorer(rows: pd.DataFrame) -> go.Figure:
     for column, name, colour in LAWS:
         heights = {"x": rows["token"].tolist(), "y": rows[column].tolist()}
         figure.add_trace(go.Bar(**heights, name=name, marker_color=colour), 1, 1)
-    numbers = first[[*NUMBERS]].astype(float).tolist()
-    base = [0.0, 0.0, float(first["exact"])]  # what is spent begins where the exact rate ends: it is the gain
+    lengths = [*first[["acceptance", "exact", "tv"]].astype(float), 0.0]
+    base = [0.0, 0.0, float(first["exact"]), 0.0]  # what is spent begins where the exact rate ends: it is the gain
     style = {"orientation": "h", "showlegend": False, "base": base, "textposition": "outside"}
-    style["marker"] = {"color": [BLUE, MUTED, RED]}
-    words = [f"{each:.3f}" for each in numbers]
-    figure.add_trace(go.Bar(x=numbers, y=[*NUMBERS.values()], text=words, cliponaxis=False, **style), 2, 1)
+    style["marker"] = {"color": [BLUE, MUTED, RED, MUTED]}
     far = f"{first['kl']:.3f} nats, the draft {first['draft_kl']:.3f}"
-    place = {"x": [0.02], "y": ["KL"], "mode": "text", "textposition": "middle right", "showlegend": False}
-    figure.add_trace(go.Scatter(text=[far], cliponaxis=False, **place), 2, 1)
+    words = [f"{each:.3f}" for each in lengths[:3]] + [far]
+    figure.add_trace(go.Bar(x=lengths, y=list(BARS), text=words, cliponaxis=False, **style), 2, 1)
     figure.update_layout(
         height=560,
         margin={"l": 90, "r": 16, "t": 70, "b": 40},

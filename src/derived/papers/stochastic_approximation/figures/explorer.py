@@ -47,8 +47,8 @@ def explorer(diagram: pd.DataFrame, paths: pd.DataFrame) -> go.Figure:
         go.Scatter(x=line, y=(1 / line).round(4), line={"color": "white", "width": 3}, name="α = 1/β"), 2, 1
     )
     figure.add_trace(go.Scatter(**_point(cross), mode="markers", name="here", marker=_cross()), 2, 1)
-    words = {"text": "α = 1/β", "font_color": "white", "xanchor": "left", "showarrow": False}
-    figure.add_annotation(x=1.6, y=0.64, **words, row=2, col=1)
+    named = {"text": ["α = 1/β"], "textfont": {"color": "white"}, "textposition": "middle right", "hoverinfo": "skip"}
+    figure.add_trace(go.Scatter(x=[1.6], y=[0.64], mode="text", **named), 2, 1)
     figure.update_layout(
         height=660,
         showlegend=False,
