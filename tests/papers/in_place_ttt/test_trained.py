@@ -86,6 +86,16 @@ def test_the_best_blind_guess_is_that_of_the_generator():
     assert limits["IPT-10.e"] == pytest.approx(blind_guess(6, 16) + 0.03, abs=1e-3)
 
 
+def test_recall_is_judged_where_something_is_asked():
+    """A model whose logits are its tokens: those of each network at the places of its own labels, and the labels."""
+    one = Recall.at("tiny")
+    ids, labels = one.texts(3, stream(0, "asked"), torch.device("cpu"))
+    logits, right = one.asked(lambda ids, change: ids.unsqueeze(-1), ids, labels)
+    for r in range(one.networks):
+        assert right[r].tolist() == [label for label in labels[r].flatten().tolist() if label != NONE]
+        assert logits[r, :, 0].tolist() == ids[r][labels[r] != NONE].tolist()
+
+
 def test_documents_follow_a_permutation_of_their_own():
     ids = bigram_documents(200, 400, size=5, generator=stream(0, "documents"))
     follows = torch.zeros(200, 5, 5)
