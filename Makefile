@@ -52,10 +52,10 @@ site: $(STAMP)  ## run every chapter that changed and build the site into _build
 	@$(BIN)/derived site $(CHAPTERS) --tier $(TIER) $(if $(JOBS),--jobs $(JOBS))
 
 test: $(STAMP)  ## run the tests
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests --ignore tests/site --numprocesses logical --dist worksteal
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests --ignore tests/site --numprocesses logical --dist worksteal --durations 20 --durations-min 5
 
 check-site: $(STAMP)  ## check the built site: links, pages, and Chromium with the network off
-	@$(BIN)/python -m pytest tests/site --numprocesses logical --dist worksteal
+	@$(BIN)/python -m pytest tests/site --numprocesses logical --dist worksteal --durations 20 --durations-min 5
 
 lint: $(STAMP)  ## check style, the floors of the package, and that notebooks hold no outputs
 	@$(BIN)/ruff check .

@@ -4,16 +4,18 @@ import contextlib
 import functools
 import importlib
 import io
+import re
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
 
 from derived.book.teach import homework
-from derived.lab.exercises import Derive, Implement, judged
+from derived.lab.exercises import Derive, Implement, judged, number
 
 ROOT = Path(__file__).resolve().parents[2]
 SLUGS = sorted(path.parent.name for path in (ROOT / "src/derived/papers").glob("*/exercises.py"))
@@ -44,6 +46,41 @@ def test_no_answer_and_answers_of_a_wrong_kind_do_not_stop_the_page(slug, label,
     assert judged(label, part, ...) == "no answer yet"
     for answer in (11, [], None, "beta", lambda: 1, lambda *given: 1 / 0):
         assert judged(label, part, answer).startswith("not right: "), answer
+
+
+EMPTY = {
+    "nan": float("nan"),
+    "imaginary": 1j,
+    "a mapping": {},
+    "a word": "0.5",
+    "nothing in it": np.array([]),
+    "always nan": lambda *given: float("nan"),
+    "returns nothing": lambda *given: None,
+    "always zero": lambda *given: 0.0,
+    "always one": lambda *given: 1.0,
+    "what it is given": lambda *given: given[0] if given else 7,
+}
+
+
+@pytest.mark.parametrize(("slug", "label", "part"), PARTS, ids=[label for _, label, _ in PARTS])
+@pytest.mark.parametrize("kind", EMPTY)
+def test_an_answer_with_nothing_in_it_is_refused(slug, label, part, kind):
+    assert judged(label, part, EMPTY[kind]).startswith("not right: ")
+
+
+FIXED = [(label, part) for _, label, part in PARTS if isinstance(part, Derive) and not part.draw]
+
+
+@pytest.mark.parametrize(("label", "part"), FIXED, ids=[label for label, _ in FIXED])
+def test_a_number_that_is_off_by_a_hundredth_is_refused(label, part):
+    right = number(part.right() if callable(part.right) else part.right)
+    for wrong in (
+        right + 0.01 * (1 + abs(right)),
+        right - 0.01 * (1 + abs(right)),
+        right + 1,
+        np.stack([right, right]),
+    ):
+        assert judged(label, part, wrong).startswith("not right: "), wrong
 
 
 class Held:
@@ -132,12 +169,38 @@ def test_the_core_of_a_chapter_takes_an_hour_or_an_hour_and_a_half_and_has_every
     assert {one.kind for one in core} == {"Derive", "Implement", "Judge"}
 
 
+def with_tables(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """The notebook as if each code cell had shown a table."""
+    copy = nbformat.from_dict(notebook)
+    for cell in (each for each in copy.cells if each.cell_type == "code"):
+        cell.outputs = [nbformat.v4.new_output("execute_result", data={"text/html": "<table>1</table>"})]
+    return copy
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_homework_prints_once_each_statement_that_it_cites(slug):
+    """In the exercises, in their hints, and in what is printed; an equation with its statement."""
+    notebook = source_of(slug)
+    cells = homework.homework(slug, notebook, with_tables(notebook), solved=False).cells
+    (printed,) = (cell.source for cell in cells if cell.id == "cited")
+    text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    text = re.sub(r"^::::::\{admonition\} Symbols\n.*?^::::::$", "", text, flags=re.M | re.S)
+    labels, equations = ({*re.findall(rf"\{{{role}\}}`(?:[^`<]*<)?([^`<>]+)>?`", text)} for role in ("prf:ref", "eq"))
+    assert len(labels) >= 3
+    for label in labels:
+        assert re.search(rf"^:label: {label}$", printed, re.M), label
+        assert printed.count(f"{{admonition}} {{prf:ref}}`{label}`") == 1, label
+    for label in equations:
+        assert printed.count(f"$$ ({label})") == 1, label
+    assert ("*Reading the paper's numbers*" in text) == ("<table>1</table>" in printed)
+
+
 @pytest.mark.parametrize("slug", SLUGS)
 def test_homework_runs_alone_and_each_solution_is_right(slug):
     """With solutions every check says right for each part; without them, that there is no answer yet."""
     notebook, parts = source_of(slug), exercises_of(slug)
     for solved, word in ((True, "right"), (False, "no answer yet")):
-        found = homework.homework(slug, notebook, notebook, solved=solved)
+        found = homework.homework(slug, notebook, with_tables(notebook), solved=solved)
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
             exec("\n".join(cell.source for cell in found.cells if cell.cell_type == "code"), {})
