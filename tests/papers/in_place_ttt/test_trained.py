@@ -349,7 +349,7 @@ def test_one_rival_refutes_a_statement_on_three_and_does_not_confirm_it():
     for other in (ahead(-0.1), ahead(0.0)):
         with pytest.raises(ValueError, match="DeltaNet alone does not refute it"):
             claim.measure(other)
-    with pytest.raises(ValueError, match="delta is not at a plateau"):
+    with pytest.raises(ValueError, match="delta' is not at a plateau"):
         claim.measure(refuted.assign(before=refuted["late"] + 0.02 * (refuted["arm"] == "delta")))
 
 
@@ -419,6 +419,6 @@ def test_a_row_is_judged_at_a_plateau_of_its_arms_alone():
     assert at_plateau(pair, "window", "ttt")(pd.concat([early, some])).value == pytest.approx(2.0)
     for fall in (0.02, math.nan):
         falling = some.assign(before=[1 + fall if arm == "window" else 1 for arm in some["arm"]])
-        with pytest.raises(ValueError, match="window is not at a plateau"):
+        with pytest.raises(ValueError, match="window' is not at a plateau"):
             at_plateau(pair, "window", "ttt")(falling)
         assert at_plateau(pair, "ttt")(falling).value == pytest.approx(2.0)
