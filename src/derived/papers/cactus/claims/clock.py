@@ -32,7 +32,7 @@ def times(slow: str, fast: str) -> measure.Measure:
 CLAIMS = (
     statistic(
         "CAC-14.a",
-        r"The sampler of Cactus is faster than that of typical acceptance, which reads every row.",
+        r"Our sampler of Cactus is faster than ours of typical acceptance, which reads every row.",
         SamplerTime,
         times("tas", "cactus"),
         "time of typical acceptance over Cactus at the largest $B$ and $V$, median over rounds",
@@ -40,7 +40,7 @@ CLAIMS = (
         null=times("exact", "cactus"),  # the same code without a budget
         unit="times the time of Cactus",
         judged_at=RECORDED,
-        plain="The sampler of Cactus is faster than that of typical acceptance.",
+        plain="Our sampler of Cactus is faster than ours of typical acceptance.",
         source="digest",
         where="discussion of memory traffic",
     ),

@@ -82,7 +82,7 @@ NEAR_OPTIMAL = (
     ),
     statistic(
         "CAC-10.d",
-        r"At equal mean acceptance typical acceptance spends more KL than Cactus, with drafts near the verifier.",
+        r"At equal mean acceptance typical acceptance with $\varepsilon=0.09$ spends more KL than Cactus, with drafts near the verifier.",
         NearOptimal,
         measure.mean("kl - kl_cactus", "rule == 'tas' and kind == 'noised'"),
         "mean difference over pairs",

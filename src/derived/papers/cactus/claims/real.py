@@ -20,8 +20,8 @@ def closer(id: str, delta: float) -> Claim:
 
     return statistic(
         id,
-        rf"On a trained verifier, at the mean acceptance of Cactus with $\delta={delta:g}$, lenience emits a distribution "
-        "nearer to the verifier's, in KL per token, than Cactus does.",
+        rf"When Gemma 3 270M reads *Persuasion*, drafted from counts of five other novels of its author, lenience at the mean "
+        rf"acceptance of Cactus with $\delta={delta:g}$ emits a distribution nearer to Gemma's, in KL per token, than Cactus does.",
         Novels,
         less_than_cactus("lenience"),
         "KL of Cactus less that of lenience, mean over texts",
@@ -29,7 +29,7 @@ def closer(id: str, delta: float) -> Claim:
         null=less_than_cactus("interp"),
         unit="nats per token",
         judged_at=RECORDED,
-        **GEMMA,
+        **GEMMA | {"where": GEMMA["where"] + "; pages of one book count, and knobs are matched on these pages"},
     )
 
 

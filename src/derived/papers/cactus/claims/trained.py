@@ -137,7 +137,7 @@ TRADE_OFF = (
         source="digest",
         where=DIGEST["where"]
         + "; judged since the second edition in the paper's unit and by its own range, after rows "
-        "existed; counted as a mean over texts in the first record. GPQA itself, as retold, is beyond the range",
+        "existed; counted as a mean over texts in the first record. Over all pairs, as the row asked at first, it failed. GPQA itself, as retold, is beyond the range",
         judged_at=RECORDED,
     ),
     statistic(
@@ -203,6 +203,7 @@ TRADE_OFF = (
         at_most(-0.3),
         null=less("valid", PLAIN_EXACT, FAR_EXACT),  # no budget, but another draft
         unit=TEXTS,
+        where="the trained draft loses as much (CAC-12.c): this is what such a budget does at temperature 1, whatever drafts",
         judged_at=RECORDED,
     ),
     statistic(
