@@ -440,13 +440,17 @@ def all_rows(inputs: tuple) -> tuple[float, float]:
     return draft.nbytes + target.nbytes, 0.0
 
 
+UNCHECKED = "It checks nothing that it is given; for one sequence the checks are a good part of the time."
+SAME_PASSES = "Both libraries make the same passes of the same models: one text at a time, transformers serves as well."
+
+
 def sampler_races(quick: bool) -> Iterator[Race]:
     singles = 1000 if quick else 4000
     peers = (
         Peer(run=lean_inversion, gap=same_tokens, law=same_law),
         Peer(run=lean_multinomial, gap=same_acceptances, law=same_law),
     )
-    unchecked = Peer(run=lean_inversion, gap=same_tokens, law=same_law, role="reported")
+    unchecked = Peer(run=lean_inversion, gap=same_tokens, law=same_law, why=UNCHECKED)
     author = Peer(run=authors_patch, gap=other_numbers, law=same_law, role="author")
     author = (author,) if have_patch() else ()  # compiled anew for each process, so at one batch size
     law = partial(same_law, logits=True)
@@ -482,8 +486,8 @@ def text_races(quick: bool) -> Iterator[Race]:
     law = partial(same_texts, texts=12, tokens=16) if quick else same_texts
     plain = partial(law, drafts=False)
     unequal = assisted.keywords["m"] != single.keywords["m"] or assisted.keywords["threshold"] > 0
-    drafted = Peer(run=assisted, gap=as_many_tokens, law=partial(law, drafts=not unequal), role="reported")
-    alone = (Peer(run=write_alone, gap=as_many_tokens, law=plain, role="reported"), drafted)
+    drafted = Peer(run=assisted, gap=as_many_tokens, law=partial(law, drafts=not unequal), why=SAME_PASSES)
+    alone = (Peer(run=write_alone, gap=as_many_tokens, law=plain, why=SAME_PASSES), drafted)
     yield Race(name=f"one by one, {name}", build=build_models, sizes=sizes, ours=single, peers=alone, rounds=7)
     together = Peer(run=write_alone_in_batch, gap=as_many_tokens, law=plain)
     scale = Peer(run=assisted, gap=as_many_tokens, law=plain, role="plain")

@@ -327,8 +327,8 @@ def metric_races(quick: bool) -> Iterator[harness.Race]:
     }
     for name, (full, small, ours, theirs, author) in cases.items():
         points, width = small if quick else full
-        role = "reported" if name == "Procrustes" else "peer"  # the singular values of one matrix, by LAPACK for all
-        peers = [harness.Peer(run=run, gap=equal, role=role) for run in theirs]
+        why = "The singular values of one matrix, by LAPACK for all." if name == "Procrustes" else ""
+        peers = [harness.Peer(run=run, gap=equal, why=why) for run in theirs]
         if author and find_spec("shesha"):
             peers.append(harness.Peer(run=author, gap=equal, role="author"))
         if name in by_notebook and notebook(TAX):

@@ -14,6 +14,7 @@ import os
 import platform
 import resource
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import torch
@@ -33,7 +35,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 
 
-Role = Literal["peer", "plain", "author", "reported"]
+Role = Literal["peer", "plain", "author"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +45,8 @@ class Peer:
     run: Callable[[Any], Any]  # its docstring is its name in the table
     gap: Callable[[Any, Any, Any], float]  # of inputs, our result and this one; SystemExit where they differ
     law: Callable[[Callable, Callable], float] | None = None  # the same of two contenders, on inputs of its own
-    role: Role = "peer"  # others never head a race: "plain" is the obvious version, "author" the author's code, and
-    # "reported" does less than we do (no checks, one special case, fewer digits) or the same work by the same library
+    role: Role = "peer"  # others never head a race: "plain" is the obvious version, "author" the author's code
+    why: str = ""  # why this is no race, where it is none: its row is reported, and says so
     target: float = 1.0  # how many times as long as ours it should take
     memory: float = 0.0  # and how many times the memory
     every: int = 1  # it does one part in ``every`` of the work, and its time counts so many times
@@ -71,8 +73,9 @@ class Row:
 
     ``ratio`` is the median over the rounds of the peer's time over ours in that round, and ``ratio_low``,
     ``ratio_high`` are an interval of this median (``median_interval``). ``headline`` marks the strongest peer of its
-    race. The verdict is "undecided" where the interval holds the target, and "reported" where that is the peer's role.
-    ``limit`` is the least time that this machine needs for the work, as a share of ours (``least_seconds``).
+    race. The verdict is "undecided" where the interval holds the target, and "reported" where a sentence says ``why``
+    this is no race. ``limit`` is the least time that this machine needs for the work, as a share of ours
+    (``least_seconds``).
     """
 
     name: str
@@ -94,6 +97,7 @@ class Row:
     peer_error: float | None
     rounds: int
     limit: float | None = None
+    why: str = ""
 
 
 def use_threads(threads: int) -> None:
@@ -235,14 +239,13 @@ def contest(race: Race, *, rounds: int, threads: int, memory: bool = True) -> li
         low, high = median_interval(ratios)
         peak = peak_of(peer.run)
         reached = verdict(low, high, peer.target) if peak >= peer.memory * our_peak else "missed"
-        reached = "reported" if peer.role == "reported" else reached
         part = f" (1/{peer.every} of the work, time x {peer.every})" if peer.every > 1 else ""
         rows.append(
             Row(
                 name=race.name,
                 ours=name_of(race.ours),
                 peer=name_of(peer.run) + part,
-                role=peer.role,
+                role="reported" if peer.why else peer.role,
                 headline=False,
                 ours_ms=1e3 * our_seconds,
                 peer_ms=1e3 * statistics.median(times),
@@ -250,7 +253,7 @@ def contest(race: Race, *, rounds: int, threads: int, memory: bool = True) -> li
                 ratio_low=low,
                 ratio_high=high,
                 target=peer.target,
-                verdict=reached,
+                verdict="reported" if peer.why else reached,
                 ours_peak_mb=our_peak,
                 peer_peak_mb=peak,
                 largest_gap=gaps[place],
@@ -258,6 +261,7 @@ def contest(race: Race, *, rounds: int, threads: int, memory: bool = True) -> li
                 peer_error=errors[place],
                 rounds=rounds,
                 limit=limit,
+                why=peer.why,
             )
         )
     rows.sort(key=lambda row: (row.role != "peer", row.role != "plain", row.ratio))
@@ -284,11 +288,19 @@ def race(
 
 
 def write(
-    path: Path, rows: list[Row], *, threads: int, dtype: str, remark: str = "", before: Path | None = None
+    path: Path,
+    rows: list[Row],
+    *,
+    threads: int,
+    dtype: str,
+    remark: str = "",
+    before: Path | None = None,
+    beside: Sequence[Mapping[str, Any]] = (),
 ) -> None:
     """Write the table with its circumstances: under a temporary name first, so that a killed run leaves no half.
 
-    ``before`` is the book's table: a headline that ended there as now keeps its day."""
+    ``before`` is the book's table: a headline that ended there as now keeps its day. ``beside`` has the headlines at
+    other numbers of threads."""
     today = datetime.now(UTC).date().isoformat()
     document = {
         "machine": f"{processor()}, {os.cpu_count()} cores",
@@ -300,8 +312,11 @@ def write(
         "date": today,
         "remark": remark,
         "rows": [
-            {key: _rounded(value) for key, value in asdict(row).items()} | since(row, before, today) for row in rows
+            {key: _rounded(value) for key, value in asdict(row).items() if key != "why" or value}
+            | since(row, before, today)
+            for row in rows
         ],
+        "beside": list(beside),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".json.tmp")
@@ -334,14 +349,20 @@ def limits(rows: list[Row]) -> str:
     )
 
 
-def beside(rows: Iterable[Row], threads: int) -> str:
-    """A sentence about the headlines at another number of threads."""
-    found = []
-    for row in rows:
-        show(row)
-        if row.headline:
-            found.append(f"{row.ratio:.2f} [{row.ratio_low:.2f}, {row.ratio_high:.2f}] ({row.name}; {row.peer})")
-    return f"Ratios to the strongest peer at {threads} threads: {'; '.join(found)}." if found else ""
+def at_threads(threads: int, quick: bool) -> list[dict[str, Any]]:
+    """The headlines of this script at another number of threads, by a process of its own: JAX counts them only once."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.json"
+        options = ["--threads", str(threads), "--output", str(path), *(["--quick"] if quick else [])]
+        flags = f"--xla_cpu_multi_thread_eigen=true intra_op_parallelism_threads={threads}"
+        subprocess.run([sys.executable, sys.argv[0], *options], check=True, env=os.environ | {"XLA_FLAGS": flags})
+        rows = json.loads(path.read_text())["rows"]
+    return [
+        {"threads": threads}
+        | {key: row[key] for key in ("name", "peer", "ratio", "ratio_low", "ratio_high", "verdict")}
+        for row in rows
+        if row["headline"]
+    ]
 
 
 def _rounded(value: Any) -> Any:
@@ -369,21 +390,23 @@ def command(
     """
     parser = argparse.ArgumentParser(description=f"Races of {paper}.")
     parser.add_argument("--quick", action="store_true", help="small sizes and few rounds, to see that it runs")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1], help="others after the first: their ratios")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1], help="after the first: headlines at others")
     parser.add_argument("--output", type=Path, help="where the JSON goes")
     parser.add_argument("--remark", default="", help="a sentence about the machine for readers of the table")
     arguments = parser.parse_args()
     rounds = quick_rounds if arguments.quick else rounds
     threads, *others = arguments.threads
+    beside = [row for each in others for row in at_threads(each, arguments.quick)]  # first: a script may bind its cores
     use_threads(threads)
     rows = []
     for row in races(arguments.quick, rounds, threads):
         rows.append(row)
         show(row)
-    remarks = [arguments.remark, limits(rows), *(beside(races(arguments.quick, rounds, each), each) for each in others)]
+    remarks = [arguments.remark, limits(rows)]
     kept, aside = ROOT / f"results/{paper}/bench.json", ROOT / f"_build/bench/{paper}.json"
     path = arguments.output or (aside if arguments.quick or kept.exists() else kept)
-    write(path, rows, threads=threads, dtype=dtype, remark=" ".join(filter(None, remarks)), before=kept)
+    remark = " ".join(filter(None, remarks))
+    write(path, rows, threads=threads, dtype=dtype, remark=remark, before=kept, beside=beside)
     book = "" if arguments.quick or path != aside else f"; to make it the book's: cp {path} {kept}"
     print(f"{paper}: written to {path}{book}")
 

@@ -8,8 +8,8 @@
    them: for scale.
 
 3. The partition of least J_beta, the costs of all sets of worlds given: the subset recursion against the set-partition
-   integer program (HiGHS through SciPy, to a gap of zero) and against the same recursion as a numba loop over submasks;
-   at ten worlds against the list of all partitions, for scale. What a contender states is priced anew. The integer
+   integer program (HiGHS through SciPy, to a gap of zero); at ten worlds against the list of all partitions, for scale.
+   The same recursion as a numba loop over submasks is reported. What a contender states is priced anew. The integer
    program has 2^n - 1 columns: seconds at 12 worlds, minutes at 14; at 16 it is left out.
 
 4. Excess, loss and entropy of all codes of an ecology: every set of worlds once, then sums over cells, against the same
@@ -319,11 +319,17 @@ def same_value(costs: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -> float
     return harness.within(abs(float(values[0] - values[1])), 1e-10)
 
 
+COMPILED = (
+    "Our own recursion, compiled. To load numba alone takes longer than all calls of the chapter together, and with "
+    "LLVM it would be the book's largest package after torch."
+)
+
+
 def recursions(quick: bool) -> Iterator[harness.Race]:
-    """The peer numba is left out, and said so, where it is not installed."""
+    """numba is left out, and said so, where it is not installed."""
     peers = (harness.Peer(run=integer_program, gap=same_value),)
     if find_spec("numba"):
-        peers += (harness.Peer(run=numba_subsets, gap=same_value),)
+        peers += (harness.Peer(run=numba_subsets, gap=same_value, why=COMPILED),)
     else:
         print("no numba here; the extra `bench` brings it")
     for n in (6, 8) if quick else (12, 16):

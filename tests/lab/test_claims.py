@@ -448,6 +448,10 @@ def test_a_number_of_the_paper_stands_beside_ours_in_one_unit(toy):
     assert row["effect"]["difference"] == pytest.approx(row["value"] - 1.5)
     other = judged(toy, paper_value=Published(1.5, "m", ours=lambda rows: Estimate(2.0, 3)), unit="share")
     assert (other["effect"]["ours"], other["effect"]["difference_low"]) == (2.0, 0.5)
+    endless = judged(toy, paper_value=Published(1.5, "m", ours=lambda rows: Estimate(np.inf, 3)), unit="share")[
+        "effect"
+    ]
+    assert (endless["unit"], endless["paper"], endless["ours"], endless["ratio"]) == ("m", 1.5, None, None)
     with pytest.raises(ValueError, match="T-1: the paper's number is in 'm', ours in 'share'"):
         claim(toy, paper_value=Published(1.5, "m"), unit="share")
 

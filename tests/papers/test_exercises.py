@@ -4,6 +4,7 @@ import contextlib
 import functools
 import importlib
 import io
+import re
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -132,12 +133,38 @@ def test_the_core_of_a_chapter_takes_an_hour_or_an_hour_and_a_half_and_has_every
     assert {one.kind for one in core} == {"Derive", "Implement", "Judge"}
 
 
+def with_tables(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """The notebook as if each code cell had shown a table."""
+    copy = nbformat.from_dict(notebook)
+    for cell in (each for each in copy.cells if each.cell_type == "code"):
+        cell.outputs = [nbformat.v4.new_output("execute_result", data={"text/html": "<table>1</table>"})]
+    return copy
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_homework_prints_once_each_statement_that_it_cites(slug):
+    """In the exercises, in their hints, and in what is printed; an equation with its statement."""
+    notebook = source_of(slug)
+    cells = homework.homework(slug, notebook, with_tables(notebook), solved=False).cells
+    (printed,) = (cell.source for cell in cells if cell.id == "cited")
+    text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    text = re.sub(r"^::::::\{admonition\} Symbols\n.*?^::::::$", "", text, flags=re.M | re.S)
+    labels, equations = ({*re.findall(rf"\{{{role}\}}`(?:[^`<]*<)?([^`<>]+)>?`", text)} for role in ("prf:ref", "eq"))
+    assert len(labels) >= 3
+    for label in labels:
+        assert re.search(rf"^:label: {label}$", printed, re.M), label
+        assert printed.count(f"{{admonition}} {{prf:ref}}`{label}`") == 1, label
+    for label in equations:
+        assert printed.count(f"$$ ({label})") == 1, label
+    assert ("*Reading the paper's numbers*" in text) == ("<table>1</table>" in printed)
+
+
 @pytest.mark.parametrize("slug", SLUGS)
 def test_homework_runs_alone_and_each_solution_is_right(slug):
     """With solutions every check says right for each part; without them, that there is no answer yet."""
     notebook, parts = source_of(slug), exercises_of(slug)
     for solved, word in ((True, "right"), (False, "no answer yet")):
-        found = homework.homework(slug, notebook, notebook, solved=solved)
+        found = homework.homework(slug, notebook, with_tables(notebook), solved=solved)
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
             exec("\n".join(cell.source for cell in found.cells if cell.cell_type == "code"), {})

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -91,10 +92,11 @@ def test_a_position_under_cactus(compute):
         for trace, name in zip(frame["data"], ("q", "p", "emitted"), strict=False):
             close(trace["y"], rows[name])
         numbers = rows[["acceptance", "exact", "tv", "kl", "draft_kl"]].iloc[0]
-        close(frame["data"][3]["x"], numbers)
+        close(frame["data"][3]["x"], [*numbers[["acceptance", "exact", "tv"]], 0.0])
+        far = [float(each) for each in re.findall(r"[\d.]+", frame["data"][3]["text"][3])]
+        close(far, numbers[["kl", "draft_kl"]], 6e-4)  # what is written has three digits
         gained = frame["data"][3]["base"][2] + numbers["tv"]
         close([gained], [numbers["acceptance"]], 1e-6)  # what is spent begins at the exact rate and ends at the other
-        assert numbers.max() < frame["layout"]["xaxis2"]["range"][1]
 
 
 def test_tokens_on_a_sphere(compute):

@@ -243,7 +243,7 @@ for each in (commands.claims, commands.register, commands.compare, commands.atte
 @clear_errors
 def real(
     names: Annotated[list[str] | None, typer.Argument(help="Packages; the default ones if none is named.")] = None,
-    optional: Annotated[bool, typer.Option("--optional", help="Also the larger ones (about 420 MB).")] = False,
+    optional: Annotated[bool, typer.Option("--optional", help="Also the larger ones (about 240 MB).")] = False,
     accept_terms: Annotated[
         bool, typer.Option("--accept-terms", help="Also those with terms of their own, which you accept.")
     ] = False,
@@ -262,6 +262,11 @@ def real(
         typer.echo(f"to read them: .venv/bin/pip install -c requirements.lock {' '.join(readers)}")
     if wrong := fetch.fetch(chosen):
         raise UserError(f"not unpacked, for their checksums are not the pinned ones: {', '.join(wrong)}")
+    if any(one.name == "gemma" and one.here for one in chosen):
+        from derived.lab.real import gemma
+
+        typer.echo("gemma: made ready, 1.1 GB; the first time this takes a minute")
+        gemma.assembled()
 
 
 @app.command()

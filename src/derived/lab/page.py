@@ -168,7 +168,8 @@ RACES = (
     "In bold: the strongest peer that we found; peers below it are weaker. Plain versions and authors' code are there "
     "for scale and never in bold, even where they are faster. A time is a median over rounds, beside it the memory "
     "that one run adds. The ratio is the median, over rounds, of the peer's time over ours, so above 1 we are faster; "
-    "its interval holds that median with at least 95 %. A target is met, or missed, by the whole interval."
+    "its interval holds that median with at least 95 %. A target is met, or missed, by the whole interval. A row "
+    "that is reported is no race, and says why."
 )
 RACE = ("against", "ours", "peer", "ratio", "target", "verdict")
 
@@ -209,8 +210,19 @@ def race_table(paper: str) -> HTML:
     table = f'<table class="plain races"><thead><tr>{head}</tr></thead>{body}</table>'
     threads = f"{found['threads']} thread{'s' if found['threads'] > 1 else ''}"
     where = f"{found['machine']}, {threads}, {found['dtype']}, torch {found['torch']}, {found['date']}. "
-    notes = [RACES, (where + found.get("remark", "")).strip()]
+    notes = [RACES, (where + found.get("remark", "")).strip(), *_at_other_threads(found.get("beside", ()))]
     return HTML(table + "".join(f"<p>{html.escape(note)}</p>" for note in notes))
+
+
+def _at_other_threads(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """A sentence for each other number of threads: the ratios to the strongest peers."""
+    for threads, found in itertools.groupby(rows, key=lambda row: row["threads"]):
+        ratios = (
+            f"{_digits(row['ratio'])} [{_digits(row['ratio_low'])}, {_digits(row['ratio_high'])}], {row['verdict']} "
+            f"({row['name']}; {row['peer']})"
+            for row in found
+        )
+        yield f"Ratios to the strongest peers at {threads} threads: {'; '.join(ratios)}."
 
 
 def _race(name: str, rows: Iterable[Mapping[str, Any]]) -> str:
@@ -219,7 +231,7 @@ def _race(name: str, rows: Iterable[Mapping[str, Any]]) -> str:
     for row in rows:
         times = (f"{_time(row[f'{who}_ms'])}, {_memory(row[f'{who}_peak_mb'])}" for who in ("ours", "peer"))
         ratio, low, high, target = (_digits(row[key]) for key in ("ratio", "ratio_low", "ratio_high", "target"))
-        ended = row["verdict"]
+        ended = row["verdict"] + (f": {html.escape(row['why'])}" if row.get("why") else "")
         cells = (html.escape(row["peer"]), *times, f"{ratio} [{low},\u00a0{high}]", target, ended)
         strong = {"against": row["headline"], "verdict": ended == "missed"}
         body += "<tr>" + "".join(

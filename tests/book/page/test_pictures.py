@@ -140,3 +140,15 @@ def test_a_still_shows_the_labels_and_the_names_that_the_figure_shows():
     ticks = {"type": "log", "tickvals": [1, 2, 5, 10]}
     plain = letters(showlegend=False, xaxis={**ticks, "showticklabels": False})
     assert letters(showlegend=False, xaxis=ticks) == plain + 5  # 1, 2, 5, 10 and no powers
+
+
+def test_titles_of_a_still_break_and_words_keep_their_colour():
+    words = {"type": "scatter", "x": [0.5], "y": [0.5], "mode": "text", "text": ["here"]}
+    layout = {"annotations": [{"x": 0.5, "y": 1.0, "text": "first line<br>second"}]}
+    plain, red = (
+        pictures.still({"data": [words | style], "layout": layout})
+        for style in ({}, {"textfont": {"color": "#ff0000"}})
+    )
+    assert "br&gt;" not in red
+    assert "#ff0000" in red
+    assert "#ff0000" not in plain

@@ -13,7 +13,7 @@ import press
 import psutil
 import pytest
 
-from derived.book.house import House
+from derived.book.house import House, processor
 from derived.book.run import driver
 from derived.lab.real import pinned
 
@@ -35,7 +35,8 @@ def test_a_chapter_runs_once_and_again_only_after_a_change(house):
     first = press.derived(house, "run")
     assert first.returncode == 0, first.stderr
     assert "done in" in first.stdout
-    assert press.findings(house, "toy").items() >= {"tier": "ci", "seed": 0}.items(), "where nothing else is asked"
+    found = {"tier": "ci", "seed": 0, "device_name": processor()}
+    assert press.findings(house, "toy").items() >= found.items(), "where nothing else is asked"
     content = (house / "_build/executed/notebooks/toy.ipynb").read_text()
     assert "papermill" not in content
     assert content.count("vnd.derived") == 1, "only in the cell's source: the findings are not part of the page"

@@ -255,3 +255,20 @@ def test_a_solution_that_its_own_check_refuses_is_named():
     next(cell for cell in executed.cells if cell.id == "check").outputs[0].text = "(b) not right: yours is 3\n"
     with pytest.raises(UserError, match=r"^toy: the solution of toy-one does not pass its own check: \(b\) not right"):
         homework("toy", chapter(*BEFORE), executed, solved=False)
+
+
+STATED = "```{prf:lemma} One\n:label: toy-one-lemma\n\nBy {eq}`toy-eq`.\n```\n\nA sum:\n\n$$\n1+1\n$$ (toy-eq)"
+
+
+def test_what_an_exercise_cites_is_printed_with_what_that_cites_and_the_unknown_is_named():
+    notebook = chapter(*BEFORE)
+    notebook.cells.insert(1, new_markdown_cell(STATED))
+    text = next(cell for cell in notebook.cells if cell.id == "text")
+    text.source = text.source.replace("Which number?", "Which number, by {prf:ref}`toy-one-lemma`?")
+    cells = homework("toy", notebook, notebook, solved=False).cells
+    (printed,) = (cell.source for cell in cells if cell.id == "cited")
+    assert "By {eq}`toy-eq`." in printed
+    assert printed.endswith("{eq}`toy-eq`\n:class: dropdown\n\nA sum:\n\n$$\n1+1\n$$ (toy-eq)\n::::::")
+    text.source = text.source.replace("toy-one-lemma", "toy-two-lemma")
+    with pytest.raises(UserError, match="homework cannot print toy-two-lemma, to which an exercise refers"):
+        homework("toy", notebook, notebook, solved=False)

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from derived.book.site.downloads import build_wheel
 from derived.book.teach import sealing
 from derived.lab.exercises import Derive, Exercise, judged, number
-from derived.lab.sealed import Sealed, digests
+from derived.lab.sealed import Sealed, digests, key
 
 ROOT = Path(__file__).parents[3]
 SLUGS = ("in_place_ttt", "ols_attention", "task_ecologies")  # the quickest; every chapter's source is read below
@@ -75,6 +76,17 @@ def test_digests_take_a_number_within_a_unit_of_its_last_digit():
     assert not right.near(np.array([[0.123, 12.3], [0.0, np.inf]]))
     assert not right.near(np.array([[0.123, -12.3], [0.01, np.inf]]))
     assert not right.near(np.array([[0.123, -12.3], [0.0, -np.inf]]))
+
+
+def test_a_point_is_known_by_the_names_and_the_numbers_of_its_arguments():
+    point = {"beta": 2.0, "x": torch.tensor([1.0, -3.0], dtype=torch.float64).requires_grad_()}
+    assert key(point) == key({"x": np.array([1, -3]), "beta": 2}), "numbers and arrays of any kind, in any order"
+    assert (
+        len({key(each) for each in (point, point | {"beta": 3.0}, point | {"x": 1.0}, {"b": 2.0, "x": point["x"]})})
+        == 4
+    )
+    found = Sealed({key(point): digests(np.array([0.5]), 3)})(**point)
+    assert [found.near(np.array([given])) for given in (0.5, 0.501, 0.499, 0.502, 0.498)] == [True] * 3 + [False] * 2
 
 
 def test_every_paper_in_a_sealed_wheel_has_digests_and_the_wheel_is_whole(tmp_path, monkeypatch):

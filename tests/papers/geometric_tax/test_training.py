@@ -286,6 +286,17 @@ def test_networks_side_by_side_learn_at_their_own_rates():
     assert not torch.allclose(slow[0][1], fast[0][1])
 
 
+def test_the_rate_warms_up_and_ends_near_zero(monkeypatch):
+    monkeypatch.setattr(fits.training, "train", lambda loss, optimiser, *, steps, rate: [*map(rate, range(steps))])
+    found = fits.data("lorenz", networks=2, num=6, judged=16, length=8, noise=0.0, seed=0, role="fit")
+    options = {"seed": 0, "role": "fit", "device": torch.device("cpu"), "dtype": torch.float64}
+    one = fits.Arm(Arms.at("ci"), "scalar", found.values, "attention", False, **options)
+    rates = fits.fit(one, found, steps=100, batch=3, rates=torch.tensor([0.1, 0.4], dtype=torch.float64))
+    assert [rates[0], rates[50]] == pytest.approx([0.04, 0.2])
+    assert rates[9] == pytest.approx(max(rates)) == pytest.approx(0.4, rel=0.03)
+    assert 0 < rates[99] < 2e-4
+
+
 def test_the_search_chooses_by_validation(rows):
     table = rows[Arms]
     for _, part in table[table["arm"] != "untrained"].groupby(["system", "arm"]):

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+import sys
 
 import numpy as np
 import pandas as pd
@@ -273,6 +274,18 @@ def test_arms_have_as_many_parameters():
     documents = Documents.at("cpu")
     counts = [SmallLM(documents.arm(arm), Draws()).parameters_each for arm in ("window", "ttt", "gla", "delta", "lact")]
     assert max(counts) / min(counts) < 1.01
+
+
+@pytest.mark.parametrize("kind", [Documents, SourceBytes])
+def test_a_curve_is_flat_by_its_last_two_tenths(kind, monkeypatch):
+    """Of a loss that is the step's square: the means over the last tenth of 40 steps, and over the one before it."""
+    tiny = dataclasses.replace(kind.at("tiny"), steps=40)
+    curve = torch.arange(40.0).square().expand(tiny.networks, -1)
+    monkeypatch.setattr(sys.modules[kind.__module__], "fit", lambda *given, **facts: curve)
+    table = run_condition(tiny, {**tiny.conditions()[-1], "steps": 40}, 0, "cpu")
+    late, before = (sum(step**2 for step in part) / 4 for part in (range(36, 40), range(32, 36)))
+    assert table["late"].unique() == pytest.approx([late])
+    assert table["before"].unique() == pytest.approx([before])
 
 
 def test_the_schedule_warms_up_and_ends_at_zero():

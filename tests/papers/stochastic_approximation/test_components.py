@@ -408,6 +408,9 @@ def test_the_four_feeds_share_their_samples():
 
 def test_limits_lie_at_the_roots(rows):
     last = rows[Mixtures][rows[Mixtures]["n"] == 400]
+    kept = rows[Mixtures].query("n < 400").groupby(["feed", "n"])["replicate"].agg(list)
+    assert kept.map(lambda each: each == [*range(5)]).all()
+    assert last.groupby("feed")["replicate"].agg(list).map(lambda each: each == [*range(60)]).all()
     for feed, root in (("one", "root"), ("shuffled", "root"), ("many", "annealed"), ("exchanged", "annealed")):
         table = last[last["feed"] == feed]
         assert (table["x"] - table[root]).abs().mean() < 0.15

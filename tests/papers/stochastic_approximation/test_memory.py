@@ -171,6 +171,21 @@ def test_windows_of_the_line_are_those_of_the_loop():
     assert shuffled["late"].mean() < 0.05
 
 
+def test_the_phase_diagram_counts_the_paths_of_the_loop():
+    """Slow twin of one condition: paths that leave 0.2 .. 0.8 between N and 2 N."""
+    small = PhaseDiagram(windows=(8, 32), alphas=(0.51, 1.0), replicas=40)
+    table = small.run({"beta": 1.2}, **FACTS)
+    y = HeavyTailedRenewal(1.2).draw(64, 40, stream(0, "phase")).y
+    for alpha in small.alphas:
+        x, far = torch.full((40,), 0.5, dtype=torch.float64), []
+        for n, value in enumerate(y, start=1):
+            x = x + n**-alpha * (value - x)
+            far.append((x - 0.5).abs() > 0.3)
+        shares = [float(torch.stack(far[N - 1 : 2 * N]).any(dim=0).double().mean()) for N in small.windows]
+        assert table[table["alpha"] == alpha].sort_values("N")["share"].tolist() == shares
+    assert (table["replicas"] == 40).all()
+
+
 def test_typical_errors_are_those_of_running_means():
     table = Renewal(groups=2, size=9, first=50, steps=200, points=2).run({}, **FACTS)
     for group, case in table.groupby("group"):

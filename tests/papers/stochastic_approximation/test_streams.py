@@ -12,6 +12,7 @@ from derived.lab.nets import layer_norm, linear, merge_heads, split_heads
 from derived.lab.rng import stream
 from derived.papers.stochastic_approximation import TinyAttention
 from derived.papers.stochastic_approximation.data.streams import multi_stream, single_stream, switching_stream
+from derived.papers.stochastic_approximation.experiments import streams
 from derived.papers.stochastic_approximation.experiments.streams import COINS, TURNS, Bernoulli, Markov, own_rates
 from derived.papers.stochastic_approximation.model.chains import invariant_laws
 from derived.papers.stochastic_approximation.model.predictors import bayes_predictive, component_predictives
@@ -184,6 +185,29 @@ def test_each_network_has_its_own_rate():
     both = descend(start, 0.1, factors)
     for r, rate in enumerate((0.1, 0.025)):
         assert (both[r] - descend(start[r : r + 1], rate, None)[0]).abs().max() <= 1e-12
+
+
+def test_models_side_by_side_learn_as_if_alone():
+    """Two rates in one batch against each of them alone."""
+    texts = torch.randint(2, (2, 4, 5), generator=stream(0, "texts"))
+
+    def trained(*rates: float) -> torch.Tensor:
+        size = Bernoulli(models=2, rates=rates)
+        net = TinyAttention(2, 5, num_networks=2, copies=len(rates), dtype=torch.float64)
+        size.train(net, lambda step: texts, 20)
+        return net.readout.detach().unflatten(0, (len(rates), 2))
+
+    both = trained(1e-2, 4e-2)
+    for found, rate in zip(both, (1e-2, 4e-2), strict=True):
+        assert torch.allclose(found, trained(rate)[0], atol=1e-12)
+
+
+def test_the_rate_of_streams_warms_up_and_ends_near_zero(monkeypatch):
+    monkeypatch.setattr(streams.training, "train", lambda loss, optimiser, *, steps, rate: [*map(rate, range(steps))])
+    found = Bernoulli(models=1, rates=(0.1, 0.4)).train(small(), None, 100)
+    assert [found[0], found[50]] == pytest.approx([0.04, 0.2])
+    assert found[9] == pytest.approx(max(found)) == pytest.approx(0.4, rel=0.03)
+    assert 0 < found[99] < 2e-4
 
 
 def test_arms_share_starts_and_tests_and_one_rate_is_chosen(rows):

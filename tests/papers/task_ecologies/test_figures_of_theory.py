@@ -27,7 +27,7 @@ def test_codes(rows, tells):
     even = pd.DataFrame([{"n": 5, "epsilon": 0.3, "first": 0.09, "threshold": 0.12}])
     tells(codes.walls(picture, even), "4 from price 0.000", "all five join at 0.090", "pays, at 0.120")
     shares = rows[GlobalPath].groupby(["kind", "replicate"])["matched"].mean().groupby("kind").mean()
-    tells(codes.foretold(rows[GlobalPath]), f"family: {shares['family']:.2f} foretold")
+    tells(codes.foretold(rows[GlobalPath]), f"family: {shares['family']:.2f} predicted")
 
 
 def test_deployment(rows, tells):

@@ -7,7 +7,7 @@ from typing import Any
 
 import nbformat
 
-from derived.book.front import history, notation, races, reference, scales, twice, welcome
+from derived.book.front import growth, history, notation, races, reference, scales, twice, welcome
 from derived.book.judge import changes
 from derived.book.page import pages
 from derived.book.report import wrong
@@ -45,6 +45,7 @@ def fill(
         "<!-- letters -->": notation.shared(symbols),
         "<!-- notation -->": notation.notation(symbols),
         "<!-- races -->": races.table(root, chapters),
+        "<!-- no races -->": races.reported(root, chapters),
         "<!-- scales -->": scales.table(chapters),
         "<!-- twice -->": twice.table(root, chapters),
         "<!-- wrong -->": wrong.page(chapters, changes.read(root)),
@@ -53,6 +54,7 @@ def fill(
         "<!-- status -->": pages.status(
             chapters, json.loads(measured.read_text("utf-8")) if measured.is_file() else None
         ),
+        "<!-- growth -->": growth.sentence(root, build, chapters),
         "<!-- course -->": pages.course(chapters),
         "<!-- package -->": reference.page(root, named),
     }

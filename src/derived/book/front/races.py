@@ -1,4 +1,4 @@
-"""Lists the open races: who holds each record, since when, and what runs the race again."""
+"""Lists the open races: who holds each record, since when, and what runs the race again; and what is no race."""
 
 import json
 from collections.abc import Sequence
@@ -19,16 +19,25 @@ def table(root: Path, chapters: Sequence[pages.Chapter]) -> str:
 def held(root: Path, slug: str) -> list[dict[str, Any]]:
     """Read the headline races of a chapter, each with its holder and the day since when; none where none was run.
 
-    A run that knew no limit of the machine has none.
+    A run that knew no limit of the machine has none; ``beside`` are the ratios at other numbers of threads.
     """
-    path = root / "results" / slug / "bench.json"
-    if not path.is_file():
-        return []
-    found = json.loads(path.read_text("utf-8"))
+    found = read(root, slug)
     rows = [row for row in found["rows"] if row["headline"]]
     return [
-        {"limit": None}
+        {"limit": None, "beside": [each for each in found.get("beside", ()) if each["name"] == row["name"]]}
         | row
         | {"holder": HOLDERS.get(row["verdict"], row["peer"]), "since": row.get("since") or found["date"]}
         for row in sorted(rows, key=lambda row: row["verdict"] == "met")
     ]
+
+
+def reported(root: Path, chapters: Sequence[pages.Chapter]) -> str:
+    """Write what is no race, chapter by chapter: the ratio and the reason. MyST."""
+    told = [(chapter, [row for row in read(root, chapter.slug)["rows"] if row.get("why")]) for chapter in chapters]
+    return pages.raw(pages.html("no_races.html", chapters=[(chapter, rows) for chapter, rows in told if rows]))
+
+
+def read(root: Path, slug: str) -> dict[str, Any]:
+    """Read what the races of a chapter gave; no rows where none was run."""
+    path = root / "results" / slug / "bench.json"
+    return json.loads(path.read_text("utf-8")) if path.is_file() else {"rows": []}

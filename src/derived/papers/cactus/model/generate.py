@@ -315,7 +315,7 @@ def _end_of_text(verifier: Any) -> tuple[int, ...]:
     return () if ids is None else (ids,) if isinstance(ids, int) else tuple(ids)
 
 
-# Settings of a generation_config by which ``generate`` changes a law and we do not, and where they change nothing.
+# Settings of a generation_config that ``generate`` heeds and we do not, and where they change nothing.
 UNHEEDED = {
     **dict.fromkeys(
         ("repetition_penalty", "encoder_repetition_penalty", "typical_p", "guidance_scale", "num_beams"), 1
@@ -324,19 +324,19 @@ UNHEEDED = {
     **dict.fromkeys(("min_p", "top_h", "penalty_alpha", "diversity_penalty", "encoder_no_repeat_ngram_size"), 0),
     **dict.fromkeys(("bad_words_ids", "sequence_bias", "suppress_tokens", "begin_suppress_tokens"), None),
     **dict.fromkeys(("forced_bos_token_id", "forced_eos_token_id", "exponential_decay_length_penalty"), None),
-    **dict.fromkeys(("watermarking_config", "dola_layers"), None),
+    **dict.fromkeys(("watermarking_config", "dola_layers", "stop_strings", "max_time"), None),
 }
 
 
 def _check_heeded(verifier: Any) -> None:
-    """Raise ValueError where the verifier's own ``generate`` would write by another law than its softmax."""
+    """Raise ValueError where the verifier's own ``generate`` would write by another law, or end by another rule."""
     config = getattr(verifier, "generation_config", None)
     for name, neutral in UNHEEDED.items():
         value = getattr(config, name, None)
         if value not in (None, neutral):
             raise ValueError(
-                f"the verifier's generation_config says {name} = {value!r}, which changes its law and is not heeded "
-                "here; set it to None, and give what it should do as logits_processor"
+                f"the verifier's generation_config says {name} = {value!r}, which changes what it writes and is not "
+                "heeded here; set it to None, and give what it should do as logits_processor or stop_ids"
             )
 
 

@@ -25,7 +25,9 @@ def explorer(rows: pd.DataFrame) -> go.Figure:
     sigma, K = START
     part = rows[(rows["sigma"] == sigma) & (rows["K"] == K)]
     law, even, length, said = drawn(part, START)
-    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.05, row_heights=[0.58, 0.42])
+    titles = ("what comes next, by the value m", "length of the path: a staircase or a line")
+    layout = {"shared_xaxes": True, "vertical_spacing": 0.08, "row_heights": [0.58, 0.42]}
+    figure = make_subplots(rows=2, cols=1, **layout, subplot_titles=titles).update_annotations(font_size=13)
     hover = "value %{x:.2f}: token at %{y:.2f} with probability %{z:.2f}<extra></extra>"
     scale = {"colorscale": PROBABILITY, "zmin": 0, "zmax": 1, "showscale": False}
     figure.add_trace(go.Heatmap(**law, **scale, hovertemplate=hover), 1, 1)
@@ -38,7 +40,7 @@ def explorer(rows: pd.DataFrame) -> go.Figure:
         f"staircase, blurred ones a band and a straight line. With {K} bins and sigma {sigma:g} the path is "
         f"{length['y'][-1]:.0f} long."
     )
-    margin = {"l": 60, "r": 16, "t": 10, "b": 40}
+    margin = {"l": 60, "r": 16, "t": 40, "b": 40}
     figure.update_layout(height=660, showlegend=False, margin=margin, meta={"alt": alt})
     figure.update_yaxes(title_text="next value, by token", range=[0, 1], row=1, col=1)
     figure.update_xaxes(title_text="value m", range=[0, 1], row=2, col=1)

@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, DASHED, INK, RED, beside, largest, mean_and_reach
+from derived.lab.plot import BLUE, DASHED, INK, RED, beside, largest, mean_and_reach, panel_label
 
 CASES = {"isotropic": "independent\nnoise", "curve": "independent\ncurve", "dependent": "dependent\n(control)"}
 VALUES = {"in_sample": ("in sample", RED), "held_out": ("held out", BLUE)}
@@ -34,6 +34,9 @@ def critics(rows: pd.DataFrame) -> Figure:
                 beside(ax, x + shift, mean, label, color, shift=(8, 0))
         said.append(f"{name.replace(chr(10), ' ')}: {', '.join(words)}")
     ax.axhline(0, **DASHED)
+    none = mean_and_reach(table[table["case"] == "isotropic"]["in_sample"])[0]
+    panel_label(ax, f"In sample a critic finds {none:.1f} nats where there are none")
+    beside(ax, len(CASES) - 1, truth, "truth", INK, (-24, -10))
     ax.set_xticks(range(len(CASES)), CASES.values())
     ax.set(xlabel="data", ylabel="information, nats", xlim=(-0.5, 2.5))
     figure.set_label(f"Mutual information by a critic, in nats. {'; '.join(said)}.")

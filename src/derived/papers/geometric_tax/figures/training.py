@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from derived.lab.plot import COLOURS, INK, apart, beside, largest, mean_and_reach, panel_label, plain_log
+from derived.lab.plot import BLUE, COLOURS, INK, apart, beside, largest, mean_and_reach, panel_label, plain_log
 
 ARMS = {
     "ce": "hard labels",
@@ -21,6 +21,7 @@ ARMS = {
     "scalar": "the value",
     "untrained": "untrained",
 }
+CONTROLS = ("shuffled", "codes", "untrained")
 SYSTEMS = {"lorenz": "Lorenz", "oscillators": "oscillators", "waveforms": "wave forms"}
 ENCODERS = {
     "attention": "transformer",
@@ -53,6 +54,7 @@ def arms(rows: pd.DataFrame) -> Figure:
     """The published distortion of six arms on three systems; rows of ``Arms``."""
     figure, ax = plt.subplots(figsize=(5.4, 3.9))
     words = _by_arm(ax, rows, "distortion")
+    _times(ax, rows)
     ax.set(xscale="log", xlabel="distortion $D$ (less is better)")
     plain_log(ax.xaxis, (0.03, 0.05, 0.1, 0.2, 0.5))
     figure.set_label(f"Distortion of six ways to train one encoder on three systems. {'; '.join(words)}.")
@@ -70,11 +72,22 @@ def truth(rows: pd.DataFrame) -> Figure:
     return figure
 
 
+def _times(ax: Axes, rows: pd.DataFrame) -> None:
+    """An arrow from the value to hard labels on the first system, with how many times as much that is."""
+    means = finished(largest(rows), ["system", "arm"]).groupby(["system", "arm"])["distortion"].mean()["lorenz"]
+    places = {label.get_text(): place for place, label in zip(ax.get_yticks(), ax.get_yticklabels(), strict=True)}
+    low, high, place = means["scalar"], means["ce"], places[ARMS["ce"]] + 0.22
+    ax.plot([low, low], [places[ARMS["scalar"]] + 0.22, place], ":", color=BLUE, linewidth=1)
+    ax.annotate("", (0.93 * high, place), (low, place), arrowprops={"arrowstyle": "->", "color": BLUE})
+    beside(ax, low, place, f"{high / low:.1f} times", BLUE, (5, -8), fontsize=9)
+
+
 def _by_arm(ax: Axes, rows: pd.DataFrame, measure: str) -> list[str]:
     """A line for each arm with a dot for each system and small points for single networks, the first system's lowest
-    distortion at the top; returns the means in words."""
+    distortion at the top, the controls below a thick line; returns the means in words."""
     table = finished(largest(rows), ["system", "arm"])
     order = table[table["system"] == "lorenz"].groupby("arm")["distortion"].mean().sort_values(ascending=False).index
+    order = sorted(order, key=lambda arm: arm not in CONTROLS)  # the controls first, that is at the bottom
     face = {} if table["recorded"].iloc[0] else {"markerfacecolor": "none"}
     words = []
     for shift, color, (system, name) in zip((0.22, 0.0, -0.22), COLOURS, SYSTEMS.items(), strict=False):
@@ -92,7 +105,10 @@ def _by_arm(ax: Axes, rows: pd.DataFrame, measure: str) -> list[str]:
     ax.set(yticks=range(len(order)), yticklabels=[ARMS[arm] for arm in order])
     ax.tick_params(axis="y", length=0)
     for place in range(1, len(order)):
-        ax.axhline(place - 0.5, color=INK, linewidth=0.3, alpha=0.4)
+        ax.axhline(
+            place - 0.5, color=INK, **({"linewidth": 1} if place == len(CONTROLS) else {"linewidth": 0.3, "alpha": 0.4})
+        )
+    ax.annotate("controls", (1, len(CONTROLS) - 0.55), xycoords=("axes fraction", "data"), ha="right", va="top")
     ax.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=3)
     return words
 

@@ -11,8 +11,12 @@ from derived.lab.plot import BLUE, GREEN, INK, MUTED, ORANGE, RED, THEORY, besid
 def information(rows: pd.DataFrame) -> Figure:
     """I(X; Y) of each instance as a stack of its parts; rows of Budgets."""
     sizes = [size for size in sorted(rows["size"].unique()) if size > 0] or [0.0]
-    figure, axes = plt.subplots(1, len(sizes), figsize=(7.2, 3.0), squeeze=False)
-    parts = {"gaussian": ("$I_G(BZ;Y)$", MUTED), "width": ("head width", GREEN), "resolution": ("resolution", BLUE)}
+    figure, axes = plt.subplots(1, len(sizes), figsize=(7.2, 3.2), squeeze=False)
+    parts = {
+        "gaussian": ("second moments, $I_G$", MUTED),
+        "width": ("head width", GREEN),
+        "resolution": ("resolution", BLUE),
+    }
     for ax, size in zip(axes[0], sizes, strict=True):
         part = rows[rows["size"] == size].sort_values("total").reset_index(drop=True)
         ax.bar(part.index, part["correction"], color=RED, label="correction")
@@ -22,8 +26,10 @@ def information(rows: pd.DataFrame) -> Figure:
             base = base + part[column]
         ax.plot(part.index, part["total"], "_", color=INK, markersize=9, label="$I(X;Y)$")
         ax.axhline(0, color=INK, linewidth=0.6)
-        ax.set(xticks=[], xlabel="instance")
-        panel_label(ax, f"distance of the centres × {size:g}")
+        ax.set(xticks=[], xlabel="random mixtures, sorted")
+        worst = -part["correction"].min()
+        finding = f"up to {worst:.2f} nats too much" if worst > 0.05 else "nearly nothing too much"
+        panel_label(ax, f"centres × {size:g}: second moments\npromise {finding}")
     axes[0][0].set_ylabel("nats")
     axes[0][0].legend(fontsize=7)
     low, high = rows["correction"].min(), rows["correction"].max()

@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, DASHED, ORANGE, beside, shades
+from derived.lab.plot import BLUE, DASHED, ORANGE, beside, panel_label, shades
 
 
 def eigenvalues(rows: pd.DataFrame) -> Figure:
@@ -21,6 +21,8 @@ def eigenvalues(rows: pd.DataFrame) -> Figure:
     ax.axhline(0, **DASHED)
     ax.set(xticks=range(len(widths)), xticklabels=[f"$d_k={each}$" for each in widths])
     ax.set_ylabel(r"eigenvalues of $\operatorname{sym}(M)$")
+    signs = np.sign(rows["value"].where(rows["value"].abs() > 1e-9, 0)).groupby([rows["d_k"], rows["head"]]).sum()
+    panel_label(ax, "Every head: as many negative as positive" if (signs == 0).all() else "Negative beside positive")
     figure.set_label(f"Eigenvalues of random heads, in two clouds around zero: {'; '.join(words)}.")
     return figure
 

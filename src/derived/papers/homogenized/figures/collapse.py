@@ -6,7 +6,21 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from derived.lab.plot import COLOURS, DASHED, INK, MUTED, RED, THEORY, apart, beside, largest, plain_log, points, shades
+from derived.lab.plot import (
+    COLOURS,
+    DASHED,
+    INK,
+    MUTED,
+    RED,
+    THEORY,
+    apart,
+    beside,
+    largest,
+    panel_label,
+    plain_log,
+    points,
+    shades,
+)
 
 
 def round_ticks(values: ArrayLike) -> list[float]:
@@ -79,11 +93,14 @@ def freezing(rows: pd.DataFrame) -> Figure:
             points(ax, cell.assign(at=logit), "at", "chain", RED, "s")
     ax.set(
         yscale="log",
-        xlabel=r"logit deviation $\lambda$",
-        ylabel=r"$\tau$ to overlap $\frac{1}{2}$",
+        xlabel=r"spread of the logits $\lambda$ (cold to the right)",
+        ylabel=r"clock $\tau$ to overlap $\frac{1}{2}$",
         xlim=(-0.5, 18.5),
     )
     plain_log(ax.yaxis, round_ticks(rows["ode"]))
+    edge = np.sqrt(2 * np.log(tokens[-1]))
+    beside(ax, edge, np.interp(edge, part.index, part), "attention freezes", INK, (0, 14), ha="right", fontsize=9)
+    panel_label(ax, f"Colder attention gathers more slowly: {tokens[-1]} tokens, {ends[-1] / part.iloc[0]:.1f} times")
     for n, end, place, color in zip(tokens, ends, np.exp(apart(np.log(ends), 0.16)), shades(len(tokens)), strict=True):
         ax.annotate(f"$n={n}$", (rows["logit_std"].max(), end), (16.4, place), color=color, va="center", fontsize=9)
     figure.set_label(f"Clock time to overlap one half against temperature: {'; '.join(words)}.")

@@ -39,14 +39,14 @@ def phase_diagram(rows: pd.DataFrame, longest: float = 8.0) -> Figure:
     H = int(rows["H"].iloc[0])
     figure, ax = plt.subplots(figsize=(6.2, 3.9))
     dots = ax.scatter(error["eta"], error["L"], c=error["distance"], cmap=SEQUENTIAL, s=80, zorder=3)
-    figure.colorbar(dots, ax=ax, label=r"mean distance of $\ln(1-m)$ to the ODE")
+    figure.colorbar(dots, ax=ax, label=r"distance to the ODE, in $\ln(1-m)$")
     low, high = error["L"].min() / 1.6, error["L"].max() * 1.6
     right = error["eta"].max() * 3.5
     eta = np.geomspace(error["eta"].min() / 1.5, right, 200)
     for power, scale, text, place in (
-        (1, 1, r"$\eta L=1$", 0.8),
-        (2, H, r"$\eta^2L/H=1$", 0.5),
-        (3, 1, r"$\eta^3L=1$", 0.1),
+        (1, 1, r"drift acts: $\eta L=1$", 0.8),
+        (2, H, r"noise counts: $\eta^2L/H=1$", 0.62),
+        (3, 1, r"no equation: $\eta^3L=1$", 0.25),
     ):
         L = scale / eta**power
         ax.plot(eta, L, **DASHED)

@@ -141,12 +141,13 @@ class RawWrites(Experiment):
         layers = memories(written)
         for replicate, text in enumerate(self.read(condition["texts"], seed)):
             ids = loaded.tokens(text)[:, : self.length]
-            before = self.logits(loaded.model, ids)
+            last, before = ids[:, -self.block :], self.logits(loaded.model, ids)
+            base = mean_cross_entropy(before, last).item()
             for arm, step in self.arms():
                 for layer in layers:
                     self.prepare(layer, arm, step, stream(seed, "order", replicate))
                 after = self.logits(written, ids)
-                base, loss = (mean_cross_entropy(each, ids[:, -self.block :]).item() for each in (before, after))
+                loss = mean_cross_entropy(after, last).item()
                 facts = {"loss": loss, "base": base, "moved": (after - before).abs().max().item()}
                 facts["ratio"] = max(layer.ratio[-self.block :].mean().item() for layer in layers)
                 found.append({"replicate": replicate, "arm": arm, "step": step, **facts})

@@ -54,7 +54,7 @@ def recall(rows: pd.DataFrame) -> Figure:
         columnspacing=0.6,
         handlelength=1,
     )
-    panel_label(axes[0], "recall")
+    panel_label(axes[0], "half right at the formula, whatever the size")
     panel_label(axes[1], "half-recall")
     figure.set_label(
         f"Left: share of right answers against pairs, curves of {len(sizes)} sizes. Right: pairs at which half of the "

@@ -7,7 +7,20 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, DASHED, GREEN, MUTED, RED, THEORY, beside, largest, plain_log, points, shades
+from derived.lab.plot import (
+    BLUE,
+    DASHED,
+    GREEN,
+    MUTED,
+    RED,
+    THEORY,
+    beside,
+    largest,
+    panel_label,
+    plain_log,
+    points,
+    shades,
+)
 
 from .words import shown
 
@@ -93,6 +106,7 @@ def eras(rows: pd.DataFrame) -> Figure:
         part = rows[rows["order"] == order]
         ax.plot(part["year"], part["ratio"], marker, color=color, markersize=size)
     part, dealt = (rows[rows["order"] == order]["ratio"] for order in ("in order", "shuffled"))
+    panel_label(ax, f"Frozen weights err {part.mean():.2f} times as much; grey: order shuffled, {dealt.mean():.2f}")
     ax.set(yscale="log", xlabel="year of the speech", ylabel="error, frozen over refitted")
     plain_log(
         ax.yaxis, [tick for tick in (0.25, 0.5, 1, 2, 4, 8) if rows["ratio"].min() / 2 < tick < rows["ratio"].max() * 2]

@@ -35,7 +35,9 @@ def explorer(rows: pd.DataFrame) -> go.Figure:
     drawn = {(float(f"{key:.3g}"),): _drawn(part, independent) for key, part in groups.items()}
     start = sorted(drawn)[len(drawn) // 2]
     table, lengths, words = drawn[start]
-    figure = make_subplots(rows=2, cols=1, vertical_spacing=0.16, row_heights=[0.66, 0.34])
+    titles = ("who looks at whom, from cold to hot ε", "cold ε: cheap but slow; hot: independent")
+    layout = {"rows": 2, "cols": 1, "vertical_spacing": 0.2, "row_heights": [0.66, 0.34]}
+    figure = make_subplots(**layout, subplot_titles=titles).update_annotations(font_size=13)
     scale = {"colorscale": "Viridis", "zmin": 0, "zmax": 4, "colorbar": {"title": "P / ab", "len": 0.62, "y": 0.7}}
     figure.add_trace(go.Heatmap(z=table, **scale), 1, 1)
     bars = {"orientation": "h", "marker": {"color": MUTED}, "text": words, "textposition": "outside"}
@@ -43,7 +45,7 @@ def explorer(rows: pd.DataFrame) -> go.Figure:
     sizes = [len(each) for each in (groups, table)]
     figure.update_layout(
         height=620,
-        margin={"l": 16, "r": 16, "t": 24, "b": 40},
+        margin={"l": 16, "r": 16, "t": 40, "b": 40},
         showlegend=False,
         meta={
             "alt": f"Heat map of the plan between two texts of {sizes[1]} sorted points at {sizes[0]} temperatures, "

@@ -4,7 +4,7 @@ mark              meaning
 blue line         the learner's path at the step exponent alpha
 grey              the stream, 0 or 1, with tail exponent beta
 map, cross        share of streams with an excursion in [N, 2N], and where the sliders stand
-line              alpha = 1/beta
+line, title       alpha = 1/beta, and the mean shares on its two sides
 """
 
 import numpy as np
@@ -24,28 +24,35 @@ def explorer(diagram: pd.DataFrame, paths: pd.DataFrame) -> go.Figure:
     axes = {"memory β = ": sorted(paths["beta"].unique()), "step α = ": sorted(paths["alpha"].unique())}
     axes = {words: [float(each) for each in values] for words, values in axes.items()}
     start = (1.5, 0.55)
-    figure = make_subplots(rows=2, cols=1, vertical_spacing=0.16, row_heights=[0.45, 0.55])
+    low, high = (
+        shares.loc[side, "share"].mean()
+        for side in (shares["alpha"] * shares["beta"] <= 1, shares["alpha"] * shares["beta"] > 1)
+    )
+    titles = (
+        "a learner (blue) on its stream (grey)",
+        f"share of streams that swing late:<br>{100 * low:.0f} % on and below the line, {100 * high:.0f} % above it",
+    )
+    layout = {"rows": 2, "cols": 1, "vertical_spacing": 0.22, "row_heights": [0.45, 0.55]}
+    figure = make_subplots(**layout, subplot_titles=titles).update_annotations(font_size=13)
     stream, path, cross = _moving(groups[start], start)
     n = groups[start]["n"].tolist()
     figure.add_trace(go.Scatter(x=n, y=stream["y"], line={"color": MUTED, "width": 1, "shape": "vh"}, name="Y"), 1, 1)
     figure.add_trace(go.Scatter(x=n, y=path["y"], line={"color": BLUE, "width": 2}, name="x"), 1, 1)
     wide = shares.pivot_table(index="alpha", columns="beta", values="share").round(3)
     grid = {"x": wide.columns.tolist(), "y": wide.index.tolist(), "z": wide.to_numpy().tolist()}
-    bar = {"title": "share", "len": 0.5, "y": 0.24, "thickness": 12}
+    bar = {"len": 0.46, "y": 0.2, "thickness": 12}
     figure.add_trace(go.Heatmap(**grid, colorscale=SEQUENTIAL, zmin=0, zmax=1, colorbar=bar, name="share"), 2, 1)
     line = np.linspace(wide.columns.min(), 2, 60).round(4)
     figure.add_trace(
         go.Scatter(x=line, y=(1 / line).round(4), line={"color": "white", "width": 3}, name="α = 1/β"), 2, 1
     )
     figure.add_trace(go.Scatter(**_point(cross), mode="markers", name="here", marker=_cross()), 2, 1)
-    low, high = (
-        shares.loc[side, "share"].mean()
-        for side in (shares["alpha"] * shares["beta"] <= 1, shares["alpha"] * shares["beta"] > 1)
-    )
+    named = {"text": ["α = 1/β"], "textfont": {"color": "white"}, "textposition": "middle right", "hoverinfo": "skip"}
+    figure.add_trace(go.Scatter(x=[1.6], y=[0.64], mode="text", **named), 2, 1)
     figure.update_layout(
-        height=640,
+        height=660,
         showlegend=False,
-        margin={"l": 60, "r": 16, "t": 20, "b": 40},
+        margin={"l": 60, "r": 16, "t": 40, "b": 40},
         meta={
             "alt": f"A learner's path on a stream of zeros and ones, at {len(axes['memory β = '])} tail exponents beta "
             f"of its sojourns and {len(axes['step α = '])} step exponents alpha, and below it the phase diagram. On "

@@ -46,13 +46,14 @@ def phase(diagram: pd.DataFrame, paths: pd.DataFrame, beta: float = 1.5, alphas:
     top = best[best["N"] == best["N"].max()]
     wide = top.pivot_table(index="alpha", columns="beta", values="share")
     drawn = right.pcolormesh(*_edges(wide), wide.to_numpy(), cmap=SEQUENTIAL, vmin=0, vmax=1)
-    figure.colorbar(drawn, ax=right, label="share with an excursion")
+    figure.colorbar(drawn, ax=right)
     line = np.linspace(wide.columns.min(), 2.0, 100)
     right.plot(line, 1 / line, color="white", linewidth=2.4)
     right.plot(line, 1 / line, color=INK, linewidth=1.2)
+    beside(right, 1.6, 0.66, r"$\alpha=1/\beta$", "white")
     right.set(xlabel=r"memory: tail exponent $\beta$", ylabel=r"step exponent $\alpha$")
     low, high = _sides(top)
-    panel_label(right, f"$N={top['N'].iloc[0]}$")
+    panel_label(right, f"share that swings late:\n{100 * low:.0f} % below the line, {100 * high:.0f} % above")
     figure.set_label(
         f"Left: two learners on one stream with beta {beta:g}, second half of the run; {'; '.join(far)}. Right: share "
         f"of streams with an excursion beyond 0.3 in [N, 2N] at N = {top['N'].iloc[0]}, by beta and alpha; mean share "

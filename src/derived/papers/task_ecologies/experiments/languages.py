@@ -244,6 +244,7 @@ class NamesAbroad(Experiment):
 class ErasAbroad(NamesAbroad):
     """The same on State of the Union speeches: three neighbouring eras to read, the next two, and the farthest two."""
 
+    replicates: int = 36
     read: int = 600
 
     needs: ClassVar = ("stdlib",)

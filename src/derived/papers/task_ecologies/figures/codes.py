@@ -29,8 +29,12 @@ def excess_and_complexity(rows: pd.DataFrame) -> Figure:
     ax.plot(path["complexity"], path["excess"], "o-", color=BLUE, linewidth=1.0)
     quotient = rows[rows["quotient"]].iloc[0]
     ax.plot(quotient["complexity"], quotient["excess"], "o", color=RED, markersize=8)
-    beside(ax, quotient["complexity"], quotient["excess"], "quotient", RED, (4, 13))
-    ax.set(xlabel="entropy of the code $H(p)$ (nats)", ylabel=r"excess $\Delta(p)$ (nats)")
+    beside(ax, quotient["complexity"], quotient["excess"], "quotient: simplest code\nwithout excess", RED, (4, 22))
+    longest = path["complexity"].diff().abs().argmax()
+    middle = path[["complexity", "excess"]].iloc[longest - 1 : longest + 1].mean()
+    beside(ax, *middle, "best at some price", BLUE, (-6, -8), ha="right")
+    panel_label(ax, f"Each dot: one of {len(rows)} ways to tell five worlds apart")
+    ax.set(xlabel="complexity of the code $H(p)$ (nats)", ylabel=r"loss above the least $\Delta(p)$ (nats)")
     free = (rows["excess"] < 1e-12).sum()
     figure.set_label(
         f"Excess against entropy for all {len(rows)} partitions of five worlds in four classes. {free} have no "
@@ -95,8 +99,10 @@ def lines(rows: pd.DataFrame) -> Figure:
     height = [np.min(path["excess"] + b * path["complexity"]) for b in at]
     ax.plot(at, height, "o", color=BLUE)
     ax.axvline(threshold, **DASHED)
-    beside(ax, threshold, 0.1 * envelope.max(), r"$\beta_{\min}$", INK, (4, 0))
-    ax.set(xlabel=r"price $\beta$ (nats per nat)", ylabel=r"$J_\beta(p)-L_0$ (nats)", xlim=(0, beta[-1]))
+    beside(ax, threshold, 0.1 * envelope.max(), "from here a single\nmerge pays, $\\beta_{\\min}$", INK, (4, 0))
+    panel_label(ax, f"The best code (blue) changes {len(at)} times as complexity gets dearer")
+    ax.set(xlabel=r"price of complexity $\beta$ (nats per nat)", xlim=(0, beta[-1]))
+    ax.set_ylabel(r"what a code costs $J_\beta(p)-L_0$ (nats)")
     ax.set_ylim(0, 1.6 * envelope.max())
     figure.set_label(
         f"The objective of {len(rows)} partitions as straight lines in the price, and their lower envelope, which "
@@ -117,7 +123,10 @@ def equidistant(rows: pd.DataFrame) -> Figure:
     for color, (epsilon, part) in zip(shades(len(levels)), rows.groupby("epsilon"), strict=True):
         ax.plot(part["n"], part["ratio"], "o", color=color, markersize=5, label=f"$t={epsilon:g}$")
     ax.axhline(1, **DASHED)
-    beside(ax, theory["n"].iloc[-1], 1, "a local optimum up to here", INK, (0, -9), ha="right", fontsize=8)
+    beside(ax, theory["n"].iloc[-1], 1, "from here a single merge pays", INK, (0, -9), ha="right", fontsize=8)
+    panel_label(
+        ax, f"All worlds merge at {rows['ratio'].min():.2f} to {rows['ratio'].max():.2f} of the price of one merge"
+    )
     ax.set(xlabel="classes $n$", ylabel=r"$\beta_{\rm glob}/\beta_{\min}$", xticks=theory["n"], ylim=(0.45, 1.05))
     ax.legend(fontsize=8, loc="lower left")
     words = [f"{row.predicted:.3f} at {row.n}" for row in theory.itertuples()]
@@ -132,7 +141,7 @@ def equidistant(rows: pd.DataFrame) -> Figure:
 
 
 def foretold(rows: pd.DataFrame) -> Figure:
-    """How many steps of the best partition the cheapest single merge foretells; rows of ``GlobalPath``."""
+    """How many steps of the best partition the cheapest single merge predicts; rows of ``GlobalPath``."""
     figure, ax = plt.subplots(figsize=(5.6, 3.0))
     shares = largest(rows).groupby(["kind", "replicate"])[["matched", "nested"]].mean().groupby("kind").mean()
     names = {"family": "languages of a family", "random": "random worlds"}
@@ -143,8 +152,12 @@ def foretold(rows: pd.DataFrame) -> Figure:
             beside(ax, share, place + shift, f"{share:.2f}", INK, (4, 0), fontsize=9)
     ax.set(xlabel="share of the steps of a path", yticks=range(2), yticklabels=names.values(), xlim=(0, 1.18))
     ax.legend(
-        ["cheapest merge foretells it", "coarsens"], fontsize=8, loc="upper center", bbox_to_anchor=(0.5, 1.22), ncols=2
+        ["the cheapest merge predicts it", "it only merges cells"],
+        fontsize=8,
+        loc="upper center",
+        bbox_to_anchor=(0.5, 1.22),
+        ncols=2,
     )
-    words = [f"{names[kind]}: {row.matched:.2f} foretold, {row.nested:.2f} nested" for kind, row in shares.iterrows()]
-    figure.set_label(f"Share of steps that the cheapest single merge foretells: {'; '.join(words)}.")
+    words = [f"{names[kind]}: {row.matched:.2f} predicted, {row.nested:.2f} nested" for kind, row in shares.iterrows()]
+    figure.set_label(f"Share of steps that the cheapest single merge predicts: {'; '.join(words)}.")
     return figure

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, INK, RED, THEORY, beside, shades
+from derived.lab.plot import BLUE, INK, RED, THEORY, beside, panel_label, shades
 
 
 def thresholds(rows: pd.DataFrame) -> Figure:
@@ -19,8 +19,8 @@ def thresholds(rows: pd.DataFrame) -> Figure:
     one = part.iloc[0]
     figure, ax = plt.subplots(figsize=(5.8, 3.6))
     for color, column, level, share, name in (
-        (BLUE, "sigma2", "epsilon", "alpha_star", r"$\sigma^2$, level $\ell$"),
-        (RED, "gain", "level", "alpha_split", r"gain, price $\beta h(\lambda)$"),
+        (BLUE, "sigma2", "epsilon", "alpha_star", r"distance $\sigma^2$; dashed: told apart"),
+        (RED, "gain", "level", "alpha_split", r"gain of a split; dashed: its price"),
     ):
         ax.plot(part["alpha"], part[column], "o", color=color, markersize=4)
         ax.plot(
@@ -31,9 +31,10 @@ def thresholds(rows: pd.DataFrame) -> Figure:
     beside(ax, one["alpha_star"], 0, r"$\alpha^*$", BLUE, (-4, 8), ha="right")
     beside(ax, one["alpha_split"], 0, r"$\alpha_{\rm JS}$", RED, (4, 8))
     ax.set(
-        xlabel=r"share $\alpha$ of the new ecology", ylabel="nats (gain), squared distance", ylim=(0, None), xlim=(0, 1)
+        xlabel=r"share $\alpha$ of the new ecology", ylabel="gain (nats), squared distance", ylim=(0, None), xlim=(0, 1)
     )
     ax.legend(fontsize=8, loc="upper left")
+    panel_label(ax, f"Told apart from {one['alpha_star']:.0%}, worth a split from {one['alpha_split']:.0%}")
     wrong = rows.drop_duplicates("replicate")["wrong"]
     figure.set_label(
         f"Both grow linearly with the share: the squared distance passes its level at {one['alpha_star']:.2f}, the "

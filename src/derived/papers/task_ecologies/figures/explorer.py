@@ -32,7 +32,9 @@ CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]])
 
 def explorer(rows: pd.DataFrame) -> go.Figure:
     """Sliders for the place of the third world and the price; rows of ``data.triangles``. Two panels."""
-    figure = make_subplots(rows=2, cols=1, vertical_spacing=0.08, row_heights=[0.6, 0.4])
+    titles = ("worlds that share a code are joined", "the lowest line is the best code")
+    layout = {"rows": 2, "cols": 1, "vertical_spacing": 0.1, "row_heights": [0.6, 0.4]}
+    figure = make_subplots(**layout, subplot_titles=titles).update_annotations(font_size=13)
     border = CORNERS[[0, 1, 2, 0]]
     figure.add_trace(_line(border[:, 0], border[:, 1], MUTED, 1), 1, 1)
     corners = {"mode": "text", "text": ["token 1", "token 2", "token 3"], "hoverinfo": "skip"}
@@ -43,7 +45,7 @@ def explorer(rows: pd.DataFrame) -> go.Figure:
     for trace, panel in zip(first, (1, 1, 1, *[2] * (len(first) - 3)), strict=True):
         figure.add_trace(trace, panel, 1)
     figure.update_layout(height=820, showlegend=False, meta={"alt": _alt(rows)})
-    figure.update_layout(margin={"l": 60, "r": 16, "t": 24, "b": 40})
+    figure.update_layout(margin={"l": 60, "r": 16, "t": 40, "b": 40})
     figure.update_xaxes(visible=False, range=[-0.15, 1.15], constrain="domain", row=1, col=1)
     figure.update_yaxes(visible=False, range=[-0.22, 0.98], scaleanchor="x", constrain="domain", row=1, col=1)
     figure.update_xaxes(title_text="price β", range=[0, TOP * 1.16], row=2, col=1)

@@ -75,10 +75,13 @@ def words_abroad(*tables: pd.DataFrame) -> Figure:
                 face = color if rows["recorded"].iloc[0] else "none"
                 ax.errorbar(x + shift, mean, reach, fmt="o", color=color, markerfacecolor=face, capsize=3)
                 told.append(f"{NAMES[category]} {mean:.2f}")
-            words.append(f"{', '.join(told)} ({'dealt by chance' if arm == 'dealt' else arm})")
+            name = "dealt by chance" if arm == "dealt" else arm
+            ax.plot([], [], "o", color=color, label=name)
+            words.append(f"{', '.join(told)} ({name})")
         ax.set(xticks=range(3), xlim=(-0.5, 2.5), ylabel="loss above the list's own table (nats)")
         ax.set_xticklabels(["trained", "related", "alien"])
         panel_label(ax, "eras of speeches" if rows["language"].str.startswith("from").any() else "names by language")
+    axes[0][0].legend(fontsize=8, loc="upper left")
     figure.set_label(f"Loss above that of a table of the very list by kind of list: {'; '.join(words)}.")
     return figure
 

@@ -1,0 +1,25 @@
+"""Tells how the book grows: what a chapter adds to a build, in seconds and in bytes."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+from derived.book.page.pages import Chapter
+
+
+def sentence(root: Path, build: Path, chapters: Sequence[Chapter]) -> str:
+    """Write the median over chapters of the seconds of a run and of the megabytes of executed notebook and records."""
+    seconds = [chapter.finding["seconds"] for chapter in chapters]
+    notebooks = [(build / f"executed/notebooks/{chapter.slug}.ipynb").stat().st_size for chapter in chapters]
+    records = [
+        sum(path.stat().st_size for path in (root / "results" / chapter.slug).rglob("*") if path.is_file())
+        for chapter in chapters
+    ]
+    middle = [
+        f"{median(each) / 1e6:.2g} MB ({min(each) / 1e6:.2g} to {max(each) / 1e6:.2g})" for each in (notebooks, records)
+    ]
+    return (
+        f"**How does the book grow?** At the median a chapter adds {median(seconds):.0f} s to a build from nothing "
+        f"({min(seconds):.0f} to {max(seconds):.0f}), {middle[0]} of executed notebook and "
+        f"{middle[1]} of records. A build that changes one chapter runs that one alone."
+    )

@@ -1,0 +1,19 @@
+"""How the book grows: medians of seconds and bytes over chapters."""
+
+from derived.book.front import growth
+from derived.book.page.pages import Chapter
+from derived.book.source.reading import Minutes
+
+
+def test_a_chapter_adds_what_the_median_chapter_has(tmp_path):
+    (tmp_path / "executed/notebooks").mkdir(parents=True)
+    chapters = []
+    for place, slug in enumerate(("a", "b", "c"), start=1):
+        (tmp_path / f"executed/notebooks/{slug}.ipynb").write_bytes(bytes(place**2 * 1_000_000))
+        (tmp_path / f"results/{slug}/E/ci").mkdir(parents=True)
+        (tmp_path / f"results/{slug}/E/ci/rows.parquet").write_bytes(bytes(place * 200_000))
+        chapters.append(Chapter(slug, {}, {"seconds": 10.0 * place}, 0, {}, Minutes(1, 2), (), slug))
+    told = growth.sentence(tmp_path, tmp_path, chapters)
+    assert "adds 20 s to a build from nothing (10 to 30)" in told
+    assert "4 MB (1 to 9) of executed notebook" in told
+    assert "0.4 MB (0.2 to 0.6) of records" in told
