@@ -17,7 +17,7 @@ SUBJECTS = (
 
 @pytest.fixture
 def court() -> Court:
-    return Court.read(pack(SOURCE, SUBJECTS, 1, BROKEN, 2))
+    return Court.read(pack(SOURCE, SUBJECTS, 1, BROKEN, 2, 6))
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,7 @@ def court() -> Court:
     [
         (("B", 1, {"x": 1, "top": 5}), 10, "convicted, by 2 characters"),
         (("B", 1.5, {"x": 1.5, "top": 5}), 5, "convicted, by 4 characters"),
+        (("B", -1.5, {"x": -1.50001, "top": 5}), 0, "convicted, by 9 characters; the shortest known witness has 2"),
         (("B", 5, {"x": 1, "top": 5}), 0, "not convicted: B should return something else, or returns just that"),
         (("B", 5, {"x": 5, "top": 5}), 0, "not convicted"),
         (("A", 2, {"x": 1}), 0, "not convicted: A should return something else, or returns just that"),

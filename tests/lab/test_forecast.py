@@ -7,7 +7,9 @@ import pytest
 
 from derived.lab.forecast import (
     Forecast,
+    Outcome,
     Task,
+    came,
     can_be_ordered,
     interval_loss,
     number_points,
@@ -49,24 +51,34 @@ def test_the_best_interval_is_that_of_the_quantiles():
 
 
 def test_the_first_seal_counts_and_nothing_runs_before_it(tmp_path):
-    forecast = Forecast(SOURCE, ASKED, str(tmp_path / "one.json"))
-    with pytest.raises(ValueError, match="seal a forecast first"):
-        forecast.run()
+    forecast = Forecast(ASKED, str(tmp_path / "one.json"))
+    outcome = Outcome(SOURCE, forecast)
+    for early in (outcome.run, outcome.happened):
+        with pytest.raises(ValueError, match="seal a forecast first"):
+            early()
     digest = forecast.seal({"rises": 1, "falls": 0, "stays": 0}, "BCA", 1, (7, 7))
     assert digest == forecast.seal({"rises": 1, "falls": 0, "stays": 0}, "BCA", 1, (7, 7))
     with pytest.raises(ValueError, match="the first one counts"):
         forecast.seal(UNSURE, "BCA", 1, (7, 7))
-    assert forecast.run() == pytest.approx(3)
+    assert outcome.happened() == ("rises", "BCA", 7)
+    assert outcome.run() == pytest.approx(3)
 
 
-def test_a_changed_file_is_seen(tmp_path):
-    forecast = Forecast(SOURCE, ASKED, str(tmp_path / "one.json"))
+def test_a_forecast_holds_nothing_that_computes_what_it_asks(tmp_path):
+    held = str(vars(Forecast(ASKED, str(tmp_path / "one.json")))) + Forecast(ASKED, "one.json").questions()
+    assert "def " not in held
+    assert not hasattr(Forecast, "happened")
+
+
+@pytest.mark.parametrize(("part", "value"), [("said", {"interval": [7, 7]}), ("when", "2020-01-01T00:00:00+00:00")])
+def test_a_changed_file_is_seen(tmp_path, part, value):
+    forecast = Forecast(ASKED, str(tmp_path / "one.json"))
     forecast.seal(UNSURE, "ABC", 1 / 6, (0, 1))
     held = json.loads((tmp_path / "one.json").read_text())
-    held["said"]["interval"] = [7, 7]
+    held[part] = held[part] | value if part == "said" else value
     (tmp_path / "one.json").write_text(json.dumps(held))
     with pytest.raises(ValueError, match="changed after it was sealed"):
-        forecast.run()
+        Outcome(SOURCE, forecast).run()
 
 
 @pytest.mark.parametrize(
@@ -81,7 +93,7 @@ def test_a_changed_file_is_seen(tmp_path):
 )
 def test_what_is_no_forecast_is_refused(tmp_path, given, said):
     with pytest.raises(ValueError, match=said):
-        Forecast(SOURCE, ASKED, str(tmp_path / "one.json")).seal(*given)
+        Forecast(ASKED, str(tmp_path / "one.json")).seal(*given)
 
 
 def test_three_calls_have_three_values_and_a_number_grows_as_often_as_it_shrinks():
@@ -90,7 +102,7 @@ def test_three_calls_have_three_values_and_a_number_grows_as_often_as_it_shrinks
         drawn = task(names, SQUARE, ("x",), random.Random(k))
         assert len({SQUARE.value(names, call) for call in drawn.calls}) == 3
         grew = drawn.point["x"] < drawn.to
-        assert Forecast(SOURCE, drawn, "none").happened()[0] == ("rises" if grew else "falls")
+        assert came(names, drawn)[0] == ("rises" if grew else "falls")
         grows += grew
     assert 70 < grows < 130
 
@@ -102,6 +114,6 @@ def test_what_has_two_values_or_is_a_list_is_not_put_in_order():
 
 
 def test_who_seals_what_the_notebook_begins_with_has_no_points(tmp_path):
-    forecast = Forecast(SOURCE, ASKED, str(tmp_path / "one.json"))
+    forecast = Forecast(ASKED, str(tmp_path / "one.json"))
     forecast.seal(UNSURE, order="ABC", sure=1 / 6, interval=None)
-    assert forecast.run() == pytest.approx(0)
+    assert Outcome(SOURCE, forecast).run() == pytest.approx(0)

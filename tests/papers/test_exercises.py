@@ -11,10 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
 
 from derived.book.teach import homework
-from derived.lab.exercises import Derive, Implement, judged
+from derived.lab.exercises import Derive, Implement, judged, number
 
 ROOT = Path(__file__).resolve().parents[2]
 SLUGS = sorted(path.parent.name for path in (ROOT / "src/derived/papers").glob("*/exercises.py"))
@@ -45,6 +46,41 @@ def test_no_answer_and_answers_of_a_wrong_kind_do_not_stop_the_page(slug, label,
     assert judged(label, part, ...) == "no answer yet"
     for answer in (11, [], None, "beta", lambda: 1, lambda *given: 1 / 0):
         assert judged(label, part, answer).startswith("not right: "), answer
+
+
+EMPTY = {
+    "nan": float("nan"),
+    "imaginary": 1j,
+    "a mapping": {},
+    "a word": "0.5",
+    "nothing in it": np.array([]),
+    "always nan": lambda *given: float("nan"),
+    "returns nothing": lambda *given: None,
+    "always zero": lambda *given: 0.0,
+    "always one": lambda *given: 1.0,
+    "what it is given": lambda *given: given[0] if given else 7,
+}
+
+
+@pytest.mark.parametrize(("slug", "label", "part"), PARTS, ids=[label for _, label, _ in PARTS])
+@pytest.mark.parametrize("kind", EMPTY)
+def test_an_answer_with_nothing_in_it_is_refused(slug, label, part, kind):
+    assert judged(label, part, EMPTY[kind]).startswith("not right: ")
+
+
+FIXED = [(label, part) for _, label, part in PARTS if isinstance(part, Derive) and not part.draw]
+
+
+@pytest.mark.parametrize(("label", "part"), FIXED, ids=[label for label, _ in FIXED])
+def test_a_number_that_is_off_by_a_hundredth_is_refused(label, part):
+    right = number(part.right() if callable(part.right) else part.right)
+    for wrong in (
+        right + 0.01 * (1 + abs(right)),
+        right - 0.01 * (1 + abs(right)),
+        right + 1,
+        np.stack([right, right]),
+    ):
+        assert judged(label, part, wrong).startswith("not right: "), wrong
 
 
 class Held:

@@ -220,12 +220,13 @@ def test_every_exercise_has_two_folded_hints(chapters):
         assert len(page.article.select("div.hint.dropdown.admonition")) == 2 * len(exercises) > 0, page.name
 
 
-def test_quick_questions_are_folded_below_the_program_and_need_no_script(chapters):
+def test_quick_questions_are_folded_in_sections_and_below_the_program_and_need_no_script(chapters):
     for page in chapters:
-        (fold,) = page.article.select("#try-it details.quick")
-        assert not fold.has_attr("open")
-        assert len(fold.select("details > p")) >= 30, page.name
-        assert not fold.select("script, button, input"), page.name
+        folds = page.article.select("details.quick")
+        asked = [fold.find_parent("section")["id"] for fold in folds]
+        assert len({*asked}) == len(asked) >= 4, page.name
+        assert not [fold for fold in folds if fold.has_attr("open") or fold.select("script, button, input")], page.name
+        assert sum(len(fold.select("details > p")) for fold in folds) >= 30, page.name
 
 
 def test_the_mechanism_begins_with_its_algorithm(chapters):

@@ -276,6 +276,7 @@ def teach(
         list[str] | None, typer.Argument(help="Chapters to make tasks of; none for the two packs.")
     ] = None,
     who: Annotated[list[str] | None, typer.Option(help="A student's name; several times for several.")] = None,
+    word: Annotated[str, typer.Option(help="Your own word, with which the tasks are drawn; else one is made up.")] = "",
 ) -> None:
     """Make class.zip, an offline site without solutions, and tutors.zip, with solutions, plans and rubrics.
 
@@ -286,7 +287,7 @@ def teach(
 
     house = this_house()
     with alone(house):
-        for line in packs.teach(house, slugs or [], who or []):
+        for line in packs.teach(house, slugs or [], who or [], word):
             typer.echo(line)
 
 

@@ -74,9 +74,9 @@ def spelt(count: int) -> str:
 
 
 def breakable(name: str) -> Markup:
-    """Let a name in CamelCase break between its words.
+    """Let a name in CamelCase or snake_case break between its words.
 
-    >>> breakable("LearnedInContext")
-    Markup('Learned<wbr>In<wbr>Context')
+    >>> breakable("LearnedInContext"), breakable("cactus_speed")
+    (Markup('Learned<wbr>In<wbr>Context'), Markup('cactus_<wbr>speed'))
     """
-    return Markup("<wbr>").join(re.split("(?<=[a-z0-9])(?=[A-Z])", name))
+    return Markup("<wbr>").join(re.split("(?<=[a-z0-9])(?=[A-Z])|(?<=_)", name))

@@ -2,7 +2,9 @@
 
 charge    a letter, what its callable should return, and arguments: it convicts where this is right and the callable
           returns something else
-length    characters of the arguments, without spaces; ten points for a witness as short as the shortest known one
+length    characters of the arguments, without spaces
+points    ten for a witness as short as the shortest known one, none for one as long as drawn ones are, and in between
+          in proportion: a loop over drawn inputs convicts, and earns little
 
 A charge needs the right value, which theory gives. One that fails is not told why: else a charge with what a callable
 returns would tell the guilty one from the others.
@@ -60,9 +62,11 @@ def convicts(subject: Subject, healthy: dict, broken: dict, point: Point) -> boo
 class Court:
     """The callables by letter, and the judge of a charge."""
 
-    def __init__(self, source: str, subjects: Sequence[Subject], guilty: int, broken: str, shortest: int) -> None:
+    def __init__(
+        self, source: str, subjects: Sequence[Subject], guilty: int, broken: str, shortest: int, usual: int
+    ) -> None:
         self._healthy, self._broken = pencil(source), pencil(broken)
-        self._subjects, self._guilty, self._shortest = subjects, guilty, shortest
+        self._subjects, self._guilty, self._shortest, self._usual = subjects, guilty, shortest, usual
 
     @classmethod
     def read(cls, packed: str) -> "Court":
@@ -95,16 +99,30 @@ class Court:
         guilty = place == self._guilty and convicts(subject, self._healthy, self._broken, point)
         if not (guilty and near(right, value, RIGHT)):  # one answer: two would tell who is guilty
             return _said(0, f"not convicted: {letter} should return something else, or returns just that")
-        points = max(1, POINTS * self._shortest // max(self._shortest, length(point)))
+        points = worth(length(point), self._shortest, self._usual)
         return _said(
-            points, f"convicted, by {length(point)} characters; the shortest known witness has {self._shortest}"
+            points,
+            f"convicted, by {length(point)} characters; the shortest known witness has {self._shortest}, "
+            f"a drawn input {self._usual}",
         )
 
 
-def pack(source: str, subjects: Sequence[Subject], guilty: int, broken: str, shortest: int) -> str:
+def worth(characters: int, shortest: int, usual: int) -> int:
+    """The points of a witness of so many characters.
+
+    >>> worth(6, 6, 12), worth(9, 6, 12), worth(12, 6, 12), worth(40, 6, 12), worth(7, 6, 6)
+    (10, 5, 0, 0, 0)
+    """
+    if characters <= shortest:
+        return POINTS
+    return POINTS * max(0, usual - characters) // max(1, usual - shortest)
+
+
+def pack(source: str, subjects: Sequence[Subject], guilty: int, broken: str, shortest: int, usual: int) -> str:
     """Write a court as one string, for a notebook."""
     listed = [{"words": each.words, "call": each.call, "draw": {**each.draw}} for each in subjects]
     held = {"source": source, "subjects": listed, "guilty": guilty, "broken": broken, "shortest": shortest}
+    held["usual"] = usual
     return base64.b85encode(zlib.compress(json.dumps(held).encode(), 9)).decode()
 
 

@@ -1,11 +1,14 @@
-"""Predict, then run: a forecast is sealed before anything runs, and scored by how well it was calibrated.
+"""Predict, then run: a forecast is sealed before anything can run, and scored by how well it was calibrated.
 
 sign     does the quantity rise, fall or stay when one number changes: a probability for each
 order    which of three calls gives the least, which the most: a guess, and the probability that it is right
 number   an interval that holds the value of one call with probability 0.8, or none
 
+seal     a file with the forecast, when it was made, and a digest of both; whoever has the digest sees a later change
+
 Each score is proper: nobody gains by saying what they do not believe. Who knows nothing and says so has 0 points, who
-is sure and right has 1, and who is sure and wrong loses.
+is sure and right has 1, and who is sure and wrong loses. A ``Forecast`` holds its questions alone; an ``Outcome`` has
+the code besides, and computes nothing without a seal.
 """
 
 import hashlib
@@ -15,6 +18,7 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -106,10 +110,10 @@ def number_points(interval: Sequence[float] | None, value: float, usual: Sequenc
 
 
 class Forecast:
-    """A task to be sealed and run; ``file`` is handed in with the notebook."""
+    """A task to be sealed; ``file`` is handed in, or its digest."""
 
-    def __init__(self, source: str, asked: Task, file: str) -> None:
-        self._names, self.task, self._file = pencil(source), asked, Path(file)
+    def __init__(self, asked: Task, file: str) -> None:
+        self.task, self._file = asked, Path(file)
 
     def questions(self) -> str:
         """The three questions, in words. Markdown."""
@@ -132,48 +136,63 @@ class Forecast:
             raise ValueError("an interval has its lower end first")
         said = {"sign": {**sign}, "order": order, "sure": sure, "interval": interval and [*interval]}
         if self._file.exists():
-            if json.loads(self._file.read_text("utf-8"))["said"] == said:
-                return self._digest(said)
+            held = self.sealed()
+            if held["said"] == said:
+                return held["digest"]
             raise ValueError(f"{self._file} has a sealed forecast; the first one counts")
-        self._file.write_text(json.dumps({"said": said, "digest": self._digest(said)}), "utf-8")
-        return self._digest(said)
+        when = datetime.now(UTC).isoformat(timespec="seconds")
+        digest = self._digest(said, when)
+        self._file.write_text(json.dumps({"said": said, "when": when, "digest": digest}), "utf-8")
+        return digest
 
-    def _digest(self, said: dict[str, Any]) -> str:
-        asked = f"{self.task.subject.call} {told(self.task.point)} {self.task.to}"
-        return hashlib.sha256(f"{asked} {json.dumps(said, sort_keys=True)}".encode()).hexdigest()[:16]
-
-    def _value(self, point: Point) -> float:
-        return flat(self.task.subject.value(self._names, point))[0]
-
-    def happened(self) -> tuple[str, str, float]:
-        """Run: the sign, the order and the number."""
-        before, after = (
-            self._value(each) for each in (self.task.point, moved(self.task.point, self.task.slot, self.task.to))
-        )
-        values = [self._value(each) for each in self.task.calls]
-        return (
-            sign(before, after),
-            "".join("ABC"[place] for place in sorted(range(3), key=values.__getitem__)),
-            values[0],
-        )
-
-    def run(self) -> float:
-        """Run what was forecast, print what came out, and return the points, at most 3; ValueError before the seal."""
+    def sealed(self) -> dict[str, Any]:
+        """The forecast, when it was sealed, and its digest; ValueError if there is none, or another than was sealed."""
         if not self._file.exists():
             raise ValueError("seal a forecast first")
         held = json.loads(self._file.read_text("utf-8"))
-        said = held["said"]
-        if held["digest"] != self._digest(said):
+        if held["digest"] != self._digest(held["said"], held["when"]):
             raise ValueError(f"{self._file} was changed after it was sealed")
-        went, order, value = self.happened()
-        draw = random.Random("usual")
-        usual = [self._value(self.task.subject.point(draw)) for _ in range(100)]
+        return held
+
+    def _digest(self, said: dict[str, Any], when: str) -> str:
+        asked = f"{self.task.subject.call} {told(self.task.point)} {self.task.to}"
+        return hashlib.sha256(f"{asked} {when} {json.dumps(said, sort_keys=True)}".encode()).hexdigest()[:16]
+
+
+def came(names: Pencil, task: Task) -> tuple[str, str, float]:
+    """Compute what comes of a task: the sign, the order and the number."""
+    value = lambda point: flat(task.subject.value(names, point))[0]  # noqa: E731
+    values = [value(each) for each in task.calls]
+    return (
+        sign(value(task.point), value(moved(task.point, task.slot, task.to))),
+        "".join("ABC"[place] for place in sorted(range(3), key=values.__getitem__)),
+        values[0],
+    )
+
+
+class Outcome:
+    """What comes of a sealed forecast."""
+
+    def __init__(self, source: str, forecast: Forecast) -> None:
+        self._source, self._forecast = source, forecast
+
+    def happened(self) -> tuple[str, str, float]:
+        """Run: the sign, the order and the number; ValueError before the seal."""
+        self._forecast.sealed()
+        return came(pencil(self._source), self._forecast.task)
+
+    def run(self) -> float:
+        """Print what came out and return the points, at most 3; ValueError before the seal."""
+        held, subject = self._forecast.sealed(), self._forecast.task.subject
+        (went, order, value), said = self.happened(), held["said"]
+        draw, names = random.Random("usual"), pencil(self._source)
+        usual = [flat(subject.value(names, subject.point(draw)))[0] for _ in range(100)]
         points = (
             sign_points(said["sign"], went),
             order_points(said["sure"], said["order"] == order),
             number_points(said["interval"], value, usual),
         )
-        for name, came, point in zip(("sign", "order", "number"), (went, order, f"{value:.4g}"), points, strict=True):
-            print(f"{name}: {came}; {point:+.2f} points")
-        print(f"{sum(points):.2f} of 3 points, sealed as {held['digest']}")
+        for name, out, point in zip(("sign", "order", "number"), (went, order, f"{value:.4g}"), points, strict=True):
+            print(f"{name}: {out}; {point:+.2f} points")
+        print(f"{sum(points):.2f} of 3 points, sealed {held['when']} as {held['digest']}")
         return sum(points)

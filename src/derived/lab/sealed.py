@@ -15,14 +15,15 @@ ROUNDS = 200  # of hashing: a search of all numbers of four digits takes a minut
 
 
 class Digests(NamedTuple):
-    """What is right at a point: the shape, and for each number the place of its last digit and a digest."""
+    """What is right at a point: the shape, None for any, and for each number the place of its last digit and a
+    digest."""
 
-    shape: tuple[int, ...]
+    shape: tuple[int, ...] | None
     digits: list[tuple[int, str]]
 
     def near(self, given: np.ndarray) -> bool:
-        """Tell whether numbers of this shape are right."""
-        return all(
+        """Tell whether numbers of this shape are right; of any shape, all are."""
+        return self.shape is None or all(
             digest in (_hashed(place, number, off) for off in (0, -1, 1))
             for (place, digest), number in zip(self.digits, given.flat, strict=True)
         )
@@ -37,6 +38,17 @@ class Sealed:
     def __call__(self, **point: Any) -> Digests:
         """Look up what is right at a point; KeyError for one that no check draws."""
         return Digests(*self._found[key(point)])
+
+
+NOTHING = Digests((-1,), [])  # no answer has this shape
+
+
+class Known(Sealed):
+    """In place of a mistake: digests at some points; at any other every answer is like it."""
+
+    def __call__(self, **point: Any) -> Digests:
+        """Look up what the mistake gives at a point."""
+        return Digests(*self._found.get(key(point), (None, [])))
 
 
 def digests(right: np.ndarray, digits: int) -> Digests:

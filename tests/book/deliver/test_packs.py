@@ -140,7 +140,7 @@ def told(house, monkeypatch) -> Callable[[], list[str]]:
     for name in ("index.html", "notebooks/toy.html"):
         (house.site / name).parent.mkdir(parents=True, exist_ok=True)
         (house.site / name).touch()
-    return lambda: [*packs.teach(house, [], [])]
+    return lambda: [*packs.teach(house, [], [], "")]
 
 
 def test_the_command_makes_figures_and_handouts_of_every_chapter_too(house, told, monkeypatch):

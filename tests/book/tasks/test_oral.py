@@ -48,6 +48,6 @@ def test_a_wrong_answer_is_wrong_and_its_sheet_says_why():
     asked = oral.slipped("cactus", slip, "Ada")
     assert slip.wrong in asked.must[0]
     assert oral.slipped("cactus", slip, "Bob").ask != asked.ask
-    text = oral.sheet(ROOT, "cactus", "Cactus", "Ada")
+    text = oral.sheet(ROOT, "cactus", "Cactus", "Ada", "Ada word")
     assert text.startswith("# Oral cards: Cactus, for Ada")
     assert text.count("An answer must contain") == 6

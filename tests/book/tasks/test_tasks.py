@@ -2,17 +2,22 @@
 
 import json
 import math
+import random
+import re
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from nbformat.v4 import new_markdown_cell
 
 from derived.book.house import House, UserError
-from derived.book.tasks import mutants, quick, tasks
-from derived.lab.court import Court, convicts, length, pack, pencil
-from derived.lab.forecast import SIGNS, Forecast
-from derived.lab.subjects import flat, moved
+from derived.book.page import tries
+from derived.book.tasks import asking, mutants, quick, tasks
+from derived.lab.court import Court, convicts, length, pack, pencil, worth
+from derived.lab.forecast import SIGNS, came
+from derived.lab.subjects import flat, moved, told
 
 ROOT = Path(__file__).resolve().parents[3]
 SLUGS = House(ROOT).chapters()
@@ -35,7 +40,7 @@ def test_a_thousand_forecasts_can_be_asked_and_run(bank):
     for who in NAMES:
         one = tasks.forecasts(bank, who)[0]
         assert all(one.subject.admits(point) for point in (one.point, moved(one.point, one.slot, one.to), *one.calls))
-        went, order, value = Forecast(bank.source, one, "none").happened()
+        went, order, value = came(pencil(bank.source), one)
         assert math.isfinite(value)
         assert went in ("rises", "falls", "stays")
         assert sorted(order) == ["A", "B", "C"]
@@ -52,7 +57,7 @@ def test_a_thousand_mutants_are_convicted_by_their_witness_and_by_no_other_lette
         if found not in courts.values():
             courts[who] = found
             assert convicts(subject, healthy, pencil(found.broken), found.witness)
-            court = Court(bank.source, drawn.subjects, drawn.guilty, found.broken, length(found.witness))
+            court = Court(bank.source, drawn.subjects, drawn.guilty, found.broken, length(found.witness), found.usual)
             right = subject.value(healthy, found.witness)
             assert court.charge("ABCD"[drawn.guilty], right, **found.witness) == 10
             wrong = [1.5 * each + 1 for each in flat(right)]
@@ -65,6 +70,7 @@ def test_a_thousand_mutants_are_convicted_by_their_witness_and_by_no_other_lette
 def test_quick_questions_have_one_right_value_and_say_what_is_wrong_with_the_others(bank):
     asked, healthy = quick.questions(bank.source, bank.exact, bank.mutants), pencil(bank.source)
     assert len(asked) >= 10
+    assert len({(each.subject.words, told(each.point)) for each in asked}) == len(asked)
     for each in asked:
         assert each.subject.admits(each.point)
         (right,) = (option for option in each.options if not option.misread)
@@ -84,6 +90,36 @@ def test_quick_questions_have_one_right_value_and_say_what_is_wrong_with_the_oth
     assert quick.fold([]) == ""
 
 
+def test_a_section_has_up_to_three_questions_of_as_many_quantities_as_can_be(bank):
+    asked = quick.questions(bank.source, bank.exact, bank.mutants)
+    shown = quick.chosen(asked)
+    assert [each for each in asked if each in shown] == shown
+    assert len(shown) == quick.EACH == len({each.subject.words for each in shown})
+    one = [each for each in asked if each.subject == asked[0].subject]
+    assert quick.chosen(one) == one[: quick.EACH]
+
+
+def test_each_section_asks_what_it_states_and_the_rest_is_below_the_program(bank):
+    """On the source: no cell moves, no question is lost or asked twice, and each is before the next heading."""
+    notebook = nbformat.read(ROOT / f"notebooks/{bank.slug}.ipynb", as_version=4)
+    notebook.cells.append(new_markdown_cell(tries.HEADING))
+    before = nbformat.from_dict(notebook)
+    asking.ask(ROOT, bank.slug, notebook)
+    folds = [re.findall(r'<details class="quick">.*?(?=\n`{7})', cell.source, re.S) for cell in notebook.cells]
+    found = [fold for each in folds for fold in each]
+    asked = quick.questions(bank.source, bank.exact, bank.mutants)
+    assert sum(fold.count("What is it at") for fold in found) == len(asked)
+    assert len(found) >= 4
+    assert all(fold.count("What is it at") <= quick.EACH for fold in found[:-1])
+    assert all(bank.of[words] for words in bank.of if words in "".join(found[:-1]))
+    for old, new, fold in zip(before.cells, notebook.cells, folds, strict=True):
+        assert len(fold) <= 1
+        bare = re.sub(r"`{7}\{raw\} html\n.*?\n`{7}\n\n", "", f"{new.source}\n\n", flags=re.S)
+        assert bare.strip() == old.source.strip()
+    with pytest.raises(UserError, match=r"its tasks name [\w-]+, which no section states"):
+        asking.ask(ROOT, bank.slug, nbformat.v4.new_notebook(cells=[new_markdown_cell(tries.HEADING)]))
+
+
 def test_the_wrong_values_of_a_quick_question_are_those_nearest_to_the_right_one(bank, monkeypatch):
     shown = quick.questions(bank.source, bank.exact, bank.mutants)
     monkeypatch.setattr(quick, "OPTIONS", 99)
@@ -98,7 +134,7 @@ def test_the_wrong_values_of_a_quick_question_are_those_nearest_to_the_right_one
 
 
 def test_no_sign_is_the_answer_nearly_always(bank):
-    went = [Forecast(bank.source, tasks.forecasts(bank, who)[0], "none").happened()[0] for who in NAMES[:300]]
+    went = [came(pencil(bank.source), tasks.forecasts(bank, who)[0])[0] for who in NAMES[:300]]
     assert max(map(went.count, SIGNS)) < 0.6 * len(went)
 
 
@@ -119,28 +155,57 @@ def test_what_chance_decides_is_forecast_and_no_more():
 
 
 def test_notebooks_run_with_an_honest_answer(tmp_path):
-    root, slug = ROOT, "sinkhorn"
+    root, slug, lot = ROOT, "sinkhorn", "Ada word"
     held = tasks.bank(root, slug)
-    drawn = tasks.case(held, "Ada")
-    predict, mutant = (nbformat.read(path, as_version=4) for path in tasks.write(root, slug, "S", "Ada", tmp_path))
+    drawn = tasks.case(held, lot)
+    made = [nbformat.read(path, as_version=4) for path in tasks.write(root, slug, "S", "Ada", lot, tmp_path)]
+    predict, mutant, run = made
     right = drawn.subjects[drawn.guilty].value(pencil(held.source), drawn.mutant.witness)
     said = ", ".join(f"{name}={value}" for name, value in drawn.mutant.witness.items())
-    mutant.cells[-1].source = f'court.charge("{"ABCD"[drawn.guilty]}", {right!r}, {said})'
+    mutant.cells[-2].source = f'court.charge("{"ABCD"[drawn.guilty]}", {right!r}, {said})'
     idle = nbformat.from_dict(mutant)
-    idle.cells[-1].source = tasks.mutant(held, "S", "Ada").cells[-1].source
+    idle.cells[-2].source = tasks.mutant(held, "S", "Ada", lot).cells[-2].source
+    early = nbformat.from_dict(run)
+    with pytest.raises(CellExecutionError, match="seal a forecast first"):
+        NotebookClient(early, timeout=60, resources={"metadata": {"path": str(tmp_path)}}).execute()
     for notebook, out in (
         (idle, "0 of 10 points: there is no callable"),
-        (predict, "of 3 points, sealed as"),
+        (predict, ""),
+        (run, "of 3 points, sealed 20"),
         (mutant, "10 of 10 points: convicted"),
     ):
         NotebookClient(notebook, timeout=60, resources={"metadata": {"path": str(tmp_path)}}).execute()
-        assert out in "".join(each.get("text", "") for each in notebook.cells[-1].outputs)
-    nothing = "".join(each.get("text", "") for cell in predict.cells[1:] for each in cell.get("outputs", []))
+        assert out in "".join(each.get("text", "") for cell in notebook.cells for each in cell.get("outputs", []))
+    nothing = "".join(each.get("text", "") for cell in run.cells[1:] for each in cell.get("outputs", []))
     assert nothing.count("\n0.00 of 3 points") == tasks.FORECASTS
     assert {path.name for path in tmp_path.glob("forecast-*.json")} == {f"forecast-{k}.json" for k in range(1, 6)}
     shown = "".join(cell.source for cell in mutant.cells)
     assert drawn.mutant.change.after not in shown
-    assert drawn.mutant.change.after in tasks.key(held, "Ada")["has"]
+    assert drawn.mutant.change.after in tasks.key(held, "Ada", lot)["has"]
+
+
+def test_no_code_that_computes_it_is_with_a_forecast(bank):
+    """Not in clear text, and not packed: the notebook is its questions, and short."""
+    cells = tasks.predict(bank, "S", "Ada", "Ada word").cells
+    text = "\n".join(cell.source for cell in cells)
+    functions = set(re.findall(r"^def (\w+)", bank.source, re.M))
+    assert functions
+    assert not [name for name in functions if f"def {name}" in text]
+    assert not re.search(r"[\w+/=]{200}", text)
+    assert all(f"def {name}(" in tasks.run(bank, "S", "Ada", "Ada word").cells[1].source for name in functions)
+
+
+def test_an_input_that_a_loop_finds_earns_less_than_the_shortest(bank):
+    """The first of the drawn inputs that convicts has less than half of the points, on average over a chapter."""
+    earned = []
+    for found in bank.mutants:
+        subject, names = bank.exact[found.subject], (pencil(bank.source), pencil(found.broken))
+        points = (subject.point(random.Random(f"loop {k}")) for k in range(60))
+        first = next((point for point in points if convicts(subject, *names, point)), None)
+        if first:
+            earned.append(worth(length(first), length(found.witness), found.usual))
+        assert worth(length(found.witness), length(found.witness), found.usual) == 10
+    assert sum(earned) / len(earned) < 5
 
 
 def test_a_mutation_changes_one_line_and_is_taken_back():
@@ -151,7 +216,7 @@ def test_a_mutation_changes_one_line_and_is_taken_back():
     assert ("f", "max(x, 1)", "min(x, 1)") in made.values()
     assert ("f", "x < 3", "x < 4") in made.values()  # a number with what it is part of
     assert mutants.called(source, "g(x)") == {"f", "g"}
-    assert json.dumps(pack(source, (), 0, source, 1))
+    assert json.dumps(pack(source, (), 0, source, 1, 2))
 
 
 def test_one_command_writes_what_student_and_tutor_get(tmp_path, monkeypatch):
@@ -162,10 +227,18 @@ def test_one_command_writes_what_student_and_tutor_get(tmp_path, monkeypatch):
         "quick.html",
         "Ada-predict.ipynb",
         "Ada-mutant.ipynb",
+        "tutor/Ada-run.ipynb",
         "tutor/oral.md",
         "tutor/Ada-oral.md",
         "tutor/key.md",
     }
-    assert (tmp_path / "tasks/sinkhorn/tutor/key.md").read_text("utf-8").count("\n| Ada | ") == 1
+    key, mutant = tmp_path / "tasks/sinkhorn/tutor/key.md", tmp_path / "tasks/sinkhorn/Ada-mutant.ipynb"
+    told, asked = key.read_text("utf-8"), mutant.read_text("utf-8")
+    assert told.count("\n| Ada | ") == 1
+    word = re.search(r"`--word (\w{8})`", told)[1]
+    tasks.make(House(ROOT), ["sinkhorn"], ["Ada"])
+    assert (key.read_text("utf-8"), mutant.read_text("utf-8")) != (told, asked), "drawn again without the word"
+    tasks.make(House(ROOT), ["sinkhorn"], ["Ada"], word)
+    assert (key.read_text("utf-8"), mutant.read_text("utf-8")) == (told, asked)
     with pytest.raises(UserError, match="makes no file name"):
         tasks.make(House(ROOT), ["sinkhorn"], ["../Ada"])

@@ -100,6 +100,12 @@ def test_words_that_point_to_what_is_not_there_are_found(words):
     assert list(checks.orphans([slide(f"<p>It lies below the line. {'More. ' * 40}</p>")])) == []
 
 
+@pytest.mark.parametrize(("words", "faults"), [("Left: a.", 1), ("Left: a. Right: b.", 0), ("To the left of it.", 0)])
+def test_a_caption_that_tells_the_left_panel_alone_is_found(words, faults):
+    figure = f"<figure><img/><figcaption>{words}</figcaption></figure>"
+    assert len([each for each in checks.orphans([slide(figure)]) if "left panel alone" in each]) == faults
+
+
 def test_a_sentence_or_parenthesis_that_points_elsewhere_is_cut():
     text = tag("<p>It counts twice (errata below); so <b>what</b>. The table below lists it. Fig. 3 stays.</p>")
     cut(text)

@@ -1,5 +1,6 @@
 """The wheel of a class judges as the package does, and has no answer that could be read or called."""
 
+import ast
 import base64
 import hashlib
 import importlib
@@ -14,7 +15,7 @@ import torch
 from derived.book.site.downloads import build_wheel
 from derived.book.teach import sealing
 from derived.lab.exercises import Derive, Exercise, judged, number
-from derived.lab.sealed import Sealed, digests, key
+from derived.lab.sealed import Known, Sealed, digests, key
 
 ROOT = Path(__file__).parents[3]
 SLUGS = ("in_place_ttt", "ols_attention", "task_ecologies")  # the quickest; every chapter's source is read below
@@ -48,8 +49,11 @@ def test_what_is_right_is_right_to_digests_and_what_is_wrong_is_wrong(both):
     for label, held in whole.EXERCISES.items():
         for part, shut in zip(parts(held), parts(closed.EXERCISES[label]), strict=True):
             if not isinstance(part, Derive):
+                assert not shut.mistakes
                 continue
             assert isinstance(shut.right, Sealed)
+            assert [*shut.mistakes] == [*part.mistakes]
+            assert all(isinstance(each, Known) for each in shut.mistakes.values())
             if part.draw is None:
                 assert judged(label, shut, part.right() if callable(part.right) else part.right) == "right"
             for who in ("", "Ada") if part.draw else ():  # it is right, and refused since it calls the package
@@ -90,7 +94,7 @@ def test_a_point_is_known_by_the_names_and_the_numbers_of_its_arguments():
 
 
 def test_every_paper_in_a_sealed_wheel_has_digests_and_the_wheel_is_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr(sealing, "_found", lambda label, part: {label: ()})  # minutes of digests are tested above
+    monkeypatch.setattr(sealing, "_found", lambda label, *given: {label: ()})  # minutes of digests are tested above
     wheel = build_wheel(ROOT, tmp_path)
     sealing.seal(wheel)
     with zipfile.ZipFile(wheel) as opened:
@@ -99,7 +103,14 @@ def test_every_paper_in_a_sealed_wheel_has_digests_and_the_wheel_is_whole(tmp_pa
     assert len(ours) == 10
     for name in ours:
         assert b"Derive(Sealed(" in files[name]
-        assert b"Derive(lambda" not in files[name]
+        calls = [node for node in ast.walk(ast.parse(files[name])) if isinstance(node, ast.Call)]
+        made = [call for call in calls if ast.unparse(call.func) in ("Derive", "Implement")]
+        assert made
+        for call in made:
+            held = {each.arg: each.value for each in call.keywords}
+            assert (ast.unparse(call.func) == "Implement") != ("mistakes" in held)
+            wrong = held["mistakes"].values if "mistakes" in held else []
+            assert all(ast.unparse(each).startswith("Known(") for each in wrong)
     record = next(name for name in files if name.endswith("RECORD"))
     for line in files[record].decode().splitlines():
         name, digest, size = line.rsplit(",", 2)

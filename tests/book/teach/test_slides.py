@@ -263,3 +263,12 @@ def test_a_caption_keeps_a_sentence_for_each_panel_and_what_is_too_long_goes_to_
     (note,) = things._rest(figure)
     assert figure.get_text().rstrip().endswith("Right: it falls.")
     assert note.get_text().strip() == "Dashed: the theory."
+
+
+def test_a_sentence_may_end_in_a_formula_and_the_panel_behind_it_is_kept():
+    words = f"Left: {'a curve ' * 20}rises to <span>\\(x\\).</span> Right: it falls."
+    caption = f'<figcaption><span class="caption-text">{words}</span></figcaption>'
+    figure = BeautifulSoup(f'<figure><img width="600" height="300"/>{caption}</figure>', "html.parser").figure
+    assert list(things._rest(figure)) == []
+    figure.figcaption.span.contents[0].replace_with("Left: a curve. The line, at about")
+    assert [len(each) for each in things.sentences(figure.figcaption.span)] == [1, 2, 1]

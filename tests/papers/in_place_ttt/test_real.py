@@ -12,7 +12,7 @@ from transformers import BertConfig, BertModel, Qwen3Config, Qwen3Model
 
 from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
-from derived.papers.in_place_ttt.claims.real import CLAIMS
+from derived.papers.in_place_ttt.claims.real import CLAIMS, fresh_on_other_texts, moved_by_training
 from derived.papers.in_place_ttt.experiments.real import (
     GatedKeys,
     RawWrites,
@@ -137,3 +137,17 @@ def test_the_figure_says_in_words_what_it_shows(tells):
     )
     words = ("before training 0.40 to 0.50", "trained 0.10 to 0.20", "mean subtracted -0.01")
     tells(keys(rows.assign(recorded=True, tier="cpu")), *words)
+
+
+def test_training_is_compared_with_fresh_weights_on_the_same_texts():
+    cosine = {"trained": 0.3, "fresh": 0.1}
+    table = pd.DataFrame(
+        {"weights": weights, "replicate": r, "layer": layer, "cosine": value + 0.01 * r + 0.1 * layer}
+        for weights, value in cosine.items()
+        for r in range(6)
+        for layer in range(2)
+    )
+    assert moved_by_training(1)(table).value == pytest.approx(0.2)
+    assert moved_by_training(-1)(table).high < 0
+    null = fresh_on_other_texts(table)
+    assert (null.n, null.value) == (3, pytest.approx(-0.01))

@@ -6,9 +6,10 @@ import pandas as pd
 import pytest
 import torch
 
+from derived.lab.measure import highest, lowest
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
-from derived.papers.in_place_ttt.claims.texts import CLAIMS, least_missed
+from derived.papers.in_place_ttt.claims.texts import CLAIMS, least_missed, missed_without_less
 from derived.papers.in_place_ttt.claims.trained import last_lengthening
 from derived.papers.in_place_ttt.data.needles import FIRST, TASKS, ruler_like
 from derived.papers.in_place_ttt.data.sources import python_bytes
@@ -100,6 +101,15 @@ def test_measures_on_tables_with_known_answers():
         for r in range(4)
     )
     assert least_missed("shuffled")(table).value == pytest.approx(0.815)
+    both = pd.DataFrame(
+        facts | {"chunk": chunk, "task": task, "replicate": r, "test": 0.9 - 0.1 * chunk, "shuffled": 0.9 - gain}
+        for task, gain in (("needle", 0.3), ("needles", 0.2), ("tracking", -0.1))
+        for chunk in (0, 8)
+        for r in range(4)
+    )
+    assert missed_without_less("test", lowest)(both).value == pytest.approx(0.8)
+    assert missed_without_less("shuffled", lowest)(both).value == pytest.approx(-0.1)
+    assert missed_without_less("shuffled", highest)(both).value == pytest.approx(0.3)  # a null arm that passes one task
     text = pd.DataFrame(
         {"chunk": 8, "rate": rate, "replicate": r, "context": context, "loss": 3 - context * rate, "valid": 1 - rate}
         for rate in (0.1, 0.2)

@@ -12,6 +12,7 @@ import torch
 
 from derived.lab import stats
 from derived.lab.experiment import run_condition
+from derived.lab.measure import highest
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
 from derived.papers.in_place_ttt.claims.trained import (
@@ -20,7 +21,9 @@ from derived.papers.in_place_ttt.claims.trained import (
     at_plateau,
     best_rate,
     ends_over_middle,
+    if_settled,
     least_difference,
+    mean_of,
 )
 from derived.papers.in_place_ttt.data.documents import bigram_documents, bigram_floor
 from derived.papers.in_place_ttt.data.needles import FIRST, NEEDLE, QUESTION, TASKS, VARIABLE, ruler_like
@@ -78,8 +81,19 @@ def test_the_best_blind_guess_is_that_of_the_generator():
     found = (answers.unsqueeze(1) == answers.unsqueeze(2)).sum(dim=1).amax(dim=1).double() / 6
     assert abs(found.mean() - blind_guess(6, 16)) < 5 * found.std() / 4000**0.5
     assert blind_guess(6, 16) > 0.28
-    limits = [claim.accept[1] for claim in CLAIMS if claim.id in ("IPT-10.b", "IPT-10.e")]
-    assert limits == pytest.approx([blind_guess(6, 16)] * 2, abs=1e-3)
+    limits = {claim.id: claim.accept[1] for claim in CLAIMS if claim.id in ("IPT-10.b", "IPT-10.e")}
+    assert limits["IPT-10.b"] == pytest.approx(blind_guess(6, 16), abs=1e-3)
+    assert limits["IPT-10.e"] == pytest.approx(blind_guess(6, 16) + 0.03, abs=1e-3)
+
+
+def test_recall_is_judged_where_something_is_asked():
+    """A model whose logits are its tokens: those of each network at the places of its own labels, and the labels."""
+    one = Recall.at("tiny")
+    ids, labels = one.texts(3, stream(0, "asked"), torch.device("cpu"))
+    logits, right = one.asked(lambda ids, change: ids.unsqueeze(-1), ids, labels)
+    for r in range(one.networks):
+        assert right[r].tolist() == [label for label in labels[r].flatten().tolist() if label != NONE]
+        assert logits[r, :, 0].tolist() == ids[r][labels[r] != NONE].tolist()
 
 
 def test_documents_follow_a_permutation_of_their_own():
@@ -321,7 +335,9 @@ def test_every_arm_and_rate_has_its_rows(rows):
     assert (warm.loc[warm["start"] != "random", "first"] == warm.loc[warm["start"] != "random", "base"]).all()
     assert (warm.loc[warm["start"] == "random", "first"] != warm.loc[warm["start"] == "random", "base"]).all()
     assert set(rows[CatchUp]["arm"]) == {"ttt", "delta"}
-    flat = rows | {each: rows[each].assign(before=rows[each]["late"]) for each in (Documents, CatchUp)}
+    short = (Documents, CatchUp)
+    flat = rows | {each: rows[each].assign(before=rows[each]["late"]) for each in short}
+    flat[Recall] = recall.assign(recall=0.5)
     for claim in CLAIMS:
         if claim.experiment and claim.id != "IPT-13.b":  # which judges only where it refutes
             assert math.isfinite(claim.measure(flat[claim.experiment]).value), claim.id
@@ -395,6 +411,15 @@ def test_the_middle_chunk_is_chosen_by_validation_and_compared_with_the_worse_en
         [table(x=(loss, loss + 1)).assign(chunk=c) for c, loss in ((2, 3.0), (4, 1.0), (8, 2.0), (16, 1.2))]
     )
     assert ends_over_middle(some).value == pytest.approx(0.2)
+
+
+def test_recall_is_judged_once_it_has_settled():
+    some = table(a=(0.3, 0.2))
+    steps = [some.assign(step=step, recall=recall) for step, recall in ((1, 0.1), (2, 0.28), (3, 0.289))]
+    measure = mean_of(["arm == 'a'"], "test", highest)
+    assert if_settled(measure, "arm == 'a'")(pd.concat(steps)).value == pytest.approx(0.315)
+    with pytest.raises(ValueError, match="still learns"):
+        if_settled(measure, "arm == 'a'")(pd.concat([*steps, some.assign(step=4, recall=0.3)]))
 
 
 def test_a_row_is_judged_at_a_plateau_of_its_arms_alone():

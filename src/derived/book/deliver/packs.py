@@ -25,10 +25,10 @@ FOR_CLASS = ("student", "homework")
 FOR_TUTORS = {"whole": "{}.ipynb", "solved": "{}-homework.ipynb"}
 
 
-def teach(house: House, slugs: list[str], who: list[str]) -> Iterator[str]:
+def teach(house: House, slugs: list[str], who: list[str], word: str) -> Iterator[str]:
     """Make the tasks of chapters and students if any are named, else both packs; a line for each file."""
     if slugs or who:
-        yield from (f"made {path}" for path in tasks.make(house, house.choose(slugs), who))
+        yield from (f"made {path}" for path in tasks.make(house, house.choose(slugs), who, word))
         return
     if not (house.site / "index.html").is_file():
         raise UserError("there is no site yet: run `make site` first")

@@ -71,13 +71,12 @@ def stage(
 
 
 def _ask(root: Path, slug: str, notebook: NotebookNode) -> None:
-    """Add quick questions below the program that tries the pencil, where a chapter has both."""
-    from derived.book.tasks import quick, tasks  # they load torch, which takes seconds
+    """Add quick questions where a chapter has a list of quantities and a program that tries the pencil."""
+    tried = any(cell.source.startswith(tries.HEADING) for cell in notebook.cells)
+    if tried and (root / f"book/teach/{slug}.yml").is_file():
+        from derived.book.tasks import asking  # it loads torch, which takes seconds
 
-    place = next((cell for cell in notebook.cells if cell.source.startswith(tries.HEADING)), None)
-    if place and (root / tasks.FOLDER / f"{slug}.yml").is_file():
-        bank = tasks.bank(root, slug)
-        place.source += "\n\n" + pages.raw(quick.fold(quick.questions(bank.source, bank.exact, bank.mutants)))
+        asking.ask(root, slug, notebook)
 
 
 def known(house: House, slugs: list[str]) -> list[str]:

@@ -30,13 +30,15 @@ class Change(NamedTuple):
 
 
 class Mutant(NamedTuple):
-    """A broken pencil, what was changed in it, a short witness, and the share of drawn points that show it."""
+    """A broken pencil, what was changed in it, a short witness, the share of drawn points that show it, and the length
+    of the middle one of those points."""
 
     subject: int  # whose value shows it
     broken: str
     change: Change
     witness: Point
     share: float
+    usual: int
 
 
 def mutations(source: str, called: frozenset[str]) -> Iterator[tuple[str, Change]]:
@@ -99,11 +101,11 @@ def viable(source: str, subjects: Sequence[Subject]) -> list[Mutant]:
         for place, (subject, points) in enumerate(zip(subjects, drawn, strict=True)):
             if change.function in needs[place] and _runs(subject, names, points):
                 hits = [point for point in points if convicts(subject, healthy, names, point)]
-                shown += [(len(hits) / TRIES, place, min(hits, key=length))] if hits else []
+                shown += [(len(hits) / TRIES, place, sorted(hits, key=length))] if hits else []
         if shown:
-            share, place, witness = min(shown, key=lambda each: each[:2])
-            witness = shortened(subjects[place], healthy, names, witness)
-            found.append(Mutant(place, broken, change, witness, share))
+            share, place, hits = min(shown, key=lambda each: each[:2])
+            witness = shortened(subjects[place], healthy, names, hits[0])
+            found.append(Mutant(place, broken, change, witness, share, length(hits[len(hits) // 2])))
     return found
 
 

@@ -147,8 +147,8 @@ def slips(slug: str) -> list[Slip]:
     ]
 
 
-def slipped(slug: str, slip: Slip, who: str) -> Question:
-    """Put a wrong answer before a student, at a point drawn by a name."""
+def slipped(slug: str, slip: Slip, lot: str) -> Question:
+    """Put a wrong answer before a student, at a point drawn by a lot."""
     part = _parts(slug)[slip.label][slip.part]
     letter = f" ({'abcdefgh'[slip.part]})" if len(_parts(slug)[slip.label]) > 1 else ""
     mistake, ask = part.mistakes[slip.wrong], "Is it right? If not, what was overlooked?"
@@ -157,7 +157,7 @@ def slipped(slug: str, slip: Slip, who: str) -> Question:
         return Question(
             f"{slip.label}{letter}: somebody's function does this: {said}. {ask}", (slip.wrong,), "Mend it."
         )
-    point = part.draw(stream(0, "oral", slip.label, slip.part, who)) if part.draw else {}
+    point = part.draw(stream(0, "oral", slip.label, slip.part, lot)) if part.draw else {}
     right, wrong = (described(each(**point) if callable(each) else each) for each in (part.right, mistake))
     where = f" at {', '.join(f'{name} = {described(value)}' for name, value in point.items())}" if point else ""
     must = (
@@ -179,19 +179,19 @@ def _parts(slug: str) -> dict[str, list[Derive | Implement]]:
 # Sheets ---------------------------------------------------------------------------------------------------------------
 
 
-def hand(cards: list[Card], slug: str, who: str) -> tuple[list[tuple[str, Question]], list[Slip]]:
+def hand(cards: list[Card], slug: str, lot: str) -> tuple[list[tuple[str, Question]], list[Slip]]:
     """Draw a student's questions: on three results, one each of the three kinds, and three wrong answers."""
-    draw = random.Random(f"oral {slug} {who}")
+    draw = random.Random(f"oral {slug} {lot}")
     asked = [(card.name, card.questions[kind]) for kind, card in enumerate(draw.sample(cards, HAND))]
     return asked, draw.sample(slips(slug), HAND)
 
 
-def sheet(root: Path, slug: str, title: str, who: str = "") -> str:
-    """Write all cards of a chapter, or the hand of one student. Markdown, for the examiner."""
+def sheet(root: Path, slug: str, title: str, who: str = "", lot: str = "") -> str:
+    """Write all cards of a chapter, or the hand of one student, drawn by a lot. Markdown, for the examiner."""
     made = cards(root, slug)
     everything = [(card.name, question) for card in made for question in card.questions], slips(slug)
-    asked, wrong = hand(made, slug, who) if who else everything
-    asked += [("Judge", slipped(slug, slip, who)) for slip in wrong]
+    asked, wrong = hand(made, slug, lot) if who else everything
+    asked += [("Judge", slipped(slug, slip, lot)) for slip in wrong]
     lines = [f"# Oral cards: {title}{f', for {who}' * bool(who)}", "", "*Keep this sheet on the examiner's side.*"]
     for at, (name, question) in enumerate(asked, start=1):
         must = "\n".join(f"- {each}" for each in question.must)

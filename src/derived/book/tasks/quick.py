@@ -3,7 +3,7 @@
 question   what a quantity is at a short input; three for each quantity as far as its mutants give them
 wrong      the nearest values that a mutant returns there; a click says what was misread, in which function
 
-They are a page of their own, and a fold of the chapter's page, below the pencil that computes them.
+They are a page of their own, and folds of the chapter's page.
 """
 
 import html
@@ -54,9 +54,10 @@ def questions(source: str, subjects: Sequence[Subject], found: Sequence[Mutant])
     for at, subject in enumerate(subjects):
         needs = called(source, subject.call)
         mine = [each for each in found if each.change.function in needs]
-        points = list({told(each.witness): each.witness for each in mine if each.subject == at}.values())
+        points = [each.witness for each in mine if each.subject == at]
         points += [subject.point(random.Random(f"quick {number}")) for number in range(40)]
-        fresh = (_question(subject, healthy, mine, point) for point in points)
+        different = {told(each): each for each in points}.values()
+        fresh = (_question(subject, healthy, mine, point) for point in different)
         made += [each for each in fresh if each and len(flat(subject.value(healthy, each.point))) == 1][:EACH]
     return made
 
@@ -93,6 +94,13 @@ def _short(value: object) -> str:
     return ", ".join(f"{each:.3g}" for each in flat(value))
 
 
+def chosen(asked: Sequence[Question]) -> list[Question]:
+    """Choose the questions of a section: of each quantity the first, then the second, until there are three."""
+    turns = [sum(other.subject == each.subject for other in asked[:at]) for at, each in enumerate(asked)]
+    places = sorted(range(len(asked)), key=lambda at: (turns[at], at))[:EACH]
+    return [asked[at] for at in sorted(places)]
+
+
 def page(title: str, source: str, asked: Sequence[Question]) -> str:
     """Write the questions, and the pencil that computes them, as a page of its own."""
     lines = [
@@ -111,10 +119,11 @@ def fold(asked: Sequence[Question]) -> str:
     """Write the questions as a fold of a chapter's page; empty if there are none."""
     if not asked:
         return ""
+    plural = "s, one click each" if len(asked) > 1 else ", one click"
     return "\n".join(
         [
-            f'<details class="quick"><summary>{len(asked)} quick questions, one click each</summary>',
-            "<p>By hand or in the head. A wrong value says what was misread in the lines above.</p>",
+            f'<details class="quick"><summary>{len(asked)} quick question{plural}</summary>',
+            '<p>By hand or in the head. A wrong value says what was misread in <a href="#try-it">the program</a>.</p>',
             *_listed(asked),
             "</details>",
         ]

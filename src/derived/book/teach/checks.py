@@ -170,7 +170,7 @@ def _ids(part: Tag) -> set[str]:
 
 
 def orphans(slides: list[Slide]) -> Iterator[str]:
-    """Find slides with one short sentence alone, and those that point to what is not on them."""
+    """Find slides with one short sentence alone, those that point to what is not on them, and half told figures."""
     for slide in slides:
         text = " ".join(slide.text.split())
         alone = len(slide.parts) == 1 and slide.parts[0].name == "p" and not slide.parts[0].select_one(".verdict")
@@ -179,6 +179,10 @@ def orphans(slides: list[Slide]) -> Iterator[str]:
         live = slide.picture is not None and slide.picture.name != "figure"
         if not live and (found := POINTS.search(_words(slide))):
             yield f"{plain_words(slide.heading)} points to what is not there: {found[0]}"
+        caption = slide.picture.figcaption if slide.picture is not None else None
+        told = caption.get_text(" ") if caption else ""
+        if re.search(r"\bLeft[:,]", told) and not re.search(r"\bright\b", told, re.I):
+            yield f"{plain_words(slide.heading)} has a caption that tells the left panel alone"
 
 
 def _words(slide: Slide) -> str:

@@ -1,23 +1,28 @@
 """Seals the answers in the wheel that a class gets: what it compares with is left as digests of numbers.
 
-right    of a ``Derive``: its function goes, and what it needs alone; digests of its values at the points that a check
-         tries, for each slot of names, take its place (``derived.lab.sealed``)
-Not sealed: properties of an ``Implement``, which are theorems of the chapter, and mistakes, which are wrong.
+right     of a ``Derive``: its function goes, and what it needs alone; digests of its values at the points that a check
+          tries, for each slot of names, take its place (``derived.lab.sealed``)
+mistakes  are an answer but for a sign: those of a ``Derive`` become digests at a few points, enough to name them, and
+          those of an ``Implement``, which no check reads, go
+Not sealed: properties of an ``Implement``, which are theorems of the chapter.
 """
 
 import ast
 import base64
 import hashlib
 import importlib
+import itertools
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from derived.book.teach import slicing
-from derived.lab.exercises import Derive, Exercise, number, points, seeds
-from derived.lab.sealed import digests, key
+from derived.lab.exercises import POINTS, STOPS, Derive, Exercise, number, points, seeds
+from derived.lab.sealed import NOTHING, digests, key
 
 EXERCISES = "exercises.py"
+TRIED = 3  # points at which a mistake is known
 
 
 def seal(wheel: Path) -> None:
@@ -54,15 +59,20 @@ def sealed(slug: str, source: str) -> str:
     for (label, held), value in zip(exercises.items(), assigned["EXERCISES"].values, strict=True):
         parts = [held] if isinstance(held, Exercise) else held
         for part, call in zip(parts, _calls(value, assigned), strict=True):
+            call.keywords = [each for each in call.keywords if each.arg not in ("right", "mistakes")]
             if isinstance(part, Derive):
-                call.keywords = [each for each in call.keywords if each.arg != "right"]
-                call.args[:1] = [ast.parse(f"Sealed({_found(label, part)!r})", mode="eval").body]
-                changed |= {node.lineno: ast.unparse(node) for node in tree.body if call in ast.walk(node)}
+                call.args[:1] = [_sealed("Sealed", _found(label, part, part.right))]
+                words = [ast.Constant(each) for each in part.mistakes]
+                known = [_sealed("Known", _found(label, part, each, TRIED)) for each in part.mistakes.values()]
+                call.keywords.append(ast.keyword("mistakes", ast.Dict(words, known)))
+            changed |= {node.lineno: ast.unparse(node) for node in tree.body if call in ast.walk(node)}
     texts = [changed.get(node.lineno, ast.get_source_segment(source, node)) for node in tree.body]
     head, body = texts[0], slicing.statements([*enumerate(texts[1:])])
     ends = [each for each in body if each.bound & {"EXERCISES", "check"}]
     kept = slicing.needed([each for each in body if each not in ends], ends)
-    return "\n\n".join([head, "from derived.lab.sealed import Sealed", *(each.text for each in [*kept, *ends]), ""])
+    return "\n\n".join(
+        [head, "from derived.lab.sealed import Known, Sealed", *(each.text for each in [*kept, *ends]), ""]
+    )
 
 
 def _calls(value: ast.expr, assigned: dict[str, ast.expr]) -> Iterator[ast.Call]:
@@ -76,8 +86,22 @@ def _calls(value: ast.expr, assigned: dict[str, ast.expr]) -> Iterator[ast.Call]
         yield value
 
 
-def _found(label: str, part: Derive) -> dict[str, tuple]:
-    """Digest what is right at each point of each slot; where there are no points it is the same for all."""
-    rows = [point for seed in seeds(label)[: None if part.draw else 1] for point in points(seed, part.draw)]
-    right = [number(part.right(**point) if callable(part.right) else part.right) for point in rows]
-    return {key(point): tuple(digests(each, part.digits)) for point, each in zip(rows, right, strict=True)}
+def _sealed(kind: str, found: dict[str, tuple]) -> ast.expr:
+    return ast.parse(f"{kind}({found!r})", mode="eval").body
+
+
+def _found(label: str, part: Derive, answer: Any, tried: int = POINTS) -> dict[str, tuple]:
+    """Digest an answer at the first points of each slot; where there are no points it is the same for all."""
+    slots = seeds(label)[: None if part.draw else 1]
+    rows = [point for seed in slots for point in itertools.islice(points(seed, part.draw), tried)]
+    return {key(point): _digested(part, answer, point) for point in rows}
+
+
+def _digested(part: Derive, answer: Any, point: dict[str, Any]) -> tuple:
+    """Digest an answer at a point; a mistake that has no number there is like no answer."""
+    try:
+        return tuple(digests(number(answer(**point) if callable(answer) else answer), part.digits))
+    except STOPS:
+        if answer is part.right:
+            raise
+        return tuple(NOTHING)

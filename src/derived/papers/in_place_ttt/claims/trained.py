@@ -97,6 +97,20 @@ def at_plateau(measure: Measure, *arms: str) -> Measure:
     return judged
 
 
+def if_settled(measure: Measure, *arms: str) -> Measure:
+    """The measure; ValueError where the last tenth of the steps adds more than PLATEAU to an arm's recall in training."""
+
+    def judged(rows: pd.DataFrame):
+        for arm in arms:
+            some = chosen(rows, f"({arm}) and rate == {best_rate(rows, arm)}")
+            means = some.pivot(index="replicate", columns="step", values="recall").sort_index(axis="columns").mean()
+            if not means.iloc[-1] - means.iloc[-2] <= PLATEAU:
+                raise ValueError(f"{arm} still learns: recall rose to {means.iloc[-1]:.3f} in the last tenth")
+        return measure(rows)
+
+    return judged
+
+
 def over_rivals(arm: str) -> Measure:
     """The loss of a rival less that of an arm, in the pair whose interval reaches lowest."""
     return least_difference([(f"arm == '{rival}'", f"arm == '{arm}'") for rival in RIVALS])
@@ -138,6 +152,8 @@ RIVALS = ("gla", "delta", "lact")
 BLIND = round(Recall.at("cpu").chance(), 3)
 NAMED = "naming the commonest value of a text, which knows no pair"
 
+BARE = (recall(1, "proj", tied=True), recall(1, "past", tied=True))
+
 CLAIMS = (
     statistic(
         "IPT-10.a",
@@ -165,11 +181,12 @@ CLAIMS = (
     ),
     statistic(
         "IPT-10.e",
-        f"A single block whose keys know their own token alone, as in Theorem 1, is right no more often than {NAMED}, if no tap looks ahead.",
+        f"A single block whose keys know their own token alone, as in Theorem 1, is right at most 0.03 more often than {NAMED}, if no tap looks ahead.",
         Recall,
-        mean_of([recall(1, "proj", tied=True), recall(1, "past", tied=True)], "test", highest),
-        MODELS.format("the better of two arms"),
-        at_most(BLIND),
+        if_settled(mean_of(BARE, "test", highest), *BARE),
+        MODELS.format("the better of two arms")
+        + ", neither of which gains more than 0.01 in the last tenth of the steps",
+        at_most(round(BLIND + 0.03, 3)),
         amends="IPT-10.b",
         unit="recall",
         judged_at=("cpu",),
@@ -177,12 +194,12 @@ CLAIMS = (
     ),
     statistic(
         "IPT-10.c",
-        "With two blocks the target that looks ahead reaches 90 % recall at least one step before reconstruction.",
+        "With two blocks the target that looks ahead reaches 90 % recall at least fifty steps before reconstruction, with a projection or with nothing learned.",
         Recall,
-        least_difference([(recall(2, "proj"), recall(2, "both"))], "reached", "max"),
+        least_difference([(recall(2, arm), recall(2, "both")) for arm in ("proj", "neither")], "reached", "max"),
         "steps to 90 % recall, reconstruction less look-ahead, at least: all steps + 1 where never reached; "
-        + PAIRED.format("one pair"),
-        at_least(1),
+        + PAIRED.format("the lower of two arms, with a projection and with nothing learned"),
+        at_least(50),
         unit="steps, at least",
         null=least_difference([(recall(2, "neither"), recall(2, "proj"))], "reached", "max"),  # neither looks ahead
         where="after Figure 3c, whose numbers were not readable",
@@ -269,7 +286,7 @@ CLAIMS = (
     ),
     statistic(
         "IPT-13.g",
-        "After a fifth of the steps In-Place TTT has a lower loss on the last block of a document than GLA, DeltaNet and LaCT: it learns sooner.",
+        "After a fifth of the steps In-Place TTT has a lower loss on the last block of a document than GLA, DeltaNet and LaCT, of which DeltaNet alone is given the neighbour of a token: it learns sooner.",
         Documents,
         after_few_steps(over_rivals("ttt")),
         "loss of a rival less that of In-Place TTT after few steps; " + PAIRED.format("the lowest of three rivals"),
@@ -299,7 +316,7 @@ CLAIMS = (
         "IPT-17.a",
         "A trained model into which a memory is inserted at the released start has the loss that it had before.",
         WarmStart,
-        largest(lambda rows: (rows["first"] - rows["base"]).abs(), "start == 'zero'"),
+        largest(lambda rows: (rows["first"] - rows["base"]).abs(), "start == 'zero' and rate == rate.max()"),
         "largest difference over trained models, in float32",
         at_most(1e-6),
         unit="nats per token",

@@ -20,6 +20,7 @@ from derived.lab.nets import Draws
 from ..model.network import Memory, Size, SmallLM
 
 RATES = (3e-3, 1e-2, 3e-2, 1e-1)
+FINE = (6.3e-3, 1e-2, 1.6e-2)  # a factor of 1.6 apart, around the best of these
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from derived.lab.training import mean_cross_entropy
 from ..data.documents import bigram_documents, bigram_floor
 from ..data.recall import NONE, blind_guess, mqar
 from ..model.network import Memory, Size, SmallLM, moved, of_another_text
-from .fits import CI, CPU, Trained, as_many_parameters, build, fit
+from .fits import CI, CPU, FINE, Trained, as_many_parameters, build, fit
 
 #: What writes in the last block: taps and projection.
 WRITERS = {"both": ("conv", True), "conv": ("conv", False), "proj": ("none", True), "neither": ("none", False)}
@@ -65,7 +65,10 @@ class Recall(Trained):
 
     tiers: ClassVar = {
         "ci": {**CI, "pairs": 4, "queries": 3, "keys": 6, "steps": 10},
-        "cpu": {**CPU, "length": 48, "pairs": 6, "queries": 6, "keys": 16, "steps": 300},
+        "cpu": {
+            **{**CPU, "networks": 16, "rates": FINE, "judged": 256, "steps": 900},
+            **{"length": 48, "pairs": 6, "queries": 6, "keys": 16},
+        },
         "gpu": {},
     }
     tiny: ClassVar = {"steps": 2}

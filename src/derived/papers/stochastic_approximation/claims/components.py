@@ -107,7 +107,7 @@ REMOTE = (
         where="digest: randomness from the tail at minus infinity",
         plain="Which limit is found was settled in the remote past.",
         null=measure.share("agrees", "feed == 'switching'", by=["gap"], decides=lowest),
-        horizon="a gap of $20{,}000$ steps",
+        horizon="a gap of $20{,}000$ steps where the chain switches; where it is kept no gap is simulated, since none can matter",
     ),
     on_page("SA-3.b"),
     statistic(

@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import torch
+from scipy.signal import lfilter
 
 from derived.lab.experiment import Experiment
 from derived.lab.real.texts import given_names
@@ -39,11 +40,25 @@ def settling(x: np.ndarray, first: int, last: int) -> float:
     return float(np.polyfit(np.log(lengths), np.log(errors), 1)[0])
 
 
+#: Days after which the correlation of volatility has halved.
+FADING = {"one day": 1, "twenty days": 20}
+
+
+def fading(days: float, n: int, generator: torch.Generator) -> np.ndarray:
+    """|e| exp(z / 2) for independent normal e and an AR(1) z of unit variance and this half-life: volatility that
+    forgets."""
+    shocks = torch.randn(2, n, generator=generator, dtype=torch.float64).numpy()
+    kept = 0.5 ** (1 / days)
+    shocks[0, 1:] *= (1 - kept**2) ** 0.5
+    return np.abs(shocks[1]) * np.exp(lfilter([1.0], [1.0, -kept], shocks[0]) / 2)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settling(Experiment):
     """SA-7: exponents of the error of block means of real series. Data: "as it is" (one row), "resampled" (moving
-    blocks of four times the longest m, which keep memory up to it) and "shuffled" in time (the control). Rows: series,
-    data, replicate, blocks (how many moving blocks make a series), exponent."""
+    blocks of four times the longest m, which keep memory up to it) and "shuffled" in time (a control); for absolute
+    returns also series as long whose memory is known and short, of FADING. Rows: series, data, replicate, blocks (how
+    many moving blocks make a series), exponent."""
 
     replicas: int = 1000
 
@@ -65,6 +80,10 @@ class Settling(Experiment):
             found.append(("resampled", replicate, settling(resampled, first, last)))
             shuffled = x[torch.randperm(len(x), generator=generator).numpy()]
             found.append(("shuffled", replicate, settling(shuffled, first, last)))
+        if condition["series"] == "absolute returns":
+            for name, days in FADING.items():
+                known = (fading(days, len(x), generator) for _ in range(self.replicas))
+                found += [(name, replicate, settling(each, first, last)) for replicate, each in enumerate(known)]
         table = pd.DataFrame(found, columns=["data", "replicate", "exponent"])
         return table.assign(blocks=len(x) // length)
 
