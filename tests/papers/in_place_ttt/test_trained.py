@@ -302,6 +302,15 @@ def test_a_curve_is_flat_by_its_last_two_tenths(kind, monkeypatch):
     assert table["before"].unique() == pytest.approx([before])
 
 
+@pytest.mark.parametrize("kind", [ChunkSizes, Layers, Documents, WarmStart])
+def test_the_floor_is_that_of_the_texts(kind, monkeypatch):
+    """Without any training."""
+    tiny = kind.at("tiny")
+    monkeypatch.setattr(sys.modules[kind.__module__], "fit", lambda *given, **facts: torch.zeros(tiny.networks, 40))
+    table = run_condition(tiny, tiny.conditions()[0], 0, "cpu")
+    assert table["floor"].unique().tolist() == [bigram_floor(tiny.vocabulary)]
+
+
 def test_the_schedule_warms_up_and_ends_at_zero():
     rates = [schedule(step, 100, 0.1) for step in range(100)]
     assert rates[0] == pytest.approx(0.01)
