@@ -1,5 +1,7 @@
 """Claims that a check cell decides: what of them stands in the notebook, and what is wrong where it does not."""
 
+import ast
+
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from press import ROW
@@ -133,3 +135,23 @@ def test_claims_and_check_cells_name_each_other():
     lost, strange = on_page.unmatched(notebook, ["T-2"])
     assert lost == "claim T-2 is on_page, and no check cell names it"
     assert strange == 'cell 2 (check(a, b, "T-1")): T-1 is no claim that is on_page'
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "print(f\"{a['b']:.2f} of {f'{c:.2g}'}, {{d}}\\n\")",
+        "f'{(a if b else c)!r:>{width}}'",
+        "f'''{x['y']} \"said\"'''",
+        "f''",
+    ],
+)
+def test_code_is_written_alike_in_every_python(code):
+    """As 3.11 writes it, whose terms are in the ledger."""
+    assert on_page._written(ast.parse(code)) == code
+
+
+@pytest.mark.parametrize("listed", ["[f(i) for i in x]", "{f(i) for i in x}", "{i: f(i) for i in x}"])
+def test_the_names_of_a_comprehension_are_its_own(listed):
+    [line] = on_page._statements(f"y = {listed}")
+    assert (line.reads, line.gives) == ({"f", "x"}, {"y"})

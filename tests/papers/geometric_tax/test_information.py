@@ -150,6 +150,8 @@ def test_rows_are_whole(rows):
         "local": True,
         "smooth": False,
     }
+    of = {"local": "I", "global": "I", "after": "II", "smooth": "III", "floor": "floor"}
+    assert (regimes["regime"] == regimes["what"].map(of)).all()
     after = regimes[regimes["what"] == "after"]
     assert (after["D"] > 0.5).all()
     assert regimes[regimes["what"] != "after"]["D"].isna().all()

@@ -259,13 +259,13 @@ def test_depth_1_evaluates_the_outermost_list_and_guesses_inside():
     """[MAX 9 [MIN 0 0 ] ] is decided outside; [MIN 9 [MAX 0 0 ] ] is not, and its likeliest value is wrong."""
     one = small_tuned()
     train = stack([one.task(stream(5, "law"), 400)])
-    texts = ("[MAX 9 [MIN 0 0 ] ]", "[MIN 9 [MAX 0 0 ] ]")
-    tokens = torch.zeros(1, 2, 24, dtype=torch.uint8)
+    texts = ("[MAX 9 [MIN 0 0 ] ]", "[MIN 9 [MAX 0 0 ] ]", "[MED 3 3 3 ]")
+    tokens = torch.zeros(1, 3, 24, dtype=torch.uint8)
     for row, text in enumerate(texts):
         codes = torch.tensor([CODES[word] for word in text.split()])
         tokens[0, row, : len(codes)] = codes
-    labels = torch.tensor([[9, 0]])
-    assert one.depth_1(train, Data(tokens, None, labels)).tolist() == [0.5]
+    labels = torch.tensor([[9, 0, 3]])
+    assert one.depth_1(train, Data(tokens, None, labels)).tolist() == [2 / 3]
 
 
 def arms(gains: np.ndarray, experiment: type[training.Compared] = trained.TunedListOps, **ends: float) -> pd.DataFrame:

@@ -86,6 +86,16 @@ def test_the_best_blind_guess_is_that_of_the_generator():
     assert limits["IPT-10.e"] == pytest.approx(blind_guess(6, 16) + 0.03, abs=1e-3)
 
 
+def test_recall_is_judged_where_something_is_asked():
+    """A model whose logits are its tokens: those of each network at the places of its own labels, and the labels."""
+    one = Recall.at("tiny")
+    ids, labels = one.texts(3, stream(0, "asked"), torch.device("cpu"))
+    logits, right = one.asked(lambda ids, change: ids.unsqueeze(-1), ids, labels)
+    for r in range(one.networks):
+        assert right[r].tolist() == [label for label in labels[r].flatten().tolist() if label != NONE]
+        assert logits[r, :, 0].tolist() == ids[r][labels[r] != NONE].tolist()
+
+
 def test_documents_follow_a_permutation_of_their_own():
     ids = bigram_documents(200, 400, size=5, generator=stream(0, "documents"))
     follows = torch.zeros(200, 5, 5)
@@ -290,6 +300,15 @@ def test_a_curve_is_flat_by_its_last_two_tenths(kind, monkeypatch):
     late, before = (sum(step**2 for step in part) / 4 for part in (range(36, 40), range(32, 36)))
     assert table["late"].unique() == pytest.approx([late])
     assert table["before"].unique() == pytest.approx([before])
+
+
+@pytest.mark.parametrize("kind", [ChunkSizes, Layers, Documents, WarmStart])
+def test_the_floor_is_that_of_the_texts(kind, monkeypatch):
+    """Without any training."""
+    tiny = kind.at("tiny")
+    monkeypatch.setattr(sys.modules[kind.__module__], "fit", lambda *given, **facts: torch.zeros(tiny.networks, 40))
+    table = run_condition(tiny, tiny.conditions()[0], 0, "cpu")
+    assert table["floor"].unique().tolist() == [bigram_floor(tiny.vocabulary)]
 
 
 def test_the_schedule_warms_up_and_ends_at_zero():

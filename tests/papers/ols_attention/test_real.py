@@ -16,7 +16,7 @@ from derived.papers.ols_attention.experiments.real import Eras, Quarters, errors
 from derived.papers.ols_attention.figures.held_out import eras
 from derived.papers.ols_attention.model import theory
 
-ERAS = {claim.id: claim for claim in CLAIMS}["OLS-8.c"]
+QUARTERS, ERAS = CLAIMS
 
 
 @needs("arch")
@@ -53,6 +53,19 @@ def test_the_error_of_a_quarter_is_that_of_the_formula():
         assert one == pytest.approx(float(norm(fresh @ (effective - B)) / norm(fresh @ B)), abs=1e-9)
 
 
+def test_quarters_are_ranked_by_the_change_of_their_second_moment():
+    """`OLS-8.b`: growth and shrinking count alike, and an error that does not follow is refused."""
+    growth = np.array([0.2, 0.7, 1.1, 1.5, 3.0])
+    tables = [
+        pd.DataFrame({"quarter": range(5), "method": "self", "order": order, "growth": growth, "error": error})
+        for order, error in (("in order", 2 * abs(growth - 1)), ("windows", growth))
+    ]
+    rows = pd.concat([*tables, tables[0].assign(method="cross", error=0.0)], ignore_index=True)
+    found = QUARTERS.measure(rows)
+    assert (found.value, found.n) == (pytest.approx(1.0), 5)
+    assert QUARTERS.judge(QUARTERS.null(rows))[0] == "fails"
+
+
 def drawn(generator: torch.Generator, *scales: float) -> list[torch.Tensor]:
     """A speech of 40 random tokens for each scale."""
     return [c * torch.randn(40, 3, generator=generator, dtype=torch.float64) for c in scales]
@@ -72,16 +85,16 @@ def test_the_error_of_a_speech_is_that_of_the_formula_and_leaves_the_speech_out(
 
 
 def table(in_order: float, shuffled: float) -> pd.DataFrame:
-    """Rows of ``Eras``: six presidents, of whom one gave half of the speeches and did not change."""
+    """Rows of ``Eras``: six generations, of which one has more than half of the speeches and did not change."""
     rows = [
-        {"order": order, "place": k, "name": str(k % 6) if k < 12 else "0", "year": 1900 + k, "era": 1, "refitted": 0.5,
+        {"order": order, "place": k, "name": str(k), "year": 1900 + k, "era": k % 6 if k < 12 else 0, "refitted": 0.5,
          "frozen": 0.5 * (ratio if k % 6 and k < 12 else 1.0) * (1 + 0.001 * (k % 4))}
         for order, ratio in (("in order", in_order), ("shuffled", shuffled)) for k in range(24)
     ]  # fmt: skip
     return pd.DataFrame(rows)
 
 
-def test_presidents_count_once_and_the_null_arm_is_the_shuffled_order():
+def test_generations_count_once_and_the_null_arm_is_the_shuffled_order():
     rows = table(1.6, 1.0)
     found = ERAS.measure(rows)
     assert found.n == 6

@@ -3,11 +3,13 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy import special
 
 from derived.lab.rng import stream
+from derived.papers.ols_attention.claims.retrieval import keeps_and_repairs
 from derived.papers.ols_attention.experiments.retrieval import ReadOutNoise, Steps
 from derived.papers.ols_attention.model import capacity, hopfield
 from derived.papers.ols_attention.model.hopfield import (
@@ -203,13 +205,16 @@ def test_corruption_flips_an_exact_number_of_spins(N, rho):
 
 def test_a_rule_that_moves_nothing_keeps_everything_and_repairs_nothing():
     """OLS-15.g and OLS-15.h: what "kept" and "wrong" count, by an obvious twin of the softmax step."""
-    experiment = Steps.at("tiny")
+    experiment, places = Steps.at("tiny"), {"device": torch.device("cpu"), "dtype": torch.float64}
     for condition in experiment.conditions():
-        found = experiment.run(condition, seed=3, device=torch.device("cpu"), dtype=torch.float64)
+        found = experiment.run(condition, seed=3, **places)
         idle = found[found["rule"] == "nothing"]
         assert (idle["wrong"] == condition["flips"]).all()
         assert (idle["kept"] == (condition["flips"] == 0)).all()
         assert set(found["rule"]) == {"flip", "softmax", "nothing"}
+    rows = pd.concat([experiment.run(each, seed=3, **places).assign(**each) for each in experiment.conditions()])
+    shares = {rule: keeps_and_repairs(rule)(rows).value for rule in ("softmax", "nothing")}
+    assert shares["nothing"] == 0 < shares["softmax"]
     patterns = hopfield.random_signs(5, 8, generator=stream(0, "twin"))
     by_hand = [sum(math.exp(float(x @ p)) * p for p in patterns).sign() for x in patterns]
     read = hopfield.retrieve(patterns, patterns, "lse").state.sign()

@@ -275,10 +275,8 @@ def test_at_equal_seconds_softmax_and_the_placebo_are_the_opponents():
     table = timed({0: 0.03, 1: 0.0, 3: 0.05, 5: 0.02}, EVEN)
     assert claims.gain_at_equal_seconds(table).value == pytest.approx(0.02, abs=2e-3)
     assert claims.gain_over_placebo(table).value == pytest.approx(-0.01, abs=2e-3)
-    verdicts = {
-        each.id: each.judge(each.measure(table))[0] for each in claims.CLASSIFIERS if each.id in ("SK-18.e", "SK-18.f")
-    }
-    assert verdicts == {"SK-18.e": "holds", "SK-18.f": "fails"}
+    [judged] = [each for each in claims.CLASSIFIERS if each.id == "SK-18.e"]
+    assert judged.judge(judged.measure(table))[0] == "holds"
 
 
 @pytest.mark.parametrize(("arm", "own"), [(1, 0.6), (0, 0.9), (3, 0.95)])

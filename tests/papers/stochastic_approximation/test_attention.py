@@ -58,6 +58,8 @@ def test_a_head_refuses():
     eye = torch.eye(2)
     with pytest.raises(ValueError, match="key has m = 2, but query has m = 3"):
         RunningSoftmaxAttention(torch.ones(3), eye, eye)
+    with pytest.raises(ValueError, match="key"):
+        RunningSoftmaxAttention(torch.ones(2), torch.ones(2), eye)
     head = RunningSoftmaxAttention(torch.ones(2), eye, eye)
     with pytest.raises(ValueError, match="no token was seen"):
         head.read()

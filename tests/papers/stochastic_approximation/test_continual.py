@@ -95,6 +95,9 @@ def test_a_telegraph_has_its_correlation():
 
 def test_rows_are_within_their_bounds(rows):
     assert abs(rows[BestStep]["ratio"] - 1).max() < 0.05
+    grid = BestStep(epsilons=(1e-4, 1e-3), sigmas=(1.0, 2.0)).run({}, seed=0, device=None, dtype=None)
+    assert [*zip(grid["epsilon"], grid["sigma"], strict=True)] == [(1e-4, 1), (1e-4, 2), (1e-3, 1), (1e-3, 2)]
+    assert grid["searched"].is_unique
     assert abs(rows[Average].groupby("n")["ratio"].mean() - 1).max() < 0.6
 
 

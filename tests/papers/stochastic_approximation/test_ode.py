@@ -4,6 +4,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,6 +42,9 @@ def test_the_bound_on_windows_is_attained():
     for start in (2, 7, 50):
         steps, g = StepSize.power(alpha=0.8).values(80), extreme_sequence(80, start)
         assert (window_sums(steps, g, start) / window_bounds(steps, g, start) - 1).abs().max() <= 1e-12
+    for refused in (lambda: extreme_sequence(80, 1), lambda: window_sums(steps, g, 1)):
+        with pytest.raises(ValueError, match="start = 1"):  # there is no average before the first step
+            refused()
 
 
 def pulled(x, y):

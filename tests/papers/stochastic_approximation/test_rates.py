@@ -150,6 +150,12 @@ def test_gaps_and_efficiencies_fall(rows):
     assert gaps.is_monotonic_decreasing
     efficiency = rows[rates.Averaged].pivot_table(index="n", columns="lam", values="efficiency")
     assert (efficiency.diff().dropna() < 0).all(axis=None)
+    n, lam, behind, weight = 2000, 0.3, 0.0, 0.0  # backwards over the steps: the squared weight of each one's noise
+    for i in range(n, 0, -1):
+        behind = 1 + (1 - lam * (i + 1) ** -0.7) * behind if i < n else 1.0
+        weight += (i**-0.7 * behind / n) ** 2
+    weight += ((1 - lam) * behind / n) ** 2  # of the start, at one
+    assert efficiency.loc[n, lam] == pytest.approx(n * lam**2 * weight)
 
 
 def test_the_distance_of_laws_covers_and_rejects():

@@ -117,6 +117,13 @@ def test_rows_say_so_where_a_form_is_wrong(rows, monkeypatch):
     assert (rows[OffEcology]["ratio"] <= 1 + 1e-9).all()
     assert rows[OffEcology].groupby("replicate")["excess"].first().is_unique
     assert rows[Injection].query("alpha == 0")["sigma2"].is_unique
+    for found, straight in (("sigma2", "linear2"), ("gain", "linear")):
+        assert (rows[Injection][found] - rows[Injection][straight]).abs().max() <= rows[Injection]["bound"].max()
+    assert (rows[Injection]["gap"] <= rows[Injection]["bound"]).all()
+    for _, pair in rows[Injection].groupby("replicate"):  # what a split saves rises with the share as its gain does
+        (first, *_, last), (start, *_, end) = pair["gain"], pair["alpha"]
+        rise = 1e-3 * (last - first) / (end - start)
+        assert [*pair["before"], *pair["after"]] == pytest.approx([-rise] * len(pair) + [rise] * len(pair))
     monkeypatch.setattr(deployment, "pair_bound", lambda *pair: 2 * pair_bound(*pair))
     assert (OffEcology.at("tiny").run({}, seed=0, device="cpu", dtype=None)["ratio"] > 1 + 1e-9).any()
     monkeypatch.setattr(deployment, "split_injection_threshold", lambda *arguments: 0.3)

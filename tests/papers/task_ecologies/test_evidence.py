@@ -47,6 +47,10 @@ def test_failures_fall_long_before_the_bound(rows):
     assert shares.is_monotonic_decreasing
     assert shares.iloc[0] > 0.2 > 0.05 > shares.iloc[2] >= shares.iloc[-1] == 0
     assert rows[Certification]["needed"].iloc[0] > 50 * 1000
+    one = rows[Certification].iloc[0]
+    corollary = 2 * (one["ceiling"] / one["gamma"]) ** 2 * math.log(2 * len(set_partitions(3)) / 0.05)
+    assert one["needed"] == pytest.approx(corollary)
+    assert rows[Certification].query("asked")["n"].unique().tolist() == [math.ceil(corollary)]
 
 
 def test_printed_numbers_are_of_seven_languages():

@@ -188,7 +188,7 @@ def _statements(code: str) -> tuple[_Line, ...]:
 
 
 def _line(node: ast.stmt) -> _Line:
-    code, inside = ast.unparse(node), []
+    code, inside = _written(node), []
     if isinstance(node, ast.For | ast.While | ast.If | ast.With):
         inside = [_line(each) for each in (*node.body, *getattr(node, "orelse", ()))]
         node.body, node.orelse = [ast.Pass()], []
@@ -197,6 +197,31 @@ def _line(node: ast.stmt) -> _Line:
     reads = {each.get_name() for each in symbols if each.is_referenced()} | _free(names)
     gives = {each.get_name() for each in symbols if each.is_assigned() or each.is_namespace()}
     return _Line(code, reads | (_wanted(inside) - gives), gives.union(*(each.gives for each in inside)), gives)
+
+
+class _Quoted(ast.NodeTransformer):
+    """f-strings as Python 3.11 writes them: since 3.12 what stands inside may have the quotes of the whole."""
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.Name:
+        parts = "".join(self._inside(each) for each in node.values)
+        quote = next(each for each in ("'", '"', '"""', "'''") if each not in parts and not parts.endswith(each[0]))
+        return ast.Name(f"f{quote}{parts}{quote}", ast.Load())
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.FormattedValue:
+        node.value = self.visit(node.value)
+        if node.format_spec:
+            node.format_spec.values = [self.visit(each) for each in node.format_spec.values]
+        return node
+
+    def _inside(self, part: ast.expr) -> str:
+        text = ast.unparse(ast.JoinedStr([self.visit(part)]))[1:]
+        width = 3 if text.startswith(('"""', "'''")) else 1
+        return text[width:-width]
+
+
+def _written(node: ast.AST) -> str:
+    """The code of a node, the same in every Python."""
+    return ast.unparse(_Quoted().visit(node))
 
 
 class _Apart(ast.NodeTransformer):
@@ -237,7 +262,7 @@ def _normal(code: str) -> str:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
             node.keywords = [each for each in node.keywords if each.arg != "null"]
-    return ast.unparse(tree)
+    return _written(tree)
 
 
 def _calls(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str, str | None]]:

@@ -214,12 +214,13 @@ def cut(text: Tag) -> None:
 
 
 def sentences(text: Tag) -> list[list[PageElement]]:
-    """Divide the children of a text into sentences: a string is split where one ends, and one may end in a formula."""
+    """Divide the children of a text into sentences: strings are split where one ends, and before that of a panel one
+    may end in a formula."""
     found: list[list[PageElement]] = [[]]
     for child in list(text.children):
         pieces, before = [child], child.previous_sibling
         stops = isinstance(before, Tag) and before.get_text().rstrip().endswith((".", "!", "?"))
-        if stops and re.match(r"\s+[A-Z]", child.get_text()):
+        if stops and _PANEL.match(child.get_text()):
             found.append([])
         if type(child) is NavigableString and len(ends := _END.split(child)) > 1:
             pieces = [NavigableString(f"{piece} " if piece != ends[-1] else piece) for piece in ends]

@@ -17,7 +17,7 @@ CLAIMS = (
         r"test loss less $\ln V$",
         at_least(-0.01),
         unit="nats",
-        where="its control is HKT-3.e: the same measure where the layer leaks",
+        where="an even guess passes, as it should: the row lives by the arm that fails it, HKT-3.e, where the layer leaks",
         null=mean("loss - chance", "kind == 'hkt-block'"),
     ),
     statistic(

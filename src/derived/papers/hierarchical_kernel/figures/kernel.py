@@ -1,6 +1,7 @@
 """Eigenvalues of random heads, and the two parts of the score tables."""
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 

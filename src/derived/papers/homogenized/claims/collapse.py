@@ -21,7 +21,7 @@ def delays(rows: pd.DataFrame) -> pd.Series:
 CLAIMS = (
     statistic(
         "HT-7",
-        r"The mean overlap of hot attention is logistic, $\dot u=u(1-u)$.",
+        r"The mean overlap of hot attention at $d=256$ is logistic, $\dot u=u(1-u)$.",
         Hot,
         mean("m - u", "layer > 0 and d == 256", by=["tau"], decides=farthest_from(0)),
         r"$n=8$, $d=256$, mean overlap less the logistic at the time where it is farthest off",
@@ -34,7 +34,7 @@ CLAIMS = (
     ),
     statistic(
         "HT-8.a",
-        r"At logit deviation 8 an equiangular prompt follows the ODE of the simplex.",
+        r"At logit deviation 8 and $d=4096$ an equiangular prompt follows the ODE of the simplex.",
         Cold,
         mean("gamma - gamma_theory", "layer > 0 and d == 4096", by=["tau"], decides=farthest_from(0)),
         r"$n=16$, logit deviation 8, $d=4096$, overlap less the ODE at the time where it is farthest off",

@@ -57,7 +57,7 @@ CLAIMS = (
         judged_at=RECORDED,
         amends="HT-13.a",
         null=excess_return("recurrent", factors=0),  # an orthogonal A
-        horizon="slow time 10",
+        horizon="slow time 10, at $d=256$ alone",
     ),
     unseen(
         "HT-18.a",

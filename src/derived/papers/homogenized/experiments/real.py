@@ -120,9 +120,10 @@ def passages(count: int) -> list[str]:
 @dataclass(frozen=True, kw_only=True)
 class Reactions(Experiment):
     """The ALBERT of RXNMapper, which passes twelve times through one shared layer, on the reactions of its own tests:
-    trained; before its training; and with a layer of its own, as fresh, for every pass.
+    trained; with the trained embeddings and a fresh layer (grafted); before its training (shared); and with a layer of
+    its own, as fresh, for every pass.
 
-    Rows: weights (trained, shared, fresh), draw, replicate (a reaction), layer (a pass), m, m_theory (for fresh).
+    Rows: weights (trained, grafted, shared, fresh), draw, replicate (a reaction), layer (a pass), m, m_theory (fresh).
     """
 
     model: str = "rxnmapper"
@@ -134,7 +135,8 @@ class Reactions(Experiment):
     deterministic: ClassVar = {"m_theory": 1e-3}
 
     def conditions(self) -> list[dict]:
-        arms = [{"weights": weights, "draw": draw} for weights in ("shared", "fresh") for draw in range(self.draws)]
+        untrained = ("grafted", "shared", "fresh")
+        arms = [{"weights": weights, "draw": draw} for weights in untrained for draw in range(self.draws)]
         return [{"weights": "trained", "draw": 0}, *arms]
 
     @torch.no_grad()
@@ -146,8 +148,9 @@ class Reactions(Experiment):
             def again(layer: int, index: int = index):
                 return models.fresh(trained, stream(seed, "untrained", weights, draw, index, layer)).model.albert
 
-            body = trained.model.albert if weights == "trained" else again(0)
-            layers = again if weights == "fresh" else lambda layer, body=body: body
+            body = trained.model.albert if weights in ("trained", "grafted") else again(0)
+            one = again(0) if weights == "grafted" else body
+            layers = again if weights == "fresh" else lambda layer, one=one: one
             states = _passes(body, layers, trained.tokens(reaction))
             found.append(_courses(states, body.config, weights == "fresh"))
         return _rows(found)

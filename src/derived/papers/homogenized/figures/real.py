@@ -4,10 +4,11 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, GREEN, RED, THEORY, beside, largest, panel_label, plain_log, points
+from derived.lab.plot import BLUE, GREEN, ORANGE, RED, THEORY, beside, largest, panel_label, plain_log, points
 
-ARMS = {"trained": (BLUE, "o"), "fresh": (GREEN, "s"), "shared": (RED, "D")}
+ARMS = {"trained": (BLUE, "o"), "fresh": (GREEN, "s"), "shared": (RED, "D"), "grafted": (ORANGE, "^")}
 WORDS = {"trained": "trained", "fresh": "untrained, fresh layers", "shared": "untrained, one layer"}
+WORDS |= {"grafted": "trained tokens, untrained layer"}
 
 
 def courses(reactions: pd.DataFrame, sentences: pd.DataFrame) -> Figure:

@@ -69,6 +69,17 @@ CLAIMS = (
         unit="bits per spin",
     ),
     statistic(
+        "OLS-15.i",
+        r"With the flip rule of $F=e^u$ there are $0.02\cdot2^N$ patterns at 1 % of wrong bits, to 15 per cent, at every $N$ that we tried.",
+        ExponentialCapacity,
+        measure.mean("K / theory", "notion == 'typical'", by=["N"], decides=measure.farthest_from(1)),
+        r"mean number of patterns over $0.02\cdot2^N$, at the $N$ where it is farthest off",
+        within(1, 0.15),
+        null=measure.mean("K / (0.02 * 2**N)", "notion == 'all'", by=["N"], decides=measure.farthest_from(1)),
+        horizon="$N=16$",
+        unit="ratio",
+    ),
+    statistic(
         "OLS-15.e",
         r"With the flip rule of $F=e^u$ all patterns stay put at once only up to $K\sim2^{N/2}$ patterns.",
         ExponentialCapacity,

@@ -85,8 +85,8 @@ CLAIMS = (
     ),
     statistic(
         "OLS-10.e",
-        r"If $\operatorname{rank}\hat B=p$, at least eight in ten trainings of the matrix $L$ by Adam find the structure "
-        r"$LL^\top=\Sigma^{-1}$.",
+        r"If $\operatorname{rank}\hat B=p$, at least eight in ten trainings of the matrix $L$ by Adam at the rate "
+        r"$10^{-2}$, without noise, find the structure $LL^\top=\Sigma^{-1}$.",
         Structure,
         measure.share(f"structure_gap < {FOUND}", "rank == p", unit=SHAPE),
         rf"share of runs (three shapes, each run with data of its own) that end with {STRUCTURE}<{FOUND:g}$",
@@ -96,8 +96,8 @@ CLAIMS = (
     ),
     statistic(
         "OLS-10.f",
-        r"If $\operatorname{rank}\hat B<p$, at least eight in ten trainings of the matrix $L$ by Adam fit the data and miss "
-        r"the structure $LL^\top=\Sigma^{-1}$.",
+        r"If $\operatorname{rank}\hat B<p$, at least eight in ten trainings of the matrix $L$ by Adam at the rate "
+        r"$10^{-2}$, without noise, fit the data and miss the structure $LL^\top=\Sigma^{-1}$.",
         Structure,
         measure.share(f"relative_loss < {FITTED} and structure_gap > {MISSED}", "rank < p", unit=SHAPE),
         rf"share of runs (three shapes, each run with data of its own) that end with a relative loss below ${FITTED:g}$ "

@@ -8,7 +8,7 @@ from ..experiments.overlap import DeepOverlap
 CLAIMS = (
     statistic(
         "SP-10.c",
-        r"Torch networks of 64 blocks have the overlap $\rho$ of the recurrence, far from 1 with Derf.",
+        r"Torch networks of 64 blocks have the overlap $\rho$ of the recurrence, with Derf and with LayerNorm.",
         DeepOverlap,
         mean("p / q - p_theory / q_theory", "b == b.max()", by=["norm"], decides=farthest_from(0.0)),
         r"mean $\rho$ at block 64 less that of the recurrence, the norm farthest off, jointly over norms",

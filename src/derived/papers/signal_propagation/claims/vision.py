@@ -62,7 +62,7 @@ CLAIMS = (
         plain="A few numbers per block predict how gradients grow in freshly initialised vision transformers.",
         source="paper",
         where="abstract; at these sizes theories without $K$ and for infinitely many tokens do as well; to decide it takes "
-        "about an hour of one core",
+        "about seventeen more networks at each norm and $\\alpha$, a quarter of an hour of one quiet core",
         paper_value=Published(1.015, "fold error", error=0.005),  # 1 to 2 % in the author's notebook,
         judged_at=RECORDED,
         null=lambda rows: jointly(fold_error("J"), ("norm", "alpha"), highest)(rows.assign(J_theory=1.0)),
