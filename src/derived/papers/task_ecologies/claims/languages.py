@@ -45,7 +45,8 @@ def times_as_far(where: str, decides: Decides) -> Measure:
     def one(rows: pd.DataFrame, level: float) -> stats.Estimate:
         between, within_one = (by_draw(values(rows, each), rows, ["group"]).mean() for each in ("between", "within"))
         log = stats.mean(np.log(between / within_one), level)
-        value, low, high = np.exp([log.value, log.low, log.high]).tolist()
+        with np.errstate(over="ignore"):  # an interval over two groups may have no upper end in floats
+            value, low, high = np.exp([log.value, log.low, log.high]).tolist()
         return stats.Estimate(value, log.n, low, high, value * log.error)
 
     return jointly(one, ["sentence"], decides, where)
