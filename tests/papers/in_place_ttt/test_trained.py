@@ -302,6 +302,15 @@ def test_a_curve_is_flat_by_its_last_two_tenths(kind, monkeypatch):
     assert table["before"].unique() == pytest.approx([before])
 
 
+@pytest.mark.parametrize("kind", [ChunkSizes, Layers, Documents, WarmStart])
+def test_the_floor_is_that_of_the_texts(kind, monkeypatch):
+    """Without any training."""
+    tiny = kind.at("tiny")
+    monkeypatch.setattr(sys.modules[kind.__module__], "fit", lambda *given, **facts: torch.zeros(tiny.networks, 40))
+    table = run_condition(tiny, tiny.conditions()[0], 0, "cpu")
+    assert table["floor"].unique().tolist() == [bigram_floor(tiny.vocabulary)]
+
+
 def test_the_schedule_warms_up_and_ends_at_zero():
     rates = [schedule(step, 100, 0.1) for step in range(100)]
     assert rates[0] == pytest.approx(0.01)
@@ -359,7 +368,7 @@ def test_one_rival_refutes_a_statement_on_three_and_does_not_confirm_it():
     for other in (ahead(-0.1), ahead(0.0)):
         with pytest.raises(ValueError, match="DeltaNet alone does not refute it"):
             claim.measure(other)
-    with pytest.raises(ValueError, match="delta is not at a plateau"):
+    with pytest.raises(ValueError, match="delta' is not at a plateau"):
         claim.measure(refuted.assign(before=refuted["late"] + 0.02 * (refuted["arm"] == "delta")))
 
 
@@ -429,6 +438,6 @@ def test_a_row_is_judged_at_a_plateau_of_its_arms_alone():
     assert at_plateau(pair, "window", "ttt")(pd.concat([early, some])).value == pytest.approx(2.0)
     for fall in (0.02, math.nan):
         falling = some.assign(before=[1 + fall if arm == "window" else 1 for arm in some["arm"]])
-        with pytest.raises(ValueError, match="window is not at a plateau"):
+        with pytest.raises(ValueError, match="window' is not at a plateau"):
             at_plateau(pair, "window", "ttt")(falling)
         assert at_plateau(pair, "ttt")(falling).value == pytest.approx(2.0)

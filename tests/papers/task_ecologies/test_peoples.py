@@ -91,8 +91,9 @@ def test_the_rise_is_that_of_the_arm():
         for r in range(6)
         for k, category in enumerate(("trained", "relative", "alien"))
     )
-    for id in ("TE-E1.d", "TE-E1.e"):
+    for id, n in (("TE-E1.d", 3), ("TE-E1.e", 6)):  # three families, each with two of the six models
         assert BY_ID[id].measure(rows).value == pytest.approx(0.2025)
+        assert BY_ID[id].measure(rows).n == n
         assert BY_ID[id].null(rows).value == pytest.approx(0.0025)
 
 
@@ -114,6 +115,10 @@ def test_groups_are_compared_in_the_sentences_that_tell_and_in_the_others():
     told, silent = BY_ID["TE-16.a"], BY_ID["TE-16.b"]
     assert told.measure(rows).value == pytest.approx(np.exp(np.log(2 + 0.01 * np.arange(8)).mean()))
     assert told.measure(rows).n == 8
+    less = (rows["sentence"] == "True 1") & (rows["weights"] == "trained")
+    some = rows.assign(between=rows["between"].mask(less, 1.7 * rows["within"]))
+    assert told.measure(some).value == pytest.approx(1.7)  # one sentence of less decides
+    assert silent.null(some).value == pytest.approx(told.measure(rows).value)  # and one of more
     assert told.null(rows).value == pytest.approx(1.0)
     assert silent.measure(rows).value == pytest.approx(1.0)
     assert silent.judge(silent.null(rows))[0] == "fails"

@@ -118,7 +118,7 @@ CLAIMS = (
     ),
     statistic(
         "GT-8.d",
-        "Noise of 3 % of the range on all values takes more than half of the tax over the squared error on 64 codes away, in logarithms, at the codebook where it is highest without noise.",
+        "Noise of 3 % of the range on all values, inputs and labels alike, takes more than half of the tax over the squared error on 64 codes away, in logarithms, at the codebook where it is highest without noise.",
         Sweep,
         tax_halved,
         "$\\ln$ of the tax without noise less twice $\\ln$ of the tax with it",

@@ -267,7 +267,7 @@ CLAIMS = (
     ),
     statistic(
         "GT-2.d",
-        "On trained encoders the distortion $D$ is that of the pooled law, with jump and bias measured by striking single tokens, and the spread on the same paths.",
+        "On average over five arms of trained encoders the distortion $D$ is that of the pooled law, with jump and bias measured by striking single tokens, and the spread on the same paths.",
         Order,
         over_arms("law"),
         "measured over predicted distortion, mean over five arms and four shares",
@@ -279,7 +279,7 @@ CLAIMS = (
     ),
     statistic(
         "GT-2.e",
-        "On trained encoders $D$ grows as the square root of the share of positions that noise strikes.",
+        "On average over five arms of trained encoders $D$ grows as the square root of the share of positions that noise strikes.",
         Order,
         over_arms("slope"),
         "slope of $\\ln D$ in $\\ln r$, mean over five arms",
@@ -291,12 +291,12 @@ CLAIMS = (
     ),
     statistic(
         "GT-2.f",
-        r"Under hard labels the struck tokens of a trained encoder displace its states in one direction by more than $J/51$ in mean square, so at the published length and noise rate the pooled law without a bias predicts too small a $D$.",
+        r"Under hard labels the struck tokens of a trained encoder displace its states in one direction by more than $J/51$ in mean square, on paths of the length on which it was trained.",
         Order,
         measure.mean("bias", "bias == bias and arm == 'ce'"),
         "mean square of the mean displacement over $J$",
         at_least(1 / 51, r"\frac1{51}"),
-        where="$rL=51$ at the published length of 512 and the largest rate of 0.1; our networks read shorter paths",
+        where="$rL=51$ at the published length of 512 and the largest rate of 0.1: were it so there, the pooled law without a bias would predict too small a $D$; recorded on shorter paths",
         unit="of $J$",
         judged_at=RECORDED,
         null=measure.mean("unbiased", "bias == bias and arm == 'ce'"),

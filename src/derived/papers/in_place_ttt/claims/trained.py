@@ -81,20 +81,25 @@ def last_lengthening(arm: str) -> Measure:
     return measure
 
 
-def at_plateau(measure: Measure, *arms: str) -> Measure:
-    """The measure on models that were trained for all steps; ValueError unless each of its arms is flat there: the last
-    tenth of the steps may take PLATEAU at most off its mean training loss."""
+def if_flat(measure: Measure, *arms: str) -> Measure:
+    """The measure; ValueError unless each of its arms is flat in training: the last tenth of the steps may take PLATEAU
+    at most off its mean training loss."""
 
     def judged(rows: pd.DataFrame):
-        ends = chosen(rows, "steps == steps.max()")
         for arm in arms:
-            last = at_best_rate(ends, f"arm == '{arm}'", "min")
+            last = at_best_rate(rows, arm, "min")
             fall = (last["before"] - last["late"]).mean(skipna=False)
             if not fall <= PLATEAU:
                 raise ValueError(f"{arm} is not at a plateau: the last tenth of the steps took {fall:.3f} off its loss")
-        return measure(ends)
+        return measure(rows)
 
     return judged
+
+
+def at_plateau(measure: Measure, *arms: str) -> Measure:
+    """The measure on models that were trained for all steps, if they are flat there."""
+    flat = if_flat(measure, *(f"arm == '{arm}'" for arm in arms))
+    return lambda rows: flat(chosen(rows, "steps == steps.max()"))
 
 
 def if_settled(measure: Measure, *arms: str) -> Measure:

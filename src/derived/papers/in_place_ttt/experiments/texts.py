@@ -20,7 +20,7 @@ from derived.lab.training import mean_cross_entropy
 from ..data.needles import FIRST, TASKS, ruler_like
 from ..data.sources import python_bytes
 from ..model.network import Memory, Size, SmallLM, moved
-from .fits import CI, CPU, Trained, as_many_parameters, build, fit
+from .fits import CI, CPU, FINE, Trained, as_many_parameters, build, fit
 
 DEPTH = 2
 
@@ -123,8 +123,8 @@ class SourceBytes(Trained):
     tiers: ClassVar = {
         "ci": {**CI, "size_of_text": 2**12, "final": 8, "contexts": (0, 24), "steps": 10},
         "cpu": {
-            **{**CPU, "length": 128, "steps": 600, "size_of_text": 2**22},
-            **{"final": 32, "contexts": (0, 32, 96)},
+            **{**CPU, "networks": 16, "rates": FINE, "steps": 1200},
+            **{"length": 128, "size_of_text": 2**22, "final": 32, "contexts": (0, 32, 96)},
         },
         "gpu": {},
     }

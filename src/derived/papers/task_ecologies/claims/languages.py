@@ -7,19 +7,20 @@ import pandas as pd
 from derived.lab import stats
 from derived.lab.claims import RECORDED, at_least, at_most, reported, statistic, within
 from derived.lab.effect import Published
-from derived.lab.measure import Measure, by_draw, chosen, lowest, mean, values
+from derived.lab.measure import Decides, Measure, by_draw, chosen, highest, jointly, lowest, mean, values
 from derived.lab.stats import LEVEL
 
 from ..experiments.languages import Abroad, Complexity, ErasAbroad, NamesAbroad, NamesKept
 
 
-def least_rise(column: str, where: str = "") -> Measure:
-    """How much a column rises from trained to related and from related to alien languages, replicate by replicate, in
-    the step whose interval reaches lowest."""
+def least_rise(column: str, where: str = "", draw: str = "replicate") -> Measure:
+    """How much a column rises from trained to related and from related to alien languages, draw by draw, in the step
+    whose interval reaches lowest; ``draw`` is an expression that tells draws apart."""
 
     def measure(rows: pd.DataFrame):
         level, some = 1 - (1 - LEVEL) / 2, chosen(rows, where)
-        wide = by_draw(some[column], some, ["replicate", "category"]).mean().unstack()
+        some = some.assign(draw=values(some, draw))
+        wide = by_draw(some[column], some, ["draw", "category"]).mean().unstack()
         steps = (wide["relative"] - wide["trained"], wide["alien"] - wide["relative"])
         return lowest([stats.mean(step, level) for step in steps])
 
@@ -37,40 +38,43 @@ def beyond_the_first(category: str, column: str) -> Measure:
     return measure
 
 
-def times_as_far(where: str) -> Measure:
-    """The divergence between names of different gender over that of the same, group by group, over sentences; the
+def times_as_far(where: str, decides: Decides) -> Measure:
+    """The divergence between names of different gender over that of the same, group by group, sentence by sentence; the
     geometric mean, since the ratios are skew."""
 
-    def measure(rows: pd.DataFrame) -> stats.Estimate:
-        some = chosen(rows, where)
-        between, within_one = (by_draw(values(some, each), some, ["group"]).mean() for each in ("between", "within"))
-        one = stats.mean(np.log(between / within_one))
-        value, low, high = np.exp([one.value, one.low, one.high]).tolist()
-        return stats.Estimate(value, one.n, low, high, value * one.error)
+    def one(rows: pd.DataFrame, level: float) -> stats.Estimate:
+        between, within_one = (by_draw(values(rows, each), rows, ["group"]).mean() for each in ("between", "within"))
+        log = stats.mean(np.log(between / within_one), level)
+        with np.errstate(over="ignore"):  # an interval over two groups may have no upper end in floats
+            value, low, high = np.exp([log.value, log.low, log.high]).tolist()
+        return stats.Estimate(value, log.n, low, high, value * log.error)
 
-    return measure
+    return jointly(one, ["sentence"], decides, where)
 
 
 TOLD, NOT_TOLD = "weights == 'trained' and telling", "weights == 'trained' and not telling"
-FARTHER = "divergence of two names of different gender over that of two of the same, geometric mean over groups of four"
+FARTHER = (
+    "divergence of two names of different gender over that of two of the same, geometric mean over groups of four, "
+    "the sentence whose interval reaches "
+)
 RISE = "the smaller of two steps, trained to related and related to alien, over replicates"
 
-RISES = (least_rise("excess", "arm == 'as they are'"), "loss above the table's, " + RISE, at_least(0))
+NEAR = "language != 4"  # of the two relatives the one that is three tenths fresh
+FAMILY = "replicate % 3"  # the families of languages take turns
 DISAGREED = {"unit": "nats", "source": "paper", "paper_value": ".0018, .0028, .0063", "judged_at": RECORDED}
 PEOPLES = {"unit": "nats per letter", "judged_at": RECORDED, "made_of": "real data"}
-PEOPLES |= {"null": least_rise("excess", "arm == 'dealt'")}
 
 CLAIMS = (
     statistic(
         "TE-E1.a",
-        "The loss above the floor of models of three languages rises from these to related languages and again to an alien one.",
+        "The loss above the floor of models of three languages rises from these to a near relative and again to an alien language.",
         Abroad,
-        least_rise("excess"),
+        least_rise("excess", NEAR),
         "excess, " + RISE,
         at_least(0),
         unit="nats per letter",
         source="paper",
-        where="Figure 7; generated languages of known floor here, one of the two related ones nine tenths fresh; a pilot at another seed had been seen",
+        where="Figure 7; generated languages of known floor here, the near relative three tenths fresh; one of nine tenths is not judged; a pilot at another seed had been seen",
         paper_value="loss 2.36, 2.87, 3.65",
         null=beyond_the_first("again", "excess"),
         plain="Models predict worse the farther a language is from those they were trained on.",
@@ -78,12 +82,12 @@ CLAIMS = (
     ),
     statistic(
         "TE-E1.b",
-        "Models of the same languages disagree more with one another on related languages and again more on an alien one.",
+        "Models of the same languages disagree more with one another on a near relative and again more on an alien language.",
         Abroad,
-        least_rise("disagreement"),
+        least_rise("disagreement", NEAR),
         "mean divergence of two models' laws, " + RISE,
         at_least(0),
-        where="Figure 7; generated languages here, one of the two related ones nine tenths fresh; a pilot at another seed had been seen. What matters was half of the disagreement at home after 1,500 steps, and was set when those rows had been seen",
+        where="Figure 7; generated languages here, the near relative three tenths fresh; a pilot at another seed had been seen. What matters was half of the disagreement at home after 1,500 steps, and was set when those rows had been seen",
         null=beyond_the_first("again", "disagreement"),
         matters=0.003,
         **DISAGREED,
@@ -91,9 +95,9 @@ CLAIMS = (
     statistic(
         "TE-E1.f",
         "As the paper measures it, by the divergence of average laws after 3, 5 and 8 letters, models of the same languages "
-        "disagree more with one another on related languages and again more on an alien one.",
+        "disagree more with one another on a near relative and again more on an alien language.",
         Abroad,
-        least_rise("averaged"),
+        least_rise("averaged", NEAR),
         "mean divergence of two models' average laws, " + RISE,
         at_least(0),
         where="Figure 7; three models of each family in place of ten",
@@ -128,10 +132,13 @@ CLAIMS = (
         "Models of the given names of three related languages predict unread names worse, by what a table of the very "
         "language's pairs of letters makes of them, in other languages of the family and worse again outside of it.",
         NamesAbroad,
-        *RISES,
+        least_rise("excess", "arm == 'as they are'", FAMILY),
+        "loss above the table's, the smaller of two steps, trained to related and related to alien, over families of languages",
+        at_least(0),
         source="paper",
-        where="Figure 7, on names of twenty languages in place of five texts; replicates share languages; a pilot that looked at the trained languages alone fixed the steps",
+        where="Figure 7, on names of three families of five languages, and of five strangers that all share, in place of five texts; four models a family; a pilot that looked at the trained languages alone fixed the steps",
         paper_value="loss 2.36, 2.87, 3.65",
+        null=least_rise("excess", "arm == 'dealt'", FAMILY),
         **PEOPLES,
     ),
     statistic(
@@ -139,35 +146,38 @@ CLAIMS = (
         "Models of the letters of three eras of State of the Union speeches predict unread speeches worse, by what a table of "
         "the very era's pairs of letters makes of them, in the next two eras and worse again in the farthest two.",
         ErasAbroad,
-        *RISES,
+        least_rise("excess", "arm == 'as they are'"),
+        "loss above the table's, " + RISE,
+        at_least(0),
+        null=least_rise("excess", "arm == 'dealt'"),
         where="after Figure 7; replicates share seven eras, and differ in the speeches that are read",
         **PEOPLES,
     ),
     statistic(
         "TE-16.a",
-        "In sentences after which a pronoun may come, a real language model, Gemma 3 270M, holds two names of different gender "
+        "In each of four sentences after which a pronoun may come, a real language model, Gemma 3 270M, holds two names of different gender "
         "at least one and a half times as far apart, by what it says of the next token, as two of the same gender.",
         NamesKept,
-        times_as_far(TOLD),
-        FARTHER,
+        times_as_far(TOLD, lowest),
+        FARTHER + "lowest",
         at_least(1.5),
         unit="times as far apart",
         where="after TE-2, on eight sentences written for it and American names of one token",
-        null=times_as_far("weights == 'untrained' and telling"),
+        null=times_as_far("weights == 'untrained' and telling", lowest),
         judged_at=RECORDED,
         made_of="real weights",
     ),
     statistic(
         "TE-16.b",
-        "In sentences whose next word has no gender the same model holds the same names of different gender less than one and "
+        "In each of four sentences whose next word has no gender the same model holds the same names of different gender less than one and "
         "a half times as far apart as those of the same gender.",
         NamesKept,
-        times_as_far(NOT_TOLD),
-        FARTHER,
+        times_as_far(NOT_TOLD, highest),
+        FARTHER + "highest",
         at_most(1.5),
         unit="times as far apart",
         where="after TE-2: the names are one class where no text asks for more",
-        null=times_as_far(TOLD),
+        null=times_as_far(TOLD, highest),
         judged_at=RECORDED,
         made_of="real weights",
     ),

@@ -10,10 +10,29 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, DASHED, GREEN, MUTED, RED, SKY, largest, mean_and_reach, panel_label, plain_log
+from derived.lab.plot import (
+    BLUE,
+    DASHED,
+    GREEN,
+    MUTED,
+    ORANGE,
+    RED,
+    SKY,
+    largest,
+    mean_and_reach,
+    panel_label,
+    plain_log,
+)
 
-CATEGORIES = {"trained": BLUE, "again": SKY, "relative": GREEN, "alien": RED}
-NAMES = {"trained": "trained", "again": "trained,\nnew texts", "relative": "related", "alien": "alien"}
+CATEGORIES = {"trained": BLUE, "again": SKY, "relative": GREEN, "far": ORANGE, "alien": RED}
+NAMES = {
+    "trained": "trained",
+    "again": "trained,\nnew texts",
+    "relative": "related",
+    "far": "far\nrelative",
+    "alien": "alien",
+}
+FAR = 4  # the place of the relative that is nine tenths fresh
 COLUMNS = {
     "loss": "loss (nats per letter)",
     "excess": "loss above the floor (nats)",
@@ -24,6 +43,7 @@ COLUMNS = {
 def off_ecology(rows: pd.DataFrame) -> Figure:
     """Loss, loss above the known floor and disagreement by kind of language; rows of ``Abroad``."""
     rows = largest(rows)
+    rows = rows.assign(category=rows["category"].mask(rows["language"] == FAR, "far"))
     figure, axes = plt.subplots(1, 3, figsize=(8.0, 3.2))
     recorded, words = bool(rows["recorded"].iloc[0]), []
     for ax, (column, label) in zip(axes, COLUMNS.items(), strict=True):
@@ -34,7 +54,7 @@ def off_ecology(rows: pd.DataFrame) -> Figure:
             ax.plot(x + 0.12 * np.sin(2.4 * np.arange(len(each))), each, ".", color=color, alpha=0.4, markersize=4)
             ax.errorbar(x, mean, reach, fmt="o", color=color, markerfacecolor=color if recorded else "none", capsize=3)
             words.append(f"{' '.join(NAMES[category].split())} {column} {mean:.3g}")
-        ax.set(xticks=range(4), xlim=(-0.5, 3.5), ylabel=label, xlabel="language")
+        ax.set(xticks=range(5), xlim=(-0.5, 4.5), ylabel=label, xlabel="language")
         ax.set_xticklabels([NAMES[each] for each in CATEGORIES], fontsize=8, rotation=30)
         ax.set_ylim(bottom=0)
     figure.set_label(f"Models of three languages by kind of language, means over replicates: {'; '.join(words)}.")
