@@ -3,7 +3,7 @@
 import copy
 import inspect
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -26,7 +26,7 @@ def fit(
     num: int = 1,
     rate: float = 1.0,
     rule: Literal["first", "last"] = "first",
-    h: Callable[[Tensor], Tensor] | None = None,
+    h: Callable[[Tensor], Tensor] | Iterable[Callable] | None = None,
     table: ArrayLike | None = None,
     generator: torch.Generator | None = None,
     **options,
@@ -51,7 +51,7 @@ SENTENCES = [
     ((X,), {"rate": "fast"}, "rate = 'fast'; give a number"),
     ((X,), {"rate": X}, "rate is a torch.Tensor; give a number"),
     ((X,), {"rule": "middle"}, "rule = 'middle'; give 'first' or 'last'"),
-    ((X,), {"h": 3}, "h = 3; give a function"),
+    ((X,), {"h": 3}, "h = 3; give a function or an iterable of functions"),
     ((X,), {"table": "abc"}, "table = 'abc'; give a number, a list, a tuple, a NumPy array or a torch.Tensor"),
     ((X,), {"generator": 0}, "generator = 0; give a torch.Generator, such as lab.rng.stream(0, 'noise')"),
 ]

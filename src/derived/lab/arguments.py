@@ -8,10 +8,11 @@ none is empty. What is mathematically wrong, such as a probability above one, th
 import functools
 import inspect
 import itertools
+import re
 import reprlib
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from numbers import Complex, Integral, Real
 from typing import Any, Literal
 
@@ -101,7 +102,7 @@ def _checked(function: Callable, empty: bool = False) -> Callable:
 
 def _plain(hint: Any) -> Any:
     """The annotation with one name for what NumPy takes for an array."""
-    if "_SupportsArray" not in repr(hint):
+    if not re.search("_SupportsArray|ArrayLike", repr(hint)):  # what NumPy's word is, and what it is called since 3.12
         return hint
     return ARRAY | None if types.NoneType in typing.get_args(hint) else ARRAY
 
@@ -183,9 +184,9 @@ def _words(hint: Any) -> str:
         return WORDS[hint]
     if typing.get_origin(hint) is Callable:
         return "a function"
-    if typing.get_origin(hint) in (Sequence, list, tuple):
-        entries = {int: "integers", float: "numbers"}.get(typing.get_args(hint)[0], "entries")
-        return f"a {typing.get_origin(hint).__name__.lower()} of {entries}"
+    if typing.get_origin(hint) in (Sequence, Collection, Iterable, list, tuple):
+        entries = {int: "integers", float: "numbers", Callable: "functions"}.get(typing.get_args(hint)[0], "entries")
+        return f"{_an(typing.get_origin(hint).__name__.lower())} of {entries}"
     return f"a {hint.__name__ if inspect.isclass(hint) and not typing.get_args(hint) else str(hint).split('abc.')[-1]}"
 
 
