@@ -60,7 +60,7 @@ class ExponentialCapacity(Experiment):
 
     tiers: ClassVar = {
         "ci": {"typical_sizes": (10, 12, 14), "all_sizes": (8, 10, 12, 14), "replicates": 16},
-        "cpu": {"typical_sizes": (10, 12, 14, 16), "all_sizes": (10, 12, 14, 16, 18)},
+        "cpu": {"typical_sizes": (10, 12, 14, 16), "all_sizes": (10, 12, 14, 16, 18), "replicates": 24},
         "gpu": {},
     }
 
