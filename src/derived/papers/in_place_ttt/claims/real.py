@@ -53,6 +53,7 @@ CLAIMS = (
         "mean over pairs of different tokens and over layers at fresh weights less that of the trained model, text by text",
         at_least(0.05),
         unit="cosine",
+        judged_at=("cpu",),
         null=fresh_on_other_texts,
         **FACTS,
     ),
