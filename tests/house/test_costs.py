@@ -28,3 +28,14 @@ def test_every_run_at_tier_gpu_is_counted_at_its_configuration(slug):
         chosen = cost.to_rent(cost.predicted(HOUSE, name))
         assert chosen is not None, f"{name}: no card holds it"
         assert chosen.seconds > 0
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_no_count_is_of_a_size_that_is_run_no_more(slug):
+    known = cost.counts(HOUSE)
+    runs = {
+        cost.name_of(slug, one.__name__, tier): (one, tier) for tier in ("cpu", "gpu") for one in offered(slug, tier)
+    }
+    counted = {name: count["of"] for name, count in known.items() if name.startswith(f"{slug}/")}
+    today = {name: hashed(one.at(tier).configuration()) for name, (one, tier) in runs.items() if name in counted}
+    assert counted == today, f"derived costs {slug}"
