@@ -74,9 +74,9 @@ def spelt(count: int) -> str:
 
 
 def breakable(name: str) -> Markup:
-    """Let a name in CamelCase or snake_case break between its words.
+    """Let a name in CamelCase or snake_case break between its words, and a call after its bracket.
 
-    >>> breakable("LearnedInContext"), breakable("cactus_speed")
-    (Markup('Learned<wbr>In<wbr>Context'), Markup('cactus_<wbr>speed'))
+    >>> breakable("LearnedInContext"), breakable("cactus_speed"), breakable("solve(driver)")
+    (Markup('Learned<wbr>In<wbr>Context'), Markup('cactus_<wbr>speed'), Markup('solve(<wbr>driver)'))
     """
-    return Markup("<wbr>").join(re.split("(?<=[a-z0-9])(?=[A-Z])|(?<=_)", name))
+    return Markup("<wbr>").join(re.split("(?<=[a-z0-9])(?=[A-Z])|(?<=[_(])", name))
