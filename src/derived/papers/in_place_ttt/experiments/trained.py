@@ -39,6 +39,12 @@ def tenths(values: Tensor) -> tuple[list[int], Tensor]:
     return [int(part[-1]) + 1 for part in parts], torch.stack([values[:, part].mean(dim=-1) for part in parts], dim=-1)
 
 
+def ends_of(losses: Tensor) -> dict[str, Tensor]:
+    """The mean training loss (R,) of the last tenth of the steps (late) and of the tenth before it (before)."""
+    tenth = max(1, losses.shape[-1] // 10)
+    return {"late": losses[:, -tenth:].mean(dim=-1), "before": losses[:, -2 * tenth : -tenth].mean(dim=-1)}
+
+
 @torch.no_grad()
 def key_cosine(model: SmallLM, ids: Tensor) -> Tensor:
     """The mean cosine (R,) of the last block's keys of two different tokens that stand at one place of two texts."""
@@ -174,42 +180,53 @@ class Bigrams(Trained):
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkSizes(Bigrams):
-    """IPT-11, after Figure 3b: the loss of documents' last blocks against the size of the chunk; one block that writes.
+    """IPT-11, after Figure 3b: the loss of documents' last blocks against the size of the chunk; one block that writes
+    its own text, or, at three sizes, what another text would have written.
 
-    Rows: chunk, rate, replicate, valid, test (nats per token), floor, parameters.
+    Rows: writes ("own", "another"), chunk, rate, replicate, valid, test (nats per token), floor, parameters, late,
+    before (of ``ends_of``).
     """
 
     chunks: tuple[int, ...] = (4, 8, 16, 32, 64, 128, 256)
 
     tiers: ClassVar = {
         "ci": {**CI, "vocabulary": 6, "final": 8, "chunks": (2, 8)},
-        "cpu": {**CPU, "vocabulary": 16, "final": 16, "chunks": (2, 4, 8, 16, 32), "steps": 120},
+        "cpu": {
+            **{**CPU, "rates": (2.5e-3, 4e-3, 6.3e-3, 1e-2), "steps": 1200},
+            **{"vocabulary": 16, "final": 16, "chunks": (2, 4, 8, 16, 32)},
+        },
         "gpu": {},
     }
     tiny: ClassVar = {"chunks": (2, 4, 8)}
 
     def conditions(self) -> list[dict]:
-        return [{"chunk": chunk, "rate": rate} for chunk in self.chunks for rate in self.rates]
+        three = {self.chunks[0], self.chunks[len(self.chunks) // 2], self.chunks[-1]}
+        arms = [("own", chunk) for chunk in self.chunks] + [("another", chunk) for chunk in sorted(three)]
+        return [{"writes": writes, "chunk": chunk, "rate": rate} for writes, chunk in arms for rate in self.rates]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         size = self.size(self.vocabulary, 1, {0: Memory(chunk=condition["chunk"])})
+        change = of_another_text if condition["writes"] == "another" else None
         model = build(size, self.networks, seed, device, dtype)
-        self.train(model, seed, device, condition["rate"], self.steps)
-        columns = {name: each.squeeze(-1) for name, each in self.judge(model, seed, device).items()}
+        losses = self.train(model, seed, device, condition["rate"], self.steps, change=change)
+        columns = {name: each.squeeze(-1) for name, each in self.judge(model, seed, device, change).items()}
         facts = {"floor": bigram_floor(self.vocabulary), "parameters": model.parameters_each}
-        return rows({"replicate": range(self.networks)}, columns | facts)
+        return rows({"replicate": range(self.networks)}, columns | facts | ends_of(losses))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layers(Bigrams):
     """IPT-12, after Figure 3a: the loss of documents' last blocks against how many of four blocks write.
 
-    Rows: memories, rate, replicate, valid, test (nats per token), floor, parameters.
+    Rows: memories, rate, replicate, valid, test (nats per token), floor, parameters, late, before (of ``ends_of``).
     """
 
     tiers: ClassVar = {
         "ci": {**CI, "vocabulary": 6, "final": 8},
-        "cpu": {**CPU, "vocabulary": 16, "final": 16, "width": 16, "inner": 32, "steps": 120},
+        "cpu": {
+            **{**CPU, "networks": 12, "rates": (2.5e-3, 4e-3, 6.3e-3, 1e-2), "steps": 1200},
+            **{"vocabulary": 16, "final": 16, "width": 16, "inner": 32},
+        },
         "gpu": {},
     }
 
@@ -223,10 +240,10 @@ class Layers(Bigrams):
             for count in (4, condition["memories"])
         )
         model = build(as_many_parameters(size, full), self.networks, seed, device, dtype)
-        self.train(model, seed, device, condition["rate"], self.steps)
+        losses = self.train(model, seed, device, condition["rate"], self.steps)
         columns = {name: each.squeeze(-1) for name, each in self.judge(model, seed, device).items()}
         facts = {"floor": bigram_floor(self.vocabulary), "parameters": model.parameters_each}
-        return rows({"replicate": range(self.networks)}, columns | facts)
+        return rows({"replicate": range(self.networks)}, columns | facts | ends_of(losses))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,7 +291,7 @@ class Documents(Bigrams):
         arm, steps = condition["arm"], condition["steps"]
         change = of_another_text if arm == "placebo" else None
         model = build(self.arm(arm), self.networks, seed, device, dtype)
-        ids, tenth = self.texts(self.judged, stream(seed, "documents", "test"), device), max(1, steps // 10)
+        ids = self.texts(self.judged, stream(seed, "documents", "test"), device)
         untrained = key_cosine(model, ids)
         losses = self.train(model, seed, device, condition["rate"], steps, change=change)
         columns = {
@@ -283,8 +300,7 @@ class Documents(Bigrams):
             "off": self.judge(model, seed, device, torch.zeros_like)["test"],
             "floor": bigram_floor(self.vocabulary),
             "parameters": model.parameters_each,
-            "late": losses[:, -tenth:].mean(dim=-1, keepdim=True),
-            "before": losses[:, -2 * tenth : -tenth].mean(dim=-1, keepdim=True),
+            **{name: each.unsqueeze(-1) for name, each in ends_of(losses).items()},
             "cosine_untrained": untrained.unsqueeze(-1),
             "cosine": key_cosine(model, ids).unsqueeze(-1),
         }
@@ -311,6 +327,36 @@ class CatchUp(Documents):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         return super().run(condition, seed=seed + 1, device=device, dtype=dtype)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuned(Documents):
+    """IPT-13.a, g: as in ``Documents``, with draws of its own and at rates among which each arm is to have its best:
+    after all steps window attention, In-Place TTT on it and the placebo; after few In-Place TTT with its taps and
+    without ("token": it writes the token itself), and the rivals. Rows as there."""
+
+    rates: tuple[float, ...] = (1 / 1.6, 1.0, 1.6, 2.56)
+
+    RATE: ClassVar = {"window": 2.5e-3, "ttt": 2.5e-3, "placebo": 1e-3}
+    SOON: ClassVar = {"ttt": 4e-3, "token": 4e-3, "gla": 2.5e-3, "delta": 1e-2, "lact": 6.3e-3}
+    tiers: ClassVar = {
+        "ci": Documents.tiers["ci"],
+        "cpu": Documents.tiers["cpu"] | {"rates": (1 / 1.6, 1.0, 1.6, 2.56)},
+    }
+
+    def conditions(self) -> list[dict]:
+        trained = ((self.few, self.SOON), (self.steps, self.RATE))
+        arms = [(arm, steps, rate) for steps, rates in trained for arm, rate in rates.items()]
+        return [{"arm": arm, "steps": steps, "rate": rate * by} for arm, steps, rate in arms for by in self.rates]
+
+    def arm(self, arm: str) -> Size:
+        if arm != "token":
+            return super().arm(arm)
+        bare = {i: Memory("none", chunk=self.chunk) for i in range(self.depth)}
+        return as_many_parameters(self.size(self.vocabulary, self.depth, bare), super().arm("lact"))
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        return super().run(condition, seed=seed + 2, device=device, dtype=dtype)
 
 
 @dataclass(frozen=True, kw_only=True)
