@@ -192,7 +192,7 @@ class ChunkSizes(Bigrams):
     tiers: ClassVar = {
         "ci": {**CI, "vocabulary": 6, "final": 8, "chunks": (2, 8)},
         "cpu": {
-            **{**CPU, "rates": (2.5e-3, 4e-3, 6.3e-3, 1e-2), "steps": 1200},
+            **{**CPU, "rates": (4e-3, 6.3e-3, 1e-2), "steps": 1200},
             **{"vocabulary": 16, "final": 16, "chunks": (2, 4, 8, 16, 32)},
         },
         "gpu": {},
@@ -224,7 +224,7 @@ class Layers(Bigrams):
     tiers: ClassVar = {
         "ci": {**CI, "vocabulary": 6, "final": 8},
         "cpu": {
-            **{**CPU, "networks": 12, "rates": (2.5e-3, 4e-3, 6.3e-3, 1e-2), "steps": 1200},
+            **{**CPU, "networks": 12, "rates": (4e-3, 6.3e-3, 1e-2), "steps": 1200},
             **{"vocabulary": 16, "final": 16, "width": 16, "inner": 32},
         },
         "gpu": {},
