@@ -342,6 +342,7 @@ class Tuned(Documents):
     tiers: ClassVar = {
         "ci": Documents.tiers["ci"],
         "cpu": Documents.tiers["cpu"] | {"rates": (1 / 1.6, 1.0, 1.6, 2.56)},
+        "gpu": {},
     }
 
     def conditions(self) -> list[dict]:
