@@ -76,7 +76,8 @@ class Cold(Experiment):
     tiers: ClassVar = {
         "ci": {"widths": (64, 256), "h": 0.04, "H": 4, "tau": 4.0, "points": 5, "replicates": 160},
         "cpu": {"widths": (64, 256, 4096), "replicates": 80},
-        "gpu": {"n": 256, "widths": (1024, 4096), "replicates": 64, "tau": 16.0, "points": 17},
+        # A pilot of another seed at h = 0.01: longer prompts feel the step more, 0.02 at n = 64 for 0.01 at n = 16.
+        "gpu": {"n": 64, "widths": (1024, 4096), "h": 0.0025, "replicates": 256, "tau": 12.0, "points": 13},
     }
     tiny: ClassVar = {"widths": (32, 64), "n": 4, "replicates": 4}
     deterministic: ClassVar = {"gamma_theory": 1e-6}
