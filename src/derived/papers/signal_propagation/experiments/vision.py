@@ -66,7 +66,7 @@ class VisionTransformer(Experiment):
     q0: float = 1.0
     p0: float = 0.2
     inits: int = 48
-    probes: int = 10
+    probes: int = 5
 
     tiers: ClassVar = {
         "ci": {"width": 48, "num_heads": 2, "n": 16, "depth": 6, "alphas": (0.5, 1.9), "inits": 2, "probes": 1},
