@@ -26,7 +26,6 @@ from ..model.meanfield import propagate
 from ..model.transformer import RandomTransformer, token_moments
 from ..model.vit import embed
 
-
 AT_ONCE = 8  # images whose graph is held at a time: some 13 GB at the largest size
 
 
