@@ -123,7 +123,7 @@ CLAIMS = (
         mean("k", "languages == 5"),
         "cells",
         source="paper",
-        where="Figure 2, of one set of five languages, after 15,000 steps; generated families here, at tier cpu after 1,500",
+        where="Figure 2, of one set of five languages; generated families here",
         paper_value=Published(2, "cells"),
         judged_at=RECORDED,
     ),

@@ -122,7 +122,7 @@ class Complexity(Read):
 
     tiers: ClassVar = {
         "ci": {"replicates": 2, "steps": 30, "letters": 5, "length": 12, "held_out": 20, "halves": 30},
-        "cpu": {"replicates": 24, "steps": 1500, "letters": 12, "length": 24, "held_out": 300},
+        "cpu": {"replicates": 24, "letters": 12, "length": 24, "held_out": 300},
         "gpu": {},
     }
     tiny: ClassVar = {"steps": 5}
