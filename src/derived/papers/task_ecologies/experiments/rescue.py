@@ -99,14 +99,14 @@ class Rescue(Brackets):
     """
 
     alphas: tuple[float, ...] = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
-    steps: int = 12_000
-    rates: tuple[float, ...] = (0.0025, 0.004, 0.0063, 0.01, 0.016)
+    steps: int = 36_000
+    rates: tuple[float, ...] = (0.0016, 0.0025, 0.004, 0.0063)
 
     tiers: ClassVar = {
         "ci": {"replicates": 2, "alphas": (0.0, 1.0), "steps": 20, "corpus": 40_000, "judged": 12, "rates": (0.01,)},
         "cpu": {
-            **{"replicates": 8, "alphas": (0.0, 0.25, 1.0), "corpus": 800_000, "judged": 100},
-            "rates": (0.004, 0.0063, 0.01),
+            **{"replicates": 8, "alphas": (0.0, 0.25, 1.0), "steps": 2500, "corpus": 800_000, "judged": 100},
+            "rates": (0.0025, 0.005, 0.01, 0.02),
         },
         "gpu": {},
     }
@@ -163,7 +163,7 @@ class Ruler(Brackets):
 
     tiers: ClassVar = {
         "ci": {"replicates": 2, "steps": 20, "corpus": 40_000, "judged": 12},
-        "cpu": {"replicates": 8, "corpus": 800_000, "judged": 100},
+        "cpu": {"replicates": 8, "steps": 2500, "corpus": 800_000, "judged": 100},
     }
     tiny: ClassVar = {"steps": 10}
 
