@@ -75,8 +75,8 @@ class LearnedCouplings(Experiment):
     targets: tuple[str, ...] = ("comonotone", "crossed", "shuffled")
     models: int = 8
     rates: tuple[float, ...] = (1.6e-3, 2.5e-3, 4e-3, 6.3e-3, 1e-2, 1.6e-2)
-    search: int = 2000
-    steps: int = 10_000
+    search: int = 1000
+    steps: int = 13_500
     batch: int = 32
     shortest: int = 8
     longest: int = 16
@@ -90,7 +90,7 @@ class LearnedCouplings(Experiment):
     tiers: ClassVar = {
         "ci": {"models": 2, "rates": (1e-2, 1.6e-2), "search": 2, "steps": 10, "batch": 4, "texts": 3, "width": 16}
         | {"depth": 1, "lengths": (8, 64)},
-        "cpu": {"search": 300, "steps": 4500, "batch": 8, "texts": 16, "width": 32, "depth": 2},
+        "cpu": {"search": 300, "batch": 8, "texts": 16, "width": 32, "depth": 2},
         "gpu": {},
     }
     tiny: ClassVar = {"search": 1, "texts": 2, "lengths": (8, 16)}
