@@ -170,7 +170,8 @@ class Pair(Experiment):
         model = LanguageModel(**sizes, generator=stream(seed, "init", *names))
         options = {"batch_size": self.batch_size, "length": self.length, "lr": self.lr}
         if steps:
-            train(model, Grammar(device=device), steps=steps, generator=stream(seed, "texts", *names), **options)
+            generator = stream(seed, "texts", *names, device=device)  # bulk: a text for each of hundreds of thousands
+            train(model, Grammar(device=device), steps=steps, generator=generator, **options)
         return model.eval()
 
     def texts(self, seed: int, pair: int, device) -> tuple[Tensor, Tensor]:
