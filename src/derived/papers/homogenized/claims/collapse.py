@@ -37,7 +37,7 @@ CLAIMS = (
         r"At logit deviation 8 and $d=4096$ an equiangular prompt follows the ODE of the simplex.",
         Cold,
         mean("gamma - gamma_theory", "layer > 0 and d == 4096", by=["tau"], decides=farthest_from(0)),
-        r"$n=16$, logit deviation 8, $d=4096$, overlap less the ODE at the time where it is farthest off",
+        r"logit deviation 8, $d=4096$, overlap less the ODE at the time where it is farthest off",
         within(0, 0.03),
         plain="When all pairs of tokens start at one angle, their overlap follows one scalar equation, cold ones too.",
         unit="overlap",

@@ -53,8 +53,8 @@ CLAIMS = (
     power_law("OLS-15.c", 4, source="prior", where="Krotov and Hopfield 2016"),
     statistic(
         "OLS-15.d",
-        r"With the flip rule of $F=e^u$ the number of patterns at 1 % of wrong bits grows exponentially with $N$: at $N\le16$ by about one bit "
-        "per spin.",
+        r"With the flip rule of $F=e^u$ the number of patterns at 1 % of wrong bits grows exponentially with $N$, by about one bit per spin at "
+        "the $N$ that we tried.",
         ExponentialCapacity,
         bits_per_spin("typical"),
         r"slope of $\log_2K$ against $N$ at 1 % error",

@@ -55,12 +55,12 @@ class ExponentialCapacity(Experiment):
 
     typical_sizes: tuple[int, ...] = (10, 12, 14, 16, 18, 20, 22, 24)
     all_sizes: tuple[int, ...] = (12, 16, 20, 24)
-    replicates: int = 8
+    replicates: int = 24
     trials: int = 256
 
     tiers: ClassVar = {
         "ci": {"typical_sizes": (10, 12, 14), "all_sizes": (8, 10, 12, 14), "replicates": 16},
-        "cpu": {"typical_sizes": (10, 12, 14, 16), "all_sizes": (10, 12, 14, 16, 18), "replicates": 24},
+        "cpu": {"typical_sizes": (10, 12, 14, 16), "all_sizes": (10, 12, 14, 16, 18)},
         "gpu": {},
     }
 
