@@ -91,7 +91,6 @@ CLAIMS = (
         smallest(longer),
         "smallest growth of the time of the ODE from an $n$ to the next",
         at_least(1e-6),
-        plain="Longer contexts slow the collapse down.",
         unit=r"$\tau$",
         source="paper",
         where="abstract; judged in the ODE of the simplex, which is our reading: at a fixed temperature the delay beyond "
