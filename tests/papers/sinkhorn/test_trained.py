@@ -202,22 +202,24 @@ def test_every_row_is_there_once(rows):
     assert rows[Arms]["chosen"].all()  # one rate at this tier
 
 
+@pytest.mark.parametrize("experiment", [Arms, EqualSeconds])
 @pytest.mark.parametrize("task", ["matching", "clouds"])
-def test_each_network_is_judged_on_texts_of_its_own(monkeypatch, task):
-    sized, seen = Arms.at("tiny"), []
+def test_each_network_is_judged_on_texts_of_its_own_unless_they_are_shared(monkeypatch, task, experiment):
+    sized, seen = experiment.at("tiny"), []
 
     class Nothing:
         enter = torch.zeros(())
 
     def logits(model, task, features, attended=None):
         seen.append(features)
-        return torch.zeros(*features.shape[:2], sized.pairs if task == "matching" else 1, 6)
+        return torch.zeros(sized.models, sized.texts, sized.pairs if task == "matching" else 1, 6)
 
     monkeypatch.setattr(Arms, "_logits", staticmethod(logits))
-    sized._judged(Nothing, task, 0, "test")
+    loss, _ = sized._judged(Nothing, task, 0, "test")
     [features] = seen
-    assert features.shape[:2] == (sized.models, sized.texts)
-    assert not torch.isclose(features[0, :, :, 0], features[1, :, :, 0]).all(dim=-1).any()
+    assert loss.shape == (sized.models,)
+    assert features.shape[:2] == (1 if experiment is EqualSeconds else sized.models, sized.texts)
+    assert not torch.isclose(features[:1, :, :, 0], features[1:, :, :, 0]).all(dim=-1).any()
 
 
 def test_a_longer_run_is_the_same_network_that_goes_on(rows):

@@ -213,6 +213,7 @@ class Arms(Experiment):
     tiny: ClassVar = {"steps": 2, "texts": 10, "pairs": 4}
     dtype: ClassVar = torch.float32
     draws: ClassVar[tuple[str, ...]] = ()  # of a subclass: the names that make its draws its own
+    shared: ClassVar[bool] = False  # whether one set of texts judges all networks
 
     def conditions(self) -> list[dict]:
         arms = [(arm, self.steps) for arm in self.arms] + [(1, self.longer * self.steps)]
@@ -261,7 +262,7 @@ class Arms(Experiment):
     def _references(self, task: str, seed: int) -> dict[str, float]:
         if task != "matching":
             return {"nearest": math.nan, "assigned": math.nan}
-        features, labels = self._drawn(task, self.models * self.texts, stream(seed, "test", task, *self.draws))
+        features, labels = (each.flatten(0, 1) for each in self._judges(task, self.texts, seed, "test"))
         keys, copies = features[..., :2].chunk(2, dim=1)
         known = features[:, : self.pairs, 2 : 2 + CLASSES].argmax(dim=-1)
         distance = torch.cdist(copies, keys)
@@ -269,10 +270,11 @@ class Arms(Experiment):
         partners = {"nearest": distance.argmin(dim=-1), "assigned": found}
         return {name: float((known.gather(1, each) == labels).double().mean()) for name, each in partners.items()}
 
-    def _own(self, task: str, num: int, generator: torch.Generator) -> list[Tensor]:
-        """Features and labels of each network's own, (R, num, ...) each."""
-        drawn = self._drawn(task, self.models * num, generator)
-        return [each.unflatten(0, (self.models, num)) for each in drawn]
+    def _judges(self, task: str, num: int, seed: int, name: str) -> list[Tensor]:
+        """Features and labels of texts of each network's own, (R, num, ...), or (1, num, ...) where they are shared."""
+        networks = 1 if self.shared else self.models
+        drawn = self._drawn(task, networks * num, stream(seed, name, task, *self.draws))
+        return [each.unflatten(0, (networks, num)) for each in drawn]
 
     def _drawn(self, task: str, num: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         if task == "matching":
@@ -295,7 +297,8 @@ class Arms(Experiment):
         generator, seconds, start = stream(seed, "train", task, *self.draws), [], time.process_time()
 
         def loss(step: int) -> Tensor:
-            features, labels = self._own(task, self.batch, generator)
+            features, labels = self._drawn(task, self.models * self.batch, generator)
+            features, labels = (each.unflatten(0, (self.models, self.batch)) for each in (features, labels))
             found = training.mean_cross_entropy(self._logits(model, task, features), labels.to(model.enter.device))
             seconds.append(time.process_time() - start)
             return found
@@ -304,14 +307,14 @@ class Arms(Experiment):
         return training.train(loss, optimiser, steps=steps, rate=schedule(rate, steps)), seconds
 
     def _judged(self, model: SinkhornTransformer, task: str, seed: int, name: str) -> tuple[Tensor, Tensor]:
-        drawn = self._own(task, self.texts, stream(seed, name, task, *self.draws))
+        drawn = self._judges(task, self.texts, seed, name)
         parts = zip(*(each.split(50, dim=1) for each in drawn), strict=True)
         return training.evaluate((self._logits(model, task, x), y.to(model.enter.device)) for x, y in parts)
 
     @torch.no_grad()
     def _deviation(self, model: SinkhornTransformer, task: str, seed: int) -> Tensor:
         attended: list[Tensor] = []
-        features, _ = self._own(task, min(20, self.texts), stream(seed, "validation", task, *self.draws))
+        features, _ = self._judges(task, min(20, self.texts), seed, "validation")
         self._logits(model, task, features, attended)
         A = torch.stack(attended, dim=1)  # (R, layers, texts, heads, n, n)
         missed = (A.mean(dim=-2) - 1 / A.shape[-1]).abs().sum(dim=-1)
@@ -328,13 +331,17 @@ class EqualSeconds(Arms):
     turns, on one thread.
     """
 
-    rates: tuple[float, ...] = (4e-3, 6.3e-3, 1e-2, 1.6e-2, 2.5e-2)
+    rates: tuple[float, ...] = (6.3e-3, 1e-2, 1.6e-2)
     times: tuple[float, float] = (1.5, 1.15)
     rounds: int = 15
     few: int = 10
 
-    tiers: ClassVar = {"ci": Arms.tiers["ci"] | {"rounds": 2, "few": 1}, "cpu": Arms.tiers["cpu"] | {"models": 12}}
+    tiers: ClassVar = {
+        "ci": Arms.tiers["ci"] | {"rounds": 2, "few": 1},
+        "cpu": Arms.tiers["cpu"] | {"models": 12, "rates": (6.3e-3, 1e-2, 1.6e-2)},
+    }
     draws: ClassVar = ("equal seconds",)
+    shared: ClassVar = True
 
     def conditions(self) -> list[dict]:
         softmax, three = (round(each * self.steps) for each in self.times)
