@@ -59,7 +59,7 @@ def test_noise_on_labels_lies_on_what_is_asked_for_and_nowhere_else(monkeypatch)
     fits.fit(one, noisy, steps=1, batch=3, rates=torch.full((2,), 1e-3, dtype=torch.float64))
     one.valid(noisy)
     picked = torch.randint(4, (2, 3), generator=stream(0, "batches"))
-    seen = [torch.arange(2).unsqueeze(-1), picked]
+    seen = (torch.arange(2).unsqueeze(-1), picked)
     paths = [noisy.values[seen], noisy.labels[seen]], [noisy.valid.expand(2, -1, -1), noisy.valid_labels]
     for tokens, (labels, values), (known, told) in zip(read, asked, paths, strict=True):
         assert torch.equal(tokens, one.bins.encode(known)[..., :-1])
