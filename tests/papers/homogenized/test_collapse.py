@@ -50,7 +50,7 @@ def test_cold_tokens_show_their_spread_by_width():
 
 
 def test_levels_say_in_words_what_they_show():
-    levels = pd.DataFrame({"n": 100, "logit_std": [0.5, 3.0, 6.0], "f": [0.02, 0.4, 0.6], "leading": [0.02, 0.3, 0.6]})
+    levels = pd.DataFrame({"n": 100, "logit_std": [0.5, 3.0, 6.0], "f": [0.02, 0.4, 0.6]})
     assert "At 1: 0.40 for n = 100" in figures.levels(levels).get_label()  # the critical deviation is 3.03
 
 

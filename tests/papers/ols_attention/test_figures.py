@@ -164,7 +164,7 @@ CASES = {
         stops,
         1.0,
         ("descent, P recomputed, from 2 of 2 starts",),
-        0.5,
+        -1.0,
         ("descent, P frozen, from 0 of 2",),
     ),
     "shift": (shifts, 2.0, ("errs by 2.0 at scale 4", "2.02 after 1 quarter"), 3.0, ("errs by 3.0", "below 1e-15")),

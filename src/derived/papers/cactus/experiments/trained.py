@@ -132,11 +132,11 @@ class Pair(Experiment):
     """A verifier and a draft trained on the same language, prompts to continue, and the rules that judge."""
 
     pairs: int = 8
-    width: int = 256
-    depth: int = 8
+    width: int = 192
+    depth: int = 6
     draft_depth: int = 2
-    steps: int = 6000
-    draft_steps: int = 1500
+    steps: int = 4000
+    draft_steps: int = 1000
     batch_size: int = 128
     lr: float = 1e-3
     length: int = 96
