@@ -162,4 +162,10 @@ def test_too_many_codes_are_refused():
 
 
 def test_the_figure_tells_what_it_shows(rows, tells):
-    tells(figures.sweep(rows[Sweep]), "against the number of codes", "noise 10 %", "6 paths")
+    tells(
+        figures.sweep(rows[Sweep], rows[Longer]),
+        "against the number of codes",
+        "noise 10 %",
+        "6 paths",
+        "after more steps: 4 ",
+    )

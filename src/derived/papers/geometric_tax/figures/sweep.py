@@ -1,7 +1,8 @@
 """The codebook from coarse to fine: rows in, a figure with its alt text as label out.
 
 mark             meaning
-points, lines    means over trained networks with 99.9 % intervals; filled where recorded, open where live
+points, lines    means over trained networks with 99.9 % intervals; filled where recorded, open where live; in black
+                 after four times the steps
 dashed           the squared error of the value on the same tokens
 """
 
@@ -12,10 +13,11 @@ from matplotlib.figure import Figure
 from derived.lab.plot import BLUE, DASHED, INK, MUTED, RED, beside, largest, mean_and_reach, panel_label, plain_log
 
 
-def sweep(rows: pd.DataFrame) -> Figure:
+def sweep(rows: pd.DataFrame, longer: pd.DataFrame) -> Figure:
     """The distortion against the number of codes, a panel for each kind of data, and what the codes and the networks
-    miss; rows of ``Sweep``."""
-    table = largest(rows)
+    miss; rows of ``Sweep``, and of ``Longer`` where there is no noise and many paths."""
+    table, later = largest(rows), largest(longer)
+    later = later.query("stage == 'fit' and arm == 'ce' and noise == 0 and step == step.max()")
     table = table[table["stage"] == "fit"]
     recorded, many = bool(table["recorded"].iloc[0]), table["num"].max()
     cases = list(table.groupby(["noise", "num"]))[::-1]
@@ -28,6 +30,17 @@ def sweep(rows: pd.DataFrame) -> Figure:
         face = RED if recorded else "none"
         ax.errorbar(K, mean, reach, fmt="o-", color=RED, markerfacecolor=face, linewidth=1.2, capsize=2)
         ax.axhline(scalar, **DASHED)
+        if not noise and num == many:
+            at, level, wide = zip(
+                *((k, *mean_and_reach(one["distortion"])) for k, one in later.groupby("K")), strict=True
+            )
+            face = INK if bool(later["recorded"].iloc[0]) else "none"
+            ax.errorbar(
+                at, level, wide, fmt="s--", color=INK, markerfacecolor=face, linewidth=1, capsize=2, markersize=4
+            )
+            top = max(top, *(one + half for one, half in zip(level, wide, strict=True)))
+            said = ", ".join(f"{k} {value:.2g}" for k, value in zip(at, level, strict=True))
+            words.append(f"after more steps: {said}")
         if place == 0:
             beside(ax, K[-1], mean[-1], "hard labels", RED, (4, 24), ha="right", fontsize=9)
             beside(ax, K[-1], scalar, "the value", MUTED, (4, -9), ha="right", fontsize=9)
