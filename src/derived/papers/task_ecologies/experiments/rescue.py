@@ -104,10 +104,7 @@ class Rescue(Brackets):
 
     tiers: ClassVar = {
         "ci": {"replicates": 2, "alphas": (0.0, 1.0), "steps": 20, "corpus": 40_000, "judged": 12, "rates": (0.01,)},
-        "cpu": {
-            **{"replicates": 8, "alphas": (0.0, 0.25, 1.0), "steps": 2500, "corpus": 800_000, "judged": 100},
-            "rates": (0.0025, 0.005, 0.01, 0.02),
-        },
+        "cpu": {"replicates": 8, "alphas": (0.0, 0.25, 1.0), "judged": 100},
         "gpu": {},
     }
     tiny: ClassVar = {"steps": 10}
@@ -159,11 +156,11 @@ class Ruler(Brackets):
     bracket was opened before; triples beside the depth. Rows: replicate, reader, gap (nats per token).
     """
 
-    steps: int = 12_000
+    steps: int = Rescue.steps
 
     tiers: ClassVar = {
         "ci": {"replicates": 2, "steps": 20, "corpus": 40_000, "judged": 12},
-        "cpu": {"replicates": 8, "steps": 2500, "corpus": 800_000, "judged": 100},
+        "cpu": {"replicates": 8, "judged": 100},
     }
     tiny: ClassVar = {"steps": 10}
 
