@@ -167,5 +167,5 @@ def test_the_figure_tells_what_it_shows(rows, tells):
         "against the number of codes",
         "noise 10 %",
         "6 paths",
-        "after more steps: 4 ",
+        "times the steps: 4 ",
     )
