@@ -156,7 +156,7 @@ CASES = {
     "structure": (
         structures,
         0.5,
-        (" runs: ", "2 of 2 fit the data, 0 found the map, median gap 5.0e-01"),
+        (" runs: ", "2 of 2 fit, 0 found the map, median gap 5.0e-01"),
         0.001,
         ("1.0e-03",),
     ),

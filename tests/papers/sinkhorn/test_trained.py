@@ -202,6 +202,26 @@ def test_every_row_is_there_once(rows):
     assert rows[Arms]["chosen"].all()  # one rate at this tier
 
 
+@pytest.mark.parametrize("experiment", [Arms, EqualSeconds])
+@pytest.mark.parametrize("task", ["matching", "clouds"])
+def test_each_network_is_judged_on_texts_of_its_own_unless_they_are_shared(monkeypatch, task, experiment):
+    sized, seen = experiment.at("tiny"), []
+
+    class Nothing:
+        enter = torch.zeros(())
+
+    def logits(model, task, features, attended=None):
+        seen.append(features)
+        return torch.zeros(sized.models, sized.texts, sized.pairs if task == "matching" else 1, 6)
+
+    monkeypatch.setattr(Arms, "_logits", staticmethod(logits))
+    loss, _ = sized._judged(Nothing, task, 0, "test")
+    [features] = seen
+    assert loss.shape == (sized.models,)
+    assert features.shape[:2] == (1 if experiment is EqualSeconds else sized.models, sized.texts)
+    assert not torch.isclose(features[:1, :, :, 0], features[1:, :, :, 0]).all(dim=-1).any()
+
+
 def test_a_longer_run_is_the_same_network_that_goes_on(rows):
     """Same start and data: the first step of softmax has one loss whatever is to come, and losses are of every step."""
     curves = rows[Arms].query("stage == 'curve' and num_half_steps == 1")

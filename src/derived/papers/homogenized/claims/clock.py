@@ -99,7 +99,7 @@ CLAIMS = (
         unit="mean overlap",
         where="our wording, after `eq:Diffusive_gaussian_case` of version 1; first tagged as retold",
         null=mean("1 / 8 - m_theory", "layer > 0", by=["H", "L", "tau"], decides=farthest_from(0)),  # eight that stay
-        horizon="1,000 heads, 768 layers",
+        horizon="1,000 heads, 3,072 layers",
     ),
     statistic(
         "HT-19",

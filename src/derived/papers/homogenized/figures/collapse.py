@@ -109,7 +109,7 @@ def freezing(rows: pd.DataFrame) -> Figure:
 
 def levels(rows: pd.DataFrame) -> Figure:
     """Participation ratio of attention over temperature; rows: n, logit_std, f."""
-    figure, ax = plt.subplots(figsize=(6.0, 3.5))
+    figure, ax = plt.subplots(figsize=(5.5, 3.5))
     tokens, words = sorted(rows["n"].unique()), []
     for n, color in zip(tokens, shades(len(tokens)), strict=True):
         part = rows[rows["n"] == n]
@@ -129,7 +129,7 @@ def levels(rows: pd.DataFrame) -> Figure:
     beside(ax, 1.7, 1 - 1 / 1.7, r"the limit: $0$, then $1-\vartheta$", INK, (10, -8))
     ax.axvline(1, **DASHED)
     beside(ax, 1, 0.93, "critical temperature", MUTED, (-5, 0), ha="right")
-    ax.set(xlabel=r"spread of the logits over the critical one, $1/\vartheta$ (cold to the right)")
+    ax.set(xlabel=r"spread of logits over the critical one, $1/\vartheta$ (cold: right)")
     ax.set(ylabel=r"$f$: mean of $\sum_k\pi_k^2$", ylim=(-0.02, 1), xlim=(0, 3))
     panel_label(ax, f"Attention freezes gradually, even with {tokens[-1]:,} tokens")
     figure.set_label(f"Participation ratio against temperature in units of the critical one. At 1: {', '.join(words)}.")

@@ -32,7 +32,10 @@ class PolynomialCapacity(Experiment):
 
     tiers: ClassVar = {
         "ci": {"sizes_2": (32, 64, 128), "sizes_3": (24, 40, 64), "sizes_4": (20, 32, 48)},
-        "cpu": {"sizes_2": (32, 64, 128, 256), "sizes_3": (32, 64, 128), "sizes_4": (16, 32, 64), "trials": 8},
+        "cpu": {
+            **{"sizes_2": (32, 64, 128, 256), "sizes_3": (32, 64, 128), "sizes_4": (16, 32, 64)},
+            **{"trials": 8, "replicates": 16},
+        },
         "gpu": {},
     }
 

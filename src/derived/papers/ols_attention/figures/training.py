@@ -48,7 +48,7 @@ def courses(rows: pd.DataFrame) -> Figure:
 
 def where_it_ends(rows: pd.DataFrame) -> Figure:
     """Shares of data sets by the end of training, over the start, below the end of the flow; rows of ``Starts``."""
-    figure, ax = plt.subplots(figsize=(6.2, 4.3))
+    figure, ax = plt.subplots(figsize=(5.5, 4.3))
     starts, at = np.sort(rows["l0"].unique()), rows["l"] * rows["s"]
     ends = {"$-1/s$": (at + 1).abs() < NEAR, "$0$": at.abs() < NEAR, "$1/s$": (at - 1).abs() < NEAR}
     colours, said, ticks, base = dict(zip(ends, (RED, ASH, BLUE), strict=True)), [], {}, 0.0
@@ -63,7 +63,10 @@ def where_it_ends(rows: pd.DataFrame) -> Figure:
             filled, ticks[base + 0.37] = np.full(len(starts), base), words
             style = {"width": 0.95 * np.diff(starts).min(), "linewidth": 0.4}
             for name, share in (shares if optimizer else flow).items():
-                ax.bar(starts, 0.75 * share, bottom=filled, color=colours[name], edgecolor=colours[name], **style)
+                some = share > 0  # a bar of no height would be a line
+                ax.bar(
+                    starts[some], 0.75 * share[some], bottom=filled[some], fc=colours[name], ec=colours[name], **style
+                )
                 filled = filled + 0.75 * share
             if optimizer:
                 alike = sum(int((shares[name] > ALIKE)[flow[name]].sum()) for name in ends)
@@ -76,7 +79,7 @@ def where_it_ends(rows: pd.DataFrame) -> Figure:
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
     ax.set(xlabel="start $L_0$", ylabel="share of data sets", xlim=1.05 * starts[[0, -1]], ylim=(base + 1.6, 1.5))
-    panel_label(ax, "Only from some starts does training end where the flow does")
+    panel_label(ax, "Training ends where the flow does only from some starts")
     figure.set_label(f"Where the flow, Adam and descent end, by start. As the flow end {'; '.join(said)}.")
     return figure
 
@@ -115,14 +118,14 @@ def end_points(rows: pd.DataFrame) -> Figure:
 def structure(rows: pd.DataFrame) -> Figure:
     """How far the trained map is from whitening, a point a run, by rank; rows of ``Structure``."""
     rows = largest(rows)
-    figure, ax = plt.subplots(figsize=(6.0, 3.0))
+    figure, ax = plt.subplots(figsize=(5.5, 3.0))
     said = []
     for height, full, color, words in ((1, True, BLUE, r"rank $\hat B=p$"), (0, False, RED, r"rank $\hat B<p$")):
         part = rows[(rows["rank"] == rows["p"]) == full]
         gap, fitted = part["structure_gap"], part["relative_loss"] < FITTED
         place = height + 0.24 * np.sin(2.4 * np.arange(len(part)))
         ax.plot(gap.clip(lower=SMALLEST), place, ".", color=color, markersize=5, alpha=0.6)
-        found = f"{fitted.sum()} of {len(part)} fit the data, {(gap < FOUND).sum()} found the map"
+        found = f"{fitted.sum()} of {len(part)} fit, {(gap < FOUND).sum()} found the map"
         ax.annotate(f"{words}: {found}", (0.02, height + 0.34), xycoords=("axes fraction", "data"), color=color)
         said.append(f"with rank B {'=' if full else '<'} p {found}, median gap {gap.median():.1e}")
     ax.axvline(FOUND, **DASHED)

@@ -123,7 +123,7 @@ def two_laws(rows: pd.DataFrame) -> Figure:
 def order_of_limits(rows: pd.DataFrame) -> Figure:
     """Local exponent of J against depth for several numbers of tokens; rows of ``with_laws``."""
     rows = largest(rows).query("norm == 'layernorm'")
-    figure, axes = plt.subplots(2, 1, figsize=(6.0, 5.2), sharex=True)
+    figure, axes = plt.subplots(2, 1, figsize=(5.5, 5.2), sharex=True)
     words, tokens = [], sorted(rows["tokens"].unique(), key=lambda n: n or np.inf)
     colours = [*shades(len(tokens))[:-1], RED]  # the last is that of infinitely many
     for ax, mult, told in zip(axes, (2.0, 1.0), ("Attention weights doubled", "ViT-Base weights"), strict=True):
@@ -136,16 +136,16 @@ def order_of_limits(rows: pd.DataFrame) -> Figure:
         exponent = float(part["zeta"].iloc[0])
         for level in (exponent, 1):
             ax.plot(at[[0, -1]], [level, level], **DASHED)
-        for n, color, end, place in zip(tokens, colours, ends, apart(ends, 0.11), strict=True):
-            name = f"{n:g} tokens" if n else rf"infinitely many: $\zeta={exponent:.2f}$"
+        for n, color, end, place in zip(tokens, colours, ends, apart(ends, 0.13), strict=True):
+            name = f"{n:g} tokens" if n else rf"$\infty$ tokens: $\zeta={exponent:.2f}$"
             ax.plot([1.1 * at[-1], 1.9 * at[-1]], [end, place], color=color, linewidth=0.7, clip_on=False)
-            beside(ax, 1.9 * at[-1], place, name, color, (2, 0), fontsize=9)
+            beside(ax, 1.9 * at[-1], place, name, color, (2, 0))
         least, most = min(ends[:-1]), max(ends[:-1])
-        came = "end at 1" if least > 0.99 else f"are still at {least:.2f} to {most:.2f} at block {b[-1]:,.0f}"
-        panel_label(ax, f"{told}: finite numbers of tokens {came}")
+        came = "end at 1" if least > 0.99 else f"are still at {least:.2f} to {most:.2f}"
+        panel_label(ax, f"{told}: {tokens[0]:g} to {tokens[-2]:g} tokens {came}")
         words.append(f"{told}, {', '.join(f'{end:.2f}' for end in ends)}")
         ticks = 10.0 ** np.arange(1, np.ceil(np.log10(at[-1])) + 1)
-        ax.set(xscale="log", xlim=(at[0], 150 * at[-1]), ylim=(0, 1.35), ylabel="local exponent of $J$")
+        ax.set(xscale="log", xlim=(at[0], 400 * at[-1]), ylim=(0, 1.35), ylabel="local exponent of $J$")
         ax.set_xticks(ticks[ticks < 1.5 * at[-1]])
         ax.xaxis.set_minor_locator(NullLocator())
     axes[1].set_xlabel("block $b$")
@@ -159,7 +159,7 @@ def order_of_limits(rows: pd.DataFrame) -> Figure:
 def constants(rows: pd.DataFrame) -> Figure:
     """Zeta and 1/lambda against the attention's strength, a line a strength of the MLP; rows: sigma_OV, sigma_21,
     zeta, rate."""
-    figure, axes = plt.subplots(1, 2, figsize=(6.6, 3.4), sharex=True)
+    figure, axes = plt.subplots(1, 2, figsize=(5.5, 3.3), sharex=True)
     chosen = [each for each in (0.5, 1.0, 2.0, 4.0) if each in set(rows["sigma_21"])]
     names = {"zeta": r"LayerNorm: exponent $\zeta$", "rate": r"Derf: rate $1/\lambda$"}
     for ax, (column, name) in zip(axes, names.items(), strict=True):
@@ -170,9 +170,9 @@ def constants(rows: pd.DataFrame) -> Figure:
             told = rf"$\sigma_{{21}}={strength:g}$" if strength == chosen[-1] else f"{strength:g}"
             ends.append((line["sigma_OV"].iloc[-1], line[column].iloc[-1], told, color))
         places = [end for _, end, *_ in ends]
-        for (x, _, told, color), place in zip(ends, apart(places, 0.05) if column == "zeta" else places, strict=True):
-            beside(ax, x, place, told, color, (3, 0), fontsize=9, annotation_clip=False)
-        ax.set(xlabel=r"strength of attention, $\sigma_{OV}$", ylabel=name)
+        for (x, _, told, color), place in zip(ends, apart(places, 0.06) if column == "zeta" else places, strict=True):
+            beside(ax, x, place, told, color, (3, 0), annotation_clip=False)
+        ax.set(xlabel=r"attention, $\sigma_{OV}$", ylabel=name)
     axes[1].set_yscale("log")
     words = r"Attention slows growth down, the MLP ($\sigma_{21}$) speeds it up"
     figure.suptitle(words, x=0.02, ha="left", fontsize=10, color=INK)

@@ -14,7 +14,7 @@ def best_rates(rows: pd.DataFrame) -> Figure:
     rows = largest(rows)
     rows = rows[rows["warmup"] == 0]
     alphas, words, gains = sorted(rows["alpha"].unique()), [], []
-    figure, axes = plt.subplots(2, 1, figsize=(6.0, 5.4), sharex=True)
+    figure, axes = plt.subplots(2, 1, figsize=(5.5, 5.4), sharex=True)
     for alpha, color in zip(alphas, shades(len(alphas)), strict=True):
         cells = [part for _, part in rows[rows["alpha"] == alpha].groupby("depth")]
         growth, rate = (np.array([one[name].mean() for one in cells]) for name in ("log_pooled", "rate"))
@@ -27,7 +27,7 @@ def best_rates(rows: pd.DataFrame) -> Figure:
         for one, x, y, at in zip(cells, growth, accuracy, rate, strict=True):
             depth = one["depth"].iloc[0]
             label = f"{depth:g}" if words else f"depth {depth:g}"
-            beside(axes[0], np.exp(x), at, label, color, (4, 7), fontsize=9)
+            beside(axes[0], np.exp(x), at, label, color, (4, 7))
             words.append(
                 f"depth {depth:g}, alpha {alpha:g}: {y:.2f} at rate {at:.2g}, predicted growth ×{np.exp(x):.1f}"
             )
@@ -36,6 +36,6 @@ def best_rates(rows: pd.DataFrame) -> Figure:
     plain_log(axes[0].yaxis, (0.0005, 0.001, 0.002, 0.004))
     plain_log(axes[1].xaxis, (1, 1.5, 2, 3, 5, 8))
     panel_label(axes[0], "The more a gradient is predicted to grow, the smaller the best rate")
-    panel_label(axes[1], f"Accuracy, deepest less shallowest: {gains[0]}, {gains[-1]}")
+    panel_label(axes[1], f"Accuracy over depth: {gains[0]}, {gains[-1]}")
     figure.set_label(f"Best rate and test accuracy against the predicted growth: {'; '.join(words)}.")
     return figure

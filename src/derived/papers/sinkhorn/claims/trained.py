@@ -168,7 +168,7 @@ def guessing(task: str, classes: int) -> measure.Measure:
 SHUFFLED = "The same training on shuffled targets, in which only the weights can be learned, does not come four times nearer, by rows, than the product coupling."
 NEARER = "Training brings softmax attention nearer to doubly stochastic: the mean over heads of $\\sum_j\\lvert\\frac1n\\sum_iA_{ij}-\\frac1n\\rvert$ falls, on the matching task."
 BETTER = "Before the loss has come to rest three and five half-steps each classify better than softmax at equal parameters, data, starts and steps, on "
-CARRIED = "the finding of Sander et al. 2022 (abstract) carried over to a task of ours; one judged set for all networks"
+CARRIED = "the finding of Sander et al. 2022 (abstract) carried over to a task of ours"
 
 
 LEARNED = (
@@ -264,7 +264,7 @@ CLASSIFIERS = (
         unit="share of the queries",
         judged_at=RECORDED,
         null=guessing_less_softmax,
-        where="seconds of the processor of one thread by a calibration that the record holds, since other work ran beside",
+        where="seconds of the processor of one thread by a calibration that the record holds, since other work ran beside; one set of texts judges all networks, and each arm chose an end of its three rates",
     ),
     reported(
         "SK-18.f",

@@ -184,16 +184,16 @@ class Arms(Experiment):
     six surfaces. Rows of the stage "final": steps, model, rate, chosen (of the best mean accuracy on validation data),
     validation, accuracy, loss, deviation_before and deviation_after: mean over layers, heads and texts of
     sum_j |mean_i A_ij - 1/n|; nearest and assigned: what the nearest key, and the best assignment of copies to keys,
-    would answer (NaN for clouds); middle and last: mean loss in training over the tenth of the steps after the half,
-    and over the last tenth. Rows of the stage "curve": loss (mean in training, on texts never seen before, over a
-    twentieth of the steps, the last of which is ``step``), operations (of a network up to there) and seconds (of the
-    processor, for all networks together).
+    would answer on the texts of all networks (NaN for clouds); middle and last: mean loss in training over the tenth of
+    the steps after the half, and over the last tenth. Rows of the stage "curve": loss (mean in training, on texts never
+    seen before, over a twentieth of the steps, the last of which is ``step``), operations (of a network up to there)
+    and seconds (of the processor, for all networks together).
     """
 
     tasks: tuple[str, ...] = ("matching", "clouds")
     arms: tuple[int, ...] = (1, 3, 5)
     models: int = 16
-    rates: tuple[float, ...] = (3e-3, 1e-2, 3e-2, 1e-1)
+    rates: tuple[float, ...] = (1.6e-3, 2.5e-3, 4e-3, 6.3e-3, 1e-2, 1.6e-2)
     steps: int = 6000
     longer: int = 3
     batch: int = 64
@@ -206,12 +206,14 @@ class Arms(Experiment):
     tiers: ClassVar = {
         "ci": {"tasks": ("matching",), "arms": (1, 3, 5), "models": 2, "rates": (3e-3,), "steps": 8, "batch": 4}
         | {"texts": 20, "width": 16, "depth": 1},
-        "cpu": {"tasks": ("matching",), "models": 8, "steps": 600, "batch": 16, "texts": 200, "width": 32},
+        "cpu": {"tasks": ("matching",), "models": 8, "steps": 600, "batch": 16, "texts": 200, "width": 32}
+        | {"rates": (4e-3, 6.3e-3, 1e-2, 1.6e-2, 2.5e-2)},
         "gpu": {},
     }
     tiny: ClassVar = {"steps": 2, "texts": 10, "pairs": 4}
     dtype: ClassVar = torch.float32
     draws: ClassVar[tuple[str, ...]] = ()  # of a subclass: the names that make its draws its own
+    shared: ClassVar[bool] = False  # whether one set of texts judges all networks
 
     def conditions(self) -> list[dict]:
         arms = [(arm, self.steps) for arm in self.arms] + [(1, self.longer * self.steps)]
@@ -260,13 +262,19 @@ class Arms(Experiment):
     def _references(self, task: str, seed: int) -> dict[str, float]:
         if task != "matching":
             return {"nearest": math.nan, "assigned": math.nan}
-        features, labels = self._drawn(task, self.texts, stream(seed, "test", task, *self.draws))
+        features, labels = (each.flatten(0, 1) for each in self._judges(task, self.texts, seed, "test"))
         keys, copies = features[..., :2].chunk(2, dim=1)
         known = features[:, : self.pairs, 2 : 2 + CLASSES].argmax(dim=-1)
         distance = torch.cdist(copies, keys)
         found = torch.stack([torch.from_numpy(linear_sum_assignment(each.square())[1]) for each in distance])
         partners = {"nearest": distance.argmin(dim=-1), "assigned": found}
         return {name: float((known.gather(1, each) == labels).double().mean()) for name, each in partners.items()}
+
+    def _judges(self, task: str, num: int, seed: int, name: str) -> list[Tensor]:
+        """Features and labels of texts of each network's own, (R, num, ...), or (1, num, ...) where they are shared."""
+        networks = 1 if self.shared else self.models
+        drawn = self._drawn(task, networks * num, stream(seed, name, task, *self.draws))
+        return [each.unflatten(0, (networks, num)) for each in drawn]
 
     def _drawn(self, task: str, num: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         if task == "matching":
@@ -299,16 +307,15 @@ class Arms(Experiment):
         return training.train(loss, optimiser, steps=steps, rate=schedule(rate, steps)), seconds
 
     def _judged(self, model: SinkhornTransformer, task: str, seed: int, name: str) -> tuple[Tensor, Tensor]:
-        features, labels = self._drawn(task, self.texts, stream(seed, name, task, *self.draws))
-        parts = zip(features.split(50), labels.split(50), strict=True)
-        device = model.enter.device
-        return training.evaluate((self._logits(model, task, x.unsqueeze(0)), y.to(device)) for x, y in parts)
+        drawn = self._judges(task, self.texts, seed, name)
+        parts = zip(*(each.split(50, dim=1) for each in drawn), strict=True)
+        return training.evaluate((self._logits(model, task, x), y.to(model.enter.device)) for x, y in parts)
 
     @torch.no_grad()
     def _deviation(self, model: SinkhornTransformer, task: str, seed: int) -> Tensor:
         attended: list[Tensor] = []
-        features, _ = self._drawn(task, min(20, self.texts), stream(seed, "validation", task, *self.draws))
-        self._logits(model, task, features.unsqueeze(0), attended)
+        features, _ = self._judges(task, min(20, self.texts), seed, "validation")
+        self._logits(model, task, features, attended)
         A = torch.stack(attended, dim=1)  # (R, layers, texts, heads, n, n)
         missed = (A.mean(dim=-2) - 1 / A.shape[-1]).abs().sum(dim=-1)
         return missed.flatten(1).mean(dim=-1).double().cpu()
@@ -329,8 +336,12 @@ class EqualSeconds(Arms):
     rounds: int = 15
     few: int = 10
 
-    tiers: ClassVar = {"ci": Arms.tiers["ci"] | {"rounds": 2, "few": 1}, "cpu": Arms.tiers["cpu"] | {"models": 12}}
+    tiers: ClassVar = {
+        "ci": Arms.tiers["ci"] | {"rounds": 2, "few": 1},
+        "cpu": Arms.tiers["cpu"] | {"models": 12, "rates": (6.3e-3, 1e-2, 1.6e-2)},
+    }
     draws: ClassVar = ("equal seconds",)
+    shared: ClassVar = True
 
     def conditions(self) -> list[dict]:
         softmax, three = (round(each * self.steps) for each in self.times)
