@@ -206,7 +206,7 @@ class Written(WithGemma):
     deltas: tuple[float, ...] = (0.0, 1.0)
 
     tiers: ClassVar = {
-        "ci": {"pages": 1, "openings": 1, "prompt": 16, "new": 4, "others": 1, "taught": 2},
+        "ci": {"pages": 1, "openings": 1, "prompt": 16, "new": 4, "others": 1, "taught": 2, "deltas": (1.0,)},
         "cpu": {},
     }
 
