@@ -11,6 +11,7 @@ from derived.papers.cactus.data.ngrams import Ngrams, lumped
 from derived.papers.cactus.data.pairs import random_pairs
 from derived.papers.cactus.experiments.matching import match
 from derived.papers.cactus.experiments.real import DRAFTS, JUDGED, REFERENCES, Novels, Tally, smallest_budget
+from derived.papers.cactus.figures.real import no_longer_asked
 from derived.papers.cactus.model.divergences import divergence
 from derived.papers.cactus.model.exact import acceptance_rate, output_law
 from derived.papers.cactus.model.generate import JudgedBlock
@@ -105,3 +106,14 @@ def test_a_trained_verifier_pays_as_the_theorem_says():
     alone = rows.query("rule == 'exact'").set_index("draft")
     assert alone.at["self", "exact"] > 0.9 > alone.at["exit", "exact"]
     assert (alone.drop(index="self")["enough"] > 100 * alone.at["self", "enough"]).all()
+
+
+def test_the_figure_says_each_budget(grid):
+    """Geometric means over pages, and a line at the paper's budget."""
+    rows = grid(
+        draft=["self", "exit", "table", "lookup", "alien"], text=range(4), rule=["exact", "cactus"], delta=[0.0]
+    )
+    rows["enough"] = rows["text"].map({0: 1.0, 1: 10.0, 2: 1000.0, 3: 10000.0}).where(rows["rule"] == "exact", 7.0)
+    figure = no_longer_asked(rows)
+    assert "word counts 1e+02," in figure.get_label()
+    assert [line.get_xdata()[0] for line in figure.axes[0].lines if line.get_linestyle() == "--"] == [1.0]

@@ -1,13 +1,13 @@
-"""CAC-7, 8, 12 and 13 on a verifier that somebody trained; the unit is the page, or the prompt. Criteria were written
-before the record."""
+"""CAC-7, 8, 12 and 13 on a verifier that somebody trained; the unit is the page. Criteria were written before the
+record."""
 
 import numpy as np
 import pandas as pd
 
 from derived.lab import measure
-from derived.lab.claims import RECORDED, Claim, at_least, identity, reported, statistic, within
+from derived.lab.claims import RECORDED, Claim, at_least, identity, reported, statistic
 
-from ..experiments.real import Novels, Written
+from ..experiments.real import Novels
 
 PAGE = ["novel", "text"]
 GEMMA = {
@@ -58,7 +58,7 @@ def needed(where: str, **facts) -> measure.Measure:
 def overspent(where: str, **facts) -> measure.Measure:
     """KL of what is emitted over the most that a target of the budget may have, mean over pages at the budget 0.01."""
     return measure.mean(
-        f"kl / {np.log1p(0.02)!r}", f"rule == 'cactus' and delta == 0.01 and {where}", unit=PAGE, **facts
+        f"kl / {float(np.log1p(0.02))!r}", f"rule == 'cactus' and delta == 0.01 and {where}", unit=PAGE, **facts
     )
 
 
@@ -84,19 +84,6 @@ CLAIMS = (
         Novels,
         measure.worst("gap", "bound", "rule != 'exact'"),
         **GEMMA,
-    ),
-    statistic(
-        "CAC-8.d",
-        r"When `speculative_generate` writes with Gemma 3 270M as verifier over its 262,144 tokens, it keeps as many "
-        r"drafts as the two distributions at each judged position say.",
-        Written,
-        measure.mean("(kept - expected) / tries", "delta == 1", unit=["prompt"]),
-        "share of drafts kept less what is expected, mean over prompts",
-        within(0, 0.1),
-        null=measure.mean("(kept - by_exact) / tries", "delta == 1", unit=["prompt"]),
-        unit="share of drafts",
-        judged_at=RECORDED,
-        **GEMMA | {"where": "pages of two novels, and openings of speeches on the State of the Union, go on"},
     ),
     reported(
         "CAC-12.k",
