@@ -15,7 +15,7 @@ from derived.lab.record import Record, load, results_root
 from derived.lab.study import Study, ledger, staleness
 
 # Of these every float is what a clock says (seconds; the units of their claims are ratios of times).
-CLOCKS = {("cactus", "SamplerTime"), ("hierarchical_kernel", "Overhead")}
+CLOCKS = {("cactus", "SamplerTime"), ("hierarchical_kernel", "Overhead"), ("sinkhorn", "AttentionTime")}
 # Records at tier cpu that name no commit which the repository holds: made before it had one, or on a branch that was
 # squashed. None may join them; one that is made anew (`derived record SLUG EXPERIMENT --tier cpu`) leaves the list.
 NO_COMMIT = {

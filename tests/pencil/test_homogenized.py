@@ -242,7 +242,7 @@ def test_cold_tokens_follow_the_simplex():
 
 
 def test_cold_and_long_prompts_wait():
-    """`HT-9.c`: the time of the ODE to the overlap 1/2 grows from a logit deviation and from an n to the next."""
+    """`HT-9.c`, `HT-9.e`: the time of the ODE to the overlap 1/2 grows from a logit deviation and an n to the next."""
     deviations, tokens = (0.0, 2.0, 4.0, 8.0), (4, 10, 24)
     waits = [[gram.wait(n, deviation) for deviation in deviations] for n in tokens]
     theirs = [[float(package.time_to_overlap(n, deviation)) for deviation in deviations] for n in tokens]

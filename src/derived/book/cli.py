@@ -32,7 +32,7 @@ Slugs = Annotated[list[str] | None, typer.Argument(help="Chapters to run; all of
 Tier = Annotated[str, typer.Option(help="Size of the experiments: ci, cpu or gpu.")]
 Seed = Annotated[int, typer.Option(help="Seed of every random stream; expected verdicts are judged at 0 only.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
-Jobs = Annotated[int, typer.Option(min=1, help="Processes at a time, one thread each.")]
+Jobs = Annotated[int, typer.Option(min=1, help="Processes at a time, one thread each; on a card one unless told.")]
 Limit = Annotated[float | None, typer.Option(min=1, help="Seconds that one chapter may take, the site builder apart.")]
 
 
@@ -192,6 +192,7 @@ def record(
     if rehash and others:
         raise UserError(f"--rehash runs tier ci as each record did; leave out --{' --'.join(others)}")
     house.choose([paper])
+    asked = jobs if source("jobs").name != "DEFAULT" else 0  # what suits the machine that does it
     with alone(house, "recording"):
         if dry_run:
             chosen = recording.choose(paper, experiments or [], tier)
@@ -211,10 +212,9 @@ def record(
             from derived.book.away import send
 
             chosen = recording.choose(paper, experiments or [], tier)
-            jobs = jobs if source("jobs").name != "DEFAULT" else 0  # as many as that machine has cores
-            send.send(house, chosen, tier, seed, device, jobs, uncommitted, on)
+            send.send(house, chosen, tier, seed, device, asked, uncommitted, on)
             return
-        recording.record(house, paper, experiments or [], tier, seed, device, jobs, scheduler, uncommitted)
+        recording.record(house, paper, experiments or [], tier, seed, device, asked, scheduler, uncommitted)
 
 
 @app.command()

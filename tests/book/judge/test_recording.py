@@ -620,3 +620,13 @@ def test_a_recording_killed_anywhere_continues_to_the_same_record(house, paper):
         assert press.derived(house, "record", "toy").returncode == 0
         assert not [*(house / "results").rglob(".*")], "what was half saved is swept away"
         assert found() == whole, moment
+
+
+def test_a_card_takes_one_process_unless_more_are_asked_for(monkeypatch, house, paper):
+    asked, here = [], workers.workers
+    monkeypatch.setattr(workers, "workers", lambda jobs, scheduler: asked.append(jobs) or here(jobs, scheduler))
+    monkeypatch.setattr(workers, "machine", lambda device: ("cuda", "a card"))
+    monkeypatch.setattr(workers, "attempted", lambda sized, condition, seed, device: pd.DataFrame([condition]))
+    for jobs in ([], ["--jobs", "4"]):
+        assert press.derived(house, "record", "toy", "Draws", *jobs).returncode == 0
+    assert asked == [1, 4]

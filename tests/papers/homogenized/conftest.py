@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from derived.lab.experiment import run_condition
-from derived.papers.homogenized.model.gram import simulate_gram
+from derived.papers.homogenized.model import gram
 
 
 @pytest.fixture
@@ -28,11 +28,16 @@ def has_its_temperature(monkeypatch):
     def check(topic, experiment) -> None:
         laws, chains = [], 0
 
-        def note(G, L, eta, H, law, beta, **options):
-            laws.append(law.logit_std(beta))
-            return simulate_gram(G, L, eta, H, law, beta, **options)
+        def noting(right, place: int):
+            def note(*given, **options):
+                laws.append(given[place].logit_std(given[place + 1]))  # the law, and the temperature behind it
+                return right(*given, **options)
 
-        monkeypatch.setattr(topic, "simulate_gram", note)
+            return note
+
+        monkeypatch.setattr(topic, "simulate_gram", noting(gram.simulate_gram, 4))
+        if hasattr(topic, "gram_step"):
+            monkeypatch.setattr(topic, "gram_step", noting(gram.gram_step, 3))
         small = experiment.at("tiny")
         for condition in small.conditions():
             laws.clear()

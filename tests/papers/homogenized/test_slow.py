@@ -11,18 +11,17 @@ from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
 from derived.papers.homogenized.claims.slow import CLAIMS
 from derived.papers.homogenized.experiments import slow
-from derived.papers.homogenized.experiments.slow import SlowPaths
+from derived.papers.homogenized.experiments.slow import SlowPaths, SlowWidths
 from derived.papers.homogenized.figures import slow as figures
 from derived.papers.homogenized.model.cloud import image, mean_cosine, vmf_mean_ratio
 from derived.papers.homogenized.model.flows import observed_order
 
 MEASURES = {claim.id: claim.measure for claim in CLAIMS}
-EXPERIMENTS = (SlowPaths,)
+EXPERIMENTS = (SlowPaths, SlowWidths)
 
 
-COLUMNS = {
-    SlowPaths: {"factors", "replicate", "returned", "y", "recurrent", "transient"},
-}
+PATHS = {"factors", "replicate", "returned", "y", "recurrent", "transient"}
+COLUMNS = {SlowPaths: PATHS, SlowWidths: PATHS | {"d"}}
 
 
 def test_rows_have_the_promised_columns_and_no_failure(rows, complete):
@@ -70,6 +69,8 @@ def test_returned_compares_a_share_with_a_probability():
     found = MEASURES["HT-13.b"](table)
     assert found.value == pytest.approx(0.0)
     assert found.low < 0 < found.high
+    both = pd.concat([table.assign(d=1024), table.assign(d=64, returned=False)])
+    assert MEASURES["HT-13.d"](both).value == pytest.approx(0.0)
 
 
 def test_the_slow_overlap_says_in_words_what_it_shows():

@@ -36,6 +36,7 @@ SMALL = {
     "HT-9.a": (collapse, collapse.Freezing(tokens=(8,), logit_stds=(8.0,), cells=((8, 8.0),), h=0.05), LATER),
     "HT-10": (collapse, collapse.FinalRate(cases=((16, 2, 0.0),), points=3, replicates=40), PRIVATE),
     "HT-13.b": (slow, PATHS, ORTHOGONAL),
+    "HT-13.d": (slow, slow.SlowWidths(widths=(16,), replicates=400), ORTHOGONAL),
     "HT-16.a": (clock, clock.Clock(cases=((1, 192),), points=3, parts=1, replicates=20), PRIVATE),
     "HT-16.b": (limits, limits.Interpolation(heads=(1, 16), etas=(), replicates=480), ONE_HEAD),
     "HT-17.b": (prompts, prompts.Prompts(tokens=(32, 128), h=0.1, parts=2, replicates=20), NO_LAYER),
@@ -63,6 +64,6 @@ def test_paths_of_one_form_are_refused_as_those_of_the_other(monkeypatch):
 
 
 def test_every_claim_with_an_experiment_is_among_them():
-    exact = {"HT-9.c", "HT-13.a"}  # no chance in the one; the other has a test of its own
+    exact = {"HT-9.c", "HT-9.e", "HT-13.a"}  # no chance in the one; the other has a test of its own
     trained = {"HT-24.b", "HT-24.c", "HT-24.d"}  # test_real has a model that was not loaded
     assert {claim.id for claim in CLAIMS if claim.experiment} == SMALL.keys() | exact | trained

@@ -91,5 +91,5 @@ def test_the_figure_of_the_clock_has_medians_per_token_and_the_roofline():
     rows = rows.assign(flops=flops, bytes=10 * rows["n"], peak=12_000_000, pace=1e7, flow=5e6, batch=1)
     rows = pd.concat([rows, rows.assign(batch=4, seconds=99.0)]).assign(recorded=True, tier="cpu")
     label = clock.layer_time(rows).get_label()
-    assert "static 4 microseconds per token, 2 times its roofline, and 12 MB at 100" in label
-    assert "lean 8 microseconds per token, 1.6 times its roofline" in label
+    assert "no memory 4 microseconds per token, 2 times its roofline, and 12 MB at 100" in label
+    assert "memory, lean 8 microseconds per token, 1.6 times its roofline" in label

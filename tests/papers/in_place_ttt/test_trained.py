@@ -20,6 +20,7 @@ from derived.papers.in_place_ttt.claims.trained import (
     at_best_rate,
     at_plateau,
     best_rate,
+    ends_of_own,
     ends_over_middle,
     if_settled,
     least_difference,
@@ -290,7 +291,7 @@ def test_arms_have_as_many_parameters():
     assert max(counts) / min(counts) < 1.01
 
 
-@pytest.mark.parametrize("kind", [Documents, SourceBytes])
+@pytest.mark.parametrize("kind", [ChunkSizes, Layers, Documents, SourceBytes])
 def test_a_curve_is_flat_by_its_last_two_tenths(kind, monkeypatch):
     """Of a loss that is the step's square: the means over the last tenth of 40 steps, and over the one before it."""
     tiny = dataclasses.replace(kind.at("tiny"), steps=40)
@@ -344,7 +345,8 @@ def test_every_arm_and_rate_has_its_rows(rows):
     assert (warm.loc[warm["start"] != "random", "first"] == warm.loc[warm["start"] != "random", "base"]).all()
     assert (warm.loc[warm["start"] == "random", "first"] != warm.loc[warm["start"] == "random", "base"]).all()
     assert set(rows[CatchUp]["arm"]) == {"ttt", "delta"}
-    short = (Documents, CatchUp)
+    assert set(rows[ChunkSizes].query("writes == 'another'")["chunk"]) == {2, 4, 8}
+    short = (Documents, CatchUp, ChunkSizes, Layers)
     flat = rows | {each: rows[each].assign(before=rows[each]["late"]) for each in short}
     flat[Recall] = recall.assign(recall=0.5)
     for claim in CLAIMS:
@@ -420,6 +422,13 @@ def test_the_middle_chunk_is_chosen_by_validation_and_compared_with_the_worse_en
         [table(x=(loss, loss + 1)).assign(chunk=c) for c, loss in ((2, 3.0), (4, 1.0), (8, 2.0), (16, 1.2))]
     )
     assert ends_over_middle(some).value == pytest.approx(0.2)
+    own = some.assign(writes="own", late=1.0, before=1.005)
+    both = pd.concat([own, own.assign(writes="another", test=0.0, before=2.0)])
+    assert ends_of_own(both).value == pytest.approx(0.2)  # the placebo neither counts nor has to be flat
+    claim = next(claim for claim in CLAIMS if claim.id == "IPT-11")
+    assert [claim.judge(each(both))[0] for each in (claim.measure, claim.null)] == ["holds", "fails"]
+    with pytest.raises(ValueError, match="chunk == 4 is not at a plateau"):
+        ends_of_own(both.assign(before=both["before"] + 0.02 * (both["chunk"] == 4)))
 
 
 def test_recall_is_judged_once_it_has_settled():

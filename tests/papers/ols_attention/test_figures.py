@@ -25,6 +25,7 @@ FIGURES = {
     "courses": training.courses,
     "end_points": training.end_points,
     "structure": training.structure,
+    "where_it_ends": training.where_it_ends,
     "shift": held_out.shift,
     "batch_error": partial(held_out.batch_error, exact=batch_error),
     "dial": softmax.dial,
@@ -81,6 +82,12 @@ def course(end: float = 1.0) -> pd.DataFrame:
 def structures(missed: float) -> pd.DataFrame:
     rows = grid(p=(2,), m=(1, 2), replicate=(0, 1)).assign(relative_loss=[1e-9, 0.0, 1e-12, 1e-10])
     return rows.assign(rank=rows["m"], structure_gap=np.where(rows["m"] == 2, 1e-8, missed))
+
+
+def stops(end: float) -> pd.DataFrame:
+    rows = grid(optimizer=("adam", "gd"), read_out=("frozen", "recomputed"), l0=(-1.0, 1.0), replicate=(0, 1))
+    left = np.where(rows["read_out"] == "frozen", 0.5 * (1 - end), -end)
+    return rows.assign(l=np.where(rows["l0"] > 0, end, left), s=1.0)
 
 
 def shifts(error: float) -> pd.DataFrame:
@@ -146,7 +153,20 @@ CASES = {
     "spectral_filters": (filters, 1.0, ("within 0e+00", "penalty 1"), 1.5, ("within 1e-01",)),
     "courses": (course, 1.0, ("between 1.000 and 1.000", "0.000 with the read-out frozen"), 0.8, ("0.800",)),
     "end_points": (course, 1.0, ("from -0.5 to 0.000", "from 0.5 to 1.000"), 0.8, ("1/s is 0.800",)),
-    "structure": (structures, 0.5, (" runs: ", "rank B < p the median gap is 5.0e-01"), 0.25, ("2.5e-01",)),
+    "structure": (
+        structures,
+        0.5,
+        (" runs: ", "2 of 2 fit, 0 found the map, median gap 5.0e-01"),
+        0.001,
+        ("1.0e-03",),
+    ),
+    "where_it_ends": (
+        stops,
+        1.0,
+        ("descent, P recomputed, from 2 of 2 starts",),
+        -1.0,
+        ("descent, P frozen, from 0 of 2",),
+    ),
     "shift": (shifts, 2.0, ("errs by 2.0 at scale 4", "2.02 after 1 quarter"), 3.0, ("errs by 3.0", "below 1e-15")),
     "batch_error": (batches, 1.0, ("p = 1, 3", "0.0% off"), 1.1, ("10.0% off",)),
     "dial": (curves, 1.0, ("from -1.00 to 1.00", "within 0.0e+00"), 0.7, ("from -0.70 to 0.70",)),

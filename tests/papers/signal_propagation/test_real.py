@@ -187,9 +187,8 @@ def network(trained: float, anew: float) -> pd.DataFrame:
         for replicate in range(10):
             theory = np.exp(0.3 * (12 - b))
             J = theory * np.where(b < 12, factor * (1 + 0.001 * replicate), 1.0)
-            tables.append(
-                pd.DataFrame({"weights": weights, "replicate": replicate, "b": b, "J": J, "J_theory": theory})
-            )
+            columns = {"J": J, "J_theory": theory, "J_null": theory**0.5}  # what knows less grows half as fast
+            tables.append(pd.DataFrame({"weights": weights, "replicate": replicate, "b": b, **columns}))
     return pd.concat(tables, ignore_index=True)
 
 

@@ -87,4 +87,4 @@ def test_figures_say_in_words_what_they_show(rows, follows):
     follows(regimes.growth, rows[Crossing], "log_J")
     follows(window.small_alpha, rows[Window], "crossover")
     follows(regimes.constants, maps, "zeta", "rate")
-    follows(training.training_tiles, rows[Trainability], "test_accuracy")
+    follows(training.best_rates, rows[Trainability], "test_accuracy", "log_pooled")

@@ -36,6 +36,11 @@ def test_a_construction_without_blocks_does_not_come_nearer(monkeypatch):
     assert claims.FALL.judge(claims.FALL.measure(rows))[0] == "fails"
 
 
+def test_blocks_of_the_product_coupling_do_not_come_nearer(rows):
+    assert abs(claims.FALL.null(rows[Blocks]).value) < 0.1
+    assert claims.FALL.judge(claims.FALL.null(rows[Blocks]))[0] == "fails"
+
+
 @pytest.mark.parametrize("m", [1, 2, 7])
 def test_hats_are_a_partition_of_unity_with_small_supports(m):
     x = torch.linspace(0, 1, 101, dtype=torch.float64)

@@ -172,7 +172,7 @@ def test_the_smaller_rise_decides_replicate_by_replicate():
 
 
 def test_figures_say_in_words_what_they_show(rows, tells):
-    tells(figures.off_ecology(rows[Abroad]), "alien excess", "trained, new texts disagreement")
+    tells(figures.off_ecology(rows[Abroad]), "alien excess", "new texts disagreement")
 
 
 def test_a_missing_number_decides_nothing(rows):

@@ -196,6 +196,7 @@ def made(gaps: dict) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {"reader": a, "twin": t, "alpha": x, "rate": rate, "replicate": r, "gap": g + 0.1 * r, "valid": v}
+            | {"before": v + 0.005, "late": v}
             for (a, t, x, rate), (g, v) in gaps.items()
             for r in range(4)
         ]
@@ -224,6 +225,26 @@ def test_validation_chooses_the_rate_and_replicates_are_paired():
     assert claims.beyond_the_table("network")(rows).low == pytest.approx(0.3)
     rows.loc[matched, "gap"] -= 10.8  # still .3 above the table, but neither tells the twins apart
     assert claims.beyond_the_table("network")(rows).value == pytest.approx(-0.15)
+
+
+def test_networks_that_still_learn_are_not_judged():
+    rows = made(
+        {
+            ("network", "shuffled", 1.0, 0.1): (1.0, 1.0),
+            ("network", "shuffled", 1.0, 0.2): (1.0, 2.0),
+            ("trigram", "shuffled", 1.0, 0.1): (1.0, 1.0),
+        }
+    )
+    assert claims.gaps(rows, "network", "shuffled", 1.0).mean() == pytest.approx(1.15)
+    rows.loc[rows["rate"] == 0.2, "before"] += 1  # a rate that is not chosen
+    rows.loc[rows["reader"] == "trigram", ["before", "late"]] = np.nan  # tables are counted
+    assert claims.table_over_network("trigram")(rows).value == pytest.approx(1)
+    rows.loc[(rows["reader"] == "network") & (rows["rate"] == 0.1), "before"] += 0.006
+    with pytest.raises(ValueError, match=r"not at a plateau: .* took 0\.011"):
+        claims.table_over_network("trigram")(rows)
+    rows["before"] = np.nan
+    with pytest.raises(ValueError, match="not at a plateau"):
+        claims.table_over_network("trigram")(rows)
 
 
 def test_the_figure_says_in_words_what_it_shows(rows, tells):

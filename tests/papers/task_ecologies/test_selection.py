@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from derived.lab.rng import stream
 from derived.papers.task_ecologies.claims import selection as claims
+from derived.papers.task_ecologies.data.languages import excess
+from derived.papers.task_ecologies.experiments.fits import build
 from derived.papers.task_ecologies.experiments.selection import (
     Drift,
     Population,
@@ -20,6 +22,7 @@ from derived.papers.task_ecologies.experiments.selection import (
 )
 from derived.papers.task_ecologies.figures import selection as figures
 from derived.papers.task_ecologies.model import partitions, selection
+from derived.papers.task_ecologies.model.gpt import GPTSize
 
 EXPERIMENTS = (Sampling, Quasispecies, Drift, Population)
 
@@ -204,11 +207,46 @@ def test_the_risk_changes_by_its_three_parts_and_arms_share_their_founders(rows)
     assert (found.xs("shuffled", level="arm")["expected"] > 0).any()
 
 
+def test_models_live_with_the_languages_of_their_replicate_and_end_on_texts_that_set_no_fitness(rows):
+    """One model at a time, on texts of its own five languages, by their laws."""
+    size, cpu = Population.at("tiny"), torch.device("cpu")
+    family = size.families(3)
+    assert len(family.first) == 5 * size.replicates
+    assert not torch.equal(family.first[:5], family.first[5:10])
+    drawn, laws = [], []
+    for name in ("held out", "final"):
+        languages = torch.arange(5 * size.replicates).view(-1, 5).repeat_interleave(size.held_out, dim=1)
+        drawn.append(family.texts(languages, size.length, stream(3, "population", name))[..., :-1])
+        laws.append(family.laws(languages, drawn[-1]))
+    assert not torch.equal(*drawn)
+    gpt = GPTSize(vocabulary=family.vocabulary, block=size.length)
+    model = build(gpt, size.replicates * size.models, 3, cpu, torch.float64, "population")
+    for texts, law, name in zip(drawn, laws, ("held out", "final"), strict=True):
+        found = size.judge(family, 3, name, cpu, torch.float64)(model)
+        for r, i in np.ndindex(size.replicates, size.models):
+            one = model(texts[r])[r * size.models + i]
+            assert found[r, i] == pytest.approx(excess(one, law[r]).mean().item(), abs=1e-12)
+    table = rows[Population]
+    ended = table["generation"] == table["generation"].max()
+    assert (table["final"].notna() == ended).all()
+    after = table.eval("risk + selection + development + mutation")[ended]
+    assert (abs(table["final"][ended] - after) > 1e-6).all()
+
+
+def test_models_read_the_languages_of_their_replicate(monkeypatch):
+    read = []
+    monkeypatch.setattr(Population, "train", lambda self, model, family, languages, *_: read.append(languages))
+    size = Population.at("tiny")
+    size.run(size.conditions()[0], seed=0, device=torch.device("cpu"), dtype=torch.float32)
+    for languages in read:  # (steps, models)
+        assert (languages // 5 == torch.arange(size.replicates).repeat_interleave(size.models)).all()
+    assert len(read) == 1 + size.generations
+
+
 def population(selected: float, shuffled: float) -> pd.DataFrame:
     cells = itertools.product((1.0, 10.0), (("selected", selected), ("shuffled", shuffled)), range(5), range(2))
     found = [
-        {"strength": s, "arm": arm, "replicate": r, "generation": g, "selection": by + 0.01 * r * (s == 1)}
-        | {"risk": 1.0, "development": by * g, "mutation": 0.0}
+        {"strength": s, "arm": arm, "replicate": r, "generation": g, "final": by * (g + 1) + 0.01 * r * (s == 1)}
         for s, (arm, by), r, g in cells
     ]
     return pd.DataFrame(found)

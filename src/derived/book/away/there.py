@@ -7,7 +7,6 @@ under ``_build`` beside all parcels, finished records in this one: the same comm
 import base64
 import io
 import json
-import os
 import signal
 import sys
 import tarfile
@@ -40,8 +39,7 @@ def recorded(house: House, order: dict, name: str) -> None:
     before = read(place, "") if place.exists() else None
     try:
         if before is None or "failure" in before.rows:
-            jobs = order["jobs"] or os.cpu_count() or 1
-            recording.record(house, paper, [name], tier, order["seed"], order["device"], jobs)
+            recording.record(house, paper, [name], tier, order["seed"], order["device"], order["jobs"])
     finally:
         if place.exists():
             print(told(place), flush=True)

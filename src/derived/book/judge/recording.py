@@ -140,7 +140,7 @@ def record(
     scheduler: str = "",
     uncommitted: bool = False,
 ) -> None:
-    """Run and save the records of a paper's experiments at a tier."""
+    """Run and save the records of a paper's experiments at a tier; ``jobs`` 0: a process per core, on a card one."""
     sweep(paper)
     chosen = choose(paper, names, tier)
     for experiment in chosen:
@@ -149,7 +149,7 @@ def record(
             raise UserError(f"{paper}/{experiment.__name__}: what it needs is {absent}")
         history(house, experiment, uncommitted)
     here = "" if scheduler else _machine(device)[0]
-    with workers.workers(1 if here == "cuda" else jobs, scheduler) as executor:
+    with workers.workers(jobs or _processes(here), scheduler) as executor:
         kind, device_name = executor.submit(workers.machine, device).result() if scheduler else _machine(device)
         for experiment in chosen:
             commit = history(house, experiment, uncommitted)  # once more: the experiment before it may take hours
@@ -158,6 +158,11 @@ def record(
                 fresh = _record_one(experiment, tier, seed, kind, device_name, executor, drafts, commit)
             settle(fresh)
             shutil.rmtree(drafts, ignore_errors=True)
+
+
+def _processes(device: str) -> int:
+    """Count the processes at a time where none are asked for: conditions that share a card may not fit its memory."""
+    return 1 if device == "cuda" else os.cpu_count() or 1
 
 
 def settle(fresh: Record) -> None:

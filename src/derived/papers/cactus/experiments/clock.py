@@ -50,19 +50,18 @@ class SamplerTime(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         B, V = condition["B"], condition["V"]
-        noise = torch.randn(B, self.m + 1, V, generator=stream(seed, "rows", B, V), dtype=dtype).to(device)
+        on = partial(stream, seed, device=device)
+        noise = torch.randn(B, self.m + 1, V, generator=on("rows", B, V), dtype=dtype, device=device)
         q = torch.softmax(2 * noise, dim=-1)
         p = torch.softmax(2 * noise[:, : self.m] + noise.roll(1, dims=-1)[:, : self.m], dim=-1)
-        drafted = (
-            torch.multinomial(p.flatten(0, 1).cpu(), 1, generator=stream(seed, "drafts", B, V)).view(B, -1).to(device)
-        )
+        drafted = torch.multinomial(p.flatten(0, 1), 1, generator=on("drafts", B, V)).view(B, -1)
         rules = {"exact": rule_of("cactus", 0.0), "cactus": rule_of("cactus", self.delta), "tas": rule_of("tas", 0.09)}
-        generator, times = stream(seed, "uniforms"), {name: [] for name in (*rules, "rows")}
+        generator, times = on("uniforms"), {name: [] for name in (*rules, "rows")}
         for _ in range(self.repeats):
             for name, rule in rules.items():
                 times[name].append(_timed(partial(accept_reject, p, drafted, q, rule, generator), device))
             times["rows"].append(_timed(lambda: (p[:, 0].sum(dim=-1), q[:, 0].sum(dim=-1)), device))
-        cut = accept_reject(p, drafted, q, rules["cactus"], stream(seed, "cut")).n_accepted < self.m
+        cut = accept_reject(p, drafted, q, rules["cactus"], on("cut")).n_accepted < self.m
         return pd.DataFrame({"repeat": range(self.repeats), **times, "cut": float(cut.double().mean())})
 
 

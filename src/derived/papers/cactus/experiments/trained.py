@@ -132,11 +132,11 @@ class Pair(Experiment):
     """A verifier and a draft trained on the same language, prompts to continue, and the rules that judge."""
 
     pairs: int = 8
-    width: int = 256
-    depth: int = 8
+    width: int = 192
+    depth: int = 6
     draft_depth: int = 2
-    steps: int = 6000
-    draft_steps: int = 1500
+    steps: int = 4000
+    draft_steps: int = 1000
     batch_size: int = 128
     lr: float = 1e-3
     length: int = 96
@@ -170,7 +170,8 @@ class Pair(Experiment):
         model = LanguageModel(**sizes, generator=stream(seed, "init", *names))
         options = {"batch_size": self.batch_size, "length": self.length, "lr": self.lr}
         if steps:
-            train(model, Grammar(device=device), steps=steps, generator=stream(seed, "texts", *names), **options)
+            generator = stream(seed, "texts", *names, device=device)  # bulk: a text for each of hundreds of thousands
+            train(model, Grammar(device=device), steps=steps, generator=generator, **options)
         return model.eval()
 
     def texts(self, seed: int, pair: int, device) -> tuple[Tensor, Tensor]:

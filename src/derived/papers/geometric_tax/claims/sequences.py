@@ -27,6 +27,25 @@ def other_walks(rows: pd.DataFrame) -> Estimate:
 
 
 VARIED = ("varied", "shuffled")
+
+
+def order_of_each(rows: pd.DataFrame, stage: str) -> np.ndarray:
+    """How far each network of a stage keeps the order of the arms (network,): what ``ordering`` is the mean of."""
+    arms = measure.chosen(rows, f"stage == '{stage}'").pivot(index="replicate", columns="arm", values="similarity")
+    return np.minimum(*arms[[*VARIED]].to_numpy().T) - np.maximum(arms["matched"], arms["uniform"]).to_numpy()
+
+
+def widened(rows: pd.DataFrame) -> Estimate:
+    """How much wider the order of the arms is in networks after training than before."""
+    return stats.mean(order_of_each(rows, "trained") - order_of_each(rows, "untrained"))
+
+
+def untrained_alone(rows: pd.DataFrame) -> Estimate:
+    """The same without training in between: each untrained network less the next one."""
+    order = order_of_each(rows, "untrained")
+    return stats.mean(order - np.roll(order, 1))
+
+
 TRAINED = {"judged_at": RECORDED}
 OURS = "small transformers trained on the chapter's generated DNA; a pilot at another seed had been seen"
 
@@ -75,14 +94,14 @@ CLAIMS = (
     on_page("GT-12.c"),
     statistic(
         "GT-12.d",
-        "Small transformers trained on DNA score high under reverse complement on DNA of varying composition and on its shuffle, and low on one chain fitted to all of it and on uniform letters.",
+        "Training on DNA of varying composition widens the order of GT-12.b, which small transformers have before any training.",
         Trained,
-        lambda rows: ordering(measure.chosen(rows, "stage == 'trained'"), VARIED),
-        "similarity of RDMs, lower of the first two less higher of the last two",
-        at_least(0.3),
+        widened,
+        "lower of the first two similarities less higher of the last two, trained less untrained",
+        at_least(0),
         unit="correlation",
-        where=f"the criterion of GT-12.b; {OURS}",
+        where=OURS,
         **TRAINED,
-        null=lambda rows: ordering(measure.chosen(rows, "stage == 'untrained'"), VARIED),
+        null=untrained_alone,
     ),
 )

@@ -2,52 +2,65 @@
 
 mark             meaning
 points, lines    means over trained networks with 99.9 % intervals; filled where recorded, open where live
-dashed           the squared error of the value on the same tokens
+dashed           as much as under the squared error of the value on the same tokens
 """
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, DASHED, INK, MUTED, RED, beside, largest, mean_and_reach, panel_label, plain_log
+from derived.lab.plot import (
+    BLUE,
+    DASHED,
+    INK,
+    MUTED,
+    ORANGE,
+    RED,
+    apart,
+    beside,
+    largest,
+    mean_and_reach,
+    panel_label,
+    plain_log,
+)
 
 
 def sweep(rows: pd.DataFrame) -> Figure:
-    """The distortion against the number of codes, a panel for each kind of data, and what the codes and the networks
-    miss; rows of ``Sweep``."""
+    """The distortion against the number of codes, over that of the value, for each kind of data, and what the codes and
+    the networks miss; rows of ``Sweep``."""
     table = largest(rows)
     table = table[table["stage"] == "fit"]
     recorded, many = bool(table["recorded"].iloc[0]), table["num"].max()
-    cases = list(table.groupby(["noise", "num"]))[::-1]
-    figure, axes = plt.subplots(1, len(cases) + 1, figsize=(8.4, 3.0))
-    words, top = [], 0.0
-    for place, (ax, ((noise, num), part)) in enumerate(zip(axes, cases, strict=False)):
+    figure, axes = plt.subplots(2, 1, figsize=(5.5, 5.8), sharex=True)
+    words, ends, most = [], [], 1.0
+    for (noise, num), part in table.groupby(["noise", "num"]):
         case = (f"noise {100 * noise:g} %" if noise else "no noise") + (f", {num} paths" if num != many else "")
+        color = BLUE if noise else (RED if num == many else ORANGE)
         hard, scalar = part[part["arm"] == "ce"], part[part["arm"] == "scalar"]["distortion"].mean()
         K, mean, reach = zip(*((K, *mean_and_reach(one["distortion"])) for K, one in hard.groupby("K")), strict=True)
-        face = RED if recorded else "none"
-        ax.errorbar(K, mean, reach, fmt="o-", color=RED, markerfacecolor=face, linewidth=1.2, capsize=2)
-        ax.axhline(scalar, **DASHED)
-        if place == 0:
-            beside(ax, K[-1], mean[-1], "hard labels", RED, (4, 24), ha="right", fontsize=9)
-            beside(ax, K[-1], scalar, "the value", MUTED, (4, -9), ha="right", fontsize=9)
-        top = max(top, *(at + half for at, half in zip(mean, reach, strict=True)))
-        panel_label(ax, case)
+        times, half = np.array(mean) / scalar, np.array(reach) / scalar
+        face = color if recorded else "none"
+        axes[0].errorbar(K, times, half, fmt="o-", color=color, markerfacecolor=face, linewidth=1.2, capsize=2)
+        ends.append((times[-1], case, color))
+        most = max(most, times.max()) if num == many and not noise else most
         said = ", ".join(f"{k} {value:.2g}" for k, value in zip(K, mean, strict=True))
         words.append(f"{case}: {said}, the value {scalar:.2g}")
-    for ax in axes[:-1]:
-        ax.set(ylim=(0, 1.05 * top), ylabel="distortion $D$" if ax is axes[0] else "")
-        ax.tick_params(labelleft=ax is axes[0])
+    for (_, case, color), place in zip(ends, apart([end for end, *_ in ends], 0.3), strict=True):
+        beside(axes[0], K[-1], place, case, color, (8, 0), annotation_clip=False)
+    axes[0].plot([K[0], K[-1]], [1, 1], **DASHED)
+    beside(axes[0], K[-1], 1, "the value itself", MUTED, (8, 0), annotation_clip=False)
+    axes[0].set(ylabel="distortion under hard labels,\nover the value's", ylim=(0, None))
+    panel_label(axes[0], f"Without noise, hard labels distort up to {most:.1f} times as much")
     plenty = table[(table["noise"] == 0) & (table["num"] == many) & (table["arm"] == "ce")]
     missed = plenty.groupby("K")[["reconstruction", "rmse"]].mean()
-    for name, label, shade in (("reconstruction", "codes", INK), ("rmse", "next value", BLUE)):
-        axes[-1].plot(missed.index, missed[name], "o-", color=shade)
-        beside(axes[-1], missed.index[-1], missed[name].iloc[-1], label, shade, (-8, 2), ha="right", fontsize=9)
-    axes[-1].set(yscale="log", ylabel="error, share of the range")
-    panel_label(axes[-1], "missed, no noise")
-    for ax in axes:
-        ax.set(xlabel="codes $K$", xscale="log")
-        plain_log(ax.xaxis, sorted(missed.index))
-        ax.tick_params(axis="x", labelsize=8)
+    for name, label, shade in (("reconstruction", "codes", INK), ("rmse", "networks", RED)):
+        axes[1].plot(missed.index, missed[name], "o-", color=shade, markerfacecolor=shade if recorded else "none")
+        beside(axes[1], missed.index[-1], missed[name].iloc[-1], label, shade, (8, 0), annotation_clip=False)
+    axes[1].set(yscale="log", ylabel="missed, share of the range")
+    better, at = missed["reconstruction"].iloc[0] / missed["reconstruction"].iloc[-1], missed["rmse"].idxmin()
+    panel_label(axes[1], f"Codes miss {better:.0f} times less, networks least with {at}")
+    axes[1].set(xlabel="codes $K$", xscale="log", xlim=(K[0] / 1.2, 8 * K[-1]))
+    plain_log(axes[1].xaxis, sorted(missed.index))
     figure.set_label(f"Distortion under hard labels against the number of codes. {'; '.join(words)}.")
     return figure

@@ -38,7 +38,7 @@ CLAIMS = (
         source="digest",
         where="version 1, `eq: the.spde`",
         null=mean("distance / 2", by=["n"], decides=lowest),  # over prompts, which does average out
-        horizon="1,024 tokens",
+        horizon="8,192 tokens",
     ),
     statistic(
         "HT-17.d",

@@ -121,7 +121,7 @@ class Clock(Experiment):
     tiers: ClassVar = {
         "ci": {"cases": ((1, 192), (1, 384), (10, 192), (100, 192)), "parts": 1, "points": 5, "replicates": 80},
         "cpu": {"parts": 1, "replicates": 60},
-        "gpu": {"cases": ((1, 192), (1, 3072), (10, 768), (100, 192), (100, 3072), (1000, 384)), "parts": 8},
+        "gpu": {"cases": ((1, 192), (1, 3072), (10, 768), (100, 192), (100, 3072), (1000, 384)), "replicates": 400},
     }
     tiny: ClassVar = {"cases": ((1, 16), (2, 16)), "tau": 1.6, "replicates": 4, "points": 3}
     deterministic: ClassVar = {"m_theory": 1e-6}

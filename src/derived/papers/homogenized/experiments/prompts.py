@@ -37,7 +37,7 @@ class Prompts(Experiment):
     tiers: ClassVar = {
         "ci": {"tokens": (32, 128, 512), "replicates": 20, "h": 0.1},
         "cpu": {"tokens": (32, 64, 128, 256, 512, 1024), "replicates": 10},
-        "gpu": {},
+        "gpu": {"parts": 64, "replicates": 2},  # of 8,192 tokens, whose overlaps alone are half a gigabyte
     }
     tiny: ClassVar = {"tokens": (8, 16), "parts": 2, "replicates": 4, "d": 4}
 

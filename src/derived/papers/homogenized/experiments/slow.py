@@ -39,10 +39,14 @@ class SlowPaths(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         k = condition["factors"]
+        g = stream(seed, "slow paths, drawn again", k, device=device)
+        return self._paths(self.d, k, g, device, dtype)
+
+    def _paths(self, d: int, k: int, g: torch.Generator, device, dtype) -> pd.DataFrame:
         R = torch.full((self.replicates,), math.tanh(self.y0), device=device, dtype=dtype)
-        g, returned = stream(seed, "slow paths, drawn again", k, device=device), torch.zeros_like(R, dtype=torch.bool)
-        for _ in range(round(self.time * self.d / self.h)):
-            R = cloud_layer(R, self.h, self.d, k, generator=g)[0]
+        returned = torch.zeros_like(R, dtype=torch.bool)
+        for _ in range(round(self.time * d / self.h)):
+            R = cloud_layer(R, self.h, d, k, generator=g)[0]
             returned |= R <= 0
         chances = {
             "recurrent": return_probability(self.y0, 1.0, self.time),
@@ -52,3 +56,22 @@ class SlowPaths(Experiment):
         return pd.DataFrame(
             {"replicate": range(self.replicates), "returned": returned.cpu().numpy(), "y": y, **chances}
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlowWidths(SlowPaths):
+    """HT-13: the same for A = W W'^T at a quarter and at four times the width. Rows: d, and those of ``SlowPaths``."""
+
+    h: float = 0.1
+    widths: tuple[int, ...] = (64, 1024)
+    replicates: int = 1600
+
+    tiers: ClassVar = {"ci": {"widths": (8, 32), "replicates": 400}, "cpu": {}}
+    tiny: ClassVar = {"time": 0.5, "replicates": 6}
+
+    def conditions(self) -> list[dict]:
+        return [{"d": d} for d in self.widths]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        g = stream(seed, "slow paths by width", condition["d"], device=device)
+        return self._paths(condition["d"], 2, g, device, dtype).assign(factors=2)

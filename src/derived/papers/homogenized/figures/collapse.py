@@ -108,20 +108,30 @@ def freezing(rows: pd.DataFrame) -> Figure:
 
 
 def levels(rows: pd.DataFrame) -> Figure:
-    """Participation ratio of attention over temperature; rows: n, logit_std, f, leading."""
-    figure, ax = plt.subplots(figsize=(6.0, 3.3))
+    """Participation ratio of attention over temperature; rows: n, logit_std, f."""
+    figure, ax = plt.subplots(figsize=(5.5, 3.5))
     tokens, words = sorted(rows["n"].unique()), []
     for n, color in zip(tokens, shades(len(tokens)), strict=True):
         part = rows[rows["n"] == n]
-        scale = np.sqrt(2 * np.log(n))
-        ax.plot(part["logit_std"] / scale, part["f"], color=color, label=f"$n={n}$")
-        ax.plot(part["logit_std"] / scale, part["leading"], color=color, linewidth=0.9, linestyle="--")
-        words.append(f"{np.interp(scale, part['logit_std'], part['f']):.2f} for n = {n}")
+        x = part["logit_std"] / np.sqrt(2 * np.log(n))
+        ax.plot(x, part["f"], color=color)
+        ax.plot(1, np.interp(1, x, part["f"]), "o", color=color)
+        words.append(f"{np.interp(1, x, part['f']):.2f} for n = {n}")
+    line = {"arrowstyle": "-", "color": color, "linewidth": 0.7}
+    beside(ax, 1, np.interp(1, x, part["f"]), f"{tokens[-1]:,} tokens", color, (38, -22), arrowprops=line)
+    first = rows[rows["n"] == tokens[0]]
+    at = first["logit_std"] / np.sqrt(2 * np.log(tokens[0]))
+    beside(
+        ax, 0.85, np.interp(0.85, at, first["f"]), f"{tokens[0]:,} tokens", shades(len(tokens))[0], (-6, 3), ha="right"
+    )
     x = np.linspace(1, 3, 50)
-    ax.plot(x, 1 - 1 / x, **THEORY)
-    beside(ax, 3, 1 - 1 / 3, r"$1-\vartheta$", INK, (3, 0))
-    ax.legend(fontsize=8)
-    ax.set(xlabel=r"$\sqrt{v}/\sqrt{2\ln n}$", ylabel=r"$f$: mean of $\sum_k\pi_k^2$", ylim=(0, 1), xlim=(0, 3.4))
+    ax.plot([0, 1, *x], [0, 0, *(1 - 1 / x)], **THEORY)
+    beside(ax, 1.7, 1 - 1 / 1.7, r"the limit: $0$, then $1-\vartheta$", INK, (10, -8))
+    ax.axvline(1, **DASHED)
+    beside(ax, 1, 0.93, "critical temperature", MUTED, (-5, 0), ha="right")
+    ax.set(xlabel=r"spread of logits over the critical one, $1/\vartheta$ (cold: right)")
+    ax.set(ylabel=r"$f$: mean of $\sum_k\pi_k^2$", ylim=(-0.02, 1), xlim=(0, 3))
+    panel_label(ax, f"Attention freezes gradually, even with {tokens[-1]:,} tokens")
     figure.set_label(f"Participation ratio against temperature in units of the critical one. At 1: {', '.join(words)}.")
     return figure
 

@@ -61,9 +61,11 @@ def sphere_panels(rows: pd.DataFrame, layers: Sequence[int]) -> Figure:
             before = part.loc[recorded[max(recorded.index(layer) - 1, 0)]]
             for side, alpha in ((now["front"] > 0, 0.7), (now["front"] <= 0, 0.25)):
                 ways = (np.column_stack([before[name], now[name], 0 * now[name] + np.nan])[side] for name in _FLAT)
-                ax.plot(*(way.ravel() for way in ways), color=WAY, linewidth=0.6, alpha=alpha)
+                ax.plot(*(way.ravel() for way in ways), color=WAY, linewidth=0.6, alpha=alpha, clip_on=False)
             alpha = np.where(now["front"] > 0, 1.0, 0.3)
-            ax.scatter(now["right"], now["up"], s=22, c=now["colour"], alpha=alpha, linewidths=0, zorder=3)
+            ax.scatter(
+                now["right"], now["up"], s=22, c=now["colour"], alpha=alpha, linewidths=0, zorder=3, clip_on=False
+            )
             ax.set(aspect="equal", xlim=(-1.1, 1.1), ylim=(-1.1, 1.1))
             ax.axis("off")
             said = f"overlap {overlap(now):.2f}"
@@ -78,9 +80,10 @@ def sphere_panels(rows: pd.DataFrame, layers: Sequence[int]) -> Figure:
 
 def _ball(ax: plt.Axes) -> None:
     shades = LinearSegmentedColormap.from_list("", BALL)
-    for share in np.linspace(0, 1, 12):
+    for share in np.linspace(0, 1, 7):
         centre = (-0.25 * share, 0.3 * share)
-        ax.add_patch(Circle(centre, 1 - 0.8 * share, color=to_hex(shades(share)), linewidth=0, zorder=0))
+        style = {"color": to_hex(shades(share)), "linewidth": 0, "zorder": 0, "clip_on": False}
+        ax.add_patch(Circle(centre, 1 - 0.8 * share, **style))
 
 
 def sphere_explorer(rows: pd.DataFrame) -> go.Figure:

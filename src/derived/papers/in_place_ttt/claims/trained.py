@@ -4,6 +4,7 @@ An arm stands at the rate that its validation texts choose; two arms are compare
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pandas as pd
 
@@ -60,7 +61,7 @@ def least_difference(pairs: Sequence[tuple[str, str]], column: str = "test", bet
     return measure
 
 
-def ends_over_middle(rows: pd.DataFrame):
+def ends_over_middle(rows: pd.DataFrame) -> Estimate:
     """The loss at the smallest and at the largest chunk less that at the middle chunk which validation chooses."""
     sizes = sorted(rows["chunk"].unique())
     inner = {size: at_best_rate(rows, f"chunk == {size}", "min")["valid"].mean() for size in sizes[1:-1]}
@@ -68,6 +69,12 @@ def ends_over_middle(rows: pd.DataFrame):
         raise ValueError(f"chunks of {sizes} have no middle")
     middle = f"chunk == {min(inner, key=inner.get)}"
     return least_difference([(f"chunk == {size}", middle) for size in (sizes[0], sizes[-1])])(rows)
+
+
+def ends_of_own(rows: pd.DataFrame) -> Estimate:
+    """``ends_over_middle`` of memories that write their own text, all of which are to be flat in training."""
+    own = chosen(rows, "writes == 'own'")
+    return if_flat(ends_over_middle, *(f"chunk == {size}" for size in sorted(own["chunk"].unique())))(own)
 
 
 def last_lengthening(arm: str) -> Measure:
@@ -157,6 +164,7 @@ RIVALS = ("gla", "delta", "lact")
 BLIND = round(Recall.at("cpu").chance(), 3)
 NAMED = "naming the commonest value of a text, which knows no pair"
 
+COUNTS = [f"memories == {count}" for count in (1, 2, 4)]
 BARE = (recall(1, "proj", tied=True), recall(1, "past", tied=True))
 
 CLAIMS = (
@@ -215,20 +223,20 @@ CLAIMS = (
         "IPT-11",
         "A chunk size between the ends of the range has the lowest loss on documents with private bigrams.",
         ChunkSizes,
-        ends_over_middle,
-        "loss at an end less that at the best middle chunk; " + PAIRED.format("the lower of two ends"),
-        at_least(0),
+        ends_of_own,
+        "loss at an end less that at the best middle chunk; " + PAIRED.format("the lower of two ends") + FLAT,
+        at_least(0.1),
         where="Figure 3b: 512 and 1024 of 256 to 2048 are best, labels as retold; judged on generated documents",
         source="digest",
         **NATS,
-        null="without a memory there is no chunk whose size could matter, and no difference",
+        null=lambda rows: ends_over_middle(chosen(rows, "writes == 'another'")),
     ),
     statistic(
         "IPT-12",
         "From one to two and from two to four writing blocks the loss on documents with private bigrams falls each time, at equal parameters.",
         Layers,
-        least_difference([("memories == 1", "memories == 2"), ("memories == 2", "memories == 4")]),
-        "loss with fewer memories less that with more; " + PAIRED.format("the lower of two pairs"),
+        if_flat(least_difference([*pairwise(COUNTS)]), *COUNTS),
+        "loss with fewer memories less that with more; " + PAIRED.format("the lower of two pairs") + FLAT,
         at_least(0),
         unit="nats per token",
         judged_at=RECORDED,

@@ -95,14 +95,14 @@ class LayerTime(Experiment):
     d: int = 2560
     h: int = 9728
     chunk: int = 1024
-    repeats: int = 30
-    most: int = 2**32
+    repeats: int = 12
+    most: int = 2**31
 
     tiers: ClassVar = {
         "ci": {"lengths": (32, 64), "batches": (1, 2), "d": 8, "h": 16, "chunk": 16, "repeats": 3},
         "cpu": {
             **{"lengths": (512, 2048, 8192), "batches": (1, 4), "tokens": 2**15, "d": 256, "h": 768, "chunk": 512},
-            **{"repeats": 12, "most": 2**25},
+            "most": 2**25,
         },
         "gpu": {},
     }
@@ -115,8 +115,9 @@ class LayerTime(Experiment):
 
     @torch.no_grad()
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        n, batch, draw = condition["n"], condition["batch"], stream(seed, "clock")
-        normal = lambda *shape: (torch.randn(*shape, generator=draw, dtype=dtype) / shape[-1] ** 0.5).to(device)  # noqa: E731
+        n, batch, at = condition["n"], condition["batch"], {"dtype": dtype, "device": device}
+        draw = stream(seed, "clock", device=device)
+        normal = lambda *shape: torch.randn(*shape, generator=draw, **at) / shape[-1] ** 0.5  # noqa: E731
         gate, up, down = normal(self.h, self.d), normal(self.h, self.d), normal(self.d, self.h)
         x, kernel, projection = normal(batch, n, self.d), normal(self.d, 5), normal(self.d, self.d)
 
@@ -141,7 +142,7 @@ class LayerTime(Experiment):
             "peak": {form: _peak(lambda form=form: layer(form)) for form in forms},
             "bytes": {form: x.element_size() * self.moved(form, n, batch) for form in forms},
         }
-        pace, flow = speeds(min(self.most, 2**22), device, dtype)
+        pace, flow = speeds(min(self.most, max(2**22, self.d * self.h)), device, dtype)
         return table.assign(**{name: table["form"].map(each) for name, each in facts.items()}, pace=pace, flow=flow)
 
     def moved(self, form: str, n: int, batch: int) -> int:

@@ -39,6 +39,12 @@ def tenths(values: Tensor) -> tuple[list[int], Tensor]:
     return [int(part[-1]) + 1 for part in parts], torch.stack([values[:, part].mean(dim=-1) for part in parts], dim=-1)
 
 
+def ends_of(losses: Tensor) -> dict[str, Tensor]:
+    """The mean training loss (R,) of the last tenth of the steps (late) and of the tenth before it (before)."""
+    tenth = max(1, losses.shape[-1] // 10)
+    return {"late": losses[:, -tenth:].mean(dim=-1), "before": losses[:, -2 * tenth : -tenth].mean(dim=-1)}
+
+
 @torch.no_grad()
 def key_cosine(model: SmallLM, ids: Tensor) -> Tensor:
     """The mean cosine (R,) of the last block's keys of two different tokens that stand at one place of two texts."""
@@ -174,42 +180,53 @@ class Bigrams(Trained):
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkSizes(Bigrams):
-    """IPT-11, after Figure 3b: the loss of documents' last blocks against the size of the chunk; one block that writes.
+    """IPT-11, after Figure 3b: the loss of documents' last blocks against the size of the chunk; one block that writes
+    its own text, or, at three sizes, what another text would have written.
 
-    Rows: chunk, rate, replicate, valid, test (nats per token), floor, parameters.
+    Rows: writes ("own", "another"), chunk, rate, replicate, valid, test (nats per token), floor, parameters, late,
+    before (of ``ends_of``).
     """
 
     chunks: tuple[int, ...] = (4, 8, 16, 32, 64, 128, 256)
 
     tiers: ClassVar = {
         "ci": {**CI, "vocabulary": 6, "final": 8, "chunks": (2, 8)},
-        "cpu": {**CPU, "vocabulary": 16, "final": 16, "chunks": (2, 4, 8, 16, 32), "steps": 120},
+        "cpu": {
+            **{**CPU, "rates": (4e-3, 6.3e-3, 1e-2), "steps": 1200},
+            **{"vocabulary": 16, "final": 16, "chunks": (2, 4, 8, 16, 32)},
+        },
         "gpu": {},
     }
     tiny: ClassVar = {"chunks": (2, 4, 8)}
 
     def conditions(self) -> list[dict]:
-        return [{"chunk": chunk, "rate": rate} for chunk in self.chunks for rate in self.rates]
+        three = {self.chunks[0], self.chunks[len(self.chunks) // 2], self.chunks[-1]}
+        arms = [("own", chunk) for chunk in self.chunks] + [("another", chunk) for chunk in sorted(three)]
+        return [{"writes": writes, "chunk": chunk, "rate": rate} for writes, chunk in arms for rate in self.rates]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         size = self.size(self.vocabulary, 1, {0: Memory(chunk=condition["chunk"])})
+        change = of_another_text if condition["writes"] == "another" else None
         model = build(size, self.networks, seed, device, dtype)
-        self.train(model, seed, device, condition["rate"], self.steps)
-        columns = {name: each.squeeze(-1) for name, each in self.judge(model, seed, device).items()}
+        losses = self.train(model, seed, device, condition["rate"], self.steps, change=change)
+        columns = {name: each.squeeze(-1) for name, each in self.judge(model, seed, device, change).items()}
         facts = {"floor": bigram_floor(self.vocabulary), "parameters": model.parameters_each}
-        return rows({"replicate": range(self.networks)}, columns | facts)
+        return rows({"replicate": range(self.networks)}, columns | facts | ends_of(losses))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layers(Bigrams):
     """IPT-12, after Figure 3a: the loss of documents' last blocks against how many of four blocks write.
 
-    Rows: memories, rate, replicate, valid, test (nats per token), floor, parameters.
+    Rows: memories, rate, replicate, valid, test (nats per token), floor, parameters, late, before (of ``ends_of``).
     """
 
     tiers: ClassVar = {
         "ci": {**CI, "vocabulary": 6, "final": 8},
-        "cpu": {**CPU, "vocabulary": 16, "final": 16, "width": 16, "inner": 32, "steps": 120},
+        "cpu": {
+            **{**CPU, "networks": 12, "rates": (4e-3, 6.3e-3, 1e-2), "steps": 1200},
+            **{"vocabulary": 16, "final": 16, "width": 16, "inner": 32},
+        },
         "gpu": {},
     }
 
@@ -223,10 +240,10 @@ class Layers(Bigrams):
             for count in (4, condition["memories"])
         )
         model = build(as_many_parameters(size, full), self.networks, seed, device, dtype)
-        self.train(model, seed, device, condition["rate"], self.steps)
+        losses = self.train(model, seed, device, condition["rate"], self.steps)
         columns = {name: each.squeeze(-1) for name, each in self.judge(model, seed, device).items()}
         facts = {"floor": bigram_floor(self.vocabulary), "parameters": model.parameters_each}
-        return rows({"replicate": range(self.networks)}, columns | facts)
+        return rows({"replicate": range(self.networks)}, columns | facts | ends_of(losses))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,7 +291,7 @@ class Documents(Bigrams):
         arm, steps = condition["arm"], condition["steps"]
         change = of_another_text if arm == "placebo" else None
         model = build(self.arm(arm), self.networks, seed, device, dtype)
-        ids, tenth = self.texts(self.judged, stream(seed, "documents", "test"), device), max(1, steps // 10)
+        ids = self.texts(self.judged, stream(seed, "documents", "test"), device)
         untrained = key_cosine(model, ids)
         losses = self.train(model, seed, device, condition["rate"], steps, change=change)
         columns = {
@@ -283,8 +300,7 @@ class Documents(Bigrams):
             "off": self.judge(model, seed, device, torch.zeros_like)["test"],
             "floor": bigram_floor(self.vocabulary),
             "parameters": model.parameters_each,
-            "late": losses[:, -tenth:].mean(dim=-1, keepdim=True),
-            "before": losses[:, -2 * tenth : -tenth].mean(dim=-1, keepdim=True),
+            **{name: each.unsqueeze(-1) for name, each in ends_of(losses).items()},
             "cosine_untrained": untrained.unsqueeze(-1),
             "cosine": key_cosine(model, ids).unsqueeze(-1),
         }

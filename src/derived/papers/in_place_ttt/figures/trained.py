@@ -154,7 +154,8 @@ def sizes(chunks: pd.DataFrame, layers: pd.DataFrame | None = None) -> Figure:
     figure, axes = plt.subplots(1, len(panels), figsize=(3.9 * len(panels), 3.0), squeeze=False)
     labels, words = {"chunk": "tokens per chunk $C$", "memories": "blocks of four that write"}, []
     for ax, (rows, column) in zip(axes[0], panels, strict=True):
-        rows = at_chosen_rate(largest(rows), [column], "min")
+        rows = largest(rows)
+        rows = at_chosen_rate(rows[rows["writes"] == "own"] if "writes" in rows else rows, [column], "min")
         found, values = [], sorted(rows[column].unique())
         places = np.log2(values) if column == "chunk" else values
         for x, value in zip(places, values, strict=True):

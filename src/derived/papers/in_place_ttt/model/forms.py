@@ -61,7 +61,9 @@ def chunk_grid(n: int, chunk: int, starts: Sequence[int] = (0,)) -> list[Chunk]:
     ]
 
 
-def read_mask(n: int, chunk: int, starts: Sequence[int] = (0,)) -> Bool[Tensor, "n n"]:
+def read_mask(
+    n: int, chunk: int, starts: Sequence[int] = (0,), *, device: torch.device | str = "cpu"
+) -> Bool[Tensor, "n n"]:
     """Who reads whom: entry (n, t) where token n sees the write of token t, an earlier chunk of its document.
 
     >>> read_mask(4, 2).int()
@@ -71,9 +73,9 @@ def read_mask(n: int, chunk: int, starts: Sequence[int] = (0,)) -> Bool[Tensor, 
             [1, 1, 0, 0]], dtype=torch.int32)
     """
     grid = chunk_grid(n, chunk, starts)
-    sizes = torch.tensor([each.stop - each.start for each in grid], dtype=torch.long)
-    index = torch.arange(len(grid)).repeat_interleave(sizes)
-    document = torch.tensor([each.first for each in grid], dtype=torch.long).cumsum(dim=0)[index]
+    sizes = torch.tensor([each.stop - each.start for each in grid], dtype=torch.long, device=device)
+    index = torch.arange(len(grid), device=device).repeat_interleave(sizes)
+    document = torch.tensor([each.first for each in grid], dtype=torch.long, device=device).cumsum(dim=0)[index]
     return (index < index.unsqueeze(-1)) & (document == document.unsqueeze(-1))
 
 
@@ -265,7 +267,7 @@ def _scan(keys, values, w_down, lr, chunk, last):
 
 def _attention(keys, values, w_down, lr, chunk, last):
     n = keys.shape[-2]
-    scores = (keys @ keys.mT) * read_mask(n, chunk).to(keys)
+    scores = (keys @ keys.mT) * read_mask(n, chunk, device=keys.device).to(keys)
     full = written(n, chunk, last) * chunk
     state = w_down + lr * values[..., :full, :].mT @ keys[..., :full, :] if last else w_down
     return keys @ w_down.mT + lr * scores @ values, state

@@ -47,7 +47,7 @@ CLAIMS = (
         at_least(1.1),
         null=measure.mean(FROZEN, "order == 'shuffled'", unit=["era"]),  # generations dealt by chance
         where="OLS-6.a on trained vectors, 16 principal axes, 29 speeches a generation; a pilot on six novels fixed the sizes; "
-        "a generation holds other speeches of the same president, and there are no more speeches",
+        "neither layer sees another speech of the same president, and there are no more speeches",
         unit="ratio of errors",
         judged_at=RECORDED,
         made_of="real weights",

@@ -32,7 +32,10 @@ class PolynomialCapacity(Experiment):
 
     tiers: ClassVar = {
         "ci": {"sizes_2": (32, 64, 128), "sizes_3": (24, 40, 64), "sizes_4": (20, 32, 48)},
-        "cpu": {"sizes_2": (32, 64, 128, 256), "sizes_3": (32, 64, 128), "sizes_4": (16, 32, 64), "trials": 8},
+        "cpu": {
+            **{"sizes_2": (32, 64, 128, 256), "sizes_3": (32, 64, 128), "sizes_4": (16, 32, 64)},
+            **{"trials": 8, "replicates": 16},
+        },
         "gpu": {},
     }
 
@@ -55,12 +58,12 @@ class ExponentialCapacity(Experiment):
 
     typical_sizes: tuple[int, ...] = (10, 12, 14, 16, 18, 20, 22, 24)
     all_sizes: tuple[int, ...] = (12, 16, 20, 24)
-    replicates: int = 8
+    replicates: int = 24
     trials: int = 256
 
     tiers: ClassVar = {
         "ci": {"typical_sizes": (10, 12, 14), "all_sizes": (8, 10, 12, 14), "replicates": 16},
-        "cpu": {"typical_sizes": (10, 12, 14, 16), "all_sizes": (10, 12, 14, 16, 18), "replicates": 24},
+        "cpu": {"typical_sizes": (10, 12, 14, 16), "all_sizes": (10, 12, 14, 16, 18)},
         "gpu": {},
     }
 

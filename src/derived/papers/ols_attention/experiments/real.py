@@ -79,7 +79,7 @@ class Quarters(Experiment):
 @dataclass(frozen=True, kw_only=True)
 class Eras(Experiment):
     """OLS-8: the vector of a sentence predicts that of the next, and a speech attends to itself. The layer that reads
-    it is made from the speeches of the era before (frozen) or from those of its own era without it (refitted).
+    it is made from the speeches of the era before (frozen) or of its own era (refitted), by other speakers in both.
 
     Tokens are the vectors of a trained model of sentences on the first p principal axes of all. In the order
     "shuffled" the same speeches are dealt to the eras by chance. Rows: order, place, name, year, era, frozen and
@@ -108,7 +108,7 @@ class Eras(Experiment):
         tables = []
         for order, era in (("in order", in_order), ("shuffled", dealt)):
             later = np.flatnonzero(era > 0)
-            error = np.array([errors(tokens, era, place) for place in later])
+            error = np.array([errors(tokens, era, np.array(names), place) for place in later])
             index = {
                 ("place", "name", "year", "era"): (later, *(np.array(each)[later] for each in (names, years, era)))
             }
@@ -117,13 +117,12 @@ class Eras(Experiment):
         return pd.concat(tables, ignore_index=True)
 
 
-def errors(tokens: list[Tensor], era: np.ndarray, place: int) -> tuple[float, float]:
-    """The errors on one speech of two layers: made from the era before, and from its own without this speech."""
-    own = era == era[place]
-    own[place] = False
+def errors(tokens: list[Tensor], era: np.ndarray, names: np.ndarray, place: int) -> tuple[float, float]:
+    """The errors on one speech of two layers made from other speakers': from the era before, and from its own."""
+    others = names != names[place]
     return tuple(
-        _error(tokens[place], [tokens[other] for other in np.flatnonzero(which)])
-        for which in (era == era[place] - 1, own)
+        _error(tokens[place], [tokens[other] for other in np.flatnonzero(others & (era == which))])
+        for which in (era[place] - 1, era[place])
     )
 
 

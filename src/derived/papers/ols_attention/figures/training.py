@@ -1,15 +1,17 @@
 """Training: courses of the weights, where they end, and what the loss does not see."""
 
-from itertools import product
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, COLOURS, MUTED, RED, THEORY, beside, panel_label
+from derived.lab.plot import BLUE, COLOURS, DASHED, MUTED, RED, THEORY, beside, largest, panel_label
 
 NEAR = 0.1  # of the end, in units of 1/s
+ALIKE = 0.9  # of the data sets end where the flow ends
+FOUND, FITTED = 1e-2, 1e-4  # gap and relative loss, as OLS-10.e and OLS-10.f ask
+ASH = "#8c8c8c"  # at zero
+TRAINED = {"": "the flow", "adam": "Adam", "gd": "descent"}
 SMALLEST = 1e-17  # what a logarithmic axis shows in place of zero
 
 
@@ -45,32 +47,37 @@ def courses(rows: pd.DataFrame) -> Figure:
 
 
 def where_it_ends(rows: pd.DataFrame) -> Figure:
-    """Shares of data sets by the end of training, over the start; rows of ``Starts``."""
-    figure, axes = plt.subplots(2, 2, figsize=(6.4, 4.4), sharex=True, sharey=True)
-    at = rows["l"] * rows["s"]
-    ends = {"$1/s$": (at - 1).abs() < NEAR, "$0$": at.abs() < NEAR, "$-1/s$": (at + 1).abs() < NEAR}
-    colours, said = dict(zip(ends, (BLUE, MUTED, RED), strict=True)), []
-    for ax, (optimizer, read_out) in zip(axes.flat, product(("adam", "gd"), ("frozen", "recomputed")), strict=True):
-        part = (rows["optimizer"] == optimizer) & (rows["read_out"] == read_out)
-        for name, ended in ends.items():
-            share = ended[part].groupby(rows["l0"][part]).mean()
-            for side in (share[share.index < 0], share[share.index > 0]):
-                ax.plot(side.index, side, color=colours[name], marker=".")
-            most = share[share > 0.5].index
-            if len(most):
-                said.append(f"{optimizer}, {read_out}: {name} from {most.min():g} to {most.max():g}")
-        panel_label(ax, f"{'Adam' if optimizer == 'adam' else 'descent'}, $P$ {read_out}")
-    beside(axes[0, 0], 0.6, 1.0, "ends at $1/s$", BLUE, shift=(0, -14))
-    beside(axes[0, 0], -0.8, 1.0, "at $0$", MUTED, shift=(0, -14), ha="center")
-    beside(axes[0, 1], -1.6, 1.0, "at $-1/s$", RED, shift=(0, -14))
-    for ax in axes[1]:
-        ax.set_xlabel("start $L_0$")
-    for ax in axes[:, 0]:
-        ax.set_ylabel("share of data sets")
-    figure.set_label(
-        "Four panels: where training ends, as a share of data sets, against the start. More than half end, "
-        f"{'; '.join(said)}."
-    )
+    """Shares of data sets by the end of training, over the start, below the end of the flow; rows of ``Starts``."""
+    figure, ax = plt.subplots(figsize=(5.5, 4.3))
+    starts, at = np.sort(rows["l0"].unique()), rows["l"] * rows["s"]
+    ends = {"$-1/s$": (at + 1).abs() < NEAR, "$0$": at.abs() < NEAR, "$1/s$": (at - 1).abs() < NEAR}
+    colours, said, ticks, base = dict(zip(ends, (RED, ASH, BLUE), strict=True)), [], {}, 0.0
+    for read_out, left in (("frozen", "$0$"), ("recomputed", "$-1/s$")):
+        ax.annotate(f"read-out $P$ {read_out}", (starts[0], base + 1.1))
+        for x, name in ((starts[0] / 2, left), (starts[-1] / 2, "$1/s$")):
+            ax.annotate(f"ends at {name}", (x, base + 0.8), color=colours[name], ha="center")
+        flow = {name: np.where(starts < 0, name == left, name == "$1/s$") for name in ends}
+        for optimizer, words in TRAINED.items():
+            part = (rows["optimizer"] == optimizer) & (rows["read_out"] == read_out)
+            shares = {name: np.asarray(ended[part].groupby(rows["l0"][part]).mean()) for name, ended in ends.items()}
+            filled, ticks[base + 0.37] = np.full(len(starts), base), words
+            style = {"width": 0.95 * np.diff(starts).min(), "linewidth": 0.4}
+            for name, share in (shares if optimizer else flow).items():
+                ax.bar(starts, 0.75 * share, bottom=filled, color=colours[name], edgecolor=colours[name], **style)
+                filled = filled + 0.75 * share
+            if optimizer:
+                alike = sum(int((shares[name] > ALIKE)[flow[name]].sum()) for name in ends)
+                said.append(f"{words}, P {read_out}, from {alike} of {len(starts)} starts")
+            told = f"{alike} of {len(starts)}" if optimizer else "as the flow"
+            ax.annotate(told, (1.08 * starts[-1], base + 0.37), va="center", annotation_clip=False)
+            base -= 1.0
+        base -= 0.8
+    ax.set_yticks([*ticks], [*ticks.values()])
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    ax.set(xlabel="start $L_0$", ylabel="share of data sets", xlim=1.05 * starts[[0, -1]], ylim=(base + 1.6, 1.5))
+    panel_label(ax, "Training ends where the flow does only from some starts")
+    figure.set_label(f"Where the flow, Adam and descent end, by start. As the flow end {'; '.join(said)}.")
     return figure
 
 
@@ -106,21 +113,23 @@ def end_points(rows: pd.DataFrame) -> Figure:
 
 
 def structure(rows: pd.DataFrame) -> Figure:
-    """Relative loss against distance from the whitening map, by rank; rows of ``Structure``."""
-    figure, ax = plt.subplots(figsize=(5.6, 3.4))
+    """How far the trained map is from whitening, a point a run, by rank; rows of ``Structure``."""
+    rows = largest(rows)
+    figure, ax = plt.subplots(figsize=(5.5, 3.0))
     said = []
-    for full, color, marker, words in ((True, BLUE, "o", "rank B = p"), (False, RED, "^", "rank B < p")):
+    for height, full, color, words in ((1, True, BLUE, r"rank $\hat B=p$"), (0, False, RED, r"rank $\hat B<p$")):
         part = rows[(rows["rank"] == rows["p"]) == full]
-        for recorded, some in part.groupby("recorded"):
-            x, y = some["relative_loss"].clip(lower=SMALLEST), some["structure_gap"].clip(lower=SMALLEST)
-            ax.plot(x, y, marker, color=color, markerfacecolor=color if recorded else "none", linestyle="none")
-        gap, loss = part["structure_gap"].median(), part["relative_loss"].median()
-        said.append(f"with {words} the median gap is {gap:.1e} at a median relative loss of {loss:.0e}")
-    ax.set(xscale="log", yscale="log", xlabel=r"loss, relative to $\|Y\|^2/n$")
-    ax.set_ylabel(r"gap $\|L^{\top}\Sigma L-I\|_F/\sqrt{p}$")
-    ax.set_ylim(SMALLEST / 5, 300)
-    at = {"xycoords": "axes fraction", "ha": "right"}
-    ax.annotate(r"rank $\hat B<p$: fitted, not found", (0.97, 0.93), color=RED, **at)
-    ax.annotate(r"rank $\hat B=p$: fitted and found", (0.97, 0.1), color=BLUE, **at)
-    figure.set_label(f"Structure gap against relative loss, {len(rows)} runs: {'; '.join(said)}.")
+        gap, fitted = part["structure_gap"], part["relative_loss"] < FITTED
+        place = height + 0.24 * np.sin(2.4 * np.arange(len(part)))
+        ax.plot(gap.clip(lower=SMALLEST), place, ".", color=color, markersize=5, alpha=0.6)
+        found = f"{fitted.sum()} of {len(part)} fit, {(gap < FOUND).sum()} found the map"
+        ax.annotate(f"{words}: {found}", (0.02, height + 0.34), xycoords=("axes fraction", "data"), color=color)
+        said.append(f"with rank B {'=' if full else '<'} p {found}, median gap {gap.median():.1e}")
+    ax.axvline(FOUND, **DASHED)
+    beside(ax, FOUND, -0.45, "← counts as found", MUTED, (-5, 0), ha="right")
+    ax.set(xscale="log", xlim=(SMALLEST / 3, 10), ylim=(-0.6, 1.6), yticks=[], ylabel="runs")
+    ax.spines["left"].set_visible(False)
+    ax.set_xlabel("gap of the trained map $L$ from whitening")
+    panel_label(ax, "A good fit tells the map only where the rank is full")
+    figure.set_label(f"Structure gap of {len(rows)} runs: {'; '.join(said)}.")
     return figure

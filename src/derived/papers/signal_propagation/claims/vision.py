@@ -35,7 +35,8 @@ CLAIMS = (
         "measured over recurrence",
         between(1 / 1.4, 1.4, "[1/1.4, 1.4]"),
         unit="ratio to the recurrence",
-        where="eight of the sixteen networks had been seen when the other eight were added, since they left it undecided",
+        where="eight of the sixteen networks had been seen when the other eight were added, since they left it undecided; "
+        "tier gpu has thirty-two of its own",
         judged_at=RECORDED,
         null=mean("J / J_infinite", "b == 0"),
     ),
@@ -61,8 +62,8 @@ CLAIMS = (
         unit="fold error",
         plain="A few numbers per block predict how gradients grow in freshly initialised vision transformers.",
         source="paper",
-        where="abstract; at these sizes theories without $K$ and for infinitely many tokens do as well; to decide it takes "
-        "about seventeen more networks at each norm and $\\alpha$, a quarter of an hour of one quiet core",
+        where="abstract; at these sizes theories without $K$ and for infinitely many tokens do as well; tier cpu has eight "
+        "networks at each norm and $\\alpha$, which is too few, tier gpu forty-eight",
         paper_value=Published(1.015, "fold error", error=0.005),  # 1 to 2 % in the author's notebook,
         judged_at=RECORDED,
         null=lambda rows: jointly(fold_error("J"), ("norm", "alpha"), highest)(rows.assign(J_theory=1.0)),

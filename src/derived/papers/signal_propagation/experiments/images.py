@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import pandas as pd
 import torch
+from torch import Tensor
 
 from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
@@ -24,6 +25,8 @@ from ..model.kernels import kernel_of
 from ..model.meanfield import propagate
 from ..model.transformer import RandomTransformer, token_moments
 from ..model.vit import embed
+
+AT_ONCE = 8  # images whose graph is held at a time: some 13 GB at the largest size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +45,7 @@ class GeneratedImages(Experiment):
     start: int = 8
     alphas: tuple[float, ...] = (0.3, 0.5, 0.9)
     images: int = 24
-    inits: int = 6
+    inits: int = 12
 
     tiers: ClassVar = {
         "ci": {"size": 32, "patch": 8, "width": 48, "num_heads": 2, "depth": 6, "start": 2, "images": 3, "inits": 2},
@@ -59,25 +62,29 @@ class GeneratedImages(Experiment):
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         norm, alpha, init = (condition[name] for name in ("norm", "alpha", "init"))
         shape = {"width": self.width, "depth": self.depth, "num_heads": self.num_heads, "norm": norm, "alpha": alpha}
-        weights, of_images, of_probe = (
-            stream(seed, name, init) for name in ("image weights", "images", "image probes")
-        )
+        weights = stream(seed, "image weights", init, device=device)
+        of_images, of_probe = (stream(seed, name, init) for name in ("images", "image probes"))
         model = RandomTransformer(**shape, generator=weights, dtype=dtype, device=device)
         images = power_law_images(self.images, self.size, generator=of_images, dtype=dtype, device=device)
         with torch.no_grad():
             x = embed(images, width=self.width, patch=self.patch, class_token=False, generator=of_images)
             for b in range(self.start):
                 x = model.block(x, b)
-        states = model.states(x.requires_grad_(), self.start)
-        probe = torch.randn(states[-1].shape, generator=of_probe, dtype=dtype).to(device)
-        J = gradient_moments(torch.autograd.grad(states[-1], states, grad_outputs=probe)).J[0]
-        q, p, spread = (each[0].cpu().numpy() for each in token_moments(states[0].detach()))
-        remaining = {"n": states[0].shape[-2], "depth": self.depth - self.start}
+        probe = torch.randn(x.shape, generator=of_probe, dtype=dtype).to(device)
+        parts = zip(x.split(AT_ONCE, dim=1), probe.split(AT_ONCE, dim=1), strict=True)
+        J = torch.cat([self._amplification(model, *part) for part in parts])
+        q, p, spread = (each[0].cpu().numpy() for each in token_moments(x))
+        remaining = {"n": x.shape[-2], "depth": self.depth - self.start}
         common = {"kernel": kernel_of(norm, alpha), "a": model.sigmas.a, "s": model.sigmas.s, **remaining}
         theory = propagate(q, p, **common).J_backward
         start = {name: each[:, None] for name, each in (("q", q), ("p", p), ("spread", spread))}
         index = {"replicate": range(self.images), "b": range(self.start, self.depth + 1)}
         return rows(index, {**start, "J": J, "J_theory": theory})
+
+    def _amplification(self, model: RandomTransformer, x: Tensor, probe: Tensor) -> Tensor:
+        """J of each image at each block from ``start`` on, (images, blocks), by one row ``probe`` of the Jacobian."""
+        states = model.states(x.clone().requires_grad_(), self.start)
+        return gradient_moments(torch.autograd.grad(states[-1], states, grad_outputs=probe)).J[0]
 
 
 def without_overlap(rows: pd.DataFrame, sizes: GeneratedImages) -> pd.DataFrame:

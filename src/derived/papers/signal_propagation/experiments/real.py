@@ -90,8 +90,9 @@ class TrainedVision(Experiment):
     """SP-19: a trained ViT-S/14 of DINOv2's shape on ten photographs, as it is, and with weights drawn anew.
 
     Drawn anew: Gaussian matrices of the same mean squares, biases zero, gains and LayerScale kept, three draws for
-    each photograph. Beside both the recurrence with the variances of the blocks and with GELU. Rows: weights, replicate
-    (a photograph), draw, b, q, p, J, q_theory, p_theory, J_theory.
+    each photograph. Beside both the recurrence with the variances of the blocks and GELU, and what it says where it
+    knows less: the mean variances in every block (J_even), no overlap (J_null), no attention (J_mlp). Rows: weights,
+    replicate (a photograph), draw, b, q, p, J, q_theory, p_theory, J_theory, J_even, J_null, J_mlp.
     """
 
     size: int = 112
@@ -127,7 +128,14 @@ class TrainedVision(Experiment):
         J = gradient_moments(torch.autograd.grad(states[-1], states, grad_outputs=probe)).J.mean(dim=0)
         found = zip(*(token_moments(h[0].detach()) for h in states), strict=True)
         q, p, _ = (torch.stack(each).numpy() for each in found)
-        theory = gelu_recurrence(q[0], p[0], [variances(layer) for layer in model.encoder.layer], n=x.shape[-2])
+        sizes, n = [variances(layer) for layer in model.encoder.layer], x.shape[-2]
+        even = [Variances(*np.mean(sizes, axis=0))] * len(sizes)
+        less = {
+            "J_even": gelu_recurrence(q[0], p[0], even, n=n),
+            "J_null": gelu_recurrence(q[0], 0.0, sizes, n=n),
+            "J_mlp": gelu_recurrence(q[0], p[0], [each._replace(a=0.0) for each in sizes], n=n),
+        }
+        theory = gelu_recurrence(q[0], p[0], sizes, n=n) | {name: one["J_theory"] for name, one in less.items()}
         return rows({"b": range(len(states))}, {"q": q, "p": p, "J": J.numpy(), **theory})
 
 

@@ -31,7 +31,7 @@ class ManyTokens(Experiment):
     attn_mult: float = 2.0
     q0: float = 0.27
     p0: float = 0.11
-    inits: int = 8
+    inits: int = 32
     probes: int = 3
 
     tiers: ClassVar = {
@@ -65,12 +65,12 @@ class VisionTransformer(Experiment):
     alphas: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9, 1.1, 1.3, 1.5, 1.7, 1.9)
     q0: float = 1.0
     p0: float = 0.2
-    inits: int = 8
-    probes: int = 10
+    inits: int = 48
+    probes: int = 5
 
     tiers: ClassVar = {
         "ci": {"width": 48, "num_heads": 2, "n": 16, "depth": 6, "alphas": (0.5, 1.9), "inits": 2, "probes": 1},
-        "cpu": {"alphas": (0.5, 1.1, 1.9), "probes": 1},
+        "cpu": {"alphas": (0.5, 1.1, 1.9), "inits": 8, "probes": 1},
         "gpu": {},
     }
     tiny: ClassVar = {"width": 24, "n": 8, "depth": 3}
@@ -88,9 +88,8 @@ class VisionTransformer(Experiment):
 
 def one_network(sizes: ManyTokens | VisionTransformer, norm, alpha, sigmas, init, seed, device, dtype) -> pd.DataFrame:
     """One initialisation with equiangular tokens, the same for every normaliser, beside its recurrences."""
-    of_weights, of_tokens, of_probes = (
-        stream(seed, f"vision {name}", init) for name in ("weights", "tokens", "probes")
-    )
+    of_weights = stream(seed, "vision weights", init, device=device)
+    of_tokens, of_probes = (stream(seed, f"vision {name}", init) for name in ("tokens", "probes"))
     where = {"dtype": dtype, "device": device}
     model = RandomTransformer(
         width=sizes.width,

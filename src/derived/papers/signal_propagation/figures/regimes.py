@@ -3,8 +3,8 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 
 from derived.lab.plot import (
     BLUE,
@@ -12,9 +12,7 @@ from derived.lab.plot import (
     DIVERGING,
     GREEN,
     INK,
-    MUTED,
     RED,
-    SEQUENTIAL,
     apart,
     beside,
     largest,
@@ -124,52 +122,63 @@ def two_laws(rows: pd.DataFrame) -> Figure:
 
 def order_of_limits(rows: pd.DataFrame) -> Figure:
     """Local exponent of J against depth for several numbers of tokens; rows of ``with_laws``."""
-    rows = largest(rows)
-    figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.4), sharey=True)
-    words = []
-    for ax, mult in zip(axes, (1.0, 2.0), strict=True):
-        part = rows[(rows["norm"] == "layernorm") & (rows["attn_mult"] == mult)]
-        tokens, ends = sorted(part["tokens"].unique(), key=lambda n: n or np.inf), []
-        colours = shades(len(tokens))
+    rows = largest(rows).query("norm == 'layernorm'")
+    figure, axes = plt.subplots(2, 1, figsize=(5.5, 5.2), sharex=True)
+    words, tokens = [], sorted(rows["tokens"].unique(), key=lambda n: n or np.inf)
+    colours = [*shades(len(tokens))[:-1], RED]  # the last is that of infinitely many
+    for ax, mult, told in zip(axes, (2.0, 1.0), ("Attention weights doubled", "ViT-Base weights"), strict=True):
+        part, ends = rows[rows["attn_mult"] == mult].sort_values("b"), []
         for n, color in zip(tokens, colours, strict=True):
-            curve = part[part["tokens"] == n].sort_values("b")
-            b = curve["b"].to_numpy()
-            local = np.diff(curve["log_J"]) / np.diff(np.log(b))
-            ax.plot(np.sqrt(b[1:] * b[:-1]), local, color=color)
+            b, log_J = part.loc[part["tokens"] == n, ["b", "log_J"]].to_numpy().T
+            local, at = np.diff(log_J) / np.diff(np.log(b)), np.sqrt(b[1:] * b[:-1])
+            ax.plot(at, local, color=color, linewidth=1.4 if n else 2.4)
             ends.append(float(local[-1]))
-        at = np.sqrt(b[-1] * b[-2])
-        for n, color, end, place in zip(tokens, colours, ends, apart(ends, 0.075), strict=True):
-            ax.plot([1.1 * at, 2.2 * at], [end, place], color=color, linewidth=0.7, clip_on=False)
-            beside(ax, 2.2 * at, place, f"$n={n}$" if n else r"$n=\infty$", color, (2, 0), fontsize=9)
-            words.append(f"{end:.2f}")
         exponent = float(part["zeta"].iloc[0])
-        ax.plot([4, at], [exponent, exponent], **DASHED)
-        beside(ax, 2e3, exponent, rf"$\zeta={exponent:.2f}$", MUTED, (0, -9), fontsize=9)
-        ticks = 10.0 ** np.arange(1, np.ceil(np.log10(at)) + 1)
-        ax.set(xscale="log", xlabel="block $b$", xlim=(4, 16 * at), ylim=(0, 1.18))
-        ax.set_xticks(ticks[ticks < 1.5 * at])
-        panel_label(ax, "ViT-Base weights" if mult == 1 else rf"$W_V,W_O\times{mult:g}$")
-    axes[0].set_ylabel(r"$d\ln J^{b,0}/d\ln b$")
+        for level in (exponent, 1):
+            ax.plot(at[[0, -1]], [level, level], **DASHED)
+        for n, color, end, place in zip(tokens, colours, ends, apart(ends, 0.13), strict=True):
+            name = f"{n:g} tokens" if n else rf"$\infty$: $\zeta={exponent:.2f}$"
+            ax.plot([1.1 * at[-1], 1.9 * at[-1]], [end, place], color=color, linewidth=0.7, clip_on=False)
+            beside(ax, 1.9 * at[-1], place, name, color, (2, 0))
+        least, most = min(ends[:-1]), max(ends[:-1])
+        came = "end at 1" if least > 0.99 else f"are still at {least:.2f} to {most:.2f}"
+        panel_label(ax, f"{told}: finite numbers {came}")
+        words.append(f"{told}, {', '.join(f'{end:.2f}' for end in ends)}")
+        ticks = 10.0 ** np.arange(1, np.ceil(np.log10(at[-1])) + 1)
+        ax.set(xscale="log", xlim=(at[0], 400 * at[-1]), ylim=(0, 1.35), ylabel="local exponent of $J$")
+        ax.set_xticks(ticks[ticks < 1.5 * at[-1]])
+        ax.xaxis.set_minor_locator(NullLocator())
+    axes[1].set_xlabel("block $b$")
     figure.set_label(
-        "Local exponent against depth for 4, 16, 64, 256 and infinitely many tokens. At the last depth, standard "
-        f"weights, then doubled attention: {', '.join(words)}. With finitely many tokens the curves turn up towards 1."
+        f"Local exponent against depth for {', '.join(str(n or 'infinitely many') for n in tokens)} tokens. At the "
+        f"last depth: {'; '.join(words)}. With finitely many tokens the curves turn up towards 1."
     )
     return figure
 
 
 def constants(rows: pd.DataFrame) -> Figure:
-    """Heat maps of zeta and of 1/lambda; rows: sigma_OV, sigma_21, zeta, rate."""
-    figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.2))
-    for ax, column, text in zip(axes, ("zeta", "rate"), (r"$\zeta$", r"$1/\lambda$"), strict=True):
-        grid = rows.pivot(index="sigma_21", columns="sigma_OV", values=column).sort_index(ascending=False)
-        sns.heatmap(
-            grid, ax=ax, cmap=SEQUENTIAL, xticklabels=8, yticklabels=8, cbar_kws={"label": text}, rasterized=True
-        )
-        ax.set(xlabel=r"$\sigma_{OV}$", ylabel=r"$\sigma_{21}$")
-        ax.tick_params(axis="both", labelrotation=0)
+    """Zeta and 1/lambda against the attention's strength, a line a strength of the MLP; rows: sigma_OV, sigma_21,
+    zeta, rate."""
+    figure, axes = plt.subplots(1, 2, figsize=(5.5, 3.3), sharex=True)
+    chosen = [each for each in (0.5, 1.0, 2.0, 4.0) if each in set(rows["sigma_21"])]
+    names = {"zeta": r"LayerNorm: exponent $\zeta$", "rate": r"Derf: rate $1/\lambda$"}
+    for ax, (column, name) in zip(axes, names.items(), strict=True):
+        ends = []
+        for strength, color in zip(chosen, shades(len(chosen)), strict=True):
+            line = rows[rows["sigma_21"] == strength].sort_values("sigma_OV")
+            ax.plot(line["sigma_OV"], line[column], color=color)
+            told = rf"$\sigma_{{21}}={strength:g}$" if strength == chosen[-1] else f"{strength:g}"
+            ends.append((line["sigma_OV"].iloc[-1], line[column].iloc[-1], told, color))
+        places = [end for _, end, *_ in ends]
+        for (x, _, told, color), place in zip(ends, apart(places, 0.06) if column == "zeta" else places, strict=True):
+            beside(ax, x, place, told, color, (3, 0), annotation_clip=False)
+        ax.set(xlabel=r"attention, $\sigma_{OV}$", ylabel=name)
+    axes[1].set_yscale("log")
+    words = r"Attention slows growth down, the MLP ($\sigma_{21}$) speeds it up"
+    figure.suptitle(words, x=0.02, ha="left", fontsize=10, color=INK)
     low, high = rows["rate"].min(), rows["rate"].max()
     figure.set_label(
-        f"Two heat maps over the attention and the MLP standard deviation. Zeta runs from {rows['zeta'].min():.3f} to "
+        f"Two panels of lines over the attention's standard deviation. Zeta runs from {rows['zeta'].min():.3f} to "
         f"{rows['zeta'].max():.3f} and falls with attention. The rate 1/lambda runs from {low:.3g} to {high:.3g}; "
         "it grows with the MLP and falls with attention."
     )

@@ -32,9 +32,14 @@ CLASSES = 4  # of the matching task
 NORMALISERS = ("softmax", "sinkhorn")
 
 
-def schedule(peak: float, steps: int):
-    """A warm-up over a tenth of the steps, then a cosine to zero."""
-    return lambda step: peak * min(1.0, 10 * (step + 1) / steps) * 0.5 * (1 + math.cos(math.pi * step / steps))
+def schedule(peak: float, steps: int, held: float = 0.0):
+    """A warm-up over a tenth of the steps, the peak until a share ``held`` of them, then half a cosine to zero."""
+
+    def rate(step: int) -> float:
+        fallen = max(0.0, (step / steps - held) / (1 - held))
+        return peak * min(1.0, 10 * (step + 1) / steps) * 0.5 * (1 + math.cos(math.pi * fallen))
+
+    return rate
 
 
 def coupling_loss(scores: Tensor, problem: Problem, normaliser: str, iterations: int) -> Tensor:
@@ -59,18 +64,19 @@ def coupling_loss(scores: Tensor, problem: Problem, normaliser: str, iterations:
 class LearnedCouplings(Experiment):
     """SK-8: a transformer learns a relation on short texts, by either normaliser, and is tested on longer ones.
 
-    Every token carries a weight; the loss is KL(target | P). Rows of the stage "search": model, rate, validation (its
-    loss after ``search`` steps). Rows of the stage "final", at the rate of the smallest mean: model, rate, validation,
-    n; learned and product: mean over texts of the distance by rows from the target, of the trained plan and of the
-    product coupling; ratio; missed: the mass in wrong columns, half of sum_j |(P^T 1)_j - b_j|; late and last: mean
-    loss in training over the last tenth of the steps but one, and over the last.
+    Every token carries a weight; the loss is KL(target | P), on lengths that take turns. Rows of the stage "search":
+    model, rate, validation (its loss after ``search`` steps). Rows of the stage "final", at the rate of the smallest
+    mean: model, rate, validation, n; learned and product: mean over texts of the distance by rows from the target, of
+    the trained plan and of the product coupling; ratio; missed: the mass in wrong columns, half of
+    sum_j |(P^T 1)_j - b_j|. Rows of the stage "curve", at that rate: model, tenth (of the steps), loss (mean in
+    training, on texts never seen before).
     """
 
     targets: tuple[str, ...] = ("comonotone", "crossed", "shuffled")
     models: int = 8
-    rates: tuple[float, ...] = (2.5e-3, 4e-3, 6.3e-3, 1e-2, 1.6e-2)
-    search: int = 2000
-    steps: int = 10_000
+    rates: tuple[float, ...] = (1.6e-3, 2.5e-3, 4e-3, 6.3e-3, 1e-2, 1.6e-2)
+    search: int = 1000
+    steps: int = 13_500
     batch: int = 32
     shortest: int = 8
     longest: int = 16
@@ -84,11 +90,12 @@ class LearnedCouplings(Experiment):
     tiers: ClassVar = {
         "ci": {"models": 2, "rates": (1e-2, 1.6e-2), "search": 2, "steps": 10, "batch": 4, "texts": 3, "width": 16}
         | {"depth": 1, "lengths": (8, 64)},
-        "cpu": {"search": 300, "steps": 1500, "batch": 8, "texts": 16, "width": 32, "depth": 2},
+        "cpu": {"search": 300, "batch": 8, "texts": 16, "width": 32, "depth": 2},
         "gpu": {},
     }
-    tiny: ClassVar = {"steps": 2, "search": 1, "texts": 2, "lengths": (8, 16)}
+    tiny: ClassVar = {"search": 1, "texts": 2, "lengths": (8, 16)}
     dtype: ClassVar = torch.float32
+    held: ClassVar[float] = 0.5  # the share of the steps after which the rate falls
 
     def conditions(self) -> list[dict]:
         return [{"target": target, "normaliser": name} for target in self.targets for name in NORMALISERS]
@@ -104,11 +111,13 @@ class LearnedCouplings(Experiment):
             tables.append(table.assign(rate=rate, stage="search"))
         rate = min(tables, key=lambda table: table["validation"].mean())["rate"].iloc[0]
         model, losses = self._trained(relation, normaliser, rate, self.steps, seed, device, dtype)
-        validation, tenth = self._validated(model, relation, normaliser, seed).numpy(), -(-self.steps // 10)
-        late, last = (part.mean(dim=-1).numpy() for part in losses[:, -2 * tenth :].tensor_split(2, dim=-1))
+        validation = self._validated(model, relation, normaliser, seed).numpy()
         for n in self.lengths:
             tested = self._tested(model, relation, normaliser, n, seed).assign(rate=rate, stage="final")
-            tables.append(tested.assign(validation=validation, late=late, last=last))
+            tables.append(tested.assign(validation=validation))
+        course = torch.stack([part.mean(dim=-1) for part in losses.tensor_split(10, dim=-1)], dim=-1)
+        index = {"model": range(self.models), "tenth": range(1, 11)}
+        tables.append(rows(index, {"loss": course}).assign(rate=rate, stage="curve"))
         return pd.concat(tables, ignore_index=True)
 
     @torch.no_grad()
@@ -134,12 +143,12 @@ class LearnedCouplings(Experiment):
         generator = stream(seed, "train", relation)
 
         def loss(step: int) -> Tensor:
-            n = int(torch.randint(self.shortest, self.longest + 1, (), generator=generator))
+            n = self.shortest + step % (self.longest + 1 - self.shortest)
             problem = self._problems(relation, self.batch, n, generator)
             return coupling_loss(self._scores(model, problem), problem, normaliser, self.iterations)
 
         optimiser = training.adamw(model, betas=(0.9, 0.98), weight_decay=0.0)
-        return model, training.train(loss, optimiser, steps=steps, rate=schedule(rate, steps))
+        return model, training.train(loss, optimiser, steps=steps, rate=schedule(rate, steps, self.held))
 
     @torch.no_grad()
     def _tested(self, model: CouplingTransformer, relation: str, normaliser: str, n: int, seed: int) -> pd.DataFrame:
@@ -175,16 +184,16 @@ class Arms(Experiment):
     six surfaces. Rows of the stage "final": steps, model, rate, chosen (of the best mean accuracy on validation data),
     validation, accuracy, loss, deviation_before and deviation_after: mean over layers, heads and texts of
     sum_j |mean_i A_ij - 1/n|; nearest and assigned: what the nearest key, and the best assignment of copies to keys,
-    would answer (NaN for clouds); middle and last: mean loss in training over the tenth of the steps after the half,
-    and over the last tenth. Rows of the stage "curve": loss (mean in training, on texts never seen before, over a
-    twentieth of the steps, the last of which is ``step``), operations (of a network up to there) and seconds (of the
-    processor, for all networks together).
+    would answer on the texts of all networks (NaN for clouds); middle and last: mean loss in training over the tenth of
+    the steps after the half, and over the last tenth. Rows of the stage "curve": loss (mean in training, on texts never
+    seen before, over a twentieth of the steps, the last of which is ``step``), operations (of a network up to there)
+    and seconds (of the processor, for all networks together).
     """
 
     tasks: tuple[str, ...] = ("matching", "clouds")
     arms: tuple[int, ...] = (1, 3, 5)
     models: int = 16
-    rates: tuple[float, ...] = (3e-3, 1e-2, 3e-2, 1e-1)
+    rates: tuple[float, ...] = (1.6e-3, 2.5e-3, 4e-3, 6.3e-3, 1e-2, 1.6e-2)
     steps: int = 6000
     longer: int = 3
     batch: int = 64
@@ -197,12 +206,14 @@ class Arms(Experiment):
     tiers: ClassVar = {
         "ci": {"tasks": ("matching",), "arms": (1, 3, 5), "models": 2, "rates": (3e-3,), "steps": 8, "batch": 4}
         | {"texts": 20, "width": 16, "depth": 1},
-        "cpu": {"tasks": ("matching",), "models": 8, "steps": 600, "batch": 16, "texts": 200, "width": 32},
+        "cpu": {"tasks": ("matching",), "models": 8, "steps": 600, "batch": 16, "texts": 200, "width": 32}
+        | {"rates": (4e-3, 6.3e-3, 1e-2, 1.6e-2, 2.5e-2)},
         "gpu": {},
     }
     tiny: ClassVar = {"steps": 2, "texts": 10, "pairs": 4}
     dtype: ClassVar = torch.float32
     draws: ClassVar[tuple[str, ...]] = ()  # of a subclass: the names that make its draws its own
+    shared: ClassVar[bool] = False  # whether one set of texts judges all networks
 
     def conditions(self) -> list[dict]:
         arms = [(arm, self.steps) for arm in self.arms] + [(1, self.longer * self.steps)]
@@ -251,13 +262,19 @@ class Arms(Experiment):
     def _references(self, task: str, seed: int) -> dict[str, float]:
         if task != "matching":
             return {"nearest": math.nan, "assigned": math.nan}
-        features, labels = self._drawn(task, self.texts, stream(seed, "test", task, *self.draws))
+        features, labels = (each.flatten(0, 1) for each in self._judges(task, self.texts, seed, "test"))
         keys, copies = features[..., :2].chunk(2, dim=1)
         known = features[:, : self.pairs, 2 : 2 + CLASSES].argmax(dim=-1)
         distance = torch.cdist(copies, keys)
         found = torch.stack([torch.from_numpy(linear_sum_assignment(each.square())[1]) for each in distance])
         partners = {"nearest": distance.argmin(dim=-1), "assigned": found}
         return {name: float((known.gather(1, each) == labels).double().mean()) for name, each in partners.items()}
+
+    def _judges(self, task: str, num: int, seed: int, name: str) -> list[Tensor]:
+        """Features and labels of texts of each network's own, (R, num, ...), or (1, num, ...) where they are shared."""
+        networks = 1 if self.shared else self.models
+        drawn = self._drawn(task, networks * num, stream(seed, name, task, *self.draws))
+        return [each.unflatten(0, (networks, num)) for each in drawn]
 
     def _drawn(self, task: str, num: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         if task == "matching":
@@ -290,16 +307,15 @@ class Arms(Experiment):
         return training.train(loss, optimiser, steps=steps, rate=schedule(rate, steps)), seconds
 
     def _judged(self, model: SinkhornTransformer, task: str, seed: int, name: str) -> tuple[Tensor, Tensor]:
-        features, labels = self._drawn(task, self.texts, stream(seed, name, task, *self.draws))
-        parts = zip(features.split(50), labels.split(50), strict=True)
-        device = model.enter.device
-        return training.evaluate((self._logits(model, task, x.unsqueeze(0)), y.to(device)) for x, y in parts)
+        drawn = self._judges(task, self.texts, seed, name)
+        parts = zip(*(each.split(50, dim=1) for each in drawn), strict=True)
+        return training.evaluate((self._logits(model, task, x), y.to(model.enter.device)) for x, y in parts)
 
     @torch.no_grad()
     def _deviation(self, model: SinkhornTransformer, task: str, seed: int) -> Tensor:
         attended: list[Tensor] = []
-        features, _ = self._drawn(task, min(20, self.texts), stream(seed, "validation", task, *self.draws))
-        self._logits(model, task, features.unsqueeze(0), attended)
+        features, _ = self._judges(task, min(20, self.texts), seed, "validation")
+        self._logits(model, task, features, attended)
         A = torch.stack(attended, dim=1)  # (R, layers, texts, heads, n, n)
         missed = (A.mean(dim=-2) - 1 / A.shape[-1]).abs().sum(dim=-1)
         return missed.flatten(1).mean(dim=-1).double().cpu()
@@ -320,8 +336,12 @@ class EqualSeconds(Arms):
     rounds: int = 15
     few: int = 10
 
-    tiers: ClassVar = {"ci": Arms.tiers["ci"] | {"rounds": 2, "few": 1}, "cpu": Arms.tiers["cpu"] | {"models": 12}}
+    tiers: ClassVar = {
+        "ci": Arms.tiers["ci"] | {"rounds": 2, "few": 1},
+        "cpu": Arms.tiers["cpu"] | {"models": 12, "rates": (6.3e-3, 1e-2, 1.6e-2)},
+    }
     draws: ClassVar = ("equal seconds",)
+    shared: ClassVar = True
 
     def conditions(self) -> list[dict]:
         softmax, three = (round(each * self.steps) for each in self.times)

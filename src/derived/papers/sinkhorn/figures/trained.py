@@ -1,10 +1,10 @@
 """Trained models: rows in, a figure with its alt text as label out.
 
 mark                   meaning
-colours, markers       target, or number of half-steps
+colours, markers       normaliser, target; or number of half-steps
 filled, open marker    recorded, live; bars are 99.9 % intervals over networks
 bands                  99.9 % intervals over networks
-dashed                 softmax, the product coupling, or the criterion
+dashed                 the criterion
 """
 
 import matplotlib.pyplot as plt
@@ -16,9 +16,8 @@ from derived.lab.plot import (
     BLUE,
     COLOURS,
     DASHED,
+    GREEN,
     MUTED,
-    ORANGE,
-    RED,
     apart,
     beside,
     largest,
@@ -29,50 +28,51 @@ from derived.lab.plot import (
 from derived.lab.plot import points as draw_points
 
 TARGETS = {
-    "comonotone": ("order kept", BLUE, "o"),
-    "crossed": ("crossed", RED, "s"),
-    "shuffled": ("shuffled: the control", ORANGE, "x"),
+    "comonotone": ("order kept", "o"),
+    "crossed": ("crossed", "s"),
+    "shuffled": ("shuffled: the control", "x"),
 }
+ONCE = ("missed", "comonotone", "sinkhorn")  # its label is that of the crossed target, too
+UNTOLD = [("missed", "crossed", "sinkhorn"), ("ratio", "shuffled", "sinkhorn")]
+UNTOLD += [("missed", "shuffled", name) for name in ("softmax", "sinkhorn")]
+NORMALISERS = {"softmax": BLUE, "sinkhorn": GREEN}
 
 SPENT = {"operations": "floating-point operations of a network", "seconds": "seconds of one core, all networks"}
 
 
 def learned(rows: pd.DataFrame) -> Figure:
-    """What softmax and Sinkhorn learn, by rows and by columns, against the length; rows of ``LearnedCouplings``."""
+    """What softmax and Sinkhorn learn, by columns and by rows, against the length; rows of ``LearnedCouplings``."""
     rows = largest(rows)
     rows = rows[rows["stage"] == "final"]
-    figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.6))
-    words, lengths = [], sorted(rows["n"].astype(int).unique())
-    for ax, column in zip(axes, ("ratio", "missed"), strict=True):
-        ends = {}
+    figure, axes = plt.subplots(2, 1, figsize=(5.5, 5.8), sharex=True)
+    words, lengths, ends = [], sorted(rows["n"].astype(int).unique()), {}
+    for ax, column in zip(axes, ("missed", "ratio"), strict=True):
         for (target, normaliser), part in rows.groupby(["target", "normaliser"]):
-            name, color, marker = TARGETS[target]
+            name, marker = TARGETS[target]
+            color = MUTED if target == "shuffled" else NORMALISERS[normaliser]
             drawn = draw_points(ax, part, "n", column, color, marker).sort_values("n")
-            style = "--" if normaliser == "softmax" else "-"
-            ax.plot(drawn["n"], drawn["value"], color=color, linewidth=0.8, linestyle=style)
-            words.append(f"{normaliser}, {name}, {column}: {drawn['value'].iloc[-1]:.2f}")
-            if normaliser == "softmax":
-                ends[name] = (float(drawn["value"].iloc[-1]), color)
-        for (name, (_, color)), place in zip(
-            ends.items(),
-            apart([value for value, _ in ends.values()], 0.07 if column == "ratio" else 0.007),
-            strict=True,
-        ):
-            beside(ax, rows["n"].max(), place, name, color)
-        ax.set(xscale="log", xlabel="tokens $n$ of each text", xlim=(lengths[0] / 1.15, lengths[-1] * 3))
-        plain_log(ax.xaxis, lengths)
-    axes[0].plot(lengths, [0.25] * len(lengths), **DASHED)
-    axes[0].set_ylabel("distance by rows, over that of $ab^\\top$")
-    axes[1].set_ylabel("mass in wrong columns")
-    for name, style in (("Sinkhorn", "-"), ("softmax", "--")):
-        axes[1].plot([], [], color=MUTED, linewidth=0.8, linestyle=style, label=name)
-    axes[1].legend(loc="upper right", fontsize=7)
-    panel_label(axes[0], "rows")
-    panel_label(axes[1], "columns")
-    figure.set_label(
-        f"By rows and by columns, at {lengths[-1]} tokens: {'; '.join(words)}. Lines are Sinkhorn, dashes "
-        "softmax; the criterion is at 0.25."
-    )
+            ax.plot(drawn["n"], drawn["value"], color=color, linewidth=0.8)
+            ends[column, target, normaliser] = end = float(drawn["value"].iloc[-1])
+            words.append(f"{normaliser}, {name}, {column}: {end:.2f}")
+        told = [key for key in ends if key[0] == column and key not in UNTOLD]
+        for key, place in zip(told, apart([ends[key] for key in told], 0.09 * np.ptp(ax.get_ylim())), strict=True):
+            name, color = TARGETS[key[1]][0], MUTED if key[1] == "shuffled" else NORMALISERS[key[2]]
+            both = "both, " if key[1] == "shuffled" else "Sinkhorn, " if key[2] == "sinkhorn" else "softmax, "
+            beside(ax, lengths[-1], place, both + (name if key != ONCE else "both"), color)
+    for ax, level, said in ((axes[0], 0.02, "a fiftieth"), (axes[1], 0.25, "asked: at most a quarter")):
+        ax.plot(lengths, [level] * len(lengths), **DASHED)
+        beside(ax, lengths[0], level, said, MUTED, (0, -7))
+    learned = [target for target in TARGETS if target != "shuffled"]
+    wrong = {name: 100 * max(ends["missed", target, name] for target in learned) for name in NORMALISERS}
+    panel_label(axes[0], f"Columns: softmax is off by {wrong['softmax']:.1f} %, Sinkhorn by {wrong['sinkhorn']:.1f} %")
+    gap = max(abs(ends["ratio", target, "softmax"] - ends["ratio", target, "sinkhorn"]) for target in learned)
+    panel_label(axes[1], f"Rows: the two differ by {gap:.2f} at most at {lengths[-1]} tokens")
+    axes[0].set(ylabel="mass in wrong columns", ylim=(-0.07 * axes[0].get_ylim()[1], None))
+    axes[1].set_ylim(bottom=0)
+    axes[1].set_ylabel("distance by rows (1: nothing learned)")
+    axes[1].set(xscale="log", xlabel="tokens $n$ of each text", xlim=(lengths[0] / 1.15, lengths[-1] * 6))
+    plain_log(axes[1].xaxis, lengths)
+    figure.set_label(f"By columns and by rows, at {lengths[-1]} tokens: {'; '.join(words)}; the criterion is at 0.25.")
     return figure
 
 

@@ -186,7 +186,10 @@ class Markov(Streams):
     tiers: ClassVar = {
         "ci": {"contexts": (8,), "models": 2, "tokens": 2560, "validation": 20, "test": 40},
         "cpu": {},
-        "gpu": {"contexts": (8, 16, 32, 64, 128), "tokens": 6_144_000, "models": 16},
+        "gpu": {
+            **{"contexts": (8, 16, 32, 64, 128), "tokens": 6_144_000, "models": 16},
+            "rates": (1.6e-3, 2.5e-3, 4e-3, 6.3e-3, 1e-2, 1.6e-2, 2.5e-2, 4e-2),
+        },
     }
     tiny: ClassVar = {"tokens": 40, "batch": 4, "validation": 4, "test": 6, "contexts": (5,)}
 

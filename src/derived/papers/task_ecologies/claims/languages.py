@@ -100,7 +100,7 @@ CLAIMS = (
         least_rise("averaged", NEAR),
         "mean divergence of two models' average laws, " + RISE,
         at_least(0),
-        where="Figure 7; three models of each family in place of ten",
+        where="Figure 7; at tier cpu three models of each family in place of ten",
         null=beyond_the_first("again", "averaged"),
         **DISAGREED,
     ),

@@ -117,12 +117,12 @@ class Complexity(Read):
 
     counts: tuple[int, ...] = (1, 2, 3, 5)
     prefixes: tuple[int, ...] = (3, 5, 8)
-    halves: int = 30
+    halves: int = 300
     held_out: int = 1200
 
     tiers: ClassVar = {
-        "ci": {"replicates": 2, "steps": 30, "letters": 5, "length": 12, "held_out": 20},
-        "cpu": {"replicates": 24, "steps": 1500, "letters": 12, "length": 24, "held_out": 300},
+        "ci": {"replicates": 2, "steps": 30, "letters": 5, "length": 12, "held_out": 20, "halves": 30},
+        "cpu": {"replicates": 24, "letters": 12, "length": 24, "held_out": 300},
         "gpu": {},
     }
     tiny: ClassVar = {"steps": 5}

@@ -99,12 +99,12 @@ class Rescue(Brackets):
     """
 
     alphas: tuple[float, ...] = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
-    steps: int = 12_000
-    rates: tuple[float, ...] = (0.0025, 0.005, 0.01, 0.02)
+    steps: int = 36_000
+    rates: tuple[float, ...] = (0.0016, 0.0025, 0.004, 0.0063)
 
     tiers: ClassVar = {
         "ci": {"replicates": 2, "alphas": (0.0, 1.0), "steps": 20, "corpus": 40_000, "judged": 12, "rates": (0.01,)},
-        "cpu": {"replicates": 8, "alphas": (0.0, 0.25, 1.0), "steps": 2500, "corpus": 800_000, "judged": 100},
+        "cpu": {"replicates": 8, "alphas": (0.0, 0.25, 1.0), "judged": 100},
         "gpu": {},
     }
     tiny: ClassVar = {"steps": 10}
@@ -156,11 +156,11 @@ class Ruler(Brackets):
     bracket was opened before; triples beside the depth. Rows: replicate, reader, gap (nats per token).
     """
 
-    steps: int = 12_000
+    steps: int = Rescue.steps
 
     tiers: ClassVar = {
         "ci": {"replicates": 2, "steps": 20, "corpus": 40_000, "judged": 12},
-        "cpu": {"replicates": 8, "steps": 2500, "corpus": 800_000, "judged": 100},
+        "cpu": {"replicates": 8, "judged": 100},
     }
     tiny: ClassVar = {"steps": 10}
 
@@ -187,7 +187,7 @@ class RecipePopulation(Brackets):
 
     "shuffled": the same fitness values, dealt out among the members at random. Readers: the network, and a table of
     letter triples counted on the same texts. All conditions have the same founders, texts, first weights and steps of
-    mutation; a replicate has a corpus of its own. The rate is the one that held-out loss chose in ``Rescue``. Rows:
+    mutation; a replicate has a corpus of its own. The rate is the one that held-out loss chose after 2,500 steps. Rows:
     reader, arm, replicate, generation, alpha (mean share of the members), drawn (mean share of their parents' draw),
     gap (mean over members).
     """

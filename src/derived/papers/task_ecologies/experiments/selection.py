@@ -165,10 +165,10 @@ class Population(Experiment):
 
     Founders are trained on one language each; the risk is the mean KL from the true laws over held-out texts of all
     languages, fitness e^(-strength risk). "shuffled": the same fitness values, dealt out among the models at random.
-    Both arms have the same founders, texts and noise. All replicates share one family of languages, and the texts by
-    which they are judged at the end are those that set fitness. Rows: strength, arm, replicate, generation, risk
-    (before parents are drawn), expected, selection (change of the mean risk by drawing parents: its mean, as realised),
-    development (by training), mutation (by noise), variance (of the risk among the models).
+    Each replicate has five languages of its own; both arms have the same founders, texts and noise. Rows: strength,
+    arm, replicate, generation, risk (before parents are drawn), expected, selection (change of the mean risk by drawing
+    parents: its mean, as realised), development (by training), mutation (by noise), variance (of the risk among the
+    models), final (after the last generation the mean risk on other texts, which never set fitness; NaN before).
     """
 
     replicates: int = 24
@@ -194,14 +194,16 @@ class Population(Experiment):
         return [{"strength": each, "arm": arm} for each in self.strengths for arm in ("selected", "shuffled")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        family = language_family(generator=stream(seed, "population family"), letters=self.letters)
+        family = self.families(seed)
         size = GPTSize(vocabulary=family.vocabulary, block=self.length)
         model = build(size, self.replicates * self.models, seed, device, dtype, "population")
         founding, living = falling(0.008, self.founding), lambda step: 0.005
-        founders = torch.randint(5, (model.K,), generator=stream(seed, "founders"))
+        own = 5 * torch.arange(self.replicates).repeat_interleave(self.models)  # each model's first language
+        founders = torch.randint(5, (model.K,), generator=stream(seed, "founders")) + own
         self.train(model, family, founders.expand(self.founding, -1), stream(seed, "founding"), founding)
-        judge, deal = self.judge(family, seed, device, dtype), stream(seed, "dealt")
-        draw, risk, found = stream(seed, "parents", condition["arm"]), judge(model), []
+        judge, final = (self.judge(family, seed, name, device, dtype) for name in ("held out", "final"))
+        draw, deal = stream(seed, "parents", condition["arm"]), stream(seed, "dealt")
+        risk, found = judge(model), []
         for generation in range(self.generations):
             fitness = np.exp(-condition["strength"] * risk)
             if condition["arm"] == "shuffled":
@@ -211,7 +213,7 @@ class Population(Experiment):
             drawn = np.take_along_axis(risk, parents, axis=1)
             places = parents + self.models * np.arange(self.replicates)[:, None]
             model.replace(torch.as_tensor(places).flatten().to(device))
-            lived = torch.randint(5, (self.lifetime, model.K), generator=stream(seed, "languages", generation))
+            lived = torch.randint(5, (self.lifetime, model.K), generator=stream(seed, "languages", generation)) + own
             self.train(model, family, lived, stream(seed, "lifetime", generation), living)
             trained = judge(model)
             model.perturb(self.noise, stream(seed, "mutation", generation))
@@ -224,6 +226,7 @@ class Population(Experiment):
                 "development": mean(trained) - mean(drawn),
                 "mutation": mean(after) - mean(trained),
                 "variance": risk.var(axis=1),
+                "final": mean(final(model)) if generation == self.generations - 1 else np.nan,
             }
             found.append(rows({"replicate": range(self.replicates)}, columns).assign(generation=generation))
             risk = after
@@ -235,15 +238,22 @@ class Population(Experiment):
         """One text a step, of the language of that step, (steps, K); moments of the optimiser begin at zero."""
         fit_texts(model, family.texts(languages, self.length, draw).to(next(model.parameters()).device), rate=rate)
 
-    def judge(self, family: LanguageFamily, seed: int, device, dtype):
+    def families(self, seed: int) -> LanguageFamily:
+        """Five languages for each replicate, those of replicate r from place 5 r."""
+        draws = (stream(seed, "population family", replicate) for replicate in range(self.replicates))
+        each = [language_family(generator=draw, letters=self.letters) for draw in draws]
+        return LanguageFamily(*(torch.cat([getattr(one, name) for one in each]) for name in ("first", "transitions")))
+
+    def judge(self, family: LanguageFamily, seed: int, name: str, device, dtype):
         """A function from models to their risks, (replicates, models), on texts that stay the same."""
-        languages = torch.arange(5).repeat_interleave(self.held_out)
-        texts = family.texts(languages, self.length, stream(seed, "population held out"))[:, :-1]
-        laws = family.laws(languages, texts).to(device, dtype)
+        languages = torch.arange(5 * self.replicates).view(self.replicates, 5).repeat_interleave(self.held_out, dim=1)
+        texts = family.texts(languages, self.length, stream(seed, "population", name))[..., :-1]
+        laws = family.laws(languages, texts).to(device, dtype).unsqueeze(1)  # (replicates, 1, texts, T, V)
+        texts = texts.repeat_interleave(self.models, dim=0).to(device)  # of each model
 
         @torch.no_grad()
         def risk(model: MicroGPT) -> np.ndarray:
-            each = excess(model(texts.to(device)), laws).mean(dim=-1)
-            return each.double().cpu().numpy().reshape(self.replicates, self.models)
+            each = excess(model(texts).unflatten(0, (self.replicates, self.models)), laws)
+            return each.mean(dim=-1).double().cpu().numpy()
 
         return risk

@@ -13,50 +13,55 @@ from matplotlib.figure import Figure
 from derived.lab.plot import (
     BLUE,
     DASHED,
-    GREEN,
     MUTED,
-    ORANGE,
     RED,
-    SKY,
+    beside,
     largest,
     mean_and_reach,
     panel_label,
     plain_log,
 )
 
-CATEGORIES = {"trained": BLUE, "again": SKY, "relative": GREEN, "far": ORANGE, "alien": RED}
-NAMES = {
-    "trained": "trained",
-    "again": "trained,\nnew texts",
+KINDS = {
+    "trained": "home",
+    "again": "new\ntexts",
     "relative": "related",
-    "far": "far\nrelative",
+    "far": "far",
     "alien": "alien",
 }
+LISTS = ("trained", "related", "alien")
 FAR = 4  # the place of the relative that is nine tenths fresh
-COLUMNS = {
-    "loss": "loss (nats per letter)",
-    "excess": "loss above the floor (nats)",
-    "disagreement": "disagreement of models (nats)",
-}
+COLUMNS = {"excess": ("loss above\nthe floor", BLUE), "disagreement": ("disagreement\nof models", RED)}
+PUBLISHED = 3.6  # times as much disagreement with the alien language, in the paper
 
 
 def off_ecology(rows: pd.DataFrame) -> Figure:
-    """Loss, loss above the known floor and disagreement by kind of language; rows of ``Abroad``."""
+    """Loss above the known floor and disagreement, over those at home, by kind of language; rows of ``Abroad``."""
     rows = largest(rows)
     rows = rows.assign(category=rows["category"].mask(rows["language"] == FAR, "far"))
-    figure, axes = plt.subplots(1, 3, figsize=(8.0, 3.2))
-    recorded, words = bool(rows["recorded"].iloc[0]), []
-    for ax, (column, label) in zip(axes, COLUMNS.items(), strict=True):
-        means = rows.groupby(["category", "replicate"])[column].mean()
-        for x, (category, color) in enumerate(CATEGORIES.items()):
-            each = means[category]
+    figure, ax = plt.subplots(figsize=(5.5, 3.9))
+    recorded, words, ends = bool(rows["recorded"].iloc[0]), [], {}
+    for (column, (label, color)), shift in zip(COLUMNS.items(), (-0.12, 0.12), strict=True):
+        means, drawn = rows.groupby(["category", "replicate"])[column].mean(), []
+        for x, category in enumerate(KINDS):
+            each = means[category] / means["trained"]
             mean, reach = mean_and_reach(each)
-            ax.plot(x + 0.12 * np.sin(2.4 * np.arange(len(each))), each, ".", color=color, alpha=0.4, markersize=4)
-            ax.errorbar(x, mean, reach, fmt="o", color=color, markerfacecolor=color if recorded else "none", capsize=3)
-            words.append(f"{' '.join(NAMES[category].split())} {column} {mean:.3g}")
-        ax.set(xticks=range(5), xlim=(-0.5, 4.5), ylabel=label, xlabel="language")
-        ax.set_xticklabels([NAMES[each] for each in CATEGORIES], fontsize=8, rotation=30)
-        ax.set_ylim(bottom=0)
+            face = color if recorded else "none"
+            ax.plot(np.full(len(each), x + shift), each, ".", color=color, alpha=0.4, markersize=4)
+            ax.errorbar(x + shift, mean, reach, fmt="o", color=color, markerfacecolor=face, capsize=3)
+            drawn.append(mean)
+            words.append(f"{' '.join(KINDS[category].split())} {column} {means[category].mean():.3g}")
+        ax.plot(np.arange(len(drawn)) + shift, drawn, color=color, linewidth=0.8)
+        ends[column] = drawn[-1]
+        beside(ax, len(drawn) - 1 + shift, drawn[-1], label, color, (12 - 50 * shift, 0), annotation_clip=False)
+    ax.plot(4.12, PUBLISHED, "*", color=RED, markerfacecolor="none", markersize=10)
+    beside(ax, 4.12, PUBLISHED, "disagreement,\nthe paper", RED, (6, 0), annotation_clip=False)
+    ax.plot([0, 4], [1, 1], **DASHED)
+    ax.set(yscale="log", xlim=(-0.5, 6.0), xlabel="language", ylabel="times what it is at home")
+    ax.set_xticks(range(len(KINDS)), [*KINDS.values()])
+    plain_log(ax.yaxis, (0.5, 1, 2, 4, 8))
+    excess, disagreement = (f"{ends[column]:.1f}" for column in ("excess", "disagreement"))
+    panel_label(ax, f"Alien: {excess} times the loss, {disagreement} times the disagreement")
     figure.set_label(f"Models of three languages by kind of language, means over replicates: {'; '.join(words)}.")
     return figure
 
@@ -70,16 +75,16 @@ def words_abroad(*tables: pd.DataFrame) -> Figure:
         for arm, shift, color in (("dealt", 0.15, MUTED), ("as they are", -0.15, BLUE)):
             means = rows[rows["arm"] == arm].groupby(["category", "replicate"])["excess"].mean()
             told = []
-            for x, category in enumerate(("trained", "relative", "alien")):
+            for x, (category, kind) in enumerate(zip(("trained", "relative", "alien"), LISTS, strict=True)):
                 mean, reach = mean_and_reach(means[category])
                 face = color if rows["recorded"].iloc[0] else "none"
                 ax.errorbar(x + shift, mean, reach, fmt="o", color=color, markerfacecolor=face, capsize=3)
-                told.append(f"{NAMES[category]} {mean:.2f}")
+                told.append(f"{kind} {mean:.2f}")
             name = "dealt by chance" if arm == "dealt" else arm
             ax.plot([], [], "o", color=color, label=name)
             words.append(f"{', '.join(told)} ({name})")
         ax.set(xticks=range(3), xlim=(-0.5, 2.5), ylabel="loss above the list's own table (nats)")
-        ax.set_xticklabels(["trained", "related", "alien"])
+        ax.set_xticklabels(LISTS)
         panel_label(ax, "eras of speeches" if rows["language"].str.startswith("from").any() else "names by language")
     axes[0][0].legend(fontsize=8, loc="upper left")
     figure.set_label(f"Loss above that of a table of the very list by kind of list: {'; '.join(words)}.")

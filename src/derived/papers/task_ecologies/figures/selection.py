@@ -16,10 +16,10 @@ from derived.lab.plot import (
     BLUE,
     DASHED,
     GREEN,
+    INK,
     MUTED,
     RED,
     THEORY,
-    apart,
     beside,
     largest,
     mean_and_reach,
@@ -97,41 +97,40 @@ def drift(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-PARTS = (("selection", BLUE), ("development", GREEN), ("mutation", RED))
-NAMES = {"selection": "selection", "development": "training", "mutation": "perturbation"}
+PARTS = {"selection": ("selection", BLUE), "development": ("training", GREEN), "mutation": ("perturbation", RED)}
 
 
 def changes(rows: pd.DataFrame) -> Figure:
-    """What selection, training and noise add to the mean risk since the founders; rows of ``Population``."""
+    """What selection, training and noise take off the mean risk in a run; rows of ``Population``."""
     rows = largest(rows)
-    strengths, drawn = sorted(rows["strength"].unique()), {}
-    figure, axes = plt.subplots(1, len(strengths), figsize=(7.6, 3.4), sharey=True, squeeze=False)
-    words = []
-    for ax, strength in zip(axes[0], strengths, strict=True):
-        for arm, style, face in (("selected", "-", None), ("shuffled", ":", "none")):
+    figure, ax = plt.subplots(figsize=(5.5, 3.6))
+    words, totals, ticks, place = [], [], {}, 0.0
+    for strength in sorted(rows["strength"].unique()):
+        power = "R" if strength == 1 else f"{strength:g}R"
+        ax.annotate(rf"fitness $e^{{-{power}}}$", (0, place - 0.5), va="center")
+        for arm, name in (("selected", "true fitness"), ("shuffled", "dealt out")):
             part = rows[(rows["strength"] == strength) & (rows["arm"] == arm)]
-            for name, color in PARTS:
-                total = part.pivot(index="replicate", columns="generation", values=name).cumsum(axis="columns")
-                ax.plot(total.columns + 1, total.mean(), style, color=color)
-                mean, reach = mean_and_reach(total.iloc[:, -1])
-                place = total.columns[-1] + (1.3 if arm == "selected" else 1.7)
-                ax.errorbar(place, mean, reach, fmt="o", color=color, markerfacecolor=face or color, markersize=4)
-                words.append(f"strength {strength:g}, {arm}, {NAMES[name]} {mean:+.3f}")
-                if arm == "selected":
-                    drawn[name] = mean
-        ax.plot([1, place], [0, 0], **DASHED)
-        ax.set_xlabel("generation")
-    low, high = axes[0, 0].get_ylim()
-    for (name, color), height in zip(PARTS, apart(list(drawn.values()), 0.07 * (high - low)), strict=True):
-        beside(axes[0, -1], place, height, NAMES[name], color, (10, 0), fontsize=8)
-    axes[0, -1].set_xlim(right=1.45 * place)
-    for ax in axes[0]:
-        ax.set_xticks([*range(0, int(place) + 1, max(1, int(place) // 6))][1:])
-    for ax, strength in zip(axes[0], strengths, strict=True):
-        panel_label(ax, rf"fitness $e^{{-{strength:g}R}}$" if strength != 1 else "fitness $e^{-R}$")
-    axes[0, 0].set_ylabel("change of the mean risk (nats)")
+            taken, begin = -part.groupby("replicate")[[*PARTS]].sum(), 0.0
+            for cause, (said, color) in PARTS.items():
+                mean = taken[cause].mean()
+                ax.barh(place, mean, 0.62, begin, color=color, edgecolor=color, alpha=0.8)
+                if mean > 0.03:
+                    beside(ax, begin, place, said, "#ffffff", (5, 0))
+                begin += mean
+                words.append(f"strength {strength:g}, {arm}, {said} {-mean:+.3f}")
+            mean, reach = mean_and_reach(taken.sum(axis="columns"))
+            ax.errorbar(mean, place, xerr=reach, fmt="D", color=INK, markersize=4, capsize=3)
+            totals.append(mean)
+            ticks[place] = name
+            place += 1
+        place += 0.8
+    ax.set_yticks([*ticks], [*ticks.values()])
+    ax.set(ylim=(place - 1.2, -1.0), xlim=(min(0, ax.get_xlim()[0]), None))
+    ax.tick_params(axis="y", length=0)
+    ax.set(xlabel="taken off the mean risk in a run (nats)", ylabel="parents drawn by")
+    panel_label(ax, f"Selected or not, the risk falls by {min(totals):.3f} to {max(totals):.3f} nats")
     figure.set_label(
-        f"Change of the mean risk since the founders by its three causes, under selection (solid) and with fitness "
-        f"dealt out at random (dotted); at the end {'; '.join(words)}."
+        "Change of the mean risk since the founders by its three causes, under selection and with fitness dealt out at "
+        f"random: {'; '.join(words)}; in all it falls by {min(totals):.3f} to {max(totals):.3f}."
     )
     return figure
