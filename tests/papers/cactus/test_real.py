@@ -103,8 +103,8 @@ def test_a_trained_verifier_pays_as_the_theorem_says():
     assert (paid["gap"] < paid["bound"]).all()
     assert (paid["acceptance"] >= paid["exact"]).all()
     assert {*rows["draft"]} == {*DRAFTS, *REFERENCES}
-    alone = rows.query("rule == 'exact'").set_index("draft")
-    assert alone.at["self", "exact"] > 0.9 > alone.at["exit", "exact"]
+    alone = rows.query("rule == 'exact'").groupby("draft")[["exact", "enough"]].mean()
+    assert alone.at["self", "exact"] > 0.8 > alone.at["exit", "exact"]
     assert (alone.drop(index="self")["enough"] > 100 * alone.at["self", "enough"]).all()
 
 
