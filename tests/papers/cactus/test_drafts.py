@@ -68,6 +68,14 @@ def test_the_head_is_least_squares(tiny, pages):
     assert residual.square().mean() < (late - late.mean(dim=0)).square().mean()
 
 
+def test_features_have_one_size_whatever_the_state():
+    state = torch.randn(3, 8, generator=stream(0, "state"))
+    features = scaled(state)
+    torch.testing.assert_close(features[:, :-1].square().mean(dim=-1), torch.ones(3))
+    torch.testing.assert_close(scaled(7 * state), features)
+    assert (features[:, -1] == 1).all()
+
+
 def test_windows_remember_and_change_nothing(tiny, pages):
     """Tokens beyond a window are kept and hidden: a text goes on alike with the cache and without it."""
     head = trained_head(tiny, pages, 2, skip=4)
