@@ -8,10 +8,10 @@ import torch
 from derived.lab.rng import stream
 from derived.papers.geometric_tax.claims import sweep as claims
 from derived.papers.geometric_tax.experiments import fits
-from derived.papers.geometric_tax.experiments.sweep import Sweep
+from derived.papers.geometric_tax.experiments.sweep import Longer, Sweep
 from derived.papers.geometric_tax.figures import sweep as figures
 
-EXPERIMENTS = (Sweep,)
+EXPERIMENTS = (Sweep, Longer)
 
 
 def test_finer_codebooks_reconstruct_better(rows):
@@ -38,17 +38,46 @@ def test_noise_lies_on_what_is_read_not_on_the_truth():
     assert torch.equal(quiet.states, noisy.states)
     for one, other in ((quiet.values, noisy.values), (quiet.test, noisy.test), (quiet.valid, noisy.valid)):
         assert 0.04 < float((other - one).std()) < 0.06
+    assert torch.equal(noisy.values, noisy.labels)
+    assert torch.equal(noisy.valid, noisy.valid_labels)
+
+
+def test_noise_on_labels_lies_on_what_is_asked_for_and_nowhere_else(monkeypatch):
+    facts = {"networks": 2, "num": 4, "judged": 40, "length": 16, "seed": 0, "role": "fit"}
+    quiet = fits.data("lorenz", noise=0.0, **facts)
+    noisy, both = (fits.data("lorenz", noise=0.05, on=on, **facts) for on in ("labels", "values"))
+    for name in ("values", "valid", "test", "noisy"):
+        assert torch.equal(getattr(noisy, name), getattr(quiet, name)), name
+    assert torch.equal(noisy.labels, both.labels)
+    assert torch.equal(noisy.valid_labels, both.valid_labels)
+    read, asked, cpu = [], [], {"device": torch.device("cpu"), "dtype": torch.float64}
+    size = fits.Fits(**{**fits.CI, "length": 16})
+    one = fits.Arm(size, "ce", noisy.values, "attention", True, seed=0, role="fit", **cpu)
+    says, loss = one.model.forward, one.losses
+    monkeypatch.setattr(one.model, "forward", lambda tokens: says(read.append(tokens) or tokens))
+    monkeypatch.setattr(one, "losses", lambda outputs, *labels: loss(outputs, *(asked.append(labels) or labels)))
+    fits.fit(one, noisy, steps=1, batch=3, rates=torch.full((2,), 1e-3, dtype=torch.float64))
+    one.valid(noisy)
+    picked = torch.randint(4, (2, 3), generator=stream(0, "batches"))
+    seen = (torch.arange(2).unsqueeze(-1), picked)
+    paths = [noisy.values[seen], noisy.labels[seen]], [noisy.valid.expand(2, -1, -1), noisy.valid_labels]
+    for tokens, (labels, values), (known, told) in zip(read, asked, paths, strict=True):
+        assert torch.equal(tokens, one.bins.encode(known)[..., :-1])
+        assert torch.equal(labels, one.bins.encode(told.expand(known.shape))[..., 1:])
+        assert torch.equal(values, told[..., 1:])
 
 
 def invented(peak: dict[int, float], scalar: float = 0.05, noisy: float = 0.05) -> pd.DataFrame:
     """Rows as ``Sweep`` has them, with a curve D(K) of our own and the same under noise but flat."""
-    cases = [("ce", K, 0.0, num, D) for K, D in peak.items() for num in (2000, 125)]
-    cases += [("ce", K, 0.03, 2000, noisy) for K in peak]
-    cases += [("scalar", 64, noise, num, scalar) for noise, num in ((0.0, 2000), (0.0, 125), (0.03, 2000))]
+    loud = [(0.03, 2000, on) for on in ("values", "labels")]
+    quiet = [(0.0, num, "values") for num in (2000, 125)]
+    cases = [("ce", K, *case, D) for K, D in peak.items() for case in quiet]
+    cases += [("ce", K, *case, noisy) for K in peak for case in loud]
+    cases += [("scalar", 64, *case, scalar) for case in (*quiet, *loud)]
     made = [
-        {"arm": arm, "K": K, "noise": noise, "num": num, "stage": stage, "rate": 0.01, "step": 9}
+        {"arm": arm, "K": K, "noise": noise, "num": num, "on": on, "stage": stage, "rate": 0.01, "step": 9}
         | {"replicate": r, "distortion": D * (1 + 0.01 * np.sin(7 * r + K)), "rmse": 0.02}
-        for arm, K, noise, num, D in cases
+        for arm, K, noise, num, on, D in cases
         for stage, replicates in (("search", 1), ("fit", 8))
         for r in range(replicates)
     ]
@@ -73,6 +102,30 @@ def test_codebooks_that_have_not_learned_decide_nothing():
     assert claims.inner_over_ends(False)(risen.assign(rmse=risen["rmse"].mask(poor, 0.039))).low > 1.5
 
 
+def test_codebooks_that_still_learn_decide_nothing():
+    """The last tenth of the steps may take two hundredths off what the loss fell from the first look on."""
+    ends = invented({8: 0.08, 32: 0.2, 512: 0.1})
+    for before, flat in ((1.019, True), (1.021, False)):
+        rows = pd.concat([ends.assign(step=step, valid=loss) for step, loss in ((1, 2.0), (8, before), (9, 1.0))])
+        if flat:
+            assert claims.inner_over_ends(True)(rows).low > 1.5
+        else:
+            with pytest.raises(ValueError, match="not come to a plateau"):
+                claims.inner_over_ends(True)(rows)
+
+
+def test_a_longer_run_is_the_same_run_and_looked_at_before_its_end(rows):
+    assert len(rows[Longer].query("stage == 'fit'")["step"].unique()) == 3
+    hard = rows[Longer].query("arm == 'ce'")
+    assert set(hard.query("noise == 0")["K"]) == set(rows[Sweep]["K"])
+    assert set(hard.query("noise > 0")["K"]) == {6}  # the inner one
+    assert set(zip(rows[Longer]["noise"] > 0, rows[Longer]["on"], strict=True)) == {
+        (False, "values"),
+        (True, "values"),
+        (True, "labels"),
+    }
+
+
 def test_codebooks_under_other_names_have_no_maximum():
     risen = invented({8: 0.08, 32: 0.2, 64: 0.15, 512: 0.1})
     for many in (True, False):
@@ -89,9 +142,18 @@ def test_a_network_without_a_number_chooses_nothing():
 
 def test_the_tax_under_noise_can_stay_and_can_go():
     curve = {8: 0.08, 32: 0.2, 512: 0.1}
-    assert claims.tax_halved(invented(curve)).low > 0
-    assert claims.tax_halved(invented(curve, noisy=0.15)).high < 0
-    assert claims.tax_halved(invented(curve), 0).high < 0  # no noise takes nothing away
+    for on in ("values", "labels"):
+        halved = claims.tax_halved(f"noise > 0 and on == '{on}'")
+        assert halved(invented(curve)).low > 0
+        assert halved(invented(curve, noisy=0.15)).high < 0
+        other = invented(curve).assign(distortion=lambda t, on=on: t["distortion"].mask(t["on"] == on, 9.0))
+        assert halved(other.query(f"noise == 0 or on == '{on}'")).n == 8
+    assert claims.tax_halved("noise == 0 and num == 2000")(invented(curve)).high < 0  # no noise takes nothing away
+    late = invented(curve)
+    late = pd.concat([late.assign(step=step, valid=loss) for step, loss in ((1, 2.0), (8, 1.0), (9, 1.0))])
+    slow = late["valid"].mask((late["arm"] == "scalar") & (late["noise"] > 0) & (late["step"] == 8), 1.1)
+    with pytest.raises(ValueError, match="the value have not come to a plateau"):
+        claims.tax_halved("noise > 0 and on == 'labels'")(late.assign(valid=slow))
 
 
 def test_too_many_codes_are_refused():
@@ -100,4 +162,10 @@ def test_too_many_codes_are_refused():
 
 
 def test_the_figure_tells_what_it_shows(rows, tells):
-    tells(figures.sweep(rows[Sweep]), "against the number of codes", "noise 10 %", "6 paths")
+    tells(
+        figures.sweep(rows[Sweep], rows[Longer]),
+        "against the number of codes",
+        "noise 10 %",
+        "6 paths",
+        "times the steps: 4 ",
+    )

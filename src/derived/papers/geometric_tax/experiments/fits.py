@@ -108,16 +108,29 @@ class Data:
 
     low: Tensor  # of the range, whose share a value is
     high: Tensor
-    values: Tensor  # (R, paths, L + 1)
+    values: Tensor  # (R, paths, L + 1), what is read
+    labels: Tensor  # the same paths, what is asked for
     valid: Tensor  # (1, 2 judged, L + 1)
+    valid_labels: Tensor
     states: Tensor  # (R, judged, L + 1, d) of the judged paths
     test: Tensor  # (R, judged, L + 1)
     noisy: Tensor  # (len(SHARES), R, judged, L) disturbed
 
 
-def data(system: str, *, networks: int, num: int, judged: int, length: int, noise: float, seed: int, role: str) -> Data:
-    """Paths of a system; ``noise``: standard deviation of what is added to every observed value, as a share of the
-    range, on training, validation and test paths alike."""
+def data(
+    system: str,
+    *,
+    networks: int,
+    num: int,
+    judged: int,
+    length: int,
+    noise: float,
+    seed: int,
+    role: str,
+    on: str = "values",
+) -> Data:
+    """Paths of a system; ``noise``: standard deviation of what is added, as a share of the range, to every observed
+    value of training, validation and test paths alike, or ``on`` "labels" to the next values that are asked for."""
     L = length + 1
 
     def drawn(n: int, *names) -> Tensor:
@@ -126,15 +139,19 @@ def data(system: str, *, networks: int, num: int, judged: int, length: int, nois
     valid = drawn(2 * judged, "judged")
     low, high = valid[..., 0].min(), valid[..., 0].max()
 
-    def observed(states: Tensor, *names) -> Tensor:
+    def observed(states: Tensor, *names) -> tuple[Tensor, Tensor]:
+        """What is read and what is asked for."""
         x = (states[..., 0] - low) / (high - low)
-        return x + noise * torch.randn(x.shape, generator=stream(seed, system, "noise", *names), dtype=x.dtype)
+        noisy = x + noise * torch.randn(x.shape, generator=stream(seed, system, "noise", *names), dtype=x.dtype)
+        return (noisy if on == "values" else x), noisy
 
-    values = torch.stack([observed(drawn(num, role, r), role, r) for r in range(networks)])
+    trained = [observed(drawn(num, role, r), role, r) for r in range(networks)]
+    values, labels = (torch.stack(each) for each in zip(*trained, strict=True))
     states = torch.stack([drawn(judged, "judged", role, r) for r in range(networks)])
-    test = torch.stack([observed(each, "judged", role, r) for r, each in enumerate(states)])
+    test = torch.stack([observed(each, "judged", role, r)[0] for r, each in enumerate(states)])
     struck = [disturbed(each[:, :-1], stream(seed, system, "disturbance", role, r)) for r, each in enumerate(test)]
-    seen = {"values": values, "valid": observed(valid, "judged")[None], "test": test}
+    chooses, chosen = (each[None] for each in observed(valid, "judged"))
+    seen = {"values": values, "labels": labels, "valid": chooses, "valid_labels": chosen, "test": test}
     return Data(low=low, high=high, states=states, noisy=torch.stack(struck, dim=1), **seen)
 
 
@@ -181,6 +198,7 @@ class Fits(Experiment):
         encoder: str = "attention",
         system: str = "lorenz",
         noise: float = 0.0,
+        on: str = "values",
         learned: bool = False,
         looks: Sequence[int] = (),
         also: Callable[["Arm", Data], dict[str, Tensor]] | None = None,
@@ -190,7 +208,7 @@ class Fits(Experiment):
 
         def run(role: str, networks: int, rates: Tensor, looks: Sequence[int]) -> pd.DataFrame:
             each = {"system": system, "num": self.paths, "judged": self.judged, "length": self.length, "noise": noise}
-            found = data(**each, networks=networks, seed=seed, role=role)
+            found = data(**each, networks=networks, seed=seed, role=role, on=on)
             one = Arm(self, arm, found.values, encoder, learned, seed=seed, role=role, device=device, dtype=dtype)
             seen = {}
             watch = {step: lambda step=step: seen.update({step: one.judge(found)}) for step in looks}
@@ -281,9 +299,9 @@ class Arm:
     @torch.no_grad()
     def valid(self, data: Data) -> Tensor:
         """The arm's own loss on the validation paths, (R,)."""
-        tokens = self.read(data.valid)
-        outputs = self.model.head(self.model(tokens[..., :-1]))
-        return self.losses(outputs, tokens[..., 1:], data.valid[..., 1:]).double().cpu()
+        outputs = self.model.head(self.model(self.read(data.valid)[..., :-1]))
+        labels, values = self.read(data.valid_labels)[..., 1:], data.valid_labels[..., 1:]
+        return self.losses(outputs, labels, values).double().cpu()
 
     @torch.no_grad()
     def judge(self, data: Data) -> dict[str, Tensor]:
@@ -356,16 +374,16 @@ def fit(
         optimiser.register_step_pre_hook(remember)
         optimiser.register_step_post_hook(draw_back)
     generator, (R, num, _) = stream(arm.seed, "batches"), data.values.shape
-    tokens, values = arm.bins.encode(data.values), data.values
+    tokens, labels = (arm.bins.encode(values) for values in (data.values, data.labels))
     each = torch.arange(R).unsqueeze(-1)
 
     def loss(step: int) -> Tensor:
         if looks and step in looks:
             looks[step]()
         picked = torch.randint(num, (R, batch), generator=generator)
-        read, target = tokens[each, picked].to(arm.like["device"]), values[each, picked]
+        read, asked = (one[each, picked].to(arm.like["device"]) for one in (tokens, labels))
         outputs = arm.model.head(arm.model(read[..., :-1]))
-        return arm.losses(outputs, read[..., 1:], target[..., 1:])
+        return arm.losses(outputs, asked[..., 1:], data.labels[each, picked][..., 1:])
 
     def rate(step: int) -> float:
         return top * min(1.0, 10 * (step + 1) / steps) * 0.5 * (1 + math.cos(math.pi * step / steps))

@@ -32,6 +32,7 @@ class Sweep(Fits):
         "gpu": {},
     }
     tiny: ClassVar = {"codebooks": (4, 6, 8)}
+    looks: ClassVar[tuple[float, ...]] = ()  # shares of the steps at which networks are judged, the end apart
 
     def conditions(self) -> list[dict]:
         cases = [(noise, self.paths) for noise in self.noises] + [(0.0, self.few)]
@@ -41,4 +42,28 @@ class Sweep(Fits):
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         K, noise, num = (condition[name] for name in ("K", "noise", "num"))
         size = replace(self, codes=K, paths=num)
-        return size.fitted(arm=condition["arm"], noise=noise, learned=True, seed=seed, device=device, dtype=dtype)
+        looks = [int(share * self.steps) for share in self.looks]
+        facts = {"learned": True, "looks": looks, "seed": seed, "device": device, "dtype": dtype}
+        return size.fitted(arm=condition["arm"], noise=noise, on=condition.get("on", "values"), **facts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Longer(Sweep):
+    """GT-8.a and d: many paths, as in ``Sweep``, for four times the steps, so that the finest codebook may learn as
+    well; the inner codebooks and the value also with the largest noise, ``on`` all "values" or on the "labels" alone.
+    Rows as there and on, with two looks before the end."""
+
+    tiers: ClassVar = {
+        "ci": Sweep.tiers["ci"],
+        "cpu": {**Sweep.tiers["cpu"], "steps": 2000, "rates": (0.01, 0.016, 0.025, 0.04)},
+    }
+    looks: ClassVar[tuple[float, ...]] = (0.1, 0.9)
+
+    def conditions(self) -> list[dict]:
+        scalar = ("scalar", self.codes)
+        inner = [("ce", K) for K in self.codebooks[1:-1]]
+        cases = [
+            (0.0, "values", arm) for arm in (("ce", self.codebooks[0]), *inner, ("ce", self.codebooks[-1]), scalar)
+        ]
+        cases += [(max(self.noises), on, arm) for on in ("values", "labels") for arm in (*inner, scalar)]
+        return [{"noise": noise, "num": self.paths, "on": on, "arm": arm, "K": K} for noise, on, (arm, K) in cases]

@@ -26,17 +26,19 @@ from derived.lab.plot import (
 )
 
 
-def sweep(rows: pd.DataFrame) -> Figure:
+def sweep(rows: pd.DataFrame, longer: pd.DataFrame) -> Figure:
     """The distortion against the number of codes, over that of the value, for each kind of data, and what the codes and
-    the networks miss; rows of ``Sweep``."""
-    table = largest(rows)
-    table = table[table["stage"] == "fit"]
+    the networks miss; rows of ``Sweep`` and, in black, those of ``Longer`` without noise."""
+    table, later = (each[each["stage"] == "fit"] for each in (largest(rows), largest(longer)))
+    later = later[(later["noise"] == 0) & (later["step"] == later["step"].max())]
     recorded, many = bool(table["recorded"].iloc[0]), table["num"].max()
     figure, axes = plt.subplots(2, 1, figsize=(5.5, 5.8), sharex=True)
     words, ends, most = [], [], 1.0
-    for (noise, num), part in table.groupby(["noise", "num"]):
+    for (noise, num), part in [*table.groupby(["noise", "num"]), ((0.0, many), later)]:
         case = (f"noise {100 * noise:g} %" if noise else "no noise") + (f", {num} paths" if num != many else "")
         color = BLUE if noise else (RED if num == many else ORANGE)
+        if part is later:
+            case, color = f"{case}, {later['step'].iloc[0] // table['step'].iloc[0]} times the steps", INK
         hard, scalar = part[part["arm"] == "ce"], part[part["arm"] == "scalar"]["distortion"].mean()
         K, mean, reach = zip(*((K, *mean_and_reach(one["distortion"])) for K, one in hard.groupby("K")), strict=True)
         times, half = np.array(mean) / scalar, np.array(reach) / scalar
@@ -46,10 +48,10 @@ def sweep(rows: pd.DataFrame) -> Figure:
         most = max(most, times.max()) if num == many and not noise else most
         said = ", ".join(f"{k} {value:.2g}" for k, value in zip(K, mean, strict=True))
         words.append(f"{case}: {said}, the value {scalar:.2g}")
-    for (_, case, color), place in zip(ends, apart([end for end, *_ in ends], 0.3), strict=True):
-        beside(axes[0], K[-1], place, case, color, (8, 0), annotation_clip=False)
     axes[0].plot([K[0], K[-1]], [1, 1], **DASHED)
-    beside(axes[0], K[-1], 1, "the value itself", MUTED, (8, 0), annotation_clip=False)
+    ends.append((1.0, "the value itself", MUTED))
+    for (_, case, color), place in zip(ends, apart([end for end, *_ in ends], 0.08 * most), strict=True):
+        beside(axes[0], K[-1], place, case, color, (8, 0), annotation_clip=False)
     axes[0].set(ylabel="distortion under hard labels,\nover the value's", ylim=(0, None))
     panel_label(axes[0], f"Without noise, hard labels distort up to {most:.1f} times as much")
     plenty = table[(table["noise"] == 0) & (table["num"] == many) & (table["arm"] == "ce")]

@@ -13,7 +13,7 @@ from .marks import KIND_COLOURS, POOLINGS, as_matrix
 def jacobians(rows: pd.DataFrame) -> Figure:
     """|dY_i/dx_t| for several poolings; rows: pooling, i, t, size. Sizes below 100 eps are left empty: rounding."""
     names = list(dict.fromkeys(rows["pooling"]))
-    figure, axes = plt.subplots(1, len(names), figsize=(7.2, 2.6))
+    figure, axes = plt.subplots(1, len(names), figsize=(7.2, 2.9))
     words = []
     for ax, name in zip(axes, names, strict=True):
         table = as_matrix(rows[rows["pooling"] == name], "size", "i", "t")

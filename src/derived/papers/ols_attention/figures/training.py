@@ -63,7 +63,10 @@ def where_it_ends(rows: pd.DataFrame) -> Figure:
             filled, ticks[base + 0.37] = np.full(len(starts), base), words
             style = {"width": 0.95 * np.diff(starts).min(), "linewidth": 0.4}
             for name, share in (shares if optimizer else flow).items():
-                ax.bar(starts, 0.75 * share, bottom=filled, color=colours[name], edgecolor=colours[name], **style)
+                some = share > 0  # a bar of no height would be a line
+                ax.bar(
+                    starts[some], 0.75 * share[some], bottom=filled[some], fc=colours[name], ec=colours[name], **style
+                )
                 filled = filled + 0.75 * share
             if optimizer:
                 alike = sum(int((shares[name] > ALIKE)[flow[name]].sum()) for name in ends)

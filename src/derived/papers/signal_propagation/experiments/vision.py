@@ -70,7 +70,7 @@ class VisionTransformer(Experiment):
 
     tiers: ClassVar = {
         "ci": {"width": 48, "num_heads": 2, "n": 16, "depth": 6, "alphas": (0.5, 1.9), "inits": 2, "probes": 1},
-        "cpu": {"alphas": (0.5, 1.1, 1.9), "inits": 8, "probes": 1},
+        "cpu": {"alphas": (0.5, 1.1, 1.9), "inits": 28, "probes": 1},
         "gpu": {},
     }
     tiny: ClassVar = {"width": 24, "n": 8, "depth": 3}

@@ -137,12 +137,12 @@ def order_of_limits(rows: pd.DataFrame) -> Figure:
         for level in (exponent, 1):
             ax.plot(at[[0, -1]], [level, level], **DASHED)
         for n, color, end, place in zip(tokens, colours, ends, apart(ends, 0.13), strict=True):
-            name = f"{n:g} tokens" if n else rf"$\infty$: $\zeta={exponent:.2f}$"
+            name = f"{n:g} tokens" if n else rf"$\infty$ tokens: $\zeta={exponent:.2f}$"
             ax.plot([1.1 * at[-1], 1.9 * at[-1]], [end, place], color=color, linewidth=0.7, clip_on=False)
             beside(ax, 1.9 * at[-1], place, name, color, (2, 0))
         least, most = min(ends[:-1]), max(ends[:-1])
         came = "end at 1" if least > 0.99 else f"are still at {least:.2f} to {most:.2f}"
-        panel_label(ax, f"{told}: finite numbers {came}")
+        panel_label(ax, f"{told}: {tokens[0]:g} to {tokens[-2]:g} tokens {came}")
         words.append(f"{told}, {', '.join(f'{end:.2f}' for end in ends)}")
         ticks = 10.0 ** np.arange(1, np.ceil(np.log10(at[-1])) + 1)
         ax.set(xscale="log", xlim=(at[0], 400 * at[-1]), ylim=(0, 1.35), ylabel="local exponent of $J$")
