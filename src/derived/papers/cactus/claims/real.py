@@ -1,39 +1,82 @@
-"""CAC-8, 12 and 13 on a verifier that somebody trained; the unit is the text. Criteria were written before the record."""
+"""CAC-7, 8, 12 and 13 on a verifier that somebody trained; the unit is the page. Criteria were written before the
+record."""
+
+import numpy as np
+import pandas as pd
 
 from derived.lab import measure
 from derived.lab.claims import RECORDED, Claim, at_least, identity, reported, statistic
 
 from ..experiments.real import Novels
 
+PAGE = ["novel", "text"]
 GEMMA = {
     "made_of": "real weights",
-    "where": "Gemma 3 270M reads *Persuasion*; a table of counts from other novels drafts",
+    "where": "Gemma 3 270M on pages of *Persuasion* and *Northanger Abbey*; drafts learned from four other novels",
 }
+LEARNED = "(draft == 'table' or draft == 'exit')"
 
 
 def closer(id: str, delta: float) -> Claim:
     """Lenience at Cactus' mean acceptance is closer to the verifier than Cactus; interpolation must not be."""
-
-    def less_than_cactus(rule: str) -> measure.Measure:
-        both = f"delta == {delta} and (rule == 'cactus' or rule == '{rule}')"
-        return measure.mean("kl * ((rule == 'cactus') * 2 - 1) * 2", both, unit=["text"])
-
     return statistic(
         id,
-        rf"When Gemma 3 270M reads *Persuasion*, drafted from counts of five other novels of its author, lenience at the mean "
+        rf"When Gemma 3 270M reads two novels of Jane Austen, drafted from counts of four others, lenience at the mean "
         rf"acceptance of Cactus with $\delta={delta:g}$ emits a distribution nearer to Gemma's, in KL per token, than Cactus does.",
         Novels,
-        less_than_cactus("lenience"),
-        "KL of Cactus less that of lenience, mean over texts",
+        less_than_cactus("lenience", f"draft == 'table' and delta == {delta}"),
+        "KL of Cactus less that of lenience, mean over pages",
         at_least(0.001),
-        null=less_than_cactus("interp"),
+        null=less_than_cactus("interp", f"draft == 'table' and delta == {delta}"),
         unit="nats per token",
         judged_at=RECORDED,
-        **GEMMA | {"where": GEMMA["where"] + "; pages of one book count, and knobs are matched on these pages"},
+        **GEMMA | {"where": GEMMA["where"] + "; even pages set the knobs for the odd ones, and the reverse"},
     )
 
 
+def less_than_cactus(rule: str, where: str) -> measure.Measure:
+    """How much less KL than Cactus a rule spends, mean over pages."""
+    both = f"{where} and (rule == 'cactus' or rule == '{rule}')"
+    return measure.mean("kl * ((rule == 'cactus') * 2 - 1) * 2", both, unit=PAGE)
+
+
+def less_than_lenience(where: str) -> measure.Measure:
+    """How much less KL than lenience Cactus spends, mean over pages."""
+    both = f"{where} and (rule == 'cactus' or rule == 'lenience')"
+    return measure.mean("kl * ((rule == 'lenience') * 2 - 1) * 2", both, unit=PAGE)
+
+
+def needed(where: str, **facts) -> measure.Measure:
+    """The decimal logarithm of the budget with which 99 of 100 drafts of a page are kept, mean over pages."""
+
+    def exponent(rows: pd.DataFrame) -> pd.Series:
+        return np.log10(rows["enough"])
+
+    return measure.mean(exponent, f"rule == 'exact' and {where}", unit=PAGE, **facts)
+
+
+def overspent(where: str, **facts) -> measure.Measure:
+    """KL of what is emitted over the most that a target of the budget may have, mean over pages at the budget 0.01."""
+    return measure.mean(
+        f"kl / {float(np.log1p(0.02))!r}", f"rule == 'cactus' and delta == 0.01 and {where}", unit=PAGE, **facts
+    )
+
+
+EACH = {"by": ["draft"], "decides": measure.lowest}
 CLAIMS = (
+    statistic(
+        "CAC-7.f",
+        r"When Gemma 3 270M is drafted by word counts or by its own first six layers, what Cactus emits with "
+        r"$\delta=0.01$ lies farther from it, in KL per token, than $\ln(1+2\delta)$, which bounds every target.",
+        Novels,
+        overspent(LEARNED, **EACH),
+        r"KL over $\ln(1+2\delta)$, mean over pages, the draft with the least",
+        at_least(1.0),
+        null=overspent("draft == 'lookup'"),  # one token is over-drafted: what is emitted is the target
+        unit="of the bound of targets",
+        judged_at=RECORDED,
+        **GEMMA,
+    ),
     identity(
         "CAC-8.c",
         "On a trained verifier, too, each drafted position pays for the acceptance that it gains beyond exact sampling with "
@@ -46,10 +89,49 @@ CLAIMS = (
         "CAC-12.k",
         r"On a trained verifier with a draft of word counts Cactus keeps this share of the drafts at $\delta=1$.",
         Novels,
-        measure.mean("acceptance", "rule == 'cactus' and delta == 1", unit=["text"]),
+        measure.mean("acceptance", "draft == 'table' and rule == 'cactus' and delta == 1", unit=PAGE),
         "share of drafts",
+        **GEMMA,
+    ),
+    statistic(
+        "CAC-12.l",
+        r"With each of three drafts that need no second model, word counts, prompt lookup and its own first six layers, "
+        r"Gemma 3 270M is still asked at $\delta=1$: to keep 99 of 100 drafts of a page Cactus needs a larger budget.",
+        Novels,
+        needed("(draft == 'lookup' or draft == 'table' or draft == 'exit')", **EACH),
+        r"$\log_{10}$ of the smallest such $\delta$, mean over pages, the draft with the least",
+        at_least(0.0),
+        null=needed("draft == 'self'"),
+        unit="decimal logarithm",
+        judged_at=RECORDED,
         **GEMMA,
     ),
     closer("CAC-13.h", 0.01),
     closer("CAC-13.i", 1.0),
+    statistic(
+        "CAC-13.j",
+        r"When the draft is the verifier's own first six layers, too, lenience stays nearer to Gemma 3 270M than Cactus with "
+        r"$\delta=0.01$ at equal mean acceptance.",
+        Novels,
+        less_than_cactus("lenience", "draft == 'exit' and delta == 0.01"),
+        "KL of Cactus less that of lenience, mean over pages",
+        at_least(0.001),
+        null=less_than_cactus("interp", "draft == 'exit' and delta == 0.01"),
+        unit="nats per token",
+        judged_at=RECORDED,
+        **GEMMA,
+    ),
+    statistic(
+        "CAC-13.k",
+        r"With prompt lookup, whose draft is certain, what Cactus emits is its target, and at $\delta=1$ it lies nearer to "
+        r"Gemma 3 270M than what lenience emits at equal mean acceptance.",
+        Novels,
+        less_than_lenience("draft == 'lookup' and delta == 1"),
+        "KL of lenience less that of Cactus, mean over pages",
+        at_least(0.0),
+        null=less_than_lenience("draft == 'exit' and delta == 1"),
+        unit="nats per token",
+        judged_at=RECORDED,
+        **GEMMA,
+    ),
 )

@@ -1,4 +1,4 @@
-"""A draft without a second model: counts of the verifier's own tokens in other books.
+"""Drafts that only count: tokens of the verifier in other books, and what followed earlier in the text itself.
 
 support  the tokens that the draft may propose at a position; everything else is one last column, which it never does
 """
@@ -48,6 +48,24 @@ class Ngrams:
             for token, p in (law or {}).items():
                 found[token] += share / total * p
         return dict(found)
+
+
+LONGEST = 3  # tokens in a row that a prompt lookup looks for
+
+
+def lookup(before: Sequence[int]) -> dict[int, float]:
+    """Prompt lookup: the token that followed when the text last had its longest known ending, for certain; nothing
+    where even its last token is new.
+
+    >>> lookup([1, 2, 3, 1, 2]), lookup([1, 2])
+    ({3: 1.0}, {})
+    """
+    for size in range(min(LONGEST, len(before) - 1), 0, -1):
+        ending = tuple(before[-size:])
+        for place in range(len(before) - size - 1, -1, -1):
+            if tuple(before[place : place + size]) == ending:
+                return {before[place + size]: 1.0}
+    return {}
 
 
 def lumped(

@@ -1,86 +1,265 @@
-"""A verifier that somebody trained: Gemma 3 270M reads a novel, and a table of word counts from other novels drafts.
+"""A verifier that somebody trained, Gemma 3 270M, with the drafts that people use who have no second model.
 
-p, q   distributions of draft and verifier at a position, on the draft's support (derived.papers.cactus.data.ngrams)
+table    counts of its tokens in other novels (derived.papers.cactus.data.ngrams)
+lookup   what followed earlier in the text when it last had this ending, for certain
+exit     its own first layers with a trained head (derived.papers.cactus.data.drafts)
+alien    what the early exit proposes at the same place of another page: the language, and not the text
+self     the verifier's own distribution, cut to as many tokens as the others propose
+
+p, q     distributions of draft and verifier at a position, on the draft's support and one token for all others
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import pandas as pd
 import torch
+from torch import Tensor
 
 from derived.lab.experiment import Experiment, rows
 from derived.lab.real import models, texts
+from derived.lab.rng import stream
 
-from ..data.ngrams import MOST, Ngrams, lumped
-from ..model.divergences import divergence
+from ..data.drafts import FromCounts, early_exit, remembering, trained_head
+from ..data.ngrams import MOST, Ngrams, lookup, lumped
+from ..model.divergences import bisected, divergence
 from ..model.exact import acceptance_rate, output_law
-from ..model.rules import SpS
+from ..model.generate import JudgedBlock, speculative_generate
+from ..model.rules import Cactus, Rule, SpS
 from .matching import match, rule_of
 
-READ = "Persuasion"
+JUDGED = ("Persuasion", "Northanger Abbey")  # no draft learns from them
+LEARNED = ("Pride and Prejudice", "Sense and Sensibility", "Mansfield Park", "Emma")
+SPEECHES = (
+    "Fellow-Citizens of the Senate and House of Representatives: In meeting you again I feel much satisfaction in "
+    "being able to repeat my congratulations on the favorable prospects which continue to distinguish our public",
+    "To the Senate and House of Representatives: The people of this country continue to enjoy great prosperity. "
+    "Undoubtedly there will be ebb and flow in such prosperity, and this ebb and flow will be felt more or less",
+    "I address you, the Members of the Seventy-seventh Congress, at a moment unprecedented in the history of the "
+    "Union. I use the word unprecedented because at no previous time has American security been as seriously",
+    "To the Congress of the United States: The State of the Union is sound. Our economy is recovering from a "
+    "recession. A national energy plan is in place and our dependence on foreign oil is",
+)  # openings of 1790, 1905, 1941 and 1981, in the public domain
+DRAFTS = ("table", "lookup", "exit")
+REFERENCES = ("alien", "self")  # the worst and the best that one may think of
+PAGE = 256  # tokens of a page that the head learns from
+NEARLY_ALL = 0.99
+LARGEST = 1e8  # of the budgets that are tried
+
+
+class Desk(NamedTuple):
+    """The verifier, its tokens, and the drafts that learned."""
+
+    gemma: models.Pretrained
+    table: Ngrams
+    early: torch.nn.Module
 
 
 @dataclass(frozen=True, kw_only=True)
-class Novels(Experiment):
-    """CAC-8, 12, 13: rules on the next-token distributions of Gemma over *Persuasion*, temperature 1.
-
-    Each budget of Cactus, and lenience and interpolation set to the same mean acceptance over all texts. Rows: one per
-    text, rule and budget; means over its positions. ``gap`` is the worst of |gain - TV| over them, ``bound`` its
-    rounding.
-    """
+class WithGemma(Experiment):
+    """What both experiments share: the verifier, and drafts that learned from four novels which are not judged."""
 
     needs: ClassVar = ("gemma", "austen")
 
-    texts: int = 48
-    length: int = 160
-    first: int = 32
-    deltas: tuple[float, ...] = (0.001, 0.01, 0.1, 1.0)
-    others: int = 5
+    others: int = 4
+    taught: int = 24
+    depth: int = 6
 
-    tiers: ClassVar = {"ci": {"texts": 3, "length": 64, "others": 1}, "cpu": {}}
+    def desk(self, books: dict[str, str]) -> Desk:
+        """Gemma with the table of counts and the early exit."""
+        gemma = models.load("gemma")
+        known = torch.cat([gemma.tokens(books[title])[0] for title in LEARNED[: self.others]])
+        head = trained_head(gemma.model, pages_of(known, self.taught, PAGE), self.depth)
+        return Desk(gemma, Ngrams(known.tolist()), early_exit(gemma.model, head, self.depth, sum(MOST)))
+
+
+def pages_of(tokens: Tensor, count: int, length: int) -> Tensor:
+    """Pages of a book at equal distances, (count, length), each behind the mark of beginning."""
+    starts = torch.linspace(1, len(tokens) - length, count).long()
+    return torch.stack([torch.cat([tokens[:1], tokens[start : start + length - 1]]) for start in starts.tolist()])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Novels(WithGemma):
+    """CAC-8, 12, 13: rules on the next-token distributions of Gemma over pages of two novels, temperature 1.
+
+    Each budget of Cactus, and lenience and interpolation set to the same mean acceptance: on the even pages for the odd
+    ones, and the reverse. The references are judged by exact sampling alone. Rows: one per novel, page, draft, rule and
+    budget; means over the positions at which the draft proposes something. ``gap`` is the worst of |gain - TV| over
+    them, ``bound`` its rounding; ``enough`` the smallest budget with which Cactus keeps 99 of 100 drafts of the page,
+    ``over`` the number of over-drafted tokens.
+    """
+
+    novels: tuple[str, ...] = JUDGED
+    texts: int = 24
+    length: int = 200
+    first: int = 168
+    deltas: tuple[float, ...] = (0.001, 0.01, 0.1, 1.0)
+
+    tiers: ClassVar = {
+        "ci": {"novels": JUDGED[:1], "texts": 4, "length": 80, "first": 64, "others": 1, "taught": 4},
+        "cpu": {},
+    }
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        p, q = self._laws()
-        exact = acceptance_rate(p, q, SpS())
-        V_plus = (p > 0).sum(dim=-1)
-        columns = {"acceptance": exact, "tv": 0 * exact, "kl": 0 * exact, "exact": exact, "gap": 0 * exact}
-        tables = [self._by_text("exact", 0.0, columns | {"support": V_plus.double()})]
-        for delta in self.deltas:
-            target = acceptance_rate(p, q, rule_of("cactus", delta)).mean().item()
-            for name in ("cactus", "lenience", "interp"):
-                rule = rule_of(name, delta if name == "cactus" else match(name, p, q, target))
-                accepted = acceptance_rate(p, q, rule)
-                emitted = torch.cat([output_law(*pair, rule) for pair in zip(p.split(64), q.split(64), strict=True)])
-                tv = divergence(emitted, q, "tv")
-                columns = {"acceptance": accepted, "tv": tv, "kl": divergence(emitted, q), "exact": exact}
-                columns |= {"gap": (accepted - exact - tv).abs(), "support": V_plus.double()}
-                tables.append(self._by_text(name, delta, columns))
+        books = texts.austen()
+        desk = self.desk(books)
+        tables = []
+        for novel in self.novels:
+            pages = pages_of(desk.gemma.tokens(books[novel])[0], self.texts, self.length)
+            laws = self._laws(desk, pages)
+            tables += [self._judged(draft, *laws[draft]).assign(novel=novel) for draft in (*DRAFTS, *REFERENCES)]
         return pd.concat(tables, ignore_index=True)
 
-    def _by_text(self, rule: str, delta: float, columns: dict[str, torch.Tensor]) -> pd.DataFrame:
-        each = {name: values.view(self.texts, -1) for name, values in columns.items()}
-        worst = each.pop("gap").amax(dim=-1)
-        means = {name: values.mean(dim=-1) for name, values in each.items()}
+    def _judged(self, draft: str, page: Tensor, p: Tensor, q: Tensor) -> pd.DataFrame:
+        """The rows of one draft; ``page`` says of which page each position is."""
+        halves = [self._half(draft, page, p, q, page % 2 == half) for half in (0, 1)]
         bound = 8 * (sum(MOST) + 1) * torch.finfo(torch.float64).eps  # sums of that many terms of at most one
-        return rows({"rule": rule, "delta": delta, "text": range(self.texts)}, means | {"gap": worst, "bound": bound})
+        return pd.concat(halves).assign(draft=draft, bound=bound)
 
-    def _laws(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Draft and verifier at the positions of all texts, (texts * positions, support)."""
-        gemma, books = models.load("gemma"), texts.austen()
-        read = gemma.tokens(books.pop(READ))[0]
-        known = chain.from_iterable(gemma.tokens(text)[0].tolist() for text in [*books.values()][: self.others])
-        draft, pairs = Ngrams([*known]), []
-        starts = torch.linspace(1, len(read) - self.length, self.texts).long()
-        for start in starts.tolist():
-            tokens = torch.cat(
-                [read[:1], read[start : start + self.length - 1]]
-            )  # its mark of beginning, then the text
-            with torch.no_grad():
-                laws = gemma.model(tokens[None]).logits[0].double().softmax(dim=-1)
-            for place in range(self.first, self.length):
-                before = tokens[:place].tolist()
-                pairs.append(lumped(draft.proposals(before), laws[place - 1], sum(MOST) + 1))
-        p, q = (torch.stack(side) for side in zip(*pairs, strict=True))
-        return p, q
+    def _half(self, draft: str, page: Tensor, p: Tensor, q: Tensor, own: Tensor) -> pd.DataFrame:
+        """The rows of the pages that are ``own``; the others set the knobs."""
+        other, page, p, q = (p[~own], q[~own]), page[own], p[own], q[own]
+        exact = acceptance_rate(p, q, SpS())
+        enough = torch.zeros_like(exact)
+        for one in page.unique():
+            enough[page == one] = smallest_budget(p[page == one], q[page == one])
+        shared = {"text": page, "exact": exact, "over": ((p > q) & (q > 0)).sum(dim=-1), "enough": enough}
+        tables = []
+        for name, delta, rule in self._rules(draft, *other):
+            accepted = acceptance_rate(p, q, rule)
+            emitted = torch.cat([output_law(*pair, rule) for pair in zip(p.split(64), q.split(64), strict=True)])
+            tv = divergence(emitted, q, "tv")
+            columns = {"acceptance": accepted, "tv": tv, "kl": divergence(emitted, q)}
+            columns |= {"gap": (accepted - exact - tv).abs()}
+            each = pd.DataFrame({key: values.numpy() for key, values in (shared | columns).items()}).groupby("text")
+            means = each.mean().assign(gap=each["gap"].max(), drafted=each.size() / (self.length - self.first))
+            tables.append(means.reset_index().assign(rule=name, delta=delta))
+        return pd.concat(tables)
+
+    def _rules(self, draft: str, p: Tensor, q: Tensor) -> Iterator[tuple[str, float, Rule]]:
+        """Exact sampling, and for a draft that people use each budget of Cactus with its rivals, matched here."""
+        yield "exact", 0.0, SpS()
+        for delta in self.deltas if draft in DRAFTS else ():
+            yield "cactus", delta, Cactus(delta)
+            target = acceptance_rate(p, q, Cactus(delta)).mean().item()
+            for name in ("lenience", "interp"):
+                yield name, delta, rule_of(name, match(name, p, q, target))
+
+    def _laws(self, desk: Desk, pages: Tensor) -> dict[str, tuple[Tensor, Tensor, Tensor]]:
+        """By draft: which page a position is of, draft and verifier there (positions, support)."""
+        gemma, table, early = desk
+        found = {draft: [] for draft in (*DRAFTS, *REFERENCES)}
+        alien = likely(self._next(early, pages[-1]))
+        for number, tokens in enumerate(pages):
+            verifier, own = self._next(gemma.model, tokens), likely(self._next(early, tokens))
+            itself = likely(verifier)
+            for place, q in enumerate(verifier):
+                before = tokens[: self.first + place].tolist()
+                proposals = {"table": table.proposals(before), "lookup": lookup(before)}
+                proposals |= {"exit": own[place], "alien": alien[place], "self": itself[place]}
+                for draft, proposed in proposals.items():
+                    if proposed:
+                        width = 2 if draft == "lookup" else sum(MOST) + 1
+                        found[draft].append((torch.tensor(number), *lumped(proposed, q, width)))
+            alien = own
+        return {draft: tuple(map(torch.stack, zip(*pairs, strict=True))) for draft, pairs in found.items()}
+
+    @torch.no_grad()
+    def _next(self, model: torch.nn.Module, tokens: Tensor) -> Tensor:
+        """Next-token distributions at the judged positions of a page, (positions, V)."""
+        num_judged = self.length - self.first
+        return model(tokens[None], logits_to_keep=num_judged + 1).logits[0, :-1].double().softmax(dim=-1)
+
+
+def likely(laws: Tensor) -> list[dict[int, float]]:
+    """The most likely tokens of each row, as many as the table may propose, with their probabilities."""
+    best = laws.topk(sum(MOST), dim=-1)
+    return [dict(zip(*row, strict=True)) for row in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
+
+
+def smallest_budget(p: Tensor, q: Tensor) -> float:
+    """The smallest budget with which Cactus keeps 99 of 100 drafts, on average over the positions; at most LARGEST."""
+
+    def too_small(exponent: Tensor) -> Tensor:
+        return torch.tensor(acceptance_rate(p, q, Cactus(10 ** exponent.item())).mean().item() < NEARLY_ALL)
+
+    ends = torch.tensor([-8.0, 8.0], dtype=torch.float64)
+    return min(10 ** bisected(too_small, *ends, halvings=20)[1].item(), LARGEST)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written(WithGemma):
+    """CAC-8, 12: ``speculative_generate`` with Gemma as the verifier goes on from pages and from openings of speeches.
+
+    Rows: one per prompt, draft and budget. Of the drafts that were judged (those after a rejection are not): ``tries``,
+    ``kept``, and by the two distributions at each how many the rule keeps, ``expected``, and exact sampling,
+    ``by_exact``. ``passes`` of the verifier, and ``surprise``, nats per token that Gemma assigns to what was written.
+    """
+
+    pages: int = 4
+    openings: int = len(SPEECHES)
+    prompt: int = 48
+    m: int = 4
+    new: int = 16
+    deltas: tuple[float, ...] = (0.0, 1.0)
+
+    tiers: ClassVar = {
+        "ci": {"pages": 1, "openings": 1, "prompt": 16, "new": 4, "others": 1, "taught": 2, "deltas": (1.0,)},
+        "cpu": {},
+    }
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        books = texts.austen()
+        gemma, table, early = self.desk(books)
+        prompts = [
+            page for novel in JUDGED for page in pages_of(gemma.tokens(books[novel])[0], self.pages, self.prompt)
+        ]
+        prompts += [gemma.tokens(opening)[0] for opening in SPEECHES[: self.openings]]
+        counted = {"table": table.proposals, "lookup": lookup}
+        drafts = {name: FromCounts(gemma.model.config, proposals) for name, proposals in counted.items()}
+        verifier, tables = remembering(gemma.model), []
+        for name, draft in (drafts | {"exit": early}).items():
+            for delta in self.deltas:
+                tally = Tally(len(prompts), Cactus(delta))
+                speculative_generate(
+                    *(draft, verifier, [each.tolist() for each in prompts]),
+                    **{"rule": tally.rule, "m": self.m, "max_new_tokens": self.new, "temperature": 1.0, "stop_ids": ()},
+                    **{"generator": stream(seed, "written", name, str(delta)), "on_block": tally.add},
+                )
+                tables.append(rows({"draft": name, "delta": delta, "prompt": range(len(prompts))}, tally.columns()))
+        return pd.concat(tables, ignore_index=True)
+
+
+class Tally:
+    """What blocks kept, by prompt, beside what their distributions say."""
+
+    def __init__(self, num_prompts: int, rule: Rule) -> None:
+        names = ("tries", "kept", "expected", "by_exact", "passes", "tokens", "surprise")
+        self.rule, self.sums = rule, {name: torch.zeros(num_prompts, dtype=torch.float64) for name in names}
+
+    def add(self, block: JudgedBlock) -> None:
+        """Count one block of the texts that were still being written."""
+        m = block.draft_laws.shape[1]
+        p, support = block.draft_laws.double().topk(min(sum(MOST), block.draft_laws.shape[-1]), dim=-1)
+        q = block.verifier_laws[:, :m].gather(-1, support).double()
+        place = torch.arange(m)
+        judged = place <= block.n_accepted[:, None]
+        in_text = torch.arange(m + 1) < block.counts[:, None]
+        own = block.verifier_laws.gather(-1, block.ids.clamp(min=0)[..., None])[..., 0].double()
+        news = {
+            "tries": judged.sum(dim=-1),
+            "kept": block.n_accepted,
+            "expected": (torch.minimum(p, self.rule.gamma(p, q)).sum(dim=-1) * judged).sum(dim=-1),
+            "by_exact": (torch.minimum(p, q).sum(dim=-1) * judged).sum(dim=-1),
+            "passes": torch.ones_like(block.counts),
+            "tokens": block.counts,
+            "surprise": -(own.where(in_text, 1.0).log()).sum(dim=-1),
+        }
+        for name, values in news.items():
+            self.sums[name].index_add_(0, block.texts, values.double())
+
+    def columns(self) -> dict[str, Tensor]:
+        """The sums, with the surprise per token."""
+        return self.sums | {"surprise": self.sums["surprise"] / self.sums["tokens"]}

@@ -1,10 +1,11 @@
 """Rules on a trained verifier: what is kept, and how far the text goes for it."""
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, GREEN, RED, beside
+from derived.lab.plot import BLUE, DASHED, GREEN, MUTED, RED, beside, mean_and_reach
 
 RULES = {"interp": (GREEN, "s", "interpolation"), "cactus": (RED, "o", "Cactus"), "lenience": (BLUE, "^", "lenience")}
 
@@ -13,7 +14,7 @@ def kept_and_spent(rows: pd.DataFrame) -> Figure:
     """KL per drafted token against the share of drafts kept, means over texts; rows of ``Novels``."""
     figure, ax = plt.subplots(figsize=(5.2, 3.4))
     rows = rows[rows["recorded"]] if rows["recorded"].any() else rows
-    means = rows.groupby(["rule", "delta"])[["acceptance", "kl"]].mean()
+    means = rows[rows["draft"] == "table"].groupby(["rule", "delta"])[["acceptance", "kl"]].mean()
     exact = means.loc["exact"].iloc[0]
     said = []
     for rule, (color, marker, name) in RULES.items():
@@ -31,4 +32,34 @@ def kept_and_spent(rows: pd.DataFrame) -> Figure:
         f"Divergence against the share of drafts kept. Exact sampling keeps {exact['acceptance']:.2f} at none; where "
         f"Cactus with the largest budget keeps {most:.2f}, it is in nats per token: {', '.join(said)}."
     )
+    return figure
+
+
+DRAFTS = {
+    "self": (MUTED, "its own 350 likeliest tokens"),
+    "exit": (BLUE, "its first six layers"),
+    "table": (RED, "word counts"),
+    "lookup": (GREEN, "prompt lookup"),
+    "alien": (MUTED, "six layers on another page"),
+}
+
+
+def no_longer_asked(rows: pd.DataFrame) -> Figure:
+    """The budget with which Cactus keeps 99 of 100 drafts, a dot for each page, by draft; rows of ``Novels``."""
+    figure, ax = plt.subplots(figsize=(5.2, 2.8))
+    rows = rows[rows["recorded"]] if rows["recorded"].any() else rows
+    found = np.log10(rows[rows["rule"] == "exact"].set_index("draft")["enough"])
+    said = []
+    for height, (draft, (color, name)) in enumerate(DRAFTS.items()):
+        pages = found.loc[[draft]].sort_values()
+        middle, reach = mean_and_reach(pages)
+        spread = height + 0.22 * np.linspace(-1, 1, len(pages))
+        ax.plot(10**pages, spread, ".", color=color, markersize=4, alpha=0.6)
+        ax.plot(10 ** (middle + reach * np.array([-1, 1])), [height, height], color=color)
+        ax.plot(10**middle, height, "o", color=color)
+        said.append(f"{name} {10**middle:.2g}")
+    ax.axvline(1.0, **DASHED)
+    ax.set_yticks(range(len(DRAFTS)), [name for _, name in DRAFTS.values()])
+    ax.set(xscale="log", xlabel=r"smallest $\delta$ that keeps 99 of 100 drafts")
+    figure.set_label(f"The budget at which the verifier is hardly asked, geometric mean over pages: {', '.join(said)}.")
     return figure
