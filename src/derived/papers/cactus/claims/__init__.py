@@ -2,4 +2,4 @@
 
 from derived.lab.claims import collect
 
-CLAIMS, EXPERIMENTS = collect(__name__, without=["control", "Written"])
+CLAIMS, EXPERIMENTS = collect(__name__, without=["control"])

@@ -5,9 +5,9 @@ import numpy as np
 import pandas as pd
 
 from derived.lab import measure
-from derived.lab.claims import RECORDED, Claim, at_least, identity, reported, statistic
+from derived.lab.claims import RECORDED, Claim, at_least, identity, reported, statistic, within
 
-from ..experiments.real import Novels
+from ..experiments.real import Novels, Written
 
 PAGE = ["novel", "text"]
 GEMMA = {
@@ -84,6 +84,19 @@ CLAIMS = (
         Novels,
         measure.worst("gap", "bound", "rule != 'exact'"),
         **GEMMA,
+    ),
+    statistic(
+        "CAC-8.d",
+        r"When `speculative_generate` writes with Gemma 3 270M as verifier over its 262,144 tokens, it keeps as many "
+        r"drafts as the two distributions at each judged position say.",
+        Written,
+        measure.mean("(kept - expected) / tries", "delta == 1", unit=["prompt"]),
+        "share of drafts kept less what is expected, mean over prompts",
+        within(0, 0.1),
+        null=measure.mean("(kept - by_exact) / tries", "delta == 1", unit=["prompt"]),
+        unit="share of drafts",
+        judged_at=RECORDED,
+        **GEMMA | {"where": "pages of two novels, and openings of speeches on the State of the Union, go on"},
     ),
     reported(
         "CAC-12.k",
