@@ -26,7 +26,7 @@ NO_COMMIT = {
         LearnedInContext
     """,
     "signal_propagation": """
-        DeepOverlap GeneratedImages Networks VisionTransformer
+        DeepOverlap GeneratedImages Networks
     """,
     "task_ecologies": """
         Imposed
