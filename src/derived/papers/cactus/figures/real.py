@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, DASHED, GREEN, MUTED, RED, beside, mean_and_reach
+from derived.lab.plot import BLUE, DASHED, GREEN, MUTED, RED, beside, mean_and_reach, panel_label
 
 RULES = {"interp": (GREEN, "s", "interpolation"), "cactus": (RED, "o", "Cactus"), "lenience": (BLUE, "^", "lenience")}
 
@@ -49,7 +49,7 @@ def no_longer_asked(rows: pd.DataFrame) -> Figure:
     figure, ax = plt.subplots(figsize=(5.2, 2.8))
     rows = rows[rows["recorded"]] if rows["recorded"].any() else rows
     found = np.log10(rows[rows["rule"] == "exact"].set_index("draft")["enough"])
-    said = []
+    said, least = [], np.inf
     for height, (draft, (color, name)) in enumerate(DRAFTS.items()):
         pages = found.loc[[draft]].sort_values()
         middle, reach = mean_and_reach(pages)
@@ -58,8 +58,10 @@ def no_longer_asked(rows: pd.DataFrame) -> Figure:
         ax.plot(10 ** (middle + reach * np.array([-1, 1])), [height, height], color=color)
         ax.plot(10**middle, height, "o", color=color)
         said.append(f"{name} {10**middle:.2g}")
+        least = min(least, 10**middle) if color != MUTED else least
     ax.axvline(1.0, **DASHED)
     ax.set_yticks(range(len(DRAFTS)), [name for _, name in DRAFTS.values()])
     ax.set(xscale="log", xlabel=r"smallest $\delta$ that keeps 99 of 100 drafts")
+    panel_label(ax, f"To keep 99 of 100 takes a budget of {least:.2g} and more")
     figure.set_label(f"The budget at which the verifier is hardly asked, geometric mean over pages: {', '.join(said)}.")
     return figure
