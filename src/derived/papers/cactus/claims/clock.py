@@ -43,6 +43,7 @@ CLAIMS = (
         plain="Our sampler of Cactus is faster than ours of typical acceptance.",
         source="digest",
         where="discussion of memory traffic",
+        scale={"gpu": "ours"},
     ),
     reported(
         "CAC-14.b",
@@ -53,5 +54,6 @@ CLAIMS = (
         judged_at=RECORDED,
         source="digest",
         where="Section on implementation",
+        scale={"gpu": "ours"},
     ),
 )

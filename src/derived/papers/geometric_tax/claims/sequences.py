@@ -41,9 +41,10 @@ def widened(rows: pd.DataFrame) -> Estimate:
 
 
 def untrained_alone(rows: pd.DataFrame) -> Estimate:
-    """The same without training in between: each untrained network less the next one."""
+    """The same without training in between: one half of the untrained networks less the other."""
     order = order_of_each(rows, "untrained")
-    return stats.mean(order - np.roll(order, 1))
+    half = len(order) // 2
+    return stats.mean(order[:half] - order[half : 2 * half])
 
 
 TRAINED = {"judged_at": RECORDED}
@@ -94,13 +95,14 @@ CLAIMS = (
     on_page("GT-12.c"),
     statistic(
         "GT-12.d",
-        "Training on DNA of varying composition widens the order of GT-12.b, which small transformers have before any training.",
+        "Training on DNA of varying composition widens the order of the arms of GT-12.b in small transformers.",
         Trained,
         widened,
         "lower of the first two similarities less higher of the last two, trained less untrained",
         at_least(0),
         unit="correlation",
         where=OURS,
+        scale={"gpu": "ours"},
         **TRAINED,
         null=untrained_alone,
     ),

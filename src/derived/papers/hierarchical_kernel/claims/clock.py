@@ -30,5 +30,6 @@ CLAIMS = (
         where="the attention alone: queries, keys and values are given, projections and downsampling left out; how much of it "
         "is the hierarchy, and how much that the kernel is fused, we cannot say",
         judged_at=RECORDED,
+        scale={"gpu": "ours"},
     ),
 )

@@ -57,6 +57,7 @@ CLAIMS = (
         null=mean(
             "-gamma_theory", "layer > 0 and d == 4096", by=["tau"], decides=farthest_from(0)
         ),  # orthogonal for ever
+        scale={"gpu": "ours"},
     ),
     statistic(
         "HT-9.a",
@@ -69,6 +70,7 @@ CLAIMS = (
         null=mean(
             "hot / chain", "chain.notna()", by=["n", "logit_std"], decides=farthest_from(1)
         ),  # hot, to be delayed
+        scale={"gpu": "ours"},
     ),
     computed(
         "HT-9.c",

@@ -39,6 +39,7 @@ CLAIMS = (
         where="version 1, `eq: the.spde`",
         null=mean("distance / 2", by=["n"], decides=lowest),  # over prompts, which does average out
         horizon="8,192 tokens",
+        scale={"gpu": "ours"},
     ),
     statistic(
         "HT-17.d",

@@ -29,6 +29,7 @@ def power_law(id: str, degree: int, **facts: str) -> Claim:
         horizon={2: "$N=256$", 3: "$N=256$", 4: "$N=64$"}[degree],
         paper_value=Published(degree - 1, "power of N"),
         unit="power of N",
+        scale={"gpu": "ours"},
         **facts,
     )
 
@@ -73,6 +74,7 @@ CLAIMS = (
         horizon="$N=256$, $256$ and $64$ at degrees 2, 3 and 4",
         unit="ratio",
         judged_at=RECORDED,
+        scale={"gpu": "ours"},
     ),
     statistic(
         "OLS-15.d",
@@ -90,6 +92,7 @@ CLAIMS = (
         plain="A memory with exponential scores has a capacity that grows exponentially with its size.",
         paper_value="exponential",
         unit="bits per spin",
+        scale={"gpu": "ours"},
     ),
     statistic(
         "OLS-15.i",
@@ -102,6 +105,7 @@ CLAIMS = (
         horizon="$N=24$",
         where="at tier gpu a memory is a single draw from $N=18$ on, where it was several below",
         unit="ratio",
+        scale={"gpu": "ours"},
     ),
     statistic(
         "OLS-15.e",
@@ -116,5 +120,6 @@ CLAIMS = (
         where="the other notion of exponential capacity",
         paper_value="exponential",
         unit="bits per spin",
+        scale={"gpu": "ours"},
     ),
 )

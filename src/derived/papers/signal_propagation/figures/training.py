@@ -35,7 +35,7 @@ def best_rates(rows: pd.DataFrame) -> Figure:
     axes[1].set(xscale="log", ylabel="test accuracy at that rate", xlabel="predicted growth of the pooled gradient")
     plain_log(axes[0].yaxis, (0.0005, 0.001, 0.002, 0.004))
     plain_log(axes[1].xaxis, (1, 1.5, 2, 3, 5, 8))
-    panel_label(axes[0], "The more a gradient is predicted to grow, the smaller the best rate")
+    panel_label(axes[0], "By and large, more predicted growth, a smaller best rate")
     panel_label(axes[1], f"Accuracy over depth: {gains[0]}, {gains[-1]}")
     figure.set_label(f"Best rate and test accuracy against the predicted growth: {'; '.join(words)}.")
     return figure

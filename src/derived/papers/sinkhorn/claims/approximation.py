@@ -46,6 +46,7 @@ FALL = computed(
     r"$e$ by the mean $W_1$ at $M=2$ over that at $M=16$, the least of three targets",
     at_least(0.75),
     unit="exponent",
-    where="the bound falls like $1/M$, but for its floor",
+    where="the bound falls like $1/M$, but for its floor; the exponent is that between two sizes",
+    horizon="$M=16$, not tried further",
     null=exponent("alone"),
 )

@@ -53,7 +53,7 @@ CLAIMS = (
         at_most(2e-3),
         unit="nats",
         null=largest("abs(loss - target)", "arm == 'scrambled'"),
-        scale={},
+        scale={"gpu": "ours"},
     ),
     computed(
         "TE-13.e",
@@ -66,6 +66,6 @@ CLAIMS = (
         source="paper",
         null=largest("abs(loss - target)", "arm != 'imposed'"),
         where="Definition 39 and Proposition 40, on an example of ours",
-        scale={},
+        scale={"gpu": "ours"},
     ),
 )

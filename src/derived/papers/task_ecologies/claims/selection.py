@@ -30,7 +30,7 @@ FINAL = (
 )
 WHERE = (
     "generated languages, a family for each replicate; a run on one family had been seen. What matters is what drawing parents takes off in the paper in twelve "
-    "generations, 0.0015 in each; it was set when the rows had been seen"
+    "generations, 0.0015 in each (tier gpu has fifty, so that the limit is strict there); it was set when the rows had been seen"
 )
 RISK = {"unit": "nats", "judged_at": RECORDED, "null": two_controls, "matters": 0.018}
 

@@ -61,7 +61,7 @@ def off_ecology(rows: pd.DataFrame) -> Figure:
     ax.set_xticks(range(len(KINDS)), [*KINDS.values()])
     plain_log(ax.yaxis, (0.5, 1, 2, 4, 8))
     excess, disagreement = (f"{ends[column]:.1f}" for column in ("excess", "disagreement"))
-    panel_label(ax, f"Alien: {excess} times the loss, {disagreement} times the disagreement")
+    panel_label(ax, f"Alien: {excess} times the loss above the floor,\n{disagreement} times the disagreement")
     figure.set_label(f"Models of three languages by kind of language, means over replicates: {'; '.join(words)}.")
     return figure
 
