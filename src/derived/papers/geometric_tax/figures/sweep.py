@@ -32,7 +32,7 @@ def sweep(rows: pd.DataFrame, longer: pd.DataFrame) -> Figure:
     table, later = (each[each["stage"] == "fit"] for each in (largest(rows), largest(longer)))
     later = later[(later["noise"] == 0) & (later["step"] == later["step"].max())]
     recorded, many = bool(table["recorded"].iloc[0]), table["num"].max()
-    figure, axes = plt.subplots(2, 1, figsize=(5.5, 5.8), sharex=True)
+    figure, axes = plt.subplots(2, 1, figsize=(5.5, 5.0), sharex=True)
     words, ends, most = [], [], 1.0
     for (noise, num), part in [*table.groupby(["noise", "num"]), ((0.0, many), later)]:
         case = (f"noise {100 * noise:g} %" if noise else "no noise") + (f", {num} paths" if num != many else "")

@@ -4,11 +4,13 @@ K  number of patterns at the edge
 N  number of spins
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 
 from derived.lab import measure
-from derived.lab.claims import RECORDED, Claim, statistic, within
+from derived.lab.claims import RECORDED, Claim, Scale, statistic, within
 from derived.lab.effect import Published
 from derived.lab.stats import Estimate
 
@@ -29,7 +31,6 @@ def power_law(id: str, degree: int, **facts: str) -> Claim:
         horizon={2: "$N=256$", 3: "$N=256$", 4: "$N=64$"}[degree],
         paper_value=Published(degree - 1, "power of N"),
         unit="power of N",
-        scale={"gpu": "ours"},
         **facts,
     )
 
@@ -53,15 +54,17 @@ def bits_per_spin(notion: str) -> measure.Measure:
     return measure.slope("K", "N", f"notion == '{notion}'", y=np.log2)
 
 
+LARGEST: Mapping[str, Scale] = {"gpu": "ours"}  # the paper has no size
 CLAIMS = (
     power_law(
         *("OLS-15.a", 2),
         source="paper",
         where="abstract: “linear”",
         plain="The memory that belongs to linear attention has a capacity that grows linearly with its size.",
+        scale=LARGEST,
     ),
-    power_law("OLS-15.b", 3, source="prior", where="Krotov and Hopfield 2016"),
-    power_law("OLS-15.c", 4, source="prior", where="Krotov and Hopfield 2016"),
+    power_law("OLS-15.b", 3, source="prior", where="Krotov and Hopfield 2016", scale=LARGEST),
+    power_law("OLS-15.c", 4, source="prior", where="Krotov and Hopfield 2016", scale=LARGEST),
     statistic(
         "OLS-15.j",
         "At the largest $N$ that we tried the memories with $F(u)=u^2$, $u^3$ and $u^4$ hold as many patterns at 1 % of wrong "
@@ -74,7 +77,7 @@ CLAIMS = (
         horizon="$N=256$, $256$ and $64$ at degrees 2, 3 and 4",
         unit="ratio",
         judged_at=RECORDED,
-        scale={"gpu": "ours"},
+        scale=LARGEST,
     ),
     statistic(
         "OLS-15.d",
@@ -92,7 +95,7 @@ CLAIMS = (
         plain="A memory with exponential scores has a capacity that grows exponentially with its size.",
         paper_value="exponential",
         unit="bits per spin",
-        scale={"gpu": "ours"},
+        scale=LARGEST,
     ),
     statistic(
         "OLS-15.i",
@@ -105,7 +108,7 @@ CLAIMS = (
         horizon="$N=24$",
         where="at tier gpu a memory is a single draw from $N=18$ on, where it was several below",
         unit="ratio",
-        scale={"gpu": "ours"},
+        scale=LARGEST,
     ),
     statistic(
         "OLS-15.e",
@@ -120,6 +123,6 @@ CLAIMS = (
         where="the other notion of exponential capacity",
         paper_value="exponential",
         unit="bits per spin",
-        scale={"gpu": "ours"},
+        scale=LARGEST,
     ),
 )

@@ -123,7 +123,7 @@ def two_laws(rows: pd.DataFrame) -> Figure:
 def order_of_limits(rows: pd.DataFrame) -> Figure:
     """Local exponent of J against depth for several numbers of tokens; rows of ``with_laws``."""
     rows = largest(rows).query("norm == 'layernorm'")
-    figure, axes = plt.subplots(2, 1, figsize=(5.5, 5.2), sharex=True)
+    figure, axes = plt.subplots(2, 1, figsize=(5.5, 5.0), sharex=True)
     words, tokens = [], sorted(rows["tokens"].unique(), key=lambda n: n or np.inf)
     colours = [*shades(len(tokens))[:-1], RED]  # the last is that of infinitely many
     for ax, mult, told in zip(axes, (2.0, 1.0), ("Attention weights doubled", "ViT-Base weights"), strict=True):

@@ -14,7 +14,7 @@ def best_rates(rows: pd.DataFrame) -> Figure:
     rows = largest(rows)
     rows = rows[rows["warmup"] == 0]
     alphas, words, gains = sorted(rows["alpha"].unique()), [], []
-    figure, axes = plt.subplots(2, 1, figsize=(5.5, 5.4), sharex=True)
+    figure, axes = plt.subplots(2, 1, figsize=(5.5, 5.0), sharex=True)
     for alpha, color in zip(alphas, shades(len(alphas)), strict=True):
         cells = [part for _, part in rows[rows["alpha"] == alpha].groupby("depth")]
         growth, rate = (np.array([one[name].mean() for one in cells]) for name in ("log_pooled", "rate"))

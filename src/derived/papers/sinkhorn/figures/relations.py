@@ -17,7 +17,7 @@ from derived.lab.plot import BLUE, DASHED, MUTED, RED, apart, beside, largest, p
 
 def cannot(sinks: pd.DataFrame, causal: pd.DataFrame, jumps: pd.DataFrame) -> Figure:
     """Three panels: the sink, the causal mask, the jump; rows of ``Sinks``, ``Causal`` and ``Jumps``."""
-    figure, axes = plt.subplots(3, 1, figsize=(5.5, 7.0))
+    figure, axes = plt.subplots(3, 1, figsize=(5.5, 5.0))
     figure.set_label(
         " ".join([_sink(axes[0], largest(sinks)), _causal(axes[1], largest(causal)), _jump(axes[2], largest(jumps))])
     )

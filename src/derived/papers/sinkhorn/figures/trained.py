@@ -44,7 +44,7 @@ def learned(rows: pd.DataFrame) -> Figure:
     """What softmax and Sinkhorn learn, by columns and by rows, against the length; rows of ``LearnedCouplings``."""
     rows = largest(rows)
     rows = rows[rows["stage"] == "final"]
-    figure, axes = plt.subplots(2, 1, figsize=(5.5, 5.8), sharex=True)
+    figure, axes = plt.subplots(2, 1, figsize=(5.5, 5.0), sharex=True)
     words, lengths, ends = [], sorted(rows["n"].astype(int).unique()), {}
     for ax, column in zip(axes, ("missed", "ratio"), strict=True):
         for (target, normaliser), part in rows.groupby(["target", "normaliser"]):
