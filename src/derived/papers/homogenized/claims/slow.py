@@ -76,7 +76,6 @@ CLAIMS = (
         judged_at=RECORDED,
         null=lambda rows: widest(rows.assign(returned=False)),  # pairs that stay where they are
         horizon="slow time 10, at $d=1024$",
-        where="the interval's end is at the margin: by Wilson's interval the row would be undecided",
     ),
     unseen(
         "HT-18.a",

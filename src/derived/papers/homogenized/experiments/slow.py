@@ -62,11 +62,11 @@ class SlowPaths(Experiment):
 class SlowWidths(SlowPaths):
     """HT-13: the same for A = W W'^T at a quarter and at four times the width. Rows: d, and those of ``SlowPaths``."""
 
-    h: float = 0.1
+    h: float = 0.05
     widths: tuple[int, ...] = (64, 1024)
-    replicates: int = 1600
+    replicates: int = 4800
 
-    tiers: ClassVar = {"ci": {"widths": (8, 32), "replicates": 400}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"h": 0.1, "widths": (8, 32), "replicates": 400}, "cpu": {}}
     tiny: ClassVar = {"time": 0.5, "replicates": 6}
 
     def conditions(self) -> list[dict]:
