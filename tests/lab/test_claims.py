@@ -276,6 +276,23 @@ def test_rows_of_a_clock_alone_are_not_compared_and_its_integers_are(toy, record
     assert compared(toy, dataclasses.replace(made, ci_rows=made.ci_rows[["value"]]), None, clock) is None
 
 
+def test_a_statistic_that_asks_a_clock_is_compared_with_the_clock_as_it_was(toy, recorded, monkeypatch):
+    """A measure that refuses where arms had unequal seconds must not call a record stale on a busy machine."""
+    made = recorded(toy)
+    made = dataclasses.replace(made, ci_rows=made.ci_rows.assign(own=1.0))
+
+    def guarded(rows):
+        if rows["own"].max() > 1.05:
+            raise ValueError("unequal seconds")
+        return mean(rows["value"])
+
+    busy, moved = made.ci_rows.assign(own=3.0), made.ci_rows.assign(own=3.0, value=made.ci_rows["value"] + 10)
+    assert len(compared(toy, made, busy, claim(toy, measure=guarded))) == 1
+    monkeypatch.setattr(toy, "clocks", ("own",), raising=False)
+    assert compared(toy, made, busy, claim(toy, measure=guarded)) == []
+    assert compared(toy, made, moved, claim(toy, measure=guarded))
+
+
 def test_a_float_that_no_claim_reads_is_compared_as_a_whole(toy, recorded):
     made = recorded(toy)
     (reason,) = compared(toy, made, made.ci_rows.assign(value=made.ci_rows["value"] * 1000))

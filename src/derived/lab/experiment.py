@@ -33,6 +33,8 @@ class Experiment:
     #: Float columns that every machine must reproduce, each with its bound on the relative rounding error. Other float
     #: columns (trained, chaotic, timed) are compared only through the statistic of the claims that rest on them.
     deterministic: ClassVar[Mapping[str, float]] = {}
+    #: Float columns that a clock fills, which are never compared.
+    clocks: ClassVar[tuple[str, ...]] = ("seconds",)
     dtype: ClassVar[torch.dtype] = torch.float64
 
     @classmethod

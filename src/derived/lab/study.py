@@ -296,8 +296,9 @@ def staleness(claims: Sequence[Claim], found: Study, record: Record) -> list[str
     They are comparable where both were made alike: tier ci, on a CPU, of one seed. Then shape, keys, counts and strings
     are compared exactly, and each column of ``deterministic`` with its bound. Every other float column is compared as a
     whole (``strayed``), and each statistic with a standard error by four joint ones, for a column may keep its place
-    while a mean moves. What a clock says is not compared: a column ``seconds``, and in an experiment with a claim in a
-    unit of ``CLOCK`` every float that is not ``deterministic``, so that only its integers and strings are.
+    while a mean moves. What a clock says is not compared: the columns ``clocks``, which statistics read as they were,
+    and in an experiment with a claim in a unit of ``CLOCK`` every float that is not ``deterministic``, so that only its
+    integers and strings are.
     """
     then, now, exact = record.ci_rows, found.live, found.experiment.deterministic
     if found.absent or found.tier != "ci" or found.device != "cpu" or found.seed != record.seed:
@@ -305,11 +306,15 @@ def staleness(claims: Sequence[Claim], found: Study, record: Record) -> list[str
     mine = [claim for claim in claims if claim.experiment is found.experiment]
     timed = any(claim.unit in CLOCK for claim in mine)
     floats = [name for name in then if pd.api.types.is_float_dtype(then[name].dtype) and name not in exact]
-    inexact = [name for name in floats if not timed and name != "seconds"]
+    clocks = [name for name in found.experiment.clocks if name in then]
+    inexact = [name for name in floats if not timed and name not in clocks]
     if len(then.columns) == len(floats) and not inexact:
         return None
     reasons = disagreements(then, now, exact) or strayed(then, now, inexact)
-    return reasons or [moved for claim in mine if not timed and (moved := _moved(claim, then, now))]
+    if reasons or timed:
+        return reasons
+    now = now.assign(**{name: then[name].to_numpy() for name in clocks})
+    return [moved for claim in mine if (moved := _moved(claim, then, now))]
 
 
 def _moved(claim: Claim, then: pd.DataFrame, now: pd.DataFrame) -> str:

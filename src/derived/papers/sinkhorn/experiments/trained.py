@@ -340,6 +340,7 @@ class EqualSeconds(Arms):
         "ci": Arms.tiers["ci"] | {"rounds": 2, "few": 1},
         "cpu": Arms.tiers["cpu"] | {"models": 12, "rates": (6.3e-3, 1e-2, 1.6e-2)},
     }
+    clocks: ClassVar = ("seconds", "each", "own", "five")
     draws: ClassVar = ("equal seconds",)
     shared: ClassVar = True
 
