@@ -41,14 +41,27 @@ _LONG = re.compile(r"-?\d+\.\d{3,}(?:e[-+]?\d+)?")
 
 
 def light(svg: str) -> str:
-    """Round the places of a figure to hundredths of a point, drop its comments, and let its ink follow the page.
+    """Round the places of a figure to hundredths of a point, drop its comments and the names that nothing in it uses,
+    shorten the others, and let its ink follow the page.
 
     >>> light('<g> <!-- a line --> <path d="M 1.23456 2.5 L 300.999999 -0.0000001" style="opacity: 0.123456"/></g>')
     '<g><path d="M 1.23 2.5 L 301 0" style="opacity: 0.123456"/></g>'
     """
     svg = re.sub(r">\s+<(?!/t)", "><", re.sub(r"<!-- .*? -->|<metadata>.*?</metadata>", "", svg, flags=re.S))
     svg = lettered(_PLACES.sub(lambda place: f'{place[1]}="{_LONG.sub(_short, place[2])}"', svg))
-    return inked(svg)
+    return inked(named(svg))
+
+
+def named(svg: str) -> str:
+    """Number the names of what a figure draws again and again, as each point of a cloud, and drop all others.
+
+    >>> named('<g id="axes_1"><path id="C0_0_dd0c7a1587"/><use xlink:href="#C0_0_dd0c7a1587" x="9"/></g>')
+    '<g><path id="n0"/><use xlink:href="#n0" x="9"/></g>'
+    """
+    used = dict.fromkeys(re.findall(r'(?:href="|url\()#([^")]+)', svg))
+    short = {name: f"n{number}" for number, name in enumerate(used)}
+    svg = re.sub(r' id="([^"]+)"', lambda found: f' id="{short[found[1]]}"' if found[1] in short else "", svg)
+    return re.sub(r'((?:href="|url\()#)([^")]+)', lambda found: found[1] + short[found[2]], svg)
 
 
 def lettered(svg: str) -> str:
