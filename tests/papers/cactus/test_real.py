@@ -3,10 +3,12 @@
 import math
 
 import pandas as pd
+import pytest
 import torch
 from here import needs
 
 from derived.lab.rng import stream
+from derived.papers.cactus.claims.real import overspent
 from derived.papers.cactus.data.ngrams import Ngrams, lumped
 from derived.papers.cactus.data.pairs import random_pairs
 from derived.papers.cactus.experiments.matching import match
@@ -77,18 +79,22 @@ def test_the_smallest_budget_is_enough_and_none_below():
     assert smallest_budget(certain, never) == 1e8
 
 
-def test_a_tally_counts_what_was_judged():
+@pytest.mark.parametrize("rule", [SpS(), Cactus(0.5)], ids=["exact", "cactus"])
+def test_a_tally_counts_what_was_judged(rule):
     """Two texts in a block of three drafts: one keeps all, one only the first and stops after it."""
     p = torch.full((2, 3, 4), 0.25)
     q = torch.tensor([0.1, 0.2, 0.3, 0.4]).expand(2, 4, 4)
-    tally = Tally(3, SpS())
+    tally = Tally(3, rule)
     block = {"ids": torch.tensor([[0, 1, 2, 3], [1, 2, -1, -1]]), "n_accepted": torch.tensor([3, 1])}
     tally.add(JudgedBlock(torch.tensor([0, 2]), p, q, **block, counts=torch.tensor([4, 1])))
     columns = {name: values.tolist() for name, values in tally.columns().items()}
     assert columns["tries"] == [3, 0, 2]
     assert columns["kept"] == [3, 0, 1]
-    each = 0.1 + 0.2 + 2 * 0.25
+    exact = 0.1 + 0.2 + 2 * 0.25
+    each = exact if isinstance(rule, SpS) else acceptance_rate(p[0, :1].double(), q[0, :1].double(), rule).item()
+    assert torch.tensor(columns["by_exact"])[[0, 2]].allclose(torch.tensor([3 * exact, 2 * exact]))
     assert torch.tensor(columns["expected"])[[0, 2]].allclose(torch.tensor([3 * each, 2 * each]))
+    assert isinstance(rule, SpS) or each > exact + 0.05
     assert columns["tokens"] == [4, 0, 1]
     surprise = [-math.log(0.1 * 0.2 * 0.3 * 0.4) / 4, -math.log(0.2)]
     assert torch.tensor(columns["surprise"])[[0, 2]].allclose(torch.tensor(surprise))
@@ -106,6 +112,13 @@ def test_a_trained_verifier_pays_as_the_theorem_says():
     alone = rows.query("rule == 'exact'").groupby("draft")[["exact", "enough"]].mean()
     assert alone.at["self", "exact"] > 0.8 > alone.at["exit", "exact"]
     assert (alone.drop(index="self")["enough"] > 100 * alone.at["self", "enough"]).all()
+
+
+def test_what_is_overspent_is_in_units_of_the_bound_of_targets(grid):
+    """At the budget 0.01 no target may be farther than ln(1 + 2 * 0.01) (`cac-budget`)."""
+    rows = grid(novel=["a"], text=range(4), draft=["table"], rule=["cactus"], delta=[0.01, 1.0])
+    measure = overspent("draft == 'table'")
+    assert measure(rows.assign(kl=math.log(1.02) * rows["delta"].map({0.01: 3.0, 1.0: 9.0}))).value == pytest.approx(3)
 
 
 def test_the_figure_says_each_budget(grid):

@@ -331,6 +331,10 @@ def test_rows_of_trained_models(rows):
     before = made["stage"].eq("untrained") & made["arm"].isin(["varied", "shuffled"])
     made.loc[before, "similarity"] -= 0.3
     assert judged("GT-12.d", made).value == pytest.approx(0.3)
+    (claim,) = (claim for claim in claims.CLAIMS if claim.id == "GT-12.d")
+    first = made.assign(similarity=made["similarity"] + 0.1 * before)
+    both = pd.concat([first, made.assign(replicate=made["replicate"] + made["replicate"].nunique())])
+    assert claim.null(both).value == pytest.approx(0.1), "a null arm could pass"
 
 
 def test_a_missing_number_decides_nothing(rows):

@@ -10,7 +10,7 @@ import torch
 from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
 from derived.papers.homogenized.claims import CLAIMS
-from derived.papers.homogenized.claims.clock import error_ratio, one_less_eight
+from derived.papers.homogenized.claims.clock import as_at_first, error_ratio, one_less_eight
 from derived.papers.homogenized.experiments import clock
 from derived.papers.homogenized.experiments.chains import layer_counts
 from derived.papers.homogenized.experiments.clock import Clock, Stack, TwoTokens, WeakError
@@ -113,3 +113,11 @@ def test_figures_say_in_words_what_they_show(rows, follows):
     follows(figures.two_tokens, rows[TwoTokens], "first")
     follows(figures.clock, rows[Clock], "m")
     follows(figures.stack, rows[Stack], "m")
+
+
+def test_layers_that_do_nothing_keep_the_overlap_that_each_replicate_starts_with():
+    """The null arm of HT-19."""
+    table = pd.DataFrame(
+        {"scale": 0.2, "H": 1, "replicate": [0, 0, 1, 1], "layer": [0, 9, 0, 9], "m": [0.1, 0.8, 0.3, 0.7]}
+    )
+    assert list(as_at_first(table)["m"]) == [0.1, 0.1, 0.3, 0.3]

@@ -1,14 +1,20 @@
 """The collapse: rows, measures and figures."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from derived.lab.experiment import run_condition
+from derived.lab.rng import stream
 from derived.papers.homogenized.claims.collapse import CLAIMS
 from derived.papers.homogenized.experiments import collapse
-from derived.papers.homogenized.experiments.collapse import Cold, FinalRate, Freezing, Hot
+from derived.papers.homogenized.experiments.collapse import Cold, FinalRate, Freezing, Hot, off_diagonal, start
 from derived.papers.homogenized.figures import collapse as figures
+from derived.papers.homogenized.model.gram import simulate_gram
+from derived.papers.homogenized.model.heads import matched_law
 
 MEASURES = {claim.id: claim.measure for claim in CLAIMS}
 EXPERIMENTS = (Hot, Cold, Freezing, FinalRate)
@@ -69,3 +75,15 @@ def test_a_time_that_is_missing_leaves_its_claim_undecided():
     for each in (colder, longer):
         with pytest.raises(ValueError, match=r"1 of . rows have no number"):
             each(table)
+
+
+def test_the_time_of_a_chain_is_that_of_its_layers():
+    """Freezing keeps only means; they are those of a chain whose Gram matrices are all kept."""
+    size, n, s = dataclasses.replace(Freezing.at("tiny"), cells=((8, 8.0),)), 8, 8.0
+    table = size.run({"n": n, "logit_std": s}, seed=0, device=torch.device("cpu"), dtype=torch.float64)
+    G = start(n, 0.0, size.replicates, "cpu", torch.float64)
+    layers, g = list(range(round(1.4 * table["ode"].iloc[0] / size.h) + 1)), stream(0, "freezing", n, str(s))
+    chain = simulate_gram(G, layers[-1], size.h**0.5, 1, matched_law(size.d, s), 1.0, generator=g, record=layers)
+    means = off_diagonal(chain.gram).mean(dim=-1).T
+    crossed = (means >= 0.5).int().argmax(dim=1).numpy()
+    assert (table["chain"] / size.h - crossed).between(-1, 0).all()

@@ -4,11 +4,13 @@ import math
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy import special, stats
 
 from derived.lab.rng import stream
+from derived.papers.ols_attention.claims.capacity import CLAIMS
 from derived.papers.ols_attention.model import hopfield
 from derived.papers.ols_attention.model.capacity import (
     all_fixed_capacity,
@@ -194,3 +196,16 @@ def test_r12_chernoff_bound(N):
     assert (tail <= np.exp(-N * cramer_rate(x)) * (1 + 1e-12)).all()
     if N == 40:
         assert (tail > np.exp(-1.5 * N * cramer_rate(x)))[x > 0.6].all()
+
+
+def test_a_number_of_patterns_is_over_the_theory_of_its_own_size():
+    """OLS-15.j: each degree at its largest N, of which the one that is farthest off decides; its null arm takes the
+    patterns of the smallest N, as if the memory did not grow."""
+    (claim,) = (claim for claim in CLAIMS if claim.id == "OLS-15.j")
+    cells = product((2, 3), (8, 16), range(4))
+    rows = pd.DataFrame(cells, columns=["degree", "N", "replicate"])
+    rows["theory"] = rows["N"].astype(float) ** (rows["degree"] - 1)
+    off = {(2, 8): 0.5, (2, 16): 1.01, (3, 8): 0.7, (3, 16): 0.97}
+    rows["K"] = rows["theory"] * [off[each] for each in zip(rows["degree"], rows["N"], strict=True)]
+    assert claim.measure(rows).value == pytest.approx(0.97)
+    assert claim.null(rows).value == pytest.approx(0.7 / 4)

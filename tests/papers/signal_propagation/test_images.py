@@ -1,10 +1,15 @@
 """Networks fed with generated images: rows and measure of SP-16."""
 
+import dataclasses
+import functools
+
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from derived.papers.signal_propagation.claims.images import CLAIMS
+from derived.papers.signal_propagation.experiments import images
 from derived.papers.signal_propagation.experiments.images import GeneratedImages
 from derived.papers.signal_propagation.model.asymptotics import vit_variances
 
@@ -33,3 +38,12 @@ def test_images_fold_error_counts_the_last_two_thirds_below_the_output():
     estimate = CLAIMS[0].measure(pd.concat(tables).assign(norm="erf", alpha=0.5))
     assert estimate.value == pytest.approx(1.1)  # too large and too small do not cancel
     assert estimate.n == 4
+
+
+def test_images_are_taken_in_parts_and_each_keeps_its_own_probe(monkeypatch):
+    size = dataclasses.replace(GeneratedImages.at("tiny"), images=5, inits=1)
+    run = functools.partial(size.run, size.conditions()[0], seed=0, device=torch.device("cpu"), dtype=torch.float64)
+    whole = run()
+    monkeypatch.setattr(images, "AT_ONCE", 2)
+    np.testing.assert_allclose(run()["J"], whole["J"], rtol=1e-9)
+    assert whole.groupby("replicate")["J"].first().nunique() == 5
