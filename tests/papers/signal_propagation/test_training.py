@@ -1,9 +1,11 @@
 """Training side by side: the loop, the rows and the measures of SP-17."""
 
+import itertools
 import math
 import re
 from dataclasses import replace
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,6 +22,7 @@ from derived.papers.signal_propagation.claims.training import (
 )
 from derived.papers.signal_propagation.data.generated import LabelledImages, template_images
 from derived.papers.signal_propagation.experiments.training import Trainability, train
+from derived.papers.signal_propagation.figures.training import best_rates
 from derived.papers.signal_propagation.model.vit import VisionTransformer
 
 EXPERIMENTS = (Trainability,)
@@ -245,3 +248,15 @@ BAD = [
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+def test_the_figure_of_best_rates_says_each_cell():
+    cells = itertools.product((0.4, 1.6), (3, 12), range(3))
+    rows = pd.DataFrame(cells, columns=["alpha", "depth", "replicate"])
+    rows = rows.assign(warmup=0, recorded=False, tier="ci", rate=0.01 / rows["depth"], log_pooled=np.log(rows["depth"]))
+    rows["test_accuracy"] = 0.5 - 0.02 * rows["depth"] * rows["alpha"] + 0.01 * (rows["replicate"] - 1)
+    figure = best_rates(rows)
+    words = [text.get_text() for ax in figure.axes for text in ax.texts]
+    assert words[-1] == r"Accuracy over depth: −0.07 at $\alpha=0.4$, −0.29 at $\alpha=1.6$"
+    assert "depth 12, alpha 1.6: 0.12 at rate 0.00083, predicted growth ×12.0" in figure.get_label()
+    plt.close(figure)

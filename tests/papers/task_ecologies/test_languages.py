@@ -1,5 +1,6 @@
 """Synthetic languages with known laws, and models that read them."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -186,3 +187,17 @@ def test_a_missing_number_decides_nothing(rows):
         one = table.index == table.query("language == 0").index[0]
         with pytest.raises(ValueError, match="rows have no number"):
             measure(table.assign(**{column: table[column].mask(one)}))
+
+
+def test_the_alien_language_is_told_in_units_of_home():
+    rows = abroad({"trained": 0.2, "relative": 0.4, "alien": 1.6, "again": 0.2})
+    rows["excess"] = rows["category"].map({"trained": 0.2, "relative": 0.4, "alien": 1.6, "again": 0.2})
+    rows["excess"] *= 1 + rows["replicate"]
+    rows = rows.assign(recorded=False, tier="ci")
+    rows = pd.concat([rows, rows[rows["category"] == "relative"].assign(language=figures.FAR)])
+    figure = figures.off_ecology(rows.assign(disagreement=0.3))
+    ax = figure.axes[0]
+    assert ax.texts[-1].get_text() == "Alien: 8.0 times the loss above the floor,\n1.0 times the disagreement"
+    (star,) = (line for line in ax.lines if line.get_marker() == "*")
+    assert list(star.get_ydata()) == [3.6]
+    plt.close(figure)

@@ -2,6 +2,7 @@
 
 import itertools
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -264,3 +265,15 @@ def test_figures_say_in_words_what_they_show(rows, tells):
     tells(figures.drift(rows[Drift]), "exp 6 neutral mean 0.", "exp 7 selected")
     tells(figures.changes(rows[Population]), "dealt out at random", "strength 10, shuffled, perturbation")
     assert torch.is_grad_enabled()
+
+
+def test_bars_of_a_run_are_means_over_replicates_of_sums_over_its_generations():
+    """Two generations; replicate 1 loses three times as much as replicate 0."""
+    cells = itertools.product(("selected", "shuffled"), (0, 1), (1, 2))
+    rows = pd.DataFrame(cells, columns=["arm", "replicate", "generation"]).assign(strength=1.0, recorded=False)
+    size = (1 + 2 * rows["replicate"]) * np.where(rows["arm"] == "selected", 1.0, 0.5)
+    rows = rows.assign(tier="ci", selection=-0.1 * size, development=-0.2 * size, mutation=0.0)
+    figure = figures.changes(rows)
+    assert [round(bar.get_width(), 9) for bar in figure.axes[0].patches] == [0.4, 0.8, 0, 0.2, 0.4, 0]
+    assert figure.axes[0].texts[-1].get_text() == "Selected or not, the risk falls by 0.600 to 1.200 nats"
+    plt.close(figure)
