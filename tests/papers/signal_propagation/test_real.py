@@ -149,6 +149,8 @@ def test_the_trained_network_is_loaded_whole_and_drawing_anew_keeps_its_variance
     table = run(TrainedVision, weights="drawn anew")
     assert table.groupby("replicate")["J"].first().nunique() == 10
     assert table.loc[table["b"] == 12, "J"].between(0.8, 1.2).all()
+    inside = table.query("b < 11")  # a theory that knows less says something else
+    assert all((np.log(inside[less] / inside["J_theory"]).abs() > 1e-3).all() for less in ("J_even", "J_null", "J_mlp"))
 
 
 def pictures(J: float, theory: float = 1.0, null: float = 1.0, **changes) -> pd.DataFrame:

@@ -22,7 +22,8 @@ EXPERIMENTS = tuple(one for one in claims.EXPERIMENTS if not pinned.missing(one.
 MEASURED = {"b", "replicate", "q", "p", "J", "K", "pooled", "q_theory", "p_theory", "J_theory", "K_theory"}
 COLUMNS = {
     Clothes: {"norm", "alpha", "start", "replicate", "picture", "b", "q", "p", "norms", "J", "J_theory", "J_null"},
-    TrainedVision: {"weights", "replicate", "draw", "b", "q", "p", "J", "q_theory", "p_theory", "J_theory"},
+    TrainedVision: {"weights", "replicate", "draw", "b", "q", "p", "J", "q_theory", "p_theory", "J_theory"}
+    | {"J_even", "J_null", "J_mlp"},
     Crossing: {"norm", "alpha", "attention", "b", "log_J", "log_pooled"},
     Regimes: {"norm", "alpha", "attn_mult", "tokens", "b", "q", "rho", "log_J", "log_difference"},
     Window: {"alpha", "b", "q", "p", "log_J", "low", "high", "crossover", "predicted"},
