@@ -38,13 +38,14 @@ from derived.papers.in_place_ttt.experiments.trained import (
     Documents,
     Layers,
     Recall,
+    Tuned,
     WarmStart,
     key_cosine,
     tenths,
 )
 from derived.papers.in_place_ttt.model.network import MIXERS, Memory, Size, SmallLM, moved, of_another_text
 
-EXPERIMENTS = (Recall, ChunkSizes, Layers, Documents, CatchUp, WarmStart)
+EXPERIMENTS = (Recall, ChunkSizes, Layers, Documents, CatchUp, Tuned, WarmStart)
 
 
 def test_each_query_asks_for_a_pair_that_stands_far_before_it():
@@ -288,6 +289,7 @@ def test_arms_have_as_many_parameters():
         assert max(counts) - min(counts) <= 3 * 32 * depth
     documents = Documents.at("cpu")
     counts = [SmallLM(documents.arm(arm), Draws()).parameters_each for arm in ("window", "ttt", "gla", "delta", "lact")]
+    counts += [SmallLM(Tuned.at("cpu").arm("token"), Draws()).parameters_each]
     assert max(counts) / min(counts) < 1.01
 
 
@@ -346,7 +348,9 @@ def test_every_arm_and_rate_has_its_rows(rows):
     assert (warm.loc[warm["start"] == "random", "first"] != warm.loc[warm["start"] == "random", "base"]).all()
     assert set(rows[CatchUp]["arm"]) == {"ttt", "delta"}
     assert set(rows[ChunkSizes].query("writes == 'another'")["chunk"]) == {2, 4, 8}
-    short = (Documents, CatchUp, ChunkSizes, Layers)
+    by_steps = rows[Tuned].groupby("steps")["arm"].agg(set).tolist()
+    assert by_steps == [{"ttt", "token", "gla", "delta", "lact"}, {"window", "ttt", "placebo"}]
+    short = (Documents, CatchUp, Tuned, ChunkSizes, Layers)
     flat = rows | {each: rows[each].assign(before=rows[each]["late"]) for each in short}
     flat[Recall] = recall.assign(recall=0.5)
     for claim in CLAIMS:
@@ -374,12 +378,13 @@ def test_one_rival_refutes_a_statement_on_three_and_does_not_confirm_it():
         claim.measure(refuted.assign(before=refuted["late"] + 0.02 * (refuted["arm"] == "delta")))
 
 
-def test_catching_up_has_draws_of_its_own():
-    """At seed 0 it draws what ``Documents`` would at seed 1."""
-    facts = CatchUp.at("tiny"), Documents.at("tiny")
+@pytest.mark.parametrize(("kind", "at"), [(CatchUp, 1), (Tuned, 2)])
+def test_runs_of_their_own_have_draws_of_their_own(kind, at):
+    """At seed 0 they draw what ``Documents`` would at another seed."""
+    facts = kind.at("tiny"), Documents.at("tiny")
     one, other = (
         run_condition(each, {"arm": "ttt", "steps": 10, "rate": 4e-3}, seed, "cpu")
-        for each, seed in zip(facts, (0, 1), strict=True)
+        for each, seed in zip(facts, (0, at), strict=True)
     )
     assert one["loss"].tolist() == pytest.approx(other["loss"].tolist())
     same_seed = run_condition(facts[1], {"arm": "ttt", "steps": 10, "rate": 4e-3}, 0, "cpu")

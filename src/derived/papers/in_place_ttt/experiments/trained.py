@@ -330,6 +330,37 @@ class CatchUp(Documents):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Tuned(Documents):
+    """IPT-13.a, g: as in ``Documents``, with draws of its own and at rates among which each arm is to have its best:
+    after all steps window attention, In-Place TTT on it and the placebo; after few In-Place TTT with its taps and
+    without ("token": it writes the token itself), and the rivals. Rows as there."""
+
+    rates: tuple[float, ...] = (1 / 1.6, 1.0, 1.6, 2.56)
+
+    RATE: ClassVar = {"window": 2.5e-3, "ttt": 2.5e-3, "placebo": 1e-3}
+    SOON: ClassVar = {"ttt": 4e-3, "token": 4e-3, "gla": 2.5e-3, "delta": 1e-2, "lact": 6.3e-3}
+    tiers: ClassVar = {
+        "ci": Documents.tiers["ci"],
+        "cpu": Documents.tiers["cpu"] | {"rates": (1 / 1.6, 1.0, 1.6, 2.56)},
+        "gpu": {},
+    }
+
+    def conditions(self) -> list[dict]:
+        trained = ((self.few, self.SOON), (self.steps, self.RATE))
+        arms = [(arm, steps, rate) for steps, rates in trained for arm, rate in rates.items()]
+        return [{"arm": arm, "steps": steps, "rate": rate * by} for arm, steps, rate in arms for by in self.rates]
+
+    def arm(self, arm: str) -> Size:
+        if arm != "token":
+            return super().arm(arm)
+        bare = {i: Memory("none", chunk=self.chunk) for i in range(self.depth)}
+        return as_many_parameters(self.size(self.vocabulary, self.depth, bare), super().arm("lact"))
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        return super().run(condition, seed=seed + 2, device=device, dtype=dtype)
+
+
+@dataclass(frozen=True, kw_only=True)
 class WarmStart(Bigrams):
     """IPT-17: a window model is trained; then it is continued as it is ("static"), with memories at the released start
     ("zero": kernel 0, diagonal projection) or at an arbitrary one ("random": taps of variance 1/5, dense projection),
