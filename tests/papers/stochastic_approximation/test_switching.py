@@ -33,10 +33,24 @@ def test_a_network_that_knows_nothing_is_a_fair_coin():
     with torch.no_grad():
         net.readout.zero_()
         net.readout_bias[1] = torch.tensor([math.log(0.8), math.log(0.2)])  # the second network is the first coin
-    texts = torch.zeros(2, 3, 5, dtype=torch.long)
+    texts = torch.zeros(2, 2, 3, 5, dtype=torch.long)
     found = excess_on(net, texts)
     assert (found[0] - (math.log(2) - ENTROPY)).abs().max() < 1e-6
     assert found[1].tolist() == pytest.approx([0.0, 0.6 * math.log(4)], abs=1e-6)
+
+
+def test_each_model_is_judged_on_texts_of_its_own_at_all_its_rates():
+    """Networks r and r + 2 are one model at two rates: with one set of weights they have one excess."""
+    texts = Switches(models=2, texts=3).probes(6, seed=0)
+    assert texts.shape == (2, 2, 3, 6)
+    assert not torch.equal(texts[0], texts[1])
+    net = TinyAttention(2, 6, num_networks=1, copies=4)
+    with torch.no_grad():
+        for weight in net.parameters():
+            weight.copy_(weight[:1].expand_as(weight))
+    found = excess_on(net, texts)
+    assert torch.equal(found[:2], found[2:])
+    assert not torch.equal(found[0], found[1])
 
 
 def test_without_a_past_there_is_one_prediction_for_both_coins(rows):

@@ -67,7 +67,7 @@ CLAIMS = (
     ),
     statistic(
         "SA-11.g",
-        r"Along one stream whose coin changes, the network that sees a context of 32 tokens serves both coins better than the same network on single tokens, each at the best of four constant steps, and than an even guess.",
+        r"Along one stream whose coin changes, the network that sees a context of 32 tokens serves both coins better than the same network on single tokens, each at the best of six constant steps, and than an even guess.",
         Switches,
         relief("context"),
         "mean excess loss on both coins without a context, and that of an even guess, less that with a context, eight paired networks, the lesser",

@@ -39,7 +39,7 @@ class Switches(Experiment):
     """
 
     models: int = 8
-    rates: tuple[float, ...] = (1e-3, 1e-2, 3e-2, 1e-1)
+    rates: tuple[float, ...] = (2.5e-4, 4e-4, 6.3e-4, 1e-3, 1.6e-3, 1e-1)
     epsilon: float = 1 / 1600
     context: int = 32
     batch: int = 2
@@ -87,20 +87,25 @@ class Switches(Experiment):
         ``every`` of them. A network's step is its rate times its gradient, so that its loss is weighted by its rate."""
         device, found = net.readout.device, []
         step = torch.tensor(self.rates, dtype=net.readout.dtype, device=device).repeat_interleave(self.models)
-        probes = [
-            single_stream(COINS, coin, self.texts, texts.shape[-1], stream(seed, "probe", coin)).tokens
-            for coin in (0, 1)
-        ]
+        probes = self.probes(texts.shape[-1], seed)
 
         def loss(update: int) -> Tensor:
             if update and update % self.every == 0:
-                found.append(excess_on(net, torch.stack(probes)))
+                found.append(excess_on(net, probes))
             tokens = texts[:, update].repeat(len(self.rates), 1, 1).to(device)
             return step * training.mean_cross_entropy(net(tokens), tokens)
 
         optimiser = torch.optim.SGD(net.parameters())
         training.train(loss, optimiser, steps=self.updates, rate=lambda update: 1.0)
-        return [*found, excess_on(net, torch.stack(probes))]
+        return [*found, excess_on(net, probes)]
+
+    def probes(self, length: int, seed: int) -> Tensor:
+        """Texts of each coin to judge by, a model's own, the same at all its rates: (models, coins, B, T)."""
+        coins = [
+            [single_stream(COINS, k, self.texts, length, stream(seed, "probe", k, r)).tokens for k in (0, 1)]
+            for r in range(self.models)
+        ]
+        return torch.stack([torch.stack(each) for each in coins])
 
 
 def ages(heard: Tensor) -> Tensor:
@@ -117,8 +122,9 @@ def ages(heard: Tensor) -> Tensor:
 
 @torch.no_grad()
 def excess_on(net: TinyAttention, texts: Tensor) -> Tensor:
-    """KL(coin | network) at every place, mean over texts of that coin (coins, B, T): (R, coins)."""
+    """KL(coin | network) at every place, mean over a model's texts of that coin (models, coins, B, T): (R, coins)."""
     law = torch.tensor(COINS.matrices[:, 0])  # (coins, S)
-    logits = net(texts.flatten(0, 1).unsqueeze(0).expand(len(net.readout), -1, -1).to(net.readout.device))
-    log_p = torch.log_softmax(logits.double().cpu(), dim=-1).unflatten(1, texts.shape[:2])
+    each = texts.flatten(1, 2).repeat(len(net.readout) // len(texts), 1, 1)
+    logits = net(each.to(net.readout.device))
+    log_p = torch.log_softmax(logits.double().cpu(), dim=-1).unflatten(1, texts.shape[1:3])
     return (law * law.log()).sum(dim=-1) - (law[:, None, None] * log_p).sum(dim=-1).mean(dim=(-2, -1))
