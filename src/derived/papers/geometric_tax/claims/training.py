@@ -24,7 +24,7 @@ from derived.lab.effect import Published
 from derived.lab.measure import Decides, Measure, chosen, highest, lowest, worst
 from derived.lab.stats import LEVEL, Estimate
 
-from ..experiments.training import SYSTEMS, Arms, Causality, Encoders, Judges, Order
+from ..experiments.training import SYSTEMS, Arms, Causality, Encoders, Heads, Judges, Order
 from .measures import judged, ratio
 
 CAUSAL = ("attention", "state", "convolution")
@@ -163,7 +163,7 @@ CLAIMS = (
     statistic(
         "GT-7.a",
         "On each of three systems the published distortion $D$ is larger under hard labels with cross-entropy than under the squared error of the next value.",
-        Arms,
+        Heads,
         times(HARD, SCALAR, EACH),
         "$D$ under hard labels over $D$ under squared error, smallest of three systems",
         at_least(1),

@@ -41,6 +41,21 @@ class Arms(Fits):
         return self.fitted(**condition, looks=looks, seed=seed, device=device, dtype=dtype)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Heads(Arms):
+    """GT-7.a: the two heads that it compares, and its null arm, in more networks, which share no draw with ``Arms``."""
+
+    looks: tuple[float, ...] = ()
+
+    tiers: ClassVar = {"ci": CI, "cpu": {**CPU, "networks": 40}, "gpu": {}}
+
+    def conditions(self) -> list[dict]:
+        return [each for each in super().conditions() if each["arm"] in ("ce", "scalar", "shuffled")]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        return super().run(condition, seed=seed + 1, device=device, dtype=dtype)
+
+
 #: The rates that the search of ``Arms`` chose at tier ``cpu``, by system.
 CHOSEN = {"lorenz": {"ce": 0.03, "scalar": 0.03}, "oscillators": {"ce": 0.03, "scalar": 0.03}}
 CHOSEN |= {"waveforms": {"ce": 0.01, "scalar": 0.03}}
