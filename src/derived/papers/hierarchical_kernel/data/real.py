@@ -89,7 +89,7 @@ def by_linear_rule(seen: Tensor, labels: Tensor, asked: Tensor) -> Tensor:
 
 
 def _ridge(x: Tensor, y: Tensor, asked: Tensor, penalties: list[float]) -> Iterator[Tensor]:
-    """The guesses at each penalty, which is per item. X^T (X X^T + p)^-1 = (X^T X + p)^-1 X^T: the smaller is solved."""
+    """The guesses at each penalty, which is per item. X^T (X X^T + p)^-1 = (X^T X + p)^-1 X^T: we solve the smaller."""
     mean = y.mean(dim=0)
     few = len(x) < x.shape[1]
     gram, ahead = (x @ x.mT, y - mean) if few else (x.mT @ x, x.mT @ (y - mean))
