@@ -90,7 +90,7 @@ def test_sentences_that_mean_the_same_are_near():
 
 
 def test_the_transformer_for_pictures_has_the_published_size(monkeypatch):
-    """A ViT-S/14 for pictures of 518 has 22,056,576 numbers: asked of its shape, where its weights are not here, too."""
+    """A ViT-S/14 for pictures of 518 has 22,056,576 numbers; asked where its weights are not here, too."""
     given = Mock()
     monkeypatch.setitem(sys.modules, "onnx", Mock())
     monkeypatch.setattr(vit, "path", lambda name: Path(name))
