@@ -389,6 +389,19 @@ def test_a_worker_that_has_ended_by_itself_hides_no_error_and_saves_no_other(mon
     running.kill.assert_called_once()
 
 
+def test_a_child_that_was_killed_and_not_waited_for_hides_no_error():
+    """A true zombie: its command line cannot be read, and the error that ended the pool is told all the same."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        os.kill(child.pid, signal.SIGKILL)
+        while psutil.Process(child.pid).status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.01)
+        with pytest.raises(psutil.ZombieProcess):
+            psutil.Process(child.pid).cmdline()
+        with pytest.raises(KeyError, match="the cause"), workers._pool(1):
+            raise KeyError("the cause")
+        assert psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE, "it was there all the time"
+
+
 def git(house, *arguments: str) -> str:
     command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
     return subprocess.run(command, cwd=house, capture_output=True, text=True, check=True).stdout
