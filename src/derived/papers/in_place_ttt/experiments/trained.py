@@ -337,11 +337,11 @@ class Tuned(Documents):
 
     rates: tuple[float, ...] = (1 / 1.6, 1.0, 1.6, 2.56)
 
-    RATE: ClassVar = {"window": 2.5e-3, "ttt": 2.5e-3, "placebo": 1e-3}
+    RATE: ClassVar = {"window": 2.5e-3, "ttt": 2.5e-3, "placebo": 2.5e-3}
     SOON: ClassVar = {"ttt": 4e-3, "token": 4e-3, "gla": 2.5e-3, "delta": 1e-2, "lact": 6.3e-3}
     tiers: ClassVar = {
         "ci": Documents.tiers["ci"],
-        "cpu": Documents.tiers["cpu"] | {"rates": (1 / 1.6, 1.0, 1.6, 2.56)},
+        "cpu": Documents.tiers["cpu"] | {"rates": (1 / 1.6, 1.0, 1.6, 2.56), "steps": 2400},
         "gpu": {},
     }
 

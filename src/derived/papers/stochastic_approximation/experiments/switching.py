@@ -38,8 +38,8 @@ class Switches(Experiment):
     least mean of both in the validation quarter, one for the arm).
     """
 
-    models: int = 8
-    rates: tuple[float, ...] = (2.5e-4, 4e-4, 6.3e-4, 1e-3, 1.6e-3, 1e-1)
+    models: int = 24
+    rates: tuple[float, ...] = (1e-4, 1.6e-4, 2.5e-4, 4e-4, 6.3e-4, 1e-3, 1.6e-3, 2.5e-3, 4e-3, 6.3e-3, 1e-2, 1e-1)
     epsilon: float = 1 / 1600
     context: int = 32
     batch: int = 2
