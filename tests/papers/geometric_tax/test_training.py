@@ -12,7 +12,16 @@ from derived.lab.rng import stream
 from derived.papers.geometric_tax.claims import training as claims
 from derived.papers.geometric_tax.experiments import fits
 from derived.papers.geometric_tax.experiments import training as experiments
-from derived.papers.geometric_tax.experiments.training import ARMS, Arms, Blur, Causality, Encoders, Judges, Order
+from derived.papers.geometric_tax.experiments.training import (
+    ARMS,
+    Arms,
+    Blur,
+    Causality,
+    Encoders,
+    Heads,
+    Judges,
+    Order,
+)
 from derived.papers.geometric_tax.figures import training as figures
 from derived.papers.geometric_tax.model import heads
 from derived.papers.geometric_tax.model.encoders import (
@@ -25,7 +34,7 @@ from derived.papers.geometric_tax.model.encoders import (
     short_filter,
 )
 
-EXPERIMENTS = (Arms, Judges, Order, Blur, Encoders, Causality)
+EXPERIMENTS = (Arms, Heads, Judges, Order, Blur, Encoders, Causality)
 KINDS = (CausalTransformer, StateSpace, CausalConvolution)
 
 
@@ -295,6 +304,18 @@ def test_the_rate_warms_up_and_ends_near_zero(monkeypatch):
     assert [rates[0], rates[50]] == pytest.approx([0.04, 0.2])
     assert rates[9] == pytest.approx(max(rates)) == pytest.approx(0.4, rel=0.03)
     assert 0 < rates[99] < 2e-4
+
+
+def test_more_networks_of_two_heads_share_no_draw_with_those_of_all_arms(rows):
+    """And a claim about the two, on the three systems, finds its rows, those of its null arm too."""
+    ends = ["system", "arm", "stage", "rate", "replicate"]
+    old, new = (rows[one].groupby(ends)["distortion"].last() for one in (Arms, Heads))
+    both = pd.concat([old, new], axis=1, join="inner", keys=["old", "new"])
+    assert {*rows[Heads]["arm"]} == {"ce", "scalar", "shuffled"}
+    assert both.index.get_level_values("system").nunique() == 3
+    assert (both["old"] != both["new"]).all()
+    claim = next(claim for claim in claims.CLAIMS if claim.id == "GT-7.a")
+    assert np.isfinite([claim.measure(rows[Heads]).value, claim.null(rows[Heads]).value]).all()
 
 
 def test_the_search_chooses_by_validation(rows):
