@@ -77,7 +77,8 @@ class Readout(Experiment):
 class SelfFed(Experiment):
     """SA-9: heads that read the share of ones in their own samples, prior tokens of weight 2 and 3. feed "uniform":
     equal scores (Polya's urn); "fading": ln 0.9 per step of age. Rows: feed, replicate, x (running mean at the last
-    step, by stochastic approximation at 1/n), off (x - 2/5), level (distribution function of Beta(2, 3) at x).
+    step, by stochastic approximation at 1/n), off (x - 2/5), early (the same after a quarter of the steps), level
+    (distribution function of Beta(2, 3) at x).
     """
 
     ones: float = 2.0
@@ -97,6 +98,7 @@ class SelfFed(Experiment):
         sizes = (self.ones, self.zeros, self.steps, self.replicas)
         written, _ = self_fed_attention(*sizes, generator=generator, fade=fade)
         x = written.mean(dim=0).numpy()
-        columns = {"x": x, "off": x - self.ones / (self.ones + self.zeros)}
+        even = self.ones / (self.ones + self.zeros)
+        columns = {"x": x, "off": x - even, "early": written[: self.steps // 4].mean(dim=0).numpy() - even}
         columns["level"] = stats.beta.cdf(x, self.ones, self.zeros)
         return rows({"replicate": range(self.replicas)}, columns)

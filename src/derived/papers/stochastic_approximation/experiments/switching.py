@@ -62,7 +62,7 @@ class Switches(Experiment):
         sizes = {"num_networks": self.models, "copies": len(self.rates), "seed": seed}
         net = TinyAttention(2, context, **sizes, dtype=dtype, device=device)
         length = self.updates * self.batch * self.context
-        lives = [switching_stream(COINS, length, self.epsilon, stream(seed, "life", r)) for r in range(self.models)]
+        lives = [switching_stream(COINS, length, self.epsilon, stream(seed, "own life", r)) for r in range(self.models)]
         tokens, heard = (torch.stack(each) for each in zip(*lives, strict=True))
         excess = torch.stack(self.live(net, tokens.view(self.models, self.updates, -1, context), seed))
         excess = excess.unflatten(1, (len(self.rates), self.models))  # (times, rates, models, 2)
@@ -102,7 +102,7 @@ class Switches(Experiment):
     def probes(self, length: int, seed: int) -> Tensor:
         """Texts of each coin to judge by, a model's own, the same at all its rates: (models, coins, B, T)."""
         coins = [
-            [single_stream(COINS, k, self.texts, length, stream(seed, "probe", k, r)).tokens for k in (0, 1)]
+            [single_stream(COINS, k, self.texts, length, stream(seed, "own probe", k, r)).tokens for k in (0, 1)]
             for r in range(self.models)
         ]
         return torch.stack([torch.stack(each) for each in coins])
