@@ -32,7 +32,7 @@ def of_limit(tau: str) -> Measure:
 CLAIMS = (
     statistic(
         "IPT-16.a",
-        rf"One write of Frobenius norm $10^{{-5}}$ to {MATRIX} in bf16 changes at most one weight in ten thousand, and thirty-two change at most one in a hundred.",
+        rf"One write with independent Gaussian entries and Frobenius norm $10^{{-5}}$ to {MATRIX} in bf16 changes at most one weight in ten thousand, and thirty-two change at most one in a hundred.",
         Clip,
         of_limit("1e-5"),
         "share of the weights that changed over its limit, the mean after one write or the largest after thirty-two",

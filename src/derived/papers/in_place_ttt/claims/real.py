@@ -1,4 +1,4 @@
-"""IPT-7.g and h, 16.d, 17.d and e: trained models; criteria and expected verdicts were written before the run."""
+"""IPT-7.g and h, 16.d, 17.d and e: trained models; criteria and expected verdicts were written before the run, unless a claim says otherwise."""
 
 import pandas as pd
 
@@ -9,7 +9,10 @@ from derived.lab.measure import Measure, chosen, largest, lowest
 from ..experiments.real import GatedKeys, RawWrites, TrainedKeys
 
 TRAINED = "weights == 'trained'"
-FACTS = {"made_of": "real weights", "where": "all-MiniLM-L6-v2, six layers without gates, on pieces of six novels"}
+FACTS = {
+    "made_of": "real weights",
+    "where": "all-MiniLM-L6-v2, six layers without gates, on pieces of six novels; one draw of fresh weights",
+}
 GEMMA = {"made_of": "real weights", "where": "Gemma 3 270M, eighteen layers with gates, quantised, on pieces of novels"}
 
 
@@ -31,13 +34,13 @@ def fresh_on_other_texts(rows: pd.DataFrame) -> stats.Estimate:
     return stats.mean(pairs[:, 0] - pairs[:, 1])
 
 
-def cost(arm: str) -> Measure:
-    """Loss with memories at the largest step less that without, text by text, where the interval reaches lowest."""
+def cost(arm: str, step: str = "max") -> Measure:
+    """Loss with memories at the largest step, or the smallest, less that without, text by text, where it is lowest."""
 
     def measure(rows: pd.DataFrame):
         level, found = 1 - (1 - stats.LEVEL) / 2, []
         for kind in ("novels", "speeches"):
-            some = chosen(rows, f"texts == '{kind}' and arm == '{arm}' and step == step.max()")
+            some = chosen(rows, f"texts == '{kind}' and arm == '{arm}' and step == step.{step}()")
             found.append(stats.mean(some["loss"] - some["base"], level))
         return lowest(found)
 
@@ -67,11 +70,13 @@ CLAIMS = (
         unit="cosine",
         judged_at=("cpu",),
         null=fresh_on_other_texts,
-        **GEMMA,
+        made_of="real weights",
+        where=GEMMA["where"]
+        + "; one draw of fresh weights, and a mean over layers, in some of which training lowers it",
     ),
     computed(
         "IPT-16.d",
-        r"In no down-projection of a trained language model with gates, of $640\times2048$ weights a layer, does a write of Frobenius norm $10^{-5}$ change more than one weight in a thousand in bf16.",
+        r"In no down-projection of a trained language model with gates, of $640\times2048$ weights a layer, does a random write of Frobenius norm $10^{-5}$ change more than one weight in a thousand in bf16.",
         GatedKeys,
         largest("changed", TRAINED + " and replicate == 0"),  # one write a layer, the same for every text
         "largest share over the layers, of the weights that are not exactly zero",
@@ -98,14 +103,14 @@ CLAIMS = (
     ),
     statistic(
         "IPT-17.e",
-        "A memory that no training has prepared harms a trained language model: written into three layers, it costs 0.1 nats or more a token, on novels and on speeches.",
+        "A memory that no training has prepared harms a trained language model: written into three layers at the released inner step of 0.3, where it adds thousands of times what a layer gives, it costs 0.1 nats or more a token, on novels and on speeches.",
         RawWrites,
         cost("raw"),
         "loss with memories at the released inner step less that without, text by text, the lower of two kinds of text",
         at_least(0.1),
         unit="nats per token",
         judged_at=("cpu",),
-        null=cost("clipped"),
+        null=cost("raw", "min"),
         made_of="real weights",
         where="after notes on the code's issues, where a first written state raised a loss from 1.86 to 10.81; Gemma 3 270M",
     ),

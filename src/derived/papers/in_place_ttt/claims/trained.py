@@ -6,6 +6,7 @@ An arm stands at the rate that its validation texts choose; two arms are compare
 from collections.abc import Sequence
 from itertools import pairwise
 
+import numpy as np
 import pandas as pd
 
 from derived.lab import stats
@@ -57,6 +58,17 @@ def least_difference(pairs: Sequence[tuple[str, str]], column: str = "test", bet
             first, second = (at_best_rate(rows, arm, better)[column] for arm in (one, other))
             found.append(stats.mean(first - second, level))
         return lowest(found)
+
+    return measure
+
+
+def least_factor(pairs: Sequence[tuple[str, str]]) -> Measure:
+    """The geometric mean of the steps of the first arm over those of the second, in the pair that reaches lowest."""
+    logs = least_difference(pairs, "log_reached", "max")
+
+    def measure(rows: pd.DataFrame):
+        found = logs(rows.assign(log_reached=np.log(rows["reached"])))
+        return Estimate(float(np.exp(found.value)), found.n, *np.exp([found.low, found.high]).tolist())
 
     return measure
 
@@ -207,15 +219,15 @@ CLAIMS = (
     ),
     statistic(
         "IPT-10.c",
-        "With two blocks the target that looks ahead reaches 90 % recall at least fifty steps before reconstruction, with a projection or with nothing learned.",
+        "With two blocks the target that looks ahead reaches 90 % recall in at most half the steps of reconstruction, with a projection or with nothing learned.",
         Recall,
-        least_difference([(recall(2, arm), recall(2, "both")) for arm in ("proj", "neither")], "reached", "max"),
-        "steps to 90 % recall, reconstruction less look-ahead, at least: all steps + 1 where never reached; "
-        + PAIRED.format("the lower of two arms, with a projection and with nothing learned"),
-        at_least(50),
-        unit="steps, at least",
-        null=least_difference([(recall(2, "neither"), recall(2, "proj"))], "reached", "max"),  # neither looks ahead
-        where="after Figure 3c, whose numbers were not readable",
+        least_factor([(recall(2, arm), recall(2, "both")) for arm in ("proj", "neither")]),
+        "steps to 90 % recall, reconstruction over look-ahead, at least: all steps + 1 where never reached; geometric mean over "
+        "models, each arm at the rate that validation chose, the lower of two arms, with a projection and with nothing learned",
+        at_least(2),
+        unit="times, at least",
+        null=least_factor([(recall(2, "proj"), recall(2, "neither"))]),  # neither looks ahead
+        where="after Figure 3c, whose numbers were not readable; every arm of two blocks has its best rate at the smallest of three",
         source="digest",
         **JUDGED,
     ),
@@ -246,7 +258,7 @@ CLAIMS = (
     ),
     statistic(
         "IPT-13.a",
-        "From scratch, at equal parameters, In-Place TTT on window attention has a lower loss on the last block of a document than window attention alone.",
+        "From scratch, at equal parameters and after as many steps, In-Place TTT on window attention has a lower loss on the last block of a document than window attention alone.",
         Tuned,
         at_plateau(least_difference([("arm == 'window'", "arm == 'ttt'")]), "window", "ttt"),
         "loss of window attention less that of In-Place TTT on it; " + PAIRED.format("one pair") + FLAT,
