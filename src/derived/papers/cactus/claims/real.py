@@ -132,7 +132,7 @@ CLAIMS = (
         null=less_than_cactus("interp", "draft == 'exit' and delta == 0.01"),
         unit="nats per token",
         judged_at=RECORDED,
-        **GEMMA,
+        **GEMMA | {"where": GEMMA["where"] + "; the null arm, interpolation, is itself undecided on so few pages"},
     ),
     statistic(
         "CAC-13.k",
