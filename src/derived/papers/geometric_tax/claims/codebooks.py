@@ -72,7 +72,7 @@ CLAIMS = (
         "error from nine tokens over error from one, the largest over codebooks",
         at_most(0.85),
         unit="ratio",
-        null=measure.mean("share", "window == 1", by=["K"], decides=highest),
+        null=measure.mean("share", "window == 3", by=["K"], decides=highest),
     ),
     computed(
         "GT-6.a",

@@ -101,7 +101,7 @@ CLAIMS = (
         "lower of the first two similarities less higher of the last two, trained less untrained",
         at_least(0),
         unit="correlation",
-        where=OURS,
+        where=OURS + "; whether training on DNA of one composition would widen it as well was not asked",
         scale={"gpu": "ours"},
         **TRAINED,
         null=untrained_alone,

@@ -189,7 +189,7 @@ CLAIMS = (
     statistic(
         "GT-7.d",
         "On each of three systems a linear probe on held-out paths reads the unobserved coordinates better from states trained with the squared error of the next value than from those trained with hard labels.",
-        Arms,
+        Heads,
         over_cases(more_truth, EACH, lowest),
         "$R^2$ under squared error less $R^2$ under hard labels, smallest of three systems",
         at_least(0),

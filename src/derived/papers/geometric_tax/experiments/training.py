@@ -43,11 +43,11 @@ class Arms(Fits):
 
 @dataclass(frozen=True, kw_only=True)
 class Heads(Arms):
-    """GT-7.a: the two heads that it compares, and its null arm, in more networks, which share no draw with ``Arms``."""
+    """GT-7.a, d: the two heads that they compare, and their null arm, in more networks, which share no draw with ``Arms``."""
 
     looks: tuple[float, ...] = ()
 
-    tiers: ClassVar = {"ci": CI, "cpu": {**CPU, "networks": 40}, "gpu": {}}
+    tiers: ClassVar = {"ci": CI, "cpu": {**CPU, "networks": 40}, "gpu": {"networks": 40}}
 
     def conditions(self) -> list[dict]:
         return [each for each in super().conditions() if each["arm"] in ("ce", "scalar", "shuffled")]
