@@ -43,7 +43,7 @@ class Arms(Fits):
 
 @dataclass(frozen=True, kw_only=True)
 class Heads(Arms):
-    """GT-7.a, d: the two heads that they compare, and their null arm, in more networks, which share no draw with ``Arms``."""
+    """GT-7.a, d: the two heads that they compare and their null arm, in networks that share no draw with ``Arms``."""
 
     looks: tuple[float, ...] = ()
 

@@ -27,15 +27,15 @@ CLAIMS = (
     ),
     statistic(
         "OLS-8.a",
-        "The prediction of the trained layer is very sensitive to a shift of the inference inputs: doubling them makes "
-        "its relative error at least ten times as large.",
+        "The prediction of the trained layer is very sensitive to a shift of the inference inputs: in batches of 2,000 "
+        "tokens of four features, doubling them makes its relative error at least ten times as large.",
         Shift,
         measure.slope("error", "amount", DOUBLED, y=np.log10),
         r"$\log_{10}$ of the relative distance from the least-squares prediction at $c=2$ over that at $c=1$",
         at_least(1.0),
         null=measure.slope("error", "amount", DOUBLED.replace("self", "cross"), y=np.log10),  # it keeps its context
         source="digest",
-        where="limitations, as retold; by OLS-6.a the error is near $|2^2-1|=3$, so that this row only puts a number to it",
+        where="limitations, as retold; by OLS-6.a the error is near $|2^2-1|=3$, so that this row only puts a number to it; by OLS-7 the error at c = 1 falls with the size of a batch, so that short batches give a smaller factor",
         paper_value="“highly sensitive”",
         plain="The trained layer is very sensitive to inputs that differ from those of its training.",
         unit="powers of ten",

@@ -50,13 +50,15 @@ def ratio_of_errors(case: pd.DataFrame, level: float) -> Estimate:
     one = stats.mean(case["J"] / case["J_theory"], level)
     D = np.log(case["J_theory"].iloc[0] / case["J_without_K"].iloc[0])
     value, *ends = (abs(D + e) / abs(e) for e in np.maximum(np.log([one.value, one.low, one.high]), -D))
-    return Estimate(value, one.n, min(ends), math.inf)
+    return Estimate(value, one.n, min(ends), max(ends) if one.low > 1 or one.high < 1 else math.inf)
 
 
 def geometric_mean(cases: Sequence[Estimate]) -> Estimate:
-    """The geometric mean of estimates and of their lower ends."""
-    value, low = (float(np.prod([getattr(one, end) for one in cases]) ** (1 / len(cases))) for end in ("value", "low"))
-    return Estimate(value, cases[0].n, low, math.inf)
+    """The geometric mean of estimates and of their ends."""
+    value, low, high = (
+        float(np.prod([getattr(one, end) for one in cases]) ** (1 / len(cases))) for end in ("value", "low", "high")
+    )
+    return Estimate(value, cases[0].n, low, high)
 
 
 CLAIMS = (

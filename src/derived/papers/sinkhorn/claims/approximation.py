@@ -46,7 +46,7 @@ FALL = computed(
     r"$e$ by the mean $W_1$ at $M=2$ over that at $M=16$, the least of three targets",
     at_least(0.75),
     unit="exponent",
-    where="the bound falls like $1/M$, but for its floor; the exponent is that between two sizes",
+    where="the bound falls like $1/M$, but for its floor; the exponent is that between two sizes, no power law: the steps between fall unevenly, and texts have 16 tokens",
     horizon="$M=16$, not tried further",
     null=exponent("alone"),
 )
