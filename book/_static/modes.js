@@ -10,7 +10,7 @@
     proofs: ["proofs", ".proof-fold"],
   };
   const VIEWS = { reader: "Reader", all: "All" };
-  const FOLDED = "#setup, #mechanism, #what-breaks-it, #reading-the-paper-s-numbers, #exercises, #going-further, #races";
+  const FOLDED = "#setup, #mechanism, #what-breaks-it, #reading-the-paper-s-numbers, #what-this-chapter-corrects, #exercises, #going-further, #races";
   const chapter = /\/notebooks\/[^/]+\.html$/.test(location.pathname);
   const root = document.documentElement;
   const kept = {

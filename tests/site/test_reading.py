@@ -93,7 +93,7 @@ UNTOLD = """() => [...document.querySelectorAll("tr.claim:is(.claims-first *, :h
 
 @pytest.mark.looks_at("notebooks/{walked}.html")
 def test_a_chapter_in_the_readers_view_is_short_and_folds_no_claim_that_is_plain_or_fails(browser, address, walked):
-    with opened(browser, f"{address}notebooks/{walked}.html?view=reader") as page:
+    with opened(browser, f"{address}notebooks/{walked}.html?view=reader", typeset=True) as page:
         assert page.evaluate("document.documentElement.scrollHeight") <= TALLEST
         assert page.evaluate(UNTOLD) == []
         assert page.locator("section[id^=derivation] div.proof.admonition:visible").count() > 2
