@@ -21,7 +21,7 @@ from derived.papers.ols_attention.experiments.training import (
     train_scalar,
 )
 from derived.papers.ols_attention.model import reachability
-from derived.papers.ols_attention.model.mechanism import OLSTransformer, tied_weights, whitening
+from derived.papers.ols_attention.model.mechanism import OLSTransformer, linear_attention, tied_weights, whitening
 from derived.papers.ols_attention.model.theory import (
     ols_coefficients,
     rounding_bound,
@@ -170,6 +170,25 @@ def test_r10_scalar_training_is_matrix_training_of_the_layer(read_out):
         np.testing.assert_allclose(scalar.l[-1], matrix.L[:, 0, 0], rtol=2**10 * 500 * EPS)
         np.testing.assert_allclose(scalar.P[-1], matrix.P[:, 0, 0], rtol=2**10 * 500 * EPS)
         np.testing.assert_allclose(scalar.loss, matrix.loss, rtol=2**10 * 500 * EPS)
+
+
+@pytest.mark.parametrize("read_out", reachability.READ_OUTS)
+@pytest.mark.parametrize("n", [1, 4, 40])
+def test_r10_a_few_tokens_stand_for_all_of_them(n, read_out):
+    """R10: `train_matrix` keeps moments alone; its loss and its gradient are those of the layer on all n tokens."""
+    data = random_regression(40, 3, 2, kappa=2.0, generator=stream(14, "few tokens", n))
+    X, Y = data.X[:n], data.Y[:n]
+    L = (0.7 * torch.eye(3, dtype=torch.float64) + 0.1).requires_grad_()
+    P = {"trained": torch.ones(3, 2, dtype=torch.float64), "frozen": torch.ones(3, 2, dtype=torch.float64)}
+    P0 = P.get(read_out)
+    run = train_matrix(X, Y, L.detach(), P0, read_out=read_out, optimizer="gd", lr=1e-3, epochs=1)
+    tokens = X @ L
+    read = tokens.mT @ Y / n if P0 is None else P0
+    loss = (linear_attention(tokens, tokens, tokens) @ read - Y).square().sum() / n
+    loss.backward()
+    bound = 2**10 * (n + 5) * EPS  # of sums over n tokens, of their triangular factor, and of products of six matrices
+    assert abs(run.loss[0] - loss.detach()) <= bound * loss.detach()
+    assert ((run.L - L.detach()) / -1e-3 - L.grad).norm() <= bound * (L.grad.norm() + L.detach().norm() / 1e-3)
 
 
 def test_r10_a_frozen_read_out_belongs_to_the_whitening():
