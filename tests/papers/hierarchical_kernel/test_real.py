@@ -61,10 +61,11 @@ def test_runs_that_share_bins_are_all_counted_and_fill_them_evenly():
     assert 0.8 < spread < 1.25
 
 
-def test_the_linear_rule_is_ridge_regression_at_the_penalty_that_a_fifth_chooses():
+@pytest.mark.parametrize("features", [6, 300])  # fewer than items, and more
+def test_the_linear_rule_is_ridge_regression_at_the_penalty_that_a_fifth_chooses(features):
     generator = stream(4, "ridge")
-    seen, asked = (torch.randn(num, 6, generator=generator, dtype=torch.float64) for num in (200, 50))
-    labels = (seen @ torch.randn(6, 3, generator=generator, dtype=torch.float64)).argmax(dim=-1)
+    seen, asked = (torch.randn(num, features, generator=generator, dtype=torch.float64) for num in (200, 50))
+    labels = (seen @ torch.randn(features, 3, generator=generator, dtype=torch.float64)).argmax(dim=-1)
     found = real.by_linear_rule(seen, labels, asked)
     middle, width = seen.mean(dim=0), seen.std(dim=0) + 1e-6
     x, z, y = ((seen - middle) / width).numpy(), ((asked - middle) / width).numpy(), np.eye(3)[labels.numpy()]

@@ -15,6 +15,8 @@ from derived.papers.ols_attention.data.problems import (
     random_regression,
 )
 from derived.papers.ols_attention.experiments.training import (
+    Courses,
+    Reachability,
     Stalled,
     structure_gap,
     train_matrix,
@@ -281,6 +283,19 @@ def test_r10_matrix_loss_is_the_excess_of_the_layer(d):
     gain = max(1.0, float(torch.linalg.matrix_norm(data.X @ L, 2)) ** 8 / 30**4)  # the loss is of degree 8 in L
     bound = 2 * float(rounding_bound(data.X)) * gain * float(data.Y.square().sum()) / 30
     assert abs(reachability.matrix_loss(L, second_moment(data.X), B) - excess) <= bound
+
+
+def test_the_courses_end_where_the_rows_of_the_end_points_say():
+    """One replicate, every fifth epoch: the last of them, and what theory gives for it."""
+    size, arm = {"epochs": 20, "replicates": 1}, {"read_out": "trained", "optimizer": "gd"}
+    course, ends = (
+        make(**size).run(arm, seed=0, device="cpu", dtype=torch.float64) for make in (Courses, Reachability)
+    )
+    assert sorted(course["epoch"].unique()) == [0, 5, 10, 15, 20]
+    last = course[course["epoch"] == 20].set_index("l0")
+    names = ["l", "P", "inverse_root", "s", "beta"]
+    np.testing.assert_allclose(last[names], ends.set_index("l0").loc[last.index, names], rtol=1e-12)
+    assert (course[course["epoch"] == 0].set_index("l0")["l"] == last.index).all()
 
 
 def test_a_stall_that_ends_is_no_stall(monkeypatch):

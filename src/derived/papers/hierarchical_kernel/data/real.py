@@ -7,6 +7,7 @@ y         labels     kind of clothes 0 .. 9, or half-century 0 .. 4             
 The pixel below another is ``size`` tokens away. Letters are a to z, 1 .. 26; all else between two of them is one 0.
 """
 
+import functools
 import gzip
 import re
 from collections.abc import Iterator
@@ -44,9 +45,10 @@ def spoken(text: str) -> Tensor:
     [23, 5, 0, 20, 8, 5, 0]
     """
     plain = re.sub("[^a-z]+", "`", text.lower())  # the character before "a"
-    return torch.tensor([*plain.encode()], dtype=torch.uint8) - ord("`")
+    return torch.frombuffer(bytearray(plain.encode()), dtype=torch.uint8) - ord("`")
 
 
+@functools.cache
 def by_era() -> list[list[Tensor]]:
     """The letters of the State of the Union speeches, those of a half-century together."""
     found: list[list[Tensor]] = [[] for _ in range(ERAS)]
@@ -87,9 +89,11 @@ def by_linear_rule(seen: Tensor, labels: Tensor, asked: Tensor) -> Tensor:
 
 
 def _ridge(x: Tensor, y: Tensor, asked: Tensor, penalties: list[float]) -> Iterator[Tensor]:
-    """The guesses at each penalty, which is per item."""
+    """The guesses at each penalty, which is per item. X^T (X X^T + p)^-1 = (X^T X + p)^-1 X^T: we solve the smaller."""
     mean = y.mean(dim=0)
-    gram, ahead, one = x.mT @ x, x.mT @ (y - mean), torch.eye(x.shape[1], dtype=x.dtype)
+    few = len(x) < x.shape[1]
+    gram, ahead = (x @ x.mT, y - mean) if few else (x.mT @ x, x.mT @ (y - mean))
+    asked, one = asked @ x.mT if few else asked, torch.eye(len(gram), dtype=x.dtype)
     for each in penalties:
         weights = torch.cholesky_solve(ahead, torch.linalg.cholesky(gram + each * len(x) * one))
         yield (asked @ weights + mean).argmax(dim=-1)

@@ -6,6 +6,7 @@ The models are all-MiniLM-L6-v2, whose MLPs have no gate, and Gemma 3 270M, whos
 """
 
 import copy
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,17 @@ BF16 = 8  # significant bits
 LAST = ("mlp.down_proj", "output.dense")  # what decoders and BERT call the last matrix of an MLP
 
 
+@functools.lru_cache(maxsize=1)
+def load(name: str) -> models.Pretrained:
+    """A trained model, read once for the conditions that follow one another; nobody writes to it."""
+    return models.load(name)
+
+
+def twin(model: nn.Module) -> nn.Module:
+    """The same model in modules of its own, which share its weights."""
+    return copy.deepcopy(model, {id(weight): weight for weight in model.parameters()})
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainedKeys(Experiment):
     """IPT-7.g and 16.c: keys and down-projections of all layers, of a trained model and of one before training.
@@ -47,7 +59,7 @@ class TrainedKeys(Experiment):
 
     needs: ClassVar = ("minilm", "austen")
     tiers: ClassVar = {"ci": {"pieces": 8, "length": 32}, "cpu": {}}
-    tiny: ClassVar = {"pieces": 2}
+    tiny: ClassVar = {"pieces": 4}
     dtype: ClassVar = torch.float32
 
     def conditions(self) -> list[dict]:
@@ -55,7 +67,7 @@ class TrainedKeys(Experiment):
 
     @torch.no_grad()
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        loaded = models.load(self.model)
+        loaded = load(self.model)
         read = loaded if condition["weights"] == "trained" else models.fresh(loaded, stream(seed, "fresh"))
         layers = down_projections(read.model)
         pieces = self.read(loaded.tokens, seed)
@@ -136,8 +148,8 @@ class RawWrites(Experiment):
 
     @torch.no_grad()
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        loaded, found = models.load(self.model), []
-        written = convert_model(copy.deepcopy(loaded.model), self.layers, chunk=self.chunk, projection=False)
+        loaded, found = load(self.model), []
+        written = convert_model(twin(loaded.model), self.layers, chunk=self.chunk, projection=False)
         layers = memories(written)
         for replicate, text in enumerate(self.read(condition["texts"], seed)):
             ids = loaded.tokens(text)[:, : self.length]

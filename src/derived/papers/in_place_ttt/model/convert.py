@@ -117,7 +117,7 @@ def ttt_class(cls: type) -> type:
     made = type(f"InPlaceTTT{cls.__name__}", (cls,), members)
     for auto in vars(modeling_auto).values():
         mapping = getattr(auto, "_model_mapping", None) if isinstance(auto, type) else None
-        if mapping and mapping.get(cls.config_class, None) is cls:
+        if mapping is not None and mapping.get(cls.config_class, None) is cls:  # its truth value loads all models
             auto.register(made.config_class, made)
     return made
 
