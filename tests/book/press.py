@@ -43,6 +43,56 @@ ROW = {
 }
 COMMITTED = ROW | {"expected": "holds", "registered": None, "changed": []}  # as the committed ledger has it
 
+EXPERIMENT = textwrap.dedent('''
+    """Toy experiments."""
+
+    from dataclasses import dataclass
+    from pathlib import Path
+    from typing import ClassVar
+
+    import pandas as pd
+    import torch
+
+    from derived.lab.experiment import Experiment
+    from derived.lab.rng import stream
+
+    MARK = Path(__file__).with_name("ran")
+
+
+    @dataclass(frozen=True, kw_only=True)
+    class Draws(Experiment):
+        """Uniform draws."""
+
+        num: int = 5
+        tiers: ClassVar = {"ci": {"num": 2}, "cpu": {}}
+
+        def conditions(self):
+            return [{"shift": shift} for shift in (0, 1, 2)]
+
+        def run(self, condition, *, seed, device, dtype):
+            if self.num == 5:
+                with open(MARK, "a") as file:
+                    file.write(str(condition["shift"]))
+                if condition["shift"] == 2 and Path(__file__).with_name("stop").exists():
+                    raise KeyboardInterrupt
+            draw = torch.rand(self.num, generator=stream(seed, "draws"), dtype=dtype, device=device)
+            return pd.DataFrame({"replicate": range(self.num), "value": draw.numpy() + condition["shift"]})
+
+
+    EXPERIMENTS = (Draws,)
+''')
+
+CLAIMS = textwrap.dedent('''
+    """Toy claims."""
+
+    from derived.lab import measure
+    from derived.lab.claims import reported
+    from derived.papers.toy.experiments.draws import EXPERIMENTS as EXPERIMENTS
+    from derived.papers.toy.experiments.draws import Draws
+
+    CLAIMS = (reported("T-1", "The mean is told.", Draws, measure.mean("value"), "nats", judged_at=("ci", "cpu")),)
+''')
+
 
 def write_ledger(root: Path, *rows: dict) -> None:
     (root / "results/ledger.json").write_text(json.dumps(rows))

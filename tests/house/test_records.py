@@ -8,6 +8,7 @@ import subprocess
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from derived.lab.claims import Claim
 from derived.lab.experiment import Experiment
@@ -16,22 +17,6 @@ from derived.lab.study import Study, ledger, staleness
 
 # Of these every float is what a clock says (seconds; the units of their claims are ratios of times).
 CLOCKS = {("cactus", "SamplerTime"), ("hierarchical_kernel", "Overhead"), ("sinkhorn", "AttentionTime")}
-# Records at tier cpu that name no commit which the repository holds: made before it had one, or on a branch that was
-# squashed. None may join them; one that is made anew (`derived record SLUG EXPERIMENT --tier cpu`) leaves the list.
-NO_COMMIT = {
-    "geometric_tax": """
-        Arms Blur Encoders Sweep
-    """,
-    "ols_attention": """
-        LearnedInContext
-    """,
-    "signal_propagation": """
-        DeepOverlap GeneratedImages Networks
-    """,
-    "task_ecologies": """
-        Imposed
-    """,
-}
 RECORDED = sorted(path.parts[-4:-1] for path in results_root().glob("*/*/*/record.json"))
 
 
@@ -100,5 +85,5 @@ def test_a_record_names_a_commit_that_the_repository_holds():
     for slug, name, tier in RECORDED:
         commit = json.loads((results_root() / slug / name / tier / "record.json").read_text("utf-8"))["commit"]
         if not commit or git("cat-file", "-e", f"{commit}^{{commit}}").returncode:
-            lost.append((slug, name, tier))
-    assert lost == sorted((slug, name, "cpu") for slug, names in NO_COMMIT.items() for name in names.split())
+            lost.append(f"{slug}/{name}/{tier}")
+    assert lost == yaml.safe_load((results_root() / "no_commit.yml").read_text("utf-8"))

@@ -219,6 +219,35 @@ def record(
 
 @app.command()
 @clear_errors
+def fill(
+    context: typer.Context,
+    slugs: Annotated[list[str] | None, typer.Argument(help="Papers; all of them if none is named.")] = None,
+    tier: Tier = "gpu",
+    minutes: Annotated[float, typer.Option(min=0.1, help="What runs longer is stopped, and goes on next time.")] = 9,
+    device: Device = "auto",
+    jobs: Jobs = CORES,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Run nothing: print what each would take.")] = False,
+) -> None:
+    """Make the records that a tier lacks, those that decide most rows an hour first, for so many minutes.
+
+    Exit code 3 if the time was over before the last one: give the command again, and it goes on where it was.
+    Example: derived fill --tier gpu --minutes 9
+    """
+    from derived.book.judge import filling
+
+    house = this_house()
+    check(tier, device)
+    found = filling.lacking(house, house.choose(slugs or []), tier, device)
+    asked = jobs if context.get_parameter_source("jobs").name != "DEFAULT" else 0
+    for each in found if dry_run else [each for each in found if each.obstacle]:
+        typer.echo(each)
+    if not dry_run and not filling.fill(found, tier, device, asked, minutes):
+        typer.echo("the time is over: the same command goes on")
+        raise typer.Exit(3)
+
+
+@app.command()
+@clear_errors
 def costs(slugs: Slugs = None) -> None:
     """Count what experiments would do at their recorded tiers, into results/costs.json: prices are predicted from it.
 

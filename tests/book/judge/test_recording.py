@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 from concurrent.futures import Executor, Future
 from typing import ClassVar
@@ -32,55 +31,6 @@ from derived.lab.real import pinned
 
 PAPER = ("--authors", "Some One", "--bibkey", "someone2026mine")
 LABEL = re.compile(r"^:label: (\S+)", re.M)
-EXPERIMENT = textwrap.dedent('''
-    """Toy experiments."""
-
-    from dataclasses import dataclass
-    from pathlib import Path
-    from typing import ClassVar
-
-    import pandas as pd
-    import torch
-
-    from derived.lab.experiment import Experiment
-    from derived.lab.rng import stream
-
-    MARK = Path(__file__).with_name("ran")
-
-
-    @dataclass(frozen=True, kw_only=True)
-    class Draws(Experiment):
-        """Uniform draws."""
-
-        num: int = 5
-        tiers: ClassVar = {"ci": {"num": 2}, "cpu": {}}
-
-        def conditions(self):
-            return [{"shift": shift} for shift in (0, 1, 2)]
-
-        def run(self, condition, *, seed, device, dtype):
-            if self.num == 5:
-                with open(MARK, "a") as file:
-                    file.write(str(condition["shift"]))
-                if condition["shift"] == 2 and Path(__file__).with_name("stop").exists():
-                    raise KeyboardInterrupt
-            draw = torch.rand(self.num, generator=stream(seed, "draws"), dtype=dtype, device=device)
-            return pd.DataFrame({"replicate": range(self.num), "value": draw.numpy() + condition["shift"]})
-
-
-    EXPERIMENTS = (Draws,)
-''')
-
-CLAIMS = textwrap.dedent('''
-    """Toy claims."""
-
-    from derived.lab import measure
-    from derived.lab.claims import reported
-    from derived.papers.toy.experiments.draws import EXPERIMENTS as EXPERIMENTS
-    from derived.papers.toy.experiments.draws import Draws
-
-    CLAIMS = (reported("T-1", "The mean is told.", Draws, measure.mean("value"), "nats", judged_at=("ci", "cpu")),)
-''')
 
 
 class Here(Executor):
@@ -98,7 +48,7 @@ def paper(house, monkeypatch):
     pool = workers.workers
     here = lambda jobs, scheduler: pool(jobs, scheduler) if scheduler else contextlib.nullcontext(Here())  # noqa: E731
     monkeypatch.setattr(workers, "workers", here)
-    return press.write_paper(house, EXPERIMENT, CLAIMS)
+    return press.write_paper(house, press.EXPERIMENT, press.CLAIMS)
 
 
 def test_what_ended_beside_the_condition_that_stopped_is_kept(tmp_path):
@@ -439,6 +389,19 @@ def test_a_worker_that_has_ended_by_itself_hides_no_error_and_saves_no_other(mon
     running.kill.assert_called_once()
 
 
+def test_a_child_that_was_killed_and_not_waited_for_hides_no_error():
+    """A true zombie: its command line cannot be read, and the error that ended the pool is told all the same."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        os.kill(child.pid, signal.SIGKILL)
+        while psutil.Process(child.pid).status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.01)
+        with pytest.raises(psutil.ZombieProcess):
+            psutil.Process(child.pid).cmdline()
+        with pytest.raises(KeyError, match="the cause"), workers._pool(1):
+            raise KeyError("the cause")
+        assert psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE, "it was there all the time"
+
+
 def git(house, *arguments: str) -> str:
     command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
     return subprocess.run(command, cwd=house, capture_output=True, text=True, check=True).stdout
@@ -450,7 +413,7 @@ def test_only_committed_sources_are_recorded_unless_the_record_may_say_so(house,
     git(house, "add", ".")
     git(house, "commit", "-qm", "all")
     commit = git(house, "rev-parse", "HEAD").strip()
-    (house / "src/derived/papers/toy/claims.py").write_text(CLAIMS + "# no part of the experiment\n")
+    (house / "src/derived/papers/toy/claims.py").write_text(press.CLAIMS + "# no part of the experiment\n")
     assert press.derived(house, "record", "toy").returncode == 0
     assert head_of(house)["commit"] == commit
     change(paper, "draw = torch.rand(", "numbers = draw = torch.rand(")
@@ -497,7 +460,7 @@ def test_rehash_notes_the_commit_and_refuses_what_no_commit_holds(house, paper):
 
 def test_each_experiment_is_recorded_with_the_history_of_its_own_time(house, paper):
     committed(house)
-    other = EXPERIMENT.replace("class Draws", "class Others").replace("(Draws,)", "(Others,)")
+    other = press.EXPERIMENT.replace("class Draws", "class Others").replace("(Draws,)", "(Others,)")
     (paper / "others.py").write_text(other.replace("def run(", "def run(  # of others\n        "))
     claims = paper.parent / "claims.py"
     claims.write_text(

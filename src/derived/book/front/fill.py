@@ -7,6 +7,7 @@ from typing import Any
 
 import nbformat
 
+from derived.book import written
 from derived.book.front import growth, history, notation, races, reference, scales, twice, welcome
 from derived.book.judge import changes
 from derived.book.page import pages
@@ -52,7 +53,9 @@ def fill(
         "<!-- ledger -->": pages.ledger(chapters),
         "<!-- theorems -->": pages.theorems(chapters, statements),
         "<!-- status -->": pages.status(
-            chapters, json.loads(measured.read_text("utf-8")) if measured.is_file() else None
+            chapters,
+            json.loads(measured.read_text("utf-8")) if measured.is_file() else None,
+            written.read(root / "results/no_commit.yml", list[str]),
         ),
         "<!-- growth -->": growth.sentence(root, build, chapters),
         "<!-- course -->": pages.course(chapters),

@@ -148,9 +148,9 @@ def record(
         if absent := absence(experiment):
             raise UserError(f"{paper}/{experiment.__name__}: what it needs is {absent}")
         history(house, experiment, uncommitted)
-    here = "" if scheduler else _machine(device)[0]
+    here = "" if scheduler else machine(device)[0]
     with workers.workers(jobs or _processes(here), scheduler) as executor:
-        kind, device_name = executor.submit(workers.machine, device).result() if scheduler else _machine(device)
+        kind, device_name = executor.submit(workers.machine, device).result() if scheduler else machine(device)
         for experiment in chosen:
             commit = history(house, experiment, uncommitted)  # once more: the experiment before it may take hours
             drafts = _drafts(house, experiment, tier, seed, kind, source_hash(experiment.__module__))
@@ -225,7 +225,8 @@ def _now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
-def _machine(device: str) -> tuple[str, str]:
+def machine(device: str) -> tuple[str, str]:
+    """Find the kind of a device of this machine, and its name; UserError if it is not there."""
     try:
         return workers.machine(device)
     except ValueError as error:

@@ -12,6 +12,7 @@ Markdown has; maths in it is marked up as Sphinx does it, so that MathJax typese
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -264,15 +265,17 @@ def other_tiers(row: Row, rows: list[Row]) -> list[Row]:
     return [other for other in rows if other["id"] == row["id"] and other["tier"] != row["tier"]]
 
 
-def status(chapters: list[Chapter], scheduling: Row | None = None) -> str:
+def status(chapters: list[Chapter], scheduling: Row | None = None, lost: Sequence[str] = ()) -> str:
     """Write how each chapter ran, where each record comes from, how near its time is to the predicted one, and what
-    workers cost, as results/cluster.json has it."""
+    workers cost, as results/cluster.json has it. ``lost`` are the records of results/no_commit.yml."""
     versions: dict[str, set[str]] = {}
     for chapter in chapters:
         for name, version in chapter.finding["versions"].items():
             versions.setdefault(name, set()).add(version)
-    values = {"chapters": chapters, "versions": versions, "cards": cost.cards(), "scheduling": scheduling}
-    return raw(html("status.html", **values, tested=cost.tested(r for c in chapters for r in c.finding["records"])))
+    values = {"chapters": chapters, "versions": versions, "cards": cost.cards(), "scheduling": scheduling, "lost": lost}
+    records = [(c.slug, record) for c in chapters for record in c.finding["records"]]
+    values["again"] = sorted(r["seconds"] for slug, r in records if f"{slug}/{r['experiment']}/{r['tier']}" in lost)
+    return raw(html("status.html", **values, tested=cost.tested(record for _, record in records)))
 
 
 def errata(corrections: list[dict[str, str]]) -> str:

@@ -59,7 +59,7 @@ class TrainedKeys(Experiment):
 
     needs: ClassVar = ("minilm", "austen")
     tiers: ClassVar = {"ci": {"pieces": 8, "length": 32}, "cpu": {}}
-    tiny: ClassVar = {"pieces": 2}
+    tiny: ClassVar = {"pieces": 4}
     dtype: ClassVar = torch.float32
 
     def conditions(self) -> list[dict]:
