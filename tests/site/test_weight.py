@@ -1,8 +1,10 @@
 """Scripts, icons and figures come only where and when they are of use; what a page weighs: `test_browser.py`."""
 
+import re
+
 import pytest
 
-from derived.book.site.light import size
+from derived.book.site.light import THEME, size
 
 
 @pytest.mark.parametrize(
@@ -45,3 +47,17 @@ def test_figures_below_the_first_wait_and_keep_their_room(site, chapters):
             wide, high = size(site / "_images" / image["src"].rsplit("/", 1)[1])
             assert (image["width"], image["height"]) == (f"{wide:.0f}", f"{high:.0f}"), image["src"]
         assert [image for image in figures if image.get("loading") != "lazy"] == figures[:1]
+
+
+def test_the_theme_s_sheet_keeps_each_rule_of_a_class_that_a_page_has(site, every_page):
+    """A class by itself, ``.name{`` or ``.name,``, has as many rules as in the theme; most others are gone."""
+    name = "styles/pydata-sphinx-theme.css"
+    whole, kept = (
+        re.findall(r"(?<![\w)*>+~ ])(\.[a-z][-\w]+)(?=[,{])", (folder / name).read_text("utf-8"))
+        for folder in (THEME, site / "_static")
+    )
+    given = {f".{each}" for page in every_page for tag in page.soup.select("[class]") for each in tag["class"]}
+    assert len(given & {*whole}) > 20
+    icons = {each for each in given if each.startswith(".fa-")}
+    assert not [each for each in (given & {*whole}) - icons if whole.count(each) != kept.count(each)]
+    assert len({*kept}) < len({*whole}) / 2

@@ -1,6 +1,7 @@
 """Light pages: each loads the scripts that it uses, and its icons are a few lines of CSS.
 
 scripts  a script that serves one kind of thing is left out of pages without one (`FOR`)
+rules    of the theme's style sheet those that no page can use are left out, two thirds of 310 kB
 icons    Font Awesome's script, 1.5 MB, is read here in place of in the browser: the icons that the finished pages
          show become masks in `_static/icons.css`, in the colour of the text around them
 figures  are loaded when they come near the window; their size is known before, so that nothing moves then; those whose
@@ -23,6 +24,9 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.util import logging
 
+from derived.book.site import sheet
+
+THEME = Path(pydata_sphinx_theme.__file__).parent / "theme/pydata_sphinx_theme/static"
 # A script or style sheet, and what a page's text must hold for it to be of use. `None`: never, the book has its own.
 FOR = {
     "tex-chtml.js": 'class="math',
@@ -148,16 +152,18 @@ def write_icons(app: Sphinx, error: Exception | None) -> None:
         return
     pages = (path.read_text("utf-8") for path in Path(app.outdir).rglob("*.html"))
     names = {n for page in pages for found in SHOWN.findall(page) for n in re.findall(r"\bfa-[a-z0-9-]+", found)}
-    known, static = shapes(), Path(app.outdir) / "_static"
-    for name in sorted(names - STYLES - {f"fa-{name}" for name in known}):
+    shape_of, static = shapes(), Path(app.outdir) / "_static"
+    for name in sorted(names - STYLES - {f"fa-{name}" for name in shape_of}):
         logging.getLogger(__name__).warning("the theme's script has no icon %s", name)
     rules = [
-        rule(name.removeprefix("fa-"), *known[name.removeprefix("fa-")]) for name in sorted(names) if name[3:] in known
+        rule(name.removeprefix("fa-"), *shape_of[name.removeprefix("fa-")])
+        for name in sorted(names)
+        if name[3:] in shape_of
     ]
     (static / "icons.css").write_text(HEAD + "\n".join(rules) + "\n", "utf-8")
-    sheet = static / "styles/pydata-sphinx-theme.css"
-    text = FONT.sub("", UNUSED.sub("", sheet.read_text("utf-8")))
-    sheet.write_text(GLYPH.sub(r'\1:""', text), "utf-8")
+    text = FONT.sub("", UNUSED.sub("", (THEME / "styles/pydata-sphinx-theme.css").read_text("utf-8")))
+    known = sheet.classes(Path(app.outdir).rglob("*.html"), [*static.glob("*.js"), *static.glob("scripts/*.js")])
+    (static / "styles/pydata-sphinx-theme.css").write_text(sheet.of_use(GLYPH.sub(r'\1:""', text), known), "utf-8")
     book = static / "styles/sphinx-book-theme.css"
     book.write_text(book.read_text("utf-8").replace(r'content:"\f107"', 'content:"▾"'), "utf-8")
     for script in ("fontawesome.js", "fontawesome.js.map", "fontawesome.js.LICENSE.txt"):
@@ -169,9 +175,8 @@ def shapes() -> dict[str, tuple[int, int, str]]:
 
     If an icon has a regular and a solid form, the solid one comes last.
     """
-    folder = Path(pydata_sphinx_theme.__file__).parent / "theme/pydata_sphinx_theme/static/scripts"
     found = {}
-    for name, wide, high, others, outline in ICON.findall((folder / "fontawesome.js").read_text("utf-8")):
+    for name, wide, high, others, outline in ICON.findall((THEME / "scripts/fontawesome.js").read_text("utf-8")):
         for each in [name, *re.findall(r'"([a-z0-9-]+)"', others)]:
             found[each] = int(wide), int(high), outline
     return found
