@@ -1,11 +1,12 @@
 """What nobody has run has a computed cost, and the costs of what was run are near what it took."""
 
 import importlib
+import json
 
 import pytest
 
 from derived.book.house import House
-from derived.book.record import cost
+from derived.book.record import cost, scaling
 from derived.lab.experiment import Experiment
 from derived.lab.findings import hashed
 from derived.lab.record import results_root
@@ -39,3 +40,17 @@ def test_no_count_is_of_a_size_that_is_run_no_more(slug):
     counted = {name: count["of"] for name, count in known.items() if name.startswith(f"{slug}/")}
     today = {name: hashed(one.at(tier).configuration()) for name, (one, tier) in runs.items() if name in counted}
     assert counted == today, f"derived costs {slug}"
+
+
+@pytest.mark.parametrize("name", sorted(scaling.stated()))
+def test_an_experiment_grows_as_theory_says(name):
+    path = HOUSE.root / "results" / name / "cpu/record.json"
+    if not path.is_file():
+        pytest.skip("its record is to be made again")
+    scale = scaling.of(name, json.loads(path.read_text("utf-8")), scaling.counts(HOUSE)[name])
+    for growth in scale.growths:
+        assert growth.agrees, f"{growth.what}: {growth.found:.2f} by count, {growth.expected} by theory"
+
+
+def test_nothing_is_counted_by_size_that_is_not_stated():
+    assert scaling.counts(HOUSE).keys() == scaling.stated().keys()

@@ -248,8 +248,12 @@ def fill(
 
 @app.command()
 @clear_errors
-def costs(slugs: Slugs = None) -> None:
+def costs(
+    slugs: Slugs = None,
+    sizes: Annotated[bool, typer.Option("--sizes", help="Count how its costliest experiments grow instead.")] = False,
+) -> None:
     """Count what experiments would do at their recorded tiers, into results/costs.json: prices are predicted from it.
+    With --sizes, at one size after another, into results/scaling.json.
 
     It takes minutes a chapter. Example: derived costs ols_attention
     """
@@ -260,7 +264,9 @@ def costs(slugs: Slugs = None) -> None:
     with alone(house, "recording"):
         for slug in house.choose(slugs or []):
             for experiment in recording.claims_of(slug).EXPERIMENTS:
-                counting.counted(house, experiment)
+                if sizes and not counting.grows(experiment):
+                    continue
+                (counting.keep_by_size if sizes else counting.counted)(house, experiment)
                 typer.echo(f"{slug}/{experiment.__name__}: counted")
 
 

@@ -265,7 +265,7 @@ def test_a_new_chapter_runs_as_it_stands_and_a_name_in_use_is_refused(house):
     assert list(paths) == [50, 90, 180]
     shown = {label for steps in paths.values() for step in steps for label in step.show}
     labels = {label for cell in notebook["cells"] for label in LABEL.findall("".join(cell["source"]))}
-    assert shown == labels | {"setup", "fig-my_paper-gaps"}
+    assert shown == labels | {"setup", "fig-my-paper-gaps"}
     executed = json.loads((house / "_build/executed/notebooks/my_paper.ipynb").read_text())
     assert [
         cell
@@ -290,13 +290,15 @@ def test_a_new_chapter_runs_as_it_stands_and_a_name_in_use_is_refused(house):
 
 
 def test_what_a_new_chapter_lacks_is_told_at_once_and_before_it_runs(house):
-    """Four mistakes of a newcomer are four lines of one refusal, and nothing has run."""
+    """Five mistakes of a newcomer are five lines of one refusal, and nothing has run."""
     press.write_chapter(house, "toy", press.report_cell())
     press.write_toc(house, "toy")
     press.write_ledger(house, press.COMMITTED)
     assert press.derived(house, "new", "my_paper", *PAPER).returncode == 0
     notebook = house / "notebooks/my_paper.ipynb"
-    notebook.write_text(notebook.read_text().replace("{prf:proof}", "{note}").replace("someone2026mine", "nobody2026"))
+    wrong = {"{prf:proof}": "{note}", "someone2026mine": "nobody2026", "What the paper claims, in one sentence.": ""}
+    for old, new in wrong.items():
+        notebook.write_text(notebook.read_text().replace(old, new))
     change = {"book/lectures/my_paper.yml": ("10 20 40", "11 20 40")}
     change |= {"src/derived/papers/my_paper/claims/first.py": ("MP-1", "T-1")}
     for file, (old, new) in change.items():
@@ -306,6 +308,7 @@ def test_what_a_new_chapter_lacks_is_told_at_once_and_before_it_runs(house):
     assert refused.stderr.splitlines() == [
         "derived: my_paper: T-1 is a claim of toy; a chapter's ids begin with letters of its own",
         "derived: my_paper.yml: the steps of the lecture of 50 minutes take 51",
+        "derived: my_paper: say in a sentence what the paper claims: in book/welcome.yml, `claims` of my_paper",
         "derived: my_paper: book/references.bib has no entry nobody2026",
         "derived: my_paper: theorem my_paper-square lacks its proof",
     ]

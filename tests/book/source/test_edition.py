@@ -72,6 +72,10 @@ FAULTS = [
     (edit("{prf:theorem}\n:label: toy-one", "{prf:definition}"), "toy: definition without a label lacks its label"),
     (lambda n: without(n, "check()"), "toy: theorem toy-one lacks its check cell"),
     (edit("toy-one", "toy-two"), "toy: theorem toy-two lacks its test"),
+    (
+        lambda n: n.cells[5].metadata.update(mystnb={"figure": {"name": "fig-my_Line"}}),
+        "toy: figure fig-my_Line has another address on the page; call it fig-my-line",
+    ),
 ]
 
 

@@ -190,6 +190,7 @@ def test_without_a_check_there_is_no_homework():
         ("c += 1", "c", "c"),
         ("f = lambda u: u + v", "f", "v"),
         ("g = [k for k in ks if k > l]", "g", "ks l"),
+        ("g = {k for k in {k: l for k, l in [m for m in ms]}}", "g", "ms"),
         ("def g(h=i):\n    m = 1\n    return j + h + m", "g", "i j"),
         ("def g(h):\n    h[0] = 1\n    i[0] = 2", "g", "i"),
         ("with p() as q:\n    r = q", "q r", "p"),

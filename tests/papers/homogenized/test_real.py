@@ -52,6 +52,17 @@ def test_a_block_is_that_of_a_wide_layer():
     assert not torch.allclose(overlaps(normalise(x)), expected, atol=0.1), "the layer does something"
 
 
+def test_the_course_is_predicted_from_the_spread_of_the_weights():
+    """Value and output of attention multiply: at spread s and width d their variances are s^2 d each."""
+    d, inner, s = 64, 128, 0.05
+    states = torch.randn(1, 5, d, generator=stream(0, "states"), dtype=torch.float64) + 0.5
+    gram, course = overlaps(normalise(states[0])), []
+    for _ in range(3):
+        course.append((gram.sum() - gram.trace()).item() / 20)
+        gram = hot_block(gram, (s * s * d) * (s * s * d), s * s * inner, s * s * d)
+    assert real.predicted(states, 2, s, inner) == pytest.approx(course, rel=1e-12)
+
+
 def test_one_shared_layer_needs_fewer_passes_and_another_power():
     table = run_experiment(OneLayer.at("ci"), seed=1, device="cpu")
     measure = {claim.id: claim for claim in claims.CLAIMS}["HT-24.a"]

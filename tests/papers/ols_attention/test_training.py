@@ -15,13 +15,15 @@ from derived.papers.ols_attention.data.problems import (
     random_regression,
 )
 from derived.papers.ols_attention.experiments.training import (
+    Courses,
+    Reachability,
     Stalled,
     structure_gap,
     train_matrix,
     train_scalar,
 )
 from derived.papers.ols_attention.model import reachability
-from derived.papers.ols_attention.model.mechanism import OLSTransformer, tied_weights, whitening
+from derived.papers.ols_attention.model.mechanism import OLSTransformer, linear_attention, tied_weights, whitening
 from derived.papers.ols_attention.model.theory import (
     ols_coefficients,
     rounding_bound,
@@ -172,6 +174,25 @@ def test_r10_scalar_training_is_matrix_training_of_the_layer(read_out):
         np.testing.assert_allclose(scalar.loss, matrix.loss, rtol=2**10 * 500 * EPS)
 
 
+@pytest.mark.parametrize("read_out", reachability.READ_OUTS)
+@pytest.mark.parametrize("n", [1, 4, 40])
+def test_r10_a_few_tokens_stand_for_all_of_them(n, read_out):
+    """R10: `train_matrix` keeps moments alone; its loss and its gradient are those of the layer on all n tokens."""
+    data = random_regression(40, 3, 2, kappa=2.0, generator=stream(14, "few tokens", n))
+    X, Y = data.X[:n], data.Y[:n]
+    L = (0.7 * torch.eye(3, dtype=torch.float64) + 0.1).requires_grad_()
+    P = {"trained": torch.ones(3, 2, dtype=torch.float64), "frozen": torch.ones(3, 2, dtype=torch.float64)}
+    P0 = P.get(read_out)
+    run = train_matrix(X, Y, L.detach(), P0, read_out=read_out, optimizer="gd", lr=1e-3, epochs=1)
+    tokens = X @ L
+    read = tokens.mT @ Y / n if P0 is None else P0
+    loss = (linear_attention(tokens, tokens, tokens) @ read - Y).square().sum() / n
+    loss.backward()
+    bound = 2**10 * (n + 5) * EPS  # of sums over n tokens, of their triangular factor, and of products of six matrices
+    assert abs(run.loss[0] - loss.detach()) <= bound * loss.detach()
+    assert ((run.L - L.detach()) / -1e-3 - L.grad).norm() <= bound * (L.grad.norm() + L.detach().norm() / 1e-3)
+
+
 def test_r10_a_frozen_read_out_belongs_to_the_whitening():
     """R10: without P0 the frozen P is that of L = whitening(X), so L = whitening(X) is a fixed point."""
     data = random_regression(30, 3, 2, generator=stream(20, "frozen"))
@@ -262,6 +283,19 @@ def test_r10_matrix_loss_is_the_excess_of_the_layer(d):
     gain = max(1.0, float(torch.linalg.matrix_norm(data.X @ L, 2)) ** 8 / 30**4)  # the loss is of degree 8 in L
     bound = 2 * float(rounding_bound(data.X)) * gain * float(data.Y.square().sum()) / 30
     assert abs(reachability.matrix_loss(L, second_moment(data.X), B) - excess) <= bound
+
+
+def test_the_courses_end_where_the_rows_of_the_end_points_say():
+    """One replicate, every fifth epoch: the last of them, and what theory gives for it."""
+    size, arm = {"epochs": 20, "replicates": 1}, {"read_out": "trained", "optimizer": "gd"}
+    course, ends = (
+        make(**size).run(arm, seed=0, device="cpu", dtype=torch.float64) for make in (Courses, Reachability)
+    )
+    assert sorted(course["epoch"].unique()) == [0, 5, 10, 15, 20]
+    last = course[course["epoch"] == 20].set_index("l0")
+    names = ["l", "P", "inverse_root", "s", "beta"]
+    np.testing.assert_allclose(last[names], ends.set_index("l0").loc[last.index, names], rtol=1e-12)
+    assert (course[course["epoch"] == 0].set_index("l0")["l"] == last.index).all()
 
 
 def test_a_stall_that_ends_is_no_stall(monkeypatch):

@@ -21,6 +21,7 @@ from derived.papers.signal_propagation.claims.training import (
     within_alpha,
 )
 from derived.papers.signal_propagation.data.generated import LabelledImages, template_images
+from derived.papers.signal_propagation.experiments import training as experiments
 from derived.papers.signal_propagation.experiments.training import Trainability, train
 from derived.papers.signal_propagation.figures.training import best_rates
 from derived.papers.signal_propagation.model.vit import VisionTransformer
@@ -176,6 +177,23 @@ def test_each_depth_and_alpha_is_trained_around_its_own_rate(rows):
     assert found == {(0.5, 0): [5e-4, 1e-3], (1.5, 0): [1e-3, 2e-3], (1.5, 2): [1e-3, 2e-3]}
     again = table[(table["alpha"] == 0.5) & (table["rate"] == 1e-3)]["test_loss"].to_numpy()
     assert again == pytest.approx(rows[Trainability].query("alpha == 0.5")["test_loss"].to_numpy())
+
+
+def test_networks_of_each_depth_and_alpha_are_draws_of_their_own(monkeypatch):
+    """And those of one depth and alpha are the same at every rate and with warm-up."""
+    held, seeds = replace(Trainability.at("tiny"), factors=(0.5, 1.0), steps=1), {}
+
+    def noted(**options) -> VisionTransformer:
+        drawn = seeds.setdefault((options["depth"], options["alpha"]), [])
+        drawn.append(options["generator"].initial_seed())
+        return VisionTransformer(**options)
+
+    monkeypatch.setattr(experiments, "VisionTransformer", noted)
+    for each in held.conditions():
+        held.run(each, seed=0, device="cpu", dtype=torch.float32)
+    assert [len(drawn) for drawn in seeds.values()] == [2, 4], "two rates each, and the last with warm-up"
+    assert [len({*drawn}) for drawn in seeds.values()] == [1, 1]
+    assert len({seed for drawn in seeds.values() for seed in drawn}) == 2
 
 
 def test_a_prediction_that_knows_alpha_alone_gains_nothing_over_it():

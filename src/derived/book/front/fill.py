@@ -9,6 +9,7 @@ import nbformat
 
 from derived.book import written
 from derived.book.front import growth, history, notation, races, reference, scales, twice, welcome
+from derived.book.house import House
 from derived.book.judge import changes
 from derived.book.page import pages
 from derived.book.report import wrong
@@ -57,6 +58,7 @@ def fill(
             json.loads(measured.read_text("utf-8")) if measured.is_file() else None,
             written.read(root / "results/no_commit.yml", list[str]),
         ),
+        "<!-- scaling -->": pages.scaling(House(root), chapters),
         "<!-- growth -->": growth.sentence(root, build, chapters),
         "<!-- course -->": pages.course(chapters),
         "<!-- package -->": reference.page(root, named),

@@ -44,8 +44,10 @@ def new(house: House, slug: str, authors: str, bibkey: str) -> tuple[list[Path],
     last = max(number for number, line in enumerate(lines) if "notebooks/" in line)
     lines.insert(last + 1, lines[last].split("notebooks/")[0] + f"notebooks/{slug}")
     bibliography, letters = house.root / "book/references.bib", _letters(house, slug)
+    dashed = slug.replace("_", "-")  # in the names of figures
     for path, text in files.items():
-        write_whole(path, text.replace(SLUG, slug).replace(TITLE, title).replace(f"{LETTERS}-", f"{letters}-"))
+        named = text.replace(SLUG, slug).replace(SLUG.replace("_", "-"), dashed).replace(TITLE, title)
+        write_whole(path, named.replace(f"{LETTERS}-", f"{letters}-"))
     notebook = json.loads(house.notebook(slug).read_text("utf-8"))
     notebook["metadata"]["derived"]["paper"] |= {"authors": authors.strip(), "bibkey": bibkey}
     write_whole(house.notebook(slug), json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")

@@ -20,7 +20,9 @@ import jinja2
 from markupsafe import Markup
 
 from derived.book import wording
+from derived.book.house import House
 from derived.book.record import cost
+from derived.book.record import scaling as growing
 from derived.book.source.evidence import Entry
 from derived.book.source.lectures import LENGTHS
 from derived.book.source.reading import Minutes
@@ -276,6 +278,12 @@ def status(chapters: list[Chapter], scheduling: Row | None = None, lost: Sequenc
     records = [(c.slug, record) for c in chapters for record in c.finding["records"]]
     values["again"] = sorted(r["seconds"] for slug, r in records if f"{slug}/{r['experiment']}/{r['tier']}" in lost)
     return raw(html("status.html", **values, tested=cost.tested(record for _, record in records)))
+
+
+def scaling(house: House, chapters: list[Chapter]) -> str:
+    """Write how the costliest experiments of each chapter grow; nothing where none was counted."""
+    found = [(chapter, scales) for chapter in chapters if (scales := growing.read(house, chapter.slug))]
+    return raw(html("scaling.html", chapters=found, growing=growing, core=cost.cards()[0]))
 
 
 def errata(corrections: list[dict[str, str]]) -> str:

@@ -10,6 +10,7 @@ held        the bytes of all tensors that live at once, at their most
 import contextlib
 import dataclasses
 import math
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,8 +21,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.flop_counter import flop_registry
 
-from derived.book.house import House
-from derived.book.record import cost
+from derived.book.house import House, UserError
+from derived.book.record import cost, scaling
 from derived.lab import checks
 from derived.lab.experiment import Experiment
 from derived.lab.findings import hashed
@@ -48,6 +49,7 @@ DECOMPOSED = (
     "cholesky",
 )
 MISLED = 10  # times as long as counted, a record shows that shapes did not see most of the work
+SIZES, PATIENCE = 8, 5  # that are counted of an experiment at most, and seconds of a count after which it is the last
 DENSE = 10  # multiply-adds of a decomposition of an n × n matrix, over n³
 
 Count = Counter[str]  # launches, bytes, held, and multiply-adds by their dtype
@@ -172,12 +174,17 @@ def count(experiment: type[Experiment], tier: str) -> dict[str, float]:
     return carried if cost.on(cost.cards()[0], carried).seconds >= taken else grown(experiment, tier)
 
 
+def _growing(experiment: type[Experiment], tier: str) -> dict[str, tuple[int, int]]:
+    """Find the numbers that are larger than at tier ci, as pairs."""
+    sized, small = experiment.at(tier), experiment.at("ci" if "ci" in experiment.tiers else tier)
+    numbers = {name: value for name, value in small.configuration().items() if type(value) is int}
+    return {name: (low, getattr(sized, name)) for name, low in numbers.items() if getattr(sized, name) > low > 0}
+
+
 def _by_shapes(experiment: type[Experiment], tier: str) -> dict[str, float]:
     """Count with stand-ins of one half, then of one: they pass for probabilities, and for sums of these. Empty where
     the code refuses both."""
-    sized, small = experiment.at(tier), experiment.at("ci" if "ci" in experiment.tiers else tier)
-    numbers = {name: value for name, value in small.configuration().items() if type(value) is int}
-    growing = {name: (low, getattr(sized, name)) for name, low in numbers.items() if getattr(sized, name) > low > 0}
+    sized, growing = experiment.at(tier), _growing(experiment, tier)
     loops = {name: pair for name, pair in growing.items() if name in LOOPS}
     data = {name: low for name, (low, _) in growing.items() if name in DATA}
     for value in (0.5, 1.0):
@@ -310,6 +317,47 @@ def _counted(sized: Experiment, places: Sequence[int], value: float | None) -> C
         checks._check = check
     share = len(places) / len(conditions)
     return Counter({key: round(each / share) for key, each in total.items()}) | Counter(held=held)
+
+
+def by_size(experiment: type[Experiment], size: str, fixed: Mapping[str, Any]) -> list[tuple[int, dict[str, float]]]:
+    """Count the first condition of tier cpu at one value of ``size`` after another, from the record's by fours, until
+    a core holds it no more; loops and data are as few as at tier ci, and ``fixed`` fields as given.
+
+    Where the code refuses stand-ins, it truly runs, and ends where that takes more than ``PATIENCE`` seconds.
+    """
+    few = {name: low for name, (low, _) in _growing(experiment, "cpu").items() if name in (*LOOPS, *DATA)}
+    base = dataclasses.replace(experiment.at("cpu"), **few | dict(fixed))
+    listed, room = isinstance(getattr(base, size), tuple), cost.cards()[0]["memory"] * cost.GIGA
+    first = max(getattr(base, size)) if listed else getattr(base, size)
+    for value in (0.5, 1.0, None):
+        found: list[tuple[int, dict[str, float]]] = []
+        with contextlib.suppress(ValueError, RuntimeError, IndexError, ArithmeticError):
+            for number in (first * 4**power for power in range(SIZES)):
+                started = time.process_time()
+                sized = dataclasses.replace(base, **{size: (number,) if listed else number})
+                found.append((number, dict(_counted(sized, [0], value))))
+                if found[-1][1].get("held", 0) > room or time.process_time() - started > PATIENCE:
+                    break
+        if len(found) > 2:
+            return found
+    raise UserError(f"{experiment.__name__} cannot be counted at three values of {size}")
+
+
+def grows(experiment: type[Experiment]) -> bool:
+    """Whether ``scaling`` says what grows of an experiment, and what it needs is here."""
+    return _name(experiment) in scaling.stated() and not absence(experiment)
+
+
+def keep_by_size(house: House, experiment: type[Experiment]) -> None:
+    """Count how an experiment grows, and keep the counts."""
+    said = scaling.stated()[_name(experiment)]
+    fixed = said.get("fixed", {}).items()
+    fixed = {field: tuple(value) if isinstance(value, list) else value for field, value in fixed}
+    scaling.keep(house, {_name(experiment): by_size(experiment, said["size"], fixed)})
+
+
+def _name(experiment: type[Experiment]) -> str:
+    return f"{experiment.paper()}/{experiment.__name__}"
 
 
 def counted(house: House, experiment: type[Experiment]) -> None:

@@ -24,7 +24,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.util import logging
 
-from derived.book.site import sheet
+from derived.book.theme import sheet
 
 THEME = Path(pydata_sphinx_theme.__file__).parent / "theme/pydata_sphinx_theme/static"
 # A script or style sheet, and what a page's text must hold for it to be of use. `None`: never, the book has its own.

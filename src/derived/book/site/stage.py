@@ -82,6 +82,7 @@ def _ask(root: Path, slug: str, notebook: NotebookNode) -> None:
 def known(house: House, slugs: list[str]) -> list[str]:
     """One line per fault of chapters that can be known before they run; a run of minutes is not spent to tell it."""
     bibliography, found = (house.root / "book/references.bib").read_text("utf-8"), foreign(house, slugs)
+    by_hand = partial(welcome.said, welcome.front(house.root))
     for slug in slugs:
         notebook = read_notebook(house, slug)
         for ask in (partial(chapter.static, notebook, slug), partial(lectures.read, house.root, slug)):
@@ -89,7 +90,10 @@ def known(house: House, slugs: list[str]) -> list[str]:
                 ask()
             except UserError as error:
                 found.append(str(error))
-        key = (notebook["metadata"].get("derived") or {}).get("paper", {}).get("bibkey")
+        facts = notebook["metadata"].get("derived") or {}
+        if not (facts | by_hand(slug)).get("claim"):
+            found.append(f"{slug}: say in a sentence what the paper claims: in book/welcome.yml, `claims` of {slug}")
+        key = facts.get("paper", {}).get("bibkey")
         if key and not bibtex(bibliography, key):
             found.append(f"{slug}: book/references.bib has no entry {key}")
         found += edition.faults(house.root, slug, notebook)

@@ -8,6 +8,8 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+from docutils.nodes import make_id
+
 from derived.book.source import evidence
 from derived.book.source.reading import SHORT, sections
 from derived.book.source.statements import RESULTS, proved, statements, tests
@@ -29,7 +31,7 @@ def faults(root: Path, slug: str, notebook: dict[str, Any], rows: list[dict[str,
     ran."""
     if not is_strict(notebook):
         return []
-    found = [*_sections(notebook), *_boxes(notebook), *_facts(notebook), *_cells(notebook)]
+    found = [*_sections(notebook), *_boxes(notebook), *_facts(notebook), *_cells(notebook), *_figures(notebook)]
     found += [*_statements(root, slug, notebook), *(_first_claims(rows) if rows is not None else [])]
     return [f"{slug}: {fault}" for fault in found]
 
@@ -76,6 +78,16 @@ def _cells(notebook: dict[str, Any]) -> list[str]:
     if median > MEDIAN_LINES:
         found.append(f"the median cell has {median:g} lines of code, over {MEDIAN_LINES}")
     return found
+
+
+def _figures(notebook: dict[str, Any]) -> list[str]:
+    """Check that the name of each figure is its address on the page, where Sphinx writes small letters and hyphens."""
+    named = [cell["metadata"].get("mystnb", {}).get("figure", {}).get("name", "") for cell in notebook["cells"]]
+    return [
+        f"figure {name} has another address on the page; call it {made}"
+        for name in named
+        if (made := make_id(name)) != name
+    ]
 
 
 def _statements(root: Path, slug: str, notebook: dict[str, Any]) -> list[str]:

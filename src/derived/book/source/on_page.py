@@ -192,7 +192,7 @@ def _line(node: ast.stmt) -> _Line:
     if isinstance(node, ast.For | ast.While | ast.If | ast.With):
         inside = [_line(each) for each in (*node.body, *getattr(node, "orelse", ()))]
         node.body, node.orelse = [ast.Pass()], []
-    names = symtable.symtable(ast.unparse(_Apart().visit(node)), "cell", "exec")
+    names = symtable.symtable(ast.unparse(Apart().visit(node)), "cell", "exec")
     symbols = names.get_symbols()
     reads = {each.get_name() for each in symbols if each.is_referenced()} | _free(names)
     gives = {each.get_name() for each in symbols if each.is_assigned() or each.is_namespace()}
@@ -224,16 +224,18 @@ def _written(node: ast.AST) -> str:
     return ast.unparse(_Quoted().visit(node))
 
 
-class _Apart(ast.NodeTransformer):
+class Apart(ast.NodeTransformer):
     """Comprehensions as generators, whose names are their own: those of a list count outside since Python 3.12."""
 
     def visit_ListComp(self, node: ast.ListComp | ast.SetComp) -> ast.GeneratorExp:
+        """Keep element and loops."""
         self.generic_visit(node)
         return ast.GeneratorExp(node.elt, node.generators)
 
     visit_SetComp = visit_ListComp
 
     def visit_DictComp(self, node: ast.DictComp) -> ast.GeneratorExp:
+        """Make a pair of key and value."""
         self.generic_visit(node)
         return ast.GeneratorExp(ast.Tuple([node.key, node.value], ast.Load()), node.generators)
 

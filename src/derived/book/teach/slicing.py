@@ -13,6 +13,8 @@ import symtable
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from derived.book.source.on_page import Apart
+
 
 @dataclass(frozen=True)
 class Statement:
@@ -93,7 +95,8 @@ def _names(node: ast.stmt) -> tuple[set[str], set[str]]:
 
 def _own(node: ast.stmt) -> tuple[set[str], set[str]]:
     """Return names bound and read by Python's symbol table, inner functions included."""
-    table = symtable.symtable(ast.unparse(node), "cell", "exec")
+    apart = Apart().visit(ast.parse(ast.unparse(node)))  # a copy: the statement itself is read on
+    table = symtable.symtable(ast.unparse(apart), "cell", "exec")
     bound = {each.get_name() for each in table.get_symbols() if each.is_assigned() or each.is_imported()}
     read = {each.get_name() for each in table.get_symbols() if each.is_referenced()}
     inner = list(table.get_children())

@@ -7,12 +7,16 @@ import pandas as pd
 from derived.lab import measure
 from derived.lab.claims import RECORDED, Claim, at_least, identity, reported, statistic, within
 
-from ..experiments.real import Novels, Written
+from ..experiments.real import Novels, Speeches, Written
 
 PAGE = ["novel", "text"]
 GEMMA = {
     "made_of": "real weights",
     "where": "Gemma 3 270M on pages of *Persuasion* and *Northanger Abbey*; drafts learned from four other novels",
+}
+SPOKEN = {
+    "made_of": "real weights",
+    "where": "Gemma 3 270M on pages of State of the Union speeches; drafts learned from four novels of Jane Austen",
 }
 LEARNED = "(draft == 'table' or draft == 'exit')"
 
@@ -119,6 +123,19 @@ CLAIMS = (
         judged_at=RECORDED,
         **GEMMA,
     ),
+    statistic(
+        "CAC-12.m",
+        r"On speeches, too, which are no novels, Gemma 3 270M is still asked at $\delta=1$ with each of the three drafts: to "
+        r"keep 99 of 100 drafts of a page Cactus needs a larger budget.",
+        Speeches,
+        needed("(draft == 'lookup' or draft == 'table' or draft == 'exit')", **EACH),
+        r"$\log_{10}$ of the smallest such $\delta$, mean over speeches, the draft with the least",
+        at_least(0.0),
+        null=needed("draft == 'self'"),
+        unit="decimal logarithm",
+        judged_at=RECORDED,
+        **SPOKEN,
+    ),
     closer("CAC-13.h", 0.01),
     closer("CAC-13.i", 1.0),
     statistic(
@@ -146,5 +163,18 @@ CLAIMS = (
         unit="nats per token",
         judged_at=RECORDED,
         **GEMMA,
+    ),
+    statistic(
+        "CAC-13.l",
+        r"On speeches, too, lenience stays nearer to Gemma 3 270M than Cactus with $\delta=0.01$ at equal mean acceptance, "
+        r"when the draft is word counts of novels.",
+        Speeches,
+        less_than_cactus("lenience", "draft == 'table' and delta == 0.01"),
+        "KL of Cactus less that of lenience, mean over speeches",
+        at_least(0.001),
+        null=less_than_cactus("interp", "draft == 'table' and delta == 0.01"),
+        unit="nats per token",
+        judged_at=RECORDED,
+        **SPOKEN,
     ),
 )

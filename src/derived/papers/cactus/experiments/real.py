@@ -9,7 +9,7 @@ self     the verifier's own distribution, cut to as many tokens as the others pr
 p, q     distributions of draft and verifier at a position, on the draft's support and one token for all others
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -46,6 +46,7 @@ REFERENCES = ("alien", "self")  # the worst and the best that one may think of
 PAGE = 256  # tokens of a page that the head learns from
 NEARLY_ALL = 0.99
 LARGEST = 1e8  # of the budgets that are tried
+SHORT = {"texts": 4, "length": 80, "first": 64, "others": 1, "taught": 4}
 
 
 class Desk(NamedTuple):
@@ -58,7 +59,7 @@ class Desk(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class WithGemma(Experiment):
-    """What both experiments share: the verifier, and drafts that learned from four novels which are not judged."""
+    """What these experiments share: the verifier, and drafts that learned from four novels which are not judged."""
 
     needs: ClassVar = ("gemma", "austen")
 
@@ -81,35 +82,32 @@ def pages_of(tokens: Tensor, count: int, length: int) -> Tensor:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Novels(WithGemma):
-    """CAC-8, 12, 13: rules on the next-token distributions of Gemma over pages of two novels, temperature 1.
+class Pages(WithGemma):
+    """Rules on the next-token distributions of Gemma over pages, temperature 1.
 
     Each budget of Cactus, and lenience and interpolation set to the same mean acceptance: on the even pages for the odd
-    ones, and the reverse. The references are judged by exact sampling alone. Rows: one per novel, page, draft, rule and
-    budget; means over the positions at which the draft proposes something. ``gap`` is the worst of |gain - TV| over
-    them, ``bound`` its rounding; ``enough`` the smallest budget with which Cactus keeps 99 of 100 drafts of the page,
-    ``over`` the number of over-drafted tokens.
+    ones, and the reverse. The references are judged by exact sampling alone. Rows: one per kind of text (``novel``),
+    page, draft, rule and budget; means over the positions at which the draft proposes something. ``gap`` is the worst
+    of |gain - TV| over them, ``bound`` its rounding; ``enough`` the smallest budget with which Cactus keeps 99 of 100
+    drafts of the page, ``over`` the number of over-drafted tokens.
     """
 
-    novels: tuple[str, ...] = JUDGED
     texts: int = 24
     length: int = 200
     first: int = 168
     deltas: tuple[float, ...] = (0.001, 0.01, 0.1, 1.0)
 
-    tiers: ClassVar = {
-        "ci": {"novels": JUDGED[:1], "texts": 4, "length": 80, "first": 64, "others": 1, "taught": 4},
-        "cpu": {},
-    }
+    def judged(self, tokens: Callable[[str], Tensor], books: dict[str, str]) -> Iterator[tuple[str, Tensor]]:
+        """Each kind of text with its pages (texts, length)."""
+        raise NotImplementedError
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         books = texts.austen()
         desk = self.desk(books)
         tables = []
-        for novel in self.novels:
-            pages = pages_of(desk.gemma.tokens(books[novel])[0], self.texts, self.length)
+        for kind, pages in self.judged(desk.gemma.tokens, books):
             laws = self._laws(desk, pages)
-            tables += [self._judged(draft, *laws[draft]).assign(novel=novel) for draft in (*DRAFTS, *REFERENCES)]
+            tables += [self._judged(draft, *laws[draft]).assign(novel=kind) for draft in (*DRAFTS, *REFERENCES)]
         return pd.concat(tables, ignore_index=True)
 
     def _judged(self, draft: str, page: Tensor, p: Tensor, q: Tensor) -> pd.DataFrame:
@@ -171,6 +169,33 @@ class Novels(WithGemma):
         """Next-token distributions at the judged positions of a page, (positions, V)."""
         num_judged = self.length - self.first
         return model(tokens[None], logits_to_keep=num_judged + 1).logits[0, :-1].double().softmax(dim=-1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Novels(Pages):
+    """CAC-8, 12, 13: pages of two novels, which no draft learned from. Rows as there."""
+
+    novels: tuple[str, ...] = JUDGED
+
+    tiers: ClassVar = {"ci": {"novels": JUDGED[:1], **SHORT}, "cpu": {}}
+
+    def judged(self, tokens, books):
+        for novel in self.novels:
+            yield novel, pages_of(tokens(books[novel])[0], self.texts, self.length)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Speeches(Pages):
+    """CAC-12, 13: the middle page of each of ``texts`` speeches on the State of the Union, at equal distances in their
+    order from the first to the last, while drafts have learned from novels. Rows as there."""
+
+    needs: ClassVar = ("gemma", "austen", "stdlib")
+    tiers: ClassVar = {"ci": SHORT, "cpu": {}}
+
+    def judged(self, tokens, books):
+        whole = texts.speeches()
+        chosen = [whole[place].text for place in torch.linspace(0, len(whole) - 1, self.texts).long().tolist()]
+        yield "speeches", torch.cat([pages_of(tokens(text)[0], 3, self.length)[1:2] for text in chosen])
 
 
 def likely(laws: Tensor) -> list[dict[int, float]]:

@@ -65,9 +65,11 @@ def train_matrix(
 ) -> MatrixTraining:
     """Full-batch training of the tied layer LA(X) P on ||LA(X) P - Y||_F^2 / n, for all batch entries at once.
 
-    ``read_out`` says what P is: "frozen" at P0, or if P0 is not given at its theoretical value for L = whitening(X);
-    "recomputed" from the current L; "trained" from P0. Raises ValueError for unfitting shapes, NaN, "trained"
-    without P0 and "recomputed" with one. [digest: one scalar L, P computed from the data; the other cases ours]
+    Tokens and responses enter only through their second moments, so p + m tokens stand for n; the equality with the
+    layer on all of its tokens is a test. ``read_out`` says what P is: "frozen" at P0, or if P0 is not given at its
+    theoretical value for L = whitening(X); "recomputed" from the current L; "trained" from P0. Raises ValueError for
+    unfitting shapes, NaN, "trained" without P0 and "recomputed" with one. [digest: one scalar L, P computed from the
+    data; the other cases ours]
 
     >>> X, Y = torch.tensor([[1.0], [-1.0], [2.0]]), torch.tensor([[2.0], [-1.0], [3.0]])
     >>> trained = train_matrix(X, Y, torch.ones(1, 1), lr=0.05, epochs=200)
@@ -96,6 +98,7 @@ def train_matrix(
     batch = torch.broadcast_shapes(X.shape[:-2], L0.shape[:-2])
     L = nn.Parameter(L0.expand(*batch, *L0.shape[-2:]).clone())
     P = None if P0 is None else nn.Parameter(P0.expand(*batch, *P0.shape[-2:]).clone())
+    X, Y = _few_tokens(X, Y)
 
     def loss(epoch: int) -> Tensor:
         tokens = X @ L
@@ -106,6 +109,17 @@ def train_matrix(
     course = _descend(loss, [L, P] if read_out == "trained" else [L], optimizer, lr, epochs)
     end = L.detach()
     return MatrixTraining(end, mechanism.read_out(X, Y, end) if P is None else P.detach(), course)
+
+
+def _few_tokens(
+    X: Float[Tensor, "*batch n p"], Y: Float[Tensor, "*batch n m"]
+) -> tuple[Float[Tensor, "*batch k p"], Float[Tensor, "*batch k m"]]:
+    """At most p + m tokens with the same mean squares and products: of [X Y] = QR the rows of sqrt(k/n) R. [ours]"""
+    batch = torch.broadcast_shapes(X.shape[:-2], Y.shape[:-2])
+    both = torch.cat([each.expand(*batch, *each.shape[-2:]) for each in (X, Y)], dim=-1)
+    R = torch.linalg.qr(both, mode="r").R
+    R = R * (R.shape[-2] / X.shape[-2]) ** 0.5
+    return R[..., : X.shape[-1]], R[..., X.shape[-1] :]
 
 
 def structure_gap(X: Float[Tensor, "*batch n p"], L: Float[Tensor, "*batch p d"]) -> Float[Tensor, "*batch"]:
