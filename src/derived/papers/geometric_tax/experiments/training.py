@@ -47,7 +47,7 @@ class Heads(Arms):
 
     looks: tuple[float, ...] = ()
 
-    tiers: ClassVar = {"ci": CI, "cpu": {**CPU, "networks": 40}, "gpu": {"networks": 40}}
+    tiers: ClassVar = {"ci": CI, "cpu": {**CPU, "networks": 40}, "gpu": {}}
 
     def conditions(self) -> list[dict]:
         return [each for each in super().conditions() if each["arm"] in ("ce", "scalar", "shuffled")]
