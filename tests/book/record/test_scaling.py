@@ -75,6 +75,8 @@ def test_time_passes_through_the_record_and_memory_ends_where_a_core_is_full(sta
     assert scaling.at(memory.counted, scale.end) == pytest.approx(64, rel=1e-3)
     flat = [(n, {"launches": n, "held": 10**6}) for n in (1, 2, 4)]
     assert scaling.of(NAME, RECORD, flat).end == math.inf
+    assert scaling.of(NAME, RECORD, flat).ends == "nowhere"
+    assert scale.ends.startswith("at n of about ")
 
 
 def test_counts_are_kept_by_name_and_read_beside_the_record(tmp_path, stated):

@@ -93,6 +93,11 @@ class Scale:
     growths: tuple[Growth, Growth]  # seconds and gigabytes
     end: float  # size at which memory ends; infinite where memory does not grow
 
+    @property
+    def ends(self) -> str:
+        """Where memory ends, in words: two digits of the size."""
+        return f"at {self.size} of about {float(f'{self.end:.2g}'):,.0f}" if math.isfinite(self.end) else "nowhere"
+
 
 def of(name: str, record: Mapping[str, Any], counted: Sequence[tuple[int, Mapping[str, float]]]) -> Scale:
     """Put the counts of an experiment beside its record at tier cpu (as record.json has it)."""
