@@ -265,7 +265,7 @@ CLASSIFIERS = (
         unit="share of the queries",
         judged_at=RECORDED,
         null=placebo_over_softmax,
-        where="seconds of the processor of one thread by a calibration that the record holds, by which the steps were set beforehand",
+        where="seconds of the processor of one thread by a calibration that the record holds, since other work ran beside; one set of texts judges all networks, and each arm chose an end of its three rates",
     ),
     reported(
         "SK-18.f",

@@ -213,6 +213,7 @@ class Arms(Experiment):
     tiny: ClassVar = {"steps": 2, "texts": 10, "pairs": 4}
     dtype: ClassVar = torch.float32
     draws: ClassVar[tuple[str, ...]] = ()  # of a subclass: the names that make its draws its own
+    shared: ClassVar[bool] = False  # whether one set of texts judges all networks
 
     def conditions(self) -> list[dict]:
         arms = [(arm, self.steps) for arm in self.arms] + [(1, self.longer * self.steps)]
@@ -270,9 +271,10 @@ class Arms(Experiment):
         return {name: float((known.gather(1, each) == labels).double().mean()) for name, each in partners.items()}
 
     def _judges(self, task: str, num: int, seed: int, name: str) -> list[Tensor]:
-        """Features and labels of texts of each network's own, (R, num, ...)."""
-        drawn = self._drawn(task, self.models * num, stream(seed, name, task, *self.draws))
-        return [each.unflatten(0, (self.models, num)) for each in drawn]
+        """Features and labels of texts of each network's own, (R, num, ...), or (1, num, ...) where they are shared."""
+        networks = 1 if self.shared else self.models
+        drawn = self._drawn(task, networks * num, stream(seed, name, task, *self.draws))
+        return [each.unflatten(0, (networks, num)) for each in drawn]
 
     def _drawn(self, task: str, num: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         if task == "matching":
@@ -329,17 +331,18 @@ class EqualSeconds(Arms):
     turns, on one thread.
     """
 
-    rates: tuple[float, ...] = (4e-3, 6.3e-3, 1e-2, 1.6e-2, 2.5e-2)
+    rates: tuple[float, ...] = (6.3e-3, 1e-2, 1.6e-2)
     times: tuple[float, float] = (1.5, 1.15)
     rounds: int = 15
     few: int = 10
 
     tiers: ClassVar = {
         "ci": Arms.tiers["ci"] | {"rounds": 2, "few": 1},
-        "cpu": Arms.tiers["cpu"] | {"models": 12},
+        "cpu": Arms.tiers["cpu"] | {"models": 12, "rates": (6.3e-3, 1e-2, 1.6e-2)},
     }
     clocks: ClassVar = ("seconds", "each", "own", "five")
     draws: ClassVar = ("equal seconds",)
+    shared: ClassVar = True
 
     def conditions(self) -> list[dict]:
         softmax, three = (round(each * self.steps) for each in self.times)
