@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import DASHED, beside, largest, shades
+from derived.lab.plot import DASHED, beside, largest, panel_label, shades
 
 
 def staircase(rows: pd.DataFrame) -> Figure:
@@ -27,6 +27,7 @@ def staircase(rows: pd.DataFrame) -> Figure:
     beside(ax, first["K"], first["steps_cap"], r"$\pi(K-1)$", shift=(-12, 8), ha="right")
     ax.set(xscale="log", yscale="log", xlabel="bins $K$", ylabel=r"length $\Lambda$")
     ax.set_xlim(bound["K"].min() / 1.2, bound["K"].max() * 5)
+    panel_label(ax, "Finer bins lengthen the path,\nuntil the label's width $\\sigma$ caps it")
     ends = table.groupby("sigma")["length"].last()
     said = ", ".join(f"{length:.4g} at sigma {sigma:g}" for sigma, length in ends.items())
     figure.set_label(

@@ -36,7 +36,7 @@ def real(walks: pd.DataFrame, strands: pd.DataFrame) -> Figure:
     axes[0].plot(L, np.exp(steps.xs(L[0], level="L").mean()) * (L / L[0]) ** -2.0, **THEORY)
     axes[0].set(xscale="log", yscale="log", xlabel="window $L$, residues", ylabel="cosine step")
     axes[0].legend(frameon=False, fontsize=8)
-    panel_label(axes[0], "antibody genes")
+    panel_label(axes[0], "longer window, smaller step")
     table, means = largest(strands), []
     for x, arm in enumerate(ARMS):
         mean, reach = mean_and_reach(table.loc[table["arm"] == arm, "similarity"])
@@ -44,8 +44,8 @@ def real(walks: pd.DataFrame, strands: pd.DataFrame) -> Figure:
         axes[1].errorbar(x, mean, reach, fmt="o", color=RED, markerfacecolor=face, capsize=3)
         means.append(mean)
     axes[1].set_xticks(range(len(ARMS)), ARMS.values())
-    axes[1].set(ylabel="similarity after RC", xlabel="DNA", ylim=(0, None))
-    panel_label(axes[1], "human DNA")
+    axes[1].set(ylabel="similarity after\nreverse complement", xlabel="DNA", ylim=(0, None))
+    panel_label(axes[1], "human DNA and its shuffles alike")
     figure.set_label(
         f"Cosine step from the shortest to the longest window: {'; '.join(said)}. Similarity of distance matrices "
         f"under the reverse complement: human {means[0]:.2f}, each window shuffled {means[1]:.2f}, one chain for all "

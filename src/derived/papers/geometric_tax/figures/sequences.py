@@ -43,11 +43,12 @@ def readouts(rows: pd.DataFrame) -> Figure:
             face = color if recorded else "none"
             ax.errorbar(x + shift, mean, reach, fmt="o", color=color, markerfacecolor=face, capsize=3)
             means.append(mean)
-        height = {"counts": 1.07, "symmetric": 0.93, "random": means[-1]}[readout]
-        beside(ax, 3.2, height, name, color, shift=(10, 0))
+        where = {"shift": (0, 10), "ha": "center"} if readout == "counts" else {"shift": (10, 0)}
+        beside(ax, x + shift, means[-1], name, color, **where)
         said.append(f"{name} {', '.join(f'{each:.2f}' for each in means)}")
     ax.set_xticks(range(len(ARMS)), ARMS.values())
-    ax.set(xlabel="DNA", ylabel="similarity after RC", xlim=(-0.5, 4.4), ylim=(None, 1.15))
+    ax.set(xlabel="DNA", ylabel="similarity after\nreverse complement", xlim=(-0.5, 4.2), ylim=(None, 1.15))
+    panel_label(ax, "Random sums: strands alike only where GC varies")
     figure.set_label(
         f"Similarity of distance matrices before and after the reverse complement, for DNA of varied GC, each sequence "
         f"shuffled, one chain for all, and uniform letters, by read-out: {'; '.join(said)}."
@@ -84,7 +85,8 @@ def dilution(rows: pd.DataFrame, walks: pd.DataFrame) -> Figure:
     at = table.groupby(["setting", "encoder"])["cosine"].mean()
     beside(axes[1], 2.88, at["same", "Caduceus"], "one window", BLUE, shift=(0, 26), ha="center", fontsize=9)
     beside(axes[1], 0.12, at["published", "DNABERT-2"], "windows as published", RED, shift=(8, 4), fontsize=9)
-    panel_label(axes[1], "a walk of four encoders")
+    times = (f"{factors[each]:.{0 if factors[each] > 10 else 1}f} times" for each in ("published", "same"))
+    panel_label(axes[1], "unequal windows spread the steps\n{}, one window {}".format(*times))
     slope = {name: rows.groupby("L")[name].mean() for name in ("euclidean", "cosine")}
     fall = {name: each.iloc[0] / each.iloc[-1] for name, each in slope.items()}
     figure.set_label(

@@ -49,8 +49,9 @@ def sweep(rows: pd.DataFrame, longer: pd.DataFrame) -> Figure:
         said = ", ".join(f"{k} {value:.2g}" for k, value in zip(K, mean, strict=True))
         words.append(f"{case}: {said}, the value {scalar:.2g}")
     axes[0].plot([K[0], K[-1]], [1, 1], **DASHED)
-    ends.append((1.0, "the value itself", MUTED))
-    for (_, case, color), place in zip(ends, apart([end for end, *_ in ends], 0.08 * most), strict=True):
+    beside(axes[0], K[0], 1, "the value itself", MUTED, (8, -7), fontsize=9)
+    places = apart([end for end, *_ in ends], 0.11 * axes[0].get_ylim()[1])
+    for (_, case, color), place in zip(ends, places, strict=True):
         beside(axes[0], K[-1], place, case, color, (8, 0), annotation_clip=False)
     axes[0].set(ylabel="distortion under hard labels,\nover the value's", ylim=(0, None))
     panel_label(axes[0], f"Without noise, hard labels distort up to {most:.1f} times as much")

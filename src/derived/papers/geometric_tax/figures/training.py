@@ -173,6 +173,8 @@ def encoders(rows: pd.DataFrame) -> Figure:
         ax.set_xticks(range(len(ENCODERS)), ENCODERS.values(), rotation=25, ha="right", fontsize=8)
         ax.set_xlabel("encoder")
     axes[0].set(ylabel=DISTORTION, ylim=(0, None))
+    each = table.groupby(["encoder", "arm"])["distortion"].mean().unstack().eval("ce / scalar")
+    panel_label(axes[0], f"In each encoder hard labels distort\n{each.min():.1f} to {each.max():.1f} times as much")
     axes[1].set(ylabel="error of the next value", yscale="log")
     low, high = table["rmse"].min(), table["rmse"].max()
     plain_log(

@@ -26,10 +26,10 @@ def information(rows: pd.DataFrame) -> Figure:
             base = base + part[column]
         ax.plot(part.index, part["total"], "_", color=INK, markersize=9, label="$I(X;Y)$")
         ax.axhline(0, color=INK, linewidth=0.6)
-        ax.set(xticks=[], xlabel="random mixtures, sorted")
-        worst = -part["correction"].min()
-        finding = f"up to {worst:.2f} nats too much" if worst > 0.05 else "nearly nothing too much"
-        panel_label(ax, f"centres × {size:g}: second moments\npromise {finding}")
+        ax.set(xticks=[], xlabel=f"random mixtures, centres × {size:g}, sorted")
+        where = "near" if size == sizes[0] else "far"
+        over = max(0.0, -part["correction"].min())
+        panel_label(ax, f"{where} centres: second moments\nat most {over:.2f} nats too high")
     axes[0][0].set_ylabel("nats")
     axes[0][0].legend(fontsize=7)
     low, high = rows["correction"].min(), rows["correction"].max()
@@ -53,7 +53,9 @@ def averages(rows: pd.DataFrame) -> Figure:
         last = part["value"].abs().to_numpy()
         beside(ax, part["level"].max(), last[-1], name, color)
         words.append(f"{name.replace('$', '')} {last[-1] / last[-2]:.3f}")
-    ax.set(yscale="log", xlabel="level $l$", ylabel="per coordinate", xlim=(-0.3, 1.45 * rows["level"].max()))
+    ax.set(yscale="log", xlabel="level $l$", ylabel="$|$kurtosis$|$, negentropy (nats)")
+    ax.set(xlim=(-0.3, 1.45 * rows["level"].max()), xticks=sorted(rows["level"].unique()))
+    panel_label(ax, "Averages become Gaussian")
     figure.set_label(f"Falling straight lines on a logarithmic axis. Last ratios: {', '.join(words)}.")
     return figure
 
@@ -69,7 +71,8 @@ def blindness(rows: pd.DataFrame) -> Figure:
         ax.errorbar(mean.index / p, mean, spread, fmt="o-", color=color)
         beside(ax, mean.index[-1] / p, mean.iloc[-1], law, color)
         words.append(f"{law} {mean.iloc[0]:.3f} to {mean.iloc[-1]:.3f}")
-    ax.set(xscale="log", xlabel="$n/p$", ylabel=r"$b_{2,p}\,/\,p(p+2)$")
+    ax.set(xscale="log", xlabel="samples over dimensions $n/p$", ylabel="Mardia's statistic\nover its normal limit")
+    panel_label(ax, "With few samples all distributions look alike")
     ax.set_xlim(right=3 * chosen["n"].max() / p)
     figure.set_label(
         f"Mardia's statistic against sample size over width, p = {p}. All start at one point and part as the sample "

@@ -39,6 +39,8 @@ def split_energy(rows: pd.DataFrame) -> Figure:
     beside(ax, top["symmetric"], -0.55, "antisymmetric", ORANGE, (2, 0))
     ax.set(yticks=means.index, yticklabels=[f"level {level}" for level in means.index], ylim=(len(means) - 0.5, -0.8))
     ax.set_xlabel(r"mean of $\Vert\alpha_lU_lS^{(l)}U_l^\top\Vert_F^2$, its two parts")
+    least = (means.min(axis="columns") / means.sum(axis="columns")).min()
+    panel_label(ax, f"Both parts at every level, each at least {100 * least:.0f} %")
     words = "; ".join(f"level {k} {r['symmetric']:.2f} and {r['antisymmetric']:.2f}" for k, r in means.iterrows())
     figure.set_label(f"Stacked bars of squared norm by level, symmetric and antisymmetric part: {words}.")
     return figure

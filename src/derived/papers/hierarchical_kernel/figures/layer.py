@@ -30,6 +30,7 @@ def score_pyramid(rows: pd.DataFrame, symbols: Sequence[str]) -> Figure:
     for first, last in brackets(symbols):
         low, high = first - 0.5, last + 0.5
         ax.plot([low, low, high, low], [low, high, high, low], color=RED, linewidth=1.6)
+    panel_label(ax, "Coarse blocks follow the brackets")
     for number, level in enumerate(levels):
         small = ax.inset_axes((0.42 + 0.2 * number, 0.74, 0.17, 0.17))
         one = as_matrix(rows[rows["level"] == level], "score")

@@ -20,7 +20,8 @@ def jacobians(rows: pd.DataFrame) -> Figure:
         seen = table > 100 * np.finfo(float).eps
         ax.imshow(np.log10(np.where(seen, table, np.nan)), cmap=SEQUENTIAL, vmin=-4, vmax=0.5)
         ax.plot([-0.5, len(table) - 0.5], [-0.5, len(table) - 0.5], color=RED, linewidth=1)
-        panel_label(ax, POOLINGS[name])
+        ahead = "see ahead" if np.triu(seen, 1).any() else "causal"
+        panel_label(ax, f"{POOLINGS[name].removeprefix('causal ')}: {ahead}")
         ax.set(xticks=[], yticks=[], xlabel="token $t$")
         words.append(f"{POOLINGS[name]} {np.triu(table, 1).max():.2g}")
     axes[0].set_ylabel("output $i$")

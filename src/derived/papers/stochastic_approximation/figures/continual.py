@@ -23,17 +23,17 @@ def trade_off(tracking: pd.DataFrame, average: pd.DataFrame) -> Figure:
         left.plot(epsilon / a, part, "o", color=color, markerfacecolor="none", label=f"$a={a:g}$")
     left.set(xscale="log", xlabel=r"$\epsilon/a$", ylabel="variance of $x$", ylim=(0, 1.08))
     left.legend(fontsize=9)
-    panel_label(left, "constant step")
+    panel_label(left, "large step: follows the world,\nsmall step: averages")
     best = largest(average)
     points = best.assign(square=best["x"] ** 2).groupby("n").agg(square=("square", "mean"), exact=("exact", "first"))
     right.plot(points.index, points["square"], "o", color=GREEN, markerfacecolor="none")
     right.plot(points.index, points["exact"], **THEORY)
     epsilon = best["epsilon"].iloc[0]
     right.axvline(1 / epsilon, color=INK, linewidth=0.8, linestyle=":")
-    beside(right, 1 / epsilon, 1.0, r"$1/\epsilon$", INK, (4, 0))
+    beside(right, 1 / epsilon, 1.0, rf"$1/\epsilon={1 / epsilon:g}$", INK, (4, 0))
     right.set(xscale="log", xlabel="$n$")
     plain_log(right.xaxis, (1, 10, 100, 1000))
-    panel_label(right, rf"step $1/n$, $\epsilon={epsilon:g}$")
+    panel_label(right, "step $1/n$: two worlds up to $1/\\epsilon$,\nthen one")
     words = [f"epsilon over a {e / a:.2g}: {value:.3f}" for (a, e), value in means.items()]
     figure.set_label(
         f"Left: variance of the iterate at constant step, on the curve 1/(1 + epsilon/a); {'; '.join(words)}. Right: "

@@ -98,8 +98,11 @@ def typical_and_root(rows: pd.DataFrame) -> Figure:
     ax.plot(exact["n"], exact["exact"], **THEORY)
     start = drawn.sort_values("n").iloc[0]
     n = np.array([drawn["n"].min(), drawn["n"].max()])
-    ax.plot(n, start["value"] * (n / n[0]) ** (1 / rows["beta"].iloc[0] - 1), **{**THEORY, "linestyle": ":"})
+    slow = start["value"] * (n / n[0]) ** (1 / rows["beta"].iloc[0] - 1)
+    ax.plot(n, slow, **{**THEORY, "linestyle": ":"})
+    beside(ax, *np.exp(np.log([n, slow]).mean(axis=1)), "$n^{-1/3}$", INK, (-4, -9), ha="right")
     ax.set(xscale="log", yscale="log", xlabel="$n$", ylabel=r"error of the mean, $\beta=1.5$")
+    panel_label(ax, "The typical stream errs less than the root mean square")
     _times(ax, rows)
     plain_log(ax.yaxis, (0.02, 0.05, 0.1))
     figure.set_label(

@@ -38,7 +38,7 @@ def rate_curves(errors: pd.DataFrame, scaled: pd.DataFrame) -> Figure:
         style = {"bins": np.linspace(-4, 4, 41), "density": True, "histtype": "step", "label": label}
         right.hist(part["z"], color=(BLUE, RED)[component], **style)
     right.plot(grid, np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi), **THEORY)
-    right.set(xlabel=r"$\sqrt{n}\,(x_n-x^*_k)/\sqrt{\Sigma_k}$", ylabel="density")
+    right.set(xlabel="standardised error", ylabel="density")
     right.legend(fontsize=8)
     panel_label(right, "chain of infinite order")
     spread = best.groupby("component")["z"].std()

@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, DASHED, MUTED, ORANGE, THEORY, beside, largest, panel_label
+from derived.lab.plot import BLUE, DASHED, INK, MUTED, ORANGE, THEORY, beside, largest, panel_label
 
 REACH = 3.29  # standard errors of a 99.9 % interval
 
@@ -25,12 +25,16 @@ def streams(settling: pd.DataFrame, names: pd.DataFrame) -> Figure:
             ("shuffled", "shuffled", -0.12, MUTED, "none"),
         ):
             reach = REACH * spread.at[error, "std"]
-            left.errorbar(spread.at[data, "mean"], -place + shift, xerr=reach, fmt="o", color=color, mfc=face)
+            mean = spread.at[data, "mean"]
+            left.errorbar(mean, -place + shift, xerr=reach, fmt="o", color=color, mfc=face)
+            if place == 0:
+                beside(left, mean + reach, -place + shift, data, color, (4, 25 * shift), fontsize=8)
         words.append(f"{name} {spread.at['as it is', 'mean']:.2f}, shuffled {spread.at['shuffled', 'mean']:.2f}")
     left.axvline(-0.5, **THEORY)
     left.set_yticks([-place for place in range(len(words))], largest(settling)["series"].unique())
-    left.set_xlabel("exponent of the error of means")
-    panel_label(left, "series")
+    left.set(xlabel="exponent of the error of means", ylim=(-len(words), 0.5))
+    beside(left, -0.5, 0.35 - len(words), "independent data", INK, (4, 0), fontsize=8)
+    panel_label(left, "Volatility settles slowly")
     given = largest(names).query("names == 'given'")
     pairs = given.groupby(["language", "other"])[["kl", "rate"]].mean()
     right.plot(pairs["kl"], pairs["rate"], "o", color=ORANGE, markersize=4)

@@ -52,7 +52,7 @@ def walls(path: pd.DataFrame, even: pd.DataFrame) -> Figure:
     steps = [(row.begins, row.code) for row in _path(path).itertuples()]
     even = even[(even["n"] == 5) & (even["epsilon"] == even["epsilon"].max())].iloc[0]
     figure, axes = plt.subplots(2, 1, figsize=(5.4, 4.4))
-    _walls(axes[0], steps, "five worlds, two of them alike to the text", 1.4 * steps[-1][0])
+    _walls(axes[0], steps, "five worlds at random: they merge step by step", 1.4 * steps[-1][0])
     joined = [(0.0, "01234"), (even["first"], "00000")]
     _walls(axes[1], joined, "five worlds at equal distances: all merge at once", 1.4 * even["threshold"])
     axes[1].axvline(even["threshold"], **DASHED)

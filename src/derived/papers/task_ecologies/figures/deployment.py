@@ -57,6 +57,7 @@ def off_ecology(rows: pd.DataFrame) -> Figure:
     ax.plot(ends, ends, **THEORY)
     beside(ax, ends[0], ends[0], "bound", INK, (10, 0), fontsize=9)
     ax.set(xscale="log", yscale="log", xlabel="bound of the pair (nats)", ylabel="what its cell pays (nats)")
+    panel_label(ax, "A merged cell pays at least its pair's bound")
     ax.legend(title="in the cell", fontsize=8, title_fontsize=8, loc="lower right")
     more = rows.loc[rows["size"] > 2, "own"]
     figure.set_label(

@@ -37,8 +37,8 @@ def trained_against_optimum(rows: pd.DataFrame) -> Figure:
     left.set(xlabel=r"excess $\Delta(p)$ of the imposed code (nats)", ylabel="trained loss less the floor (nats)")
     right.set(xlabel="what the reader can see allows (nats)")
     right.legend(*left.get_legend_handles_labels(), fontsize=8, loc="lower right")
-    panel_label(left, "against $L^*(p)$")
-    panel_label(right, "against the reader's own best")
+    panel_label(left, "who sees context and cell\nreaches the theorem")
+    panel_label(right, "each reaches what it can see")
     figure.set_label(
         f"Left: trained loss above the floor against the excess of the code; {'; '.join(words)} nats. Right: against "
         f"what each reader allows all {len(rows)} networks lie on the diagonal, within "

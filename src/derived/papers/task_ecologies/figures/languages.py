@@ -72,9 +72,10 @@ def words_abroad(*tables: pd.DataFrame) -> Figure:
     figure, axes = plt.subplots(1, len(tables), figsize=(3.6 * len(tables), 3.2), squeeze=False)
     words = []
     for ax, rows in zip(axes[0], map(largest, tables), strict=True):
+        more = {}
         for arm, shift, color in (("dealt", 0.15, MUTED), ("as they are", -0.15, BLUE)):
             means = rows[rows["arm"] == arm].groupby(["category", "replicate"])["excess"].mean()
-            told = []
+            told, more[arm] = [], means["alien"].mean() - means["trained"].mean()
             for x, (category, kind) in enumerate(zip(("trained", "relative", "alien"), LISTS, strict=True)):
                 mean, reach = mean_and_reach(means[category])
                 face = color if rows["recorded"].iloc[0] else "none"
@@ -85,7 +86,10 @@ def words_abroad(*tables: pd.DataFrame) -> Figure:
             words.append(f"{', '.join(told)} ({name})")
         ax.set(xticks=range(3), xlim=(-0.5, 2.5), ylabel="loss above the list's own table (nats)")
         ax.set_xticklabels(LISTS)
-        panel_label(ax, "eras of speeches" if rows["language"].str.startswith("from").any() else "names by language")
+        of = "eras of speeches" if rows["language"].str.startswith("from").any() else "names by language"
+        ax.set_xlabel(of)
+        told = (f"{abs(more[arm]):.2f} nats {'more' if more[arm] > 0 else 'less'}" for arm in ("as they are", "dealt"))
+        panel_label(ax, "alien lists cost {},\ndealt by chance {}".format(*told))
     axes[0][0].legend(fontsize=8, loc="upper left")
     figure.set_label(f"Loss above that of a table of the very list by kind of list: {'; '.join(words)}.")
     return figure
@@ -95,15 +99,19 @@ def names_kept(rows: pd.DataFrame) -> Figure:
     """How much farther apart names of different gender are than of the same, by sentence; rows of ``NamesKept``."""
     rows = largest(rows)
     figure, ax = plt.subplots(figsize=(6.4, 3.4))
-    words, labels = [], []
+    words, labels, last = [], [], {}
     for y, ((telling, sentence), part) in enumerate(rows.groupby(["telling", "sentence"], sort=True)):
         for weights, color, marker in (("untrained", MUTED, "s"), ("trained", RED if telling else BLUE, "o")):
             one = part[part["weights"] == weights]
             ratio = one["between"].mean() / one["within"].mean()
             face = color if rows["recorded"].iloc[0] else "none"
             ax.plot(ratio, y, marker, color=color, markerfacecolor=face)
+            last[color] = (ratio, y)
             words.append(f"{sentence.replace('{}', '…')} {ratio:.1f} {weights}")
         labels.append(sentence.replace("{}", "…") + " …")
+    beside(ax, *last[RED], "a pronoun may come", RED, (-7, 0), ha="right")
+    beside(ax, *last[BLUE], "none can", BLUE)
+    beside(ax, last[MUTED][0], last[MUTED][1] - 1, "before training", MUTED, (8, 0))
     ax.axvline(1, **DASHED)
     ax.set(yticks=range(len(labels)), xlabel="apart by gender, over apart within it", xscale="log")
     plain_log(ax.xaxis, (1, 2, 5, 10, 20))

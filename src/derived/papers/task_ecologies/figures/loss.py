@@ -24,14 +24,14 @@ def informed(rows: pd.DataFrame) -> Figure:
     beside(left, told["t"].iloc[1], told["excess"].iloc[1], "excess", BLUE, (-4, -13), ha="right", fontsize=9)
     left.set(xlabel="$t$, how often the context gives the world away", ylabel="excess of the constant code (nats)")
     left.set_ylim(0, 1.12 * max(told["naive"].max(), told["excess"].max()))
-    panel_label(left, "two coins")
+    panel_label(left, "the more the context reveals,\nthe less a code costs")
     random = rows[rows["kind"] == "random"]
     top = max(random["excess"].max(), random["naive"].max())
     right.plot([0, top], [0, top], **DASHED)
     right.plot(random["excess"], random["naive"], "o", color=RED, markersize=3, alpha=0.5)
-    right.set(xlabel="excess (nats)", ylabel="by the formula with prior weights (nats)")
-    panel_label(right, "random ecologies, all codes")
+    right.set(xlabel="excess (nats)", ylabel="by prior weights (nats)")
     over = (random["naive"] - random["excess"])[random["cells"] < random["cells"].max()]
+    panel_label(right, f"prior weights overstate it\nfor {100 * (over > 1e-9).mean():.0f} % of codes")
     figure.set_label(
         f"Left: the excess of the constant code falls from {told['excess'].iloc[0]:.3f} to "
         f"{told['excess'].iloc[-1]:.3f} "

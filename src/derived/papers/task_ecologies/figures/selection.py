@@ -63,11 +63,12 @@ def quasispecies(rows: pd.DataFrame) -> Figure:
     for quotient, name, color in ((True, "quotient", GREEN), (False, "identity map", RED)):
         share = free[free["quotient"] == quotient].groupby("epsilon")["share"].mean()
         right.plot(share.index, share, "o-", color=color)
-        beside(right, share.index[0], share.iloc[0], name, color, (4, 9))
+        called = name if quotient else f"{name}, finer"
+        beside(right, share.index[0], share.iloc[0], called, color, (4, 9))
         shares[name] = share.iloc[0]
     right.set(xscale="log", xlabel=r"mutation rate $\varepsilon$", ylabel="share of the population", ylim=(0, 1))
-    panel_label(left, "one fittest code")
-    panel_label(right, "two codes without excess")
+    panel_label(left, "first-order formula: its error\nfalls with the mutation rate")
+    panel_label(right, f"rare mutation: a finer code\nkeeps a share of {shares['identity map']:.2f}")
     figure.set_label(
         f"Left: the error of the first order falls in proportion to the mutation rate, to {one['error'].min():.1g}. "
         f"Right: at the smallest rate the quotient has {shares['quotient']:.2f} of the population and the equally fit "
