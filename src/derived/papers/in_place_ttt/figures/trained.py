@@ -80,7 +80,8 @@ def recall(rows: pd.DataFrame, chance: float) -> Figure:
         panel_label(ax, name if depth == 2 or window > 1 else "one block, bare keys")
     axes[0].set_ylabel("recall beyond the window")
     figure.set_label(
-        f"Recall of trained models, means: {'; '.join(words)}. Dashed: naming the commonest value of the text, {chance:.2f}."
+        f"Recall of trained models, means: {'; '.join(words)}. "
+        f"Dashed: naming the commonest value of the text, {chance:.2f}."
     )
     return figure
 
