@@ -89,7 +89,7 @@ def test_trained_weights(tells):
     mapped = pd.DataFrame([*cells, *columns]).assign(tier="ci", recorded=False)
     figure = real_figures.weights(mapped, mapped[mapped["stage"] == "columns"].assign(trained=0.7))
     errors = ("reactions: 0.10 untrained, 0.50 trained", "sentences: 0.10 untrained, 0.70 trained")
-    tells(figure, "rows: 0.1500", "coupling at 1: 0.0500", *errors)
+    tells(figure, "rows: 0.1500", "coupling, temperature 1: 0.0500", *errors)
 
 
 def test_what_is_learned_is_told_by_means_at_the_longest_texts():

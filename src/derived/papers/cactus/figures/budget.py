@@ -67,6 +67,7 @@ def raised_probability(rows: pd.DataFrame) -> Figure:
     ax.legend(fontsize=8, loc="lower right")
     ax.set(xlabel="verifier's probability $q_n$ of the drafted token", ylabel=r"raised to $\gamma_n$", xlim=(0, 1))
     ax.set_ylim(0, 1.03)
+    panel_label(ax, "solid: Cactus; dotted: what KL allows")
     figure.set_label(
         "Raised probability against the verifier's, solid the second-order rule, dotted the exact root for KL. Largest "
         f"distance of the two: {', '.join(words)}."

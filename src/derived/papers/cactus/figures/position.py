@@ -28,6 +28,7 @@ def which_law(rows: pd.DataFrame) -> Figure:
     ax.plot(x + 0.22, rows["mixture"], "x", color=INK, label=rf"mixture of targets, KL {first['kl_mixture']:.3f}")
     ax.legend(fontsize=8, title=rf"budget {first['delta']:g}", title_fontsize=8)
     ax.set(xlabel="token", ylabel="probability", xticks=x)
+    panel_label(ax, "Emitted: between draft and verifier, far from the mixture")
     figure.set_label(
         f"Draft, verifier and emitted law over {len(x)} tokens. Every emitted probability lies between the other two. "
         f"KL from the verifier: emitted {first['kl_emitted']:.3f}, mixture of the targets {first['kl_mixture']:.3f}, "
@@ -91,6 +92,8 @@ def flat_family(rows: pd.DataFrame) -> Figure:
     ax.plot(rows["V"], rows["predicted"], **THEORY)
     ax.plot(rows["V"], rows["ratio"], "o", color=GREEN, markerfacecolor="none")
     ax.axhline(1, **DASHED)
+    beside(ax, rows["V"].iloc[-1], 1, "the budget", MUTED, (0, 8), ha="right")
+    panel_label(ax, "KL over budget grows with the vocabulary")
     last = rows.iloc[-1]
     digits, exponent = f"{last['delta']:.1e}".split("e")
     label = rf"$\delta={digits}\cdot10^{{{int(exponent)}}}$, KL {last['kl']:.2f}"

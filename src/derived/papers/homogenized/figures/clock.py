@@ -13,12 +13,13 @@ def two_tokens(rows: pd.DataFrame) -> Figure:
     rows = largest(rows)
     figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.2), sharey=True)
     off, last = [], {}
-    for ax, (logit, part) in zip(axes, rows.groupby("logit_std"), strict=True):
+    heads = sorted(rows["H"].unique())
+    titles = (f"hot, {heads[0]} to {heads[-1]} heads: on the line", "cold: on the line, too")
+    for ax, title, (_, part) in zip(axes, titles, rows.groupby("logit_std"), strict=True):
         for column, text in (("first", "mean $R$"), ("second", "mean $R^2$")):
             theory = part.groupby("tau")[f"{column}_theory"].first()
             ax.plot(theory.index, theory, **THEORY)
             last[text] = theory.iloc[-1]
-            heads = sorted(part["H"].unique())
             for k, (H, color) in enumerate(zip(heads, shades(len(heads)), strict=True)):
                 shifted = part[part["H"] == H]
                 shifted = shifted.assign(at=shifted["tau"] + 0.06 * (k - len(heads) / 2))
@@ -28,7 +29,7 @@ def two_tokens(rows: pd.DataFrame) -> Figure:
                     ax.plot([], [], "o", color=color, label=f"$H={H}$")
         for text, place in zip(last, apart(list(last.values()), 0.09), strict=True):
             beside(ax, part["tau"].max(), place, text, shift=(14, 0))
-        panel_label(ax, rf"$\lambda={logit:g}$")
+        panel_label(ax, title)
         ax.set(xlabel=r"clock $\tau$", xlim=(0, part["tau"].max() * 1.25))
     axes[0].legend(fontsize=8)
     figure.set_label(

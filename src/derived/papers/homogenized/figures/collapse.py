@@ -24,11 +24,11 @@ from derived.lab.plot import (
 
 
 def round_ticks(values: ArrayLike) -> list[float]:
-    """1, 2 and 5 times powers of ten, from just below the least of the values to just above the largest."""
+    """1, 2 and 5 times powers of ten (within less than a decade also 1.5, 3 and 7), from just below the least of the
+    values to just above the largest."""
     low, high = np.min(values) / 1.3, np.max(values) * 1.3
-    return [
-        tick for power in range(-6, 6) for tick in (10.0**power, 2 * 10.0**power, 5 * 10.0**power) if low < tick < high
-    ]
+    steps = (1, 2, 5) if high > 10 * low else (1, 1.5, 2, 3, 5, 7)
+    return [tick for power in range(-6, 6) for tick in (step * 10.0**power for step in steps) if low < tick < high]
 
 
 def logistic(rows: pd.DataFrame) -> Figure:
@@ -37,6 +37,7 @@ def logistic(rows: pd.DataFrame) -> Figure:
     figure, ax = plt.subplots(figsize=(6.0, 3.3))
     curve = rows.groupby("tau")["u"].first()
     ax.plot(curve.index, curve, **THEORY)
+    beside(ax, curve.index[len(curve) // 3], curve.iloc[len(curve) // 3], "logistic", INK, (-6, 6), ha="right")
     widths, words = sorted(rows["d"].unique()), []
     for d, color in zip(widths, shades(len(widths)), strict=True):
         means = points(ax, rows[rows["d"] == d], "tau", "m", color)
@@ -53,19 +54,23 @@ def simplex(rows: pd.DataFrame) -> Figure:
     rows = largest(rows)
     figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.2))
     widths = sorted(rows["d"].unique())
-    for d, color in zip(widths, shades(len(widths)), strict=True):
+    for k, (d, color) in enumerate(zip(widths, shades(len(widths)), strict=True)):
         part = rows[rows["d"] == d]
         theory = part.groupby("tau")["gamma_theory"].first()
         axes[0].plot(theory.index, theory, **THEORY | {"color": color})
-        points(axes[0], part, "tau", "gamma", color)
-        axes[0].plot([], [], color=color, label=f"$d={d}$")
+        shifted = part.assign(at=part["tau"] + 0.04 * part["tau"].max() * (k - (len(widths) - 1) / 2))
+        points(axes[0], shifted, "at", "gamma", color)
+        axes[0].plot([], [], "o-", color=color, label=f"$d={d}$")
     means = points(axes[1], rows[np.isclose(rows["tau"], 2.0)], "d", "spread", INK)
     d = np.array(widths, dtype=float)
     first = float(means["value"].iloc[0])
     axes[1].plot(d, first * np.sqrt(d[0] / d), **DASHED)
-    beside(axes[1], d[0], first, "$d^{-1/2}$", MUTED, (14, -2))
     axes[0].legend(fontsize=8)
     axes[0].set(xlabel=r"clock $\tau$", ylabel=r"overlap $\gamma$", ylim=(0, 1.02))
+    courses = rows.pivot_table(index="tau", columns="d", values="gamma")
+    apart_by = float((courses.max(axis=1) - courses.min(axis=1)).max())
+    panel_label(axes[0], f"{len(widths)} widths, one curve: at most {apart_by:.3f} apart")
+    panel_label(axes[1], "wider: less scatter, like $d^{-1/2}$")
     axes[1].set(xscale="log", yscale="log", xlabel="width $d$", ylabel=r"spread at $\tau=2$")
     plain_log(axes[1].xaxis, widths)
     plain_log(axes[1].yaxis, round_ticks([*means["value"], first * np.sqrt(d[0] / d[-1])]))
@@ -153,5 +158,6 @@ def final_rate(rows: pd.DataFrame) -> Figure:
         beside(ax, tau[1], -(1 - 1 / d) * tau[1], f"$-(1-1/{d})$", shift=(12, 0))
     ax.legend(fontsize=8)
     ax.set(xlabel=r"clock $\tau$", ylabel=r"$\ln(1-m)$, less its start", xlim=(-0.5, tau[1] * 1.25))
+    panel_label(ax, r"At the end one rate, $1-1/d$")
     figure.set_label(f"Logarithm of one minus the mean overlap against the clock. Slopes {'; '.join(words)}.")
     return figure

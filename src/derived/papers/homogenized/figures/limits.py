@@ -6,7 +6,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, DASHED, INK, SEQUENTIAL, SKY, THEORY, beside, largest
+from derived.lab.plot import BLUE, DASHED, INK, SEQUENTIAL, SKY, THEORY, beside, largest, panel_label
 
 
 def heads_to_ode(rows: pd.DataFrame) -> Figure:
@@ -15,19 +15,23 @@ def heads_to_ode(rows: pd.DataFrame) -> Figure:
     rows = rows[rows["kind"] == "heads"]
     figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.0))
     sns.violinplot(rows, x="H", y="m", ax=axes[0], color=SKY, inner=None, linewidth=0.6, cut=0)
-    axes[0].axhline(rows["m_ode"].iloc[0], **THEORY)
+    flow = rows["m_ode"].iloc[0]
+    axes[0].axhline(flow, **THEORY)
+    beside(axes[0], rows["H"].nunique() - 1, flow, "flow of self-attention", INK, (0, 8), ha="right")
     variance = rows.groupby("H")["m"].var()
     axes[1].plot(variance.index, variance, "o", color=BLUE)
     axes[1].plot(variance.index, variance.iloc[-1] * variance.index[-1] / variance.index, **DASHED)
     axes[0].set(xlabel="heads $H$", ylabel="mean overlap $m$")
     axes[1].set(xscale="log", yscale="log", xlabel="heads $H$", ylabel="variance of $m$")
+    panel_label(axes[0], "More heads, less scatter")
+    panel_label(axes[1], "the variance falls like $1/H$")
     words = ", ".join(f"{v:.2g} at {H}" for H, v in variance.items())
     figure.set_label(f"Left: distribution of the mean overlap by number of heads. Right: its variance: {words}.")
     return figure
 
 
 def phase_diagram(rows: pd.DataFrame, longest: float = 8.0) -> Figure:
-    """Distance to the ODE over step and depth, with the lines of the scalings; rows of ``Interpolation``.
+    """Distance to the ODE over step and depth, with the line where the noise counts; rows of ``Interpolation``.
 
     The distance is that of ln(1 - m), which does not fade when all is collapsed; times eta L beyond ``longest``, where
     nothing is left to measure, are left out.
@@ -43,15 +47,10 @@ def phase_diagram(rows: pd.DataFrame, longest: float = 8.0) -> Figure:
     low, high = error["L"].min() / 1.6, error["L"].max() * 1.6
     right = error["eta"].max() * 3.5
     eta = np.geomspace(error["eta"].min() / 1.5, right, 200)
-    for power, scale, text, place in (
-        (1, 1, r"drift acts: $\eta L=1$", 0.8),
-        (2, H, r"noise counts: $\eta^2L/H=1$", 0.62),
-        (3, 1, r"no equation: $\eta^3L=1$", 0.25),
-    ):
-        L = scale / eta**power
-        ax.plot(eta, L, **DASHED)
-        at = np.argmin(np.abs(np.log(L) - (np.log(low) + place * np.log(high / low))))
-        beside(ax, eta[at], L[at], text, INK, (5, 4))
+    ax.plot(eta, H / eta**2, **DASHED)
+    middle = np.sqrt(low * high)
+    beside(ax, np.sqrt(H / middle), middle, "noise counts:\n" + r"$\eta^2L/H=1$", INK, (5, 8))
+    panel_label(ax, "Yellow: far from the flow, where the noise counts")
     ax.set(
         xscale="log", yscale="log", xlabel=r"step $\eta$", ylabel="layers $L$", ylim=(low, high), xlim=(eta[0], right)
     )

@@ -70,7 +70,7 @@ def noise(rows: pd.DataFrame) -> Figure:
     drawn = points(ax, shown, "N", "std", BLUE)
     theory = shown.groupby("N")["theory"].first()
     ax.plot(theory.index, theory, **THEORY)
-    beside(ax, theory.index[-1], theory.iloc[-1], r"$\eta\sqrt{N/(dh)}$", shift=(-64, 6))
+    beside(ax, theory.index[-1], theory.iloc[-1], r"$\eta\,(N/dh)^{1/2}$", shift=(-72, 6))
     ax.set(xscale="log", yscale="log", xlabel="other tokens in the memory $N$", ylabel="noise of a logit")
     plain_log(ax.xaxis, sorted(shown["N"].unique()))
     plain_log(ax.yaxis, (0.25, 0.5, 1, 2, 4))

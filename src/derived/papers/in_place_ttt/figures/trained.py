@@ -73,12 +73,15 @@ def recall(rows: pd.DataFrame, chance: float) -> Figure:
             mean = single_models(ax, x, one["test"], COLOURS[[*WRITES].index(arm)], bool(one["recorded"].iloc[0]))
             words.append(f"{name}, {WRITES[arm]} {mean:.2f}")
         ax.axhline(chance, **DASHED)
+        if ax is axes[0]:
+            beside(ax, -0.5, chance, "commonest value", MUTED, (0, 8))
         ax.set(xticks=range(len(arms)), xlim=(-0.6, len(arms) - 0.4), ylim=(-0.03, 1.05))
         ax.set_xticklabels([WRITES[arm] for arm in arms], rotation=40, ha="right", fontsize=8)
         panel_label(ax, name if depth == 2 or window > 1 else "one block, bare keys")
     axes[0].set_ylabel("recall beyond the window")
     figure.set_label(
-        f"Recall of trained models, means: {'; '.join(words)}. Dashed: a guess among the text's values, {chance:.2f}."
+        f"Recall of trained models, means: {'; '.join(words)}. "
+        f"Dashed: naming the commonest value of the text, {chance:.2f}."
     )
     return figure
 
@@ -92,7 +95,8 @@ def learning(rows: pd.DataFrame) -> Figure:
     for ax, depth in zip(axes, (1, 2), strict=True):
         curves = rows[(rows["depth"] == depth) & rows["arm"].isin(["both", "conv", "proj", "neither"])]
         ends = curves[curves["step"] == curves["step"].max()].groupby("arm", sort=False)["recall"].mean()
-        places = dict(zip(ends.index, apart(ends.to_numpy(), 0.075), strict=True))
+        places = apart(ends.to_numpy(), 0.075)
+        places = dict(zip(ends.index, places - max(0.0, places.max() - 1.03), strict=True))  # none above the panel
         for arm, part in curves.groupby("arm", sort=False):
             color = COLOURS[[*WRITES].index(arm)]
             ax.plot(*_fan(part, "recall"), color=color)
@@ -156,14 +160,21 @@ def sizes(chunks: pd.DataFrame, layers: pd.DataFrame | None = None) -> Figure:
     for ax, (rows, column) in zip(axes[0], panels, strict=True):
         rows = largest(rows)
         rows = at_chosen_rate(rows[rows["writes"] == "own"] if "writes" in rows else rows, [column], "min")
-        found, values = [], sorted(rows[column].unique())
+        found, means, values = [], [], sorted(rows[column].unique())
         places = np.log2(values) if column == "chunk" else values
         for x, value in zip(places, values, strict=True):
             part = rows[rows[column] == value]
             mean = single_models(ax, x, part["test"], BLUE, bool(part["recorded"].iloc[0]))
             found.append(f"{mean:.3f} at {value}")
+            means.append(mean)
         if "floor" in rows:
             ax.axhline(rows["floor"].iloc[0], **DASHED)
+            if ax is axes[0, 0]:
+                beside(ax, places[0], rows["floor"].iloc[0], "least possible loss", MUTED, (0, 7))
+        if column == "chunk":
+            panel_label(ax, f"in the mean, chunks of {values[int(np.argmin(means))]} tokens do best")
+        else:
+            panel_label(ax, f"one block that writes: {means[1]:.2f}, {values[-1]} blocks: {means[-1]:.2f}")
         ax.set_xticks(places, values)
         ax.set(xlabel=labels[column])
         words.append(f"{column}: {', '.join(found)}")

@@ -44,7 +44,8 @@ def shift(rows: pd.DataFrame) -> Figure:
     at = {"xycoords": "axes fraction", "ha": "right"}
     axes[0].annotate(r"self-attention: $|c^2-1|$", (0.97, 0.64), color=RED, **at)
     axes[1].annotate("self-attention", (0.97, 0.64), color=RED, **at)
-    axes[1].annotate("attention to the\ntraining tokens,\nlabels as values", (0.97, 0.24), color=BLUE, **at)
+    axes[1].annotate("attention to the\ntraining tokens", (0.97, 0.3), color=BLUE, **at)
+    axes[1].annotate("labels as values", (0.97, 0.21), color=GREEN, **at)
     scale, turned = (shown(drawn[kind, "self"]).set_index("amount")["value"] for kind in ("scale", "rotation"))
     safe = max(each["value"].max() for (_, method), each in drawn.items() if method != "self")
     figure.set_label(
@@ -70,6 +71,7 @@ def batch_error(rows: pd.DataFrame, exact: Callable[[int, int], float]) -> Figur
         worst = max(worst, float(np.abs(drawn["value"] / means - 1).max()))
     ax.set(xscale="log", yscale="log", xlabel=r"tokens $\tilde n$ in the new batch", ylabel="relative squared error")
     plain_log(ax.xaxis, sizes)
+    panel_label(ax, r"A fresh batch errs like $(p+1)/\tilde n$")
     figure.set_label(
         f"Relative squared error against the number of tokens on logarithmic axes, a falling line for each of p = "
         f"{', '.join(map(str, dimensions))}. The measured means lie on the exact curves, the farthest {worst:.1%} off."

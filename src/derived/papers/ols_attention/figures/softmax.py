@@ -19,7 +19,10 @@ def dial(rows: pd.DataFrame) -> Figure:
     betas = np.sort(rows["beta"].dropna().unique())
     norm = LogNorm(betas[0], betas[-1])
     figure, axes = plt.subplots(1, 2, figsize=(6.6, 3.1), sharey=True)
-    panels = (("read-out", r"read-out $\bar y+(\mathrm{out}-\bar y)/\beta$"), ("softmax", "softmax output"))
+    panels = (
+        ("read-out", r"rescaled: the line at small $\beta$"),
+        ("softmax", r"softmax output: a step at large $\beta$"),
+    )
     for ax, (curve, words), chosen in zip(
         axes, panels, (betas[betas <= 4][::2], betas[betas > 0.05][::2]), strict=True
     ):

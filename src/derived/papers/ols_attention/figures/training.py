@@ -33,6 +33,8 @@ def courses(rows: pd.DataFrame) -> Figure:
         ax.set(xlabel="epoch", xlim=(0, last))
         panel_label(ax, f"$P$ {read_out} {text}")
     axes[1].plot(leap["epoch"], leap["l"], color=MUTED, linestyle="--")
+    turn = leap[leap["l"] > leap["l"].min() / 2].iloc[-1]
+    beside(axes[1], turn["epoch"], turn["l"], "plain descent", MUTED, (10, 0))
     beside(axes[1], last, root, "$1/s$")
     beside(axes[1], last, -root, "$-1/s$")
     axes[0].set_ylabel("weight $l$")

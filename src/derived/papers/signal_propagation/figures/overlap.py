@@ -27,9 +27,9 @@ def token_clouds(rows: pd.DataFrame) -> Figure:
             ax.set(xlim=(-3.3, 3.3), ylim=(-3.3, 3.3), aspect="equal", xticks=[], yticks=[])
             panel_label(ax, rf"$b={b}$, $\rho={p / q:.2f}$")
             overlaps[norm, b] = p / q
-        line[0].set_ylabel(f"{NAMES[norm]}\ntoken 2 / $\\sqrt{{q}}$")
+        line[0].set_ylabel(f"{NAMES[norm]}\ntoken 2, standardised")
     for ax in axes[-1]:
-        ax.set_xlabel(r"token 1 / $\sqrt{q}$")
+        ax.set_xlabel("token 1, standardised")
     words = "; ".join(f"{NAMES[norm]} " + ", ".join(f"{overlaps[norm, b]:.2f}" for b in depths) for norm in norms)
     blocks = ", ".join(str(b) for b in depths)
     figure.set_label(

@@ -71,6 +71,11 @@ def overtaking(rows: pd.DataFrame) -> Figure:
     ax.set_xticks([4, 12, 36, 128, 400], ["4", "12", "36", "128", "400"])
     ax.set_yticks([0.1, 0.2, 0.5, 1, 2], ["0.1", "0.2", "0.5", "1", "2"])
     ax.minorticks_off()
+    for name, level in (("more", 0.85), ("less", 0.08)):
+        at = {"xycoords": "axes fraction", "color": "white", "ha": "right", "va": "center"}
+        ax.annotate(f"Derf grows {name}", (0.97, level), **at)
+    pooled = found["log_pooled"].loc[:, 4:].iloc[:, 0]
+    beside(ax, 4, np.interp(0.0, pooled, pooled.index), "averaging head", INK, (6, 9))
     figure.colorbar(shown, ax=ax, label=r"$\ln$ of $J$, Derf over LayerNorm", extend="both")
     half = gap.loc[0.5]
     figure.set_label(
@@ -99,7 +104,7 @@ def two_laws(rows: pd.DataFrame) -> Figure:
         beside(axes[0], b[-1], np.exp(log_J[-1]), "with\nattention" if mult else "without", color, fontsize=9)
     axes[0].set(xscale="log", yscale="log", xlabel="block $b$", ylabel="$J^{b,0}$")
     axes[0].set(xlim=(3, 40 * b[-1]), xticks=10.0 ** np.arange(1, np.log10(b[-1]) + 0.5))
-    panel_label(axes[0], "pre-LayerNorm")
+    panel_label(axes[0], "pre-LayerNorm: straight, a power")
     slopes = []
     for norm, mult, color in (("erf", 1.0, BLUE), ("erf", 0.0, GREEN), ("tanh", 1.0, RED)):
         of_norm = (chosen["norm"] == norm) & (chosen["attn_mult"] == mult)
@@ -111,7 +116,7 @@ def two_laws(rows: pd.DataFrame) -> Figure:
         slopes.append(f"{(np.diff(log_J) / np.diff(np.sqrt(b)))[-1] * np.sqrt(lam):.3f}")
         beside(axes[1], b[-1], log_J[-1] ** 2, NAMES[norm] + ("" if mult else ", no attention"), color)
     axes[1].set(xlabel="block $b$", ylabel=r"$(\ln J^{b,0})^2$", xlim=(0, 4600))
-    panel_label(axes[1], r"saturating, $\alpha=1$")
+    panel_label(axes[1], "Derf, DyT: straight, exp of a root")
     figure.set_label(
         "Left, both axes logarithmic: nearly straight lines, last local exponents with and without attention "
         f"{' and '.join(ends)}. Right, squared logarithm against block: nearly straight lines, last slopes over "

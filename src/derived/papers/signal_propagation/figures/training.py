@@ -27,7 +27,8 @@ def best_rates(rows: pd.DataFrame) -> Figure:
         for one, x, y, at in zip(cells, growth, accuracy, rate, strict=True):
             depth = one["depth"].iloc[0]
             label = f"{depth:g}" if words else f"depth {depth:g}"
-            beside(axes[0], np.exp(x), at, label, color, (4, 7))
+            below = depth == cells[-1]["depth"].iloc[0]  # clear of the next line
+            beside(axes[0], np.exp(x), at, label, color, (2, -11) if below else (4, 7))
             words.append(
                 f"depth {depth:g}, alpha {alpha:g}: {y:.2f} at rate {at:.2g}, predicted growth ×{np.exp(x):.1f}"
             )

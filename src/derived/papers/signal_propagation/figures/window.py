@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import DASHED, largest, shades
+from derived.lab.plot import DASHED, largest, panel_label, shades
 
 
 def small_alpha(rows: pd.DataFrame) -> Figure:
@@ -22,6 +22,7 @@ def small_alpha(rows: pd.DataFrame) -> Figure:
     ax.axhline(1, **DASHED)
     ax.legend(fontsize=8)
     ax.set(xlabel=r"$b/b_*$", ylabel=r"$\ln J^{b,0}$ over $b\,\ln(1+\frac{s}{2}\ell)$", xlim=(0, 1.6), ylim=(0, 1.05))
+    panel_label(ax, r"Well below $b_*$ growth is exponential, the closer the smaller $\alpha$")
     figure.set_label(
         f"Logarithm of J over its exponential law against depth over b*: near 1 in the window, falling below it after. "
         f"The window ends at b/b* = {', '.join(words)}."

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, GREEN, MUTED, THEORY, beside, largest, panel_label, plain_log
+from derived.lab.plot import BLUE, GREEN, INK, MUTED, THEORY, beside, largest, panel_label, plain_log
 
 NAMES = {"softmax": ("softmax", BLUE, "o"), "sinkhorn": ("Sinkhorn", GREEN, "s")}
 LIMITS = {"softmax": 1.0, "sinkhorn": 0.5}
@@ -61,8 +61,10 @@ def heat_limit(rows: pd.DataFrame) -> Figure:
         words.append(f"{name} {slope.iloc[0]:.4f} at bandwidth {slope.index[0]:g}")
     axes[0].legend(fontsize=8)
     axes[0].set(xlabel=r"$\nabla\ln\rho$", ylabel=r"drift $/\,\varepsilon$")
-    axes[1].set(xscale="log", xlabel=r"bandwidth $\sqrt{\varepsilon}$", ylabel="slope", ylim=(0.4, 1.08))
+    axes[1].set(xscale="log", xlabel=r"bandwidth $\varepsilon^{1/2}$", ylabel="slope", ylim=(0.4, 1.08))
     plain_log(axes[1].xaxis, sorted(rows["width"].unique()))
+    words_above = r"softmax drifts along $\nabla\ln\rho$, Sinkhorn half as fast"
+    figure.suptitle(words_above, x=0.02, ha="left", fontsize=10, color=INK)
     figure.set_label(
         f"Left: drift over epsilon against the gradient of the log density, on lines of slope 1 and 1/2. Right: the "
         f"slope against the bandwidth: {', '.join(words)}."

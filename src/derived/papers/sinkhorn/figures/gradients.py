@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from derived.lab.plot import BLUE, RED, largest, panel_label
 
+TITLES = ("unrolled converges, detached does not", "detached against the same forward pass")
 METHODS = {"unrolled": BLUE, "detached": RED}
 
 
@@ -31,9 +32,9 @@ def truncated(rows: pd.DataFrame) -> Figure:
                     ax.errorbar(middle.index, middle, (middle - low, high - middle), label=name, **style)
             end = part["limit_error"].median().iloc[-1]
             words.append(f"{method} at spread {spread:g}: {end:.1e}")
-    axes[0].set(yscale="log", ylabel="relative error", ylim=(1e-9, 10))
-    axes[1].set(ylabel="cosine", ylim=(0, 1.03))
-    for ax, text in zip(axes, ("from the gradient of the limit", "with that of the same forward pass"), strict=True):
+    axes[0].set(yscale="log", ylabel="relative error of the gradient", ylim=(1e-9, 10))
+    axes[1].set(ylabel="cosine of the two gradients", ylim=(0, 1.03))
+    for ax, text in zip(axes, TITLES, strict=True):
         ax.set(xscale="log", xlabel="half-steps $K$")
         panel_label(ax, text)
     axes[0].legend(fontsize=7.5, loc="lower left")

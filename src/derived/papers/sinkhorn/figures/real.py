@@ -15,8 +15,8 @@ from derived.lab.plot import BLUE, RED, largest, mean_and_reach, panel_label
 WAYS = {
     ("rows", 1.0): "rows",
     ("equal", 1.0): "equal shares",
-    ("coupling", 4.0): "coupling at 4",
-    ("coupling", 1.0): "coupling at 1",
+    ("coupling", 4.0): "coupling, temperature 4",
+    ("coupling", 1.0): "coupling, temperature 1",
     ("coupling", 0.0): "assignment",
     ("greedy", 1.0): "greedy mask",
 }
@@ -39,7 +39,7 @@ def weights(mapped: pd.DataFrame, sentences: pd.DataFrame) -> Figure:
         words.append(f"column error, {name}: {ends['untrained']:.2f} untrained, {ends['trained']:.2f} trained")
     layers = range(2, mapped["layer"].dropna().astype(int).max() + 2, 2)
     axes[1].set(xlabel="layer", ylabel="column error of attention", ylim=(0, None), xticks=layers)
-    axes[1].legend(fontsize=7)
+    axes[1].legend(fontsize=7, loc=(0.36, 0.13))
     panel_label(axes[0], "one head, six ways to read it")
     panel_label(axes[1], "how far from doubly stochastic")
     figure.set_label(f"Share of atoms mapped wrongly, and column errors by layer. {'; '.join(words)}.")

@@ -99,7 +99,8 @@ def arms(rows: pd.DataFrame) -> Figure:
         steps = "1 half-step" if half == 1 else f"{half} half-steps"
         words.append(f"{steps}: accuracy {value:.3f}, column error {before:.3f} before and {after:.3f} after")
     for ax in axes:
-        ax.set(xlabel="half-steps", xticks=places, xticklabels=[str(half) for half in halves])
+        ax.set(xlabel="half-steps", xticks=places, xlim=(-0.3, len(halves) - 0.7))
+        ax.set(xticklabels=["1 (softmax)" if half == 1 else f"{half}" for half in halves])
     axes[0].set(ylabel="test accuracy")
     axes[1].set(ylabel="column error of attention", ylim=(0, None))
     handles, labels = axes[1].get_legend_handles_labels()
