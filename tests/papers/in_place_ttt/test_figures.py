@@ -71,9 +71,12 @@ def test_figures_of_trained_models_say_in_words_what_they_show():
     label = trained.warm(rows.assign(start=rows["arm"], first=1.25, base=1.25)).get_label()
     assert "trained model, 1.250: as it was +0.000, then" in label
     assert "another text's writes +0.000, then -0.135; released start +0.000, then -0.235" in label
-    chunks = pd.concat(models({("a", 0.1): (1.0, 1.0)}, chunk=chunk) for chunk in (2, 8))
-    layers = pd.concat(models({("a", 0.1): (1.0, 1.0)}, memories=count) for count in (0, 1))
-    assert "chunk: 1.015 at 2, 1.015 at 8; by memories: 1.015 at 0" in trained.sizes(chunks, layers).get_label()
+    chunks = pd.concat(models({("a", 0.1): (1.0, 1.0 - 0.1 * (chunk == 8))}, chunk=chunk) for chunk in (2, 8, 32))
+    layers = pd.concat(models({("a", 0.1): (1.0, 1.505 - 0.1 * count)}, memories=count) for count in (0, 1, 4))
+    figure = trained.sizes(chunks, layers)
+    assert "chunk: 1.015 at 2, 0.915 at 8, 1.015 at 32; by memories: 1.520 at 0" in figure.get_label()
+    titles = [text.get_text() for ax in figure.axes for text in ax.texts]
+    assert titles == ["in the mean, chunks of 8 tokens do best", "one block that writes: 1.42, 4 blocks: 1.12"]
 
 
 def test_the_figure_of_the_clock_has_medians_per_token_and_the_roofline():

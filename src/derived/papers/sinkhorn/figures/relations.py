@@ -33,7 +33,7 @@ def _sink(ax: Axes, rows: pd.DataFrame) -> str:
     beside(ax, rows["beta"].max(), floor, "no coupling comes nearer", MUTED, shift=(0, 8), ha="right")
     beside(ax, rows["beta"].iloc[1], rows["softmax_tv"].iloc[1], "softmax", BLUE, (8, 2))
     ax.set(xlabel="score of the first token", ylabel="distance (TV)", ylim=(-0.03, 1.15))
-    panel_label(ax, "All look at one token: softmax can, no coupling can")
+    panel_label(ax, "All at one token: softmax can, no coupling can")
     return f"Top: softmax comes within {rows['softmax_tv'].min():.1e} of the sink; every coupling is {floor:.3f} away."
 
 
@@ -63,7 +63,7 @@ def _jump(ax: Axes, rows: pd.DataFrame) -> str:
     for epsilon, color, part, place in zip(epsilons, colours, lines, -places, strict=True):
         ax.plot(part["shift"], part["jump"], "o-", color=color, markersize=3.5)
         name = rf"$\varepsilon={epsilon:g}$" if epsilon else "no temperature"
-        beside(ax, part["shift"].iloc[-1], place, name, color, (5, 0), annotation_clip=False)
+        beside(ax, part["shift"].iloc[-1], place, name, color, (8, 0), annotation_clip=False)
         words.append(f"{part['jump'].iloc[0]:.3f} at temperature {epsilon:g}")
     ax.set(xscale="log", xlabel="degrees to either side", ylabel="distance (TV)", ylim=(-0.03, 1.35))
     panel_label(ax, "A tiny turn: without temperature the plan jumps")
