@@ -76,4 +76,7 @@ def test_dilution_says_both_factors(rows, tells):
         "by a factor of 1 with one window",
         f"and of {factor:,.0f} with",
     )
-    tells(sequences.dilution(steps, walks), *words)
+    figure = sequences.dilution(steps, walks)
+    tells(figure, *words)
+    titles = [text.get_text() for text in figure.axes[1].texts]
+    assert f"unequal windows spread the steps\n{factor:.0f} times, one window 1.0 times" in titles

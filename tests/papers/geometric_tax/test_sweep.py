@@ -188,4 +188,8 @@ def test_the_figure_is_in_units_of_the_value_and_of_the_last_step():
     assert "Without noise, hard labels distort up to 5.0 times as much" in words
     assert "no noise, 4 times the steps" in words
     assert "Codes miss 64 times less, networks least with 8" in words
+    figure.canvas.draw()
+    heights = sorted(tuple(text.get_window_extent().intervaly) for text in figure.axes[0].texts if text.xy[0] == 512)
+    assert len(heights) == 5
+    assert all(below[1] < above[0] for below, above in itertools.pairwise(heights))
     plt.close(figure)

@@ -444,3 +444,7 @@ def test_the_figures_tell_what_they_show(rows, tells):
     tells(figures.learning(rows[Arms]), "from a tenth of the training to its end", "blurred labels")
     tells(figures.blur(rows[Blur]), "hard", "10 %")
     tells(figures.encoders(rows[Encoders]), "transformer, hard labels", "with the leak, the value")
+    times = rows[Encoders]["encoder"].map({"leaking": 4.0}).fillna(2.0)
+    distortion = times.where(rows[Encoders]["arm"] == "ce", 1.0)
+    title = figures.encoders(rows[Encoders].assign(distortion=distortion)).axes[0].texts[0].get_text()
+    assert title == "In each encoder hard labels distort\n2.0 to 4.0 times as much"

@@ -57,6 +57,8 @@ def test_the_figure_of_costs_tells_the_mean_and_interval_of_the_claims(words_of)
     seconds = pd.DataFrame({"T": 8, "impl": [*IMPLS, "sdpa"] * 4, "round": np.repeat(range(4), 5), "seconds": 1.0})
     seconds.loc[seconds["impl"] == "tables", "seconds"] = [2.0, 2.0, 2.0, 4.0]
     found = CLAIM["HKT-E4.c"].measure(seconds)
-    words = words_of(cost_bars(counts, seconds.assign(tier="ci", recorded=False)))
+    figure = cost_bars(counts, seconds.assign(tier="ci", recorded=False))
+    words = words_of(figure)
+    assert "timed: 1 slower than torch's" in [text.get_text() for text in figure.axes[1].texts]
     assert "seconds of the attention alone" in words
     assert f"coarse tables {found.value:.2f} ± {found.high - found.value:.2f}" in words

@@ -305,6 +305,14 @@ def test_figures_say_in_words_what_they_show(experiment, rows, follows):
     follows(draw, rows[experiment], column)
 
 
+def test_the_figure_of_budgets_says_how_much_second_moments_promise_too_much(rows):
+    table = rows[Budgets].assign(correction=0.1)
+    assert "at most 0.00 nats too high" in figures.information(table).axes[0].texts[0].get_text()
+    first = table["size"] == table.query("size > 0")["size"].min()
+    told = figures.information(table.assign(correction=table["correction"].mask(first, -0.25)))
+    assert told.axes[0].texts[0].get_text() == "near centres: second moments\nat most 0.25 nats too high"
+
+
 def test_the_rounding_of_a_budget_follows_the_condition_of_its_covariance():
     """Units change no entropy's rounding; a direction of little spread costs digits."""
     law = random_law(4)

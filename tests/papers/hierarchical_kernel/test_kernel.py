@@ -12,4 +12,6 @@ def test_eigenvalues_of_both_signs_are_counted(words_of):
 
 def test_the_figure_of_both_parts_says_their_mean_by_level(words_of):
     rows = pd.DataFrame({"level": [0, 0, 1, 1], "symmetric": [1.0, 3.0, 1.0, 1.0], "antisymmetric": 0.5})
-    assert "level 0 2.00 and 0.50; level 1 1.00 and 0.50" in words_of(split_energy(rows))
+    figure = split_energy(rows)
+    assert "level 0 2.00 and 0.50; level 1 1.00 and 0.50" in words_of(figure)
+    assert "Both parts at every level, each at least 20 %" in [text.get_text() for text in figure.axes[0].texts]

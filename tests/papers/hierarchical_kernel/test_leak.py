@@ -145,8 +145,11 @@ def test_each_row_of_the_leak_fails_where_the_other_kind_stands_in():
 
 def test_the_figure_of_jacobians_leaves_rounding_empty(words_of):
     tiny = pd.DataFrame({"i": [0, 0, 1, 1], "t": [0, 1, 0, 1], "size": [1.0, 1e-16, 0.5, 1.0]})
-    figure = figures.jacobians(pd.concat([tiny.assign(pooling=name) for name in ("block", "delayed")]))
+    ahead = tiny.assign(pooling="average", size=tiny["size"].clip(lower=0.1))
+    figure = figures.jacobians(pd.concat([*(tiny.assign(pooling=name) for name in ("block", "delayed")), ahead]))
     assert "block means 1e-16, completed blocks 1e-16" in words_of(figure)
+    titles = [ax.texts[0].get_text() for ax in figure.axes]
+    assert titles == ["block means: causal", "completed blocks: causal", "averages: see ahead"]
     shown = np.ma.filled(figure.axes[0].images[0].get_array(), np.nan)
     assert np.isnan(shown).tolist() == [[False, True], [False, False]]
 

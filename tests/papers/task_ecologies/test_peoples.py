@@ -75,6 +75,10 @@ def test_rows_of_names_abroad_and_what_the_model_reads(monkeypatch):
     assert len({*read[3][0]} - {*peoples._words(found["language"][21])}) > 50, "dealt"
     figure = figures.words_abroad(found.assign(tier="ci", recorded=False))
     assert "dealt by chance" in figure.get_label()
+    rise = found["category"].map({"trained": 0.0, "relative": 0.1, "alien": 0.3})
+    excess = rise.where(found["arm"] == "as they are", -0.1 * rise)
+    title = figures.words_abroad(found.assign(tier="ci", recorded=False, excess=excess)).axes[0].texts[0].get_text()
+    assert title == "alien lists cost 0.30 nats more,\ndealt by chance 0.03 nats less"
 
 
 @needs("stdlib")
@@ -124,7 +128,12 @@ def test_groups_are_compared_in_the_sentences_that_tell_and_in_the_others():
     assert silent.judge(silent.null(rows))[0] == "fails"
     with pytest.raises(ValueError, match="no number"):
         told.measure(rows.assign(within=np.nan))
-    assert "2.0" in figures.names_kept(rows.assign(tier="ci", recorded=False)).get_label()
+    figure = figures.names_kept(rows.assign(tier="ci", recorded=False))
+    assert "2.0" in figure.get_label()
+    named = {text.get_text(): text.xy for text in figure.axes[0].texts}
+    assert named["a pronoun may come"] == (pytest.approx(2.035), 3)
+    assert named["none can"] == (pytest.approx(1.0), 1)
+    assert named["before training"] == (pytest.approx(1.0), 2)
 
 
 class Speaker(torch.nn.Module):
