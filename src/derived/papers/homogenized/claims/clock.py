@@ -40,7 +40,8 @@ def as_at_first(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(m=first.loc[pd.MultiIndex.from_frame(rows[["scale", "H", "replicate"]])].to_numpy())
 
 
-SMALL, USUAL = "scale == scale.min() and layer > 0", "scale == 1 and layer > 0"
+SMALL = "scale == scale.min() and layer > 0"
+USUAL = "scale == 1 and layer > 0"
 SAME_CLOCK = error_ratio((0.8, 4), (0.4, 1))  # four heads, or half the step: both have one h
 NEARER_TO_FOUR = at_least(2**1.5, "2^{3/2}")  # the middle of 2, order one in the step, and 4, order two
 
