@@ -316,10 +316,8 @@ class CatchUp(Documents):
     few: int = 0  # none are trained for few steps
 
     RATE: ClassVar = {arm: Documents.RATE[arm] for arm in ("ttt", "delta")}
-    tiers: ClassVar = {
-        "ci": Documents.tiers["ci"] | {"few": 0},
-        "cpu": Documents.tiers["cpu"] | {"networks": 12, "few": 0, "steps": 1500},
-    }
+    tiers: ClassVar = {"ci": Documents.tiers["ci"] | {"few": 0}}
+    tiers |= {"cpu": Documents.tiers["cpu"] | {"networks": 12, "few": 0, "steps": 1500}}
     tiny: ClassVar = {"steps": 10}
 
     def conditions(self) -> list[dict]:
@@ -331,19 +329,15 @@ class CatchUp(Documents):
 
 @dataclass(frozen=True, kw_only=True)
 class Tuned(Documents):
-    """IPT-13.a, g: as in ``Documents``, with draws of its own and at rates among which each arm is to have its best:
-    after all steps window attention, In-Place TTT on it and the placebo; after few In-Place TTT with its taps and
-    without ("token": it writes the token itself), and the rivals. Rows as there."""
+    """IPT-13.a, g: as in ``Documents``, with draws and rates of its own: after all steps window attention, In-Place TTT
+    and the placebo; after few In-Place TTT with its taps and without ("token"), and the rivals. Rows as there."""
 
     rates: tuple[float, ...] = (1 / 1.6, 1.0, 1.6, 2.56)
 
     RATE: ClassVar = {"window": 2.5e-3, "ttt": 2.5e-3, "placebo": 2.5e-3}
     SOON: ClassVar = {"ttt": 4e-3, "token": 4e-3, "gla": 2.5e-3, "delta": 1e-2, "lact": 6.3e-3}
-    tiers: ClassVar = {
-        "ci": Documents.tiers["ci"],
-        "cpu": Documents.tiers["cpu"] | {"rates": (1 / 1.6, 1.0, 1.6, 2.56), "steps": 2400},
-        "gpu": {},
-    }
+    tiers: ClassVar = {"ci": Documents.tiers["ci"], "gpu": {}}
+    tiers |= {"cpu": Documents.tiers["cpu"] | {"rates": (1 / 1.6, 1.0, 1.6, 2.56), "steps": 2400}}
 
     def conditions(self) -> list[dict]:
         trained = ((self.few, self.SOON), (self.steps, self.RATE))
@@ -375,14 +369,9 @@ class WarmStart(Bigrams):
     depth: int = 2
     rates: tuple[float, ...] = (2.5e-3, 4e-3, 6.3e-3)
 
-    tiers: ClassVar = {
-        "ci": {**CI, "vocabulary": 6, "final": 8, "pretraining": 3},
-        "cpu": {
-            **{**CPU, **SHORT, "length": 40, "vocabulary": 6, "final": 8},
-            **{"steps": 600, "pretraining": 1200, "rates": (2.5e-3, 4e-3, 6.3e-3)},
-        },
-        "gpu": {},
-    }
+    tiers: ClassVar = {"ci": {**CI, "vocabulary": 6, "final": 8, "pretraining": 3}, "gpu": {}}
+    tiers |= {"cpu": {**CPU, **SHORT, "length": 40, "vocabulary": 6, "final": 8, "steps": 600, "pretraining": 1200}}
+    tiers["cpu"]["rates"] = (2.5e-3, 4e-3, 6.3e-3)
 
     def conditions(self) -> list[dict]:
         return [{"start": start} for start in ("static", "zero", "random", "placebo")]
