@@ -104,8 +104,8 @@ class Averaged(Experiment):
 @dataclass(frozen=True, kw_only=True)
 class Central(Experiment):
     """SA-4: h = s_k (Y - m) - lambda_k x on 0-1 data of infinite order, at 1/n. Rows: component, replicate, x (times
-    sqrt(n)), z, level (the standard normal
-    distribution function at z), predicted (Sigma_k)."""
+    sqrt(n)), z, level (the standard normal distribution function at z), predicted (Sigma_k), naive (the same for
+    independent data)."""
 
     lam: tuple[float, float] = (2.0, 0.8)
     scale: tuple[float, float] = (2.0, 1.0)
@@ -122,10 +122,13 @@ class Central(Experiment):
         lam, scale = (torch.tensor(each, dtype=dtype, device=device)[:, None] for each in (self.lam, self.scale))
         start = torch.zeros(2, self.replicas, dtype=dtype, device=device)
         x = robbins_monro(lambda x, y: scale * y - lam * x, (y - chain.mean).to(device), StepSize.power(), start).x[-1]
-        spread = zip(self.lam, self.scale, strict=True)
-        predicted = np.stack([lyapunov_covariance(one, s**2 * chain.long_run) for one, s in spread])[:, None]
+        spread = [*zip(self.lam, self.scale, strict=True)]
+        predicted, naive = (
+            np.stack([lyapunov_covariance(one, s**2 * variance) for one, s in spread])[:, None]
+            for variance in (chain.long_run, chain.gamma[0])
+        )
         scaled = self.steps**0.5 * x.cpu().numpy()
-        columns = {"x": scaled, "z": scaled / predicted**0.5, "predicted": predicted}
+        columns = {"x": scaled, "z": scaled / predicted**0.5, "predicted": predicted, "naive": naive}
         columns["level"] = stats.norm.cdf(columns["z"])
         return rows({"component": range(2), "replicate": range(self.replicas)}, columns)
 
