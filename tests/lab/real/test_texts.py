@@ -57,3 +57,12 @@ def test_texts_of_ones_own_come_by_their_names(tmp_path):
         (tmp_path / f"{name}.txt").write_text(name.upper(), "utf-8")
     (tmp_path / "notes.md").write_text("no text", "utf-8")
     assert list(own.read(tmp_path).items()) == [("a", "A"), ("b", "B")]
+
+
+@needs("anarci")
+@pytest.mark.parametrize(("chain", "count"), [("H", 49), ("K", 41), ("L", 31)])
+def test_genes_of_a_chain_are_first_alleles_in_amino_acids(chain, count):
+    genes = texts.antibody_genes(chain)
+    assert len(genes) == count
+    assert all(name.startswith(f"IG{chain}V") and {*gene} <= {*"ACDEFGHIKLMNPQRSTVWY"} for name, gene in genes.items())
+    assert chain != "H" or "WVRQ" in genes["IGHV3-23*01"]  # the turn of the second framework

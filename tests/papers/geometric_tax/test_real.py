@@ -9,17 +9,9 @@ from here import needs
 
 from derived.lab.experiment import run_experiment
 from derived.papers.geometric_tax.claims import real as claims
-from derived.papers.geometric_tax.data.real import heavy_genes, human_dna, stretches
-from derived.papers.geometric_tax.experiments.real import ACIDS, AntibodyWalks, HumanStrands
+from derived.papers.geometric_tax.data.real import human_dna, stretches
+from derived.papers.geometric_tax.experiments.real import AntibodyWalks, HumanStrands
 from derived.papers.geometric_tax.figures import real as figures
-
-
-@needs("anarci")
-def test_genes_are_first_alleles_in_amino_acids():
-    genes = heavy_genes()
-    assert len(genes) > 40
-    assert all(name.startswith("IGHV") and {*gene} <= {*ACIDS} for name, gene in genes.items())
-    assert "WVRQ" in genes["IGHV3-23*01"]  # the turn of the second framework
 
 
 @needs("emboss")

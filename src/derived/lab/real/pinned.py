@@ -73,7 +73,7 @@ PACKAGES = (
         offer="default",
         licence="MIT",
         what="ALBERT on reactions: twelve passes through one shared layer; a head that maps atoms; test reactions",
-        chapters=("homogenized", "sinkhorn"),
+        chapters=("homogenized", "sinkhorn", "hierarchical_kernel"),
     ),
     Package(
         name="sapiens",
@@ -82,7 +82,7 @@ PACKAGES = (
         offer="default",
         licence="MIT",
         what="two RoBERTas on antibodies, heavy and light chain, four layers",
-        chapters=("geometric_tax",),
+        chapters=("geometric_tax", "hierarchical_kernel"),
     ),
     Package(
         name="faker",
@@ -145,7 +145,7 @@ PACKAGES = (
         offer="default",
         licence="BSD-3-Clause",
         what="germline genes of antibodies and T-cell receptors, as IMGT aligns them",
-        chapters=("geometric_tax",),
+        chapters=("geometric_tax", "hierarchical_kernel"),
         keep=("anarci/germlines.py", "*LICENCE*"),
     ),
     Package(

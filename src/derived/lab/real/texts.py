@@ -1,4 +1,4 @@
-"""Real texts that several chapters read: novels, speeches, given names, reactions.
+"""Real texts that several chapters read: novels, speeches, given names, reactions, genes of antibodies.
 
 Each raises FileNotFoundError, with the command that fetches it, where its package is not here (``pinned.path``).
 """
@@ -7,7 +7,7 @@ import ast
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from derived.lab.real.pinned import path
@@ -96,3 +96,15 @@ def reactions() -> list[str]:
         and re.search(r"^[^\s:]+>>[^\s:]+$", node.value)
     }
     return sorted(found)
+
+
+def antibody_genes(chain: str, species: str = "human") -> Mapping[str, str]:
+    """The variable genes of a chain of antibodies (H heavy, K and L light) by name, their first alleles alone, as amino
+    acids (package ``anarci``)."""
+    (table,) = (
+        ast.literal_eval(line.value)
+        for line in ast.parse((path("anarci") / "anarci/germlines.py").read_text("utf-8")).body
+        if isinstance(line, ast.Assign) and isinstance(line.value, ast.Dict)
+    )
+    genes = {name: aligned.replace("-", "") for name, aligned in table["V"][chain][species].items()}
+    return {name: gene for name, gene in genes.items() if name.endswith("*01")}

@@ -1,7 +1,4 @@
-"""Real sequences: germline genes of human antibodies, and human DNA. Each is read from a package of ``lab.real``."""
-
-import ast
-from collections.abc import Mapping
+"""Human DNA, read from a package of ``lab.real``."""
 
 import torch
 from jaxtyping import UInt8
@@ -10,17 +7,6 @@ from torch import Tensor
 from derived.lab.real.pinned import path
 
 from .dna import LETTERS, encode
-
-
-def heavy_genes(species: str = "human") -> Mapping[str, str]:
-    """The variable genes of heavy chains by name, their first alleles alone, as amino acids (package ``anarci``)."""
-    (table,) = (
-        ast.literal_eval(line.value)
-        for line in ast.parse((path("anarci") / "anarci/germlines.py").read_text("utf-8")).body
-        if isinstance(line, ast.Assign) and isinstance(line.value, ast.Dict)
-    )
-    genes = {name: aligned.replace("-", "") for name, aligned in table["V"]["H"][species].items()}
-    return {name: gene for name, gene in genes.items() if name.endswith("*01")}
 
 
 def human_dna(entry: str) -> UInt8[Tensor, "L"]:

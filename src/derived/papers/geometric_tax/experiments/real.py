@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 
 from derived.lab.experiment import Experiment, rows
+from derived.lab.real.texts import antibody_genes
 from derived.lab.rng import stream
 
 from ..data import dna
-from ..data.real import heavy_genes, human_dna, stretches
+from ..data.real import human_dna, stretches
 from ..model.metrics import rdm_similarity
 
 ACIDS = "ACDEFGHIKLMNPQRSTVWY"
@@ -90,7 +91,9 @@ class AntibodyWalks(Experiment):
         encoder = models.load(f"sapiens-{chain}")
         if untrained:
             encoder = models.fresh(encoder, stream(seed, "untrained", chain))
-        known = {name: gene for name, gene in heavy_genes(self.species).items() if len(gene) >= max(self.windows)}
+        known = {
+            name: gene for name, gene in antibody_genes("H", self.species).items() if len(gene) >= max(self.windows)
+        }
         order = torch.randperm(len(known), generator=stream(seed, "genes"))[: self.genes]
         names = [sorted(known)[place] for place in order]
         table = []

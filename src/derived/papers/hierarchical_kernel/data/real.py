@@ -1,4 +1,5 @@
-"""Real pictures read pixel by pixel, real speeches read letter by letter, and rules that are linear in what they count.
+"""Real pictures read pixel by pixel, real speeches read letter by letter, rules that are linear in what they count, and
+sequences for trained models.
 
 symbol    name       meaning                                                     axes
 s         tokens     grey levels 0 .. 15 in raster order, or letters 0 .. 26     (num, T)
@@ -17,8 +18,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool2d, one_hot
 
+from derived.lab.real import own
 from derived.lab.real.pinned import path
-from derived.lab.real.texts import speeches
+from derived.lab.real.texts import antibody_genes, reactions, speeches
 
 GREYS, LETTERS = 16, 27
 ERAS = 5  # half-centuries since 1790
@@ -97,3 +99,13 @@ def _ridge(x: Tensor, y: Tensor, asked: Tensor, penalties: list[float]) -> Itera
     for each in penalties:
         weights = torch.cholesky_solve(ahead, torch.linalg.cholesky(gram + each * len(x) * one))
         yield (asked @ weights + mean).argmax(dim=-1)
+
+
+def sequences(model: str, folder: str = "") -> list[str]:
+    """What a trained encoder was made to read, genes of its chain of antibodies or reactions; or one's own texts."""
+    if folder:
+        return [*own.read(folder).values()]
+    chains = {"sapiens-heavy": "H", "sapiens-light": "KL"}
+    if model in chains:
+        return [gene for chain in chains[model] for gene in antibody_genes(chain).values()]
+    return [each for each in reactions() if len(each) > 15]

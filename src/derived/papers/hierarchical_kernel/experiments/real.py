@@ -1,16 +1,25 @@
-"""The arms on real data: clothes read pixel by pixel, and speeches read letter by letter."""
+"""The arms on real data: clothes read pixel by pixel, and speeches read letter by letter. And the two parts of the
+scores in trained encoders.
 
+S    scores          of different tokens, without what softmax or every query does not see       (H, T, T)
+x    what_is_read    what the queries and keys of a layer are made of                            (T, d)
+"""
+
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+import pandas as pd
 import torch
 from torch import Tensor
 
+from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
 from ..data import real
 from ..data.sequences import Data
+from ..model.theory import symmetric_antisymmetric
 from .training import Compared
 
 SHORT = {"rates": (4e-3, 6.3e-3), "tuning": 1, "replicates": 2, "width": 16, "steps": 10, "batch_size": 8}
@@ -121,3 +130,78 @@ class Speeches(Real):
             "letters": lambda tokens: real.counts(tokens, real.LETTERS),
             "fives": lambda tokens: real.counts(tokens, real.LETTERS, run=5),
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreParts(Experiment):
+    """HKT-5: how much of the scores between different tokens is symmetric in trained encoders, whose attention has no
+    mask, on sequences of their kind; and in heads that are drawn anew and read the same tokens.
+
+    Rows: model, replicate (a sequence), layer (a pass, where one layer is shared), heads (trained, drawn), symmetric
+    (share of the squared norm, mean over heads).
+    """
+
+    models: tuple[str, ...] = ("sapiens-heavy", "sapiens-light", "rxnmapper")
+    folder: str = ""  # texts of one's own, for encoders of one's own
+    sequences: int = 200  # at most, of each model
+
+    needs: ClassVar = ("sapiens", "anarci", "rxnmapper")
+    tiers: ClassVar = {"ci": {"sequences": 24}, "cpu": {}}
+    tiny: ClassVar = {"sequences": 2}
+
+    def conditions(self) -> list[dict]:
+        return [{"model": model} for model in self.models]
+
+    @torch.no_grad()
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        from derived.lab.real import models
+
+        name = condition["model"]
+        encoder, texts = models.load(name), real.sequences(name, self.folder)
+        order = torch.randperm(len(texts), generator=stream(seed, "sequences", name))[: self.sequences].tolist()
+        heads, found = encoder.model.config.num_attention_heads, []
+        for place in order:
+            read, *trained = what_is_read(encoder.model, encoder.tokens(texts[place]))
+            draw = stream(seed, "drawn heads", name, place)
+            drawn = [[x @ torch.randn(x.shape[-1], x.shape[-1], generator=draw) for x in read] for _ in range(2)]
+            parts = [[symmetric_share(*each, heads) for each in zip(*both, strict=True)] for both in (trained, drawn)]
+            found.append(torch.tensor(parts).mT)
+        shares = torch.stack(found)
+        index = {"replicate": order, "layer": range(1, shares.shape[1] + 1), "heads": ["trained", "drawn"]}
+        return rows(index, {"symmetric": shares})
+
+
+def what_is_read(model: torch.nn.Module, tokens: Tensor) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+    """The tokens (T, d) that the attention of each layer reads, its queries and its keys, all heads side by side,
+    without the marks of beginning and end."""
+    read, queries, keys = [], [], []
+
+    def note(_, given, made, *, side):
+        if side == "query":
+            read.append(given[0][0, 1:-1])
+        (queries if side == "query" else keys).append(made[0, 1:-1])
+
+    found = [(module, name.rpartition(".")[2]) for name, module in model.named_modules()]
+    hooks = [
+        module.register_forward_hook(functools.partial(note, side=side))
+        for module, side in found
+        if side in ("query", "key")
+    ]
+    model(tokens)
+    for hook in hooks:
+        hook.remove()
+    return read, queries, keys
+
+
+def symmetric_share(queries: Tensor, keys: Tensor, heads: int) -> float:
+    """The symmetric share of the squared norm of the scores between different tokens, mean over heads (T, heads d_k).
+
+    Queries and keys are centred: what a query gives all keys alike softmax does not see, and what a key is given by all
+    queries alike says nothing of a pair.
+    """
+    sides = [each.double() - each.double().mean(dim=0) for each in (queries, keys)]
+    q, k = (each.unflatten(1, (heads, -1)).transpose(0, 1) for each in sides)
+    S = q @ k.mT
+    S.diagonal(dim1=1, dim2=2).zero_()
+    symmetric, antisymmetric = (part.square().sum(dim=(1, 2)) for part in symmetric_antisymmetric(S))
+    return float((symmetric / (symmetric + antisymmetric)).mean())
