@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from derived.papers.hierarchical_kernel.figures.kernel import eigenvalues, split_energy
+from derived.papers.hierarchical_kernel.figures.kernel import eigenvalues, split_energy, trained_parts
 
 
 def test_eigenvalues_of_both_signs_are_counted(words_of):
@@ -15,3 +15,17 @@ def test_the_figure_of_both_parts_says_their_mean_by_level(words_of):
     figure = split_energy(rows)
     assert "level 0 2.00 and 0.50; level 1 1.00 and 0.50" in words_of(figure)
     assert "Both parts at every level, each at least 20 %" in [text.get_text() for text in figure.axes[0].texts]
+
+
+def test_the_figure_of_trained_parts_says_its_ends_by_model(words_of):
+    shares = {("sapiens-heavy", "trained"): 0.7, ("sapiens-heavy", "drawn"): 0.5, ("own", "trained"): 0.6}
+    rows = pd.DataFrame(
+        {"model": model, "heads": heads, "layer": layer, "replicate": r, "symmetric": share + 0.02 * layer}
+        for (model, heads), share in (*shares.items(), (("own", "drawn"), 0.4))
+        for layer in (1, 2)
+        for r in range(4)
+    ).assign(recorded=True, tier="cpu")
+    figure = trained_parts(rows)
+    assert "antibodies, heavy, trained: 0.72 to 0.74" in words_of(figure)
+    assert "own, drawn: 0.42 to 0.44" in words_of(figure)
+    assert [ax.texts[-1].get_text() for ax in figure.axes] == ["antibodies, heavy", "own"]

@@ -1,4 +1,5 @@
-"""Real pictures and speeches: how they become tokens, who sees which, linear rules, and the rows."""
+"""Real pictures and speeches: how they become tokens, who sees which, linear rules, and the rows. And the scores of
+trained encoders, whose parts are those of `hkt-split`."""
 
 import dataclasses
 import math
@@ -10,10 +11,18 @@ import torch
 from here import needs
 from sklearn.linear_model import Ridge
 
+from derived.lab.experiment import run_experiment
+from derived.lab.real import models
 from derived.lab.rng import stream
-from derived.papers.hierarchical_kernel.claims.real import ON_REAL
+from derived.papers.hierarchical_kernel.claims.real import ENCODERS, ON_REAL
 from derived.papers.hierarchical_kernel.data import real
-from derived.papers.hierarchical_kernel.experiments.real import Clothes, Speeches
+from derived.papers.hierarchical_kernel.experiments.real import (
+    Clothes,
+    ScoreParts,
+    Speeches,
+    symmetric_share,
+    what_is_read,
+)
 
 
 def test_grey_levels_are_means_of_fields_in_raster_order():
@@ -154,3 +163,72 @@ def test_gains_on_real_data_are_judged_where_training_has_come_to_rest(claim):
         assert claim.judge(claim.measure(rows_of(gain)))[0] == verdict
     with pytest.raises(ValueError, match=r"takes 0\.060 nats off its loss"):
         claim.measure(rows_of(0.02, falls=0.06))
+
+
+def by_loops(queries: torch.Tensor, keys: torch.Tensor, heads: int) -> float:
+    """The symmetric share by a double loop over pairs, from the whole table of each head, centred by rows and columns."""
+    T, shares = len(queries), []
+    for q, k in zip(queries.chunk(heads, dim=1), keys.chunk(heads, dim=1), strict=True):
+        S = q @ k.mT
+        S = S - S.mean(dim=0) - S.mean(dim=1, keepdim=True) + S.mean()
+        pairs = [(float(S[i, j] + S[j, i]) ** 2, float(S[i, j] - S[j, i]) ** 2) for i in range(T) for j in range(i)]
+        both, one_way = map(sum, zip(*pairs, strict=True))
+        shares.append(both / (both + one_way))
+    return sum(shares) / heads
+
+
+def test_the_symmetric_share_is_that_of_the_centred_table_and_blind_to_what_softmax_does_not_see():
+    queries, keys = torch.randn(2, 7, 6, generator=stream(8, "sides"), dtype=torch.float64)
+    found = symmetric_share(queries, keys, 2)
+    assert found == pytest.approx(by_loops(queries, keys, 2), abs=1e-12)
+    assert symmetric_share(queries + 3.0, keys - 2.0, 2) == pytest.approx(found, abs=1e-12)
+    assert symmetric_share(queries, queries, 2) == pytest.approx(1.0)
+    turned = torch.stack([queries[:, 1], -queries[:, 0]], dim=1)  # a form whose symmetric part is zero
+    assert symmetric_share(queries[:, :2], turned, 1) == pytest.approx(0.0)
+
+
+@needs("sapiens", "rxnmapper")
+@pytest.mark.parametrize(("name", "text"), [("sapiens-light", "DIQMTQSPSS"), ("rxnmapper", "CC(=O)Cl.NCC>>CCNC(C)=O")])
+def test_scores_are_those_that_the_model_itself_attends_by(name, text):
+    """Softmax of the scores is the attention that transformers reports, layer by layer, but for marks at both ends."""
+    encoder = models.load(name)
+    with torch.no_grad():
+        read, queries, keys = what_is_read(encoder.model, encoder.tokens(text))
+        attention = encoder.model(encoder.tokens(text), output_attentions=True).attentions
+    assert len(read) == len(queries) == len(keys) == len(attention) == encoder.model.config.num_hidden_layers
+    for x, q, k, A in zip(read, queries, keys, attention, strict=True):
+        assert len(x) == A.shape[-1] - 2
+        heads = A.shape[1]
+        q, k = (each.unflatten(1, (heads, -1)).transpose(0, 1) for each in (q, k))
+        expected = A[0, :, 1:-1, 1:-1] / A[0, :, 1:-1, 1:-1].sum(dim=-1, keepdim=True)
+        assert torch.allclose((q @ k.mT / q.shape[-1] ** 0.5).softmax(dim=-1), expected, atol=1e-5)
+
+
+def test_scores_are_judged_by_the_model_that_is_least_symmetric():
+    """`HKT-5.h`: the least of the models speaks for all, and heads drawn anew are judged alike and fail."""
+    (claim,) = ENCODERS
+    index = {"replicate": np.arange(20), "layer": 1}
+    arms = {("a", "trained"): 0.7, ("b", "trained"): 0.65, ("a", "drawn"): 0.5, ("b", "drawn"): 0.51}
+    rows = pd.concat(
+        pd.DataFrame(index).assign(model=model, heads=heads, symmetric=share + 0.001 * (index["replicate"] % 5))
+        for (model, heads), share in arms.items()
+    )
+    found = claim.measure(rows)
+    assert (found.n, found.value) == (20, pytest.approx(0.652))
+    assert claim.judge(found)[0] == "holds"
+    assert claim.judge(claim.null(rows))[0] == "fails"
+    worse = rows.assign(symmetric=rows["symmetric"].where(rows["model"] == "a", 0.4))
+    assert claim.judge(claim.measure(worse))[0] == "fails"
+
+
+@needs("sapiens", "anarci", "rxnmapper")
+def test_trained_encoders_read_their_own_sequences_or_ones_own(tmp_path):
+    one = ScoreParts.at("tiny")
+    rows = run_experiment(one, seed=0, device="cpu")
+    assert rows.groupby("model")["layer"].max().to_dict() == {"sapiens-heavy": 4, "sapiens-light": 4, "rxnmapper": 12}
+    assert rows.groupby(["model", "heads"])["replicate"].nunique().tolist() == [one.sequences] * 6
+    assert rows["symmetric"].between(0, 1).all()
+    assert len(real.sequences("sapiens-light")) == 72
+    (tmp_path / "a.txt").write_text("DIQMTQSPSS", "utf-8")
+    own = ScoreParts(models=("sapiens-light",), folder=str(tmp_path))
+    assert run_experiment(own, seed=0, device="cpu")["replicate"].unique().tolist() == [0]

@@ -60,6 +60,9 @@ ON_REAL = (
     over_rivals("HKT-E2.g", Clothes, PICTURES, OF_PICTURES),
     over_plain("HKT-E3.f", Speeches, LETTERS, OF_LETTERS, "7.47 points on IMDB"),
     over_rivals("HKT-E3.g", Speeches, LETTERS, OF_LETTERS),
+)
+
+ENCODERS = (
     statistic(
         "HKT-5.h",
         "In three trained encoders without a mask, two of antibodies and one of reactions, the symmetric part holds at least"

@@ -1,11 +1,13 @@
-"""Eigenvalues of random heads, and the two parts of the score tables."""
+"""Eigenvalues of random heads, and the two parts of the score tables, of random layers and of trained encoders."""
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, DASHED, ORANGE, beside, panel_label, shades
+from derived.lab.plot import BLUE, DASHED, MUTED, ORANGE, beside, largest, panel_label, points, shades
+
+MODELS = {"sapiens-heavy": "antibodies, heavy", "sapiens-light": "antibodies, light", "rxnmapper": "reactions"}
 
 
 def eigenvalues(rows: pd.DataFrame) -> Figure:
@@ -43,4 +45,28 @@ def split_energy(rows: pd.DataFrame) -> Figure:
     panel_label(ax, f"Both parts at every level, each at least {100 * least:.0f} %")
     words = "; ".join(f"level {k} {r['symmetric']:.2f} and {r['antisymmetric']:.2f}" for k, r in means.iterrows())
     figure.set_label(f"Stacked bars of squared norm by level, symmetric and antisymmetric part: {words}.")
+    return figure
+
+
+def trained_parts(rows: pd.DataFrame) -> Figure:
+    """Symmetric share of the scores by layer, a panel a model, heads trained and drawn anew; rows of ``ScoreParts``."""
+    rows, words = largest(rows), []
+    names = [*rows["model"].unique()]
+    figure, axes = plt.subplots(1, len(names), figsize=(2.5 * len(names), 2.7), sharey=True, squeeze=False)
+    for ax, name in zip(axes[0], names, strict=True):
+        for heads, color, marker in (("drawn", MUTED, "s"), ("trained", BLUE, "o")):
+            drawn = points(
+                ax, rows[(rows["model"] == name) & (rows["heads"] == heads)], "layer", "symmetric", color, marker
+            )
+            least, most = drawn["value"].min(), drawn["value"].max()
+            words.append(f"{MODELS.get(name, name)}, {heads}: {least:.2f} to {most:.2f}")
+            if ax is axes[0][0]:
+                end = drawn.iloc[-1]
+                label = "trained" if heads == "trained" else "drawn anew"
+                beside(ax, end["layer"], end["value"], label, color, (0, 11), ha="right")
+        ax.axhline(0.5, **DASHED)
+        ax.set(xlabel="layer", xlim=(0.5, rows.loc[rows["model"] == name, "layer"].max() + 0.5))
+        panel_label(ax, MODELS.get(name, name))
+    axes[0][0].set_ylabel("symmetric share of the scores")
+    figure.set_label(f"Symmetric share of the squared norm of the scores over layers. {'; '.join(words)}.")
     return figure
