@@ -1,11 +1,12 @@
 """Experiments on real weights and data: they name what is pinned for their chapter, and have a record to stand in."""
 
 import importlib
+import json
 
 import pytest
 
 from derived.lab.real import pinned
-from derived.lab.record import slot
+from derived.lab.record import results_root, slot
 from derived.lab.sources import PACKAGE_ROOT
 
 SLUGS = sorted(path.parent.name for path in (PACKAGE_ROOT / "papers").glob("*/__init__.py"))
@@ -45,3 +46,19 @@ def test_an_experiment_needs_what_is_listed(slug, experiment):
 def test_an_experiment_that_needs_something_has_a_record(slug, experiment):
     """Or its chapter would not run without."""
     assert any(slot(slug, experiment.__name__, tier).is_dir() for tier in experiment.tiers)
+
+
+def chapters(*made_of: str) -> set[str]:
+    """The chapters with a row that was judged, at any tier, and is made of one of these."""
+    rows = json.loads((results_root() / "ledger.json").read_text("utf-8"))
+    judged = {row["id"] for row in rows if row["verdict"] in ("holds", "fails", "refuted", "undecided")}
+    claims = (
+        (slug, each) for slug in SLUGS for each in importlib.import_module(f"derived.papers.{slug}.claims").CLAIMS
+    )
+    return {slug for slug, claim in claims if claim.made_of in made_of and claim.id in judged}
+
+
+def test_most_chapters_judge_real_weights_and_real_data():
+    """What is made of real weights reads real texts, reactions, genes or photographs."""
+    assert len(chapters("real weights")) >= 8
+    assert len(chapters("real weights", "real data")) >= 9

@@ -166,7 +166,7 @@ def test_gains_on_real_data_are_judged_where_training_has_come_to_rest(claim):
 
 
 def by_loops(queries: torch.Tensor, keys: torch.Tensor, heads: int) -> float:
-    """The symmetric share by a double loop over pairs, from the whole table of each head, centred by rows and columns."""
+    """The symmetric share by a double loop over pairs, from the table of each head, centred by rows and columns."""
     T, shares = len(queries), []
     for q, k in zip(queries.chunk(heads, dim=1), keys.chunk(heads, dim=1), strict=True):
         S = q @ k.mT

@@ -303,7 +303,8 @@ RIVALS = (
 SCORES = unseen(
     "CAC-15",
     "On GSM8K, IFEval and GPQA, with Qwen3 and other pairs, the scores are those that the paper reports.",
-    "needs weights and data that could not be had; CAC-12 and CAC-13 support the trade-off, not the scores",
+    "no package that we found ships Qwen3 or the three tests; CAC-12 and CAC-13 support the trade-off, with Gemma 3 270M as"
+    " a real verifier in CAC-13.h to l, not the scores",
     source="digest",
     where="Table 1",
     paper_value="GPQA, 14B + 0.6B, $m=20$: AL 3.84 exact, 6.74 at $\\delta=1$",

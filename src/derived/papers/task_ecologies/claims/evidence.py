@@ -47,7 +47,7 @@ CLAIMS = (
     unseen(
         "TE-E5",
         "Training again on Alice, the Commedia, the Communist Manifesto, the Voynich text and Lisp code gives the published losses, cells and populations.",
-        "the texts are not part of this book; readers of their formats are tested on small files, generated languages stand in, and TE-14 recomputes what the outputs let one recompute",
+        "the texts are not part of this book; readers of their formats are tested on small files, generated languages, given names and speeches stand in (TE-E1), and TE-14 recomputes what the outputs let one recompute",
         source="paper",
         where="experiments 1 to 7; exact texts: Gutenberg, Marxists.org, Voynich transcription, Practical Common Lisp",
     ),
