@@ -61,11 +61,11 @@ def trained_parts(rows: pd.DataFrame) -> Figure:
             least, most = drawn["value"].min(), drawn["value"].max()
             words.append(f"{MODELS.get(name, name)}, {heads}: {least:.2f} to {most:.2f}")
             if ax is axes[0][0]:
-                end = drawn.iloc[-1]
                 label = "trained" if heads == "trained" else "drawn anew"
-                beside(ax, end["layer"], end["value"], label, color, (0, 11), ha="right")
+                beside(ax, 1, drawn.loc[drawn["layer"] == 1, "value"].iloc[0], label, color, (0, 11), ha="left")
         ax.axhline(0.5, **DASHED)
-        ax.set(xlabel="layer", xlim=(0.5, rows.loc[rows["model"] == name, "layer"].max() + 0.5))
+        last = rows.loc[rows["model"] == name, "layer"].max()
+        ax.set(xlabel="layer", xlim=(0.5, last + 0.5), xticks=range(1, last + 1, -(-last // 6)))
         panel_label(ax, MODELS.get(name, name))
     axes[0][0].set_ylabel("symmetric share of the scores")
     figure.set_label(f"Symmetric share of the squared norm of the scores over layers. {'; '.join(words)}.")
