@@ -37,6 +37,7 @@ SMALL = {
     "HT-10": (collapse, collapse.FinalRate(cases=((16, 2, 0.0),), points=3, replicates=40), PRIVATE),
     "HT-13.b": (slow, PATHS, ORTHOGONAL),
     "HT-13.d": (slow, slow.SlowWidths(widths=(16,), replicates=400), ORTHOGONAL),
+    "HT-13.e": (slow, slow.SlowSteps(d=16, steps=(0.2, 0.1, 0.05), replicates=400), ORTHOGONAL),
     "HT-16.a": (clock, clock.Clock(cases=((1, 192),), points=3, parts=1, replicates=20), PRIVATE),
     "HT-16.b": (limits, limits.Interpolation(heads=(1, 16), etas=(), replicates=480), ONE_HEAD),
     "HT-17.b": (prompts, prompts.Prompts(tokens=(32, 128), h=0.1, parts=2, replicates=20), NO_LAYER),
