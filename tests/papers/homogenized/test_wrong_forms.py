@@ -70,6 +70,16 @@ def test_the_usual_scale_fails_by_what_its_layers_do_and_not_by_its_measure():
     assert claim.judge(claim.measure(run_experiment(small, seed=0, device="cpu").assign(scale=1.0)))[0] != "fails"
 
 
+def test_layers_that_run_ahead_of_the_clock_fail_as_those_that_lag_do(monkeypatch):
+    """HT-19.c from its other side."""
+    claim, (topic, small, _) = CLAIM["HT-19.c"], SMALL["HT-19"]
+    right = topic.stack_layer
+    monkeypatch.setattr(topic, "stack_layer", lambda x, scale, H, **more: right(x, 1.5 * scale, H, **more))
+    found = claim.measure(run_experiment(small, seed=0, device="cpu").assign(scale=1.0))
+    assert found.low > 0.06
+    assert claim.judge(found)[0] == "fails"
+
+
 def test_every_claim_with_an_experiment_is_among_them():
     exact = {"HT-9.c", "HT-9.e", "HT-13.a"}  # no chance in the one; the other has a test of its own
     trained = {"HT-24.b", "HT-24.c", "HT-24.d"}  # test_real has a model that was not loaded

@@ -54,7 +54,13 @@ CLAIMS = (
     on_page("HT-11.a", source="digest", where="version 1, `lem:delta_method`", paper_value=r"$\frac12$"),
     on_page("HT-11.b", amends="HT-11.a"),
     on_page("HT-12.a", source="digest", where="version 1, `eq: sde.logistic`", paper_value="drift $-u(1-u^2)$"),
-    on_page("HT-12.b", amends="HT-12.a", where="the bracket is that of version 1, `eq: sde.logistic`"),
+    on_page(
+        "HT-12.b",
+        amends="HT-12.a",
+        where="the bracket is that of version 1, `eq: sde.logistic`; drift and bracket are checked, and that they decide the "
+        "limit is the proof",
+        horizon="$d=10^4$",
+    ),
     statistic(
         "HT-13.a",
         r"The limit equation is `eq: sde.logistic`: from $\operatorname{artanh}u=1.1$ the overlap of cold tokens returns "
