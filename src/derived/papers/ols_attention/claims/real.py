@@ -25,8 +25,8 @@ def told_by_moment(order: str) -> measure.Measure:
 CLAIMS = (
     computed(
         "OLS-8.b",
-        "A layer made from a thousand days of the S&P 500 to forecast absolute returns reads one later quarter at a time: how "
-        "far it is off is told by the change of the second moment, $|c^2-1|$.",
+        "A layer made from a thousand days of the S&P 500 to forecast absolute returns reads one later quarter at a time: the "
+        "more the second moment has changed, $|c^2-1|$, the farther off it is.",
         Quarters,
         told_by_moment("in order"),
         "rank correlation over quarters of the error of the layer that attends to the quarter with $|c^2-1|$",
