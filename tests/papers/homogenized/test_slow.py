@@ -11,17 +11,17 @@ from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
 from derived.papers.homogenized.claims.slow import CLAIMS
 from derived.papers.homogenized.experiments import slow
-from derived.papers.homogenized.experiments.slow import SlowPaths, SlowWidths
+from derived.papers.homogenized.experiments.slow import SlowPaths, SlowSteps, SlowWidths
 from derived.papers.homogenized.figures import slow as figures
 from derived.papers.homogenized.model.cloud import image, mean_cosine, vmf_mean_ratio
 from derived.papers.homogenized.model.flows import observed_order
 
 MEASURES = {claim.id: claim.measure for claim in CLAIMS}
-EXPERIMENTS = (SlowPaths, SlowWidths)
+EXPERIMENTS = (SlowPaths, SlowWidths, SlowSteps)
 
 
 PATHS = {"factors", "replicate", "returned", "y", "recurrent", "transient"}
-COLUMNS = {SlowPaths: PATHS, SlowWidths: PATHS | {"d"}}
+COLUMNS = {SlowPaths: PATHS, SlowWidths: PATHS | {"d"}, SlowSteps: PATHS | {"h"}}
 
 
 def test_rows_have_the_promised_columns_and_no_failure(rows, complete):
@@ -71,6 +71,23 @@ def test_returned_compares_a_share_with_a_probability():
     assert found.low < 0 < found.high
     both = pd.concat([table.assign(d=1024), table.assign(d=64, returned=False)])
     assert MEASURES["HT-13.d"](both).value == pytest.approx(0.0)
+
+
+def test_the_line_through_three_steps_meets_the_limit_at_step_zero():
+    """HT-13.e: shares on a line lead to its end, with the error of the sum; a share that does not move is refused."""
+    shares = {0.025: 780, 0.05: 760, 0.1: 720, 0.2: 100}
+    table = pd.concat(
+        pd.DataFrame({"factors": 2, "h": h, "returned": np.arange(1000) < count, "recurrent": 0.8})
+        for h, count in shares.items()
+    )
+    claim = {claim.id: claim for claim in CLAIMS}["HT-13.e"]
+    found = claim.measure(table)
+    assert (found.value, found.n) == (pytest.approx(0.0), 1000)
+    weights = np.linalg.pinv(np.array([[1, 0.025], [1, 0.05], [1, 0.1]]))[0]
+    variance = sum(w**2 * p * (1 - p) / 1000 for w, p in zip(weights, (0.78, 0.76, 0.72), strict=True))
+    assert found.error == pytest.approx(variance**0.5)
+    assert claim.null(table).value == pytest.approx(-0.7)
+    assert claim.judge(claim.measure(table.assign(returned=table["h"] > 0.1)))[0] == "fails"
 
 
 def test_the_slow_overlap_says_in_words_what_it_shows():

@@ -37,6 +37,7 @@ SMALL = {
     "HT-10": (collapse, collapse.FinalRate(cases=((16, 2, 0.0),), points=3, replicates=40), PRIVATE),
     "HT-13.b": (slow, PATHS, ORTHOGONAL),
     "HT-13.d": (slow, slow.SlowWidths(widths=(16,), replicates=400), ORTHOGONAL),
+    "HT-13.e": (slow, slow.SlowSteps(d=16, steps=(0.2, 0.1, 0.05), replicates=400), ORTHOGONAL),
     "HT-16.a": (clock, clock.Clock(cases=((1, 192),), points=3, parts=1, replicates=20), PRIVATE),
     "HT-16.b": (limits, limits.Interpolation(heads=(1, 16), etas=(), replicates=480), ONE_HEAD),
     "HT-17.b": (prompts, prompts.Prompts(tokens=(32, 128), h=0.1, parts=2, replicates=20), NO_LAYER),
@@ -67,6 +68,16 @@ def test_the_usual_scale_fails_by_what_its_layers_do_and_not_by_its_measure():
     """HT-19.c fails on its rows; layers that keep the clock, called by its scale, would not."""
     claim, (_, small, _) = CLAIM["HT-19.c"], SMALL["HT-19"]
     assert claim.judge(claim.measure(run_experiment(small, seed=0, device="cpu").assign(scale=1.0)))[0] != "fails"
+
+
+def test_layers_that_run_ahead_of_the_clock_fail_as_those_that_lag_do(monkeypatch):
+    """HT-19.c from its other side."""
+    claim, (topic, small, _) = CLAIM["HT-19.c"], SMALL["HT-19"]
+    right = topic.stack_layer
+    monkeypatch.setattr(topic, "stack_layer", lambda x, scale, H, **more: right(x, 1.5 * scale, H, **more))
+    found = claim.measure(run_experiment(small, seed=0, device="cpu").assign(scale=1.0))
+    assert found.low > 0.06
+    assert claim.judge(found)[0] == "fails"
 
 
 def test_every_claim_with_an_experiment_is_among_them():

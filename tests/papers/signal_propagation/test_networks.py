@@ -93,7 +93,10 @@ def test_each_theory_column_is_the_recurrence_it_is_named_after(rows):
     assert first["J_without_K"] < first["J_theory"] < first["pooled_theory"]
     assert 0 < first["K_theory"] < first["J_theory"]
     assert first["J_without_attention"] < first["J_without_K"]
+    assert first["K_apart"] > first["K_theory"]
     last = table[table["b"] == table["b"].max()]
+    assert (last["q_apart"] < last["q_theory"]).all()
+    assert (last["p_apart"] < last["p_theory"]).all()
     assert (last[["J_theory", "pooled_theory"]] == 1).all(axis=None)
     assert (last["K_theory"] == 0).all()
 

@@ -27,7 +27,7 @@ COLUMNS = {
     Crossing: {"norm", "alpha", "attention", "b", "log_J", "log_pooled"},
     Regimes: {"norm", "alpha", "attn_mult", "tokens", "b", "q", "rho", "log_J", "log_difference"},
     Window: {"alpha", "b", "q", "p", "log_J", "low", "high", "crossover", "predicted"},
-    Networks: MEASURED | {"norm", "heads", "J_without_K", "J_without_attention", "pooled_theory"},
+    Networks: MEASURED | {"norm", "heads", "J_without_K", "J_without_attention", "q_apart", "pooled_theory"},
     DeepOverlap: {"norm", "replicate", "b", "q", "p", "q_theory", "p_theory"},
     ManyTokens: MEASURED | {"init", "J_infinite", "J_without_K"},
     VisionTransformer: MEASURED | {"norm", "alpha", "init"},

@@ -52,11 +52,11 @@ def test_column_errors_of_even_attention_and_of_a_sink():
     assert layers(sink, even) == [{"layer": 0, "trained": pytest.approx(1.5), "untrained": 0}]
 
 
-def maps(rows: float, equal: float, coupling: float) -> pd.DataFrame:
+def maps(rows: float, equal: float, coupling: float, dealt: float = 0.5) -> pd.DataFrame:
     """Made rows of 40 reactions, with these shares of right atoms up to a little noise."""
     cells = {"stage": "maps", "temperature": 1.0, "reaction": range(40)}
     noise = pd.Series([0.0, 0.01] * 20)
-    made = {"rows": rows + noise, "equal": equal, "coupling": coupling}
+    made = {"rows": rows + noise, "equal": equal, "coupling": coupling, "dealt": dealt}
     return pd.concat([pd.DataFrame(cells).assign(way=way, right=right) for way, right in made.items()])
 
 
@@ -65,6 +65,7 @@ def test_the_gain_is_that_of_the_coupling_over_rows():
     assert claim.judge(claim.measure(maps(0.8, 0.8, 0.9)))[0] == "holds"
     assert claim.judge(claim.measure(maps(0.8, 0.9, 0.7)))[0] == "fails"
     assert claim.judge(claim.null(maps(0.8, 0.7, 0.9)))[0] == "fails"
+    assert claim.judge(claim.null(maps(0.8, 0.7, 0.9, dealt=0.9)))[0] == "holds"
 
 
 @pytest.mark.parametrize("id", ["SK-17.b", "SK-17.c"])
@@ -84,6 +85,7 @@ def test_the_head_maps_atoms_and_a_coupling_has_no_collisions():
     assert found["right"].mean() > 0.8
     assert (found.loc[("coupling", 0.0), "collisions"] == 0).all()
     assert (found.loc[("greedy", 1.0), "collisions"] == 0).all()
+    assert found.loc[("dealt", 1.0), "right"].mean() < found.loc[("rows", 1.0), "right"].mean()
     assert rows["layer"].nunique() == 12
 
 

@@ -7,12 +7,19 @@ from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
 from derived.papers.sinkhorn.claims import relations as claims
 from derived.papers.sinkhorn.data.points import random_weights
-from derived.papers.sinkhorn.experiments.relations import Causal, Jumps, Sinks, second_text, transport
+from derived.papers.sinkhorn.experiments.relations import (
+    Causal,
+    FixedScores,
+    Jumps,
+    Sinks,
+    second_text,
+    transport,
+)
 from derived.papers.sinkhorn.model import couplings
 from derived.papers.sinkhorn.model.attention import attention_weights
 from derived.papers.sinkhorn.model.plan import entropic_plan
 
-EXPERIMENTS = (Sinks, Causal, Jumps)
+EXPERIMENTS = (Sinks, Causal, Jumps, FixedScores)
 
 
 @pytest.fixture
@@ -24,6 +31,16 @@ def texts():
 
 def test_the_drift_to_the_identity_has_the_expected_verdict(rows, expected):
     assert claims.DRIFT.judge(claims.DRIFT.measure(rows[Causal]))[0] == expected["SK-11.b"]
+
+
+def test_fixed_scores_come_near_an_order_and_not_near_two():
+    """`SK-8.h`: with a target that fixed scores can give, the criterion fails, as the null arm does."""
+    few = FixedScores(betas=(80.0,), draws=8, texts=8)
+    table = run_experiment(few, seed=0, device="cpu")
+    assert claims.FIXED.judge(claims.FIXED.measure(table))[0] == "holds"
+    assert claims.FIXED.judge(claims.FIXED.null(table))[0] == "fails"
+    kept = table[table["target"] == "comonotone"].groupby("normaliser")["ratio"].mean()
+    assert kept["sinkhorn"] < 0.2 < kept["softmax"] < 0.4
 
 
 def test_a_table_without_a_mask_does_not_drift(monkeypatch):

@@ -1,7 +1,7 @@
 """The slow overlap at low temperature: paths of a pair in a uniform cloud."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import pandas as pd
@@ -75,3 +75,22 @@ class SlowWidths(SlowPaths):
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         g = stream(seed, "slow paths by width", condition["d"], device=device)
         return self._paths(condition["d"], 2, g, device, dtype).assign(factors=2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlowSteps(SlowPaths):
+    """HT-13: the same for A = W W'^T at one width and several steps. Rows: h, and those of ``SlowPaths``."""
+
+    d: int = 128
+    steps: tuple[float, ...] = (0.2, 0.1, 0.05, 0.025)
+    replicates: int = 6400
+
+    tiers: ClassVar = {"ci": {"d": 16, "steps": (0.4, 0.2, 0.1), "replicates": 200}, "cpu": {}}
+    tiny: ClassVar = {"d": 8, "time": 0.5, "replicates": 6}
+
+    def conditions(self) -> list[dict]:
+        return [{"h": h} for h in self.steps]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        g = stream(seed, "slow paths by step", str(condition["h"]), device=device)
+        return replace(self, h=condition["h"])._paths(self.d, 2, g, device, dtype).assign(factors=2)

@@ -25,8 +25,8 @@ def told_by_moment(order: str) -> measure.Measure:
 CLAIMS = (
     computed(
         "OLS-8.b",
-        "A layer made from a thousand days of the S&P 500 to forecast absolute returns reads one later quarter at a time: how "
-        "far it is off is told by the change of the second moment, $|c^2-1|$.",
+        "A layer made from a thousand days of the S&P 500 to forecast absolute returns reads one later quarter at a time: the "
+        "more the second moment has changed, $|c^2-1|$, the farther off it is.",
         Quarters,
         told_by_moment("in order"),
         "rank correlation over quarters of the error of the layer that attends to the quarter with $|c^2-1|$",
@@ -38,16 +38,16 @@ CLAIMS = (
     ),
     statistic(
         "OLS-8.c",
-        "A layer made from vectors of sentences, by a trained MiniLM, in one generation of State of the Union speeches reads "
-        "a speech of the next generation: its relative error is at least a tenth larger than that of a layer made from the "
-        "speech's own generation.",
+        "A layer made from vectors of sentences, by a trained MiniLM, in fourteen State of the Union speeches in a row reads a "
+        "speech of the fourteen after them: its relative error is at least a tenth larger than that of a layer made from "
+        "those fourteen.",
         Eras,
         measure.mean(FROZEN, "order == 'in order'", unit=["era"]),
-        "error of frozen over that of refitted weights, by generation, each of which has one frozen layer",
+        "error of frozen over that of refitted weights, by era of fourteen speeches, each of which has one frozen layer",
         at_least(1.1),
-        null=measure.mean(FROZEN, "order == 'shuffled'", unit=["era"]),  # generations dealt by chance
-        where="OLS-6.a on trained vectors, 16 principal axes, 29 speeches a generation; a pilot on six novels fixed the sizes; "
-        "neither layer sees another speech of the same president, and there are no more speeches",
+        null=measure.mean(FROZEN, "order == 'shuffled'", unit=["era"]),  # speeches dealt to the eras by chance
+        where="OLS-6.a on trained vectors, 16 principal axes; a pilot on six novels fixed the sizes but for the eras; neither "
+        "layer sees another speech of the same president, and there are no more speeches",
         unit="ratio of errors",
         judged_at=RECORDED,
         made_of="real weights",

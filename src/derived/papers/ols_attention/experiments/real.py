@@ -88,8 +88,8 @@ class Eras(Experiment):
 
     model: str = "minilm"
     folder: str = ""  # texts of one's own in place of the speeches, by time
-    eras: int = 8
-    per_era: int = 29
+    eras: int = 16
+    per_era: int = 14
     sentences: int = 64
     p: int = 16
 

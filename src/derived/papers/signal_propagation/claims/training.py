@@ -86,12 +86,12 @@ TIERS = {
 CLAIMS = (
     reported(
         "SP-17.a",
-        r"We measured how predicted amplification and test loss after the first steps without warm-up rise together in rank, "
-        r"over depth and $\alpha$; $\alpha$ alone and depth alone do so as well.",
+        r"We measured the rank correlation, over depth and $\alpha$, of the predicted amplification with the test loss after the "
+        r"first steps without warm-up; $\alpha$ alone, and depth alone, are correlated with that loss as well.",
         Trainability,
         rank_correlation,
         "rank correlation",
-        plain=r"Predicted growth and early loss rise together in rank; so do $\alpha$ alone and depth alone.",
+        plain=r"Predicted growth goes with the losses after the first steps; so does $\alpha$ alone, and so does depth alone.",
         **PAPER,
         **TIERS,
     ),

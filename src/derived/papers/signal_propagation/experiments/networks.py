@@ -4,6 +4,7 @@ column                  meaning
 J_without_K             the recurrence of J with K dropped
 J_without_attention     the MLP's factors alone, at the right q and p
 pooled_as_independent   what the recurrence from (1, 0) says of a pooled gradient
+q_apart, p_apart, ...   the recurrences from tokens that have no overlap, p = 0, at the start
 """
 
 from dataclasses import dataclass
@@ -27,7 +28,8 @@ class Networks(Experiment):
     """SP-2, 3, 4, 18: random softmax transformers with equiangular tokens against the recurrences, block by block.
 
     Rows: replicate (an initialisation), b; q, p, J, K, pooled as measured, and the same with ``_theory``; theories that
-    must miss: ``J_without_K``, ``J_without_attention`` (a = 0 backwards), ``pooled_as_independent`` (J from K^B = 0).
+    must miss: ``J_without_K``, ``J_without_attention`` (a = 0 backwards), ``pooled_as_independent`` (J from K^B = 0),
+    ``q_apart``, ``p_apart``, ``K_apart`` (from tokens without overlap).
     """
 
     width: int = 256
@@ -85,6 +87,7 @@ class Networks(Experiment):
         trajectory = propagate(self.q0, self.p0, a=sigmas.a, **common)
         pooled = propagate(self.q0, self.p0, a=sigmas.a, output_gradient="pooled", **common)
         without = propagate(self.q0, self.p0, a=sigmas.a, cross_token=False, **common)
+        apart = propagate(self.q0, 0.0, a=sigmas.a, **common)
         return {
             "q_theory": trajectory.q,
             "p_theory": trajectory.p,
@@ -93,6 +96,9 @@ class Networks(Experiment):
             "pooled_theory": pooled.J_backward,
             "J_without_K": without.J_backward,
             "pooled_as_independent": trajectory.J_backward,
+            "q_apart": apart.q,
+            "p_apart": apart.p,
+            "K_apart": apart.K_backward,
             "J_without_attention": mlp_only(trajectory, kernel, sigmas, self.n),
         }
 

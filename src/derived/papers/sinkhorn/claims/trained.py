@@ -178,7 +178,7 @@ LEARNED = (
     statistic(
         "SK-8.d", SHUFFLED, LearnedCouplings, ratio("shuffled"), LONG, at_least(0.95), null=ratio("comonotone"), **FACTS
     ),
-    learned("SK-8.e", "comonotone", "the relation that keeps the order", "softmax"),
+    learned("SK-8.e", "crossed", "the even mixture of the orders kept and reversed", "softmax"),
     statistic(
         "SK-8.f",
         "Trained alike, Sinkhorn's normaliser comes nearer to both couplings, by rows, than softmax does.",

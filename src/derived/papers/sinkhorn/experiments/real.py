@@ -90,16 +90,19 @@ class AtomMaps(Experiment):
         trained, cells = models.load(self.model), []
         for number, drawn in enumerate(reactions(self.num, stream(seed, "reactions"))):
             ids, of = trained.tokens(drawn.smiles), {"reaction": number}
+            dealt = torch.randperm(len(drawn.precursors), generator=stream(seed, "dealt", number))
             A = attention(trained, ids)
             untrained = attention(models.fresh(trained, stream(seed, "untrained", number)), ids)
-            cells += [{"stage": "maps", **of, **cell} for cell in self._maps(A[LAYER, HEAD, 1:-1, 1:-1], drawn)]
+            cells += [{"stage": "maps", **of, **cell} for cell in self._maps(A[LAYER, HEAD, 1:-1, 1:-1], drawn, dealt)]
             cells += [{"stage": "columns", **of, **cell} for cell in layers(A, untrained)]
         return pd.DataFrame(cells)
 
-    def _maps(self, A: Tensor, drawn: Reaction) -> Iterator[dict]:
+    def _maps(self, A: Tensor, drawn: Reaction, dealt: Tensor) -> Iterator[dict]:
         scores = A[drawn.products][:, drawn.precursors].log()
+        kept = dealt[: len(scores)]
         read = {("rows", 1.0): half_steps(scores, 1), ("equal", 1.0): sinkhorn(scores, tol=1e-5).log_plan}
         read["greedy", 1.0] = greedy(scores)
+        read["dealt", 1.0] = torch.zeros_like(scores).index_copy(1, kept, coupled(scores[:, kept], 1.0))
         read |= {("coupling", each): coupled(scores, each) for each in self.temperatures}
         for (way, temperature), table in read.items():
             given = table.argmax(dim=-1)

@@ -1,4 +1,4 @@
-"""What no coupling can do: a sink, a causal mask, a jump.
+"""What no coupling can do, a sink, a causal mask, a jump; and what scores do that read no context.
 
 symbol   name     meaning                                                              axes
 TV       tv       1/2 sum |P - P'|                                                     (instances,)
@@ -20,9 +20,10 @@ from torch import Tensor
 from derived.lab.experiment import Experiment, rows
 from derived.lab.rng import stream
 
+from ..data.points import coupling_problems
 from ..model.attention import attention_weights
-from ..model.couplings import distance_to_couplings, largest_mass, total_variation
-from ..model.plan import entropic_plan, iterates
+from ..model.couplings import distance_to_couplings, largest_mass, rows_w1, total_variation
+from ..model.plan import entropic_plan, half_steps, iterates, sinkhorn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,3 +124,41 @@ def transport(cost: Tensor, epsilon: float) -> Tensor:
     best, plan = linear_sum_assignment(cost), torch.zeros_like(cost)
     plan[best] = 1 / len(cost)
     return plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedScores(Experiment):
+    """SK-8: scores of a pair of tokens that read no other token, on texts as those that test learned relations.
+
+    -beta |x - y|^2 where the order is kept; for the crossed relation the logarithm of the sum of e to that and the same
+    with y reversed. Rows: target, normaliser, beta, draw; ratio: mean over texts of the distance by rows from the
+    target, over that of the product coupling.
+    """
+
+    targets: tuple[str, ...] = ("comonotone", "crossed")
+    betas: tuple[float, ...] = (20.0, 40.0, 80.0, 160.0, 320.0)
+    draws: int = 16
+    texts: int = 16
+    n: int = 64
+
+    tiers: ClassVar = {"ci": {"betas": (40.0, 160.0), "draws": 2, "texts": 4, "n": 16}, "cpu": {}}
+
+    def conditions(self) -> list[dict]:
+        return [{"target": target} for target in self.targets]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        target = condition["target"]
+        drawn = coupling_problems(target, self.draws * self.texts, self.n, stream(seed, "fixed scores", target))
+        x, y, a, b, plan = drawn
+        alone = rows_w1(a.unsqueeze(-1) * b.unsqueeze(-2), plan, y)
+        tables = []
+        for beta in self.betas:
+            kept, reversed = (-beta * (x.unsqueeze(-1) - place.unsqueeze(-2)).square() for place in (y, 1 - y))
+            scores = kept if target == "comonotone" else torch.logaddexp(kept, reversed)
+            coupling = sinkhorn(scores, a, b, tol=1e-5, max_iterations=2000).plan
+            for name, found in (("softmax", half_steps(scores, 1, a, b).exp()), ("sinkhorn", coupling)):
+                near, far = (each.view(self.draws, -1).mean(dim=-1) for each in (rows_w1(found, plan, y), alone))
+                tables.append(
+                    rows({"draw": range(self.draws)}, {"ratio": near / far}).assign(normaliser=name, beta=beta)
+                )
+        return pd.concat(tables, ignore_index=True)
