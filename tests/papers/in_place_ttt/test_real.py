@@ -12,7 +12,12 @@ from transformers import BertConfig, BertModel, Qwen3Config, Qwen3Model
 
 from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
-from derived.papers.in_place_ttt.claims.real import CLAIMS, moved_by_another_draw, moved_by_training
+from derived.papers.in_place_ttt.claims.real import (
+    CLAIMS,
+    fresh_on_other_texts,
+    moved_by_another_draw,
+    moved_by_training,
+)
 from derived.papers.in_place_ttt.experiments.real import (
     GatedKeys,
     RawWrites,
@@ -147,8 +152,11 @@ def test_training_is_compared_with_two_draws_of_fresh_weights_on_the_same_texts(
         for r in range(6)
         for layer in range(2)
     )
-    assert moved_by_training(1)(table).value == pytest.approx(0.15)
-    assert moved_by_training(-1)(table).value == pytest.approx(-0.2)
+    assert moved_by_training(1, "fresh")(table).value == pytest.approx(0.2)
+    assert moved_by_training(1, "fresh", "again")(table).value == pytest.approx(0.15)
+    assert moved_by_training(-1, "fresh", "again")(table).value == pytest.approx(-0.2)
     null = moved_by_another_draw(table)
     assert (null.n, null.value) == (6, pytest.approx(0.05))
     assert moved_by_another_draw(table.assign(cosine=-table["cosine"])).value == pytest.approx(0.05)
+    null = fresh_on_other_texts(table)
+    assert (null.n, null.value) == (3, pytest.approx(-0.01))

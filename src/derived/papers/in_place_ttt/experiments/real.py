@@ -110,6 +110,9 @@ class GatedKeys(TrainedKeys):
 
     needs: ClassVar = ("gemma", "austen")
 
+    def conditions(self) -> list[dict]:
+        return super().conditions()[:2]  # one draw of fresh weights
+
 
 @dataclass(frozen=True, kw_only=True)
 class RawWrites(Experiment):
