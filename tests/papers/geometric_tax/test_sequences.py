@@ -26,6 +26,7 @@ from derived.papers.geometric_tax.claims import sequences as claims
 from derived.papers.geometric_tax.data import dna
 from derived.papers.geometric_tax.experiments.sequences import (
     ARMS,
+    Diets,
     Dilution,
     Strands,
     Trained,
@@ -36,7 +37,7 @@ from derived.papers.geometric_tax.experiments.sequences import (
 )
 from derived.papers.geometric_tax.model.encoders import CausalTransformer, Size
 
-EXPERIMENTS = (Strands, Trained, Dilution, Walks)
+EXPERIMENTS = (Strands, Trained, Diets, Dilution, Walks)
 examples = settings(derandomize=True, max_examples=40, deadline=None, database=None)
 texts = st.text("ACGTN", min_size=1, max_size=40)
 
@@ -320,6 +321,24 @@ def test_untrained_models_are_judged_before_training():
     stages = {stage: part["D"].to_numpy() for stage, part in table.groupby("stage")}
     assert np.abs(stages["untrained"] - fresh["D"].to_numpy()).max() < 1e-9
     assert np.abs(stages["trained"] - fresh["D"].to_numpy()).max() > 1e-4
+
+
+def test_a_diet_of_one_composition_has_more_to_learn_and_the_same_start(rows):
+    table = rows[Diets]
+    start = table[table["stage"] == "untrained"].pivot(index=["arm", "replicate"], columns="reads", values="similarity")
+    assert (start["varied"] == start["one"]).all()
+    end = table[table["stage"] == "trained"].pivot(index=["arm", "replicate"], columns="reads", values="similarity")
+    assert (end["varied"] != end["one"]).all()
+    one = dna.random_chain(stream(0, "chain"))
+    long = dna.chain(torch.full((4,), 0.25).double(), one, 300, 200, stream(0, "read"))
+    counted = dna.kmer_counts(long, 2).sum(dim=0).view(4, 4)
+    assert (counted / counted.sum(dim=1, keepdim=True) - one).abs().max() < 0.03
+    made = table.assign(similarity=table["arm"].map({"varied": 0.8, "shuffled": 0.9, "matched": 0.3, "uniform": 0.1}))
+    less = (made["reads"] == "one") & (made["stage"] == "trained") & (made["arm"] == "varied")
+    made.loc[less, "similarity"] -= 0.2
+    assert judged("GT-12.g", made).value == pytest.approx(0.2)
+    null = next(claim.null for claim in claims.CLAIMS if claim.id == "GT-12.g")
+    assert null(made).value == pytest.approx(-0.2)
 
 
 def test_rows_of_trained_models(rows):

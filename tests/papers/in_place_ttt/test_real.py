@@ -12,7 +12,12 @@ from transformers import BertConfig, BertModel, Qwen3Config, Qwen3Model
 
 from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
-from derived.papers.in_place_ttt.claims.real import CLAIMS, fresh_on_other_texts, moved_by_training
+from derived.papers.in_place_ttt.claims.real import (
+    CLAIMS,
+    fresh_on_other_texts,
+    moved_by_another_draw,
+    moved_by_training,
+)
 from derived.papers.in_place_ttt.experiments.real import (
     GatedKeys,
     RawWrites,
@@ -117,7 +122,7 @@ def test_rows_of_a_language_model():
 @needs("minilm", "austen")
 def test_rows_of_the_model_itself():
     rows = run_experiment(TrainedKeys.at("tiny"), seed=0, device="cpu").assign(tier="ci", recorded=False)
-    assert rows.groupby(["weights", "replicate", "layer"]).ngroups == 2 * 4 * 6
+    assert rows.groupby(["weights", "replicate", "layer"]).ngroups == 3 * 4 * 6
     assert rows[["cosine", "centred"]].stack().between(-1, 1).all()
     trained, fresh = (rows[rows["weights"] == weights]["std"].mean() for weights in ("trained", "fresh"))
     assert trained > 1.5 * fresh  # the start of BERT is 0.02
@@ -139,15 +144,19 @@ def test_the_figure_says_in_words_what_it_shows(tells):
     tells(keys(rows.assign(recorded=True, tier="cpu")), *words)
 
 
-def test_training_is_compared_with_fresh_weights_on_the_same_texts():
-    cosine = {"trained": 0.3, "fresh": 0.1}
+def test_training_is_compared_with_two_draws_of_fresh_weights_on_the_same_texts():
+    cosine = {"trained": 0.3, "fresh": 0.1, "again": 0.15}
     table = pd.DataFrame(
         {"weights": weights, "replicate": r, "layer": layer, "cosine": value + 0.01 * r + 0.1 * layer}
         for weights, value in cosine.items()
         for r in range(6)
         for layer in range(2)
     )
-    assert moved_by_training(1)(table).value == pytest.approx(0.2)
-    assert moved_by_training(-1)(table).high < 0
+    assert moved_by_training(1, "fresh")(table).value == pytest.approx(0.2)
+    assert moved_by_training(1, "fresh", "again")(table).value == pytest.approx(0.15)
+    assert moved_by_training(-1, "fresh", "again")(table).value == pytest.approx(-0.2)
+    null = moved_by_another_draw(table)
+    assert (null.n, null.value) == (6, pytest.approx(0.05))
+    assert moved_by_another_draw(table.assign(cosine=-table["cosine"])).value == pytest.approx(0.05)
     null = fresh_on_other_texts(table)
     assert (null.n, null.value) == (3, pytest.approx(-0.01))

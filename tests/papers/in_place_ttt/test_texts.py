@@ -9,15 +9,15 @@ import torch
 from derived.lab.measure import highest, lowest
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
-from derived.papers.in_place_ttt.claims.texts import CLAIMS, least_missed, missed_without_less
+from derived.papers.in_place_ttt.claims.texts import CLAIMS, missed_without_less
 from derived.papers.in_place_ttt.claims.trained import last_lengthening
 from derived.papers.in_place_ttt.data.needles import FIRST, TASKS, ruler_like
 from derived.papers.in_place_ttt.data.sources import python_bytes
-from derived.papers.in_place_ttt.experiments.texts import Needles, SourceBytes, arm, missed
+from derived.papers.in_place_ttt.experiments.texts import Needles, SettledNeedles, SourceBytes, arm, missed
 from derived.papers.in_place_ttt.figures import texts as figures
 from derived.papers.in_place_ttt.model.network import SmallLM
 
-EXPERIMENTS = (Needles, SourceBytes)
+EXPERIMENTS = (Needles, SettledNeedles, SourceBytes)
 
 
 def test_an_answer_is_missed_unless_it_is_among_the_largest_as_many_logits():
@@ -89,19 +89,18 @@ def test_every_arm_and_rate_has_its_rows(rows):
     assert set(text["chunk"]) == {0, 4}
     assert (text["valid"] != text["test"]).all()  # other bytes choose than judge
     assert (text.loc[text["context"] == 24, "loss"] == text.loc[text["context"] == 24, "test"]).all()
-    flat = rows | {SourceBytes: text.assign(before=text["late"])}
+    settled = rows[SettledNeedles]
+    assert set(zip(settled["chunk"], settled["rate"], strict=True)) == {
+        (chunk, rate) for chunk in (0, 4) for rate in SettledNeedles.RATES[chunk > 0]
+    }
+    assert (settled.groupby(["chunk", "rate", "replicate"])["late"].nunique() == 1).all()  # one network, four tasks
+    flat = rows | {each: rows[each].assign(before=rows[each]["late"]) for each in (SourceBytes, SettledNeedles)}
     for claim in CLAIMS:
         assert math.isfinite(claim.measure(flat[claim.experiment]).value), claim.id
 
 
 def test_measures_on_tables_with_known_answers():
     facts = {"usual": True, "chunk": 8, "rate": 0.1, "valid": 0.2}
-    table = pd.DataFrame(
-        {"task": task, "replicate": r, "test": 0.1, "shuffled": value + 0.01 * r, **facts}
-        for task, value in (("needle", 0.9), ("needles", 0.8), ("common", 0.1))
-        for r in range(4)
-    )
-    assert least_missed("shuffled")(table).value == pytest.approx(0.815)
     both = pd.DataFrame(
         facts | {"chunk": chunk, "task": task, "replicate": r, "test": 0.9 - 0.1 * chunk, "shuffled": 0.9 - gain}
         for task, gain in (("needle", 0.3), ("needles", 0.2), ("tracking", -0.1))

@@ -31,7 +31,7 @@ from derived.papers.in_place_ttt.data.needles import FIRST, NEEDLE, QUESTION, TA
 from derived.papers.in_place_ttt.data.recall import NONE, blind_guess, mqar
 from derived.papers.in_place_ttt.data.sources import python_bytes
 from derived.papers.in_place_ttt.experiments.fits import as_many_parameters, build, fit, schedule
-from derived.papers.in_place_ttt.experiments.texts import Needles, SourceBytes
+from derived.papers.in_place_ttt.experiments.texts import Needles, SettledNeedles, SourceBytes
 from derived.papers.in_place_ttt.experiments.trained import (
     CatchUp,
     ChunkSizes,
@@ -232,7 +232,7 @@ def test_each_network_reads_its_own_texts():
         assert torch.allclose(own[r], one(ids[r])[r])
 
 
-@pytest.mark.parametrize("kind", [*EXPERIMENTS, Needles, SourceBytes])
+@pytest.mark.parametrize("kind", [*EXPERIMENTS, Needles, SettledNeedles, SourceBytes])
 def test_each_network_of_an_experiment_has_its_own_draw_of_texts(kind):
     """To train on and to be judged by, as the model itself sees them."""
     seen, one = [], kind.at("tiny")

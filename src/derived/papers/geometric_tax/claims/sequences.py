@@ -7,7 +7,7 @@ from derived.lab import measure, stats
 from derived.lab.claims import RECORDED, at_least, on_page, statistic, unseen
 from derived.lab.stats import Estimate
 
-from ..experiments.sequences import Strands, Trained, Walks
+from ..experiments.sequences import Diets, Strands, Trained, Walks
 from .measures import SAME, ordering, ratio
 
 
@@ -45,6 +45,18 @@ def untrained_alone(rows: pd.DataFrame) -> Estimate:
     order = order_of_each(rows, "untrained")
     half = len(order) // 2
     return stats.mean(order[:half] - order[half : 2 * half])
+
+
+def by_composition(rows: pd.DataFrame) -> Estimate:
+    """How much wider the order of the arms is in networks that read DNA of varying composition than in the same ones
+    that read DNA of one composition."""
+    varied, one = (order_of_each(measure.chosen(rows, f"reads == '{diet}'"), "trained") for diet in ("varied", "one"))
+    return stats.mean(varied - one)
+
+
+def by_one_composition(rows: pd.DataFrame) -> Estimate:
+    """How much DNA of one composition widens it."""
+    return widened(measure.chosen(rows, "reads == 'one'"))
 
 
 TRAINED = {"judged_at": RECORDED}
@@ -101,9 +113,21 @@ CLAIMS = (
         "lower of the first two similarities less higher of the last two, trained less untrained",
         at_least(0),
         unit="correlation",
-        where=OURS + "; whether training on DNA of one composition would widen it as well was not asked",
+        where=OURS + "; GT-12.g has what training on DNA of one composition does",
         scale={"gpu": "ours"},
         **TRAINED,
         null=untrained_alone,
+    ),
+    statistic(
+        "GT-12.g",
+        "Training on DNA of varying composition leaves a wider order of the arms of GT-12.b in small transformers than training on DNA of one composition, from which there is more to learn.",
+        Diets,
+        by_composition,
+        "lower of the first two similarities less higher of the last two, trained on the one less trained on the other, network by network",
+        at_least(0),
+        unit="correlation",
+        where="the networks of GT-12.d with other draws; one composition is a random chain of letters for each network",
+        **TRAINED,
+        null=by_one_composition,
     ),
 )

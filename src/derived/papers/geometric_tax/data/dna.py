@@ -94,13 +94,34 @@ def matched_chain(s: UInt8[Tensor, "n L"], generator: torch.Generator) -> UInt8[
     pairs = kmer_counts(s, 2).sum(dim=0).view(4, 4)
     first = torch.bincount(s.flatten().long(), minlength=5)[:4].double()
     rows = torch.where(pairs.sum(dim=1, keepdim=True) > 0, pairs, 1.0)
-    steps = (rows / rows.sum(dim=1, keepdim=True)).cumsum(dim=1)
-    start = (first / first.sum()).cumsum(dim=0)
+    return chain(first / first.sum(), rows / rows.sum(dim=1, keepdim=True), n, L, generator)
+
+
+def chain(
+    first: Float[Tensor, "4"], rows: Float[Tensor, "4 4"], n: int, L: int, generator: torch.Generator
+) -> UInt8[Tensor, "n L"]:
+    """n sequences of a first-order chain: the law of the first letter, and of a letter after each.
+
+    >>> exchange = torch.eye(4).double()[[1, 0, 3, 2]]
+    >>> chain(torch.tensor([1.0, 0, 0, 0]), exchange, 1, 4, torch.Generator().manual_seed(0)).tolist()
+    [[0, 1, 0, 1]]
+    """
+    start, steps = first.cumsum(dim=0), rows.cumsum(dim=1)
     uniforms = torch.rand(L, n, generator=generator, dtype=torch.float64)
-    found = [torch.searchsorted(start, uniforms[0]).clamp(max=3)]
+    found = [torch.searchsorted(start, uniforms[0].to(start)).clamp(max=3)]
     for u in uniforms[1:]:
         found.append((u[:, None] > steps[found[-1]]).sum(dim=1).clamp(max=3))
     return torch.stack(found, dim=1).to(torch.uint8)
+
+
+def random_chain(generator: torch.Generator) -> Float[Tensor, "4 4"]:
+    """The rows of a chain, each uniform over all laws of a letter.
+
+    >>> random_chain(torch.Generator().manual_seed(0)).sum(dim=1)
+    tensor([1., 1., 1., 1.], dtype=torch.float64)
+    """
+    weights = -torch.rand(4, 4, generator=generator, dtype=torch.float64).log()
+    return weights / weights.sum(dim=1, keepdim=True)
 
 
 def kmer_counts(s: UInt8[Tensor, "n L"], k: int) -> Float[Tensor, "n 4^k"]:

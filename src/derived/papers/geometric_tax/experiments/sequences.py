@@ -8,6 +8,7 @@ L        L         positions that are pooled                                    
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -117,19 +118,25 @@ class Trained(Experiment):
     dtype: ClassVar = torch.float32
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        return self.trained(lambda n, L, network, draw: dna.gc_heterogeneous_dna(n, L, draw), seed, device, dtype)
+
+    def trained(
+        self, reads: Callable[[int, int, int, torch.Generator], Tensor], seed: int, device, dtype
+    ) -> pd.DataFrame:
+        """The rows of networks that read ``reads(n, L, network, draw)``, (n, L), at every step."""
         size = Size(codes=4, outputs=4, length=self.length, width=self.width, depth=self.depth, heads=self.heads)
         draws = Draws(num_networks=self.networks, seed=seed, layer="dna", dtype=dtype, device=device)
         model = CausalTransformer(size, draws)
         before = self.judge(model, seed, device).assign(stage="untrained")
-        self.train(model, seed, device)
+        self.train(model, reads, seed, device)
         return pd.concat([before, self.judge(model, seed, device).assign(stage="trained")], ignore_index=True)
 
-    def train(self, model: CausalTransformer, seed: int, device) -> None:
+    def train(self, model: CausalTransformer, reads, seed: int, device) -> None:
         """AdamW with a cosine to zero; every network reads fresh sequences of its own at every step."""
         generators = [stream(seed, "read", r) for r in range(self.networks)]
 
         def loss(step: int) -> Tensor:
-            read = torch.stack([dna.gc_heterogeneous_dna(self.batch, self.length + 1, each) for each in generators])
+            read = torch.stack([reads(self.batch, self.length + 1, r, draw) for r, draw in enumerate(generators)])
             read = read.long().to(device)
             return training.mean_cross_entropy(model.head(model(read[..., :-1])), read[..., 1:])
 
@@ -169,6 +176,28 @@ class Trained(Experiment):
             parts.append((h.mean(dim=2).double().cpu(), loss.double().cpu() * part.shape[1]))
         pooled, losses = zip(*parts, strict=True)
         return torch.cat(pooled, dim=1), torch.stack(losses).sum(dim=0) / s.shape[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diets(Trained):
+    """GT-12.g: the transformers of ``Trained``, with other draws, that read DNA of varying composition, and the same
+    ones, from the same first weights, that read DNA of one composition: each its own random chain, of which there is
+    more to learn.
+
+    Rows: reads ("varied", "one"), and those of ``Trained``.
+    """
+
+    def conditions(self) -> list[dict]:
+        return [{"reads": "varied"}, {"reads": "one"}]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        if condition["reads"] == "varied":
+            return super().run({}, seed=seed + 1, device=device, dtype=dtype)
+        chains = [dna.random_chain(stream(seed, "chain", r)) for r in range(self.networks)]
+        even = torch.full((4,), 0.25, dtype=torch.float64)
+        return self.trained(
+            lambda n, L, network, draw: dna.chain(even, chains[network], n, L, draw), seed + 1, device, dtype
+        )
 
 
 def best_reader(past: Tensor, following: Tensor) -> Tensor:

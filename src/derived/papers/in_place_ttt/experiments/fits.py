@@ -79,3 +79,9 @@ def fit(model: SmallLM, loss: Callable[[int], Tensor], *, steps: int, rate: floa
 def schedule(step: int, steps: int, rate: float) -> float:
     """The learning rate at a step."""
     return rate * min(1.0, 10 * (step + 1) / steps) * 0.5 * (1 + math.cos(math.pi * step / steps))
+
+
+def ends_of(losses: Tensor) -> dict[str, Tensor]:
+    """The mean training loss (R,) of the last tenth of the steps (late) and of the tenth before it (before)."""
+    tenth = max(1, losses.shape[-1] // 10)
+    return {"late": losses[:, -tenth:].mean(dim=-1), "before": losses[:, -2 * tenth : -tenth].mean(dim=-1)}

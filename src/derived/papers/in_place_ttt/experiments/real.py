@@ -44,12 +44,13 @@ def twin(model: nn.Module) -> nn.Module:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedKeys(Experiment):
-    """IPT-7.g and 16.c: keys and down-projections of all layers, of a trained model and of one before training.
+    """IPT-7.g and 16.c: keys and down-projections of all layers, of a trained model and of two before training.
 
-    A replicate is a piece of a novel. Rows: weights (trained, fresh), layer, replicate, cosine (mean over pairs of
-    different tokens of the piece, its first token left out), centred (the same, the piece's mean key subtracted), std
-    (of the layer's weights that are not zero), changed and changed_by_more (share of these that a random write of
-    Frobenius norm ``tau``, and of ten thousand times as much, changes in bf16), theory (the closed form of changed).
+    A replicate is a piece of a novel. Rows: weights (trained; fresh and again, two draws of fresh ones), layer,
+    replicate, cosine (mean over pairs of different tokens of the piece, its first token left out), centred (the same,
+    the piece's mean key subtracted), std (of the layer's weights that are not zero), changed and changed_by_more (share
+    of these that a random write of Frobenius norm ``tau``, and of ten thousand times as much, changes in bf16), theory
+    (the closed form of changed).
     """
 
     model: str = "minilm"
@@ -63,12 +64,13 @@ class TrainedKeys(Experiment):
     dtype: ClassVar = torch.float32
 
     def conditions(self) -> list[dict]:
-        return [{"weights": "trained"}, {"weights": "fresh"}]
+        return [{"weights": weights} for weights in ("trained", "fresh", "again")]
 
     @torch.no_grad()
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         loaded = load(self.model)
-        read = loaded if condition["weights"] == "trained" else models.fresh(loaded, stream(seed, "fresh"))
+        weights = condition["weights"]
+        read = loaded if weights == "trained" else models.fresh(loaded, stream(seed, weights))
         layers = down_projections(read.model)
         pieces = self.read(loaded.tokens, seed)
         with keys_of(layers) as keys:
@@ -107,6 +109,9 @@ class GatedKeys(TrainedKeys):
     model: str = "gemma"
 
     needs: ClassVar = ("gemma", "austen")
+
+    def conditions(self) -> list[dict]:
+        return super().conditions()[:2]  # one draw of fresh weights
 
 
 @dataclass(frozen=True, kw_only=True)

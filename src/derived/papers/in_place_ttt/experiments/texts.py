@@ -20,7 +20,7 @@ from derived.lab.training import mean_cross_entropy
 from ..data.needles import FIRST, TASKS, ruler_like
 from ..data.sources import python_bytes
 from ..model.network import Memory, Size, SmallLM, moved
-from .fits import CI, CPU, FINE, Trained, as_many_parameters, build, fit
+from .fits import CI, CPU, FINE, Trained, as_many_parameters, build, ends_of, fit
 
 DEPTH = 2
 
@@ -76,6 +76,10 @@ class Needles(Trained):
         return self.own(found.ids[:, :-1].to(device)), self.own(found.answers.to(device))
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        return self.trained(condition, seed, device, dtype)[0]
+
+    def trained(self, condition: dict, seed: int, device, dtype) -> tuple[pd.DataFrame, Float[Tensor, "R steps"]]:
+        """The rows of an arm, and its training losses."""
         size = arm(self, self.words + FIRST, condition["chunk"])
         model, generator = build(size, self.networks, seed, device, dtype), stream(seed, "needles")
 
@@ -86,12 +90,12 @@ class Needles(Trained):
             logs = model(ids)[:, :, -1].log_softmax(dim=-1).gather(-1, answers.clamp(min=0))
             return -((logs * real).sum(dim=-1) / real.sum(dim=-1)).mean(dim=-1)
 
-        fit(model, loss, steps=self.steps, rate=condition["rate"])
+        losses = fit(model, loss, steps=self.steps, rate=condition["rate"])
         judged = (("valid", False), ("test", False), ("test", True))
         valid, test, shuffled = (self.judge(model, seed, device, *which) for which in judged)
         columns = {"valid": valid.mean(dim=-1, keepdim=True), "test": test, "shuffled": shuffled}
         facts = {"usual": condition["chunk"] in (0, self.chunk), "parameters": model.parameters_each}
-        return rows({"replicate": range(self.networks), "task": list(TASKS)}, facts | columns)
+        return rows({"replicate": range(self.networks), "task": list(TASKS)}, facts | columns), losses
 
     @torch.no_grad()
     def judge(self, model: SmallLM, seed: int, device, texts: str, shuffle: bool) -> Float[Tensor, "R tasks"]:
@@ -105,12 +109,38 @@ class Needles(Trained):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SettledNeedles(Needles):
+    """IPT-15.a: ``Needles`` with the usual chunk and without a memory alone, trained until the loss hardly falls, each
+    at rates around the one that the shorter run preferred for it; other draws than there.
+
+    Rows as there, and late, before (of ``ends_of``).
+    """
+
+    steps: int = 10_000
+
+    RATES: ClassVar = {False: (2.5e-3, 4e-3, 6.3e-3), True: (4e-3, 6.3e-3, 1e-2)}  # without and with a memory
+    tiers: ClassVar = {
+        "ci": {**Needles.tiers["ci"], "steps": 10},
+        "cpu": {**Needles.tiers["cpu"], "steps": 2000},
+        "gpu": {},
+    }
+    tiny: ClassVar = {"steps": 10}
+
+    def conditions(self) -> list[dict]:
+        return [{"chunk": chunk, "rate": rate} for chunk in (0, self.chunk) for rate in self.RATES[chunk > 0]]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        found, losses = self.trained(condition, seed + 1, device, dtype)
+        return found.join(pd.DataFrame(ends_of(losses)), on="replicate")
+
+
+@dataclass(frozen=True, kw_only=True)
 class SourceBytes(Trained):
     """IPT-13 on real text: the loss of a last block of bytes against the context before it, with a memory and without.
     The text is an installed package's Python sources: nine tenths to train, the rest, halved, to choose and to judge.
 
     Rows: chunk (0: no memory), rate, replicate, context, loss (nats per byte), valid, test (after the longest context),
-    parameters, and the mean training loss of the last tenth (late) and of the tenth before it (before).
+    parameters, late, before (of ``ends_of``).
     """
 
     package: str = "torch"
@@ -153,7 +183,7 @@ class SourceBytes(Trained):
             ids = self.texts(parts["train"], self.batch, generator, device)
             return mean_cross_entropy(model(ids[..., :-1]), ids[..., 1:])
 
-        losses, tenth = fit(model, loss, steps=self.steps, rate=condition["rate"]), self.steps // 10
+        losses = fit(model, loss, steps=self.steps, rate=condition["rate"])
         valid, test = (
             self.texts(parts[name], self.judged, stream(seed, "bytes", name), device) for name in ("valid", "test")
         )
@@ -163,8 +193,7 @@ class SourceBytes(Trained):
             "valid": self.final_loss(model, valid, self.contexts[-1]).unsqueeze(-1),
             "test": at[:, -1:],
             "parameters": model.parameters_each,
-            "late": losses[:, -tenth:].mean(dim=-1, keepdim=True),
-            "before": losses[:, -2 * tenth : -tenth].mean(dim=-1, keepdim=True),
+            **{name: each.unsqueeze(-1) for name, each in ends_of(losses).items()},
         }
         return rows({"replicate": range(self.networks), "context": self.contexts}, columns)
 

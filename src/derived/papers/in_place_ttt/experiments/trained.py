@@ -22,7 +22,7 @@ from derived.lab.training import mean_cross_entropy
 from ..data.documents import bigram_documents, bigram_floor
 from ..data.recall import NONE, blind_guess, mqar
 from ..model.network import Memory, Size, SmallLM, moved, of_another_text
-from .fits import CI, CPU, FINE, Trained, as_many_parameters, build, fit
+from .fits import CI, CPU, FINE, Trained, as_many_parameters, build, ends_of, fit
 
 #: What writes in the last block: taps and projection.
 WRITERS = {"both": ("conv", True), "conv": ("conv", False), "proj": ("none", True), "neither": ("none", False)}
@@ -37,12 +37,6 @@ def tenths(values: Tensor) -> tuple[list[int], Tensor]:
     steps = values.shape[-1]
     parts = np.array_split(np.arange(steps), min(10, steps))
     return [int(part[-1]) + 1 for part in parts], torch.stack([values[:, part].mean(dim=-1) for part in parts], dim=-1)
-
-
-def ends_of(losses: Tensor) -> dict[str, Tensor]:
-    """The mean training loss (R,) of the last tenth of the steps (late) and of the tenth before it (before)."""
-    tenth = max(1, losses.shape[-1] // 10)
-    return {"late": losses[:, -tenth:].mean(dim=-1), "before": losses[:, -2 * tenth : -tenth].mean(dim=-1)}
 
 
 @torch.no_grad()

@@ -64,7 +64,7 @@ class Switches(Experiment):
         length = self.updates * self.batch * self.context
         lives = [switching_stream(COINS, length, self.epsilon, stream(seed, "own life", r)) for r in range(self.models)]
         tokens, heard = (torch.stack(each) for each in zip(*lives, strict=True))
-        excess = torch.stack(self.live(net, tokens.view(self.models, self.updates, -1, context), seed))
+        excess = torch.stack(self.live(net, tokens.view(self.models, self.updates, -1, context), seed)).to(dtype)
         excess = excess.unflatten(1, (len(self.rates), self.models))  # (times, rates, models, 2)
         read = torch.arange(self.every, self.updates + 1, self.every) * self.batch * self.context
         now = heard[:, read - 1].T  # (times, models)

@@ -24,7 +24,10 @@ def switches(rows: pd.DataFrame) -> Figure:
         part = rows[rows["arm"] == arm]
         _read(ax, part[part["chosen"]], color, marker)
         late = part[part["part"] == "test"].groupby("rate")[["current", "other"]].mean()
-        steps = (f"{here:.3f} here and {there:.3f} there at {step:g}" for step, (here, there) in late.T.items())
+        told = sorted({late.index[0], part.loc[part["chosen"], "rate"].iloc[0], late.index[-1]})
+        steps = (
+            f"{here:.3f} here and {there:.3f} there at {step:g}" for step, (here, there) in late.loc[told].T.items()
+        )
         words.append(f"{name}, {', '.join(steps)}")
         last = ax.containers[-1].lines[0]
         beside(ax, last.get_xdata()[-1], last.get_ydata()[-1], name, color)
@@ -33,7 +36,7 @@ def switches(rows: pd.DataFrame) -> Figure:
     plain_log(ax.yaxis, (0.01, 0.02, 0.05, 0.1, 0.2, 0.5))
     figure.set_label(
         "A small transformer along a stream whose coin changes. Mean excess in nats on the coin that is heard (here) "
-        f"and on the other (there), by constant step: {'; '.join(words)}."
+        f"and on the other (there), at the least, the best and the largest constant step: {'; '.join(words)}."
     )
     return figure
 
