@@ -36,6 +36,7 @@ def rows(request):
         found[experiment] = run_experiment(experiment.at("tiny"), seed=0, device="cpu")
         own = getattr(experiment, "needs", ()) or torch.equal(torch.get_rng_state(), before)  # a library makes a model
         assert own, f"{experiment.__name__} draws without a generator of its own"
+        assert "failure" not in found[experiment], found[experiment]["failure"].dropna().iloc[0]
         assert {*experiment.deterministic} <= {*found[experiment].columns}, "a deterministic column that no row has"
     return {experiment: table.assign(tier="ci", recorded=False) for experiment, table in found.items()}
 
