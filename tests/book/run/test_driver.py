@@ -50,6 +50,19 @@ def test_a_chapter_runs_once_and_again_only_after_a_change(house):
     )
 
 
+def test_what_runs_again_is_decided_by_what_files_hold_whatever_the_clock_says(house):
+    """A clock set back: a cell that changed is older than its run, and what did not change is younger."""
+    good(house)
+    assert "done in" in press.derived(house, "run").stdout
+    path = house / "notebooks/toy.ipynb"
+    press.write_chapter(house, "toy", "x = 2", press.report_cell())
+    os.utime(path, (0, 0))
+    assert "done in" in press.derived(house, "run").stdout
+    for file in (path, house / "requirements.lock"):
+        os.utime(file, (2**32, 2**32))
+    assert "(cached)" in press.derived(house, "run").stdout
+
+
 def test_the_books_own_run_is_found_again_after_one_of_another_seed(house):
     good(house)
     assert "done in" in press.derived(house, "run").stdout
