@@ -10,6 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from derived.lab.claims import Claim
 from derived.lab.experiment import run_experiment
@@ -31,7 +32,11 @@ def rows(request):
     """Rows of each of the module's EXPERIMENTS at its tiny size, as if they were those of tier ci."""
     found = {}
     for experiment in request.module.EXPERIMENTS:
+        before = torch.get_rng_state()
         found[experiment] = run_experiment(experiment.at("tiny"), seed=0, device="cpu")
+        own = getattr(experiment, "needs", ()) or torch.equal(torch.get_rng_state(), before)  # a library makes a model
+        assert own, f"{experiment.__name__} draws without a generator of its own"
+        assert "failure" not in found[experiment], found[experiment]["failure"].dropna().iloc[0]
         assert {*experiment.deterministic} <= {*found[experiment].columns}, "a deterministic column that no row has"
     return {experiment: table.assign(tier="ci", recorded=False) for experiment, table in found.items()}
 

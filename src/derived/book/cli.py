@@ -57,9 +57,8 @@ def clear_errors(command: Callable) -> Callable:
 def _run(house: House, slugs: list[str], tier: str, seed: int, device: str, jobs: int, limit: float | None):
     check(tier, device)
     chosen = house.choose(slugs, essays=True)
-    if faults := ledger.foreign(house, chosen):
-        raise UserError("\nderived: ".join(faults))
-    return run_chapters(house, chosen, {"tier": tier, "seed": seed, "device": device}, jobs, limit)
+    parameters = {"tier": tier, "seed": seed, "device": device}
+    return run_chapters(house, chosen, parameters, jobs, limit, ledger.foreign(house, chosen))
 
 
 def _judge(house: House, outcomes: list[Outcome]) -> None:

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import press
@@ -92,3 +93,32 @@ def test_a_tier_is_filled_from_the_command_line(house):
     assert (house / "results/toy/Draws/cpu/record.json").exists()
     again = press.derived(house, "fill", "toy", "--tier", "cpu")
     assert (again.returncode, again.stdout) == (0, "")
+
+
+def test_minutes_are_those_of_all_records_together(monkeypatch):
+    """Each may take what the ones before it have left."""
+    now, left = iter((1000.0, 1000.0, 1090.0)), []
+    monkeypatch.setattr(filling.time, "monotonic", lambda: next(now))
+    monkeypatch.setattr(filling, "ended", lambda command, seconds: left.append(seconds) or 0)
+    assert filling.fill([lacking("A"), lacking("B")], "gpu", "auto", 0, 2)
+    assert left == [120.0, 30.0]
+
+
+def test_rows_count_by_the_hour_and_not_alone():
+    """Three rows in four hours come after one in an hour, four rows in three hours before it."""
+    hour = cost.Cost("H100", 3600, 1e9, 1.0, True)
+    worth = [
+        replace(lacking("A"), rows=rows, cost=replace(hour, seconds=3600 * hours)).worth
+        for rows, hours in ((4, 3), (1, 1), (3, 4))
+    ]
+    assert worth == sorted(worth, reverse=True)
+    assert worth[1] == pytest.approx(1 / 3600)
+
+
+@pytest.mark.parametrize(("code", "exits"), [(0, 0), (1, 1), (None, 3)])
+def test_who_fills_is_told_by_the_exit_code_whether_to_go_on(house, monkeypatch, code, exits):
+    press.write_paper(house, press.EXPERIMENT, press.CLAIMS)
+    monkeypatch.setattr(filling, "ended", lambda command, seconds: code)
+    ran = press.derived(house, "fill", "toy", "--tier", "cpu")
+    assert ran.returncode == exits
+    assert ("the time is over" in ran.stdout) == (exits == 3)

@@ -382,3 +382,19 @@ def test_an_interrupted_server_says_only_that_it_stopped(built):
         server.send_signal(signal.SIGINT)
         said, complained = server.communicate(timeout=20)
     assert (server.returncode, said.strip(), complained) == (0, "stopped", "")
+
+
+def test_an_undecided_null_arm_is_told_apart_or_says_why_not():
+    """Half intervals 0.3 and 0.4 tell apart what differs by more than 0.5."""
+    row = press.ROW | {"verdict": "holds", "expected": "holds", "value": 1.0, "low": 0.7, "high": 1.3, "seed": 0}
+    arm = {"value": 0.49, "low": 0.09, "high": 0.89, "n": 8, "verdict": "undecided", "reason": "straddles"}
+    assert ledger.unexpected([row | {"null": arm}]) == []
+    assert ledger.unexpected([row | {"null": arm | {"low": -9.0}}]) == []  # it reaches far the other way
+    near = arm | {"value": 0.51, "low": 0.11, "high": 0.91}
+    (line,) = ledger.unexpected([row | {"null": near}])
+    assert "its null arm is undecided and not told apart from it" in line
+    (line,) = ledger.unexpected([row | {"null": arm | {"high": None}}])  # an interval without an end
+    assert "not told apart" in line
+    assert ledger.unexpected([row | {"null": near | {"verdict": "fails"}}]) == []
+    assert ledger.unexpected([row | {"null": near, "where": "null arm undecided because few are drawn"}]) == []
+    assert ledger.unexpected([row | {"null": near, "verdict": "undecided", "expected": "undecided"}]) == []

@@ -1,6 +1,7 @@
 """Records from the command line: complete, resumable, refused when they must be; and starting a chapter."""
 
 import contextlib
+import datetime
 import json
 import math
 import os
@@ -22,7 +23,7 @@ import pytest
 import yaml
 
 from derived.book.house import House
-from derived.book.judge import recording
+from derived.book.judge import changes, recording
 from derived.book.record import workers
 from derived.book.site import stage
 from derived.book.source import edition, evidence, lectures
@@ -130,6 +131,17 @@ def test_what_cannot_be_recorded_is_one_clear_line(house, paper, arguments, mess
     assert process.returncode == 1
     assert len(process.stderr.splitlines()) == 1
     assert message in process.stderr
+
+
+def test_a_clock_set_back_records_nothing(house, paper):
+    """A record of an earlier day would seem older than a criterion that was written before it."""
+    later = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=2)
+    entry = {"date": later, "claims": ["T-1"], "kind": "size", "what": "It was 8.", "why": "Too few."}
+    (house / changes.FILE).write_text(yaml.safe_dump([entry]), "utf-8")
+    ran = press.derived(house, "record", "toy", "--tier", "cpu", "--uncommitted")
+    assert ran.returncode == 1
+    assert ran.stderr.strip().endswith(f"and {changes.FILE} has an entry of {later}: set the clock")
+    assert not (house / "results/toy/Draws/cpu").exists()
 
 
 def head_of(house) -> dict:
@@ -290,7 +302,7 @@ def test_a_new_chapter_runs_as_it_stands_and_a_name_in_use_is_refused(house):
 
 
 def test_what_a_new_chapter_lacks_is_told_at_once_and_before_it_runs(house):
-    """Five mistakes of a newcomer are five lines of one refusal, and nothing has run."""
+    """Mistakes of a newcomer, and what follows from them, are lines of one refusal, and nothing has run."""
     press.write_chapter(house, "toy", press.report_cell())
     press.write_toc(house, "toy")
     press.write_ledger(house, press.COMMITTED)
@@ -311,6 +323,7 @@ def test_what_a_new_chapter_lacks_is_told_at_once_and_before_it_runs(house):
         "derived: my_paper: say in a sentence what the paper claims: in book/welcome.yml, `claims` of my_paper",
         "derived: my_paper: book/references.bib has no entry nobody2026",
         "derived: my_paper: theorem my_paper-square lacks its proof",
+        'derived: my_paper: claim T-1 rests on no statement; name one in the metadata\'s "rests", or in "alone" say why',
     ]
     assert not House(house).executed("my_paper").exists()
     assert "T-1 is a claim of toy" in press.derived(house, "run", "my_paper").stderr

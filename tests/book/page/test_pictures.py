@@ -1,6 +1,7 @@
 """Pictures of the site: light figures, and the first view of an explorer."""
 
 import base64
+import re
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
@@ -152,3 +153,20 @@ def test_titles_of_a_still_break_and_words_keep_their_colour():
     assert "br&gt;" not in red
     assert "#ff0000" in red
     assert "#ff0000" not in plain
+
+
+def test_bars_are_as_long_as_their_numbers_upright_or_lying():
+    def sizes(**trace) -> list[tuple[float, float]]:
+        """Width and height of each bar, by the corners of its path."""
+        layout = {"height": 300, "xaxis": {"range": [0, 4]}, "yaxis": {"range": [0, 4]}}
+        colour = {"marker": {"color": "#123456"}}
+        drawn = pictures.still({"data": [{"type": "bar"} | trace | colour], "layout": layout})
+        found = re.findall(r'<path d="([^"]+)"[^>]*fill: #123456', drawn)
+        corners = [np.array(re.findall(r"[ML] ?(-?[\d.]+) (-?[\d.]+)", each), dtype=float) for each in found]
+        return [tuple(np.ptp(each, axis=0)) for each in corners]
+
+    (one, other), (lying, longer) = sizes(x=[1, 2], y=[1, 3]), sizes(x=[1, 3], y=[1, 2], orientation="h")
+    assert other[1] == pytest.approx(3 * one[1], rel=0.01)
+    assert other[0] == pytest.approx(one[0], rel=0.01)
+    assert longer[0] == pytest.approx(3 * lying[0], rel=0.01)
+    assert longer[1] == pytest.approx(lying[1], rel=0.01)

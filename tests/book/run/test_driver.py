@@ -50,6 +50,19 @@ def test_a_chapter_runs_once_and_again_only_after_a_change(house):
     )
 
 
+def test_what_runs_again_is_decided_by_what_files_hold_whatever_the_clock_says(house):
+    """A clock set back: a cell that changed is older than its run, and what did not change is younger."""
+    good(house)
+    assert "done in" in press.derived(house, "run").stdout
+    path = house / "notebooks/toy.ipynb"
+    press.write_chapter(house, "toy", "x = 2", press.report_cell())
+    os.utime(path, (0, 0))
+    assert "done in" in press.derived(house, "run").stdout
+    for file in (path, house / "requirements.lock"):
+        os.utime(file, (2**32, 2**32))
+    assert "(cached)" in press.derived(house, "run").stdout
+
+
 def test_the_books_own_run_is_found_again_after_one_of_another_seed(house):
     good(house)
     assert "done in" in press.derived(house, "run").stdout
@@ -452,3 +465,30 @@ def test_a_long_run_says_what_to_expect_and_where_it_is(house, monkeypatch, caps
     assert "toy: to run at tier cpu, its records took 2160 s" in said
     assert " s so far, in cell 4 (time.sleep(5))" in said
     assert f"toy: to run at tier cpu, {outcomes[0].findings['seconds']:.0f} s last time" in said
+
+
+def test_what_can_be_known_of_all_chapters_is_told_at_once_and_nothing_runs(house):
+    """A cell that is too long and a claim that rests on nothing, of one chapter, and a slip of Python of another."""
+    room = press.write_paper(house, press.EXPERIMENT, "").parent
+    (room / "claims.py").unlink()
+    (room / "claims").mkdir()
+    (room / "claims/__init__.py").write_text(press.CLAIMS, "utf-8")
+    path = house / "notebooks/toy.ipynb"
+    notebook = json.loads(path.read_text("utf-8"))
+    notebook["metadata"]["derived"] = {"edition": 2}
+    notebook["cells"][-1]["source"] = "x = 1\n" * 26
+    path.write_text(json.dumps(notebook), "utf-8")
+    press.write_chapter(house, "other", "x = (", press.report_cell())
+    press.write_toc(house, "toy", "other")
+    ran = press.derived(house, "run")
+    assert ran.returncode == 1
+    said = lines(ran)
+    for line in (
+        "derived: toy: T-1 is a claim of other; a chapter's ids begin with letters of its own",
+        "derived: toy: cell 3 has 26 lines of code, over 25",
+        'derived: toy: claim T-1 rests on no statement; name one in the metadata\'s "rests", or in "alone" say why',
+        "derived: other: cell 3 (x = (), line 1: no Python: '(' was never closed",
+    ):
+        assert line in said, said
+    assert "to run" not in ran.stdout
+    assert not (house / "_build/executed").exists()

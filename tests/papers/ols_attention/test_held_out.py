@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 from least_squares_problems import make_problem, problems, token_loop
 from torch import Tensor
 
+from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
 from derived.papers.ols_attention.data.problems import random_rotation
+from derived.papers.ols_attention.experiments import held_out
 from derived.papers.ols_attention.model import mechanism, theory
 
 
@@ -118,3 +120,19 @@ def test_wishart_moments_by_simulation():
         assert ((power.mean(dim=0) - float(value) * torch.eye(p)).abs() < 5 * error).all()
         assert (power.mean(dim=0) - 1.05 * float(value) * torch.eye(p)).diagonal().abs().max() > 5 * error.max()
         power = power @ S
+
+
+def test_a_quarter_turn_swaps_the_widest_axis_with_the_narrowest():
+    """OLS-8: in two dimensions of condition number kappa, self-attention then multiplies the coefficients by kappa and
+    1/kappa. Half of all B have |b_1| > |b_2|, so that the median error is that of equal ones; kappa^2 is rejected."""
+    kappa = 4.0
+    turned = held_out.Shift(amounts=(1.0,), angles=(1.0,), n=4000, p=2, kappa=kappa, replicates=400)
+    rows = run_experiment(turned, seed=0, device="cpu").query("shift == 'rotation' and method == 'self'")
+
+    def median(k: float) -> float:
+        return ((k * (k - 1) ** 2 + (1 / k - 1) ** 2) / (k + 1)) ** 0.5
+
+    found = rows["error"].median()
+    assert found == pytest.approx(median(kappa), rel=0.05)
+    assert found != pytest.approx(median(kappa**2), rel=0.5)
+    assert rows["error"].between(0.95 * (1 - 1 / kappa), 1.05 * 1.1 * (kappa - 1)).all()

@@ -18,6 +18,7 @@ from derived.papers.ols_attention.experiments.training import (
     Courses,
     Reachability,
     Stalled,
+    TrainedEndPoint,
     structure_gap,
     train_matrix,
     train_scalar,
@@ -305,3 +306,17 @@ def test_a_stall_that_ends_is_no_stall(monkeypatch):
     near = Stalled(epochs=1000, replicates=20, starts=(-0.2,))
     verdicts = [claim.judge(claim.measure(run_experiment(one, seed=0, device="cpu")))[0] for one in (small, near)]
     assert verdicts == ["undecided", "fails"]  # twenty data sets do not show nine in ten
+
+
+def test_end_points_are_those_of_the_conserved_quantity_and_the_last_three_starts_stall():
+    """OLS-10.c, d and g on two data sets: l^2 - 3 P^2 stays, by which the first five starts end; by 1/s none does."""
+    ends = TrainedEndPoint(n=200, lr=5e-3, epochs=800, replicates=2)
+    rows = run_experiment(ends, seed=0, device="cpu")
+    assert [*zip(rows["l0"], rows["P0"], strict=True)] == 2 * [*ends.starts]
+    assert (rows["arrives"] == ([True] * 5 + [False] * 3) * 2).all()
+    arrive, stall = rows[rows["arrives"]], rows[~rows["arrives"]]
+    assert ((arrive["l"] - arrive["predicted"]).abs() < 0.02).all()
+    assert (arrive["excess"] < 1e-3).all()
+    assert (arrive["untrained_excess"] > 1e-2).any()
+    assert (stall["predicted"] == 0).all()
+    assert (stall["l"].abs() < 0.1 * stall["inverse_root"]).all()

@@ -109,6 +109,9 @@ def unexpected(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
+WHY = "null arm undecided because"  # how a claim says why an arm that does nothing does not fail
+
+
 def _null(row: Row) -> str:
     """What is wrong with the null arm of a row that a seed of our own judged."""
     null = row["null"]
@@ -118,7 +121,27 @@ def _null(row: Row) -> str:
         return f"its null arm passes by the same criterion ({null['value']:.4g}), so that it shows nothing"
     if null["value"] is None and row["value"] is not None:
         return f"its null arm has no number: {null['reason']}"
+    if (
+        row["verdict"] == "holds"
+        and null["verdict"] == "undecided"
+        and not _apart(row, null)
+        and WHY not in row["where"]
+    ):
+        return (
+            f"its null arm is undecided and not told apart from it; more draws, another arm, or `where` says «{WHY} …»"
+        )
     return ""
+
+
+def _apart(row: Row, null: Row) -> bool:
+    """Whether a value and its null arm's differ by more than their intervals reach towards each other."""
+    if row["value"] is None:
+        return False
+    below, above = sorted((row, null), key=lambda one: one["value"])
+    if below["high"] is None or above["low"] is None:
+        return False
+    reach = math.hypot(below["high"] - below["value"], above["value"] - above["low"])
+    return above["value"] - below["value"] > reach
 
 
 def committed(house: House) -> list[Row]:

@@ -27,6 +27,7 @@ import torch
 from tqdm import tqdm
 
 from derived.book.house import House, UserError, write_whole
+from derived.book.judge import changes
 from derived.book.record import workers
 from derived.lab.experiment import Experiment, run_experiment
 from derived.lab.record import Record, RecordError, code_changed, load, read, remake, save, slot, sweep, versions
@@ -141,6 +142,7 @@ def record(
     uncommitted: bool = False,
 ) -> None:
     """Run and save the records of a paper's experiments at a tier; ``jobs`` 0: a process per core, on a card one."""
+    changes.today(house.root)  # of a clock set back the rows would be older than what was written before them
     sweep(paper)
     chosen = choose(paper, names, tier)
     for experiment in chosen:

@@ -25,7 +25,7 @@ import psutil
 
 from derived.book.house import House, UserError, cell_name, has_cuda, processor, write_whole
 from derived.book.run.guard import source_faults
-from derived.book.source import on_page
+from derived.book.source import edition, on_page
 from derived.lab.findings import COLUMNS
 from derived.lab.real import pinned
 from derived.lab.sources import PACKAGE_ROOT, file_hash, imported_files
@@ -96,12 +96,17 @@ def cells_code(slug: str, notebook: dict[str, Any]) -> str:
     return "\n".join(code)
 
 
+def told(house: House, slug: str, notebook: dict[str, Any]) -> list[str]:
+    """One line per fault of a notebook's source, which is told before anything runs."""
+    found = [f"{slug}: {fault}" for fault in source_faults(notebook) + on_page.faults(notebook)]
+    return found + edition.faults(house.root, slug, notebook)
+
+
 def chapter_key(house: House, slug: str, parameters: dict[str, Any]) -> str:
     """Hash everything that the executed chapter depends on."""
     notebook = read_notebook(house, slug)
-    faults = source_faults(notebook) + on_page.faults(notebook)
-    if faults:
-        raise UserError("\nderived: ".join(f"{slug}: {fault}" for fault in faults))
+    if faults := told(house, slug, notebook):
+        raise UserError("\nderived: ".join(faults))
     results = [path for path in (house.root / "results" / slug).rglob("*") if path.is_file() and path.name[0] != "."]
     try:
         imports = imported_files(cells_code(slug, notebook))
@@ -120,6 +125,19 @@ def chapter_key(house: House, slug: str, parameters: dict[str, Any]) -> str:
         house.lock.read_text("utf-8"),
     ]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _keys(house: House, slugs: Sequence[str], parameters: dict[str, Any], known: Sequence[str]) -> dict[str, str]:
+    """The key of each chapter; UserError with the faults that are known and those of all chapters."""
+    keys, faults = {}, [*known]
+    for slug in slugs:
+        try:
+            keys[slug] = chapter_key(house, slug, parameters)
+        except UserError as error:
+            faults.append(str(error))
+    if faults:
+        raise UserError("\nderived: ".join(faults))
+    return keys
 
 
 def _for_cells(metadata: dict[str, Any]) -> dict[str, Any]:
@@ -279,14 +297,21 @@ def _expected(house: House, slug: str, tier: str, findings: dict[str, Any] | Non
 
 
 def run_chapters(
-    house: House, slugs: Sequence[str], parameters: dict[str, Any], jobs: int, limit: float | None = None
+    house: House,
+    slugs: Sequence[str],
+    parameters: dict[str, Any],
+    jobs: int,
+    limit: float | None = None,
+    faults: Sequence[str] = (),
 ) -> list[Outcome]:
-    """Execute every chapter whose key has changed, ``jobs`` at a time; return outcomes in the order of the slugs."""
+    """Execute every chapter whose key has changed, ``jobs`` at a time; return outcomes in the order of the slugs.
+
+    UserError, before anything runs, for these ``faults`` and all that the sources show."""
     limit = limit or LIMITS[parameters["tier"]]
     outcomes: dict[str, Outcome] = {}
     waiting: list[dict[str, Any]] = []
-    for slug in slugs:
-        key, findings = chapter_key(house, slug, parameters), read_findings(house, slug)
+    for slug, key in _keys(house, slugs, parameters, faults).items():
+        findings = read_findings(house, slug)
         if findings and findings["key"] != key:
             findings = _own(house, slug, key, findings, parameters["seed"]) or findings
         if findings and findings["key"] == key:

@@ -21,7 +21,7 @@ from derived.book.judge.ledger import check_columns, foreign
 from derived.book.page import chapter, evidence, explorer, pages, tries
 from derived.book.report import report
 from derived.book.report import source as reports
-from derived.book.run.driver import read_notebook
+from derived.book.run.driver import read_notebook, told
 from derived.book.site import downloads
 from derived.book.source import edition, lectures
 from derived.book.source.evidence import bibtex
@@ -96,7 +96,7 @@ def known(house: House, slugs: list[str]) -> list[str]:
         key = facts.get("paper", {}).get("bibkey")
         if key and not bibtex(bibliography, key):
             found.append(f"{slug}: book/references.bib has no entry {key}")
-        found += edition.faults(house.root, slug, notebook)
+        found += told(house, slug, notebook)
     return found
 
 

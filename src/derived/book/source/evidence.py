@@ -17,7 +17,7 @@ place       ``claims/<slug>.html#<id>``
 import ast
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -105,18 +105,31 @@ def faults(notebook: dict[str, Any], rows: Sequence[Row]) -> list[str]:
     said = {
         claim for text in notebook["metadata"].get("derived", {}).get("alone", {}).values() for claim in text.split()
     }
-    found = [f"claims rest on {label}, which is no statement of the page" for label in on if label not in labels]
-    found += [f"its metadata name {claim}, which is no claim" for claim in named if claim not in ids]
+    found = _unknown(on, labels) + [
+        f"its metadata name {claim}, which is no claim" for claim in named if claim not in ids
+    ]
     found += [
         f"claim {claim} rests on a statement and says why it rests on none"
         for claim in ids
         if claim in resting_ones & said
     ]
-    return found + [
-        f'claim {claim} rests on no statement; name one in the metadata\'s "rests", or in "alone" say why'
-        for claim in ids
-        if claim not in named
-    ]
+    return found + _loose(claim for claim in ids if claim not in named)
+
+
+def known(notebook: dict[str, Any], claims: Sequence[str]) -> list[str]:
+    """One line per fault of this kind that can be known before a run; the claims say nothing themselves."""
+    on, off = resting(notebook, ()), alone(notebook, ())
+    labels, named = {each.label for each in statements(notebook)}, {*off, *(id for ids in on.values() for id in ids)}
+    return _unknown(on, labels) + _loose(id for id in claims if id not in named)
+
+
+def _unknown(on: Iterable[str], labels: Container[str]) -> list[str]:
+    return [f"claims rest on {label}, which is no statement of the page" for label in on if label not in labels]
+
+
+def _loose(claims: Iterable[str]) -> list[str]:
+    told = 'rests on no statement; name one in the metadata\'s "rests", or in "alone" say why'
+    return [f"claim {claim} {told}" for claim in claims]
 
 
 # The notebook ---------------------------------------------------------------------------------------------------------

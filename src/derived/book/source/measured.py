@@ -29,10 +29,35 @@ def measure(root: Path, slug: str, id: str) -> str | None:
 
 def ids(root: Path, slug: str) -> list[str]:
     """The ids of the claims that a chapter's sources state, but for those that a loop makes."""
-    files = sorted((root / "src/derived/papers" / slug / "claims").glob("*.py"))
-    trees = (ast.walk(ast.parse(file.read_text("utf-8"), str(file))) for file in files)
-    found = (_id(node) for tree in trees for node in tree if isinstance(node, ast.Call))
-    return [*dict.fromkeys(id for id in found if ID.fullmatch(id) and not id.endswith("."))]
+    return [*dict.fromkeys(_id(call) for tree in _trees(root, slug) for call in _stated(tree))]
+
+
+def bare(root: Path, slug: str) -> list[str]:
+    """Those that say themselves neither on which proof they rest nor, with ``unseen``, why they cannot be run."""
+    found: dict[str, None] = {}
+    for tree in _trees(root, slug):
+        made = {each.name for each in tree.body if isinstance(each, ast.FunctionDef) and _makes(each, {"unseen"})}
+        for call in _stated(tree):
+            if _name(call) not in made | {"unseen"} and not any(each.arg == "proof" for each in call.keywords):
+                found[_id(call)] = None
+    return [*found]
+
+
+def _trees(root: Path, slug: str) -> Iterator[ast.Module]:
+    for file in sorted((root / "src/derived/papers" / slug / "claims").glob("*.py")):
+        yield ast.parse(file.read_text("utf-8"), str(file))
+
+
+def _stated(tree: ast.Module) -> Iterator[ast.Call]:
+    """The calls that state a claim."""
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        if ID.fullmatch(id := _id(call)) and not id.endswith("."):
+            yield call
+
+
+def _makes(function: ast.FunctionDef, words: set[str]) -> bool:
+    """Whether a function calls one of these words."""
+    return any(_name(each) in words for each in ast.walk(function))
 
 
 @cache
@@ -74,8 +99,7 @@ def _measure(call: ast.Call, here: Mapping[str, ast.stmt]) -> ast.AST | None:
     """What in a call that states a claim says how it is measured: the measure, or all of it if made by hand."""
     if (name := _name(call)) in WORDS:
         return next((word.value for word in call.keywords if word.arg == "measure"), None) or call.args[PLACE]
-    makes = isinstance(here.get(name), ast.FunctionDef) and {_name(each) for each in ast.walk(here[name])} & {*WORDS}
-    return call if makes else None
+    return call if isinstance(made := here.get(name), ast.FunctionDef) and _makes(made, {*WORDS}) else None
 
 
 def _name(node: ast.AST) -> str:
