@@ -85,7 +85,7 @@ def test_the_error_of_a_speech_is_that_of_the_formula_and_leaves_its_speaker_out
 
 
 def table(in_order: float, shuffled: float) -> pd.DataFrame:
-    """Rows of ``Eras``: six generations, of which one has more than half of the speeches and did not change."""
+    """Rows of ``Eras``: six eras, of which one has more than half of the speeches and did not change."""
     rows = [
         {"order": order, "place": k, "name": str(k), "year": 1900 + k, "era": k % 6 if k < 12 else 0, "refitted": 0.5,
          "frozen": 0.5 * (ratio if k % 6 and k < 12 else 1.0) * (1 + 0.001 * (k % 4))}
@@ -94,7 +94,7 @@ def table(in_order: float, shuffled: float) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def test_generations_count_once_and_the_null_arm_is_the_shuffled_order():
+def test_eras_count_once_and_the_null_arm_is_the_shuffled_order():
     rows = table(1.6, 1.0)
     found = ERAS.measure(rows)
     assert found.n == 6

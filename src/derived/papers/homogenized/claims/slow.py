@@ -41,7 +41,7 @@ def at_step_zero(rows: pd.DataFrame) -> Estimate:
     value = float(weights @ shares["mean"] - rows["recurrent"].iloc[0])
     variance = weights**2 @ (shares["mean"] * (1 - shares["mean"]) / shares["count"])
     error = float(np.sqrt(variance))
-    reach = norm.ppf((1 + LEVEL) / 2) * error
+    reach = float(norm.ppf((1 + LEVEL) / 2)) * error
     return Estimate(value, int(shares["count"].min()), value - reach, value + reach, error)
 
 

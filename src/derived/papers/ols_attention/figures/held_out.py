@@ -116,6 +116,6 @@ def eras(rows: pd.DataFrame) -> Figure:
     figure.set_label(
         f"Error of frozen over that of refitted weights for each of {len(part)} speeches, on a logarithmic axis: "
         f"{part.mean():.2f} on average, above one for {(part > 1).mean():.0%}. Grey, with the speeches dealt to the "
-        f"generations by chance: {dealt.mean():.2f}."
+        f"eras by chance: {dealt.mean():.2f}."
     )
     return figure
