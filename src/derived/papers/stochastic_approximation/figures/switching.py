@@ -24,10 +24,8 @@ def switches(rows: pd.DataFrame) -> Figure:
         part = rows[rows["arm"] == arm]
         _read(ax, part[part["chosen"]], color, marker)
         late = part[part["part"] == "test"].groupby("rate")[["current", "other"]].mean()
-        told = sorted({late.index[0], part.loc[part["chosen"], "rate"].iloc[0], late.index[-1]})
-        steps = (
-            f"{here:.3f} here and {there:.3f} there at {step:g}" for step, (here, there) in late.loc[told].T.items()
-        )
+        told = late.loc[sorted({late.index[0], part.loc[part["chosen"], "rate"].iloc[0], late.index[-1]})]
+        steps = (f"{here:.3f} here and {there:.3f} there at {step:g}" for step, (here, there) in told.T.items())
         words.append(f"{name}, {', '.join(steps)}")
         last = ax.containers[-1].lines[0]
         beside(ax, last.get_xdata()[-1], last.get_ydata()[-1], name, color)
