@@ -116,6 +116,19 @@ def test_a_number_that_an_experiment_refuses_is_not_reduced(monkeypatch):
     told(monkeypatch, costs)
     assert piloting.pilot(Trained, "cpu") is None
 
+    def logged(sized, condition):
+        if sized.steps < 5:
+            raise RuntimeError("steps of length 0")
+        return 1e-3 * sized.steps
+
+    runs = told(monkeypatch, logged)
+    monkeypatch.setattr(Trained, "tiers", Trained.tiers | {"cpu": {"steps": 1000}})
+    assert piloting.pilot(Trained, "cpu") == pytest.approx(6)
+    assert min(sized.steps for sized, _ in runs) == 5, "as few as at tier ci"
+    told(monkeypatch, lambda sized, condition: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        piloting.pilot(Trained, "cpu")
+
 
 def test_conditions_that_were_not_timed_lie_between_those_that_were(monkeypatch):
     runs = told(monkeypatch, lambda sized, condition: condition["wide"] ** 2 * 1e-3)

@@ -108,29 +108,42 @@ def carried(seconds: Callable[[Numbers], float], low: Numbers, true: Numbers, en
 def pilot(experiment: type[Experiment], tier: str) -> float | None:
     """Predict the seconds of a core that an experiment takes; None where no piece of it is short enough.
 
-    Loops are reduced; where that does not make the first condition short, so is one number after another of those that
-    are ``MANY``, the most reduced first, unless the experiment refuses so few.
+    Loops are reduced to what they are at the smaller tier, and to fewer where they are many; where that does not make
+    the first condition short, so is one number after another of those that are ``MANY``, the most reduced first. What
+    an experiment refuses is not reduced so far.
     """
     sized, growing = experiment.at(tier), _growing(experiment, tier)
-    fewer = {name: growing.get(name, value // 8) for name, value in vars(sized).items() if name in MANY}
+    numbers = {name: value for name, value in vars(sized).items() if name in MANY and type(value) is int}
+    fewer = {name: growing.get(name, value // 8) for name, value in numbers.items()}
     others = sorted((name for name in fewer if fewer[name] > 0), key=lambda name: fewer[name] / getattr(sized, name))
     conditions, started = sized.conditions(), time.process_time()
     sizes = [_size(condition) for condition in conditions]
     enough = min(max(BUDGET[tier] / (4 * len(conditions)), 0.05), 1.0)
+    loops = {name: low for name, low in growing.items() if name in LOOPS}
+    least = {name: min(low, max(getattr(sized, name) // FEWER, 2)) for name, low in loops.items()}
     places, few, found = spread(sizes), {}, {}
     while places and (len(found) < 2 or time.process_time() - started < BUDGET[tier]):
-        piece = _Piece(sized, conditions[places[0]], _few_loops(sized, growing), enough, NEXT if found else FIRST)
+        piece = _Piece(sized, conditions[places[0]], least, enough, NEXT if found else FIRST)
         try:
             found[places[0]] = piece.carried_on(few)
-        except (Over, ValueError) as error:
-            if isinstance(error, ValueError) and not (few and few.popitem()):
-                raise
-            if not found and not others:
-                return None
-            if not found:
-                few |= {others[0]: fewer[others.pop(0)]}
+            del places[0]
+            continue
+        except Exception:  # whatever an experiment says of so few
+            if few:
+                few.popitem()
+            elif least != loops:
+                least = loops
                 continue
-        del places[0]
+            else:
+                raise
+        except Over:
+            pass
+        if found:
+            del places[0]
+        elif others:
+            few |= {others[0]: fewer[others.pop(0)]}
+        else:
+            return None
     return between(sizes, found)
 
 
@@ -159,12 +172,6 @@ class _Piece:
             return timed(dataclasses.replace(sized, **now), self.condition, self.most)
 
         return carried(seconds, self.loops, true, self.enough)
-
-
-def _few_loops(sized: Experiment, growing: Numbers) -> dict[str, int]:
-    """Reduce loops to what they are at the smaller tier, or to fewer where they are many."""
-    loops = {name: (number, getattr(sized, name)) for name, number in growing.items() if name in LOOPS}
-    return {name: min(low, max(true // FEWER, 2)) for name, (low, true) in loops.items()}
 
 
 def _growing(experiment: type[Experiment], tier: str) -> dict[str, int]:
