@@ -1,11 +1,13 @@
 """What the machine has: a CUDA device counts only with a torch that can use it; peak memory is a condition's own."""
 
 import sys
+import time
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from derived.book import house
 from derived.book.judge import recording
@@ -56,3 +58,12 @@ def test_a_condition_does_not_inherit_the_peak_memory_of_the_one_before():
     *_, large = recording.measured(rows, 400)
     *_, small = recording.measured(rows, 1)
     assert large - small > 300
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="on a GPU the clock counts")
+def test_a_condition_takes_the_seconds_of_its_core():
+    def asleep() -> pd.DataFrame:
+        time.sleep(0.5)
+        return pd.DataFrame()
+
+    assert recording.measured(asleep)[1] < 0.25

@@ -13,6 +13,7 @@ from derived.lab.record import results_root
 
 HOUSE = House(results_root().parent)
 SLUGS = HOUSE.chapters()
+ENOUGH = 30  # runs at tier ci or cpu that were timed in pieces and whole
 
 
 def offered(slug: str, tier: str) -> list[type[Experiment]]:
@@ -34,12 +35,22 @@ def test_every_run_at_tier_gpu_is_counted_at_its_configuration(slug):
 @pytest.mark.parametrize("slug", SLUGS)
 def test_no_count_is_of_a_size_that_is_run_no_more(slug):
     known = cost.counts(HOUSE)
-    runs = {
-        cost.name_of(slug, one.__name__, tier): (one, tier) for tier in ("cpu", "gpu") for one in offered(slug, tier)
-    }
+    tiers = ("ci", "cpu", "gpu")
+    runs = {cost.name_of(slug, one.__name__, tier): (one, tier) for tier in tiers for one in offered(slug, tier)}
     counted = {name: count["of"] for name, count in known.items() if name.startswith(f"{slug}/")}
     today = {name: hashed(one.at(tier).configuration()) for name, (one, tier) in runs.items() if name in counted}
     assert counted == today, f"derived costs {slug}"
+
+
+def test_nine_of_ten_pilots_are_near_what_the_whole_took():
+    found = cost.piloted(HOUSE)
+    assert len(found.ratios) >= ENOUGH, "derived costs --pilot"
+    far = {name: one for name, one in cost.counts(HOUSE).items() if "whole" in one and not cost.near([_ratio(one)])}
+    assert found.near >= 0.9 * len(found.ratios), f"far from what their pieces said: {far}"
+
+
+def _ratio(one):
+    return one["whole"] / one["pilot"]
 
 
 @pytest.mark.parametrize("name", sorted(scaling.stated()))

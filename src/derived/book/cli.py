@@ -250,6 +250,7 @@ def fill(
 def costs(
     slugs: Slugs = None,
     sizes: Annotated[bool, typer.Option("--sizes", help="Count how its costliest experiments grow instead.")] = False,
+    pilot: Annotated[bool, typer.Option("--pilot", help="Time small pieces on this core instead, once.")] = False,
 ) -> None:
     """Count what experiments would do at their recorded tiers, into results/costs.json: prices are predicted from it.
     With --sizes, at one size after another, into results/scaling.json.
@@ -257,12 +258,16 @@ def costs(
     It takes minutes a chapter. Example: derived costs ols_attention
     """
     from derived.book.judge import recording
-    from derived.book.record import counting
+    from derived.book.record import counting, piloting
 
     house = this_house()
     with alone(house, "recording"):
         for slug in house.choose(slugs or []):
             for experiment in recording.claims_of(slug).EXPERIMENTS:
+                if pilot:
+                    for told in piloting.keep_all(house, experiment):
+                        typer.echo(told)
+                    continue
                 if sizes and not counting.grows(experiment):
                     continue
                 (counting.keep_by_size if sizes else counting.counted)(house, experiment)

@@ -58,7 +58,7 @@ class Record:
     versions: Mapping[str, str]
     device: str  # cpu or cuda
     device_name: str
-    seconds: float  # summed over the conditions
+    seconds: float  # summed over the conditions; of the core since 2026-11-27, by the clock before and on a GPU
     peak_memory_mb: float
     date: str  # ISO 8601, UTC
     commit: str = ""  # that holds the sources, and which of them it does not hold; empty where there is no history

@@ -8,6 +8,7 @@ from bs4 import BeautifulSoup
 
 from derived.book.front import scales
 from derived.book.page import explorer, pages
+from derived.book.record import cost
 from derived.book.source.reading import Minutes
 
 
@@ -354,6 +355,25 @@ def test_status_says_how_near_predictions_were():
         assert ("we aim at" in text) == (predicted == 1)
         assert "Not compared with any run yet: T4, A100, H100." in text
         assert_balanced(text)
+
+
+def test_status_says_how_near_pilots_were_and_what_no_prediction_can_meet():
+    core = {"card": "CPU core", "seconds": 9, "memory": 2**30, "dollars": 1.0, "rough": False}
+    record = {"experiment": "Reach", "tier": "cpu", "date": None, "device": "a CPU", "state": "unchanged"}
+    record |= {"peak_memory_mb": 1.0, "reasons": [], "cost": core, "seconds": 10.0, "predicted": 9.0}
+    for whole, piloted, words, missed in (
+        (8.0, cost.Tested(3, [1.0]), "1 of these took between half and twice what the pieces said", 0),
+        (4.0, cost.Tested(3, [4.0]), "0 of these took between half and twice what the pieces said (we aim at", 1),
+    ):
+        text = pages.status([chapter(row("A"), records=(record | {"whole": whole},))], piloted=piloted)
+        assert "3 runs at tier <code>ci</code> or <code>cpu</code> have been timed in pieces so far; 1 of them" in text
+        assert words in text
+        assert f"of 1 of them that ran again, whole, on the core of the pilots, {1 - missed} took" in text
+        assert ("no prediction could meet" in text) == bool(missed)
+        assert_balanced(text)
+    text = pages.status([chapter(row("A"), records=(record,))])
+    assert "timed in pieces so far" not in text
+    assert "ran again" not in text
 
 
 def test_status_marks_the_records_whose_code_cannot_be_fetched():

@@ -242,3 +242,38 @@ def test_each_recorded_tier_is_counted_and_another_size_is_told_to_be_uncounted(
     assert counting.uncounted(house, [Products], "gpu") == []
     monkeypatch.setattr(Products, "tiers", Products.tiers | {"gpu": {"n": 7}})
     assert counting.uncounted(house, [Products], "gpu") == ["Products"]
+
+
+def test_a_core_takes_what_its_pilot_says_and_a_card_what_was_counted(tmp_path):
+    house = House(tmp_path)
+    (tmp_path / "results").mkdir()
+    core, *fast = cost.cards()
+    count = {"launches": 10**9, "held": 10**9, "host": 5}
+    assert (cost.on(core, count | {"pilot": 7.0}).seconds, cost.on(core, count | {"pilot": 7.0}).rough) == (7, False)
+    assert [cost.on(card, count | {"pilot": 7.0}) for card in fast] == [cost.on(card, count) for card in fast]
+    alone = [cost.on(card, {"pilot": 7.0}) for card in fast]
+    assert {(each.seconds, each.rough) for each in alone} == {(7, True)}, (
+        "no faster than a core, where nothing else is known"
+    )
+    cost.keep(house, {"toy/Draws/cpu": {"of": "x", "pilot": 1800.0, "whole": 2000.0}})
+    assert len(cost.predicted(house, "toy/Draws/cpu")) == len(cost.cards())
+    record = cost.of_record(house, "toy", MADE)
+    assert (record["predicted"], record["whole"]) == (1800, 2000)
+    found = cost.tested([record, record | {"predicted": None, "whole": 1000.0}])["CPU core"]
+    assert (found.ratios, found.again) == ([2.0], [1.8, 3.6])
+    assert (found.near, found.near_again) == (1, 1)
+
+
+def test_pilots_are_compared_with_the_same_run_whole(tmp_path):
+    house = House(tmp_path)
+    (tmp_path / "results").mkdir()
+    assert cost.piloted(house).made == 0
+    for name, entry in {
+        "a": {"pilot": 2.0, "whole": 3.0},
+        "b": {"pilot": 9.0},
+        "c": {"launches": 1},
+        "d": {"pilot": 1.0, "whole": 3.0},
+    }.items():
+        cost.keep(house, {name: {"of": "x", **entry}})
+    found = cost.piloted(house)
+    assert (found.made, found.ratios, found.near) == (3, [1.5, 3.0], 1)

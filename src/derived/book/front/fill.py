@@ -12,6 +12,7 @@ from derived.book.front import growth, history, notation, races, reference, scal
 from derived.book.house import House
 from derived.book.judge import changes
 from derived.book.page import pages
+from derived.book.record import cost
 from derived.book.report import wrong
 
 SHARED = "shared.json"  # in the stage: what a shared link to a page shows
@@ -57,6 +58,7 @@ def fill(
             chapters,
             json.loads(measured.read_text("utf-8")) if measured.is_file() else None,
             written.read(root / "results/no_commit.yml", list[str]),
+            cost.piloted(House(root)),
         ),
         "<!-- scaling -->": pages.scaling(House(root), chapters),
         "<!-- growth -->": growth.sentence(root, build, chapters),

@@ -38,16 +38,20 @@ Measured = tuple[pd.DataFrame, float, float]  # rows, seconds, peak memory in MB
 
 
 def measured(function: Callable[..., pd.DataFrame], *args: Any, **kwargs: Any) -> Measured:
-    """Call a function that returns rows; return also its seconds and peak memory (of the GPU if one was used)."""
+    """Call a function that returns rows; return also its seconds and peak memory (of the GPU if one was used).
+
+    On a core its seconds are those in which it had the core: other work on the machine does not count.
+    """
     torch.set_num_threads(1)
     _forget_peak_memory()
-    started = time.monotonic()
+    clock = time.monotonic if torch.cuda.is_available() else time.process_time
+    started = clock()
     rows = function(*args, **kwargs)
     if torch.cuda.is_available() and torch.cuda.max_memory_allocated():
         peak = torch.cuda.max_memory_allocated() / 2**20
     else:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "linux" else 2**20)
-    return rows, time.monotonic() - started, peak
+    return rows, clock() - started, peak
 
 
 def _forget_peak_memory() -> None:

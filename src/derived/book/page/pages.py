@@ -267,9 +267,15 @@ def other_tiers(row: Row, rows: list[Row]) -> list[Row]:
     return [other for other in rows if other["id"] == row["id"] and other["tier"] != row["tier"]]
 
 
-def status(chapters: list[Chapter], scheduling: Row | None = None, lost: Sequence[str] = ()) -> str:
+def status(
+    chapters: list[Chapter],
+    scheduling: Row | None = None,
+    lost: Sequence[str] = (),
+    piloted: cost.Tested | None = None,
+) -> str:
     """Write how each chapter ran, where each record comes from, how near its time is to the predicted one, and what
-    workers cost, as results/cluster.json has it. ``lost`` are the records of results/no_commit.yml."""
+    workers cost, as results/cluster.json has it. ``lost`` are the records of results/no_commit.yml; ``piloted`` says
+    how near pilots are to the whole."""
     versions: dict[str, set[str]] = {}
     for chapter in chapters:
         for name, version in chapter.finding["versions"].items():
@@ -277,7 +283,8 @@ def status(chapters: list[Chapter], scheduling: Row | None = None, lost: Sequenc
     values = {"chapters": chapters, "versions": versions, "cards": cost.cards(), "scheduling": scheduling, "lost": lost}
     records = [(c.slug, record) for c in chapters for record in c.finding["records"]]
     values["again"] = sorted(r["seconds"] for slug, r in records if f"{slug}/{r['experiment']}/{r['tier']}" in lost)
-    return raw(html("status.html", **values, tested=cost.tested(record for _, record in records)))
+    tested = cost.tested(record for _, record in records)
+    return raw(html("status.html", **values, tested=tested, piloted=piloted or cost.Tested()))
 
 
 def scaling(house: House, chapters: list[Chapter]) -> str:

@@ -5,6 +5,7 @@ cards.yml            rates, memory, bandwidth, latency and price of each card
 
 seconds = host + launches · latency + (operations / rate + bytes / bandwidth) / share of them that is reached
 host    = what the record of tier cpu took longer than a core would by this count: work outside torch
+pilot   = on a core, in place of all this: what small pieces took there, carried on (``piloting``)
 
 What cannot be counted is estimated roughly: a card takes as long as the core took for the record of tier cpu, times the
 growth of its loops (``recorded`` seconds). What tier ci truly does, carried on by powers, is rough, too (``carried``).
@@ -25,6 +26,8 @@ from derived.book.house import House, write_whole
 RATES = {"float64": "fp64", "float32": "fp32", "bfloat16": "bf16", "float16": "bf16", "complex128": "fp64"}
 GIGA, TERA = 1e9, 1e12
 FILE = "results/costs.json"
+COUNTED = {"launches", "recorded"}  # one of these is in every count
+TIMED = ("pilot", "whole")  # what ``piloting`` adds to a count
 NEAR = 2  # the factor up to which a recorded time confirms a predicted one
 RECORDED = ("host", "recorded")  # seconds in a count that come from the record of tier cpu
 
@@ -75,8 +78,12 @@ def counts(house: House) -> dict[str, dict[str, Any]]:
 
 
 def keep(house: House, found: Mapping[str, Mapping[str, Any]]) -> None:
-    """Note counts, each with the hash of the configuration that was counted (``of``)."""
-    known = counts(house) | found
+    """Note counts or pilots, each with the hash of its configuration (``of``); of the same one, the other stays."""
+    known = counts(house)
+    for name, entry in found.items():
+        old = known.get(name, {})
+        stay = old if old.get("of") == entry["of"] else {}
+        known[name] = {key: stay[key] for key in stay if (key in TIMED) != ("pilot" in entry)} | entry
     write_whole(house.root / FILE, json.dumps(dict(sorted(known.items())), indent=1) + "\n")
 
 
@@ -94,13 +101,15 @@ def on(card: Mapping[str, Any], count: Mapping[str, Any]) -> Cost:
     seconds = sum(count.get(key, 0) for key in RECORDED) + started + (adds + moved) / card["share"]
     memory = count.get("held", 0)
     fits, rough = memory < card["memory"] * GIGA, not count.keys().isdisjoint((*RECORDED, "carried"))
+    if "pilot" in count and (card["name"] == cards()[0]["name"] or not COUNTED & count.keys()):
+        seconds, rough = count["pilot"], card["name"] != cards()[0]["name"]
     return Cost(card["name"], seconds, memory, seconds / 3600 * card["hour"], fits, rough)
 
 
 def predicted(house: House, name: str) -> list[Cost]:
     """Predict a run on every card; empty where it was not counted."""
     count = counts(house).get(name)
-    return [on(card, count) for card in cards()] if count and {"launches", "recorded"} & count.keys() else []
+    return [on(card, count) for card in cards()] if count and {*COUNTED, "pilot"} & count.keys() else []
 
 
 def to_rent(costs: list[Cost]) -> Cost | None:
@@ -135,7 +144,17 @@ def of_record(house: House, paper: str, record: Mapping[str, Any]) -> dict[str, 
     count = counts(house).get(name_of(paper, record["experiment"], record["tier"]), {})
     if record["tier"] == "cpu":  # a record does not predict itself
         count = {key: number for key, number in count.items() if key not in RECORDED}
-    return {**record, "cost": asdict(cost), "predicted": on(made_on, count).seconds or None}
+    return {
+        **record,
+        "cost": asdict(cost),
+        "predicted": on(made_on, count).seconds or None,
+        "whole": count.get("whole"),
+    }
+
+
+def near(ratios: Iterable[float]) -> int:
+    """Count ratios that are between half and twice."""
+    return sum(1 / NEAR <= ratio <= NEAR for ratio in ratios)
 
 
 @dataclass
@@ -144,11 +163,17 @@ class Tested:
 
     made: int = 0
     ratios: list[float] = field(default_factory=list)  # recorded over predicted seconds, where there is a prediction
+    again: list[float] = field(default_factory=list)  # recorded over those of the same run on the core of the pilots
 
     @property
     def near(self) -> int:
         """Count the records whose time confirms the predicted one."""
-        return sum(1 / NEAR <= ratio <= NEAR for ratio in self.ratios)
+        return near(self.ratios)
+
+    @property
+    def near_again(self) -> int:
+        """Count the records whose time the same run confirms: no prediction could do better."""
+        return near(self.again)
 
     @property
     def middle(self) -> float:
@@ -162,6 +187,13 @@ def tested(records: Iterable[Mapping[str, Any]]) -> dict[str, Tested]:
     for record in (each for each in records if each["state"] != "missing"):
         of_card = found.setdefault(record["cost"]["card"], Tested())
         of_card.made += 1
-        if record["predicted"]:
-            of_card.ratios.append(record["seconds"] / record["predicted"])
+        for known, ratios in (("predicted", of_card.ratios), ("whole", of_card.again)):
+            if record.get(known):
+                ratios.append(record["seconds"] / record[known])
     return found
+
+
+def piloted(house: House) -> Tested:
+    """Compare pilots with what the same core took for the whole, where that is short."""
+    pilots = [count for count in counts(house).values() if "pilot" in count]
+    return Tested(len(pilots), [count["whole"] / count["pilot"] for count in pilots if "whole" in count])

@@ -32,7 +32,7 @@ from derived.lab.study import absence
 SMALL = 4096  # elements up to which an operation is done: numbers that steer a loop are right
 LOOPS = (
     *("steps", "search", "draft_steps", "pretraining", "generations", "founding", "lifetime", "repeats", "rounds"),
-    *("timed", "tokens", "iterations", "epochs"),
+    *("timed", "tokens", "iterations", "epochs", "updates"),
 )
 DATA = ("corpus", "size_of_text", "num_train", "num_test", "judged", "texts", "validation", "test", "few", "prompts")
 ENOUGH = 100_000  # operations, after which the conditions that are left count as those before them
@@ -365,15 +365,16 @@ def counted(house: House, experiment: type[Experiment]) -> None:
     for tier in experiment.tiers:
         if tier != "ci":
             name = cost.name_of(experiment.paper(), experiment.__name__, tier)
-            cost.keep(house, {name: {"of": _sizes(experiment, tier), **count(experiment, tier)}})
+            cost.keep(house, {name: {"of": sizes_of(experiment, tier), **count(experiment, tier)}})
 
 
 def uncounted(house: House, chosen: Sequence[type[Experiment]], tier: str) -> list[str]:
     """Name the experiments that were not counted at their sizes of today."""
     known = cost.counts(house)
     entries = [(one.__name__, known.get(cost.name_of(one.paper(), one.__name__, tier), {})) for one in chosen]
-    return [name for one, (name, entry) in zip(chosen, entries, strict=True) if entry.get("of") != _sizes(one, tier)]
+    return [name for one, (name, entry) in zip(chosen, entries, strict=True) if entry.get("of") != sizes_of(one, tier)]
 
 
-def _sizes(experiment: type[Experiment], tier: str) -> str:
+def sizes_of(experiment: type[Experiment], tier: str) -> str:
+    """Hash the sizes of an experiment at a tier."""
     return hashed(experiment.at(tier).configuration())
