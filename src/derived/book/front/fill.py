@@ -59,6 +59,7 @@ def fill(
             written.read(root / "results/no_commit.yml", list[str]),
         ),
         "<!-- scaling -->": pages.scaling(House(root), chapters),
+        "<!-- times -->": pages.raw(growth.TIMES),
         "<!-- growth -->": growth.sentence(root, build, chapters),
         "<!-- course -->": pages.course(chapters),
         "<!-- package -->": reference.page(root, named),
