@@ -63,5 +63,13 @@ def test_an_experiment_grows_as_theory_says(name):
         assert growth.agrees, f"{growth.what}: {growth.found:.2f} by count, {growth.expected} by theory"
 
 
+@pytest.mark.parametrize("slug", SLUGS)
+def test_the_three_costliest_of_a_chapter_are_counted_by_size_or_say_why_not(slug):
+    found = HOUSE.root.glob(f"results/{slug}/*/cpu/record.json")
+    seconds = {path.parts[-3]: json.loads(path.read_text("utf-8"))["seconds"] for path in found}
+    told = {name.split("/")[1] for name in scaling.stated() if name.startswith(f"{slug}/")} | {*scaling.uncounted(slug)}
+    assert {*sorted(seconds, key=seconds.get)[-3:]} <= told
+
+
 def test_nothing_is_counted_by_size_that_is_not_stated():
     assert scaling.counts(HOUSE).keys() == scaling.stated().keys()

@@ -72,7 +72,7 @@ class House:
     def _files(self) -> list[str]:
         """The pages of the table of contents."""
         try:
-            toc = yaml.safe_load((self.root / "book" / "_toc.yml").read_text("utf-8"))
+            toc = yaml.load((self.root / "book" / "_toc.yml").read_text("utf-8"), yaml.CSafeLoader)
         except yaml.YAMLError as error:
             raise UserError(f"book/_toc.yml cannot be read: {' '.join(str(error).split())}") from None
         try:

@@ -53,9 +53,20 @@ def convicts(subject: Subject, healthy: dict, broken: dict, point: Point) -> boo
     if not subject.admits(point):
         return False
     try:
-        right, wrong = subject.value(healthy, point), subject.value(broken, point)
-        return all(map(math.isfinite, flat(right) + flat(wrong))) and not near(right, wrong, OFF)
+        return differ(subject.value(healthy, point), subject.value(broken, point))
     except Exception:  # a mutant may stop in any way
+        return False
+
+
+def differ(right: Any, wrong: Any) -> bool:
+    """Whether both values are finite numbers and the second is not what the first is.
+
+    >>> differ(1.0, 1.5), differ(1.0, 1.001), differ(1.0, math.inf)
+    (True, False, False)
+    """
+    try:
+        return all(map(math.isfinite, flat(right) + flat(wrong))) and not near(right, wrong, OFF)
+    except Exception:  # a mutant may return anything
         return False
 
 

@@ -1,4 +1,7 @@
-"""How the book grows: medians of seconds and bytes over chapters."""
+"""How the book grows: medians of seconds and bytes over chapters, and where a build's time goes."""
+
+import re
+from types import SimpleNamespace
 
 from derived.book.front import growth
 from derived.book.page.pages import Chapter
@@ -17,3 +20,17 @@ def test_a_chapter_adds_what_the_median_chapter_has(tmp_path):
     assert "adds 20 s to a build from nothing (10 to 30)" in told
     assert "4 MB (1 to 9) of executed notebook" in told
     assert "0.4 MB (0.2 to 0.6) of records" in told
+
+
+def test_a_build_tells_on_its_status_page_where_its_time_went():
+    seconds = {"1 One": 4.04, "2 Two": 2}
+    chapters = [SimpleNamespace(name=name, finding={"seconds": each}) for name, each in seconds.items()]
+    told = growth.told(f"<p>before</p>{growth.TIMES}<p>after</p>", chapters, {"Sphinx: start": 1.26})
+    assert growth.TIMES not in told
+    assert re.findall(r"<tr><td>(.*?)</td><td>(.*?)</td></tr>", told) == [
+        ("1 One", "4.0"),
+        ("2 Two", "2.0"),
+        ("Sphinx: start", "1.3"),
+    ]
+    assert told.startswith("<p>before</p>")
+    assert told.endswith("<p>after</p>")

@@ -61,6 +61,7 @@ def fill(
             cost.piloted(House(root)),
         ),
         "<!-- scaling -->": pages.scaling(House(root), chapters),
+        "<!-- times -->": pages.raw(growth.TIMES),
         "<!-- growth -->": growth.sentence(root, build, chapters),
         "<!-- course -->": pages.course(chapters),
         "<!-- package -->": reference.page(root, named),

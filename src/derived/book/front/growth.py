@@ -1,10 +1,13 @@
-"""Tells how the book grows: what a chapter adds to a build, in seconds and in bytes."""
+"""Tells how the book grows, what a chapter adds to a build in seconds and in bytes, and where a build's time goes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
+from derived.book.page import pages
 from derived.book.page.pages import Chapter
+
+TIMES = '<div id="times"></div>'  # on the status page: its own build is timed before it is told
 
 
 def sentence(root: Path, build: Path, chapters: Sequence[Chapter]) -> str:
@@ -23,3 +26,9 @@ def sentence(root: Path, build: Path, chapters: Sequence[Chapter]) -> str:
         f"({min(seconds):.0f} to {max(seconds):.0f}), {middle[0]} of executed notebook and "
         f"{middle[1]} of records. A build that changes one chapter runs that one alone."
     )
+
+
+def told(page: str, chapters: Sequence[Chapter], parts: Mapping[str, float]) -> str:
+    """The status page with the seconds that each part of its build took; a chapter counts as it last ran."""
+    parts = {chapter.name: chapter.finding["seconds"] for chapter in chapters} | {**parts}
+    return page.replace(TIMES, pages.html("times.html", parts=parts))

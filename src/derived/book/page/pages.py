@@ -289,7 +289,8 @@ def status(
 
 def scaling(house: House, chapters: list[Chapter]) -> str:
     """Write how the costliest experiments of each chapter grow; nothing where none was counted."""
-    found = [(chapter, scales) for chapter in chapters if (scales := growing.read(house, chapter.slug))]
+    found = [(each, growing.read(house, each.slug), growing.uncounted(each.slug)) for each in chapters]
+    found = [(chapter, scales, left) for chapter, scales, left in found if scales or left]
     return raw(html("scaling.html", chapters=found, growing=growing, core=cost.cards()[0]))
 
 

@@ -7,6 +7,7 @@ seconds   as predicted for a core from the count (``cost``), moved so that they 
 exponent  of a power of the size: counted over the last doubling, and carried on from there
 """
 
+import functools
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,17 @@ Points = Sequence[tuple[float, float]]
 
 def stated() -> dict[str, dict[str, Any]]:
     """Read, by experiment, what grows and the exponents that theory gives, with the reason."""
-    return yaml.safe_load(resources.files("derived.book").joinpath("scaling.yml").read_text("utf-8"))["experiments"]
+    return _written()["experiments"]
+
+
+def uncounted(slug: str) -> dict[str, str]:
+    """Read why costly experiments of a chapter are not counted, by their names."""
+    return {name.split("/")[1]: why for name, why in _written()["uncounted"].items() if name.split("/")[0] == slug}
+
+
+@functools.cache
+def _written() -> dict[str, dict[str, Any]]:
+    return yaml.safe_load(resources.files("derived.book").joinpath("scaling.yml").read_text("utf-8"))
 
 
 def counts(house: House) -> dict[str, list[tuple[int, dict[str, float]]]]:

@@ -20,6 +20,7 @@ gc.disable()
 from jupyter_book.cli.main import main
 main()
 """
+PHASES = "phases.json"  # beside the pages: seconds at which Sphinx had started, read and written
 LIMIT = 1800  # seconds that a site may take
 
 

@@ -5,6 +5,7 @@ maths       generated HTML counts as a page with equations, so that MathJax is l
 repository  `repository.url` of _config.yml alone switches edit and issue buttons on
 statements  each numbered statement bears its badge, a link to itself, and where it is checked; proofs fold
 claims      the id of a claim leads to its evidence
+phases      the seconds of a core that starting, reading and writing took, for the status page
 numbers     generated HTML says ``<!-- number label -->`` where a statement or a figure is named
 """
 
@@ -13,6 +14,7 @@ import importlib.metadata
 import json
 import re
 import shutil
+import time
 from pathlib import Path
 
 import pybtex.plugin
@@ -23,6 +25,7 @@ from sphinx.util import logging
 from sphinx_proof.nodes import NODE_TYPES, proof_node
 
 from derived.book.page.pages import PUNCTUATION
+from derived.book.site.builder import PHASES
 from derived.book.source.statements import proofs
 
 logger = logging.getLogger(__name__)
@@ -189,6 +192,13 @@ def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
             shutil.copyfile(source / part, target)
 
 
+def note_phase(app: Sphinx, *_: object) -> None:
+    """Note the time at which a phase is over."""
+    path = Path(app.outdir).parent / PHASES
+    over = json.loads(path.read_text("utf-8")) if path.is_file() else []
+    path.write_text(json.dumps([*over, time.process_time()]), "utf-8")
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the parts."""
     pybtex.plugin.entry_points = functools.cache(pybtex.plugin.entry_points)  # read anew for each citation otherwise
@@ -204,4 +214,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("doctree-resolved", fill_numbers)
     app.connect("doctree-resolved", join_punctuation)
     app.connect("build-finished", copy_mathjax)
+    for event in ("builder-inited", "env-check-consistency", "build-finished"):
+        app.connect(event, note_phase, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -180,7 +180,12 @@ def _tree(code: str) -> ast.Module:
         return ast.parse("")
 
 
-def _runs(tree: ast.AST) -> Iterator[str]:
+@functools.cache  # trees are kept, so each is walked once
+def _runs(tree: ast.AST) -> tuple[str, ...]:
+    return tuple(_found(tree))
+
+
+def _found(tree: ast.AST) -> Iterator[str]:
     """Find the experiments of ``run(Experiment)``, ``run(room.Experiment)``, and ``for each in (A, B): run(each)``."""
     loops = {
         node.target.id: node.iter.elts
@@ -195,6 +200,7 @@ def _runs(tree: ast.AST) -> Iterator[str]:
                 yield name
 
 
+@functools.cache
 def _studies(tree: ast.Module) -> dict[str, str]:
     """Find the names bound to the rows of one experiment, as in ``a, b = run(A), run(B).best``."""
     found = {}

@@ -9,6 +9,7 @@ terms      that sentence, the criterion, the code of all cells with such a call,
 import ast
 import functools
 import hashlib
+import json
 import re
 import symtable
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from derived.book.source.statements import Statement, proved, shown_code, statem
 from derived.lab.findings import CALLS, JUDGED, hashed, kind_of
 
 PARAMETERS = {"parameters", "injected-parameters"}  # their values belong to a run, and to no claim
+READ = ("cell_type", "source", "metadata")  # of a cell; outputs say nothing here
 _DISPLAY = re.compile(r"\$\$(.+?)\$\$[ \t]*(?:\([\w:-]+\))?", re.S)
 _FORMULA = re.compile(r"((?<!\\)\$[^$]+\$)")
 _ROLE = re.compile(r"\{([\w:]+)\}`([^`]+)`")
@@ -106,12 +108,21 @@ def _words(text: str, titles: Mapping[str, str]) -> str:
 
 def _read(notebook: Mapping[str, Any]) -> dict[str, dict[str, Any] | str]:
     """The fields of each claim, or what is wrong with it."""
-    cells, stated = notebook["cells"], statements(notebook)
-    titles, texts = {each.label: each.title for each in stated}, texts_of(notebook)
+    return _read_cells(json.dumps([{part: cell.get(part) for part in READ} for cell in notebook["cells"]]))
+
+
+@functools.lru_cache(maxsize=64)  # a build asks six times for the claims of each chapter
+def _read_cells(written: str) -> dict[str, dict[str, Any] | str]:
+    cells = json.loads(written)
+    stated, texts = statements({"cells": cells}), texts_of({"cells": cells})
+    titles = {each.label: each.title for each in stated}
+    named: dict[str, list[tuple[int, str]]] = {}
+    for place, call, claim in _calls(cells):
+        if claim:
+            named.setdefault(claim, []).append((place, call))
     found: dict[str, dict[str, Any] | str] = {}
     first: dict[str, str] = {}  # the claim of each statement
-    for claim in dict.fromkeys(claim for _, _, claim in _calls(cells) if claim):
-        calls = [(place, call) for place, call, named in _calls(cells) if named == claim]
+    for claim, calls in named.items():
         try:
             about = _statement(stated, {place for place, _ in calls})
             if first.setdefault(about.label, claim) != claim:
@@ -258,6 +269,7 @@ def _source(cell: Mapping[str, Any]) -> str:
     return "".join(cell["source"])
 
 
+@functools.cache  # the code of a cell belongs to many claims
 def _normal(code: str) -> str:
     """Code without its comments, its formatting and the null arms of the calls that decide."""
     tree = ast.parse(code)

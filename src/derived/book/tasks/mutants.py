@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from derived.lab.court import convicts, length
+from derived.lab.court import convicts, differ, length
 from derived.lab.subjects import Point, Subject, moved, pencil
 
 TRIES = 24  # points at which a mutation must differ once and never stop
@@ -46,8 +46,9 @@ def mutations(source: str, called: frozenset[str]) -> Iterator[tuple[str, Change
     tree = ast.parse(source)
     for function in tree.body:
         if isinstance(function, ast.FunctionDef) and function.name in called:
+            whole, own = ast.unparse(tree), ast.unparse(function)
             for before, after in _changes(function):
-                yield ast.unparse(tree), Change(function.name, before, after)
+                yield whole.replace(own, ast.unparse(function)), Change(function.name, before, after)
 
 
 def _changes(function: ast.FunctionDef) -> Iterator[tuple[str, str]]:
@@ -94,14 +95,15 @@ def viable(source: str, subjects: Sequence[Subject]) -> list[Mutant]:
     """List the mutations that some subject shows, each with the subject that shows it most rarely."""
     healthy, found = pencil(source), []
     drawn = [[each.point(random.Random(f"point {at}")) for at in range(TRIES)] for each in subjects]
+    right = [[each.value(healthy, point) for point in points] for each, points in zip(subjects, drawn, strict=True)]
     needs = [called(source, each.call) for each in subjects]
     for broken, change in mutations(source, frozenset().union(*needs)):
         names = pencil(broken)
         shown = []
         for place, (subject, points) in enumerate(zip(subjects, drawn, strict=True)):
-            if change.function in needs[place] and _runs(subject, names, points):
-                hits = [point for point in points if convicts(subject, healthy, names, point)]
-                shown += [(len(hits) / TRIES, place, sorted(hits, key=length))] if hits else []
+            wrong = _values(subject, names, points) if change.function in needs[place] else []
+            hits = [point for point, *both in zip(points, right[place], wrong, strict=False) if differ(*both)]
+            shown += [(len(hits) / TRIES, place, sorted(hits, key=length))] if hits else []
         if shown:
             share, place, hits = min(shown, key=lambda each: each[:2])
             witness = shortened(subjects[place], healthy, names, hits[0])
@@ -109,13 +111,12 @@ def viable(source: str, subjects: Sequence[Subject]) -> list[Mutant]:
     return found
 
 
-def _runs(subject: Subject, names: dict, points: Sequence[Point]) -> bool:
+def _values(subject: Subject, names: dict, points: Sequence[Point]) -> list[Any]:
+    """The values at these points, none where a pencil stops at one of them."""
     try:
-        for point in points:
-            subject.value(names, point)
+        return [subject.value(names, point) for point in points]
     except Exception:  # a mutant may stop in any way
-        return False
-    return True
+        return []
 
 
 def shortened(subject: Subject, healthy: dict, broken: dict, point: Point) -> Point:
@@ -131,5 +132,6 @@ def shortened(subject: Subject, healthy: dict, broken: dict, point: Point) -> Po
 
 
 def _shortest(subject: Subject, healthy: dict, broken: dict, point: Point, tries: list[Point]) -> Point:
-    shorter = sorted((each for each in tries if length(each) < length(point)), key=length)
+    usual = length(point)
+    shorter = sorted((each for each in tries if length(each) < usual), key=length)
     return next((each for each in shorter if convicts(subject, healthy, broken, each)), point)

@@ -7,6 +7,7 @@ They are a page of their own, and folds of the chapter's page.
 """
 
 import html
+import itertools
 import math
 import random
 from collections.abc import Sequence
@@ -51,29 +52,31 @@ class Question(NamedTuple):
 def questions(source: str, subjects: Sequence[Subject], found: Sequence[Mutant]) -> list[Question]:
     """Make the questions of a chapter, in the order of its quantities; the right value is computed by the pencil."""
     healthy, made = pencil(source), []
+    broken = [(pencil(each.broken), each) for each in found]
     for at, subject in enumerate(subjects):
         needs = called(source, subject.call)
-        mine = [each for each in found if each.change.function in needs]
-        points = [each.witness for each in mine if each.subject == at]
+        mine = [(names, each.change) for names, each in broken if each.change.function in needs]
+        points = [each.witness for each in found if each.subject == at and each.change.function in needs]
         points += [subject.point(random.Random(f"quick {number}")) for number in range(40)]
         different = {told(each): each for each in points}.values()
         fresh = (_question(subject, healthy, mine, point) for point in different)
-        made += [each for each in fresh if each and len(flat(subject.value(healthy, each.point))) == 1][:EACH]
+        single = (each for each in fresh if each and len(flat(subject.value(healthy, each.point))) == 1)
+        made += itertools.islice(single, EACH)
     return made
 
 
-def _question(subject: Subject, healthy: dict, mine: Sequence[Mutant], point: Point) -> Question | None:
+def _question(subject: Subject, healthy: dict, mine: Sequence[tuple[dict, Change]], point: Point) -> Question | None:
     """The question at a point; None where no two mutants differ from the right value and from each other."""
     right = subject.value(healthy, point)
     values, wrong = [right], []
-    for mutant in mine:
+    for names, change in mine:
         try:
-            value = subject.value(pencil(mutant.broken), point)
+            value = subject.value(names, point)
             if _may_be(subject, value) and not any(
                 near(each, value, OFF) or _short(each) == _short(value) for each in values
             ):
                 values.append(value)
-                wrong.append((abs(flat(value)[0] - flat(right)[0]), Option(_short(value), mutant.change)))
+                wrong.append((abs(flat(value)[0] - flat(right)[0]), Option(_short(value), change)))
         except (ArithmeticError, ValueError, LookupError, TypeError):
             continue
     if len(wrong) < 2:

@@ -31,7 +31,7 @@ ABSORB = 30.0  # the largest |ln u| and |ln v|
 CACHE = 2**21  # bytes of kernels solved side by side
 SMALL = 128**2  # entries of a kernel up to which a batched product is faster than a product for each
 LEAST = 1e-30  # a column's mass under which float32 would lose it
-PAUSE = 5  # iterations between two looks at the residual
+PAUSE = 5  # iterations between two looks at the residual, at most: as many as its last rate asks for
 STEADY = 0.64  # the rate under which fewer iterations do not pay for the powers that they take; omega is 1.25 there
 
 
@@ -108,7 +108,7 @@ def _solve(
     positive = bool((a > 0).all() and (b > 0).all())
     f, g, v = -library.amax(S, -1), library.zeros_like(b), b
     f = library.where(f < math.inf, f, 0.0)  # a row of weight 0 may be empty
-    rows, columns = _products(_kernel(library, S, f, g, plan))
+    rows, columns = _products(_kernel(library, S, f, None, plan))
     u = _divided(library, a, rows(v), positive)
     column = columns(u)
     if bool((column < LEAST).any()):  # a column is lost: the first row step in the log domain, and its mend
@@ -118,7 +118,7 @@ def _solve(
         v = library.ones_like(b)
         u = _divided(library, a, rows(v), positive)
         column = columns(u)
-    omega, before, iterations = 1.0, math.inf, 0
+    omega, before, iterations, steps = 1.0, math.inf, 0, PAUSE
     while True:
         residual = abs(b - v * column).sum(-1)
         worst = float(residual.max())
@@ -126,9 +126,11 @@ def _solve(
             plan *= u[..., :, None]
             plan *= v[..., None, :]
             return f + library.log(u), g + library.log(v), iterations, residual
+        rate = (worst / before) ** (1 / steps)
         if positive:  # a power of 0 / 0 is none
-            omega = _relaxation(omega, before, worst)
-        before, steps = worst, min(PAUSE, max_iterations - iterations)
+            omega = _relaxation(omega, rate, worst)
+        needed = math.ceil(math.log(tol / worst) / math.log(rate)) if 0 < rate < 1 else PAUSE
+        before, steps = worst, min(PAUSE, needed, max_iterations - iterations)
         for left in reversed(range(steps)):
             v = _scaled(v, _divided(library, b, column, positive), omega)
             u = _scaled(u, _divided(library, a, rows(v), positive), omega if left else 1.0)  # end on rows
@@ -141,10 +143,11 @@ def _solve(
             column = columns(u)
 
 
-def _kernel(library: ModuleType, S: Array, f: Array, g: Array, out: Array) -> Array:
-    """e^(S + f_i + g_j), put in place."""
+def _kernel(library: ModuleType, S: Array, f: Array, g: Array | None, out: Array) -> Array:
+    """e^(S + f_i + g_j), put in place; without g it is zero."""
     library.add(S, f[..., :, None], out=out)
-    out += g[..., None, :]
+    if g is not None:
+        out += g[..., None, :]
     return library.exp(out, out=out)
 
 
@@ -155,9 +158,8 @@ def _products(K: Array) -> tuple[Callable[[Array], Array], Callable[[Array], Arr
     return lambda x: (K @ x[..., None])[..., 0], lambda x: (x[..., None, :] @ K)[..., 0, :]
 
 
-def _relaxation(omega: float, before: float, residual: float) -> float:
+def _relaxation(omega: float, rate: float, residual: float) -> float:
     """omega from the rate of the batch's worst residual over the last iterations; back to 1 where it has grown."""
-    rate = (residual / before) ** (1 / PAUSE)
     if not rate < 1:
         return 1.0
     return float(optimal_relaxation(rate)) if omega == 1 and rate > STEADY and residual < 0.1 else omega
