@@ -35,14 +35,16 @@ def at_step_zero(rows: pd.DataFrame) -> Estimate:
 
     Paths are independent, and the line is a sum of shares with weights, so that the errors add up in squares.
     """
-    shares = chosen(rows).groupby("h")["returned"].agg(["mean", "count"]).head(3)
-    steps = shares.index.to_numpy() - shares.index.to_numpy().mean()
-    weights = 1 / len(steps) - shares.index.to_numpy().mean() * steps / (steps @ steps)
-    value = float(weights @ shares["mean"] - rows["recurrent"].iloc[0])
-    variance = weights**2 @ (shares["mean"] * (1 - shares["mean"]) / shares["count"])
-    error = float(np.sqrt(variance))
+    steps = np.sort(rows["h"].dropna().unique())[:3]
+    if len(steps) < 3:
+        raise ValueError(f"{len(steps)} steps were given; the line is drawn through three")
+    found = [share("returned", f"h == {h}", unit=())(rows) for h in steps]
+    centred = steps - steps.mean()
+    weights = 1 / 3 - steps.mean() * centred / (centred @ centred)
+    value = float(weights @ [one.value for one in found] - rows["recurrent"].iloc[0])
+    error = float(np.sqrt(weights**2 @ [one.error**2 for one in found]))
     reach = float(norm.ppf((1 + LEVEL) / 2)) * error
-    return Estimate(value, int(shares["count"].min()), value - reach, value + reach, error)
+    return Estimate(value, min(one.n for one in found), value - reach, value + reach, error)
 
 
 def at_largest_step(rows: pd.DataFrame) -> Estimate:
