@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -162,9 +163,20 @@ def test_a_figure_without_alt_text_is_refused():
         page.show(Figure())
 
 
+def test_a_figure_is_shown_as_svg_with_its_alt_text_and_where_its_rows_come_from_each_once(monkeypatch):
+    shown, figure = [], Figure()
+    monkeypatch.setattr(page, "display", lambda data, metadata, raw: raw and shown.append((data, metadata)))
+    figure.set_label("A line.")
+    page.show(figure, *(SimpleNamespace(provenance=lambda own=own: ["live", own]) for own in ("one", "two")))
+    [(data, metadata)] = shown
+    assert "<svg" in data["image/svg+xml"]
+    assert data["text/plain"] == "A line."
+    assert metadata == {"image/svg+xml": {"alt": "A line.", "provenance": "live; one; two"}}
+
+
 def test_an_explorer_brings_its_alt_text_or_is_refused(monkeypatch):
     shown = []
-    monkeypatch.setattr(page, "display", lambda data, raw: shown.append(data))
+    monkeypatch.setattr(page, "display", lambda data, raw: raw and shown.append(data))
     page.explorer(go.Figure(layout={"meta": {"play": True, "alt": "Three bars."}}))
     assert shown[0]["text/plain"] == "Three bars."
     assert shown[0]["application/vnd.plotly.v1+json"]["layout"]["meta"] == {"play": True, "alt": "Three bars."}
@@ -252,7 +264,7 @@ def test_a_page_runs_each_experiment_once_and_reports_what_it_ran(toy, monkeypat
     assert list(page.studies("ci", 3, "cpu")) == []  # pages share nothing
 
     shown = []
-    monkeypatch.setattr(page, "display", lambda data, raw: shown.append(data))
+    monkeypatch.setattr(page, "display", lambda data, raw: raw and shown.append(data))
     page.report("toy", [mean_of(toy)], run)
     unit = '<span class="math notranslate nohighlight">\\(\\pi\\)</span>'
     assert f"] of {unit}</td>" in shown[0]["text/html"]
@@ -269,7 +281,7 @@ def test_a_claim_on_what_was_not_run_is_refused(toy):
 @pytest.mark.parametrize("value", [0.25, np.float64(0.25), np.float32(0.25)])
 def test_a_number_for_the_prose_is_one_of_pythons_own(value, monkeypatch):
     shown = []
-    monkeypatch.setattr(page, "display", lambda data, **_: shown.append(data))
+    monkeypatch.setattr(page, "display", lambda data, metadata, raw: raw and shown.append(data))
     page.glue("x", value)
     assert shown == [{"application/papermill.record/text/plain": "0.25"}]
 
@@ -298,7 +310,7 @@ def test_source_is_shown_without_its_docstrings_and_with_every_other_line():
 
 def test_a_report_sets_each_formula_of_a_sentence_and_escapes_the_rest(toy, monkeypatch):
     shown = []
-    monkeypatch.setattr(page, "display", lambda data, raw: shown.append(data["text/html"]))
+    monkeypatch.setattr(page, "display", lambda data, raw: raw and shown.append(data["text/html"]))
     row = replace(mean_of(toy), unit="nats", statement="If $a<b$ & $c$, then $d$ <em>.")
     never = replace(row, id="T-2", experiment=None, measure=None, reason="no network at hand")
     run = page.studies("ci", 3, "cpu")

@@ -323,7 +323,8 @@ def test_what_a_new_chapter_lacks_is_told_at_once_and_before_it_runs(house):
         "derived: my_paper: say in a sentence what the paper claims: in book/welcome.yml, `claims` of my_paper",
         "derived: my_paper: book/references.bib has no entry nobody2026",
         "derived: my_paper: theorem my_paper-square lacks its proof",
-        'derived: my_paper: claim T-1 rests on no statement; name one in the metadata\'s "rests", or in "alone" say why',
+        'derived: my_paper: claim T-1 rests on no statement; name one in the metadata\'s "rests", '
+        'or in "alone" say why',
     ]
     assert not House(house).executed("my_paper").exists()
     assert "T-1 is a claim of toy" in press.derived(house, "run", "my_paper").stderr

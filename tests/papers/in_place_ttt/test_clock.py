@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from derived.papers.in_place_ttt.claims.clock import CLAIMS, over
+from derived.papers.in_place_ttt.experiments import clock
 from derived.papers.in_place_ttt.experiments.clock import Alive, LayerTime, moved
 
 EXPERIMENTS = (LayerTime,)
@@ -61,3 +62,9 @@ def test_only_the_scan_and_attention_forms_take_memory_beside_keys_and_values(ro
     assert (alive.peak, alive.now) == (2 * kept.nbytes, kept.nbytes)
     del again
     assert alive.now == 0
+
+
+def test_a_call_takes_what_the_clock_says_between_its_begin_and_its_end(monkeypatch):
+    ticks = iter((100.0, 103.5))
+    monkeypatch.setattr(clock, "now", lambda device: next(ticks))
+    assert clock._timed(lambda: None, torch.device("cpu")) == 3.5

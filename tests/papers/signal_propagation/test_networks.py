@@ -188,6 +188,11 @@ def test_improvement_has_an_interval_that_a_noisy_table_widens_past_four():
         assert estimate.n == 100
         assert (estimate.low > 4) == holds
         assert estimate.low < estimate.value < estimate.high
+        assert np.isfinite(estimate.high) == holds, "an error that may be none bounds no ratio from above"
+    small = networks(np.exp(0.02) * (1 + 1e-4 * noise(100, 2)))
+    near = BY_ID["SP-4.b"].measure(small.assign(J_without_K=small["J_theory"] * np.exp(-0.3)))
+    assert near.low == pytest.approx(16, rel=0.02)
+    assert near.high == pytest.approx(16, rel=0.02)
     equal = table.assign(J_without_K=table["J_theory"] * np.exp(-0.3))
     equal["J"] *= np.exp(-0.32)  # the theory without K is exact
     assert BY_ID["SP-4.b"].measure(equal).low == 0

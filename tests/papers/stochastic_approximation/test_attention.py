@@ -153,3 +153,17 @@ def test_rows_of_read_outs_and_urns(rows):
 def test_a_missing_number_decides_nothing(rows, undecided_without):
     read = undecided_without(rows)
     assert all(read.values()), read
+
+
+def test_early_is_the_same_mean_after_a_quarter_of_the_steps(rows):
+    """SA-9.c, the arm that a claim compares with: by a loop over what the same urns wrote."""
+    small = SelfFed.at("tiny")
+    for feed, fade in (("uniform", None), ("fading", small.fade)):
+        sizes = (small.ones, small.zeros, small.steps, small.replicas)
+        written, _ = self_fed_attention(*sizes, generator=stream(0, "urn"), fade=fade)
+        some = rows[SelfFed].query(f"feed == '{feed}'")
+        for replicate in range(5):
+            first = sum(float(one) for one in written[: small.steps // 4, replicate]) / (small.steps // 4)
+            assert some["early"].iloc[replicate] == pytest.approx(first - 0.4)
+    late, early = (rows[SelfFed].query("feed == 'fading'")[name].var() for name in ("off", "early"))
+    assert late < 0.5 * early

@@ -7,6 +7,7 @@ import torch
 
 from derived.lab.rng import stream
 from derived.papers.stochastic_approximation import FractionalGaussian, HeavyTailedRenewal
+from derived.papers.stochastic_approximation.claims import memory
 from derived.papers.stochastic_approximation.claims.memory import exact_slope
 from derived.papers.stochastic_approximation.experiments.memory import (
     Freezes,
@@ -215,3 +216,22 @@ def test_a_slope_on_a_table_with_a_known_answer():
 def test_a_missing_number_decides_nothing(rows, undecided_without):
     read = undecided_without(rows)
     assert all(read.values()), read
+
+
+def test_where_sides_are_exchanged_in_every_second_stream_the_side_says_nothing():
+    """SA-6.g: trends of 0.2 below and 0.6 above become their half differences, -0.2 and 0.2."""
+    cells = [
+        {"data": "as drawn", "beta": beta, "replicate": r, "side": side, "trend": trend}
+        for beta in (1.3, 1.5)
+        for r in range(4)
+        for side, trend in (("below", 0.2), ("above", 0.6))
+    ]
+    table = pd.DataFrame(cells)
+    null = memory.sides_exchanged(table)
+    even = table["replicate"] % 2 == 0
+    pd.testing.assert_frame_equal(null[even], table[even])
+    means = null.groupby("side")["trend"].mean()
+    assert means["below"] == pytest.approx(-0.2)
+    assert means["above"] == pytest.approx(0.2)
+    assert memory.TREND(null).value == pytest.approx(-0.2)
+    assert memory.TREND(table).value == pytest.approx(0.2)

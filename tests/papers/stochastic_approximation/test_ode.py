@@ -42,6 +42,9 @@ def test_the_bound_on_windows_is_attained():
     for start in (2, 7, 50):
         steps, g = StepSize.power(alpha=0.8).values(80), extreme_sequence(80, start)
         assert (window_sums(steps, g, start) / window_bounds(steps, g, start) - 1).abs().max() <= 1e-12
+    with pytest.raises(ValueError, match="steps = 2"):
+        extreme_sequence(2, 3)  # no window begins in so few
+    assert extreme_sequence(3, 3).tolist() == [-1, -1, 5]
     for refused in (lambda: extreme_sequence(80, 1), lambda: window_sums(steps, g, 1)):
         with pytest.raises(ValueError, match="start = 1"):  # there is no average before the first step
             refused()

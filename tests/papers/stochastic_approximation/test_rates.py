@@ -176,3 +176,15 @@ def test_the_distance_of_laws_covers_and_rejects():
 def test_a_missing_number_decides_nothing(rows, undecided_without):
     read = undecided_without(rows)
     assert all(read.values()), read
+
+
+def test_both_spreads_are_a_variance_over_the_pull(rows):
+    """SA-4: at the gain 1/n, s^2 Gamma / (2 lambda - 1), with Gamma of the long run, and of one value alone if the data
+    were independent."""
+    central, order = rows[rates.Central], rows[rates.InfiniteOrder]
+    size = rates.Central.at("tiny")
+    for component, (lam, scale) in enumerate(zip(size.lam, size.scale, strict=True)):
+        some = central[central["component"] == component]
+        for name, Gamma in (("predicted", order["long_run"].iloc[0]), ("naive", order["naive"].iloc[0])):
+            np.testing.assert_allclose(some[name], scale**2 * Gamma / (2 * lam - 1), rtol=1e-9)
+    assert (central["predicted"] > 1.5 * central["naive"]).all()

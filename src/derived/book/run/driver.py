@@ -105,8 +105,6 @@ def told(house: House, slug: str, notebook: dict[str, Any]) -> list[str]:
 def chapter_key(house: House, slug: str, parameters: dict[str, Any]) -> str:
     """Hash everything that the executed chapter depends on."""
     notebook = read_notebook(house, slug)
-    if faults := told(house, slug, notebook):
-        raise UserError("\nderived: ".join(faults))
     results = [path for path in (house.root / "results" / slug).rglob("*") if path.is_file() and path.name[0] != "."]
     try:
         imports = imported_files(cells_code(slug, notebook))
@@ -132,6 +130,7 @@ def _keys(house: House, slugs: Sequence[str], parameters: dict[str, Any], known:
     keys, faults = {}, [*known]
     for slug in slugs:
         try:
+            faults += told(house, slug, read_notebook(house, slug))
             keys[slug] = chapter_key(house, slug, parameters)
         except UserError as error:
             faults.append(str(error))
