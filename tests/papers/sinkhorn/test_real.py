@@ -65,14 +65,8 @@ def test_the_gain_is_that_of_the_coupling_over_rows():
     assert claim.judge(claim.measure(maps(0.8, 0.8, 0.9)))[0] == "holds"
     assert claim.judge(claim.measure(maps(0.8, 0.9, 0.7)))[0] == "fails"
     assert claim.judge(claim.null(maps(0.8, 0.7, 0.9)))[0] == "fails"
-<<<<<<< HEAD
     assert claim.judge(claim.null(maps(0.8, 0.7, 0.9, dealt=0.9)))[0] == "holds"
-=======
     assert claim.measure(maps(0.7, 0.8, 0.9)).value == pytest.approx(0.1), "the rival that comes nearer: equal shares"
-    assert claim.null(maps(0.795, 0.9, 0.1)).value == pytest.approx(0.1), (
-        "equal shares over rows, whatever the coupling"
-    )
->>>>>>> sound
 
 
 @pytest.mark.parametrize("id", ["SK-17.b", "SK-17.c"])
