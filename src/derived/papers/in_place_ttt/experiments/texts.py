@@ -48,13 +48,8 @@ def missed(logits: Float[Tensor, "R B V"], answers: Int[Tensor, "R B 4"]) -> Flo
 
 
 @dataclass(frozen=True, kw_only=True)
-class Needles(Trained):
-    """The nearest to IPT-15 that can be run: answers missed in four tasks like RULER's, one model for all of them, with
-    chunks of several sizes (IPT-11) and without a memory (chunk 0). The question ends the text and is answered there.
-
-    Rows: chunk, usual (no memory, or the usual chunk), rate, replicate, task, valid (mean over the tasks), test,
-    shuffled (test, the values moved by one chunk against their keys), in shares of the answers missed; parameters.
-    """
+class OnNeedles(Trained):
+    """Models of four tasks like RULER's, one for all of them. The question ends the text and is answered there."""
 
     words: int = 64
     chunks: tuple[int, ...] = (4, 8, 16, 32, 64, 128, 256)
@@ -67,16 +62,10 @@ class Needles(Trained):
     }
     tiny: ClassVar = {"steps": 2}
 
-    def conditions(self) -> list[dict]:
-        return [{"chunk": chunk, "rate": rate} for chunk in (0, *self.chunks) for rate in self.rates]
-
     def texts(self, task: str, batch: int, generator, device) -> tuple[Tensor, Tensor]:
         """Each network's own: tokens up to the word that is asked for, (R, B, length - 1), and answers (R, B, 4)."""
         found = ruler_like(task, self.networks * batch, self.length, words=self.words, generator=generator)
         return self.own(found.ids[:, :-1].to(device)), self.own(found.answers.to(device))
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        return self.trained(condition, seed, device, dtype)[0]
 
     def trained(self, condition: dict, seed: int, device, dtype) -> tuple[pd.DataFrame, Float[Tensor, "R steps"]]:
         """The rows of an arm, and its training losses."""
@@ -109,7 +98,23 @@ class Needles(Trained):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SettledNeedles(Needles):
+class Needles(OnNeedles):
+    """The nearest to IPT-15 that can be run: answers missed in four tasks like RULER's, one model for all of them, with
+    chunks of several sizes (IPT-11) and without a memory (chunk 0). The question ends the text and is answered there.
+
+    Rows: chunk, usual (no memory, or the usual chunk), rate, replicate, task, valid (mean over the tasks), test,
+    shuffled (test, the values moved by one chunk against their keys), in shares of the answers missed; parameters.
+    """
+
+    def conditions(self) -> list[dict]:
+        return [{"chunk": chunk, "rate": rate} for chunk in (0, *self.chunks) for rate in self.rates]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        return self.trained(condition, seed, device, dtype)[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettledNeedles(OnNeedles):
     """IPT-15.a: ``Needles`` with the usual chunk and without a memory alone, trained until the loss hardly falls, each
     at rates around the one that the shorter run preferred for it; other draws than there.
 
@@ -120,8 +125,8 @@ class SettledNeedles(Needles):
 
     RATES: ClassVar = {False: (2.5e-3, 4e-3, 6.3e-3), True: (4e-3, 6.3e-3, 1e-2)}  # without and with a memory
     tiers: ClassVar = {
-        "ci": {**Needles.tiers["ci"], "steps": 10},
-        "cpu": {**Needles.tiers["cpu"], "steps": 2000},
+        "ci": {**OnNeedles.tiers["ci"], "steps": 10},
+        "cpu": {**OnNeedles.tiers["cpu"], "steps": 2000},
         "gpu": {},
     }
     tiny: ClassVar = {"steps": 10}
