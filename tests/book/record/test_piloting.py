@@ -64,7 +64,7 @@ def test_loops_are_carried_on_as_they_stand_to_each_other(costs, true):
     low = dict.fromkeys(true, 2)
     assert piloting.carried(seconds, low, true, 0.5) == pytest.approx(costs(**true), rel=1e-9)
     assert max(costs(**run) for run in runs) <= 9, "only small pieces are run"
-    assert len(runs) < 15
+    assert len(runs) < 12
 
 
 def test_loops_that_grow_until_a_piece_takes_too_long_stay_below_it():
@@ -166,6 +166,13 @@ def test_seconds_are_those_of_the_core():
             return pd.DataFrame()
 
     assert piloting.timed(Asleep(), {}, 1) < 0.2
+
+
+def test_a_whole_that_is_not_short_after_all_took_at_least_twice_as_long(monkeypatch):
+    told(monkeypatch, lambda sized, condition: 9.0)
+    assert piloting.whole(Trained, "cpu") == 2 * piloting.SHORT
+    told(monkeypatch, lambda sized, condition: 1.0)
+    assert piloting.whole(Trained, "cpu") == 6
 
 
 def test_what_is_short_also_runs_whole_and_a_count_of_the_same_sizes_stays(monkeypatch, tmp_path):

@@ -4,7 +4,7 @@ loop        a number of repetitions: two small numbers of it are timed, and what
 many        a number of replicates, texts, layers, …: reduced as loops are, where loops alone do not make it short
 place       a condition; some of them are timed, and the others lie between these by the product of their numbers
 pilot       the seconds of a core that all conditions are predicted to take
-whole       the seconds that they took, where the pilot says that this is short: the check of the pilot
+whole       the seconds that they took, or at least took, where the pilot calls them short: the check of the pilot
 
 All seconds are those in which this process had a core, so that other work on the machine does not count.
 """
@@ -201,18 +201,14 @@ def between(sizes: list[float], found: Mapping[int, float]) -> float:
     return float(sum(found.get(place, line[place]) for place in range(len(sizes))))
 
 
-def whole(experiment: type[Experiment], tier: str) -> float | None:
-    """Time all conditions of an experiment; None where they take twice as long as is short."""
-    sized = experiment.at(tier)
-    left = 2 * SHORT
-    for condition in sized.conditions():
-        try:
-            left -= timed(sized, condition, left)
-        except Over:
-            return None
-        if left <= 0:
-            return None
-    return 2 * SHORT - left
+def whole(experiment: type[Experiment], tier: str) -> float:
+    """Time all conditions of an experiment, until they have taken twice as long as is short: then they take more."""
+    sized, left = experiment.at(tier), 2 * SHORT
+    with contextlib.suppress(Over):
+        for condition in sized.conditions():
+            left -= timed(sized, condition, max(left, 1e-3))
+        return 2 * SHORT - max(left, 0)
+    return 2 * SHORT
 
 
 def keep_all(house: House, experiment: type[Experiment]) -> Iterator[str]:
@@ -234,7 +230,7 @@ def keep(house: House, experiment: type[Experiment], tier: str) -> str:
         return f"{name}: no pilot, {type(error).__name__}: {error}"
     if seconds is None:
         return f"{name}: no piece of it takes less than {FIRST:.0f} s"
-    took = whole(experiment, tier) if seconds <= SHORT else None
+    took = whole(experiment, tier) if seconds < SHORT else None
     entry = {"pilot": round(seconds, 2)} | ({"whole": round(took, 2)} if took else {})
     cost.keep(house, {name: {"of": sizes_of(experiment, tier)} | entry})
     return f"{name}: {cost.spell(seconds)}, took {cost.spell(took) if took else 'longer than is tried'}"
