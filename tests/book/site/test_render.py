@@ -731,7 +731,7 @@ def test_a_builder_that_stops_says_why_in_one_line(fresh: Path):
 def test_settings_that_are_no_yaml_are_named(fresh: Path):
     with (fresh / "_config.yml").open("a") as file:
         file.write("      no_such_folder: {\n")
-    with pytest.raises(render.RenderError, match=r"^_config.yml, line \d+: mapping values are not allowed here$"):
+    with pytest.raises(render.RenderError, match=r"^_config.yml, line \d+: mapping values are not allowed in this"):
         render.render(fresh)
 
 

@@ -76,7 +76,7 @@ def test_a_course_names_sections_that_are_there(root):
         ("A: [typo#b]", "courses.yml: the book has no chapter typo; it has toy, absent"),
         ("A: [toy]", "courses.yml: an entry is slug#label; found 'toy'"),
         ("A: toy#b", "courses.yml: A: a list is expected; found 'toy#b'"),
-        ("A: [toy#b", "courses.yml, line 1: expected ',' or ']', but got '<stream end>'"),
+        ("A: [toy#b", "courses.yml, line 2: did not find expected ',' or ']'"),
     ],
 )
 def test_a_course_that_cannot_be_read_is_refused_in_one_line(root, text, words):
