@@ -315,7 +315,12 @@ def test_more_networks_of_two_heads_share_no_draw_with_those_of_all_arms(rows):
     assert both.index.get_level_values("system").nunique() == 3
     assert (both["old"] != both["new"]).all()
     claim = next(claim for claim in claims.CLAIMS if claim.id == "GT-7.a")
-    assert np.isfinite([claim.measure(rows[Heads]).value, claim.null(rows[Heads]).value]).all()
+    flat = rows[Heads].assign(valid=1.0)
+    assert np.isfinite([claim.measure(flat).value, claim.null(flat).value]).all()
+    falling = flat.assign(valid=-flat["step"] * (flat["system"] == "waveforms").astype(float))
+    for claim in (claim for claim in claims.CLAIMS if claim.experiment is Heads):
+        with pytest.raises(ValueError, match=r"waveforms.* not come to a plateau"):
+            claim.measure(falling)
 
 
 def test_the_search_chooses_by_validation(rows):

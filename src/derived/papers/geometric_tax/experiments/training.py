@@ -43,9 +43,10 @@ class Arms(Fits):
 
 @dataclass(frozen=True, kw_only=True)
 class Heads(Arms):
-    """GT-7.a, d: the two heads that they compare and their null arm, in networks that share no draw with ``Arms``."""
+    """GT-7.a, d: the two heads that they compare and their null arm, judged also before the last tenth of the steps, in
+    networks that share no draw with ``Arms``."""
 
-    looks: tuple[float, ...] = ()
+    looks: tuple[float, ...] = (0.1, 0.9)
 
     tiers: ClassVar = {"ci": CI, "cpu": {**CPU, "networks": 40}, "gpu": {}}
 
