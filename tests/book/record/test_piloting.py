@@ -130,18 +130,44 @@ def test_a_number_that_an_experiment_refuses_is_not_reduced(monkeypatch):
         piloting.pilot(Trained, "cpu")
 
 
-def test_conditions_that_were_not_timed_lie_between_those_that_were(monkeypatch):
+def test_conditions_that_were_not_timed_follow_from_those_that_were(monkeypatch):
     runs = told(monkeypatch, lambda sized, condition: condition["wide"] ** 2 * 1e-3)
     monkeypatch.setattr(piloting, "BUDGET", {"cpu": -1.0})
     whole = sum(wide**2 for wide in Trained().widths)
-    assert piloting.pilot(Trained, "cpu") == pytest.approx(1e-3 * whole)
+    assert piloting.pilot(Trained, "cpu") == pytest.approx(1e-3 * whole, rel=0.02)
     assert {condition["wide"] for _, condition in runs} == {2, 64}, "the largest and the smallest at least"
-    sizes = [math.log(wide) for wide in Trained().widths]
-    assert piloting.spread(sizes)[:2] == [5, 0]
-    assert sorted(piloting.spread(sizes)) == [*range(6)]
-    assert piloting.spread([0.0]) == [0]
-    found = {0: 4.0, 5: 4096.0}
-    assert piloting.between(sizes, found) == pytest.approx(whole)
+
+
+def test_places_show_each_value_soon():
+    """The largest, the smallest, then new values: fractions and words count as values, too."""
+    conditions = [{"eta": eta, "H": H, "law": law} for eta in (0.2, 1.0) for H in (1, 4, 8) for law in ("a", "b")]
+    order = piloting.spread(conditions)
+    assert [conditions[place]["H"] for place in order[:2]] == [8, 1]
+    assert sorted(order) == [*range(12)]
+    assert {value for place in order[:4] for value in conditions[place].items()} == {
+        *(("eta", each) for each in (0.2, 1.0)),
+        *(("H", each) for each in (1, 4, 8)),
+        *(("law", each) for each in ("a", "b")),
+    }
+    assert piloting.spread([{}]) == [0]
+
+
+def test_what_takes_a_product_over_values_is_found_by_few_places():
+    worth = {"a": 1.0, "b": 7.0}
+    conditions = [{"eta": eta, "law": law} for eta in (0.1, 0.2, 0.4) for law in worth]
+    seconds = [worth[each["law"]] / each["eta"] ** 2 for each in conditions]
+    few = {place: seconds[place] for place in (0, 1, 2, 4)}
+    assert piloting.between(conditions, few) == pytest.approx(sum(seconds), rel=1e-6)
+    assert piloting.between(conditions, {0: 100.0, 4: 6.25, 5: 43.75}) == pytest.approx(sum(seconds), rel=0.01)
+    assert piloting.between([{}], {0: 2.0}) == pytest.approx(2)
+
+
+def test_conditions_are_timed_until_each_value_was(monkeypatch):
+    runs = told(monkeypatch, lambda sized, condition: condition["wide"] * 1e-3)
+    monkeypatch.setattr(piloting, "BUDGET", {"cpu": 1e-9})
+    monkeypatch.setattr(piloting, "MOST", 1e12)
+    assert piloting.pilot(Trained, "cpu") == pytest.approx(sum(Trained().widths) * 1e-3)
+    assert {condition["wide"] for _, condition in runs} == {*Trained().widths}
 
 
 def test_a_piece_that_takes_too_long_is_stopped():

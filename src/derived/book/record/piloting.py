@@ -2,7 +2,7 @@
 
 loop        a number of repetitions: two small numbers of it are timed, and what the second adds is carried on
 many        a number of replicates, texts, layers, …: reduced as loops are, where loops alone do not make it short
-place       a condition; some of them are timed, and the others lie between these by the product of their numbers
+place       a condition; some of them are timed, and the others follow from these, value by value
 pilot       the seconds of a core that all conditions are predicted to take
 whole       the seconds that they took, or at least took, where the pilot calls them short: the check of the pilot
 
@@ -14,7 +14,7 @@ import dataclasses
 import math
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,9 @@ from derived.book.record.counting import DATA, LOOPS, sizes_of
 from derived.lab.experiment import Experiment
 from derived.lab.study import absence
 
-BUDGET = {"ci": 0.5, "cpu": 3.0}  # seconds, after which no further condition is timed
+BUDGET = {"ci": 0.5, "cpu": 3.0}  # seconds, after which no further condition is timed once ``ENOUGH`` are
+ENOUGH, MOST = 8, 4  # conditions that are timed, each value among them; but for no longer than so many budgets
+OWN = 0.05  # weight of a value of its own beside the power of its number
 SMALLER = {"ci": "tiny", "cpu": "ci"}  # the tier whose numbers a pilot begins with
 FIRST, NEXT = 12.0, 6.0  # seconds that one piece may take: while there is none yet, and then
 FASTER, FEWER = 8, 500  # by how much a loop grows where twice as many add little; that part of a loop is short
@@ -117,12 +119,13 @@ def pilot(experiment: type[Experiment], tier: str) -> float | None:
     fewer = {name: growing.get(name, value // 8) for name, value in numbers.items()}
     others = sorted((name for name in fewer if fewer[name] > 0), key=lambda name: fewer[name] / getattr(sized, name))
     conditions, started = sized.conditions(), time.process_time()
-    sizes = [_size(condition) for condition in conditions]
     enough = min(max(BUDGET[tier] / (4 * len(conditions)), 0.05), 1.0)
     loops = {name: low for name, low in growing.items() if name in LOOPS}
     least = {name: min(low, max(getattr(sized, name) // FEWER, 2)) for name, low in loops.items()}
-    places, few, found = spread(sizes), {}, {}
-    while places and (len(found) < 2 or time.process_time() - started < BUDGET[tier]):
+    places, few, found = spread(conditions), {}, {}
+    while places and (
+        len(found) < 2 or time.process_time() - started < BUDGET[tier] * (1 if _told(conditions, found) else MOST)
+    ):
         piece = _Piece(sized, conditions[places[0]], least, enough, NEXT if found else FIRST)
         try:
             found[places[0]] = piece.carried_on(few)
@@ -144,7 +147,7 @@ def pilot(experiment: type[Experiment], tier: str) -> float | None:
             few |= {others[0]: fewer[others.pop(0)]}
         else:
             return None
-    return between(sizes, found)
+    return between(conditions, found)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,19 +189,49 @@ def _size(condition: Mapping[str, Any]) -> float:
     return sum(math.log(value) for value in condition.values() if type(value) is int and value > 1)
 
 
-def spread(sizes: list[float]) -> list[int]:
-    """Order places: the largest, the smallest, and then far from one another by size."""
-    ranked = sorted(range(len(sizes)), key=lambda place: sizes[place])
-    middle = sorted(range(1, len(ranked) - 1), key=lambda rank: (rank * 0.618) % 1)
-    return [ranked[rank] for rank in ([-1, 0, *middle] if len(ranked) > 1 else [0])]
+def _values(condition: Mapping[str, Any]) -> set[tuple[str, str]]:
+    return {(name, repr(value)) for name, value in condition.items()}
 
 
-def between(sizes: list[float], found: Mapping[int, float]) -> float:
-    """Sum the seconds of all places; one that was not timed lies between those that were, on logarithmic axes."""
-    at = sorted({sizes[place] for place in found})
-    mean = [np.mean([seconds for place, seconds in found.items() if sizes[place] == size]) for size in at]
-    line = np.exp(np.interp(sizes, at, np.log(np.maximum(mean, 1e-6))))
-    return float(sum(found.get(place, line[place]) for place in range(len(sizes))))
+def _told(conditions: Sequence[Mapping[str, Any]], found: Mapping[int, float]) -> bool:
+    """Whether enough conditions are timed, and each value among them."""
+    seen = set().union(*(_values(conditions[place]) for place in found))
+    return len(found) >= ENOUGH and all(_values(condition) <= seen for condition in conditions)
+
+
+def spread(conditions: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Order places: the largest by the product of whole numbers, the smallest, and then those with most new values."""
+    left = sorted(range(len(conditions)), key=lambda place: _size(conditions[place]), reverse=True)
+    chosen, seen = [], set()
+    while left:
+        fresh = [len(_values(conditions[place]) - seen) for place in left]
+        chosen.append(left.pop(-1 if len(chosen) == 1 else 0 if not chosen else fresh.index(max(fresh))))
+        seen |= _values(conditions[chosen[-1]])
+    return chosen
+
+
+def between(conditions: Sequence[Mapping[str, Any]], found: Mapping[int, float]) -> float:
+    """Sum the seconds of all places; those of one that was not timed are a product over its values of what each is
+    worth in those that were: a power of its number, and a factor of its own."""
+    names = sorted({name for condition in conditions for name in condition})
+    numbers = [name for name in names if all(_positive(condition.get(name)) for condition in conditions)]
+    values = sorted(set().union(*map(_values, conditions)))
+    traits = np.array(
+        [
+            [*(math.log(each[name]) for name in numbers), *(OWN * (value in _values(each)) for value in values)]
+            for each in conditions
+        ]
+    )
+    timed = sorted(found)
+    seconds = np.log(np.maximum([found[place] for place in timed], 1e-6))
+    traits = traits - traits[timed].mean(axis=0)
+    worth = np.linalg.lstsq(traits[timed], seconds - seconds.mean(), rcond=1e-9)[0]
+    line = np.exp(seconds.mean() + traits @ worth)
+    return float(sum(found.get(place, each) for place, each in enumerate(line)))
+
+
+def _positive(value: Any) -> bool:
+    return type(value) in (int, float) and value > 0
 
 
 def whole(experiment: type[Experiment], tier: str) -> float:
