@@ -48,7 +48,7 @@ class Heads(Arms):
 
     looks: tuple[float, ...] = (0.1, 0.9)
 
-    tiers: ClassVar = {"ci": CI, "cpu": {**CPU, "networks": 40}, "gpu": {}}
+    tiers: ClassVar = {"ci": CI, "cpu": {**CPU, "networks": 40, "steps": 1000}, "gpu": {}}
 
     def conditions(self) -> list[dict]:
         return [each for each in super().conditions() if each["arm"] in ("ce", "scalar", "shuffled")]
