@@ -23,7 +23,11 @@ def test_prices_add_up_and_say_what_is_rough_too_large_or_unknown(tmp_path):
     house = House(tmp_path)
     (tmp_path / "results").mkdir()
     hour = {"of": "x", "launches": 3600 * 10**5}
-    found = {"toy/Small/gpu": hour, "toy/Large/gpu": hour | {"held": 10**11}, "toy/Rough/gpu": {"recorded": 7200}}
+    found = {
+        "toy/Small/gpu": hour,
+        "toy/Large/gpu": hour | {"held": 10**11},
+        "toy/Rough/gpu": {"of": "x", "recorded": 7200},
+    }
     cost.keep(house, found)
     head, small, large, rough, other, total = lines(
         tables.of_prices(house, "toy", ["Small", "Large", "Rough", "No"], "gpu")
