@@ -108,6 +108,7 @@ class Claim:
     reason: str = ""
     amends: str | None = None
     null: Measure | str = ""  # an arm that does nothing, on the same rows: it must not hold; or why there is none
+    null_why: str = ""  # why that arm is undecided and not told apart from the claim, where it is
     horizon: str = ""  # the largest size that was tried, of a claim about all times, large n, a rate, an exponent
     scale: Mapping[str, Scale] | None = None  # by tier, where it is not the one of SCALES; None: exact, without a scale
     made_of: MadeOf = "synthetic"

@@ -125,7 +125,7 @@ def _judged(claim: Claim, rows: pd.DataFrame) -> dict[str, Any]:
     estimate, verdict, reason = _measure(claim, rows)
     found = {"estimate": estimate, "verdict": verdict, "reason": reason}
     if callable(claim.null):
-        found["null"] = _arm(*_measure(replace(claim, measure=claim.null), rows))
+        found["null"] = _arm(*_measure(replace(claim, measure=claim.null), rows)) | {"why": claim.null_why}
     published = claim.paper_value
     if estimate is not None and isinstance(published, Published):
         ours = _measure(replace(claim, measure=published.ours), rows)[0] if published.ours else estimate

@@ -145,9 +145,12 @@ def test_to_beat_the_network_without_a_context_is_not_enough_where_an_even_guess
 
 
 def test_null_arms_do_not_hold():
-    table = lives({1e-3: 0.30, 1e-1: 0.20}, {1e-3: 0.30, 1e-1: 0.33})
+    table = lives({1e-3: 0.30, 2e-3: 0.30, 1e-1: 0.20}, {1e-3: 0.30, 2e-3: 0.28, 1e-1: 0.33})
     trade, relief = claims.CLAIMS
-    assert trade.judge(trade.null(table))[0] == "undecided"  # steps exchanged in every second network
+    assert trade.judge(trade.measure(table))[0] == "holds"
+    assert trade.judge(trade.null(table))[0] == "fails"  # the next step on the grid forgets no more
+    apart = lives({1e-3: 0.30, 2e-3: 0.25, 1e-1: 0.20}, {1e-3: 0.30, 2e-3: 0.33, 1e-1: 0.33})
+    assert trade.judge(trade.null(apart))[0] == "holds"  # it does
     assert relief.judge(relief.null(table))[0] == "fails"  # a network that has hardly learned
     early = table["part"].replace({"first": "test", "test": "first"})
     assert relief.judge(relief.null(table.assign(part=early)))[0] == "holds"  # one that has learned soon

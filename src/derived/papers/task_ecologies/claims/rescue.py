@@ -77,11 +77,9 @@ def unselected(rows: pd.DataFrame) -> Estimate:
 
 JUDGED = {"judged_at": RECORDED}
 NATS = {"unit": "nats per token", **JUDGED}
-WIDE = (
-    "null arm undecided because two populations without selection drift apart by about as much as selection moves one"
-)
+DRIFT = "two populations without selection drift apart by about as much as selection moves one"
 LAST_SHARE = "mean share in the last generation, selected less control, replicate by replicate"
-SHARE = {"unit": "share of the text", "null": unselected, **JUDGED}
+SHARE = {"unit": "share of the text", "null": unselected, "null_why": DRIFT, **JUDGED}
 
 CLAIMS = (
     statistic(
@@ -126,7 +124,7 @@ CLAIMS = (
         LAST_SHARE,
         at_least(0),
         source="paper",
-        where=f"Figure 4, second stage of experiment 7: one run, no control; generated expressions and small populations here; {WIDE}",
+        where="Figure 4, second stage of experiment 7: one run, no control; generated expressions and small populations here",
         paper_value=".466 to .890",
         matters=0.2,
         **SHARE,
@@ -138,7 +136,7 @@ CLAIMS = (
         more_brackets("trigram"),
         LAST_SHARE,
         at_least(0),
-        where=f"control of TE-E4.e: a table of triples knows nothing of nesting; it became a row when its rows had been seen; {WIDE}",
+        where="control of TE-E4.e: a table of triples knows nothing of nesting; it became a row when its rows had been seen",
         **SHARE,
     ),
 )
