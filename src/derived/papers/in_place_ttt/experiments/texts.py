@@ -52,15 +52,7 @@ class OnNeedles(Trained):
     """Models of four tasks like RULER's, one for all of them. The question ends the text and is answered there."""
 
     words: int = 64
-    chunks: tuple[int, ...] = (4, 8, 16, 32, 64, 128, 256)
     batch: int = 8  # texts of each task
-
-    tiers: ClassVar = {
-        "ci": {**CI, "words": 9, "chunks": (2, 4, 8), "batch": 1},
-        "cpu": {**CPU, "length": 32, "words": 12, "window": 4, "chunks": (2, 4, 8, 16), "batch": 4, "steps": 400},
-        "gpu": {},
-    }
-    tiny: ClassVar = {"steps": 2}
 
     def texts(self, task: str, batch: int, generator, device) -> tuple[Tensor, Tensor]:
         """Each network's own: tokens up to the word that is asked for, (R, B, length - 1), and answers (R, B, 4)."""
@@ -97,6 +89,10 @@ class OnNeedles(Trained):
         return torch.stack(found, dim=-1)
 
 
+FEW = {**CI, "words": 9, "batch": 1}
+SHORT = {**CPU, "length": 32, "words": 12, "window": 4, "batch": 4}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Needles(OnNeedles):
     """The nearest to IPT-15 that can be run: answers missed in four tasks like RULER's, one model for all of them, with
@@ -105,6 +101,15 @@ class Needles(OnNeedles):
     Rows: chunk, usual (no memory, or the usual chunk), rate, replicate, task, valid (mean over the tasks), test,
     shuffled (test, the values moved by one chunk against their keys), in shares of the answers missed; parameters.
     """
+
+    chunks: tuple[int, ...] = (4, 8, 16, 32, 64, 128, 256)
+
+    tiers: ClassVar = {
+        "ci": {**FEW, "chunks": (2, 4, 8)},
+        "cpu": {**SHORT, "chunks": (2, 4, 8, 16), "steps": 400},
+        "gpu": {},
+    }
+    tiny: ClassVar = {"steps": 2}
 
     def conditions(self) -> list[dict]:
         return [{"chunk": chunk, "rate": rate} for chunk in (0, *self.chunks) for rate in self.rates]
@@ -115,24 +120,26 @@ class Needles(OnNeedles):
 
 @dataclass(frozen=True, kw_only=True)
 class SettledNeedles(OnNeedles):
-    """IPT-15.a: ``Needles`` with the usual chunk and without a memory alone, trained until the loss hardly falls, each
-    at rates around the one that the shorter run preferred for it; other draws than there.
+    """IPT-15.a: models as of ``Needles`` with the usual chunk and without a memory, trained until the loss hardly falls,
+    each at rates of its own around the one that the shorter run preferred for it; other draws than there.
 
     Rows as there, and late, before (of ``ends_of``).
     """
 
+    rates: tuple[float, ...] = (1e-3, 1.6e-3, 2.5e-3, 4e-3, 6.3e-3, 1e-2)  # with a memory
+    without: tuple[float, ...] = (6.3e-4, 1e-3, 1.6e-3, 2.5e-3, 4e-3, 6.3e-3)
     steps: int = 10_000
 
-    RATES: ClassVar = {False: (2.5e-3, 4e-3, 6.3e-3), True: (4e-3, 6.3e-3, 1e-2)}  # without and with a memory
     tiers: ClassVar = {
-        "ci": {**OnNeedles.tiers["ci"], "steps": 10},
-        "cpu": {**OnNeedles.tiers["cpu"], "steps": 2000},
+        "ci": {**FEW, "rates": (6.3e-3, 1e-2), "without": (4e-3,), "steps": 10},
+        "cpu": {**SHORT, "steps": 2000},
         "gpu": {},
     }
     tiny: ClassVar = {"steps": 10}
 
     def conditions(self) -> list[dict]:
-        return [{"chunk": chunk, "rate": rate} for chunk in (0, self.chunk) for rate in self.RATES[chunk > 0]]
+        rates = ((chunk, rate) for chunk, rates in ((0, self.without), (self.chunk, self.rates)) for rate in rates)
+        return [{"chunk": chunk, "rate": rate} for chunk, rate in rates]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         found, losses = self.trained(condition, seed + 1, device, dtype)
