@@ -120,7 +120,7 @@ class Needles(OnNeedles):
 
 @dataclass(frozen=True, kw_only=True)
 class SettledNeedles(OnNeedles):
-    """IPT-15.a: models as of ``Needles`` with the usual chunk and without a memory, trained until the loss hardly falls,
+    """IPT-15.a: ``Needles`` with the usual chunk and without a memory alone, trained until the loss hardly falls,
     each at rates of its own around the one that the shorter run preferred for it; other draws than there.
 
     Rows as there, and late, before (of ``ends_of``).
