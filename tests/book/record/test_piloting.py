@@ -162,12 +162,19 @@ def test_what_takes_a_product_over_values_is_found_by_few_places():
     assert piloting.between([{}], {0: 2.0}) == pytest.approx(2)
 
 
-def test_conditions_are_timed_until_each_value_was(monkeypatch):
+@pytest.mark.parametrize(("enough", "number"), [(2, 6), (9, 9)], ids=["each value", "enough of them"])
+def test_conditions_are_timed_until_each_value_was_and_enough_are(monkeypatch, enough, number):
+    class Twice(Trained):
+        def conditions(self):
+            return [{"wide": wide, "law": law} for law in ("a", "b") for wide in self.widths]
+
     runs = told(monkeypatch, lambda sized, condition: condition["wide"] * 1e-3)
-    monkeypatch.setattr(piloting, "BUDGET", {"cpu": 1e-9})
-    monkeypatch.setattr(piloting, "MOST", 1e12)
-    assert piloting.pilot(Trained, "cpu") == pytest.approx(sum(Trained().widths) * 1e-3)
-    assert {condition["wide"] for _, condition in runs} == {*Trained().widths}
+    for name, value in {"BUDGET": {"cpu": 1e-9}, "MOST": 1e12, "ENOUGH": enough}.items():
+        monkeypatch.setattr(piloting, name, value)
+    assert piloting.pilot(Twice, "cpu") == pytest.approx(2 * sum(Trained().widths) * 1e-3)
+    timed = [tuple(condition.items()) for _, condition in runs]
+    assert len({*timed}) == number
+    assert {item for items in timed for item in items} >= {*(("wide", wide) for wide in Trained().widths)}
 
 
 def test_a_piece_that_takes_too_long_is_stopped():

@@ -225,7 +225,7 @@ def between(conditions: Sequence[Mapping[str, Any]], found: Mapping[int, float])
     timed = sorted(found)
     seconds = np.log(np.maximum([found[place] for place in timed], 1e-6))
     traits = traits - traits[timed].mean(axis=0)
-    worth = np.linalg.lstsq(traits[timed], seconds - seconds.mean(), rcond=1e-9)[0]
+    worth = np.linalg.lstsq(traits[timed], seconds, rcond=1e-9)[0]
     line = np.exp(seconds.mean() + traits @ worth)
     return float(sum(found.get(place, each) for place, each in enumerate(line)))
 
