@@ -66,7 +66,8 @@ def trained_parts(rows: pd.DataFrame) -> Figure:
         ax.axhline(0.5, **DASHED)
         last = rows.loc[rows["model"] == name, "layer"].max()
         ax.set(xlabel="layer", xlim=(0.5, last + 0.5), xticks=range(1, last + 1, -(-last // 6)))
-        panel_label(ax, MODELS.get(name, name))
+        trained = rows[(rows["model"] == name) & (rows["heads"] == "trained")]
+        panel_label(ax, f"{MODELS.get(name, name)}:\n{100 * trained['symmetric'].mean():.0f} % symmetric as trained")
     axes[0][0].set_ylabel("symmetric share of the scores")
     figure.set_label(f"Symmetric share of the squared norm of the scores over layers. {'; '.join(words)}.")
     return figure
