@@ -9,6 +9,7 @@ import argparse
 import gc
 import importlib
 import json
+import math
 import multiprocessing
 import os
 import platform
@@ -33,7 +34,7 @@ from derived.book.house import processor
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-
+BLOCK = 0.01  # seconds that a turn of a contender lasts at least
 
 Role = Literal["peer", "plain", "author"]
 
@@ -107,16 +108,25 @@ def use_threads(threads: int) -> None:
 
 
 def interleaved(contenders: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each contender in each round; a round runs all of them, starting with another one each time."""
+    """Seconds of a call of each contender in each round; a round runs all of them, starting with another one each time.
+
+    A short call is made several times in a row, ``BLOCK`` seconds in all, and their mean counts: one alone would time
+    the caches that the others have just filled."""
+    names, seconds = list(contenders), {name: [] for name in contenders}
     for run in contenders.values():
         run()
-    names, seconds = list(contenders), {name: [] for name in contenders}
+    calls = {name: math.ceil(BLOCK / _mean_seconds(run, 1)) for name, run in contenders.items()}
     for turn in range(rounds):
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            start = time.perf_counter()
-            contenders[name]()
-            seconds[name].append(time.perf_counter() - start)
+            seconds[name].append(_mean_seconds(contenders[name], calls[name]))
     return seconds
+
+
+def _mean_seconds(run: Callable[[], Any], calls: int) -> float:
+    start = time.perf_counter()
+    for _ in range(calls):
+        run()
+    return (time.perf_counter() - start) / calls
 
 
 def _resident_mb(field: str) -> float:

@@ -369,3 +369,19 @@ def test_an_authors_code_that_is_not_there_is_said(monkeypatch, capsys, tmp_path
     assert "no theirs under $AUTHORS" in capsys.readouterr().out
     (tmp_path / "theirs").mkdir()
     assert harness.authors_code("theirs") == tmp_path / "theirs"
+
+
+def test_a_short_call_is_timed_by_the_mean_of_many(monkeypatch):
+    clock, made = [0.0], []
+    monkeypatch.setattr(harness.time, "perf_counter", lambda: clock[0])
+
+    def lasting(name, seconds):
+        def call():
+            made.append(name)
+            clock[0] += seconds
+
+        return call
+
+    found = harness.interleaved({"short": lasting("short", 0.003), "long": lasting("long", 0.5)}, rounds=5)
+    assert {name: pytest.approx([each] * 5) for name, each in (("short", 0.003), ("long", 0.5))} == found
+    assert {name: made.count(name) - 2 for name in found} == {"short": 5 * 4, "long": 5}  # 2 are for warmth and size

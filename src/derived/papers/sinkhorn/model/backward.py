@@ -11,13 +11,17 @@ in a and b, up to a constant. Source: Luise et al. 2018, Eisenberger et al. 2022
 """
 
 import warnings
+from types import ModuleType
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from .plan import problem, sinkhorn, sinkhorn_symmetric
+
+Array = Tensor | np.ndarray
 
 
 def implicit_vjp(
@@ -27,57 +31,59 @@ def implicit_vjp(
 
     The Schur complement D_a - P D_b^-1 P^T is solved by conjugate gradients, scaled to I - M M^T with
     M = D_a^-1/2 P D_b^-1/2; its null vector a^1/2 is the gauge and is projected out. a bar and b bar are centred to
-    mean 0. Zero weights take no derivative.
+    mean 0. Zero weights take no derivative. None of the three can be differentiated again.
 
     >>> plan = torch.tensor([[0.3, 0.2], [0.2, 0.3]], dtype=torch.float64)
     >>> implicit_vjp(plan, torch.tensor([[1.0, 0.0], [0.0, 0.0]], dtype=torch.float64))[0]
     tensor([[ 0.0600, -0.0600],
             [-0.0600,  0.0600]], dtype=torch.float64)
     """
-    a, b = plan.sum(dim=-1), plan.sum(dim=-2)  # the plan's own sums, so that the system is consistent to rounding
-    root_a, root_b = (torch.where(each > 0, each.rsqrt(), 0.0) for each in (a, b))
-    M = plan * root_a.unsqueeze(-1) * root_b.unsqueeze(-2)
-    grad = plan * grad_plan
-    rows, columns = root_a * grad.sum(dim=-1), root_b * grad.sum(dim=-2)
-    gauge = a.sqrt() / a.sqrt().norm(dim=-1, keepdim=True)
-    row = _conjugate_gradients(M, rows - _times(M, columns), gauge)
-    column = root_b * (columns - _times(M.mT, row))
-    row = root_a * row
-    grad_scores = grad - plan * (row.unsqueeze(-1) + column.unsqueeze(-2))
-    return grad_scores, *(torch.where(w > 0, x - x.mean(dim=-1, keepdim=True), 0.0) for x, w in ((row, a), (column, b)))
+    with torch.no_grad():
+        a, b = plan.sum(dim=-1), plan.sum(dim=-2)  # the plan's own sums, so that the system is consistent to rounding
+        root_a, root_b = (torch.where(each > 0, each.rsqrt(), 0.0) for each in (a, b))
+        M = plan * root_a.unsqueeze(-1) * root_b.unsqueeze(-2)
+        grad = plan * grad_plan
+        rows, columns = (root_a * grad.sum(dim=-1)).unsqueeze(-1), (root_b * grad.sum(dim=-2)).unsqueeze(-1)
+        z = _solved(M, rows - M @ columns, a.sqrt().unsqueeze(-1))
+        row, column = root_a * z.squeeze(dim=-1), root_b * (columns - M.mT @ z).squeeze(dim=-1)
+        grad_scores = grad - plan * (row.unsqueeze(-1) + column.unsqueeze(-2))
+        bars = (torch.where(w > 0, x - x.mean(dim=-1, keepdim=True), 0.0) for x, w in ((row, a), (column, b)))
+        return grad_scores, *bars
 
 
-def _times(M: Tensor, x: Tensor) -> Tensor:
-    return (M @ x.unsqueeze(-1)).squeeze(dim=-1)
+def _solved(M: Tensor, right: Tensor, gauge: Tensor) -> Tensor:
+    """``_conjugate_gradients``; NumPy's on a CPU, where a call of it costs a third."""
+    if M.device.type != "cpu" or M.dtype == torch.bfloat16:
+        return _conjugate_gradients(torch, M, right, gauge)
+    with np.errstate(all="ignore"):
+        return torch.from_numpy(_conjugate_gradients(np, M.numpy(), right.numpy(), gauge.numpy()))
 
 
-def _conjugate_gradients(M: Tensor, right: Tensor, gauge: Tensor) -> Tensor:
-    """z with (I - M M^T) z = right, orthogonal to the gauge; stops at rounding, or where n steps were not enough."""
-
-    def project(x: Tensor) -> Tensor:
-        return x - gauge * (gauge * x).sum(dim=-1, keepdim=True)
-
-    def dot(x: Tensor, y: Tensor) -> Tensor:
-        return (x * y).sum(dim=-1, keepdim=True)
-
-    rest = project(right)
-    z, direction, size = torch.zeros_like(rest), rest, dot(rest, rest)
-    eps = torch.finfo(rest.dtype).eps
+def _conjugate_gradients(library: ModuleType, M: Array, right: Array, gauge: Array) -> Array:
+    """z (..., n, 1) with (I - M M^T) z = right, orthogonal to the gauge; stops at rounding, or where n steps were not
+    enough."""
+    transposed, eps = M.swapaxes(-1, -2), float(library.finfo(M.dtype).eps)
+    gauge = gauge / _dot(gauge, gauge) ** 0.5
+    rest = right - gauge * _dot(gauge, right)
+    z, direction, size = library.zeros_like(rest), rest, _dot(rest, rest)
     enough = (4 * eps) ** 2 * size
-    active = size > enough
-    for _ in range(4 * rest.shape[-1] + 20):
-        image = project(direction - _times(M, _times(M.mT, direction)))
-        curvature = dot(direction, image)
+    for _ in range(4 * rest.shape[-2] + 20):
+        image = direction - M @ (transposed @ direction)
+        image = image - gauge * _dot(gauge, image)
+        curvature = _dot(direction, image)
         # a plan of several blocks has a gauge for each, along which only rounding remains, without curvature
-        active = active & (size > enough) & (curvature > 64 * eps * dot(direction, direction))
-        if not bool(active.any()):
+        active = (size > enough) & (curvature > 64 * eps * _dot(direction, direction))
+        if not active.any():
             break
-        step = torch.where(active, size / torch.where(active, curvature, 1.0), 0.0)
-        z, rest = z + step * direction, rest - step * image
-        new = dot(rest, rest)
-        direction = torch.where(active, rest + new / torch.where(active, size, 1.0) * direction, direction)
-        size = torch.where(active, new, size)
+        step = library.where(active, size / curvature, 0.0)
+        z, rest, before = z + step * direction, rest - step * image, size
+        size = _dot(rest, rest)
+        direction = library.where(active, rest + size / before * direction, direction)
     return z
+
+
+def _dot(x: Array, y: Array) -> Array:
+    return x.swapaxes(-1, -2) @ y
 
 
 class _Plan(torch.autograd.Function):
