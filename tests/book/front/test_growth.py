@@ -23,14 +23,15 @@ def test_a_chapter_adds_what_the_median_chapter_has(tmp_path):
 
 
 def test_a_build_tells_on_its_status_page_where_its_time_went():
-    seconds = {"1 One": 4.04, "2 Two": 2}
-    chapters = [SimpleNamespace(name=name, finding={"seconds": each}) for name, each in seconds.items()]
-    told = growth.told(f"<p>before</p>{growth.TIMES}<p>after</p>", chapters, {"Sphinx: start": 1.26})
+    sections = {"Start": 0.2, "Patterns & more": 20.0, "Last": 0.1, "Middle": 9.0, "Long": 1.0}
+    runs = {"1 One": {"seconds": 4.04, "sections": sections}, "2 Two": {"seconds": 30.4, "sections": sections}}
+    chapters = [SimpleNamespace(name=name, finding=each) for name, each in runs.items()]
+    told = growth.told(f"<p>before</p>{growth.TIMES}<p>after</p>", chapters, {"Sphinx: start": 31.26})
     assert growth.TIMES not in told
-    assert re.findall(r"<tr><td>(.*?)</td><td>(.*?)</td></tr>", told) == [
-        ("1 One", "4.0"),
-        ("2 Two", "2.0"),
-        ("Sphinx: start", "1.3"),
+    assert re.findall(r"<tr><td>(.*?)</td><td>(.*?)</td><td>(.*?)</td></tr>", told) == [
+        ("1 One", "4.0", ""),
+        ("2 Two", "30.4", "Patterns &amp; more: 20.0; Middle: 9.0; Long: 1.0"),
+        ("Sphinx: start", "31.3", ""),
     ]
     assert told.startswith("<p>before</p>")
     assert told.endswith("<p>after</p>")

@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from derived.book.page import pages
 from derived.book.page.pages import Chapter
 
+AIM = 30.0  # seconds of a core that a chapter should take at most
 TIMES = '<div id="times"></div>'  # on the status page: its own build is timed before it is told
 
 
@@ -29,6 +31,15 @@ def sentence(root: Path, build: Path, chapters: Sequence[Chapter]) -> str:
 
 
 def told(page: str, chapters: Sequence[Chapter], parts: Mapping[str, float]) -> str:
-    """The status page with the seconds that each part of its build took; a chapter counts as it last ran."""
-    parts = {chapter.name: chapter.finding["seconds"] for chapter in chapters} | {**parts}
-    return page.replace(TIMES, pages.html("times.html", parts=parts))
+    """The status page with the seconds that each part of its build took; a chapter counts as it last ran, and one that
+    took longer than ``AIM`` says where."""
+    rows = [(chapter.name, chapter.finding["seconds"], _where(chapter.finding)) for chapter in chapters]
+    return page.replace(TIMES, pages.html("times.html", rows=[*rows, *((part, parts[part], "") for part in parts)]))
+
+
+def _where(finding: Mapping[str, Any]) -> str:
+    """The three sections of a long run that took the most seconds."""
+    if finding["seconds"] <= AIM:
+        return ""
+    most = sorted(finding["sections"].items(), key=lambda section: -section[1])[:3]
+    return "; ".join(f"{name}: {seconds:.1f}" for name, seconds in most)
