@@ -78,7 +78,7 @@ def _seconds(notebook: nbformat.NotebookNode) -> dict[str, float]:
     heading, found = "", Counter()
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            heading = ([heading] + HEADING.findall(cell.source))[-1]
+            heading = [heading, *HEADING.findall(cell.source)][-1]
         found[heading] += cell.metadata.get("papermill", {}).get("duration") or 0.0
     return {name: round(seconds, 1) for name, seconds in found.items()}
 
