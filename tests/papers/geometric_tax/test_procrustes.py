@@ -253,6 +253,12 @@ def test_unmatched_entries_average_to_zero():
         assert abs(metrics.anchor_stability(cloud, torch.tensor([10, 11]), alone) - 1) <= 1e-12
 
 
+def test_a_half_has_two_coordinates_at_least():
+    assert metrics.random_halves(4, 1, stream(0, "halves")).shape == (1, 2, 2)
+    with pytest.raises(ValueError, match="size = 3"):
+        metrics.random_halves(3, 1, stream(0, "halves"))
+
+
 def test_a_rotation_moves_feature_split():
     """`gt-rotation`, `gt-shape`: every distance is kept."""
     halves = metrics.random_halves(24, 10, stream(0, "halves"))

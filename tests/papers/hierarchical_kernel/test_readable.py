@@ -20,6 +20,7 @@ def test_the_readable_layer_is_the_mixture_of_its_tables():
     ]
     spread = tables[1].repeat(2, axis=0).repeat(2, axis=1)[: len(SYMBOLS), : len(SYMBOLS)]
     assert np.allclose(tables[2], 0.75 * tables[0] + 0.25 * spread)
+    assert rows.loc[rows["level"] >= 0, "attention"].isna().all()  # only the mixture attends
     attention = rows[rows["level"] == -1].pivot(index="i", columns="j", values="attention").to_numpy()
     assert np.allclose(attention.sum(axis=1), 1)
     assert (np.triu(attention, 1) == 0).all()

@@ -60,7 +60,7 @@ def test_vmf_barycentre_is_that_of_many_uniform_tokens():
 
 @pytest.mark.parametrize("factors", [1, 2, 3])
 def test_mean_cosine(factors):
-    """Quadrature against full matrices; the next number of factors is rejected."""
+    """Quadrature against full matrices, the next number of factors rejected; wide tokens keep what they share."""
     r, d = 0.5, 6
     exact = float(mean_cosine(r, d, factors))
     pair = torch.zeros(60_000, d, 2, dtype=torch.float64)
@@ -72,7 +72,8 @@ def test_mean_cosine(factors):
     cosine = torch.nn.functional.cosine_similarity(pair[..., 0], pair[..., 1], dim=-1)
     assert abs(cosine.mean() - exact) < 5 * cosine.std() / math.sqrt(len(cosine))
     assert abs(cosine.mean() - float(mean_cosine(r, d, factors + 1))) > 5 * cosine.std() / math.sqrt(len(cosine))
-    assert mean_cosine([-1.0, 0.0, 1.0], d, factors) == pytest.approx([-1, 0, 1], abs=1e-5)
+    for width in (d, 40, 400):  # F(1/2, 1/2; c; x) is a series of our own from c = 20 on
+        assert mean_cosine([-1.0, 0.0, 1.0], width, factors) == pytest.approx([-1, 0, 1], abs=1e-5)
 
 
 @pytest.mark.parametrize("factors", [1, 2, 3])

@@ -98,6 +98,7 @@ def test_hardmax():
         assert abs(g - same.mean()) < 5 * same.std() / math.sqrt(len(same))
         assert abs(g - attention_moments(gamma, n, 16.0).g) < 0.05
     assert attention_moments(0.5, 6, math.inf).f == 1
+    assert attention_moments(1.0, 6, math.inf) == (1, 1, 0, 0)  # tokens that coincide choose one key
     assert attention_moments(0.999, 512, math.inf).g < 1
     # Bivariate orthants, n = 2: P(both differences have one sign) = 1/2 + arcsin(gamma) / pi.
     for gamma in (-0.9, 0.0, 0.7):

@@ -139,6 +139,7 @@ BAD_CALLS = {
     "lambda": (lambda: capacity.sphere_exponent(0.0), "lambda = 0;"),
     "probes": (lambda: capacity.retrieval_bound(SPINS[:2], SPINS, 1.0), "one probe per pattern"),
     "span": (lambda: capacity.projection_noise(6, 5), "rank = 6 exceeds d = 5"),
+    "moments of no dimension": (lambda: theory.wishart_moments(0, 5), "p = 0"),
     "asymptotics": (lambda: capacity.errorless_capacity(1, 2), "N = 1"),
 }
 

@@ -85,6 +85,14 @@ def test_r10_end_point_lies_on_both_curves(l0, P0, s, beta):
         np.testing.assert_allclose(3 * P**2, -c, rtol=4 * EPS, atol=0)
 
 
+@pytest.mark.parametrize("beta", [1e-40, 1e40])
+def test_r10_end_point_is_found_from_above_however_large_the_task(beta):
+    """Newton's start has the size of the root: from one that has not, a hundred steps do not get down to it."""
+    l, P = reachability.predicted_end_point(0.5, 0.5, 1.0, beta)
+    np.testing.assert_allclose(l**3 * P, beta, rtol=20 * EPS)
+    np.testing.assert_allclose(l**2 - 3 * P**2, -0.5, atol=400 * EPS * l**2)
+
+
 def runge_kutta(l: np.ndarray, P: np.ndarray, s: float, beta: float, time: float, steps: int):
     """Classical fourth-order integration of the flow that trains both."""
     h = time / steps

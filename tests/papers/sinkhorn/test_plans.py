@@ -103,6 +103,12 @@ def test_the_transposed_problem_has_the_transposed_plan():
     assert near(sinkhorn(scores, a, b, **EXACT).plan.mT, sinkhorn(scores.mT, b, a, **EXACT).plan)
 
 
+def test_the_kernel_reads_scores_in_any_order_in_memory():
+    scores, a, b = problems(2, 3, 6, 4)
+    turned = sinkhorn_kernel(scores.transpose(0, 1), a.transpose(0, 1), b.transpose(0, 1), **EXACT)
+    assert near(turned.plan.transpose(0, 1), sinkhorn_kernel(scores, a, b, **EXACT).plan)
+
+
 def test_permuted_tokens_and_single_problems():
     scores, a, b = problems(3, 6, 4)
     plan, order = sinkhorn(scores, a, b, **EXACT).plan, torch.tensor([3, 1, 5, 0, 2, 4])
@@ -262,6 +268,15 @@ BAD = {
 def test_bad_input_is_refused_with_the_cure(words):
     with pytest.raises(ValueError, match=words):
         BAD[words]()
+
+
+def test_the_coldest_temperature_is_that_at_which_rounding_moves_ln_p_by_a_tenth():
+    """Below it a temperature is refused, and the one that the message gives is none that is refused again."""
+    cost, coldest = 1 - torch.eye(2), 10 * torch.finfo(torch.float32).eps
+    assert near(entropic_plan(cost, coldest).plan, torch.eye(2) / 2)
+    with pytest.raises(ValueError, match="give at least") as refused:
+        entropic_plan(cost, 0.99 * coldest)
+    assert near(entropic_plan(cost, float(str(refused.value).rpartition(" ")[2])).plan, torch.eye(2) / 2)
 
 
 def test_a_batch_hides_no_causal_mask():

@@ -219,7 +219,7 @@ def entropic_plan(
     finite = cost[torch.isfinite(cost)].abs()  # none: ``sinkhorn`` raises
     least = 10 * torch.finfo(exact).eps * float(finite.amax()) if finite.numel() else 0.0
     if epsilon < least:
-        raise ValueError(f"epsilon = {epsilon:.3g} is lost in the rounding of {exact}; give at least {least:.1g}")
+        raise ValueError(f"epsilon = {epsilon:.3g} is lost in the rounding of {exact}; give at least {1.1 * least:.2g}")
     return sinkhorn(-cost / epsilon, a, b, **options)
 
 
