@@ -155,8 +155,11 @@ def small_gemma() -> Gemma3ForCausalLM:
     sizes = {"vocab_size": 23, "hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 4, "head_dim": 4}
     kinds = ["full_attention", "sliding_attention", "sliding_attention", "full_attention"]
     heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "query_pre_attn_scalar": 4, "sliding_window": 5}
-    torch.manual_seed(0)
-    return Gemma3ForCausalLM(Gemma3TextConfig(**sizes, **heads, layer_types=kinds, initializer_range=0.5)).eval()
+    model, draw = Gemma3ForCausalLM(Gemma3TextConfig(**sizes, **heads, layer_types=kinds)).eval(), stream(0, "weights")
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.normal_(0, 0.5 if weight.ndim > 1 else 0, generator=draw)
+    return model
 
 
 @torch.no_grad()
@@ -236,6 +239,9 @@ def test_a_gain_grows_only_where_the_own_text_does_better():
     assert claim.judge(claim.measure(judged(2.9, 2.9, 2.9, 0.03)))[0] == "holds"
     assert claim.judge(claim.null(judged(2.9, 2.9, 2.9, 0.03)))[0] != "holds"
     assert claim.judge(claim.measure(judged(2.8, 2.9, 2.9, -0.03)))[0] == "fails"
+    whoever = judged(2.9, 2.9, 2.9)
+    whoever.loc[whoever["context"] > 512, "loss"] -= 0.03  # a gain that grows, whoever wrote
+    assert claim.judge(claim.measure(whoever))[0] != "holds"
 
 
 @needs("gemma", "austen", "stdlib")
