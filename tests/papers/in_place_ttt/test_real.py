@@ -1,32 +1,43 @@
 """Topic real: keys and matrices of a trained model, on small models with a known answer and on the model itself."""
 
 import math
+from itertools import product
 
 import pandas as pd
 import pytest
 import torch
 from here import needs
 from torch import nn
-from torch.nn.functional import cosine_similarity
-from transformers import BertConfig, BertModel, Qwen3Config, Qwen3Model
+from torch.nn.functional import cosine_similarity, cross_entropy
+from transformers import BertConfig, BertModel, Gemma3ForCausalLM, Gemma3TextConfig, Qwen3Config, Qwen3Model
 
 from derived.lab.experiment import run_experiment
+from derived.lab.real import texts
 from derived.lab.rng import stream
 from derived.papers.in_place_ttt.claims.real import (
     CLAIMS,
     fresh_on_other_texts,
+    gain,
+    growth,
     moved_by_another_draw,
     moved_by_training,
 )
 from derived.papers.in_place_ttt.experiments.real import (
     GatedKeys,
+    NewParts,
     RawWrites,
+    Rewritten,
     TrainedKeys,
     cosines,
     down_projections,
+    halfway,
     keys_of,
+    losses,
+    split,
 )
 from derived.papers.in_place_ttt.figures.real import keys
+from derived.papers.in_place_ttt.model.convert import memories
+from derived.papers.in_place_ttt.model.forms import depthwise_target
 from derived.papers.in_place_ttt.model.module import InPlaceTTTMLP
 
 
@@ -117,6 +128,136 @@ def test_rows_of_a_language_model():
     for name in ("IPT-17.d", "IPT-17.e"):
         assert math.isfinite(by_id[name].measure(rows).value)
         assert math.isfinite(by_id[name].null(rows).value)
+
+
+@torch.no_grad()
+def test_a_memory_holds_what_its_arm_says_was_written():
+    """Slow twin: each token of an earlier chunk adds its value, or the other text's, or another one of its chunk."""
+    layer = InPlaceTTTMLP.from_mlp(gated(), chunk=4, lr=0.3)
+    layer.ttt_kernel.normal_(generator=stream(0, "taps"))
+    x = torch.randn(2, 12, 5, generator=stream(0, "inputs"))
+    keys = layer.act_fn(layer.gate_proj(x)) * layer.up_proj(x)
+    values, usual = depthwise_target(x, layer.ttt_kernel, layer.ttt_projection, chunk=4), layer(x)
+    layer.__class__, layer.order = Rewritten, torch.tensor([2, 0, 3, 1, 5, 7, 4, 6, 8, 9, 10, 11])
+    found = {}
+    for layer.arm in ("own", "other", "shuffled"):
+        found[layer.arm] = layer(x)
+        for b, n in ((0, 3), (0, 5), (1, 11)):
+            text, W = b if layer.arm != "other" else 1 - b, layer.down_proj.weight.clone()
+            for t in range(n // 4 * 4):
+                W += 0.3 * torch.outer(values[text, layer.order[t] if layer.arm == "shuffled" else t], keys[text, t])
+            assert torch.allclose(found[layer.arm][b, n], W @ keys[b, n] + layer.down_proj.bias, atol=1e-5)
+    assert torch.allclose(found["own"], usual, atol=1e-5)
+    assert min((found[arm] - usual)[:, 4:].abs().max() for arm in ("other", "shuffled")) > 1e-3
+
+
+def small_gemma() -> Gemma3ForCausalLM:
+    sizes = {"vocab_size": 23, "hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 4, "head_dim": 4}
+    kinds = ["full_attention", "sliding_attention", "sliding_attention", "full_attention"]
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "query_pre_attn_scalar": 4, "sliding_window": 5}
+    model, draw = Gemma3ForCausalLM(Gemma3TextConfig(**sizes, **heads, layer_types=kinds)).eval(), stream(0, "weights")
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.normal_(0, 0.5 if weight.ndim > 1 else 0, generator=draw)
+    return model
+
+
+@torch.no_grad()
+def test_two_parts_of_a_model_are_the_model():
+    whole, places = small_gemma(), torch.tensor([3, 9, 16])
+    below, above = split(whole, 1)
+    ids = torch.randint(23, (2, 17), generator=stream(0, "ids"))
+    states = below(input_ids=ids, use_cache=False).last_hidden_state
+    logits = whole(ids, use_cache=False).logits
+    assert torch.allclose(above(inputs_embeds=states, use_cache=False).logits, logits, atol=1e-5)
+    each = cross_entropy(logits[:, places - 1].mT, ids[:, places], reduction="none")
+    assert torch.allclose(losses(above, halfway(below, ids), ids, places), each, atol=0.1)  # products in bf16
+    assert whole.config.num_hidden_layers == 4
+    assert len(whole.model.layers) == 4
+
+
+def test_training_moves_the_new_parts_alone_and_lowers_their_loss():
+    experiment = NewParts(layers=(1, 2), chunk=4, rate=0.05, updates=60, length=24, read=20, contexts=(8,), block=4)
+    below, above = split(small_gemma(), 1)
+    ids = torch.randint(3, (2, 24), generator=stream(0, "ids"))
+    before = {name: weight.clone() for name, weight in above.named_parameters()}
+    states = halfway(below, ids)
+    model = experiment.fitted(above, 0.1, states, ids, 0)
+    after = dict(model.named_parameters())
+    assert {name for name in after if name not in before} == {
+        f"model.layers.{i}.mlp.ttt_{part}" for i in (0, 1) for part in ("kernel", "projection")
+    }
+    assert all(torch.equal(after[name], weight) for name, weight in before.items())
+    assert min(memory.ttt_kernel.abs().max() for memory in memories(model)) > 1e-3
+    assert (experiment.judge(model, states, ids, (8, 16)) < experiment.judge(above, states, ids, (8, 16)) - 0.01).all()
+
+
+@needs("austen", "stdlib")
+def test_pieces_to_train_on_are_none_of_those_that_choose_or_judge():
+    experiment = NewParts(trained=10, pieces=10, length=16, contexts=(8, 24), block=8)
+    read = {which: [] for which in ("train", "valid", "novel", "speeches")}
+    for which, found in read.items():
+        ids = experiment.read_pieces(which, lambda text: torch.tensor([[ord(letter) for letter in text]]), 0)
+        found += ["".join(chr(each) for each in piece) for piece in ids.tolist()]
+    assert {which: {len(piece) for piece in found} for which, found in read.items()} == {
+        "train": {16}, "valid": {16}, "novel": {32}, "speeches": {32}
+    }  # fmt: skip
+    novels = [*texts.austen().values()]
+    parts = {"train": [each[: 9 * len(each) // 10] for each in novels[:5]], "novel": novels[5:]}
+    parts |= {"valid": [each[9 * len(each) // 10 :] for each in novels[:5]]}
+    for which, whole in parts.items():
+        assert all(any(piece in text for text in whole) for piece in read[which])
+    assert len({next(each.year for each in texts.speeches() if piece in each.text) for piece in read["speeches"]}) > 5
+
+
+def judged(own: float, other: float, shuffled: float, growing: float = 0.0) -> pd.DataFrame:
+    """Losses of arms, a little apart by piece, and ``growing`` lower for its own text after the longer context."""
+    arms, made = {"own": own, "other": other, "shuffled": shuffled}, []
+    for kind, (i, arm), r, context in product(("novel", "speeches"), enumerate(arms), range(6), (512, 2048)):
+        apart = r / 9 + 1e-3 * ((r * (i + 2) + i * (context > 512)) % 5 - 2)
+        loss = arms[arm] + apart - growing * (arm == "own") * (context > 512)
+        made.append({"texts": kind, "arm": arm, "replicate": r, "context": context, "base": 3 + r / 9, "loss": loss})
+    return pd.DataFrame(made)
+
+
+def test_a_gain_is_of_the_own_text_or_it_is_none():
+    claim = {each.id: each for each in CLAIMS}["IPT-17.f"]
+    content, adapter, harm = judged(2.9, 2.96, 2.96), judged(2.9, 2.9, 2.9), judged(2.9, 2.9, 2.9)
+    harm.loc[harm["texts"] == "speeches", "loss"] += 0.2
+    assert claim.measure(content).value == pytest.approx(0.06, abs=2e-3)
+    assert claim.judge(claim.measure(content))[0] == "holds"
+    assert claim.judge(claim.null(content))[0] != "holds"
+    assert claim.judge(claim.measure(adapter))[0] != "holds"  # as much off the loss, whoever wrote
+    assert gain("own", "base")(adapter).value == pytest.approx(0.1, abs=2e-3)
+    assert gain("own", "base")(harm).value == pytest.approx(-0.1, abs=2e-3)
+    assert claim.judge(claim.measure(harm))[0] == "fails"
+
+
+def test_a_gain_grows_only_where_the_own_text_does_better():
+    claim = {each.id: each for each in CLAIMS}["IPT-17.h"]
+    assert growth("own", "other")(judged(2.9, 2.9, 2.9, 0.03)).value == pytest.approx(0.03, abs=2e-3)
+    assert claim.judge(claim.measure(judged(2.9, 2.9, 2.9, 0.03)))[0] == "holds"
+    assert claim.judge(claim.null(judged(2.9, 2.9, 2.9, 0.03)))[0] != "holds"
+    assert claim.judge(claim.measure(judged(2.8, 2.9, 2.9, -0.03)))[0] == "fails"
+    whoever = judged(2.9, 2.9, 2.9)
+    whoever.loc[whoever["context"] > 512, "loss"] -= 0.03  # a gain that grows, whoever wrote
+    assert claim.judge(claim.measure(whoever))[0] != "holds"
+
+
+@needs("gemma", "austen", "stdlib")
+def test_rows_of_a_trained_memory():
+    rows = run_experiment(NewParts.at("tiny"), seed=0, device="cpu").assign(tier="ci", recorded=False)
+    assert "failure" not in rows
+    assert rows.groupby("texts")["arm"].unique().map(list).to_dict() == {
+        "novel": ["own", "other", "shuffled"], "speeches": ["own", "other", "shuffled"], "valid": ["own"]
+    }  # fmt: skip
+    assert len(rows) == 2 + 2 * 3 * 2 * 2
+    assert rows["base"].between(2, 6).all()  # nats per token of English text after little context
+    assert (rows.groupby(["texts", "replicate", "context"])["base"].nunique() == 1).all()
+    assert (rows["loss"] - rows["base"]).abs().between(1e-6, 0.5).all()
+    for claim in CLAIMS:
+        if claim.experiment is NewParts:
+            assert math.isfinite(claim.measure(rows).value)
 
 
 @needs("minilm", "austen")

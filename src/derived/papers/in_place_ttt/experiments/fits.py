@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from derived.lab import training
 from derived.lab.experiment import Experiment
@@ -67,7 +67,7 @@ def as_many_parameters(size: Size, as_in: Size) -> Size:
     return replace(size, inner=size.inner + round((two - one) / (3 * size.width * size.depth)))
 
 
-def fit(model: SmallLM, loss: Callable[[int], Tensor], *, steps: int, rate: float) -> Tensor:
+def fit(model: nn.Module, loss: Callable[[int], Tensor], *, steps: int, rate: float) -> Tensor:
     """AdamW with warm-up for a tenth of the steps, then a cosine to zero: the loss before each step, (R, steps).
 
     Nothing is clipped, since a norm over all models would let them interact.

@@ -1,5 +1,5 @@
-"""Trained models: their keys, what bf16 keeps of a write to their down-projections, and what a write costs that no
-training has prepared.
+"""Trained models: their keys, what bf16 keeps of a write to their down-projections, what a write costs that no training
+has prepared, and what one gains for which the new parts alone were trained.
 
 The models are all-MiniLM-L6-v2, whose MLPs have no gate, and Gemma 3 270M, whose MLPs have; or others of
 ``lab.real.models``, or folders of one's own.
@@ -10,12 +10,13 @@ import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from typing import ClassVar
 
 import pandas as pd
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import normalize
+from torch.nn.functional import cross_entropy, normalize
 
 from derived.lab.experiment import Experiment, rows
 from derived.lab.real import models, texts
@@ -23,9 +24,10 @@ from derived.lab.rng import stream
 from derived.lab.training import mean_cross_entropy
 
 from ..model.convert import convert_model, memories
-from ..model.forms import chunk_grid
+from ..model.forms import chunk_grid, depthwise_target, read_mask
 from ..model.module import InPlaceTTTMLP
 from ..model.theory import share_written
+from .fits import fit
 
 BF16 = 8  # significant bits
 LAST = ("mlp.down_proj", "output.dense")  # what decoders and BERT call the last matrix of an MLP
@@ -211,6 +213,157 @@ class Reordered(InPlaceTTTMLP):
         fast = super()._fast(keys, source[:, self.order], context)
         self.ratio = (fast.norm(dim=-1) / self.down_proj(keys).norm(dim=-1))[0]
         return fast
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewParts(Experiment):
+    """IPT-17.f to h: memories in a language model of which the new parts alone, taps and projection, are trained, on
+    nine tenths of five novels. All other weights are frozen, so what is below the first memory is read once.
+
+    One training at each inner step of ``steps``; the loss at the end of pieces of the last tenths ("valid") chooses
+    one, which is judged on the sixth novel and on speeches, by blocks of tokens after ``contexts``, of one piece. Arms
+    say what its memory holds: "own", this text's chunks; "other", those of another piece; "shuffled", its own, the
+    values of each chunk in another order. A replicate is a piece. Rows: texts, step, arm, replicate, context, loss and
+    base (nats per token of the block, with the memory and without).
+    """
+
+    model: str = "gemma"
+    layers: tuple[int, ...] = (0, 6, 12)  # every sixth, as released
+    chunk: int = 128
+    steps: tuple[float, ...] = (6.3e-5, 1e-4, 1.6e-4)
+    rate: float = 1e-3
+    updates: int = 400
+    batch: int = 2
+    trained: int = 400  # pieces to train on
+    length: int = 4096  # their tokens, and those of the pieces to choose by
+    read: int = 256  # tokens of a piece whose loss is trained
+    pieces: int = 32
+    contexts: tuple[int, ...] = (512, 1024, 2048, 4096, 8192)
+    block: int = 128
+
+    needs: ClassVar = ("gemma", "austen", "stdlib")
+    tiers: ClassVar = {
+        "ci": {
+            **{"layers": (12,), "chunk": 16, "steps": (1e-4,), "updates": 2, "trained": 2, "length": 48, "read": 8},
+            **{"pieces": 2, "contexts": (16, 32), "block": 16},
+        },
+        "cpu": {
+            **{"layers": (12,), "updates": 32, "trained": 64, "length": 1152, "read": 96},
+            **{"pieces": 24, "contexts": (512, 1024, 2048)},
+        },
+        "gpu": {},
+    }
+    dtype: ClassVar = torch.float32  # but for products of frozen weights, which are in bf16
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        loaded = load(self.model)
+        below, above = (part.to(device) for part in split(loaded.model, min(self.layers)))
+        contexts = {"valid": (self.length - self.block,), "novel": self.contexts, "speeches": self.contexts}
+        ids = {which: self.read_pieces(which, loaded.tokens, seed).to(device) for which in ("train", *contexts)}
+        states = {which: halfway(below, each) for which, each in ids.items()}
+        base = {which: self.judge(above, states[which], ids[which], contexts[which]) for which in contexts}
+
+        def judged(model: nn.Module, which: str, step: float, arm: str) -> pd.DataFrame:
+            loss = self.judge(model, states[which], ids[which], contexts[which])
+            facts = {"texts": which, "step": step, "arm": arm}
+            index = {"replicate": range(self.pieces), "context": contexts[which]}
+            return rows(facts | index, {"loss": loss, "base": base[which]})
+
+        models = [self.fitted(above, step, states["train"], ids["train"], seed) for step in self.steps]
+        found = [judged(model, "valid", step, "own") for model, step in zip(models, self.steps, strict=True)]
+        best = min(range(len(models)), key=lambda i: found[i]["loss"].mean())
+        for which, arm in product(("novel", "speeches"), ("own", "other", "shuffled")):
+            for memory in memories(models[best]):
+                memory.arm = arm
+            found.append(judged(models[best], which, self.steps[best], arm))
+        return pd.concat(found, ignore_index=True)
+
+    def read_pieces(self, which: str, tokens, seed: int) -> Tensor:
+        """Pieces to train on, to choose by or to judge by, (pieces, tokens), from its texts in turn."""
+        num = self.trained if which == "train" else self.pieces
+        length = self.length if which in ("train", "valid") else self.contexts[-1] + self.block
+        size, novels = 8 * length, [*texts.austen().values()]
+        whole = {
+            "train": [text[: 9 * len(text) // 10] for text in novels[:5]],
+            "valid": [text[9 * len(text) // 10 :] for text in novels[:5]],
+            "novel": novels[5:],
+            "speeches": [each.text for each in texts.speeches() if len(each.text) > size],
+        }[which]
+        order, found = torch.randperm(len(whole), generator=stream(seed, "order", which)).tolist(), []
+        for piece in range(num):
+            text, draw = whole[order[piece % len(whole)]], stream(seed, "pieces", which, piece)
+            begin = int(torch.randint(len(text) - size, (1,), generator=draw))
+            found.append(tokens(text[begin : begin + size])[0, :length])
+        return torch.stack(found)
+
+    def fitted(self, above: nn.Module, step: float, states: Tensor, ids: Tensor, seed: int) -> nn.Module:
+        """The upper layers with memories, whose new parts were trained at an inner step."""
+        layers = [layer - min(self.layers) for layer in self.layers]
+        model, draw = convert_model(twin(above), layers, chunk=self.chunk, lr=step), stream(seed, "batches")
+        order = [torch.arange(start, stop) for start, stop, _ in chunk_grid(self.contexts[-1] + self.block, self.chunk)]
+        for memory in memories(model):
+            memory.__class__, memory.arm = Rewritten, "own"
+            memory.order = torch.cat([each[torch.randperm(len(each), generator=draw)] for each in order])
+
+        def loss(update: int) -> Tensor:
+            some = torch.randperm(len(ids), generator=draw)[: self.batch]
+            places = torch.randint(self.chunk, self.length, (self.read,), generator=draw)
+            return losses(model, states[some], ids[some], places).mean()
+
+        fit(nn.ModuleList(memories(model)), loss, steps=self.updates, rate=self.rate)
+        return model
+
+    @torch.no_grad()
+    def judge(self, model: nn.Module, states: Tensor, ids: Tensor, contexts: tuple[int, ...]) -> Tensor:
+        """Nats per token of the blocks after so many tokens, (pieces, contexts)."""
+        places = torch.cat([torch.arange(context, context + self.block) for context in contexts])
+        each = [losses(model, *two, places) for two in zip(states.split(2), ids.split(2), strict=True)]
+        return torch.cat(each).double().unflatten(-1, (len(contexts), self.block)).mean(dim=-1)
+
+
+class Rewritten(InPlaceTTTMLP):
+    """A memory that holds what its arm says was written: by this text, by the one before it in the batch, or by this
+    one with the values of each chunk in another order. Its reads are linear attention to earlier chunks."""
+
+    arm: str
+    order: Tensor
+
+    def _fast(self, keys: Tensor, source: Tensor, context) -> Tensor:
+        values, writing, n = depthwise_target(source, *self._target(), chunk=self.chunk), keys, keys.shape[1]
+        if self.arm == "other":
+            values, writing = values.roll(1, dims=0), keys.roll(1, dims=0)
+        if self.arm == "shuffled":
+            values = values[:, self.order[:n]]
+        return self.lr * (keys @ writing.mT * read_mask(n, self.chunk, device=keys.device)) @ values
+
+
+def split(model: nn.Module, first: int) -> tuple[nn.Module, nn.Module]:
+    """Copies of the layers below ``first``, as a decoder, and of the rest, as a language model that reads what these
+    give (``inputs_embeds``); all weights frozen."""
+    whole = copy.deepcopy(model).requires_grad_(False)
+    whole.set_attn_implementation("sdpa")
+    below, above = twin(whole).model, whole
+    below.layers, below.norm = below.layers[:first], nn.Identity()
+    above.model.layers = above.model.layers[first:]
+    above.config.layer_types = above.config.layer_types[first:]
+    above.config.num_hidden_layers -= first
+    return below, above
+
+
+@torch.no_grad()
+def halfway(below: nn.Module, ids: Tensor) -> Tensor:
+    """What the layers below make of texts (B, n), two at a time: (B, n, d)."""
+    with torch.autocast(ids.device.type, torch.bfloat16):
+        return torch.cat([below(input_ids=two, use_cache=False).last_hidden_state.float() for two in ids.split(2)])
+
+
+def losses(above: nn.Module, states: Tensor, ids: Tensor, places: Tensor) -> Tensor:
+    """Nats of the tokens at ``places``, (B, places), of texts (B, n) of which the layers below made ``states``."""
+    places = places.to(ids.device)
+    with torch.autocast(ids.device.type, torch.bfloat16):
+        logits = above(inputs_embeds=states, use_cache=False, logits_to_keep=places - 1).logits
+    each = cross_entropy(logits.float().flatten(0, 1), ids[:, places].flatten(), reduction="none")
+    return each.view(len(ids), -1)
 
 
 def down_projections(model: nn.Module) -> list[nn.Module]:
