@@ -106,7 +106,7 @@ def test_codebooks_that_have_not_learned_decide_nothing():
 
 
 def test_a_coarse_codebook_need_not_say_more_than_its_bins_let_it():
-    """It may miss the next value by more than twice what finer ones miss it by, not by more than twice what coarser do."""
+    """It may miss the next value by more than twice what finer ones miss it by, not by twice what coarser ones do."""
     risen = invented({8: 0.08, 32: 0.2, 512: 0.1})
     wide = risen.assign(rmse=risen["rmse"].mask(risen["K"] == 8, 0.1))
     assert claims.inner_over_ends(True)(wide).low > 1.5
