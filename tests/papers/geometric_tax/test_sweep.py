@@ -105,6 +105,15 @@ def test_codebooks_that_have_not_learned_decide_nothing():
     assert claims.inner_over_ends(False)(risen.assign(rmse=risen["rmse"].mask(poor, 0.039))).low > 1.5
 
 
+def test_a_coarse_codebook_need_not_say_more_than_its_bins_let_it():
+    """It may miss the next value by more than twice what finer ones miss it by, not by twice what coarser ones do."""
+    risen = invented({8: 0.08, 32: 0.2, 512: 0.1})
+    wide = risen.assign(rmse=risen["rmse"].mask(risen["K"] == 8, 0.1))
+    assert claims.inner_over_ends(True)(wide).low > 1.5
+    with pytest.raises(ValueError, match=r"32 codes have not learned: .* those of 8 codes"):
+        claims.inner_over_ends(True)(risen.assign(rmse=risen["rmse"].mask(risen["K"] == 32, 0.041)))
+
+
 def test_codebooks_that_still_learn_decide_nothing():
     """The last tenth of the steps may take two hundredths off what the loss fell from the first look on."""
     ends = invented({8: 0.08, 32: 0.2, 512: 0.1})
@@ -117,8 +126,13 @@ def test_codebooks_that_still_learn_decide_nothing():
                 claims.inner_over_ends(True)(rows)
 
 
-def test_a_longer_run_is_the_same_run_and_looked_at_before_its_end(rows):
+def test_a_longer_run_has_draws_of_its_own_and_is_looked_at_before_its_end(rows):
     assert len(rows[Longer].query("stage == 'fit'")["step"].unique()) == 3
+    case = ["noise", "num", "arm", "K", "stage", "rate", "replicate"]
+    one, other = (rows[each].groupby(case)["distortion"].last() for each in (Sweep, Longer))
+    both = pd.concat([one, other], axis=1, join="inner", keys=["one", "other"])
+    assert len(both)
+    assert (both["one"] != both["other"]).all()
     hard = rows[Longer].query("arm == 'ce'")
     assert set(hard.query("noise == 0")["K"]) == set(rows[Sweep]["K"])
     assert set(hard.query("noise > 0")["K"]) == {6}  # the inner one

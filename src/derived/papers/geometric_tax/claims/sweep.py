@@ -37,13 +37,15 @@ def highest_inner(rows: pd.DataFrame, where: str) -> int:
 
 def learned(rows: pd.DataFrame, where: str, K: int) -> None:
     """ValueError unless the networks of a codebook find the next value to within twice the error of those that find it
-    best and, where they are judged before their end, are at a plateau: the rule of GT-7c."""
+    best with as many codes or fewer, and, where they are judged before their end, are at a plateau: the rule of GT-7c.
+
+    Bins that are narrower can say all that wider ones say; the wider ones cannot say more than their width lets them."""
     hard = {
         each: f"arm == 'ce' and {where} and K == {each}"
         for each in chosen(rows, f"arm == 'ce' and {where}")["K"].unique()
     }
     missed = {each: judged(rows, one, "rmse").mean() for each, one in hard.items()}
-    best = min(missed, key=missed.get)
+    best = min((each for each in missed if each <= K), key=missed.get)
     if not missed[K] <= 2 * missed[best]:
         other = f"those of {best} codes by {missed[best]:.2g}"
         raise ValueError(

@@ -49,13 +49,13 @@ class Sweep(Fits):
 
 @dataclass(frozen=True, kw_only=True)
 class Longer(Sweep):
-    """GT-8.a and d: many paths, as in ``Sweep``, for four times the steps, so that the finest codebook may learn as
-    well; the inner codebooks and the value also with the largest noise, ``on`` all "values" or on the "labels" alone.
-    Rows as there and on, with two looks before the end."""
+    """GT-8.a, d and e: many paths, as in ``Sweep``, for four times the steps, so that the finest codebook may learn as
+    well, in networks that share no draw with those; the inner codebooks and the value also with the largest noise,
+    ``on`` all "values" or on the "labels" alone. Rows as there and on, with two looks before the end."""
 
     tiers: ClassVar = {
         "ci": Sweep.tiers["ci"],
-        "cpu": {**Sweep.tiers["cpu"], "steps": 2000, "rates": (0.01, 0.016, 0.025, 0.04)},
+        "cpu": {**Sweep.tiers["cpu"], "networks": 24, "steps": 2000, "rates": (0.0063, 0.01, 0.016, 0.025, 0.04)},
     }
     looks: ClassVar[tuple[float, ...]] = (0.1, 0.9)
 
@@ -67,3 +67,6 @@ class Longer(Sweep):
         ]
         cases += [(max(self.noises), on, arm) for on in ("values", "labels") for arm in (*inner, scalar)]
         return [{"noise": noise, "num": self.paths, "on": on, "arm": arm, "K": K} for noise, on, (arm, K) in cases]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        return super().run(condition, seed=seed + 1, device=device, dtype=dtype)

@@ -244,7 +244,7 @@ class NamesAbroad(Experiment):
 class ErasAbroad(NamesAbroad):
     """The same on State of the Union speeches: three neighbouring eras to read, the next two, and the farthest two."""
 
-    replicates: int = 36
+    replicates: int = 80
     read: int = 600
 
     needs: ClassVar = ("stdlib",)
