@@ -59,7 +59,7 @@ EARNED = (
         settled(tuned_gain("plain")),
         "paired difference of test accuracy at the end of training",
         at_least(0),
-        where=f"{TUNED}; as many networks as would exclude two points take about twenty minutes of a core",
+        where=TUNED,
         matters=0.02,
         null=settled(by_chance("plain")),  # more weights alone may pass for a win over plain: HKT-E1.p asks for that
         **JUDGED,
