@@ -12,9 +12,10 @@ import time
 import press
 import psutil
 import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from derived.book.house import House, processor
-from derived.book.run import driver
+from derived.book.run import driver, worker
 from derived.lab.real import pinned
 
 PARAMETERS = {"tier": "ci", "seed": 0, "device": "cpu"}
@@ -39,8 +40,7 @@ def test_a_chapter_runs_once_and_again_only_after_a_change(house):
     assert press.findings(house, "toy").items() >= found.items(), "where nothing else is asked"
     content = (house / "_build/executed/notebooks/toy.ipynb").read_text()
     assert "papermill" not in content
-    sections = press.findings(house, "toy")["sections"]
-    assert 0 < sum(sections.values()) < press.findings(house, "toy")["seconds"]
+    assert [*press.findings(house, "toy")["sections"]] == ["toy"]
     assert content.count("vnd.derived") == 1, "only in the cell's source: the findings are not part of the page"
     second = press.derived(house, "run")
     assert "(cached)" in second.stdout
@@ -50,6 +50,13 @@ def test_a_chapter_runs_once_and_again_only_after_a_change(house):
     assert (house / "_build/executed/notebooks/toy.ipynb").read_text() == content, (
         "two runs must be equal byte for byte"
     )
+
+
+def test_the_seconds_of_a_run_are_told_by_section():
+    code = [new_code_cell("x", metadata={"papermill": {"duration": each}}) for each in (0.26, 1.5, 1.5, None)]
+    notes = [new_markdown_cell("## Later\n\nwords"), new_markdown_cell("no heading")]
+    notebook = new_notebook(cells=[code[0], notes[0], code[1], notes[1], *code[2:]])
+    assert worker._seconds(notebook) == {"": 0.3, "Later": 3.0}
 
 
 def test_what_runs_again_is_decided_by_what_files_hold_whatever_the_clock_says(house):
