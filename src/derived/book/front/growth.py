@@ -41,5 +41,5 @@ def _where(finding: Mapping[str, Any]) -> str:
     """The three sections of a long run that took the most seconds."""
     if finding["seconds"] <= AIM:
         return ""
-    most = sorted(finding["sections"].items(), key=lambda section: -section[1])[:3]
+    most = sorted(finding.get("sections", {}).items(), key=lambda section: -section[1])[:3]
     return "; ".join(f"{name}: {seconds:.1f}" for name, seconds in most)
