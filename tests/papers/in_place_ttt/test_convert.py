@@ -170,6 +170,11 @@ def test_a_checkpoint_without_memories_gets_them_at_their_start(tmp_path):
     assert torch.equal(memory.ttt_projection != 0, torch.eye(16, dtype=torch.bool))
 
 
+def test_settings_are_the_released_ones_where_none_are_given():
+    released = {"layers": [0], "chunk": 512, "lr": 0.3, "taps": 5, "projection": True, "target": "hidden_states"}
+    assert convert_model(plain("qwen3")).config.in_place_ttt.items() >= released.items()
+
+
 def test_gradients_do_not_depend_on_cache_or_checkpoints(model):
     def gradients(**options):
         model.zero_grad()

@@ -98,7 +98,6 @@ def test_the_rise_is_that_of_the_arm():
     for id, n in (("TE-E1.d", 3), ("TE-E1.e", 6)):  # three families, each with two of the six models
         assert BY_ID[id].measure(rows).value == pytest.approx(0.2025)
         assert BY_ID[id].measure(rows).n == n
-    assert BY_ID["TE-E1.e"].null(rows).value == pytest.approx(0.0025)
 
 
 def kept(ratio: float) -> pd.DataFrame:

@@ -97,6 +97,7 @@ def fisher_rao_length(K: int, sigma: float) -> float:
     """
     check_at_least("sigma", sigma, 1e-150)  # whose square is a number
     check_count("K", K, 2)
+    sigma = max(sigma, min(1e-5, 1 / (48 * K)))  # so far apart, arcs are all alike; smaller, m is rounded too coarsely
     ends = _panels(K, sigma)
     node, weight = np.polynomial.legendre.leggauss(4)
     total = 0.0

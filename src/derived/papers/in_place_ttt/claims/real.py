@@ -170,7 +170,7 @@ CLAIMS = (
     ),
     statistic(
         "IPT-17.f",
-        "When its new parts alone were trained for a few steps, on five novels, a memory in a language model lowers the loss on a sixth novel and on speeches by what it has written of the text: below the model without it, and below the same memory that was written by another text.",
+        "A memory in a language model, its new parts alone trained on five novels, lowers the loss on a sixth novel and on speeches, and lowers it more than the same memory does when another text has written it.",
         NewParts,
         gain("own", "base", "other"),
         "loss without the memory, and with that of another text, less the loss with it, mean over three blocks of a piece; "
@@ -182,14 +182,14 @@ CLAIMS = (
     ),
     reported(
         "IPT-17.g",
-        "When its new parts alone were trained for a few steps, on five novels, a memory in a language model takes so much off the loss on a sixth novel and on speeches, whatever part of it a memory of another text would take off as well.",
+        "A memory in a language model, its new parts alone trained on five novels, changes the loss on a sixth novel and on speeches by this much, part of which a memory that another text has written would change as well.",
         NewParts,
         gain("own", "base"),
         **TRAINED_PARTS,
     ),
     statistic(
         "IPT-17.h",
-        "What such a memory gains in a language model by having written this text and no other grows with the context.",
+        "The longer the context, the more such a memory gains by having read this text rather than another.",
         NewParts,
         growth("own", "other"),
         "loss with the memory of another text less that with its own, after the longest context less after the shortest; "
