@@ -9,6 +9,7 @@ from torch import Tensor
 from derived.lab.rng import stream
 from derived.papers.sinkhorn.data.points import random_weights
 from derived.papers.sinkhorn.experiments.gradients import Truncated, gradient
+from derived.papers.sinkhorn.model import backward
 from derived.papers.sinkhorn.model.attention import attention_weights
 from derived.papers.sinkhorn.model.backward import implicit_vjp, sinkhorn_plan
 from derived.papers.sinkhorn.model.plan import half_steps, sinkhorn
@@ -50,6 +51,18 @@ def test_the_system_solved_densely_says_the_same():
     assert (bars[0] - dense).abs().max() < 1e-13
     for one, other in zip(bars[1:], (found[:5], found[5:]), strict=True):
         assert (one - (other - other.mean())).abs().max() < 1e-12
+
+
+def test_torch_solves_as_numpy_does(monkeypatch):
+    """A card has torch alone; the second plan has two blocks, the third is in a dtype that NumPy lacks."""
+    scores, a, b = problems(2, 5, 4)
+    blocks = sinkhorn(scores[0].where(torch.arange(5)[:, None].lt(2) == torch.arange(4).lt(2), -torch.inf)).plan
+    plans = sinkhorn(scores, a, b, **EXACT).plan, blocks, scores.softmax(dim=-1).bfloat16()
+    bars = [torch.randn(plan.shape, generator=stream(0, "bar")).to(plan) for plan in plans]
+    ours = [implicit_vjp(*two)[0] for two in zip(plans, bars, strict=True)]
+    monkeypatch.setattr(backward, "_solved", lambda *facts: backward._conjugate_gradients(torch, *facts))
+    for plan, bar, found in zip(plans, bars, ours, strict=True):
+        assert (implicit_vjp(plan, bar)[0] - found).abs().max() < 1e-13
 
 
 def test_what_is_left_of_rows_and_columns_is_nothing():
