@@ -415,8 +415,9 @@ def test_the_rise_of_hard_labels_is_judged_against_blurred_ones(rows):
 def test_equal_encoders_do_not_differ_by_the_scatter_of_their_networks(rows):
     """Max over min of three single networks would be above 1 here; the farthest pair of means may be 1."""
     table = rows[Encoders]
-    ends = table[(table["stage"] == "fit") & (table["step"] == table["step"].max()) & table["replicate"].eq(0)]
-    table = pd.concat([ends.assign(replicate=r) for r in range(8)], ignore_index=True)
+    one = table[(table["stage"] == "fit") & table["replicate"].eq(0)]
+    one = one.assign(valid=1.0 + one["step"].eq(one["step"].min()))
+    table = pd.concat([one.assign(replicate=r) for r in range(8)], ignore_index=True)
     scatter = np.exp(0.2 * np.random.default_rng(0).standard_normal(len(table)))
     equal = table.assign(distortion=scatter)
     for measure in (claims.encoders_differ, claims.labels_differ_more):
@@ -425,6 +426,9 @@ def test_equal_encoders_do_not_differ_by_the_scatter_of_their_networks(rows):
     factor = np.where(table["arm"] == "ce", 6.0, 4.0)
     apart = equal.assign(distortion=scatter * np.where(table["encoder"] == "state", factor, 1.0))
     assert claims.encoders_differ(apart).low > 1.3
+    falling = apart["encoder"].eq("state") & apart["step"].eq(apart["step"].max())
+    with pytest.raises(ValueError, match="'state' and arm == 'scalar' have not come to a plateau"):
+        claims.encoders_differ(apart.assign(valid=apart["valid"].mask(falling, 0.9)))
     assert (
         abs(
             claims.labels_differ_more(table.assign(distortion=np.where(table["encoder"] == "state", factor, 1.0))).value

@@ -182,18 +182,24 @@ class Blur(Fits):
 @dataclass(frozen=True, kw_only=True)
 class Encoders(Fits):
     """GT-9: Lorenz; three causal encoders, and the convolution whose short filters see the next token, under hard
-    labels and under the squared error of the value.
+    labels and under the squared error of the value, judged also before the last tenth of the steps.
 
     Rows: encoder, arm, and those of ``Fits``.
     """
 
-    tiers: ClassVar = {"ci": CI, "cpu": SHORT, "gpu": {}}
+    tiers: ClassVar = {
+        "ci": CI,
+        "cpu": {**SHORT, "networks": 24, "steps": 1000, "rates": (0.01, 0.016, 0.025, 0.04, 0.063, 0.1, 0.16)},
+        "gpu": {},
+    }
+    looks: ClassVar[tuple[float, ...]] = (0.1, 0.9)
 
     def conditions(self) -> list[dict]:
         return [{"encoder": encoder, "arm": arm} for encoder in ENCODERS for arm in ("ce", "scalar")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        return self.fitted(**condition, seed=seed, device=device, dtype=dtype)
+        looks = sorted({int(share * self.steps) for share in self.looks})
+        return self.fitted(**condition, looks=looks, seed=seed + 1, device=device, dtype=dtype)
 
 
 @dataclass(frozen=True, kw_only=True)
