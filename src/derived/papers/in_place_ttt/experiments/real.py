@@ -230,7 +230,7 @@ class NewParts(Experiment):
     model: str = "gemma"
     layers: tuple[int, ...] = (0, 6, 12)  # every sixth, as released
     chunk: int = 128
-    steps: tuple[float, ...] = (6.3e-5, 1e-4, 1.6e-4)
+    steps: tuple[float, ...] = (1e-5, 1.6e-5, 2.5e-5, 4e-5, 6.3e-5, 1e-4)
     rate: float = 1e-3
     updates: int = 400
     batch: int = 2
@@ -248,7 +248,7 @@ class NewParts(Experiment):
             **{"pieces": 2, "contexts": (16, 32), "block": 16},
         },
         "cpu": {
-            **{"layers": (12,), "updates": 32, "trained": 64, "length": 1152, "read": 96},
+            **{"layers": (12,), "updates": 96, "trained": 64, "length": 1152, "read": 96},
             **{"pieces": 24, "contexts": (512, 1024, 2048)},
         },
         "gpu": {},
