@@ -98,7 +98,7 @@ TRAINED_PARTS = {
     "unit": "nats per token",
     "judged_at": RECORDED,
     "made_of": "real weights",
-    "where": "after Figure 2 and Table 1, continual training; Gemma 3 270M, one memory in layer 12, one training of a few dozen steps, contexts of 512 to 2,048 tokens; three memories and 8,192 tokens were not run",
+    "where": "after Figure 2 and Table 1, continual training; Gemma 3 270M, one memory in layer 12, one training of about a hundred steps, contexts of 512 to 2,048 tokens; three memories and 8,192 tokens were not run",
 }
 
 CLAIMS = (
