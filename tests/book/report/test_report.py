@@ -168,13 +168,14 @@ def test_changes_are_told_in_words_and_counts_agree_with_their_nouns(root):
 
 
 def test_a_null_arm_that_does_not_pass_is_not_said_to_fail(root):
-    null = {"value": 0.1, "low": 0.0, "high": 0.6, "verdict": "undecided"}
+    null = {"value": 0.1, "low": 0.0, "high": 0.6, "verdict": "undecided", "why": "it has few networks"}
     both = [row("T-1", kind="bound", null=null), row("T-2", kind="bound", null="A theorem.")]
     told = answer(made(root, *both), "nulls")
     assert told.startswith(
         "1 of 2 bounds and statistics has a do-nothing arm that does not pass by the same criterion; 1 "
     )
-    assert "T-1 a do-nothing arm scores 0.1 [0, 0.6]: does not pass" in told
+    words = "does not pass, and is not told apart, since it has few networks"
+    assert f"T-1 a do-nothing arm scores 0.1 [0, 0.6]: {words}" in told
 
 
 def test_linked_data_reviews_each_claim_that_is_not_ours(root):
