@@ -111,13 +111,15 @@ def interleaved(contenders: Mapping[str, Callable[[], Any]], rounds: int) -> dic
     """Seconds of a call of each contender in each round; a round runs all of them, starting with another one each time.
 
     A short call is made several times in a row, ``BLOCK`` seconds in all, and their mean counts: one alone would time
-    the caches that the others have just filled."""
+    the caches that the others have just filled. A turn begins with a call that does not count, while the threads of the
+    one before go to sleep."""
     names, seconds = list(contenders), {name: [] for name in contenders}
     for run in contenders.values():
         run()
     calls = {name: math.ceil(BLOCK / _mean_seconds(run, 1)) for name, run in contenders.items()}
     for turn in range(rounds):
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
+            contenders[name]()
             seconds[name].append(_mean_seconds(contenders[name], calls[name]))
     return seconds
 

@@ -384,4 +384,19 @@ def test_a_short_call_is_timed_by_the_mean_of_many(monkeypatch):
 
     found = harness.interleaved({"short": lasting("short", 0.003), "long": lasting("long", 0.5)}, rounds=5)
     assert {name: pytest.approx([each] * 5) for name, each in (("short", 0.003), ("long", 0.5))} == found
-    assert {name: made.count(name) - 2 for name in found} == {"short": 5 * 4, "long": 5}  # 2 are for warmth and size
+    assert {name: made.count(name) - 2 - 5 for name in found} == {"short": 5 * 4, "long": 5}  # warmth, size, each turn's
+
+
+def test_a_turn_begins_with_a_call_that_does_not_count(monkeypatch):
+    clock, last = [0.0], [""]
+    monkeypatch.setattr(harness.time, "perf_counter", lambda: clock[0])
+
+    def disturbed(name):
+        def call():
+            clock[0] += 0.5 if last[0] == name else 2.0
+            last[0] = name
+
+        return call
+
+    found = harness.interleaved({name: disturbed(name) for name in ("ours", "peer")}, rounds=4)
+    assert found == {"ours": [0.5] * 4, "peer": [0.5] * 4}
