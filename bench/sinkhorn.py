@@ -8,8 +8,8 @@
 What is equal is the error of the marginals that is really reached: at most 1e-6 in sum for every contender, whose own
 threshold is set for it (POT's is an L2 norm, looked at every ten iterations; OTT's an L1 norm, likewise). It is read
 off the plans, which are compared in total variation, before anything is timed; the check refuses the plan of softmax. A
-peer that is not installed is named and left out. At two threads everybody's idle threads sleep (``OMP_WAIT_POLICY=PASSIVE``):
-torch's would spin for milliseconds after each of its calls and keep NumPy's, which both sides need, from the cores.
+peer that is not installed is named and left out. Idle threads sleep (``OMP_WAIT_POLICY=PASSIVE``), everybody's: torch's
+would spin for milliseconds after each of its calls and keep NumPy's, which both sides need, from the cores.
 """
 
 import importlib.util
