@@ -33,13 +33,17 @@ def sentence(root: Path, build: Path, chapters: Sequence[Chapter]) -> str:
 def told(page: str, chapters: Sequence[Chapter], parts: Mapping[str, float]) -> str:
     """The status page with the seconds that each part of its build took; a chapter counts as it last ran, and one that
     took longer than ``AIM`` says where."""
-    rows = [(chapter.name, chapter.finding["seconds"], _where(chapter.finding)) for chapter in chapters]
-    return page.replace(TIMES, pages.html("times.html", rows=[*rows, *((part, parts[part], "") for part in parts)]))
+    rows = [(chapter.name, chapter.finding["seconds"], *_where(chapter.finding)) for chapter in chapters]
+    return page.replace(TIMES, pages.html("times.html", rows=[*rows, *((part, parts[part], "", "") for part in parts)]))
 
 
-def _where(finding: Mapping[str, Any]) -> str:
-    """The three sections of a long run that took the most seconds."""
+def _where(finding: Mapping[str, Any]) -> tuple[str, str]:
+    """The three sections of a long run that took the most seconds, and the functions that were most at work."""
     if finding["seconds"] <= AIM:
-        return ""
+        return "", ""
     most = sorted(finding.get("sections", {}).items(), key=lambda section: -section[1])[:3]
-    return "; ".join(f"{name}: {seconds:.1f}" for name, seconds in most)
+    busiest = finding.get("functions", {})
+    return (
+        "; ".join(f"{name}: {seconds:.1f}" for name, seconds in most),
+        "; ".join(f"{name} {share:.0%}" for name, share in busiest.items()),
+    )

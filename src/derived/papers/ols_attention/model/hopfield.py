@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.linalg import vector_norm
 
 from derived.lab.checks import (
     check_choice,
@@ -105,6 +106,8 @@ def _flip_field(
             top = new_top
             level = overlap.sub_(top).exp_()
             A, B = level * (1 - math.cosh(2)), level * math.sinh(2)
+        elif isinstance(interaction, int):
+            A, B = _parts_of_a_power(interaction, overlap)
         else:
             up, down = evaluate(interaction, overlap + 2, 0.0), evaluate(interaction, overlap - 2, 0.0)
             A, B = evaluate(interaction, overlap, 0.0) - (up + down) / 2, (up - down) / 2
@@ -112,10 +115,22 @@ def _flip_field(
             w = weights[..., start : start + tile].unsqueeze(-2)
             A, B = A * w, B * w
         total = total + A.sum(dim=-1, keepdim=True)
-        size = size + A.abs().sum(dim=-1, keepdim=True) + B.abs().sum(dim=-1, keepdim=True)
+        size = size + vector_norm(A, 1, dim=-1, keepdim=True) + vector_norm(B, 1, dim=-1, keepdim=True)
         leaning = leaning + B @ block
     rounding = (patterns.shape[-2] + 8) * torch.finfo(states.dtype).eps * size
     return total + states * leaning, rounding
+
+
+def _parts_of_a_power(n: int, overlap: Tensor) -> tuple[Tensor, Tensor]:
+    """A and B of u^n: (O+2)^n by the binomial theorem, its even powers of 2 but the first in -A, its odd ones in B."""
+    square, parts = overlap * overlap, []
+    for first, sign in ((2, -1), (1, 1)):
+        factors = [sign * math.comb(n, j) * 2.0**j for j in range(first, n + 1, 2)]  # of O^(n - j), in steps of O^2
+        part = torch.full_like(overlap, factors[0])
+        for factor in factors[1:]:
+            part.mul_(square).add_(factor)
+        parts.append(part.mul_(overlap) if (n - first) % 2 else part)
+    return parts[0], parts[1]
 
 
 def flip_field(
