@@ -43,6 +43,16 @@ def test_other_numbers_at_tier_ci_make_a_record_stale(place):
     assert reasons(then.assign(**{name: then[name] + 1 for name in integers})), "a clock's integers are compared, too"
 
 
+@pytest.mark.parametrize("place", RECORDED, ids="/".join)
+def test_the_ci_rows_of_a_record_are_of_the_conditions_that_tier_ci_has(place):
+    """Sizes of tier ci that changed would show here, also where no claim is judged at tier ci."""
+    _, experiment, record = recorded(*place)
+    today = pd.DataFrame(experiment.at("ci").conditions())
+    if len(today.columns):  # else it has one condition without a name
+        then = record.ci_rows[today.columns].drop_duplicates().reset_index(drop=True)
+        pd.testing.assert_frame_equal(then, today, check_dtype=False)
+
+
 def spoiled(rows: pd.DataFrame, how: str) -> pd.DataFrame:
     """Rows that say nothing: without numbers, without rows, or with words for numbers."""
     if how == "none":

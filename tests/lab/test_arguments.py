@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from derived.lab.arguments import checked
-from derived.papers import hierarchical_kernel, sinkhorn, stochastic_approximation
+from derived.papers import hierarchical_kernel, sinkhorn, stochastic_approximation, task_ecologies
 from derived.papers.sinkhorn.model.plan import half_steps
 
 
@@ -105,6 +105,12 @@ def test_a_room_is_not_checked_and_its_face_is():
     assert not hasattr(half_steps, "checks_arguments")
     with pytest.raises(ValueError, match=r"half_steps: num = 1.0; give an integer"):
         sinkhorn.half_steps(torch.zeros(1, 2), 1.0)
+
+
+def test_methods_of_a_class_itself_are_checked_as_well():
+    assert task_ecologies.FiniteEcology.from_counts([[[3, 1]]]).num_worlds == 1
+    with pytest.raises(ValueError, match=r"^FiniteEcology.from_counts: counts = 'many'; give a number, a list"):
+        task_ecologies.FiniteEcology.from_counts("many")
 
 
 def test_a_class_stays_one_class():

@@ -338,6 +338,8 @@ def test_a_caption_names_each_record_and_the_live_run(toy, recorded):
         "live at tier ci, seed 3",
     ]
     assert found.rows.groupby("tier")["recorded"].unique().map(list).to_dict() == {"ci": [False], "cpu": [True]}
+    assert found.rows.index.is_unique
+    assert len(repr(found).splitlines()) == 1, "its tables are not printed"
 
 
 def test_a_claim_has_rows_at_the_tiers_that_judge_it(toy):

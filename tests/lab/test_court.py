@@ -26,6 +26,8 @@ def court() -> Court:
         (("B", 1, {"x": 1, "top": 5}), 10, "convicted, by 2 characters"),
         (("B", 1.5, {"x": 1.5, "top": 5}), 5, "convicted, by 4 characters"),
         (("B", -1.5, {"x": -1.50001, "top": 5}), 0, "convicted, by 9 characters; the shortest known witness has 2"),
+        (("B", 1.004, {"x": 1, "top": 5}), 10, "convicted"),  # three digits are enough
+        (("B", 1.007, {"x": 1, "top": 5}), 0, "not convicted"),
         (("B", 5, {"x": 1, "top": 5}), 0, "not convicted: B should return something else, or returns just that"),
         (("B", 5, {"x": 5, "top": 5}), 0, "not convicted"),
         (("A", 2, {"x": 1}), 0, "not convicted: A should return something else, or returns just that"),
@@ -57,6 +59,14 @@ def test_near_and_length():
     assert not near(1.0, "one", 0.005)
     assert not near(0.0, 0.1, 0.005)
     assert length({"S": [[1, 0.5], [0, 2]], "n": 12}) == len("[[1,0.5],[0,2]]12")
+
+
+def test_points_are_drawn_anew_and_are_such_as_the_subject_admits():
+    one, draw = Subject("", "x", {"x": "0.1..0.9", "n": "1..5", "p": "law 3", "M": "table 2 2"}), random.Random(0)
+    points = [one.point(draw) for _ in range(50)]
+    assert all(map(one.admits, points))
+    for name in one.draw:
+        assert len({str(point[name]) for point in points}) >= 5, name
 
 
 def test_a_subject_admits_what_it_draws_and_no_other_shape():

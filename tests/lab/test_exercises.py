@@ -284,6 +284,13 @@ def test_both_ends_of_a_range_of_whole_numbers_are_drawn():
     assert {draw(generator)["n"] for _ in range(100)} == {2, 3, 4}
 
 
+def test_a_range_with_one_end_that_is_no_whole_number_draws_others():
+    draw, generator = ranges(x=(0, 1.5), y=(0.5, 2)), torch.Generator()
+    points = [draw(generator) for _ in range(100)]
+    assert all(0 <= point["x"] <= 1.5 and 0.5 <= point["y"] <= 2 for point in points)
+    assert all(len({point[name] for point in points}) > 20 for name in "xy")
+
+
 def test_a_name_draws_points_of_its_own_and_the_same_each_time():
     def points(who):
         seen = []

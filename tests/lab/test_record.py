@@ -75,6 +75,22 @@ def test_a_full_disk_leaves_the_old_record(toy, recorded, monkeypatch):
     assert [path.name for path in place.parent.iterdir()] == ["cpu"]
 
 
+def test_a_new_record_that_cannot_take_its_place_leaves_the_old_one(toy, recorded, monkeypatch):
+    place = save(recorded(toy))
+    rename = type(place).rename
+
+    def fails(path, target):
+        if ".new-" in path.name:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return rename(path, target)
+
+    monkeypatch.setattr(type(place), "rename", fails)
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        save(recorded(toy, seconds=9.0))
+    assert load(toy, "cpu").seconds == 1.5
+    assert [path.name for path in place.parent.iterdir()] == ["cpu"]
+
+
 def test_saving_again_replaces_the_record_and_leaves_nothing_beside_it(toy, recorded):
     save(recorded(toy))
     place = save(recorded(toy, seconds=9.0))

@@ -125,6 +125,18 @@ def test_archives_of_other_clients_are_read_and_cannot_write_outside(place, kind
         fetch.unpack(place / "bad.tgz", place / "into", ("*",))
 
 
+def test_what_is_offered_by_default_is_chosen_and_the_rest_where_it_is_wanted():
+    def offers(**wanted: bool) -> set[str]:
+        return {one.offer for one in pinned.chosen(**wanted)}
+
+    assert offers() == {"default"}
+    assert offers(optional=True) == {"default", "optional"}
+    assert offers(terms=True) == {"default", "terms"}
+    [refused] = [one for one in PACKAGES if one.offer == "terms"][:1]
+    with pytest.raises(ValueError, match=f"^{refused.name} has terms of its own, .*: --accept-terms$"):
+        pinned.chosen([refused.name])
+
+
 def test_what_is_not_here_says_how_to_fetch_it():
     with pytest.raises(FileNotFoundError, match=r"^not here: make real \(rxnmapper\)$"):
         pinned.path("rxnmapper")

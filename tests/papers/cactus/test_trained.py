@@ -8,6 +8,7 @@ import pytest
 import torch
 from scipy import stats
 
+from derived.lab import training
 from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
 from derived.papers.cactus.claims import trained as claims
@@ -168,6 +169,27 @@ def test_training_lowers_the_loss_and_follows_its_generator():
     first, again = (trained.train(model(2, "a"), GRAMMAR, generator=stream(7), **options) for _ in range(2))
     assert first[-5:].mean() < first[:5].mean() - 0.5
     assert torch.equal(first, again)
+
+
+def test_no_gradient_of_a_step_is_longer_than_one(monkeypatch):
+    """The sum of squares over all weights; those that the model is given are large, so that its gradients are."""
+    adamw, lengths = training.adamw, []
+
+    def measured(model, **options):
+        optimiser = adamw(model, **options)
+
+        def measure(*_):
+            lengths.append(sum(weight.grad.square().sum() for weight in model.parameters()).item() ** 0.5)
+
+        optimiser.register_step_post_hook(measure)
+        return optimiser
+
+    monkeypatch.setattr(training, "adamw", measured)
+    steep = model(2, "steep")
+    with torch.no_grad():
+        steep.embedding *= 30
+    trained.train(steep, GRAMMAR, steps=5, batch_size=8, length=24, lr=1e-3, generator=stream(7))
+    assert lengths == pytest.approx([1] * 5, abs=1e-5)
 
 
 def test_the_clock_begins_after_the_prompt_and_every_pass_gives_tokens(monkeypatch):

@@ -1,6 +1,7 @@
 """Real genes and real DNA: that they are what they are called, and what their measures must say."""
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -8,8 +9,10 @@ import torch
 from here import needs
 
 from derived.lab.experiment import run_experiment
+from derived.lab.real import models
 from derived.papers.geometric_tax.claims import real as claims
 from derived.papers.geometric_tax.data.real import human_dna, stretches
+from derived.papers.geometric_tax.experiments import real as experiments
 from derived.papers.geometric_tax.experiments.real import AntibodyWalks, HumanStrands
 from derived.papers.geometric_tax.figures import real as figures
 
@@ -43,6 +46,28 @@ def test_walks_change_one_residue_a_step_and_replicates_differ():
     table = run_experiment(size, seed=0, device="cpu")
     assert table.groupby(["encoder", "L"])["cosine"].nunique().eq(size.genes).all()
     assert (table.groupby(["encoder", "L"])["cosine"].mean().unstack().diff(axis=1).iloc[:, 1:] < 0).all(axis=None)
+
+
+def test_the_cosine_step_of_states_at_right_angles_is_one(monkeypatch):
+    """A reader whose state of a residue is a direction of its own: the window of one residue turns by a right angle at
+    every step, that of four by less. A gene that is shorter than a window is not read."""
+
+    def read(tokens):
+        return SimpleNamespace(last_hidden_state=torch.nn.functional.one_hot(tokens, 128).float())
+
+    def tokens(text):
+        return torch.tensor([[0, *map(ord, text), 0]])
+
+    body = SimpleNamespace(base_model=read)
+    body.to = lambda device: body
+    monkeypatch.setattr(models, "load", lambda name: SimpleNamespace(model=body, tokens=tokens))
+    monkeypatch.setattr(experiments, "antibody_genes", lambda *_: {"short": "EVQ", "long": "EVQLVE", "four": "QLES"})
+    size = AntibodyWalks(genes=3, steps=5, windows=(1, 4))
+    table = size.run({"encoder": "heavy"}, seed=0, device="cpu", dtype=torch.float32)
+    assert {*table["gene"]} == {"long", "four"}
+    assert table.query("L == 1")["cosine"].tolist() == pytest.approx([1, 1])
+    assert table.query("L == 4")["cosine"].between(0.01, 0.6).all()
+    assert table.index.tolist() == [0, 1, 2, 3]
 
 
 def invented(power):

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+from derived.lab import training
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
 from derived.papers.geometric_tax import (
@@ -310,6 +311,17 @@ def test_a_model_that_counts_letters_scores_as_a_count_does():
     assert table["composition"].min() > 0.85  # pairs count every letter but the last one
     assert table["learned"].dropna().abs().max() < 1e-9
     assert size.judge(CountsLetters(0, 1), 0, "cpu")["D"].min() > 0.1
+
+
+def test_the_rate_rises_for_a_tenth_of_the_steps_and_then_falls_to_zero(monkeypatch):
+    rates = []
+    monkeypatch.setattr(training, "train", lambda *_, steps, rate: rates.extend(map(rate, range(steps + 1))))
+    size = Trained(networks=1, steps=1000, rate=0.5, length=4, width=4, depth=1, heads=1)
+    size.train(torch.nn.Linear(2, 2), None, 0, "cpu")
+    assert np.argmax(rates) == 99
+    assert rates[:3] == pytest.approx([0.5 * step / 100 for step in (1, 2, 3)], rel=1e-3)
+    assert rates[500] == pytest.approx(0.25)
+    assert rates[1000] == pytest.approx(0)
 
 
 def test_untrained_models_are_judged_before_training():

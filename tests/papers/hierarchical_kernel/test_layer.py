@@ -35,6 +35,15 @@ def test_score_rounding_covers_single_precision_and_not_a_wrong_score():
     assert (worst_entry(scores - wrong) > bound).all()
 
 
+def test_the_bound_of_a_score_adds_up_where_the_terms_cancel():
+    """One level of two columns, 3 * 2 - 2 * 3 = 0: rounding is that of 12 over the root of 2, not of zero."""
+    q, k, alpha = torch.tensor([[[[3.0, -2.0]]]]), torch.tensor([[[[2.0, 3.0]]]]), torch.ones(1, 1, 1, 1)
+    assert mix(score_tables([q], [k]), alpha).item() == 0
+    roundings = 2 + 1 + 10
+    expected = roundings * torch.finfo(q.dtype).eps * 12 / 2**0.5
+    torch.testing.assert_close(score_rounding([q], [k], alpha), torch.tensor([expected]))
+
+
 def test_every_change_of_the_layer_loses_a_property_and_the_harmless_one_none():
     layers = random_layers(6, 4, 2, 3, generator=stream(1, "broken"), dtype=torch.float64)
     found = damage(layers.scores, normal((6, 8, 4), stream(1, "tokens")))

@@ -22,6 +22,12 @@ def test_logits_move_about_their_expectation(rows):
     assert mean["reconstruction", "k"] > 2 * mean["reconstruction"].drop("k").abs().max()
 
 
+def test_the_right_answer_is_expected_to_move_by_about_one(rows):
+    """Embeddings and keys are of about unit length, and so is the product of their squares."""
+    moves = rows[Logits].query("target == 'next' and token == 'v'")["expected"]
+    assert abs(moves.mean() - 1) < 4 * moves.sem()
+
+
 def test_rows_follow_the_seed():
     small = Logits.at("tiny")
     first, again, other = (run_condition(small, small.conditions()[0], seed, "cpu") for seed in (0, 0, 1))

@@ -88,6 +88,14 @@ def test_the_best_blind_guess_is_that_of_the_generator():
     assert limits["IPT-10.e"] == pytest.approx(blind_guess(6, 16) + 0.03, abs=1e-3)
 
 
+def test_writers_have_the_parts_of_which_they_are_named():
+    parts = {"both": {"kernel", "projection"}, "conv": {"kernel"}, "proj": {"projection"}, "neither": set()}
+    plain = {"gate", "up", "down"}
+    for arm, own in parts.items():
+        *_, last = SmallLM(Recall.at("tiny").arm(2, 8, arm), Draws()).mlps
+        assert {*last.keys()} == plain | own, arm
+
+
 def test_recall_is_judged_where_something_is_asked():
     """A model whose logits are its tokens: those of each network at the places of its own labels, and the labels."""
     one = Recall.at("tiny")

@@ -11,6 +11,7 @@ from scipy import special, stats
 
 from derived.lab.rng import stream
 from derived.papers.ols_attention.claims.capacity import CLAIMS
+from derived.papers.ols_attention.experiments.capacity import ExponentialCapacity
 from derived.papers.ols_attention.model import hopfield
 from derived.papers.ols_attention.model.capacity import (
     all_fixed_capacity,
@@ -196,6 +197,14 @@ def test_r12_chernoff_bound(N):
     assert (tail <= np.exp(-N * cramer_rate(x)) * (1 + 1e-12)).all()
     if N == 40:
         assert (tail > np.exp(-1.5 * N * cramer_rate(x)))[x > 0.6].all()
+
+
+def test_even_odds_are_where_the_law_of_all_patterns_puts_them():
+    """Pr[all fixed] = exp(-K(K-1)N / 2^{N+1}) is one half at K(K-1) = ln 2 * 2^{N+1} / N."""
+    size = ExponentialCapacity(replicates=6, trials=400)
+    found = size.run({"notion": "all", "N": 14}, seed=0, device="cpu", dtype=torch.float64)["K"]
+    expected = (1 + math.sqrt(1 + 4 * math.log(2) * 2**15 / 14)) / 2
+    assert found.to_numpy() == pytest.approx(expected, rel=0.15)
 
 
 def test_a_number_of_patterns_is_over_the_theory_of_its_own_size():

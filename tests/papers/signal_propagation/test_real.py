@@ -6,6 +6,7 @@ import pytest
 import torch
 from here import needs
 from scipy import special
+from transformers import Dinov2Config, Dinov2Model
 
 from derived.lab.rng import stream
 from derived.papers.signal_propagation.claims.real import CLAIMS
@@ -151,6 +152,21 @@ def test_the_trained_network_is_loaded_whole_and_drawing_anew_keeps_its_variance
     assert table.loc[table["b"] == 12, "J"].between(0.8, 1.2).all()
     inside = table.query("b < 11")  # a theory that knows less says something else
     assert all((np.log(inside[less] / inside["J_theory"]).abs() > 1e-3).all() for less in ("J_even", "J_null", "J_mlp"))
+
+
+def test_a_theory_without_attention_is_that_of_a_network_without_values():
+    shape = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 2, "patch_size": 2, "image_size": 8}
+    config = Dinov2Config(**shape, attn_implementation="eager", initializer_range=0.2)
+    with torch.random.fork_rng():
+        model = Dinov2Model(config).eval().requires_grad_(False)
+    draw_anew(model, stream(0, "network"))
+    x = torch.randn(1, 5, 24, generator=stream(0, "tokens"))
+    whole = TrainedVision(probes=1)._one(model, x, stream(0, "probes"))
+    for layer in model.encoder.layer:
+        layer.attention.v_proj.weight.zero_()
+    without = TrainedVision(probes=1)._one(model, x, stream(0, "probes"))
+    np.testing.assert_allclose(whole["J_mlp"], without["J_theory"], rtol=1e-6)
+    assert (whole["J_theory"] / without["J_theory"])[0] > 1.01
 
 
 def pictures(J: float, theory: float = 1.0, null: float = 1.0, **changes) -> pd.DataFrame:

@@ -33,6 +33,14 @@ def test_the_drift_to_the_identity_has_the_expected_verdict(rows, expected):
     assert claims.DRIFT.judge(claims.DRIFT.measure(rows[Causal]))[0] == expected["SK-11.b"]
 
 
+def test_mass_off_the_diagonal_is_a_share_of_the_whole(rows):
+    """Rows and columns weigh one together, and what is off the diagonal falls with the iterations."""
+    table = rows[Causal]
+    assert table["off_diagonal"].between(0, 1).all()
+    course = table.pivot(index=["n", "instance"], columns="iteration", values="off_diagonal")
+    assert (course.diff(axis=1).iloc[:, 1:] < 1e-12).all(axis=None)
+
+
 def test_fixed_scores_come_near_an_order_and_not_near_two():
     """`SK-8.h`: with a target that fixed scores can give, the criterion fails, as the null arm does."""
     few = FixedScores(betas=(80.0,), draws=8, texts=8)

@@ -154,6 +154,26 @@ def test_rows_are_whole(rows):
     assert (abs(rows[LongRange]["ratio"] - 1) < 1).mean() > 0.9
 
 
+def test_errors_under_fractional_noise_are_flat_once_scaled(rows):
+    """And those of a running mean of white noise are n^-1/2 exactly."""
+    table = rows[LongRange]
+    scaled = table.groupby(["H", "alpha"])["scaled"]
+    assert (scaled.max() / scaled.min() < 1.1).all()
+    assert table[table["H"] == 0.5]["scaled"].to_numpy() == pytest.approx(1)
+
+
+def test_shuffled_streams_are_followed_by_the_loop():
+    """Slow twin: paths that leave 0.2 .. 0.8 between N and 2 N, where a step is n^-alpha."""
+    small = Shuffled(window=64, replicas=60)
+    y = HeavyTailedRenewal(1.5).draw(128, 60, stream(0, "control")).y
+    x, far = torch.full((60,), 0.5, dtype=torch.float64), []
+    for n, value in enumerate(y - y.mean(dim=0) + 0.5, start=1):
+        x = x + n**-small.alpha * (value - x)
+        far.append((x - 0.5).abs() > 0.3)
+    table = small.run({"data": "as drawn"}, **FACTS)
+    assert table["excursion"].tolist() == torch.stack(far[63:]).any(dim=0).tolist()
+
+
 def test_windows_of_the_line_are_those_of_the_loop():
     """Slow twin of one condition; and no shuffled stream is far off."""
     small = Line(windows=(32, 128), replicas=40, block=20)

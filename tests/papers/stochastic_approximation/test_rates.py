@@ -139,6 +139,17 @@ def test_simulated_errors_are_the_exact_ones(rows):
     assert (table["scaled"] > 0).all()
 
 
+def test_a_weak_pull_alone_slows_the_last_iterate():
+    """Errors go as n^-1/2, the last iterate's at the gain 1/n as n^-lambda where lambda is below one half: then they
+    are flat once scaled, up to what the start leaves."""
+    size = rates.Exponents(groups=1, size=1, first=5000, steps=40_000)
+    for learner, exponents in (("last", [-0.5, -0.5, -0.3]), ("average", [-0.5, -0.5, -0.5])):
+        table = size.run({"learner": learner}, seed=0, device="cpu", dtype=torch.float64)
+        assert table.groupby("component")["target"].unique().map(list).to_list() == [[each] for each in exponents]
+        flat = (table["exact"] * table["n"] ** -table["target"]).groupby(table["component"])
+        assert (flat.max() / flat.min() < 1.15).all()
+
+
 def test_errors_are_of_the_predicted_size(rows):
     """300 squares of normals, at n = 100: within .45 of their mean; a variance off by a factor of two is not."""
     square = (rows[rates.Central]["z"] ** 2).groupby(rows[rates.Central]["component"]).mean()

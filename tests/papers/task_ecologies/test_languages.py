@@ -1,5 +1,7 @@
 """Synthetic languages with known laws, and models that read them."""
 
+import itertools
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -149,6 +151,25 @@ def test_cells_of_many_languages(rows):
     assert (found["separated"] <= found["pairs"]).all()
     assert (found["threshold"] > 0).all()
     assert (found["loss"] > found["floor"]).all()
+
+
+def test_every_two_languages_are_a_pair_once(rows):
+    pairs = rows[Complexity].groupby("languages")["pairs"].unique().map(list).to_dict()
+    assert pairs == {count: [len([*itertools.combinations(range(count), 2)])] for count in Complexity.counts}
+
+
+def test_a_model_is_compared_with_each_other_one():
+    """Two models are sure of one letter and the third of another: log 2 away from each of the two."""
+    held = Abroad(models=3, replicates=1, letters=5, length=12, held_out=4)
+
+    def sure(texts):
+        letters = torch.tensor([0, 0, 1]).view(3, 1, 1).expand(3, *texts.shape)
+        return 50.0 * torch.nn.functional.one_hot(letters, 6)
+
+    table = held.judge(sure, 0, held.family(0, 0), 0, "cpu")
+    for column in ("disagreement", "averaged"):
+        found = table.groupby("model")[column].unique()
+        assert np.stack(found) == pytest.approx(np.log([[2**0.5], [2**0.5], [2]]), abs=1e-6)
 
 
 def abroad(excess: dict) -> pd.DataFrame:

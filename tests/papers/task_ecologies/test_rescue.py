@@ -1,6 +1,7 @@
 """Bracketed expressions, their twins, tables of letters, and who tells balanced from unbalanced."""
 
 import itertools
+from operator import attrgetter
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from derived.lab.rng import stream
 from derived.papers.task_ecologies.claims import rescue as claims
 from derived.papers.task_ecologies.data import expressions
 from derived.papers.task_ecologies.data.ngrams import fit_ngram
+from derived.papers.task_ecologies.experiments import rescue as experiments
 from derived.papers.task_ecologies.experiments.rescue import RecipePopulation, Rescue, Ruler, both_ways, mixture
 from derived.papers.task_ecologies.figures import rescue as figures
 
@@ -145,6 +147,27 @@ def test_a_ruler_reads_the_texts_of_the_networks(rows):
     ruler = run_experiment(Ruler(replicates=1, corpus=40_000, judged=12, steps=10), seed=3, device="cpu")
     assert ruler.set_index("reader").at["trigram", "gap"] == pytest.approx(table["gap"].iloc[0], abs=1e-12)
     assert ruler["gap"].nunique() == 4
+
+
+def test_as_many_texts_are_judged_as_it_says(monkeypatch):
+    """Balanced, unbalanced and held out for the choice of the rate, though more were drawn to train on."""
+    own_losses, judged = experiments.own_losses, []
+
+    def noted(model, texts, device):
+        judged.append(texts.shape[1])
+        return own_losses(model, texts, device)
+
+    monkeypatch.setattr(experiments, "own_losses", noted)
+    small = Rescue(replicates=1, corpus=40_000, judged=12, steps=20, alphas=(1.0,), rates=(0.01,))
+    run_experiment(small, seed=0, device="cpu")
+    assert judged == [12] * 5
+
+
+@pytest.mark.parametrize("tier", Ruler.tiers)
+def test_a_ruler_has_the_corpora_of_the_networks(tier):
+    facts = ("replicates", "corpus", "judged", "steps")
+    networks, ruler = (attrgetter(*facts)(each.at(tier)) for each in (Rescue, Ruler))
+    assert ruler == networks
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])

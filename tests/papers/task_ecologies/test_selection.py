@@ -1,5 +1,6 @@
 """Price's equation, Wright-Fisher sampling, the quasispecies, recipes, drift, and populations of trained models."""
 
+import dataclasses
 import itertools
 
 import matplotlib.pyplot as plt
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from derived.lab.rng import stream
 from derived.papers.task_ecologies.claims import selection as claims
 from derived.papers.task_ecologies.data.languages import excess
+from derived.papers.task_ecologies.experiments import selection as experiments
 from derived.papers.task_ecologies.experiments.fits import build
 from derived.papers.task_ecologies.experiments.selection import (
     Drift,
@@ -187,6 +189,27 @@ def test_identities_and_limits_hold_in_the_rows(rows):
     assert shares.to_numpy() == pytest.approx(np.ones(len(shares)))
     planted = rows[Quasispecies].query("case == 'planted'")
     assert (planted.groupby(["instance", "epsilon"])["excess"].agg(lambda e: (e == 0).sum()) == 2).all()  # 2 free codes
+
+
+def test_fitness_hears_the_loss_in_one_condition_and_nothing_in_the_other(monkeypatch):
+    """What decides who becomes a parent, beside the losses: e^-loss, or numbers that know nothing of it."""
+    heard = []
+
+    def noted(fitness, loss, models):
+        heard.append(np.corrcoef(np.log(fitness).ravel(), loss.ravel())[0, 1])
+        return selection.selection_moments(fitness, loss, models)
+
+    monkeypatch.setattr(experiments, "selection_moments", noted)
+    for fitness in ("loss", "noise"):
+        Sampling.at("tiny").run({"fitness": fitness}, seed=0, device="cpu", dtype=torch.float64)
+    assert heard[0] == pytest.approx(-1)
+    assert abs(heard[1]) < 4 / (Sampling.at("tiny").replicates * Sampling.models) ** 0.5
+
+
+def test_a_population_reads_texts_of_any_length():
+    long = dataclasses.replace(Population.at("tiny"), length=40, generations=1, models=2, replicates=1)
+    table = long.run({"strength": 1.0, "arm": "selected"}, seed=0, device="cpu", dtype=torch.float32)
+    assert table["risk"].notna().all()
 
 
 def test_drift_alone_has_no_direction(rows):
