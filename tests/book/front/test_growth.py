@@ -24,7 +24,7 @@ def test_a_chapter_adds_what_the_median_chapter_has(tmp_path):
 
 def test_a_build_tells_on_its_status_page_where_its_time_went():
     sections = {"Start": 0.2, "Patterns & more": 20.0, "Last": 0.1, "Middle": 9.0, "Long": 1.0}
-    of = {"sections": sections, "functions": {"nets.run": 0.254, "draws.normal": 0.1}}
+    of = {"sections": sections, "functions": {"draws.normal": 0.1, "nets.run": 0.254}}
     runs = {"1 One": {"seconds": 4.04} | of, "2 Two": {"seconds": 30.4} | of}
     chapters = [SimpleNamespace(name=name, finding=each) for name, each in runs.items()]
     told = growth.told(f"<p>before</p>{growth.TIMES}<p>after</p>", chapters, {"Sphinx: start": 31.26})

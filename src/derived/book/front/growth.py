@@ -41,9 +41,10 @@ def _where(finding: Mapping[str, Any]) -> tuple[str, str]:
     """The three sections of a long run that took the most seconds, and the functions that were most at work."""
     if finding["seconds"] <= AIM:
         return "", ""
-    most = sorted(finding.get("sections", {}).items(), key=lambda section: -section[1])[:3]
-    busiest = finding.get("functions", {})
+    sections, functions = (
+        sorted(finding.get(part, {}).items(), key=lambda each: -each[1]) for part in ("sections", "functions")
+    )
     return (
-        "; ".join(f"{name}: {seconds:.1f}" for name, seconds in most),
-        "; ".join(f"{name} {share:.0%}" for name, share in busiest.items()),
+        "; ".join(f"{name}: {seconds:.1f}" for name, seconds in sections[:3]),
+        "; ".join(f"{name} {share:.0%}" for name, share in functions),
     )
