@@ -37,6 +37,18 @@ def house(tmp_path, monkeypatch) -> House:
     return found
 
 
+def test_who_interrupts_is_told_that_nothing_is_lost(capsys):
+    @cli.clear_errors
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with pytest.raises(typer.Exit) as ended:
+        interrupted()
+    assert ended.value.exit_code == 1
+    said = "derived: interrupted; the last good site is untouched, the next run continues\n"
+    assert capsys.readouterr() == ("", said)
+
+
 def test_the_book_is_whole_and_a_chapter_alone_leaves_it_so(house):
     cli.pdf([])
     book = house.build / "pdf/book.pdf"

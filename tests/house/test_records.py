@@ -53,6 +53,14 @@ def test_the_ci_rows_of_a_record_are_of_the_conditions_that_tier_ci_has(place):
         pd.testing.assert_frame_equal(then, today, check_dtype=False)
 
 
+@pytest.mark.parametrize("slug", sorted({slug for slug, *_ in RECORDED}))
+def test_a_bound_on_rounding_is_an_order_of_magnitude(slug):
+    """A power of ten below one: no more is known of other machines."""
+    for experiment in importlib.import_module(f"derived.papers.{slug}.claims").EXPERIMENTS:
+        for column, bound in experiment.deterministic.items():
+            assert f"{bound:.9e}".startswith("1.000000000e-"), f"{experiment.__name__}: {column}"
+
+
 def spoiled(rows: pd.DataFrame, how: str) -> pd.DataFrame:
     """Rows that say nothing: without numbers, without rows, or with words for numbers."""
     if how == "none":

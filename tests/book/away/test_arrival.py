@@ -1,6 +1,9 @@
 """What comes back is compared with what was asked for before it replaces anything."""
 
+import base64
 import dataclasses
+import io
+import tarfile
 from pathlib import Path
 from typing import ClassVar
 
@@ -110,6 +113,15 @@ def test_what_was_damaged_or_cut_on_its_way_replaces_nothing(sent):
     with pytest.raises(UserError, match=r"Here did not come back; what did is saved, the same command continues"):
         take("\n".join(text[:-1]))
     assert here() is None
+
+
+def test_what_comes_back_cannot_write_elsewhere(tmp_path):
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo(str(tmp_path / "outside")), io.BytesIO())
+    with pytest.raises(UserError, match="a record was damaged on its way"):
+        arrival.opened(base64.b64encode(packed.getvalue()))
+    assert not (tmp_path / "outside").exists()
 
 
 def test_the_other_machines_own_words_are_the_error(sent):

@@ -49,6 +49,8 @@ def test_a_cell_that_ends_the_mechanism_and_begins_what_follows_is_cut_in_two(ro
     notebook = _notebook("# One", "## Mechanism", "its last words\n\n(e)=\n## Experiments\nmore", "## Claims")
     tries.add(root, "my_paper", notebook)
     assert [cell.source.split("\n")[0] for cell in notebook.cells[3:6]] == ["its last words", "### Try it", "(e)="]
+    assert notebook.cells[3].source == "its last words"
+    assert notebook.cells[5].source == "(e)=\n## Experiments\nmore"
 
 
 def test_a_chapter_without_a_program_stays_as_it_is(root):

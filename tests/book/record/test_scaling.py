@@ -104,3 +104,7 @@ def test_a_picture_has_its_lines_within_its_frame_and_theory_with_its_slope(stat
                 assert scaling.TOP - 12 <= y <= scaling.BOTTOM + 0.1
         assert 2 <= len(picture.across) <= 6
         assert 2 <= len(picture.along) <= 6
+        assert picture.end is not None, "memory ends in the picture"
+        assert scaling.LEFT < picture.end < scaling.RIGHT
+    flat = scaling.of(NAME, RECORD, [(n, {"launches": n, "held": 10**6}) for n in (1, 2, 4)])
+    assert [scaling.draw(flat, growth).end for growth in flat.growths] == [None, None]

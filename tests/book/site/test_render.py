@@ -379,6 +379,13 @@ def test_one_fault_alone_stops_a_build(fresh: Path, monkeypatch: pytest.MonkeyPa
         stage.stage(fresh, fresh / "_build", ["toy"])
 
 
+def test_a_stylesheet_of_the_book_is_staged_once(fresh: Path):
+    target = stage._copy(fresh, fresh / "_build", ["toy"])
+    sheets = [path.relative_to(target).as_posix() for path in target.rglob("*.css")]
+    assert sheets
+    assert all(sheet.startswith("_static/") for sheet in sheets)
+
+
 def test_no_file_of_an_earlier_build_stays_in_the_site(fresh: Path):
     old = fresh / "_build/extra/explorers/toy-explorer-9.js"
     old.parent.mkdir(parents=True)

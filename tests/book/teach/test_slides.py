@@ -135,6 +135,12 @@ def test_two_statements_share_a_slide_under_both_numbers():
     assert words(made)[-1][0] == "Definition 2.1 · Theorem 2.1"
 
 
+def test_a_slide_of_words_and_a_figure_has_the_names_of_all_its_words():
+    made = deck("setup", "d", "t the-question#5 f")
+    assert words(made)[-1][0] == "Theorem 2.1 · The question"
+    assert made.slides[-1].picture["id"] == "f"
+
+
 def test_an_equation_from_elsewhere_is_quoted_where_it_is_first_referred_to():
     made = deck("setup", "d", "t")
     assert "quoted" in made.slides[-1].parts[-1]["class"]
