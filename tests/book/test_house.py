@@ -1,5 +1,7 @@
 """What the machine has: a CUDA device counts only with a torch that can use it; peak memory is a condition's own."""
 
+import signal
+import subprocess
 import sys
 import time
 from types import SimpleNamespace
@@ -40,6 +42,14 @@ def test_the_build_of_torch_is_read_without_importing_it():
     import torch
 
     assert house._torch_cuda() == torch.version.cuda
+
+
+def test_a_process_ends_those_that_it_started():
+    asleep = "[sys.executable, '-c', 'import time; time.sleep(20)']"
+    code = f"import subprocess, sys; child = subprocess.Popen({asleep}); end_children(); print(child.wait(5))"
+    code = f"from derived.book.house import end_children; {code}"
+    made = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert made.stdout == f"-{signal.SIGKILL:d}\n"
 
 
 @pytest.mark.parametrize("build", ["12.8", None])

@@ -225,3 +225,14 @@ def test_what_is_short_also_runs_whole_and_a_count_of_the_same_sizes_stays(monke
     assert cost.counts(house)["toy/Trained/cpu"] == {"of": of, "launches": 8, "pilot": 5400}
     cost.keep(house, {"toy/Trained/cpu": {"of": "other", "launches": 8}})
     assert cost.counts(house)["toy/Trained/cpu"] == {"of": "other", "launches": 8}, "of another size"
+
+
+def test_small_numbers_grow_until_their_loop_shows_in_what_a_run_takes():
+    asked = []
+
+    def costs(now):
+        asked.append(10 + now["steps"] / 10)
+        return asked[-1]
+
+    assert piloting.carried(costs, {"steps": 2}, {"steps": 5000}, 0.5) == pytest.approx(510)
+    assert max(asked) >= 15, "half as long again as the ten seconds that pass before the loop begins"

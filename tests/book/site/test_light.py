@@ -48,3 +48,11 @@ def test_figures_have_their_size_wait_and_keep_it_where_a_phone_would_make_lette
     assert ["lazy" in each for each in shown] == [False, True, True, True, True]
     for each, (wide, high, _) in zip(shown, sizes.values(), strict=True):
         assert f'width="{wide}" height="{high}"' in each
+
+
+@pytest.mark.parametrize(("error", "kind"), [(ValueError("no page"), "html"), (None, "latex")])
+def test_icons_are_those_of_finished_pages_alone(error, kind, tmp_path):
+    (tmp_path / "_static").mkdir()
+    (tmp_path / "index.html").write_text('<i class="fa-solid fa-bars"></i>')
+    light.write_icons(SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(format=kind)), error)
+    assert not any((tmp_path / "_static").iterdir())

@@ -379,6 +379,13 @@ def test_one_fault_alone_stops_a_build(fresh: Path, monkeypatch: pytest.MonkeyPa
         stage.stage(fresh, fresh / "_build", ["toy"])
 
 
+def test_a_build_takes_no_place_that_another_has(tmp_path: Path):
+    for name in ("2", "7", "9.tmp"):
+        (tmp_path / name).mkdir()
+    assert render._next_place(tmp_path) == tmp_path / "8"
+    assert not (tmp_path / "9.tmp").exists(), "a build that was killed"
+
+
 def test_a_stylesheet_of_the_book_is_staged_once(fresh: Path):
     target = stage._copy(fresh, fresh / "_build", ["toy"])
     sheets = [path.relative_to(target).as_posix() for path in target.rglob("*.css")]
