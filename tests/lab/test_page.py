@@ -265,7 +265,7 @@ def test_a_page_runs_each_experiment_once_and_reports_what_it_ran(toy, monkeypat
 
     shown = []
     monkeypatch.setattr(page, "display", lambda data, raw: raw and shown.append(data))
-    monkeypatch.setattr(page.stopwatch, "busiest", lambda: {"nets.run": 1.0})
+    monkeypatch.setattr(page.profiler, "busiest", lambda: {"nets.run": 1.0})
     page.report("toy", [mean_of(toy)], run)
     unit = '<span class="math notranslate nohighlight">\\(\\pi\\)</span>'
     assert f"] of {unit}</td>" in shown[0]["text/html"]

@@ -38,7 +38,7 @@ def told(page: str, chapters: Sequence[Chapter], parts: Mapping[str, float]) -> 
 
 
 def _where(finding: Mapping[str, Any]) -> tuple[str, str]:
-    """The three sections of a long run that took the most seconds, and the functions that were most at work."""
+    """The three sections of a long run that took the most seconds, and its busiest functions."""
     if finding["seconds"] <= AIM:
         return "", ""
     sections, functions = (
