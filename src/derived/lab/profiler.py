@@ -23,7 +23,7 @@ def start() -> None:
 
 
 def busiest() -> dict[str, float]:
-    """The share of samples in each of the busiest functions, by "module.function". The innermost function of the package
+    """The share of samples in each of the busiest functions, by "module.function": the innermost one of the package
     counts, along with what it calls in other libraries. Empty without samples."""
     return {name: count / _samples.total() for name, count in _samples.most_common(MOST)}
 
