@@ -1,39 +1,41 @@
-"""A sampling profiler of a page: which function of the package is running, twenty times a second."""
+"""A sampling profiler of a page: which function of the package is running, twenty times a second of the processor."""
 
-import sys
-import threading
+import signal
 import time
 from collections import Counter
 from pathlib import Path
 from types import FrameType
 
 PACKAGE = str(Path(__file__).parents[1])
-PAUSE = 0.05  # seconds between two samples
+PAUSE = 0.05  # seconds of the processor between two samples
 MOST = 5  # functions that are named
 
-_samples: Counter[str] = Counter()
-_sampling = threading.Lock()  # held by the one thread that samples
+_seconds: Counter[str] = Counter()  # of the processor, by function; "": other code, and before the start
 
 
 def start() -> None:
-    """Forget earlier samples, and sample the calling thread until the process ends."""
-    _samples.clear()
-    if _sampling.acquire(blocking=False):
-        threading.Thread(target=_sample, args=[threading.get_ident()], daemon=True).start()
+    """Forget earlier samples, and sample the main thread, which must be the calling one, until the process ends;
+    nothing where the system has no such timer. The timer interrupts the thread between two of its steps: another
+    thread that reads its frames meets some that have ended (an object that is no frame, or a crash)."""
+    _seconds.clear()
+    _seconds[""] = time.process_time()
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGPROF, _sample)
+        signal.siginterrupt(signal.SIGPROF, False)
+        signal.setitimer(signal.ITIMER_PROF, PAUSE, PAUSE)
 
 
 def busiest() -> dict[str, float]:
-    """The share of samples in each of the busiest functions, by "module.function": the innermost one of the package
+    """The share of seconds in each of the busiest functions, by "module.function": the innermost one of the package
     counts, along with what it calls in other libraries. Empty without samples."""
-    return {name: count / _samples.total() for name, count in _samples.most_common(MOST)}
+    ours = Counter({name: seconds for name, seconds in _seconds.items() if name})
+    return {name: seconds / ours.total() for name, seconds in ours.most_common(MOST)}
 
 
-def _sample(thread: int) -> None:
-    while True:
-        time.sleep(PAUSE)
-        name = _innermost(sys._current_frames().get(thread))
-        if name:
-            _samples[name] += 1
+def _sample(_signal: int, frame: FrameType | None) -> None:
+    """Count the seconds since the last sample: a call of a library is interrupted only at its end."""
+    name = _innermost(frame)
+    _seconds[name] += time.process_time() - _seconds.total()
 
 
 def _innermost(frame: FrameType | None) -> str:

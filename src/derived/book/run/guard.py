@@ -102,8 +102,9 @@ def output_faults(notebook: Mapping[str, Any], machine: Mapping[str, str]) -> li
             if (size := len(json.dumps(output))) > _MOST:
                 found.append(f"its output has {size / 1e6:.0f} MB, and no page shows over {_MOST / 1e6:.0f}; show less")
             for text, name in [] if found else machine.items():
-                if any(re.search(rf"(?<![\w.-]){re.escape(text)}", one) for one in texts):
-                    found.append(f"its output shows {name} ({text}); do not print it")
+                place = re.compile(rf"[^\n]{{0,80}}(?<![\w.-]){re.escape(text)}[^\n]{{0,80}}")
+                if there := next(filter(None, map(place.search, texts)), None):
+                    found.append(f"its output shows {name} ({text}); do not print it: {there[0].strip()}")
             faults += [f"{cell_name(number, cell['source'])}: {one}" for one in found]
     return faults
 
