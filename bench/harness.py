@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -30,7 +31,7 @@ import torch
 from scipy.stats import binom
 from threadpoolctl import threadpool_limits
 
-from derived.book.house import processor
+from derived.book.house import processor, write_whole
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -307,33 +308,47 @@ def write(
     dtype: str,
     remark: str = "",
     before: Path | None = None,
-    beside: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """Write the table with its circumstances: under a temporary name first, so that a killed run leaves no half.
+    """Write the table with its circumstances, whole or not at all.
 
-    ``before`` is the book's table: a headline that ended there as now keeps its day. ``beside`` has the headlines at
-    other numbers of threads."""
-    today = datetime.now(UTC).date().isoformat()
+    ``before`` is the book's table: a headline that ended there as now keeps its day, and the headlines at other numbers
+    of threads, which a run of their own gave, stay."""
+    here = where_and_when()
     document = {
-        "machine": f"{processor()}, {os.cpu_count()} cores",
+        "machine": here["machine"],
         "system": platform.system(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "threads": threads,
         "dtype": dtype,
-        "date": today,
+        "date": here["date"],
         "remark": remark,
         "rows": [
             {key: _rounded(value) for key, value in asdict(row).items() if key != "why" or value}
-            | since(row, before, today)
+            | since(row, before, here["date"])
             for row in rows
         ],
-        "beside": list(beside),
+        "beside": _beside(before),
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".json.tmp")
-    temporary.write_text(json.dumps(document, indent=1) + "\n")
-    os.replace(temporary, path)
+    write_whole(path, json.dumps(document, indent=1) + "\n")
+
+
+def where_and_when() -> dict[str, str]:
+    """This machine and today."""
+    return {"machine": f"{processor()}, {os.cpu_count()} cores", "date": datetime.now(UTC).date().isoformat()}
+
+
+def _beside(table: Path | None) -> list[dict[str, Any]]:
+    return json.loads(table.read_text()).get("beside", []) if table and table.is_file() else []
+
+
+def put_beside(table: Path, path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write the book's table with the headlines at another number of threads, which replace those that it had from the
+    same kind of machine."""
+    setting = itemgetter("threads", "machine")
+    kept = [row for row in _beside(table) if setting(row) not in map(setting, rows)]
+    document = json.loads(table.read_text()) | {"beside": [*kept, *rows]}
+    write_whole(path, json.dumps(document, indent=1) + "\n")
 
 
 def since(row: Row, before: Path | None, today: str) -> dict[str, str]:
@@ -368,11 +383,11 @@ def at_threads(threads: int, quick: bool) -> list[dict[str, Any]]:
         options = ["--threads", str(threads), "--output", str(path), *(["--quick"] if quick else [])]
         flags = f"--xla_cpu_multi_thread_eigen=true intra_op_parallelism_threads={threads}"
         subprocess.run([sys.executable, sys.argv[0], *options], check=True, env=os.environ | {"XLA_FLAGS": flags})
-        rows = json.loads(path.read_text())["rows"]
+        found = json.loads(path.read_text())
     return [
-        {"threads": threads}
+        {name: found[name] for name in ("threads", "machine", "date")}
         | {key: row[key] for key in ("name", "peer", "ratio", "ratio_low", "ratio_high", "verdict")}
-        for row in rows
+        for row in found["rows"]
         if row["headline"]
     ]
 
@@ -402,23 +417,24 @@ def command(
     """
     parser = argparse.ArgumentParser(description=f"Races of {paper}.")
     parser.add_argument("--quick", action="store_true", help="small sizes and few rounds, to see that it runs")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1], help="after the first: headlines at others")
+    parser.add_argument("--threads", type=int, default=1, help="for everybody")
+    parser.add_argument("--beside", type=int, help="run at so many threads alone; the headlines join the book's table")
     parser.add_argument("--output", type=Path, help="where the JSON goes")
     parser.add_argument("--remark", default="", help="a sentence about the machine for readers of the table")
     arguments = parser.parse_args()
     rounds = quick_rounds if arguments.quick else rounds
-    threads, *others = arguments.threads
-    beside = [row for each in others for row in at_threads(each, arguments.quick)]  # first: a script may bind its cores
-    use_threads(threads)
-    rows = []
-    for row in races(arguments.quick, rounds, threads):
-        rows.append(row)
-        show(row)
-    remarks = [arguments.remark, limits(rows)]
     kept, aside = ROOT / f"results/{paper}/bench.json", ROOT / f"_build/bench/{paper}.json"
     path = arguments.output or (aside if arguments.quick or kept.exists() else kept)
-    remark = " ".join(filter(None, remarks))
-    write(path, rows, threads=threads, dtype=dtype, remark=remark, before=kept, beside=beside)
+    if arguments.beside:
+        put_beside(kept, path, at_threads(arguments.beside, arguments.quick))
+    else:
+        use_threads(arguments.threads)
+        rows = []
+        for row in races(arguments.quick, rounds, arguments.threads):
+            rows.append(row)
+            show(row)
+        remark = " ".join(filter(None, [arguments.remark, limits(rows)]))
+        write(path, rows, threads=arguments.threads, dtype=dtype, remark=remark, before=kept)
     book = "" if arguments.quick or path != aside else f"; to make it the book's: cp {path} {kept}"
     print(f"{paper}: written to {path}{book}")
 

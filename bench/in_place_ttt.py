@@ -271,4 +271,4 @@ def races(quick: bool) -> Iterator[harness.Race]:
 
 
 if __name__ == "__main__":
-    harness.command("in_place_ttt", harness.contests(races), rounds=7, quick_rounds=3, dtype="float32")
+    harness.command("in_place_ttt", harness.contests(races), rounds=21, quick_rounds=3, dtype="float32")

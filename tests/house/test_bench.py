@@ -23,8 +23,8 @@ def test_a_race_is_the_books_only_where_it_has_none(tmp_path, monkeypatch, capsy
     for _ in range(2):
         harness.command("toy", lambda *_: [], rounds=1, quick_rounds=1, dtype="float32")
         if not fresh.exists():
-            kept.write_text("the book's")
-    assert kept.read_text() == "the book's"
+            kept.write_text('{"whose": "the book"}')
+    assert kept.read_text() == '{"whose": "the book"}'
     assert '"rows": []' in fresh.read_text()
     assert f"to make it the book's: cp {fresh} {kept}" in capsys.readouterr().out
 
@@ -37,10 +37,34 @@ def test_other_numbers_of_threads_have_a_process_of_their_own(tmp_path, monkeypa
         "import json, os, pathlib, sys\n"
         "threads = os.environ['XLA_FLAGS'].rpartition('=')[2]\n"
         "assert sys.argv[1:3] == ['--threads', threads] and sys.argv[-1] == '--quick'\n"
-        f"pathlib.Path(sys.argv[4]).write_text(json.dumps({{'rows': {rows!r}}}))\n"
+        "where = {'threads': int(threads), 'machine': 'two cores', 'date': '2026-11-09', 'torch': '2.0'}\n"
+        f"pathlib.Path(sys.argv[4]).write_text(json.dumps(where | {{'rows': {rows!r}}}))\n"
     )
     monkeypatch.setattr(harness.sys, "argv", [str(script)])
-    assert harness.at_threads(2, quick=True) == [{"threads": 2} | kept | {"ratio_low": 1.2, "ratio_high": 1.9}]
+    where = {"threads": 2, "machine": "two cores", "date": "2026-11-09"}
+    assert harness.at_threads(2, quick=True) == [where | kept | {"ratio_low": 1.2, "ratio_high": 1.9}]
+
+
+def test_headlines_at_other_threads_join_the_books_table_and_outlive_its_next_run(tmp_path, monkeypatch):
+    table, path = tmp_path / "kept.json", tmp_path / "fresh.json"
+    there, four = {"threads": 2, "machine": "theirs", "ratio": 0.5}, {"threads": 4, "machine": "ours", "ratio": 3.0}
+    old = {"threads": 2, "machine": "ours", "ratio": 0.7}
+    table.write_text(json.dumps({"date": "2026-11-02", "rows": [1], "beside": [there, four, old]}))
+    harness.put_beside(table, path, [old | {"ratio": 1.5}])
+    joined = {"date": "2026-11-02", "rows": [1], "beside": [there, four, old | {"ratio": 1.5}]}
+    assert json.loads(path.read_text()) == joined
+    harness.write(path, [], threads=1, dtype="float64", before=table)
+    assert json.loads(path.read_text())["beside"] == [there, four, old]
+
+
+def test_races_at_other_threads_are_run_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(harness, "ROOT", tmp_path)
+    monkeypatch.setattr(harness.sys, "argv", ["toy.py", "--beside", "2"])
+    monkeypatch.setattr(harness, "at_threads", lambda threads, quick: [{"threads": threads, "machine": "ours"}])
+    harness.write_whole(tmp_path / "results/toy/bench.json", json.dumps({"rows": [1]}))
+    harness.command("toy", lambda *_: pytest.fail("raced"), rounds=1, quick_rounds=1, dtype="float32")
+    fresh = json.loads((tmp_path / "_build/bench/toy.json").read_text())
+    assert fresh == {"rows": [1], "beside": [{"threads": 2, "machine": "ours"}]}
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("results/*/bench.json")), ids=lambda path: path.parent.name)

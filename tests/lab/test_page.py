@@ -115,10 +115,11 @@ def test_a_missed_target_is_shown_as_missed(tmp_path, monkeypatch):
     (tmp_path / "toy/bench.json").write_text(json.dumps({**facts, "rows": rows, "remark": "Not quiet."}))
     assert page.race_table("toy").data.endswith("2026-01-01. Not quiet.</p>")
     rows += [race("told", "<less>", 0.5, "reported", headline=False) | {"why": "It checks < nothing."}]
-    (tmp_path / "toy/bench.json").write_text(json.dumps({**facts, "rows": rows, "beside": [rows[0] | {"threads": 2}]}))
+    where = {"threads": 2, "machine": "two cores", "date": "2026-01-02"}
+    (tmp_path / "toy/bench.json").write_text(json.dumps({**facts, "rows": rows, "beside": [rows[0] | where]}))
     soup = BeautifulSoup(page.race_table("toy").data, "html.parser")
     assert soup.select("tr:has(td)")[-1].select("td")[-1].get_text() == "reported: It checks < nothing."
-    assert soup("p")[-1].get_text().endswith("at 2 threads: 442 [221, 884], met (won; the loop).")
+    assert soup("p")[-1].get_text().endswith("2 threads (two cores, 2026-01-02): 442 [221, 884], met (won; the loop).")
     rows = rows[:-1]
     (tmp_path / "toy/bench.json").write_text(json.dumps({**facts, "rows": rows}))
     assert page.races("toy").ratio.tolist() == [442.0, 450.0, 104.0]

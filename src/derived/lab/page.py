@@ -10,6 +10,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -219,14 +220,14 @@ def race_table(paper: str) -> HTML:
 
 
 def _at_other_threads(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """A sentence for each other number of threads: the ratios to the strongest peers."""
-    for threads, found in itertools.groupby(rows, key=lambda row: row["threads"]):
+    """A sentence for each other number of threads, with where and when: the ratios to the strongest peers."""
+    for (threads, *where), found in itertools.groupby(rows, key=itemgetter("threads", "machine", "date")):
         ratios = (
             f"{_digits(row['ratio'])} [{_digits(row['ratio_low'])}, {_digits(row['ratio_high'])}], {row['verdict']} "
             f"({row['name']}; {row['peer']})"
             for row in found
         )
-        yield f"Ratios to the strongest peers at {threads} threads: {'; '.join(ratios)}."
+        yield f"Ratios to the strongest peers at {threads} threads ({', '.join(where)}): {'; '.join(ratios)}."
 
 
 def _race(name: str, rows: Iterable[Mapping[str, Any]]) -> str:

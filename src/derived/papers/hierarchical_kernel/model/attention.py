@@ -235,8 +235,11 @@ def _attend_tile(
     for l in range(1, len(q)):  # += alpha_l U_l S^(l) U_l^T, from the few coarse rows that the tile meets
         first, past = (start + offset) >> l, ((stop - 1 + offset) >> l) + 1
         table = q[l][..., first:past, :] @ k[l][..., : ((last - 1 + offset) >> l) + 1, :].mT
-        wide = repeated(table, l, -1, last, offset)
-        S += repeated(wide, l, -2, stop - start, start + offset - (first << l))
+        wide, skip = repeated(table, l, -1, last, offset), start + offset - (first << l)
+        if skip or (stop - start) % 2**l:
+            S += repeated(wide, l, -2, stop - start, skip)
+        else:  # each coarse row meets all of its queries: no second copy of the tile
+            S.unflatten(-2, (-1, 2**l)).add_(wide.unsqueeze(-2))
     if causal:
         future = torch.ones(stop - start, stop - start, dtype=torch.bool, device=v.device).triu(1)
         S[..., start:].masked_fill_(future, -math.inf)
