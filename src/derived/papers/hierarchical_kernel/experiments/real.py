@@ -103,7 +103,7 @@ class Speeches(Real):
 
     length: int = 128
 
-    tiers: ClassVar = {"ci": SHORT, "cpu": {"replicates": 12}, "gpu": LARGE | {"length": 1024}}
+    tiers: ClassVar = {"ci": SHORT, "cpu": {"replicates": 24}, "gpu": LARGE | {"length": 1024}}
     tiny: ClassVar = TINY | {"length": 32}
     needs: ClassVar = ("stdlib",)
     label: ClassVar = "speeches"
