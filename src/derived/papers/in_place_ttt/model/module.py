@@ -46,7 +46,7 @@ def in_place_ttt_layer(
     """A gated MLP and its memory in one: ``in_place_ttt`` of ``gated_mlp_keys`` and ``depthwise_target``.
 
     For training in less memory: what is kept for the backward pass are the arguments, the two products x W_gate^T and
-    x W_up^T, and some sqrt(T) states; keys, values and the other states are made again, chunk by chunk.
+    x W_up^T, and some sqrt(T) states; keys, values and the other states are made again, some sqrt(T) chunks at a time.
 
     >>> x, W, centre = torch.ones(1, 4, 1), torch.ones(1, 1), torch.tensor([[0.0, 1.0, 0.0]])
     >>> outputs = in_place_ttt_layer(x, x, W, W, centre, W, 0 * W, 1.0, 2).flatten()
@@ -90,15 +90,16 @@ class _Layer(torch.autograd.Function):
         A = x.new_zeros(len(x), x.shape[-1], len(w_gate))
         for first in reversed(range(0, len(ctx.grid), ctx.stride)):
             spans = [slice(start, stop) for start, stop, _ in ctx.grid[first : first + ctx.stride]]
-            states = [kept.pop()]
-            for span in spans[:-1]:
-                Z, V = _keys_and_values(gates, ups, source, kernel, projection, span, ctx.chunk)
-                states.append(torch.baddbmm(states[-1], V.mT, Z, alpha=ctx.lr))
-            for span in reversed(spans):
+            states, reads = [kept.pop()], []
+            for span in spans:
                 parts = (gates[:, span], ups[:, span], source[:, span], kernel, projection)
                 leaves = [each.detach().requires_grad_() for each in parts]
                 with torch.enable_grad():
-                    Z, V = _keys_and_values(*leaves, slice(None), ctx.chunk)
+                    reads.append((leaves, *_keys_and_values(*leaves, slice(None), ctx.chunk)))
+            for _, Z, V in reads[:-1]:
+                states.append(torch.baddbmm(states[-1], V.detach().mT, Z.detach(), alpha=ctx.lr))
+            for span in reversed(spans):
+                leaves, Z, V = reads.pop()
                 upstream = torch.bmm(grad[:, span], states.pop()).baddbmm_(V.detach(), A, alpha=ctx.lr)
                 found = torch.autograd.grad((Z, V), leaves, (upstream, ctx.lr * torch.bmm(Z.detach(), A.mT)))
                 A.baddbmm_(grad[:, span].mT, Z.detach())
