@@ -3,6 +3,7 @@
 import getpass
 import json
 import platform
+from types import SimpleNamespace
 
 import press
 import pytest
@@ -37,6 +38,12 @@ def test_it_says_what_ran_and_nothing_personal(built):
     assert str(built) not in file.read_text()
     assert press.derived(built, "claims", "--accept").returncode == 0
     assert press.derived(built, "compare", str(file)).returncode == 0
+
+
+@pytest.mark.parametrize(("held", "told"), [(15.6, 16), (16, 16), (62.7, 64), (125.5, 128)])
+def test_memory_is_told_as_the_class_that_its_machine_is_sold_in(monkeypatch, held, told):
+    monkeypatch.setattr(attest.psutil, "virtual_memory", lambda: SimpleNamespace(total=round(held * 2**30)))
+    assert attest._machine("cpu")["memory"] == f"at most {told} GiB"
 
 
 def test_rows_of_a_record_are_no_rerun():

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from derived.book.page import pictures
+from derived.book.page import explorer, pictures
 
 ROOT = Path(__file__).parents[3]
 
@@ -125,6 +125,23 @@ def test_a_still_has_the_shape_of_its_explorer():
     drawn = pictures.still({"data": TRACES[:1], "layout": {"height": 300}})
     wide, high = (float(xml.fromstring(drawn).get(name).removesuffix("pt")) for name in ("width", "height"))
     assert high / wide == pytest.approx(3.0 / pictures.WIDE, rel=0.2)  # what stands around the panel is cut closely
+
+
+def test_an_explorer_that_names_no_height_waits_in_the_height_of_its_still():
+    html = explorer.placeholder({"layout": {"meta": {"alt": "Dots."}}}, "../p.js", "explorer-1", "../explorers/toy")
+    height = int(re.search(r"--explorer-height: (\d+)px", html)[1])
+    bare, told = (
+        xml.fromstring(pictures.still({"data": TRACES[:1], "layout": layout})) for layout in ({}, {"height": height})
+    )
+    assert bare.get("viewBox") == told.get("viewBox")
+
+
+def test_names_of_ticks_are_turned_in_a_still_as_in_the_explorer():
+    axis = {"tickvals": [1, 2], "ticktext": ["first", "second"]}
+    level, turned = (
+        pictures.still({"data": TRACES[:1], "layout": {"xaxis": axis | angle}}) for angle in ({}, {"tickangle": -90})
+    )
+    assert (level.count("rotate(-90"), turned.count("rotate(-90")) == (0, 2)
 
 
 def letters(**layout) -> int:

@@ -75,6 +75,18 @@ def test_a_run_that_looks_at_its_numbers_is_carried_on_from_what_it_truly_does()
     assert not cost.on(CARD, found).rough
 
 
+def test_a_run_that_insists_on_chances_below_one_is_counted_from_its_shapes():
+    class Chances(Products):
+        def run(self, condition, *, seed, device, dtype):
+            if float(torch.rand(self.n, self.n, dtype=dtype).max()) >= 1:
+                raise ValueError("no chance is certain")
+            return super().run(condition, seed=seed, device=device, dtype=dtype)
+
+    found = counting.count(dataclass(frozen=True, kw_only=True)(Chances), "gpu")
+    assert found["float64"] == 2 * 5_000 * 100_000**3
+    assert "carried" not in found
+
+
 def test_loops_that_shapes_cannot_see_are_carried_on_from_what_they_truly_do(monkeypatch):
     @dataclass(frozen=True, kw_only=True)
     class Searching(Experiment):
@@ -112,6 +124,30 @@ def test_systems_of_equations_are_counted_though_torch_looks_at_how_they_went():
     found = counting.count(dataclass(frozen=True, kw_only=True)(Solving), "gpu")
     assert found["float64"] == 2 * 5_000 * counting.DENSE * 9**3
     assert "carried" not in found
+
+
+def test_products_that_are_written_into_a_given_place_are_counted_from_their_shapes():
+    class Given(Products):
+        n: int = 5_000
+
+        def run(self, condition, *, seed, device, dtype):
+            power = torch.rand(self.n, self.n, dtype=dtype)
+            for _ in range(self.steps):
+                torch.mm(power, power, out=torch.empty_like(power))
+            return pd.DataFrame({"value": [0.0]})
+
+    found = counting.count(dataclass(frozen=True, kw_only=True)(Given), "gpu")
+    assert found["float64"] == 2 * 5_000 * 5_000**3
+    assert "carried" not in found
+
+
+def test_where_no_tensor_is_held_no_memory_is_told():
+    class Bare(Products):
+        def run(self, condition, *, seed, device, dtype):
+            return pd.DataFrame({"value": [0.0]})
+
+    found = counting.count(dataclass(frozen=True, kw_only=True)(Bare), "gpu") | {"pilot": 60.0}
+    assert str(cost.on(cost.cards()[0], found)) == "about 1 min on a CPU core, 0.01 USD"
 
 
 def test_a_run_that_needs_what_is_not_here_is_carried_on_from_its_record(monkeypatch):

@@ -263,6 +263,12 @@ def test_a_lifted_explorer_is_its_picture_on_a_slide():
     assert "data-plotly" not in "".join(map(str, found["in-ten-minutes"].parts))
 
 
+def test_a_small_figure_lies_beside_a_paragraph_and_has_a_slide_without_words_to_itself():
+    page = BeautifulSoup('<figure><img width="300" height="200"/></figure><p>It falls.</p>', "html.parser")
+    assert things.Slide("", [page.p, page.figure], 1, "").kind == "pictured beside"
+    assert things.Slide("", [page.figure], 1, "").kind == "pictured"
+
+
 def test_a_section_may_be_a_heading_alone():
     page = "<article><section><section id='empty'><h2>Empty</h2></section></section></article>"
     assert things.things(BeautifulSoup(page, "html.parser"), [])["empty"].parts == []
