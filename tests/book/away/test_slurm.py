@@ -31,6 +31,7 @@ def slurm(house, tmp_path_factory):
     """The two daemons without munge, and the folder of their configuration."""
     if not all(shutil.which(name, path=PATH) for name in ("slurmctld", "slurmd", "sbatch")):
         pytest.skip("there is no Slurm here; on Debian: apt-get install slurmctld slurmd slurm-client")
+    pytest.importorskip("dask_jobqueue")  # its defaults stand before a test changes one
     folder, host = tmp_path_factory.mktemp("slurm"), socket.gethostname()
     (folder / "gres.conf").write_text("Name=gpu File=/dev/zero\n")
     (folder / "slurm.conf").write_text(
@@ -115,6 +116,11 @@ def test_a_job_with_a_card_is_a_worker_with_a_tag_and_does_the_conditions(house,
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1:3] == ["gres:gpu:1", "{'GPU': 1.0} 1"]
     assert rows(house, "Others") == before
+
+
+def test_a_job_is_one_worker_where_a_sites_own_file_asks_for_more(house, slurm):
+    with dask.config.set({"jobqueue.slurm.processes": 2}), clusters.slurm(House(house), card=False) as cluster:
+        assert "--nworkers 2" not in cluster.job_script()
 
 
 def test_what_slurm_would_not_take_is_one_clear_line(house, slurm, monkeypatch):
