@@ -311,17 +311,15 @@ def write(
 ) -> None:
     """Write the table with its circumstances, whole or not at all.
 
-    ``before`` is the book's table: a headline that ended there as now keeps its day, and the headlines at other numbers
-    of threads, which a run of their own gave, stay."""
+    ``before`` is the book's table: a headline that ended there as now keeps its day, and headlines at other numbers of
+    threads are carried over (``put_beside``)."""
     here = where_and_when()
-    document = {
-        "machine": here["machine"],
+    document = here | {
         "system": platform.system(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "threads": threads,
         "dtype": dtype,
-        "date": here["date"],
         "remark": remark,
         "rows": [
             {key: _rounded(value) for key, value in asdict(row).items() if key != "why" or value}
@@ -334,7 +332,7 @@ def write(
 
 
 def where_and_when() -> dict[str, str]:
-    """This machine and today."""
+    """The kind of this machine, and today's date."""
     return {"machine": f"{processor()}, {os.cpu_count()} cores", "date": datetime.now(UTC).date().isoformat()}
 
 
@@ -343,8 +341,8 @@ def _beside(table: Path | None) -> list[dict[str, Any]]:
 
 
 def put_beside(table: Path, path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write the book's table with the headlines at another number of threads, which replace those that it had from the
-    same kind of machine."""
+    """Write the book's table with these headlines at another number of threads; they replace earlier ones from the same
+    kind of machine."""
     setting = itemgetter("threads", "machine")
     kept = [row for row in _beside(table) if setting(row) not in map(setting, rows)]
     document = json.loads(table.read_text()) | {"beside": [*kept, *rows]}
@@ -417,8 +415,8 @@ def command(
     """
     parser = argparse.ArgumentParser(description=f"Races of {paper}.")
     parser.add_argument("--quick", action="store_true", help="small sizes and few rounds, to see that it runs")
-    parser.add_argument("--threads", type=int, default=1, help="for everybody")
-    parser.add_argument("--beside", type=int, help="run at so many threads alone; the headlines join the book's table")
+    parser.add_argument("--threads", type=int, default=1, help="threads of every contender")
+    parser.add_argument("--beside", type=int, help="race at so many threads only; the headlines join the book's table")
     parser.add_argument("--output", type=Path, help="where the JSON goes")
     parser.add_argument("--remark", default="", help="a sentence about the machine for readers of the table")
     arguments = parser.parse_args()

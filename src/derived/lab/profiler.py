@@ -10,13 +10,13 @@ PACKAGE = str(Path(__file__).parents[1])
 PAUSE = 0.05  # seconds of the processor between two samples
 MOST = 5  # functions that are named
 
-_seconds: Counter[str] = Counter()  # of the processor, by function; "": other code, and before the start
+_seconds: Counter[str] = Counter()  # processor seconds by function; under "" other code and all before the start
 
 
 def start() -> None:
-    """Forget earlier samples, and sample the main thread, which must be the calling one, until the process ends;
-    nothing where the system has no such timer. The timer interrupts the thread between two of its steps: another
-    thread that reads its frames meets some that have ended (an object that is no frame, or a crash)."""
+    """Forget earlier samples, and sample the main thread, which must be the caller, until the process ends. Does
+    nothing where the system has no such timer. A timer interrupts the thread between two bytecodes; a second thread
+    that reads its frames can meet one that has already ended."""
     _seconds.clear()
     _seconds[""] = time.process_time()
     if hasattr(signal, "setitimer"):
@@ -33,13 +33,14 @@ def busiest() -> dict[str, float]:
 
 
 def _sample(_signal: int, frame: FrameType | None) -> None:
-    """Count the seconds since the last sample: a call of a library is interrupted only at its end."""
+    """Count all seconds since the last sample, since a long library call can be sampled only once it returns."""
     name = _innermost(frame)
     _seconds[name] += time.process_time() - _seconds.total()
 
 
 def _innermost(frame: FrameType | None) -> str:
-    while frame and not frame.f_code.co_filename.startswith(PACKAGE):
+    """The innermost function of the package; "" where there is none, as while a module is imported from a page."""
+    while frame and not (frame.f_code.co_filename.startswith(PACKAGE) and frame.f_code.co_qualname != "<module>"):
         frame = frame.f_back
     if not frame:
         return ""
