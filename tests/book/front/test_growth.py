@@ -31,9 +31,9 @@ def test_a_build_tells_on_its_status_page_where_its_time_went():
     assert growth.TIMES not in told
     rows = re.findall(r"<tr>(.*?)</tr>", told)[1:]
     assert [re.findall(r"<td.*?>(.*?)</td>", row) for row in rows] == [
-        ["1 One", "4.0 s", "", ""],
-        ["2 Two", "30.4 s", "Patterns &amp; more: 20.0; Middle: 9.0; Long: 1.0", "nets.run 25%; draws.normal 10%"],
-        ["Sphinx: start", "31.3 s", "", ""],
+        ["1 One", "4.0&nbsp;s", "", ""],
+        ["2 Two", "30.4&nbsp;s", "Patterns &amp; more: 20.0; Middle: 9.0; Long: 1.0", "nets.run 25%; draws.normal 10%"],
+        ["Sphinx: start", "31.3&nbsp;s", "", ""],
     ]
     assert told.startswith("<p>before</p>")
     assert told.endswith("<p>after</p>")
