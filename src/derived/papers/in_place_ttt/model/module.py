@@ -46,7 +46,7 @@ def in_place_ttt_layer(
     """A gated MLP and its memory in one: ``in_place_ttt`` of ``gated_mlp_keys`` and ``depthwise_target``.
 
     For training in less memory: what is kept for the backward pass are the arguments, the two products x W_gate^T and
-    x W_up^T, and some sqrt(T) states; keys, values and the other states are made again, some sqrt(T) chunks at a time.
+    x W_up^T, and some sqrt(T) states; keys, values and the other states are recomputed, about sqrt(T) chunks at a time.
 
     >>> x, W, centre = torch.ones(1, 4, 1), torch.ones(1, 1), torch.tensor([[0.0, 1.0, 0.0]])
     >>> outputs = in_place_ttt_layer(x, x, W, W, centre, W, 0 * W, 1.0, 2).flatten()
