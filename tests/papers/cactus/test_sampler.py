@@ -188,6 +188,18 @@ def test_logits_give_the_block_of_their_laws(rule):
         accept_reject_logits(draft, ids, torch.full_like(target, -math.inf), rule, stream(20))
 
 
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64])
+def test_one_logit_without_a_law_anywhere_in_a_row_is_refused(bad, dtype):
+    draft, ids = torch.zeros(1, 1, 201, dtype=dtype), torch.zeros(1, 1, dtype=torch.int64)
+    for place in (0, 1, 100, 200):
+        for row in (0, 1):  # the row of the draft, and the one after it, since a draft of equal laws is kept
+            target = torch.zeros(1, 2, 201, dtype=dtype)
+            target[0, row, place] = bad
+            with pytest.raises(ValueError, match="target has a row"):
+                accept_reject_logits(draft, ids, target, rules.SpS(), stream(20))
+
+
 @named
 def test_relabelled_tokens(rule):
     """Renaming the tokens renames the acceptance alone: the same drafts are kept."""
