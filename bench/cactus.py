@@ -462,7 +462,7 @@ def sampler_races(quick: bool) -> Iterator[Race]:
         sizes, name = {"B": B, "m": 10, "V": V}, f"B = {B}, m = 10, V = {V:,}"
         naive = Peer(run=full_rows, gap=same_tokens, law=same_law, role="plain", target=5.0)
         everyone = (*peers, naive, *author) if B > 1 else (unchecked,)
-        facts = {"sizes": sizes, "dtype": torch.float32}
+        facts = {"sizes": sizes, "dtype": torch.float32, "rounds": 31}
         yield Race(
             name=f"Cactus, {name}", build=build_rows, ours=gather_only, peers=everyone, work=two_rows_each, **facts
         )

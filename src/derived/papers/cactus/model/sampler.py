@@ -22,7 +22,7 @@ from .rules import Rule
 
 SHORT = 4096  # rows up to this length are summed at once
 PIECE = 512  # tokens per piece of a row: the cumulative sums of a draw stay short
-TABLE = 2**21  # numbers in a table of rows on a CPU: it stays in the cache, and its memory is used again
+TABLE = 2**20  # numbers in a table of rows on a CPU: it stays in the cache, and its memory is used again
 
 
 class Block(NamedTuple):
@@ -50,13 +50,15 @@ def draw(weights: Float[Tensor, "B V"], u: Float[Tensor, "B"]) -> Int[Tensor, "B
         _check_draw(sums[:, -1], u)
         token = torch.searchsorted(sums, (u * sums[:, -1]).unsqueeze(-1), right=True).squeeze(-1)
         return torch.where(sums[:, -1] > 0, token, -1)
-    if weights.shape[-1] % PIECE:
-        weights = pad(weights, (0, -weights.shape[-1] % PIECE))
-    pieces = weights.unflatten(-1, (-1, PIECE))
-    masses = pieces.sum(dim=-1)
+    V = weights.shape[-1]
+    body = weights[:, : (V - 1) // PIECE * PIECE].unflatten(-1, (-1, PIECE))
+    tail = pad(weights[:, body.shape[1] * PIECE :], (0, -V % PIECE))  # the last piece alone is copied to be filled up
+    masses = torch.cat([body.sum(dim=-1), tail.sum(dim=-1, keepdim=True)], dim=-1)
     _check_draw(masses.sum(dim=-1), u)
     piece, rest = _first_above(masses, u)
-    chosen = pieces.gather(-2, piece[:, None, None].expand(-1, 1, PIECE)).squeeze(-2)
+    inside = piece.clamp(max=body.shape[1] - 1)
+    chosen = body.gather(-2, inside[:, None, None].expand(-1, 1, PIECE)).squeeze(-2)
+    chosen = torch.where((piece == inside).unsqueeze(-1), chosen, tail)
     token, _ = _first_above(chosen, rest)
     return torch.where(chosen.sum(dim=-1) > 0, piece * PIECE + token, -1)
 
@@ -196,7 +198,7 @@ def _judge(draft: _Laws, draft_ids: Tensor, target: _Laws, rule: Rule, generator
     for batch in _few(draft_ids, draft.rows.shape[-1]):
         p, q = draft.row(batch, cut[batch, 0], "draft"), target.row(batch, n_accepted[batch], "target")
         weights, all_kept = rule.recovery(p, q, scale[batch]), n_accepted[batch] == m
-        weights = torch.where(all_kept.unsqueeze(-1), q, weights) if bool(all_kept.any()) else weights
+        weights[all_kept] = q[all_kept]
         token.append(draw(weights, u[batch, m]))
     token = torch.cat(token)
     # Where rounding leaves no recovery weight the draft itself is emitted.
