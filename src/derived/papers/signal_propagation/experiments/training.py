@@ -107,7 +107,7 @@ class Trainability(Experiment):
             **{"num_test": 32, "steps": 2, "batch_size": 8},
         },
         "cpu": {
-            **{"depths": (3, 6, 12), "warmup": 50, "alphas": (0.4, 0.8, 1.6), "replicates": 24, "width": 32},
+            **{"depths": (3, 6, 12), "warmup": 50, "alphas": (0.4, 0.8, 1.6), "replicates": 45, "width": 32},
             **{"centres": ((2.5e-3, 2.5e-3, 1.6e-3), (2.5e-3, 2e-3, 1e-3), (2e-3, 8e-4, 4e-4))},
             **{"num_heads": 2, "size": 32, "num_classes": 10, "num_train": 3200, "num_test": 500, "steps": 200},
             **{"batch_size": 16},

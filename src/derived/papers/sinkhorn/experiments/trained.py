@@ -90,7 +90,7 @@ class LearnedCouplings(Experiment):
     tiers: ClassVar = {
         "ci": {"models": 2, "rates": (1e-2, 1.6e-2), "search": 2, "steps": 10, "batch": 4, "texts": 3, "width": 16}
         | {"depth": 1, "lengths": (8, 64)},
-        "cpu": {"search": 300, "batch": 8, "texts": 16, "width": 32, "depth": 2},
+        "cpu": {"models": 34, "search": 300, "batch": 8, "texts": 16, "width": 32, "depth": 2},
         "gpu": {},
     }
     tiny: ClassVar = {"search": 1, "texts": 2, "lengths": (8, 16)}
@@ -206,7 +206,7 @@ class Arms(Experiment):
     tiers: ClassVar = {
         "ci": {"tasks": ("matching",), "arms": (1, 3, 5), "models": 2, "rates": (3e-3,), "steps": 8, "batch": 4}
         | {"texts": 20, "width": 16, "depth": 1},
-        "cpu": {"tasks": ("matching",), "models": 8, "steps": 600, "batch": 16, "texts": 200, "width": 32}
+        "cpu": {"tasks": ("matching",), "models": 27, "steps": 600, "batch": 16, "texts": 200, "width": 32}
         | {"rates": (4e-3, 6.3e-3, 1e-2, 1.6e-2, 2.5e-2)},
         "gpu": {},
     }
