@@ -90,7 +90,7 @@ class LearnedCouplings(Experiment):
     tiers: ClassVar = {
         "ci": {"models": 2, "rates": (1e-2, 1.6e-2), "search": 2, "steps": 10, "batch": 4, "texts": 3, "width": 16}
         | {"depth": 1, "lengths": (8, 64)},
-        "cpu": {"models": 34, "search": 300, "batch": 8, "texts": 16, "width": 32, "depth": 2},
+        "cpu": {"search": 300, "batch": 8, "texts": 16, "width": 32, "depth": 2},
         "gpu": {},
     }
     tiny: ClassVar = {"search": 1, "texts": 2, "lengths": (8, 16)}
