@@ -15,6 +15,7 @@ from derived.lab.rng import stream
 from derived.lab.training import mean_cross_entropy
 from derived.papers.signal_propagation.claims.training import (
     dealt_out,
+    gain_by_chance,
     over_alpha_alone,
     rank_correlation,
     warmup_gain,
@@ -254,6 +255,14 @@ def test_warm_up_gain_is_with_less_without_where_amplification_is_largest():
     estimate = warmup_gain(pd.concat([table.assign(rate=1e-3, loss=1.0), worse]))
     assert estimate.value == pytest.approx(0.3)
     assert estimate.n == 3
+
+
+def test_the_gain_by_chance_takes_halves_of_any_number_of_networks():
+    """Accuracies 0, 1, 4, 9, ... without warm-up: of five networks the last is left out, and 4 + 9 less 0 + 1 is 12."""
+    for networks in (4, 5):
+        rows = pd.DataFrame({"replicate": range(networks), "test_accuracy": np.arange(float(networks)) ** 2})
+        estimate = gain_by_chance(rows.assign(depth=6, alpha=1.0, rate=1e-3, loss=1.0, warmup=0))
+        assert (estimate.value, estimate.n) == (6.0, 2)
 
 
 G = torch.Generator()
