@@ -41,7 +41,7 @@ class TunedListOps(Compared):
             **{"rates": (4e-3, 6.3e-3), "tuning": 1, "replicates": 2, "width": 16, "steps": 20, "batch_size": 8},
             **{"num_train": 160, "num_test": 200},
         },
-        "cpu": {"replicates": 12},
+        "cpu": {"replicates": 12, "steps": 3000, "num_train": 96_000},
     }
     tiny: ClassVar = {"width": 8, "steps": 10, "batch_size": 2, "num_train": 40, "num_test": 70}
     label: ClassVar = "nested lists"
