@@ -258,7 +258,7 @@ def test_warm_up_gain_is_with_less_without_where_amplification_is_largest():
 
 
 def test_the_gain_by_chance_takes_halves_of_any_number_of_networks():
-    """Accuracies 0, 1, 4, 9, ... without warm-up: of five networks the last is left out, and 4 + 9 less 0 + 1 is 12, in the mean 6."""
+    """Of accuracies 0, 1, 4, 9, 16 the last is left out: 4 + 9 less 0 + 1, in the mean 6."""
     for networks in (4, 5):
         rows = pd.DataFrame({"replicate": range(networks), "test_accuracy": np.arange(float(networks)) ** 2})
         estimate = gain_by_chance(rows.assign(depth=6, alpha=1.0, rate=1e-3, loss=1.0, warmup=0))
