@@ -34,11 +34,16 @@ def shown(root, *rows, beside=()) -> BeautifulSoup:
 def test_a_record_is_whose_the_whole_interval_is(tmp_path, verdict, holder):
     second = {"threads": 2, "machine": "EPYC, 2 cores", "name": "a race", "ratio": 3, "ratio_low": 2, "ratio_high": 4}
     row = RACE | {"verdict": verdict, "since": "2026-11-01"}
-    soup = shown(tmp_path, row, RACE | {"headline": False, "verdict": "met"}, beside=[second, second | {"name": "b"}])
+    soup = shown(
+        tmp_path,
+        row,
+        RACE | {"headline": False, "verdict": "met"},
+        beside=[second, second | {"threads": 1}, second | {"name": "b"}],
+    )
     (row,) = soup.select("tr:has(td)")
     cells = {cell["data-label"]: cell.get_text() for cell in row.select("[data-label]")}
     assert cells["Held by"] == f"{holder}since 2026-11-01"
-    assert cells["Peer’s time over ours"] == "1.5 [1.2, 1.9]2 threads (EPYC): 3 [2, 4]"
+    assert cells["Peer’s time over ours"] == "1.5 [1.2, 1.9]2 threads (EPYC): 3 [2, 4]1 thread (EPYC): 3 [2, 4]"
     assert cells["Of the limit"] == "11 %"
     assert [code.get_text() for code in soup.select("code")] == ["make bench CHAPTERS=toy"]
 

@@ -279,3 +279,19 @@ def test_the_sampler_reads_two_numbers_per_draft_and_one_row():
     assert accept_reject(p, ids, q, rules.Cactus(1.0), stream(0)).ids.tolist() == [[1, -1, -1, -1]]
     with pytest.raises(ValueError, match="not to 1"):
         accept_reject(p, ids, q, rules.Cactus(1.0), stream(0), strict=True)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_of_logits_no_group_of_rows_after_a_rejection_is_read(threads, monkeypatch):
+    """A group has as many rows as there are threads; in the group of the rejected draft all are read."""
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    draft, target = torch.zeros(2, 4, 3), torch.zeros(2, 5, 3)
+    draft[0, 1, 2] = target[0, 1, 1] = 100.0  # the second draft of the first sequence cannot be kept
+    draft[0, 2:], target[0, 2:] = math.nan, math.inf
+    ids = torch.tensor([[0, 2, 1, 1], [0, 1, 2, 0]])
+    block = accept_reject_logits(draft, ids, target, rules.SpS(), stream(21))
+    assert block.n_accepted.tolist() == [1, 4]
+    assert block.ids[0].tolist() == [0, 1, -1, -1, -1]
+    draft[1, 3] = math.nan  # the second sequence keeps all before it
+    with pytest.raises(ValueError, match="probability 0 or NaN"):
+        accept_reject_logits(draft, ids, target, rules.SpS(), stream(21))

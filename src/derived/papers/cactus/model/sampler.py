@@ -7,7 +7,7 @@ q_1..q_m+1    target_probs   the verifier's laws                                
 u             uniform        one number per draft and one for the last token                (B, m + 1)
 
 A rule that reads no rows needs two numbers per draft, and both rows at one position per sequence, the first rejected
-one. Nothing of the size (B, m, V) is made.
+one. Nothing of the size (B, m, V) is made, and on a CPU hardly a row of logits after that position is read.
 """
 
 from typing import NamedTuple
@@ -124,9 +124,9 @@ def accept_reject_logits(
 ) -> Block:
     """``accept_reject`` for the laws softmax(logits).
 
-    A rule that reads no rows makes the m laws of one sequence at a time, then one row for each sequence of a group.
-    Shapes, results and errors as there; logits may be -inf, and a row of nothing else, +inf or NaN is an error where it
-    is read. [ours]
+    A rule that reads no rows makes a few laws of one sequence at a time, on a CPU until a draft is rejected; then one
+    row for each sequence of a group. Shapes, results and errors as there; logits may be -inf, and a row of nothing
+    else, +inf or NaN is an error where it is read. [ours]
     """
     _check_block("logits", draft_logits, draft_ids, target_logits)
     return _judge(_Softmax(draft_logits), draft_ids, _Softmax(target_logits), rule, generator)
@@ -138,9 +138,13 @@ class _Laws:
     def __init__(self, rows: Tensor) -> None:
         self.rows = rows
 
-    def at(self, places: Tensor) -> Tensor:
-        """The probabilities of one token per place, (B, m) float64."""
-        return as_float64(self.rows[:, : places.shape[1]].gather(-1, places.unsqueeze(-1)).squeeze(-1))
+    def steps(self, m: int) -> tuple[Tensor, ...]:
+        """The m places, in the groups in which they are judged."""
+        return (torch.arange(m, device=self.rows.device),)
+
+    def at(self, batch: Tensor, places: Tensor, ids: Tensor) -> Tensor:
+        """The probabilities of one token per sequence and place, (batch, places) float64 like ``ids``."""
+        return as_float64(self.rows[batch.unsqueeze(-1), places, ids])
 
     def row(self, batch: Tensor, place: Tensor, name: str) -> Tensor:
         """One law per sequence, (B, V), checked and in at least float32."""
@@ -154,14 +158,18 @@ class _Laws:
 
 
 class _Softmax(_Laws):
-    """Rows of logits; the laws of one sequence at a time are made and forgotten."""
+    """Rows of logits; a few laws of one sequence at a time are made and forgotten."""
 
-    def at(self, places: Tensor) -> Tensor:
-        logits = self.rows[:, : places.shape[1]].detach()
-        law = torch.empty_like(logits[0], dtype=torch.promote_types(logits.dtype, torch.float32))
+    def steps(self, m: int) -> tuple[Tensor, ...]:
+        (places,) = super().steps(m)
+        return places.split(torch.get_num_threads()) if places.device.type == "cpu" else (places,)
+
+    def at(self, batch: Tensor, places: Tensor, ids: Tensor) -> Tensor:
+        logits, run = self.rows.detach(), slice(int(places[0]), int(places[-1]) + 1)
+        law = logits.new_empty(len(places), logits.shape[-1], dtype=torch.promote_types(logits.dtype, torch.float32))
         parts = [
-            torch.softmax(_readable(rows), dim=-1, out=law).gather(-1, chosen)  # one sequence at a time, in one place
-            for rows, chosen in zip(logits, places.unsqueeze(-1), strict=True)
+            torch.softmax(_readable(logits[b, run]), dim=-1, out=law).gather(-1, chosen)  # all in one place
+            for b, chosen in zip(batch.tolist(), ids.unsqueeze(-1), strict=True)
         ]
         return as_float64(torch.stack(parts).squeeze(-1))
 
@@ -177,19 +185,9 @@ class _Softmax(_Laws):
 
 def _judge(draft: _Laws, draft_ids: Tensor, target: _Laws, rule: Rule, generator: torch.Generator) -> Block:
     m = draft_ids.shape[1]
-    p_n, q_n = draft.at(draft_ids), target.at(draft_ids)
-    if not bool((p_n > 0).all()):
-        raise ValueError(
-            "the draft's law gives a drafted token the probability 0 or NaN, so it was not drawn from that law; give "
-            "the law after the draft's own temperature, top-k and top-p"
-        )
-    if len(lost := q_n.isnan().nonzero()):
-        target.row(*lost[:1].unbind(dim=-1), "target")  # says what is wrong with this row
     summaries = rule.summaries(draft.all(m), target.all(m)) if rule.reads_rows else ()
-    gamma = rule.gamma(p_n, q_n, *summaries)
-    # Draft i is kept with probability min(1, gamma_i / p_i), and all that follow the first rejection are lost.
     u = uniform((len(draft_ids), m + 1), generator, draft_ids.device)
-    n_accepted = (u[:, :m] * p_n < gamma).cumprod(dim=-1).sum(dim=-1)
+    q_n, gamma, n_accepted = _kept(draft, draft_ids, target, rule, summaries, u)
 
     cut = n_accepted.clamp(max=m - 1).unsqueeze(-1)  # the rejected place, or the last one
     # One more token: from the rule's recovery law at the rejected place, or from the verifier's own law after m drafts.
@@ -207,6 +205,35 @@ def _judge(draft: _Laws, draft_ids: Tensor, target: _Laws, rule: Rule, generator
     place = torch.arange(m + 1, device=draft_ids.device)
     ids = torch.where(place < n_accepted.unsqueeze(-1), pad(draft_ids, (0, 1)), -1)
     return Block(ids.scatter(-1, n_accepted.unsqueeze(-1), token.unsqueeze(-1)), n_accepted)
+
+
+def _kept(
+    draft: _Laws, draft_ids: Tensor, target: _Laws, rule: Rule, summaries: tuple[Tensor, ...], u: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """q_n and gamma (B, m) up to the first rejected draft, 0 where nothing was read; and how many drafts are kept (B,).
+
+    Draft i is kept with probability min(1, gamma_i / p_i), and all that follow the first rejection are lost.
+    """
+    q_n, gamma = u.new_zeros(draft_ids.shape), u.new_zeros(draft_ids.shape)
+    n_accepted = torch.zeros_like(draft_ids[:, 0])
+    left = torch.arange(len(draft_ids), device=draft_ids.device)  # sequences of which every draft so far is kept
+    for places in draft.steps(draft_ids.shape[1]):
+        here = left.unsqueeze(-1), places
+        p, q = (law.at(left, places, draft_ids[here]) for law in (draft, target))
+        if not bool((p > 0).all()):
+            raise ValueError(
+                "the draft's law gives a drafted token the probability 0 or NaN, so it was not drawn from that law; "
+                "give the law after the draft's own temperature, top-k and top-p"
+            )
+        if len(lost := q.isnan().nonzero()):
+            target.row(left[lost[:1, 0]], places[lost[:1, 1]], "target")  # says what is wrong with this row
+        q_n[here], gamma[here] = q, rule.gamma(p, q, *(each[here] for each in summaries))
+        kept = (u[here] * p < gamma[here]).cumprod(dim=-1).sum(dim=-1)
+        n_accepted[left] += kept
+        left = left[kept == len(places)]
+        if not len(left):
+            break
+    return q_n, gamma, n_accepted
 
 
 def _few(draft_ids: Tensor, V: int) -> tuple[Tensor, ...]:
