@@ -12,6 +12,7 @@ from derived.lab.stats import LEVEL, Estimate, mean
 
 NAMES = {"plain": "standard attention", "wide": "wide attention", "conv-qk": "conv-QK"}
 NAMES |= {"hkt-average": "HKT with frozen averaging"}
+RIVALS = ("wide", "conv-qk", "hkt-average")  # what has as many numbers as HKT and lacks one thing of it each
 AT_END = "stage == 'test' and step == step.max()"
 POWER = 0.8  # with which the smallest visible difference is seen
 PLATEAU = 0.05  # nats by which a tenth of the steps may lower an arm's mean test loss

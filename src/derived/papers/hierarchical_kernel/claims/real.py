@@ -5,7 +5,7 @@ from derived.lab.claims import RECORDED, Claim, at_least, statistic
 from derived.lab.measure import Measure, lowest, mean
 
 from ..experiments.real import Clothes, Real, ScoreParts, Speeches
-from .measures import by_chance, least_gain, settled, tuned_gain
+from .measures import RIVALS, by_chance, least_gain, settled, tuned_gain
 
 REAL = {"unit": "share", "judged_at": RECORDED, "made_of": "real data", "scale": {"cpu": "ours"}, "matters": 0.02}
 ARMS = "one block, all arms but plain with as many numbers as HKT, each at its own learning rate"
@@ -36,17 +36,17 @@ def over_plain(id: str, experiment: type[Real], task: str, where: str, paper_val
 
 
 def over_rivals(id: str, experiment: type[Real], task: str, where: str) -> Claim:
-    """That HKT gains over what has as many weights, and over summaries that are not learned."""
+    """That HKT gains over more weights, over a plain convolution, and over summaries that are not learned."""
     return statistic(
         id,
-        "HKT is more accurate than attention of three times the width of its queries and keys, and than HKT with frozen"
-        f" averaging, on {task}.",
+        "HKT is more accurate than attention of three times the width of its queries and keys, than attention whose"
+        f" queries and keys read a plain convolution, and than HKT with frozen averaging, on {task}.",
         experiment,
-        settled(least_gain(("wide", "hkt-average"))),
+        settled(least_gain(RIVALS)),
         "paired differences of test accuracy at the end of training, jointly",
         at_least(0),
         where=where,
-        null=settled(least_gain(("hkt-average",), "wide")),  # as many numbers, no summaries
+        null=settled(least_gain(RIVALS[1:], "wide")),  # as many numbers, no summaries
         **REAL,
     )
 
