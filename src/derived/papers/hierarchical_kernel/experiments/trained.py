@@ -25,7 +25,7 @@ class TunedListOps(Compared):
     test strings that occur in the training set).
     """
 
-    rates: tuple[float, ...] = (2.5e-3, 4e-3, 6.3e-3, 1e-2)
+    rates: tuple[float, ...] = (1e-3, 1.6e-3, 2.5e-3, 4e-3, 6.3e-3, 1e-2)
     replicates: int = 8
     steps: int = 2000
     checks: int = 10
