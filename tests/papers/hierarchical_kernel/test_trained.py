@@ -13,7 +13,13 @@ from derived.lab.nets import layer_norm
 from derived.lab.rng import stream
 from derived.lab.training import mean_cross_entropy
 from derived.papers.hierarchical_kernel.claims import CLAIMS
-from derived.papers.hierarchical_kernel.claims.measures import coarse_weight, visible
+from derived.papers.hierarchical_kernel.claims.measures import (
+    at_an_end,
+    coarse_weight,
+    gain_at_equal_work,
+    visible,
+    work,
+)
 from derived.papers.hierarchical_kernel.data.listops import CODES, evaluate_tokens
 from derived.papers.hierarchical_kernel.data.sequences import Data, stack
 from derived.papers.hierarchical_kernel.data.trees import by_last_letter, sample_trees
@@ -312,6 +318,25 @@ def test_the_weight_of_coarse_levels_is_that_of_hkt_alone():
     both = pd.concat([table.assign(kind="hkt"), table.assign(kind="hkt-average", alpha=0.0)])
     assert coarse_weight(both).value == pytest.approx(0.5)
     assert coarse_weight(both.assign(alpha=0.2)).value == pytest.approx(0.8)
+
+
+def test_an_arm_is_cut_off_at_its_last_check_within_the_work_of_another():
+    """HKT does twice the work of plain attention here, so it is judged half-way, where both are right as often."""
+    index = pd.MultiIndex.from_product([["hkt", "plain"], range(2), range(3)], names=["kind", "replicate", "step"])
+    rows = index.to_frame(index=False).assign(stage="test", rate=0.01)
+    rows["flop"] = rows["step"] * rows["kind"].map({"hkt": 2.0, "plain": 1.0})
+    rows["accuracy"] = np.where(rows["kind"] == "hkt", 0.4 * rows["step"], 0.2 * rows["step"]) + 0.1 * rows["replicate"]
+    assert work(rows) == 2
+    assert gain_at_equal_work("plain")(rows).value == pytest.approx(0.0)
+    assert gain_at_equal_work("hkt", "plain")(rows).value == pytest.approx(-0.4)
+
+
+def test_arms_at_an_end_of_their_rates_are_named():
+    rows = pd.DataFrame({"stage": "validation", "kind": "hkt", "rate": [0.01, 0.02, 0.04]})
+    at = [("hkt", 0.01), ("plain", 0.02), ("wide", 0.04)]
+    best = pd.DataFrame([{"stage": "test", "kind": kind, "rate": rate} for kind, rate in at])
+    assert at_an_end(pd.concat([rows, best])) == "HKT, wide attention"
+    assert at_an_end(pd.concat([rows, best.query("kind == 'plain'")])) == "none"
 
 
 def test_the_smallest_visible_gain_is_seen_four_times_in_five():

@@ -8,10 +8,10 @@ from derived.lab.stats import Estimate
 from ..experiments.layer import MultiplyAdds
 
 
-def range_over_sizes(rows: pd.DataFrame) -> Estimate:
-    """Multiply-adds of the layer at three levels over standard attention, mean over the sizes, with their range."""
+def over_sizes(rows: pd.DataFrame) -> Estimate:
+    """Multiply-adds of the layer at three levels over standard attention, mean over the sizes: a count, no interval."""
     ratio = rows.loc[rows["levels"] == 3, "layer"]
-    return Estimate(float(ratio.mean()), len(ratio), float(ratio.min()), float(ratio.max()))
+    return Estimate(float(ratio.mean()), len(ratio))
 
 
 COST = (
@@ -20,10 +20,10 @@ COST = (
     on_page("HKT-1.e", amends="HKT-1.d"),
     reported(
         "HKT-1.f",
-        "A whole layer with three levels needs this many times the multiply-adds of standard attention, as a mean over"
-        " sizes; low and high are the range over sizes.",
+        "A whole layer with three levels needs this many times the multiply-adds of standard attention, as a mean over six"
+        " sizes, $T$ from 512 to 8,192 and $d$ 64 or 128; of all sizes it is between $1.16$ and $1.75$.",
         MultiplyAdds,
-        range_over_sizes,
+        over_sizes,
         "ratio",
         where="H1 of the dossier; the paper's 1.31 may be counted or measured",
         paper_value="1.31",

@@ -39,6 +39,29 @@ def least_gain(over: Sequence[str], kind: str = "hkt") -> Measure:
     return least
 
 
+def work(rows: pd.DataFrame) -> float:
+    """Operations of all HKT's training over those of standard attention's."""
+    spent = measure.chosen(rows, AT_END).groupby("kind")["flop"].mean()
+    return float(spent["hkt"] / spent["plain"])
+
+
+def gain_at_equal_work(over: str, kind: str = "hkt") -> Measure:
+    """``tuned_gain`` of an arm that is cut off at its last check within the operations that the other had in all."""
+
+    def gain(rows: pd.DataFrame) -> Estimate:
+        test, end = measure.chosen(rows, "stage == 'test'"), tuned_accuracy(rows)[over]
+        within = test[(test["kind"] == kind) & (test["flop"] <= test.loc[test["kind"] == over, "flop"].max())]
+        return mean(within.loc[within.groupby("replicate")["step"].idxmax()].set_index("replicate")["accuracy"] - end)
+
+    return gain
+
+
+def at_an_end(rows: pd.DataFrame) -> str:
+    """The arms whose best rate is the smallest or the largest that was tried, in words."""
+    best, tried = measure.chosen(rows, "stage == 'test'").groupby("kind")["rate"].first(), rows["rate"].dropna()
+    return ", ".join(NAMES.get(kind, "HKT") for kind in best.index[best.isin([tried.min(), tried.max()])]) or "none"
+
+
 def by_chance(kind: str) -> Measure:
     """Test accuracy of the second half of an arm's networks less that of the first: what an arm gains on itself."""
 
