@@ -81,7 +81,7 @@ class Trees(Compared):
     the rule that reads the last letter alone on the same test data.
     """
 
-    rates: tuple[float, ...] = (2.5e-3, 4e-3, 6.3e-3)
+    rates: tuple[float, ...] = (1e-3, 1.6e-3, 2.5e-3, 4e-3, 6.3e-3, 1e-2, 1.6e-2, 2.5e-2)
     replicates: int = 8
     depth: int = 1
     steps: int = 1000
