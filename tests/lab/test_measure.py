@@ -60,8 +60,8 @@ def test_a_comparison_with_nan_is_no_failure(success):
 def test_cases_are_judged_together_and_the_right_one_decides():
     level = 1 - (1 - stats.LEVEL) / 3
     cases = [stats.mean(ROWS["x"][start : start + 6], level) for start in (0, 6, 12)]
-    assert measure.mean("x", by=["d"], decides=lowest)(ROWS) == min(cases, key=lambda one: one.low)
-    assert measure.mean("x", by=["d"], decides=highest)(ROWS) == max(cases, key=lambda one: one.high)
+    assert measure.mean("x", by=["d"], decides=lowest)(ROWS) == lowest(cases)
+    assert measure.mean("x", by=["d"], decides=highest)(ROWS) == highest(cases)
     far = measure.mean("x", by=["d"], decides=farthest_from(1.3))(ROWS)
     assert far == min(cases, key=lambda one: one.low), "below 1.3 the lowest end is the farthest"
     assert measure.mean("x", by=["d"], decides=farthest_from(0.0))(ROWS) == max(cases, key=lambda one: one.high)
@@ -71,8 +71,15 @@ def test_cases_are_judged_together_and_the_right_one_decides():
 
 def test_the_end_of_an_interval_decides_and_not_its_value():
     sharp, wide = stats.Estimate(1.0, 6, 0.9, 1.1), stats.Estimate(1.2, 6, 0.5, 1.9)
-    assert lowest([sharp, wide]) is highest([sharp, wide]) is wide
-    assert lowest([wide, stats.Estimate(0.6, 6, 0.55, 0.65)]) is wide
+    assert lowest([sharp, wide]) == stats.Estimate(1.0, 6, 0.5, 1.1)
+    assert highest([sharp, wide]) == stats.Estimate(1.2, 6, 0.9, 1.9)
+
+
+def test_one_case_that_lies_below_decides_however_wide_another_is():
+    """The least of all is below 0 where any case is, though the interval that reaches lowest holds 0."""
+    below, wide = stats.Estimate(-0.5, 6, -0.6, -0.4), stats.Estimate(-0.3, 6, -1.3, 0.7)
+    assert lowest([below, wide]).high < 0
+    assert highest([stats.Estimate(0.5, 6, 0.4, 0.6), wide]).low > 0
 
 
 def test_cases_without_a_rule_that_decides_are_refused():

@@ -115,13 +115,19 @@ def most_of(*measures: Measure) -> Measure:
 
 
 def lowest(found: Sequence[Estimate]) -> Estimate:
-    """The estimate whose interval reaches lowest."""
-    return min(found, key=lambda one: one.low)
+    """The least of several that are judged jointly: its interval is from the lowest beginning to the lowest end.
+
+    >>> lowest([Estimate(2.0, 9, 0.0, 4.0), Estimate(1.0, 9, 0.5, 1.5)])
+    Estimate(value=1.0, n=9, low=0.0, high=1.5, error=None)
+    """
+    widest = min(found, key=lambda one: one.low)
+    return replace(widest, value=min(one.value for one in found), high=min(one.high for one in found))
 
 
 def highest(found: Sequence[Estimate]) -> Estimate:
-    """The estimate whose interval reaches highest."""
-    return max(found, key=lambda one: one.high)
+    """The greatest of several that are judged jointly."""
+    widest = max(found, key=lambda one: one.high)
+    return replace(widest, value=max(one.value for one in found), low=max(one.low for one in found))
 
 
 def farthest_from(target: float) -> Decides:

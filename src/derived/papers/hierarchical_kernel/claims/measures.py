@@ -30,7 +30,7 @@ def tuned_gain(over: str, kind: str = "hkt") -> Measure:
 
 
 def least_gain(over: Sequence[str], kind: str = "hkt") -> Measure:
-    """Of the paired gains over several arms, judged jointly, the one whose interval reaches lowest."""
+    """Of the paired gains over several arms, judged jointly, the least."""
 
     def least(rows: pd.DataFrame) -> Estimate:
         found = tuned_accuracy(rows)

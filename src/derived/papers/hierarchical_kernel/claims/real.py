@@ -52,7 +52,7 @@ def over_rivals(id: str, experiment: type[Real], task: str, where: str) -> Claim
 
 
 def mutual(heads: str) -> Measure:
-    """The symmetric share of the scores, sequence by sequence, in the model whose interval reaches lowest."""
+    """The symmetric share of the scores, sequence by sequence, in the model where it is least."""
     return mean("symmetric", f"heads == '{heads}'", unit=["replicate"], by=["model"], decides=lowest)
 
 
@@ -71,7 +71,7 @@ ENCODERS = (
         " half.",
         ScoreParts,
         mutual("trained"),
-        "symmetric share of the squared norm, mean over heads, layers and sequences, of the model whose interval reaches lowest",
+        "symmetric share of the squared norm, mean over heads, layers and sequences, of the model where it is least",
         at_least(0.6),
         unit="share",
         where="scores centred over queries and keys, since softmax drops what all keys share; human genes of antibodies, and"

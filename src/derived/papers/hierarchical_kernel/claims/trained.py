@@ -11,7 +11,7 @@ NESTED = "nested lists of MIN, MAX and MED of 9 to 24 symbols, each arm at its o
 
 
 def over_depth_1(where: str) -> Measure:
-    """Accuracy less that of the depth-1 rule on the same test data, for the arm whose interval reaches lowest."""
+    """Accuracy less that of the depth-1 rule on the same test data, of the arm that is least ahead, all judged jointly."""
     return measure.mean("accuracy - rule", where, by=["kind"], decides=lowest)
 
 

@@ -50,7 +50,7 @@ def mean_of(arms: Sequence[str], column: str, decides) -> Measure:
 
 
 def least_difference(pairs: Sequence[tuple[str, str]], column: str = "test", better: str = "min") -> Measure:
-    """The mean of the first arm less that of the second, model by model, in the pair whose interval reaches lowest."""
+    """The mean of the first arm less that of the second, model by model, in the pair where it is least."""
 
     def measure(rows: pd.DataFrame):
         level, found = 1 - (1 - LEVEL) / len(pairs), []
@@ -63,7 +63,7 @@ def least_difference(pairs: Sequence[tuple[str, str]], column: str = "test", bet
 
 
 def least_factor(pairs: Sequence[tuple[str, str]]) -> Measure:
-    """The geometric mean of the steps of the first arm over those of the second, in the pair that reaches lowest."""
+    """The geometric mean of the steps of the first arm over those of the second, in the pair where it is least."""
     logs = least_difference(pairs, "log_reached", "max")
 
     def measure(rows: pd.DataFrame):
@@ -136,7 +136,7 @@ def if_settled(measure: Measure, *arms: str) -> Measure:
 
 
 def over_rivals(arm: str) -> Measure:
-    """The loss of a rival less that of an arm, in the pair whose interval reaches lowest."""
+    """The loss of a rival less that of an arm, in the pair where it is least."""
     return least_difference([(f"arm == '{rival}'", f"arm == '{arm}'") for rival in RIVALS])
 
 

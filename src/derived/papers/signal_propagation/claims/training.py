@@ -45,7 +45,7 @@ def over_alpha_alone(rows: pd.DataFrame) -> Estimate:
 
 
 def within_alpha(rows: pd.DataFrame) -> Estimate:
-    """The rank correlation over depths at one alpha, at the alpha whose interval reaches lowest, all judged jointly."""
+    """The rank correlation over depths at one alpha, at the alpha where it is least, all judged jointly."""
     each = [rank_correlations(part, "log_pooled") for _, part in rows.groupby("alpha")]
     return lowest([stats.mean(one, 1 - (1 - stats.LEVEL) / len(each)) for one in each])
 

@@ -66,13 +66,13 @@ def learned(id: str, target: str, words: str, normaliser: str = "sinkhorn"):
 
 
 def lowest(found: dict[Any, pd.Series]) -> Estimate:
-    """The mean whose interval reaches lowest, all judged jointly."""
+    """The least mean, all judged jointly."""
     level = 1 - (1 - stats.LEVEL) / len(found)
     return measure.lowest([stats.mean(each, level) for each in found.values()])
 
 
 def nearer(rows: pd.DataFrame, targets: Sequence[str] = LEARNABLE) -> Estimate:
-    """Softmax's distance by rows less Sinkhorn's, paired by network, the target with the lower interval."""
+    """Softmax's distance by rows less Sinkhorn's, paired by network, the target where it is less."""
     pairs = {
         target: [tested(rows, target, name).set_index("model")["ratio"] for name in ("softmax", "sinkhorn")]
         for target in targets
@@ -86,7 +86,7 @@ def alike(rows: pd.DataFrame) -> Estimate:
 
 
 def wrong_columns(normaliser: str) -> measure.Measure:
-    """The mass in wrong columns at the longest texts, the target with the lower interval."""
+    """The mass in wrong columns at the longest texts, the target where it is less."""
     return lambda rows: lowest(
         {target: tested(rows, target, normaliser).set_index("model")["missed"] for target in LEARNABLE}
     )
@@ -103,7 +103,7 @@ def gains(rows: pd.DataFrame, task: str, longer: bool = False) -> dict[int, pd.S
 
 
 def least_gain(task: str, longer: bool = False) -> measure.Measure:
-    """The gain of the arm whose interval reaches lowest, all arms judged jointly."""
+    """The gain of the arm that gains least, all arms judged jointly."""
 
     def least(rows: pd.DataFrame) -> Estimate:
         return lowest(gains(rows, task, longer))
@@ -143,7 +143,7 @@ def times_of_five(rows: pd.DataFrame) -> pd.Series:
 
 
 def gain_at_equal_seconds(rows: pd.DataFrame) -> Estimate:
-    """Of three and five half-steps over softmax, the lower interval, paired by network."""
+    """Of three and five half-steps over softmax, the lesser, paired by network."""
     wide = at_equal_seconds(rows)
     return lowest({arm: wide[arm] - wide[1] for arm in (3, 5)})
 

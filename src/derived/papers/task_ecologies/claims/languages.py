@@ -15,7 +15,7 @@ from ..experiments.languages import Abroad, Complexity, ErasAbroad, NamesAbroad,
 
 def least_rise(column: str, where: str = "", draw: str = "replicate") -> Measure:
     """How much a column rises from trained to related and from related to alien languages, draw by draw, in the step
-    whose interval reaches lowest; ``draw`` is an expression that tells draws apart."""
+    where it is least; ``draw`` is an expression that tells draws apart."""
 
     def measure(rows: pd.DataFrame):
         level, some = 1 - (1 - LEVEL) / 2, chosen(rows, where)
