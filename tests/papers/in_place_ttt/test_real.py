@@ -67,10 +67,17 @@ def test_the_matrices_are_the_last_ones_of_the_mlps_and_their_keys_what_they_mul
 def test_a_write_is_counted_as_theory_says():
     weight = 0.02 * torch.randn(300, 1000, generator=stream(0, "weight"))
     weight[0] = 0
-    std, changed, by_more, theory = TrainedKeys(tau=1e-3).written(weight, stream(0, "write"))
+    std, changed, by_more, theory, zero = TrainedKeys(tau=1e-3).written(weight, stream(0, "write"))
     assert std == pytest.approx(0.02, rel=0.01)
     assert changed == pytest.approx(theory, abs=4 * math.sqrt(theory / 300_000))
     assert by_more > 0.9
+    assert zero == pytest.approx(1 / 300)
+
+
+def test_any_write_changes_a_weight_that_is_zero():
+    weight = torch.zeros(20, 50).bfloat16()
+    write = 1e-5 / weight.numel() ** 0.5 * torch.randn(20, 50, generator=stream(0, "write"), dtype=torch.float64)
+    assert ((weight.double() + write).bfloat16() != weight).all()
 
 
 def gated(d: int = 5, h: int = 7) -> nn.Module:

@@ -130,12 +130,12 @@ CLAIMS = (
     ),
     computed(
         "IPT-16.d",
-        r"In no down-projection of a trained language model with gates, of $640\times2048$ weights a layer, does a random write of Frobenius norm $10^{-5}$ change more than one weight in a thousand in bf16.",
+        r"In no down-projection of a trained language model with gates, of $640\times2048$ weights a layer, does a random write of Frobenius norm $10^{-5}$ change in bf16 more than one in a thousand of the weights that are not exactly zero; those that are zero, it changes all.",
         GatedKeys,
         largest("changed", TRAINED + " and replicate == 0"),  # one write a layer, the same for every text
         "largest share over the layers, of the weights that are not exactly zero",
         at_most(1e-3),
-        unit="share of the weights",
+        unit="share of the weights that are not zero",
         judged_at=("cpu",),
         null=largest("changed_by_more", TRAINED + " and replicate == 0"),
         **GEMMA,
