@@ -16,11 +16,13 @@ from derived.lab.real import texts
 from derived.lab.rng import stream
 from derived.papers.in_place_ttt.claims.real import (
     CLAIMS,
+    cost,
     fresh_on_other_texts,
     gain,
     growth,
     moved_by_another_draw,
     moved_by_training,
+    own_size,
 )
 from derived.papers.in_place_ttt.experiments.real import (
     GatedKeys,
@@ -67,10 +69,17 @@ def test_the_matrices_are_the_last_ones_of_the_mlps_and_their_keys_what_they_mul
 def test_a_write_is_counted_as_theory_says():
     weight = 0.02 * torch.randn(300, 1000, generator=stream(0, "weight"))
     weight[0] = 0
-    std, changed, by_more, theory = TrainedKeys(tau=1e-3).written(weight, stream(0, "write"))
+    std, changed, by_more, theory, zero = TrainedKeys(tau=1e-3).written(weight, stream(0, "write"))
     assert std == pytest.approx(0.02, rel=0.01)
     assert changed == pytest.approx(theory, abs=4 * math.sqrt(theory / 300_000))
     assert by_more > 0.9
+    assert zero == pytest.approx(1 / 300)
+
+
+def test_any_write_changes_a_weight_that_is_zero():
+    weight = torch.zeros(20, 50).bfloat16()
+    write = 1e-5 / weight.numel() ** 0.5 * torch.randn(20, 50, generator=stream(0, "write"), dtype=torch.float64)
+    assert ((weight.double() + write).bfloat16() != weight).all()
 
 
 def gated(d: int = 5, h: int = 7) -> nn.Module:
@@ -128,6 +137,19 @@ def test_rows_of_a_language_model():
     for name in ("IPT-17.d", "IPT-17.e"):
         assert math.isfinite(by_id[name].measure(rows).value)
         assert math.isfinite(by_id[name].null(rows).value)
+
+
+def test_a_write_is_judged_at_the_size_of_what_the_layer_gives():
+    """Not at the step whose sum of ratios is nearest to 1: 0.4 is a factor of 2.5 away, and 1.8 one of 1.8."""
+    sizes = {1e-6: (0.01, 0.04), 1e-5: (0.2, 0.4), 3e-5: (0.7, 1.8), 0.3: (2.0, 2e4)}  # cost, memory over the layer
+    kinds = {"novels": 0.0, "speeches": 0.1}
+    rows = pd.DataFrame([
+        {"texts": kind, "arm": "raw", "step": step, "loss": 3 + more + harm + r / 99, "base": 3, "ratio": ratio}
+        for (kind, more), (step, (harm, ratio)), r in product(kinds.items(), sizes.items(), range(4))
+    ])  # fmt: skip
+    assert own_size(rows) == 3e-5
+    assert cost("raw")(rows).value == pytest.approx(0.7 + 1.5 / 99)
+    assert cost("raw", lambda rows: rows["step"].max())(rows).value == pytest.approx(2 + 1.5 / 99)
 
 
 @torch.no_grad()

@@ -22,11 +22,12 @@ from derived.papers.in_place_ttt.claims.trained import (
     best_rate,
     ends_of_own,
     ends_over_middle,
+    greatest,
     if_settled,
     least_difference,
     mean_of,
 )
-from derived.papers.in_place_ttt.data.documents import bigram_documents, bigram_floor
+from derived.papers.in_place_ttt.data.documents import best_reader, bigram_documents, bigram_floor
 from derived.papers.in_place_ttt.data.needles import FIRST, NEEDLE, QUESTION, TASKS, VARIABLE, ruler_like
 from derived.papers.in_place_ttt.data.recall import NONE, blind_guess, mqar
 from derived.papers.in_place_ttt.data.sources import python_bytes
@@ -119,6 +120,22 @@ def test_documents_follow_a_permutation_of_their_own():
     assert bigram_floor(5) == pytest.approx(float(-(p * p.log()).sum()), rel=1e-6)
 
 
+def test_no_reader_beats_the_one_who_weighs_all_permutations():
+    """Slow twin, one permutation after another; and after a long text that reader has the loss of one who knows it."""
+    ids, other = bigram_documents(300, 60, size=4, follow=0.7, generator=stream(0, "best")), 0.3 / 4
+    for text in ids[:3, :9].tolist():
+        seen = {}
+        for secret in itertools.permutations(range(4)):
+            steps = [0.7 * (secret[x] == y) + other for x, y in itertools.pairwise(text)]
+            seen[secret] = math.prod(steps)
+        told = [sum(seen[each] for each in seen if each[text[-1]] == y) / sum(seen.values()) for y in range(4)]
+        found = best_reader(torch.tensor([text]), size=4, follow=0.7)[0]
+        assert found.tolist() == pytest.approx([other + 0.7 * each for each in told])
+    losses = [-best_reader(ids[:, :t], size=4, follow=0.7).gather(1, ids[:, [t]]).log().mean() for t in (2, 59)]
+    assert losses[1] == pytest.approx(bigram_floor(4, 0.7), abs=0.25)  # four standard errors of 300 texts
+    assert losses[0] > losses[1] + 0.2
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_the_answer_stands_in_the_haystack(task):
     ids, answers, vocabulary = ruler_like(task, 40, 60, generator=stream(0, "needles"))
@@ -159,6 +176,7 @@ def test_the_bytes_are_those_of_the_files():
         (lambda g: mqar(1, 16, pairs=5, queries=1, generator=g), "pairs = 5 in a text of 16"),
         (lambda g: mqar(1, 16, pairs=3, queries=4, generator=g), "queries = 4"),
         (lambda g: bigram_documents(1, 9, size=1, generator=g), "size = 1"),
+        (lambda g: best_reader(torch.tensor([[0, 1]]), size=8), "40,320 permutations"),
         (lambda g: ruler_like("needle", 1, 14, generator=g), "length = 14"),
         (lambda g: ruler_like("haystack", 1, 40, generator=g), "give one of 'needle'"),
     ],
@@ -442,6 +460,13 @@ def test_the_middle_chunk_is_chosen_by_validation_and_compared_with_the_worse_en
     assert [claim.judge(each(both))[0] for each in (claim.measure, claim.null)] == ["holds", "fails"]
     with pytest.raises(ValueError, match="chunk == 4 is not at a plateau"):
         ends_of_own(both.assign(before=both["before"] + 0.02 * (both["chunk"] == 4)))
+
+
+def test_the_better_arm_is_the_one_of_the_higher_mean_and_not_of_the_wider_interval():
+    arms, some = ["arm == 'sure'", "arm == 'unsure'"], table(sure=(0.9, 0.8), unsure=(0.8, 0.7))
+    some.loc[some["arm"] == "unsure", "test"] += 0.2 * (some["replicate"] % 2 - 0.5)
+    assert mean_of(arms, "test", highest)(some).value == pytest.approx(0.815)
+    assert mean_of(arms, "test", greatest)(some).value == pytest.approx(0.915)
 
 
 def test_recall_is_judged_once_it_has_settled():

@@ -42,7 +42,7 @@ CLAIMS = (
         judged_at=RECORDED,
         plain="Our sampler of Cactus is faster than ours of typical acceptance.",
         source="digest",
-        where="discussion of memory traffic",
+        where="discussion of memory traffic; both samplers are ours",
         scale={"gpu": "ours"},
     ),
     reported(

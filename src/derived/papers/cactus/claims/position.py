@@ -66,7 +66,7 @@ PROVED = (
     on_page("CAC-8.a"),
     on_page("CAC-8.b"),
     on_page("CAC-10.a"),
-    on_page("CAC-10.b", source="digest", where="Proposition 4"),
+    on_page("CAC-10.b", source="digest", where="Proposition 4, read as of kept and rejected drafts alike"),
     on_page("CAC-10.c", amends="CAC-10.b", source="digest", where="Proposition 4"),
     on_page("CAC-16"),
 )

@@ -137,7 +137,7 @@ TRADE_OFF = (
     ),
     reported(
         "CAC-12.i",
-        r"We measured how many per cent more drafts per block $\delta=1$ keeps with truncated laws than exact sampling; by the price of an acceptance it cannot be fewer on average.",
+        r"We measured how many per cent more drafts per block $\delta=1$ keeps with truncated laws than exact sampling; at one position it cannot be fewer, over a text it can, since other contexts are reached.",
         TrainedPair,
         gained(CACTUS, EXACT),
         "% more drafts per block",
@@ -206,7 +206,8 @@ TRADE_OFF = (
         at_least(1 / 3, "1/3"),
         null=measure.mean("valid", rival("topk", "plain", 0.01), unit=["pair"]),  # nearly all as the draft wrote it
         unit=TEXTS,
-        where="sizes were chosen by pilots whose rows were thrown away; undecided in the record at 1,500 steps",
+        where="sizes were chosen by pilots whose rows were thrown away; undecided in the record at 1,500 steps; Student's "
+        "interval does not know that no share exceeds 1",
         judged_at=RECORDED,
     ),
 )

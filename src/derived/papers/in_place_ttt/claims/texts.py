@@ -39,9 +39,10 @@ CLAIMS = (
         at_least(0),
         unit="nats per byte",
         judged_at=RECORDED,
-        where="Figure 2, on the Pile and Proof-Pile-2; small models on Python sources here",
+        where="Figure 2, on the Pile and Proof-Pile-2; small models on Python sources here, window attention at the largest "
+        "of three rates",
         source="paper",
-        null="its rows have no memory of another text; IPT-13.a, which asks the same of generated texts, has one",
+        null="an arm that writes another text was not run here; IPT-13.a, which asks the same of generated texts, has one",
         made_of="real data",
     ),
     statistic(

@@ -52,7 +52,7 @@ class TrainedKeys(Experiment):
     replicate, cosine (mean over pairs of different tokens of the piece, its first token left out), centred (the same,
     the piece's mean key subtracted), std (of the layer's weights that are not zero), changed and changed_by_more (share
     of these that a random write of Frobenius norm ``tau``, and of ten thousand times as much, changes in bf16), theory
-    (the closed form of changed).
+    (the closed form of changed), zero (share of the layer's weights that are exactly 0; any write changes them).
     """
 
     model: str = "minilm"
@@ -81,7 +81,7 @@ class TrainedKeys(Experiment):
         shared = [[cosines(key[0, 1:], ids[0, 1:]) for key in each] for each, ids in zip(keys, pieces, strict=True)]
         cosine, centred = torch.tensor(shared).double().unbind(dim=-1)
         written = [self.written(each.weight, stream(seed, "write", i)) for i, each in enumerate(layers)]
-        names = ("std", "changed", "changed_by_more", "theory")
+        names = ("std", "changed", "changed_by_more", "theory", "zero")
         columns = dict(zip(names, torch.tensor(written).double().mT, strict=True))
         index = {"replicate": range(self.pieces), "layer": range(len(layers))}
         return rows(index, {"cosine": cosine, "centred": centred, **columns})
@@ -95,13 +95,14 @@ class TrainedKeys(Experiment):
             found.append(tokens(novel[begin : begin + 8 * self.length])[:, : 1 + self.length])
         return found
 
-    def written(self, weight: Tensor, draw: torch.Generator) -> tuple[float, float, float, float]:
-        """Size, shares changed by a write and by a large one, and what theory has for the first."""
+    def written(self, weight: Tensor, draw: torch.Generator) -> tuple[float, ...]:
+        """Size, shares changed by a write and by a large one, what theory has for the first, and the share of zeros."""
         kept = weight[weight != 0].bfloat16()
         std, rms = kept.double().square().mean().sqrt().item(), self.tau / weight.numel() ** 0.5
         write = torch.randn(kept.shape, generator=draw, dtype=torch.float64)
         after = ((kept.double() + size * write).bfloat16() for size in (rms, 1e4 * rms))
-        return std, *((one != kept).double().mean().item() for one in after), share_written(std, rms, BF16)
+        changed = ((one != kept).double().mean().item() for one in after)
+        return std, *changed, share_written(std, rms, BF16), 1 - kept.numel() / weight.numel()
 
 
 @dataclass(frozen=True, kw_only=True)
