@@ -174,6 +174,18 @@ def test_the_tax_under_noise_can_stay_and_can_go():
         claims.tax_halved("noise > 0 and on == 'labels'")(late.assign(valid=slow))
 
 
+def test_the_largest_tax_is_at_the_codebook_that_other_networks_found_highest():
+    """0.2 over 0.05 at 32 codes; at 64, where the judged networks alone are higher, it would be more."""
+    risen = invented({8: 0.08, 32: 0.2, 64: 0.15, 512: 0.1})
+    assert claims.largest_tax(risen).value == pytest.approx(4, rel=0.02)
+    judged = (risen["stage"] == "fit") & (risen["arm"] == "ce") & (risen["K"] == 64)
+    lucky = risen.assign(distortion=risen["distortion"].mask(judged, 0.4))
+    assert claims.largest_tax(lucky).value == pytest.approx(4, rel=0.02)
+    assert claims.largest_tax(risen.query("noise == 0")).n == 8
+    with pytest.raises(ValueError, match="32 codes have not learned"):
+        claims.largest_tax(risen.assign(rmse=risen["rmse"].mask(risen["K"] == 32, 0.041)))
+
+
 def test_too_many_codes_are_refused():
     with pytest.raises(ValueError, match="codes"):
         fits.Bins.means(torch.rand(1, 5, dtype=torch.float64), 9)

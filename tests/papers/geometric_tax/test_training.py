@@ -318,9 +318,49 @@ def test_more_networks_of_two_heads_share_no_draw_with_those_of_all_arms(rows):
     flat = rows[Heads].assign(valid=1.0)
     assert np.isfinite([claim.measure(flat).value, claim.null(flat).value]).all()
     falling = flat.assign(valid=-flat["step"] * (flat["system"] == "waveforms").astype(float))
-    for claim in (claim for claim in claims.CLAIMS if claim.experiment is Heads):
+    for claim in (claim for claim in claims.CLAIMS if claim.experiment is Heads and claim.id != "GT-7.h"):
         with pytest.raises(ValueError, match=r"waveforms.* not come to a plateau"):
             claim.measure(falling)
+
+
+def test_a_claim_about_one_system_asks_that_one_for_a_plateau(rows):
+    claim = next(claim for claim in claims.CLAIMS if claim.id == "GT-7.h")
+    table = rows[Heads]
+    for system, refused in (("waveforms", False), ("lorenz", True)):
+        falling = table.assign(valid=-table["step"] * (table["system"] == system).astype(float))
+        if refused:
+            with pytest.raises(ValueError, match=r"lorenz.* not come to a plateau"):
+                claim.measure(falling)
+        else:
+            lorenz = table[table["system"] == "lorenz"]
+            assert claim.measure(falling).value == pytest.approx(claim.measure(lorenz.assign(valid=1.0)).value)
+
+
+@pytest.mark.parametrize("name", ["GT-7.f", "GT-7b.a"])
+def test_blurred_and_hard_labels_are_compared_where_they_have_learned(rows, name):
+    claim = next(claim for claim in claims.CLAIMS if claim.id == name)
+    flat = rows[Order].assign(valid=1.0, rmse=0.01)
+    assert claim.experiment is Order
+    assert np.isfinite([claim.measure(flat).value, claim.null(flat).value]).all()
+    with pytest.raises(ValueError, match="'blurred' has not learned"):
+        claim.measure(flat.assign(rmse=flat["arm"].map({"blurred": 0.1}).fillna(0.01)))
+    with pytest.raises(ValueError, match="'smoothed' has not learned"):
+        claim.null(flat.assign(rmse=flat["arm"].map({"smoothed": 0.1}).fillna(0.01)))
+    with pytest.raises(ValueError, match="not come to a plateau"):
+        claim.measure(flat.assign(valid=-flat["step"].astype(float)))
+
+
+def test_the_rise_is_that_of_hard_labels_over_that_of_others():
+    """Hard labels rise to six times, blurred ones to twice, so three times as much; smoothed ones as hard ones."""
+    looks = {"ce": (1.0, 5.0, 6.0), "blurred": (1.0, 2.0, 2.0), "smoothed": (2.0, 11.0, 12.0)}
+    made = [
+        {"stage": "fit", "arm": arm, "replicate": r, "step": step, "valid": 1.0, "rmse": 0.01, "distortion": D}
+        for arm, values in looks.items()
+        for r in range(3)
+        for step, D in zip((60, 540, 600), values, strict=True)
+    ]
+    assert claims.rise(pd.DataFrame(made)).value == pytest.approx(3)
+    assert claims.rise(pd.DataFrame(made), "smoothed").value == pytest.approx(1)
 
 
 def test_the_search_chooses_by_validation(rows):

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from derived.lab import stats
-from derived.lab.claims import RECORDED, at_least, statistic
+from derived.lab.claims import RECORDED, at_least, reported, statistic
+from derived.lab.effect import Published
 from derived.lab.measure import Measure, by_draw, chosen, lowest
 from derived.lab.stats import LEVEL, Estimate
 
@@ -93,19 +94,29 @@ def one_codebook(many: bool) -> Measure:
     return null
 
 
+def tax(rows: pd.DataFrame, where: str, K: int) -> pd.Series:
+    """ln D of K codes under hard labels less that of the squared error on its 64, by replicate, where both have learned
+    and are flat."""
+    value = f"arm == 'scalar' and {where}"
+    learned(rows, where, K)
+    flat(rows, value, "the value")
+    return logs(rows, f"arm == 'ce' and K == {K} and {where}") - logs(rows, value)
+
+
+def largest_tax(rows: pd.DataFrame) -> Estimate:
+    """The tax without noise, at the inner codebook that other networks found highest."""
+    quiet = numbers(rows, True)
+    return ratio(stats.mean(tax(rows, quiet, highest_inner(rows, quiet))))
+
+
 def tax_halved(loud: str) -> Measure:
     """ln of the tax without noise less twice that where it is ``loud``, at the codebook that is highest without, where
     all of these networks have learned and are flat."""
 
     def measure(rows: pd.DataFrame) -> Estimate:
-        quiet, taxes = numbers(rows, True), []
+        quiet = numbers(rows, True)
         K = highest_inner(rows, quiet)
-        for where in (quiet, loud):
-            value = f"arm == 'scalar' and {where}"
-            learned(rows, where, K)
-            flat(rows, value, "the value")
-            taxes.append(logs(rows, f"arm == 'ce' and K == {K} and {where}") - logs(rows, value))
-        return stats.mean(taxes[0] - 2 * taxes[1])
+        return stats.mean(tax(rows, quiet, K) - 2 * tax(rows, loud, K))
 
     return measure
 
@@ -159,5 +170,15 @@ CLAIMS = (
         at_least(0),
         where="such a label is blurred, on average over draws, and the inputs are as sharp as before",
         **HALVED,
+    ),
+    reported(
+        "GT-8.f",
+        "On Lorenz paths without noise the published distortion $D$ under hard labels is this multiple of that under the squared error of the next value on 64 codes, at the inner codebook where it is largest.",
+        Longer,
+        largest_tax,
+        "times",
+        where="the largest tax that we saw, beside the abstract's up to 8.5 times; the codebook is chosen by other networks, and the squared error reads 64 codes whatever it is; small networks on generated paths",
+        paper_value=Published(8.5, "times"),
+        judged_at=RECORDED,
     ),
 )

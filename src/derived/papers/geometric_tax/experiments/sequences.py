@@ -181,8 +181,7 @@ class Trained(Experiment):
 @dataclass(frozen=True, kw_only=True)
 class Diets(Trained):
     """GT-12.g: the transformers of ``Trained``, with other draws, that read DNA of varying composition, and the same
-    ones, from the same first weights, that read DNA of one composition: each its own random chain, of which there is
-    more to learn.
+    ones, from the same first weights, that read DNA of one composition: each its own random chain.
 
     Rows: reads ("varied", "one"), and those of ``Trained``.
     """

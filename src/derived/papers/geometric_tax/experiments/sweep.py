@@ -49,7 +49,7 @@ class Sweep(Fits):
 
 @dataclass(frozen=True, kw_only=True)
 class Longer(Sweep):
-    """GT-8.a, d and e: many paths, as in ``Sweep``, for four times the steps, so that the finest codebook may learn as
+    """GT-8.a, d to f: many paths, as in ``Sweep``, for four times the steps, so that the finest codebook may learn as
     well, in networks that share no draw with those; the inner codebooks and the value also with the largest noise,
     ``on`` all "values" or on the "labels" alone. Rows as there and on, with two looks before the end."""
 

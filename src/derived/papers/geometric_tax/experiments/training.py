@@ -43,8 +43,8 @@ class Arms(Fits):
 
 @dataclass(frozen=True, kw_only=True)
 class Heads(Arms):
-    """GT-7.a, d: the two heads that they compare and their null arm, judged also before the last tenth of the steps, in
-    networks that share no draw with ``Arms``."""
+    """GT-7.a, d, h: the two heads that they compare and their null arm, judged also before the last tenth of the steps,
+    in networks that share no draw with ``Arms``."""
 
     looks: tuple[float, ...] = (0.1, 0.9)
 
@@ -98,7 +98,7 @@ class Judges(Fits):
 
 @dataclass(frozen=True, kw_only=True)
 class Order(Fits):
-    """GT-7c: Lorenz; what a blurred label changes, taken apart. Beside hard and blurred labels there are
+    """GT-7c, 7b.a, 7.f: Lorenz; what a blurred label changes, taken apart. Beside hard and blurred labels there are
     "smoothed" (as soft, no neighbours), "disordered" (blurred along a random order of the bins), "coarse" (hard labels
     of ``few`` bins, about as wide as the blur). GT-2: the pooled law on each of these networks.
 
