@@ -1,5 +1,7 @@
 """Topic real: reactions with known maps, a head read as a coupling, column errors, and what refutes them."""
 
+import itertools
+
 import pandas as pd
 import pytest
 import torch
@@ -8,7 +10,7 @@ from here import needs
 from derived.lab.experiment import run_condition
 from derived.lab.rng import stream
 from derived.papers.sinkhorn.claims.real import ROWS
-from derived.papers.sinkhorn.data.reactions import MECHANISMS, reaction, reactions
+from derived.papers.sinkhorn.data.reactions import HEADS, MECHANISMS, TAILS, reaction, reactions
 from derived.papers.sinkhorn.experiments.real import AtomMaps, Sentences, coupled, greedy, layers
 
 CLAIMS = {claim.id: claim for claim in ROWS}
@@ -21,6 +23,58 @@ def test_each_product_atom_has_one_precursor_atom_of_its_element(mechanism):
         elements = [[made.tokens[i].upper() for i in each] for each in (made.products, made.precursors)]
         assert elements[0] == [elements[1][i] for i in made.answer]
         assert len({*made.answer}) == len(made.answer)
+
+
+def colours(tokens: list[str]) -> list[int]:
+    """Classes of the atoms of a SMILES string by element and bonds, refined until they stop growing: atoms of different
+    classes are exchanged by no symmetry."""
+    bonds, open_rings, stack, last, order, atoms = [], {}, [], None, "", []
+    for token in tokens:
+        if token[0].isalpha():
+            atoms.append(token)
+            if last is not None:
+                bonds.append((last, len(atoms) - 1, order))
+            last, order = len(atoms) - 1, ""
+        elif token.isdigit():
+            if token in open_rings:
+                bonds.append((open_rings.pop(token), last, "ring"))
+            else:
+                open_rings[token] = last
+        elif token == "(":
+            stack.append(last)
+        elif token == ")":
+            last = stack.pop()
+        elif token == ".":
+            last = None
+        else:
+            order = token
+    near = [[(b if a == i else a, kind) for a, b, kind in bonds if i in (a, b)] for i in range(len(atoms))]
+    found = [*atoms]
+    for _ in atoms:
+        seen = [(found[i], tuple(sorted((found[j], kind) for j, kind in near[i]))) for i in range(len(atoms))]
+        names = {each: str(place) for place, each in enumerate(sorted({*seen}))}
+        found = [names[each] for each in seen]
+    return found
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_no_symmetry_exchanges_two_atoms_that_are_asked_for(mechanism):
+    assert len({*colours([*"CC(=O)CC"])}) == 5
+    assert len({*colours([*"CC(=O)C"])}) == 3  # acetone
+    for head, tail in itertools.product(HEADS, TAILS):
+        if tail == head[::-1]:
+            continue
+        made = reaction(mechanism, head, tail)
+        arrow = made.tokens.index(">>")
+        assert len({*(after := colours(made.tokens[arrow + 1 :]))}) == len(after), made.smiles
+        before = colours(made.tokens[:arrow])
+        assert all(before.count(before[i]) == 1 for i in made.answer), made.smiles
+
+
+def test_a_skeleton_is_not_joined_to_its_mirror_image():
+    for each in reactions(480, stream(0, "reactions")):
+        product = "".join(each.tokens[each.tokens.index(">>") + 1 :])
+        assert not any(product.startswith(head) and product.endswith(head[::-1]) for head in ("COCC", "CSCC", "FCCC"))
 
 
 def test_what_leaves_and_solvents_are_never_an_answer():
@@ -54,7 +108,7 @@ def test_column_errors_of_even_attention_and_of_a_sink():
 
 def maps(rows: float, equal: float, coupling: float, dealt: float = 0.5) -> pd.DataFrame:
     """Made rows of 40 reactions, with these shares of right atoms up to a little noise."""
-    cells = {"stage": "maps", "temperature": 1.0, "reaction": range(40)}
+    cells = {"stage": "maps", "temperature": 1.0, "reaction": range(40), "mechanism": [i % 10 for i in range(40)]}
     noise = pd.Series([0.0, 0.01] * 20)
     made = {"rows": rows + noise, "equal": equal, "coupling": coupling, "dealt": dealt}
     return pd.concat([pd.DataFrame(cells).assign(way=way, right=right) for way, right in made.items()])
@@ -66,12 +120,14 @@ def test_the_gain_is_that_of_the_coupling_over_rows():
     assert claim.judge(claim.measure(maps(0.8, 0.9, 0.7)))[0] == "fails"
     assert claim.judge(claim.null(maps(0.8, 0.7, 0.9)))[0] == "fails"
     assert claim.judge(claim.null(maps(0.8, 0.7, 0.9, dealt=0.9)))[0] == "holds"
-    assert claim.measure(maps(0.7, 0.8, 0.9)).value == pytest.approx(0.1), "the rival that comes nearer: equal shares"
+    found = claim.measure(maps(0.7, 0.8, 0.9))
+    assert found.value == pytest.approx(0.1), "the rival that comes nearer: equal shares"
+    assert found.n == 10, "the unit is the mechanism, not the reaction"
 
 
 @pytest.mark.parametrize("id", ["SK-17.b", "SK-17.c"])
 def test_the_distance_from_doubly_stochastic_is_trained_less_untrained_and_only_reported(id):
-    cells = {"stage": "columns", "reaction": range(9), "passage": range(9), "untrained": 0.3}
+    cells = {"stage": "columns", "mechanism": range(9), "passage": range(9), "untrained": 0.3}
     less = pd.DataFrame(cells).assign(trained=[0.1, 0.2, 0.1] * 3)
     found = CLAIMS[id].measure(less)
     assert found.value == pytest.approx(-1 / 6)

@@ -19,7 +19,10 @@ ROWS = (
         where="abstract (a natural connection); the exact statement is earlier",
     ),
     on_page("SK-2.b", source="prior", where="folklore of entropic transport"),
-    on_page("SK-2.c", where="said of five half-steps by the README of the public code of Sinkformers"),
+    on_page(
+        "SK-2.c",
+        where='the README of the public code of Sinkformers says it of a toy at its first weights; "whatever the scores" is ours',
+    ),
     on_page("SK-4.a", source="prior", where="Altschuler, Weed and Rigollet 2017"),
     on_page(
         "SK-10.a",

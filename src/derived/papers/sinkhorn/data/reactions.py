@@ -1,8 +1,9 @@
 """Reactions of textbooks with their atom maps known by construction, written as SMILES strings.
 
 Two partners keep their skeletons and are joined at their ends; which atoms leave is the textbook mechanism (an acid
-loses its OH, a halide its halogen, an aldehyde its O). Fragments have no two atoms that a symmetry could exchange, so
-each product atom has one right precursor atom. Solvents stand among the precursors and give no atom.
+loses its OH, a halide its halogen, an aldehyde its O). No symmetry of a product, or of a precursor that gives atoms,
+exchanges two of these, so each product atom has one right precursor atom. Solvents stand among the precursors and give
+no atom.
 """
 
 import re
@@ -23,8 +24,24 @@ MECHANISMS = {
     "thioether from a bromide": ("{}C:1Br", "S:3{}", "{}C:1S:3{}"),
     "amine from an aldehyde": ("{}C:1=O", "N:3{}", "{}C:1N:3{}"),
     "urea from an isocyanate": ("{}N:1=C:2=O:4", "N:3{}", "{}N:1C:2(=O:4)N:3{}"),
+    "ester from an acyl chloride": ("{}C:1(=O:2)Cl", "O:3{}", "{}C:1(=O:2)O:3{}"),
+    "thioester from an acyl chloride": ("{}C:1(=O:2)Cl", "S:3{}", "{}C:1(=O:2)S:3{}"),
+    "amide from an ester": ("{}C:1(=O:2)OC", "N:3{}", "{}C:1(=O:2)N:3{}"),
+    "carbamate from a chloroformate": ("{}O:4C:1(=O:2)Cl", "N:3{}", "{}O:4C:1(=O:2)N:3{}"),
+    "carbamate from an isocyanate": ("{}N:1=C:2=O:4", "O:3{}", "{}N:1C:2(=O:4)O:3{}"),
+    "thiourea from an isothiocyanate": ("{}N:1=C:2=S:4", "N:3{}", "{}N:1C:2(=S:4)N:3{}"),
+    "imine from an aldehyde": ("{}C:1=O", "N:3{}", "{}C:1=N:3{}"),
+    "oxime ether from an aldehyde": ("{}C:1=O", "N:3O:4{}", "{}C:1=N:3O:4{}"),
+    "amine from a ketone": ("{}C:1(C:2)=O", "N:3{}", "{}C:1(C:2)N:3{}"),
+    "amine from a mesylate": ("{}C:1OS(C)(=O)=O", "N:3{}", "{}C:1N:3{}"),
+    "amine by Michael addition": ("{}C:1(=O:2)C:4=C:5", "N:3{}", "{}C:1(=O:2)C:4C:5N:3{}"),
+    "thioether by Michael addition": ("{}C:1(=O:2)C:4=C:5", "S:3{}", "{}C:1(=O:2)C:4C:5S:3{}"),
+    "alkene by a Wittig reaction": ("{}C:1=O", "P(c1ccccc1)(c1ccccc1)(c1ccccc1)=C:3{}", "{}C:1=C:3{}"),
+    "unsaturated ester from a phosphonate": ("{}C:1=O", "COP(=O)(OC)C:3C:4(=O:5)O:6{}", "{}C:1=C:3C:4(=O:5)O:6{}"),
+    "enone by an aldol condensation": ("{}C:1=O", "C:3C:4(=O:5){}", "{}C:1=C:3C:4(=O:5){}"),
+    "diene by a Suzuki coupling": ("{}C:1=C:2Br", "OB(O)C:3=C:4{}", "{}C:1=C:2C:3=C:4{}"),
 }
-HEADS = ("CCC", "CCCC", "COCC", "CSCC", "CCOCCC", "N#CCC", "FCCC", "O=CCC", "C#CCC", "CC=CC")
+HEADS = ("CCC", "CCCC", "COCC", "CSCC", "CCOCCC", "N#CCC", "FCCC", "CCC(=O)CC", "C#CCC", "CC=CC")
 TAILS = (
     "CCOC",
     "CCSC",
@@ -57,6 +74,8 @@ class Reaction(NamedTuple):
 def reactions(num: int, generator: torch.Generator) -> list[Reaction]:
     """``num`` reactions, mechanisms in turn, with skeletons, order of the partners and a solvent drawn.
 
+    A skeleton is not joined to its mirror image, since the product could be symmetric then.
+
     >>> found = reactions(1, torch.Generator().manual_seed(0))[0]
     >>> found.mechanism, len(found.products) == len(found.answer)
     ('amide from an acid', True)
@@ -65,11 +84,12 @@ def reactions(num: int, generator: torch.Generator) -> list[Reaction]:
     def draw(choices):
         return choices[int(torch.randint(len(choices), (), generator=generator))]
 
-    names = [*MECHANISMS]
-    return [
-        reaction(names[i % len(names)], draw(HEADS), draw(TAILS), draw(SOLVENTS), draw((False, True)))
-        for i in range(num)
-    ]
+    names, found = [*MECHANISMS], []
+    for i in range(num):
+        head = draw(HEADS)
+        tail = draw([tail for tail in TAILS if tail != head[::-1]])
+        found.append(reaction(names[i % len(names)], head, tail, draw(SOLVENTS), draw((False, True))))
+    return found
 
 
 def reaction(mechanism: str, head: str, tail: str, solvent: str = "", swapped: bool = False) -> Reaction:

@@ -69,16 +69,16 @@ def greedy(scores: Tensor) -> Tensor:
 class AtomMaps(Experiment):
     """SK-21, SK-17.c: the atom-mapping head of rxnmapper on reactions whose maps are known by construction.
 
-    Rows of the stage "maps": reaction, way, temperature, right (share of the product's atoms), collisions (atoms whose
-    precursor atom another one has, too). Rows of the stage "columns": reaction, layer, trained and untrained: mean over
-    heads of sum_j |mean_i A_ij - 1/n|, each reaction with an untrained network of its own.
+    Rows of the stage "maps": mechanism, reaction, way, temperature, right (share of the product's atoms), collisions
+    (atoms whose precursor atom another one has, too). Rows of the stage "columns": mechanism, reaction, layer, trained
+    and untrained: mean over heads of sum_j |mean_i A_ij - 1/n|, each reaction with an untrained network of its own.
     """
 
     model: str = "rxnmapper"
-    num: int = 400
+    num: int = 480  # twenty of each mechanism
     temperatures: tuple[float, ...] = (4.0, 1.0, 0.0)
 
-    tiers: ClassVar = {"ci": {"num": 16, "temperatures": (1.0, 0.0)}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"num": 24, "temperatures": (1.0, 0.0)}, "cpu": {}}
     tiny: ClassVar = {"num": 2}
     needs: ClassVar = ("rxnmapper",)
     deterministic: ClassVar = {"right": 1e-6, "trained": 1e-3}
@@ -89,7 +89,7 @@ class AtomMaps(Experiment):
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         trained, cells = models.load(self.model), []
         for number, drawn in enumerate(reactions(self.num, stream(seed, "reactions"))):
-            ids, of = trained.tokens(drawn.smiles), {"reaction": number}
+            ids, of = trained.tokens(drawn.smiles), {"mechanism": drawn.mechanism, "reaction": number}
             dealt = torch.randperm(len(drawn.precursors), generator=stream(seed, "dealt", number))
             A = attention(trained, ids)
             untrained = attention(models.fresh(trained, stream(seed, "untrained", number)), ids)

@@ -1,7 +1,7 @@
 """Trained weights: rows in, a figure with its alt text as label out.
 
 mark                   meaning
-bars                   99.9 % intervals over reactions
+bars                   99.9 % intervals over mechanisms
 filled, open marker    recorded, live
 solid, dashed          after training, before
 """
@@ -51,7 +51,7 @@ def _maps(ax, rows: pd.DataFrame) -> list[str]:
     cases = {name: rows[(rows["way"] == way) & (rows["temperature"] == t)] for (way, t), name in WAYS.items()}
     cases = {name: part for name, part in cases.items() if len(part)}
     for place, (name, part) in enumerate(cases.items()):
-        wrong, reach = mean_and_reach(1 - part["right"])
+        wrong, reach = mean_and_reach(1 - part.groupby("mechanism")["right"].mean())
         ax.errorbar(wrong, place, xerr=reach, fmt="o", color=BLUE, markerfacecolor=face)
         words.append(f"{name}: {wrong:.4f}")
     ax.set(xlabel="share of atoms mapped wrongly", xlim=(0, None), yticks=range(len(cases)), yticklabels=[*cases])
