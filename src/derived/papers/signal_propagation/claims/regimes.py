@@ -315,14 +315,14 @@ ATTENTION = (
     ),
     computed(
         "SP-20",
-        r"At ViT-Base's variances and 197 tokens Derf with $\alpha=\frac12$, its default, has a smaller $J^{B,0}$ than "
+        r"At ViT-Base's variances and 197 tokens, from $q^0=1$ and $p^0=0.2$, Derf with $\alpha=\frac12$, its default, has a smaller $J^{B,0}$ than "
         "pre-LayerNorm at every depth up to 36 blocks, the deepest that the author trains.",
         Crossing,
         overtaken(0.5),
         "the last depth at which it is not larger",
         at_least(36),
         unit="blocks",
-        plain="At the usual settings, and at depths that people build, Derf amplifies gradients less than LayerNorm.",
+        plain=r"At its default $\alpha$, up to the 36 blocks that the author trains, Derf amplifies gradients less than LayerNorm.",
         null=overtaken(1.0),
     ),
 )

@@ -98,16 +98,16 @@ CLAIMS = (
     ),
     statistic(
         "SP-17.d",
-        r"Over depth and $\alpha$, predicted amplification ranks the final test loss without warm-up better than "
-        r"$\alpha$ alone does, by a tenth at least.",
+        r"Over depth and $\alpha$, predicted amplification ranks the test loss after the first steps without warm-up "
+        r"better than $\alpha$ alone does, by a tenth at least.",
         Trainability,
         over_alpha_alone,
         r"rank correlation with the predicted amplification less that with $\alpha$, in pairs of replicates",
         at_least(0.1),
         unit="difference of rank correlations",
-        plain=r"How much gradients are predicted to grow says more on training than $\alpha$ does alone.",
+        plain=r"How much gradients are predicted to grow says more on the first steps of training than $\alpha$ does alone.",
         null=lambda rows: over_alpha_alone(dealt_out(rows)),
-        judged_at=RECORDED,
+        **TIERS,
     ),
     statistic(
         "SP-17.e",
@@ -124,7 +124,7 @@ CLAIMS = (
     ),
     statistic(
         "SP-17.b",
-        "Warm-up helps where the predicted amplification is largest.",
+        "In the first steps warm-up helps where the predicted amplification is largest.",
         Trainability,
         warmup_gain,
         r"gain in test accuracy at the largest depth and $\alpha$",

@@ -40,13 +40,14 @@ CLAIMS = (
     on_page("SA-8.c"),
     statistic(
         "SA-8.d",
-        r"On Gaussian tokens with $\theta^\top\Sigma\theta$ of $0.09$ and of $0.28$, $t\,{\rm Cov}$ of the reading tends to $e^{\theta^\top\Sigma\theta}V(\Sigma+\Sigma\theta\theta^\top\Sigma)V^\top$.",
+        r"On independent Gaussian tokens with $\theta^\top\Sigma\theta$ of $0.09$ and of $0.28$, $t\,{\rm Cov}$ of the reading tends to $e^{\theta^\top\Sigma\theta}V(\Sigma+\Sigma\theta\theta^\top\Sigma)V^\top$.",
         Readout,
         SCALED,
         "$t$ times the mean square distance over the trace, the farther of two components",
         within(1, 0.15),
         unit="ratio",
         null=lambda rows: SCALED(exchanged(rows)),
+        where="of the matrix the trace is judged",
         horizon="$t=4{,}096$",
     ),
     statistic(

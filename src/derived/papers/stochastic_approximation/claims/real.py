@@ -66,7 +66,7 @@ CLAIMS = (
         at_least(-0.35),
         unit="exponent",
         null=exponent("absolute returns", "one day"),
-        where="slowly fading dependence passes, too: series whose volatility halves its correlation in twenty days",
+        where="the limit is chosen and not derived; independent data have $-\\frac12$; slowly fading dependence passes, too: series whose volatility halves its correlation in twenty days",
         horizon="$m=125$ of $5{,}030$ days",
         made_of="real data",
     ),
