@@ -12,6 +12,8 @@ from derived.lab import stats
 from derived.lab.rng import stream
 from derived.papers.task_ecologies.claims import languages as claims
 from derived.papers.task_ecologies.data.languages import LanguageFamily, excess, language_family
+from derived.papers.task_ecologies.data.ngrams import fit_ngram
+from derived.papers.task_ecologies.data.tables import pair_counts, tables_apart
 from derived.papers.task_ecologies.experiments.languages import Abroad, Complexity
 from derived.papers.task_ecologies.figures import languages as figures
 
@@ -98,6 +100,43 @@ def test_excess_is_the_divergence_from_the_true_laws():
 def test_wrong_arguments_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_pairs_are_counted_as_if_the_texts_were_written():
+    """Every pair is counted; means and variances of 400 counts against those of texts, in standard errors."""
+    one, texts = family(letters=4), torch.tensor([3.0, 0.0, 2.0, 0.0, 0.0])
+    found = pair_counts(one, texts.expand(400, -1), 6, stream(0, "pairs"))
+    assert found.shape == (400, 5, 4)
+    assert (found.sum(dim=(1, 2)) == 5 * 6).all()
+    assert (found[:, 4].sum(dim=-1) == 5).all()  # texts are opened once
+    languages = torch.tensor([0, 0, 0, 2, 2]).repeat(400)
+    written = one.texts(languages, 6, stream(0, "written"))
+    pairs = torch.nn.functional.one_hot(4 * written[:, :-1] + written[:, 1:], 20).sum(dim=1).view(400, 5, 20)
+    pairs = pairs.sum(dim=1).view(400, 5, 4).double()
+    error = ((found.var(dim=0) + pairs.var(dim=0)) / 400).sqrt().clamp(min=1e-9)
+    assert ((found.mean(dim=0) - pairs.mean(dim=0)) / error).abs().max() < 4.5
+    wrong = pair_counts(one, texts.roll(1).expand(400, -1), 6, stream(0, "pairs"))
+    assert ((wrong.mean(dim=0) - pairs.mean(dim=0)) / error).abs().max() > 10
+    assert (found.var(dim=0) / pairs.var(dim=0).clamp(min=1e-9)).log()[pairs.var(dim=0) > 0.2].abs().max() < 0.5
+
+
+def test_tables_differ_as_those_that_read_written_texts_and_less_the_more_they_read():
+    one, sizes = family(letters=4, alien=True), {"tables": 2, "read": 3, "length": 8}
+    some = [tables_apart(one, stream(r, "tables"), texts=200, **sizes) for r in range(30)]
+    many = [tables_apart(one, stream(r, "tables"), texts=20_000, **sizes) for r in range(30)]
+    few, less = torch.stack(some).mean(dim=0), torch.stack(many).mean(dim=0)
+    assert few.shape == (6,)
+    assert (less < few / 20).all()
+    written = []
+    for r in range(30):
+        draw = stream(r, "written")
+        languages = torch.randint(3, (2, 200), generator=draw)
+        laws = torch.stack([fit_ngram(each, 2, 5, opening=4).laws for each in one.texts(languages, 8, draw)])
+        middle = laws.mean(dim=0)
+        apart = (torch.xlogy(laws, laws) - torch.xlogy(laws, middle)).sum(dim=-1).mean(dim=0)
+        places = one.texts(torch.arange(6).repeat_interleave(400), 8, draw)[:, :-1]
+        written.append(apart[places].mean(dim=-1).view(6, 400).mean(dim=-1))
+    assert (torch.stack(written).mean(dim=0) / few - 1).abs().max() < 0.25
 
 
 def test_rows_of_models_abroad(rows):

@@ -55,13 +55,14 @@ def times_as_far(where: str, decides: Decides) -> Measure:
 TOLD, NOT_TOLD = "weights == 'trained' and telling", "weights == 'trained' and not telling"
 FARTHER = (
     "divergence of two names of different gender over that of two of the same, geometric mean over groups of four, "
-    "the sentence whose interval reaches "
+    "the sentence where it is "
 )
 RISE = "the smaller of two steps, trained to related and related to alien, over replicates"
 
 NEAR = "language != 4"  # of the two relatives the one that is three tenths fresh
 FAMILY = "replicate % 3"  # the families of languages take turns
 DISAGREED = {"unit": "nats", "source": "paper", "paper_value": ".0018, .0028, .0063", "judged_at": RECORDED}
+NOTHING_UNREAD = "Of a context only the last letter matters in these languages, and each was read often: the paper's rise, on contexts that were not read, is not tested"
 PEOPLES = {"unit": "nats per letter", "judged_at": RECORDED, "made_of": "real data"}
 
 CLAIMS = (
@@ -77,7 +78,7 @@ CLAIMS = (
         where="Figure 7; generated languages of known floor here, the near relative three tenths fresh; one of nine tenths is not judged; a pilot at another seed had been seen. Judged by the loss: its excess over the floor rises for a reader who has read nothing, too, since each language further has a lower floor",
         paper_value="loss 2.36, 2.87, 3.65",
         null=beyond_the_first("again", "loss"),
-        plain="Models predict worse the farther a language is from those they were trained on.",
+        plain="Models predict a near relative of the languages they were trained on worse than these, and an alien language worse still.",
         judged_at=RECORDED,
     ),
     statistic(
@@ -87,7 +88,8 @@ CLAIMS = (
         least_rise("disagreement", NEAR),
         "mean divergence of two models' laws, " + RISE,
         at_least(0),
-        where="Figure 7; generated languages here, the near relative three tenths fresh; a pilot at another seed had been seen. What matters was half of the disagreement at home after 1,500 steps, and was set when those rows had been seen",
+        where="Figure 7; generated languages here, the near relative three tenths fresh; a pilot at another seed had been seen. What matters was half of the disagreement at home after 1,500 steps, and was set when those rows had been seen. "
+        + NOTHING_UNREAD,
         null=beyond_the_first("again", "disagreement"),
         matters=0.003,
         **DISAGREED,
@@ -100,7 +102,7 @@ CLAIMS = (
         least_rise("averaged", NEAR),
         "mean divergence of two models' average laws, " + RISE,
         at_least(0),
-        where="Figure 7; at tier cpu three models of each family in place of ten",
+        where="Figure 7; at tier cpu three models of each family in place of ten. " + NOTHING_UNREAD,
         null=beyond_the_first("again", "averaged"),
         **DISAGREED,
     ),
@@ -156,7 +158,7 @@ CLAIMS = (
         "at least one and a half times as far apart, by what it says of the next token, as two of the same gender.",
         NamesKept,
         times_as_far(TOLD, lowest),
-        FARTHER + "lowest",
+        FARTHER + "least, all judged jointly",
         at_least(1.5),
         unit="times as far apart",
         where="after TE-2, on eight sentences written for it and American names of one token",
@@ -170,7 +172,7 @@ CLAIMS = (
         "a half times as far apart as those of the same gender.",
         NamesKept,
         times_as_far(NOT_TOLD, highest),
-        FARTHER + "highest",
+        FARTHER + "most, all judged jointly",
         at_most(1.5),
         unit="times as far apart",
         where="after TE-2: the names are one class where no text asks for more",

@@ -114,6 +114,7 @@ CLAIMS = (
         "the network's gap, and that gap less the table's, replicate by replicate, the lower" + FLAT,
         at_least(0),
         null=beyond_the_table("bigram"),
+        where="a table of four letters, which is as blind to nesting, has a gap there and a larger one than triples, too",
         **NATS,
     ),
     statistic(

@@ -27,12 +27,11 @@ def pair_counts(
     for _ in range(length):
         left, drawn = shown, []
         for law, rest in zip(opened.unbind(-1), beyond.unbind(-1), strict=True):
-            share = (law / rest).nan_to_num(1.0).clamp(max=1.0).expand(left.shape)
-            drawn.append(torch.binomial(left, share, generator=generator))
+            share = (law / rest).nan_to_num(1.0).clamp(max=1.0)  # one for the last letter
+            drawn.append(torch.binomial(left, share.expand_as(left), generator=generator))
             left = left - drawn[-1]
-        counts[..., -1] += left  # rounding, if anything
-        counts += torch.stack(drawn, dim=-1)
-        shown = torch.nn.functional.pad(torch.stack(drawn, dim=-1).sum(dim=-2), (0, 1))
+        counts += (pairs := torch.stack(drawn, dim=-1))
+        shown = torch.nn.functional.pad(pairs.sum(dim=-2), (0, 1))
     return counts.sum(dim=-3)
 
 
@@ -43,8 +42,7 @@ def tables_apart(
 
     Each table counts ``texts`` of its own, of the first ``read`` languages by chance; its law after a letter is
     (N(a, b) + p(b)) / (N(a) + 1), with p(b) the share of b in all."""
-    even = torch.full((tables, texts), 1 / read, dtype=torch.float64).unsqueeze(-1).expand(-1, -1, read)
-    own = torch.multinomial(even[:, 0], texts, replacement=True, generator=generator)
+    own = torch.randint(read, (tables, texts), generator=generator)
     number = torch.nn.functional.one_hot(own, len(family.first)).sum(dim=1)
     counts = pair_counts(family, number.double(), length, generator)
     share = counts.sum(dim=-2, keepdim=True) / counts.sum(dim=(-2, -1), keepdim=True)
