@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -88,3 +89,14 @@ def test_a_system_without_such_a_timer_has_no_samples(monkeypatch):
     profiler.start()
     busy(0.1)
     assert profiler.busiest() == {}
+
+
+def test_a_sample_may_come_while_the_busiest_are_asked_for(monkeypatch):
+    class Sampled(Counter):
+        def items(self):
+            for each in super().items():
+                self[f"module.new{len(self)}"] += 1.0  # as a signal between two turns of the loop
+                yield each
+
+    monkeypatch.setattr(profiler, "_seconds", Sampled({"": 1.0, "module.function": 3.0}))
+    assert profiler.busiest() == {"module.function": 1.0}

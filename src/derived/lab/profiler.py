@@ -28,7 +28,8 @@ def start() -> None:
 def busiest() -> dict[str, float]:
     """The share of seconds in each of the busiest functions, by "module.function": the innermost one of the package
     counts, along with what it calls in other libraries. Empty without samples."""
-    ours = Counter({name: seconds for name, seconds in _seconds.items() if name})
+    counted = dict(_seconds)  # at once: a sample may come between two turns of a loop
+    ours = Counter({name: seconds for name, seconds in counted.items() if name})
     return {name: seconds / ours.total() for name, seconds in ours.most_common(MOST)}
 
 
