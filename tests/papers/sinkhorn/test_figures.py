@@ -84,7 +84,8 @@ def test_the_explorer_has_a_frame_for_every_temperature():
 
 def test_trained_weights(tells):
     shares = (("rows", 0.9), ("rows", 0.8), ("coupling", 1.0), ("coupling", 0.9))
-    cells = [{"stage": "maps", "way": way, "temperature": 1.0, "right": right} for way, right in shares]
+    facts = {"stage": "maps", "mechanism": 0, "temperature": 1.0}
+    cells = [facts | {"way": way, "right": right} for way, right in shares]
     columns = [{"stage": "columns", "layer": layer, "trained": 0.5, "untrained": 0.1} for layer in (0, 1)]
     mapped = pd.DataFrame([*cells, *columns]).assign(tier="ci", recorded=False)
     figure = real_figures.weights(mapped, mapped[mapped["stage"] == "columns"].assign(trained=0.7))
