@@ -1,5 +1,7 @@
 """Topic trained: generated data, the loss of couplings, arms that differ in the normaliser alone, and the measures."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -194,7 +196,9 @@ def test_attention_with_values_is_the_weights_times_them():
 def test_every_row_is_there_once(rows):
     table = rows[LearnedCouplings]
     assert (table.query("stage == 'final'").groupby(["target", "normaliser", "n"]).size() == 2).all()
-    assert (table.query("stage == 'search'").groupby(["target", "normaliser", "rate"]).size() == 2).all()
+    tuned = table.query("stage in ('search', 'run-off')").groupby(["target", "normaliser", "stage", "rate"]).size()
+    assert (tuned == 2).all()
+    assert tuned.groupby("stage").size().to_dict() == {"search": 12, "run-off": 6}  # of two rates one is a finalist
     assert (table.query("stage == 'curve'").groupby(["target", "normaliser", "tenth"]).size() == 2).all()
     final = rows[Arms].query("stage == 'final'")
     assert (final.groupby(["num_half_steps", "steps", "rate"]).size() == 2).all()
@@ -202,10 +206,18 @@ def test_every_row_is_there_once(rows):
     assert rows[Arms]["chosen"].all()  # one rate at this tier
 
 
-@pytest.mark.parametrize("experiment", [Arms, EqualSeconds])
+def test_the_rate_is_the_best_of_a_run_off_among_the_best_of_the_search():
+    sized = replace(LearnedCouplings.at("tiny"), rates=(1e-3, 1e-2, 1.0), finalists=2, steps=3)
+    condition = {"target": "crossed", "normaliser": "softmax"}
+    table = sized.run(condition, seed=0, device="cpu", dtype=torch.float32)
+    means = table.groupby(["stage", "rate"])["validation"].mean()
+    assert set(means["run-off"].index) == set(means["search"].nsmallest(2).index)
+    assert table.query("stage == 'final'")["rate"].unique().tolist() == [means["run-off"].idxmin()]
+
+
 @pytest.mark.parametrize("task", ["matching", "clouds"])
-def test_each_network_is_judged_on_texts_of_its_own_unless_they_are_shared(monkeypatch, task, experiment):
-    sized, seen = experiment.at("tiny"), []
+def test_each_network_is_judged_on_texts_of_its_own(monkeypatch, task):
+    sized, seen = Arms.at("tiny"), []
 
     class Nothing:
         enter = torch.zeros(())
@@ -218,7 +230,7 @@ def test_each_network_is_judged_on_texts_of_its_own_unless_they_are_shared(monke
     loss, _ = sized._judged(Nothing, task, 0, "test")
     [features] = seen
     assert loss.shape == (sized.models,)
-    assert features.shape[:2] == (1 if experiment is EqualSeconds else sized.models, sized.texts)
+    assert features.shape[:2] == (sized.models, sized.texts)
     assert not torch.isclose(features[:1, :, :, 0], features[1:, :, :, 0]).all(dim=-1).any()
 
 
@@ -294,33 +306,37 @@ def test_softmax_that_is_trained_longer_is_another_opponent():
     assert claim.judge(measured)[0] == "fails"
 
 
-def timed(gain: dict[int, float], own: dict[int, float], models: int = 8) -> pd.DataFrame:
-    """Rows of EqualSeconds: arms of 0 (placebo), 1, 3 and 5 half-steps with known accuracies and seconds a step."""
-    steps, cells = {0: 600, 1: 900, 3: 700, 5: 600}, []
+def timed(gain: dict[int, float], seconds: dict[int, float], models: int = 8) -> pd.DataFrame:
+    """Rows of EqualSeconds: arms of 0 (placebo), 1, 3 and 5 half-steps with known accuracies and seconds of the whole
+    run; half-way and at a rate that was not chosen the seconds say nothing."""
+    cells = []
     for arm, each in gain.items():
-        facts = {"num_half_steps": arm or 5, "placebo": arm == 0, "steps": steps[arm], "task": "matching"}
+        facts = {"num_half_steps": arm or 5, "placebo": arm == 0, "steps": 600, "task": "matching"}
         noise = np.random.default_rng(arm).normal(scale=0.001, size=models)
-        final = {"stage": "final", "chosen": True}
-        cells += [facts | final | {"model": m, "accuracy": 0.8 + each + noise[m]} for m in range(models)]
-        cells += [facts | {"stage": "calibration", "chosen": False, "own": own[arm], "five": 1.0} for _ in range(10)]
+        for m in range(models):
+            mine = facts | {"model": m, "chosen": True}
+            cells.append(mine | {"stage": "final", "accuracy": 0.8 + each + noise[m]})
+            cells += [mine | {"stage": "curve", "step": s, "seconds": s / 600 * seconds[arm]} for s in (300, 600)]
+            cells.append(mine | {"stage": "curve", "step": 600, "seconds": 9.0 * (arm + 1), "chosen": False})
     return pd.DataFrame(cells)
 
 
-EVEN = {0: 1.1, 1: 0.7, 3: 0.85, 5: 1.0}
+EVEN = {0: 21.0, 1: 20.0, 3: 19.0, 5: 20.5}
 
 
 def test_at_equal_seconds_softmax_and_the_placebo_are_the_opponents():
     table = timed({0: 0.03, 1: 0.0, 3: 0.05, 5: 0.02}, EVEN)
+    assert claims.whole_seconds(table).to_dict() == EVEN
     assert claims.gain_at_equal_seconds(table).value == pytest.approx(0.02, abs=2e-3)
     assert claims.gain_over_placebo(table).value == pytest.approx(-0.01, abs=2e-3)
     [judged] = [each for each in claims.CLASSIFIERS if each.id == "SK-18.e"]
     assert judged.judge(judged.measure(table))[0] == "holds"
 
 
-@pytest.mark.parametrize(("arm", "own"), [(1, 0.6), (0, 0.9), (3, 0.95)])
-def test_seconds_that_are_not_equal_decide_nothing(arm, own):
-    with pytest.raises(ValueError, match="times the seconds"):
-        claims.gain_at_equal_seconds(timed({0: 0.0, 1: 0.0, 3: 0.0, 5: 0.0}, EVEN | {arm: own}))
+@pytest.mark.parametrize(("arm", "seconds"), [(1, 19.0), (0, 19.0), (3, 22.0), (5, 22.0)])
+def test_fewer_seconds_of_an_opponent_decide_nothing(arm, seconds):
+    with pytest.raises(ValueError, match="seconds"):
+        claims.gain_at_equal_seconds(timed({0: 0.0, 1: 0.0, 3: 0.0, 5: 0.0}, EVEN | {arm: seconds}))
 
 
 def test_a_placebo_gives_columns_what_softmax_gives_those_of_another_text():
@@ -336,18 +352,15 @@ def test_a_placebo_gives_columns_what_softmax_gives_those_of_another_text():
     assert all(torch.equal(each, twin[name]) for name, each in net.named_parameters())
 
 
-def test_arms_at_equal_seconds_are_timed_and_have_other_draws(rows):
+def test_arms_at_equal_seconds_have_steps_and_draws_of_their_own(rows):
     table = rows[EqualSeconds]
-    final = table[table["stage"] == "final"]
-    assert final.groupby(["num_half_steps", "placebo"])["steps"].first().to_dict() == {
-        (1, False): 3,
+    assert table.groupby(["num_half_steps", "placebo"])["steps"].first().to_dict() == {
+        (1, False): 4,
         (3, False): 2,
         (5, False): 2,
         (5, True): 2,
     }
-    timed = table[table["stage"] == "calibration"]
-    assert (timed[["own", "five"]] > 0).all(axis=None)
-    assert len(timed) == 4 * EqualSeconds.at("tiny").rounds
+    assert (claims.whole_seconds(table) > 0).all()
     first = rows[Arms].query("stage == 'curve' and num_half_steps == 5 and step == 1")["loss"]
     assert not np.isin(table.query("stage == 'curve' and step == 1")["loss"], first).any()
 

@@ -10,7 +10,7 @@ All arms of a task share their initial weights and their data, so that differenc
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import pandas as pd
@@ -64,10 +64,11 @@ def coupling_loss(scores: Tensor, problem: Problem, normaliser: str, iterations:
 class LearnedCouplings(Experiment):
     """SK-8: a transformer learns a relation on short texts, by either normaliser, and is tested on longer ones.
 
-    Every token carries a weight; the loss is KL(target | P), on lengths that take turns. Rows of the stage "search":
-    model, rate, validation (its loss after ``search`` steps). Rows of the stage "final", at the rate of the smallest
-    mean: model, rate, validation, n; learned and product: mean over texts of the distance by rows from the target, of
-    the trained plan and of the product coupling; ratio; missed: the mass in wrong columns, half of
+    Every token carries a weight; the loss is KL(target | P), on lengths that take turns. The rate is chosen on
+    ``tuning`` networks of their own: all rates for ``search`` steps, the best ``finalists`` of them for all steps. Rows
+    of the stages "search" and "run-off": model, rate, validation (loss at the end). Rows of the stage "final", at the
+    rate of the smallest mean: model, rate, validation, n; learned and product: mean over texts of the distance by rows
+    from the target, of the trained plan and of the product coupling; ratio; missed: the mass in wrong columns, half of
     sum_j |(P^T 1)_j - b_j|. Rows of the stage "curve", at that rate: model, tenth (of the steps), loss (mean in
     training, on texts never seen before).
     """
@@ -75,7 +76,9 @@ class LearnedCouplings(Experiment):
     targets: tuple[str, ...] = ("comonotone", "crossed", "shuffled")
     models: int = 8
     rates: tuple[float, ...] = (1.6e-3, 2.5e-3, 4e-3, 6.3e-3, 1e-2, 1.6e-2)
+    tuning: int = 4
     search: int = 1000
+    finalists: int = 3
     steps: int = 13_500
     batch: int = 32
     shortest: int = 8
@@ -88,9 +91,9 @@ class LearnedCouplings(Experiment):
     iterations: int = 20
 
     tiers: ClassVar = {
-        "ci": {"models": 2, "rates": (1e-2, 1.6e-2), "search": 2, "steps": 10, "batch": 4, "texts": 3, "width": 16}
-        | {"depth": 1, "lengths": (8, 64)},
-        "cpu": {"search": 300, "batch": 8, "texts": 16, "width": 32, "depth": 2},
+        "ci": {"models": 2, "rates": (1e-2, 1.6e-2), "tuning": 2, "search": 2, "finalists": 1, "steps": 10, "batch": 4}
+        | {"texts": 3, "width": 16, "depth": 1, "lengths": (8, 64)},
+        "cpu": {"models": 34, "search": 300, "batch": 8, "texts": 16, "width": 32, "depth": 2},
         "gpu": {},
     }
     tiny: ClassVar = {"search": 1, "texts": 2, "lengths": (8, 16)}
@@ -102,14 +105,16 @@ class LearnedCouplings(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         relation, normaliser = condition["target"], condition["normaliser"]
-        tables = []
-        for rate in self.rates:
-            model, _ = self._trained(relation, normaliser, rate, self.search, seed, device, dtype)
-            table = rows(
-                {"model": range(self.models)}, {"validation": self._validated(model, relation, normaliser, seed)}
-            )
-            tables.append(table.assign(rate=rate, stage="search"))
-        rate = min(tables, key=lambda table: table["validation"].mean())["rate"].iloc[0]
+        few, rates, tables = replace(self, models=self.tuning), self.rates, []
+        for stage, steps, kept in (("search", self.search, self.finalists), ("run-off", self.steps, 1)):
+            tried = {}
+            for rate in rates:
+                model, _ = few._trained(relation, normaliser, rate, steps, seed + 1, device, dtype)
+                tried[rate] = few._validated(model, relation, normaliser, seed + 1)
+                table = rows({"model": range(self.tuning)}, {"validation": tried[rate]})
+                tables.append(table.assign(rate=rate, stage=stage))
+            rates = sorted(tried, key=lambda rate: float(tried[rate].mean()))[:kept]
+        [rate] = rates
         model, losses = self._trained(relation, normaliser, rate, self.steps, seed, device, dtype)
         validation = self._validated(model, relation, normaliser, seed).numpy()
         for n in self.lengths:
@@ -213,7 +218,6 @@ class Arms(Experiment):
     tiny: ClassVar = {"steps": 2, "texts": 10, "pairs": 4}
     dtype: ClassVar = torch.float32
     draws: ClassVar[tuple[str, ...]] = ()  # of a subclass: the names that make its draws its own
-    shared: ClassVar[bool] = False  # whether one set of texts judges all networks
 
     def conditions(self) -> list[dict]:
         arms = [(arm, self.steps) for arm in self.arms] + [(1, self.longer * self.steps)]
@@ -271,10 +275,9 @@ class Arms(Experiment):
         return {name: float((known.gather(1, each) == labels).double().mean()) for name, each in partners.items()}
 
     def _judges(self, task: str, num: int, seed: int, name: str) -> list[Tensor]:
-        """Features and labels of texts of each network's own, (R, num, ...), or (1, num, ...) where they are shared."""
-        networks = 1 if self.shared else self.models
-        drawn = self._drawn(task, networks * num, stream(seed, name, task, *self.draws))
-        return [each.unflatten(0, (networks, num)) for each in drawn]
+        """Features and labels of texts of each network's own, (R, num, ...)."""
+        drawn = self._drawn(task, self.models * num, stream(seed, name, task, *self.draws))
+        return [each.unflatten(0, (self.models, num)) for each in drawn]
 
     def _drawn(self, task: str, num: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         if task == "matching":
@@ -325,41 +328,18 @@ class Arms(Experiment):
 class EqualSeconds(Arms):
     """SK-18 at equal seconds of the processor, with a placebo of five half-steps: other draws than those of ``Arms``.
 
-    Softmax and three half-steps have ``times`` the ``steps`` of the others, so many as a calibration on the machine of
-    the record, beside other work, gave them, rounded in favour of softmax. Rows as of ``Arms``, and of the stage
-    "calibration": each, own and five, the processor's seconds of ``few`` steps of this arm and of five half-steps, in
-    turns, on one thread.
+    Softmax, three half-steps and the placebo have ``times`` the ``steps`` of five half-steps. The seconds of the curves
+    say what that came to; softmax and the placebo were meant to have rather more than three and five half-steps. Rows
+    as of ``Arms``.
     """
 
-    rates: tuple[float, ...] = (6.3e-3, 1e-2, 1.6e-2)
-    times: tuple[float, float] = (1.5, 1.15)
-    rounds: int = 15
-    few: int = 10
+    times: tuple[float, float, float] = (1.9, 1.15, 0.8)
 
-    tiers: ClassVar = {
-        "ci": Arms.tiers["ci"] | {"rounds": 2, "few": 1},
-        "cpu": Arms.tiers["cpu"] | {"models": 12, "rates": (6.3e-3, 1e-2, 1.6e-2)},
-    }
-    clocks: ClassVar = ("seconds", "each", "own", "five")
-    draws: ClassVar = ("equal seconds",)
-    shared: ClassVar = True
+    tiers: ClassVar = {"ci": Arms.tiers["ci"], "cpu": Arms.tiers["cpu"] | {"models": 12}}
+    draws: ClassVar = ("equal seconds to the end",)
 
     def conditions(self) -> list[dict]:
-        softmax, three = (round(each * self.steps) for each in self.times)
-        arms = [(1, False, softmax), (3, False, three), (5, False, self.steps), (5, True, self.steps)]
+        softmax, three, placebo = (round(each * self.steps) for each in self.times)
+        arms = [(1, False, softmax), (3, False, three), (5, False, self.steps), (5, True, placebo)]
         names = ("num_half_steps", "placebo", "steps")
         return [{"task": task} | dict(zip(names, arm, strict=True)) for task in self.tasks for arm in arms]
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        trained = super().run(condition, seed=seed, device=device, dtype=dtype)
-        arms = [
-            self._model(each, seed, dtype, device)
-            for each in (condition, condition | {"num_half_steps": 5, "placebo": False})
-        ]
-        taken = [
-            [self._train(arm, condition["task"], self.rates[0], self.few, seed)[1][-1] for arm in arms]
-            for _ in range(self.rounds)
-        ]
-        own, five = zip(*taken, strict=True)
-        calibration = rows({"each": range(self.rounds)}, {"own": own, "five": five})
-        return pd.concat([trained, calibration.assign(stage="calibration", chosen=False)], ignore_index=True)
