@@ -48,7 +48,11 @@ class Heads(Arms):
 
     looks: tuple[float, ...] = (0.1, 0.9)
 
-    tiers: ClassVar = {"ci": CI, "cpu": {**CPU, "networks": 40, "steps": 1000}, "gpu": {}}
+    tiers: ClassVar = {
+        "ci": CI,
+        "cpu": {**CPU, "networks": 40, "steps": 1000, "rates": (6.3e-3, 1e-2, 1.6e-2, 2.5e-2, 4e-2, 6.3e-2), "search": 4},
+        "gpu": {},
+    }
 
     def conditions(self) -> list[dict]:
         return [each for each in super().conditions() if each["arm"] in ("ce", "scalar", "shuffled")]
