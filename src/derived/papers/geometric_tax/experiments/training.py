@@ -50,7 +50,13 @@ class Heads(Arms):
 
     tiers: ClassVar = {
         "ci": CI,
-        "cpu": {**CPU, "networks": 40, "steps": 1000, "rates": (6.3e-3, 1e-2, 1.6e-2, 2.5e-2, 4e-2, 6.3e-2), "search": 4},
+        "cpu": {
+            **CPU,
+            "networks": 40,
+            "steps": 1000,
+            "rates": (6.3e-3, 1e-2, 1.6e-2, 2.5e-2, 4e-2, 6.3e-2),
+            "search": 4,
+        },
         "gpu": {},
     }
 
