@@ -104,11 +104,12 @@ def test_steps_of_their_own_for_each_replica():
 @examples
 @given(st.floats(0.1, 3), st.floats(0.3, 2), st.floats(0, 1), st.sampled_from([(1,), (3,), (3, 2)]))
 def test_a_linear_field_needs_no_loop(lam, a, alpha, shape):
-    """Weighted sums against the loop; the first factor 1 - a_1 lambda may be zero or negative."""
-    y, x0, step = normals(30, *shape), normals(*shape, name="x0"), StepSize(a, alpha)
-    record = (1, 2, 17, 30)
+    """Weighted sums against the loop; the first factor 1 - a_1 lambda may be zero or negative. Between times there are
+    fewer samples than pieces, as many, and more, which do not go into pieces evenly."""
+    y, x0, step = normals(60, *shape), normals(*shape, name="x0"), StepSize(a, alpha)
+    record = (1, 2, 18, 60)
     found = linear_iterates(lam, y, step, x0, record=record)
-    assert torch.equal(linear_iterates(lam, y, step.values(30), x0, record=record).x, found.x)
+    assert torch.equal(linear_iterates(lam, y, step.values(60), x0, record=record).x, found.x)
     slow = robbins_monro(lambda x, y: y - lam * x, y, step, x0, record=record)
     assert found.times == slow.times
     assert (found.x - slow.x).abs().max() <= 1e-12 * max(1.0, slow.x.abs().max())
