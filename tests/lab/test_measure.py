@@ -73,6 +73,8 @@ def test_the_end_of_an_interval_decides_and_not_its_value():
     sharp, wide = stats.Estimate(1.0, 6, 0.9, 1.1), stats.Estimate(1.2, 6, 0.5, 1.9)
     assert lowest([sharp, wide]) == stats.Estimate(1.0, 6, 0.5, 1.1)
     assert highest([sharp, wide]) == stats.Estimate(1.2, 6, 0.9, 1.9)
+    surer = stats.Estimate(1.5, 6, 1.4, 1.6)
+    assert highest([surer, wide]) == stats.Estimate(1.5, 6, 1.4, 1.9), "the greatest value is not of the widest one"
 
 
 def test_one_case_that_lies_below_decides_however_wide_another_is():

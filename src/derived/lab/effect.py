@@ -82,8 +82,9 @@ def undecided(found: Estimate, accept: tuple[float, float], matters: float | Non
                  ``excludes``, would leave no effect as large as that, where fewer do
     at the edge  not even a hundred times the draws would
 
-    An interval that is symmetric in logarithms is taken there; one of Student's, however many are judged jointly, tells
-    its level by its standard error.
+    An interval that is symmetric in logarithms is taken there; one of Student's, one case of however many that are
+    judged jointly, tells its level by its standard error. That of the least of several cases, whose ends are of
+    different ones, tells neither: its n is rough, mostly right to a factor of two.
     """
     low, high = (found.value if end is None else end for end in (found.low, found.high))
     ends = [end for end in accept if math.isfinite(end) and low < end < high]

@@ -5,7 +5,7 @@ where   which rows: a condition as ``pandas.DataFrame.query`` reads it ("layer >
 unit    the columns that name one independent draw; rows that agree in them count once
 by      the columns that tell cases apart; cases are judged jointly, each at the level 1 - (1 - LEVEL) / cases,
         so that all their intervals cover together at LEVEL (Bonferroni)
-decides which case speaks for all: ``lowest``, ``highest`` or ``farthest_from(target)``
+decides what speaks for all: ``lowest``, ``highest``, made of all cases, or the one that is ``farthest_from(target)``
 """
 
 import ast
@@ -115,7 +115,8 @@ def most_of(*measures: Measure) -> Measure:
 
 
 def lowest(found: Sequence[Estimate]) -> Estimate:
-    """The least of several that are judged jointly: its interval is from the lowest beginning to the lowest end.
+    """The least of several that are judged jointly: its interval is from the lowest beginning to the lowest end. n and
+    error are those of the case that reaches lowest.
 
     >>> lowest([Estimate(2.0, 9, 0.0, 4.0), Estimate(1.0, 9, 0.5, 1.5)])
     Estimate(value=1.0, n=9, low=0.0, high=1.5, error=None)
@@ -125,7 +126,7 @@ def lowest(found: Sequence[Estimate]) -> Estimate:
 
 
 def highest(found: Sequence[Estimate]) -> Estimate:
-    """The greatest of several that are judged jointly."""
+    """The greatest of several that are judged jointly, likewise."""
     widest = max(found, key=lambda one: one.high)
     return replace(widest, value=max(one.value for one in found), low=max(one.low for one in found))
 
@@ -138,7 +139,7 @@ def farthest_from(target: float) -> Decides:
 def jointly(
     one: Callable[[pd.DataFrame, float], Estimate], by: Sequence[str], decides: Decides, where: str = ""
 ) -> Measure:
-    """An estimate per case, all judged together, and the case that decides.
+    """An estimate per case, all judged together, and what decides.
 
     ``one`` takes the rows of a case and the level of its interval.
     """

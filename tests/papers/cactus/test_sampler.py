@@ -295,3 +295,24 @@ def test_of_logits_no_group_of_rows_after_a_rejection_is_read(threads, monkeypat
     draft[1, 3] = math.nan  # the second sequence keeps all before it
     with pytest.raises(ValueError, match="probability 0 or NaN"):
         accept_reject_logits(draft, ids, target, rules.SpS(), stream(21))
+
+
+def test_logits_of_which_every_sequence_rejects_the_first_draft(monkeypatch):
+    """No sequence is left when the next group of rows comes."""
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    draft, target = torch.zeros(2, 3, 3), torch.zeros(2, 4, 3)
+    draft[:, :, 2], target[:, :, 1] = 100.0, 100.0
+    block = accept_reject_logits(draft, torch.full((2, 3), 2), target, rules.SpS(), stream(22))
+    assert block.ids.tolist() == [[1, -1, -1, -1]] * 2
+    assert block.n_accepted.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("place", [0, 1])
+def test_the_row_without_a_law_is_named_wherever_it_stands(threads, place, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    draft, target = torch.zeros(3, 2, 4), torch.zeros(3, 3, 4)
+    draft[1, 0, 3] = target[1, 0, 1] = 100.0  # the second sequence is cut at once
+    target[2, place, 2] = math.nan
+    with pytest.raises(ValueError, match="target has a row"):
+        accept_reject_logits(draft, torch.tensor([[0, 1], [3, 0], [0, 1]]), target, rules.SpS(), stream(23))

@@ -238,6 +238,20 @@ def test_speedup_is_that_of_the_slower_pair():
     assert found.low == pytest.approx(1.2)  # both times rise and fall together
 
 
+def test_the_slower_pair_may_be_the_one_that_is_less_sure():
+    """One pair is 1.2 times as fast, surely; another 1.25 times, more or less: the slower may be as slow as that."""
+    cells = [
+        {"pair": pair, "prompt": prompt, "rule": rule, "knob": knob, "seconds": seconds}
+        for pair, one, spread in ((0, 1.2, 0.0), (1, 1.25, 0.4))
+        for prompt in range(20)
+        for rule, knob, seconds in (("alone", 0.0, one + spread * (-1) ** prompt), ("cactus", 1.0, 1.0))
+    ]
+    claim = next(each for each in CLAIMS if each.id == "CAC-12.e")
+    found = claim.measure(pd.DataFrame(cells).assign(shape="truncated", tokens=1))
+    assert (found.value, found.high) == pytest.approx((1.2, 1.2))
+    assert found.low < 1
+
+
 LOSSY, EXACT = claims.cactus("plain", 1.0), claims.cactus("plain", 0.0)
 
 

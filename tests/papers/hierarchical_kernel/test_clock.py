@@ -44,6 +44,16 @@ def test_what_is_timed_is_the_layer_with_equal_weights_by_plain_loops():
         np.testing.assert_allclose(found, weights @ inputs.v[0, 0, : t + 1].numpy(), rtol=0, atol=TOLERANCE)
 
 
+def test_the_sizes_and_the_range_that_a_claim_on_multiply_adds_names_are_those_of_its_rows():
+    claim, counts = CLAIM["HKT-1.f"], run_experiment(MultiplyAdds.at("ci"), seed=0, device="cpu").query("levels == 3")
+    found = claim.measure(run_experiment(MultiplyAdds.at("ci"), seed=0, device="cpu"))
+    assert (found.value, found.n, found.low) == (pytest.approx(counts["layer"].mean()), 6, None)
+    T, d = counts["T"], counts["d"]
+    assert counts["layer"].to_numpy() == pytest.approx((7 * d + 37 / 16 * T) / (4 * d + 2 * T))  # 37/32 to 7/4
+    assert f"$T$ from {T.min()} to {T.max():,} and $d$ {d.min()} or {d.max()}" in claim.statement
+    assert f"between ${37 / 32:.2f}$ and ${7 / 4}$" in claim.statement
+
+
 def test_the_figure_of_costs_says_counts_and_seconds(words_of):
     counts = run_experiment(MultiplyAdds.at("ci"), seed=0, device="cpu")
     seconds = pd.DataFrame({"T": 8, "impl": [*IMPLS, "sdpa"] * 2, "round": np.repeat([0, 1], 5), "seconds": 1.0})

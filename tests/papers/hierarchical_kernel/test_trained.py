@@ -311,6 +311,13 @@ def test_tuned_rows_fail_where_hkt_is_behind_and_do_not_decide_on_noise():
     assert below.judge(below.measure(arms(-0.1 + 0.005 * noise)))[0] == "fails"
 
 
+@pytest.mark.parametrize("rival", ["wide", "conv_qk", "hkt_average"])
+def test_one_rival_of_three_that_is_ahead_is_enough(rival):
+    claim, gains = CLAIM["HKT-E1.p"], 0.03 + 0.001 * (np.arange(12) % 3)
+    assert claim.judge(claim.measure(arms(gains)))[0] == "holds"
+    assert claim.judge(claim.measure(arms(gains, **{rival: 0.7})))[0] == "fails"
+
+
 def test_the_weight_of_coarse_levels_is_that_of_hkt_alone():
     index = pd.MultiIndex.from_product([range(3), range(2), range(3)], names=["replicate", "block", "level"])
     table = index.to_frame(index=False).assign(stage="level")

@@ -72,9 +72,11 @@ def test_no_symmetry_exchanges_two_atoms_that_are_asked_for(mechanism):
 
 
 def test_a_skeleton_is_not_joined_to_its_mirror_image():
+    mirrored = [head for head in HEADS if head[::-1] in TAILS]
+    assert len(mirrored) == 5
     for each in reactions(480, stream(0, "reactions")):
         product = "".join(each.tokens[each.tokens.index(">>") + 1 :])
-        assert not any(product.startswith(head) and product.endswith(head[::-1]) for head in ("COCC", "CSCC", "FCCC"))
+        assert not any(product.startswith(head) and product.endswith(head[::-1]) for head in mirrored)
 
 
 def test_what_leaves_and_solvents_are_never_an_answer():
@@ -129,6 +131,8 @@ def test_the_gain_is_that_of_the_coupling_over_rows():
 def test_the_distance_from_doubly_stochastic_is_trained_less_untrained_and_only_reported(id):
     cells = {"stage": "columns", "mechanism": range(9), "passage": range(9), "untrained": 0.3}
     less = pd.DataFrame(cells).assign(trained=[0.1, 0.2, 0.1] * 3)
+    if id == "SK-17.c":  # its rows of maps have no columns
+        less = pd.concat([less, maps(0.8, 0.7, 0.9)])
     found = CLAIMS[id].measure(less)
     assert found.value == pytest.approx(-1 / 6)
     assert found.low < found.value < found.high < 0

@@ -215,6 +215,21 @@ def test_the_rate_is_the_best_of_a_run_off_among_the_best_of_the_search():
     assert table.query("stage == 'final'")["rate"].unique().tolist() == [means["run-off"].idxmin()]
 
 
+def test_the_rate_is_chosen_on_networks_of_its_own_the_finalists_for_all_steps(monkeypatch):
+    sized, trained = replace(LearnedCouplings.at("tiny"), tuning=3, steps=4), []
+
+    def noting(self, relation, normaliser, rate, steps, seed, device, dtype):
+        trained.append((self.models, steps, seed))
+        return None, torch.zeros(self.models, steps)
+
+    monkeypatch.setattr(LearnedCouplings, "_trained", noting)
+    monkeypatch.setattr(LearnedCouplings, "_validated", lambda self, *_: torch.ones(self.models))
+    monkeypatch.setattr(LearnedCouplings, "_tested", lambda self, *_: pd.DataFrame({"model": range(self.models)}))
+    sized.run({"target": "crossed", "normaliser": "softmax"}, seed=0, device="cpu", dtype=torch.float32)
+    assert trained[:-1] == [(3, sized.search, 1)] * len(sized.rates) + [(3, 4, 1)] * sized.finalists
+    assert trained[-1] == (sized.models, 4, 0)
+
+
 @pytest.mark.parametrize("task", ["matching", "clouds"])
 def test_each_network_is_judged_on_texts_of_its_own(monkeypatch, task):
     sized, seen = Arms.at("tiny"), []
@@ -316,8 +331,8 @@ def timed(gain: dict[int, float], seconds: dict[int, float], models: int = 8) ->
         for m in range(models):
             mine = facts | {"model": m, "chosen": True}
             cells.append(mine | {"stage": "final", "accuracy": 0.8 + each + noise[m]})
-            cells += [mine | {"stage": "curve", "step": s, "seconds": s / 600 * seconds[arm]} for s in (300, 600)]
             cells.append(mine | {"stage": "curve", "step": 600, "seconds": 9.0 * (arm + 1), "chosen": False})
+            cells += [mine | {"stage": "curve", "step": s, "seconds": s / 600 * seconds[arm]} for s in (300, 600)]
     return pd.DataFrame(cells)
 
 
@@ -361,6 +376,8 @@ def test_arms_at_equal_seconds_have_steps_and_draws_of_their_own(rows):
         (5, True): 2,
     }
     assert (claims.whole_seconds(table) > 0).all()
+    of = {(each["num_half_steps"], each["placebo"]): each["steps"] for each in EqualSeconds.at("cpu").conditions()}
+    assert of == {(1, False): 1140, (3, False): 690, (5, False): 600, (5, True): 480}
     first = rows[Arms].query("stage == 'curve' and num_half_steps == 5 and step == 1")["loss"]
     assert not np.isin(table.query("stage == 'curve' and step == 1")["loss"], first).any()
 

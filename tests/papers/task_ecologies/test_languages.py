@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.spatial.distance import jensenshannon
 
 from derived.lab import stats
 from derived.lab.rng import stream
@@ -137,6 +138,26 @@ def test_tables_differ_as_those_that_read_written_texts_and_less_the_more_they_r
         places = one.texts(torch.arange(6).repeat_interleave(400), 8, draw)[:, :-1]
         written.append(apart[places].mean(dim=-1).view(6, 400).mean(dim=-1))
     assert (torch.stack(written).mean(dim=0) / few - 1).abs().max() < 0.25
+
+
+def test_how_far_tables_are_apart_is_counted_by_hand():
+    """Three tables of one draw, pair by pair and place by place; one letter is followed by one alone."""
+    law = torch.tensor([[[0.7, 0.3, 0.0], [1.0, 0.0, 0.0], [0.2, 0.3, 0.5]]] * 2, dtype=torch.float64)
+    first = torch.tensor([[10 / 13, 3 / 13, 0.0]] * 2, dtype=torch.float64)  # as it is in the long run
+    one, length = LanguageFamily(first, law), 5
+    found = tables_apart(one, stream(0, "by hand"), tables=3, read=2, texts=20, length=length)
+    draw = stream(0, "by hand")
+    number = torch.nn.functional.one_hot(torch.randint(2, (3, 20), generator=draw), 2).sum(dim=1).double()
+    counts = pair_counts(one, number, length, draw)
+    assert counts[:, 1, 0].min() > 0
+    assert counts[:, 1, 1:].max() == 0
+    shares = [(N + N.sum(dim=0) / N.sum()) / (N.sum(dim=1, keepdim=True) + 1) for N in counts]
+    apart = [
+        np.mean([float(jensenshannon(a[place], b[place]) ** 2) for a, b in itertools.combinations(shares, 2)])
+        for place in range(4)
+    ]
+    by_hand = (apart[3] + (length - 1) * (first[0].numpy() @ apart[:3])) / length
+    assert found.tolist() == pytest.approx([by_hand] * 2)
 
 
 def test_rows_of_models_abroad(rows):

@@ -26,7 +26,7 @@ def mean_cosines(rows: pd.DataFrame) -> pd.DataFrame:
 
 def moved_by_training(way: int, *draws: str) -> Measure:
     """The mean cosine of keys over the layers of the trained model less that at each draw of fresh weights, text by
-    text, where it reaches lowest; for ``way`` = -1 the other way round."""
+    text, where it is least; for ``way`` = -1 the other way round."""
 
     def measure(rows: pd.DataFrame):
         wide, level = mean_cosines(rows), 1 - (1 - stats.LEVEL) / len(draws)
@@ -76,7 +76,7 @@ def by_arm(rows: pd.DataFrame, kind: str) -> pd.DataFrame:
 
 
 def gain(arm: str, *over: str) -> Measure:
-    """The loss of the others less that of an arm, a mean over contexts of each piece, where it reaches lowest."""
+    """The loss of the others less that of an arm, a mean over contexts of each piece, where it is least."""
 
     def measure(rows: pd.DataFrame):
         level, found = 1 - (1 - stats.LEVEL) / (2 * len(over)), []

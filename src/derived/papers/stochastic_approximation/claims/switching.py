@@ -19,7 +19,7 @@ SMALL, LARGE = 1e-3, 1e-1  # the two steps that are compared
 
 def trade(rows: pd.DataFrame) -> Estimate:
     """What the small step loses on the coin that is heard, and what the large one loses on the other coin, each against
-    the other step and paired by model: of both differences in both arms, judged jointly, the one that reaches lowest."""
+    the other step and paired by model: of both differences in both arms, judged jointly, the least."""
     some = measure.chosen(rows, "part == 'test'")
     coins = {name: measure.by_draw(some[name], some, ["rate", "arm", "model"]) for name in ("current", "other")}
     means = pd.DataFrame({name: each.mean() for name, each in coins.items()})
@@ -37,7 +37,7 @@ def guess() -> float:
 
 def relief(arm: str, step: str = "chosen", part: str = "test") -> measure.Measure:
     """What an arm saves of the mean excess on both coins, at its step or at another: against the network that sees no
-    past, at its step and paired by model, and against an even guess, judged jointly; the one that reaches lowest."""
+    past, at its step and paired by model, and against an even guess, judged jointly; the lesser."""
 
     def saved(rows: pd.DataFrame) -> Estimate:
         arms = f"(arm == '{arm}' and ({step}) or arm == 'blind' and chosen)"
