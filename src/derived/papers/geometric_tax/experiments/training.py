@@ -43,8 +43,8 @@ class Arms(Fits):
 
 @dataclass(frozen=True, kw_only=True)
 class Heads(Arms):
-    """GT-7.a, d, h: the two heads that they compare and their null arm, judged also before the last tenth of the steps,
-    in networks that share no draw with ``Arms``."""
+    """GT-7.a, d, h, 7b.c: the two heads that they compare, blurred labels and the null arm, judged also before the last
+    tenth of the steps, in networks that share no draw with ``Arms``."""
 
     looks: tuple[float, ...] = (0.1, 0.9)
 
@@ -61,7 +61,7 @@ class Heads(Arms):
     }
 
     def conditions(self) -> list[dict]:
-        return [each for each in super().conditions() if each["arm"] in ("ce", "scalar", "shuffled")]
+        return [each for each in super().conditions() if each["arm"] in ("ce", "blurred", "scalar", "shuffled")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         return super().run(condition, seed=seed + 1, device=device, dtype=dtype)
