@@ -24,7 +24,7 @@ from derived.lab.effect import Published
 from derived.lab.measure import Decides, Measure, chosen, highest, lowest, worst
 from derived.lab.stats import LEVEL, Estimate
 
-from ..experiments.training import SYSTEMS, Arms, Causality, Encoders, Heads, Judges, Order
+from ..experiments.training import SYSTEMS, Causality, Encoders, Heads, Judges, Order
 from .measures import judged, ratio
 
 CAUSAL = ("attention", "state", "convolution")

@@ -23,31 +23,39 @@ ARMS = ("ce", "blurred", "shuffled", "codes", "scalar", "untrained")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arms(Fits):
-    """GT-7, after the paper's swap of the head: six arms on three systems, judged also during training.
-
-    Rows: system, arm, and those of ``Fits``.
-    """
+class Swaps(Fits):
+    """What ``Arms`` and ``Heads`` share: after the paper's swap of the head, arms on three systems, judged also during
+    training. Rows: system, arm, and those of ``Fits``."""
 
     looks: tuple[float, ...] = (0.1, 0.3)  # shares of the steps
 
-    tiers: ClassVar = {"ci": CI, "cpu": CPU, "gpu": {}}
+    arms: ClassVar[tuple[str, ...]] = ARMS
+    shift: ClassVar[int] = 0  # of the seed
 
     def conditions(self) -> list[dict]:
-        return [{"system": system, "arm": arm} for system in SYSTEMS for arm in ARMS]
+        return [{"system": system, "arm": arm} for system in SYSTEMS for arm in self.arms]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         looks = sorted({int(share * self.steps) for share in self.looks})
-        return self.fitted(**condition, looks=looks, seed=seed, device=device, dtype=dtype)
+        return self.fitted(**condition, looks=looks, seed=seed + self.shift, device=device, dtype=dtype)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Heads(Arms):
+class Arms(Swaps):
+    """GT-7: the picture of all six arms. Rows as of ``Swaps``."""
+
+    tiers: ClassVar = {"ci": CI, "cpu": CPU, "gpu": {}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heads(Swaps):
     """GT-7.a, d, h, 7b.c: the two heads that they compare, blurred labels and the null arm, judged also before the last
-    tenth of the steps, in networks that share no draw with ``Arms``."""
+    tenth of the steps, in networks that share no draw with ``Arms``. Rows as of ``Swaps``."""
 
     looks: tuple[float, ...] = (0.1, 0.9)
 
+    arms: ClassVar = ("ce", "blurred", "shuffled", "scalar")
+    shift: ClassVar = 1
     tiers: ClassVar = {
         "ci": CI,
         "cpu": {
@@ -59,12 +67,6 @@ class Heads(Arms):
         },
         "gpu": {},
     }
-
-    def conditions(self) -> list[dict]:
-        return [each for each in super().conditions() if each["arm"] in ("ce", "blurred", "scalar", "shuffled")]
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        return super().run(condition, seed=seed + 1, device=device, dtype=dtype)
 
 
 #: The rates that the search of ``Arms`` chose at tier ``cpu``, by system.
