@@ -67,6 +67,7 @@ class Clothes(Real):
     each grey level occurs.
     """
 
+    rates: tuple[float, ...] = (1.6e-3, 2.5e-3, 4e-3, 6.3e-3, 1e-2, 1.6e-2, 2.5e-2)
     size: int = 14
 
     tiers: ClassVar = {"ci": SHORT, "cpu": {}, "gpu": LARGE | {"size": 28}}

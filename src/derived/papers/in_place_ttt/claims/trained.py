@@ -26,8 +26,9 @@ from ..experiments.trained import CatchUp, ChunkSizes, Documents, Layers, Recall
 
 
 def best_rate(rows: pd.DataFrame, arm: str, better: str = "max") -> float:
-    """The rate of an arm's best mean ``valid``; none at which a model diverged. ValueError where no rate is left."""
-    scores = chosen(rows, arm).groupby("rate")["valid"].agg(lambda each: each.mean(skipna=False)).dropna()
+    """The rate of an arm's best mean ``valid``, the largest if several have it; none at which a model diverged.
+    ValueError where no rate is left."""
+    scores = chosen(rows, arm).groupby("rate")["valid"].agg(lambda each: each.mean(skipna=False)).dropna()[::-1]
     if scores.empty:
         raise ValueError(f"at every rate a model diverged where {arm}")
     return scores.idxmax() if better == "max" else scores.idxmin()

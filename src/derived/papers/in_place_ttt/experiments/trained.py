@@ -66,7 +66,7 @@ class Recall(Trained):
     tiers: ClassVar = {
         "ci": {**CI, "pairs": 4, "queries": 3, "keys": 6, "steps": 10},
         "cpu": {
-            **{**CPU, "networks": 16, "rates": FINE, "judged": 256, "steps": 900},
+            **{**CPU, "networks": 16, "rates": (2.5e-3, 4e-3, *FINE), "judged": 256, "steps": 900},
             **{"length": 48, "pairs": 6, "queries": 6, "keys": 16},
         },
         "gpu": {},
