@@ -30,7 +30,7 @@ def test_a_claim_that_left_the_ledger_is_told_and_no_link_leads_to_it(tmp_path):
     fails = ledger(("A", "ci", "fails"), ("B", "ci", "fails"), ("B", "cpu", "fails"))
     news.add(tmp_path, news.compared(both, fails, "2026-11-22"))
     news.add(tmp_path, news.compared(fails, one, "2026-11-23"))
-    changes.add(tmp_path, ["B"], "left", "It was a row.", "It could not fail.")
+    changes.add(tmp_path, "toy", ["B"], "left", "It was a row.", "It could not fail.")
     entries = history.entries(tmp_path, [chapter(row("A"))])
     assert [entry.gone for entry in entries] == [{"It could not fail.": ["B"]}, {}]
     assert entries[0].parts == ["1 claim that left the ledger", "1 changed verdict"]
@@ -51,9 +51,9 @@ def test_a_ledger_that_changes_nothing_is_no_news(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('[{"date": ', "news.json, line 1: Expecting value"),
-        ('[{"date": "2026-11-23", "paper": "toy", "claims": 1}]', "news.json, entry 1: verdicts is missing"),
-        ('{"date": "2026-11-23"}', "news.json: a list is expected"),
+        ('[{"date": ', "results/news.json, line 1: Expecting value"),
+        ('[{"date": "2026-11-23", "paper": "toy", "claims": 1}]', "results/news.json, entry 1: verdicts is missing"),
+        ('{"date": "2026-11-23"}', "results/news.json: a list is expected"),
     ],
 )
 def test_kept_news_that_cannot_be_read_are_named_in_one_line(tmp_path, text, words):

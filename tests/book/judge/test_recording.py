@@ -137,10 +137,10 @@ def test_a_clock_set_back_records_nothing(house, paper):
     """A record of an earlier day would seem older than a criterion that was written before it."""
     later = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=2)
     entry = {"date": later, "claims": ["T-1"], "kind": "size", "what": "It was 8.", "why": "Too few."}
-    (house / changes.FILE).write_text(yaml.safe_dump([entry]), "utf-8")
+    (house / changes.file("toy")).write_text(yaml.safe_dump([entry]), "utf-8")
     ran = press.derived(house, "record", "toy", "--tier", "cpu", "--uncommitted")
     assert ran.returncode == 1
-    assert ran.stderr.strip().endswith(f"and {changes.FILE} has an entry of {later}: set the clock")
+    assert ran.stderr.strip().endswith(f"and a change of T-1 is of {later}: set the clock")
     assert not (house / "results/toy/Draws/cpu").exists()
 
 

@@ -111,14 +111,15 @@ CHANGE = {
 
 
 def write(root, *entries) -> None:
-    (root / "results").mkdir(exist_ok=True)
-    (root / changes.FILE).write_text(yaml.safe_dump([*entries]))
+    path = root / changes.file("toy")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump([*entries]))
 
 
 def test_changes_are_read_by_claim_the_oldest_first_and_added_at_the_end(tmp_path):
     assert changes.read(tmp_path) == {}
     write(tmp_path, CHANGE, CHANGE | {"date": datetime.date(2026, 11, 21), "claims": ["T-2"], "kind": "words"})
-    changes.add(tmp_path, ["T-1"], "range", "It was $\\frac12$.", "Why: a slip.")
+    changes.add(tmp_path, "toy", ["T-1"], "range", "It was $\\frac12$.", "Why: a slip.")
     found = changes.read(tmp_path)
     assert [one["kind"] for one in found["T-2"]] == ["words", "size"]
     assert [(one["kind"], one["what"], one["why"]) for one in found["T-1"]][1:] == [
@@ -132,14 +133,14 @@ def test_a_clock_set_back_enters_nothing(toy):
     house, _ = toy
     later = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=2)
     write(house.root, CHANGE | {"date": later})
-    before = [path.read_bytes() for path in (house.root / changes.FILE, house.ledger)]
+    before = [path.read_bytes() for path in (house.root / changes.file("toy"), house.ledger)]
     for enter in (
-        lambda: changes.add(house.root, ["T-1"], "range", "It was 2.", "A slip."),
+        lambda: changes.add(house.root, "toy", ["T-1"], "range", "It was 2.", "A slip."),
         lambda: register(house, "toy", "fails", ["T-1"], "ci", ""),
     ):
-        with pytest.raises(UserError, match=f"the clock says .* has an entry of {later}: set the clock"):
+        with pytest.raises(UserError, match=f"the clock says .* a change of T-1 is of {later}: set the clock"):
             enter()
-    assert [path.read_bytes() for path in (house.root / changes.FILE, house.ledger)] == before
+    assert [path.read_bytes() for path in (house.root / changes.file("toy"), house.ledger)] == before
 
 
 @pytest.mark.parametrize(
@@ -156,7 +157,7 @@ def test_an_entry_of_another_shape_is_told_in_one_line(tmp_path, wrong, said):
     write(tmp_path, CHANGE, CHANGE | wrong)
     with pytest.raises(UserError) as caught:
         changes.read(tmp_path)
-    assert str(caught.value).startswith("changes.yml, entry 2: ")
+    assert str(caught.value).startswith("toy/changes.yml, entry 2: ")
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -169,8 +170,8 @@ def test_the_hash_of_a_change_follows_its_words_and_not_its_kind():
 
 def test_an_entry_that_a_merge_ran_into_the_one_before_is_refused(tmp_path):
     """Without its first line the second entry's keys are twice in the first, of which YAML keeps the last."""
-    path = tmp_path / changes.FILE
-    path.parent.mkdir(exist_ok=True)
+    path = tmp_path / changes.file("toy")
+    path.parent.mkdir(parents=True)
     path.write_text("- date: 2026-11-24\n  claims: [T-1]\n  kind: words\n  what: It.\n  why: So.\n  claims: [T-2]\n")
-    with pytest.raises(UserError, match=r"changes.yml, line \d+: the key claims is there twice"):
+    with pytest.raises(UserError, match=r"toy/changes.yml, line \d+: the key claims is there twice"):
         changes.read(tmp_path)

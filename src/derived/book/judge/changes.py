@@ -1,4 +1,5 @@
-"""The dated changes of claims after rows existed: results/changes.yml, to which entries are only ever added."""
+"""The dated changes of claims after rows existed: changes.yml beside a chapter's records, to which entries are only ever
+added."""
 
 import datetime
 import hashlib
@@ -13,7 +14,6 @@ from pydantic import Field, StringConstraints
 from derived.book import written
 from derived.book.house import UserError, write_whole
 
-FILE = "results/changes.yml"
 Words = Annotated[str, StringConstraints(min_length=1)]
 Kind = Literal["words", "criterion", "range", "measure", "unit", "size", "merged", "left", "late", "expected"]
 IN_WORDS: dict[Kind, str] = {
@@ -40,29 +40,38 @@ class Change(written.Shape):
     why: Words
 
 
+def file(paper: str) -> str:
+    """The path of a paper's file."""
+    return f"results/{paper}/changes.yml"
+
+
 def read(root: Path) -> dict[str, list[dict[str, str]]]:
     """The changes of each claim, oldest first; UserError for a file that has another shape."""
     found: dict[str, list[dict[str, str]]] = {}
-    for change in sorted(written.read(root / FILE, list[Change]), key=lambda one: one.date):
+    for change in sorted(_all(root), key=lambda one: one.date):
         for claim in change.claims:
             found.setdefault(claim, []).append(change.model_dump(mode="json", exclude={"claims"}))
     return found
 
 
+def _all(root: Path) -> list[Change]:
+    return [change for path in sorted(root.glob(file("*"))) for change in written.read(path, list[Change])]
+
+
 def today(root: Path) -> datetime.date:
     """The day, as the clock has it; UserError for a clock set back, whose entries would be told before older ones."""
     day = datetime.datetime.now(datetime.UTC).date()
-    last = max((change.date for change in written.read(root / FILE, list[Change])), default=day)
-    if day < last:
-        raise UserError(f"the clock says {day}, and {FILE} has an entry of {last}: set the clock")
+    last = max(_all(root), key=lambda one: one.date, default=None)
+    if last and day < last.date:
+        raise UserError(f"the clock says {day}, and a change of {last.claims[0]} is of {last.date}: set the clock")
     return day
 
 
-def add(root: Path, claims: Sequence[str], kind: Kind, what: str, why: str) -> None:
-    """Add an entry of today."""
+def add(root: Path, paper: str, claims: Sequence[str], kind: Kind, what: str, why: str) -> None:
+    """Add an entry of today to a paper's file."""
     entry = {"date": today(root), "claims": [*claims], "kind": kind, "what": what, "why": why}
     text = yaml.safe_dump([entry], sort_keys=False, allow_unicode=True, width=116)
-    path = root / FILE
+    path = root / file(paper)
     write_whole(path, (path.read_text("utf-8") if path.is_file() else "") + text)
 
 

@@ -170,7 +170,7 @@ def read_rows(path: Path) -> list[Row]:
 
 def unexplained(committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
     """One line per row whose terms differ from those that it was registered with, or judged by, without a new entry of
-    results/changes.yml.
+    its paper's changes.yml.
 
     Entries are only ever added. A row that was never run may still change its terms, and so may a row of the first
     edition, whose committed terms are not noted.
@@ -181,15 +181,15 @@ def unexplained(committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
         old = before.get(key(row))
         if old is None:
             continue
-        kept, now = old["changed"], changes.of_terms(row["changed"])
+        kept, now, file = old["changed"], changes.of_terms(row["changed"]), changes.file(row["paper"])
         other = row["terms"] != old["terms"] or _measure(old, row)
         parts = " and ".join([*(part for part in TERMS if row[part] != old[part]), *_measure(old, row)])
         if now[: len(kept)] != kept:
-            lines.append(f"{_label(row)}: its entry in {changes.FILE} is gone or reads differently; only add to them")
+            lines.append(f"{_label(row)}: its entry in {file} is gone or reads differently; only add to them")
         elif other and old["verdict"] is None:
             lines.append(f"{_label(row)}: {parts} changed since it was registered; register it again before it runs")
         elif other and has_run(old) and now == kept:
-            lines.append(f"{_label(row)}: {parts} changed after numbers existed; {changes.FILE} must say what and why")
+            lines.append(f"{_label(row)}: {parts} changed after numbers existed; {file} must say what and why")
     return lines
 
 

@@ -18,7 +18,7 @@ VERDICTS = ("holds", "fails", "refuted", "undecided", "reported")
 def register(house: House, paper: str, verdict: str, ids: Sequence[str], tier: str, why: str) -> None:
     """Enter what is expected of claims at a tier, with the day and with their terms as the code has them now.
 
-    Of a claim that has a verdict the expectation alone changes, and results/changes.yml keeps ``why``; so it does where
+    Of a claim that has a verdict the expectation alone changes, and its paper's changes.yml keeps ``why``; so it does where
     a record is there and another verdict was expected of it. UserError where that is missing, and for a verdict or
     claim that there is not.
     """
@@ -40,7 +40,8 @@ def register(house: House, paper: str, verdict: str, ids: Sequence[str], tier: s
             found = "verdict" if judged else "record"
             raise UserError(f'{id} has a {found} at tier {tier}; say why another is expected: --why "…"')
         rows[paper, id, tier]["expected"] = verdict
-        changes.add(house.root, [id], "expected", f"At tier {tier} another verdict than {verdict} was expected.", why)
+        what = f"At tier {tier} another verdict than {verdict} was expected."
+        changes.add(house.root, paper, [id], "expected", what, why)
     write_whole(house.ledger, json.dumps([*rows.values()], indent=1) + "\n")
 
 

@@ -2,7 +2,7 @@
 
 A pilot with another seed and two networks for each codebook had been seen; its rows were thrown away. The inner codebook
 at which D is largest is chosen by the networks of the search, and judged on others. That the codebooks compared must have
-learned was asked later, when a reading of the rows had found that the finest had not (results/changes.yml).
+learned was asked later, when a reading of the rows had found that the finest had not (changes.yml).
 """
 
 import numpy as np
