@@ -203,7 +203,10 @@ def test_a_shared_link_shows_the_surprise_and_the_picture(tmp_path):
             "book/welcome.yml: the book has no chapter",
         ),
         ("{sphere: typo, chapters: {}, paths: []}", "book/welcome.yml: the book has no chapter typo"),
-        ("{chapters: {toy: words}, paths: []}", "book/welcome.yml: chapters: toy: a mapping is expected; found 'words'"),
+        (
+            "{chapters: {toy: words}, paths: []}",
+            "book/welcome.yml: chapters: toy: a mapping is expected; found 'words'",
+        ),
         ("{chapters: {}}", "book/welcome.yml: paths is missing"),
         ("{chapters: {toy: {suprise: A.}}, paths: []}", "book/welcome.yml: chapters: toy: suprise: unknown key"),
         ("", "book/welcome.yml: a mapping is expected; found None"),

@@ -1,5 +1,5 @@
-"""The dated changes of claims after rows existed: changes.yml beside a chapter's records, to which entries are only ever
-added."""
+"""The dated changes of claims after rows existed: changes.yml beside a chapter's records, to which entries
+are only ever added."""
 
 import datetime
 import hashlib
