@@ -134,16 +134,13 @@ def test_smoothed_labels_are_as_soft_and_know_no_neighbour():
 
 
 def test_the_arms_that_take_a_blur_apart(rows):
-    """Fewer bins only where it says so; a sign drawn at random leaves no bias to be found."""
+    """A sign drawn at random leaves no bias to be found."""
     table = rows[Order]
-    assert table.groupby("arm")["K"].unique().map(list).to_dict() == {
-        "ce": [8], "blurred": [8], "smoothed": [8], "disordered": [8], "coarse": [4],
-    }  # fmt: skip
     ends = table[table["bias"].notna()]
     assert (ends["stage"] == "fit").all()
     assert ends.groupby("arm").size().eq(table["replicate"].nunique()).all()
     assert (ends["unbiased"].abs() < 0.2).all()
-    flat = table.assign(valid=1.0, rmse=0.01)
+    flat = table.assign(valid=1.0, rmse=0.01, reconstruction=0.0)
     with pytest.raises(ValueError, match="not learned"):
         claims.once_learned("smoothed", "blurred")(flat.assign(rmse=flat["arm"].map({"smoothed": 0.1}).fillna(0.01)))
     falling = flat.assign(valid=-flat["step"].astype(float))
@@ -262,6 +259,24 @@ def test_an_arm_is_asked_for_what_comes_next():
     assert one.judge(found)["rmse"].max() < 1e-12
 
 
+def test_labels_in_groups_of_bins_are_asked_for_and_the_tokens_stay():
+    """Of 24 bins four groups of six; what a label decodes to is the middle of its group."""
+    size = dataclasses.replace(Order.at("ci"), codes=24)
+    found = fits.data("lorenz", networks=2, num=6, judged=16, length=8, noise=0.0, seed=0, role="fit")
+    options = {"seed": 0, "role": "fit", "device": torch.device("cpu"), "dtype": torch.float64}
+    hard, four = (fits.Arm(size, arm, found.values, "attention", False, **options) for arm in ("ce", "coarser"))
+    tokens = four.read(found.valid)
+    assert torch.equal(tokens, hard.read(found.valid))
+    assert tokens.max() > 4
+    outputs = torch.randn(2, 5, 4, dtype=torch.float64)
+    labels = torch.tensor([[0, 5, 6, 17, 23]]).expand(2, -1)
+    wanted = [torch.nn.functional.cross_entropy(each, torch.tensor([0, 0, 1, 2, 3])) for each in outputs]
+    assert torch.allclose(four.losses(outputs, labels, labels), torch.stack(wanted))
+    assert torch.allclose(four.labels[:, 1], four.bins.centres[:, 6:12].mean(dim=-1))
+    wide = {arm: one.judge(found)["reconstruction"].mean() for arm, one in {"ce": hard, "coarser": four}.items()}
+    assert wide["coarser"] > 3 * wide["ce"]
+
+
 def test_disordered_labels_are_the_blurred_ones_along_an_order_of_each_network():
     """Rows and columns are moved alike, so that each label is still the likeliest of its own row."""
     found = fits.data("lorenz", networks=2, num=6, judged=16, length=8, noise=0.0, seed=0, role="fit")
@@ -340,18 +355,20 @@ def test_a_claim_about_one_system_asks_that_one_for_a_plateau(rows):
 def test_blurred_labels_and_the_squared_error_are_compared_at_a_plateau(rows, arm):
     """On the two systems that can be foreseen, whatever hard labels and wave forms do."""
     claim = next(claim for claim in claims.CLAIMS if claim.id == "GT-7b.c")
-    table = rows[Heads].assign(valid=1.0)
+    table = rows[Heads].assign(valid=1.0, rmse=0.01)
     others = (table["system"] == "waveforms") | (table["arm"] == "ce")
     assert np.isfinite(claim.measure(table.assign(valid=-table["step"] * others.astype(float))).value)
     mine = (table["system"] == "oscillators") & (table["arm"] == arm)
     with pytest.raises(ValueError, match=rf"{arm}.*oscillators.* not come to a plateau"):
         claim.measure(table.assign(valid=-table["step"] * mine.astype(float)))
+    with pytest.raises(ValueError, match=rf"{arm}.*oscillators.* has not learned"):
+        claim.measure(table.assign(rmse=0.01 + mine, reconstruction=0.0))
 
 
 @pytest.mark.parametrize("name", ["GT-7.f", "GT-7b.a"])
 def test_blurred_and_hard_labels_are_compared_where_they_have_learned(rows, name):
     claim = next(claim for claim in claims.CLAIMS if claim.id == name)
-    flat = rows[Order].assign(valid=1.0, rmse=0.01)
+    flat = rows[Order].assign(valid=1.0, rmse=0.01, reconstruction=0.0)
     assert claim.experiment is Order
     assert np.isfinite([claim.measure(flat).value, claim.null(flat).value]).all()
     with pytest.raises(ValueError, match="'blurred' has not learned"):
@@ -366,8 +383,9 @@ def test_blurred_and_hard_labels_are_compared_where_they_have_learned(rows, name
 def test_the_rise_is_that_of_hard_labels_over_that_of_others():
     """Hard labels rise to six times, blurred ones to twice, so three times as much; smoothed ones as hard ones."""
     looks = {"ce": (1.0, 5.0, 6.0), "blurred": (1.0, 2.0, 2.0), "smoothed": (2.0, 11.0, 12.0)}
+    learned = {"valid": 1.0, "rmse": 0.01, "reconstruction": 0.0}
     made = [
-        {"stage": "fit", "arm": arm, "replicate": r, "step": step, "valid": 1.0, "rmse": 0.01, "distortion": D}
+        {"stage": "fit", "arm": arm, "replicate": r, "step": step, "distortion": D, **learned}
         for arm, values in looks.items()
         for r in range(3)
         for step, D in zip((60, 540, 600), values, strict=True)

@@ -19,8 +19,8 @@ def register(house: House, paper: str, verdict: str, ids: Sequence[str], tier: s
     """Enter what is expected of claims at a tier, with the day and with their terms as the code has them now.
 
     Of a claim that has a verdict the expectation alone changes, and its paper's changes.yml keeps ``why``; so it does
-    where a record is there and another verdict was expected of it. UserError where that is missing, and for a verdict or
-    claim that there is not.
+    where a record is there and another verdict was expected of it. UserError where that is missing, and for a verdict
+    or claim that there is not.
     """
     if verdict not in VERDICTS:
         raise UserError(f"{verdict!r} is no verdict to expect: use {', '.join(VERDICTS)}")

@@ -34,6 +34,7 @@ SHARES = (0.01, 0.02, 0.05, 0.1)  # of positions that are disturbed
 RATES = (3e-3, 1e-2, 3e-2, 1e-1)
 CODE = 16  # numbers in a random code
 SOFT = ("blurred", "smoothed", "disordered")  # arms whose label is a row of a table
+GROUPS = {"coarse": 16, "coarser": 4}  # hard labels in so many groups of neighbouring bins
 DISTURBANCE = 0.1  # standard deviation, as a share of the range
 ENCODERS: dict[str, Callable[[Size, Draws], Encoder]] = {
     "attention": CausalTransformer,
@@ -168,7 +169,7 @@ class Fits(Experiment):
     validation paths chooses the rate of the ``networks`` that are judged. A replicate is one trained network.
 
     Rows: stage ("search" or "fit"), rate, replicate, step (0: untrained); valid (the arm's own loss), rmse (of the next
-    value, as a share of the range), reconstruction (root mean square error of the codes alone), distortion (the
+    value, as a share of the range), reconstruction (root mean square error of the labels alone), distortion (the
     published D), probe and hidden (R^2 of the true state), parameters.
     """
 
@@ -240,8 +241,9 @@ class Arm:
     """R networks of one arm: what they read, what they are asked for, and what their head says in values.
 
     arm   "ce" hard labels, "blurred" labels, "disordered" (blurred along a random order of the bins), "smoothed" (as
-          soft as the blurred ones, with no neighbours), "shuffled" names of bins, "codes" (squared distance to a random
-          code of the bin), "scalar" (squared error of the value); an "untrained" network has the head of "ce".
+          soft as the blurred ones, with no neighbours), "coarse" and "coarser" (hard labels in ``GROUPS``; the tokens
+          that are read stay), "shuffled" names of bins, "codes" (squared distance to a random code of the bin),
+          "scalar" (squared error of the value); an "untrained" network has the head of "ce".
     """
 
     def __init__(self, size: Fits, arm: str, values: Tensor, encoder: str, learned: bool, *, seed, role, device, dtype):
@@ -253,10 +255,13 @@ class Arm:
             order = torch.rand(R, K, generator=stream(seed, "order", role)).argsort(dim=-1)
             self.bins = self.bins.relabelled(order)
         shape = {name: getattr(size, name) for name in ("length", "width", "depth", "heads")}
-        outputs = {"scalar": 1, "codes": CODE}.get(arm, K)
+        groups = min(GROUPS.get(arm, K), K)
+        self.width = K // groups  # bins of a label
+        outputs = {"scalar": 1, "codes": CODE}.get(arm, groups)
         draws = Draws(num_networks=R, seed=seed, layer=role, **self.like)
         self.model = ENCODERS[encoder](Size(codes=K, outputs=outputs, **shape), draws)
-        self.centres = self.bins.centres.to(**self.like)
+        self.labels = self.bins.centres.unflatten(-1, (groups, self.width)).mean(dim=-1)  # what each label decodes to
+        self.centres = self.labels.to(**self.like)
         if arm in SOFT:
             self.table = heads.blurred_labels(self.centres, size.blur)
         if arm == "smoothed":
@@ -284,7 +289,7 @@ class Arm:
             return heads.squared_loss(outputs, self.codes[each, labels])
         if self.arm in SOFT:
             return heads.blurred_loss(outputs, labels, self.table)
-        return training.mean_cross_entropy(outputs, labels)
+        return training.mean_cross_entropy(outputs, labels // self.width)
 
     def says(self, outputs: Tensor) -> Tensor:
         """The next value that the head predicts."""
@@ -308,7 +313,8 @@ class Arm:
         """What is measured on each network's own judged paths, (R,) each."""
         tokens, L = self.read(data.test), data.test.shape[-1] - 1
         h = self.model(tokens[..., :-1])
-        decoded = self.bins.decode(self.bins.encode(data.test))
+        labels = self.bins.encode(data.test) // self.width
+        decoded = self.labels.gather(1, labels.flatten(1)).view(labels.shape)
         found = {"valid": self.valid(data), "reconstruction": (decoded - data.test).square().mean(dim=(1, 2)).sqrt()}
         missed = self.says(self.model.head(h)).cpu() - data.test[..., 1:].to(h.dtype)
         found["rmse"] = missed[..., L // 4 :].square().flatten(1).mean(dim=-1).sqrt().double()

@@ -112,34 +112,38 @@ class Judges(Fits):
 class Order(Fits):
     """GT-7c, 7b.a, 7.f: Lorenz; what a blurred label changes, taken apart. Beside hard and blurred labels there are
     "smoothed" (as soft, no neighbours), "disordered" (blurred along a random order of the bins), "coarse" (hard labels
-    of ``few`` bins, about as wide as the blur). GT-2: the pooled law on each of these networks.
+    as wide as the blur's standard deviation) and "coarser" (of about its entropy). GT-2: the pooled law on each of
+    these networks.
 
-    Rows: arm, and those of ``Fits``, with K the number of bins; at the end of each judged network also bias (share
-    of J that is the mean square of a sequence's mean displacement), unbiased (the same where each displacement has a
-    sign drawn at random: nothing is to be found), slope (of ln D in ln r over the shares of struck positions), law
-    (D over the pooled law with this bias, geometric mean over the shares).
+    Rows: arm, and those of ``Fits``; at the end of each judged network also bias (share of J that is the mean square of
+    a sequence's mean displacement), unbiased (the same where each displacement has a sign drawn at random: nothing is
+    to be found), slope (of ln D in ln r over the shares of struck positions), law (D over the pooled law with this
+    bias, geometric mean over the shares).
     """
 
-    few: int = 16
     looks: tuple[float, ...] = (0.1, 0.3, 0.9)
     struck: int = 2000  # sequences on which the pooled law is tried
     strikes: int = 4  # single tokens struck in each of them
 
     tiers: ClassVar = {
-        "ci": {**CI, "few": 4, "struck": 40},
-        "cpu": {**CPU, "rates": (0.019, 0.03, 0.047), "struck": 500},
+        "ci": {**CI, "struck": 40},
+        "cpu": {
+            **CPU,
+            "networks": 16,
+            "steps": 1000,
+            "rates": (0.01, 0.016, 0.025, 0.04, 0.063),
+            "search": 4,
+            "struck": 500,
+        },
         "gpu": {},
     }
 
     def conditions(self) -> list[dict]:
-        return [{"arm": arm} for arm in ("ce", "blurred", "smoothed", "coarse", "disordered")]
+        return [{"arm": arm} for arm in ("ce", "blurred", "smoothed", "coarse", "coarser", "disordered")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        coarse = condition["arm"] == "coarse"
-        size = replace(self, codes=self.few) if coarse else self
         looks = sorted({int(share * self.steps) for share in self.looks})
-        arm, facts = "ce" if coarse else condition["arm"], {"seed": seed, "device": device, "dtype": dtype}
-        return size.fitted(arm=arm, looks=looks, also=self.law, **facts).assign(K=size.codes)
+        return self.fitted(**condition, looks=looks, also=self.law, seed=seed, device=device, dtype=dtype)
 
     @torch.no_grad()
     def law(self, arm: Arm, found: Data) -> dict[str, Tensor]:
