@@ -42,7 +42,7 @@ def columns(id: str, name: str, experiment, unit: str, source: str = "ours"):
 ROWS = (
     statistic(
         "SK-21",
-        "The atom-mapping head of a trained transformer finds more right precursor atoms as a coupling, in which no atom is given twice, than by rows alone or with equal shares, on reactions of twenty-four textbook mechanisms.",
+        "The atom-mapping head of a trained transformer finds more right precursor atoms as a coupling, in which no atom gives more than its weight, than by rows alone or with equal shares, on reactions of twenty-four textbook mechanisms.",
         AtomMaps,
         gain,
         "share of the product's atoms mapped rightly by the plan at temperature 1 less that by rows and that by equal shares, mechanism by mechanism, the lower",
