@@ -44,7 +44,7 @@ CI = {
     **{"lr": 3e-3, "matched": (1.0, 1.0)},
 }
 CPU = {
-    **{"pairs": 8, "width": 64, "depth": 4, "draft_depth": 1, "steps": 3000, "draft_steps": 600},
+    **{"pairs": 12, "width": 64, "depth": 4, "draft_depth": 1, "steps": 3000, "draft_steps": 600},
     **{"batch_size": 16, "lr": 3e-3, "deltas": (0.0, 0.01, 0.1, 1.0)},
     **{"length": 64, "prompts": 200, "calibration": 100},
 }
