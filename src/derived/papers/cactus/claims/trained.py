@@ -141,7 +141,7 @@ TRADE_OFF = (
     ),
     statistic(
         "CAC-12.b",
-        r"With truncated laws the quality of the texts holds at $\delta=1$.",
+        r"With truncated laws and a trained draft the quality of the texts holds at $\delta=1$.",
         TrainedPair,
         less("valid", CACTUS, EXACT),
         OVER_EXACT + PAIRS,
@@ -189,7 +189,7 @@ TRADE_OFF = (
         at_most(-0.3),
         null=less("valid", PLAIN_EXACT, FAR_EXACT),  # no budget, but another draft
         unit=TEXTS,
-        where="the trained draft loses as much (CAC-12.c): this is what such a budget does at temperature 1, whatever drafts",
+        where="the trained draft loses much, too (CAC-12.c)",
         judged_at=RECORDED,
     ),
     statistic(
