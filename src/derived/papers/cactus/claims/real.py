@@ -100,7 +100,10 @@ CLAIMS = (
         null=measure.mean("(kept - by_exact) / tries", "delta == 1", unit=["prompt"]),
         unit="share of drafts",
         judged_at=RECORDED,
-        **GEMMA | {"where": "pages of two novels, and openings of speeches on the State of the Union, go on; a mean over three drafts, of which one alone is not decided"},
+        **GEMMA
+        | {
+            "where": "pages of two novels, and openings of speeches on the State of the Union, go on; a mean over three drafts, of which one alone is not decided"
+        },
     ),
     reported(
         "CAC-12.k",

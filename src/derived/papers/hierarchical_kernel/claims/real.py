@@ -30,7 +30,7 @@ def over_plain(id: str, experiment: type[Real], task: str, where: str, paper_val
         where=where,
         paper_value=paper_value,
         null=settled(by_chance("plain")),
-        null_why="it has half as many pairs as the claim",
+        null_why="its true gain is zero, the edge of the criterion, so that no number of pairs would make it fail",
         **REAL,
     )
 

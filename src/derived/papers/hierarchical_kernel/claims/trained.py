@@ -61,7 +61,7 @@ EARNED = (
         at_least(0),
         where=TUNED,
         matters=0.02,
-        null=settled(by_chance("plain")),  # more weights alone may pass for a win over plain: HKT-E1.p asks for that
+        null=settled(tuned_gain("plain", "wide")),  # as many numbers, no summaries
         **JUDGED,
     ),
     statistic(

@@ -12,7 +12,7 @@ from derived.lab.measure import Decides, Measure, highest, lowest
 from ..experiments.texts import SettledNeedles, SourceBytes
 from .trained import FLAT, PAIRED, at_best_rate, if_flat, last_lengthening, least_difference
 
-TASKS = ("needle", "needles", "tracking")  # in "common" models that read moved values miss hardly more
+TASKS = ("needle", "needles", "tracking")  # in "common" models that read moved values miss as many
 WITH, WITHOUT = "usual and chunk > 0", "chunk == 0"
 
 
