@@ -5,7 +5,7 @@ from derived.lab.claims import Claim, at_least, statistic, unseen, within
 from derived.lab.measure import Measure, lowest
 
 from ..experiments.trained import Trees, TunedListOps
-from .measures import AT_END, RIVALS, by_chance, least_gain, settled, tuned_gain
+from .measures import AT_END, RIVALS, least_gain, settled, tuned_gain
 
 NESTED = "nested lists of MIN, MAX and MED of 9 to 24 symbols, each arm at its own learning rate"
 
