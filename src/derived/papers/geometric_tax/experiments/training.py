@@ -151,7 +151,11 @@ class Order(Fits):
         R, n, L, q = len(arm.centres), self.struck, self.length, self.strikes
         states = [paths("lorenz", n, L, stream(arm.seed, "law", r)) for r in range(R)]
         x = (torch.stack(states)[..., 0] - found.low) / (found.high - found.low)  # (R, n, L)
-        pool = lambda values: arm.model(arm.read(values)).mean(dim=2).double().cpu()  # noqa: E731
+
+        def pool(values: Tensor) -> Tensor:
+            parts = arm.read(values).split(500, dim=1)  # all sequences of tier gpu at once fit no card
+            return torch.cat([arm.model(part).mean(dim=2) for part in parts], dim=1).double().cpu()
+
         clean = pool(x)
         where = torch.rand(R, n, L, generator=stream(arm.seed, "law", "where")).argsort(dim=-1)[..., :q]
         shift = DISTURBANCE * torch.randn(R, n, q, generator=stream(arm.seed, "law", "shift"), dtype=x.dtype)
