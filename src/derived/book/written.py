@@ -46,20 +46,19 @@ def read(path: Path, shape: type[T]) -> T:
     """Read a file as ``shape``, empty without the file; raise UserError, one line, where it does not fit."""
     if not path.is_file():
         return get_origin(shape)()
-    name = f"{path.parent.name}/{path.name}"
     try:
         text = path.read_text("utf-8")
         content = json.loads(text) if path.suffix == ".json" else yaml.load(text, _Loader)
     except yaml.MarkedYAMLError as error:
-        raise UserError(f"{name}, line {error.problem_mark.line + 1}: {error.problem}") from None
+        raise UserError(f"{path.name}, line {error.problem_mark.line + 1}: {error.problem}") from None
     except json.JSONDecodeError as error:
-        raise UserError(f"{name}, line {error.lineno}: {error.msg}") from None
+        raise UserError(f"{path.name}, line {error.lineno}: {error.msg}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{name} cannot be read: {' '.join(str(error).split())}") from None
+        raise UserError(f"{path.name} cannot be read: {' '.join(str(error).split())}") from None
     try:
         return TypeAdapter(shape).validate_python(content, strict=True)
     except ValidationError as error:
-        raise UserError(_message(name, content, error)) from None
+        raise UserError(_message(path.name, content, error)) from None
 
 
 def _message(name: str, content: Any, error: ValidationError) -> str:

@@ -51,9 +51,9 @@ def test_a_ledger_that_changes_nothing_is_no_news(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('[{"date": ', "results/news.json, line 1: Expecting value"),
-        ('[{"date": "2026-11-23", "paper": "toy", "claims": 1}]', "results/news.json, entry 1: verdicts is missing"),
-        ('{"date": "2026-11-23"}', "results/news.json: a list is expected"),
+        ('[{"date": ', "news.json, line 1: Expecting value"),
+        ('[{"date": "2026-11-23", "paper": "toy", "claims": 1}]', "news.json, entry 1: verdicts is missing"),
+        ('{"date": "2026-11-23"}', "news.json: a list is expected"),
     ],
 )
 def test_kept_news_that_cannot_be_read_are_named_in_one_line(tmp_path, text, words):

@@ -205,11 +205,11 @@ def test_a_shared_link_shows_the_surprise_and_the_picture(tmp_path):
         ("{sphere: typo, chapters: {}, paths: []}", "book/welcome.yml: the book has no chapter typo"),
         (
             "{chapters: {toy: words}, paths: []}",
-            "book/welcome.yml: chapters: toy: a mapping is expected; found 'words'",
+            "welcome.yml: chapters: toy: a mapping is expected; found 'words'",
         ),
-        ("{chapters: {}}", "book/welcome.yml: paths is missing"),
-        ("{chapters: {toy: {suprise: A.}}, paths: []}", "book/welcome.yml: chapters: toy: suprise: unknown key"),
-        ("", "book/welcome.yml: a mapping is expected; found None"),
+        ("{chapters: {}}", "welcome.yml: paths is missing"),
+        ("{chapters: {toy: {suprise: A.}}, paths: []}", "welcome.yml: chapters: toy: suprise: unknown key"),
+        ("", "welcome.yml: a mapping is expected; found None"),
     ],
 )
 def test_a_front_that_names_no_chapter_or_has_another_shape_is_refused(tmp_path, text, words):

@@ -137,6 +137,7 @@ def test_a_clock_set_back_records_nothing(house, paper):
     """A record of an earlier day would seem older than a criterion that was written before it."""
     later = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=2)
     entry = {"date": later, "claims": ["T-1"], "kind": "size", "what": "It was 8.", "why": "Too few."}
+    (house / changes.file("toy")).parent.mkdir(parents=True, exist_ok=True)
     (house / changes.file("toy")).write_text(yaml.safe_dump([entry]), "utf-8")
     ran = press.derived(house, "record", "toy", "--tier", "cpu", "--uncommitted")
     assert ran.returncode == 1

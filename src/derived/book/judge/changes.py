@@ -55,7 +55,13 @@ def read(root: Path) -> dict[str, list[dict[str, str]]]:
 
 
 def _all(root: Path) -> list[Change]:
-    return [change for path in sorted(root.glob(file("*"))) for change in written.read(path, list[Change])]
+    found = []
+    for path in sorted(root.glob(file("*"))):
+        try:
+            found += written.read(path, list[Change])
+        except UserError as error:
+            raise UserError(f"{path.parent.name}/{error}") from None
+    return found
 
 
 def today(root: Path) -> datetime.date:

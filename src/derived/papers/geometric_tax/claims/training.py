@@ -12,14 +12,7 @@ import pandas as pd
 from scipy.stats import chi2
 
 from derived.lab import measure, stats
-from derived.lab.claims import (
-    RECORDED,
-    at_least,
-    at_most,
-    refuted,
-    statistic,
-    within,
-)
+from derived.lab.claims import RECORDED, at_least, at_most, refuted, statistic, within
 from derived.lab.effect import Published
 from derived.lab.measure import Decides, Measure, chosen, highest, lowest, worst
 from derived.lab.stats import LEVEL, Estimate
@@ -197,8 +190,7 @@ TRAINED = {"judged_at": RECORDED}
 TIMES = {"unit": "times", **TRAINED}
 PLATEAU = "flat in training (the last tenth of the steps takes at most 2 % of what their loss fell)"
 FLAT, ALL_FLAT = f", both {PLATEAU}", f", all {PLATEAU}"
-LEARNED = ", where both have learned"
-OF_THREE = ", the smallest of three systems"
+LEARNED, OF_THREE = ", where both have learned", ", the smallest of three systems"
 SMALL = "small networks on generated paths stand in for the paper's"
 SEARCHED = "four networks chose each rate, among six a factor of 1.6 apart"
 
