@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from derived.book.judge import changes, news
 from derived.book.judge.ledger import has_run, key, unexplained
@@ -54,6 +55,13 @@ def test_every_verdict_of_the_committed_ledger_is_the_expected_one():
 def test_every_change_is_of_a_claim_that_is_in_the_ledger_or_left_it():
     left = {claim for record in news.read(ROOT) for claim in record.get("gone", [])}
     assert {*CHANGES} <= left | {row["id"] for row in COMMITTED}
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_a_change_stands_beside_the_records_of_its_chapter(slug):
+    papers = {row["id"].split("-")[0]: row["paper"] for row in COMMITTED}
+    entries = yaml.safe_load((ROOT / changes.file(slug)).read_text("utf-8"))
+    assert {papers[claim.split("-")[0]] for entry in entries for claim in entry["claims"]} == {slug}
 
 
 def test_a_row_that_left_the_ledger_says_why():

@@ -203,10 +203,7 @@ def test_a_shared_link_shows_the_surprise_and_the_picture(tmp_path):
             "book/welcome.yml: the book has no chapter",
         ),
         ("{sphere: typo, chapters: {}, paths: []}", "book/welcome.yml: the book has no chapter typo"),
-        (
-            "{chapters: {toy: words}, paths: []}",
-            "welcome.yml: chapters: toy: a mapping is expected; found 'words'",
-        ),
+        ("{chapters: {toy: words}, paths: []}", "welcome.yml: chapters: toy: a mapping is expected; found 'words'"),
         ("{chapters: {}}", "welcome.yml: paths is missing"),
         ("{chapters: {toy: {suprise: A.}}, paths: []}", "welcome.yml: chapters: toy: suprise: unknown key"),
         ("", "welcome.yml: a mapping is expected; found None"),

@@ -122,6 +122,15 @@ def test_blurred_labels_become_hard_and_know_the_order():
         heads.blurred_labels(centres, 0.0)
 
 
+def test_the_pooled_law_is_the_same_in_pieces(rows, monkeypatch):
+    """Of its forty sequences seven are read at once."""
+    monkeypatch.setattr(experiments, "AT_ONCE", 7)
+    found = Order.at("ci").run({"arm": "ce"}, seed=0, device=torch.device("cpu"), dtype=torch.float32)
+    whole = rows[Order].query("arm == 'ce'")
+    for name in ("bias", "unbiased", "slope", "law"):
+        assert found[name].dropna().to_numpy() == pytest.approx(whole[name].dropna().to_numpy(), rel=1e-3, abs=1e-5)
+
+
 def test_smoothed_labels_are_as_soft_and_know_no_neighbour():
     blurred = heads.blurred_labels(torch.linspace(0, 1, 24).double().expand(2, -1), 0.06)
     smooth = heads.smoothed_labels(blurred)
@@ -268,7 +277,7 @@ def test_labels_in_groups_of_bins_are_asked_for_and_the_tokens_stay():
     tokens = four.read(found.valid)
     assert torch.equal(tokens, hard.read(found.valid))
     assert tokens.max() > 4
-    outputs = torch.randn(2, 5, 4, dtype=torch.float64)
+    outputs = torch.randn(2, 5, 4, generator=stream(0, "outputs"), dtype=torch.float64)
     labels = torch.tensor([[0, 5, 6, 17, 23]]).expand(2, -1)
     wanted = [torch.nn.functional.cross_entropy(each, torch.tensor([0, 0, 1, 2, 3])) for each in outputs]
     assert torch.allclose(four.losses(outputs, labels, labels), torch.stack(wanted))

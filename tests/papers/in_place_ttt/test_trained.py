@@ -431,6 +431,8 @@ def test_validation_chooses_the_rate_and_models_are_paired():
     some = table(a=(3.0, 2.0), b=(1.5, math.nan))
     assert best_rate(some, "arm == 'a'", "min") == 2.0
     assert best_rate(some, "arm == 'b'", "min") == 1.0
+    equal = table(c=(0.5, 0.5))
+    assert best_rate(equal, "arm == 'c'") == best_rate(equal, "arm == 'c'", "min") == equal["rate"].max()
     assert at_best_rate(some, "arm == 'a'", "min")["test"].tolist() == pytest.approx([2.0, 2.01, 2.02, 2.03])
     found = least_difference([("arm == 'a'", "arm == 'b'")])(some)
     assert (found.value, found.n, found.error) == (pytest.approx(0.5), 4, pytest.approx(0, abs=1e-12))

@@ -272,6 +272,7 @@ def _start(job: dict[str, Any], limit: float) -> _Running:
     environment |= ONE_THREAD | {"PYTHONHASHSEED": "0", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
     environment["PYTHONPATH"] = str(PACKAGE_ROOT.parent)  # the package that the press is part of, and no other
     environment["PYTHONWARNINGS"] = "ignore:IProgress not found"  # from transformers
+    environment["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # which a page would keep
     environment |= {"IPYTHONDIR": str(folder / ".ipython"), "MATPLOTLIBRC": os.devnull}
     with open(folder / "log", "w") as log:
         process = subprocess.Popen(

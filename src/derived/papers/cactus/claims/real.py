@@ -102,7 +102,7 @@ CLAIMS = (
         judged_at=RECORDED,
         **GEMMA
         | {
-            "where": "pages of two novels, and openings of speeches on the State of the Union, go on; a mean over three drafts, of which one alone is not decided"
+            "where": "pages of two novels, and openings of speeches on the State of the Union, go on; a mean over three drafts, whose errors may cancel"
         },
     ),
     reported(

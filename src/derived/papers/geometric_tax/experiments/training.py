@@ -19,6 +19,7 @@ from ..model.metrics import pooled_law, procrustes_distortion
 from .fits import CI, CPU, DISTURBANCE, ENCODERS, SHARES, SHORT, Arm, Data, Fits, data, disturbed, fit, paths
 
 SYSTEMS = ("lorenz", "oscillators", "waveforms")
+AT_ONCE = 500  # sequences of each network that are read at once: all those of ``Order.law`` at tier gpu fit no card
 ARMS = ("ce", "blurred", "shuffled", "codes", "scalar", "untrained")
 
 
@@ -153,7 +154,7 @@ class Order(Fits):
         x = (torch.stack(states)[..., 0] - found.low) / (found.high - found.low)  # (R, n, L)
 
         def pool(values: Tensor) -> Tensor:
-            parts = arm.read(values).split(500, dim=1)  # all sequences of tier gpu at once fit no card
+            parts = arm.read(values).split(AT_ONCE, dim=1)
             return torch.cat([arm.model(part).mean(dim=2) for part in parts], dim=1).double().cpu()
 
         clean = pool(x)

@@ -228,7 +228,7 @@ CLAIMS = (
         at_least(2),
         unit="times, at least",
         null=least_factor([(recall(2, "proj"), recall(2, "neither"))]),  # neither looks ahead
-        where="after Figure 3c, whose numbers were not readable; of rates that are equally good the largest; reconstruction with a projection has its best rate at the smallest of five",
+        where="after Figure 3c, whose numbers were not readable; of rates that are equally good the largest",
         source="digest",
         **JUDGED,
     ),

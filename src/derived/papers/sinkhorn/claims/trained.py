@@ -258,7 +258,7 @@ CLASSIFIERS = (
         unit="share of the queries",
         judged_at=RECORDED,
         null=measure.mean("nearest - accuracy", "stage == 'final' and chosen and num_half_steps == 1", unit=["model"]),
-        where="seconds over the whole run, which a twentieth of them may fall short; with half-steps a step gets slower as the network learns. Seconds of one processor, networks side by side: on that of SK-18.d softmax would have had fewer",
+        where="seconds over the whole run, which a twentieth of them may fall short; with half-steps a step gets slower as the network learns. Seconds of one processor, networks side by side; on another their ratio is another",
     ),
     reported(
         "SK-18.f",
@@ -267,7 +267,7 @@ CLASSIFIERS = (
         gain_over_placebo,
         "share of the queries",
         judged_at=RECORDED,
-        where="the placebo takes as many half-steps a step, balances nothing and had at least as many seconds, in fewer steps, at the largest of its learning rates",
+        where="the placebo takes as many half-steps a step, balances nothing and had at least as many seconds, in fewer steps",
     ),
     unseen(
         "SK-18.c",
