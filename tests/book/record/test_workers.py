@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future
@@ -196,6 +197,14 @@ def test_a_killed_scheduler_is_one_clear_line_and_the_run_continues_elsewhere(ho
     assert press.process(house, "record", "toy", "--jobs", "1").returncode == 0
     assert record(house) == local
     assert len(ran(house)) <= 6 - len(kept)
+
+
+def test_an_interrupted_pool_leaves_no_thread_behind():
+    before = set(threading.enumerate())
+    with pytest.raises(KeyboardInterrupt), workers.workers(1, "") as pool:
+        pool.submit(time.sleep, 600)
+        raise KeyboardInterrupt
+    assert set(threading.enumerate()) == before
 
 
 def test_a_killed_worker_of_this_machine_is_one_clear_line_and_the_run_continues(house, local):

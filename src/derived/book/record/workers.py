@@ -66,11 +66,11 @@ def _pool(jobs: int) -> Iterator[Executor]:
     try:
         yield pool
     except BaseException:  # an interrupt must not wait for conditions that take minutes; finished ones are kept
-        pool.shutdown(wait=False, cancel_futures=True)
         for child in psutil.Process().children():
             with contextlib.suppress(psutil.Error):  # it has ended by itself
                 if "spawn_main" in " ".join(child.cmdline()):  # a worker, not multiprocessing's own tracker
                     child.kill()
+        pool.shutdown(cancel_futures=True)  # else Python, as it ends, may meet a thread of the pool that ends, too
         raise
     pool.shutdown()
 

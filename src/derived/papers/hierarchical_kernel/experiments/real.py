@@ -32,7 +32,6 @@ LARGE = {"width": 64, "depth": 2, "steps": 4000}
 class Real(Compared):
     """One block, and every arm but plain with as many numbers as HKT, as in ``Trees``."""
 
-    rates: tuple[float, ...] = (2.5e-3, 4e-3, 6.3e-3, 1e-2)
     replicates: int = 8
     depth: int = 1
     steps: int = 800
@@ -102,6 +101,7 @@ class Speeches(Real):
     occurs; fives, linear in how often each run of five letters occurs (in 2,048 bins).
     """
 
+    rates: tuple[float, ...] = (1e-3, 1.6e-3, 2.5e-3, 4e-3, 6.3e-3)
     length: int = 128
 
     tiers: ClassVar = {"ci": SHORT, "cpu": {"replicates": 24}, "gpu": LARGE | {"length": 1024}}
