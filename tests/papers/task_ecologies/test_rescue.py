@@ -143,10 +143,33 @@ def test_a_ruler_reads_the_texts_of_the_networks(rows):
     """At the size of ``Rescue`` its triples are the table of ``Rescue`` where all text has brackets."""
     same = Rescue(replicates=1, corpus=40_000, judged=12, steps=10, alphas=(0.0, 0.5, 1.0), rates=(0.01,))
     table = run_experiment(same, seed=3, device="cpu")
-    table = table.query("reader == 'trigram' and twin == 'matched' and alpha == 1")
+    table = table.query("reader == 'trigram' and alpha == 1").set_index("twin")[["gap", "right"]]
     ruler = run_experiment(Ruler(replicates=1, corpus=40_000, judged=12, steps=10), seed=3, device="cpu")
-    assert ruler.set_index("reader").at["trigram", "gap"] == pytest.approx(table["gap"].iloc[0], abs=1e-12)
-    assert ruler["gap"].nunique() == 4
+    found = ruler.query("reader == 'trigram'").set_index("twin")[["gap", "right"]]
+    pd.testing.assert_frame_equal(found, table, atol=1e-12)
+    assert ruler["gap"].nunique() == 10
+
+
+def test_a_gap_of_a_table_grows_as_it_is_smoothed_less_by_the_share_of_what_was_never_read(chunks):
+    """By ln 2 for every place of a pair that was never read, a halving of the smoothing; the share of pairs stays."""
+    texts, twins = (expressions.expression_ids(each) for each in (chunks[:80], chunks[80:120]))
+    other = expressions.expression_ids([expressions.shuffled_twin(each, stream(0, "twins")) for each in chunks[80:120]])
+    seen = {pair for row in texts.tolist() for pair in itertools.pairwise(row)}
+    unread = [[pair not in seen for pair in itertools.pairwise(row)] for row in (*other.tolist(), *twins.tolist())]
+    found = []
+    for strength in (2e-9, 1e-9):
+        table = fit_ngram(texts, 2, expressions.VOCABULARY, opening=expressions.OPENING, strength=strength)
+        found.append(experiments.told_apart(*(table.losses(each).mean(dim=1) for each in (twins, other))))
+    share = np.mean(unread[:40]) - np.mean(unread[40:])
+    assert float(found[1]["gap"] - found[0]["gap"]) == pytest.approx(np.log(2) * share, abs=1e-6)
+    assert found[1]["right"] == found[0]["right"] == 1
+
+
+def test_pairs_that_are_told_apart():
+    """One right, one wrong, one tie but for rounding: right in half of the pairs."""
+    balanced, unbalanced = torch.tensor([1.0, 2.0, 3.0]).double(), torch.tensor([2.0, 1.5, 3.0 + 1e-13]).double()
+    told = experiments.told_apart(balanced, unbalanced)
+    assert (float(told["gap"]), float(told["right"])) == (pytest.approx(0.5 / 3), 0.5)
 
 
 def test_as_many_texts_are_judged_as_it_says(monkeypatch):
@@ -215,11 +238,11 @@ def test_tables_tell_the_published_twins_apart_and_not_the_matched_ones(rows):
 
 
 def made(gaps: dict) -> pd.DataFrame:
-    """reader, twin, alpha, rate -> (gap, valid), four replicates."""
+    """reader, twin, alpha, rate -> (gap, valid), four replicates; right is a tenth of the gap."""
     return pd.DataFrame(
         [
             {"reader": a, "twin": t, "alpha": x, "rate": rate, "replicate": r, "gap": g + 0.1 * r, "valid": v}
-            | {"before": v + 0.005, "late": v}
+            | {"right": 0.1 * g + 0.01 * r, "before": v + 0.005, "late": v}
             for (a, t, x, rate), (g, v) in gaps.items()
             for r in range(4)
         ]
@@ -242,12 +265,12 @@ def test_validation_chooses_the_rate_and_replicates_are_paired():
     )
     more = claims.rises_more("network", "trigram")(rows)
     assert (more.value, more.low, more.n) == (pytest.approx(0.5), pytest.approx(0.5), 4)
-    assert claims.table_over_network("trigram")(rows).value == pytest.approx(1)
+    assert claims.as_often_right("trigram")(rows).value == pytest.approx(0)
     matched = rows["twin"] == "matched"
-    rows.loc[matched, "gap"] += 10  # far apart from zero, so that the difference decides: paired, without spread
-    assert claims.beyond_the_table("network")(rows).low == pytest.approx(0.3)
-    rows.loc[matched, "gap"] -= 10.8  # still .3 above the table, but neither tells the twins apart
-    assert claims.beyond_the_table("network")(rows).value == pytest.approx(-0.15)
+    rows.loc[matched, "right"] += 1  # far from a half, so that the difference decides: paired, without spread
+    assert claims.oftener_than_the_table("network")(rows).low == pytest.approx(0.03)
+    rows.loc[matched, "right"] -= 0.6  # still .03 above the table, but right in less than half of the pairs
+    assert claims.oftener_than_the_table("network")(rows).value == pytest.approx(-0.035)
 
 
 def test_networks_that_still_learn_are_not_judged():
@@ -258,16 +281,16 @@ def test_networks_that_still_learn_are_not_judged():
             ("trigram", "shuffled", 1.0, 0.1): (1.0, 1.0),
         }
     )
-    assert claims.gaps(rows, "network", "shuffled", 1.0).mean() == pytest.approx(1.15)
+    assert claims.judged(rows, "network", "shuffled", 1.0).mean() == pytest.approx(1.15)
     rows.loc[rows["rate"] == 0.2, "before"] += 1  # a rate that is not chosen
     rows.loc[rows["reader"] == "trigram", ["before", "late"]] = np.nan  # tables are counted
-    assert claims.table_over_network("trigram")(rows).value == pytest.approx(1)
+    assert claims.as_often_right("trigram")(rows).value == pytest.approx(0)
     rows.loc[(rows["reader"] == "network") & (rows["rate"] == 0.1), "before"] += 0.006
     with pytest.raises(ValueError, match=r"not at a plateau: .* took 0\.011"):
-        claims.table_over_network("trigram")(rows)
+        claims.as_often_right("trigram")(rows)
     rows["before"] = np.nan
     with pytest.raises(ValueError, match="not at a plateau"):
-        claims.table_over_network("trigram")(rows)
+        claims.as_often_right("trigram")(rows)
 
 
 def test_the_figure_says_in_words_what_it_shows(rows, tells):

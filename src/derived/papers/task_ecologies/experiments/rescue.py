@@ -31,6 +31,7 @@ from ..model.selection import wright_fisher
 from .fits import build, falling, fit_texts
 
 TABLES = {"unigram": 1, "bigram": 2, "trigram": 3}
+TIE = 1e-9  # nats per token; a table that cannot tell two chunks apart has the same letters in another order
 Twin = Callable[[str, torch.Generator], str | None]
 TWINS: Mapping[str, Twin] = {"shuffled": shuffled_twin, "matched": matched_twin}
 
@@ -81,30 +82,38 @@ def mixture(code: tuple[Tensor, Tensor], alpha: float, steps: int, draw: torch.G
 
 @torch.no_grad()
 def own_losses(model: MicroGPT, texts: Tensor, device) -> Tensor:
-    """Nats per token of each model on its own texts (K, B, T), float64 on the CPU."""
+    """Nats per token of each model on its own texts (K, B, T): (K, B), float64 on the CPU."""
     texts = texts.to(device)
-    return text_losses(model(texts[..., :-1]), texts[..., 1:]).mean(dim=(1, 2)).double().cpu()
+    return text_losses(model(texts[..., :-1]), texts[..., 1:]).mean(dim=2).double().cpu()
+
+
+def told_apart(balanced: Tensor, unbalanced: Tensor) -> dict[str, Tensor]:
+    """Of pairs of chunks (..., B), in nats per token: by how much the unbalanced one is harder (gap), and in which share
+    of the pairs it is (right); a tie is half."""
+    more = unbalanced - balanced
+    signs = torch.where(more.abs() > TIE, more.sign(), 0.0)
+    return {"gap": more.mean(dim=-1), "right": (1 + signs.mean(dim=-1)) / 2}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rescue(Brackets):
     """TE-E4, after exp 7: training text is bracketed code with probability alpha and else the same code with brackets
-    blanked; judged by the loss on unbalanced chunks less that on the balanced chunks of which they were made.
+    blanked; judged by the losses on unbalanced chunks and on the balanced chunks of which they were made.
 
     Networks are trained at several rates; the loss on held-out text of the same mixture (``valid``) chooses. Twins:
     "shuffled" (brackets in another order, as published), "matched" (one closing bracket moved so that all pairs of
     neighbouring symbols are ordinary). Readers: the network, and tables of one, two and three letters counted on the
-    same texts. Rows: rate, alpha, replicate (a corpus and a model), reader, twin, gap (nats per token), valid, and for
-    networks the mean training loss of the last tenth (late) and of the tenth before it (before).
+    same texts. Rows: rate, alpha, replicate (a corpus and a model), reader, twin, gap and right (as in ``told_apart``),
+    valid, and for networks the mean training loss of the last tenth (late) and of the tenth before it (before).
     """
 
     alphas: tuple[float, ...] = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
     steps: int = 36_000
-    rates: tuple[float, ...] = (0.0016, 0.0025, 0.004, 0.0063)
+    rates: tuple[float, ...] = (0.00063, 0.001, 0.0016, 0.0025, 0.004)
 
     tiers: ClassVar = {
         "ci": {"replicates": 2, "alphas": (0.0, 1.0), "steps": 20, "corpus": 40_000, "judged": 12, "rates": (0.01,)},
-        "cpu": {"replicates": 8, "alphas": (0.0, 0.25, 1.0), "judged": 100},
+        "cpu": {"replicates": 24, "alphas": (0.0, 0.25, 1.0)},
         "gpu": {},
     }
     tiny: ClassVar = {"steps": 10}
@@ -122,59 +131,68 @@ class Rescue(Brackets):
                 texts = mixture(code, alpha, self.steps, stream(seed, "mixture", replicate, place))
                 read.append(texts)
                 held = mixture(unread, alpha, self.steps, stream(seed, "valid", replicate, place))
-                valid.append(held[: self.judged])
+                valid.append(held[: self.judged].clone())  # else all of it stays in memory
                 for reader, order in TABLES.items():
                     table = fit_ngram(texts, order, VOCABULARY, opening=OPENING)
                     loss = float(table.losses(valid[-1]).mean())
                     for twin, pair in judged[-1].items():
-                        gap = float(table.losses(pair[1]).mean() - table.losses(pair[0]).mean())
-                        row = {"alpha": alpha, "replicate": replicate, "reader": reader, "twin": twin, "gap": gap}
-                        found.append(row | {"valid": loss})
+                        told = told_apart(*(table.losses(each).mean(dim=1) for each in pair))
+                        row = {"alpha": alpha, "replicate": replicate, "reader": reader, "twin": twin, "valid": loss}
+                        found.append(row | {name: float(each) for name, each in told.items()})
         size = GPTSize(vocabulary=VOCABULARY, init_std=0.02)
         model = build(size, len(read), seed, device, dtype, "rescue")
         losses = fit_texts(model, torch.stack(read, dim=1).to(device), rate=falling(condition["rate"], self.steps))
         tenth, shape = self.steps // 10, (self.replicates, len(self.alphas))
         columns = {
-            "valid": own_losses(model, torch.stack(valid), device).view(shape),
+            "valid": own_losses(model, torch.stack(valid), device).mean(dim=1).view(shape),
             "late": losses[:, -tenth:].mean(dim=-1).view(shape),
             "before": losses[:, -2 * tenth : -tenth].mean(dim=-1).view(shape),
         }
         for twin in ("shuffled", "matched"):  # each model on the chunks of its own replicate
             own = (torch.stack([pairs[twin][side] for pairs in judged]) for side in (0, 1))
             own = (each.repeat_interleave(len(self.alphas), dim=0) for each in own)
-            balanced, unbalanced = (own_losses(model, each, device).view(shape) for each in own)
-            index = {"replicate": range(self.replicates), "alpha": self.alphas}
-            table = rows(index, columns | {"gap": unbalanced - balanced})
+            told = told_apart(*(own_losses(model, each, device).view(*shape, -1) for each in own))
+            table = rows({"replicate": range(self.replicates), "alpha": self.alphas}, columns | told)
             found += table.assign(reader="network", twin=twin).to_dict("records")
         return pd.DataFrame(found)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ruler(Brackets):
-    """A ruler for TE-E4.c: how hard the matched twins of ``Rescue`` are for tables that remember a little, counted on
-    as many of the same bracketed texts as its networks read. Triples; four letters; triples beside one bit, whether a
-    bracket was opened before; triples beside the depth. Rows: replicate, reader, gap (nats per token).
+    """A ruler for TE-E4.b and TE-E4.c: how hard the twins of ``Rescue`` are for tables that remember a little, counted
+    on as many of the same bracketed texts as its networks read. Triples; triples smoothed by a hundredth of a count;
+    four letters; triples beside one bit, whether a bracket was opened before; triples beside the depth. Rows:
+    replicate, reader, twin, gap and right (as in ``told_apart``), balanced (nats per token on the balanced chunks).
     """
 
     steps: int = Rescue.steps
 
     tiers: ClassVar = {
         "ci": {"replicates": 2, "steps": 20, "corpus": 40_000, "judged": 12},
-        "cpu": {"replicates": 8, "judged": 100},
+        "cpu": {"replicates": 24},
     }
     tiny: ClassVar = {"steps": 10}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         found, place = [], len(Rescue.at("cpu").alphas) - 1  # the share of one, whose texts are drawn last
-        readers = {"trigram": (3, None), "four letters": (4, None), "one bit": (3, opened), "depth": (3, depth)}
+        readers = {
+            "trigram": {"order": 3},
+            "less smoothed": {"order": 3, "strength": 0.01},
+            "four letters": {"order": 4},
+            "one bit": {"order": 3, "state": opened},
+            "depth": {"order": 3, "state": depth},
+        }
         for replicate in range(self.replicates):
             chunks, held_out = self.chunks(stream(seed, "expressions", replicate))
-            balanced, twin = self.judged_pairs(held_out, stream(seed, "twins", replicate))["matched"]
+            judged = self.judged_pairs(held_out, stream(seed, "twins", replicate))
             texts = mixture(both_ways(chunks), 1.0, self.steps, stream(seed, "mixture", replicate, place))
-            for reader, (order, state) in readers.items():
-                table = fit_ngram(texts, order, VOCABULARY, opening=OPENING, state=state)
-                gap = float(table.losses(twin).mean() - table.losses(balanced).mean())
-                found.append({"replicate": replicate, "reader": reader, "gap": gap})
+            for reader, facts in readers.items():
+                table = fit_ngram(texts, vocabulary=VOCABULARY, opening=OPENING, **facts)
+                for twin, pair in judged.items():
+                    balanced, unbalanced = (table.losses(each).mean(dim=1) for each in pair)
+                    told = told_apart(balanced, unbalanced) | {"balanced": balanced.mean()}
+                    row = {"replicate": replicate, "reader": reader, "twin": twin}
+                    found.append(row | {name: float(each) for name, each in told.items()})
         return pd.DataFrame(found)
 
 
@@ -246,7 +264,7 @@ class RecipePopulation(Brackets):
         fit_texts(model, torch.stack(texts, dim=1).to(device), rate=falling(self.rate, self.steps))
         each = (torch.stack([pair[side] for pair in pairs]) for side in (0, 1))
         each = (one.repeat_interleave(self.members, dim=0) for one in each)
-        balanced, unbalanced = (own_losses(model, one, device) for one in each)
+        balanced, unbalanced = (own_losses(model, one, device).mean(dim=1) for one in each)
         return (unbalanced - balanced).numpy()
 
     def tables(self, texts: list[Tensor], pairs: list, *_) -> np.ndarray:

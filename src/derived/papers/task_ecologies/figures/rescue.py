@@ -42,7 +42,7 @@ def at_chosen_rate(rows: pd.DataFrame) -> pd.DataFrame:
 def discrimination(rows: pd.DataFrame, ruler: pd.DataFrame) -> Figure:
     """Loss on unbalanced less loss on balanced chunks against the share of bracketed text; rows of ``Rescue`` and, for
     matched twins, of ``Ruler``."""
-    rows, ruler = at_chosen_rate(largest(rows)), largest(ruler)
+    rows, ruler = at_chosen_rate(largest(rows)), largest(ruler).query("twin == 'matched'")
     figure, axes = plt.subplots(1, 2, figsize=(7.8, 3.4))
     recorded, words = bool(rows["recorded"].iloc[0]), []
     for ax, (twin, name) in zip(axes, TWINS.items(), strict=True):
