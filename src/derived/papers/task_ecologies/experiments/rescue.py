@@ -88,8 +88,8 @@ def own_losses(model: MicroGPT, texts: Tensor, device) -> Tensor:
 
 
 def told_apart(balanced: Tensor, unbalanced: Tensor) -> dict[str, Tensor]:
-    """Of pairs of chunks (..., B), in nats per token: by how much the unbalanced one is harder (gap), and in which share
-    of the pairs it is (right); a tie is half."""
+    """Of pairs of chunks (..., B), in nats per token: by how much the unbalanced one is harder on average (gap), and the
+    share of the pairs in which it is harder (right); a tie is half."""
     more = unbalanced - balanced
     signs = torch.where(more.abs() > TIE, more.sign(), 0.0)
     return {"gap": more.mean(dim=-1), "right": (1 + signs.mean(dim=-1)) / 2}
