@@ -88,7 +88,7 @@ def own_losses(model: MicroGPT, texts: Tensor, device) -> Tensor:
 
 
 def told_apart(balanced: Tensor, unbalanced: Tensor) -> dict[str, Tensor]:
-    """Of pairs of chunks (..., B), in nats per token: by how much the unbalanced one is harder on average (gap), and the
+    """Of pairs of chunks (..., B), nats per token: by how much the unbalanced one is harder on average (gap), and the
     share of the pairs in which it is harder (right); a tie is half."""
     more = unbalanced - balanced
     signs = torch.where(more.abs() > TIE, more.sign(), 0.0)
