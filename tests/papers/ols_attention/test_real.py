@@ -42,6 +42,11 @@ def test_the_error_of_a_quarter_is_that_of_the_formula():
     assert abs(first["self"] - float(expected)) < 1e-9
     assert first["cross"] < 1e-12 < 0.05 < first["self"]
     assert rows["quarter"].nunique() == (len(tokens) - 1000) // 63
+    anything = rows[(rows["quarter"] == 0) & (rows["order"] == "responses") & (rows["method"] == "self")]
+    any_day = torch.randperm(len(tokens), generator=stream(0, "dealt responses"))[:1000]
+    B = torch.linalg.lstsq(tokens[:1000], series[5 + any_day, None]).solution
+    effective = torch.linalg.solve(theory.second_moment(tokens[:1000]), theory.second_moment(tokens[1000:1063])) @ B
+    assert anything["error"].item() == pytest.approx(float(norm(fresh @ (effective - B)) / norm(fresh @ B)), abs=1e-9)
     dealt = torch.randperm(len(series), generator=stream(0, "dealt to quarters"))
     for order, places in (("days", dealt), ("windows", dealt[dealt < len(tokens)])):
         windows = series[dealt].unfold(0, 5, 1) if order == "days" else tokens[places]
@@ -98,7 +103,10 @@ def test_eras_count_once_and_the_null_arm_is_the_shuffled_order():
     rows = table(1.6, 1.0)
     found = ERAS.measure(rows)
     assert found.n == 6
-    assert found.value == pytest.approx(1.5, abs=0.01)
+    assert found.value == pytest.approx(1.6 ** (5 / 6), abs=0.01)
+    swapped = ERAS.measure(rows.rename(columns={"frozen": "refitted", "refitted": "frozen"}))
+    assert swapped.value == pytest.approx(1 / found.value)
+    assert (swapped.low, swapped.high) == (pytest.approx(1 / found.high), pytest.approx(1 / found.low))
     assert ERAS.null(rows).value == pytest.approx(1.0, abs=0.01)
     assert ERAS.judge(ERAS.null(rows))[0] == "fails"
     with pytest.raises(ValueError, match="no number"):

@@ -30,7 +30,8 @@ class Quarters(Experiment):
 
     ``self``: the quarter attends to itself · ``cross``: it attends to the thousand days · ``refit``: the least-squares
     fit of the quarter itself, for scale. In the order "days" the days are dealt to their places by chance; in the order
-    "windows" each keeps the five before it, so that bursts stay and years are mixed.
+    "windows" each keeps the five before it, so that bursts stay and years are mixed; in the order "responses" the days
+    stay and what they are to predict is dealt by chance.
     """
 
     needs: ClassVar = ("arch",)
@@ -52,6 +53,8 @@ class Quarters(Experiment):
         tokens, responses = self._windows(series)
         kept = dealt[dealt < len(tokens)]
         tables["windows"] = self._quarters(tokens[kept], responses[kept])
+        any_day = torch.randperm(len(responses), generator=stream(seed, "dealt responses"))
+        tables["responses"] = self._quarters(tokens, responses[any_day])
         ends = range(self.training + self.quarter + self.lags - 1, len(days), self.quarter)
         until = tables["in order"]["quarter"].map(lambda quarter: f"{days[ends[quarter]]:%Y-%m}")
         found = [table.assign(order=order, until=until) for order, table in tables.items()]
