@@ -162,6 +162,9 @@ def test_a_theory_without_attention_is_that_of_a_network_without_values():
     draw_anew(model, stream(0, "network"))
     x = torch.randn(1, 5, 24, generator=stream(0, "tokens"))
     whole = TrainedVision(probes=1)._one(model, x, stream(0, "probes"))
+    others = x[:, 1:].square().mean().item()  # of the first block's tokens, all but the class token
+    np.testing.assert_allclose(whole["q"][0], (whole["q_class"][0] + 4 * others) / 5, rtol=1e-6)
+    assert whole["J_patches"].iloc[-1] != whole["J"].iloc[-1]
     for layer in model.encoder.layer:
         layer.attention.v_proj.weight.zero_()
     without = TrainedVision(probes=1)._one(model, x, stream(0, "probes"))

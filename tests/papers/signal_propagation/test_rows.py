@@ -23,7 +23,7 @@ MEASURED = {"b", "replicate", "q", "p", "J", "K", "pooled", "q_theory", "p_theor
 COLUMNS = {
     Clothes: {"norm", "alpha", "start", "replicate", "picture", "b", "q", "p", "norms", "J", "J_theory", "J_null"},
     TrainedVision: {"weights", "replicate", "draw", "b", "q", "p", "J", "q_theory", "p_theory", "J_theory"}
-    | {"J_even", "J_null", "J_mlp"},
+    | {"J_even", "J_null", "J_mlp", "q_class", "J_patches"},
     Crossing: {"norm", "alpha", "attention", "b", "log_J", "log_pooled"},
     Regimes: {"norm", "alpha", "attn_mult", "tokens", "b", "q", "rho", "log_J", "log_difference"},
     Window: {"alpha", "b", "q", "p", "log_J", "low", "high", "crossover", "predicted"},

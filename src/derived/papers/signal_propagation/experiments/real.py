@@ -91,12 +91,14 @@ class TrainedVision(Experiment):
 
     Drawn anew: Gaussian matrices of the same mean squares, biases zero, gains and LayerScale kept, three draws for
     each photograph. Beside both the recurrence with the variances of the blocks and GELU, and what it says where it
-    knows less: the mean variances in every block (J_even), no overlap (J_null), no attention (J_mlp). Rows: weights,
-    replicate (a photograph), draw, b, q, p, J, q_theory, p_theory, J_theory, J_even, J_null, J_mlp.
+    knows less: the mean variances in every block (J_even), no overlap (J_null), no attention (J_mlp). One of the tokens
+    is the class token, of which the theory knows nothing: q_class is its own q, J_patches the J of the others. Rows:
+    weights, replicate (a photograph), draw, b, q, p, J, q_class, J_patches, q_theory, p_theory, J_theory, J_even,
+    J_null, J_mlp.
     """
 
     size: int = 112
-    probes: int = 2
+    probes: int = 32
     draws: int = 3
 
     tiers: ClassVar = {"ci": {"probes": 1, "draws": 1}, "cpu": {}}
@@ -125,7 +127,13 @@ class TrainedVision(Experiment):
         for layer in model.encoder.layer:
             states.append(layer(states[-1]))
         probe = torch.randn(states[-1].shape, generator=of_probes)
-        J = gradient_moments(torch.autograd.grad(states[-1], states, grad_outputs=probe)).J.mean(dim=0)
+        gradients = torch.autograd.grad(states[-1], states, grad_outputs=probe)
+        patches = [each[:, 1:] for each in gradients]
+        columns = {
+            "J": gradient_moments(gradients).J.mean(dim=0).numpy(),
+            "J_patches": gradient_moments(patches).J.mean(dim=0).numpy(),
+            "q_class": np.array([float(h[0, 0].double().square().mean()) for h in states]),
+        }
         found = zip(*(token_moments(h[0].detach()) for h in states), strict=True)
         q, p, _ = (torch.stack(each).numpy() for each in found)
         sizes, n = [variances(layer) for layer in model.encoder.layer], x.shape[-2]
@@ -136,7 +144,7 @@ class TrainedVision(Experiment):
             "J_mlp": gelu_recurrence(q[0], p[0], [each._replace(a=0.0) for each in sizes], n=n),
         }
         theory = gelu_recurrence(q[0], p[0], sizes, n=n) | {name: one["J_theory"] for name, one in less.items()}
-        return rows({"b": range(len(states))}, {"q": q, "p": p, "J": J.numpy(), **theory})
+        return rows({"b": range(len(states))}, {"q": q, "p": p, **columns, **theory})
 
 
 def draw_anew(model: nn.Module, generator: torch.Generator) -> None:
