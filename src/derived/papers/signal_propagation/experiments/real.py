@@ -132,7 +132,7 @@ class TrainedVision(Experiment):
         columns = {
             "J": gradient_moments(gradients).J.mean(dim=0).numpy(),
             "J_patches": gradient_moments(patches).J.mean(dim=0).numpy(),
-            "q_class": np.array([float(h[0, 0].double().square().mean()) for h in states]),
+            "q_class": np.array([float(h[0, 0].detach().double().square().mean()) for h in states]),
         }
         found = zip(*(token_moments(h[0].detach()) for h in states), strict=True)
         q, p, _ = (torch.stack(each).numpy() for each in found)
