@@ -99,7 +99,7 @@ CLAIMS = (
     statistic(
         "SP-17.d",
         r"Over depth and $\alpha$, predicted amplification ranks the test loss after the first steps without warm-up "
-        r"better than $\alpha$ alone does, by a tenth at least.",
+        r"better than $\alpha$ alone does, by 0.1 of rank correlation at least.",
         Trainability,
         over_alpha_alone,
         r"rank correlation with the predicted amplification less that with $\alpha$, in pairs of replicates",
