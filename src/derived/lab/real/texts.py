@@ -85,7 +85,10 @@ def _literal(value: ast.expr) -> list[str]:
 
 
 def reactions() -> list[str]:
-    """The reactions in the tests of ``rxnmapper`` without atom maps, as SMILES ``precursors>>product``, sorted."""
+    """The five reactions in the tests of ``rxnmapper`` without atom maps, as SMILES ``precursors>>product``, sorted.
+
+    The shorter strings there are one of these the other way round and its variants, some ill-formed on purpose.
+    """
     tests = (path("rxnmapper") / "tests").glob("test_*mapper.py")
     found = {
         node.value
@@ -95,7 +98,7 @@ def reactions() -> list[str]:
         and isinstance(node.value, str)
         and re.search(r"^[^\s:]+>>[^\s:]+$", node.value)
     }
-    return sorted(found)
+    return sorted(each for each in found if len(each) > 35)
 
 
 def antibody_genes(chain: str, species: str = "human") -> Mapping[str, str]:

@@ -108,4 +108,4 @@ def sequences(model: str, folder: str = "") -> list[str]:
     chains = {"sapiens-heavy": "H", "sapiens-light": "KL"}
     if model in chains:
         return [gene for chain in chains[model] for gene in antibody_genes(chain).values()]
-    return [each for each in reactions() if len(each) > 15]
+    return reactions()

@@ -143,7 +143,7 @@ class Reactions(Experiment):
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         weights, draw = condition["weights"], condition["draw"]
         trained, found = models.load(self.model), []
-        for index, reaction in enumerate(each for each in texts.reactions() if len(each) > 15):
+        for index, reaction in enumerate(texts.reactions()):
 
             def again(layer: int, index: int = index):
                 return models.fresh(trained, stream(seed, "untrained", weights, draw, index, layer)).model.albert
