@@ -154,7 +154,7 @@ class Claim:
                 return "undecided", "the interval straddles the criterion"
             return ("refuted", "") if self.source == "ours" else ("fails", "refuted by a witness")
         if self.kind == "bound" and inside and not self.proof:
-            return "undecided", f"no counterexample in {estimate.n}; no proof on the page"
+            return "undecided", f"no counterexample in {estimate.n}; only a proof on the page makes it hold"
         return ("holds", "") if inside else ("fails", "")
 
 
