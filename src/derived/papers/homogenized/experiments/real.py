@@ -127,7 +127,7 @@ class Reactions(Experiment):
     """
 
     model: str = "rxnmapper"
-    draws: int = 6
+    draws: int = 24
 
     needs: ClassVar = ("rxnmapper",)
     tiers: ClassVar = {"ci": {"draws": 2}, "cpu": {}}
