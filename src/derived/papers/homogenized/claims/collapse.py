@@ -95,7 +95,7 @@ CLAIMS = (
         at_least(1e-6),
         unit=r"$\tau$",
         source="paper",
-        where="abstract; judged in the ODE of the simplex, which is our reading: at a fixed temperature the delay beyond "
+        where="abstract; judged in the ODE of the simplex, which is our reading, from orthogonal tokens at infinite width: from tokens that start with an overlap the delay is bounded, and at a fixed temperature the delay beyond "
         r"$\ln(n+1)$ ends in long contexts, as the page shows",
         null=smallest(lambda rows: longer(rows.assign(ode=by_draw(rows["ode"], rows, ["logit_std"]).transform("min")))),
         horizon="2,048 tokens, logit deviation 16",
