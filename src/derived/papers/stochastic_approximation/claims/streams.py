@@ -20,6 +20,7 @@ CLAIMS = (
         "excess log loss over the Bayes mixture on fresh streams, mean of eight models",
         at_most(0.005),
         **CPU,
+        horizon="200 steps of 32 texts",
         plain="Trained on many streams, a small transformer is nearly the best predictor there is for the mixture.",
         null=measure.mean("excess", "chosen and arm == 'one'"),
     ),
@@ -31,6 +32,7 @@ CLAIMS = (
         "excess log loss over the coin's entropy on texts of that coin, mean of eight models",
         at_most(0.005),
         **CPU,
+        horizon="200 steps of 32 texts",
         null=measure.mean("own", "chosen and arm == 'many'"),
     ),
     statistic(

@@ -15,6 +15,7 @@ from ..experiments.switching import COINS, Switches
 
 FACTS = {"judged_at": RECORDED, "unit": "nats"}
 SMALL, LARGE = 1e-3, 1e-1  # the two steps that are compared
+LIVES = "the second half of lives of 128,000 tokens"
 
 
 def trade(rows: pd.DataFrame) -> Estimate:
@@ -59,12 +60,14 @@ def hardly_larger(rows: pd.DataFrame) -> pd.DataFrame:
 CLAIMS = (
     statistic(
         "SA-11.f",
-        r"Trained at constant step along one stream whose coin changes, a small transformer is rigid at $a=0.001$ and forgets at $a=0.1$, on single tokens and with a context of 32 tokens: the small step is worse on the coin that is heard, and better on the other.",
+        r"Trained at constant step along one stream whose coin changes, a small transformer is worse at $a=0.001$ than at $a=0.1$ on the coin that is heard, and better on the other, on single tokens and with a context of 32 tokens.",
         Switches,
         trade,
         "the smallest of four differences in excess loss over paired networks: without and with a context, the small step's less the large one's on the coin that is heard, and the large step's less the small one's on the other coin",
         at_least(0),
         **FACTS,
+        where="an even guess, which learns nothing, lies at the far end of the same trade and would pass in the place of the small step",
+        horizon=LIVES,
         null=lambda rows: trade(hardly_larger(rows)),
     ),
     statistic(
@@ -75,6 +78,7 @@ CLAIMS = (
         "mean excess loss on both coins without a context, and that of an even guess, less that with a context, over paired networks, the lesser",
         at_least(0.05),
         **FACTS,
+        horizon=LIVES,
         null=relief("context", "rate == rate.min()", "first"),  # it has hardly learned; trained on, it would pass
     ),
 )

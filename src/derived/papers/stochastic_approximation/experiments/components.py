@@ -55,7 +55,7 @@ class Absorbed(Experiment):
     tiny: ClassVar = {"replicas": 200, "steps": 200}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        y, component = AbsorbingChain(CHAIN, 0, VALUES).draw(self.steps, self.replicas, stream(seed, "absorbed"))
+        y, component = AbsorbingChain(CHAIN, 0, VALUES).draw(self.steps, self.replicas, stream(seed, "absorbed anew"))
         x = robbins_monro(to_data, y.to(device), StepSize.power(), y[0].to(device)).x[-1]
         P = np.asarray(CHAIN)
         chosen = component.numpy()
