@@ -204,6 +204,17 @@ def test_each_family_is_judged_by_its_own_models_on_its_own_texts(monkeypatch):
     assert other["loss"][~first].to_numpy() == pytest.approx(np.log(held.letters + 1))
 
 
+def test_a_perfect_model_has_the_cells_of_the_laws():
+    held = Complexity.at("ci")
+    family = language_family(generator=stream(0, "family"), letters=held.letters)
+    languages, texts = held.held_out_texts(family, 0, "cells", 0)
+    laws = family.laws(languages, texts)
+    logits = laws.clamp(min=1e-300).log().expand(len(held.counts), *laws.shape)
+    table = held.judge(logits, languages, texts, family, 0, 0)
+    assert (table["k"] == table["k_true"]).all()
+    assert table["k"].max() > 1
+
+
 def test_cells_of_many_languages(rows):
     found = rows[Complexity]
     assert (found[found["languages"] == 1]["k"] == 1).all()

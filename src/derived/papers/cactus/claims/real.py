@@ -13,10 +13,12 @@ PAGE = ["novel", "text"]
 GEMMA = {
     "made_of": "real weights",
     "where": "Gemma 3 270M on pages of *Persuasion* and *Northanger Abbey*; drafts learned from four other novels",
+    "horizon": "48 pages of 200 tokens",
 }
 SPOKEN = {
     "made_of": "real weights",
     "where": "Gemma 3 270M on pages of State of the Union speeches; drafts learned from four novels of Jane Austen",
+    "horizon": "24 pages of 200 tokens",
 }
 LEARNED = "(draft == 'table' or draft == 'exit')"
 
@@ -102,7 +104,8 @@ CLAIMS = (
         judged_at=RECORDED,
         **GEMMA
         | {
-            "where": "pages of two novels, and openings of speeches on the State of the Union, go on; a mean over three drafts, whose errors may cancel"
+            "where": "pages of two novels, and openings of speeches on the State of the Union, go on; a mean over three drafts, whose errors may cancel",
+            "horizon": "16 tokens after each of 12 prompts",
         },
     ),
     reported(

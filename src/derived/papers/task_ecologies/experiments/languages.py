@@ -112,7 +112,8 @@ class Complexity(Read):
 
     The threshold is the 95th percentile of the distance between random halves of held-out texts of the first language,
     under the model of that language alone. Averages are taken after exactly r letters, r in ``prefixes``. Rows:
-    languages (T), replicate, k (cells), separated (pairs beyond the threshold), pairs, threshold, loss, floor.
+    languages (T), replicate, k (cells), k_true (with the languages' own laws in place of the model's), separated (pairs
+    beyond the threshold), pairs, threshold, loss, floor.
     """
 
     counts: tuple[int, ...] = (1, 2, 3, 5)
@@ -152,12 +153,15 @@ class Complexity(Read):
         # after r letters: the opening token stands at place 0
         after = logits[:, :, list(self.prefixes)].softmax(dim=-1).unflatten(1, (-1, self.held_out))
         distances = behavioural_distance(after.mean(dim=2))  # (models, n, n)
+        true = laws[:, list(self.prefixes)].unflatten(0, (-1, self.held_out)).mean(dim=1)
+        true = behavioural_distance(true).numpy()
         threshold = self.threshold(after[self.counts.index(1), 0], stream(seed, "halves", replicate))
         found = []
         for place, count in enumerate(self.counts):
-            near = distances[place, :count, :count].numpy()
+            near, apart = distances[place, :count, :count].numpy(), true[:count, :count]
             columns = {
                 "k": max(thresholded_partition((near + near.T) / 2, threshold)) + 1,
+                "k_true": max(thresholded_partition((apart + apart.T) / 2, threshold)) + 1,
                 "separated": int((near[np.triu_indices(count, 1)] > threshold).sum()),
                 "pairs": count * (count - 1) // 2,
                 "threshold": threshold,
