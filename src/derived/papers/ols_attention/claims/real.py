@@ -45,7 +45,7 @@ CLAIMS = (
         "rank correlation over quarters of the error of the layer that attends to the quarter with $|c^2-1|$",
         at_least(0.9),
         null=told_by_moment("windows"),  # bursts and years mixed: a quarter is a small batch
-        where="OLS-6.a on data, whatever the layer is to predict: one made from responses dealt by chance passes, too; one path, whose quarters are not independent",
+        where="OLS-6.a on data: a layer made from responses dealt by chance passes, too; one path, whose quarters are not independent",
         unit="rank correlation",
         made_of="real data",
     ),
