@@ -85,7 +85,7 @@ def _literal(value: ast.expr) -> list[str]:
 
 
 def reactions() -> list[str]:
-    """The five reactions in the tests of ``rxnmapper`` without atom maps, as SMILES ``precursors>>product``, sorted.
+    """Five reactions from the tests of ``rxnmapper``, without atom maps, as SMILES ``precursors>>product``, sorted.
 
     The shorter strings there are one of these the other way round and its variants, some ill-formed on purpose.
     """

@@ -71,7 +71,7 @@ CLAIMS = (
         "rise of the mean overlap, trained less untrained layer, both from the trained tokens",
         at_most(-0.1),
         unit="mean overlap",
-        where="the five reactions of the tests of its own package, one trained model",
+        where="five reactions from the tests of its own package, one trained model",
         null=rise_beyond(("grafted", SOME), ("grafted", OTHERS)),
         made_of="real weights",
         judged_at=RECORDED,

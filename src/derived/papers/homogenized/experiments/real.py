@@ -146,7 +146,7 @@ class Reactions(Experiment):
         for index, reaction in enumerate(texts.reactions()):
 
             def again(layer: int, index: int = index):
-                return models.fresh(trained, stream(seed, "untrained", weights, draw, index, layer)).model.albert
+                return models.fresh(trained, stream(seed, "drawn again", weights, draw, index, layer)).model.albert
 
             body = trained.model.albert if weights in ("trained", "grafted") else again(0)
             one = again(0) if weights == "grafted" else body
