@@ -122,7 +122,7 @@ CLAIMS = (
         at_least(0),
         null=oftener_than_the_table("bigram"),
         unit="of the pairs",
-        where="a table of four letters, which is as blind to nesting, passes the table of triples by the same measure, too",
+        where="one bit more is enough for that: triples beside whether a bracket was opened before find these pairs, too",
         **JUDGED,
     ),
     statistic(
