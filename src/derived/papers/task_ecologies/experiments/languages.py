@@ -112,8 +112,7 @@ class Complexity(Read):
 
     The threshold is the 95th percentile of the distance between random halves of held-out texts of the first language,
     under the model of that language alone. Averages are taken after exactly r letters, r in ``prefixes``. Rows:
-    languages (T), replicate, k (cells), k_true (with the languages' own laws in place of the model's), separated (pairs
-    beyond the threshold), pairs, threshold, loss, floor.
+    languages (T), replicate, k (cells), separated (pairs beyond the threshold), pairs, threshold, loss, floor.
     """
 
     counts: tuple[int, ...] = (1, 2, 3, 5)
@@ -129,10 +128,7 @@ class Complexity(Read):
     tiny: ClassVar = {"steps": 5}
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        families = [
-            language_family(generator=stream(seed, "cells family", r), letters=self.letters)
-            for r in range(self.replicates)
-        ]
+        families = [self.family(seed, r) for r in range(self.replicates)]
         model = self.train([(each, count) for each in families for count in self.counts], seed, device, dtype, "cells")
         held = [self.held_out_texts(family, seed, "cells", r) for r, family in enumerate(families)]
         texts = torch.stack([each for _, each in held]).repeat_interleave(len(self.counts), dim=0)  # of each model
@@ -141,6 +137,16 @@ class Complexity(Read):
         own = logits.split(len(self.counts))
         found = [self.judge(own[r], *held[r], family, r, seed) for r, family in enumerate(families)]
         return pd.concat(found, ignore_index=True)
+
+    def family(self, seed: int, replicate: int) -> LanguageFamily:
+        """Fresh languages for each replicate."""
+        return language_family(generator=stream(seed, "cells family", replicate), letters=self.letters)
+
+    def cells_of_laws(self, seed: int, replicate: int, threshold: float) -> int:
+        """The cells of all languages by their own laws on the held-out texts, in place of the model's."""
+        family = self.family(seed, replicate)
+        laws = family.laws(*self.held_out_texts(family, seed, "cells", replicate))[:, list(self.prefixes)]
+        return cells(behavioural_distance(laws.unflatten(0, (-1, self.held_out)).mean(dim=1)).numpy(), threshold)
 
     def judge(
         self, logits: Tensor, languages: Tensor, texts: Tensor, family: LanguageFamily, replicate: int, seed: int
@@ -153,15 +159,12 @@ class Complexity(Read):
         # after r letters: the opening token stands at place 0
         after = logits[:, :, list(self.prefixes)].softmax(dim=-1).unflatten(1, (-1, self.held_out))
         distances = behavioural_distance(after.mean(dim=2))  # (models, n, n)
-        true = laws[:, list(self.prefixes)].unflatten(0, (-1, self.held_out)).mean(dim=1)
-        true = behavioural_distance(true).numpy()
         threshold = self.threshold(after[self.counts.index(1), 0], stream(seed, "halves", replicate))
         found = []
         for place, count in enumerate(self.counts):
-            near, apart = distances[place, :count, :count].numpy(), true[:count, :count]
+            near = distances[place, :count, :count].numpy()
             columns = {
-                "k": max(thresholded_partition((near + near.T) / 2, threshold)) + 1,
-                "k_true": max(thresholded_partition((apart + apart.T) / 2, threshold)) + 1,
+                "k": cells(near, threshold),
                 "separated": int((near[np.triu_indices(count, 1)] > threshold).sum()),
                 "pairs": count * (count - 1) // 2,
                 "threshold": threshold,
@@ -179,6 +182,11 @@ class Complexity(Read):
             parts = torch.stack([after[half].mean(dim=0) for half in order.tensor_split(2)])
             found.append(float(behavioural_distance(parts)[0, 1]))
         return float(np.quantile(found, 0.95))
+
+
+def cells(distances: np.ndarray, threshold: float) -> int:
+    """Into how many cells a threshold on distances puts languages."""
+    return max(thresholded_partition((distances + distances.T) / 2, threshold)) + 1
 
 
 @dataclass(frozen=True, kw_only=True)
