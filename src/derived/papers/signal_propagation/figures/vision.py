@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import INK, RED, THEORY, apart, beside, largest, panel_label, points, shades
+from derived.lab.plot import INK, RED, THEORY, apart, beside, largest, mean_and_reach, panel_label, points, shades
 
 from .marks import amplification_axis
 
@@ -78,14 +78,20 @@ def vision_gradients(rows: pd.DataFrame) -> Figure:
 
 
 def real_gradients(rows: pd.DataFrame) -> Figure:
-    """J^{B,b} of a real network, trained and drawn anew, on the recurrence; rows of ``TrainedVision``."""
+    """J^{B,b} of a real network, trained and drawn anew, on the recurrence: geometric means over photographs and their
+    99.9 % intervals; rows of ``TrainedVision``."""
     rows = largest(rows)
+    recorded = bool(rows["recorded"].iloc[0])
     figure, ax = plt.subplots(figsize=(6.4, 3.6))
     ends = []
     for weights, color, b, offset in (("trained", RED, 9, (8, 6)), ("drawn anew", INK, 10, (-40, -26))):
         part = rows[rows["weights"] == weights]
-        logs = np.log(part[["J", "J_theory"]]).groupby(part["b"]).mean()
-        points(ax, part, "b", "J", color)
+        each = np.log(part[["J", "J_theory"]]).groupby([part["b"], part["replicate"]]).mean()
+        logs = each.groupby("b").mean()
+        reach = each["J"].groupby("b").apply(lambda one: mean_and_reach(one)[1])
+        J = np.exp(logs["J"])
+        bars = [J - np.exp(logs["J"] - reach), np.exp(logs["J"] + reach) - J]
+        ax.errorbar(J.index, J, bars, fmt="o", color=color, markerfacecolor=color if recorded else "none", markersize=4)
         if weights == "drawn anew":
             ax.plot(logs.index, np.exp(logs["J_theory"]), **THEORY)
         ends.append(f"{weights} {np.exp(logs['J'].iloc[0]):.0f} ({np.exp(logs['J_theory'].iloc[0]):.0f})")

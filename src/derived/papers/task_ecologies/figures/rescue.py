@@ -40,22 +40,22 @@ def at_chosen_rate(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def discrimination(rows: pd.DataFrame, ruler: pd.DataFrame) -> Figure:
-    """Loss on unbalanced less loss on balanced chunks against the share of bracketed text; rows of ``Rescue`` and, for
-    matched twins, of ``Ruler``."""
+    """Loss on shuffled less loss on balanced chunks, and the share of matched twins told apart, against the share of
+    bracketed text; rows of ``Rescue`` and, for matched twins, of ``Ruler``."""
     rows, ruler = at_chosen_rate(largest(rows)), largest(ruler).query("twin == 'matched'")
     figure, axes = plt.subplots(1, 2, figsize=(7.8, 3.4))
     recorded, words = bool(rows["recorded"].iloc[0]), []
-    for ax, (twin, name) in zip(axes, TWINS.items(), strict=True):
+    for ax, value, (twin, name) in zip(axes, ("gap", "right"), TWINS.items(), strict=True):
         some, ends = rows[rows["twin"] == twin], {}
         for reader, color in READERS.items():
-            drawn = some[some["reader"] == reader].groupby("alpha")["gap"].apply(mean_and_reach)
+            drawn = some[some["reader"] == reader].groupby("alpha")[value].apply(mean_and_reach)
             mean, reach = zip(*drawn, strict=True)
             face = color if recorded else "none"
             ax.errorbar(drawn.index, mean, reach, fmt="o-", color=color, markerfacecolor=face, linewidth=1)
             ends[reader] = mean[-1]
             words.append(f"{name}, {NAMES[reader]} {mean[-1]:.2f}")
         for reader, called in RULER.items() if twin == "matched" else ():
-            mean, reach = mean_and_reach(ruler.loc[ruler["reader"] == reader, "gap"])
+            mean, reach = mean_and_reach(ruler.loc[ruler["reader"] == reader, value])
             face = INK if bool(ruler["recorded"].iloc[0]) else "none"
             ax.errorbar(1.0, mean, reach, fmt="D", color=INK, markerfacecolor=face, markersize=4)
             ends[reader] = mean
@@ -64,14 +64,15 @@ def discrimination(rows: pd.DataFrame, ruler: pd.DataFrame) -> Figure:
         places = apart(list(ends.values()), 0.07 * (high - low))
         for (reader, _), place in zip(ends.items(), places, strict=True):
             beside(ax, 1.0, place, (NAMES | RULER)[reader], READERS.get(reader, INK), fontsize=8)
-        ax.plot([0, 1], [0, 0], **DASHED)
+        ax.plot([0, 1], [0, 0] if twin == "shuffled" else [0.5, 0.5], **DASHED)
         ax.set(xlabel=r"share $\alpha$ of text with brackets", xlim=(-0.04, 1.55), xticks=np.linspace(0, 1, 6))
         panel_label(ax, name)
     axes[0].set_ylabel("gap (nats per token)")
+    axes[1].set_ylabel("pairs told apart")
     fell = rows[rows["reader"] == "network"].eval("before - late").max()
     figure.set_label(
-        f"Loss on unbalanced less loss on balanced code against the share of bracketed training text; where all text "
-        f"has brackets: {'; '.join(words)} nats per token. From the last tenth of the steps but one to the last the "
+        f"Loss on unbalanced less loss on balanced code, in nats per token, and the share of pairs told apart, against "
+        f"the share of bracketed training text; where all text has brackets: {'; '.join(words)}. From the last tenth of the steps but one to the last the "
         f"networks' training loss still fell, by at most {fell:.2f}."
     )
     return figure
