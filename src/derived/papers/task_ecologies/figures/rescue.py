@@ -72,8 +72,8 @@ def discrimination(rows: pd.DataFrame, ruler: pd.DataFrame) -> Figure:
     fell = rows[rows["reader"] == "network"].eval("before - late").max()
     figure.set_label(
         f"Loss on unbalanced less loss on balanced code, in nats per token, and the share of pairs told apart, against "
-        f"the share of bracketed training text; where all text has brackets: {'; '.join(words)}. From the last tenth of the steps but one to the last the "
-        f"networks' training loss still fell, by at most {fell:.2f}."
+        f"the share of bracketed training text; where all text has brackets: {'; '.join(words)}. From the last tenth "
+        f"of the steps but one to the last the networks' training loss still fell, by at most {fell:.2f}."
     )
     return figure
 
