@@ -273,6 +273,15 @@ def test_validation_chooses_the_rate_and_replicates_are_paired():
     assert claims.oftener_than_the_table("network")(rows).value == pytest.approx(-0.035)
 
 
+def test_a_network_that_has_learned_nothing_is_not_as_often_right_as_a_table():
+    rows = made({("network", "shuffled", 1.0, 0.1): (5.0, 1.0), ("trigram", "shuffled", 1.0, 0.1): (10.0, 1.0)})
+    (claim,) = (each for each in claims.CLAIMS if each.id == "TE-E4.b")
+    assert claim.judge(claim.measure(rows))[0] == "fails"
+    network = rows["reader"] == "network"
+    rows.loc[network, "right"] += 0.495
+    assert claim.judge(claim.measure(rows))[0] == "holds"
+
+
 def test_networks_that_still_learn_are_not_judged():
     rows = made(
         {

@@ -60,7 +60,7 @@ def discrimination(rows: pd.DataFrame, ruler: pd.DataFrame) -> Figure:
             ax.errorbar(1.0, mean, reach, fmt="D", color=INK, markerfacecolor=face, markersize=4)
             ends[reader] = mean
             words.append(f"{name}, {called} {mean:.2f}")
-        low, high = ax.get_ylim()
+        low, high = ax.get_ylim() if twin == "shuffled" else (0, 1.12)
         places = apart(list(ends.values()), 0.07 * (high - low))
         for (reader, _), place in zip(ends.items(), places, strict=True):
             beside(ax, 1.0, place, (NAMES | RULER)[reader], READERS.get(reader, INK), fontsize=8)
@@ -68,7 +68,7 @@ def discrimination(rows: pd.DataFrame, ruler: pd.DataFrame) -> Figure:
         ax.set(xlabel=r"share $\alpha$ of text with brackets", xlim=(-0.04, 1.55), xticks=np.linspace(0, 1, 6))
         panel_label(ax, name)
     axes[0].set_ylabel("gap (nats per token)")
-    axes[1].set_ylabel("pairs told apart")
+    axes[1].set(ylabel="pairs told apart", ylim=(0, 1.12))
     fell = rows[rows["reader"] == "network"].eval("before - late").max()
     figure.set_label(
         f"Loss on unbalanced less loss on balanced code, in nats per token, and the share of pairs told apart, against "
