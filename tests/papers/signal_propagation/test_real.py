@@ -21,6 +21,7 @@ from derived.papers.signal_propagation.experiments.real import (
     gelu_slope,
     variances,
 )
+from derived.papers.signal_propagation.figures import vision
 from derived.papers.signal_propagation.model.asymptotics import vit_variances
 from derived.papers.signal_propagation.model.vit import embed
 
@@ -152,6 +153,22 @@ def test_the_trained_network_is_loaded_whole_and_drawing_anew_keeps_its_variance
     assert table.loc[table["b"] == 12, "J"].between(0.8, 1.2).all()
     inside = table.query("b < 11")  # a theory that knows less says something else
     assert all((np.log(inside[less] / inside["J_theory"]).abs() > 1e-3).all() for less in ("J_even", "J_null", "J_mlp"))
+
+
+def test_the_figure_of_a_trained_network_has_geometric_means_of_photographs():
+    """A photograph counts once however many draws it has, and bars end above zero."""
+    one = pd.DataFrame({"b": range(13), "J_theory": 1.0, "recorded": True, "tier": "cpu"})
+    draws = [(r, d) for r in range(4) for d in range(1 + 2 * (r == 0))]
+    parts = [
+        one.assign(replicate=r, draw=d, weights=weights, J=10.0**r)
+        for r, d in draws
+        for weights in ("trained", "drawn anew")
+    ]
+    figure = vision.real_gradients(pd.concat(parts, ignore_index=True))
+    first = figure.axes[0].containers[0]
+    assert first.lines[0].get_ydata() == pytest.approx(10**1.5)
+    bars = first.lines[2][0]
+    assert all(low > 0 for (_, low), _ in bars.get_segments())
 
 
 def test_a_theory_without_attention_is_that_of_a_network_without_values():
