@@ -268,9 +268,9 @@ def test_validation_chooses_the_rate_and_replicates_are_paired():
     assert claims.as_often_right("trigram")(rows).value == pytest.approx(0)
     matched = rows["twin"] == "matched"
     rows.loc[matched, "right"] += 1  # far from a half, so that the difference decides: paired, without spread
-    assert claims.oftener_than_the_table("network")(rows).low == pytest.approx(0.03)
+    assert claims.more_often_than_the_table("network")(rows).low == pytest.approx(0.03)
     rows.loc[matched, "right"] -= 0.6  # still .03 above the table, but right in less than half of the pairs
-    assert claims.oftener_than_the_table("network")(rows).value == pytest.approx(-0.035)
+    assert claims.more_often_than_the_table("network")(rows).value == pytest.approx(-0.035)
 
 
 def test_a_network_that_has_learned_nothing_is_not_as_often_right_as_a_table():

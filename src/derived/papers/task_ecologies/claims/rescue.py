@@ -49,7 +49,7 @@ def as_often_right(table: str) -> Measure:
     return measure
 
 
-def oftener_than_the_table(reader: str) -> Measure:
+def more_often_than_the_table(reader: str) -> Measure:
     """The share of matched twins that a reader finds harder, without blanked text, less a half, and less the share of
     the trigram table: the lower."""
 
@@ -115,12 +115,12 @@ CLAIMS = (
     ),
     statistic(
         "TE-E4.c",
-        "Where the unbalanced code has only ordinary pairs of neighbours, the network still finds the balanced one easier in more than half of the pairs, and oftener than the table of triples.",
+        "Where the unbalanced code has only ordinary pairs of neighbours, the network still finds the balanced one easier in more than half of the pairs, and in more of them than the table of triples.",
         Rescue,
-        oftener_than_the_table("network"),
+        more_often_than_the_table("network"),
         "the network's share less a half, and less the table's, replicate by replicate, the lower" + FLAT,
         at_least(0),
-        null=oftener_than_the_table("bigram"),
+        null=more_often_than_the_table("bigram"),
         unit="of the pairs",
         where="one bit more is enough for that: triples beside whether a bracket was opened before find these pairs, too",
         **JUDGED,

@@ -27,7 +27,10 @@ from derived.lab.plot import (
 READERS = {"network": BLUE, "trigram": RED, "bigram": ORANGE, "unigram": MUTED}
 NAMES = {"network": "network", "trigram": "triples", "bigram": "pairs", "unigram": "single letters"}
 RULER = {"four letters": "four letters", "one bit": "triples and one bit"}
-TWINS = {"shuffled": "brackets shuffled (published)", "matched": "one bracket moved, pairs ordinary"}
+PANELS = (  # twins, their name, what is drawn, its name, its value where nothing is told apart, and the axis' limits
+    ("shuffled", "brackets shuffled (published)", "gap", "gap (nats per token)", 0.0, (None, None)),
+    ("matched", "one bracket moved, pairs ordinary", "right", "pairs told apart", 0.5, (0.0, 1.12)),
+)
 
 
 def at_chosen_rate(rows: pd.DataFrame) -> pd.DataFrame:
@@ -45,7 +48,7 @@ def discrimination(rows: pd.DataFrame, ruler: pd.DataFrame) -> Figure:
     rows, ruler = at_chosen_rate(largest(rows)), largest(ruler).query("twin == 'matched'")
     figure, axes = plt.subplots(1, 2, figsize=(7.8, 3.4))
     recorded, words = bool(rows["recorded"].iloc[0]), []
-    for ax, value, (twin, name) in zip(axes, ("gap", "right"), TWINS.items(), strict=True):
+    for ax, (twin, name, value, called_value, chance, limits) in zip(axes, PANELS, strict=True):
         some, ends = rows[rows["twin"] == twin], {}
         for reader, color in READERS.items():
             drawn = some[some["reader"] == reader].groupby("alpha")[value].apply(mean_and_reach)
@@ -60,15 +63,14 @@ def discrimination(rows: pd.DataFrame, ruler: pd.DataFrame) -> Figure:
             ax.errorbar(1.0, mean, reach, fmt="D", color=INK, markerfacecolor=face, markersize=4)
             ends[reader] = mean
             words.append(f"{name}, {called} {mean:.2f}")
-        low, high = ax.get_ylim() if twin == "shuffled" else (0, 1.12)
+        ax.set(ylabel=called_value, ylim=limits)
+        low, high = ax.get_ylim()
         places = apart(list(ends.values()), 0.07 * (high - low))
         for (reader, _), place in zip(ends.items(), places, strict=True):
             beside(ax, 1.0, place, (NAMES | RULER)[reader], READERS.get(reader, INK), fontsize=8)
-        ax.plot([0, 1], [0, 0] if twin == "shuffled" else [0.5, 0.5], **DASHED)
+        ax.plot([0, 1], [chance, chance], **DASHED)
         ax.set(xlabel=r"share $\alpha$ of text with brackets", xlim=(-0.04, 1.55), xticks=np.linspace(0, 1, 6))
         panel_label(ax, name)
-    axes[0].set_ylabel("gap (nats per token)")
-    axes[1].set(ylabel="pairs told apart", ylim=(0, 1.12))
     fell = rows[rows["reader"] == "network"].eval("before - late").max()
     figure.set_label(
         f"Loss on unbalanced less loss on balanced code, in nats per token, and the share of pairs told apart, against "
