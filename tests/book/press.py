@@ -38,7 +38,7 @@ ROW = {
         "amends": None,
         "headline": True,
     },
-    **{"null": "", "undecided": None, "horizon": "", "scale": None},
+    **{"control": "", "comparison": None, "undecided": None, "horizon": "", "scale": None},
     **{"made_of": "synthetic", "effect": None, "sees": None},
 }
 COMMITTED = ROW | {"expected": "holds", "registered": None, "changed": []}  # as the committed ledger has it

@@ -427,24 +427,45 @@ def judged(toy, **changes) -> dict:
     return ledger("toy", [claim(toy, **changes)], [study(toy, "ci", 0, "cpu")])[0]
 
 
-def test_a_null_arm_is_judged_by_the_same_criterion_on_the_same_rows(toy):
+def test_a_control_is_judged_by_the_same_criterion_on_the_same_rows(toy):
     bare = judged(toy)
-    assert bare["null"] == ""
-    arm = judged(toy, null=lambda rows: mean(rows["value"] + 50))["null"]
+    assert bare["control"] == ""
+    arm = judged(toy, control=lambda rows: mean(rows["value"] + 50))["control"]
     assert (arm["verdict"], arm["n"]) == ("fails", 20)
     assert arm["value"] == pytest.approx(mean(study(toy, "ci", 0, "cpu").live["value"] + 50).value)
-    assert judged(toy, null=lambda rows: mean(rows.loc[rows["shift"] == 0, "value"]))["null"]["verdict"] == "holds"
-    lost = judged(toy, null=lambda rows: mean(rows["nowhere"]))["null"]
+    assert (
+        judged(toy, control=lambda rows: mean(rows.loc[rows["shift"] == 0, "value"]))["control"]["verdict"] == "holds"
+    )
+    lost = judged(toy, control=lambda rows: mean(rows["nowhere"]))["control"]
     assert (lost["value"], lost["verdict"]) == (None, "undecided")
     assert "nowhere" in lost["reason"]
-    assert judged(toy, null="the zero map is the statement itself")["null"] == "the zero map is the statement itself"
+    assert (
+        judged(toy, control="the zero map is the statement itself")["control"] == "the zero map is the statement itself"
+    )
+
+
+def test_a_comparison_is_judged_by_the_same_criterion_and_named(toy):
+    row = judged(toy, comparison=("twice the draws", lambda rows: mean(rows["value"] + 50)))
+    assert (row["comparison"]["name"], row["comparison"]["verdict"]) == ("twice the draws", "fails")
+    assert judged(toy)["comparison"] is None
 
 
 def test_what_a_claim_says_besides_belongs_to_no_terms(toy):
-    besides = {"null": "none", "horizon": "10 draws", "scale": {"ci": "ours"}, "made_of": "real data", "matters": 1.0}
+    besides = {
+        "control": "none",
+        "horizon": "10 draws",
+        "scale": {"ci": "ours"},
+        "made_of": "real data",
+        "matters": 1.0,
+    }
     assert terms(claim(toy, **besides), "ci") == terms(claim(toy), "ci")
     row = judged(toy, **besides)
-    assert [row[name] for name in ("null", "horizon", "scale", "made_of")] == ["none", "10 draws", "ours", "real data"]
+    assert [row[name] for name in ("control", "horizon", "scale", "made_of")] == [
+        "none",
+        "10 draws",
+        "ours",
+        "real data",
+    ]
 
 
 def test_a_scale_goes_with_the_tier_unless_the_claim_says_another(toy):

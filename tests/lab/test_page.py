@@ -229,7 +229,7 @@ def test_a_claim_is_decided_by_the_worst_of_its_checks_and_all_their_instances(c
     found = {name: (row["kind"], row["value"], row["n"], row["verdict"]) for name, row in rows.items()}
     assert found == {
         "T-1": ("identity", 0.75, 3, "holds"),
-        "T-2": ("bound", 0.5, 1, "undecided"),  # the press looks for the proof
+        "T-2": ("bound", 0.5, 1, "holds"),  # the builder refuses a page without the proof
         "T-3": ("counterexample", 2.0, 1, "refuted"),
         "T-4": ("counterexample", 2.0, 1, "fails"),
     }
@@ -239,17 +239,17 @@ def test_a_claim_is_decided_by_the_worst_of_its_checks_and_all_their_instances(c
     assert rows_of(on_page("T-1"))["T-1"]["verdict"] == "not run"
 
 
-def test_a_null_arm_in_a_check_cell_must_violate_the_bound(capsys):
+def test_a_control_in_a_check_cell_must_violate_the_bound(capsys):
     page.studies("ci", 0, "cpu")
-    page.at_most([0.5, 0.25], 1.0, "T-1", null=3.0)
-    page.check([0.5], [0.25 * 4], "T-1", null=[0.5, 2.0])
-    assert capsys.readouterr().out.endswith("0.5 of its bound, n = 1 (T-1); a null arm has 2 times the bound\n")
-    null = rows_of(on_page("T-1"))["T-1"]["null"]
-    assert (null["value"], null["verdict"]) == (2.0, "fails")
-    assert rows_of(on_page("T-2", null="nothing does nothing here"))["T-2"]["null"] == "nothing does nothing here"
+    page.at_most([0.5, 0.25], 1.0, "T-1", control=3.0)
+    page.check([0.5], [0.25 * 4], "T-1", control=[0.5, 2.0])
+    assert capsys.readouterr().out.endswith("0.5 of its bound, n = 1 (T-1); the control has 2 times the bound\n")
+    control = rows_of(on_page("T-1"))["T-1"]["control"]
+    assert (control["value"], control["verdict"]) == (2.0, "fails")
+    assert rows_of(on_page("T-2", control="nothing does nothing here"))["T-2"]["control"] == "nothing does nothing here"
     for arm in (1.0, [0.5, 0.9], np.nan):
-        with pytest.raises(AssertionError, match="the null arm passes"):
-            page.at_most(0.5, 1.0, "T-1", null=arm)
+        with pytest.raises(AssertionError, match="the control passes"):
+            page.at_most(0.5, 1.0, "T-1", control=arm)
 
 
 def test_a_page_runs_each_experiment_once_and_reports_what_it_ran(toy, monkeypatch):

@@ -107,8 +107,10 @@ class Claim:
     judged_at: tuple[str, ...] = TIERS  # a training cut short at a small tier compares code, and judges nothing
     reason: str = ""
     amends: str | None = None
-    null: Measure | str = ""  # an arm that does nothing, on the same rows: it must not hold; or why there is none
-    null_why: str = ""  # why that arm is undecided and not told apart from the claim, where it is
+    control: Measure | str = (
+        ""  # a construction that does nothing, on the same rows: it must fail; or why there is none
+    )
+    comparison: tuple[str, Measure] | None = None  # name and measure of another method, by the same criterion
     horizon: str = ""  # the largest size that was tried, of a claim about all times, large n, a rate, an exponent
     scale: Mapping[str, Scale] | None = None  # by tier, where it is not the one of SCALES; None: exact, without a scale
     made_of: MadeOf = "synthetic"
@@ -250,7 +252,7 @@ def on_page(id: str, **facts: Any) -> Claim:
     """A claim that the check cell of a numbered statement decides, by ``check``, ``at_most`` or ``refute`` with its id.
 
     Its kind comes from the call, its statement and its proof from the page; its terms hold the hash of the cell's code.
-    Its null arm stands in the call; a ``null`` here says why there is none.
+    Its control stands in the call; a ``control`` here says why there is none.
     """
     return Claim(id=id, statement=f"see the check that prints {id}", kind="on page", **facts)
 

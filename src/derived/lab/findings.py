@@ -14,7 +14,19 @@ from typing import Any
 COLUMNS = (
     *("id", "paper", "kind", "statement", "plain", "source", "where", "paper_value", "tier", "device", "seed", "value"),
     *("low", "high", "unit", "n", "criterion", "accept", "configuration", "terms", "verdict", "reason", "amends"),
-    *("experiment", "proof", "headline", "null", "undecided", "horizon", "scale", "made_of", "effect", "sees"),
+    *(
+        "experiment",
+        "proof",
+        "headline",
+        "control",
+        "comparison",
+        "undecided",
+        "horizon",
+        "scale",
+        "made_of",
+        "effect",
+        "sees",
+    ),
 )
 
 #: The MIME type under which a chapter hands its findings to the press.

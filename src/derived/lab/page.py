@@ -103,26 +103,26 @@ def glue(name: str, value: float | int | str) -> None:
 CHECKS: dict[str, list[Check]] = {}  # by claim: what this kernel's check cells found since ``studies``
 
 
-def check(gap: ArrayLike, bound: ArrayLike, claim: str = "", null: ArrayLike | None = None) -> None:
+def check(gap: ArrayLike, bound: ArrayLike, claim: str = "", control: ArrayLike | None = None) -> None:
     """Say on the page how large the worst gap is and which share of its bound, over all instances; ``bound`` broadcasts
-    to the shape of ``gap``. With the id of a claim this decides it (``lab.claims.on_page``). ``null`` is the gap of a
-    construction that does nothing, in whose place the bound must be violated. AssertionError where a gap exceeds its
-    bound or is NaN, or the null arm passes; ValueError for a gap below zero, in which an absolute value was forgotten.
+    to the shape of ``gap``. With the id of a claim this decides it (``lab.claims.on_page``). ``control`` is the gap of
+    a construction that does nothing, which must exceed the bound. AssertionError where a gap exceeds its bound or is
+    NaN, or where the control passes; ValueError for a gap below zero, in which an absolute value was forgotten.
     """
     if (np.asarray(gap, dtype=float) < 0).any():
         raise ValueError("a gap is below zero; give its absolute value, or say an inequality with at_most")
     found = _within("the worst gap", gap, bound)
     gap = np.max(np.asarray(gap, dtype=float))
-    decided = _decide("check", found, claim, null, bound)
+    decided = _decide("check", found, claim, control, bound)
     print(f"worst gap {gap:.1e}, {found.value:.2g} of its bound, n = {found.n}{decided}")
 
 
-def at_most(value: ArrayLike, bound: ArrayLike, claim: str = "", null: ArrayLike | None = None) -> None:
+def at_most(value: ArrayLike, bound: ArrayLike, claim: str = "", control: ArrayLike | None = None) -> None:
     """Say on the page which share of its bound a value has at most, over all instances: an inequality has no gap.
-    ``bound``, ``claim`` and ``null`` as in ``check``. AssertionError where a value exceeds its bound or is NaN, or the
-    null arm passes."""
+    ``bound``, ``claim`` and ``control`` as in ``check``. AssertionError where a value exceeds its bound or is NaN, or
+    where the control passes."""
     found = _within("the largest value", value, bound)
-    print(f"at most {found.value:.2g} of its bound, n = {found.n}{_decide('at_most', found, claim, null, bound)}")
+    print(f"at most {found.value:.2g} of its bound, n = {found.n}{_decide('at_most', found, claim, control, bound)}")
 
 
 def refute(gap: ArrayLike, limit: ArrayLike, claim: str = "") -> None:
@@ -134,14 +134,14 @@ def refute(gap: ArrayLike, limit: ArrayLike, claim: str = "") -> None:
     print(f"refuted by {found.value:.3g} times its limit, n = {found.n}{_decide('refute', found, claim)}")
 
 
-def _decide(call: str, found: Estimate, claim: str, null: ArrayLike | None = None, bound: ArrayLike = 1.0) -> str:
-    """Keep what decides a claim, and say which one it is and how its null arm fails."""
-    arm = None if null is None else _ratio(*np.broadcast_arrays(null, bound))
+def _decide(call: str, found: Estimate, claim: str, control: ArrayLike | None = None, bound: ArrayLike = 1.0) -> str:
+    """Keep what decides a claim; return its id and by how much the control fails, in words."""
+    arm = None if control is None else _ratio(*np.broadcast_arrays(control, bound))
     if arm and not arm.value > 1:
-        raise AssertionError(f"the null arm passes: {arm.value:.3g} of its bound; it must exceed it, by what it lacks")
+        raise AssertionError(f"the control passes: {arm.value:.3g} of its bound; it must exceed it")
     if claim:
         CHECKS.setdefault(claim, []).append((call, found, arm))
-    return (f" ({claim})" if claim else "") + (f"; a null arm has {arm.value:.3g} times the bound" if arm else "")
+    return (f" ({claim})" if claim else "") + (f"; the control has {arm.value:.3g} times the bound" if arm else "")
 
 
 def confirm(facts: ArrayLike, words: str) -> None:

@@ -26,7 +26,7 @@ from derived.lab.record import Record, code_changed, disagreements, load, remake
 from derived.lab.stats import Estimate
 
 CLOCK = ("seconds", "times as long")  # units of what a clock says, which depends on what else the machine does
-Check = tuple[str, Estimate, Estimate | None]  # a call of a check cell, what it found, and its null arm's
+Check = tuple[str, Estimate, Estimate | None]  # a call of a check cell, what it found, and its control's
 AS_RETOLD = "as retold; the paper's own text was not seen"
 
 
@@ -121,11 +121,14 @@ def _measure(claim: Claim, rows: pd.DataFrame) -> tuple[Estimate | None, Verdict
 
 
 def _judged(claim: Claim, rows: pd.DataFrame) -> dict[str, Any]:
-    """What rows say of a claim: estimate, verdict and reason, the null arm by the same criterion, and the effect."""
+    """Judge a claim by rows: estimate, verdict, reason and effect, and by the same criterion control and comparison."""
     estimate, verdict, reason = _measure(claim, rows)
     found = {"estimate": estimate, "verdict": verdict, "reason": reason}
-    if callable(claim.null):
-        found["null"] = _arm(*_measure(replace(claim, measure=claim.null), rows)) | {"why": claim.null_why}
+    if callable(claim.control):
+        found["control"] = _arm(*_measure(replace(claim, measure=claim.control), rows))
+    if claim.comparison:
+        name, measure = claim.comparison
+        found["comparison"] = {"name": name} | _arm(*_measure(replace(claim, measure=measure), rows))
     published = claim.paper_value
     if estimate is not None and isinstance(published, Published):
         ours = _measure(replace(claim, measure=published.ours), rows)[0] if published.ours else estimate
@@ -168,7 +171,8 @@ def _row(claim: Claim, paper: str, tier: str, **found: Any) -> dict[str, Any]:
         "experiment": claim.experiment.__name__ if claim.experiment else None,
         **{"paper": paper, "tier": tier, "device": None, "seed": None, "headline": False, "effect": None},
         **{"paper_value": str(claim.paper_value), "scale": claim.scale_at(tier)},
-        "null": claim.null if isinstance(claim.null, str) else None,
+        "control": claim.control if isinstance(claim.control, str) else None,
+        "comparison": None,
         "undecided": claim.why_undecided(estimate) if estimate and found["verdict"] == "undecided" else None,
         "sees": _finite(see(estimate)) if estimate else None,
         **{**numbers, "n": estimate.n if estimate else None},
@@ -212,8 +216,8 @@ def _rows_of(claim: Claim, paper: str, found: Study | None) -> list[dict[str, An
 
 
 def _row_on_page(claim: Claim, paper: str, checks: Sequence[Check], seed: int) -> dict[str, Any]:
-    """The row of a claim that check cells decide: the worst of them, all instances summed. The press fills in what the
-    notebook holds: statement, terms, and the proof, without which a bound is undecided."""
+    """The row of a claim that check cells decide: the worst of them, all instances summed. The builder fills in what
+    the notebook holds, statement, terms and proof; it refuses a bound without a proof before anything runs."""
     if not checks:
         reason = "no check that names it has run"
         return _row(claim, paper, "ci", verdict="not run", reason=reason) | {"headline": True}
@@ -221,12 +225,12 @@ def _row_on_page(claim: Claim, paper: str, checks: Sequence[Check], seed: int) -
     unit, criterion = JUDGED[kind]
     judged = replace(claim, kind=kind, unit=unit, criterion=criterion)
     estimate = Estimate(max(found.value for _, found, _ in checks), sum(found.n for _, found, _ in checks))
-    verdict, reason = judged.judge(estimate)
+    verdict, reason = replace(judged, proof="on the page").judge(estimate)
     found = {"estimate": estimate, "verdict": verdict, "reason": reason, "device": "cpu", "headline": True}
-    nulls = [null for _, _, null in checks if null is not None]
-    if nulls:  # the one that comes nearest to passing
-        null = min(nulls, key=lambda one: one.value)
-        found["null"] = _arm(null, "holds" if null.value <= 1 else "fails", "")
+    controls = [control for _, _, control in checks if control is not None]
+    if controls:  # the one that comes nearest to passing
+        control = min(controls, key=lambda one: one.value)
+        found["control"] = _arm(control, "holds" if control.value <= 1 else "fails", "")
     return _row(judged, paper, "ci", **found, seed=seed)
 
 

@@ -17,7 +17,19 @@ from derived.book.judge import changes, ledger
 KEYS = [
     *("id", "paper", "kind", "statement", "plain", "source", "where", "paper_value", "tier", "device", "seed", "value"),
     *("low", "high", "unit", "n", "criterion", "accept", "configuration", "terms", "verdict", "reason", "amends"),
-    *("experiment", "proof", "headline", "null", "undecided", "horizon", "scale", "made_of", "effect", "sees"),
+    *(
+        "experiment",
+        "proof",
+        "headline",
+        "control",
+        "comparison",
+        "undecided",
+        "horizon",
+        "scale",
+        "made_of",
+        "effect",
+        "sees",
+    ),
     *("changed", "measure", "expected", "cost"),
 ]
 
@@ -250,15 +262,15 @@ def test_a_verdict_is_judged_where_the_book_itself_ran():
     assert ledger.unexpected([row | {"verdict": "holds"}, row | {"seed": 1}, row | {"verdict": "not run"}]) == []
 
 
-def test_a_null_arm_that_passes_or_has_no_number_is_named():
+def test_a_control_that_passes_or_has_no_number_is_named():
     arm = {"value": 0.25, "low": None, "high": None, "n": 3, "verdict": "fails", "reason": ""}
     row = press.ROW | {"expected": "holds"}
-    assert ledger.unexpected([row | {"null": arm}, row | {"null": "there is none"}]) == []
-    (line,) = ledger.unexpected([row | {"null": arm | {"verdict": "holds"}}])
-    assert line.startswith("toy: claim T-1 at tier ci: its null arm passes by the same criterion (0.25)")
-    (line,) = ledger.unexpected([row | {"null": arm | {"value": None, "reason": "no such column"}}])
-    assert line.endswith("its null arm has no number: no such column")
-    assert ledger.unexpected([row | {"seed": 1, "null": arm | {"verdict": "holds"}}]) == []
+    assert ledger.unexpected([row | {"control": arm}, row | {"control": "there is none"}]) == []
+    (line,) = ledger.unexpected([row | {"control": arm | {"verdict": "holds"}}])
+    assert line.startswith("toy: claim T-1 at tier ci: its control passes by the same criterion (0.25)")
+    (line,) = ledger.unexpected([row | {"control": arm | {"value": None, "reason": "no such column"}}])
+    assert line.endswith("its control has no number: no such column")
+    assert ledger.unexpected([row | {"seed": 1, "control": arm | {"verdict": "holds"}}]) == []
 
 
 def test_a_claim_that_is_not_registered_fails_and_the_command_is_named(house):
@@ -384,17 +396,11 @@ def test_an_interrupted_server_says_only_that_it_stopped(built):
     assert (server.returncode, said.strip(), complained) == (0, "stopped", "")
 
 
-def test_an_undecided_null_arm_is_told_apart_or_says_why_not():
-    """Half intervals 0.3 and 0.4 tell apart what differs by more than 0.5."""
-    row = press.ROW | {"verdict": "holds", "expected": "holds", "value": 1.0, "low": 0.7, "high": 1.3, "seed": 0}
-    arm = {"value": 0.49, "low": 0.09, "high": 0.89, "n": 8, "verdict": "undecided", "reason": "straddles"}
-    assert ledger.unexpected([row | {"null": arm}]) == []
-    assert ledger.unexpected([row | {"null": arm | {"low": -9.0}}]) == []  # it reaches far the other way
-    near = arm | {"value": 0.51, "low": 0.11, "high": 0.91}
-    (line,) = ledger.unexpected([row | {"null": near}])
-    assert "its null arm is undecided and not told apart from it" in line
-    (line,) = ledger.unexpected([row | {"null": arm | {"high": None}}])  # an interval without an end
-    assert "not told apart" in line
-    assert ledger.unexpected([row | {"null": near | {"verdict": "fails"}}]) == []
-    assert ledger.unexpected([row | {"null": near | {"why": "few are drawn"}}]) == []
-    assert ledger.unexpected([row | {"null": near, "verdict": "undecided", "expected": "undecided"}]) == []
+def test_the_control_of_a_claim_that_holds_must_fail():
+    row = press.ROW | {"verdict": "holds", "expected": "holds", "seed": 0, "headline": True}
+    arm = {"value": 0.5, "low": 0.1, "high": 0.9, "n": 8, "verdict": "undecided", "reason": "straddles"}
+    (line,) = ledger.unexpected([row | {"control": arm}])
+    assert "its control is undecided" in line
+    assert ledger.unexpected([row | {"control": arm | {"verdict": "fails"}}]) == []
+    assert ledger.unexpected([row | {"control": arm, "headline": False}]) == []  # a small size need not separate them
+    assert ledger.unexpected([row | {"control": arm, "verdict": "undecided", "expected": "undecided"}]) == []

@@ -18,7 +18,15 @@ def row(claim: str, verdict: str = "holds", **changes) -> dict:
     base |= {"id": claim, "paper": "toy", "kind": "statistic", "statement": "$a<b$", "source": "paper", "where": "§1"}
     base |= {"paper_value": "1", "tier": "ci", "criterion": "$a$", "verdict": verdict, "reason": "", "headline": True}
     base |= {"plain": "", "unit": "", "proof": "", "experiment": "Toy", "changed": [], "accept": [None, 1.0]}
-    base |= {"null": "", "undecided": None, "horizon": "", "scale": None, "made_of": "synthetic", "twice": False}
+    base |= {
+        "control": "",
+        "comparison": None,
+        "undecided": None,
+        "horizon": "",
+        "scale": None,
+        "made_of": "synthetic",
+        "twice": False,
+    }
     base |= {"effect": None, "sees": None}
     return base | changes
 
@@ -230,16 +238,18 @@ def told(**changes) -> dict[str, str]:
     return {term: " ".join(words.split()) for term, words in terms}
 
 
-def test_a_claim_shows_its_null_arm_its_scale_and_how_far_it_was_tried():
+def test_a_claim_shows_its_control_its_scale_and_how_far_it_was_tried():
     arm = {"value": 3.0, "low": 2.5, "high": 3.5, "n": 9, "verdict": "fails", "reason": ""}
-    found = told(null=arm, scale="ours", made_of="real data", horizon="$10^6$ steps", sees=0.25)
-    assert found["null arm"] == "a do-nothing arm scores 3 [2.5, 3.5]: fails as it must"
+    found = told(control=arm, scale="ours", made_of="real data", horizon="$10^6$ steps", sees=0.25)
+    assert found["control"] == "scores 3 [2.5, 3.5]: fails as it must"
     assert (found["scale"], found["horizon"]) == ("at ours; real data", r"tried up to \(10^6\) steps")
+    other = arm | {"name": "exact sampling"}
+    assert told(comparison=other)["comparison"] == "exact sampling: 3 [2.5, 3.5]"
     assert found["the design sees"] == "a difference of 0.25, four times in five"
-    assert told(null="the bound is attained")["null arm"] == "none: the bound is attained"
-    assert {"null arm", "effect", "horizon", "the design sees"}.isdisjoint(told())
-    plain = pages.chapter_ledger(finding(row("A", plain="In words.", value=0.5, null=arm)))
-    assert "a do-nothing arm scores 3" in BeautifulSoup(plain, "html.parser").select_one("[data-label='How sure']").text
+    assert told(control="the bound is attained")["control"] == "none: the bound is attained"
+    assert {"control", "effect", "horizon", "the design sees"}.isdisjoint(told())
+    plain = pages.chapter_ledger(finding(row("A", plain="In words.", value=0.5, control=arm)))
+    assert "the control scores 3" in BeautifulSoup(plain, "html.parser").select_one("[data-label='How sure']").text
 
 
 def test_a_number_of_the_paper_stands_beside_ours():

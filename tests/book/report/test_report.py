@@ -167,15 +167,13 @@ def test_changes_are_told_in_words_and_counts_agree_with_their_nouns(root):
     assert answer(page, "changed") == "does not apply: no claim has such a change"
 
 
-def test_a_null_arm_that_does_not_pass_is_not_said_to_fail(root):
-    null = {"value": 0.1, "low": 0.0, "high": 0.6, "verdict": "undecided", "why": "it has few networks"}
-    both = [row("T-1", kind="bound", null=null), row("T-2", kind="bound", null="A theorem.")]
-    told = answer(made(root, *both), "nulls")
-    assert told.startswith(
-        "1 of 2 bounds and statistics has a do-nothing arm that does not pass by the same criterion; 1 "
-    )
-    words = "does not pass, and is not told apart, since it has few networks"
-    assert f"T-1 a do-nothing arm scores 0.1 [0, 0.6]: {words}" in told
+def test_a_report_counts_controls_and_the_claims_that_say_why_there_is_none(root):
+    control = {"value": 0.1, "low": 0.0, "high": 0.6, "verdict": "undecided"}
+    both = [row("T-1", kind="bound", control=control), row("T-2", kind="bound", control="A theorem.")]
+    words = answer(made(root, *both), "controls")
+    assert words.startswith("1 of 2 bounds and statistics has a control")
+    assert "1 says why there is none" in words
+    assert "T-1 scores 0.1 [0, 0.6]: undecided" in words
 
 
 def test_linked_data_reviews_each_claim_that_is_not_ours(root):

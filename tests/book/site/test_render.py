@@ -62,7 +62,7 @@ def row(claim: str, verdict: str, **changes) -> dict:
         "terms": "0123456789abcdef",
         "experiment": "Reach",
         "proof": "",
-        **{"null": "", "undecided": None, "horizon": "", "scale": None},
+        **{"control": "", "comparison": None, "undecided": None, "horizon": "", "scale": None},
         **{"made_of": "synthetic", "effect": None, "sees": None},
     }
     return base | changes

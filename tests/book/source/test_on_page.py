@@ -40,7 +40,7 @@ def test_terms_hold_the_code_of_every_cell_of_the_claim_and_not_its_comments():
 
     first = terms('check(a, b, "T-1")', "x = 1")
     assert terms("# The gap.\ncheck(a,  b,\n  'T-1')", "x = 2") == first
-    assert terms('check(a, b, "T-1", null=2 * a)', "x = 1") == first
+    assert terms('check(a, b, "T-1", control=2 * a)', "x = 1") == first
     others = {
         terms('check(a, 2 * b, "T-1")'),
         terms('at_most(a, b, "T-1")'),
@@ -66,7 +66,9 @@ def test_terms_hold_what_a_check_cell_takes_its_values_from():
     alike = {
         terms("k = 3", "x = 0", "x = draw(k)  # drawn anew", gap()),
         terms("k = 3", "x = draw(k)", gap(), "n = 7\nfor y in x:\n    y += 1", "%matplotlib inline"),
-        terms("k = 3", "x = draw(k)", gap(), "z = 5", cell='for n in sizes:\n    check(gap(x, n), b, "T-1", null=z)'),
+        terms(
+            "k = 3", "x = draw(k)", gap(), "z = 5", cell='for n in sizes:\n    check(gap(x, n), b, "T-1", control=z)'
+        ),
     }
     others = {
         terms("k = 4", "x = draw(k)", gap()),
@@ -83,28 +85,25 @@ def test_terms_hold_what_a_check_cell_takes_its_values_from():
     assert len(runs) == 1  # a seed belongs to a run
 
 
-def test_a_bound_without_a_null_arm_is_named():
-    assert on_page.without_null(page('at_most(a, b, "T-1")')) == {"T-1"}
-    assert on_page.without_null(page('at_most(a, b, "T-1")', 'at_most(a, b, "T-1", null=2 * b)')) == set()
-    assert on_page.without_null(page('at_most(a, b, null=2 * b); at_most(a, b, "T-1")')) == {"T-1"}
-    assert on_page.without_null(page('check(a, b, "T-1")')) == set()
+def test_a_bound_without_a_control_is_named():
+    assert on_page.without_control(page('at_most(a, b, "T-1")')) == {"T-1"}
+    assert on_page.without_control(page('at_most(a, b, "T-1")', 'at_most(a, b, "T-1", control=2 * b)')) == set()
+    assert on_page.without_control(page('at_most(a, b, control=2 * b); at_most(a, b, "T-1")')) == {"T-1"}
+    assert on_page.without_control(page('check(a, b, "T-1")')) == set()
 
 
-def test_a_row_is_filled_from_the_page_and_a_bound_holds_by_its_proof():
-    undecided = ROW | {"kind": "bound", "statement": "see T-1", "verdict": "undecided", "reason": "no proof"}
-    proved, bare = dict(undecided), dict(undecided)
-    on_page.fill(page('at_most(a, b, "T-1")', text=THEOREM.format("one") + PROOF), [proved])
-    on_page.fill(page('at_most(a, b, "T-1")'), [bare])
-    assert (proved["verdict"], proved["proof"], proved["reason"]) == ("holds", "t-one", "")
-    assert (bare["verdict"], bare["proof"], bare["reason"]) == ("undecided", "", "no proof")
-    assert proved["statement"] == "So it is: $one=1 .$"
-    assert {*proved} == {*ROW}
+def test_a_row_is_filled_from_the_page():
+    row = ROW | {"kind": "bound", "statement": "see T-1"}
+    on_page.fill(page('at_most(a, b, "T-1")', text=THEOREM.format("one") + PROOF), [row])
+    assert (row["proof"], row["statement"]) == ("t-one", "So it is: $one=1 .$")
+    assert {*row} == {*ROW}
 
 
 @pytest.mark.parametrize(
     ("cells", "fault"),
     [
         (["check(a, b, name)"], "cell 2 (check(a, b, name)): give check the id of a claim as its third argument"),
+        (['at_most(a, b, "T-1")'], "T-1: a bound needs a proof, and t-one has none on the page"),
         (["x = 1", 'check(a, b, "T-1")'], "is the check cell of no statement"),
         (['check(a, b, "T-1"); refute(a, b, "T-1")'], "T-1: it is both checked and refuted"),
         (['check(a, b, "T-1"); check(a, b, "T-2")'], "T-2: t-one is the statement of T-1"),

@@ -216,7 +216,7 @@ def test_scores_are_judged_by_the_model_that_is_least_symmetric():
     found = claim.measure(rows)
     assert (found.n, found.value) == (20, pytest.approx(0.652))
     assert claim.judge(found)[0] == "holds"
-    assert claim.judge(claim.null(rows))[0] == "fails"
+    assert claim.judge(claim.control(rows))[0] == "fails"
     worse = rows.assign(symmetric=rows["symmetric"].where(rows["model"] == "a", 0.4))
     assert claim.judge(claim.measure(worse))[0] == "fails"
 

@@ -116,7 +116,7 @@ def test_figures_say_in_words_what_they_show(rows, follows):
 
 
 def test_layers_that_do_nothing_keep_the_overlap_that_each_replicate_starts_with():
-    """The null arm of HT-19."""
+    """The control of HT-19."""
     table = pd.DataFrame(
         {"scale": 0.2, "H": 1, "replicate": [0, 0, 1, 1], "layer": [0, 9, 0, 9], "m": [0.1, 0.8, 0.3, 0.7]}
     )

@@ -67,7 +67,7 @@ def test_one_shared_layer_needs_fewer_passes_and_another_power():
     table = run_experiment(OneLayer.at("ci"), seed=1, device="cpu")
     measure = {claim.id: claim for claim in claims.CLAIMS}["HT-24.a"]
     assert abs(measure.measure(table).value + 1) < 0.3
-    assert abs(measure.null(table).value + 2) < 0.3
+    assert abs(measure.control(table).value + 2) < 0.3
 
 
 def table(rises: dict[tuple[str, int], float]) -> pd.DataFrame:
@@ -87,7 +87,7 @@ def test_rises_are_compared_reaction_by_reaction():
     by_id = {claim.id: claim for claim in claims.CLAIMS}
     assert by_id["HT-24.c"].measure(table(rises)).value == pytest.approx(-0.3)
     assert by_id["HT-24.d"].measure(table(rises)).value == pytest.approx(0.2)
-    assert by_id["HT-24.d"].null(table(rises)).value == pytest.approx(0.0)
+    assert by_id["HT-24.d"].control(table(rises)).value == pytest.approx(0.0)
     gone = table(rises)
     gone.loc[0, "m"] = np.nan
     with pytest.raises(ValueError, match="no number"):

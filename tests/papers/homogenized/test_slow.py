@@ -86,7 +86,7 @@ def test_the_line_through_three_steps_meets_the_limit_at_step_zero():
     weights = np.linalg.pinv(np.array([[1, 0.025], [1, 0.05], [1, 0.1]]))[0]
     variance = sum(w**2 * p * (1 - p) / 1000 for w, p in zip(weights, (0.78, 0.76, 0.72), strict=True))
     assert found.error == pytest.approx(variance**0.5)
-    assert claim.null(table).value == pytest.approx(-0.7)
+    assert claim.control(table).value == pytest.approx(-0.7)
     assert claim.judge(claim.measure(table.assign(returned=table["h"] > 0.1)))[0] == "fails"
 
 

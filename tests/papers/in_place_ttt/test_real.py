@@ -136,7 +136,7 @@ def test_rows_of_a_language_model():
     by_id = {claim.id: claim for claim in CLAIMS}
     for name in ("IPT-17.d", "IPT-17.e"):
         assert math.isfinite(by_id[name].measure(rows).value)
-        assert math.isfinite(by_id[name].null(rows).value)
+        assert math.isfinite(by_id[name].control(rows).value)
 
 
 def test_a_write_is_judged_at_the_size_of_what_the_layer_gives():
@@ -248,7 +248,7 @@ def test_a_gain_is_of_the_own_text_or_it_is_none():
     harm.loc[harm["texts"] == "speeches", "loss"] += 0.2
     assert claim.measure(content).value == pytest.approx(0.06, abs=2e-3)
     assert claim.judge(claim.measure(content))[0] == "holds"
-    assert claim.judge(claim.null(content))[0] != "holds"
+    assert claim.judge(claim.control(content))[0] != "holds"
     assert claim.judge(claim.measure(adapter))[0] != "holds"  # as much off the loss, whoever wrote
     assert gain("own", "base")(adapter).value == pytest.approx(0.1, abs=2e-3)
     assert gain("own", "base")(harm).value == pytest.approx(-0.1, abs=2e-3)
@@ -259,7 +259,7 @@ def test_a_gain_grows_only_where_the_own_text_does_better():
     claim = {each.id: each for each in CLAIMS}["IPT-17.h"]
     assert growth("own", "other")(judged(2.9, 2.9, 2.9, 0.03)).value == pytest.approx(0.03, abs=2e-3)
     assert claim.judge(claim.measure(judged(2.9, 2.9, 2.9, 0.03)))[0] == "holds"
-    assert claim.judge(claim.null(judged(2.9, 2.9, 2.9, 0.03)))[0] != "holds"
+    assert claim.judge(claim.control(judged(2.9, 2.9, 2.9, 0.03)))[0] != "holds"
     assert claim.judge(claim.measure(judged(2.8, 2.9, 2.9, -0.03)))[0] == "fails"
     whoever = judged(2.9, 2.9, 2.9)
     whoever.loc[whoever["context"] > 512, "loss"] -= 0.03  # a gain that grows, whoever wrote
@@ -292,7 +292,7 @@ def test_rows_of_the_model_itself():
     for claim in CLAIMS:
         if issubclass(claim.experiment, TrainedKeys):
             assert math.isfinite(claim.measure(rows).value)
-            assert math.isfinite(claim.null(rows).value)
+            assert math.isfinite(claim.control(rows).value)
     assert GatedKeys.at("tiny").model == "gemma"
 
 

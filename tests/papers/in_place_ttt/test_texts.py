@@ -107,7 +107,7 @@ def test_measures_on_tables_with_known_answers():
     )
     assert missed_without_less("test", lowest)(both).value == pytest.approx(0.8)
     assert missed_without_less("shuffled", lowest)(both).value == pytest.approx(-0.1)
-    assert missed_without_less("shuffled", highest)(both).value == pytest.approx(0.3)  # a null arm that passes one task
+    assert missed_without_less("shuffled", highest)(both).value == pytest.approx(0.3)  # a control that passes one task
     text = pd.DataFrame(
         {"chunk": 8, "rate": rate, "replicate": r, "context": context, "loss": 3 - context * rate, "valid": 1 - rate}
         for rate in (0.1, 0.2)

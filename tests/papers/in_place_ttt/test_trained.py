@@ -458,7 +458,7 @@ def test_the_middle_chunk_is_chosen_by_validation_and_compared_with_the_worse_en
     both = pd.concat([own, own.assign(writes="another", test=0.0, before=2.0)])
     assert ends_of_own(both).value == pytest.approx(0.2)  # the placebo neither counts nor has to be flat
     claim = next(claim for claim in CLAIMS if claim.id == "IPT-11")
-    assert [claim.judge(each(both))[0] for each in (claim.measure, claim.null)] == ["holds", "fails"]
+    assert [claim.judge(each(both))[0] for each in (claim.measure, claim.control)] == ["holds", "fails"]
     with pytest.raises(ValueError, match="chunk == 4 is not at a plateau"):
         ends_of_own(both.assign(before=both["before"] + 0.02 * (both["chunk"] == 4)))
 

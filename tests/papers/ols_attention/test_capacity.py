@@ -208,7 +208,7 @@ def test_even_odds_are_where_the_law_of_all_patterns_puts_them():
 
 
 def test_a_number_of_patterns_is_over_the_theory_of_its_own_size():
-    """OLS-15.j: each degree at its largest N, of which the one that is farthest off decides; its null arm takes the
+    """OLS-15.j: each degree at its largest N, of which the one that is farthest off decides; its control takes the
     patterns of the smallest N, as if the memory did not grow."""
     (claim,) = (claim for claim in CLAIMS if claim.id == "OLS-15.j")
     cells = product((2, 3), (8, 16), range(4))
@@ -217,4 +217,4 @@ def test_a_number_of_patterns_is_over_the_theory_of_its_own_size():
     off = {(2, 8): 0.5, (2, 16): 1.01, (3, 8): 0.7, (3, 16): 0.97}
     rows["K"] = rows["theory"] * [off[each] for each in zip(rows["degree"], rows["N"], strict=True)]
     assert claim.measure(rows).value == pytest.approx(0.97)
-    assert claim.null(rows).value == pytest.approx(0.7 / 4)
+    assert claim.control(rows).value == pytest.approx(0.7 / 4)

@@ -68,7 +68,7 @@ def test_quarters_are_ranked_by_the_change_of_their_second_moment():
     rows = pd.concat([*tables, tables[0].assign(method="cross", error=0.0)], ignore_index=True)
     found = QUARTERS.measure(rows)
     assert (found.value, found.n) == (pytest.approx(1.0), 5)
-    assert QUARTERS.judge(QUARTERS.null(rows))[0] == "fails"
+    assert QUARTERS.judge(QUARTERS.control(rows))[0] == "fails"
 
 
 def drawn(generator: torch.Generator, *scales: float) -> list[torch.Tensor]:
@@ -107,8 +107,8 @@ def test_eras_count_once_and_the_null_arm_is_the_shuffled_order():
     swapped = ERAS.measure(rows.rename(columns={"frozen": "refitted", "refitted": "frozen"}))
     assert swapped.value == pytest.approx(1 / found.value)
     assert (swapped.low, swapped.high) == (pytest.approx(1 / found.high), pytest.approx(1 / found.low))
-    assert ERAS.null(rows).value == pytest.approx(1.0, abs=0.01)
-    assert ERAS.judge(ERAS.null(rows))[0] == "fails"
+    assert ERAS.control(rows).value == pytest.approx(1.0, abs=0.01)
+    assert ERAS.judge(ERAS.control(rows))[0] == "fails"
     with pytest.raises(ValueError, match="no number"):
         ERAS.measure(rows.assign(frozen=np.nan))
     label = eras(rows.assign(tier="ci", recorded=False)).get_label()

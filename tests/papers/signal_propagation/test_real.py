@@ -205,18 +205,18 @@ def test_fold_errors_on_pictures_hold_and_fail_either_way(id):
     claim = CLAIM[id]
     for J, verdict in ((1.02, "holds"), (0.98, "holds"), (1.1, "fails"), (0.9, "fails")):
         assert claim.judge(claim.measure(pictures(J)))[0] == verdict
-    if callable(claim.null):
-        assert claim.judge(claim.null(pictures(2.0, theory=2.0)))[0] == "fails"
+    if callable(claim.control):
+        assert claim.judge(claim.control(pictures(2.0, theory=2.0)))[0] == "fails"
 
 
 def test_overlap_gains_where_the_theory_without_it_is_farther_off():
     claim = CLAIM["SP-16.d"]
     for null, verdict in ((1.2, "holds"), (1.001, "fails")):
         assert (
-            claim.judge(claim.measure(pictures(1.1 if verdict == "holds" else 1.0, theory=1.1, null=null)))[0]
+            claim.judge(claim.measure(pictures(1.1 if verdict == "holds" else 1.0, theory=1.1, control=null)))[0]
             == verdict
         )
-    assert claim.judge(claim.null(pictures(1.1, theory=1.1, null=1.2)))[0] == "fails"
+    assert claim.judge(claim.control(pictures(1.1, theory=1.1, control=1.2)))[0] == "fails"
 
 
 def network(trained: float, anew: float) -> pd.DataFrame:
@@ -237,6 +237,6 @@ def test_a_trained_network_is_judged_apart_from_its_noise():
     assert CLAIM["SP-19.b"].measure(rows).value == pytest.approx(8.036, rel=1e-3)
     for id in ("SP-19.a", "SP-19.b"):
         assert CLAIM[id].judge(CLAIM[id].measure(rows))[0] == "holds"
-        assert CLAIM[id].judge(CLAIM[id].null(rows))[0] == "fails"
+        assert CLAIM[id].judge(CLAIM[id].control(rows))[0] == "fails"
     wrong = network(trained=1.1, anew=0.7)
     assert [CLAIM[id].judge(CLAIM[id].measure(wrong))[0] for id in ("SP-19.a", "SP-19.b")] == ["fails", "fails"]

@@ -117,4 +117,4 @@ def test_derf_overtakes_where_it_stays_above_and_attention_raises_the_lower_of_t
         exact = by_hand("erf", 1.0, 1.0, 0.2, a=a * attention, s=s, n=197, depth=32)["J"][0]
         assert last.loc[attention, "log_J"] == pytest.approx(np.log(exact), rel=1e-10)
     assert measures.raised_by_attention("log_pooled")(table).value > 1.4
-    assert measures.raised_by_attention("log_J")(table).value < 1  # independent gradients: the null arm
+    assert measures.raised_by_attention("log_J")(table).value < 1  # independent gradients: the control

@@ -37,8 +37,8 @@ def test_a_construction_without_blocks_does_not_come_nearer(monkeypatch):
 
 
 def test_blocks_of_the_product_coupling_do_not_come_nearer(rows):
-    assert abs(claims.FALL.null(rows[Blocks]).value) < 0.1
-    assert claims.FALL.judge(claims.FALL.null(rows[Blocks]))[0] == "fails"
+    assert abs(claims.FALL.control(rows[Blocks]).value) < 0.1
+    assert claims.FALL.judge(claims.FALL.control(rows[Blocks]))[0] == "fails"
 
 
 @pytest.mark.parametrize("m", [1, 2, 7])

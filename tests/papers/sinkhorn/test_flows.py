@@ -46,7 +46,7 @@ def test_along_half_the_drift_the_energy_falls_too_but_not_at_the_rate_of_its_gr
 
 def test_softmax_fails_where_sinkhorn_holds(rows):
     claim = claims.GRADIENT[2]
-    assert claim.judge(claim.null(rows[Particles]))[0] == "fails"
+    assert claim.judge(claim.control(rows[Particles]))[0] == "fails"
 
 
 def test_the_other_normaliser_has_the_other_slope(monkeypatch):

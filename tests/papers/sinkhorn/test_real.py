@@ -120,8 +120,8 @@ def test_the_gain_is_that_of_the_coupling_over_rows():
     claim = CLAIMS["SK-21"]
     assert claim.judge(claim.measure(maps(0.8, 0.8, 0.9)))[0] == "holds"
     assert claim.judge(claim.measure(maps(0.8, 0.9, 0.7)))[0] == "fails"
-    assert claim.judge(claim.null(maps(0.8, 0.7, 0.9)))[0] == "fails"
-    assert claim.judge(claim.null(maps(0.8, 0.7, 0.9, dealt=0.9)))[0] == "holds"
+    assert claim.judge(claim.control(maps(0.8, 0.7, 0.9)))[0] == "fails"
+    assert claim.judge(claim.control(maps(0.8, 0.7, 0.9, dealt=0.9)))[0] == "holds"
     found = claim.measure(maps(0.7, 0.8, 0.9))
     assert found.value == pytest.approx(0.1), "the rival that comes nearer: equal shares"
     assert found.n == 10, "the unit is the mechanism, not the reaction"

@@ -42,11 +42,11 @@ def test_mass_off_the_diagonal_is_a_share_of_the_whole(rows):
 
 
 def test_fixed_scores_come_near_an_order_and_not_near_two():
-    """`SK-8.h`: with a target that fixed scores can give, the criterion fails, as the null arm does."""
+    """`SK-8.h`: with a target that fixed scores can give, the criterion fails, as the control does."""
     few = FixedScores(betas=(80.0,), draws=8, texts=8)
     table = run_experiment(few, seed=0, device="cpu")
     assert claims.FIXED.judge(claims.FIXED.measure(table))[0] == "holds"
-    assert claims.FIXED.judge(claims.FIXED.null(table))[0] == "fails"
+    assert claims.FIXED.judge(claims.FIXED.control(table))[0] == "fails"
     kept = table[table["target"] == "comonotone"].groupby("normaliser")["ratio"].mean()
     assert kept["sinkhorn"] < 0.2 < kept["softmax"] < 0.4
 

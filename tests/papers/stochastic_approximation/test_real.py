@@ -52,7 +52,7 @@ def test_series_are_whole_and_what_forgets_in_a_day_settles_as_independent_data(
     table = pd.concat([Settling(replicas=40).run(one, **FACTS).assign(**one) for one in Settling().conditions()])
     claim = next(claim for claim in CLAIMS if claim.id == "SA-7.c")
     assert claim.judge(claim.measure(table))[0] == "holds"
-    assert claim.judge(claim.null(table))[0] == "fails"
+    assert claim.judge(claim.control(table))[0] == "fails"
     assert claim.judge(exponent("returns")(table))[0] != "holds"
     assert claim.judge(exponent("absolute returns", "shuffled")(table))[0] == "fails"
     assert exponent("absolute returns", "twenty days")(table).value > -0.35, "no long memory, and it passes"

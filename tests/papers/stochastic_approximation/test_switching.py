@@ -148,12 +148,12 @@ def test_null_arms_do_not_hold():
     table = lives({1e-3: 0.30, 2e-3: 0.30, 1e-1: 0.20}, {1e-3: 0.30, 2e-3: 0.28, 1e-1: 0.33})
     trade, relief = claims.CLAIMS
     assert trade.judge(trade.measure(table))[0] == "holds"
-    assert trade.judge(trade.null(table))[0] == "fails"  # the next step on the grid forgets no more
+    assert trade.judge(trade.control(table))[0] == "fails"  # the next step on the grid forgets no more
     apart = lives({1e-3: 0.30, 2e-3: 0.25, 1e-1: 0.20}, {1e-3: 0.30, 2e-3: 0.33, 1e-1: 0.33})
-    assert trade.judge(trade.null(apart))[0] == "holds"  # it does
-    assert relief.judge(relief.null(table))[0] == "fails"  # a network that has hardly learned
+    assert trade.judge(trade.control(apart))[0] == "holds"  # it does
+    assert relief.judge(relief.control(table))[0] == "fails"  # a network that has hardly learned
     early = table["part"].replace({"first": "test", "test": "first"})
-    assert relief.judge(relief.null(table.assign(part=early)))[0] == "holds"  # one that has learned soon
+    assert relief.judge(relief.control(table.assign(part=early)))[0] == "holds"  # one that has learned soon
 
 
 def test_a_network_without_a_loss_leaves_both_claims_undecided():

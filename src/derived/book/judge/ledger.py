@@ -95,9 +95,11 @@ def key(row: Row) -> tuple[str, str, str]:
 
 
 def unexpected(rows: Sequence[Row]) -> list[str]:
-    """One line per row whose verdict is not the expected one, or of which none is registered, and per null arm that
-    passes or cannot be judged."""
-    lines = [f"{row['paper']}: claim {row['id']} at tier {row['tier']}: {said}" for row in rows if (said := _null(row))]
+    """One line per row whose verdict is not the expected one, or of which none is registered, and per control that
+    does not fail."""
+    lines = [
+        f"{row['paper']}: claim {row['id']} at tier {row['tier']}: {said}" for row in rows if (said := _control(row))
+    ]
     for row in (row for row in rows if judged(row) and row["verdict"] != row["expected"]):
         claim = f"{row['paper']}: claim {row['id']} at tier {row['tier']}"
         command = f"derived register {row['paper']} VERDICT {row['id']} --tier {row['tier']}"
@@ -109,29 +111,18 @@ def unexpected(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def _null(row: Row) -> str:
-    """What is wrong with the null arm of a row that a seed of our own judged."""
-    null = row["null"]
-    if not judged(row) or not isinstance(null, dict):
+def _control(row: Row) -> str:
+    """What is wrong with the control of a row that the book's own seed ran: a claim that holds needs one that fails."""
+    control = row["control"]
+    if not judged(row) or not isinstance(control, dict):
         return ""
-    if null["verdict"] == "holds":
-        return f"its null arm passes by the same criterion ({null['value']:.4g}), so that it shows nothing"
-    if null["value"] is None and row["value"] is not None:
-        return f"its null arm has no number: {null['reason']}"
-    if row["verdict"] == "holds" and null["verdict"] == "undecided" and not (null.get("why") or _apart(row, null)):
-        return "its null arm is undecided and not told apart from it; more draws, another arm, or `null_why` says why"
+    if control["verdict"] == "holds":
+        return f"its control passes by the same criterion ({control['value']:.4g}), so the claim shows nothing"
+    if control["value"] is None and row["value"] is not None:
+        return f"its control has no number: {control['reason']}"
+    if row["headline"] and row["verdict"] == "holds" and control["verdict"] != "fails":
+        return "its control is undecided; a control must fail (more draws), another method is a comparison"
     return ""
-
-
-def _apart(row: Row, null: Row) -> bool:
-    """Whether a value and its null arm's differ by more than their intervals reach towards each other."""
-    if row["value"] is None:
-        return False
-    below, above = sorted((row, null), key=lambda one: one["value"])
-    if below["high"] is None or above["low"] is None:
-        return False
-    reach = math.hypot(below["high"] - below["value"], above["value"] - above["low"])
-    return above["value"] - below["value"] > reach
 
 
 def committed(house: House) -> list[Row]:

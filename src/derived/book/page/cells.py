@@ -13,7 +13,8 @@ from nbformat import NotebookNode
 # What check, at_most, refute and confirm of lab.page say.
 CHECK = re.compile(
     r"(?:(?:worst gap (?P<gap>\S+),|at most) (?P<share>\S+) of its bound, n = (?P<n>\d+)"
-    r"|(?P<refuted>refuted by \S+ times its limit), n = \d+)(?P<claim> \(\S+\))?|true in \d+ of \d+: (?P<fact>.+)"
+    r"|(?P<refuted>refuted by \S+ times its limit), n = \d+)(?P<claim> \(\S+\))?"
+    r"(?:; the control has (?P<control>\S+) times the bound)?|true in \d+ of \d+: (?P<fact>.+)"
 )
 RIGHT = re.compile(r"(?:(?:\([a-z]\) )?right\s)+")  # what the check of an exercise says, with a letter for each part
 SOLUTION = re.compile(r"^(?P<fence>`{3,}|:{3,})(?=\{solution)")
@@ -71,6 +72,8 @@ def _gap(match: re.Match[str]) -> str:
     if match["fact"]:
         return f"true: {html.escape(match['fact'])}"
     claim = html.escape(match["claim"] or "")
+    if match["control"]:
+        claim += f"; the control has {match['control']} times the bound"
     if match["refuted"]:
         return match["refuted"] + claim
     num = int(match["n"])

@@ -62,7 +62,7 @@ def _check(slug: str, shown: str, told: source.Report) -> None:
 
 
 def facts(root: Path, chapter: pages.Chapter, rows: Sequence[Row]) -> dict[str, Any]:
-    """What the data say: claims, verdicts, effects, null arms, changes, costs."""
+    """What the data say: claims, verdicts, effects, controls, changes, costs."""
     theirs = [row for row in rows if pages.group(row) != "ours"]
     records = [record for record in chapter.finding["records"] if record["state"] != "missing"]
     changed = [row for row in rows if any(change["kind"] != "expected" for change in row["changed"])]

@@ -36,6 +36,11 @@ def faults(notebook: Mapping[str, Any]) -> list[str]:
     """One line per claim that check cells cannot decide as they are."""
     cells, found = notebook["cells"], []
     wrong = {claim: fault for claim, fault in _read(notebook).items() if isinstance(fault, str)}
+    wrong |= {
+        claim: f"a bound needs a proof, and {fields['label']} has none on the page"
+        for claim, fields in decided(notebook).items()
+        if fields["kind"] == "bound" and not fields["proof"]
+    }
     for place, call, claim in _calls(cells):
         if claim is None:
             fault = f"give {call} the id of a claim as its third argument, in quotes"
@@ -58,11 +63,11 @@ def unmatched(notebook: Mapping[str, Any], claims: Sequence[str]) -> list[str]:
     ]
 
 
-def without_null(notebook: Mapping[str, Any]) -> set[str]:
-    """The bounds of which no call brings a null arm."""
+def without_control(notebook: Mapping[str, Any]) -> set[str]:
+    """The bounds of which no call brings a control."""
     bounds = {claim for claim, fields in decided(notebook).items() if fields["kind"] == "bound"}
     for _, node in _nodes(notebook["cells"]):
-        if len(node.args) == 3 and any(each.arg == "null" for each in node.keywords):
+        if len(node.args) == 3 and any(each.arg == "control" for each in node.keywords):
             bounds.discard(ast.literal_eval(node.args[2]))
     return bounds
 
@@ -77,12 +82,10 @@ def claims_of(cells: Sequence[Mapping[str, Any]]) -> dict[int, list[str]]:
 
 
 def fill(notebook: Mapping[str, Any], rows: Sequence[dict[str, Any]]) -> None:
-    """Give rows as they leave the kernel what the notebook holds of their claims; a proved bound holds."""
+    """Add statement, terms and proof from the notebook to the kernel's rows."""
     on_page = decided(notebook)
     for row in (row for row in rows if row["id"] in on_page):
         row |= {name: value for name, value in on_page[row["id"]].items() if name in row}
-        if row["kind"] == "bound" and row["proof"] and row["verdict"] == "undecided":
-            row |= {"verdict": "holds", "reason": ""}
 
 
 def sentence(text: str, titles: Mapping[str, str]) -> str:
@@ -271,11 +274,11 @@ def _source(cell: Mapping[str, Any]) -> str:
 
 @functools.cache  # the code of a cell belongs to many claims
 def _normal(code: str) -> str:
-    """Code without its comments, its formatting and the null arms of the calls that decide."""
+    """Code without its comments, its formatting and the controls of the calls that decide."""
     tree = ast.parse(code)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
-            node.keywords = [each for each in node.keywords if each.arg != "null"]
+            node.keywords = [each for each in node.keywords if each.arg != "control"]
     return _written(tree)
 
 

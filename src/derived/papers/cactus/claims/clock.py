@@ -37,7 +37,7 @@ CLAIMS = (
         times("tas", "cactus"),
         "time of typical acceptance over Cactus at the largest $B$ and $V$, median over rounds",
         at_least(1),
-        null=times("exact", "cactus"),  # the same code without a budget
+        control=times("exact", "cactus"),  # the same code without a budget
         unit="times the time of Cactus",
         judged_at=RECORDED,
         plain="With many texts and a large vocabulary our sampler for Cactus is faster than our sampler for typical acceptance.",

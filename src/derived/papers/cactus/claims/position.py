@@ -88,7 +88,7 @@ NEAR_OPTIMAL = (
         measure.mean("kl - kl_cactus", "rule == 'tas' and kind == 'noised'"),
         "mean difference over pairs",
         at_least(0),
-        null=lenient,
+        control=lenient,
         unit="nats",
         where="one rival alone: the page has what lenience and interpolation gain at the same acceptance",
     ),

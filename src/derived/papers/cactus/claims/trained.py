@@ -120,7 +120,7 @@ TRADE_OFF = (
         "drafts kept per block, total over total, gain over exact sampling in per cent, in pairs in which they still grow by "
         r"a twentieth from $\delta=0.1$ to $\delta=1$" + PAIRS,
         between(30, 70),
-        null=by_chance(gained, EXACT),
+        control=by_chance(gained, EXACT),
         unit="% more drafts per block",
         paper_value="+30 to +70 %",
         plain="With a budget near 1, drafts are 30 to 70 % longer than under exact sampling.",
@@ -146,7 +146,7 @@ TRADE_OFF = (
         less("valid", CACTUS, EXACT),
         OVER_EXACT + PAIRS,
         at_least(-0.05),
-        null=less("valid", PLAIN_CACTUS, PLAIN_EXACT),
+        control=less("valid", PLAIN_CACTUS, PLAIN_EXACT),
         unit=TEXTS,
         paper_value=Published(
             0.0098,  # 92.87 and 91.89 % of about 1,300 questions
@@ -165,7 +165,7 @@ TRADE_OFF = (
         less("valid", PLAIN_CACTUS, PLAIN_EXACT),
         OVER_EXACT + PAIRS,
         at_most(-0.1),
-        null=less("valid", FAR_EXACT, PLAIN_EXACT),  # no budget, but another draft
+        control=less("valid", FAR_EXACT, PLAIN_EXACT),  # no budget, but another draft
         unit=TEXTS,
         judged_at=RECORDED,
     ),
@@ -187,7 +187,7 @@ TRADE_OFF = (
         less("valid", FAR_CACTUS, FAR_EXACT),
         OVER_EXACT + PAIRS,
         at_most(-0.3),
-        null=less("valid", PLAIN_EXACT, FAR_EXACT),  # no budget, but another draft
+        control=less("valid", PLAIN_EXACT, FAR_EXACT),  # no budget, but another draft
         unit=TEXTS,
         where="the trained draft loses much, too (CAC-12.c)",
         judged_at=RECORDED,
@@ -199,7 +199,7 @@ TRADE_OFF = (
         measure.mean("valid", FAR_EXACT, unit=["pair"]),
         "share of texts without fault" + PAIRS,
         at_least(1 / 3, "1/3"),
-        null=measure.mean("valid", rival("topk", "plain", 0.01), unit=["pair"]),  # nearly all as the draft wrote it
+        control=measure.mean("valid", rival("topk", "plain", 0.01), unit=["pair"]),  # nearly all as the draft wrote it
         unit=TEXTS,
         where="sizes were chosen by pilots whose rows were thrown away; undecided in the record at 1,500 steps; Student's "
         "interval does not know that no share exceeds 1",
@@ -215,7 +215,7 @@ RIVALS = (
         less("valid", CACTUS, rival("interp", "truncated", 1.0)),
         OVER_RIVAL,
         at_least(0),
-        null=by_chance(partial(less, "valid"), rival("interp", "truncated", 1.0)),
+        control=by_chance(partial(less, "valid"), rival("interp", "truncated", 1.0)),
         unit=TEXTS,
         paper_value=Published(
             0.14,  # above 86 against below 72
@@ -234,7 +234,7 @@ RIVALS = (
         less("valid", CACTUS, rival("tas", "truncated", 1.0)),
         OVER_RIVAL,
         at_least(0),
-        null=less("valid", rival("interp", "truncated", 1.0), rival("tas", "truncated", 1.0)),
+        control=less("valid", rival("interp", "truncated", 1.0), rival("tas", "truncated", 1.0)),
         unit=TEXTS,
         judged_at=RECORDED,
         **EQUAL,
@@ -246,7 +246,7 @@ RIVALS = (
         less("valid", CACTUS, rival("topk", "truncated", 1.0)),
         OVER_RIVAL,
         at_least(0),
-        null=less("valid", rival("interp", "truncated", 1.0), rival("topk", "truncated", 1.0)),
+        control=less("valid", rival("interp", "truncated", 1.0), rival("topk", "truncated", 1.0)),
         unit=TEXTS,
         judged_at=RECORDED,
         where="a retold comparison; the rival as amended after an earlier record, of two pairs (CAC-13.g)",
@@ -266,7 +266,7 @@ RIVALS = (
         less("valid", PLAIN_SMALL, rival("interp", "plain", 0.01)),
         OVER_RIVAL,
         at_least(0),
-        null=less("valid", rival("topk", "plain", 0.01), rival("interp", "plain", 0.01)),
+        control=less("valid", rival("topk", "plain", 0.01), rival("interp", "plain", 0.01)),
         unit=TEXTS,
         judged_at=RECORDED,
         where="knobs are matched on other texts, which exact sampling writes",
@@ -278,7 +278,7 @@ RIVALS = (
         less("valid", PLAIN_SMALL, rival("mentored", "plain", 0.01)),
         VALID.format("Cactus less mentored decoding") + PAIRS,
         at_most(0),
-        null=less("valid", PLAIN_SMALL, rival("interp", "plain", 0.01)),
+        control=less("valid", PLAIN_SMALL, rival("interp", "plain", 0.01)),
         unit=TEXTS,
         judged_at=RECORDED,
     ),
@@ -289,7 +289,7 @@ RIVALS = (
         less("valid", PLAIN_SMALL, rival("lenience", "plain", 0.01)),
         VALID.format("Cactus less lenience") + PAIRS,
         at_most(0),
-        null=less("valid", PLAIN_SMALL, rival("interp", "plain", 0.01)),  # another old rule that accepts as often
+        control=less("valid", PLAIN_SMALL, rival("interp", "plain", 0.01)),  # another old rule that accepts as often
         unit=TEXTS,
         judged_at=RECORDED,
         where="first seen in the rows, then made a row; CAC-13.h and CAC-13.i are its exact counterparts on a trained verifier",

@@ -57,12 +57,12 @@ CLAIMS = (
         where="Zador",
         unit="ratio",
         amends="GT-6.a",
-        null="A slope of zero is what codes that learn nothing have, and it lies outside the range.",
+        control="A slope of zero is what codes that learn nothing have, and it lies outside the range.",
     ),
     on_page(
         "GT-5.c",
         source="prior",
-        null="A theorem on every codebook: each one is a trial of it, and none does nothing.",
+        control="A theorem on every codebook: each one is a trial of it, and none does nothing.",
     ),
     statistic(
         "GT-5.d",
@@ -72,7 +72,7 @@ CLAIMS = (
         "error from nine tokens over error from one, the largest over codebooks",
         at_most(0.85),
         unit="ratio",
-        null=measure.mean("share", "window == 3", by=["K"], decides=highest),
+        control=measure.mean("share", "window == 3", by=["K"], decides=highest),
     ),
     computed(
         "GT-6.a",
@@ -84,7 +84,7 @@ CLAIMS = (
         source="repo",
         where="notebook on learned codebooks: a fit of noise sensitivities, named Shannon's bound",
         unit="times",
-        null="The claim itself fails, since a power of the number of codes fits better.",
+        control="The claim itself fails, since a power of the number of codes fits better.",
         scale={},
     ),
 )

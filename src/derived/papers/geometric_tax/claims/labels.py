@@ -4,5 +4,5 @@ from derived.lab.claims import on_page
 
 CLAIMS = (
     on_page("GT-3.a"),
-    on_page("GT-4.a", null="A theorem on one family: every K and sigma is a trial, and both ends are reached."),
+    on_page("GT-4.a", control="A theorem on one family: every K and sigma is a trial, and both ends are reached."),
 )

@@ -43,7 +43,7 @@ CLAIMS = (
         "measured over predicted distortion, three codes at four shares judged jointly",
         within(1, 0.15),
         unit="ratio",
-        null=one_share,
+        control=one_share,
     ),
     statistic(
         "GT-2.c",
@@ -53,7 +53,7 @@ CLAIMS = (
         "random over linear codes at the largest share of disturbed positions",
         at_least(5),
         unit="times",
-        null=lambda rows: without_training(rows, "smooth"),
+        control=lambda rows: without_training(rows, "smooth"),
     ),
     on_page("GT-13.a"),
     on_page("GT-13.b"),

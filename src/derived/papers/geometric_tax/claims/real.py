@@ -58,7 +58,7 @@ CLAIMS = (
         where="Sapiens, heavy and light chain, one model of each, on human germline genes of the heavy chain alone; the published factor is 3,000, of other models with other windows",
         unit="times",
         made_of="real weights",
-        null=lambda rows: differ(rows, "near"),  # windows of 48 and 96 residues
+        control=lambda rows: differ(rows, "near"),  # windows of 48 and 96 residues
     ),
     statistic(
         "GT-10.e",
@@ -70,7 +70,7 @@ CLAIMS = (
         where="the criterion of GT-10.c, on real weights and real genes; the proportion is kept and the windows are shorter, the shortest of two residues, where one step is large",
         unit="times",
         made_of="real weights",
-        null=lambda rows: windows_alone(rows, "near"),
+        control=lambda rows: windows_alone(rows, "near"),
     ),
     statistic(
         "GT-12.f",
@@ -82,6 +82,6 @@ CLAIMS = (
         where="the criterion of GT-12.b; 2.2 million letters of chromosome 6, the unit is a stretch of 200 windows",
         unit="correlation",
         made_of="real data",
-        null=lambda rows: ordering(rows, *SAME),
+        control=lambda rows: ordering(rows, *SAME),
     ),
 )

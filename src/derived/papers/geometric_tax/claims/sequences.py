@@ -82,7 +82,7 @@ CLAIMS = (
         "largest over smallest cosine step, published over equal windows",
         at_least(30),
         unit="times",
-        null=other_walks,
+        control=other_walks,
     ),
     unseen(
         "GT-12.a",
@@ -102,7 +102,7 @@ CLAIMS = (
         "similarity of RDMs, lower of the first two less higher of the last two",
         at_least(0.3),
         unit="correlation",
-        null=lambda rows: ordering(measure.chosen(rows, "readout == 'random'"), *SAME),
+        control=lambda rows: ordering(measure.chosen(rows, "readout == 'random'"), *SAME),
     ),
     on_page("GT-12.c"),
     statistic(
@@ -116,8 +116,7 @@ CLAIMS = (
         where=OURS + "; GT-12.g has what training on DNA of one composition does",
         scale={"gpu": "ours"},
         **TRAINED,
-        null=untrained_alone,
-        null_why="untrained networks, halved, are few and differ about as much as training widens the order",
+        control=untrained_alone,
     ),
     statistic(
         "GT-12.g",
@@ -129,6 +128,6 @@ CLAIMS = (
         unit="correlation",
         where="the networks of GT-12.d with other draws; one composition is a random chain of letters for each network; one learning rate for both, and no plateau is asked",
         **TRAINED,
-        null=by_one_composition,
+        control=by_one_composition,
     ),
 )

@@ -124,7 +124,7 @@ def tax_halved(loud: str) -> Measure:
 TRAINED = {"judged_at": RECORDED}
 TIMES = {"unit": "times", **TRAINED}
 LESS = "$\\ln$ of the tax without noise less twice $\\ln$ of the tax with it, where these networks have learned and are flat"
-HALVED = {"unit": "nats", "null": lambda rows: tax_halved(numbers(rows, True))(rows), **TRAINED}
+HALVED = {"unit": "nats", "control": lambda rows: tax_halved(numbers(rows, True))(rows), **TRAINED}
 
 CLAIMS = (
     statistic(
@@ -139,7 +139,7 @@ CLAIMS = (
         where="abstract, Learned quantisation; Lorenz, small networks",
         paper_value="not monotone",
         **TIMES,
-        null=one_codebook(True),
+        control=one_codebook(True),
     ),
     statistic(
         "GT-8.b",
@@ -150,7 +150,7 @@ CLAIMS = (
         at_least(1),
         where="what separates the staircase from the regressogram",
         **TIMES,
-        null=one_codebook(False),
+        control=one_codebook(False),
     ),
     statistic(
         "GT-8.d",

@@ -205,7 +205,7 @@ CLAIMS = (
         source="paper",
         where=f"abstract, which says up to 8.5 times and so less than this; {SMALL}; {SEARCHED}",
         **TIMES,
-        null=times(RENAMED, HARD, EACH),
+        control=times(RENAMED, HARD, EACH),
     ),
     statistic(
         "GT-7.h",
@@ -219,7 +219,7 @@ CLAIMS = (
         where=f"abstract: up to so many times, so that a smaller factor does not contradict it; GT-8.f has the largest that we saw; {SMALL}; {SEARCHED}",
         paper_value="up to 8.5 times",
         **TIMES,
-        null=times(RENAMED, HARD, EACH[:1]),
+        control=times(RENAMED, HARD, EACH[:1]),
     ),
     statistic(
         "GT-7.d",
@@ -232,7 +232,7 @@ CLAIMS = (
         where="a measure that knows the truth, which $D$ does not; the squared error is given the value before it was rounded, so part of the gain may be the finer target; "
         + SEARCHED,
         **TRAINED,
-        null=over_cases(lambda rows, case: more_truth(rows, case, "shuffled"), EACH, lowest),
+        control=over_cases(lambda rows, case: more_truth(rows, case, "shuffled"), EACH, lowest),
     ),
     statistic(
         "GT-7.f",
@@ -243,7 +243,7 @@ CLAIMS = (
         at_least(1),
         where="what the staircase foretells as predictions sharpen; at a tenth of the steps the warm-up ends",
         **TIMES,
-        null=lambda rows: rise(rows, "smoothed"),
+        control=lambda rows: rise(rows, "smoothed"),
     ),
     statistic(
         "GT-7.g",
@@ -255,7 +255,7 @@ CLAIMS = (
         unit="standard errors",
         where="at one half an interval that knew of other draws would be an eighth wider; since this fails, each pair of GT-7 to GT-9 is judged on a draw of its own",
         judged_at=RECORDED,
-        null="The claim itself fails, on the design that this chapter first had.",
+        control="The claim itself fails, on the design that this chapter first had.",
     ),
     statistic(
         "GT-7b.a",
@@ -267,7 +267,7 @@ CLAIMS = (
         plain="The same softmax on the same tokens distorts less than half as much when its labels are blurred over neighbouring bins.",
         where="against the paper's reading, which names tokenisation as the cause; a blurred label is softer and coarser as well, and GT-7c takes these apart",
         **TIMES,
-        null=once_learned("ce", "smoothed"),
+        control=once_learned("ce", "smoothed"),
     ),
     statistic(
         "GT-7b.c",
@@ -278,7 +278,7 @@ CLAIMS = (
         at_most(1.4),
         where=SEARCHED,
         **TIMES,
-        null=times(RENAMED, SCALAR, FORESEEN, highest),
+        control=times(RENAMED, SCALAR, FORESEEN, highest),
     ),
     refuted(
         "GT-7b.d",
@@ -299,7 +299,7 @@ CLAIMS = (
         at_least(2),
         where="what separates the softness of a label from its order",
         **TIMES,
-        null=once_learned("ce", "smoothed"),
+        control=once_learned("ce", "smoothed"),
     ),
     statistic(
         "GT-7c.b",
@@ -310,7 +310,7 @@ CLAIMS = (
         at_least(1.5),
         where="what separates the width of a label from its order",
         **TIMES,
-        null=once_learned("ce", "smoothed"),
+        control=once_learned("ce", "smoothed"),
     ),
     statistic(
         "GT-7c.d",
@@ -321,7 +321,7 @@ CLAIMS = (
         at_least(1),
         where="by the staircase six bins have the length of the blur, so that four should have less",
         **TIMES,
-        null=once_learned("ce", "smoothed"),
+        control=once_learned("ce", "smoothed"),
     ),
     statistic(
         "GT-2.d",
@@ -333,7 +333,7 @@ CLAIMS = (
         where="the criterion of GT-2.b; that displacements add is assumed, not proved, for a network; one of the six arms, of labels blurred along a random order, is hardly learned",
         unit="ratio",
         judged_at=RECORDED,
-        null=one_law,
+        control=one_law,
     ),
     statistic(
         "GT-2.e",
@@ -345,7 +345,7 @@ CLAIMS = (
         where="a bias of a quarter of $J$ would bend the slope by 0.1 at the recorded length",
         unit="exponent",
         judged_at=RECORDED,
-        null="Clouds that know nothing of one another have the slope zero, outside the range.",
+        control="Clouds that know nothing of one another have the slope zero, outside the range.",
     ),
     statistic(
         "GT-2.f",
@@ -357,7 +357,7 @@ CLAIMS = (
         where="$rL=51$ at the published length of 512 and the largest rate of 0.1: were it so there, the pooled law without a bias would predict too small a $D$; recorded on shorter paths",
         unit="of $J$",
         judged_at=RECORDED,
-        null=measure.mean("unbiased", "bias == bias and arm == 'ce'"),
+        control=measure.mean("unbiased", "bias == bias and arm == 'ce'"),
     ),
     statistic(
         "GT-9.a",
@@ -371,7 +371,7 @@ CLAIMS = (
         where=f"abstract, of which the factor alone is known, not its systems nor its measure; {SMALL}",
         paper_value=Published(1.3, "times"),
         **TIMES,
-        null=lambda rows: ratio(farthest(rows, "ce", 3)),
+        control=lambda rows: ratio(farthest(rows, "ce", 3)),
     ),
     statistic(
         "GT-9.b",
@@ -384,7 +384,7 @@ CLAIMS = (
         where=f"abstract; {SMALL}, Lorenz in place of mutation walks",
         paper_value="3,000 against 1.3 times",
         **TIMES,
-        null=halves_differ,
+        control=halves_differ,
     ),
     refuted(
         "GT-9.d",

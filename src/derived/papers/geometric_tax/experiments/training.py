@@ -50,7 +50,7 @@ class Arms(Swaps):
 
 @dataclass(frozen=True, kw_only=True)
 class Heads(Swaps):
-    """GT-7.a, d, h, 7b.c: the two heads that they compare, blurred labels and the null arm, judged also before the last
+    """GT-7.a, d, h, 7b.c: the two heads that they compare, blurred labels and the control, judged also before the last
     tenth of the steps, in networks that share no draw with ``Arms``. Rows as of ``Swaps``."""
 
     looks: tuple[float, ...] = (0.1, 0.9)

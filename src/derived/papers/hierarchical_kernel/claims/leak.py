@@ -18,7 +18,7 @@ CLAIMS = (
         at_least(-0.01),
         unit="nats",
         where="an even guess passes, as it should: the row lives by the arm that fails it, HKT-3.e, where the layer leaks",
-        null=mean("loss - chance", "kind == 'hkt-block'"),
+        control=mean("loss - chance", "kind == 'hkt-block'"),
     ),
     statistic(
         "HKT-3.e",
@@ -30,7 +30,7 @@ CLAIMS = (
         at_most(-0.1),
         unit="nats",
         where="the control of HKT-3.d",
-        null=mean("loss - chance", "kind == 'plain'"),  # attention without summaries
+        control=mean("loss - chance", "kind == 'plain'"),  # attention without summaries
     ),
     unseen(
         "HKT-3.f",

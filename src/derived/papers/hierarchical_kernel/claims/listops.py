@@ -32,7 +32,7 @@ CLAIMS = (
         " ours is on trees that we drew anew by LRA's published rules, not on its test file",
         paper_value="35.63 to 37.27 %",
         judged_at=("cpu",),
-        null=accuracy("LRA", "majority"),  # reads nothing
+        control=accuracy("LRA", "majority"),  # reads nothing
     ),
     reported(
         "HKT-9.d",

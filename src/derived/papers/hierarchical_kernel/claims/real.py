@@ -29,8 +29,7 @@ def over_plain(id: str, experiment: type[Real], task: str, where: str, paper_val
         at_least(0),
         where=where,
         paper_value=paper_value,
-        null=settled(by_chance("plain")),
-        null_why="its true gain is zero, the edge of the criterion, so that no number of pairs would make it fail",
+        control=settled(by_chance("plain")),
         **REAL,
     )
 
@@ -46,7 +45,7 @@ def over_rivals(id: str, experiment: type[Real], task: str, where: str) -> Claim
         "paired differences of test accuracy at the end of training, jointly",
         at_least(0),
         where=where,
-        null=settled(least_gain(RIVALS[1:], "wide")),  # as many numbers, no summaries
+        control=settled(least_gain(RIVALS[1:], "wide")),  # as many numbers, no summaries
         **REAL,
     )
 
@@ -79,6 +78,6 @@ ENCODERS = (
         " was found before, in weights (Saponati et al. 2025)",
         made_of="real weights",
         scale={"ci": "ours"},
-        null=mutual("drawn"),  # heads drawn anew read the same tokens
+        control=mutual("drawn"),  # heads drawn anew read the same tokens
     ),
 )

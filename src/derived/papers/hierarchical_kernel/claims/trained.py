@@ -61,7 +61,7 @@ EARNED = (
         at_least(0),
         where=TUNED,
         matters=0.02,
-        null=settled(tuned_gain("plain", "wide")),  # as many numbers, no summaries
+        control=settled(tuned_gain("plain", "wide")),  # as many numbers, no summaries
         **JUDGED,
     ),
     statistic(
@@ -74,7 +74,7 @@ EARNED = (
         at_least(0),
         where=TUNED,
         matters=0.02,
-        null=settled(least_gain(RIVALS, "plain")),  # no summaries at all
+        control=settled(least_gain(RIVALS, "plain")),  # no summaries at all
         **JUDGED,
     ),
     statistic(
@@ -85,7 +85,7 @@ EARNED = (
         "accuracy less the depth-1 rule's on the same test data, every arm jointly",
         at_least(0),
         where="the reference up to which the arms were to be trained",
-        null=over_depth_1("stage == 'test' and step == 0"),  # before training
+        control=over_depth_1("stage == 'test' and step == 0"),  # before training
         **JUDGED,
     ),
 )
@@ -117,7 +117,7 @@ TREES = (
         unit="share",
         where=CONTROL,
         judged_at=("cpu",),
-        null=settled(least_gain(("plain", "hkt-average"), "wide")),  # as many numbers, no summaries
+        control=settled(least_gain(("plain", "hkt-average"), "wide")),  # as many numbers, no summaries
     ),
     statistic(
         "HKT-E6.b",
@@ -130,7 +130,7 @@ TREES = (
         where=f"both are right in nearly every case, so that a gain had no room to show; {CONTROL}",
         judged_at=("cpu",),
         matters=0.05,
-        null=settled(least_gain(("conv-qk",), "plain")),  # no summaries at all
+        control=settled(least_gain(("conv-qk",), "plain")),  # no summaries at all
     ),
     statistic(
         "HKT-E6.c",
@@ -142,6 +142,6 @@ TREES = (
         unit="share",
         where=f"averages keep the letters of a group and lose their order; {CONTROL}",
         judged_at=("cpu",),
-        null=settled(measure.mean("accuracy - last", f"{AT_END} and kind == 'hkt'")),  # summaries that are trained
+        control=settled(measure.mean("accuracy - last", f"{AT_END} and kind == 'hkt'")),  # summaries that are trained
     ),
 )

@@ -58,7 +58,9 @@ CLAIMS = (
         unit="overlap",
         source="digest",
         where="version 1, `thm:weak_error_clean`, `cor:weak_error_centered`; the margin does not tell hot from cold",
-        null=mean("-first_theory", by=["logit_std", "H", "tau"], decides=farthest_from(0)),  # two tokens that stay at 0
+        control=mean(
+            "-first_theory", by=["logit_std", "H", "tau"], decides=farthest_from(0)
+        ),  # two tokens that stay at 0
     ),
     statistic(
         "HT-6.a",
@@ -72,7 +74,7 @@ CLAIMS = (
         source="digest",
         where="version 1, `thm:weak_error_clean`, at two steps, which bounds the error by $O(\\eta)$; order two is ours",
         judged_at=RECORDED,
-        null=SAME_CLOCK,
+        control=SAME_CLOCK,
         horizon=r"$\eta=0.8$ and $0.4$ at $\tau=1.92$",
         paper_value=r"$O(\eta)$",
     ),
@@ -86,7 +88,7 @@ CLAIMS = (
         NEARER_TO_FOUR,
         unit="ratio of errors",
         judged_at=RECORDED,
-        null=SAME_CLOCK,
+        control=SAME_CLOCK,
         horizon="one head and four",
     ),
     statistic(
@@ -99,7 +101,9 @@ CLAIMS = (
         within(0, 0.02),
         unit="mean overlap",
         where="our wording, after `eq:Diffusive_gaussian_case` of version 1; first tagged as retold",
-        null=mean("1 / 8 - m_theory", "layer > 0", by=["H", "L", "tau"], decides=farthest_from(0)),  # eight that stay
+        control=mean(
+            "1 / 8 - m_theory", "layer > 0", by=["H", "L", "tau"], decides=farthest_from(0)
+        ),  # eight that stay
         horizon="1,000 heads at 384 layers; 3,072 layers at 100 heads",
         scale={"gpu": "ours"},
     ),
@@ -114,7 +118,7 @@ CLAIMS = (
         within(0, 0.06),
         unit="mean overlap",
         judged_at=RECORDED,
-        null=lambda rows: mean("m - m_theory", SMALL, by=["H", "tau"], decides=farthest_from(0))(as_at_first(rows)),
+        control=lambda rows: mean("m - m_theory", SMALL, by=["H", "tau"], decides=farthest_from(0))(as_at_first(rows)),
         where="at the usual scale $1$ the overlap lags, as the page shows",
         horizon="eight heads",
         scale={"gpu": "ours"},
@@ -128,7 +132,7 @@ CLAIMS = (
         within(0, 0.06),
         unit="mean overlap",
         judged_at=RECORDED,
-        null="The claim itself fails, by more than the slack several times over.",
+        control="The claim itself fails, by more than the slack several times over.",
         where="HT-19 at another scale, with its criterion; the rows were known",
         horizon="eight heads",
         scale={"gpu": "ours"},
@@ -143,7 +147,7 @@ CLAIMS = (
         unit="mean overlap",
         where="that they collapse at all is HT-19, which layers that do nothing fail; here they would pass",
         judged_at=RECORDED,
-        null=lambda rows: one_less_eight(rows, counted=True),
+        control=lambda rows: one_less_eight(rows, counted=True),
         horizon="eight heads",
         scale={"gpu": "ours"},
     ),

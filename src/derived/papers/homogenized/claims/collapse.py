@@ -40,7 +40,9 @@ CLAIMS = (
         unit="mean overlap",
         source="digest",
         where="version 1, `thm:clustering_small_beta`",
-        null=mean("(1 + 7 * 0.1) / 8 - u", "layer > 0 and d == 256", by=["tau"], decides=farthest_from(0)),  # they stay
+        control=mean(
+            "(1 + 7 * 0.1) / 8 - u", "layer > 0 and d == 256", by=["tau"], decides=farthest_from(0)
+        ),  # they stay
     ),
     statistic(
         "HT-8.a",
@@ -54,7 +56,7 @@ CLAIMS = (
         source="digest",
         where="version 1, `thm:clustering_random_init`, which has any temperature; tested at one",
         judged_at=RECORDED,
-        null=mean(
+        control=mean(
             "-gamma_theory", "layer > 0 and d == 4096", by=["tau"], decides=farthest_from(0)
         ),  # orthogonal for ever
         scale={"gpu": "ours"},
@@ -67,7 +69,7 @@ CLAIMS = (
         r"time to overlap $\frac12$, chain over ODE at $d=10^6$, worst case",
         within(1, 0.05),
         unit="ratio of times",
-        null=mean(
+        control=mean(
             "hot / chain", "chain.notna()", by=["n", "logit_std"], decides=farthest_from(1)
         ),  # hot, to be delayed
         scale={"gpu": "ours"},
@@ -83,7 +85,9 @@ CLAIMS = (
         unit=r"$\tau$",
         source="paper",
         where="abstract; judged in the ODE of the simplex, which is our reading. Its third brake, the dimension, has no row",
-        null=smallest(lambda rows: colder(rows.assign(ode=rows["hot"]))),  # a collapse that temperature does not touch
+        control=smallest(
+            lambda rows: colder(rows.assign(ode=rows["hot"]))
+        ),  # a collapse that temperature does not touch
         horizon="2,048 tokens, logit deviation 16",
     ),
     computed(
@@ -97,7 +101,9 @@ CLAIMS = (
         source="paper",
         where="abstract; judged in the ODE of the simplex, which is our reading, from orthogonal tokens at infinite width: from tokens that start with an overlap the delay is bounded, and at a fixed temperature the delay beyond "
         r"$\ln(n+1)$ ends in long contexts, as the page shows",
-        null=smallest(lambda rows: longer(rows.assign(ode=by_draw(rows["ode"], rows, ["logit_std"]).transform("min")))),
+        control=smallest(
+            lambda rows: longer(rows.assign(ode=by_draw(rows["ode"], rows, ["logit_std"]).transform("min")))
+        ),
         horizon="2,048 tokens, logit deviation 16",
     ),
     statistic(
@@ -108,7 +114,7 @@ CLAIMS = (
         r"slope of $\ln(1-m)$ plus $1-\frac1d$, worst case",
         within(0, 0.05),
         unit=r"per unit of $\tau$",
-        null=slope("(1 - 1 / d) * tau", "tau", by=["d", "n", "logit_std"], decides=farthest_from(0)),  # nothing ends
+        control=slope("(1 - 1 / d) * tau", "tau", by=["d", "n", "logit_std"], decides=farthest_from(0)),  # nothing ends
         horizon=r"$1-m$ from $10^{-3}$ on, over $\tau=8$",
     ),
 )

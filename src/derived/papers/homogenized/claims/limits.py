@@ -49,7 +49,7 @@ CLAIMS = (
         r"slope of ln variance in $\ln H$",
         within(-1, 0.15),
         unit="power of $H$",
-        null="if heads did not count the power would be 0 by construction, whatever the draws",
+        control="if heads did not count the power would be 0 by construction, whatever the draws",
         horizon="1,024 heads",
         where="our wording, after `cor:SDE` of version 1; first tagged as retold",
     ),

@@ -37,7 +37,7 @@ CLAIMS = (
         unit="squared length",
         source="digest",
         where="version 1, `eq: the.spde`",
-        null=mean("distance / 2", by=["n"], decides=lowest),  # over prompts, which does average out
+        control=mean("distance / 2", by=["n"], decides=lowest),  # over prompts, which does average out
         horizon="8,192 tokens",
         scale={"gpu": "ours"},
     ),
@@ -49,6 +49,6 @@ CLAIMS = (
         "final over initial overlap",
         at_most(0.3),
         unit="share of the overlap",
-        null=mean("gamma / gamma0", "noise == 'common' and gamma0 > 0 and layer == layer.max()"),
+        control=mean("gamma / gamma0", "noise == 'common' and gamma0 > 0 and layer == layer.max()"),
     ),
 )

@@ -77,7 +77,7 @@ CLAIMS = (
         source="digest",
         where="version 1, `thm:large_beta_meta` (b)",
         paper_value=r"$u\to\pm1$; from its equation we compute at most $0.409$",
-        null="none: a pair that never moves never returns, and so would pass; that the row fails is what tells",
+        control="none: a pair that never moves never returns, and so would pass; that the row fails is what tells",
         horizon="slow time 10",
     ),
     statistic(
@@ -91,7 +91,7 @@ CLAIMS = (
         unit="probability above $0.806$",
         judged_at=RECORDED,
         amends="HT-13.a",
-        null=excess_return("recurrent", factors=0),  # an orthogonal A
+        control=excess_return("recurrent", factors=0),  # an orthogonal A
         horizon="slow time 10, at $d=256$; HT-13.d has four times the width",
     ),
     statistic(
@@ -104,7 +104,7 @@ CLAIMS = (
         within(0, 0.1),
         unit="probability above $0.806$",
         judged_at=RECORDED,
-        null=lambda rows: widest(rows.assign(returned=False)),  # pairs that stay where they are
+        control=lambda rows: widest(rows.assign(returned=False)),  # pairs that stay where they are
         horizon="slow time 10, at $d=1024$",
     ),
     statistic(
@@ -117,7 +117,7 @@ CLAIMS = (
         within(0, 0.05),
         unit="probability above $0.806$",
         judged_at=RECORDED,
-        null=at_largest_step,
+        control=at_largest_step,
         where="a pilot at $d=64$, its rows thrown away, had fixed the steps, and shown the share to rise as they shrink",
         horizon="step $0.025$, slow time 10, at $d=128$",
     ),

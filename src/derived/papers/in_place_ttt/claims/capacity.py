@@ -18,7 +18,9 @@ CLAIMS = (
         "noise over the closed form, the case farthest from it",
         within(1, 0.15),
         unit="of the closed form",
-        null=measure.mean("std * h / N", by=["N", "h"], decides=farthest_from(1)),  # forgets that noise adds in squares
+        control=measure.mean(
+            "std * h / N", by=["N", "h"], decides=farthest_from(1)
+        ),  # forgets that noise adds in squares
     ),
     statistic(
         "IPT-8.c",
@@ -28,6 +30,6 @@ CLAIMS = (
         "pairs at half of the answers over the formula, the size farthest from it",
         within(1, 0.25),
         unit="of the formula",
-        null=measure.mean("half / rule", "point == 0", by=["d", "h", "V"], decides=farthest_from(1)),
+        control=measure.mean("half / rule", "point == 0", by=["d", "h", "V"], decides=farthest_from(1)),
     ),
 )

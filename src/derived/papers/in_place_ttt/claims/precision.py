@@ -39,7 +39,7 @@ CLAIMS = (
         at_most(1),
         unit="of its limit",
         where="the clip: the paper's setting for Table 1",
-        null=of_limit("1e-1"),
+        control=of_limit("1e-1"),
     ),
     on_page("IPT-16.b"),
 )

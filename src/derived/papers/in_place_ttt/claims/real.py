@@ -120,7 +120,7 @@ CLAIMS = (
         at_least(0.05),
         unit="cosine",
         judged_at=("cpu",),
-        null=moved_by_another_draw,
+        control=moved_by_another_draw,
         **FACTS,
     ),
     statistic(
@@ -132,7 +132,7 @@ CLAIMS = (
         at_least(0.05),
         unit="cosine",
         judged_at=("cpu",),
-        null=fresh_on_other_texts,
+        control=fresh_on_other_texts,
         made_of="real weights",
         where=GEMMA["where"]
         + "; one draw of fresh weights, and a mean over layers, in some of which training lowers it",
@@ -146,7 +146,7 @@ CLAIMS = (
         at_most(1e-3),
         unit="share of the weights that are not zero",
         judged_at=("cpu",),
-        null=largest("changed_by_more", TRAINED + " and replicate == 0"),
+        control=largest("changed_by_more", TRAINED + " and replicate == 0"),
         **GEMMA,
     ),
     computed(
@@ -159,7 +159,7 @@ CLAIMS = (
         unit="logits",
         source="paper",
         judged_at=("cpu",),
-        null=largest("moved", "arm == 'clipped'"),
+        control=largest("moved", "arm == 'clipped'"),
         made_of="real weights",
         where="Section 3.4; Gemma 3 270M, memories in three layers, on novels and speeches",
         scale={},
@@ -174,7 +174,7 @@ CLAIMS = (
         at_least(0.1),
         unit="nats per token",
         judged_at=("cpu",),
-        null=cost("raw", lambda rows: rows["step"].min()),
+        control=cost("raw", lambda rows: rows["step"].min()),
         made_of="real weights",
         where="after notes on the code's issues, where a first written state raised a loss from 1.86 to 10.81; Gemma 3 270M; "
         "values are what the MLP sees at the next token, without a projection; four inner steps, up to the released 0.3",
@@ -187,7 +187,7 @@ CLAIMS = (
         "loss without the memory, and with that of another text, less the loss with it, mean over three blocks of a piece; "
         + PIECES,
         at_least(0),
-        null=gain("shuffled", "base", "other"),
+        control=gain("shuffled", "base", "other"),
         matters=0.01,
         **TRAINED_PARTS,
     ),
@@ -206,7 +206,7 @@ CLAIMS = (
         "loss with the memory of another text less that with its own, after the longest context less after the shortest; "
         + PIECES,
         at_least(0),
-        null=growth("shuffled", "other"),
+        control=growth("shuffled", "other"),
         matters=0.01,
         **TRAINED_PARTS,
     ),

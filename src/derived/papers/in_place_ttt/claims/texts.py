@@ -42,7 +42,7 @@ CLAIMS = (
         where="Figure 2, on the Pile and Proof-Pile-2; small models on Python sources here, window attention at the largest "
         "of three rates",
         source="paper",
-        null="an arm that writes another text was not run here; IPT-13.a, which asks the same of generated texts, has one",
+        control="an arm that writes another text was not run here; IPT-13.a, which asks the same of generated texts, has one",
         made_of="real data",
     ),
     statistic(
@@ -56,7 +56,7 @@ CLAIMS = (
         judged_at=RECORDED,
         where="Figure 2: still falling at 32k tokens; small models on Python sources here",
         source="paper",
-        null=last_lengthening("chunk == 0"),
+        control=last_lengthening("chunk == 0"),
         made_of="real data",
     ),
     statistic(
@@ -69,6 +69,6 @@ CLAIMS = (
         unit="share of answers",
         judged_at=RECORDED,
         where="the nearest to Tables 1 and 2 that can be run here: one small model for all tasks, trained on them",
-        null=missed_without_less("shuffled", highest),  # in none of the tasks may it pass
+        control=missed_without_less("shuffled", highest),  # in none of the tasks may it pass
     ),
 )

@@ -192,7 +192,7 @@ CLAIMS = (
         where="after Figure 3c, whose numbers were not readable; generated texts here",
         source="digest",
         **SHARE,
-        null=mean_of([recall(1, "none")], "test", lowest),
+        control=mean_of([recall(1, "none")], "test", lowest),
     ),
     refuted(
         "IPT-10.b",
@@ -216,7 +216,7 @@ CLAIMS = (
         amends="IPT-10.b",
         unit="recall",
         judged_at=("cpu",),
-        null=mean_of([recall(1, "both", tied=True)], "test", highest),
+        control=mean_of([recall(1, "both", tied=True)], "test", highest),
     ),
     statistic(
         "IPT-10.c",
@@ -227,7 +227,7 @@ CLAIMS = (
         "models, each arm at the rate that validation chose, the lower of two arms, with a projection and with nothing learned",
         at_least(2),
         unit="times, at least",
-        null=least_factor([(recall(2, "proj"), recall(2, "neither"))]),  # neither looks ahead
+        control=least_factor([(recall(2, "proj"), recall(2, "neither"))]),  # neither looks ahead
         where="after Figure 3c, whose numbers were not readable; of rates that are equally good the largest",
         source="digest",
         **JUDGED,
@@ -242,7 +242,7 @@ CLAIMS = (
         where="Figure 3b: 512 and 1024 of 256 to 2048 are best, labels as retold; judged on generated documents",
         source="digest",
         **NATS,
-        null=lambda rows: ends_over_middle(chosen(rows, "writes == 'another'")),
+        control=lambda rows: ends_over_middle(chosen(rows, "writes == 'another'")),
     ),
     statistic(
         "IPT-12",
@@ -256,7 +256,7 @@ CLAIMS = (
         where="Figure 3a: more state is better, labels as retold; judged on generated documents; what matters is as in IPT-11",
         source="digest",
         matters=0.1,
-        null="without a memory no block writes, and there is nothing to count",
+        control="without a memory no block writes, and there is nothing to count",
     ),
     statistic(
         "IPT-13.a",
@@ -269,7 +269,7 @@ CLAIMS = (
         where="Figure 2; models of 30,000 parameters on generated documents here",
         source="paper",
         **NATS,
-        null=at_plateau(least_difference([("arm == 'window'", "arm == 'placebo'")]), "window", "placebo"),
+        control=at_plateau(least_difference([("arm == 'window'", "arm == 'placebo'")]), "window", "placebo"),
     ),
     statistic(
         "IPT-13.b",
@@ -285,7 +285,7 @@ CLAIMS = (
         plain="Trained from scratch, it also beats gated linear attention, DeltaNet and LaCT.",
         where="Figure 2; models of 30,000 parameters on generated documents here",
         source="paper",
-        null="one rival refutes the statement or nothing is judged, so that no arm can pass",
+        control="one rival refutes the statement or nothing is judged, so that no arm can pass",
     ),
     statistic(
         "IPT-13.c",
@@ -298,7 +298,7 @@ CLAIMS = (
         horizon="contexts of 16 and 32 tokens, after which a reader who forgets nothing has next to nothing left to gain",
         source="paper",
         **NATS,
-        null=at_plateau(last_lengthening("arm == 'window'"), "window"),
+        control=at_plateau(last_lengthening("arm == 'window'"), "window"),
     ),
     statistic(
         "IPT-13.f",
@@ -307,7 +307,7 @@ CLAIMS = (
         catching_up,
         "loss of In-Place TTT less that of DeltaNet; " + PAIRED.format("one pair") + FLAT,
         at_least(0),
-        null=unread,
+        control=unread,
         amends="IPT-13.b",
         unit="nats per token",
         judged_at=("cpu",),
@@ -319,7 +319,7 @@ CLAIMS = (
         after_few_steps(over_rivals("ttt")),
         "loss of a rival less that of In-Place TTT after few steps; " + PAIRED.format("the lowest of three rivals"),
         at_least(0),
-        null=after_few_steps(over_rivals("token")),  # it writes, without a tap
+        control=after_few_steps(over_rivals("token")),  # it writes, without a tap
         **NATS,
     ),
     unseen(
@@ -350,7 +350,7 @@ CLAIMS = (
         unit="nats per token",
         source="paper",
         where="Section 3.4",
-        null=largest(lambda rows: (rows["first"] - rows["base"]).abs(), "start == 'random'"),
+        control=largest(lambda rows: (rows["first"] - rows["base"]).abs(), "start == 'random'"),
         scale={},
     ),
     statistic(
@@ -364,6 +364,6 @@ CLAIMS = (
         where="Section 3.4, by its words; models of 20,000 parameters that had learned generated documents",
         unit="nats per token",
         judged_at=("cpu",),
-        null=least_difference([("start == 'static'", "start == 'placebo'")]),
+        control=least_difference([("start == 'static'", "start == 'placebo'")]),
     ),
 )

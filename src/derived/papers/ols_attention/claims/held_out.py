@@ -22,7 +22,7 @@ CLAIMS = (
         measure.mean("error / predicted", by=["p", "num_tokens"], decides=farthest_from(1.0)),
         "measured over exact at every size, jointly",
         within(1, 0.05),
-        null=measure.mean("1 / predicted", by=["p", "num_tokens"], decides=farthest_from(1.0)),  # a layer of zeros
+        control=measure.mean("1 / predicted", by=["p", "num_tokens"], decides=farthest_from(1.0)),  # a layer of zeros
         unit="of the exact mean",
     ),
     statistic(
@@ -33,7 +33,7 @@ CLAIMS = (
         measure.slope("error", "amount", DOUBLED, y=np.log10),
         r"$\log_{10}$ of the relative distance from the least-squares prediction at $c=2$ over that at $c=1$",
         at_least(1.0),
-        null=measure.slope("error", "amount", DOUBLED.replace("self", "cross"), y=np.log10),  # it keeps its context
+        control=measure.slope("error", "amount", DOUBLED.replace("self", "cross"), y=np.log10),  # it keeps its context
         source="digest",
         where="limitations, as retold; by OLS-6.a the error is near $|2^2-1|=3$, so that this row only puts a number to it; by OLS-7 the error at c = 1 falls with the size of a batch, so that short batches give a smaller factor",
         paper_value="“highly sensitive”",

@@ -44,7 +44,7 @@ def trained(
         rf"share of replicates whose $\Gamma$ has a risk within ${100 * ARRIVED:g}$ % of that of $\Gamma^\star$, and whose "
         rf"whole layer a loss within ${100 * OWN:g}$ % of it over the last steps (least squares: 0)",
         at_least(0.9),
-        null=r"a layer of zeros has the risk $\operatorname{tr}\Lambda$, more than twice the optimal one: a share of 0",
+        control=r"a layer of zeros has the risk $\operatorname{tr}\Lambda$, more than twice the optimal one: a share of 0",
         unit="share of replicates",
         judged_at=("cpu",),
         **facts,
@@ -60,7 +60,9 @@ CLAIMS = (
         measure.mean("distance", by=["spectrum"], decides=measure.highest),
         r"$\|\hat\Gamma-\Gamma^\star\|_F/\|\Gamma^\star\|_F$ of the layer fitted to 16,384 tasks, at both spectra jointly",
         at_most(0.1),
-        null=measure.mean("endless", by=["spectrum"], decides=measure.highest),  # the best layer of an endless context
+        control=measure.mean(
+            "endless", by=["spectrum"], decides=measure.highest
+        ),  # the best layer of an endless context
         unit="of Γ*",
         **THEORY,
     ),
@@ -73,7 +75,7 @@ CLAIMS = (
         of_both_spectra("risk / optimal_risk"),
         "measured over exact at both spectra",
         within(1, 0.05),
-        null=of_both_spectra("risk_of_zero / optimal_risk"),
+        control=of_both_spectra("risk_of_zero / optimal_risk"),
         unit="of the exact risk",
         **THEORY,
     ),

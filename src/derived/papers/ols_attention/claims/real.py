@@ -44,7 +44,7 @@ CLAIMS = (
         told_by_moment("in order"),
         "rank correlation over quarters of the error of the layer that attends to the quarter with $|c^2-1|$",
         at_least(0.9),
-        null=told_by_moment("windows"),  # bursts and years mixed: a quarter is a small batch
+        control=told_by_moment("windows"),  # bursts and years mixed: a quarter is a small batch
         where="OLS-6.a on data: a layer made from responses dealt by chance passes, too; one path, whose quarters are not independent",
         unit="rank correlation",
         made_of="real data",
@@ -59,7 +59,7 @@ CLAIMS = (
         "error of frozen over that of refitted weights, geometric mean, by era of fourteen speeches, each of which has one "
         "frozen layer",
         at_least(1.1),
-        null=times_as_far_off("shuffled"),  # speeches dealt to the eras by chance
+        control=times_as_far_off("shuffled"),  # speeches dealt to the eras by chance
         where="OLS-6.a on trained vectors, 16 principal axes; a pilot on six novels fixed the sizes but for the eras; neither "
         "layer sees another speech of the same president, and there are no more speeches",
         unit="ratio of errors",

@@ -38,7 +38,7 @@ CLAIMS = (
         measure.mean("noise / theory", "memory == 'hebb' and num_patterns == num_patterns.max()"),
         "measured over exact at the largest $K$",
         within(1, 0.1),
-        null=measure.mean("naive / theory", "memory == 'hebb' and num_patterns == num_patterns.max()"),
+        control=measure.mean("naive / theory", "memory == 'hebb' and num_patterns == num_patterns.max()"),
         unit="of the exact noise",
     ),
     on_page(
@@ -53,7 +53,7 @@ CLAIMS = (
         measure.mean("bit_error", "fraction == 0.9"),
         "share of wrong bits after the step",
         at_most(0.02),
-        null=measure.mean("before", "fraction == 0.9"),
+        control=measure.mean("before", "fraction == 0.9"),
         source="prior",
         where="Demircigil et al. 2017, whose theorem says every bit of every pattern, see OLS-17.c",
         paper_value=r"error $\to0$",
@@ -67,7 +67,7 @@ CLAIMS = (
         measure.share("all_repaired", "fraction == 0.5", unit=["N", "replicate"]),
         "share of memories",
         at_least(0.9),
-        null=measure.share("before == 0", "fraction == 0.5", unit=["N", "replicate"]),
+        control=measure.share("before == 0", "fraction == 0.5", unit=["N", "replicate"]),
         source="prior",
         where=r"Demircigil et al. 2017: below $\alpha$ the share tends to 1 as $N$ grows",
         paper_value=r"share $\to1$",
@@ -84,7 +84,7 @@ CLAIMS = (
         ),
         "wrong bits per pattern after the step, where one was wrong before, at both sizes",
         at_least(1.05),
-        null=measure.mean(
+        control=measure.mean(
             "wrong",
             "load == 'typical' and flips == 1 and rule == 'nothing' and N >= 14",
             by=["N"],
@@ -103,7 +103,7 @@ CLAIMS = (
         "share of memories that keep all patterns that are tried at the larger load, and on average leave less than half a "
         "wrong bit of one at the smaller",
         at_least(0.9),
-        null=keeps_and_repairs("nothing"),  # keeps all, repairs nothing
+        control=keeps_and_repairs("nothing"),  # keeps all, repairs nothing
         where="the limit $2^{N/2}$ is the flip rule's; at the larger load the step repairs little, as the page shows",
         unit="share of memories",
     ),

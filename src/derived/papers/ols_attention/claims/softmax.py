@@ -14,7 +14,7 @@ CLAIMS = (
         measure.power("error", "beta"),
         r"slope of $\ln$ error against $\ln\beta$",
         within(1, 0.05),
-        null=measure.power("without_intercept", "beta"),
+        control=measure.power("without_intercept", "beta"),
         horizon=r"$\beta=10^{-4}$",
         unit="power of β",
     ),

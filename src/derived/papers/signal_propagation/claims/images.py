@@ -33,6 +33,6 @@ CLAIMS = (
         "$p=0$, passes, too; a pilot of one condition sized tier cpu",
         paper_value="not visible",
         judged_at=RECORDED,
-        null=lambda rows: CLAIMS[0].measure(rows.assign(J_theory=1.0)),  # gradients that do not grow
+        control=lambda rows: CLAIMS[0].measure(rows.assign(J_theory=1.0)),  # gradients that do not grow
     ),
 )

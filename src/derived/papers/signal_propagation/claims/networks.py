@@ -18,13 +18,13 @@ CASES = ("norm", "heads")
 RECORDED = {"judged_at": ("cpu",)}
 
 
-def described(id: str, statement: str, column: str, limit: float, null: str, **fields) -> Claim:
-    """The fold error of a measured column against the recurrence, worst of normaliser and number of heads; ``null`` is
-    the column that takes the recurrence's place in the null arm."""
+def described(id: str, statement: str, column: str, limit: float, control: str, **fields) -> Claim:
+    """The fold error of a measured column against the recurrence, worst of normaliser and number of heads; ``control`` is
+    the column that takes the recurrence's place in the control."""
     measure = jointly(fold_error(column, trivial="first" if column in "qp" else "last"), CASES, highest)
 
     def wrong(rows: pd.DataFrame) -> Estimate:
-        return measure(rows.assign(**{f"{column}_theory": rows[null]}))
+        return measure(rows.assign(**{f"{column}_theory": rows[control]}))
 
     return statistic(
         id,
@@ -35,7 +35,7 @@ def described(id: str, statement: str, column: str, limit: float, null: str, **f
         "jointly over these",
         at_most(limit),
         unit="fold error",
-        null=wrong,
+        control=wrong,
         **RECORDED | fields,
     )
 
@@ -67,7 +67,7 @@ CLAIMS = (
         "The recurrence of $q$ describes softmax transformers of finite width.",
         "q",
         1.04,
-        null="q_apart",
+        control="q_apart",
         source="repo",
         where="code",
     ),
@@ -76,7 +76,7 @@ CLAIMS = (
         "The recurrence of $p$ describes softmax transformers of finite width.",
         "p",
         1.06,
-        null="p_apart",
+        control="p_apart",
         source="repo",
         where="code",
     ),
@@ -85,7 +85,7 @@ CLAIMS = (
         "The recurrence of $J$ describes softmax transformers of finite width.",
         "J",
         1.03,
-        null="J_without_K",
+        control="J_without_K",
         source="repo",
         where="code",
         paper_value="1 to 2 %",
@@ -95,7 +95,7 @@ CLAIMS = (
         "The recurrence of $K$ describes softmax transformers of finite width.",
         "K",
         1.15,
-        null="K_apart",
+        control="K_apart",
         source="repo",
         where="code",
     ),
@@ -107,7 +107,7 @@ CLAIMS = (
         r"$J^{B,0}$ measured over the value without $K$, the lowest norm and number of heads, jointly over these",
         at_least(1 / 0.9, "1/0.9"),
         unit="ratio to the recurrence without K",
-        null=mean("J / J_theory", "b == 0", by=CASES, decides=lowest),
+        control=mean("J / J_theory", "b == 0", by=CASES, decides=lowest),
         paper_value="1.5 % → 0.8 % at $n=197$",
         **RECORDED,
     ),
@@ -119,7 +119,7 @@ CLAIMS = (
         "geometric mean over norms and numbers of heads of the ratio of the errors of the mean, jointly over these",
         at_least(4.0),
         unit="ratio of errors",
-        null=lambda rows: jointly(ratio_of_errors, CASES, geometric_mean, "b == 0")(
+        control=lambda rows: jointly(ratio_of_errors, CASES, geometric_mean, "b == 0")(
             rows.assign(J_without_K=rows["J_theory"], J_theory=rows["J_without_K"])
         ),
         paper_value="1.5 % → 0.8 % at $n=197$",
@@ -131,6 +131,6 @@ CLAIMS = (
         "The gradient of a head that pools all tokens is amplified as the recurrence from $(1,1)$ says.",
         "pooled",
         1.09,
-        null="pooled_as_independent",
+        control="pooled_as_independent",
     ),
 )

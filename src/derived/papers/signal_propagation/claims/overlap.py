@@ -15,6 +15,8 @@ CLAIMS = (
         within(0, 0.02),
         unit="overlap",
         judged_at=("cpu",),
-        null=mean("p / q - 0.2", "b == b.max()", by=["norm"], decides=farthest_from(0.0)),  # the overlap of the input
+        control=mean(
+            "p / q - 0.2", "b == b.max()", by=["norm"], decides=farthest_from(0.0)
+        ),  # the overlap of the input
     ),
 )

@@ -63,7 +63,7 @@ CLAIMS = (
         WORST,
         at_most(1.05),
         unit="fold error",
-        null=lambda rows: fold_at(0)(rows.assign(J_theory=1.0)),
+        control=lambda rows: fold_at(0)(rows.assign(J_theory=1.0)),
         where="ten of the forty-eight networks had been seen when the others were added, since they left it undecided",
         **PICTURES,
     ),
@@ -76,7 +76,7 @@ CLAIMS = (
         at_most(1.05),
         unit="fold error",
         amends="SP-16.b",
-        null="the recurrence from $p=0$ knows less and is no farther off, as SP-16.d has it: this row tests $q$ and the variances",
+        control="the recurrence from $p=0$ knows less and is no farther off, as SP-16.d has it: this row tests $q$ and the variances",
         **PICTURES,
     ),
     statistic(
@@ -89,7 +89,7 @@ CLAIMS = (
         at_least(0.0),
         unit="difference of logarithms",
         matters=0.01,  # of ln J: a fifth of the five per cent that SP-16.c judges
-        null=lambda rows: CLAIMS[2].measure(rows.assign(J_theory=rows["J_null"], J_null=rows["J_theory"])),
+        control=lambda rows: CLAIMS[2].measure(rows.assign(J_theory=rows["J_null"], J_null=rows["J_theory"])),
         **PICTURES,
     ),
     statistic(
@@ -102,7 +102,7 @@ CLAIMS = (
         at_most(1.2),
         unit="fold error",
         plain="The theory describes a real vision transformer whose weights are replaced by noise of the same size.",
-        null=fold_of("drawn anew", "J_null"),  # no overlap: the mildest arm that knows less
+        control=fold_of("drawn anew", "J_null"),  # no overlap: the mildest arm that knows less
         **WEIGHTS,
     ),
     statistic(
@@ -115,7 +115,7 @@ CLAIMS = (
         at_least(2.0),
         unit="ratio to the recurrence",
         plain="Training leaves the theory behind: the same network, trained, amplifies gradients several times as much.",
-        null=excess("drawn anew"),
+        control=excess("drawn anew"),
         **WEIGHTS,
     ),
 )

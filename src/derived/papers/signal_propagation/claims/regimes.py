@@ -169,7 +169,7 @@ EXPONENTS = (
         where="code; a power law in the abstract",
         paper_value=Published(round(2 / 3, 4), "exponent"),
         **BOTH,
-        null=lambda rows: exponent_of_growth(rows, 0.0),
+        control=lambda rows: exponent_of_growth(rows, 0.0),
         **DEEP,
     ),
     computed(
@@ -182,7 +182,7 @@ EXPONENTS = (
         accept=at_most(0.0),
         unit="exponent",
         **BOTH,
-        null=lambda rows: rise_or_shortfall(rows, tokens=16),
+        control=lambda rows: rise_or_shortfall(rows, tokens=16),
         **DEEP,
     ),
     computed(
@@ -193,7 +193,7 @@ EXPONENTS = (
         accept=within(-1 / 3, 0.002, r"-\frac13"),
         unit="exponent",
         **BOTH,
-        null=lambda rows: exponent_of_collapse(rows, 0.0),
+        control=lambda rows: exponent_of_collapse(rows, 0.0),
         **DEEP,
     ),
     computed(
@@ -210,7 +210,7 @@ EXPONENTS = (
         where="code; a stretched exponential in the abstract",
         paper_value=Published(4.018, r"λ at $\alpha=1$", ours=measured_lambda),
         **BOTH,
-        null=slope_over_law("erf", 0.0),
+        control=slope_over_law("erf", 0.0),
         **DEEP,
     ),
     computed(
@@ -222,7 +222,7 @@ EXPONENTS = (
         accept=within(1, 0.03),
         unit="ratio to the law",
         **BOTH,
-        null=slope_over_law("tanh", 0.0),
+        control=slope_over_law("tanh", 0.0),
         **DEEP,
     ),
     computed(
@@ -239,7 +239,7 @@ EXPONENTS = (
         paper_value=Published(
             0.6598, "overlap in the limit", ours=lambda rows: Estimate(overlap_at_infinity(curve(rows, "erf")), 1)
         ),
-        null=lambda rows: limit_of_overlap(rows, "layernorm"),
+        control=lambda rows: limit_of_overlap(rows, "layernorm"),
         **DEEP,
         **BOTH,
     ),
@@ -254,7 +254,7 @@ EXPONENTS = (
         source="repo",
         where="code; the page proves the limit, the row reads one depth",
         **BOTH,
-        null=measure.largest("rho", f"norm == 'erf' and {AT_THE_END}"),
+        control=measure.largest("rho", f"norm == 'erf' and {AT_THE_END}"),
         **DEEP,
     ),
 )
@@ -271,7 +271,7 @@ ATTENTION = (
         where="code",
         paper_value=Published(round(-1 / 3, 4), "difference of exponents"),
         **BOTH,
-        null=lambda rows: exponent_lost(rows, 0.0),
+        control=lambda rows: exponent_lost(rows, 0.0),
         **DEEP,
     ),
     computed(
@@ -285,7 +285,7 @@ ATTENTION = (
         source="repo",
         where="code",
         paper_value=Published(round(4.02 / 3.27, 3), "ratio of the two λ", ours=lambda_ratio),
-        null=lambda rows: lambda_gained(rows, 0.0),
+        control=lambda rows: lambda_gained(rows, 0.0),
         **DEEP,
         **BOTH,
     ),
@@ -298,7 +298,7 @@ ATTENTION = (
         r"amplification with attention over without, the lowest of LayerNorm and Derf at $\alpha=0.5$ and $1$",
         at_least(1.2),
         unit="ratio",
-        null=raised_by_attention("log_J"),
+        control=raised_by_attention("log_J"),
     ),
     computed(
         "SP-12.b",
@@ -310,7 +310,7 @@ ATTENTION = (
         unit="exponent",
         amends="SP-12.a",
         **BOTH,
-        null=last_exponent(2.0),
+        control=last_exponent(2.0),
         **DEEP,
     ),
     computed(
@@ -323,6 +323,6 @@ ATTENTION = (
         at_least(36),
         unit="blocks",
         plain=r"At its default $\alpha$, up to the 36 blocks that the author trains, Derf amplifies gradients less than LayerNorm.",
-        null=overtaken(1.0),
+        control=overtaken(1.0),
     ),
 )

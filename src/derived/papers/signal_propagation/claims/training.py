@@ -106,7 +106,7 @@ CLAIMS = (
         at_least(0.1),
         unit="difference of rank correlations",
         plain=r"How much gradients are predicted to grow says more on the first steps of training than $\alpha$ does alone.",
-        null=lambda rows: over_alpha_alone(dealt_out(rows)),
+        control=lambda rows: over_alpha_alone(dealt_out(rows)),
         **TIERS,
     ),
     statistic(
@@ -119,7 +119,7 @@ CLAIMS = (
         at_least(0.0),
         unit="rank correlation",
         where="at one $\\alpha$ the prediction grows with depth, so that depth alone would rank as well",
-        null=lambda rows: within_alpha(dealt_out(rows)),
+        control=lambda rows: within_alpha(dealt_out(rows)),
         judged_at=RECORDED,
     ),
     statistic(
@@ -130,7 +130,7 @@ CLAIMS = (
         r"gain in test accuracy at the largest depth and $\alpha$",
         between(0.0, 1.0),
         unit="share",
-        null=gain_by_chance,
+        control=gain_by_chance,
         **PAPER,
         **TIERS,
     ),

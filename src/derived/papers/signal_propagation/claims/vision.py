@@ -38,7 +38,7 @@ CLAIMS = (
         where="eight of the sixteen networks had been seen when the other eight were added, since they left it undecided; "
         "tier gpu has thirty-two of its own",
         judged_at=RECORDED,
-        null=mean("J / J_infinite", "b == 0"),
+        control=mean("J / J_infinite", "b == 0"),
     ),
     statistic(
         "SP-13.b",
@@ -50,7 +50,7 @@ CLAIMS = (
         at_least(3.0),
         unit="ratio to the recurrence",
         judged_at=RECORDED,
-        null=mean("J / J_theory", "b == 0"),  # a theory that does know n
+        control=mean("J / J_theory", "b == 0"),  # a theory that does know n
     ),
     statistic(
         "SP-15.a",
@@ -67,7 +67,7 @@ CLAIMS = (
         "is a fold error over $\\alpha$ of one initialisation, ours one over blocks of the mean",
         paper_value=Published(1.015, "fold error", error=0.005),  # 1 to 2 % in the author's notebook,
         judged_at=RECORDED,
-        null=lambda rows: jointly(fold_error("J"), ("norm", "alpha"), highest)(rows.assign(J_theory=1.0)),
+        control=lambda rows: jointly(fold_error("J"), ("norm", "alpha"), highest)(rows.assign(J_theory=1.0)),
     ),
     reported(
         "SP-15.b",

@@ -27,7 +27,7 @@ CLAIMS = (
         measure=smallest("log_J / high", "alpha ** 2 * q <= 0.005"),
         quantity=r"smallest ratio of $\ln J^{b,0}$ to its law wherever $\alpha^2q\le0.005$",
         accept=between(0.98, 1.0 + 1e-9, "[0.98, 1+10^{-9}]"),
-        null=smallest("log_J / high", "alpha ** 2 * q > 0.1"),
+        control=smallest("log_J / high", "alpha ** 2 * q > 0.1"),
         unit="ratio to the law",
         source="repo",
         where="blog",
@@ -40,7 +40,7 @@ CLAIMS = (
         measure=crossover,
         quantity=REACHED,
         accept=between(1.0, 1.25),
-        null=lambda rows: crossover(rows[rows["alpha"] == rows["alpha"].max()]),  # no small alpha
+        control=lambda rows: crossover(rows[rows["alpha"] == rows["alpha"].max()]),  # no small alpha
         horizon=r"$\alpha=0.02$",
         unit="ratio to the formula",
         **BOTH,

@@ -48,5 +48,5 @@ FALL = computed(
     unit="exponent",
     where="the bound falls like $1/M$, but for its floor; the exponent is that between two sizes, no power law: the steps between fall unevenly, and texts have 16 tokens",
     horizon="$M=16$, not tried further",
-    null=exponent("alone"),
+    control=exponent("alone"),
 )

@@ -37,7 +37,7 @@ GRADIENT = (
         r"fall of the energy in a step of time $0.1$ over $\frac2n\sum_i\lvert\Delta x_i\rvert^2/0.1$, the step farthest from $1$",
         within(1, 0.01),  # the square of the step
         unit="ratio",
-        null=descent("softmax"),
+        control=descent("softmax"),
     ),
 )
 
@@ -50,7 +50,7 @@ HEAT = (
         r"drift$/\varepsilon$ on $\nabla\ln\rho$, slope at $\sqrt\varepsilon=0.05$",
         within(1, 0.02),
         unit="slope",
-        null=measure.farthest("slope", 1.0, f"normaliser == 'sinkhorn' and {NARROW}"),
+        control=measure.farthest("slope", 1.0, f"normaliser == 'sinkhorn' and {NARROW}"),
         source="prior",
         where="Sander et al. 2022; exact form ours",
     ),
@@ -62,7 +62,7 @@ HEAT = (
         r"drift$/\varepsilon$ on $\nabla\ln\rho$, slope at $\sqrt\varepsilon=0.05$",
         within(0.5, 0.01),
         unit="slope",
-        null=measure.farthest("slope", 0.5, f"normaliser == 'softmax' and {NARROW}"),
+        control=measure.farthest("slope", 0.5, f"normaliser == 'softmax' and {NARROW}"),
         source="prior",
         where="Sander et al. 2022; exact form ours",
     ),

@@ -21,7 +21,7 @@ CONVERGENCE = (
         judged_at=RECORDED,
         where="at $n=64$ the rate is up to a tenth less",
         horizon="$n=256$",
-        null=measure.mean(LINEAR, "s <= 0.7 and n == 256", by=["s"], decides=measure.farthest_from(1)),
+        control=measure.mean(LINEAR, "s <= 0.7 and n == 256", by=["s"], decides=measure.farthest_from(1)),
     ),
 )
 

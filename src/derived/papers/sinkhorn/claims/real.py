@@ -50,7 +50,7 @@ ROWS = (
         unit="share of the atoms",
         judged_at=RECORDED,
         made_of="real weights",
-        null=lambda rows: gain(rows, "dealt"),
+        control=lambda rows: gain(rows, "dealt"),
         where="weights of rxnmapper (Schwaller et al. 2021); twenty reactions of each mechanism, all written by us, so that the interval is over such mechanisms, not over chemistry",
     ),
     columns("SK-17.b", "a trained encoder of sentences (all-MiniLM-L6-v2)", Sentences, "passage", "prior"),

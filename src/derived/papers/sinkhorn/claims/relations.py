@@ -23,7 +23,7 @@ DRIFT = statistic(
     within(-1, 0.05),
     unit="exponent",
     horizon="$T=30\\,000$, $n=8$",
-    null=exponent("off_diagonal / off_diagonal"),  # a mass that stays
+    control=exponent("off_diagonal / off_diagonal"),  # a mass that stays
 )
 
 
@@ -42,6 +42,6 @@ FIXED = statistic(
     at_least(0.5),
     unit="of the product coupling's distance",
     judged_at=RECORDED,
-    null=nearest("comonotone"),
+    control=nearest("comonotone"),
     where="the arm of SK-8.b and SK-8.e that learns nothing; a pilot of another seed, its rows thrown away, had shown about two thirds",
 )

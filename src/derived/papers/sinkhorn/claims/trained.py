@@ -61,7 +61,7 @@ def ratio(target: str, normaliser: str = "sinkhorn") -> measure.Measure:
 def learned(id: str, target: str, words: str, normaliser: str = "sinkhorn"):
     """A relation learned on texts of 8 to 16 tokens is near its target on texts of 64."""
     statement = f"A transformer with {normaliser.capitalize()}'s normaliser learns {words} from texts of 8 to 16 tokens, and on texts of 64 it is four times nearer to it, by rows, than the product coupling."
-    facts = FACTS | {"null": ratio("shuffled", normaliser)}
+    facts = FACTS | {"control": ratio("shuffled", normaliser)}
     return statistic(id, statement, LearnedCouplings, ratio(target, normaliser), LONG, at_most(0.25), **facts)
 
 
@@ -169,7 +169,14 @@ CARRIED = "the finding of Sander et al. 2022 (abstract) carried over to a task o
 LEARNED = (
     learned("SK-8.b", "crossed", "the even mixture of the orders kept and reversed"),
     statistic(
-        "SK-8.d", SHUFFLED, LearnedCouplings, ratio("shuffled"), LONG, at_least(0.95), null=ratio("comonotone"), **FACTS
+        "SK-8.d",
+        SHUFFLED,
+        LearnedCouplings,
+        ratio("shuffled"),
+        LONG,
+        at_least(0.95),
+        control=ratio("comonotone"),
+        **FACTS,
     ),
     learned("SK-8.e", "crossed", "the even mixture of the orders kept and reversed", "softmax"),
     statistic(
@@ -179,7 +186,7 @@ LEARNED = (
         settled(nearer),
         "softmax's distance by rows at $n=64$ less Sinkhorn's, over the product coupling's, paired by network, the lower of both targets",
         at_least(0),
-        null=settled(alike),
+        control=settled(alike),
         **FACTS,
     ),
     statistic(
@@ -189,7 +196,7 @@ LEARNED = (
         settled(wrong_columns("softmax")),
         r"mean over networks of $\frac12\sum_j\lvert(P^\top\mathbf 1)_j-b_j\rvert$ at $n=64$, the lower of both targets",
         at_least(0.02),
-        null=settled(wrong_columns("sinkhorn")),
+        control=settled(wrong_columns("sinkhorn")),
         **FACTS | {"unit": "mass"},
     ),
 )
@@ -208,7 +215,7 @@ CLASSIFIERS = (
         at_most(0),
         unit="mass",
         judged_at=RECORDED,
-        null="networks that were not trained pass with a change of zero: the criterion is as lenient as can be, and the row fails it",
+        control="networks that were not trained pass with a change of zero: the criterion is as lenient as can be, and the row fails it",
         where=CARRIED
         + "; a pilot, its rows thrown away, had shown the opposite before the expected verdict was written",
     ),
@@ -221,7 +228,7 @@ CLASSIFIERS = (
         at_least(0),
         unit="share of the queries",
         judged_at=RECORDED,
-        null=measure.mean("nearest - accuracy", SOFTMAX, unit=["model"]),
+        control=measure.mean("nearest - accuracy", SOFTMAX, unit=["model"]),
         where=CARRIED,
     ),
     statistic(
@@ -233,7 +240,7 @@ CLASSIFIERS = (
         at_least(0),
         unit="share of the clouds",
         judged_at=("gpu",),
-        null=guessing("clouds", len(SURFACES)),
+        control=guessing("clouds", len(SURFACES)),
         where=CARRIED,
     ),
     statistic(
@@ -245,7 +252,7 @@ CLASSIFIERS = (
         at_least(0),
         unit="share of the queries",
         judged_at=RECORDED,
-        null=measure.mean("nearest - accuracy", LONGER_SOFTMAX, unit=["model"]),
+        control=measure.mean("nearest - accuracy", LONGER_SOFTMAX, unit=["model"]),
         where="a pilot of four networks of another seed, its rows thrown away, had fixed the number of steps",
     ),
     statistic(
@@ -257,7 +264,9 @@ CLASSIFIERS = (
         at_least(0),
         unit="share of the queries",
         judged_at=RECORDED,
-        null=measure.mean("nearest - accuracy", "stage == 'final' and chosen and num_half_steps == 1", unit=["model"]),
+        control=measure.mean(
+            "nearest - accuracy", "stage == 'final' and chosen and num_half_steps == 1", unit=["model"]
+        ),
         where="seconds over the whole run, which a twentieth of them may fall short; with half-steps a step gets slower as the network learns. Seconds of one processor, networks side by side; on another their ratio is another",
     ),
     reported(

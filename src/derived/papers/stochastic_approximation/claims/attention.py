@@ -31,7 +31,7 @@ CLAIMS = (
         within(-0.5, 0.12, r"-\frac12"),
         unit="exponent",
         plain="A head that reads a long past reads a number that depends only on which component the stream is of.",
-        null=measure.power(  # the distance to the limit of the other component
+        control=measure.power(  # the distance to the limit of the other component
             "(apart**2 + rmse**2) ** 0.5", "t", unit=["group"], by=["component"], decides=farthest_from(-0.5)
         ),
         horizon="$t=4{,}096$",
@@ -46,7 +46,7 @@ CLAIMS = (
         "$t$ times the mean square distance over the trace, the farther of two components",
         within(1, 0.15),
         unit="ratio",
-        null=lambda rows: SCALED(exchanged(rows)),
+        control=lambda rows: SCALED(exchanged(rows)),
         where="of the matrix the trace is judged",
         horizon="$t=4{,}096$",
     ),
@@ -58,7 +58,7 @@ CLAIMS = (
         "largest distance to the distribution function of Beta(2, 3) (interval: DKW)",
         at_most(0.05),
         unit="probability",
-        null=law_distance("level", "feed == 'fading'"),
+        control=law_distance("level", "feed == 'fading'"),
         horizon="$n=1{,}000$",
     ),
     statistic(
@@ -69,7 +69,7 @@ CLAIMS = (
         r"mean square distance of the running mean to $\frac25$ at $n=1{,}000$, less $0.4$ of that at $n=250$",
         at_most(0.0),
         unit="square distance",
-        null=measure.mean("off**2 - 0.4 * early**2", "feed == 'uniform'"),  # a random limit keeps its distance
+        control=measure.mean("off**2 - 0.4 * early**2", "feed == 'uniform'"),  # a random limit keeps its distance
         horizon="$n=1{,}000$",
     ),
 )

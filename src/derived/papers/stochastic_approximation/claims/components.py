@@ -49,7 +49,7 @@ COMPONENTS = (
         "share of replicas less the probability, of three classes judged jointly",
         within(0, 0.05),
         unit="share",
-        null=lambda rows: frequencies(rows.assign(predicted=1 / rows["component"].nunique())),
+        control=lambda rows: frequencies(rows.assign(predicted=1 / rows["component"].nunique())),
     ),
     statistic(
         "SA-2.a",
@@ -62,7 +62,7 @@ COMPONENTS = (
         **DIGEST,
         where="digest: non-ergodicity shows in the limit ODE; that it is the average over the component drawn is our reading",
         plain="A single stream takes the iterate to the equilibrium of its own component: the limit is random.",
-        null=measure.mean("abs(x - root)", END.format("many"), by=["component"], decides=highest),
+        control=measure.mean("abs(x - root)", END.format("many"), by=["component"], decides=highest),
         horizon="$n=4{,}000$",
     ),
     statistic(
@@ -73,7 +73,7 @@ COMPONENTS = (
         r"mean distance to $\sum w_kb_k/\sum w_kA_k$ at the last step",
         at_most(0.05),
         unit="distance; the roots are 3.5 apart",
-        null=measure.mean("abs(x - annealed)", END.format("one")),
+        control=measure.mean("abs(x - annealed)", END.format("one")),
         horizon="$n=4{,}000$",
     ),
     on_page("SA-2.d"),
@@ -89,7 +89,7 @@ COMPONENTS = (
         "mean distance to the root of the mixture at the weights that were drawn",
         at_most(0.05),
         unit="distance; the roots are 3.5 apart",
-        null=measure.mean("abs(x - annealed)", END.format("shuffled")),
+        control=measure.mean("abs(x - annealed)", END.format("shuffled")),
         horizon="$n=4{,}000$",
     ),
 )
@@ -106,7 +106,7 @@ REMOTE = (
         **DIGEST,
         where="digest: randomness from the tail at minus infinity",
         plain="Which limit is found was settled in the remote past.",
-        null=measure.share("agrees", "feed == 'switching'", by=["gap"], decides=lowest),
+        control=measure.share("agrees", "feed == 'switching'", by=["gap"], decides=lowest),
         horizon="a gap of $20{,}000$ steps where the chain switches; where it is kept no gap is simulated, since none can matter",
     ),
     on_page("SA-3.b"),
@@ -118,7 +118,7 @@ REMOTE = (
         "log-odds per token over the rate, the farther of two chains",
         within(1, 0.03),
         unit="ratio",
-        null=wrong_way,
+        control=wrong_way,
         horizon="$1{,}000$ tokens",
     ),
 )

@@ -15,7 +15,7 @@ CLAIMS = (
         r"variance over the formula, the farthest of six $(\varepsilon,a)$",
         within(1, 0.06),
         unit="ratio",
-        null=measure.mean("square / (a / (2 - a))", by=["epsilon", "a"], decides=farthest_from(1)),
+        control=measure.mean("square / (a / (2 - a))", by=["epsilon", "a"], decides=farthest_from(1)),
         horizon="$6{,}000$ steps",
     ),
     on_page(
@@ -30,7 +30,7 @@ CLAIMS = (
         "square over the formula, the farthest of seven $n$",
         within(1, 0.15),
         unit="ratio",
-        null=measure.mean("n * x**2", by=["n"], decides=farthest_from(1)),
+        control=measure.mean("n * x**2", by=["n"], decides=farthest_from(1)),
         horizon="$n=4{,}096$",
     ),
     computed(
@@ -41,7 +41,7 @@ CLAIMS = (
         r"best step of the exact error over that, the farthest of twelve $(\varepsilon,\sigma)$, $\varepsilon\le10^{-3}$",
         within(1, 0.05),
         unit="ratio",
-        null=measure.farthest("searched / (closed + epsilon)", 1.0),  # without the second term
+        control=measure.farthest("searched / (closed + epsilon)", 1.0),  # without the second term
         horizon=r"$\epsilon$ from $10^{-5}$ to $10^{-3}$",
     ),
 )

@@ -51,7 +51,7 @@ CLAIMS = (
         r"slope of the median of $\lvert x_n-\frac12\rvert$ in groups of replicas",
         within(-1 / 3, 0.05, r"-\frac13"),
         unit="exponent",
-        null=measure.power("rmse", "n", unit=["group"]),  # the other size of the same errors
+        control=measure.power("rmse", "n", unit=["group"]),  # the other size of the same errors
         horizon="$n=65{,}536$ at tier cpu",
     ),
     computed(
@@ -62,7 +62,7 @@ CLAIMS = (
         "slope of the root mean square error by the exact autocovariance",
         within(-0.25, 0.03, r"-\frac14"),
         unit="exponent",
-        null=lambda rows: exact_slope(rows.assign(exact=rows["n"] ** -0.5)),  # independent data
+        control=lambda rows: exact_slope(rows.assign(exact=rows["n"] ** -0.5)),  # independent data
         horizon="$n=65{,}536$ at tier cpu",
     ),
     statistic(
@@ -75,7 +75,7 @@ CLAIMS = (
         unit="share",
         where="for ever, by the theorem on the threshold; a row sees one $N$",
         plain="With steps much larger than 1/n, even ergodic data can throw the iterate off late in its life.",
-        null=measure.share("excursion", LAST.format(0.9)),
+        control=measure.share("excursion", LAST.format(0.9)),
         horizon="$N=2^{15}$ at tier cpu",
     ),
     statistic(
@@ -87,7 +87,7 @@ CLAIMS = (
         at_most(0.1),
         unit="share",
         where="that excursions end is the theorem on the threshold; a row sees one $N$",
-        null=measure.share("excursion", LAST.format(0.55)),
+        control=measure.share("excursion", LAST.format(0.55)),
         horizon="$N=2^{15}$ at tier cpu",
     ),
     statistic(
@@ -98,7 +98,7 @@ CLAIMS = (
         r"number of them over its expectation, the farthest of the $N$",
         within(1, 0.25),
         unit="ratio",
-        null=long_sojourns(0.9),
+        control=long_sojourns(0.9),
         horizon="$N=2^{15}$ at tier cpu",
     ),
     statistic(
@@ -109,7 +109,7 @@ CLAIMS = (
         r"share of streams with an iterate more than $0.3$ from the stream's own mean for some $n$ in $[2048,4096]$",
         at_most(0.02),
         unit="share",
-        null=measure.share("excursion", "data == 'as drawn'"),
+        control=measure.share("excursion", "data == 'as drawn'"),
     ),
     statistic(
         "SA-6.g",
@@ -120,7 +120,7 @@ CLAIMS = (
         at_least(0.01),
         unit="share",
         judged_at=RECORDED,
-        null=lambda rows: TREND(sides_exchanged(rows)),
+        control=lambda rows: TREND(sides_exchanged(rows)),
         horizon="$N=2^{14}$ at tier cpu",
     ),
     on_page("SA-7.a", horizon="$n=163{,}840$"),

@@ -36,7 +36,7 @@ CLAIMS = (
         r"slope of the logarithm less $-\min(\frac12,\lambda)$, the farthest of $\lambda=2,1,.3$",
         within(0, 0.05),
         unit="exponent",
-        null=measure.power(
+        control=measure.power(
             "rmse * n**0.5", "n", "learner == 'last'", unit=["group"], by=["component"], decides=farthest_from(0)
         ),
         horizon="$n=10{,}000$",
@@ -49,7 +49,7 @@ CLAIMS = (
         r"$n(x_n-x^*)^2$ over its limit, the farther of two components",
         within(1, 0.12),
         unit="ratio",
-        null=lambda rows: SQUARE(exchanged(rows)),
+        control=lambda rows: SQUARE(exchanged(rows)),
         horizon="$n=1{,}000$",
     ),
     statistic(
@@ -60,7 +60,7 @@ CLAIMS = (
         "largest distance to the normal distribution function, the farther of two components (interval: DKW)",
         at_most(0.05),
         unit="probability",
-        null=lambda rows: LAW(independent(rows)),
+        control=lambda rows: LAW(independent(rows)),
         where="the other component's variance, a quarter off, is 0.03 away and would pass: SA-4.b tells variances apart",
         horizon="$n=1{,}000$",
     ),
@@ -72,7 +72,7 @@ CLAIMS = (
         "largest relative gap in the spectral norm after 4000 steps of the recurrence",
         at_most(0.01),
         unit="relative gap",
-        null=measure.largest("gap", "n == n.min()"),
+        control=measure.largest("gap", "n == n.min()"),
         horizon="$n=4{,}000$",
     ),
     computed(
@@ -83,7 +83,7 @@ CLAIMS = (
         r"mean square error over $1/(n\lambda^2)$ at $n=4\cdot10^5$, the farthest of $\lambda=2,1,.3$",
         within(1, 0.1),
         unit="ratio",
-        null=measure.farthest("efficiency", 1.0, "n == n.min()"),
+        control=measure.farthest("efficiency", 1.0, "n == n.min()"),
         where="the tenth is chosen and not derived",
         horizon="$n=4\\cdot10^5$",
     ),
@@ -95,7 +95,7 @@ CLAIMS = (
         r"$n(\bar Y_n-m)^2$ over $\Gamma$",
         within(1, 0.15),
         unit="ratio",
-        null=measure.mean("scaled / naive"),
+        control=measure.mean("scaled / naive"),
         horizon="$n=2{,}000$",
     ),
 )

@@ -22,7 +22,7 @@ CLAIMS = (
         **CPU,
         horizon="200 steps of 32 texts",
         plain="Trained on many streams, a small transformer is nearly the best predictor there is for the mixture.",
-        null=measure.mean("excess", "chosen and arm == 'one'"),
+        control=measure.mean("excess", "chosen and arm == 'one'"),
     ),
     statistic(
         "SA-10.b",
@@ -33,7 +33,7 @@ CLAIMS = (
         at_most(0.005),
         **CPU,
         horizon="200 steps of 32 texts",
-        null=measure.mean("own", "chosen and arm == 'many'"),
+        control=measure.mean("own", "chosen and arm == 'many'"),
     ),
     statistic(
         "SA-10.d",
@@ -43,7 +43,7 @@ CLAIMS = (
         "excess log loss over the Bayes mixture, mean of the models, the worst context length",
         at_most(0.005),
         **CPU,
-        null=measure.mean("blind", "chosen", unit=["model"], by=["context"], decides=highest),
+        control=measure.mean("blind", "chosen", unit=["model"], by=["context"], decides=highest),
         horizon="contexts of $8$ to $32$ tokens at tier cpu",
     ),
 )

@@ -68,7 +68,7 @@ CLAIMS = (
         **FACTS,
         where="an even guess, which learns nothing, lies at the far end of the same trade and would pass in the place of the small step",
         horizon=LIVES,
-        null=lambda rows: trade(hardly_larger(rows)),
+        control=lambda rows: trade(hardly_larger(rows)),
     ),
     statistic(
         "SA-11.g",
@@ -79,6 +79,6 @@ CLAIMS = (
         at_least(0.05),
         **FACTS,
         horizon=LIVES,
-        null=relief("context", "rate == rate.min()", "first"),  # it has hardly learned; trained on, it would pass
+        control=relief("context", "rate == rate.min()", "first"),  # it has hardly learned; trained on, it would pass
     ),
 )

@@ -17,7 +17,7 @@ CLAIMS = (
         at_most(0.05),
         source="paper",
         where="Theorem 36, Corollary 37",
-        null=measure.share("failed", "n == n.min()", unit=["replicate"]),  # too few triples
+        control=measure.share("failed", "n == n.min()", unit=["replicate"]),  # too few triples
         unit="share",
     ),
     computed(
@@ -29,7 +29,7 @@ CLAIMS = (
         at_most(1e-6),
         source="repo",
         where="outputs of experiment 2",
-        null=PRINTED,
+        control=PRINTED,
         unit="nats",
     ),
     computed(
@@ -41,7 +41,7 @@ CLAIMS = (
         exactly(0),
         source="repo",
         where="outputs of experiment 1, seed 1",
-        null=PRINTED,
+        control=PRINTED,
         unit="count",
     ),
     unseen(

@@ -28,7 +28,7 @@ CLAIMS = (
         "least separated pair, by the $L_1$ distance of outputs in its best context",
         at_least(1e-6),
         unit="L1 distance",
-        null=FIXED_ON_EQUAL_TEXTS,
+        control=FIXED_ON_EQUAL_TEXTS,
         where="after Theorem 30, which asks for exact equality of outputs",
     ),
     computed(
@@ -41,7 +41,7 @@ CLAIMS = (
         unit="L1 distance",
         source="paper",
         where="Propositions 17 to 28",
-        null=FIXED_ON_EQUAL_TEXTS,
+        control=FIXED_ON_EQUAL_TEXTS,
         scale={},
     ),
     computed(
@@ -52,7 +52,7 @@ CLAIMS = (
         "largest difference of trained loss and $L^*(p)$",
         at_most(2e-3),
         unit="nats",
-        null=largest("abs(loss - target)", "arm == 'scrambled'"),
+        control=largest("abs(loss - target)", "arm == 'scrambled'"),
         scale={"gpu": "ours"},
     ),
     computed(
@@ -64,7 +64,7 @@ CLAIMS = (
         at_most(2e-3),
         unit="nats",
         source="paper",
-        null=largest("abs(loss - target)", "arm != 'imposed'"),
+        control=largest("abs(loss - target)", "arm != 'imposed'"),
         where="Definition 39 and Proposition 40, on an example of ours",
         scale={"gpu": "ours"},
     ),

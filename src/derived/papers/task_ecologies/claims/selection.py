@@ -32,7 +32,7 @@ WHERE = (
     "generated languages, a family for each replicate; a run on one family had been seen. What matters is what drawing parents takes off in the paper in twelve "
     "generations, 0.0015 in each (tier gpu has fifty, so that the limit is strict there); it was set when the rows had been seen"
 )
-RISK = {"unit": "nats", "judged_at": RECORDED, "null": two_controls, "matters": 0.018}
+RISK = {"unit": "nats", "judged_at": RECORDED, "control": two_controls, "matters": 0.018}
 
 CLAIMS = (
     on_page("TE-10.d", where="a reading of Propositions 43 and 44 with Theorem 50"),

@@ -1,0 +1,31 @@
+"""Each bound and statistic has a control, which does nothing and fails by the same criterion, or says why not."""
+
+import importlib
+import json
+from pathlib import Path
+
+import pytest
+
+from derived.book.source import on_page
+from derived.lab.claims import Claim
+
+ROOT = Path(__file__).resolve().parents[2]
+SLUGS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
+
+
+def has_control_or_reason(claim: Claim) -> bool:
+    """Whether a claim has a control, or a sentence of five words or more that says why there is none."""
+    return callable(claim.control) or len(claim.control.split()) >= 5
+
+
+def without_control(slug: str) -> list[str]:
+    """The claims of a chapter without a control and without a reason."""
+    claims = importlib.import_module(f"derived.papers.{slug}.claims").CLAIMS
+    bare = on_page.without_control(json.loads((ROOT / f"notebooks/{slug}.ipynb").read_text("utf-8")))
+    judged = (claim for claim in claims if claim.kind in ("bound", "statistic") or claim.id in bare)
+    return [claim.id for claim in judged if not has_control_or_reason(claim)]
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_each_bound_and_statistic_has_a_control_or_says_why_not(slug):
+    assert without_control(slug) == []
