@@ -88,8 +88,8 @@ pdf: site  ## print the book and each chapter, solutions at its end, into _build
 serve: $(STAMP)  ## serve the built site on this machine
 	@$(BIN)/derived serve
 
-bench: $(STAMP)  ## race the package against its peers (the book keeps its own times): make bench CHAPTERS=ols_attention
-	@for script in $(or $(CHAPTERS:%=bench/%.py),$(filter-out bench/harness.py %_author.py,$(wildcard bench/*.py))); do $(BIN)/python $$script || exit 1; done
+bench: $(STAMP)  ## race the package against its peers, into _build/bench (KEEP=1: for the book): make bench CHAPTERS=ols_attention
+	@for script in $(or $(CHAPTERS:%=bench/%.py),$(filter-out bench/race.py,$(wildcard bench/*.py))); do $(BIN)/python $$script $(if $(KEEP),--keep) || exit 1; done
 
 # torch stays as it is pinned; what it brings for CUDA is pinned by torch itself, so that its CPU wheel serves too.
 lock: $(STAMP)  ## remake requirements.lock from pyproject.toml (needs the network)

@@ -1,87 +1,177 @@
-"""A race that somebody runs again does not replace the book's."""
+"""A race compares before it times, refuses a wrong result, and the committed tables are those of today's races."""
 
-import importlib.util
+import importlib
 import json
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-if "harness" not in sys.modules:  # it is sent to other processes by its name, so there is one of it
-    SPEC = importlib.util.spec_from_file_location("harness", ROOT / "bench/harness.py")
-    sys.modules["harness"] = importlib.util.module_from_spec(SPEC)
-    SPEC.loader.exec_module(sys.modules["harness"])
-harness = sys.modules["harness"]
+sys.path.append(str(ROOT / "bench"))
+
+import race as racing  # noqa: E402
+
+SLUGS = sorted(path.stem for path in (ROOT / "bench").glob("*.py") if path.stem != "race")
 
 
-def test_a_race_is_the_books_only_where_it_has_none(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(harness, "ROOT", tmp_path)
-    monkeypatch.setattr(harness.sys, "argv", ["toy.py"])
-    kept, fresh = tmp_path / "results/toy/bench.json", tmp_path / "_build/bench/toy.json"
-    for _ in range(2):
-        harness.command("toy", lambda *_: [], rounds=1, quick_rounds=1, dtype="float32")
-        if not fresh.exists():
-            kept.write_text('{"whose": "the book"}')
-    assert kept.read_text() == '{"whose": "the book"}'
-    assert '"rows": []' in fresh.read_text()
-    assert f"to make it the book's: cp {fresh} {kept}" in capsys.readouterr().out
+def race_of(slug: str) -> racing.Race:
+    """The race of bench/<slug>.py, under a name of its own: a chapter's slug may be another module's name."""
+    known = f"bench_{slug}"
+    if known not in sys.modules:
+        spec = importlib.util.spec_from_file_location(known, ROOT / f"bench/{slug}.py")
+        sys.modules[known] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[known])
+    return sys.modules[known].RACE
 
 
-def test_other_numbers_of_threads_have_a_process_of_their_own(tmp_path, monkeypatch):
-    """The headlines alone, from a script that says how many threads XLA was given."""
-    script, kept = tmp_path / "toy.py", {"name": "a race", "peer": "they", "ratio": 1.5, "verdict": "met"}
-    rows = [kept | {"ratio_low": 1.2, "ratio_high": 1.9, "headline": first, "ours_ms": 3.0} for first in (True, False)]
-    script.write_text(
-        "import json, os, pathlib, sys\n"
-        "threads = os.environ['XLA_FLAGS'].rpartition('=')[2]\n"
-        "assert sys.argv[1:3] == ['--threads', threads] and sys.argv[-1] == '--quick'\n"
-        "where = {'threads': int(threads), 'machine': 'two cores', 'date': '2026-11-09', 'torch': '2.0'}\n"
-        f"pathlib.Path(sys.argv[4]).write_text(json.dumps(where | {{'rows': {rows!r}}}))\n"
-    )
-    monkeypatch.setattr(harness.sys, "argv", [str(script)])
-    where = {"threads": 2, "machine": "two cores", "date": "2026-11-09"}
-    assert harness.at_threads(2, quick=True) == [where | kept | {"ratio_low": 1.2, "ratio_high": 1.9}]
+@pytest.fixture
+def runnable(monkeypatch):
+    """The race of a slug with a peer that runs here: numba's loops as plain Python, ours in place of other peers."""
+
+    def found(slug: str) -> racing.Race:
+        each = race_of(slug)
+        if not each.needs or find_spec(each.needs):
+            return each
+        if each.needs != "numba":
+            return replace(each, peer=each.ours)
+        compiler = SimpleNamespace(njit=lambda function=None, **_: function or (lambda inner: inner))
+        monkeypatch.setitem(sys.modules, "numba", compiler)
+        compiled = sys.modules[f"bench_{slug}"].compiled
+        monkeypatch.setattr(sys.modules[f"bench_{slug}"], "compiled", compiled.__wrapped__)  # nothing is cached
+        return each
+
+    return found
 
 
-def test_headlines_at_other_threads_join_the_books_table_and_outlive_its_next_run(tmp_path, monkeypatch):
-    table, path = tmp_path / "kept.json", tmp_path / "fresh.json"
-    there, four = {"threads": 2, "machine": "theirs", "ratio": 0.5}, {"threads": 4, "machine": "ours", "ratio": 3.0}
-    old = {"threads": 2, "machine": "ours", "ratio": 0.7}
-    table.write_text(json.dumps({"date": "2026-11-02", "rows": [1], "beside": [there, four, old]}))
-    harness.put_beside(table, path, [old | {"ratio": 1.5}])
-    joined = {"date": "2026-11-02", "rows": [1], "beside": [there, four, old | {"ratio": 1.5}]}
-    assert json.loads(path.read_text()) == joined
-    harness.write(path, [], threads=1, dtype="float64", before=table)
-    assert json.loads(path.read_text())["beside"] == [there, four, old]
+def larger(found, by=1e-3):
+    """The last number is a little too large."""
+    found = found.clone()
+    found.view(-1)[-1] += by * found.abs().max()
+    return found
 
 
-def test_races_at_other_threads_are_run_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(harness, "ROOT", tmp_path)
-    monkeypatch.setattr(harness.sys, "argv", ["toy.py", "--beside", "2"])
-    monkeypatch.setattr(harness, "at_threads", lambda threads, quick: [{"threads": threads, "machine": "ours"}])
-    harness.write_whole(tmp_path / "results/toy/bench.json", json.dumps({"rows": [1]}))
-    harness.command("toy", lambda *_: pytest.fail("raced"), rounds=1, quick_rounds=1, dtype="float32")
-    fresh = json.loads((tmp_path / "_build/bench/toy.json").read_text())
-    assert fresh == {"rows": [1], "beside": [{"threads": 2, "machine": "ours"}]}
+def last_from_the_verifier(found):
+    """The token after the kept drafts is another one."""
+    tokens, kept = found
+    return tokens.scatter(1, kept[:, None], (tokens.gather(1, kept[:, None]) + 1) % 300), kept
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob("results/*/bench.json")), ids=lambda path: path.parent.name)
-def test_a_chapter_has_at_most_four_headlines_and_what_is_reported_says_why(path):
-    rows = json.loads(path.read_text())["rows"]
-    assert sum(row["headline"] for row in rows) <= 4
-    assert not [row["name"] for row in rows if (row["verdict"] == "reported") != bool(row.get("why"))]
+def one_more_kept(found):
+    """One more draft counts as kept."""
+    return found[0], found[1] + 1
 
 
-def test_a_record_keeps_its_day_until_it_changes_hands(tmp_path):
-    fields = {name: 0.0 for name in harness.Row.__dataclass_fields__}
-    names = {"name": "a race", "ours": "we", "peer": "they", "role": "peer", "rounds": 3}
-    row = harness.Row(**fields | names | {"headline": True, "verdict": "met"})
-    table = tmp_path / "bench.json"
-    table.write_text(json.dumps({"rows": [asdict(row) | {"since": "2026-11-01"}]}))
-    assert harness.since(row, table, "2026-11-09") == {"since": "2026-11-01"}
-    for changed in ({"verdict": "missed"}, {"peer": "others"}, {"name": "another race"}):
-        assert harness.since(replace(row, **changed), table, "2026-11-09") == {"since": "2026-11-09"}, changed
-    assert harness.since(row, None, "2026-11-09") == {"since": "2026-11-09"}
-    assert harness.since(replace(row, headline=False), table, "2026-11-09") == {}
+def other_course(found):
+    """One curve's q is off in the seventh digit at the last block."""
+    q = found[0].copy()
+    q[0, -1] *= 1 + 1e-7
+    return (q, *found[1:])
+
+
+def one_world_alone(found):
+    """The first of the cells with two worlds is split."""
+    place = next(i for i, cell in enumerate(found) if cell & (cell - 1))
+    lowest = found[place] & -found[place]
+    return [*found[:place], lowest, found[place] ^ lowest, *found[place + 1 :]]
+
+
+def one_world_lost(found):
+    """A cell is left out."""
+    return found[:-1]
+
+
+DAMAGES = {
+    "cactus": [last_from_the_verifier, one_more_kept],
+    "geometric_tax": [lambda found: found + 1e-8],
+    "hierarchical_kernel": [larger],
+    "homogenized": [lambda found: found + 0.2 * (1 - found)],
+    "in_place_ttt": [
+        lambda found: [larger(found[0], 0.01), *found[1:]],
+        lambda found: [*found[:-1], larger(found[-1])],
+    ],
+    "ols_attention": [larger],
+    "signal_propagation": [other_course],
+    "sinkhorn": [larger, lambda found: found.roll(1, dims=-1)],
+    "stochastic_approximation": [larger],
+    "task_ecologies": [one_world_alone, one_world_lost],
+}
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_a_race_runs_at_toy_sizes(slug, runnable):
+    row = racing.run(runnable(slug), 1, True, turns=2, seconds=0.001)
+    assert (row["threads"], row["rounds"], row["name"]) == (1, 2, f"{race_of(slug).name} (run at small sizes)")
+    assert 0 < row["ratio_low"] <= row["ratio"] <= row["ratio_high"]
+    assert min(row["ours_ms"], row["peer_ms"]) > 0
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_a_wrong_result_is_refused_before_anything_is_timed(slug, runnable, monkeypatch):
+    monkeypatch.setattr(racing, "Timer", lambda *_, **__: pytest.fail("timed"))
+    each = runnable(slug)
+    for damage in DAMAGES[slug]:
+        for who in ("ours", "peer"):
+            call = getattr(each, who)
+            with pytest.raises(SystemExit):
+                racing.run(replace(each, **{who: lambda inputs, call=call: damage(call(inputs))}), 1, True)  # noqa: B023
+
+
+def test_times_are_taken_in_turns_and_the_ratio_is_that_of_pairs(monkeypatch):
+    """The machine slows down by half from one turn to the next; the ratio of a turn does not see it."""
+    calls = []
+
+    class Timer:
+        def __init__(self, _, globals, num_threads):
+            self.run, self.threads = globals["run"], num_threads
+
+        def blocked_autorange(self, min_run_time):
+            calls.append(self.run())
+            return SimpleNamespace(median={"ours": 0.001, "peer": 0.003}[calls[-1]] * 1.5 ** ((len(calls) - 1) // 2))
+
+    monkeypatch.setattr(racing, "Timer", Timer)
+    row = racing.race("toy", lambda: "ours", lambda: "peer", lambda *_: None, 2, turns=3)
+    assert calls == ["ours", "peer", "peer", "ours", "ours", "peer"]
+    assert [row[key] for key in ("ratio", "ratio_low", "ratio_high", "threads")] == [3.0, 3.0, 3.0, 2]
+    assert (row["ours_ms"], row["peer_ms"]) == (1.5, 4.5)
+
+
+def test_a_race_without_its_peer_is_skipped_in_one_line_that_names_the_extra(monkeypatch, capsys):
+    monkeypatch.setattr(racing.sys, "argv", ["toy.py"])
+    racing.command("toy", replace(race_of("ols_attention"), needs="no_such_peer"))
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line == 'toy: skipped, no no_such_peer here; pip install -e ".[bench]" brings it'
+
+
+@pytest.mark.parametrize(("options", "path"), [([], "_build/bench/toy.json"), (["--keep"], "results/toy/bench.json")])
+def test_only_keep_writes_the_committed_table(options, path, monkeypatch, tmp_path):
+    def answered(call, env, **_):
+        threads = call[call.index("--threads") + 1]
+        assert env["OMP_NUM_THREADS"] == env["NUMBA_NUM_THREADS"] == threads
+        row = {"name": "toy", "threads": int(threads), "ratio": 2.0, "ratio_low": 1.0, "ratio_high": 3.0}
+        return SimpleNamespace(returncode=0, stdout=json.dumps(row))
+
+    monkeypatch.setattr(racing.sys, "argv", ["toy.py", *options])
+    monkeypatch.setattr(racing, "ROOT", tmp_path)
+    monkeypatch.setattr(racing.subprocess, "run", answered)
+    racing.command("toy", race_of("ols_attention"))
+    (written,) = tmp_path.rglob("*.json")
+    assert written == tmp_path / path
+    assert [row["threads"] for row in json.loads(written.read_text())["measured"]] == [1, 2]
+
+
+def test_every_committed_table_is_that_of_a_race_and_every_chapter_has_one():
+    tables = {path.parent.name: json.loads(path.read_text()) for path in ROOT.glob("results/*/bench.json")}
+    chapters = sorted(path.stem for path in ROOT.glob("notebooks/*.ipynb"))
+    assert sorted(tables) == SLUGS == chapters == sorted(DAMAGES)
+    for slug, found in tables.items():
+        each = race_of(slug)
+        named = [each.name, each.ours.__doc__, each.peer.__doc__, each.dtype, each.note]
+        assert [found[key] for key in ("name", "ours", "peer", "dtype", "note")] == named
+        for row in found["measured"]:
+            assert row["ratio_low"] <= row["ratio"] <= row["ratio_high"], slug
+            assert row["machine"], slug
+            assert row["date"], slug

@@ -86,55 +86,46 @@ def test_nothing_and_what_is_no_fact_confirm_nothing(facts):
         page.confirm(facts, "it is so")
 
 
-def race(name: str, peer: str, ratio: float, verdict: str, headline: bool = True) -> dict:
-    times = {"ours_ms": 4.2, "peer_ms": 4200.0, "ratio": ratio, "ratio_low": ratio / 2, "ratio_high": 2 * ratio}
-    memory = {"ours_peak_mb": 1.234, "peer_peak_mb": 620.0}
-    return {"name": name, "peer": peer, "headline": headline, "target": 300.0, "verdict": verdict, **times, **memory}
+def shown_race(tmp_path, monkeypatch, *rows: dict, **facts: str) -> BeautifulSoup:
+    """The table of a race with these measured rows."""
+    monkeypatch.setattr(page, "results_root", lambda: tmp_path)
+    names = {"name": "<far>", "ours": "the package", "peer": "scipy, 1 < 2", "dtype": "float64", "note": ""} | facts
+    (tmp_path / "toy").mkdir(exist_ok=True)
+    (tmp_path / "toy/bench.json").write_text(json.dumps(names | {"measured": rows}))
+    return BeautifulSoup(page.race_table("toy").data, "html.parser")
 
 
-def test_a_missed_target_is_shown_as_missed(tmp_path, monkeypatch):
+def measured(ratio: float, threads: int = 1, **facts: object) -> dict:
+    """A measured row."""
+    interval = {"ratio_low": ratio / 2, "ratio_high": 2 * ratio}
+    return {"threads": threads, "ratio": ratio, **interval, "machine": "EPYC", "date": "2026-01-01"} | facts
+
+
+def test_a_chapter_without_a_measured_race_names_the_command(tmp_path, monkeypatch):
     monkeypatch.setattr(page, "results_root", lambda: tmp_path)
     assert "make bench CHAPTERS=toy" in page.race_table("toy").data
-    facts = {"machine": "one core", "threads": 1, "dtype": "float64", "torch": "2.0", "date": "2026-01-01"}
-    rows = [race("won", "the loop", 442.0, "met"), race("won", "the slow loop", 450.0, "undecided", headline=False)]
-    rows += [race("lost", "the loop", 104.0, "missed")]
-    (tmp_path / "toy").mkdir()
-    (tmp_path / "toy/bench.json").write_text(json.dumps({**facts, "rows": rows}))
-    soup = BeautifulSoup(page.race_table("toy").data, "html.parser")
-    assert [row.get_text() for row in soup.select("tbody th")] == ["won", "lost"]
-    times = "4.2\u00a0ms, 1.2\u00a0MB|4.2\u00a0s, 620\u00a0MB"
-    won, slow, lost = ("|".join(cell.decode_contents() for cell in row) for row in soup.select("tr:has(td)"))
-    assert won == f"<strong>the loop</strong>|{times}|442 [221,\u00a0884]|300|met"
-    assert slow == f"the slow loop|{times}|450 [225,\u00a0900]|300|undecided"
-    assert lost.endswith("|300|<strong>missed</strong>")
+
+
+def test_a_race_is_one_row_with_a_column_for_each_number_of_threads(tmp_path, monkeypatch):
+    times = {"ours_ms": 999.7, "peer_ms": 25_400_000.0, "remark": "It was < noisy."}
+    rows = measured(6512.3, **times), measured(3.0, machine="Xeon"), measured(442.0, 2)
+    soup = shown_race(tmp_path, monkeypatch, *rows, note="It checks nothing.")
     heads = [head.get_text() for head in soup.select("thead th")]
-    assert [[cell["data-label"] for cell in row("td")] for row in soup.select("tr:has(td)")] == [heads] * 3
-    words, where = (note.get_text() for note in soup("p"))
-    assert "strongest peer" in words
-    assert where == "one core, 1 thread, float64, torch 2.0, 2026-01-01."
-    (tmp_path / "toy/bench.json").write_text(json.dumps({**facts, "rows": rows, "remark": "Not quiet."}))
-    assert page.race_table("toy").data.endswith("2026-01-01. Not quiet.</p>")
-    rows += [race("told", "<less>", 0.5, "reported", headline=False) | {"why": "It checks < nothing."}]
-    where = {"threads": 2, "machine": "two cores", "date": "2026-01-02"}
-    (tmp_path / "toy/bench.json").write_text(json.dumps({**facts, "rows": rows, "beside": [rows[0] | where]}))
-    soup = BeautifulSoup(page.race_table("toy").data, "html.parser")
-    assert soup.select("tr:has(td)")[-1].select("td")[-1].get_text() == "reported: It checks < nothing."
-    assert soup("p")[-1].get_text().endswith("2 threads (two cores, 2026-01-02): 442 [221, 884], met (won; the loop).")
-    rows = rows[:-1]
-    (tmp_path / "toy/bench.json").write_text(json.dumps({**facts, "rows": rows}))
-    assert page.races("toy").ratio.tolist() == [442.0, 450.0, 104.0]
+    (row,) = soup.select("tbody tr")
+    assert [cell["data-label"] for cell in row("td")] == heads == ["operation", "against", "1 thread", "2 threads"]
+    operation, peer, one, two = (cell.get_text("|") for cell in row("td"))
+    assert (operation, peer) == ("<far>, float64: the package", "scipy, 1 < 2")
+    first = "6,510 [3,260,\u00a013,000] |(ours 1,000\u00a0ms, theirs 25,400\u00a0s; EPYC; 2026-01-01)"
+    assert one == f"{first}|3 [1.5,\u00a06] |(Xeon; 2026-01-01)"
+    assert two == "442 [221,\u00a0884] |(EPYC; 2026-01-01)"
+    assert [note.get_text() for note in soup("p")][1:] == ["It checks nothing.", "It was < noisy."]
 
 
-def test_a_race_is_written_as_people_write_numbers(tmp_path, monkeypatch):
-    monkeypatch.setattr(page, "results_root", lambda: tmp_path)
-    row = race("<far>", "scipy, 1 < 2", 6512.3, "met") | {"peer_ms": 25_400_000.0, "peer_peak_mb": 1534.2}
-    facts = {"machine": "one core", "threads": 2, "dtype": "float64", "torch": "2.0", "date": "2026-01-01"}
-    (tmp_path / "toy").mkdir()
-    (tmp_path / "toy/bench.json").write_text(json.dumps({**facts, "rows": [row | {"ours_ms": 999.7}]}))
-    text = BeautifulSoup(page.race_table("toy").data, "html.parser").get_text("|")
-    for written in ("<far>", "1 < 2", "|6,510 [3,260,\u00a013,000]|", "1,000\u00a0ms", "25,400\u00a0s, 1,534\u00a0MB"):
-        assert written in text
-    assert "e+" not in text
+def test_only_a_loss_by_the_whole_interval_is_bold_and_what_was_not_measured_says_so(tmp_path, monkeypatch):
+    for ratio, bold in ((0.4, ["0.4 [0.2,\u00a00.8]"]), (0.9, []), (1.5, [])):
+        soup = shown_race(tmp_path, monkeypatch, measured(ratio))
+        assert [each.get_text() for each in soup("strong")] == bold
+        assert soup("td")[-1].get_text() == "not measured"
 
 
 def test_a_table_has_words_for_the_names_of_all_its_heads():

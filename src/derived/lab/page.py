@@ -4,13 +4,11 @@ import ast
 import html
 import inspect
 import io
-import itertools
 import json
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -170,13 +168,9 @@ def _ratio(value: ArrayLike, bound: ArrayLike) -> Estimate:
 
 
 RACES = (
-    "In bold: the strongest peer that we found; peers below it are weaker. Plain versions and authors' code are there "
-    "for scale and never in bold, even where they are faster. A time is a median over rounds, beside it the memory "
-    "that one run adds. The ratio is the median, over rounds, of the peer's time over ours, so above 1 we are faster; "
-    "its interval holds that median with at least 95 %. A target is met, or missed, by the whole interval. A row "
-    "that is reported is no race, and says why."
+    "The peer's time over ours, the median of runs in turns on the same inputs, results compared first: above 1 we are "
+    "faster, below 1, in bold, slower. In brackets 95 % of this median, or the quartiles of the runs."
 )
-RACE = ("against", "ours", "peer", "ratio", "target", "verdict")
 
 
 def _digits(value: float, count: int = 3) -> str:
@@ -189,63 +183,36 @@ def _digits(value: float, count: int = 3) -> str:
     return f"{rounded:,.0f}" if abs(rounded) >= 1000 else f"{rounded:g}"
 
 
-def _memory(megabytes: float) -> str:
-    return f"{_digits(megabytes, 2) if megabytes < 10 else f'{megabytes:,.0f}'}\u00a0MB"
-
-
 def _time(milliseconds: float) -> str:
     space = "\u00a0"  # which does not break
     return f"{_digits(milliseconds)}{space}ms" if milliseconds < 1000 else f"{_digits(milliseconds / 1000)}{space}s"
 
 
-def races(paper: str) -> pd.DataFrame:
-    """The rows of results/<paper>/bench.json, which ``bench/<paper>.py`` writes: one per race and peer."""
-    return pd.DataFrame(json.loads((results_root() / paper / "bench.json").read_text("utf-8"))["rows"])
-
-
 def race_table(paper: str) -> HTML:
-    """The races of ``bench/<paper>.py`` as results/<paper>/bench.json holds them, the strongest peer of each in bold.
-    A missed target is shown as missed."""
+    """The race of ``bench/<paper>.py`` as results/<paper>/bench.json holds it, in one row; a loss is in bold."""
     path = results_root() / paper / "bench.json"
     if not path.is_file():
-        return HTML(f"<p>No race here yet; run: <code>make bench CHAPTERS={paper}</code></p>")
+        return HTML(f"<p>No race here yet; run: <code>make bench CHAPTERS={paper} KEEP=1</code></p>")
     found = json.loads(path.read_text("utf-8"))
-    head = "".join(f'<th scope="col">{name}</th>' for name in RACE)
-    body = "".join(_race(name, rows) for name, rows in itertools.groupby(found["rows"], key=lambda row: row["name"]))
-    table = f'<table class="plain races"><thead><tr>{head}</tr></thead>{body}</table>'
-    threads = f"{found['threads']} thread{'s' if found['threads'] > 1 else ''}"
-    where = f"{found['machine']}, {threads}, {found['dtype']}, torch {found['torch']}, {found['date']}. "
-    notes = [RACES, (where + found.get("remark", "")).strip(), *_at_other_threads(found.get("beside", ()))]
-    return HTML(table + "".join(f"<p>{html.escape(note)}</p>" for note in notes))
+    name, ours, peer = (html.escape(found[key]) for key in ("name", "ours", "peer"))
+    cells = {"operation": f"{name}, {found['dtype']}: {ours}", "against": peer}
+    for threads, words in ((1, "1 thread"), (2, "2 threads")):
+        rows = [_race(row) for row in found["measured"] if row["threads"] == threads]
+        cells[words] = "<br>".join(rows) or "not measured"
+    head = "".join(f'<th scope="col">{each}</th>' for each in cells)
+    body = "".join(f'<td data-label="{each}">{cell}</td>' for each, cell in cells.items())
+    notes = [RACES, found["note"], *(row["remark"] for row in found["measured"] if "remark" in row)]
+    table = f'<table class="plain races"><thead><tr>{head}</tr></thead><tbody><tr>{body}</tr></tbody></table>'
+    return HTML(table + "".join(f"<p>{html.escape(note)}</p>" for note in notes if note))
 
 
-def _at_other_threads(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """A sentence for each other number of threads, with where and when: the ratios to the strongest peers."""
-    for (threads, *where), found in itertools.groupby(rows, key=itemgetter("threads", "machine", "date")):
-        ratios = (
-            f"{_digits(row['ratio'])} [{_digits(row['ratio_low'])}, {_digits(row['ratio_high'])}], {row['verdict']} "
-            f"({row['name']}; {row['peer']})"
-            for row in found
-        )
-        yield f"Ratios to the strongest peers at {threads} threads ({', '.join(where)}): {'; '.join(ratios)}."
-
-
-def _race(name: str, rows: Iterable[Mapping[str, Any]]) -> str:
-    """One race: its name over a row for each peer. A cell says whose head it has, for a phone shows rows as cards."""
-    body = ""
-    for row in rows:
-        times = (f"{_time(row[f'{who}_ms'])}, {_memory(row[f'{who}_peak_mb'])}" for who in ("ours", "peer"))
-        ratio, low, high, target = (_digits(row[key]) for key in ("ratio", "ratio_low", "ratio_high", "target"))
-        ended = row["verdict"] + (f": {html.escape(row['why'])}" if row.get("why") else "")
-        cells = (html.escape(row["peer"]), *times, f"{ratio} [{low},\u00a0{high}]", target, ended)
-        strong = {"against": row["headline"], "verdict": ended == "missed"}
-        body += "<tr>" + "".join(
-            f'<td data-label="{head}">{f"<strong>{cell}</strong>" if strong.get(head) else cell}</td>'
-            for head, cell in zip(RACE, cells, strict=True)
-        )
-        body += "</tr>"
-    head = f'<th colspan="{len(RACE)}" scope="rowgroup">{html.escape(name)}</th>'
-    return f'<tbody><tr class="claims-chapter">{head}</tr>{body}</tbody>'
+def _race(row: Mapping[str, Any]) -> str:
+    """The ratio with its interval, both times where they are known, the machine and the day."""
+    ratio, low, high = (_digits(row[key]) for key in ("ratio", "ratio_low", "ratio_high"))
+    shown = f"{ratio} [{low},\u00a0{high}]"
+    shown = f"<strong>{shown}</strong>" if row["ratio_high"] < 1 else shown
+    times = [f"ours {_time(row['ours_ms'])}, theirs {_time(row['peer_ms'])}"] if "ours_ms" in row else []
+    return f"{shown} <small>({html.escape('; '.join([*times, row['machine'], row['date']]))})</small>"
 
 
 def settings(words: Mapping[str, Any]) -> Markdown:
