@@ -166,6 +166,13 @@ def test_few_claims_in_plain_words_stand_first_and_all_others_fold():
         assert_balanced(text)
 
 
+def test_a_cell_bears_the_head_of_its_column_for_narrow_screens():
+    soup = BeautifulSoup(pages.ledger([chapter(row("A", plain="A is so."), row("B"))]), "html.parser")
+    for table in soup.select("table.claims"):
+        heads = [head.get_text() for head in table.select("thead th")]
+        assert [cell.get("data-label") for cell in table.select("tr.claim > *")] == [None, None, *heads[2:]]
+
+
 @pytest.mark.parametrize(("unit", "shown"), [("", "0.5"), ("nats", "0.5 nats"), ("of its bound", "0.5 of its bound")])
 def test_a_value_stands_with_its_own_unit(unit, shown):
     soup = BeautifulSoup(pages.chapter_ledger(finding(row("A", kind="bound", value=0.5, unit=unit))), "html.parser")
