@@ -24,7 +24,6 @@ def _ran(page) -> list[float]:
     return json.loads(page.locator(".try").get_attribute("data-result"))
 
 
-@pytest.mark.looks_at("notebooks/{slug}.html")
 def test_it_runs_from_a_folder_and_an_edit_changes_the_answer(site, browser, slug):
     one, page = TRIES[slug], browser.new_page(viewport={"width": 390, "height": 844})
     asked = []
@@ -56,7 +55,6 @@ def test_it_runs_from_a_folder_and_an_edit_changes_the_answer(site, browser, slu
     page.close()
 
 
-@pytest.mark.looks_at("notebooks/sinkhorn.html")
 def test_from_a_server_on_a_desktop_another_temperature_is_run_and_real_seconds_are_told(address, browser):
     one, page, asked = TRIES["sinkhorn"], browser.new_page(viewport={"width": 1280, "height": 800}), []
     page.on("request", lambda request: asked.append(request.url))
@@ -91,7 +89,6 @@ def test_from_a_server_on_a_desktop_another_temperature_is_run_and_real_seconds_
     page.close()
 
 
-@pytest.mark.looks_at("notebooks/sinkhorn.html")
 def test_an_error_is_shown_and_a_run_without_end_can_be_stopped(site, browser):
     page = browser.new_page()
     page.goto((site / "notebooks/sinkhorn.html").as_uri() + "?view=all")
@@ -108,7 +105,6 @@ def test_an_error_is_shown_and_a_run_without_end_can_be_stopped(site, browser):
     page.close()
 
 
-@pytest.mark.looks_at("notebooks/sinkhorn.html")
 def test_a_copy_without_python_says_so(site, browser, tmp_path):
     page = browser.new_page()
     page.route("**/python.js", lambda route: route.abort())

@@ -18,15 +18,7 @@ def row(claim: str, verdict: str = "holds", **changes) -> dict:
     base |= {"id": claim, "paper": "toy", "kind": "statistic", "statement": "$a<b$", "source": "paper", "where": "§1"}
     base |= {"paper_value": "1", "tier": "ci", "criterion": "$a$", "verdict": verdict, "reason": "", "headline": True}
     base |= {"plain": "", "unit": "", "proof": "", "experiment": "Toy", "changed": [], "accept": [None, 1.0]}
-    base |= {
-        "control": "",
-        "comparison": None,
-        "undecided": None,
-        "horizon": "",
-        "scale": None,
-        "made_of": "synthetic",
-        "twice": False,
-    }
+    base |= {"control": "", "comparison": None, "undecided": None, "horizon": "", "scale": None, "made_of": "synthetic"}
     base |= {"effect": None, "sees": None}
     return base | changes
 
@@ -174,24 +166,18 @@ def test_few_claims_in_plain_words_stand_first_and_all_others_fold():
         assert_balanced(text)
 
 
+def test_a_cell_bears_the_head_of_its_column_for_narrow_screens():
+    soup = BeautifulSoup(pages.ledger([chapter(row("A", plain="A is so."), row("B"))]), "html.parser")
+    for table in soup.select("table.claims"):
+        heads = [head.get_text() for head in table.select("thead th")]
+        assert [cell.get("data-label") for cell in table.select("tr.claim > *")] == [None, None, *heads[2:]]
+
+
 @pytest.mark.parametrize(("unit", "shown"), [("", "0.5"), ("nats", "0.5 nats"), ("of its bound", "0.5 of its bound")])
 def test_a_value_stands_with_its_own_unit(unit, shown):
     soup = BeautifulSoup(pages.chapter_ledger(finding(row("A", kind="bound", value=0.5, unit=unit))), "html.parser")
     found = soup.select_one("td[data-label=Measured]").get_text(" ").replace("\xa0", " ")
     assert " ".join(found.split()) == f"{shown} at most 1 allowed"
-
-
-def test_a_claim_that_is_decided_twice_has_a_sign_by_which_the_ledger_filters():
-    rows = [row("A", twice=True), row("B")]
-    for text in (pages.chapter_ledger(finding(*rows)), pages.ledger([chapter(*rows)])):
-        lines = BeautifulSoup(text, "html.parser").select("tr.claim")
-        assert [line["data-decided"] for line in lines] == ["twice", "once"]
-        assert [[sign.get_text() for sign in line.select("[title^='decided twice']")] for line in lines] == [
-            ["twice"],
-            [],
-        ]
-    options = BeautifulSoup(text, "html.parser").select("select[name=decided] option")
-    assert [option["value"] for option in options] == ["", "twice", "once"]
 
 
 def measured(**changes) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import nbformat
 
 from derived.book import written
-from derived.book.front import growth, history, notation, reference, scales, twice, welcome
+from derived.book.front import growth, history, notation, reference, scales, welcome
 from derived.book.house import House
 from derived.book.judge import changes
 from derived.book.page import pages
@@ -48,7 +48,6 @@ def fill(
         "<!-- letters -->": notation.shared(symbols),
         "<!-- notation -->": notation.notation(symbols),
         "<!-- scales -->": scales.table(chapters),
-        "<!-- twice -->": twice.table(root, chapters),
         "<!-- wrong -->": wrong.page(chapters, changes.read(root)),
         "<!-- ledger -->": pages.ledger(chapters),
         "<!-- theorems -->": pages.theorems(chapters, statements),

@@ -100,6 +100,8 @@ def history(chapters: Sequence[pages.Chapter]) -> str:
             for change in row["changed"] if row["headline"] else ():
                 key = (change["date"], chapter.slug, chapter.name, change["what"], change["why"])
                 groups.setdefault(key, []).append(row)
-    changes = sorted(groups.items(), key=lambda group: group[0][0], reverse=True)
+    names = ("date", "slug", "name", "what", "why")
+    changes = [dict(zip(names, key, strict=True), rows=rows) for key, rows in groups.items()]
+    changes.sort(key=lambda change: change["date"], reverse=True)
     claims = {row["id"] for rows in groups.values() for row in rows}
     return pages.raw(pages.html("history.html", changes=changes, claims=len(claims)))

@@ -244,20 +244,26 @@ def hardware(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def ledger(chapters: list[Chapter]) -> str:
     """Write the table of all claims with its filters."""
-    parts = [(chapter, *storeys(chapter.rows)) for chapter in chapters]
+    parts = [(_link(chapter), *storeys(chapter.rows)) for chapter in chapters]
     values = {
         "titles": {chapter.slug: chapter.name for chapter in chapters},
         "rows": [row for chapter in chapters for row in chapter.rows if row["headline"]],
-        "first": [(chapter.slug, chapter.name, first) for chapter, first, _ in parts if first],
-        "rest": [(chapter.slug, chapter.name, rest) for chapter, _, rest in parts if rest],
+        "first": [(link, first) for link, first, _ in parts if first],
+        "rest": [(link, rest) for link, _, rest in parts if rest],
     }
     return raw(html("ledger.html", page="ledger", **values))
 
 
+def _link(chapter: Chapter) -> Markup:
+    """Write a chapter's name as a link from a page of the book."""
+    return Markup('<a href="../notebooks/{}.html">{}</a>').format(chapter.slug, chapter.name)
+
+
 def chapter_ledger(finding: Finding) -> str:
     """Write the rows of one chapter as plain HTML, for the output of its last cell."""
-    first, rest = storeys(finding["rows"])
-    return html("chapter_ledger.html", slug=finding["chapter"], first=first, rest=rest, page="chapter")
+    first, rest = ([(None, entries)] if entries else [] for entries in storeys(finding["rows"]))
+    rows = [entry.row for _, entries in rest for entry in entries]
+    return html("ledger.html", page="chapter", titles={}, rows=rows, first=first, rest=rest)
 
 
 def entries_of(rows: list[Row]) -> list[Entry]:
@@ -354,7 +360,8 @@ def theorems(chapters: list[Chapter], rows: list[dict[str, Any]]) -> str:
     """Write the index of all numbered statements: slug, kind, title, label, badge and claims of each."""
     titles = {chapter.slug: chapter.name for chapter in chapters}
     kinds = {kind: kind for kind in sorted({row["kind"] for row in rows})}
-    return raw(html("theorems.html", titles=titles, rows=rows, kinds=kinds))
+    parts = [(_link(chapter), [row for row in rows if row["slug"] == chapter.slug]) for chapter in chapters]
+    return raw(html("theorems.html", titles=titles, parts=parts, kinds=kinds))
 
 
 def course(chapters: list[Chapter]) -> str:
