@@ -30,9 +30,9 @@ from scipy import stats
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from derived.lab.rng import stream
+from derived.papers.hierarchical_kernel.clock import AttentionInputs
 from derived.papers.hierarchical_kernel.data import listops
 from derived.papers.hierarchical_kernel.data.listops import ListOps
-from derived.papers.hierarchical_kernel.experiments.clock import AttentionInputs
 from derived.papers.hierarchical_kernel.model.attention import attend_padded, concatenated_features, score_tables
 
 RATIO = 1 / 0.6  # fused at most 0.6 of the materialised time

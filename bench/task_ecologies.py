@@ -42,7 +42,7 @@ from torch.nn.functional import cross_entropy, rms_norm, scaled_dot_product_atte
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
 from derived.papers.task_ecologies.data.ecologies import simplex
-from derived.papers.task_ecologies.experiments.fits import falling, fit_texts
+from derived.papers.task_ecologies.fits import falling, fit_texts
 from derived.papers.task_ecologies.model.codes import best_partition, cell_costs, cell_excesses
 from derived.papers.task_ecologies.model.ecology import FiniteEcology
 from derived.papers.task_ecologies.model.gpt import GPTSize, MicroGPT, text_losses

@@ -10,7 +10,7 @@ from derived.book.source import on_page
 from derived.lab.claims import Claim
 
 ROOT = Path(__file__).resolve().parents[2]
-SLUGS = sorted(path.parents[1].name for path in (ROOT / "src/derived/papers").glob("*/claims/__init__.py"))
+SLUGS = sorted(path.parent.name for path in (ROOT / "src/derived/papers").glob("*/claims.py"))
 
 
 def reasoned(claim: Claim) -> bool:

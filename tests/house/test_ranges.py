@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SLUGS = sorted(path.parents[1].name for path in (ROOT / "src/derived/papers").glob("*/claims/__init__.py"))
+SLUGS = sorted(path.parent.name for path in (ROOT / "src/derived/papers").glob("*/claims.py"))
 WORDS = "within|outside|at most|above|at least|below|exactly|other than"
 RANGE = re.compile(rf"({WORDS}) \$([^$]+)\$(?: ± \$([^$]+)\$)?(?:, and the proof)?$")
 

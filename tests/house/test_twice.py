@@ -11,7 +11,7 @@ from derived.book.source.statements import pencilled
 from derived.lab.sources import source_files
 
 ROOT = Path(__file__).resolve().parents[2]
-SLUGS = sorted(path.parents[1].name for path in (ROOT / "src/derived/papers").glob("*/claims/__init__.py"))
+SLUGS = sorted(path.parent.name for path in (ROOT / "src/derived/papers").glob("*/claims.py"))
 KNOWN = twice.reasons(ROOT)
 
 

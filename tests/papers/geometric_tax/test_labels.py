@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from derived.lab.rng import stream
 from derived.papers.geometric_tax import fisher_rao_length
-from derived.papers.geometric_tax.experiments.labels import FisherRao, LabelPaths
+from derived.papers.geometric_tax.labels import FisherRao, LabelPaths
 from derived.papers.geometric_tax.model.labels import (
     bin_law,
     chord_length,

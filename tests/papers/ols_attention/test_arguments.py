@@ -9,8 +9,8 @@ import torch
 from jaxtyping import install_import_hook
 
 from derived.lab.rng import stream
+from derived.papers.ols_attention import in_context, training
 from derived.papers.ols_attention.data import problems as data
-from derived.papers.ols_attention.experiments import in_context, training
 from derived.papers.ols_attention.model import capacity, hopfield, mechanism, reachability, theory
 
 X = torch.randn(6, 3, generator=stream(0, "X"), dtype=torch.float64)
