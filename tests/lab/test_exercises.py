@@ -10,10 +10,7 @@ import pytest
 import sympy
 import torch
 
-from derived.lab.borrowed import PAPERS
-from derived.lab.exercises import Derive, Implement, ask, call, checker, described, judged, ranges, share
-from derived.papers.task_ecologies.model.ecology import FiniteEcology
-from derived.papers.task_ecologies.model.partitions import bell_number
+from derived.lab.exercises import Derive, Implement, ask, checker, described, judged, ranges, share
 
 half = Derive(lambda: 0.5, digits=2)
 pair = Derive(lambda: torch.tensor([0.25, 0.75]))
@@ -161,17 +158,7 @@ def doubles(answer, x, scale):
     return None if ask(answer, x=x) == 2 * x else f"it is {ask(answer, x=x):.2g} at scale {scale}"
 
 
-def counts_partitions(answer, n):
-    return None if ask(answer, n=n) == (1, 1, 2, 5, 15)[n] else "it is another"
-
-
 twofold = Implement((doubles,), ranges(x=(0.1, 1.0), scale=(1, 2), unused=(0, 9)))
-bell = Implement((counts_partitions,), ranges(n=(0, 4)))
-
-
-class Own:
-    def __call__(self, x):
-        return bell_number(x)
 
 
 def test_an_implementation_is_held_to_its_properties():
@@ -180,46 +167,6 @@ def test_an_implementation_is_held_to_its_properties():
     assert said.startswith("not right: at x = ")
     assert "unused" not in said
     assert judged("twofold", twofold, 3) == "not right: a function or class is asked for, yours is of type int"
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [bell_number, lambda n: bell_number(n), functools.partial(bell_number), Own(), Own().__call__],
-    ids=range(5),
-)
-def test_the_packages_own_is_refused_however_it_is_reached(answer):
-    said = judged("bell", bell, answer)
-    assert said == "not right: that is the package's own bell_number; write yours"
-
-
-def of_a_paper(source: str):
-    """A property that stands in a paper's file and calls the answer itself."""
-    names = {"__name__": "derived.papers.toy.exercises"}
-    exec(compile(f"holds = lambda answer, n: {source}", f"{PAPERS}/toy/exercises.py", "exec"), names)
-    return Implement((names["holds"],), ranges(n=(0, 4)))
-
-
-@pytest.mark.parametrize("answer", [bell_number, functools.partial(bell_number)])
-def test_the_packages_own_is_refused_where_a_property_calls_it_itself(answer):
-    direct = of_a_paper("None if answer(n) == (1, 1, 2, 5, 15)[n] else 'it is another'")
-    assert judged("bell", direct, answer) == "not right: that is the package's own bell_number; write yours"
-    assert judged("bell", direct, lambda n: (1, 1, 2, 5, 15)[n]) == "right"
-
-
-def test_the_packages_own_class_is_refused_where_a_property_calls_it_itself():
-    direct = of_a_paper("None if answer([1.0], [1.0], [[[0.5, 0.5]]]).num_worlds == 1 else 'it is another'")
-    assert "the package's own FiniteEcology." in judged("worlds", direct, FiniteEcology)
-
-
-def test_what_an_exercise_gives_or_allows_may_be_called():
-    allowed = Implement((counts_partitions,), ranges(n=(0, 4)), may=(bell_number,))
-    assert judged("bell", allowed, lambda n: bell_number(n)) == "right"
-    given = lambda answer: None if call(answer, f=bell_number)(4) == 15 else "it does not call what it is given"  # noqa: E731
-    assert judged("given", Implement((given,), ranges()), lambda f: lambda n: f(n)) == "right"
-
-
-def test_a_wrong_answer_that_calls_the_package_is_told_where_it_is_wrong():
-    assert judged("bell", bell, lambda n: bell_number(n) + 1).startswith("not right: at n = ")
 
 
 def test_a_check_says_a_line_for_each_part_and_nothing_of_what_an_answer_prints(capsys):
@@ -289,16 +236,6 @@ def test_a_range_with_one_end_that_is_no_whole_number_draws_others():
     points = [draw(generator) for _ in range(100)]
     assert all(0 <= point["x"] <= 1.5 and 0.5 <= point["y"] <= 2 for point in points)
     assert all(len({point[name] for point in points}) > 20 for name in "xy")
-
-
-def test_a_name_draws_points_of_its_own_and_the_same_each_time():
-    def points(who):
-        seen = []
-        judged("one", capped, lambda q, delta: seen.append((q, delta)) or min(q + delta, 1), who)
-        return seen
-
-    assert points("Ada") == points("Ada")
-    assert len({tuple(points(who)) for who in ("", "Ada", "Emmy")}) == 3
 
 
 def test_an_answer_that_is_rounded_too_early_is_told_so():

@@ -2,9 +2,7 @@
 
 import functools
 import http.server
-import inspect
 import os
-import re
 import shutil
 import sys
 import threading
@@ -14,7 +12,6 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
-from seen import Seen
 
 ROOT = Path(__file__).parents[2]
 SITE = Path(os.environ.get("SITE", ROOT / "_build/html"))
@@ -54,21 +51,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("deck", [f"slides/{path.name}" for path in sorted(SITE.glob("slides/*.html"))])
     if "walked" in metafunc.fixturenames:
         metafunc.parametrize("walked", [path.stem for path in parts["claims"]])
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """A test that looks at named pages has passed where all of them look as they did when it passed."""
-    marker = pyfuncitem.get_closest_marker("looks_at")
-    if marker is None:
-        return None
-    seen = Seen(SITE.resolve(), ROOT / "_build/seen", pyfuncitem.funcargs["browser"].version)
-    check = re.sub(r"\W+", "-", pyfuncitem.name)
-    chapters = sorted(path.stem for path in SITE.glob("notebooks/*.html"))
-    names = [name.format(first=chapters[0], last=chapters[-1], **pyfuncitem.funcargs) for name in marker.args]
-    asked = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
-    seen.once(check, names, functools.partial(pyfuncitem.obj, **asked))
-    return True
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ import pytest
 pytestmark = pytest.mark.browser
 
 
-@pytest.mark.looks_at("notebooks/{first}.html")
 def test_the_keyboard_goes_through_a_chapter_in_less_than_a_hundred_stops(browser, site, chapters):
     """Tab to the link that skips to the next section, Enter, and again, to the last section."""
     page = browser.new_page(viewport={"width": 1280, "height": 900})

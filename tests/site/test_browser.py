@@ -153,7 +153,6 @@ def axe() -> str:
     return (importlib.resources.files("axe_playwright_python") / "axe.min.js").read_text("utf-8")
 
 
-@pytest.mark.looks_at("{page_name}")
 def test_a_page_opens_well(browser, address, site, axe, width, page_name, specimen):
     """One visit of each page answers all that is asked of it: from a disk, where a script may do less, in a window of
     a desktop that becomes as narrow as a phone. A phone visits the specimen of each part too, from a server.
@@ -264,7 +263,6 @@ def cut_verdicts(page, widths: list[int]) -> list[str]:
     return found
 
 
-@pytest.mark.looks_at("notebooks/{first}.html")
 def test_a_formula_is_typeset_when_it_comes_near(browser, address, chapters):
     context = browser.new_context(viewport={"width": 390, "height": 900})
     page = context.new_page()
@@ -275,7 +273,6 @@ def test_a_formula_is_typeset_when_it_comes_near(browser, address, chapters):
     context.close()
 
 
-@pytest.mark.looks_at("book/ledger.html")
 def test_the_formulas_of_a_claim_are_typeset_when_its_fold_opens(browser, address):
     with opened(browser, f"{address}book/ledger.html") as page:
         fold = page.locator("tr.claim details:not([open]):has(dl .math)").first.element_handle()
@@ -284,7 +281,6 @@ def test_the_formulas_of_a_claim_are_typeset_when_its_fold_opens(browser, addres
         page.wait_for_function("(e) => !e.querySelector('dl .math:not(:has(mjx-math))')", arg=fold)
 
 
-@pytest.mark.looks_at("notebooks/{first}.html")
 def test_what_hides_something_sideways_is_dark_at_that_end(browser, address, chapters):
     context = browser.new_context(viewport={"width": 390, "height": 900})
     context.set_default_timeout(PATIENCE)
@@ -337,7 +333,6 @@ def with_amendments(page, css: str) -> int:
     )
 
 
-@pytest.mark.looks_at("book/ledger.html")
 def test_what_fails_is_shown_with_what_amends_it(browser, address):
     with opened(browser, f"{address}book/ledger.html") as page:
         amended = page.evaluate(
@@ -354,7 +349,6 @@ def test_what_fails_is_shown_with_what_amends_it(browser, address):
         assert "amend" in page.locator(".ledger-count output").inner_text()
 
 
-@pytest.mark.looks_at("book/ledger.html")
 @pytest.mark.parametrize("from_disk", [False, True])
 def test_the_ledger_filters(browser, address, site, from_disk):
     url = f"{site.as_uri()}/book/ledger.html" if from_disk else f"{address}book/ledger.html"
@@ -387,7 +381,6 @@ def test_the_ledger_filters(browser, address, site, from_disk):
         assert visible_claims(page) == everything
 
 
-@pytest.mark.looks_at("book/ledger.html")
 def test_a_filter_and_a_claim_can_be_linked_to(browser, address):
     with opened(browser, f"{address}book/ledger.html#q=no-such-words-anywhere") as page:
         assert visible_claims(page) == []
@@ -408,7 +401,6 @@ def test_a_filter_and_a_claim_can_be_linked_to(browser, address):
         )
 
 
-@pytest.mark.looks_at("book/ledger.html")
 def test_the_ledger_is_read_as_cards_on_a_phone(browser, address):
     with opened(browser, f"{address}book/ledger.html", width=390) as page:
         row = page.locator("tr.claim").first
@@ -446,7 +438,6 @@ def move_explorers(page, name: str) -> None:
             assert slider.get_attribute("aria-valuetext") != words
 
 
-@pytest.mark.looks_at("notebooks/{first}.html")
 def test_an_explorer_follows_the_theme(browser, address, chapters):
     with opened(browser, address + chapters[0].name) as page:
         box = page.locator(".explorer").first
@@ -458,7 +449,6 @@ def test_an_explorer_follows_the_theme(browser, address, chapters):
         page.wait_for_function(f"([box, before]) => ({colour})(box) !== before", arg=[box.element_handle(), before])
 
 
-@pytest.mark.looks_at("book/ledger.html", "notebooks/{first}.html")
 def test_the_book_reads_without_scripts(browser, address, chapters):
     """Every claim is shown, and an explorer says in words what there would be to see."""
     context = browser.new_context(java_script_enabled=False)
@@ -476,7 +466,6 @@ def test_the_book_reads_without_scripts(browser, address, chapters):
     context.close()
 
 
-@pytest.mark.looks_at("notebooks/{first}.html")
 def test_a_link_into_a_proof_opens_it_and_paper_shows_them_all(browser, address, chapters):
     with opened(browser, address + chapters[0].name) as page:
         proofs = page.locator(".proof-fold")
@@ -525,7 +514,6 @@ def decks(site, minutes: int) -> list[str]:
     return sorted(str(path.relative_to(site)) for path in site.glob(f"slides/*-{minutes}.html"))
 
 
-@pytest.mark.looks_at("{deck}")
 def test_slides_are_typeset_and_fit(browser, address, site, axe, deck):
     """One visit of a deck, on a wall and then on a phone; all decks are one template, so axe looks at one a length."""
     minutes = int(deck.removesuffix(".html").rsplit("-", 1)[1])
@@ -545,7 +533,6 @@ def test_slides_are_typeset_and_fit(browser, address, site, axe, deck):
             assert page.evaluate(STICKS_OUT) == [], width
 
 
-@pytest.mark.looks_at("slides/{first}-90.html")
 def test_keys_turn_the_slides_and_show_their_parts(browser, address, site):
     with opened(browser, address + decks(site, 90)[0]) as page:
         for key, at in (("ArrowRight", 1), ("PageDown", 2), ("ArrowLeft", 1), (" ", 2)):
@@ -562,7 +549,6 @@ def test_keys_turn_the_slides_and_show_their_parts(browser, address, site):
         assert page.evaluate(f"Math.abs({AT} - {place}) < 0.1")
 
 
-@pytest.mark.looks_at("slides/{first}-90.html")
 def test_all_slides_at_once_lead_to_each(browser, address, site):
     with opened(browser, address + decks(site, 90)[0]) as page:
         page.keyboard.press("o")
@@ -571,7 +557,6 @@ def test_all_slides_at_once_lead_to_each(browser, address, site):
         page.wait_for_function(f"Math.abs({AT} - 5) < 0.1")
 
 
-@pytest.mark.looks_at("slides/{first}-90.html")
 @pytest.mark.parametrize("from_disk", [False, True])
 def test_the_speaker_has_a_window_that_moves_the_slides(browser, address, site, from_disk):
     name = decks(site, 90)[0]
@@ -590,7 +575,6 @@ def test_the_speaker_has_a_window_that_moves_the_slides(browser, address, site, 
         assert speaker.locator(".ahead h2").text_content() == page.locator("#s3 h2").text_content()
 
 
-@pytest.mark.looks_at("slides/{first}-50.html")
 def test_an_explorer_is_live_on_its_slide_from_a_folder(browser, site):
     with opened(browser, f"{site.as_uri()}/{decks(site, 50)[0]}") as page:
         place = page.evaluate("[...document.querySelectorAll('.slide')].findIndex((s) => s.querySelector('.explorer'))")
@@ -603,7 +587,6 @@ def test_an_explorer_is_live_on_its_slide_from_a_folder(browser, site):
         assert page.evaluate(f"Math.abs({AT} - {place}) < 0.1"), "the key is the slider's"
 
 
-@pytest.mark.looks_at("slides/{first}-50.html")
 def test_two_slides_share_a_printed_page(browser, address, site):
     with opened(browser, address + decks(site, 50)[0]) as page:
         slides = page.locator(".slide").count()
@@ -619,7 +602,6 @@ def test_each_chapter_leads_to_its_slides(chapters, site):
             assert (site / name).is_file()
 
 
-@pytest.mark.looks_at("claims/{first}.html")
 def test_the_address_of_a_claim_opens_all_of_its_evidence(browser, address, site):
     name = min(path.name for path in (site / "claims").glob("*.html"))
     for width in (390, 1280):
@@ -632,7 +614,6 @@ def test_the_address_of_a_claim_opens_all_of_its_evidence(browser, address, site
             assert page.evaluate(STICKS_OUT) == []
 
 
-@pytest.mark.looks_at("book/theorems.html")
 def test_the_index_of_theorems_filters_and_remembers(browser, address):
     with opened(browser, f"{address}book/theorems.html") as page:
         shown = page.locator("tr.statement:visible")

@@ -64,7 +64,6 @@ def leads(there) -> str:
     return there.evaluate("(link) => link.href")
 
 
-@pytest.mark.looks_at("book/ledger.html")
 def test_one_tap_leads_from_a_row_of_the_ledger_to_the_place_of_its_claim(page, site, every_page):
     """For a claim of each chapter, in one visit."""
     page.goto((site / "book/ledger.html").as_uri())
@@ -84,7 +83,6 @@ def test_one_tap_leads_from_a_row_of_the_ledger_to_the_place_of_its_claim(page, 
     page.locator(f"{PLACE.format(claim)}[open] > summary .verdict").wait_for()
 
 
-@pytest.mark.looks_at("claims/{walked}.html", "notebooks/{walked}.html")
 def test_one_more_tap_leads_to_all_that_decides_a_claim_of_each_chapter(page, site, every_page, walked):
     """Walked again where the chapter or its evidence has changed; each page of them has a check of its own.
 

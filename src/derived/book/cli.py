@@ -310,23 +310,16 @@ def real(
 
 @app.command()
 @clear_errors
-def teach(
-    slugs: Annotated[
-        list[str] | None, typer.Argument(help="Chapters to make tasks of; none for the two packs.")
-    ] = None,
-    who: Annotated[list[str] | None, typer.Option(help="A student's name; several times for several.")] = None,
-    word: Annotated[str, typer.Option(help="Your own word, with which the tasks are drawn; else one is made up.")] = "",
-) -> None:
+def teach() -> None:
     """Make class.zip, an offline site without solutions, and tutors.zip, with solutions, plans and rubrics.
 
-    With chapters and names: the tasks of each student, to forecast, to find a mutant, and to be asked aloud.
-    Example: derived teach sinkhorn --who Ada --who Bob
+    Where there is Chromium, also figures.zip.
     """
     from derived.book.deliver import packs
 
     house = this_house()
     with alone(house):
-        for line in packs.teach(house, slugs or [], who or [], word):
+        for line in packs.teach(house):
             typer.echo(line)
 
 

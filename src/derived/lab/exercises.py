@@ -1,6 +1,6 @@
 """Exercises that check themselves: what a reader answers is tried at points that no page shows.
 
-label      of the exercise in its notebook, as in ``check("cac-ex-tv", gamma_tv, who="Ada")``: the points are hers
+label      of the exercise in its notebook, as in ``check("cac-ex-tv", gamma_tv)``
 point      the arguments of one trial by name; ``draw(generator)`` makes one, POINTS of them are tried
 Derive     a number, an array or a function, compared with what the package computes
 Implement  a function or class, held to properties: the theorems of the chapter
@@ -16,23 +16,17 @@ import io
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import FunctionType
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import torch
 
-from derived.lab.borrowed import borrowed
 from derived.lab.rng import stream
-from derived.lab.sealed import Digests
 
 POINTS = 20
-SLOTS = 8  # sets of points that names share
 FLOAT32 = 1e-5  # of the size of numbers: what some hundred steps in single precision may lose; such answers are welcome
 STOPS = (Exception, SystemExit)  # exceptions an answer may raise; KeyboardInterrupt is not caught
 Point = dict[str, Any]
-Seed = tuple[str, ...]  # of the points: an exercise's label, and a slot where a student has given a name
 Draw = Callable[[torch.Generator], Point]
 
 
@@ -103,8 +97,6 @@ def call(answer: Callable, **arguments: Any) -> Any:
 def _copied(given: Any) -> Any:
     if isinstance(given, torch.Tensor):
         return given.clone()
-    if isinstance(given, FunctionType):  # which an answer may call
-        return lambda *arguments, **named: given(*arguments, **named)
     return given.copy() if isinstance(given, np.ndarray) else given
 
 
@@ -168,11 +160,6 @@ def _at(point: Point) -> str:
     return f"at {', '.join(f'{name} = {described(value)}' for name, value in point.items())}" if point else ""
 
 
-def _own(used: set[str]) -> None:
-    if used:
-        raise Wrong(f"that is the package's own {', '.join(sorted(used))}; write yours")
-
-
 # The two kinds that check themselves ----------------------------------------------------------------------------------
 
 
@@ -184,7 +171,6 @@ class Derive:
     digits     significant digits that the text asks for: half a unit of the last one is the tolerance
     low, high  bounds that the reader can know; a counterexample names the one that is broken
     mistakes   by what is wrong, an answer: a function of the same arguments, or what ``right`` would return
-    may        what an answer may call of the code of papers, nothing else of it
 
     >>> tv = Derive(lambda q, delta: min(q + delta, 1), ranges(q=(0.1, 1.0), delta=(0.1, 0.9)), high=1)
     >>> checker({"ex": tv})("ex", lambda delta, q: q + delta)
@@ -197,48 +183,41 @@ class Derive:
     low: float = -np.inf
     high: float = np.inf
     mistakes: Mapping[str, Any] = field(default_factory=dict)
-    may: Sequence[Callable] = ()
 
-    def judge(self, seed: Seed, answer: Any) -> None:
+    def judge(self, label: str, answer: Any) -> None:
         """Wrong where the answer is not right; a common mistake is named, and rounding too early."""
         try:
-            package = self._compare(seed, answer, self.right)
+            self._compare(label, answer, self.right)
         except Wrong as wrong:
-            raise Wrong(f"{wrong}{self._hint(seed, answer)}") from None
-        _own(package)
+            raise Wrong(f"{wrong}{self._hint(label, answer)}") from None
 
-    def _hint(self, seed: Seed, answer: Any) -> str:
+    def _hint(self, label: str, answer: Any) -> str:
         for words, mistake in self.mistakes.items():
             with contextlib.suppress(Exception):
-                self._compare(seed, answer, mistake)
+                self._compare(label, answer, mistake)
                 return f"; {words}"
         for digits in range(self.digits - 1, 1, -1):
             with contextlib.suppress(Wrong):
-                replace(self, digits=digits)._compare(seed, answer, self.right)
+                replace(self, digits=digits)._compare(label, answer, self.right)
                 return f"; it is right to {digits} significant digits, {self.digits} are asked for"
         return ""
 
-    def _compare(self, seed: Seed, answer: Any, right: Any) -> set[str]:
-        """Wrong where the two differ; the names of what the answer calls of the package."""
+    def _compare(self, label: str, answer: Any, right: Any) -> None:
+        """Wrong where the two differ at a point."""
         if self.draw and not callable(answer) and not hasattr(answer, "free_symbols"):
             raise Wrong(f"a function is asked for, yours is of type {type(answer).__name__}")
-        package: set[str] = set()
-        for point in points(seed, self.draw):
-            wanted = right(**point) if callable(right) else right
-            wanted = wanted if isinstance(wanted, Digests) else number(wanted)
+        for point in points(label, self.draw):
+            wanted = number(right(**point) if callable(right) else right)
             try:
-                with borrowed(answer, self.may, entry=_call) as used:
-                    given = ask(answer, wanted.shape, **point)
-                package |= used
+                given = ask(answer, wanted.shape, **point)
             except Wrong as wrong:
                 raise Wrong(f"{_at(point)} {wrong}".strip()) from None
             except STOPS as error:
                 raise Wrong(f"{_at(point)} yours stops with {type(error).__name__}: {error}".strip()) from None
-            if not (wanted.near(given) if isinstance(wanted, Digests) else self._near(given, wanted)):
+            if not self._near(given, wanted):
                 beyond = f", above {self.high:g}" if np.any(given > self.high) else ""
                 beyond = f", below {self.low:g}" if np.any(given < self.low) else beyond
                 raise Wrong(f"{_at(point)} yours is {described(given)}{beyond}".strip())
-        return package
 
     def _near(self, given: np.ndarray, right: np.ndarray) -> bool:
         """Within half a unit of the last digit, which rounding to ``digits`` can change, and float64's own rounding."""
@@ -256,7 +235,6 @@ class Implement:
                 None where it holds, else what went wrong, a clause such as "its divergence is 1.4 budgets"
     draw        points with the arguments of all of them
     mistakes    by what is wrong, an implementation: the chapter's own mutations first
-    may         what an answer may call of the code of papers, nothing else of it
 
     >>> def never_above_one(answer, q):
     ...     return f"it is {ask(answer, q=q):.2g}, above 1" if ask(answer, q=q) > 1 else None
@@ -267,37 +245,29 @@ class Implement:
     properties: Sequence[Callable[..., str | None]]
     draw: Draw
     mistakes: Mapping[str, Callable] = field(default_factory=dict)
-    may: Sequence[Callable] = ()
 
-    def judge(self, seed: Seed, answer: Any) -> None:
-        """Wrong where a property is lost, or where the package's own is all there is."""
+    def judge(self, label: str, answer: Any) -> None:
+        """Wrong where a property is lost."""
         if not callable(answer):
             raise Wrong(f"a function or class is asked for, yours is of type {type(answer).__name__}")
-        with borrowed(answer, self.may, entry=_call) as used:
-            for holds in self.properties:
-                names = [*inspect.signature(holds).parameters][1:]
-                for drawn in points(seed, self.draw):
-                    point = {name: drawn[name] for name in names}
-                    try:
-                        said = holds(answer, **point)
-                    except Wrong as wrong:
-                        said = f"{wrong}, where it is tried whether it {holds.__name__.strip('_').replace('_', ' ')}"
-                    except STOPS as error:
-                        said = f"yours stops with {type(error).__name__}: {error}"
-                    if said:
-                        raise Wrong(f"{_at(point)}: {said}")
-        _own(used)
+        for holds in self.properties:
+            names = [*inspect.signature(holds).parameters][1:]
+            for drawn in points(label, self.draw):
+                point = {name: drawn[name] for name in names}
+                try:
+                    said = holds(answer, **point)
+                except Wrong as wrong:
+                    said = f"{wrong}, where it is tried whether it {holds.__name__.strip('_').replace('_', ' ')}"
+                except STOPS as error:
+                    said = f"yours stops with {type(error).__name__}: {error}"
+                if said:
+                    raise Wrong(f"{_at(point)}: {said}")
 
 
-def points(seed: Seed, draw: Draw | None) -> Iterator[Point]:
+def points(label: str, draw: Draw | None) -> Iterator[Point]:
     """Draw the points of an exercise; a single one without arguments if it has no ``draw``."""
-    generator = stream(0, "exercise", *seed)
+    generator = stream(0, "exercise", label)
     return (draw(generator) for _ in range(POINTS)) if draw else iter([{}])
-
-
-def seeds(label: str) -> list[Seed]:
-    """List the seeds of an exercise: of its own points, and of the slots among which names are dealt out."""
-    return [(label,), *((label, str(slot)) for slot in range(SLOTS))]
 
 
 # The check ------------------------------------------------------------------------------------------------------------
@@ -306,7 +276,7 @@ Exercise = Derive | Implement
 Exercises = Mapping[str, Exercise | Sequence[Exercise]]
 
 
-def judged(label: str, exercise: Exercise, answer: Any, who: str = "") -> str:
+def judged(label: str, exercise: Exercise, answer: Any) -> str:
     """What a check says of one answer, in a line; what the answer itself prints, logs or warns of is not shown."""
     if answer is ...:
         return "no answer yet"
@@ -317,7 +287,7 @@ def judged(label: str, exercise: Exercise, answer: Any, who: str = "") -> str:
             contextlib.redirect_stderr(unheard),
             warnings.catch_warnings(action="ignore"),
         ):
-            exercise.judge(seeds(label)[1 + crc32(who.encode()) % SLOTS if who else 0], answer)
+            exercise.judge(label, answer)
     except Wrong as wrong:
         return f"not right: {' '.join(str(wrong).split())}"
     except STOPS as error:  # a page runs on, whatever a reader gives
@@ -328,23 +298,22 @@ def judged(label: str, exercise: Exercise, answer: Any, who: str = "") -> str:
 def checker(exercises: Exercises) -> Callable[..., None]:
     """The ``check`` of a chapter: ``check(label, answer)``, or as many answers as the exercise has parts."""
 
-    def check(label: str, *answers: Any, who: str = "") -> None:
-        """Print the judgement of each answer, a line each; never raises for an answer. ``who``, a name, draws points of
-        one's own."""
+    def check(label: str, *answers: Any) -> None:
+        """Print the judgement of each answer, a line each; never raises for an answer."""
         parts = _parts(exercises, label)
         if len(parts) != len(answers):
             print(f"not right: {label!r} asks for {len(parts)} answers, here are {len(answers)}")
             return
         for letter, part, answer in zip("abcdefgh", parts, answers, strict=False):
-            print(f"({letter}) " * (len(parts) > 1) + judged(label, part, answer, who))
+            print(f"({letter}) " * (len(parts) > 1) + judged(label, part, answer))
 
     return check
 
 
-def share(exercises: Exercises, label: str, *answers: Any, who: str = "") -> float:
+def share(exercises: Exercises, label: str, *answers: Any) -> float:
     """The share of an exercise's parts that are right, for a grader: whatever an answer prints."""
     parts = _parts(exercises, label)
-    said = [judged(label, part, answer, who) for part, answer in zip(parts, answers, strict=False)]
+    said = [judged(label, part, answer) for part, answer in zip(parts, answers, strict=False)]
     return said.count("right") / max(1, len(parts))
 
 

@@ -13,7 +13,6 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from test_render import FINDING, write_book
 
 from derived.book.deliver import packs
-from derived.book.deliver.handout import Handout
 from derived.book.house import House, UserError
 from derived.book.page.plain import Known, Place
 from derived.book.site import render
@@ -55,7 +54,7 @@ def held(pack: Path | io.BytesIO) -> dict[str, str]:
 def test_the_class_gets_a_whole_site_without_a_solution_in_any_file(house):
     files = held(house.build / "class.zip")
     assert {"class/index.html", "class/slides/toy-90.html", "class/search/index.js"} <= set(files)
-    assert {f"class/downloads/toy-{kind}.ipynb" for kind in ("student", "homework", "anywhere")} <= set(files)
+    assert {f"class/downloads/toy-{kind}.ipynb" for kind in ("student", "homework")} <= set(files)
     assert {name.split("/")[0] for name in files if "derived" not in name} == {"class"}
     assert [(name, secret) for name, text in files.items() for secret in SECRETS if secret in text] == []
     assert "projector" not in files["class/search/index.js"]
@@ -140,18 +139,13 @@ def told(house, monkeypatch) -> Callable[[], list[str]]:
     for name in ("index.html", "notebooks/toy.html"):
         (house.site / name).parent.mkdir(parents=True, exist_ok=True)
         (house.site / name).touch()
-    return lambda: [*packs.teach(house, [], [], "")]
+    return lambda: [*packs.teach(house)]
 
 
-def test_the_command_makes_figures_and_handouts_of_every_chapter_of_the_site_too(house, told, monkeypatch):
+def test_the_command_makes_figures_of_every_chapter_of_the_site_too(house, told, monkeypatch):
     monkeypatch.setattr(House, "chapters", lambda house: ["toy", "not_built_yet"])
     monkeypatch.setattr(packs.figures, "figures", lambda site, slugs, pack: pack)
-    made = lambda root, site, slugs, into: [Handout(into / f"{slug}.pdf", 2, 1.0) for slug in slugs]  # noqa: E731
-    monkeypatch.setattr(packs.handout, "handouts", made)
-    assert told()[2:] == [
-        f"made {house.build}/figures.zip: SVG, PDF and credits",
-        f"made {house.build}/handouts/toy.pdf: 2 sides",
-    ]
+    assert told()[2:] == [f"made {house.build}/figures.zip: SVG, PDF and credits"]
 
 
 def test_without_a_browser_the_packs_are_made_and_a_line_says_what_is_not(told, monkeypatch):
@@ -159,4 +153,4 @@ def test_without_a_browser_the_packs_are_made_and_a_line_says_what_is_not(told, 
         raise UserError("there is no Chromium")
 
     monkeypatch.setattr(packs.figures, "figures", none)
-    assert told()[-1] == "no figures.zip and no handouts: there is no Chromium"
+    assert told()[-1] == "no figures.zip: there is no Chromium"

@@ -31,7 +31,7 @@ def test_links_lead_both_ways_or_are_named():
 
 def test_reruns_are_counted_at_their_tier():
     row = ROW | {"changed": [], "expected": "holds"}
-    found = [Evidence(Entry(row, [], []), (), "it is ours", "", None, None, (), (), {})]
+    found = [Evidence(Entry(row, [], []), (), "it is ours", "", None, None, (), {})]
     chapter = Chapter("toy", {"paper": {"title": "A toy"}}, {}, 0, {}, Minutes(1, 2), (), "1. Toy")
 
     def page(reruns):
@@ -46,7 +46,7 @@ def test_the_papers_claims_come_first_and_all_can_be_filtered():
         ROW | {"changed": [], "expected": "holds", "id": claim, "source": source, "verdict": verdict}
         for claim, source, verdict in (("T-1", "ours", "holds"), ("T-2", "repo", "fails"), ("T-3", "paper", "holds"))
     ]
-    found = [Evidence(Entry(row, [], []), (), "it is ours", "", None, None, (), (), {}) for row in rows]
+    found = [Evidence(Entry(row, [], []), (), "it is ours", "", None, None, (), {}) for row in rows]
     chapter = Chapter("toy", {"paper": {"title": "A toy"}}, {}, 0, {}, Minutes(1, 2), (), "1. Toy")
     page = BeautifulSoup(pages.evidence(chapter, found, set(), {}, "", "", {}), "html.parser")
     shown = [(each["data-claim"], each["data-group"], each["data-verdict"]) for each in page.select("[data-text]")]

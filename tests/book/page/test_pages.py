@@ -18,7 +18,7 @@ def row(claim: str, verdict: str = "holds", **changes) -> dict:
     base |= {"id": claim, "paper": "toy", "kind": "statistic", "statement": "$a<b$", "source": "paper", "where": "§1"}
     base |= {"paper_value": "1", "tier": "ci", "criterion": "$a$", "verdict": verdict, "reason": "", "headline": True}
     base |= {"plain": "", "unit": "", "proof": "", "experiment": "Toy", "changed": [], "accept": [None, 1.0]}
-    base |= {"null": "", "undecided": None, "horizon": "", "scale": None, "made_of": "synthetic", "twice": False}
+    base |= {"null": "", "undecided": None, "horizon": "", "scale": None, "made_of": "synthetic"}
     base |= {"effect": None, "sees": None}
     return base | changes
 
@@ -171,19 +171,6 @@ def test_a_value_stands_with_its_own_unit(unit, shown):
     soup = BeautifulSoup(pages.chapter_ledger(finding(row("A", kind="bound", value=0.5, unit=unit))), "html.parser")
     found = soup.select_one("td[data-label=Measured]").get_text(" ").replace("\xa0", " ")
     assert " ".join(found.split()) == f"{shown} at most 1 allowed"
-
-
-def test_a_claim_that_is_decided_twice_has_a_sign_by_which_the_ledger_filters():
-    rows = [row("A", twice=True), row("B")]
-    for text in (pages.chapter_ledger(finding(*rows)), pages.ledger([chapter(*rows)])):
-        lines = BeautifulSoup(text, "html.parser").select("tr.claim")
-        assert [line["data-decided"] for line in lines] == ["twice", "once"]
-        assert [[sign.get_text() for sign in line.select("[title^='decided twice']")] for line in lines] == [
-            ["twice"],
-            [],
-        ]
-    options = BeautifulSoup(text, "html.parser").select("select[name=decided] option")
-    assert [option["value"] for option in options] == ["", "twice", "once"]
 
 
 def measured(**changes) -> str:

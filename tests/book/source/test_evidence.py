@@ -155,7 +155,7 @@ def test_an_explorer_s_cell_leads_to_the_claims_of_the_rows_that_it_reads():
         new_code_cell("explorer(1)", outputs=[html]),
     ]
     assert evidence.explored(cells) == {2: ["Draws"], 3: []}
-    found = [evidence.Evidence(pages.Entry(row("T-1"), [], []), (), "", "", None, None, (), (), {})]
+    found = [evidence.Evidence(pages.Entry(row("T-1"), [], []), (), "", "", None, None, (), {})]
     mark_cells("toy", cells, found)
     assert 'href="../claims/toy.html#T-1"' in cells[2]["metadata"]["derived_foot"]
     assert "derived_foot" not in cells[1]["metadata"]
@@ -177,15 +177,3 @@ def test_a_check_cell_and_the_evidence_of_its_claim_lead_to_each_other(tmp_path)
     mark_cells("toy", cells, [found])
     foot = BeautifulSoup(cells[1].metadata["derived_foot"], "html.parser")
     assert [link["href"] for link in foot.select("a")] == ["#t-one", "../claims/toy.html#T-1"]
-
-
-def test_the_pencil_s_tests_are_found_by_claim(tmp_path):
-    (tmp_path / "tests/pencil").mkdir(parents=True)
-    text = 'def test_one():\n    """`T-1.a` and `T-2`, not `label`."""\n\n\ndef test_two():\n    """`T-2`."""\n'
-    (tmp_path / "tests/pencil/test_t.py").write_text(text, "utf-8")
-    found = statements.pencilled(tmp_path, "t")
-    assert {claim: [test.name for test in tests] for claim, tests in found.items()} == {
-        "T-1.a": ["test_one"],
-        "T-2": ["test_one", "test_two"],
-    }
-    assert statements.pencilled(tmp_path, "u") == {}

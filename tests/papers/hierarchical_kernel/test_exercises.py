@@ -1,4 +1,4 @@
-"""The exercises: what is right by another road, right answers in odd forms, and the package's own refused."""
+"""The exercises: what is right by another road, and right answers in odd forms."""
 
 import math
 from fractions import Fraction
@@ -12,7 +12,6 @@ import torch
 from derived.lab.exercises import judged
 from derived.papers.hierarchical_kernel import exercises
 from derived.papers.hierarchical_kernel.exercises import EXERCISES
-from derived.papers.hierarchical_kernel.model import attention
 from derived.papers.hierarchical_kernel.model.layers import HKTAttention
 from derived.papers.hierarchical_kernel.model.pyramid import pyramid
 
@@ -103,15 +102,6 @@ def in_numpy(alpha, W_K, W_Q, x):
 @pytest.mark.parametrize("answer", [from_the_packages_pyramid, in_numpy])
 def test_attention_written_in_other_ways(answer):
     assert said("hkt-ex-attention", answer) == "right"
-
-
-def test_the_packages_own_attention_is_refused():
-    def own(x, W_Q, W_K, alpha):
-        rows = pyramid(torch.tensor(x), len(alpha))
-        q, k = ([z @ torch.tensor(W[l]) for l, z in enumerate(rows)] for W in (W_Q, W_K))
-        return attention.attend_reference(q, k, torch.eye(len(x)).double(), torch.tensor(alpha))
-
-    assert "the package's own attend_reference" in said("hkt-ex-attention", own)
 
 
 def by_moving(layer, T, d):

@@ -1,4 +1,4 @@
-"""The exercises: what is right by another road, right answers in odd forms, and the package's own refused."""
+"""The exercises: what is right by another road, and right answers in odd forms."""
 
 import math
 from fractions import Fraction
@@ -14,9 +14,8 @@ from derived.lab.rng import stream
 from derived.papers.homogenized import exercises
 from derived.papers.homogenized.exercises import EXERCISES
 from derived.papers.homogenized.model.cloud import slow_bracket, slow_drift, slow_overlap_sde
-from derived.papers.homogenized.model.flows import modified_drift
 from derived.papers.homogenized.model.heads import Heads, layer_step, tangent, uniform_tokens
-from derived.papers.homogenized.model.overlaps import gram_flow, overlap_drift
+from derived.papers.homogenized.model.overlaps import gram_flow
 
 
 def said(label, answer):
@@ -102,11 +101,6 @@ def test_drifts_written_in_other_ways(answer):
     assert said("ht-ex-drift", answer) == "right"
 
 
-def test_the_packages_own_drift_is_refused():
-    own = lambda R, pi, d: overlap_drift(torch.tensor(R), torch.tensor(pi @ R @ pi.T), d)  # noqa: E731
-    assert "the package's own overlap_drift" in said("ht-ex-drift", own)
-
-
 def test_second_derivatives_know_what_a_layer_does():
     """`ht-overlap`: the drift that the check compares with is that of drawn layers, V and -V in pairs."""
     X, R, pi = exercises._prompt(5, 7)
@@ -133,10 +127,6 @@ def by_differences(field, eta):
 def test_a_corrected_field_by_differences_and_in_numpy():
     assert said("ht-ex-order", by_differences) == "right"
     assert said("ht-ex-order", lambda b_star, step: by_differences(b_star, step)) == "right"
-
-
-def test_the_packages_own_corrector_is_refused():
-    assert "the package's own modified_drift" in said("ht-ex-order", lambda field, eta: modified_drift(field, eta))
 
 
 def test_the_layer_of_the_check_is_that_of_the_package():

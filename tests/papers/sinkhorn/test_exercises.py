@@ -1,4 +1,4 @@
-"""The exercises: what is right by another road, right answers in odd forms, and the package's own refused."""
+"""The exercises: what is right by another road, and right answers in odd forms."""
 
 import math
 
@@ -11,7 +11,7 @@ from scipy import optimize
 from derived.lab.exercises import judged
 from derived.papers.sinkhorn import exercises
 from derived.papers.sinkhorn.exercises import EXERCISES
-from derived.papers.sinkhorn.model import backward, mutations, plan, theory
+from derived.papers.sinkhorn.model import mutations, plan, theory
 
 
 def said(label, answer, part=None):
@@ -104,11 +104,6 @@ def test_half_steps_written_in_other_ways(answer):
     assert said("sk-ex-steps", answer) == "right"
 
 
-def test_the_packages_own_half_steps_are_refused():
-    own = lambda S, num, a, b: mutations.unchanged(torch.tensor(S), num, torch.tensor(a), torch.tensor(b))  # noqa: E731
-    assert "the package's own unchanged" in said("sk-ex-steps", own)
-
-
 def by_centring(P, P_bar):
     left = np.array(P_bar)
     for _ in range(3000):  # the projections in turn
@@ -119,11 +114,6 @@ def by_centring(P, P_bar):
 
 def test_a_derivative_by_projections_in_turn():
     assert said("sk-ex-regression", by_centring) == "right"
-
-
-def test_the_packages_own_derivative_is_refused():
-    own = lambda P, P_bar: backward.implicit_vjp(torch.tensor(P), torch.tensor(P_bar))[0]  # noqa: E731
-    assert "the package's own implicit_vjp" in said("sk-ex-regression", own)
 
 
 def test_the_ratio_of_the_solution_on_entropy():

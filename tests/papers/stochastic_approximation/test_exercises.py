@@ -1,4 +1,4 @@
-"""The exercises: what is right by another road, right answers in odd forms, and the package's own refused."""
+"""The exercises: what is right by another road, and right answers in odd forms."""
 
 import math
 from fractions import Fraction
@@ -12,7 +12,6 @@ from derived.lab.exercises import judged
 from derived.lab.rng import stream
 from derived.papers.stochastic_approximation import exercises
 from derived.papers.stochastic_approximation.exercises import EXERCISES
-from derived.papers.stochastic_approximation.model.attention import RunningSoftmaxAttention
 from derived.papers.stochastic_approximation.model.chains import invariant_laws
 
 
@@ -142,20 +141,6 @@ def test_two_memories_of_nothing_are_one():
 @pytest.mark.parametrize("answer", [joined, in_torch])
 def test_memories_joined_in_other_ways(answer):
     assert said("sa-ex-join", answer) == "right"
-
-
-def test_the_packages_own_head_is_refused():
-    def own(first, second):
-        if math.isinf(first[0]) or math.isinf(second[0]):
-            return first if math.isinf(second[0]) else second
-        head = RunningSoftmaxAttention(torch.ones(1).double(), torch.tensor([[1.0, 0]]).double(), torch.eye(2).double())
-        for score, above, below in (first, second):
-            head.update(torch.tensor([[score + math.log(below), above / below]], dtype=torch.float64))
-        top = max(first[0], second[0])
-        below = sum(each[2] * math.exp(each[0] - top) for each in (first, second))
-        return top, float(head.read()[0, 1]) * below, below
-
-    assert "the package's own RunningSoftmaxAttention" in said("sa-ex-join", own)
 
 
 def word(letters):

@@ -59,7 +59,7 @@ def test_the_price_of_a_merge_by_scanning_prices():
 
 
 def test_the_properties_of_worth_are_those_of_the_packages_own_gain_and_cost():
-    """The function that is refused as the package's own meets every property, on other draws."""
+    """The package's own function meets every property, on other draws."""
     generator = torch.Generator().manual_seed(7)
     for _ in range(5):
         point = exercises._split(generator)
@@ -128,16 +128,6 @@ def split_price(prior, contexts, laws, A, B):
     return share @ rel_entr(both, mean).sum(axis=2) @ contexts / entr(share).sum()
 
 
-def test_worth_is_the_readers_own():
-    right("te-ex-worth", split_price, lambda pi, D, P, S, T: float(split_price(pi, D, P, S, T)))
-    own = lambda prior, contexts, laws, A, B: (  # noqa: E731
-        split_gain(FiniteEcology(prior, contexts, laws), A, B)
-        / codes.split_cost(FiniteEcology(prior, contexts, laws), A, B)
-    )
-    assert "split_cost, split_gain; write yours" in judged("te-ex-worth", EX["te-ex-worth"], own)
-    refused("te-ex-worth", split_gain, lambda prior, contexts, laws, A, B: 0.3)
-
-
 def by_subsets(costs):
     best = [0.0]
     for U in range(1, len(costs)):
@@ -145,31 +135,6 @@ def by_subsets(costs):
         inside = [B for B in range(rest + 1) if B & ~rest == 0]
         best.append(min(costs[first | B] + best[rest ^ B] for B in inside))
     return best[-1]
-
-
-def test_the_recursion_is_the_readers_own():
-    right("te-ex-recursion", by_subsets, lambda costs: torch.tensor(float(by_subsets(list(costs)))))
-    assert "the package's own" in judged(
-        "te-ex-recursion", EX["te-ex-recursion"], lambda costs: costs[codes.best_partition(np.asarray(costs))].sum()
-    )
-    said = judged("te-ex-recursion", EX["te-ex-recursion"], EX["te-ex-recursion"].mistakes["one step at a time"])
-    assert "there is a cheaper partition" in said
-
-
-def test_the_limit_is_the_readers_own():
-    def perron(fitness, kernel):
-        values, vectors = np.linalg.eig(kernel.T * fitness)
-        leading = vectors[:, values.real.argmax()].real
-        return leading / leading.sum()
-
-    def by_powers(f, M):
-        matrix = torch.linalg.matrix_power(torch.as_tensor(M).mT * torch.as_tensor(f), 400).sum(dim=1)
-        return matrix / matrix.sum()
-
-    right("te-ex-settled", perron, by_powers, lambda fitness, kernel: perron(fitness, kernel).tolist())
-    assert "the package's own quasispecies" in judged("te-ex-settled", EX["te-ex-settled"], quasispecies)
-    said = judged("te-ex-settled", EX["te-ex-settled"], EX["te-ex-settled"].mistakes["mutation first"])
-    assert "one more generation moves a share" in said
 
 
 def test_a_paradox_of_any_size_and_none_that_breaks_a_rule():

@@ -1,11 +1,10 @@
 """Makes the packs of a course: a site without solutions for the class, and all solutions for tutors.
 
-class.zip    ``class/``: the site built anew from chapters without solutions, student notebooks, slides, homework, and
-             the wheel with digests in place of the answers of its exercises, homework that carries it in itself
+class.zip    ``class/``: the site built anew from chapters without solutions, student notebooks, slides, homework
 tutors.zip   ``tutors/``: for each chapter the notebook with solutions (and the rubrics in them), the homework with
              nbgrader's solution regions, otter-grader's tests, the lesson plans, and a sheet of points, rubrics and
              common mistakes; the site as it is, with the speaker's notes in its decks
-figures.zip  all figures under speaking names; handouts/ has a PDF of two sides for each chapter
+figures.zip  all figures under speaking names
 """
 
 import shutil
@@ -14,22 +13,18 @@ from pathlib import Path
 
 import nbformat
 
-from derived.book.deliver import carrying, figures, handout
+from derived.book.deliver import figures
 from derived.book.house import House, UserError
 from derived.book.run.driver import read_findings
 from derived.book.site import downloads, render
-from derived.book.tasks import tasks
-from derived.book.teach import homework, sealing, sheets, teaching
+from derived.book.teach import homework, sheets, teaching
 
 FOR_CLASS = ("student", "homework")
 FOR_TUTORS = {"whole": "{}.ipynb", "solved": "{}-homework.ipynb"}
 
 
-def teach(house: House, slugs: list[str], who: list[str], word: str) -> Iterator[str]:
-    """Make the tasks of chapters and students if any are named, else both packs; a line for each file."""
-    if slugs or who:
-        yield from (f"made {path}" for path in tasks.make(house, house.choose(slugs), who, word))
-        return
+def teach(house: House) -> Iterator[str]:
+    """Make both packs and the figures; a line for each file."""
     if not (house.site / "index.html").is_file():
         raise UserError("there is no site yet: run `make site` first")
     for_class, tutors = packs(house, [slug for slug in house.chapters() if read_findings(house, slug)])
@@ -39,11 +34,9 @@ def teach(house: House, slugs: list[str], who: list[str], word: str) -> Iterator
     try:
         pack = figures.figures(house.site.resolve(), slugs, house.build / "figures.zip")
     except UserError as error:  # a class can do without
-        yield f"no figures.zip and no handouts: {error}"
+        yield f"no figures.zip: {error}"
         return
     yield f"made {pack}: SVG, PDF and credits"
-    for made in handout.handouts(house.root, house.site.resolve(), slugs, house.build / "handouts"):
-        yield f"made {made.file}: {made.sides} sides"
 
 
 def packs(house: House, slugs: list[str]) -> tuple[Path, Path]:
@@ -63,9 +56,6 @@ def packs(house: House, slugs: list[str]) -> tuple[Path, Path]:
             for kind in FOR_CLASS:
                 if kind in found:
                     nbformat.write(found[kind], made.html / "downloads" / downloads.PUBLIC[kind].format(chapter.slug))
-            if "homework" in found:
-                anywhere = carrying.carrying(chapter.slug, found["homework"])
-                nbformat.write(anywhere, made.html / f"downloads/{chapter.slug}-anywhere.ipynb")
             for kind, name in FOR_TUTORS.items():
                 if kind in found:
                     nbformat.write(found[kind], tutors / name.format(chapter.slug))
@@ -83,8 +73,6 @@ def packs(house: House, slugs: list[str]) -> tuple[Path, Path]:
                 executed = nbformat.read(house.executed(chapter.slug), as_version=4)
                 for name, text in homework.otter(chapter.slug, source, executed).items():
                     (tests / name).write_text(text, "utf-8")
-        for wheel in (made.html / "downloads").glob("*.whl"):
-            sealing.seal(wheel)
         made.html.rename(for_class)
         site = render.render(house.root, slugs).path
         shutil.copytree(site, tutors / "site", ignore=shutil.ignore_patterns("python.js"))  # 8 MB

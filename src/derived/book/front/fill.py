@@ -8,7 +8,7 @@ from typing import Any
 import nbformat
 
 from derived.book import written
-from derived.book.front import growth, history, notation, races, reference, scales, twice, welcome
+from derived.book.front import growth, history, notation, reference, scales, welcome
 from derived.book.house import House
 from derived.book.judge import changes
 from derived.book.page import pages
@@ -47,10 +47,7 @@ def fill(
         "<!-- glossary -->": notation.glossary(root, executed),
         "<!-- letters -->": notation.shared(symbols),
         "<!-- notation -->": notation.notation(symbols),
-        "<!-- races -->": races.table(root, chapters),
-        "<!-- no races -->": races.reported(root, chapters),
         "<!-- scales -->": scales.table(chapters),
-        "<!-- twice -->": twice.table(root, chapters),
         "<!-- wrong -->": wrong.page(chapters, changes.read(root)),
         "<!-- ledger -->": pages.ledger(chapters),
         "<!-- theorems -->": pages.theorems(chapters, statements),

@@ -16,7 +16,6 @@ from derived.book.page import cells, explorer, opening, pages, tries
 from derived.book.page.plain import CARD, ERRATA
 from derived.book.record import cost
 from derived.book.source import reading
-from derived.book.source.statements import pencilled
 
 REPORT = 'class="chapter-ledger"'  # the table that a chapter's report() shows in Jupyter
 DRAWS = re.compile(r"(show|explorer)\([^\n]*\)")  # the whole of a cell that only shows a figure: its call says nothing
@@ -38,8 +37,7 @@ def fill(
     source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
     finding = json.loads((build / f"findings/{slug}.json").read_text("utf-8"))
     finding["records"] = [cost.of_record(House(root), slug, record) for record in finding["records"]]
-    named = pencilled(root, slug)
-    finding["rows"] = [row | {"twice": row["id"] in named} for row in entered(House(root), finding["rows"])]
+    finding["rows"] = entered(House(root), finding["rows"])
     _show_parameters(notebook)
     facts = {"holds": ""} | static(notebook, slug) | said
     exercises = sum(len(re.findall(r"^[`:]{3,}\{exercise(?:-start)?\}", c.source, re.M)) for c in notebook.cells)

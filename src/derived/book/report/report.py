@@ -18,7 +18,6 @@ from derived.book.judge import changes, ledger
 from derived.book.page import pages
 from derived.book.report import source
 from derived.book.source.evidence import bibtex
-from derived.book.source.statements import pencilled
 
 Row = dict[str, Any]
 RATED = {"verified": 5, "toy": 3, "inconclusive": 3, "falsified": 1}  # the challenge's four words, from 1 to 5
@@ -81,7 +80,6 @@ def facts(root: Path, chapter: pages.Chapter, rows: Sequence[Row]) -> dict[str, 
         "counts": pages.grouped(list(theirs)),
         "words": Counter(challenge(row) for row in theirs),
         "challenge": {row["id"]: challenge(row) for row in theirs},
-        "twice": pencilled(root, chapter.slug),
     }
 
 

@@ -12,13 +12,12 @@ from typing import Any
 
 import nbformat
 import yaml
-from nbformat import NotebookNode
 
 from derived.book import written
 from derived.book.front import fill, reference, welcome
 from derived.book.house import House, UserError
 from derived.book.judge.ledger import check_columns, foreign
-from derived.book.page import chapter, evidence, explorer, pages, tries
+from derived.book.page import chapter, evidence, explorer, pages
 from derived.book.report import report
 from derived.book.report import source as reports
 from derived.book.run.driver import read_notebook, told
@@ -54,8 +53,6 @@ def stage(
         chapter.fill(root, build, slug, _links(root, slug, extra, solutions), welcome.said(by_hand, slug))
         for slug in slugs
     ]
-    for one, notebook in filled:
-        _ask(root, one.slug, notebook)
     address = f"{extra['url']}/blob/{extra['branch']}/" if extra["url"] else ""
     proofs = {one.slug: evidence.write(root, target, one, notebook, address) for one, notebook in filled}
     (target / STATEMENTS).write_text(json.dumps({slug: shown for slug, (shown, _) in proofs.items()}), "utf-8")
@@ -68,15 +65,6 @@ def stage(
     ledger = json.dumps([row for one in chapters for row in one.rows], indent=1, ensure_ascii=False)
     (build / "extra/downloads/ledger.json").write_text(ledger + "\n", "utf-8")
     return target, chapters, extra
-
-
-def _ask(root: Path, slug: str, notebook: NotebookNode) -> None:
-    """Add quick questions where a chapter has a list of quantities and a program that tries the pencil."""
-    tried = any(cell.source.startswith(tries.HEADING) for cell in notebook.cells)
-    if tried and (root / f"book/teach/{slug}.yml").is_file():
-        from derived.book.tasks import asking  # it loads torch, which takes seconds
-
-        asking.ask(root, slug, notebook)
 
 
 def known(house: House, slugs: list[str]) -> list[str]:

@@ -9,7 +9,6 @@ run         the cell that runs a claim's experiment, ``name = run(Experiment)``
 decided     the label of the statement whose check cell decides a claim
 figure      a figure whose cell reads the name of such a run
 test        one that names a statement's label in backticks, or the experiment; else the file of the experiment's topic
-pencil      a test of the pencil, in plain Python, that names the claim in backticks: it is decided twice
 record      the rows that the experiment left at a tier, on the status page
 place       ``claims/<slug>.html#<id>``
 """
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from derived.book.source import on_page
-from derived.book.source.statements import Defined, Statement, pencilled, statements, tests, tests_naming
+from derived.book.source.statements import Defined, Statement, statements, tests, tests_naming
 
 Cells = Sequence[dict[str, Any]]
 Row = dict[str, Any]
@@ -56,7 +55,6 @@ class Evidence:
     seen: Seen | None
     source: Defined | None
     tests: tuple[Defined, ...]
-    twice: tuple[Defined, ...]  # by the pencil
     records: dict[str, dict[str, Any]]  # by tier
 
     @property
@@ -233,7 +231,6 @@ def gather(
     on, off, decided = resting(notebook, rows), alone(notebook, rows), on_page.decided(notebook)
     shown, defined = seen(notebook["cells"]), sources(root, slug)
     by_label, by_name = tests(root, slug), tests_naming(root, slug, [*defined])
-    twice = pencilled(root, slug)
     found = []
     for entry in entries:
         claim, experiment = entry.row["id"], entry.row["experiment"]
@@ -250,7 +247,6 @@ def gather(
                 shown.get(experiment),
                 defined.get(experiment),
                 tuple(dict.fromkeys(named)),
-                tuple(twice.get(claim, ())),
                 kept,
             )
         )

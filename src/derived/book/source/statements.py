@@ -153,15 +153,6 @@ def tests(root: Path, slug: str) -> dict[str, list[Defined]]:
     return found
 
 
-def pencilled(root: Path, slug: str) -> dict[str, list[Defined]]:
-    """Group the tests of a paper's pencil by the claims in backticks that they decide a second time."""
-    path, found = root / f"tests/pencil/test_{slug}.py", {}
-    for name, line, text in _cut(path.read_text("utf-8")) if path.is_file() else []:
-        for claim in re.findall(r"`([A-Z]+-[\w.]+)`", text):
-            found.setdefault(claim, []).append(Defined(str(path.relative_to(root)), name, line))
-    return found
-
-
 def tests_naming(root: Path, slug: str, names: Sequence[str]) -> dict[str, list[Defined]]:
     """Group a paper's tests by these names if their text contains them."""
     found: dict[str, list[Defined]] = {}
@@ -185,7 +176,7 @@ def _tests(root: Path, slug: str) -> Iterator[tuple[Defined, str]]:
             yield Defined(str(path.relative_to(root)), name, line), text
 
 
-@functools.cache  # a page asks four times for the tests of its paper
+@functools.cache  # a page asks several times for the tests of its paper
 def _cut(source: str) -> list[tuple[str, int, str]]:
     """Cut a source into name, line and text of each test."""
     found, lines, end = [], source.splitlines(), 0

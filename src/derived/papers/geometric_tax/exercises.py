@@ -19,7 +19,7 @@ from scipy.integrate import quad
 
 from derived.lab.exercises import FLOAT32, Derive, Implement, ask, checker, ranges
 
-from .data.dna import kmer_counts, reverse_complement, strand_permutation
+from .data.dna import kmer_counts, reverse_complement
 from .model.metrics import best_rotation, noise_law, procrustes_distortion
 from .model.mutations import framed_counts
 
@@ -249,7 +249,6 @@ strandless = Implement(
         "the smaller of both": lambda g, k: 2 * torch.minimum(kmer_counts(g, k), kmer_counts(reverse_complement(g), k)),
         "a mean": lambda g, k: (kmer_counts(g, k) + kmer_counts(reverse_complement(g), k)) / 2,
     },
-    may=(kmer_counts, reverse_complement, strand_permutation),
 )
 
 # A rotation that is no mirror -----------------------------------------------------------------------------------------

@@ -232,7 +232,6 @@ layer_attention = Implement(
     (_looks_back, _does_not_know_the_future, _follows_its_scores),
     ranges(half=(2, 5), L=(2, 3), layer=(1, 999)),
     mistakes={**{name: _mutated(name) for name in CHANGES}, "means of blocks": _mutated(pooling="block")},
-    may=(pyramid,),
 )
 
 # Implement: a detector of leaks -------------------------------------------------------------------------------------

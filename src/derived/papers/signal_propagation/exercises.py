@@ -315,7 +315,6 @@ amplification = Implement(
             q0, q0, kernel=kernel, a=a, s=s, n=n, depth=depth
         ).J_backward[0],
     },
-    may=(kernels.ErfKernel, kernels.LayerNormKernel, kernels.arccos_kernel, kernels.arccos_kernel_prime),
 )
 
 EXERCISES = {

@@ -1,1 +1,0 @@
-"""Tasks for one student each: forecasts, mutants, oral cards."""
