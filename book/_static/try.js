@@ -1,4 +1,4 @@
-// Try it: a program over the chapter's pencil, changed and run in the page. Python (Pyodide, in a worker) and the editor
+// Try it: the last lines of the chapter's reference program, changed and run in the page. Python (Pyodide, in a worker) and the editor
 // come from this site's own scripts, the one when Run is pressed, the other when somebody clicks into the program; so it
 // works from a folder, too. Nothing goes over the network.
 addEventListener("DOMContentLoaded", () => {
@@ -21,24 +21,21 @@ addEventListener("DOMContentLoaded", () => {
   // Runs in the worker: the files that Pyodide would fetch are handed to it, then programs, one after the other.
   function work() {
     const RUN = `
-import importlib, io, json, sys, traceback
+import io, json, traceback
 from contextlib import redirect_stdout
-sys.path.insert(0, "/home/pyodide")
-def run(files, program):
-    printed, done = io.StringIO(), {}
-    for name, source in files.items():
-        sys.modules.pop(name, None)
-        open(f"/home/pyodide/{name}.py", "w").write(source)
-    importlib.invalidate_caches()
+def run(mechanism, program):
+    printed, shown, error = io.StringIO(), [], None
+    def plot(x, curves, label=""):
+        shown.append({"x": list(x), "curves": {name: list(y) for name, y in curves.items()}, "label": label})
+    names = {"__name__": "__main__", "plot": plot}
     with redirect_stdout(printed):
         try:
-            exec(compile(program, "program", "exec"), done)
-            error = None
+            exec(compile(mechanism, "mechanism", "exec"), names)
+            exec(compile(program, "program", "exec"), names)
         except BaseException as problem:
             lines = traceback.format_exception(problem)
             error = lines[0] + "".join(lines[2:])  # without the line that runs the program
-    picture = sys.modules.get("picture")
-    result = {"text": printed.getvalue(), "error": error, "curves": getattr(picture, "shown", []), "result": done.get("result")}
+    result = {"text": printed.getvalue(), "error": error, "curves": shown, "result": names.get("result")}
     try:
         return json.dumps(result)
     except (TypeError, ValueError):
@@ -59,9 +56,8 @@ run`;
             lockFileContents: JSON.parse(data.lock),
           });
           run = python.runPython(RUN);
-          run.files = (files) => python.toPy(files);
           postMessage({ ready: true });
-        } else postMessage(JSON.parse(run(run.files(data.files), data.program)));
+        } else postMessage(JSON.parse(run(data.mechanism, data.program)));
       } catch (error) {
         postMessage({ error: String(error), text: "", curves: [] });
       }
@@ -125,14 +121,12 @@ run`;
 
   document.querySelectorAll(".try").forEach((box) => {
     const find = (name) => box.querySelector(`.try-${name}`);
-    const [program, pencil, run, reset, state, output, curves, choice] = ["program", "file", "run", "reset", "state", "output", "curves", "choice"].map(find);
-    const programs = JSON.parse(find("programs").textContent);
-    let chosen = programs[0];
-    const picture = JSON.parse(find("picture").textContent);
+    const [program, mechanism, run, reset, state, output, curves] = ["program", "file", "run", "reset", "state", "output", "curves"].map(find);
+    const built = { ...JSON.parse(find("recorded").textContent), text: output.textContent };
     const editors = new Map();
     const value = (area) => editors.get(area)?.getValue() ?? area.value;
     const fill = (area, text) => (editors.has(area) ? editors.get(area).setValue(text) : (area.value = text));
-    const recorded = () => show({ ...chosen.recorded, text: chosen.text }, "Printed when the book was built:");
+    const recorded = () => show(built, "Printed when the book was built:");
     function show(done, words) {
       state.textContent = words;
       output.textContent = [done.text?.trimEnd(), done.error].filter(Boolean).join("\n");
@@ -152,7 +146,7 @@ run`;
           editor.focus();
         })
         .catch(() => {}); // the plain field does, too
-    for (const area of [program, pencil]) area.addEventListener("focus", () => edit(area), { once: true });
+    for (const area of [program, mechanism]) area.addEventListener("focus", () => edit(area), { once: true });
 
     run.addEventListener("click", async () => {
       if (run.textContent === "Stop") {
@@ -169,8 +163,7 @@ run`;
         await start(box.dataset.python);
         state.textContent = "Running…";
         const began = performance.now();
-        const files = { [box.dataset.slug]: value(pencil), picture };
-        const done = await answer({ program: value(program), files });
+        const done = await answer({ program: value(program), mechanism: value(mechanism) });
         const ran = seconds(performance.now() - began);
         const loaded = began - pressed > 100 ? `, after ${seconds(began - pressed)} to load Python` : "";
         show(done, done.error ? "It stopped with an error:" : `Ran here, in ${ran}${loaded}:`);
@@ -182,19 +175,10 @@ run`;
       run.textContent = "Run";
     });
     reset.addEventListener("click", () => {
-      fill(program, chosen.code);
-      fill(pencil, pencil.defaultValue);
-      recorded();
-    });
-    choice?.addEventListener("change", () => {
-      chosen.kept = value(program); // what was typed waits for its program
-      chosen = programs[choice.value];
-      program.rows = chosen.code.split("\n").length;
-      fill(program, chosen.kept ?? chosen.code);
+      for (const area of [program, mechanism]) fill(area, area.defaultValue);
       recorded();
     });
     recorded();
-    if (choice) choice.disabled = false;
     run.disabled = reset.disabled = false;
   });
 });

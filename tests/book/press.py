@@ -87,8 +87,8 @@ CLAIMS = textwrap.dedent('''
 
     from derived.lab import measure
     from derived.lab.claims import reported
-    from derived.papers.toy.experiments.draws import EXPERIMENTS as EXPERIMENTS
-    from derived.papers.toy.experiments.draws import Draws
+    from derived.papers.toy.draws import EXPERIMENTS as EXPERIMENTS
+    from derived.papers.toy.draws import Draws
 
     CLAIMS = (reported("T-1", "The mean is told.", Draws, measure.mean("value"), "nats", judged_at=("ci", "cpu")),)
 ''')
@@ -123,16 +123,15 @@ def write_chapter(
 
 
 def write_paper(root: Path, experiments: str, claims: str) -> Path:
-    """A chapter with a paper: the sources of its experiments and of its claims; returns the room of experiments."""
+    """A chapter with a paper: the sources of its experiments and of its claims; returns the paper's package."""
     write_chapter(root, "toy", report_cell())
     write_toc(root, "toy")
     package = root / "src/derived/papers/toy"
-    (package / "experiments").mkdir(parents=True)
-    for folder in (package, package / "experiments"):
-        (folder / "__init__.py").write_text('"""Toy."""\n')
-    (package / "experiments/draws.py").write_text(experiments)
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text('"""Toy."""\n')
+    (package / "draws.py").write_text(experiments)
     (package / "claims.py").write_text(claims)
-    return package / "experiments"
+    return package
 
 
 def write_toc(root: Path, *slugs: str) -> None:

@@ -33,7 +33,7 @@ class Toy(Experiment):
         return pd.DataFrame({"value": draws, "square": condition["shift"] ** 2, "count": self.draws, "name": "toy"})
 
 
-Toy.__module__ = "derived.papers.toy.experiments.draws"
+Toy.__module__ = "derived.papers.toy.draws"
 
 
 @pytest.fixture

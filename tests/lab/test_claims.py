@@ -385,26 +385,33 @@ def test_a_live_run_whose_condition_failed_says_which_and_why(toy, monkeypatch):
 
 
 @pytest.fixture
-def rooms(tmp_path, monkeypatch):
+def topics(tmp_path, monkeypatch):
     """A paper of two topics, an experiment without a claim, and a base that is no experiment itself."""
     experiment = "from derived.lab.experiment import Experiment\n"
     files = {
-        "experiments/early.py": f"{experiment}class Base(Experiment): pass\nclass Kept(Base): pass",
-        "experiments/drawn.py": f"{experiment}class Drawn(Experiment): pass",
-        "experiments/late.py": experiment
-        + "class Root(Experiment): pass\nclass Leaf(Root): pass\nclass Other(Root): pass\n",
-        "claims/late.py": """
+        "drawn.py": f"{experiment}class Drawn(Experiment): pass",
+        "late.py": """
             from derived.lab.claims import identity, on_page
-            from ..experiments.late import Root
+            from derived.lab.experiment import Experiment
+            class Root(Experiment): pass
+            class Leaf(Root): pass
+            class Other(Root): pass
             LAST = identity("T-10.a", "$1=1$.", Root, max)
             CLAIMS = (identity("T-9.b", "$1=1$.", Root, max), on_page("T-E1"), LAST)
         """,
-        "claims/early.py": """
+        "zeta.py": """
             from derived.lab.claims import identity
-            from ..experiments.early import Kept
+            from derived.lab.experiment import Experiment
+            from .late import Other
+            class Base(Experiment): pass
+            class Kept(Base): pass
             CLAIMS = (identity("T-9.a", "$1=1$.", Kept, max), identity("control", "$1=2$.", Kept, max))
         """,
-        "claims/__init__.py": """
+        "reference.py": "raise ImportError",
+        "model/theory.py": "raise ImportError",
+        "model/__init__.py": "raise ImportError",
+        "__init__.py": "",
+        "claims.py": """
             from derived.lab.claims import collect
             CLAIMS, EXPERIMENTS = collect(__name__, without=["Other", "control"])
         """,
@@ -417,9 +424,9 @@ def rooms(tmp_path, monkeypatch):
     return importlib.import_module("collected.claims")
 
 
-def test_claims_are_collected_by_number_and_letter_and_experiments_by_topic(rooms):
-    assert [one.id for one in rooms.CLAIMS] == ["T-9.a", "T-9.b", "T-10.a", "T-E1"]
-    assert [one.__name__ for one in rooms.EXPERIMENTS] == ["Kept", "Root", "Leaf", "Drawn"]
+def test_claims_are_collected_by_number_and_letter_and_experiments_by_topic(topics):
+    assert [one.id for one in topics.CLAIMS] == ["T-9.a", "T-9.b", "T-10.a", "T-E1"]
+    assert [one.__name__ for one in topics.EXPERIMENTS] == ["Kept", "Root", "Leaf", "Drawn"]
 
 
 def judged(toy, **changes) -> dict:

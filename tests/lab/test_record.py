@@ -106,10 +106,10 @@ def test_changed_code_is_noticed(toy, recorded, monkeypatch):
 
 
 def test_the_hash_is_that_of_the_module_the_experiment_stands_in(toy, recorded, monkeypatch):
-    monkeypatch.setattr(toy, "__module__", "derived.papers.toy.experiments.memory")
+    monkeypatch.setattr(toy, "__module__", "derived.papers.toy.memory")
     monkeypatch.setattr(record, "source_hash", lambda module: f"hash of {module}")
-    assert not code_changed(recorded(toy, source_hash="hash of derived.papers.toy.experiments.memory"), toy)
-    assert code_changed(recorded(toy, source_hash="hash of derived.papers.toy.experiments.draws"), toy)
+    assert not code_changed(recorded(toy, source_hash="hash of derived.papers.toy.memory"), toy)
+    assert code_changed(recorded(toy, source_hash="hash of derived.papers.toy.draws"), toy)
 
 
 def test_nested_sizes_survive_a_record(toy, recorded):

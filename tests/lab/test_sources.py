@@ -124,17 +124,18 @@ def test_a_name_offered_lazily_leads_to_its_own_module_alone(package):
     assert "papers/x/theory.py" not in names("import derived.papers.x.other", package)
 
 
-def test_a_package_that_collects_its_claims_leads_to_all_its_files(package):
+def test_a_module_that_collects_claims_leads_to_all_topics_of_the_paper(package):
     (package / "papers/x/__init__.py").write_text("")
-    (package / "papers/x/claims").mkdir()
-    for name in ("layer.py", "training.py"):
-        (package / "papers/x/claims" / name).write_text("from ..theory import g\n")
-    face = package / "papers/x/claims/__init__.py"
-    face.write_text("from derived.lab.claims import collect\nCLAIMS, EXPERIMENTS = collect(__name__)\n")
-    claims = {"papers/x/claims/layer.py", "papers/x/claims/training.py", "papers/x/theory.py", "lab/a.py"}
-    assert claims <= names("from derived.papers.x.claims import CLAIMS", package)
-    face.write_text("")
-    assert not claims & names("from derived.papers.x.claims import CLAIMS", package)
+    for name in ("layer.py", "training.py", "exercises.py", "reference.py"):
+        (package / "papers/x" / name).write_text("from .theory import g\n")
+    collector = package / "papers/x/claims.py"
+    collector.write_text("from derived.lab.claims import collect\nCLAIMS, EXPERIMENTS = collect(__name__)\n")
+    topics = {"papers/x/layer.py", "papers/x/training.py", "papers/x/theory.py", "lab/a.py"}
+    reached = names("from derived.papers.x.claims import CLAIMS", package)
+    assert topics <= reached
+    assert not {"papers/x/exercises.py", "papers/x/reference.py"} & reached
+    collector.write_text("")
+    assert not topics & names("from derived.papers.x.claims import CLAIMS", package)
 
 
 def test_the_face_of_a_package_is_no_part_of_what_its_modules_run(package):

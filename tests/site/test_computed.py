@@ -13,21 +13,21 @@ from scipy import special
 
 from derived.book.page.explorer import function
 from derived.lab.experiment import run_experiment
-from derived.papers.cactus.figures.explorer import explorer as cactus_explorer
+from derived.papers.cactus.explorer import explorer as cactus_explorer
 from derived.papers.cactus.model import divergences, exact, rules
-from derived.papers.geometric_tax.experiments.labels import LabelPaths
-from derived.papers.geometric_tax.figures import explorer as labels
-from derived.papers.hierarchical_kernel.figures.explorer import score_explorer
+from derived.papers.geometric_tax import explorer
+from derived.papers.geometric_tax.labels import LabelPaths
+from derived.papers.hierarchical_kernel.explorer import score_explorer
 from derived.papers.hierarchical_kernel.model.attention import causal_mask, mix
 from derived.papers.hierarchical_kernel.model.readable import readable_columns, readable_tables
-from derived.papers.homogenized.experiments.explorer import sphere_rows
-from derived.papers.homogenized.figures import explorer as spheres
-from derived.papers.ols_attention.experiments.softmax import DialCurves
-from derived.papers.ols_attention.figures.explorer import dial_explorer
-from derived.papers.signal_propagation.experiments.regimes import recurrence_grid
-from derived.papers.signal_propagation.figures.explorer import recurrences
+from derived.papers.homogenized import explorer as spheres
+from derived.papers.homogenized.explorer import sphere_rows
+from derived.papers.ols_attention.explorer import dial_explorer
+from derived.papers.ols_attention.softmax import DialCurves
+from derived.papers.signal_propagation.explorer import recurrences
+from derived.papers.signal_propagation.regimes import recurrence_grid
+from derived.papers.task_ecologies import explorer as ecologies
 from derived.papers.task_ecologies.data.triangles import triangles
-from derived.papers.task_ecologies.figures import explorer as ecologies
 
 pytestmark = pytest.mark.browser
 
@@ -181,12 +181,12 @@ def test_scores_of_a_string_mixed_over_levels(compute):
 
 def test_blurred_labels_and_the_length_of_their_path(compute):
     rows = run_experiment(LabelPaths(), seed=0, device="cpu")
-    figure = labels.explorer(rows)
+    figure = explorer.explorer(rows)
     opens_as_computed(compute, figure)
     settings = dict(iter(rows.groupby(["sigma", "K"])))
     assert len(settings) == 12
     for (at, part), frame in zip(settings.items(), compute(figure, list(settings)), strict=True):
-        for trace, wanted in zip(frame["data"], labels.drawn(part, at), strict=True):
+        for trace, wanted in zip(frame["data"], explorer.drawn(part, at), strict=True):
             for name, error in (("x", 1e-9), ("y", 1e-9), ("z", 1e-4)):
                 if name in wanted:
                     close(trace[name], wanted[name], error)

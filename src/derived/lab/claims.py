@@ -23,6 +23,7 @@ from derived.lab.effect import Published, undecided
 from derived.lab.experiment import Experiment
 from derived.lab.measure import Measure
 from derived.lab.names import TIERS
+from derived.lab.sources import NO_TOPICS
 from derived.lab.stats import Estimate
 
 Kind = Literal["identity", "bound", "counterexample", "statistic", "measured", "on page"]
@@ -262,34 +263,33 @@ def unseen(id: str, statement: str, reason: str, **facts: Any) -> Claim:
     return Claim(id=id, statement=statement, kind="measured", reason=reason, **{"scale": {}} | facts)
 
 
-def collect(room: str, without: Sequence[str] = ()) -> tuple[tuple[Claim, ...], tuple[type[Experiment], ...]]:
+def collect(name: str, without: Sequence[str] = ()) -> tuple[tuple[Claim, ...], tuple[type[Experiment], ...]]:
     """A paper's claims, in the order of their numbers and letters, and its experiments, in the order in which their
-    topics come first there: ``CLAIMS, EXPERIMENTS = collect(__name__)``.
+    topics come first there: ``CLAIMS, EXPERIMENTS = collect(__name__)`` in the paper's module ``claims``.
 
     ``without`` names experiments, or ids of claims, that are for other uses. A class from which others derive is no
     experiment itself unless a claim rests on it.
     """
-    stated = [(claim, topic) for topic, file in _files(room) for claim in _stated(file)]
+    modules = dict(_topics(name.rpartition(".")[0]))
+    stated = [(claim, topic) for topic, module in modules.items() for claim in _stated(module)]
     stated = sorted((pair for pair in stated if pair[0].id not in without), key=lambda pair: _place(pair[0].id))
     claims, topics = [claim for claim, _ in stated], [*dict.fromkeys(topic for _, topic in stated)]
-    files = sorted(
-        _files(room.removesuffix("claims") + "experiments"),
-        key=lambda pair: topics.index(pair[0]) if pair[0] in topics else len(topics),
-    )
-    defined = [experiment for _, file in files for experiment in _defined(file)]
+    ordered = sorted(modules, key=lambda topic: topics.index(topic) if topic in topics else len(topics))
+    defined = [experiment for topic in ordered for experiment in _defined(modules[topic])]
     rested_on, bases = {claim.experiment for claim in claims}, {base for one in defined for base in one.__mro__[1:]}
     listed = (one for one in defined if one.__name__ not in without and (one in rested_on or one not in bases))
     return tuple(claims), tuple(listed)
 
 
-def _files(room: str) -> list[tuple[str, ModuleType]]:
-    """The files of a room by name."""
-    found = pkgutil.iter_modules(import_module(room).__path__)
-    return [(file.name, import_module(f"{room}.{file.name}")) for file in found]
+def _topics(paper: str) -> list[tuple[str, ModuleType]]:
+    """The modules of a paper by name, without its packages (``model``, ``data``) and what states nothing."""
+    found = pkgutil.iter_modules(import_module(paper).__path__)
+    names = [each.name for each in found if not each.ispkg and each.name not in NO_TOPICS]
+    return [(name, import_module(f"{paper}.{name}")) for name in names]
 
 
 def _stated(file: ModuleType) -> list[Claim]:
-    """The claims that a file states, alone or in tuples, each once."""
+    """The claims that a topic states, alone or in tuples, each once."""
     held = [one for each in vars(file).values() for one in (each if isinstance(each, tuple) else (each,))]
     return [*{id(one): one for one in held if isinstance(one, Claim)}.values()]
 

@@ -3,8 +3,8 @@
 file_hash    over bytes: the cache of executed chapters, whose pages show source and docstrings
 source_hash  over what runs: the provenance of records; a comment, a docstring or an annotation changes no row
 
-Both follow imports, direct and through others, the names that a package's ``__init__`` offers lazily, and the files
-from which it collects.
+Both follow imports, direct and through others, the names that a package's ``__init__`` offers lazily, and the topics
+from which a paper's claims are collected.
 """
 
 import ast
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[1]  # …/derived
+NO_TOPICS = ("claims", "exercises", "reference")  # modules of a paper that state nothing
 
 
 def module_file(name: str, root: Path = PACKAGE_ROOT) -> Path | None:
@@ -57,9 +58,10 @@ def _offered(path: Path, _mtime: int) -> dict[str, str]:
 
 
 def _collected(path: Path, package: str) -> set[str]:
-    """The modules from which a package's ``__init__`` takes its claims (``lab.claims.collect``): all that it has."""
-    collects = path.name == "__init__.py" and "collect(__name__" in path.read_text("utf-8")
-    return {f"{package}.{file.stem}" for file in path.parent.glob("*.py")} if collects else set()
+    """The modules from which a paper's ``claims.py`` takes its claims (``lab.claims.collect``): all topics."""
+    collects = path.name == "claims.py" and "collect(__name__" in path.read_text("utf-8")
+    names = {file.stem for file in path.parent.glob("*.py")} if collects else set()
+    return {f"{package}.{name}" for name in names - {"__init__", *NO_TOPICS}}
 
 
 def _home(name: str, root: Path) -> str:

@@ -62,9 +62,7 @@ EXPERIMENT = textwrap.dedent('''
 
     EXPERIMENTS = (Draws, Others)
 ''')
-CLAIMS = (
-    '"""No claims."""\n\nfrom derived.papers.toy.experiments.draws import EXPERIMENTS as EXPERIMENTS\n\nCLAIMS = ()\n'
-)
+CLAIMS = '"""No claims."""\n\nfrom derived.papers.toy.draws import EXPERIMENTS as EXPERIMENTS\n\nCLAIMS = ()\n'
 
 
 @pytest.fixture(scope="module")
@@ -73,10 +71,9 @@ def house(tmp_path_factory) -> Path:
     press.write_chapter(root, "toy", press.report_cell())
     press.write_toc(root, "toy")
     package = root / "src/derived/papers/toy"
-    (package / "experiments").mkdir(parents=True)
-    for folder in (package, package / "experiments"):
-        (folder / "__init__.py").write_text('"""Toy."""\n')
-    (package / "experiments/draws.py").write_text(EXPERIMENT)
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text('"""Toy."""\n')
+    (package / "draws.py").write_text(EXPERIMENT)
     (package / "claims.py").write_text(CLAIMS)
     return root
 

@@ -89,7 +89,7 @@ def test_a_measure_that_changes_needs_a_word_though_no_sentence_does(verdict):
 
 def test_the_committed_ledger_notes_how_a_claim_is_measured(house):
     press.write_toc(house, "toy")
-    room = house / "src/derived/papers/toy/claims"
+    room = house / "src/derived/papers/toy"
     room.mkdir(parents=True)
     (room / "topic.py").write_text('CLAIMS = (identity("T-1", "So.", Toy, measure.worst()),)')
     (row,) = ledger.entered(House(house), [press.ROW])

@@ -74,7 +74,7 @@ def test_an_interrupted_recording_continues_where_it_stopped(house, paper):
     (note,) = (house / "_build/record").rglob("began.json")
     began = json.loads(note.read_text())
     (paper / "stop").unlink()
-    claims = paper.parent / "claims.py"
+    claims = paper / "claims.py"
     claims.write_text(claims.read_text().replace("The mean is told.", "The mean is zero."))
     process = press.derived(house, "record", "toy", "--jobs", "1")
     assert process.returncode == 0, process.stderr
@@ -204,7 +204,7 @@ def test_what_is_not_here_is_neither_recorded_nor_noted(house, paper, tmp_path, 
 
 def test_rehash_needs_something_to_compare(house, paper):
     change(paper, '{"ci": {"num": 2}, "cpu": {}}', '{"cpu": {}}')
-    claims = paper.parent / "claims.py"
+    claims = paper / "claims.py"
     claims.write_text(claims.read_text().replace('judged_at=("ci", "cpu")', 'judged_at=("cpu",)'))
     assert press.derived(house, "record", "toy").returncode == 0
     change(paper, "draw = torch.rand(", "numbers = draw = torch.rand(")
@@ -217,7 +217,7 @@ def test_rehash_needs_something_to_compare(house, paper):
 
 
 def test_a_clock_is_noted_for_what_is_no_clock(house, paper):
-    claims = paper.parent / "claims.py"
+    claims = paper / "claims.py"
     claims.write_text(claims.read_text().replace('"nats"', '"seconds"'))
     assert press.derived(house, "record", "toy").returncode == 0
     change(paper, "draw.numpy()", "draw.numpy() * 7")
@@ -313,7 +313,7 @@ def test_what_a_new_chapter_lacks_is_told_at_once_and_before_it_runs(house):
     for old, new in wrong.items():
         notebook.write_text(notebook.read_text().replace(old, new))
     change = {"book/lectures/my_paper.yml": ("10 20 40", "11 20 40")}
-    change |= {"src/derived/papers/my_paper/claims/first.py": ("MP-1", "T-1")}
+    change |= {"src/derived/papers/my_paper/first.py": ("MP-1", "T-1")}
     for file, (old, new) in change.items():
         (house / file).write_text((house / file).read_text().replace(old, new))
     refused = press.derived(house, "site", "my_paper")
@@ -437,11 +437,11 @@ def test_only_committed_sources_are_recorded_unless_the_record_may_say_so(house,
     change(paper, "draw = torch.rand(", "numbers = draw = torch.rand(")
     process = press.derived(house, "record", "toy")
     assert process.stderr.splitlines()[-1] == (
-        "derived: toy/Draws: not committed: src/derived/papers/toy/experiments/draws.py; commit it, "
+        "derived: toy/Draws: not committed: src/derived/papers/toy/draws.py; commit it, "
         "or let the record say so: --uncommitted"
     )
     assert press.derived(house, "record", "toy", "--uncommitted").returncode == 0
-    assert head_of(house)["commit"] == f"{commit}, but for src/derived/papers/toy/experiments/draws.py"
+    assert head_of(house)["commit"] == f"{commit}, but for src/derived/papers/toy/draws.py"
 
 
 def committed(house) -> str:
@@ -455,11 +455,11 @@ def committed(house) -> str:
 def test_a_source_that_git_does_not_know_is_not_committed(house, paper):
     committed(house)
     (paper / "more.py").write_text('"""More."""\n')
-    change(paper, "import pandas as pd\n", "import pandas as pd\n\nimport derived.papers.toy.experiments.more\n")
-    git(house, "add", "src/derived/papers/toy/experiments/draws.py")
+    change(paper, "import pandas as pd\n", "import pandas as pd\n\nimport derived.papers.toy.more\n")
+    git(house, "add", "src/derived/papers/toy/draws.py")
     git(house, "commit", "-qm", "without one")
     process = press.derived(house, "record", "toy")
-    assert "not committed: src/derived/papers/toy/experiments/more.py;" in process.stderr
+    assert "not committed: src/derived/papers/toy/more.py;" in process.stderr
 
 
 def test_rehash_notes_the_commit_and_refuses_what_no_commit_holds(house, paper):
@@ -468,7 +468,7 @@ def test_rehash_notes_the_commit_and_refuses_what_no_commit_holds(house, paper):
     change(paper, "draw = torch.rand(", "numbers = draw = torch.rand(")
     process = press.derived(house, "record", "toy", "--rehash")
     assert process.returncode == 1
-    assert "toy/Draws: not committed: src/derived/papers/toy/experiments/draws.py" in process.stderr
+    assert "toy/Draws: not committed: src/derived/papers/toy/draws.py" in process.stderr
     git(house, "commit", "-qam", "moved")
     assert press.derived(house, "record", "toy", "--rehash").returncode == 0
     head = head_of(house)
@@ -480,13 +480,13 @@ def test_each_experiment_is_recorded_with_the_history_of_its_own_time(house, pap
     committed(house)
     other = press.EXPERIMENT.replace("class Draws", "class Others").replace("(Draws,)", "(Others,)")
     (paper / "others.py").write_text(other.replace("def run(", "def run(  # of others\n        "))
-    claims = paper.parent / "claims.py"
+    claims = paper / "claims.py"
     claims.write_text(
         claims.read_text()
         .replace("import EXPERIMENTS as EXPERIMENTS\n", "import EXPERIMENTS as FIRST\n")
         .replace(
             "\nCLAIMS",
-            "\nfrom derived.papers.toy.experiments.others import Others\n\nEXPERIMENTS = (*FIRST, Others)\nCLAIMS",
+            "\nfrom derived.papers.toy.others import Others\n\nEXPERIMENTS = (*FIRST, Others)\nCLAIMS",
             1,
         )
     )
@@ -499,7 +499,7 @@ def test_each_experiment_is_recorded_with_the_history_of_its_own_time(house, pap
     git(house, "add", ".")
     git(house, "commit", "-qm", "two")
     process = press.derived(house, "record", "toy", "--jobs", "1")
-    assert "toy/Others: not committed: src/derived/papers/toy/experiments/others.py" in process.stderr
+    assert "toy/Others: not committed: src/derived/papers/toy/others.py" in process.stderr
     assert (house / "results/toy/Draws").exists()
     assert not (house / "results/toy/Others").exists()
 
@@ -544,7 +544,7 @@ def test_a_failure_at_tier_ci_is_one_clear_line(house, paper):
 def test_the_live_run_says_why_a_condition_failed(house, paper):
     change(paper, "draw = torch.rand(", "assert condition['shift'] != 1, 'no'\n        draw = torch.rand(")
     cell = (
-        "from derived.lab.study import study\nfrom derived.papers.toy.experiments.draws import Draws\n"
+        "from derived.lab.study import study\nfrom derived.papers.toy.draws import Draws\n"
         "study(Draws, tier, seed, device)"
     )
     press.write_chapter(house, "toy", cell, press.report_cell())

@@ -73,7 +73,7 @@ EXPERIMENT = textwrap.dedent('''
 CLAIMS = textwrap.dedent('''
     """No claims."""
 
-    from derived.papers.toy.experiments.draws import EXPERIMENTS as EXPERIMENTS
+    from derived.papers.toy.draws import EXPERIMENTS as EXPERIMENTS
 
     CLAIMS = ()
 ''')
@@ -139,14 +139,14 @@ def record(house: Path) -> bytes:
 
 def ran(house: Path) -> list[str]:
     """What ran at tier cpu since it was last asked."""
-    file = house / "src/derived/papers/toy/experiments/ran"
+    file = house / "src/derived/papers/toy/ran"
     found = sorted(each for each in file.read_text().split() if each[0] == "5")
     file.unlink()
     return found
 
 
 def told(house: Path, word: str) -> Path:
-    file = house / "src/derived/papers/toy/experiments" / word
+    file = house / "src/derived/papers/toy" / word
     file.touch()
     return file
 

@@ -251,8 +251,8 @@ def keys(house, monkeypatch):
     ("path", "reruns"),
     [
         ("src/derived/papers/ols_attention/model/theory.py", True),
-        ("src/derived/papers/ols_attention/claims/layer.py", True),
-        ("src/derived/papers/ols_attention/figures/explorer.js", True),
+        ("src/derived/papers/ols_attention/layer.py", True),
+        ("src/derived/papers/ols_attention/explorer.js", True),
         ("src/derived/lab/stats.py", True),
         ("results/ols_attention/New/cpu/record.json", True),
         ("requirements.lock", True),
@@ -478,10 +478,7 @@ def test_a_long_run_says_what_to_expect_and_where_it_is(house, monkeypatch, caps
 
 def test_what_can_be_known_of_all_chapters_is_told_at_once_and_nothing_runs(house):
     """A cell that is too long and a claim that rests on nothing, of one chapter, and a slip of Python of another."""
-    room = press.write_paper(house, press.EXPERIMENT, "").parent
-    (room / "claims.py").unlink()
-    (room / "claims").mkdir()
-    (room / "claims/__init__.py").write_text(press.CLAIMS, "utf-8")
+    press.write_paper(house, press.EXPERIMENT, press.CLAIMS)
     path = house / "notebooks/toy.ipynb"
     notebook = json.loads(path.read_text("utf-8"))
     notebook["metadata"]["derived"] = {"edition": 2}

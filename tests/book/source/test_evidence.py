@@ -123,7 +123,7 @@ def test_tests_are_those_of_the_statement_and_of_the_experiment(tmp_path):
     bodies = {"a": "'`t-one`'", "b": "Draws()", "c": "Drawsy()"}
     files = {
         "tests/papers/toy/test_one.py": "\n".join(f"def test_{name}():\n    {body}" for name, body in bodies.items()),
-        "src/derived/papers/toy/experiments/one.py": "import x\n\nclass Draws:\n    pass\n",
+        "src/derived/papers/toy/one.py": "import x\n\nclass Draws:\n    pass\n",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True)
@@ -131,7 +131,7 @@ def test_tests_are_those_of_the_statement_and_of_the_experiment(tmp_path):
     entry = pages.Entry(row("T-1"), [], [])
     (found,) = evidence.gather(tmp_path, "toy", notebook(rests={"t-one": "T-1"}), [entry], [])
     assert [test.name for test in found.tests] == ["test_a", "test_b"]
-    assert (found.source.file, found.source.line) == ("src/derived/papers/toy/experiments/one.py", 3)
+    assert (found.source.file, found.source.line) == ("src/derived/papers/toy/one.py", 3)
 
 
 def test_the_entry_of_a_bibliography_is_whole():

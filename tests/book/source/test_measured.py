@@ -45,7 +45,7 @@ CLAIMS = (
 
 def hashes(root, **changes):
     """The hashes of a room in which pieces of text are replaced."""
-    room = root / "src/derived/papers/toy/claims"
+    room = root / "src/derived/papers/toy"
     room.mkdir(parents=True, exist_ok=True)
     for name, text in (("helpers", HELPERS), ("topic", TOPIC)):
         old, new = changes.get(name, ("", ""))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from derived.lab.rng import stream
-from derived.papers.cactus.experiments import witness
-from derived.papers.cactus.figures import budget as figures
+from derived.papers.cactus import budget as figures
+from derived.papers.cactus import witness
 from derived.papers.cactus.model import theory
 from derived.papers.cactus.model.divergences import binary_divergence
 

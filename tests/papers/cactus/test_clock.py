@@ -9,10 +9,9 @@ import torch
 from scipy import stats
 
 from derived.lab.experiment import run_experiment
-from derived.papers.cactus.claims.clock import CLAIMS, times
-from derived.papers.cactus.experiments import clock
-from derived.papers.cactus.experiments.clock import SamplerTime
-from derived.papers.cactus.experiments.matching import rule_of
+from derived.papers.cactus import clock
+from derived.papers.cactus.clock import CLAIMS, SamplerTime, times
+from derived.papers.cactus.matching import rule_of
 
 EXPERIMENTS = (SamplerTime,)
 

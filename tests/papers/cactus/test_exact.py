@@ -11,7 +11,6 @@ from scipy import optimize
 from torch import Tensor
 
 from derived.lab.rng import stream
-from derived.papers.cactus.experiments.witness import largest_rate
 from derived.papers.cactus.model import theory
 from derived.papers.cactus.model.divergences import (
     TERMS,
@@ -35,6 +34,7 @@ from derived.papers.cactus.model.rules import (
     TopK,
     Typical,
 )
+from derived.papers.cactus.witness import largest_rate
 
 EXACT = 1e-12  # sums of at most 50 float64 terms of size at most 1, through at most 50 operations each
 SANDWICH = (SpS(), Cactus(0.3), CactusKL(0.3), Calibrated(0.07), Lenience(0.6), Interp(0.3), Mentored(0.05))

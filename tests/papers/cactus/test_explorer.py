@@ -3,7 +3,7 @@
 import json
 
 from derived.book.page.pictures import still
-from derived.papers.cactus.figures.explorer import AXES, explorer
+from derived.papers.cactus.explorer import AXES, explorer
 
 
 def test_the_explorer_opens_at_the_setting_of_its_rows_and_stays_small(grid):

@@ -6,12 +6,10 @@ import pytest
 
 from derived.lab.experiment import run_condition, run_experiment
 from derived.lab.rng import stream
-from derived.papers.cactus.claims import position as claims
-from derived.papers.cactus.claims.measures import ratio
+from derived.papers.cactus import matching, position, witness
 from derived.papers.cactus.data.pairs import random_pairs
-from derived.papers.cactus.experiments import matching, position, witness
-from derived.papers.cactus.figures import position as figures
-from derived.papers.cactus.figures.marks import RULES
+from derived.papers.cactus.marks import RULES
+from derived.papers.cactus.measures import ratio
 from derived.papers.cactus.model.divergences import divergence
 from derived.papers.cactus.model.exact import output_law
 from derived.papers.cactus.model.rules import Cactus
@@ -121,42 +119,42 @@ def test_share_is_a_ratio_of_totals_and_near_optimal_picks_budget_and_kind():
     table = pd.DataFrame({"gain": [0.1, 0.3], "best_gain": [0.2, 0.3], "kind": "noised", "rule": "cactus"})
     other = table.assign(matched=0.25, kind="x", gain=0.02)
     table = pd.concat([table.assign(matched=0.25), table.assign(matched=0.01, gain=0.1), other])
-    assert claims.share_of_best("noised", 0.25)(table).value == pytest.approx(0.8)
-    assert claims.share_of_best("noised", 0.01)(table).value == pytest.approx(0.4)
+    assert position.share_of_best("noised", 0.25)(table).value == pytest.approx(0.8)
+    assert position.share_of_best("noised", 0.01)(table).value == pytest.approx(0.4)
     assert ratio(table["gain"], 2 * table["gain"]).high == pytest.approx(0.5)
     table = pd.concat([table, table.assign(rule="lenience", gain=0.05)])
-    assert claims.share_of_best("noised", 0.01, "lenience")(table).value == pytest.approx(0.2)
-    assert claims.share_of_best("noised", 0.01)(table).value == pytest.approx(0.4)
+    assert position.share_of_best("noised", 0.01, "lenience")(table).value == pytest.approx(0.2)
+    assert position.share_of_best("noised", 0.01)(table).value == pytest.approx(0.4)
 
 
 def test_the_control_would_hold_if_total_variation_came_cheaper(rows):
     table = rows[position.RandomPairs]
-    assert claims.CONTROL.judge(claims.CONTROL.measure(table))[0] == "fails"
+    assert position.CONTROL.judge(position.CONTROL.measure(table))[0] == "fails"
     cheaper = table.assign(tv=0.85 * table["tv"])
-    assert claims.CONTROL.judge(claims.CONTROL.measure(cheaper))[0] == "holds"
+    assert position.CONTROL.judge(position.CONTROL.measure(cheaper))[0] == "holds"
 
 
 @pytest.mark.parametrize("kl", [0.3, 0.4])
 def test_which_law(tells, kl):
     rows = pd.DataFrame({"token": [1, 2], "p": [0.3, 0.7], "q": [0.6, 0.4], "emitted": 0.5, "mixture": 0.5})
-    tells(figures.which_law(rows.assign(kl_emitted=kl, kl_mixture=0.01, delta=0.05)), f"emitted {kl:.3f}")
+    tells(position.which_law(rows.assign(kl_emitted=kl, kl_mixture=0.01, delta=0.05)), f"emitted {kl:.3f}")
 
 
 @pytest.mark.parametrize("gain", [0.1, 0.2])
 def test_price(tells, grid, gain):
     rows = grid(kind=("noised", "independent"), rule=tuple(RULES), pair=(0, 1)).assign(V=5, knob=0.01)
     rows = rows.assign(tv=gain, exact_acceptance=0.5, acceptance=0.5 + gain)
-    tells(figures.price(rows), f"Cactus {gain:.2f} for {gain:.2f}")
+    tells(position.price(rows), f"Cactus {gain:.2f} for {gain:.2f}")
 
 
 @pytest.mark.parametrize("level", [0.5, 0.6])
 def test_frontier(tells, grid, level):
     rows = grid(rule=tuple(RULES), kl=(0.0, 0.1, 0.2))
     rows = rows.assign(knob=rows["kl"], acceptance=level + rows["kl"])
-    tells(figures.frontier(rows), f"Cactus {level + 0.05:.3f}")
+    tells(position.frontier(rows), f"Cactus {level + 0.05:.3f}")
 
 
 @pytest.mark.parametrize("ratio", [4.0, 5.0])
 def test_flat_family(tells, ratio):
     rows = pd.DataFrame({"V": [2, 4], "delta": [0.5, 1 / 6], "kl": 0.69, "ratio": [1.4, ratio], "predicted": 2.0})
-    tells(figures.flat_family(rows.assign(tier="ci", recorded=False)), f"to {ratio:g} at V = 4")
+    tells(position.flat_family(rows.assign(tier="ci", recorded=False)), f"to {ratio:g} at V = 4")

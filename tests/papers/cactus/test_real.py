@@ -8,16 +8,23 @@ import torch
 from here import needs
 
 from derived.lab.rng import stream
-from derived.papers.cactus.claims.real import overspent
 from derived.papers.cactus.data.ngrams import Ngrams, lumped
 from derived.papers.cactus.data.pairs import random_pairs
-from derived.papers.cactus.experiments.matching import match
-from derived.papers.cactus.experiments.real import DRAFTS, JUDGED, REFERENCES, Novels, Tally, smallest_budget
-from derived.papers.cactus.figures.real import no_longer_asked
+from derived.papers.cactus.matching import match
 from derived.papers.cactus.model.divergences import divergence
 from derived.papers.cactus.model.exact import acceptance_rate, output_law
 from derived.papers.cactus.model.generate import JudgedBlock
 from derived.papers.cactus.model.rules import Cactus, Interp, Lenience, SpS
+from derived.papers.cactus.real import (
+    DRAFTS,
+    JUDGED,
+    REFERENCES,
+    Novels,
+    Tally,
+    no_longer_asked,
+    overspent,
+    smallest_budget,
+)
 
 
 def test_counts_are_interpolated():

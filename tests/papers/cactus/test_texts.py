@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from derived.lab.rng import stream
+from derived.papers.cactus import texts, witness
 from derived.papers.cactus.data.chains import zipf_chains
-from derived.papers.cactus.experiments import witness
-from derived.papers.cactus.experiments.texts import SHAPES, MarkovPairs
-from derived.papers.cactus.figures import texts as figures
 from derived.papers.cactus.model.divergences import divergence
 from derived.papers.cactus.model.exact import (
     acceptance_rate,
@@ -26,6 +24,7 @@ from derived.papers.cactus.model.exact import (
 from derived.papers.cactus.model.generate import next_laws
 from derived.papers.cactus.model.rules import Cactus, SpS
 from derived.papers.cactus.model.theory import emitted_kl_bound, expected_accepted, text_kl_bound
+from derived.papers.cactus.texts import SHAPES, MarkovPairs
 
 EXPERIMENTS = (MarkovPairs,)
 EXACT = 1e-12  # sums of at most 50 float64 terms of size at most 1, through at most 50 operations each
@@ -129,4 +128,4 @@ def test_the_paths_of_a_text_add_up_to_its_law_and_see_another_budget():
 def test_speed(tells, grid, best):
     rows = grid(alpha=(0.8, 0.9), m=(1, 2, 3))
     rows = rows.assign(tokens=1 + rows["m"], speedup=np.where(rows["m"] == 2, best, 1.0))
-    tells(figures.speed(rows), f"{best:.2f} at m = 2 for 0.8")
+    tells(texts.speed(rows), f"{best:.2f} at m = 2 for 0.8")

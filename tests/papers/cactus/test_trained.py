@@ -11,20 +11,18 @@ from scipy import stats
 from derived.lab import training
 from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
-from derived.papers.cactus.claims import trained as claims
+from derived.papers.cactus import trained
 from derived.papers.cactus.data.language import Grammar
 from derived.papers.cactus.data.small_lm import LanguageModel
-from derived.papers.cactus.experiments import trained
-from derived.papers.cactus.experiments.matching import rule_of
-from derived.papers.cactus.experiments.trained import PairTime, TrainedPair
-from derived.papers.cactus.figures import trained as figures
-from derived.papers.cactus.figures.marks import RULES
+from derived.papers.cactus.marks import RULES
+from derived.papers.cactus.matching import rule_of
 from derived.papers.cactus.model.divergences import divergence
 from derived.papers.cactus.model.exact import output_law
 from derived.papers.cactus.model.generate import speculative_generate
+from derived.papers.cactus.trained import PairTime, TrainedPair
 
 GRAMMAR = Grammar()
-CLAIMS = (*claims.TRADE_OFF, *claims.RIVALS)
+CLAIMS = (*trained.TRADE_OFF, *trained.RIVALS)
 EXPERIMENTS = (TrainedPair, PairTime)
 
 
@@ -252,7 +250,7 @@ def test_the_slower_pair_may_be_the_one_that_is_less_sure():
     assert found.low < 1
 
 
-LOSSY, EXACT = claims.cactus("plain", 1.0), claims.cactus("plain", 0.0)
+LOSSY, EXACT = trained.cactus("plain", 1.0), trained.cactus("plain", 0.0)
 
 
 def trained_rows(*shifts: float) -> pd.DataFrame:
@@ -270,15 +268,15 @@ def trained_rows(*shifts: float) -> pd.DataFrame:
 def test_the_unit_is_the_pair_of_models():
     """Student's interval over one difference per pair, however many prompts there are."""
     losses = [0.1, 0.25, 0.3, 0.15]
-    found = claims.less("valid", LOSSY, EXACT)(trained_rows(*losses))
+    found = trained.less("valid", LOSSY, EXACT)(trained_rows(*losses))
     interval = stats.ttest_1samp(np.negative(losses), 0).confidence_interval(0.999)
     assert (found.value, found.n) == (pytest.approx(-0.2), 4)
     assert (found.low, found.high) == pytest.approx(tuple(interval), abs=1e-6)
     with pytest.raises(ValueError, match="at least 2"):
-        claims.less("valid", LOSSY, EXACT)(trained_rows(0.1))
+        trained.less("valid", LOSSY, EXACT)(trained_rows(0.1))
     holed = trained_rows(*losses).assign(valid=lambda rows: rows["valid"].astype(float).where(rows.index != 7))
     with pytest.raises(ValueError, match="finite"):
-        claims.less("valid", LOSSY, EXACT)(holed)
+        trained.less("valid", LOSSY, EXACT)(holed)
 
 
 def test_drafts_kept_per_block_are_a_ratio_of_totals():
@@ -287,12 +285,12 @@ def test_drafts_kept_per_block_are_a_ratio_of_totals():
     few = table["prompt"] % 4 == 0
     table = table.assign(blocks=np.where(few, 2.0, 10.0), kept=np.where(few, 20.0, 30.0))
     table.loc[table["knob"] == 1, ["blocks", "kept"]] = (5.0, 25.0)
-    assert claims.gained(LOSSY, EXACT)(table).value == pytest.approx(100 * (5 * 32 / 110 - 1))
+    assert trained.gained(LOSSY, EXACT)(table).value == pytest.approx(100 * (5 * 32 / 110 - 1))
 
 
 def test_a_rival_stands_at_the_budget_that_it_matches():
     rows = pd.DataFrame({"rule": ["cactus", "cactus", "topk"], "knob": [0.0, 0.1, 3.0], "matched": [0.0, 0.0, 1.0]})
-    assert figures.delta_of(rows).tolist() == [0.0, 0.1, 1.0]
+    assert trained.delta_of(rows).tolist() == [0.0, 0.1, 1.0]
 
 
 def texts(grid, share: float) -> pd.DataFrame:
@@ -309,7 +307,7 @@ def texts(grid, share: float) -> pd.DataFrame:
 
 def test_recorded_markers_are_filled_and_live_ones_open(grid):
     def faces(rows: pd.DataFrame) -> set[str]:
-        lines = [line for ax in figures.trained_pair(rows).axes for line in ax.get_lines()]
+        lines = [line for ax in trained.trained_pair(rows).axes for line in ax.get_lines()]
         return {str(line.get_markerfacecolor()) for line in lines if line.get_marker() == "o"}
 
     recorded = texts(grid, 0.5).assign(tier="cpu", recorded=True)
@@ -320,7 +318,7 @@ def test_recorded_markers_are_filled_and_live_ones_open(grid):
 @pytest.mark.parametrize("share", [0.5, 0.7])
 def test_figures_of_texts(tells, grid, share):
     rows = texts(grid, share)
-    tells(figures.trained_pair(rows), f"truncated Cactus {share:.2f} at 2.0, {share:.2f} at 3.0")
-    tells(figures.trained_pair(rows), f"truncated typical {share:.2f} at 2.5; ")
-    tells(figures.where_faults_begin(rows), f"{share:.2f} at 0, {share:.2f} at 1")
-    tells(figures.heat_of_rules(rows), f"plain, δ = 1: Cactus {share:.2f} (3.00 kept)")
+    tells(trained.trained_pair(rows), f"truncated Cactus {share:.2f} at 2.0, {share:.2f} at 3.0")
+    tells(trained.trained_pair(rows), f"truncated typical {share:.2f} at 2.5; ")
+    tells(trained.where_faults_begin(rows), f"{share:.2f} at 0, {share:.2f} at 1")
+    tells(trained.heat_of_rules(rows), f"plain, δ = 1: Cactus {share:.2f} (3.00 kept)")

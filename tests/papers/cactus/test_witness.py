@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from derived.lab.rng import stream
+from derived.papers.cactus import witness
 from derived.papers.cactus.data import pairs
-from derived.papers.cactus.experiments import witness
-from derived.papers.cactus.experiments.matching import rule_of
+from derived.papers.cactus.matching import rule_of
 from derived.papers.cactus.model import divergences, exact, mutations, theory
 
 

@@ -14,9 +14,8 @@ from scipy.optimize import minimize_scalar
 from sklearn.cluster import KMeans
 
 from derived.lab.rng import stream
-from derived.papers.geometric_tax import KMeansCodebook, LloydMax, UniformQuantizer, shannon_lower_bound
-from derived.papers.geometric_tax.claims import codebooks as claims
-from derived.papers.geometric_tax.experiments.codebooks import Channel, Clouds, Regressogram, Windows
+from derived.papers.geometric_tax import KMeansCodebook, LloydMax, UniformQuantizer, codebooks, shannon_lower_bound
+from derived.papers.geometric_tax.codebooks import Channel, Clouds, Regressogram, Windows
 from derived.papers.geometric_tax.model.codebooks import (
     Codebook,
     LearnedCodebook,
@@ -217,15 +216,15 @@ def test_misfits_of_exact_curves():
     """A power fits itself and not a / ln K + b; the other way round the ratio is zero."""
     K = np.array([8, 16, 32, 64, 128, 256])
     power = pd.DataFrame({"source": "lorenz", "codebook": "k-means", "K": K, "distortion": 5.0 / K})
-    rival, own, n = claims.misfits(power)
+    rival, own, n = codebooks.misfits(power)
     assert own <= 1e-12
     assert rival > 0.1
     assert n == 6
     other = power.assign(distortion=3 / np.log(K) + 1)
-    assert claims.misfits(other)[0] <= 1e-12
-    assert claims.misfits(other)[1] > 1e-3
-    assert claims.rival_misfit(other).value < 1
+    assert codebooks.misfits(other)[0] <= 1e-12
+    assert codebooks.misfits(other)[1] > 1e-3
+    assert codebooks.rival_misfit(other).value < 1
 
 
 def test_a_missing_number_decides_nothing(rows, lacks):
-    lacks(claims.CLAIMS, "GT-6.a", rows[Clouds], "distortion", "source == 'lorenz' and codebook == 'k-means'")
+    lacks(codebooks.CLAIMS, "GT-6.a", rows[Clouds], "distortion", "source == 'lorenz' and codebook == 'k-means'")

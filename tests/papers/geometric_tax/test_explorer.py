@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from derived.lab.experiment import run_experiment
-from derived.papers.geometric_tax.experiments.labels import LabelPaths
-from derived.papers.geometric_tax.figures.explorer import explorer
+from derived.papers.geometric_tax.explorer import explorer
+from derived.papers.geometric_tax.labels import LabelPaths
 from derived.papers.geometric_tax.model.labels import bin_law, fisher_rao_length, path_length
 
 

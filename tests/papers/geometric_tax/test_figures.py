@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from derived.papers.geometric_tax.experiments.codebooks import Clouds, Regressogram
-from derived.papers.geometric_tax.experiments.information import Mine
-from derived.papers.geometric_tax.experiments.labels import FisherRao
-from derived.papers.geometric_tax.experiments.procrustes import Pooled
-from derived.papers.geometric_tax.experiments.sequences import Dilution, Strands, Walks
-from derived.papers.geometric_tax.figures import codebooks, information, labels, procrustes, sequences
+from derived.papers.geometric_tax import codebooks, information, labels, procrustes, sequences
+from derived.papers.geometric_tax.codebooks import Clouds, Regressogram
+from derived.papers.geometric_tax.information import Mine
+from derived.papers.geometric_tax.labels import FisherRao
+from derived.papers.geometric_tax.procrustes import Pooled
+from derived.papers.geometric_tax.sequences import Dilution, Strands, Walks
 
 EXPERIMENTS = (Pooled, FisherRao, Clouds, Regressogram, Mine, Strands, Dilution, Walks)
 

@@ -11,14 +11,8 @@ from hypothesis import strategies as st
 
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
-from derived.papers.geometric_tax import mine
-from derived.papers.geometric_tax.claims import information as claims
-from derived.papers.geometric_tax.experiments.information import (
-    Mine,
-    Regimes,
-    channel_information,
-    descriptors,
-)
+from derived.papers.geometric_tax import information, mine
+from derived.papers.geometric_tax.information import Mine, Regimes, channel_information, descriptors
 from derived.papers.geometric_tax.model.information import (
     Critic,
     donsker_varadhan,
@@ -155,7 +149,7 @@ def test_rows_are_whole(rows):
     after = regimes[regimes["what"] == "after"]
     assert (after["D"] > 0.5).all()
     assert regimes[regimes["what"] != "after"]["D"].isna().all()
-    assert claims.shape(table).n == 2
+    assert information.shape(table).n == 2
 
 
 def test_the_margin_of_a_table_with_known_answers():
@@ -163,6 +157,6 @@ def test_the_margin_of_a_table_with_known_answers():
     cases = [case for case in ("isotropic", "curve", "dependent") for _ in range(3)]
     for answer, least in ((-1.0, -1.5), (1.0, -0.95)):
         table = pd.DataFrame({"case": cases, "held_out": answer + np.tile([-0.001, 0.0, 0.001], 3)})
-        assert claims.margin(table).value == pytest.approx(least)
+        assert information.margin(table).value == pytest.approx(least)
     good = pd.DataFrame({"case": cases, "held_out": np.repeat([-0.3, -0.2, 2.0], 3) + np.tile([-0.001, 0.0, 0.001], 3)})
-    assert claims.margin(good).low > 0
+    assert information.margin(good).low > 0

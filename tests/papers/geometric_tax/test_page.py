@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from derived.lab.stats import Estimate
-from derived.papers.geometric_tax.claims.measures import ratio
+from derived.papers.geometric_tax.measures import ratio
 from derived.papers.geometric_tax.model.codebooks import UniformQuantizer, shannon_lower_bound
 
 

@@ -13,11 +13,10 @@ from scipy import linalg, spatial
 from scipy.stats import rankdata, spearmanr
 
 from derived.lab.rng import stream
-from derived.papers.geometric_tax import procrustes_distortion, procrustes_ratio, rdm_similarity
-from derived.papers.geometric_tax.claims import procrustes as claims
-from derived.papers.geometric_tax.experiments.procrustes import Pooled, codes
+from derived.papers.geometric_tax import procrustes, procrustes_distortion, procrustes_ratio, rdm_similarity
 from derived.papers.geometric_tax.model import metrics
 from derived.papers.geometric_tax.model.metrics import noise_law, pooled_law, unrelated_law
+from derived.papers.geometric_tax.procrustes import Pooled, codes
 
 EXPERIMENTS = (Pooled,)
 EPSILON = 2.0**-52
@@ -153,7 +152,7 @@ def test_codes_without_training(rows):
     random = table[table["code"] == "random"]
     assert (random["J"] / random["J_law"] - 1).abs().mean() <= 0.05
     assert (table[table["code"] == "linear"].eval("J / J_law - 1").abs() <= 1e-9).all()
-    assert claims.without_training(table).value > 4
+    assert procrustes.without_training(table).value > 4
     linear = codes("linear", 8, 3, 0, 0)
     assert torch.allclose(linear.diff(dim=0), linear.diff(dim=0)[:1].expand(7, 3), atol=1e-12)
 
@@ -314,7 +313,7 @@ def test_scores_refuse():
 def test_measures_on_tables_with_known_answers():
     table = pd.DataFrame({"code": ["random", "linear"] * 4, "r": [0.1, 0.1] * 2 + [0.2, 0.2] * 2})
     table = table.assign(replicate=[0, 0, 1, 1] * 2, D=[9.0, 1.0, 9.0, 1.0, 8.0, 2.0, 4.0, 1.0])
-    assert claims.without_training(table).value == pytest.approx(4.0)
+    assert procrustes.without_training(table).value == pytest.approx(4.0)
 
 
 def test_the_two_subsets_of_a_split_are_independent_draws_without_repetition():

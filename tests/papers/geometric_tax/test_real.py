@@ -10,11 +10,9 @@ from here import needs
 
 from derived.lab.experiment import run_experiment
 from derived.lab.real import models
-from derived.papers.geometric_tax.claims import real as claims
+from derived.papers.geometric_tax import real
 from derived.papers.geometric_tax.data.real import human_dna, stretches
-from derived.papers.geometric_tax.experiments import real as experiments
-from derived.papers.geometric_tax.experiments.real import AntibodyWalks, HumanStrands
-from derived.papers.geometric_tax.figures import real as figures
+from derived.papers.geometric_tax.real import AntibodyWalks, HumanStrands
 
 
 @needs("emboss")
@@ -31,10 +29,10 @@ def test_stretches_leave_out_what_is_not_known():
 @needs("emboss")
 def test_a_strand_that_is_not_turned_is_the_same(monkeypatch):
     """A wrong form: with no reverse complement all arms are alike, and the claim fails."""
-    monkeypatch.setattr("derived.papers.geometric_tax.experiments.real.dna.reverse_complement", lambda s: s)
+    monkeypatch.setattr("derived.papers.geometric_tax.real.dna.reverse_complement", lambda s: s)
     table = run_experiment(HumanStrands.at("tiny"), seed=0, device="cpu")
     assert (table["similarity"] > 1 - 1e-9).all()
-    claim = claims.CLAIMS[2]
+    claim = real.CLAIMS[2]
     assert claim.judge(claim.measure(table))[0] == "fails"
 
 
@@ -61,7 +59,7 @@ def test_the_cosine_step_of_states_at_right_angles_is_one(monkeypatch):
     body = SimpleNamespace(base_model=read)
     body.to = lambda device: body
     monkeypatch.setattr(models, "load", lambda name: SimpleNamespace(model=body, tokens=tokens))
-    monkeypatch.setattr(experiments, "antibody_genes", lambda *_: {"short": "EVQ", "long": "EVQLVE", "four": "QLES"})
+    monkeypatch.setattr(real, "antibody_genes", lambda *_: {"short": "EVQ", "long": "EVQLVE", "four": "QLES"})
     size = AntibodyWalks(genes=3, steps=5, windows=(1, 4))
     table = size.run({"encoder": "heavy"}, seed=0, device="cpu", dtype=torch.float32)
     assert {*table["gene"]} == {"long", "four"}
@@ -72,23 +70,23 @@ def test_the_cosine_step_of_states_at_right_angles_is_one(monkeypatch):
 
 def invented(power):
     """Steps that fall with a power of the window, the same in all encoders."""
-    keys = [(name, L, gene) for name in claims.WINDOWS for L in (2, 6, 48, 96) for gene in "abc"]
+    keys = [(name, L, gene) for name in real.WINDOWS for L in (2, 6, 48, 96) for gene in "abc"]
     table = pd.DataFrame(keys, columns=["encoder", "L", "gene"])
     return table.assign(cosine=table["L"] ** -float(power), recorded=True, tier="cpu")
 
 
 def test_equal_encoders_differ_by_their_windows_alone():
     table = invented(2)
-    assert claims.differ(table).value == pytest.approx(1)
-    assert claims.windows_alone(table).value == pytest.approx(48**2)
-    assert claims.windows_alone(invented(0)).value == pytest.approx(1)
-    assert claims.windows_alone(invented(2), "near").value == pytest.approx(2**2)
-    assert claims.dealt(table) == pytest.approx([48**2] * 24)  # equal encoders: it does not matter who reads what
+    assert real.differ(table).value == pytest.approx(1)
+    assert real.windows_alone(table).value == pytest.approx(48**2)
+    assert real.windows_alone(invented(0)).value == pytest.approx(1)
+    assert real.windows_alone(invented(2), "near").value == pytest.approx(2**2)
+    assert real.dealt(table) == pytest.approx([48**2] * 24)  # equal encoders: it does not matter who reads what
     longer = table["cosine"].where(table["encoder"] != "heavy", 2 * table["cosine"])
-    found = {round(factor) for factor in claims.dealt(table.assign(cosine=longer))}
+    found = {round(factor) for factor in real.dealt(table.assign(cosine=longer))}
     assert found == {48**2 // 2, 48**2, 2 * 48**2}
 
 
 def test_the_figure_tells_what_it_shows(tells):
-    arms = pd.DataFrame({"arm": [*figures.ARMS] * 2, "similarity": [0.5, 0.4, 0.2, 0.1] * 2})
-    tells(figures.real(invented(2), arms.assign(recorded=True, tier="cpu")), "human 0.50", "uniform letters 0.10")
+    arms = pd.DataFrame({"arm": [*real.ARMS] * 2, "similarity": [0.5, 0.4, 0.2, 0.1] * 2})
+    tells(real.real(invented(2), arms.assign(recorded=True, tier="cpu")), "human 0.50", "uniform letters 0.10")

@@ -22,10 +22,11 @@ from derived.papers.geometric_tax import (
     rdm_similarity,
     read_fasta,
     reverse_complement,
+    sequences,
 )
-from derived.papers.geometric_tax.claims import sequences as claims
 from derived.papers.geometric_tax.data import dna
-from derived.papers.geometric_tax.experiments.sequences import (
+from derived.papers.geometric_tax.model.encoders import CausalTransformer, Size
+from derived.papers.geometric_tax.sequences import (
     ARMS,
     Diets,
     Dilution,
@@ -36,7 +37,6 @@ from derived.papers.geometric_tax.experiments.sequences import (
     best_reader,
     explained,
 )
-from derived.papers.geometric_tax.model.encoders import CausalTransformer, Size
 
 EXPERIMENTS = (Strands, Trained, Diets, Dilution, Walks)
 examples = settings(derandomize=True, max_examples=40, deadline=None, database=None)
@@ -45,7 +45,7 @@ texts = st.text("ACGTN", min_size=1, max_size=40)
 
 def judged(id, rows):
     """The estimate of one claim."""
-    (claim,) = (claim for claim in claims.CLAIMS if claim.id == id)
+    (claim,) = (claim for claim in sequences.CLAIMS if claim.id == id)
     return claim.measure(rows)
 
 
@@ -230,16 +230,16 @@ def test_rows_of_walks(rows):
     assert (table["cosine"] > 0).all()
     assert table[table["setting"] == "same"]["L"].unique().tolist() == [32]
     assert sorted(table[table["setting"] == "published"]["L"].unique()) == [3, 7, 64, 128]
-    assert claims.windows_alone(table).n == 2
+    assert sequences.windows_alone(table).n == 2
     steps = pd.DataFrame({"setting": ["same"] * 4 + ["published"] * 4, "replicate": [0, 0, 1, 1] * 2})
     steps = steps.assign(cosine=[1.0, 2.0, 3.0, 3.0, 1.0, 8.0, 1.0, 4.0])
-    assert claims.windows_alone(steps).value == pytest.approx(4.0)
+    assert sequences.windows_alone(steps).value == pytest.approx(4.0)
     same = pd.concat(
         [steps.query("setting == 'same'").assign(replicate=lambda s, r=r: s["replicate"] + r) for r in (0, 2)]
     )
     odd = pd.concat([same, steps.assign(replicate=9)])  # the published windows have no part in it, nor a walk left over
     for table in (same, odd):
-        assert claims.other_walks(table).value == pytest.approx(2.0)
+        assert sequences.other_walks(table).value == pytest.approx(2.0)
 
 
 # Trained models -------------------------------------------------------------------------------------------------------
@@ -349,7 +349,7 @@ def test_a_diet_of_one_composition_has_more_to_learn_and_the_same_start(rows):
     less = (made["reads"] == "one") & (made["stage"] == "trained") & (made["arm"] == "varied")
     made.loc[less, "similarity"] -= 0.2
     assert judged("GT-12.g", made).value == pytest.approx(0.2)
-    null = next(claim.control for claim in claims.CLAIMS if claim.id == "GT-12.g")
+    null = next(claim.control for claim in sequences.CLAIMS if claim.id == "GT-12.g")
     assert null(made).value == pytest.approx(-0.2)
 
 
@@ -362,7 +362,7 @@ def test_rows_of_trained_models(rows):
     before = made["stage"].eq("untrained") & made["arm"].isin(["varied", "shuffled"])
     made.loc[before, "similarity"] -= 0.3
     assert judged("GT-12.d", made).value == pytest.approx(0.3)
-    (claim,) = (claim for claim in claims.CLAIMS if claim.id == "GT-12.d")
+    (claim,) = (claim for claim in sequences.CLAIMS if claim.id == "GT-12.d")
     first = made.assign(similarity=made["similarity"] + 0.1 * before)
     both = pd.concat([first, made.assign(replicate=made["replicate"] + made["replicate"].nunique())])
     assert claim.control(both).value == pytest.approx(0.1), "a control could pass"
@@ -375,4 +375,4 @@ def test_a_missing_number_decides_nothing(rows):
         with pytest.raises(ValueError, match="not finite"):
             judged("GT-12.b", strands.assign(similarity=strands["similarity"].mask(one)))
     with pytest.raises(ValueError, match="no number"):
-        claims.windows_alone(walks.assign(cosine=walks["cosine"].mask(walks.index == 0)))
+        sequences.windows_alone(walks.assign(cosine=walks["cosine"].mask(walks.index == 0)))

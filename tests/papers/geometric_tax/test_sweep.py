@@ -9,10 +9,8 @@ import pytest
 import torch
 
 from derived.lab.rng import stream
-from derived.papers.geometric_tax.claims import sweep as claims
-from derived.papers.geometric_tax.experiments import fits
-from derived.papers.geometric_tax.experiments.sweep import Longer, Sweep
-from derived.papers.geometric_tax.figures import sweep as figures
+from derived.papers.geometric_tax import fits, sweep
+from derived.papers.geometric_tax.sweep import Longer, Sweep
 
 EXPERIMENTS = (Sweep, Longer)
 
@@ -89,10 +87,10 @@ def invented(peak: dict[int, float], scalar: float = 0.05, noisy: float = 0.05) 
 
 def test_a_maximum_is_seen_and_a_minimum_is_not():
     risen = invented({8: 0.08, 32: 0.2, 512: 0.1})
-    assert claims.highest_inner(risen, claims.numbers(risen, True)) == 32
+    assert sweep.highest_inner(risen, sweep.numbers(risen, True)) == 32
     for many in (True, False):
-        assert claims.inner_over_ends(many)(risen).low > 1.5
-        assert claims.inner_over_ends(many)(invented({8: 0.2, 32: 0.1, 512: 0.2})).high < 1
+        assert sweep.inner_over_ends(many)(risen).low > 1.5
+        assert sweep.inner_over_ends(many)(invented({8: 0.2, 32: 0.1, 512: 0.2})).high < 1
 
 
 def test_codebooks_that_have_not_learned_decide_nothing():
@@ -100,18 +98,18 @@ def test_codebooks_that_have_not_learned_decide_nothing():
     poor = (risen["K"] == 512) & (risen["num"] == 125)
     missed = risen.assign(rmse=risen["rmse"].mask(poor, 0.041))
     with pytest.raises(ValueError, match="512 codes have not learned"):
-        claims.inner_over_ends(False)(missed)
-    assert claims.inner_over_ends(True)(missed).low > 1.5
-    assert claims.inner_over_ends(False)(risen.assign(rmse=risen["rmse"].mask(poor, 0.039))).low > 1.5
+        sweep.inner_over_ends(False)(missed)
+    assert sweep.inner_over_ends(True)(missed).low > 1.5
+    assert sweep.inner_over_ends(False)(risen.assign(rmse=risen["rmse"].mask(poor, 0.039))).low > 1.5
 
 
 def test_a_coarse_codebook_need_not_say_more_than_its_bins_let_it():
     """It may miss the next value by more than twice what finer ones miss it by, not by twice what coarser ones do."""
     risen = invented({8: 0.08, 32: 0.2, 512: 0.1})
     wide = risen.assign(rmse=risen["rmse"].mask(risen["K"] == 8, 0.1))
-    assert claims.inner_over_ends(True)(wide).low > 1.5
+    assert sweep.inner_over_ends(True)(wide).low > 1.5
     with pytest.raises(ValueError, match=r"32 codes have not learned: .* those of 8 codes"):
-        claims.inner_over_ends(True)(risen.assign(rmse=risen["rmse"].mask(risen["K"] == 32, 0.041)))
+        sweep.inner_over_ends(True)(risen.assign(rmse=risen["rmse"].mask(risen["K"] == 32, 0.041)))
 
 
 def test_codebooks_that_still_learn_decide_nothing():
@@ -120,10 +118,10 @@ def test_codebooks_that_still_learn_decide_nothing():
     for before, flat in ((1.019, True), (1.021, False)):
         rows = pd.concat([ends.assign(step=step, valid=loss) for step, loss in ((1, 2.0), (8, before), (9, 1.0))])
         if flat:
-            assert claims.inner_over_ends(True)(rows).low > 1.5
+            assert sweep.inner_over_ends(True)(rows).low > 1.5
         else:
             with pytest.raises(ValueError, match="not come to a plateau"):
-                claims.inner_over_ends(True)(rows)
+                sweep.inner_over_ends(True)(rows)
 
 
 def test_a_longer_run_has_draws_of_its_own_and_is_looked_at_before_its_end(rows):
@@ -146,7 +144,7 @@ def test_a_longer_run_has_draws_of_its_own_and_is_looked_at_before_its_end(rows)
 def test_one_codebook_under_all_names_has_no_maximum():
     risen = invented({8: 0.08, 32: 0.2, 64: 0.15, 512: 0.1})
     for many in (True, False):
-        found, null = claims.inner_over_ends(many)(risen), claims.one_codebook(many)(risen)
+        found, null = sweep.inner_over_ends(many)(risen), sweep.one_codebook(many)(risen)
         assert null.low < 1
         assert null.high < found.low
 
@@ -155,35 +153,35 @@ def test_a_network_without_a_number_chooses_nothing():
     risen = invented({8: 0.08, 32: 0.2, 512: 0.1})
     searched = (risen["stage"] == "search") & (risen["arm"] == "ce") & (risen["K"] == 32)
     with pytest.raises(ValueError, match="no number"):
-        claims.inner_over_ends(True)(risen.assign(distortion=risen["distortion"].mask(searched)))
+        sweep.inner_over_ends(True)(risen.assign(distortion=risen["distortion"].mask(searched)))
 
 
 def test_the_tax_under_noise_can_stay_and_can_go():
     curve = {8: 0.08, 32: 0.2, 512: 0.1}
     for on in ("values", "labels"):
-        halved = claims.tax_halved(f"noise > 0 and on == '{on}'")
+        halved = sweep.tax_halved(f"noise > 0 and on == '{on}'")
         assert halved(invented(curve)).low > 0
         assert halved(invented(curve, noisy=0.15)).high < 0
         other = invented(curve).assign(distortion=lambda t, on=on: t["distortion"].mask(t["on"] == on, 9.0))
         assert halved(other.query(f"noise == 0 or on == '{on}'")).n == 8
-    assert claims.tax_halved("noise == 0 and num == 2000")(invented(curve)).high < 0  # no noise takes nothing away
+    assert sweep.tax_halved("noise == 0 and num == 2000")(invented(curve)).high < 0  # no noise takes nothing away
     late = invented(curve)
     late = pd.concat([late.assign(step=step, valid=loss) for step, loss in ((1, 2.0), (8, 1.0), (9, 1.0))])
     slow = late["valid"].mask((late["arm"] == "scalar") & (late["noise"] > 0) & (late["step"] == 8), 1.1)
     with pytest.raises(ValueError, match="the value have not come to a plateau"):
-        claims.tax_halved("noise > 0 and on == 'labels'")(late.assign(valid=slow))
+        sweep.tax_halved("noise > 0 and on == 'labels'")(late.assign(valid=slow))
 
 
 def test_the_largest_tax_is_at_the_codebook_that_other_networks_found_highest():
     """0.2 over 0.05 at 32 codes; at 64, where the judged networks alone are higher, it would be more."""
     risen = invented({8: 0.08, 32: 0.2, 64: 0.15, 512: 0.1})
-    assert claims.largest_tax(risen).value == pytest.approx(4, rel=0.02)
+    assert sweep.largest_tax(risen).value == pytest.approx(4, rel=0.02)
     judged = (risen["stage"] == "fit") & (risen["arm"] == "ce") & (risen["K"] == 64)
     lucky = risen.assign(distortion=risen["distortion"].mask(judged, 0.4))
-    assert claims.largest_tax(lucky).value == pytest.approx(4, rel=0.02)
-    assert claims.largest_tax(risen.query("noise == 0")).n == 8
+    assert sweep.largest_tax(lucky).value == pytest.approx(4, rel=0.02)
+    assert sweep.largest_tax(risen.query("noise == 0")).n == 8
     with pytest.raises(ValueError, match="32 codes have not learned"):
-        claims.largest_tax(risen.assign(rmse=risen["rmse"].mask(risen["K"] == 32, 0.041)))
+        sweep.largest_tax(risen.assign(rmse=risen["rmse"].mask(risen["K"] == 32, 0.041)))
 
 
 def test_too_many_codes_are_refused():
@@ -193,7 +191,7 @@ def test_too_many_codes_are_refused():
 
 def test_the_figure_tells_what_it_shows(rows, tells):
     tells(
-        figures.sweep(rows[Sweep], rows[Longer]),
+        sweep.sweep(rows[Sweep], rows[Longer]),
         "against the number of codes",
         "noise 10 %",
         "6 paths",
@@ -210,7 +208,7 @@ def test_the_figure_is_in_units_of_the_value_and_of_the_last_step():
     rows = rows.assign(stage="fit", step=500, recorded=False, tier="ci", reconstruction=1 / rows["K"], rmse=0.1)
     later = rows[(rows["noise"] == 0) & (rows["num"] == 2000)]
     later = pd.concat([later.assign(step=200, distortion=later["distortion"] * 9), later.assign(step=2000)])
-    figure = figures.sweep(rows, later.assign(distortion=later["distortion"].mask(later["distortion"].eq(0.4), 0.5)))
+    figure = sweep.sweep(rows, later.assign(distortion=later["distortion"].mask(later["distortion"].eq(0.4), 0.5)))
     words = [text.get_text() for ax in figure.axes for text in ax.texts]
     assert "Without noise, hard labels distort up to 5.0 times as much" in words
     assert "no noise, 4 times the steps" in words

@@ -9,20 +9,7 @@ import torch
 
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
-from derived.papers.geometric_tax.claims import training as claims
-from derived.papers.geometric_tax.experiments import fits
-from derived.papers.geometric_tax.experiments import training as experiments
-from derived.papers.geometric_tax.experiments.training import (
-    ARMS,
-    Arms,
-    Blur,
-    Causality,
-    Encoders,
-    Heads,
-    Judges,
-    Order,
-)
-from derived.papers.geometric_tax.figures import training as figures
+from derived.papers.geometric_tax import fits, training
 from derived.papers.geometric_tax.model import heads
 from derived.papers.geometric_tax.model.encoders import (
     CausalConvolution,
@@ -33,6 +20,7 @@ from derived.papers.geometric_tax.model.encoders import (
     modes,
     short_filter,
 )
+from derived.papers.geometric_tax.training import ARMS, Arms, Blur, Causality, Encoders, Heads, Judges, Order
 
 EXPERIMENTS = (Arms, Heads, Judges, Order, Blur, Encoders, Causality)
 KINDS = (CausalTransformer, StateSpace, CausalConvolution)
@@ -124,7 +112,7 @@ def test_blurred_labels_become_hard_and_know_the_order():
 
 def test_the_pooled_law_is_the_same_in_pieces(rows, monkeypatch):
     """Of its forty sequences seven are read at once."""
-    monkeypatch.setattr(experiments, "AT_ONCE", 7)
+    monkeypatch.setattr(training, "AT_ONCE", 7)
     found = Order.at("ci").run({"arm": "ce"}, seed=0, device=torch.device("cpu"), dtype=torch.float32)
     whole = rows[Order].query("arm == 'ce'")
     for name in ("bias", "unbiased", "slope", "law"):
@@ -151,10 +139,10 @@ def test_the_arms_that_take_a_blur_apart(rows):
     assert (ends["unbiased"].abs() < 0.2).all()
     flat = table.assign(valid=1.0, rmse=0.01, reconstruction=0.0)
     with pytest.raises(ValueError, match="not learned"):
-        claims.once_learned("smoothed", "blurred")(flat.assign(rmse=flat["arm"].map({"smoothed": 0.1}).fillna(0.01)))
+        training.once_learned("smoothed", "blurred")(flat.assign(rmse=flat["arm"].map({"smoothed": 0.1}).fillna(0.01)))
     falling = flat.assign(valid=-flat["step"].astype(float))
     with pytest.raises(ValueError, match="plateau"):
-        claims.once_learned("smoothed", "blurred")(falling)
+        training.once_learned("smoothed", "blurred")(falling)
 
 
 def test_the_blurred_loss_is_cross_entropy_when_labels_are_sharp():
@@ -338,17 +326,17 @@ def test_more_networks_of_two_heads_share_no_draw_with_those_of_all_arms(rows):
     assert {*rows[Heads]["arm"]} == {"ce", "blurred", "scalar", "shuffled"}
     assert both.index.get_level_values("system").nunique() == 3
     assert (both["old"] != both["new"]).all()
-    claim = next(claim for claim in claims.CLAIMS if claim.id == "GT-7.a")
+    claim = next(claim for claim in training.CLAIMS if claim.id == "GT-7.a")
     flat = rows[Heads].assign(valid=1.0)
     assert np.isfinite([claim.measure(flat).value, claim.control(flat).value]).all()
     falling = flat.assign(valid=-flat["step"] * (flat["system"] == "waveforms").astype(float))
-    for claim in (claim for claim in claims.CLAIMS if claim.id in ("GT-7.a", "GT-7.d")):
+    for claim in (claim for claim in training.CLAIMS if claim.id in ("GT-7.a", "GT-7.d")):
         with pytest.raises(ValueError, match=r"waveforms.* not come to a plateau"):
             claim.measure(falling)
 
 
 def test_a_claim_about_one_system_asks_that_one_for_a_plateau(rows):
-    claim = next(claim for claim in claims.CLAIMS if claim.id == "GT-7.h")
+    claim = next(claim for claim in training.CLAIMS if claim.id == "GT-7.h")
     table = rows[Heads]
     for system, refused in (("waveforms", False), ("lorenz", True)):
         falling = table.assign(valid=-table["step"] * (table["system"] == system).astype(float))
@@ -363,7 +351,7 @@ def test_a_claim_about_one_system_asks_that_one_for_a_plateau(rows):
 @pytest.mark.parametrize("arm", ["blurred", "scalar"])
 def test_blurred_labels_and_the_squared_error_are_compared_at_a_plateau(rows, arm):
     """On the two systems that can be foreseen, whatever hard labels and wave forms do."""
-    claim = next(claim for claim in claims.CLAIMS if claim.id == "GT-7b.c")
+    claim = next(claim for claim in training.CLAIMS if claim.id == "GT-7b.c")
     table = rows[Heads].assign(valid=1.0, rmse=0.01)
     others = (table["system"] == "waveforms") | (table["arm"] == "ce")
     assert np.isfinite(claim.measure(table.assign(valid=-table["step"] * others.astype(float))).value)
@@ -376,7 +364,7 @@ def test_blurred_labels_and_the_squared_error_are_compared_at_a_plateau(rows, ar
 
 @pytest.mark.parametrize("name", ["GT-7.f", "GT-7b.a"])
 def test_blurred_and_hard_labels_are_compared_where_they_have_learned(rows, name):
-    claim = next(claim for claim in claims.CLAIMS if claim.id == name)
+    claim = next(claim for claim in training.CLAIMS if claim.id == name)
     flat = rows[Order].assign(valid=1.0, rmse=0.01, reconstruction=0.0)
     assert claim.experiment is Order
     assert np.isfinite([claim.measure(flat).value, claim.control(flat).value]).all()
@@ -399,8 +387,8 @@ def test_the_rise_is_that_of_hard_labels_over_that_of_others():
         for r in range(3)
         for step, D in zip((60, 540, 600), values, strict=True)
     ]
-    assert claims.rise(pd.DataFrame(made)).value == pytest.approx(3)
-    assert claims.rise(pd.DataFrame(made), "smoothed").value == pytest.approx(1)
+    assert training.rise(pd.DataFrame(made)).value == pytest.approx(3)
+    assert training.rise(pd.DataFrame(made), "smoothed").value == pytest.approx(1)
 
 
 def test_the_search_chooses_by_validation(rows):
@@ -438,7 +426,7 @@ def test_a_ratio_is_taken_pair_by_pair(rows):
     table = rows[Arms].copy()
     table.loc[table["arm"] == "ce", "distortion"] = 0.3
     table.loc[table["arm"] == "scalar", "distortion"] = 0.1
-    found = claims.times(claims.HARD, claims.SCALAR, claims.EACH)(table)
+    found = training.times(training.HARD, training.SCALAR, training.EACH)(table)
     assert abs(found.value - 3) < 1e-12
     assert abs(found.low - 3) < 1e-9
 
@@ -456,8 +444,8 @@ def test_other_judges_judge_the_networks_of_the_arms(monkeypatch):
         x[..., 0] = found.low + (found.high - found.low) * found.test[0, :, :-1]
         return x
 
-    monkeypatch.setattr(experiments, "paths", same)
-    monkeypatch.setattr(experiments, "disturbed", lambda clean, generator: found.noisy[:, 0])
+    monkeypatch.setattr(training, "paths", same)
+    monkeypatch.setattr(training, "disturbed", lambda clean, generator: found.noisy[:, 0])
     judged = Judges.at("ci").run({"system": "lorenz", "arm": "scalar"}, **run)
     assert judged.query("draw == 0")["distortion"].iloc[0] == pytest.approx(arms.iloc[0], rel=1e-4)
     assert judged.query("draw == 0")["distortion"].iloc[1] != pytest.approx(arms.iloc[1], rel=1e-4)
@@ -474,13 +462,13 @@ def test_the_spread_between_judges_is_a_standard_deviation_over_an_error():
         for r in range(8)
         for arm, value in (("ce", logs[:, r].exp().numpy()), ("scalar", 1.0))
     ]
-    found = claims.other_judges(pd.concat(tables))
+    found = training.other_judges(pd.concat(tables))
     assert found.value == pytest.approx(0.3 / (own[0].std().item() / 8**0.5), rel=0.15)
     assert found.low < found.value < found.high
     lacking = pd.concat(tables, ignore_index=True)
     lacking.loc[0, "distortion"] = np.nan
     with pytest.raises(ValueError, match=r"1 of 3200 ratios of .* are not finite"):
-        claims.other_judges(lacking)
+        training.other_judges(lacking)
 
 
 def test_the_rise_of_hard_labels_is_judged_against_blurred_ones(rows):
@@ -489,7 +477,7 @@ def test_the_rise_of_hard_labels_is_judged_against_blurred_ones(rows):
     end = table["step"] == table["step"].max()
     table.loc[end & (table["arm"] == "ce"), "distortion"] = 3.0
     table.loc[end & (table["arm"] == "blurred"), "distortion"] = 2.0
-    assert abs(claims.rise(table).value - 1.5) < 1e-12
+    assert abs(training.rise(table).value - 1.5) < 1e-12
 
 
 def test_equal_encoders_do_not_differ_by_the_scatter_of_their_networks(rows):
@@ -500,40 +488,44 @@ def test_equal_encoders_do_not_differ_by_the_scatter_of_their_networks(rows):
     table = pd.concat([one.assign(replicate=r) for r in range(8)], ignore_index=True)
     scatter = np.exp(0.2 * np.random.default_rng(0).standard_normal(len(table)))
     equal = table.assign(distortion=scatter)
-    for measure in (claims.encoders_differ, claims.labels_differ_more):
+    for measure in (training.encoders_differ, training.labels_differ_more):
         found = measure(equal)
         assert found.low <= 1 <= found.high
     factor = np.where(table["arm"] == "ce", 6.0, 4.0)
     apart = equal.assign(distortion=scatter * np.where(table["encoder"] == "state", factor, 1.0))
-    assert claims.encoders_differ(apart).low > 1.3
+    assert training.encoders_differ(apart).low > 1.3
     falling = apart["encoder"].eq("state") & apart["step"].eq(apart["step"].max())
     with pytest.raises(ValueError, match="'state' and arm == 'scalar' have not come to a plateau"):
-        claims.encoders_differ(apart.assign(valid=apart["valid"].mask(falling, 0.9)))
+        training.encoders_differ(apart.assign(valid=apart["valid"].mask(falling, 0.9)))
     assert (
         abs(
-            claims.labels_differ_more(table.assign(distortion=np.where(table["encoder"] == "state", factor, 1.0))).value
+            training.labels_differ_more(
+                table.assign(distortion=np.where(table["encoder"] == "state", factor, 1.0))
+            ).value
             - 1.5
         )
         < 1e-9
     )
     factor = np.where(table["replicate"] % 2 == 0, 6.0, 4.0)
     halves = table.assign(distortion=np.where((table["encoder"] == "state") & (table["arm"] == "scalar"), factor, 1.0))
-    assert claims.halves_differ(halves).value == pytest.approx(1.5)
+    assert training.halves_differ(halves).value == pytest.approx(1.5)
 
 
 def test_the_law_of_hard_labels_does_not_fit_other_arms():
     keys = pd.MultiIndex.from_product([["ce", "blurred"], range(3)], names=["arm", "replicate"]).to_frame(index=False)
     table = keys.assign(distortion=keys["arm"].map({"ce": 0.8, "blurred": 0.2}), law=1.0)
-    assert claims.one_law(table).value == pytest.approx((1 + 0.25) / 2)
+    assert training.one_law(table).value == pytest.approx((1 + 0.25) / 2)
 
 
 def test_the_figures_tell_what_they_show(rows, tells):
-    tells(figures.arms(rows[Arms]), "Distortion of six ways", "Lorenz: ", "hard labels 0.", "wave forms: ", "untrained")
-    tells(figures.truth(rows[Arms]), "R squared of the unobserved", "oscillators: ", "random codes")
-    tells(figures.learning(rows[Arms]), "from a tenth of the training to its end", "blurred labels")
-    tells(figures.blur(rows[Blur]), "hard", "10 %")
-    tells(figures.encoders(rows[Encoders]), "transformer, hard labels", "with the leak, the value")
+    tells(
+        training.arms(rows[Arms]), "Distortion of six ways", "Lorenz: ", "hard labels 0.", "wave forms: ", "untrained"
+    )
+    tells(training.truth(rows[Arms]), "R squared of the unobserved", "oscillators: ", "random codes")
+    tells(training.learning(rows[Arms]), "from a tenth of the training to its end", "blurred labels")
+    tells(training.blur(rows[Blur]), "hard", "10 %")
+    tells(training.encoders(rows[Encoders]), "transformer, hard labels", "with the leak, the value")
     times = rows[Encoders]["encoder"].map({"leaking": 4.0}).fillna(2.0)
     distortion = times.where(rows[Encoders]["arm"] == "ce", 1.0)
-    title = figures.encoders(rows[Encoders].assign(distortion=distortion)).axes[0].texts[0].get_text()
+    title = training.encoders(rows[Encoders].assign(distortion=distortion)).axes[0].texts[0].get_text()
     assert title == "In each encoder hard labels distort\n2.0 to 4.0 times as much"

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from derived.lab.experiment import run_experiment
+from derived.papers.geometric_tax import codebooks, procrustes, sequences
 from derived.papers.geometric_tax.claims import CLAIMS
-from derived.papers.geometric_tax.experiments import codebooks, procrustes, sequences
 from derived.papers.geometric_tax.model.codebooks import Codebook
 from derived.papers.geometric_tax.model.mutations import DISTORTIONS
 

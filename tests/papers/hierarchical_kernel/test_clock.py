@@ -7,9 +7,8 @@ import torch
 
 from derived.lab.experiment import run_experiment
 from derived.papers.hierarchical_kernel.claims import CLAIMS
-from derived.papers.hierarchical_kernel.experiments.clock import AttentionInputs, attention_seconds
-from derived.papers.hierarchical_kernel.experiments.layer import MultiplyAdds
-from derived.papers.hierarchical_kernel.figures.clock import IMPLS, cost_bars
+from derived.papers.hierarchical_kernel.clock import IMPLS, AttentionInputs, attention_seconds, cost_bars
+from derived.papers.hierarchical_kernel.layer import MultiplyAdds
 
 CLAIM = {one.id: one for one in CLAIMS}
 

@@ -11,14 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from derived.lab.rng import stream
-from derived.papers.hierarchical_kernel.experiments.information import (
-    Averages,
-    Budgets,
-    Memory,
-    SmallSamples,
-    telling_samples,
-)
-from derived.papers.hierarchical_kernel.figures import information as figures
+from derived.papers.hierarchical_kernel import information as figures
+from derived.papers.hierarchical_kernel.information import Averages, Budgets, Memory, SmallSamples, telling_samples
 from derived.papers.hierarchical_kernel.model import information
 from derived.papers.hierarchical_kernel.model.information import (
     LatentMixture,

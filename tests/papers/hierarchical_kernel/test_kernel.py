@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from derived.papers.hierarchical_kernel.figures.kernel import eigenvalues, split_energy, trained_parts
+from derived.papers.hierarchical_kernel.kernel import eigenvalues, split_energy, trained_parts
 
 
 def test_eigenvalues_of_both_signs_are_counted(words_of):

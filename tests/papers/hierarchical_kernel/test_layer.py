@@ -3,7 +3,7 @@
 import torch
 
 from derived.lab.rng import stream
-from derived.papers.hierarchical_kernel.experiments.instances import normal, random_layers, score_rounding, worst_entry
+from derived.papers.hierarchical_kernel.instances import normal, random_layers, score_rounding, worst_entry
 from derived.papers.hierarchical_kernel.model.attention import mix, score_tables
 from derived.papers.hierarchical_kernel.model.layers import HKTAttention
 from derived.papers.hierarchical_kernel.model.mutations import HARMLESS, damage, mutated

@@ -9,10 +9,10 @@ import torch
 
 from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
+from derived.papers.hierarchical_kernel import leak
 from derived.papers.hierarchical_kernel.claims import CLAIMS
-from derived.papers.hierarchical_kernel.experiments.instances import random_layers
-from derived.papers.hierarchical_kernel.experiments.leak import Leak, jacobian
-from derived.papers.hierarchical_kernel.figures import leak as figures
+from derived.papers.hierarchical_kernel.instances import random_layers
+from derived.papers.hierarchical_kernel.leak import Leak, jacobian
 from derived.papers.hierarchical_kernel.model.attention import IMPLEMENTATIONS, mix
 from derived.papers.hierarchical_kernel.model.layers import HKTAttention
 from derived.papers.hierarchical_kernel.model.pyramid import pyramid, row_index
@@ -146,7 +146,7 @@ def test_each_row_of_the_leak_fails_where_the_other_kind_stands_in():
 def test_the_figure_of_jacobians_leaves_rounding_empty(words_of):
     tiny = pd.DataFrame({"i": [0, 0, 1, 1], "t": [0, 1, 0, 1], "size": [1.0, 1e-16, 0.5, 1.0]})
     ahead = tiny.assign(pooling="average", size=tiny["size"].clip(lower=0.1))
-    figure = figures.jacobians(pd.concat([*(tiny.assign(pooling=name) for name in ("block", "delayed")), ahead]))
+    figure = leak.jacobian_maps(pd.concat([*(tiny.assign(pooling=name) for name in ("block", "delayed")), ahead]))
     assert "block means 1e-16, completed blocks 1e-16" in words_of(figure)
     titles = [ax.texts[0].get_text() for ax in figure.axes]
     assert titles == ["block means: causal", "completed blocks: causal", "averages: see ahead"]
@@ -158,4 +158,4 @@ def test_the_figure_of_leaks_says_losses_less_chance(words_of):
     kinds = ("plain", "hkt", "hkt-block")
     losses = [{"kind": kind, "loss": 1.3 + 0.01 * r, "accuracy": 0.3} for kind in kinds for r in range(5)]
     rows = pd.DataFrame(losses).assign(chance=1.4, tier="ci", recorded=False)
-    assert "plain -0.080, accuracy 0.30" in words_of(figures.leak(rows))
+    assert "plain -0.080, accuracy 0.30" in words_of(leak.leak(rows))

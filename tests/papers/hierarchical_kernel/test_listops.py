@@ -21,7 +21,7 @@ from derived.papers.hierarchical_kernel.data.listops import (
     parse,
     to_text,
 )
-from derived.papers.hierarchical_kernel.experiments.listops import Rules, law_of
+from derived.papers.hierarchical_kernel.listops import Rules, law_of
 
 examples = settings(derandomize=True, max_examples=40, deadline=None, database=None)
 SHORT = ListOps(min_length=4, max_length=60, max_depth=5, max_args=5, distinct=False)

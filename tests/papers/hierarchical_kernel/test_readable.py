@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from derived.papers.hierarchical_kernel.figures import explorer
-from derived.papers.hierarchical_kernel.figures.layer import score_pyramid
+from derived.papers.hierarchical_kernel import explorer
+from derived.papers.hierarchical_kernel.layer import score_pyramid
 from derived.papers.hierarchical_kernel.model import readable
 from derived.papers.hierarchical_kernel.model.pyramid import num_rows
 from derived.papers.hierarchical_kernel.model.readable import readable_columns

@@ -14,9 +14,10 @@ from sklearn.linear_model import Ridge
 from derived.lab.experiment import run_experiment
 from derived.lab.real import models
 from derived.lab.rng import stream
-from derived.papers.hierarchical_kernel.claims.real import ENCODERS, ON_REAL
 from derived.papers.hierarchical_kernel.data import real
-from derived.papers.hierarchical_kernel.experiments.real import (
+from derived.papers.hierarchical_kernel.real import (
+    ENCODERS,
+    ON_REAL,
     Clothes,
     ScoreParts,
     Speeches,

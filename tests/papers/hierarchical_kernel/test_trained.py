@@ -12,22 +12,16 @@ from derived.lab.experiment import run_condition
 from derived.lab.nets import layer_norm
 from derived.lab.rng import stream
 from derived.lab.training import mean_cross_entropy
+from derived.papers.hierarchical_kernel import trained, training
 from derived.papers.hierarchical_kernel.claims import CLAIMS
-from derived.papers.hierarchical_kernel.claims.measures import (
-    at_an_end,
-    coarse_weight,
-    gain_at_equal_work,
-    visible,
-    work,
-)
 from derived.papers.hierarchical_kernel.data.listops import CODES, evaluate_tokens
 from derived.papers.hierarchical_kernel.data.sequences import Data, stack
 from derived.papers.hierarchical_kernel.data.trees import by_last_letter, sample_trees
-from derived.papers.hierarchical_kernel.experiments import trained, training
-from derived.papers.hierarchical_kernel.experiments.leak import Leak
-from derived.papers.hierarchical_kernel.figures.trained import trees, tuned
+from derived.papers.hierarchical_kernel.leak import Leak
+from derived.papers.hierarchical_kernel.measures import at_an_end, coarse_weight, gain_at_equal_work, visible, work
 from derived.papers.hierarchical_kernel.model.classifier import SequenceClassifier
 from derived.papers.hierarchical_kernel.model.pyramid import pyramid
+from derived.papers.hierarchical_kernel.trained import trees, tuned
 
 CLAIM = {one.id: one for one in CLAIMS}
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from derived.papers.homogenized import claims
-from derived.papers.homogenized.claims.measures import mean_gap
+from derived.papers.homogenized.measures import mean_gap
 
 
 def test_statements_of_version_one_are_worded_as_retold():

@@ -9,12 +9,18 @@ import torch
 
 from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
+from derived.papers.homogenized import clock
+from derived.papers.homogenized.chains import layer_counts
 from derived.papers.homogenized.claims import CLAIMS
-from derived.papers.homogenized.claims.clock import as_at_first, error_ratio, one_less_eight
-from derived.papers.homogenized.experiments import clock
-from derived.papers.homogenized.experiments.chains import layer_counts
-from derived.papers.homogenized.experiments.clock import Clock, Stack, TwoTokens, WeakError
-from derived.papers.homogenized.figures import clock as figures
+from derived.papers.homogenized.clock import (
+    Clock,
+    Stack,
+    TwoTokens,
+    WeakError,
+    as_at_first,
+    error_ratio,
+    one_less_eight,
+)
 from derived.papers.homogenized.model.chain import multi_head
 from derived.papers.homogenized.model.heads import matched_law
 from derived.papers.homogenized.model.two_token import two_token_attention_moments, two_token_pde
@@ -110,9 +116,9 @@ def test_weak_error_vanishes_with_the_step_and_only_against_its_own_temperature(
 
 
 def test_figures_say_in_words_what_they_show(rows, follows):
-    follows(figures.two_tokens, rows[TwoTokens], "first")
-    follows(figures.clock, rows[Clock], "m")
-    follows(figures.stack, rows[Stack], "m")
+    follows(clock.two_tokens, rows[TwoTokens], "first")
+    follows(clock.clock, rows[Clock], "m")
+    follows(clock.stack, rows[Stack], "m")
 
 
 def test_layers_that_do_nothing_keep_the_overlap_that_each_replicate_starts_with():

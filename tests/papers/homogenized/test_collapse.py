@@ -9,10 +9,8 @@ import torch
 
 from derived.lab.experiment import run_condition
 from derived.lab.rng import stream
-from derived.papers.homogenized.claims.collapse import CLAIMS
-from derived.papers.homogenized.experiments import collapse
-from derived.papers.homogenized.experiments.collapse import Cold, FinalRate, Freezing, Hot, off_diagonal, start
-from derived.papers.homogenized.figures import collapse as figures
+from derived.papers.homogenized import collapse
+from derived.papers.homogenized.collapse import CLAIMS, Cold, FinalRate, Freezing, Hot, off_diagonal, start
 from derived.papers.homogenized.model.gram import simulate_gram
 from derived.papers.homogenized.model.heads import matched_law
 
@@ -52,18 +50,18 @@ def test_cold_tokens_show_their_spread_by_width():
         {"d": np.repeat([64, 256], 8), "tau": np.tile([2.0, 4.0], 8), "gamma": np.linspace(0.1, 0.4, 16)}
     )
     table = table.assign(spread=8 / table["d"], gamma_theory=0.2, recorded=False, tier="ci")
-    assert "0.125, 0.031" in figures.simplex(table).get_label()
+    assert "0.125, 0.031" in collapse.simplex(table).get_label()
 
 
 def test_levels_say_in_words_what_they_show():
     levels = pd.DataFrame({"n": 100, "logit_std": [0.5, 3.0, 6.0], "f": [0.02, 0.4, 0.6]})
-    assert "At 1: 0.40 for n = 100" in figures.levels(levels).get_label()  # the critical deviation is 3.03
+    assert "At 1: 0.40 for n = 100" in collapse.levels(levels).get_label()  # the critical deviation is 3.03
 
 
 def test_figures_say_in_words_what_they_show(rows, follows):
-    follows(figures.logistic, rows[Hot], "m", "u")
-    follows(figures.freezing, rows[Freezing], "ode")
-    follows(figures.final_rate, rows[FinalRate], "log_missing")
+    follows(collapse.logistic, rows[Hot], "m", "u")
+    follows(collapse.freezing, rows[Freezing], "ode")
+    follows(collapse.final_rate, rows[FinalRate], "log_missing")
 
 
 def test_a_time_that_is_missing_leaves_its_claim_undecided():

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from derived.papers.homogenized.experiments.explorer import GRID, collapse_rows, sphere_rows
-from derived.papers.homogenized.figures import explorer
+from derived.papers.homogenized import explorer
+from derived.papers.homogenized.explorer import GRID, collapse_rows, sphere_rows
 
 
 def test_demos_give_tokens_on_the_sphere_and_overlaps():

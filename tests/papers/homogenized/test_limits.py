@@ -5,9 +5,8 @@ import pandas as pd
 import torch
 
 from derived.lab.rng import stream
-from derived.papers.homogenized.claims.limits import noise_power
-from derived.papers.homogenized.experiments.limits import Interpolation
-from derived.papers.homogenized.figures import limits as figures
+from derived.papers.homogenized import limits
+from derived.papers.homogenized.limits import Interpolation, noise_power
 
 EXPERIMENTS = (Interpolation,)
 
@@ -31,5 +30,5 @@ def test_noise_slope_sees_one_over_h():
 
 
 def test_figures_say_in_words_what_they_show(rows, follows):
-    follows(figures.phase_diagram, rows[Interpolation], "m", "m_ode")
-    follows(figures.heads_to_ode, rows[Interpolation], "m")
+    follows(limits.phase_diagram, rows[Interpolation], "m", "m_ode")
+    follows(limits.heads_to_ode, rows[Interpolation], "m")

@@ -6,10 +6,8 @@ import pandas as pd
 import torch
 
 from derived.lab.rng import stream
-from derived.papers.homogenized.claims.prompts import common_noise
-from derived.papers.homogenized.experiments import prompts
-from derived.papers.homogenized.experiments.prompts import PrivateNoise, Prompts
-from derived.papers.homogenized.figures import prompts as figures
+from derived.papers.homogenized import prompts
+from derived.papers.homogenized.prompts import PrivateNoise, Prompts, common_noise
 
 EXPERIMENTS = (Prompts, PrivateNoise)
 
@@ -53,5 +51,5 @@ def test_common_noise_is_the_variance_over_weights():
 
 
 def test_figures_say_in_words_what_they_show(rows, follows):
-    follows(figures.prompts, rows[Prompts], "mean_0")
-    follows(figures.control, rows[PrivateNoise], "gamma")
+    follows(prompts.prompts, rows[Prompts], "mean_0")
+    follows(prompts.control, rows[PrivateNoise], "gamma")

@@ -8,13 +8,11 @@ from here import needs
 
 from derived.lab.experiment import run_condition, run_experiment
 from derived.lab.rng import stream
-from derived.papers.homogenized.claims import real as claims
-from derived.papers.homogenized.experiments import real
-from derived.papers.homogenized.experiments.real import OneLayer, Reactions, Sentences
-from derived.papers.homogenized.figures import real as figures
+from derived.papers.homogenized import real
 from derived.papers.homogenized.model.chain import overlaps
 from derived.papers.homogenized.model.heads import normalise, simplex_gram
 from derived.papers.homogenized.model.overlaps import hot_block
+from derived.papers.homogenized.real import OneLayer, Reactions, Sentences
 
 EXPERIMENTS = (OneLayer,)
 COLUMNS = {OneLayer: {"weights", "eta", "replicate", "layers"}}
@@ -65,7 +63,7 @@ def test_the_course_is_predicted_from_the_spread_of_the_weights():
 
 def test_one_shared_layer_needs_fewer_passes_and_another_power():
     table = run_experiment(OneLayer.at("ci"), seed=1, device="cpu")
-    measure = {claim.id: claim for claim in claims.CLAIMS}["HT-24.a"]
+    measure = {claim.id: claim for claim in real.CLAIMS}["HT-24.a"]
     assert abs(measure.measure(table).value + 1) < 0.3
     assert abs(measure.control(table).value + 2) < 0.3
 
@@ -84,7 +82,7 @@ def table(rises: dict[tuple[str, int], float]) -> pd.DataFrame:
 def test_rises_are_compared_reaction_by_reaction():
     rises = {("trained", 0): 0.0, ("shared", 0): 0.2, ("shared", 1): 0.4, ("fresh", 0): 0.1, ("fresh", 1): 0.1}
     rises |= {("grafted", 0): 0.3, ("grafted", 1): 0.3}
-    by_id = {claim.id: claim for claim in claims.CLAIMS}
+    by_id = {claim.id: claim for claim in real.CLAIMS}
     assert by_id["HT-24.c"].measure(table(rises)).value == pytest.approx(-0.3)
     assert by_id["HT-24.d"].measure(table(rises)).value == pytest.approx(0.2)
     assert by_id["HT-24.d"].control(table(rises)).value == pytest.approx(0.0)
@@ -118,7 +116,7 @@ def test_passages_come_from_all_novels_and_a_model_of_ones_own_may_read_them():
     table = run_experiment(Sentences.at("tiny"), seed=0, device="cpu")
     fresh = table[table["weights"] == "fresh"]
     assert (fresh["m"] - fresh["m_theory"]).abs().max() < 0.06
-    figure = figures.courses(made(Reactions), table.assign(tier="ci", recorded=False))
+    figure = real.courses(made(Reactions), table.assign(tier="ci", recorded=False))
     assert "MiniLM on novels, trained" in figure.get_label()
 
 
@@ -128,7 +126,7 @@ def made(experiment) -> pd.DataFrame:
 
 
 def test_figures_say_in_words_what_they_show(rows):
-    label = figures.courses(made(Reactions), made(Sentences)).get_label()
+    label = real.courses(made(Reactions), made(Sentences)).get_label()
     assert "ALBERT on reactions, untrained, one layer: from 0.20 to 0.40" in label
     drawn = rows[OneLayer].assign(tier="ci", recorded=False)
-    assert "fresh" in figures.passes(drawn).get_label()
+    assert "fresh" in real.passes(drawn).get_label()

@@ -9,12 +9,10 @@ import torch
 
 from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
-from derived.papers.homogenized.claims.slow import CLAIMS
-from derived.papers.homogenized.experiments import slow
-from derived.papers.homogenized.experiments.slow import SlowPaths, SlowSteps, SlowWidths
-from derived.papers.homogenized.figures import slow as figures
+from derived.papers.homogenized import slow
 from derived.papers.homogenized.model.cloud import image, mean_cosine, vmf_mean_ratio
 from derived.papers.homogenized.model.flows import observed_order
+from derived.papers.homogenized.slow import CLAIMS, SlowPaths, SlowSteps, SlowWidths
 
 MEASURES = {claim.id: claim.measure for claim in CLAIMS}
 EXPERIMENTS = (SlowPaths, SlowWidths, SlowSteps)
@@ -94,6 +92,6 @@ def test_the_slow_overlap_says_in_words_what_it_shows():
     paths = pd.DataFrame({"factors": np.repeat([2, 0], 20), "y": np.linspace(-5, 5, 40), "returned": True})
     paths = paths.assign(recurrent=0.8, transient=0.4, recorded=False, tier="ci")
     laws = pd.DataFrame({"kappa": [0, 0, 1, 1], "y": [-1.0, 1.0, -1.0, 1.0], "density": 0.1})
-    label = figures.slow_overlap(paths, laws).get_label()
+    label = slow.slow_overlap(paths, laws).get_label()
     assert "100 % returned" in label
     assert "$" not in label

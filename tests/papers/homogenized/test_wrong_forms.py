@@ -6,8 +6,8 @@ import pytest
 
 from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
+from derived.papers.homogenized import clock, collapse, limits, prompts, real, slow
 from derived.papers.homogenized.claims import CLAIMS
-from derived.papers.homogenized.experiments import clock, collapse, limits, prompts, real, slow
 
 CLAIM = {claim.id: claim for claim in CLAIMS}
 

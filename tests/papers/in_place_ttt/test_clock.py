@@ -4,9 +4,8 @@ import pandas as pd
 import pytest
 import torch
 
-from derived.papers.in_place_ttt.claims.clock import CLAIMS, over
-from derived.papers.in_place_ttt.experiments import clock
-from derived.papers.in_place_ttt.experiments.clock import Alive, LayerTime, moved
+from derived.papers.in_place_ttt import clock
+from derived.papers.in_place_ttt.clock import CLAIMS, Alive, LayerTime, moved, over
 
 EXPERIMENTS = (LayerTime,)
 

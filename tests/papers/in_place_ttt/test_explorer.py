@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 
-from derived.papers.in_place_ttt.figures.explorer import explorer
+from derived.papers.in_place_ttt.explorer import explorer
 from derived.papers.in_place_ttt.model.theory import lag, leaks, reach
 
 

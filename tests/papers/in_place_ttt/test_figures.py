@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from derived.papers.in_place_ttt.figures import clock, trained
+from derived.papers.in_place_ttt import clock, trained
 
 
 def models(values: dict, **facts) -> pd.DataFrame:
@@ -54,7 +54,7 @@ def test_figures_of_trained_models_say_in_words_what_they_show():
         models({(arm, 0.1): (0.5, 0.25)}, depth=depth, window=window, step=step, recall=0.1)
         for (depth, window, arm), step in itertools.product(arms, (5, 10))
     )
-    label = trained.recall(rows, 0.2).get_label()
+    label = trained.recall_curves(rows, 0.2).get_label()
     assert "two blocks, taps 0.27" in label
     assert "one block, keys of the token alone, past taps only 0.27" in label
     assert "1 deep, projection only 0.10" in trained.learning(rows).get_label()

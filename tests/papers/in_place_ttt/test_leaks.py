@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from derived.papers.in_place_ttt.experiments.leaks import VARIANTS, Leaks
-from derived.papers.in_place_ttt.figures import leaks as figures
+from derived.papers.in_place_ttt import leaks
+from derived.papers.in_place_ttt.leaks import VARIANTS, Leaks
 
 EXPERIMENTS = (Leaks,)
 
@@ -28,7 +28,7 @@ def test_taps_inside_a_chunk_leak_nothing_and_one_across_neither(rows):
 
 
 def test_figures_say_in_words_what_they_show(rows):
-    assert "two taps across 2" in figures.leak(rows[Leaks]).get_label()
+    assert "two taps across 2" in leaks.leak(rows[Leaks]).get_label()
     table = pd.DataFrame({"panel": "full", "reader": [0, 0, 1, 1], "read": [0, 1, 0, 1], "reads": [0, 0, 1, 0]})
-    assert "full 25%" in figures.masks(table).get_label()
-    assert "chunks of 4 tokens" in figures.chunk_diagram(4).get_label()
+    assert "full 25%" in leaks.masks(table).get_label()
+    assert "chunks of 4 tokens" in leaks.chunk_diagram(4).get_label()

@@ -2,12 +2,11 @@
 
 import pandas as pd
 
-from derived.papers.in_place_ttt.claims import precision as claims
-from derived.papers.in_place_ttt.experiments.precision import Clip
-from derived.papers.in_place_ttt.figures import precision as figures
+from derived.papers.in_place_ttt import precision
+from derived.papers.in_place_ttt.precision import Clip
 
 EXPERIMENTS = (Clip,)
-BY_ID = {claim.id: claim for claim in claims.CLAIMS}
+BY_ID = {claim.id: claim for claim in precision.CLAIMS}
 
 
 def test_what_is_kept_is_what_the_sum_over_binades_says(rows):
@@ -38,9 +37,9 @@ def test_the_claim_tells_a_clip_from_none(rows, lacks):
     assert claim.judge(claim.measure(exact))[0] == "holds"
     for name in ("changed", "after"):  # each alone refutes
         assert claim.judge(claim.measure(exact.assign(**{name: 100 * exact[name]})))[0] == "fails", name
-        lacks(claims.CLAIMS, claim.id, exact, name)
+        lacks(precision.CLAIMS, claim.id, exact, name)
 
 
 def test_the_figure_says_in_words_what_it_shows(rows):
     table = rows[Clip].query("dtype == 'bfloat16'")
-    assert "At 1e-05: " in figures.survival(table).get_label()
+    assert "At 1e-05: " in precision.survival(table).get_label()

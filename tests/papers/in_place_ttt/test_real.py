@@ -14,33 +14,31 @@ from transformers import BertConfig, BertModel, Gemma3ForCausalLM, Gemma3TextCon
 from derived.lab.experiment import run_experiment
 from derived.lab.real import texts
 from derived.lab.rng import stream
-from derived.papers.in_place_ttt.claims.real import (
+from derived.papers.in_place_ttt.model.convert import memories
+from derived.papers.in_place_ttt.model.forms import depthwise_target
+from derived.papers.in_place_ttt.model.module import InPlaceTTTMLP
+from derived.papers.in_place_ttt.real import (
     CLAIMS,
-    cost,
-    fresh_on_other_texts,
-    gain,
-    growth,
-    moved_by_another_draw,
-    moved_by_training,
-    own_size,
-)
-from derived.papers.in_place_ttt.experiments.real import (
     GatedKeys,
     NewParts,
     RawWrites,
     Rewritten,
     TrainedKeys,
     cosines,
+    cost,
     down_projections,
+    fresh_on_other_texts,
+    gain,
+    growth,
     halfway,
+    keys,
     keys_of,
     losses,
+    moved_by_another_draw,
+    moved_by_training,
+    own_size,
     split,
 )
-from derived.papers.in_place_ttt.figures.real import keys
-from derived.papers.in_place_ttt.model.convert import memories
-from derived.papers.in_place_ttt.model.forms import depthwise_target
-from derived.papers.in_place_ttt.model.module import InPlaceTTTMLP
 
 
 def test_cosines_are_those_of_pairs_of_unlike_tokens():

@@ -9,13 +9,20 @@ import torch
 from derived.lab.measure import highest, lowest
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
-from derived.papers.in_place_ttt.claims.texts import CLAIMS, missed_without_less
-from derived.papers.in_place_ttt.claims.trained import last_lengthening
+from derived.papers.in_place_ttt import texts as figures
 from derived.papers.in_place_ttt.data.needles import FIRST, TASKS, ruler_like
 from derived.papers.in_place_ttt.data.sources import python_bytes
-from derived.papers.in_place_ttt.experiments.texts import Needles, SettledNeedles, SourceBytes, arm, missed
-from derived.papers.in_place_ttt.figures import texts as figures
 from derived.papers.in_place_ttt.model.network import SmallLM
+from derived.papers.in_place_ttt.texts import (
+    CLAIMS,
+    Needles,
+    SettledNeedles,
+    SourceBytes,
+    arm,
+    missed,
+    missed_without_less,
+)
+from derived.papers.in_place_ttt.trained import last_lengthening
 
 EXPERIMENTS = (Needles, SettledNeedles, SourceBytes)
 

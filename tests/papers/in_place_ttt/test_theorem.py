@@ -5,8 +5,8 @@ import pandas as pd
 import torch
 
 from derived.lab.experiment import run_condition
-from derived.papers.in_place_ttt.experiments.theorem import Logits
-from derived.papers.in_place_ttt.figures import theorem as figures
+from derived.papers.in_place_ttt import theorem
+from derived.papers.in_place_ttt.theorem import Logits
 
 EXPERIMENTS = (Logits,)
 
@@ -40,6 +40,6 @@ def test_no_replicate_is_another(rows):
 
 
 def test_the_figure_says_in_words_what_it_shows(rows):
-    label = figures.shifts(rows[Logits]).get_label()
+    label = theorem.shifts(rows[Logits]).get_label()
     mean = rows[Logits].query("target == 'next' and token == 'v'")["delta"].mean()
     assert f"next token, right answer: {mean:.2f}" in label

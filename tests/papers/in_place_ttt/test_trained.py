@@ -15,24 +15,15 @@ from derived.lab.experiment import run_condition
 from derived.lab.measure import highest
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
-from derived.papers.in_place_ttt.claims.trained import (
-    CLAIMS,
-    at_best_rate,
-    at_plateau,
-    best_rate,
-    ends_of_own,
-    ends_over_middle,
-    if_settled,
-    least_difference,
-    mean_of,
-)
 from derived.papers.in_place_ttt.data.documents import best_reader, bigram_documents, bigram_floor
 from derived.papers.in_place_ttt.data.needles import FIRST, NEEDLE, QUESTION, TASKS, VARIABLE, ruler_like
 from derived.papers.in_place_ttt.data.recall import NONE, blind_guess, mqar
 from derived.papers.in_place_ttt.data.sources import python_bytes
-from derived.papers.in_place_ttt.experiments.fits import as_many_parameters, build, fit, schedule
-from derived.papers.in_place_ttt.experiments.texts import Needles, SettledNeedles, SourceBytes
-from derived.papers.in_place_ttt.experiments.trained import (
+from derived.papers.in_place_ttt.fits import as_many_parameters, build, fit, schedule
+from derived.papers.in_place_ttt.model.network import MIXERS, Memory, Size, SmallLM, moved, of_another_text
+from derived.papers.in_place_ttt.texts import Needles, SettledNeedles, SourceBytes
+from derived.papers.in_place_ttt.trained import (
+    CLAIMS,
     CatchUp,
     ChunkSizes,
     Documents,
@@ -40,10 +31,17 @@ from derived.papers.in_place_ttt.experiments.trained import (
     Recall,
     Tuned,
     WarmStart,
+    at_best_rate,
+    at_plateau,
+    best_rate,
+    ends_of_own,
+    ends_over_middle,
+    if_settled,
     key_cosine,
+    least_difference,
+    mean_of,
     tenths,
 )
-from derived.papers.in_place_ttt.model.network import MIXERS, Memory, Size, SmallLM, moved, of_another_text
 
 EXPERIMENTS = (Recall, ChunkSizes, Layers, Documents, CatchUp, Tuned, WarmStart)
 

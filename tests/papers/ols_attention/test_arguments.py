@@ -9,8 +9,8 @@ import torch
 from jaxtyping import install_import_hook
 
 from derived.lab.rng import stream
+from derived.papers.ols_attention import in_context, training
 from derived.papers.ols_attention.data import problems as data
-from derived.papers.ols_attention.experiments import in_context, training
 from derived.papers.ols_attention.model import capacity, hopfield, mechanism, reachability, theory
 
 X = torch.randn(6, 3, generator=stream(0, "X"), dtype=torch.float64)
@@ -154,9 +154,9 @@ def test_bad_arguments_are_named(case):
 
 def test_annotated_shapes_hold():
     """The jaxtyping annotations of every module, checked by beartype on a run through the public functions."""
-    rooms = {"data": "problems", "experiments": "in_context training"}
-    rooms |= {"model": "checks theory reachability capacity mechanism hopfield"}
-    names = {name: f"derived.papers.ols_attention.{room}.{name}" for room in rooms for name in rooms[room].split()}
+    model = ["checks", "theory", "reachability", "capacity", "mechanism", "hopfield"]
+    paths = ["data.problems", "in_context", "training", *(f"model.{name}" for name in model)]
+    names = {path.rpartition(".")[2]: f"derived.papers.ols_attention.{path}" for path in paths}
     saved = {module: sys.modules.pop(module) for module in names.values()}
     try:
         with install_import_hook([*saved], "beartype.beartype"):

@@ -13,7 +13,7 @@ import pytest
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
-from derived.papers.ols_attention.figures import capacity, explorer, held_out, layer, retrieval, softmax, training
+from derived.papers.ols_attention import capacities, explorer, held_out, layer, retrieval, softmax, training
 from derived.papers.ols_attention.model.theory import batch_error, spectral_filter
 
 matplotlib.use("agg")
@@ -30,9 +30,9 @@ FIGURES = {
     "batch_error": partial(held_out.batch_error, exact=batch_error),
     "dial": softmax.dial,
     "dial_error": softmax.dial_error,
-    "polynomial_capacity": capacity.polynomial_capacity,
-    "exponential_capacity": capacity.exponential_capacity,
-    "bridge_capacity": capacity.bridge_capacity,
+    "polynomial_capacity": capacities.polynomial_capacity,
+    "exponential_capacity": capacities.exponential_capacity,
+    "bridge_capacity": capacities.bridge_capacity,
     "read_out_noise": retrieval.read_out_noise,
 }
 
@@ -215,8 +215,8 @@ def test_recorded_markers_are_filled_and_live_ones_open(name):
 
 def test_capacities_are_read_from_the_record_where_there_is_one():
     rows = pd.concat([powers(0.5).assign(tier="cpu", recorded=True), live(powers(0.0))], ignore_index=True)
-    assert "1.50 for degree 2" in capacity.polynomial_capacity(rows).get_label()
-    assert "live and recorded" in capacity.polynomial_capacity(rows).get_label()
+    assert "1.50 for degree 2" in capacities.polynomial_capacity(rows).get_label()
+    assert "live and recorded" in capacities.polynomial_capacity(rows).get_label()
 
 
 def test_intervals_cover_the_spread_of_the_replicates():

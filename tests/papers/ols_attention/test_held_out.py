@@ -10,8 +10,8 @@ from torch import Tensor
 
 from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
+from derived.papers.ols_attention import held_out
 from derived.papers.ols_attention.data.problems import random_rotation
-from derived.papers.ols_attention.experiments import held_out
 from derived.papers.ols_attention.model import mechanism, theory
 
 

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from derived.lab.rng import stream
-from derived.papers.ols_attention.claims.in_context import CLAIMS
 from derived.papers.ols_attention.data.problems import (
     random_rotation,
     random_tasks,
 )
-from derived.papers.ols_attention.experiments.in_context import (
+from derived.papers.ols_attention.in_context import (
+    CLAIMS,
     context_moment,
     regress_linear_attention,
     train_linear_attention,

@@ -9,12 +9,11 @@ from torch.linalg import matrix_norm as norm
 
 from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
-from derived.papers.ols_attention.claims.real import CLAIMS
 from derived.papers.ols_attention.data.market import absolute_returns
 from derived.papers.ols_attention.data.sentences import sentences, speeches
-from derived.papers.ols_attention.experiments.real import Eras, Quarters, errors
-from derived.papers.ols_attention.figures.held_out import eras
+from derived.papers.ols_attention.held_out import eras
 from derived.papers.ols_attention.model import theory
+from derived.papers.ols_attention.real import CLAIMS, Eras, Quarters, errors
 
 QUARTERS, ERAS = CLAIMS
 

@@ -9,8 +9,6 @@ import torch
 from scipy import special
 
 from derived.lab.rng import stream
-from derived.papers.ols_attention.claims.retrieval import keeps_and_repairs
-from derived.papers.ols_attention.experiments.retrieval import ReadOutNoise, Steps
 from derived.papers.ols_attention.model import capacity, hopfield
 from derived.papers.ols_attention.model.hopfield import (
     bit_error_rate,
@@ -20,6 +18,7 @@ from derived.papers.ols_attention.model.hopfield import (
     random_signs,
     retrieve,
 )
+from derived.papers.ols_attention.retrieval import ReadOutNoise, Steps, keeps_and_repairs
 
 EPS = torch.finfo(torch.float64).eps
 

@@ -9,19 +9,10 @@ from torch import Tensor
 
 from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
-from derived.papers.ols_attention.claims import training as training_claims
+from derived.papers.ols_attention import training
 from derived.papers.ols_attention.data.problems import (
     paper_problem,
     random_regression,
-)
-from derived.papers.ols_attention.experiments.training import (
-    Courses,
-    Reachability,
-    Stalled,
-    TrainedEndPoint,
-    structure_gap,
-    train_matrix,
-    train_scalar,
 )
 from derived.papers.ols_attention.model import reachability
 from derived.papers.ols_attention.model.mechanism import OLSTransformer, linear_attention, tied_weights, whitening
@@ -29,6 +20,15 @@ from derived.papers.ols_attention.model.theory import (
     ols_coefficients,
     rounding_bound,
     second_moment,
+)
+from derived.papers.ols_attention.training import (
+    Courses,
+    Reachability,
+    Stalled,
+    TrainedEndPoint,
+    structure_gap,
+    train_matrix,
+    train_scalar,
 )
 
 EPS = torch.finfo(torch.float64).eps
@@ -309,7 +309,7 @@ def test_the_courses_end_where_the_rows_of_the_end_points_say():
 
 def test_a_stall_that_ends_is_no_stall(monkeypatch):
     """OLS-10.a: with momentum that carries the weight over the saddle, as from a nearer start, the row fails."""
-    claim = next(each for each in training_claims.CLAIMS if each.id == "OLS-10.a")
+    claim = next(each for each in training.CLAIMS if each.id == "OLS-10.a")
     small = Stalled(epochs=1000, replicates=20)
     near = Stalled(epochs=1000, replicates=20, starts=(-0.2,))
     verdicts = [claim.judge(claim.measure(run_experiment(one, seed=0, device="cpu")))[0] for one in (small, near)]

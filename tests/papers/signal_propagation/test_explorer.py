@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from derived.papers.signal_propagation.experiments.regimes import recurrence_grid
-from derived.papers.signal_propagation.figures import explorer
+from derived.papers.signal_propagation import explorer
 from derived.papers.signal_propagation.model.kernels import ErfKernel, LayerNormKernel
 from derived.papers.signal_propagation.model.meanfield import propagate
+from derived.papers.signal_propagation.regimes import recurrence_grid
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,8 @@ import pandas as pd
 import pytest
 import torch
 
-from derived.papers.signal_propagation.claims.images import CLAIMS
-from derived.papers.signal_propagation.experiments import images
-from derived.papers.signal_propagation.experiments.images import GeneratedImages
+from derived.papers.signal_propagation import images
+from derived.papers.signal_propagation.images import CLAIMS, GeneratedImages
 from derived.papers.signal_propagation.model.asymptotics import vit_variances
 
 EXPERIMENTS = (GeneratedImages,)

@@ -11,11 +11,10 @@ from scipy import optimize
 from derived.lab.experiment import run_condition
 from derived.lab.measure import highest, jointly
 from derived.lab.rng import stream
-from derived.papers.signal_propagation.claims import measures
-from derived.papers.signal_propagation.claims.networks import CASES, CLAIMS
-from derived.papers.signal_propagation.experiments.measured import measure
-from derived.papers.signal_propagation.experiments.networks import Networks, mlp_only
+from derived.papers.signal_propagation import measures
+from derived.papers.signal_propagation.measured import measure
 from derived.papers.signal_propagation.model import jacobian, kernels, meanfield, transformer
+from derived.papers.signal_propagation.networks import CASES, CLAIMS, Networks, mlp_only
 
 EXPERIMENTS = (Networks,)
 BY_ID = {claim.id: claim for claim in CLAIMS}

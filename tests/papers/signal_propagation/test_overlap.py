@@ -6,9 +6,8 @@ import pytest
 import torch
 
 from derived.lab.rng import stream
-from derived.papers.signal_propagation.claims.overlap import CLAIMS
-from derived.papers.signal_propagation.experiments.overlap import DeepOverlap
 from derived.papers.signal_propagation.model.asymptotics import vit_variances
+from derived.papers.signal_propagation.overlap import CLAIMS, DeepOverlap
 
 EXPERIMENTS = (DeepOverlap,)
 

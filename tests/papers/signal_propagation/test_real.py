@@ -9,10 +9,13 @@ from scipy import special
 from transformers import Dinov2Config, Dinov2Model
 
 from derived.lab.rng import stream
-from derived.papers.signal_propagation.claims.real import CLAIMS
+from derived.papers.signal_propagation import vision
 from derived.papers.signal_propagation.data import real
-from derived.papers.signal_propagation.experiments.images import GeneratedImages, without_overlap
-from derived.papers.signal_propagation.experiments.real import (
+from derived.papers.signal_propagation.images import GeneratedImages, without_overlap
+from derived.papers.signal_propagation.model.asymptotics import vit_variances
+from derived.papers.signal_propagation.model.vit import embed
+from derived.papers.signal_propagation.real import (
+    CLAIMS,
     Clothes,
     TrainedVision,
     Variances,
@@ -21,9 +24,6 @@ from derived.papers.signal_propagation.experiments.real import (
     gelu_slope,
     variances,
 )
-from derived.papers.signal_propagation.figures import vision
-from derived.papers.signal_propagation.model.asymptotics import vit_variances
-from derived.papers.signal_propagation.model.vit import embed
 
 CLAIM = {claim.id: claim for claim in CLAIMS}
 

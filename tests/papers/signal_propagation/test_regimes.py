@@ -5,13 +5,13 @@ import pandas as pd
 import pytest
 
 from derived.lab.experiment import run_experiment
-from derived.papers.signal_propagation.claims import regimes as measures
-from derived.papers.signal_propagation.experiments.regimes import Crossing, Regimes
+from derived.papers.signal_propagation import regimes
 from derived.papers.signal_propagation.model import asymptotics
 from derived.papers.signal_propagation.model.asymptotics import vit_variances
+from derived.papers.signal_propagation.regimes import Crossing, Regimes
 
 EXPERIMENTS = (Crossing, Regimes)
-CLAIMS = {claim.id: claim for claim in measures.EXPONENTS}
+CLAIMS = {claim.id: claim for claim in regimes.EXPONENTS}
 DEPTHS = np.unique(np.geomspace(4, 20_000, 60).round().astype(int))
 
 
@@ -42,9 +42,9 @@ def curve(log_J, *, norm: str = "layernorm", attn_mult: float = 1.0, tokens: int
 def test_exponents_are_read_at_the_deepest_block_of_the_right_curve():
     rows = pd.concat([curve(0.7 * np.log(DEPTHS)), curve(np.log(DEPTHS), tokens=4, attn_mult=2.0)])
     rows = pd.concat([rows, curve(0.95 * np.log(DEPTHS), attn_mult=0.0)])
-    assert measures.last_exponent()(rows).value == pytest.approx(0.7)
-    assert measures.last_exponent(2.0, 4)(rows).value == pytest.approx(1.0)
-    assert measures.exponent_lost(rows).value == pytest.approx(-0.25)
+    assert regimes.last_exponent()(rows).value == pytest.approx(0.7)
+    assert regimes.last_exponent(2.0, 4)(rows).value == pytest.approx(1.0)
+    assert regimes.exponent_lost(rows).value == pytest.approx(-0.25)
 
 
 @pytest.mark.parametrize(("exponent", "verdict"), [(2 / 3, "holds"), (0.68, "fails"), (1.0, "fails")])
@@ -58,23 +58,23 @@ def test_the_exponent_of_the_limit_is_found_behind_its_corrections(exponent, ver
         found = CLAIMS[id].measure(rows)
         assert found.value == pytest.approx(limit, abs=1e-3)
         assert CLAIMS[id].judge(found)[0] == verdict
-    assert abs(measures.last_exponent()(rows).value - exponent) > 0.01  # which is what stood in its place
+    assert abs(regimes.last_exponent()(rows).value - exponent) > 0.01  # which is what stood in its place
 
 
 def test_an_exponent_that_rises_or_undershoots_is_caught():
     middle = np.log(DEPTHS)
     falling = curve(2 / 3 * middle - 3 * DEPTHS ** (-1 / 3))  # exponent 2/3 + b^{-1/3}
-    assert measures.rise_or_shortfall(falling).value < 0
-    assert measures.rise_or_shortfall(curve(2 / 3 * middle + 3 * DEPTHS ** (-1 / 3))).value > 0.01  # rises from below
+    assert regimes.rise_or_shortfall(falling).value < 0
+    assert regimes.rise_or_shortfall(curve(2 / 3 * middle + 3 * DEPTHS ** (-1 / 3))).value > 0.01  # rises from below
     bump = falling.assign(log_J=falling["log_J"] + 0.1 * (DEPTHS > 2000))
-    assert measures.rise_or_shortfall(bump).value > 0.1
+    assert regimes.rise_or_shortfall(bump).value > 0.1
     below = curve(0.6 * middle - 3 * DEPTHS ** (-1 / 3))
-    assert measures.rise_or_shortfall(below).value > 0  # falls, to less than zeta
+    assert regimes.rise_or_shortfall(below).value > 0  # falls, to less than zeta
 
 
 def test_collapse_is_the_exponent_of_one_minus_rho():
     rows = curve(0 * DEPTHS, q=5.0 * DEPTHS, log_difference=2 / 3 * np.log(DEPTHS))
-    assert measures.exponent_of_collapse(rows).value == pytest.approx(-1 / 3)
+    assert regimes.exponent_of_collapse(rows).value == pytest.approx(-1 / 3)
 
 
 def test_stretched_is_the_slope_over_the_law_for_the_alpha_farthest_from_it():
@@ -83,7 +83,7 @@ def test_stretched_is_the_slope_over_the_law_for_the_alpha_farthest_from_it():
     for alpha, factor in ((0.5, 1.01), (1.0, 0.97)):
         law = np.sqrt(DEPTHS / asymptotics.lambda_stretched(a, s, asymptotics.stretch_constant("erf", alpha)))
         tables.append(curve(factor * law, norm="erf", alpha=alpha))
-    assert measures.slope_over_law("erf")(pd.concat(tables)).value == pytest.approx(0.97)
+    assert regimes.slope_over_law("erf")(pd.concat(tables)).value == pytest.approx(0.97)
 
 
 def test_lambda_gained_is_a_ratio_of_lambdas():
@@ -91,7 +91,7 @@ def test_lambda_gained_is_a_ratio_of_lambdas():
     C = asymptotics.stretch_constant("erf", 1.0)
     law = asymptotics.lambda_stretched(a, s, C) / asymptotics.lambda_stretched(0.0, s, C)
     rows = pd.concat([curve(np.sqrt(DEPTHS / lam), norm="erf", attn_mult=m) for m, lam in ((1.0, 4.0), (0.0, 3.0))])
-    assert measures.lambda_gained(rows).value == pytest.approx(4 / 3 / law)
+    assert regimes.lambda_gained(rows).value == pytest.approx(4 / 3 / law)
 
 
 def test_the_limit_of_the_overlap_is_found_behind_both_of_its_powers():
@@ -110,11 +110,11 @@ def test_derf_overtakes_where_it_stays_above_and_attention_raises_the_lower_of_t
     grid = {"norm": "erf", "alpha": 0.5, "attention": 1, "b": [10, 20, 30, 40]}
     derf = pd.DataFrame(grid).assign(log_J=[0.0, 2.0, 0.5, 3.0])
     made = pd.concat([derf, derf.assign(norm="layernorm", alpha=1.0, log_J=1.0)])
-    assert measures.overtaken(0.5)(made).value == 30
+    assert regimes.overtaken(0.5)(made).value == 30
     a, s = vit_variances()
     last = table.query("norm == 'erf' and alpha == 1.0 and b == 32").set_index("attention")
     for attention in (0, 1):
         exact = by_hand("erf", 1.0, 1.0, 0.2, a=a * attention, s=s, n=197, depth=32)["J"][0]
         assert last.loc[attention, "log_J"] == pytest.approx(np.log(exact), rel=1e-10)
-    assert measures.raised_by_attention("log_pooled")(table).value > 1.4
-    assert measures.raised_by_attention("log_J")(table).value < 1  # independent gradients: the control
+    assert regimes.raised_by_attention("log_pooled")(table).value > 1.4
+    assert regimes.raised_by_attention("log_J")(table).value < 1  # independent gradients: the control

@@ -5,18 +5,16 @@ import pandas as pd
 import pytest
 
 from derived.lab.real import pinned
-from derived.papers.signal_propagation import claims
-from derived.papers.signal_propagation.claims.regimes import last_exponent
-from derived.papers.signal_propagation.experiments.images import GeneratedImages
-from derived.papers.signal_propagation.experiments.networks import Networks
-from derived.papers.signal_propagation.experiments.overlap import DeepOverlap
-from derived.papers.signal_propagation.experiments.real import Clothes, TrainedVision
-from derived.papers.signal_propagation.experiments.regimes import Crossing, Regimes, with_laws
-from derived.papers.signal_propagation.experiments.training import Trainability
-from derived.papers.signal_propagation.experiments.vision import ManyTokens, VisionTransformer
-from derived.papers.signal_propagation.experiments.window import Window
-from derived.papers.signal_propagation.figures import networks, overlap, regimes, training, vision, window
+from derived.papers.signal_propagation import claims, networks, overlap, regimes, training, vision, window
+from derived.papers.signal_propagation.images import GeneratedImages
 from derived.papers.signal_propagation.model.asymptotics import vit_variances
+from derived.papers.signal_propagation.networks import Networks
+from derived.papers.signal_propagation.overlap import DeepOverlap
+from derived.papers.signal_propagation.real import Clothes, TrainedVision
+from derived.papers.signal_propagation.regimes import Crossing, Regimes, last_exponent, with_laws
+from derived.papers.signal_propagation.training import Trainability
+from derived.papers.signal_propagation.vision import ManyTokens, VisionTransformer
+from derived.papers.signal_propagation.window import Window
 
 EXPERIMENTS = tuple(one for one in claims.EXPERIMENTS if not pinned.missing(one.needs))
 MEASURED = {"b", "replicate", "q", "p", "J", "K", "pooled", "q_theory", "p_theory", "J_theory", "K_theory"}

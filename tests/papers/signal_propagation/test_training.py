@@ -13,19 +13,20 @@ import torch
 
 from derived.lab.rng import stream
 from derived.lab.training import mean_cross_entropy
-from derived.papers.signal_propagation.claims.training import (
+from derived.papers.signal_propagation import training as experiments
+from derived.papers.signal_propagation.data.generated import LabelledImages, template_images
+from derived.papers.signal_propagation.model.vit import VisionTransformer
+from derived.papers.signal_propagation.training import (
+    Trainability,
+    best_rates,
     dealt_out,
     gain_by_chance,
     over_alpha_alone,
     rank_correlation,
+    train,
     warmup_gain,
     within_alpha,
 )
-from derived.papers.signal_propagation.data.generated import LabelledImages, template_images
-from derived.papers.signal_propagation.experiments import training as experiments
-from derived.papers.signal_propagation.experiments.training import Trainability, train
-from derived.papers.signal_propagation.figures.training import best_rates
-from derived.papers.signal_propagation.model.vit import VisionTransformer
 
 EXPERIMENTS = (Trainability,)
 NETWORK = {"image_size": 16, "patch": 4, "width": 24, "depth": 2, "num_heads": 2, "num_classes": 3}

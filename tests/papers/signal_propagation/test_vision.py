@@ -8,12 +8,11 @@ import pytest
 import torch
 
 from derived.lab.experiment import run_experiment
-from derived.papers.signal_propagation.claims.vision import ratio_to_author
-from derived.papers.signal_propagation.experiments.vision import ManyTokens, TimmNetwork
 from derived.papers.signal_propagation.model.jacobian import (
     gmfe,
 )
 from derived.papers.signal_propagation.model.transformer import Sigmas
+from derived.papers.signal_propagation.vision import ManyTokens, TimmNetwork, ratio_to_author
 
 EXPERIMENTS = (ManyTokens,)
 

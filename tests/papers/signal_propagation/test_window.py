@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from derived.papers.signal_propagation.claims import window as measures
-from derived.papers.signal_propagation.experiments.window import Window
+from derived.papers.signal_propagation import window
+from derived.papers.signal_propagation.window import Window
 
-CLAIMS = {claim.id: claim for claim in measures.CLAIMS}
+CLAIMS = {claim.id: claim for claim in window.CLAIMS}
 EXPERIMENTS = (Window,)
 
 
@@ -25,4 +25,4 @@ def test_window_rate_is_the_smallest_inside_the_window():
 
 def test_crossover_is_read_at_the_smallest_alpha():
     rows = pd.DataFrame({"alpha": [0.1, 0.05, 0.05], "crossover": [30, 22, 22], "predicted": [10.0, 20.0, 20.0]})
-    assert measures.crossover(rows).value == pytest.approx(1.1)
+    assert window.crossover(rows).value == pytest.approx(1.1)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from derived.lab.rng import stream
 from derived.papers.sinkhorn.data.points import random_weights
-from derived.papers.sinkhorn.experiments.gradients import Truncated, gradient
+from derived.papers.sinkhorn.gradients import Truncated, gradient
 from derived.papers.sinkhorn.model import backward
 from derived.papers.sinkhorn.model.attention import attention_weights
 from derived.papers.sinkhorn.model.backward import implicit_vjp, sinkhorn_plan

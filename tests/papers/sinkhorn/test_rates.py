@@ -6,11 +6,10 @@ import torch
 
 from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
-from derived.papers.sinkhorn.claims import rates as claims
-from derived.papers.sinkhorn.experiments import rates
-from derived.papers.sinkhorn.experiments.rates import AttentionTime, Contraction, RandomScores
+from derived.papers.sinkhorn import rates
 from derived.papers.sinkhorn.model.plan import sinkhorn
 from derived.papers.sinkhorn.model.theory import local_rate, random_rate
+from derived.papers.sinkhorn.rates import AttentionTime, Contraction, RandomScores
 
 EXPERIMENTS = (Contraction, RandomScores, AttentionTime)
 
@@ -19,7 +18,7 @@ def test_half_of_the_calculated_rate_is_refused(monkeypatch):
     monkeypatch.setattr(rates, "random_rate", lambda s, n: random_rate(s, n) / 2)
     small = dataclasses.replace(RandomScores.at("tiny"), sizes=(256,), replicates=16)
     rows = run_experiment(small, seed=0, device="cpu")
-    claim = next(each for each in claims.CONVERGENCE if each.id == "SK-5")
+    claim = next(each for each in rates.CONVERGENCE if each.id == "SK-5")
     assert claim.judge(claim.measure(rows))[0] == "fails"
 
 

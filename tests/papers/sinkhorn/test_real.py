@@ -9,9 +9,8 @@ from here import needs
 
 from derived.lab.experiment import run_condition
 from derived.lab.rng import stream
-from derived.papers.sinkhorn.claims.real import ROWS
 from derived.papers.sinkhorn.data.reactions import HEADS, MECHANISMS, TAILS, reaction, reactions
-from derived.papers.sinkhorn.experiments.real import AtomMaps, Sentences, coupled, greedy, layers
+from derived.papers.sinkhorn.real import ROWS, AtomMaps, Sentences, coupled, greedy, layers
 
 CLAIMS = {claim.id: claim for claim in ROWS}
 

@@ -10,19 +10,12 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
-from derived.papers.sinkhorn.claims import trained as claims
+from derived.papers.sinkhorn import trained as claims
 from derived.papers.sinkhorn.data.points import SURFACES, clouds, coupling_problems, matching, surface
-from derived.papers.sinkhorn.experiments.trained import (
-    Arms,
-    EqualSeconds,
-    LearnedCouplings,
-    Placebo,
-    coupling_loss,
-    schedule,
-)
 from derived.papers.sinkhorn.model.attention import CouplingTransformer, SinkhornTransformer, sinkhorn_attention
 from derived.papers.sinkhorn.model.backward import sinkhorn_plan
 from derived.papers.sinkhorn.model.plan import sinkhorn
+from derived.papers.sinkhorn.trained import Arms, EqualSeconds, LearnedCouplings, Placebo, coupling_loss, schedule
 
 EXPERIMENTS = (LearnedCouplings, Arms, EqualSeconds)
 

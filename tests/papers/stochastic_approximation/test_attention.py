@@ -11,7 +11,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from derived.lab.rng import stream
 from derived.papers.stochastic_approximation import RunningSoftmaxAttention, tilted_mean_gaussian
-from derived.papers.stochastic_approximation.experiments.attention import Readout, SelfFed
+from derived.papers.stochastic_approximation.attention import Readout, SelfFed
 from derived.papers.stochastic_approximation.model.attention import (
     readout_covariance_gaussian,
     self_fed_attention,

@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from derived.lab.rng import stream
 from derived.papers.stochastic_approximation import StepSize, environment, polyak_ruppert, robbins_monro
 from derived.papers.stochastic_approximation.claims import CLAIMS
-from derived.papers.stochastic_approximation.claims.components import frequencies
-from derived.papers.stochastic_approximation.data import chains, environments
-from derived.papers.stochastic_approximation.experiments.components import (
+from derived.papers.stochastic_approximation.components import (
     CHAIN,
     Absorbed,
     EarlyData,
     LogOdds,
     Mixtures,
     Worlds,
+    frequencies,
     to_data,
 )
+from derived.papers.stochastic_approximation.data import chains, environments
 from derived.papers.stochastic_approximation.model.chains import (
     absorption_probabilities,
     closed_classes,

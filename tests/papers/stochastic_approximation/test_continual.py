@@ -8,12 +8,7 @@ from hypothesis import strategies as st
 
 from derived.lab.rng import stream
 from derived.papers.stochastic_approximation import StepSize, Telegraph, robbins_monro, telegraph_variance
-from derived.papers.stochastic_approximation.experiments.continual import (
-    Average,
-    BestStep,
-    Tracking,
-    to_data,
-)
+from derived.papers.stochastic_approximation.continual import Average, BestStep, Tracking, to_data
 from derived.papers.stochastic_approximation.model.theory import (
     best_step,
     filtered_variance,

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from derived.papers.stochastic_approximation.figures.explorer import explorer
+from derived.papers.stochastic_approximation.explorer import explorer
 
 BETAS, ALPHAS = (1.2, 1.5), (0.55, 0.9)
 

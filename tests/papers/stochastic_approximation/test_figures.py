@@ -4,20 +4,12 @@ import matplotlib
 import numpy as np
 import pandas as pd
 
-from derived.papers.stochastic_approximation.experiments.attention import Readout, SelfFed
-from derived.papers.stochastic_approximation.experiments.components import Mixtures, Worlds
-from derived.papers.stochastic_approximation.experiments.continual import Average, Tracking
-from derived.papers.stochastic_approximation.experiments.memory import LongRange, PhaseDiagram, Renewal, SamplePaths
-from derived.papers.stochastic_approximation.experiments.rates import Central, Exponents
-from derived.papers.stochastic_approximation.figures import (
-    attention,
-    components,
-    continual,
-    memory,
-    rates,
-    real,
-    streams,
-)
+from derived.papers.stochastic_approximation import attention, components, continual, memory, rates, real, streams
+from derived.papers.stochastic_approximation.attention import Readout, SelfFed
+from derived.papers.stochastic_approximation.components import Mixtures, Worlds
+from derived.papers.stochastic_approximation.continual import Average, Tracking
+from derived.papers.stochastic_approximation.memory import LongRange, PhaseDiagram, Renewal, SamplePaths
+from derived.papers.stochastic_approximation.rates import Central, Exponents
 
 matplotlib.use("agg")
 EXPERIMENTS = (Readout, SelfFed, Mixtures, Worlds, Average, Tracking, LongRange, PhaseDiagram, Renewal, SamplePaths)

@@ -6,10 +6,8 @@ import pytest
 import torch
 
 from derived.lab.rng import stream
-from derived.papers.stochastic_approximation import FractionalGaussian, HeavyTailedRenewal
-from derived.papers.stochastic_approximation.claims import memory
-from derived.papers.stochastic_approximation.claims.memory import exact_slope
-from derived.papers.stochastic_approximation.experiments.memory import (
+from derived.papers.stochastic_approximation import FractionalGaussian, HeavyTailedRenewal, memory
+from derived.papers.stochastic_approximation.memory import (
     Freezes,
     Line,
     LongRange,
@@ -17,6 +15,7 @@ from derived.papers.stochastic_approximation.experiments.memory import (
     Renewal,
     SamplePaths,
     Shuffled,
+    exact_slope,
     excursions,
 )
 from derived.papers.stochastic_approximation.model.theory import (

@@ -15,10 +15,10 @@ from derived.papers.stochastic_approximation import (
     linear_chain_moments,
     lyapunov_covariance,
     polyak_ruppert,
+    rates,
     robbins_monro,
 )
-from derived.papers.stochastic_approximation.claims.measures import law_distance
-from derived.papers.stochastic_approximation.experiments import rates
+from derived.papers.stochastic_approximation.measures import law_distance
 from derived.papers.stochastic_approximation.model.theory import (
     filtered_variance,
     long_run_covariance,

@@ -8,9 +8,8 @@ from here import needs
 
 from derived.lab.rng import stream
 from derived.papers.stochastic_approximation import FractionalGaussian
-from derived.papers.stochastic_approximation.claims.real import CLAIMS, exponent
 from derived.papers.stochastic_approximation.data import real
-from derived.papers.stochastic_approximation.experiments.real import Names, Settling, fading, settling
+from derived.papers.stochastic_approximation.real import CLAIMS, Names, Settling, exponent, fading, settling
 
 FACTS = {"seed": 0, "device": torch.device("cpu"), "dtype": torch.float64}
 

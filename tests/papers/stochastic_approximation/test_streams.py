@@ -10,12 +10,11 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from derived.lab.nets import layer_norm, linear, merge_heads, split_heads
 from derived.lab.rng import stream
-from derived.papers.stochastic_approximation import TinyAttention
+from derived.papers.stochastic_approximation import TinyAttention, streams
 from derived.papers.stochastic_approximation.data.streams import multi_stream, single_stream, switching_stream
-from derived.papers.stochastic_approximation.experiments import streams
-from derived.papers.stochastic_approximation.experiments.streams import COINS, TURNS, Bernoulli, Markov, own_rates
 from derived.papers.stochastic_approximation.model.chains import invariant_laws
 from derived.papers.stochastic_approximation.model.predictors import bayes_predictive, component_predictives
+from derived.papers.stochastic_approximation.streams import COINS, TURNS, Bernoulli, Markov, own_rates
 
 EXPERIMENTS = (Bernoulli, Markov)
 FLOAT32 = 2.0**-23

@@ -9,11 +9,9 @@ import torch
 
 from derived.lab import training
 from derived.lab.rng import stream
-from derived.papers.stochastic_approximation import TinyAttention
-from derived.papers.stochastic_approximation.claims import switching as claims
+from derived.papers.stochastic_approximation import TinyAttention, switching
 from derived.papers.stochastic_approximation.data.streams import switching_stream
-from derived.papers.stochastic_approximation.experiments.switching import COINS, Switches, ages, excess_on
-from derived.papers.stochastic_approximation.figures.switching import switches
+from derived.papers.stochastic_approximation.switching import COINS, Switches, ages, excess_on, switches
 
 EXPERIMENTS = (Switches,)
 ENTROPY = -(0.8 * math.log(0.8) + 0.2 * math.log(0.2))
@@ -124,29 +122,29 @@ def lives(here: dict[float, float], there: dict[float, float], relief: float = 0
 
 
 def verdicts(table: pd.DataFrame) -> list[str]:
-    return [claim.judge(claim.measure(table))[0] for claim in claims.CLAIMS]
+    return [claim.judge(claim.measure(table))[0] for claim in switching.CLAIMS]
 
 
 def test_the_weakest_side_of_the_trade_off_decides():
     table = lives({1e-3: 0.30, 1e-1: 0.20}, {1e-3: 0.30, 1e-1: 0.33})
-    assert claims.trade(table).value == pytest.approx(0.03, abs=2e-3)  # the other coin; models differ, pairs do not
+    assert switching.trade(table).value == pytest.approx(0.03, abs=2e-3)  # the other coin; models differ, pairs do not
     assert verdicts(table) == ["holds", "holds"]
     rigid = table.assign(current=table["current"] + 0.2 * ((table["arm"] == "context") & (table["rate"] == 1e-1)))
-    assert claims.trade(rigid).value == pytest.approx(-0.1, abs=2e-3)  # the coin that is heard, in one arm alone
+    assert switching.trade(rigid).value == pytest.approx(-0.1, abs=2e-3)  # the coin that is heard, in one arm alone
     assert verdicts(rigid)[0] == "fails"
     assert verdicts(lives({1e-3: 0.30, 1e-1: 0.20}, {1e-3: 0.30, 1e-1: 0.25}, relief=0.01)) == ["fails", "fails"]
 
 
 def test_to_beat_the_network_without_a_context_is_not_enough_where_an_even_guess_is_better():
-    assert claims.guess() == pytest.approx(np.log(2) + 0.8 * np.log(0.8) + 0.2 * np.log(0.2), abs=1e-15)
+    assert switching.guess() == pytest.approx(np.log(2) + 0.8 * np.log(0.8) + 0.2 * np.log(0.2), abs=1e-15)
     table = lives({1e-3: 0.30, 1e-1: 0.20}, {1e-3: 0.30, 1e-1: 0.33}, relief=0.12)  # 0.32, 0.20, 0.19
-    assert claims.relief("context")(table).value == pytest.approx(claims.guess() - 0.1975, abs=2e-3)
+    assert switching.relief("context")(table).value == pytest.approx(switching.guess() - 0.1975, abs=2e-3)
     assert verdicts(table)[1] == "fails"
 
 
 def test_null_arms_do_not_hold():
     table = lives({1e-3: 0.30, 2e-3: 0.30, 1e-1: 0.20}, {1e-3: 0.30, 2e-3: 0.28, 1e-1: 0.33})
-    trade, relief = claims.CLAIMS
+    trade, relief = switching.CLAIMS
     assert trade.judge(trade.measure(table))[0] == "holds"
     assert trade.judge(trade.control(table))[0] == "fails"  # the next step on the grid forgets no more
     apart = lives({1e-3: 0.30, 2e-3: 0.25, 1e-1: 0.20}, {1e-3: 0.30, 2e-3: 0.33, 1e-1: 0.33})
@@ -162,7 +160,7 @@ def test_a_network_without_a_loss_leaves_both_claims_undecided():
     at = table.index[(table["part"] == "test") & table["chosen"] & (table["model"] == 3)][0]
     for column in ("current", "other"):
         missing = table.assign(**{column: table[column].drop(at)})
-        for measure in (claims.trade, claims.relief("context")):
+        for measure in (switching.trade, switching.relief("context")):
             with pytest.raises(ValueError, match="rows have no number"):
                 measure(missing)
 

@@ -9,8 +9,8 @@ from scipy.spatial import ConvexHull
 
 from derived.lab.rng import stream
 from derived.papers import task_ecologies
+from derived.papers.task_ecologies import codes
 from derived.papers.task_ecologies.data.ecologies import equidistant, family, random_ecology
-from derived.papers.task_ecologies.experiments import codes
 from derived.papers.task_ecologies.model.codes import (
     BLOCK,
     best_partition,
@@ -214,7 +214,7 @@ def test_what_codes_refuse():
 def test_rows_say_so_where_a_form_is_wrong(monkeypatch):
     """Worlds that are not equally far apart have another ratio, and the dearest merge foretells few steps."""
     uneven = lambda n, epsilon: ecology(n=n, uniform=True)  # noqa: E731
-    monkeypatch.setattr(codes, "equidistant", uneven)
+    monkeypatch.setattr(codes, "equidistant_ecology", uneven)
     table = codes.Equidistant.at("tiny").run({"n": 4}, seed=0, device="cpu", dtype=None)
     assert (table["ratio"] / table["predicted"] - 1).abs().min() > 0.1
     gain = codes.split_gain

@@ -5,9 +5,9 @@ import pytest
 
 from derived.lab.rng import stream
 from derived.papers import task_ecologies
+from derived.papers.task_ecologies import deployment
 from derived.papers.task_ecologies.data.ecologies import random_ecology, simplex
-from derived.papers.task_ecologies.experiments import deployment
-from derived.papers.task_ecologies.experiments.deployment import Injection, OffEcology, saving
+from derived.papers.task_ecologies.deployment import Injection, OffEcology, saving
 from derived.papers.task_ecologies.model.codes import split_cost
 from derived.papers.task_ecologies.model.deployment import pair_bound
 from derived.papers.task_ecologies.model.partitions import set_partitions

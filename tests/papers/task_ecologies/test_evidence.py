@@ -7,10 +7,9 @@ import pytest
 
 from derived.lab.rng import stream
 from derived.papers.task_ecologies import set_partitions
-from derived.papers.task_ecologies.claims.evidence import CLAIMS
 from derived.papers.task_ecologies.data.ecologies import random_ecology
 from derived.papers.task_ecologies.data.published import DISTANCES, FIVE, LANGUAGES, PAIRS, PATHS
-from derived.papers.task_ecologies.experiments.evidence import Certification, Published, entropy
+from derived.papers.task_ecologies.evidence import CLAIMS, Certification, Published, entropy
 from derived.papers.task_ecologies.model.certification import sample_losses, sample_size
 
 EXPERIMENTS = (Certification, Published)

@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from derived.papers.task_ecologies import local_threshold, optimal_partition, partition_path
+from derived.papers.task_ecologies import explorer, local_threshold, optimal_partition, partition_path
 from derived.papers.task_ecologies.data.triangles import FIXED, standing, triangle, triangles
-from derived.papers.task_ecologies.figures import explorer
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,11 @@
 import matplotlib
 import pandas as pd
 
-from derived.papers.task_ecologies.experiments.codes import Equidistant, GlobalPath, Picture
-from derived.papers.task_ecologies.experiments.deployment import Injection, OffEcology
-from derived.papers.task_ecologies.experiments.evidence import Certification
-from derived.papers.task_ecologies.experiments.loss import Informed
-from derived.papers.task_ecologies.figures import codes, deployment, evidence, loss
+from derived.papers.task_ecologies import codes, deployment, evidence, loss
+from derived.papers.task_ecologies.codes import Equidistant, GlobalPath, Picture
+from derived.papers.task_ecologies.deployment import Injection, OffEcology
+from derived.papers.task_ecologies.evidence import Certification
+from derived.papers.task_ecologies.loss import Informed
 
 matplotlib.use("agg")
 EXPERIMENTS = (Equidistant, GlobalPath, Picture, Injection, OffEcology, Certification, Informed)

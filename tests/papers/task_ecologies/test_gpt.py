@@ -7,7 +7,7 @@ from scipy.spatial.distance import jensenshannon
 
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
-from derived.papers.task_ecologies.experiments.fits import falling, fit_texts
+from derived.papers.task_ecologies.fits import falling, fit_texts
 from derived.papers.task_ecologies.model import gpt
 from derived.papers.task_ecologies.model.scalar import Number, scalar_loss
 

@@ -6,10 +6,9 @@ import torch
 
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
-from derived.papers.task_ecologies.claims.imposed import CLAIMS
+from derived.papers.task_ecologies import imposed as figures
 from derived.papers.task_ecologies.data.ecologies import random_ecology
-from derived.papers.task_ecologies.experiments.imposed import Frozen, Imposed, without_context
-from derived.papers.task_ecologies.figures import imposed as figures
+from derived.papers.task_ecologies.imposed import CLAIMS, Frozen, Imposed, without_context
 from derived.papers.task_ecologies.model.ecology import FiniteEcology
 from derived.papers.task_ecologies.model.gpt import GPTSize, MicroGPT
 from derived.papers.task_ecologies.model.partitions import set_partitions

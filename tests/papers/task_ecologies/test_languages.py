@@ -12,12 +12,11 @@ from scipy.spatial.distance import jensenshannon
 
 from derived.lab import stats
 from derived.lab.rng import stream
-from derived.papers.task_ecologies.claims import languages as claims
+from derived.papers.task_ecologies import languages as claims
 from derived.papers.task_ecologies.data.languages import LanguageFamily, excess, language_family
 from derived.papers.task_ecologies.data.ngrams import fit_ngram
 from derived.papers.task_ecologies.data.tables import pair_counts, tables_apart
-from derived.papers.task_ecologies.experiments.languages import Abroad, Complexity
-from derived.papers.task_ecologies.figures import languages as figures
+from derived.papers.task_ecologies.languages import Abroad, Complexity
 
 EXPERIMENTS = (Abroad, Complexity)
 
@@ -266,7 +265,7 @@ def test_the_smaller_rise_decides_replicate_by_replicate():
 
 
 def test_figures_say_in_words_what_they_show(rows, tells):
-    tells(figures.off_ecology(rows[Abroad]), "alien excess", "new texts disagreement")
+    tells(claims.off_ecology(rows[Abroad]), "alien excess", "new texts disagreement")
 
 
 def test_a_missing_number_decides_nothing(rows):
@@ -287,8 +286,8 @@ def test_the_alien_language_is_told_in_units_of_home():
     rows["excess"] = rows["category"].map({"trained": 0.2, "relative": 0.4, "alien": 1.6, "again": 0.2})
     rows["excess"] *= 1 + rows["replicate"]
     rows = rows.assign(recorded=False, tier="ci")
-    rows = pd.concat([rows, rows[rows["category"] == "relative"].assign(language=figures.FAR)])
-    figure = figures.off_ecology(rows.assign(disagreement=0.3))
+    rows = pd.concat([rows, rows[rows["category"] == "relative"].assign(language=claims.FAR)])
+    figure = claims.off_ecology(rows.assign(disagreement=0.3))
     ax = figure.axes[0]
     assert ax.texts[-1].get_text() == "Alien: 8.0 times the loss above the floor,\n1.0 times the disagreement"
     (star,) = (line for line in ax.lines if line.get_marker() == "*")

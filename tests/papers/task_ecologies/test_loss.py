@@ -12,10 +12,9 @@ from scipy.stats import entropy
 from sympy.utilities.iterables import multiset_partitions
 
 from derived.lab.rng import stream
-from derived.papers.task_ecologies import FiniteEcology, bell_number, is_refinement, set_partitions
+from derived.papers.task_ecologies import FiniteEcology, bell_number, is_refinement, loss, set_partitions
 from derived.papers.task_ecologies.data.ecologies import random_ecology, revealing, simplex, two_covers
-from derived.papers.task_ecologies.experiments import loss
-from derived.papers.task_ecologies.experiments.loss import Informed, agree, naive_excess
+from derived.papers.task_ecologies.loss import Informed, agree, naive_excess
 from derived.papers.task_ecologies.model.codes import cell_excesses
 from derived.papers.task_ecologies.model.ecology import _eps, rounding_bound
 from derived.papers.task_ecologies.model.partitions import cells, from_masks, incidence, masks, normal_form

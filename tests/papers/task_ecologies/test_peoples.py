@@ -11,13 +11,11 @@ from here import needs
 from derived.lab.experiment import run_condition, run_experiment
 from derived.lab.real.models import Pretrained
 from derived.lab.rng import stream
-from derived.papers.task_ecologies.claims import languages as claims
+from derived.papers.task_ecologies import languages
 from derived.papers.task_ecologies.data import peoples
-from derived.papers.task_ecologies.experiments import languages
-from derived.papers.task_ecologies.experiments.languages import ErasAbroad, NamesAbroad, NamesKept
-from derived.papers.task_ecologies.figures import languages as figures
+from derived.papers.task_ecologies.languages import ErasAbroad, NamesAbroad, NamesKept
 
-BY_ID = {claim.id: claim for claim in claims.CLAIMS}
+BY_ID = {claim.id: claim for claim in languages.CLAIMS}
 
 
 def test_texts_are_words_between_opening_tokens():
@@ -73,11 +71,11 @@ def test_rows_of_names_abroad_and_what_the_model_reads(monkeypatch):
     assert [len(lists) for lists in read] == [3] * 6
     assert {*read[0][0]} <= {*peoples._words(found["language"][0])}
     assert len({*read[3][0]} - {*peoples._words(found["language"][21])}) > 50, "dealt"
-    figure = figures.words_abroad(found.assign(tier="ci", recorded=False))
+    figure = languages.words_abroad(found.assign(tier="ci", recorded=False))
     assert "dealt by chance" in figure.get_label()
     rise = found["category"].map({"trained": 0.0, "relative": 0.1, "alien": 0.3})
     excess = rise.where(found["arm"] == "as they are", -0.1 * rise)
-    title = figures.words_abroad(found.assign(tier="ci", recorded=False, excess=excess)).axes[0].texts[0].get_text()
+    title = languages.words_abroad(found.assign(tier="ci", recorded=False, excess=excess)).axes[0].texts[0].get_text()
     assert title == "alien lists cost 0.30 nats more,\ndealt by chance 0.03 nats less"
 
 
@@ -127,7 +125,7 @@ def test_groups_are_compared_in_the_sentences_that_tell_and_in_the_others():
     assert silent.judge(silent.control(rows))[0] == "fails"
     with pytest.raises(ValueError, match="no number"):
         told.measure(rows.assign(within=np.nan))
-    figure = figures.names_kept(rows.assign(tier="ci", recorded=False))
+    figure = languages.names_kept(rows.assign(tier="ci", recorded=False))
     assert "2.0" in figure.get_label()
     named = {text.get_text(): text.xy for text in figure.axes[0].texts}
     assert named["a pronoun may come"] == (pytest.approx(2.035), 3)

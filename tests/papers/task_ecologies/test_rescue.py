@@ -10,12 +10,10 @@ import torch
 
 from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
-from derived.papers.task_ecologies.claims import rescue as claims
+from derived.papers.task_ecologies import rescue
 from derived.papers.task_ecologies.data import expressions
 from derived.papers.task_ecologies.data.ngrams import fit_ngram
-from derived.papers.task_ecologies.experiments import rescue as experiments
-from derived.papers.task_ecologies.experiments.rescue import RecipePopulation, Rescue, Ruler, both_ways, mixture
-from derived.papers.task_ecologies.figures import rescue as figures
+from derived.papers.task_ecologies.rescue import RecipePopulation, Rescue, Ruler, both_ways, mixture
 
 EXPERIMENTS = (Rescue, RecipePopulation, Ruler)
 
@@ -159,7 +157,7 @@ def test_a_gap_of_a_table_grows_as_it_is_smoothed_less_by_the_share_of_what_was_
     found = []
     for strength in (2e-9, 1e-9):
         table = fit_ngram(texts, 2, expressions.VOCABULARY, opening=expressions.OPENING, strength=strength)
-        found.append(experiments.told_apart(*(table.losses(each).mean(dim=1) for each in (twins, other))))
+        found.append(rescue.told_apart(*(table.losses(each).mean(dim=1) for each in (twins, other))))
     share = np.mean(unread[:40]) - np.mean(unread[40:])
     assert float(found[1]["gap"] - found[0]["gap"]) == pytest.approx(np.log(2) * share, abs=1e-6)
     assert found[1]["right"] == found[0]["right"] == 1
@@ -168,19 +166,19 @@ def test_a_gap_of_a_table_grows_as_it_is_smoothed_less_by_the_share_of_what_was_
 def test_pairs_that_are_told_apart():
     """One right, one wrong, one tie but for rounding: right in half of the pairs."""
     balanced, unbalanced = torch.tensor([1.0, 2.0, 3.0]).double(), torch.tensor([2.0, 1.5, 3.0 + 1e-13]).double()
-    told = experiments.told_apart(balanced, unbalanced)
+    told = rescue.told_apart(balanced, unbalanced)
     assert (float(told["gap"]), float(told["right"])) == (pytest.approx(0.5 / 3), 0.5)
 
 
 def test_as_many_texts_are_judged_as_it_says(monkeypatch):
     """Balanced, unbalanced and held out for the choice of the rate, though more were drawn to train on."""
-    own_losses, judged = experiments.own_losses, []
+    own_losses, judged = rescue.own_losses, []
 
     def noted(model, texts, device):
         judged.append(texts.shape[1])
         return own_losses(model, texts, device)
 
-    monkeypatch.setattr(experiments, "own_losses", noted)
+    monkeypatch.setattr(rescue, "own_losses", noted)
     small = Rescue(replicates=1, corpus=40_000, judged=12, steps=20, alphas=(1.0,), rates=(0.01,))
     run_experiment(small, seed=0, device="cpu")
     assert judged == [12] * 5
@@ -263,19 +261,19 @@ def test_validation_chooses_the_rate_and_replicates_are_paired():
             ("trigram", "matched", 1.0, 0.1): (0.2, 1.0),
         }
     )
-    more = claims.rises_more("network", "trigram")(rows)
+    more = rescue.rises_more("network", "trigram")(rows)
     assert (more.value, more.low, more.n) == (pytest.approx(0.5), pytest.approx(0.5), 4)
-    assert claims.as_often_right("trigram")(rows).value == pytest.approx(0)
+    assert rescue.as_often_right("trigram")(rows).value == pytest.approx(0)
     matched = rows["twin"] == "matched"
     rows.loc[matched, "right"] += 1  # far from a half, so that the difference decides: paired, without spread
-    assert claims.more_often_than_the_table("network")(rows).low == pytest.approx(0.03)
+    assert rescue.more_often_than_the_table("network")(rows).low == pytest.approx(0.03)
     rows.loc[matched, "right"] -= 0.6  # still .03 above the table, but right in less than half of the pairs
-    assert claims.more_often_than_the_table("network")(rows).value == pytest.approx(-0.035)
+    assert rescue.more_often_than_the_table("network")(rows).value == pytest.approx(-0.035)
 
 
 def test_a_network_that_has_learned_nothing_is_not_as_often_right_as_a_table():
     rows = made({("network", "shuffled", 1.0, 0.1): (5.0, 1.0), ("trigram", "shuffled", 1.0, 0.1): (10.0, 1.0)})
-    (claim,) = (each for each in claims.CLAIMS if each.id == "TE-E4.b")
+    (claim,) = (each for each in rescue.CLAIMS if each.id == "TE-E4.b")
     assert claim.judge(claim.measure(rows))[0] == "fails"
     network = rows["reader"] == "network"
     rows.loc[network, "right"] += 0.495
@@ -290,21 +288,21 @@ def test_networks_that_still_learn_are_not_judged():
             ("trigram", "shuffled", 1.0, 0.1): (1.0, 1.0),
         }
     )
-    assert claims.judged(rows, "network", "shuffled", 1.0).mean() == pytest.approx(1.15)
+    assert rescue.judged(rows, "network", "shuffled", 1.0).mean() == pytest.approx(1.15)
     rows.loc[rows["rate"] == 0.2, "before"] += 1  # a rate that is not chosen
     rows.loc[rows["reader"] == "trigram", ["before", "late"]] = np.nan  # tables are counted
-    assert claims.as_often_right("trigram")(rows).value == pytest.approx(0)
+    assert rescue.as_often_right("trigram")(rows).value == pytest.approx(0)
     rows.loc[(rows["reader"] == "network") & (rows["rate"] == 0.1), "before"] += 0.006
     with pytest.raises(ValueError, match=r"not at a plateau: .* took 0\.011"):
-        claims.as_often_right("trigram")(rows)
+        rescue.as_often_right("trigram")(rows)
     rows["before"] = np.nan
     with pytest.raises(ValueError, match="not at a plateau"):
-        claims.as_often_right("trigram")(rows)
+        rescue.as_often_right("trigram")(rows)
 
 
 def test_the_figure_says_in_words_what_it_shows(rows, tells):
     tells(
-        figures.discrimination(rows[Rescue], rows[Ruler]),
+        rescue.discrimination(rows[Rescue], rows[Ruler]),
         "triples and one bit",
         "brackets shuffled (published), triples",
         "pairs ordinary, network",
@@ -355,7 +353,7 @@ def test_selection_moves_the_share_that_pays_and_the_control_drifts(monkeypatch)
     fitness moves it neither way more than drift does."""
     up, down = (fitness_is_alpha(monkeypatch, sign) for sign in (1.0, -1.0))
     for table, sign in ((up, 1), (down, -1)):
-        assert sign * claims.more_brackets("trigram")(table).value > 0.2
+        assert sign * rescue.more_brackets("trigram")(table).value > 0.2
         moved = table.query("arm == 'selected'").eval("drawn - alpha").groupby(table["generation"]).mean()
         assert sign * moved.iloc[0] > 0.2
     control = pd.concat([each.query("arm == 'shuffled'") for each in (up, down)]).eval("drawn - alpha")
@@ -367,8 +365,8 @@ def test_the_last_generation_is_judged_replicate_by_replicate():
     table = table.assign(
         arm=["selected", "selected", "shuffled", "shuffled"] * 2, alpha=[0.0] * 4 + [0.7, 0.9, 0.5, 0.6]
     )
-    assert claims.more_brackets("network")(table).value == pytest.approx(0.25)
+    assert rescue.more_brackets("network")(table).value == pytest.approx(0.25)
 
 
 def test_the_figure_of_recipes_says_where_they_end(rows, tells):
-    tells(figures.recipes(rows[RecipePopulation]), "networks, selected", "tables of letter triples, shuffled")
+    tells(rescue.recipes(rows[RecipePopulation]), "networks, selected", "tables of letter triples, shuffled")

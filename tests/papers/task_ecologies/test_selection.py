@@ -12,20 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from derived.lab.rng import stream
-from derived.papers.task_ecologies.claims import selection as claims
+from derived.papers.task_ecologies import selection as claims
 from derived.papers.task_ecologies.data.languages import excess
-from derived.papers.task_ecologies.experiments import selection as experiments
-from derived.papers.task_ecologies.experiments.fits import build
-from derived.papers.task_ecologies.experiments.selection import (
-    Drift,
-    Population,
-    Quasispecies,
-    Sampling,
-    one_step_rates,
-)
-from derived.papers.task_ecologies.figures import selection as figures
+from derived.papers.task_ecologies.fits import build
 from derived.papers.task_ecologies.model import partitions, selection
 from derived.papers.task_ecologies.model.gpt import GPTSize
+from derived.papers.task_ecologies.selection import Drift, Population, Quasispecies, Sampling, one_step_rates
 
 EXPERIMENTS = (Sampling, Quasispecies, Drift, Population)
 
@@ -199,7 +191,7 @@ def test_fitness_hears_the_loss_in_one_condition_and_nothing_in_the_other(monkey
         heard.append(np.corrcoef(np.log(fitness).ravel(), loss.ravel())[0, 1])
         return selection.selection_moments(fitness, loss, models)
 
-    monkeypatch.setattr(experiments, "selection_moments", noted)
+    monkeypatch.setattr(claims, "selection_moments", noted)
     for fitness in ("loss", "noise"):
         Sampling.at("tiny").run({"fitness": fitness}, seed=0, device="cpu", dtype=torch.float64)
     assert heard[0] == pytest.approx(-1)
@@ -283,10 +275,10 @@ def test_populations_are_compared_replicate_by_replicate():
 
 
 def test_figures_say_in_words_what_they_show(rows, tells):
-    tells(figures.coverage(rows[Sampling]), "fitness by noise", "within 1.96")
-    tells(figures.quasispecies(rows[Quasispecies]), "identity map")
-    tells(figures.drift(rows[Drift]), "exp 6 neutral mean 0.", "exp 7 selected")
-    tells(figures.changes(rows[Population]), "dealt out at random", "strength 10, shuffled, perturbation")
+    tells(claims.coverage(rows[Sampling]), "fitness by noise", "within 1.96")
+    tells(claims.quasispecies(rows[Quasispecies]), "identity map")
+    tells(claims.drift(rows[Drift]), "exp 6 neutral mean 0.", "exp 7 selected")
+    tells(claims.changes(rows[Population]), "dealt out at random", "strength 10, shuffled, perturbation")
     assert torch.is_grad_enabled()
 
 
@@ -296,7 +288,7 @@ def test_bars_of_a_run_are_means_over_replicates_of_sums_over_its_generations():
     rows = pd.DataFrame(cells, columns=["arm", "replicate", "generation"]).assign(strength=1.0, recorded=False)
     size = (1 + 2 * rows["replicate"]) * np.where(rows["arm"] == "selected", 1.0, 0.5)
     rows = rows.assign(tier="ci", selection=-0.1 * size, development=-0.2 * size, mutation=0.0)
-    figure = figures.changes(rows)
+    figure = claims.changes(rows)
     assert [round(bar.get_width(), 9) for bar in figure.axes[0].patches] == [0.4, 0.8, 0, 0.2, 0.4, 0]
     assert figure.axes[0].texts[-1].get_text() == "Selected or not, the risk falls by 0.600 to 1.200 nats"
     plt.close(figure)

@@ -1,16 +1,17 @@
-"""*Try it*: a short program over the chapter's pencil that the reader can change and run in the page.
+"""*Try it*: the last lines of the chapter's reference program, which the reader can change and run in the page.
 
-`pencil/try_<slug>.py` is the program; its docstring says what to try. The page shows it, with what it printed and
-plotted when the book was built, at the end of the chapter's mechanism. `_static/try.js` runs it in the browser.
-`pencil/exercise_<slug>.py` is an exercise of the chapter in the same place: a docstring that begins with its label, a
-function without a body, and the check. The exercise in the text links to it.
+`src/derived/papers/<slug>/reference.py` ends in a program under `if __name__ == "__main__":`, which begins with a
+comment: a sentence and a list of things to try. The page shows it, with what it printed and plotted when the book was
+built, at the end of the chapter's mechanism, and the lines before it beside it. `_static/try.js` runs both in the
+browser and draws what the program plots.
 """
 
-import ast
 import json
 import re
 import subprocess
 import sys
+import textwrap
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,47 +22,48 @@ from derived.book.house import UserError
 from derived.book.page import pages
 
 SECTION, HEADING = "## Mechanism", "### Try it"
-ANSWER = 'In plain Python it can be answered in this page: <a href="#try-it">Try it</a>.'
 ASK = "Change a line of the program below and press *Run*. For example:"
+MAIN = '\nif __name__ == "__main__":\n'
 LIMIT = 60  # seconds
-# Runs a program as the page does: what it prints, then in one line its curves and its result.
+# Runs the file as the page does: what it prints, then in one line its curves and its result.
 RUN = """\
-import json, runpy, sys
-sys.path.insert(0, sys.argv[1])
-done = runpy.run_path(sys.argv[2], run_name="__main__")
-import picture
-print("\\n" + json.dumps({"curves": picture.shown, "result": done.get("result")}))
+import json, sys
+shown = []
+def plot(x, curves, label=""):
+    shown.append({"x": list(x), "curves": {name: list(y) for name, y in curves.items()}, "label": label})
+names = {"__name__": "__main__", "plot": plot}
+with open(sys.argv[1], encoding="utf-8") as file:
+    exec(compile(file.read(), sys.argv[1], "exec"), names)
+print("\\n" + json.dumps({"curves": shown, "result": names.get("result")}))
 """
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A reference program in its parts."""
+
+    mechanism: str
+    lead: str  # what its last lines show
+    things: str  # to try, a list
+    program: str
+
+
+def reference(root: Path, slug: str) -> Path:
+    """Return the path of a chapter's reference program."""
+    return root / f"src/derived/papers/{slug}/reference.py"
 
 
 def add(root: Path, slug: str, notebook: NotebookNode) -> None:
     """Add the program, where the chapter has one, to the end of the section of the mechanism."""
-    program = root / f"pencil/try_{slug}.py"
-    if not program.is_file():
+    path = reference(root, slug)
+    if not path.is_file():
         return
     sections = [(place, line) for place, cell in enumerate(notebook.cells) for line in _headings(cell)]
     lines = [line for _, line in sections]
     if SECTION not in lines:
-        raise UserError(f"{slug}: pencil/try_{slug}.py needs the section {SECTION!r} in the notebook")
+        raise UserError(f"{slug}: reference.py needs the section {SECTION!r} in the notebook")
     places = [place for place, _ in sections[lines.index(SECTION) + 1 :]] or [len(notebook.cells)]
-    asked = _exercise(root, slug, notebook)
-    notebook.cells.insert(_split(notebook, places[0]), new_markdown_cell(_shown(root, slug, program, asked)))
-
-
-def _exercise(root: Path, slug: str, notebook: NotebookNode) -> list[dict[str, Any]]:
-    """The program of the exercise with its title, where there is one; its text in the notebook gets a link here."""
-    program = root / f"pencil/exercise_{slug}.py"
-    if not program.is_file():
-        return []
-    code = program.read_text("utf-8").strip()
-    label = (ast.get_docstring(ast.parse(code)) or "").partition(":")[0]
-    for cell in notebook.cells:
-        if found := re.search(rf"^```{{exercise}} (.*)\n:label: {re.escape(label)}\n(?s:.*?)^```$", cell.source, re.M):
-            end = found.end() - len("```")
-            cell.source = f"{cell.source[:end]}\n{ANSWER}\n{cell.source[end:]}"
-            text, recorded = run(program)
-            return [{"name": f"Exercise: {found[1]}", "code": code, "text": text, "recorded": recorded}]
-    raise UserError(f"pencil/{program.name}: its docstring begins with {label!r}, which is no exercise of {slug}")
+    notebook.cells.insert(_split(notebook, places[0]), new_markdown_cell(_shown(slug, path)))
 
 
 def _split(notebook: NotebookNode, place: int) -> int:
@@ -79,32 +81,32 @@ def _headings(cell: NotebookNode) -> list[str]:
     return re.findall(r"^## .*$", cell.source, re.M) if cell.cell_type == "markdown" else []
 
 
-def _shown(root: Path, slug: str, program: Path, asked: list[dict[str, Any]]) -> str:
-    lead, things, code = read(program)
-    text, recorded = run(program)
-    files = {name: (root / f"pencil/{name}.py").read_text("utf-8") for name in (slug, "picture")}
-    programs = [{"name": "The mechanism", "code": code, "text": text, "recorded": recorded}, *asked]
-    values = {"slug": slug, "programs": programs, "files": files}
-    return f"{HEADING}\n\n{lead}\n\n{ASK}\n\n{things}\n\n" + pages.raw(pages.html("try.html", **values))
+def _shown(slug: str, path: Path) -> str:
+    parts = read(path)
+    text, recorded = run(path)
+    values = {"mechanism": parts.mechanism, "program": parts.program, "text": text, "recorded": recorded}
+    box = pages.raw(pages.html("try.html", **values))
+    return f"{HEADING}\n\n{parts.lead}\n\n{ASK}\n\n{parts.things}\n\n{box}"
 
 
-def read(program: Path) -> tuple[str, str, str]:
-    """Read a program: its first sentences, the list of things to try, and its code without that docstring."""
-    text = program.read_text("utf-8")
-    tree = ast.parse(text)
-    lead, _, things = (ast.get_docstring(tree) or "").partition("\n\n")
-    if not things.startswith("- "):
+def read(path: Path) -> Reference:
+    """Read a reference program: its mechanism, the comment that begins its last lines, and these."""
+    mechanism, main, tail = path.read_text("utf-8").partition(MAIN)
+    comment, _, program = textwrap.dedent(tail).partition("\n\n")
+    lines = [line.removeprefix("# ") for line in comment.splitlines() if line.startswith("# ")]
+    first = next((place for place, line in enumerate(lines) if line.startswith("- ")), 0)
+    if not main or not first or len(lines) != len(comment.splitlines()):
         raise UserError(
-            f"pencil/{program.name}: its docstring is a sentence, an empty line, and a list of things to try"
+            f"{path.parent.name}: reference.py ends in {MAIN.strip()!r}; below it a comment, a sentence and a list "
+            "of things to try, an empty line, and the program"
         )
-    return lead, things, "\n".join(text.splitlines()[tree.body[0].end_lineno :]).strip()
+    return Reference(mechanism.strip(), "\n".join(lines[:first]), "\n".join(lines[first:]), program.strip())
 
 
-def run(program: Path) -> tuple[str, dict[str, Any]]:
+def run(path: Path) -> tuple[str, dict[str, Any]]:
     """Run a program; return what it printed, and its curves and result."""
-    command = [sys.executable, "-I", "-c", RUN, str(program.parent), str(program)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+    done = subprocess.run([sys.executable, "-I", "-c", RUN, str(path)], capture_output=True, text=True, timeout=LIMIT)
     if done.returncode:
-        raise UserError(f"pencil/{program.name}: {done.stderr.strip().splitlines()[-1]}")
+        raise UserError(f"{path.parent.name}: reference.py: {done.stderr.strip().splitlines()[-1]}")
     text, _, recorded = done.stdout.rstrip("\n").rpartition("\n")
     return text.rstrip("\n"), json.loads(recorded)

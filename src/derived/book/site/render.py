@@ -26,7 +26,7 @@ from nbformat import NotebookNode
 
 from derived.book.front import growth
 from derived.book.house import House, UserError
-from derived.book.page import numbers, pages
+from derived.book.page import numbers, pages, tries
 from derived.book.page.plain import Known, Place, Work, places, values, works
 from derived.book.site import downloads, runtime, search
 from derived.book.site.builder import PHASES, RenderError, build_html, uncollected
@@ -44,7 +44,6 @@ SOURCES = (
     "results",
     "src/derived",
     "notebooks",
-    "pencil",
     "tests/papers",
     "pyproject.toml",
     "requirements.lock",
@@ -233,7 +232,8 @@ def render(root: Path, slugs: list[str] | None = None) -> Site:
             for kind, notebook in versions(root, build, slug, made).items():
                 if kind in downloads.PUBLIC:
                     nbformat.write(notebook, made.html / "downloads" / downloads.PUBLIC[kind].format(slug))
-        lacks = runtime.add(build, made.html / "vendor") if (root / "pencil").is_dir() else ""
+        programs = any(tries.reference(root, slug).is_file() for slug in slugs)
+        lacks = runtime.add(build, made.html / "vendor") if programs else ""
         (made.html / KEY_FILE).write_text(key, "utf-8")
         made.html.rename(site)
     except (downloads.BuildError, UserError) as error:

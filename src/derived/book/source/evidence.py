@@ -215,7 +215,7 @@ def _studies(tree: ast.Module) -> dict[str, str]:
 def sources(root: Path, slug: str) -> dict[str, Defined]:
     """Find where each experiment of a paper is defined."""
     found = {}
-    for path in sorted((root / f"src/derived/papers/{slug}/experiments").glob("*.py")):
+    for path in sorted((root / f"src/derived/papers/{slug}").glob("*.py")):
         for line, text in enumerate(path.read_text("utf-8").splitlines(), start=1):
             if match := re.match(r"class (\w+)", text):
                 found[match[1]] = Defined(str(path.relative_to(root)), match[1], line)

@@ -1,6 +1,6 @@
 """How each claim is measured, as its source has it: a hash for the committed ledger, beside the hash of its terms.
 
-measure   the expression that a claim gives for its measure, and what it calls in the room ``claims/``, through others
+measure   the expression that a claim gives for its measure, and what it calls in the topics, through others
 by hand   a claim made by a function of its own file: the whole call, and that function
 """
 
@@ -20,7 +20,7 @@ PLACE = 3  # of the measure among their arguments: id, statement, experiment, me
 
 def measure(root: Path, slug: str, id: str) -> str | None:
     """The hash of how a claim is measured; None for a check cell, whose terms hold its code."""
-    files = sorted((root / "src/derived/papers" / slug / "claims").glob("*.py"))
+    files = sorted((root / "src/derived/papers" / slug).glob("*.py"))
     found = _hashes(tuple((file, file.stat().st_mtime_ns) for file in files))
     return found.get(id) or next(
         (found[begin] for begin in found if begin.endswith(".") and id.startswith(begin)), None
@@ -44,7 +44,7 @@ def bare(root: Path, slug: str) -> list[str]:
 
 
 def _trees(root: Path, slug: str) -> Iterator[ast.Module]:
-    for file in sorted((root / "src/derived/papers" / slug / "claims").glob("*.py")):
+    for file in sorted((root / "src/derived/papers" / slug).glob("*.py")):
         yield ast.parse(file.read_text("utf-8"), str(file))
 
 
@@ -79,7 +79,7 @@ def _id(call: ast.Call) -> str:
     while isinstance(first, ast.Starred | ast.Tuple | ast.JoinedStr):
         parts = {ast.Starred: "value", ast.Tuple: "elts", ast.JoinedStr: "values"}
         inside = getattr(first, parts[type(first)])
-        first = inside[0] if isinstance(inside, list) else inside
+        first = next(iter(inside), None) if isinstance(inside, list) else inside
     return str(getattr(first, "value", ""))
 
 
@@ -107,7 +107,7 @@ def _name(node: ast.AST) -> str:
 
 
 def _reached(node: ast.AST, topic: str, defined: Mapping[str, Mapping[str, ast.stmt]]) -> set[str]:
-    """What runs in an expression and in all that it names in the room."""
+    """What runs in an expression and in all that it names in the topics."""
     found, todo, seen = {what_runs(node)}, [(node, topic)], set()
     while todo:
         node, topic = todo.pop()

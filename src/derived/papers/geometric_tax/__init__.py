@@ -4,7 +4,7 @@ Cross-entropy does not know that bin 17 lies beside bin 18. Where labels are sha
 is a staircase, of length pi for each boundary; where they are blurred it is the line.
 
 Read ``model/metrics.py`` first, on what distortion measures, then ``model/labels.py`` on the staircase; the trained
-networks of the figures come from ``experiments/training.py``.
+networks of the figures come from ``training.py``.
 
 >>> import math
 >>> from derived.papers.geometric_tax import fisher_rao_length

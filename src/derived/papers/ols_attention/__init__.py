@@ -18,7 +18,7 @@ from derived.lab import face
 __getattr__, __dir__, __all__ = face.attach(
     __name__,
     submod_attrs={
-        "experiments.training": ["train_matrix", "train_scalar"],
+        "training": ["train_matrix", "train_scalar"],
         "model.capacity": ["bit_error_theory", "ramsauer_capacity", "sphere_exponent"],
         "model.hopfield": ["capacity", "energy", "flip_field", "kh_step", "retrieve"],
         "model.mechanism": [

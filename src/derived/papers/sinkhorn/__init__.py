@@ -1,7 +1,7 @@
 """Sinkhorn attention and contextual relations (Fraiman, arXiv 2603.25860; Sander et al. 2022).
 
 Read ``model/plan.py`` first: one iteration, from which softmax, Sinkhorn's plan and its half-steps are made.
-``model/blocks.py`` builds the approximator of the main theorem, ``experiments/`` runs what no theorem decides.
+``model/blocks.py`` builds the approximator of the main theorem, the topics (``rates``, ``trained``, …) run what no theorem decides.
 
 Three tokens whose scores all prefer the first. Softmax lets it receive nearly everything; Sinkhorn gives every token as
 much as it gives:

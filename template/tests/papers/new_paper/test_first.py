@@ -1,7 +1,7 @@
 """The theorems of the topic as tests, and its experiments at their smallest size."""
 
 from derived.papers.new_paper import square
-from derived.papers.new_paper.experiments.first import First
+from derived.papers.new_paper.first import First
 
 EXPERIMENTS = (First,)
 

@@ -1,1 +1,0 @@
-"""The experiments: frozen sizes, and one function from a condition to rows."""

@@ -1,1 +1,0 @@
-"""The figures: rows in, a figure with its alt text out."""

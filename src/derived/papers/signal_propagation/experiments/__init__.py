@@ -1,1 +1,0 @@
-"""What the chapter runs, a file for each topic."""

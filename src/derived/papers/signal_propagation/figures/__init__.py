@@ -1,1 +1,0 @@
-"""Rows as figures, a file for each topic, and the explorers."""

@@ -1,0 +1,279 @@
+"""What no coupling can do, a sink, a causal mask, a jump; and what scores do that read no context.
+
+symbol   name     meaning                                                              axes
+TV       tv       1/2 sum |P - P'|                                                     (instances,)
+beta     beta     score of token 1, all others 0                                       scalar
+theta    angle    the second text stands at +-(cos theta, sin theta)                   scalar
+"""
+
+import math
+from dataclasses import dataclass
+from itertools import islice
+from typing import ClassVar
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+
+from derived.lab import measure
+from derived.lab.claims import RECORDED, at_least, on_page, statistic, within
+from derived.lab.experiment import Experiment, rows
+from derived.lab.plot import BLUE, DASHED, MUTED, RED, apart, beside, largest, panel_label, shades
+from derived.lab.rng import stream
+
+from .data.points import coupling_problems
+from .model.attention import attention_weights
+from .model.couplings import distance_to_couplings, largest_mass, rows_w1, total_variation
+from .model.plan import entropic_plan, half_steps, iterates, sinkhorn
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sinks(Experiment):
+    """Figure: the sink, where all tokens look at the first.
+
+    Rows: n, beta; distance (from the sink to all couplings, by a linear program); softmax_tv (from the sink to softmax
+    with score beta on token 1).
+    """
+
+    sizes: tuple[int, ...] = (8,)
+    betas: tuple[float, ...] = (0.0, 2.0, 5.0, 10.0, 20.0)
+
+    tiny: ClassVar = {"sizes": (2, 4)}
+    deterministic: ClassVar = {"softmax_tv": 1e-9}
+
+    def conditions(self) -> list[dict]:
+        return [{"n": n} for n in self.sizes]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        n = condition["n"]
+        uniform, sink = torch.full((n,), 1 / n, dtype=torch.float64), torch.zeros(n, n, dtype=torch.float64)
+        sink[:, 0] = 1 / n
+        looking = torch.zeros(len(self.betas), n, n, dtype=torch.float64)
+        looking[..., 0] = torch.tensor(self.betas, dtype=torch.float64).unsqueeze(-1)
+        softmax_tv = total_variation(attention_weights(looking, 1) / n, sink)
+        distance = distance_to_couplings(sink, uniform, uniform)
+        return rows({"beta": self.betas}, {"distance": distance, "softmax_tv": softmax_tv})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Causal(Experiment):
+    """SK-11: Sinkhorn on a causally masked kernel, which ``sinkhorn`` itself refuses.
+
+    Rows: n, instance, iteration; off_diagonal (mass off the diagonal), largest (the most that any lower-triangular
+    coupling has there, by a linear program; one number for all instances), bound.
+    """
+
+    sizes: tuple[int, ...] = (2, 4, 8)
+    instances: int = 20
+    iterations: int = 30_000
+
+    tiers: ClassVar = {"ci": {"sizes": (2, 4), "iterations": 6000}, "cpu": {}}
+    tiny: ClassVar = {"sizes": (2, 3), "instances": 20, "iterations": 3000}
+
+    def conditions(self) -> list[dict]:
+        return [{"n": n} for n in self.sizes]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        n, num = condition["n"], self.instances
+        scores = torch.randn(num, n, n, generator=stream(seed, "causal", n), dtype=torch.float64)
+        causal = torch.ones(n, n).tril()
+        masked, uniform = scores.masked_fill(causal == 0, -torch.inf), scores.new_full((num, n), 1 / n)
+        kept = sorted({round(each) for each in np.geomspace(1, self.iterations, 25)})
+        found = []
+        for step, (f, g, _) in enumerate(islice(iterates(masked, uniform, uniform), self.iterations + 1)):
+            if step in kept:
+                plan = (masked + f.unsqueeze(-1) + g.unsqueeze(-2)).exp()
+                found.append(plan.sum(dim=(-2, -1)) - plan.diagonal(dim1=-2, dim2=-1).sum(dim=-1))
+        largest = largest_mass(causal, 1 - torch.eye(n), uniform[0], uniform[0])
+        columns = {"off_diagonal": torch.stack(found, dim=-1), "largest": largest, "bound": 1e-9}
+        return rows({"instance": range(num), "iteration": kept}, columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Jumps(Experiment):
+    """Figure: two tokens at -+(1, 0) and two at -+(cos theta, sin theta): at 90 degrees the best plan jumps.
+
+    Rows: epsilon (0: without temperature), shift (degrees on either side of 90), jump (TV between the plans of both
+    sides).
+    """
+
+    epsilons: tuple[float, ...] = (0.0, 0.05, 0.2, 1.0)
+    shifts: tuple[float, ...] = (10.0, 1.0, 0.1, 0.01)
+
+    def conditions(self) -> list[dict]:
+        return [{"epsilon": epsilon} for epsilon in self.epsilons]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        jump = []
+        for shift in self.shifts:
+            costs = [torch.cdist(second_text(0.0), second_text(90 + turn)).square() for turn in (-shift, shift)]
+            jump.append(total_variation(*(transport(cost, condition["epsilon"]) for cost in costs)))
+        return rows({"shift": self.shifts}, {"jump": torch.stack(jump)})
+
+
+def second_text(degrees: float) -> Tensor:
+    """The tokens -+(cos theta, sin theta), (2, 2)."""
+    angle = math.radians(degrees)
+    point = torch.tensor([math.cos(angle), math.sin(angle)], dtype=torch.float64)
+    return torch.stack([-point, point])
+
+
+def transport(cost: Tensor, epsilon: float) -> Tensor:
+    """The plan between uniform texts of equal length at temperature epsilon; at zero the best assignment."""
+    if epsilon:
+        return entropic_plan(cost, epsilon, tol=1e-12).plan
+    best, plan = linear_sum_assignment(cost), torch.zeros_like(cost)
+    plan[best] = 1 / len(cost)
+    return plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedScores(Experiment):
+    """SK-8: scores of a pair of tokens that read no other token, on texts as those that test learned relations.
+
+    -beta |x - y|^2 where the order is kept; for the crossed relation the logarithm of the sum of e to that and the same
+    with y reversed. Rows: target, normaliser, beta, draw; ratio: mean over texts of the distance by rows from the
+    target, over that of the product coupling.
+    """
+
+    targets: tuple[str, ...] = ("comonotone", "crossed")
+    betas: tuple[float, ...] = (20.0, 40.0, 80.0, 160.0, 320.0)
+    draws: int = 16
+    texts: int = 16
+    n: int = 64
+
+    tiers: ClassVar = {"ci": {"betas": (40.0, 160.0), "draws": 2, "texts": 4, "n": 16}, "cpu": {}}
+
+    def conditions(self) -> list[dict]:
+        return [{"target": target} for target in self.targets]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        target = condition["target"]
+        drawn = coupling_problems(target, self.draws * self.texts, self.n, stream(seed, "fixed scores", target))
+        x, y, a, b, plan = drawn
+        alone = rows_w1(a.unsqueeze(-1) * b.unsqueeze(-2), plan, y)
+        tables = []
+        for beta in self.betas:
+            kept, reversed = (-beta * (x.unsqueeze(-1) - place.unsqueeze(-2)).square() for place in (y, 1 - y))
+            scores = kept if target == "comonotone" else torch.logaddexp(kept, reversed)
+            coupling = sinkhorn(scores, a, b, tol=1e-5, max_iterations=2000).plan
+            for name, found in (("softmax", half_steps(scores, 1, a, b).exp()), ("sinkhorn", coupling)):
+                near, far = (each.view(self.draws, -1).mean(dim=-1) for each in (rows_w1(found, plan, y), alone))
+                tables.append(
+                    rows({"draw": range(self.draws)}, {"ratio": near / far}).assign(normaliser=name, beta=beta)
+                )
+        return pd.concat(tables, ignore_index=True)
+
+
+# Claims: SK-6, SK-8.h, SK-10 to SK-12: what each normaliser can and cannot express. Written before the run.
+
+ROWS = tuple(on_page(id) for id in ("SK-6.a", "SK-10.b", "SK-10.c", "SK-11.a", "SK-12.a", "SK-12.b"))
+
+
+def exponent(value: str) -> measure.Measure:
+    """The power of a mass in the iterations, over the last decade of them, and the length that is farthest from -1."""
+    where, facts = "iteration >= iteration.max() / 10", {"unit": ["instance"], "by": ["n"]}
+    return measure.power(value, "iteration", where, **facts, decides=measure.farthest_from(-1))
+
+
+DRIFT = statistic(
+    "SK-11.b",
+    r"On a causally masked kernel Sinkhorn's iteration drifts to the identity: the mass off the diagonal falls like $1/T$ in the iterations $T$.",
+    Causal,
+    exponent("off_diagonal"),
+    r"exponent over the last decade of iterations, mean over kernels for every $n$, judged jointly",
+    within(-1, 0.05),
+    unit="exponent",
+    horizon="$T=30\\,000$, $n=8$",
+    control=exponent("off_diagonal / off_diagonal"),  # a mass that stays
+)
+
+
+def nearest(target: str) -> measure.Measure:
+    """The distance from a relation at the longest texts that the best temperature and normaliser leave."""
+    facts = {"unit": ["draw"], "by": ["normaliser", "beta"], "decides": measure.lowest}
+    return measure.mean("ratio", f"target == '{target}'", **facts)
+
+
+FIXED = statistic(
+    "SK-8.h",
+    r"Scores that read a pair of tokens and nothing of their texts, the logarithm of two Gaussian kernels, one of each order, stay farther from the even mixture of the orders kept and reversed, by rows, than half of what the product coupling does, by either normaliser and at every temperature that we tried.",
+    FixedScores,
+    nearest("crossed"),
+    "mean over draws of texts of the distance by rows from the target at $n=64$, over that of the product coupling, normaliser and temperature that come nearest, jointly",
+    at_least(0.5),
+    unit="of the product coupling's distance",
+    judged_at=RECORDED,
+    control=nearest("comonotone"),
+    where="the arm of SK-8.b and SK-8.e that learns nothing; a pilot of another seed, its rows thrown away, had shown about two thirds",
+)
+
+
+# Figures: What couplings cannot express: rows in, a figure with its alt text as label out.
+#
+# mark                  meaning
+# blue, green           softmax, Sinkhorn
+# dashed                what no coupling can go below, or a predicted slope
+# sequential colours    number of tokens, or temperature
+
+
+def cannot(sinks: pd.DataFrame, causal: pd.DataFrame, jumps: pd.DataFrame) -> Figure:
+    """Three panels: the sink, the causal mask, the jump; rows of ``Sinks``, ``Causal`` and ``Jumps``."""
+    figure, axes = plt.subplots(3, 1, figsize=(5.5, 5.0))
+    figure.get_layout_engine().set(w_pad=0.06)
+    figure.set_label(
+        " ".join([_sink(axes[0], largest(sinks)), _causal(axes[1], largest(causal)), _jump(axes[2], largest(jumps))])
+    )
+    return figure
+
+
+def _sink(ax: Axes, rows: pd.DataFrame) -> str:
+    rows = rows[rows["n"] == 8].sort_values("beta")
+    ax.plot(rows["beta"], rows["softmax_tv"], "o-", color=BLUE)
+    floor = rows["distance"].iloc[0]
+    ax.axhline(floor, **DASHED)
+    beside(ax, rows["beta"].max(), floor, "no coupling comes nearer", MUTED, shift=(0, 8), ha="right")
+    beside(ax, rows["beta"].iloc[1], rows["softmax_tv"].iloc[1], "softmax", BLUE, (8, 2))
+    ax.set(xlabel="score of the first token", ylabel="distance (TV)", ylim=(-0.03, 1.15))
+    panel_label(ax, "All at one token: softmax can, no coupling can")
+    return f"Top: softmax comes within {rows['softmax_tv'].min():.1e} of the sink; every coupling is {floor:.3f} away."
+
+
+def _causal(ax: Axes, rows: pd.DataFrame) -> str:
+    sizes, ends, places = sorted(rows["n"].unique()), [], []
+    for n, color in zip(sizes, shades(len(sizes)), strict=True):
+        mean = rows[rows["n"] == n].groupby("iteration")["off_diagonal"].mean()
+        ax.plot(mean.index, mean, color=color)
+        places.append(float(mean.iloc[-1]))
+        ends.append(f"{mean.iloc[-1]:.1e} for n = {n}")
+    for n, place, color in zip(sizes, np.exp(apart(np.log(places), 2.6)), shades(len(sizes)), strict=True):
+        beside(ax, mean.index[-1], place, f"{n} tokens", color)
+    ax.set_ylim(bottom=min(places) / 9)
+    ax.plot(mean.index, 0.2 / mean.index, **DASHED)
+    early = mean.index[len(mean) // 3]
+    beside(ax, early, 0.2 / early, "like $1/T$", MUTED, shift=(-5, -7), ha="right")
+    ax.set(xscale="log", yscale="log", xlabel="iteration $T$", ylabel="mass off\nthe diagonal")
+    panel_label(ax, "None looks ahead: only the diagonal is left")
+    return f"Middle: mass off the diagonal falls like 1/T, to {', '.join(ends)}."
+
+
+def _jump(ax: Axes, rows: pd.DataFrame) -> str:
+    epsilons, words = sorted(rows["epsilon"].unique()), []
+    colours = [RED, *shades(len(epsilons) - 1)]
+    lines = [rows[rows["epsilon"] == epsilon].sort_values("shift") for epsilon in epsilons]
+    places = apart([-line["jump"].iloc[-1] for line in lines], 0.3)
+    for epsilon, color, part, place in zip(epsilons, colours, lines, -places, strict=True):
+        ax.plot(part["shift"], part["jump"], "o-", color=color, markersize=3.5)
+        name = rf"$\varepsilon={epsilon:g}$" if epsilon else "no temperature"
+        beside(ax, part["shift"].iloc[-1], place, name, color, (8, 0), annotation_clip=False)
+        words.append(f"{part['jump'].iloc[0]:.3f} at temperature {epsilon:g}")
+    ax.set(xscale="log", xlabel="degrees to either side", ylabel="distance (TV)", ylim=(-0.03, 1.35))
+    panel_label(ax, "A tiny turn: without temperature the plan jumps")
+    return (
+        f"Bottom: plans on both sides of the tie, {part['shift'].iloc[0]:g} degrees away, differ by {', '.join(words)}."
+    )
