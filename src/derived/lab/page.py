@@ -16,11 +16,9 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from IPython import get_ipython
 from IPython.display import HTML, Markdown, display
 from numpy.typing import ArrayLike
 
-from derived.lab import profiler
 from derived.lab.claims import Claim
 from derived.lab.experiment import Experiment
 from derived.lab.findings import FINDINGS, interval
@@ -60,8 +58,6 @@ def studies(tier: str, seed: int, device: str) -> Studies:
     []
     """
     CHECKS.clear()
-    if hasattr(get_ipython(), "kernel"):
-        profiler.start()
     return Studies(tier, seed, device)
 
 
@@ -315,8 +311,7 @@ def report(paper: str, claims: Sequence[Claim], run: Studies) -> None:
     found = list(run)
     rows = ledger(paper, claims, found, CHECKS, run.seed)
     on_page = [claim.id for claim in claims if claim.kind == "on page"]
-    states, busiest = record_states(claims, found), profiler.busiest()
-    findings = {"rows": rows, "records": states, "on_page": on_page, "functions": busiest}
+    findings = {"rows": rows, "records": record_states(claims, found), "on_page": on_page}
     headlines = [row for row in rows if row["headline"]]
     text = "\n".join(f"{row['id']}: {row['verdict']}" for row in headlines)
     display({"text/html": _table(headlines), FINDINGS: findings, "text/plain": text}, raw=True)

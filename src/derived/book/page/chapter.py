@@ -14,7 +14,6 @@ from derived.book.house import House, UserError
 from derived.book.judge.ledger import entered
 from derived.book.page import cells, explorer, opening, pages, tries
 from derived.book.page.plain import CARD, ERRATA
-from derived.book.record import cost
 from derived.book.source import reading
 from derived.book.source.statements import pencilled
 
@@ -37,7 +36,6 @@ def fill(
     notebook = nbformat.read(build / f"executed/notebooks/{slug}.ipynb", as_version=4)
     source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
     finding = json.loads((build / f"findings/{slug}.json").read_text("utf-8"))
-    finding["records"] = [cost.of_record(House(root), slug, record) for record in finding["records"]]
     named = pencilled(root, slug)
     finding["rows"] = [row | {"twice": row["id"] in named} for row in entered(House(root), finding["rows"])]
     _show_parameters(notebook)

@@ -103,7 +103,7 @@ def read(program: Path) -> tuple[str, str, str]:
 def run(program: Path) -> tuple[str, dict[str, Any]]:
     """Run a program; return what it printed, and its curves and result."""
     command = [sys.executable, "-I", "-c", RUN, str(program.parent), str(program)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=LIMIT)
     if done.returncode:
         raise UserError(f"pencil/{program.name}: {done.stderr.strip().splitlines()[-1]}")
     text, _, recorded = done.stdout.rstrip("\n").rpartition("\n")

@@ -10,7 +10,7 @@ from typing import Any
 
 from docutils.nodes import make_id
 
-from derived.book.source import evidence, measured
+from derived.book.source import evidence, stated
 from derived.book.source.reading import SHORT, sections
 from derived.book.source.statements import RESULTS, proved, statements, tests
 
@@ -33,7 +33,7 @@ def faults(root: Path, slug: str, notebook: dict[str, Any], rows: list[dict[str,
         return []
     found = [*_sections(notebook), *_boxes(notebook), *_facts(notebook), *_cells(notebook), *_figures(notebook)]
     found += _statements(root, slug, notebook)
-    found += evidence.known(notebook, measured.bare(root, slug)) if rows is None else _first_claims(rows)
+    found += evidence.known(notebook, stated.bare(root, slug)) if rows is None else _first_claims(rows)
     return [f"{slug}: {fault}" for fault in found]
 
 
