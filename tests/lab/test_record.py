@@ -26,7 +26,7 @@ def test_what_is_saved_is_loaded_bit_for_bit(toy, recorded):
 
 def test_the_digits_of_tiny_numbers_and_missing_ones_survive(toy, recorded):
     rows = pd.DataFrame({"value": [np.pi * 1e-12, np.nan, -1e300], "count": [1, 2, 3], "name": ["a", None, "c"]})
-    rows = rows.assign(single=rows["value"].astype("float32"), right=[True, False, True], zero=-0.0)
+    rows = rows.assign(single=np.float32([1 / 3, np.nan, -np.inf]), right=[True, False, True], zero=-0.0)
     save(recorded(toy, ci_rows=rows))
     pd.testing.assert_frame_equal(load(toy, "cpu").ci_rows, rows, check_exact=True)
 

@@ -295,10 +295,3 @@ def test_no_verdict_is_glued_into_a_sentence(chapters):
             part.decompose()
         found += [f"{page.name}: {each}" for each in glued.findall(" ".join(article.get_text(" ").split()))]
     assert not found
-
-
-def test_the_status_page_names_the_busiest_functions_of_a_long_chapter(site):
-    table = BeautifulSoup((site / "book/status.html").read_text(), "html.parser").select_one("table.times")
-    rows = [[cell.get_text() for cell in row.select("td")] for row in table.select("tbody tr")]
-    long = [row for row in rows if row[0][0].isdigit() and float(row[1].split()[0]) > 30.1]  # the aim, as rounded
-    assert all(row[2] and re.search(r"^\w+\.\S+ \d+%", row[3]) for row in long)

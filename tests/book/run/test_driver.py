@@ -261,6 +261,8 @@ def keys(house, monkeypatch):
         ("src/derived/papers/another/theory.py", False),
         ("src/derived/book/judge/ledger.py", False),
         ("results/another/New/cpu/record.json", False),
+        ("results/changes.yml", False),
+        ("results/ledger.json", False),
         ("README.md", False),
     ],
 )

@@ -29,6 +29,7 @@ from derived.lab.record import versions
 from derived.lab.sources import PACKAGE_ROOT
 
 PATIENCE = 30  # seconds in which a scheduler must answer, and have a worker
+MATTER = ("python", "torch", "numpy", "scipy", "pandas")  # libraries that must be alike where conditions run
 ATTEMPTS = 3  # of a condition before it is a failed row
 
 
@@ -71,7 +72,8 @@ def _alike(client: Any) -> Iterator[None]:
     """Let only workers whose code and libraries are those of this process join; UserError names one that differs."""
     from distributed import WorkerPlugin
 
-    wanted = (digests(PACKAGE_ROOT), versions())
+    here = versions()
+    wanted = (digests(PACKAGE_ROOT), {name: here[name] for name in MATTER})
 
     class Alike(WorkerPlugin):  # defined here, so that it reaches workers by value and asks nothing of their code
         name = "derived: the same code and libraries"
@@ -94,7 +96,10 @@ def _alike(client: Any) -> Iterator[None]:
                 if here != files.get(name):
                     raise RuntimeError(f"the worker {worker.address} has another derived/{name}")
             for name, version in libraries.items():
-                found = platform.python_version() if name == "python" else importlib.metadata.version(name)
+                try:
+                    found = platform.python_version() if name == "python" else importlib.metadata.version(name)
+                except importlib.metadata.PackageNotFoundError:
+                    found = "of no version"
                 if found != version:
                     raise RuntimeError(f"the worker {worker.address} has {name} {found}, and here is {version}")
 

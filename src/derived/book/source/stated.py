@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ID = re.compile(r"[A-Z]+-[A-Z]?\d+\w*(\.\w*)?")
+QUOTED = re.compile(rf"""\(\s*[*(f\s]*["']{ID.pattern}""")  # as the first argument of a call
 
 
 def ids(root: Path, slug: str, judged: bool = False) -> list[str]:
@@ -23,7 +24,8 @@ def bare(root: Path, slug: str) -> list[str]:
 
 def _trees(root: Path, slug: str) -> Iterator[ast.Module]:
     for file in sorted((root / "src/derived/papers" / slug).rglob("*.py")):
-        yield ast.parse(file.read_text("utf-8"), str(file))
+        if QUOTED.search(text := file.read_text("utf-8")):
+            yield ast.parse(text, str(file))
 
 
 def _stated(tree: ast.Module) -> Iterator[tuple[ast.Call, bool]]:
