@@ -348,7 +348,7 @@ def test_an_interrupted_server_says_only_that_it_stopped(built):
     with press.start(built, "serve", "--port", port, stdout=pipe, stderr=pipe) as server:
         assert "serving on" in server.stdout.readline()
         server.send_signal(signal.SIGINT)
-        said, complained = server.communicate(timeout=20)
+        said, complained = server.communicate(timeout=120)
     assert (server.returncode, said.strip(), complained) == (0, "stopped", "")
 
 
@@ -383,6 +383,7 @@ def test_what_is_not_registered_is_named_before_anything_runs(house):
     (room / "topic.py").write_text(ROOM)
     press.write_chapter(house, "toy", press.report_cell())
     press.write_toc(house, "toy")
+    press.write_ledger(house, press.COMMITTED | {"verdict": None})
     process = press.derived(house, "run")
     assert process.stderr.splitlines() == [
         "derived: toy: claim T-2 is not registered; say which verdict you expect: derived register toy VERDICT T-2"
